@@ -1,0 +1,272 @@
+// A thin C++17 layer over the C ABI: counted handles, exceptions inside one component, operators by name.
+// Header-only, nothing of it crosses a component border.
+#ifndef PLAIT_HPP
+#define PLAIT_HPP
+#include <cstring>
+#include <exception>
+#include <initializer_list>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "abi.h"
+
+namespace plait {
+
+// ---- dtypes --------------------------------------------------------------------------------------------------------
+using DType = DLDataType;
+namespace dtype {
+inline constexpr DType bool_{kDLBool, 8, 1};
+inline constexpr DType uint8{kDLUInt, 8, 1}, uint16{kDLUInt, 16, 1}, uint32{kDLUInt, 32, 1}, uint64{kDLUInt, 64, 1};
+inline constexpr DType int8{kDLInt, 8, 1}, int16{kDLInt, 16, 1}, int32{kDLInt, 32, 1}, int64{kDLInt, 64, 1};
+inline constexpr DType float16{kDLFloat, 16, 1}, bfloat16{kDLBfloat, 16, 1};
+inline constexpr DType float32{kDLFloat, 32, 1}, float64{kDLFloat, 64, 1};
+inline constexpr DType complex64{kDLComplex, 64, 1}, complex128{kDLComplex, 128, 1};
+}  // namespace dtype
+// One number for a dtype: cheap to compare and to switch on.
+constexpr uint32_t key(DType d) { return uint32_t(d.code) << 8 | d.bits; }
+constexpr bool same(DType a, DType b) { return key(a) == key(b) && a.lanes == b.lanes; }
+constexpr int64_t itemsize(DType d) { return (d.bits * d.lanes + 7) / 8; }
+inline const char *name(DType d) {
+  switch (key(d)) {
+    case key(dtype::bool_): return "bool";
+    case key(dtype::uint8): return "uint8";
+    case key(dtype::uint16): return "uint16";
+    case key(dtype::uint32): return "uint32";
+    case key(dtype::uint64): return "uint64";
+    case key(dtype::int8): return "int8";
+    case key(dtype::int16): return "int16";
+    case key(dtype::int32): return "int32";
+    case key(dtype::int64): return "int64";
+    case key(dtype::float16): return "float16";
+    case key(dtype::bfloat16): return "bfloat16";
+    case key(dtype::float32): return "float32";
+    case key(dtype::float64): return "float64";
+    case key(dtype::complex64): return "complex64";
+    case key(dtype::complex128): return "complex128";
+    default: return "unknown dtype";
+  }
+}
+
+// ---- errors --------------------------------------------------------------------------------------------------------
+// Thrown inside a component, turned back into its status by `border`; the text is in the thread's error object.
+struct Error : std::exception {
+  explicit Error(plait_status s) : status(s) {}
+  const char *what() const noexcept override { return "plait::Error: the text is in plait_thread::error"; }
+  plait_status status;
+};
+inline void check(plait_status s) {
+  if (s < 0) throw Error(s);
+}
+template <class F>
+plait_status border(plait_thread *thread, const char *origin, F &&f) noexcept {
+  try {
+    return f();
+  } catch (const Error &e) {
+    return e.status;
+  } catch (const std::bad_alloc &) {
+    return thread->runtime->raise(thread, PLAIT_MEMORY_ERROR, origin, "out of memory");
+  } catch (const std::exception &e) {
+    return thread->runtime->raise(thread, PLAIT_ERROR, origin, "%s", e.what());
+  }
+}
+
+// ---- counted handles -----------------------------------------------------------------------------------------------
+template <class T>
+class Ref {
+ public:
+  Ref() = default;
+  static Ref steal(T *p) { return Ref(p); }
+  static Ref share(T *p) {
+    if (p) plait_retain(p);
+    return Ref(p);
+  }
+  Ref(const Ref &r) : p_(r.p_) {
+    if (p_) plait_retain(p_);
+  }
+  Ref(Ref &&r) noexcept : p_(std::exchange(r.p_, nullptr)) {}
+  Ref &operator=(Ref r) noexcept {
+    std::swap(p_, r.p_);
+    return *this;
+  }
+  ~Ref() { plait_release(p_); }
+  T *get() const { return p_; }
+  T *operator->() const { return p_; }
+  explicit operator bool() const { return p_ != nullptr; }
+  T *release() { return std::exchange(p_, nullptr); }
+  T **out() { return &p_; }  // for functions that fill in a new reference; must be empty
+
+ protected:
+  explicit Ref(T *p) : p_(p) {}
+  T *p_ = nullptr;
+};
+
+inline int64_t numel(const plait_tensor *t) {
+  int64_t n = 1;
+  for (int i = 0; i < t->dl.ndim; i++) n *= t->dl.shape[i];
+  return n;
+}
+inline bool is_contiguous(const plait_tensor *t) {
+  int64_t want = 1;
+  for (int i = t->dl.ndim - 1; i >= 0; i--) {
+    if (t->dl.shape[i] == 0) return true;
+    if (t->dl.shape[i] != 1 && t->dl.strides[i] != want) return false;
+    want *= t->dl.shape[i];
+  }
+  return true;
+}
+
+class Tensor : public Ref<plait_tensor> {
+ public:
+  Tensor() = default;
+  Tensor(Ref<plait_tensor> r) : Ref(std::move(r)) {}
+  static Tensor steal(plait_tensor *p) { return Tensor(Ref::steal(p)); }
+  static Tensor share(plait_tensor *p) { return Tensor(Ref::share(p)); }
+  int32_t ndim() const { return p_->dl.ndim; }
+  int64_t size(int64_t i) const { return p_->dl.shape[i]; }
+  int64_t stride(int64_t i) const { return p_->dl.strides[i]; }
+  const int64_t *shape() const { return p_->dl.shape; }
+  DType dtype() const { return p_->dl.dtype; }
+  DLDevice device() const { return p_->dl.device; }
+  int64_t numel() const { return plait::numel(p_); }
+  template <class T>
+  T *data() const {
+    return static_cast<T *>(p_->dl.data);
+  }
+};
+
+// ---- values --------------------------------------------------------------------------------------------------------
+inline plait_value none() { return plait_value{PLAIT_NONE, 0, {0}}; }
+inline plait_value value(plait_tensor *t) {
+  plait_value v{t ? PLAIT_TENSOR : PLAIT_NONE, 0, {0}};
+  v.u.t = t;
+  return v;
+}
+inline plait_value value(const Tensor &t) { return value(t.get()); }
+inline plait_value value(int64_t i) { return plait_value{PLAIT_INT, 0, {i}}; }
+inline plait_value value(int i) { return value(int64_t(i)); }
+inline plait_value value(bool b) { return plait_value{PLAIT_BOOL, 0, {b}}; }
+inline plait_value value(double f) {
+  plait_value v{PLAIT_FLOAT, 0, {0}};
+  v.u.f = f;
+  return v;
+}
+inline plait_value value(DType d) {
+  plait_value v{PLAIT_DTYPE, 0, {0}};
+  v.u.dtype = d;
+  return v;
+}
+inline plait_value value(DLDevice d) {
+  plait_value v{PLAIT_DEVICE, 0, {0}};
+  v.u.device = d;
+  return v;
+}
+inline plait_value value(const char *s) {
+  plait_value v{PLAIT_STRING, uint32_t(std::strlen(s)), {0}};
+  v.u.s = s;
+  return v;
+}
+inline plait_value ints(const int64_t *p, size_t n) {
+  plait_value v{PLAIT_INTS, uint32_t(n), {0}};
+  v.u.is = p;
+  return v;
+}
+inline plait_value tensors(plait_tensor *const *p, size_t n) {
+  plait_value v{PLAIT_TENSORS, uint32_t(n), {0}};
+  v.u.ts = p;
+  return v;
+}
+inline plait_value value(const plait_value &v) { return v; }
+
+// ---- operators -----------------------------------------------------------------------------------------------------
+// Calls op with one value for each argument of its schema (trailing ones take their defaults); throws Error.
+inline void call(plait_thread *thread, const plait_op *op, const plait_value *in, size_t n_in, plait_value *out,
+                 uint32_t form = PLAIT_FUNCTION) {
+  plait_value full[PLAIT_MAX_ARGS];
+  for (size_t i = 0; i < op->n_args; i++) full[i] = i < n_in ? in[i] : op->args[i].value;
+  plait_call c{};
+  c.size = sizeof c;
+  c.n_in = op->n_args;
+  c.n_out = op->n_results;
+  c.op = op;
+  c.in = full;
+  c.out = out;
+  c.thread = thread;
+  c.form = form;
+  if (form == PLAIT_FUNCTION)
+    for (size_t i = 0; i < op->n_results; i++) out[i] = none();
+  check(thread->runtime->call(&c));
+}
+
+// An operator looked up once: `static const Operator mul(runtime, "mul"); Tensor c = mul(thread, a, b);`
+class Operator {
+ public:
+  Operator(const plait_runtime *runtime, const char *name) : op_(runtime->op(name)), name_(name) {}
+  template <class... A>
+  Tensor operator()(plait_thread *thread, const A &...args) const {
+    const plait_value in[] = {value(args)..., none()};
+    plait_value out[PLAIT_MAX_ARGS];
+    call(thread, known(thread), in, sizeof...(A), out);
+    return Tensor::steal(out[0].u.t);
+  }
+  template <class... A>
+  Tensor in_place(plait_thread *thread, const Tensor &self, const A &...args) const {
+    const plait_value in[] = {value(self), value(args)..., none()};
+    plait_value out[PLAIT_MAX_ARGS];
+    out[0] = value(Tensor(self).release());
+    call(thread, known(thread), in, 1 + sizeof...(A), out, PLAIT_INPLACE);
+    return Tensor::steal(out[0].u.t);
+  }
+  const plait_op *get() const { return op_; }
+
+ private:
+  const plait_op *known(plait_thread *thread) const {
+    if (!op_) check(thread->runtime->raise(thread, PLAIT_NOT_IMPLEMENTED, name_, "no such operator is defined"));
+    return op_;
+  }
+  const plait_op *op_;
+  const char *name_;
+};
+
+// ---- small vectors of sizes ----------------------------------------------------------------------------------------
+class Dims {
+ public:
+  Dims() = default;
+  Dims(std::initializer_list<int64_t> l) {
+    for (int64_t x : l) push(x);
+  }
+  Dims(const int64_t *p, int64_t n) {
+    for (int64_t i = 0; i < n; i++) push(p[i]);
+  }
+  Dims(int64_t n, int64_t fill) {
+    for (int64_t i = 0; i < n; i++) push(fill);
+  }
+  void push(int64_t x) {
+    if (n_ == PLAIT_MAX_DIMS) throw std::length_error("more than 64 dimensions");
+    d_[n_++] = x;
+  }
+  int64_t size() const { return n_; }
+  int64_t &operator[](int64_t i) { return d_[i < 0 ? i + n_ : i]; }
+  int64_t operator[](int64_t i) const { return d_[i < 0 ? i + n_ : i]; }
+  const int64_t *data() const { return d_; }
+  int64_t *data() { return d_; }
+  const int64_t *begin() const { return d_; }
+  const int64_t *end() const { return d_ + n_; }
+
+ private:
+  int64_t n_ = 0;
+  int64_t d_[PLAIT_MAX_DIMS];
+};
+
+// "(2, 3)", with Python's comma for one dimension
+inline std::string text(const int64_t *p, int64_t n) {
+  std::string s = "(";
+  for (int64_t i = 0; i < n; i++) s += (i ? ", " : "") + std::to_string(p[i]);
+  return s + (n == 1 ? ",)" : ")");
+}
+inline std::string text(const Dims &d) { return text(d.data(), d.size()); }
+inline std::string shape_text(const plait_tensor *t) { return text(t->dl.shape, t->dl.ndim); }
+
+}  // namespace plait
+#endif  // PLAIT_HPP
