@@ -119,6 +119,7 @@ typedef struct plait_allocator { /* role "allocator", one for each device type *
   void (*free)(void *ctx, void *data, uint64_t nbytes, void *block); /* any thread */
   void (*trim)(void *ctx);                                           /* give cached memory back to the system */
   void (*stats)(void *ctx, plait_alloc_stats *);
+  uint64_t inline_below; /* storages of fewer bytes may live beside their plait_storage; 0: it wants to see them all */
 } plait_allocator;
 
 /* ---- values and calls ------------------------------------------------------------------------------------------ */
@@ -215,6 +216,7 @@ enum { /* plait_op_def::flags */
   PLAIT_OP_OUT = 8,        /* has the form out= */
   PLAIT_OP_COMPOSITE = 16, /* decompose runs above the layers unless a backend has a kernel of its own */
   PLAIT_OP_RANDOM = 32,    /* draws from a generator */
+  PLAIT_OP_ANY_DEVICE = 64, /* its tensors may be on several devices (copies); it runs where the first one is */
 };
 
 typedef struct plait_needs { /* what a derivative will read, answered before the call is recorded */
@@ -344,6 +346,7 @@ typedef struct plait_host { /* role "host": what a host language gives an engine
   int (*interrupted)(void *ctx); /* may be called from any thread: a signal waits (Ctrl-C) */
   /* run fn(arg) without the host's global lock, if this thread holds it */
   void (*unlocked)(void *ctx, void (*fn)(void *arg), void *arg);
+  void (*release)(void *ctx, void *wrapper); /* gives up slot[1] of a dying tensor that owned it; any thread, any lock */
 } plait_host;
 
 enum { PLAIT_BACKWARD_RETAIN = 1, PLAIT_BACKWARD_CREATE = 2, PLAIT_BACKWARD_ALLOW_UNUSED = 4 };
@@ -386,7 +389,7 @@ typedef struct plait_device { /* role "device", one for each device type but the
   struct plait_stream *(*current)(void *ctx, DLDevice);
 } plait_device;
 
-enum { PLAIT_MAX_DEVICE_TYPES = 20, PLAIT_MAX_DIMS = 64, PLAIT_MAX_ARGS = 32 };
+enum { PLAIT_MAX_DEVICE_TYPES = 20, PLAIT_MAX_DIMS = 64, PLAIT_MAX_ARGS = 32, PLAIT_MAX_RESULTS = 8, PLAIT_TOKENS = 17 };
 
 typedef struct plait_roles { /* the tables in force; fields are replaced atomically, old tables stay valid */
   const plait_executor *executor;
@@ -450,7 +453,7 @@ typedef struct plait_runtime { /* the one singleton; components get a pointer to
   /* as `result`, with strides in elements for a fresh result (dense in another order) */
   plait_status (*result_strided)(plait_call *, uint32_t i, DLDataType, int32_t ndim, const int64_t *shape,
                                  const int64_t *strides);
-  /* a view of base; offset in elements relative to base's data */
+  /* a view of base; offset in elements relative to base's data; for a result of type Tensor[]: appends one more */
   plait_status (*view)(plait_call *, uint32_t i, plait_tensor *base, int32_t ndim, const int64_t *shape,
                        const int64_t *strides, int64_t offset);
   plait_status (*cast)(plait_call *, uint32_t i, DLDataType); /* the kernel sees in[i] in this dtype */
@@ -483,15 +486,16 @@ typedef struct plait_runtime { /* the one singleton; components get a pointer to
   plait_status (*observe)(plait_thread *, const plait_observer *, int on);
   uint64_t *observed; /* the kinds that anybody watches: test before `emit` */
   void (*emit)(const plait_event *);
-  uint64_t (*begin)(const plait_event *, uint64_t *tokens, uint64_t room); /* for ranges and backward */
+  uint64_t (*begin)(const plait_event *, uint64_t *tokens, uint64_t room); /* room: PLAIT_TOKENS */
   void (*end)(const plait_event *, const uint64_t *tokens, uint64_t n, plait_status);
   plait_status (*load)(plait_thread *, const char *path);            /* once a path; its plait_plugin_v1 */
   plait_status (*attach)(plait_thread *, const plait_plugin *);      /* a plug-in that is already in memory */
   uint64_t (*report)(plait_record *list, uint64_t room);
 } plait_runtime;
 
-/* The library's only symbol besides nothing: libplait_abi.so exports it. */
+/* What libplait_abi.so exports. NULL if another copy runs in this process: plait_runtime_refusal says which. */
 const plait_runtime *plait_runtime_v0(void);
+const char *plait_runtime_refusal(void);
 
 PLAIT_ASSERT(sizeof(plait_value) == 16, "plait_value");
 PLAIT_ASSERT(sizeof(plait_object) == 16, "plait_object");
