@@ -1,0 +1,56 @@
+"""Datasets, samplers and the loader that makes batches of them; needs NumPy alone.
+
+``plait_data`` knows no tensor library. Samples of NumPy arrays and numbers become NumPy batches,
+samples of another library's tensors become that library's tensors, and a program that wants every
+batch in its own tensors says so once with `set_batch_converter` (the ``plait`` package does).
+
+Example:
+    >>> import numpy as np
+    >>> from plait_data import DataLoader, TensorDataset
+    >>> samples = TensorDataset(np.arange(6.0).reshape(3, 2), np.array([0, 1, 2]))
+    >>> for x, y in DataLoader(samples, batch_size=2):
+    ...     print(x.shape, y)
+    (2, 2) [0 1]
+    (1, 2) [2]
+"""
+
+from plait_data import datasets
+from plait_data._concat import ChainDataset, ConcatDataset
+from plait_data._dataset import Dataset, IterableDataset, TensorDataset
+from plait_data._loader import DataLoader, WorkerInfo, get_worker_info
+from plait_data._randomness import manual_seed, set_seed_source
+from plait_data._sampler import (
+    BatchSampler,
+    RandomSampler,
+    Sampler,
+    SequentialSampler,
+    SubsetRandomSampler,
+    WeightedRandomSampler,
+)
+from plait_data._subset import Subset, random_split
+from plait_data.collate import default_collate, default_convert, set_batch_converter
+
+__all__ = [
+    "BatchSampler",
+    "ChainDataset",
+    "ConcatDataset",
+    "DataLoader",
+    "Dataset",
+    "IterableDataset",
+    "RandomSampler",
+    "Sampler",
+    "SequentialSampler",
+    "Subset",
+    "SubsetRandomSampler",
+    "TensorDataset",
+    "WeightedRandomSampler",
+    "WorkerInfo",
+    "datasets",
+    "default_collate",
+    "default_convert",
+    "get_worker_info",
+    "manual_seed",
+    "random_split",
+    "set_batch_converter",
+    "set_seed_source",
+]

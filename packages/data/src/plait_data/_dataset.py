@@ -1,0 +1,137 @@
+"""What a dataset is: samples by index, samples in a stream, and arrays side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from plait_data._arrays import gather
+
+if TYPE_CHECKING:
+    from plait_data._concat import ChainDataset, ConcatDataset
+
+__all__ = ["Dataset", "IterableDataset", "TensorDataset"]
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Dataset(Generic[T_co]):
+    """Samples by index. A subclass defines ``__getitem__(index)`` and, mostly, ``__len__()``.
+
+    Deriving is not required: a loader takes any object with these two methods, a list for one.
+    Two methods are optional and make loading faster:
+
+    - ``__getitems__(indices)`` returns the list of the samples at a list of indices.
+    - ``__getbatch__(indices)`` returns the samples at an array of indices collated already, each
+      array with a new first dimension, or NotImplemented. The loader asks for it only where the
+      default collation would run.
+
+    Neither is called on a subclass that overrides ``__getitem__`` alone.
+
+    Example:
+        >>> from plait_data import Dataset, DataLoader
+        >>> class Squares(Dataset[int]):
+        ...     def __getitem__(self, index):
+        ...         return index * index
+        ...     def __len__(self):
+        ...         return 4
+        >>> [batch.tolist() for batch in DataLoader(Squares(), batch_size=2)]
+        [[0, 1], [4, 9]]
+    """
+
+    def __getitem__(self, index: Any) -> T_co:
+        raise NotImplementedError(
+            f"{type(self).__name__}: a Dataset must define `__getitem__(index)`; it has none"
+        )
+
+    def __add__(self, other: Dataset[T_co]) -> ConcatDataset[T_co]:
+        from plait_data._concat import ConcatDataset
+
+        return ConcatDataset([self, other])
+
+
+class IterableDataset(Dataset[T_co]):
+    """Samples in a stream. A subclass defines ``__iter__()``, and ``__len__()`` if it knows.
+
+    Example:
+        >>> from plait_data import IterableDataset, DataLoader
+        >>> class Countdown(IterableDataset[int]):
+        ...     def __iter__(self):
+        ...         return iter([3, 2, 1])
+        >>> [batch.tolist() for batch in DataLoader(Countdown(), batch_size=2)]
+        [[3, 2], [1]]
+    """
+
+    def __iter__(self) -> Iterator[T_co]:
+        raise NotImplementedError(
+            f"{type(self).__name__}: an IterableDataset must define `__iter__()`; it has none"
+        )
+
+    def __add__(self, other: Dataset[T_co]) -> ChainDataset[T_co]:  # type: ignore[override]
+        from plait_data._concat import ChainDataset
+
+        return ChainDataset([self, other])
+
+
+class TensorDataset(Dataset[tuple[Any, ...]]):
+    """Arrays side by side: sample ``i`` is ``(tensors[0][i], tensors[1][i], ...)``.
+
+    Args:
+        *tensors: NumPy arrays, plait or torch tensors, or anything else with ``len()`` that can be
+            indexed; all of one length (for arrays: one size of the first dimension).
+
+    A loader with the default collation gathers a whole batch of each array at once instead of
+    sample by sample; the batches are the same.
+
+    Raises:
+        ValueError: no tensor, a tensor without dimensions, or unequal lengths.
+
+    Example:
+        >>> import numpy as np
+        >>> from plait_data import TensorDataset
+        >>> samples = TensorDataset(np.zeros((5, 2)), np.arange(5))
+        >>> len(samples), samples[3][1].item()
+        (5, 3)
+    """
+
+    def __init__(self, *tensors: Any) -> None:
+        if not tensors:
+            raise ValueError("TensorDataset: at least one tensor is required; got none")
+        sizes = [_length(position, tensor) for position, tensor in enumerate(tensors)]
+        if any(size != sizes[0] for size in sizes):
+            raise ValueError(
+                "TensorDataset: `tensors` must have one size of the first dimension; "
+                f"got {', '.join(map(str, sizes))}"
+            )
+        self.tensors = tensors
+
+    def __getitem__(self, index: Any) -> tuple[Any, ...]:
+        return tuple(tensor[index] for tensor in self.tensors)
+
+    def __len__(self) -> int:
+        return len(self.tensors[0])
+
+    def __getbatch__(self, indices: npt.NDArray[np.intp]) -> Any:
+        """The samples at ``indices`` as one array a tensor; NotImplemented if one can't gather."""
+        columns = []
+        for tensor in self.tensors:
+            column = gather(tensor, indices)
+            if column is NotImplemented:
+                return NotImplemented
+            columns.append(column)
+        return columns
+
+
+def _length(position: int, tensor: Any) -> int:
+    try:
+        return len(tensor)
+    except TypeError:
+        what = type(tensor).__name__
+        if getattr(tensor, "shape", None) == ():
+            what += " without dimensions"
+        raise ValueError(
+            f"TensorDataset: `tensors[{position}]` must have a first dimension; got a {what}"
+        ) from None

@@ -1,0 +1,137 @@
+"""Where samplers and splits draw their random numbers.
+
+Without a ``generator`` they draw, in this order, from the generator that `manual_seed` seeded; from
+a seed source that the program registered (the ``plait`` package registers its own generator, so
+that ``plait.manual_seed`` governs shuffling too); from fresh entropy of the operating system.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+__all__ = ["RandomSource", "manual_seed", "set_seed_source"]
+
+SeedSource = Callable[[], int]
+
+_seeded: np.random.Generator | None = None
+_seed_source: SeedSource | None = None
+_SEED_LIMIT = 2**63 - 1
+
+
+def manual_seed(seed: int | None) -> None:
+    """Seeds what samplers and splits without a ``generator`` draw from; None undoes it.
+
+    Args:
+        seed: an integer >= 0, or None for a registered seed source or fresh entropy again.
+
+    Raises:
+        ValueError: ``seed`` is negative.
+
+    Example:
+        >>> import plait_data
+        >>> orders = []
+        >>> for _ in range(2):
+        ...     plait_data.manual_seed(0)
+        ...     orders.append(list(plait_data.RandomSampler(range(100))))
+        >>> plait_data.manual_seed(None)
+        >>> orders[0] == orders[1]
+        True
+    """
+    global _seeded
+    _seeded = None if seed is None else _numpy_generator("manual_seed", "seed", seed)
+
+
+def set_seed_source(source: SeedSource | None) -> SeedSource | None:
+    """Registers where fresh seeds come from when neither a generator nor a seed was given.
+
+    Args:
+        source: a function without arguments that returns another non-negative integer at each
+            call, or None for the entropy of the operating system.
+
+    Returns:
+        What was registered before.
+
+    Example:
+        >>> import plait_data
+        >>> numbers = iter(range(10))
+        >>> before = plait_data.set_seed_source(lambda: next(numbers))
+        >>> order = list(plait_data.RandomSampler(range(100)))
+        >>> _ = plait_data.set_seed_source(before)
+        >>> next(numbers)
+        1
+    """
+    global _seed_source
+    if source is not None and not callable(source):
+        raise TypeError(
+            "set_seed_source: `source` must be a function that returns an int, or None; "
+            f"got {type(source).__name__}"
+        )
+    before, _seed_source = _seed_source, source
+    return before
+
+
+class RandomSource:
+    """A NumPy generator for each epoch, from whatever a ``generator`` argument may be.
+
+    Args:
+        operator: who asks, for errors.
+        generator: None (the default source, looked up at each epoch), a
+            ``numpy.random.Generator``, an int seed, or another library's generator: an object
+            with ``initial_seed()`` or an integer ``seed``. If that library has PyTorch's
+            ``randint(low, high, size, generator=)``, each epoch draws a seed from the generator;
+            otherwise its seed is read once.
+    """
+
+    def __init__(self, operator: str, generator: Any) -> None:
+        self._foreign: Any = None
+        self._generator: np.random.Generator | None = None
+        if generator is None or isinstance(generator, np.random.Generator):
+            self._generator = generator
+        elif isinstance(generator, (int, np.integer)):
+            self._generator = _numpy_generator(operator, "generator", int(generator))
+        elif callable(getattr(generator, "initial_seed", None)):
+            if _randint_of(generator) is not None:
+                self._foreign = generator
+            else:
+                seed = int(generator.initial_seed())
+                self._generator = _numpy_generator(operator, "generator", seed)
+        elif isinstance(getattr(generator, "seed", None), (int, np.integer)):
+            self._generator = _numpy_generator(operator, "generator", int(generator.seed))
+        else:
+            raise TypeError(
+                f"{operator}: `generator` must be a numpy.random.Generator, an int seed, or an "
+                f"object with `initial_seed()` or `seed`; got {type(generator).__name__}"
+            )
+
+    def rng(self) -> np.random.Generator:
+        """The generator to draw the next epoch (or split) from."""
+        if self._generator is not None:
+            return self._generator
+        if self._foreign is not None:
+            randint = _randint_of(self._foreign)
+            assert randint is not None
+            seed = randint(0, _SEED_LIMIT, (1,), generator=self._foreign)
+            return np.random.default_rng(int(seed.item()))
+        if _seeded is not None:
+            return _seeded
+        if _seed_source is not None:
+            return _numpy_generator("set_seed_source", "source()", int(_seed_source()))
+        return np.random.default_rng()
+
+
+def _randint_of(generator: Any) -> Any:
+    """``randint`` of the library that a generator belongs to, or None."""
+    library = sys.modules.get(type(generator).__module__.partition(".")[0])
+    return getattr(library, "randint", None) if library is not np else None
+
+
+def _numpy_generator(operator: str, argument: str, seed: int) -> np.random.Generator:
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)):
+        raise TypeError(f"{operator}: `{argument}` must be an int; got {type(seed).__name__}")
+    if seed < 0:
+        raise ValueError(f"{operator}: `{argument}` must be >= 0 as a seed; got {seed}")
+    return np.random.default_rng(int(seed))

@@ -1,0 +1,261 @@
+"""Orders in which a loader visits a dataset."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence, Sized
+from itertools import chain, islice
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from plait_data._randomness import RandomSource
+
+__all__ = [
+    "BatchSampler",
+    "RandomSampler",
+    "Sampler",
+    "SequentialSampler",
+    "SubsetRandomSampler",
+    "WeightedRandomSampler",
+]
+
+T_co = TypeVar("T_co", covariant=True)
+_CHUNK = 8192  # indices that are Python ints at a time; the rest waits as 8 bytes each
+
+
+class Sampler(Generic[T_co]):
+    """An order of indices (or of lists of indices). A subclass defines ``__iter__()``.
+
+    Example:
+        >>> from plait_data import DataLoader, Sampler
+        >>> class Backwards(Sampler[int]):
+        ...     def __iter__(self):
+        ...         return iter([2, 1, 0])
+        >>> [batch.tolist() for batch in DataLoader([5, 6, 7], sampler=Backwards())]
+        [[7], [6], [5]]
+    """
+
+    def __iter__(self) -> Iterator[T_co]:
+        raise NotImplementedError(
+            f"{type(self).__name__}: a Sampler must define `__iter__()`; it has none"
+        )
+
+
+class SequentialSampler(Sampler[int]):
+    """0, 1, ..., ``len(data_source)`` - 1.
+
+    Example:
+        >>> from plait_data import SequentialSampler
+        >>> list(SequentialSampler("abc"))
+        [0, 1, 2]
+    """
+
+    def __init__(self, data_source: Sized) -> None:
+        self.data_source = data_source
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(len(self.data_source)))
+
+    def __len__(self) -> int:
+        return len(self.data_source)
+
+
+class RandomSampler(Sampler[int]):
+    """A random order of 0, ..., n - 1, another one at each iteration.
+
+    Args:
+        data_source: what has the length n.
+        replacement: draw each index independently of the others.
+        num_samples: how many indices, by default n. More than n without replacement: one
+            permutation after the other.
+        generator: None, a ``numpy.random.Generator``, an int seed, or another library's generator.
+
+    Raises:
+        ValueError: ``num_samples`` is not a positive integer.
+
+    Example:
+        >>> from plait_data import RandomSampler
+        >>> sorted(RandomSampler("abc", generator=0))
+        [0, 1, 2]
+    """
+
+    def __init__(
+        self,
+        data_source: Sized,
+        replacement: bool = False,
+        num_samples: int | None = None,
+        generator: Any = None,
+    ) -> None:
+        _require_bool("RandomSampler", "replacement", replacement)
+        if num_samples is not None:
+            _require_positive("RandomSampler", "num_samples", num_samples)
+        self.data_source = data_source
+        self.replacement = replacement
+        self.generator = generator
+        self._num_samples = num_samples
+        self._random = RandomSource("RandomSampler", generator)
+
+    @property
+    def num_samples(self) -> int:
+        """How many indices an iteration yields."""
+        # Not stored: the length of a dataset may change between epochs.
+        return len(self.data_source) if self._num_samples is None else self._num_samples
+
+    def __iter__(self) -> Iterator[int]:
+        size, count = len(self.data_source), self.num_samples
+        if count and not size:
+            raise ValueError(
+                f"RandomSampler: `data_source` must not be empty for num_samples={count}; got 0"
+            )
+        rng = self._random.rng()
+        if self.replacement:
+            return _ints(rng.integers(0, size, count) if count else np.empty(0, np.intp))
+        if count <= size:
+            return _ints(rng.permutation(size)[:count])
+        rounds = (rng.permutation(size)[: count - start] for start in range(0, count, size))
+        return chain.from_iterable(map(_ints, rounds))
+
+    def __len__(self) -> int:
+        return self.num_samples
+
+
+class SubsetRandomSampler(Sampler[int]):
+    """The given indices in a random order, another one at each iteration.
+
+    Example:
+        >>> from plait_data import SubsetRandomSampler
+        >>> sorted(SubsetRandomSampler([7, 3, 5], generator=0))
+        [3, 5, 7]
+    """
+
+    def __init__(self, indices: Sequence[int], generator: Any = None) -> None:
+        self.indices = indices
+        self.generator = generator
+        self._random = RandomSource("SubsetRandomSampler", generator)
+
+    def __iter__(self) -> Iterator[int]:
+        order = self._random.rng().permutation(len(self.indices))
+        return (self.indices[i] for i in _ints(order))
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+
+class WeightedRandomSampler(Sampler[int]):
+    """Indices 0, ..., ``len(weights)`` - 1, each drawn with a probability like its weight.
+
+    Args:
+        weights: finite numbers >= 0, not all zero; they need not sum to one.
+        num_samples: how many indices to draw.
+        replacement: draw each index independently of the others. Otherwise each draw is among the
+            indices not drawn so far, so that at least ``num_samples`` weights must not be zero.
+        generator: None, a ``numpy.random.Generator``, an int seed, or another library's generator.
+
+    Raises:
+        ValueError: the weights or ``num_samples`` are not as said here.
+
+    Example:
+        >>> from plait_data import WeightedRandomSampler
+        >>> set(WeightedRandomSampler([0.0, 2.0, 1.0], 50, generator=0)) == {1, 2}
+        True
+    """
+
+    def __init__(
+        self,
+        weights: Sequence[float],
+        num_samples: int,
+        replacement: bool = True,
+        generator: Any = None,
+    ) -> None:
+        _require_bool("WeightedRandomSampler", "replacement", replacement)
+        _require_positive("WeightedRandomSampler", "num_samples", num_samples)
+        self.weights: npt.NDArray[np.float64] = np.array(weights, dtype=np.float64)
+        if self.weights.ndim != 1 or not self.weights.size:
+            raise ValueError(
+                "WeightedRandomSampler: `weights` must be a sequence of numbers; "
+                f"got shape {self.weights.shape}"
+            )
+        if not (np.isfinite(self.weights).all() and (self.weights >= 0).all()):
+            raise ValueError("WeightedRandomSampler: `weights` must be finite and >= 0")
+        usable = int(np.count_nonzero(self.weights))
+        if usable < (1 if replacement else num_samples):
+            raise ValueError(
+                "WeightedRandomSampler: `weights` must have "
+                f"{1 if replacement else num_samples} entries above zero; got {usable}"
+            )
+        self.num_samples = num_samples
+        self.replacement = replacement
+        self.generator = generator
+        self._random = RandomSource("WeightedRandomSampler", generator)
+
+    def __iter__(self) -> Iterator[int]:
+        rng = self._random.rng()
+        if self.replacement:
+            bounds = np.cumsum(self.weights)
+            drawn = rng.random(self.num_samples) * bounds[-1]
+            # A draw may round up to the last bound; the last index with a weight takes it.
+            last = int(np.flatnonzero(self.weights)[-1])
+            return _ints(np.minimum(np.searchsorted(bounds, drawn, side="right"), last))
+        # Exponential clocks with these rates ring in the order of successive weighted draws.
+        with np.errstate(divide="ignore"):
+            rings = rng.exponential(size=self.weights.size) / self.weights
+        return _ints(np.argsort(rings, kind="stable")[: self.num_samples])
+
+    def __len__(self) -> int:
+        return self.num_samples
+
+
+class BatchSampler(Sampler[list[int]]):
+    """Lists of ``batch_size`` successive indices of another sampler.
+
+    Args:
+        sampler: a sampler or any iterable of indices.
+        batch_size: how many indices a list has.
+        drop_last: leave out a last list that is shorter.
+
+    Raises:
+        ValueError: ``batch_size`` is not a positive integer.
+
+    Example:
+        >>> from plait_data import BatchSampler
+        >>> list(BatchSampler(range(5), batch_size=2, drop_last=False))
+        [[0, 1], [2, 3], [4]]
+    """
+
+    def __init__(self, sampler: Iterable[int], batch_size: int, drop_last: bool = False) -> None:
+        _require_positive("BatchSampler", "batch_size", batch_size)
+        _require_bool("BatchSampler", "drop_last", drop_last)
+        self.sampler = sampler
+        self.batch_size = batch_size
+        self.drop_last = drop_last
+
+    def __iter__(self) -> Iterator[list[int]]:
+        # The sampler is asked here, not at the first batch: its random numbers belong to now.
+        return self._batches(iter(self.sampler))
+
+    def _batches(self, indices: Iterator[int]) -> Iterator[list[int]]:
+        while batch := list(islice(indices, self.batch_size)):
+            if self.drop_last and len(batch) < self.batch_size:
+                return
+            yield batch
+
+    def __len__(self) -> int:
+        size = len(self.sampler)  # type: ignore[arg-type]
+        return size // self.batch_size if self.drop_last else -(-size // self.batch_size)
+
+
+def _ints(indices: npt.NDArray[Any]) -> Iterator[int]:
+    chunks = (indices[i : i + _CHUNK].tolist() for i in range(0, len(indices), _CHUNK))
+    return chain.from_iterable(chunks)
+
+
+def _require_positive(operator: str, argument: str, value: object) -> None:
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if not whole or value <= 0:  # type: ignore[operator]
+        raise ValueError(f"{operator}: `{argument}` must be a positive int; got {value!r}")
+
+
+def _require_bool(operator: str, argument: str, value: object) -> None:
+    if not isinstance(value, bool):
+        raise TypeError(f"{operator}: `{argument}` must be a bool; got {value!r}")

@@ -1,0 +1,286 @@
+"""From a list of samples to a batch.
+
+`default_collate` stacks arrays and numbers along a new first dimension and goes through mappings,
+sequences, namedtuples and dataclasses. What it makes itself are NumPy arrays; `set_batch_converter`
+registers a function that turns each of them into a tensor, and `register` says how samples of a
+further type become a batch.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from plait_data._arrays import is_array, stack
+
+__all__ = ["default_collate", "default_convert", "register", "set_batch_converter"]
+
+Converter = Callable[[Any], Any]
+Collate = Callable[[list[Any]], Any]
+
+_NUMERIC = "biufc"  # kinds of NumPy dtypes that tensors have too; text and objects stay NumPy
+_converter: Converter | None = None
+_registered: dict[type, Collate] = {}
+
+
+def set_batch_converter(converter: Converter | None) -> Converter | None:
+    """Registers what turns a NumPy array of a batch into the program's tensors.
+
+    It applies to arrays of booleans and numbers that the default collation made or, with
+    ``batch_size=None``, passes on; never to the result of a ``collate_fn``. ``DataLoader``,
+    `default_collate` and `default_convert` take a ``convert`` argument that goes before it;
+    ``convert=numpy.asarray`` asks for NumPy. ``import plait`` and the use of
+    ``plait.utils.data`` registers ``plait.from_numpy``, which doesn't copy.
+
+    Args:
+        converter: a function of a NumPy array, or None to leave NumPy arrays as they are.
+
+    Returns:
+        What was registered before.
+
+    Example:
+        >>> import plait_data
+        >>> before = plait_data.set_batch_converter(lambda array: array.tolist())
+        >>> plait_data.default_collate([1.0, 2.0])
+        [1.0, 2.0]
+        >>> _ = plait_data.set_batch_converter(before)
+    """
+    global _converter
+    if converter is not None and not callable(converter):
+        raise TypeError(
+            "set_batch_converter: `converter` must be a function of a NumPy array, or None; "
+            f"got {type(converter).__name__}"
+        )
+    before, _converter = _converter, converter
+    return before
+
+
+def register(kind: type, collate: Collate) -> None:
+    """Registers how samples of type ``kind`` (or of a subclass) become a batch.
+
+    Args:
+        kind: the type; it goes before everything `default_collate` knows.
+        collate: a function from the list of samples to the batch.
+
+    Example:
+        >>> from fractions import Fraction
+        >>> from plait_data import collate
+        >>> collate.register(Fraction, lambda samples: [float(f) for f in samples])
+        >>> collate.default_collate([(Fraction(1, 2), 3), (Fraction(1, 4), 4)])
+        [[0.5, 0.25], array([3, 4])]
+    """
+    if not isinstance(kind, type) or not callable(collate):
+        raise TypeError(
+            "register: `kind` must be a type and `collate` a function; "
+            f"got {type(kind).__name__} and {type(collate).__name__}"
+        )
+    _registered[kind] = collate
+
+
+def default_collate(batch: Sequence[Any], *, convert: Converter | None = None) -> Any:
+    """Samples to a batch, each array with a new first dimension of size ``len(batch)``.
+
+    ===========================  ==================================================================
+    samples                      batch
+    ===========================  ==================================================================
+    NumPy arrays of one shape    an array
+    another library's arrays     an array of that library, by its ``stack``
+    bool, int, float, complex    an array of dtype bool, int64, float64, complex128
+    NumPy scalars                an array of their dtype
+    str, bytes                   the list of samples
+    mappings with the same keys  a mapping of batches, of the same type where possible
+    namedtuples, dataclasses     one of the same type, of batches
+    sequences of one length      a list of batches, one a position
+    ===========================  ==================================================================
+
+    Args:
+        batch: at least one sample.
+        convert: what turns the NumPy arrays made here into tensors; None for what
+            `set_batch_converter` registered.
+
+    Raises:
+        ValueError: no samples, or their shapes, lengths or keys differ.
+        TypeError: a type that is not in the table; None for one.
+
+    Example:
+        >>> from plait_data import default_collate
+        >>> default_collate([{"x": (1, "a")}, {"x": (2, "b")}])
+        {'x': [array([1, 2]), ['a', 'b']]}
+    """
+    samples = list(batch)
+    if not samples:
+        raise ValueError("default_collate: `batch` must hold at least one sample; got none")
+    return _collate(samples, convert or _converter, "sample")
+
+
+def _collate(samples: list[Any], convert: Converter | None, where: str) -> Any:
+    first = samples[0]
+    kind = type(first)
+    if _registered:
+        for base in kind.__mro__:
+            if base in _registered:
+                return _registered[base](samples)
+    if is_array(first):
+        return _converted(_stacked(samples, where), convert)
+    if isinstance(first, (bool, int, float, complex, np.generic)):
+        return _converted(_numbers(samples, where), convert)
+    if isinstance(first, (str, bytes)):
+        return samples
+    if isinstance(first, Mapping):
+        return _mapping(samples, convert, where)
+    if _is_namedtuple(first):
+        parts = zip(first._fields, _columns(samples, where), strict=True)
+        return kind(*(_collate(column, convert, f"{where}.{name}") for name, column in parts))
+    if isinstance(first, Sequence):
+        columns = enumerate(_columns(samples, where))
+        return [_collate(column, convert, f"{where}[{i}]") for i, column in columns]
+    if dataclasses.is_dataclass(first):
+        return _dataclass(samples, convert, where)
+    raise TypeError(
+        "default_collate: samples must consist of arrays, numbers, strings, mappings, sequences, "
+        f"namedtuples or dataclasses; {where} is a {kind.__module__}.{kind.__qualname__}"
+    )
+
+
+def _stacked(samples: list[Any], where: str) -> Any:
+    try:
+        shapes = {tuple(sample.shape) for sample in samples}
+    except AttributeError:
+        kinds = sorted({type(sample).__name__ for sample in samples})
+        raise TypeError(
+            f"default_collate: {where} must be an array in each sample of a batch; "
+            f"got {', '.join(kinds)}"
+        ) from None
+    if len(shapes) > 1:
+        shown = ", ".join(map(str, sorted(shapes)[:4]))
+        raise ValueError(
+            f"default_collate: {where} must have one shape in all samples of a batch; "
+            f"got {shown} (a `collate_fn` can pad them)"
+        )
+    return stack(samples)
+
+
+def _numbers(samples: list[Any], where: str) -> Any:
+    try:
+        array = np.array(samples, dtype=np.float64 if type(samples[0]) is float else None)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise TypeError(
+            f"default_collate: {where} must be a number in each sample of a batch; {error}"
+        ) from None
+    if array.ndim != 1 or (array.dtype.kind not in _NUMERIC and isinstance(samples[0], int)):
+        kinds = sorted({type(sample).__name__ for sample in samples})
+        raise TypeError(
+            f"default_collate: {where} must be a number that fits 64 bits in each sample of a "
+            f"batch; got {', '.join(kinds)} and an array of {array.dtype}"
+        )
+    return array
+
+
+def _mapping(samples: list[Any], convert: Converter | None, where: str) -> Any:
+    first = samples[0]
+    for sample in samples:
+        if not isinstance(sample, Mapping) or sample.keys() != first.keys():
+            got = list(sample.keys()) if isinstance(sample, Mapping) else type(sample).__name__
+            raise ValueError(
+                f"default_collate: {where} must have the same keys in all samples of a batch; "
+                f"got {list(first.keys())} and {got}"
+            )
+    columns = {
+        key: _collate([sample[key] for sample in samples], convert, f"{where}[{key!r}]")
+        for key in first
+    }
+    return _like_mapping(first, columns)
+
+
+def _like_mapping(first: Any, columns: dict[Any, Any]) -> Any:
+    if type(first) is dict:
+        return columns
+    try:
+        if isinstance(first, MutableMapping):
+            clone = copy.copy(first)  # keeps what else the object carries (a default factory)
+            clone.update(columns)
+            return clone
+        return type(first)(columns)
+    except TypeError:  # its constructor takes something else
+        return columns
+
+
+def _dataclass(samples: list[Any], convert: Converter | None, where: str) -> Any:
+    # A copy, not a new object: __post_init__ was written for a sample, not for a batch.
+    clone = copy.copy(samples[0])
+    for field in dataclasses.fields(clone):
+        column = [getattr(sample, field.name) for sample in samples]
+        batch = _collate(column, convert, f"{where}.{field.name}")
+        object.__setattr__(clone, field.name, batch)
+    return clone
+
+
+def _columns(samples: list[Any], where: str) -> Iterable[list[Any]]:
+    """The samples transposed; lengths must agree."""
+    try:
+        lengths = {len(sample) for sample in samples}
+    except TypeError:
+        lengths = {-1}
+    if len(lengths) > 1 or lengths == {-1}:
+        shown = sorted(lengths) if lengths != {-1} else sorted({type(s).__name__ for s in samples})
+        raise ValueError(
+            f"default_collate: {where} must have one length in all samples of a batch; "
+            f"got {', '.join(map(str, shown))}"
+        )
+    return map(list, zip(*samples, strict=True))
+
+
+def _is_namedtuple(value: object) -> bool:
+    return isinstance(value, tuple) and hasattr(value, "_fields")
+
+
+def _converted(array: Any, convert: Converter | None) -> Any:
+    if convert is None or not isinstance(array, np.ndarray) or array.dtype.kind not in _NUMERIC:
+        return array
+    return convert(array)
+
+
+def default_convert(data: Any, *, convert: Converter | None = None) -> Any:
+    """One sample with its NumPy arrays converted; a loader with ``batch_size=None`` applies it.
+
+    Goes through mappings, sequences, namedtuples and dataclasses like `default_collate`; numbers
+    and strings stay what they are. Arrays are passed to the converter itself, not copies of them.
+
+    Args:
+        data: the sample.
+        convert: what turns NumPy arrays into tensors; None for what `set_batch_converter`
+            registered.
+
+    Example:
+        >>> import numpy as np
+        >>> from plait_data import default_convert
+        >>> default_convert({"x": np.arange(2), "id": 7}, convert=np.ndarray.tolist)
+        {'x': [0, 1], 'id': 7}
+    """
+    convert = convert or _converter
+    return data if convert is None else _convert(data, convert)
+
+
+def _convert(data: Any, convert: Converter) -> Any:
+    if isinstance(data, np.generic):
+        return _converted(np.asarray(data), convert)
+    if is_array(data):
+        return _converted(data, convert)
+    if isinstance(data, (str, bytes)):
+        return data
+    if isinstance(data, Mapping):
+        return _like_mapping(data, {key: _convert(data[key], convert) for key in data})
+    if _is_namedtuple(data):
+        return type(data)(*(_convert(item, convert) for item in data))
+    if isinstance(data, Sequence):
+        return [_convert(item, convert) for item in data]
+    if dataclasses.is_dataclass(data) and not isinstance(data, type):
+        clone = copy.copy(data)
+        for field in dataclasses.fields(data):
+            object.__setattr__(clone, field.name, _convert(getattr(data, field.name), convert))
+        return clone
+    return data
