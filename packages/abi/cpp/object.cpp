@@ -1,0 +1,295 @@
+// Tensors, storages and generators: making, sharing, dropping.
+#include <cstdlib>
+
+#include "runtime.hpp"
+
+namespace plait::abi {
+namespace {
+
+constexpr uint64_t kInlineRoom = 64;  // bytes beside a plait_storage
+constexpr uint64_t kStorageBlock = sizeof(plait_storage) + kInlineRoom;
+
+void *take_block(BlockCache Thread::*cache, size_t size) {
+  if (void *p = (this_thread()->*cache).take()) return p;
+  return std::malloc(size);
+}
+void give_block(BlockCache Thread::*cache, void *p) {
+  Thread *t = this_thread_if_alive();
+  if (!t || !(t->*cache).give(p)) std::free(p);
+}
+
+void watch_memory(uint32_t kind, const plait_storage *s) {
+  if (!(__atomic_load_n(&observed, __ATOMIC_RELAXED) & kind)) return;
+  plait_event e{};
+  e.size = sizeof e;
+  e.kind = kind;
+  e.a = s->nbytes;
+  e.b = reinterpret_cast<uint64_t>(s->data);
+  e.device = s->device;
+  emit(&e);
+}
+
+void drop_storage(plait_object *o) {
+  auto *s = reinterpret_cast<plait_storage *>(o);
+  watch_memory(PLAIT_EVENT_FREE, s);
+  if (s->allocator) {
+    s->allocator->free(s->allocator->ctx, s->data, s->nbytes, s->block);
+  } else if (s->release) {
+    s->release(s->block);
+  }
+  give_block(&Thread::storages, s);
+}
+
+void drop_tensor(plait_object *o) {
+  auto *t = reinterpret_cast<plait_tensor *>(o);
+  if (t->slot[0]) plait_release_object(static_cast<plait_object *>(t->slot[0]));
+  if ((t->flags & PLAIT_TENSOR_OWNS_WRAPPER) && roles.host) roles.host->release(roles.host->ctx, t->slot[1]);
+  if (t->dl.shape != t->inline_dims) std::free(t->dl.shape);
+  plait_release(t->storage);
+  give_block(&Thread::tensors, t);
+}
+
+void drop_generator(plait_object *o) { std::free(o); }
+const plait_type generator_type{PLAIT_HEADER(plait_type), "generator", drop_generator};
+
+plait_storage *storage_block(DLDevice device, uint64_t nbytes) {
+  auto *s = static_cast<plait_storage *>(take_block(&Thread::storages, kStorageBlock));
+  if (!s) return nullptr;
+  s->o = {1, &storage_type};
+  s->nbytes = nbytes;
+  s->version = s->flags = 0;
+  s->device = device;
+  s->allocator = nullptr;
+  s->block = nullptr;
+  s->release = nullptr;
+  return s;
+}
+
+// A handle with its dims in place; takes over the storage reference.
+plait_status handle(plait_thread *thread, plait_storage *storage, void *data, DLDataType dtype, int32_t ndim,
+                    const int64_t *shape, const int64_t *strides, plait_tensor **out) {
+  auto *t = static_cast<plait_tensor *>(take_block(&Thread::tensors, sizeof(plait_tensor)));
+  int64_t *dims = t ? t->inline_dims : nullptr;
+  if (t && ndim > 5) dims = static_cast<int64_t *>(std::malloc(2 * size_t(ndim) * sizeof(int64_t)));
+  if (!dims) {
+    std::free(t);
+    plait_release(storage);
+    return raise(thread, PLAIT_MEMORY_ERROR, nullptr, "out of memory for a tensor handle");
+  }
+  t->o = {1, &tensor_type};
+  t->dl = {data, storage->device, ndim, dtype, dims, dims + ndim, 0};
+  if (ndim <= 5) t->dl.strides = dims + 5;
+  t->storage = storage;
+  t->layers = t->flags = 0;
+  t->slot[0] = t->slot[1] = t->slot[2] = t->slot[3] = nullptr;
+  t->reserved[0] = t->reserved[1] = 0;
+  if (ndim) std::memcpy(t->dl.shape, shape, size_t(ndim) * sizeof(int64_t));
+  if (strides) {
+    if (ndim) std::memcpy(t->dl.strides, strides, size_t(ndim) * sizeof(int64_t));
+  } else {
+    int64_t step = 1;
+    for (int32_t i = ndim - 1; i >= 0; i--) {
+      t->dl.strides[i] = step;
+      step *= shape[i] > 1 ? shape[i] : 1;
+    }
+  }
+  *out = t;
+  return PLAIT_OK;
+}
+
+// Elements that a fresh storage needs; refuses negative sizes, too many dimensions and overflow.
+plait_status fresh_extent(plait_thread *thread, DLDataType dtype, int32_t ndim, const int64_t *shape,
+                          const int64_t *strides, uint64_t *nbytes) {
+  if (ndim < 0 || ndim > PLAIT_MAX_DIMS)
+    return raise(thread, PLAIT_SHAPE_ERROR, nullptr, "a tensor has at most %d dimensions; got %d", PLAIT_MAX_DIMS, ndim);
+  if (dtype.lanes != 1 || itemsize(dtype) == 0)
+    return raise(thread, PLAIT_DTYPE_ERROR, nullptr, "dtype with code %d, %d bits and %d lanes is not supported",
+                 dtype.code, dtype.bits, dtype.lanes);
+  bool empty = false, overflow = false;
+  int64_t last = 0, count = 1;
+  for (int32_t i = 0; i < ndim; i++) {
+    int64_t step = 0;
+    if (shape[i] < 0)
+      return raise(thread, PLAIT_SHAPE_ERROR, nullptr, "sizes must not be negative; got %s", text(shape, ndim).c_str());
+    if (strides && strides[i] < 0)
+      return raise(thread, PLAIT_SHAPE_ERROR, nullptr, "a new tensor's strides must not be negative; got %s",
+                   text(strides, ndim).c_str());
+    empty |= shape[i] == 0;
+    if (shape[i] == 0) continue;
+    overflow |= __builtin_mul_overflow(count, shape[i], &count);
+    if (strides) overflow |= __builtin_mul_overflow(strides[i], shape[i] - 1, &step);
+    overflow |= __builtin_add_overflow(last, step, &last);
+  }
+  int64_t elements = strides ? last + 1 : count, bytes = 0;
+  overflow |= __builtin_mul_overflow(elements, itemsize(dtype), &bytes);
+  if (empty) bytes = 0;
+  else if (overflow)
+    return raise(thread, PLAIT_SHAPE_ERROR, nullptr, "shape %s of %s has more bytes than 64 bits can count",
+                 text(shape, ndim).c_str(), plait::name(dtype));
+  *nbytes = uint64_t(bytes);
+  return PLAIT_OK;
+}
+
+}  // namespace
+
+const plait_type tensor_type{PLAIT_HEADER(plait_type), "tensor", drop_tensor};
+const plait_type storage_type{PLAIT_HEADER(plait_type), "storage", drop_storage};
+
+void BlockCache::drain() {
+  while (n_) std::free(block_[--n_]);
+}
+
+Extent extent(const plait_tensor *t) {
+  int64_t low = 0, high = 0;
+  for (int32_t i = 0; i < t->dl.ndim; i++) {
+    if (t->dl.shape[i] == 0) return {nullptr, nullptr};
+    const int64_t span = (t->dl.shape[i] - 1) * t->dl.strides[i];
+    (span < 0 ? low : high) += span;
+  }
+  const auto *p = static_cast<const char *>(t->dl.data);
+  const int64_t size = itemsize(t->dl.dtype);
+  return {p + low * size, p + (high + 1) * size};
+}
+
+plait_status storage_new(plait_thread *thread, DLDevice device, uint64_t nbytes, plait_storage **out) {
+  plait_storage *s = storage_block(device, nbytes);
+  if (!s) return raise(thread, PLAIT_MEMORY_ERROR, nullptr, "out of memory for a storage");
+  s->data = nullptr;
+  if (device.device_type == PLAIT_META || nbytes == 0) {
+    *out = s;
+    return PLAIT_OK;
+  }
+  const auto type = uint32_t(device.device_type);
+  const plait_allocator *a = type < PLAIT_MAX_DEVICE_TYPES ? roles.allocator[type] : nullptr;
+  if (!a) {
+    plait_release(s);
+    return raise(thread, PLAIT_NOT_IMPLEMENTED, nullptr, "no allocator is installed for device type %u", type);
+  }
+  if (type == kDLCPU && nbytes <= kInlineRoom && nbytes < a->inline_below) {
+    s->data = s + 1;
+  } else if (const plait_status failed = a->alloc(a->ctx, device, nbytes, nullptr, &s->data, &s->block); failed < 0) {
+    plait_release(s);
+    plait_alloc_stats stats{};
+    if (a->stats) a->stats(a->ctx, &stats);
+    return raise(thread, PLAIT_MEMORY_ERROR, nullptr,
+                 "out of memory: %llu bytes were requested; %llu are live, %llu cached, the largest free block has %llu",
+                 (unsigned long long)nbytes, (unsigned long long)stats.live_bytes,
+                 (unsigned long long)stats.cached_bytes, (unsigned long long)stats.largest_cached);
+  } else {
+    s->allocator = a;
+  }
+  watch_memory(PLAIT_EVENT_ALLOC, s);
+  *out = s;
+  return PLAIT_OK;
+}
+
+plait_status storage_wrap(plait_thread *thread, void *data, uint64_t nbytes, DLDevice device, uint64_t flags,
+                          void (*release)(void *), void *block, plait_storage **out) {
+  plait_storage *s = storage_block(device, nbytes);
+  if (!s) return raise(thread, PLAIT_MEMORY_ERROR, nullptr, "out of memory for a storage");
+  s->data = data;
+  s->flags = flags | PLAIT_STORAGE_EXTERNAL;
+  s->release = release;
+  s->block = block;
+  *out = s;
+  return PLAIT_OK;
+}
+
+plait_status tensor_new(plait_thread *thread, DLDataType dtype, int32_t ndim, const int64_t *shape,
+                        const int64_t *strides, DLDevice device, plait_tensor **out) {
+  uint64_t nbytes = 0;
+  plait_status s = fresh_extent(thread, dtype, ndim, shape, strides, &nbytes);
+  plait_storage *storage = nullptr;
+  if (s >= 0) s = storage_new(thread, device, nbytes, &storage);
+  return s < 0 ? s : handle(thread, storage, storage->data, dtype, ndim, shape, strides, out);
+}
+
+plait_status tensor_on(plait_thread *thread, plait_storage *storage, void *data, DLDataType dtype, int32_t ndim,
+                       const int64_t *shape, const int64_t *strides, plait_tensor **out) {
+  if (ndim < 0 || ndim > PLAIT_MAX_DIMS)
+    return raise(thread, PLAIT_SHAPE_ERROR, nullptr, "a tensor has at most %d dimensions; got %d", PLAIT_MAX_DIMS, ndim);
+  plait_status s = PLAIT_OK;
+  plait_retain(storage);
+  s = handle(thread, storage, data, dtype, ndim, shape, strides, out);
+  if (s < 0) return s;
+  bool overflow = false, empty = false;
+  int64_t low = 0, high = 0;
+  for (int32_t i = 0; i < ndim; i++) {
+    int64_t span = 0;
+    empty |= shape[i] <= 0;
+    if (shape[i] < 0) overflow = true;
+    overflow |= __builtin_mul_overflow(shape[i] - 1, (*out)->dl.strides[i], &span);
+    overflow |= __builtin_add_overflow(span < 0 ? low : high, span, span < 0 ? &low : &high);
+  }
+  overflow |= __builtin_mul_overflow(low, itemsize(dtype), &low);
+  overflow |= __builtin_add_overflow(high, 1, &high) || __builtin_mul_overflow(high, itemsize(dtype), &high);
+  const int64_t at = static_cast<const char *>(data) - static_cast<const char *>(storage->data);
+  const bool inside = !overflow && at + low >= 0 && at + high <= int64_t(storage->nbytes);
+  bool negative = false;
+  for (int32_t i = 0; i < ndim; i++) negative |= shape[i] < 0;
+  if (!negative && (empty || inside || storage->device.device_type == PLAIT_META)) return PLAIT_OK;
+  plait_release(*out);
+  *out = nullptr;
+  return raise(thread, PLAIT_SHAPE_ERROR, nullptr,
+               "shape %s with strides %s at byte %lld reaches outside a storage of %llu bytes", text(shape, ndim).c_str(),
+               strides ? text(strides, ndim).c_str() : "in C order", (long long)at,
+               (unsigned long long)storage->nbytes);
+}
+
+plait_status tensor_alias(plait_thread *thread, plait_tensor *t, plait_tensor **out) {
+  plait_retain(t->storage);
+  return handle(thread, t->storage, t->dl.data, t->dl.dtype, t->dl.ndim, t->dl.shape, t->dl.strides, out);
+}
+
+plait_status tensor_repoint(plait_thread *thread, plait_tensor *t, plait_tensor *source) {
+  if (t == source) return PLAIT_OK;
+  plait_tensor *fresh = nullptr;
+  if (const plait_status s = tensor_alias(thread, source, &fresh); s < 0) return s;
+  // swap what describes the bytes, keep what belongs to the handle, and let the temporary carry the old bytes away
+  std::swap(t->dl, fresh->dl);
+  std::swap(t->storage, fresh->storage);
+  std::swap(t->inline_dims, fresh->inline_dims);
+  for (plait_tensor *x : {t, fresh}) {
+    if (x->dl.ndim > 5) continue;
+    x->dl.shape = x->inline_dims;
+    x->dl.strides = x->inline_dims + 5;
+  }
+  plait_release(fresh);
+  return PLAIT_OK;
+}
+
+plait_status tensors_value(plait_thread *thread, plait_tensor *const *list, uint32_t n, plait_value *out) {
+  auto **copy = static_cast<plait_tensor **>(std::malloc((n ? n : 1) * sizeof(plait_tensor *)));
+  if (!copy) return raise(thread, PLAIT_MEMORY_ERROR, nullptr, "out of memory for a list of tensors");
+  for (uint32_t i = 0; i < n; i++) {
+    if (list[i]) plait_retain(list[i]);
+    copy[i] = list[i];
+  }
+  *out = tensors(copy, n);
+  return PLAIT_OK;
+}
+
+void release_value(plait_value *v) {
+  if (v->tag == PLAIT_TENSOR) {
+    plait_release(v->u.t);
+  } else if (v->tag == PLAIT_OBJECT) {
+    plait_release_object(v->u.o);
+  } else if (v->tag == PLAIT_TENSORS) {
+    for (uint32_t i = 0; i < v->n; i++) plait_release(v->u.ts[i]);
+    std::free(const_cast<plait_tensor **>(v->u.ts));
+  }
+  *v = none();
+}
+
+// Two racing writers may move it by one step instead of two; that it moved is all anybody asks.
+void touched(plait_storage *s) {
+  __atomic_store_n(&s->version, __atomic_load_n(&s->version, __ATOMIC_RELAXED) + 1, __ATOMIC_RELAXED);
+}
+
+plait_generator *generator_new(uint64_t seed) {
+  auto *g = static_cast<plait_generator *>(std::malloc(sizeof(plait_generator)));
+  if (g) *g = {{1, &generator_type}, seed, 0, {kDLCPU, 0}};
+  return g;
+}
+
+}  // namespace plait::abi

@@ -1,0 +1,62 @@
+// Observers. The list is immutable and republished; an event's begin and end see the same list.
+#include <algorithm>
+
+#include "runtime.hpp"
+
+namespace plait::abi {
+
+uint64_t observed = 0;
+
+namespace {
+using List = std::vector<const plait_observer *>;
+std::atomic<const List *> current{nullptr};  // replaced lists stay: an event may still be running through one
+}  // namespace
+
+plait_status observe(plait_thread *thread, const plait_observer *o, int on) {
+  return border(thread, "observe", [&]() -> plait_status {
+    if (!version_fits(thread, "an observer", o->h)) return PLAIT_ERROR;
+    const std::lock_guard<std::mutex> lock(registry_mutex);
+    const List *old = current;
+    auto next = std::make_unique<List>(old ? *old : List());
+    const auto it = std::find(next->begin(), next->end(), o);
+    if (on && it == next->end()) {
+      if (next->size() + 1 >= PLAIT_TOKENS)
+        return raise(thread, PLAIT_ERROR, "observe", "at most %d observers run at once", PLAIT_TOKENS - 1);
+      next->push_back(o);
+    } else if (!on && it != next->end()) {
+      next->erase(it);
+    }
+    uint64_t kinds = 0;
+    for (const plait_observer *each : *next) kinds |= each->kinds;
+    current.store(next.release(), std::memory_order_release);
+    __atomic_store_n(&observed, kinds, __ATOMIC_RELEASE);
+    return PLAIT_OK;
+  });
+}
+
+void emit(const plait_event *e) {
+  const List *list = current.load(std::memory_order_acquire);
+  if (!list) return;
+  for (const plait_observer *o : *list)
+    if (o->kinds & e->kind) o->begin(o->ctx, e, nullptr);
+}
+
+uint64_t begin_event(const plait_event *e, uint64_t *tokens, uint64_t room) {
+  const List *list = current.load(std::memory_order_acquire);
+  if (!list || room < list->size() + 1) return 0;
+  tokens[0] = reinterpret_cast<uint64_t>(list);
+  for (size_t i = 0; i < list->size(); i++) {
+    tokens[i + 1] = 0;
+    if ((*list)[i]->kinds & e->kind) (*list)[i]->begin((*list)[i]->ctx, e, tokens + i + 1);
+  }
+  return list->size() + 1;
+}
+
+void end_event(const plait_event *e, const uint64_t *tokens, uint64_t n, plait_status status) {
+  if (!n) return;
+  const auto *list = reinterpret_cast<const List *>(tokens[0]);
+  for (size_t i = 0; i < list->size(); i++)
+    if (((*list)[i]->kinds & e->kind) && (*list)[i]->end) (*list)[i]->end((*list)[i]->ctx, e, tokens[i + 1], status);
+}
+
+}  // namespace plait::abi

@@ -1,0 +1,71 @@
+// Plug-ins: a shared library or a table in memory, checked for its version, initialised once, never unloaded.
+#include <dlfcn.h>
+
+#include <climits>
+#include <cstdlib>
+
+#include "runtime.hpp"
+
+namespace plait::abi {
+namespace {
+std::mutex plugins_mutex;
+std::vector<const plait_plugin *> plugins;
+std::unordered_map<std::string, const plait_plugin *> by_path;
+
+void quiesce_all() {
+  for (const plait_plugin *p : plugins)
+    if (p->quiesce) p->quiesce();
+}
+}  // namespace
+
+bool version_fits(plait_thread *thread, const char *what, const plait_header &h) {
+  if (h.major == PLAIT_ABI_MAJOR && h.minor == PLAIT_ABI_MINOR) return true;
+  raise(thread, PLAIT_ERROR, nullptr, "%s was built for plait ABI %u.%u, this runtime is %d.%d; rebuild it or install the matching plait-abi",
+        what, h.major, h.minor, PLAIT_ABI_MAJOR, PLAIT_ABI_MINOR);
+  return false;
+}
+
+plait_status attach(plait_thread *thread, const plait_plugin *p) {
+  return border(thread, "attach", [&]() -> plait_status {
+    if (!version_fits(thread, p->name ? p->name : "a plug-in", p->h)) return PLAIT_ERROR;
+    {
+      const std::lock_guard<std::mutex> lock(plugins_mutex);
+      for (const plait_plugin *each : plugins)
+        if (each == p) return PLAIT_OK;
+      if (plugins.empty()) std::atexit(quiesce_all);
+      plugins.push_back(p);
+    }
+    const plait_status s = p->init ? p->init(&runtime, p) : PLAIT_OK;
+    if (s >= 0) return PLAIT_OK;
+    const std::lock_guard<std::mutex> lock(plugins_mutex);
+    for (size_t i = 0; i < plugins.size(); i++)
+      if (plugins[i] == p) plugins.erase(plugins.begin() + long(i));
+    return s;
+  });
+}
+
+plait_status load(plait_thread *thread, const char *path) {
+  return border(thread, "load", [&]() -> plait_status {
+    char real[PATH_MAX];
+    if (!realpath(path, real)) return raise(thread, PLAIT_VALUE_ERROR, "load", "there is no file `%s`", path);
+    {
+      const std::lock_guard<std::mutex> lock(plugins_mutex);
+      if (by_path.count(real)) return PLAIT_OK;
+    }
+    void *library = dlopen(real, RTLD_NOW | RTLD_LOCAL);
+    if (!library) return raise(thread, PLAIT_ERROR, "load", "%s", dlerror());
+    const auto *p = static_cast<const plait_plugin *>(dlsym(library, "plait_plugin_v1"));
+    if (!p) return raise(thread, PLAIT_VALUE_ERROR, "load", "`%s` exports no plait_plugin_v1: it is not a plait plug-in", real);
+    if (const plait_status s = attach(thread, p); s < 0) return s;
+    const std::lock_guard<std::mutex> lock(plugins_mutex);
+    by_path[real] = p;
+    return PLAIT_OK;
+  });
+}
+
+void report_plugins(std::vector<plait_record> &list) {
+  const std::lock_guard<std::mutex> lock(plugins_mutex);
+  for (const plait_plugin *p : plugins) list.push_back({"plugin", p->name, p->name, p->version, 1, 0});
+}
+
+}  // namespace plait::abi

@@ -1,0 +1,185 @@
+// Operators, the kernels behind them and the layers above them. Tables that dispatch reads are immutable: a change
+// builds a new one and publishes it; old ones stay, because a call may be running through them.
+#include <algorithm>
+
+#include "runtime.hpp"
+
+namespace plait::abi {
+
+std::mutex registry_mutex;
+std::atomic<const plait_op *> op_cast{nullptr}, op_copy{nullptr}, op_clone{nullptr};
+
+namespace {
+
+std::unordered_map<std::string, Op *> by_name;
+std::vector<Op *> all_ops;
+std::unordered_map<std::string, uint32_t> layer_bits;
+std::vector<Registration> for_all_ops;  // layers registered with op NULL
+uint64_t undo_counter = 0;
+
+using Table = const plait_entry *;
+
+// Builds one chain a slot from registrations in their order: the latest is asked first.
+void publish(Op *op) {
+  std::vector<Table> backend, layer;
+  uint64_t mask = 0;
+  const auto add = [&](const Registration &r) {
+    const bool is_layer = r.slot >= PLAIT_SLOT_LAYER;
+    std::vector<Table> &table = is_layer ? layer : backend;
+    table.resize(is_layer ? 64 : PLAIT_MAX_DEVICE_TYPES, nullptr);
+    const uint32_t i = is_layer ? r.slot - PLAIT_SLOT_LAYER : r.slot;
+    table[i] = new plait_entry{r.entry.fn, r.entry.ctx, r.entry.who, table[i]};
+    if (is_layer) mask |= uint64_t(1) << i;
+  };
+  for (const Registration &r : for_all_ops) add(r);
+  for (const Registration &r : op->registrations) add(r);
+  const auto keep = [](const std::vector<Table> &v) -> Table const * {
+    if (v.empty()) return nullptr;
+    auto *copy = new Table[v.size()];
+    std::copy(v.begin(), v.end(), copy);
+    return copy;
+  };
+  op->n_backend = 0;  // readers check it before the table
+  __atomic_store_n(&op->backend, keep(backend), __ATOMIC_RELEASE);
+  __atomic_store_n(&op->n_backend, backend.size(), __ATOMIC_RELEASE);
+  if (!layer.empty()) __atomic_store_n(&op->layer, keep(layer), __ATOMIC_RELEASE);
+  __atomic_store_n(&op->layer_mask, mask, __ATOMIC_RELEASE);
+}
+
+void name_op(Op *op, const plait_op_def *def) {
+  op->schema_text = def->schema;
+  op->doc_text = def->doc ? def->doc : "";
+  op->h = PLAIT_HEADER(plait_op);
+  op->name = op->parsed.name.c_str();
+  op->schema = op->schema_text.c_str();
+  op->doc = op->doc_text.c_str();
+  op->def = def;
+  op->args = op->parsed.args.data();
+  op->results = op->parsed.results.data();
+  op->n_args = uint16_t(op->parsed.args.size());
+  op->n_results = uint16_t(op->parsed.results.size());
+  op->flags = def->flags;
+}
+
+}  // namespace
+
+uint64_t next_undo() { return ++undo_counter; }
+
+plait_status define(plait_thread *thread, const plait_op_def *def, const plait_op **out) {
+  return border(thread, "define", [&]() -> plait_status {
+    if (!version_fits(thread, "an operator definition", def->h)) return PLAIT_ERROR;
+    auto op = std::make_unique<Op>();
+    static_cast<plait_op &>(*op) = plait_op{};
+    parse_schema(def->schema, op->parsed);
+    name_op(op.get(), def);
+    if (!def->shape && !def->decompose)
+      return raise(thread, PLAIT_VALUE_ERROR, "define", "%s: a shape function or a decomposition is required", op->name);
+    const std::lock_guard<std::mutex> lock(registry_mutex);
+    if (by_name.count(op->parsed.name))
+      return raise(thread, PLAIT_VALUE_ERROR, "define", "operator `%s` is already defined", op->name);
+    publish(op.get());
+    Op *made = op.release();  // operators live as long as the process
+    if (const auto first = by_name.find(made->parsed.base); first != by_name.end()) {
+      plait_op *last = first->second;
+      while (last->next) last = const_cast<plait_op *>(last->next);
+      last->next = made;
+    } else {
+      by_name[made->parsed.base] = made;
+    }
+    by_name.emplace(made->parsed.name, made);
+    all_ops.push_back(made);
+    if (made->parsed.name == "cast") op_cast = made;
+    if (made->parsed.name == "copy_") op_copy = made;
+    if (made->parsed.name == "clone") op_clone = made;
+    if (out) *out = made;
+    return PLAIT_OK;
+  });
+}
+
+const plait_op *find_op(const char *name) {
+  const std::lock_guard<std::mutex> lock(registry_mutex);
+  const auto it = by_name.find(name);
+  return it == by_name.end() ? nullptr : it->second;
+}
+
+uint64_t list_ops(const plait_op **list, uint64_t room) {
+  const std::lock_guard<std::mutex> lock(registry_mutex);
+  for (uint64_t i = 0; i < room && i < all_ops.size(); i++) list[i] = all_ops[i];
+  return all_ops.size();
+}
+
+plait_status implement(plait_thread *thread, const plait_op *op, uint32_t slot, plait_kernel fn, void *ctx,
+                       const plait_plugin *who, uint64_t *undo) {
+  return border(thread, "implement", [&]() -> plait_status {
+    const bool is_layer = slot >= PLAIT_SLOT_LAYER && slot < PLAIT_SLOT_LAYER + 64;
+    if (!fn || (!is_layer && slot >= PLAIT_MAX_DEVICE_TYPES) || (!op && !is_layer))
+      return raise(thread, PLAIT_VALUE_ERROR, "implement", "a function and a device type or layer are required");
+    const std::lock_guard<std::mutex> lock(registry_mutex);
+    const Registration r{next_undo(), slot, {fn, ctx, who, nullptr}};
+    if (undo) *undo = r.id;
+    if (op) {
+      auto *mine = const_cast<Op *>(static_cast<const Op *>(op));
+      mine->registrations.push_back(r);
+      publish(mine);
+    } else {
+      for_all_ops.push_back(r);
+      for (Op *each : all_ops) publish(each);
+    }
+    return PLAIT_OK;
+  });
+}
+
+plait_status retract(plait_thread *thread, uint64_t undo) {
+  return border(thread, "retract", [&]() -> plait_status {
+    const std::lock_guard<std::mutex> lock(registry_mutex);
+    const auto drop = [undo](std::vector<Registration> &list) {
+      const auto it = std::find_if(list.begin(), list.end(), [undo](const Registration &r) { return r.id == undo; });
+      if (it == list.end()) return false;
+      list.erase(it);
+      return true;
+    };
+    if (drop(for_all_ops)) {
+      for (Op *each : all_ops) publish(each);
+      return PLAIT_OK;
+    }
+    for (Op *op : all_ops) {
+      if (!drop(op->registrations)) continue;
+      publish(op);
+      return PLAIT_OK;
+    }
+    if (retract_role(undo)) return PLAIT_OK;
+    return raise(thread, PLAIT_VALUE_ERROR, "retract", "nothing is registered under %llu", (unsigned long long)undo);
+  });
+}
+
+plait_status layer(plait_thread *thread, const char *name, uint32_t wanted, uint32_t *bit) {
+  return border(thread, "layer", [&]() -> plait_status {
+    const std::lock_guard<std::mutex> lock(registry_mutex);
+    if (const auto it = layer_bits.find(name); it != layer_bits.end()) {
+      *bit = it->second;
+      return PLAIT_OK;
+    }
+    uint64_t taken = 0;
+    for (const auto &[_, b] : layer_bits) taken |= uint64_t(1) << b;
+    for (uint32_t b = wanted; b < 64; b++) {
+      if (taken >> b & 1) continue;
+      layer_bits[name] = *bit = b;
+      return PLAIT_OK;
+    }
+    return raise(thread, PLAIT_ERROR, "layer", "no free layer at or above position %u for `%s`", wanted, name);
+  });
+}
+
+void report_ops(std::vector<plait_record> &list) {
+  const std::lock_guard<std::mutex> lock(registry_mutex);
+  for (const auto &[name, bit] : layer_bits) list.push_back({"layer", name.c_str(), "", "", int32_t(bit), 0});
+  for (const Op *op : all_ops) {
+    for (uint32_t type = 0; type < op->n_backend; type++) {
+      int32_t rank = 1;  // 1: asked first
+      for (const plait_entry *e = op->backend[type]; e; e = e->prev, rank++)
+        list.push_back({"kernel", op->name, e->who ? e->who->name : "", e->who ? e->who->version : "", rank, type});
+    }
+  }
+}
+
+}  // namespace plait::abi

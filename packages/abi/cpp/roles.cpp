@@ -1,0 +1,145 @@
+// The roles and their built-in defaults: a serial executor, a plain allocator, a counter for random numbers.
+#include <sys/random.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "runtime.hpp"
+
+namespace plait::abi {
+
+plait_roles roles{};
+
+namespace {
+
+// ---- defaults ------------------------------------------------------------------------------------------------------
+uint32_t serial_width(void *) { return 1; }
+void serial_parallel(void *, uint64_t n, void (*fn)(void *, uint64_t), void *arg) {
+  for (uint64_t i = 0; i < n; i++) fn(arg, i);
+}
+void serial_set_width(void *, uint32_t) {}
+const plait_executor serial{PLAIT_HEADER(plait_executor), "serial", nullptr, serial_width, serial_parallel, serial_set_width};
+
+std::atomic<uint64_t> live_bytes{0}, live_blocks{0}, peak_bytes{0}, allocations{0};
+plait_status plain_alloc(void *, DLDevice, uint64_t nbytes, plait_stream *, void **data, void **block) {
+  if (nbytes > uint64_t(INT64_MAX) || posix_memalign(data, 64, nbytes) != 0) return PLAIT_MEMORY_ERROR;
+  *block = *data;
+  live_blocks++;
+  allocations++;
+  const uint64_t live = live_bytes += nbytes;
+  uint64_t peak = peak_bytes;
+  while (live > peak && !peak_bytes.compare_exchange_weak(peak, live)) {
+  }
+  return PLAIT_OK;
+}
+void plain_free(void *, void *data, uint64_t nbytes, void *) {
+  std::free(data);
+  live_bytes -= nbytes;
+  live_blocks--;
+}
+void plain_trim(void *) {}
+void plain_stats(void *, plait_alloc_stats *s) {
+  *s = {live_bytes, live_blocks, 0, peak_bytes, allocations, allocations, 0, 0};
+}
+const plait_allocator plain{PLAIT_HEADER(plait_allocator), "malloc", nullptr, plain_alloc, plain_free,
+                            plain_trim, plain_stats, 65};
+
+void counter_reserve(void *, plait_generator *, uint64_t, uint64_t *, uint64_t *);
+plait_generator *counter_default(void *) {
+  static plait_generator *const g = [] {
+    uint64_t seed = 0;
+    if (getrandom(&seed, sizeof seed, 0) != sizeof seed) seed = uint64_t(reinterpret_cast<uintptr_t>(&seed));
+    return generator_new(seed >> 11);  // 53 bits: exact as a Python float, too
+  }();
+  return g;
+}
+void counter_reserve(void *ctx, plait_generator *g, uint64_t blocks, uint64_t *seed, uint64_t *offset) {
+  if (!g) g = counter_default(ctx);
+  *seed = __atomic_load_n(&g->seed, __ATOMIC_RELAXED);
+  *offset = __atomic_fetch_add(&g->offset, blocks, __ATOMIC_RELAXED);
+}
+const plait_rng counter{PLAIT_HEADER(plait_rng), "counter", nullptr, counter_reserve, counter_default};
+
+// ---- who provides what ---------------------------------------------------------------------------------------------
+struct Provided {
+  uint64_t undo;
+  std::string role;
+  int32_t device_type;
+  const plait_header *table;
+  const plait_plugin *who;
+};
+std::vector<Provided> provided;
+
+const plait_header **place_of(const std::string &role, int32_t device_type) {
+  const auto as = [](auto **p) { return reinterpret_cast<const plait_header **>(p); };
+  const bool device_ok = device_type > 0 && device_type < PLAIT_MAX_DEVICE_TYPES;
+  if (role == "executor") return as(&roles.executor);
+  if (role == "rng") return as(&roles.rng);
+  if (role == "host") return as(&roles.host);
+  if (role == "engine") return as(&roles.engine);
+  if (role == "allocator" && device_ok) return as(&roles.allocator[device_type]);
+  if (role == "device" && device_ok) return as(&roles.device[device_type]);
+  return nullptr;
+}
+
+uint32_t table_size(const std::string &role) {
+  if (role == "executor") return sizeof(plait_executor);
+  if (role == "rng") return sizeof(plait_rng);
+  if (role == "host") return sizeof(plait_host);
+  if (role == "engine") return sizeof(plait_engine);
+  if (role == "allocator") return sizeof(plait_allocator);
+  return sizeof(plait_device);
+}
+
+void put(const std::string &role, int32_t device_type) {
+  const plait_header *latest = nullptr;
+  for (const Provided &p : provided)
+    if (p.role == role && p.device_type == device_type) latest = p.table;
+  __atomic_store_n(place_of(role, device_type), latest, __ATOMIC_RELEASE);
+}
+
+}  // namespace
+
+plait_status provide(plait_thread *thread, const char *role, int32_t device_type, const plait_header *table,
+                     const plait_plugin *who, uint64_t *undo) {
+  return border(thread, "provide", [&]() -> plait_status {
+    if (!table || !place_of(role, device_type))
+      return raise(thread, PLAIT_VALUE_ERROR, "provide", "there is no role `%s` for device type %d", role, device_type);
+    if (!version_fits(thread, role, *table)) return PLAIT_ERROR;
+    if (table->size < table_size(role))
+      return raise(thread, PLAIT_ERROR, "provide", "the table for role `%s` has %u bytes; %u are required", role,
+                   table->size, table_size(role));
+    const std::lock_guard<std::mutex> lock(registry_mutex);
+    provided.push_back({next_undo(), role, device_type, table, who});
+    if (undo) *undo = provided.back().undo;
+    put(role, device_type);
+    return PLAIT_OK;
+  });
+}
+
+bool retract_role(uint64_t undo) {
+  const auto it = std::find_if(provided.begin(), provided.end(), [undo](const Provided &p) { return p.undo == undo; });
+  if (it == provided.end()) return false;
+  const Provided gone = *it;
+  provided.erase(it);
+  put(gone.role, gone.device_type);
+  return true;
+}
+
+void install_default_roles() {
+  provided.push_back({next_undo(), "executor", 0, &serial.h, nullptr});
+  provided.push_back({next_undo(), "rng", 0, &counter.h, nullptr});
+  provided.push_back({next_undo(), "allocator", kDLCPU, &plain.h, nullptr});
+  roles.executor = &serial;
+  roles.rng = &counter;
+  roles.allocator[kDLCPU] = &plain;
+}
+
+void report_roles(std::vector<plait_record> &list) {
+  const std::lock_guard<std::mutex> lock(registry_mutex);
+  for (const Provided &p : provided)
+    list.push_back({"role", p.role.c_str(), p.who ? p.who->name : "plait_abi", p.who ? p.who->version : "",
+                    int32_t(*place_of(p.role, p.device_type) == p.table), uint32_t(p.device_type)});
+}
+
+}  // namespace plait::abi

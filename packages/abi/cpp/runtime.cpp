@@ -1,0 +1,135 @@
+// The singleton: its function table, its threads, and the refusal of a second copy.
+#include <dlfcn.h>
+#include <link.h>
+
+#include <climits>
+#include <cstdlib>
+
+#include "runtime.hpp"
+
+namespace plait::abi {
+namespace {
+
+std::string own_path, refusal;
+
+// ---- threads -------------------------------------------------------------------------------------------------------
+__thread Thread *current_thread __attribute__((tls_model("initial-exec"))) = nullptr;
+__thread bool thread_gone __attribute__((tls_model("initial-exec"))) = false;
+
+struct ThreadEnd {  // the destructor of a thread-local runs at thread exit
+  ~ThreadEnd() {
+    Thread *t = current_thread;
+    thread_gone = true;  // what is dropped from now on goes straight to free
+    current_thread = nullptr;
+    if (!t) return;
+    clear(t);
+    delete t;
+  }
+};
+
+Thread *make_thread() {
+  static thread_local ThreadEnd end;
+  (void)&end;
+  auto *t = new Thread();
+  static_cast<plait_thread &>(*t) = plait_thread{};
+  t->h = PLAIT_HEADER(plait_thread);
+  t->runtime = &runtime;
+  t->roles = &roles;
+  return current_thread = t;
+}
+
+plait_thread *thread_for_table() { return this_thread(); }
+
+uint64_t report(plait_record *list, uint64_t room) {
+  std::vector<plait_record> all;
+  report_plugins(all);
+  report_roles(all);
+  report_ops(all);
+  for (size_t i = 0; i < room && i < all.size(); i++) list[i] = all[i];
+  return all.size();
+}
+
+// ---- one runtime a process -----------------------------------------------------------------------------------------
+int other_copy(dl_phdr_info *info, size_t, void *) {
+  const std::string name = info->dlpi_name ? info->dlpi_name : "";
+  const size_t slash = name.rfind('/');
+  if (name.substr(slash == std::string::npos ? 0 : slash + 1).rfind("libplait_abi.so", 0) != 0) return 0;
+  char real[PATH_MAX];
+  const std::string path = realpath(name.c_str(), real) ? real : name;
+  if (path == own_path) return 0;
+  refusal = "a second plait runtime, " + own_path + ", was loaded, but " + path +
+            " is already in this process; install only one plait-abi";
+  return 1;
+}
+
+bool start() {
+  Dl_info info{};
+  char real[PATH_MAX];
+  if (dladdr(reinterpret_cast<const void *>(&plait_runtime_v0), &info) && info.dli_fname)
+    own_path = realpath(info.dli_fname, real) ? real : info.dli_fname;
+  if (dl_iterate_phdr(other_copy, nullptr)) return false;
+  runtime.path = own_path.c_str();
+  install_default_roles();
+  return true;
+}
+
+}  // namespace
+
+Thread *this_thread() { return current_thread ? current_thread : make_thread(); }
+Thread *this_thread_if_alive() {
+  if (current_thread) return current_thread;
+  return thread_gone ? nullptr : make_thread();
+}
+
+// Everybody else gets it as const; `path` is filled in at the start.
+plait_runtime runtime{
+    PLAIT_HEADER(plait_runtime),
+    nullptr,
+    thread_for_table,
+    &roles,
+    define,
+    find_op,
+    list_ops,
+    implement,
+    retract,
+    layer,
+    call,
+    call_below,
+    result,
+    result_strided,
+    view,
+    cast,
+    tensor_new,
+    tensor_on,
+    tensor_alias,
+    storage_new,
+    storage_wrap,
+    tensor_repoint,
+    tensors_value,
+    release_value,
+    touched,
+    generator_new,
+    raise,
+    fail,
+    raise_host,
+    clear,
+    provide,
+    observe,
+    &observed,
+    emit,
+    begin_event,
+    end_event,
+    load,
+    attach,
+    report,
+};
+
+}  // namespace plait::abi
+
+extern "C" __attribute__((visibility("default"))) const plait_runtime *plait_runtime_v0(void) {
+  static const bool alone = plait::abi::start();
+  return alone ? &plait::abi::runtime : nullptr;
+}
+extern "C" __attribute__((visibility("default"))) const char *plait_runtime_refusal(void) {
+  return plait::abi::refusal.c_str();
+}
