@@ -1,0 +1,40 @@
+"""The runtime library from C++, without Python in the process: see runtime_test.cpp."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import plait_abi
+import pytest
+
+SOURCE = Path(__file__).with_name("runtime_test.cpp")
+NAMES = re.findall(r"^TEST\((\w+)\)", SOURCE.read_text(), flags=re.M)
+
+
+@pytest.fixture(scope="session")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home = Path(plait_abi.__file__).parent
+    library = home / "lib" / "libplait_abi.so"
+    out = tmp_path_factory.mktemp("runtime") / "runtime_test"
+    cxx = os.environ.get("CXX", "c++").split()
+    flags = ["-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror", f"-I{home / 'include'}"]
+    extra = os.environ.get("PLAIT_BUILD_FLAGS", "").split()
+    link = [str(library), f"-Wl,-rpath,{library.parent}", "-lpthread"]
+    subprocess.run([*cxx, *flags, *extra, str(SOURCE), *link, "-o", str(out)], check=True)
+    return out
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_runtime(program: Path, name: str) -> None:
+    # definitions and replaced tables live as long as the process: not leaks
+    options = {"ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1"}
+    env = os.environ | options
+    done = subprocess.run([str(program), name], capture_output=True, text=True, timeout=60, env=env)
+    assert done.returncode == 0, f"exit {done.returncode}\n{done.stdout}{done.stderr}"
+
+
+def test_the_list_is_not_empty() -> None:
+    assert len(NAMES) > 15
