@@ -280,7 +280,7 @@ plait_status decomposed(plait_call *c, bool layers_on) {
 }
 
 // ---- the call below all layers -------------------------------------------------------------------------------------
-plait_status validated(Frame *f, plait_call *c, uint64_t *written) {
+plait_status validated(Frame *f, plait_call *c, uint64_t *written, bool *ran) {
   plait_status s = prepare_writes(f, written);
   for (uint16_t i = 0; s >= 0 && c->form != PLAIT_FUNCTION && i < c->n_out; i++) {
     f->target[i] = c->out[i].u.t;
@@ -289,8 +289,9 @@ plait_status validated(Frame *f, plait_call *c, uint64_t *written) {
   if (s >= 0) s = c->op->def->shape(f);
   if (s >= 0 && !f->list.empty()) s = tensors_value(f->thread, f->list.data(), uint32_t(f->list.size()), f->out);
   for (plait_tensor *t : f->list) plait_release(t);
-  if (s >= 0 && !nothing_to_do(f, *written)) s = run_kernels(f);
-  return s;
+  if (s < 0) return s;
+  *ran = true;
+  return nothing_to_do(f, *written) ? PLAIT_OK : run_kernels(f);
 }
 
 plait_status base(plait_call *c) {
@@ -310,11 +311,12 @@ plait_status base(plait_call *c) {
     f.target[i] = nullptr;
   }
   uint64_t written = 0;
-  plait_status s = validated(&f, c, &written);
+  bool ran = false;  // from here on a target may have been written, even if the kernel fails
+  plait_status s = validated(&f, c, &written, &ran);
   if (s >= 0 && s != PLAIT_DECLINE && c->form != PLAIT_FUNCTION) s = deliver(&f, c);
-  for (uint16_t i = 0; written && i < c->n_in; i++)
+  for (uint16_t i = 0; ran && written && i < c->n_in; i++)
     if (written >> i & 1) each_tensor(c->in + i, 1, [](plait_tensor *t, const plait_value *) { touched(t->storage); });
-  if (c->form != PLAIT_FUNCTION)
+  if (ran && c->form != PLAIT_FUNCTION)
     for (uint16_t i = 0; i < c->n_out; i++) touched(c->out[i].u.t->storage);
   for (uint16_t i = 0; f.owned && i < c->n_in; i++)
     if (f.owned >> i & 1) release_value(f.in_ + i);

@@ -391,6 +391,11 @@ int main(int argc, char **argv) {
   rt = plait_runtime_v0();
   if (!rt || argc != 2 || !tests().count(argv[1])) return 2;
   th = rt->thread();
-  tests()[argv[1]]();
+  try {
+    tests()[argv[1]]();
+  } catch (const Error &) {
+    std::printf("%s\n", th->error->message);
+    return 1;
+  }
   return 0;
 }
