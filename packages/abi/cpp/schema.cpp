@@ -20,6 +20,7 @@ class Parser {
     bool keyword_only = false;
     if (!accept(")")) {
       do {
+        space();
         if (*at_ == '*' && (at_[1] == ',' || at_[1] == ' ')) {
           at_++;
           keyword_only = true;
