@@ -1,7 +1,13 @@
+import sys
 from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
 
 import plait_data
-import pytest
+
+# The stand-in for a tensor library must be importable by name, as real ones are.
+sys.path.insert(0, str(Path(__file__).parent))
 
 
 @pytest.fixture(autouse=True)

@@ -3,9 +3,10 @@ from collections import OrderedDict, defaultdict, namedtuple
 from types import MappingProxyType
 
 import numpy as np
-import plait_data
 import pytest
 from array_library import StandardTensor, Tensor
+
+import plait_data
 from plait_data import collate, default_collate, default_convert
 
 Point = namedtuple("Point", ["x", "y"])
@@ -26,7 +27,8 @@ class Sample:
 def test_arrays_stack(shape, dtype):
     samples = [np.full(shape, i).astype(dtype) for i in (0, 1, 2)]
     batch = default_collate(samples)
-    assert type(batch) is np.ndarray and batch.dtype == dtype
+    assert type(batch) is np.ndarray
+    assert batch.dtype == dtype
     np.testing.assert_array_equal(batch, np.stack(samples))
 
 
@@ -45,7 +47,8 @@ def test_a_batch_is_a_copy():
 @pytest.mark.parametrize("kind", [Tensor, StandardTensor])
 def test_tensors_of_another_library_stay_in_it(kind):
     batch = default_collate([kind([1, 2]), kind([3, 4])])
-    assert type(batch) is kind and batch.values.tolist() == [[1, 2], [3, 4]]
+    assert type(batch) is kind
+    assert batch.values.tolist() == [[1, 2], [3, 4]]
 
 
 def test_a_library_without_stack():
@@ -56,7 +59,7 @@ def test_a_library_without_stack():
         def __dlpack__(self):
             raise AssertionError
 
-    with pytest.raises(TypeError, match="must offer `stack`; nowhere.*Lonely has none"):
+    with pytest.raises(TypeError, match=r"must offer `stack`; nowhere.*Lonely has none"):
         default_collate([Lonely()])
 
 
@@ -74,7 +77,8 @@ def test_a_library_without_stack():
 )
 def test_numbers(samples, dtype):
     batch = default_collate(samples)
-    assert batch.dtype == dtype and batch.tolist() == np.array(samples).tolist()
+    assert batch.dtype == dtype
+    assert batch.tolist() == np.array(samples).tolist()
 
 
 def test_strings_stay_lists():
@@ -85,18 +89,22 @@ def test_strings_stay_lists():
 def test_sequences_become_lists():
     for samples in ([(1, "a"), (2, "b")], [[1, "a"], [2, "b"]]):
         numbers, names = default_collate(samples)
-        assert numbers.tolist() == [1, 2] and names == ["a", "b"]
+        assert numbers.tolist() == [1, 2]
+        assert names == ["a", "b"]
 
 
 def test_namedtuples_keep_their_type():
     batch = default_collate([Point(1, 2.0), Point(3, 4.0)])
-    assert isinstance(batch, Point) and batch.x.tolist() == [1, 3] and batch.y.dtype == "float64"
+    assert isinstance(batch, Point)
+    assert batch.x.tolist() == [1, 3]
+    assert batch.y.dtype == "float64"
 
 
 def test_dataclasses_keep_their_type():
     batch = default_collate([Sample(np.zeros(2), 1), Sample(np.ones(2), 2)])
     assert isinstance(batch, Sample)
-    assert batch.image.shape == (2, 2) and batch.label.tolist() == [1, 2]
+    assert batch.image.shape == (2, 2)
+    assert batch.label.tolist() == [1, 2]
 
 
 @pytest.mark.parametrize(
@@ -106,7 +114,8 @@ def test_mappings_keep_their_type(make):
     samples = [make({"x": i, "name": str(i)}) for i in range(3)]
     batch = default_collate(samples)
     assert type(batch) is type(samples[0])
-    assert batch["x"].tolist() == [0, 1, 2] and batch["name"] == ["0", "1", "2"]
+    assert batch["x"].tolist() == [0, 1, 2]
+    assert batch["name"] == ["0", "1", "2"]
     assert samples[0]["x"] == 0
     if isinstance(batch, defaultdict):
         assert batch["new"] == []
@@ -114,7 +123,8 @@ def test_mappings_keep_their_type(make):
 
 def test_nested():
     batch = default_collate([{"a": [Point(1, (2, "x"))]}, {"a": [Point(3, (4, "y"))]}])
-    assert batch["a"][0].y[0].tolist() == [2, 4] and batch["a"][0].y[1] == ["x", "y"]
+    assert batch["a"][0].y[0].tolist() == [2, 4]
+    assert batch["a"][0].y[1] == ["x", "y"]
 
 
 @pytest.mark.parametrize(
@@ -147,11 +157,14 @@ def test_converter_takes_what_collation_made():
     plait_data.set_batch_converter(Tensor)
     batch = default_collate([(np.zeros(2), 1, "a", np.array("b"), Tensor([1]))] * 3)
     image, label, name, text, tensor = batch
-    assert isinstance(image, Tensor) and image.shape == (3, 2)
-    assert isinstance(label, Tensor) and label.values.dtype == "int64"
+    assert isinstance(image, Tensor)
+    assert image.shape == (3, 2)
+    assert isinstance(label, Tensor)
+    assert label.values.dtype == "int64"
     assert name == ["a"] * 3
     assert isinstance(text, np.ndarray)  # no library has tensors of text
-    assert isinstance(tensor.values, np.ndarray) and tensor.shape == (3, 1)
+    assert isinstance(tensor.values, np.ndarray)
+    assert tensor.shape == (3, 1)
 
 
 def test_convert_argument_goes_before_the_registered_one():
@@ -187,8 +200,14 @@ def test_default_convert_keeps_everything_but_arrays():
     data = {"x": x, "p": Point(x, 2), "s": Sample(x, 1), "l": (x, "text", b"b", None), "n": 1.5}
     assert default_convert(data) is data
     out = default_convert(data, convert=Tensor)
-    assert out["x"].values is x and out["p"].x.values is x and out["p"].y == 2
-    assert out["s"].image.values is x and out["s"].label == 1
-    assert isinstance(out["l"], list) and out["l"][1:] == ["text", b"b", None]
-    assert out["n"] == 1.5 and data["x"] is x and data["s"].image is x
+    assert out["x"].values is x
+    assert out["p"].x.values is x
+    assert out["p"].y == 2
+    assert out["s"].image.values is x
+    assert out["s"].label == 1
+    assert isinstance(out["l"], list)
+    assert out["l"][1:] == ["text", b"b", None]
+    assert out["n"] == 1.5
+    assert data["x"] is x
+    assert data["s"].image is x
     assert default_convert(np.float32(2), convert=Tensor).shape == ()

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 from array_library import StandardTensor, Tensor
+
 from plait_data import (
     ChainDataset,
     ConcatDataset,
@@ -27,7 +28,9 @@ def test_tensor_dataset_indexes_every_tensor():
     x = np.arange(6).reshape(3, 2)
     samples = TensorDataset(x, ["a", "b", "c"], Tensor([7, 8, 9]))
     first, name, tensor = samples[-1]
-    assert first.tolist() == [4, 5] and name == "c" and tensor.values == 9
+    assert first.tolist() == [4, 5]
+    assert name == "c"
+    assert tensor.values == 9
     assert len(samples) == 3
 
 
@@ -99,7 +102,8 @@ def test_memory_mapped_arrays(tmp_path):
     np.save(tmp_path / "x.npy", np.arange(5))
     x = np.load(tmp_path / "x.npy", mmap_mode="r")
     (batch,) = TensorDataset(x).__getbatch__(np.array([4, 1]))
-    assert batch.tolist() == [4, 1] and batch.flags.writeable
+    assert batch.tolist() == [4, 1]
+    assert batch.flags.writeable
 
 
 def test_abstract_methods_name_the_class():
@@ -109,9 +113,9 @@ def test_abstract_methods_name_the_class():
     class HalfStream(IterableDataset):
         pass
 
-    with pytest.raises(NotImplementedError, match="Half: .*__getitem__"):
+    with pytest.raises(NotImplementedError, match=r"Half: .*__getitem__"):
         Half()[0]
-    with pytest.raises(NotImplementedError, match="HalfStream: .*__iter__"):
+    with pytest.raises(NotImplementedError, match=r"HalfStream: .*__iter__"):
         iter(HalfStream())
 
 
@@ -121,7 +125,8 @@ def test_adding_datasets():
     assert [int(both[i][0]) for i in range(len(both))] == [1, 2, 3]
     chained = Stream([1]) + Stream([2])
     assert isinstance(chained, ChainDataset)
-    assert list(chained) == [1, 2] and len(chained) == 2
+    assert list(chained) == [1, 2]
+    assert len(chained) == 2
 
 
 def test_concat_skips_empty_datasets():
@@ -134,9 +139,7 @@ def test_concat_skips_empty_datasets():
 def test_concat_index_error_ends_iteration(index):
     both = ConcatDataset([[1, 2], [3]])
     assert list(both) == [1, 2, 3]
-    with pytest.raises(
-        IndexError, match=rf"must be in \[-3, 3\); got {index}"
-    ):
+    with pytest.raises(IndexError, match=rf"must be in \[-3, 3\); got {index}"):
         both[index]
 
 
@@ -152,7 +155,8 @@ def test_concat_and_chain_errors():
 def test_subset_of_a_subset():
     x = TensorDataset(np.arange(10) * 10)
     part = Subset(Subset(x, [9, 7, 5]), [2, 0])
-    assert [int(s[0]) for s in part] == [50, 90] and len(part) == 2
+    assert [int(s[0]) for s in part] == [50, 90]
+    assert len(part) == 2
     (batch,) = part.__getbatch__(np.array([1, 0, -1]))
     assert batch.tolist() == [90, 50, 90]
     assert [int(s[0]) for s in part.__getitems__([1, 0])] == [90, 50]

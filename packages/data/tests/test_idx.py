@@ -3,6 +3,7 @@ import struct
 
 import numpy as np
 import pytest
+
 from plait_data.datasets import idx
 
 
@@ -13,7 +14,9 @@ def test_round_trip(tmp_path, dtype, shape, name):
     array = (np.arange(np.prod(shape)) * 3 - 5).astype(dtype).reshape(shape)
     idx.write(tmp_path / name, array)
     back = idx.read(tmp_path / name)
-    assert back.dtype == array.dtype and back.dtype.isnative and back.flags.writeable
+    assert back.dtype == array.dtype
+    assert back.dtype.isnative
+    assert back.flags.writeable
     np.testing.assert_array_equal(back, array)
     assert [p.name for p in tmp_path.iterdir()] == [name]
 
@@ -63,7 +66,7 @@ def test_damaged_files(tmp_path, content, text):
 
 
 def test_write_errors_leave_nothing(tmp_path):
-    with pytest.raises(TypeError, match="the dtype must be one of uint8, .*; got int64"):
+    with pytest.raises(TypeError, match=r"the dtype must be one of uint8, .*; got int64"):
         idx.write(tmp_path / "x", np.arange(3))
     with pytest.raises(ValueError, match=r"1 to 255 dimensions .* got shape \(\)"):
         idx.write(tmp_path / "x", np.float32(1))

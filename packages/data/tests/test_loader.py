@@ -1,7 +1,8 @@
 import numpy as np
-import plait_data
 import pytest
 from array_library import Tensor
+
+import plait_data
 from plait_data import (
     BatchSampler,
     ConcatDataset,
@@ -55,17 +56,21 @@ def test_whole_batches_equal_single_samples(batch_size, drop_last, shuffle):
     gathered = DataLoader(TensorDataset(X, Y), **options)
     single = DataLoader(Pairs(), **options)
     batches = values(gathered)
-    assert batches == values(single) and len(batches) == len(gathered) == len(single)
+    assert batches == values(single)
+    assert len(batches) == len(gathered) == len(single)
     if not drop_last:
         assert sorted(y for _, ys in batches for y in ys) == Y.tolist()
 
 
 def test_defaults():
     loader = DataLoader(Pairs())
-    assert loader.batch_size == 1 and loader.num_workers == 0 and not loader.drop_last
+    assert loader.batch_size == 1
+    assert loader.num_workers == 0
+    assert not loader.drop_last
     assert loader.collate_fn is plait_data.default_collate
     (x, y), *_ = loader
-    assert x.shape == (1, 2) and y.dtype == np.int64
+    assert x.shape == (1, 2)
+    assert y.dtype == np.int64
     assert loader.dataset.asked == list(range(10))
 
 
@@ -74,7 +79,8 @@ def test_shuffle_differs_from_epoch_to_epoch_and_follows_the_seed():
     plait_data.manual_seed(0)
     first, second = values(loader), values(loader)
     plait_data.manual_seed(0)
-    assert first != second and [first, second] == [values(loader), values(loader)]
+    assert first != second
+    assert [first, second] == [values(loader), values(loader)]
 
 
 def test_random_numbers_are_drawn_at_iter():
@@ -83,7 +89,8 @@ def test_random_numbers_are_drawn_at_iter():
     first, second = iter(loader), iter(loader)
     plait_data.manual_seed(0)
     expected = values(loader)
-    assert values(second) != expected and values(first) == expected
+    assert values(second) != expected
+    assert values(first) == expected
 
 
 def test_two_iterators_are_independent():
@@ -97,9 +104,12 @@ def test_two_iterators_are_independent():
 def test_samplers():
     data = TensorDataset(Y)
     loader = DataLoader(data, batch_size=2, sampler=[9, -1, 0])
-    assert values(loader) == [[[9, 9]], [[0]]] and len(loader) == 2
+    assert values(loader) == [[[9, 9]], [[0]]]
+    assert len(loader) == 2
     batches = DataLoader(data, batch_sampler=[[1, 2], [3]])
-    assert values(batches) == [[[1, 2]], [[3]]] and len(batches) == 2 and batches.batch_size is None
+    assert values(batches) == [[[1, 2]], [[3]]]
+    assert len(batches) == 2
+    assert batches.batch_size is None
     random = DataLoader(data, sampler=SubsetRandomSampler([4, 5]), batch_size=2)
     assert sorted(values(random)[0][0]) == [4, 5]
     nested = DataLoader(data, batch_sampler=BatchSampler(range(4), 3, True))
@@ -114,18 +124,22 @@ def test_a_sampler_of_keys():
 
 def test_without_batches():
     samples = list(DataLoader(TensorDataset(X, Y), batch_size=None))
-    assert len(samples) == 10 and samples[2][0].tolist() == [4, 5]
+    assert len(samples) == 10
+    assert samples[2][0].tolist() == [4, 5]
     plait_data.set_batch_converter(Tensor)
     loader = DataLoader(Pairs(), batch_size=None, shuffle=True, generator=0)
     x, y = next(iter(loader))
-    assert isinstance(x, Tensor) and type(y) is int and len(loader) == 10
+    assert isinstance(x, Tensor)
+    assert type(y) is int
+    assert len(loader) == 10
     assert list(DataLoader([1, 2], batch_size=None, collate_fn=str)) == ["1", "2"]
 
 
 def test_streams():
     assert [b.tolist() for b in DataLoader(Stream(), batch_size=2)] == [[0, 1], [2, 3], [4]]
     dropped = DataLoader(SizedStream(), batch_size=2, drop_last=True)
-    assert [b.tolist() for b in dropped] == [[0, 1], [2, 3]] and len(dropped) == 2
+    assert [b.tolist() for b in dropped] == [[0, 1], [2, 3]]
+    assert len(dropped) == 2
     assert len(DataLoader(SizedStream(), batch_size=2)) == 3
     assert list(DataLoader(SizedStream(), batch_size=None)) == [0, 1, 2, 3, 4]
     assert len(DataLoader(SizedStream(), batch_size=None)) == 5
@@ -136,21 +150,26 @@ def test_streams():
 def test_a_collate_fn_sees_samples():
     loader = DataLoader(TensorDataset(X, Y), batch_size=4, collate_fn=lambda s: s)
     batch = next(iter(loader))
-    assert [int(y) for _, y in batch] == [0, 1, 2, 3] and isinstance(batch[0], tuple)
+    assert [int(y) for _, y in batch] == [0, 1, 2, 3]
+    assert isinstance(batch[0], tuple)
 
 
 def test_converter_reaches_both_ways():
     plait_data.set_batch_converter(Tensor)
     for data in (TensorDataset(X, Y), Pairs()):
         x, y = next(iter(DataLoader(data, batch_size=4)))
-        assert isinstance(x, Tensor) and isinstance(y, Tensor) and x.shape == (4, 2)
+        assert isinstance(x, Tensor)
+        assert isinstance(y, Tensor)
+        assert x.shape == (4, 2)
         x, y = next(iter(DataLoader(data, batch_size=4, convert=np.asarray)))
-        assert isinstance(x, np.ndarray) and isinstance(y, np.ndarray)
+        assert isinstance(x, np.ndarray)
+        assert isinstance(y, np.ndarray)
 
 
 def test_tensors_of_another_library_are_gathered_in_it():
     x, y = next(iter(DataLoader(TensorDataset(Tensor(X), Y), batch_size=3, sampler=[9, 0, -1])))
-    assert isinstance(x, Tensor) and x.values.tolist() == X[[9, 0, 9]].tolist()
+    assert isinstance(x, Tensor)
+    assert x.values.tolist() == X[[9, 0, 9]].tolist()
     assert y.tolist() == [9, 0, 9]
 
 
@@ -166,7 +185,7 @@ def test_getitems_is_used_and_checked():
     data.returned = 10
     assert next(iter(DataLoader(data, batch_size=2)))[1].tolist() == [-1, -1]
     data.returned = 1
-    with pytest.raises(ValueError, match="Batched: `__getitems__` must return one .* got 1 for 2"):
+    with pytest.raises(ValueError, match=r"Batched: `__getitems__` must return one .* got 1 for 2"):
         next(iter(DataLoader(data, batch_size=2)))
 
 
@@ -217,7 +236,7 @@ def test_no_worker_info():
 
 
 def test_workers_are_a_clear_error():
-    with pytest.raises(NotImplementedError, match="`num_workers` must be 0: .* got 2"):
+    with pytest.raises(NotImplementedError, match=r"`num_workers` must be 0: .* got 2"):
         DataLoader(Pairs(), num_workers=2)
 
 

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+
 from plait_data import DataLoader
 from plait_data.datasets import MNIST, idx
 
@@ -20,10 +21,14 @@ def root(tmp_path, request):
 
 def test_both_parts(root):
     train, test = MNIST(root), MNIST(str(root), train=False)
-    assert len(train) == 5 and len(test) == 2
+    assert len(train) == 5
+    assert len(test) == 2
     image, label = train[3]
-    assert image.tolist() == IMAGES[3].tolist() and label == 0 and type(label) is int
-    assert train.data.dtype == np.uint8 and train.targets.dtype == np.int64
+    assert image.tolist() == IMAGES[3].tolist()
+    assert label == 0
+    assert type(label) is int
+    assert train.data.dtype == np.uint8
+    assert train.targets.dtype == np.int64
     assert train.classes[4] == "4"
 
 
@@ -31,7 +36,8 @@ def test_batches_with_and_without_transforms(root):
     whole = DataLoader(MNIST(root), batch_size=5)
     single = DataLoader(MNIST(root, transform=lambda image: image), batch_size=5)
     for images, labels in (*whole, *single):
-        assert images.dtype == np.uint8 and labels.dtype == np.int64
+        assert images.dtype == np.uint8
+        assert labels.dtype == np.int64
         np.testing.assert_array_equal(images, IMAGES)
         np.testing.assert_array_equal(labels, LABELS)
 

@@ -7,8 +7,9 @@ import pkgutil
 import subprocess
 import sys
 
-import plait_data
 import pytest
+
+import plait_data
 
 MODULES = ["plait_data"] + [
     module.name for module in pkgutil.walk_packages(plait_data.__path__, "plait_data.")

@@ -2,8 +2,9 @@ import pickle
 
 import array_library
 import numpy as np
-import plait_data
 import pytest
+
+import plait_data
 from plait_data import RandomSampler, random_split
 
 
@@ -22,7 +23,8 @@ def test_manual_seed_repeats_the_stream_and_none_ends_it():
     plait_data.manual_seed(3)
     first, second = order(), order()
     plait_data.manual_seed(3)
-    assert [first, second] == [order(), order()] and first != second
+    assert [first, second] == [order(), order()]
+    assert first != second
     plait_data.manual_seed(3)
     plait_data.manual_seed(None)
     assert first != order()
@@ -54,7 +56,8 @@ def test_a_seed_source_registered_later_counts():
 def test_int_seed_repeats_from_run_to_run_not_from_epoch_to_epoch():
     sampler = RandomSampler(range(1000), generator=8)
     first = list(sampler)
-    assert first == order(8) and first != list(sampler)
+    assert first == order(8)
+    assert first != list(sampler)
 
 
 def test_numpy_generator_is_shared():
@@ -99,7 +102,7 @@ def test_samplers_pickle():
 
 @pytest.mark.parametrize("generator", ["7", 1.5, object()])
 def test_generator_type_error(generator):
-    with pytest.raises(TypeError, match="RandomSampler: `generator` must be a numpy.random.Gene"):
+    with pytest.raises(TypeError, match=r"RandomSampler: `generator` must be a numpy.random.Gene"):
         RandomSampler(range(3), generator=generator)
 
 

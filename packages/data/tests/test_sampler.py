@@ -2,6 +2,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
+
 from plait_data import (
     BatchSampler,
     RandomSampler,
@@ -16,12 +17,14 @@ def test_sequential_follows_the_length_of_the_data():
     data = [1, 2]
     order = SequentialSampler(data)
     data.append(3)
-    assert list(order) == [0, 1, 2] and len(order) == 3
+    assert list(order) == [0, 1, 2]
+    assert len(order) == 3
 
 
 def test_random_is_a_permutation_of_python_ints():
     order = list(RandomSampler(range(20000), generator=0))
-    assert sorted(order) == list(range(20000)) and order != list(range(20000))
+    assert sorted(order) == list(range(20000))
+    assert order != list(range(20000))
     assert {type(i) for i in order} == {int}
 
 
@@ -33,17 +36,20 @@ def test_random_differs_from_epoch_to_epoch():
 def test_random_with_replacement():
     sampler = RandomSampler(range(3), replacement=True, num_samples=3000, generator=0)
     counts = Counter(sampler)
-    assert len(sampler) == 3000 and all(850 < counts[i] < 1150 for i in range(3))
+    assert len(sampler) == 3000
+    assert all(850 < counts[i] < 1150 for i in range(3))
 
 
 def test_random_num_samples_without_replacement():
     assert len(set(RandomSampler(range(10), num_samples=4))) == 4
     many = list(RandomSampler(range(4), num_samples=10))
-    assert sorted(many[:4]) == sorted(many[4:8]) == [0, 1, 2, 3] and len(set(many[8:])) == 2
+    assert sorted(many[:4]) == sorted(many[4:8]) == [0, 1, 2, 3]
+    assert len(set(many[8:])) == 2
 
 
 def test_random_of_nothing():
-    assert list(RandomSampler([])) == [] and len(RandomSampler([])) == 0
+    assert list(RandomSampler([])) == []
+    assert len(RandomSampler([])) == 0
     assert list(RandomSampler([], replacement=True)) == []
     with pytest.raises(ValueError, match="`data_source` must not be empty for num_samples=3"):
         iter(RandomSampler([], num_samples=3))
@@ -63,13 +69,15 @@ def test_replacement_must_be_a_bool():
 def test_subset_random():
     sampler = SubsetRandomSampler([5, 9, 7], generator=np.random.default_rng(0))
     orders = {tuple(sampler) for _ in range(100)}
-    assert len(sampler) == 3 and len(orders) == 6
+    assert len(sampler) == 3
+    assert len(orders) == 6
     assert all(sorted(order) == [5, 7, 9] for order in orders)
 
 
 def test_weighted_with_replacement_follows_the_weights():
     counts = Counter(WeightedRandomSampler([1, 0, 3, 0], 4000, generator=0))
-    assert set(counts) == {0, 2} and 2850 < counts[2] < 3150
+    assert set(counts) == {0, 2}
+    assert 2850 < counts[2] < 3150
 
 
 def test_weighted_without_replacement_follows_the_weights():
@@ -103,7 +111,8 @@ def test_weighted_errors(weights, count, replacement, text):
 )
 def test_batches(drop_last, batches):
     sampler = BatchSampler(SequentialSampler(range(7)), 3, drop_last)
-    assert list(sampler) == batches and len(sampler) == len(batches)
+    assert list(sampler) == batches
+    assert len(sampler) == len(batches)
 
 
 def test_batches_of_any_iterable():

@@ -1,0 +1,95 @@
+"""The examples run, learn, and leave their pictures."""
+
+import importlib
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+
+
+@pytest.fixture(scope="module")
+def example():
+    """A function that imports an example as a program started beside it would."""
+    sys.path.insert(0, str(EXAMPLES))
+    yield importlib.import_module
+    sys.path.remove(str(EXAMPLES))
+
+
+@pytest.fixture(scope="module")
+def digits(example, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("mnist")
+    example("mnist_files").write_files(folder)
+    return folder
+
+
+def is_png(path):
+    return path.read_bytes().startswith(b"\x89PNG") and path.stat().st_size > 5000
+
+
+def test_mnist_learns_and_draws(example, digits, tmp_path, capsys):
+    flags = ["--epochs", "2", "--limit", "4000", "--data", str(digits), "--output", str(tmp_path)]
+    history = example("mnist").main(flags)
+    out = capsys.readouterr().out
+    assert history[1].loss < 0.6 * history[0].loss
+    assert history[1].accuracy > 0.88
+    assert f"test accuracy {100 * history[1].accuracy:.2f} %" in out
+    assert f"picture: {tmp_path / 'mnist.png'}" in out
+    assert is_png(tmp_path / "mnist.png")
+
+
+def test_mnist_repeats_with_a_seed(example, digits, tmp_path):
+    mnist = example("mnist")
+
+    def losses(seed):
+        flags = ["--epochs", "1", "--limit", "640", "--data", str(digits)]
+        return [e.loss for e in mnist.main([*flags, "--output", str(tmp_path), "--seed", seed])]
+
+    assert losses("5") == losses("5") != losses("6")
+
+
+def test_pictures_are_left_out_without_matplotlib(example, tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    pictures = example("pictures")
+    assert pictures.digit_grid(tmp_path / "x.png", np.zeros((4, 28, 28)), "") is None
+    assert "matplotlib is not installed" in capsys.readouterr().out
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_progress_bar_is_left_out_without_tqdm(example, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "tqdm", None)
+    loader = [1, 2]
+    assert example("mnist").progress(loader, 1) is loader
+    assert "tqdm is not installed" in capsys.readouterr().out
+
+
+def test_listing1_learns(example):
+    losses, accuracy = example("listing1").main(["--steps", "200"])
+    assert np.mean(losses[-10:]) < 0.2 * np.mean(losses[:10])
+    assert accuracy > 0.95
+
+
+def test_listing1_gives_probabilities(example):
+    listing1 = example("listing1")
+    images, labels = listing1.sample(5)
+    probabilities = listing1.FullBasicModel()(images).detach().numpy()
+    assert images.shape == (5, 1, 3, 3)
+    assert labels.shape == (5,)
+    assert probabilities.shape == (5, 10)
+    np.testing.assert_allclose(probabilities.sum(1), 1, rtol=1e-5)
+
+
+def test_listing2_generates_digits(example, digits, tmp_path, capsys):
+    flags = ["--epochs", "4", "--limit", "8192", "--batch-size", "64"]
+    gan = example("listing2_gan")
+    history, images = gan.main([*flags, "--data", str(digits), "--output", str(tmp_path)])
+    assert is_png(tmp_path / "gan.png")
+    assert np.isfinite(history).all()
+    assert images.shape == (64, 28, 28)
+    # Digits have an empty border and ink in the middle; before training both are near 0.5.
+    border, middle = images[:, :3].mean(), images[:, 8:20, 8:20].mean()
+    assert border < 0.25
+    assert middle > border + 0.15
+    assert images.std(axis=0).mean() > 0.05  # and not one image 64 times
