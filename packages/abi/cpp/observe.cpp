@@ -10,6 +10,7 @@ uint64_t observed = 0;
 namespace {
 using List = std::vector<const plait_observer *>;
 std::atomic<const List *> current{nullptr};  // replaced lists stay: an event may still be running through one
+std::unordered_map<const plait_observer *, const plait_plugin *> owners;
 }  // namespace
 
 plait_status observe(plait_thread *thread, const plait_observer *o, int on) {
@@ -23,6 +24,7 @@ plait_status observe(plait_thread *thread, const plait_observer *o, int on) {
       if (next->size() + 1 >= PLAIT_TOKENS)
         return raise(thread, PLAIT_ERROR, "observe", "at most %d observers run at once", PLAIT_TOKENS - 1);
       next->push_back(o);
+      owners[o] = initialising();
     } else if (!on && it != next->end()) {
       next->erase(it);
     }
@@ -32,6 +34,17 @@ plait_status observe(plait_thread *thread, const plait_observer *o, int on) {
     __atomic_store_n(&observed, kinds, __ATOMIC_RELEASE);
     return PLAIT_OK;
   });
+}
+
+void forget_observers_of(plait_thread *thread, const plait_plugin *who) {
+  std::vector<const plait_observer *> gone;
+  {
+    const std::lock_guard<std::mutex> lock(registry_mutex);
+    for (const auto &[o, owner] : owners)
+      if (owner == who) gone.push_back(o);
+    for (const plait_observer *o : gone) owners.erase(o);
+  }
+  for (const plait_observer *o : gone) observe(thread, o, 0);
 }
 
 void emit(const plait_event *e) {

@@ -12,6 +12,8 @@ std::mutex plugins_mutex;
 std::vector<const plait_plugin *> plugins;
 std::unordered_map<std::string, const plait_plugin *> by_path;
 
+thread_local const plait_plugin *in_init = nullptr;
+
 void quiesce_all() {
   for (const plait_plugin *p : plugins)
     if (p->quiesce) p->quiesce();
@@ -35,7 +37,10 @@ plait_status attach(plait_thread *thread, const plait_plugin *p) {
       if (plugins.empty()) std::atexit(quiesce_all);
       plugins.push_back(p);
     }
+    const plait_plugin *outer = in_init;
+    in_init = p;
     const plait_status s = p->init ? p->init(&runtime, p) : PLAIT_OK;
+    in_init = outer;
     if (s >= 0) return PLAIT_OK;
     const std::lock_guard<std::mutex> lock(plugins_mutex);
     for (size_t i = 0; i < plugins.size(); i++)
@@ -59,6 +64,28 @@ plait_status load(plait_thread *thread, const char *path) {
     if (const plait_status s = attach(thread, p); s < 0) return s;
     const std::lock_guard<std::mutex> lock(plugins_mutex);
     by_path[real] = p;
+    return PLAIT_OK;
+  });
+}
+
+const plait_plugin *initialising() { return in_init; }
+
+plait_status detach(plait_thread *thread, const char *name) {
+  return border(thread, "detach", [&]() -> plait_status {
+    const plait_plugin *gone = nullptr;
+    {
+      const std::lock_guard<std::mutex> lock(plugins_mutex);
+      for (size_t i = 0; i < plugins.size() && !gone; i++) {
+        if (std::string(plugins[i]->name) != name) continue;
+        gone = plugins[i];
+        plugins.erase(plugins.begin() + long(i));
+      }
+      for (auto it = by_path.begin(); it != by_path.end();) it = it->second == gone ? by_path.erase(it) : std::next(it);
+    }
+    if (!gone) return raise(thread, PLAIT_VALUE_ERROR, "detach", "no plug-in `%s` is loaded", name);
+    forget_observers_of(thread, gone);
+    retract_roles_of(gone);
+    retract_ops_of(gone);
     return PLAIT_OK;
   });
 }

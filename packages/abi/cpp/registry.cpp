@@ -152,6 +152,19 @@ plait_status retract(plait_thread *thread, uint64_t undo) {
   });
 }
 
+void retract_ops_of(const plait_plugin *who) {
+  const std::lock_guard<std::mutex> lock(registry_mutex);
+  const auto drop = [who](std::vector<Registration> &list) {
+    const auto end = std::remove_if(list.begin(), list.end(), [who](const Registration &r) { return r.entry.who == who; });
+    const bool any = end != list.end();
+    list.erase(end, list.end());
+    return any;
+  };
+  const bool everywhere = drop(for_all_ops);
+  for (Op *op : all_ops)
+    if (drop(op->registrations) || everywhere) publish(op);
+}
+
 plait_status layer(plait_thread *thread, const char *name, uint32_t wanted, uint32_t *bit) {
   return border(thread, "layer", [&]() -> plait_status {
     const std::lock_guard<std::mutex> lock(registry_mutex);

@@ -126,6 +126,14 @@ bool retract_role(uint64_t undo) {
   return true;
 }
 
+void retract_roles_of(const plait_plugin *who) {
+  const std::lock_guard<std::mutex> lock(registry_mutex);
+  std::vector<Provided> gone;
+  for (const Provided &p : provided)
+    if (p.who == who) gone.push_back(p);
+  for (const Provided &p : gone) retract_role(p.undo);
+}
+
 void install_default_roles() {
   provided.push_back({next_undo(), "executor", 0, &serial.h, nullptr});
   provided.push_back({next_undo(), "rng", 0, &counter.h, nullptr});

@@ -122,6 +122,7 @@ plait_runtime runtime{
     load,
     attach,
     report,
+    detach,
 };
 
 }  // namespace plait::abi

@@ -110,6 +110,9 @@ extern std::atomic<const plait_op *> op_cast, op_copy, op_clone;
 // ---- roles, observers, plug-ins ------------------------------------------------------------------------------------
 plait_status provide(plait_thread *, const char *, int32_t, const plait_header *, const plait_plugin *, uint64_t *);
 bool retract_role(uint64_t);
+void retract_ops_of(const plait_plugin *);  // these three: all that one plug-in registered
+void retract_roles_of(const plait_plugin *);
+void forget_observers_of(plait_thread *, const plait_plugin *);
 void report_roles(std::vector<plait_record> &);
 uint64_t next_undo();
 void install_default_roles();
@@ -122,6 +125,8 @@ void end_event(const plait_event *, const uint64_t *, uint64_t, plait_status);
 plait_status load(plait_thread *, const char *);
 plait_status attach(plait_thread *, const plait_plugin *);
 void report_plugins(std::vector<plait_record> &);
+plait_status detach(plait_thread *, const char *);
+const plait_plugin *initialising();  // the plug-in whose init runs on this thread, or nullptr
 bool version_fits(plait_thread *, const char *what, const plait_header &);
 
 }  // namespace plait::abi

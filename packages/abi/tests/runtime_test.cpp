@@ -345,6 +345,37 @@ TEST(an_allocator_can_be_replaced_and_taken_back) {
   small = large = Tensor();  // freed by the allocator that made them
   REQUIRE(lent == 0);
 }
+int calls_of_plugin, events_of_plugin;
+plait_status plugin_init(const plait_runtime *r, const plait_plugin *self) {
+  static const plait_observer o{PLAIT_HEADER(plait_observer), nullptr, PLAIT_EVENT_OP,
+                                [](void *, const plait_event *, uint64_t *) { events_of_plugin++; }, nullptr};
+  const auto count = [](plait_call *) -> plait_status {
+    calls_of_plugin++;
+    return PLAIT_DECLINE;
+  };
+  check(r->implement(th, r->op("twice"), kDLCPU, count, nullptr, self, nullptr));
+  return r->observe(th, &o, 1);
+}
+TEST(a_plugin_can_be_detached_and_comes_back) {
+  define_basics();
+  static const plait_plugin p{PLAIT_HEADER(plait_plugin), "counting", "1", 0, 0, plugin_init, nullptr};
+  const Tensor x = make({1}, {2});
+  const auto go = [&x] {
+    plait_value out = none();
+    check(run("twice", {value(x)}, &out));
+    rt->release_value(&out);
+  };
+  for (int round = 1; round <= 2; round++) {
+    check(rt->attach(th, &p));
+    check(rt->attach(th, &p));  // once is enough
+    go();
+    REQUIRE(calls_of_plugin == round && events_of_plugin == round);
+    check(rt->detach(th, "counting"));
+    go();
+    REQUIRE(calls_of_plugin == round && events_of_plugin == round);
+  }
+  REQUIRE(rt->detach(th, "counting") == PLAIT_VALUE_ERROR && error_has({"counting"}));
+}
 TEST(other_versions_are_refused_with_both_named) {
   plait_plugin old{PLAIT_HEADER(plait_plugin), "old", "9", 0, 0, nullptr, nullptr};
   old.h.minor = 77;

@@ -491,6 +491,9 @@ typedef struct plait_runtime { /* the one singleton; components get a pointer to
   plait_status (*load)(plait_thread *, const char *path);            /* once a path; its plait_plugin_v1 */
   plait_status (*attach)(plait_thread *, const plait_plugin *);      /* a plug-in that is already in memory */
   uint64_t (*report)(plait_record *list, uint64_t room);
+  /* takes back every kernel, layer, role and observer that the plug-in of this name registered; what it lent (memory,
+   * tables in use) stays valid, its library stays loaded, and loading it again starts it anew */
+  plait_status (*detach)(plait_thread *, const char *plugin);
 } plait_runtime;
 
 /* What libplait_abi.so exports. NULL if another copy runs in this process: plait_runtime_refusal says which. */

@@ -1,0 +1,192 @@
+// What the files of plait_abi._binding share.
+#pragma once
+#include <plait/python.h>
+
+#include <plait/plait.hpp>
+
+#include <cstdlib>
+
+namespace plait::python {
+
+// A PyObject reference that is dropped at the end of the scope.
+class Object {
+ public:
+  explicit Object(PyObject *p = nullptr) : p_(p) {}
+  Object(Object &&o) noexcept : p_(std::exchange(o.p_, nullptr)) {}
+  Object &operator=(Object o) noexcept {
+    std::swap(p_, o.p_);
+    return *this;
+  }
+  ~Object() { Py_XDECREF(p_); }
+  PyObject *get() const { return p_; }
+  PyObject *release() { return std::exchange(p_, nullptr); }
+  explicit operator bool() const { return p_ != nullptr; }
+
+ private:
+  PyObject *p_;
+};
+inline PyObject *new_reference(PyObject *p) {
+  Py_INCREF(p);
+  return p;
+}
+
+// Filled while the module is initialised; afterwards only `tensor_type` and `tensor` change, once.
+struct State {
+  const plait_runtime *runtime;
+  PyObject *module;
+  PyObject *shape_error, *dtype_error, *memory_error, *plait_error;
+  PyTypeObject *operator_type, *dtype_type, *device_type, *generator_type, *handle_type;
+  PyTypeObject *tensor_type;       // the first one registered; its instances are recognised by their type alone
+  const plait_tensor_type *tensor;
+  PyObject *str_tensor, *str_function, *str_dlpack, *str_out, *str_requires_grad, *str_max_version, *str_plait_abi;
+  PyObject *max_version;  // (1, 0)
+  unsigned long main_thread;
+};
+extern State state;
+extern const plait_python table;
+
+// ---- errors.cpp
+bool add_errors(PyObject *module);
+PyObject *raise(plait_thread *, plait_status);
+plait_status keep(plait_thread *);
+
+// ---- host.cpp
+bool add_host(PyObject *module);
+plait_object *hold(PyObject *);
+PyObject *held(plait_object *);
+
+// ---- releases.cpp: what C++ drops on any thread waits here for the GIL
+struct Release {
+  Release *next;
+  void (*run)(Release *);
+};
+void release_later(Release *);   // any thread, any lock held
+bool release_now();              // the GIL is held and the interpreter alive: no need to wait
+bool interpreter_gone();         // after exit began: leak on purpose
+extern Release *waiting;         // atomic
+void drain_waiting();
+inline void drain() {
+  if (__builtin_expect(__atomic_load_n(&waiting, __ATOMIC_RELAXED) != nullptr, 0)) drain_waiting();
+}
+bool add_releases(PyObject *module);
+
+// ---- dtypes.cpp, devices.cpp, generators.cpp
+bool add_dtypes(PyObject *module);
+int dtype_from(PyObject *, DLDataType *);
+PyObject *dtype_object(DLDataType);
+bool add_devices(PyObject *module);
+int device_from(PyObject *, DLDevice *);
+PyObject *device_object(DLDevice);
+bool add_generators(PyObject *module);
+PyObject *generator_object(plait_generator *);
+plait_generator *generator_from(PyObject *);
+
+// ---- tensor_types.cpp: what an argument's type can do, looked up once for each type
+struct TypeFacts {
+  PyTypeObject *type;
+  unsigned version;
+  bool function;                   // has __plait_function__
+  bool array;                      // speaks DLPack: can be wrapped for the duration of a call
+  const plait_tensor_type *tensor; // has __plait_tensor__
+};
+const TypeFacts *facts(PyTypeObject *);  // nullptr with an exception
+int set_tensor_type(PyTypeObject *, const plait_tensor_type *);
+plait_tensor *unwrap(PyObject *);
+PyObject *wrap(plait_tensor *);
+inline plait_tensor *handle_of(PyObject *o, const plait_tensor_type *type) {
+  if (type->handle_offset) return *reinterpret_cast<plait_tensor **>(reinterpret_cast<char *>(o) + type->handle_offset);
+  return type->unwrap(o);
+}
+int overrides(PyObject *);
+
+// ---- foreign.cpp, export.cpp, handle_type.cpp
+plait_tensor *import_array(plait_thread *, PyObject *);
+plait_tensor *import_dlpack(plait_thread *, PyObject *capsule);
+PyObject *export_dlpack(plait_tensor *, int versioned, uint64_t flags);
+bool add_handle_type(PyObject *module);
+PyObject *wrap_handle(plait_tensor *);
+
+// ---- scratch: memory and references that live as long as one call
+class Scratch {
+ public:
+  Scratch() = default;
+  Scratch(const Scratch &) = delete;
+  ~Scratch() {
+    if (nodes_) clean();
+  }
+  void *room(size_t bytes) {
+    bytes = (bytes + 15) & ~size_t(15);
+    if (used_ + bytes > sizeof buffer_) return far_room(bytes);
+    used_ += bytes;
+    return buffer_ + used_ - bytes;
+  }
+  void at_end(void (*run)(void *), void *p);
+  void keep(plait_tensor *t) {
+    at_end([](void *p) { plait_release(static_cast<plait_tensor *>(p)); }, t);
+  }
+  void keep(PyObject *o) {
+    at_end([](void *p) { Py_DECREF(static_cast<PyObject *>(p)); }, o);
+  }
+
+ private:
+  struct Node {
+    Node *next;
+    void (*run)(void *);
+    void *p;
+  };
+  void *far_room(size_t);
+  void clean();
+  Node *nodes_ = nullptr;
+  size_t used_ = 0;
+  alignas(16) char buffer_[512];
+};
+
+// ---- convert.cpp
+struct Foreign {  // an array that stands in a call under a temporary handle
+  Foreign *next;
+  plait_tensor *handle;
+  PyObject *object;
+};
+struct Bound {  // one call being put together
+  plait_thread *thread;
+  const plait_tensor_type *type = nullptr;  // of the first tensor argument: its wrap makes the results
+  Foreign *foreign = nullptr;
+  bool overridden = false, requires_grad = false;
+  uint32_t form;
+  plait_value in[PLAIT_MAX_ARGS], out[PLAIT_MAX_RESULTS];
+  Scratch scratch;
+};
+int convert(const plait_arg &, PyObject *, Bound &, plait_value *);  // plait_conversion
+int tensor_from(PyObject *, Bound &, plait_value *);
+int number_from(PyObject *, Scratch *, plait_value *);
+int operand(plait_thread *, PyObject *, plait_value *);
+const char *kind_name(const plait_arg &, char *room, size_t size);
+
+// ---- operators.cpp, overloads.cpp, results.cpp
+struct Overload {
+  const plait_op *op;
+  PyObject *name[PLAIT_MAX_ARGS], *second[PLAIT_MAX_ARGS];  // interned
+  uint16_t n_positional;
+  int16_t varargs;        // index, or -1
+  bool creates;           // has a `device`: takes requires_grad= as well
+  PyTypeObject *result_type;  // named results, or nullptr
+};
+struct Mismatch {
+  enum Reason { none, too_many, missing, unexpected, twice, type } reason = none;
+  int arg = -1;
+  PyObject *got = nullptr;  // borrowed: the object, or the keyword
+  Py_ssize_t count = 0;
+};
+// fills in what was given and the defaults; a plait_conversion
+int bind(const Overload &, uint32_t form, PyObject *const *args, Py_ssize_t n, PyObject *kwnames, Bound &, Mismatch &);
+void explain(const char *base, const Overload &, const Mismatch &);
+void explain_all(const char *base, const Overload *, size_t n, PyObject *const *args, Py_ssize_t n_args);
+bool add_operators(PyObject *module);
+PyObject *new_operator(const char *name, uint32_t form);
+plait_status call(plait_call *);
+PyObject *results(plait_call *);
+PyObject *results_of(plait_call *, const Bound *, PyTypeObject *result_type);
+PyTypeObject *named_results(const plait_op *);  // borrowed; nullptr without an exception if they have no names
+const plait_engine *engine();
+
+}  // namespace plait::python

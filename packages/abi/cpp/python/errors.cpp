@@ -1,0 +1,92 @@
+// Errors across the border: status codes to exceptions, and Python's own exceptions kept whole on their way through C++.
+#include "binding.hpp"
+
+namespace plait::python {
+namespace {
+
+PyObject *class_of(plait_status code) {
+  switch (code) {
+    case PLAIT_SHAPE_ERROR: return state.shape_error;
+    case PLAIT_DTYPE_ERROR: return state.dtype_error;
+    case PLAIT_MEMORY_ERROR: return state.memory_error;
+    case PLAIT_VALUE_ERROR: return PyExc_ValueError;
+    case PLAIT_INDEX_ERROR: return PyExc_IndexError;
+    case PLAIT_TYPE_ERROR: return PyExc_TypeError;
+    case PLAIT_NOT_IMPLEMENTED: return PyExc_NotImplementedError;
+    default: return state.plait_error;
+  }
+}
+
+// a new exception object, with its causes
+PyObject *exception_of(const plait_error *e) {
+  if (e->host)
+    if (PyObject *original = held(e->host)) return new_reference(original);
+  PyObject *text = PyUnicode_DecodeUTF8(e->message, Py_ssize_t(strlen(e->message)), "replace");
+  if (!text) return nullptr;
+  PyObject *exception = PyObject_CallOneArg(class_of(e->code), text);
+  Py_DECREF(text);
+  if (exception && e->cause) {
+    PyObject *cause = exception_of(reinterpret_cast<const plait_error *>(e->cause));
+    if (!cause) {
+      Py_DECREF(exception);
+      return nullptr;
+    }
+    PyException_SetCause(exception, cause);
+  }
+  return exception;
+}
+
+bool add_error(PyObject *module, const char *name, const char *doc, PyObject *first, PyObject *second, PyObject **out) {
+  Object bases(second ? PyTuple_Pack(2, first, second) : PyTuple_Pack(1, first));
+  Object full(PyUnicode_FromFormat("plait_abi.%s", name));
+  if (!bases || !full) return false;
+  *out = PyErr_NewExceptionWithDoc(PyUnicode_AsUTF8(full.get()), doc, bases.get(), nullptr);
+  return *out && PyModule_AddObjectRef(module, name, *out) == 0;
+}
+
+}  // namespace
+
+PyObject *raise(plait_thread *thread, plait_status status) {
+  plait_error *e = thread->error;
+  thread->error = nullptr;
+  if (!e) {
+    PyErr_Format(class_of(status), "plait: status %d came back without an error", int(status));
+    return nullptr;
+  }
+  if (PyObject *exception = exception_of(e)) {
+    PyErr_SetObject(reinterpret_cast<PyObject *>(Py_TYPE(exception)), exception);
+    Py_DECREF(exception);
+  }
+  plait_release(e);
+  return nullptr;
+}
+
+plait_status keep(plait_thread *thread) {
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  if (!value) return thread->runtime->raise(thread, PLAIT_ERROR, nullptr, "a failure without an exception");
+  if (traceback) PyException_SetTraceback(value, traceback);
+  Object text(PyObject_Str(value));
+  if (!text) PyErr_Clear();
+  const char *message = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
+  if (!message) PyErr_Clear();
+  const plait_status s = thread->runtime->raise_host(thread, hold(value), message ? message : "");
+  Py_XDECREF(type);
+  Py_XDECREF(value);
+  Py_XDECREF(traceback);
+  return s;
+}
+
+bool add_errors(PyObject *module) {
+  return add_error(module, "PlaitError", "What goes wrong in plait and has no kind of its own; a RuntimeError.",
+                   PyExc_RuntimeError, nullptr, &state.plait_error) &&
+         add_error(module, "ShapeError", "Sizes that do not fit; a ValueError and a RuntimeError.", PyExc_ValueError,
+                   PyExc_RuntimeError, &state.shape_error) &&
+         add_error(module, "DTypeError", "A dtype that is not accepted; a TypeError and a RuntimeError.", PyExc_TypeError,
+                   PyExc_RuntimeError, &state.dtype_error) &&
+         add_error(module, "OutOfMemoryError", "Memory that could not be had; a MemoryError and a RuntimeError.",
+                   PyExc_MemoryError, PyExc_RuntimeError, &state.memory_error);
+}
+
+}  // namespace plait::python

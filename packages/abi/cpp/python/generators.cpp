@@ -1,0 +1,162 @@
+// Generator: a stream of random numbers, named by its seed and its position.
+#include <sys/random.h>
+
+#include "binding.hpp"
+
+namespace plait::python {
+namespace {
+
+struct GeneratorObject {
+  PyObject_HEAD plait_generator *generator;
+};
+plait_generator *&generator_of(PyObject *o) { return reinterpret_cast<GeneratorObject *>(o)->generator; }
+constexpr uint64_t first_seed = 67280421310721;  // PyTorch's, so that programs that print it agree
+
+void set(plait_generator *g, uint64_t seed, uint64_t offset) {
+  g->seed = seed;
+  __atomic_store_n(&g->offset, offset, __ATOMIC_RELAXED);
+}
+
+// [-2**63, 2**64), as PyTorch
+bool seed_from(PyObject *o, uint64_t *out) {
+  Object n(PyNumber_Index(o));
+  if (!n) {
+    PyErr_Clear();
+    PyErr_Format(PyExc_TypeError, "manual_seed: `seed` must be int, got %s", Py_TYPE(o)->tp_name);
+    return false;
+  }
+  int overflow = 0;
+  const long long s = PyLong_AsLongLongAndOverflow(n.get(), &overflow);
+  if (!overflow) return *out = uint64_t(s), true;
+  *out = overflow > 0 ? PyLong_AsUnsignedLongLong(n.get()) : 0;
+  if (overflow > 0 && !PyErr_Occurred()) return true;
+  PyErr_Clear();
+  PyErr_Format(PyExc_ValueError, "manual_seed: `seed` must be in [-2**63, 2**64), got %R", o);
+  return false;
+}
+
+PyObject *make(PyTypeObject *, PyObject *args, PyObject *kwargs) {
+  PyObject *device = nullptr;
+  static const char *names[] = {"device", nullptr};
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:Generator", const_cast<char **>(names), &device)) return nullptr;
+  DLDevice d{kDLCPU, 0};
+  if (device) {
+    const int done = device_from(device, &d);
+    if (done == PLAIT_NOT_CONVERTIBLE)
+      PyErr_Format(PyExc_TypeError, "Generator: `device` must be device, got %s", Py_TYPE(device)->tp_name);
+    if (done != PLAIT_CONVERTED) return nullptr;
+  }
+  plait_generator *g = state.runtime->generator_new(first_seed);
+  if (!g) return PyErr_NoMemory();
+  g->device = d;
+  return generator_object(g);
+}
+void dealloc(PyObject *self) {
+  PyTypeObject *type = Py_TYPE(self);
+  plait_release(generator_of(self));
+  PyObject_Free(self);
+  Py_DECREF(type);
+}
+
+PyObject *manual_seed(PyObject *self, PyObject *o) {
+  uint64_t s;
+  if (!seed_from(o, &s)) return nullptr;
+  set(generator_of(self), s, 0);
+  return new_reference(self);
+}
+PyObject *seed(PyObject *self, PyObject *) {
+  uint64_t s = 0;
+  if (getrandom(&s, sizeof s, 0) != ssize_t(sizeof s)) return PyErr_SetFromErrno(PyExc_OSError);
+  s &= (uint64_t(1) << 63) - 1;
+  set(generator_of(self), s, 0);
+  return PyLong_FromUnsignedLongLong(s);
+}
+PyObject *initial_seed(PyObject *self, PyObject *) { return PyLong_FromUnsignedLongLong(generator_of(self)->seed); }
+PyObject *get_state(PyObject *self, PyObject *) {
+  return Py_BuildValue("KK", static_cast<unsigned long long>(generator_of(self)->seed),
+                       static_cast<unsigned long long>(__atomic_load_n(&generator_of(self)->offset, __ATOMIC_RELAXED)));
+}
+PyObject *set_state(PyObject *self, PyObject *s) {
+  unsigned long long seed, offset;
+  if (!PyTuple_Check(s) || !PyArg_ParseTuple(s, "KK", &seed, &offset)) {
+    PyErr_Clear();
+    PyErr_Format(PyExc_TypeError, "set_state: what get_state returned, (seed, offset), is required, got %R", s);
+    return nullptr;
+  }
+  set(generator_of(self), seed, offset);
+  return new_reference(self);
+}
+PyObject *reduce(PyObject *self, PyObject *) {
+  Object device(device_object(generator_of(self)->device)), at(get_state(self, nullptr));
+  if (!device || !at) return nullptr;
+  return Py_BuildValue("O(O)O", reinterpret_cast<PyObject *>(state.generator_type), device.get(), at.get());
+}
+PyObject *set_state_only(PyObject *self, PyObject *s) {
+  Object done(set_state(self, s));
+  if (!done) return nullptr;
+  Py_RETURN_NONE;
+}
+PyObject *get_device(PyObject *self, void *) { return device_object(generator_of(self)->device); }
+PyObject *repr(PyObject *self) {
+  return PyUnicode_FromFormat("<Generator seed=%llu offset=%llu>", static_cast<unsigned long long>(generator_of(self)->seed),
+                              static_cast<unsigned long long>(generator_of(self)->offset));
+}
+
+PyObject *default_generator(PyObject *, PyObject *) {
+  const plait_rng *rng = state.runtime->roles->rng;
+  plait_generator *g = rng ? rng->default_generator(rng->ctx) : nullptr;
+  if (!g) {
+    PyErr_SetString(PyExc_NotImplementedError, "default_generator: no provider of the role \"rng\" is loaded; import plait_core");
+    return nullptr;
+  }
+  plait_retain(g);
+  return generator_object(g);
+}
+
+PyMethodDef methods[] = {
+    {"manual_seed", manual_seed, METH_O, "manual_seed($self, seed, /)\n--\n\nStart the stream named by seed; returns self."},
+    {"seed", seed, METH_NOARGS, "seed($self, /)\n--\n\nStart a stream that the operating system chose; returns its seed."},
+    {"initial_seed", initial_seed, METH_NOARGS, "initial_seed($self, /)\n--\n\nThe seed of this stream."},
+    {"get_state", get_state, METH_NOARGS, "get_state($self, /)\n--\n\n(seed, offset): all there is to know."},
+    {"set_state", set_state, METH_O, "set_state($self, state, /)\n--\n\nGo to where get_state was called."},
+    {"__reduce__", reduce, METH_NOARGS, nullptr},
+    {"__setstate__", set_state_only, METH_O, nullptr},
+    {nullptr, nullptr, 0, nullptr}};
+PyGetSetDef getters[] = {{"device", get_device, nullptr, nullptr, nullptr}, {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyType_Slot slots[] = {
+    {Py_tp_new, reinterpret_cast<void *>(make)},
+    {Py_tp_dealloc, reinterpret_cast<void *>(dealloc)},
+    {Py_tp_repr, reinterpret_cast<void *>(repr)},
+    {Py_tp_methods, methods},
+    {Py_tp_getset, getters},
+    {Py_tp_doc, const_cast<char *>("Generator(device=\"cpu\")\n--\n\nA stream of random numbers, counted, so that results do not "
+                                   "depend on the number of threads.")},
+    {0, nullptr}};
+PyType_Spec spec{"plait_abi.Generator", sizeof(GeneratorObject), 0, Py_TPFLAGS_DEFAULT, slots};
+PyMethodDef default_def{"default_generator", default_generator, METH_NOARGS,
+                        "default_generator()\n--\n\nThe generator that random operators draw from when none is given."};
+
+}  // namespace
+
+PyObject *generator_object(plait_generator *g) {
+  auto *o = PyObject_New(GeneratorObject, state.generator_type);
+  if (!o) plait_release(g);
+  if (o) o->generator = g;
+  return reinterpret_cast<PyObject *>(o);
+}
+
+plait_generator *generator_from(PyObject *o) {
+  if (Py_TYPE(o) == state.generator_type) return generator_of(o);
+  PyErr_Format(PyExc_TypeError, "a Generator is required, got %s", Py_TYPE(o)->tp_name);
+  return nullptr;
+}
+
+bool add_generators(PyObject *module) {
+  state.generator_type = reinterpret_cast<PyTypeObject *>(PyType_FromSpec(&spec));
+  Object function(PyCFunction_New(&default_def, nullptr));
+  return state.generator_type && function &&
+         PyModule_AddObjectRef(module, "Generator", reinterpret_cast<PyObject *>(state.generator_type)) == 0 &&
+         PyModule_AddObjectRef(module, "default_generator", function.get()) == 0;
+}
+
+}  // namespace plait::python
