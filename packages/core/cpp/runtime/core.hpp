@@ -1,0 +1,14 @@
+// What libplait_core brings: the tables of three roles.
+#ifndef PLAIT_CORE_CORE_HPP
+#define PLAIT_CORE_CORE_HPP
+#include <plait/abi.h>
+
+namespace plait::core {
+
+const plait_allocator *caching_allocator();
+const plait_executor *thread_pool();
+void stop_thread_pool();
+const plait_rng *random_stream(const plait_runtime *);
+
+}  // namespace plait::core
+#endif  // PLAIT_CORE_CORE_HPP

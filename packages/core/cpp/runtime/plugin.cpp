@@ -1,0 +1,41 @@
+// libplait_core: memory, threads and random positions on the host. No kernels, no Python.
+#include "core.hpp"
+
+#ifndef PLAIT_CORE_VERSION
+#define PLAIT_CORE_VERSION "0.1.0"
+#endif
+
+namespace {
+
+plait_status init(const plait_runtime *runtime, const plait_plugin *self) {
+  plait_thread *thread = runtime->thread();
+  const plait_header *tables[] = {&plait::core::caching_allocator()->h, &plait::core::thread_pool()->h,
+                                  &plait::core::random_stream(runtime)->h};
+  const char *roles[] = {"allocator", "executor", "rng"};
+  for (int i = 0; i < 3; i++) {
+    uint64_t undo = 0;
+    const plait_status s = runtime->provide(thread, roles[i], kDLCPU, tables[i], self, &undo);
+    if (s != PLAIT_OK) return s;
+  }
+  return PLAIT_OK;
+}
+
+}  // namespace
+
+extern "C" {
+
+// Which kernel library this machine can run beside the baseline: 0 none, 1 libplait_cpu_avx2.
+__attribute__((visibility("default"))) int plait_core_cpu_level(void) {
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? 1 : 0;
+#else
+  return 0;
+#endif
+}
+
+__attribute__((visibility("default"))) extern const plait_plugin plait_plugin_v1;
+const plait_plugin plait_plugin_v1 = {
+    PLAIT_HEADER(plait_plugin), "plait_core", PLAIT_CORE_VERSION, 0, 0, init, plait::core::stop_thread_pool};
+
+}  // extern "C"

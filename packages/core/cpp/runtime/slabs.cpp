@@ -1,0 +1,62 @@
+#include "slabs.hpp"
+
+#include "poison.hpp"
+
+namespace plait::core {
+
+void SlabClass::link(Slab *slab) {
+  slab->previous = nullptr;
+  slab->next = room_;
+  if (room_) room_->previous = slab;
+  room_ = slab;
+}
+
+void SlabClass::unlink(Slab *slab) {
+  if (slab->next) slab->next->previous = slab->previous;
+  (slab->previous ? slab->previous->next : room_) = slab->next;
+}
+
+void SlabClass::add(Slab *slab, uint32_t cls) {
+  slab->free = nullptr;
+  slab->live = slab->cut = 0;
+  slab->capacity = uint32_t((kSlabBytes - sizeof(Slab)) / small_size(cls));
+  slab->cls = cls;
+  link(slab);
+}
+
+void *SlabClass::take(Slab **out) {
+  Slab *slab = room_;
+  if (!slab) return nullptr;
+  void *p = slab->free;
+  if (p) {
+    slab->free = next_free(p);
+  } else {  // never used yet: its pages are first touched by the caller
+    p = reinterpret_cast<char *>(slab + 1) + slab->cut++ * small_size(slab->cls);
+  }
+  if (++slab->live == slab->capacity) unlink(slab);
+  live++;
+  taken++;
+  *out = slab;
+  return p;
+}
+
+bool SlabClass::give(Slab *slab, void *p) {
+  set_next_free(p, slab->free);
+  slab->free = p;
+  live--;
+  if (slab->live-- == slab->capacity) link(slab);
+  if (slab->live || (room_ == slab && !slab->next)) return false;  // the last one with room stays
+  unlink(slab);
+  return true;
+}
+
+Slab *SlabClass::remove_empty() {
+  for (Slab *slab = room_; slab; slab = slab->next)
+    if (!slab->live) {
+      unlink(slab);
+      return slab;
+    }
+  return nullptr;
+}
+
+}  // namespace plait::core

@@ -1,0 +1,37 @@
+// Small blocks: each size class cuts them from slabs of one size and keeps the freed ones in its slabs.
+#ifndef PLAIT_CORE_SLABS_HPP
+#define PLAIT_CORE_SLABS_HPP
+#include <cstdint>
+
+#include "lock.hpp"
+#include "sizes.hpp"
+
+namespace plait::core {
+
+constexpr uint64_t kSlabBytes = 256 << 10;
+
+struct alignas(64) Slab {
+  Slab *next, *previous;  // in its class's list of slabs with room
+  void *free;             // blocks that came back; each holds the address of the next
+  uint32_t live, cut, capacity, cls;
+};
+
+class SlabClass {
+ public:
+  void *take(Slab **slab);  // NULL: no slab has room
+  bool give(Slab *slab, void *p);  // true: the slab is empty, unlinked, and the caller's
+  void add(Slab *slab, uint32_t cls);
+  Slab *remove_empty();  // one at a time; NULL when there are no more
+  void lock() { lock_.lock(); }
+  void unlock() { lock_.unlock(); }
+  uint64_t live = 0, taken = 0;
+
+ private:
+  void link(Slab *slab);
+  void unlink(Slab *slab);
+  Slab *room_ = nullptr;
+  SpinLock lock_;  // taken by the allocator around every call
+};
+
+}  // namespace plait::core
+#endif  // PLAIT_CORE_SLABS_HPP
