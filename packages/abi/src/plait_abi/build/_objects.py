@@ -1,0 +1,162 @@
+"""Compile source files to objects: in parallel, and only those whose inputs changed.
+
+An object is named by a key of its command line and compiler; beside it lies a record of every
+header it read, with size, time and content hash. A changed time alone compiles nothing.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import dataclasses
+import functools
+import hashlib
+import json
+import os
+import pathlib
+import re
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+
+from plait_abi.build._errors import BuildError
+
+__all__ = ["Compile", "compile_all", "content_hash", "job_count"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Compile:
+    """One source file and the command that compiles it, without its outputs."""
+
+    source: pathlib.Path
+    command: tuple[str, ...]
+    object: pathlib.Path
+    label: str
+
+    @property
+    def record(self) -> pathlib.Path:
+        """The file that remembers what the object was made from."""
+        return self.object.with_suffix(".json")
+
+
+def job_count() -> int:
+    """Return how many compilers may run at once."""
+    text = os.environ.get("PLAIT_BUILD_JOBS", "")
+    if not text:
+        return os.cpu_count() or 1
+    if not text.isdecimal() or int(text) < 1:
+        raise BuildError(f"PLAIT_BUILD_JOBS: a positive integer is required; got {text!r}")
+    return int(text)
+
+
+@functools.cache
+def _hash_at(path: str, size: int, modified: int) -> str:
+    return hashlib.sha256(pathlib.Path(path).read_bytes()).hexdigest()
+
+
+def content_hash(path: pathlib.Path) -> str:
+    """Return the SHA-256 of a file, reading it again only when size or time changed."""
+    status = path.stat()
+    return _hash_at(str(path), status.st_size, status.st_mtime_ns)
+
+
+def is_current(job: Compile) -> bool:
+    """Tell whether the object was made from exactly what lies on the disk now."""
+    if not job.object.exists():
+        return False
+    try:
+        inputs: dict[str, list[object]] = json.loads(job.record.read_text())["inputs"]
+        return all(_unchanged(pathlib.Path(path), seen) for path, seen in inputs.items())
+    except (OSError, ValueError, KeyError):
+        return False
+
+
+def _unchanged(path: pathlib.Path, seen: Sequence[object]) -> bool:
+    status = path.stat()
+    if [status.st_size, status.st_mtime_ns] == list(seen[:2]):
+        return True
+    return status.st_size == seen[0] and content_hash(path) == seen[2]
+
+
+def read_depfile(text: str) -> list[str]:
+    """Return the prerequisites in a make rule written by ``-MMD``."""
+    rule = text.replace("\\\n", " ").split("\n", 1)[0].split(": ", 1)[-1]
+    words = re.split(r"(?<!\\)\s+", rule.strip())
+    return [word.replace("\\ ", " ").replace("\\#", "#").replace("$$", "$") for word in words]
+
+
+def _compile(job: Compile, folder: pathlib.Path) -> tuple[str, str]:
+    """Run one compiler; return its messages, and its error output when it failed."""
+    job.object.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = job.object.with_suffix(f".{os.getpid()}.o")
+    depfile = unfinished.with_suffix(".d")
+    begun = time.time_ns()
+    clock = time.monotonic()
+    outputs = ["-MMD", "-MF", str(depfile), "-MT", "object", "-c", str(job.source)]
+    result = subprocess.run(
+        [*job.command, *outputs, "-o", str(unfinished)],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        check=False,
+    )
+    if result.returncode != 0:
+        unfinished.unlink(missing_ok=True)
+        depfile.unlink(missing_ok=True)
+        return "", f"{' '.join(job.command)} {job.source}\n{result.stdout}"
+    inputs = {}
+    for name in read_depfile(depfile.read_text()):
+        path = folder / name
+        status = path.stat()
+        # A file saved while the compiler read it must not count as compiled.
+        stamp = status.st_mtime_ns if status.st_mtime_ns < begun else 0
+        inputs[str(path)] = [status.st_size, stamp, content_hash(path) if stamp else ""]
+    depfile.unlink()
+    unfinished.replace(job.object)
+    record = {"inputs": inputs, "seconds": round(time.monotonic() - clock, 2)}
+    job.record.write_text(json.dumps(record))
+    return result.stdout, ""
+
+
+def _seconds(job: Compile) -> float:
+    """Return how long this file took last time, for any key, to start the longest first."""
+    stem = job.object.name.rsplit("-", 1)[0]
+    times = [0.0]
+    for record in job.object.parent.glob(f"{stem}-*.json"):
+        try:
+            times.append(float(json.loads(record.read_text())["seconds"]))
+        except (OSError, ValueError, KeyError):
+            continue
+    return max(times) or job.source.stat().st_size / 1e4
+
+
+def compile_all(
+    jobs: Sequence[Compile],
+    folder: pathlib.Path,
+    log: Callable[[str], None],
+    *,
+    keep_going: bool = False,
+) -> list[Compile]:
+    """Compile what is out of date and return the jobs that failed; report each as it ends."""
+    stale = sorted((job for job in jobs if not is_current(job)), key=_seconds, reverse=True)
+    failed: list[Compile] = []
+    if not stale:
+        return failed
+    done = 0
+    with concurrent.futures.ThreadPoolExecutor(job_count()) as pool:
+        waiting = {pool.submit(_compile, job, folder): job for job in stale}
+        for future in concurrent.futures.as_completed(waiting):
+            if future.cancelled():
+                continue
+            job = waiting[future]
+            messages, error = future.result()
+            done += 1
+            log(f"[{done}/{len(stale)}] {'FAILED ' if error else ''}{job.label}")
+            if messages or error:
+                log((messages or error).rstrip())
+            if error:
+                failed.append(job)
+                if not keep_going:
+                    pool.shutdown(wait=False, cancel_futures=True)
+    return failed

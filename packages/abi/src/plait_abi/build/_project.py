@@ -1,0 +1,182 @@
+"""A package's build from start to end: generate, compile, link, put in place."""
+
+from __future__ import annotations
+
+import dataclasses
+import fcntl
+import hashlib
+import os
+import pathlib
+import platform
+import sysconfig
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from plait_abi.build import _generate, _link, _objects, _toolchain
+from plait_abi.build._errors import BuildError
+from plait_abi.build._targets import Extension, Generate, Library, Target, expand, flags_for
+
+__all__ = ["Project"]
+
+LINK = ("-shared", "-Wl,--as-needed", "-Wl,-O1", "-pthread")
+
+
+@dataclasses.dataclass(frozen=True)
+class Project:
+    """The compiled parts of one package folder (the folder with ``setup.py`` and ``src/``)."""
+
+    root: pathlib.Path
+    package: str
+    generate: Sequence[Generate] = ()
+    libraries: Sequence[Library] = ()
+    extensions: Sequence[Extension] = ()
+    log: Callable[[str], None] = print
+
+    @property
+    def build_dir(self) -> pathlib.Path:
+        """Where objects and generated files lie: ``build/plait``, or below PLAIT_BUILD_DIR."""
+        chosen = os.environ.get("PLAIT_BUILD_DIR", "")
+        return (
+            pathlib.Path(chosen).resolve() / self.package if chosen else self.root / "build/plait"
+        )
+
+    @property
+    def generated(self) -> pathlib.Path:
+        """The folder that the generators fill."""
+        return self.build_dir / "generated"
+
+    @property
+    def targets(self) -> list[Target]:
+        """The targets of this machine, libraries first."""
+        machine = platform.machine()
+        every: list[Target] = [*self.libraries, *self.extensions]
+        return [target for target in every if target.machine in (None, machine)]
+
+    def output(self, target: Target) -> pathlib.Path:
+        """Return the path of a target's file below ``src``."""
+        if isinstance(target, Library):
+            return pathlib.Path(self.package, "lib", f"lib{target.name}.so")
+        suffix = str(sysconfig.get_config_var("EXT_SUFFIX"))
+        return pathlib.Path(*target.name.split(".")).with_suffix(suffix)
+
+    def outputs(self) -> list[pathlib.Path]:
+        """Return every file a build makes, below ``src``; complete once generators have run."""
+        made = [self.output(target) for target in self.targets]
+        if not self.generated.exists():
+            return made
+        return made + [name for _, name in _generate.package_files(self.generate, self.generated)]
+
+    def build(self, out: pathlib.Path, *, keep_going: bool = False) -> None:
+        """Build everything into ``out`` (the package's ``src``, or a wheel's folder)."""
+        begun = time.monotonic()
+        self.build_dir.mkdir(parents=True, exist_ok=True)
+        with self._alone():
+            toolchain = _toolchain.find_toolchain()
+            for number, step in enumerate(self.generate):
+                if _generate.generate(step, number, self.root, self.generated):
+                    self.log(f"{self.package}: generated files written")
+            for source, name in _generate.package_files(self.generate, self.generated):
+                _generate.copy_if_changed(source, out / name)
+            plans = [(target, self._plan(target, toolchain)) for target in self.targets]
+            jobs = list({job.object: job for _, plan in plans for job in plan}.values())
+            failed = _objects.compile_all(jobs, self.root, self.log, keep_going=keep_going)
+            linked = [
+                target
+                for target, plan in plans
+                if not set(plan) & set(failed) and (keep_going or not failed)
+                if self._link(target, plan, toolchain, out)
+            ]
+        if failed:
+            names = ", ".join(job.label for job in failed)
+            raise BuildError(f"{self.package}: compiling failed: {names}")
+        names = ", ".join(self.output(target).name for target in linked) or "nothing to do"
+        self.log(f"{self.package}: {names} ({time.monotonic() - begun:.1f} s)")
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Two builds of one package at a time would overwrite each other's files."""
+        with (self.build_dir / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+    def _plan(self, target: Target, toolchain: _toolchain.Toolchain) -> list[_objects.Compile]:
+        """Return the compile jobs of one target."""
+        sources = expand(target.sources, self.root, self.generated)
+        if not sources:
+            raise BuildError(
+                f"{self.package}: {target.name}: `sources` must name at least one file; "
+                f"{list(target.sources)} names none below {self.root}"
+            )
+        headers = self._headers(target)
+        jobs = []
+        for source in sources:
+            command = (
+                *toolchain.compiler(source),
+                *toolchain.standard(source),
+                f"-ffile-prefix-map={self.root}/={self.package}/",
+                *headers,
+                *flags_for(target.flags, source, self.root),
+                *toolchain.extra,
+            )
+            identity = _toolchain.identity(toolchain.compiler(source))
+            key = hashlib.sha256(f"{command}{identity}{source}".encode()).hexdigest()[:12]
+            inside = source.is_relative_to(self.root)
+            label = source.relative_to(self.root).as_posix() if inside else source.name
+            name = f"{source.parent.name}.{source.stem}-{key}.o"
+            path = self.build_dir / "objects" / target.name / name
+            jobs.append(_objects.Compile(source, command, path, f"{target.name}: {label}"))
+        return jobs
+
+    def _headers(self, target: Target) -> list[str]:
+        folders = [_toolchain.plait_headers()]
+        for name in target.include_dirs:
+            folders.append(pathlib.Path(name.replace("{generated}", str(self.generated))))
+        folders += [_toolchain.headers_of(package) for package in target.requires]
+        flags = [f"-I{self.root / folder}" for folder in folders]
+        if isinstance(target, Extension):
+            # -isystem: warnings of other projects' headers are not ours to mend.
+            flags.append(f"-isystem{_toolchain.python_headers()}")
+            if target.pybind11:
+                flags.append(f"-isystem{_toolchain.pybind11_headers()}")
+        return flags
+
+    def _link(
+        self,
+        target: Target,
+        plan: Sequence[_objects.Compile],
+        toolchain: _toolchain.Toolchain,
+        out: pathlib.Path,
+    ) -> bool:
+        """Link one target; return whether that was needed."""
+        folder = self.build_dir / "link"
+        output = out / self.output(target)
+        inputs: list[pathlib.Path] = []
+        flags: list[str] = []
+        if isinstance(target, Library):
+            symbols = list(target.exports)
+            flags.append(f"-Wl,-soname,lib{target.name}.so")
+            if "-fsanitize" not in " ".join(toolchain.extra):
+                flags.append("-Wl,-z,defs")
+        else:
+            symbols = ["PyInit_*"]
+            for name in target.libraries:
+                inputs.append(out / self.package / "lib" / f"lib{name}.so")
+            above = "/..".join(["$ORIGIN", *[""] * (len(target.name.split(".")) - 2)])
+            flags += [f"-Wl,-rpath,{above}/lib"] if inputs else []
+        exports = _link.write_exports(folder, target.name, symbols)
+        command = [
+            *toolchain.linker([job.source for job in plan]),
+            *LINK,
+            *flags,
+            f"-Wl,--version-script,{exports}",
+            *[str(job.object) for job in plan],
+            *[str(path) for path in inputs],
+            *target.link_flags,
+            *("-ldl", "-lpthread", "-lm"),
+            *toolchain.extra,
+        ]
+        place = hashlib.sha256(str(output).encode()).hexdigest()[:12]
+        record = folder / f"{target.name}-{place}.json"
+        objects = [job.object for job in plan]
+        return _link.link(command, objects, [exports, *inputs], output, record)

@@ -1,0 +1,93 @@
+"""The function a package's ``setup.py`` calls."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import pathlib
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from plait_abi.build._errors import BuildError
+from plait_abi.build._project import Project
+from plait_abi.build._targets import Extension, Generate, Library
+
+__all__ = ["setup"]
+
+
+def setup(
+    *,
+    generate: Sequence[Generate] = (),
+    libraries: Sequence[Library] = (),
+    extensions: Sequence[Extension] = (),
+    package: str | None = None,
+    **keywords: Any,
+) -> None:
+    """Describe the compiled parts of the package in the current folder and run the command.
+
+    ``python setup.py build_inplace`` compiles into ``src/`` and needs no setuptools; every other
+    command goes to ``setuptools.setup``, to which ``keywords`` are passed.
+
+    Args:
+        generate: steps that write files before anything is compiled.
+        libraries: shared libraries without Python.
+        extensions: CPython extension modules.
+        package: the import package that gets ``lib/``; the only folder in ``src/`` by default.
+
+    Raises:
+        BuildError: when nothing says which package is meant.
+
+    Environment:
+        CC, CXX: the compilers. PLAIT_BUILD_JOBS: how many run at once (default: one a core).
+        PLAIT_BUILD_FLAGS: flags added to compiling and linking, such as ``-fsanitize=address``.
+        PLAIT_BUILD_WERROR: ``1`` makes warnings errors. PLAIT_BUILD_DIR: where objects go.
+
+    Example:
+        A plug-in with one library and one extension module::
+
+            from plait_abi.build import Extension, Library, setup
+
+            setup(
+                libraries=[Library("plait_mine", ["cpp/*.cpp"], flags={"fast_*.cpp": ["-mavx2"]})],
+                extensions=[Extension("plait_mine._mine", ["cpp/python/*.cpp"])],
+            )
+    """
+    root = pathlib.Path.cwd()
+    project = Project(
+        root=root,
+        package=package or _only_package(root),
+        generate=generate,
+        libraries=libraries,
+        extensions=extensions,
+    )
+    if sys.argv[1:2] == ["build_inplace"]:
+        sys.exit(_build_inplace(project, sys.argv[2:]))
+    from plait_abi.build import _setuptools
+
+    _setuptools.run(project, keywords)
+
+
+def _only_package(root: pathlib.Path) -> str:
+    found = sorted(path.parent.name for path in (root / "src").glob("*/__init__.py"))
+    if len(found) != 1:
+        raise BuildError(
+            f"setup: `package` is required unless src/ holds exactly one package; {root / 'src'} "
+            f"holds {found}"
+        )
+    return found[0]
+
+
+def _build_inplace(project: Project, arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser("setup.py build_inplace", description="Compile into src/.")
+    parser.add_argument("-j", "--jobs", type=int, help="compilers at once")
+    parser.add_argument("-k", "--keep-going", action="store_true", help="go on after an error")
+    chosen = parser.parse_args(arguments)
+    if chosen.jobs:
+        os.environ["PLAIT_BUILD_JOBS"] = str(chosen.jobs)
+    try:
+        project.build(project.root / "src", keep_going=chosen.keep_going)
+    except BuildError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    return 0

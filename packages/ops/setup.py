@@ -1,0 +1,20 @@
+"""Emit C++ from the operator specs and build libplait_ops."""
+
+from plait_abi.build import Generate, Library, setup
+
+setup(
+    package="plait_ops",
+    generate=[
+        Generate(
+            ["python", "-m", "plait_ops.emit", "{out}"],
+            inputs=["src/plait_ops/**/*.py", "src/plait_ops/emit/**/*"],
+        )
+    ],
+    libraries=[
+        Library(
+            "plait_ops",
+            ["{generated}/**/*.cpp", "cpp/**/*.cpp"],
+            include_dirs=["cpp", "{generated}", "{generated}/include"],
+        )
+    ],
+)

@@ -1,0 +1,89 @@
+"""Build the compiled packages in place, in dependency order, and only what changed.
+
+    python tools/dev.py              all packages
+    python tools/dev.py core nn      these, and what they need
+    python tools/dev.py -k core      go on after an error, to see all of them
+
+A package that this Python cannot import yet is first installed editable; after that no pip runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import os
+import pathlib
+import subprocess
+import sys
+
+from packages import Package, build_order, closure, load_all
+
+__all__ = ["main"]
+
+
+def _installed(package: Package) -> bool:
+    try:
+        importlib.metadata.distribution(package.distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+def _environment(packages: dict[str, Package]) -> dict[str, str]:
+    """Put this tree's sources first, whatever else the environment has installed."""
+    path = [str(package.folder / "src") for package in packages.values()]
+    path += filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
+    return dict(os.environ, PYTHONPATH=os.pathsep.join(path))
+
+
+def _install(package: Package, environment: dict[str, str]) -> int:
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-build-isolation"]
+    command += ["--no-deps", "--editable", str(package.folder)]
+    print(f"{package.name}: installing editable", flush=True)
+    return subprocess.run(command, env=environment, check=False).returncode
+
+
+def _compile(package: Package, environment: dict[str, str], options: list[str]) -> int:
+    command = [sys.executable, "setup.py", "build_inplace", *options]
+    return subprocess.run(command, cwd=package.folder, env=environment, check=False).returncode
+
+
+def main(arguments: list[str]) -> int:
+    """Build what the command line names and return the exit code."""
+    parser = argparse.ArgumentParser("tools/dev.py", description=__doc__)
+    parser.add_argument("package", nargs="*", help="short names, such as core; default: all")
+    parser.add_argument("-j", "--jobs", type=int, help="compilers at once")
+    parser.add_argument("-k", "--keep-going", action="store_true", help="go on after an error")
+    parser.add_argument("--no-install", action="store_true", help="never call pip")
+    chosen = parser.parse_args(arguments)
+    packages = load_all()
+    unknown = [name for name in chosen.package if name not in packages]
+    if unknown:
+        parser.error(f"no package {unknown[0]!r}; there are {', '.join(packages)}")
+    wanted = closure(chosen.package or list(packages), packages)
+    options = [f"--jobs={chosen.jobs}"] if chosen.jobs else []
+    options += ["--keep-going"] if chosen.keep_going else []
+    environment = _environment(packages)
+    failed = []
+    for name in [name for name in build_order(packages) if name in wanted]:
+        package = packages[name]
+        if not any((package.folder / "src").glob("*/__init__.py")):
+            print(f"{name}: nothing in src/ yet", flush=True)
+            continue
+        code = 0
+        if package.compiled:
+            code = _compile(package, environment, options)
+        if not code and not chosen.no_install and not _installed(package):
+            code = _install(package, environment)
+        if code:
+            failed.append(name)
+            if not chosen.keep_going:
+                break
+    if failed:
+        print(f"tools/dev.py: failed: {', '.join(failed)}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(pathlib.Path(__file__).parent))
+    sys.exit(main(sys.argv[1:]))
