@@ -1,5 +1,5 @@
 import dataclasses
-from collections import OrderedDict, defaultdict, namedtuple
+from collections import Counter, OrderedDict, defaultdict, namedtuple
 from types import MappingProxyType
 
 import numpy as np
@@ -138,8 +138,11 @@ def test_nested():
         ([Point(1, np.zeros(2)), Point(1, np.zeros(1))], ValueError, r"sample\.y must have one"),
         ([np.zeros(2), [0, 0]], TypeError, "sample must be an array in each .* list, ndarray"),
         ([(1, 2), (1,)], ValueError, "sample must have one length .* got 1, 2"),
-        ([(1, 2), 3], ValueError, "sample must have one length .* got int, tuple"),
+        ([(1, 2), 3], ValueError, "sample must have one length .* got 2, int"),
         ([{"a": 1}, {"b": 1}], ValueError, r"same keys .* got \['a'\] and \['b'\]"),
+        ([{"a": 1, "b": 2}, {"a": 1}], ValueError, r"got \['a', 'b'\] and \['a'\]"),
+        ([Counter("a"), Counter("b")], ValueError, r"got \['a'\] and \['b'\]"),
+        ([{"a": 1}, Counter("b")], ValueError, r"got \['a'\] and \['b'\]"),
         ([{"a": 1}, 3], ValueError, r"same keys .* got \['a'\] and int"),
         ([1, "a"], TypeError, "sample must be a number"),
         ([1, None], TypeError, "sample must be a number"),

@@ -117,19 +117,19 @@ def default_collate(batch: Sequence[Any], *, convert: Converter | None = None) -
     return _collate(samples, convert or _converter, "sample")
 
 
-def _collate(samples: list[Any], convert: Converter | None, where: str) -> Any:
+def _collate(samples: Sequence[Any], convert: Converter | None, where: str) -> Any:
     first = samples[0]
     kind = type(first)
     if _registered:
         for base in kind.__mro__:
             if base in _registered:
-                return _registered[base](samples)
+                return _registered[base](list(samples))
     if is_array(first):
         return _converted(_stacked(samples, where), convert)
     if isinstance(first, (bool, int, float, complex, np.generic)):
         return _converted(_numbers(samples, where), convert)
     if isinstance(first, (str, bytes)):
-        return samples
+        return list(samples)
     if isinstance(first, Mapping):
         return _mapping(samples, convert, where)
     if _is_namedtuple(first):
@@ -146,9 +146,9 @@ def _collate(samples: list[Any], convert: Converter | None, where: str) -> Any:
     )
 
 
-def _stacked(samples: list[Any], where: str) -> Any:
+def _stacked(samples: Sequence[Any], where: str) -> Any:
     try:
-        shapes = {tuple(sample.shape) for sample in samples}
+        shapes = {sample.shape for sample in samples}
     except AttributeError:
         kinds = sorted({type(sample).__name__ for sample in samples})
         raise TypeError(
@@ -164,7 +164,7 @@ def _stacked(samples: list[Any], where: str) -> Any:
     return stack(samples)
 
 
-def _numbers(samples: list[Any], where: str) -> Any:
+def _numbers(samples: Sequence[Any], where: str) -> Any:
     try:
         array = np.array(samples, dtype=np.float64 if type(samples[0]) is float else None)
     except (TypeError, ValueError, OverflowError) as error:
@@ -180,20 +180,35 @@ def _numbers(samples: list[Any], where: str) -> Any:
     return array
 
 
-def _mapping(samples: list[Any], convert: Converter | None, where: str) -> Any:
+def _mapping(samples: Sequence[Any], convert: Converter | None, where: str) -> Any:
     first = samples[0]
+    keys = first.keys()
     for sample in samples:
-        if not isinstance(sample, Mapping) or sample.keys() != first.keys():
-            got = list(sample.keys()) if isinstance(sample, Mapping) else type(sample).__name__
-            raise ValueError(
-                f"default_collate: {where} must have the same keys in all samples of a batch; "
-                f"got {list(first.keys())} and {got}"
-            )
-    columns = {
-        key: _collate([sample[key] for sample in samples], convert, f"{where}[{key!r}]")
-        for key in first
+        # Exactly dicts are compared by their lengths here and by look-up below, in less time.
+        # Other mappings may invent missing keys (Counter, defaultdict).
+        if type(sample) is dict and type(first) is dict:
+            same = len(sample) == len(first)
+        else:
+            same = isinstance(sample, Mapping) and sample.keys() == keys
+        if not same:
+            raise _unequal_keys(first, sample, where)
+    try:
+        columns = {key: [sample[key] for sample in samples] for key in first}
+    except KeyError:
+        other = next(sample for sample in samples if sample.keys() != keys)
+        raise _unequal_keys(first, other, where) from None
+    batches = {
+        key: _collate(column, convert, f"{where}[{key!r}]") for key, column in columns.items()
     }
-    return _like_mapping(first, columns)
+    return _like_mapping(first, batches)
+
+
+def _unequal_keys(first: Any, other: Any, where: str) -> ValueError:
+    got = list(other) if isinstance(other, Mapping) else type(other).__name__
+    return ValueError(
+        f"default_collate: {where} must have the same keys in all samples of a batch; "
+        f"got {list(first)} and {got}"
+    )
 
 
 def _like_mapping(first: Any, columns: dict[Any, Any]) -> Any:
@@ -209,7 +224,7 @@ def _like_mapping(first: Any, columns: dict[Any, Any]) -> Any:
         return columns
 
 
-def _dataclass(samples: list[Any], convert: Converter | None, where: str) -> Any:
+def _dataclass(samples: Sequence[Any], convert: Converter | None, where: str) -> Any:
     # A copy, not a new object: __post_init__ was written for a sample, not for a batch.
     clone = copy.copy(samples[0])
     for field in dataclasses.fields(clone):
@@ -219,19 +234,17 @@ def _dataclass(samples: list[Any], convert: Converter | None, where: str) -> Any
     return clone
 
 
-def _columns(samples: list[Any], where: str) -> Iterable[list[Any]]:
+def _columns(samples: Sequence[Any], where: str) -> Iterable[Sequence[Any]]:
     """The samples transposed; lengths must agree."""
     try:
-        lengths = {len(sample) for sample in samples}
-    except TypeError:
-        lengths = {-1}
-    if len(lengths) > 1 or lengths == {-1}:
-        shown = sorted(lengths) if lengths != {-1} else sorted({type(s).__name__ for s in samples})
+        # Transposed before the first column is collated, so that the errors here are of lengths.
+        return list(zip(*samples, strict=True))
+    except (TypeError, ValueError):
+        shown = {len(s) if isinstance(s, Sequence) else type(s).__name__ for s in samples}
         raise ValueError(
             f"default_collate: {where} must have one length in all samples of a batch; "
-            f"got {', '.join(map(str, shown))}"
-        )
-    return map(list, zip(*samples, strict=True))
+            f"got {', '.join(sorted(map(str, shown)))}"
+        ) from None
 
 
 def _is_namedtuple(value: object) -> bool:
