@@ -1,0 +1,24 @@
+"""Sphinx configuration: `nox -s docs` builds with warnings as errors."""
+
+from __future__ import annotations
+
+project = "plait"
+author = "the plait authors"
+copyright = "2026, the plait authors"  # noqa: A001 - the name Sphinx wants
+release = version = "0.1.0"
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.mathjax",
+]
+source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
+myst_enable_extensions = ["dollarmath", "colon_fence"]
+myst_heading_anchors = 3
+exclude_patterns = ["_build"]
+html_theme = "alabaster"
+html_theme_options = {"description": "deep learning that comes apart", "fixed_sidebar": True}
+html_show_sourcelink = False
+autodoc_typehints = "description"
+autodoc_member_order = "bysource"
