@@ -43,7 +43,6 @@ struct State {
   unsigned long main_thread;
 };
 extern State state;
-extern const plait_python table;
 
 // ---- errors.cpp
 bool add_errors(PyObject *module);

@@ -1,0 +1,71 @@
+// Handing a tensor's bytes out as a DLPack capsule. What is handed out keeps the storage, not the handle: `p.data = q`
+// must not change what a consumer sees.
+#include "binding.hpp"
+
+namespace plait::python {
+namespace {
+
+struct Exported {
+  union {
+    DLManagedTensor old;
+    DLManagedTensorVersioned versioned;
+  } managed;
+  plait_storage *storage;
+  int64_t dims[1];  // shape, then strides
+};
+
+void drop(Exported *e) {
+  plait_release(e->storage);
+  std::free(e);
+}
+
+void end_capsule(PyObject *capsule) {  // an unconsumed one
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  for (const char *fresh : {"dltensor", "dltensor_versioned"})
+    if (PyCapsule_IsValid(capsule, fresh)) drop(static_cast<Exported *>(PyCapsule_GetPointer(capsule, fresh)));
+  PyErr_Restore(type, value, traceback);
+}
+
+}  // namespace
+
+PyObject *export_dlpack(plait_tensor *t, int versioned, uint64_t flags) {
+  if (t->dl.device.device_type == PLAIT_META) {
+    PyErr_SetString(PyExc_BufferError, "__dlpack__: a tensor with bytes is required, got one on the device meta");
+    return nullptr;
+  }
+  const bool readonly = t->storage->flags & PLAIT_STORAGE_READONLY;
+  if (readonly && !versioned) {
+    PyErr_SetString(PyExc_BufferError, "__dlpack__: a read-only tensor needs a consumer of DLPack 1.0 (max_version=(1, 0))");
+    return nullptr;
+  }
+  const auto n = size_t(t->dl.ndim);
+  auto *e = static_cast<Exported *>(std::calloc(1, sizeof(Exported) + 2 * n * sizeof(int64_t)));
+  if (!e) return PyErr_NoMemory();
+  if (n) {
+    memcpy(e->dims, t->dl.shape, n * sizeof(int64_t));
+    memcpy(e->dims + n, t->dl.strides, n * sizeof(int64_t));
+  }
+  e->storage = t->storage;
+  plait_retain(e->storage);
+  __atomic_fetch_or(&t->storage->flags, PLAIT_STORAGE_EXPORTED, __ATOMIC_RELAXED);
+  DLTensor dl = t->dl;
+  dl.shape = e->dims;
+  dl.strides = e->dims + n;
+  if (versioned) {
+    DLManagedTensorVersioned &m = e->managed.versioned;
+    m.version = {DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION};
+    m.flags = flags | (readonly ? DLPACK_FLAG_BITMASK_READ_ONLY : 0);
+    m.dl_tensor = dl;
+    m.deleter = [](DLManagedTensorVersioned *self) { drop(reinterpret_cast<Exported *>(self)); };
+  } else {
+    DLManagedTensor &m = e->managed.old;
+    m.dl_tensor = dl;
+    m.deleter = [](DLManagedTensor *self) { drop(reinterpret_cast<Exported *>(self)); };
+  }
+  PyObject *capsule = PyCapsule_New(e, versioned ? "dltensor_versioned" : "dltensor", end_capsule);
+  if (!capsule) drop(e);
+  return capsule;
+}
+
+}  // namespace plait::python

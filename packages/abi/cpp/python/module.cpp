@@ -1,0 +1,157 @@
+// plait_abi._binding: opens the runtime and hands out what Python extensions need (plait/python.h).
+#include <dlfcn.h>
+
+#include <string>
+#include <vector>
+
+#include "binding.hpp"
+
+namespace plait::python {
+
+State state;
+const plait_python *publish();
+
+namespace {
+
+std::string library_path() {
+  Dl_info here;
+  if (!dladdr(reinterpret_cast<void *>(&library_path), &here) || !here.dli_fname) return "";
+  char *real = realpath(here.dli_fname, nullptr);
+  std::string path = real ? real : here.dli_fname;
+  std::free(real);
+  return path.substr(0, path.rfind('/')) + "/lib/libplait_abi.so";
+}
+
+bool open_runtime() {
+  const std::string path = library_path();
+  void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!library) {
+    PyErr_Format(PyExc_ImportError, "plait_abi: the runtime could not be opened: %s", dlerror());
+    return false;
+  }
+  auto *get = reinterpret_cast<const plait_runtime *(*)()>(dlsym(library, "plait_runtime_v0"));
+  auto *refusal = reinterpret_cast<const char *(*)()>(dlsym(library, "plait_runtime_refusal"));
+  state.runtime = get ? get() : nullptr;
+  if (!state.runtime) {
+    const char *why = refusal ? refusal() : nullptr;
+    PyErr_Format(PyExc_ImportError, "plait_abi: %s", why ? why : "the library is not plait's runtime");
+    return false;
+  }
+  if (state.runtime->h.major == PLAIT_ABI_MAJOR && state.runtime->h.minor == PLAIT_ABI_MINOR) return true;
+  PyErr_Format(PyExc_ImportError, "plait_abi: the runtime %s has version %d.%d; %d.%d is required", path.c_str(),
+               state.runtime->h.major, state.runtime->h.minor, PLAIT_ABI_MAJOR, PLAIT_ABI_MINOR);
+  return false;
+}
+
+bool add_names() {
+  const struct {
+    PyObject **to;
+    const char *text;
+  } names[] = {{&state.str_tensor, "__plait_tensor__"},     {&state.str_function, "__plait_function__"},
+               {&state.str_dlpack, "__dlpack__"},           {&state.str_out, "out"},
+               {&state.str_requires_grad, "requires_grad"}, {&state.str_max_version, "max_version"},
+               {&state.str_plait_abi, "plait_abi"}};
+  for (const auto &n : names)
+    if (!(*n.to = PyUnicode_InternFromString(n.text))) return false;
+  state.max_version = Py_BuildValue("ii", 1, 0);
+  state.main_thread = PyThread_get_thread_ident();
+  Object threading(PyImport_ImportModule("threading"));
+  Object main(threading ? PyObject_CallMethod(threading.get(), "main_thread", nullptr) : nullptr);
+  Object ident(main ? PyObject_GetAttrString(main.get(), "ident") : nullptr);
+  if (!ident || !state.max_version) return false;
+  state.main_thread = PyLong_AsUnsignedLong(ident.get());
+  return !PyErr_Occurred();
+}
+
+PyObject *load(PyObject *, PyObject *path) {
+  Object bytes;
+  PyObject *converted = nullptr;
+  if (!PyUnicode_FSConverter(path, &converted)) return nullptr;
+  bytes = Object(converted);
+  plait_thread *thread = state.runtime->thread();
+  const plait_status s = state.runtime->load(thread, PyBytes_AS_STRING(bytes.get()));
+  if (s < 0) return raise(thread, s);
+  Py_RETURN_NONE;
+}
+
+PyObject *records(PyObject *, PyObject *) {
+  std::vector<plait_record> list(state.runtime->report(nullptr, 0));
+  list.resize(std::min<uint64_t>(list.size(), state.runtime->report(list.data(), list.size())));
+  Object out(PyList_New(0));
+  for (const plait_record &r : list) {
+    Object line(Py_BuildValue("zzzzO", r.kind, r.name, r.provider, r.version, r.active ? Py_True : Py_False));
+    if (!out || !line || PyList_Append(out.get(), line.get()) < 0) return nullptr;
+  }
+  return out.release();
+}
+
+// a name that the lease of slots, modes and layers can be looked up by is not needed here: only who provides what
+PyObject *provided(PyObject *, PyObject *role) {
+  const char *s = PyUnicode_AsUTF8(role);
+  if (!s) return nullptr;
+  const plait_roles *r = state.runtime->roles;
+  const char *found = nullptr;
+  if (!strcmp(s, "engine") && r->engine) found = r->engine->name;
+  if (!strcmp(s, "executor") && r->executor) found = r->executor->name;
+  if (!strcmp(s, "rng") && r->rng) found = r->rng->name;
+  if (!strcmp(s, "host") && r->host) found = r->host->name;
+  if (!strcmp(s, "allocator") && r->allocator[kDLCPU]) found = r->allocator[kDLCPU]->name;
+  return found ? PyUnicode_FromString(found) : new_reference(Py_None);
+}
+
+PyObject *set_type(PyObject *, PyObject *type) {
+  if (!PyType_Check(type)) return PyErr_Format(PyExc_TypeError, "set_tensor_type: a class is required, got %R", type);
+  const TypeFacts *f = facts(reinterpret_cast<PyTypeObject *>(type));
+  if (f && !f->tensor) PyErr_Format(PyExc_TypeError, "set_tensor_type: a class with `__plait_tensor__` is required, got %R", type);
+  if (!f || !f->tensor || set_tensor_type(f->type, f->tensor) < 0) return nullptr;
+  Py_RETURN_NONE;
+}
+
+PyMethodDef functions[] = {
+    {"load", load, METH_O, "load(path, /)\n--\n\nLoad a component's shared library; again is no error."},
+    {"records", records, METH_NOARGS, "records()\n--\n\n(kind, name, provider, version, active) of all that is registered."},
+    {"provided", provided, METH_O, "provided(role, /)\n--\n\nThe name of what fills a role, or None."},
+    {"set_tensor_type", set_type, METH_O, "set_tensor_type(type, /)\n--\n\nWrap results in this class; the first call counts."},
+    {nullptr, nullptr, 0, nullptr}};
+
+bool add_capsules(PyObject *module) {
+  Object runtime(PyCapsule_New(const_cast<plait_runtime *>(state.runtime), "plait.runtime", nullptr));
+  Object python(PyCapsule_New(const_cast<plait_python *>(publish()), "plait_abi._binding.python", nullptr));
+  return runtime && python && PyModule_AddObjectRef(module, "runtime", runtime.get()) == 0 &&
+         PyModule_AddObjectRef(module, "python", python.get()) == 0 &&
+         PyModule_AddStringConstant(module, "library", state.runtime->path) == 0;
+}
+
+PyModuleDef definition{PyModuleDef_HEAD_INIT, "plait_abi._binding", "plait's runtime, seen from Python.", -1, functions,
+                       nullptr, nullptr, nullptr, nullptr};
+
+}  // namespace
+
+const plait_python *publish() {
+  static plait_python t{PLAIT_HEADER(plait_python), nullptr, nullptr, nullptr, nullptr, nullptr, raise, keep, unwrap, wrap,
+                        set_tensor_type, new_operator, call, results, operand, overrides, hold, held, drain_waiting,
+                        dtype_from, dtype_object, device_from, device_object, generator_object, generator_from,
+                        import_array, import_dlpack, export_dlpack, engine};
+  t.runtime = state.runtime;
+  t.operator_type = state.operator_type;
+  t.dtype_type = state.dtype_type;
+  t.device_type = state.device_type;
+  t.generator_type = state.generator_type;
+  return &t;
+}
+
+bool add_all(PyObject *module) {
+  state.module = module;
+  return add_names() && add_errors(module) && add_releases(module) && add_dtypes(module) && add_devices(module) &&
+         add_generators(module) && add_handle_type(module) && add_operators(module) && add_host(module) && add_capsules(module);
+}
+
+PyObject *initialise() {
+  if (!open_runtime()) return nullptr;
+  Object module(PyModule_Create(&definition));
+  return module && add_all(module.get()) ? module.release() : nullptr;
+}
+
+}  // namespace plait::python
+
+PyMODINIT_FUNC PyInit__binding(void) { return plait::python::initialise(); }

@@ -1,0 +1,313 @@
+// Operator: one callable for each base name and form; its argument table is the schema.
+#include <string>
+#include <vector>
+
+#include "binding.hpp"
+
+#include <structmember.h>
+
+namespace plait::python {
+namespace {
+
+struct OperatorObject {
+  PyObject_HEAD vectorcallfunc vectorcall;
+  const Overload *overloads;
+  size_t n;
+  uint32_t form;
+  PyObject *name, *module;
+};
+OperatorObject *self_of(PyObject *o) { return reinterpret_cast<OperatorObject *>(o); }
+const char *base_name(const OperatorObject *o) { return PyUnicode_AsUTF8(o->name); }
+
+bool releases(const plait_status s, plait_call &c) {
+  for (int i = 0; i < c.n_out; i++) state.runtime->release_value(c.out + i);
+  raise(c.thread, s);
+  return false;
+}
+
+bool require_grad(plait_call &c) {
+  const plait_engine *e = engine();
+  const plait_status s = e ? e->set_requires_grad(e->ctx, c.thread, c.out[0].u.t, 1) : plait_status(PLAIT_OK);
+  if (!e) state.runtime->release_value(c.out);
+  return e && (s >= 0 || releases(s, c));
+}
+
+PyObject *run(const Overload &o, Bound &b) {
+  plait_call c{};
+  c.size = sizeof c;
+  c.n_in = o.op->n_args;
+  c.n_out = o.op->n_results;
+  c.op = o.op;
+  c.in = b.in;
+  c.out = b.out;
+  c.thread = b.thread;
+  c.form = b.form;
+  if (b.form == PLAIT_FUNCTION) {
+    for (int i = 0; i < c.n_out; i++) b.out[i] = none();
+  } else {
+    if (b.form == PLAIT_INPLACE) b.out[0] = b.in[0];
+    for (int i = 0; i < (b.form == PLAIT_INPLACE ? 1 : c.n_out); i++) plait_retain(b.out[i].u.t);
+  }
+  const plait_status s = call(&c);
+  if (__builtin_expect(s != PLAIT_OK, 0)) return releases(s, c), nullptr;
+  if (b.requires_grad && !require_grad(c)) return nullptr;
+  return results_of(&c, &b, o.result_type);
+}
+
+// Asks the classes with `__plait_function__`, subclasses first; NotImplemented passes on. nullptr without an
+// exception: nobody wanted the call.
+PyObject *ask_overrides(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *kwnames) {
+  std::vector<PyObject *> found;
+  const auto look = [&](PyObject *o) {
+    if (overrides(o) <= 0) return PyErr_Clear();
+    for (PyObject *other : found)
+      if (Py_TYPE(other) == Py_TYPE(o)) return;
+    auto place = found.begin();
+    while (place != found.end() && !PyType_IsSubtype(Py_TYPE(o), Py_TYPE(*place))) ++place;
+    found.insert(place, o);
+  };
+  const Py_ssize_t all = n + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
+  for (Py_ssize_t i = 0; i < all; i++) {
+    if (PyTuple_Check(args[i]) || PyList_Check(args[i]))
+      for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(args[i]); k++) look(PySequence_Fast_GET_ITEM(args[i], k));
+    else
+      look(args[i]);
+  }
+  Object positional(PyTuple_New(n)), keywords(PyDict_New());
+  if (!positional || !keywords) return nullptr;
+  for (Py_ssize_t i = 0; i < n; i++) PyTuple_SET_ITEM(positional.get(), i, new_reference(args[i]));
+  for (Py_ssize_t i = n; i < all; i++)
+    if (PyDict_SetItem(keywords.get(), PyTuple_GET_ITEM(kwnames, i - n), args[i]) < 0) return nullptr;
+  for (PyObject *o : found) {
+    Object answer(PyObject_CallMethodObjArgs(o, state.str_function, self, positional.get(), keywords.get(), nullptr));
+    if (!answer || answer.get() != Py_NotImplemented) return answer.release();
+  }
+  return nullptr;
+}
+
+PyObject *call_operator(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *kwnames, bool plain) {
+  const OperatorObject *op = self_of(self);
+  drain();
+  Mismatch first;
+  for (size_t i = 0; i < op->n; i++) {
+    Bound b;
+    b.thread = state.runtime->thread();
+    Mismatch m;
+    const int done = bind(op->overloads[i], op->form, args, n, kwnames, b, m);
+    if (done == PLAIT_CONVERSION_FAILED) return nullptr;
+    if (done == PLAIT_NOT_CONVERTIBLE) {
+      if (i == 0) first = m;
+      continue;
+    }
+    if (__builtin_expect(b.overridden, 0) && !plain) {
+      PyObject *answer = ask_overrides(self, args, n, kwnames);
+      if (answer || PyErr_Occurred()) return answer;
+    }
+    return run(op->overloads[i], b);
+  }
+  if (op->n == 1)
+    explain(base_name(op), op->overloads[0], first);
+  else
+    explain_all(base_name(op), op->overloads, op->n, args, n);
+  return nullptr;
+}
+
+PyObject *vectorcall(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
+  return call_operator(self, args, PyVectorcall_NARGS(nargsf), kwnames, false);
+}
+PyObject *plain(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *kwnames) {
+  return call_operator(self, args, n, kwnames, true);
+}
+
+PyObject *bind_method(PyObject *self, PyObject *object, PyObject *) {
+  return object && object != Py_None ? PyMethod_New(self, object) : new_reference(self);
+}
+void dealloc(PyObject *self) {
+  PyTypeObject *type = Py_TYPE(self);
+  for (size_t i = 0; i < self_of(self)->n; i++) Py_XDECREF(reinterpret_cast<PyObject *>(self_of(self)->overloads[i].result_type));
+  delete[] self_of(self)->overloads;
+  Py_XDECREF(self_of(self)->name);
+  Py_XDECREF(self_of(self)->module);
+  PyObject_Free(self);
+  Py_DECREF(type);
+}
+PyObject *repr(PyObject *self) { return PyUnicode_FromFormat("<plait operator %U>", self_of(self)->name); }
+PyObject *reduce(PyObject *self, PyObject *) {
+  Object abi(PyImport_Import(state.str_plait_abi));
+  Object make(abi ? PyObject_GetAttrString(abi.get(), "operator") : nullptr);
+  return make ? Py_BuildValue("O(O)", make.get(), self_of(self)->name) : nullptr;
+}
+
+std::string default_text(const plait_arg &a) {
+  const plait_value &v = a.value;
+  switch (v.tag) {
+    case PLAIT_BOOL: return v.u.i ? "True" : "False";
+    case PLAIT_INT: return std::to_string(v.u.i);
+    case PLAIT_FLOAT: {
+      Object f(PyFloat_FromDouble(v.u.f));
+      Object text(f ? PyObject_Repr(f.get()) : nullptr);
+      return text ? PyUnicode_AsUTF8(text.get()) : "0.0";
+    }
+    case PLAIT_STRING: return "'" + std::string(v.u.s) + "'";
+    case PLAIT_INTS: return text(v.u.is, v.n);
+    default: return "None";
+  }
+}
+PyObject *get_signature(PyObject *self, void *) {
+  const Overload &o = self_of(self)->overloads[0];
+  if (self_of(self)->n > 1) return PyUnicode_FromString("(*args, **kwargs)");
+  std::string s = "(";
+  bool keyword_only = false;
+  for (int i = 0; i < o.op->n_args; i++) {
+    const plait_arg &a = o.op->args[i];
+    if (i) s += ", ";
+    if (a.flags & PLAIT_ARG_VARARGS) {
+      s += std::string("*") + a.name;
+      keyword_only = true;
+      continue;
+    }
+    if ((a.flags & PLAIT_ARG_KEYWORD_ONLY) && !keyword_only) s += "*, ";
+    keyword_only |= a.flags & PLAIT_ARG_KEYWORD_ONLY;
+    s += a.name;
+    if (a.flags & PLAIT_ARG_DEFAULT) s += "=" + default_text(a);
+  }
+  return PyUnicode_FromString((s + ")").c_str());
+}
+PyObject *get_doc(PyObject *self, void *) {
+  std::string s;
+  for (size_t i = 0; i < self_of(self)->n; i++) {
+    const plait_op *op = self_of(self)->overloads[i].op;
+    s += std::string(op->schema) + "\n";
+  }
+  const char *doc = self_of(self)->overloads[0].op->doc;
+  return PyUnicode_FromString(doc && *doc ? (s + "\n" + doc).c_str() : s.c_str());
+}
+PyObject *get_schemas(PyObject *self, void *) {
+  PyObject *list = PyTuple_New(Py_ssize_t(self_of(self)->n));
+  for (size_t i = 0; list && i < self_of(self)->n; i++)
+    PyTuple_SET_ITEM(list, Py_ssize_t(i), PyUnicode_FromString(self_of(self)->overloads[i].op->schema));
+  return list;
+}
+PyObject *get_name(PyObject *self, void *) { return new_reference(self_of(self)->name); }
+PyObject *get_module(PyObject *self, void *) { return new_reference(self_of(self)->module); }
+
+PyGetSetDef getters[] = {{"__name__", get_name, nullptr, nullptr, nullptr},
+                         {"__qualname__", get_name, nullptr, nullptr, nullptr},
+                         {"__module__", get_module, nullptr, nullptr, nullptr},
+                         {"__doc__", get_doc, nullptr, nullptr, nullptr},
+                         {"__text_signature__", get_signature, nullptr, nullptr, nullptr},
+                         {"schemas", get_schemas, nullptr, "the schema of each overload", nullptr},
+                         {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyMethodDef methods[] = {
+    {"plain", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(plain)), METH_FASTCALL | METH_KEYWORDS,
+     "The call itself, without asking any `__plait_function__`."},
+    {"__reduce__", reduce, METH_NOARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr}};
+PyMemberDef members[] = {{"__vectorcalloffset__", T_PYSSIZET, offsetof(OperatorObject, vectorcall), READONLY, nullptr},
+                         {nullptr, 0, 0, 0, nullptr}};
+PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void *>(dealloc)},
+                       {Py_tp_repr, reinterpret_cast<void *>(repr)},
+                       {Py_tp_call, reinterpret_cast<void *>(PyVectorcall_Call)},
+                       {Py_tp_descr_get, reinterpret_cast<void *>(bind_method)},
+                       {Py_tp_getset, getters},
+                       {Py_tp_methods, methods},
+                       {Py_tp_members, members},
+                       {0, nullptr}};
+PyType_Spec spec{"plait_abi.Operator", sizeof(OperatorObject), 0,
+                 Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                 slots};
+
+bool fill(Overload &o, const plait_op *op) {
+  o = {};
+  o.op = op;
+  o.varargs = -1;
+  bool tensors = false;
+  for (int i = 0; i < op->n_args; i++) {
+    const plait_arg &a = op->args[i];
+    o.name[i] = PyUnicode_InternFromString(a.name);
+    o.second[i] = a.second ? PyUnicode_InternFromString(a.second) : nullptr;
+    if (!o.name[i] || (a.second && !o.second[i])) return false;
+    if (!(a.flags & PLAIT_ARG_KEYWORD_ONLY)) o.n_positional = uint16_t(i + 1);
+    if (a.flags & PLAIT_ARG_VARARGS) o.varargs = int16_t(i);
+    o.creates |= a.kind == PLAIT_KIND_DEVICE;
+  }
+  o.creates &= !tensors && op->n_results == 1;
+  o.result_type = named_results(op);
+  return !PyErr_Occurred();
+}
+
+PyObject *operator_function(PyObject *, PyObject *name) {
+  const char *s = PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : nullptr;
+  if (!s) return PyErr_Format(PyExc_TypeError, "operator: `name` must be str, got %s", Py_TYPE(name)->tp_name);
+  const size_t n = strlen(s);
+  if (PyObject *o = new_operator(s, PLAIT_FUNCTION)) return o;
+  if (n < 2 || s[n - 1] != '_' || !PyErr_ExceptionMatches(PyExc_AttributeError)) return nullptr;
+  PyErr_Clear();
+  return new_operator(std::string(s, n - 1).c_str(), PLAIT_INPLACE);
+}
+
+// (name, form, first argument's name or None) of every base name and form
+PyObject *operator_names(PyObject *, PyObject *) {
+  const uint64_t n = state.runtime->ops(nullptr, 0);
+  std::vector<const plait_op *> ops(n);
+  state.runtime->ops(ops.data(), n);
+  Object list(PyList_New(0)), seen(PySet_New(nullptr));
+  if (!list || !seen) return nullptr;
+  for (const plait_op *op : ops) {
+    const char *dot = strchr(op->name, '.');
+    const std::string base(op->name, dot ? size_t(dot - op->name) : strlen(op->name));
+    const char *first = op->n_args ? op->args[0].name : nullptr;
+    for (const bool in_place : {false, true}) {
+      if (in_place && !(op->flags & PLAIT_OP_INPLACE)) continue;
+      Object item(Py_BuildValue("sz", (base + (in_place ? "_" : "")).c_str(), first));
+      Object name(item ? new_reference(PyTuple_GET_ITEM(item.get(), 0)) : nullptr);
+      const int known = name ? PySet_Contains(seen.get(), name.get()) : -1;
+      if (known < 0 || (!known && (PySet_Add(seen.get(), name.get()) < 0 || PyList_Append(list.get(), item.get()) < 0)))
+        return nullptr;
+    }
+  }
+  return list.release();
+}
+
+PyMethodDef functions[] = {
+    {"operator", operator_function, METH_O,
+     "operator(name, /)\n--\n\nThe operator of that name: a base name with all its overloads, \"max.dim\" for one, \"relu_\" "
+     "for the in-place form."},
+    {"operator_names", operator_names, METH_NOARGS,
+     "operator_names()\n--\n\n(name, name of its first argument) of every operator and its in-place form."},
+    {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace
+
+PyObject *new_operator(const char *name, uint32_t form) {
+  const plait_op *op = state.runtime->op(name);
+  const bool one = strchr(name, '.') != nullptr;
+  std::vector<const plait_op *> chosen;
+  for (; op; op = one ? nullptr : op->next)
+    if (form != PLAIT_INPLACE || (op->flags & PLAIT_OP_INPLACE)) chosen.push_back(op);
+  if (chosen.empty()) {
+    PyErr_Format(PyExc_AttributeError, "operator: no operator named %s%s is defined", name, form == PLAIT_INPLACE ? "_" : "");
+    return nullptr;
+  }
+  auto *list = new Overload[chosen.size()];
+  for (size_t i = 0; i < chosen.size(); i++)
+    if (!fill(list[i], chosen[i])) return nullptr;
+  auto *o = PyObject_New(OperatorObject, state.operator_type);
+  if (!o) return nullptr;
+  o->vectorcall = vectorcall;
+  o->overloads = list;
+  o->n = chosen.size();
+  o->form = form;
+  o->module = PyUnicode_InternFromString("plait_core");
+  o->name = PyUnicode_FromFormat("%s%s", name, form == PLAIT_INPLACE ? "_" : "");
+  return reinterpret_cast<PyObject *>(o);
+}
+
+bool add_operators(PyObject *module) {
+  state.operator_type = reinterpret_cast<PyTypeObject *>(PyType_FromSpec(&spec));
+  return state.operator_type &&
+         PyModule_AddObjectRef(module, "Operator", reinterpret_cast<PyObject *>(state.operator_type)) == 0 &&
+         PyModule_AddFunctions(module, functions) == 0;
+}
+
+}  // namespace plait::python

@@ -1,0 +1,174 @@
+// Arguments to one overload: position, keyword, default; and the text when nothing fits.
+#include <string>
+
+#include "binding.hpp"
+
+namespace plait::python {
+namespace {
+
+// Index of the argument that a keyword names, or -1. Keywords from call sites are interned: pointers decide.
+int find(const Overload &o, PyObject *keyword) {
+  const int n = o.op->n_args;
+  for (int i = 0; i < n; i++)
+    if (o.name[i] == keyword || o.second[i] == keyword) return i;
+  for (int i = 0; i < n; i++)
+    if (PyUnicode_Compare(o.name[i], keyword) == 0 || (o.second[i] && PyUnicode_Compare(o.second[i], keyword) == 0))
+      return i;
+  return -1;
+}
+bool is(PyObject *keyword, PyObject *name) { return keyword == name || PyUnicode_Compare(keyword, name) == 0; }
+
+int mismatch(Mismatch &m, Mismatch::Reason reason, int arg, PyObject *got, Py_ssize_t count = 0) {
+  m.reason = reason;
+  m.arg = arg;
+  m.got = got;
+  m.count = count;
+  return PLAIT_NOT_CONVERTIBLE;
+}
+
+// out=: a tensor, or a tuple of them; the call then has the form OUT
+int bind_out(const Overload &o, PyObject *out, Bound &b, Mismatch &m) {
+  const int n = o.op->n_results;
+  if (out == Py_None) return PLAIT_CONVERTED;
+  if (n > 1 && (!PyTuple_Check(out) || PyTuple_GET_SIZE(out) != n)) return mismatch(m, Mismatch::type, -2, out);
+  for (int i = 0; i < n; i++) {
+    const int done = tensor_from(n > 1 ? PyTuple_GET_ITEM(out, i) : out, b, b.out + i);
+    if (done == PLAIT_NOT_CONVERTIBLE) return mismatch(m, Mismatch::type, -2, out);
+    if (done != PLAIT_CONVERTED) return done;
+  }
+  b.form = PLAIT_OUT;
+  return PLAIT_CONVERTED;
+}
+
+int bind_keywords(const Overload &o, PyObject *const *values, PyObject *kwnames, uint32_t &given, Bound &b, Mismatch &m) {
+  for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(kwnames); k++) {
+    PyObject *keyword = PyTuple_GET_ITEM(kwnames, k);
+    const int i = find(o, keyword);
+    int done = PLAIT_CONVERTED;
+    if (i >= 0) {
+      if (given >> i & 1) return mismatch(m, Mismatch::twice, i, keyword);
+      done = convert(o.op->args[i], values[k], b, b.in + i);
+      if (done == PLAIT_NOT_CONVERTIBLE) return mismatch(m, Mismatch::type, i, values[k]);
+      given |= 1u << i;
+    } else if ((o.op->flags & PLAIT_OP_OUT) && b.form == PLAIT_FUNCTION && is(keyword, state.str_out)) {
+      done = bind_out(o, values[k], b, m);
+    } else if (o.creates && is(keyword, state.str_requires_grad)) {
+      const int truth = PyObject_IsTrue(values[k]);
+      if (truth < 0) done = PLAIT_CONVERSION_FAILED;
+      b.requires_grad = truth > 0;
+    } else {
+      return mismatch(m, Mismatch::unexpected, -1, keyword);
+    }
+    if (done != PLAIT_CONVERTED) return done;
+  }
+  return PLAIT_CONVERTED;
+}
+
+// f(x, 1, 2) for f(x, (1, 2))
+int bind_varargs(const Overload &o, PyObject *const *args, Py_ssize_t n, Bound &b, Mismatch &m) {
+  auto *to = static_cast<int64_t *>(b.scratch.room(size_t(n) * sizeof(int64_t)));
+  plait_arg one = o.op->args[o.varargs];
+  one.kind = PLAIT_KIND_INT;
+  for (Py_ssize_t i = 0; i < n; i++) {
+    plait_value v;
+    const int done = convert(one, args[i], b, &v);
+    if (done == PLAIT_NOT_CONVERTIBLE) return mismatch(m, Mismatch::type, o.varargs, args[i]);
+    if (done != PLAIT_CONVERTED) return done;
+    to[i] = v.u.i;
+  }
+  b.in[o.varargs] = ints(to, size_t(n));
+  return PLAIT_CONVERTED;
+}
+
+int bind_positional(const Overload &o, PyObject *const *args, Py_ssize_t n, uint32_t &given, Bound &b, Mismatch &m) {
+  for (Py_ssize_t i = 0; i < n; i++) {
+    if (i == o.varargs && n - i > 1) {
+      given |= 1u << i;
+      return bind_varargs(o, args + i, n - i, b, m);
+    }
+    if (i >= o.n_positional) return mismatch(m, Mismatch::too_many, -1, nullptr, n);
+    const int done = convert(o.op->args[i], args[i], b, b.in + i);
+    if (done == PLAIT_NOT_CONVERTIBLE) return mismatch(m, Mismatch::type, int(i), args[i]);
+    if (done != PLAIT_CONVERTED) return done;
+    given |= 1u << i;
+  }
+  return PLAIT_CONVERTED;
+}
+
+std::string describe(PyObject *o) {
+  if (PyTuple_Check(o) || PyList_Check(o)) {
+    std::string s = PyTuple_Check(o) ? "(" : "[";
+    const Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
+    for (Py_ssize_t i = 0; i < n && i < 4; i++) s += (i ? ", " : "") + std::string(Py_TYPE(PySequence_Fast_GET_ITEM(o, i))->tp_name);
+    if (n > 4) s += ", ...";
+    return std::string(PyTuple_Check(o) ? "tuple " : "list ") + s + (PyTuple_Check(o) ? ")" : "]");
+  }
+  std::string s = o == Py_None ? "None" : Py_TYPE(o)->tp_name;
+  if (PyUnicode_Check(o)) {
+    Object text(PyObject_Repr(o));
+    const char *c = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
+    if (c && strlen(c) < 60) s += std::string(" ") + c;
+    PyErr_Clear();
+  } else if (plait_tensor *t = unwrap(o)) {
+    s += " of shape " + shape_text(t) + " and dtype " + name(t->dl.dtype);
+  }
+  PyErr_Clear();
+  return s;
+}
+
+}  // namespace
+
+int bind(const Overload &o, uint32_t form, PyObject *const *args, Py_ssize_t n, PyObject *kwnames, Bound &b, Mismatch &m) {
+  uint32_t given = 0;
+  b.form = form;
+  int done = bind_positional(o, args, n, given, b, m);
+  if (done == PLAIT_CONVERTED && kwnames) done = bind_keywords(o, args + n, kwnames, given, b, m);
+  if (done != PLAIT_CONVERTED) return done;
+  const int count = o.op->n_args;
+  const uint32_t all = count == 32 ? ~0u : (1u << count) - 1;
+  for (uint32_t missing = all & ~given; missing; missing &= missing - 1) {
+    const int i = __builtin_ctz(missing);
+    const plait_arg &a = o.op->args[i];
+    if (a.flags & PLAIT_ARG_DEFAULT)
+      b.in[i] = a.value;
+    else if (a.flags & PLAIT_ARG_VARARGS)
+      b.in[i] = ints(nullptr, 0);
+    else
+      return mismatch(m, Mismatch::missing, i, nullptr);
+  }
+  if (form == PLAIT_INPLACE && b.in[0].tag != PLAIT_TENSOR) return mismatch(m, Mismatch::type, 0, n ? args[0] : Py_None);
+  return PLAIT_CONVERTED;
+}
+
+void explain(const char *base, const Overload &o, const Mismatch &m) {
+  char room[64];
+  switch (m.reason) {
+    case Mismatch::too_many:
+      PyErr_Format(PyExc_TypeError, "%s: at most %d positional arguments are accepted, got %zd", base, int(o.n_positional),
+                   m.count);
+      return;
+    case Mismatch::missing: PyErr_Format(PyExc_TypeError, "%s: missing argument `%s`", base, o.op->args[m.arg].name); return;
+    case Mismatch::unexpected: PyErr_Format(PyExc_TypeError, "%s: unexpected keyword `%U`", base, m.got); return;
+    case Mismatch::twice:
+      PyErr_Format(PyExc_TypeError, "%s: `%s` was given twice", base, o.op->args[m.arg].name);
+      return;
+    default: break;
+  }
+  const std::string got = describe(m.got);
+  if (m.arg == -2)
+    PyErr_Format(PyExc_TypeError, "%s: `out` must be %s, got %s", base,
+                 o.op->n_results > 1 ? "a tuple with one Tensor for each result" : "Tensor", got.c_str());
+  else
+    PyErr_Format(PyExc_TypeError, "%s: `%s` must be %s, got %s", base, o.op->args[m.arg].name,
+                 kind_name(o.op->args[m.arg], room, sizeof room), got.c_str());
+}
+
+void explain_all(const char *base, const Overload *list, size_t n, PyObject *const *args, Py_ssize_t n_args) {
+  std::string s = std::string(base) + ": no form takes (";
+  for (Py_ssize_t i = 0; i < n_args && i < 8; i++) s += (i ? ", " : "") + describe(args[i]);
+  s += "); there are";
+  for (size_t i = 0; i < n; i++) s += (i ? "; " : " ") + std::string(list[i].op->schema);
+  PyErr_SetString(PyExc_TypeError, s.c_str());
+}
+
+}  // namespace plait::python

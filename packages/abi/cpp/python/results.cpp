@@ -1,0 +1,147 @@
+// Running a call and making Python objects of its results.
+#include <string>
+
+#include "binding.hpp"
+
+namespace plait::python {
+namespace {
+
+// Elements from which on the work is worth giving up the GIL (docs/design/0001).
+constexpr int64_t large = 32768;
+
+int64_t product(const int64_t *p, int64_t n) {
+  int64_t x = 1;
+  for (int64_t i = 0; i < n; i++)
+    if (__builtin_mul_overflow(x, p[i], &x)) return large;
+  return x;
+}
+bool is_large(const plait_call *c) {
+  int64_t work = 0;
+  for (int i = 0; i < c->n_in; i++) {
+    const plait_value &v = c->in[i];
+    if (v.tag == PLAIT_TENSOR) {
+      work += product(v.u.t->dl.shape, v.u.t->dl.ndim);
+    } else if (v.tag == PLAIT_INTS) {
+      work += product(v.u.is, v.n);
+    } else if (v.tag == PLAIT_TENSORS) {
+      for (uint32_t k = 0; k < v.n; k++)
+        if (v.u.ts[k]) work += product(v.u.ts[k]->dl.shape, v.u.ts[k]->dl.ndim);
+    } else if (v.tag == PLAIT_INT && !(c->op->n_args && c->op->args[0].kind == PLAIT_KIND_TENSOR)) {
+      work += v.u.i;  // arange, eye, randperm: a number is a size
+    }
+    if (work >= large) return true;
+  }
+  return false;
+}
+
+PyObject *wrap_as(plait_tensor *t, const Bound *b) {
+  if (b && b->foreign)
+    for (const Foreign *f = b->foreign; f; f = f->next)
+      if (f->handle == t) {
+        plait_release(t);
+        return new_reference(f->object);
+      }
+  return b && b->type ? b->type->wrap(t) : wrap(t);
+}
+
+PyObject *one(plait_value *v, const Bound *b) {
+  switch (v->tag) {
+    case PLAIT_NONE: Py_RETURN_NONE;
+    case PLAIT_TENSOR: v->tag = PLAIT_NONE; return wrap_as(v->u.t, b);
+    case PLAIT_BOOL: return PyBool_FromLong(v->u.i != 0);
+    case PLAIT_INT: return PyLong_FromLongLong(v->u.i);
+    case PLAIT_FLOAT: return PyFloat_FromDouble(v->u.f);
+    case PLAIT_COMPLEX: return PyComplex_FromDoubles(v->u.fs[0], v->u.fs[1]);
+    case PLAIT_STRING: return PyUnicode_FromStringAndSize(v->u.s, v->n);
+    case PLAIT_DTYPE: return dtype_object(v->u.dtype);
+    case PLAIT_DEVICE: return device_object(v->u.device);
+    default: break;
+  }
+  if (v->tag != PLAIT_TENSORS && v->tag != PLAIT_INTS) {
+    PyErr_Format(PyExc_SystemError, "plait: a result of kind %d has no Python object", int(v->tag));
+    return nullptr;
+  }
+  PyObject *list = PyTuple_New(v->n);
+  for (uint32_t i = 0; list && i < v->n; i++) {
+    PyObject *o;
+    if (v->tag == PLAIT_INTS) {
+      o = PyLong_FromLongLong(v->u.is[i]);
+    } else {
+      plait_tensor *t = v->u.ts[i];
+      plait_retain(t);
+      o = wrap_as(t, b);
+    }
+    if (!o) Py_CLEAR(list);
+    if (list) PyTuple_SET_ITEM(list, Py_ssize_t(i), o);
+  }
+  state.runtime->release_value(v);
+  return list;
+}
+
+struct Names {
+  const char *base, *first, *second, *third;
+};
+constexpr Names names[] = {{"max", "values", "indices", nullptr},      {"min", "values", "indices", nullptr},
+                           {"sort", "values", "indices", nullptr},     {"topk", "values", "indices", nullptr},
+                           {"median", "values", "indices", nullptr},   {"mode", "values", "indices", nullptr},
+                           {"kthvalue", "values", "indices", nullptr}, {"cummax", "values", "indices", nullptr},
+                           {"cummin", "values", "indices", nullptr},   {"slogdet", "sign", "logabsdet", nullptr},
+                           {"qr", "Q", "R", nullptr},                  {"svd", "U", "S", "Vh"},
+                           {"eigh", "eigenvalues", "eigenvectors", nullptr}};
+
+}  // namespace
+
+PyTypeObject *named_results(const plait_op *op) {
+  if (op->n_results < 2) return nullptr;
+  const char *dot = strchr(op->name, '.');
+  const size_t n = dot ? size_t(dot - op->name) : strlen(op->name);
+  for (const Names &each : names) {
+    if (strlen(each.base) != n || strncmp(each.base, op->name, n) != 0) continue;
+    const char *full = strdup(("plait.return_types." + std::string(each.base)).c_str());  // older CPythons keep the pointer
+    PyStructSequence_Field fields[] = {{each.first, nullptr}, {each.second, nullptr}, {each.third, nullptr}, {nullptr, nullptr}};
+    PyStructSequence_Desc description{full, nullptr, fields, op->n_results};
+    return PyStructSequence_NewType(&description);
+  }
+  return nullptr;
+}
+
+plait_status call(plait_call *c) {
+  if (!is_large(c)) return state.runtime->call(c);
+  PyThreadState *saved = PyEval_SaveThread();
+  const plait_status s = state.runtime->call(c);
+  PyEval_RestoreThread(saved);
+  return s;
+}
+
+PyObject *results_of(plait_call *c, const Bound *b, PyTypeObject *result_type) {
+  if (c->n_out == 1) return one(c->out, b);
+  if (c->n_out == 0) Py_RETURN_NONE;
+  PyObject *all = result_type ? PyStructSequence_New(result_type) : PyTuple_New(c->n_out);
+  for (int i = 0; i < c->n_out; i++) {
+    PyObject *o = all ? one(c->out + i, b) : nullptr;
+    if (!o) {
+      for (; i < c->n_out; i++) state.runtime->release_value(c->out + i);
+      Py_XDECREF(all);
+      return nullptr;
+    }
+    if (result_type)
+      PyStructSequence_SetItem(all, i, o);
+    else
+      PyTuple_SET_ITEM(all, i, o);
+  }
+  return all;
+}
+
+PyObject *results(plait_call *c) { return results_of(c, nullptr, nullptr); }
+
+const plait_engine *engine() {
+  if (const plait_engine *e = state.runtime->roles->engine) return e;
+  Object abi(PyImport_Import(state.str_plait_abi));
+  Object done(abi ? PyObject_CallMethod(abi.get(), "require", "s", "engine") : nullptr);
+  if (!done) return nullptr;
+  const plait_engine *e = state.runtime->roles->engine;
+  if (!e) PyErr_SetString(state.plait_error, "engine: the component that was loaded did not provide the role \"engine\"");
+  return e;
+}
+
+}  // namespace plait::python
