@@ -1,0 +1,77 @@
+"""The joint of plait: one C ABI, the runtime that implements it, and its Python host.
+
+Importing this package loads nothing: the compiled runtime is opened when something of it is first
+asked for, so that `plait_abi.build` also works where it is not built yet.
+
+    >>> import plait_abi
+    >>> plait_abi.dtype("float32").itemsize
+    4
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from plait_abi._paths import paths
+from plait_abi.components import choose, require, use
+
+if TYPE_CHECKING:
+    from plait_abi._binding import (
+        DTypeError,
+        Generator,
+        Handle,
+        Operator,
+        OutOfMemoryError,
+        PlaitError,
+        ShapeError,
+        default_generator,
+        device,
+        dtype,
+        load,
+        operator,
+        operator_names,
+        runtime,
+    )
+    from plait_abi._report import report
+
+__all__ = [
+    "DTypeError",
+    "Generator",
+    "Handle",
+    "Operator",
+    "OutOfMemoryError",
+    "PlaitError",
+    "ShapeError",
+    "choose",
+    "default_generator",
+    "device",
+    "dtype",
+    "load",
+    "operator",
+    "operator_names",
+    "paths",
+    "report",
+    "require",
+    "runtime",
+    "use",
+]
+
+__version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'plait_abi' has no attribute {name!r}")
+    value: Any
+    if name == "report":
+        from plait_abi._report import report as value
+    else:
+        from plait_abi import _binding
+
+        value = getattr(_binding, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,0 +1,44 @@
+"""What is registered and who provides it."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import sys
+
+from plait_abi import _binding
+from plait_abi.components import chosen
+
+__all__ = ["report"]
+
+
+def report(file: object = None) -> str:
+    """Print which component fills which role and which library provides which kernels.
+
+    One line each: kind, name, provider, version; what is registered but not in force stands in
+    brackets. Components that are installed but not loaded are marked so.
+
+    Returns:
+        The text that was printed.
+    """
+    lines = [_component(name, module) for name, module in sorted(chosen().items())]
+    for kind, name, provider, version, active in _binding.records():
+        label = name or ""
+        lines.append(
+            (kind or "", label if active else f"({label})", provider or "", version or "")
+        )
+    widths = [max(len(line[i]) for line in lines) for i in range(3)]
+    text = "\n".join(
+        "  ".join([*(part.ljust(width) for part, width in zip(line, widths)), line[3]]).rstrip()
+        for line in lines
+    )
+    print(text, file=sys.stdout if file is None else file)  # type: ignore[call-overload]
+    return text
+
+
+def _component(name: str, module: str) -> tuple[str, str, str, str]:
+    try:
+        version = importlib.metadata.version(module.replace("_", "-"))
+    except importlib.metadata.PackageNotFoundError:
+        version = getattr(sys.modules.get(module), "__version__", "not installed")
+    state = "" if module in sys.modules else " (not loaded)"
+    return ("component", name, module, version + state)

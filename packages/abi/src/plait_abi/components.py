@@ -1,0 +1,134 @@
+"""Which package fills which place: chosen by name, never by merely being installed.
+
+The order is `use`, then the environment variable ``PLAIT_COMPONENTS`` (``nn=other_nn,data=mine``),
+then the declared default. A place without a default is filled by the one installed package that
+offers it in the entry-point group ``plait.components``; if several do, that is an error.
+Nothing is scanned before the first question.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import importlib.util
+import os
+import sys
+from types import ModuleType
+
+__all__ = ["DEFAULTS", "GROUP", "choose", "chosen", "offers", "require", "use"]
+
+GROUP = "plait.components"
+
+DEFAULTS = {
+    "autograd": "plait_autograd",
+    "conformance": "plait_conformance",
+    "core": "plait_core",
+    "data": "plait_data",
+    "multiprocessing": "plait_multiprocessing",
+    "nn": "plait_nn",
+    "ops": "plait_ops",
+    "optim": "plait_optim",
+    "profiler": "plait_profiler",
+}
+"""Component to import name, where nobody chose otherwise."""
+
+ROLES = {"engine": "autograd"}
+"""Roles of the C ABI that a component brings when it is imported."""
+
+_used: dict[str, str] = {}
+
+
+def use(**modules: str) -> None:
+    """Choose the package for a component, before anything asked for it.
+
+    Args:
+        **modules: component to import name, as in ``use(nn="other_nn")``.
+
+    Raises:
+        ModuleNotFoundError: if there is no such package.
+        RuntimeError: if the component is already loaded from another package.
+
+    Example:
+        >>> import plait_abi
+        >>> plait_abi.use(abi_example="json")
+        >>> plait_abi.choose("abi_example")
+        'json'
+    """
+    for component, module in modules.items():
+        if importlib.util.find_spec(module) is None:
+            raise ModuleNotFoundError(
+                f"use: {component}={module!r} names a package that is not installed", name=module
+            )
+        before = _used.get(component) or _from_environment().get(component)
+        before = before or DEFAULTS.get(component, module)
+        if before != module and before in sys.modules:
+            raise RuntimeError(
+                f"use: {component} is already loaded from {before}; "
+                f"choose {module} before it is first used"
+            )
+    _used.update(modules)
+
+
+def choose(component: str) -> str:
+    """Return the import name of the package that fills ``component``, without importing it.
+
+    Raises:
+        LookupError: if nobody offers it, or several packages do and none was chosen.
+    """
+    component = ROLES.get(component, component)
+    name = _used.get(component) or _from_environment().get(component) or DEFAULTS.get(component)
+    if name:
+        return name
+    found = offers(component)
+    if not found:
+        raise LookupError(f"plait: no installed package offers the component {component!r}")
+    if len(found) > 1:
+        names = " and ".join(f"{module} (from {package})" for module, package in found)
+        raise LookupError(
+            f"plait: {component!r} is offered by {names}; "
+            f"choose with plait_abi.use({component}=...) or PLAIT_COMPONENTS={component}=..."
+        )
+    return found[0][0]
+
+
+def offers(component: str) -> list[tuple[str, str]]:
+    """Return (import name, distribution) of every installed package that offers ``component``."""
+    points = importlib.metadata.entry_points(group=GROUP, name=component)
+    return sorted({(point.value, point.dist.name if point.dist else "?") for point in points})
+
+
+def require(component: str) -> ModuleType:
+    """Import the package that fills a component or a role such as ``engine``.
+
+    Raises:
+        ImportError: if it isn't installed; the text names the package to install.
+    """
+    name = choose(component)
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name != name:
+            raise
+        raise ModuleNotFoundError(
+            f"plait: {component!r} needs the package {name.replace('_', '-')}, which is not "
+            f"installed (pip install {name.replace('_', '-')})",
+            name=name,
+        ) from None
+
+
+def chosen() -> dict[str, str]:
+    """Return component to import name for all that were chosen or have a default."""
+    return {**DEFAULTS, **_from_environment(), **_used}
+
+
+def _from_environment() -> dict[str, str]:
+    text = os.environ.get("PLAIT_COMPONENTS", "")
+    result: dict[str, str] = {}
+    for item in filter(None, (part.strip() for part in text.split(","))):
+        component, equals, module = item.partition("=")
+        if not (component and equals and module):
+            raise ValueError(
+                f"PLAIT_COMPONENTS: component=package, separated by commas, is required; got {item!r}"
+            )
+        result[component.strip()] = module.strip()
+    return result
