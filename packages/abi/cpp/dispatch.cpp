@@ -44,6 +44,8 @@ plait_status place(plait_call *c, uint64_t *layers) {
   uint64_t mask = 0;
   const auto look = [&](const plait_tensor *t, const plait_value *at) {
     mask |= t->layers;
+    // a view of a base that was written since must be seen by the layers that see the base
+    if ((t->flags & PLAIT_TENSOR_VIEW) && t->base) mask |= t->base->layers;
     if (!first) {
       first = t;
     } else if (t->dl.device.device_type != first->dl.device.device_type ||
@@ -399,6 +401,11 @@ plait_status view(plait_call *c, uint32_t i, plait_tensor *base, int32_t ndim, c
     return fail(c, s, "%s", why.c_str());
   }
   t->flags |= PLAIT_TENSOR_VIEW;
+  // tracked unless the operator cuts (detach) or a layer that watches the base is switched off on this thread
+  if (c->op->def->vjp && !(base->layers & c->thread->excluded)) {
+    t->base = base->base ? base->base : base;
+    plait_retain(t->base);
+  }
   Frame *f = frame_of(c);
   if (f && c->op->results[i].kind == PLAIT_KIND_TENSORS) f->list.push_back(t);
   else c->out[i] = value(t);

@@ -46,6 +46,7 @@ void drop_tensor(plait_object *o) {
   if ((t->flags & PLAIT_TENSOR_OWNS_WRAPPER) && roles.host) roles.host->release(roles.host->ctx, t->slot[1]);
   if (t->dl.shape != t->inline_dims) std::free(t->dl.shape);
   plait_release(t->storage);
+  plait_release(t->base);
   give_block(&Thread::tensors, t);
 }
 
@@ -82,7 +83,8 @@ plait_status handle(plait_thread *thread, plait_storage *storage, void *data, DL
   t->storage = storage;
   t->layers = t->flags = 0;
   t->slot[0] = t->slot[1] = t->slot[2] = t->slot[3] = nullptr;
-  t->reserved[0] = t->reserved[1] = 0;
+  t->base = nullptr;
+  t->reserved = 0;
   if (ndim) std::memcpy(t->dl.shape, shape, size_t(ndim) * sizeof(int64_t));
   if (strides) {
     if (ndim) std::memcpy(t->dl.strides, strides, size_t(ndim) * sizeof(int64_t));
@@ -249,6 +251,7 @@ plait_status tensor_repoint(plait_thread *thread, plait_tensor *t, plait_tensor 
   std::swap(t->dl, fresh->dl);
   std::swap(t->storage, fresh->storage);
   std::swap(t->inline_dims, fresh->inline_dims);
+  std::swap(t->base, fresh->base);  // it is no view of its old base any more
   for (plait_tensor *x : {t, fresh}) {
     if (x->dl.ndim > 5) continue;
     x->dl.shape = x->inline_dims;
