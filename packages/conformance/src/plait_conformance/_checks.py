@@ -1,0 +1,142 @@
+"""What is asserted about one call. Every function raises AssertionError with the operator and the case in its text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import plait_abi
+from plait_ops.spec import ErrorFact, Operator
+
+from plait_conformance._cases import Case, map_arrays
+
+__all__ = ["check_error", "check_inplace", "check_layouts", "check_out", "check_values"]
+
+Arrays = list[Any]
+RELATIVE = {"float16": 1e-2, "float32": 2e-5, "float64": 1e-10, "complex64": 2e-5, "complex128": 1e-10}
+
+
+def call(operator: Operator, args: Any, kwargs: Any, suffix: str = "") -> Any:
+    """Call the compiled operator; its results are tensors of whatever package is loaded."""
+    base, _, overload = operator.name.partition(".")
+    name = base + suffix + (f".{overload}" if overload and not suffix else "")
+    return plait_abi.operator(name)(*args, **kwargs)
+
+
+def as_arrays(results: Any) -> Arrays:
+    """Give the results as a list of NumPy arrays, whatever library made them."""
+    if results is None:
+        return []
+    if isinstance(results, (tuple, list)):
+        return [array for result in results for array in as_arrays(result)]
+    if isinstance(results, (np.ndarray, np.generic, bool, int, float, complex)):
+        return [np.asarray(results)]
+    return [np.from_dlpack(results)]
+
+
+def arrays_of(value: Any) -> Arrays:
+    """Collect the NumPy arrays within arguments, in order."""
+    found: Arrays = []
+
+    def note(array: Any) -> Any:
+        found.append(array)
+        return array
+
+    map_arrays(note, value)
+    return found
+
+
+def expected(case: Case) -> Arrays:
+    """Run the spec's NumPy reference."""
+    sample = case.fresh()
+    with np.errstate(all="ignore"):
+        return as_arrays(case.operator.run_reference(case.operator.schema.bind(sample.args, sample.kwargs)))
+
+
+def assert_same(case: Case, got: Arrays, want: Arrays, what: str) -> None:
+    """Compare shapes, dtypes and values."""
+    assert len(got) == len(want), f"{case}: {what}: {len(got)} results, {len(want)} are expected"
+    for number, (a, b) in enumerate(zip(got, want, strict=True)):
+        where = f"{case}: {what}, result {number}"
+        assert a.shape == b.shape, f"{where}: shape {a.shape}, expected {b.shape}"
+        assert a.dtype == b.dtype, f"{where}: dtype {a.dtype}, expected {b.dtype}"
+        relative = RELATIVE.get(str(b.dtype), 0.0) * case.sample.tolerance
+        np.testing.assert_allclose(a, b, rtol=relative, atol=relative, equal_nan=True, err_msg=where)
+
+
+def check_values(case: Case) -> None:
+    """Results equal the reference, and arguments that are not marked as written keep their bytes."""
+    sample, before = case.fresh(), case.fresh()
+    got = as_arrays(call(case.operator, sample.args, sample.kwargs))
+    assert_same(case, got, expected(case), "values")
+    written = {argument.name for argument in case.operator.schema.arguments if argument.writes}
+    now = case.operator.schema.bind(sample.args, sample.kwargs)
+    then = case.operator.schema.bind(before.args, before.kwargs)
+    for name in now.keys() - written:
+        for a, b in zip(arrays_of([now[name]]), arrays_of([then[name]]), strict=True):
+            np.testing.assert_array_equal(a, b, err_msg=f"{case}: `{name}` was written but has no mark")
+
+
+def relayouts() -> dict[str, Any]:
+    """Name the ways to lay the same elements out in memory."""
+
+    def spread(array: Any) -> Any:
+        wide = np.zeros(tuple(2 * size for size in array.shape), array.dtype)
+        view = wide[tuple(slice(None, None, 2) for _ in array.shape)]
+        view[...] = array
+        return view
+
+    def backwards(array: Any) -> Any:
+        flip = tuple(slice(None, None, -1) for _ in array.shape)
+        return np.ascontiguousarray(array[flip])[flip] if array.ndim else array
+
+    return {"columns first": np.asfortranarray, "every other element": spread, "backwards": backwards}
+
+
+def check_layouts(case: Case) -> None:
+    """The same elements in other layouts give the same results."""
+    if any(argument.writes for argument in case.operator.schema.arguments):
+        return
+    want = expected(case)
+    for name, relayout in relayouts().items():
+        sample = case.fresh()
+        args, kwargs = map_arrays(relayout, sample.args), map_arrays(relayout, sample.kwargs)
+        assert_same(case, as_arrays(call(case.operator, args, kwargs)), want, name)
+
+
+def check_out(case: Case) -> None:
+    """`out=` receives the results."""
+    if not case.operator.out:
+        return
+    want, sample = expected(case), case.fresh()
+    targets = tuple(np.zeros(array.shape, array.dtype) for array in want)
+    out = targets[0] if len(targets) == 1 else targets
+    call(case.operator, sample.args, {**sample.kwargs, "out": out})
+    assert_same(case, list(targets), want, "out=")
+
+
+def check_inplace(case: Case) -> None:
+    """The in-place form writes the result into its first argument, where shape and dtype allow it."""
+    if not case.operator.inplace:
+        return
+    want, sample = expected(case), case.fresh()
+    first = sample.args[0] if sample.args else None
+    if not isinstance(first, np.ndarray) or first.shape != want[0].shape or first.dtype != want[0].dtype:
+        return
+    target = np.array(first)
+    call(case.operator, (target, *sample.args[1:]), sample.kwargs, suffix="_")
+    assert_same(case, [target], want, "in-place form")
+
+
+def check_error(operator: Operator, fact: ErrorFact, sample: Any) -> None:
+    """A call that must fail does, with the stated kind of error and all facts in its text."""
+    try:
+        call(operator, sample.args, sample.kwargs)
+    except Exception as error:
+        kinds = {cls.__name__ for cls in type(error).__mro__}
+        assert fact.kind in kinds, f"{operator.name}: {type(error).__name__} instead of {fact.kind}: {error}"
+        text = str(error)
+        missing = [part for part in fact.contains if str(part) not in text]
+        assert not missing, f"{operator.name}: the text lacks {missing}: {text}"
+        return
+    raise AssertionError(f"{operator.name}: no error where {fact.kind} is required")

@@ -1,0 +1,29 @@
+"""Role ``kernels.cpu``: what every kernel must do; run with ``pytest --pyargs plait_conformance``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from plait_ops.spec import ErrorFact, Operator
+
+from plait_conformance import Case, check_error, check_inplace, check_layouts, check_out, check_values
+
+
+def test_values(case: Case) -> None:
+    check_values(case)
+
+
+def test_layouts(case: Case) -> None:
+    check_layouts(case)
+
+
+def test_out(case: Case) -> None:
+    check_out(case)
+
+
+def test_inplace(case: Case) -> None:
+    check_inplace(case)
+
+
+def test_errors(operator: Operator, fact: ErrorFact, sample: Any) -> None:
+    check_error(operator, fact, sample)

@@ -1,0 +1,45 @@
+"""A C++ program without Python loads the components and trains a network."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import plait_abi
+import plait_autograd
+import plait_core
+import plait_ops
+
+EXAMPLE = Path(__file__).resolve().parents[1] / "examples" / "native" / "train.cpp"
+
+
+def libraries() -> list[Path]:
+    core = Path(plait_core.__file__).parent / "lib"
+    autograd = Path(plait_autograd.__file__).parent / "lib" / "libplait_autograd.so"
+    return [Path(plait_ops.library_path()), core / "libplait_core.so", core / "libplait_cpu_base.so", autograd]
+
+
+def build(folder: Path) -> Path:
+    program = folder / "train"
+    cxx = os.environ.get("CXX", "c++").split()
+    paths = plait_abi.paths()
+    link = [str(paths["library"]), f"-Wl,-rpath,{Path(paths['library']).parent}"]
+    flags = ["-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror", f"-I{paths['include']}"]
+    subprocess.run([*cxx, *flags, str(EXAMPLE), *link, "-o", str(program)], check=True)
+    return program
+
+
+def test_a_program_without_python_learns_xor(tmp_path: Path) -> None:
+    program = build(tmp_path)
+    done = subprocess.run([str(program), *map(str, libraries())], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "step 2000" in done.stdout
+    linked = subprocess.run(["ldd", str(program), *map(str, libraries())], capture_output=True, text=True).stdout
+    assert "libpython" not in linked
+
+
+def test_what_is_missing_is_named(tmp_path: Path) -> None:
+    done = subprocess.run([str(build(tmp_path))], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert "libplait_autograd" in done.stderr

@@ -1,0 +1,112 @@
+"""Components replaced from one C11 file each: compiled with the headers alone, in use, and undone."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import plait_abi
+import plait_core as pc
+import pytest
+
+PLUGINS = Path(__file__).resolve().parents[1] / "examples" / "plugins"
+
+
+@pytest.fixture(scope="session")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("plugins")
+    cc = os.environ.get("CC", "cc").split()
+    flags = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", f"-I{plait_abi.paths()['include']}"]
+    for source in PLUGINS.glob("*.c"):
+        subprocess.run([*cc, *flags, str(source), "-o", str(folder / f"{source.stem}.so"), "-lpthread"], check=True)
+    return {path.stem: path for path in folder.glob("*.so")}
+
+
+class Counters:
+    """The exported counters of a plug-in's library."""
+
+    def __init__(self, path: Path) -> None:
+        self.library = ctypes.CDLL(str(path))
+
+    def __getitem__(self, name: str) -> int:
+        return ctypes.c_uint64.in_dll(self.library, name).value
+
+
+@pytest.fixture
+def loaded(compiled: dict[str, Path], request: pytest.FixtureRequest) -> Iterator[Counters]:
+    stem = request.param
+    plait_abi.load(str(compiled[stem]))
+    yield Counters(compiled[stem])
+    if f"example-{stem}" in {record.name for record in plait_abi.records() if record.kind == "plugin"}:
+        plait_abi.detach(f"example-{stem}")
+
+
+@pytest.mark.parametrize("loaded", ["matmul"], indirect=True)
+def test_matmul_is_replaced_where_it_wants_and_declines_the_rest(loaded: Counters) -> None:
+    x, y = pc.randn(17, 5), pc.randn(5, 9)
+    start = loaded["example_matmul_calls"]
+    np.testing.assert_allclose((x @ y).numpy(), x.numpy() @ y.numpy(), rtol=1e-5, atol=1e-5)
+    assert loaded["example_matmul_calls"] == start + 1
+    np.testing.assert_allclose((x.double() @ y.double()).numpy(), x.double().numpy() @ y.double().numpy())
+    np.testing.assert_allclose((y.T @ x.T).numpy(), y.numpy().T @ x.numpy().T, rtol=1e-5, atol=1e-5)
+    assert loaded["example_matmul_calls"] == start + 1
+    assert "example-matmul" in str(plait_abi.report())
+    plait_abi.detach("example-matmul")
+    pc.mm(x, y)
+    assert loaded["example_matmul_calls"] == start + 1
+    assert "example-matmul" not in str(plait_abi.report())
+
+
+@pytest.mark.parametrize("loaded", ["observer"], indirect=True)
+def test_an_observer_counts_calls_and_bytes(loaded: Counters) -> None:
+    calls, size = loaded["example_observer_calls"], loaded["example_observer_bytes"]
+    x = pc.zeros(1000)
+    _ = x + x
+    assert loaded["example_observer_calls"] >= calls + 2
+    assert loaded["example_observer_bytes"] >= size + 8000
+    plait_abi.detach("example-observer")
+    calls = loaded["example_observer_calls"]
+    _ = x + x
+    assert loaded["example_observer_calls"] == calls
+
+
+@pytest.mark.parametrize("loaded", ["allocator"], indirect=True)
+def test_an_allocator_serves_even_the_smallest_tensor(loaded: Counters) -> None:
+    before = loaded["example_allocator_blocks"]
+    small, large = pc.ones(1), pc.ones(100_000)
+    assert loaded["example_allocator_blocks"] >= before + 2
+    assert loaded["example_allocator_live"] >= 400_004
+    plait_abi.detach("example-allocator")
+    blocks = loaded["example_allocator_blocks"]
+    other = pc.ones(100_000)
+    assert loaded["example_allocator_blocks"] == blocks
+    del small, large, other  # blocks go back to whoever made them
+    assert loaded["example_allocator_live"] == 0
+    assert loaded["example_allocator_damaged"] == 0
+
+
+@pytest.mark.parametrize("loaded", ["executor"], indirect=True)
+def test_an_executor_runs_the_kernels_with_the_same_bits(loaded: Counters) -> None:
+    x = pc.randn(300, 1000)
+    with_theirs = (x.sum(0), (x * 2).exp(), x @ x.T)
+    assert loaded["example_executor_regions"] > 0
+    assert loaded["example_executor_pieces"] > loaded["example_executor_regions"]
+    plait_abi.detach("example-executor")
+    regions = loaded["example_executor_regions"]
+    with_ours = (x.sum(0), (x * 2).exp(), x @ x.T)
+    assert loaded["example_executor_regions"] == regions
+    for a, b in zip(with_theirs, with_ours, strict=True):
+        np.testing.assert_array_equal(a.numpy(), b.numpy())
+
+
+def test_what_is_no_plugin_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"no file.*nowhere\.so"):
+        plait_abi.load(str(tmp_path / "nowhere.so"))
+    other = ctypes.CDLL(None)  # any library that exports no plait_plugin_v1
+    assert not hasattr(other, "plait_plugin_v1")
+    with pytest.raises(ValueError, match="no plug-in `stranger` is loaded"):
+        plait_abi.detach("stranger")
