@@ -185,13 +185,12 @@ plait_status layer(plait_thread *thread, const char *name, uint32_t wanted, uint
 
 void report_ops(std::vector<plait_record> &list) {
   const std::lock_guard<std::mutex> lock(registry_mutex);
-  for (const auto &[name, bit] : layer_bits) list.push_back({"layer", name.c_str(), "", "", int32_t(bit), 0});
+  for (const auto &[name, bit] : layer_bits) list.push_back({"layer", name.c_str(), "", "", 1, bit});
   for (const Op *op : all_ops) {
-    for (uint32_t type = 0; type < op->n_backend; type++) {
-      int32_t rank = 1;  // 1: asked first
-      for (const plait_entry *e = op->backend[type]; e; e = e->prev, rank++)
-        list.push_back({"kernel", op->name, e->who ? e->who->name : "", e->who ? e->who->version : "", rank, type});
-    }
+    for (uint32_t type = 0; type < op->n_backend; type++)
+      for (const plait_entry *e = op->backend[type]; e; e = e->prev)  // active: asked first
+        list.push_back({"kernel", op->name, e->who ? e->who->name : "", e->who ? e->who->version : "",
+                        e == op->backend[type], type});
   }
 }
 

@@ -74,6 +74,15 @@ PyObject *load(PyObject *, PyObject *path) {
   Py_RETURN_NONE;
 }
 
+PyObject *detach(PyObject *, PyObject *name) {
+  const char *s = PyUnicode_AsUTF8(name);
+  if (!s) return nullptr;
+  plait_thread *thread = state.runtime->thread();
+  const plait_status failed = state.runtime->detach(thread, s);
+  if (failed < 0) return raise(thread, failed);
+  Py_RETURN_NONE;
+}
+
 PyObject *records(PyObject *, PyObject *) {
   std::vector<plait_record> list(state.runtime->report(nullptr, 0));
   list.resize(std::min<uint64_t>(list.size(), state.runtime->report(list.data(), list.size())));
@@ -109,6 +118,8 @@ PyObject *set_type(PyObject *, PyObject *type) {
 
 PyMethodDef functions[] = {
     {"load", load, METH_O, "load(path, /)\n--\n\nLoad a component's shared library; again is no error."},
+    {"detach", detach, METH_O,
+     "detach(plugin, /)\n--\n\nTake back all that a plug-in registered; what it lent stays valid."},
     {"records", records, METH_NOARGS, "records()\n--\n\n(kind, name, provider, version, active) of all that is registered."},
     {"provided", provided, METH_O, "provided(role, /)\n--\n\nThe name of what fills a role, or None."},
     {"set_tensor_type", set_type, METH_O, "set_tensor_type(type, /)\n--\n\nWrap results in this class; the first call counts."},

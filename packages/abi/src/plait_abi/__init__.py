@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         PlaitError,
         ShapeError,
         default_generator,
+        detach,
         device,
         dtype,
         load,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
         operator_names,
         runtime,
     )
-    from plait_abi._report import report
+    from plait_abi._report import Record, records, report
 
 __all__ = [
     "DTypeError",
@@ -41,15 +42,18 @@ __all__ = [
     "Operator",
     "OutOfMemoryError",
     "PlaitError",
+    "Record",
     "ShapeError",
     "choose",
     "default_generator",
+    "detach",
     "device",
     "dtype",
     "load",
     "operator",
     "operator_names",
     "paths",
+    "records",
     "report",
     "require",
     "runtime",
@@ -63,8 +67,10 @@ def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'plait_abi' has no attribute {name!r}")
     value: Any
-    if name == "report":
-        from plait_abi._report import report as value
+    if name in ("Record", "records", "report"):
+        from plait_abi import _report
+
+        value = getattr(_report, name)
     else:
         from plait_abi import _binding
 

@@ -4,11 +4,35 @@ from __future__ import annotations
 
 import importlib.metadata
 import sys
+from typing import NamedTuple
 
 from plait_abi import _binding
 from plait_abi.components import chosen
 
-__all__ = ["report"]
+__all__ = ["Record", "records", "report"]
+
+
+class Record(NamedTuple):
+    """One registration: ``kind`` is plugin, role, layer or kernel; ``active`` says whether it is the one in force."""
+
+    kind: str
+    name: str
+    provider: str
+    version: str
+    active: bool
+
+
+def records() -> list[Record]:
+    """Give everything that is registered with the runtime.
+
+    >>> import plait_abi
+    >>> [r.provider for r in plait_abi.records() if (r.kind, r.name) == ("role", "host")]
+    ['python']
+    """
+    return [
+        Record(kind or "", name or "", provider or "", version or "", active)
+        for kind, name, provider, version, active in _binding.records()
+    ]
 
 
 def report(file: object = None) -> str:
@@ -21,11 +45,8 @@ def report(file: object = None) -> str:
         The text that was printed.
     """
     lines = [_component(name, module) for name, module in sorted(chosen().items())]
-    for kind, name, provider, version, active in _binding.records():
-        label = name or ""
-        lines.append(
-            (kind or "", label if active else f"({label})", provider or "", version or "")
-        )
+    for kind, name, provider, version, active in records():
+        lines.append((kind, name if active else f"({name})", provider, version))
     widths = [max(len(line[i]) for line in lines) for i in range(3)]
     text = "\n".join(
         "  ".join([*(part.ljust(width) for part, width in zip(line, widths)), line[3]]).rstrip()
