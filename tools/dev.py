@@ -67,9 +67,6 @@ def main(arguments: list[str]) -> int:
     failed = []
     for name in [name for name in build_order(packages) if name in wanted]:
         package = packages[name]
-        if not any((package.folder / "src").glob("*/__init__.py")):
-            print(f"{name}: nothing in src/ yet", flush=True)
-            continue
         code = 0
         if package.compiled:
             code = _compile(package, environment, options)

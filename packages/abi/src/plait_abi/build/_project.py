@@ -78,7 +78,7 @@ class Project:
                     self.log(f"{self.package}: generated files written")
             for source, name in _generate.package_files(self.generate, self.generated):
                 _generate.copy_if_changed(source, out / name)
-            plans = [(target, self._plan(target, toolchain)) for target in self.targets]
+            plans = self._plans(toolchain, keep_going)
             jobs = list({job.object: job for _, plan in plans for job in plan}.values())
             failed = _objects.compile_all(jobs, self.root, self.log, keep_going=keep_going)
             linked = [
@@ -99,6 +99,20 @@ class Project:
         with (self.build_dir / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
+
+    def _plans(
+        self, toolchain: _toolchain.Toolchain, keep_going: bool
+    ) -> list[tuple[Target, list[_objects.Compile]]]:
+        """Return each target with its jobs, leaving out, if asked to go on, what has none."""
+        plans = []
+        for target in self.targets:
+            try:
+                plans.append((target, self._plan(target, toolchain)))
+            except BuildError as error:
+                if not keep_going:
+                    raise
+                self.log(f"left out: {error}")
+        return plans
 
     def _plan(self, target: Target, toolchain: _toolchain.Toolchain) -> list[_objects.Compile]:
         """Return the compile jobs of one target."""
