@@ -4,7 +4,7 @@ from __future__ import annotations
 
 project = "plait"
 author = "the plait authors"
-copyright = "2026, the plait authors"  # noqa: A001 - the name Sphinx wants
+copyright = "2026, the plait authors"
 release = version = "0.1.0"
 
 extensions = [

@@ -8,12 +8,25 @@ import sys
 
 import pytest
 
-STRANDS = ("plait_ops", "plait_core", "plait_autograd", "plait_nn", "plait_optim", "plait_data", "plait_profiler", "plait")
+STRANDS = (
+    "plait_ops",
+    "plait_core",
+    "plait_autograd",
+    "plait_nn",
+    "plait_optim",
+    "plait_data",
+    "plait_profiler",
+    "plait",
+)
 
 
 def loaded_by(statement: str) -> set[str]:
     code = f"import sys; {statement}; print(*[m for m in {STRANDS + ('numpy', 'torch')!r} if m in sys.modules])"
-    return set(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split())
+    return set(
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        ).stdout.split()
+    )
 
 
 @pytest.mark.parametrize(
@@ -34,7 +47,12 @@ def test_an_import_loads_its_own_dependencies_alone(name: str, allowed: set[str]
 
 
 def test_the_umbrella_loads_on_access() -> None:
-    assert not loaded_by("import plait") & {"plait_nn", "plait_optim", "plait_data", "plait_profiler"}
+    assert not loaded_by("import plait") & {
+        "plait_nn",
+        "plait_optim",
+        "plait_data",
+        "plait_profiler",
+    }
     assert "plait_optim" in loaded_by("import plait; plait.optim.SGD")
 
 

@@ -17,7 +17,12 @@ EXAMPLE = Path(__file__).resolve().parents[1] / "examples" / "native" / "train.c
 def libraries() -> list[Path]:
     core = Path(plait_core.__file__).parent / "lib"
     autograd = Path(plait_autograd.__file__).parent / "lib" / "libplait_autograd.so"
-    return [Path(plait_ops.library_path()), core / "libplait_core.so", core / "libplait_cpu_base.so", autograd]
+    return [
+        Path(plait_ops.library_path()),
+        core / "libplait_core.so",
+        core / "libplait_cpu_base.so",
+        autograd,
+    ]
 
 
 def build(folder: Path) -> Path:
@@ -32,10 +37,14 @@ def build(folder: Path) -> Path:
 
 def test_a_program_without_python_learns_xor(tmp_path: Path) -> None:
     program = build(tmp_path)
-    done = subprocess.run([str(program), *map(str, libraries())], capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [str(program), *map(str, libraries())], capture_output=True, text=True, timeout=120
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "step 2000" in done.stdout
-    linked = subprocess.run(["ldd", str(program), *map(str, libraries())], capture_output=True, text=True).stdout
+    linked = subprocess.run(
+        ["ldd", str(program), *map(str, libraries())], capture_output=True, text=True
+    ).stdout
     assert "libpython" not in linked
 
 

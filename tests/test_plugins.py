@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import pytest
+
 import plait_abi
 import plait_core as pc
-import pytest
 
 PLUGINS = Path(__file__).resolve().parents[1] / "examples" / "plugins"
 
@@ -20,9 +21,21 @@ PLUGINS = Path(__file__).resolve().parents[1] / "examples" / "plugins"
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("plugins")
     cc = os.environ.get("CC", "cc").split()
-    flags = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", f"-I{plait_abi.paths()['include']}"]
+    flags = [
+        "-std=c11",
+        "-O2",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "-shared",
+        "-fPIC",
+        f"-I{plait_abi.paths()['include']}",
+    ]
     for source in PLUGINS.glob("*.c"):
-        subprocess.run([*cc, *flags, str(source), "-o", str(folder / f"{source.stem}.so"), "-lpthread"], check=True)
+        subprocess.run(
+            [*cc, *flags, str(source), "-o", str(folder / f"{source.stem}.so"), "-lpthread"],
+            check=True,
+        )
     return {path.stem: path for path in folder.glob("*.so")}
 
 
@@ -41,7 +54,9 @@ def loaded(compiled: dict[str, Path], request: pytest.FixtureRequest) -> Iterato
     stem = request.param
     plait_abi.load(str(compiled[stem]))
     yield Counters(compiled[stem])
-    if f"example-{stem}" in {record.name for record in plait_abi.records() if record.kind == "plugin"}:
+    if f"example-{stem}" in {
+        record.name for record in plait_abi.records() if record.kind == "plugin"
+    }:
         plait_abi.detach(f"example-{stem}")
 
 
@@ -51,7 +66,9 @@ def test_matmul_is_replaced_where_it_wants_and_declines_the_rest(loaded: Counter
     start = loaded["example_matmul_calls"]
     np.testing.assert_allclose((x @ y).numpy(), x.numpy() @ y.numpy(), rtol=1e-5, atol=1e-5)
     assert loaded["example_matmul_calls"] == start + 1
-    np.testing.assert_allclose((x.double() @ y.double()).numpy(), x.double().numpy() @ y.double().numpy())
+    np.testing.assert_allclose(
+        (x.double() @ y.double()).numpy(), x.double().numpy() @ y.double().numpy()
+    )
     np.testing.assert_allclose((y.T @ x.T).numpy(), y.numpy().T @ x.numpy().T, rtol=1e-5, atol=1e-5)
     assert loaded["example_matmul_calls"] == start + 1
     assert "example-matmul" in str(plait_abi.report())

@@ -18,7 +18,15 @@ import plait_autograd as pa
 
 def run(body: str, timeout: float = 60, expect: int = 0) -> str:
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-W", "ignore:This process:DeprecationWarning", "-c", SETUP + textwrap.dedent(body)],
+        [
+            sys.executable,
+            "-W",
+            "error",
+            "-W",
+            "ignore:This process:DeprecationWarning",
+            "-c",
+            SETUP + textwrap.dedent(body),
+        ],
         capture_output=True,
         text=True,
         timeout=timeout,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
+
 import plait_core as pc
 import plait_optim as optim
-import pytest
 
 
 def recorded() -> tuple[pc.Tensor, pc.Tensor]:

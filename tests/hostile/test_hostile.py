@@ -10,14 +10,24 @@ import os
 from typing import Any
 
 import numpy as np
-import plait_core as pc
 import pytest
+
+import plait_core as pc
 from plait_ops import hostile, specs
 from plait_ops.spec import Operator
 
 CALLS = int(os.environ.get("PLAIT_HOSTILE_CALLS", "40"))
 LOG = os.environ.get("PLAIT_HOSTILE_LOG")
-EXPECTED = (ValueError, TypeError, IndexError, RuntimeError, NotImplementedError, OverflowError, MemoryError, BufferError)
+EXPECTED = (
+    ValueError,
+    TypeError,
+    IndexError,
+    RuntimeError,
+    NotImplementedError,
+    OverflowError,
+    MemoryError,
+    BufferError,
+)
 READABLE = 1 << 20
 
 
@@ -38,7 +48,9 @@ def touch(result: Any) -> None:
     if isinstance(result, (tuple, list)):
         for item in result:
             touch(item)
-    elif isinstance(result, pc.Tensor) and result.device.type == "cpu" and result.numel() < READABLE:
+    elif (
+        isinstance(result, pc.Tensor) and result.device.type == "cpu" and result.numel() < READABLE
+    ):
         repr(result)
         if result.dtype.name != "bfloat16":
             np.array(result.detach().numpy(), copy=True)
@@ -78,7 +90,9 @@ def test_hostile_calls(spec: Operator) -> None:
 def test_the_calls_are_the_same_every_time() -> None:
     spec = specs.find("add")
     first, second = (list(map(repr, hostile.calls(spec, seed=1, n=50))) for _ in range(2))
-    assert [text.split(" at 0x")[0] for text in first] == [text.split(" at 0x")[0] for text in second]
+    assert [text.split(" at 0x")[0] for text in first] == [
+        text.split(" at 0x")[0] for text in second
+    ]
 
 
 def test_some_calls_work_and_some_do_not() -> None:

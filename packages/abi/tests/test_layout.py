@@ -1,7 +1,7 @@
 """The binary layout of the C ABI: every struct's size and field offsets against the committed file.
 
-`python packages/abi/tests/test_layout.py` rewrites `packages/abi/layout.json`; do that only together with a new
-PLAIT_ABI_MINOR.
+`python packages/abi/tests/test_layout.py` rewrites `packages/abi/layout.json`; do that only together
+with a new PLAIT_ABI_MINOR.
 """
 
 from __future__ import annotations
@@ -44,7 +44,9 @@ def structs(header: str) -> dict[str, list[str]]:
             if pointer := re.search(r"\(\*(\w+)\)", line):
                 fields.append(pointer.group(1))
                 continue
-            fields += [re.sub(r"\[.*?\]", "", part).split()[-1].strip("*") for part in line.split(",")]
+            fields += [
+                re.sub(r"\[.*?\]", "", part).split()[-1].strip("*") for part in line.split(",")
+            ]
         found[name] = fields
     return found
 
@@ -83,11 +85,19 @@ def layout() -> dict[str, dict[str, int]]:
 def test_layout_is_the_committed_one(layout: dict[str, dict[str, int]]) -> None:
     committed = json.loads(COMMITTED.read_text())
     changed = {k for k in committed.keys() | layout.keys() if committed.get(k) != layout.get(k)}
-    assert not changed, f"layout changed without a version bump and a new layout.json: {sorted(changed)}"
+    assert not changed, (
+        f"layout changed without a version bump and a new layout.json: {sorted(changed)}"
+    )
 
 
 def test_every_struct_is_measured(layout: dict[str, dict[str, int]]) -> None:
-    assert {"plait_tensor", "plait_storage", "plait_value", "plait_runtime", "plait_engine"} <= layout.keys()
+    assert {
+        "plait_tensor",
+        "plait_storage",
+        "plait_value",
+        "plait_runtime",
+        "plait_engine",
+    } <= layout.keys()
     assert layout["plait_tensor"]["dl"] == 16
     assert layout["plait_value"] == {"sizeof": 16, "tag": 0, "n": 4, "u": 8}
     assert len(layout["plait_runtime"]) > 35

@@ -7,8 +7,9 @@ import re
 import subprocess
 from pathlib import Path
 
-import plait_abi
 import pytest
+
+import plait_abi
 
 SOURCE = Path(__file__).with_name("runtime_test.cpp")
 NAMES = re.findall(r"^TEST\((\w+)\)", SOURCE.read_text(), flags=re.M)

@@ -1,19 +1,25 @@
-"""What is asserted about one call. Every function raises AssertionError with the operator and the case in its text."""
+"""What is asserted about one call; a failure's text names the operator and the case."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-import plait_abi
-from plait_ops.spec import ErrorFact, Operator
 
+import plait_abi
 from plait_conformance._cases import Case, map_arrays
+from plait_ops.spec import ErrorFact, Operator
 
 __all__ = ["check_error", "check_inplace", "check_layouts", "check_out", "check_values"]
 
 Arrays = list[Any]
-RELATIVE = {"float16": 1e-2, "float32": 2e-5, "float64": 1e-10, "complex64": 2e-5, "complex128": 1e-10}
+RELATIVE = {
+    "float16": 1e-2,
+    "float32": 2e-5,
+    "float64": 1e-10,
+    "complex64": 2e-5,
+    "complex128": 1e-10,
+}
 
 
 def call(operator: Operator, args: Any, kwargs: Any, suffix: str = "") -> Any:
@@ -50,7 +56,9 @@ def expected(case: Case) -> Arrays:
     """Run the spec's NumPy reference."""
     sample = case.fresh()
     with np.errstate(all="ignore"):
-        return as_arrays(case.operator.run_reference(case.operator.schema.bind(sample.args, sample.kwargs)))
+        return as_arrays(
+            case.operator.run_reference(case.operator.schema.bind(sample.args, sample.kwargs))
+        )
 
 
 def assert_same(case: Case, got: Arrays, want: Arrays, what: str) -> None:
@@ -61,11 +69,13 @@ def assert_same(case: Case, got: Arrays, want: Arrays, what: str) -> None:
         assert a.shape == b.shape, f"{where}: shape {a.shape}, expected {b.shape}"
         assert a.dtype == b.dtype, f"{where}: dtype {a.dtype}, expected {b.dtype}"
         relative = RELATIVE.get(str(b.dtype), 0.0) * case.sample.tolerance
-        np.testing.assert_allclose(a, b, rtol=relative, atol=relative, equal_nan=True, err_msg=where)
+        np.testing.assert_allclose(
+            a, b, rtol=relative, atol=relative, equal_nan=True, err_msg=where
+        )
 
 
 def check_values(case: Case) -> None:
-    """Results equal the reference, and arguments that are not marked as written keep their bytes."""
+    """Results equal the reference; arguments that are not marked as written keep their bytes."""
     sample, before = case.fresh(), case.fresh()
     got = as_arrays(call(case.operator, sample.args, sample.kwargs))
     assert_same(case, got, expected(case), "values")
@@ -74,7 +84,9 @@ def check_values(case: Case) -> None:
     then = case.operator.schema.bind(before.args, before.kwargs)
     for name in now.keys() - written:
         for a, b in zip(arrays_of([now[name]]), arrays_of([then[name]]), strict=True):
-            np.testing.assert_array_equal(a, b, err_msg=f"{case}: `{name}` was written but has no mark")
+            np.testing.assert_array_equal(
+                a, b, err_msg=f"{case}: `{name}` was written but has no mark"
+            )
 
 
 def relayouts() -> dict[str, Any]:
@@ -90,7 +102,11 @@ def relayouts() -> dict[str, Any]:
         flip = tuple(slice(None, None, -1) for _ in array.shape)
         return np.ascontiguousarray(array[flip])[flip] if array.ndim else array
 
-    return {"columns first": np.asfortranarray, "every other element": spread, "backwards": backwards}
+    return {
+        "columns first": np.asfortranarray,
+        "every other element": spread,
+        "backwards": backwards,
+    }
 
 
 def check_layouts(case: Case) -> None:
@@ -116,12 +132,16 @@ def check_out(case: Case) -> None:
 
 
 def check_inplace(case: Case) -> None:
-    """The in-place form writes the result into its first argument, where shape and dtype allow it."""
+    """The in-place form writes the result into its first argument, if shape and dtype allow."""
     if not case.operator.inplace:
         return
     want, sample = expected(case), case.fresh()
     first = sample.args[0] if sample.args else None
-    if not isinstance(first, np.ndarray) or first.shape != want[0].shape or first.dtype != want[0].dtype:
+    if (
+        not isinstance(first, np.ndarray)
+        or first.shape != want[0].shape
+        or first.dtype != want[0].dtype
+    ):
         return
     target = np.array(first)
     call(case.operator, (target, *sample.args[1:]), sample.kwargs, suffix="_")
@@ -134,7 +154,9 @@ def check_error(operator: Operator, fact: ErrorFact, sample: Any) -> None:
         call(operator, sample.args, sample.kwargs)
     except Exception as error:
         kinds = {cls.__name__ for cls in type(error).__mro__}
-        assert fact.kind in kinds, f"{operator.name}: {type(error).__name__} instead of {fact.kind}: {error}"
+        assert fact.kind in kinds, (
+            f"{operator.name}: {type(error).__name__} instead of {fact.kind}: {error}"
+        )
         text = str(error)
         missing = [part for part in fact.contains if str(part) not in text]
         assert not missing, f"{operator.name}: the text lacks {missing}: {text}"

@@ -1,4 +1,4 @@
-"""Options of the kit, registered as a pytest plug-in so that ``pytest --pyargs plait_conformance`` knows them."""
+"""Options of the kit: a pytest plug-in, so that ``pytest --pyargs plait_conformance`` knows them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Add ``--role``, ``--provider`` and ``--load``."""
     group = parser.getgroup("plait conformance")
     group.addoption("--role", default="kernels.cpu", choices=ROLES, help="the role that is tested")
-    group.addoption("--provider", default=None, help="the plug-in whose kernels are tested; default: all in force")
-    group.addoption("--load", action="append", default=[], metavar="PATH", help="a plug-in to load first")
+    group.addoption(
+        "--provider",
+        default=None,
+        help="the plug-in whose kernels are tested; default: all in force",
+    )
+    group.addoption(
+        "--load", action="append", default=[], metavar="PATH", help="a plug-in to load first"
+    )
 
 
 def provided_names(config: pytest.Config) -> set[str] | None:
-    """Load what was asked for; give the operators that the provider has CPU kernels for (None: no limit)."""
+    """Load what was asked for; give the operators that the provider has kernels for (None: all)."""
     import plait_abi
     import plait_ops
 
@@ -32,7 +38,11 @@ def provided_names(config: pytest.Config) -> set[str] | None:
     provider = config.getoption("--provider")
     if provider is None:
         return None
-    names = {record.name for record in plait_abi.records() if (record.kind, record.provider) == ("kernel", provider)}
+    names = {
+        record.name
+        for record in plait_abi.records()
+        if (record.kind, record.provider) == ("kernel", provider)
+    }
     if not names:
         raise pytest.UsageError(f"no kernel is provided by {provider!r}: load it with --load PATH")
     return names
@@ -61,4 +71,5 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 def pytest_report_header(config: pytest.Config) -> str:
     """Say what is tested."""
-    return f"plait conformance: role {config.getoption('--role')}, provider {config.getoption('--provider') or 'any'}"
+    role, provider = config.getoption("--role"), config.getoption("--provider")
+    return f"plait conformance: role {role}, provider {provider or 'any'}"

@@ -1,12 +1,18 @@
-"""Role ``kernels.cpu``: what every kernel must do; run with ``pytest --pyargs plait_conformance``."""
+"""Role ``kernels.cpu``: what every kernel must do."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from plait_conformance import (
+    Case,
+    check_error,
+    check_inplace,
+    check_layouts,
+    check_out,
+    check_values,
+)
 from plait_ops.spec import ErrorFact, Operator
-
-from plait_conformance import Case, check_error, check_inplace, check_layouts, check_out, check_values
 
 
 def test_values(case: Case) -> None:

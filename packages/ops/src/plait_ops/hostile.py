@@ -1,7 +1,8 @@
-"""Calls that nobody should make: an operator's own samples with arguments replaced by what breaks things.
+"""Calls that nobody should make: an operator's samples with arguments that break things.
 
-The calls are data, the same ones for the same seed: NumPy arrays stand for tensors. What comes of one is a result
-or an exception, never a signal; `tests/hostile` runs them, under sanitizers in the session of that name.
+The calls are data, the same ones for the same seed: NumPy arrays stand for tensors. What comes of one
+is a result or an exception, never a signal; `tests/hostile` runs them, under sanitizers in the session
+of that name.
 """
 
 from __future__ import annotations
@@ -16,21 +17,98 @@ from plait_ops.spec import Operator
 
 __all__ = ["HostileCall", "calls"]
 
-DTYPES = (
-    ["bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64"]
-    + ["float16", "float32", "float64", "complex64", "complex128"]
-)
-SHAPES = [(), (0,), (1,), (3,), (7,), (2, 3), (3, 2), (0, 3), (3, 0), (2, 3, 4), (2, 0, 3), (1, 1, 4, 4), (2, 3, 5, 5)]
+DTYPES = ["bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64"] + [
+    "float16",
+    "float32",
+    "float64",
+    "complex64",
+    "complex128",
+]
+SHAPES = [
+    (),
+    (0,),
+    (1,),
+    (3,),
+    (7,),
+    (2, 3),
+    (3, 2),
+    (0, 3),
+    (3, 0),
+    (2, 3, 4),
+    (2, 0, 3),
+    (1, 1, 4, 4),
+    (2, 3, 5, 5),
+]
 SHAPES += [(1,) * 6, (1,) * 33, (2, 1, 2, 1, 2, 1, 2)]
 # large sizes are either small enough to hold or so large that no machine has the memory
-INTS: list[Any] = [0, 1, -1, 2, -2, 3, 5, 64, 65, 255, 1000, -1000, 2**31 - 1, 2**47, -(2**31), 2**62, 2**63 - 1, -(2**63)]
+INTS: list[Any] = [
+    0,
+    1,
+    -1,
+    2,
+    -2,
+    3,
+    5,
+    64,
+    65,
+    255,
+    1000,
+    -1000,
+    2**31 - 1,
+    2**47,
+    -(2**31),
+    2**62,
+    2**63 - 1,
+    -(2**63),
+]
 NOT_INTS: list[Any] = [2**63, 10**30, 1.5, float("nan"), "2", None, b"2", [], object, True]
-FLOATS: list[Any] = [0.0, -0.0, 0.5, 1.0, -1.0, 2.5, float("nan"), float("inf"), float("-inf"), 1e308, 5e-324, 3, -3]
+FLOATS: list[Any] = [
+    0.0,
+    -0.0,
+    0.5,
+    1.0,
+    -1.0,
+    2.5,
+    float("nan"),
+    float("inf"),
+    float("-inf"),
+    1e308,
+    5e-324,
+    3,
+    -3,
+]
 NOT_FLOATS: list[Any] = [10**400, "x", None, [1.0], 1j, {}]
-STRINGS: list[Any] = ["mean", "sum", "none", "tanh", "floor", "trunc", "", "bogus", "m\0ean", "é" * 100, None, 3]
+STRINGS: list[Any] = [
+    "mean",
+    "sum",
+    "none",
+    "tanh",
+    "floor",
+    "trunc",
+    "",
+    "bogus",
+    "m\0ean",
+    "é" * 100,
+    None,
+    3,
+]
 TYPES: list[Any] = [*DTYPES, "bfloat16", "float128", "", None, int, float, bool, 3, object(), "f"]
 DEVICES: list[Any] = ["cpu", "meta", "cuda", "cpu:0", "cpu:7", "meta:-1", "", "bogus", None, 3]
-NOT_TENSORS: list[Any] = [None, "tensor", 3.5, 7, object(), {}, [], [1, 2], (1.0,), b"bytes", NotImplemented, 2**70, 1j]
+NOT_TENSORS: list[Any] = [
+    None,
+    "tensor",
+    3.5,
+    7,
+    object(),
+    {},
+    [],
+    [1, 2],
+    (1.0,),
+    b"bytes",
+    NotImplemented,
+    2**70,
+    1j,
+]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,7 +146,9 @@ class _Draw:
 
     def extreme(self, dtype: Any) -> Any:
         if dtype.kind in "fc":
-            return self.pick([float("nan"), float("inf"), float("-inf"), -0.0, self.np.finfo(dtype).tiny / 2])
+            return self.pick(
+                [float("nan"), float("inf"), float("-inf"), -0.0, self.np.finfo(dtype).tiny / 2]
+            )
         if dtype.kind in "iu":
             info = self.np.iinfo(dtype)
             return self.pick([info.min, info.max])
@@ -100,14 +180,30 @@ class _Draw:
 
     def integers(self) -> Any:
         if self.maybe(0.15):
-            return self.pick([None, "ab", 3, 2**63, [1.5], [None], [[1]], object(), (2**64,), [1] * 65, [-1] * 40])
+            return self.pick(
+                [
+                    None,
+                    "ab",
+                    3,
+                    2**63,
+                    [1.5],
+                    [None],
+                    [[1]],
+                    object(),
+                    (2**64,),
+                    [1] * 65,
+                    [-1] * 40,
+                ]
+            )
         return [self.integer() for _ in range(int(self.rng.integers(5)))]
 
     def tensors(self) -> Any:
         if self.maybe(0.15):
             return self.pick([None, (), [], 3, [None], ["a"], [3.5]])
         same = self.array()
-        return [same if self.maybe(0.6) else self.tensor() for _ in range(int(self.rng.integers(1, 5)))]
+        return [
+            same if self.maybe(0.6) else self.tensor() for _ in range(int(self.rng.integers(1, 5)))
+        ]
 
     def tensor(self) -> Any:
         return self.pick(NOT_TENSORS) if self.maybe(0.15) else self.array()
@@ -134,8 +230,8 @@ class _Draw:
 def calls(operator: Operator, seed: int = 0, n: int = 500) -> Iterator[HostileCall]:
     """Yield ``n`` hostile calls of ``operator``.
 
-    Two thirds start from one of its samples and replace one to three arguments, the rest is drawn from
-    nothing. Every operator has a stream of its own, so that adding one leaves the others' calls alone.
+    Two thirds start from one of its samples and replace one to three arguments, the rest is drawn
+    from nothing. Every operator has a stream of its own: adding one leaves the others' calls alone.
     """
     import numpy as np
 
@@ -148,7 +244,9 @@ def calls(operator: Operator, seed: int = 0, n: int = 500) -> Iterator[HostileCa
         if samples and draw.maybe(0.67):
             sample = samples[int(rng.integers(len(samples)))]
             values = dict(operator.schema.bind(sample.args, sample.kwargs))
-            changed = rng.choice(len(arguments), size=min(len(arguments), int(rng.integers(1, 4))), replace=False)
+            changed = rng.choice(
+                len(arguments), size=min(len(arguments), int(rng.integers(1, 4))), replace=False
+            )
             for i in changed if arguments else []:
                 values[arguments[i].name] = draw.value(arguments[i])
         else:
