@@ -21,7 +21,8 @@ STRANDS = (
 
 
 def loaded_by(statement: str) -> set[str]:
-    code = f"import sys; {statement}; print(*[m for m in {STRANDS + ('numpy', 'torch')!r} if m in sys.modules])"
+    watched = (*STRANDS, "numpy", "torch")
+    code = f"import sys; {statement}; print(*[m for m in {watched!r} if m in sys.modules])"
     return set(
         subprocess.run(
             [sys.executable, "-c", code], capture_output=True, text=True, check=True

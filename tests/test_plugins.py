@@ -1,4 +1,4 @@
-"""Components replaced from one C11 file each: compiled with the headers alone, in use, and undone."""
+"""Components replaced from one C11 file each: compiled with headers only, used, undone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Processes end cleanly: fork after use, exit with live threads and tensors, Ctrl-C, exceptions in user code."""
+"""Processes end cleanly: fork after use, exit with live threads, Ctrl-C, errors in user code."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_exit_in_a_custom_backward() -> None:
         y = pc.ones(2, requires_grad=True)
         (y * 3).sum().backward()
         assert y.grad.tolist() == [3, 3]
-        F.apply(x).sum().backward()   # uncaught: the process ends with the traceback, not with a signal
+        F.apply(x).sum().backward()   # uncaught: ends with the traceback, not with a signal
         """,
         expect=1,
     )

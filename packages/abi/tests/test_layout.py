@@ -1,7 +1,7 @@
 """The binary layout of the C ABI: every struct's size and field offsets against the committed file.
 
-`python packages/abi/tests/test_layout.py` rewrites `packages/abi/layout.json`; do that only together
-with a new PLAIT_ABI_MINOR.
+`python packages/abi/tests/test_layout.py` rewrites `packages/abi/layout.json`; do that only
+together with a new PLAIT_ABI_MINOR.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Options of the kit: a pytest plug-in, so that ``pytest --pyargs plait_conformance`` knows them."""
+"""Options of the kit, as a pytest plug-in: ``pytest --pyargs plait_conformance`` knows them."""
 
 from __future__ import annotations
 

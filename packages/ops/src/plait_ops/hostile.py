@@ -1,8 +1,8 @@
 """Calls that nobody should make: an operator's samples with arguments that break things.
 
-The calls are data, the same ones for the same seed: NumPy arrays stand for tensors. What comes of one
-is a result or an exception, never a signal; `tests/hostile` runs them, under sanitizers in the session
-of that name.
+The calls are data, the same ones for the same seed: NumPy arrays stand for tensors. What comes of
+one is a result or an exception, never a signal; `tests/hostile` runs them, under sanitizers in the
+session of that name.
 """
 
 from __future__ import annotations
@@ -17,13 +17,8 @@ from plait_ops.spec import Operator
 
 __all__ = ["HostileCall", "calls"]
 
-DTYPES = ["bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64"] + [
-    "float16",
-    "float32",
-    "float64",
-    "complex64",
-    "complex128",
-]
+DTYPES = "bool uint8 uint16 uint32 uint64 int8 int16 int32 int64".split()
+DTYPES += "float16 float32 float64 complex64 complex128".split()
 SHAPES = [
     (),
     (0,),
