@@ -1,0 +1,74 @@
+#include "lists.hpp"
+
+#include <cstring>
+
+namespace plait::optim {
+namespace {
+
+bool same_shape(const plait_tensor *a, const plait_tensor *b) {
+  return a->dl.ndim == b->dl.ndim &&
+         std::memcmp(a->dl.shape, b->dl.shape, sizeof(int64_t) * a->dl.ndim) == 0;
+}
+
+plait_status check_param(const plait_call *call, uint32_t i, const plait_tensor *p) {
+  if (same(p->dl.dtype, dtype::float32) || same(p->dl.dtype, dtype::float64)) return PLAIT_OK;
+  return call->thread->runtime->fail(call, PLAIT_DTYPE_ERROR,
+                                     "`params[%u]` must be float32 or float64; got %s of shape %s",
+                                     i, name(p->dl.dtype), shape_text(p).c_str());
+}
+
+plait_status check_partner(const plait_call *call, const char *list, uint32_t i,
+                           const plait_tensor *p, const plait_tensor *t) {
+  const auto fail = call->thread->runtime->fail;
+  if (!same_shape(p, t))
+    return fail(call, PLAIT_SHAPE_ERROR, "`%s[%u]` must have the shape of `params[%u]`, %s; got %s",
+                list, i, i, shape_text(p).c_str(), shape_text(t).c_str());
+  if (!same(p->dl.dtype, t->dl.dtype))
+    return fail(call, PLAIT_DTYPE_ERROR,
+                "`%s[%u]` must have the dtype of `params[%u]`, %s; got %s (shape %s)", list, i, i,
+                name(p->dl.dtype), name(t->dl.dtype), shape_text(t).c_str());
+  return PLAIT_OK;
+}
+
+}  // namespace
+
+Lists::Lists(const plait_call *call, uint32_t n) : n_lists(n), length(call->in[0].n) {
+  for (uint32_t k = 0; k < n; k++) {
+    items[k] = call->in[k].u.ts;
+    present[k] = call->in[k].n > 0;
+  }
+}
+
+plait_status check_lists(const plait_call *call, const Lists &lists, uint32_t optional) {
+  const plait_arg *args = call->op->args;
+  for (uint32_t k = 1; k < lists.n_lists; k++) {
+    const uint32_t n = call->in[k].n;
+    if (n == lists.length || (n == 0 && (optional >> k & 1))) continue;
+    return call->thread->runtime->fail(call, PLAIT_VALUE_ERROR,
+                                       "`%s` must hold one tensor for each of `params`, %u; got %u",
+                                       args[k].name, lists.length, n);
+  }
+  for (uint32_t i = 0; i < lists.length; i++) {
+    const plait_tensor *p = lists.at(0, i);
+    plait_status status = check_param(call, i, p);
+    for (uint32_t k = 1; k < lists.n_lists && status == PLAIT_OK; k++)
+      if (lists.has(k)) status = check_partner(call, args[k].name, i, p, lists.at(k, i));
+    if (status != PLAIT_OK) return status;
+  }
+  return PLAIT_OK;
+}
+
+plait_status check_steps(const plait_call *call, const plait_value &steps, uint32_t n_params) {
+  const auto fail = call->thread->runtime->fail;
+  if (steps.n != 1 && steps.n != n_params)
+    return fail(call, PLAIT_VALUE_ERROR,
+                "`steps` must hold one number, or one for each of `params`, %u; got %u", n_params,
+                steps.n);
+  for (uint32_t i = 0; i < steps.n; i++)
+    if (steps.u.is[i] < 1)
+      return fail(call, PLAIT_VALUE_ERROR, "`steps[%u]` must be at least 1; got %lld", i,
+                  (long long)steps.u.is[i]);
+  return PLAIT_OK;
+}
+
+}  // namespace plait::optim
