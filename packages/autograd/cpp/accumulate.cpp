@@ -1,0 +1,71 @@
+#include "accumulate.hpp"
+
+namespace plait::autograd {
+namespace {
+
+bool writable(const plait_tensor *t) {
+  return !requires_grad(t) && exclusive(t) && distinct(t->dl.ndim, t->dl.shape, t->dl.strides);
+}
+
+// The gradient as the leaf will own it: its very bytes if nobody else has them and they lie as the leaf's do.
+Tensor owned(plait_thread *thread, const Leaf *leaf, Tensor g, bool record) {
+  const Layout &l = leaf->layout;
+  const int64_t *strides = l.shape + l.ndim;
+  const bool dense = distinct(l.ndim, l.shape, strides);
+  bool alike = fits(l, g.get());
+  for (int32_t i = 0; alike && dense && i < l.ndim; i++) alike = l.shape[i] <= 1 || g.stride(i) == strides[i];
+  if (!dense) alike = is_contiguous(g.get());
+  if (alike && exclusive(g.get())) return g;
+  if (record || (alike && dense && is_contiguous(g.get()))) return clone(thread, g);
+  // the span of a leaf that is itself a part of something may be wide: then C order
+  int64_t count = 1, span = 1;
+  bool forward = dense;
+  for (int32_t i = 0; i < l.ndim; i++) {
+    count *= l.shape[i];
+    span += (l.shape[i] - 1) * strides[i];
+    forward &= strides[i] >= 0;
+  }
+  Tensor made;
+  check(engine.runtime->tensor_new(thread, g.dtype(), g.ndim(), g.shape(), forward && span == count ? strides : nullptr,
+                                   g.device(), made.out()));
+  copy_into(thread, made, g);
+  return made;
+}
+
+}  // namespace
+
+Tensor sum(plait_thread *thread, Tensor a, Tensor b, bool record) {
+  if (record) return add(thread, a, b);
+  if (!writable(a.get())) std::swap(a, b);
+  if (!writable(a.get())) return add(thread, a, b);
+  add_into(thread, a, b);
+  return a;
+}
+
+plait_tensor *leaf_grad(Leaf *leaf) {
+  const Spin guard(leaf->spin);
+  if (leaf->grad) plait_retain(leaf->grad);
+  return leaf->grad;
+}
+
+void set_leaf_grad(Leaf *leaf, Tensor gradient) {
+  plait_tensor *old;
+  {
+    const Spin guard(leaf->spin);
+    old = std::exchange(leaf->grad, gradient.release());
+  }
+  plait_release(old);
+}
+
+void add_to_leaf(plait_thread *thread, Leaf *leaf, Tensor g, bool record) {
+  // Only passes wait for one another here, and they hold neither another lock nor the host's.
+  const std::lock_guard<std::mutex> adding(leaf->accumulating);
+  const Tensor old = Tensor::steal(leaf_grad(leaf));
+  if (!old) return set_leaf_grad(leaf, owned(thread, leaf, std::move(g), record));
+  if (record || requires_grad(old.get()) || !distinct(old.ndim(), old.shape(), &old->dl.strides[0]) ||
+      (old->storage->flags & PLAIT_STORAGE_READONLY))
+    return set_leaf_grad(leaf, add(thread, old, g));
+  add_into(thread, old, g);  // whoever holds the gradient sees it grow
+}
+
+}  // namespace plait::autograd

@@ -1,0 +1,14 @@
+// Adding gradients up, in place where nobody else can tell.
+#pragma once
+#include "history.hpp"
+
+namespace plait::autograd {
+
+// a + b; either may be written if `record` is off and nobody else sees it.
+Tensor sum(plait_thread *, Tensor a, Tensor b, bool record);
+// Adds to the leaf's gradient; safe from several passes at once.
+void add_to_leaf(plait_thread *, Leaf *, Tensor gradient, bool record);
+plait_tensor *leaf_grad(Leaf *);  // a new reference, or NULL
+void set_leaf_grad(Leaf *, Tensor gradient);
+
+}  // namespace plait::autograd

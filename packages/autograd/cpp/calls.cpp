@@ -1,0 +1,125 @@
+// The operators that the engine itself calls.
+#include <algorithm>
+#include <vector>
+
+#include "engine.hpp"
+
+namespace plait::autograd {
+
+Engine engine;
+
+namespace {
+
+LazyOperator op_add("add"), op_clone("clone"), op_cast("cast"), op_copy("copy_"), op_zeros("zeros"), op_ones("ones"),
+    op_sum("sum"), op_reshape("reshape");
+
+Tensor run(plait_thread *thread, LazyOperator &op, const plait_value *in, size_t n) {
+  plait_value out[PLAIT_MAX_RESULTS];
+  call(thread, op.get(thread), in, n, out);
+  return Tensor::steal(out[0].u.t);
+}
+
+Tensor filled(plait_thread *thread, LazyOperator &op, DType dtype, DLDevice device, const int64_t *shape, int32_t ndim) {
+  const plait_value in[] = {ints(shape, size_t(ndim)), value(dtype), value(device)};
+  return run(thread, op, in, 3);
+}
+
+}  // namespace
+
+const plait_op *LazyOperator::get(plait_thread *thread) {
+  const plait_op *op = op_.load(std::memory_order_acquire);
+  if (op) return op;
+  op = engine.runtime->op(name_);
+  if (!op) raise(thread, PLAIT_NOT_IMPLEMENTED, "backward", "the operator `%s` must be defined (plait-ops)", name_);
+  op_.store(op, std::memory_order_release);
+  return op;
+}
+
+bool LazyOperator::is(const plait_op *op) {
+  const plait_op *known = op_.load(std::memory_order_acquire);
+  if (known) return known == op;
+  if (std::strcmp(op->name, name_) != 0) return false;
+  op_.store(op, std::memory_order_release);
+  return true;
+}
+
+Tensor add(plait_thread *thread, const Tensor &a, const Tensor &b) {
+  const plait_value in[] = {value(a), value(b)};
+  return run(thread, op_add, in, 2);
+}
+
+void add_into(plait_thread *thread, const Tensor &target, const Tensor &b) {
+  const plait_value in[] = {value(target), value(b)};
+  plait_value out[PLAIT_MAX_RESULTS];
+  plait_retain(target.get());
+  out[0] = value(target);
+  const Tensor held = target;  // `call` throws without releasing the target of the in-place form
+  try {
+    call(thread, op_add.get(thread), in, 2, out, PLAIT_INPLACE);
+  } catch (...) {
+    plait_release(target.get());
+    throw;
+  }
+  engine.runtime->release_value(out);
+}
+
+Tensor clone(plait_thread *thread, const Tensor &t) {
+  const plait_value in[] = {value(t)};
+  return run(thread, op_clone, in, 1);
+}
+
+Tensor cast(plait_thread *thread, const Tensor &t, DType dtype) {
+  const plait_value in[] = {value(t), value(dtype)};
+  return run(thread, op_cast, in, 2);
+}
+
+void copy_into(plait_thread *thread, const Tensor &target, const Tensor &source) {
+  const plait_value in[] = {value(target), value(source)};
+  run(thread, op_copy, in, 2);
+}
+
+Tensor zeros(plait_thread *thread, DType dtype, DLDevice device, const int64_t *shape, int32_t ndim) {
+  return filled(thread, op_zeros, dtype, device, shape, ndim);
+}
+Tensor ones(plait_thread *thread, DType dtype, DLDevice device, const int64_t *shape, int32_t ndim) {
+  return filled(thread, op_ones, dtype, device, shape, ndim);
+}
+
+// Undoes broadcasting; the caller has checked that `shape` broadcasts to the tensor's.
+Tensor sum_to(plait_thread *thread, const Tensor &t, const int64_t *shape, int32_t ndim) {
+  int64_t dims[PLAIT_MAX_DIMS];
+  size_t n = 0;
+  const int32_t lead = t.ndim() - ndim;
+  for (int32_t i = 0; i < t.ndim(); i++)
+    if (i < lead || (shape[i - lead] == 1 && t.size(i) != 1)) dims[n++] = i;
+  if (!n) return t;
+  const plait_value in[] = {value(t), ints(dims, n), value(true)};
+  const Tensor summed = run(thread, op_sum, in, 3);
+  if (!lead) return summed;
+  const plait_value reshaped[] = {value(summed), ints(shape, size_t(ndim))};
+  return run(thread, op_reshape, reshaped, 2);
+}
+
+bool exclusive(const plait_tensor *t) {
+  return __atomic_load_n(&t->o.refs, __ATOMIC_ACQUIRE) == 1 && __atomic_load_n(&t->storage->o.refs, __ATOMIC_ACQUIRE) == 1 &&
+         !(t->storage->flags & (PLAIT_STORAGE_EXTERNAL | PLAIT_STORAGE_READONLY | PLAIT_STORAGE_EXPORTED)) && !t->slot[1];
+}
+
+bool distinct(int32_t ndim, const int64_t *shape, const int64_t *strides) {
+  int32_t order[PLAIT_MAX_DIMS];
+  int32_t n = 0;
+  for (int32_t i = 0; i < ndim; i++) {
+    if (shape[i] == 0) return true;
+    if (shape[i] > 1) order[n++] = i;
+  }
+  const auto step = [&](int32_t i) { return strides[i] < 0 ? -strides[i] : strides[i]; };
+  std::sort(order, order + n, [&](int32_t a, int32_t b) { return step(a) < step(b); });
+  int64_t span = 0;
+  for (int32_t k = 0; k < n; k++) {
+    if (step(order[k]) <= span) return false;
+    span += step(order[k]) * (shape[order[k]] - 1);
+  }
+  return true;
+}
+
+}  // namespace plait::autograd

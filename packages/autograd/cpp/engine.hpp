@@ -1,0 +1,72 @@
+// What the files of libplait_autograd share: the runtime, the layer's bit and the few operators that an engine needs.
+#pragma once
+#include <plait/plait.hpp>
+
+#include <atomic>
+
+#include "node.hpp"
+
+namespace plait::autograd {
+
+// An operator that is looked up when it is first needed: the operator set may be loaded after the engine.
+class LazyOperator {
+ public:
+  constexpr explicit LazyOperator(const char *name) : name_(name) {}
+  const plait_op *get(plait_thread *thread);  // throws Error if it isn't defined
+  bool is(const plait_op *op);
+
+ private:
+  const char *name_;
+  std::atomic<const plait_op *> op_{nullptr};
+};
+
+struct Engine {
+  const plait_runtime *runtime = nullptr;
+  const plait_plugin *plugin = nullptr;
+  uint64_t bit = 0;
+};
+extern Engine engine;
+
+inline plait_thread *this_thread() { return engine.runtime->thread(); }
+
+// Thread-local modes for the time of a scope: which layers this thread skips.
+class Excluding {
+ public:
+  Excluding(plait_thread *thread, bool record) : thread_(thread), before_(thread->excluded) {
+    thread->excluded = record ? before_ & ~engine.bit : before_ | engine.bit;
+  }
+  ~Excluding() { thread_->excluded = before_; }
+  Excluding(const Excluding &) = delete;
+  Excluding &operator=(const Excluding &) = delete;
+
+ private:
+  plait_thread *thread_;
+  uint64_t before_;
+};
+
+template <class... A>
+[[noreturn]] void raise(plait_thread *thread, plait_status code, const std::string &origin, const char *format,
+                        A... args) {
+  throw Error(engine.runtime->raise(thread, code, origin.c_str(), format, args...));
+}
+
+// ---- operators (calls.cpp); what they record follows from the thread's mode -----------------------------------------
+Tensor add(plait_thread *, const Tensor &, const Tensor &);
+void add_into(plait_thread *, const Tensor &target, const Tensor &);
+Tensor clone(plait_thread *, const Tensor &);
+Tensor cast(plait_thread *, const Tensor &, DType);
+void copy_into(plait_thread *, const Tensor &target, const Tensor &source);
+Tensor zeros(plait_thread *, DType, DLDevice, const int64_t *shape, int32_t ndim);
+Tensor ones(plait_thread *, DType, DLDevice, const int64_t *shape, int32_t ndim);
+Tensor sum_to(plait_thread *, const Tensor &, const int64_t *shape, int32_t ndim);
+inline Tensor zeros(plait_thread *thread, const Layout &l) { return zeros(thread, l.dtype, l.device, l.shape, l.ndim); }
+
+// Nobody else can see these bytes: they may be written or given away.
+bool exclusive(const plait_tensor *);
+// Every element has a place of its own.
+bool distinct(int32_t ndim, const int64_t *shape, const int64_t *strides);
+inline bool differentiable(DType d) {
+  return d.code == kDLFloat || d.code == kDLBfloat || d.code == kDLComplex;
+}
+
+}  // namespace plait::autograd

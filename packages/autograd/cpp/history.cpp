@@ -1,0 +1,135 @@
+#include "history.hpp"
+
+#include "views.hpp"
+
+namespace plait::autograd {
+namespace {
+
+// Renewing a view's history replaces what another thread may be reading; a few locks serve all views.
+std::mutex view_locks[16];
+std::mutex &view_lock(const plait_tensor *t) { return view_locks[(reinterpret_cast<uintptr_t>(t) / sizeof *t) % 16]; }
+
+Node *node_in(const plait_tensor *t, uint32_t *index) {
+  if (is_node(t->slot[0])) {
+    *index = 0;
+    return static_cast<Node *>(t->slot[0]);
+  }
+  const History *h = as_history(t->slot[0]);
+  if (h) *index = uint32_t(h->index);
+  return h ? h->node : nullptr;
+}
+
+// Shape and strides of the leaf as it is now: `p.data = q` may have changed them since.
+void describe(Leaf *leaf, const plait_tensor *t) {
+  const int32_t n = t->dl.ndim;
+  const size_t bytes = size_t(n) * sizeof(int64_t);
+  Layout &l = leaf->layout;
+  const auto known = [&] { return fits(l, t) && (!n || std::memcmp(l.shape + n, t->dl.strides, bytes) == 0); };
+  if (known()) return;
+  const Spin guard(leaf->spin);
+  if (known()) return;
+  if (l.shape) deallocate(l.shape, 2 * size_t(l.ndim) * sizeof(int64_t));
+  l.shape = nullptr;
+  l.ndim = 0;
+  auto *room = n ? static_cast<int64_t *>(allocate(2 * bytes)) : nullptr;
+  lay_out(l, room, t);
+  if (n) std::memcpy(room + n, t->dl.strides, bytes);
+}
+
+bool stale(const plait_tensor *t) {
+  if (!overtaken(t)) return false;
+  if (!has_bit(t)) return true;
+  uint32_t index;
+  const Node *n = node_in(t, &index);
+  return n && n->view_version != __atomic_load_n(&t->storage->version, __ATOMIC_RELAXED);
+}
+
+Place renewed(plait_thread *thread, plait_tensor *t) {
+  const std::lock_guard<std::mutex> lock(view_lock(t));
+  if (stale(t)) {
+    if (as_leaf(t->slot[0]) && has_bit(t))
+      raise(thread, PLAIT_ERROR, "autograd",
+            "a leaf of shape %s is a view of a tensor that was since written by an operator with history; its value is "
+            "no longer its own: use detach().clone().requires_grad_() to make a leaf from a view",
+            shape_text(t).c_str());
+    set_history(t, strided_node(thread, t), 0);
+  }
+  uint32_t index = 0;
+  Node *n = node_in(t, &index);
+  return {Ref<Node>::share(n), index};
+}
+
+// retain_grad stays with the tensor when an in-place operator gives it a new history.
+void move_cell(const History *from, History *to) {
+  for (Retained **r = &from->node->retained; *r; r = &(*r)->next) {
+    if ((*r)->cell != from->cell) continue;
+    Retained *moved = *r;
+    *r = moved->next;
+    moved->index = to->index;
+    moved->next = to->node->retained;
+    to->node->retained = moved;
+    break;
+  }
+  to->cell = from->cell;
+  plait_retain(to->cell);
+}
+
+}  // namespace
+
+Leaf *leaf_of(plait_tensor *t) {
+  if (Leaf *leaf = as_leaf(t->slot[0])) return leaf;
+  Leaf *leaf = new_leaf(t);
+  describe(leaf, t);
+  plait_object *old = static_cast<plait_object *>(t->slot[0]);
+  t->slot[0] = leaf;
+  plait_release_object(old);
+  return leaf;
+}
+
+Place history_of(plait_thread *thread, plait_tensor *t) {
+  if (Leaf *leaf = as_leaf(t->slot[0]); leaf && has_bit(t) && !overtaken(t)) {
+    describe(leaf, t);
+    return {Ref<Node>::share(leaf), 0};
+  }
+  if (base_of(t)) return renewed(thread, t);
+  uint32_t index = 0;
+  Node *n = node_in(t, &index);
+  return {Ref<Node>::share(n), index};
+}
+
+void set_history(plait_tensor *t, Ref<Node> node, uint32_t index) {
+  auto *old = static_cast<plait_object *>(t->slot[0]);
+  const History *before = as_history(old);
+  if (index == 0 && !(before && before->cell)) {
+    t->slot[0] = node.release();
+  } else {
+    auto *h = static_cast<History *>(allocate(sizeof(History)));
+    *h = {{1, &history_type}, node.release(), nullptr, index};
+    t->slot[0] = h;
+    if (before && before->cell) move_cell(before, h);
+  }
+  t->layers |= engine.bit;
+  plait_release_object(old);
+}
+
+void clear_history(plait_tensor *t) noexcept {
+  t->layers &= ~engine.bit;
+  if (as_leaf(t->slot[0])) return;
+  auto *old = static_cast<plait_object *>(t->slot[0]);
+  t->slot[0] = nullptr;
+  plait_release_object(old);
+}
+
+Tensor view_of(plait_thread *thread, const Tensor &base, int32_t ndim, const int64_t *shape, const int64_t *strides,
+               int64_t offset) {
+  Tensor view;
+  char *data = base.data<char>();
+  if (data) data += offset * itemsize(base.dtype());
+  check(engine.runtime->tensor_on(thread, base->storage, data, base.dtype(), ndim, shape, strides, view.out()));
+  plait_retain(base.get());
+  view->base = base.get();
+  view->flags |= PLAIT_TENSOR_VIEW;
+  return view;
+}
+
+}  // namespace plait::autograd

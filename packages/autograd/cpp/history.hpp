@@ -1,0 +1,41 @@
+// A tensor's place in the graph: slot[0], the layer's bit, and views whose base was written.
+#pragma once
+#include "engine.hpp"
+
+namespace plait::autograd {
+
+// The tensor that a view was made from (never itself a tracked view), or NULL.
+inline plait_tensor *base_of(const plait_tensor *t) { return t->base; }
+
+inline bool has_bit(const plait_tensor *t) { return t->layers & engine.bit; }
+
+// A view of a base that only later came to depend on something: its own bit was never set.
+inline bool overtaken(const plait_tensor *t) {
+  const plait_tensor *base = base_of(t);
+  return base && has_bit(base) && !as_leaf(base->slot[0]);
+}
+
+inline bool requires_grad(const plait_tensor *t) { return has_bit(t) || overtaken(t); }
+
+inline bool is_leaf(const plait_tensor *t) {
+  return !requires_grad(t) || (has_bit(t) && as_leaf(t->slot[0]));
+}
+
+struct Place {
+  Ref<Node> node;
+  uint32_t index = 0;
+};
+
+// Where gradients of the tensor go; makes the leaf's node, or a view's new one, if needed.
+Place history_of(plait_thread *, plait_tensor *);
+// The tensor becomes output `index` of the node.
+void set_history(plait_tensor *, Ref<Node> node, uint32_t index);
+// Drops the history; the gradient of a leaf stays.
+void clear_history(plait_tensor *) noexcept;
+Leaf *leaf_of(plait_tensor *);  // made if there is none
+
+// A view of `base` that tracks it: histories follow from the base's.
+Tensor view_of(plait_thread *, const Tensor &base, int32_t ndim, const int64_t *shape, const int64_t *strides,
+               int64_t offset);
+
+}  // namespace plait::autograd

@@ -1,0 +1,163 @@
+// Making and destroying nodes. Destruction is a loop, whatever the depth of the graph.
+#include "node.hpp"
+
+#include <cctype>
+
+#include "engine.hpp"
+
+namespace plait::autograd {
+namespace {
+
+std::atomic<uint64_t> sequence{1};
+
+void release_op(OpNode *n) noexcept {
+  for (uint32_t i = 0; i < n->n_saved; i++) plait_release(n->saved[i].tensor);
+  for (uint32_t i = 0; i < n->n_in; i++)
+    if (n->in[i].tag == PLAIT_OBJECT) plait_release_object(n->in[i].u.o);
+}
+
+void destroy(Node *n) noexcept {
+  const size_t bytes = n->bytes;
+  for (uint32_t i = 0; i < n->n_edges; i++) plait_release(n->edges[i].node);
+  while (Retained *r = n->retained) {
+    n->retained = r->next;
+    plait_release(r->cell);
+    deallocate(r, sizeof *r);
+  }
+  switch (n->kind) {
+    case Kind::op: release_op(static_cast<OpNode *>(n)); break;
+    case Kind::host: plait_release_object(static_cast<HostNode *>(n)->callable); break;
+    case Kind::assigned: plait_release(static_cast<ViewNode *>(n)->inner); break;
+    case Kind::leaf: {
+      auto *leaf = static_cast<Leaf *>(n);
+      plait_release(leaf->grad);
+      if (leaf->layout.shape) deallocate(leaf->layout.shape, 2 * size_t(leaf->layout.ndim) * sizeof(int64_t));
+      leaf->accumulating.~mutex();
+      break;
+    }
+    case Kind::strided:
+    case Kind::missing: break;
+  }
+  deallocate(n, bytes);
+}
+
+// Releasing a saved tensor or an edge may drop further nodes; they join the list instead of the call stack.
+void drop_node(plait_object *o) {
+  auto *n = reinterpret_cast<Node *>(o);
+  Releases &r = releases();
+  n->link = r.pending;
+  r.pending = n;
+  if (r.draining) return;
+  r.draining = true;
+  while (Node *m = r.pending) {
+    r.pending = m->link;
+    destroy(m);
+  }
+  r.draining = false;
+}
+
+void drop_history(plait_object *o) {
+  auto *h = reinterpret_cast<History *>(o);
+  plait_release(h->node);
+  plait_release(h->cell);
+  deallocate(h, sizeof *h);
+}
+
+void drop_cell(plait_object *o) {
+  auto *c = reinterpret_cast<Cell *>(o);
+  plait_release(c->grad);
+  deallocate(c, sizeof *c);
+}
+
+std::string camel(const std::string &name) {
+  std::string s;
+  bool upper = true;
+  for (const char c : name) {
+    if (c == '_' || c == '.') {
+      upper = true;
+    } else {
+      s += upper ? char(std::toupper(static_cast<unsigned char>(c))) : c;
+      upper = false;
+    }
+  }
+  return s + "Backward";
+}
+
+}  // namespace
+
+const plait_type node_type{PLAIT_HEADER(plait_type), "autograd node", drop_node};
+const plait_type history_type{PLAIT_HEADER(plait_type), "autograd history", drop_history};
+const plait_type cell_type{PLAIT_HEADER(plait_type), "autograd gradient", drop_cell};
+
+uint64_t next_sequence() noexcept { return sequence.fetch_add(1, std::memory_order_relaxed); }
+
+void start(Node *n, Kind kind, size_t bytes) noexcept {
+  n->o = {1, &node_type};
+  n->owner.store(nullptr, std::memory_order_relaxed);
+  n->link = nullptr;
+  n->sequence = next_sequence();
+  n->view_version = 0;
+  n->edges = nullptr;
+  n->outs = nullptr;
+  n->buffers = nullptr;
+  n->retained = nullptr;
+  n->bytes = uint32_t(bytes);
+  n->n_edges = n->n_outs = n->pending = 0;
+  n->capture = 0;
+  n->kind = kind;
+  n->values.store(kHolding, std::memory_order_relaxed);
+  n->needed = false;
+  n->form = 0;
+}
+
+void lay_out(Layout &l, int64_t *room, const plait_tensor *t) noexcept {
+  l = {t->dl.dtype, t->dl.ndim, t->dl.device, room};
+  for (int32_t i = 0; i < t->dl.ndim; i++) room[i] = t->dl.shape[i];
+}
+
+bool fits(const Layout &l, const plait_tensor *t) noexcept {
+  if (l.ndim != t->dl.ndim || !same(l.dtype, t->dl.dtype)) return false;
+  for (int32_t i = 0; i < l.ndim; i++)
+    if (l.shape[i] != t->dl.shape[i]) return false;
+  return true;
+}
+
+Leaf *new_leaf(const plait_tensor *t) {
+  auto *leaf = new (allocate(sizeof(Leaf))) Leaf;
+  start(leaf, Kind::leaf, sizeof(Leaf));
+  leaf->grad = leaf->buffer = nullptr;
+  leaf->spin = leaf->reserved = 0;
+  leaf->layout = {t->dl.dtype, 0, t->dl.device, nullptr};
+  leaf->outs = &leaf->layout;
+  leaf->buffers = &leaf->buffer;
+  leaf->edges = &leaf->no_edge;
+  leaf->no_edge = {nullptr, 0, 0};
+  leaf->n_outs = 1;
+  return leaf;
+}
+
+Cell *new_cell() {
+  auto *c = static_cast<Cell *>(allocate(sizeof(Cell)));
+  *c = {{1, &cell_type}, nullptr, 0, 0};
+  return c;
+}
+
+std::string written_name(const plait_op *op, uint32_t form) {
+  const std::string name = op->name;
+  if (form != PLAIT_INPLACE) return name;
+  return name.substr(0, name.find('.')) + "_";
+}
+
+std::string node_name(const Node *n) {
+  switch (n->kind) {
+    case Kind::leaf: return "AccumulateGrad";
+    case Kind::host: return static_cast<const HostNode *>(n)->name;
+    case Kind::strided: return "AsStridedBackward";
+    case Kind::assigned: return "CopySlices";
+    case Kind::op: return camel(static_cast<const OpNode *>(n)->op->name);
+    case Kind::missing: return camel(static_cast<const MissingNode *>(n)->op->name);
+  }
+  return "Node";
+}
+
+}  // namespace plait::autograd

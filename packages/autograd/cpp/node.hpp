@@ -1,0 +1,175 @@
+// The graph: a node is one recorded operator call in one block of memory. Edges point to the history of its inputs.
+#pragma once
+#include <plait/plait.hpp>
+
+#include <atomic>
+#include <mutex>
+
+#include "memory.hpp"
+
+namespace plait::autograd {
+
+class Task;
+
+enum class Kind : uint8_t {
+  op,         // an operator with a vjp
+  leaf,       // where gradients end: slot[0] of a leaf
+  host,       // a callable of the host language
+  missing,    // an operator without a derivative: an error when a gradient arrives
+  strided,    // a view of a base whose history changed after the view was made
+  assigned,   // a base of which a view was written
+};
+
+struct Edge {  // the gradient for one input goes to output `index` of `node`; node NULL: nobody wants it
+  Node *node;
+  uint32_t index, reserved;
+};
+
+struct Layout {  // what is known of a tensor that isn't kept; the sizes live in the node's block
+  DLDataType dtype;
+  int32_t ndim;
+  DLDevice device;
+  int64_t *shape;
+};
+
+struct Saved {  // a tensor that the derivative reads
+  plait_tensor *tensor;
+  uint64_t version;   // of its storage when it was saved
+  uint32_t argument;  // of the call, or of its results if `result`
+  uint32_t item : 31, result : 1;
+};
+
+struct Shape {  // a tensor of which the derivative reads the layout only
+  Layout layout;
+  uint32_t argument, item;
+};
+
+// The gradient of a tensor that isn't a leaf but asked for it. Shared by the tensor and the node, owned by neither
+// through the other, so that there is no cycle.
+struct Cell {
+  plait_object o;
+  plait_tensor *grad;
+  uint32_t spin, reserved;
+};
+
+struct Retained {  // what a node does with the gradient of an output before it runs: a list, so that hooks can join it
+  Retained *next;
+  Cell *cell;
+  uint64_t index;
+};
+
+enum : uint8_t { kHolding = 0, kReading = 1, kTaken = 2 };  // Node::values
+
+struct Node {
+  plait_object o;
+  std::atomic<Task *> owner;  // the backward pass whose marks these are
+  Node *link;                 // of the list of nodes that wait to be destroyed
+  uint64_t sequence;          // grows with time: an edge always leads to a smaller one
+  uint64_t view_version;      // the version of the storage for which this is the history of a view
+  Edge *edges;
+  Layout *outs;
+  plait_tensor **buffers;  // gradients that have arrived, one an output; used by `owner`
+  Retained *retained;
+  uint32_t bytes, n_edges, n_outs;
+  uint32_t pending;  // edges that have not delivered yet
+  int32_t capture;   // index + 1 of the first capture of the pass
+  Kind kind;
+  std::atomic<uint8_t> values;  // whether the saved tensors are still here
+  bool needed;                  // lies on a path to the inputs of the pass
+  uint8_t form;
+};
+
+struct OpNode : Node {
+  const plait_op *op;
+  plait_value *in;  // other arguments than tensors; lists of tensors keep their length
+  Saved *saved;
+  Shape *shapes;
+  uint32_t n_in, n_results, n_saved, n_shapes;
+};
+
+struct Leaf : Node {
+  plait_tensor *grad;
+  std::mutex accumulating;  // held while a backward pass adds, by threads that hold no other lock
+  uint32_t spin, reserved;  // guards the pointer `grad`, never held across a call
+  Layout layout;
+  Edge no_edge;
+  plait_tensor *buffer;
+};
+
+struct HostNode : Node {
+  plait_object *callable;
+  char *name;
+};
+
+struct ViewNode : Node {  // strided and assigned: a place within the base
+  OpNode *inner;          // assigned: the call that wrote
+  Layout view;
+  int64_t *view_strides, *base_strides;
+  int64_t offset;  // of the view's first element from the base's
+};
+
+struct MissingNode : Node {
+  const plait_op *op;
+};
+
+// slot[0] of a tensor is a Node (its output 0), a Leaf, or one of these.
+struct History {
+  plait_object o;
+  Node *node;
+  Cell *cell;
+  uint64_t index;
+};
+
+extern const plait_type node_type, history_type, cell_type;
+
+inline bool is_node(const void *slot) { return slot && static_cast<const plait_object *>(slot)->type == &node_type; }
+inline Leaf *as_leaf(void *slot) {
+  return is_node(slot) && static_cast<Node *>(slot)->kind == Kind::leaf ? static_cast<Leaf *>(slot) : nullptr;
+}
+inline History *as_history(void *slot) {
+  return slot && static_cast<plait_object *>(slot)->type == &history_type ? static_cast<History *>(slot) : nullptr;
+}
+
+uint64_t next_sequence() noexcept;
+// Fills in what all nodes have; the caller has laid out the block.
+void start(Node *node, Kind kind, size_t bytes) noexcept;
+Leaf *new_leaf(const plait_tensor *tensor);
+Cell *new_cell();
+void lay_out(Layout &layout, int64_t *room, const plait_tensor *tensor) noexcept;
+bool fits(const Layout &layout, const plait_tensor *tensor) noexcept;
+// The operator's name as the user wrote it: `add_` for the in-place form.
+std::string written_name(const plait_op *op, uint32_t form);
+std::string node_name(const Node *node);
+
+struct Spin {  // a lock for a few instructions
+  explicit Spin(uint32_t &flag) noexcept : flag_(flag) {
+    while (__atomic_exchange_n(&flag_, 1, __ATOMIC_ACQUIRE)) {
+    }
+  }
+  ~Spin() { __atomic_store_n(&flag_, 0, __ATOMIC_RELEASE); }
+  Spin(const Spin &) = delete;
+  Spin &operator=(const Spin &) = delete;
+
+ private:
+  uint32_t &flag_;
+};
+
+// Hands out consecutive pieces of a block whose size was computed with the same calls on a null base.
+class Pieces {
+ public:
+  explicit Pieces(void *base = nullptr, size_t at = 0) : base_(static_cast<char *>(base)), at_(at) {}
+  template <class T>
+  T *take(size_t n) {
+    at_ = (at_ + alignof(T) - 1) / alignof(T) * alignof(T);
+    T *p = base_ ? reinterpret_cast<T *>(base_ + at_) : nullptr;
+    at_ += n * sizeof(T);
+    return p;
+  }
+  size_t size() const { return at_; }
+
+ private:
+  char *base_;
+  size_t at_;
+};
+
+}  // namespace plait::autograd

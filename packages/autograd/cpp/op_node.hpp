@@ -1,0 +1,56 @@
+// The node of an operator call: what is saved while recording, what the derivative gets back.
+#pragma once
+#include <vector>
+
+#include "record.hpp"
+
+namespace plait::autograd {
+
+// What a call that writes its arguments is about to destroy: versions from before, and copies of what will be read.
+class Overwritten {
+ public:
+  void look(const plait_call *c, uint32_t written, uint64_t saved);
+  uint64_t version_of(const plait_storage *) const;                         // before the call
+  plait_tensor *instead(plait_tensor *t, uint32_t argument, uint32_t item) const;  // what to save for a written argument
+
+ private:
+  struct Copy {
+    uint32_t argument, item;
+    Tensor tensor;
+  };
+  std::vector<std::pair<const plait_storage *, uint64_t>> versions_;
+  std::vector<Copy> copies_;
+};
+
+// Points the edges of a node at the histories of the call's inputs.
+void connect(const plait_call *c, Node *node, uint32_t positions, uint64_t need);
+
+Ref<OpNode> op_node(const plait_call *c, uint32_t positions, uint64_t need, const plait_needs &needs,
+                    const Overwritten &before);
+
+// A call's arguments and results as its derivative sees them. Releases what it holds.
+class Unpacked {
+ public:
+  // `keep`: the node keeps its values for another pass; otherwise they move here
+  Unpacked(plait_thread *thread, OpNode *node, bool keep, bool create);
+  ~Unpacked();
+  Unpacked(const Unpacked &) = delete;
+  Unpacked &operator=(const Unpacked &) = delete;
+  const plait_value *in() const { return in_; }
+  const plait_value *out() const { return out_; }
+
+ private:
+  void take(plait_thread *, bool keep);
+  void place(plait_value *values, uint32_t argument, uint32_t item, plait_tensor *t);
+  void give_history(plait_thread *);
+
+  OpNode *node_;
+  plait_value in_[PLAIT_MAX_ARGS], out_[PLAIT_MAX_RESULTS];
+  plait_tensor *few_[16];
+  std::vector<plait_tensor *> many_;  // beyond 16
+  plait_tensor **held_ = few_;
+  uint32_t n_held_ = 0;
+  std::vector<plait_tensor *> list_;  // the elements of Tensor[] arguments
+};
+
+}  // namespace plait::autograd

@@ -1,0 +1,26 @@
+// The plug-in: reserves the layer, watches every operator, offers the engine.
+#include "record.hpp"
+#include "role.hpp"
+
+namespace plait::autograd {
+namespace {
+
+plait_status init(const plait_runtime *runtime, const plait_plugin *who) {
+  plait_thread *thread = runtime->thread();
+  engine.runtime = runtime;
+  engine.plugin = who;
+  uint32_t bit = 0;
+  plait_status s = runtime->layer(thread, "autograd", 32, &bit);
+  if (s < 0) return s;
+  engine.bit = uint64_t(1) << bit;
+  uint64_t undo = 0;
+  s = runtime->implement(thread, nullptr, PLAIT_SLOT_LAYER + bit, layer, nullptr, who, &undo);
+  if (s < 0) return s;
+  return runtime->provide(thread, "engine", 0, &role().h, who, &undo);
+}
+
+}  // namespace
+}  // namespace plait::autograd
+
+extern "C" __attribute__((visibility("default"))) const plait_plugin plait_plugin_v1{
+    PLAIT_HEADER(plait_plugin), "plait_autograd", "0.1.0", 0, 0, plait::autograd::init, nullptr};

@@ -1,0 +1,197 @@
+// The layer: every operator call on tensors that require grad passes here and leaves a node behind.
+#include "record.hpp"
+
+#include <vector>
+
+#include "op_node.hpp"
+#include "views.hpp"
+
+namespace plait::autograd {
+namespace {
+
+LazyOperator op_detach("detach");
+
+struct Wanted {  // the inputs that want gradients
+  uint64_t need = 0;
+  uint32_t positions = 0;  // one past the last of them
+};
+
+uint32_t count_positions(const plait_call *c) {
+  uint32_t n = 0;
+  for (uint16_t i = 0; i < c->n_in; i++) {
+    const uint8_t kind = c->op->args[i].kind;
+    if (c->in[i].tag == PLAIT_TENSORS) n += c->in[i].n;
+    else n += c->in[i].tag == PLAIT_TENSOR || kind == PLAIT_KIND_TENSOR || kind == PLAIT_KIND_OPERAND;
+  }
+  return n;
+}
+
+Wanted wanted(const plait_call *c) {
+  Wanted w;
+  each_input(c, [&](const plait_tensor *t, uint32_t, uint32_t, uint32_t position) {
+    if (!requires_grad(t) || !differentiable(t->dl.dtype)) return;
+    w.need |= bit_of(position);
+    w.positions = position + 1;
+  });
+  if (w.positions > 63)  // a derivative cannot tell those apart and answers for all of them
+    w.positions = count_positions(c);
+  return w;
+}
+
+// Bits of the arguments that the call writes.
+uint32_t written_arguments(const plait_call *c) {
+  uint32_t bits = c->form == PLAIT_INPLACE ? 1u : 0u;
+  for (uint16_t i = 0; i < c->op->n_args; i++)
+    if (c->op->args[i].flags & PLAIT_ARG_WRITES) bits |= 1u << i;
+  return bits;
+}
+
+void refuse_out(const plait_call *c, const Wanted &w) {
+  bool target = false;
+  for (uint16_t i = 0; i < c->n_out; i++) target |= c->out[i].tag == PLAIT_TENSOR && requires_grad(c->out[i].u.t);
+  if (!w.need && !target) return;
+  std::string name = "out";
+  if (!target)
+    each_input(c, [&](const plait_tensor *t, uint32_t argument, uint32_t, uint32_t) {
+      if (requires_grad(t)) name = c->op->args[argument].name;
+    });
+  raise(c->thread, PLAIT_ERROR, c->op->name,
+        "out= has no derivative, but `%s` requires grad; call it without out=, or within no_grad()", name.c_str());
+}
+
+void refuse_leaf(const plait_call *c, const plait_tensor *t, uint32_t argument) {
+  const std::string name = written_name(c->op, c->form);
+  const plait_tensor *base = base_of(t);
+  const bool of_leaf = base && has_bit(base) && is_leaf(base);
+  if (!of_leaf && !(has_bit(t) && is_leaf(t))) return;
+  raise(c->thread, PLAIT_ERROR, name,
+        "`%s` of shape %s is a %sleaf that requires grad and would be written in place: its gradient would be that of "
+        "another value; write it within no_grad(), or use the out-of-place form on it",
+        c->op->args[argument].name, shape_text(t).c_str(), of_leaf ? "view of a " : "");
+}
+
+bool any_differentiable_result(const plait_call *c) {
+  bool any = false;
+  each_result(c, [&](const plait_tensor *t, uint32_t, uint32_t, uint32_t) { any |= differentiable(t->dl.dtype); });
+  return any;
+}
+
+// ---- histories of the results --------------------------------------------------------------------------------------
+void attach_results(plait_call *c, Node *node, uint32_t written) {
+  uint32_t index = 0;
+  for (uint16_t i = 0; i < c->n_out; i++) {
+    plait_tensor *const *list = c->out[i].tag == PLAIT_TENSORS ? c->out[i].u.ts : &c->out[i].u.t;
+    const uint32_t n = c->out[i].tag == PLAIT_TENSORS ? c->out[i].n : 1;
+    for (uint32_t k = 0; k < n; k++, index++) {
+      plait_tensor *t = c->out[i].tag == PLAIT_TENSOR || c->out[i].tag == PLAIT_TENSORS ? list[k] : nullptr;
+      if (!t || !differentiable(t->dl.dtype)) continue;
+      if (written && base_of(t))
+        write_view(c->thread, t, Ref<Node>::share(node), index);
+      else
+        set_history(t, Ref<Node>::share(node), index);
+      if (base_of(t)) node->view_version = __atomic_load_n(&t->storage->version, __ATOMIC_RELAXED);
+    }
+  }
+}
+
+Ref<Node> missing_node(const plait_call *c, const Wanted &w, uint32_t n_outs) {
+  Pieces size;
+  size.take<MissingNode>(1);
+  size.take<Edge>(w.positions);
+  size.take<plait_tensor *>(n_outs);
+  size.take<Layout>(n_outs);
+  Pieces at(allocate(size.size()));
+  auto *n = new (at.take<MissingNode>(1)) MissingNode;
+  start(n, Kind::missing, size.size());
+  n->op = c->op;
+  n->form = uint8_t(c->form);
+  n->edges = at.take<Edge>(w.positions);
+  n->buffers = at.take<plait_tensor *>(n_outs);
+  n->outs = at.take<Layout>(n_outs);
+  for (uint32_t i = 0; i < n_outs; i++) {
+    n->buffers[i] = nullptr;
+    n->outs[i] = {{}, -1, {}, nullptr};  // no gradient is looked at
+  }
+  n->n_outs = n_outs;
+  const Ref<Node> owner = Ref<Node>::steal(n);
+  connect(c, n, w.positions, w.need);
+  return owner;
+}
+
+uint32_t count_results(const plait_call *c) {
+  uint32_t n = 0;
+  for (uint16_t i = 0; i < c->n_out; i++) n += c->out[i].tag == PLAIT_TENSORS ? c->out[i].n : 1;
+  return n;
+}
+
+void release_results(plait_call *c) {
+  if (c->form == PLAIT_FUNCTION)
+    for (uint16_t i = 0; i < c->n_out; i++) engine.runtime->release_value(c->out + i);
+}
+
+// Runs f after a call succeeded: if it fails the results go, as the caller of a failed call owns none.
+template <class F>
+void or_release(plait_call *c, F &&f) {
+  try {
+    f();
+  } catch (...) {
+    release_results(c);
+    throw;
+  }
+}
+
+// ---- operators without a derivative of their own -------------------------------------------------------------------
+plait_status through_decomposition(plait_call *c) {
+  plait_value out[PLAIT_MAX_RESULTS];
+  plait_call inner = *c;
+  inner.form = PLAIT_FUNCTION;
+  inner.out = out;
+  for (uint16_t i = 0; i < c->n_out; i++) out[i] = none();
+  const plait_status s = c->op->def->decompose(&inner);
+  if (s != PLAIT_OK || c->form == PLAIT_FUNCTION) {
+    for (uint16_t i = 0; i < c->n_out; i++) c->out[i] = out[i];
+    return s;
+  }
+  for (uint16_t i = 0; i < c->n_out; i++)
+    copy_into(c->thread, Tensor::share(c->out[i].u.t), Tensor::steal(out[i].u.t));
+  return s;
+}
+
+plait_status without_vjp(plait_call *c, const Wanted &w, uint32_t written) {
+  if (c->op->def->decompose) return through_decomposition(c);
+  const plait_status s = engine.runtime->call_below(c);
+  if (s != PLAIT_OK || op_detach.is(c->op) || c->op->def->saves || !any_differentiable_result(c)) return s;
+  or_release(c, [&] { attach_results(c, missing_node(c, w, count_results(c)).get(), written); });
+  return s;
+}
+
+// ---- the layer -----------------------------------------------------------------------------------------------------
+plait_status recorded(plait_call *c) {
+  const Wanted w = wanted(c);
+  if (c->form == PLAIT_OUT) refuse_out(c, w);
+  if (!w.need) return engine.runtime->call_below(c);
+  const uint32_t written = written_arguments(c);
+  if (written)
+    each_input(c, [&](const plait_tensor *t, uint32_t argument, uint32_t, uint32_t) {
+      if (written >> argument & 1) refuse_leaf(c, t, argument);
+    });
+  if (!c->op->def->vjp) return without_vjp(c, w, written);
+  const plait_needs needs = c->op->def->saves ? c->op->def->saves(c, w.need) : plait_needs{0, 0, 0};
+  Overwritten before;
+  if (written) before.look(c, written, needs.in);
+  const plait_status s = engine.runtime->call_below(c);
+  if (s != PLAIT_OK || !any_differentiable_result(c)) return s;
+  or_release(c, [&] {
+    const Ref<OpNode> node = op_node(c, w.positions, w.need, needs, before);
+    attach_results(c, node.get(), written);
+  });
+  return s;
+}
+
+}  // namespace
+
+plait_status layer(plait_call *c) {
+  return border(c->thread, c->op->name, [c] { return recorded(c); });
+}
+
+}  // namespace plait::autograd

@@ -1,0 +1,202 @@
+// The role "engine": what tensors and host languages ask about gradients.
+#include "role.hpp"
+
+#include <set>
+
+#include "accumulate.hpp"
+#include "introspection.hpp"
+#include "record.hpp"
+#include "task.hpp"
+
+namespace plait::autograd {
+namespace {
+
+int enabled(void *, plait_thread *thread) { return !(thread->excluded & engine.bit); }
+
+void set_enabled(void *, plait_thread *thread, int on) {
+  if (on) thread->excluded &= ~engine.bit;
+  else thread->excluded |= engine.bit;
+}
+
+plait_status set_requires_grad(void *, plait_thread *thread, plait_tensor *t, int on) {
+  return border(thread, "requires_grad", [&]() -> plait_status {
+    if (!on && requires_grad(t) && !is_leaf(t))
+      raise(thread, PLAIT_ERROR, "requires_grad",
+            "a tensor of shape %s that is the result of an operator cannot stop requiring grad; use detach()",
+            shape_text(t).c_str());
+    if (!on) {
+      t->layers &= ~engine.bit;
+      return PLAIT_OK;
+    }
+    if (!differentiable(t->dl.dtype))
+      raise(thread, PLAIT_ERROR, "requires_grad", "only tensors of floating point and complex dtype can require grad; got %s",
+            plait::name(t->dl.dtype));
+    if (requires_grad(t)) return PLAIT_OK;
+    leaf_of(t);
+    t->layers |= engine.bit;
+    return PLAIT_OK;
+  });
+}
+
+int leaf(void *, plait_tensor *t) { return is_leaf(t); }
+
+plait_status get_grad(void *, plait_thread *, plait_tensor *t, plait_tensor **out) {
+  *out = nullptr;
+  if (Leaf *l = as_leaf(t->slot[0])) {
+    *out = leaf_grad(l);
+  } else if (const History *h = as_history(t->slot[0]); h && h->cell) {
+    const Spin guard(h->cell->spin);
+    *out = h->cell->grad;
+    if (*out) plait_retain(*out);
+  }
+  return PLAIT_OK;
+}
+
+void check_grad(plait_thread *thread, const plait_tensor *t, const plait_tensor *g) {
+  if (g == t) raise(thread, PLAIT_VALUE_ERROR, "grad", "a tensor cannot be its own gradient");
+  bool alike = t->dl.ndim == g->dl.ndim;
+  for (int32_t i = 0; alike && i < t->dl.ndim; i++) alike = t->dl.shape[i] == g->dl.shape[i];
+  if (!alike)
+    raise(thread, PLAIT_SHAPE_ERROR, "grad", "the gradient of a tensor of shape %s must have its shape; got %s",
+          shape_text(t).c_str(), shape_text(g).c_str());
+  if (!same(t->dl.dtype, g->dl.dtype))
+    raise(thread, PLAIT_DTYPE_ERROR, "grad", "the gradient of a tensor of %s must have its dtype; got %s",
+          plait::name(t->dl.dtype), plait::name(g->dl.dtype));
+  if (t->dl.device.device_type != g->dl.device.device_type || t->dl.device.device_id != g->dl.device.device_id)
+    raise(thread, PLAIT_VALUE_ERROR, "grad", "the gradient must be on the tensor's device %d:%d; got %d:%d",
+          int(t->dl.device.device_type), int(t->dl.device.device_id), int(g->dl.device.device_type),
+          int(g->dl.device.device_id));
+}
+
+// The history of a tensor that isn't a leaf, as an object of its own with room for a gradient.
+History *with_cell(plait_tensor *t) {
+  History *h = as_history(t->slot[0]);
+  if (!h) {
+    h = static_cast<History *>(allocate(sizeof(History)));
+    *h = {{1, &history_type}, static_cast<Node *>(t->slot[0]), nullptr, 0};
+    t->slot[0] = h;
+  }
+  if (!h->cell) h->cell = new_cell();
+  return h;
+}
+
+plait_status set_grad(void *, plait_thread *thread, plait_tensor *t, plait_tensor *grad) {
+  return border(thread, "grad", [&]() -> plait_status {
+    if (grad) check_grad(thread, t, grad);
+    Tensor g = Tensor::share(grad);
+    if (!t->slot[0] || as_leaf(t->slot[0])) {
+      if (grad || t->slot[0]) set_leaf_grad(leaf_of(t), std::move(g));
+      return PLAIT_OK;
+    }
+    Cell *cell = with_cell(t)->cell;
+    plait_tensor *old;
+    {
+      const Spin guard(cell->spin);
+      old = std::exchange(cell->grad, g.release());
+    }
+    plait_release(old);
+    return PLAIT_OK;
+  });
+}
+
+plait_status retain_grad(void *, plait_thread *thread, plait_tensor *t) {
+  return border(thread, "retain_grad", [&]() -> plait_status {
+    if (!requires_grad(t))
+      raise(thread, PLAIT_ERROR, "retain_grad", "the tensor of shape %s must require grad", shape_text(t).c_str());
+    const Place place = history_of(thread, t);
+    if (is_leaf(t)) return PLAIT_OK;
+    History *h = with_cell(t);
+    for (const Retained *r = h->node->retained; r; r = r->next)
+      if (r->cell == h->cell) return PLAIT_OK;
+    auto *r = static_cast<Retained *>(allocate(sizeof(Retained)));
+    plait_retain(h->cell);
+    *r = {h->node->retained, h->cell, h->index};
+    h->node->retained = r;
+    return PLAIT_OK;
+  });
+}
+
+plait_status detach_(void *, plait_thread *thread, plait_tensor *t) {
+  return border(thread, "detach_", [&]() -> plait_status {
+    if (base_of(t) && requires_grad(t) && !is_leaf(t))
+      raise(thread, PLAIT_ERROR, "detach_", "a view of shape %s cannot be detached in place; use detach()",
+            shape_text(t).c_str());
+    clear_history(t);
+    return PLAIT_OK;
+  });
+}
+
+// ---- nodes ---------------------------------------------------------------------------------------------------------
+plait_object *node_of(void *, plait_tensor *t) {
+  if (!requires_grad(t) || is_leaf(t)) return nullptr;
+  try {
+    Place place = history_of(this_thread(), t);
+    Node *n = place.node.release();
+    return n ? &n->o : nullptr;
+  } catch (const std::exception &) {
+    return nullptr;
+  }
+}
+
+Node *as_node(plait_object *o) { return is_node(o) ? reinterpret_cast<Node *>(o) : nullptr; }
+
+const char *name_of(void *, plait_object *o) {
+  static std::mutex guard;
+  static std::set<std::string> names;  // few: one an operator or function
+  const Node *n = as_node(o);
+  if (!n) return nullptr;
+  const std::lock_guard<std::mutex> lock(guard);
+  return names.insert(node_name(n)).first->c_str();
+}
+
+uint32_t count_edges(plait_object *o) {
+  const Node *n = as_node(o);
+  return n ? n->n_edges : 0;
+}
+plait_object *edge_at(plait_object *o, uint32_t i, uint32_t *index) {
+  const Node *n = as_node(o);
+  if (!n || i >= n->n_edges || !n->edges[i].node) return nullptr;
+  *index = n->edges[i].index;
+  plait_retain(n->edges[i].node);
+  return &n->edges[i].node->o;
+}
+uint64_t sequence_of(plait_object *o) {
+  const Node *n = as_node(o);
+  return n ? n->sequence : 0;
+}
+plait_status attach(plait_thread *thread, plait_object *o, uint32_t index, plait_tensor *t) {
+  return border(thread, "attach", [&]() -> plait_status {
+    if (Node *n = as_node(o)) set_history(t, Ref<Node>::share(n), index);
+    return PLAIT_OK;
+  });
+}
+int retains() {
+  const Task *task = Task::current();
+  return !task || task->retains();
+}
+
+const Introspection introspection{PLAIT_HEADER(Introspection), count_edges, edge_at, sequence_of, attach, retains};
+
+}  // namespace
+
+const plait_engine &role() {
+  static const plait_engine table{PLAIT_HEADER(plait_engine),
+                                  "plait_autograd",
+                                  const_cast<Introspection *>(&introspection),
+                                  engine.bit,
+                                  enabled,
+                                  set_enabled,
+                                  set_requires_grad,
+                                  leaf,
+                                  get_grad,
+                                  set_grad,
+                                  node_of,
+                                  name_of,
+                                  retain_grad,
+                                  detach_,
+                                  backward,
+                                  record_host};
+  return table;
+}
+
+}  // namespace plait::autograd

@@ -1,0 +1,85 @@
+// One backward pass.
+#pragma once
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "history.hpp"
+
+namespace plait::autograd {
+
+class Unpacked;
+
+// The marks of a pass on a node. They live in the node while the pass owns it; where another pass was there first, here.
+struct Marks {
+  uint32_t pending = 0;
+  int32_t capture = 0;
+  bool needed = true;
+  std::vector<plait_tensor *> buffers;
+};
+
+class Task {
+ public:
+  Task(plait_thread *thread, bool retain, bool create) : thread_(thread), retain_(retain), create_(create) {}
+  ~Task();
+  Task(const Task &) = delete;
+  Task &operator=(const Task &) = delete;
+
+  void root(plait_tensor *tensor, plait_tensor *gradient);
+  // The gradient of `tensor` goes to *out (a new reference), and no leaf is touched.
+  void capture(plait_tensor *tensor, plait_tensor **out);
+  void run();
+
+  bool retains() const { return retain_; }
+  static Task *current() noexcept;  // the innermost pass of this thread
+
+ private:
+  struct Capture {
+    Place place;
+    plait_tensor **out;
+    int32_t next;  // index + 1 of the next capture at the same node
+  };
+
+  bool claim(Node *);
+  Marks *elsewhere(Node *n) {
+    const auto it = foreign_.find(n);
+    return it == foreign_.end() ? nullptr : it->second.get();
+  }
+  bool mine(const Node *n) const { return n->owner.load(std::memory_order_relaxed) == this; }
+  uint32_t &pending(Node *n) { return mine(n) ? n->pending : elsewhere(n)->pending; }
+  int32_t &captures(Node *n) { return mine(n) ? n->capture : elsewhere(n)->capture; }
+  bool &needed(Node *n) { return mine(n) ? n->needed : elsewhere(n)->needed; }
+  plait_tensor **buffers(Node *n) { return mine(n) ? n->buffers : elsewhere(n)->buffers.data(); }
+
+  void discover();
+  void mark_needed();
+  void begin_roots();
+  void loop();
+  void execute(Node *);
+  void capture_at(Node *, plait_tensor **gradients);
+  void retain_at(Node *, plait_tensor **gradients);
+  void evaluate(Node *, plait_tensor **gradients);
+  void evaluate_op(OpNode *, plait_tensor **gradients);
+  void evaluate_assigned(ViewNode *, plait_tensor **gradients);
+  void evaluate_host(HostNode *, plait_tensor **gradients);
+  void vjp(OpNode *, plait_tensor *const *gy, uint64_t need, plait_tensor **gx);
+  void accumulate(Leaf *, plait_tensor **gradient);
+  void deliver(const Node *from, uint32_t position, Tensor gradient);
+  Tensor fitted(const Node *from, uint32_t position, const Layout &, Tensor gradient);
+  void arrive(plait_tensor **slot, Tensor gradient);
+  void ready(Node *);
+  void leave(Node *) noexcept;
+  bool wants(const Edge &e) { return e.node && (captures_.empty() || needed(e.node)); }
+
+  plait_thread *thread_;
+  bool retain_, create_;
+  std::vector<std::pair<Place, Tensor>> roots_;
+  std::vector<Capture> captures_;
+  std::vector<Node *> visited_;
+  std::unordered_map<Node *, std::unique_ptr<Marks>> foreign_;
+  std::vector<Node *> heap_;  // ready, the youngest on top
+  Node *next_ = nullptr;      // ready and younger than all in the heap
+  Task *outer_ = nullptr;
+};
+
+}  // namespace plait::autograd

@@ -1,0 +1,145 @@
+// Handing saved values to a derivative: checks that nobody has written to them since.
+#include "op_node.hpp"
+
+namespace plait::autograd {
+namespace {
+
+// ---- handles that have a layout and no bytes -----------------------------------------------------------------------
+const plait_type nothing_type{PLAIT_HEADER(plait_type), "autograd layout storage", [](plait_object *) {}};
+plait_storage *nothing() {  // one meta storage for all of them; its count never gets near zero
+  static plait_storage storage = [] {
+    plait_storage s{};
+    s.o = {uint64_t(1) << 40, &nothing_type};
+    s.device = {PLAIT_META, 0};
+    return s;
+  }();
+  return &storage;
+}
+
+size_t shadow_bytes(int32_t ndim) { return sizeof(plait_tensor) + (ndim > 5 ? 2 * size_t(ndim) * sizeof(int64_t) : 0); }
+
+void drop_shadow(plait_object *o) {
+  auto *t = reinterpret_cast<plait_tensor *>(o);
+  if (t->slot[0]) plait_release_object(static_cast<plait_object *>(t->slot[0]));
+  plait_release(t->base);
+  plait_release(t->storage);
+  deallocate(t, shadow_bytes(t->dl.ndim));
+}
+const plait_type shadow_type{PLAIT_HEADER(plait_type), "autograd layout", drop_shadow};
+
+// A meta tensor for an input of which only the layout was saved: much cheaper than one with a storage of its own.
+plait_tensor *shadow(const Layout &l) {
+  auto *t = static_cast<plait_tensor *>(allocate(shadow_bytes(l.ndim)));
+  std::memset(static_cast<void *>(t), 0, offsetof(plait_tensor, inline_dims));
+  t->o = {1, &shadow_type};
+  int64_t *dims = l.ndim > 5 ? reinterpret_cast<int64_t *>(t + 1) : t->inline_dims;
+  t->dl = {nullptr, {PLAIT_META, 0}, l.ndim, l.dtype, dims, dims + (l.ndim > 5 ? l.ndim : 5), 0};
+  int64_t step = 1;
+  for (int32_t i = l.ndim - 1; i >= 0; i--) {
+    t->dl.shape[i] = l.shape[i];
+    t->dl.strides[i] = step;
+    step *= l.shape[i] > 1 ? l.shape[i] : 1;
+  }
+  t->storage = nothing();
+  plait_retain(t->storage);
+  t->base = nullptr;
+  t->reserved = 0;
+  return t;
+}
+
+[[noreturn]] void freed(plait_thread *thread, const OpNode *n) {
+  raise(thread, PLAIT_ERROR, written_name(n->op, n->form),
+        "backward came here a second time, but what the derivative needs was freed after the first; call the first "
+        "backward with retain_graph=True");
+}
+
+void check_versions(plait_thread *thread, const OpNode *n, const Saved *saved, plait_tensor *const *tensors) {
+  for (uint32_t i = 0; i < n->n_saved; i++) {
+    const plait_tensor *t = tensors[i];
+    const uint64_t now = __atomic_load_n(&t->storage->version, __ATOMIC_RELAXED);
+    if (now == saved[i].version) continue;
+    const char *what = saved[i].result ? "its result" : n->op->args[saved[i].argument].name;
+    raise(thread, PLAIT_ERROR, written_name(n->op, n->form),
+          "`%s` (%s, shape %s), which the derivative needs, was overwritten by an in-place operator after it was saved: "
+          "it is at version %llu, saved at version %llu; use the out-of-place form of the operator that wrote it, or "
+          "clone() the tensor first",
+          what, plait::name(t->dl.dtype), shape_text(t).c_str(), static_cast<unsigned long long>(now),
+          static_cast<unsigned long long>(saved[i].version));
+  }
+}
+
+}  // namespace
+
+Unpacked::Unpacked(plait_thread *thread, OpNode *node, bool keep, bool create) : node_(node) {
+  const uint32_t n = node->n_saved;
+  if (n + node->n_shapes > 16) {
+    many_.resize(n + node->n_shapes);
+    held_ = many_.data();
+  }
+  for (uint32_t i = 0; i < node->n_in; i++) in_[i] = node->in[i];
+  for (uint32_t i = 0; i < node->n_results; i++) out_[i] = none();
+  if (n) take(thread, keep);
+  try {
+    check_versions(thread, node, node->saved, held_);
+    if (n && create) give_history(thread);
+    for (uint32_t i = 0; i < node->n_shapes; i++) held_[n_held_++] = shadow(node->shapes[i].layout);
+    size_t room = 0;
+    for (uint32_t i = 0; i < node->n_in; i++) room += in_[i].tag == PLAIT_TENSORS ? in_[i].n : 0;
+    list_.resize(room);
+    room = 0;
+    for (uint32_t i = 0; i < node->n_in; i++) {
+      if (in_[i].tag != PLAIT_TENSORS) continue;
+      in_[i].u.ts = list_.data() + room;
+      room += in_[i].n;
+    }
+  } catch (...) {
+    for (uint32_t i = 0; i < n_held_; i++) plait_release(held_[i]);
+    throw;
+  }
+  for (uint32_t i = 0; i < n; i++) {
+    const Saved &s = node->saved[i];
+    place(s.result ? out_ : in_, s.argument, s.item, held_[i]);
+  }
+  for (uint32_t i = 0; i < node->n_shapes; i++)
+    place(in_, node->shapes[i].argument, node->shapes[i].item, held_[n + i]);
+}
+
+Unpacked::~Unpacked() {
+  for (uint32_t i = 0; i < n_held_; i++) plait_release(held_[i]);
+}
+
+// Several passes may meet here: one that keeps the values shares them, one that doesn't carries them off.
+void Unpacked::take(plait_thread *thread, bool keep) {
+  uint8_t state = kHolding;
+  while (!node_->values.compare_exchange_weak(state, kReading, std::memory_order_acquire)) {
+    if (state == kTaken) freed(thread, node_);
+    state = kHolding;
+  }
+  for (; n_held_ < node_->n_saved; n_held_++) {
+    held_[n_held_] = node_->saved[n_held_].tensor;
+    if (keep) plait_retain(held_[n_held_]);
+    else node_->saved[n_held_].tensor = nullptr;
+  }
+  node_->values.store(keep ? kHolding : kTaken, std::memory_order_release);
+}
+
+void Unpacked::place(plait_value *values, uint32_t argument, uint32_t item, plait_tensor *t) {
+  plait_value &v = values[argument];
+  if (v.tag == PLAIT_TENSORS) const_cast<plait_tensor **>(v.u.ts)[item] = t;
+  else v = value(t);
+}
+
+// When the derivative is recorded itself, saved results need their history, which the node may not keep.
+void Unpacked::give_history(plait_thread *thread) {
+  for (uint32_t i = 0; i < node_->n_saved; i++) {
+    const Saved &s = node_->saved[i];
+    if (!s.result || !differentiable(held_[i]->dl.dtype)) continue;
+    plait_tensor *alias = nullptr;
+    check(engine.runtime->tensor_alias(thread, held_[i], &alias));
+    plait_release(held_[i]);
+    held_[i] = alias;
+    set_history(alias, Ref<Node>::share(node_), s.argument + s.item);
+  }
+}
+
+}  // namespace plait::autograd

@@ -1,0 +1,135 @@
+#include "views.hpp"
+
+namespace plait::autograd {
+namespace {
+
+ViewNode *view_node(const plait_tensor *view, const plait_tensor *base, Kind kind, uint32_t n_edges) {
+  const auto lay = [&](Pieces &at, ViewNode **n, Edge **edges, plait_tensor ***buffers, Layout **outs, int64_t **dims) {
+    *n = at.take<ViewNode>(1);
+    *edges = at.take<Edge>(n_edges);
+    *buffers = at.take<plait_tensor *>(1);
+    *outs = at.take<Layout>(1);
+    *dims = at.take<int64_t>(2 * size_t(view->dl.ndim) + 2 * size_t(base->dl.ndim));
+  };
+  ViewNode *n;
+  Edge *edges;
+  plait_tensor **buffers;
+  Layout *outs;
+  int64_t *dims;
+  Pieces size;
+  lay(size, &n, &edges, &buffers, &outs, &dims);
+  Pieces at(allocate(size.size()));
+  lay(at, &n, &edges, &buffers, &outs, &dims);
+  start(new (n) ViewNode, kind, size.size());
+  n->edges = edges;
+  n->n_edges = n_edges;
+  for (uint32_t i = 0; i < n_edges; i++) edges[i] = {nullptr, 0, 0};
+  n->buffers = buffers;
+  buffers[0] = nullptr;
+  n->inner = nullptr;
+  n->outs = outs;
+  n->n_outs = 1;
+  lay_out(n->view, dims, view);
+  n->view_strides = dims += view->dl.ndim;
+  std::memcpy(dims, view->dl.strides, size_t(view->dl.ndim) * sizeof *dims);
+  n->base_strides = dims += view->dl.ndim;
+  std::memcpy(dims, base->dl.strides, size_t(base->dl.ndim) * sizeof *dims);
+  lay_out(n->outs[0], dims + base->dl.ndim, base);
+  n->offset = (static_cast<const char *>(view->dl.data) - static_cast<const char *>(base->dl.data)) /
+              itemsize(base->dl.dtype);
+  return n;
+}
+
+[[noreturn]] void refuse(plait_thread *thread, const plait_tensor *view, const char *why) {
+  raise(thread, PLAIT_ERROR, "autograd",
+        "a view of shape %s and its base were written in place and %s; clone() the view before it is written",
+        shape_text(view).c_str(), why);
+}
+
+void check_geometry(plait_thread *thread, const plait_tensor *view, const plait_tensor *base) {
+  if (!same(view->dl.dtype, base->dl.dtype)) refuse(thread, view, "the view has another dtype than its base");
+  if (view->storage != base->storage) refuse(thread, view, "one of them was since pointed at other memory");
+  if (!distinct(base->dl.ndim, base->dl.shape, base->dl.strides))
+    refuse(thread, view, "elements of the base share their memory");
+}
+
+}  // namespace
+
+Ref<Node> strided_node(plait_thread *thread, plait_tensor *view) {
+  plait_tensor *base = base_of(view);
+  check_geometry(thread, view, base);
+  Place place = history_of(thread, base);
+  ViewNode *n = view_node(view, base, Kind::strided, 1);
+  // a gradient arrives in the view's layout and leaves in the base's
+  std::swap(n->outs[0], n->view);
+  n->edges[0] = {place.node.release(), place.index, 0};
+  n->view_version = __atomic_load_n(&view->storage->version, __ATOMIC_RELAXED);
+  return Ref<Node>::steal(n);
+}
+
+void write_view(plait_thread *thread, plait_tensor *view, Ref<Node> writer, uint32_t index) {
+  plait_tensor *base = base_of(view);
+  if (writer->kind != Kind::op || index != 0) {  // no derivative: what is asked of the base fails in the same words
+    set_history(base, std::move(writer), index);
+  } else {
+    check_geometry(thread, view, base);
+    auto *inner = static_cast<OpNode *>(writer.get());
+    const uint32_t n_edges = inner->n_edges ? inner->n_edges : 1;
+    ViewNode *n = view_node(view, base, Kind::assigned, n_edges);
+    const Ref<Node> owner = Ref<Node>::steal(n);
+    for (uint32_t i = 1; i < n_edges; i++) {
+      n->edges[i] = inner->edges[i];
+      if (n->edges[i].node) plait_retain(n->edges[i].node);
+    }
+    if (has_bit(base)) {
+      Place place = history_of(thread, base);
+      n->edges[0] = {place.node.release(), place.index, 0};
+    }
+    n->inner = inner;
+    writer.release();
+    set_history(base, owner, 0);
+  }
+  set_history(view, strided_node(thread, view), 0);
+}
+
+// ---- their derivatives ---------------------------------------------------------------------------------------------
+Placed::Placed(plait_thread *thread, const ViewNode *n, bool zeroed) : thread_(thread), node_(n) {
+  const Layout &base = n->kind == Kind::strided ? n->view : n->outs[0];
+  int64_t low = 0, high = 0;
+  bool empty = false;
+  for (int32_t i = 0; i < base.ndim; i++) {
+    empty |= base.shape[i] == 0;
+    const int64_t span = (base.shape[i] - 1) * n->base_strides[i];
+    (span < 0 ? low : high) += span;
+  }
+  const int64_t size = empty ? 0 : high - low + 1;
+  first_ = empty ? 0 : -low;
+  if (zeroed) memory_ = zeros(thread, base.dtype, base.device, &size, 1);
+  else check(engine.runtime->tensor_new(thread, base.dtype, 1, &size, nullptr, base.device, memory_.out()));
+}
+
+Tensor Placed::whole() const {
+  const Layout &base = node_->kind == Kind::strided ? node_->view : node_->outs[0];
+  return view_of(thread_, memory_, base.ndim, base.shape, node_->base_strides, first_);
+}
+
+Tensor Placed::part(const int64_t *shape) const {
+  const Layout &view = node_->kind == Kind::strided ? node_->outs[0] : node_->view;
+  return view_of(thread_, memory_, view.ndim, shape, node_->view_strides, first_ + node_->offset);
+}
+
+Tensor spread(plait_thread *thread, const ViewNode *n, const Tensor &gradient) {
+  const Layout &view = n->outs[0];
+  int64_t shape[PLAIT_MAX_DIMS];
+  for (int32_t i = 0; i < view.ndim; i++) shape[i] = n->view_strides[i] == 0 && view.shape[i] ? 1 : view.shape[i];
+  if (!distinct(view.ndim, shape, n->view_strides))
+    raise(thread, PLAIT_NOT_IMPLEMENTED, "autograd",
+          "a view of shape %s whose elements overlap was used after its base was written in place, which has no "
+          "derivative; clone() the base, or make the view after the write",
+          text(view.shape, view.ndim).c_str());
+  const Placed placed(thread, n, true);
+  copy_into(thread, placed.part(shape), sum_to(thread, gradient, shape, view.ndim));
+  return placed.whole();
+}
+
+}  // namespace plait::autograd
