@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import importlib.metadata
 import os
-import pathlib
 import subprocess
 import sys
 
@@ -82,5 +81,4 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(pathlib.Path(__file__).parent))
     sys.exit(main(sys.argv[1:]))

@@ -7,7 +7,8 @@ setup(
     generate=[
         Generate(
             ["python", "-m", "plait_ops.emit", "{out}"],
-            inputs=["src/plait_ops/**/*.py", "src/plait_ops/emit/**/*"],
+            inputs=["src/plait_ops/**/*.py"],
+            package_files={"include": "plait_ops/include", "ops.json": "plait_ops/ops.json"},
         )
     ],
     libraries=[

