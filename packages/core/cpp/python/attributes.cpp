@@ -1,0 +1,75 @@
+// Properties of Tensor that need neither operators nor an engine, and a few that are views.
+#include "tensor.hpp"
+
+namespace plait::core {
+namespace {
+
+PyObject *get_shape(PyObject *self, void *) { return size_object(handle_of(self)->dl.shape, handle_of(self)->dl.ndim); }
+PyObject *get_dtype(PyObject *self, void *) { return state.python->dtype_object(handle_of(self)->dl.dtype); }
+PyObject *get_device(PyObject *self, void *) { return state.python->device_object(handle_of(self)->dl.device); }
+PyObject *get_ndim(PyObject *self, void *) { return PyLong_FromLong(handle_of(self)->dl.ndim); }
+PyObject *get_itemsize(PyObject *self, void *) { return PyLong_FromLongLong(itemsize(handle_of(self)->dl.dtype)); }
+PyObject *get_nbytes(PyObject *self, void *) {
+  return PyLong_FromLongLong(numel(handle_of(self)) * itemsize(handle_of(self)->dl.dtype));
+}
+PyObject *get_version(PyObject *self, void *) {
+  return PyLong_FromUnsignedLongLong(__atomic_load_n(&handle_of(self)->storage->version, __ATOMIC_RELAXED));
+}
+PyObject *get_base(PyObject *self, void *) {
+  plait_tensor *t = handle_of(self);
+  if (!t->base) Py_RETURN_NONE;
+  plait_retain(t->base);
+  return wrap(t->base);
+}
+
+PyObject *get_t(PyObject *self, void *) {
+  plait_tensor *t = handle_of(self);
+  int64_t dims[PLAIT_MAX_DIMS];
+  for (int i = 0; i < t->dl.ndim; i++) dims[i] = t->dl.ndim - 1 - i;
+  plait_tensor *out = call(op_permute, {value(t), ints(dims, size_t(t->dl.ndim))});
+  return out ? wrap(out) : nullptr;
+}
+PyObject *get_mt(PyObject *self, void *) {
+  plait_tensor *t = handle_of(self);
+  if (t->dl.ndim < 2)
+    return PyErr_Format(PyExc_RuntimeError, "mT: at least 2 dimensions are required, got shape %s", shape_text(t).c_str());
+  plait_tensor *out = call(op_transpose, {value(t), value(int64_t(-2)), value(int64_t(-1))});
+  return out ? wrap(out) : nullptr;
+}
+
+PyObject *get_data(PyObject *self, void *) {
+  plait_thread *thread = state.runtime->thread();
+  plait_tensor *out = nullptr;
+  const plait_status s = state.runtime->tensor_alias(thread, handle_of(self), &out);
+  return s < 0 ? raise(thread, s) : wrap(out);
+}
+// p.data = q: the handle points at other bytes; its history, hooks and identity stay
+int set_data(PyObject *self, PyObject *o, void *) {
+  if (!o || !is_tensor(o)) {
+    PyErr_Format(PyExc_TypeError, "data: a Tensor is required, got %s", o ? Py_TYPE(o)->tp_name : "nothing");
+    return -1;
+  }
+  plait_thread *thread = state.runtime->thread();
+  const plait_status s = state.runtime->tensor_repoint(thread, handle_of(self), handle_of(o));
+  if (s < 0) raise(thread, s);
+  return s < 0 ? -1 : 0;
+}
+
+}  // namespace
+
+PyGetSetDef attributes[] = {
+    {"shape", get_shape, nullptr, "The sizes of the dimensions, a Size.", nullptr},
+    {"dtype", get_dtype, nullptr, "What the elements are.", nullptr},
+    {"device", get_device, nullptr, "Where the elements are.", nullptr},
+    {"ndim", get_ndim, nullptr, "The number of dimensions.", nullptr},
+    {"itemsize", get_itemsize, nullptr, "Bytes of one element.", nullptr},
+    {"nbytes", get_nbytes, nullptr, "Bytes of all elements.", nullptr},
+    {"_version", get_version, nullptr, "How often the storage has been written in place.", nullptr},
+    {"_base", get_base, nullptr, "The tensor that this is a view of, or None.", nullptr},
+    {"T", get_t, nullptr, "The dimensions in reverse order, a view.", nullptr},
+    {"mT", get_mt, nullptr, "The last two dimensions exchanged, a view.", nullptr},
+    {"data", get_data, set_data, "The same elements without history; assigning re-points the tensor.", nullptr},
+    {"__dict__", get_dict, PyObject_GenericSetDict, nullptr, nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+
+}  // namespace plait::core

@@ -1,0 +1,167 @@
+// tensor(data): from numbers, nested sequences and arrays; always a copy.
+#include <string>
+#include <vector>
+
+#include "tensor.hpp"
+
+namespace plait::core {
+namespace {
+
+enum Category { of_bool, of_int, of_float, of_complex, of_other };
+
+Category category(PyObject *o) {
+  if (PyBool_Check(o)) return of_bool;
+  if (PyLong_Check(o)) return of_int;
+  if (PyFloat_Check(o)) return of_float;
+  if (PyComplex_Check(o)) return of_complex;
+  return of_other;
+}
+bool is_list(PyObject *o) { return PyList_Check(o) || PyTuple_Check(o); }
+
+struct Scan {  // the shape and kind of a nested sequence
+  std::vector<int64_t> shape;
+  Category kind = of_bool;
+  bool numbers = true;  // false: something that NumPy must look at
+};
+
+bool ragged(size_t depth, const char *got) {
+  PyErr_Format(PyExc_ValueError, "tensor: nested sequences of equal lengths are required; at depth %zu there is %s", depth, got);
+  return false;
+}
+
+// Compares everything with the lengths along the first path down; false with an exception.
+bool scan(PyObject *o, size_t depth, Scan &s) {
+  if (!is_list(o)) {
+    const Category c = category(o);
+    s.numbers &= c != of_other;
+    if (c > s.kind) s.kind = c;
+    return depth == s.shape.size() || !s.numbers || ragged(depth, "a number beside a sequence");
+  }
+  if (depth == s.shape.size()) return !s.numbers || ragged(depth, "a sequence beside a number");
+  const Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
+  if (n != s.shape[depth])
+    return ragged(depth, ("length " + std::to_string(n) + " beside " + std::to_string(s.shape[depth])).c_str());
+  for (Py_ssize_t i = 0; i < n && i < PySequence_Fast_GET_SIZE(o); i++)
+    if (!scan(PySequence_Fast_GET_ITEM(o, i), depth + 1, s)) return false;
+  return true;
+}
+
+bool first_path(PyObject *o, Scan &s) {
+  for (; is_list(o); o = PySequence_Fast_GET_ITEM(o, 0)) {
+    if (s.shape.size() == PLAIT_MAX_DIMS) {
+      PyErr_Format(PyExc_ValueError, "tensor: at most %d dimensions are required, got deeper nesting", PLAIT_MAX_DIMS);
+      return false;
+    }
+    s.shape.push_back(PySequence_Fast_GET_SIZE(o));
+    if (!PySequence_Fast_GET_SIZE(o)) break;
+  }
+  return true;
+}
+
+bool fill(PyObject *o, size_t depth, const Scan &s, DLDataType d, char *&to) {
+  if (depth == s.shape.size()) {
+    if (is_list(o)) {
+      PyErr_SetString(PyExc_ValueError, "tensor: the data changed while it was read");
+      return false;
+    }
+    if (!write_element(d, to, o)) return false;
+    to += itemsize(d);
+    return true;
+  }
+  for (Py_ssize_t i = 0; i < s.shape[depth]; i++) {
+    if (!is_list(o) || i >= PySequence_Fast_GET_SIZE(o)) {
+      PyErr_SetString(PyExc_ValueError, "tensor: the data changed while it was read");
+      return false;
+    }
+    if (!fill(PySequence_Fast_GET_ITEM(o, i), depth + 1, s, d, to)) return false;
+  }
+  return true;
+}
+
+plait_tensor *new_dense(DLDataType d, const std::vector<int64_t> &shape) {
+  plait_thread *thread = state.runtime->thread();
+  plait_tensor *t = nullptr;
+  const plait_status s =
+      state.runtime->tensor_new(thread, d, int32_t(shape.size()), shape.data(), nullptr, {kDLCPU, 0}, &t);
+  return s < 0 ? (raise(thread, s), nullptr) : t;
+}
+
+DLDataType dtype_of(Category c, const Scan &s) {
+  bool empty = false;
+  for (const int64_t n : s.shape) empty |= n == 0;
+  if (empty) return state.default_dtype;
+  switch (c) {
+    case of_bool: return dtype::bool_;
+    case of_int: return dtype::int64;
+    case of_complex: return same(state.default_dtype, dtype::float64) ? dtype::complex128 : dtype::complex64;
+    default: return state.default_dtype;
+  }
+}
+
+plait_tensor *cast_away(plait_tensor *t, DLDataType d) {  // steals
+  if (!t || same(t->dl.dtype, d)) return t;
+  plait_tensor *out = cast(t, d);
+  plait_release(t);
+  return out;
+}
+
+plait_tensor *from_numbers(PyObject *data, const DLDataType *wanted, const Scan &s) {
+  const DLDataType d = wanted ? *wanted : dtype_of(s.kind, s);
+  const DLDataType stored = is_storable(d) ? d : dtype::float32;
+  plait_tensor *t = new_dense(stored, s.shape);
+  if (!t) return nullptr;
+  char *to = static_cast<char *>(t->dl.data);
+  if (!fill(data, 0, s, stored, to)) {
+    plait_release(t);
+    return nullptr;
+  }
+  return cast_away(t, d);
+}
+
+// an array of another library, or something NumPy can make one of
+plait_tensor *from_array(PyObject *data, const DLDataType *wanted) {
+  plait_thread *thread = state.runtime->thread();
+  Object array(new_reference(data));
+  const auto through_numpy = [&](const char *how) {
+    Object numpy(PyImport_ImportModule("numpy"));
+    array = Object(numpy ? PyObject_CallMethod(numpy.get(), how, "O", data) : nullptr);
+    return bool(array);
+  };
+  if (!PyObject_HasAttrString(data, "__dlpack__") && !through_numpy("asarray")) return nullptr;
+  plait_tensor *view = state.python->import_array(thread, array.get());
+  if (!view && PyErr_ExceptionMatches(PyExc_ValueError) && PyObject_HasAttrString(data, "__array__")) {
+    PyErr_Clear();  // strides or alignment that a copy does away with
+    view = through_numpy("ascontiguousarray") ? state.python->import_array(thread, array.get()) : nullptr;
+  }
+  if (!view) return nullptr;
+  plait_tensor *t = wanted && !same(*wanted, view->dl.dtype) ? cast(view, *wanted) : call(op_clone, {value(view)});
+  plait_release(view);
+  return t;
+}
+
+}  // namespace
+
+plait_tensor *from_data(PyObject *data, const DLDataType *wanted) {
+  if (is_tensor(data)) {
+    plait_tensor *t = handle_of(data), *plain = nullptr;
+    plait_thread *thread = state.runtime->thread();
+    const plait_status s = state.runtime->tensor_alias(thread, t, &plain);  // a copy has no history
+    if (s < 0) return raise(thread, s), nullptr;
+    plait_tensor *out = wanted && !same(*wanted, t->dl.dtype) ? cast(plain, *wanted) : call(op_clone, {value(plain)});
+    plait_release(plain);
+    return out;
+  }
+  if (PyUnicode_Check(data) || PyBytes_Check(data) || data == Py_None || PyDict_Check(data) || PyAnySet_Check(data)) {
+    PyErr_Format(PyExc_TypeError, "tensor: `data` must be a number, a nested sequence of numbers or an array, got %s",
+                 data == Py_None ? "None" : Py_TYPE(data)->tp_name);
+    return nullptr;
+  }
+  if (is_list(data) || category(data) != of_other) {
+    Scan s;
+    if (!first_path(data, s) || !scan(data, 0, s)) return nullptr;
+    if (s.numbers) return from_numbers(data, wanted, s);
+  }
+  return from_array(data, wanted);
+}
+
+}  // namespace plait::core

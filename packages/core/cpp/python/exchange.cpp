@@ -1,0 +1,239 @@
+// Exchange without a copy: the buffer protocol, NumPy, DLPack.
+#include "tensor.hpp"
+
+namespace plait::core {
+namespace {
+
+// ---- buffer protocol -----------------------------------------------------------------------------------------------
+
+struct Shared {  // what a buffer view needs for as long as it lives
+  plait_storage *storage;
+  Py_ssize_t dims[2 * PLAIT_MAX_DIMS];
+};
+
+const char *format_of(DLDataType d) {
+  switch (key(d)) {
+    case key(dtype::bool_): return "?";
+    case key(dtype::uint8): return "B";
+    case key(dtype::uint16): return "H";
+    case key(dtype::uint32): return "I";
+    case key(dtype::uint64): return "L";
+    case key(dtype::int8): return "b";
+    case key(dtype::int16): return "h";
+    case key(dtype::int32): return "i";
+    case key(dtype::int64): return "l";
+    case key(dtype::float16): return "e";
+    case key(dtype::float32): return "f";
+    case key(dtype::float64): return "d";
+    case key(dtype::complex64): return "Zf";
+    case key(dtype::complex128): return "Zd";
+    default: return nullptr;
+  }
+}
+
+int refuse_buffer(Py_buffer *view, const char *text) {
+  view->obj = nullptr;
+  if (text) PyErr_SetString(PyExc_BufferError, text);
+  return -1;
+}
+
+int get_buffer(PyObject *self, Py_buffer *view, int flags) {
+  plait_tensor *t = handle_of(self);
+  const char *format = format_of(t->dl.dtype);
+  const bool readonly = t->storage->flags & PLAIT_STORAGE_READONLY;
+  if (!format) return refuse_buffer(view, "buffer: bfloat16 has no buffer format; cast to float32 first");
+  if (!refuse_grad(t, "buffer", PyExc_BufferError)) return refuse_buffer(view, nullptr);
+  if (t->dl.device.device_type != kDLCPU) return refuse_buffer(view, "buffer: a tensor on the CPU is required");
+  if ((flags & PyBUF_WRITABLE) && readonly) return refuse_buffer(view, "buffer: the tensor is read-only");
+  if ((flags & PyBUF_STRIDES) != PyBUF_STRIDES && !is_contiguous(t))
+    return refuse_buffer(view, "buffer: a contiguous tensor is required; call contiguous() first");
+  auto *s = static_cast<Shared *>(PyMem_Malloc(sizeof(Shared)));
+  if (!s) return PyErr_NoMemory(), refuse_buffer(view, nullptr);
+  s->storage = t->storage;
+  plait_retain(s->storage);
+  __atomic_fetch_or(&t->storage->flags, PLAIT_STORAGE_EXPORTED, __ATOMIC_RELAXED);
+  const int64_t size = itemsize(t->dl.dtype);
+  for (int i = 0; i < t->dl.ndim; i++) {
+    s->dims[i] = t->dl.shape[i];
+    s->dims[PLAIT_MAX_DIMS + i] = t->dl.strides[i] * size;
+  }
+  view->buf = t->dl.data ? t->dl.data : s;  // an empty one still needs an address
+  view->obj = new_reference(self);
+  view->len = numel(t) * size;
+  view->itemsize = size;
+  view->readonly = readonly;
+  view->ndim = t->dl.ndim;
+  view->format = flags & PyBUF_FORMAT ? const_cast<char *>(format) : nullptr;
+  view->shape = flags & PyBUF_ND ? s->dims : nullptr;
+  view->strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES ? s->dims + PLAIT_MAX_DIMS : nullptr;
+  view->suboffsets = nullptr;
+  view->internal = s;
+  return 0;
+}
+
+void release_buffer(PyObject *, Py_buffer *view) {
+  auto *s = static_cast<Shared *>(view->internal);
+  plait_release(s->storage);
+  PyMem_Free(s);
+}
+
+// ---- NumPy ---------------------------------------------------------------------------------------------------------
+
+PyObject *to_numpy(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *kwnames) {
+  plait_tensor *t = handle_of(self);
+  bool force = false;
+  if (n > 0 || (kwnames && PyTuple_GET_SIZE(kwnames))) {
+    if (n + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0) != 1 ||
+        (!n && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(kwnames, 0), "force") != 0))
+      return PyErr_Format(PyExc_TypeError, "numpy: only the keyword `force` is accepted");
+    const int truth = PyObject_IsTrue(args[0]);
+    if (truth < 0) return nullptr;
+    force = truth;
+  }
+  if (!force && !refuse_grad(t, "numpy", PyExc_RuntimeError)) return nullptr;
+  if (!readable(t, "numpy")) return nullptr;
+  if (t->dl.dtype.code == kDLBfloat)
+    return PyErr_Format(PyExc_TypeError, "numpy: NumPy has no bfloat16; cast first, as in x.float().numpy()");
+  Object source(new_reference(self));
+  if (force) {
+    plait_thread *thread = state.runtime->thread();
+    plait_tensor *plain = nullptr;
+    const plait_status s = state.runtime->tensor_alias(thread, t, &plain);
+    if (s < 0) return raise(thread, s);
+    source = Object(wrap(plain));
+  }
+  Object numpy(source ? PyImport_ImportModule("numpy") : nullptr);
+  return numpy ? PyObject_CallMethod(numpy.get(), "asarray", "O", source.get()) : nullptr;
+}
+
+PyObject *from_numpy(PyObject *, PyObject *array) {
+  const char *type = Py_TYPE(array)->tp_name;
+  if (strcmp(type, "numpy.ndarray") != 0 && !(PyObject_CheckBuffer(array) && PyObject_HasAttrString(array, "__array_interface__")))
+    return PyErr_Format(PyExc_TypeError, "from_numpy: `ndarray` must be a NumPy array, got %s", type);
+  plait_tensor *t = state.python->import_array(state.runtime->thread(), array);
+  return t ? wrap(t) : nullptr;
+}
+
+// ---- DLPack --------------------------------------------------------------------------------------------------------
+
+bool parse_version(PyObject *o, bool *versioned) {
+  if (!o || o == Py_None) return true;
+  long major = 0, minor = 0;
+  if (!PyTuple_Check(o) || !PyArg_ParseTuple(o, "ll", &major, &minor)) {
+    PyErr_Clear();
+    PyErr_Format(PyExc_TypeError, "__dlpack__: `max_version` must be a pair of ints, got %R", o);
+    return false;
+  }
+  *versioned = major >= 1;
+  return true;
+}
+
+bool accept_device(plait_tensor *t, PyObject *o) {
+  if (!o || o == Py_None) return true;
+  int type = 0, id = 0;
+  if (!PyTuple_Check(o) || !PyArg_ParseTuple(o, "ii", &type, &id)) {
+    PyErr_Clear();
+    PyErr_Format(PyExc_TypeError, "__dlpack__: `dl_device` must be a pair of ints, got %R", o);
+    return false;
+  }
+  if (type == int(t->dl.device.device_type) && id == t->dl.device.device_id) return true;
+  PyErr_Format(PyExc_BufferError, "__dlpack__: the tensor is on DLPack device (%d, %d); (%d, %d) was asked for",
+               int(t->dl.device.device_type), t->dl.device.device_id, type, id);
+  return false;
+}
+
+PyObject *to_dlpack(PyObject *self, PyObject *args, PyObject *kwargs) {
+  PyObject *stream = nullptr, *max_version = nullptr, *device = nullptr, *copy = nullptr;
+  static const char *names[] = {"stream", "max_version", "dl_device", "copy", nullptr};
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$OOOO:__dlpack__", const_cast<char **>(names), &stream, &max_version,
+                                   &device, &copy))
+    return nullptr;
+  plait_tensor *t = handle_of(self);
+  bool versioned = false;
+  if (!refuse_grad(t, "__dlpack__", PyExc_BufferError) || !parse_version(max_version, &versioned) || !accept_device(t, device))
+    return nullptr;
+  const int truth = copy && copy != Py_None ? PyObject_IsTrue(copy) : 0;
+  if (truth < 0) return nullptr;
+  if (!truth) return state.python->export_dlpack(t, versioned, 0);
+  plait_tensor *fresh = call(op_clone, {value(t)});
+  PyObject *capsule = fresh ? state.python->export_dlpack(fresh, versioned, DLPACK_FLAG_BITMASK_IS_COPIED) : nullptr;
+  plait_release(fresh);
+  return capsule;
+}
+
+PyObject *dlpack_device(PyObject *self, PyObject *) {
+  const DLDevice d = handle_of(self)->dl.device;
+  return Py_BuildValue("ii", int(d.device_type), int(d.device_id));
+}
+
+PyObject *capsule_of(PyObject *source, PyObject *copy) {
+  Object method(PyObject_GetAttrString(source, "__dlpack__"));
+  if (!method) {
+    PyErr_Clear();
+    return PyErr_Format(PyExc_TypeError, "from_dlpack: an array with `__dlpack__` is required, got %s", Py_TYPE(source)->tp_name);
+  }
+  Object none(PyTuple_New(0)), keywords(Py_BuildValue("{s(ii)}", "max_version", 1, 0));
+  if (!none || !keywords) return nullptr;
+  if (copy && copy != Py_None && PyDict_SetItemString(keywords.get(), "copy", copy) < 0) return nullptr;
+  PyObject *capsule = PyObject_Call(method.get(), none.get(), keywords.get());
+  if (capsule || !PyErr_ExceptionMatches(PyExc_TypeError)) return capsule;
+  PyErr_Clear();  // a library from before DLPack 1.0
+  return PyObject_CallNoArgs(method.get());
+}
+
+PyObject *from_dlpack(PyObject *, PyObject *args, PyObject *kwargs) {
+  PyObject *source, *device = nullptr, *copy = nullptr;
+  static const char *names[] = {"x", "device", "copy", nullptr};
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$OO:from_dlpack", const_cast<char **>(names), &source, &device, &copy))
+    return nullptr;
+  DLDevice d;
+  if (device && device != Py_None) {
+    const int done = state.python->device(device, &d);
+    if (done == PLAIT_NOT_CONVERTIBLE) PyErr_Format(PyExc_TypeError, "from_dlpack: `device` must be device, got %R", device);
+    if (done == PLAIT_CONVERTED && d.device_type != kDLCPU)
+      PyErr_SetString(PyExc_BufferError, "from_dlpack: only the CPU can be asked for");
+    if (PyErr_Occurred()) return nullptr;
+  }
+  Object capsule(PyCapsule_CheckExact(source) ? new_reference(source) : capsule_of(source, copy));
+  if (!capsule) return nullptr;
+  const auto *managed = PyCapsule_IsValid(capsule.get(), "dltensor_versioned")
+                            ? static_cast<DLManagedTensorVersioned *>(PyCapsule_GetPointer(capsule.get(), "dltensor_versioned"))
+                            : nullptr;
+  const bool copied = managed && (managed->flags & DLPACK_FLAG_BITMASK_IS_COPIED);
+  plait_tensor *t = state.python->import_dlpack(state.runtime->thread(), capsule.get());
+  if (t && copy == Py_True && !copied) {
+    plait_tensor *fresh = call(op_clone, {value(t)});
+    plait_release(t);
+    t = fresh;
+  }
+  return t ? wrap(t) : nullptr;
+}
+
+}  // namespace
+
+bool refuse_grad(plait_tensor *t, const char *who, PyObject *exception) {
+  const plait_engine *e = state.runtime->roles->engine;
+  if (!e || !(t->layers >> e->layer & 1)) return true;
+  PyErr_Format(exception, "%s: a tensor that requires no grad is required; call detach() first, as in x.detach().numpy()", who);
+  return false;
+}
+
+PyBufferProcs buffer_methods{get_buffer, release_buffer};
+
+PyMethodDef exchange_methods[] = {
+    {"numpy", function(to_numpy), METH_FASTCALL | METH_KEYWORDS,
+     "numpy($self, /, *, force=False)\n--\n\nA NumPy array on the same memory. Refused where grad is required: detach() "
+     "first, or force=True, which does."},
+    {"__dlpack__", function(to_dlpack), METH_VARARGS | METH_KEYWORDS,
+     "__dlpack__($self, /, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\nA DLPack capsule on the same memory."},
+    {"__dlpack_device__", dlpack_device, METH_NOARGS, "__dlpack_device__($self, /)\n--\n\n(device type, device number) of DLPack."},
+    {nullptr, nullptr, 0, nullptr}};
+
+PyMethodDef exchange_functions[] = {
+    {"from_numpy", from_numpy, METH_O,
+     "from_numpy(ndarray, /)\n--\n\nA tensor on the memory of a NumPy array; of a read-only one, a read-only tensor."},
+    {"from_dlpack", function(from_dlpack), METH_VARARGS | METH_KEYWORDS,
+     "from_dlpack(x, /, *, device=None, copy=None)\n--\n\nA tensor on the memory of another library's array."},
+    {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace plait::core

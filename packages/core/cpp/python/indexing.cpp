@@ -1,0 +1,104 @@
+// x[key] and x[key] = value.
+#include "tensor.hpp"
+
+namespace plait::core {
+namespace {
+
+plait_tensor *selected(plait_tensor *t, PyObject *key) {
+  Keys keys;
+  if (!take_apart(t, key, keys)) return nullptr;
+  if (keys.n) return call(op_index, {value(keys.view), tensors(keys.indices, size_t(keys.n))});
+  if (keys.view != t) return std::exchange(keys.view, nullptr);
+  // x[...]: another tensor on the same elements, with its history
+  plait_tensor *wide = call(op_unsqueeze, {value(t), value(int64_t(0))});
+  plait_tensor *again = wide ? call(op_select, {value(wide), value(int64_t(0)), value(int64_t(0))}) : nullptr;
+  plait_release(wide);
+  return again;
+}
+
+// What stands on the right-hand side, as an operand; a new handle in *made if one had to be made.
+bool right_side(PyObject *o, DLDataType d, plait_value *v, plait_tensor **made) {
+  const int done = state.python->operand(state.runtime->thread(), o, v);
+  if (done == PLAIT_CONVERSION_FAILED) return false;
+  if (done == PLAIT_CONVERTED) return true;
+  *made = from_data(o, PyList_Check(o) || PyTuple_Check(o) ? &d : nullptr);
+  if (*made) *v = value(*made);
+  return *made;
+}
+
+// PyTorch lets leading dimensions of size 1 go: x[0] = a row of shape (1, 3)
+plait_tensor *without_leading_ones(plait_tensor *t, int32_t ndim) {
+  plait_retain(t);
+  while (t->dl.ndim > ndim && t->dl.shape[0] == 1) {
+    plait_tensor *next = call(op_select, {value(t), value(int64_t(0)), value(int64_t(0))});
+    plait_release(t);
+    if (!next) return nullptr;
+    t = next;
+  }
+  return t;
+}
+
+bool assign_view(plait_tensor *view, const plait_value &v) {
+  plait_tensor *done;
+  if (v.tag != PLAIT_TENSOR) {
+    done = call(op_fill, {value(view), v});
+  } else {
+    plait_tensor *source = without_leading_ones(v.u.t, view->dl.ndim);
+    done = source ? call(op_copy, {value(view), value(source)}) : nullptr;
+    plait_release(source);
+  }
+  plait_release(done);
+  return done;
+}
+
+bool assign(plait_tensor *t, PyObject *key, PyObject *o) {
+  Keys keys;
+  plait_value v;
+  plait_tensor *made = nullptr;
+  if (!take_apart(t, key, keys) || !right_side(o, t->dl.dtype, &v, &made)) return false;
+  bool fine;
+  if (keys.n) {
+    plait_tensor *done = call(op_index_put, {value(keys.view), tensors(keys.indices, size_t(keys.n)), v});
+    fine = done;
+    plait_release(done);
+  } else {
+    fine = assign_view(keys.view, v);
+  }
+  plait_release(made);
+  return fine;
+}
+
+}  // namespace
+
+PyObject *subscript(PyObject *self, PyObject *key) {
+  plait_tensor *t = handle_of(self);
+  if (PyLong_CheckExact(key)) {
+    const Py_ssize_t i = PyLong_AsSsize_t(key);
+    if (i == -1 && PyErr_Occurred()) {
+      PyErr_Clear();
+      return PyErr_Format(PyExc_IndexError, "index: %R is out of bounds for shape %s", key, shape_text(t).c_str());
+    }
+    return get_item(self, i);
+  }
+  plait_tensor *out = selected(t, key);
+  return out ? wrap(out) : nullptr;
+}
+
+PyObject *get_item(PyObject *self, Py_ssize_t i) {
+  plait_tensor *t = handle_of(self);
+  if (t->dl.ndim == 0) return PyErr_Format(PyExc_IndexError, "index: a 0-d tensor has no dimension to index; use item()");
+  if (i < -t->dl.shape[0] || i >= t->dl.shape[0])
+    return PyErr_Format(PyExc_IndexError, "index: %zd is out of bounds for dimension 0 of shape %s", i, shape_text(t).c_str());
+  plait_tensor *out = call(op_select, {value(t), value(int64_t(0)), value(int64_t(i))});
+  return out ? wrap(out) : nullptr;
+}
+
+int assign_subscript(PyObject *self, PyObject *key, PyObject *v) {
+  if (!v) {
+    PyErr_SetString(PyExc_TypeError, "index: elements of a tensor cannot be deleted");
+    return -1;
+  }
+  return assign(handle_of(self), key, v) ? 0 : -1;
+}
+
+}  // namespace plait::core

@@ -1,0 +1,190 @@
+// x[key] taken apart: ints, slices, None and Ellipsis become views one after the other; arrays are collected.
+#include <vector>
+
+#include "tensor.hpp"
+
+namespace plait::core {
+namespace {
+
+struct Key {
+  PyObject *object;       // borrowed
+  plait_tensor *array;    // owned; NULL unless the key is an array or a bool
+};
+bool is_mask(const plait_tensor *t) { return t->dl.dtype.code == kDLBool; }
+bool is_integer(const plait_tensor *t) { return t->dl.dtype.code == kDLInt || t->dl.dtype.code == kDLUInt; }
+
+bool is_array(PyObject *o) {
+  if (PyLong_Check(o)) return PyBool_Check(o);
+  if (is_tensor(o)) return true;
+  if (PyList_Check(o) || PyTuple_Check(o)) return true;
+  auto *type = reinterpret_cast<PyObject *>(Py_TYPE(o));
+  return PyObject_HasAttrString(type, "__dlpack__") || PyObject_HasAttrString(type, "__array__");
+}
+
+bool as_array(PyObject *o, plait_tensor **out) {
+  if (is_tensor(o)) {
+    plait_retain(handle_of(o));
+    *out = handle_of(o);
+  } else {
+    *out = from_data(o, nullptr);
+  }
+  if (!*out) return false;
+  if (is_mask(*out) || is_integer(*out)) return true;
+  if (numel(*out) == 0 && !is_tensor(o)) {  // [] has no dtype of its own
+    plait_tensor *ints = cast(*out, dtype::int64);
+    plait_release(*out);
+    return (*out = ints);
+  }
+  PyErr_Format(PyExc_IndexError, "index: bool or integer arrays are required, got %s", name((*out)->dl.dtype));
+  return false;
+}
+
+class Walk {  // along the keys, with the view so far
+ public:
+  explicit Walk(Keys &keys) : keys_(keys) {}
+
+  bool step(Key &k, int left) {
+    PyObject *o = k.object;
+    if (k.array && is_mask(k.array)) return mask(k.array);
+    if (k.array && k.array->dl.ndim) return array(std::exchange(k.array, nullptr));
+    if (o == Py_None) return new_dimension() && ++dim_;
+    if (o == Py_Ellipsis) return dim_ = keys_.view->dl.ndim - left, true;
+    return PySlice_Check(o) ? slice(o) : integer(o);
+  }
+
+ private:
+  bool replace(plait_tensor *t) {
+    if (!t) return false;
+    plait_release(keys_.view);
+    keys_.view = t;
+    return true;
+  }
+  bool new_dimension() { return replace(call(op_unsqueeze, {value(keys_.view), value(int64_t(dim_))})); }
+  bool integer(PyObject *o) {
+    const Py_ssize_t i = PyNumber_AsSsize_t(o, PyExc_IndexError);
+    if (i == -1 && PyErr_Occurred()) return false;
+    const int64_t size = keys_.view->dl.shape[dim_];
+    if (i < -size || i >= size) {
+      PyErr_Format(PyExc_IndexError, "index: %zd is out of bounds for dimension %d of shape %s", i, dim_,
+                   shape_text(keys_.view).c_str());
+      return false;
+    }
+    return replace(call(op_select, {value(keys_.view), value(int64_t(dim_)), value(int64_t(i))}));
+  }
+  bool slice(PyObject *o) {
+    auto *s = reinterpret_cast<PySliceObject *>(o);
+    Py_ssize_t start, stop, step;
+    if (PySlice_Unpack(o, &start, &stop, &step) < 0) return false;
+    if (s->start != Py_None || s->stop != Py_None || step != 1) {
+      const plait_value from = s->start == Py_None ? none() : value(int64_t(start));
+      const plait_value to = s->stop == Py_None ? none() : value(int64_t(stop));
+      if (!replace(call(op_slice, {value(keys_.view), value(int64_t(dim_)), from, to, value(int64_t(step))}))) return false;
+    }
+    dim_++;
+    return true;
+  }
+  bool array(plait_tensor *t) {  // steals
+    keys_.indices[dim_++] = t;
+    keys_.n = dim_;
+    return true;
+  }
+  // A mask of k dimensions is k arrays of the positions where it is true.
+  bool mask(plait_tensor *m) {
+    if (m->dl.ndim == 0 && !new_dimension()) return false;
+    const int width = m->dl.ndim ? m->dl.ndim : 1;
+    const int64_t one = 1, *shape = m->dl.ndim ? m->dl.shape : &one;
+    if (!readable(m, "index")) return false;
+    for (int i = 0; i < width; i++)
+      if (shape[i] != keys_.view->dl.shape[dim_ + i]) {
+        PyErr_Format(PyExc_IndexError, "index: a mask of shape %s does not fit dimension %d of shape %s",
+                     shape_text(m).c_str(), dim_, shape_text(keys_.view).c_str());
+        return false;
+      }
+    std::vector<int64_t> found, at(size_t(width), 0);
+    const int64_t total = numel(m);
+    const auto *p = static_cast<const uint8_t *>(m->dl.data);
+    for (int64_t left = total; left > 0; left--) {
+      int64_t offset = 0;
+      for (int i = 0; i < m->dl.ndim; i++) offset += at[size_t(i)] * m->dl.strides[i];
+      if (p[offset]) found.insert(found.end(), at.begin(), at.end());
+      for (int i = width - 1; i >= 0 && ++at[size_t(i)] == shape[i]; i--) at[size_t(i)] = 0;
+    }
+    const int64_t n = int64_t(found.size()) / width;
+    for (int i = 0; i < width; i++) {
+      plait_thread *thread = state.runtime->thread();
+      plait_tensor *t = nullptr;
+      const plait_status s = state.runtime->tensor_new(thread, dtype::int64, 1, &n, nullptr, {kDLCPU, 0}, &t);
+      if (s < 0) return raise(thread, s), false;
+      for (int64_t k = 0; k < n; k++) static_cast<int64_t *>(t->dl.data)[k] = found[size_t(k * width + i)];
+      array(t);
+    }
+    return true;
+  }
+
+  Keys &keys_;
+  int dim_ = 0;
+};
+
+// Dimensions of the tensor that a key takes.
+int width_of(const Key &k) {
+  if (k.array && is_mask(k.array)) return k.array->dl.ndim;
+  return k.object == Py_None || k.object == Py_Ellipsis ? 0 : 1;
+}
+
+bool check_kind(PyObject *o) {
+  if (o == Py_None || o == Py_Ellipsis || PySlice_Check(o) || PyIndex_Check(o)) return true;
+  PyErr_Format(PyExc_IndexError, "index: ints, slices, None, Ellipsis, and bool or integer arrays are accepted, got %s",
+               Py_TYPE(o)->tp_name);
+  return false;
+}
+
+bool walk(plait_tensor *t, std::vector<Key> &list, Keys &keys) {
+  int taken = 0, dots = 0;
+  for (const Key &k : list) {
+    taken += width_of(k);
+    dots += k.object == Py_Ellipsis;
+  }
+  if (taken > t->dl.ndim || dots > 1) {
+    PyErr_Format(PyExc_IndexError, dots > 1 ? "index: only one Ellipsis is accepted for shape %s"
+                                            : "index: too many indices for shape %s: %d were given",
+                 shape_text(t).c_str(), taken);
+    return false;
+  }
+  Walk w(keys);
+  for (Key &k : list) {
+    taken -= width_of(k);
+    if (!w.step(k, taken)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Keys::~Keys() {
+  plait_release(view);
+  for (plait_tensor *t : indices) plait_release(t);
+}
+
+bool take_apart(plait_tensor *t, PyObject *key, Keys &keys) {
+  plait_retain(t);
+  keys.view = t;
+  const bool many = PyTuple_Check(key);
+  const Py_ssize_t n = many ? PyTuple_GET_SIZE(key) : 1;
+  if (n > max_keys) {
+    PyErr_Format(PyExc_IndexError, "index: at most %d keys are accepted, got %zd", max_keys, n);
+    return false;
+  }
+  std::vector<Key> list;
+  list.reserve(size_t(n));
+  bool fine = true;
+  for (Py_ssize_t i = 0; fine && i < n; i++) {
+    Key k{many ? PyTuple_GET_ITEM(key, i) : key, nullptr};
+    fine = is_array(k.object) ? as_array(k.object, &k.array) : check_kind(k.object);
+    list.push_back(k);
+  }
+  fine = fine && walk(t, list, keys);
+  for (Key &k : list) plait_release(k.array);
+  return fine;
+}
+
+}  // namespace plait::core

@@ -1,0 +1,200 @@
+// How Tensor wrappers live and die: identity, recycling, resurrection (docs/design/0001).
+#include "tensor.hpp"
+
+#include <structmember.h>
+
+namespace plait::core {
+namespace {
+
+#ifndef Py_GIL_DISABLED
+// Wrappers of plain tensors are recycled: an allocation that the collector counts costs as much as a small operator.
+constexpr int room = 256;
+TensorObject *recycled[room];
+int n_recycled = 0;
+#endif
+
+TensorObject *object_of(PyObject *o) { return reinterpret_cast<TensorObject *>(o); }
+
+TensorObject *allocate() {
+  TensorObject *o = nullptr;
+#ifndef Py_GIL_DISABLED
+  if (n_recycled) {
+    o = recycled[--n_recycled];
+    PyObject_Init(reinterpret_cast<PyObject *>(o), state.tensor_type);
+    return o;
+  }
+#endif
+  o = PyObject_GC_New(TensorObject, state.tensor_type);  // untracked until it has a __dict__
+  if (o) {
+    o->dict = o->weakrefs = nullptr;
+    o->weak = false;
+  }
+  return o;
+}
+
+// The handle gives its wrapper back: two references change owners, no count changes.
+PyObject *take_back(TensorObject *w, plait_tensor *t) {
+  __atomic_fetch_and(&t->flags, ~uint64_t(PLAIT_TENSOR_OWNS_WRAPPER), __ATOMIC_RELAXED);
+  w->weak = false;
+  PyObject_GC_Track(w);
+  return reinterpret_cast<PyObject *>(w);
+}
+
+// A wrapper with state whose count is 0 while its handle lives on: from here the handle owns it. Weak references die
+// as if it had gone: through them nobody may reach a wrapper whose handle can vanish on another thread.
+bool resurrect(TensorObject *o) {
+  plait_tensor *t = o->handle;
+  auto *self = reinterpret_cast<PyObject *>(o);
+  if (o->weak || !t || t->slot[1] != o || __atomic_load_n(&t->o.refs, __ATOMIC_ACQUIRE) == 1) return false;
+  if (is_exact(self) && !(o->dict && PyDict_GET_SIZE(o->dict))) return false;
+  if (o->weakrefs) {
+    PyObject_ClearWeakRefs(self);
+    if (t->slot[1] != o) return false;  // a callback made another wrapper
+  }
+  if (PyObject_GC_IsTracked(self)) PyObject_GC_UnTrack(self);
+  Py_SET_REFCNT(self, 1);
+  o->weak = true;
+  __atomic_fetch_or(&t->flags, uint64_t(PLAIT_TENSOR_OWNS_WRAPPER), __ATOMIC_RELAXED);
+  plait_release(t);
+  return true;
+}
+
+// The handle has died and let its wrapper go: what code still runs on it sees an empty tensor.
+void replace_handle(TensorObject *o) {
+  plait_thread *thread = state.runtime->thread();
+  const int64_t none = 0;
+  o->handle = nullptr;
+  o->weak = false;
+  if (state.runtime->tensor_new(thread, dtype::float32, 1, &none, nullptr, {kDLCPU, 0}, &o->handle) < 0)
+    Py_FatalError("plait_core: out of memory for an empty tensor");
+}
+
+void clear_slots(PyObject *self) {  // __slots__ of the classes between
+  for (PyTypeObject *t = Py_TYPE(self); t && t != state.tensor_type; t = t->tp_base) {
+    if (!PyType_HasFeature(t, Py_TPFLAGS_HEAPTYPE) || !t->tp_members) continue;
+    for (PyMemberDef *m = t->tp_members; m->name; m++) {
+      if (m->type != T_OBJECT_EX || (m->flags & READONLY)) continue;
+      auto **at = reinterpret_cast<PyObject **>(reinterpret_cast<char *>(self) + m->offset);
+      Py_CLEAR(*at);
+    }
+  }
+}
+
+// tp_dealloc of classes derived in Python. CPython's own would clear the instance before the base class is asked.
+void subclass_dealloc(PyObject *self) {
+  TensorObject *o = object_of(self);
+  PyTypeObject *type = Py_TYPE(self);
+  if (resurrect(o)) return;
+  if (o->weak) replace_handle(o);
+  if (!PyObject_GC_IsTracked(self)) PyObject_GC_Track(self);
+  if (type->tp_finalize && PyObject_CallFinalizerFromDealloc(self) < 0) return;
+  if (type->tp_del) {
+    type->tp_del(self);
+    if (Py_REFCNT(self) > 0) return;
+  }
+  if (PyObject_GC_IsTracked(self)) PyObject_GC_UnTrack(self);
+  clear_slots(self);
+  dealloc(self);
+}
+
+// Every instance passes here, so no metaclass and no __init_subclass__ is needed.
+void adopt_class(PyTypeObject *type) {
+  for (; type && type != state.tensor_type; type = type->tp_base)
+    if (type->tp_dealloc == state.subtype_dealloc) type->tp_dealloc = subclass_dealloc;
+}
+
+}  // namespace
+
+PyObject *wrap(plait_tensor *t) {
+  if (void *known = t->slot[1]) {
+    auto *w = static_cast<TensorObject *>(known);
+    if (t->flags & PLAIT_TENSOR_OWNS_WRAPPER) return take_back(w, t);
+    if (__builtin_expect(Py_REFCNT(w) > 0, 1)) {  // 0: it is just dying
+      plait_release(t);
+      return new_reference(reinterpret_cast<PyObject *>(w));
+    }
+  }
+  TensorObject *o = allocate();
+  if (!o) {
+    plait_release(t);
+    return nullptr;
+  }
+  o->handle = t;
+  t->slot[1] = o;
+  return reinterpret_cast<PyObject *>(o);
+}
+
+PyObject *wrap_as(PyTypeObject *type, plait_tensor *t) {
+  if (type == state.tensor_type) return wrap(t);
+  adopt_class(type);
+  PyObject *self = type->tp_alloc(type, 0);
+  if (!self) {
+    plait_release(t);
+    return nullptr;
+  }
+  object_of(self)->handle = t;
+  t->slot[1] = self;
+  return self;
+}
+
+void dealloc(PyObject *self) {
+  TensorObject *o = object_of(self);
+  PyTypeObject *type = Py_TYPE(self);
+  const bool plain = type == state.tensor_type;
+  if (plain) {
+    if (o->dict && resurrect(o)) return;
+    if (o->weak) replace_handle(o);
+  }
+  plait_tensor *t = o->handle;
+  if (t && t->slot[1] == self) t->slot[1] = nullptr;  // before anything runs that could ask for it
+  if (o->dict || !plain) {
+    if (PyObject_GC_IsTracked(self)) PyObject_GC_UnTrack(self);
+  }
+  if (o->weakrefs) PyObject_ClearWeakRefs(self);
+  Py_CLEAR(o->dict);
+  o->handle = nullptr;
+#ifndef Py_GIL_DISABLED
+  if (plain && n_recycled < room)
+    recycled[n_recycled++] = o;
+  else
+#endif
+    type->tp_free(self);
+  Py_DECREF(type);
+  plait_release(t);
+}
+
+int traverse(PyObject *self, visitproc visit, void *arg) {
+  Py_VISIT(Py_TYPE(self));
+  Py_VISIT(object_of(self)->dict);
+  return 0;
+}
+
+int clear(PyObject *self) {
+  TensorObject *o = object_of(self);
+  // what the handle will need again is not garbage, whatever the collector can see
+  if (o->handle && !o->weak && __atomic_load_n(&o->handle->o.refs, __ATOMIC_ACQUIRE) > 1) return 0;
+  Py_CLEAR(o->dict);
+  return 0;
+}
+
+int set_attribute(PyObject *self, PyObject *name, PyObject *value) {
+  const int done = PyObject_GenericSetAttr(self, name, value);
+  if (object_of(self)->dict && !PyObject_GC_IsTracked(self)) PyObject_GC_Track(self);
+  return done;
+}
+
+PyObject *get_dict(PyObject *self, void *) {
+  PyObject *dict = PyObject_GenericGetDict(self, nullptr);
+  if (dict && !PyObject_GC_IsTracked(self)) PyObject_GC_Track(self);
+  return dict;
+}
+
+bool find_subtype_dealloc() {
+  static PyType_Slot nothing[] = {{0, nullptr}};
+  static PyType_Spec spec{"plait_core._Probe", sizeof(PyObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, nothing};
+  Object probe(PyType_FromSpec(&spec));
+  if (probe) state.subtype_dealloc = reinterpret_cast<PyTypeObject *>(probe.get())->tp_dealloc;
+  return bool(probe);
+}
+
+}  // namespace plait::core

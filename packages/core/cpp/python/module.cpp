@@ -1,0 +1,156 @@
+// plait_core._core. The Tensor class is raw CPython; what is cold goes through pybind11.
+#include <pybind11/pybind11.h>
+
+#include "tensor.hpp"
+
+namespace py = pybind11;
+
+namespace plait::core {
+
+State state;
+
+namespace {
+
+void throw_if(bool failed) {
+  if (failed) throw py::error_already_set();
+}
+
+py::dict memory_stats(const py::object &device) {
+  DLDevice d{kDLCPU, 0};
+  const int done = state.python->device(device.ptr(), &d);
+  if (done == PLAIT_NOT_CONVERTIBLE) throw py::type_error("memory_stats: `device` must be device");
+  throw_if(done == PLAIT_CONVERSION_FAILED);
+  const auto type = uint32_t(d.device_type);
+  const plait_allocator *a = type < PLAIT_MAX_DEVICE_TYPES ? state.runtime->roles->allocator[type] : nullptr;
+  plait_alloc_stats s{};
+  if (a && a->stats) a->stats(a->ctx, &s);
+  py::dict out;
+  out["allocator"] = a ? py::object(py::str(a->name)) : py::none();
+  out["live_bytes"] = s.live_bytes;
+  out["live_blocks"] = s.live_blocks;
+  out["cached_bytes"] = s.cached_bytes;
+  out["peak_bytes"] = s.peak_bytes;
+  out["allocations"] = s.allocations;
+  out["system_allocations"] = s.system_allocations;
+  out["largest_cached"] = s.largest_cached;
+  return out;
+}
+
+void empty_cache() {
+  const plait_allocator *a = state.runtime->roles->allocator[kDLCPU];
+  if (a && a->trim) a->trim(a->ctx);
+}
+
+uint32_t get_num_threads() {
+  const plait_executor *e = state.runtime->roles->executor;
+  return e ? e->width(e->ctx) : 1;
+}
+void set_num_threads(int64_t n) {
+  if (n < 1 || n > 4096) throw py::value_error("set_num_threads: `n` must be in [1, 4096]; got " + std::to_string(n));
+  const plait_executor *e = state.runtime->roles->executor;
+  if (e && e->set_width) e->set_width(e->ctx, uint32_t(n));
+}
+
+void set_default_dtype(const py::object &o) {
+  DLDataType d;
+  const int done = state.python->dtype(o.ptr(), &d);
+  throw_if(done == PLAIT_CONVERSION_FAILED);
+  if (done == PLAIT_NOT_CONVERTIBLE || (d.code != kDLFloat && d.code != kDLBfloat))
+    throw py::type_error("set_default_dtype: a floating-point dtype is required, got " + std::string(py::repr(o)));
+  state.default_dtype = d;
+}
+py::object get_default_dtype() { return py::reinterpret_steal<py::object>(state.python->dtype_object(state.default_dtype)); }
+
+void start() { throw_if(!start_operators()); }
+
+py::object make(const py::object &data, const py::object &dtype, const py::object &device, bool requires_grad) {
+  DLDataType d;
+  DLDevice at{kDLCPU, 0};
+  int done = dtype.is_none() ? int(PLAIT_CONVERTED) : state.python->dtype(dtype.ptr(), &d);
+  if (done == PLAIT_NOT_CONVERTIBLE) throw py::type_error("tensor: `dtype` must be dtype or None, got " + std::string(py::repr(dtype)));
+  throw_if(done == PLAIT_CONVERSION_FAILED);
+  done = device.is_none() ? int(PLAIT_CONVERTED) : state.python->device(device.ptr(), &at);
+  if (done == PLAIT_NOT_CONVERTIBLE) throw py::type_error("tensor: `device` must be device or None, got " + std::string(py::repr(device)));
+  throw_if(done == PLAIT_CONVERSION_FAILED);
+  plait_tensor *t = from_data(data.ptr(), dtype.is_none() ? nullptr : &d);
+  throw_if(!t);
+  if (at.device_type != kDLCPU) {
+    plait_thread *thread = state.runtime->thread();
+    plait_tensor *there = nullptr, *done_copy = nullptr;
+    const plait_status s = state.runtime->tensor_new(thread, t->dl.dtype, t->dl.ndim, t->dl.shape, nullptr, at, &there);
+    if (s < 0) raise(thread, s);
+    if (s >= 0 && at.device_type != PLAIT_META) done_copy = call(op_copy, {value(there), value(t)});
+    plait_release(done_copy);
+    plait_release(t);
+    t = there;
+    throw_if(PyErr_Occurred());
+  }
+  auto out = py::reinterpret_steal<py::object>(wrap(t));
+  throw_if(!out.ptr());
+  if (requires_grad) out.attr("requires_grad") = true;
+  return out;
+}
+
+bool cpu_supports_avx2() {
+#if defined(__x86_64__)
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+#else
+  return false;
+#endif
+}
+
+py::object from_bytes(const py::bytes &data, const py::object &dtype, const py::tuple &shape) {
+  DLDataType d;
+  const int done = state.python->dtype(dtype.ptr(), &d);
+  throw_if(done == PLAIT_CONVERSION_FAILED);
+  if (done == PLAIT_NOT_CONVERTIBLE) throw py::type_error("_from_bytes: `dtype` must be dtype");
+  if (shape.size() > PLAIT_MAX_DIMS) throw py::value_error("_from_bytes: too many dimensions");
+  int64_t sizes[PLAIT_MAX_DIMS];
+  for (size_t i = 0; i < shape.size(); i++) sizes[i] = shape[i].cast<int64_t>();
+  char *bytes;
+  Py_ssize_t n;
+  throw_if(PyBytes_AsStringAndSize(data.ptr(), &bytes, &n) < 0);
+  plait_thread *thread = state.runtime->thread();
+  plait_tensor *t = nullptr;
+  const plait_status s = state.runtime->tensor_new(thread, d, int32_t(shape.size()), sizes, nullptr, {kDLCPU, 0}, &t);
+  if (s < 0) raise(thread, s);
+  throw_if(s < 0);
+  if (numel(t) * itemsize(d) != n) {
+    plait_release(t);
+    throw py::value_error("_from_bytes: the bytes do not fit shape " + text(sizes, int64_t(shape.size())));
+  }
+  if (n) memcpy(t->dl.data, bytes, size_t(n));
+  return py::reinterpret_steal<py::object>(wrap(t));
+}
+
+bool is_tensor_object(const py::object &o) { return is_tensor(o.ptr()); }
+
+void add_functions(py::module_ &m) {
+  m.def("tensor", make, py::arg("data"), py::pos_only(), py::kw_only(), py::arg("dtype") = py::none(), py::arg("device") = py::none(),
+        py::arg("requires_grad") = false);
+  m.def("memory_stats", memory_stats, py::arg("device") = "cpu",
+        "The allocator's counters: live, cached and peak bytes, live blocks, allocations and those that went to the system.");
+  m.def("empty_cache", empty_cache, "Give cached memory back to the system.");
+  m.def("get_num_threads", get_num_threads, "How many threads an operator may use.");
+  m.def("set_num_threads", set_num_threads, py::arg("n"), "Let operators use at most n threads.");
+  m.def("get_default_dtype", get_default_dtype, "The dtype of Python's floats in new tensors.");
+  m.def("set_default_dtype", set_default_dtype, py::arg("dtype"), "Set the dtype of Python's floats in new tensors.");
+  m.def("is_tensor", is_tensor_object, py::arg("obj"), "Whether obj is a Tensor.");
+  m.def("_from_bytes", from_bytes);
+  m.def("_start", start);
+  m.def("_cpu_supports_avx2", cpu_supports_avx2);
+}
+
+}  // namespace
+}  // namespace plait::core
+
+PYBIND11_MODULE(_core, m) {
+  using namespace plait::core;
+  m.doc() = "Tensor: plait's array on the Python side.";
+  state.python = plait_python_import();
+  throw_if(!state.python);
+  state.runtime = state.python->runtime;
+  state.default_dtype = plait::dtype::float32;
+  throw_if(!add_size(m.ptr()) || !add_node(m.ptr()) || !add_tensor(m.ptr()) || PyModule_AddFunctions(m.ptr(), exchange_functions) < 0);
+  add_functions(m);
+}

@@ -1,0 +1,235 @@
+// Operators behind Python's own: number slots, comparisons, and calls from C++.
+#include "tensor.hpp"
+
+namespace plait::core {
+namespace {
+
+struct Named {
+  const char *name;
+  bool in_place;
+};
+constexpr Named operator_names[op_count] = {
+    {"add", true}, {"sub", true}, {"mul", true}, {"div", true}, {"floor_divide", true}, {"remainder", true}, {"pow", true},
+    {"matmul", false}, {"bitwise_and", true}, {"bitwise_or", true}, {"bitwise_xor", true}, {"bitwise_left_shift", true},
+    {"bitwise_right_shift", true}, {"eq", false}, {"ne", false}, {"lt", false}, {"le", false}, {"gt", false}, {"ge", false},
+    {"neg", false}, {"abs", false}, {"bitwise_not", false}, {"select", false}, {"slice", false}, {"unsqueeze", false},
+    {"index", false}, {"index_put_", false}, {"copy_", false}, {"fill_", false}, {"cast", false}, {"clone", false},
+    {"permute", false}, {"transpose", false}, {"empty", false}, {"contiguous", false}, {"nonzero", false}};
+
+// What needs no question: tensors whose class overrides nothing, floats, and ints of 64 bits.
+inline bool fast_operand(PyObject *o, plait_value *v) {
+  if (is_exact(o)) return *v = value(handle_of(o)), true;
+  if (PyFloat_CheckExact(o)) return *v = value(PyFloat_AS_DOUBLE(o)), true;
+  if (PyLong_CheckExact(o)) {
+    int overflow = 0;
+    *v = value(int64_t(PyLong_AsLongLongAndOverflow(o, &overflow)));
+    return !overflow;
+  }
+  if (PyType_IsSubtype(Py_TYPE(o), state.tensor_type) && state.python->overrides(o) == 0) return *v = value(handle_of(o)), true;
+  return false;
+}
+
+// a number only where the schema says Tensor|Scalar
+inline bool accepted(const plait_op *op, int i, const plait_value &v) {
+  return v.tag == PLAIT_TENSOR || op->args[i].kind == PLAIT_KIND_OPERAND;
+}
+inline bool fast_pair(const plait_op *op, PyObject *a, PyObject *b, plait_value *in) {
+  return fast_operand(a, in) && fast_operand(b, in + 1) && accepted(op, 0, in[0]) && accepted(op, 1, in[1]);
+}
+
+struct Call : plait_call {
+  plait_value in_[PLAIT_MAX_ARGS], out_;
+  Call(const plait_op *o, uint32_t form_) : plait_call{} {
+    size = sizeof(plait_call);
+    n_in = o->n_args;
+    n_out = 1;
+    op = o;
+    in = in_;
+    out = &out_;
+    thread = state.runtime->thread();
+    form = form_;
+    out_ = none();
+  }
+  void defaults(size_t from) {
+    for (size_t i = from; i < op->n_args; i++) in_[i] = op->args[i].value;
+  }
+};
+
+// the general way: the binder knows arrays, NumPy's numbers and overrides
+PyObject *slow_binary(Op op, PyObject *callable, PyObject *a, PyObject *b) {
+  plait_value v;
+  if (!callable) return known(op), nullptr;
+  for (PyObject *o : {a, b}) {
+    if (is_tensor(o)) continue;
+    const int done = state.python->operand(state.runtime->thread(), o, &v);
+    if (done == PLAIT_CONVERSION_FAILED) return nullptr;
+    if (done == PLAIT_CONVERTED || PyComplex_Check(o)) continue;
+    Object array(PyObject_GetAttrString(reinterpret_cast<PyObject *>(Py_TYPE(o)), "__dlpack__"));
+    if (array) continue;
+    PyErr_Clear();
+    Py_RETURN_NOTIMPLEMENTED;
+  }
+  PyObject *args[] = {a, b};
+  return PyObject_Vectorcall(callable, args, 2, nullptr);
+}
+
+template <Op op>
+PyObject *binary(PyObject *a, PyObject *b) {
+  const plait_op *o = state.op[op];
+  if (__builtin_expect(o != nullptr, 1)) {
+    Call c(o, PLAIT_FUNCTION);
+    if (__builtin_expect(fast_pair(o, a, b, c.in), 1)) {
+      c.defaults(2);
+      const plait_status s = state.python->call(&c);
+      return __builtin_expect(s == PLAIT_OK, 1) ? wrap(c.out->u.t) : raise(c.thread, s);
+    }
+  }
+  return slow_binary(op, state.callable[op], a, b);
+}
+
+template <Op op>
+PyObject *in_place(PyObject *a, PyObject *b) {
+  const plait_op *o = state.op[op];
+  if (o && is_tensor(a)) {
+    Call c(o, PLAIT_INPLACE);
+    if (fast_pair(o, a, b, c.in)) {
+      c.defaults(2);
+      *c.out = c.in[0];
+      plait_retain(c.out->u.t);
+      const plait_status s = state.python->call(&c);
+      state.runtime->release_value(c.out);
+      return s == PLAIT_OK ? new_reference(a) : raise(c.thread, s);
+    }
+  }
+  return slow_binary(op, state.in_place_callable[op], a, b);
+}
+
+template <Op op>
+PyObject *unary(PyObject *a) {
+  const plait_op *o = state.op[op];
+  if (o && is_exact(a)) {
+    Call c(o, PLAIT_FUNCTION);
+    c.in[0] = value(handle_of(a));
+    c.defaults(1);
+    const plait_status s = state.python->call(&c);
+    return s == PLAIT_OK ? wrap(c.out->u.t) : raise(c.thread, s);
+  }
+  return state.callable[op] ? PyObject_CallOneArg(state.callable[op], a) : (known(op), nullptr);
+}
+
+PyObject *power(PyObject *a, PyObject *b, PyObject *modulo) {
+  if (modulo != Py_None) return PyErr_Format(PyExc_TypeError, "pow: a modulo is not supported for tensors");
+  return binary<op_pow>(a, b);
+}
+PyObject *power_in_place(PyObject *a, PyObject *b, PyObject *modulo) {
+  if (modulo != Py_None) return PyErr_Format(PyExc_TypeError, "pow: a modulo is not supported for tensors");
+  return in_place<op_pow>(a, b);
+}
+PyObject *divide_with_rest(PyObject *a, PyObject *b) {
+  Object q(binary<op_floor_divide>(a, b));
+  if (!q || q.get() == Py_NotImplemented) return q.release();
+  Object r(binary<op_remainder>(a, b));
+  return r ? PyTuple_Pack(2, q.get(), r.get()) : nullptr;
+}
+PyObject *positive(PyObject *a) { return new_reference(a); }
+
+PyNumberMethods make_number_methods() {
+  PyNumberMethods m{};
+  m.nb_add = binary<op_add>;
+  m.nb_subtract = binary<op_sub>;
+  m.nb_multiply = binary<op_mul>;
+  m.nb_true_divide = binary<op_div>;
+  m.nb_floor_divide = binary<op_floor_divide>;
+  m.nb_remainder = binary<op_remainder>;
+  m.nb_divmod = divide_with_rest;
+  m.nb_power = power;
+  m.nb_matrix_multiply = binary<op_matmul>;
+  m.nb_and = binary<op_bitwise_and>;
+  m.nb_or = binary<op_bitwise_or>;
+  m.nb_xor = binary<op_bitwise_xor>;
+  m.nb_lshift = binary<op_shift_left>;
+  m.nb_rshift = binary<op_shift_right>;
+  m.nb_inplace_add = in_place<op_add>;
+  m.nb_inplace_subtract = in_place<op_sub>;
+  m.nb_inplace_multiply = in_place<op_mul>;
+  m.nb_inplace_true_divide = in_place<op_div>;
+  m.nb_inplace_floor_divide = in_place<op_floor_divide>;
+  m.nb_inplace_remainder = in_place<op_remainder>;
+  m.nb_inplace_power = power_in_place;
+  m.nb_inplace_and = in_place<op_bitwise_and>;
+  m.nb_inplace_or = in_place<op_bitwise_or>;
+  m.nb_inplace_xor = in_place<op_bitwise_xor>;
+  m.nb_inplace_lshift = in_place<op_shift_left>;
+  m.nb_inplace_rshift = in_place<op_shift_right>;
+  m.nb_negative = unary<op_neg>;
+  m.nb_positive = positive;
+  m.nb_absolute = unary<op_abs>;
+  m.nb_invert = unary<op_bitwise_not>;
+  m.nb_bool = truth;
+  m.nb_int = as_int;
+  m.nb_float = as_float;
+  m.nb_index = as_index;
+  return m;
+}
+
+}  // namespace
+
+PyNumberMethods number_methods = make_number_methods();
+
+PyObject *compare(PyObject *a, PyObject *b, int kind) {
+  switch (kind) {
+    case Py_EQ: return binary<op_eq>(a, b);
+    case Py_NE: return binary<op_ne>(a, b);
+    case Py_LT: return binary<op_lt>(a, b);
+    case Py_LE: return binary<op_le>(a, b);
+    case Py_GT: return binary<op_gt>(a, b);
+    default: return binary<op_ge>(a, b);
+  }
+}
+
+PyObject *raise(plait_thread *thread, plait_status s) { return state.python->raise(thread, s); }
+
+const plait_op *known(Op op) {
+  if (!state.op[op])
+    PyErr_Format(PyExc_NotImplementedError, "%s: no such operator is defined; is plait_core imported and plait-ops complete?",
+                 operator_names[op].name);
+  return state.op[op];
+}
+
+plait_tensor *call(Op op, std::initializer_list<plait_value> in, uint32_t form) {
+  const plait_op *o = known(op);
+  if (!o) return nullptr;
+  Call c(o, form);
+  size_t i = 0;
+  for (const plait_value &v : in) c.in[i++] = v;
+  c.defaults(i);
+  if (form == PLAIT_INPLACE) {
+    *c.out = c.in[0];
+    plait_retain(c.out->u.t);
+  }
+  const plait_status s = state.python->call(&c);
+  if (s == PLAIT_OK) return c.out->u.t;
+  state.runtime->release_value(c.out);
+  raise(c.thread, s);
+  return nullptr;
+}
+
+plait_tensor *cast(plait_tensor *t, DLDataType d) { return call(op_cast, {value(t), value(d)}); }
+
+bool start_operators() {
+  for (int i = 0; i < op_count; i++) {
+    const Named &n = operator_names[i];
+    state.op[i] = state.runtime->op(n.name);
+    if (!state.op[i]) continue;
+    Py_XDECREF(state.callable[i]);
+    Py_XDECREF(state.in_place_callable[i]);
+    state.callable[i] = state.python->new_operator(n.name, PLAIT_FUNCTION);
+    state.in_place_callable[i] = nullptr;
+    const bool in_place = n.in_place && (state.op[i]->flags & PLAIT_OP_INPLACE);
+    if (in_place) state.in_place_callable[i] = state.python->new_operator(n.name, PLAIT_INPLACE);
+    if (!state.callable[i] || (in_place && !state.in_place_callable[i])) return false;
+  }
+  return true;
+}
+
+}  // namespace plait::core

@@ -1,0 +1,129 @@
+// What the files of plait_core._core share: the Tensor object and how operators are called from C++.
+#pragma once
+#include <plait/python.h>
+
+#include <plait/plait.hpp>
+
+namespace plait::core {
+
+struct TensorObject {
+  PyObject_HEAD plait_tensor *handle;
+  PyObject *dict, *weakrefs;
+  bool weak;  // resurrected: the handle owns this wrapper, not the other way round (docs/design/0001)
+};
+
+// The operators that slots, indexing and conversions call. The order is that of operator_names in operators.cpp.
+enum Op : int {
+  op_add, op_sub, op_mul, op_div, op_floor_divide, op_remainder, op_pow, op_matmul, op_bitwise_and, op_bitwise_or,
+  op_bitwise_xor, op_shift_left, op_shift_right, op_eq, op_ne, op_lt, op_le, op_gt, op_ge, op_neg, op_abs, op_bitwise_not,
+  op_select, op_slice, op_unsqueeze, op_index, op_index_put, op_copy, op_fill, op_cast, op_clone, op_permute, op_transpose,
+  op_empty, op_contiguous, op_nonzero, op_count
+};
+
+struct State {  // filled at import; the operators when plait_core starts
+  const plait_python *python;
+  const plait_runtime *runtime;
+  PyTypeObject *tensor_type, *size_type, *node_type;
+  destructor subtype_dealloc;  // CPython's own, of classes written in Python
+  DLDataType default_dtype;
+  const plait_op *op[op_count];
+  PyObject *callable[op_count];          // Operator objects, for what the fast paths leave
+  PyObject *in_place_callable[op_count];
+};
+extern State state;
+
+class Object {  // a PyObject reference that is dropped at the end of the scope
+ public:
+  explicit Object(PyObject *p = nullptr) : p_(p) {}
+  Object(Object &&o) noexcept : p_(std::exchange(o.p_, nullptr)) {}
+  Object &operator=(Object o) noexcept {
+    std::swap(p_, o.p_);
+    return *this;
+  }
+  ~Object() { Py_XDECREF(p_); }
+  PyObject *get() const { return p_; }
+  PyObject *release() { return std::exchange(p_, nullptr); }
+  explicit operator bool() const { return p_ != nullptr; }
+
+ private:
+  PyObject *p_;
+};
+inline PyObject *new_reference(PyObject *p) {
+  Py_INCREF(p);
+  return p;
+}
+template <class F>
+PyCFunction function(F f) {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
+}
+
+inline plait_tensor *handle_of(PyObject *o) { return reinterpret_cast<TensorObject *>(o)->handle; }
+inline bool is_exact(PyObject *o) { return Py_TYPE(o) == state.tensor_type; }
+inline bool is_tensor(PyObject *o) { return is_exact(o) || PyType_IsSubtype(Py_TYPE(o), state.tensor_type); }
+
+// ---- lifetime.cpp
+PyObject *wrap(plait_tensor *);  // steals
+PyObject *wrap_as(PyTypeObject *, plait_tensor *);  // a new wrapper of this class; steals
+void dealloc(PyObject *);
+int traverse(PyObject *, visitproc, void *);
+int clear(PyObject *);
+int set_attribute(PyObject *, PyObject *, PyObject *);
+PyObject *get_dict(PyObject *, void *);
+bool find_subtype_dealloc();
+
+// ---- operators.cpp: a new handle, or nullptr with an exception
+plait_tensor *call(Op, std::initializer_list<plait_value>, uint32_t form = PLAIT_FUNCTION);
+plait_tensor *cast(plait_tensor *, DLDataType);
+extern PyNumberMethods number_methods;
+PyObject *compare(PyObject *, PyObject *, int);
+bool start_operators();
+PyObject *raise(plait_thread *, plait_status);
+const plait_op *known(Op);
+
+// ---- scalars.cpp: elements and Python numbers
+PyObject *read_element(DLDataType, const void *);
+// stores a Python number; false with an exception
+bool write_element(DLDataType, void *, PyObject *);
+bool is_storable(DLDataType);  // what write_element knows
+PyObject *item(plait_tensor *, const char *who);
+PyObject *tolist(plait_tensor *);
+int truth(PyObject *);
+PyObject *as_int(PyObject *);
+PyObject *as_float(PyObject *);
+PyObject *as_complex(PyObject *);
+PyObject *as_index(PyObject *);
+bool readable(plait_tensor *, const char *who);
+
+// ---- indexing.cpp, keys.cpp
+PyObject *subscript(PyObject *, PyObject *);
+int assign_subscript(PyObject *, PyObject *, PyObject *);
+PyObject *get_item(PyObject *, Py_ssize_t);
+constexpr int max_keys = 2 * PLAIT_MAX_DIMS;
+struct Keys {  // an index, taken apart: the view it selects and the arrays that index what is left
+  plait_tensor *view = nullptr;                 // owned
+  plait_tensor *indices[max_keys] = {};         // owned; NULL where the dimension is left alone
+  int n = 0;                                    // 0: basic indexing only
+  Keys() = default;
+  Keys(const Keys &) = delete;
+  ~Keys();
+};
+bool take_apart(plait_tensor *, PyObject *key, Keys &);
+
+// ---- construct.cpp, exchange.cpp
+plait_tensor *from_data(PyObject *data, const DLDataType *);  // nested lists, numbers, arrays: always a copy
+extern PyBufferProcs buffer_methods;
+extern PyMethodDef exchange_methods[], exchange_functions[];
+bool refuse_grad(plait_tensor *, const char *who, PyObject *exception);
+
+// ---- size.cpp, attributes.cpp, methods.cpp, gradients.cpp, type.cpp
+PyObject *size_object(const int64_t *, int32_t);
+bool add_size(PyObject *module);
+extern PyGetSetDef attributes[];
+extern PyMethodDef methods[];
+extern PyGetSetDef gradient_attributes[];
+extern PyMethodDef gradient_methods[];
+bool add_node(PyObject *module);
+bool add_tensor(PyObject *module);
+PyObject *new_tensor(PyTypeObject *, PyObject *args, PyObject *kwargs);
+
+}  // namespace plait::core

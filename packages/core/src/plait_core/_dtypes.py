@@ -1,0 +1,151 @@
+"""The dtypes and what is known about their ranges."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from plait_abi import _binding
+
+__all__ = [
+    "bfloat16",
+    "bool_",
+    "cdouble",
+    "cfloat",
+    "complex128",
+    "complex64",
+    "double",
+    "finfo",
+    "float16",
+    "float32",
+    "float64",
+    "half",
+    "iinfo",
+    "int16",
+    "int32",
+    "int64",
+    "int8",
+    "long",
+    "short",
+    "uint16",
+    "uint32",
+    "uint64",
+    "uint8",
+]
+
+bool_ = _binding.dtype("bool")
+uint8 = _binding.dtype("uint8")
+uint16 = _binding.dtype("uint16")
+uint32 = _binding.dtype("uint32")
+uint64 = _binding.dtype("uint64")
+int8 = _binding.dtype("int8")
+int16 = short = _binding.dtype("int16")
+int32 = _binding.dtype("int32")
+int64 = long = _binding.dtype("int64")
+float16 = half = _binding.dtype("float16")
+bfloat16 = _binding.dtype("bfloat16")
+float32 = _binding.dtype("float32")
+float64 = double = _binding.dtype("float64")
+complex64 = cfloat = _binding.dtype("complex64")
+complex128 = cdouble = _binding.dtype("complex128")
+
+# exponent bits and fraction bits, from IEEE 754 and the bfloat16 format
+_FORMATS = {"float16": (5, 10), "bfloat16": (8, 7), "float32": (8, 23), "float64": (11, 52)}
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class finfo:  # noqa: N801  (NumPy's and PyTorch's name)
+    """The range and precision of a floating-point dtype.
+
+    Args:
+        dtype: a floating-point or complex dtype; default: the default dtype.
+
+    Attributes:
+        bits, eps, max, min, tiny, smallest_normal, resolution: as in NumPy.
+
+    Raises:
+        TypeError: for other dtypes.
+
+    Example:
+        >>> import plait_core as pc
+        >>> pc.finfo(pc.float32).eps
+        1.1920928955078125e-07
+    """
+
+    bits: int
+    eps: float
+    max: float
+    min: float
+    smallest_normal: float
+    dtype: str
+
+    def __init__(self, dtype: _binding.dtype | None = None) -> None:
+        from plait_core import _core
+
+        kind = _core.get_default_dtype() if dtype is None else _binding.dtype(dtype)
+        name = {"complex64": "float32", "complex128": "float64"}.get(kind.name, kind.name)
+        if name not in _FORMATS:
+            raise TypeError(f"finfo: a floating-point dtype is required, got {kind.name}")
+        exponent, fraction = _FORMATS[name]
+        bias = 2 ** (exponent - 1) - 1
+        largest = (2.0 - 2.0**-fraction) * 2.0**bias
+        values = {
+            "bits": 1 + exponent + fraction,
+            "eps": 2.0**-fraction,
+            "max": largest,
+            "min": -largest,
+            "smallest_normal": 2.0 ** (1 - bias),
+            "dtype": name,
+        }
+        for key, value in values.items():
+            object.__setattr__(self, key, value)
+
+    @property
+    def tiny(self) -> float:
+        """The smallest positive normal number."""
+        return self.smallest_normal
+
+    @property
+    def resolution(self) -> float:
+        """The decimal resolution: 10 to the minus number of exact decimal digits."""
+        digits = int((_FORMATS[self.dtype][1]) * 0.30102999566398120)
+        return float(f"1e-{digits}")
+
+    def __repr__(self) -> str:
+        return (
+            f"finfo(resolution={self.resolution:g}, min={self.min:g}, max={self.max:g}, "
+            f"eps={self.eps:g}, smallest_normal={self.smallest_normal:g}, dtype={self.dtype})"
+        )
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class iinfo:  # noqa: N801  (NumPy's and PyTorch's name)
+    """The range of an integer dtype.
+
+    Args:
+        dtype: an integer dtype.
+
+    Raises:
+        TypeError: for other dtypes.
+
+    Example:
+        >>> import plait_core as pc
+        >>> pc.iinfo(pc.int8).max
+        127
+    """
+
+    bits: int
+    max: int
+    min: int
+    dtype: str
+
+    def __init__(self, dtype: _binding.dtype) -> None:
+        kind = _binding.dtype(dtype)
+        if kind.is_floating_point or kind.is_complex or kind is bool_:
+            raise TypeError(f"iinfo: an integer dtype is required, got {kind.name}")
+        bits = 8 * kind.itemsize
+        low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if kind.is_signed else (0, 2**bits - 1)
+        for key, value in {"bits": bits, "max": high, "min": low, "dtype": kind.name}.items():
+            object.__setattr__(self, key, value)
+
+    def __repr__(self) -> str:
+        return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"

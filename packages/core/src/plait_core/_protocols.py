@@ -1,0 +1,104 @@
+"""Python's own protocols on Tensor: copying, pickling, formatting, NumPy's ``__array__``."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+from plait_abi import _binding
+
+from plait_core import _core
+from plait_core._core import Tensor
+from plait_core._repr import text_of
+
+__all__ = ["METHODS", "rebuild"]
+
+
+def __array__(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:  # noqa: N807
+    """Return a NumPy array, on the same memory where dtype and `copy` allow it."""
+    import numpy as np
+
+    array = self.numpy()
+    if dtype is not None and np.dtype(dtype) != array.dtype:
+        if copy is False:
+            raise ValueError(
+                f"__array__: `copy=False` cannot change {array.dtype} to {np.dtype(dtype)}"
+            )
+        return array.astype(dtype)
+    return array.copy() if copy else array
+
+
+def __reduce_ex__(self: Tensor, protocol: int) -> tuple[Any, ...]:  # noqa: N807
+    """Pickle the elements as bytes, with dtype, shape and whether grad is required."""
+    if self.requires_grad and not self.is_leaf:
+        raise RuntimeError("pickle: a tensor with a history cannot be pickled; detach() it first")
+    state = self.__dict__ or None
+    arguments = (type(self), self._to_bytes(), self.dtype, tuple(self.shape), self.requires_grad)
+    return rebuild, arguments, state
+
+
+def rebuild(
+    cls: type[Tensor], data: bytes, dtype: _binding.dtype, shape: tuple[int, ...], grad: bool
+) -> Tensor:
+    """Make the tensor that ``__reduce_ex__`` took apart."""
+    result = _core._from_bytes(data, dtype, shape)
+    if cls is not Tensor:
+        return Tensor._make_subclass(cls, result, grad)
+    return result.requires_grad_() if grad else result
+
+
+def __deepcopy__(self: Tensor, memo: dict[int, Any]) -> Tensor:  # noqa: N807
+    """Copy elements, gradient and attributes of a leaf."""
+    if id(self) in memo:
+        return memo[id(self)]  # type: ignore[no-any-return]
+    if self.requires_grad and not self.is_leaf:
+        raise RuntimeError(
+            "deepcopy: a tensor with a history cannot be copied deeply; detach() it first"
+        )
+    result = self.data.clone()
+    if type(self) is not Tensor:
+        result = Tensor._make_subclass(type(self), result, self.requires_grad)
+    elif self.requires_grad:
+        result.requires_grad_()
+    memo[id(self)] = result
+    if self.grad is not None:
+        result.grad = copy.deepcopy(self.grad, memo)
+    result.__dict__.update(copy.deepcopy(self.__dict__, memo))
+    return result
+
+
+def __copy__(self: Tensor) -> Tensor:  # noqa: N807
+    """Return another tensor on the same elements, with the same attributes."""
+    result = Tensor._make_subclass(type(self), self, self.requires_grad and self.is_leaf)
+    result.__dict__.update(self.__dict__)
+    return result
+
+
+def __format__(self: Tensor, spec: str) -> str:  # noqa: N807
+    """Format a 0-d tensor as its number; others only without a specification."""
+    if self.ndim == 0 and self.device.type != "meta":
+        return format(self.item(), spec) if spec else text_of(self) if self.grad_fn else _plain(self)
+    if spec:
+        raise TypeError(
+            f"format: a 0-d tensor is required for {spec!r}, got shape {tuple(self.shape)}"
+        )
+    return repr(self)
+
+
+def _plain(self: Tensor) -> str:
+    return str(self.item())
+
+
+def __repr__(self: Tensor) -> str:  # noqa: N807
+    return text_of(self)
+
+
+METHODS: dict[str, Callable[..., Any]] = {
+    "__array__": __array__,
+    "__copy__": __copy__,
+    "__deepcopy__": __deepcopy__,
+    "__format__": __format__,
+    "__reduce_ex__": __reduce_ex__,
+    "__repr__": __repr__,
+}

@@ -1,0 +1,48 @@
+"""The random numbers of the default generator."""
+
+from __future__ import annotations
+
+from plait_abi import Generator
+from plait_abi._binding import default_generator
+
+__all__ = ["get_rng_state", "initial_seed", "manual_seed", "seed", "set_rng_state"]
+
+
+def manual_seed(seed: int) -> Generator:
+    """Start the default stream of random numbers anew; returns its generator.
+
+    Results for a seed do not depend on the number of threads.
+
+    Args:
+        seed: an int in [-2**63, 2**64); negative ones count from the top.
+
+    Raises:
+        ValueError: if it is out of range.
+
+    Example:
+        >>> import plait_core as pc
+        >>> generator = pc.manual_seed(0)
+        >>> generator.initial_seed()
+        0
+    """
+    return default_generator().manual_seed(seed)
+
+
+def seed() -> int:
+    """Start the default stream at a seed from the operating system; returns the seed."""
+    return default_generator().seed()
+
+
+def initial_seed() -> int:
+    """Return the seed of the default stream."""
+    return default_generator().initial_seed()
+
+
+def get_rng_state() -> tuple[int, int]:
+    """Return where the default stream stands: (seed, offset)."""
+    return default_generator().get_state()
+
+
+def set_rng_state(state: tuple[int, int]) -> None:
+    """Continue the default stream where `get_rng_state` was called."""
+    default_generator().set_state(state)

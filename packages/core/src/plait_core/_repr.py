@@ -1,0 +1,204 @@
+"""Tensors as text, in the layout that PyTorch's users know."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from plait_abi import _binding
+
+from plait_core import _core
+from plait_core._core import Tensor
+
+__all__ = ["PrintOptions", "set_printoptions", "text_of"]
+
+
+@dataclasses.dataclass
+class PrintOptions:
+    """How tensors are printed; see `set_printoptions`."""
+
+    precision: int = 4
+    threshold: float = 1000
+    edgeitems: int = 3
+    linewidth: int = 80
+    sci_mode: bool | None = None
+
+
+_PROFILES = {
+    "default": PrintOptions(),
+    "short": PrintOptions(precision=2, edgeitems=2),
+    "full": PrintOptions(threshold=math.inf),
+}
+_options = PrintOptions()
+
+
+def set_printoptions(
+    precision: int | None = None,
+    threshold: float | None = None,
+    edgeitems: int | None = None,
+    linewidth: int | None = None,
+    profile: str | None = None,
+    sci_mode: bool | None = None,
+) -> None:
+    """Set how tensors are printed.
+
+    Args:
+        precision: digits after the point (4).
+        threshold: number of elements from which on the middle is left out (1000).
+        edgeitems: how many elements stay at each end of a dimension then (3).
+        linewidth: characters in a line (80).
+        profile: ``"default"``, ``"short"`` or ``"full"``, applied before the others.
+        sci_mode: True or False for scientific notation always or never; None decides by the values.
+
+    Raises:
+        ValueError: for an unknown profile.
+
+    Example:
+        >>> import plait_core as pc
+        >>> pc.set_printoptions(precision=2)
+        >>> pc.tensor([1 / 3])
+        tensor([0.33])
+        >>> pc.set_printoptions(profile="default")
+    """
+    if profile is not None:
+        if profile not in _PROFILES:
+            raise ValueError(
+                f"set_printoptions: `profile` must be one of {sorted(_PROFILES)}, got {profile!r}"
+            )
+        for field in dataclasses.fields(PrintOptions):
+            setattr(_options, field.name, getattr(_PROFILES[profile], field.name))
+    given = {
+        "precision": precision,
+        "threshold": threshold,
+        "edgeitems": edgeitems,
+        "linewidth": linewidth,
+    }
+    for name, value in given.items():
+        if value is not None:
+            setattr(_options, name, value)
+    if sci_mode is not None or profile is None:
+        _options.sci_mode = sci_mode
+
+
+def text_of(self: Tensor) -> str:
+    """Return the text of a tensor: elements, then dtype, device and history where they say something."""
+    name = "tensor" if type(self) is Tensor else type(self).__name__
+    start = f"{name}("
+    notes = _notes(self)
+    if self.device.type == "meta":
+        body = "..."
+    else:
+        body = _body(self.data, len(start))
+    text = start + body
+    for note in notes:
+        last = len(text) - text.rfind("\n") - 1
+        gap = f",\n{' ' * len(start)}" if last + len(note) + 3 > _options.linewidth else ", "
+        text += gap + note
+    return text + ")"
+
+
+def _notes(self: Tensor) -> list[str]:
+    notes = []
+    empty = self.numel() == 0 and tuple(self.shape) != (0,)
+    if empty or self.device.type == "meta":
+        notes.append(f"size={tuple(self.shape)}")
+    if self.device.type != "cpu":
+        notes.append(f"device='{self.device}'")
+    plain = {"int64", "bool", _core.get_default_dtype().name}
+    if self.dtype.name == "complex64" and "float32" in plain:
+        plain.add("complex64")
+    shown = self.numel() == 0 and self.dtype.name != _core.get_default_dtype().name
+    if self.dtype.name not in plain or shown:
+        notes.append(f"dtype={self.dtype.name}")
+    node = self.grad_fn
+    if node is not None:
+        notes.append(f"grad_fn=<{node.name()}>")
+    elif self.requires_grad:
+        notes.append("requires_grad=True")
+    return notes
+
+
+def _body(data: Tensor, indent: int) -> str:
+    if data.numel() == 0:
+        return "[]"
+    if data.dtype.name == "bfloat16":
+        data = data.cast(_binding.dtype("float32"))
+    array = data.numpy()
+    cut = array.size > _options.threshold
+    shown = _shown(array, cut)
+    return _nest(shown, _formatter(list(_leaves(shown)), data.dtype), indent)
+
+
+def _shown(array: Any, cut: bool) -> Any:
+    """Return nested lists of numbers, with an Ellipsis where elements are left out."""
+    if array.ndim == 0:
+        return array.item()
+    edge = _options.edgeitems
+    if not cut or len(array) <= 2 * edge:
+        return [_shown(row, cut) for row in array] if array.ndim > 1 else array.tolist()
+    head = [_shown(row, cut) for row in array[:edge]]
+    return [*head, ..., *(_shown(row, cut) for row in array[len(array) - edge :])]
+
+
+def _leaves(shown: Any) -> Iterator[Any]:
+    if isinstance(shown, list):
+        for item in shown:
+            yield from _leaves(item)
+    elif shown is not ...:
+        yield shown
+
+
+def _formatter(values: list[Any], dtype: _binding.dtype) -> Callable[[Any], str]:
+    if dtype.is_complex:
+        real = _float_formatter([value.real for value in values])
+        imag = _float_formatter([abs(value.imag) for value in values])
+        return lambda v: f"{real(v.real)}{'-' if math.copysign(1, v.imag) < 0 else '+'}{imag(abs(v.imag)).strip()}j"
+    if dtype.is_floating_point:
+        return _float_formatter(values)
+    width = max(len(str(value)) for value in values)
+    return lambda value: str(value).rjust(width)
+
+
+def _float_formatter(values: list[float]) -> Callable[[float], str]:
+    digits = _options.precision
+    finite = [abs(value) for value in values if math.isfinite(value) and value != 0]
+    whole = all(value == math.ceil(value) for value in finite)
+    low, high = (min(finite), max(finite)) if finite else (1.0, 1.0)
+    scientific = high / low > 1000 or high > 1e8 or (low < 1e-4 and not whole)
+    if _options.sci_mode is not None:
+        scientific = _options.sci_mode
+
+    def write(value: float) -> str:
+        if not math.isfinite(value):
+            return str(value)
+        if scientific:
+            return f"{value:.{digits}e}"
+        return f"{value:.0f}." if whole else f"{value:.{digits}f}"
+
+    width = max(len(write(value)) for value in values)
+    return lambda value: write(value).rjust(width)
+
+
+def _nest(shown: Any, write: Callable[[Any], str], indent: int) -> str:
+    if not isinstance(shown, list):
+        return write(shown).strip()
+    if not any(isinstance(item, list) for item in shown):
+        return _line([" ..." if item is ... else write(item) for item in shown], indent)
+    parts = ["..." if item is ... else _nest(item, write, indent + 1) for item in shown]
+    depth = _depth(shown)
+    return "[" + ("," + "\n" * (depth - 1) + " " * (indent + 1)).join(parts) + "]"
+
+
+def _depth(shown: Any) -> int:
+    if not isinstance(shown, list):
+        return 0
+    return 1 + max((_depth(item) for item in shown), default=0)
+
+
+def _line(words: list[str], indent: int) -> str:
+    width = max(len(word) for word in words) + 2
+    count = max(1, (_options.linewidth - indent) // width)
+    rows = [", ".join(words[i : i + count]) for i in range(0, len(words), count)]
+    return "[" + (",\n" + " " * (indent + 1)).join(rows) + "]"

@@ -1,0 +1,61 @@
+"""Load the operator set, the runtime library and the kernels, before anything else of the package."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import pathlib
+
+from plait_abi import _binding, paths
+
+from plait_core import _core
+
+__all__ = ["kernel_library", "start"]
+
+
+def kernel_library() -> str:
+    """Return the stem of the best kernel library for this processor.
+
+    ``PLAIT_CPU=base`` or ``PLAIT_CPU=avx2`` in the environment chooses another one.
+    """
+    wanted = os.environ.get("PLAIT_CPU", "")
+    if wanted not in ("", "base", "avx2"):
+        raise ValueError(f"PLAIT_CPU: one of base, avx2 is required; got {wanted!r}")
+    if wanted:
+        return f"plait_cpu_{wanted}"
+    return "plait_cpu_avx2" if _core._cpu_supports_avx2() else "plait_cpu_base"
+
+
+def start() -> None:
+    """Load the libraries in the order in which they build on each other."""
+    ours = pathlib.Path(__file__).parent / "lib"
+    best = kernel_library()
+    _load(paths("plait_ops").get("libplait_ops.so"), "plait-ops")
+    _load(str(ours / "libplait_core.so"), "plait-core")
+    _load(str(ours / "libplait_cpu_base.so"), "plait-core")
+    faster = ours / f"lib{best}.so"
+    if best != "plait_cpu_base" and (faster.exists() or os.environ.get("PLAIT_CPU")):
+        _load(str(faster), "plait-core")
+    _point_to_blas()
+    _core._start()
+
+
+def _load(path: str | None, package: str) -> None:
+    if path is None or not os.path.exists(path):
+        raise ImportError(
+            f"plait_core: {package} is installed without its compiled library"
+            + (f" {path}" if path else "")
+            + f"; install it again (pip install --force-reinstall {package})"
+        )
+    _binding.load(path)
+
+
+def _point_to_blas() -> None:
+    """Say where the packaged BLAS lies; the kernels open it at the first matrix product."""
+    if os.environ.get("PLAIT_BLAS"):
+        return
+    spec = importlib.util.find_spec("scipy_openblas32")
+    for folder in (spec.submodule_search_locations or []) if spec else []:
+        for path in sorted(pathlib.Path(folder, "lib").glob("libscipy_openblas*.so")):
+            os.environ["PLAIT_BLAS_PACKAGED"] = str(path)
+            return
