@@ -17,8 +17,8 @@ from plait_ops.spec import Operator
 
 __all__ = ["HostileCall", "calls"]
 
-DTYPES = "bool uint8 uint16 uint32 uint64 int8 int16 int32 int64".split()
-DTYPES += "float16 float32 float64 complex64 complex128".split()
+DTYPES = ["bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64"]
+DTYPES += ["float16", "float32", "float64", "complex64", "complex128"]
 SHAPES = [
     (),
     (0,),

@@ -1,0 +1,288 @@
+// Advanced indexing: index(self, indices) and index_put_(self, indices, values, accumulate). Integer arrays are broadcast
+// together, a bool mask stands for the integer arrays of its true positions, None for a whole dimension. The broadcast
+// dimensions stand where the indexed ones stood if those are adjacent, else in front (NumPy's rule).
+#include "kernels/indices.h"
+
+namespace plait::core {
+namespace {
+
+constexpr int kMost = PLAIT_MAX_DIMS;
+
+struct Axis {  // one integer index array for one dimension of self
+  int dim;
+  Indices values;      // of an integer tensor
+  Workspace positions;  // of a mask: coordinates of its true elements
+  const int64_t *p = nullptr;
+  int ndim = 0;
+  int64_t shape[kMost], stride[kMost];
+};
+
+class Walk {
+ public:
+  plait_status plan(const plait_call *c, const DLTensor *self, const plait_value &list);
+  ~Walk() { delete[] axes_; }
+
+  int ndim() const { return outer_ + b_ndim_ + inner_; }
+  const int64_t *shape() const { return shape_; }
+  int64_t outer_numel() const { return count(0, outer_); }
+  int64_t b_numel() const { return count(outer_, outer_ + b_ndim_); }
+  int64_t inner_numel() const { return count(outer_ + b_ndim_, ndim()); }
+  // Elements from self's start to broadcast position b.
+  const int64_t *offsets() const { return offsets_.as<int64_t>(); }
+
+  int outer_ = 0, b_ndim_ = 0, inner_ = 0;  // the result's dimensions: outer slices, broadcast, inner slices
+  int64_t shape_[2 * kMost];
+  int64_t slice_stride_[2 * kMost];  // self's strides of the slices; those of the broadcast dimensions are unused
+
+ private:
+  int64_t count(int from, int to) const {
+    int64_t n = 1;
+    for (int d = from; d < to; d++) n *= shape_[d];
+    return n;
+  }
+  plait_status add_mask(const plait_call *c, const DLTensor *self, const DLTensor *mask, int dim);
+  plait_status broadcast(const plait_call *c);
+  plait_status make_offsets(const plait_call *c, const DLTensor *self);
+
+  Axis *axes_ = nullptr;
+  int n_axes_ = 0;
+  int64_t b_shape_[kMost];
+  Workspace offsets_;
+};
+
+plait_status Walk::add_mask(const plait_call *c, const DLTensor *self, const DLTensor *mask, int dim) {
+  int64_t hits = 0;
+  Counter at(mask->ndim, mask->shape, mask->strides);
+  const int64_t n = numel(mask);
+  for (int d = 0; d < mask->ndim; d++)
+    if (dim + d >= self->ndim || mask->shape[d] != self->shape[dim + d])
+      return PLAIT_FAIL(c, PLAIT_INDEX_ERROR,
+                        "the mask's dimension %d has size %lld, but dimension %d of `self` has size %lld", d,
+                        (long long)mask->shape[d], dim + d, (long long)(dim + d < self->ndim ? self->shape[dim + d] : 0));
+  for (int64_t i = 0; i < n; i++, at.next()) hits += data<uint8_t>(mask)[at.offset] != 0;
+  Axis *first = axes_ + n_axes_;
+  for (int d = 0; d < mask->ndim; d++) {
+    Axis &a = axes_[n_axes_++];
+    a.dim = dim + d;
+    a.ndim = 1;
+    a.shape[0] = hits;
+    a.stride[0] = 1;
+    PLAIT_TRY(a.positions.take(c, uint64_t(hits ? hits : 1) * sizeof(int64_t)));
+    a.p = a.positions.as<int64_t>();
+  }
+  Counter again(mask->ndim, mask->shape, mask->strides);
+  for (int64_t i = 0, k = 0; i < n; i++, again.next()) {
+    if (!data<uint8_t>(mask)[again.offset]) continue;
+    for (int d = 0; d < mask->ndim; d++) first[d].positions.as<int64_t>()[k] = again.at[d];
+    k++;
+  }
+  return PLAIT_OK;
+}
+
+plait_status Walk::broadcast(const plait_call *c) {
+  for (int i = 0; i < n_axes_; i++)
+    if (axes_[i].ndim > b_ndim_) b_ndim_ = axes_[i].ndim;
+  for (int d = 0; d < b_ndim_; d++) b_shape_[d] = 1;
+  for (int i = 0; i < n_axes_; i++) {
+    const int shift = b_ndim_ - axes_[i].ndim;
+    for (int d = 0; d < axes_[i].ndim; d++) {
+      int64_t &size = b_shape_[d + shift];
+      if (axes_[i].shape[d] == 1 || axes_[i].shape[d] == size) continue;
+      if (size != 1)
+        return PLAIT_FAIL(c, PLAIT_INDEX_ERROR, "index arrays of sizes %lld and %lld do not broadcast together",
+                          (long long)size, (long long)axes_[i].shape[d]);
+      size = axes_[i].shape[d];
+    }
+  }
+  return PLAIT_OK;
+}
+
+plait_status Walk::make_offsets(const plait_call *c, const DLTensor *self) {
+  int64_t n = 1;
+  for (int d = 0; d < b_ndim_; d++) n *= b_shape_[d];
+  PLAIT_TRY(offsets_.take(c, uint64_t(n ? n : 1) * sizeof(int64_t)));
+  auto *to = offsets_.as<int64_t>();
+  for (int64_t i = 0; i < n; i++) to[i] = 0;
+  for (int a = 0; a < n_axes_; a++) {
+    const Axis &axis = axes_[a];
+    int64_t stride[kMost];
+    for (int d = 0; d < b_ndim_; d++) {
+      const int own = d - (b_ndim_ - axis.ndim);
+      stride[d] = own < 0 || axis.shape[own] == 1 ? 0 : axis.stride[own];
+    }
+    Counter at(b_ndim_, b_shape_, stride);
+    const int64_t step = self->strides[axis.dim];
+    for (int64_t i = 0; i < n; i++, at.next()) to[i] += axis.p[at.offset] * step;
+  }
+  return PLAIT_OK;
+}
+
+plait_status Walk::plan(const plait_call *c, const DLTensor *self, const plait_value &list) {
+  axes_ = new Axis[kMost];
+  bool indexed[kMost] = {};
+  int dim = 0;
+  for (uint32_t i = 0; i < list.n; i++) {
+    const plait_tensor *t = list.u.ts[i];
+    if (!t) {
+      dim++;
+      continue;
+    }
+    const bool mask = kind(t->dl.dtype) == Bool;
+    if (dim + (mask ? t->dl.ndim : 1) > self->ndim)
+      return PLAIT_FAIL(c, PLAIT_INDEX_ERROR, "too many indices for a tensor of %d dimensions", self->ndim);
+    if (mask) {
+      PLAIT_TRY(add_mask(c, self, &t->dl, dim));
+      for (int d = 0; d < t->dl.ndim; d++) indexed[dim++] = true;
+      continue;
+    }
+    Axis &a = axes_[n_axes_++];
+    PLAIT_TRY(a.values.read(c, &t->dl, self->shape[dim], dim));
+    a.p = a.values.begin();
+    a.dim = dim;
+    a.ndim = t->dl.ndim;
+    int64_t step = 1;
+    for (int d = a.ndim - 1; d >= 0; d--) {
+      a.shape[d] = t->dl.shape[d];
+      a.stride[d] = step;
+      step *= t->dl.shape[d];
+    }
+    indexed[dim++] = true;
+  }
+  PLAIT_TRY(broadcast(c));
+  int first = -1, last = -1, gaps = 0;
+  for (int d = 0; d < self->ndim; d++) {
+    if (!indexed[d]) continue;
+    if (first < 0) first = d;
+    if (last >= 0 && last != d - 1) gaps++;
+    last = d;
+  }
+  int slices = 0;
+  for (int d = 0; d < self->ndim; d++) slices += !indexed[d];
+  if (slices + b_ndim_ > PLAIT_MAX_DIMS)
+    return PLAIT_FAIL(c, PLAIT_SHAPE_ERROR, "the result would have %d dimensions; at most %d are supported",
+                      slices + b_ndim_, PLAIT_MAX_DIMS);
+  int at = 0;
+  const auto put_slices = [&](int from, int to) {
+    for (int d = from; d < to; d++) {
+      if (indexed[d]) continue;
+      slice_stride_[at] = self->strides[d];
+      shape_[at++] = self->shape[d];
+    }
+    return at;
+  };
+  outer_ = gaps ? 0 : put_slices(0, first < 0 ? self->ndim : first);
+  for (int d = 0; d < b_ndim_; d++) shape_[at++] = b_shape_[d];
+  inner_ = put_slices(gaps || first < 0 ? (first < 0 ? self->ndim : 0) : first, self->ndim) - outer_ - b_ndim_;
+  return make_offsets(c, self);
+}
+
+// Calls f(self offset, result position) for each run of inner elements.
+template <class F>
+void each_run(const Walk &w, F &&f) {
+  const int64_t outer = w.outer_numel(), b = w.b_numel(), inner = w.inner_numel();
+  Counter at(w.outer_, w.shape_, w.slice_stride_);
+  int64_t position = 0;
+  for (int64_t o = 0; o < outer; o++, at.next())
+    for (int64_t k = 0; k < b; k++, position += inner) f(at.offset + w.offsets()[k], position);
+}
+
+template <class T>
+void read_runs(const Walk &w, const T *self, T *out) {
+  const int inner = w.inner_;
+  const int64_t *shape = w.shape_ + w.outer_ + w.b_ndim_, *stride = w.slice_stride_ + w.outer_ + w.b_ndim_;
+  const int64_t n = w.inner_numel();
+  each_run(w, [&](int64_t offset, int64_t position) {
+    if (n == 1) {
+      out[position] = self[offset];
+      return;
+    }
+    Counter at(inner, shape, stride);
+    for (int64_t i = 0; i < n; i++, at.next()) out[position + i] = self[offset + at.offset];
+  });
+}
+
+plait_status index(plait_call *c) {
+  const DLTensor *self = tensor(c, 0);
+  Walk w;
+  PLAIT_TRY(w.plan(c, self, c->in[1]));
+  if (c->out[0].tag == PLAIT_NONE)
+    PLAIT_TRY(c->thread->runtime->result(c, 0, self->dtype, w.ndim(), w.shape()));
+  DLTensor *out = result(c);
+  if (numel(out) == 0) return PLAIT_OK;
+  PLAIT_BY_SIZE(self->dtype.bits / 8, read_runs(w, data<T>(self), data<T>(out)))
+  return PLAIT_OK;
+}
+PLAIT_KERNEL("index", index);
+
+struct Values {  // what is written: a tensor that broadcasts to the walk's shape
+  const DLTensor *t;
+  int64_t stride[2 * kMost];
+};
+
+plait_status fit(const plait_call *c, const Walk &w, const DLTensor *t, Values *v) {
+  v->t = t;
+  const int shift = w.ndim() - t->ndim;
+  bool fits = true;
+  for (int d = 0; d < -shift; d++) fits &= t->shape[d] == 1;  // leading ones are no matter
+  for (int d = 0; d < w.ndim(); d++) {
+    const int own = d - shift;
+    v->stride[d] = own < 0 || t->shape[own] == 1 ? 0 : t->strides[own];
+    if (own >= 0 && t->shape[own] != 1 && t->shape[own] != w.shape()[d]) fits = false;
+  }
+  if (fits) return PLAIT_OK;
+  char want[256] = "", have[256] = "";
+  const auto print = [](char *to, const int64_t *shape, int n) {
+    int used = 0;
+    for (int d = 0; d < n && used < 230; d++)
+      used += __builtin_snprintf(to + used, size_t(256 - used), d ? ", %lld" : "%lld", (long long)shape[d]);
+  };
+  print(want, w.shape(), w.ndim());
+  print(have, t->shape, t->ndim);
+  return PLAIT_FAIL(c, PLAIT_SHAPE_ERROR, "`values` of shape (%s) does not broadcast to the indexed shape (%s)", have, want);
+}
+
+template <class T, bool Add>
+void write_runs(const Walk &w, T *self, const T *values, const int64_t *stride) {
+  const int before = w.outer_ + w.b_ndim_;
+  const int64_t n = w.inner_numel();
+  Counter from(w.ndim(), w.shape_, stride);
+  each_run(w, [&](int64_t offset, int64_t) {
+    Counter to(w.inner_, w.shape_ + before, w.slice_stride_ + before);
+    for (int64_t i = 0; i < n; i++, to.next(), from.next()) {
+      T &place = self[offset + to.offset];
+      if constexpr (Add) place = T(place + values[from.offset]);
+      else place = values[from.offset];
+    }
+  });
+}
+
+plait_status index_put(plait_call *c) {
+  DLTensor *self = &c->in[0].u.t->dl;
+  const Kind k = kind(self->dtype);
+  const bool add = integer(c, 3) != 0;
+  Walk w;
+  PLAIT_TRY(w.plan(c, self, c->in[1]));
+  alignas(16) char number[16];
+  DLTensor scalar = *self;
+  Values v;
+  const DLTensor *values = tensor(c, 2);
+  if (!values) {
+    store_number(k, c->in[2], number);
+    scalar.data = number;
+    scalar.ndim = 0;
+    values = &scalar;
+  }
+  if (kind(values->dtype) != k) return PLAIT_DECLINE;
+  PLAIT_TRY(fit(c, w, values, &v));
+  if (w.outer_numel() == 0 || w.b_numel() == 0 || w.inner_numel() == 0) return PLAIT_OK;
+  if (add) {
+    PLAIT_NUMERIC(k, (write_runs<T, true>(w, data<T>(self), data<T>(values), v.stride)))
+  } else {
+    PLAIT_BY_SIZE(self->dtype.bits / 8, (write_runs<T, false>(w, data<T>(self), data<T>(values), v.stride)))
+  }
+  return PLAIT_OK;
+}
+PLAIT_KERNEL("index_put_", index_put);
+
+}  // namespace
+}  // namespace plait::core
