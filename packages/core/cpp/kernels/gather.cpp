@@ -22,7 +22,8 @@ plait_status gather_kernel(plait_call *c) {
   const Walked from(self, dim);
   PLAIT_BY_SIZE(self->dtype.bits / 8, {
     Counter base(index->ndim, index->shape, from.stride);
-    for (int64_t i = 0; i < at.count(); i++, base.next()) data<T>(out)[i] = data<T>(self)[base.offset + at[i] * from.step];
+    for (int64_t i = 0; i < at.count(); i++, base.next())
+      data<T>(out)[i] = data<T>(self)[base.offset + at[i] * from.step];
   })
   return PLAIT_OK;
 }
@@ -54,7 +55,8 @@ plait_status scatter_kernel(plait_call *c) {
   PLAIT_TRY(at.read(c, index, self->ndim ? self->shape[dim] : 1, dim));
   copy_elements(self, out);
   const Walked to(out, dim);
-  Counter base(index->ndim, index->shape, to.stride), from(index->ndim, index->shape, source->strides);
+  Counter base(index->ndim, index->shape, to.stride),
+      from(index->ndim, index->shape, source->strides);
   if constexpr (Add) {
     PLAIT_NUMERIC(kind(self->dtype), {
       for (int64_t i = 0; i < at.count(); i++, base.next(), from.next()) {

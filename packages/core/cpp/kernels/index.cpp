@@ -1,6 +1,7 @@
-// Advanced indexing: index(self, indices) and index_put_(self, indices, values, accumulate). Integer arrays are broadcast
-// together, a bool mask stands for the integer arrays of its true positions, None for a whole dimension. The broadcast
-// dimensions stand where the indexed ones stood if those are adjacent, else in front (NumPy's rule).
+// Advanced indexing: index(self, indices) and index_put_(self, indices, values, accumulate).
+// Integer arrays are broadcast together, a bool mask stands for the integer arrays of its true
+// positions, None for a whole dimension. The broadcast dimensions stand where the indexed ones
+// stood if those are adjacent, else in front (NumPy's rule).
 #include "kernels/indices.h"
 
 namespace plait::core {
@@ -30,9 +31,11 @@ class Walk {
   // Elements from self's start to broadcast position b.
   const int64_t *offsets() const { return offsets_.as<int64_t>(); }
 
-  int outer_ = 0, b_ndim_ = 0, inner_ = 0;  // the result's dimensions: outer slices, broadcast, inner slices
+  int outer_ = 0, b_ndim_ = 0,
+      inner_ = 0;  // the result's dimensions: outer slices, broadcast, inner slices
   int64_t shape_[2 * kMost];
-  int64_t slice_stride_[2 * kMost];  // self's strides of the slices; those of the broadcast dimensions are unused
+  int64_t slice_stride_[2 * kMost];  // self's strides of the slices; those of the broadcast
+                                     // dimensions are unused
 
  private:
   int64_t count(int from, int to) const {
@@ -50,15 +53,18 @@ class Walk {
   Workspace offsets_;
 };
 
-plait_status Walk::add_mask(const plait_call *c, const DLTensor *self, const DLTensor *mask, int dim) {
+plait_status Walk::add_mask(const plait_call *c, const DLTensor *self, const DLTensor *mask,
+                            int dim) {
   int64_t hits = 0;
   Counter at(mask->ndim, mask->shape, mask->strides);
   const int64_t n = numel(mask);
   for (int d = 0; d < mask->ndim; d++)
     if (dim + d >= self->ndim || mask->shape[d] != self->shape[dim + d])
-      return PLAIT_FAIL(c, PLAIT_INDEX_ERROR,
-                        "the mask's dimension %d has size %lld, but dimension %d of `self` has size %lld", d,
-                        (long long)mask->shape[d], dim + d, (long long)(dim + d < self->ndim ? self->shape[dim + d] : 0));
+      return PLAIT_FAIL(
+          c, PLAIT_INDEX_ERROR,
+          "the mask's dimension %d has size %lld, but dimension %d of `self` has size %lld", d,
+          (long long)mask->shape[d], dim + d,
+          (long long)(dim + d < self->ndim ? self->shape[dim + d] : 0));
   for (int64_t i = 0; i < n; i++, at.next()) hits += data<uint8_t>(mask)[at.offset] != 0;
   Axis *first = axes_ + n_axes_;
   for (int d = 0; d < mask->ndim; d++) {
@@ -89,7 +95,8 @@ plait_status Walk::broadcast(const plait_call *c) {
       int64_t &size = b_shape_[d + shift];
       if (axes_[i].shape[d] == 1 || axes_[i].shape[d] == size) continue;
       if (size != 1)
-        return PLAIT_FAIL(c, PLAIT_INDEX_ERROR, "index arrays of sizes %lld and %lld do not broadcast together",
+        return PLAIT_FAIL(c, PLAIT_INDEX_ERROR,
+                          "index arrays of sizes %lld and %lld do not broadcast together",
                           (long long)size, (long long)axes_[i].shape[d]);
       size = axes_[i].shape[d];
     }
@@ -129,7 +136,8 @@ plait_status Walk::plan(const plait_call *c, const DLTensor *self, const plait_v
     }
     const bool mask = kind(t->dl.dtype) == Bool;
     if (dim + (mask ? t->dl.ndim : 1) > self->ndim)
-      return PLAIT_FAIL(c, PLAIT_INDEX_ERROR, "too many indices for a tensor of %d dimensions", self->ndim);
+      return PLAIT_FAIL(c, PLAIT_INDEX_ERROR, "too many indices for a tensor of %d dimensions",
+                        self->ndim);
     if (mask) {
       PLAIT_TRY(add_mask(c, self, &t->dl, dim));
       for (int d = 0; d < t->dl.ndim; d++) indexed[dim++] = true;
@@ -159,7 +167,8 @@ plait_status Walk::plan(const plait_call *c, const DLTensor *self, const plait_v
   int slices = 0;
   for (int d = 0; d < self->ndim; d++) slices += !indexed[d];
   if (slices + b_ndim_ > PLAIT_MAX_DIMS)
-    return PLAIT_FAIL(c, PLAIT_SHAPE_ERROR, "the result would have %d dimensions; at most %d are supported",
+    return PLAIT_FAIL(c, PLAIT_SHAPE_ERROR,
+                      "the result would have %d dimensions; at most %d are supported",
                       slices + b_ndim_, PLAIT_MAX_DIMS);
   int at = 0;
   const auto put_slices = [&](int from, int to) {
@@ -172,7 +181,8 @@ plait_status Walk::plan(const plait_call *c, const DLTensor *self, const plait_v
   };
   outer_ = gaps ? 0 : put_slices(0, first < 0 ? self->ndim : first);
   for (int d = 0; d < b_ndim_; d++) shape_[at++] = b_shape_[d];
-  inner_ = put_slices(gaps || first < 0 ? (first < 0 ? self->ndim : 0) : first, self->ndim) - outer_ - b_ndim_;
+  inner_ = put_slices(gaps || first < 0 ? (first < 0 ? self->ndim : 0) : first, self->ndim) -
+           outer_ - b_ndim_;
   return make_offsets(c, self);
 }
 
@@ -189,7 +199,8 @@ void each_run(const Walk &w, F &&f) {
 template <class T>
 void read_runs(const Walk &w, const T *self, T *out) {
   const int inner = w.inner_;
-  const int64_t *shape = w.shape_ + w.outer_ + w.b_ndim_, *stride = w.slice_stride_ + w.outer_ + w.b_ndim_;
+  const int64_t *shape = w.shape_ + w.outer_ + w.b_ndim_,
+                *stride = w.slice_stride_ + w.outer_ + w.b_ndim_;
   const int64_t n = w.inner_numel();
   each_run(w, [&](int64_t offset, int64_t position) {
     if (n == 1) {
@@ -234,11 +245,14 @@ plait_status fit(const plait_call *c, const Walk &w, const DLTensor *t, Values *
   const auto print = [](char *to, const int64_t *shape, int n) {
     int used = 0;
     for (int d = 0; d < n && used < 230; d++)
-      used += __builtin_snprintf(to + used, size_t(256 - used), d ? ", %lld" : "%lld", (long long)shape[d]);
+      used += __builtin_snprintf(to + used, size_t(256 - used), d ? ", %lld" : "%lld",
+                                 (long long)shape[d]);
   };
   print(want, w.shape(), w.ndim());
   print(have, t->shape, t->ndim);
-  return PLAIT_FAIL(c, PLAIT_SHAPE_ERROR, "`values` of shape (%s) does not broadcast to the indexed shape (%s)", have, want);
+  return PLAIT_FAIL(c, PLAIT_SHAPE_ERROR,
+                    "`values` of shape (%s) does not broadcast to the indexed shape (%s)", have,
+                    want);
 }
 
 template <class T, bool Add>
@@ -250,8 +264,10 @@ void write_runs(const Walk &w, T *self, const T *values, const int64_t *stride) 
     Counter to(w.inner_, w.shape_ + before, w.slice_stride_ + before);
     for (int64_t i = 0; i < n; i++, to.next(), from.next()) {
       T &place = self[offset + to.offset];
-      if constexpr (Add) place = T(place + values[from.offset]);
-      else place = values[from.offset];
+      if constexpr (Add)
+        place = T(place + values[from.offset]);
+      else
+        place = values[from.offset];
     }
   });
 }
@@ -278,7 +294,8 @@ plait_status index_put(plait_call *c) {
   if (add) {
     PLAIT_NUMERIC(k, (write_runs<T, true>(w, data<T>(self), data<T>(values), v.stride)))
   } else {
-    PLAIT_BY_SIZE(self->dtype.bits / 8, (write_runs<T, false>(w, data<T>(self), data<T>(values), v.stride)))
+    PLAIT_BY_SIZE(self->dtype.bits / 8,
+                  (write_runs<T, false>(w, data<T>(self), data<T>(values), v.stride)))
   }
   return PLAIT_OK;
 }

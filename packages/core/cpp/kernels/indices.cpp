@@ -34,7 +34,8 @@ plait_status Indices::read(const plait_call *c, const DLTensor *t, int64_t size,
   for (int64_t i = 0; i < n_ && size >= 0; i++) {
     const int64_t asked = own[i];
     if (asked < -size || asked >= size)
-      return PLAIT_FAIL(c, PLAIT_INDEX_ERROR, "index %lld is out of range for dimension %d of size %lld",
+      return PLAIT_FAIL(c, PLAIT_INDEX_ERROR,
+                        "index %lld is out of range for dimension %d of size %lld",
                         (long long)asked, dim, (long long)size);
     own[i] = asked < 0 ? asked + size : asked;
   }

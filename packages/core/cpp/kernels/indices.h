@@ -17,7 +17,8 @@ inline char *element(const DLTensor *t, int64_t linear) {
 
 class Indices {
  public:
-  // Reads the integers of `t` in C order; with size >= 0 negative ones are counted from the end and all are checked.
+  // Reads the integers of `t` in C order; with size >= 0 negative ones are counted from the end and
+  // all are checked.
   plait_status read(const plait_call *c, const DLTensor *t, int64_t size, int dim);
   const int64_t *begin() const { return p_; }
   int64_t operator[](int64_t i) const { return p_[i]; }
@@ -29,13 +30,15 @@ class Indices {
   int64_t n_ = 0;
 };
 
-// Coordinates that run through a shape in C order; `offset` follows in the unit of the given strides.
+// Coordinates that run through a shape in C order; `offset` follows in the unit of the given
+// strides.
 struct Counter {
   int ndim;
   const int64_t *shape, *stride;
   int64_t at[PLAIT_MAX_DIMS];
   int64_t offset = 0;
-  Counter(int n, const int64_t *sizes, const int64_t *strides) : ndim(n), shape(sizes), stride(strides) {
+  Counter(int n, const int64_t *sizes, const int64_t *strides)
+      : ndim(n), shape(sizes), stride(strides) {
     for (int d = 0; d < n; d++) at[d] = 0;
   }
   void next() {

@@ -9,7 +9,8 @@ struct Slices {  // self seen as (outer, size, inner) around one dimension, with
   int outer_ndim, inner_ndim;
   const DLTensor *t;
   int dim;
-  Slices(const DLTensor *self, int d) : outer_ndim(d), inner_ndim(self->ndim ? self->ndim - d - 1 : 0), t(self), dim(d) {
+  Slices(const DLTensor *self, int d)
+      : outer_ndim(d), inner_ndim(self->ndim ? self->ndim - d - 1 : 0), t(self), dim(d) {
     for (int i = 0; i < self->ndim; i++) (i < d ? outer : i == d ? size : inner) *= self->shape[i];
   }
   bool dense_rows() const {
@@ -63,8 +64,10 @@ plait_status embedding(plait_call *c) { return select_along(c, tensor(c, 0), 0, 
 PLAIT_KERNEL("embedding", embedding);
 
 template <class T>
-void add_rows(const plait_call *c, DLTensor *out, const T *source, const Indices &at, int64_t width, int64_t skip) {
-  // rows may repeat, so threads share columns out, not rows: the order of additions never depends on their number
+void add_rows(const plait_call *c, DLTensor *out, const T *source, const Indices &at, int64_t width,
+              int64_t skip) {
+  // rows may repeat, so threads share columns out, not rows: the order of additions never depends
+  // on their number
   const int64_t grain = at.count() > 0 ? ceil_div(kChunk, at.count()) : width;
   parallel_ranges(c, width, grain < 16 ? 16 : grain, [&](int64_t begin, int64_t end) {
     for (int64_t i = 0; i < at.count(); i++) {
@@ -114,7 +117,8 @@ plait_status index_add(plait_call *c) {  // index_add(self, dim, index, source, 
   PLAIT_TRY(at.read(c, tensor(c, 2), self->ndim ? self->shape[dim] : 1, dim));
   PLAIT_NUMERIC(kind(self->dtype), {
     Counter from(self->ndim, self->shape, self->strides);
-    for (int64_t i = 0, n = numel(out); i < n; i++, from.next()) data<T>(out)[i] = data<T>(self)[from.offset];
+    for (int64_t i = 0, n = numel(out); i < n; i++, from.next())
+      data<T>(out)[i] = data<T>(self)[from.offset];
     alignas(16) char number[16];
     store_number(kind(self->dtype), c->in[4], number);
     add_slices<T>(out, dim, source, at, *reinterpret_cast<T *>(number));

@@ -19,7 +19,8 @@ PLAIT_INLINE bool before(const T &a, const T &b, bool descending) {
   return descending ? a > b : a < b;
 }
 
-// Bottom-up merge sort of n elements with room for as many: no recursion and nothing of the C++ library.
+// Bottom-up merge sort of n elements with room for as many: no recursion and nothing of the C++
+// library.
 template <class T>
 Keyed<T> *merge_sort(Keyed<T> *x, Keyed<T> *room, int64_t n, bool descending) {
   constexpr int64_t kRun = 16;
@@ -34,7 +35,8 @@ Keyed<T> *merge_sort(Keyed<T> *x, Keyed<T> *room, int64_t n, bool descending) {
   }
   for (int64_t width = kRun; width < n; width *= 2) {
     for (int64_t begin = 0; begin < n; begin += 2 * width) {
-      const int64_t middle = begin + width < n ? begin + width : n, end = begin + 2 * width < n ? begin + 2 * width : n;
+      const int64_t middle = begin + width < n ? begin + width : n,
+                    end = begin + 2 * width < n ? begin + 2 * width : n;
       int64_t a = begin, b = middle;
       for (int64_t i = begin; i < end; i++) {
         const bool right = a == middle || (b < end && before(x[b].value, x[a].value, descending));
@@ -54,14 +56,16 @@ struct Line {  // one dimension of several tensors, the others walked
 };
 
 template <class T>
-plait_status sort_lines(const plait_call *c, const DLTensor *self, int dim, DLTensor *values, DLTensor *indices, Line line) {
+plait_status sort_lines(const plait_call *c, const DLTensor *self, int dim, DLTensor *values,
+                        DLTensor *indices, Line line) {
   int64_t from_stride[PLAIT_MAX_DIMS], to_stride[PLAIT_MAX_DIMS], shape[PLAIT_MAX_DIMS];
   for (int d = 0; d < self->ndim; d++) {
     shape[d] = d == dim ? 1 : self->shape[d];
     from_stride[d] = d == dim ? 0 : self->strides[d];
     to_stride[d] = d == dim ? 0 : values->strides[d];
   }
-  const int64_t step = self->ndim ? self->strides[dim] : 0, to_step = values->ndim ? values->strides[dim] : 0;
+  const int64_t step = self->ndim ? self->strides[dim] : 0,
+                to_step = values->ndim ? values->strides[dim] : 0;
   Workspace space;
   PLAIT_TRY(space.take(c, 2 * uint64_t(line.size ? line.size : 1) * sizeof(Keyed<T>)));
   Counter from(self->ndim, shape, from_stride), to(self->ndim, shape, to_stride);

@@ -17,7 +17,8 @@ void triangle(const DLTensor *self, DLTensor *out, int64_t diagonal) {
     for (int64_t i = 0; i < rows; i++, to += columns) {
       const T *row = data<T>(self) + at.offset + i * row_step;
       // compared without i + diagonal, which could overflow
-      for (int64_t j = 0; j < columns; j++) to[j] = (Lower ? j - i <= diagonal : j - i >= diagonal) ? row[j * step] : T{};
+      for (int64_t j = 0; j < columns; j++)
+        to[j] = (Lower ? j - i <= diagonal : j - i >= diagonal) ? row[j * step] : T{};
     }
   }
 }

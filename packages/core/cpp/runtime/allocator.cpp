@@ -1,5 +1,6 @@
-// Role "allocator" for the CPU: a cache of recycled memory. Fresh pages are the hidden cost of eager training, so
-// blocks return to lists by size and are handed out again at once, on whatever thread.
+// Role "allocator" for the CPU: a cache of recycled memory. Fresh pages are the hidden cost of
+// eager training, so blocks return to lists by size and are handed out again at once, on whatever
+// thread.
 #include <pthread.h>
 
 #include <cstdlib>
@@ -15,7 +16,7 @@ namespace plait::core {
 namespace {
 
 constexpr uint32_t kEmptySlabs = 16;  // kept beside the one that each class keeps
-constexpr uint32_t kNearby = 2;       // classes above the exact one that may serve a large request
+constexpr uint32_t kNearby = 2;  // classes above the exact one that may serve a large request
 
 struct LargeClass {
   void *free = nullptr;  // each block holds the address of the next
@@ -41,7 +42,8 @@ class Cache {
   uint64_t limit();
 
   SlabClass small_[kSmallClasses];
-  SpinLock lock_;  // guards all below; never taken before a class's lock is released, except by lock_all
+  SpinLock
+      lock_;  // guards all below; never taken before a class's lock is released, except by lock_all
   LargeClass large_[kLargeClasses];
   Slab *empty_ = nullptr;
   uint32_t empty_count_ = 0;
@@ -183,7 +185,8 @@ void Cache::free(void *data, uint64_t nbytes, void *block) {
   if (cached_ > limit()) evict(limit());
 }
 
-// Gives back large blocks, the class that was wanted longest ago first, until at most `limit` bytes are cached.
+// Gives back large blocks, the class that was wanted longest ago first, until at most `limit` bytes
+// are cached.
 void Cache::evict(uint64_t limit) {
   while (cached_ > limit) {
     LargeClass *oldest = nullptr;
@@ -231,7 +234,8 @@ void Cache::stats(plait_alloc_stats *out) {
     cls.unlock();
   }
   Guard guard(lock_);
-  const uint64_t held = slab_bytes_ - (out->live_bytes < slab_bytes_ ? out->live_bytes : slab_bytes_);
+  const uint64_t held =
+      slab_bytes_ - (out->live_bytes < slab_bytes_ ? out->live_bytes : slab_bytes_);
   out->live_bytes += large_live_;
   out->live_blocks += large_blocks_;
   out->allocations += large_taken_;
@@ -254,21 +258,30 @@ void Cache::unlock_all() {
 
 Cache cache;  // constant-initialised: usable before and after everything else
 
-plait_status cache_alloc(void *, DLDevice, uint64_t nbytes, plait_stream *, void **data, void **block) {
+plait_status cache_alloc(void *, DLDevice, uint64_t nbytes, plait_stream *, void **data,
+                         void **block) {
   return cache.alloc(nbytes, data, block);
 }
-void cache_free(void *, void *data, uint64_t nbytes, void *block) { cache.free(data, nbytes, block); }
+void cache_free(void *, void *data, uint64_t nbytes, void *block) {
+  cache.free(data, nbytes, block);
+}
 void cache_trim(void *) { cache.trim(); }
 void cache_stats(void *, plait_alloc_stats *out) { cache.stats(out); }
 
-const plait_allocator kTable = {
-    PLAIT_HEADER(plait_allocator), "plait_core.cache", nullptr, cache_alloc, cache_free, cache_trim, cache_stats,
-    65};  // up to 64 bytes may live beside their storage object
+const plait_allocator kTable = {PLAIT_HEADER(plait_allocator),
+                                "plait_core.cache",
+                                nullptr,
+                                cache_alloc,
+                                cache_free,
+                                cache_trim,
+                                cache_stats,
+                                65};  // up to 64 bytes may live beside their storage object
 
 }  // namespace
 
 const plait_allocator *caching_allocator() {
-  // A fork while another thread holds a lock must not leave the child with a lock that nobody will open.
+  // A fork while another thread holds a lock must not leave the child with a lock that nobody will
+  // open.
   static const int once = pthread_atfork([] { cache.lock_all(); }, [] { cache.unlock_all(); },
                                          [] { cache.unlock_all(); });
   (void)once;

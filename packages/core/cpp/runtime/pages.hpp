@@ -5,8 +5,8 @@
 
 namespace plait::core {
 
-// `bytes` fresh zeroed bytes, a multiple of 4096, or NULL. From 2 MB on they start at a huge page's border and huge
-// pages are asked for: a fresh small page costs microseconds.
+// `bytes` fresh zeroed bytes, a multiple of 4096, or NULL. From 2 MB on they start at a huge page's
+// border and huge pages are asked for: a fresh small page costs microseconds.
 void *map_pages(uint64_t bytes);
 void unmap_pages(void *data, uint64_t bytes);
 uint64_t physical_bytes();

@@ -9,7 +9,8 @@ namespace {
 
 plait_status init(const plait_runtime *runtime, const plait_plugin *self) {
   plait_thread *thread = runtime->thread();
-  const plait_header *tables[] = {&plait::core::caching_allocator()->h, &plait::core::thread_pool()->h,
+  const plait_header *tables[] = {&plait::core::caching_allocator()->h,
+                                  &plait::core::thread_pool()->h,
                                   &plait::core::random_stream(runtime)->h};
   const char *roles[] = {"allocator", "executor", "rng"};
   for (int i = 0; i < 3; i++) {
@@ -28,7 +29,10 @@ extern "C" {
 __attribute__((visibility("default"))) int plait_core_cpu_level(void) {
 #if defined(__x86_64__)
   __builtin_cpu_init();
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? 1 : 0;
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+                 __builtin_cpu_supports("f16c")
+             ? 1
+             : 0;
 #else
   return 0;
 #endif
@@ -36,6 +40,7 @@ __attribute__((visibility("default"))) int plait_core_cpu_level(void) {
 
 __attribute__((visibility("default"))) extern const plait_plugin plait_plugin_v1;
 const plait_plugin plait_plugin_v1 = {
-    PLAIT_HEADER(plait_plugin), "plait_core", PLAIT_CORE_VERSION, 0, 0, init, plait::core::stop_thread_pool};
+    PLAIT_HEADER(plait_plugin),   "plait_core", PLAIT_CORE_VERSION, 0, 0, init,
+    plait::core::stop_thread_pool};
 
 }  // extern "C"

@@ -1,8 +1,9 @@
 // Role "executor": one thread pool for the whole process.
 //
-// A parallel call opens a job, wakes workers, and everybody claims indices from one counter until none is left: a
-// thread that lost its core simply claims fewer. Workers wait a few microseconds before they sleep; nobody spins for
-// long. Nested calls, calls while another thread's job is running, and calls on workers run serially in their caller.
+// A parallel call opens a job, wakes workers, and everybody claims indices from one counter until
+// none is left: a thread that lost its core simply claims fewer. Workers wait a few microseconds
+// before they sleep; nobody spins for long. Nested calls, calls while another thread's job is
+// running, and calls on workers run serially in their caller.
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
@@ -21,13 +22,14 @@ namespace plait::core {
 namespace {
 
 constexpr uint32_t kMaxThreads = 256;
-constexpr uint32_t kOpen = 1u << 31;   // gate: a job is open; the low bits count the workers inside
-constexpr int64_t kLinger = 25000;     // ns that a worker waits for the next job before it sleeps
-constexpr int64_t kPatience = 20000;   // ns that a caller waits for the last worker before it sleeps
+constexpr uint32_t kOpen = 1u << 31;  // gate: a job is open; the low bits count the workers inside
+constexpr int64_t kLinger = 25000;  // ns that a worker waits for the next job before it sleeps
+constexpr int64_t kPatience = 20000;  // ns that a caller waits for the last worker before it sleeps
 
 using Task = void (*)(void *, uint64_t);
 
-// Clang and gcc make thread-local variables of a library loaded later slow to reach; this model is a single load.
+// Clang and gcc make thread-local variables of a library loaded later slow to reach; this model is
+// a single load.
 __attribute__((tls_model("initial-exec"))) thread_local bool inside = false;
 
 int64_t now() {
@@ -39,9 +41,12 @@ int64_t now() {
 void sleep_on(uint32_t *word, uint32_t seen) {
   syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, nullptr, nullptr, 0);
 }
-void wake(uint32_t *word, int count) { syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, nullptr, nullptr, 0); }
+void wake(uint32_t *word, int count) {
+  syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, nullptr, nullptr, 0);
+}
 
-// Waits until *word differs from `seen`: politely spinning for `patience` ns at most. False: time is up.
+// Waits until *word differs from `seen`: politely spinning for `patience` ns at most. False: time
+// is up.
 bool changed(const uint32_t *word, uint32_t seen, int64_t patience) {
   const int64_t end = now() + patience;
   do {
@@ -84,15 +89,15 @@ class Pool {
   static void *main(void *arg);
 
   // The words that callers and workers both write stand on cache lines of their own.
-  alignas(64) uint64_t next_ = 0;   // the next index to claim
+  alignas(64) uint64_t next_ = 0;  // the next index to claim
   alignas(64) uint32_t gate_ = 0;
   alignas(64) uint32_t epoch_ = 0;  // grows with every job: what workers sleep on
   uint32_t sleepers_ = 0;
-  alignas(64) uint32_t busy_ = 0;   // a caller owns the pool
+  alignas(64) uint32_t busy_ = 0;  // a caller owns the pool
   uint32_t limit_ = 0;
-  uint32_t launched_ = 0;           // workers that exist; guarded by busy_
+  uint32_t launched_ = 0;  // workers that exist; guarded by busy_
   uint32_t quit_ = 0;
-  uint64_t n_ = 0;                  // the job: written before the gate opens
+  uint64_t n_ = 0;  // the job: written before the gate opens
   Task fn_ = nullptr;
   void *arg_ = nullptr;
   pthread_t threads_[kMaxThreads];
@@ -139,7 +144,8 @@ void Pool::launch(uint32_t workers) {
   pthread_sigmask(SIG_SETMASK, &all, &old);
   while (launched_ < workers) {
     void *id = reinterpret_cast<void *>(uintptr_t(launched_));
-    if (pthread_create(&threads_[launched_], nullptr, main, id) != 0) break;  // fewer threads, the same results
+    if (pthread_create(&threads_[launched_], nullptr, main, id) != 0)
+      break;  // fewer threads, the same results
     launched_++;
   }
   pthread_sigmask(SIG_SETMASK, &old, nullptr);
@@ -207,13 +213,18 @@ uint32_t pool_width(void *) { return pool.width(); }
 void pool_parallel(void *, uint64_t n, Task fn, void *arg) { pool.parallel(n, fn, arg); }
 void pool_set_width(void *, uint32_t n) { pool.set_width(n); }
 
-const plait_executor kTable = {
-    PLAIT_HEADER(plait_executor), "plait_core.pool", nullptr, pool_width, pool_parallel, pool_set_width};
+const plait_executor kTable = {PLAIT_HEADER(plait_executor),
+                               "plait_core.pool",
+                               nullptr,
+                               pool_width,
+                               pool_parallel,
+                               pool_set_width};
 
 }  // namespace
 
 const plait_executor *thread_pool() {
-  static const int once = (pool.set_width(default_width()), pthread_atfork(nullptr, nullptr, [] { pool.after_fork(); }));
+  static const int once = (pool.set_width(default_width()),
+                           pthread_atfork(nullptr, nullptr, [] { pool.after_fork(); }));
   (void)once;
   return &kTable;
 }

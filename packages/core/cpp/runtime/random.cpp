@@ -1,6 +1,7 @@
-// Role "rng": positions in one counter-based stream for each generator (Philox4x32-10; Salmon et al. 2011, "Parallel
-// random numbers: as easy as 1, 2, 3"). Kernels compute the numbers; here positions are handed out, so what an
-// operator draws depends on the seed and on the calls before it, never on threads.
+// Role "rng": positions in one counter-based stream for each generator (Philox4x32-10; Salmon et
+// al. 2011, "Parallel random numbers: as easy as 1, 2, 3"). Kernels compute the numbers; here
+// positions are handed out, so what an operator draws depends on the seed and on the calls before
+// it, never on threads.
 #include <sys/random.h>
 #include <time.h>
 
@@ -13,11 +14,13 @@ plait_generator *default_;
 
 uint64_t fresh_seed() {
   uint64_t seed = 0;
-  if (getrandom(&seed, sizeof seed, GRND_NONBLOCK) != sizeof seed) seed = uint64_t(time(nullptr)) * 0x9e3779b97f4a7c15u;
+  if (getrandom(&seed, sizeof seed, GRND_NONBLOCK) != sizeof seed)
+    seed = uint64_t(time(nullptr)) * 0x9e3779b97f4a7c15u;
   return seed >> 11;  // fits a double: seeds travel through JSON and Python floats unharmed
 }
 
-void reserve(void *, plait_generator *generator, uint64_t blocks, uint64_t *seed, uint64_t *offset) {
+void reserve(void *, plait_generator *generator, uint64_t blocks, uint64_t *seed,
+             uint64_t *offset) {
   plait_generator *g = generator ? generator : default_;
   *seed = __atomic_load_n(&g->seed, __ATOMIC_ACQUIRE);
   *offset = __atomic_fetch_add(&g->offset, blocks, __ATOMIC_RELAXED);
@@ -25,7 +28,8 @@ void reserve(void *, plait_generator *generator, uint64_t blocks, uint64_t *seed
 
 plait_generator *default_generator(void *) { return default_; }
 
-const plait_rng kTable = {PLAIT_HEADER(plait_rng), "plait_core.philox", nullptr, reserve, default_generator};
+const plait_rng kTable = {PLAIT_HEADER(plait_rng), "plait_core.philox", nullptr, reserve,
+                          default_generator};
 
 }  // namespace
 

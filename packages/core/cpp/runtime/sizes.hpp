@@ -5,7 +5,8 @@
 
 namespace plait::core {
 
-// Steps of 1/`parts` of a power of two above `floor` (a power of two): class 0 is (floor, floor + floor/parts].
+// Steps of 1/`parts` of a power of two above `floor` (a power of two): class 0 is (floor, floor +
+// floor/parts].
 template <uint64_t floor, unsigned parts>
 struct Geometric {
   static constexpr unsigned log_floor = 63 - __builtin_clzll(floor);
@@ -33,7 +34,8 @@ constexpr uint32_t kSmallClasses = kLinearClasses + SmallSteps::index(kSmallLimi
 constexpr uint32_t kLargeClasses = LargeSteps::index(kMaxBytes) + 1;
 
 constexpr uint32_t small_class(uint64_t n) {
-  return n <= kLinearLimit ? uint32_t((n + (n == 0) - 1) / kUnit) : kLinearClasses + SmallSteps::index(n);
+  return n <= kLinearLimit ? uint32_t((n + (n == 0) - 1) / kUnit)
+                           : kLinearClasses + SmallSteps::index(n);
 }
 constexpr uint64_t small_size(uint32_t c) {
   return c < kLinearClasses ? (c + 1) * kUnit : SmallSteps::size(c - kLinearClasses);
@@ -41,9 +43,12 @@ constexpr uint64_t small_size(uint32_t c) {
 constexpr uint32_t large_class(uint64_t n) { return LargeSteps::index(n); }
 constexpr uint64_t large_size(uint32_t c) { return LargeSteps::size(c); }
 
-static_assert(small_class(0) == 0 && small_class(64) == 0 && small_class(65) == 1 && small_class(1024) == 15);
-static_assert(small_class(1025) == 16 && small_size(16) == 1280 && small_size(kSmallClasses - 1) == kSmallLimit);
-static_assert(large_class(32769) == 0 && large_size(0) == 36864 && large_size(large_class(1 << 20)) == 1 << 20);
+static_assert(small_class(0) == 0 && small_class(64) == 0 && small_class(65) == 1 &&
+              small_class(1024) == 15);
+static_assert(small_class(1025) == 16 && small_size(16) == 1280 &&
+              small_size(kSmallClasses - 1) == kSmallLimit);
+static_assert(large_class(32769) == 0 && large_size(0) == 36864 &&
+              large_size(large_class(1 << 20)) == 1 << 20);
 
 }  // namespace plait::core
 #endif  // PLAIT_CORE_SIZES_HPP

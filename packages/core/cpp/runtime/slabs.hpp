@@ -1,4 +1,5 @@
-// Small blocks: each size class cuts them from slabs of one size and keeps the freed ones in its slabs.
+// Small blocks: each size class cuts them from slabs of one size and keeps the freed ones in its
+// slabs.
 #ifndef PLAIT_CORE_SLABS_HPP
 #define PLAIT_CORE_SLABS_HPP
 #include <cstdint>

@@ -1,0 +1,51 @@
+// A kernel library: every record that PLAIT_KERNEL left becomes a kernel of its operator.
+#include "kernels/kernel.h"
+
+#if defined(__AVX2__)
+#define PLAIT_LIBRARY "plait_cpu_avx2"
+#else
+#define PLAIT_LIBRARY "plait_cpu_base"
+#endif
+
+#ifndef PLAIT_CORE_VERSION
+#define PLAIT_CORE_VERSION "0.1.0"
+#endif
+
+extern "C" {
+// The linker defines these around the section of that name.
+__attribute__((
+    visibility("hidden"))) extern const plait::core::Registration __start_plait_kernels[];
+__attribute__((visibility("hidden"))) extern const plait::core::Registration __stop_plait_kernels[];
+}
+
+namespace {
+
+bool supported() {
+#if defined(__AVX2__)
+  __builtin_cpu_init();
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+         __builtin_cpu_supports("f16c");
+#else
+  return true;
+#endif
+}
+
+plait_status init(const plait_runtime *runtime, const plait_plugin *self) {
+  plait_thread *thread = runtime->thread();
+  if (!supported())
+    return runtime->raise(thread, PLAIT_ERROR, PLAIT_LIBRARY,
+                          "a processor with AVX2, FMA and F16C is required; this one lacks them");
+  for (auto *r = __start_plait_kernels; r != __stop_plait_kernels; r++) {
+    const plait_op *op = runtime->op(r->op);
+    if (!op) continue;  // another version of the operator set: its definitions decide
+    uint64_t undo = 0;
+    PLAIT_TRY(runtime->implement(thread, op, kDLCPU, r->kernel, nullptr, self, &undo));
+  }
+  return PLAIT_OK;
+}
+
+}  // namespace
+
+extern "C" __attribute__((visibility("default"))) const plait_plugin plait_plugin_v1;
+extern "C" const plait_plugin plait_plugin_v1 = {
+    PLAIT_HEADER(plait_plugin), PLAIT_LIBRARY, PLAIT_CORE_VERSION, 0, 0, init, nullptr};

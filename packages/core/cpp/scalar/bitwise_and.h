@@ -1,0 +1,12 @@
+// the bits in both
+#pragma once
+#include "scalar/math.h"
+
+namespace plait::scalar {
+
+template <class T>
+PLAIT_HD T bitwise_and(T a, T b) {
+  return T(a & b);
+}
+
+}  // namespace plait::scalar

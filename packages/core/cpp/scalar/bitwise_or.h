@@ -1,0 +1,12 @@
+// the bits in either
+#pragma once
+#include "scalar/math.h"
+
+namespace plait::scalar {
+
+template <class T>
+PLAIT_HD T bitwise_or(T a, T b) {
+  return T(a | b);
+}
+
+}  // namespace plait::scalar

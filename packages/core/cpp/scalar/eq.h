@@ -1,0 +1,12 @@
+// a equals b
+#pragma once
+#include "scalar/math.h"
+
+namespace plait::scalar {
+
+template <class T>
+PLAIT_HD bool eq(T a, T b) {
+  return a == b;
+}
+
+}  // namespace plait::scalar

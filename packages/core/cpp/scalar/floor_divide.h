@@ -1,0 +1,25 @@
+// the largest whole number <= a / b; an integer divided by 0 gives 0, as in NumPy
+#pragma once
+#include "scalar/math.h"
+
+namespace plait::scalar {
+
+template <class T>
+PLAIT_HD T floor_divide(T a, T b) {
+  if constexpr (math::is_floating<T>) {
+    const T rest = math::fmod(a, b);
+    const T whole = (a - rest) / b - (rest != T(0) && (rest < T(0)) != (b < T(0)) ? T(1) : T(0));
+    const T down = math::floor(whole), near = whole - down > T(0.5) ? down + T(1) : down;
+    const T signed_zero = whole == T(0) ? math::copysign(T(0), a / b) : near;
+    return b == T(0) ? a / b : signed_zero;
+  } else if constexpr (math::is_signed<T>) {
+    if (b == T(0)) return T(0);
+    if (b == T(-1)) return T(-math::wide<T>(a));
+    const T q = T(a / b);
+    return T(q - (T(q * b) != a && (a < T(0)) != (b < T(0))));
+  } else {
+    return b == T(0) ? T(0) : T(a / b);
+  }
+}
+
+}  // namespace plait::scalar

@@ -1,0 +1,12 @@
+// a is greater than b
+#pragma once
+#include "scalar/math.h"
+
+namespace plait::scalar {
+
+template <class T>
+PLAIT_HD bool gt(T a, T b) {
+  return a > b;
+}
+
+}  // namespace plait::scalar

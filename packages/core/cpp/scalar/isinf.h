@@ -1,0 +1,16 @@
+// x is infinite
+#pragma once
+#include "scalar/math.h"
+
+namespace plait::scalar {
+
+template <class T>
+PLAIT_HD bool isinf(T x) {
+  if constexpr (math::is_floating<T>) {
+    return math::abs(x) == T(math::kInf);
+  } else {
+    return false;
+  }
+}
+
+}  // namespace plait::scalar

@@ -1,0 +1,12 @@
+// a + t (b - a), exact at both ends
+#pragma once
+#include "scalar/math.h"
+
+namespace plait::scalar {
+
+template <class T>
+PLAIT_HD T lerp(T a, T b, T t) {
+  return math::abs(t) < T(0.5) ? a + t * (b - a) : b - (b - a) * (T(1) - t);
+}
+
+}  // namespace plait::scalar

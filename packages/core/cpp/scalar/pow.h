@@ -1,0 +1,25 @@
+// a^b; of integers it wraps around, and a negative power is 0 unless |a| is 1
+#pragma once
+#include "scalar/math.h"
+
+namespace plait::scalar {
+
+template <class T>
+PLAIT_HD T pow(T a, T b) {
+  if constexpr (math::is_floating<T>) {
+    return math::pow(a, b);
+  } else {
+    if constexpr (math::is_signed<T>) {
+      if (b < T(0)) return a == T(1) ? T(1) : a == T(-1) ? (b & 1 ? T(-1) : T(1)) : T(0);
+    }
+    using W = math::wide<T>;
+    W power = W(1), base = W(a);
+    for (W n = W(b); n != 0; n >>= 1) {
+      if (n & 1) power *= base;
+      base *= base;
+    }
+    return T(power);
+  }
+}
+
+}  // namespace plait::scalar
