@@ -29,6 +29,7 @@ __all__ = [
 
 WARNINGS = ("-Wall", "-Wextra")
 COMMON = ("-O3", "-g0", "-fPIC", "-fvisibility=hidden", "-fno-semantic-interposition", "-pthread")
+SYSTEM_INCLUDE = ("/usr/include", "/usr/local/include")
 CXX_PROBE = """#include <optional>
 #include <string_view>
 int main() { return std::optional<int>(0).value() + static_cast<int>(std::string_view("").size()); }
@@ -155,7 +156,7 @@ def pybind11_headers() -> pathlib.Path:
     """Return pybind11's header folder, from the Python package or from the system's."""
     spec = importlib.util.find_spec("pybind11")
     found = [pathlib.Path(where) / "include" for where in _locations(spec)]
-    for folder in [*found, pathlib.Path("/usr/include"), pathlib.Path("/usr/local/include")]:
+    for folder in [*found, *map(pathlib.Path, SYSTEM_INCLUDE)]:
         if (folder / "pybind11" / "pybind11.h").is_file():
             return folder
     raise BuildError(
