@@ -1,0 +1,122 @@
+"""Modules, layers and losses: what a network is made of.
+
+`Module` is the base of every layer and model. `functional` holds the same computations as plain
+functions, `init` the first values of parameters, `utils` gradient clipping and flat vectors.
+Names, arguments, defaults and reprs are PyTorch's. Only ``plait_core`` is needed to run a model; to
+train one, install ``plait-autograd`` too.
+
+Example:
+    >>> import plait_core as pc, plait_nn as nn
+    >>> model = nn.Sequential(nn.Conv2d(1, 8, 3), nn.ReLU(), nn.Flatten(), nn.Linear(8 * 36, 10))
+    >>> model(pc.randn(2, 1, 8, 8)).shape
+    (2, 10)
+"""
+
+from plait_nn import functional, init, utils
+from plait_nn._activation import (
+    CELU,
+    ELU,
+    GELU,
+    GLU,
+    SELU,
+    Hardsigmoid,
+    Hardswish,
+    Hardtanh,
+    LeakyReLU,
+    LogSigmoid,
+    LogSoftmax,
+    Mish,
+    PReLU,
+    ReLU,
+    ReLU6,
+    Sigmoid,
+    SiLU,
+    Softmax,
+    Softmax2d,
+    Softmin,
+    Softplus,
+    Softsign,
+    Tanh,
+    Tanhshrink,
+)
+from plait_nn._containers import ModuleDict, ModuleList, Sequential
+from plait_nn._conv import Conv2d
+from plait_nn._dropout import Dropout, Dropout2d
+from plait_nn._embedding import Embedding
+from plait_nn._flatten import Flatten, Unflatten
+from plait_nn._hooks import RemovableHandle
+from plait_nn._linear import Bilinear, Identity, Linear
+from plait_nn._loss import (
+    BCELoss,
+    BCEWithLogitsLoss,
+    CrossEntropyLoss,
+    HuberLoss,
+    L1Loss,
+    MSELoss,
+    NLLLoss,
+    SmoothL1Loss,
+)
+from plait_nn._module import Module
+from plait_nn._normalization import LayerNorm
+from plait_nn._parameter import Parameter
+from plait_nn._parameter_list import ParameterDict, ParameterList
+from plait_nn._pooling import AdaptiveAvgPool2d, AvgPool2d, MaxPool2d
+
+__all__ = [
+    "AdaptiveAvgPool2d",
+    "AvgPool2d",
+    "BCELoss",
+    "BCEWithLogitsLoss",
+    "Bilinear",
+    "CELU",
+    "Conv2d",
+    "CrossEntropyLoss",
+    "Dropout",
+    "Dropout2d",
+    "ELU",
+    "Embedding",
+    "Flatten",
+    "GELU",
+    "GLU",
+    "Hardsigmoid",
+    "Hardswish",
+    "Hardtanh",
+    "HuberLoss",
+    "Identity",
+    "L1Loss",
+    "LayerNorm",
+    "LeakyReLU",
+    "Linear",
+    "LogSigmoid",
+    "LogSoftmax",
+    "MSELoss",
+    "MaxPool2d",
+    "Mish",
+    "Module",
+    "ModuleDict",
+    "ModuleList",
+    "NLLLoss",
+    "PReLU",
+    "Parameter",
+    "ParameterDict",
+    "ParameterList",
+    "ReLU",
+    "ReLU6",
+    "RemovableHandle",
+    "SELU",
+    "Sequential",
+    "SiLU",
+    "Sigmoid",
+    "SmoothL1Loss",
+    "Softmax",
+    "Softmax2d",
+    "Softmin",
+    "Softplus",
+    "Softsign",
+    "Tanh",
+    "Tanhshrink",
+    "Unflatten",
+    "functional",
+    "init",
+    "utils",
+]

@@ -1,0 +1,295 @@
+"""`Sequential`, `ModuleList`, `ModuleDict`: modules that hold modules."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
+from typing import Any, TypeVar, overload
+
+from plait_nn._module import Module
+from plait_nn._repr import indent_rest
+
+__all__ = ["ModuleDict", "ModuleList", "Sequential"]
+
+S = TypeVar("S", bound="Sequential")
+L = TypeVar("L", bound="ModuleList")
+
+
+def position(index: Any, length: int, owner: str) -> int:
+    """Return an index into ``length`` elements as a number that isn't negative."""
+    number = operator.index(index)
+    if not -length <= number < length:
+        raise IndexError(f"{owner}: index must be in [{-length}, {length - 1}]; got {number}")
+    return number % length
+
+
+class _Ordered(Module):
+    """Submodules called "0", "1", ..., in order."""
+
+    def _held(self) -> list[Module]:
+        return list(self._modules.values())  # type: ignore[arg-type]
+
+    def _hold(self, modules: Iterable[Module]) -> None:
+        """Be what holds these modules, and no others."""
+        fresh = list(modules)
+        for name in list(self._modules):
+            del self._modules[name]
+        for number, module in enumerate(fresh):
+            self.add_module(str(number), module)
+
+    def _name(self, index: Any) -> str:
+        return list(self._modules)[position(index, len(self), type(self).__name__)]
+
+    def __len__(self) -> int:
+        return len(self._modules)
+
+    def __iter__(self) -> Iterator[Module]:
+        return iter(self._held())
+
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if not name.isdigit()]
+
+    def __setitem__(self, index: int, module: Module) -> None:
+        setattr(self, self._name(index), module)
+
+    def __delitem__(self, index: int | slice) -> None:
+        kept = self._held()
+        if isinstance(index, slice):
+            del kept[index]
+        else:
+            del kept[position(index, len(kept), type(self).__name__)]
+        self._hold(kept)
+
+
+class Sequential(_Ordered):
+    """Call modules one after the other, each with the output of the one before.
+
+    Args:
+        *args: The modules, or one mapping of names to modules.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
+        >>> model(pc.randn(3, 4)).shape
+        (3, 2)
+        >>> model[0]
+        Linear(in_features=4, out_features=8, bias=True)
+    """
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__()
+        if len(args) == 1 and isinstance(args[0], Mapping):
+            for name, module in args[0].items():
+                self.add_module(name, module)
+        else:
+            for number, module in enumerate(args):
+                self.add_module(str(number), module)
+
+    def forward(self, input: Any) -> Any:
+        for module in self._modules.values():
+            input = module(input)  # type: ignore[misc]
+        return input
+
+    @overload
+    def __getitem__(self, index: int) -> Module: ...
+
+    @overload
+    def __getitem__(self: S, index: slice) -> S: ...
+
+    def __getitem__(self: S, index: int | slice) -> Module | S:
+        if isinstance(index, slice):
+            return type(self)(dict(list(self._modules.items())[index]))
+        return self._held()[position(index, len(self), type(self).__name__)]
+
+    def __delitem__(self, index: int | slice) -> None:
+        if all(name.isdigit() for name in self._modules):
+            super().__delitem__(index)
+        else:
+            names = list(self._modules)
+            gone = names[index] if isinstance(index, slice) else [self._name(index)]
+            for name in gone:
+                del self._modules[name]
+
+    def __add__(self: S, other: Sequential) -> S:
+        if not isinstance(other, Sequential):
+            raise TypeError(
+                f"Sequential: only a Sequential can be added; got {type(other).__name__}"
+            )
+        return type(self)(*self, *other)
+
+    def append(self: S, module: Module) -> S:
+        """Put a module at the end; return the container."""
+        self.add_module(str(len(self)), module)
+        return self
+
+    def extend(self: S, modules: Iterable[Module]) -> S:
+        """Put several modules at the end; return the container."""
+        for module in list(modules):
+            self.append(module)
+        return self
+
+    def insert(self: S, index: int, module: Module) -> S:
+        """Put a module before another; return the container."""
+        held = self._held()
+        if not -len(held) <= index <= len(held):
+            raise IndexError(
+                f"Sequential: index must be in [{-len(held)}, {len(held)}]; got {index}"
+            )
+        held.insert(index, module)
+        self._hold(held)
+        return self
+
+    def pop(self, index: int) -> Module:
+        """Remove a module and return it."""
+        module = self[index]
+        del self[index]
+        return module
+
+
+class ModuleList(_Ordered):
+    """A list of modules that are registered; it can't be called.
+
+    Example:
+        >>> import plait_nn as nn
+        >>> layers = nn.ModuleList([nn.Linear(2, 2) for _ in range(3)])
+        >>> len(layers), len(list(layers.parameters()))
+        (3, 6)
+    """
+
+    def __init__(self, modules: Iterable[Module] | None = None) -> None:
+        super().__init__()
+        if modules is not None:
+            self.extend(modules)
+
+    @overload
+    def __getitem__(self, index: int) -> Module: ...
+
+    @overload
+    def __getitem__(self: L, index: slice) -> L: ...
+
+    def __getitem__(self: L, index: int | slice) -> Module | L:
+        if isinstance(index, slice):
+            return type(self)(self._held()[index])
+        return self._held()[position(index, len(self), type(self).__name__)]
+
+    def __add__(self, other: Iterable[Module]) -> ModuleList:
+        return ModuleList(chain(self, other))
+
+    def __iadd__(self: L, modules: Iterable[Module]) -> L:
+        return self.extend(modules)
+
+    def append(self: L, module: Module) -> L:
+        """Put a module at the end; return the list."""
+        self.add_module(str(len(self)), module)
+        return self
+
+    def extend(self: L, modules: Iterable[Module]) -> L:
+        """Put several modules at the end; return the list."""
+        if isinstance(modules, (str, bytes)) or not isinstance(modules, Iterable):
+            raise TypeError(
+                f"ModuleList: modules must come as an iterable; got {type(modules).__name__}"
+            )
+        for module in list(modules):
+            self.append(module)
+        return self
+
+    def insert(self, index: int, module: Module) -> None:
+        """Put a module before another, as ``list.insert`` does."""
+        held = self._held()
+        held.insert(index, module)
+        self._hold(held)
+
+    def pop(self, index: int = -1) -> Module:
+        """Remove a module and return it."""
+        module = self[index]
+        del self[index]
+        return module
+
+    def __repr__(self) -> str:
+        """Say neighbours of the same text once."""
+        runs: list[tuple[int, int, str]] = []
+        for number, text in enumerate(map(repr, self)):
+            if runs and runs[-1][2] == text:
+                runs[-1] = (runs[-1][0], number, text)
+            else:
+                runs.append((number, number, text))
+        if not runs:
+            return f"{self._get_name()}()"
+        lines = [
+            f"({first}): {indent_rest(text)}"
+            if first == last
+            else f"({first}-{last}): {last - first + 1} x {indent_rest(text)}"
+            for first, last, text in runs
+        ]
+        return f"{self._get_name()}(\n  " + "\n  ".join(lines) + "\n)"
+
+
+class ModuleDict(Module):
+    """A dict of modules that are registered; it can't be called.
+
+    Example:
+        >>> import plait_nn as nn
+        >>> heads = nn.ModuleDict({"digits": nn.Linear(8, 10), "parity": nn.Linear(8, 2)})
+        >>> list(heads), "parity" in heads
+        (['digits', 'parity'], True)
+    """
+
+    def __init__(self, modules: Any = None) -> None:
+        super().__init__()
+        if modules is not None:
+            self.update(modules)
+
+    def __getitem__(self, key: str) -> Module:
+        return self._modules[key]  # type: ignore[return-value]
+
+    def __setitem__(self, key: str, module: Module) -> None:
+        self.add_module(key, module)
+
+    def __delitem__(self, key: str) -> None:
+        del self._modules[key]
+
+    def __len__(self) -> int:
+        return len(self._modules)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._modules)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._modules
+
+    def clear(self) -> None:
+        """Remove all modules."""
+        self._modules.clear()
+
+    def pop(self, key: str) -> Module:
+        """Remove a module and return it."""
+        module = self[key]
+        del self[key]
+        return module
+
+    def keys(self) -> Iterable[str]:
+        """Return the names."""
+        return self._modules.keys()
+
+    def items(self) -> Iterable[tuple[str, Module]]:
+        """Return ``(name, module)`` pairs."""
+        return self._modules.items()  # type: ignore[return-value]
+
+    def values(self) -> Iterable[Module]:
+        """Return the modules."""
+        return self._modules.values()  # type: ignore[return-value]
+
+    def update(self, modules: Any) -> None:
+        """Add modules from a mapping or from ``(name, module)`` pairs; equal names are replaced."""
+        if isinstance(modules, (Mapping, ModuleDict)):
+            modules = modules.items()
+        elif isinstance(modules, (str, bytes)) or not isinstance(modules, Iterable):
+            raise TypeError(
+                f"ModuleDict: modules must come as a mapping or as pairs; "
+                f"got {type(modules).__name__}"
+            )
+        for number, item in enumerate(modules):
+            if isinstance(item, (str, bytes)) or len(item) != 2:
+                raise ValueError(f"ModuleDict: element {number} must be a (name, module) pair")
+            self[item[0]] = item[1]

@@ -1,0 +1,85 @@
+"""Changing the dtype and device of everything a module holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import plait_core as pc
+from plait_core import Tensor
+
+if TYPE_CHECKING:
+    from plait_nn._module import Module
+
+__all__ = ["apply", "conversion", "floating"]
+
+
+def floating(dtype: Any) -> Callable[[Tensor], Tensor]:
+    """Return the conversion of floating-point tensors to ``dtype``; others stay as they are."""
+
+    def convert(tensor: Tensor) -> Tensor:
+        return tensor.to(dtype) if tensor.is_floating_point() else tensor
+
+    return convert
+
+
+def conversion(*args: Any, **kwargs: Any) -> Callable[[Tensor], Tensor]:
+    """Return the conversion that the arguments of ``Module.to`` ask for."""
+    device, dtype = _device_and_dtype(args, kwargs)
+    if dtype is not None:
+        dtype = pc.empty(0, dtype=dtype).dtype  # also from a name or a NumPy dtype
+        probe = pc.empty(0, dtype=dtype)
+        if not (probe.is_floating_point() or probe.is_complex()):
+            raise TypeError(f"Module.to: `dtype` must be floating point or complex; got {dtype}")
+
+    def convert(tensor: Tensor) -> Tensor:
+        if device is not None:
+            tensor = tensor.to(device)
+        if dtype is not None and (tensor.is_floating_point() or tensor.is_complex()):
+            tensor = tensor.to(dtype)
+        return tensor
+
+    return convert
+
+
+def _device_and_dtype(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
+    device, dtype, other = (kwargs.pop(k, None) for k in ("device", "dtype", "tensor"))
+    kwargs.pop("non_blocking", None)
+    if kwargs:
+        raise TypeError(f"Module.to: unexpected keyword `{next(iter(kwargs))}`")
+    for position, value in enumerate(args):
+        if isinstance(value, Tensor):
+            other = value
+        elif (isinstance(value, bool) and position > 0) or value is None:  # non_blocking
+            continue
+        elif isinstance(value, pc.device) or (isinstance(value, str) and not _is_dtype(value)):
+            device = value
+        else:
+            dtype = value
+    if other is not None:
+        device, dtype = other.device, other.dtype
+    return device, dtype
+
+
+def _is_dtype(name: str) -> bool:
+    return isinstance(getattr(pc, name, None), pc.dtype)
+
+
+def apply(module: Module, fn: Callable[[Tensor], Tensor], recurse: bool) -> None:
+    """Replace the values of the module's members; parameters keep their identity."""
+    if recurse:
+        for child in module.children():
+            child._apply(fn)
+    for parameter in module._parameters.values():
+        if parameter is None:
+            continue
+        values = fn(parameter.detach())
+        gradient = parameter.grad
+        if gradient is not None:
+            parameter.grad = None  # it must fit the parameter at every moment
+        parameter.data = values
+        if gradient is not None:
+            parameter.grad = fn(gradient.detach())
+    for name, buffer in module._buffers.items():
+        if buffer is not None:
+            module._buffers[name] = fn(buffer)

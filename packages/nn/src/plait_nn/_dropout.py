@@ -1,0 +1,44 @@
+"""`Dropout` and `Dropout2d`."""
+
+from __future__ import annotations
+
+from plait_core import Tensor
+from plait_nn import functional as F
+from plait_nn._module import Module
+
+__all__ = ["Dropout", "Dropout2d"]
+
+
+class _DropoutNd(Module):
+    p: float
+    inplace: bool
+
+    def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
+        super().__init__()
+        if not 0 <= p <= 1:
+            raise ValueError(f"{type(self).__name__}: `p` must be in [0, 1]; got {p}")
+        self.p = p
+        self.inplace = inplace
+
+    def extra_repr(self) -> str:
+        return f"p={self.p}, inplace={self.inplace}"
+
+
+class Dropout(_DropoutNd):
+    """In training mode, zero elements with probability ``p`` and divide the others by ``1 - p``.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> nn.Dropout(0.5).eval()(pc.ones(2)).tolist()
+        [1.0, 1.0]
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.dropout(input, self.p, self.training, self.inplace)
+
+
+class Dropout2d(_DropoutNd):
+    """In training mode, zero whole channels with probability ``p``, scaling the others."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.dropout2d(input, self.p, self.training, self.inplace)

@@ -1,0 +1,115 @@
+"""`Embedding`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import plait_core as pc
+from plait_core import Tensor
+from plait_nn import functional as F
+from plait_nn import init
+from plait_nn._linear import check_sizes
+from plait_nn._module import Module
+from plait_nn._parameter import Parameter
+
+__all__ = ["Embedding"]
+
+
+class Embedding(Module):
+    """Look vectors up by number; see `plait_nn.functional.embedding`.
+
+    The weight starts normal with mean 0 and variance 1, the row ``padding_idx`` zero.
+
+    Args:
+        num_embeddings: How many vectors there are.
+        embedding_dim: Their size.
+        padding_idx: A row that gets no gradient; negative numbers count from the end.
+        max_norm: Not supported; None.
+        norm_type: Goes with ``max_norm``.
+        scale_grad_by_freq: Not supported; False.
+        sparse: Not supported; False.
+        _weight: The weight, if there is one already.
+        _freeze: Whether it stays as it is.
+        device: Where the weight lives.
+        dtype: Its dtype; None is float32.
+
+    Attributes:
+        weight: Shape (num_embeddings, embedding_dim).
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> nn.Embedding(10, 3)(pc.tensor([[1, 2], [4, 5]])).shape
+        (2, 2, 3)
+    """
+
+    weight: Parameter
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        padding_idx: int | None = None,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        sparse: bool = False,
+        _weight: Tensor | None = None,
+        _freeze: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        check_sizes("Embedding", num_embeddings=num_embeddings, embedding_dim=embedding_dim)
+        for name, given in (
+            ("max_norm", max_norm is not None),
+            ("scale_grad_by_freq", scale_grad_by_freq),
+            ("sparse", sparse),
+        ):
+            if given:
+                raise NotImplementedError(f"Embedding: `{name}` is not supported")
+        if padding_idx is not None:
+            if not -num_embeddings <= padding_idx < num_embeddings:
+                raise ValueError(
+                    f"Embedding: `padding_idx` must be in [{-num_embeddings}, "
+                    f"{num_embeddings - 1}]; got {padding_idx}"
+                )
+            padding_idx %= num_embeddings
+        self.num_embeddings = num_embeddings
+        self.embedding_dim = embedding_dim
+        self.padding_idx = padding_idx
+        shape = (num_embeddings, embedding_dim)
+        if _weight is None:
+            empty = pc.empty(shape, device=device, dtype=dtype)
+            self.weight = Parameter(empty, requires_grad=not _freeze)
+            self.reset_parameters()
+        else:
+            if tuple(_weight.shape) != shape:
+                raise ValueError(
+                    f"Embedding: `_weight` must have shape {shape}; got {tuple(_weight.shape)}"
+                )
+            self.weight = Parameter(_weight, requires_grad=not _freeze)
+
+    @classmethod
+    def from_pretrained(
+        cls, embeddings: Tensor, freeze: bool = True, padding_idx: int | None = None
+    ) -> Embedding:
+        """Make a layer of given vectors, shape (num_embeddings, embedding_dim)."""
+        if embeddings.ndim != 2:
+            raise ValueError(
+                f"Embedding: `embeddings` must have 2 dimensions; got {tuple(embeddings.shape)}"
+            )
+        rows, columns = embeddings.shape
+        return cls(rows, columns, padding_idx, _weight=embeddings, _freeze=freeze)
+
+    def reset_parameters(self) -> None:
+        """Draw the weight anew."""
+        init.normal_(self.weight)
+        if self.padding_idx is not None:
+            self.weight.detach().narrow(0, self.padding_idx, 1).zero_()
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.embedding(input, self.weight, self.padding_idx)
+
+    def extra_repr(self) -> str:
+        text = f"{self.num_embeddings}, {self.embedding_dim}"
+        return text if self.padding_idx is None else f"{text}, padding_idx={self.padding_idx}"

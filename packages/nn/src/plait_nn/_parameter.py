@@ -1,0 +1,62 @@
+"""`Parameter`: a tensor that a module owns and an optimizer changes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import plait_core as pc
+from plait_core import Tensor
+
+__all__ = ["Parameter"]
+
+
+class Parameter(Tensor):
+    """A tensor that becomes a parameter of the module it is assigned to.
+
+    Assigned as an attribute of a `Module`, it appears in ``module.parameters()`` and in
+    ``module.state_dict()``. Operators on a parameter return plain tensors.
+
+    Args:
+        data: The values; the parameter shares their memory. None makes an empty tensor.
+        requires_grad: Whether ``backward`` computes its gradient.
+
+    Raises:
+        TypeError: ``data`` is not a tensor.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> w = nn.Parameter(pc.ones(2))
+        >>> w.requires_grad
+        True
+        >>> isinstance(w, pc.Tensor), type(w * 2).__name__
+        (True, 'Tensor')
+    """
+
+    def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Parameter:
+        if data is None:
+            data = pc.empty(0)
+        elif not isinstance(data, Tensor):
+            raise TypeError(f"Parameter: `data` must be a Tensor; got {type(data).__name__}")
+        self: Parameter = Tensor._make_subclass(cls, data, requires_grad)
+        return self
+
+    def __init__(self, data: Tensor | None = None, requires_grad: bool = True) -> None:
+        """Take the arguments of `__new__`, which has done everything."""
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Parameter:
+        if id(self) in memo:
+            found: Parameter = memo[id(self)]
+            return found
+        copy = type(self)(self.detach().clone(), self.requires_grad)
+        memo[id(self)] = copy
+        return copy
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        return _rebuild, (type(self), self.detach(), self.requires_grad)
+
+    def __repr__(self) -> str:
+        return f"Parameter containing:\n{super().__repr__()}"
+
+
+def _rebuild(cls: type[Parameter], data: Tensor, requires_grad: bool) -> Parameter:
+    return cls(data, requires_grad)

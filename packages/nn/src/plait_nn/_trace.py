@@ -1,0 +1,69 @@
+"""The module path in an error: where in the model it happened.
+
+Each module that an exception leaves through extends one note on it, so that the user reads::
+
+    ShapeError: linear: ...
+    in module Net.head.fc: Linear(in_features=4, out_features=2, bias=True)
+
+Nothing is done until there is an exception. Python 3.10 has no notes: the text stays as it is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from plait_nn._module import Module
+
+__all__ = ["note_module"]
+
+_LONGEST = 200
+
+
+class _Place(NamedTuple):
+    """What the last module wrote: who it was, the path from it down, and where the note is."""
+
+    module: Module
+    path: str
+    description: str
+    index: int
+
+
+def note_module(error: Exception, module: Module) -> None:
+    """Say on ``error`` that it passed through ``module``."""
+    if not hasattr(error, "add_note") or isinstance(error, RecursionError):
+        return
+    place: _Place | None = getattr(error, "__plait_place__", None)
+    if place is None:
+        path, description = "", _describe(module)
+        error.add_note("")
+        index = len(error.__notes__) - 1
+    elif place.module is module:  # forward called super().__call__ or the like
+        return
+    else:
+        name = _name_within(module, place.module)
+        path = f".{name}{place.path}" if name else f" > {type(place.module).__name__}{place.path}"
+        description, index = place.description, place.index
+    notes = error.__notes__
+    if index < len(notes):
+        notes[index] = f"in module {type(module).__name__}{path}{description}"
+    with contextlib.suppress(AttributeError):  # an exception type with __slots__
+        error.__plait_place__ = _Place(  # type: ignore[attr-defined]
+            module, path, description, index
+        )
+
+
+def _describe(module: Module) -> str:
+    """The module's own arguments, if they fit a line."""
+    if module._modules:
+        return ""
+    text = repr(module)
+    return "" if "\n" in text or len(text) > _LONGEST else f": {text}"
+
+
+def _name_within(parent: Module, child: Module) -> str:
+    for name, module in parent.named_modules():
+        if module is child:
+            return name
+    return ""

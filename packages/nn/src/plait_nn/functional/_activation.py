@@ -1,0 +1,194 @@
+"""Activations: pointwise functions and the softmax family."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import plait_core as pc
+from plait_core import Tensor
+
+__all__ = [
+    "celu",
+    "elu",
+    "gelu",
+    "glu",
+    "hardsigmoid",
+    "hardswish",
+    "hardtanh",
+    "leaky_relu",
+    "log_softmax",
+    "logsigmoid",
+    "mish",
+    "prelu",
+    "relu",
+    "relu6",
+    "relu_",
+    "selu",
+    "sigmoid",
+    "silu",
+    "softmax",
+    "softmin",
+    "softplus",
+    "softsign",
+    "tanh",
+    "tanhshrink",
+]
+
+sigmoid = pc.sigmoid
+tanh = pc.tanh
+softplus = pc.softplus
+gelu = pc.gelu
+logsigmoid = pc.log_sigmoid
+softsign = pc.softsign
+tanhshrink = pc.tanhshrink
+
+
+def _finish(result: Tensor, input: Tensor, inplace: bool) -> Tensor:
+    """Where an operator has no in-place form: write the result over the input."""
+    return input.copy_(result) if inplace else result
+
+
+def relu(input: Tensor, inplace: bool = False) -> Tensor:
+    """Compute ``max(x, 0)``; with ``inplace`` in the input's memory.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> nn.functional.relu(pc.tensor([-1.0, 2.0])).tolist()
+        [0.0, 2.0]
+    """
+    return pc.relu_(input) if inplace else pc.relu(input)
+
+
+def relu_(input: Tensor) -> Tensor:
+    """Compute ``max(x, 0)`` in the input's memory."""
+    return pc.relu_(input)
+
+
+def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
+    """Compute ``x`` where positive, else ``negative_slope * x``.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> nn.functional.leaky_relu(pc.tensor([-2.0, 2.0]), 0.5).tolist()
+        [-1.0, 2.0]
+    """
+    return _finish(pc.leaky_relu(input, negative_slope), input, inplace)
+
+
+def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """Compute ``x`` where positive, else ``alpha * (exp(x) - 1)`` (Clevert et al. 2015)."""
+    return _finish(pc.elu(input, alpha), input, inplace)
+
+
+def selu(input: Tensor, inplace: bool = False) -> Tensor:
+    """Compute ``scale * elu(x, alpha)`` with the self-normalising constants (Klambauer 2017)."""
+    return _finish(pc.selu(input), input, inplace)
+
+
+def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """Compute ``max(x, 0) + min(0, alpha * (exp(x / alpha) - 1))`` (Barron 2017)."""
+    return _finish(pc.celu(input, alpha), input, inplace)
+
+
+def silu(input: Tensor, inplace: bool = False) -> Tensor:
+    """Compute ``x * sigmoid(x)`` (Hendrycks and Gimpel 2016)."""
+    return _finish(pc.silu(input), input, inplace)
+
+
+def mish(input: Tensor, inplace: bool = False) -> Tensor:
+    """Compute ``x * tanh(softplus(x))`` (Misra 2019)."""
+    return _finish(pc.mish(input), input, inplace)
+
+
+def hardtanh(
+    input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
+) -> Tensor:
+    """Clip to ``[min_val, max_val]``."""
+    return _finish(pc.hardtanh(input, min_val, max_val), input, inplace)
+
+
+def relu6(input: Tensor, inplace: bool = False) -> Tensor:
+    """Clip to ``[0, 6]``."""
+    return _finish(pc.relu6(input), input, inplace)
+
+
+def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
+    """Compute ``x * relu6(x + 3) / 6`` (Howard et al. 2019)."""
+    return _finish(pc.hardswish(input), input, inplace)
+
+
+def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
+    """Compute ``relu6(x + 3) / 6``."""
+    return _finish(pc.hardsigmoid(input), input, inplace)
+
+
+def prelu(input: Tensor, weight: Tensor) -> Tensor:
+    """Compute ``x`` where positive, else ``weight * x``, one weight or one a channel (dim 1)."""
+    if weight.numel() != 1:
+        channels = input.shape[1] if input.ndim > 1 else 1
+        if weight.ndim != 1 or weight.shape[0] != channels:
+            raise ValueError(
+                f"prelu: `weight` must have 1 or {channels} elements for input "
+                f"{tuple(input.shape)}; got shape {tuple(weight.shape)}"
+            )
+        weight = weight.reshape((1, channels) + (1,) * (input.ndim - 2))
+    return pc.where(input > 0, input, weight * input)
+
+
+def glu(input: Tensor, dim: int = -1) -> Tensor:
+    """Halve along ``dim`` into ``a, b`` and compute ``a * sigmoid(b)`` (Dauphin et al. 2016)."""
+    size = input.shape[dim]
+    if size % 2:
+        raise ValueError(
+            f"glu: `dim` must have an even size; got {size} at dim {dim} of {tuple(input.shape)}"
+        )
+    half = size // 2
+    return input.narrow(dim, 0, half) * pc.sigmoid(input.narrow(dim, half, half))
+
+
+def _implicit_dim(ndim: int) -> int:
+    return 0 if ndim in (0, 1, 3) else 1
+
+
+def softmax(
+    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
+) -> Tensor:
+    r"""Compute :math:`\exp(x_i) / \sum_j \exp(x_j)` along ``dim``.
+
+    Args:
+        input: Any floating-point tensor.
+        dim: The dimension that sums to 1. None means 0 for 0, 1 and 3 dimensions and 1 otherwise,
+            as in early PyTorch programs; nothing warns, so name the dimension in new ones.
+        _stacklevel: Unused; programs written for PyTorch may pass it.
+        dtype: Cast the input to this first.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> nn.functional.softmax(pc.zeros(2, 4), dim=1).tolist()
+        [[0.25, 0.25, 0.25, 0.25], [0.25, 0.25, 0.25, 0.25]]
+    """
+    if dim is None:
+        dim = _implicit_dim(input.ndim)
+    return pc.softmax(input, dim) if dtype is None else pc.softmax(input, dim, dtype=dtype)
+
+
+def log_softmax(
+    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
+) -> Tensor:
+    r"""Compute :math:`x_i - \log \sum_j \exp(x_j)` along ``dim``; its None is that of `softmax`.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> bool((nn.functional.log_softmax(pc.zeros(4), 0) + pc.log(pc.tensor(4.0)) == 0).all())
+        True
+    """
+    if dim is None:
+        dim = _implicit_dim(input.ndim)
+    return pc.log_softmax(input, dim) if dtype is None else pc.log_softmax(input, dim, dtype=dtype)
+
+
+def softmin(
+    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
+) -> Tensor:
+    """Compute ``softmax(-x)``; the dimension's None is that of `softmax`."""
+    return softmax(-input, dim, dtype=dtype)

@@ -1,0 +1,82 @@
+"""Two-dimensional convolution with PyTorch's ways to say the padding."""
+
+from __future__ import annotations
+
+import plait_core as pc
+from plait_core import Tensor
+
+__all__ = ["Pair", "conv2d", "pair"]
+
+Pair = int | tuple[int, int]
+
+
+def pair(value: Pair | list[int], name: str, operator: str) -> tuple[int, int]:
+    """Return ``value`` for both dimensions."""
+    if isinstance(value, int):
+        return value, value
+    if len(value) == 2:
+        return int(value[0]), int(value[1])
+    if len(value) == 1:
+        return int(value[0]), int(value[0])
+    raise ValueError(f"{operator}: `{name}` must be an int or two ints; got {tuple(value)}")
+
+
+def conv2d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Pair = 1,
+    padding: Pair | str = 0,
+    dilation: Pair = 1,
+    groups: int = 1,
+) -> Tensor:
+    r"""Cross-correlate images with filters.
+
+    .. math:: y_{n,k,i,j} = b_k + \sum_{c,u,v} w_{k,c,u,v} \, x_{n,c,\,i s + u d,\,j s + v d}
+
+    Args:
+        input: Shape (N, C, H, W) or (C, H, W).
+        weight: Shape (K, C / groups, kH, kW).
+        bias: Shape (K), or None.
+        stride: One int, or one for each dimension.
+        padding: Zeros on every side, as ints; ``"valid"`` is 0; ``"same"`` keeps H and W and asks
+            for stride 1 (an even kernel puts the odd zero at the end).
+        dilation: Distance of the kernel's elements.
+        groups: Blocks of channels that don't see each other.
+
+    Returns:
+        Shape (N, K, H', W') with ``H' = (H + 2 padding - dilation (kH - 1) - 1) // stride + 1``.
+
+    Raises:
+        ShapeError: The shapes don't fit together.
+        ValueError: ``padding`` is an unknown word, or ``"same"`` with a stride.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> x, w = pc.ones(1, 1, 5, 5), pc.ones(2, 1, 3, 3)
+        >>> nn.functional.conv2d(x, w, padding="same").shape
+        (1, 2, 5, 5)
+        >>> nn.functional.conv2d(x, w)[0, 0, 0].tolist()
+        [9.0, 9.0, 9.0]
+    """
+    if not isinstance(padding, str):
+        return pc.conv2d(input, weight, bias, stride, padding, dilation, groups)
+    if padding == "valid":
+        return pc.conv2d(input, weight, bias, stride, 0, dilation, groups)
+    if padding != "same":
+        raise ValueError(
+            f'conv2d: `padding` must be an int, two ints, "same" or "valid"; got {padding!r}'
+        )
+    if pair(stride, "stride", "conv2d") != (1, 1):
+        raise ValueError(f'conv2d: padding="same" needs stride 1; got {stride}')
+    total = [
+        d * (k - 1)
+        for d, k in zip(pair(dilation, "dilation", "conv2d"), weight.shape[2:], strict=True)
+    ]
+    # half on each side; where that is odd, more in front than wanted, whose outputs are dropped
+    after = tuple(t - t // 2 for t in total)
+    result = pc.conv2d(input, weight, bias, 1, after, dilation, groups)
+    for dim, t in zip((-2, -1), total, strict=True):
+        if t % 2:
+            result = result.narrow(dim, 1, result.shape[dim] - 1)
+    return result

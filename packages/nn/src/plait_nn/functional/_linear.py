@@ -1,0 +1,93 @@
+"""Products of inputs and weights, and the table look-up."""
+
+from __future__ import annotations
+
+import plait_core as pc
+from plait_core import Tensor
+
+__all__ = ["bilinear", "embedding", "linear", "one_hot"]
+
+linear = pc.linear
+one_hot = pc.one_hot
+
+
+def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    r"""Compute :math:`y_k = x_1^T W_k x_2 + b_k`.
+
+    Args:
+        input1: Shape (*, in1).
+        input2: Shape (*, in2), with the same leading dimensions.
+        weight: Shape (out, in1, in2).
+        bias: Shape (out), or None.
+
+    Returns:
+        Shape (*, out).
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> nn.functional.bilinear(pc.ones(5, 2), pc.ones(5, 3), pc.ones(4, 2, 3)).shape
+        (5, 4)
+    """
+    if weight.ndim != 3 or weight.shape[1:] != (input1.shape[-1], input2.shape[-1]):
+        raise ValueError(
+            f"bilinear: `weight` must have shape (out, {input1.shape[-1]}, {input2.shape[-1]}) for "
+            f"inputs {tuple(input1.shape)} and {tuple(input2.shape)}; got {tuple(weight.shape)}"
+        )
+    if input1.shape[:-1] != input2.shape[:-1]:
+        raise ValueError(
+            f"bilinear: the inputs must agree in all but the last dimension; "
+            f"got {tuple(input1.shape)} and {tuple(input2.shape)}"
+        )
+    out, in1, in2 = weight.shape
+    leading = tuple(input1.shape[:-1])
+    left = linear(input1.reshape((-1, in1)), weight.permute((0, 2, 1)).reshape((out * in2, in1)))
+    products = left.reshape((-1, out, in2)) * input2.reshape((-1, 1, in2))
+    result = products.sum(2).reshape((*leading, out))
+    return result if bias is None else result + bias
+
+
+def embedding(
+    input: Tensor,
+    weight: Tensor,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Tensor:
+    """Look rows of ``weight`` up: ``result[i, ...] = weight[input[i, ...]]``.
+
+    Args:
+        input: Integers in [0, rows), any shape.
+        weight: Shape (rows, features).
+        padding_idx: A row that gets no gradient; negative numbers count from the end.
+        max_norm: Not supported; None.
+        norm_type: Goes with ``max_norm``.
+        scale_grad_by_freq: Not supported; False.
+        sparse: Not supported; False.
+
+    Returns:
+        Shape (*input.shape, features).
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> table = pc.tensor([[0.0, 1.0], [2.0, 3.0]])
+        >>> nn.functional.embedding(pc.tensor([1, 0, 1]), table).tolist()
+        [[2.0, 3.0], [0.0, 1.0], [2.0, 3.0]]
+    """
+    for name, given in (
+        ("max_norm", max_norm is not None),
+        ("scale_grad_by_freq", scale_grad_by_freq),
+        ("sparse", sparse),
+    ):
+        if given:
+            raise NotImplementedError(f"embedding: `{name}` is not supported")
+    if padding_idx is None:
+        return pc.embedding(weight, input)
+    rows = weight.shape[0]
+    if not -rows <= padding_idx < rows:
+        raise ValueError(
+            f"embedding: `padding_idx` must be in [{-rows}, {rows - 1}] for a weight of shape "
+            f"{tuple(weight.shape)}; got {padding_idx}"
+        )
+    return pc.embedding(weight, input, padding_idx=padding_idx % rows)

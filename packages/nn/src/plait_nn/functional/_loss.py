@@ -1,0 +1,205 @@
+"""Losses. ``reduction`` is "mean", "sum" or "none" everywhere."""
+
+from __future__ import annotations
+
+import warnings
+
+import plait_core as pc
+from plait_core import Tensor
+
+__all__ = [
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
+    "cross_entropy",
+    "huber_loss",
+    "l1_loss",
+    "mse_loss",
+    "nll_loss",
+    "smooth_l1_loss",
+    "translate_reduction",
+]
+
+
+def translate_reduction(size_average: bool | None, reduce: bool | None, reduction: str) -> str:
+    """Translate the two arguments of old PyTorch programs."""
+    if size_average is None and reduce is None:
+        return reduction
+    if reduce is False:
+        return "none"
+    return "sum" if size_average is False else "mean"
+
+
+def _same_shape(input: Tensor, target: Tensor, name: str) -> None:
+    """A target that broadcasts is nearly always a mistake: say so."""
+    if input.shape != target.shape:
+        warnings.warn(
+            f"{name}: `target` {tuple(target.shape)} is broadcast against `input` "
+            f"{tuple(input.shape)}; give both the same shape",
+            stacklevel=3,
+        )
+
+
+def cross_entropy(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    ignore_index: int = -100,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Tensor:
+    r"""Compute :math:`-w_y \log \mathrm{softmax}(x)_y`, from logits.
+
+    Args:
+        input: Logits of shape (N, C), (N, C, d1, ...) or (C).
+        target: Class numbers of shape (N), (N, d1, ...) or (), or probabilities like ``input``.
+        weight: Shape (C): a factor for every class. The mean divides by the factors' sum.
+        size_average: As in old PyTorch programs; use ``reduction``.
+        ignore_index: A class number that contributes nothing.
+        reduce: As in old PyTorch programs; use ``reduction``.
+        reduction: "mean", "sum" or "none".
+        label_smoothing: In [0, 1]: how much of the target is spread over all classes.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> loss = nn.functional.cross_entropy(pc.zeros(3, 4), pc.tensor([0, 1, 2]))
+        >>> round(loss.item(), 4)  # log 4
+        1.3863
+    """
+    return pc.cross_entropy(
+        input,
+        target,
+        weight=weight,
+        ignore_index=ignore_index,
+        reduction=translate_reduction(size_average, reduce, reduction),
+        label_smoothing=label_smoothing,
+    )
+
+
+def nll_loss(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    ignore_index: int = -100,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """Compute ``-weight[y] * x[y]`` from log-probabilities; arguments as in `cross_entropy`.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> nn.functional.nll_loss(pc.tensor([[-1.0, -3.0]]), pc.tensor([1])).item()
+        3.0
+    """
+    return pc.nll_loss(
+        input,
+        target,
+        weight=weight,
+        reduction=translate_reduction(size_average, reduce, reduction),
+        ignore_index=ignore_index,
+    )
+
+
+def mse_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """Compute ``(x - y)^2``.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> nn.functional.mse_loss(pc.tensor([1.0, 2.0]), pc.tensor([1.0, 4.0])).item()
+        2.0
+    """
+    _same_shape(input, target, "mse_loss")
+    return pc.mse_loss(
+        input, target, reduction=translate_reduction(size_average, reduce, reduction)
+    )
+
+
+def l1_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """Compute ``|x - y|``."""
+    _same_shape(input, target, "l1_loss")
+    return pc.l1_loss(input, target, reduction=translate_reduction(size_average, reduce, reduction))
+
+
+def smooth_l1_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    beta: float = 1.0,
+) -> Tensor:
+    """Compute ``d^2 / (2 beta)`` where ``d = |x - y| < beta``, else ``d - beta / 2``."""
+    _same_shape(input, target, "smooth_l1_loss")
+    reduction = translate_reduction(size_average, reduce, reduction)
+    return pc.smooth_l1_loss(input, target, reduction=reduction, beta=beta)
+
+
+def huber_loss(
+    input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0
+) -> Tensor:
+    """Compute ``d^2 / 2`` where ``d = |x - y| <= delta``, else ``delta (d - delta / 2)``."""
+    _same_shape(input, target, "huber_loss")
+    return pc.huber_loss(input, target, reduction=reduction, delta=delta)
+
+
+def binary_cross_entropy(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """Compute ``-(y log x + (1 - y) log(1 - x))`` from probabilities; logarithms end at -100.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> loss = nn.functional.binary_cross_entropy(pc.tensor([0.5]), pc.tensor([1.0]))
+        >>> round(loss.item(), 4)
+        0.6931
+    """
+    if input.shape != target.shape:
+        raise ValueError(
+            f"binary_cross_entropy: `target` must have the shape of `input`; "
+            f"got {tuple(target.shape)} and {tuple(input.shape)}"
+        )
+    reduction = translate_reduction(size_average, reduce, reduction)
+    return pc.binary_cross_entropy(input, target, weight=weight, reduction=reduction)
+
+
+def binary_cross_entropy_with_logits(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    pos_weight: Tensor | None = None,
+) -> Tensor:
+    """Compute ``-(p y log s(x) + (1 - y) log(1 - s(x)))``, ``s`` the sigmoid, without overflow."""
+    if input.shape != target.shape:
+        raise ValueError(
+            f"binary_cross_entropy_with_logits: `target` must have the shape of `input`; "
+            f"got {tuple(target.shape)} and {tuple(input.shape)}"
+        )
+    return pc.binary_cross_entropy_with_logits(
+        input,
+        target,
+        weight=weight,
+        reduction=translate_reduction(size_average, reduce, reduction),
+        pos_weight=pos_weight,
+    )

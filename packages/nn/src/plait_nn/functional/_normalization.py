@@ -1,0 +1,54 @@
+"""Normalisation of activations and of vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import plait_core as pc
+from plait_core import Tensor
+
+__all__ = ["cosine_similarity", "layer_norm", "normalize"]
+
+
+def layer_norm(
+    input: Tensor,
+    normalized_shape: Sequence[int],
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+) -> Tensor:
+    r"""Compute :math:`(x - \mathrm{E}[x]) / \sqrt{\mathrm{Var}[x] + \epsilon} \cdot w + b`.
+
+    Mean and (biased) variance are over the last ``len(normalized_shape)`` dimensions (Ba 2016).
+
+    Args:
+        input: Shape (*, *normalized_shape).
+        normalized_shape: The dimensions to normalise over.
+        weight: Shape ``normalized_shape``, or None.
+        bias: Shape ``normalized_shape``, or None.
+        eps: Keeps the root away from 0.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> nn.functional.layer_norm(pc.tensor([[1.0, 3.0]]), (2,), eps=0.0).tolist()
+        [[-1.0, 1.0]]
+    """
+    return pc.layer_norm(input, tuple(normalized_shape), weight, bias, eps)
+
+
+def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
+    """Divide by the ``p``-norm along ``dim``, or by ``eps`` where that is larger.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> unit = nn.functional.normalize(pc.tensor([[3.0, 4.0]]))
+        >>> [round(u, 4) for u in unit[0].tolist()]
+        [0.6, 0.8]
+    """
+    return input / pc.norm(input, p, dim, True).clamp(min=eps)
+
+
+def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
+    """Compute ``x1 . x2 / (|x1| |x2|)`` along ``dim``, each norm at least ``eps``."""
+    norms = [pc.norm(x, 2, dim, True).clamp(min=eps) for x in (x1, x2)]
+    return ((x1 / norms[0]) * (x2 / norms[1])).sum(dim)

@@ -1,0 +1,82 @@
+"""Padding at the borders."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import plait_core as pc
+from plait_core import Tensor
+
+__all__ = ["pad"]
+
+_MODES = ("constant", "reflect", "replicate", "circular")
+
+
+def pad(
+    input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None
+) -> Tensor:
+    """Put elements before and after each of the last dimensions.
+
+    Args:
+        input: Any tensor.
+        pad: Two ints for every dimension, the last dimension first: ``(left, right, top, bottom)``.
+            Negative ones cut elements off.
+        mode: "constant", "reflect" (the border not repeated), "replicate" or "circular".
+        value: What "constant" puts there; None is 0.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> nn.functional.pad(pc.tensor([1.0, 2.0, 3.0]), (2, 1), mode="reflect").tolist()
+        [3.0, 2.0, 1.0, 2.0, 3.0, 2.0]
+    """
+    if len(pad) % 2 or len(pad) > 2 * input.ndim:
+        raise ValueError(
+            f"pad: `pad` must hold two ints for each of at most {input.ndim} dimensions of input "
+            f"{tuple(input.shape)}; got {tuple(pad)}"
+        )
+    if mode not in _MODES:
+        raise ValueError(f"pad: `mode` must be one of {', '.join(_MODES)}; got {mode!r}")
+    result = input
+    for number in range(len(pad) // 2):
+        before, after = pad[2 * number], pad[2 * number + 1]
+        if before or after:
+            result = _pad_dim(result, input.ndim - 1 - number, before, after, mode, value or 0)
+    return result
+
+
+def _pad_dim(input: Tensor, dim: int, before: int, after: int, mode: str, value: float) -> Tensor:
+    size = input.shape[dim]
+    if size + before + after < 0:
+        raise ValueError(
+            f"pad: ({before}, {after}) cuts more than dim {dim} of {tuple(input.shape)} has"
+        )
+    if mode != "constant" and (before > 0 or after > 0):
+        indices = _source_indices(size, before, after, mode, dim, tuple(input.shape))
+        return input.index_select(dim, pc.tensor(indices, device=input.device))
+    start, stop = max(-before, 0), size - max(-after, 0)
+    pieces = [input.narrow(dim, start, max(stop - start, 0))]
+    for width, position in ((before, 0), (after, len(pieces) + (before > 0))):
+        if width > 0:
+            shape = list(input.shape)
+            shape[dim] = width
+            block = pc.full(shape, value, dtype=input.dtype, device=input.device)
+            pieces.insert(position, block)
+    return pieces[0] if len(pieces) == 1 else pc.cat(pieces, dim)
+
+
+def _source_indices(
+    size: int, before: int, after: int, mode: str, dim: int, shape: tuple[int, ...]
+) -> list[int]:
+    """Which element of the dimension each place of the result shows."""
+    limit = {"reflect": size - 1, "circular": size, "replicate": max(before, after)}[mode]
+    if max(before, after) > limit or size == 0:
+        raise ValueError(
+            f"pad: mode {mode!r} can put at most {max(limit, 0) if size else 0} elements at dim "
+            f"{dim} of {shape}; got ({before}, {after})"
+        )
+    places = range(-before, size + after)
+    if mode == "replicate":
+        return [min(max(i, 0), size - 1) for i in places]
+    if mode == "circular":
+        return [i % size for i in places]
+    return [-i if i < 0 else i if i < size else 2 * (size - 1) - i for i in places]

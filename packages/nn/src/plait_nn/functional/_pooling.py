@@ -1,0 +1,93 @@
+"""Pooling over windows of images."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import plait_core as pc
+from plait_core import Tensor
+from plait_nn.functional._conv import Pair
+
+__all__ = ["adaptive_avg_pool2d", "avg_pool2d", "max_pool2d"]
+
+
+def max_pool2d(
+    input: Tensor,
+    kernel_size: Pair,
+    stride: Pair | None = None,
+    padding: Pair = 0,
+    dilation: Pair = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
+    """Take the maximum of every window.
+
+    Args:
+        input: Shape (N, C, H, W) or (C, H, W).
+        kernel_size: The window, one int or one for each dimension.
+        stride: Distance of the windows; None is ``kernel_size``.
+        padding: Minus infinity on every side, at most half the window.
+        dilation: Distance of a window's elements.
+        ceil_mode: Round the output size up instead of down.
+        return_indices: Return also where in H x W each maximum stood.
+
+    Returns:
+        Shape (N, C, H', W'), or with ``return_indices`` a pair of such tensors.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> nn.functional.max_pool2d(pc.arange(16.0).reshape(1, 1, 4, 4), 2).tolist()
+        [[[[5.0, 7.0], [13.0, 15.0]]]]
+    """
+    if return_indices:
+        return pc.max_pool2d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
+    return pc.max_pool2d(input, kernel_size, stride, padding, dilation, ceil_mode)
+
+
+def avg_pool2d(
+    input: Tensor,
+    kernel_size: Pair,
+    stride: Pair | None = None,
+    padding: Pair = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Tensor:
+    """Take the mean of every window.
+
+    Args:
+        input: Shape (N, C, H, W) or (C, H, W).
+        kernel_size: The window, one int or one for each dimension.
+        stride: Distance of the windows; None is ``kernel_size``.
+        padding: Zeros on every side, at most half the window.
+        ceil_mode: Round the output size up instead of down.
+        count_include_pad: Whether the zeros of the padding count in the mean.
+        divisor_override: Divide by this instead of the number of elements.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> nn.functional.avg_pool2d(pc.arange(16.0).reshape(1, 1, 4, 4), 2).tolist()
+        [[[[2.5, 4.5], [10.5, 12.5]]]]
+    """
+    return pc.avg_pool2d(
+        input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+    )
+
+
+def adaptive_avg_pool2d(
+    input: Tensor, output_size: int | tuple[int | None, int | None] | None
+) -> Tensor:
+    """Average over as many windows as make ``output_size``; None keeps a dimension.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> nn.functional.adaptive_avg_pool2d(pc.ones(1, 3, 8, 6), 2).shape
+        (1, 3, 2, 2)
+    """
+    wanted = output_size if isinstance(output_size, (tuple, list)) else (output_size, output_size)
+    if len(wanted) != 2:
+        raise ValueError(
+            f"adaptive_avg_pool2d: `output_size` must be an int or two; got {tuple(wanted)}"
+        )
+    size = tuple(s if w is None else w for w, s in zip(wanted, input.shape[-2:], strict=True))
+    return pc.adaptive_avg_pool2d(input, size)

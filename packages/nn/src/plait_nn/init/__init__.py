@@ -1,0 +1,31 @@
+"""First values of parameters. Every function writes into its tensor, unseen by autograd, and
+returns it; ``generator=None`` means the default one of `plait_core`."""
+
+from plait_nn.init._constant import constant_, dirac_, eye_, ones_, zeros_
+from plait_nn.init._fans import calculate_gain
+from plait_nn.init._fans import fan_in_and_fan_out as _calculate_fan_in_and_fan_out
+from plait_nn.init._random import normal_, orthogonal_, trunc_normal_, uniform_
+from plait_nn.init._scaled import (
+    kaiming_normal_,
+    kaiming_uniform_,
+    xavier_normal_,
+    xavier_uniform_,
+)
+
+__all__ = [
+    "_calculate_fan_in_and_fan_out",
+    "calculate_gain",
+    "constant_",
+    "dirac_",
+    "eye_",
+    "kaiming_normal_",
+    "kaiming_uniform_",
+    "normal_",
+    "ones_",
+    "orthogonal_",
+    "trunc_normal_",
+    "uniform_",
+    "xavier_normal_",
+    "xavier_uniform_",
+    "zeros_",
+]

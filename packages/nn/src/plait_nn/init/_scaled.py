@@ -1,0 +1,68 @@
+"""Random values whose scale comes from the layer's shape."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from plait_core import Tensor
+from plait_nn.init._fans import calculate_gain, correct_fan, fan_in_and_fan_out
+from plait_nn.init._random import normal_, uniform_
+
+__all__ = ["kaiming_normal_", "kaiming_uniform_", "xavier_normal_", "xavier_uniform_"]
+
+
+def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
+    r"""Draw from :math:`U(-a, a)`, :math:`a = g \sqrt{6 / (f_{in} + f_{out})}` (Glorot 2010).
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> w = nn.init.xavier_uniform_(pc.empty(2, 4))
+        >>> bool((w.abs() <= 1).all())
+        True
+    """
+    bound = gain * math.sqrt(6.0 / sum(fan_in_and_fan_out(tensor)))
+    return uniform_(tensor, -bound, bound, generator)
+
+
+def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
+    r"""Draw from :math:`N(0, s^2)`, :math:`s = g \sqrt{2 / (f_{in} + f_{out})}` (Glorot 2010)."""
+    std = gain * math.sqrt(2.0 / sum(fan_in_and_fan_out(tensor)))
+    return normal_(tensor, 0.0, std, generator)
+
+
+def kaiming_uniform_(
+    tensor: Tensor,
+    a: float = 0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    generator: Any = None,
+) -> Tensor:
+    r"""Draw from :math:`U(-b, b)`, :math:`b = g \sqrt{3 / f}` (He et al. 2015).
+
+    Args:
+        tensor: A weight (out, in, *kernel).
+        a: The slope of the leaky_relu that follows.
+        mode: "fan_in" keeps the size of activations, "fan_out" that of gradients.
+        nonlinearity: What follows, for `calculate_gain`.
+        generator: Where the random numbers come from.
+    """
+    if 0 in tensor.shape:
+        return tensor
+    std = calculate_gain(nonlinearity, a) / math.sqrt(correct_fan(tensor, mode))
+    bound = math.sqrt(3.0) * std
+    return uniform_(tensor, -bound, bound, generator)
+
+
+def kaiming_normal_(
+    tensor: Tensor,
+    a: float = 0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    generator: Any = None,
+) -> Tensor:
+    r"""Draw from :math:`N(0, g^2 / f)` (He et al. 2015); arguments as in `kaiming_uniform_`."""
+    if 0 in tensor.shape:
+        return tensor
+    std = calculate_gain(nonlinearity, a) / math.sqrt(correct_fan(tensor, mode))
+    return normal_(tensor, 0.0, std, generator)

@@ -1,0 +1,104 @@
+"""Clipping of gradients."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+import plait_core as pc
+from plait_core import Tensor
+
+__all__ = ["clip_grad_norm_", "clip_grad_value_", "get_total_norm"]
+
+
+def _gradients(parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:
+    tensors = [parameters] if isinstance(parameters, Tensor) else parameters
+    gradients = (tensor.grad for tensor in tensors)
+    return [gradient.detach() for gradient in gradients if gradient is not None]
+
+
+def get_total_norm(
+    tensors: Tensor | Iterable[Tensor],
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+) -> Tensor:
+    """Return the norm of all elements of all tensors together.
+
+    Args:
+        tensors: A tensor or several.
+        norm_type: p of the p-norm; ``inf`` is the largest absolute value.
+        error_if_nonfinite: Raise if the norm is nan or infinite.
+    """
+    given = [tensors] if isinstance(tensors, Tensor) else list(tensors)
+    if not given:
+        return pc.tensor(0.0)
+    p = float(norm_type)
+    norms = pc.stack([_norm(tensor, p).to(given[0].dtype) for tensor in given])
+    total = _norm(norms, p)
+    if error_if_nonfinite and not math.isfinite(total.item()):
+        raise RuntimeError(
+            f"clip_grad_norm_: the norm of order {p} of the gradients is {total.item()}, so they "
+            f"can't be clipped; error_if_nonfinite=False scales them by it all the same"
+        )
+    return total
+
+
+def _norm(tensor: Tensor, p: float) -> Tensor:
+    if p == math.inf:
+        return tensor.abs().max() if tensor.numel() else tensor.sum()
+    if p == 2.0:
+        return (tensor * tensor).sum().sqrt()
+    return (tensor.abs() ** p).sum() ** (1.0 / p)
+
+
+def clip_grad_norm_(
+    parameters: Tensor | Iterable[Tensor],
+    max_norm: float,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Tensor:
+    r"""Scale gradients in place so that their norm together is at most ``max_norm``.
+
+    Every gradient is multiplied by :math:`\min(1, m / (\|g\| + 10^{-6}))` (Pascanu et al. 2013).
+
+    Args:
+        parameters: A tensor or several; those without a gradient are passed over.
+        max_norm: The largest norm, m.
+        norm_type: p of the p-norm; ``inf`` is the largest absolute value.
+        error_if_nonfinite: Raise if the norm is nan or infinite, before anything is changed.
+        foreach: Unused; programs written for PyTorch may pass it.
+
+    Returns:
+        The norm before clipping.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> w = nn.Parameter(pc.zeros(2))
+        >>> w.grad = pc.tensor([3.0, 4.0])
+        >>> nn.utils.clip_grad_norm_([w], 1.0).item()
+        5.0
+        >>> [round(g, 4) for g in w.grad.tolist()]
+        [0.6, 0.8]
+    """
+    gradients = _gradients(parameters)
+    total = get_total_norm(gradients, norm_type, error_if_nonfinite)
+    factor = (max_norm / (total + 1e-6)).clamp(max=1.0)
+    for gradient in gradients:
+        gradient.mul_(factor.to(gradient.dtype))
+    return total
+
+
+def clip_grad_value_(
+    parameters: Tensor | Iterable[Tensor], clip_value: float, foreach: bool | None = None
+) -> None:
+    """Clip every element of the gradients in place to ``[-clip_value, clip_value]``.
+
+    Args:
+        parameters: A tensor or several; those without a gradient are passed over.
+        clip_value: The largest absolute value.
+        foreach: Unused; programs written for PyTorch may pass it.
+    """
+    bound = float(clip_value)
+    for gradient in _gradients(parameters):
+        gradient.clamp_(-bound, bound)

@@ -1,0 +1,43 @@
+"""All parameters as one vector, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import plait_core as pc
+from plait_core import Tensor
+
+__all__ = ["parameters_to_vector", "vector_to_parameters"]
+
+
+def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
+    """Return all elements of all parameters, one after the other, as a vector.
+
+    Example:
+        >>> import plait_nn as nn
+        >>> nn.utils.parameters_to_vector(nn.Linear(2, 3).parameters()).shape
+        (9,)
+    """
+    return pc.cat([parameter.reshape((-1,)) for parameter in parameters])
+
+
+def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
+    """Write the elements of a vector into the parameters, in their order, unseen by autograd.
+
+    Raises:
+        TypeError: ``vec`` is not a tensor.
+        ValueError: It has not exactly as many elements as the parameters.
+    """
+    if not isinstance(vec, Tensor):
+        raise TypeError(f"vector_to_parameters: `vec` must be a Tensor; got {type(vec).__name__}")
+    targets = list(parameters)
+    wanted = sum(parameter.numel() for parameter in targets)
+    if vec.ndim != 1 or vec.numel() != wanted:
+        raise ValueError(
+            f"vector_to_parameters: `vec` must have shape ({wanted},); got {tuple(vec.shape)}"
+        )
+    values, start = vec.detach(), 0
+    for parameter in targets:
+        piece = values.narrow(0, start, parameter.numel())
+        parameter.detach().copy_(piece.reshape(tuple(parameter.shape)))
+        start += parameter.numel()
