@@ -13,6 +13,7 @@ struct Introspection {
   // a fresh handle becomes output `index` of the node
   plait_status (*attach)(plait_thread *, plait_object *node, uint32_t index, plait_tensor *);
   int (*retains)(void);  // whether the innermost pass of this thread keeps the graph; 1 outside of one
+  plait_object *(*running)(void);  // the node that the innermost pass of this thread is at, borrowed; NULL outside
 };
 
 }  // namespace plait::autograd

@@ -174,8 +174,13 @@ int retains() {
   const Task *task = Task::current();
   return !task || task->retains();
 }
+plait_object *running() {
+  const Task *task = Task::current();
+  Node *n = task ? task->running() : nullptr;
+  return n ? &n->o : nullptr;
+}
 
-const Introspection introspection{PLAIT_HEADER(Introspection), count_edges, edge_at, sequence_of, attach, retains};
+const Introspection introspection{PLAIT_HEADER(Introspection), count_edges, edge_at, sequence_of, attach, retains, running};
 
 }  // namespace
 
@@ -183,7 +188,7 @@ const plait_engine &role() {
   static const plait_engine table{PLAIT_HEADER(plait_engine),
                                   "plait_autograd",
                                   const_cast<Introspection *>(&introspection),
-                                  engine.bit,
+                                  uint64_t(__builtin_ctzll(engine.bit)),
                                   enabled,
                                   set_enabled,
                                   set_requires_grad,

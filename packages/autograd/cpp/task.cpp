@@ -184,12 +184,11 @@ void Task::loop() {
 
 void Task::run() {
   const Excluding mode(thread_, create_);
-  outer_ = innermost;
-  innermost = this;
   struct Restore {
     Task *outer;
     ~Restore() { innermost = outer; }
-  } const restore{outer_};
+  } const restore{innermost};
+  innermost = this;
   Observed whole(PLAIT_EVENT_BACKWARD, "backward", roots_.size());
   discover();
   if (!captures_.empty()) mark_needed();
@@ -228,6 +227,7 @@ void Task::execute(Node *n) {
     for (uint32_t i = 0; i < n->n_edges && !work; i++) work = wants(n->edges[i]);
   }
   if (work) {
+    running_ = n;
     Observed node(PLAIT_EVENT_NODE, event_name(n), n->sequence);
     evaluate(n, gradients);
     node.done();

@@ -31,6 +31,7 @@ class Task {
   void run();
 
   bool retains() const { return retain_; }
+  Node *running() const { return running_; }
   static Task *current() noexcept;  // the innermost pass of this thread
 
  private:
@@ -79,7 +80,7 @@ class Task {
   std::unordered_map<Node *, std::unique_ptr<Marks>> foreign_;
   std::vector<Node *> heap_;  // ready, the youngest on top
   Node *next_ = nullptr;      // ready and younger than all in the heap
-  Task *outer_ = nullptr;
+  Node *running_ = nullptr;
 };
 
 }  // namespace plait::autograd

@@ -1,0 +1,52 @@
+// What the files of plait_autograd._autograd share.
+#pragma once
+#include <plait/python.h>
+
+#include <plait/plait.hpp>
+
+#include <vector>
+
+#include "introspection.hpp"
+
+namespace plait::autograd::python {
+
+class Object {  // a reference that is dropped at the end of the scope
+ public:
+  explicit Object(PyObject *p = nullptr) : p_(p) {}
+  Object(Object &&o) noexcept : p_(std::exchange(o.p_, nullptr)) {}
+  Object &operator=(Object o) noexcept {
+    std::swap(p_, o.p_);
+    return *this;
+  }
+  ~Object() { Py_XDECREF(p_); }
+  PyObject *get() const { return p_; }
+  PyObject *release() { return std::exchange(p_, nullptr); }
+  explicit operator bool() const { return p_ != nullptr; }
+
+ private:
+  PyObject *p_;
+};
+
+struct State {
+  const plait_python *python = nullptr;
+  const plait_runtime *runtime = nullptr;
+  PyTypeObject *node_type = nullptr;
+};
+extern State state;
+
+inline plait_thread *this_thread() { return state.runtime->thread(); }
+const plait_engine *engine();                 // NULL with an exception
+const Introspection *introspection();         // NULL without an exception if the engine isn't ours
+plait_tensor *tensor_from(PyObject *, const char *what);  // borrowed; NULL with an exception
+// Sequences of tensors, None allowed where `optional`; pointers are borrowed from the objects.
+bool tensors_from(PyObject *, const char *what, bool optional, std::vector<plait_tensor *> &);
+inline PyObject *raise(plait_status s) { return state.python->raise(this_thread(), s); }
+PyObject *wrap_new(plait_tensor *);           // takes a new reference, or None for NULL
+
+bool add_node(PyObject *module);
+PyObject *node_object(plait_object *);        // steals; None for NULL
+plait_object *node_from(PyObject *);          // borrowed; NULL with an exception
+
+extern PyMethodDef mode_functions[], pass_functions[], function_functions[], element_functions[];
+
+}  // namespace plait::autograd::python

@@ -1,0 +1,96 @@
+// What plait_autograd.Function is made of.
+#include "binding.hpp"
+
+namespace plait::autograd::python {
+namespace {
+
+PyObject *is_tensor(PyObject *, PyObject *o) {
+  const plait_tensor *t = state.python->unwrap(o);
+  return !t && PyErr_Occurred() ? nullptr : PyBool_FromLong(t != nullptr);
+}
+
+bool requires_grad_in(const plait_engine *e, plait_tensor *t) {
+  if (t->layers >> e->layer & 1) return true;
+  // a view that was made before its base was written by something with a history
+  return t->base && (t->base->layers >> e->layer & 1) && !e->is_leaf(e->ctx, t->base);
+}
+PyObject *requires_grad(PyObject *, PyObject *o) {
+  plait_tensor *t = tensor_from(o, "requires_grad: argument");
+  const plait_engine *e = t ? engine() : nullptr;
+  return e ? PyBool_FromLong(requires_grad_in(e, t)) : nullptr;
+}
+
+PyObject *version(PyObject *, PyObject *o) {
+  const plait_tensor *t = tensor_from(o, "version: argument");
+  if (!t) return nullptr;
+  return PyLong_FromUnsignedLongLong(__atomic_load_n(&t->storage->version, __ATOMIC_RELAXED));
+}
+
+PyObject *describe(PyObject *, PyObject *o) {
+  const plait_tensor *t = tensor_from(o, "describe: argument");
+  return t ? PyUnicode_FromFormat("%s, shape %s", plait::name(t->dl.dtype), shape_text(t).c_str()) : nullptr;
+}
+
+PyObject *alias(PyObject *, PyObject *o) {
+  plait_tensor *t = tensor_from(o, "alias: argument"), *made = nullptr;
+  if (!t) return nullptr;
+  const plait_status s = state.runtime->tensor_alias(this_thread(), t, &made);
+  return s < 0 ? raise(s) : state.python->wrap(made);
+}
+
+// record(name, callable, inputs, outputs with None where no gradient comes from) -> whether it was recorded
+PyObject *record(PyObject *, PyObject *args) {
+  const char *name;
+  PyObject *callable, *inputs_object, *outputs_object;
+  if (!PyArg_ParseTuple(args, "sOOO", &name, &callable, &inputs_object, &outputs_object)) return nullptr;
+  std::vector<plait_tensor *> inputs, outputs;
+  if (!tensors_from(inputs_object, "record: inputs", true, inputs) ||
+      !tensors_from(outputs_object, "record: outputs", true, outputs))
+    return nullptr;
+  const plait_engine *e = engine();
+  if (!e) return nullptr;
+  plait_object *held = state.python->hold(callable), *node = nullptr;
+  const plait_status s = e->record(e->ctx, this_thread(), name, held, inputs.data(), uint32_t(inputs.size()),
+                                   outputs.data(), uint32_t(outputs.size()), &node);
+  plait_release_object(held);
+  if (s < 0) return raise(s);
+  const bool made = node != nullptr;
+  plait_release_object(node);
+  return PyBool_FromLong(made);
+}
+
+PyObject *retains(PyObject *, PyObject *) {
+  const Introspection *look = introspection();
+  return PyBool_FromLong(!look || look->retains());
+}
+
+// as_output(tensor, index): a new handle that has the history of that output of the node that is running
+PyObject *as_output(PyObject *, PyObject *args) {
+  PyObject *o;
+  unsigned index = 0;
+  if (!PyArg_ParseTuple(args, "OI", &o, &index)) return nullptr;
+  plait_tensor *t = tensor_from(o, "as_output: argument"), *made = nullptr;
+  if (!t) return nullptr;
+  const Introspection *look = introspection();
+  plait_object *node = look ? look->running() : nullptr;
+  plait_status s = state.runtime->tensor_alias(this_thread(), t, &made);
+  if (s >= 0 && node) s = look->attach(this_thread(), node, index, made);
+  if (s >= 0) return state.python->wrap(made);
+  plait_release(made);
+  return raise(s);
+}
+
+}  // namespace
+
+PyMethodDef function_functions[] = {
+    {"is_tensor", is_tensor, METH_O, "Whether a tensor type claims the object."},
+    {"requires_grad", requires_grad, METH_O, "Whether gradients flow to the tensor."},
+    {"version", version, METH_O, "How often the tensor's storage was written in place."},
+    {"describe", describe, METH_O, "The tensor's dtype and shape, for messages."},
+    {"alias", alias, METH_O, "A new tensor on the same bytes, without history."},
+    {"record", record, METH_VARARGS, "Makes a Python callable the history of outputs."},
+    {"retains", retains, METH_NOARGS, "Whether the running pass keeps the graph."},
+    {"as_output", as_output, METH_VARARGS, "The tensor as an output of the running node."},
+    {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace plait::autograd::python

@@ -1,0 +1,61 @@
+// plait_autograd._autograd: the engine's role, for Python. No engine is in here: it asks the one that is loaded.
+#include "binding.hpp"
+
+namespace plait::autograd::python {
+
+State state;
+
+const plait_engine *engine() { return state.python->engine(); }
+
+const Introspection *introspection() {
+  const plait_engine *e = state.runtime->roles->engine;
+  if (!e || std::strcmp(e->name, "plait_autograd") != 0) return nullptr;
+  const auto *table = static_cast<const Introspection *>(e->ctx);
+  return table && table->h.size == sizeof(Introspection) ? table : nullptr;
+}
+
+plait_tensor *tensor_from(PyObject *o, const char *what) {
+  plait_tensor *t = state.python->unwrap(o);
+  if (!t && !PyErr_Occurred()) PyErr_Format(PyExc_TypeError, "%s must be a tensor, got %s", what, Py_TYPE(o)->tp_name);
+  return t;
+}
+
+bool tensors_from(PyObject *o, const char *what, bool optional, std::vector<plait_tensor *> &out) {
+  if (!PyTuple_Check(o)) return PyErr_Format(PyExc_TypeError, "%s must be a tuple of tensors", what), false;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); i++) {
+    PyObject *item = PyTuple_GET_ITEM(o, i);
+    plait_tensor *t = nullptr;
+    if (item != Py_None || !optional) {
+      t = tensor_from(item, what);
+      if (!t) return false;
+    }
+    out.push_back(t);
+  }
+  return true;
+}
+
+PyObject *wrap_new(plait_tensor *t) {
+  if (!t) Py_RETURN_NONE;
+  return state.python->wrap(t);
+}
+
+namespace {
+
+PyModuleDef definition = {PyModuleDef_HEAD_INIT, "plait_autograd._autograd", "The engine's role.", -1, nullptr,
+                          nullptr, nullptr, nullptr, nullptr};
+
+PyObject *make() {
+  state.python = plait_python_import();
+  if (!state.python) return nullptr;
+  state.runtime = state.python->runtime;
+  Object module(PyModule_Create(&definition));
+  if (!module) return nullptr;
+  for (PyMethodDef *functions : {mode_functions, pass_functions, function_functions, element_functions})
+    if (PyModule_AddFunctions(module.get(), functions) < 0) return nullptr;
+  return add_node(module.get()) ? module.release() : nullptr;
+}
+
+}  // namespace
+}  // namespace plait::autograd::python
+
+PyMODINIT_FUNC PyInit__autograd(void) { return plait::autograd::python::make(); }

@@ -1,0 +1,91 @@
+// Node: what `grad_fn` shows of the graph.
+#include "binding.hpp"
+
+namespace plait::autograd::python {
+namespace {
+
+struct NodeObject {
+  PyObject_HEAD plait_object *node;
+};
+plait_object *node_in(PyObject *o) { return reinterpret_cast<NodeObject *>(o)->node; }
+
+void dealloc(PyObject *self) {
+  PyTypeObject *type = Py_TYPE(self);
+  plait_release_object(node_in(self));
+  PyObject_Free(self);
+  Py_DECREF(type);
+}
+
+const char *name_of(PyObject *self) {
+  const plait_engine *e = state.runtime->roles->engine;
+  const char *name = e ? e->node_name(e->ctx, node_in(self)) : nullptr;
+  return name ? name : "Node";
+}
+PyObject *name(PyObject *self, PyObject *) { return PyUnicode_FromString(name_of(self)); }
+PyObject *repr(PyObject *self) { return PyUnicode_FromFormat("<%s at %p>", name_of(self), node_in(self)); }
+
+PyObject *next_functions(PyObject *self, void *) {
+  const Introspection *look = introspection();
+  const uint32_t n = look ? look->edges(node_in(self)) : 0;
+  Object all(PyTuple_New(n));
+  for (uint32_t i = 0; all && i < n; i++) {
+    uint32_t index = 0;
+    Object next(node_object(look->edge(node_in(self), i, &index)));
+    PyObject *pair = next ? Py_BuildValue("(OI)", next.get(), unsigned(index)) : nullptr;
+    if (!pair) return nullptr;
+    PyTuple_SET_ITEM(all.get(), i, pair);
+  }
+  return all.release();
+}
+PyObject *sequence(PyObject *self, void *) {
+  const Introspection *look = introspection();
+  return PyLong_FromUnsignedLongLong(look ? look->sequence(node_in(self)) : 0);
+}
+
+Py_hash_t hash(PyObject *self) { return Py_hash_t(reinterpret_cast<uintptr_t>(node_in(self)) >> 4); }
+PyObject *compare(PyObject *a, PyObject *b, int op) {
+  if (Py_TYPE(a) != Py_TYPE(b) || (op != Py_EQ && op != Py_NE)) Py_RETURN_NOTIMPLEMENTED;
+  return PyBool_FromLong((node_in(a) == node_in(b)) == (op == Py_EQ));
+}
+
+PyMethodDef methods[] = {{"name", name, METH_NOARGS, "name($self, /)\n--\n\nWhat made the tensor, as in MulBackward."},
+                         {nullptr, nullptr, 0, nullptr}};
+PyGetSetDef getters[] = {
+    {"next_functions", next_functions, nullptr, "(node, output number) for each input; (None, 0) where no gradient goes.",
+     nullptr},
+    {"sequence", sequence, nullptr, "Grows with the time of recording.", nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void *>(dealloc)},
+                       {Py_tp_repr, reinterpret_cast<void *>(repr)},
+                       {Py_tp_hash, reinterpret_cast<void *>(hash)},
+                       {Py_tp_richcompare, reinterpret_cast<void *>(compare)},
+                       {Py_tp_methods, methods},
+                       {Py_tp_getset, getters},
+                       {Py_tp_doc, const_cast<char *>("A node of the graph that backward walks.")},
+                       {0, nullptr}};
+PyType_Spec spec{"plait_autograd.Node", sizeof(NodeObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                 slots};
+
+}  // namespace
+
+bool add_node(PyObject *module) {
+  state.node_type = reinterpret_cast<PyTypeObject *>(PyType_FromSpec(&spec));
+  return state.node_type &&
+         PyModule_AddObjectRef(module, "Node", reinterpret_cast<PyObject *>(state.node_type)) == 0;
+}
+
+PyObject *node_object(plait_object *node) {
+  if (!node) Py_RETURN_NONE;
+  auto *o = PyObject_New(NodeObject, state.node_type);
+  if (o) o->node = node;
+  else plait_release_object(node);
+  return reinterpret_cast<PyObject *>(o);
+}
+
+plait_object *node_from(PyObject *o) {
+  if (Py_TYPE(o) == state.node_type) return node_in(o);
+  PyErr_Format(PyExc_TypeError, "a Node is required, got %s", Py_TYPE(o)->tp_name);
+  return nullptr;
+}
+
+}  // namespace plait::autograd::python

@@ -1,0 +1,48 @@
+"""Automatic differentiation for plait: records what operators do, then walks back.
+
+Importing this package loads the engine (a library without Python in it) into plait's runtime. It
+works on every tensor type that has ``__plait_tensor__`` and knows none of them.
+
+    >>> import plait_core as pc, plait_autograd
+    >>> x = pc.tensor([1.0, 2.0], requires_grad=True)
+    >>> (x * x).sum().backward()
+    >>> x.grad.tolist()
+    [2.0, 4.0]
+"""
+
+from __future__ import annotations
+
+import plait_abi
+
+plait_abi.load(plait_abi.paths(__name__)["libplait_autograd.so"])
+
+from plait_autograd._autograd import Node, grad_fn, is_grad_enabled  # noqa: E402
+from plait_autograd._backward import backward, grad  # noqa: E402
+from plait_autograd._check import GradcheckError, gradcheck, gradgradcheck  # noqa: E402
+from plait_autograd._function import Function, FunctionContext, once_differentiable  # noqa: E402
+from plait_autograd._modes import (  # noqa: E402
+    enable_grad,
+    inference_mode,
+    no_grad,
+    set_grad_enabled,
+)
+
+__all__ = [
+    "Function",
+    "FunctionContext",
+    "GradcheckError",
+    "Node",
+    "backward",
+    "enable_grad",
+    "grad",
+    "grad_fn",
+    "gradcheck",
+    "gradgradcheck",
+    "inference_mode",
+    "is_grad_enabled",
+    "no_grad",
+    "once_differentiable",
+    "set_grad_enabled",
+]
+
+__version__ = "0.1.0"

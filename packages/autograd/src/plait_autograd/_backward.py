@@ -1,0 +1,144 @@
+"""Backward passes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from plait_autograd._autograd import accumulate, is_tensor, run_pass
+
+__all__ = ["backward", "grad"]
+
+RETAIN, CREATE, ALLOW_UNUSED = 1, 2, 4
+
+
+def backward(
+    tensors: Any,
+    grad_tensors: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Any = None,
+) -> None:
+    r"""Add the derivatives of ``tensors`` to the ``.grad`` of the leaves that they depend on.
+
+    For results :math:`y_k` with gradients :math:`g_k`, every leaf :math:`x` gets
+    :math:`x.grad \mathrel{+}= \sum_k g_k^T\,\partial y_k/\partial x`. The first gradient of a leaf
+    becomes its ``.grad`` without a copy where nobody else holds it.
+
+    Args:
+        tensors: a result or a sequence of them.
+        grad_tensors: the gradient of each, of its shape; None stands for 1 where a result has one
+            element.
+        retain_graph: keep what the derivatives need, so that another backward may follow; the
+            default is ``create_graph``.
+        create_graph: record the pass itself, for derivatives of derivatives.
+        inputs: add to the ``.grad`` of these tensors alone.
+
+    Raises:
+        RuntimeError: a result does not require grad or needs a gradient; a derivative is missing;
+            a value that a derivative needs was overwritten, or freed by an earlier pass.
+        ShapeError: a gradient has another shape than its result.
+
+    Example:
+        >>> import plait_core as pc, plait_autograd as pa
+        >>> x = pc.ones(3, requires_grad=True)
+        >>> pa.backward(x * 2, pc.tensor([1.0, 2.0, 3.0]))
+        >>> x.grad.tolist()
+        [2.0, 4.0, 6.0]
+    """
+    roots = _tensors(tensors, "backward", "tensors")
+    gradients = _gradients(grad_tensors, len(roots), "backward", "grad_tensors")
+    flags = _flags(retain_graph, create_graph) | ALLOW_UNUSED
+    if inputs is None:
+        run_pass(roots, gradients, None, flags)
+        return
+    wanted = _tensors(inputs, "backward", "inputs")
+    for tensor, found in zip(wanted, run_pass(roots, gradients, wanted, flags), strict=True):
+        if found is not None:
+            accumulate(tensor, found, create_graph)
+
+
+def grad(
+    outputs: Any,
+    inputs: Any,
+    grad_outputs: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    allow_unused: bool | None = None,
+    materialize_grads: bool = False,
+) -> tuple[Any, ...]:
+    r"""Return the derivatives of ``outputs`` with respect to ``inputs``; no ``.grad`` changes.
+
+    Computes :math:`\sum_k g_k^T\,\partial y_k/\partial x_i` for every input :math:`x_i`, and
+    evaluates only what lies between outputs and inputs.
+
+    Args:
+        outputs: a result or a sequence of them.
+        inputs: a tensor or a sequence of them; they need not be leaves.
+        grad_outputs: the gradient of each output; None stands for 1 where it has one element.
+        retain_graph: keep what the derivatives need; the default is ``create_graph``.
+        create_graph: record the pass, so that its results can be differentiated.
+        allow_unused: give None for inputs that the outputs do not depend on; otherwise they are an
+            error. The default is ``materialize_grads``.
+        materialize_grads: zeros instead of None.
+
+    Returns:
+        One gradient for each input, of its shape and dtype.
+
+    Raises:
+        RuntimeError: as `backward`, or an input was not used.
+
+    Example:
+        >>> import plait_core as pc, plait_autograd as pa
+        >>> x = pc.tensor(3.0, requires_grad=True)
+        >>> (first,) = pa.grad(x * x * x, x, create_graph=True)
+        >>> (second,) = pa.grad(first, x)
+        >>> first.item(), second.item()
+        (27.0, 18.0)
+    """
+    if materialize_grads and allow_unused is False:
+        raise ValueError("grad: `allow_unused` must not be False with materialize_grads=True")
+    roots = _tensors(outputs, "grad", "outputs")
+    wanted = _tensors(inputs, "grad", "inputs")
+    gradients = _gradients(grad_outputs, len(roots), "grad", "grad_outputs")
+    flags = _flags(retain_graph, create_graph)
+    if allow_unused or materialize_grads:
+        flags |= ALLOW_UNUSED
+    found = run_pass(roots, gradients, wanted, flags)
+    if not materialize_grads:
+        return found
+    from plait_abi import operator
+
+    zeros_like = operator("zeros_like")
+    return tuple(zeros_like(x) if g is None else g for x, g in zip(wanted, found, strict=True))
+
+
+def _tensors(value: Any, function: str, name: str) -> tuple[Any, ...]:
+    result = (value,) if is_tensor(value) else _sequence(value, function, name)
+    if not result:
+        raise ValueError(f"{function}: `{name}` must not be empty")
+    return result
+
+
+def _gradients(value: Any, n: int, function: str, name: str) -> tuple[Any, ...] | None:
+    if value is None:
+        return None
+    result = (value,) if is_tensor(value) else _sequence(value, function, name)
+    if len(result) != n:
+        raise ValueError(
+            f"{function}: `{name}` must have one entry a result; got {len(result)} for {n}"
+        )
+    return result
+
+
+def _sequence(value: Any, function: str, name: str) -> tuple[Any, ...]:
+    if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
+        return tuple(value)
+    raise TypeError(
+        f"{function}: `{name}` must be a tensor or a sequence of tensors, got {type(value).__name__}"
+    )
+
+
+def _flags(retain_graph: bool | None, create_graph: bool) -> int:
+    retain = create_graph if retain_graph is None else retain_graph
+    return (RETAIN if retain else 0) | (CREATE if create_graph else 0)

@@ -1,0 +1,167 @@
+"""Comparing derivatives with finite differences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from plait_autograd import _autograd
+from plait_autograd._backward import grad
+from plait_autograd._modes import enable_grad, no_grad
+
+__all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
+
+
+class GradcheckError(AssertionError, RuntimeError):
+    """A derivative is not what finite differences say."""
+
+
+def gradcheck(
+    fn: Callable[..., Any],
+    inputs: Any,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    raise_exception: bool = True,
+) -> bool:
+    r"""Compare the gradients of ``fn`` with central differences.
+
+    For every element :math:`x_i` of every input that requires grad and every element :math:`y_j`
+    of every output, requires :math:`|a_{ij} - n_{ij}| \le atol + rtol\,|n_{ij}|` with
+    :math:`n_{ij} = (y_j(x_i + \epsilon) - y_j(x_i - \epsilon)) / 2\epsilon`.
+
+    Args:
+        fn: takes the inputs, returns a tensor or several; must give the same values each time.
+        inputs: a tensor or a sequence of arguments; float64 is needed for the default tolerances.
+        eps: the perturbation.
+        atol: absolute tolerance.
+        rtol: relative tolerance.
+        raise_exception: raise instead of returning False.
+
+    Raises:
+        GradcheckError: naming the output, the input and the first element that differs.
+        ValueError: no input requires grad.
+
+    Example:
+        >>> import plait_core as pc, plait_autograd as pa
+        >>> pa.gradcheck(pc.tanh, pc.tensor([0.5, -1.0], dtype=pc.float64, requires_grad=True))
+        True
+    """
+    args = (inputs,) if _autograd.is_tensor(inputs) else tuple(inputs)
+    wanted = [
+        i for i, a in enumerate(args) if _autograd.is_tensor(a) and _autograd.requires_grad(a)
+    ]
+    if not wanted:
+        raise ValueError("gradcheck: at least one input must be a tensor that requires grad")
+    try:
+        with enable_grad():
+            outputs = _outputs(fn(*args))
+        numeric = {i: _differences(fn, args, i, eps) for i in wanted}
+        for k, output in enumerate(outputs):
+            if _autograd.requires_grad(output):
+                _compare(output, k, args, wanted, numeric, atol, rtol)
+            elif any(d for i in wanted for row in numeric[i] for d in row[k]):
+                raise GradcheckError(
+                    f"gradcheck: output {k} changes with the inputs but requires no grad"
+                )
+    except GradcheckError:
+        if raise_exception:
+            raise
+        return False
+    return True
+
+
+def gradgradcheck(
+    fn: Callable[..., Any],
+    inputs: Any,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    raise_exception: bool = True,
+) -> bool:
+    """Compare the gradients of the gradients of ``fn`` with central differences.
+
+    Differentiates the sum of all outputs weighted with 1, 1/2, 1/3, ...; arguments as `gradcheck`.
+
+    Example:
+        >>> import plait_core as pc, plait_autograd as pa
+        >>> pa.gradgradcheck(pc.exp, pc.tensor([0.5], dtype=pc.float64, requires_grad=True))
+        True
+    """
+    args = (inputs,) if _autograd.is_tensor(inputs) else tuple(inputs)
+    wanted = [
+        i for i, a in enumerate(args) if _autograd.is_tensor(a) and _autograd.requires_grad(a)
+    ]
+
+    def gradients(*values: Any) -> tuple[Any, ...]:
+        with enable_grad():
+            outputs = [y for y in _outputs(fn(*values)) if _autograd.requires_grad(y)]
+            weights = [_weights(y) for y in outputs]
+            chosen = [values[i] for i in wanted]
+            return grad(outputs, chosen, weights, create_graph=True, materialize_grads=True)
+
+    return gradcheck(gradients, args, eps, atol, rtol, raise_exception)
+
+
+def _outputs(result: Any) -> list[Any]:
+    items = [result] if _autograd.is_tensor(result) else list(result)
+    return [y for y in items if _autograd.is_tensor(y) and _autograd.is_floating(y)]
+
+
+def _weights(output: Any) -> Any:
+    weights = _autograd.zeros_like(output)
+    for j in range(_autograd.count(output)):
+        _autograd.set_element(weights, j, 1.0 / (j + 1))
+    return weights
+
+
+def _differences(
+    fn: Callable[..., Any], args: tuple[Any, ...], i: int, eps: float
+) -> list[list[list[float]]]:
+    """Return d[element of input i][output][element of it]."""
+    rows = []
+    for at in range(_autograd.count(args[i])):
+        value = _autograd.element(args[i], at)
+        _autograd.set_element(args[i], at, value + eps)
+        above = _values(fn, args)
+        _autograd.set_element(args[i], at, value - eps)
+        below = _values(fn, args)
+        _autograd.set_element(args[i], at, value)
+        rows.append(
+            [
+                [(a - b) / (2 * eps) for a, b in zip(ys, zs, strict=True)]
+                for ys, zs in zip(above, below, strict=True)
+            ]
+        )
+    return rows
+
+
+def _values(fn: Callable[..., Any], args: tuple[Any, ...]) -> list[list[float]]:
+    with no_grad():
+        outputs = _outputs(fn(*args))
+        return [[_autograd.element(y, j) for j in range(_autograd.count(y))] for y in outputs]
+
+
+def _compare(
+    output: Any,
+    k: int,
+    args: tuple[Any, ...],
+    wanted: list[int],
+    numeric: dict[int, list[list[list[float]]]],
+    atol: float,
+    rtol: float,
+) -> None:
+    chosen = [args[i] for i in wanted]
+    for j in range(_autograd.count(output)):
+        one = _autograd.zeros_like(output)
+        _autograd.set_element(one, j, 1.0)
+        found = grad(output, chosen, one, retain_graph=True, allow_unused=True)
+        for i, g in zip(wanted, found, strict=True):
+            for at, row in enumerate(numeric[i]):
+                analytic = 0.0 if g is None else _autograd.element(g, at)
+                expected = row[k][j]
+                if not abs(analytic - expected) <= atol + rtol * abs(expected):
+                    raise GradcheckError(
+                        f"gradcheck: d output {k}[{j}] / d input {i}[{at}] must be {expected:.9g} by "
+                        f"finite differences; backward gives {analytic:.9g}"
+                    )

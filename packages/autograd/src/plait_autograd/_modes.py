@@ -1,0 +1,229 @@
+"""Whether operators are recorded: a mode of each thread."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, TypeVar, overload
+
+from plait_autograd._autograd import set_enabled
+
+__all__ = ["enable_grad", "inference_mode", "no_grad", "set_grad_enabled"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class _Mode:
+    """A context manager and decorator that sets the mode and puts back what was there."""
+
+    __slots__ = ("_before", "_on")
+
+    def __init__(self, on: bool) -> None:
+        self._on = on
+        self._before: list[bool] = []
+
+    def __enter__(self) -> None:
+        self._before.append(set_enabled(self._on))
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        set_enabled(self._before.pop())
+
+    def __call__(self, function: F) -> F:
+        """Return the function running in this mode; of a generator, every step runs in it."""
+        return _decorate(function, self._on)
+
+
+def _decorate(function: F, on: bool) -> F:
+    if inspect.isgeneratorfunction(function):
+
+        @functools.wraps(function)
+        def steps(*args: Any, **kwargs: Any) -> Any:
+            return (yield from _steps(function(*args, **kwargs), on))
+
+        return steps  # type: ignore[return-value]
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        before = set_enabled(on)
+        try:
+            return function(*args, **kwargs)
+        finally:
+            set_enabled(before)
+
+    return call  # type: ignore[return-value]
+
+
+def _steps(generator: Any, on: bool) -> Any:
+    """Yield what `generator` yields; the mode holds within it and never outside."""
+    resume: Callable[..., Any] = generator.send
+    argument: Any = None
+    try:
+        while True:
+            before = set_enabled(on)
+            try:
+                item = resume(argument)
+            except StopIteration as end:
+                return end.value
+            finally:
+                set_enabled(before)
+            try:
+                argument = yield item
+                resume = generator.send
+            except GeneratorExit:
+                raise
+            except BaseException as error:
+                argument, resume = error, generator.throw
+    finally:
+        before = set_enabled(on)
+        try:
+            generator.close()
+        finally:
+            set_enabled(before)
+
+
+class no_grad(_Mode):  # noqa: N801 - PyTorch's name
+    """Within it operators on this thread are not recorded.
+
+    Results do not require grad, leaves may be written in place, and views made here are not
+    followed: writing such a view changes its base without a trace in the base's history (the
+    version counter still sees the write, so a value saved for a derivative is protected).
+
+    Use it with ``with``, or as a decorator of functions and generators.
+
+    Example:
+        >>> import plait_core as pc, plait_autograd as pa
+        >>> w = pc.ones(2, requires_grad=True)
+        >>> with pa.no_grad():
+        ...     y = w * 2
+        >>> y.requires_grad
+        False
+    """
+
+    __slots__ = ()
+
+    @overload
+    def __new__(cls) -> no_grad: ...
+    @overload
+    def __new__(cls, function: F) -> F: ...
+    def __new__(cls, function: Any = None) -> Any:
+        if function is None:
+            return super().__new__(cls)
+        return _decorate(function, False)
+
+    def __init__(self, function: Any = None) -> None:
+        super().__init__(False)
+
+
+class enable_grad(_Mode):  # noqa: N801
+    """Within it operators on this thread are recorded, also inside of `no_grad`.
+
+    Example:
+        >>> import plait_core as pc, plait_autograd as pa
+        >>> x = pc.ones(2, requires_grad=True)
+        >>> with pa.no_grad(), pa.enable_grad():
+        ...     (x * 2).requires_grad
+        True
+    """
+
+    __slots__ = ()
+
+    @overload
+    def __new__(cls) -> enable_grad: ...
+    @overload
+    def __new__(cls, function: F) -> F: ...
+    def __new__(cls, function: Any = None) -> Any:
+        if function is None:
+            return super().__new__(cls)
+        return _decorate(function, True)
+
+    def __init__(self, function: Any = None) -> None:
+        super().__init__(True)
+
+
+class set_grad_enabled(_Mode):  # noqa: N801
+    """Set whether operators on this thread are recorded: at once, and until the end of a ``with``.
+
+    Args:
+        mode: whether they are.
+
+    Example:
+        >>> import plait_autograd as pa
+        >>> with pa.set_grad_enabled(False):
+        ...     pa.is_grad_enabled()
+        False
+    """
+
+    __slots__ = ()
+
+    def __init__(self, mode: bool) -> None:
+        super().__init__(bool(mode))
+        self._before.append(set_enabled(self._on))
+
+    def __enter__(self) -> None:
+        set_enabled(self._on)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        set_enabled(self._before[0])
+
+    def __call__(self, function: F) -> F:
+        set_enabled(self._before[0])
+        return _decorate(function, self._on)
+
+
+class inference_mode(_Mode):  # noqa: N801
+    """Recording off, as in `no_grad`; ``inference_mode(False)`` leaves the mode as it is.
+
+    PyTorch's inference mode also leaves out version counters. Here they cost nothing worth
+    saving, so tensors made within it may be used in recorded operators afterwards.
+
+    Example:
+        >>> import plait_core as pc, plait_autograd as pa
+        >>> @pa.inference_mode()
+        ... def predict(w):
+        ...     return w * 2
+        >>> predict(pc.ones(1, requires_grad=True)).requires_grad
+        False
+    """
+
+    __slots__ = ("_active",)
+
+    @overload
+    def __new__(cls, mode: bool = True) -> inference_mode: ...
+    @overload
+    def __new__(cls, mode: F) -> F: ...
+    def __new__(cls, mode: Any = True) -> Any:
+        if callable(mode):
+            return _decorate(mode, False)
+        return super().__new__(cls)
+
+    def __init__(self, mode: Any = True) -> None:
+        super().__init__(False)
+        self._active = bool(mode)
+
+    def __enter__(self) -> None:
+        if self._active:
+            super().__enter__()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._active:
+            super().__exit__(kind, error, traceback)
+
+    def __call__(self, function: F) -> F:
+        return super().__call__(function) if self._active else function
