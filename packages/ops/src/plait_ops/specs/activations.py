@@ -1,0 +1,398 @@
+"""Activations beside relu: leaky and exponential units, gelu, silu and what approximates them."""
+
+import math
+
+import numpy as np
+
+from plait_ops.calls import exp, ge, gt, le, logical_and, lt, sigmoid, where, zeros_like
+from plait_ops.calls import tanh as tanh_
+from plait_ops.spec import Composite, Pointwise
+from plait_ops.words import check
+
+SPECIAL = [0.0, -0.0, 1.0, -1.0, 3.0, -3.0, 6.0, math.inf, math.nan, 1e-30, 40.0, -40.0]
+SELU_SCALE = 1.0507009873554805
+SELU_ALPHA = 1.6732632423543772
+SQRT_HALF = math.sqrt(0.5)
+DENSITY_AT_0 = 1.0 / math.sqrt(2.0 * math.pi)
+GELU_SCALE = math.sqrt(2.0 / math.pi)
+GELU_CUBE = 0.044715
+
+_erf = np.vectorize(math.erf, otypes=["float64"])
+
+
+def _activation(name, text, reference, example, parameters=""):
+    """Declare an activation; `example` is an argument and its value."""
+    operator = Pointwise(
+        f"{name}(Tensor self{parameters}) -> Tensor",
+        doc=f"""
+    {text}
+
+    >>> import plait_core as pc
+    >>> pc.{name}(pc.tensor({example[0]})).tolist()
+    {example[1]}
+    """,
+        dtypes="floating",
+        reference=reference,
+    )
+
+    @operator.samples
+    def _(s):
+        for dtype in ("float32", "float64"):
+            yield s(np.array(SPECIAL, dtype)).without_gradient()
+        yield s(s.array(200, low=-9.0, high=9.0))
+
+    return operator
+
+
+def _sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def _relu6(x):
+    return np.minimum(np.maximum(x, 0), 6)
+
+
+# ---- leaky and exponential units -----------------------------------------------------------------------------------
+leaky_relu = _activation(
+    "leaky_relu",
+    "`self` where it is positive, ``negative_slope * self`` elsewhere (Maas et al. 2013).",
+    lambda x, slope: np.where(x > 0, x, x * x.dtype.type(slope)),
+    ("[-100.0, 2.0]", "[-1.0, 2.0]"),
+    ", float negative_slope=0.01",
+)
+leaky_relu_backward = Pointwise(
+    "leaky_relu_backward(Tensor grad, Tensor self, float negative_slope=0.01) -> Tensor",
+    doc="`grad` where `self` is positive, ``negative_slope * grad`` elsewhere: the derivative of `leaky_relu`.",
+    dtypes="floating",
+    internal=True,
+    reference=lambda g, x, slope: np.where(x > 0, g, g * x.dtype.type(slope)),
+)
+elu = _activation(
+    "elu",
+    "`self` where it is positive, ``alpha * (exp(self) - 1)`` elsewhere (Clevert et al. 2016).",
+    lambda x, alpha: np.where(x > 0, x, x.dtype.type(alpha) * np.expm1(x)),
+    ("[0.0, 2.0]", "[0.0, 2.0]"),
+    ", float alpha=1.0",
+)
+elu_backward = Pointwise(
+    "elu_backward(Tensor grad, Tensor self, float alpha=1.0) -> Tensor",
+    doc="`grad` where `self` is positive, ``alpha * exp(self) * grad`` elsewhere: the derivative of `elu`.",
+    dtypes="floating",
+    internal=True,
+    reference=lambda g, x, alpha: np.where(x > 0, g, g * (x.dtype.type(alpha) * np.exp(x))),
+)
+selu = _activation(
+    "selu",
+    "``1.0507 * elu(self, 1.6733)``: the constants keep mean 0 and variance 1 (Klambauer et al. 2017).",
+    lambda x: SELU_SCALE * np.where(x > 0, x, SELU_ALPHA * np.expm1(x)),
+    ("[0.0]", "[0.0]"),
+)
+celu = _activation(
+    "celu",
+    "`self` where it is positive, ``alpha * (exp(self / alpha) - 1)`` elsewhere (Barron 2017).",
+    lambda x, alpha: np.where(x > 0, x, x.dtype.type(alpha) * np.expm1(x / x.dtype.type(alpha))),
+    ("[0.0, 2.0]", "[0.0, 2.0]"),
+    ", float alpha=1.0",
+)
+
+
+@leaky_relu.vjp("self")
+def _(g, self, negative_slope):
+    return leaky_relu_backward(g, self, negative_slope)
+
+
+@leaky_relu_backward.vjp("grad")
+def _(g, self, negative_slope):
+    return leaky_relu_backward(g, self, negative_slope)
+
+
+@leaky_relu_backward.vjp("self")
+def _(g):
+    return zeros_like(g)
+
+
+@elu.vjp("self")
+def _(g, self, alpha):
+    return elu_backward(g, self, alpha)
+
+
+@elu_backward.vjp("grad")
+def _(g, self, alpha):
+    return elu_backward(g, self, alpha)
+
+
+@elu_backward.vjp("self")
+def _(g, grad, self, alpha):
+    return where(gt(self, 0), 0.0, g * grad * (exp(self) * alpha))
+
+
+@selu.vjp("self")
+def _(g, self):
+    return elu_backward(g, self, SELU_ALPHA) * SELU_SCALE
+
+
+@celu.vjp("self")
+def _(g, self, alpha):
+    return elu_backward(g, self / alpha, 1.0)
+
+
+for each in (leaky_relu_backward, elu_backward):
+
+    @each.samples
+    def _(s):
+        yield s(s.array(4, 5), s.array(4, 5), 0.3)
+
+
+
+# ---- gelu ----------------------------------------------------------------------------------------------------------
+def _gelu(x):
+    return 0.5 * x * (1 + _erf(x * SQRT_HALF))
+
+
+def _gelu_backward(g, x):
+    return g * (0.5 * (1 + _erf(x * SQRT_HALF)) + x * DENSITY_AT_0 * np.exp(-0.5 * x * x))
+
+
+def _gelu_tanh_backward(g, x):
+    t = np.tanh(GELU_SCALE * (x + GELU_CUBE * x**3))
+    slope = GELU_SCALE * (1 + 3 * GELU_CUBE * x * x)
+    return g * (0.5 * (1 + t) + 0.5 * x * (1 - t * t) * slope)
+
+
+gelu_erf = Pointwise(
+    "gelu_erf(Tensor self) -> Tensor",
+    doc="`gelu` by its definition.",
+    dtypes="floating",
+    scalar="gelu",
+    internal=True,
+    reference=_gelu,
+)
+gelu_tanh = Pointwise(
+    "gelu_tanh(Tensor self) -> Tensor",
+    doc='`gelu` with `approximate` "tanh".',
+    dtypes="floating",
+    internal=True,
+    reference=lambda x: 0.5 * x * (1 + np.tanh(GELU_SCALE * (x + GELU_CUBE * x**3))),
+)
+gelu_erf_backward = Pointwise(
+    "gelu_erf_backward(Tensor grad, Tensor self) -> Tensor",
+    doc="The derivative of `gelu_erf`: ``grad * (P(self) + self * p(self))``, P the normal distribution and p its density.",
+    dtypes="floating",
+    internal=True,
+    reference=_gelu_backward,
+)
+gelu_tanh_backward = Pointwise(
+    "gelu_tanh_backward(Tensor grad, Tensor self) -> Tensor",
+    doc="The derivative of `gelu_tanh`.",
+    dtypes="floating",
+    internal=True,
+    reference=_gelu_tanh_backward,
+)
+gelu = Composite(
+    'gelu(Tensor self, *, str approximate="none") -> Tensor',
+    doc="""
+    ``self * P(self)`` with the normal distribution function ``P(x) = (1 + erf(x / sqrt(2))) / 2`` (Hendrycks and Gimpel 2016).
+    `approximate` "tanh" computes ``self / 2 * (1 + tanh(sqrt(2 / pi) * (self + 0.044715 * self ** 3)))``.
+
+    Shape: the result has the shape of `self`.
+    Dtypes: float32 and float64.
+    Raises: ValueError for another `approximate`, DTypeError for other dtypes.
+
+    >>> import plait_core as pc
+    >>> pc.gelu(pc.tensor([0.0, 100.0])).tolist()
+    [0.0, 100.0]
+    """,
+    out=True,
+    inplace=True,
+    dtypes="floating",
+)
+
+
+@gelu.decompose
+def _(self, approximate):
+    if approximate == "tanh":
+        return gelu_tanh(self)
+    check(approximate == "none", f'`approximate` must be "none" or "tanh"; got "{approximate}"', "ValueError")
+    return gelu_erf(self)
+
+
+gelu.reference(lambda self, approximate="none": (gelu_tanh if approximate == "tanh" else gelu_erf)(self))
+
+
+@gelu_erf.vjp("self")
+def _(g, self):
+    return gelu_erf_backward(g, self)
+
+
+@gelu_erf_backward.vjp("grad")
+def _(g, self):
+    return gelu_erf_backward(g, self)
+
+
+@gelu_erf_backward.vjp("self")
+def _(g, grad, self):
+    square = self * self
+    return g * grad * (exp(square * -0.5) * DENSITY_AT_0 * (2.0 - square))
+
+
+@gelu_tanh.vjp("self")
+def _(g, self):
+    return gelu_tanh_backward(g, self)
+
+
+@gelu_tanh_backward.vjp("grad")
+def _(g, self):
+    return gelu_tanh_backward(g, self)
+
+
+@gelu_tanh_backward.vjp("self")
+def _(g, grad, self):
+    square = self * self
+    t = tanh_((square * GELU_CUBE + 1.0) * self * GELU_SCALE)
+    slope = (square * (3.0 * GELU_CUBE) + 1.0) * GELU_SCALE
+    bend = self * (6.0 * GELU_CUBE * GELU_SCALE)
+    return g * grad * (1.0 - t * t) * (slope + self * (bend - t * slope * slope * 2.0) * 0.5)
+
+
+@gelu.samples
+def _(s):
+    yield s(s.array(3, 4))
+    yield s(s.array(3, 4), approximate="tanh")
+    yield s(s.array(2, 3, dtype="float64", low=-8.0, high=8.0), approximate="none")
+
+
+for each in (gelu_erf, gelu_tanh):
+    each.samples(lambda s: iter([s(np.array(SPECIAL, "float32")).without_gradient(), s(s.array(200, low=-9.0, high=9.0))]))
+gelu.error("ValueError", lambda s: s(s.array(2), approximate="sin"), contains=["gelu", "approximate", "sin"])
+gelu.error("DTypeError", lambda s: s(s.array(2, dtype="int64")), contains=["self", "int64"])
+
+
+# ---- silu, mish, softplus and their kin ----------------------------------------------------------------------------
+silu = _activation(
+    "silu",
+    "``self * sigmoid(self)``, also called swish (Elfwing et al. 2018).",
+    lambda x: x / (1 + np.exp(-x)),
+    ("[0.0]", "[0.0]"),
+)
+silu_backward = Pointwise(
+    "silu_backward(Tensor grad, Tensor self) -> Tensor",
+    doc="``grad * s * (1 + self * (1 - s))`` with ``s = sigmoid(self)``: the derivative of `silu`.",
+    dtypes="floating",
+    internal=True,
+    reference=lambda g, x: g * (_sigmoid(x) * (1 + x * (1 - _sigmoid(x)))),
+)
+mish = _activation(
+    "mish",
+    "``self * tanh(softplus(self))`` (Misra 2019).",
+    lambda x: x * np.tanh(np.logaddexp(0, x)),
+    ("[0.0]", "[0.0]"),
+)
+softplus = _activation(
+    "softplus",
+    "``log(1 + exp(beta * self)) / beta``, and `self` itself where ``beta * self`` is above `threshold`.",
+    lambda x, beta, threshold: np.where(x * x.dtype.type(beta) > threshold, x, np.logaddexp(0, x * x.dtype.type(beta)) / x.dtype.type(beta)),
+    ("[0.0, 30.0]", "[0.6931471824645996, 30.0]"),
+    ", float beta=1.0, float threshold=20.0",
+)
+log_sigmoid = _activation(
+    "log_sigmoid",
+    "``log(1 / (1 + exp(-self)))``, without overflow.",
+    lambda x: -np.logaddexp(0, -x),
+    ("[0.0]", "[-0.6931471824645996]"),
+)
+tanhshrink = _activation("tanhshrink", "``self - tanh(self)``.", lambda x: x - np.tanh(x), ("[0.0]", "[0.0]"))
+softsign = _activation(
+    "softsign", "``self / (1 + abs(self))``.", lambda x: x / (1 + np.abs(x)), ("[0.0, 1.0, -3.0]", "[0.0, 0.5, -0.75]")
+)
+
+
+@silu.vjp("self")
+def _(g, self):
+    return silu_backward(g, self)
+
+
+@silu_backward.vjp("grad")
+def _(g, self):
+    return silu_backward(g, self)
+
+
+@silu_backward.vjp("self")
+def _(g, grad, self):
+    s = sigmoid(self)
+    return g * grad * (s * (1.0 - s) * (self * (1.0 - s * 2.0) + 2.0))
+
+
+@mish.vjp("self")
+def _(g, self):
+    t = tanh_(softplus(self))
+    return g * (t + self * (1.0 - t * t) * sigmoid(self))
+
+
+@softplus.vjp("self")
+def _(g, self, beta, threshold):
+    scaled = self * beta
+    return where(gt(scaled, threshold), g, g * sigmoid(scaled))
+
+
+@log_sigmoid.vjp("self")
+def _(g, self):
+    return g * sigmoid(-self)
+
+
+@tanhshrink.vjp("self")
+def _(g, self):
+    t = tanh_(self)
+    return g * (t * t)
+
+
+@softsign.vjp("self")
+def _(g, self):
+    size = where(ge(self, 0), self, -self) + 1.0
+    return g / (size * size)
+
+
+softplus.samples(lambda s: iter([s(s.array(50, low=-9.0, high=9.0), 2.0, 5.0), s(np.array(SPECIAL, "float32")).without_gradient()]))
+
+
+# ---- pieces of straight lines --------------------------------------------------------------------------------------
+hardtanh = _activation(
+    "hardtanh",
+    "`self` clamped to [`min_val`, `max_val`].",
+    lambda x, low, high: np.minimum(np.maximum(x, x.dtype.type(low)), x.dtype.type(high)),
+    ("[-2.0, 0.5, 2.0]", "[-1.0, 0.5, 1.0]"),
+    ", float min_val=-1.0, float max_val=1.0",
+)
+relu6 = _activation("relu6", "`self` clamped to [0, 6].", _relu6, ("[-1.0, 3.0, 9.0]", "[0.0, 3.0, 6.0]"))
+hardsigmoid = _activation(
+    "hardsigmoid",
+    "``relu6(self + 3) / 6``: straight lines in place of `sigmoid` (Howard et al. 2019).",
+    lambda x: _relu6(x + 3) / 6,
+    ("[-3.0, 0.0, 3.0]", "[0.0, 0.5, 1.0]"),
+)
+hardswish = _activation(
+    "hardswish",
+    "``self * relu6(self + 3) / 6``: straight lines in place of `silu` (Howard et al. 2019).",
+    lambda x: x * _relu6(x + 3) / 6,
+    ("[-3.0, 0.0, 3.0]", "[0.0, 0.0, 3.0]"),
+)
+
+
+@hardtanh.vjp("self")
+def _(g, self, min_val, max_val):
+    return g * logical_and(gt(self, min_val), lt(self, max_val))
+
+
+@relu6.vjp("self")
+def _(g, self):
+    return g * logical_and(gt(self, 0.0), lt(self, 6.0))
+
+
+@hardsigmoid.vjp("self")
+def _(g, self):
+    return where(logical_and(gt(self, -3.0), lt(self, 3.0)), g / 6.0, 0.0)
+
+
+@hardswish.vjp("self")
+def _(g, self):
+    inside = where(le(self, 3.0), g * (self / 3.0 + 0.5), g)
+    return where(lt(self, -3.0), 0.0, inside)
