@@ -61,6 +61,12 @@ Tensor ones(plait_thread *, DType, DLDevice, const int64_t *shape, int32_t ndim)
 Tensor sum_to(plait_thread *, const Tensor &, const int64_t *shape, int32_t ndim);
 inline Tensor zeros(plait_thread *thread, const Layout &l) { return zeros(thread, l.dtype, l.device, l.shape, l.ndim); }
 
+// plait_release is a macro that looks at its argument twice; this also leaves NULL behind.
+template <class T>
+void drop(T *&p) {
+  plait_release(p);
+  p = nullptr;
+}
 // Nobody else can see these bytes: they may be written or given away.
 bool exclusive(const plait_tensor *);
 // Every element has a place of its own.

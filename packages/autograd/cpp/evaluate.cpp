@@ -81,7 +81,7 @@ void Task::evaluate_op(OpNode *n, plait_tensor **gradients) {
     if (wants(n->edges[i])) need |= bit_of(i);
   Gradients gx(n->n_edges);
   vjp(n, gradients, need, gx.data());
-  for (uint32_t i = 0; i < n->n_outs; i++) plait_release(std::exchange(gradients[i], nullptr));
+  for (uint32_t i = 0; i < n->n_outs; i++) drop(gradients[i]);
   for (uint32_t i = 0; i < n->n_edges; i++) deliver(n, i, gx.take(i));
 }
 
@@ -115,7 +115,7 @@ void Task::evaluate_host(HostNode *n, plait_tensor **gradients) {
   fill_zeros(thread_, n, gradients);
   Gradients gx(n->n_edges);
   check(host->apply(host->ctx, thread_, n->callable, gradients, n->n_outs, gx.data(), n->n_edges));
-  for (uint32_t i = 0; i < n->n_outs; i++) plait_release(std::exchange(gradients[i], nullptr));
+  for (uint32_t i = 0; i < n->n_outs; i++) drop(gradients[i]);
   for (uint32_t i = 0; i < n->n_edges; i++) deliver(n, i, gx.take(i));
 }
 

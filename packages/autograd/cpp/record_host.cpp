@@ -84,7 +84,7 @@ plait_status record_host(void *, plait_thread *thread, const char *name, plait_o
     for (uint32_t i = 0; i < n_out; i++) {
       plait_tensor *t = outputs[i];
       if (!t || !differentiable(t->dl.dtype)) continue;
-      plait_release(std::exchange(t->base, nullptr));  // what it was made from is the function's affair
+      drop(t->base);  // what it was made from is the function's affair
       set_history(t, Ref<Node>::share(n.get()), i);
     }
     if (node) *node = &Ref<HostNode>(n).release()->o;

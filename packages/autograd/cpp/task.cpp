@@ -75,6 +75,8 @@ void Task::capture(plait_tensor *tensor, plait_tensor **out) {
 // ---- discovery -----------------------------------------------------------------------------------------------------
 // True the first time that this pass sees the node.
 bool Task::claim(Node *n) {
+  // a node that belonged to another pass when this one came by may be free by now, but its marks are here
+  if (!foreign_.empty() && elsewhere(n)) return false;
   Task *owner = nullptr;
   if (n->owner.compare_exchange_strong(owner, this, std::memory_order_acquire, std::memory_order_relaxed)) {
     n->pending = 0;

@@ -135,7 +135,8 @@ def _sequence(value: Any, function: str, name: str) -> tuple[Any, ...]:
     if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
         return tuple(value)
     raise TypeError(
-        f"{function}: `{name}` must be a tensor or a sequence of tensors, got {type(value).__name__}"
+        f"{function}: `{name}` must be a tensor or a sequence of tensors, "
+        f"got {type(value).__name__}"
     )
 
 

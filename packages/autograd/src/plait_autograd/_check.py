@@ -162,6 +162,6 @@ def _compare(
                 expected = row[k][j]
                 if not abs(analytic - expected) <= atol + rtol * abs(expected):
                     raise GradcheckError(
-                        f"gradcheck: d output {k}[{j}] / d input {i}[{at}] must be {expected:.9g} by "
-                        f"finite differences; backward gives {analytic:.9g}"
+                        f"gradcheck: d output {k}[{j}] / d input {i}[{at}] must be "
+                        f"{expected:.9g} by finite differences; backward gives {analytic:.9g}"
                     )

@@ -56,8 +56,8 @@ class FunctionContext:
         """
         if self._saved is None:
             raise RuntimeError(
-                f"{self._name}: backward came here a second time, but what save_for_backward kept was "
-                "freed after the first; call the first backward with retain_graph=True"
+                f"{self._name}: backward came here a second time, but what save_for_backward kept "
+                "was freed after the first; call the first backward with retain_graph=True"
             )
         return tuple(self._unpack(i, *entry) for i, entry in enumerate(self._saved))
 
@@ -67,10 +67,10 @@ class FunctionContext:
         now = _autograd.version(tensor)
         if now != version:
             raise RuntimeError(
-                f"{self._name}: saved tensor {i} ({_autograd.describe(tensor)}) was overwritten by an "
-                f"in-place operator after it was saved: it is at version {now}, saved at version "
-                f"{version}; use the out-of-place form of the operator that wrote it, or clone() the "
-                "tensor first"
+                f"{self._name}: saved tensor {i} ({_autograd.describe(tensor)}) was overwritten by "
+                f"an in-place operator after it was saved: it is at version {now}, saved at "
+                f"version {version}; use the out-of-place form of the operator that wrote it, or "
+                "clone() the tensor first"
             )
         return tensor if output is None else _autograd.as_output(tensor, output)
 
@@ -116,8 +116,8 @@ class _Backward:
         for i, gradient in enumerate(found[:n]):
             if gradient is not None and i not in tensors:
                 raise RuntimeError(
-                    f"{self.__name__}: the gradient for argument {i} must be None, since the argument "
-                    f"was no tensor; got {type(gradient).__name__}"
+                    f"{self.__name__}: the gradient for argument {i} must be None, since the "
+                    f"argument was no tensor; got {type(gradient).__name__}"
                 )
         if not _autograd.retains():
             context._saved = None if context._saved else []
@@ -156,7 +156,7 @@ class Function:
 
     @staticmethod
     def forward(*args: Any, **kwargs: Any) -> Any:
-        """Compute the outputs: ``forward(ctx, *args)``, or ``forward(*args)`` with setup_context."""
+        """Compute the outputs: ``forward(ctx, *args)``, or no ctx with setup_context."""
         raise NotImplementedError("Function: a subclass must define forward as a static method")
 
     @staticmethod
