@@ -1,0 +1,174 @@
+"""Softmax and its logarithm."""
+
+import numpy as np
+
+from plait_ops.calls import exp, mul, sub, sum
+from plait_ops.spec import Operator
+from plait_ops.words import cast_argument, check, require, result, to_dtype, wrap_dim
+from plait_ops.words import result as made
+
+_DOC = """
+    {formula}
+
+    Shape: that of `self`. Dtypes: float32 and float64; `dtype` is cast to first.
+    Raises: IndexError for a `dim` out of range, DTypeError for other dtypes.
+
+    >>> import plait_core as pc
+    >>> pc.{name}(pc.zeros(2), 0).tolist()
+    {example}
+    """
+
+softmax = Operator(
+    "softmax(Tensor self, int dim|axis, *, dtype? dtype=None) -> Tensor",
+    doc=_DOC.format(
+        name="softmax",
+        formula="``exp(self) / sum(exp(self))`` along `dim`, computed without overflow.",
+        example="[0.5, 0.5]",
+    ),
+    out=True,
+    dtypes="floating",
+    kernel="in[0] has the dtype of the result; `dim` is not wrapped; a 0-d input counts as one of shape (1,).",
+)
+log_softmax = Operator(
+    "log_softmax(Tensor self, int dim|axis, *, dtype? dtype=None) -> Tensor",
+    doc=_DOC.format(
+        name="log_softmax",
+        formula="``self - log(sum(exp(self)))`` along `dim`, computed without overflow.",
+        example="[-0.6931471824645996, -0.6931471824645996]",
+    ),
+    out=True,
+    dtypes="floating",
+    kernel="as for `softmax`.",
+)
+
+
+@softmax.shape
+@log_softmax.shape
+def _(self, dim, dtype):
+    wrap_dim("dim", dim, self.shape)
+    require("self", self.dtype, "all" if dtype is not None else "floating")
+    wanted = dtype if dtype is not None else self.dtype
+    require("dtype", wanted, "floating")
+    cast_argument("self", wanted)
+    return result(self.shape, wanted)
+
+
+@softmax.vjp("self")
+def _(g, self, result, dim):
+    return to_dtype(softmax_backward(g, result, dim), self.dtype)
+
+
+@log_softmax.vjp("self")
+def _(g, self, result, dim):
+    return to_dtype(log_softmax_backward(g, result, dim), self.dtype)
+
+
+def _softmax(self, dim, dtype=None):
+    x = self.astype(dtype or self.dtype).reshape(self.shape or (1,))
+    e = np.exp(x - x.max(axis=dim, keepdims=True, initial=-np.inf))
+    return (e / e.sum(axis=dim, keepdims=True)).reshape(self.shape)
+
+
+def _log_softmax(self, dim, dtype=None):
+    x = self.astype(dtype or self.dtype).reshape(self.shape or (1,))
+    y = x - x.max(axis=dim, keepdims=True, initial=-np.inf)
+    return (y - np.log(np.exp(y).sum(axis=dim, keepdims=True))).reshape(self.shape)
+
+
+softmax.reference(_softmax)
+log_softmax.reference(_log_softmax)
+
+softmax_backward = Operator(
+    "softmax_backward(Tensor grad, Tensor result, int dim) -> Tensor",
+    doc="``result * (grad - sum(grad * result))`` along `dim`: the derivative of `softmax`.",
+    dtypes="floating",
+    internal=True,
+    kernel="both operands have one shape and dtype, any strides.",
+)
+log_softmax_backward = Operator(
+    "log_softmax_backward(Tensor grad, Tensor result, int dim) -> Tensor",
+    doc="``grad - exp(result) * sum(grad)`` along `dim`: the derivative of `log_softmax`.",
+    dtypes="floating",
+    internal=True,
+    kernel="both operands have one shape and dtype, any strides.",
+)
+
+
+@softmax_backward.shape
+@log_softmax_backward.shape
+def _(grad, result, dim):
+    wrap_dim("dim", dim, result.shape)
+    require("grad", grad.dtype, "floating")
+    check(
+        grad.shape == result.shape and grad.dtype == result.dtype,
+        f"`grad` of shape {grad.shape} and {grad.dtype} must be like `result` of shape {result.shape} and {result.dtype}",
+    )
+    return made(grad.shape, grad.dtype)
+
+
+@softmax_backward.decompose
+def _(grad, result, dim):
+    return mul(result, sub(grad, sum(mul(grad, result), [dim], True)))
+
+
+@log_softmax_backward.decompose
+def _(grad, result, dim):
+    return sub(grad, mul(exp(result), sum(grad, [dim], True)))
+
+
+@softmax_backward.vjp("grad")
+def _(g, result, dim):
+    return softmax_backward(g, result, dim)
+
+
+@softmax_backward.vjp("result")
+def _(g, grad, result, dim):
+    return g * (grad - sum(grad * result, [dim], True)) - grad * sum(g * result, [dim], True)
+
+
+@log_softmax_backward.vjp("grad")
+def _(g, result, dim):
+    return g - sum(g * exp(result), [dim], True)
+
+
+@log_softmax_backward.vjp("result")
+def _(g, grad, result, dim):
+    return -(g * exp(result) * sum(grad, [dim], True))
+
+
+softmax_backward.reference(lambda grad, result, dim: result * (grad - (grad * result).sum(dim, keepdims=True)))
+log_softmax_backward.reference(lambda grad, result, dim: grad - np.exp(result) * grad.sum(dim, keepdims=True))
+
+
+@softmax.samples
+@log_softmax.samples
+def _(s):
+    yield s(s.array(2, 3), 1)
+    yield s(s.array(4), 0)
+    yield s(s.array(2, 3, 4), 1)
+    yield s(s.array(2, 3, 4), -3)
+    yield s(s.strided(3, 5), 1)
+    yield s(s.array(6, 4)[::2, ::-1].T, 0)
+    yield s(s.array(3, 4, dtype="float64"), -1)
+    yield s(s.array(2, 40, low=-200.0, high=200.0), 1).without_gradient()
+    yield s(s.array(3, 1000), 1)
+    yield s(s.array(), 0)
+    yield s(s.array(0, 3), 1)
+    yield s(s.array(2, 3, dtype="int64"), 1, dtype="float32")
+
+
+@softmax_backward.samples
+@log_softmax_backward.samples
+def _(s):
+    yield s(s.array(2, 3), s.array(2, 3), 1)
+    yield s(s.strided(2, 3), s.array(2, 3), 0)
+    yield s(s.array(2, 3, 4, dtype="float64"), s.array(2, 3, 4, dtype="float64"), -2)
+
+
+for each in (softmax, log_softmax):
+    each.error("IndexError", lambda s: s(s.array(2, 3), 2), contains=[each.name, "dim", "(2, 3)", "2"])
+    each.error("IndexError", lambda s: s(s.array(2, 3), -3), contains=[each.name, "dim", "(2, 3)", "-3"])
+    each.error("DTypeError", lambda s: s(s.array(2, 3, dtype="int64"), 1), contains=[each.name, "self", "int64"])
+    each.error("DTypeError", lambda s: s(s.array(2, dtype="float16"), 0), contains=[each.name, "self", "float16"])
+for each in (softmax_backward, log_softmax_backward):
+    each.error("ShapeError", lambda s: s(s.array(2), s.array(3), 0), contains=[each.name, "grad", "(2,)", "(3,)"])
