@@ -158,5 +158,7 @@ def compile_all(
             if error:
                 failed.append(job)
                 if not keep_going:
-                    pool.shutdown(wait=False, cancel_futures=True)
+                    # not pool.shutdown(cancel_futures=True): as_completed would wait for those for ever
+                    for other in waiting:
+                        other.cancel()
     return failed
