@@ -136,12 +136,9 @@ class Bilinear(Module):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        check_sizes(
-            "Bilinear",
-            in1_features=in1_features - 1,
-            in2_features=in2_features,
-            out_features=out_features,
-        )
+        check_sizes("Bilinear", in2_features=in2_features, out_features=out_features)
+        if in1_features < 1:
+            raise ValueError(f"Bilinear: `in1_features` must be positive; got {in1_features}")
         self.in1_features = in1_features
         self.in2_features = in2_features
         self.out_features = out_features

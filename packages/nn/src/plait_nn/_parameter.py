@@ -18,7 +18,8 @@ class Parameter(Tensor):
 
     Args:
         data: The values; the parameter shares their memory. None makes an empty tensor.
-        requires_grad: Whether ``backward`` computes its gradient.
+        requires_grad: Whether ``backward`` computes its gradient. Where no package for automatic
+            differentiation is installed, nothing can, and it is False.
 
     Raises:
         TypeError: ``data`` is not a tensor.
@@ -37,7 +38,12 @@ class Parameter(Tensor):
             data = pc.empty(0)
         elif not isinstance(data, Tensor):
             raise TypeError(f"Parameter: `data` must be a Tensor; got {type(data).__name__}")
-        self: Parameter = Tensor._make_subclass(cls, data, requires_grad)
+        try:
+            self: Parameter = Tensor._make_subclass(cls, data, requires_grad)
+        except (
+            ModuleNotFoundError
+        ):  # no engine: the model runs, and `backward` says what to install
+            self = Tensor._make_subclass(cls, data, False)
         return self
 
     def __init__(self, data: Tensor | None = None, requires_grad: bool = True) -> None:

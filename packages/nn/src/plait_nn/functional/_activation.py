@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import plait_core as pc
@@ -43,9 +44,9 @@ softsign = pc.softsign
 tanhshrink = pc.tanhshrink
 
 
-def _finish(result: Tensor, input: Tensor, inplace: bool) -> Tensor:
-    """Where an operator has no in-place form: write the result over the input."""
-    return input.copy_(result) if inplace else result
+def _run(operator: Callable[..., Tensor], inplace: bool, input: Tensor, *args: float) -> Tensor:
+    """Call an operator that may need its input for the gradient: in place, give it a copy."""
+    return input.copy_(operator(input.clone(), *args)) if inplace else operator(input, *args)
 
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -72,54 +73,54 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
         >>> nn.functional.leaky_relu(pc.tensor([-2.0, 2.0]), 0.5).tolist()
         [-1.0, 2.0]
     """
-    return _finish(pc.leaky_relu(input, negative_slope), input, inplace)
+    return _run(pc.leaky_relu, inplace, input, negative_slope)
 
 
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """Compute ``x`` where positive, else ``alpha * (exp(x) - 1)`` (Clevert et al. 2015)."""
-    return _finish(pc.elu(input, alpha), input, inplace)
+    return _run(pc.elu, inplace, input, alpha)
 
 
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """Compute ``scale * elu(x, alpha)`` with the self-normalising constants (Klambauer 2017)."""
-    return _finish(pc.selu(input), input, inplace)
+    return _run(pc.selu, inplace, input)
 
 
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """Compute ``max(x, 0) + min(0, alpha * (exp(x / alpha) - 1))`` (Barron 2017)."""
-    return _finish(pc.celu(input, alpha), input, inplace)
+    return _run(pc.celu, inplace, input, alpha)
 
 
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """Compute ``x * sigmoid(x)`` (Hendrycks and Gimpel 2016)."""
-    return _finish(pc.silu(input), input, inplace)
+    return _run(pc.silu, inplace, input)
 
 
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """Compute ``x * tanh(softplus(x))`` (Misra 2019)."""
-    return _finish(pc.mish(input), input, inplace)
+    return _run(pc.mish, inplace, input)
 
 
 def hardtanh(
     input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
 ) -> Tensor:
     """Clip to ``[min_val, max_val]``."""
-    return _finish(pc.hardtanh(input, min_val, max_val), input, inplace)
+    return _run(pc.hardtanh, inplace, input, min_val, max_val)
 
 
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     """Clip to ``[0, 6]``."""
-    return _finish(pc.relu6(input), input, inplace)
+    return _run(pc.relu6, inplace, input)
 
 
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """Compute ``x * relu6(x + 3) / 6`` (Howard et al. 2019)."""
-    return _finish(pc.hardswish(input), input, inplace)
+    return _run(pc.hardswish, inplace, input)
 
 
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """Compute ``relu6(x + 3) / 6``."""
-    return _finish(pc.hardsigmoid(input), input, inplace)
+    return _run(pc.hardsigmoid, inplace, input)
 
 
 def prelu(input: Tensor, weight: Tensor) -> Tensor:

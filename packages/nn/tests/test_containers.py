@@ -1,0 +1,141 @@
+from collections import OrderedDict
+
+import pytest
+
+import plait_core as pc
+import plait_nn as nn
+
+
+def layers(count):
+    return [nn.Linear(2, 2) for _ in range(count)]
+
+
+def test_sequential_chains():
+    a, b = layers(2)
+    net = nn.Sequential(a, nn.ReLU(), b)
+    x = pc.randn(3, 2)
+    assert net(x).tolist() == b(pc.relu(a(x))).tolist()
+    assert nn.Sequential()(x) is x
+    assert len(net) == 3 and list(net) == [a, net[1], b]
+
+
+def test_sequential_with_names():
+    net = nn.Sequential(OrderedDict(first=nn.ReLU(), second=nn.Tanh()))
+    assert [n for n, _ in net.named_children()] == ["first", "second"]
+    assert net.first is net[0]
+    assert isinstance(nn.Sequential({"a": nn.ReLU()}).a, nn.ReLU)
+    del net[0]
+    assert [n for n, _ in net.named_children()] == ["second"]
+
+
+def test_sequential_indexing():
+    a, b, c = layers(3)
+    net = nn.Sequential(a, b, c)
+    assert net[-1] is c
+    assert list(net[1:]) == [b, c] and type(net[1:]) is nn.Sequential
+    net[1] = nn.Identity()
+    assert isinstance(net[1], nn.Identity)
+    del net[1]
+    assert list(net) == [a, c]
+    assert [n for n, _ in net.named_children()] == ["0", "1"]
+    del net[:1]
+    assert list(net) == [c]
+    with pytest.raises(IndexError, match=r"Sequential: index must be in \[-1, 0\]; got 3"):
+        net[3]
+    with pytest.raises(TypeError):
+        net["0"]
+
+
+def test_sequential_grows():
+    a, b, c, d = layers(4)
+    net = nn.Sequential(a).append(b).extend([d])
+    assert net.insert(2, c) is net
+    assert list(net) == [a, b, c, d]
+    assert net.pop(-1) is d
+    assert list(net + nn.Sequential(d)) == [a, b, c, d]
+    with pytest.raises(TypeError, match="only a Sequential can be added; got list"):
+        _ = net + [d]  # noqa: RUF005
+    with pytest.raises(IndexError, match=r"index must be in \[-3, 3\]; got 4"):
+        net.insert(4, d)
+
+
+def test_module_list():
+    a, b, c, d = layers(4)
+    held = nn.ModuleList([a, c])
+    held.insert(1, b)
+    held += [d]
+    assert list(held) == [a, b, c, d] and len(held) == 4
+    assert held[-1] is d and list(held[1:3]) == [b, c] and type(held[1:3]) is nn.ModuleList
+    assert held.pop() is d and held.pop(0) is a
+    held[0] = d
+    assert list(held) == [d, c]
+    del held[0]
+    assert [n for n, _ in held.named_parameters()] == ["0.weight", "0.bias"]
+    assert list(held + [a]) == [c, a]  # noqa: RUF005
+    assert len(list(nn.ModuleList([a, a]))) == 2
+    with pytest.raises(IndexError, match="ModuleList: index must be in"):
+        held[1]
+    with pytest.raises(TypeError, match="must come as an iterable; got int"):
+        held.extend(3)
+    with pytest.raises(TypeError, match="`1` must be a Module or None; got int"):
+        held.append(3)
+    with pytest.raises(NotImplementedError, match="ModuleList: a Module must define `forward`"):
+        held(pc.ones(1))
+
+
+def test_module_dict():
+    a, b, c = layers(3)
+    held = nn.ModuleDict({"a": a})
+    held["b"] = b
+    held.update([("c", c)])
+    assert list(held) == list(held.keys()) == ["a", "b", "c"]
+    assert list(held.values()) == [a, b, c] and dict(held.items()) == {"a": a, "b": b, "c": c}
+    assert held["b"] is held.b is b
+    assert "a" in held and "z" not in held and len(held) == 3
+    assert held.pop("a") is a
+    del held["b"]
+    assert len(list(held.parameters())) == 2
+    held.update(nn.ModuleDict({"c": a}))
+    assert held["c"] is a
+    held.clear()
+    assert len(held) == 0
+    with pytest.raises(KeyError, match="`update` can't be a module"):
+        held["update"] = a
+    with pytest.raises(TypeError, match="as a mapping or as pairs; got int"):
+        held.update(3)
+    with pytest.raises(ValueError, match="element 0 must be a"):
+        held.update([(a, b, c)])
+
+
+def test_parameter_list():
+    held = nn.ParameterList([pc.ones(1), nn.Parameter(pc.zeros(2))])
+    held.append(pc.ones(3))
+    held += [pc.ones(4)]
+    assert [tuple(p.shape) for p in held] == [(1,), (2,), (3,), (4,)]
+    assert all(isinstance(p, nn.Parameter) for p in held)
+    assert len(held) == 4 and held[-1].shape == (4,)
+    assert [tuple(p.shape) for p in held[1:3]] == [(2,), (3,)]
+    held[0] = pc.zeros(7)
+    assert [n for n, _ in held.named_parameters()] == ["0", "1", "2", "3"]
+    assert held[0].shape == (7,)
+    with pytest.raises(IndexError, match="ParameterList: index must be in"):
+        held[4]
+    with pytest.raises(TypeError, match="elements must be Parameters or Tensors; got int"):
+        held.append(3)
+    with pytest.raises(TypeError, match="must come as an iterable; got Tensor"):
+        held.extend(pc.ones(2))
+
+
+def test_parameter_dict():
+    held = nn.ParameterDict({"a": pc.ones(1)})
+    held["b"] = pc.ones(2)
+    assert list(held) == list(held.keys()) == ["a", "b"] and "a" in held and len(held) == 2
+    assert held.a is held["a"] and held.pop("a").shape == (1,)
+    assert [tuple(p.shape) for p in held.values()] == [(2,)]
+    del held["b"]
+    assert list(held.items()) == []
+
+
+def test_containers_have_a_state():
+    net = nn.ModuleDict({"a": nn.ModuleList(layers(2)), "b": nn.ParameterList([pc.ones(1)])})
+    assert list(net.state_dict()) == ["a.0.weight", "a.0.bias", "a.1.weight", "a.1.bias", "b.0"]

@@ -1,0 +1,60 @@
+import numpy as np
+import pytest
+
+import plait_core as pc
+import plait_nn as nn
+
+
+def test_it_looks_rows_up():
+    layer = nn.Embedding(5, 3)
+    w = layer.weight.detach().numpy()
+    indices = np.array([[0, 4, 4], [1, 2, 0]])
+    result = layer(pc.tensor(indices))
+    np.testing.assert_array_equal(result.detach().numpy(), w[indices])
+    assert layer(pc.tensor(3)).shape == (3,)
+
+
+def test_gradients_add_up_but_for_the_padding():
+    layer = nn.Embedding(4, 2, padding_idx=-1)
+    assert layer.weight.detach()[3].tolist() == [0.0, 0.0]
+    layer(pc.tensor([0, 3, 0, 1, 3])).sum().backward()
+    assert layer.weight.grad.tolist() == [[2.0, 2.0], [1.0, 1.0], [0.0, 0.0], [0.0, 0.0]]
+
+
+def test_it_starts_normal():
+    values = nn.Embedding(200, 50).weight.detach().numpy()
+    assert abs(values.mean()) < 0.05
+    assert values.std() == pytest.approx(1, abs=0.05)
+
+
+def test_from_pretrained():
+    table = pc.tensor([[1.0, 2.0], [3.0, 4.0]])
+    layer = nn.Embedding.from_pretrained(table)
+    assert not layer.weight.requires_grad
+    assert layer(pc.tensor([1])).tolist() == [[3.0, 4.0]]
+    assert nn.Embedding.from_pretrained(table, freeze=False).weight.requires_grad
+    with pytest.raises(ValueError, match="must have 2 dimensions"):
+        nn.Embedding.from_pretrained(pc.ones(2))
+
+
+def test_a_row_that_is_not_there():
+    for number in (5, -1):
+        with pytest.raises(IndexError, match="embedding"):
+            nn.Embedding(5, 3)(pc.tensor([number]))
+
+
+@pytest.mark.parametrize("unsupported", ["max_norm", "scale_grad_by_freq", "sparse"])
+def test_what_is_not_supported_says_so(unsupported):
+    with pytest.raises(NotImplementedError, match=f"Embedding: `{unsupported}`"):
+        nn.Embedding(5, 3, **{unsupported: 1.0})
+    with pytest.raises(NotImplementedError, match=f"embedding: `{unsupported}`"):
+        nn.functional.embedding(pc.tensor([0]), pc.ones(1, 1), **{unsupported: 1.0})
+
+
+def test_bad_arguments():
+    with pytest.raises(ValueError, match=r"`padding_idx` must be in \[-5, 4\]; got 5"):
+        nn.Embedding(5, 3, padding_idx=5)
+    with pytest.raises(ValueError, match=r"embedding: `padding_idx` must be in \[-1, 0\]"):
+        nn.functional.embedding(pc.tensor([0]), pc.ones(1, 1), padding_idx=2)
+    with pytest.raises(ValueError, match=r"`_weight` must have shape \(5, 3\); got \(1, 1\)"):
+        nn.Embedding(5, 3, _weight=pc.ones(1, 1))

@@ -1,0 +1,57 @@
+import numpy as np
+import pytest
+
+import plait_core as pc
+import plait_nn as nn
+from plait_nn import functional as F
+
+
+@pytest.mark.parametrize("dims", [1, 2, 3])
+def test_layer_norm_computes_its_formula(draw, dims):
+    x = draw(2, 3, 4)
+    shape = x.shape[3 - dims :]
+    w, b = draw(*shape), draw(*shape)
+    layer = nn.LayerNorm(shape, dtype=pc.float64)
+    layer.load_state_dict({"weight": w, "bias": b})
+    axes = tuple(range(3 - dims, 3))
+    mean, var = x.mean(axes, keepdims=True), x.var(axes, keepdims=True)
+    expected = (x - mean) / np.sqrt(var + 1e-5) * w + b
+    result = layer(pc.tensor(x)).detach().numpy()
+    np.testing.assert_allclose(result, expected, rtol=1e-9, atol=1e-12)
+
+
+def test_layer_norm_starts_neutral():
+    layer = nn.LayerNorm(3)
+    assert layer.weight.tolist() == [1.0] * 3 and layer.bias.tolist() == [0.0] * 3
+    assert nn.LayerNorm(3, bias=False).bias is None
+    assert list(nn.LayerNorm(3, elementwise_affine=False).parameters()) == []
+
+
+def test_layer_norm_gradient_is_orthogonal(draw):
+    x = pc.tensor(draw(5, 8)).requires_grad_()
+    (nn.LayerNorm(8, dtype=pc.float64)(x) * pc.tensor(draw(5, 8))).sum().backward()
+    np.testing.assert_allclose(x.grad.numpy().sum(1), 0, atol=1e-10)
+    centred = x.detach().numpy() - x.detach().numpy().mean(1, keepdims=True)
+    scale = np.abs(x.grad.numpy() * centred).sum(1)
+    assert (np.abs((x.grad.numpy() * centred).sum(1)) < 1e-4 * scale).all()
+
+
+def test_layer_norm_names_the_shapes():
+    with pytest.raises(
+        ValueError, match=r"layer_norm: .*\(4,\).*\(2, 3\)|layer_norm: .*\(2, 3\).*\(4,\)"
+    ):
+        nn.LayerNorm(4)(pc.ones(2, 3))
+
+
+def test_normalize(draw):
+    x = draw(3, 4)
+    expected = x / np.linalg.norm(x, axis=1, keepdims=True)
+    np.testing.assert_allclose(F.normalize(pc.tensor(x)).numpy(), expected, rtol=1e-12)
+    assert F.normalize(pc.zeros(1, 2)).tolist() == [[0.0, 0.0]]
+
+
+def test_cosine_similarity(draw):
+    a, b = draw(3, 4), draw(3, 4)
+    norms = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
+    result = F.cosine_similarity(pc.tensor(a), pc.tensor(b)).numpy()
+    np.testing.assert_allclose(result, (a * b).sum(1) / norms, rtol=1e-12)

@@ -1,0 +1,46 @@
+import numpy as np
+import pytest
+
+import plait_core as pc
+from plait_nn import functional as F
+
+MODES = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("pad", [(1, 2), (0, 3, 2, 0), (1, 1, 1, 1), (0, 0)])
+def test_modes(draw, mode, pad):
+    x = draw(2, 3, 4, 5)
+    widths = [(0, 0)] * 4
+    for i in range(len(pad) // 2):
+        widths[3 - i] = (pad[2 * i], pad[2 * i + 1])
+    result = F.pad(pc.tensor(x), pad, mode=mode).numpy()
+    np.testing.assert_array_equal(result, np.pad(x, widths, mode=MODES[mode]))
+
+
+def test_value_and_cutting(draw):
+    x = draw(4, 5)
+    result = F.pad(pc.tensor(x), (-1, 2), value=7.0).numpy()
+    np.testing.assert_array_equal(result, np.pad(x[:, 1:], ((0, 0), (0, 2)), constant_values=7.0))
+    np.testing.assert_array_equal(F.pad(pc.tensor(x), (-1, -2)).numpy(), x[:, 1:3])
+
+
+def test_gradient_goes_back_to_the_source():
+    x = pc.tensor([1.0, 2.0, 3.0]).requires_grad_()
+    (F.pad(x, (1, 1), mode="reflect") * pc.arange(5.0)).sum().backward()
+    assert x.grad.tolist() == [1.0, 2.0 + 0.0 + 4.0, 3.0]
+    x.grad = None
+    (F.pad(x, (1, 1)) * pc.arange(5.0)).sum().backward()
+    assert x.grad.tolist() == [1.0, 2.0, 3.0]
+
+
+def test_errors():
+    x = pc.ones(2, 3)
+    with pytest.raises(ValueError, match=r"two ints for each of at most 2 dimensions .*\(2, 3\)"):
+        F.pad(x, (1, 1, 1))
+    with pytest.raises(ValueError, match="`mode` must be one of constant, reflect"):
+        F.pad(x, (1, 1), mode="mirror")
+    with pytest.raises(ValueError, match="'reflect' can put at most 2 elements at dim 1"):
+        F.pad(x, (3, 0), mode="reflect")
+    with pytest.raises(ValueError, match=r"\(-2, -2\) cuts more than dim 1"):
+        F.pad(x, (-2, -2))

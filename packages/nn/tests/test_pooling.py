@@ -1,0 +1,83 @@
+import numpy as np
+import pytest
+from nn_reference import pool2d
+
+import plait_core as pc
+import plait_nn as nn
+from plait_nn import functional as F
+
+
+@pytest.mark.parametrize(("size", "stride"), [(2, None), (3, 1), (2, 3)])
+def test_max_and_average(draw, size, stride):
+    x = draw(2, 3, 7, 8)
+    t = pc.tensor(x)
+    expected = pool2d(x, size, stride or size, np.max)
+    np.testing.assert_allclose(nn.MaxPool2d(size, stride)(t).numpy(), expected)
+    expected = pool2d(x, size, stride or size, np.mean)
+    np.testing.assert_allclose(nn.AvgPool2d(size, stride)(t).numpy(), expected, rtol=1e-12)
+
+
+def test_max_pool_padding_is_minus_infinity():
+    x = pc.full((1, 1, 4, 4), -5.0)
+    assert nn.MaxPool2d(2, padding=1)(x).tolist() == [[[[-5.0] * 3] * 3]]
+
+
+def test_max_pool_returns_indices(draw):
+    x = draw(1, 2, 4, 6)
+    values, indices = nn.MaxPool2d(2, return_indices=True)(pc.tensor(x))
+    flat = x.reshape(2, 24)
+    picked = np.stack([flat[c][indices.numpy()[0, c]] for c in range(2)])
+    np.testing.assert_array_equal(picked, values.numpy()[0])
+
+
+def test_ceil_mode_keeps_the_rest():
+    x = pc.arange(25.0).reshape(1, 1, 5, 5)
+    assert nn.MaxPool2d(2)(x).shape == (1, 1, 2, 2)
+    result = nn.MaxPool2d(2, ceil_mode=True)(x)
+    assert result.shape == (1, 1, 3, 3)
+    assert result[0, 0, 2].tolist() == [21.0, 23.0, 24.0]
+
+
+def test_max_pool_gradient_goes_to_the_maximum():
+    x = pc.tensor([[[[1.0, 5.0], [2.0, 3.0]]]]).requires_grad_()
+    nn.MaxPool2d(2)(x).sum().backward()
+    assert x.grad.tolist() == [[[[0.0, 1.0], [0.0, 0.0]]]]
+
+
+def test_average_counts_the_padding_or_not():
+    x = pc.ones(1, 1, 2, 2)
+    assert F.avg_pool2d(x, 2, 2, 1).tolist() == [[[[0.25, 0.25], [0.25, 0.25]]]]
+    ones = [[[[1.0, 1.0], [1.0, 1.0]]]]
+    assert F.avg_pool2d(x, 2, 2, 1, count_include_pad=False).tolist() == ones
+    assert nn.AvgPool2d(2, 2, 1, divisor_override=1)(x).tolist() == ones
+
+
+def test_average_gradient_is_spread():
+    x = pc.ones(1, 1, 4, 4).requires_grad_()
+    nn.AvgPool2d(2)(x).sum().backward()
+    assert x.grad.flatten().tolist() == [0.25] * 16
+
+
+@pytest.mark.parametrize("size", [1, (2, 3), (5, 4), (None, 2), None])
+def test_adaptive_average(draw, size):
+    x = draw(2, 3, 5, 7)
+    rows, columns = size if isinstance(size, tuple) else (size, size)
+    rows, columns = rows or 5, columns or 7
+    expected = np.empty((2, 3, rows, columns))
+    for i in range(rows):
+        for j in range(columns):
+            top, bottom = i * 5 // rows, -(-(i + 1) * 5 // rows)
+            left, right = j * 7 // columns, -(-(j + 1) * 7 // columns)
+            expected[:, :, i, j] = x[:, :, top:bottom, left:right].mean((2, 3))
+    result = nn.AdaptiveAvgPool2d(size)(pc.tensor(x)).numpy()
+    np.testing.assert_allclose(result, expected, rtol=1e-12)
+
+
+def test_adaptive_average_refuses_other_sizes():
+    with pytest.raises(ValueError, match="`output_size` must be an int or two"):
+        F.adaptive_avg_pool2d(pc.ones(1, 1, 4, 4), (1, 2, 3))
+
+
+def test_a_window_must_fit():
+    with pytest.raises(ValueError, match=r"max_pool2d.*\(1, 1, 2, 2\)"):
+        nn.MaxPool2d(3)(pc.ones(1, 1, 2, 2))
