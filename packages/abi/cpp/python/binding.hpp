@@ -30,7 +30,7 @@ inline PyObject *new_reference(PyObject *p) {
   return p;
 }
 
-// Filled while the module is initialised; afterwards only `tensor_type` and `tensor` change, once.
+// Filled while the module is initialised; afterwards `tensor_type` and `tensor` change once, `default_dtype` on demand.
 struct State {
   const plait_runtime *runtime;
   PyObject *module;
@@ -41,6 +41,7 @@ struct State {
   PyObject *str_tensor, *str_function, *str_dlpack, *str_out, *str_requires_grad, *str_max_version, *str_plait_abi;
   PyObject *max_version;  // (1, 0)
   unsigned long main_thread;
+  DLDataType default_dtype;
 };
 extern State state;
 
@@ -102,6 +103,8 @@ int overrides(PyObject *);
 plait_tensor *import_array(plait_thread *, PyObject *);
 plait_tensor *import_dlpack(plait_thread *, PyObject *capsule);
 PyObject *export_dlpack(plait_tensor *, int versioned, uint64_t flags);
+// the storage that handed these bytes out and still lives there, as a new reference, or nullptr
+plait_storage *exported_storage(const void *begin, const void *end);
 bool add_handle_type(PyObject *module);
 PyObject *wrap_handle(plait_tensor *);
 
@@ -167,6 +170,7 @@ struct Overload {
   PyObject *name[PLAIT_MAX_ARGS], *second[PLAIT_MAX_ARGS];  // interned
   uint16_t n_positional;
   int16_t varargs;        // index, or -1
+  int16_t dtype;          // index of a `dtype` whose None means the default dtype, or -1
   bool creates;           // has a `device`: takes requires_grad= as well
   PyTypeObject *result_type;  // named results, or nullptr
 };
@@ -179,6 +183,7 @@ struct Mismatch {
 // fills in what was given and the defaults; a plait_conversion
 int bind(const Overload &, uint32_t form, PyObject *const *args, Py_ssize_t n, PyObject *kwnames, Bound &, Mismatch &);
 void explain(const char *base, const Overload &, const Mismatch &);
+void locate(const char *base, const Overload &, const Mismatch &);
 void explain_all(const char *base, const Overload *, size_t n, PyObject *const *args, Py_ssize_t n_args);
 bool add_operators(PyObject *module);
 PyObject *new_operator(const char *name, uint32_t form);

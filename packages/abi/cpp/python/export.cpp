@@ -1,9 +1,44 @@
 // Handing a tensor's bytes out as a DLPack capsule. What is handed out keeps the storage, not the handle: `p.data = q`
 // must not change what a consumer sees.
+#include <map>
+#include <mutex>
+
 #include "binding.hpp"
 
 namespace plait::python {
 namespace {
+
+// Storages whose bytes are out, by their first byte. An array of another library that lies in one of them is taken for
+// that storage when it comes back, so that writes through it move the storage's version on. An export keeps its
+// storage, so what stands here is alive.
+struct Out {
+  plait_storage *storage;
+  uint64_t exports;
+};
+struct Registry {
+  std::mutex mutex;
+  std::map<const char *, Out> by_begin;
+};
+Registry &registry() {
+  static auto *r = new Registry;  // deleters may run after static objects are gone
+  return *r;
+}
+bool is_listed(const plait_storage *s) { return s->device.device_type == kDLCPU && s->nbytes > 0; }
+
+void list(plait_storage *s) {
+  if (!is_listed(s)) return;
+  Registry &r = registry();
+  const std::lock_guard<std::mutex> lock(r.mutex);
+  Out &out = r.by_begin.try_emplace(static_cast<const char *>(s->data), Out{s, 0}).first->second;
+  if (out.storage == s) out.exports++;
+}
+void unlist(plait_storage *s) {
+  if (!is_listed(s)) return;
+  Registry &r = registry();
+  const std::lock_guard<std::mutex> lock(r.mutex);
+  const auto it = r.by_begin.find(static_cast<const char *>(s->data));
+  if (it != r.by_begin.end() && it->second.storage == s && --it->second.exports == 0) r.by_begin.erase(it);
+}
 
 struct Exported {
   union {
@@ -15,6 +50,7 @@ struct Exported {
 };
 
 void drop(Exported *e) {
+  unlist(e->storage);
   plait_release(e->storage);
   std::free(e);
 }
@@ -28,6 +64,17 @@ void end_capsule(PyObject *capsule) {  // an unconsumed one
 }
 
 }  // namespace
+
+plait_storage *exported_storage(const void *begin, const void *end) {
+  Registry &r = registry();
+  const std::lock_guard<std::mutex> lock(r.mutex);
+  auto it = r.by_begin.upper_bound(static_cast<const char *>(begin));
+  if (it == r.by_begin.begin()) return nullptr;
+  plait_storage *s = (--it)->second.storage;
+  if (static_cast<const char *>(end) > static_cast<const char *>(s->data) + s->nbytes) return nullptr;
+  plait_retain(s);
+  return s;
+}
 
 PyObject *export_dlpack(plait_tensor *t, int versioned, uint64_t flags) {
   if (t->dl.device.device_type == PLAIT_META) {
@@ -48,6 +95,7 @@ PyObject *export_dlpack(plait_tensor *t, int versioned, uint64_t flags) {
   }
   e->storage = t->storage;
   plait_retain(e->storage);
+  list(e->storage);
   __atomic_fetch_or(&t->storage->flags, PLAIT_STORAGE_EXPORTED, __ATOMIC_RELAXED);
   DLTensor dl = t->dl;
   dl.shape = e->dims;

@@ -54,18 +54,19 @@ plait_tensor *adopt(plait_thread *thread, const DLTensor &dl, bool readonly, Own
   char *first = static_cast<char *>(dl.data) + dl.byte_offset;
   if (s >= 0 && !empty && reinterpret_cast<uintptr_t>(first) % uintptr_t(size > 8 ? 8 : size))
     s = runtime->raise(thread, PLAIT_VALUE_ERROR, "array", "aligned elements are required; the array starts at %p", first);
-  plait_storage *storage = nullptr;
-  if (s >= 0)
+  // our own bytes that come back, from whatever library: the storage itself, so that writes are seen by all its handles
+  plait_storage *storage = s >= 0 && !empty && !readonly && dl.device.device_type == kDLCPU
+                               ? exported_storage(first + low * size, first + (high + 1) * size)
+                               : nullptr;
+  const bool ours = storage;
+  if (s >= 0 && !ours)
     s = runtime->storage_wrap(thread, empty ? first : first + low * size, empty ? 0 : uint64_t((high - low + 1) * size),
                               dl.device, readonly ? PLAIT_STORAGE_READONLY : 0, release_owner, owner, &storage);
-  if (s < 0) {
-    release_owner(owner);
-    raise(thread, s);
-    return nullptr;
-  }
   plait_tensor *t = nullptr;
-  s = runtime->tensor_on(thread, storage, first, dl.dtype, dl.ndim, dl.shape, strides, &t);
+  const bool owned = s >= 0 && !ours;  // the storage lets the owner go
+  if (s >= 0) s = runtime->tensor_on(thread, storage, first, dl.dtype, dl.ndim, dl.shape, strides, &t);
   plait_release(storage);
+  if (!owned) release_owner(owner);
   if (s < 0) raise(thread, s);
   return s < 0 ? nullptr : t;
 }

@@ -94,7 +94,6 @@ PyObject *records(PyObject *, PyObject *) {
   return out.release();
 }
 
-// a name that the lease of slots, modes and layers can be looked up by is not needed here: only who provides what
 PyObject *provided(PyObject *, PyObject *role) {
   const char *s = PyUnicode_AsUTF8(role);
   if (!s) return nullptr;
@@ -116,7 +115,21 @@ PyObject *set_type(PyObject *, PyObject *type) {
   Py_RETURN_NONE;
 }
 
+// For packages that know no engine by name, as optimizers: whether this thread records, and what it was set to before.
+// Without an engine nothing is recorded, and what will be is on, as an engine starts.
+PyObject *set_grad_enabled(PyObject *, PyObject *on) {
+  const int wanted = PyObject_IsTrue(on);
+  if (wanted < 0) return nullptr;
+  const plait_engine *e = state.runtime->roles->engine;
+  plait_thread *thread = e ? state.runtime->thread() : nullptr;
+  const bool before = !e || e->enabled(e->ctx, thread);
+  if (e) e->set_enabled(e->ctx, thread, wanted);
+  return PyBool_FromLong(before);
+}
+
 PyMethodDef functions[] = {
+    {"set_grad_enabled", set_grad_enabled, METH_O,
+     "set_grad_enabled(mode, /)\n--\n\nLet the engine, if there is one, record calls of this thread or not; returns the mode before."},
     {"load", load, METH_O, "load(path, /)\n--\n\nLoad a component's shared library; again is no error."},
     {"detach", detach, METH_O,
      "detach(plugin, /)\n--\n\nTake back all that a plug-in registered; what it lent stays valid."},
@@ -142,7 +155,7 @@ const plait_python *publish() {
   static plait_python t{PLAIT_HEADER(plait_python), nullptr, nullptr, nullptr, nullptr, nullptr, raise, keep, unwrap, wrap,
                         set_tensor_type, new_operator, call, results, operand, overrides, hold, held, drain_waiting,
                         dtype_from, dtype_object, device_from, device_object, generator_object, generator_from,
-                        import_array, import_dlpack, export_dlpack, engine};
+                        import_array, import_dlpack, export_dlpack, engine, &state.default_dtype};
   t.runtime = state.runtime;
   t.operator_type = state.operator_type;
   t.dtype_type = state.dtype_type;
@@ -153,6 +166,7 @@ const plait_python *publish() {
 
 bool add_all(PyObject *module) {
   state.module = module;
+  state.default_dtype = dtype::float32;
   return add_names() && add_errors(module) && add_releases(module) && add_dtypes(module) && add_devices(module) &&
          add_generators(module) && add_handle_type(module) && add_operators(module) && add_host(module) && add_capsules(module);
 }

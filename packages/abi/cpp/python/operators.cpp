@@ -33,6 +33,8 @@ bool require_grad(plait_call &c) {
 }
 
 PyObject *run(const Overload &o, Bound &b) {
+  if (o.dtype >= 0 && b.in[o.dtype].tag == PLAIT_NONE && !same(state.default_dtype, dtype::float32))
+    b.in[o.dtype] = value(state.default_dtype);
   plait_call c{};
   c.size = sizeof c;
   c.n_in = o.op->n_args;
@@ -46,6 +48,7 @@ PyObject *run(const Overload &o, Bound &b) {
     for (int i = 0; i < c.n_out; i++) b.out[i] = none();
   } else {
     if (b.form == PLAIT_INPLACE) b.out[0] = b.in[0];
+    for (int i = 1; b.form == PLAIT_INPLACE && i < c.n_out; i++) b.out[i] = none();
     for (int i = 0; i < (b.form == PLAIT_INPLACE ? 1 : c.n_out); i++) plait_retain(b.out[i].u.t);
   }
   const plait_status s = call(&c);
@@ -94,7 +97,7 @@ PyObject *call_operator(PyObject *self, PyObject *const *args, Py_ssize_t n, PyO
     b.thread = state.runtime->thread();
     Mismatch m;
     const int done = bind(op->overloads[i], op->form, args, n, kwnames, b, m);
-    if (done == PLAIT_CONVERSION_FAILED) return nullptr;
+    if (done == PLAIT_CONVERSION_FAILED) return locate(base_name(op), op->overloads[i], m), nullptr;
     if (done == PLAIT_NOT_CONVERTIBLE) {
       if (i == 0) first = m;
       continue;
@@ -217,11 +220,20 @@ PyType_Spec spec{"plait_abi.Operator", sizeof(OperatorObject), 0,
                  Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR | Py_TPFLAGS_DISALLOW_INSTANTIATION,
                  slots};
 
+// Operators that make floats of nothing: their dtype=None means the default dtype, which the host language knows.
+int16_t default_dtype_argument(const plait_op *op) {
+  static const char *const creators[] = {"empty", "zeros", "ones", "rand", "randn", "eye", "linspace"};
+  for (const char *name : creators)
+    if (strcmp(op->name, name) == 0)
+      for (int i = 0; i < op->n_args; i++)
+        if (op->args[i].kind == PLAIT_KIND_DTYPE) return int16_t(i);
+  return -1;
+}
+
 bool fill(Overload &o, const plait_op *op) {
   o = {};
   o.op = op;
   o.varargs = -1;
-  bool tensors = false;
   for (int i = 0; i < op->n_args; i++) {
     const plait_arg &a = op->args[i];
     o.name[i] = PyUnicode_InternFromString(a.name);
@@ -231,7 +243,8 @@ bool fill(Overload &o, const plait_op *op) {
     if (a.flags & PLAIT_ARG_VARARGS) o.varargs = int16_t(i);
     o.creates |= a.kind == PLAIT_KIND_DEVICE;
   }
-  o.creates &= !tensors && op->n_results == 1;
+  o.creates &= op->n_results == 1;
+  o.dtype = default_dtype_argument(op);
   o.result_type = named_results(op);
   return !PyErr_Occurred();
 }

@@ -48,7 +48,8 @@ int bind_keywords(const Overload &o, PyObject *const *values, PyObject *kwnames,
     if (i >= 0) {
       if (given >> i & 1) return mismatch(m, Mismatch::twice, i, keyword);
       done = convert(o.op->args[i], values[k], b, b.in + i);
-      if (done == PLAIT_NOT_CONVERTIBLE) return mismatch(m, Mismatch::type, i, values[k]);
+      if (done != PLAIT_CONVERTED) mismatch(m, Mismatch::type, i, values[k]);
+      if (done == PLAIT_NOT_CONVERTIBLE) return done;
       given |= 1u << i;
     } else if ((o.op->flags & PLAIT_OP_OUT) && b.form == PLAIT_FUNCTION && is(keyword, state.str_out)) {
       done = bind_out(o, values[k], b, m);
@@ -72,8 +73,7 @@ int bind_varargs(const Overload &o, PyObject *const *args, Py_ssize_t n, Bound &
   for (Py_ssize_t i = 0; i < n; i++) {
     plait_value v;
     const int done = convert(one, args[i], b, &v);
-    if (done == PLAIT_NOT_CONVERTIBLE) return mismatch(m, Mismatch::type, o.varargs, args[i]);
-    if (done != PLAIT_CONVERTED) return done;
+    if (done != PLAIT_CONVERTED) return mismatch(m, Mismatch::type, o.varargs, args[i]), done;
     to[i] = v.u.i;
   }
   b.in[o.varargs] = ints(to, size_t(n));
@@ -88,8 +88,7 @@ int bind_positional(const Overload &o, PyObject *const *args, Py_ssize_t n, uint
     }
     if (i >= o.n_positional) return mismatch(m, Mismatch::too_many, -1, nullptr, n);
     const int done = convert(o.op->args[i], args[i], b, b.in + i);
-    if (done == PLAIT_NOT_CONVERTIBLE) return mismatch(m, Mismatch::type, int(i), args[i]);
-    if (done != PLAIT_CONVERTED) return done;
+    if (__builtin_expect(done != PLAIT_CONVERTED, 0)) return mismatch(m, Mismatch::type, int(i), args[i]), done;
     given |= 1u << i;
   }
   return PLAIT_CONVERTED;
@@ -161,6 +160,13 @@ void explain(const char *base, const Overload &o, const Mismatch &m) {
   else
     PyErr_Format(PyExc_TypeError, "%s: `%s` must be %s, got %s", base, o.op->args[m.arg].name,
                  kind_name(o.op->args[m.arg], room, sizeof room), got.c_str());
+}
+
+// Adds operator and argument to what a conversion raised; the user's own exceptions stay as they are.
+void locate(const char *base, const Overload &o, const Mismatch &m) {
+  if (m.reason != Mismatch::type || m.arg < 0 || !PyErr_ExceptionMatches(PyExc_OverflowError)) return;
+  PyErr_Clear();
+  PyErr_Format(PyExc_OverflowError, "%s: `%s` must fit in 64 bits, got %R", base, o.op->args[m.arg].name, m.got);
 }
 
 void explain_all(const char *base, const Overload *list, size_t n, PyObject *const *args, Py_ssize_t n_args) {

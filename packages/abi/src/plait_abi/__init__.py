@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         operator,
         operator_names,
         runtime,
+        set_grad_enabled,
     )
     from plait_abi._report import Record, records, report
 
@@ -57,6 +58,7 @@ __all__ = [
     "report",
     "require",
     "runtime",
+    "set_grad_enabled",
     "use",
 ]
 

@@ -9,7 +9,6 @@ Nothing is scanned before the first question.
 from __future__ import annotations
 
 import importlib
-import importlib.metadata
 import importlib.util
 import os
 import sys
@@ -93,6 +92,8 @@ def choose(component: str) -> str:
 
 def offers(component: str) -> list[tuple[str, str]]:
     """Return (import name, distribution) of every installed package that offers ``component``."""
+    import importlib.metadata  # slow to import, and rarely asked
+
     points = importlib.metadata.entry_points(group=GROUP, name=component)
     return sorted({(point.value, point.dist.name if point.dist else "?") for point in points})
 

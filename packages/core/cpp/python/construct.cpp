@@ -89,12 +89,12 @@ plait_tensor *new_dense(DLDataType d, const std::vector<int64_t> &shape) {
 DLDataType dtype_of(Category c, const Scan &s) {
   bool empty = false;
   for (const int64_t n : s.shape) empty |= n == 0;
-  if (empty) return state.default_dtype;
+  if (empty) return *state.python->default_dtype;
   switch (c) {
     case of_bool: return dtype::bool_;
     case of_int: return dtype::int64;
-    case of_complex: return same(state.default_dtype, dtype::float64) ? dtype::complex128 : dtype::complex64;
-    default: return state.default_dtype;
+    case of_complex: return same(*state.python->default_dtype, dtype::float64) ? dtype::complex128 : dtype::complex64;
+    default: return *state.python->default_dtype;
   }
 }
 

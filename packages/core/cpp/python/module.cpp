@@ -57,9 +57,9 @@ void set_default_dtype(const py::object &o) {
   throw_if(done == PLAIT_CONVERSION_FAILED);
   if (done == PLAIT_NOT_CONVERTIBLE || (d.code != kDLFloat && d.code != kDLBfloat))
     throw py::type_error("set_default_dtype: a floating-point dtype is required, got " + std::string(py::repr(o)));
-  state.default_dtype = d;
+  *state.python->default_dtype = d;
 }
-py::object get_default_dtype() { return py::reinterpret_steal<py::object>(state.python->dtype_object(state.default_dtype)); }
+py::object get_default_dtype() { return py::reinterpret_steal<py::object>(state.python->dtype_object(*state.python->default_dtype)); }
 
 void start() { throw_if(!start_operators()); }
 
@@ -150,7 +150,6 @@ PYBIND11_MODULE(_core, m) {
   state.python = plait_python_import();
   throw_if(!state.python);
   state.runtime = state.python->runtime;
-  state.default_dtype = plait::dtype::float32;
   throw_if(!add_size(m.ptr()) || !add_node(m.ptr()) || !add_tensor(m.ptr()) || PyModule_AddFunctions(m.ptr(), exchange_functions) < 0);
   add_functions(m);
 }

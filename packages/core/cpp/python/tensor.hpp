@@ -25,7 +25,6 @@ struct State {  // filled at import; the operators when plait_core starts
   const plait_runtime *runtime;
   PyTypeObject *tensor_type, *size_type, *node_type;
   destructor subtype_dealloc;  // CPython's own, of classes written in Python
-  DLDataType default_dtype;
   const plait_op *op[op_count];
   PyObject *callable[op_count];          // Operator objects, for what the fast paths leave
   PyObject *in_place_callable[op_count];

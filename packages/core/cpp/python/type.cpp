@@ -146,7 +146,7 @@ PyObject *new_tensor(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
   if (first && is_tensor(first)) {
     s = state.runtime->tensor_alias(thread, handle_of(first), &t);
   } else if (first && !PyLong_Check(first) && Py_TYPE(first) != state.size_type) {
-    t = from_data(first, &state.default_dtype);
+    t = from_data(first, state.python->default_dtype);
     if (!t) return nullptr;
   } else {
     const bool packed = first && !PyLong_Check(first);
@@ -158,7 +158,7 @@ PyObject *new_tensor(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
       shape[i] = PyLong_AsLongLong(PyTuple_GET_ITEM(list, i));
       if (shape[i] == -1 && PyErr_Occurred()) return nullptr;
     }
-    s = state.runtime->tensor_new(thread, state.default_dtype, int32_t(ndim), shape, nullptr, {kDLCPU, 0}, &t);
+    s = state.runtime->tensor_new(thread, *state.python->default_dtype, int32_t(ndim), shape, nullptr, {kDLCPU, 0}, &t);
   }
   return s < 0 ? raise(thread, s) : wrap_as(type, t);
 }

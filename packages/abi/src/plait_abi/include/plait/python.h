@@ -67,6 +67,8 @@ typedef struct plait_python {
   PyObject *(*export_dlpack)(plait_tensor *, int versioned, uint64_t flags);
 
   const plait_engine *(*engine)(void); /* loads the default engine if there is none yet */
+
+  DLDataType *default_dtype; /* of Python's floats, and of operators that make floats of nothing */
 } plait_python;
 
 /* Called in module initialisation; NULL with an exception. */
