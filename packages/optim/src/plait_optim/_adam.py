@@ -1,0 +1,189 @@
+"""Adam, and AdamW, which decays weights apart from the gradient."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from plait_optim._arrays import exposed, zeros_like
+from plait_optim._component import operator
+from plait_optim._groups import ParamGroup
+from plait_optim._optimizer import Optimizer
+
+__all__ = ["Adam", "AdamW"]
+
+
+class Adam(Optimizer):
+    r"""Adam: steps scaled by running averages of the gradient and of its square.
+
+    With gradient :math:`g` (negated if ``maximize``), weight decay :math:`\lambda` and the step
+    number t from 1:
+
+    .. math::
+        g &\leftarrow g + \lambda p
+            \quad (\text{or } p \leftarrow p - \mathrm{lr}\,\lambda p \text{ if decoupled}) \\
+        m &\leftarrow \beta_1 m + (1 - \beta_1) g \\
+        v &\leftarrow \beta_2 v + (1 - \beta_2) g^2 \\
+        p &\leftarrow p - \mathrm{lr}\, \frac{m / (1 - \beta_1^t)}
+            {\sqrt{v / (1 - \beta_2^t)} + \epsilon}
+
+    With ``amsgrad`` the largest v so far stands in the denominator.
+
+    Args:
+        params: arrays of float32 or float64, or groups of them; see `Optimizer`.
+        lr: learning rate, at least 0.
+        betas: :math:`\beta_1, \beta_2`, each in [0, 1).
+        eps: :math:`\epsilon`, at least 0.
+        weight_decay: :math:`\lambda`, at least 0.
+        amsgrad: keep the maximum of v.
+        maximize: go up instead of down.
+        decoupled_weight_decay: decay weights as `AdamW` does.
+        foreach, fused: accepted as in PyTorch; every step is fused.
+        capturable, differentiable: must be False.
+
+    Raises:
+        ValueError: if an option is out of its range.
+
+    Example:
+        >>> import numpy as np
+        >>> import plait_optim
+        >>> p = np.array([1.0, 2.0])
+        >>> plait_optim.Adam([p], lr=0.5).step(grads=[np.array([3.0, -3.0])])
+        >>> p.round(6)
+        array([0.5, 2.5])
+
+    References:
+        Kingma and Ba, "Adam: a method for stochastic optimization" (2015); Reddi, Kale and Kumar,
+        "On the convergence of Adam and beyond" (2018).
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        amsgrad: bool = False,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+        decoupled_weight_decay: bool = False,
+    ) -> None:
+        if not lr >= 0.0:
+            raise ValueError(f"Invalid learning rate: {lr}")
+        if not eps >= 0.0:
+            raise ValueError(f"Invalid epsilon value: {eps}")
+        for index, beta in enumerate(betas):
+            if not 0.0 <= beta < 1.0:
+                raise ValueError(f"Invalid beta parameter at index {index}: {beta}")
+        if not weight_decay >= 0.0:
+            raise ValueError(f"Invalid weight_decay value: {weight_decay}")
+        if capturable or differentiable:
+            which = "capturable" if capturable else "differentiable"
+            raise NotImplementedError(f"{type(self).__name__}: {which} steps are not supported")
+        defaults = {
+            "lr": lr,
+            "betas": betas,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "amsgrad": amsgrad,
+            "maximize": maximize,
+            "foreach": foreach,
+            "capturable": capturable,
+            "differentiable": differentiable,
+            "fused": fused,
+            "decoupled_weight_decay": decoupled_weight_decay,
+        }
+        super().__init__(params, defaults)
+
+    def update(
+        self,
+        group: ParamGroup,
+        params: list[Any],
+        grads: list[Any],
+        states: list[dict[str, Any]],
+    ) -> None:
+        """Update one group: see `Optimizer.update`."""
+        names = ["exp_avg", "exp_avg_sq"] + ["max_exp_avg_sq"] * bool(group["amsgrad"])
+        for param, state in zip(params, states, strict=True):
+            if "step" not in state or names[-1] not in state:
+                _start(param, state, names)
+        steps = [state["step"] + 1 for state in states]
+        averages = [exposed([state[name] for state in states]) for name in names]
+        beta1, beta2 = group["betas"]
+        operator("adam_step")(
+            exposed(params),
+            exposed(grads),
+            averages[0],
+            averages[1],
+            averages[2] if group["amsgrad"] else [],
+            steps,
+            lr=float(group["lr"]),
+            beta1=float(beta1),
+            beta2=float(beta2),
+            eps=float(group["eps"]),
+            weight_decay=float(group["weight_decay"]),
+            decoupled=bool(group["decoupled_weight_decay"]),
+            maximize=bool(group["maximize"]),
+        )
+        # only now: a refused step is none
+        for state, step in zip(states, steps, strict=True):
+            state["step"] = step
+
+
+class AdamW(Adam):
+    r"""Adam with decoupled weight decay: :math:`p` shrinks by :math:`\mathrm{lr}\,\lambda p`.
+
+    Arguments are those of `Adam`, with a weight decay of 0.01.
+
+    Example:
+        >>> import numpy as np
+        >>> import plait_optim
+        >>> p = np.array([1.0, 2.0])
+        >>> plait_optim.AdamW([p], lr=0.5, weight_decay=0.1).step(grads=[np.array([3.0, -3.0])])
+        >>> p.round(6)
+        array([0.45, 2.4 ])
+
+    References:
+        Loshchilov and Hutter, "Decoupled weight decay regularization" (2019).
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 1e-2,
+        amsgrad: bool = False,
+        *,
+        maximize: bool = False,
+        foreach: bool | None = None,
+        capturable: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+    ) -> None:
+        super().__init__(
+            params,
+            lr,
+            betas,
+            eps,
+            weight_decay,
+            amsgrad,
+            foreach=foreach,
+            maximize=maximize,
+            capturable=capturable,
+            differentiable=differentiable,
+            fused=fused,
+            decoupled_weight_decay=True,
+        )
+
+
+def _start(param: Any, state: dict[str, Any], names: list[str]) -> None:
+    state.setdefault("step", 0)
+    for name in names:
+        if name not in state:
+            state[name] = zeros_like(param)

@@ -1,0 +1,80 @@
+"""What optimizers need to know of the arrays they write: three sorts, told apart by their type.
+
+- *plait*: the class has ``__plait_tensor__``. State is made by the operator ``optimizer_state``.
+- *torch*: its tensors refuse DLPack while they require grad, so a detached alias is handed over
+  and the version counter is moved on afterwards through ``torch.autograd.graph``.
+- *array*: anything else with ``__dlpack__``, such as NumPy arrays. State is made by the array's own
+  ``zeros_like``, and where there is none by the operator.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any, Literal
+
+from plait_optim._component import operator
+
+__all__ = ["Sort", "exposed", "load_into", "mark_written", "sort_of", "type_name", "zeros_like"]
+
+Sort = Literal["plait", "torch", "array"]
+
+
+def _sort_of(cls: type) -> Sort | None:
+    if hasattr(cls, "__plait_tensor__"):
+        return "plait"
+    if not hasattr(cls, "__dlpack__"):
+        return None
+    torch = sys.modules.get("torch")
+    return "torch" if torch is not None and issubclass(cls, torch.Tensor) else "array"
+
+
+sort_of: Callable[[type], Sort | None] = functools.lru_cache(maxsize=256)(_sort_of)
+"""How arrays of a class are treated, or None if the class is no array's."""
+
+
+def type_name(value: object) -> str:
+    """Return a class with its module, as in ``numpy.ndarray``."""
+    cls = type(value)
+    return (
+        cls.__qualname__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__qualname__}"
+    )
+
+
+def exposed(arrays: list[Any]) -> list[Any]:
+    """Return the same bytes as objects that an operator takes."""
+    if all(sort_of(cls) != "torch" for cls in {*map(type, arrays)}):
+        return arrays
+    return [a.detach() if sort_of(type(a)) == "torch" else a for a in arrays]
+
+
+def mark_written(arrays: Iterable[Any]) -> None:
+    """Tell torch's autograd of writes into its tensors; plait's runtime has seen its own."""
+    theirs = [a for a in arrays if sort_of(type(a)) == "torch"]
+    if theirs:
+        sys.modules["torch"].autograd.graph.increment_version(theirs)
+
+
+def zeros_like(param: Any) -> Any:
+    """Return zeros for the state of ``param``, of its own library where that can make them."""
+    if sort_of(type(param)) == "plait":
+        return operator("optimizer_state")(param)
+    make = _own_zeros_like(type(param))
+    [alias] = exposed([param])
+    return make(alias) if make is not None else operator("optimizer_state")(alias)
+
+
+def _own_zeros_like(cls: type) -> Any:
+    for base in cls.__mro__:
+        make = getattr(sys.modules.get(base.__module__.partition(".")[0]), "zeros_like", None)
+        if make is not None:
+            return make
+    return None
+
+
+def load_into(param: Any, value: Any) -> Any:
+    """Return a copy of ``value`` as state of ``param``: in its library and dtype."""
+    state = zeros_like(param)
+    operator("optimizer_state_load")(*exposed([state, value]))
+    return state

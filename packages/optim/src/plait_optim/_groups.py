@@ -1,0 +1,101 @@
+"""Parameter groups: what a caller may pass, and the errors for what they may not."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from typing import Any
+
+from plait_optim._arrays import sort_of, type_name
+
+__all__ = ["ParamGroup", "complete", "required", "split"]
+
+ParamGroup = dict[str, Any]
+
+
+class _Required:
+    """The default of an option that every group must give."""
+
+    def __repr__(self) -> str:
+        return "<required parameter>"
+
+
+required: Any = _Required()
+
+
+def split(params: Any) -> list[ParamGroup]:
+    """Return the groups in what was passed as ``params``: arrays, (name, array) pairs or dicts."""
+    if sort_of(type(params)) is not None or not isinstance(params, Iterable):
+        raise TypeError(
+            "params argument given to the optimizer should be an iterable of Tensors or dicts, "
+            f"but got {type_name(params)}"
+        )
+    groups = list(params)
+    if not groups:
+        raise ValueError("optimizer got an empty parameter list")
+    return groups if isinstance(groups[0], dict) else [{"params": groups}]
+
+
+def complete(group: Any, defaults: dict[str, Any], others: list[ParamGroup]) -> ParamGroup:
+    """Check a new group and fill in what it leaves to the defaults."""
+    if not isinstance(group, dict):
+        raise TypeError(f"param_group must be a dict, but got {type(group)}")
+    _split_names(group)
+    for param in group["params"]:
+        _check_param(param)
+    for name, default in defaults.items():
+        if default is required and name not in group:
+            raise ValueError(
+                f"parameter group didn't specify a value of required optimization parameter {name}"
+            )
+        group.setdefault(name, default)
+    _check_distinct(group, others)
+    return group
+
+
+def _split_names(group: ParamGroup) -> None:
+    params = group["params"]
+    if sort_of(type(params)) is not None:
+        params = [params]
+    elif isinstance(params, set):
+        raise TypeError(
+            "optimizer parameters need to be organized in ordered collections, but the ordering "
+            "of tensors in sets will change between runs. Please use a list instead."
+        )
+    params = list(params)
+    names = [param[0] for param in params if isinstance(param, tuple)]
+    group["params"] = [param[1] if isinstance(param, tuple) else param for param in params]
+    if names:
+        if len(names) != len(params):
+            raise ValueError(
+                "all optimizer params should be with/without names. Some param names are missing"
+            )
+        group["param_names"] = names
+
+
+def _check_param(param: Any) -> None:
+    if sort_of(type(param)) is None:
+        raise TypeError(
+            f"optimizer can only optimize Tensors, but one of the params is {type_name(param)}"
+        )
+    if not (getattr(param, "is_leaf", True) or getattr(param, "retains_grad", False)):
+        raise ValueError("can't optimize a non-leaf Tensor")
+
+
+def _check_distinct(group: ParamGroup, others: list[ParamGroup]) -> None:
+    mine = {id(param) for param in group["params"]}
+    if len(mine) != len(group["params"]):
+        warnings.warn(
+            "optimizer contains a parameter group with duplicate parameters; each appearance "
+            "is a step of its own",
+            stacklevel=5,
+        )
+    for other in others:
+        if ("param_names" in group) != ("param_names" in other):
+            which = "with names" if "param_names" in group else "without names"
+            raise ValueError(
+                "all optimizer param groups should be with/without names. "
+                f"cannot add param group {which} to the optimizer"
+            )
+        if not mine.isdisjoint(map(id, other["params"])):
+            raise ValueError("some parameters appear in more than one parameter group")

@@ -1,0 +1,124 @@
+"""Stochastic gradient descent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from plait_optim._arrays import exposed, zeros_like
+from plait_optim._component import operator
+from plait_optim._groups import ParamGroup
+from plait_optim._optimizer import Optimizer
+
+__all__ = ["SGD"]
+
+
+class SGD(Optimizer):
+    r"""Stochastic gradient descent, with momentum if wanted.
+
+    With gradient :math:`g` (negated if ``maximize``), weight decay :math:`\lambda`, momentum
+    :math:`\mu` and dampening :math:`\tau`, the step number t from 1:
+
+    .. math::
+        g &\leftarrow g + \lambda p \\
+        b &\leftarrow g \text{ if } t = 1 \text{ else } \mu b + (1 - \tau) g \\
+        g &\leftarrow g + \mu b \text{ if nesterov else } b \\
+        p &\leftarrow p - \mathrm{lr}\, g
+
+    Args:
+        params: arrays of float32 or float64, or groups of them; see `Optimizer`.
+        lr: learning rate, at least 0.
+        momentum: :math:`\mu`, at least 0; with 0 nothing is kept between steps.
+        dampening: :math:`\tau`.
+        weight_decay: :math:`\lambda`, at least 0.
+        nesterov: use Nesterov's form; needs a momentum and no dampening.
+        maximize: go up instead of down.
+        foreach, fused: accepted as in PyTorch; every step is fused.
+        differentiable: must be False.
+
+    Raises:
+        ValueError: if an option is out of its range.
+
+    Example:
+        >>> import numpy as np
+        >>> import plait_optim
+        >>> p = np.array([1.0, 2.0])
+        >>> plait_optim.SGD([p], lr=0.5).step(grads=[np.array([2.0, 2.0])])
+        >>> p
+        array([0., 1.])
+
+    References:
+        Sutskever, Martens, Dahl and Hinton, "On the importance of initialization and momentum in
+        deep learning" (2013).
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1e-3,
+        momentum: float = 0,
+        dampening: float = 0,
+        weight_decay: float = 0,
+        nesterov: bool = False,
+        *,
+        maximize: bool = False,
+        foreach: bool | None = None,
+        differentiable: bool = False,
+        fused: bool | None = None,
+    ) -> None:
+        if lr < 0.0:
+            raise ValueError(f"Invalid learning rate: {lr}")
+        if momentum < 0.0:
+            raise ValueError(f"Invalid momentum value: {momentum}")
+        if weight_decay < 0.0:
+            raise ValueError(f"Invalid weight_decay value: {weight_decay}")
+        if nesterov and (momentum <= 0 or dampening != 0):
+            raise ValueError("Nesterov momentum requires a momentum and zero dampening")
+        if differentiable:
+            raise NotImplementedError("SGD: differentiable steps are not supported")
+        defaults = {
+            "lr": lr,
+            "momentum": momentum,
+            "dampening": dampening,
+            "weight_decay": weight_decay,
+            "nesterov": nesterov,
+            "maximize": maximize,
+            "foreach": foreach,
+            "differentiable": differentiable,
+            "fused": fused,
+        }
+        super().__init__(params, defaults)
+
+    def update(
+        self,
+        group: ParamGroup,
+        params: list[Any],
+        grads: list[Any],
+        states: list[dict[str, Any]],
+    ) -> None:
+        """Update one group: see `Optimizer.update`."""
+        buffers: list[Any] = []
+        steps = [1]
+        if group["momentum"] != 0:
+            buffers = [state.get("momentum_buffer") for state in states]
+            steps = [1 if buffer is None else 2 for buffer in buffers]
+            if 1 in steps:
+                buffers = [
+                    zeros_like(param) if buffer is None else buffer
+                    for param, buffer in zip(params, buffers, strict=True)
+                ]
+        operator("sgd_step")(
+            exposed(params),
+            exposed(grads),
+            exposed(buffers),
+            steps,
+            lr=float(group["lr"]),
+            momentum=float(group["momentum"]),
+            dampening=float(group["dampening"]),
+            weight_decay=float(group["weight_decay"]),
+            nesterov=bool(group["nesterov"]),
+            maximize=bool(group["maximize"]),
+        )
+        # only now: a refused step leaves no buffer that counts as a step taken
+        if 1 in steps:
+            for state, buffer in zip(states, buffers, strict=False):
+                state["momentum_buffer"] = buffer
