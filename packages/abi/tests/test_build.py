@@ -233,6 +233,15 @@ def test_a_compile_error_names_the_file(trial: Trial) -> None:
     assert not (trial.root / "src/plait_toy/lib").exists()
 
 
+def test_an_error_stops_the_files_that_wait(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLAIT_BUILD_JOBS", "1")
+    for number in range(6):
+        trial.write(f"cpp/broken{number}.cpp", "#error broken\n")
+    with pytest.raises(BuildError, match="compiling failed"):
+        trial.build()
+    assert sum("FAILED" in line for line in trial.lines) < 6
+
+
 def test_keep_going_compiles_the_rest(trial: Trial) -> None:
     trial.write("cpp/broken.cpp", "#error broken\n")
     trial.write("cpp/wrong.cpp", "#error wrong\n")

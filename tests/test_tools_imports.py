@@ -1,0 +1,100 @@
+"""The check of who may import whom catches what it must catch."""
+
+from __future__ import annotations
+
+import pathlib
+import sys
+
+import pytest
+
+TOOLS = pathlib.Path(__file__).resolve().parents[1] / "tools"
+sys.path.insert(0, str(TOOLS))
+
+import check_imports  # noqa: E402
+
+
+@pytest.fixture
+def tree(tmp_path: pathlib.Path) -> pathlib.Path:
+    """Three packages that keep the layering."""
+    _package(tmp_path, "abi", [], "import ctypes\n")
+    _package(tmp_path, "data", ["numpy"], "import numpy as np\n")
+    _package(tmp_path, "optim", ["plait-abi~=0.1.0"], "import plait_abi\n", test=["numpy"])
+    return tmp_path
+
+
+def _package(
+    root: pathlib.Path, name: str, needs: list[str], code: str, test: list[str] | None = None
+) -> None:
+    source = root / "packages" / name / "src" / f"plait_{name}"
+    source.mkdir(parents=True)
+    (source / "__init__.py").write_text(code)
+    (root / "packages" / name / "tests").mkdir()
+    (root / "packages" / name / "pyproject.toml").write_text(
+        f"[project]\nname = 'plait-{name}'\ndependencies = {needs}\n"
+        f"[project.optional-dependencies]\ntest = {test or []}\n"
+    )
+
+
+def test_a_tree_that_keeps_the_layering_passes(tree: pathlib.Path) -> None:
+    assert check_imports.check(tree) == []
+
+
+def test_this_repository_keeps_the_layering() -> None:
+    assert check_imports.check() == []
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import plait_abi",
+        "from plait_abi import paths",
+        "def later():\n    import plait_abi.build\n",
+        "import importlib\nimportlib.import_module('plait_abi')",
+        "if False:\n    from plait_abi import *",
+    ],
+)
+def test_a_forbidden_import_is_found(tree: pathlib.Path, code: str) -> None:
+    (tree / "packages/data/src/plait_data/extra.py").write_text(code)
+    (found,) = check_imports.check(tree)
+    assert found.startswith("packages/data/src/plait_data/extra.py:")
+    assert "imports plait_abi" in found
+    assert "numpy" in found  # what it may import
+
+
+def test_a_foreign_package_is_found(tree: pathlib.Path) -> None:
+    (tree / "packages/optim/src/plait_optim/__init__.py").write_text("import numpy\n")
+    (found,) = check_imports.check(tree)
+    assert "plait_optim/__init__.py:1: imports numpy" in found
+
+
+def test_a_forbidden_dependency_is_found(tree: pathlib.Path) -> None:
+    path = tree / "packages/data/pyproject.toml"
+    path.write_text(path.read_text().replace("'numpy'", "'numpy', 'plait-abi', 'scipy>=1'"))
+    first, second = check_imports.check(tree)
+    assert "depends on plait-abi" in first
+    assert "depends on scipy>=1" in second
+
+
+def test_tests_may_import_what_their_extra_declares(tree: pathlib.Path) -> None:
+    path = tree / "packages/optim/tests/test_one.py"
+    path.write_text("import numpy\nimport pytest\n")
+    assert check_imports.check(tree) == []
+    path.write_text("import plait_data\n")
+    (found,) = check_imports.check(tree)
+    assert "tests/test_one.py:1: imports plait_data" in found
+
+
+def test_the_build_helper_alone_may_import_setuptools(tree: pathlib.Path) -> None:
+    folder = tree / "packages/abi/src/plait_abi"
+    (folder / "build").mkdir()
+    (folder / "build/_setuptools.py").write_text("import setuptools\n")
+    assert check_imports.check(tree) == []
+    (folder / "other.py").write_text("import setuptools\n")
+    (found,) = check_imports.check(tree)
+    assert "plait_abi/other.py:1" in found
+
+
+def test_an_unknown_package_must_be_entered_in_the_table(tree: pathlib.Path) -> None:
+    _package(tree, "quantum", [], "")
+    with pytest.raises(SystemExit, match="add 'quantum' to RUN_TIME"):
+        check_imports.check(tree)

@@ -1,0 +1,65 @@
+"""What tools/run.py says on a machine that lacks something."""
+
+from __future__ import annotations
+
+import pathlib
+import re
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "tools"))
+
+import run  # noqa: E402
+
+
+def test_this_machine_lacks_nothing() -> None:
+    assert run.missing(compiling=True) == []
+
+
+def test_no_compiler_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    (line,) = run.missing(compiling=True)
+    assert "no-such-compiler" in line
+    assert "apt install g++" in line
+    assert run.missing(compiling=False) == []
+
+
+def test_no_headers_names_the_package(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
+    monkeypatch.setattr("sysconfig.get_path", lambda name: str(tmp_path))
+    (line,) = run.missing(compiling=True)
+    version = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    assert f"apt install python{version}-dev" in line
+
+
+def test_no_venv_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ensurepip", None)
+    (line,) = run.missing(compiling=True)
+    assert re.search(r"apt install python3\.\d+-venv", line)
+
+
+def test_an_old_python_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "MINIMUM", (4, 0))
+    (line,) = run.missing(compiling=True)
+    assert line.startswith("Python 4.0 or newer is required")
+
+
+def test_something_missing_stops_before_anything_is_made(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    monkeypatch.setattr(run, "ENVIRONMENT", str(tmp_path / "environment"))
+    assert run.main(["tests"]) == 1
+    assert "tools/run.py: a C++17 compiler is required" in capsys.readouterr().err
+    assert not (tmp_path / "environment").exists()
+
+
+def test_pre_commit_and_nox_pin_the_same_tools() -> None:
+    pinned = re.compile(r"(ruff|mypy|clang-format)==([\d.]+)")
+    hooks = set(pinned.findall((ROOT / ".pre-commit-config.yaml").read_text()))
+    sessions = set(pinned.findall((ROOT / "noxfile.py").read_text()))
+    assert hooks == sessions
+    assert {name for name, _ in hooks} == {"ruff", "mypy", "clang-format"}
