@@ -159,6 +159,21 @@ plait_status echo_kernel(plait_call *c) {
   return PLAIT_OK;
 }
 
+// ---- keep(Tensor self) and kept(): a handle held by C++ alone
+plait_tensor *in_hand;
+plait_status keep_kernel(plait_call *c) {
+  plait_release(in_hand);
+  in_hand = c->in[0].tag == PLAIT_TENSOR ? c->in[0].u.t : nullptr;
+  if (in_hand) plait_retain(in_hand);
+  return PLAIT_OK;
+}
+plait_status kept_shape(plait_call *c) {
+  if (!in_hand) return runtime->fail(c, PLAIT_VALUE_ERROR, "nothing is kept");
+  plait_retain(in_hand);
+  c->out[0] = plait::value(in_hand);
+  return PLAIT_OK;
+}
+
 struct Definition {
   plait_op_def def;
   plait_kernel kernel;
@@ -177,6 +192,8 @@ const Definition definitions[] = {
     {define("view(Tensor(a) self, int[]* size) -> Tensor(a)", PLAIT_OP_VIEW, view_shape), nullptr},
     {define("halves(Tensor(a) self) -> Tensor(a)[]", PLAIT_OP_VIEW, halves_shape), nullptr},
     {define("step(Tensor[]! params, Tensor[] grads, float rate) -> ()", 0, nothing), step_kernel},
+    {define("keep(Tensor? self) -> ()", 0, nothing), keep_kernel},
+    {define("kept() -> Tensor", PLAIT_OP_VIEW, kept_shape), nullptr},
     {define("echo(Scalar a, int b, float c, bool d=False, *, int[2] e=0, float[]? f=None, str? g=None, dtype? h=None, "
             "device? i=None, Generator? j=None, Tensor?[] k=None, int[]? l=None) -> Tensor", 0, echo_shape), echo_kernel},
 };

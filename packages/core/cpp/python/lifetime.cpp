@@ -163,17 +163,19 @@ void dealloc(PyObject *self) {
   plait_release(t);
 }
 
+// While C++ shares the handle, the wrapper's state is not the collector's to clear: it will be asked for again.
+bool shared(const TensorObject *o) {
+  return o->handle && !o->weak && __atomic_load_n(&o->handle->o.refs, __ATOMIC_ACQUIRE) > 1;
+}
+
 int traverse(PyObject *self, visitproc visit, void *arg) {
   Py_VISIT(Py_TYPE(self));
-  Py_VISIT(object_of(self)->dict);
+  if (!shared(object_of(self))) Py_VISIT(object_of(self)->dict);
   return 0;
 }
 
 int clear(PyObject *self) {
-  TensorObject *o = object_of(self);
-  // what the handle will need again is not garbage, whatever the collector can see
-  if (o->handle && !o->weak && __atomic_load_n(&o->handle->o.refs, __ATOMIC_ACQUIRE) > 1) return 0;
-  Py_CLEAR(o->dict);
+  if (!shared(object_of(self))) Py_CLEAR(object_of(self)->dict);
   return 0;
 }
 
