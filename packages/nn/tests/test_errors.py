@@ -72,6 +72,18 @@ def test_any_exception_passes_with_its_text():
     assert notes(caught.value) == (["in module Fails: Fails()"] if has_notes else [])
 
 
+def test_a_broken_repr_hides_nothing():
+    class Fails(nn.Module):
+        def extra_repr(self):
+            raise TypeError("from repr")
+
+        def forward(self):
+            raise KeyError("from forward")
+
+    with pytest.raises(KeyError, match="from forward"):
+        Fails()()
+
+
 def test_an_exception_with_slots_passes():
     class BareError(Exception):
         __slots__ = ()

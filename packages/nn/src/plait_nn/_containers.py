@@ -186,7 +186,7 @@ class ModuleList(_Ordered):
 
     def extend(self: L, modules: Iterable[Module]) -> L:
         """Put several modules at the end; return the list."""
-        if isinstance(modules, (str, bytes)) or not isinstance(modules, Iterable):
+        if not isinstance(modules, Iterable):
             raise TypeError(
                 f"ModuleList: modules must come as an iterable; got {type(modules).__name__}"
             )

@@ -69,7 +69,7 @@ class Registry(dict[str, V]):
         for name, value in dict(members, **more).items():
             self[name] = value
 
-    def setdefault(self, name: str, default: V) -> V:  # type: ignore[override]
+    def setdefault(self, name: str, default: V) -> V:
         if name not in self:
             self[name] = default
         return self[name]

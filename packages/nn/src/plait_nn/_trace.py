@@ -11,7 +11,7 @@ Nothing is done until there is an exception. Python 3.10 has no notes: the text 
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from plait_nn._module import Module
@@ -27,10 +27,10 @@ class _Place(NamedTuple):
     module: Module
     path: str
     description: str
-    index: int
+    number: int
 
 
-def note_module(error: Exception, module: Module) -> None:
+def note_module(error: Any, module: Module) -> None:
     """Say on ``error`` that it passed through ``module``."""
     if not hasattr(error, "add_note") or isinstance(error, RecursionError):
         return
@@ -44,21 +44,22 @@ def note_module(error: Exception, module: Module) -> None:
     else:
         name = _name_within(module, place.module)
         path = f".{name}{place.path}" if name else f" > {type(place.module).__name__}{place.path}"
-        description, index = place.description, place.index
+        description, index = place.description, place.number
     notes = error.__notes__
     if index < len(notes):
         notes[index] = f"in module {type(module).__name__}{path}{description}"
     with contextlib.suppress(AttributeError):  # an exception type with __slots__
-        error.__plait_place__ = _Place(  # type: ignore[attr-defined]
-            module, path, description, index
-        )
+        error.__plait_place__ = _Place(module, path, description, index)
 
 
 def _describe(module: Module) -> str:
     """The module's own arguments, if they fit a line."""
     if module._modules:
         return ""
-    text = repr(module)
+    try:
+        text = repr(module)
+    except Exception:  # the error on its way is the one to see
+        return ""
     return "" if "\n" in text or len(text) > _LONGEST else f": {text}"
 
 

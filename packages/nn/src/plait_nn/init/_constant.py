@@ -58,5 +58,6 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     values.zero_()
     for group in range(groups):
         for channel in range(min(outputs, tensor.shape[1])):
-            values[(group * outputs + channel, channel, *middle)] = 1.0
+            place = (group * outputs + channel, channel, *middle)
+            values[place] = 1.0
     return tensor
