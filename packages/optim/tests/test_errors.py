@@ -1,0 +1,164 @@
+"""What is refused, in which words, and that nothing was written then."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import plait_abi
+import plait_optim as optim
+from plait_optim._component import operator
+
+
+def ones(*shape: int, dtype: Any = np.float32) -> Any:
+    return np.ones(shape, dtype)
+
+
+@pytest.mark.parametrize("make", [optim.SGD, optim.Adam])
+@pytest.mark.parametrize(
+    ("params", "grads", "error", "words"),
+    [
+        (
+            [ones(2, 3), ones(2, 3)],
+            [ones(2, 3), ones(3, 2)],
+            plait_abi.ShapeError,
+            ["grads[1]", "params[1]", "(2, 3)", "(3, 2)"],
+        ),
+        ([ones(3)], [ones(3, 1)], plait_abi.ShapeError, ["grads[0]", "(3,)", "(3, 1)"]),
+        (
+            [ones(2), ones(4)],
+            [ones(2), ones(4, dtype=np.float64)],
+            plait_abi.DTypeError,
+            ["grads[1]", "params[1]", "float32", "float64", "(4,)"],
+        ),
+        (
+            [ones(2), ones(4, dtype=np.int64)],
+            [ones(2), ones(4, dtype=np.int64)],
+            plait_abi.DTypeError,
+            ["params[1]", "float32 or float64", "int64", "(4,)"],
+        ),
+        (
+            [ones(2), np.broadcast_to(ones(1), (4,))],
+            [ones(2), ones(4)],
+            ValueError,
+            ["params", "read-only"],
+        ),
+    ],
+)
+def test_a_bad_gradient_leaves_everything_as_it_was(
+    make: Any, params: list[Any], grads: list[Any], error: type[Exception], words: list[str]
+) -> None:
+    before = [p.copy() for p in params]
+    optimizer = make(params, lr=0.1)
+    with pytest.raises(error) as caught:
+        optimizer.step(grads=grads)
+    text = str(caught.value)
+    assert text.startswith("sgd_step" if make is optim.SGD else "adam_step")
+    for word in words:
+        assert word in text
+    for now, then in zip(params, before, strict=True):
+        np.testing.assert_array_equal(now, then)
+    for state in optimizer.state_dict()["state"].values():
+        assert state["step"] == 0
+
+
+def test_a_refused_step_does_not_count() -> None:
+    p = ones(3)
+    optimizer = optim.SGD([p], lr=1.0, momentum=0.5, dampening=0.5)
+    with pytest.raises(plait_abi.ShapeError):
+        optimizer.step(grads=[ones(2)])
+    optimizer.step(grads=[ones(3)])
+    # the first gradient enters the buffer undampened
+    np.testing.assert_array_equal(p, 0)
+
+
+def test_the_number_of_gradients() -> None:
+    optimizer = optim.SGD([ones(1), ones(1)], lr=0.1)
+    with pytest.raises(ValueError, match=r"`grads` must hold one gradient .* 2 parameters; got 1"):
+        optimizer.step(grads=[ones(1)])
+
+
+def test_arrays_without_grad() -> None:
+    with pytest.raises(TypeError, match=r"numpy\.ndarray carry no \.grad; pass step\(grads="):
+        optim.SGD([ones(1)], lr=0.1).step()
+
+
+@pytest.mark.parametrize(
+    ("make", "options", "text"),
+    [
+        (optim.SGD, {"lr": -1}, "Invalid learning rate: -1"),
+        (optim.SGD, {"momentum": -1}, "Invalid momentum value: -1"),
+        (optim.SGD, {"weight_decay": -1}, "Invalid weight_decay value: -1"),
+        (optim.SGD, {"nesterov": True}, "Nesterov momentum requires a momentum and zero damp"),
+        (optim.Adam, {"lr": -1}, "Invalid learning rate: -1"),
+        (optim.Adam, {"eps": -1}, "Invalid epsilon value: -1"),
+        (optim.Adam, {"betas": (1.0, 0.9)}, "Invalid beta parameter at index 0: 1.0"),
+        (optim.Adam, {"betas": (0.9, -0.1)}, "Invalid beta parameter at index 1: -0.1"),
+        (optim.AdamW, {"weight_decay": -1}, "Invalid weight_decay value: -1"),
+    ],
+)
+def test_options_out_of_range(make: Any, options: dict[str, Any], text: str) -> None:
+    with pytest.raises(ValueError, match=text):
+        make([ones(1)], **options)
+
+
+@pytest.mark.parametrize("option", ["capturable", "differentiable"])
+def test_options_that_are_not_there(option: str) -> None:
+    with pytest.raises(NotImplementedError, match=option):
+        optim.Adam([ones(1)], **{option: True})
+
+
+def test_parameters_that_are_none() -> None:
+    with pytest.raises(TypeError, match=r"iterable of Tensors or dicts, but got numpy\.ndarray"):
+        optim.SGD(ones(2))
+    with pytest.raises(ValueError, match="empty parameter list"):
+        optim.SGD([])
+    with pytest.raises(TypeError, match="can only optimize Tensors, but one of the params is list"):
+        optim.SGD([[1.0]])
+    with pytest.raises(TypeError, match="ordered collections"):
+        optim.SGD([{"params": {1.0}}])
+    with pytest.raises(TypeError, match="param_group must be a dict"):
+        optim.SGD([ones(1)]).add_param_group([ones(1)])  # type: ignore[arg-type]
+
+
+def test_parameters_given_twice() -> None:
+    p = ones(1)
+    with pytest.raises(ValueError, match="more than one parameter group"):
+        optim.SGD([{"params": [p]}, {"params": [p]}])
+    with pytest.warns(UserWarning, match="duplicate parameters"):
+        optim.SGD([p, p])
+
+
+def test_names_for_all_or_none() -> None:
+    with pytest.raises(ValueError, match="Some param names are missing"):
+        optim.SGD([("a", ones(1)), ones(1)])
+    optimizer = optim.SGD([("a", ones(1))])
+    assert optimizer.param_groups[0]["param_names"] == ["a"]
+    with pytest.raises(ValueError, match="cannot add param group without names"):
+        optimizer.add_param_group({"params": [ones(1)]})
+
+
+def test_the_operators_check_what_the_classes_cannot_get_wrong() -> None:
+    p, g, m, v = ones(2), ones(2), ones(2), ones(2)
+    step = operator("adam_step")
+    with pytest.raises(ValueError, match=r"adam_step: `steps` must hold one number.*2; got 3"):
+        step([p, p], [g, g], [m, m], [v, v], [], [1, 2, 3])
+    with pytest.raises(ValueError, match=r"`steps\[0\]` must be at least 1; got 0"):
+        step([p], [g], [m], [v], [], [0])
+    with pytest.raises(ValueError, match=r"`grads` must hold one tensor for each.*1; got 0"):
+        step([p], [], [m], [v], [], [1])
+    with pytest.raises(ValueError, match=r"`exp_avg_sqs` must hold one tensor"):
+        step([p], [g], [m], [], [], [1])
+    with pytest.raises(ValueError, match=r"`beta1` must be in \[0, 1\); got 1"):
+        step([p], [g], [m], [v], [], [1], beta1=1.0)
+    with pytest.raises(plait_abi.ShapeError, match=r"`max_exp_avg_sqs\[0\]` must have the shape"):
+        step([p], [g], [m], [v], [ones(3)], [1])
+    with pytest.raises(plait_abi.ShapeError, match=r"`momentum_buffers\[0\]` must have the shape"):
+        operator("sgd_step")([p], [g], [ones(3)], [1])
+    with pytest.raises(plait_abi.ShapeError, match="optimizer_state_load: `value` must have"):
+        operator("optimizer_state_load")(p, ones(3))
+    with pytest.raises(plait_abi.DTypeError, match="optimizer_state_load"):
+        operator("optimizer_state_load")(p, ones(2, dtype=np.int64))
+    np.testing.assert_array_equal(p, 1)

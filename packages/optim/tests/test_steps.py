@@ -1,0 +1,208 @@
+"""The fused steps against their formulas, written down in NumPy in float64."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import plait_optim as optim
+
+Array = npt.NDArray[Any]
+State = dict[str, Array]
+
+
+def sgd(p: Array, g: Array, s: State, t: int, o: dict[str, Any]) -> Array:
+    g = -g if o.get("maximize") else g
+    g = g + o.get("weight_decay", 0) * p
+    mu = o.get("momentum", 0)
+    if mu:
+        s["b"] = g if t == 1 else mu * s["b"] + (1 - o.get("dampening", 0)) * g
+        g = g + mu * s["b"] if o.get("nesterov") else s["b"]
+    return p - o["lr"] * g
+
+
+def adam(p: Array, g: Array, s: State, t: int, o: dict[str, Any]) -> Array:
+    g = -g if o.get("maximize") else g
+    b1, b2 = o.get("betas", (0.9, 0.999))
+    decay = o.get("weight_decay", 0)
+    if o.get("decoupled_weight_decay"):
+        p = p * (1 - o["lr"] * decay)
+    else:
+        g = g + decay * p
+    s["m"] = b1 * s.get("m", 0) + (1 - b1) * g
+    s["v"] = b2 * s.get("v", 0) + (1 - b2) * g**2
+    v = s["v"]
+    if o.get("amsgrad"):
+        v = s["top"] = np.maximum(s.get("top", 0), v)
+    bottom = np.sqrt(v / (1 - b2**t)) + o.get("eps", 1e-8)
+    return p - o["lr"] * (s["m"] / (1 - b1**t)) / bottom
+
+
+SGD_OPTIONS: list[dict[str, Any]] = [
+    {},
+    {"weight_decay": 0.1},
+    {"maximize": True, "weight_decay": 0.1},
+    {"momentum": 0.9},
+    {"momentum": 0.9, "dampening": 0.3, "weight_decay": 0.1},
+    {"momentum": 0.9, "nesterov": True},
+    {"momentum": 0.9, "nesterov": True, "maximize": True, "weight_decay": 0.1},
+]
+ADAM_OPTIONS: list[dict[str, Any]] = [
+    {"weight_decay": decay, "amsgrad": amsgrad, "maximize": maximize, "decoupled_weight_decay": d}
+    for decay, amsgrad, maximize, d in itertools.product((0, 0.1), *[(False, True)] * 3)
+] + [{"betas": (0.5, 0.8), "eps": 1e-3}]
+
+
+def views(rng: np.random.Generator, dtype: str) -> list[Array]:
+    """Arrays of every layout that a step has a path for."""
+
+    def make(*shape: int) -> Array:
+        return rng.standard_normal(shape).astype(dtype)
+
+    return [
+        make(5),
+        make(3, 7),
+        make(),
+        make(0, 3),
+        make(6, 4).T,
+        make(4, 6, 5).transpose(2, 0, 1),
+        make(9, 8)[::2, ::-1],
+        make(40, 30)[3:, 2:-1],
+        make(3, 1, 2)[:, :, ::-1],
+    ]
+
+
+def check(
+    make: Callable[..., optim.Optimizer],
+    formula: Callable[..., Array],
+    options: dict[str, Any],
+    params: list[Array],
+    grads: Callable[[int], list[Array]],
+    rtol: float,
+) -> None:
+    options = {"lr": 0.05, **options}
+    wanted = [p.astype(np.float64) for p in params]
+    states: list[State] = [{} for _ in params]
+    optimizer = make(params, **options)
+    for t in range(1, 5):
+        given = grads(t)
+        optimizer.step(grads=given)
+        for i, g in enumerate(given):
+            wanted[i] = formula(wanted[i], g.astype(np.float64), states[i], t, options)
+            np.testing.assert_allclose(params[i], wanted[i], rtol=rtol, atol=rtol)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize(
+    ("make", "formula", "options"),
+    [(optim.SGD, sgd, o) for o in SGD_OPTIONS] + [(optim.Adam, adam, o) for o in ADAM_OPTIONS],
+    ids=str,
+)
+def test_steps_follow_their_formula(
+    make: Any, formula: Any, options: dict[str, Any], dtype: str
+) -> None:
+    rng = np.random.default_rng(1)
+    params = views(rng, dtype)
+    rtol = 1e-12 if dtype == "float64" else 3e-5
+    # gradients of the same layout, then of another one
+    check(make, formula, options, params, lambda t: views(rng, dtype), rtol)
+    params = views(rng, dtype)
+    check(make, formula, options, params, lambda t: [g.copy() for g in views(rng, dtype)], rtol)
+
+
+@pytest.mark.parametrize("layout", ["flat", "strided"])
+def test_many_elements_are_cut_into_pieces(layout: str) -> None:
+    rng = np.random.default_rng(2)
+    shapes = [(300, 401), (3,), (70_000,), (200, 50)]
+    params = [rng.standard_normal(shape) for shape in shapes]
+    if layout == "strided":
+        params = [np.repeat(p, 2, axis=-1)[..., ::2] for p in params]
+
+    def grads(t: int) -> list[Array]:
+        return [rng.standard_normal(shape) for shape in shapes]
+
+    check(optim.Adam, adam, {"amsgrad": True}, params, grads, 1e-12)
+
+
+def test_what_lies_between_strided_elements_is_left_alone() -> None:
+    whole = np.arange(24.0).reshape(4, 6)
+    before = whole.copy()
+    optim.SGD([whole[::2, 1::2]], lr=1).step(grads=[np.ones((2, 3))])
+    before[::2, 1::2] -= 1
+    np.testing.assert_array_equal(whole, before)
+
+
+def test_parameters_may_start_later_and_pause() -> None:
+    rng = np.random.default_rng(3)
+    for make, formula, options in (
+        (optim.Adam, adam, {"lr": 0.1}),
+        (optim.SGD, sgd, {"lr": 0.1, "momentum": 0.9, "dampening": 0.5}),
+    ):
+        params = [rng.standard_normal(4) for _ in range(3)]
+        wanted = [p.copy() for p in params]
+        states: list[State] = [{} for _ in params]
+        counts = [0, 0, 0]
+        optimizer = make(params, **options)  # type: ignore[operator]
+        for present in ((0,), (0, 1), (1, 2), (0, 1, 2), ()):
+            grads = [rng.standard_normal(4) if i in present else None for i in range(3)]
+            optimizer.step(grads=grads)
+            for i in present:
+                counts[i] += 1
+                wanted[i] = formula(wanted[i], grads[i], states[i], counts[i], options)  # type: ignore[operator]
+            np.testing.assert_allclose(params, wanted, rtol=1e-13)
+
+
+def test_mixed_dtypes_in_one_group() -> None:
+    single, double = np.ones(3, np.float32), np.ones(3)
+    optim.Adam([single, double], lr=0.5).step(grads=[np.ones(3, np.float32), np.ones(3)])
+    np.testing.assert_allclose(single, 0.5, rtol=1e-6)
+    np.testing.assert_allclose(double, 0.5, rtol=1e-7)
+
+
+def test_gradients_that_are_not_finite_stay_where_they_are() -> None:
+    p = np.ones(20)
+    g = np.ones(20)
+    g[3] = np.nan
+    optim.Adam([p], lr=0.1).step(grads=[g])
+    assert np.isnan(p[3])
+    np.testing.assert_allclose(np.delete(p, 3), 0.9)
+
+
+BOTH_SETS = """
+import sys
+import numpy as np
+import plait_optim as optim
+rng = np.random.default_rng(5)
+for dtype in (np.float32, np.float64):
+    for n in (1, 7, 8, 31, 1000):
+        p, q = (rng.standard_normal(n).astype(dtype) for _ in range(2))
+        a = optim.AdamW([p], lr=0.1, amsgrad=True)
+        b = optim.SGD([q], lr=0.1, momentum=0.9, nesterov=True)
+        for _ in range(3):
+            g = rng.standard_normal(n).astype(dtype)
+            a.step(grads=[g])
+            b.step(grads=[g])
+        sys.stdout.buffer.write(p.astype(float).tobytes() + q.astype(float).tobytes())
+"""
+
+
+def test_the_instruction_sets_agree() -> None:
+    results = []
+    for wanted in ("baseline", ""):
+        done = subprocess.run(
+            [sys.executable, "-c", BOTH_SETS],
+            env={**os.environ, "PLAIT_CPU": wanted},
+            stdout=subprocess.PIPE,
+            check=True,
+        )
+        results.append(np.frombuffer(done.stdout))
+    assert results[0].size == 2 * 2 * (1 + 7 + 8 + 31 + 1000)
+    np.testing.assert_allclose(results[0], results[1], rtol=1e-5, atol=1e-6)
