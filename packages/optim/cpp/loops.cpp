@@ -97,7 +97,7 @@ PLAIT_INLINE void sgd_any(const SgdScalars &s, void *const *operands, int64_t n)
   }                                                                                \
   const Loops set##_loops = {#set, set##_adam_f32, set##_adam_f64, set##_sgd_f32, set##_sgd_f64};
 
-PLAIT_LOOPS(baseline, )
+PLAIT_LOOPS(base, )
 
 #if defined(__x86_64__)
 PLAIT_LOOPS(avx2, __attribute__((target("avx2,fma"))))
@@ -105,14 +105,13 @@ PLAIT_LOOPS(avx2, __attribute__((target("avx2,fma"))))
 
 const Loops &best_loops(const char *wanted) {
 #if defined(__x86_64__)
-  const bool baseline = wanted && __builtin_strcmp(wanted, "baseline") == 0;
+  const bool base = wanted && __builtin_strcmp(wanted, "base") == 0;
   __builtin_cpu_init();
-  if (!baseline && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-    return avx2_loops;
+  if (!base && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return avx2_loops;
 #else
   (void)wanted;
 #endif
-  return baseline_loops;
+  return base_loops;
 }
 
 }  // namespace plait::optim

@@ -35,8 +35,8 @@ struct Loops {
   SgdLoop sgd_f32, sgd_f64;
 };
 
-extern const Loops baseline_loops;
-// The fastest set this processor runs; `wanted` "baseline" asks for that one, NULL for the best.
+extern const Loops base_loops;
+// The fastest set this processor runs; `wanted` "base" asks for that one, NULL for the best.
 const Loops &best_loops(const char *wanted);
 
 }  // namespace plait::optim

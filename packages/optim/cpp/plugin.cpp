@@ -9,7 +9,7 @@
 namespace plait::optim {
 namespace {
 
-const Loops *chosen = &baseline_loops;
+const Loops *chosen = &base_loops;
 
 plait_status init(const plait_runtime *runtime, const plait_plugin *self) {
   plait_thread *thread = runtime->thread();

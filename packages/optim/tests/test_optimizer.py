@@ -191,15 +191,3 @@ def test_a_subclass_may_override_step_or_update() -> None:
     assert optimizer.state[p] == {"count": 1}
     with pytest.raises(NotImplementedError, match="implement `update`"):
         optim.Optimizer([p], {}).step(grads=[p])
-
-
-def test_importing_loads_neither_core_nor_numpy() -> None:
-    import subprocess
-    import sys
-
-    code = (
-        "import sys, plait_optim; "
-        "print([m for m in sys.modules if m in ('numpy', 'plait_core', 'plait_autograd', 'torch')])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"

@@ -1,0 +1,38 @@
+"""The examples in the docstrings run, and what is public says so."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import os
+import subprocess
+import sys
+
+import pytest
+
+import plait_optim as optim
+
+
+@pytest.mark.parametrize(
+    "name", ["plait_optim._sgd", "plait_optim._adam", "plait_optim.lr_scheduler"]
+)
+def test_examples(name: str) -> None:
+    result = doctest.testmod(importlib.import_module(name), raise_on_error=False)
+    assert result.attempted > 0
+    assert result.failed == 0
+
+
+def test_names() -> None:
+    assert set(optim.__all__) <= set(dir(optim))
+    assert optim.lr_scheduler.__all__ == sorted(optim.lr_scheduler.__all__)
+
+
+def test_importing_loads_neither_core_nor_numpy() -> None:
+    code = (
+        "import sys, plait_optim; "
+        "print([m for m in sys.modules if m in ('numpy', 'plait_core', 'plait_autograd', 'torch')])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=os.environ, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"
