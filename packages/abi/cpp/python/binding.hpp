@@ -42,6 +42,7 @@ struct State {
   PyObject *max_version;  // (1, 0)
   unsigned long main_thread;
   DLDataType default_dtype;
+  PyObject *(*node_object)(plait_object *);  // set by the engine's package
 };
 extern State state;
 

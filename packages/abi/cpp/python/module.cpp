@@ -155,7 +155,7 @@ const plait_python *publish() {
   static plait_python t{PLAIT_HEADER(plait_python), nullptr, nullptr, nullptr, nullptr, nullptr, raise, keep, unwrap, wrap,
                         set_tensor_type, new_operator, call, results, operand, overrides, hold, held, drain_waiting,
                         dtype_from, dtype_object, device_from, device_object, generator_object, generator_from,
-                        import_array, import_dlpack, export_dlpack, engine, &state.default_dtype};
+                        import_array, import_dlpack, export_dlpack, engine, &state.node_object, &state.default_dtype};
   t.runtime = state.runtime;
   t.operator_type = state.operator_type;
   t.dtype_type = state.dtype_type;

@@ -34,9 +34,7 @@ def paths(package: str = "plait_abi") -> dict[str, str]:
         )
     root = pathlib.Path(places[0]).resolve()
     found = {
-        name: str(root / name)
-        for name in ("include", "lib", "pkgconfig")
-        if (root / name).is_dir()
+        name: str(root / name) for name in ("include", "lib", "pkgconfig") if (root / name).is_dir()
     }
     found.update({path.name: str(path) for path in sorted((root / "lib").glob("lib*.so"))})
     return found

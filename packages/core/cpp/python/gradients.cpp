@@ -101,6 +101,7 @@ PyObject *get_grad_fn(PyObject *self, void *) {
   const plait_engine *e = present();
   plait_object *node = e ? e->node(e->ctx, handle_of(self)) : nullptr;
   if (!node) Py_RETURN_NONE;
+  if (*state.python->node_object) return (*state.python->node_object)(node);
   auto *o = PyObject_New(NodeObject, state.node_type);
   if (o)
     o->node = node;

@@ -68,6 +68,9 @@ typedef struct plait_python {
 
   const plait_engine *(*engine)(void); /* loads the default engine if there is none yet */
 
+  /* the engine's package may put here how it shows a node of its graph (steals; NULL: a plain one is shown) */
+  PyObject *(**node_object)(plait_object *);
+
   DLDataType *default_dtype; /* of Python's floats, and of operators that make floats of nothing */
 } plait_python;
 

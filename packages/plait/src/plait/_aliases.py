@@ -1,0 +1,89 @@
+"""`plait.nn.functional` is `plait_nn.functional`: the same module object, at any depth.
+
+A finder in front of the others answers for the names below ``plait.`` that stand for a component. It
+puts the real module into ``sys.modules`` under the second name, so that classes exist once and
+pickles carry the name of the strand.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import sys
+from collections.abc import Sequence
+from types import ModuleType
+
+from plait_abi.components import DEFAULTS, choose, require
+
+__all__ = ["install", "is_alias", "names", "target"]
+
+# name below plait. to component; others have the component's own name
+_PLACES = {"utils.data": "data"}
+_OUTER = {"abi": "plait_abi"}
+
+
+def names() -> list[str]:
+    """Return the attributes of `plait` that are other packages."""
+    return sorted([*(name for name in DEFAULTS if name != "data"), *_OUTER, "utils"])
+
+
+def is_alias(name: str) -> bool:
+    """Tell whether ``plait.<name>`` is a package: an alias, or `plait.utils`."""
+    return name in names()
+
+
+def target(fullname: str) -> str | None:
+    """Return the module that a name below ``plait.`` stands for, or None if it stands for itself."""
+    inner = fullname.removeprefix("plait.")
+    if inner == fullname:
+        return None
+    for place, component in _PLACES.items():
+        if inner == place or inner.startswith(place + "."):
+            return choose(component) + inner[len(place) :]
+    first, dot, rest = inner.partition(".")
+    if first in _OUTER:
+        return _OUTER[first] + dot + rest
+    if first not in DEFAULTS or first == "data":
+        return None
+    return choose(first) + dot + rest
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, module: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        real = target(fullname)
+        if real is None:
+            return None
+        return importlib.util.spec_from_loader(fullname, _Loader(real), is_package=True)
+
+
+class _Loader(importlib.abc.Loader):
+    def __init__(self, real: str) -> None:
+        self._real = real
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType | None:
+        return None
+
+    def exec_module(self, module: ModuleType) -> None:
+        name = module.__name__
+        try:
+            real = importlib.import_module(self._real)
+        except ModuleNotFoundError as error:
+            if error.name != self._real or "." in self._real:
+                raise
+            real = require(name.removeprefix("plait.").replace("utils.", ""))
+        if self._real == choose("data"):
+            from plait import _batches
+
+            _batches.register(real)
+        # the import system returns what stands here, not the empty module it made
+        sys.modules[name] = real
+
+
+def install() -> None:
+    """Put the finder in front of the others, once."""
+    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Finder())

@@ -1,0 +1,29 @@
+"""What the umbrella tells `plait_data`: batches are tensors, and `plait.manual_seed` governs shuffling."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+from plait_abi.components import require
+
+__all__ = ["register"]
+
+
+def _to_tensor(array: Any) -> Any:
+    return require("core").from_numpy(array)
+
+
+def _next_seed() -> int:
+    return int(require("core").randint(2**62, ()).item())
+
+
+def register(data: ModuleType) -> None:
+    """Register both with a data component that offers the hooks and has nothing registered yet."""
+    for hook, ours in (("set_batch_converter", _to_tensor), ("set_seed_source", _next_seed)):
+        register_hook = getattr(data, hook, None)
+        if register_hook is None:
+            continue
+        before = register_hook(ours)
+        if before is not None and before is not ours:
+            register_hook(before)
