@@ -105,16 +105,42 @@ def lint(session: nox.Session) -> None:
     session.install(RUFF, CLANG_FORMAT)
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
-    folders = [ROOT / name for name in CHECKED_BY_CLANG_FORMAT]
-    suffixes = {".c", ".h", ".cpp", ".hpp"}
-    files = [
-        str(path.relative_to(ROOT))
-        for folder in folders
-        for path in sorted(folder.rglob("*"))
-        if path.suffix in suffixes and not {"build", "include_generated"} & {*path.parts[:-1]}
-    ]
-    session.run("clang-format", "--dry-run", "-Werror", *files)
+    session.run("clang-format", "--dry-run", "-Werror", *c_files())
     session.run("python", "tools/check_imports.py")
+
+
+@nox.session(name="format", reuse_venv=True)
+def reformat(session: nox.Session) -> None:
+    """Bring all files, or those named, into the form that lint asks for."""
+    session.install(RUFF, CLANG_FORMAT)
+    named = session.posargs or ["."]
+    session.run("ruff", "check", "--fix-only", "--quiet", *named)
+    session.run("ruff", "format", *named)
+    folders = [pathlib.Path(name).resolve() for name in named]
+    chosen = [
+        name
+        for name in c_files()
+        if any((ROOT / name).is_relative_to(folder) for folder in folders)
+    ]
+    if chosen:
+        session.run("clang-format", "-i", *chosen)
+
+
+def c_files() -> list[str]:
+    """Return the C and C++ files of the repository, without what builds have made."""
+    found = [
+        path.relative_to(ROOT)
+        for folder in CHECKED_BY_CLANG_FORMAT
+        for path in sorted((ROOT / folder).rglob("*"))
+        if path.suffix in {".c", ".h", ".cpp", ".hpp"}
+    ]
+    # plait_ops/include is written by the emitters.
+    made = {("build",), ("src", "plait_ops", "include")}
+    return [
+        str(path)
+        for path in found
+        if not any(path.parts[2 : 2 + len(part)] == part for part in made)
+    ]
 
 
 @nox.session(reuse_venv=True)

@@ -6,7 +6,8 @@
 build takes from others (abi's headers and build helper, all of ops), the compiler, the flags and
 the Python. Packages build from copies of the tracked files in ``.wheels/<flavour>/stage``, so
 nothing that lies about in the tree gets into a wheel, and objects survive in
-``.wheels/<flavour>/objects``. A plait package never comes from an index: builds run with
+``.wheels/<flavour>/objects``; the newest wheels are also in ``.wheels`` itself. A plait package
+never comes from an index: builds run with
 ``--no-index`` and see each other through ``.wheels/<flavour>/site``.
 """
 
@@ -103,7 +104,18 @@ class Builder:
         os.utime(place)
         self._forget_old(place)
         self._unpack(package, found[0])
+        if not self.flavour:
+            self._show(found[0])
         return found[0]
+
+    def _show(self, wheel: pathlib.Path) -> None:
+        """Put the wheel into ``.wheels`` itself, where ``pip --find-links .wheels`` sees it."""
+        shown = self.root / ".wheels" / wheel.name
+        if shown.exists() and shown.samefile(wheel):
+            return
+        unfinished = shown.with_name(f".{wheel.name}.{os.getpid()}")
+        os.link(wheel, unfinished)
+        unfinished.replace(shown)
 
     def _build(self, package: Package, place: pathlib.Path) -> None:
         stage = self.folder / "stage" / package.name
