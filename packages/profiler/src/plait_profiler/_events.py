@@ -1,0 +1,113 @@
+"""Events: what ran from when to when on which thread, within what."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from plait_profiler._recorder import Kind, Raw
+
+__all__ = ["Event", "MemoryEvent", "assemble"]
+
+CATEGORIES = {
+    Kind.OP: "operator",
+    Kind.NODE: "backward",
+    Kind.BACKWARD: "backward",
+    Kind.RANGE: "range",
+}
+
+
+@dataclass(eq=False)
+class Event:
+    """One operator call, backward node or range. Times are in microseconds, memory in bytes.
+
+    Attributes:
+        name: of the operator or node (``mul``, ``MulBackward``), or as given to a range.
+        category: ``operator``, ``backward`` or ``range``.
+        thread: the system's number of the thread.
+        start, end: of the monotonic clock.
+        input_shapes: one for each argument, empty for what is no tensor; None if not recorded.
+        self_cpu_memory_usage: allocated less freed, outside what is called from here.
+        failed: it ended with an error.
+        sequence: of a backward node, else None.
+        cpu_parent, cpu_children: the event around this one on its thread, and those within.
+    """
+
+    name: str
+    category: str
+    thread: int
+    start: float
+    end: float
+    input_shapes: list[Any] | None = None
+    self_cpu_memory_usage: int = 0
+    failed: bool = False
+    sequence: int | None = None
+    cpu_parent: Event | None = field(default=None, repr=False)
+    cpu_children: list[Event] = field(default_factory=list, repr=False)
+
+    @property
+    def cpu_time_total(self) -> float:
+        """From begin to end."""
+        return self.end - self.start
+
+    @property
+    def self_cpu_time_total(self) -> float:
+        """From begin to end, less the time in events called from here on this thread."""
+        return self.cpu_time_total - sum(child.cpu_time_total for child in self.cpu_children)
+
+    @property
+    def cpu_memory_usage(self) -> int:
+        """Allocated less freed, here and in what is called from here."""
+        inner = sum(child.cpu_memory_usage for child in self.cpu_children)
+        return self.self_cpu_memory_usage + inner
+
+
+@dataclass(frozen=True)
+class MemoryEvent:
+    """A block allocated (bytes above 0) or freed (below), at a time in microseconds."""
+
+    time: float
+    bytes: int
+    address: int
+    thread: int
+
+
+def assemble(raw: Sequence[Raw]) -> tuple[list[Event], list[MemoryEvent]]:
+    """Return events by begin, nested within each other, and what happened to memory."""
+    events: list[Event] = []
+    memory: list[MemoryEvent] = []
+    shapes: dict[str, list[Any]] = {}
+    open_events: dict[int, list[Event]] = {}
+    # at one begin the outer event is the one that ends later
+    for r in sorted(raw, key=lambda r: (r.start, -r.end)):
+        stack = open_events.setdefault(r.thread, [])
+        start, end = r.start / 1e3, r.end / 1e3
+        while stack and (stack[-1].end < end or stack[-1].end <= start):
+            stack.pop()
+        parent = stack[-1] if stack else None
+        if r.kind in (Kind.ALLOC, Kind.FREE):
+            change = r.a if r.kind == Kind.ALLOC else -r.a
+            memory.append(MemoryEvent(start, change, r.b, r.thread))
+            if parent:
+                parent.self_cpu_memory_usage += change
+            continue
+        if r.shapes and r.shapes not in shapes:
+            shapes[r.shapes] = json.loads(r.shapes)
+        event = Event(
+            r.name,
+            CATEGORIES[Kind(r.kind)],
+            r.thread,
+            start,
+            end,
+            shapes.get(r.shapes),
+            failed=r.status < 0,
+            sequence=r.a if r.kind == Kind.NODE else None,
+            cpu_parent=parent,
+        )
+        if parent:
+            parent.cpu_children.append(event)
+        stack.append(event)
+        events.append(event)
+    return events, memory
