@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 
 namespace {
 
@@ -182,19 +183,19 @@ plait_op_def define(const char *schema, uint32_t flags, plait_kernel shape, cons
   return {PLAIT_HEADER(plait_op_def), schema, doc, flags, 0, shape, nullptr, nullptr, nullptr, nullptr};
 }
 const Definition definitions[] = {
-    {define("add(Tensor|Scalar self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor",
+    {define("probe_add(Tensor|Scalar self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor",
             PLAIT_OP_POINTWISE | PLAIT_OP_INPLACE | PLAIT_OP_OUT, add_shape, "self + alpha * other"), add_kernel},
     {define("copy_(Tensor(a)! self, Tensor src) -> Tensor(a)!", 0, copy_shape), copy_kernel},
     {define("clone(Tensor self) -> Tensor", 0, clone_shape), clone_kernel},
     {define("cast(Tensor self, dtype dtype) -> Tensor", 0, clone_shape), clone_kernel},
-    {define("max(Tensor self) -> Tensor", 0, whole_shape), whole_kernel},
-    {define("max.dim(Tensor self, int dim|axis, bool keepdim|keepdims=False) -> (Tensor, Tensor)", PLAIT_OP_OUT, dim_shape), dim_kernel},
-    {define("view(Tensor(a) self, int[]* size) -> Tensor(a)", PLAIT_OP_VIEW, view_shape), nullptr},
-    {define("halves(Tensor(a) self) -> Tensor(a)[]", PLAIT_OP_VIEW, halves_shape), nullptr},
-    {define("step(Tensor[]! params, Tensor[] grads, float rate) -> ()", 0, nothing), step_kernel},
-    {define("keep(Tensor? self) -> ()", 0, nothing), keep_kernel},
-    {define("kept() -> Tensor", PLAIT_OP_VIEW, kept_shape), nullptr},
-    {define("echo(Scalar a, int b, float c, bool d=False, *, int[2] e=0, float[]? f=None, str? g=None, dtype? h=None, "
+    {define("probe_max(Tensor self) -> Tensor", 0, whole_shape), whole_kernel},
+    {define("probe_max.dim(Tensor self, int dim|axis, bool keepdim|keepdims=False) -> (Tensor, Tensor)", PLAIT_OP_OUT, dim_shape), dim_kernel},
+    {define("probe_view(Tensor(a) self, int[]* size) -> Tensor(a)", PLAIT_OP_VIEW, view_shape), nullptr},
+    {define("probe_halves(Tensor(a) self) -> Tensor(a)[]", PLAIT_OP_VIEW, halves_shape), nullptr},
+    {define("probe_step(Tensor[]! params, Tensor[] grads, float rate) -> ()", 0, nothing), step_kernel},
+    {define("probe_keep(Tensor? self) -> ()", 0, nothing), keep_kernel},
+    {define("probe_kept() -> Tensor", PLAIT_OP_VIEW, kept_shape), nullptr},
+    {define("probe_echo(Scalar a, int b, float c, bool d=False, *, int[2] e=0, float[]? f=None, str? g=None, dtype? h=None, "
             "device? i=None, Generator? j=None, Tensor?[] k=None, int[]? l=None) -> Tensor", 0, echo_shape), echo_kernel},
 };
 
@@ -202,6 +203,12 @@ plait_status init(const plait_runtime *r, const plait_plugin *self) {
   runtime = r;
   plait_thread *thread = r->thread();
   for (const Definition &d : definitions) {
+    // the copies are the runtime's own needs: whoever came first defines them
+    const char *schema = d.def.schema;
+    bool known = false;
+    for (const char *name : {"copy_", "clone", "cast"})
+      known |= strncmp(schema, name, strlen(name)) == 0 && r->op(name);
+    if (known) continue;
     const plait_op *op = nullptr;
     uint64_t undo = 0;
     plait_status s = r->define(thread, &d.def, &op);

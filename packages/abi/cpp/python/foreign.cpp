@@ -95,12 +95,24 @@ bool dtype_of(const Py_buffer &view, DLDataType *out) {
   return strcmp(name(*out), "unknown dtype") != 0;
 }
 
+// NumPy raises ValueError for dtypes that have no buffer format
+void refuse_buffer() {
+  if (!PyErr_ExceptionMatches(PyExc_ValueError)) return;
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_Format(state.dtype_error, "array: elements of a plait dtype are required: %S", value);
+  Py_XDECREF(type);
+  Py_XDECREF(value);
+  Py_XDECREF(traceback);
+}
+
 plait_tensor *import_buffer(plait_thread *thread, PyObject *array) {
   Owner *owner = new_owner();
   Py_buffer &view = owner->view;
   if (PyObject_GetBuffer(array, &view, PyBUF_STRIDES | PyBUF_FORMAT) < 0) {
     view.obj = nullptr;
     let_go(&owner->release);
+    refuse_buffer();
     return nullptr;
   }
   int64_t shape[PLAIT_MAX_DIMS], strides[PLAIT_MAX_DIMS];

@@ -1,0 +1,59 @@
+"""What the tests of the binding share: a plug-in with operators of every kind, and fresh interpreters."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import plait_abi
+
+HERE = Path(__file__).parent
+
+
+@pytest.fixture(scope="session")
+def probe_path(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Compile probe.cpp with nothing but the headers."""
+    out = tmp_path_factory.mktemp("probe") / "probe.so"
+    cxx = os.environ.get("CXX", "c++").split()
+    flags = ["-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
+    include = f"-I{plait_abi.paths()['include']}"
+    extra = os.environ.get("PLAIT_BUILD_FLAGS", "").split()
+    command = [*cxx, *flags, *extra, "-fvisibility=hidden", include, str(HERE / "probe.cpp")]
+    subprocess.run([*command, "-o", str(out)], check=True)
+    return str(out)
+
+
+@pytest.fixture(scope="session")
+def probe(probe_path: str) -> ctypes.CDLL:
+    """Load the plug-in and give its functions for tests of the host role."""
+    plait_abi.load(probe_path)
+    library = ctypes.CDLL(probe_path)
+    library.probe_hold.argtypes = [ctypes.py_object]
+    library.probe_apply.argtypes = [ctypes.c_int64, ctypes.c_char_p, ctypes.c_uint64]
+    library.probe_site.argtypes = [ctypes.c_char_p, ctypes.c_uint64]
+    return library
+
+
+@pytest.fixture
+def fresh(probe_path: str) -> Callable[[str], str]:
+    """Return a function that runs code in a new interpreter and returns what it printed."""
+
+    def run(code: str) -> str:
+        start = f"PROBE = {probe_path!r}\n"
+        done = subprocess.run(
+            [sys.executable, "-X", "faulthandler", "-c", start + code],
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert done.returncode == 0, f"exit {done.returncode}\n{done.stdout}{done.stderr}"
+        assert done.stderr == ""
+        return done.stdout
+
+    return run

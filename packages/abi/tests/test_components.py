@@ -1,0 +1,155 @@
+"""Choosing components, and where things lie."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import plait_abi
+from plait_abi import components
+
+
+@pytest.fixture(autouse=True)
+def _untouched(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(components, "_used", {})
+    monkeypatch.delenv("PLAIT_COMPONENTS", raising=False)
+
+
+class Point:
+    """An entry point as importlib.metadata gives it."""
+
+    def __init__(self, value: str, package: str) -> None:
+        self.value = value
+        self.dist = type("Distribution", (), {"name": package})
+
+
+def offer(monkeypatch: pytest.MonkeyPatch, *points: Point) -> None:
+    def entry_points(*, group: str, name: str) -> list[Point]:
+        assert group == "plait.components"
+        return list(points)
+
+    monkeypatch.setattr(importlib.metadata, "entry_points", entry_points)
+
+
+def test_the_order_is_use_then_environment_then_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert components.choose("nn") == "plait_nn"
+    monkeypatch.setenv("PLAIT_COMPONENTS", "nn=wave, data=mailbox")
+    assert components.choose("nn") == "wave"
+    assert components.choose("data") == "mailbox"
+    plait_abi.use(nn="this")
+    assert components.choose("nn") == "this"
+    assert components.chosen()["data"] == "mailbox"
+
+
+def test_installing_something_changes_no_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    offer(monkeypatch, Point("other_nn", "other"))
+    assert components.choose("nn") == "plait_nn"
+
+
+def test_a_place_without_a_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    offer(monkeypatch, Point("mine", "mine-package"))
+    assert components.choose("cuda") == "mine"
+    offer(monkeypatch)
+    with pytest.raises(LookupError, match="no installed package offers the component 'cuda'"):
+        components.choose("cuda")
+
+
+def test_a_tie_names_both(monkeypatch: pytest.MonkeyPatch) -> None:
+    offer(monkeypatch, Point("b", "b-package"), Point("a", "a-package"))
+    with pytest.raises(LookupError, match=r"a \(from a-package\) and b \(from b-package\)"):
+        components.choose("cuda")
+    plait_abi.use(cuda="json")
+    assert components.choose("cuda") == "json"
+
+
+def test_use_refuses_what_is_not_there() -> None:
+    with pytest.raises(ModuleNotFoundError, match="nn='no_such_package' names a package that is"):
+        plait_abi.use(nn="no_such_package")
+
+
+def test_use_after_loading_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(components, "DEFAULTS", {**components.DEFAULTS, "nn": "sys"})
+    with pytest.raises(RuntimeError, match="nn is already loaded from sys"):
+        plait_abi.use(nn="json")
+
+
+@pytest.mark.parametrize("text", ["nn", "nn=", "=x"])
+def test_a_malformed_environment_is_an_error(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setenv("PLAIT_COMPONENTS", text)
+    with pytest.raises(ValueError, match="PLAIT_COMPONENTS: component=package"):
+        components.choose("nn")
+
+
+def test_require_names_the_package_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(components, "DEFAULTS", {"autograd": "plait_missing"})
+    with pytest.raises(ModuleNotFoundError, match=r"'engine' needs .*\(pip install plait-missing"):
+        plait_abi.require("engine")
+
+
+def test_require_passes_on_what_fails_inside(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "plait_broken.py").write_text("import no_such_thing\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    plait_abi.use(nn="plait_broken")
+    with pytest.raises(ModuleNotFoundError, match="no_such_thing"):
+        plait_abi.require("nn")
+
+
+def test_paths_point_at_what_is_there() -> None:
+    found = plait_abi.paths()
+    assert (Path(found["include"]) / "plait" / "abi.h").is_file()
+    assert Path(found["libplait_abi.so"]).is_file()
+    assert "Cflags: -I${prefix}/include" in (Path(found["pkgconfig"]) / "plait-abi.pc").read_text()
+    with pytest.raises(ModuleNotFoundError, match="an installed package is required, got 'no_such"):
+        plait_abi.paths("no_such_package")
+
+
+def test_pkg_config_gives_flags_that_compile_and_link(tmp_path: Path) -> None:
+    text = (Path(plait_abi.paths()["pkgconfig"]) / "plait-abi.pc").read_text()
+    values = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
+    prefix = str(Path(plait_abi.paths()["pkgconfig"]).parent)
+    flags = [values[key].replace("${prefix}", prefix).split() for key in ("Cflags", "Libs")]
+    source = tmp_path / "main.c"
+    source.write_text(
+        "#include <plait/abi.h>\nint main(void) { return plait_runtime_v0()->h.minor - 1; }\n"
+    )
+    program = tmp_path / "main"
+    cc = os.environ.get("CC", "cc").split()
+    subprocess.run([*cc, "-std=c11", *flags[0], str(source), *flags[1], "-o", str(program)], check=True)
+    assert subprocess.run([str(program)], check=False).returncode == 0
+
+
+def test_importing_loads_nothing(fresh: Callable[[str], str]) -> None:
+    out = fresh(
+        """
+import sys, plait_abi
+print("plait_abi._binding" in sys.modules, "numpy" in sys.modules)
+plait_abi.dtype
+print("plait_abi._binding" in sys.modules, "numpy" in sys.modules, "importlib.metadata" in sys.modules)
+"""
+    )
+    assert out.splitlines() == ["False False", "True False False"]
+
+
+def test_report_names_roles_and_providers(
+    capsys: pytest.CaptureFixture[str], probe: object
+) -> None:
+    text = plait_abi.report()
+    assert capsys.readouterr().out.rstrip("\n") == text
+    lines = [line.split() for line in text.splitlines()]
+    assert ["role", "host", "python", sys.version.split()[0]] in lines
+    assert any(line[:3] == ["component", "nn", "plait_nn"] for line in lines)
+    assert any("probe_add" in line and "probe" in line for line in lines)
+
+
+def test_unknown_attributes() -> None:
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        _ = plait_abi.nothing
+    assert "report" in dir(plait_abi)
