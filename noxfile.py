@@ -29,7 +29,7 @@ RUFF = "ruff==0.17.5"
 MYPY = "mypy==2.4.1"
 CLANG_FORMAT = "clang-format==23.1.5"
 TORCH = "torch==2.13.0"
-SPHINX = "sphinx>=8"
+SPHINX = ("sphinx>=8", "myst-parser>=4")
 
 nox.needs_version = ">=2024.4.15"
 nox.options.sessions = ["lint", "types", "tests"]
@@ -77,10 +77,15 @@ def quickstart(session: nox.Session) -> None:
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """Run all tests against the wheels in a clean environment."""
+    """Run the examples of the docstrings and all tests, against wheels in a clean environment."""
     install(session, EVERYTHING, extras=True)
     install_digits(session)
-    session.run("pytest", *(session.posargs or [*test_folders(EVERYTHING), "tests"]))
+    if session.posargs:
+        session.run("pytest", *session.posargs)
+        return
+    modules = [package.module for package in PACKAGES.values()]
+    session.run("pytest", "--quiet", "--doctest-modules", "--pyargs", *modules)
+    session.run("pytest", *test_folders(EVERYTHING), "tests")
 
 
 @nox.session(venv_backend="none")
@@ -166,7 +171,8 @@ def types(session: nox.Session) -> None:
 def docs(session: nox.Session) -> None:
     """Build the site; a warning is an error."""
     install(session, EVERYTHING)
-    session.install(SPHINX)
+    session.install(*SPHINX)
+    session.run("python", "-m", "plait_ops.emit", "--pages", "docs/reference/operators")
     session.run("sphinx-build", "-W", "--keep-going", "-b", "html", "docs", "docs/_build/html")
 
 
