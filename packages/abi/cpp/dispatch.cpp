@@ -401,8 +401,8 @@ plait_status view(plait_call *c, uint32_t i, plait_tensor *base, int32_t ndim, c
     return fail(c, s, "%s", why.c_str());
   }
   t->flags |= PLAIT_TENSOR_VIEW;
-  // tracked unless the operator cuts (detach) or a layer that watches the base is switched off on this thread
-  if (c->op->def->vjp && !(base->layers & c->thread->excluded)) {
+  // tracked unless made by detach, or a layer that watches the base is switched off on this thread
+  if (c->op != op_detach.load(std::memory_order_relaxed) && !(base->layers & c->thread->excluded)) {
     t->base = base->base ? base->base : base;
     plait_retain(t->base);
   }

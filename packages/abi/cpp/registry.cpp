@@ -7,7 +7,7 @@
 namespace plait::abi {
 
 std::mutex registry_mutex;
-std::atomic<const plait_op *> op_cast{nullptr}, op_copy{nullptr}, op_clone{nullptr};
+std::atomic<const plait_op *> op_cast{nullptr}, op_copy{nullptr}, op_clone{nullptr}, op_detach{nullptr};
 
 namespace {
 
@@ -91,6 +91,7 @@ plait_status define(plait_thread *thread, const plait_op_def *def, const plait_o
     if (made->parsed.name == "cast") op_cast = made;
     if (made->parsed.name == "copy_") op_copy = made;
     if (made->parsed.name == "clone") op_clone = made;
+    if (made->parsed.name == "detach") op_detach = made;
     if (out) *out = made;
     return PLAIT_OK;
   });

@@ -105,7 +105,7 @@ plait_status result_strided(plait_call *, uint32_t, DLDataType, int32_t, const i
 plait_status view(plait_call *, uint32_t, plait_tensor *, int32_t, const int64_t *, const int64_t *, int64_t);
 plait_status cast(plait_call *, uint32_t, DLDataType);
 // the operators that dispatch itself needs, set when they are defined
-extern std::atomic<const plait_op *> op_cast, op_copy, op_clone;
+extern std::atomic<const plait_op *> op_cast, op_copy, op_clone, op_detach;
 
 // ---- roles, observers, plug-ins ------------------------------------------------------------------------------------
 plait_status provide(plait_thread *, const char *, int32_t, const plait_header *, const plait_plugin *, uint64_t *);

@@ -35,14 +35,6 @@ const plait_op *LazyOperator::get(plait_thread *thread) {
   return op;
 }
 
-bool LazyOperator::is(const plait_op *op) {
-  const plait_op *known = op_.load(std::memory_order_acquire);
-  if (known) return known == op;
-  if (std::strcmp(op->name, name_) != 0) return false;
-  op_.store(op, std::memory_order_release);
-  return true;
-}
-
 Tensor add(plait_thread *thread, const Tensor &a, const Tensor &b) {
   const plait_value in[] = {value(a), value(b)};
   return run(thread, op_add, in, 2);
@@ -53,8 +45,7 @@ void add_into(plait_thread *thread, const Tensor &target, const Tensor &b) {
   plait_value out[PLAIT_MAX_RESULTS];
   plait_retain(target.get());
   out[0] = value(target);
-  const Tensor held = target;  // `call` throws without releasing the target of the in-place form
-  try {
+  try {  // `call` throws without releasing the target of the in-place form
     call(thread, op_add.get(thread), in, 2, out, PLAIT_INPLACE);
   } catch (...) {
     plait_release(target.get());

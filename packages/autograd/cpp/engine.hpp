@@ -13,7 +13,6 @@ class LazyOperator {
  public:
   constexpr explicit LazyOperator(const char *name) : name_(name) {}
   const plait_op *get(plait_thread *thread);  // throws Error if it isn't defined
-  bool is(const plait_op *op);
 
  private:
   const char *name_;

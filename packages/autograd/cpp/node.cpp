@@ -89,13 +89,13 @@ const plait_type node_type{PLAIT_HEADER(plait_type), "autograd node", drop_node}
 const plait_type history_type{PLAIT_HEADER(plait_type), "autograd history", drop_history};
 const plait_type cell_type{PLAIT_HEADER(plait_type), "autograd gradient", drop_cell};
 
-uint64_t next_sequence() noexcept { return sequence.fetch_add(1, std::memory_order_relaxed); }
+void stamp(Node *n) noexcept { n->sequence = sequence.fetch_add(1, std::memory_order_relaxed); }
 
 void start(Node *n, Kind kind, size_t bytes) noexcept {
   n->o = {1, &node_type};
   n->owner.store(nullptr, std::memory_order_relaxed);
   n->link = nullptr;
-  n->sequence = next_sequence();
+  n->sequence = 0;
   n->view_version = 0;
   n->edges = nullptr;
   n->outs = nullptr;
@@ -133,6 +133,7 @@ Leaf *new_leaf(const plait_tensor *t) {
   leaf->edges = &leaf->no_edge;
   leaf->no_edge = {nullptr, 0, 0};
   leaf->n_outs = 1;
+  leaf->sequence = ~uint64_t(0);  // it leads nowhere, and what it takes up is best freed at once
   return leaf;
 }
 

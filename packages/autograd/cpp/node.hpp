@@ -64,7 +64,7 @@ struct Node {
   plait_object o;
   std::atomic<Task *> owner;  // the backward pass whose marks these are
   Node *link;                 // of the list of nodes that wait to be destroyed
-  uint64_t sequence;          // grows with time: an edge always leads to a smaller one
+  uint64_t sequence;          // grows with time: an edge leads to a smaller one, or to a leaf's, the largest of all
   uint64_t view_version;      // the version of the storage for which this is the history of a view
   Edge *edges;
   Layout *outs;
@@ -130,9 +130,10 @@ inline History *as_history(void *slot) {
   return slot && static_cast<plait_object *>(slot)->type == &history_type ? static_cast<History *>(slot) : nullptr;
 }
 
-uint64_t next_sequence() noexcept;
 // Fills in what all nodes have; the caller has laid out the block.
 void start(Node *node, Kind kind, size_t bytes) noexcept;
+// Numbers a node once its edges are there: finding the history of a view may have made a node.
+void stamp(Node *node) noexcept;
 Leaf *new_leaf(const plait_tensor *tensor);
 Cell *new_cell();
 void lay_out(Layout &layout, int64_t *room, const plait_tensor *tensor) noexcept;

@@ -147,6 +147,7 @@ void connect(const plait_call *c, Node *node, uint32_t positions, uint64_t need)
     node->edges[position].node = place.node.release();
     node->edges[position].index = place.index;
   });
+  stamp(node);
 }
 
 Ref<OpNode> op_node(const plait_call *c, uint32_t positions, uint64_t need, const plait_needs &needs,

@@ -9,8 +9,6 @@
 namespace plait::autograd {
 namespace {
 
-LazyOperator op_detach("detach");
-
 struct Wanted {  // the inputs that want gradients
   uint64_t need = 0;
   uint32_t positions = 0;  // one past the last of them
@@ -94,6 +92,14 @@ void attach_results(plait_call *c, Node *node, uint32_t written) {
   }
 }
 
+// What a view's derivative is follows from its place in its base. A view that does not track one cuts, as detach does.
+void attach_views(plait_call *c) {
+  each_result(c, [&](plait_tensor *t, uint32_t, uint32_t, uint32_t) {
+    if (base_of(t) && requires_grad(base_of(t)) && differentiable(t->dl.dtype))
+      set_history(t, strided_node(c->thread, t), 0);
+  });
+}
+
 Ref<Node> missing_node(const plait_call *c, const Wanted &w, uint32_t n_outs) {
   Pieces size;
   size.take<MissingNode>(1);
@@ -160,7 +166,11 @@ plait_status through_decomposition(plait_call *c) {
 plait_status without_vjp(plait_call *c, const Wanted &w, uint32_t written) {
   if (c->op->def->decompose) return through_decomposition(c);
   const plait_status s = engine.runtime->call_below(c);
-  if (s != PLAIT_OK || op_detach.is(c->op) || c->op->def->saves || !any_differentiable_result(c)) return s;
+  if (s != PLAIT_OK || !any_differentiable_result(c)) return s;
+  if (c->op->flags & PLAIT_OP_VIEW) {
+    or_release(c, [&] { attach_views(c); });
+    return s;
+  }
   or_release(c, [&] { attach_results(c, missing_node(c, w, count_results(c)).get(), written); });
   return s;
 }

@@ -46,6 +46,7 @@ Ref<HostNode> host_node(plait_thread *thread, const char *name, plait_object *ca
     Place place = history_of(thread, inputs[i]);
     n->edges[i] = {place.node.release(), place.index, 0};
   }
+  stamp(n);
   return owner;
 }
 

@@ -63,6 +63,7 @@ Ref<Node> strided_node(plait_thread *thread, plait_tensor *view) {
   // a gradient arrives in the view's layout and leaves in the base's
   std::swap(n->outs[0], n->view);
   n->edges[0] = {place.node.release(), place.index, 0};
+  stamp(n);
   n->view_version = __atomic_load_n(&view->storage->version, __ATOMIC_RELAXED);
   return Ref<Node>::steal(n);
 }
@@ -85,6 +86,7 @@ void write_view(plait_thread *thread, plait_tensor *view, Ref<Node> writer, uint
       Place place = history_of(thread, base);
       n->edges[0] = {place.node.release(), place.index, 0};
     }
+    stamp(n);
     n->inner = inner;
     writer.release();
     set_history(base, owner, 0);

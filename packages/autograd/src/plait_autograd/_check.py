@@ -54,9 +54,10 @@ def gradcheck(
     if not wanted:
         raise ValueError("gradcheck: at least one input must be a tensor that requires grad")
     try:
+        # first, because perturbing an input counts as writing it
+        numeric = {i: _differences(fn, args, i, eps) for i in wanted}
         with enable_grad():
             outputs = _outputs(fn(*args))
-        numeric = {i: _differences(fn, args, i, eps) for i in wanted}
         for k, output in enumerate(outputs):
             if _autograd.requires_grad(output):
                 _compare(output, k, args, wanted, numeric, atol, rtol)

@@ -173,7 +173,10 @@ uint64_t dims(const plait_call* c) { return dims_mask(c, 1, tensor(c, 0)->ndim);
 
 plait_status sum(plait_call* c) { return reduce_arithmetic<Sum>(c, dims(c), false); }
 plait_status mean(plait_call* c) { return reduce_arithmetic<Sum>(c, dims(c), true); }
-plait_status prod(plait_call* c) { return reduce_arithmetic<Product>(c, dims(c), false); }
+plait_status prod(plait_call* c) {
+  return reduce_arithmetic<Product>(c, all_dims(tensor(c, 0)->ndim), false);
+}
+plait_status prod_dim(plait_call* c) { return reduce_arithmetic<Product>(c, dims(c), false); }
 plait_status amax(plait_call* c) { return reduce_order<Max>(c, dims(c)); }
 plait_status amin(plait_call* c) { return reduce_order<Min>(c, dims(c)); }
 plait_status max(plait_call* c) { return reduce_order<Max>(c, all_dims(tensor(c, 0)->ndim)); }
@@ -182,15 +185,20 @@ plait_status min(plait_call* c) { return reduce_order<Min>(c, all_dims(tensor(c,
 PLAIT_KERNEL("sum", sum);
 PLAIT_KERNEL("mean", mean);
 PLAIT_KERNEL("prod", prod);
+PLAIT_KERNEL("prod.dim", prod_dim);
 PLAIT_KERNEL("amax", amax);
 PLAIT_KERNEL("amin", amin);
 PLAIT_KERNEL("max", max);
 PLAIT_KERNEL("min", min);
 
-plait_status any(plait_call* c) { return reduce_truth<Max>(c, dims(c)); }
-plait_status all(plait_call* c) { return reduce_truth<Min>(c, dims(c)); }
+plait_status any(plait_call* c) { return reduce_truth<Max>(c, all_dims(tensor(c, 0)->ndim)); }
+plait_status all(plait_call* c) { return reduce_truth<Min>(c, all_dims(tensor(c, 0)->ndim)); }
+plait_status any_dim(plait_call* c) { return reduce_truth<Max>(c, dims(c)); }
+plait_status all_dim(plait_call* c) { return reduce_truth<Min>(c, dims(c)); }
 PLAIT_KERNEL("any", any);
 PLAIT_KERNEL("all", all);
+PLAIT_KERNEL("any.dim", any_dim);
+PLAIT_KERNEL("all.dim", all_dim);
 
 }  // namespace
 }  // namespace plait::core

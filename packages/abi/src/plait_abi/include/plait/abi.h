@@ -103,7 +103,7 @@ typedef struct plait_tensor { /* the prefix up to inline_dims is public: fields 
   uint64_t flags;
   void *slot[4];          /* 0 the engine's (a plait_object *, owned), 1 the host wrapper (weak), 2-3 leased */
   int64_t inline_dims[10]; /* shape and strides of up to 5 dimensions live here */
-  struct plait_tensor *base; /* of a view by a differentiable operator: the tensor it was made from, at the root; owned */
+  struct plait_tensor *base; /* of a view by any operator but detach: the tensor it was made from, at the root; owned */
   uint64_t reserved;
 } plait_tensor; /* only runtime->tensor_new allocates one */
 
