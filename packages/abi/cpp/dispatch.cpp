@@ -333,7 +333,11 @@ plait_status base(plait_call *c) {
 
 plait_status layered(plait_call *c) {
   const plait_op *op = c->op;
-  if ((op->flags & PLAIT_OP_COMPOSITE) && !backend_entry(op, c->device.device_type)) return decomposed(c, true);
+  // a kernel of its own serves a composite only where no layer needs to see what it is made of
+  if (op->flags & PLAIT_OP_COMPOSITE) {
+    const bool fused = op->def->shape && backend_entry(op, c->device.device_type) && (!c->todo || op->def->vjp);
+    if (!fused) return decomposed(c, true);
+  }
   return call_below(c);
 }
 

@@ -1,4 +1,4 @@
-// gather, scatter, scatter_add, take: one index for each element.
+// gather, scatter, scatter_add: one index for each element.
 #include "kernels/indices.h"
 
 namespace plait::core {
@@ -73,19 +73,8 @@ plait_status scatter_kernel(plait_call *c) {
   return PLAIT_OK;
 }
 PLAIT_KERNEL("scatter", scatter_kernel<false>);
+PLAIT_KERNEL("scatter.value", scatter_kernel<false>);
 PLAIT_KERNEL("scatter_add", scatter_kernel<true>);
-
-plait_status take(plait_call *c) {
-  const DLTensor *self = tensor(c, 0);
-  DLTensor *out = result(c);
-  Indices at;
-  PLAIT_TRY(at.read(c, tensor(c, 1), numel(self), 0));
-  const int item = self->dtype.bits / 8;
-  for (int64_t i = 0; i < at.count(); i++)
-    memcpy(static_cast<char *>(out->data) + i * item, element(self, at[i]), size_t(item));
-  return PLAIT_OK;
-}
-PLAIT_KERNEL("take", take);
 
 }  // namespace
 }  // namespace plait::core

@@ -9,11 +9,9 @@ namespace {
 
 constexpr int kMost = PLAIT_MAX_DIMS;
 
-struct Axis {  // one integer index array for one dimension of self
+struct Axis {  // one index array for one dimension of self
   int dim;
-  Indices values;      // of an integer tensor
-  Workspace positions;  // of a mask: coordinates of its true elements
-  const int64_t *p = nullptr;
+  Indices values;
   int ndim = 0;
   int64_t shape[kMost], stride[kMost];
 };
@@ -43,7 +41,6 @@ class Walk {
     for (int d = from; d < to; d++) n *= shape_[d];
     return n;
   }
-  plait_status add_mask(const plait_call *c, const DLTensor *self, const DLTensor *mask, int dim);
   plait_status broadcast(const plait_call *c);
   plait_status make_offsets(const plait_call *c, const DLTensor *self);
 
@@ -52,38 +49,6 @@ class Walk {
   int64_t b_shape_[kMost];
   Workspace offsets_;
 };
-
-plait_status Walk::add_mask(const plait_call *c, const DLTensor *self, const DLTensor *mask,
-                            int dim) {
-  int64_t hits = 0;
-  Counter at(mask->ndim, mask->shape, mask->strides);
-  const int64_t n = numel(mask);
-  for (int d = 0; d < mask->ndim; d++)
-    if (dim + d >= self->ndim || mask->shape[d] != self->shape[dim + d])
-      return PLAIT_FAIL(
-          c, PLAIT_INDEX_ERROR,
-          "the mask's dimension %d has size %lld, but dimension %d of `self` has size %lld", d,
-          (long long)mask->shape[d], dim + d,
-          (long long)(dim + d < self->ndim ? self->shape[dim + d] : 0));
-  for (int64_t i = 0; i < n; i++, at.next()) hits += data<uint8_t>(mask)[at.offset] != 0;
-  Axis *first = axes_ + n_axes_;
-  for (int d = 0; d < mask->ndim; d++) {
-    Axis &a = axes_[n_axes_++];
-    a.dim = dim + d;
-    a.ndim = 1;
-    a.shape[0] = hits;
-    a.stride[0] = 1;
-    PLAIT_TRY(a.positions.take(c, uint64_t(hits ? hits : 1) * sizeof(int64_t)));
-    a.p = a.positions.as<int64_t>();
-  }
-  Counter again(mask->ndim, mask->shape, mask->strides);
-  for (int64_t i = 0, k = 0; i < n; i++, again.next()) {
-    if (!data<uint8_t>(mask)[again.offset]) continue;
-    for (int d = 0; d < mask->ndim; d++) first[d].positions.as<int64_t>()[k] = again.at[d];
-    k++;
-  }
-  return PLAIT_OK;
-}
 
 plait_status Walk::broadcast(const plait_call *c) {
   for (int i = 0; i < n_axes_; i++)
@@ -119,7 +84,7 @@ plait_status Walk::make_offsets(const plait_call *c, const DLTensor *self) {
     }
     Counter at(b_ndim_, b_shape_, stride);
     const int64_t step = self->strides[axis.dim];
-    for (int64_t i = 0; i < n; i++, at.next()) to[i] += axis.p[at.offset] * step;
+    for (int64_t i = 0; i < n; i++, at.next()) to[i] += axis.values[at.offset] * step;
   }
   return PLAIT_OK;
 }
@@ -134,18 +99,11 @@ plait_status Walk::plan(const plait_call *c, const DLTensor *self, const plait_v
       dim++;
       continue;
     }
-    const bool mask = kind(t->dl.dtype) == Bool;
-    if (dim + (mask ? t->dl.ndim : 1) > self->ndim)
+    if (dim >= self->ndim)
       return PLAIT_FAIL(c, PLAIT_INDEX_ERROR, "too many indices for a tensor of %d dimensions",
                         self->ndim);
-    if (mask) {
-      PLAIT_TRY(add_mask(c, self, &t->dl, dim));
-      for (int d = 0; d < t->dl.ndim; d++) indexed[dim++] = true;
-      continue;
-    }
     Axis &a = axes_[n_axes_++];
     PLAIT_TRY(a.values.read(c, &t->dl, self->shape[dim], dim));
-    a.p = a.values.begin();
     a.dim = dim;
     a.ndim = t->dl.ndim;
     int64_t step = 1;
@@ -216,14 +174,11 @@ plait_status index(plait_call *c) {
   const DLTensor *self = tensor(c, 0);
   Walk w;
   PLAIT_TRY(w.plan(c, self, c->in[1]));
-  if (c->out[0].tag == PLAIT_NONE)
-    PLAIT_TRY(c->thread->runtime->result(c, 0, self->dtype, w.ndim(), w.shape()));
   DLTensor *out = result(c);
-  if (numel(out) == 0) return PLAIT_OK;
   PLAIT_BY_SIZE(self->dtype.bits / 8, read_runs(w, data<T>(self), data<T>(out)))
   return PLAIT_OK;
 }
-PLAIT_KERNEL("index", index);
+PLAIT_KERNEL("index_tensors", index);
 
 struct Values {  // what is written: a tensor that broadcasts to the walk's shape
   const DLTensor *t;
@@ -299,7 +254,7 @@ plait_status index_put(plait_call *c) {
   }
   return PLAIT_OK;
 }
-PLAIT_KERNEL("index_put_", index_put);
+PLAIT_KERNEL("index_put_tensors_", index_put);
 
 }  // namespace
 }  // namespace plait::core
