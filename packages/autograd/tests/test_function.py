@@ -1,0 +1,343 @@
+"""Function: operators written in Python."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import numpy as np
+import plait_autograd as pa
+import plait_core as pc
+import pytest
+
+
+class Scale(pa.Function):
+    @staticmethod
+    def forward(ctx, x, factor):
+        ctx.factor = factor
+        return x * factor
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * ctx.factor, None
+
+
+class Exp(pa.Function):
+    """Saves its output."""
+
+    @staticmethod
+    def forward(ctx, x):
+        y = x.exp()
+        ctx.save_for_backward(y)
+        return y
+
+    @staticmethod
+    def backward(ctx, g):
+        (y,) = ctx.saved_tensors
+        return g * y
+
+
+def leaf(*values: float):
+    return pc.tensor(list(values), dtype=pc.float64, requires_grad=True)
+
+
+def test_arguments_that_are_no_tensors():
+    x = leaf(1, 2)
+    y = Scale.apply(x, 3.0)
+    assert pa.grad_fn(y).name() == "ScaleBackward"
+    y.sum().backward()
+    np.testing.assert_array_equal(x.grad.numpy(), [3, 3])
+
+
+def test_gradcheck_and_double_backward_through_a_saved_output():
+    assert pa.gradcheck(Exp.apply, leaf(0.5, -1.0))
+    assert pa.gradgradcheck(Exp.apply, leaf(0.5, -1.0))
+
+
+def test_setup_context_style():
+    class Product(pa.Function):
+        @staticmethod
+        def forward(x, y):
+            return x * y
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.save_for_backward(*inputs)
+
+        @staticmethod
+        def backward(ctx, g):
+            x, y = ctx.saved_tensors
+            return g * y, g * x
+
+    assert pa.gradgradcheck(Product.apply, (leaf(1.0, 2.0), leaf(3.0, 4.0)))
+
+
+def test_several_outputs_and_needs_input_grad():
+    seen = []
+
+    class Both(pa.Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            seen.append(ctx.needs_input_grad)
+            return x + y, x * 2
+
+        @staticmethod
+        def backward(ctx, g0, g1):
+            assert g1.shape == (2,) and g1.tolist() == [0, 0]
+            return g0 + g1 * 2, None
+
+    x = leaf(1, 2)
+    total, _ = Both.apply(x, pc.ones(2, dtype=pc.float64))
+    total.sum().backward()
+    assert seen == [(True, False)]
+    np.testing.assert_array_equal(x.grad.numpy(), [1, 1])
+
+
+def test_nothing_is_recorded_without_need():
+    assert not Scale.apply(pc.ones(2), 2).requires_grad
+    with pa.no_grad():
+        assert not Scale.apply(leaf(1), 2).requires_grad
+
+
+def test_forward_is_not_recorded_and_the_mode_comes_back():
+    class Look(pa.Function):
+        @staticmethod
+        def forward(ctx, x):
+            assert not pa.is_grad_enabled()
+            assert not (x * 2).requires_grad
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            assert not pa.is_grad_enabled()
+            return g * 2
+
+    Look.apply(leaf(1)).backward()
+    assert pa.is_grad_enabled()
+
+
+def test_mark_dirty():
+    class AddOne(pa.Function):
+        @staticmethod
+        def forward(ctx, x):
+            x.add_(1)
+            ctx.mark_dirty(x)
+            return x
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 10
+
+    x = leaf(1, 2)
+    y = x * 2
+    z = AddOne.apply(y)
+    assert z is y and pa.grad_fn(y).name() == "AddOneBackward"
+    z.sum().backward()
+    np.testing.assert_array_equal(x.grad.numpy(), [20, 20])
+    with pytest.raises(RuntimeError, match="leaf of shape"):
+        AddOne.apply(x)
+
+
+def test_mark_dirty_must_be_returned():
+    class Lost(pa.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.mark_dirty(x)
+            return x * 2
+
+    with pytest.raises(RuntimeError, match="mark_dirty must be returned"):
+        Lost.apply(leaf(1))
+
+
+def test_mark_non_differentiable():
+    class Order(pa.Function):
+        @staticmethod
+        def forward(ctx, x):
+            y, other = x * 2, x * 3
+            ctx.mark_non_differentiable(other)
+            return y, other
+
+        @staticmethod
+        def backward(ctx, g, _):
+            return g * 2
+
+    y, other = Order.apply(leaf(1))
+    assert y.requires_grad and not other.requires_grad
+
+
+def test_an_input_that_is_returned_becomes_another_tensor():
+    class Same(pa.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 7
+
+    x = leaf(1)
+    y = Same.apply(x)
+    assert y is not x and x.is_leaf
+    y.backward()
+    assert x.grad.item() == 7
+
+
+def test_a_saved_tensor_that_was_written_is_an_error():
+    x = leaf(1, 2)
+    y = Exp.apply(x)
+    y.detach().zero_()
+    with pytest.raises(
+        RuntimeError, match=r"ExpBackward: saved tensor 0 \(float64, shape \(2,\)\)"
+    ):
+        y.sum().backward()
+
+
+def test_saved_tensors_are_freed_after_the_pass():
+    x = leaf(1)
+    y = Exp.apply(x)
+    y.backward(retain_graph=True)
+    y.backward()
+    with pytest.raises(RuntimeError, match="ExpBackward: backward came here a second time"):
+        y.backward()
+
+
+def test_an_exception_arrives_as_the_same_object():
+    class Odd(Exception):
+        pass
+
+    error = Odd("from backward")
+
+    class Fails(pa.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, g):
+            raise error
+
+    x = leaf(1)
+    with pytest.raises(Odd) as caught:
+        (Fails.apply(x * 1) * 2).backward()
+    assert caught.value is error
+    assert any(entry.name == "backward" for entry in caught.traceback)
+    (x * 2).backward()
+    assert x.grad.item() == 2
+
+
+@pytest.mark.parametrize(
+    ("result", "message"),
+    [
+        (lambda g: (g, g), "must be None, since the argument was no tensor"),
+        (lambda g: (g,), "one gradient .or None. for each of the 2 arguments"),
+        (
+            lambda g: (pc.ones(5, dtype=pc.float64), None),
+            r"input 0 must have shape \(2,\); got \(5,\)",
+        ),
+        (lambda g: (pc.ones(2, dtype=pc.int64), None), "input 0 must be float64; got int64"),
+        (lambda g: ("text", None), "tensors or None are required"),
+    ],
+)
+def test_wrong_gradients_are_named(result, message):
+    class Wrong(pa.Function):
+        @staticmethod
+        def forward(ctx, x, factor):
+            return x * factor
+
+        @staticmethod
+        def backward(ctx, g):
+            return result(g)
+
+    with pytest.raises((RuntimeError, TypeError), match=message):
+        Wrong.apply(leaf(1, 2), 2).sum().backward()
+
+
+def test_broadcast_gradients_are_summed():
+    class Expand(pa.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.expand(3, 2).clone()
+
+        @staticmethod
+        def backward(ctx, g):
+            return g
+
+    x = leaf(1, 2)
+    Expand.apply(x).sum().backward()
+    np.testing.assert_array_equal(x.grad.numpy(), [3, 3])
+
+
+def test_backward_within_backward():
+    class Inner(pa.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        def backward(ctx, g):
+            (x,) = ctx.saved_tensors
+            with pa.enable_grad():
+                copy = x.detach().requires_grad_()
+                (copy * copy).sum().backward()
+            return g * copy.grad
+
+    x = leaf(3)
+    y = x * 1
+    (Inner.apply(y) + y).sum().backward()
+    assert x.grad.item() == 7
+
+
+def test_once_differentiable():
+    class Twice(pa.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        @pa.once_differentiable
+        def backward(ctx, g):
+            return g * 2
+
+    x = leaf(1)
+    assert pa.grad(Twice.apply(x), x)[0].item() == 2
+    y = Twice.apply(x)
+    (g,) = pa.grad(y * y, x, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        pa.grad(g, x)
+
+
+def test_a_function_dies_with_its_output():
+    class Trace(pa.Function):
+        @staticmethod
+        def forward(ctx, x):
+            y = x * 2
+            ctx.save_for_backward(x, y)
+            ctx.marker = marker = type("Marker", (), {})()
+            references.append(weakref.ref(marker))
+            return y
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 2
+
+    references = []
+    gc.disable()
+    try:
+        y = Trace.apply(leaf(1)) * 1
+        assert references[0]() is not None
+        del y
+        assert references[0]() is None
+    finally:
+        gc.enable()
+
+
+def test_only_tensors_can_be_saved():
+    class Wrong(pa.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(3)
+            return x
+
+    with pytest.raises(TypeError, match="tensors or None are required, got int"):
+        Wrong.apply(leaf(1))
