@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import plait_core as pc
 import plait_autograd  # noqa: F401  (brings the engine)
+import plait_core as pc
 from plait_profiler import profile
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import plait_core as pc
 import pytest
 
+import plait_core as pc
 from plait_profiler import profile, record_function
 
 
