@@ -7,13 +7,15 @@ bool writable(const plait_tensor *t) {
   return !requires_grad(t) && exclusive(t) && distinct(t->dl.ndim, t->dl.shape, t->dl.strides);
 }
 
-// The gradient as the leaf will own it: its very bytes if nobody else has them and they lie as the leaf's do.
+// The gradient as the leaf will own it: its very bytes if nobody else has them and they lie as the
+// leaf's do.
 Tensor owned(plait_thread *thread, const Leaf *leaf, Tensor g, bool record) {
   const Layout &l = leaf->layout;
   const int64_t *strides = l.shape + l.ndim;
   const bool dense = distinct(l.ndim, l.shape, strides);
   bool alike = fits(l, g.get());
-  for (int32_t i = 0; alike && dense && i < l.ndim; i++) alike = l.shape[i] <= 1 || g.stride(i) == strides[i];
+  for (int32_t i = 0; alike && dense && i < l.ndim; i++)
+    alike = l.shape[i] <= 1 || g.stride(i) == strides[i];
   if (!dense) alike = is_contiguous(g.get());
   if (alike && exclusive(g.get())) return g;
   if (record || (alike && dense && is_contiguous(g.get()))) return clone(thread, g);
@@ -26,8 +28,9 @@ Tensor owned(plait_thread *thread, const Leaf *leaf, Tensor g, bool record) {
     forward &= strides[i] >= 0;
   }
   Tensor made;
-  check(engine.runtime->tensor_new(thread, g.dtype(), g.ndim(), g.shape(), forward && span == count ? strides : nullptr,
-                                   g.device(), made.out()));
+  check(engine.runtime->tensor_new(thread, g.dtype(), g.ndim(), g.shape(),
+                                   forward && span == count ? strides : nullptr, g.device(),
+                                   made.out()));
   copy_into(thread, made, g);
   return made;
 }
@@ -62,7 +65,8 @@ void add_to_leaf(plait_thread *thread, Leaf *leaf, Tensor g, bool record) {
   const std::lock_guard<std::mutex> adding(leaf->accumulating);
   const Tensor old = Tensor::steal(leaf_grad(leaf));
   if (!old) return set_leaf_grad(leaf, owned(thread, leaf, std::move(g), record));
-  if (record || requires_grad(old.get()) || !distinct(old.ndim(), old.shape(), &old->dl.strides[0]) ||
+  if (record || requires_grad(old.get()) ||
+      !distinct(old.ndim(), old.shape(), &old->dl.strides[0]) ||
       (old->storage->flags & PLAIT_STORAGE_READONLY))
     return set_leaf_grad(leaf, add(thread, old, g));
   add_into(thread, old, g);  // whoever holds the gradient sees it grow

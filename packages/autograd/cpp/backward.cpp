@@ -24,19 +24,23 @@ Tensor root_gradient(const Request &r, uint32_t i) {
   if (!given) {
     if (numel(root) != 1)
       raise(r.thread, PLAIT_ERROR, origin(r),
-            "a gradient can be made up only for a result of one element; result %u has shape %s: reduce it to a number "
+            "a gradient can be made up only for a result of one element; result %u has shape %s: "
+            "reduce it to a number "
             "first, or pass the gradient",
             unsigned(i), shape_text(root).c_str());
     return ones(r.thread, root->dl.dtype, root->dl.device, root->dl.shape, root->dl.ndim);
   }
   bool alike = given->dl.ndim == root->dl.ndim;
-  for (int32_t k = 0; alike && k < root->dl.ndim; k++) alike = given->dl.shape[k] == root->dl.shape[k];
+  for (int32_t k = 0; alike && k < root->dl.ndim; k++)
+    alike = given->dl.shape[k] == root->dl.shape[k];
   if (!alike)
-    raise(r.thread, PLAIT_SHAPE_ERROR, origin(r), "the gradient of result %u must have its shape %s; got %s", unsigned(i),
+    raise(r.thread, PLAIT_SHAPE_ERROR, origin(r),
+          "the gradient of result %u must have its shape %s; got %s", unsigned(i),
           shape_text(root).c_str(), shape_text(given).c_str());
-  if (!differentiable(given->dl.dtype) || (given->dl.dtype.code == kDLComplex) != (root->dl.dtype.code == kDLComplex))
-    raise(r.thread, PLAIT_DTYPE_ERROR, origin(r), "the gradient of result %u must be %s; got %s", unsigned(i),
-          plait::name(root->dl.dtype), plait::name(given->dl.dtype));
+  if (!differentiable(given->dl.dtype) ||
+      (given->dl.dtype.code == kDLComplex) != (root->dl.dtype.code == kDLComplex))
+    raise(r.thread, PLAIT_DTYPE_ERROR, origin(r), "the gradient of result %u must be %s; got %s",
+          unsigned(i), plait::name(root->dl.dtype), plait::name(given->dl.dtype));
   const Tensor g = Tensor::share(given);
   return same(given->dl.dtype, root->dl.dtype) ? g : cast(r.thread, g, root->dl.dtype);
 }
@@ -45,13 +49,14 @@ void check_request(const Request &r) {
   for (uint32_t i = 0; i < r.n_roots; i++)
     if (!requires_grad(r.roots[i]))
       raise(r.thread, PLAIT_ERROR, origin(r),
-            "result %u of shape %s does not require grad: nothing that was recorded leads to it (was it computed within "
+            "result %u of shape %s does not require grad: nothing that was recorded leads to it "
+            "(was it computed within "
             "no_grad(), or from tensors without requires_grad?)",
             unsigned(i), shape_text(r.roots[i]).c_str());
   for (uint32_t i = 0; i < r.n_inputs; i++)
     if (!requires_grad(r.inputs[i]))
-      raise(r.thread, PLAIT_ERROR, origin(r), "input %u of shape %s does not require grad", unsigned(i),
-            shape_text(r.inputs[i]).c_str());
+      raise(r.thread, PLAIT_ERROR, origin(r), "input %u of shape %s does not require grad",
+            unsigned(i), shape_text(r.inputs[i]).c_str());
 }
 
 void run(const Request &r) {
@@ -65,7 +70,8 @@ void run(const Request &r) {
   for (uint32_t i = 0; i < r.n_inputs; i++)
     if (!r.gx[i])
       raise(r.thread, PLAIT_ERROR, origin(r),
-            "input %u of shape %s was not used to compute the results; pass allow_unused=True to get None for it",
+            "input %u of shape %s was not used to compute the results; pass allow_unused=True to "
+            "get None for it",
             unsigned(i), shape_text(r.inputs[i]).c_str());
 }
 
@@ -79,14 +85,16 @@ void run_unlocked(void *arg) {
 
 }  // namespace
 
-plait_status backward(void *, plait_thread *thread, plait_tensor *const *roots, plait_tensor *const *grads,
-                      uint32_t n_roots, plait_tensor *const *inputs, uint32_t n_inputs, uint32_t flags,
-                      plait_tensor **gx) {
+plait_status backward(void *, plait_thread *thread, plait_tensor *const *roots,
+                      plait_tensor *const *grads, uint32_t n_roots, plait_tensor *const *inputs,
+                      uint32_t n_inputs, uint32_t flags, plait_tensor **gx) {
   for (uint32_t i = 0; i < n_inputs; i++) gx[i] = nullptr;
   Request r{thread, roots, grads, n_roots, inputs, n_inputs, flags, gx, PLAIT_OK};
   const plait_host *host = thread->roles->host;
-  if (host) host->unlocked(host->ctx, run_unlocked, &r);
-  else run_unlocked(&r);
+  if (host)
+    host->unlocked(host->ctx, run_unlocked, &r);
+  else
+    run_unlocked(&r);
   for (uint32_t i = 0; r.status < 0 && i < n_inputs; i++) {
     plait_release(gx[i]);
     gx[i] = nullptr;

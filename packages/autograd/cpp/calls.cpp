@@ -10,8 +10,8 @@ Engine engine;
 
 namespace {
 
-LazyOperator op_add("add"), op_clone("clone"), op_cast("cast"), op_copy("copy_"), op_zeros("zeros"), op_ones("ones"),
-    op_sum("sum"), op_reshape("reshape");
+LazyOperator op_add("add"), op_clone("clone"), op_cast("cast"), op_copy("copy_"), op_zeros("zeros"),
+    op_ones("ones"), op_sum("sum"), op_reshape("reshape");
 
 Tensor run(plait_thread *thread, LazyOperator &op, const plait_value *in, size_t n) {
   plait_value out[PLAIT_MAX_RESULTS];
@@ -19,7 +19,8 @@ Tensor run(plait_thread *thread, LazyOperator &op, const plait_value *in, size_t
   return Tensor::steal(out[0].u.t);
 }
 
-Tensor filled(plait_thread *thread, LazyOperator &op, DType dtype, DLDevice device, const int64_t *shape, int32_t ndim) {
+Tensor filled(plait_thread *thread, LazyOperator &op, DType dtype, DLDevice device,
+              const int64_t *shape, int32_t ndim) {
   const plait_value in[] = {ints(shape, size_t(ndim)), value(dtype), value(device)};
   return run(thread, op, in, 3);
 }
@@ -30,7 +31,9 @@ const plait_op *LazyOperator::get(plait_thread *thread) {
   const plait_op *op = op_.load(std::memory_order_acquire);
   if (op) return op;
   op = engine.runtime->op(name_);
-  if (!op) raise(thread, PLAIT_NOT_IMPLEMENTED, "backward", "the operator `%s` must be defined (plait-ops)", name_);
+  if (!op)
+    raise(thread, PLAIT_NOT_IMPLEMENTED, "backward",
+          "the operator `%s` must be defined (plait-ops)", name_);
   op_.store(op, std::memory_order_release);
   return op;
 }
@@ -69,10 +72,12 @@ void copy_into(plait_thread *thread, const Tensor &target, const Tensor &source)
   run(thread, op_copy, in, 2);
 }
 
-Tensor zeros(plait_thread *thread, DType dtype, DLDevice device, const int64_t *shape, int32_t ndim) {
+Tensor zeros(plait_thread *thread, DType dtype, DLDevice device, const int64_t *shape,
+             int32_t ndim) {
   return filled(thread, op_zeros, dtype, device, shape, ndim);
 }
-Tensor ones(plait_thread *thread, DType dtype, DLDevice device, const int64_t *shape, int32_t ndim) {
+Tensor ones(plait_thread *thread, DType dtype, DLDevice device, const int64_t *shape,
+            int32_t ndim) {
   return filled(thread, op_ones, dtype, device, shape, ndim);
 }
 
@@ -92,8 +97,11 @@ Tensor sum_to(plait_thread *thread, const Tensor &t, const int64_t *shape, int32
 }
 
 bool exclusive(const plait_tensor *t) {
-  return __atomic_load_n(&t->o.refs, __ATOMIC_ACQUIRE) == 1 && __atomic_load_n(&t->storage->o.refs, __ATOMIC_ACQUIRE) == 1 &&
-         !(t->storage->flags & (PLAIT_STORAGE_EXTERNAL | PLAIT_STORAGE_READONLY | PLAIT_STORAGE_EXPORTED)) && !t->slot[1];
+  return __atomic_load_n(&t->o.refs, __ATOMIC_ACQUIRE) == 1 &&
+         __atomic_load_n(&t->storage->o.refs, __ATOMIC_ACQUIRE) == 1 &&
+         !(t->storage->flags &
+           (PLAIT_STORAGE_EXTERNAL | PLAIT_STORAGE_READONLY | PLAIT_STORAGE_EXPORTED)) &&
+         !t->slot[1];
 }
 
 bool distinct(int32_t ndim, const int64_t *shape, const int64_t *strides) {

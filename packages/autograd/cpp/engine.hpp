@@ -1,4 +1,5 @@
-// What the files of libplait_autograd share: the runtime, the layer's bit and the few operators that an engine needs.
+// What the files of libplait_autograd share: the runtime, the layer's bit and the few operators
+// that an engine needs.
 #pragma once
 #include <plait/plait.hpp>
 
@@ -8,7 +9,8 @@
 
 namespace plait::autograd {
 
-// An operator that is looked up when it is first needed: the operator set may be loaded after the engine.
+// An operator that is looked up when it is first needed: the operator set may be loaded after the
+// engine.
 class LazyOperator {
  public:
   constexpr explicit LazyOperator(const char *name) : name_(name) {}
@@ -44,12 +46,13 @@ class Excluding {
 };
 
 template <class... A>
-[[noreturn]] void raise(plait_thread *thread, plait_status code, const std::string &origin, const char *format,
-                        A... args) {
+[[noreturn]] void raise(plait_thread *thread, plait_status code, const std::string &origin,
+                        const char *format, A... args) {
   throw Error(engine.runtime->raise(thread, code, origin.c_str(), format, args...));
 }
 
-// ---- operators (calls.cpp); what they record follows from the thread's mode -----------------------------------------
+// ---- operators (calls.cpp); what they record follows from the thread's mode
+// -----------------------------------------
 Tensor add(plait_thread *, const Tensor &, const Tensor &);
 void add_into(plait_thread *, const Tensor &target, const Tensor &);
 Tensor clone(plait_thread *, const Tensor &);
@@ -58,7 +61,9 @@ void copy_into(plait_thread *, const Tensor &target, const Tensor &source);
 Tensor zeros(plait_thread *, DType, DLDevice, const int64_t *shape, int32_t ndim);
 Tensor ones(plait_thread *, DType, DLDevice, const int64_t *shape, int32_t ndim);
 Tensor sum_to(plait_thread *, const Tensor &, const int64_t *shape, int32_t ndim);
-inline Tensor zeros(plait_thread *thread, const Layout &l) { return zeros(thread, l.dtype, l.device, l.shape, l.ndim); }
+inline Tensor zeros(plait_thread *thread, const Layout &l) {
+  return zeros(thread, l.dtype, l.device, l.shape, l.ndim);
+}
 
 // plait_release is a macro that looks at its argument twice; this also leaves NULL behind.
 template <class T>

@@ -52,8 +52,10 @@ void Task::evaluate(Node *n, plait_tensor **gradients) {
     }
     case Kind::missing: {
       const auto *m = static_cast<MissingNode *>(n);
-      raise(thread_, PLAIT_NOT_IMPLEMENTED, written_name(m->op, m->form),
-            "the derivative of %s is not implemented; detach() its inputs if no gradient should pass", m->op->name);
+      raise(
+          thread_, PLAIT_NOT_IMPLEMENTED, written_name(m->op, m->form),
+          "the derivative of %s is not implemented; detach() its inputs if no gradient should pass",
+          m->op->name);
     }
   }
 }
@@ -91,7 +93,8 @@ void Task::evaluate_assigned(ViewNode *n, plait_tensor **gradients) {
   copy_into(thread_, placed.whole(), Tensor::steal(std::exchange(gradients[0], nullptr)));
   uint64_t need = 0;
   for (uint32_t i = 0; i < n->n_edges; i++)
-    if (wants(n->edges[i]) && (i || (n->inner->n_edges && n->inner->edges[0].node))) need |= bit_of(i);
+    if (wants(n->edges[i]) && (i || (n->inner->n_edges && n->inner->edges[0].node)))
+      need |= bit_of(i);
   Gradients gx(n->n_edges);
   {
     const Tensor part = clone(thread_, placed.part(n->view.shape));
@@ -111,7 +114,9 @@ void Task::evaluate_assigned(ViewNode *n, plait_tensor **gradients) {
 
 void Task::evaluate_host(HostNode *n, plait_tensor **gradients) {
   const plait_host *host = thread_->roles->host;
-  if (!host) raise(thread_, PLAIT_ERROR, n->name, "the host language that this function was written in is gone");
+  if (!host)
+    raise(thread_, PLAIT_ERROR, n->name,
+          "the host language that this function was written in is gone");
   fill_zeros(thread_, n, gradients);
   Gradients gx(n->n_edges);
   check(host->apply(host->ctx, thread_, n->callable, gradients, n->n_outs, gx.data(), n->n_edges));

@@ -5,9 +5,12 @@
 namespace plait::autograd {
 namespace {
 
-// Renewing a view's history replaces what another thread may be reading; a few locks serve all views.
+// Renewing a view's history replaces what another thread may be reading; a few locks serve all
+// views.
 std::mutex view_locks[16];
-std::mutex &view_lock(const plait_tensor *t) { return view_locks[(reinterpret_cast<uintptr_t>(t) / sizeof *t) % 16]; }
+std::mutex &view_lock(const plait_tensor *t) {
+  return view_locks[(reinterpret_cast<uintptr_t>(t) / sizeof *t) % 16];
+}
 
 Node *node_in(const plait_tensor *t, uint32_t *index) {
   if (is_node(t->slot[0])) {
@@ -24,7 +27,9 @@ void describe(Leaf *leaf, const plait_tensor *t) {
   const int32_t n = t->dl.ndim;
   const size_t bytes = size_t(n) * sizeof(int64_t);
   Layout &l = leaf->layout;
-  const auto known = [&] { return fits(l, t) && (!n || std::memcmp(l.shape + n, t->dl.strides, bytes) == 0); };
+  const auto known = [&] {
+    return fits(l, t) && (!n || std::memcmp(l.shape + n, t->dl.strides, bytes) == 0);
+  };
   if (known()) return;
   const Spin guard(leaf->spin);
   if (known()) return;
@@ -49,7 +54,8 @@ Place renewed(plait_thread *thread, plait_tensor *t) {
   if (stale(t)) {
     if (as_leaf(t->slot[0]) && has_bit(t))
       raise(thread, PLAIT_ERROR, "autograd",
-            "a leaf of shape %s is a view of a tensor that was since written by an operator with history; its value is "
+            "a leaf of shape %s is a view of a tensor that was since written by an operator with "
+            "history; its value is "
             "no longer its own: use detach().clone().requires_grad_() to make a leaf from a view",
             shape_text(t).c_str());
     set_history(t, strided_node(thread, t), 0);
@@ -120,12 +126,13 @@ void clear_history(plait_tensor *t) noexcept {
   plait_release_object(old);
 }
 
-Tensor view_of(plait_thread *thread, const Tensor &base, int32_t ndim, const int64_t *shape, const int64_t *strides,
-               int64_t offset) {
+Tensor view_of(plait_thread *thread, const Tensor &base, int32_t ndim, const int64_t *shape,
+               const int64_t *strides, int64_t offset) {
   Tensor view;
   char *data = base.data<char>();
   if (data) data += offset * itemsize(base.dtype());
-  check(engine.runtime->tensor_on(thread, base->storage, data, base.dtype(), ndim, shape, strides, view.out()));
+  check(engine.runtime->tensor_on(thread, base->storage, data, base.dtype(), ndim, shape, strides,
+                                  view.out()));
   plait_retain(base.get());
   view->base = base.get();
   view->flags |= PLAIT_TENSOR_VIEW;

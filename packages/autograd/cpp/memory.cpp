@@ -6,7 +6,8 @@
 namespace plait::autograd {
 namespace {
 
-constexpr size_t kStep = 64, kClasses = 16, kRoom = 2048;  // up to 1 KiB, 2048 blocks a class and thread
+constexpr size_t kStep = 64, kClasses = 16,
+                 kRoom = 2048;  // up to 1 KiB, 2048 blocks a class and thread
 
 struct Block {
   Block *next;
@@ -17,7 +18,8 @@ struct Local {
   bool watched, gone;
   Releases releases;
 };
-// Zero-initialised and never constructed, so that it can still be used while other thread-locals are torn down.
+// Zero-initialised and never constructed, so that it can still be used while other thread-locals
+// are torn down.
 __thread Local local;
 
 struct End {

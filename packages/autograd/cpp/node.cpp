@@ -31,7 +31,8 @@ void destroy(Node *n) noexcept {
     case Kind::leaf: {
       auto *leaf = static_cast<Leaf *>(n);
       plait_release(leaf->grad);
-      if (leaf->layout.shape) deallocate(leaf->layout.shape, 2 * size_t(leaf->layout.ndim) * sizeof(int64_t));
+      if (leaf->layout.shape)
+        deallocate(leaf->layout.shape, 2 * size_t(leaf->layout.ndim) * sizeof(int64_t));
       leaf->accumulating.~mutex();
       break;
     }
@@ -41,7 +42,8 @@ void destroy(Node *n) noexcept {
   deallocate(n, bytes);
 }
 
-// Releasing a saved tensor or an edge may drop further nodes; they join the list instead of the call stack.
+// Releasing a saved tensor or an edge may drop further nodes; they join the list instead of the
+// call stack.
 void drop_node(plait_object *o) {
   auto *n = reinterpret_cast<Node *>(o);
   Releases &r = releases();

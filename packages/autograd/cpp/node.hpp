@@ -1,4 +1,5 @@
-// The graph: a node is one recorded operator call in one block of memory. Edges point to the history of its inputs.
+// The graph: a node is one recorded operator call in one block of memory. Edges point to the
+// history of its inputs.
 #pragma once
 #include <plait/plait.hpp>
 
@@ -20,7 +21,8 @@ enum class Kind : uint8_t {
   assigned,   // a base of which a view was written
 };
 
-struct Edge {  // the gradient for one input goes to output `index` of `node`; node NULL: nobody wants it
+struct Edge {  // the gradient for one input goes to output `index` of `node`; node NULL: nobody
+               // wants it
   Node *node;
   uint32_t index, reserved;
 };
@@ -44,15 +46,16 @@ struct Shape {  // a tensor of which the derivative reads the layout only
   uint32_t argument, item;
 };
 
-// The gradient of a tensor that isn't a leaf but asked for it. Shared by the tensor and the node, owned by neither
-// through the other, so that there is no cycle.
+// The gradient of a tensor that isn't a leaf but asked for it. Shared by the tensor and the node,
+// owned by neither through the other, so that there is no cycle.
 struct Cell {
   plait_object o;
   plait_tensor *grad;
   uint32_t spin, reserved;
 };
 
-struct Retained {  // what a node does with the gradient of an output before it runs: a list, so that hooks can join it
+struct Retained {  // what a node does with the gradient of an output before it runs: a list, so
+                   // that hooks can join it
   Retained *next;
   Cell *cell;
   uint64_t index;
@@ -64,18 +67,19 @@ struct Node {
   plait_object o;
   std::atomic<Task *> owner;  // the backward pass whose marks these are
   Node *link;                 // of the list of nodes that wait to be destroyed
-  uint64_t sequence;          // grows with time: an edge leads to a smaller one, or to a leaf's, the largest of all
-  uint64_t view_version;      // the version of the storage for which this is the history of a view
+  uint64_t sequence;  // grows with time: an edge leads to a smaller one, or to a leaf's, the
+                      // largest of all
+  uint64_t view_version;  // the version of the storage for which this is the history of a view
   Edge *edges;
   Layout *outs;
   plait_tensor **buffers;  // gradients that have arrived, one an output; used by `owner`
   Retained *retained;
   uint32_t bytes, n_edges, n_outs;
   uint32_t pending;  // edges that have not delivered yet
-  int32_t capture;   // index + 1 of the first capture of the pass
+  int32_t capture;  // index + 1 of the first capture of the pass
   Kind kind;
   std::atomic<uint8_t> values;  // whether the saved tensors are still here
-  bool needed;                  // lies on a path to the inputs of the pass
+  bool needed;  // lies on a path to the inputs of the pass
   uint8_t form;
 };
 
@@ -102,7 +106,7 @@ struct HostNode : Node {
 };
 
 struct ViewNode : Node {  // strided and assigned: a place within the base
-  OpNode *inner;          // assigned: the call that wrote
+  OpNode *inner;  // assigned: the call that wrote
   Layout view;
   int64_t *view_strides, *base_strides;
   int64_t offset;  // of the view's first element from the base's
@@ -122,12 +126,17 @@ struct History {
 
 extern const plait_type node_type, history_type, cell_type;
 
-inline bool is_node(const void *slot) { return slot && static_cast<const plait_object *>(slot)->type == &node_type; }
+inline bool is_node(const void *slot) {
+  return slot && static_cast<const plait_object *>(slot)->type == &node_type;
+}
 inline Leaf *as_leaf(void *slot) {
-  return is_node(slot) && static_cast<Node *>(slot)->kind == Kind::leaf ? static_cast<Leaf *>(slot) : nullptr;
+  return is_node(slot) && static_cast<Node *>(slot)->kind == Kind::leaf ? static_cast<Leaf *>(slot)
+                                                                        : nullptr;
 }
 inline History *as_history(void *slot) {
-  return slot && static_cast<plait_object *>(slot)->type == &history_type ? static_cast<History *>(slot) : nullptr;
+  return slot && static_cast<plait_object *>(slot)->type == &history_type
+             ? static_cast<History *>(slot)
+             : nullptr;
 }
 
 // Fills in what all nodes have; the caller has laid out the block.
@@ -155,10 +164,12 @@ struct Spin {  // a lock for a few instructions
   uint32_t &flag_;
 };
 
-// Hands out consecutive pieces of a block whose size was computed with the same calls on a null base.
+// Hands out consecutive pieces of a block whose size was computed with the same calls on a null
+// base.
 class Pieces {
  public:
-  explicit Pieces(void *base = nullptr, size_t at = 0) : base_(static_cast<char *>(base)), at_(at) {}
+  explicit Pieces(void *base = nullptr, size_t at = 0)
+      : base_(static_cast<char *>(base)), at_(at) {}
   template <class T>
   T *take(size_t n) {
     at_ = (at_ + alignof(T) - 1) / alignof(T) * alignof(T);

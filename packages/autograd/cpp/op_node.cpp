@@ -30,7 +30,8 @@ Sizes measure(const plait_call *c, uint32_t positions, const plait_needs &needs)
     }
   });
   uint32_t position = 0;
-  for (uint16_t i = 0; i < c->n_out; i++) position += c->out[i].tag == PLAIT_TENSORS ? c->out[i].n : 1;
+  for (uint16_t i = 0; i < c->n_out; i++)
+    position += c->out[i].tag == PLAIT_TENSORS ? c->out[i].n : 1;
   s.outs = position;
   each_result(c, [&](const plait_tensor *t, uint32_t, uint32_t, uint32_t at) {
     s.dims += size_t(t->dl.ndim);
@@ -46,8 +47,8 @@ struct Tables {
   char *bytes;
 };
 
-Tables lay(Pieces &at, const plait_call *c, const Sizes &s, Edge **edges, Layout **outs, plait_tensor ***buffers,
-           plait_value **in, Saved **saved, Shape **shapes) {
+Tables lay(Pieces &at, const plait_call *c, const Sizes &s, Edge **edges, Layout **outs,
+           plait_tensor ***buffers, plait_value **in, Saved **saved, Shape **shapes) {
   Tables t{};
   t.node = at.take<OpNode>(1);
   *edges = at.take<Edge>(s.edges);
@@ -65,23 +66,30 @@ Tables lay(Pieces &at, const plait_call *c, const Sizes &s, Edge **edges, Layout
 char *copy_argument(plait_value &to, const plait_value &from, char *room) {
   to = from;
   const size_t size = payload(from);
-  if (from.tag == PLAIT_TENSOR) to = none();
-  else if (from.tag == PLAIT_TENSORS) to.u.ts = nullptr;
-  else if (from.tag == PLAIT_OBJECT && from.u.o) plait_retain_object(from.u.o);
+  if (from.tag == PLAIT_TENSOR)
+    to = none();
+  else if (from.tag == PLAIT_TENSORS)
+    to.u.ts = nullptr;
+  else if (from.tag == PLAIT_OBJECT && from.u.o)
+    plait_retain_object(from.u.o);
   if (!size) return room;
   std::memcpy(room, from.u.s, size);
   to.u.s = room;
   return room + (size + 7) / 8 * 8;
 }
 
-uint64_t version(const plait_tensor *t) { return __atomic_load_n(&t->storage->version, __ATOMIC_RELAXED); }
+uint64_t version(const plait_tensor *t) {
+  return __atomic_load_n(&t->storage->version, __ATOMIC_RELAXED);
+}
 
-void save_inputs(const plait_call *c, OpNode *n, int64_t *&dims, const plait_needs &needs, const Overwritten &before) {
+void save_inputs(const plait_call *c, OpNode *n, int64_t *&dims, const plait_needs &needs,
+                 const Overwritten &before) {
   each_input(c, [&](plait_tensor *t, uint32_t argument, uint32_t item, uint32_t position) {
     if (needs.in & bit_of(position)) {
       plait_tensor *kept = before.instead(t, argument, item);
       plait_retain(kept);
-      n->saved[n->n_saved++] = {kept, kept == t ? before.version_of(t->storage) : version(kept), argument, item, 0};
+      n->saved[n->n_saved++] = {kept, kept == t ? before.version_of(t->storage) : version(kept),
+                                argument, item, 0};
     } else if (needs.meta & bit_of(position)) {
       Shape &s = n->shapes[n->n_shapes++];
       s.argument = argument;
@@ -92,7 +100,8 @@ void save_inputs(const plait_call *c, OpNode *n, int64_t *&dims, const plait_nee
   });
 }
 
-// A saved result is another handle on its bytes: the result owns this node, so the node must not own the result.
+// A saved result is another handle on its bytes: the result owns this node, so the node must not
+// own the result.
 void save_results(const plait_call *c, OpNode *n, int64_t *&dims, const plait_needs &needs) {
   for (uint32_t i = 0; i < n->n_outs; i++) n->outs[i] = {{}, -1, {}, nullptr};
   each_result(c, [&](plait_tensor *t, uint32_t result, uint32_t item, uint32_t position) {
@@ -107,7 +116,8 @@ void save_results(const plait_call *c, OpNode *n, int64_t *&dims, const plait_ne
 
 }  // namespace
 
-// ---- recording -----------------------------------------------------------------------------------------------------
+// ---- recording
+// -----------------------------------------------------------------------------------------------------
 void Overwritten::look(const plait_call *c, uint32_t written, uint64_t saved) {
   each_input(c, [&](plait_tensor *t, uint32_t argument, uint32_t item, uint32_t position) {
     if (!(written >> argument & 1)) return;
@@ -142,7 +152,9 @@ void connect(const plait_call *c, Node *node, uint32_t positions, uint64_t need)
   for (uint32_t i = 0; i < positions; i++) node->edges[i] = {nullptr, 0, 0};
   node->n_edges = positions;
   each_input(c, [&](plait_tensor *t, uint32_t, uint32_t, uint32_t position) {
-    if (position >= positions || !(need & bit_of(position)) || !requires_grad(t) || !differentiable(t->dl.dtype)) return;
+    if (position >= positions || !(need & bit_of(position)) || !requires_grad(t) ||
+        !differentiable(t->dl.dtype))
+      return;
     Place place = history_of(c->thread, t);
     node->edges[position].node = place.node.release();
     node->edges[position].index = place.index;
@@ -150,8 +162,8 @@ void connect(const plait_call *c, Node *node, uint32_t positions, uint64_t need)
   stamp(node);
 }
 
-Ref<OpNode> op_node(const plait_call *c, uint32_t positions, uint64_t need, const plait_needs &needs,
-                    const Overwritten &before) {
+Ref<OpNode> op_node(const plait_call *c, uint32_t positions, uint64_t need,
+                    const plait_needs &needs, const Overwritten &before) {
   const Sizes sizes = measure(c, positions, needs);
   Edge *edges;
   Layout *outs;

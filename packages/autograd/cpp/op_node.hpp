@@ -6,12 +6,14 @@
 
 namespace plait::autograd {
 
-// What a call that writes its arguments is about to destroy: versions from before, and copies of what will be read.
+// What a call that writes its arguments is about to destroy: versions from before, and copies of
+// what will be read.
 class Overwritten {
  public:
   void look(const plait_call *c, uint32_t written, uint64_t saved);
   uint64_t version_of(const plait_storage *) const;                         // before the call
-  plait_tensor *instead(plait_tensor *t, uint32_t argument, uint32_t item) const;  // what to save for a written argument
+  plait_tensor *instead(plait_tensor *t, uint32_t argument,
+                        uint32_t item) const;  // what to save for a written argument
 
  private:
   struct Copy {
@@ -25,8 +27,8 @@ class Overwritten {
 // Points the edges of a node at the histories of the call's inputs.
 void connect(const plait_call *c, Node *node, uint32_t positions, uint64_t need);
 
-Ref<OpNode> op_node(const plait_call *c, uint32_t positions, uint64_t need, const plait_needs &needs,
-                    const Overwritten &before);
+Ref<OpNode> op_node(const plait_call *c, uint32_t positions, uint64_t need,
+                    const plait_needs &needs, const Overwritten &before);
 
 // A call's arguments and results as its derivative sees them. Releases what it holds.
 class Unpacked {

@@ -18,8 +18,10 @@ uint32_t count_positions(const plait_call *c) {
   uint32_t n = 0;
   for (uint16_t i = 0; i < c->n_in; i++) {
     const uint8_t kind = c->op->args[i].kind;
-    if (c->in[i].tag == PLAIT_TENSORS) n += c->in[i].n;
-    else n += c->in[i].tag == PLAIT_TENSOR || kind == PLAIT_KIND_TENSOR || kind == PLAIT_KIND_OPERAND;
+    if (c->in[i].tag == PLAIT_TENSORS)
+      n += c->in[i].n;
+    else
+      n += c->in[i].tag == PLAIT_TENSOR || kind == PLAIT_KIND_TENSOR || kind == PLAIT_KIND_OPERAND;
   }
   return n;
 }
@@ -46,7 +48,8 @@ uint32_t written_arguments(const plait_call *c) {
 
 void refuse_out(const plait_call *c, const Wanted &w) {
   bool target = false;
-  for (uint16_t i = 0; i < c->n_out; i++) target |= c->out[i].tag == PLAIT_TENSOR && requires_grad(c->out[i].u.t);
+  for (uint16_t i = 0; i < c->n_out; i++)
+    target |= c->out[i].tag == PLAIT_TENSOR && requires_grad(c->out[i].u.t);
   if (!w.need && !target) return;
   std::string name = "out";
   if (!target)
@@ -54,7 +57,8 @@ void refuse_out(const plait_call *c, const Wanted &w) {
       if (requires_grad(t)) name = c->op->args[argument].name;
     });
   raise(c->thread, PLAIT_ERROR, c->op->name,
-        "out= has no derivative, but `%s` requires grad; call it without out=, or within no_grad()", name.c_str());
+        "out= has no derivative, but `%s` requires grad; call it without out=, or within no_grad()",
+        name.c_str());
 }
 
 void refuse_leaf(const plait_call *c, const plait_tensor *t, uint32_t argument) {
@@ -63,25 +67,30 @@ void refuse_leaf(const plait_call *c, const plait_tensor *t, uint32_t argument) 
   const bool of_leaf = base && has_bit(base) && is_leaf(base);
   if (!of_leaf && !(has_bit(t) && is_leaf(t))) return;
   raise(c->thread, PLAIT_ERROR, name,
-        "`%s` of shape %s is a %sleaf that requires grad and would be written in place: its gradient would be that of "
+        "`%s` of shape %s is a %sleaf that requires grad and would be written in place: its "
+        "gradient would be that of "
         "another value; write it within no_grad(), or use the out-of-place form on it",
         c->op->args[argument].name, shape_text(t).c_str(), of_leaf ? "view of a " : "");
 }
 
 bool any_differentiable_result(const plait_call *c) {
   bool any = false;
-  each_result(c, [&](const plait_tensor *t, uint32_t, uint32_t, uint32_t) { any |= differentiable(t->dl.dtype); });
+  each_result(c, [&](const plait_tensor *t, uint32_t, uint32_t, uint32_t) {
+    any |= differentiable(t->dl.dtype);
+  });
   return any;
 }
 
-// ---- histories of the results --------------------------------------------------------------------------------------
+// ---- histories of the results
+// --------------------------------------------------------------------------------------
 void attach_results(plait_call *c, Node *node, uint32_t written) {
   uint32_t index = 0;
   for (uint16_t i = 0; i < c->n_out; i++) {
     plait_tensor *const *list = c->out[i].tag == PLAIT_TENSORS ? c->out[i].u.ts : &c->out[i].u.t;
     const uint32_t n = c->out[i].tag == PLAIT_TENSORS ? c->out[i].n : 1;
     for (uint32_t k = 0; k < n; k++, index++) {
-      plait_tensor *t = c->out[i].tag == PLAIT_TENSOR || c->out[i].tag == PLAIT_TENSORS ? list[k] : nullptr;
+      plait_tensor *t =
+          c->out[i].tag == PLAIT_TENSOR || c->out[i].tag == PLAIT_TENSORS ? list[k] : nullptr;
       if (!t || !differentiable(t->dl.dtype)) continue;
       if (written && base_of(t))
         write_view(c->thread, t, Ref<Node>::share(node), index);
@@ -92,7 +101,8 @@ void attach_results(plait_call *c, Node *node, uint32_t written) {
   }
 }
 
-// What a view's derivative is follows from its place in its base. A view that does not track one cuts, as detach does.
+// What a view's derivative is follows from its place in its base. A view that does not track one
+// cuts, as detach does.
 void attach_views(plait_call *c) {
   each_result(c, [&](plait_tensor *t, uint32_t, uint32_t, uint32_t) {
     if (base_of(t) && requires_grad(base_of(t)) && differentiable(t->dl.dtype))
@@ -135,7 +145,8 @@ void release_results(plait_call *c) {
     for (uint16_t i = 0; i < c->n_out; i++) engine.runtime->release_value(c->out + i);
 }
 
-// Runs f after a call succeeded: if it fails the results go, as the caller of a failed call owns none.
+// Runs f after a call succeeded: if it fails the results go, as the caller of a failed call owns
+// none.
 template <class F>
 void or_release(plait_call *c, F &&f) {
   try {
@@ -146,7 +157,8 @@ void or_release(plait_call *c, F &&f) {
   }
 }
 
-// ---- operators without a derivative of their own -------------------------------------------------------------------
+// ---- operators without a derivative of their own
+// -------------------------------------------------------------------
 plait_status through_decomposition(plait_call *c) {
   plait_value out[PLAIT_MAX_RESULTS];
   plait_call inner = *c;
@@ -175,7 +187,8 @@ plait_status without_vjp(plait_call *c, const Wanted &w, uint32_t written) {
   return s;
 }
 
-// ---- the layer -----------------------------------------------------------------------------------------------------
+// ---- the layer
+// -----------------------------------------------------------------------------------------------------
 plait_status recorded(plait_call *c) {
   const Wanted w = wanted(c);
   if (c->form == PLAIT_OUT) refuse_out(c, w);

@@ -6,8 +6,9 @@ namespace plait::autograd {
 
 plait_status layer(plait_call *);  // the layer's entry, for every operator
 
-// Calls f(tensor, argument, item, position) for every tensor among the values. Positions number the tensors that the
-// schema has room for: an argument that may be a tensor counts one whatever it is, a list counts its length.
+// Calls f(tensor, argument, item, position) for every tensor among the values. Positions number the
+// tensors that the schema has room for: an argument that may be a tensor counts one whatever it is,
+// a list counts its length.
 template <class F>
 void each_tensor(const plait_arg *args, const plait_value *values, uint32_t n, F &&f) {
   uint32_t position = 0;
@@ -35,7 +36,8 @@ void each_result(const plait_call *c, F &&f) {
 inline uint64_t bit_of(uint32_t position) { return uint64_t(1) << (position < 63 ? position : 63); }
 
 // A node in the host language (engine->record).
-plait_status record_host(void *, plait_thread *, const char *name, plait_object *callable, plait_tensor *const *inputs,
-                         uint32_t n_in, plait_tensor *const *outputs, uint32_t n_out, plait_object **node);
+plait_status record_host(void *, plait_thread *, const char *name, plait_object *callable,
+                         plait_tensor *const *inputs, uint32_t n_in, plait_tensor *const *outputs,
+                         uint32_t n_out, plait_object **node);
 
 }  // namespace plait::autograd

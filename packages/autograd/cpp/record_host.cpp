@@ -4,8 +4,9 @@
 namespace plait::autograd {
 namespace {
 
-Ref<HostNode> host_node(plait_thread *thread, const char *name, plait_object *callable, plait_tensor *const *inputs,
-                        uint32_t n_in, plait_tensor *const *outputs, uint32_t n_out) {
+Ref<HostNode> host_node(plait_thread *thread, const char *name, plait_object *callable,
+                        plait_tensor *const *inputs, uint32_t n_in, plait_tensor *const *outputs,
+                        uint32_t n_out) {
   size_t dims = 0;
   for (uint32_t i = 0; i < n_out; i++) dims += outputs[i] ? size_t(outputs[i]->dl.ndim) : 0;
   const size_t length = std::strlen(name) + 1;
@@ -50,25 +51,29 @@ Ref<HostNode> host_node(plait_thread *thread, const char *name, plait_object *ca
   return owner;
 }
 
-void check_output(plait_thread *thread, const char *name, const plait_tensor *t, bool written, uint32_t i) {
+void check_output(plait_thread *thread, const char *name, const plait_tensor *t, bool written,
+                  uint32_t i) {
   if (written && has_bit(t) && is_leaf(t))
     raise(thread, PLAIT_ERROR, name,
-          "output %u is a leaf of shape %s that requires grad and was written in place; clone() it before", unsigned(i),
-          shape_text(t).c_str());
+          "output %u is a leaf of shape %s that requires grad and was written in place; clone() it "
+          "before",
+          unsigned(i), shape_text(t).c_str());
   if (written && base_of(t))
     raise(thread, PLAIT_NOT_IMPLEMENTED, name,
-          "output %u of shape %s was written in place and is a view, which has no derivative here; clone() it before",
+          "output %u of shape %s was written in place and is a view, which has no derivative here; "
+          "clone() it before",
           unsigned(i), shape_text(t).c_str());
   if (!written && requires_grad(t))
-    raise(thread, PLAIT_ERROR, name, "output %u of shape %s already has a history; return detach() of it", unsigned(i),
+    raise(thread, PLAIT_ERROR, name,
+          "output %u of shape %s already has a history; return detach() of it", unsigned(i),
           shape_text(t).c_str());
 }
 
 }  // namespace
 
 plait_status record_host(void *, plait_thread *thread, const char *name, plait_object *callable,
-                         plait_tensor *const *inputs, uint32_t n_in, plait_tensor *const *outputs, uint32_t n_out,
-                         plait_object **node) {
+                         plait_tensor *const *inputs, uint32_t n_in, plait_tensor *const *outputs,
+                         uint32_t n_out, plait_object **node) {
   return border(thread, name, [&]() -> plait_status {
     if (node) *node = nullptr;
     bool any = false;

@@ -14,22 +14,26 @@ namespace {
 int enabled(void *, plait_thread *thread) { return !(thread->excluded & engine.bit); }
 
 void set_enabled(void *, plait_thread *thread, int on) {
-  if (on) thread->excluded &= ~engine.bit;
-  else thread->excluded |= engine.bit;
+  if (on)
+    thread->excluded &= ~engine.bit;
+  else
+    thread->excluded |= engine.bit;
 }
 
 plait_status set_requires_grad(void *, plait_thread *thread, plait_tensor *t, int on) {
   return border(thread, "requires_grad", [&]() -> plait_status {
     if (!on && requires_grad(t) && !is_leaf(t))
       raise(thread, PLAIT_ERROR, "requires_grad",
-            "a tensor of shape %s that is the result of an operator cannot stop requiring grad; use detach()",
+            "a tensor of shape %s that is the result of an operator cannot stop requiring grad; "
+            "use detach()",
             shape_text(t).c_str());
     if (!on) {
       t->layers &= ~engine.bit;
       return PLAIT_OK;
     }
     if (!differentiable(t->dl.dtype))
-      raise(thread, PLAIT_ERROR, "requires_grad", "only tensors of floating point and complex dtype can require grad; got %s",
+      raise(thread, PLAIT_ERROR, "requires_grad",
+            "only tensors of floating point and complex dtype can require grad; got %s",
             plait::name(t->dl.dtype));
     if (requires_grad(t)) return PLAIT_OK;
     leaf_of(t);
@@ -57,13 +61,17 @@ void check_grad(plait_thread *thread, const plait_tensor *t, const plait_tensor 
   bool alike = t->dl.ndim == g->dl.ndim;
   for (int32_t i = 0; alike && i < t->dl.ndim; i++) alike = t->dl.shape[i] == g->dl.shape[i];
   if (!alike)
-    raise(thread, PLAIT_SHAPE_ERROR, "grad", "the gradient of a tensor of shape %s must have its shape; got %s",
-          shape_text(t).c_str(), shape_text(g).c_str());
+    raise(thread, PLAIT_SHAPE_ERROR, "grad",
+          "the gradient of a tensor of shape %s must have its shape; got %s", shape_text(t).c_str(),
+          shape_text(g).c_str());
   if (!same(t->dl.dtype, g->dl.dtype))
-    raise(thread, PLAIT_DTYPE_ERROR, "grad", "the gradient of a tensor of %s must have its dtype; got %s",
-          plait::name(t->dl.dtype), plait::name(g->dl.dtype));
-  if (t->dl.device.device_type != g->dl.device.device_type || t->dl.device.device_id != g->dl.device.device_id)
-    raise(thread, PLAIT_VALUE_ERROR, "grad", "the gradient must be on the tensor's device %d:%d; got %d:%d",
+    raise(thread, PLAIT_DTYPE_ERROR, "grad",
+          "the gradient of a tensor of %s must have its dtype; got %s", plait::name(t->dl.dtype),
+          plait::name(g->dl.dtype));
+  if (t->dl.device.device_type != g->dl.device.device_type ||
+      t->dl.device.device_id != g->dl.device.device_id)
+    raise(thread, PLAIT_VALUE_ERROR, "grad",
+          "the gradient must be on the tensor's device %d:%d; got %d:%d",
           int(t->dl.device.device_type), int(t->dl.device.device_id), int(g->dl.device.device_type),
           int(g->dl.device.device_id));
 }
@@ -102,7 +110,8 @@ plait_status set_grad(void *, plait_thread *thread, plait_tensor *t, plait_tenso
 plait_status retain_grad(void *, plait_thread *thread, plait_tensor *t) {
   return border(thread, "retain_grad", [&]() -> plait_status {
     if (!requires_grad(t))
-      raise(thread, PLAIT_ERROR, "retain_grad", "the tensor of shape %s must require grad", shape_text(t).c_str());
+      raise(thread, PLAIT_ERROR, "retain_grad", "the tensor of shape %s must require grad",
+            shape_text(t).c_str());
     const Place place = history_of(thread, t);
     if (is_leaf(t)) return PLAIT_OK;
     History *h = with_cell(t);
@@ -119,14 +128,15 @@ plait_status retain_grad(void *, plait_thread *thread, plait_tensor *t) {
 plait_status detach_(void *, plait_thread *thread, plait_tensor *t) {
   return border(thread, "detach_", [&]() -> plait_status {
     if (base_of(t) && requires_grad(t) && !is_leaf(t))
-      raise(thread, PLAIT_ERROR, "detach_", "a view of shape %s cannot be detached in place; use detach()",
-            shape_text(t).c_str());
+      raise(thread, PLAIT_ERROR, "detach_",
+            "a view of shape %s cannot be detached in place; use detach()", shape_text(t).c_str());
     clear_history(t);
     return PLAIT_OK;
   });
 }
 
-// ---- nodes ---------------------------------------------------------------------------------------------------------
+// ---- nodes
+// ---------------------------------------------------------------------------------------------------------
 plait_object *node_of(void *, plait_tensor *t) {
   if (!requires_grad(t) || is_leaf(t)) return nullptr;
   try {
@@ -180,7 +190,8 @@ plait_object *running() {
   return n ? &n->o : nullptr;
 }
 
-const Introspection introspection{PLAIT_HEADER(Introspection), count_edges, edge_at, sequence_of, attach, retains, running};
+const Introspection introspection{
+    PLAIT_HEADER(Introspection), count_edges, edge_at, sequence_of, attach, retains, running};
 
 }  // namespace
 

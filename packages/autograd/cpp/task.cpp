@@ -1,5 +1,6 @@
-// A pass: discovery counts how many gradients each node will get, the loop runs nodes whose gradients are complete,
-// youngest first. Nothing recurses, and nothing is locked while an operator runs.
+// A pass: discovery counts how many gradients each node will get, the loop runs nodes whose
+// gradients are complete, youngest first. Nothing recurses, and nothing is locked while an operator
+// runs.
 #include "task.hpp"
 
 #include <algorithm>
@@ -72,13 +73,16 @@ void Task::capture(plait_tensor *tensor, plait_tensor **out) {
   captures_.push_back({history_of(thread_, tensor), out, 0});
 }
 
-// ---- discovery -----------------------------------------------------------------------------------------------------
+// ---- discovery
+// -----------------------------------------------------------------------------------------------------
 // True the first time that this pass sees the node.
 bool Task::claim(Node *n) {
-  // a node that belonged to another pass when this one came by may be free by now, but its marks are here
+  // a node that belonged to another pass when this one came by may be free by now, but its marks
+  // are here
   if (!foreign_.empty() && elsewhere(n)) return false;
   Task *owner = nullptr;
-  if (n->owner.compare_exchange_strong(owner, this, std::memory_order_acquire, std::memory_order_relaxed)) {
+  if (n->owner.compare_exchange_strong(owner, this, std::memory_order_acquire,
+                                       std::memory_order_relaxed)) {
     n->pending = 0;
     n->capture = 0;
     n->needed = true;
@@ -132,12 +136,14 @@ void Task::mark_needed() {
   std::sort(order.begin(), order.end(), older);  // edges lead to older nodes
   for (Node *n : order) {
     bool any = needed(n);
-    for (uint32_t i = 0; i < n->n_edges && !any; i++) any = n->edges[i].node && needed(n->edges[i].node);
+    for (uint32_t i = 0; i < n->n_edges && !any; i++)
+      any = n->edges[i].node && needed(n->edges[i].node);
     needed(n) = any;
   }
 }
 
-// ---- the loop ------------------------------------------------------------------------------------------------------
+// ---- the loop
+// ------------------------------------------------------------------------------------------------------
 void Task::ready(Node *n) {
   if (!next_) {
     next_ = n;
@@ -263,13 +269,15 @@ void Task::capture_at(Node *n, plait_tensor **gradients) {
   }
 }
 
-// ---- gradients on their way ----------------------------------------------------------------------------------------
+// ---- gradients on their way
+// ----------------------------------------------------------------------------------------
 void Task::arrive(plait_tensor **slot, Tensor gradient) {
   if (!*slot) {
     *slot = gradient.release();
     return;
   }
-  *slot = sum(thread_, Tensor::steal(std::exchange(*slot, nullptr)), std::move(gradient), create_).release();
+  *slot = sum(thread_, Tensor::steal(std::exchange(*slot, nullptr)), std::move(gradient), create_)
+              .release();
 }
 
 void Task::deliver(const Node *from, uint32_t position, Tensor gradient) {
@@ -277,14 +285,16 @@ void Task::deliver(const Node *from, uint32_t position, Tensor gradient) {
   if (!e.node) return;
   if (gradient && wants(e)) {
     const Layout &l = e.node->outs[e.index];
-    if (l.ndim >= 0 && !fits(l, gradient.get())) gradient = fitted(from, position, l, std::move(gradient));
+    if (l.ndim >= 0 && !fits(l, gradient.get()))
+      gradient = fitted(from, position, l, std::move(gradient));
     arrive(buffers(e.node) + e.index, std::move(gradient));
   }
   uint32_t &left = pending(e.node);
   if (--left == 0) ready(e.node);
 }
 
-// A derivative may leave broadcasting undone and may answer in another precision; nothing else passes.
+// A derivative may leave broadcasting undone and may answer in another precision; nothing else
+// passes.
 Tensor Task::fitted(const Node *from, uint32_t position, const Layout &l, Tensor g) {
   bool broadcasts = l.ndim <= g.ndim();
   for (int32_t i = 0; broadcasts && i < l.ndim; i++) {
@@ -292,11 +302,13 @@ Tensor Task::fitted(const Node *from, uint32_t position, const Layout &l, Tensor
     broadcasts = l.shape[i] == had || l.shape[i] == 1;
   }
   if (!broadcasts)
-    raise(thread_, PLAIT_SHAPE_ERROR, node_name(from), "the gradient for input %u must have shape %s; got %s",
-          static_cast<unsigned>(position), text(l.shape, l.ndim).c_str(), shape_text(g.get()).c_str());
+    raise(thread_, PLAIT_SHAPE_ERROR, node_name(from),
+          "the gradient for input %u must have shape %s; got %s", static_cast<unsigned>(position),
+          text(l.shape, l.ndim).c_str(), shape_text(g.get()).c_str());
   if (!differentiable(g.dtype()) || (g.dtype().code == kDLComplex) != (l.dtype.code == kDLComplex))
-    raise(thread_, PLAIT_DTYPE_ERROR, node_name(from), "the gradient for input %u must be %s; got %s",
-          static_cast<unsigned>(position), plait::name(l.dtype), plait::name(g.dtype()));
+    raise(thread_, PLAIT_DTYPE_ERROR, node_name(from),
+          "the gradient for input %u must be %s; got %s", static_cast<unsigned>(position),
+          plait::name(l.dtype), plait::name(g.dtype()));
   g = sum_to(thread_, g, l.shape, l.ndim);
   return same(g.dtype(), l.dtype) ? g : cast(thread_, g, l.dtype);
 }

@@ -10,7 +10,8 @@ namespace plait::autograd {
 
 class Unpacked;
 
-// The marks of a pass on a node. They live in the node while the pass owns it; where another pass was there first, here.
+// The marks of a pass on a node. They live in the node while the pass owns it; where another pass
+// was there first, here.
 struct Marks {
   uint32_t pending = 0;
   int32_t capture = 0;
@@ -20,7 +21,8 @@ struct Marks {
 
 class Task {
  public:
-  Task(plait_thread *thread, bool retain, bool create) : thread_(thread), retain_(retain), create_(create) {}
+  Task(plait_thread *thread, bool retain, bool create)
+      : thread_(thread), retain_(retain), create_(create) {}
   ~Task();
   Task(const Task &) = delete;
   Task &operator=(const Task &) = delete;

@@ -4,8 +4,10 @@
 namespace plait::autograd {
 namespace {
 
-// ---- handles that have a layout and no bytes -----------------------------------------------------------------------
-const plait_type nothing_type{PLAIT_HEADER(plait_type), "autograd layout storage", [](plait_object *) {}};
+// ---- handles that have a layout and no bytes
+// -----------------------------------------------------------------------
+const plait_type nothing_type{PLAIT_HEADER(plait_type), "autograd layout storage",
+                              [](plait_object *) {}};
 plait_storage *nothing() {  // one meta storage for all of them; its count never gets near zero
   static plait_storage storage = [] {
     plait_storage s{};
@@ -16,7 +18,9 @@ plait_storage *nothing() {  // one meta storage for all of them; its count never
   return &storage;
 }
 
-size_t shadow_bytes(int32_t ndim) { return sizeof(plait_tensor) + (ndim > 5 ? 2 * size_t(ndim) * sizeof(int64_t) : 0); }
+size_t shadow_bytes(int32_t ndim) {
+  return sizeof(plait_tensor) + (ndim > 5 ? 2 * size_t(ndim) * sizeof(int64_t) : 0);
+}
 
 void drop_shadow(plait_object *o) {
   auto *t = reinterpret_cast<plait_tensor *>(o);
@@ -27,7 +31,8 @@ void drop_shadow(plait_object *o) {
 }
 const plait_type shadow_type{PLAIT_HEADER(plait_type), "autograd layout", drop_shadow};
 
-// A meta tensor for an input of which only the layout was saved: much cheaper than one with a storage of its own.
+// A meta tensor for an input of which only the layout was saved: much cheaper than one with a
+// storage of its own.
 plait_tensor *shadow(const Layout &l) {
   auto *t = static_cast<plait_tensor *>(allocate(shadow_bytes(l.ndim)));
   std::memset(static_cast<void *>(t), 0, offsetof(plait_tensor, inline_dims));
@@ -49,22 +54,26 @@ plait_tensor *shadow(const Layout &l) {
 
 [[noreturn]] void freed(plait_thread *thread, const OpNode *n) {
   raise(thread, PLAIT_ERROR, written_name(n->op, n->form),
-        "backward came here a second time, but what the derivative needs was freed after the first; call the first "
+        "backward came here a second time, but what the derivative needs was freed after the "
+        "first; call the first "
         "backward with retain_graph=True");
 }
 
-void check_versions(plait_thread *thread, const OpNode *n, const Saved *saved, plait_tensor *const *tensors) {
+void check_versions(plait_thread *thread, const OpNode *n, const Saved *saved,
+                    plait_tensor *const *tensors) {
   for (uint32_t i = 0; i < n->n_saved; i++) {
     const plait_tensor *t = tensors[i];
     const uint64_t now = __atomic_load_n(&t->storage->version, __ATOMIC_RELAXED);
     if (now == saved[i].version) continue;
     const char *what = saved[i].result ? "its result" : n->op->args[saved[i].argument].name;
     raise(thread, PLAIT_ERROR, written_name(n->op, n->form),
-          "`%s` (%s, shape %s), which the derivative needs, was overwritten by an in-place operator after it was saved: "
-          "it is at version %llu, saved at version %llu; use the out-of-place form of the operator that wrote it, or "
+          "`%s` (%s, shape %s), which the derivative needs, was overwritten by an in-place "
+          "operator after it was saved: "
+          "it is at version %llu, saved at version %llu; use the out-of-place form of the operator "
+          "that wrote it, or "
           "clone() the tensor first",
-          what, plait::name(t->dl.dtype), shape_text(t).c_str(), static_cast<unsigned long long>(now),
-          static_cast<unsigned long long>(saved[i].version));
+          what, plait::name(t->dl.dtype), shape_text(t).c_str(),
+          static_cast<unsigned long long>(now), static_cast<unsigned long long>(saved[i].version));
   }
 }
 
@@ -108,7 +117,8 @@ Unpacked::~Unpacked() {
   for (uint32_t i = 0; i < n_held_; i++) plait_release(held_[i]);
 }
 
-// Several passes may meet here: one that keeps the values shares them, one that doesn't carries them off.
+// Several passes may meet here: one that keeps the values shares them, one that doesn't carries
+// them off.
 void Unpacked::take(plait_thread *thread, bool keep) {
   uint8_t state = kHolding;
   while (!node_->values.compare_exchange_weak(state, kReading, std::memory_order_acquire)) {
@@ -117,19 +127,24 @@ void Unpacked::take(plait_thread *thread, bool keep) {
   }
   for (; n_held_ < node_->n_saved; n_held_++) {
     held_[n_held_] = node_->saved[n_held_].tensor;
-    if (keep) plait_retain(held_[n_held_]);
-    else node_->saved[n_held_].tensor = nullptr;
+    if (keep)
+      plait_retain(held_[n_held_]);
+    else
+      node_->saved[n_held_].tensor = nullptr;
   }
   node_->values.store(keep ? kHolding : kTaken, std::memory_order_release);
 }
 
 void Unpacked::place(plait_value *values, uint32_t argument, uint32_t item, plait_tensor *t) {
   plait_value &v = values[argument];
-  if (v.tag == PLAIT_TENSORS) const_cast<plait_tensor **>(v.u.ts)[item] = t;
-  else v = value(t);
+  if (v.tag == PLAIT_TENSORS)
+    const_cast<plait_tensor **>(v.u.ts)[item] = t;
+  else
+    v = value(t);
 }
 
-// When the derivative is recorded itself, saved results need their history, which the node may not keep.
+// When the derivative is recorded itself, saved results need their history, which the node may not
+// keep.
 void Unpacked::give_history(plait_thread *thread) {
   for (uint32_t i = 0; i < node_->n_saved; i++) {
     const Saved &s = node_->saved[i];

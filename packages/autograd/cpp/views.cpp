@@ -3,8 +3,10 @@
 namespace plait::autograd {
 namespace {
 
-ViewNode *view_node(const plait_tensor *view, const plait_tensor *base, Kind kind, uint32_t n_edges) {
-  const auto lay = [&](Pieces &at, ViewNode **n, Edge **edges, plait_tensor ***buffers, Layout **outs, int64_t **dims) {
+ViewNode *view_node(const plait_tensor *view, const plait_tensor *base, Kind kind,
+                    uint32_t n_edges) {
+  const auto lay = [&](Pieces &at, ViewNode **n, Edge **edges, plait_tensor ***buffers,
+                       Layout **outs, int64_t **dims) {
     *n = at.take<ViewNode>(1);
     *edges = at.take<Edge>(n_edges);
     *buffers = at.take<plait_tensor *>(1);
@@ -35,20 +37,24 @@ ViewNode *view_node(const plait_tensor *view, const plait_tensor *base, Kind kin
   n->base_strides = dims += view->dl.ndim;
   std::memcpy(dims, base->dl.strides, size_t(base->dl.ndim) * sizeof *dims);
   lay_out(n->outs[0], dims + base->dl.ndim, base);
-  n->offset = (static_cast<const char *>(view->dl.data) - static_cast<const char *>(base->dl.data)) /
-              itemsize(base->dl.dtype);
+  n->offset =
+      (static_cast<const char *>(view->dl.data) - static_cast<const char *>(base->dl.data)) /
+      itemsize(base->dl.dtype);
   return n;
 }
 
 [[noreturn]] void refuse(plait_thread *thread, const plait_tensor *view, const char *why) {
   raise(thread, PLAIT_ERROR, "autograd",
-        "a view of shape %s and its base were written in place and %s; clone() the view before it is written",
+        "a view of shape %s and its base were written in place and %s; clone() the view before it "
+        "is written",
         shape_text(view).c_str(), why);
 }
 
 void check_geometry(plait_thread *thread, const plait_tensor *view, const plait_tensor *base) {
-  if (!same(view->dl.dtype, base->dl.dtype)) refuse(thread, view, "the view has another dtype than its base");
-  if (view->storage != base->storage) refuse(thread, view, "one of them was since pointed at other memory");
+  if (!same(view->dl.dtype, base->dl.dtype))
+    refuse(thread, view, "the view has another dtype than its base");
+  if (view->storage != base->storage)
+    refuse(thread, view, "one of them was since pointed at other memory");
   if (!distinct(base->dl.ndim, base->dl.shape, base->dl.strides))
     refuse(thread, view, "elements of the base share their memory");
 }
@@ -70,7 +76,8 @@ Ref<Node> strided_node(plait_thread *thread, plait_tensor *view) {
 
 void write_view(plait_thread *thread, plait_tensor *view, Ref<Node> writer, uint32_t index) {
   plait_tensor *base = base_of(view);
-  if (writer->kind != Kind::op || index != 0) {  // no derivative: what is asked of the base fails in the same words
+  if (writer->kind != Kind::op ||
+      index != 0) {  // no derivative: what is asked of the base fails in the same words
     set_history(base, std::move(writer), index);
   } else {
     check_geometry(thread, view, base);
@@ -94,7 +101,8 @@ void write_view(plait_thread *thread, plait_tensor *view, Ref<Node> writer, uint
   set_history(view, strided_node(thread, view), 0);
 }
 
-// ---- their derivatives ---------------------------------------------------------------------------------------------
+// ---- their derivatives
+// ---------------------------------------------------------------------------------------------
 Placed::Placed(plait_thread *thread, const ViewNode *n, bool zeroed) : thread_(thread), node_(n) {
   const Layout &base = n->kind == Kind::strided ? n->view : n->outs[0];
   int64_t low = 0, high = 0;
@@ -106,8 +114,11 @@ Placed::Placed(plait_thread *thread, const ViewNode *n, bool zeroed) : thread_(t
   }
   const int64_t size = empty ? 0 : high - low + 1;
   first_ = empty ? 0 : -low;
-  if (zeroed) memory_ = zeros(thread, base.dtype, base.device, &size, 1);
-  else check(engine.runtime->tensor_new(thread, base.dtype, 1, &size, nullptr, base.device, memory_.out()));
+  if (zeroed)
+    memory_ = zeros(thread, base.dtype, base.device, &size, 1);
+  else
+    check(engine.runtime->tensor_new(thread, base.dtype, 1, &size, nullptr, base.device,
+                                     memory_.out()));
 }
 
 Tensor Placed::whole() const {
@@ -123,10 +134,12 @@ Tensor Placed::part(const int64_t *shape) const {
 Tensor spread(plait_thread *thread, const ViewNode *n, const Tensor &gradient) {
   const Layout &view = n->outs[0];
   int64_t shape[PLAIT_MAX_DIMS];
-  for (int32_t i = 0; i < view.ndim; i++) shape[i] = n->view_strides[i] == 0 && view.shape[i] ? 1 : view.shape[i];
+  for (int32_t i = 0; i < view.ndim; i++)
+    shape[i] = n->view_strides[i] == 0 && view.shape[i] ? 1 : view.shape[i];
   if (!distinct(view.ndim, shape, n->view_strides))
     raise(thread, PLAIT_NOT_IMPLEMENTED, "autograd",
-          "a view of shape %s whose elements overlap was used after its base was written in place, which has no "
+          "a view of shape %s whose elements overlap was used after its base was written in place, "
+          "which has no "
           "derivative; clone() the base, or make the view after the write",
           text(view.shape, view.ndim).c_str());
   const Placed placed(thread, n, true);

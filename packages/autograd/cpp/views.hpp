@@ -1,5 +1,5 @@
-// Writes into views: the base's history then says "the old base, with this place replaced", and every other view of the
-// base finds its own history from the base's when it is next used.
+// Writes into views: the base's history then says "the old base, with this place replaced", and
+// every other view of the base finds its own history from the base's when it is next used.
 #pragma once
 #include "history.hpp"
 
@@ -10,12 +10,14 @@ Ref<Node> strided_node(plait_thread *, plait_tensor *view);
 // An operator has written `view`: rebases the base's history, then the view's.
 void write_view(plait_thread *, plait_tensor *view, Ref<Node> writer, uint32_t index);
 
-// A gradient that is laid out like the base, and the view's place in it. Both track their common memory.
+// A gradient that is laid out like the base, and the view's place in it. Both track their common
+// memory.
 class Placed {
  public:
   Placed(plait_thread *, const ViewNode *, bool zeroed);
   Tensor whole() const;
-  Tensor part(const int64_t *shape) const;  // with sizes of 1 where elements of the view share a place
+  Tensor part(
+      const int64_t *shape) const;  // with sizes of 1 where elements of the view share a place
   const Tensor &memory() const { return memory_; }
 
  private:

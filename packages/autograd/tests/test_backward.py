@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
+
 import plait_autograd as pa
 import plait_core as pc
-import pytest
 
 
 def leaf(*values: float, dtype=pc.float32):
@@ -224,7 +225,7 @@ def test_setting_grad_is_checked():
 
 
 def test_requires_grad_is_for_floating_leaves():
-    with pytest.raises(RuntimeError, match="floating point and complex dtype.*int64"):
+    with pytest.raises(RuntimeError, match=r"floating point and complex dtype.*int64"):
         pc.tensor([1]).requires_grad_()
     x = leaf(1)
     y = x * 2

@@ -6,9 +6,10 @@ import gc
 import weakref
 
 import numpy as np
+import pytest
+
 import plait_autograd as pa
 import plait_core as pc
-import pytest
 
 
 class Scale(pa.Function):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 import plait_autograd as pa
 import plait_core as pc
-import pytest
 
 
 def leaf(*values: float):

@@ -9,6 +9,7 @@ import textwrap
 import threading
 
 import numpy as np
+
 import plait_autograd as pa
 import plait_core as pc
 

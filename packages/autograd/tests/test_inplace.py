@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
+
 import plait_autograd as pa
 import plait_core as pc
-import pytest
 
 
 def leaf(*values: float):
@@ -174,7 +175,7 @@ def test_an_operand_that_aliases_the_target_is_an_error():
     x = leaf(1.0, 2.0)
     y = x * 1
     y.mul_(y)
-    with pytest.raises(RuntimeError, match="mul_: `other`.*overwritten"):
+    with pytest.raises(RuntimeError, match=r"mul_: `other`.*overwritten"):
         y.sum().backward()
 
 

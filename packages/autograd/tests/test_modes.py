@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 
+import pytest
+
 import plait_autograd as pa
 import plait_core as pc
-import pytest
 
 
 def recorded() -> bool:

@@ -1,4 +1,5 @@
-// Single elements, for gradcheck: it perturbs one number at a time and needs no array library for that.
+// Single elements, for gradcheck: it perturbs one number at a time and needs no array library for
+// that.
 #include "binding.hpp"
 
 namespace plait::autograd::python {
@@ -7,8 +8,10 @@ namespace {
 // The address of the i-th element in C order; NULL with an exception.
 char *address(plait_tensor *t, int64_t i) {
   if (t->dl.device.device_type != kDLCPU)
-    return PyErr_SetString(PyExc_NotImplementedError, "gradcheck: tensors must be on the CPU"), nullptr;
-  if (i < 0 || i >= numel(t)) return PyErr_SetString(PyExc_IndexError, "gradcheck: no such element"), nullptr;
+    return PyErr_SetString(PyExc_NotImplementedError, "gradcheck: tensors must be on the CPU"),
+           nullptr;
+  if (i < 0 || i >= numel(t))
+    return PyErr_SetString(PyExc_IndexError, "gradcheck: no such element"), nullptr;
   int64_t at = 0;
   for (int32_t d = t->dl.ndim - 1; d >= 0; d--) {
     at += i % t->dl.shape[d] * t->dl.strides[d];
@@ -18,7 +21,8 @@ char *address(plait_tensor *t, int64_t i) {
 }
 
 PyObject *wrong_dtype(const plait_tensor *t) {
-  return PyErr_Format(PyExc_TypeError, "gradcheck: float64 or float32 is required, got %s", plait::name(t->dl.dtype));
+  return PyErr_Format(PyExc_TypeError, "gradcheck: float64 or float32 is required, got %s",
+                      plait::name(t->dl.dtype));
 }
 
 PyObject *element(PyObject *, PyObject *args) {
@@ -28,8 +32,10 @@ PyObject *element(PyObject *, PyObject *args) {
   plait_tensor *t = tensor_from(o, "gradcheck: argument");
   const char *p = t ? address(t, i) : nullptr;
   if (!p) return nullptr;
-  if (same(t->dl.dtype, dtype::float64)) return PyFloat_FromDouble(*reinterpret_cast<const double *>(p));
-  if (same(t->dl.dtype, dtype::float32)) return PyFloat_FromDouble(double(*reinterpret_cast<const float *>(p)));
+  if (same(t->dl.dtype, dtype::float64))
+    return PyFloat_FromDouble(*reinterpret_cast<const double *>(p));
+  if (same(t->dl.dtype, dtype::float32))
+    return PyFloat_FromDouble(double(*reinterpret_cast<const float *>(p)));
   return wrong_dtype(t);
 }
 
@@ -41,9 +47,12 @@ PyObject *set_element(PyObject *, PyObject *args) {
   plait_tensor *t = tensor_from(o, "gradcheck: argument");
   char *p = t ? address(t, i) : nullptr;
   if (!p) return nullptr;
-  if (same(t->dl.dtype, dtype::float64)) *reinterpret_cast<double *>(p) = x;
-  else if (same(t->dl.dtype, dtype::float32)) *reinterpret_cast<float *>(p) = float(x);
-  else return wrong_dtype(t);
+  if (same(t->dl.dtype, dtype::float64))
+    *reinterpret_cast<double *>(p) = x;
+  else if (same(t->dl.dtype, dtype::float32))
+    *reinterpret_cast<float *>(p) = float(x);
+  else
+    return wrong_dtype(t);
   state.runtime->touched(t->storage);
   Py_RETURN_NONE;
 }
@@ -55,14 +64,15 @@ PyObject *count(PyObject *, PyObject *o) {
 
 PyObject *is_floating(PyObject *, PyObject *o) {
   const plait_tensor *t = tensor_from(o, "gradcheck: argument");
-  return t ? PyBool_FromLong(t->dl.dtype.code == kDLFloat || t->dl.dtype.code == kDLBfloat) : nullptr;
+  return t ? PyBool_FromLong(t->dl.dtype.code == kDLFloat || t->dl.dtype.code == kDLBfloat)
+           : nullptr;
 }
 
 PyObject *zeros_like(PyObject *, PyObject *o) {
   plait_tensor *t = tensor_from(o, "gradcheck: argument"), *made = nullptr;
   if (!t) return nullptr;
-  plait_status s = state.runtime->tensor_new(this_thread(), t->dl.dtype, t->dl.ndim, t->dl.shape, nullptr,
-                                             t->dl.device, &made);
+  plait_status s = state.runtime->tensor_new(this_thread(), t->dl.dtype, t->dl.ndim, t->dl.shape,
+                                             nullptr, t->dl.device, &made);
   if (s < 0) return raise(s);
   if (t->dl.device.device_type == kDLCPU && made->dl.data)
     std::memset(made->dl.data, 0, size_t(numel(made) * itemsize(made->dl.dtype)));

@@ -28,7 +28,8 @@ PyObject *version(PyObject *, PyObject *o) {
 
 PyObject *describe(PyObject *, PyObject *o) {
   const plait_tensor *t = tensor_from(o, "describe: argument");
-  return t ? PyUnicode_FromFormat("%s, shape %s", plait::name(t->dl.dtype), shape_text(t).c_str()) : nullptr;
+  return t ? PyUnicode_FromFormat("%s, shape %s", plait::name(t->dl.dtype), shape_text(t).c_str())
+           : nullptr;
 }
 
 PyObject *alias(PyObject *, PyObject *o) {
@@ -38,11 +39,13 @@ PyObject *alias(PyObject *, PyObject *o) {
   return s < 0 ? raise(s) : state.python->wrap(made);
 }
 
-// record(name, callable, inputs, outputs with None where no gradient comes from) -> whether it was recorded
+// record(name, callable, inputs, outputs with None where no gradient comes from) -> whether it was
+// recorded
 PyObject *record(PyObject *, PyObject *args) {
   const char *name;
   PyObject *callable, *inputs_object, *outputs_object;
-  if (!PyArg_ParseTuple(args, "sOOO", &name, &callable, &inputs_object, &outputs_object)) return nullptr;
+  if (!PyArg_ParseTuple(args, "sOOO", &name, &callable, &inputs_object, &outputs_object))
+    return nullptr;
   std::vector<plait_tensor *> inputs, outputs;
   if (!tensors_from(inputs_object, "record: inputs", true, inputs) ||
       !tensors_from(outputs_object, "record: outputs", true, outputs))
@@ -50,8 +53,9 @@ PyObject *record(PyObject *, PyObject *args) {
   const plait_engine *e = engine();
   if (!e) return nullptr;
   plait_object *held = state.python->hold(callable), *node = nullptr;
-  const plait_status s = e->record(e->ctx, this_thread(), name, held, inputs.data(), uint32_t(inputs.size()),
-                                   outputs.data(), uint32_t(outputs.size()), &node);
+  const plait_status s =
+      e->record(e->ctx, this_thread(), name, held, inputs.data(), uint32_t(inputs.size()),
+                outputs.data(), uint32_t(outputs.size()), &node);
   plait_release_object(held);
   if (s < 0) return raise(s);
   const bool made = node != nullptr;
@@ -64,7 +68,8 @@ PyObject *retains(PyObject *, PyObject *) {
   return PyBool_FromLong(!look || look->retains());
 }
 
-// as_output(tensor, index): a new handle that has the history of that output of the node that is running
+// as_output(tensor, index): a new handle that has the history of that output of the node that is
+// running
 PyObject *as_output(PyObject *, PyObject *args) {
   PyObject *o;
   unsigned index = 0;

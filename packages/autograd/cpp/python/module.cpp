@@ -1,4 +1,5 @@
-// plait_autograd._autograd: the engine's role, for Python. No engine is in here: it asks the one that is loaded.
+// plait_autograd._autograd: the engine's role, for Python. No engine is in here: it asks the one
+// that is loaded.
 #include "binding.hpp"
 
 namespace plait::autograd::python {
@@ -16,12 +17,14 @@ const Introspection *introspection() {
 
 plait_tensor *tensor_from(PyObject *o, const char *what) {
   plait_tensor *t = state.python->unwrap(o);
-  if (!t && !PyErr_Occurred()) PyErr_Format(PyExc_TypeError, "%s must be a tensor, got %s", what, Py_TYPE(o)->tp_name);
+  if (!t && !PyErr_Occurred())
+    PyErr_Format(PyExc_TypeError, "%s must be a tensor, got %s", what, Py_TYPE(o)->tp_name);
   return t;
 }
 
 bool tensors_from(PyObject *o, const char *what, bool optional, std::vector<plait_tensor *> &out) {
-  if (!PyTuple_Check(o)) return PyErr_Format(PyExc_TypeError, "%s must be a tuple of tensors", what), false;
+  if (!PyTuple_Check(o))
+    return PyErr_Format(PyExc_TypeError, "%s must be a tuple of tensors", what), false;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); i++) {
     PyObject *item = PyTuple_GET_ITEM(o, i);
     plait_tensor *t = nullptr;
@@ -41,8 +44,15 @@ PyObject *wrap_new(plait_tensor *t) {
 
 namespace {
 
-PyModuleDef definition = {PyModuleDef_HEAD_INIT, "plait_autograd._autograd", "The engine's role.", -1, nullptr,
-                          nullptr, nullptr, nullptr, nullptr};
+PyModuleDef definition = {PyModuleDef_HEAD_INIT,
+                          "plait_autograd._autograd",
+                          "The engine's role.",
+                          -1,
+                          nullptr,
+                          nullptr,
+                          nullptr,
+                          nullptr,
+                          nullptr};
 
 PyObject *make() {
   state.python = plait_python_import();
@@ -50,7 +60,8 @@ PyObject *make() {
   state.runtime = state.python->runtime;
   Object module(PyModule_Create(&definition));
   if (!module) return nullptr;
-  for (PyMethodDef *functions : {mode_functions, pass_functions, function_functions, element_functions})
+  for (PyMethodDef *functions :
+       {mode_functions, pass_functions, function_functions, element_functions})
     if (PyModule_AddFunctions(module.get(), functions) < 0) return nullptr;
   return add_node(module.get()) ? module.release() : nullptr;
 }

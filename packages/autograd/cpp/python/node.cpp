@@ -22,7 +22,9 @@ const char *name_of(PyObject *self) {
   return name ? name : "Node";
 }
 PyObject *name(PyObject *self, PyObject *) { return PyUnicode_FromString(name_of(self)); }
-PyObject *repr(PyObject *self) { return PyUnicode_FromFormat("<%s at %p>", name_of(self), node_in(self)); }
+PyObject *repr(PyObject *self) {
+  return PyUnicode_FromFormat("<%s at %p>", name_of(self), node_in(self));
+}
 
 PyObject *next_functions(PyObject *self, void *) {
   const Introspection *look = introspection();
@@ -42,17 +44,20 @@ PyObject *sequence(PyObject *self, void *) {
   return PyLong_FromUnsignedLongLong(look ? look->sequence(node_in(self)) : 0);
 }
 
-Py_hash_t hash(PyObject *self) { return Py_hash_t(reinterpret_cast<uintptr_t>(node_in(self)) >> 4); }
+Py_hash_t hash(PyObject *self) {
+  return Py_hash_t(reinterpret_cast<uintptr_t>(node_in(self)) >> 4);
+}
 PyObject *compare(PyObject *a, PyObject *b, int op) {
   if (Py_TYPE(a) != Py_TYPE(b) || (op != Py_EQ && op != Py_NE)) Py_RETURN_NOTIMPLEMENTED;
   return PyBool_FromLong((node_in(a) == node_in(b)) == (op == Py_EQ));
 }
 
-PyMethodDef methods[] = {{"name", name, METH_NOARGS, "name($self, /)\n--\n\nWhat made the tensor, as in MulBackward."},
-                         {nullptr, nullptr, 0, nullptr}};
+PyMethodDef methods[] = {
+    {"name", name, METH_NOARGS, "name($self, /)\n--\n\nWhat made the tensor, as in MulBackward."},
+    {nullptr, nullptr, 0, nullptr}};
 PyGetSetDef getters[] = {
-    {"next_functions", next_functions, nullptr, "(node, output number) for each input; (None, 0) where no gradient goes.",
-     nullptr},
+    {"next_functions", next_functions, nullptr,
+     "(node, output number) for each input; (None, 0) where no gradient goes.", nullptr},
     {"sequence", sequence, nullptr, "Grows with the time of recording.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void *>(dealloc)},
@@ -63,8 +68,8 @@ PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void *>(dealloc)},
                        {Py_tp_getset, getters},
                        {Py_tp_doc, const_cast<char *>("A node of the graph that backward walks.")},
                        {0, nullptr}};
-PyType_Spec spec{"plait_autograd.Node", sizeof(NodeObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
-                 slots};
+PyType_Spec spec{"plait_autograd.Node", sizeof(NodeObject), 0,
+                 Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
 
 }  // namespace
 
@@ -77,8 +82,10 @@ bool add_node(PyObject *module) {
 PyObject *node_object(plait_object *node) {
   if (!node) Py_RETURN_NONE;
   auto *o = PyObject_New(NodeObject, state.node_type);
-  if (o) o->node = node;
-  else plait_release_object(node);
+  if (o)
+    o->node = node;
+  else
+    plait_release_object(node);
   return reinterpret_cast<PyObject *>(o);
 }
 

@@ -19,23 +19,25 @@ PyObject *set_enabled(PyObject *, PyObject *on) {
   return PyBool_FromLong(before);
 }
 
-
 // run_pass(roots, gradients or None, inputs or None, flags) -> tuple of gradients of the inputs
 PyObject *run_pass(PyObject *, PyObject *args) {
   PyObject *roots_object, *grads_object, *inputs_object;
   unsigned flags = 0;
-  if (!PyArg_ParseTuple(args, "OOOI", &roots_object, &grads_object, &inputs_object, &flags)) return nullptr;
+  if (!PyArg_ParseTuple(args, "OOOI", &roots_object, &grads_object, &inputs_object, &flags))
+    return nullptr;
   std::vector<plait_tensor *> roots, grads, inputs;
   if (!tensors_from(roots_object, "backward: results", false, roots) ||
-      (grads_object != Py_None && !tensors_from(grads_object, "backward: gradients", true, grads)) ||
+      (grads_object != Py_None &&
+       !tensors_from(grads_object, "backward: gradients", true, grads)) ||
       (inputs_object != Py_None && !tensors_from(inputs_object, "backward: inputs", false, inputs)))
     return nullptr;
   const plait_engine *e = engine();
   if (!e) return nullptr;
   std::vector<plait_tensor *> found(inputs.size() + 1, nullptr);
   const plait_status s =
-      e->backward(e->ctx, this_thread(), roots.data(), grads.empty() ? nullptr : grads.data(), uint32_t(roots.size()),
-                  inputs.empty() ? nullptr : inputs.data(), uint32_t(inputs.size()), flags, found.data());
+      e->backward(e->ctx, this_thread(), roots.data(), grads.empty() ? nullptr : grads.data(),
+                  uint32_t(roots.size()), inputs.empty() ? nullptr : inputs.data(),
+                  uint32_t(inputs.size()), flags, found.data());
   state.python->drain();
   if (s < 0) return raise(s);
   Object result(PyTuple_New(Py_ssize_t(inputs.size())));
@@ -89,14 +91,17 @@ PyObject *grad_fn(PyObject *, PyObject *o) {
 }  // namespace
 
 PyMethodDef mode_functions[] = {
-    {"is_grad_enabled", is_enabled, METH_NOARGS, "is_grad_enabled()\n--\n\nWhether this thread records operators."},
-    {"set_enabled", set_enabled, METH_O, "Sets whether this thread records and returns what was set before."},
+    {"is_grad_enabled", is_enabled, METH_NOARGS,
+     "is_grad_enabled()\n--\n\nWhether this thread records operators."},
+    {"set_enabled", set_enabled, METH_O,
+     "Sets whether this thread records and returns what was set before."},
     {nullptr, nullptr, 0, nullptr}};
 
 PyMethodDef pass_functions[] = {
     {"run_pass", run_pass, METH_VARARGS, "One backward pass."},
     {"accumulate", accumulate, METH_VARARGS, "Adds to a tensor's gradient."},
-    {"grad_fn", grad_fn, METH_O, "grad_fn(tensor, /)\n--\n\nThe node that made the tensor, or None for a leaf."},
+    {"grad_fn", grad_fn, METH_O,
+     "grad_fn(tensor, /)\n--\n\nThe node that made the tensor, or None for a leaf."},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace plait::autograd::python
