@@ -3,6 +3,8 @@
 
 #include "binding.hpp"
 
+#include <frameobject.h>  // PyFrame_GetBack, in Python.h itself only from 3.11
+
 namespace plait::python {
 namespace {
 
