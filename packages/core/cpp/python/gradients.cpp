@@ -9,7 +9,8 @@ namespace {
 const plait_engine *present() { return state.runtime->roles->engine; }
 bool requires_grad(plait_tensor *t) {
   const plait_engine *e = present();
-  return e && (t->layers >> e->layer & 1);
+  // also a view whose base was written since by something with a history
+  return e && ((t->layers >> e->layer & 1) || (t->base && !e->is_leaf(e->ctx, t)));
 }
 
 // ---- graph nodes, for looking at -----------------------------------------------------------------------------------
