@@ -6,7 +6,7 @@ import functools
 import inspect
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar
 
 from plait_autograd._autograd import set_enabled
 
@@ -108,10 +108,6 @@ class no_grad(_Mode):  # noqa: N801 - PyTorch's name
 
     __slots__ = ()
 
-    @overload
-    def __new__(cls) -> no_grad: ...
-    @overload
-    def __new__(cls, function: F) -> F: ...
     def __new__(cls, function: Any = None) -> Any:
         if function is None:
             return super().__new__(cls)
@@ -134,10 +130,6 @@ class enable_grad(_Mode):  # noqa: N801
 
     __slots__ = ()
 
-    @overload
-    def __new__(cls) -> enable_grad: ...
-    @overload
-    def __new__(cls, function: F) -> F: ...
     def __new__(cls, function: Any = None) -> Any:
         if function is None:
             return super().__new__(cls)
@@ -199,10 +191,6 @@ class inference_mode(_Mode):  # noqa: N801
 
     __slots__ = ("_active",)
 
-    @overload
-    def __new__(cls, mode: bool = True) -> inference_mode: ...
-    @overload
-    def __new__(cls, mode: F) -> F: ...
     def __new__(cls, mode: Any = True) -> Any:
         if callable(mode):
             return _decorate(mode, False)
