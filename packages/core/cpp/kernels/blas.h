@@ -9,10 +9,10 @@ enum { kRowMajor = 101, kNoTrans = 111, kTrans = 112 };  // CBLAS's numbers
 
 template <class T>
 struct BlasOf {
-  void (*gemm)(int order, int trans_a, int trans_b, int m, int n, int k, T alpha, const T* a, int lda, const T* b,
-               int ldb, T beta, T* c, int ldc);
-  void (*gemv)(int order, int trans, int m, int n, T alpha, const T* a, int lda, const T* x, int incx, T beta, T* y,
-               int incy);
+  void (*gemm)(int order, int trans_a, int trans_b, int m, int n, int k, T alpha, const T *a,
+               int lda, const T *b, int ldb, T beta, T *c, int ldc);
+  void (*gemv)(int order, int trans, int m, int n, T alpha, const T *a, int lda, const T *x,
+               int incx, T beta, T *y, int incy);
 };
 
 struct Blas {
@@ -21,18 +21,19 @@ struct Blas {
   char path[1024];  // empty: none was found, gemm is NULL
 };
 
-// Opened at the first call, told to use one thread: it runs inside our executor. Searched in this order:
-// PLAIT_BLAS_LIBRARY, PLAIT_CORE_BLAS, the scipy_openblas32 package beside this library's package, the system.
-const Blas& blas();
+// Opened at the first call, told to use one thread: it runs inside our executor. Searched in this
+// order: PLAIT_BLAS_LIBRARY, PLAIT_CORE_BLAS, the scipy_openblas32 package beside this library's
+// package, the system.
+const Blas &blas();
 
 template <class T>
-inline const BlasOf<T>& blas_of();
+inline const BlasOf<T> &blas_of();
 template <>
-inline const BlasOf<float>& blas_of<float>() {
+inline const BlasOf<float> &blas_of<float>() {
   return blas().s;
 }
 template <>
-inline const BlasOf<double>& blas_of<double>() {
+inline const BlasOf<double> &blas_of<double>() {
   return blas().d;
 }
 

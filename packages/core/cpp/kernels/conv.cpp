@@ -1,4 +1,5 @@
-// conv2d and its two derivatives: patches as columns (im2col), then matrix products, image by image.
+// conv2d and its two derivatives: patches as columns (im2col), then matrix products, image by
+// image.
 #include "kernels/conv.h"
 #include "kernels/conv_lanes.h"
 
@@ -8,22 +9,26 @@
 namespace plait::core {
 namespace {
 
-constexpr int64_t kColumns = 1 << 16;  // elements of a block of columns: it stays in the second-level cache
+constexpr int64_t kColumns =
+    1 << 16;  // elements of a block of columns: it stays in the second-level cache
 constexpr int64_t kParts = 16;         // partial sums of a weight gradient
 
 // Arguments `at` and following: stride, padding, dilation, groups.
-Conv geometry(const plait_call* c, const int64_t* in, const int64_t* weight, const int64_t* out, int at) {
+Conv geometry(const plait_call *c, const int64_t *in, const int64_t *weight, const int64_t *out,
+              int at) {
   auto pair = [&](int i, int k) {
-    const plait_value& v = c->in[at + i];
+    const plait_value &v = c->in[at + i];
     return v.tag == PLAIT_INTS ? v.u.is[v.n > 1 ? k : 0] : v.u.i;
   };
-  return {in[0],      in[1],      in[2],      in[3],      weight[0],  out[2],     out[3],     weight[2],
-          weight[3],  pair(0, 0), pair(0, 1), pair(1, 0), pair(1, 1), pair(2, 0), pair(2, 1), integer(c, at + 3, 1)};
+  return {in[0],      in[1],      in[2],      in[3],
+          weight[0],  out[2],     out[3],     weight[2],
+          weight[3],  pair(0, 0), pair(0, 1), pair(1, 0),
+          pair(1, 1), pair(2, 0), pair(2, 1), integer(c, at + 3, 1)};
 }
 
 // t itself, or a C-order copy of it in `space`.
 template <class T>
-plait_status dense(const plait_call* c, const DLTensor* t, Workspace* space, const T** p) {
+plait_status dense(const plait_call *c, const DLTensor *t, Workspace *space, const T **p) {
   *p = data<T>(t);
   if (is_contiguous(t)) return PLAIT_OK;
   PLAIT_TRY(space->take(c, uint64_t(numel(t)) * sizeof(T)));
@@ -32,7 +37,8 @@ plait_status dense(const plait_call* c, const DLTensor* t, Workspace* space, con
     strides[d] = step;
     step *= t->shape[d];
   }
-  copy_strided(c, space->as<char>(), strides, data<char>(t), t->strides, t->shape, t->ndim, sizeof(T));
+  copy_strided(c, space->as<char>(), strides, data<char>(t), t->strides, t->shape, t->ndim,
+               sizeof(T));
   *p = space->as<T>();
   return PLAIT_OK;
 }
@@ -40,7 +46,7 @@ plait_status dense(const plait_call* c, const DLTensor* t, Workspace* space, con
 // How the work is cut: by images, groups and blocks of output rows.
 struct Blocks {
   int64_t rows, count, total;
-  Blocks(const Conv& v) {
+  Blocks(const Conv &v) {
     rows = kColumns / (v.patch() * v.ow + 1);
     rows = rows < 1 ? 1 : rows > v.oh ? v.oh : rows;
     count = ceil_div(v.oh, rows);
@@ -50,7 +56,7 @@ struct Blocks {
 
 // Runs f(i, scratch) for i < n with scratch of `size` elements for each chunk of `grain` indices.
 template <class T, class F>
-plait_status with_scratch(const plait_call* c, int64_t n, int64_t grain, int64_t size, F&& f) {
+plait_status with_scratch(const plait_call *c, int64_t n, int64_t grain, int64_t size, F &&f) {
   plait_status failed = PLAIT_OK;
   parallel_ranges(c, n, grain, [&](int64_t begin, int64_t end) {
     Workspace space;
@@ -60,53 +66,67 @@ plait_status with_scratch(const plait_call* c, int64_t n, int64_t grain, int64_t
   });
   return failed;
 }
-int64_t grain_for(const Conv& v, int64_t positions) {  // units of that many output positions worth a claim
+int64_t grain_for(const Conv &v,
+                  int64_t positions) {  // units of that many output positions worth a claim
   return (1 << 18) / (positions * v.patch() * v.goc() + 1) + 1;
 }
 
 template <class T>
-plait_status forward(const plait_call* c, const Conv& v, const T* x, const T* w, const DLTensor* bias, T* y) {
+plait_status forward(const plait_call *c, const Conv &v, const T *x, const T *w,
+                     const DLTensor *bias, T *y) {
   const Blocks b(v);
   const int64_t k = v.patch(), m = v.goc(), area = v.oh * v.ow;
   const bool direct = v.is_pointwise();
   return with_scratch<T>(c, b.total, grain_for(v, b.rows * v.ow), direct ? 0 : k * b.rows * v.ow,
-                         [&](int64_t t, T* col) {
-    const int64_t image = t / b.count, begin = t % b.count * b.rows;  // image: and its group
-    const int64_t end = begin + b.rows < v.oh ? begin + b.rows : v.oh, positions = (end - begin) * v.ow;
-    const T* from = x + image * v.gc() * v.h * v.w;
-    T* to = y + image * m * area + begin * v.ow;
-    Matrix<T> columns{from + begin * v.ow, v.h * v.w, 1};
-    if (!direct) {
-      image_to_columns(v, from, begin, end, col);
-      columns = {col, positions, 1};
-    }
-    const int64_t group = image % v.groups;
-    if (bias)
-      for (int64_t o = 0; o < m; o++) {
-        const T value = data<T>(bias)[(group * m + o) * bias->strides[0]];
-        for (int64_t j = 0; j < positions; j++) to[o * area + j] = value;
-      }
-    gemm_serial(Product<T>{m, positions, k, T(1), {w + group * m * k, k, 1}, columns, bias ? T(1) : T(0), to, area});
-  });
+                         [&](int64_t t, T *col) {
+                           const int64_t image = t / b.count,
+                                         begin = t % b.count * b.rows;  // image: and its group
+                           const int64_t end = begin + b.rows < v.oh ? begin + b.rows : v.oh,
+                                         positions = (end - begin) * v.ow;
+                           const T *from = x + image * v.gc() * v.h * v.w;
+                           T *to = y + image * m * area + begin * v.ow;
+                           Matrix<T> columns{from + begin * v.ow, v.h * v.w, 1};
+                           if (!direct) {
+                             image_to_columns(v, from, begin, end, col);
+                             columns = {col, positions, 1};
+                           }
+                           const int64_t group = image % v.groups;
+                           if (bias)
+                             for (int64_t o = 0; o < m; o++) {
+                               const T value = data<T>(bias)[(group * m + o) * bias->strides[0]];
+                               for (int64_t j = 0; j < positions; j++) to[o * area + j] = value;
+                             }
+                           gemm_serial(Product<T>{m,
+                                                  positions,
+                                                  k,
+                                                  T(1),
+                                                  {w + group * m * k, k, 1},
+                                                  columns,
+                                                  bias ? T(1) : T(0),
+                                                  to,
+                                                  area});
+                         });
 }
 
 template <class T>
-plait_status backward_input(const plait_call* c, const Conv& v, const T* gy, const T* w, T* gx) {
+plait_status backward_input(const plait_call *c, const Conv &v, const T *gy, const T *w, T *gx) {
   const int64_t k = v.patch(), m = v.goc(), area = v.oh * v.ow, image_size = v.gc() * v.h * v.w;
   const bool direct = v.is_pointwise();
-  return with_scratch<T>(c, v.n * v.groups, grain_for(v, area), direct ? 0 : k * area, [&](int64_t t, T* col) {
-    const Matrix<T> weight{w + t % v.groups * m * k, 1, k};
-    T* to = gx + t * image_size;
-    gemm_serial(Product<T>{k, area, m, T(1), weight, {gy + t * m * area, area, 1}, T(0), direct ? to : col, area});
-    if (direct) return;
-    memset(to, 0, size_t(image_size) * sizeof(T));
-    columns_to_image(v, col, to);
-  });
+  return with_scratch<T>(
+      c, v.n * v.groups, grain_for(v, area), direct ? 0 : k * area, [&](int64_t t, T *col) {
+        const Matrix<T> weight{w + t % v.groups * m * k, 1, k};
+        T *to = gx + t * image_size;
+        gemm_serial(Product<T>{
+            k, area, m, T(1), weight, {gy + t * m * area, area, 1}, T(0), direct ? to : col, area});
+        if (direct) return;
+        memset(to, 0, size_t(image_size) * sizeof(T));
+        columns_to_image(v, col, to);
+      });
 }
 
 // Partial sums over fixed ranges of images, added up in order.
 template <class T>
-plait_status backward_weight(const plait_call* c, const Conv& v, const T* gy, const T* x, T* gw) {
+plait_status backward_weight(const plait_call *c, const Conv &v, const T *gy, const T *x, T *gw) {
   const int64_t k = v.patch(), m = v.goc(), area = v.oh * v.ow, size = v.oc * k;
   const int64_t images = ceil_div(v.n, kParts), parts = ceil_div(v.n, images);
   const Blocks b(v);
@@ -115,28 +135,37 @@ plait_status backward_weight(const plait_call* c, const Conv& v, const T* gy, co
   if (parts > 1) PLAIT_TRY(space.take(c, uint64_t((parts - 1) * size) * sizeof(T)));
   auto part = [&](int64_t p) { return p ? space.as<T>() + (p - 1) * size : gw; };
   const plait_status s =
-      with_scratch<T>(c, parts, grain_for(v, area * images), direct ? 0 : k * b.rows * v.ow, [&](int64_t p, T* col) {
-    const int64_t last = (p + 1) * images < v.n ? (p + 1) * images : v.n;
-    for (int64_t i = p * images * v.groups; i < last * v.groups; i++) {
-      const int64_t group = i % v.groups;
-      for (int64_t begin = 0; begin < v.oh; begin += b.rows) {
-        const int64_t end = begin + b.rows < v.oh ? begin + b.rows : v.oh, positions = (end - begin) * v.ow;
-        const T* from = x + i * v.gc() * v.h * v.w;
-        Matrix<T> columns{from + begin * v.ow, 1, v.h * v.w};
-        if (!direct) {
-          image_to_columns(v, from, begin, end, col);
-          columns = {col, 1, positions};
-        }
-        const bool first = i < p * images * v.groups + v.groups && begin == 0;
-        gemm_serial(Product<T>{m, k, positions, T(1), {gy + i * m * area + begin * v.ow, area, 1}, columns,
-                               first ? T(0) : T(1), part(p) + group * m * k, k});
-      }
-    }
-  });
+      with_scratch<T>(c, parts, grain_for(v, area * images), direct ? 0 : k * b.rows * v.ow,
+                      [&](int64_t p, T *col) {
+                        const int64_t last = (p + 1) * images < v.n ? (p + 1) * images : v.n;
+                        for (int64_t i = p * images * v.groups; i < last * v.groups; i++) {
+                          const int64_t group = i % v.groups;
+                          for (int64_t begin = 0; begin < v.oh; begin += b.rows) {
+                            const int64_t end = begin + b.rows < v.oh ? begin + b.rows : v.oh,
+                                          positions = (end - begin) * v.ow;
+                            const T *from = x + i * v.gc() * v.h * v.w;
+                            Matrix<T> columns{from + begin * v.ow, 1, v.h * v.w};
+                            if (!direct) {
+                              image_to_columns(v, from, begin, end, col);
+                              columns = {col, 1, positions};
+                            }
+                            const bool first = i < p * images * v.groups + v.groups && begin == 0;
+                            gemm_serial(Product<T>{m,
+                                                   k,
+                                                   positions,
+                                                   T(1),
+                                                   {gy + i * m * area + begin * v.ow, area, 1},
+                                                   columns,
+                                                   first ? T(0) : T(1),
+                                                   part(p) + group * m * k,
+                                                   k});
+                          }
+                        }
+                      });
   PLAIT_TRY(s);
   parallel_ranges(c, size, kChunk, [&](int64_t begin, int64_t end) {
     for (int64_t p = 1; p < parts; p++) {
-      const T* q = part(p);
+      const T *q = part(p);
       for (int64_t i = begin; i < end; i++) gw[i] += q[i];
     }
   });
@@ -144,14 +173,19 @@ plait_status backward_weight(const plait_call* c, const Conv& v, const T* gy, co
 }
 
 template <class T>
-void zero(DLTensor* out) {
+const float *floats(const T *p) {  // what is float32 already
+  return reinterpret_cast<const float *>(p);
+}
+
+template <class T>
+void zero(DLTensor *out) {
   memset(out->data, 0, size_t(numel(out)) * sizeof(T));
 }
 
 // conv2d(input, weight, bias, stride, padding, dilation, groups)
-plait_status conv2d(plait_call* c) {
+plait_status conv2d(plait_call *c) {
   const DLTensor *in = tensor(c, 0), *weight = tensor(c, 1);
-  DLTensor* out = result(c);
+  DLTensor *out = result(c);
   if (numel(out) == 0) return PLAIT_OK;
   const Conv v = geometry(c, in->shape, weight->shape, out->shape, 3);
   Workspace space_x, space_w;
@@ -159,18 +193,17 @@ plait_status conv2d(plait_call* c) {
     const T *x, *w;
     PLAIT_TRY(dense(c, in, &space_x, &x));
     PLAIT_TRY(dense(c, weight, &space_w, &w));
-    if constexpr (sizeof(T) == 4) {
-      if (lanes_fit(v)) return lanes_forward(c, v, x, w, tensor(c, 2), data<T>(out));
-    }
+    if (sizeof(T) == 4 && lanes_fit(v))
+      return lanes_forward(c, v, floats(x), floats(w), tensor(c, 2), data<float>(out));
     return forward(c, v, x, w, tensor(c, 2), data<T>(out));
   })
   return PLAIT_OK;
 }
 
 // conv2d_backward_input(gy, weight, input_size, stride, padding, dilation, groups)
-plait_status conv2d_backward_input(plait_call* c) {
+plait_status conv2d_backward_input(plait_call *c) {
   const DLTensor *gy = tensor(c, 0), *weight = tensor(c, 1);
-  DLTensor* out = result(c);
+  DLTensor *out = result(c);
   const Conv v = geometry(c, out->shape, weight->shape, gy->shape, 3);
   Workspace space_y, space_w;
   PLAIT_FLOATING(kind(out->dtype), {
@@ -179,19 +212,18 @@ plait_status conv2d_backward_input(plait_call* c) {
     const T *g, *w;
     PLAIT_TRY(dense(c, gy, &space_y, &g));
     PLAIT_TRY(dense(c, weight, &space_w, &w));
-    if constexpr (sizeof(T) == 4) {
-      const bool plain = v.sh == 1 && v.sw == 1 && v.dh == 1 && v.dw == 1;
-      if (plain && lanes_fit(v)) return lanes_backward_input(c, v, g, w, data<T>(out));
-    }
+    const bool plain = v.sh == 1 && v.sw == 1 && v.dh == 1 && v.dw == 1;
+    if (sizeof(T) == 4 && plain && lanes_fit(v))
+      return lanes_backward_input(c, v, floats(g), floats(w), data<float>(out));
     return backward_input(c, v, g, w, data<T>(out));
   })
   return PLAIT_OK;
 }
 
 // conv2d_backward_weight(gy, input, weight_size, stride, padding, dilation, groups)
-plait_status conv2d_backward_weight(plait_call* c) {
+plait_status conv2d_backward_weight(plait_call *c) {
   const DLTensor *gy = tensor(c, 0), *in = tensor(c, 1);
-  DLTensor* out = result(c);
+  DLTensor *out = result(c);
   const Conv v = geometry(c, in->shape, out->shape, gy->shape, 3);
   Workspace space_y, space_x;
   PLAIT_FLOATING(kind(out->dtype), {
@@ -200,9 +232,8 @@ plait_status conv2d_backward_weight(plait_call* c) {
     const T *g, *x;
     PLAIT_TRY(dense(c, gy, &space_y, &g));
     PLAIT_TRY(dense(c, in, &space_x, &x));
-    if constexpr (sizeof(T) == 4) {
-      if (lanes_fit(v)) return lanes_backward_weight(c, v, g, x, data<T>(out));
-    }
+    if (sizeof(T) == 4 && lanes_fit(v))
+      return lanes_backward_weight(c, v, floats(g), floats(x), data<float>(out));
     return backward_weight(c, v, g, x, data<T>(out));
   })
   return PLAIT_OK;

@@ -13,14 +13,17 @@ struct Conv {
   int64_t gc() const { return c / groups; }    // channels of a group
   int64_t goc() const { return oc / groups; }
   int64_t patch() const { return gc() * kh * kw; }
-  bool is_pointwise() const { return kh == 1 && kw == 1 && sh == 1 && sw == 1 && ph == 0 && pw == 0; }
+  bool is_pointwise() const {
+    return kh == 1 && kw == 1 && sh == 1 && sw == 1 && ph == 0 && pw == 0;
+  }
 };
 
 // Output positions ow in [begin, end) whose input column kw falls inside the image.
 struct Span {
   int64_t begin, end;
 };
-inline Span inside(int64_t out, int64_t in, int64_t stride, int64_t shift) {  // 0 <= o * stride + shift < in
+inline Span inside(int64_t out, int64_t in, int64_t stride,
+                   int64_t shift) {  // 0 <= o * stride + shift < in
   int64_t begin = shift < 0 ? ceil_div(-shift, stride) : 0;
   int64_t end = in - shift <= 0 ? 0 : ceil_div(in - shift, stride);
   if (end > out) end = out;
@@ -29,7 +32,7 @@ inline Span inside(int64_t out, int64_t in, int64_t stride, int64_t shift) {  //
 }
 
 template <class T>
-PLAIT_INLINE void copy_row(T* to, const T* from, int64_t n) {
+PLAIT_INLINE void copy_row(T *to, const T *from, int64_t n) {
   if (n < kLanes<T>) {
     for (int64_t i = 0; i < n; i++) to[i] = from[i];
     return;
@@ -40,10 +43,10 @@ PLAIT_INLINE void copy_row(T* to, const T* from, int64_t n) {
 
 // One group of one image, output rows [begin, end): col[patch][(end - begin) * ow].
 template <class T>
-void image_to_columns(const Conv& v, const T* image, int64_t begin, int64_t end, T* col);
+void image_to_columns(const Conv &v, const T *image, int64_t begin, int64_t end, T *col);
 // Adds the columns of all output rows back to the image.
 template <class T>
-void columns_to_image(const Conv& v, const T* col, T* image);
+void columns_to_image(const Conv &v, const T *col, T *image);
 
 }  // namespace plait::core
 #endif  // PLAIT_CORE_CONV_H

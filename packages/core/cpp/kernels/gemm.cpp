@@ -7,7 +7,7 @@ namespace {
 
 constexpr int64_t kTileWork = 1 << 19;  // multiplications that are worth a claim
 constexpr int64_t kSmallest = 32;       // rows or columns of a tile
-constexpr int64_t kDeep = 4096;         // inner sizes from here on are cut where there are few results
+constexpr int64_t kDeep = 4096;  // inner sizes from here on are cut where there are few results
 
 // How BLAS names a layout: the leading dimension of the matrix or of its transpose. 0: neither.
 struct Layout {
@@ -16,11 +16,12 @@ struct Layout {
 };
 
 template <class T>
-Layout layout(const Matrix<T>& a, int64_t rows, int64_t columns) {
+Layout layout(const Matrix<T> &a, int64_t rows, int64_t columns) {
   const bool one_row = rows <= 1, one_column = columns <= 1;
   if (a.columns == 1 || one_column) {
     const int64_t ld = one_row ? (columns > 1 ? columns : 1) : a.rows;
-    if (ld >= columns && ld >= 1 && ld <= INT32_MAX && (a.columns == 1 || one_column)) return {ld, kNoTrans};
+    if (ld >= columns && ld >= 1 && ld <= INT32_MAX && (a.columns == 1 || one_column))
+      return {ld, kNoTrans};
   }
   if (a.rows == 1 || one_row) {
     const int64_t ld = one_column ? (rows > 1 ? rows : 1) : a.columns;
@@ -30,40 +31,43 @@ Layout layout(const Matrix<T>& a, int64_t rows, int64_t columns) {
 }
 
 template <class T>
-void scale(T* c, int64_t ldc, int64_t m, int64_t n, T beta) {
+void scale(T *c, int64_t ldc, int64_t m, int64_t n, T beta) {
   for (int64_t i = 0; i < m; i++)
     for (int64_t j = 0; j < n; j++) c[i * ldc + j] = beta == T(0) ? T(0) : T(beta * c[i * ldc + j]);
 }
 
 // One column (or, transposed, one row) of results.
 template <class T>
-bool gemv(const Product<T>& p) {
+bool gemv(const Product<T> &p) {
   const Layout a = layout(p.a, p.m, p.k);
   const int64_t step = p.k == 1 ? 1 : p.b.rows;
   if (!a.ld || step < 1 || step > INT32_MAX || p.ldc > INT32_MAX) return false;
   const bool t = a.trans == kTrans;
-  blas_of<T>().gemv(kRowMajor, a.trans, int(t ? p.k : p.m), int(t ? p.m : p.k), p.alpha, p.a.data, int(a.ld),
-                    p.b.data, int(step), p.beta, p.c, int(p.ldc));
+  blas_of<T>().gemv(kRowMajor, a.trans, int(t ? p.k : p.m), int(t ? p.m : p.k), p.alpha, p.a.data,
+                    int(a.ld), p.b.data, int(step), p.beta, p.c, int(p.ldc));
   return true;
 }
 
 template <class T>
-plait_status pack(const plait_call* c, Matrix<T>* a, int64_t rows, int64_t columns, Workspace* space) {
+plait_status pack(const plait_call *c, Matrix<T> *a, int64_t rows, int64_t columns,
+                  Workspace *space) {
   PLAIT_TRY(space->take(c, uint64_t(rows * columns) * sizeof(T)));
-  const int64_t shape[2] = {rows, columns}, dense[2] = {columns, 1}, from[2] = {a->rows, a->columns};
-  copy_strided(c, space->as<char>(), dense, reinterpret_cast<const char*>(a->data), from, shape, 2, sizeof(T));
+  const int64_t shape[2] = {rows, columns}, dense[2] = {columns, 1},
+                from[2] = {a->rows, a->columns};
+  copy_strided(c, space->as<char>(), dense, reinterpret_cast<const char *>(a->data), from, shape, 2,
+               sizeof(T));
   *a = {space->as<T>(), columns, 1};
   return PLAIT_OK;
 }
 
 // Few results of a long sum: the sum is cut into fixed pieces, which are added up in order.
 template <class T>
-plait_status gemm_deep(const plait_call* c, const Product<T>& p, int64_t pieces) {
+plait_status gemm_deep(const plait_call *c, const Product<T> &p, int64_t pieces) {
   const int64_t depth = ceil_div(p.k, pieces), results = p.m * p.n;
   pieces = ceil_div(p.k, depth);
   Workspace space;
   PLAIT_TRY(space.take(c, uint64_t(pieces * results) * sizeof(T)));
-  T* part = space.as<T>();
+  T *part = space.as<T>();
   parallel(c, pieces, [&](int64_t i) {
     Product<T> q = p;
     q.a = p.a.at(0, i * depth);
@@ -75,7 +79,7 @@ plait_status gemm_deep(const plait_call* c, const Product<T>& p, int64_t pieces)
     gemm_serial(q);
   });
   for (int64_t r = 0; r < p.m; r++) {
-    T* to = p.c + r * p.ldc;
+    T *to = p.c + r * p.ldc;
     for (int64_t j = 0; j < p.n; j++) {
       T sum = part[r * p.n + j];
       for (int64_t i = 1; i < pieces; i++) sum = T(sum + part[i * results + r * p.n + j]);
@@ -88,23 +92,27 @@ plait_status gemm_deep(const plait_call* c, const Product<T>& p, int64_t pieces)
 }  // namespace
 
 template <class T>
-bool is_plain(const Matrix<T>& a, int64_t rows, int64_t columns) {
+bool is_plain(const Matrix<T> &a, int64_t rows, int64_t columns) {
   return layout(a, rows, columns).ld != 0;
 }
 
 template <class T>
-bool gemm_serial(const Product<T>& p) {
+bool gemm_serial(const Product<T> &p) {
   if constexpr (is_float<T>) {
     if (blas_of<T>().gemm) {
       if (p.n == 1 && p.m > 1 && gemv(p)) return true;
       if (p.m == 1 && p.n > 1) {
-        const Product<T> q{p.n, 1, p.k, p.alpha, p.b.transposed(), p.a.transposed(), p.beta, p.c, 1};
+        const Product<T> q{p.n,    1,   p.k, p.alpha, p.b.transposed(), p.a.transposed(),
+                           p.beta, p.c, 1};
         if (gemv(q)) return true;
       }
       const Layout a = layout(p.a, p.m, p.k), b = layout(p.b, p.k, p.n);
-      if (!a.ld || !b.ld || p.m > INT32_MAX || p.n > INT32_MAX || p.k > INT32_MAX || p.ldc > INT32_MAX) return false;
-      blas_of<T>().gemm(kRowMajor, a.trans, b.trans, int(p.m), int(p.n), int(p.k), p.alpha, p.a.data, int(a.ld),
-                        p.b.data, int(b.ld), p.beta, p.c, int(p.ldc > p.n ? p.ldc : p.n));
+      if (!a.ld || !b.ld || p.m > INT32_MAX || p.n > INT32_MAX || p.k > INT32_MAX ||
+          p.ldc > INT32_MAX)
+        return false;
+      blas_of<T>().gemm(kRowMajor, a.trans, b.trans, int(p.m), int(p.n), int(p.k), p.alpha,
+                        p.a.data, int(a.ld), p.b.data, int(b.ld), p.beta, p.c,
+                        int(p.ldc > p.n ? p.ldc : p.n));
       return true;
     }
   }
@@ -113,7 +121,7 @@ bool gemm_serial(const Product<T>& p) {
 }
 
 template <class T>
-plait_status gemm(const plait_call* c, Product<T> p) {
+plait_status gemm(const plait_call *c, Product<T> p) {
   if (p.m == 0 || p.n == 0) return PLAIT_OK;
   if (p.k == 0) {
     scale(p.c, p.ldc, p.m, p.n, p.beta);
@@ -141,7 +149,8 @@ plait_status gemm(const plait_call* c, Product<T> p) {
   }
   if (down * across < 4 && p.k >= kDeep && wanted > 1)
     return gemm_deep(c, p, wanted < p.k / (kDeep / 4) ? wanted : p.k / (kDeep / 4));
-  const int64_t h = ceil_div(ceil_div(p.m, down), 4) * 4, w = ceil_div(ceil_div(p.n, across), 16) * 16;
+  const int64_t h = ceil_div(ceil_div(p.m, down), 4) * 4,
+                w = ceil_div(ceil_div(p.n, across), 16) * 16;
   down = ceil_div(p.m, h);
   across = ceil_div(p.n, w);
   parallel(c, down * across, [&](int64_t t) {
@@ -157,10 +166,10 @@ plait_status gemm(const plait_call* c, Product<T> p) {
   return PLAIT_OK;
 }
 
-#define PLAIT_INSTANCE(T)                                      \
-  template bool gemm_serial(const Product<T>&);                \
-  template plait_status gemm(const plait_call*, Product<T>);   \
-  template bool is_plain(const Matrix<T>&, int64_t, int64_t);
+#define PLAIT_INSTANCE(T)                                     \
+  template bool gemm_serial(const Product<T> &);              \
+  template plait_status gemm(const plait_call *, Product<T>); \
+  template bool is_plain(const Matrix<T> &, int64_t, int64_t);
 PLAIT_INSTANCE(float)
 PLAIT_INSTANCE(double)
 PLAIT_INSTANCE(uint8_t)

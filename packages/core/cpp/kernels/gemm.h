@@ -8,38 +8,40 @@ namespace plait::core {
 
 template <class T>
 struct Matrix {  // element (i, j) is data[i * rows + j * columns]
-  const T* data;
+  const T *data;
   int64_t rows, columns;
   Matrix at(int64_t i, int64_t j) const { return {data + i * rows + j * columns, rows, columns}; }
   Matrix transposed() const { return {data, columns, rows}; }
 };
 
-// c = alpha a b + beta c for an m x k a, a k x n b, and c with rows of ldc elements. beta 0: c isn't read.
+// c = alpha a b + beta c for an m x k a, a k x n b, and c with rows of ldc elements. beta 0: c
+// isn't read.
 template <class T>
 struct Product {
   int64_t m, n, k;
   T alpha;
   Matrix<T> a, b;
   T beta;
-  T* c;
+  T *c;
   int64_t ldc;
 };
 
-// On the calling thread. False: BLAS can't take these strides (integers and a missing BLAS take all).
+// On the calling thread. False: BLAS can't take these strides (integers and a missing BLAS take
+// all).
 template <class T>
-bool gemm_serial(const Product<T>& p);
+bool gemm_serial(const Product<T> &p);
 
 // On all threads, any strides.
 template <class T>
-plait_status gemm(const plait_call* c, Product<T> p);
+plait_status gemm(const plait_call *c, Product<T> p);
 
 // Whether BLAS takes the strides of a rows x columns matrix.
 template <class T>
-bool is_plain(const Matrix<T>& a, int64_t rows, int64_t columns);
+bool is_plain(const Matrix<T> &a, int64_t rows, int64_t columns);
 
 // plait's own loops: no library needed, any strides, integers too.
 template <class T>
-void gemm_own(const Product<T>& p);
+void gemm_own(const Product<T> &p);
 
 }  // namespace plait::core
 #endif  // PLAIT_CORE_GEMM_H

@@ -4,14 +4,14 @@
 namespace plait::core {
 namespace {
 
-plait_status cat(plait_call* c) {
-  const DLTensor* out = result(c);
+plait_status cat(plait_call *c) {
+  const DLTensor *out = result(c);
   const int64_t dim = wrapped(integer(c, 1), out->ndim);
   int64_t shape[PLAIT_MAX_DIMS], at = 0;
   memcpy(shape, out->shape, size_t(out->ndim) * sizeof(int64_t));
   const int64_t step = out->strides[dim] * size_of(kind(out->dtype));
   for (uint32_t i = 0; i < c->in[0].n; i++) {
-    const DLTensor* t = &c->in[0].u.ts[i]->dl;
+    const DLTensor *t = &c->in[0].u.ts[i]->dl;
     if (t->ndim == 1 && t->shape[0] == 0) continue;  // PyTorch's empty (0,) joins anything
     DLTensor slice = *out;
     slice.shape = shape;
@@ -23,8 +23,8 @@ plait_status cat(plait_call* c) {
   return PLAIT_OK;
 }
 
-plait_status stack(plait_call* c) {
-  const DLTensor* out = result(c);
+plait_status stack(plait_call *c) {
+  const DLTensor *out = result(c);
   const int64_t dim = wrapped(integer(c, 1), out->ndim);
   int64_t shape[PLAIT_MAX_DIMS], strides[PLAIT_MAX_DIMS];
   int n = 0;

@@ -1,4 +1,5 @@
-// max_pool2d_with_indices and its gradient. One plane (h, w) at a time; 2x2 windows with stride 2 have a loop of their own.
+// max_pool2d_with_indices and its gradient. One plane (h, w) at a time; 2x2 windows with stride 2
+// have a loop of their own.
 #include "kernels/indices.h"
 
 namespace plait::core {
@@ -14,7 +15,10 @@ struct Window {
     sh = pair(stride, 0), sw = pair(stride, 1);
     ph = pair(3, 0), pw = pair(3, 1), dh = pair(4, 0), dw = pair(4, 1);
   }
-  bool halves() const { return kh == 2 && kw == 2 && sh == 2 && sw == 2 && !ph && !pw && dh == 1 && dw == 1 && 2 * oh <= h && 2 * ow <= w; }
+  bool halves() const {
+    return kh == 2 && kw == 2 && sh == 2 && sw == 2 && !ph && !pw && dh == 1 && dw == 1 &&
+           2 * oh <= h && 2 * ow <= w;
+  }
 };
 
 // The first of equal elements counts and NaN wins: (b > a || b is NaN), unless a is NaN already.
@@ -68,15 +72,18 @@ void pool(const plait_call *c, const DLTensor *x, DLTensor *y, DLTensor *at) {
   const Window v(c, x, y);
   const int64_t channels = x->shape[1], each = v.oh * v.ow;
   const bool halves = v.halves() && x->strides[3] == 1;
-  parallel_ranges(c, x->shape[0] * channels, ceil_div(kChunk, v.h * v.w + 1), [&](int64_t begin, int64_t end) {
-    for (int64_t p = begin; p < end; p++) {
-      const T *from = data<T>(x) + p / channels * x->strides[0] + p % channels * x->strides[1];
-      T *to = data<T>(y) + p * each;
-      int64_t *index = data<int64_t>(at) + p * each;
-      if (halves) plane_of_halves(v, from, x->strides[2], to, index);
-      else plane(v, from, x->strides[2], x->strides[3], to, index);
-    }
-  });
+  parallel_ranges(
+      c, x->shape[0] * channels, ceil_div(kChunk, v.h * v.w + 1), [&](int64_t begin, int64_t end) {
+        for (int64_t p = begin; p < end; p++) {
+          const T *from = data<T>(x) + p / channels * x->strides[0] + p % channels * x->strides[1];
+          T *to = data<T>(y) + p * each;
+          int64_t *index = data<int64_t>(at) + p * each;
+          if (halves)
+            plane_of_halves(v, from, x->strides[2], to, index);
+          else
+            plane(v, from, x->strides[2], x->strides[3], to, index);
+        }
+      });
 }
 
 plait_status max_pool2d(plait_call *c) {
@@ -88,16 +95,20 @@ PLAIT_KERNEL("max_pool2d_with_indices", max_pool2d);
 
 template <class T>
 void spread(const plait_call *c, const DLTensor *gy, const Indices &at, DLTensor *gx) {
-  const int64_t channels = gx->shape[1], plane = gx->shape[2] * gx->shape[3], each = gy->shape[2] * gy->shape[3];
-  parallel_ranges(c, gx->shape[0] * channels, ceil_div(kChunk, plane + 1), [&](int64_t begin, int64_t end) {
-    memset(data<T>(gx) + begin * plane, 0, size_t((end - begin) * plane) * sizeof(T));
-    for (int64_t p = begin; p < end; p++) {
-      const T *from = data<T>(gy) + p / channels * gy->strides[0] + p % channels * gy->strides[1];
-      T *to = data<T>(gx) + p * plane;
-      for (int64_t i = 0, k = p * each; i < gy->shape[2]; i++)
-        for (int64_t j = 0; j < gy->shape[3]; j++, k++) to[at[k]] += from[i * gy->strides[2] + j * gy->strides[3]];
-    }
-  });
+  const int64_t channels = gx->shape[1], plane = gx->shape[2] * gx->shape[3],
+                each = gy->shape[2] * gy->shape[3];
+  parallel_ranges(
+      c, gx->shape[0] * channels, ceil_div(kChunk, plane + 1), [&](int64_t begin, int64_t end) {
+        memset(data<T>(gx) + begin * plane, 0, size_t((end - begin) * plane) * sizeof(T));
+        for (int64_t p = begin; p < end; p++) {
+          const T *from =
+              data<T>(gy) + p / channels * gy->strides[0] + p % channels * gy->strides[1];
+          T *to = data<T>(gx) + p * plane;
+          for (int64_t i = 0, k = p * each; i < gy->shape[2]; i++)
+            for (int64_t j = 0; j < gy->shape[3]; j++, k++)
+              to[at[k]] += from[i * gy->strides[2] + j * gy->strides[3]];
+        }
+      });
 }
 
 plait_status max_pool2d_backward(plait_call *c) {

@@ -1,5 +1,5 @@
-// Variance and standard deviation: two passes over each piece, pieces put together by Chan, Golub and LeVeque's
-// formula, so that no difference of large sums is ever taken.
+// Variance and standard deviation: two passes over each piece, pieces put together by Chan, Golub
+// and LeVeque's formula, so that no difference of large sums is ever taken.
 #include "kernels/reduce.h"
 #include "kernels/vec.h"
 
@@ -10,7 +10,7 @@ constexpr int64_t kPiece = 16384;
 
 struct Moments {
   double count, mean, squares;  // squares: sum of (x - mean)^2
-  void join(const Moments& m) {
+  void join(const Moments &m) {
     if (m.count == 0) return;
     const double n = count + m.count, d = m.mean - mean;
     mean += d * (m.count / n);
@@ -20,7 +20,7 @@ struct Moments {
 };
 
 template <class T>
-Moments moments_of(const T* p, int64_t n) {
+Moments moments_of(const T *p, int64_t n) {
   constexpr int64_t w = kLanes<T>;
   Vec<T> s[4] = {};
   int64_t i = 0;
@@ -49,30 +49,33 @@ Moments moments_of(const T* p, int64_t n) {
 }
 
 template <class T>
-Moments moments_between(const Reduction& r, const T* base, int64_t begin, int64_t end) {
+Moments moments_between(const Reduction &r, const T *base, int64_t begin, int64_t end) {
   Moments all{0, 0, 0};
-  r.runs(base, begin, end, [&](const T* p, int64_t n, int64_t) {
-    for (int64_t i = 0; i < n; i += kPiece) all.join(moments_of(p + i, n - i < kPiece ? n - i : kPiece));
+  r.runs(base, begin, end, [&](const T *p, int64_t n, int64_t) {
+    for (int64_t i = 0; i < n; i += kPiece)
+      all.join(moments_of(p + i, n - i < kPiece ? n - i : kPiece));
   });
   return all;
 }
 
 template <class T>
-plait_status moments(const plait_call* c, const Reduction& r, T* variance, T* mean, bool root) {
-  const T* from = reinterpret_cast<const T*>(r.data);
+plait_status moments(const plait_call *c, const Reduction &r, T *variance, T *mean, bool root) {
+  const T *from = reinterpret_cast<const T *>(r.data);
   const int64_t n = r.reduced.count, results = r.kept.count;
   const double correction = real(c, 2, 1);
   const int64_t pieces = results < 32 && n > 4 * kPiece ? ceil_div(n, 4 * kPiece) : 1;
   Workspace space;
   PLAIT_TRY(space.take(c, uint64_t(results * pieces) * sizeof(Moments)));
-  Moments* part = space.as<Moments>();
-  parallel_ranges(c, results * pieces, 4 * kPiece / (n / pieces + 1) + 1, [&](int64_t from_piece, int64_t to_piece) {
-    for (int64_t k = from_piece; k < to_piece; k++) {
-      const int64_t begin = pieces == 1 ? 0 : k % pieces * 4 * kPiece;
-      const int64_t end = pieces == 1 || begin + 4 * kPiece > n ? n : begin + 4 * kPiece;
-      part[k] = moments_between(r, from + r.kept.offset(k / pieces), begin, end);
-    }
-  });
+  Moments *part = space.as<Moments>();
+  parallel_ranges(c, results * pieces, 4 * kPiece / (n / pieces + 1) + 1,
+                  [&](int64_t from_piece, int64_t to_piece) {
+                    for (int64_t k = from_piece; k < to_piece; k++) {
+                      const int64_t begin = pieces == 1 ? 0 : k % pieces * 4 * kPiece;
+                      const int64_t end =
+                          pieces == 1 || begin + 4 * kPiece > n ? n : begin + 4 * kPiece;
+                      part[k] = moments_between(r, from + r.kept.offset(k / pieces), begin, end);
+                    }
+                  });
   for (int64_t i = 0; i < results; i++) {
     Moments m = part[i * pieces];
     for (int64_t k = 1; k < pieces; k++) m.join(part[i * pieces + k]);
@@ -85,19 +88,20 @@ plait_status moments(const plait_call* c, const Reduction& r, T* variance, T* me
 }
 
 // (self, dim, *, correction, keepdim)
-plait_status moments_any(const plait_call* c, DLTensor* variance, DLTensor* mean, bool root) {
-  const DLTensor* in = tensor(c, 0);
+plait_status moments_any(const plait_call *c, DLTensor *variance, DLTensor *mean, bool root) {
+  const DLTensor *in = tensor(c, 0);
   const Kind k = kind(variance->dtype);
   Workspace space;
   Reduction r;
   PLAIT_TRY(prepare(c, in, dims_mask(c, 1, in->ndim), k, Layout::kRuns, &space, &r));
-  PLAIT_FLOATING(k, return moments<T>(c, r, data<T>(variance), mean ? data<T>(mean) : nullptr, root))
+  PLAIT_FLOATING(k,
+                 return moments<T>(c, r, data<T>(variance), mean ? data<T>(mean) : nullptr, root))
   return PLAIT_OK;
 }
 
-plait_status var(plait_call* c) { return moments_any(c, result(c), nullptr, false); }
-plait_status std_(plait_call* c) { return moments_any(c, result(c), nullptr, true); }
-plait_status var_mean(plait_call* c) { return moments_any(c, result(c), result(c, 1), false); }
+plait_status var(plait_call *c) { return moments_any(c, result(c), nullptr, false); }
+plait_status std_(plait_call *c) { return moments_any(c, result(c), nullptr, true); }
+plait_status var_mean(plait_call *c) { return moments_any(c, result(c), result(c, 1), false); }
 
 PLAIT_KERNEL("var", var);
 PLAIT_KERNEL("std", std_);

@@ -1,4 +1,5 @@
-// nonzero_rows(self, count): the coordinates of the elements that are not 0, of which there are `count`.
+// nonzero_rows(self, count): the coordinates of the elements that are not 0, of which there are
+// `count`.
 #include "kernels/indices.h"
 
 namespace plait::core {
@@ -50,7 +51,8 @@ plait_status nonzero_rows(plait_call *c) {
   if (!test) return PLAIT_DECLINE;
   DLTensor *out = result(c);
   int64_t *to = data<int64_t>(out), left = out->shape[0];
-  memset(to, 0, size_t(numel(out)) * sizeof(int64_t));  // should self have changed since it was counted
+  memset(to, 0,
+         size_t(numel(out)) * sizeof(int64_t));  // should self have changed since it was counted
   each_set(self, test, [&](const int64_t *at) {
     if (left-- <= 0) return;
     for (int d = 0; d < self->ndim; d++) *to++ = at[d];

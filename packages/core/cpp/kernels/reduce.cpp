@@ -7,23 +7,25 @@ namespace {
 
 int64_t magnitude(int64_t x) { return x < 0 ? -x : x; }
 
-void describe(const DLTensor* t, uint64_t mask, Reduction* r) {
-  r->data = static_cast<const char*>(t->data);
+void describe(const DLTensor *t, uint64_t mask, Reduction *r) {
+  r->data = static_cast<const char *>(t->data);
   int order[PLAIT_MAX_DIMS], n = 0;
   for (int d = 0; d < t->ndim; d++) {
     if (!(mask >> d & 1)) {
       r->kept.push(t->shape[d], t->strides[d]);
     } else {
       int e = n++;
-      for (; e > 0 && magnitude(t->strides[order[e - 1]]) < magnitude(t->strides[d]); e--) order[e] = order[e - 1];
+      for (; e > 0 && magnitude(t->strides[order[e - 1]]) < magnitude(t->strides[d]); e--)
+        order[e] = order[e - 1];
       order[e] = d;
     }
   }
   for (int i = 0; i < n; i++) r->reduced.push(t->shape[order[i]], t->strides[order[i]]);
 }
 
-// Whether the reduced dimensions' strides fall from each to the next, so that sorting kept their order.
-bool in_order(const DLTensor* t, uint64_t mask) {
+// Whether the reduced dimensions' strides fall from each to the next, so that sorting kept their
+// order.
+bool in_order(const DLTensor *t, uint64_t mask) {
   int64_t before = INT64_MAX;
   for (int d = 0; d < t->ndim; d++) {
     if (!(mask >> d & 1) || t->shape[d] == 1) continue;
@@ -34,8 +36,8 @@ bool in_order(const DLTensor* t, uint64_t mask) {
 }
 
 // A dense copy of t as kind `to`, with the reduced dimensions last.
-plait_status rearrange(const plait_call* c, const DLTensor* t, uint64_t mask, Kind to, DLDataType dtype,
-                       Workspace* space, Reduction* r) {
+plait_status rearrange(const plait_call *c, const DLTensor *t, uint64_t mask, Kind to,
+                       DLDataType dtype, Workspace *space, Reduction *r) {
   PLAIT_TRY(space->take(c, uint64_t(numel(t)) * uint64_t(size_of(to))));
   int64_t shape[PLAIT_MAX_DIMS], from[PLAIT_MAX_DIMS], dense[PLAIT_MAX_DIMS];
   int n = 0;
@@ -88,8 +90,8 @@ void Axes::push(int64_t n, int64_t s) {
   stride[ndim++] = s;
 }
 
-uint64_t dims_mask(const plait_call* c, int i, int ndim) {
-  const plait_value& v = c->in[i];
+uint64_t dims_mask(const plait_call *c, int i, int ndim) {
+  const plait_value &v = c->in[i];
   if (v.tag == PLAIT_NONE || (v.tag == PLAIT_INTS && v.n == 0) || ndim == 0) return all_dims(ndim);
   if (v.tag != PLAIT_INTS) return uint64_t(1) << wrapped(v.u.i, ndim);
   uint64_t mask = 0;
@@ -97,8 +99,8 @@ uint64_t dims_mask(const plait_call* c, int i, int ndim) {
   return mask;
 }
 
-plait_status prepare(const plait_call* c, const DLTensor* t, uint64_t mask, Kind to, Layout layout, Workspace* space,
-                     Reduction* r) {
+plait_status prepare(const plait_call *c, const DLTensor *t, uint64_t mask, Kind to, Layout layout,
+                     Workspace *space, Reduction *r) {
   const Kind own = kind(t->dtype);
   if (own == Unknown) return PLAIT_DECLINE;
   const DLDataType dtype = own == to ? t->dtype : dtype_of(to, t->dtype);

@@ -23,12 +23,13 @@ struct Axes {  // merged dimensions; strides in elements
 };
 
 struct Reduction {
-  const char* data;
+  const char *data;
   Axes kept, reduced;  // kept in the result's order; reduced with the smallest stride last
 
-  // Calls f(pointer, n, stride) for the runs that make up positions [begin, end) of one result's elements.
+  // Calls f(pointer, n, stride) for the runs that make up positions [begin, end) of one result's
+  // elements.
   template <class T, class F>
-  PLAIT_INLINE void runs(const T* base, int64_t begin, int64_t end, F&& f) const {
+  PLAIT_INLINE void runs(const T *base, int64_t begin, int64_t end, F &&f) const {
     const int64_t n = reduced.inner_size(), step = reduced.inner_stride();
     while (begin < end) {
       const int64_t at = begin % n, m = end - begin < n - at ? end - begin : n - at;
@@ -40,17 +41,18 @@ struct Reduction {
 
 // Bits of the dimensions that argument i (int, int[] or None: all) names.
 inline uint64_t all_dims(int ndim) { return ndim >= 64 ? ~uint64_t(0) : (uint64_t(1) << ndim) - 1; }
-uint64_t dims_mask(const plait_call* c, int i, int ndim);
+uint64_t dims_mask(const plait_call *c, int i, int ndim);
 
 enum class Layout {
-  kAny,   // as it comes; the order of the reduced positions is free
+  kAny,  // as it comes; the order of the reduced positions is free
   kRuns,  // the innermost reduced dimension is contiguous
-  kRow,   // the reduced positions are one contiguous run, in C order
+  kRow,  // the reduced positions are one contiguous run, in C order
 };
 
-// Describes the reduction of t: a view of it where dtype and layout fit, else of a copy that `space` owns.
-plait_status prepare(const plait_call* c, const DLTensor* t, uint64_t mask, Kind to, Layout layout, Workspace* space,
-                     Reduction* r);
+// Describes the reduction of t: a view of it where dtype and layout fit, else of a copy that
+// `space` owns.
+plait_status prepare(const plait_call *c, const DLTensor *t, uint64_t mask, Kind to, Layout layout,
+                     Workspace *space, Reduction *r);
 
 }  // namespace plait::core
 #endif  // PLAIT_CORE_REDUCE_H

@@ -78,7 +78,7 @@ PLAIT_INLINE P collect_lanes(Vec<T> v) {
 }
 
 template <class Op, class T, class P = typename Collected<T>::type>
-P reduce_contiguous(const T* p, int64_t n) {
+P reduce_contiguous(const T *p, int64_t n) {
   constexpr int64_t w = kLanes<T>;
   P result = Op::template start<P>();
   while (n >= 4 * w) {
@@ -99,7 +99,7 @@ P reduce_contiguous(const T* p, int64_t n) {
 }
 
 template <class Op, class T, class P = typename Collected<T>::type>
-P reduce_run(const T* p, int64_t n, int64_t step) {
+P reduce_run(const T *p, int64_t n, int64_t step) {
   if (step == 1) return reduce_contiguous<Op>(p, n);
   P a = Op::template start<P>(), b = a;
   int64_t i = 0;

@@ -6,7 +6,7 @@ namespace plait::core {
 namespace {
 
 template <class T, bool product>
-void scan(T* p, int64_t n, int64_t inner) {
+void scan(T *p, int64_t n, int64_t inner) {
   using W = scalar::math::wide<T>;
   if (inner == 1) {
     W acc = W(product ? 1 : 0);
@@ -25,8 +25,8 @@ void scan(T* p, int64_t n, int64_t inner) {
 }
 
 template <bool product>
-plait_status cumulate(const plait_call* c) {
-  DLTensor* out = result(c);
+plait_status cumulate(const plait_call *c) {
+  DLTensor *out = result(c);
   PLAIT_TRY(copy(c, out, tensor(c, 0)));
   if (out->ndim == 0 || numel(out) == 0) return PLAIT_OK;
   const int64_t dim = wrapped(integer(c, 1), out->ndim), n = out->shape[dim];
@@ -34,7 +34,7 @@ plait_status cumulate(const plait_call* c) {
   for (int64_t d = dim + 1; d < out->ndim; d++) inner *= out->shape[d];
   const int64_t outer = numel(out) / (n * inner);
   PLAIT_NUMERIC(kind(out->dtype), {
-    T* p = data<T>(out);
+    T *p = data<T>(out);
     parallel_ranges(c, outer, kSerial / (n * inner) + 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; i++) scan<T, product>(p + i * n * inner, n, inner);
     });
@@ -42,8 +42,8 @@ plait_status cumulate(const plait_call* c) {
   return PLAIT_OK;
 }
 
-plait_status cumsum(plait_call* c) { return cumulate<false>(c); }
-plait_status cumprod(plait_call* c) { return cumulate<true>(c); }
+plait_status cumsum(plait_call *c) { return cumulate<false>(c); }
+plait_status cumprod(plait_call *c) { return cumulate<true>(c); }
 
 PLAIT_KERNEL("cumsum", cumsum);
 PLAIT_KERNEL("cumprod", cumprod);

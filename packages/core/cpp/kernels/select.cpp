@@ -5,17 +5,18 @@ namespace plait::core {
 namespace {
 
 template <class T>
-void select_loop(char* out, char* const* in, int64_t n, const void*) {
-  T* r = reinterpret_cast<T*>(out);
-  const uint8_t* condition = reinterpret_cast<const uint8_t*>(in[0]);
-  const T *a = reinterpret_cast<const T*>(in[1]), *b = reinterpret_cast<const T*>(in[2]);
+void select_loop(char *out, char *const *in, int64_t n, const void *) {
+  T *r = reinterpret_cast<T *>(out);
+  const uint8_t *condition = reinterpret_cast<const uint8_t *>(in[0]);
+  const T *a = reinterpret_cast<const T *>(in[1]), *b = reinterpret_cast<const T *>(in[2]);
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; i++) r[i] = condition[i] ? a[i] : b[i];
 }
 
 // out = condition ? yes : no, where yes and no are tensors of the result's dtype or numbers
-plait_status select(const plait_call* c, const DLTensor* condition, const plait_value& yes, const plait_value& no) {
-  const DLTensor* out = result(c);
+plait_status select(const plait_call *c, const DLTensor *condition, const plait_value &yes,
+                    const plait_value &no) {
+  const DLTensor *out = result(c);
   const Kind k = kind(out->dtype);
   if (k == Unknown || kind(condition->dtype) != Bool) return PLAIT_DECLINE;
   const int item = size_of(k);
@@ -23,7 +24,7 @@ plait_status select(const plait_call* c, const DLTensor* condition, const plait_
   Plan plan;
   plan.add(out, item);
   plan.add(condition, 1);
-  const plait_value* operand[2] = {&yes, &no};
+  const plait_value *operand[2] = {&yes, &no};
   for (int i = 0; i < 2; i++) {
     if (operand[i]->tag == PLAIT_TENSOR) {
       if (kind(operand[i]->u.t->dl.dtype) != k) return PLAIT_DECLINE;
@@ -40,8 +41,8 @@ plait_status select(const plait_call* c, const DLTensor* condition, const plait_
   return PLAIT_OK;
 }
 
-plait_status where(plait_call* c) { return select(c, tensor(c, 0), c->in[1], c->in[2]); }
-plait_status masked_fill(plait_call* c) { return select(c, tensor(c, 1), c->in[2], c->in[0]); }
+plait_status where(plait_call *c) { return select(c, tensor(c, 0), c->in[1], c->in[2]); }
+plait_status masked_fill(plait_call *c) { return select(c, tensor(c, 1), c->in[2], c->in[0]); }
 
 PLAIT_KERNEL("where", where);
 PLAIT_KERNEL("masked_fill", masked_fill);

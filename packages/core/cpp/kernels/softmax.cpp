@@ -1,5 +1,5 @@
-// softmax, log_softmax and their gradients: one line of elements along `dim` at a time, or, where the line is strided and
-// its neighbours are adjacent, kColumns lines side by side.
+// softmax, log_softmax and their gradients: one line of elements along `dim` at a time, or, where
+// the line is strided and its neighbours are adjacent, kColumns lines side by side.
 #include "kernels/indices.h"
 #include "scalar/math.h"
 
@@ -9,8 +9,8 @@ namespace {
 constexpr int kColumns = 16;
 constexpr int kMostInputs = 2;
 
-// What each operator does to one line: x (and z) of n elements to y. Sums run in kColumns lanes, so that their order is
-// fixed and they vectorise.
+// What each operator does to one line: x (and z) of n elements to y. Sums run in kColumns lanes, so
+// that their order is fixed and they vectorise.
 template <class T>
 PLAIT_INLINE T total(const T *lane) {
   T s = 0;
@@ -45,7 +45,8 @@ struct Softmax {
   template <class T>
   static void line(T *y, const T *x, const T *, int64_t n) {
     const T m = largest(x, n);
-    const T scale = T(1) / summed<T>(n, [=](int64_t i) { return y[i] = scalar::math::exp(x[i] - m); });
+    const T scale =
+        T(1) / summed<T>(n, [=](int64_t i) { return y[i] = scalar::math::exp(x[i] - m); });
     for (int64_t i = 0; i < n; i++) y[i] *= scale;
   }
   template <class T>
@@ -55,7 +56,8 @@ struct Softmax {
     for (int64_t i = 0; i < n; i++)
       for (int j = 0; j < kColumns; j++) m[j] = x[i * sx + j] > m[j] ? x[i * sx + j] : m[j];
     for (int64_t i = 0; i < n; i++)
-      for (int j = 0; j < kColumns; j++) s[j] += y[i * sy + j] = scalar::math::exp(x[i * sx + j] - m[j]);
+      for (int j = 0; j < kColumns; j++)
+        s[j] += y[i * sy + j] = scalar::math::exp(x[i * sx + j] - m[j]);
     for (int j = 0; j < kColumns; j++) s[j] = T(1) / s[j];
     for (int64_t i = 0; i < n; i++)
       for (int j = 0; j < kColumns; j++) y[i * sy + j] *= s[j];
@@ -67,7 +69,8 @@ struct LogSoftmax {
   template <class T>
   static void line(T *y, const T *x, const T *, int64_t n) {
     const T m = largest(x, n);
-    const T shift = m + scalar::math::log(summed<T>(n, [=](int64_t i) { return scalar::math::exp(x[i] - m); }));
+    const T shift =
+        m + scalar::math::log(summed<T>(n, [=](int64_t i) { return scalar::math::exp(x[i] - m); }));
     for (int64_t i = 0; i < n; i++) y[i] = x[i] - shift;
   }
   template <class T>
@@ -114,7 +117,8 @@ struct LogSoftmaxBackward {
     for (int64_t i = 0; i < n; i++)
       for (int j = 0; j < kColumns; j++) s[j] += x[i * sx + j];
     for (int64_t i = 0; i < n; i++)
-      for (int j = 0; j < kColumns; j++) y[i * sy + j] = x[i * sx + j] - scalar::math::exp(z[i * sz + j]) * s[j];
+      for (int j = 0; j < kColumns; j++)
+        y[i * sy + j] = x[i * sx + j] - scalar::math::exp(z[i * sz + j]) * s[j];
   }
 };
 
@@ -130,7 +134,8 @@ struct Lines {
     if (out->ndim) size = out->shape[dim];
     int last = -1;  // the walked dimension whose neighbours lie closest goes last
     for (int d = 0; d < out->ndim; d++)
-      if (d != dim && out->shape[d] > 1 && (last < 0 || magnitude(out, d) < magnitude(out, last))) last = d;
+      if (d != dim && out->shape[d] > 1 && (last < 0 || magnitude(out, d) < magnitude(out, last)))
+        last = d;
     for (int d = 0; d < out->ndim; d++)
       if (d != dim && d != last) add(t, d);
     if (last >= 0) add(t, last);
@@ -149,7 +154,9 @@ struct Lines {
   }
 
  private:
-  static int64_t magnitude(const DLTensor *t, int d) { return t->strides[d] < 0 ? -t->strides[d] : t->strides[d]; }
+  static int64_t magnitude(const DLTensor *t, int d) {
+    return t->strides[d] < 0 ? -t->strides[d] : t->strides[d];
+  }
   void add(const DLTensor *const *t, int d) {
     shape[ndim] = t[0]->shape[d];
     lines *= shape[ndim];
@@ -174,7 +181,8 @@ struct Runner {
   }
   void dense_line() { Op::line(at[0], at[1], l.operands > 2 ? at[2] : nullptr, l.size); }
   void wide() {
-    Op::columns(at[0], l.step[0], at[1], l.step[1], l.operands > 2 ? at[2] : nullptr, l.operands > 2 ? l.step[2] : 0, l.size);
+    Op::columns(at[0], l.step[0], at[1], l.step[1], l.operands > 2 ? at[2] : nullptr,
+                l.operands > 2 ? l.step[2] : 0, l.size);
   }
   void strided_line(T *buffer) {
     T *b[1 + kMostInputs];
@@ -202,7 +210,8 @@ plait_status over_lines(const plait_call *c, const Lines &l) {
   if (blocks) {
     parallel_ranges(c, rows * blocks, ceil_div(grain, kColumns), [&](int64_t begin, int64_t end) {
       Runner<Op, T> r{l, {}};
-      for (int64_t i = begin; i < end; i++) r.seek(i / blocks * l.run + i % blocks * kColumns), r.wide();
+      for (int64_t i = begin; i < end; i++)
+        r.seek(i / blocks * l.run + i % blocks * kColumns), r.wide();
     });
   }
   const int64_t rest = l.run - whole;
@@ -217,7 +226,8 @@ plait_status over_lines(const plait_call *c, const Lines &l) {
 
 template <class Op>
 plait_status kernel(plait_call *c) {
-  const DLTensor *t[1 + kMostInputs] = {result(c), tensor(c, 0), Op::inputs > 1 ? tensor(c, 1) : nullptr};
+  const DLTensor *t[1 + kMostInputs] = {result(c), tensor(c, 0),
+                                        Op::inputs > 1 ? tensor(c, 1) : nullptr};
   if (numel(t[0]) == 0) return PLAIT_OK;
   const int dim = t[0]->ndim ? int(wrapped(integer(c, Op::inputs), t[0]->ndim)) : 0;
   const Lines l(t, 1 + Op::inputs, dim);

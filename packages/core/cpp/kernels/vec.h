@@ -1,4 +1,5 @@
-// 32 bytes of elements at a time, in the compilers' own vector types: the baseline library gets two halves of them.
+// 32 bytes of elements at a time, in the compilers' own vector types: the baseline library gets two
+// halves of them.
 #ifndef PLAIT_CORE_VEC_H
 #define PLAIT_CORE_VEC_H
 #include "kernels/kernel.h"
@@ -20,12 +21,12 @@ template <class T>
 constexpr int64_t kLanes = 32 / int64_t(sizeof(T));
 
 template <class T>
-PLAIT_INLINE Vec<T> load(const T* p) {
-  return *reinterpret_cast<const typename VecOf<T>::unaligned*>(p);
+PLAIT_INLINE Vec<T> load(const T *p) {
+  return *reinterpret_cast<const typename VecOf<T>::unaligned *>(p);
 }
 template <class T>
-PLAIT_INLINE void store(T* p, Vec<T> v) {
-  *reinterpret_cast<typename VecOf<T>::unaligned*>(p) = v;
+PLAIT_INLINE void store(T *p, Vec<T> v) {
+  *reinterpret_cast<typename VecOf<T>::unaligned *>(p) = v;
 }
 template <class T>
 PLAIT_INLINE Vec<T> splat(T x) {
