@@ -1,0 +1,160 @@
+"""Run the benchmarks: plait and its peer in turns, in one process, with as many threads each.
+
+    python benchmarks/run.py                          all bench_*.py of this folder
+    python benchmarks/run.py --only optim --only x+y  modules or cases whose names hold one of these
+    python benchmarks/run.py --json figures.json      the figures, for machines
+    python benchmarks/run.py --check                  exit status 1 if a bar is missed
+
+A module offers ``cases()``, which gives (name, plait's function, the peer's, bar), and may offer
+``figures()``, which gives `timing.Figure`. A ratio is plait's time over the peer's; it passes if
+it is not above the bar. Figures of a busy machine are worth little: look at the ratios, and again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import importlib
+import json
+import os
+import pathlib
+import platform
+import sys
+import traceback
+from collections.abc import Iterator
+from dataclasses import asdict
+from types import ModuleType
+from typing import Any
+
+from timing import Comparison, Figure, compare
+
+__all__ = ["main"]
+
+HERE = pathlib.Path(__file__).parent
+Row = Comparison | Figure
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Read the flags, run what is wanted, print a line each, and return the exit status."""
+    parser = argparse.ArgumentParser("benchmarks/run.py", description="Run the benchmarks.")
+    parser.add_argument("--only", action="append", default=[], metavar="TEXT")
+    parser.add_argument("--json", type=pathlib.Path, metavar="FILE")
+    parser.add_argument("--check", action="store_true", help="fail if a bar is missed")
+    parser.add_argument("--threads", type=int, default=2, help="of each side (default 2)")
+    parser.add_argument("--budget", type=float, default=2.0, help="seconds a case (default 2)")
+    parser.add_argument("--list", action="store_true", help="name the cases, run none")
+    flags = parser.parse_args(arguments)
+
+    sys.path.insert(0, str(HERE))
+    machine = prepare(flags.threads)
+    print("  ".join(f"{key} {value}" for key, value in machine.items()), flush=True)
+    rows: list[tuple[str, Row]] = []
+    broken: list[str] = []
+    for path in sorted(HERE.glob("bench_*.py")):
+        try:
+            for row in run_module(path.stem, flags):
+                rows.append((path.stem, row))
+                print(line(row), flush=True)
+        except Exception:
+            broken.append(path.stem)
+            print(f"{path.stem}: FAILED\n{traceback.format_exc()}", file=sys.stderr, flush=True)
+    missed = [row for _, row in rows if not row.passed]
+    print(f"{len(rows)} figures, {len(missed)} above their bar, {len(broken)} modules failed")
+    if flags.json:
+        write(flags.json, machine, rows, broken)
+    return int(bool(broken) or (flags.check and bool(missed)))
+
+
+def prepare(threads: int) -> dict[str, str]:
+    """Give both sides their threads and return what the figures depend on."""
+    machine = {"python": platform.python_version(), "cpu": processor(), "threads": str(threads)}
+    for name in ("plait_core", "torch"):
+        try:
+            module = importlib.import_module(name)
+        except ImportError as error:
+            print(f"{name} is missing: {error}", file=sys.stderr)
+            continue
+        module.set_num_threads(threads)
+        machine[name] = str(module.__version__)
+    machine["load"] = f"{os.getloadavg()[0]:.1f}"
+    machine["date"] = datetime.date.today().isoformat()
+    return machine
+
+
+def processor() -> str:
+    """Return the processor's name as the system gives it."""
+    try:
+        text = pathlib.Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return platform.processor()
+    names = [row.partition(":")[2].strip() for row in text.splitlines() if "model name" in row]
+    return names[0] if names else platform.processor()
+
+
+def run_module(stem: str, flags: argparse.Namespace) -> Iterator[Row]:
+    """Yield the figures of one module that the flags want."""
+    short = stem.removeprefix("bench_")
+    whole = not flags.only or any(text in short for text in flags.only)
+    module = importlib.import_module(stem)
+    if not whole and not getattr(module, "CHEAP", True):
+        return  # making its cases takes long: they are chosen by the module's name
+    for case in module.cases():
+        if whole or wanted(case[0], flags):
+            if flags.list:
+                print(f"{short}: {case[0]}")
+            else:
+                yield compare(case, flags.budget)
+    yield from figures(module, whole, flags)
+
+
+def figures(module: ModuleType, whole: bool, flags: argparse.Namespace) -> Iterator[Figure]:
+    """Yield what the module measures itself."""
+    for name, measure in getattr(module, "FIGURES", {}).items():
+        if whole or wanted(name, flags):
+            if flags.list:
+                print(f"{module.__name__}: {name}")
+            else:
+                yield from measure()
+
+
+def wanted(name: str, flags: argparse.Namespace) -> bool:
+    """Return whether a name holds one of the texts asked for."""
+    return any(text in name for text in flags.only)
+
+
+def line(row: Row) -> str:
+    """Return a row of the table."""
+    verdict = "ok" if row.passed else "MISSED"
+    if isinstance(row, Figure):
+        limit = "" if row.limit is None else f"limit {row.limit:g} {row.unit}  {verdict}"
+        return f"{row.name:58s} {row.value:11.4g} {row.unit}  {limit}  {row.note}".rstrip()
+    bar = "" if row.bar is None else f"bar {row.bar:.2f}  {verdict}"
+    return (
+        f"{row.name:58s} plait {duration(row.plait)}  peer {duration(row.peer)}  "
+        f"ratio {row.ratio:6.3f}  {bar}"
+    ).rstrip()
+
+
+def duration(seconds: float) -> str:
+    """Return a time in the unit that suits it."""
+    for unit, scale in (("s ", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if seconds >= scale:
+            return f"{seconds / scale:8.3f} {unit}"
+    return f"{seconds / 1e-9:8.1f} ns"
+
+
+def write(
+    path: pathlib.Path, machine: dict[str, str], rows: list[tuple[str, Row]], broken: list[str]
+) -> None:
+    """Write all figures as JSON."""
+    listed: list[dict[str, Any]] = []
+    for module, row in rows:
+        values = {"module": module, **asdict(row), "passed": row.passed}
+        if isinstance(row, Comparison):
+            values["ratio"] = row.ratio
+        listed.append(values)
+    path.write_text(json.dumps({"machine": machine, "figures": listed, "failed": broken}, indent=1))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
