@@ -1,0 +1,192 @@
+// The shape function of all pointwise operators: promotion, broadcasting, the order of the result's dimensions.
+#include "calls.hpp"
+#include "library.hpp"
+#include "words.hpp"
+
+namespace plait::ops {
+namespace {
+
+[[noreturn]] void no_tensor(const Scope &x, uint32_t operands) {
+  std::string names;
+  for (uint32_t i = 0; i < x.op->n_args; i++)
+    if (operands >> i & 1) names += (names.empty() ? "`" : " or `") + std::string(x.op->args[i].name) + "`";
+  fail(x, PLAIT_TYPE_ERROR, names + " must be a Tensor; got numbers only");
+}
+
+[[noreturn]] void cannot_broadcast(const Scope &x, uint32_t operands) {
+  std::string names;
+  for (uint32_t i = 0; i < x.op->n_args; i++)
+    if ((operands >> i & 1) && is_tensor(x.call->in[i]))
+      names += (names.empty() ? "`" : ", `") + std::string(x.op->args[i].name) + "` has " + show(shape_of(x.call->in[i].u.t));
+  fail(x, PLAIT_SHAPE_ERROR, "shapes must broadcast; " + names);
+}
+
+// C order has no tie; other dense orders are worth keeping
+bool dense_permuted(const plait_tensor *t) {
+  const Dims want = dense_strides(t);
+  for (int32_t i = 0; i < t->dl.ndim; i++)
+    if (t->dl.shape[i] > 1 && t->dl.strides[i] != want[i]) return false;
+  return true;
+}
+
+struct Operands {
+  const Scope &x;
+  const PointwiseRule &rule;
+  template <class F>
+  void each(uint32_t bits, F &&f) const {
+    for (; bits; bits &= bits - 1) f(uint32_t(__builtin_ctz(bits)));
+  }
+
+  DType compute() const {
+    Promotion p;
+    const plait_value *in = x.call->in;
+    each(rule.operands & ~rule.conditions, [&](uint32_t i) {
+      if (in[i].tag != PLAIT_NONE) p.add(in[i]);
+    });
+    if (p.conflict()) fail(x, PLAIT_DTYPE_ERROR, names() + ": " + p.why());
+    DType d = p.result();
+    if (rule.promote == Promote::floating && category(d) <= Category::integer) d = dtype::float32;
+    if (in_group(d, rule.group)) return d;
+    fail(x, PLAIT_DTYPE_ERROR, names() + " " + not_in_group(d, rule.group));
+  }
+  std::string names() const {
+    std::string s;
+    each(rule.operands & ~rule.conditions, [&](uint32_t i) { s += (s.empty() ? "`" : " and `") + std::string(x.op->args[i].name) + "`"; });
+    return s;
+  }
+  Dims shape() const {
+    Dims out;
+    each(rule.operands, [&](uint32_t i) {
+      if (!is_tensor(x.call->in[i])) return;
+      const Ints s = shape_of(x.call->in[i].u.t);
+      while (out.size() < s.size()) out = concat(Dims{1}, out);
+      for (int64_t k = -s.size(); k < 0; k++) {
+        if (s[k] == 1 || s[k] == out[k]) continue;
+        if (out[k] != 1) cannot_broadcast(x, rule.operands);
+        out[k] = s[k];
+      }
+    });
+    return out;
+  }
+};
+
+void general(const Scope &x, const PointwiseRule &rule) {
+  const Operands operands{x, rule};
+  plait_value *in = x.call->in;
+  const plait_tensor *first = nullptr;
+  operands.each(rule.conditions, [&](uint32_t i) {
+    if (is_tensor(in[i])) require(x, x.op->args[i].name, in[i].u.t->dl.dtype, "bool");
+  });
+  bool any = false;
+  operands.each(rule.operands, [&](uint32_t i) { any |= is_tensor(in[i]); });
+  if (!any) no_tensor(x, rule.operands);
+  const DType compute = operands.compute();
+  const Dims shape = operands.shape();
+  operands.each(rule.operands, [&](uint32_t i) {
+    if (!first && is_tensor(in[i]) && equal(shape_of(in[i].u.t), shape)) first = in[i].u.t;
+  });
+  Dims order;
+  const bool permuted = first && !is_contiguous(first) && dense_permuted(first);
+  if (permuted) order = dense_strides(first);
+  operands.each(rule.operands & ~rule.conditions, [&](uint32_t i) {
+    if (is_tensor(in[i])) cast_argument(x, i, compute);
+  });
+  const DType made = rule.promote == Promote::boolean ? dtype::bool_ : compute;
+  if (permuted) result_as(x, 0, shape, made, order);
+  else result(x, 0, shape, made);
+}
+
+bool same_shape(const plait_tensor *a, const plait_tensor *b) {
+  if (a->dl.ndim != b->dl.ndim) return false;
+  for (int32_t i = 0; i < a->dl.ndim; i++)
+    if (a->dl.shape[i] != b->dl.shape[i]) return false;
+  return true;
+}
+
+}  // namespace
+
+plait_status pointwise_shape(plait_call *c) {
+  const PointwiseRule &rule = definition(c->op)->pointwise;
+  // the common case: contiguous tensors of one shape and dtype, and numbers that do not raise the category
+  const plait_tensor *first = nullptr;
+  bool plain = rule.conditions == 0;
+  int32_t number = PLAIT_BOOL;  // the highest category among numbers
+  for (uint32_t bits = rule.operands; bits && plain; bits &= bits - 1) {
+    const plait_value &v = c->in[__builtin_ctz(bits)];
+    if (v.tag == PLAIT_TENSOR) {
+      if (!first) {
+        first = v.u.t;
+        plain = is_contiguous(first) && !(first->flags & PLAIT_TENSOR_WRAPPED_NUMBER);
+      } else {
+        plain = same(first->dl.dtype, v.u.t->dl.dtype) && same_shape(first, v.u.t) && is_contiguous(v.u.t);
+      }
+    } else {
+      plain = v.tag >= PLAIT_BOOL && v.tag <= PLAIT_FLOAT;
+      number = std::max(number, v.tag);
+    }
+  }
+  if (plain && first && number - PLAIT_BOOL <= int32_t(category(first->dl.dtype)) && in_group(first->dl.dtype, rule.group) &&
+      (rule.promote != Promote::floating || first->dl.dtype.code == kDLFloat)) {
+    const DType made = rule.promote == Promote::boolean ? dtype::bool_ : first->dl.dtype;
+    return c->thread->runtime->result(c, 0, made, first->dl.ndim, first->dl.shape);
+  }
+  return border(c->thread, c->op->name, [&]() -> plait_status {
+    general({c->thread, c->op, c}, rule);
+    return PLAIT_OK;
+  });
+}
+
+// ---- derivatives ---------------------------------------------------------------------------------------------------
+uint64_t broadcast_bits(const plait_call *c, uint64_t need) {
+  const uint32_t operands = definition(c->op)->pointwise.operands;
+  const uint32_t conditions = definition(c->op)->pointwise.conditions;
+  const plait_tensor *first = nullptr;
+  uint64_t all = 0, position = 0;
+  const plait_tensor *typed = nullptr;
+  bool differ = false;
+  for (uint32_t bits = operands; bits; bits &= bits - 1, position++) {
+    const uint32_t i = uint32_t(__builtin_ctz(bits));
+    const plait_value &v = c->in[i];
+    if (v.tag != PLAIT_TENSOR) continue;
+    all |= bit(position);
+    if (!first) first = v.u.t;
+    differ |= !same_shape(first, v.u.t);
+    if (conditions >> i & 1) continue;
+    if (!typed) typed = v.u.t;
+    differ |= !same(typed->dl.dtype, v.u.t->dl.dtype);
+  }
+  return differ ? all & need : 0;
+}
+
+Tensor reduce_to(const Scope &x, Tensor g, const plait_value &meta) {
+  if (!g || meta.tag != PLAIT_TENSOR) return g;
+  const plait_tensor *want = meta.u.t;
+  if (!same_shape(g.get(), want)) {
+    // what is smaller than `want` does not depend on the operands that were larger: it is one slice of many
+    if (g.ndim() < want->dl.ndim) g = run(x, Op::expand, {value(g), ints_value(shape_of(want))});
+    g = sum_to(x, g.get(), shape_of(want));
+    if (!same_shape(g.get(), want)) g = run(x, Op::expand, {value(g), ints_value(shape_of(want))});
+  }
+  return to_dtype(x, g.get(), want->dl.dtype);
+}
+
+uint64_t position_of(const plait_op *op, const plait_value *in, uint32_t argument) {
+  uint64_t position = 0;
+  for (uint32_t i = 0; i < argument; i++) {
+    if (op->args[i].kind == PLAIT_KIND_TENSORS) position += in[i].tag == PLAIT_TENSORS ? in[i].n : 0;
+    else position += op->args[i].kind == PLAIT_KIND_TENSOR || op->args[i].kind == PLAIT_KIND_OPERAND;
+  }
+  return position;
+}
+
+uint64_t bits_of(const plait_op *op, const plait_value *in, uint32_t argument) {
+  const uint64_t first = position_of(op, in, argument);
+  if (in[argument].tag == PLAIT_TENSOR) return bit(first);
+  uint64_t bits = 0;
+  const Tensors list = as_tensors(in[argument]);
+  for (int64_t i = 0; i < list.size(); i++)
+    if (list[i]) bits |= bit(first + uint64_t(i));
+  return bits;
+}
+
+}  // namespace plait::ops

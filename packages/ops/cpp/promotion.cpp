@@ -1,0 +1,110 @@
+#include "promotion.hpp"
+
+namespace plait::ops {
+namespace {
+
+bool promote_integers(DType a, DType b, DType *out) {
+  if (a.code == b.code) {
+    *out = a.bits > b.bits ? a : b;
+    return true;
+  }
+  const DType u = a.code == kDLUInt ? a : b, s = a.code == kDLUInt ? b : a;
+  if (s.bits > u.bits) {
+    *out = s;
+    return true;
+  }
+  *out = DType{kDLInt, uint8_t(2 * u.bits), 1};
+  return u.bits < 64;
+}
+
+DType combine(DType higher, DType lower) {
+  if (category(lower) <= category(higher)) return higher;
+  if (category(lower) == Category::complex && category(higher) == Category::floating)
+    return higher.bits == 64 ? dtype::complex128 : dtype::complex64;  // as wide as the floats were
+  return lower;
+}
+
+}  // namespace
+
+Group group_of(const char *name) {
+  static constexpr struct {
+    const char *name;
+    Group group;
+  } names[] = {{"any", Group::any},           {"all", Group::all},           {"numeric", Group::numeric},
+               {"floating", Group::floating}, {"integral", Group::integral}, {"integer", Group::integer}};
+  for (const auto &each : names)
+    if (!std::strcmp(each.name, name)) return each.group;
+  return Group::boolean;
+}
+
+std::string not_in_group(DType d, Group g) {
+  const std::string n = name(d);
+  const bool later = !in_group(d, Group::all) && (g == Group::all || g == Group::numeric || g == Group::floating);
+  if (later) return "is " + n + ": computing in " + n + " comes with a later release; cast it first";
+  switch (g) {
+    case Group::numeric: return "must be an integer or floating-point dtype; got " + n;
+    case Group::floating: return "must be float32 or float64; got " + n;
+    case Group::integral: return "must be an integer dtype or bool; got " + n;
+    case Group::integer: return "must be an integer dtype; got " + n;
+    case Group::boolean: return "must be bool; got " + n;
+    default: return "must be a number; got " + n;
+  }
+}
+
+DType number_dtype(const plait_value &number) {
+  switch (number.tag) {
+    case PLAIT_BOOL: return dtype::bool_;
+    case PLAIT_INT: return dtype::int64;
+    case PLAIT_COMPLEX: return dtype::complex64;
+    default: return dtype::float32;
+  }
+}
+
+bool promote_types(DType a, DType b, DType *out) {
+  if (category(a) > category(b)) std::swap(a, b);
+  *out = b;
+  if (same(a, b) || category(a) == Category::boolean) return true;
+  switch (category(b)) {
+    case Category::integer: return promote_integers(a, b, out);
+    case Category::complex: {  // twice the bits of what both parts need
+      const int part = category(a) == Category::complex ? a.bits / 2 : category(a) == Category::floating ? a.bits : 0;
+      *out = std::max<int>(part, b.bits / 2) > 32 ? dtype::complex128 : dtype::complex64;
+      return true;
+    }
+    default:
+      if (category(a) == Category::integer) return true;
+      *out = a.bits == b.bits ? dtype::float32 : a.bits > b.bits ? a : b;  // float16 and bfloat16
+      return true;
+  }
+}
+
+void Promotion::join(int level, DType d) {
+  if (!has_[level]) {
+    has_[level] = true;
+    level_[level] = d;
+  } else if (!same(level_[level], d)) {
+    const DType before = level_[level];
+    if (promote_types(before, d, &level_[level]) || conflict_) return;
+    conflict_ = true;
+    a_ = before;
+    b_ = d;
+  }
+}
+
+std::string Promotion::why() const {
+  const DType u = a_.code == kDLUInt ? a_ : b_, s = a_.code == kDLUInt ? b_ : a_;
+  return std::string(name(u)) + " and " + name(s) + " have no common integer dtype; cast one of them";
+}
+
+DType Promotion::result() const {
+  DType out{};
+  bool any = false;
+  for (int level = 2; level >= 0; level--) {
+    if (!has_[level]) continue;
+    out = any ? combine(level_[level], out) : level_[level];
+    any = true;
+  }
+  return out;
+}
+
+}  // namespace plait::ops

@@ -1,0 +1,60 @@
+// Type promotion by category, as PyTorch documents it: tensors with dimensions decide before 0-d tensors, those before
+// numbers; the later levels count only if their category is higher. One function for all operators.
+#pragma once
+#include <plait/plait.hpp>
+
+namespace plait::ops {
+
+enum class Category : uint8_t { boolean, integer, floating, complex };
+inline Category category(DType d) {
+  switch (d.code) {
+    case kDLBool: return Category::boolean;
+    case kDLInt:
+    case kDLUInt: return Category::integer;
+    case kDLComplex: return Category::complex;
+    default: return Category::floating;
+  }
+}
+
+// Sets of dtypes that operators compute in, see plait_ops/spec.py
+enum class Group : uint8_t { any, all, numeric, floating, integral, integer, boolean };
+Group group_of(const char *name);
+inline bool in_group(DType d, Group g) {
+  const bool half = d.bits == 16 && category(d) == Category::floating;
+  switch (g) {
+    case Group::any: return true;
+    case Group::all: return !half && d.code != kDLComplex;
+    case Group::numeric: return !half && d.code != kDLComplex && d.code != kDLBool;
+    case Group::floating: return d.code == kDLFloat && !half;
+    case Group::integral: return category(d) <= Category::integer;
+    case Group::integer: return category(d) == Category::integer;
+    default: return d.code == kDLBool;
+  }
+}
+// "must be an integer dtype; got float32"
+std::string not_in_group(DType d, Group g);
+
+DType number_dtype(const plait_value &number);  // int64, float32, bool, complex64
+// false if no dtype holds both (uint64 and a signed integer)
+bool promote_types(DType a, DType b, DType *out);
+
+class Promotion {
+ public:
+  void add(const plait_value &v) {
+    if (v.tag == PLAIT_TENSOR) add(v.u.t);
+    else join(2, number_dtype(v));
+  }
+  void add(const plait_tensor *t) {
+    join(t->flags & PLAIT_TENSOR_WRAPPED_NUMBER ? 2 : t->dl.ndim == 0, t->dl.dtype);
+  }
+  bool conflict() const { return conflict_; }
+  std::string why() const;
+  DType result() const;
+
+ private:
+  void join(int level, DType d);
+  bool has_[3] = {false, false, false}, conflict_ = false;
+  DType level_[3], a_, b_;
+};
+
+}  // namespace plait::ops

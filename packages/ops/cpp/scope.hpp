@@ -1,0 +1,135 @@
+// What translated functions work with: the call they serve, lists of sizes and tensors, and reading plait_values.
+#pragma once
+#include <plait/plait.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace plait::ops {
+
+// On whose behalf a word works. `call` is null in derivatives.
+struct Scope {
+  plait_thread *thread;
+  const plait_op *op;
+  plait_call *call;
+};
+// Sets the thread's error and throws it.
+[[noreturn]] void fail(const Scope &x, plait_status code, const std::string &text);
+
+// ---- lists of sizes ------------------------------------------------------------------------------------------------
+class Ints {  // borrowed
+ public:
+  Ints() = default;
+  Ints(const int64_t *p, int64_t n) : p_(p), n_(n) {}
+  Ints(const Dims &d) : p_(d.data()), n_(d.size()) {}
+  explicit operator Dims() const;  // throws past 64
+  int64_t size() const { return n_; }
+  int64_t operator[](int64_t i) const { return p_[i < 0 ? i + n_ : i]; }
+  const int64_t *data() const { return p_; }
+  const int64_t *begin() const { return p_; }
+  const int64_t *end() const { return p_ + n_; }
+
+ private:
+  const int64_t *p_ = nullptr;
+  int64_t n_ = 0;
+};
+
+inline bool equal(Ints a, Ints b) { return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin()); }
+inline bool equal(const char *a, const char *b) { return std::strcmp(a, b) == 0; }
+inline bool equal(DType a, DType b) { return same(a, b); }
+inline bool contains(Ints a, int64_t value) { return std::find(a.begin(), a.end(), value) != a.end(); }
+Dims concat(Ints a, Ints b);
+Dims repeat(Ints a, int64_t times);
+Dims part(Ints a, int64_t low, int64_t high);  // a[low:high] as Python has it
+Dims backwards(Ints a);
+Dims sorted(Ints a);
+void insert(Dims &d, int64_t at, int64_t value);
+void pop(Dims &d, int64_t at = -1);
+// Python's rounding; the divisor is never 0 where it is used
+inline int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
+inline int64_t floor_mod(int64_t a, int64_t b) { return a - floor_div(a, b) * b; }
+
+// ---- lists of tensors ----------------------------------------------------------------------------------------------
+class Tensors {  // borrowed
+ public:
+  Tensors() = default;
+  Tensors(plait_tensor *const *p, int64_t n) : p_(p), n_(n) {}
+  int64_t size() const { return n_; }
+  plait_tensor *operator[](int64_t i) const { return p_[i < 0 ? i + n_ : i]; }
+  plait_tensor *const *data() const { return p_; }
+
+ private:
+  plait_tensor *const *p_ = nullptr;
+  int64_t n_ = 0;
+};
+
+class Bag {  // owned
+ public:
+  Bag() = default;
+  Bag(std::initializer_list<Tensor> list) {
+    for (const Tensor &t : list) push(t);
+  }
+  explicit Bag(Tensors list) {
+    for (int64_t i = 0; i < list.size(); i++) push(Tensor::share(list[i]));
+  }
+  Bag(const Bag &) = delete;
+  Bag(Bag &&other) noexcept : list_(std::move(other.list_)) { other.list_.clear(); }
+  Bag &operator=(Bag &&other) noexcept {
+    list_.swap(other.list_);
+    return *this;
+  }
+  ~Bag() {
+    for (plait_tensor *t : list_) plait_release(t);
+  }
+  void push(Tensor t) {
+    list_.push_back(t.get());
+    t.release();
+  }
+  int64_t size() const { return int64_t(list_.size()); }
+  plait_tensor *operator[](int64_t i) const { return list_[size_t(i < 0 ? i + size() : i)]; }
+  plait_tensor *take(int64_t i) { return std::exchange(list_[size_t(i)], nullptr); }
+  Tensors span() const { return {list_.data(), size()}; }
+
+ private:
+  std::vector<plait_tensor *> list_;
+};
+
+// ---- reading values ------------------------------------------------------------------------------------------------
+inline int64_t as_int(const plait_value &v) { return v.u.i; }
+inline bool as_bool(const plait_value &v) { return v.u.i != 0; }
+inline double as_float(const plait_value &v) { return v.tag == PLAIT_FLOAT ? v.u.f : double(v.u.i); }
+inline const char *as_str(const plait_value &v) { return v.tag == PLAIT_STRING ? v.u.s : nullptr; }
+inline DType as_dtype(const plait_value &v) { return v.u.dtype; }
+inline Ints as_ints(const plait_value &v) { return v.tag == PLAIT_INTS ? Ints(v.u.is, v.n) : Ints(); }
+inline Tensors as_tensors(const plait_value &v) { return v.tag == PLAIT_TENSORS ? Tensors(v.u.ts, v.n) : Tensors(); }
+inline plait_tensor *as_tensor(const plait_value &v) { return v.tag == PLAIT_TENSOR ? v.u.t : nullptr; }
+inline bool is_none(const plait_value &v) { return v.tag == PLAIT_NONE; }
+inline bool is_none(const plait_tensor *t) { return !t; }
+inline bool is_none(const Tensor &t) { return !t; }
+inline bool is_none(const char *s) { return !s; }
+template <class T>
+bool is_none(const std::optional<T> &o) {
+  return !o;
+}
+template <class T>
+std::optional<T> maybe(const plait_value &v, T t) {
+  return is_none(v) ? std::nullopt : std::optional<T>(t);
+}
+inline std::optional<int64_t> maybe_int(const plait_value &v) { return maybe(v, v.u.i); }
+inline std::optional<double> maybe_float(const plait_value &v) { return maybe(v, as_float(v)); }
+inline std::optional<DType> maybe_dtype(const plait_value &v) { return maybe(v, v.u.dtype); }
+inline std::optional<Ints> maybe_ints(const plait_value &v) { return maybe(v, as_ints(v)); }
+
+// ---- text for messages ---------------------------------------------------------------------------------------------
+std::string show(Ints a);
+std::string show(int64_t i);
+std::string show(double f);
+std::string show(bool b);
+std::string show(const plait_value &number);
+inline std::string show(const char *s) { return s; }
+inline std::string show(DType d) { return name(d); }
+
+}  // namespace plait::ops

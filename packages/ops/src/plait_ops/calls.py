@@ -1,0 +1,50 @@
+"""Operators by name, for specs that call operators of other files: ``from plait_ops.calls import mul``.
+
+A name is the operator's identifier (``max_dim`` for ``max.dim``). It is resolved when it is called or
+translated, so that spec files need no order.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from plait_ops.spec import REGISTRY, Operator, SpecError
+
+__all__ = ["Named"]
+
+
+class Named:
+    """Stands for the operator with that identifier, or for the in-place form of one (``add_``)."""
+
+    def __init__(self, identifier: str) -> None:
+        self.identifier = identifier
+
+    def _find(self, identifier: str) -> Operator | None:
+        return next((each for each in REGISTRY.values() if each.identifier == identifier), None)
+
+    @property
+    def operator(self) -> Operator:
+        found = self._find(self.identifier)
+        if found is None and self.identifier.endswith("_"):
+            base = self._find(self.identifier[:-1])
+            found = base if base is not None and base.inplace else None
+        if found is None:
+            raise SpecError(f"there is no operator `{self.identifier}`")
+        return found
+
+    @property
+    def in_place(self) -> bool:
+        """Whether the in-place form is meant."""
+        return self.operator.identifier != self.identifier
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not self.in_place:
+            return self.operator(*args, **kwargs)
+        args[0][...] = self.operator(*args, **kwargs)
+        return args[0]
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("__"):
+        raise AttributeError(name)
+    return Named(name)

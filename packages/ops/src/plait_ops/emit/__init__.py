@@ -1,0 +1,7 @@
+"""The emitters: from the specs to C++, JSON, stubs and pages. One small module each, run by `python -m plait_ops.emit`."""
+
+from __future__ import annotations
+
+from plait_ops.emit import functions, header, kernels, ops_json, pages, register, stubs
+
+__all__ = ["functions", "header", "kernels", "ops_json", "pages", "register", "stubs"]

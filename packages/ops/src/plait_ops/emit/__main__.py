@@ -1,0 +1,39 @@
+"""``python -m plait_ops.emit [--kernels | --stubs | --pages] <outdir>``"""
+
+from __future__ import annotations
+
+import argparse
+import pathlib
+
+from plait_ops import specs
+from plait_ops.emit import functions, header, kernels, ops_json, pages, register, stubs
+
+
+def main() -> None:
+    """Write what was asked for below the output folder."""
+    parser = argparse.ArgumentParser(prog="plait_ops.emit", description="Emit what follows from the operator specs.")
+    parser.add_argument("outdir", type=pathlib.Path)
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--kernels", action="store_true", help="pointwise kernel units for a kernel library")
+    what.add_argument("--stubs", action="store_true", help="text of .pyi files for a Tensor provider")
+    what.add_argument("--pages", action="store_true", help="reference pages")
+    asked = parser.parse_args()
+    operators = list(specs.all())
+    if asked.kernels:
+        files = kernels.emit(operators)
+    elif asked.stubs:
+        files = stubs.emit(operators)
+    elif asked.pages:
+        files = pages.emit(operators)
+    else:
+        files = {}
+        for emitter in (register.emit, functions.emit, header.emit, ops_json.emit):
+            files.update(emitter(operators))
+    for name, text in files.items():
+        path = asked.outdir / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

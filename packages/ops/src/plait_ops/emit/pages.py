@@ -1,0 +1,48 @@
+"""Reference pages: one Markdown page a spec file, and an index."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from plait_ops.emit.register import flags
+from plait_ops.spec import Operator
+
+__all__ = ["emit"]
+
+
+def _entry(operator: Operator) -> str:
+    marks = [f"dtypes: {operator.dtypes}"]
+    if "PLAIT_OP_INPLACE" in flags(operator):
+        marks.append(f"in place: `{operator.schema.base}_`")
+    if "PLAIT_OP_OUT" in flags(operator):
+        marks.append("takes `out=`")
+    if operator.differentiable:
+        marks.append("differentiable in " + ", ".join(f"`{name}`" for name in operator.differentiable))
+    elif operator.composite:
+        marks.append("made of other operators")
+    text = f"## {operator.name}\n\n```text\n{operator.schema.text}\n```\n\n{operator.doc}\n\n*{'; '.join(marks)}.*\n"
+    if operator.kernel:
+        text += f"\nFor kernels: {operator.kernel}\n"
+    return text
+
+
+def emit(operators: Sequence[Operator]) -> dict[str, str]:
+    """Return the pages by name."""
+    families: dict[str, list[Operator]] = {}
+    for operator in operators:
+        families.setdefault(operator.file.stem, []).append(operator)
+    files = {}
+    rows = []
+    for stem, members in families.items():
+        title = stem.replace("_", " ").capitalize()
+        entries = "\n".join(_entry(operator) for operator in members)
+        files[f"{stem}.md"] = f"# {title}\n\n{entries}"
+        names = ", ".join(f"`{operator.name}`" for operator in members if not operator.internal)
+        rows.append(f"| [{title}]({stem}.md) | {names} |")
+    toc = "\n".join(families)
+    files["index.md"] = (
+        "# Operators\n\n| Family | Operators |\n| --- | --- |\n"
+        + "\n".join(rows)
+        + f"\n\n```{{toctree}}\n:hidden:\n\n{toc}\n```\n"
+    )
+    return files

@@ -1,0 +1,110 @@
+"""functions.pyi and methods.pyi: signatures of the operators for a package that brings a Tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from plait_ops.schema import Argument
+from plait_ops.spec import Operator
+
+__all__ = ["emit"]
+
+TYPES = {
+    "Tensor": "Tensor",
+    "Tensor|Scalar": "Tensor | Number",
+    "Tensor[]": "Sequence[Tensor]",
+    "Scalar": "Number",
+    "int": "int",
+    "float": "float",
+    "bool": "bool",
+    "str": "str",
+    "dtype": "DTypeLike",
+    "device": "DeviceLike",
+    "Generator": "Generator",
+    "int[]": "Sequence[int]",
+    "float[]": "Sequence[float]",
+}
+
+
+def _type(argument: Argument) -> str:
+    text = TYPES[argument.type]
+    if argument.optional_items:
+        text = "Sequence[Tensor | None]"
+    if argument.length:
+        text = f"int | {text}"
+    return text + (" | None" if argument.optional else "")
+
+
+def _parameter(argument: Argument, name: str) -> str:
+    default = ""
+    if argument.has_default:
+        value = argument.default
+        default = f" = {'...' if isinstance(value, float) and abs(value) == float('inf') or argument.type == 'dtype' and value else repr(value)}"
+    return f"{name}: {_type(argument)}{default}"
+
+
+def _signatures(operator: Operator, method: bool) -> list[str]:
+    """Return parameter lists: one for each way to name the arguments that have two names, and for varargs."""
+    arguments = operator.schema.arguments[1 if method else 0 :]
+    choices: list[list[str]] = []
+    for second in (False, True):
+        names = [(a.second if second and a.second else a.name) for a in arguments]
+        if names not in choices:
+            choices.append(names)
+    lists = []
+    for names in choices:
+        parts, marked = [], False
+        for argument, name in zip(arguments, names, strict=True):
+            if argument.keyword_only and not marked:
+                parts.append("*")
+                marked = True
+            parts.append(_parameter(argument, name))
+        lists.append(", ".join((["self"] if method else []) + parts))
+    varargs = [i for i, argument in enumerate(arguments) if argument.varargs]
+    if varargs:
+        rest = [_parameter(a, a.name) for a in arguments if a.keyword_only]
+        first = [_parameter(a, a.name) for a in arguments[: varargs[0]]]
+        lists.append(", ".join((["self"] if method else []) + first + [f"*{arguments[varargs[0]].name}: int"] + rest))
+    return lists
+
+
+def _result(operator: Operator) -> str:
+    kinds = ["list[Tensor]" if result.type == "Tensor[]" else "Tensor" for result in operator.schema.results]
+    if not kinds:
+        return "None"
+    return kinds[0] if len(kinds) == 1 else f"tuple[{', '.join(kinds)}]"
+
+
+def _with_out(signature: str, operator: Operator) -> str:
+    if not operator.out:
+        return signature
+    star = "" if "*" in signature.replace("**", "") else ", *"
+    kind = "Tensor" if len(operator.schema.results) == 1 else "tuple[Tensor, ...]"
+    return f"{signature}{star}, out: {kind} | None = None"
+
+
+def _text(operators: Sequence[Operator], method: bool) -> str:
+    by_name: dict[str, list[tuple[str, str, str]]] = {}
+    for operator in operators:
+        first = operator.schema.arguments[0] if operator.schema.arguments else None
+        if operator.internal or (method and not (operator.method and first and first.type.startswith("Tensor") and first.type != "Tensor[]")):
+            continue
+        summary = operator.doc.split("\n")[0]
+        for signature in _signatures(operator, method):
+            by_name.setdefault(operator.schema.base, []).append((_with_out(signature, operator), _result(operator), summary))
+            if operator.inplace:
+                by_name.setdefault(operator.schema.base + "_", []).append((signature, "Tensor", summary + " In place."))
+    indent = "    " if method else ""
+    lines = []
+    for name, entries in by_name.items():
+        for signature, result, summary in entries:
+            if len(entries) > 1:
+                lines.append(f"{indent}@overload")
+            lines.append(f"{indent}def {name}({signature}) -> {result}:")
+            lines.append(f'{indent}    """{summary}"""')
+    return "\n".join(lines) + "\n"
+
+
+def emit(operators: Sequence[Operator]) -> dict[str, str]:
+    """Return the files by name."""
+    return {"functions.pyi": _text(operators, False), "methods.pyi": _text(operators, True)}

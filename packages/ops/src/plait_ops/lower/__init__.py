@@ -1,0 +1,122 @@
+"""The translator: functions of a spec become bodies of C++ functions that call `cpp/words.hpp`.
+
+What it knows: assignments, `if`, `for` over ranges and lists, `return`, arithmetic, comparisons, conditional
+expressions, list comprehensions, f-strings in `check`, the words of `plait_ops.words`, operator calls and tensor
+arithmetic (not in shape functions). Everything else is an error with file and line, at build time.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Callable
+from typing import Any
+
+from plait_ops.lower.statements import EMPTY, Statements
+from plait_ops.lower.types import declared, parameter, type_of
+from plait_ops.spec import Operator, SpecError, Vjp
+
+__all__ = ["decompose", "shape", "used", "vjp"]
+
+META = ("shape", "ndim", "dtype", "device", "strides")
+META_WORDS = ("numel", "is_tensor", "is_number")
+
+
+def _definition(function: Callable[..., Any]) -> tuple[ast.FunctionDef, str, int]:
+    lines, first = inspect.getsourcelines(function)
+    tree = ast.parse(textwrap.dedent("".join(lines)))
+    node = tree.body[0]
+    path = inspect.getsourcefile(function) or "?"
+    if not isinstance(node, ast.FunctionDef):
+        raise SpecError(f"{path}:{first}: a function is required, not {type(node).__name__}")
+    return node, path, first
+
+
+def _names(function: Callable[..., Any]) -> list[str]:
+    return list(inspect.signature(function).parameters)
+
+
+def _parameters(operator: Operator, context: str, names: list[str]) -> dict[str, tuple[str, str]]:
+    """Return type and C++ reading expression of each parameter of a spec's function."""
+    call = "v" if context == "vjp" else "c"
+    known = {
+        argument.name: (type_of(argument), parameter(type_of(argument), f"{call}->in[{i}]"))
+        for i, argument in enumerate(operator.schema.arguments)
+    }
+    if context == "vjp":
+        for i in range(len(operator.schema.results)):
+            plain = len(operator.schema.results) == 1
+            known["g" if plain else f"g{i}"] = ("tensor", f"v->gy[{i}]")
+            # an argument that is called `result` keeps its name
+            known.setdefault("result" if plain else f"result{i}", ("tensor", f"as_tensor(v->out[{i}])"))
+    missing = [name for name in names if name not in known]
+    if missing:
+        raise SpecError(f"{operator.file}: {operator.name}: {context} asks for `{missing[0]}`, which is none of {list(known)}")
+    return {name: known[name] for name in names}
+
+
+def _settle(line: str, kinds: dict[str, str]) -> str:
+    """Turn the mark of an empty list into its assignment."""
+    before, mark, name = line.partition(EMPTY)
+    if not mark:
+        return line
+    return "" if kinds[name] in ("empty", "made") else f"{before}{name}_ = {{}};"
+
+
+def _translate(operator: Operator, context: str, function: Callable[..., Any], inputs: tuple[str, ...] = ()) -> str:
+    node, path, first = _definition(function)
+    statements = Statements(operator, context, path, first, function.__globals__)
+    statements.inputs = inputs
+    parameters = _parameters(operator, context, _names(function))
+    statements.variables = {name: kind for name, (kind, _) in parameters.items()}
+    statements.body(node.body)
+    statements.lines = [line for line in map(lambda line: _settle(line, statements.locals), statements.lines) if line]
+    lines = []
+    for name, (kind, code) in parameters.items():
+        if f"{name}_" in " ".join(statements.lines):
+            reference = "&" if declared(kind) == "plait_value" else ""
+            const = "const " if not declared(kind).endswith("*") else ""
+            lines.append(f"  {const}{declared(kind)} {reference}{name}_ = {code};")
+    for name, kind in statements.locals.items():
+        if kind not in ("empty", "made"):
+            initial = "{}" if kind in ("int", "float", "bool", "str", "dtype") else ""
+            lines.append(f"  {declared(kind)} {name}_{initial};")
+    return "\n".join(lines + statements.lines)
+
+
+def shape(operator: Operator) -> str:
+    """Return the C++ body of a shape function: it sees ``x`` (Scope) and ``c`` (plait_call)."""
+    assert operator.shape_function is not None
+    return _translate(operator, "shape", operator.shape_function)
+
+
+def decompose(operator: Operator) -> str:
+    """Return the C++ body of a decomposition: it sees ``x`` and ``c``."""
+    assert operator.decompose_function is not None
+    return _translate(operator, "decompose", operator.decompose_function)
+
+
+def vjp(operator: Operator, each: Vjp) -> str:
+    """Return the C++ body of a derivative: it sees ``x``, ``v`` (plait_vjp), and fills in ``gx`` or ``list``."""
+    return _translate(operator, "vjp", each.function, each.inputs)
+
+
+def used(each: Vjp) -> dict[str, str]:
+    """Return ``value`` or ``meta`` for each parameter of a derivative: whether its elements are read."""
+    node, _, _ = _definition(each.function)
+    use = {name: "meta" for name in _names(each.function)}
+    harmless: set[int] = set()
+    for item in ast.walk(node):
+        if isinstance(item, ast.Attribute) and item.attr in META:
+            harmless.add(id(item.value))
+        elif isinstance(item, ast.Call) and isinstance(item.func, ast.Name) and item.func.id in META_WORDS:
+            harmless.update(id(arg) for arg in item.args)
+        elif isinstance(item, ast.Compare) and isinstance(item.ops[0], (ast.Is, ast.IsNot)):
+            harmless.add(id(item.left))
+    for item in ast.walk(node):
+        if isinstance(item, ast.Name) and item.id in use and id(item) not in harmless:
+            use[item.id] = "value"
+    for name in each.meta:
+        use[name] = "meta"
+    return use

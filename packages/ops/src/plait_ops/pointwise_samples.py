@@ -1,0 +1,122 @@
+"""What follows for tests from an operator being pointwise: samples, errors, and running its reference."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from plait_ops import promotion
+from plait_ops.samples import Sample, Sampler
+
+if TYPE_CHECKING:
+    from plait_ops.spec import ErrorFact, Pointwise
+
+__all__ = ["compute_dtype", "error_facts", "run", "samples"]
+
+
+def compute_dtype(operator: Pointwise, values: dict[str, Any]) -> str:
+    """Return the dtype that the operator computes in."""
+    levels: tuple[list[str], list[str], list[str]] = ([], [], [])
+    for argument in operator.operands:
+        value = values[argument.name]
+        if argument.name in operator.conditions or value is None:
+            continue
+        if hasattr(value, "shape"):
+            levels[len(value.shape) == 0].append(str(value.dtype))
+        else:
+            levels[2].append(promotion.number_dtype(value))
+    dtype = promotion.result_type(*levels)
+    return "float32" if operator.promote == "float" and promotion.category(dtype) < 2 else dtype
+
+
+def run(operator: Pointwise, values: dict[str, Any]) -> Any:
+    """Promote and cast the operands, run the reference, cast its result."""
+    import numpy as np
+
+    dtype = compute_dtype(operator, values)
+    conditions = operator.conditions
+    arguments = [
+        np.asarray(values[argument.name]).astype(dtype)
+        if argument.is_tensor and argument.name not in conditions and values[argument.name] is not None
+        else values[argument.name]
+        for argument in operator.schema.arguments
+    ]
+    if operator.reference_function is None:
+        raise ValueError(f"{operator.name}: {operator.file.name} gives no reference")
+    with np.errstate(all="ignore"):
+        made = operator.reference_function(*arguments)
+    return np.asarray(made).astype("bool" if operator.promote == "bool" else dtype)
+
+
+def _dtypes(operator: Pointwise) -> list[str]:
+    wanted = ["float32", "float64", "int64", "uint8", "int16", "bool"]
+    return [dtype for dtype in wanted if dtype in promotion.group(operator.dtypes)]
+
+
+def samples(operator: Pointwise, s: Sampler) -> Iterator[Sample]:
+    """Yield calls for any number of operands: layouts, 0-d, empty, broadcasting, dtypes, numbers."""
+    low, high = operator.domain
+    names = [argument.name for argument in operator.operands]
+    optional = [argument.name for argument in operator.operands if argument.optional]
+
+    def draw(i: int, *shape: int, dtype: str) -> Any:
+        if names[i] in operator.conditions:
+            return s.array(*shape, dtype="bool")
+        return s.array(*shape, dtype=dtype, low=low, high=high)
+
+    dtypes = _dtypes(operator)
+    for dtype in dtypes:
+        yield s(*[draw(i, 2, 3, dtype=dtype) for i in range(len(names))])
+    first = dtypes[0]
+    n = range(len(names))
+    yield s(*[draw(i, dtype=first) for i in n])
+    yield s(*[draw(i, 0, 3, dtype=first) for i in n])
+    yield s(*[draw(i, 6, 4, dtype=first)[::2, ::-1].T for i in n])
+    if len(names) > 1:
+        shapes = [(2, 1, 3), (4, 1), (3,)]
+        yield s(*[draw(i, *shapes[i % 3], dtype=first) for i in n])
+        yield s(*[draw(i, *(() if i else (2, 3)), dtype=first) for i in n])
+    if len(dtypes) > 1 and len(names) - len(operator.conditions) > 1:
+        yield s(*[draw(i, 2, 3, dtype=dtypes[min(i, 1)]) for i in n])
+        yield s(*[draw(i, 2, 3, dtype=dtypes[-1] if i else first) for i in n])
+    yield from _numbers(operator, s, draw, first)
+    if optional:
+        yield s(*[None if names[i] in optional else draw(i, 2, 3, dtype=first) for i in n])
+
+
+def _numbers(operator: Pointwise, s: Sampler, draw: Any, dtype: str) -> Iterator[Sample]:
+    """Yield calls with a number in the place of each operand that may be one."""
+    low, high = operator.domain
+    number = 2 if dtype in promotion.INTEGER else True if dtype == "bool" else round((low + high) / 2 + 0.25, 3)
+    for k, argument in enumerate(operator.operands):
+        if argument.type == "Tensor|Scalar" and len(operator.operands) > 1:
+            drawn = [draw(i, 3, dtype=dtype) for i in range(len(operator.operands))]
+            yield s(*[number if i == k else array for i, array in enumerate(drawn)])
+
+
+def error_facts(operator: Pointwise) -> list[ErrorFact]:
+    """Return errors that all pointwise operators must give."""
+    from plait_ops.spec import ErrorFact
+
+    n = len(operator.operands)
+    good = "float32" if operator.dtypes not in ("integral", "integer", "bool") else "bool" if operator.dtypes == "bool" else "int64"
+    names = [argument.name for argument in operator.operands]
+    base = operator.schema.base
+
+    def call(*shapes: tuple[int, ...], dtype: str = good) -> Any:
+        return lambda s: s(
+            *[s.array(*shape, dtype="bool" if names[i] in operator.conditions else dtype) for i, shape in enumerate(shapes)]
+        )
+
+    facts = []
+    if n > 1:
+        shapes = [(2, 3), (4,), (4,)][:n]
+        facts.append(ErrorFact("ShapeError", call(*shapes), (base, "broadcast", names[0], names[1], "(2, 3)", "(4,)")))
+    computed = next(name for name in names if name not in operator.conditions)
+    facts.append(ErrorFact("DTypeError", call(*[(2,)] * n, dtype="complex64"), (base, computed, "complex64")))
+    facts.append(ErrorFact("DTypeError", call(*[(2,)] * n, dtype="float16"), (base, computed, "float16")))
+    if operator.dtypes == "numeric":
+        facts.append(ErrorFact("DTypeError", call(*[(2,)] * n, dtype="bool"), (base, computed, "bool")))
+    elif operator.dtypes in ("integral", "integer", "bool"):
+        facts.append(ErrorFact("DTypeError", call(*[(2,)] * n, dtype="float32"), (base, computed, "float32")))
+    return facts

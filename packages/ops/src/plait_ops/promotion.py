@@ -1,0 +1,137 @@
+"""Type promotion in Python: the oracle of `cpp/promotion.cpp`, by category as PyTorch documents it.
+
+Tensors with dimensions decide first, then 0-d tensors, then numbers: the later only count if their
+category (bool < int < float < complex) is higher. Within a level the smallest dtype that holds both is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+__all__ = [
+    "ALL",
+    "ANY",
+    "COMPLEX",
+    "FLOATING",
+    "HALF",
+    "INTEGER",
+    "PromotionError",
+    "category",
+    "group",
+    "number_dtype",
+    "promote",
+    "promote_types",
+    "result_type",
+]
+
+UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
+SIGNED = ("int8", "int16", "int32", "int64")
+INTEGER = UNSIGNED + SIGNED
+HALF = ("float16", "bfloat16")
+FLOATING = ("float32", "float64")
+COMPLEX = ("complex64", "complex128")
+ALL = ("bool", *INTEGER, *FLOATING)
+ANY = (*ALL, *HALF, *COMPLEX)
+
+
+class PromotionError(TypeError):
+    """Two dtypes that no third one holds."""
+
+
+def group(name: str) -> tuple[str, ...]:
+    """Return the dtypes of a group (see `plait_ops.spec.GROUPS`)."""
+    groups = {
+        "any": ANY,
+        "all": ALL,
+        "numeric": (*INTEGER, *FLOATING),
+        "floating": FLOATING,
+        "integral": ("bool", *INTEGER),
+        "integer": INTEGER,
+        "bool": ("bool",),
+    }
+    return groups[name]
+
+
+def category(dtype: str) -> int:
+    """Return 0 for bool, 1 for integers, 2 for floating point, 3 for complex."""
+    if dtype == "bool":
+        return 0
+    if dtype in INTEGER:
+        return 1
+    return 3 if dtype in COMPLEX else 2
+
+
+def number_dtype(value: object) -> str:
+    """Return the dtype that a number of the host would become."""
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, int):
+        return "int64"
+    return "complex64" if isinstance(value, complex) else "float32"
+
+
+def _bits(dtype: str) -> int:
+    return {"bfloat16": 16}.get(dtype) or int("".join(letter for letter in dtype if letter.isdigit()))
+
+
+def promote_types(a: str, b: str) -> str:
+    """Return the smallest dtype that holds the values of both."""
+    if category(a) > category(b):
+        a, b = b, a
+    low, high = category(a), category(b)
+    if a == b or low == 0:
+        return b
+    if high == 1:
+        return _promote_integers(a, b)
+    if high == 3:
+        # a complex of twice the bits of what both parts need
+        need = max(_bits(b) // 2, _bits(a) if low == 2 else 0) if low != 3 else max(_bits(a), _bits(b)) // 2
+        return "complex128" if need > 32 else "complex64"
+    if low == 1:
+        return b
+    if _bits(a) == _bits(b):  # float16 and bfloat16
+        return "float32"
+    return a if _bits(a) > _bits(b) else b
+
+
+def _promote_integers(a: str, b: str) -> str:
+    if (a in SIGNED) == (b in SIGNED):
+        return a if _bits(a) > _bits(b) else b
+    unsigned, signed = (a, b) if a in UNSIGNED else (b, a)
+    if _bits(signed) > _bits(unsigned):
+        return signed
+    if unsigned == "uint64":
+        raise PromotionError(f"uint64 and {signed} have no common integer dtype; cast one of them")
+    return f"int{2 * _bits(unsigned)}"
+
+
+def promote(dtypes: Sequence[str]) -> str:
+    """Return `promote_types` of them all."""
+    result = dtypes[0]
+    for dtype in dtypes[1:]:
+        result = promote_types(result, dtype)
+    return result
+
+
+def _combine(higher: str | None, lower: str | None) -> str | None:
+    """Let the lower level in if its category is higher."""
+    if higher is None or lower is None:
+        return higher or lower
+    if category(lower) <= category(higher):
+        return higher
+    if category(lower) == 3 and category(higher) == 2:  # as wide as the floats were
+        return "complex128" if higher == "float64" else "complex64"
+    return lower
+
+
+def result_type(dimensioned: Sequence[str], zero_dim: Sequence[str], numbers: Sequence[str]) -> str:
+    """Return the dtype for operands of three levels; at least one must be given.
+
+    >>> result_type(["float32"], ["float64"], ["int64"])
+    'float32'
+    """
+    levels = [promote(level) if level else None for level in (dimensioned, zero_dim, numbers)]
+    result = _combine(levels[0], _combine(levels[1], levels[2]))
+    if result is None:
+        raise PromotionError("no operands")
+    return result

@@ -1,0 +1,83 @@
+"""Sample calls: arrays drawn with a fixed seed, in shapes and layouts that kernels get wrong."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+__all__ = ["Sample", "Sampler"]
+
+
+@dataclasses.dataclass
+class Sample:
+    """One call. NumPy arrays stand for tensors, wherever they are in `args` and `kwargs`.
+
+    `tolerance` scales the tolerance of comparisons; `gradient` says whether derivatives are checked at
+    this point (not at kinks and ties).
+    """
+
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    tolerance: float = 1.0
+    gradient: bool = True
+
+    def without_gradient(self) -> Sample:
+        """Return the same call, left out of gradient checks."""
+        return dataclasses.replace(self, gradient=False)
+
+    def loosely(self, factor: float) -> Sample:
+        """Return the same call with a tolerance that is `factor` times wider."""
+        return dataclasses.replace(self, tolerance=factor)
+
+
+class Sampler:
+    """Draws arrays; calling it makes a `Sample`."""
+
+    def __init__(self, seed: int = 0) -> None:
+        import numpy as np
+
+        self.np = np
+        self.rng = np.random.default_rng(seed)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Sample:
+        return Sample(args, kwargs)
+
+    def array(
+        self, *shape: int, dtype: str = "float32", low: float = -3.0, high: float = 3.0
+    ) -> npt.NDArray[Any]:
+        """Draw numbers of ``[low, high)``; integers within what the dtype holds, True or False for bool."""
+        kind = self.np.dtype(dtype)
+        if kind.kind == "b":
+            return self.np.asarray(self.rng.integers(0, 2, shape) > 0)
+        if kind.kind in "iu":
+            first = max(int(low * 3), int(self.np.iinfo(kind).min))
+            return self.np.asarray(self.rng.integers(first, max(int(high * 3), first + 2), shape)).astype(kind)
+        values = self.rng.random(shape) * (high - low) + low
+        if kind.kind == "c":
+            values = values + 1j * (self.rng.random(shape) * (high - low) + low)
+        return self.np.asarray(values).astype(kind)
+
+    def indices(self, size: int, *shape: int, dtype: str = "int64", negative: bool = False) -> npt.NDArray[Any]:
+        """Draw indices into a dimension of ``size`` elements."""
+        return self.np.asarray(self.rng.integers(-size if negative else 0, size, shape)).astype(dtype)
+
+    def distinct(self, *shape: int, dtype: str = "float32") -> npt.NDArray[Any]:
+        """Draw a permutation of 0, 1, ... scaled around 0: no two elements are equal, none is 0."""
+        n = int(self.np.prod(shape, dtype="int64"))
+        return ((self.rng.permutation(n) - n / 2 + 0.25) / 2).reshape(shape).astype(dtype)
+
+    def strided(self, *shape: int, dtype: str = "float32", low: float = -3.0, high: float = 3.0) -> npt.NDArray[Any]:
+        """Draw an array whose elements are not adjacent: every other one, dimensions reversed."""
+        wide = self.array(*[2 * size for size in reversed(shape)], dtype=dtype, low=low, high=high)
+        return wide[tuple(slice(None, None, 2) for _ in shape)].T
+
+    def backwards(self, *shape: int, dtype: str = "float32") -> npt.NDArray[Any]:
+        """Draw an array with negative strides in every dimension."""
+        return self.array(*shape, dtype=dtype)[tuple(slice(None, None, -1) for _ in shape)]
+
+    def expanded(self, *shape: int, dtype: str = "float32") -> npt.NDArray[Any]:
+        """Draw an array whose first dimension has stride 0."""
+        return self.np.broadcast_to(self.array(*shape[1:], dtype=dtype), shape)

@@ -1,0 +1,370 @@
+"""The language that operators are specified in: one object an operator, decorated functions for its parts.
+
+`docs/design/0004` describes it; `plait_ops/specs/` is written in it; `plait_ops/lower/` translates it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import pathlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
+
+from plait_ops import documentation
+from plait_ops import schema as grammar
+from plait_ops.samples import Sample, Sampler
+
+__all__ = [
+    "REGISTRY",
+    "Composite",
+    "ErrorFact",
+    "Operator",
+    "Pointwise",
+    "Reduction",
+    "Reference",
+    "SpecError",
+    "View",
+    "Vjp",
+]
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+Reference = Callable[..., Any]
+
+REGISTRY: dict[str, Operator] = {}
+"""All operators by name (``max.dim``), in order of definition; filled by importing the specs."""
+
+GROUPS = ("any", "all", "numeric", "floating", "integral", "integer", "bool")
+"""Sets of dtypes: any (complex and half too), all (but those), numeric (no bool), integral (with bool)."""
+
+
+class SpecError(ValueError):
+    """A spec that contradicts itself."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Vjp:
+    """A vector-Jacobian product for `inputs`; names in `meta` are saved without their values."""
+
+    inputs: tuple[str, ...]
+    function: Callable[..., Any]
+    meta: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class ErrorFact:
+    """A call that must fail with an error of `kind` whose text holds every string of `contains`."""
+
+    kind: str
+    call: Callable[[Sampler], Sample]
+    contains: tuple[str, ...]
+
+
+class Operator:
+    """An operator with a kernel of its own.
+
+    Args:
+        schema: what docs/design/0003 describes.
+        doc: one line, then formula, shapes, dtypes, errors and an example.
+        inplace: it has the form ``name_``.
+        out: it has the form ``out=``.
+        dtypes: the group of dtypes that its tensors may have, for documentation and tests; see GROUPS.
+        kernel: what a kernel sees, where that is not plain from the schema.
+        random: it draws from a generator.
+        any_device: its tensors may be on several devices.
+        unpredictable: only shape and dtype of the results are known (random numbers, fresh memory).
+        internal: a part of other operators: no method and no place in the front page of the reference.
+    """
+
+    kind = "structured"
+
+    def __init__(
+        self,
+        schema: str,
+        *,
+        doc: str,
+        inplace: bool = False,
+        out: bool = False,
+        dtypes: str = "all",
+        kernel: str = "",
+        random: bool = False,
+        any_device: bool = False,
+        internal: bool = False,
+        method: bool = True,
+        unpredictable: bool = False,
+        reference: Reference | None = None,
+    ) -> None:
+        self.schema = grammar.parse(schema)
+        self.summary = inspect.cleandoc(doc)
+        self.unpredictable = unpredictable or random
+        self.inplace, self.out, self.dtypes, self.kernel = inplace, out, dtypes, kernel
+        self.random, self.any_device, self.internal, self.method = random, any_device, internal, method
+        self.shape_function: Callable[..., Any] | None = None
+        self.decompose_function: Callable[..., Any] | None = None
+        self.jvp_function: Callable[..., Any] | None = None
+        self.reference_function = reference
+        self.sample_function: Callable[[Sampler], Iterator[Sample]] | None = None
+        self.vjps: list[Vjp] = []
+        self.errors: list[ErrorFact] = []
+        self.file = self._where()
+        if dtypes not in GROUPS:
+            raise SpecError(f"{self.name}: `dtypes` must be one of {GROUPS}, got {dtypes!r}")
+        if self.name in REGISTRY:
+            raise SpecError(f"{self.name} is specified twice: {REGISTRY[self.name].file} and {self.file}")
+        REGISTRY[self.name] = self
+
+    @staticmethod
+    def _where() -> pathlib.Path:
+        here = pathlib.Path(__file__)
+        for frame in inspect.stack(context=0):
+            if pathlib.Path(frame.filename) != here:
+                return pathlib.Path(frame.filename)
+        return here
+
+    def __repr__(self) -> str:
+        return f"<{self.kind} operator {self.name}>"
+
+    @property
+    def name(self) -> str:
+        return self.schema.name
+
+    @property
+    def identifier(self) -> str:
+        return self.schema.identifier
+
+    @property
+    def doc(self) -> str:
+        """The documentation: what the spec says and what follows from its kind."""
+        return self.summary
+
+    @property
+    def composite(self) -> bool:
+        """Whether it runs as other operators above the layers, which differentiate those."""
+        return False
+
+    # ---- the parts -------------------------------------------------------------------------------------------------
+    def shape(self, function: Function) -> Function:
+        """Set the shape function: it validates, and says what the results are."""
+        self.shape_function = function
+        return function
+
+    def vjp(self, *inputs: str, meta: Sequence[str] = ()) -> Callable[[Function], Function]:
+        """Set the derivative for `inputs`: from ``g``, arguments and results by name to their gradients."""
+        for name in inputs:
+            if not self.schema.argument(name).is_tensor:
+                raise SpecError(f"{self.name}: `{name}` is no tensor and has no derivative")
+
+        def keep(function: Function) -> Function:
+            self.vjps.append(Vjp(inputs, function, tuple(meta)))
+            return function
+
+        return keep
+
+    def jvp(self, function: Function) -> Function:
+        """Set the forward derivative: tangents arrive as ``d_<name>``."""
+        self.jvp_function = function
+        return function
+
+    def decompose(self, function: Function) -> Function:
+        """Say the operator as calls of others: what runs where a backend has no kernel for it."""
+        self.decompose_function = function
+        return function
+
+    def reference(self, function: Function) -> Function:
+        """Set the NumPy reference, which kernels are tested against."""
+        self.reference_function = function
+        return function
+
+    def samples(self, function: Function) -> Function:
+        """Set the generator of calls that must work."""
+        self.sample_function = function
+        return function
+
+    def error(self, kind: str, call: Callable[[Sampler], Sample], contains: Sequence[str]) -> None:
+        """State that `call` fails with `kind` and that the text holds every string of `contains`."""
+        self.errors.append(ErrorFact(kind, call, tuple(contains)))
+
+    # ---- for tests -------------------------------------------------------------------------------------------------
+    @property
+    def differentiable(self) -> tuple[str, ...]:
+        """Names of the inputs that have a derivative."""
+        return tuple(name for vjp in self.vjps for name in vjp.inputs)
+
+    def draw(self, seed: int = 0) -> Iterator[Sample]:
+        """Yield the sample calls, the same ones for the same seed."""
+        if self.sample_function is not None:
+            yield from self.sample_function(Sampler(seed))
+
+    def error_facts(self) -> list[ErrorFact]:
+        """Return the calls that must fail."""
+        return list(self.errors)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the reference on NumPy arrays: this is what a derivative's operator calls do under test."""
+        return self.run_reference(self.schema.bind(args, kwargs))
+
+    def run_reference(self, values: dict[str, Any]) -> Any:
+        """Run the reference on bound values."""
+        function = self.reference_function or self.decompose_function
+        if function is None:
+            raise SpecError(f"{self.name}: {self.file.name} gives no reference")
+        wanted = inspect.signature(function).parameters
+        return function(**{name: value for name, value in values.items() if name in wanted})
+
+
+class Pointwise(Operator):
+    """``out[i] = f(a[i], b[i], ...)`` with broadcasting and promotion; the kernel is a scalar function.
+
+    Args:
+        promote: ``same`` (the operands' common dtype), ``float`` (integers become float32), ``bool``
+            (computed in the common dtype, gives bool).
+        conditions: tensor arguments that must be bool and take no part in promotion.
+        scalar: whether ``core/cpp/scalar/<name>.h`` has it, or the name under which; False: a kernel is written by hand.
+        domain: the interval that samples are drawn from.
+    """
+
+    kind = "pointwise"
+
+    def __init__(
+        self,
+        schema: str,
+        *,
+        doc: str,
+        promote: str = "same",
+        inplace: bool | None = None,
+        out: bool = True,
+        dtypes: str = "all",
+        conditions: Sequence[str] = (),
+        scalar: bool | str = True,
+        domain: tuple[float, float] = (-3.0, 3.0),
+        kernel: str = "",
+        internal: bool = False,
+        method: bool = True,
+        reference: Reference | None = None,
+    ) -> None:
+        default_inplace = not internal and not conditions
+        super().__init__(
+            schema,
+            doc=doc,
+            inplace=default_inplace if inplace is None else inplace,
+            out=out,
+            dtypes=dtypes,
+            kernel=kernel,
+            internal=internal,
+            method=method,
+            reference=reference,
+        )
+        if promote not in ("same", "float", "bool"):
+            raise SpecError(f"{self.name}: `promote` must be same, float or bool, got {promote!r}")
+        self.promote, self.conditions, self.scalar, self.domain = promote, tuple(conditions), scalar, domain
+
+    @property
+    def doc(self) -> str:
+        return self.summary + documentation.pointwise(self)
+
+    @property
+    def operands(self) -> list[grammar.Argument]:
+        """The tensor arguments, in order."""
+        return [argument for argument in self.schema.arguments if argument.is_tensor]
+
+    @property
+    def parameters(self) -> list[grammar.Argument]:
+        """The other arguments, which the scalar function gets after the operands."""
+        return [argument for argument in self.schema.arguments if not argument.is_tensor]
+
+    def draw(self, seed: int = 0) -> Iterator[Sample]:
+        from plait_ops.pointwise_samples import samples
+
+        yield from samples(self, Sampler(seed))
+        yield from super().draw(seed)
+
+    def error_facts(self) -> list[ErrorFact]:
+        from plait_ops.pointwise_samples import error_facts
+
+        return [*error_facts(self), *self.errors]
+
+    def run_reference(self, values: dict[str, Any]) -> Any:
+        from plait_ops.pointwise_samples import run
+
+        return run(self, values)
+
+
+class Reduction(Operator):
+    """Elements along `dim` become one: arguments `self`, `dim`, and maybe `keepdim` and `dtype`.
+
+    Args:
+        result: dtype of the result: ``same``, ``sum`` (integers and bool become int64), ``float`` (of
+            floating inputs only, or of `dtype`), ``bool``, ``int64``.
+        identity: whether an empty reduction has a value; without one it is an error.
+    """
+
+    kind = "reduction"
+
+    def __init__(
+        self,
+        schema: str,
+        *,
+        doc: str,
+        result: str = "same",
+        identity: bool = True,
+        out: bool = True,
+        dtypes: str = "all",
+        kernel: str = "",
+        internal: bool = False,
+        method: bool = True,
+        reference: Reference | None = None,
+    ) -> None:
+        super().__init__(
+            schema,
+            doc=doc,
+            out=out,
+            dtypes=dtypes,
+            kernel=kernel,
+            internal=internal,
+            method=method,
+            reference=reference,
+        )
+        if result not in ("same", "sum", "float", "bool", "int64"):
+            raise SpecError(f"{self.name}: unknown `result` {result!r}")
+        self.result, self.identity = result, identity
+
+    @property
+    def doc(self) -> str:
+        return self.summary + documentation.reduction(self)
+
+    def draw(self, seed: int = 0) -> Iterator[Sample]:
+        from plait_ops.reduction_samples import samples
+
+        yield from samples(self, Sampler(seed))
+        yield from super().draw(seed)
+
+    def error_facts(self) -> list[ErrorFact]:
+        from plait_ops.reduction_samples import error_facts
+
+        return [*error_facts(self), *self.errors]
+
+
+class View(Operator):
+    """Another look at the same bytes: the shape function makes the result with `view`, there is no kernel.
+
+    `fresh` ones make new memory whose elements nobody has set.
+    """
+
+    kind = "view"
+
+    def __init__(
+        self, schema: str, *, doc: str, method: bool = True, internal: bool = False, fresh: bool = False
+    ) -> None:
+        super().__init__(schema, doc=doc, dtypes="any", method=method, internal=internal, unpredictable=fresh)
+        if not fresh and not any(result.alias for result in self.schema.results):
+            raise SpecError(f"{self.name}: a view's result must alias an argument: write (a)")
+
+
+class Composite(Operator):
+    """Calls of other operators and nothing else; layers such as autograd see those."""
+
+    kind = "composite"
+
+    @property
+    def composite(self) -> bool:
+        return True

@@ -1,0 +1,28 @@
+"""The operators: one module a family. `all()` imports them and iterates."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Iterator
+
+from plait_ops.spec import REGISTRY, Operator
+
+__all__ = ["all", "find"]
+
+
+def _import_all() -> None:
+    for module in sorted(info.name for info in pkgutil.iter_modules(__path__)):
+        importlib.import_module(f"{__name__}.{module}")
+
+
+def all() -> Iterator[Operator]:
+    """Iterate over all operators, in order of definition; needs NumPy and nothing compiled."""
+    _import_all()
+    yield from list(REGISTRY.values())
+
+
+def find(name: str) -> Operator:
+    """Return the operator called ``name``, for example ``max.dim``; ``KeyError`` if there is none."""
+    _import_all()
+    return REGISTRY[name]

@@ -1,0 +1,98 @@
+"""Comparisons and logic: results are bool."""
+
+import numpy as np
+
+from plait_ops.spec import Pointwise
+
+_DOC = """
+    Whether ``self {sign} other``, element by element{more}
+
+    >>> import plait_core as pc
+    >>> pc.{name}(pc.tensor([1, 2, 3]), 2).tolist()
+    {example}
+    """
+
+
+def _compare(name, sign, reference, example, more="."):
+    operator = Pointwise(
+        f"{name}(Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
+        doc=_DOC.format(name=name, sign=sign, more=more, example=example),
+        promote="bool",
+        reference=reference,
+    )
+
+    @operator.samples
+    def _(s):
+        yield s(s.array(30, dtype="int64"), s.array(30, dtype="int64"))
+        yield s(np.array([np.nan, 1, np.inf, -0.0], "float32"), np.array([np.nan, np.nan, np.inf, 0], "float32"))
+        yield s(s.array(30, dtype="uint8"), 2.5)
+
+    operator.error("TypeError", lambda s: s(1, 2.0), contains=[name, "self", "Tensor", "number"])
+    return operator
+
+
+eq = _compare("eq", "==", np.equal, "[False, True, False]", "; nan equals nothing.")
+ne = _compare("ne", "!=", np.not_equal, "[True, False, True]", "; nan differs from everything.")
+lt = _compare("lt", "<", np.less, "[True, False, False]")
+le = _compare("le", "<=", np.less_equal, "[True, True, False]")
+gt = _compare("gt", ">", np.greater, "[False, False, True]")
+ge = _compare("ge", ">=", np.greater_equal, "[False, True, True]")
+
+
+def _logical(name, text, reference, example):
+    return Pointwise(
+        f"{name}(Tensor self, Tensor other) -> Tensor",
+        doc=f"""
+    Whether {text}, element by element; what is not 0 counts as True.
+
+    >>> import plait_core as pc
+    >>> pc.{name}(pc.tensor([True, True, False]), pc.tensor([True, False, False])).tolist()
+    {example}
+    """,
+        promote="bool",
+        reference=reference,
+    )
+
+
+logical_and = _logical("logical_and", "both are true", np.logical_and, "[True, False, False]")
+logical_or = _logical("logical_or", "one of them is true", np.logical_or, "[True, True, False]")
+logical_xor = _logical("logical_xor", "exactly one of them is true", np.logical_xor, "[False, True, False]")
+
+logical_not = Pointwise(
+    "logical_not(Tensor self) -> Tensor",
+    doc="""
+    Whether an element is 0 (or False).
+
+    >>> import plait_core as pc
+    >>> pc.logical_not(pc.tensor([0, 2])).tolist()
+    [True, False]
+    """,
+    promote="bool",
+    reference=np.logical_not,
+)
+
+
+def _predicate(name, text, reference, example):
+    operator = Pointwise(
+        f"{name}(Tensor self) -> Tensor",
+        doc=f"""
+    Whether an element is {text}.
+
+    >>> import plait_core as pc
+    >>> pc.{name}(pc.tensor([1.0, float("nan"), float("inf")])).tolist()
+    {example}
+    """,
+        promote="bool",
+        reference=reference,
+        inplace=False,
+    )
+
+    @operator.samples
+    def _(s):
+        yield s(np.array([np.nan, 1, np.inf, -np.inf, 0], "float32"))
+        yield s(np.array([np.nan, 1, np.inf, -np.inf, 0], "float64"))
+
+
+_predicate("isnan", "nan", np.isnan, "[False, True, False]")
+_predicate("isinf", "inf or -inf", np.isinf, "[False, False, True]")
+_predicate("isfinite", "neither nan nor infinite", np.isfinite, "[True, False, False]")

@@ -1,0 +1,290 @@
+"""Copies and writes: clone, cast, copy_, fill_."""
+
+import numpy as np
+
+from plait_ops.calls import zeros_like
+from plait_ops.spec import Composite, Operator
+from plait_ops.words import (
+    broadcast,
+    check,
+    contiguous_strides,
+    dense_strides,
+    is_contiguous,
+    result_as,
+    sum_to,
+    to_dtype,
+)
+
+clone = Operator(
+    "clone(Tensor self) -> Tensor",
+    doc="""
+    A copy of `self` with memory of its own, dense in the order of dimensions that `self` has.
+
+    >>> import plait_core as pc
+    >>> pc.clone(pc.ones(2)).tolist()
+    [1.0, 1.0]
+    """,
+    dtypes="any",
+)
+
+
+@clone.shape
+def _(self):
+    return result_as(self.shape, self.dtype, dense_strides(self))
+
+
+@clone.vjp("self")
+def _(g):
+    return g
+
+
+clone.reference(lambda self: self.copy())
+
+
+@clone.samples
+def _(s):
+    yield s(s.array(2, 3))
+    yield s(s.strided(2, 3))
+    yield s(s.backwards(4, dtype="int64"))
+    yield s(s.expanded(3, 2))
+    yield s(s.array(dtype="bool"))
+    yield s(s.array(0, 2, dtype="complex64"))
+
+
+clone.error("TypeError", lambda s: s(1), contains=["clone", "self"])
+
+
+contiguous = Composite(
+    "contiguous(Tensor(a) self) -> Tensor(a)",
+    doc="""
+    `self` if its elements lie in C order, else a copy in which they do.
+
+    >>> import plait_core as pc
+    >>> pc.contiguous(pc.zeros(2, 3).t()).is_contiguous()
+    True
+    """,
+    dtypes="any",
+)
+dense = Operator(
+    "dense(Tensor self) -> Tensor",
+    doc="A copy of `self` in C order.",
+    dtypes="any",
+    kernel="copies, like clone; the result is in C order.",
+    internal=True,
+)
+
+
+@dense.shape
+def _(self):
+    return result_as(self.shape, self.dtype, contiguous_strides(self.shape))
+
+
+@dense.vjp("self")
+def _(g):
+    return g
+
+
+@contiguous.decompose
+def _(self):
+    if is_contiguous(self):
+        return self
+    return dense(self)
+
+
+contiguous.reference(lambda self: np.ascontiguousarray(self).reshape(self.shape))
+dense.reference(lambda self: np.array(self, order="C"))
+
+
+@contiguous.samples
+@dense.samples
+def _(s):
+    yield s(s.array(2, 3))
+    yield s(s.strided(2, 3))
+    yield s(s.backwards(2, 2, dtype="int64"))
+    yield s(s.array())
+    yield s(s.array(2, 0))
+
+
+contiguous.error("TypeError", lambda s: s("x"), contains=["contiguous", "self"])
+dense.error("TypeError", lambda s: s("x"), contains=["dense", "self"])
+
+
+cast = Operator(
+    "cast(Tensor self, dtype dtype) -> Tensor",
+    doc="""
+    A copy of `self` in another dtype. Floats are cut towards 0 to become integers (numbers that the integer dtype does not
+    hold give some value, never an error); numbers other than 0 become True; complex numbers lose their imaginary part.
+    `Tensor.to`, `.float()` and their kin call it.
+
+    >>> import plait_core as pc
+    >>> pc.cast(pc.tensor([0.5, -1.5]), "int64").tolist()
+    [0, -1]
+    """,
+    dtypes="any",
+    kernel="all pairs of dtypes; the result is dense in the order of dimensions of in[0].",
+    method=False,
+)
+
+
+@cast.shape
+def _(self, dtype):
+    return result_as(self.shape, dtype, dense_strides(self))
+
+
+@cast.vjp("self")
+def _(g, self):
+    return to_dtype(g, self.dtype)
+
+
+@cast.reference
+def _(self, dtype):
+    with np.errstate(all="ignore"):
+        return self.real.astype(dtype) if self.dtype.kind == "c" and np.dtype(dtype).kind not in "cb" else self.astype(dtype)
+
+
+@cast.samples
+def _(s):
+    names = ["bool", "uint8", "int32", "int64", "float16", "float32", "float64", "complex64"]
+    for source in names:
+        for target in names:
+            yield s(s.array(3, 2, dtype=source, low=0.0), target)
+    yield s(s.strided(2, 3), "float64")
+    yield s(s.array(), "int16")
+    yield s(s.array(0, 2), "int16")
+
+
+cast.error("TypeError", lambda s: s(s.array(2), "float31"), contains=["cast", "dtype"])
+
+
+copy_ = Operator(
+    "copy_(Tensor(a)! self, Tensor src) -> Tensor(a)!",
+    doc="""
+    Write `src` into `self`: `src` broadcasts to the shape of `self` and is cast to its dtype. Returns `self`.
+
+    Raises: ShapeError if `src` does not broadcast to `self`.
+
+    >>> import plait_core as pc
+    >>> x = pc.zeros(2, 2)
+    >>> x.copy_(pc.tensor([1, 2])).tolist()
+    [[1.0, 2.0], [1.0, 2.0]]
+    """,
+    dtypes="any",
+    any_device=True,
+    kernel="in[0] and in[1] have any strides, dtypes and devices; in[1] broadcasts to in[0].",
+)
+
+
+@copy_.shape
+def _(self, src):
+    shape = broadcast("self", self.shape, "src", src.shape)
+    check(
+        shape == list(self.shape),
+        f"`src` of shape {src.shape} must broadcast to the shape of `self`, {self.shape}",
+    )
+    return self
+
+
+@copy_.vjp("src")
+def _(g, src):
+    return to_dtype(sum_to(g, src.shape), src.dtype)
+
+
+@copy_.vjp("self")
+def _(g):
+    return zeros_like(g)
+
+
+@copy_.reference
+def _(self, src):
+    with np.errstate(all="ignore"):
+        self[...] = src.astype(self.dtype)
+    return self
+
+
+@copy_.samples
+def _(s):
+    yield s(s.array(2, 3), s.array(2, 3))
+    yield s(s.array(2, 3), s.array(3))
+    yield s(s.array(2, 3), s.array())
+    yield s(s.strided(2, 3), s.strided(2, 3))
+    yield s(s.array(2, 3, dtype="int64"), s.array(2, 1))
+    yield s(s.array(0, 3), s.array(1, 3))
+    yield s(s.backwards(4), s.array(4, dtype="float64"))
+
+
+copy_.error("ShapeError", lambda s: s(s.array(2, 3), s.array(4)), contains=["copy_", "src", "(4,)", "(2, 3)"])
+copy_.error("ShapeError", lambda s: s(s.array(3), s.array(2, 3)), contains=["copy_", "src", "(2, 3)", "(3,)"])
+
+
+fill_ = Operator(
+    "fill_(Tensor(a)! self, Scalar value) -> Tensor(a)!",
+    doc="""
+    Write `value` to every element of `self`, cast to its dtype. Returns `self`.
+
+    >>> import plait_core as pc
+    >>> pc.zeros(2).fill_(3).tolist()
+    [3.0, 3.0]
+    """,
+    dtypes="any",
+    kernel="in[0] has any strides.",
+)
+zero_ = Operator(
+    "zero_(Tensor(a)! self) -> Tensor(a)!",
+    doc="""
+    Write 0 to every element of `self`. Returns `self`.
+
+    >>> import plait_core as pc
+    >>> pc.ones(2).zero_().tolist()
+    [0.0, 0.0]
+    """,
+    dtypes="any",
+)
+
+
+@fill_.shape
+@zero_.shape
+def _(self):
+    return self
+
+
+@fill_.vjp("self")
+@zero_.vjp("self")
+def _(g):
+    return zeros_like(g)
+
+
+@zero_.decompose
+def _(self):
+    return fill_(self, 0)
+
+
+@fill_.reference
+def _(self, value):
+    self[...] = value
+    return self
+
+
+@fill_.samples
+def _(s):
+    yield s(s.array(2, 3), 1.5)
+    yield s(s.strided(2, 3), 2)
+    yield s(s.array(3, dtype="int64"), 7)
+    yield s(s.array(dtype="bool"), True)
+    yield s(s.array(0, 3), 1)
+
+
+@zero_.reference
+def _(self):
+    self[...] = 0
+    return self
+
+
+@zero_.samples
+def _(s):
+    yield s(s.array(2, 3))
+    yield s(s.strided(2, 3))
+    yield s(s.array(3, dtype="int64"))
+
+
+fill_.error("TypeError", lambda s: s(s.array(2), "x"), contains=["fill_", "value"])
+zero_.error("TypeError", lambda s: s(3), contains=["zero_", "self"])

@@ -1,0 +1,408 @@
+"""Indexing with integer arrays and bool masks, as NumPy does."""
+
+import numpy as np
+
+from plait_ops.calls import (
+    clone,
+    count_nonzero,
+    expand,
+    index,
+    index_put_tensors_,
+    index_tensors,
+    masked_columns,
+    nonzero,
+    reshape,
+    select,
+    zeros,
+)
+from plait_ops.spec import Composite, Operator
+from plait_ops.words import (
+    bool_,
+    broadcast,
+    cast_argument,
+    check,
+    index_shape,
+    int64,
+    is_tensor,
+    item,
+    require,
+    result,
+    sum_to,
+    to_dtype,
+)
+
+# ---- masks become integer arrays -----------------------------------------------------------------------------------
+nonzero_ = Operator(
+    "nonzero(Tensor self) -> Tensor",
+    doc="""
+    The indices of the elements that are not 0, one row each, in order: int64 of shape (count, ndim). The shape of the result
+    depends on values, so that device meta is an error.
+
+    >>> import plait_core as pc
+    >>> pc.nonzero(pc.tensor([0, 5, 7])).tolist()
+    [[1], [2]]
+    """,
+)
+nonzero_rows = Operator(
+    "nonzero_rows(Tensor self, int count) -> Tensor",
+    doc="`nonzero` where the number of rows is known.",
+    internal=True,
+    kernel="writes at most in[1] rows; it is the number of elements that are not 0.",
+)
+
+
+@nonzero_.decompose
+def _(self):
+    require("self", self.dtype, "all")
+    return nonzero_rows(self, item(count_nonzero(self)))
+
+
+@nonzero_rows.shape
+def _(self, count):
+    check(count >= 0, f"`count` must not be negative; got {count}", "ValueError")
+    require("self", self.dtype, "all")
+    return result([count, self.ndim], int64)
+
+
+nonzero_.reference(lambda self: np.stack(np.nonzero(np.atleast_1d(self)), 1)[:, : self.ndim].astype("int64"))
+nonzero_rows.reference(lambda self, count: np.stack(np.nonzero(np.atleast_1d(self)), 1)[:, : self.ndim].astype("int64"))
+nonzero_.samples(
+    lambda s: iter([s(s.array(3, 4, dtype="bool")), s(s.array(5, dtype="int64")), s(s.strided(3, 2, dtype="bool")), s(s.array(dtype="bool")), s(s.array(0, 3))])
+)
+nonzero_rows.samples(lambda s: iter([s(np.array([[1, 0], [3, 4]]), 3), s(np.array([0.0, 2.0], "float32"), 1)]))
+nonzero_.error("DTypeError", lambda s: s(s.array(2, dtype="complex64")), contains=["nonzero", "self", "complex64"])
+nonzero_rows.error("ValueError", lambda s: s(s.array(2), -1), contains=["nonzero_rows", "count", "-1"])
+
+masked_columns_ = Composite(
+    "masked_columns(Tensor self, Tensor?[] indices) -> Tensor[]",
+    doc="`indices` with each bool mask replaced by one int64 index for each of its dimensions; None stays None.",
+    internal=True,
+    dtypes="any",
+)
+
+
+@masked_columns_.decompose
+def _(self, indices):
+    made = []
+    at = 0
+    for i in range(len(indices)):
+        index = indices[i]
+        if index is None:
+            made.append(None)
+            at += 1
+        elif index.dtype == bool_:
+            check(
+                at + index.ndim <= self.ndim,
+                f"too many indices for `self` of shape {self.shape}: the mask at {i} has shape {index.shape}",
+                "IndexError",
+            )
+            for d in range(index.ndim):
+                check(
+                    index.shape[d] == self.shape[at + d],
+                    f"the mask at {i} of shape {index.shape} must fit `self` of shape {self.shape} from dimension {at} on",
+                    "IndexError",
+                )
+            rows = nonzero(index)
+            for d in range(index.ndim):
+                made.append(select(rows, 1, d))
+            at += index.ndim
+            if index.ndim == 0:
+                made.append(None)
+        else:
+            check(
+                at < self.ndim,
+                f"too many indices for `self` of shape {self.shape}: got {len(indices)}",
+                "IndexError",
+            )
+            require("indices", index.dtype, "integer")
+            made.append(index)
+            at += 1
+    return made
+
+
+def _columns(self, indices):
+    made = []
+    for each in indices:
+        if each is not None and each.dtype == bool:
+            made.extend(np.nonzero(each))
+        else:
+            made.append(each)
+    return made
+
+
+masked_columns_.reference(_columns)
+masked_columns_.samples(lambda s: iter([s(s.array(3, 4), [s.array(3, 4, dtype="bool")]), s(s.array(3, 4), [s.indices(3, 2), s.array(4, dtype="bool")])]))
+masked_columns_.error("IndexError", lambda s: s(s.array(3), [s.array(4, dtype="bool")]), contains=["mask", "(4,)", "(3,)"])
+
+
+# ---- reading -------------------------------------------------------------------------------------------------------
+index_ = Composite(
+    "index(Tensor self, Tensor?[] indices) -> Tensor",
+    doc="""
+    ``self[i, j, ...]`` with integer arrays and bool masks; None stands for ``:``. The indices broadcast; a mask counts as
+    the indices of its True elements. The shape they broadcast to takes the place of the indexed dimensions, or comes first
+    if None stands between them. Negative indices count from the end.
+
+    Raises: IndexError for too many indices, one out of range, or a mask that does not fit, DTypeError for other dtypes,
+    ShapeError if the indices do not broadcast.
+
+    >>> import plait_core as pc
+    >>> pc.index(pc.tensor([[1, 2], [3, 4]]), [pc.tensor([0, 1]), pc.tensor([1, 0])]).tolist()
+    [2, 3]
+    """,
+    dtypes="any",
+    method=False,
+)
+index_tensors_ = Operator(
+    "index_tensors(Tensor self, Tensor?[] indices) -> Tensor",
+    doc="`index` with integer arrays only.",
+    dtypes="any",
+    internal=True,
+    kernel="indices are int64 or None; they broadcast; values in [-n, n), else an IndexError that names the value and n.",
+)
+
+
+@index_.decompose
+def _(self, indices):
+    return index_tensors(self, masked_columns(self, indices))
+
+
+@index_tensors_.shape
+def _(self, indices):
+    shape = index_shape("indices", self.shape, indices)
+    cast_argument("indices", int64)
+    return result(shape, self.dtype)
+
+
+@index_tensors_.vjp("self")
+def _(g, self, indices):
+    return index_tensors_backward(g, indices, self.shape)
+
+
+index_tensors_backward = Operator(
+    "index_tensors_backward(Tensor grad, Tensor?[] indices, int[] size) -> Tensor",
+    doc="Zeros of shape `size` with `grad` added up at `indices`: the derivative of `index`.",
+    dtypes="floating",
+    internal=True,
+)
+
+
+@index_tensors_backward.shape
+def _(grad, indices, size):
+    shape = index_shape("indices", size, indices)
+    check(grad.shape == shape, f"`grad` of shape {grad.shape} must have shape {tuple(shape)}")
+    return result(size, grad.dtype)
+
+
+@index_tensors_backward.decompose
+def _(grad, indices, size):
+    return index_put_tensors_(zeros(size, dtype=grad.dtype, device=grad.device), indices, grad, True)
+
+
+@index_tensors_backward.vjp("grad")
+def _(g, indices):
+    return index_tensors(g, indices)
+
+
+def _key(indices):
+    return tuple(slice(None) if each is None else each for each in indices)
+
+
+@index_tensors_backward.reference
+def _(grad, indices, size):
+    made = np.zeros(size, grad.dtype)
+    np.add.at(made, _key(indices), grad)
+    return made
+
+
+index_.reference(lambda self, indices: np.array(self[_key(indices)]))
+index_tensors_.reference(lambda self, indices: np.array(self[_key(indices)]))
+
+
+@index_tensors_.samples
+@index_.samples
+def _(s):
+    yield s(s.array(4, 5), [s.indices(4, 3)])
+    yield s(s.array(4, 5), [None, s.indices(5, 3)])
+    yield s(s.array(4, 5), [s.indices(4, 3, negative=True), s.indices(5, 3, negative=True)])
+    yield s(s.array(4, 5, 6), [s.indices(4, 2, 1), s.indices(5, 3)])
+    yield s(s.array(4, 5, 6), [s.indices(4, 2), None, s.indices(6, 2)])
+    yield s(s.array(4, 5, 6), [None, s.indices(5, 2), s.indices(6, 2)])
+    yield s(s.strided(4, 5), [s.indices(4, 2, 2, dtype="int32")])
+    yield s(s.array(4, 5), [s.indices(4)])
+    yield s(s.array(4, 5, dtype="int64"), [s.indices(4, 0)])
+    yield s(s.backwards(6), [s.indices(6, 4)])
+    yield s(s.array(3, dtype="complex64"), [s.indices(3, 4)])
+
+
+@index_.samples
+def _(s):
+    yield s(s.array(4, 5), [s.indices(4, 3)])
+    yield s(s.array(4, 5, 6), [s.indices(4, 2), None, s.indices(6, 2)])
+    yield s(s.array(4, 5), [s.array(4, 5, dtype="bool")])
+    yield s(s.array(4, 5), [None, s.array(5, dtype="bool")])
+    yield s(s.array(3, 4, 2), [s.array(3, dtype="bool")])
+    yield s(s.array(2, 5), [s.indices(2, 1), np.array([True, False, True, True, False])])
+
+
+index_tensors_backward.samples(
+    lambda s: iter([s(s.array(3, 5), [s.indices(4, 3)], (4, 5)), s(s.array(2, 3), [s.indices(4, 2, 1), s.indices(5, 3)], (4, 5))])
+)
+for each in (index_, index_tensors_):
+    each.error("IndexError", lambda s: s(s.array(3), [s.indices(3, 1), s.indices(3, 1)]), contains=["index", "self", "(3,)"])
+    each.error("IndexError", lambda s: s(s.array(3), [np.array([3])]), contains=["index", "3"])
+    each.error("IndexError", lambda s: s(s.array(3), [np.array([-4])]), contains=["index", "-4", "3"])
+    each.error("DTypeError", lambda s: s(s.array(3), [s.array(2)]), contains=["index", "indices", "float32"])
+    each.error(
+        "ShapeError", lambda s: s(s.array(3, 3), [s.indices(3, 2), s.indices(3, 4)]), contains=["index", "broadcast", "(2,)", "(4,)"]
+    )
+index_.error("IndexError", lambda s: s(s.array(3), [s.array(4, dtype="bool")]), contains=["mask", "(4,)", "(3,)"])
+index_tensors_backward.error(
+    "ShapeError", lambda s: s(s.array(2, 5), [s.indices(4, 3)], (4, 5)), contains=["grad", "(2, 5)", "(3, 5)"]
+)
+
+
+# ---- writing -------------------------------------------------------------------------------------------------------
+index_put_ = Composite(
+    "index_put_(Tensor(a)! self, Tensor?[] indices, Tensor|Scalar values, bool accumulate=False) -> Tensor(a)!",
+    doc="""
+    ``self[i, j, ...] = values`` with integer arrays and bool masks, or ``+=`` with `accumulate`, where an element named
+    several times gets every addend. `values` broadcast to the shape of ``index(self, indices)``. Returns `self`.
+
+    Raises: as `index`, and ShapeError if `values` do not broadcast.
+
+    >>> import plait_core as pc
+    >>> pc.zeros(3).index_put_([pc.tensor([0, 2])], 1).tolist()
+    [1.0, 0.0, 1.0]
+    """,
+    dtypes="any",
+)
+index_put_tensors = Operator(
+    "index_put_tensors_(Tensor(a)! self, Tensor?[] indices, Tensor|Scalar values, bool accumulate=False) -> Tensor(a)!",
+    doc="`index_put_` with integer arrays only.",
+    dtypes="any",
+    internal=True,
+    kernel="indices as for index_tensors; in[2] has the dtype of in[0] or is a number, and broadcasts.",
+)
+
+
+@index_put_.decompose
+def _(self, indices, values, accumulate):
+    return index_put_tensors_(self, masked_columns(self, indices), values, accumulate)
+
+
+@index_put_tensors.shape
+def _(self, indices, values, accumulate):
+    shape = index_shape("indices", self.shape, indices)
+    cast_argument("indices", int64)
+    if accumulate:
+        require("self", self.dtype, "all")
+    if is_tensor(values):
+        fits = broadcast("values", values.shape, "self[indices]", shape)
+        check(fits == shape, f"`values` of shape {values.shape} must broadcast to {tuple(shape)}")
+        cast_argument("values", self.dtype)
+    return self
+
+
+@index_put_tensors.vjp("self")
+def _(g, indices, accumulate):
+    if accumulate:
+        return g
+    return index_put_tensors_(clone(g), indices, 0)
+
+
+@index_put_tensors.vjp("values")
+def _(g, indices, values):
+    return to_dtype(sum_to(index_tensors(g, indices), values.shape), values.dtype)
+
+
+@index_put_tensors.reference
+@index_put_.reference
+def _(self, indices, values, accumulate=False):
+    values = np.asarray(values).astype(self.dtype)
+    if accumulate:
+        np.add.at(self, _key(indices), values)
+    else:
+        self[_key(indices)] = values
+    return self
+
+
+@index_put_tensors.samples
+@index_put_.samples
+def _(s):
+    def distinct(n, k):
+        return s.rng.permutation(n)[:k]
+
+    yield s(s.array(4, 5), [distinct(4, 3)], s.array(3, 5))
+    yield s(s.array(4, 5), [distinct(4, 3)], 2.5)
+    yield s(s.array(4, 5), [None, distinct(5, 2)], s.array(2))
+    yield s(s.array(4, 5), [s.indices(4, 9)], s.array(9, 5), True)
+    yield s(s.array(4, 5, dtype="int64"), [s.indices(4, 3), s.indices(5, 3)], 1, True)
+    yield s(s.strided(4, 5), [distinct(4, 2), distinct(5, 2)], s.array(2))
+
+
+for each in (index_put_, index_put_tensors):
+    each.error("IndexError", lambda s: s(s.array(3), [np.array([3])], 1.0), contains=["index_put", "3"])
+    each.error(
+        "ShapeError", lambda s: s(s.array(4, 5), [s.indices(4, 3)], s.array(2)), contains=["index_put", "values", "(2,)", "(3, 5)"]
+    )
+
+masked_select = Composite(
+    "masked_select(Tensor self, Tensor mask) -> Tensor",
+    doc="""
+    The elements of `self` where `mask` is True, as a vector. Both broadcast.
+
+    Raises: DTypeError unless `mask` is bool, ShapeError if the shapes do not broadcast.
+
+    >>> import plait_core as pc
+    >>> pc.masked_select(pc.tensor([1, 2, 3]), pc.tensor([True, False, True])).tolist()
+    [1, 3]
+    """,
+    dtypes="any",
+)
+
+
+@masked_select.decompose
+def _(self, mask):
+    require("mask", mask.dtype, "bool")
+    shape = broadcast("self", self.shape, "mask", mask.shape)
+    if len(shape) == 0:
+        return index(reshape(self, [1]), [reshape(mask, [1])])
+    return index(expand(self, shape), [expand(mask, shape)])
+
+
+masked_select.reference(lambda self, mask: np.broadcast_arrays(self, mask)[0][np.broadcast_arrays(self, mask)[1]])
+masked_select.samples(
+    lambda s: iter([s(s.array(3, 4), s.array(3, 4, dtype="bool")), s(s.array(3, 4), s.array(4, dtype="bool")), s(s.array(4), s.array(3, 1, dtype="bool"))])
+)
+masked_select.error("DTypeError", lambda s: s(s.array(2), s.array(2)), contains=["masked_select", "mask", "float32"])
+masked_select.error(
+    "ShapeError", lambda s: s(s.array(2, 3), s.array(4, dtype="bool")), contains=["masked_select", "broadcast", "(2, 3)", "(4,)"]
+)
+
+
+take = Composite(
+    "take(Tensor self, Tensor index) -> Tensor",
+    doc="""
+    The elements at `index` into the flattened tensor; the result has the shape of `index`.
+
+    Raises: DTypeError unless `index` is an integer tensor, IndexError for an index out of range.
+
+    >>> import plait_core as pc
+    >>> pc.take(pc.tensor([[1, 2], [3, 4]]), pc.tensor([3, 0])).tolist()
+    [4, 1]
+    """,
+    dtypes="any",
+)
+
+
+@take.decompose
+def _(self, index):
+    require("index", index.dtype, "integer")
+    return index_tensors(reshape(self, [-1]), [index])
+
+
+take.reference(lambda self, index: np.take(self, index))
+take.samples(lambda s: iter([s(s.array(3, 4), s.indices(12, 5)), s(s.strided(3, 4), s.indices(12, 2, 2, negative=True)), s(s.array(3), s.indices(3))]))
+take.error("DTypeError", lambda s: s(s.array(2), s.array(2)), contains=["take", "index", "float32"])
+take.error("IndexError", lambda s: s(s.array(2), np.array([2])), contains=["index", "2"])

@@ -1,0 +1,380 @@
+"""Pooling in two dimensions."""
+
+import numpy as np
+
+from plait_ops.calls import cat, gather, mean, narrow, reshape, scatter_add, zeros
+from plait_ops.spec import Composite, Operator
+from plait_ops.words import check, int64, require, result, windows
+
+max_pool2d_with_indices = Operator(
+    "max_pool2d_with_indices(Tensor input, int[2] kernel_size, int[2]? stride=None, int[2] padding=0, int[2] dilation=1, "
+    "bool ceil_mode=False) -> (Tensor, Tensor)",
+    doc="""
+    `max_pool2d`, and where each largest element is: its place ``y * w + x`` in the image, as int64.
+
+    >>> import plait_core as pc
+    >>> pc.max_pool2d_with_indices(pc.arange(4.0).reshape(1, 1, 2, 2), 2)[1].item()
+    3
+    """,
+    dtypes="numeric",
+    kernel="in[0] is (n, c, h, w) or (c, h, w) with any strides; the first of equal elements counts, nan wins; stride None: kernel_size.",
+    method=False,
+)
+
+
+@max_pool2d_with_indices.shape
+def _(input, kernel_size, stride, padding, dilation, ceil_mode):
+    check(
+        input.ndim == 3 or input.ndim == 4,
+        f"`input` must have 3 or 4 dimensions, (c, h, w) or (n, c, h, w); got shape {input.shape}",
+    )
+    require("input", input.dtype, "numeric")
+    step = stride if stride is not None else kernel_size
+    made = list(input.shape)
+    for i in range(2):
+        at = input.ndim - 2 + i
+        check(
+            padding[i] <= kernel_size[i] // 2,
+            f"`padding` must be at most half of `kernel_size`; got {padding} and {kernel_size}",
+            "ValueError",
+        )
+        made[at] = windows(input.shape, at, kernel_size[i], step[i], padding[i], dilation[i], ceil_mode)
+    return result(made, input.dtype), result(made, int64)
+
+
+max_pool2d_backward = Operator(
+    "max_pool2d_backward(Tensor grad, Tensor indices, int[] size) -> Tensor",
+    doc="`grad` added up at `indices` in images of shape `size`: the derivative of `max_pool2d`.",
+    dtypes="floating",
+    internal=True,
+    kernel="in[1] is int64 of the shape of in[0]; indices are those that max_pool2d_with_indices gave.",
+)
+
+
+@max_pool2d_backward.shape
+def _(grad, indices, size):
+    check(
+        grad.shape == indices.shape and grad.ndim == len(size) and (len(size) == 3 or len(size) == 4),
+        f"`grad` of shape {grad.shape} and `indices` of shape {indices.shape} do not fit `size` {size}",
+    )
+    check(
+        grad.shape[: grad.ndim - 2] == size[: len(size) - 2],
+        f"`grad` of shape {grad.shape} does not fit `size` {size}",
+    )
+    require("grad", grad.dtype, "floating")
+    check(indices.dtype == int64, f"`indices` must be int64; got {indices.dtype}", "DTypeError")
+    return result(size, grad.dtype)
+
+
+@max_pool2d_backward.decompose
+def _(grad, indices, size):
+    planes = size[: len(size) - 2]
+    flat = zeros(planes + [size[-2] * size[-1]], dtype=grad.dtype, device=grad.device)
+    windows_shape = planes + [grad.shape[-2] * grad.shape[-1]]
+    made = scatter_add(flat, -1, reshape(indices, windows_shape), reshape(grad, windows_shape))
+    return reshape(made, size)
+
+
+@max_pool2d_with_indices.vjp("input")
+def _(g0, input, result1):
+    return max_pool2d_backward(g0, result1, input.shape)
+
+
+@max_pool2d_backward.vjp("grad")
+def _(g, grad, indices):
+    planes = g.shape[: g.ndim - 2]
+    flat = reshape(g, planes + [g.shape[-2] * g.shape[-1]])
+    picked = gather(flat, -1, reshape(indices, planes + [grad.shape[-2] * grad.shape[-1]]))
+    return reshape(picked, grad.shape)
+
+
+def _starts(n, k, stride, padding, dilation, ceil_mode):
+    span = n + 2 * padding - dilation * (k - 1) - 1
+    count = -(-span // stride) + 1 if ceil_mode else span // stride + 1
+    if ceil_mode and (count - 1) * stride >= n + padding:
+        count -= 1
+    return [i * stride - padding for i in range(count)]
+
+
+def _max_pool(input, kernel_size, stride=None, padding=(0, 0), dilation=(1, 1), ceil_mode=False):
+    stride = stride or kernel_size
+    h, w = input.shape[-2:]
+    ys = _starts(h, kernel_size[0], stride[0], padding[0], dilation[0], ceil_mode)
+    xs = _starts(w, kernel_size[1], stride[1], padding[1], dilation[1], ceil_mode)
+    made = np.zeros((*input.shape[:-2], len(ys), len(xs)), input.dtype)
+    where = np.zeros(made.shape, "int64")
+    for a, y in enumerate(ys):
+        for b, x in enumerate(xs):
+            rows = [y + i * dilation[0] for i in range(kernel_size[0]) if 0 <= y + i * dilation[0] < h]
+            columns = [x + j * dilation[1] for j in range(kernel_size[1]) if 0 <= x + j * dilation[1] < w]
+            window = input[..., rows, :][..., columns].reshape(*input.shape[:-2], -1)
+            at = window.argmax(-1)
+            made[..., a, b] = np.take_along_axis(window, at[..., None], -1)[..., 0]
+            where[..., a, b] = np.array([r * w + c for r in rows for c in columns])[at]
+    return made, where
+
+
+max_pool2d_with_indices.reference(_max_pool)
+
+
+@max_pool2d_backward.reference
+def _(grad, indices, size):
+    made = np.zeros((int(np.prod(size[:-2])), size[-2] * size[-1]), grad.dtype)
+    for row, at, g in zip(made, indices.reshape(len(made), -1), grad.reshape(len(made), -1), strict=True):
+        np.add.at(row, at, g)
+    return made.reshape(size)
+
+
+max_pool2d = Composite(
+    "max_pool2d(Tensor input, int[2] kernel_size, int[2]? stride=None, int[2] padding=0, int[2] dilation=1, "
+    "bool ceil_mode=False) -> Tensor",
+    doc="""
+    The largest element in each window of an image; what lies outside does not count. `stride` None is `kernel_size`.
+
+    Shapes: (n, c, h, w) or (c, h, w); ``oh = (h + 2 * ph - dh * (kh - 1) - 1) // sh + 1``, rounded up with `ceil_mode` if the
+    last window begins inside the image or its left padding. Dtypes: integers, float32 and float64.
+    Raises: ShapeError for other shapes and where a window is larger than the padded image, ValueError for sizes or steps
+    below 1 or a `padding` of more than half a window.
+
+    >>> import plait_core as pc
+    >>> pc.max_pool2d(pc.arange(16.0).reshape(1, 1, 4, 4), 2).tolist()
+    [[[[5.0, 7.0], [13.0, 15.0]]]]
+    """,
+    dtypes="numeric",
+    method=False,
+)
+
+
+@max_pool2d.decompose
+def _(input, kernel_size, stride, padding, dilation, ceil_mode):
+    made, _where = max_pool2d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
+    return made
+
+
+@max_pool2d.reference
+def _(input, kernel_size, stride=None, padding=(0, 0), dilation=(1, 1), ceil_mode=False):
+    return _max_pool(input, kernel_size, stride, padding, dilation, ceil_mode)[0]
+
+
+@max_pool2d.samples
+@max_pool2d_with_indices.samples
+def _(s):
+    yield s(s.distinct(2, 3, 4, 6), 2)
+    yield s(s.distinct(2, 3, 5, 5), 3, 2, 1)
+    yield s(s.distinct(2, 3, 5, 7), (2, 3), (1, 2))
+    yield s(s.distinct(3, 5, 5), 2, ceil_mode=True)
+    yield s(s.distinct(1, 2, 7, 7), 3, 2, 1, 2)
+    yield s(s.distinct(1, 2, 6, 6), 3, 2, 1, ceil_mode=True)
+    yield s(s.distinct(2, 5, 6, 3).transpose(0, 3, 1, 2), 2)
+    yield s(s.array(2, 3, 4, 4, dtype="int64"), 2)
+    yield s(s.array(0, 3, 4, 4), 2)
+
+
+max_pool2d_backward.samples(
+    lambda s: iter([s(s.array(2, 3, 2), s.indices(12, 2, 3, 2), (2, 3, 4)), s(s.array(1, 2, 2, 2), s.indices(9, 1, 2, 2, 2), (1, 2, 3, 3))])
+)
+for each in (max_pool2d, max_pool2d_with_indices):
+    each.error("ShapeError", lambda s: s(s.array(4, 4), 2), contains=["max_pool2d", "input", "(4, 4)"])
+    each.error("ShapeError", lambda s: s(s.array(1, 1, 2, 2), 3), contains=["max_pool2d", "(1, 1, 2, 2)", "3"])
+    each.error("ValueError", lambda s: s(s.array(1, 1, 4, 4), 0), contains=["max_pool2d", "kernel_size", "0"])
+    each.error("ValueError", lambda s: s(s.array(1, 1, 4, 4), 2, 0), contains=["max_pool2d", "stride", "0"])
+    each.error("ValueError", lambda s: s(s.array(1, 1, 4, 4), 2, 2, 2), contains=["max_pool2d", "padding", "(2, 2)"])
+    each.error("DTypeError", lambda s: s(s.array(1, 1, 4, 4, dtype="bool"), 2), contains=["max_pool2d", "input", "bool"])
+max_pool2d_backward.error(
+    "ShapeError", lambda s: s(s.array(2, 2, 2), s.indices(4, 2, 2, 2), (1, 4, 4)), contains=["grad", "(2, 2, 2)", "(1, 4, 4)"]
+)
+
+
+avg_pool2d = Operator(
+    "avg_pool2d(Tensor input, int[2] kernel_size, int[2]? stride=None, int[2] padding=0, bool ceil_mode=False, "
+    "bool count_include_pad=True) -> Tensor",
+    doc="""
+    The mean of each window of an image; what lies outside is 0 and counts unless `count_include_pad` is False. `stride` None
+    is `kernel_size`. Shapes and errors are those of `max_pool2d`. Dtypes: float32 and float64.
+
+    >>> import plait_core as pc
+    >>> pc.avg_pool2d(pc.arange(16.0).reshape(1, 1, 4, 4), 2).tolist()
+    [[[[2.5, 4.5], [10.5, 12.5]]]]
+    """,
+    dtypes="floating",
+    kernel="a window counts the padding it covers (but not beyond it) if in[5]; stride None: kernel_size.",
+    method=False,
+)
+avg_pool2d_backward = Operator(
+    "avg_pool2d_backward(Tensor grad, int[] size, int[2] kernel_size, int[2] stride, int[2] padding, bool ceil_mode, "
+    "bool count_include_pad) -> Tensor",
+    doc="The derivative of `avg_pool2d` for an input of shape `size`.",
+    dtypes="floating",
+    internal=True,
+)
+
+
+@avg_pool2d.shape
+def _(input, kernel_size, stride, padding, ceil_mode):
+    check(
+        input.ndim == 3 or input.ndim == 4,
+        f"`input` must have 3 or 4 dimensions, (c, h, w) or (n, c, h, w); got shape {input.shape}",
+    )
+    require("input", input.dtype, "floating")
+    step = stride if stride is not None else kernel_size
+    made = list(input.shape)
+    for i in range(2):
+        at = input.ndim - 2 + i
+        check(
+            padding[i] <= kernel_size[i] // 2,
+            f"`padding` must be at most half of `kernel_size`; got {padding} and {kernel_size}",
+            "ValueError",
+        )
+        made[at] = windows(input.shape, at, kernel_size[i], step[i], padding[i], 1, ceil_mode)
+    return result(made, input.dtype)
+
+
+@avg_pool2d_backward.shape
+def _(grad, size, kernel_size, stride, padding, ceil_mode):
+    check(
+        grad.ndim == len(size) and (grad.ndim == 3 or grad.ndim == 4),
+        f"`grad` of shape {grad.shape} does not fit `size` {size}",
+    )
+    require("grad", grad.dtype, "floating")
+    made = list(size)
+    for i in range(2):
+        at = len(size) - 2 + i
+        made[at] = windows(size, at, kernel_size[i], stride[i], padding[i], 1, ceil_mode)
+    check(grad.shape == tuple(made), f"`grad` must have shape {tuple(made)} for `size` {size}; got {grad.shape}")
+    return result(size, grad.dtype)
+
+
+@avg_pool2d.vjp("input")
+def _(g, input, kernel_size, stride, padding, ceil_mode, count_include_pad):
+    step = stride if stride is not None else kernel_size
+    return avg_pool2d_backward(g, input.shape, kernel_size, step, padding, ceil_mode, count_include_pad)
+
+
+@avg_pool2d_backward.vjp("grad")
+def _(g, kernel_size, stride, padding, ceil_mode, count_include_pad):
+    return avg_pool2d(g, kernel_size, stride, padding, ceil_mode, count_include_pad)
+
+
+def _averages(h, w, kernel_size, stride, padding, ceil_mode, count_include_pad):
+    """Yield place, rows, columns and divisor of every window."""
+    for a, y in enumerate(_starts(h, kernel_size[0], stride[0], padding[0], 1, ceil_mode)):
+        for b, x in enumerate(_starts(w, kernel_size[1], stride[1], padding[1], 1, ceil_mode)):
+            bottom, right = min(y + kernel_size[0], h + padding[0]), min(x + kernel_size[1], w + padding[1])
+            rows, columns = slice(max(y, 0), min(bottom, h)), slice(max(x, 0), min(right, w))
+            inside = (rows.stop - rows.start) * (columns.stop - columns.start)
+            yield a, b, rows, columns, (bottom - y) * (right - x) if count_include_pad else inside
+
+
+@avg_pool2d.reference
+def _(input, kernel_size, stride=None, padding=(0, 0), ceil_mode=False, count_include_pad=True):
+    stride = stride or kernel_size
+    h, w = input.shape[-2:]
+    oh = len(_starts(h, kernel_size[0], stride[0], padding[0], 1, ceil_mode))
+    ow = len(_starts(w, kernel_size[1], stride[1], padding[1], 1, ceil_mode))
+    made = np.zeros((*input.shape[:-2], oh, ow), input.dtype)
+    for a, b, rows, columns, n in _averages(h, w, kernel_size, stride, padding, ceil_mode, count_include_pad):
+        made[..., a, b] = input[..., rows, columns].sum((-2, -1)) / n
+    return made
+
+
+@avg_pool2d_backward.reference
+def _(grad, size, kernel_size, stride, padding, ceil_mode, count_include_pad):
+    made = np.zeros(size, grad.dtype)
+    for a, b, rows, columns, n in _averages(*size[-2:], kernel_size, stride, padding, ceil_mode, count_include_pad):
+        made[..., rows, columns] += grad[..., a, b, None, None] / n
+    return made
+
+
+@avg_pool2d.samples
+def _(s):
+    yield s(s.array(2, 3, 4, 6), 2)
+    yield s(s.array(2, 3, 5, 5), 3, 2, 1)
+    yield s(s.array(2, 3, 5, 5), 3, 2, 1, False, False)
+    yield s(s.array(3, 5, 5), 2, ceil_mode=True)
+    yield s(s.array(1, 2, 6, 6), 3, 2, 1, True)
+    yield s(s.strided(2, 3, 4, 4), 2)
+
+
+@avg_pool2d_backward.samples
+def _(s):
+    yield s(s.array(2, 3, 2, 3), (2, 3, 4, 6), (2, 2), (2, 2), (0, 0), False, True)
+    yield s(s.array(2, 3, 3, 3), (2, 3, 5, 5), (3, 3), (2, 2), (1, 1), False, False)
+
+
+avg_pool2d.error("ShapeError", lambda s: s(s.array(4, 4), 2), contains=["avg_pool2d", "input", "(4, 4)"])
+avg_pool2d.error("ValueError", lambda s: s(s.array(1, 1, 4, 4), 2, 2, 2), contains=["avg_pool2d", "padding", "(2, 2)"])
+avg_pool2d.error("ValueError", lambda s: s(s.array(1, 1, 4, 4), 2, 0), contains=["avg_pool2d", "stride", "0"])
+avg_pool2d.error("DTypeError", lambda s: s(s.array(1, 1, 4, 4, dtype="int64"), 2), contains=["avg_pool2d", "input", "int64"])
+avg_pool2d_backward.error(
+    "ShapeError",
+    lambda s: s(s.array(1, 1, 3, 3), (1, 1, 4, 4), (2, 2), (2, 2), (0, 0), False, True),
+    contains=["avg_pool2d_backward", "grad", "(1, 1, 2, 2)", "(1, 1, 3, 3)"],
+)
+
+
+adaptive_avg_pool2d = Composite(
+    "adaptive_avg_pool2d(Tensor input, int[2] output_size) -> Tensor",
+    doc="""
+    Means over windows chosen so that the result has `output_size`: row i is the mean of the rows from
+    ``floor(i * h / oh)`` to ``ceil((i + 1) * h / oh)``, and so for columns.
+
+    Shapes: (n, c, h, w) or (c, h, w). Dtypes: float32 and float64.
+    Raises: ShapeError for other shapes, ValueError if `output_size` holds numbers below 1.
+
+    >>> import plait_core as pc
+    >>> pc.adaptive_avg_pool2d(pc.arange(16.0).reshape(1, 1, 4, 4), 1).tolist()
+    [[[[7.5]]]]
+    """,
+    dtypes="floating",
+    method=False,
+)
+
+
+@adaptive_avg_pool2d.decompose
+def _(input, output_size):
+    check(
+        input.ndim == 3 or input.ndim == 4,
+        f"`input` must have 3 or 4 dimensions, (c, h, w) or (n, c, h, w); got shape {input.shape}",
+    )
+    check(
+        output_size[0] >= 1 and output_size[1] >= 1,
+        f"`output_size` must be at least 1; got {output_size}",
+        "ValueError",
+    )
+    h = input.shape[-2]
+    w = input.shape[-1]
+    oh = output_size[0]
+    ow = output_size[1]
+    check(h > 0 and w > 0, f"`input` of shape {input.shape} has images without elements")
+    if oh == 1 and ow == 1:
+        return mean(input, [-2, -1], True)
+    if h % oh == 0 and w % ow == 0:
+        return avg_pool2d(input, [h // oh, w // ow])
+    rows = []
+    for i in range(oh):
+        first = i * h // oh
+        rows.append(mean(narrow(input, -2, first, ((i + 1) * h + oh - 1) // oh - first), [-2], True))
+    tall = cat(rows, -2)
+    columns = []
+    for j in range(ow):
+        start = j * w // ow
+        columns.append(mean(narrow(tall, -1, start, ((j + 1) * w + ow - 1) // ow - start), [-1], True))
+    return cat(columns, -1)
+
+
+@adaptive_avg_pool2d.reference
+def _(input, output_size):
+    (h, w), (oh, ow) = input.shape[-2:], output_size
+    made = np.zeros((*input.shape[:-2], oh, ow), input.dtype)
+    for i in range(oh):
+        for j in range(ow):
+            window = input[..., i * h // oh : -(-(i + 1) * h // oh), j * w // ow : -(-(j + 1) * w // ow)]
+            made[..., i, j] = window.mean((-2, -1))
+    return made
+
+
+adaptive_avg_pool2d.samples(
+    lambda s: iter([s(s.array(2, 3, 4, 6), 2), s(s.array(2, 3, 5, 7), (2, 3)), s(s.array(3, 5, 4), 1), s(s.array(1, 1, 2, 2), 3)])
+)
+adaptive_avg_pool2d.error("ShapeError", lambda s: s(s.array(4, 4), 2), contains=["adaptive_avg_pool2d", "input", "(4, 4)"])
+adaptive_avg_pool2d.error("ValueError", lambda s: s(s.array(1, 4, 4), 0), contains=["adaptive_avg_pool2d", "output_size", "(0, 0)"])

@@ -1,0 +1,373 @@
+"""Random numbers. They come from a counter-based stream: (seed, offset) names a position, threads do not change it."""
+
+import numpy as np
+
+from plait_ops.calls import bernoulli_, empty, empty_like, mul, normal_, uniform_, zeros_like
+from plait_ops.spec import Composite, Operator
+from plait_ops.words import bool_, check, dense_strides, float32, int64, require, result, result_as, sizes
+
+_SIZE_ERRORS = "Raises: ShapeError for a bad `size`, DTypeError for other dtypes."
+
+
+def _size_errors(operator, *lead):
+    name = operator.schema.base
+    operator.error("ShapeError", lambda s: s(*lead, (2, -1)), contains=[name, "size", "(2, -1)"])
+    operator.error("ShapeError", lambda s: s(*lead, (2**40, 2**40)), contains=[name, "size", "2**63"])
+    operator.error("ShapeError", lambda s: s(*lead, (1,) * 65), contains=[name, "size", "64", "65"])
+
+
+def _draw(name, text):
+    operator = Operator(
+        f"{name}(int[]* size, *, Generator? generator=None, dtype? dtype=None, device? device=None) -> Tensor",
+        doc=f"""
+    {text} `dtype` None is float32; `generator` None is the default one.
+
+    {_SIZE_ERRORS}
+
+    >>> import plait_core as pc
+    >>> pc.{name}(2, 3).shape
+    (2, 3)
+    """,
+        random=True,
+        dtypes="floating",
+        method=False,
+    )
+
+    @operator.shape
+    def _(size, dtype):
+        sizes("size", size)
+        made = dtype if dtype is not None else float32
+        require("dtype", made, "floating")
+        return result(size, made)
+
+    operator.reference(lambda size, dtype=None: np.zeros(size, dtype or "float32"))
+    operator.samples(lambda s: iter([s((20, 30)), s(2, 3, dtype="float64"), s(()), s((0, 2))]))
+    operator.error("DTypeError", lambda s: s((2,), dtype="int64"), contains=[name, "dtype", "int64"])
+    _size_errors(operator)
+    return operator
+
+
+rand = _draw("rand", "Numbers drawn uniformly from [0, 1).")
+randn = _draw("randn", "Numbers drawn from the normal distribution with mean 0 and standard deviation 1.")
+
+
+@rand.decompose
+def _(size, generator, dtype, device):
+    return uniform_(empty(size, dtype=dtype, device=device), generator=generator)
+
+
+@randn.decompose
+def _(size, generator, dtype, device):
+    return normal_(empty(size, dtype=dtype, device=device), generator=generator)
+
+
+def _like(name, text):
+    operator = Operator(
+        f"{name}(Tensor self, *, Generator? generator=None, dtype? dtype=None, device? device=None) -> Tensor",
+        doc=f"""
+    `{text}` of the shape of `self`. `dtype` and `device` None are those of `self`.
+
+    >>> import plait_core as pc
+    >>> pc.{name}(pc.zeros(2)).shape
+    (2,)
+    """,
+        random=True,
+        dtypes="floating",
+        method=False,
+    )
+
+    @operator.shape
+    def _(self, dtype):
+        made = dtype if dtype is not None else self.dtype
+        require("self" if dtype is None else "dtype", made, "floating")
+        return result_as(self.shape, made, dense_strides(self))
+
+    operator.reference(lambda self, dtype=None: np.zeros(self.shape, dtype or self.dtype))
+    operator.samples(lambda s: iter([s(s.array(2, 3)), s(s.array(3, dtype="int64"), dtype="float64")]))
+    operator.error("DTypeError", lambda s: s(s.array(2, dtype="int64")), contains=[name, "self", "int64"])
+    return operator
+
+
+rand_like = _like("rand_like", "rand")
+randn_like = _like("randn_like", "randn")
+
+
+@rand_like.decompose
+def _(self, generator, dtype, device):
+    return uniform_(empty_like(self, dtype=dtype, device=device), generator=generator)
+
+
+@randn_like.decompose
+def _(self, generator, dtype, device):
+    return normal_(empty_like(self, dtype=dtype, device=device), generator=generator)
+
+
+randint = Operator(
+    "randint(int low, int high, int[] size, *, Generator? generator=None, dtype? dtype=int64, device? device=None) -> Tensor",
+    doc="""
+    Integers drawn uniformly from [low, high).
+
+    Raises: ValueError unless `low` is below `high`, ShapeError for a bad `size`, DTypeError for other dtypes.
+
+    >>> import plait_core as pc
+    >>> pc.randint(3, 4, (2,)).tolist()
+    [3, 3]
+    """,
+    random=True,
+    kernel="numbers are drawn in int64 and cast.",
+    method=False,
+)
+randint_high = Operator(
+    "randint.high(int high, int[] size, *, Generator? generator=None, dtype? dtype=int64, device? device=None) -> Tensor",
+    doc="""
+    Integers drawn uniformly from [0, high).
+
+    Raises: ValueError unless `high` is positive, ShapeError for a bad `size`, DTypeError for other dtypes.
+
+    >>> import plait_core as pc
+    >>> pc.randint(1, (2,)).tolist()
+    [0, 0]
+    """,
+    random=True,
+    method=False,
+)
+
+
+@randint.shape
+def _(low, high, size, dtype):
+    check(low < high, f"`low` must be below `high`; got {low} and {high}", "ValueError")
+    sizes("size", size)
+    made = dtype if dtype is not None else int64
+    require("dtype", made, "numeric")
+    return result(size, made)
+
+
+@randint_high.shape
+def _(high, size, dtype):
+    check(high > 0, f"`high` must be positive; got {high}", "ValueError")
+    sizes("size", size)
+    made = dtype if dtype is not None else int64
+    require("dtype", made, "numeric")
+    return result(size, made)
+
+
+@randint_high.decompose
+def _(high, size, generator, dtype, device):
+    return randint(0, high, size, generator=generator, dtype=dtype, device=device)
+
+
+randint.reference(lambda low, high, size, dtype="int64": np.zeros(size, dtype))
+randint_high.reference(lambda high, size, dtype="int64": np.zeros(size, dtype))
+randint.samples(lambda s: iter([s(-3, 4, (20, 3)), s(0, 2, (4,), dtype="float32"), s(0, 1, ())]))
+randint_high.samples(lambda s: iter([s(4, (20, 3)), s(2, (4,), dtype="uint8")]))
+randint.error("ValueError", lambda s: s(3, 3, (2,)), contains=["randint", "low", "high", "3"])
+randint_high.error("ValueError", lambda s: s(0, (2,)), contains=["randint", "high", "0"])
+_size_errors(randint, 0, 4)
+_size_errors(randint_high, 4)
+
+
+randperm = Operator(
+    "randperm(int n, *, Generator? generator=None, dtype? dtype=int64, device? device=None) -> Tensor",
+    doc="""
+    The numbers 0 to n - 1 in random order, each order equally likely.
+
+    Raises: ShapeError if `n` is negative, DTypeError for other dtypes.
+
+    >>> import plait_core as pc
+    >>> pc.randperm(4).sort()[0].tolist()
+    [0, 1, 2, 3]
+    """,
+    random=True,
+    method=False,
+)
+
+
+@randperm.shape
+def _(n, dtype):
+    check(n >= 0, f"`n` must not be negative; got {n}")
+    made = dtype if dtype is not None else int64
+    require("dtype", made, "numeric")
+    return result([n], made)
+
+
+randperm.reference(lambda n, dtype="int64": np.zeros(n, dtype))
+randperm.samples(lambda s: iter([s(10), s(0), s(5, dtype="int32")]))
+randperm.error("ShapeError", lambda s: s(-1), contains=["randperm", "n", "-1"])
+
+
+bernoulli = Operator(
+    "bernoulli(Tensor self, *, Generator? generator=None) -> Tensor",
+    doc="""
+    1 with the probability that each element of `self` gives, else 0, in the dtype of `self`.
+
+    Raises: DTypeError for other dtypes than float32 and float64.
+
+    >>> import plait_core as pc
+    >>> pc.bernoulli(pc.tensor([0.0, 1.0])).tolist()
+    [0.0, 1.0]
+    """,
+    random=True,
+    dtypes="floating",
+)
+
+
+@bernoulli.shape
+def _(self):
+    require("self", self.dtype, "floating")
+    return result_as(self.shape, self.dtype, dense_strides(self))
+
+
+@bernoulli.vjp("self")
+def _(g):
+    return zeros_like(g)
+
+
+bernoulli.reference(lambda self: np.zeros(self.shape, self.dtype))
+bernoulli.samples(lambda s: iter([s(s.array(3, 4, low=0.0, high=1.0)), s(s.array(low=0.0, high=1.0, dtype="float64"))]))
+bernoulli.error("DTypeError", lambda s: s(s.array(2, dtype="int64")), contains=["bernoulli", "self", "int64"])
+
+
+def _fill(name, arguments, text, example, dtypes):
+    operator = Operator(
+        f"{name}(Tensor(a)! self, {arguments}, *, Generator? generator=None) -> Tensor(a)!",
+        doc=f"""
+    {text} Returns `self`.
+
+    Raises: DTypeError for other dtypes, ValueError for parameters that make no distribution.
+
+    >>> import plait_core as pc
+    >>> pc.zeros(2).{name}{example}
+    [1.0, 1.0]
+    """,
+        random=True,
+        dtypes=dtypes,
+    )
+    operator.reference(lambda self: self)
+    operator.samples(lambda s: iter([s(s.array(3, 4)), s(s.strided(3, 4)), s(s.array(dtype="float64")), s(s.array(0))]))
+    operator.vjp("self")(_zero)
+    return operator
+
+
+def _zero(g):
+    return zeros_like(g)
+
+
+uniform = _fill(
+    "uniform_",
+    "float low|from=0, float high|to=1",
+    "Write numbers drawn uniformly from [low, high).",
+    "(1, 1).tolist()",
+    "floating",
+)
+normal = _fill(
+    "normal_",
+    "float mean=0, float std=1",
+    "Write numbers drawn from the normal distribution with this `mean` and standard deviation.",
+    "(1, 0).tolist()",
+    "floating",
+)
+bernoulli_fill = _fill(
+    "bernoulli_", "float p=0.5", "Write 1 with probability `p`, else 0.", "(1).tolist()", "all"
+)
+
+
+@uniform.shape
+def _(self, low, high):
+    require("self", self.dtype, "floating")
+    check(low <= high, f"`low` must not be above `high`; got {low} and {high}", "ValueError")
+    return self
+
+
+@normal.shape
+def _(self, std):
+    require("self", self.dtype, "floating")
+    check(std >= 0.0, f"`std` must not be negative; got {std}", "ValueError")
+    return self
+
+
+@bernoulli_fill.shape
+def _(self, p):
+    require("self", self.dtype, "all")
+    check(0.0 <= p <= 1.0, f"`p` must be in [0, 1]; got {p}", "ValueError")
+    return self
+
+
+uniform.error("ValueError", lambda s: s(s.array(2), 1.0, 0.0), contains=["uniform_", "low", "high"])
+normal.error("ValueError", lambda s: s(s.array(2), 0.0, -1.0), contains=["normal_", "std", "-1"])
+bernoulli_fill.error("ValueError", lambda s: s(s.array(2), 1.5), contains=["bernoulli_", "p", "1.5"])
+for each in (uniform, normal):
+    each.error("DTypeError", lambda s: s(s.array(2, dtype="int64")), contains=[each.name, "self", "int64"])
+
+
+native_dropout = Operator(
+    "native_dropout(Tensor input, float p, *, Generator? generator=None) -> (Tensor, Tensor)",
+    doc="""
+    `input` with each element set to 0 with probability `p` and the others divided by ``1 - p``, and a bool mask of those
+    that were kept.
+
+    Raises: ValueError unless `p` is in [0, 1], DTypeError for other dtypes than float32 and float64.
+
+    >>> import plait_core as pc
+    >>> pc.native_dropout(pc.ones(2), 0.0)[1].tolist()
+    [True, True]
+    """,
+    random=True,
+    dtypes="floating",
+    kernel="with p = 1 all is 0.",
+    method=False,
+)
+
+
+@native_dropout.shape
+def _(input, p):
+    require("input", input.dtype, "floating")
+    check(0.0 <= p <= 1.0, f"`p` must be in [0, 1]; got {p}", "ValueError")
+    strides = dense_strides(input)
+    return result_as(input.shape, input.dtype, strides), result_as(input.shape, bool_, strides)
+
+
+@native_dropout.decompose
+def _(input, p, generator):
+    kept = bernoulli_(empty_like(input, dtype=bool_), 1.0 - p, generator=generator)
+    return mul(mul(input, kept), 1.0 / (1.0 - p) if p < 1.0 else 0.0), kept
+
+
+@native_dropout.vjp("input")
+def _(g0, result1, p):
+    return mul(mul(g0, result1), 1.0 / (1.0 - p) if p < 1.0 else 0.0)
+
+
+native_dropout.reference(lambda input, p: (np.zeros(input.shape, input.dtype), np.zeros(input.shape, bool)))
+native_dropout.samples(lambda s: iter([s(s.array(3, 4), 0.5), s(s.strided(3, 4), 0.0), s(s.array(3), 1.0), s(s.array(0), 0.1)]))
+native_dropout.error("ValueError", lambda s: s(s.array(2), 1.5), contains=["native_dropout", "p", "1.5"])
+native_dropout.error("DTypeError", lambda s: s(s.array(2, dtype="int64"), 0.5), contains=["native_dropout", "input", "int64"])
+
+dropout = Composite(
+    "dropout(Tensor input, float p=0.5, bool training=True) -> Tensor",
+    doc="""
+    While `training`: `input` with each element set to 0 with probability `p` and the others divided by ``1 - p``; else `input`.
+
+    Raises: ValueError unless `p` is in [0, 1], DTypeError for other dtypes than float32 and float64.
+
+    >>> import plait_core as pc
+    >>> pc.dropout(pc.ones(2), training=False).tolist()
+    [1.0, 1.0]
+    """,
+    dtypes="floating",
+    random=True,
+    method=False,
+)
+
+
+@dropout.decompose
+def _(input, p, training):
+    check(0.0 <= p <= 1.0, f"`p` must be in [0, 1]; got {p}", "ValueError")
+    if not training or p == 0.0:
+        return input
+    made, _kept = native_dropout(input, p)
+    return made
+
+
+dropout.reference(lambda input: input)
+dropout.samples(lambda s: iter([s(s.array(3, 4)), s(s.array(3, 4), 0.1, False), s(s.array(3), 1.0)]))
+dropout.error("ValueError", lambda s: s(s.array(2), -0.5), contains=["dropout", "p", "-0.5"])

@@ -1,0 +1,444 @@
+"""Sums, means, products and their kin."""
+
+import numpy as np
+
+from plait_ops.calls import (
+    cat,
+    clone,
+    cumprod,
+    cumsum,
+    expand,
+    flip,
+    narrow,
+    ne,
+    ones,
+    reshape,
+    select,
+    stack,
+)
+from plait_ops.spec import Composite, Operator, Reduction
+from plait_ops.words import (
+    accumulated,
+    cast_argument,
+    check,
+    numel,
+    reduce_dims,
+    reduced,
+    require,
+    to_dtype,
+    wrap_dim,
+)
+from plait_ops.words import result as made_like
+
+
+def _axes(dim):
+    return (
+        tuple(dim)
+        if isinstance(dim, (tuple, list)) and len(dim)
+        else None
+        if isinstance(dim, (tuple, list))
+        else dim
+    )
+
+
+sum_ = Reduction(
+    "sum(Tensor self, int[]? dim|axis=None, bool keepdim|keepdims=False, *, dtype? dtype=None) -> Tensor",
+    doc="""
+    The sum of the elements along `dim`; of none it is 0.
+
+    >>> import plait_core as pc
+    >>> pc.tensor([[1, 2], [3, 4]]).sum(0).tolist()
+    [4, 6]
+    """,
+    result="sum",
+    kernel="in[0] has the dtype of the result, or is bool or an integer of any width with a result of int64; `dim` is not wrapped.",
+)
+mean = Reduction(
+    "mean(Tensor self, int[]? dim|axis=None, bool keepdim|keepdims=False, *, dtype? dtype=None) -> Tensor",
+    doc="""
+    The sum of the elements along `dim`, divided by their number; of none it is nan.
+
+    >>> import plait_core as pc
+    >>> pc.tensor([[1.0, 2.0], [3.0, 4.0]]).mean().item()
+    2.5
+    """,
+    result="float",
+    dtypes="floating",
+    kernel="in[0] has the dtype of the result.",
+)
+
+
+@sum_.vjp("self")
+def _(g, self, dim, keepdim):
+    dims = reduce_dims("dim", dim, self.shape)
+    return to_dtype(expand(reshape(g, reduced(self.shape, dims, True)), self.shape), self.dtype)
+
+
+@mean.vjp("self")
+def _(g, self, dim, keepdim):
+    dims = reduce_dims("dim", dim, self.shape)
+    small = reduced(self.shape, dims, True)
+    n = numel(self.shape) / max(numel(small), 1)
+    return to_dtype(expand(reshape(g / n, small), self.shape), self.dtype)
+
+
+@sum_.reference
+def _(self, dim=None, keepdim=False, dtype=None):
+    made = dtype or ("int64" if self.dtype.kind in "biu" else self.dtype)
+    return np.sum(self.astype(made), axis=_axes(dim), keepdims=keepdim, dtype=made)
+
+
+@mean.reference
+def _(self, dim=None, keepdim=False, dtype=None):
+    with np.errstate(all="ignore"):
+        x = self.astype(dtype or self.dtype)
+        axes = _axes(dim)
+        n = x.size if axes is None else np.prod([x.shape[a] for a in np.atleast_1d(axes)])
+        return (np.sum(x, axis=axes, keepdims=keepdim, dtype=x.dtype) / x.dtype.type(n)).astype(x.dtype)
+
+
+@mean.samples
+@sum_.samples
+def _(s):
+    yield s(s.array(7, 300))
+    yield s(s.array(300, 7), 0)
+    yield s(s.array(2, 3, 4), ())
+
+
+sum_.error("TypeError", lambda s: s(s.array(2, 3), "a"), contains=["sum", "dim"])
+
+prod = Reduction(
+    "prod(Tensor self, *, dtype? dtype=None) -> Tensor",
+    doc="""
+    The product of all elements; of none it is 1.
+
+    >>> import plait_core as pc
+    >>> pc.tensor([1, 2, 3]).prod().item()
+    6
+    """,
+    result="sum",
+    kernel="as for `sum`.",
+)
+prod_dim = Reduction(
+    "prod.dim(Tensor self, int dim|axis, bool keepdim|keepdims=False, *, dtype? dtype=None) -> Tensor",
+    doc="""
+    The product of the elements along `dim`.
+
+    >>> import plait_core as pc
+    >>> pc.tensor([[1, 2], [3, 4]]).prod(1).tolist()
+    [2, 12]
+    """,
+    result="sum",
+    kernel="as for `sum`.",
+)
+prod_backward = Operator(
+    "prod_backward(Tensor grad, Tensor self, Tensor result, int dim) -> Tensor",
+    doc="The product of the other elements along `dim`, times `grad`: the derivative of `prod`. Exact with zeros.",
+    dtypes="floating",
+    internal=True,
+)
+
+
+@prod.reference
+def _(self, dtype=None):
+    made = dtype or ("int64" if self.dtype.kind in "biu" else self.dtype)
+    return np.prod(self.astype(made), dtype=made)
+
+
+@prod_dim.reference
+def _(self, dim, keepdim=False, dtype=None):
+    made = dtype or ("int64" if self.dtype.kind in "biu" else self.dtype)
+    return np.prod(self.astype(made), axis=dim if self.ndim else None, keepdims=keepdim, dtype=made)
+
+
+@prod.vjp("self")
+def _(g, self, result):
+    flat = reshape(to_dtype(self, g.dtype), [-1])
+    return to_dtype(
+        reshape(prod_backward(reshape(g, [1]), flat, reshape(result, [1]), 0), self.shape), self.dtype
+    )
+
+
+@prod_dim.vjp("self")
+def _(g, self, result, dim):
+    if self.ndim == 0:
+        return to_dtype(g, self.dtype)
+    small = reduced(self.shape, [wrap_dim("dim", dim, self.shape)], True)
+    made = prod_backward(reshape(g, small), to_dtype(self, g.dtype), reshape(result, small), dim)
+    return to_dtype(made, self.dtype)
+
+
+@prod_backward.shape
+def _(grad, self, result, dim):
+    at = wrap_dim("dim", dim, self.shape)
+    small = reduced(self.shape, [at], True)
+    check(
+        grad.shape == small and result.shape == small,
+        f"`grad` and `result` must have shape {tuple(small)}; got {grad.shape}",
+    )
+    return made_like(self.shape, grad.dtype)
+
+
+@prod_backward.decompose
+def _(grad, self, dim):
+    # products of all before and of all after: no division, so zeros are no trouble
+    before = exclusive_prod(self, dim, False)
+    after = exclusive_prod(self, dim, True)
+    return grad * (before * after)
+
+
+exclusive_prod = Operator(
+    "exclusive_prod(Tensor self, int dim, bool reverse) -> Tensor",
+    doc="The product of all elements before each one along `dim` (after it if `reverse`).",
+    dtypes="floating",
+    internal=True,
+)
+
+
+@exclusive_prod.shape
+def _(self, dim):
+    require("self", self.dtype, "floating")
+    wrap_dim("dim", dim, self.shape)
+    return made_like(self.shape, self.dtype)
+
+
+@exclusive_prod.decompose
+def _(self, dim, reverse):
+    at = wrap_dim("dim", dim, self.shape)
+    n = self.shape[at]
+    if n == 0:
+        return clone(self)
+    shape = list(self.shape)
+    shape[at] = 1
+    one = ones(shape, dtype=self.dtype, device=self.device)
+    if reverse:
+        return flip(cumprod(cat([one, narrow(flip(self, [at]), at, 0, n - 1)], at), at), [at])
+    return cumprod(cat([one, narrow(self, at, 0, n - 1)], at), at)
+
+
+@exclusive_prod.reference
+def _(self, dim, reverse):
+    x = np.flip(self, dim) if reverse else self
+    x = np.moveaxis(x, dim, 0)
+    made = np.concatenate([np.ones_like(x[:1]), np.cumprod(x, axis=0, dtype=x.dtype)[:-1]])[: len(x)]
+    made = np.moveaxis(made, 0, dim)
+    return np.flip(made, dim) if reverse else made
+
+
+@prod_backward.reference
+def _(grad, self, result, dim):
+    return grad * exclusive_prod(self, dim, False) * exclusive_prod(self, dim, True)
+
+
+@prod_backward.vjp("grad")
+def _(g, self, dim):
+    small = reduced(self.shape, [wrap_dim("dim", dim, self.shape)], True)
+    return reshape(
+        sum_(g * exclusive_prod(self, dim, False) * exclusive_prod(self, dim, True), [dim], True), small
+    )
+
+
+prod.samples(lambda s: iter([s(s.array(3, 4, low=0.5, high=1.5)), s(s.array(4, dtype="int64"))]))
+prod_dim.samples(
+    lambda s: iter([s(s.array(3, 4, low=0.5, high=1.5), 1), s(s.array(2, 3, low=0.5), -2, True)])
+)
+prod_backward.samples(
+    lambda s: iter(
+        [s(s.array(2, 1), s.array(2, 4), s.array(2, 1), 1), s(s.array(1, 3), s.array(2, 3), s.array(1, 3), 0)]
+    )
+)
+exclusive_prod.samples(
+    lambda s: iter([s(s.array(2, 4), 1, False), s(s.array(2, 4), -2, True), s(s.array(5), 0, True)])
+)
+prod_backward.error(
+    "ShapeError",
+    lambda s: s(s.array(2), s.array(2, 4), s.array(2), 1),
+    contains=["prod_backward", "grad", "(2, 1)", "(2,)"],
+)
+exclusive_prod.error(
+    "IndexError", lambda s: s(s.array(2, 4), 2, False), contains=["exclusive_prod", "dim", "(2, 4)"]
+)
+
+
+def _truth(name, text, function, example):
+    whole = Reduction(
+        f"{name}(Tensor self) -> Tensor",
+        doc=f"""
+    Whether {text} not 0.
+
+    >>> import plait_core as pc
+    >>> pc.tensor([True, False]).{name}().item()
+    {example}
+    """,
+        result="bool",
+        reference=lambda self: np.asarray(function(self)),
+    )
+    along = Reduction(
+        f"{name}.dim(Tensor self, int[] dim|axis, bool keepdim|keepdims=False) -> Tensor",
+        doc=f"""
+    Whether {text} not 0, along `dim`.
+
+    >>> import plait_core as pc
+    >>> pc.tensor([[True, False]]).{name}(1).tolist()
+    [{example}]
+    """,
+        result="bool",
+        reference=lambda self, dim, keepdim=False: np.asarray(
+            function(self, axis=_axes(dim), keepdims=keepdim)
+        ),
+    )
+    return whole, along
+
+
+_truth("any", "an element is", np.any, "True")
+_truth("all", "all elements are", np.all, "False")
+
+
+def _scan(name, text, reference, example):
+    operator = Operator(
+        f"{name}(Tensor self, int dim|axis, *, dtype? dtype=None) -> Tensor",
+        doc=f"""
+    {text} Bool and integers give int64; `dtype` is cast to first.
+
+    Raises: IndexError for a `dim` out of range.
+
+    >>> import plait_core as pc
+    >>> pc.tensor([1, 2, 3]).{name}(0).tolist()
+    {example}
+    """,
+        out=True,
+        kernel="in[0] has the dtype of the result.",
+    )
+
+    @operator.shape
+    def _(self, dim, dtype):
+        wrap_dim("dim", dim, self.shape)
+        require("self", self.dtype, "all")
+        made = dtype if dtype is not None else accumulated(self.dtype)
+        require("dtype", made, "all")
+        cast_argument("self", made)
+        return made_like(self.shape, made)
+
+    @operator.reference
+    def _(self, dim, dtype=None):
+        made = dtype or ("int64" if self.dtype.kind in "biu" else self.dtype)
+        return reference(self.astype(made).reshape(self.shape or (1,)), axis=dim, dtype=made).reshape(
+            self.shape
+        )
+
+    @operator.samples
+    def _(s):
+        yield s(s.array(5), 0)
+        yield s(s.array(2, 3, 4), 1)
+        yield s(s.strided(3, 4), -1)
+        yield s(s.array(3, 4, dtype="uint8"), 0)
+        yield s(s.array(3, dtype="bool"), 0)
+        yield s(s.array(3, dtype="int32"), 0, dtype="float64")
+        yield s(s.array(), 0)
+        yield s(s.array(0, 3), 1)
+
+    operator.error("IndexError", lambda s: s(s.array(2, 3), 2), contains=[name, "dim", "(2, 3)", "2"])
+    operator.error(
+        "DTypeError", lambda s: s(s.array(2, dtype="complex64"), 0), contains=[name, "self", "complex64"]
+    )
+    return operator
+
+
+cumsum_ = _scan("cumsum", "The sum of all elements up to each one along `dim`.", np.cumsum, "[1, 3, 6]")
+cumprod_ = _scan(
+    "cumprod", "The product of all elements up to each one along `dim`.", np.cumprod, "[1, 2, 6]"
+)
+
+
+@cumsum_.vjp("self")
+def _(g, self, dim):
+    if self.ndim == 0:
+        return to_dtype(g, self.dtype)
+    return to_dtype(flip(cumsum(flip(g, [dim]), dim), [dim]), self.dtype)
+
+
+@cumprod_.vjp("self")
+def _(g, self, dim):
+    return to_dtype(cumprod_backward(g, to_dtype(self, g.dtype), dim), self.dtype)
+
+
+cumprod_backward = Operator(
+    "cumprod_backward(Tensor grad, Tensor self, int dim) -> Tensor",
+    doc="The derivative of `cumprod`, exact with zeros.",
+    dtypes="floating",
+    internal=True,
+)
+
+
+@cumprod_backward.shape
+def _(grad, self, dim):
+    wrap_dim("dim", dim, self.shape)
+    check(
+        grad.shape == self.shape, f"`grad` of shape {grad.shape} must have the shape of `self`, {self.shape}"
+    )
+    return made_like(self.shape, grad.dtype)
+
+
+@cumprod_backward.decompose
+def _(grad, self, dim):
+    # d_i = before_i * r_i with r_i = g_i + x_(i+1) * r_(i+1): one pass from the back, no division
+    if self.ndim == 0:
+        return clone(grad)
+    at = wrap_dim("dim", dim, self.shape)
+    n = self.shape[at]
+    if n == 0:
+        return clone(grad)
+    parts = []
+    rest = select(grad, at, n - 1)
+    parts.append(rest)
+    for i in reversed(range(n - 1)):
+        rest = select(grad, at, i) + select(self, at, i + 1) * rest
+        parts.append(rest)
+    return exclusive_prod(self, at, False) * flip(stack(parts, at), [at])
+
+
+@cumprod_backward.reference
+def _(grad, self, dim):
+    if self.ndim == 0:
+        return grad
+    g, x = np.moveaxis(grad, dim, 0), np.moveaxis(self, dim, 0)
+    made = np.zeros_like(x)
+    for i in range(len(x)):
+        for k in range(i, len(x)):
+            made[i] += g[k] * np.prod(np.delete(x[: k + 1], i, axis=0), axis=0)
+    return np.moveaxis(made, 0, dim)
+
+
+cumprod_backward.samples(
+    lambda s: iter([s(s.array(2, 4), s.array(2, 4), 1), s(s.array(3), np.array([2, 0, 3], "float32"), 0)])
+)
+cumprod_backward.error(
+    "ShapeError",
+    lambda s: s(s.array(2), s.array(3), 0),
+    contains=["cumprod_backward", "grad", "(2,)", "(3,)"],
+)
+
+count_nonzero = Composite(
+    "count_nonzero(Tensor self, int[]? dim|axis=None) -> Tensor",
+    doc="""
+    How many elements along `dim` are not 0, as int64.
+
+    >>> import plait_core as pc
+    >>> pc.count_nonzero(pc.tensor([0, 1, 2])).item()
+    2
+    """,
+)
+
+
+@count_nonzero.decompose
+def _(self, dim):
+    return sum_(ne(self, 0), dim)
+
+
+count_nonzero.reference(lambda self, dim=None: np.asarray(np.count_nonzero(self, axis=_axes(dim))))
+count_nonzero.samples(
+    lambda s: iter(
+        [s(s.array(3, 4, dtype="bool")), s(s.array(3, 4, dtype="int64"), 1), s(s.array(3, 4), (0, 1))]
+    )
+)
+count_nonzero.error("IndexError", lambda s: s(s.array(2, 3), 2), contains=["sum", "dim", "(2, 3)", "2"])
