@@ -5,7 +5,7 @@
 namespace plait::scalar {
 
 template <class T>
-PLAIT_HD T div_trunc(T a, T b) {
+PLAIT_HD T trunc_divide(T a, T b) {
   if constexpr (math::is_floating<T>) {
     return math::trunc(a / b);
   } else if constexpr (math::is_signed<T>) {

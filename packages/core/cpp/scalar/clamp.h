@@ -5,7 +5,7 @@
 namespace plait::scalar {
 
 template <class T>
-PLAIT_HD T clamp_between(T x, T low, T high) {
+PLAIT_HD T clamp(T x, T low, T high) {
   const T y = x < low || low != low ? low : x;
   return y > high || high != high ? high : y;
 }

@@ -5,7 +5,7 @@
 namespace plait::scalar {
 
 template <class T>
-PLAIT_HD T gelu_erf(T x) {
+PLAIT_HD T gelu(T x) {
   return T(0.5) * x * (T(1) + math::erf(x * T(0.70710678118654752)));
 }
 

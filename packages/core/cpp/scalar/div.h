@@ -5,7 +5,7 @@
 namespace plait::scalar {
 
 template <class T>
-PLAIT_HD T true_divide(T a, T b) {
+PLAIT_HD T div(T a, T b) {
   return a / b;
 }
 

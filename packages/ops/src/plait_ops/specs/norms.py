@@ -1,0 +1,203 @@
+"""Norms and the logarithm of a sum of exponentials."""
+
+import math
+
+import numpy as np
+
+from plait_ops.calls import abs as abs_
+from plait_ops.calls import amax, amin, eq, exp, isinf, log, masked_fill, ne, pow, reshape, sign, sqrt, sum, where, zeros_like
+from plait_ops.spec import Composite, Operator, Reduction
+from plait_ops.words import cast_argument, check, numel, reduce_dims, reduced, require, result, to_dtype
+
+INFINITY = math.inf
+
+
+def _axes(dim):
+    if dim is None or (isinstance(dim, (tuple, list)) and not len(dim)):
+        return None
+    return tuple(dim) if isinstance(dim, (tuple, list)) else dim
+
+
+norm = Operator(
+    "norm(Tensor self, Scalar p|ord=2, int[]? dim|axis=None, bool keepdim|keepdims=False, *, dtype? dtype=None) -> Tensor",
+    doc="""
+    The p-norm of the elements along `dim`, as of one vector: ``sum(abs(self) ** p) ** (1 / p)``.
+    `p` inf is the largest and -inf the smallest magnitude; 0 counts what is not 0.
+
+    Shape: `dim` names what is reduced (None or an empty list: everything); with `keepdim` it stays with size 1.
+    Dtypes: float32 and float64; `dtype` is cast to first. The gradient at 0 is 0.
+    Raises: DTypeError for other dtypes, IndexError for a `dim` out of range, ValueError for a repeated one, ShapeError
+    for an empty reduction if `p` is infinite or negative.
+
+    >>> import plait_core as pc
+    >>> pc.norm(pc.tensor([3.0, 4.0])).item()
+    5.0
+    >>> pc.norm(pc.tensor([[3.0, -4.0], [0.0, 2.0]]), 1, dim=1).tolist()
+    [7.0, 2.0]
+    """,
+    dtypes="floating",
+    kernel="optional: it runs as other operators where there is none.",
+)
+
+
+@norm.shape
+def _(self, p, dim, keepdim, dtype):
+    chosen = dtype if dtype is not None else self.dtype
+    require("self", self.dtype, "all")
+    require("self" if dtype is None else "dtype", chosen, "floating")
+    dims = reduce_dims("dim", dim, self.shape)
+    for at in dims:
+        check(
+            self.shape[at] > 0 or (float(p) >= 0.0 and float(p) < INFINITY),
+            f"`self` of shape {self.shape} has no elements along dimension {at}, and an empty norm with `p` {float(p)} has no value",
+        )
+    cast_argument("self", chosen)
+    return result(reduced(self.shape, dims, keepdim), chosen)
+
+
+@norm.decompose
+def _(self, p, dim, keepdim, dtype):
+    x = to_dtype(self, dtype if dtype is not None else self.dtype)
+    dims = reduce_dims("dim", dim, self.shape)
+    if float(p) == 2.0:
+        return sqrt(sum(x * x, dims, keepdim))
+    if float(p) == 1.0:
+        return sum(abs_(x), dims, keepdim)
+    if float(p) == 0.0:
+        return sum(ne(x, 0), dims, keepdim, dtype=x.dtype)
+    if float(p) == INFINITY:
+        return amax(abs_(x), dims, keepdim)
+    if float(p) == -INFINITY:
+        return amin(abs_(x), dims, keepdim)
+    return pow(sum(pow(abs_(x), float(p)), dims, keepdim), 1.0 / float(p))
+
+
+@norm.vjp("self")
+def _(g, self, result, p, dim):
+    x = to_dtype(self, g.dtype)
+    dims = reduce_dims("dim", dim, self.shape)
+    small = reduced(self.shape, dims, True)
+    grad = reshape(g, small)
+    size = reshape(result, small)
+    if float(p) == 0.0:
+        return zeros_like(self)
+    if float(p) == 1.0:
+        return to_dtype(grad * sign(x), self.dtype)
+    if float(p) == INFINITY or float(p) == -INFINITY:
+        found = to_dtype(eq(abs_(x), size), g.dtype)
+        return to_dtype(sign(x) * found * (grad / sum(found, dims, True)), self.dtype)
+    if float(p) == 2.0:
+        return to_dtype(x * masked_fill(grad / size, eq(size, 0), 0.0), self.dtype)
+    scale = masked_fill(grad / pow(size, float(p) - 1.0), eq(size, 0), 0.0)
+    slope = masked_fill(sign(x) * pow(abs_(x), float(p) - 1.0), eq(x, 0), 0.0)
+    return to_dtype(slope * scale, self.dtype)
+
+
+@norm.reference
+def _(self, p=2, dim=None, keepdim=False, dtype=None):
+    x = np.abs(self.astype(dtype or self.dtype))
+    over = {"axis": _axes(dim), "keepdims": keepdim}
+    with np.errstate(all="ignore"):
+        if p == 0:
+            made = (x != 0).sum(**over)
+        elif math.isinf(p):
+            made = x.max(**over) if p > 0 else x.min(**over)
+        else:
+            made = (x.astype("float64") ** p).sum(**over) ** (1 / p)
+    return np.asarray(made).astype(x.dtype)
+
+
+@norm.samples
+def _(s):
+    for p in (2, 1, 0, 3, 2.5, 0.5, -1, math.inf, -math.inf):
+        yield s(s.distinct(3, 4), p)
+        yield s(s.distinct(3, 4), p, 1)
+    yield s(s.array(2, 3, 4), 2, (0, -1), True)
+    yield s(s.array(2, 3, dtype="float64"), 2.0, ())
+    yield s(s.array(2, 3, dtype="int64"), 2, dtype="float32").without_gradient()
+    yield s(s.strided(3, 4), 3, 0)
+    yield s(s.array(0, 3), 2, 0).without_gradient()
+    yield s(s.array(), 2)
+    yield s(s.array(0), 1)
+
+
+norm.error("IndexError", lambda s: s(s.array(2, 3), 2, 2), contains=["norm", "dim", "(2, 3)", "2"])
+norm.error("ValueError", lambda s: s(s.array(2, 3), 2, (1, -1)), contains=["norm", "dim", "(1, -1)"])
+norm.error("DTypeError", lambda s: s(s.array(2, dtype="int64")), contains=["norm", "self", "int64"])
+norm.error("DTypeError", lambda s: s(s.array(2), dtype="int64"), contains=["norm", "dtype", "int64"])
+norm.error("ShapeError", lambda s: s(s.array(0, 3), math.inf, 0), contains=["norm", "self", "(0, 3)", "inf"])
+
+norm_name = Composite(
+    "norm.name(Tensor self, str p|ord, int[]? dim|axis=None, bool keepdim|keepdims=False, *, dtype? dtype=None) -> Tensor",
+    doc="""
+    The Frobenius norm, `p` "fro": the 2-norm of all elements along `dim`.
+
+    Raises: ValueError for another name.
+
+    >>> import plait_core as pc
+    >>> pc.norm(pc.tensor([[3.0, 4.0]]), "fro").item()
+    5.0
+    """,
+    dtypes="floating",
+)
+
+
+@norm_name.decompose
+def _(self, p, dim, keepdim, dtype):
+    check(p == "fro", f'`p` must be "fro" or a number; got "{p}"', "ValueError")
+    return norm(self, 2, dim, keepdim, dtype=dtype)
+
+
+norm_name.reference(lambda self, p, dim=None, keepdim=False, dtype=None: norm(self, 2, dim, keepdim, dtype=dtype))
+norm_name.samples(lambda s: iter([s(s.array(3, 4), "fro"), s(s.array(2, 3, 4), "fro", (1, 2), True)]))
+norm_name.error("ValueError", lambda s: s(s.array(2), "nuc"), contains=["norm", "p", "nuc"])
+
+
+logsumexp = Reduction(
+    "logsumexp(Tensor self, int[] dim|axis, bool keepdim|keepdims=False) -> Tensor",
+    doc="""
+    ``log(sum(exp(self)))`` along `dim`, computed around the largest element so that nothing overflows; of nothing -inf.
+
+    >>> import plait_core as pc
+    >>> pc.logsumexp(pc.tensor([1000.0, 1000.0]), 0).item()
+    1000.693115234375
+    """,
+    result="float",
+    dtypes="floating",
+    out=False,
+    kernel="optional: it runs as other operators where there is none.",
+)
+
+
+@logsumexp.decompose
+def _(self, dim, keepdim):
+    dims = reduce_dims("dim", dim, self.shape)
+    if numel(self.shape) == 0:
+        return log(sum(exp(self), dims, keepdim))
+    top = amax(self, dims, True)
+    base = where(isinf(top), 0.0, top)
+    sums = log(sum(exp(self - base), dims, keepdim))
+    return sums + reshape(base, reduced(self.shape, dims, keepdim))
+
+
+@logsumexp.vjp("self")
+def _(g, self, result, dim):
+    small = reduced(self.shape, reduce_dims("dim", dim, self.shape), True)
+    total = reshape(result, small)
+    return reshape(g, small) * masked_fill(exp(self - total), eq(total, -INFINITY), 0.0)
+
+
+@logsumexp.reference
+def _(self, dim, keepdim=False):
+    with np.errstate(all="ignore"):
+        made = np.logaddexp.reduce(self.astype("float64").reshape(self.shape or (1,)), axis=_axes(dim), keepdims=keepdim)
+    return np.asarray(made).reshape(() if not self.ndim else np.shape(made)).astype(self.dtype)
+
+
+@logsumexp.samples
+def _(s):
+    yield s(s.array(3, 4) + np.float32(500), 1)
+    yield s(np.array([[-np.inf, -np.inf], [-np.inf, 0], [np.inf, 0]], "float32"), 1).without_gradient()
+    yield s(np.array([[np.nan, 1.0]], "float32"), 1).without_gradient()
+    yield s(s.array(2, 3, 4), (0, 2))
+    yield s(s.array(3, 4), ())

@@ -1,0 +1,221 @@
+"""Variance and standard deviation."""
+
+import numpy as np
+
+from plait_ops.calls import eq, expand, masked_fill, mean, reshape
+from plait_ops.spec import Composite, Operator, Reduction
+from plait_ops.words import numel, reduce_dims, reduced, require, result
+
+TEXT = """
+    The sum is divided by ``n - correction`` (never by less than 0), n the number of elements reduced: 1 is the unbiased
+    estimate, 0 the variance of a whole population; None is 1. Where nothing is left to divide by, the result is nan.
+"""
+
+
+def _axes(dim):
+    if dim is None or (isinstance(dim, (tuple, list)) and not len(dim)):
+        return None
+    return tuple(dim) if isinstance(dim, (tuple, list)) else dim
+
+
+def _variance(x, dim, correction, keepdim):
+    with np.errstate(all="ignore"):
+        wide = x.astype("float64")
+        centre = wide.mean(axis=_axes(dim), keepdims=True)
+        squares = ((wide - centre) ** 2).sum(axis=_axes(dim), keepdims=keepdim)
+        n = x.size / max(centre.size, 1)
+        left = np.float64(max(n - (1 if correction is None else correction), 0))
+        return np.asarray(squares / left).astype(x.dtype)
+
+
+def _mean(x, dim, keepdim):
+    with np.errstate(all="ignore"):
+        return np.asarray(x.astype("float64").mean(axis=_axes(dim), keepdims=keepdim)).astype(x.dtype)
+
+
+var = Reduction(
+    "var(Tensor self, int[]? dim|axis=None, *, Scalar? correction=1, bool keepdim|keepdims=False) -> Tensor",
+    doc=f"""
+    The variance of the elements along `dim`: ``sum((self - mean(self)) ** 2) / (n - correction)``.
+    {TEXT}
+    >>> import plait_core as pc
+    >>> pc.tensor([1.0, 3.0]).var().item()
+    2.0
+    """,
+    result="float",
+    dtypes="floating",
+    kernel="`dim` is not wrapped; the sums are taken around the mean, so that no large numbers are subtracted.",
+)
+std = Reduction(
+    "std(Tensor self, int[]? dim|axis=None, *, Scalar? correction=1, bool keepdim|keepdims=False) -> Tensor",
+    doc=f"""
+    The standard deviation of the elements along `dim`: ``sqrt(sum((self - mean(self)) ** 2) / (n - correction))``.
+    {TEXT}
+    >>> import plait_core as pc
+    >>> pc.tensor([1.0, 3.0]).std(correction=0).item()
+    1.0
+    """,
+    result="float",
+    dtypes="floating",
+    kernel="as for `var`.",
+)
+var_mean = Operator(
+    "var_mean(Tensor self, int[]? dim|axis=None, *, Scalar? correction=1, bool keepdim|keepdims=False)"
+    " -> (Tensor, Tensor)",
+    doc=f"""
+    `var` and `mean` in one go.
+    {TEXT}
+    Shapes: those of `var`. Dtypes: float32 and float64.
+    Raises: DTypeError for other dtypes, IndexError for a `dim` out of range, ValueError for a repeated one.
+
+    >>> import plait_core as pc
+    >>> [x.item() for x in pc.var_mean(pc.tensor([1.0, 3.0]))]
+    [2.0, 2.0]
+    """,
+    out=True,
+    dtypes="floating",
+    kernel="as for `var`; out[1] is the mean.",
+)
+var_backward = Composite(
+    "var_backward(Tensor grad, Tensor self, int[]? dim, Scalar? correction) -> Tensor",
+    doc="``grad * 2 * (self - mean(self)) / (n - correction)``: the derivative of `var`.",
+    dtypes="floating",
+    internal=True,
+)
+
+
+@var_mean.shape
+def _(self, dim, keepdim):
+    require("self", self.dtype, "floating")
+    shape = reduced(self.shape, reduce_dims("dim", dim, self.shape), keepdim)
+    return result(shape, self.dtype), result(shape, self.dtype)
+
+
+@var_backward.decompose
+def _(grad, self, dim, correction):
+    dims = reduce_dims("dim", dim, self.shape)
+    small = reduced(self.shape, dims, True)
+    n = numel(self.shape) / max(numel(small), 1)
+    left = max(n - (1.0 if correction is None else float(correction)), 0.0)
+    return (self - mean(self, dims, True)) * (reshape(grad * 2.0, small) / left)
+
+
+@var.vjp("self")
+def _(g, self, dim, correction):
+    return var_backward(g, self, dim, correction)
+
+
+@std.vjp("self")
+def _(g, self, result, dim, correction):
+    # where all elements are equal the slope is infinite: 0 is one of its generalised derivatives
+    return var_backward(masked_fill(g / (result * 2.0), eq(result, 0), 0.0), self, dim, correction)
+
+
+@var_mean.vjp("self")
+def _(g0, g1, self, dim, correction):
+    dims = reduce_dims("dim", dim, self.shape)
+    small = reduced(self.shape, dims, True)
+    n = numel(self.shape) / max(numel(small), 1)
+    return var_backward(g0, self, dim, correction) + expand(reshape(g1 / n, small), self.shape)
+
+
+@var.reference
+def _(self, dim=None, correction=1, keepdim=False):
+    return _variance(self, dim, correction, keepdim)
+
+
+@std.reference
+def _(self, dim=None, correction=1, keepdim=False):
+    return np.asarray(np.sqrt(_variance(self.astype("float64"), dim, correction, keepdim))).astype(self.dtype)
+
+
+@var_mean.reference
+def _(self, dim=None, correction=1, keepdim=False):
+    return _variance(self, dim, correction, keepdim), _mean(self, dim, keepdim)
+
+
+@var_backward.reference
+def _(grad, self, dim, correction):
+    centred = self - self.mean(axis=_axes(dim), keepdims=True)
+    n = self.size / max(self.mean(axis=_axes(dim), keepdims=True).size, 1)
+    g = grad if grad.ndim == self.ndim or dim is None else np.expand_dims(grad, _axes(dim) or ())
+    with np.errstate(all="ignore"):
+        return g * 2 * centred / np.float64(max(n - (1 if correction is None else correction), 0)).astype(self.dtype)
+
+
+@var.samples
+@std.samples
+@var_mean.samples
+def _(s):
+    yield s(s.array(3, 5))
+    yield s(s.array(3, 5), 1, correction=0)
+    yield s(s.array(3, 5), (-1,), correction=2, keepdim=True)
+    yield s(s.array(3, 5, dtype="float64"), None, correction=0.5)
+    yield s(s.array(3, 5), (0, 1), correction=None)
+    yield s(s.array(3, 4), 1, correction=4).without_gradient()
+    yield s(s.array(2, 1), 1).without_gradient()
+    yield s(s.array(2, 0), 1).without_gradient()
+    yield s(s.array(0, 2), 1)
+    yield s(s.strided(4, 3), (0,))
+    yield s(s.array(100, 40) + np.float32(1e3), 1).without_gradient().loosely(100)
+    yield s(s.array(7, 300), 0)
+
+
+@var_backward.samples
+def _(s):
+    yield s(s.array(3), s.array(3, 4), (1,), 1)
+    yield s(s.array(1, 4), s.array(3, 4), (0,), 0)
+    yield s(s.array(), s.array(5), None, None)
+
+
+var_mean.error("IndexError", lambda s: s(s.array(2, 3), 2), contains=["var_mean", "dim", "(2, 3)", "2"])
+var_mean.error("ValueError", lambda s: s(s.array(2, 3), (0, -2)), contains=["var_mean", "dim", "(0, -2)"])
+var_mean.error("DTypeError", lambda s: s(s.array(2, dtype="int64")), contains=["var_mean", "self", "int64"])
+var.error("DTypeError", lambda s: s(s.array(2, dtype="bool")), contains=["var", "self", "bool"])
+
+
+# ---- the names that older programs use -----------------------------------------------------------------------------
+def _unbiased(name, results, example):
+    return Composite(
+        f"{name}.unbiased(Tensor self, int[]? dim|axis=None, bool unbiased=True, bool keepdim|keepdims=False) -> {results}",
+        doc=f"""
+    `{name}` with `correction` 1 if `unbiased`, else 0.
+
+    >>> import plait_core as pc
+    >>> pc.{name}(pc.tensor([1.0, 3.0]), 0, unbiased=False){example}
+    """,
+        dtypes="floating",
+    )
+
+
+var_unbiased = _unbiased("var", "Tensor", ".item()\n    1.0")
+std_unbiased = _unbiased("std", "Tensor", ".item()\n    1.0")
+var_mean_unbiased = _unbiased("var_mean", "(Tensor, Tensor)", "[0].item()\n    1.0")
+
+
+@var_unbiased.decompose
+def _(self, dim, unbiased, keepdim):
+    return var(self, dim, correction=1 if unbiased else 0, keepdim=keepdim)
+
+
+@std_unbiased.decompose
+def _(self, dim, unbiased, keepdim):
+    return std(self, dim, correction=1 if unbiased else 0, keepdim=keepdim)
+
+
+@var_mean_unbiased.decompose
+def _(self, dim, unbiased, keepdim):
+    return var_mean(self, dim, correction=1 if unbiased else 0, keepdim=keepdim)
+
+
+for each in (var_unbiased, std_unbiased, var_mean_unbiased):
+
+    @each.samples
+    def _(s):
+        yield s(s.array(3, 4), 0, False)
+        yield s(s.array(3, 4), None, True)
+        yield s(s.array(3, 4), (0, 1), unbiased=False, keepdim=True)
+
+    each.error(
+        "IndexError", lambda s: s(s.array(2, 3), 2, unbiased=False), contains=[each.schema.base, "dim", "(2, 3)", "2"]
+    )
