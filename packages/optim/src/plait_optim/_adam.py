@@ -108,11 +108,14 @@ class Adam(Optimizer):
     ) -> None:
         """Update one group: see `Optimizer.update`."""
         names = ["exp_avg", "exp_avg_sq"] + ["max_exp_avg_sq"] * bool(group["amsgrad"])
-        for param, state in zip(params, states, strict=True):
-            if "step" not in state or names[-1] not in state:
+        try:
+            steps = [state["step"] + 1 for state in states]
+            averages = [exposed([state[name] for state in states]) for name in names]
+        except KeyError:
+            for param, state in zip(params, states, strict=True):
                 _start(param, state, names)
-        steps = [state["step"] + 1 for state in states]
-        averages = [exposed([state[name] for state in states]) for name in names]
+            steps = [state["step"] + 1 for state in states]
+            averages = [exposed([state[name] for state in states]) for name in names]
         beta1, beta2 = group["betas"]
         operator("adam_step")(
             exposed(params),

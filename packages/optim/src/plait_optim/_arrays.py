@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, Literal
 
 from plait_optim._component import operator
@@ -44,16 +44,20 @@ def type_name(value: object) -> str:
 
 def exposed(arrays: list[Any]) -> list[Any]:
     """Return the same bytes as objects that an operator takes."""
-    if all(sort_of(cls) != "torch" for cls in {*map(type, arrays)}):
+    if not _any_torch(arrays):
         return arrays
     return [a.detach() if sort_of(type(a)) == "torch" else a for a in arrays]
 
 
-def mark_written(arrays: Iterable[Any]) -> None:
+def mark_written(arrays: list[Any]) -> None:
     """Tell torch's autograd of writes into its tensors; plait's runtime has seen its own."""
-    theirs = [a for a in arrays if sort_of(type(a)) == "torch"]
-    if theirs:
+    if _any_torch(arrays):
+        theirs = [a for a in arrays if sort_of(type(a)) == "torch"]
         sys.modules["torch"].autograd.graph.increment_version(theirs)
+
+
+def _any_torch(arrays: list[Any]) -> bool:
+    return "torch" in map(sort_of, {*map(type, arrays)})
 
 
 def zeros_like(param: Any) -> Any:

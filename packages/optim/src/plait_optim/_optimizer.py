@@ -106,7 +106,7 @@ class Optimizer:
             else:
                 given = list(grads[start : start + len(params)])
                 start += len(params)
-            if any(grad is None for grad in given):
+            if type(None) in {*map(type, given)}:
                 pairs = [pair for pair in zip(params, given, strict=True) if pair[1] is not None]
                 params, given = [p for p, _ in pairs], [g for _, g in pairs]
             if params:
