@@ -1,4 +1,4 @@
-"""Activations beside relu: leaky and exponential units, gelu, silu and what approximates them."""
+"""Activations: relu, leaky and exponential units, gelu, silu and what approximates them."""
 
 import math
 
@@ -50,6 +50,44 @@ def _sigmoid(x):
 
 def _relu6(x):
     return np.minimum(np.maximum(x, 0), 6)
+
+
+# ---- relu ----------------------------------------------------------------------------------------------------------
+relu = Pointwise(
+    "relu(Tensor self) -> Tensor",
+    doc="""
+    ``maximum(self, 0)``; nan stays nan. The gradient at 0 is 0.
+
+    >>> import plait_core as pc
+    >>> pc.relu(pc.tensor([-1.0, 0.0, 2.0])).tolist()
+    [0.0, 0.0, 2.0]
+    """,
+    dtypes="numeric",
+    reference=lambda x: np.maximum(x, 0),
+)
+relu_backward = Pointwise(
+    "relu_backward(Tensor grad, Tensor result) -> Tensor",
+    doc="`grad` where `result` is not 0, 0 elsewhere: the derivative of `relu`.",
+    dtypes="floating",
+    internal=True,
+    reference=lambda g, y: np.where(y <= 0, 0, g),
+)
+
+
+@relu.vjp("self")
+@relu_backward.vjp("grad")
+def _(g, result):
+    return relu_backward(g, result)
+
+
+@relu_backward.vjp("result")
+def _(g):
+    return zeros_like(g)
+
+
+relu.samples(
+    lambda s: iter([s(np.array(SPECIAL, "float32")).without_gradient(), s(s.array(200, low=-9.0, high=9.0)), s(s.array(50, dtype="int8"))])
+)
 
 
 # ---- leaky and exponential units -----------------------------------------------------------------------------------
