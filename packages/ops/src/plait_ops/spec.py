@@ -111,6 +111,8 @@ class Operator:
             raise SpecError(f"{self.name}: `dtypes` must be one of {GROUPS}, got {dtypes!r}")
         if self.name in REGISTRY:
             raise SpecError(f"{self.name} is specified twice: {REGISTRY[self.name].file} and {self.file}")
+        if not self.schema.overload and any(each.schema.base == self.name for each in REGISTRY.values()):
+            raise SpecError(f"{self.name} must be specified before its overloads, which it is tried before")
         REGISTRY[self.name] = self
 
     @staticmethod

@@ -292,6 +292,19 @@ for each in (zeros_like, ones_like, empty_like):
 full_like.error("TypeError", lambda s: s(s.array(2), "x"), contains=["full_like", "value"])
 
 
+arange = Operator(
+    "arange(Scalar end, *, dtype? dtype=None, device? device=None) -> Tensor",
+    doc="""
+    The numbers ``0, 1, ...`` that come before `end`. `dtype` None: int64, or float32 if `end` is a float.
+
+    Raises: ValueError if `end` is negative or not finite.
+
+    >>> import plait_core as pc
+    >>> pc.arange(3).tolist()
+    [0, 1, 2]
+    """,
+    method=False,
+)
 arange_start = Operator(
     "arange.start(Scalar start, Scalar end, Scalar step=1, *, dtype? dtype=None, device? device=None) -> Tensor",
     doc="""
@@ -305,19 +318,6 @@ arange_start = Operator(
     [1, 3, 5]
     """,
     kernel="out[i] = start + i * step, computed in int64 for integer results, else in float64, then cast.",
-    method=False,
-)
-arange = Operator(
-    "arange(Scalar end, *, dtype? dtype=None, device? device=None) -> Tensor",
-    doc="""
-    The numbers ``0, 1, ...`` that come before `end`. `dtype` None: int64, or float32 if `end` is a float.
-
-    Raises: ValueError if `end` is negative or not finite.
-
-    >>> import plait_core as pc
-    >>> pc.arange(3).tolist()
-    [0, 1, 2]
-    """,
     method=False,
 )
 

@@ -1,0 +1,40 @@
+"""The operator set of plait: one spec an operator, and libplait_ops, which is compiled from them.
+
+    >>> import plait_ops
+    >>> plait_ops.load()  # defines all operators in the runtime
+    >>> from plait_abi import operator
+    >>> operator("add").__name__
+    'add'
+
+`plait_ops.specs` (needs NumPy, nothing compiled) iterates over the specs, for tests and tools;
+`plait_ops.hostile` makes calls that nobody should make.
+"""
+
+from __future__ import annotations
+
+import pathlib
+
+__all__ = ["library_path", "load"]
+
+__version__ = "0.1.0"
+
+
+def library_path() -> str:
+    """Return the path of libplait_ops, a plug-in whose loading defines the operators.
+
+    Raises: ImportError if the package was installed without it.
+    """
+    path = pathlib.Path(__file__).parent / "lib" / "libplait_ops.so"
+    if not path.exists():
+        raise ImportError(
+            f"plait_ops: the compiled library {path.name} is missing; install it again "
+            "(pip install --force-reinstall plait-ops)"
+        )
+    return str(path)
+
+
+def load() -> None:
+    """Load libplait_ops into the runtime; the second time nothing happens."""
+    import plait_abi
+
+    plait_abi.load(library_path())
