@@ -3,7 +3,7 @@
 #include "kernels/conv.h"
 #include "kernels/conv_lanes.h"
 
-#include "kernels/copy.h"
+#include "kernels/dense.h"
 #include "kernels/gemm.h"
 
 namespace plait::core {
@@ -24,23 +24,6 @@ Conv geometry(const plait_call *c, const int64_t *in, const int64_t *weight, con
           weight[0],  out[2],     out[3],     weight[2],
           weight[3],  pair(0, 0), pair(0, 1), pair(1, 0),
           pair(1, 1), pair(2, 0), pair(2, 1), integer(c, at + 3, 1)};
-}
-
-// t itself, or a C-order copy of it in `space`.
-template <class T>
-plait_status dense(const plait_call *c, const DLTensor *t, Workspace *space, const T **p) {
-  *p = data<T>(t);
-  if (is_contiguous(t)) return PLAIT_OK;
-  PLAIT_TRY(space->take(c, uint64_t(numel(t)) * sizeof(T)));
-  int64_t strides[PLAIT_MAX_DIMS], step = 1;
-  for (int d = t->ndim - 1; d >= 0; d--) {
-    strides[d] = step;
-    step *= t->shape[d];
-  }
-  copy_strided(c, space->as<char>(), strides, data<char>(t), t->strides, t->shape, t->ndim,
-               sizeof(T));
-  *p = space->as<T>();
-  return PLAIT_OK;
 }
 
 // How the work is cut: by images, groups and blocks of output rows.
@@ -182,20 +165,29 @@ void zero(DLTensor *out) {
   memset(out->data, 0, size_t(numel(out)) * sizeof(T));
 }
 
+template <class T>
+plait_status only_bias(const Conv& v, const DLTensor* bias, T* y) {  // of images without channels
+  for (int64_t i = 0; i < v.n * v.oc * v.oh * v.ow; i++) {
+    const int64_t o = i / (v.oh * v.ow) % v.oc;
+    y[i] = bias ? data<T>(bias)[o * bias->strides[0]] : T(0);
+  }
+  return PLAIT_OK;
+}
+
 // conv2d(input, weight, bias, stride, padding, dilation, groups)
 plait_status conv2d(plait_call *c) {
   const DLTensor *in = tensor(c, 0), *weight = tensor(c, 1);
   DLTensor *out = result(c);
   if (numel(out) == 0) return PLAIT_OK;
   const Conv v = geometry(c, in->shape, weight->shape, out->shape, 3);
-  Workspace space_x, space_w;
   PLAIT_FLOATING(kind(out->dtype), {
-    const T *x, *w;
-    PLAIT_TRY(dense(c, in, &space_x, &x));
-    PLAIT_TRY(dense(c, weight, &space_w, &w));
+    if (v.patch() == 0) return only_bias<T>(v, tensor(c, 2), data<T>(out));
+    Dense<T> x, w;
+    PLAIT_TRY(x.take(c, in));
+    PLAIT_TRY(w.take(c, weight));
     if (sizeof(T) == 4 && lanes_fit(v))
-      return lanes_forward(c, v, floats(x), floats(w), tensor(c, 2), data<float>(out));
-    return forward(c, v, x, w, tensor(c, 2), data<T>(out));
+      return lanes_forward(c, v, floats<T>(x), floats<T>(w), tensor(c, 2), data<float>(out));
+    return forward<T>(c, v, x, w, tensor(c, 2), data<T>(out));
   })
   return PLAIT_OK;
 }
@@ -205,17 +197,16 @@ plait_status conv2d_backward_input(plait_call *c) {
   const DLTensor *gy = tensor(c, 0), *weight = tensor(c, 1);
   DLTensor *out = result(c);
   const Conv v = geometry(c, out->shape, weight->shape, gy->shape, 3);
-  Workspace space_y, space_w;
   PLAIT_FLOATING(kind(out->dtype), {
     if (numel(gy) == 0 || numel(weight) == 0) zero<T>(out);
     if (numel(gy) == 0 || numel(out) == 0 || numel(weight) == 0) return PLAIT_OK;
-    const T *g, *w;
-    PLAIT_TRY(dense(c, gy, &space_y, &g));
-    PLAIT_TRY(dense(c, weight, &space_w, &w));
+    Dense<T> g, w;
+    PLAIT_TRY(g.take(c, gy));
+    PLAIT_TRY(w.take(c, weight));
     const bool plain = v.sh == 1 && v.sw == 1 && v.dh == 1 && v.dw == 1;
     if (sizeof(T) == 4 && plain && lanes_fit(v))
-      return lanes_backward_input(c, v, floats(g), floats(w), data<float>(out));
-    return backward_input(c, v, g, w, data<T>(out));
+      return lanes_backward_input(c, v, floats<T>(g), floats<T>(w), data<float>(out));
+    return backward_input<T>(c, v, g, w, data<T>(out));
   })
   return PLAIT_OK;
 }
@@ -225,16 +216,15 @@ plait_status conv2d_backward_weight(plait_call *c) {
   const DLTensor *gy = tensor(c, 0), *in = tensor(c, 1);
   DLTensor *out = result(c);
   const Conv v = geometry(c, in->shape, out->shape, gy->shape, 3);
-  Workspace space_y, space_x;
   PLAIT_FLOATING(kind(out->dtype), {
     if (numel(gy) == 0 || numel(in) == 0) zero<T>(out);
     if (numel(gy) == 0 || numel(in) == 0 || numel(out) == 0) return PLAIT_OK;
-    const T *g, *x;
-    PLAIT_TRY(dense(c, gy, &space_y, &g));
-    PLAIT_TRY(dense(c, in, &space_x, &x));
+    Dense<T> g, x;
+    PLAIT_TRY(g.take(c, gy));
+    PLAIT_TRY(x.take(c, in));
     if (sizeof(T) == 4 && lanes_fit(v))
-      return lanes_backward_weight(c, v, floats(g), floats(x), data<float>(out));
-    return backward_weight(c, v, g, x, data<T>(out));
+      return lanes_backward_weight(c, v, floats<T>(g), floats<T>(x), data<float>(out));
+    return backward_weight<T>(c, v, g, x, data<T>(out));
   })
   return PLAIT_OK;
 }

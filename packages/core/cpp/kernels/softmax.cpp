@@ -1,243 +1,230 @@
-// softmax, log_softmax and their gradients: one line of elements along `dim` at a time, or, where
-// the line is strided and its neighbours are adjacent, kColumns lines side by side.
-#include "kernels/indices.h"
+// softmax, log_softmax, their derivatives, and logsumexp: one pass over each row while it is in the first-level cache.
+#include "kernels/reduce.h"
+#include "kernels/rows.h"
+#include "kernels/copy.h"
 #include "scalar/math.h"
 
 namespace plait::core {
 namespace {
 
-constexpr int kColumns = 16;
-constexpr int kMostInputs = 2;
+namespace math = scalar::math;
 
-// What each operator does to one line: x (and z) of n elements to y. Sums run in kColumns lanes, so
-// that their order is fixed and they vectorise.
+// out = exp(x - shift); n is a multiple of the lanes or the tail is done one by one
 template <class T>
-PLAIT_INLINE T total(const T *lane) {
-  T s = 0;
-  for (int j = 0; j < kColumns; j++) s += lane[j];
-  return s;
+PLAIT_INLINE void exp_row(const T* x, T shift, int64_t n, T* out) {
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; i++) out[i] = math::exp(x[i] - shift);
 }
 template <class T>
-PLAIT_INLINE T largest(const T *x, int64_t n) {
-  T lane[kColumns];
-  for (int j = 0; j < kColumns; j++) lane[j] = -T(__builtin_inff());
-  int64_t i = 0;
-  for (; i + kColumns <= n; i += kColumns)
-    for (int j = 0; j < kColumns; j++) lane[j] = x[i + j] > lane[j] ? x[i + j] : lane[j];
-  T m = lane[0];
-  for (int j = 1; j < kColumns; j++) m = lane[j] > m ? lane[j] : m;
-  for (; i < n; i++) m = x[i] > m ? x[i] : m;
-  return m;
+T largest(const T* x, int64_t n) {
+  return reduce_contiguous<Max, T, T>(x, n);
 }
-// The sum of f(i) over i < n.
-template <class T, class F>
-PLAIT_INLINE T summed(int64_t n, F &&f) {
-  T lane[kColumns] = {};
-  int64_t i = 0;
-  for (; i + kColumns <= n; i += kColumns)
-    for (int j = 0; j < kColumns; j++) lane[j] += f(i + j);
-  for (int j = 0; i < n; i++, j++) lane[j] += f(i);
-  return total(lane);
+template <class T>
+T total(const T* x, int64_t n) {
+  return T(reduce_contiguous<Sum, T>(x, n));
 }
 
-struct Softmax {
-  static constexpr int inputs = 1;
-  template <class T>
-  static void line(T *y, const T *x, const T *, int64_t n) {
-    const T m = largest(x, n);
-    const T scale =
-        T(1) / summed<T>(n, [=](int64_t i) { return y[i] = scalar::math::exp(x[i] - m); });
-    for (int64_t i = 0; i < n; i++) y[i] *= scale;
-  }
-  template <class T>
-  static void columns(T *y, int64_t sy, const T *x, int64_t sx, const T *, int64_t, int64_t n) {
-    T m[kColumns], s[kColumns] = {};
-    for (int j = 0; j < kColumns; j++) m[j] = -T(__builtin_inff());
-    for (int64_t i = 0; i < n; i++)
-      for (int j = 0; j < kColumns; j++) m[j] = x[i * sx + j] > m[j] ? x[i * sx + j] : m[j];
-    for (int64_t i = 0; i < n; i++)
-      for (int j = 0; j < kColumns; j++)
-        s[j] += y[i * sy + j] = scalar::math::exp(x[i * sx + j] - m[j]);
-    for (int j = 0; j < kColumns; j++) s[j] = T(1) / s[j];
-    for (int64_t i = 0; i < n; i++)
-      for (int j = 0; j < kColumns; j++) y[i * sy + j] *= s[j];
+constexpr int64_t kShort = 64;
+
+// Rows of a few elements are padded with -inf to whole vectors: exp there costs as much for eight as for one.
+template <class T>
+struct ShortRow {
+  alignas(64) T data[kShort + 16];
+  int64_t padded;
+  ShortRow(const T* x, int64_t n) : padded((n + 7) & ~int64_t(7)) {
+    for (int64_t i = 0; i < n; i++) data[i] = x[i];
+    for (int64_t i = n; i < padded; i++) data[i] = -T(math::kInf);
   }
 };
 
-struct LogSoftmax {
-  static constexpr int inputs = 1;
-  template <class T>
-  static void line(T *y, const T *x, const T *, int64_t n) {
-    const T m = largest(x, n);
-    const T shift =
-        m + scalar::math::log(summed<T>(n, [=](int64_t i) { return scalar::math::exp(x[i] - m); }));
-    for (int64_t i = 0; i < n; i++) y[i] = x[i] - shift;
+template <class T>
+void softmax_row(const T* x, int64_t n, T* out) {
+  if (n <= kShort) {
+    ShortRow<T> row(x, n);
+    exp_row(row.data, largest(x, n), row.padded, row.data);
+    const T scale = T(1) / total(row.data, n);
+    for (int64_t i = 0; i < n; i++) out[i] = row.data[i] * scale;
+    return;
   }
-  template <class T>
-  static void columns(T *y, int64_t sy, const T *x, int64_t sx, const T *, int64_t, int64_t n) {
-    T m[kColumns], s[kColumns] = {};
-    for (int j = 0; j < kColumns; j++) m[j] = -T(__builtin_inff());
-    for (int64_t i = 0; i < n; i++)
-      for (int j = 0; j < kColumns; j++) m[j] = x[i * sx + j] > m[j] ? x[i * sx + j] : m[j];
-    for (int64_t i = 0; i < n; i++)
-      for (int j = 0; j < kColumns; j++) s[j] += scalar::math::exp(x[i * sx + j] - m[j]);
-    for (int j = 0; j < kColumns; j++) s[j] = m[j] + scalar::math::log(s[j]);
-    for (int64_t i = 0; i < n; i++)
-      for (int j = 0; j < kColumns; j++) y[i * sy + j] = x[i * sx + j] - s[j];
-  }
-};
+  exp_row(x, largest(x, n), n, out);
+  const T scale = T(1) / total(out, n);
+  for (int64_t i = 0; i < n; i++) out[i] *= scale;
+}
 
-struct SoftmaxBackward {  // x is gy, z the result of softmax
-  static constexpr int inputs = 2;
-  template <class T>
-  static void line(T *y, const T *x, const T *z, int64_t n) {
-    const T s = summed<T>(n, [=](int64_t i) { return x[i] * z[i]; });
-    for (int64_t i = 0; i < n; i++) y[i] = z[i] * (x[i] - s);
+// log(sum(exp(x))); a row of -inf gives -inf
+template <class T>
+T log_sum(const T* x, int64_t n, T* scratch) {
+  const T top = largest(x, n);
+  if (top == -T(math::kInf) || top == T(math::kInf)) return top;
+  if (n <= kShort) {
+    ShortRow<T> row(x, n);
+    exp_row(row.data, top, row.padded, row.data);
+    return top + math::log(total(row.data, n));
   }
-  template <class T>
-  static void columns(T *y, int64_t sy, const T *x, int64_t sx, const T *z, int64_t sz, int64_t n) {
-    T s[kColumns] = {};
-    for (int64_t i = 0; i < n; i++)
-      for (int j = 0; j < kColumns; j++) s[j] += x[i * sx + j] * z[i * sz + j];
-    for (int64_t i = 0; i < n; i++)
-      for (int j = 0; j < kColumns; j++) y[i * sy + j] = z[i * sz + j] * (x[i * sx + j] - s[j]);
-  }
-};
+  exp_row(x, top, n, scratch);
+  return top + math::log(total(scratch, n));
+}
 
-struct LogSoftmaxBackward {
-  static constexpr int inputs = 2;
-  template <class T>
-  static void line(T *y, const T *x, const T *z, int64_t n) {
-    const T s = summed<T>(n, [=](int64_t i) { return x[i]; });
-    for (int64_t i = 0; i < n; i++) y[i] = x[i] - scalar::math::exp(z[i]) * s;
-  }
-  template <class T>
-  static void columns(T *y, int64_t sy, const T *x, int64_t sx, const T *z, int64_t sz, int64_t n) {
-    T s[kColumns] = {};
-    for (int64_t i = 0; i < n; i++)
-      for (int j = 0; j < kColumns; j++) s[j] += x[i * sx + j];
-    for (int64_t i = 0; i < n; i++)
-      for (int j = 0; j < kColumns; j++)
-        y[i * sy + j] = x[i * sx + j] - scalar::math::exp(z[i * sz + j]) * s[j];
-  }
-};
+template <class T>
+void log_softmax_row(const T* x, int64_t n, T* out) {
+  const T shift = log_sum(x, n, out);
+  for (int64_t i = 0; i < n; i++) out[i] = x[i] - shift;
+}
 
-// The lines of up to three tensors of one shape. Operand 0 is the result.
-struct Lines {
-  int64_t size = 1, lines = 1, step[1 + kMostInputs], walk[1 + kMostInputs][PLAIT_MAX_DIMS];
-  int64_t shape[PLAIT_MAX_DIMS], run = 1;  // run: lines that are adjacent in every operand
-  int ndim = 0, operands;
-  char *data[1 + kMostInputs];
+template <class T>
+PLAIT_INLINE T dot_row(const T* a, const T* b, int64_t n) {
+  Vec<T> s = {}, t = {};
+  constexpr int64_t w = kLanes<T>;
+  int64_t i = 0;
+  for (; i + 2 * w <= n; i += 2 * w) {
+    s += load(a + i) * load(b + i);
+    t += load(a + i + w) * load(b + i + w);
+  }
+  T sum = sum_of<T>(s + t);
+  for (; i < n; i++) sum += a[i] * b[i];
+  return sum;
+}
 
-  Lines(const DLTensor *const *t, int n, int dim) : operands(n) {
-    const DLTensor *out = t[0];
-    if (out->ndim) size = out->shape[dim];
-    int last = -1;  // the walked dimension whose neighbours lie closest goes last
-    for (int d = 0; d < out->ndim; d++)
-      if (d != dim && out->shape[d] > 1 && (last < 0 || magnitude(out, d) < magnitude(out, last)))
-        last = d;
-    for (int d = 0; d < out->ndim; d++)
-      if (d != dim && d != last) add(t, d);
-    if (last >= 0) add(t, last);
-    for (int k = 0; k < n; k++) {
-      data[k] = static_cast<char *>(t[k]->data);
-      step[k] = out->ndim ? t[k]->strides[dim] : 1;
+template <class T>
+void softmax_backward_row(const T* g, const T* y, int64_t n, T* out) {
+  const T d = dot_row(g, y, n);
+  for (int64_t i = 0; i < n; i++) out[i] = (g[i] - d) * y[i];
+}
+
+template <class T>
+void log_softmax_backward_row(const T* g, const T* y, int64_t n, T* out) {
+  const T s = total(g, n);
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; i++) out[i] = g[i] - math::exp(y[i]) * s;
+}
+
+// ---- rows of any layout --------------------------------------------------------------------------------------------
+// A tensor with dimension `dim` last and contiguous: itself, or a copy.
+template <class T>
+class Rows {
+ public:
+  plait_status take(const plait_call* c, const DLTensor* t, int64_t dim, bool fill = true) {
+    describe(t, dim);
+    if (n_ <= 1 || t->strides[dim] == 1) return PLAIT_OK;
+    PLAIT_TRY(space_.take(c, uint64_t(numel(t)) * sizeof(T)));
+    moved_ = *t;
+    int n = 0;
+    for (int d = 0; d < t->ndim; d++)
+      if (d != dim) order_[n++] = d;
+    order_[n] = int(dim);
+    int64_t step = 1;
+    for (int i = t->ndim - 1; i >= 0; i--) {
+      strides_[order_[i]] = step;
+      step *= t->shape[order_[i]];
     }
-    bool adjacent = ndim > 0;
-    for (int k = 0; k < n; k++) adjacent = adjacent && walk[k][ndim - 1] == 1;
-    if (adjacent) run = shape[ndim - 1];
-  }
-  bool dense() const {
-    for (int k = 0; k < operands; k++)
-      if (step[k] != 1 && size > 1) return false;
-    return true;
-  }
-
- private:
-  static int64_t magnitude(const DLTensor *t, int d) {
-    return t->strides[d] < 0 ? -t->strides[d] : t->strides[d];
-  }
-  void add(const DLTensor *const *t, int d) {
-    shape[ndim] = t[0]->shape[d];
-    lines *= shape[ndim];
-    for (int k = 0; k < operands; k++) walk[k][ndim] = t[k]->strides[d];
-    ndim++;
-  }
-};
-
-template <class Op, class T>
-struct Runner {
-  const Lines &l;
-  T *at[1 + kMostInputs];  // the current line of each operand
-
-  // Coordinates of line `i`.
-  void seek(int64_t i) {
-    for (int k = 0; k < l.operands; k++) at[k] = reinterpret_cast<T *>(l.data[k]);
-    for (int d = l.ndim - 1; d >= 0; d--) {
-      const int64_t c = i % l.shape[d];
-      for (int k = 0; k < l.operands; k++) at[k] += c * l.walk[k][d];
-      i /= l.shape[d];
-    }
-  }
-  void dense_line() { Op::line(at[0], at[1], l.operands > 2 ? at[2] : nullptr, l.size); }
-  void wide() {
-    Op::columns(at[0], l.step[0], at[1], l.step[1], l.operands > 2 ? at[2] : nullptr,
-                l.operands > 2 ? l.step[2] : 0, l.size);
-  }
-  void strided_line(T *buffer) {
-    T *b[1 + kMostInputs];
-    for (int k = 0; k < l.operands; k++) {
-      b[k] = buffer + k * l.size;
-      for (int64_t i = 0; k > 0 && i < l.size; i++) b[k][i] = at[k][i * l.step[k]];
-    }
-    Op::line(b[0], b[1], l.operands > 2 ? b[2] : nullptr, l.size);
-    for (int64_t i = 0; i < l.size; i++) at[0][i * l.step[0]] = b[0][i];
-  }
-};
-
-template <class Op, class T>
-plait_status over_lines(const plait_call *c, const Lines &l) {
-  const int64_t grain = ceil_div(kChunk, l.size ? l.size : 1);
-  if (l.dense()) {
-    parallel_ranges(c, l.lines, grain, [&](int64_t begin, int64_t end) {
-      Runner<Op, T> r{l, {}};
-      for (int64_t i = begin; i < end; i++) r.seek(i), r.dense_line();
-    });
+    moved_.strides = strides_;
+    moved_.data = space_.as<char>();
+    source_ = t;
+    if (fill) PLAIT_TRY(copy(c, &moved_, t));
+    describe(&moved_, dim);
     return PLAIT_OK;
   }
-  const int64_t whole = l.run / kColumns * kColumns;
-  const int64_t rows = l.lines / l.run, blocks = whole / kColumns;
-  if (blocks) {
-    parallel_ranges(c, rows * blocks, ceil_div(grain, kColumns), [&](int64_t begin, int64_t end) {
-      Runner<Op, T> r{l, {}};
-      for (int64_t i = begin; i < end; i++)
-        r.seek(i / blocks * l.run + i % blocks * kColumns), r.wide();
-    });
+  plait_status give_back(const plait_call* c) const { return source_ ? copy(c, source_, &moved_) : PLAIT_OK; }
+  T* row(int64_t i) const { return data_ + rest_.offset(i); }
+  int64_t length() const { return n_; }
+  int64_t count() const { return rest_.count; }
+
+ private:
+  void describe(const DLTensor* t, int64_t dim) {
+    rest_ = Axes();
+    data_ = data<T>(t);
+    n_ = t->ndim ? t->shape[dim] : 1;
+    for (int d = 0; d < t->ndim; d++)
+      if (d != dim) rest_.push(t->shape[d], t->strides[d]);
   }
-  const int64_t rest = l.run - whole;
-  if (!rest) return PLAIT_OK;
-  Workspace space;
-  PLAIT_TRY(space.take(c, uint64_t(l.operands) * uint64_t(l.size ? l.size : 1) * sizeof(T)));
-  Runner<Op, T> r{l, {}};
-  for (int64_t row = 0; row < rows; row++)
-    for (int64_t j = whole; j < l.run; j++) r.seek(row * l.run + j), r.strided_line(space.as<T>());
+  T* data_ = nullptr;
+  int64_t n_ = 1;
+  Axes rest_;
+  Workspace space_;
+  DLTensor moved_;
+  const DLTensor* source_ = nullptr;
+  int64_t strides_[PLAIT_MAX_DIMS];
+  int order_[PLAIT_MAX_DIMS];
+};
+
+int64_t grain(int64_t n) { return kSerial / 4 / (n + 1) + 1; }
+
+template <class T, class F>
+plait_status map_rows(const plait_call* c, F&& f) {
+  DLTensor* out = result(c);
+  if (numel(out) == 0) return PLAIT_OK;
+  const int64_t dim = out->ndim ? wrapped(integer(c, 1), out->ndim) : 0;
+  Rows<T> from, to;
+  PLAIT_TRY(from.take(c, tensor(c, 0), dim));
+  PLAIT_TRY(to.take(c, out, dim, false));
+  const int64_t n = from.length();
+  parallel_ranges(c, from.count(), grain(n), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; i++) f(from.row(i), n, to.row(i));
+  });
+  return to.give_back(c);
+}
+
+template <class T, class F>
+plait_status map_rows_2(const plait_call* c, F&& f) {
+  DLTensor* out = result(c);
+  if (numel(out) == 0) return PLAIT_OK;
+  const int64_t dim = out->ndim ? wrapped(integer(c, 2), out->ndim) : 0;
+  Rows<T> a, b, to;
+  PLAIT_TRY(a.take(c, tensor(c, 0), dim));
+  PLAIT_TRY(b.take(c, tensor(c, 1), dim));
+  PLAIT_TRY(to.take(c, out, dim, false));
+  const int64_t n = a.length();
+  parallel_ranges(c, a.count(), grain(n), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; i++) f(a.row(i), b.row(i), n, to.row(i));
+  });
+  return to.give_back(c);
+}
+
+plait_status softmax(plait_call* c) {
+  PLAIT_FLOATING(kind(result(c)->dtype), return map_rows<T>(c, softmax_row<T>))
+  return PLAIT_OK;
+}
+plait_status log_softmax(plait_call* c) {
+  PLAIT_FLOATING(kind(result(c)->dtype), return map_rows<T>(c, log_softmax_row<T>))
+  return PLAIT_OK;
+}
+plait_status softmax_backward(plait_call* c) {
+  PLAIT_FLOATING(kind(result(c)->dtype), return map_rows_2<T>(c, softmax_backward_row<T>))
+  return PLAIT_OK;
+}
+plait_status log_softmax_backward(plait_call* c) {
+  PLAIT_FLOATING(kind(result(c)->dtype), return map_rows_2<T>(c, log_softmax_backward_row<T>))
   return PLAIT_OK;
 }
 
-template <class Op>
-plait_status kernel(plait_call *c) {
-  const DLTensor *t[1 + kMostInputs] = {result(c), tensor(c, 0),
-                                        Op::inputs > 1 ? tensor(c, 1) : nullptr};
-  if (numel(t[0]) == 0) return PLAIT_OK;
-  const int dim = t[0]->ndim ? int(wrapped(integer(c, Op::inputs), t[0]->ndim)) : 0;
-  const Lines l(t, 1 + Op::inputs, dim);
-  PLAIT_FLOATING(kind(t[0]->dtype), return (over_lines<Op, T>(c, l)))
-  return PLAIT_DECLINE;
+// logsumexp(self, dim, keepdim)
+plait_status logsumexp(plait_call* c) {
+  const DLTensor* in = tensor(c, 0);
+  DLTensor* out = result(c);
+  const Kind k = kind(out->dtype);
+  Workspace space;
+  Reduction r;
+  PLAIT_TRY(prepare(c, in, dims_mask(c, 1, in->ndim), k, Layout::kRow, &space, &r));
+  const int64_t n = r.reduced.count;
+  PLAIT_FLOATING(k, {
+    T* to = data<T>(out);
+    const T* from = reinterpret_cast<const T*>(r.data);
+    Workspace scratch;
+    const int64_t rows = r.kept.count, each = grain(n), chunks = ceil_div(rows, each);
+    PLAIT_TRY(scratch.take(c, uint64_t(chunks * n) * sizeof(T)));
+    parallel(c, chunks, [&](int64_t chunk) {
+      for (int64_t i = chunk * each; i < (chunk + 1) * each && i < rows; i++)
+        to[i] = n ? log_sum(from + r.kept.offset(i), n, scratch.as<T>() + chunk * n) : -T(math::kInf);
+    });
+  })
+  return PLAIT_OK;
 }
-PLAIT_KERNEL("softmax", kernel<Softmax>);
-PLAIT_KERNEL("log_softmax", kernel<LogSoftmax>);
-PLAIT_KERNEL("softmax_backward", kernel<SoftmaxBackward>);
-PLAIT_KERNEL("log_softmax_backward", kernel<LogSoftmaxBackward>);
+
+PLAIT_KERNEL("softmax", softmax);
+PLAIT_KERNEL("log_softmax", log_softmax);
+PLAIT_KERNEL("softmax_backward", softmax_backward);
+PLAIT_KERNEL("log_softmax_backward", log_softmax_backward);
+PLAIT_KERNEL("logsumexp", logsumexp);
 
 }  // namespace
 }  // namespace plait::core

@@ -1,0 +1,204 @@
+// Random numbers: what element i (in C order) gets depends on the stream's position and on i alone.
+#include "kernels/indices.h"
+#include "kernels/philox.h"
+#include "scalar/math.h"
+
+namespace plait::core {
+namespace {
+
+constexpr int kWords = 4 * kPhiloxBlocks;
+
+// Elements made from kWords words: from one word each (float32), or from two.
+template <class T>
+constexpr int kMade = kWords / int(sizeof(T) / 4);
+
+PLAIT_INLINE float unit(const uint32_t *w, int i, float) { return float(w[i] >> 8) * 0x1p-24f; }
+PLAIT_INLINE double unit(const uint32_t *w, int i, double) {
+  const uint64_t bits = uint64_t(w[2 * i]) << 32 | w[2 * i + 1];
+  return double(bits >> 11) * 0x1p-53;
+}
+
+template <class T>
+struct Uniform {
+  T low, width;
+  void operator()(const uint32_t *w, T *out) const {
+    for (int i = 0; i < kMade<T>; i++) out[i] = low + unit(w, i, T()) * width;
+  }
+};
+
+template <class T>
+struct Normal {  // Box and Muller's transform; the first half of the elements takes cosines, the second sines
+  T mean, deviation;
+  void operator()(const uint32_t *w, T *out) const {
+    constexpr int half = kMade<T> / 2;
+    for (int i = 0; i < half; i++) {
+      const T u = T(1) - unit(w, i, T());  // (0, 1]
+      const T radius = deviation * scalar::math::sqrt(T(-2) * scalar::math::log(u));
+      const T angle = T(6.283185307179586) * unit(w, half + i, T());
+      out[i] = mean + radius * scalar::math::cos(angle);
+      out[half + i] = mean + radius * scalar::math::sin(angle);
+    }
+  }
+};
+
+// Fills `out` group by group; make(words, T[kMade]) gives a group.
+template <class T, int Group, class Make>
+void fill(const plait_call *c, const DLTensor *out, const Make &make) {
+  const int64_t n = numel(out), groups = ceil_div(n, Group);
+  const Stream s(c, groups * kPhiloxBlocks);
+  const bool dense = is_contiguous(out);
+  const auto run = [&](int64_t begin, int64_t end) {
+    uint32_t words[kWords];
+    T made[Group];
+    for (int64_t g = begin; g < end; g++) {
+      philox(s.seed, s.offset + uint64_t(g) * kPhiloxBlocks, words);
+      const int64_t first = g * Group, left = n - first < Group ? n - first : Group;
+      if (dense && left == Group) {
+        make(words, data<T>(out) + first);
+        continue;
+      }
+      make(words, made);
+      for (int64_t i = 0; i < left; i++) *reinterpret_cast<T *>(element(out, first + i)) = made[i];
+    }
+  };
+  parallel_ranges(c, groups, kChunk / Group, run);
+}
+
+plait_status uniform(plait_call *c) {  // uniform_(self, low, high, *, generator)
+  const DLTensor *self = tensor(c, 0);
+  const double low = real(c, 1), high = real(c, 2, 1);
+  PLAIT_FLOATING(kind(self->dtype), (fill<T, kMade<T>>(c, self, Uniform<T>{T(low), T(high - low)})))
+  return PLAIT_OK;
+}
+PLAIT_KERNEL("uniform_", uniform);
+
+plait_status normal(plait_call *c) {  // normal_(self, mean, std, *, generator)
+  const DLTensor *self = tensor(c, 0);
+  const double mean = real(c, 1), deviation = real(c, 2, 1);
+  PLAIT_FLOATING(kind(self->dtype), (fill<T, kMade<T>>(c, self, Normal<T>{T(mean), T(deviation)})))
+  return PLAIT_OK;
+}
+PLAIT_KERNEL("normal_", normal);
+
+uint64_t threshold(double p) { return p >= 1 ? uint64_t(1) << 32 : p > 0 ? uint64_t(p * 0x1p32) : 0; }
+
+plait_status bernoulli_fill(plait_call *c) {  // bernoulli_(self, p, *, generator)
+  const DLTensor *self = tensor(c, 0);
+  const uint64_t below = threshold(real(c, 1, 0.5));
+  alignas(16) char one[16] = {};
+  plait_value number{PLAIT_INT, 0, {1}};
+  store_number(kind(self->dtype), number, one);
+  PLAIT_BY_SIZE(self->dtype.bits / 8, {
+    T yes;
+    memcpy(&yes, one, sizeof(T));
+    fill<T, kWords>(c, self, [=](const uint32_t *w, T *out) {
+      for (int i = 0; i < kWords; i++) out[i] = w[i] < below ? yes : T{};
+    });
+  })
+  return PLAIT_OK;
+}
+PLAIT_KERNEL("bernoulli_", bernoulli_fill);
+
+template <class T>
+void draw(const plait_call *c, const DLTensor *p, DLTensor *out) {
+  const int64_t n = numel(out);
+  const Stream s(c, ceil_div(n, kWords) * kPhiloxBlocks);
+  Counter from(p->ndim, p->shape, p->strides), to(out->ndim, out->shape, out->strides);
+  uint32_t words[kWords];
+  for (int64_t i = 0; i < n; i++, from.next(), to.next()) {
+    if (i % kWords == 0) philox(s.seed, s.offset + uint64_t(i / 4), words);
+    data<T>(out)[to.offset] = T(words[i % kWords] < threshold(double(data<T>(p)[from.offset])));
+  }
+}
+
+plait_status bernoulli(plait_call *c) {  // bernoulli(self, *, generator): self holds the probabilities
+  const DLTensor *p = tensor(c, 0);
+  PLAIT_FLOATING(kind(p->dtype), draw<T>(c, p, result(c)))
+  return PLAIT_OK;
+}
+PLAIT_KERNEL("bernoulli", bernoulli);
+
+template <class T>
+void drop(const plait_call *c, const T *x, T *y, uint8_t *kept, int64_t n, double p) {
+  const uint64_t below = threshold(1 - p);
+  const T scale = p < 1 ? T(1 / (1 - p)) : T(0);
+  const Stream s(c, ceil_div(n, kWords) * kPhiloxBlocks);
+  parallel_ranges(c, ceil_div(n, kWords), kChunk / kWords, [&](int64_t begin, int64_t end) {
+    uint32_t w[kWords];
+    for (int64_t g = begin; g < end; g++) {
+      philox(s.seed, s.offset + uint64_t(g) * kPhiloxBlocks, w);
+      const int64_t first = g * kWords, left = n - first < kWords ? n - first : kWords;
+      for (int64_t i = 0; i < left; i++) kept[first + i] = w[i] < below;
+      for (int64_t i = 0; i < left; i++) y[first + i] = w[i] < below ? x[first + i] * scale : T(0);
+    }
+  });
+}
+
+plait_status native_dropout(plait_call *c) {  // native_dropout(input, p, *, generator) -> (output, mask)
+  const DLTensor *x = tensor(c, 0);
+  if (!is_contiguous(x) || !is_contiguous(result(c, 0)) || !is_contiguous(result(c, 1))) return PLAIT_DECLINE;
+  PLAIT_FLOATING(kind(x->dtype),
+                 drop<T>(c, data<T>(x), data<T>(result(c, 0)), data<uint8_t>(result(c, 1)), numel(x), real(c, 1)))
+  return PLAIT_OK;
+}
+PLAIT_KERNEL("native_dropout", native_dropout);
+
+// ---- integers ------------------------------------------------------------------------------------------------------
+void write(Kind k, char *to, int64_t value) {
+  plait_value number{PLAIT_INT, 0, {value}};
+  store_number(k, number, to);
+}
+
+plait_status randint(plait_call *c) {  // randint(low, high, size, ...): in [low, high)
+  DLTensor *out = result(c);
+  const int64_t low = integer(c, 0), n = numel(out);
+  const uint64_t range = uint64_t(integer(c, 1)) - uint64_t(low);
+  const Kind k = kind(out->dtype);
+  const int item = size_of(k);
+  constexpr int per = kWords / 2;
+  const Stream s(c, ceil_div(n, per) * kPhiloxBlocks);
+  parallel_ranges(c, ceil_div(n, per), kChunk / per, [&](int64_t begin, int64_t end) {
+    uint32_t w[kWords];
+    for (int64_t g = begin; g < end; g++) {
+      philox(s.seed, s.offset + uint64_t(g) * kPhiloxBlocks, w);
+      for (int64_t i = g * per; i < n && i < (g + 1) * per; i++) {
+        const int64_t j = i - g * per;
+        const uint64_t bits = uint64_t(w[2 * j]) << 32 | w[2 * j + 1];
+        // the high half of bits * range is uniform up to 2^-64 * range
+        const uint64_t value = uint64_t((unsigned __int128)(bits) * range >> 64) + uint64_t(low);
+        char *to = static_cast<char *>(out->data) + i * item;
+        if (k == I64) *reinterpret_cast<int64_t *>(to) = int64_t(value);
+        else write(k, to, int64_t(value));
+      }
+    }
+  });
+  return PLAIT_OK;
+}
+PLAIT_KERNEL("randint", randint);
+
+plait_status randperm(plait_call *c) {  // randperm(n, ...): Fisher and Yates' shuffle
+  DLTensor *out = result(c);
+  const int64_t n = numel(out);
+  constexpr int per = kWords / 2;
+  Workspace space;
+  PLAIT_TRY(space.take(c, uint64_t(n ? n : 1) * sizeof(int64_t)));
+  auto *p = space.as<int64_t>();
+  for (int64_t i = 0; i < n; i++) p[i] = i;
+  const Stream s(c, ceil_div(n, per) * kPhiloxBlocks);
+  uint32_t w[kWords];
+  for (int64_t i = 0; i < n; i++) {
+    if (i % per == 0) philox(s.seed, s.offset + uint64_t(i / per) * kPhiloxBlocks, w);
+    const uint64_t bits = uint64_t(w[2 * (i % per)]) << 32 | w[2 * (i % per) + 1];
+    const int64_t j = i + int64_t((unsigned __int128)(bits) * uint64_t(n - i) >> 64);
+    const int64_t swap = p[i];
+    p[i] = p[j];
+    p[j] = swap;
+  }
+  const Kind k = kind(out->dtype);
+  for (int64_t i = 0; i < n; i++) write(k, static_cast<char *>(out->data) + i * size_of(k), p[i]);
+  return PLAIT_OK;
+}
+PLAIT_KERNEL("randperm", randperm);
+
+}  // namespace
+}  // namespace plait::core
