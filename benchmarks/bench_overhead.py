@@ -1,4 +1,4 @@
-"""What an operation costs beyond its arithmetic: calls, recording, imports, memory."""
+"""What things cost beyond their arithmetic: calls of operators, imports, memory."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ from typing import Any
 import torch
 from timing import Case, Figure
 
-import plait_autograd  # noqa: F401  (the engine)
 import plait_core as pc
-import plait_nn
 
 __all__ = ["FIGURES", "cases"]
 
@@ -23,54 +21,26 @@ IMPORT_ROUNDS = 7
 
 
 def cases() -> list[Case]:
-    """The cases: see `timing.Case`."""
+    """The cases: see `timing.Case`. Recorded calls and backward are in bench_autograd."""
     return [
-        ("x + y, 1 element", *pair(add, requires_grad=False), 0.2),
-        ("x + y, 1 element, recorded", *pair(add, requires_grad=True), 0.25),
-        ("Linear(4, 4) forward", linear(pc, plait_nn, False), linear(torch, torch.nn, False), 0.25),
-        (
-            "Linear(4, 4) forward and backward",
-            linear(pc, plait_nn, True),
-            linear(torch, torch.nn, True),
-            0.2,
-        ),
-        ("backward of a chain of 1000 nodes", chain(pc), chain(torch), 0.25),
+        ("x + y, 1 element", *pair(lambda lib, x, y: lambda: x + y), 0.2),
+        ("x * 2, 1 element", *pair(lambda lib, x, y: lambda: x * 2), None),
+        ("x[0]", *pair(lambda lib, x, y: lambda: x[0]), None),
+        ("x.sum(), 1 element", *pair(lambda lib, x, y: lambda: x.sum()), None),
+        ("x.add_(y), 1 element", *pair(lambda lib, x, y: lambda: x.add_(y)), None),
+        ("ones(1)", *pair(lambda lib, x, y: lambda: lib.ones(1)), None),
+        ("x.item()", *pair(lambda lib, x, y: x.item), None),
     ]
 
 
 def pair(
-    make: Callable[..., Callable[[], Any]], **options: Any
+    make: Callable[[Any, Any, Any], Callable[[], Any]],
 ) -> tuple[Callable[[], Any], Callable[[], Any]]:
-    """The same function for plait and for torch."""
-    return make(pc, **options), make(torch, **options)
-
-
-def add(library: Any, requires_grad: bool) -> Callable[[], Any]:
-    """x + y of one element each."""
-    x, y = (library.tensor([float(i)], requires_grad=requires_grad) for i in (1, 2))
-    return lambda: x + y
-
-
-def linear(library: Any, nn: Any, backward: bool) -> Callable[[], Any]:
-    """A linear layer of four by four, and its backward pass if wanted."""
-    layer = nn.Linear(4, 4)
-    x, seed = library.randn(1, 4), library.ones(1, 4)
-    if not backward:
-        return lambda: layer(x)
-    return lambda: layer(x).backward(seed)
-
-
-def chain(library: Any) -> Callable[[], Any]:
-    """Backward through a thousand additions of one element.
-
-    The graph is recorded once and kept, so that only backward is timed.
-    """
-    x = library.tensor([1.0], requires_grad=True)
-    y = x
-    for _ in range(1000):
-        y = y + x
-    seed = library.tensor([1.0])
-    return lambda: y.backward(seed, retain_graph=True)
+    """The same function for plait and for torch, on two tensors of one element."""
+    first, second = (
+        make(library, library.tensor([1.0]), library.tensor([2.0])) for library in (pc, torch)
+    )
+    return first, second
 
 
 def child(code: str) -> str:

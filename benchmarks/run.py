@@ -23,7 +23,6 @@ import sys
 import traceback
 from collections.abc import Iterator
 from dataclasses import asdict
-from types import ModuleType
 from typing import Any
 
 from timing import Comparison, Figure, compare
@@ -31,6 +30,7 @@ from timing import Comparison, Figure, compare
 __all__ = ["main"]
 
 HERE = pathlib.Path(__file__).parent
+SIDES = ("plait_core", "torch")
 Row = Comparison | Figure
 
 
@@ -50,14 +50,14 @@ def main(arguments: list[str] | None = None) -> int:
     print("  ".join(f"{key} {value}" for key, value in machine.items()), flush=True)
     rows: list[tuple[str, Row]] = []
     broken: list[str] = []
-    for path in sorted(HERE.glob("bench_*.py")):
+    for stem, texts in chosen(flags.only):
         try:
-            for row in run_module(path.stem, flags):
-                rows.append((path.stem, row))
+            for row in run_module(stem, texts, flags):
+                rows.append((stem, row))
                 print(line(row), flush=True)
         except Exception:
-            broken.append(path.stem)
-            print(f"{path.stem}: FAILED\n{traceback.format_exc()}", file=sys.stderr, flush=True)
+            broken.append(stem)
+            print(f"{stem}: FAILED\n{traceback.format_exc()}", file=sys.stderr, flush=True)
     missed = [row for _, row in rows if not row.passed]
     print(f"{len(rows)} figures, {len(missed)} above their bar, {len(broken)} modules failed")
     if flags.json:
@@ -66,19 +66,23 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def prepare(threads: int) -> dict[str, str]:
-    """Give both sides their threads and return what the figures depend on."""
+    """Import both sides and return what the figures depend on."""
     machine = {"python": platform.python_version(), "cpu": processor(), "threads": str(threads)}
-    for name in ("plait_core", "torch"):
+    for name in SIDES:
         try:
-            module = importlib.import_module(name)
+            machine[name] = str(importlib.import_module(name).__version__)
         except ImportError as error:
             print(f"{name} is missing: {error}", file=sys.stderr)
-            continue
-        module.set_num_threads(threads)
-        machine[name] = str(module.__version__)
     machine["load"] = f"{os.getloadavg()[0]:.1f}"
     machine["date"] = datetime.date.today().isoformat()
     return machine
+
+
+def set_threads(threads: int) -> None:
+    """Give both sides as many threads."""
+    for name in SIDES:
+        if name in sys.modules:
+            sys.modules[name].set_num_threads(threads)
 
 
 def processor() -> str:
@@ -91,35 +95,41 @@ def processor() -> str:
     return names[0] if names else platform.processor()
 
 
-def run_module(stem: str, flags: argparse.Namespace) -> Iterator[Row]:
-    """Yield the figures of one module that the flags want."""
-    short = stem.removeprefix("bench_")
-    whole = not flags.only or any(text in short for text in flags.only)
+def chosen(only: list[str]) -> Iterator[tuple[str, list[str]]]:
+    """Yield the modules to load, each with the texts that its cases must hold one of.
+
+    A text that stands in a module's name chooses all of that module.
+    """
+    stems = [path.stem for path in sorted(HERE.glob("bench_*.py"))]
+    short = {stem: stem.removeprefix("bench_") for stem in stems}
+    texts = [text for text in only if not any(text in name for name in short.values())]
+    for stem in stems:
+        if not only or any(text in short[stem] for text in only):
+            yield stem, []
+        elif texts:
+            yield stem, texts
+
+
+def run_module(stem: str, texts: list[str], flags: argparse.Namespace) -> Iterator[Row]:
+    """Yield the figures of one module, all of them or those whose names hold one of ``texts``."""
     module = importlib.import_module(stem)
-    if not whole and not getattr(module, "CHEAP", True):
+    if texts and not getattr(module, "CHEAP", True):
         return  # making its cases takes long: they are chosen by the module's name
+
+    def wanted(name: str) -> bool:
+        if texts and not any(text in name for text in texts):
+            return False
+        if flags.list:
+            print(f"{stem.removeprefix('bench_')}: {name}")
+        return not flags.list
+
     for case in module.cases():
-        if whole or wanted(case[0], flags):
-            if flags.list:
-                print(f"{short}: {case[0]}")
-            else:
-                yield compare(case, flags.budget)
-    yield from figures(module, whole, flags)
-
-
-def figures(module: ModuleType, whole: bool, flags: argparse.Namespace) -> Iterator[Figure]:
-    """Yield what the module measures itself."""
+        if wanted(case[0]):
+            set_threads(flags.threads)
+            yield compare(case, flags.budget)
     for name, measure in getattr(module, "FIGURES", {}).items():
-        if whole or wanted(name, flags):
-            if flags.list:
-                print(f"{module.__name__}: {name}")
-            else:
-                yield from measure()
-
-
-def wanted(name: str, flags: argparse.Namespace) -> bool:
-    """Return whether a name holds one of the texts asked for."""
-    return any(text in name for text in flags.only)
+        if wanted(name):
+            yield from measure()
 
 
 def line(row: Row) -> str:
