@@ -114,11 +114,23 @@ void save_results(const plait_call *c, OpNode *n, int64_t *&dims, const plait_ne
   });
 }
 
+template <class F>
+void each_wanted(const plait_call *c, uint64_t need, F &&f) {
+  each_input(c, [&](plait_tensor *t, uint32_t, uint32_t, uint32_t position) {
+    if ((need & bit_of(position)) && requires_grad(t) && differentiable(t->dl.dtype))
+      f(t, position);
+  });
+}
+
 }  // namespace
 
 // ---- recording
 // -----------------------------------------------------------------------------------------------------
-void Overwritten::look(const plait_call *c, uint32_t written, uint64_t saved) {
+void Overwritten::look(const plait_call *c, uint32_t written, uint64_t need, uint64_t saved) {
+  looked_ = true;
+  each_wanted(c, need, [&](plait_tensor *t, uint32_t position) {
+    places_.emplace_back(position, history_of(c->thread, t));
+  });
   each_input(c, [&](plait_tensor *t, uint32_t argument, uint32_t item, uint32_t position) {
     if (!(written >> argument & 1)) return;
     versions_.emplace_back(t->storage, version(t));
@@ -148,22 +160,28 @@ plait_tensor *Overwritten::instead(plait_tensor *t, uint32_t argument, uint32_t 
   return t;
 }
 
-void connect(const plait_call *c, Node *node, uint32_t positions, uint64_t need) {
+void Overwritten::connect(Node *node) {
+  for (auto &[position, place] : places_)
+    node->edges[position] = {place.node.release(), place.index, 0};
+}
+
+void connect(const plait_call *c, Node *node, uint32_t positions, uint64_t need,
+             Overwritten &before) {
   for (uint32_t i = 0; i < positions; i++) node->edges[i] = {nullptr, 0, 0};
   node->n_edges = positions;
-  each_input(c, [&](plait_tensor *t, uint32_t, uint32_t, uint32_t position) {
-    if (position >= positions || !(need & bit_of(position)) || !requires_grad(t) ||
-        !differentiable(t->dl.dtype))
-      return;
-    Place place = history_of(c->thread, t);
-    node->edges[position].node = place.node.release();
-    node->edges[position].index = place.index;
-  });
+  if (before.looked()) {
+    before.connect(node);
+  } else {
+    each_wanted(c, need, [&](plait_tensor *t, uint32_t position) {
+      Place place = history_of(c->thread, t);
+      node->edges[position] = {place.node.release(), place.index, 0};
+    });
+  }
   stamp(node);
 }
 
 Ref<OpNode> op_node(const plait_call *c, uint32_t positions, uint64_t need,
-                    const plait_needs &needs, const Overwritten &before) {
+                    const plait_needs &needs, Overwritten &before) {
   const Sizes sizes = measure(c, positions, needs);
   Edge *edges;
   Layout *outs;
@@ -191,7 +209,7 @@ Ref<OpNode> op_node(const plait_call *c, uint32_t positions, uint64_t need,
   n->n_outs = sizes.outs;
   for (uint32_t i = 0; i < sizes.outs; i++) buffers[i] = nullptr;
   Ref<OpNode> owner = Ref<OpNode>::steal(n);
-  connect(c, n, positions, need);
+  connect(c, n, positions, need, before);
   char *room = t.bytes;
   for (; n->n_in < c->n_in; n->n_in++) room = copy_argument(in[n->n_in], c->in[n->n_in], room);
   int64_t *dims = t.dims;

@@ -10,7 +10,9 @@ namespace plait::autograd {
 // what will be read.
 class Overwritten {
  public:
-  void look(const plait_call *c, uint32_t written, uint64_t saved);
+  void look(const plait_call *c, uint32_t written, uint64_t need, uint64_t saved);
+  bool looked() const { return looked_; }
+  void connect(Node *node);  // hands over the histories
   uint64_t version_of(const plait_storage *) const;                         // before the call
   plait_tensor *instead(plait_tensor *t, uint32_t argument,
                         uint32_t item) const;  // what to save for a written argument
@@ -22,13 +24,16 @@ class Overwritten {
   };
   std::vector<std::pair<const plait_storage *, uint64_t>> versions_;
   std::vector<Copy> copies_;
+  std::vector<std::pair<uint32_t, Place>> places_;  // by position
+  bool looked_ = false;
 };
 
 // Points the edges of a node at the histories of the call's inputs.
-void connect(const plait_call *c, Node *node, uint32_t positions, uint64_t need);
+void connect(const plait_call *c, Node *node, uint32_t positions, uint64_t need,
+             Overwritten &before);
 
 Ref<OpNode> op_node(const plait_call *c, uint32_t positions, uint64_t need,
-                    const plait_needs &needs, const Overwritten &before);
+                    const plait_needs &needs, Overwritten &before);
 
 // A call's arguments and results as its derivative sees them. Releases what it holds.
 class Unpacked {

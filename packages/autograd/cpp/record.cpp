@@ -110,7 +110,7 @@ void attach_views(plait_call *c) {
   });
 }
 
-Ref<Node> missing_node(const plait_call *c, const Wanted &w, uint32_t n_outs) {
+Ref<Node> missing_node(const plait_call *c, const Wanted &w, uint32_t n_outs, Overwritten &before) {
   Pieces size;
   size.take<MissingNode>(1);
   size.take<Edge>(w.positions);
@@ -130,7 +130,7 @@ Ref<Node> missing_node(const plait_call *c, const Wanted &w, uint32_t n_outs) {
   }
   n->n_outs = n_outs;
   const Ref<Node> owner = Ref<Node>::steal(n);
-  connect(c, n, w.positions, w.need);
+  connect(c, n, w.positions, w.need, before);
   return owner;
 }
 
@@ -177,13 +177,16 @@ plait_status through_decomposition(plait_call *c) {
 
 plait_status without_vjp(plait_call *c, const Wanted &w, uint32_t written) {
   if (c->op->def->decompose) return through_decomposition(c);
+  Overwritten before;
+  if (written) before.look(c, written, w.need, 0);
   const plait_status s = engine.runtime->call_below(c);
   if (s != PLAIT_OK || !any_differentiable_result(c)) return s;
   if (c->op->flags & PLAIT_OP_VIEW) {
     or_release(c, [&] { attach_views(c); });
     return s;
   }
-  or_release(c, [&] { attach_results(c, missing_node(c, w, count_results(c)).get(), written); });
+  or_release(
+      c, [&] { attach_results(c, missing_node(c, w, count_results(c), before).get(), written); });
   return s;
 }
 
@@ -201,7 +204,7 @@ plait_status recorded(plait_call *c) {
   if (!c->op->def->vjp) return without_vjp(c, w, written);
   const plait_needs needs = c->op->def->saves ? c->op->def->saves(c, w.need) : plait_needs{0, 0, 0};
   Overwritten before;
-  if (written) before.look(c, written, needs.in);
+  if (written) before.look(c, written, w.need, needs.in);
   const plait_status s = engine.runtime->call_below(c);
   if (s != PLAIT_OK || !any_differentiable_result(c)) return s;
   or_release(c, [&] {

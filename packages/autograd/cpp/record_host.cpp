@@ -90,6 +90,8 @@ plait_status record_host(void *, plait_thread *thread, const char *name, plait_o
     for (uint32_t i = 0; i < n_out; i++) {
       plait_tensor *t = outputs[i];
       if (!t || !differentiable(t->dl.dtype)) continue;
+      // other views of what was written must notice that its history is about to change
+      if (written(t)) engine.runtime->touched(t->storage);
       drop(t->base);  // what it was made from is the function's affair
       set_history(t, Ref<Node>::share(n.get()), i);
     }

@@ -203,9 +203,9 @@ class Function:
             value if _autograd.is_tensor(value) and not _among(raw[i], context._constant) else None
             for i, value in enumerate(outputs)
         )
-        context._save(raw)
         backward = _Backward(cls, context, places)
         _autograd.record(context._name, backward, tuple(args[i] for i in places), gives)
+        context._save(raw)  # last: recording counts as a write of what is dirty
         return outputs[0] if single else type(output)(outputs)
 
     @classmethod

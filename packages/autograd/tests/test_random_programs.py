@@ -1,0 +1,128 @@
+"""Random programs of views and in-place operators: right gradients or errors, never wrong ones."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import plait_autograd as pa
+import plait_core as pc
+
+SHAPES = [(3, 4), (3, 4), (4,)]
+Step = Callable[[list[Any]], Any]
+
+
+def fits(target: tuple[int, ...], source: tuple[int, ...]) -> bool:
+    try:
+        return np.broadcast_shapes(target, source) == target
+    except ValueError:
+        return False
+
+
+def view(draw: random.Random, i: int, shape: tuple[int, ...]) -> tuple[Step, tuple[int, ...]]:
+    """A view of tensor i and its shape."""
+    kind = draw.choice(["select", "narrow", "transpose", "expand", "unsqueeze"])
+    if not shape or kind == "unsqueeze":
+        return lambda ts: ts[i].unsqueeze(0), (1, *shape)
+    d = draw.randrange(len(shape))
+    if kind == "select":
+        at = draw.randrange(shape[d])
+        return lambda ts: ts[i].select(d, at), shape[:d] + shape[d + 1 :]
+    if kind == "narrow":
+        start = draw.randrange(shape[d])
+        length = draw.randint(1, shape[d] - start)
+        return lambda ts: ts[i].narrow(d, start, length), (*shape[:d], length, *shape[d + 1 :])
+    if kind == "transpose":
+        last = len(shape) - 1
+        swapped = list(shape)
+        swapped[d], swapped[last] = swapped[last], swapped[d]
+        return lambda ts: ts[i].transpose(d, last), tuple(swapped)
+    return lambda ts: ts[i].expand((2, *shape)), (2, *shape)
+
+
+def write(draw: random.Random, i: int, j: int) -> Step:
+    """An in-place operator on tensor i, which may read tensor j."""
+    kinds: list[Step] = [
+        lambda ts: ts[i].mul_(ts[j]),
+        lambda ts: ts[i].mul_(ts[j].clone()),
+        lambda ts: ts[i].add_(ts[j]),
+        lambda ts: ts[i].copy_(ts[j]),
+        lambda ts: ts[i].mul_(1.3),
+        lambda ts: ts[i].sin_(),
+        lambda ts: ts[i].zero_(),
+    ]
+    return draw.choice(kinds)
+
+
+def program(seed: int) -> tuple[list[tuple[str, Step]], list[float]]:
+    """Steps that append a tensor ("new") or write one, and a weight for each tensor."""
+    draw = random.Random(seed)
+    shapes, steps = list(SHAPES), []
+    for _ in range(draw.randint(5, 14)):
+        i, j, kind = draw.randrange(len(shapes)), draw.randrange(len(shapes)), draw.random()
+        if kind < 0.15:
+            step, shape = (
+                draw.choice([lambda ts, i=i: (ts[i] * 0.3).exp(), lambda ts, i=i: ts[i].sin()]),
+                shapes[i],
+            )
+        elif kind < 0.3 and fits(shapes[i], shapes[j]):
+            step, shape = lambda ts, i=i, j=j: ts[i] * ts[j], shapes[i]
+        elif kind < 0.35:
+            step, shape = lambda ts: pc.zeros(3, 4, dtype=pc.float64), (3, 4)
+        elif kind < 0.65:
+            step, shape = view(draw, i, shapes[i])
+        else:
+            if fits(shapes[i], shapes[j]):
+                steps.append(("write", write(draw, i, j)))
+            continue
+        steps.append(("new", step))
+        shapes.append(shape)
+    return steps, [draw.uniform(0.5, 2) for _ in shapes]
+
+
+def run(steps: list[tuple[str, Step]], weights: list[float], leaves: list[Any]) -> Any:
+    tensors = [leaf * 1 for leaf in leaves]
+    for kind, step in steps:
+        result = step(tensors)
+        if kind == "new":
+            tensors.append(result)
+    total = pc.zeros((), dtype=pc.float64)
+    for tensor, weight in zip(tensors, weights, strict=True):
+        total = total + (tensor * weight).sum()
+    return total
+
+
+def compare(seed: int) -> bool:
+    """Whether backward gave a gradient; asserts that it is the one of finite differences."""
+    steps, weights = program(seed)
+    rng = np.random.default_rng(seed)
+    values = [rng.uniform(-1, 1, shape) for shape in SHAPES]
+    directions = [rng.uniform(-1, 1, shape) for shape in SHAPES]
+    leaves = [pc.tensor(v, requires_grad=True) for v in values]
+    try:
+        run(steps, weights, leaves).backward()
+    except (RuntimeError, ValueError) as error:
+        text = str(error)
+        assert "was overwritten" in text or "share one place" in text, (seed, text)
+        return False
+    slope = sum(
+        float((leaf.grad.numpy() * d).sum())
+        for leaf, d in zip(leaves, directions, strict=True)
+        if leaf.grad is not None
+    )
+    ends = []
+    for step in (1e-6, -1e-6):
+        moved = [pc.tensor(v + step * d) for v, d in zip(values, directions, strict=True)]
+        with pa.no_grad():
+            ends.append(run(steps, weights, moved).item())
+    expected = (ends[0] - ends[1]) / 2e-6
+    assert abs(slope - expected) <= 1e-4 + 1e-5 * abs(expected), (seed, slope, expected)
+    return True
+
+
+def test_gradients_are_right_or_refused() -> None:
+    right = sum(compare(seed) for seed in range(600))
+    assert 200 <= right <= 590
