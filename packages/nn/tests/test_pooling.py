@@ -52,6 +52,18 @@ def test_average_counts_the_padding_or_not():
     assert nn.AvgPool2d(2, 2, 1, divisor_override=1)(x).tolist() == ones
 
 
+@pytest.mark.parametrize("ceil_mode", [False, True])
+def test_another_divisor_counts_nothing_but_the_sum(draw, ceil_mode):
+    x = draw(1, 2, 6, 5)
+    padded = np.pad(x, ((0, 0), (0, 0), (1, 4), (1, 4)))
+    result = F.avg_pool2d(pc.tensor(x), 3, 2, 1, ceil_mode, divisor_override=7).numpy()
+    assert result.shape == ((1, 2, 4, 3) if ceil_mode else (1, 2, 3, 3))
+    sums = pool2d(padded, 3, 2, np.sum)[:, :, : result.shape[2], : result.shape[3]]
+    np.testing.assert_allclose(result, sums / 7, rtol=1e-12)
+    with pytest.raises(ValueError, match="`divisor_override` must not be 0"):
+        F.avg_pool2d(pc.tensor(x), 3, divisor_override=0)
+
+
 def test_average_gradient_is_spread():
     x = pc.ones(1, 1, 4, 4).requires_grad_()
     nn.AvgPool2d(2)(x).sum().backward()

@@ -8,7 +8,7 @@ train one, install ``plait-autograd`` too.
 Example:
     >>> import plait_core as pc, plait_nn as nn
     >>> model = nn.Sequential(nn.Conv2d(1, 8, 3), nn.ReLU(), nn.Flatten(), nn.Linear(8 * 36, 10))
-    >>> model(pc.randn(2, 1, 8, 8)).shape
+    >>> tuple(model(pc.randn(2, 1, 8, 8)).shape)
     (2, 10)
 """
 

@@ -71,7 +71,7 @@ class Sequential(_Ordered):
     Example:
         >>> import plait_core as pc, plait_nn as nn
         >>> model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
-        >>> model(pc.randn(3, 4)).shape
+        >>> tuple(model(pc.randn(3, 4)).shape)
         (3, 2)
         >>> model[0]
         Linear(in_features=4, out_features=8, bias=True)

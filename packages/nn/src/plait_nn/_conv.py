@@ -49,7 +49,7 @@ class Conv2d(Module):
     Example:
         >>> import plait_core as pc, plait_nn as nn
         >>> layer = nn.Conv2d(16, 33, (3, 5), stride=(2, 1), padding=(4, 2))
-        >>> layer(pc.randn(2, 16, 50, 10)).shape
+        >>> tuple(layer(pc.randn(2, 16, 50, 10)).shape)
         (2, 33, 28, 10)
         >>> nn.Conv2d(1, 8, 3, padding="same")
         Conv2d(1, 8, kernel_size=(3, 3), stride=(1, 1), padding=same)

@@ -38,7 +38,7 @@ class Embedding(Module):
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
-        >>> nn.Embedding(10, 3)(pc.tensor([[1, 2], [4, 5]])).shape
+        >>> tuple(nn.Embedding(10, 3)(pc.tensor([[1, 2], [4, 5]])).shape)
         (2, 2, 3)
     """
 

@@ -15,7 +15,7 @@ class Flatten(Module):
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
-        >>> nn.Flatten()(pc.zeros(32, 1, 5, 5)).shape
+        >>> tuple(nn.Flatten()(pc.zeros(32, 1, 5, 5)).shape)
         (32, 25)
     """
 
@@ -36,7 +36,7 @@ class Unflatten(Module):
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
-        >>> nn.Unflatten(1, (2, -1))(pc.zeros(3, 10)).shape
+        >>> tuple(nn.Unflatten(1, (2, -1))(pc.zeros(3, 10)).shape)
         (3, 2, 5)
     """
 

@@ -61,7 +61,7 @@ class Linear(Module):
         >>> layer = nn.Linear(20, 30)
         >>> layer
         Linear(in_features=20, out_features=30, bias=True)
-        >>> layer(pc.randn(128, 20)).shape
+        >>> tuple(layer(pc.randn(128, 20)).shape)
         (128, 30)
     """
 
@@ -119,7 +119,7 @@ class Bilinear(Module):
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
-        >>> nn.Bilinear(2, 3, 4)(pc.ones(5, 2), pc.ones(5, 3)).shape
+        >>> tuple(nn.Bilinear(2, 3, 4)(pc.ones(5, 2), pc.ones(5, 3)).shape)
         (5, 4)
     """
 

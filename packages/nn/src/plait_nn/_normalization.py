@@ -28,7 +28,7 @@ class LayerNorm(Module):
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
-        >>> nn.LayerNorm(10)(pc.randn(2, 5, 10)).shape
+        >>> tuple(nn.LayerNorm(10)(pc.randn(2, 5, 10)).shape)
         (2, 5, 10)
     """
 

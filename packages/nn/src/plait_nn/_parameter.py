@@ -61,7 +61,10 @@ class Parameter(Tensor):
         return _rebuild, (type(self), self.detach(), self.requires_grad)
 
     def __repr__(self) -> str:
-        return f"Parameter containing:\n{super().__repr__()}"
+        plain = self.detach()
+        if self.requires_grad:
+            plain.requires_grad = True
+        return f"{type(self).__name__} containing:\n{plain!r}"
 
 
 def _rebuild(cls: type[Parameter], data: Tensor, requires_grad: bool) -> Parameter:

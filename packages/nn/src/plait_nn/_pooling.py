@@ -17,7 +17,7 @@ class MaxPool2d(Module):
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
-        >>> nn.MaxPool2d(2)(pc.randn(1, 3, 28, 28)).shape
+        >>> tuple(nn.MaxPool2d(2)(pc.randn(1, 3, 28, 28)).shape)
         (1, 3, 14, 14)
     """
 
@@ -61,7 +61,7 @@ class AvgPool2d(Module):
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
-        >>> nn.AvgPool2d(2)(pc.ones(1, 3, 28, 28)).shape
+        >>> tuple(nn.AvgPool2d(2)(pc.ones(1, 3, 28, 28)).shape)
         (1, 3, 14, 14)
     """
 
@@ -102,7 +102,7 @@ class AdaptiveAvgPool2d(Module):
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
-        >>> nn.AdaptiveAvgPool2d((2, None))(pc.ones(1, 3, 8, 6)).shape
+        >>> tuple(nn.AdaptiveAvgPool2d((2, None))(pc.ones(1, 3, 8, 6)).shape)
         (1, 3, 2, 6)
     """
 

@@ -54,11 +54,14 @@ def conv2d(
     Example:
         >>> import plait_core as pc, plait_nn as nn
         >>> x, w = pc.ones(1, 1, 5, 5), pc.ones(2, 1, 3, 3)
-        >>> nn.functional.conv2d(x, w, padding="same").shape
+        >>> tuple(nn.functional.conv2d(x, w, padding="same").shape)
         (1, 2, 5, 5)
         >>> nn.functional.conv2d(x, w)[0, 0, 0].tolist()
         [9.0, 9.0, 9.0]
     """
+    if input.ndim == 3:
+        images = input.unsqueeze(0)
+        return conv2d(images, weight, bias, stride, padding, dilation, groups).squeeze(0)
     if not isinstance(padding, str):
         return pc.conv2d(input, weight, bias, stride, padding, dilation, groups)
     if padding == "valid":

@@ -25,7 +25,7 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
-        >>> nn.functional.bilinear(pc.ones(5, 2), pc.ones(5, 3), pc.ones(4, 2, 3)).shape
+        >>> tuple(nn.functional.bilinear(pc.ones(5, 2), pc.ones(5, 3), pc.ones(4, 2, 3)).shape)
         (5, 4)
     """
     if weight.ndim != 3 or weight.shape[1:] != (input1.shape[-1], input2.shape[-1]):

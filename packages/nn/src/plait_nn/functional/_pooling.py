@@ -6,7 +6,7 @@ from typing import Any
 
 import plait_core as pc
 from plait_core import Tensor
-from plait_nn.functional._conv import Pair
+from plait_nn.functional._conv import Pair, pair
 
 __all__ = ["adaptive_avg_pool2d", "avg_pool2d", "max_pool2d"]
 
@@ -69,9 +69,24 @@ def avg_pool2d(
         >>> nn.functional.avg_pool2d(pc.arange(16.0).reshape(1, 1, 4, 4), 2).tolist()
         [[[[2.5, 4.5], [10.5, 12.5]]]]
     """
-    return pc.avg_pool2d(
-        input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
-    )
+    if divisor_override is None:
+        return pc.avg_pool2d(input, kernel_size, stride, padding, ceil_mode, count_include_pad)
+    if divisor_override == 0:
+        raise ValueError("avg_pool2d: `divisor_override` must not be 0")
+    means = pc.avg_pool2d(input, kernel_size, stride, padding, ceil_mode, True)
+    kernel = pair(kernel_size, "kernel_size", "avg_pool2d")
+    step = kernel if stride is None else pair(stride, "stride", "avg_pool2d")
+    border = pair(padding, "padding", "avg_pool2d")
+    # what the means were divided by: the window, cut where ceil_mode lets it stand out
+    counts = [
+        [
+            min(i * step[d] + kernel[d], input.shape[d - 2] + 2 * border[d]) - i * step[d]
+            for i in range(means.shape[d - 2])
+        ]
+        for d in (0, 1)
+    ]
+    rows, columns = (pc.tensor(c, dtype=input.dtype, device=input.device) for c in counts)
+    return means * (rows.unsqueeze(1) * columns / divisor_override)
 
 
 def adaptive_avg_pool2d(
@@ -81,7 +96,7 @@ def adaptive_avg_pool2d(
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
-        >>> nn.functional.adaptive_avg_pool2d(pc.ones(1, 3, 8, 6), 2).shape
+        >>> tuple(nn.functional.adaptive_avg_pool2d(pc.ones(1, 3, 8, 6), 2).shape)
         (1, 3, 2, 2)
     """
     wanted = output_size if isinstance(output_size, (tuple, list)) else (output_size, output_size)

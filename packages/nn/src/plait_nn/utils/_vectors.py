@@ -15,7 +15,7 @@ def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
 
     Example:
         >>> import plait_nn as nn
-        >>> nn.utils.parameters_to_vector(nn.Linear(2, 3).parameters()).shape
+        >>> tuple(nn.utils.parameters_to_vector(nn.Linear(2, 3).parameters()).shape)
         (9,)
     """
     return pc.cat([parameter.reshape((-1,)) for parameter in parameters])
