@@ -182,7 +182,7 @@ def _(grad, weight, size, stride, padding, dilation, groups):
     made = np.zeros((size[0], size[1], size[2] + 2 * padding[0], size[3] + 2 * padding[1]), grad.dtype)
     parts = np.einsum(
         "ngoyx,gocij->ngcijyx",
-        grad.reshape(size[0], groups, -1, *out),
+        grad.reshape(size[0], groups, grad.shape[1] // groups, *out),
         weight.reshape(groups, -1, *weight.shape[1:]),
         optimize=True,
     ).reshape(*size[:2], *kernel, *out)
@@ -199,8 +199,8 @@ def _(grad, input, size, stride, padding, dilation, groups):
     patches = _patches(_pad(input, padding), size[2:], stride, dilation, out)
     return np.einsum(
         "ngoyx,ngcijyx->gocij",
-        grad.reshape(len(grad), groups, -1, *out),
-        patches.reshape(len(grad), groups, -1, *size[2:], *out),
+        grad.reshape(len(grad), groups, grad.shape[1] // groups, *out),
+        patches.reshape(len(grad), groups, input.shape[1] // groups, *size[2:], *out),
         optimize=True,
     ).reshape(size).astype(grad.dtype)
 

@@ -68,7 +68,7 @@ def _(grad, indices, size):
 
 @max_pool2d_backward.decompose
 def _(grad, indices, size):
-    planes = size[: len(size) - 2]
+    planes = list(size[: len(size) - 2])
     flat = zeros(planes + [size[-2] * size[-1]], dtype=grad.dtype, device=grad.device)
     windows_shape = planes + [grad.shape[-2] * grad.shape[-1]]
     made = scatter_add(flat, -1, reshape(indices, windows_shape), reshape(grad, windows_shape))
@@ -82,7 +82,7 @@ def _(g0, input, result1):
 
 @max_pool2d_backward.vjp("grad")
 def _(g, grad, indices):
-    planes = g.shape[: g.ndim - 2]
+    planes = list(g.shape[: g.ndim - 2])
     flat = reshape(g, planes + [g.shape[-2] * g.shape[-1]])
     picked = gather(flat, -1, reshape(indices, planes + [grad.shape[-2] * grad.shape[-1]]))
     return reshape(picked, grad.shape)
@@ -107,7 +107,7 @@ def _max_pool(input, kernel_size, stride=None, padding=(0, 0), dilation=(1, 1), 
         for b, x in enumerate(xs):
             rows = [y + i * dilation[0] for i in range(kernel_size[0]) if 0 <= y + i * dilation[0] < h]
             columns = [x + j * dilation[1] for j in range(kernel_size[1]) if 0 <= x + j * dilation[1] < w]
-            window = input[..., rows, :][..., columns].reshape(*input.shape[:-2], -1)
+            window = input[..., rows, :][..., columns].reshape(*input.shape[:-2], len(rows) * len(columns))
             at = window.argmax(-1)
             made[..., a, b] = np.take_along_axis(window, at[..., None], -1)[..., 0]
             where[..., a, b] = np.array([r * w + c for r in rows for c in columns])[at]
@@ -120,7 +120,8 @@ max_pool2d_with_indices.reference(_max_pool)
 @max_pool2d_backward.reference
 def _(grad, indices, size):
     made = np.zeros((int(np.prod(size[:-2])), size[-2] * size[-1]), grad.dtype)
-    for row, at, g in zip(made, indices.reshape(len(made), -1), grad.reshape(len(made), -1), strict=True):
+    planes = (len(made), grad.shape[-2] * grad.shape[-1])
+    for row, at, g in zip(made, indices.reshape(planes), grad.reshape(planes), strict=True):
         np.add.at(row, at, g)
     return made.reshape(size)
 

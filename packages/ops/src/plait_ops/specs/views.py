@@ -637,7 +637,7 @@ def _select(self, dim, index):
 @select_backward.reference
 def _(grad, size, dim, index):
     made = np.zeros(size, grad.dtype)
-    _select(made, dim, index)[...] = grad
+    made[(slice(None),) * (dim % made.ndim) + (index,)] = grad
     return made
 
 
