@@ -43,6 +43,7 @@ template <class T>
 plait_value value_or_none(const std::optional<T> &o) {
   return o ? value(*o) : none();
 }
+inline plait_value value_or_none(const char *s) { return s ? value(s) : none(); }
 inline plait_value value_or_none(const std::optional<Ints> &o) { return o ? ints_value(*o) : none(); }
 
 // ---- results of decompositions -------------------------------------------------------------------------------------

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["Sample", "Sampler"]
+__all__ = ["Sample", "Sampler", "copy_layout"]
 
 
 @dataclasses.dataclass
@@ -24,6 +25,14 @@ class Sample:
     tolerance: float = 1.0
     gradient: bool = True
 
+    def mapped(self, function: Callable[[Any], Any]) -> Sample:
+        """Return the call with `function` applied to every array in it."""
+        return dataclasses.replace(self, args=_map(function, self.args), kwargs=_map(function, self.kwargs))
+
+    def copied(self) -> Sample:
+        """Return the call with arrays of its own, laid out like these."""
+        return self.mapped(copy_layout)
+
     def without_gradient(self) -> Sample:
         """Return the same call, left out of gradient checks."""
         return dataclasses.replace(self, gradient=False)
@@ -31,6 +40,32 @@ class Sample:
     def loosely(self, factor: float) -> Sample:
         """Return the same call with a tolerance that is `factor` times wider."""
         return dataclasses.replace(self, tolerance=factor)
+
+
+def _map(function: Callable[[Any], Any], value: Any) -> Any:
+    import numpy as np
+
+    if isinstance(value, np.ndarray):
+        return function(value)
+    if isinstance(value, (tuple, list)):
+        return type(value)(_map(function, item) for item in value)
+    if isinstance(value, dict):
+        return {key: _map(function, item) for key, item in value.items()}
+    return value
+
+
+def copy_layout(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Copy an array with its strides: order, gaps, signs and zeros."""
+    import numpy as np
+
+    low = sum((n - 1) * step for n, step in zip(array.shape, array.strides, strict=True) if step < 0)
+    high = sum((n - 1) * step for n, step in zip(array.shape, array.strides, strict=True) if step > 0)
+    if array.size == 0:
+        return array.copy()
+    room = np.zeros((high - low) // array.itemsize + 1, array.dtype)
+    made = np.lib.stride_tricks.as_strided(room[-low // array.itemsize :], array.shape, array.strides)
+    made[...] = array
+    return made
 
 
 class Sampler:

@@ -318,7 +318,7 @@ class Expressions:
             return "none()"
         base = wanted.removesuffix("?")
         value = self.expression(node)
-        if value.type == base + "?" and base in ("int", "float", "dtype", "ints"):
+        if value.type == base + "?" and base in ("int", "float", "dtype", "ints", "str"):
             return f"value_or_none({value.code})"
         if base in ("tensor", "operand", "scalar", "device", "generator"):
             return self.coerced(node, value, "operand" if base == "tensor" else base)

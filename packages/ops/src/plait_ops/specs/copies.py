@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from plait_ops.calls import zeros_like
+from plait_ops.calls import empty, zeros_like
 from plait_ops.spec import Composite, Operator
 from plait_ops.words import (
     broadcast,
@@ -77,6 +77,11 @@ dense = Operator(
 @dense.shape
 def _(self):
     return result_as(self.shape, self.dtype, contiguous_strides(self.shape))
+
+
+@dense.decompose
+def _(self):
+    return copy_(empty(self.shape, dtype=self.dtype, device=self.device), self)
 
 
 @dense.vjp("self")

@@ -1,0 +1,212 @@
+"""Every operator against its spec: values, forms, errors, examples."""
+
+from __future__ import annotations
+
+import doctest
+import warnings
+from typing import Any
+
+import numpy as np
+import plait_core as pc
+import pytest
+from plait_abi import operator
+from plait_ops import specs
+from plait_ops.samples import Sample, copy_layout
+from plait_ops.spec import ErrorFact, Operator
+
+ERRORS: dict[str, type[Exception]] = {
+    "ShapeError": pc.ShapeError,
+    "DTypeError": pc.DTypeError,
+    "ValueError": ValueError,
+    "IndexError": IndexError,
+    "TypeError": TypeError,
+    "NotImplementedError": NotImplementedError,
+    "RuntimeError": RuntimeError,
+}
+OPERATORS = list(specs.all())
+TOLERANCE = {"float16": 1e-3, "float32": 2e-5, "float64": 1e-11, "complex64": 2e-5, "complex128": 1e-11}
+
+
+def over(names: list[Operator]) -> Any:
+    return pytest.mark.parametrize("spec", names, ids=lambda spec: spec.name)
+
+
+def tensors(sample: Sample) -> Sample:
+    """Arrays become tensors over the same bytes."""
+    return sample.mapped(pc.from_numpy)
+
+
+def samples(spec: Operator) -> list[Sample]:
+    return list(spec.draw())
+
+
+def listed(result: Any) -> list[Any]:
+    return list(result) if isinstance(result, (tuple, list)) else [result]
+
+
+def array(tensor: Any) -> np.ndarray[Any, Any]:
+    return np.asarray(tensor.detach().numpy())
+
+
+def expected(spec: Operator, sample: Sample) -> list[np.ndarray[Any, Any]]:
+    """What the reference gives, from copies."""
+    copied = sample.copied()
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")  # NumPy's about means of nothing
+        return [np.asarray(each) for each in listed(spec(*copied.args, **copied.kwargs))]
+
+
+def assert_like(spec: Operator, sample: Sample, got: Any, want: list[np.ndarray[Any, Any]]) -> None:
+    results = listed(got)
+    assert len(results) == len(want), sample
+    for result, reference in zip(results, want, strict=True):
+        assert tuple(result.shape) == reference.shape, sample
+        assert str(result.dtype).rpartition(".")[2] == reference.dtype.name, sample
+        if not spec.unpredictable:
+            bound = TOLERANCE.get(reference.dtype.name, 0.0) * sample.tolerance
+            np.testing.assert_allclose(array(result), reference, rtol=bound, atol=bound, err_msg=str(sample))
+
+
+# ---- values --------------------------------------------------------------------------------------------------------
+@over(OPERATORS)
+def test_values(spec: Operator) -> None:
+    drawn = samples(spec)
+    assert drawn, f"{spec.file.name} gives no samples of {spec.name}"
+    for sample in drawn:
+        want = expected(spec, sample)
+        call = tensors(sample.copied())
+        assert_like(spec, sample, operator(spec.name)(*call.args, **call.kwargs), want)
+
+
+@over([spec for spec in OPERATORS if not any(a.writes for a in spec.schema.arguments)])
+def test_inputs_stay_as_they_are(spec: Operator) -> None:
+    for sample in samples(spec):
+        copied = sample.copied()
+        call = tensors(copied)
+        operator(spec.name)(*call.args, **call.kwargs)
+        before: list[Any] = []
+        after: list[Any] = []
+        sample.mapped(before.append)
+        copied.mapped(after.append)
+        for x, y in zip(before, after, strict=True):
+            np.testing.assert_array_equal(x, y)
+
+
+@over([spec for spec in OPERATORS if spec.kind in ("structured", "reduction", "pointwise")])
+def test_layouts_do_not_matter(spec: Operator) -> None:
+    """Every sample again with its arrays transposed in memory, and with a gap between elements."""
+    if any(a.writes for a in spec.schema.arguments) or spec.unpredictable or spec.name == "as_strided":
+        return
+    for sample in samples(spec):
+        want = expected(spec, sample)
+        for layout in (np.asfortranarray, gaps):
+            call = tensors(sample.mapped(layout))
+            assert_like(spec, sample, operator(spec.name)(*call.args, **call.kwargs), want)
+
+
+def gaps(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    wide = np.zeros([2 * n for n in x.shape], x.dtype)
+    made = wide[tuple(slice(None, None, 2) for _ in x.shape)]
+    made[...] = x
+    return made
+
+
+# ---- forms ---------------------------------------------------------------------------------------------------------
+@over([spec for spec in OPERATORS if spec.inplace])
+def test_in_place(spec: Operator) -> None:
+    base, _, overload = spec.name.partition(".")
+    in_place = operator(f"{base}_" + (f".{overload}" if overload else ""))
+    tried = 0
+    for sample in samples(spec):
+        first = sample.args[0] if sample.args else None
+        want = expected(spec, sample)[0]
+        if not isinstance(first, np.ndarray) or first.shape != want.shape or 0 in first.strides:
+            continue
+        copied = sample.copied()
+        call = tensors(copied)
+        if not np.can_cast(want.dtype, first.dtype, "same_kind") and rank(want.dtype) > rank(first.dtype):
+            with pytest.raises(pc.DTypeError):
+                in_place(*call.args, **call.kwargs)
+            continue
+        tried += 1
+        assert in_place(*call.args, **call.kwargs) is call.args[0]
+        with np.errstate(all="ignore"):
+            want = want.astype(first.dtype)
+        assert_like(spec, sample, call.args[0], [want])
+        if not spec.unpredictable:
+            bound = TOLERANCE.get(want.dtype.name, 0.0) * sample.tolerance
+            np.testing.assert_allclose(copied.args[0], want, rtol=bound, atol=bound)
+    assert tried > 0
+
+
+def rank(dtype: np.dtype[Any]) -> int:
+    return "b iu f c".split().index(next(k for k in ("b", "iu", "f", "c") if dtype.kind in k))
+
+
+@over([spec for spec in OPERATORS if spec.out])
+def test_out(spec: Operator) -> None:
+    call_it = operator(spec.name)
+    for sample in samples(spec):
+        want = expected(spec, sample)[0]
+        for target in (
+            np.zeros(want.shape, want.dtype),
+            np.zeros(0, want.dtype),
+            gaps(np.zeros(want.shape, want.dtype)),
+        ):
+            call = tensors(sample.copied())
+            out = pc.from_numpy(target)
+            made = call_it(*call.args, **call.kwargs, out=out)
+            assert made is out
+            assert_like(spec, sample, out, [want])
+
+
+@over([spec for spec in OPERATORS if spec.out])
+def test_out_that_does_not_fit(spec: Operator) -> None:
+    sample = samples(spec)[0]
+    want = expected(spec, sample)[0]
+    call = tensors(sample.copied())
+    with pytest.raises(pc.ShapeError, match=spec.schema.base):
+        operator(spec.name)(*call.args, **call.kwargs, out=pc.zeros((*want.shape, 7), dtype=want.dtype.name))
+
+
+# ---- errors --------------------------------------------------------------------------------------------------------
+@over(OPERATORS)
+def test_errors(spec: Operator) -> None:
+    from plait_ops.samples import Sampler
+
+    facts: list[ErrorFact] = spec.error_facts()
+    assert facts, f"{spec.file.name} names no errors of {spec.name}"
+    for fact in facts:
+        sample = fact.call(Sampler(0))
+        call = tensors(sample)
+        with pytest.raises(ERRORS[fact.kind]) as raised:
+            operator(spec.name)(*call.args, **call.kwargs)
+        text = str(raised.value)
+        missing = [part for part in fact.contains if part not in text]
+        assert not missing, f"{spec.name}{sample.args}: {text!r} lacks {missing}"
+
+
+@over([spec for spec in OPERATORS if not spec.internal])
+def test_no_tensor_at_all(spec: Operator) -> None:
+    """Wrong types are a TypeError of the binder that names the operator, wherever they stand."""
+    for sample in samples(spec)[:1]:
+        call = tensors(sample.copied())
+        for i in range(len(call.args)):
+            args = [*call.args[:i], object(), *call.args[i + 1 :]]
+            with pytest.raises(TypeError, match=spec.schema.base):
+                operator(spec.name)(*args, **call.kwargs)
+
+
+# ---- documentation -------------------------------------------------------------------------------------------------
+@over([spec for spec in OPERATORS if not spec.internal and ">>>" in spec.doc])
+def test_example(spec: Operator) -> None:
+    test = doctest.DocTestParser().get_doctest(spec.doc, {}, spec.name, str(spec.file), 0)
+    failures: list[str] = []
+    doctest.DocTestRunner(verbose=False).run(test, out=failures.append)
+    assert not failures, "".join(failures)
+
+
+def test_copies_keep_layouts() -> None:
+    x = np.broadcast_to(np.arange(12.0).reshape(3, 4)[::-1, ::2].T, (2, 2, 3))
+    assert copy_layout(x).strides == x.strides
+    np.testing.assert_array_equal(copy_layout(x), x)
