@@ -18,19 +18,20 @@ def _axes(dim):
     return tuple(dim) if isinstance(dim, (tuple, list)) else dim
 
 
+def _mean(x, dim, keepdim):
+    """Return the mean in float64; nan where there are no elements, without NumPy's warning."""
+    with np.errstate(all="ignore"):
+        total = np.sum(x, axis=_axes(dim), keepdims=keepdim, dtype="float64")
+        return np.asarray(total / np.float64(x.size / max(np.size(total), 1)))
+
+
 def _variance(x, dim, correction, keepdim):
     with np.errstate(all="ignore"):
-        wide = x.astype("float64")
-        centre = wide.mean(axis=_axes(dim), keepdims=True)
-        squares = ((wide - centre) ** 2).sum(axis=_axes(dim), keepdims=keepdim)
+        centre = _mean(x, dim, True)
+        squares = ((x - centre) ** 2).sum(axis=_axes(dim), keepdims=keepdim)
         n = x.size / max(centre.size, 1)
         left = np.float64(max(n - (1 if correction is None else correction), 0))
         return np.asarray(squares / left).astype(x.dtype)
-
-
-def _mean(x, dim, keepdim):
-    with np.errstate(all="ignore"):
-        return np.asarray(x.astype("float64").mean(axis=_axes(dim), keepdims=keepdim)).astype(x.dtype)
 
 
 var = Reduction(
@@ -131,7 +132,7 @@ def _(self, dim=None, correction=1, keepdim=False):
 
 @var_mean.reference
 def _(self, dim=None, correction=1, keepdim=False):
-    return _variance(self, dim, correction, keepdim), _mean(self, dim, keepdim)
+    return _variance(self, dim, correction, keepdim), _mean(self, dim, keepdim).astype(self.dtype)
 
 
 @var_backward.reference
