@@ -38,9 +38,8 @@ def test_from_pretrained():
 
 
 def test_a_row_that_is_not_there():
-    for number in (5, -1):
-        with pytest.raises(IndexError, match="embedding"):
-            nn.Embedding(5, 3)(pc.tensor([number]))
+    with pytest.raises(IndexError, match=r"embedding.*5"):
+        nn.Embedding(5, 3)(pc.tensor([0, 5]))
 
 
 @pytest.mark.parametrize("unsupported", ["max_norm", "scale_grad_by_freq", "sparse"])

@@ -134,9 +134,7 @@ def test_a_class_that_is_not_there():
 
 
 def test_class_losses_name_the_shapes():
-    with pytest.raises(
-        ValueError, match=r"cross_entropy: .*\(2, 3\).*\(4,\)|cross_entropy: .*\(4,\).*\(2, 3\)"
-    ):
+    with pytest.raises(ValueError, match=r"^cross_entropy.*\(4,\).*\(2, 3\)"):
         nn.CrossEntropyLoss()(pc.zeros(2, 3), pc.tensor([0, 1, 2, 0]))
 
 

@@ -28,12 +28,21 @@ def layer_norm(
         bias: Shape ``normalized_shape``, or None.
         eps: Keeps the root away from 0.
 
+    Raises:
+        ShapeError: ``input`` does not end in ``normalized_shape``.
+
     Example:
         >>> import plait_core as pc, plait_nn as nn
         >>> nn.functional.layer_norm(pc.tensor([[1.0, 3.0]]), (2,), eps=0.0).tolist()
         [[-1.0, 1.0]]
     """
-    return pc.layer_norm(input, tuple(normalized_shape), weight, bias, eps)
+    wanted = tuple(normalized_shape)
+    if not wanted or input.shape[-len(wanted) :] != wanted:
+        raise pc.ShapeError(
+            f"layer_norm: `input` must end in the dimensions `normalized_shape` {wanted}; "
+            f"got shape {tuple(input.shape)}"
+        )
+    return pc.layer_norm(input, wanted, weight, bias, eps)
 
 
 def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
