@@ -99,12 +99,18 @@ def test_layouts_do_not_matter(spec: Operator) -> None:
         return
     for sample in samples(spec):
         want = expected(spec, sample)
-        for layout in (np.asfortranarray, gaps):
+        for layout in (columns_first, gaps):
             call = tensors(sample.mapped(layout))
             assert_like(spec, sample, operator(spec.name)(*call.args, **call.kwargs), want)
 
 
+def columns_first(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return np.asfortranarray(x) if x.ndim else x.copy()
+
+
 def gaps(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    if not x.ndim:
+        return x.copy()
     wide = np.zeros([2 * n for n in x.shape], x.dtype)
     made = wide[tuple(slice(None, None, 2) for _ in x.shape)]
     made[...] = x

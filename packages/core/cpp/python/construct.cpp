@@ -9,11 +9,12 @@ namespace {
 
 enum Category { of_bool, of_int, of_float, of_complex, of_other };
 
+// Python's own numbers; NumPy's, which derive from them, bring their dtype along.
 Category category(PyObject *o) {
   if (PyBool_Check(o)) return of_bool;
-  if (PyLong_Check(o)) return of_int;
-  if (PyFloat_Check(o)) return of_float;
-  if (PyComplex_Check(o)) return of_complex;
+  if (PyLong_CheckExact(o)) return of_int;
+  if (PyFloat_CheckExact(o)) return of_float;
+  if (PyComplex_CheckExact(o)) return of_complex;
   return of_other;
 }
 bool is_list(PyObject *o) { return PyList_Check(o) || PyTuple_Check(o); }

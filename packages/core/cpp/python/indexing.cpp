@@ -76,11 +76,12 @@ PyObject *subscript(PyObject *self, PyObject *key) {
     const Py_ssize_t i = PyLong_AsSsize_t(key);
     if (i == -1 && PyErr_Occurred()) {
       PyErr_Clear();
-      return PyErr_Format(PyExc_IndexError, "index: %R is out of bounds for shape %s", key, shape_text(t).c_str());
+      return PyErr_Format(PyExc_IndexError, "index: %R is out of bounds for dimension 0 of shape %s", key,
+                          shape_text(t).c_str());
     }
     return get_item(self, i);
   }
-  plait_tensor *out = selected(t, key);
+  plait_tensor *out = PySlice_Check(key) && t->dl.ndim ? take_slice(t, 0, key) : selected(t, key);
   return out ? wrap(out) : nullptr;
 }
 

@@ -14,6 +14,7 @@ bool is_mask(const plait_tensor *t) { return t->dl.dtype.code == kDLBool; }
 bool is_integer(const plait_tensor *t) { return t->dl.dtype.code == kDLInt || t->dl.dtype.code == kDLUInt; }
 
 bool is_array(PyObject *o) {
+  if (o == Py_None || o == Py_Ellipsis || PySlice_Check(o)) return false;
   if (PyLong_Check(o)) return PyBool_Check(o);
   if (is_tensor(o)) return true;
   if (PyList_Check(o) || PyTuple_Check(o)) return true;
@@ -61,11 +62,11 @@ class Walk {  // along the keys, with the view so far
   }
   bool new_dimension() { return replace(call(op_unsqueeze, {value(keys_.view), value(int64_t(dim_))})); }
   bool integer(PyObject *o) {
-    const Py_ssize_t i = PyNumber_AsSsize_t(o, PyExc_IndexError);
+    const Py_ssize_t i = PyNumber_AsSsize_t(o, nullptr);  // what doesn't fit is far out of bounds
     if (i == -1 && PyErr_Occurred()) return false;
     const int64_t size = keys_.view->dl.shape[dim_];
     if (i < -size || i >= size) {
-      PyErr_Format(PyExc_IndexError, "index: %zd is out of bounds for dimension %d of shape %s", i, dim_,
+      PyErr_Format(PyExc_IndexError, "index: %R is out of bounds for dimension %d of shape %s", o, dim_,
                    shape_text(keys_.view).c_str());
       return false;
     }
@@ -73,17 +74,13 @@ class Walk {  // along the keys, with the view so far
   }
   bool slice(PyObject *o) {
     auto *s = reinterpret_cast<PySliceObject *>(o);
-    Py_ssize_t start, stop, step;
-    if (PySlice_Unpack(o, &start, &stop, &step) < 0) return false;
-    if (s->start != Py_None || s->stop != Py_None || step != 1) {
-      const plait_value from = s->start == Py_None ? none() : value(int64_t(start));
-      const plait_value to = s->stop == Py_None ? none() : value(int64_t(stop));
-      if (!replace(call(op_slice, {value(keys_.view), value(int64_t(dim_)), from, to, value(int64_t(step))}))) return false;
-    }
+    const bool all = s->start == Py_None && s->stop == Py_None && s->step == Py_None;
+    if (!all && !replace(take_slice(keys_.view, dim_, o))) return false;
     dim_++;
     return true;
   }
   bool array(plait_tensor *t) {  // steals
+    while (keys_.n < dim_) keys_.indices[keys_.n++] = nullptr;
     keys_.indices[dim_++] = t;
     keys_.n = dim_;
     return true;
@@ -162,7 +159,15 @@ bool walk(plait_tensor *t, std::vector<Key> &list, Keys &keys) {
 
 Keys::~Keys() {
   plait_release(view);
-  for (plait_tensor *t : indices) plait_release(t);
+  for (int i = 0; i < n; i++) plait_release(indices[i]);
+}
+
+plait_tensor *take_slice(plait_tensor *t, int dim, PyObject *o) {
+  auto *s = reinterpret_cast<PySliceObject *>(o);
+  Py_ssize_t start, stop, step;
+  if (PySlice_Unpack(o, &start, &stop, &step) < 0) return nullptr;
+  return call(op_slice, {value(t), value(int64_t(dim)), s->start == Py_None ? none() : value(int64_t(start)),
+                         s->stop == Py_None ? none() : value(int64_t(stop)), value(int64_t(step))});
 }
 
 bool take_apart(plait_tensor *t, PyObject *key, Keys &keys) {

@@ -99,14 +99,15 @@ int assign_subscript(PyObject *, PyObject *, PyObject *);
 PyObject *get_item(PyObject *, Py_ssize_t);
 constexpr int max_keys = 2 * PLAIT_MAX_DIMS;
 struct Keys {  // an index, taken apart: the view it selects and the arrays that index what is left
-  plait_tensor *view = nullptr;                 // owned
-  plait_tensor *indices[max_keys] = {};         // owned; NULL where the dimension is left alone
-  int n = 0;                                    // 0: basic indexing only
+  plait_tensor *view = nullptr;      // owned
+  plait_tensor *indices[max_keys];   // owned, the first n; NULL where the dimension is left alone
+  int n = 0;                         // 0: basic indexing only
   Keys() = default;
   Keys(const Keys &) = delete;
   ~Keys();
 };
 bool take_apart(plait_tensor *, PyObject *key, Keys &);
+plait_tensor *take_slice(plait_tensor *, int dim, PyObject *slice);  // a new handle, also of x[:]
 
 // ---- construct.cpp, exchange.cpp
 plait_tensor *from_data(PyObject *data, const DLDataType *);  // nested lists, numbers, arrays: always a copy

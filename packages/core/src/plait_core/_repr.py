@@ -163,9 +163,10 @@ def _formatter(values: list[Any], dtype: _binding.dtype) -> Callable[[Any], str]
 
 def _float_formatter(values: list[float]) -> Callable[[float], str]:
     digits = _options.precision
-    finite = [abs(value) for value in values if math.isfinite(value) and value != 0]
-    whole = all(value == math.ceil(value) for value in finite)
-    low, high = (min(finite), max(finite)) if finite else (1.0, 1.0)
+    told = [value for value in values if math.isfinite(value) and value != 0]
+    sizes = [abs(value) for value in told]
+    whole = all(size == math.ceil(size) for size in sizes)
+    low, high = (min(sizes), max(sizes)) if sizes else (1.0, 1.0)
     scientific = high / low > 1000 or high > 1e8 or (low < 1e-4 and not whole)
     if _options.sci_mode is not None:
         scientific = _options.sci_mode
@@ -177,7 +178,7 @@ def _float_formatter(values: list[float]) -> Callable[[float], str]:
             return f"{value:.{digits}e}"
         return f"{value:.0f}." if whole else f"{value:.{digits}f}"
 
-    width = max(len(write(value)) for value in values)
+    width = max((len(write(value)) for value in told), default=1)
     return lambda value: write(value).rjust(width)
 
 

@@ -1,0 +1,133 @@
+"""tensor(data) and the functions that make tensors from Python's numbers."""
+
+from __future__ import annotations
+
+import array as stdlib_array
+from typing import Any
+
+import numpy as np
+import pytest
+
+import plait_core as pc
+
+
+@pytest.mark.parametrize(
+    ("data", "dtype"),
+    [
+        (True, "bool"), (1, "int64"), (1.5, "float32"), (1j, "complex64"),
+        ([True, False], "bool"), ([True, 2], "int64"), ([1, 2.5], "float32"), ([1, 2j], "complex64"),
+        ([], "float32"), ([[], []], "float32"), (((1, 2), [3, 4]), "int64"), ([[[1.0]]], "float32"),
+    ],
+)  # fmt: skip
+def test_numbers_and_lists(data: Any, dtype: str) -> None:
+    x = pc.tensor(data)
+    assert x.dtype is pc.dtype(dtype)
+    assert x.shape == np.shape(data)
+    assert x.tolist() == (np.array(data).tolist() if np.size(data) else data)
+
+
+@pytest.mark.parametrize("name", [d.name for d in __import__("plait_abi")._binding.dtypes])
+def test_every_dtype_can_be_asked_for(name: str) -> None:
+    x = pc.tensor([0, 1, 2], dtype=pc.dtype(name))
+    assert x.dtype is pc.dtype(name)
+    assert x.tolist() == ([False, True, True] if name == "bool" else [0, 1, 2])
+    assert pc.tensor([1.7], dtype=name).dtype is pc.dtype(name)
+
+
+def test_floats_are_cut_for_integers() -> None:
+    assert pc.tensor([1.9, -1.9], dtype=pc.int32).tolist() == [1, -1]
+
+
+@pytest.mark.parametrize(
+    ("data", "dtype"), [([256], "uint8"), ([-1], "uint16"), (2**63, "int64"), (-1, "uint64"), (2**64, "uint64")]
+)
+def test_numbers_that_do_not_fit(data: Any, dtype: str) -> None:
+    with pytest.raises(OverflowError, match=f"does not fit {dtype}"):
+        pc.tensor(data, dtype=dtype)
+
+
+@pytest.mark.parametrize(
+    "data", [[[1, 2], [3]], [1, [2]], [[1], 2], [[[1]], [[1, 2]]], [[], [1]], [[1, 2], []]]
+)
+def test_ragged_lists(data: Any) -> None:
+    with pytest.raises(ValueError, match="nested sequences of equal lengths are required; at depth"):
+        pc.tensor(data)
+
+
+@pytest.mark.parametrize("data", ["abc", b"abc", None, {}, {1, 2}])
+def test_other_types(data: Any) -> None:
+    with pytest.raises(TypeError, match="tensor: `data` must be a number, a nested sequence"):
+        pc.tensor(data)
+
+
+def test_a_list_that_contains_itself() -> None:
+    data: list[Any] = []
+    data.append(data)
+    with pytest.raises(ValueError, match="at most 64 dimensions are required, got deeper nesting"):
+        pc.tensor(data)
+
+
+def test_arrays_are_copied() -> None:
+    array = np.arange(6.0).reshape(2, 3)
+    for source in (array, array.T, array[::-1], pc.from_numpy(array), memoryview(array)):
+        x = pc.tensor(source)
+        assert x.dtype is pc.float64
+        assert x.tolist() == np.asarray(source).tolist()
+        assert not np.shares_memory(x.numpy(), array)
+    assert pc.tensor(array, dtype=pc.int8).dtype is pc.int8
+    assert pc.tensor(stdlib_array.array("i", [1, 2])).dtype is pc.int32
+    strange = np.zeros(2, "i4, i8")["f1"]
+    assert pc.tensor(strange).tolist() == [0, 0]
+
+
+def test_lists_of_arrays_and_tensors() -> None:
+    rows = [np.arange(3.0), np.ones(3)]
+    assert pc.tensor(rows).tolist() == [[0, 1, 2], [1, 1, 1]]
+    assert pc.tensor([pc.tensor(1), pc.tensor(2)]).tolist() == [1, 2]
+    assert pc.tensor([pc.ones(2), pc.zeros(2)]).dtype is pc.float32
+    assert pc.tensor([np.float64(1), np.float64(2)]).tolist() == [1, 2]
+    assert pc.tensor([[1, 2], np.array([3, 4])]).tolist() == [[1, 2], [3, 4]]
+
+
+def test_wrong_keywords() -> None:
+    with pytest.raises(TypeError, match="`dtype` must be dtype or None, got 3"):
+        pc.tensor(1, dtype=3)
+    with pytest.raises(TypeError, match="`device` must be device or None, got 3"):
+        pc.tensor(1, device=3)
+    with pytest.raises(ValueError, match="device: "):
+        pc.tensor(1, device="gpu")
+    assert pc.tensor([1, 2], device="meta").shape == (2,)
+
+
+def test_creation_operators_take_requires_grad() -> None:
+    assert not pc.zeros(2, requires_grad=False).requires_grad
+    assert pc.zeros(2, 3).shape == pc.zeros((2, 3)).shape == pc.zeros(size=[2, 3]).shape == (2, 3)
+    assert pc.zeros(()).shape == ()
+    with pytest.raises(TypeError, match="unexpected keyword `requires_grad`"):
+        pc.add(1, pc.ones(1), requires_grad=True)
+
+
+def test_dtype_ranges() -> None:
+    for name in ("float16", "float32", "float64"):
+        ours, theirs = pc.finfo(pc.dtype(name)), np.finfo(name)
+        for field in ("bits", "eps", "max", "min", "tiny", "smallest_normal", "resolution"):
+            expected = pytest.approx(float(getattr(theirs, field)), rel=1e-3 * (field == "resolution"))
+            assert getattr(ours, field) == expected, (name, field)
+    assert pc.finfo().dtype == "float32"
+    assert (pc.finfo(pc.bfloat16).eps, pc.finfo(pc.complex64).bits) == (2**-7, 32)
+    for name in ("uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64"):
+        assert (pc.iinfo(pc.dtype(name)).min, pc.iinfo(pc.dtype(name)).max) == (
+            np.iinfo(name).min,
+            np.iinfo(name).max,
+        )
+    with pytest.raises(TypeError, match="finfo: a floating-point dtype is required, got int8"):
+        pc.finfo(pc.int8)
+    with pytest.raises(TypeError, match="iinfo: an integer dtype is required, got bool"):
+        pc.iinfo(pc.bool_)
+    assert "eps=1.19209e-07" in repr(pc.finfo())
+    assert repr(pc.iinfo(pc.int8)) == "iinfo(min=-128, max=127, dtype=int8)"
+
+
+def test_names_of_dtypes() -> None:
+    assert (pc.float, pc.double, pc.half) == (pc.float32, pc.float64, pc.float16)
+    assert (pc.int, pc.long, pc.short, pc.bool) == (pc.int32, pc.int64, pc.int16, pc.bool_)

@@ -1,0 +1,100 @@
+"""Tensors as text. What is expected here is what PyTorch prints for the same values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import plait_core as pc
+
+
+@pytest.fixture(autouse=True)
+def _options() -> Iterator[None]:
+    yield
+    pc.set_printoptions(profile="default")
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        (1, "tensor(1)"),
+        (2.5, "tensor(2.5000)"),
+        (True, "tensor(True)"),
+        ([1.0, 2.0], "tensor([1., 2.])"),
+        ([1.0, 2.5], "tensor([1.0000, 2.5000])"),
+        ([-1, 10], "tensor([-1, 10])"),
+        ([True, False], "tensor([ True, False])"),
+        ([[1, 2], [3, 4]], "tensor([[1, 2],\n        [3, 4]])"),
+        ([[[1]], [[2]]], "tensor([[[1]],\n\n        [[2]]])"),
+        ([], "tensor([])"),
+        ([[], []], "tensor([], size=(2, 0))"),
+        ([1e-5, 1.0], "tensor([1.0000e-05, 1.0000e+00])"),
+        ([1e9], "tensor([1.0000e+09])"),
+        ([float("nan"), float("inf"), 1.5], "tensor([   nan,    inf, 1.5000])"),
+        ([float("nan"), -float("inf"), 1.0], "tensor([nan, -inf, 1.])"),
+        ([1 + 2j, 3.5 - 1j], "tensor([1.0000+2.j, 3.5000-1.j])"),
+    ],
+)
+def test_values(data: Any, text: str) -> None:
+    assert repr(pc.tensor(data)) == str(pc.tensor(data)) == text
+
+
+@pytest.mark.parametrize(
+    ("dtype", "text"),
+    [
+        ("float64", "tensor([1.], dtype=float64)"),
+        ("int32", "tensor([1], dtype=int32)"),
+        ("bfloat16", "tensor([1.], dtype=bfloat16)"),
+        ("uint8", "tensor([1], dtype=uint8)"),
+        ("complex64", "tensor([1.+0.j])"),
+    ],
+)
+def test_dtypes(dtype: str, text: str) -> None:
+    assert repr(pc.tensor([1], dtype=pc.dtype(dtype))) == text
+
+
+def test_long_tensors_are_cut() -> None:
+    assert repr(pc.arange(1001)) == "tensor([   0,    1,    2,  ...,  998,  999, 1000])"
+    assert repr(pc.arange(1000)).count(",") == 999
+    text = repr(pc.zeros(100, 100))
+    assert text.splitlines()[0] == "tensor([[0., 0., 0.,  ..., 0., 0., 0.],"
+    assert text.splitlines()[3] == "        ...,"
+    assert len(text.splitlines()) == 7
+
+
+def test_long_lines_are_broken() -> None:
+    lines = repr(pc.arange(60)).splitlines()
+    assert all(len(line) <= 80 for line in lines)
+    assert lines[1].startswith("        ")
+
+
+def test_empty_tensors_of_other_dtypes_say_so() -> None:
+    assert repr(pc.zeros(0, dtype=pc.int64)) == "tensor([], dtype=int64)"
+
+
+def test_options() -> None:
+    pc.set_printoptions(precision=2)
+    assert repr(pc.tensor(1 / 3)) == "tensor(0.33)"
+    pc.set_printoptions(threshold=3, edgeitems=1)
+    assert repr(pc.arange(5)) == "tensor([0,  ..., 4])"
+    pc.set_printoptions(profile="full")
+    assert "..." not in repr(pc.arange(2000))
+    pc.set_printoptions(profile="default", sci_mode=True)
+    assert repr(pc.tensor(1.5)) == "tensor(1.5000e+00)"
+    with pytest.raises(ValueError, match="`profile` must be one of"):
+        pc.set_printoptions(profile="loud")
+
+
+def test_views_and_other_layouts_print_their_elements() -> None:
+    array = np.arange(6).reshape(2, 3)
+    assert repr(pc.from_numpy(array.T[::-1])) == "tensor([[2, 5],\n        [1, 4],\n        [0, 3]])"
+
+
+def test_subclasses_carry_their_name() -> None:
+    class Special(pc.Tensor):
+        pass
+
+    assert repr(pc.Tensor._make_subclass(Special, pc.tensor([1]))) == "Special([1])"
