@@ -54,6 +54,8 @@ def copy_layout(array: Any) -> Any:
     if 0 in array.strides and array.size:  # an expanded dimension stays one
         first = tuple(slice(0, 1) if stride == 0 else slice(None) for stride in array.strides)
         return np.broadcast_to(array[first].copy(order="K"), array.shape)
+    if array.ndim == 0:
+        return array.copy()
     flipped = tuple(
         slice(None, None, -1) if stride < 0 else slice(None) for stride in array.strides
     )
