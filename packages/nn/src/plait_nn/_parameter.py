@@ -1,3 +1,5 @@
+# mypy: disallow-subclassing-any=False
+# Tensor is a compiled type: where no stub describes it, it is Any to a type checker.
 """`Parameter`: a tensor that a module owns and an optimizer changes."""
 
 from __future__ import annotations
