@@ -85,7 +85,7 @@ plait_status writable(const plait_call *c, const plait_tensor *t, const char *na
   if (t->storage->flags & PLAIT_STORAGE_READONLY)
     return fail(c, PLAIT_VALUE_ERROR, "`%s` is read-only and would be written; copy it first with clone()", name);
   for (int32_t i = 0; i < t->dl.ndim; i++)
-    if (t->dl.strides[i] == 0 && t->dl.shape[i] > 1)
+    if (t->dl.strides[i] == 0 && t->dl.shape[i] > 1 && numel(t) > 0)
       return fail(c, PLAIT_VALUE_ERROR,
                   "`%s` of shape %s would be written but is expanded: several elements share one place; clone() it first",
                   name, shape_text(t).c_str());
@@ -138,28 +138,34 @@ bool direct(const Frame *f, const plait_tensor *target, DLDataType dtype) {
   return clean;
 }
 
-plait_status resize_out(Frame *f, plait_tensor *target, int32_t ndim, const int64_t *shape) {
+plait_status resize_out(plait_thread *thread, plait_tensor *target, int32_t ndim, const int64_t *shape) {
   plait_tensor *fresh = nullptr;
-  plait_status s = tensor_new(f->thread, target->dl.dtype, ndim, shape, nullptr, target->dl.device, &fresh);
-  if (s >= 0) s = tensor_repoint(f->thread, target, fresh);
+  plait_status s = tensor_new(thread, target->dl.dtype, ndim, shape, nullptr, target->dl.device, &fresh);
+  if (s >= 0) s = tensor_repoint(thread, target, fresh);
   plait_release(fresh);
   return s;
 }
 
-plait_status into_target(Frame *f, uint32_t i, DLDataType dtype, int32_t ndim, const int64_t *shape) {
-  plait_tensor *target = f->target[i];
-  const char *name = f->form == PLAIT_INPLACE ? f->op->args[0].name : "out";
+// Whether a result may end up in the target of the in-place or out= form; an empty `out` takes on its shape.
+plait_status accept(const plait_call *c, plait_tensor *target, DLDataType dtype, int32_t ndim, const int64_t *shape) {
+  const char *name = c->form == PLAIT_INPLACE ? c->op->args[0].name : "out";
   bool fits = target->dl.ndim == ndim;
   for (int32_t k = 0; fits && k < ndim; k++) fits = target->dl.shape[k] == shape[k];
-  if (!fits && f->form == PLAIT_OUT && numel(target) == 0) {
-    if (const plait_status s = resize_out(f, target, ndim, shape); s < 0) return s;
+  if (!fits && c->form == PLAIT_OUT && numel(target) == 0) {
+    if (const plait_status s = resize_out(c->thread, target, ndim, shape); s < 0) return s;
   } else if (!fits) {
-    return fail(f, PLAIT_SHAPE_ERROR, "the result has shape %s, which does not fit `%s` of shape %s",
+    return fail(c, PLAIT_SHAPE_ERROR, "the result has shape %s, which does not fit `%s` of shape %s",
                 text(shape, ndim).c_str(), name, shape_text(target).c_str());
   }
   if (dtype_rank(dtype) > dtype_rank(target->dl.dtype))
-    return fail(f, PLAIT_DTYPE_ERROR, "the result is %s, which cannot be cast to `%s` of %s", plait::name(dtype), name,
+    return fail(c, PLAIT_DTYPE_ERROR, "the result is %s, which cannot be cast to `%s` of %s", plait::name(dtype), name,
                 plait::name(target->dl.dtype));
+  return PLAIT_OK;
+}
+
+plait_status into_target(Frame *f, uint32_t i, DLDataType dtype, int32_t ndim, const int64_t *shape) {
+  plait_tensor *target = f->target[i];
+  if (const plait_status s = accept(f, target, dtype, ndim, shape); s < 0) return s;
   if (direct(f, target, dtype)) {
     plait_retain(target);
     f->out[i] = value(target);
@@ -258,11 +264,8 @@ plait_status decomposed(plait_call *c, bool layers_on) {
   if (s >= 0 && c->form != PLAIT_FUNCTION) {
     for (uint16_t i = 0; i < c->n_out && s >= 0; i++) {
       plait_tensor *target = c->out[i].u.t;
-      if (c->form == PLAIT_OUT && numel(target) == 0 && numel(out[i].u.t) != 0) {
-        Frame f{};
-        f.thread = c->thread;
-        s = resize_out(&f, target, out[i].u.t->dl.ndim, out[i].u.t->dl.shape);
-      }
+      const DLTensor &made = out[i].u.t->dl;
+      s = accept(c, target, made.dtype, made.ndim, made.shape);
       plait_value in[] = {c->out[i], out[i]}, ignored[PLAIT_MAX_RESULTS];
       if (s >= 0)
         s = border(c->thread, c->op->name, [&]() -> plait_status {
