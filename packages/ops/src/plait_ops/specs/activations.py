@@ -411,7 +411,7 @@ hardswish = _activation(
     "hardswish",
     "``self * relu6(self + 3) / 6``: straight lines in place of `silu` (Howard et al. 2019).",
     lambda x: x * _relu6(x + 3) / 6,
-    ("[-3.0, 0.0, 3.0]", "[0.0, 0.0, 3.0]"),
+    ("[0.0, 3.0]", "[0.0, 3.0]"),
 )
 
 

@@ -292,6 +292,9 @@ for training in (True, False):
             ),
             contains=["batch_norm", name, "(3,)", "(2,)", "(2, 3)"],
         )
+native_batch_norm.error(
+    "ShapeError", lambda s: s(s.array(2, 3), s.array(2), None, 1e-5), contains=["batch_norm", "weight", "(3,)", "(2,)", "(2, 3)"]
+)
 batch_norm_backward.error(
     "ShapeError",
     lambda s: s(s.array(2, 3), s.array(2, 3), s.array(2), s.array(3), None, 1e-5),

@@ -260,6 +260,7 @@ for each, rest in ((layer_norm, ()), (native_layer_norm, (None, None, 1e-5))):
     each.error(
         "DTypeError", lambda s, rest=rest: s(s.array(2, 3, dtype="int64"), (3,), *rest), contains=[name, "input", "int64"]
     )
+centre.error("IndexError", lambda s: s(s.array(2, 3), s.array(2, 3), (2,)), contains=["dim", "(2, 3)", "2"])
 layer_norm_backward.error(
     "ShapeError",
     lambda s: s(s.array(2, 3), s.array(2, 4), s.array(2, 1), s.array(2, 1), None, (4,)),

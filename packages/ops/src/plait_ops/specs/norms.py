@@ -159,8 +159,8 @@ logsumexp = Reduction(
     ``log(sum(exp(self)))`` along `dim`, computed around the largest element so that nothing overflows; of nothing -inf.
 
     >>> import plait_core as pc
-    >>> pc.logsumexp(pc.tensor([1000.0, 1000.0]), 0).item()
-    1000.693115234375
+    >>> round(pc.logsumexp(pc.tensor([1000.0, 1000.0]), 0).item(), 3)
+    1000.693
     """,
     result="float",
     dtypes="floating",

@@ -169,6 +169,9 @@ def _(s):
     yield s(s.array(), s.array(5), None, None)
 
 
+var_backward.error(
+    "ShapeError", lambda s: s(s.array(2), s.array(3, 4), (1,), 1), contains=["shape", "(3, 1)", "(2,)"]
+)
 var_mean.error("IndexError", lambda s: s(s.array(2, 3), 2), contains=["var_mean", "dim", "(2, 3)", "2"])
 var_mean.error("ValueError", lambda s: s(s.array(2, 3), (0, -2)), contains=["var_mean", "dim", "(0, -2)"])
 var_mean.error("DTypeError", lambda s: s(s.array(2, dtype="int64")), contains=["var_mean", "self", "int64"])
