@@ -1,41 +1,10 @@
 // softmax, log_softmax, their derivatives, and logsumexp: one pass over each row while it is in the first-level cache.
-#include "kernels/reduce.h"
-#include "kernels/rows.h"
 #include "kernels/copy.h"
-#include "scalar/math.h"
+#include "kernels/exp_rows.h"
+#include "kernels/reduce.h"
 
 namespace plait::core {
 namespace {
-
-namespace math = scalar::math;
-
-// out = exp(x - shift); n is a multiple of the lanes or the tail is done one by one
-template <class T>
-PLAIT_INLINE void exp_row(const T* x, T shift, int64_t n, T* out) {
-#pragma GCC ivdep
-  for (int64_t i = 0; i < n; i++) out[i] = math::exp(x[i] - shift);
-}
-template <class T>
-T largest(const T* x, int64_t n) {
-  return reduce_contiguous<Max, T, T>(x, n);
-}
-template <class T>
-T total(const T* x, int64_t n) {
-  return T(reduce_contiguous<Sum, T>(x, n));
-}
-
-constexpr int64_t kShort = 64;
-
-// Rows of a few elements are padded with -inf to whole vectors: exp there costs as much for eight as for one.
-template <class T>
-struct ShortRow {
-  alignas(64) T data[kShort + 16];
-  int64_t padded;
-  ShortRow(const T* x, int64_t n) : padded((n + 7) & ~int64_t(7)) {
-    for (int64_t i = 0; i < n; i++) data[i] = x[i];
-    for (int64_t i = n; i < padded; i++) data[i] = -T(math::kInf);
-  }
-};
 
 template <class T>
 void softmax_row(const T* x, int64_t n, T* out) {
@@ -49,20 +18,6 @@ void softmax_row(const T* x, int64_t n, T* out) {
   exp_row(x, largest(x, n), n, out);
   const T scale = T(1) / total(out, n);
   for (int64_t i = 0; i < n; i++) out[i] *= scale;
-}
-
-// log(sum(exp(x))); a row of -inf gives -inf
-template <class T>
-T log_sum(const T* x, int64_t n, T* scratch) {
-  const T top = largest(x, n);
-  if (top == -T(math::kInf) || top == T(math::kInf)) return top;
-  if (n <= kShort) {
-    ShortRow<T> row(x, n);
-    exp_row(row.data, top, row.padded, row.data);
-    return top + math::log(total(row.data, n));
-  }
-  exp_row(x, top, n, scratch);
-  return top + math::log(total(scratch, n));
 }
 
 template <class T>
