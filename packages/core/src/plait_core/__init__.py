@@ -23,7 +23,6 @@ from plait_abi import (
     device,
     dtype,
 )
-
 from plait_core import _conversions, _core, _dtypes, _protocols, _startup
 from plait_core._comparison import allclose, equal
 from plait_core._core import (
@@ -65,6 +64,7 @@ from plait_core._dtypes import (
     uint32,
     uint64,
 )
+from plait_core._protocols import mark_written
 from plait_core._random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 from plait_core._repr import set_printoptions
 
@@ -116,6 +116,7 @@ __all__ = [
     "is_tensor",
     "long",
     "manual_seed",
+    "mark_written",
     "memory_stats",
     "numel",
     "seed",

@@ -7,12 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 from plait_abi import _binding
-
 from plait_core import _core
 from plait_core._core import Tensor
 from plait_core._repr import text_of
 
-__all__ = ["METHODS", "rebuild"]
+__all__ = ["mark_written", "METHODS", "rebuild"]
 
 
 def __array__(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:  # noqa: N807
@@ -78,7 +77,9 @@ def __copy__(self: Tensor) -> Tensor:  # noqa: N807
 def __format__(self: Tensor, spec: str) -> str:  # noqa: N807
     """Format a 0-d tensor as its number; others only without a specification."""
     if self.ndim == 0 and self.device.type != "meta":
-        return format(self.item(), spec) if spec else text_of(self) if self.grad_fn else _plain(self)
+        return (
+            format(self.item(), spec) if spec else text_of(self) if self.grad_fn else _plain(self)
+        )
     if spec:
         raise TypeError(
             f"format: a 0-d tensor is required for {spec!r}, got shape {tuple(self.shape)}"
@@ -102,3 +103,25 @@ METHODS: dict[str, Callable[..., Any]] = {
     "__reduce_ex__": __reduce_ex__,
     "__repr__": __repr__,
 }
+
+
+def mark_written(tensor: Tensor) -> None:
+    """Tell plait that the elements were written by somebody that it cannot see.
+
+    A NumPy view or a DLPack consumer writes to the bytes without telling anybody; after this call a
+    backward pass that needs the old values is an error instead of a wrong gradient.
+
+    Raises:
+        TypeError: if `tensor` is no Tensor.
+
+    Example:
+        >>> import plait_core as pc
+        >>> x = pc.zeros(2)
+        >>> x.numpy()[0] = 1.0
+        >>> pc.mark_written(x)
+        >>> x._version
+        1
+    """
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"mark_written: `tensor` must be a Tensor, got {type(tensor).__name__}")
+    tensor._bump_version()
