@@ -1,0 +1,156 @@
+"""What recording and backward cost, side by side with torch in turns.
+
+    python benchmarks/bench_autograd.py
+
+Backward is measured alone: the graph is kept and run again, so that neither side pays for the
+forward operators or for freeing the graph. Printed are medians of one repetition, and the ratio
+plait / torch, which passes if it is at most the bar.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+import plait_autograd  # noqa: F401 - the engine
+import plait_core as pc
+import plait_nn as nn
+
+__all__ = ["Case", "cases", "compare"]
+
+Case = tuple[str, Callable[[], object], Callable[[], object], float]
+
+NODES = 1000
+REPEATS = 300  # of the short ones, in one call
+
+
+def chain(library: Any) -> Callable[[], object]:
+    """Backward of 1000 nodes: mul, add, relu, tanh of one element, again and again."""
+    x = library.ones(1, requires_grad=True)
+    weight = library.full((1,), 0.999)
+    y = x
+    for _ in range(NODES // 4):
+        y = library.tanh(library.relu(y * weight + weight))
+    y.backward(retain_graph=True)
+    return lambda: y.backward(retain_graph=True)
+
+
+def whole_chain(library: Any) -> Callable[[], object]:
+    """The same with its forward and the end of the graph."""
+    x = library.ones(1, requires_grad=True)
+    weight = library.full((1,), 0.999)
+    relu, tanh = library.relu, library.tanh
+
+    def run() -> None:
+        y = x
+        for _ in range(NODES // 4):
+            y = tanh(relu(y * weight + weight))
+        y.backward()
+
+    return run
+
+
+def repeated(step: Callable[[], object]) -> Callable[[], object]:
+    """A function that takes the step many times."""
+
+    def run() -> None:
+        for _ in range(REPEATS):
+            step()
+
+    return run
+
+
+def recorded_add(library: Any) -> Callable[[], object]:
+    """x + y of one element where x requires grad."""
+    x, y = library.ones(1, requires_grad=True), library.ones(1)
+    return repeated(lambda: x + y)
+
+
+def linear(library: Any, layers: Any, backward: bool) -> Callable[[], object]:
+    """Linear(4, 4) on one row, alone or with the backward of its sum."""
+    layer, x = layers.Linear(4, 4), library.ones(1, 4)
+    if not backward:
+        return repeated(lambda: layer(x))
+
+    def step() -> None:
+        layer(x).sum().backward()
+
+    return repeated(step)
+
+
+def perceptron(library: Any, layers: Any) -> Callable[[], object]:
+    """Forward and backward of three layers on a batch of 8."""
+    model = layers.Sequential(
+        layers.Linear(32, 64),
+        layers.ReLU(),
+        layers.Linear(64, 64),
+        layers.ReLU(),
+        layers.Linear(64, 8),
+    )
+    x = library.ones(8, 32)
+
+    def step() -> None:
+        model(x).sum().backward()
+
+    return repeated(step)
+
+
+def cases() -> list[Case]:
+    """(name, a repetition with plait, one with torch, the bar for their ratio)."""
+    torch.set_num_threads(1)
+    layers = torch.nn
+    return [
+        (f"backward of a chain of {NODES} nodes", chain(pc), chain(torch), 0.25),
+        (
+            f"chain of {NODES} nodes, forward and backward",
+            whole_chain(pc),
+            whole_chain(torch),
+            0.25,
+        ),
+        (f"recorded x + y, {REPEATS} times", recorded_add(pc), recorded_add(torch), 0.25),
+        ("Linear(4, 4) forward", linear(pc, nn, False), linear(torch, layers, False), 0.25),
+        (
+            "Linear(4, 4) forward and backward",
+            linear(pc, nn, True),
+            linear(torch, layers, True),
+            0.2,
+        ),
+        ("three layers, batch of 8", perceptron(pc, nn), perceptron(torch, layers), 0.25),
+    ]
+
+
+def compare(case: Case, rounds: int = 15) -> tuple[float, float]:
+    """Median seconds of plait and of torch, measured in turns after one unmeasured turn each."""
+    _, ours, theirs, _ = case
+    seconds: tuple[list[float], list[float]] = ([], [])
+    for turn in range(rounds + 1):
+        for run, kept in zip((ours, theirs), seconds, strict=True):
+            start = time.perf_counter()
+            run()
+            if turn:
+                kept.append(time.perf_counter() - start)
+    return statistics.median(seconds[0]), statistics.median(seconds[1])
+
+
+def main() -> int:
+    """Prints a line a case; the exit status is 1 if a ratio is above its bar."""
+    missed = 0
+    for case in cases():
+        ours, theirs = compare(case)
+        ratio, bar = ours / theirs, case[3]
+        missed += ratio > bar
+        verdict = "ok" if ratio <= bar else "MISSED"
+        print(
+            f"{case[0]:48s} plait {1e6 * ours:9.1f} us  torch {1e6 * theirs:9.1f} us  "
+            f"ratio {ratio:.3f} (bar {bar}) {verdict}"
+        )
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
