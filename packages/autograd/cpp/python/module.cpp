@@ -63,7 +63,9 @@ PyObject *make() {
   for (PyMethodDef *functions :
        {mode_functions, pass_functions, function_functions, element_functions})
     if (PyModule_AddFunctions(module.get(), functions) < 0) return nullptr;
-  return add_node(module.get()) ? module.release() : nullptr;
+  if (!add_node(module.get())) return nullptr;
+  *state.python->node_object = node_object;  // what a tensor type's grad_fn shows
+  return module.release();
 }
 
 }  // namespace
