@@ -131,7 +131,7 @@ prod_dim = Reduction(
     result="sum",
     kernel="as for `sum`.",
 )
-prod_backward = Operator(
+prod_backward = Composite(
     "prod_backward(Tensor grad, Tensor self, Tensor result, int dim) -> Tensor",
     doc="The product of the other elements along `dim`, times `grad`: the derivative of `prod`. Exact with zeros.",
     dtypes="floating",
@@ -168,38 +168,23 @@ def _(g, self, result, dim):
     return to_dtype(made, self.dtype)
 
 
-@prod_backward.shape
+@prod_backward.decompose
 def _(grad, self, result, dim):
-    at = wrap_dim("dim", dim, self.shape)
-    small = reduced(self.shape, [at], True)
+    # products of all before and of all after: no division, so zeros are no trouble
+    small = reduced(self.shape, [wrap_dim("dim", dim, self.shape)], True)
     check(
         grad.shape == small and result.shape == small,
         f"`grad` and `result` must have shape {tuple(small)}; got {grad.shape}",
     )
-    return made_like(self.shape, grad.dtype)
+    return grad * (exclusive_prod(self, dim, False) * exclusive_prod(self, dim, True))
 
 
-@prod_backward.decompose
-def _(grad, self, dim):
-    # products of all before and of all after: no division, so zeros are no trouble
-    before = exclusive_prod(self, dim, False)
-    after = exclusive_prod(self, dim, True)
-    return grad * (before * after)
-
-
-exclusive_prod = Operator(
+exclusive_prod = Composite(
     "exclusive_prod(Tensor self, int dim, bool reverse) -> Tensor",
     doc="The product of all elements before each one along `dim` (after it if `reverse`).",
     dtypes="floating",
     internal=True,
 )
-
-
-@exclusive_prod.shape
-def _(self, dim):
-    require("self", self.dtype, "floating")
-    wrap_dim("dim", dim, self.shape)
-    return made_like(self.shape, self.dtype)
 
 
 @exclusive_prod.decompose
@@ -228,14 +213,6 @@ def _(self, dim, reverse):
 @prod_backward.reference
 def _(grad, self, result, dim):
     return grad * exclusive_prod(self, dim, False) * exclusive_prod(self, dim, True)
-
-
-@prod_backward.vjp("grad")
-def _(g, self, dim):
-    small = reduced(self.shape, [wrap_dim("dim", dim, self.shape)], True)
-    return reshape(
-        sum_(g * exclusive_prod(self, dim, False) * exclusive_prod(self, dim, True), [dim], True), small
-    )
 
 
 prod.samples(lambda s: iter([s(s.array(3, 4, low=0.5, high=1.5)), s(s.array(4, dtype="int64"))]))
@@ -362,7 +339,7 @@ def _(g, self, dim):
     return to_dtype(cumprod_backward(g, to_dtype(self, g.dtype), dim), self.dtype)
 
 
-cumprod_backward = Operator(
+cumprod_backward = Composite(
     "cumprod_backward(Tensor grad, Tensor self, int dim) -> Tensor",
     doc="The derivative of `cumprod`, exact with zeros.",
     dtypes="floating",
@@ -370,17 +347,11 @@ cumprod_backward = Operator(
 )
 
 
-@cumprod_backward.shape
+@cumprod_backward.decompose
 def _(grad, self, dim):
-    wrap_dim("dim", dim, self.shape)
     check(
         grad.shape == self.shape, f"`grad` of shape {grad.shape} must have the shape of `self`, {self.shape}"
     )
-    return made_like(self.shape, grad.dtype)
-
-
-@cumprod_backward.decompose
-def _(grad, self, dim):
     # d_i = before_i * r_i with r_i = g_i + x_(i+1) * r_(i+1): one pass from the back, no division
     if self.ndim == 0:
         return clone(grad)
