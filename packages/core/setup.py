@@ -5,7 +5,7 @@ from plait_abi.build import Extension, Generate, Library, setup
 KERNELS = ["cpp/kernels/**/*.cpp", "{generated}/kernels/**/*.cpp"]
 FOLDERS = ["cpp", "cpp/kernels", "{generated}/kernels"]
 # Kernels compute IEEE values but neither set errno nor trap, which frees the vectoriser.
-FLAGS = ["-fno-math-errno", "-fno-trapping-math"]
+FLAGS = ["-fno-math-errno", "-fno-trapping-math", "-Wno-psabi"]
 
 setup(
     package="plait_core",
