@@ -86,7 +86,13 @@ def _(g):
 
 
 relu.samples(
-    lambda s: iter([s(np.array(SPECIAL, "float32")).without_gradient(), s(s.array(200, low=-9.0, high=9.0)), s(s.array(50, dtype="int8"))])
+    lambda s: iter(
+        [
+            s(np.array(SPECIAL, "float32")).without_gradient(),
+            s(s.array(200, low=-9.0, high=9.0)),
+            s(s.array(50, dtype="int8")),
+        ]
+    )
 )
 
 
@@ -181,7 +187,6 @@ for each in (leaky_relu_backward, elu_backward):
         yield s(s.array(4, 5), s.array(4, 5), 0.3)
 
 
-
 # ---- gelu ----------------------------------------------------------------------------------------------------------
 def _gelu(x):
     return 0.5 * x * (1 + _erf(x * SQRT_HALF))
@@ -250,11 +255,17 @@ gelu = Composite(
 def _(self, approximate):
     if approximate == "tanh":
         return gelu_tanh(self)
-    check(approximate == "none", f'`approximate` must be "none" or "tanh"; got "{approximate}"', "ValueError")
+    check(
+        approximate == "none",
+        f'`approximate` must be "none" or "tanh"; got "{approximate}"',
+        "ValueError",
+    )
     return gelu_erf(self)
 
 
-gelu.reference(lambda self, approximate="none": (gelu_tanh if approximate == "tanh" else gelu_erf)(self))
+gelu.reference(
+    lambda self, approximate="none": (gelu_tanh if approximate == "tanh" else gelu_erf)(self)
+)
 
 
 @gelu_erf.vjp("self")
@@ -300,8 +311,19 @@ def _(s):
 
 
 for each in (gelu_erf, gelu_tanh):
-    each.samples(lambda s: iter([s(np.array(SPECIAL, "float32")).without_gradient(), s(s.array(200, low=-9.0, high=9.0))]))
-gelu.error("ValueError", lambda s: s(s.array(2), approximate="sin"), contains=["gelu", "approximate", "sin"])
+    each.samples(
+        lambda s: iter(
+            [
+                s(np.array(SPECIAL, "float32")).without_gradient(),
+                s(s.array(200, low=-9.0, high=9.0)),
+            ]
+        )
+    )
+gelu.error(
+    "ValueError",
+    lambda s: s(s.array(2), approximate="sin"),
+    contains=["gelu", "approximate", "sin"],
+)
 gelu.error("DTypeError", lambda s: s(s.array(2, dtype="int64")), contains=["self", "int64"])
 
 
@@ -328,7 +350,11 @@ mish = _activation(
 softplus = _activation(
     "softplus",
     "``log(1 + exp(beta * self)) / beta``, and `self` itself where ``beta * self`` is above `threshold`.",
-    lambda x, beta, threshold: np.where(x * x.dtype.type(beta) > threshold, x, np.logaddexp(0, x * x.dtype.type(beta)) / x.dtype.type(beta)),
+    lambda x, beta, threshold: np.where(
+        x * x.dtype.type(beta) > threshold,
+        x,
+        np.logaddexp(0, x * x.dtype.type(beta)) / x.dtype.type(beta),
+    ),
     ("[0.0, 30.0]", "[0.6931471824645996, 30.0]"),
     ", float beta=1.0, float threshold=20.0",
 )
@@ -338,9 +364,14 @@ log_sigmoid = _activation(
     lambda x: -np.logaddexp(0, -x),
     ("[0.0]", "[-0.6931471824645996]"),
 )
-tanhshrink = _activation("tanhshrink", "``self - tanh(self)``.", lambda x: x - np.tanh(x), ("[0.0]", "[0.0]"))
+tanhshrink = _activation(
+    "tanhshrink", "``self - tanh(self)``.", lambda x: x - np.tanh(x), ("[0.0]", "[0.0]")
+)
 softsign = _activation(
-    "softsign", "``self / (1 + abs(self))``.", lambda x: x / (1 + np.abs(x)), ("[0.0, 1.0, -3.0]", "[0.0, 0.5, -0.75]")
+    "softsign",
+    "``self / (1 + abs(self))``.",
+    lambda x: x / (1 + np.abs(x)),
+    ("[0.0, 1.0, -3.0]", "[0.0, 0.5, -0.75]"),
 )
 
 
@@ -389,7 +420,14 @@ def _(g, self):
     return g / (size * size)
 
 
-softplus.samples(lambda s: iter([s(s.array(50, low=-9.0, high=9.0), 2.0, 5.0), s(np.array(SPECIAL, "float32")).without_gradient()]))
+softplus.samples(
+    lambda s: iter(
+        [
+            s(s.array(50, low=-9.0, high=9.0), 2.0, 5.0),
+            s(np.array(SPECIAL, "float32")).without_gradient(),
+        ]
+    )
+)
 
 
 # ---- pieces of straight lines --------------------------------------------------------------------------------------
@@ -400,7 +438,9 @@ hardtanh = _activation(
     ("[-2.0, 0.5, 2.0]", "[-1.0, 0.5, 1.0]"),
     ", float min_val=-1.0, float max_val=1.0",
 )
-relu6 = _activation("relu6", "`self` clamped to [0, 6].", _relu6, ("[-1.0, 3.0, 9.0]", "[0.0, 3.0, 6.0]"))
+relu6 = _activation(
+    "relu6", "`self` clamped to [0, 6].", _relu6, ("[-1.0, 3.0, 9.0]", "[0.0, 3.0, 6.0]")
+)
 hardsigmoid = _activation(
     "hardsigmoid",
     "``relu6(self + 3) / 6``: straight lines in place of `sigmoid` (Howard et al. 2019).",

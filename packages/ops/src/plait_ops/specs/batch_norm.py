@@ -2,7 +2,19 @@
 
 import numpy as np
 
-from plait_ops.calls import add, addcmul, copy_, detach, mean, mul, norm_centre, reshape, rsqrt, sum, var
+from plait_ops.calls import (
+    add,
+    addcmul,
+    copy_,
+    detach,
+    mean,
+    mul,
+    norm_centre,
+    reshape,
+    rsqrt,
+    sum,
+    var,
+)
 from plait_ops.spec import Composite, Operator
 from plait_ops.words import check, numel, require, require_same, result
 
@@ -60,10 +72,16 @@ def _(input, weight, bias):
     c = input.shape[1]
     if weight is not None:
         require_same("input", input, "weight", weight)
-        check(weight.shape == [c], f"`weight` must have shape ({c},) for `input` of shape {input.shape}; got {weight.shape}")
+        check(
+            weight.shape == [c],
+            f"`weight` must have shape ({c},) for `input` of shape {input.shape}; got {weight.shape}",
+        )
     if bias is not None:
         require_same("input", input, "bias", bias)
-        check(bias.shape == [c], f"`bias` must have shape ({c},) for `input` of shape {input.shape}; got {bias.shape}")
+        check(
+            bias.shape == [c],
+            f"`bias` must have shape ({c},) for `input` of shape {input.shape}; got {bias.shape}",
+        )
     return result(input.shape, input.dtype), result([c], input.dtype), result([c], input.dtype)
 
 
@@ -92,7 +110,10 @@ def _(grad, input, mean, var, weight):
     require("grad", grad.dtype, "floating")
     require_same("grad", grad, "input", input)
     check(input.ndim >= 2, f"`input` must have shape (N, C) or (N, C, ...); got {input.shape}")
-    check(grad.shape == input.shape, f"`grad` of shape {grad.shape} must have the shape of `input`, {input.shape}")
+    check(
+        grad.shape == input.shape,
+        f"`grad` of shape {grad.shape} must have the shape of `input`, {input.shape}",
+    )
     c = input.shape[1]
     require_same("grad", grad, "mean", mean)
     require_same("grad", grad, "var", var)
@@ -102,7 +123,10 @@ def _(grad, input, mean, var, weight):
     )
     if weight is not None:
         require_same("grad", grad, "weight", weight)
-        check(weight.shape == [c], f"`weight` must have shape ({c},) for `input` of shape {input.shape}; got {weight.shape}")
+        check(
+            weight.shape == [c],
+            f"`weight` must have shape ({c},) for `input` of shape {input.shape}; got {weight.shape}",
+        )
     return result(input.shape, grad.dtype), result([c], grad.dtype), result([c], grad.dtype)
 
 
@@ -157,20 +181,36 @@ def _(input, running_mean, running_var, weight, bias, training, momentum, eps):
         )
     if training:
         n = numel(input.shape) // max(c, 1)
-        check(n != 1, f"`input` must have more than one value for each channel to train with; got shape {input.shape}")
+        check(
+            n != 1,
+            f"`input` must have more than one value for each channel to train with; got shape {input.shape}",
+        )
         made, m, v = native_batch_norm(input, weight, bias, eps)
         if running_mean is not None and running_var is not None and n > 1:
             kept = 1.0 - momentum
             copy_(running_mean, add(mul(detach(running_mean), kept), detach(m), alpha=momentum))
-            copy_(running_var, add(mul(detach(running_var), kept), detach(v), alpha=momentum * n / (n - 1)))
+            copy_(
+                running_var,
+                add(mul(detach(running_var), kept), detach(v), alpha=momentum * n / (n - 1)),
+            )
         return made
-    check(running_mean is not None, "`running_mean` and `running_var` must be given unless `training`", "ValueError")
+    check(
+        running_mean is not None,
+        "`running_mean` and `running_var` must be given unless `training`",
+        "ValueError",
+    )
     if weight is not None:
         require_same("input", input, "weight", weight)
-        check(weight.shape == [c], f"`weight` must have shape ({c},) for `input` of shape {input.shape}; got {weight.shape}")
+        check(
+            weight.shape == [c],
+            f"`weight` must have shape ({c},) for `input` of shape {input.shape}; got {weight.shape}",
+        )
     if bias is not None:
         require_same("input", input, "bias", bias)
-        check(bias.shape == [c], f"`bias` must have shape ({c},) for `input` of shape {input.shape}; got {bias.shape}")
+        check(
+            bias.shape == [c],
+            f"`bias` must have shape ({c},) for `input` of shape {input.shape}; got {bias.shape}",
+        )
     wide = [1, c] + [1] * (input.ndim - 2)
     scale = rsqrt(running_var + eps)
     if weight is not None:
@@ -208,7 +248,9 @@ def _(grad, input, mean, var, weight, eps):
 
 
 @batch_norm.reference
-def _(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
+def _(
+    input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5
+):
     wide = _channels(input)
     if training:
         made, m, v = native_batch_norm(input, weight, bias, eps)
@@ -217,7 +259,9 @@ def _(input, running_mean, running_var, weight=None, bias=None, training=False, 
             running_mean[...] = (1 - momentum) * running_mean + momentum * m
             running_var[...] = (1 - momentum) * running_var + momentum * v * n / (n - 1)
         return made
-    made = (input - running_mean.reshape(wide)) / np.sqrt(running_var.reshape(wide) + np.asarray(eps, input.dtype))
+    made = (input - running_mean.reshape(wide)) / np.sqrt(
+        running_var.reshape(wide) + np.asarray(eps, input.dtype)
+    )
     made = made if weight is None else made * weight.reshape(wide)
     return made if bias is None else made + bias.reshape(wide)
 
@@ -240,7 +284,11 @@ def _(s):
     yield s(s.strided(4, 3, 2, 2), *_statistics(s, 3), s.strided(3), s.backwards(3), True)
     yield s(s.array(4, 2, 2, 3).transpose(0, 3, 1, 2), *_statistics(s, 3), s.array(3), None, True)
     yield s(s.array(4, 3, dtype="float64"), *_statistics(s, 3, "float64"), training=True)
-    yield s(s.array(64, 2, 9, 9) + np.float32(30), None, None, training=True).loosely(20).without_gradient()
+    yield (
+        s(s.array(64, 2, 9, 9) + np.float32(30), None, None, training=True)
+        .loosely(20)
+        .without_gradient()
+    )
     yield s(s.array(0, 3, 2), *_statistics(s, 3), s.array(3))
 
 
@@ -251,7 +299,9 @@ def _(s):
     yield s(s.array(4, 3), None, s.array(3), 0.1).without_gradient()
     yield s(s.array(4, 3, 5), s.array(3), None, 1e-5).without_gradient()
     yield s(s.strided(4, 3, 2, 2), None, None, 1e-5).without_gradient()
-    yield s(s.array(4, 2, 2, 3, dtype="float64").transpose(0, 3, 1, 2), None, None, 1e-5).without_gradient()
+    yield s(
+        s.array(4, 2, 2, 3, dtype="float64").transpose(0, 3, 1, 2), None, None, 1e-5
+    ).without_gradient()
 
 
 @batch_norm_backward.samples
@@ -264,24 +314,40 @@ def _(s):
         yield s(s.array(*shape), x, m, v, weight, 1e-5).without_gradient()
 
 
-batch_norm.error("ShapeError", lambda s: s(s.array(3), None, None, training=True), contains=["batch_norm", "input", "(3,)"])
 batch_norm.error(
-    "ShapeError", lambda s: s(s.array(1, 3), None, None, training=True), contains=["batch_norm", "more than one", "(1, 3)"]
+    "ShapeError",
+    lambda s: s(s.array(3), None, None, training=True),
+    contains=["batch_norm", "input", "(3,)"],
+)
+batch_norm.error(
+    "ShapeError",
+    lambda s: s(s.array(1, 3), None, None, training=True),
+    contains=["batch_norm", "more than one", "(1, 3)"],
 )
 batch_norm.error(
     "ShapeError",
     lambda s: s(s.array(2, 3), *_statistics(s, 4)),
     contains=["batch_norm", "running_mean", "(3,)", "(4,)", "(2, 3)"],
 )
-batch_norm.error("ValueError", lambda s: s(s.array(2, 3), None, None), contains=["batch_norm", "running_mean", "training"])
-batch_norm.error("ValueError", lambda s: s(s.array(2, 3), s.array(3), None), contains=["batch_norm", "running_var"])
+batch_norm.error(
+    "ValueError",
+    lambda s: s(s.array(2, 3), None, None),
+    contains=["batch_norm", "running_mean", "training"],
+)
+batch_norm.error(
+    "ValueError",
+    lambda s: s(s.array(2, 3), s.array(3), None),
+    contains=["batch_norm", "running_var"],
+)
 batch_norm.error(
     "DTypeError",
     lambda s: s(s.array(2, 3), *_statistics(s, 3, "float64")),
     contains=["batch_norm", "running_mean", "float32", "float64"],
 )
 batch_norm.error(
-    "DTypeError", lambda s: s(s.array(2, 3, dtype="int64"), None, None, training=True), contains=["batch_norm", "input", "int64"]
+    "DTypeError",
+    lambda s: s(s.array(2, 3, dtype="int64"), None, None, training=True),
+    contains=["batch_norm", "input", "int64"],
 )
 for training in (True, False):
     for at, name in enumerate(("weight", "bias")):
@@ -293,7 +359,9 @@ for training in (True, False):
             contains=["batch_norm", name, "(3,)", "(2,)", "(2, 3)"],
         )
 native_batch_norm.error(
-    "ShapeError", lambda s: s(s.array(2, 3), s.array(2), None, 1e-5), contains=["batch_norm", "weight", "(3,)", "(2,)", "(2, 3)"]
+    "ShapeError",
+    lambda s: s(s.array(2, 3), s.array(2), None, 1e-5),
+    contains=["batch_norm", "weight", "(3,)", "(2,)", "(2, 3)"],
 )
 batch_norm_backward.error(
     "ShapeError",

@@ -54,7 +54,7 @@ centre = Composite(
 
 @layer_norm.decompose
 def _(input, normalized_shape, weight, bias, eps):
-    made, centres, scales = native_layer_norm(input, normalized_shape, weight, bias, eps)
+    made, _mean, _scale = native_layer_norm(input, normalized_shape, weight, bias, eps)
     return made
 
 
@@ -63,7 +63,10 @@ def _(input, normalized_shape, weight, bias):
     require("input", input.dtype, "floating")
     sizes("normalized_shape", normalized_shape)
     lead = input.ndim - len(normalized_shape)
-    check(len(normalized_shape) > 0, f"`normalized_shape` must name at least one dimension; got {normalized_shape}")
+    check(
+        len(normalized_shape) > 0,
+        f"`normalized_shape` must name at least one dimension; got {normalized_shape}",
+    )
     check(
         lead >= 0 and list(input.shape[max(lead, 0) :]) == list(normalized_shape),
         f"`input` of shape {input.shape} must end in `normalized_shape` {normalized_shape}",
@@ -108,7 +111,10 @@ def _(g0, input, result1, result2, weight, normalized_shape):
 def _(grad, input, mean, rstd, weight, normalized_shape):
     require("grad", grad.dtype, "floating")
     require_same("grad", grad, "input", input)
-    check(grad.shape == input.shape, f"`grad` of shape {grad.shape} must have the shape of `input`, {input.shape}")
+    check(
+        grad.shape == input.shape,
+        f"`grad` of shape {grad.shape} must have the shape of `input`, {input.shape}",
+    )
     lead = input.ndim - len(normalized_shape)
     check(
         lead >= 0 and list(input.shape[max(lead, 0) :]) == list(normalized_shape),
@@ -127,7 +133,11 @@ def _(grad, input, mean, rstd, weight, normalized_shape):
             weight.shape == normalized_shape,
             f"`weight` must have shape `normalized_shape` {normalized_shape}; got {weight.shape}",
         )
-    return result(input.shape, grad.dtype), result(normalized_shape, grad.dtype), result(normalized_shape, grad.dtype)
+    return (
+        result(input.shape, grad.dtype),
+        result(normalized_shape, grad.dtype),
+        result(normalized_shape, grad.dtype),
+    )
 
 
 @layer_norm_backward.decompose
@@ -170,7 +180,9 @@ def _(grad, normal, dims):
 # ---- references ----------------------------------------------------------------------------------------------------
 def _statistics(x, dims, eps):
     wide = x.astype("float64")
-    return wide.mean(axis=dims, keepdims=True), 1 / np.sqrt(wide.var(axis=dims, keepdims=True) + eps)
+    return wide.mean(axis=dims, keepdims=True), 1 / np.sqrt(
+        wide.var(axis=dims, keepdims=True) + eps
+    )
 
 
 @native_layer_norm.reference
@@ -203,7 +215,9 @@ def _(grad, input, mean, rstd, weight, normalized_shape):
     lead = input.ndim - len(normalized_shape)
     normal = (input - mean) * rstd
     with np.errstate(all="ignore"):
-        gx = rstd * centre(grad if weight is None else grad * weight, normal, range(lead, input.ndim))
+        gx = rstd * centre(
+            grad if weight is None else grad * weight, normal, range(lead, input.ndim)
+        )
     rows = tuple(range(lead))
     return gx, (grad * normal).sum(axis=rows), grad.sum(axis=rows)
 
@@ -220,37 +234,60 @@ def _(s):
     yield s(s.array(4, 3, 2).transpose(1, 2, 0), (4,), s.array(4), None, 1e-5)
     yield s(s.array(3, 5, dtype="float64"), (5,), s.array(5, dtype="float64"), None, 1e-5)
     yield s(s.array(7, 300), (300,), s.array(300), s.array(300), 1e-5).without_gradient()
-    yield s(s.array(4, 64) + np.float32(100), (64,), None, None, 1e-5).loosely(20).without_gradient()
+    yield (
+        s(s.array(4, 64) + np.float32(100), (64,), None, None, 1e-5).loosely(20).without_gradient()
+    )
     yield s(np.ones((2, 3), "float32"), (3,), None, None, 1e-5).without_gradient()
     yield s(s.array(0, 3), (3,), s.array(3), None, 1e-5)
 
 
 # the mean and 1 / sqrt(var + eps) are for the derivative alone and pass no gradient on
-native_layer_norm.samples(lambda s: (each.without_gradient() for each in layer_norm.sample_function(s)))
+native_layer_norm.samples(
+    lambda s: (each.without_gradient() for each in layer_norm.sample_function(s))
+)
 
 
 @layer_norm_backward.samples
 def _(s):
-    for lead, shape, weighted in (((3,), (5,), True), ((2, 3), (4,), False), ((2,), (3, 4), True), ((), (6,), True)):
+    for lead, shape, weighted in (
+        ((3,), (5,), True),
+        ((2, 3), (4,), False),
+        ((2,), (3, 4), True),
+        ((), (6,), True),
+    ):
         x = s.array(*lead, *shape)
         m, r = _statistics(x, tuple(range(len(lead), x.ndim)), 1e-5)
         weight = s.array(*shape) if weighted else None
         # mean and rstd are functions of input here, so that differences of input alone are no derivative
-        yield s(s.array(*x.shape), x, m.astype("float32"), r.astype("float32"), weight, shape).without_gradient()
+        yield s(
+            s.array(*x.shape), x, m.astype("float32"), r.astype("float32"), weight, shape
+        ).without_gradient()
 
 
-centre.samples(lambda s: iter([s(s.array(3, 4), s.array(3, 4), (1,)), s(s.array(3, 4), s.array(3, 4), (0,))]))
+centre.samples(
+    lambda s: iter([s(s.array(3, 4), s.array(3, 4), (1,)), s(s.array(3, 4), s.array(3, 4), (0,))])
+)
 for each, rest in ((layer_norm, ()), (native_layer_norm, (None, None, 1e-5))):
     name = "layer_norm"
     each.error(
-        "ShapeError", lambda s, rest=rest: s(s.array(2, 3), (2,), *rest), contains=[name, "input", "normalized_shape", "(2, 3)", "(2,)"]
-    )
-    each.error("ShapeError", lambda s, rest=rest: s(s.array(2, 3), (), *rest), contains=[name, "normalized_shape", "()"])
-    each.error(
-        "ShapeError", lambda s: s(s.array(2, 3), (3,), s.array(2), None, 1e-5), contains=[name, "weight", "(3,)", "(2,)"]
+        "ShapeError",
+        lambda s, rest=rest: s(s.array(2, 3), (2,), *rest),
+        contains=[name, "input", "normalized_shape", "(2, 3)", "(2,)"],
     )
     each.error(
-        "ShapeError", lambda s: s(s.array(2, 3), (3,), None, s.array(2), 1e-5), contains=[name, "bias", "(3,)", "(2,)"]
+        "ShapeError",
+        lambda s, rest=rest: s(s.array(2, 3), (), *rest),
+        contains=[name, "normalized_shape", "()"],
+    )
+    each.error(
+        "ShapeError",
+        lambda s: s(s.array(2, 3), (3,), s.array(2), None, 1e-5),
+        contains=[name, "weight", "(3,)", "(2,)"],
+    )
+    each.error(
+        "ShapeError",
+        lambda s: s(s.array(2, 3), (3,), None, s.array(2), 1e-5),
+        contains=[name, "bias", "(3,)", "(2,)"],
     )
     each.error(
         "DTypeError",
@@ -258,9 +295,13 @@ for each, rest in ((layer_norm, ()), (native_layer_norm, (None, None, 1e-5))):
         contains=[name, "weight", "float32", "float64"],
     )
     each.error(
-        "DTypeError", lambda s, rest=rest: s(s.array(2, 3, dtype="int64"), (3,), *rest), contains=[name, "input", "int64"]
+        "DTypeError",
+        lambda s, rest=rest: s(s.array(2, 3, dtype="int64"), (3,), *rest),
+        contains=[name, "input", "int64"],
     )
-centre.error("IndexError", lambda s: s(s.array(2, 3), s.array(2, 3), (2,)), contains=["dim", "(2, 3)", "2"])
+centre.error(
+    "IndexError", lambda s: s(s.array(2, 3), s.array(2, 3), (2,)), contains=["dim", "(2, 3)", "2"]
+)
 layer_norm_backward.error(
     "ShapeError",
     lambda s: s(s.array(2, 3), s.array(2, 4), s.array(2, 1), s.array(2, 1), None, (4,)),

@@ -5,9 +5,34 @@ import math
 import numpy as np
 
 from plait_ops.calls import abs as abs_
-from plait_ops.calls import amax, amin, eq, exp, isinf, log, masked_fill, ne, pow, reshape, sign, sqrt, sum, where, zeros_like
+from plait_ops.calls import (
+    amax,
+    amin,
+    eq,
+    exp,
+    isinf,
+    log,
+    masked_fill,
+    ne,
+    pow,
+    reshape,
+    sign,
+    sqrt,
+    sum,
+    where,
+    zeros_like,
+)
 from plait_ops.spec import Composite, Operator, Reduction
-from plait_ops.words import cast_argument, check, numel, reduce_dims, reduced, require, result, to_dtype
+from plait_ops.words import (
+    cast_argument,
+    check,
+    numel,
+    reduce_dims,
+    reduced,
+    require,
+    result,
+    to_dtype,
+)
 
 INFINITY = math.inf
 
@@ -122,10 +147,18 @@ def _(s):
 
 
 norm.error("IndexError", lambda s: s(s.array(2, 3), 2, 2), contains=["norm", "dim", "(2, 3)", "2"])
-norm.error("ValueError", lambda s: s(s.array(2, 3), 2, (1, -1)), contains=["norm", "dim", "(1, -1)"])
+norm.error(
+    "ValueError", lambda s: s(s.array(2, 3), 2, (1, -1)), contains=["norm", "dim", "(1, -1)"]
+)
 norm.error("DTypeError", lambda s: s(s.array(2, dtype="int64")), contains=["norm", "self", "int64"])
-norm.error("DTypeError", lambda s: s(s.array(2), dtype="int64"), contains=["norm", "dtype", "int64"])
-norm.error("ShapeError", lambda s: s(s.array(0, 3), math.inf, 0), contains=["norm", "self", "(0, 3)", "inf"])
+norm.error(
+    "DTypeError", lambda s: s(s.array(2), dtype="int64"), contains=["norm", "dtype", "int64"]
+)
+norm.error(
+    "ShapeError",
+    lambda s: s(s.array(0, 3), math.inf, 0),
+    contains=["norm", "self", "(0, 3)", "inf"],
+)
 
 norm_name = Composite(
     "norm.name(Tensor self, str p|ord, int[]? dim|axis=None, bool keepdim|keepdims=False, *, dtype? dtype=None) -> Tensor",
@@ -148,8 +181,12 @@ def _(self, p, dim, keepdim, dtype):
     return norm(self, 2, dim, keepdim, dtype=dtype)
 
 
-norm_name.reference(lambda self, p, dim=None, keepdim=False, dtype=None: norm(self, 2, dim, keepdim, dtype=dtype))
-norm_name.samples(lambda s: iter([s(s.array(3, 4), "fro"), s(s.array(2, 3, 4), "fro", (1, 2), True)]))
+norm_name.reference(
+    lambda self, p, dim=None, keepdim=False, dtype=None: norm(self, 2, dim, keepdim, dtype=dtype)
+)
+norm_name.samples(
+    lambda s: iter([s(s.array(3, 4), "fro"), s(s.array(2, 3, 4), "fro", (1, 2), True)])
+)
 norm_name.error("ValueError", lambda s: s(s.array(2), "nuc"), contains=["norm", "p", "nuc"])
 
 
@@ -190,14 +227,18 @@ def _(g, self, result, dim):
 @logsumexp.reference
 def _(self, dim, keepdim=False):
     with np.errstate(all="ignore"):
-        made = np.logaddexp.reduce(self.astype("float64").reshape(self.shape or (1,)), axis=_axes(dim), keepdims=keepdim)
+        made = np.logaddexp.reduce(
+            self.astype("float64").reshape(self.shape or (1,)), axis=_axes(dim), keepdims=keepdim
+        )
     return np.asarray(made).reshape(() if not self.ndim else np.shape(made)).astype(self.dtype)
 
 
 @logsumexp.samples
 def _(s):
     yield s(s.array(3, 4) + np.float32(500), 1)
-    yield s(np.array([[-np.inf, -np.inf], [-np.inf, 0], [np.inf, 0]], "float32"), 1).without_gradient()
+    yield s(
+        np.array([[-np.inf, -np.inf], [-np.inf, 0], [np.inf, 0]], "float32"), 1
+    ).without_gradient()
     yield s(np.array([[np.nan, 1.0]], "float32"), 1).without_gradient()
     yield s(s.array(2, 3, 4), (0, 2))
     yield s(s.array(3, 4), ())

@@ -66,7 +66,7 @@ def _(self, k, dim):
         check(k == 1, f"`k` must be 1 for `self` of shape (); got {k}")
     else:
         check(
-            0 <= k and k <= self.shape[at],
+            k >= 0 and k <= self.shape[at],
             f"`k` must be in [0, {self.shape[at]}] for dimension {at} of shape {self.shape}; got {k}",
         )
         shape[at] = k
@@ -81,7 +81,7 @@ def _(g0, self, result1, dim):
 
 @argsort.decompose
 def _(self, dim, descending, stable):
-    values, places = sort(self, dim, descending, stable)
+    _values, places = sort(self, dim, descending, stable)
     return places
 
 
@@ -151,8 +151,14 @@ def _(s):
 
 for each in (sort, argsort):
     each.error("IndexError", lambda s: s(s.array(2, 3), 2), contains=["sort", "dim", "(2, 3)", "2"])
-    each.error("DTypeError", lambda s: s(s.array(2, dtype="complex64")), contains=["sort", "self", "complex64"])
+    each.error(
+        "DTypeError",
+        lambda s: s(s.array(2, dtype="complex64")),
+        contains=["sort", "self", "complex64"],
+    )
 topk.error("IndexError", lambda s: s(s.array(2, 3), 1, 2), contains=["topk", "dim", "(2, 3)", "2"])
 topk.error("ShapeError", lambda s: s(s.array(2, 3), 4), contains=["topk", "k", "(2, 3)", "4"])
 topk.error("ShapeError", lambda s: s(s.array(2, 3), -1), contains=["topk", "k", "-1"])
-topk.error("DTypeError", lambda s: s(s.array(2, dtype="float16"), 1), contains=["topk", "self", "float16"])
+topk.error(
+    "DTypeError", lambda s: s(s.array(2, dtype="float16"), 1), contains=["topk", "self", "float16"]
+)

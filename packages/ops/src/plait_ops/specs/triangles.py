@@ -29,7 +29,9 @@ def _triangle(name, text, example, reference):
         check(self.ndim >= 2, f"`self` must have at least 2 dimensions; got shape {self.shape}")
         return result(self.shape, self.dtype)
 
-    operator.reference(lambda self, diagonal=0: reference(self, int(np.clip(diagonal, -(2**31), 2**31))))
+    operator.reference(
+        lambda self, diagonal=0: reference(self, int(np.clip(diagonal, -(2**31), 2**31)))
+    )
 
     @operator.samples
     def _(s):
@@ -45,7 +47,9 @@ def _triangle(name, text, example, reference):
         yield s(s.array(2, 0, 3))
         yield s(s.array(3, 3), 2**62)
 
-    operator.error("ShapeError", lambda s: s(s.array(3)), contains=[name, "self", "2 dimensions", "(3,)"])
+    operator.error(
+        "ShapeError", lambda s: s(s.array(3)), contains=[name, "self", "2 dimensions", "(3,)"]
+    )
     operator.error("TypeError", lambda s: s(s.array(3, 3), 0.5), contains=[name, "diagonal"])
     return operator
 

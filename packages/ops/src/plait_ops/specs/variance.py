@@ -127,7 +127,9 @@ def _(self, dim=None, correction=1, keepdim=False):
 
 @std.reference
 def _(self, dim=None, correction=1, keepdim=False):
-    return np.asarray(np.sqrt(_variance(self.astype("float64"), dim, correction, keepdim))).astype(self.dtype)
+    return np.asarray(np.sqrt(_variance(self.astype("float64"), dim, correction, keepdim))).astype(
+        self.dtype
+    )
 
 
 @var_mean.reference
@@ -141,7 +143,12 @@ def _(grad, self, dim, correction):
     n = self.size / max(self.mean(axis=_axes(dim), keepdims=True).size, 1)
     g = grad if grad.ndim == self.ndim or dim is None else np.expand_dims(grad, _axes(dim) or ())
     with np.errstate(all="ignore"):
-        return g * 2 * centred / np.float64(max(n - (1 if correction is None else correction), 0)).astype(self.dtype)
+        return (
+            g
+            * 2
+            * centred
+            / np.float64(max(n - (1 if correction is None else correction), 0)).astype(self.dtype)
+        )
 
 
 @var.samples
@@ -170,11 +177,19 @@ def _(s):
 
 
 var_backward.error(
-    "ShapeError", lambda s: s(s.array(2), s.array(3, 4), (1,), 1), contains=["shape", "(3, 1)", "(2,)"]
+    "ShapeError",
+    lambda s: s(s.array(2), s.array(3, 4), (1,), 1),
+    contains=["shape", "(3, 1)", "(2,)"],
 )
-var_mean.error("IndexError", lambda s: s(s.array(2, 3), 2), contains=["var_mean", "dim", "(2, 3)", "2"])
-var_mean.error("ValueError", lambda s: s(s.array(2, 3), (0, -2)), contains=["var_mean", "dim", "(0, -2)"])
-var_mean.error("DTypeError", lambda s: s(s.array(2, dtype="int64")), contains=["var_mean", "self", "int64"])
+var_mean.error(
+    "IndexError", lambda s: s(s.array(2, 3), 2), contains=["var_mean", "dim", "(2, 3)", "2"]
+)
+var_mean.error(
+    "ValueError", lambda s: s(s.array(2, 3), (0, -2)), contains=["var_mean", "dim", "(0, -2)"]
+)
+var_mean.error(
+    "DTypeError", lambda s: s(s.array(2, dtype="int64")), contains=["var_mean", "self", "int64"]
+)
 var.error("DTypeError", lambda s: s(s.array(2, dtype="bool")), contains=["var", "self", "bool"])
 
 
@@ -221,5 +236,7 @@ for each in (var_unbiased, std_unbiased, var_mean_unbiased):
         yield s(s.array(3, 4), (0, 1), unbiased=False, keepdim=True)
 
     each.error(
-        "IndexError", lambda s: s(s.array(2, 3), 2, unbiased=False), contains=[each.schema.base, "dim", "(2, 3)", "2"]
+        "IndexError",
+        lambda s: s(s.array(2, 3), 2, unbiased=False),
+        contains=[each.schema.base, "dim", "(2, 3)", "2"],
     )
