@@ -1,4 +1,5 @@
 // Operator: one callable for each base name and form; its argument table is the schema.
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -220,6 +221,11 @@ PyType_Spec spec{"plait_abi.Operator", sizeof(OperatorObject), 0,
                  Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR | Py_TPFLAGS_DISALLOW_INSTANTIATION,
                  slots};
 
+std::string in_form(const std::string &name, uint32_t form) {
+  const size_t dot = std::min(name.find('.'), name.size());
+  return form == PLAIT_INPLACE ? name.substr(0, dot) + "_" + name.substr(dot) : name;
+}
+
 // Operators that make floats of nothing: their dtype=None means the default dtype, which the host language knows.
 int16_t default_dtype_argument(const plait_op *op) {
   static const char *const creators[] = {"empty", "zeros", "ones", "rand", "randn", "eye", "linspace"};
@@ -252,11 +258,13 @@ bool fill(Overload &o, const plait_op *op) {
 PyObject *operator_function(PyObject *, PyObject *name) {
   const char *s = PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : nullptr;
   if (!s) return PyErr_Format(PyExc_TypeError, "operator: `name` must be str, got %s", Py_TYPE(name)->tp_name);
-  const size_t n = strlen(s);
-  if (PyObject *o = new_operator(s, PLAIT_FUNCTION)) return o;
-  if (n < 2 || s[n - 1] != '_' || !PyErr_ExceptionMatches(PyExc_AttributeError)) return nullptr;
+  PyObject *o = new_operator(s, PLAIT_FUNCTION);
+  if (o || !PyErr_ExceptionMatches(PyExc_AttributeError)) return o;
+  const char *dot = strchr(s, '.');
+  const std::string base(s, dot ? size_t(dot - s) : strlen(s));
+  if (base.size() < 2 || base.back() != '_') return nullptr;
   PyErr_Clear();
-  return new_operator(std::string(s, n - 1).c_str(), PLAIT_INPLACE);
+  return new_operator((base.substr(0, base.size() - 1) + (dot ? dot : "")).c_str(), PLAIT_INPLACE);
 }
 
 // (name, form, first argument's name or None) of every base name and form
@@ -285,7 +293,7 @@ PyObject *operator_names(PyObject *, PyObject *) {
 PyMethodDef functions[] = {
     {"operator", operator_function, METH_O,
      "operator(name, /)\n--\n\nThe operator of that name: a base name with all its overloads, \"max.dim\" for one, \"relu_\" "
-     "for the in-place form."},
+     "and \"scatter_.value\" for the in-place form."},
     {"operator_names", operator_names, METH_NOARGS,
      "operator_names()\n--\n\n(name, name of its first argument) of every operator and its in-place form."},
     {nullptr, nullptr, 0, nullptr}};
@@ -299,7 +307,7 @@ PyObject *new_operator(const char *name, uint32_t form) {
   for (; op; op = one ? nullptr : op->next)
     if (form != PLAIT_INPLACE || (op->flags & PLAIT_OP_INPLACE)) chosen.push_back(op);
   if (chosen.empty()) {
-    PyErr_Format(PyExc_AttributeError, "operator: no operator named %s%s is defined", name, form == PLAIT_INPLACE ? "_" : "");
+    PyErr_Format(PyExc_AttributeError, "operator: no operator named %s is defined", in_form(name, form).c_str());
     return nullptr;
   }
   auto *list = new Overload[chosen.size()];
@@ -312,7 +320,7 @@ PyObject *new_operator(const char *name, uint32_t form) {
   o->n = chosen.size();
   o->form = form;
   o->module = PyUnicode_InternFromString("plait_core");
-  o->name = PyUnicode_FromFormat("%s%s", name, form == PLAIT_INPLACE ? "_" : "");
+  o->name = PyUnicode_FromString(in_form(name, form).c_str());
   return reinterpret_cast<PyObject *>(o);
 }
 

@@ -26,13 +26,14 @@ int mismatch(Mismatch &m, Mismatch::Reason reason, int arg, PyObject *got, Py_ss
   return PLAIT_NOT_CONVERTIBLE;
 }
 
-// out=: a tensor, or a tuple of them; the call then has the form OUT
+// out=: a tensor, or a tuple or list of them; the call then has the form OUT
 int bind_out(const Overload &o, PyObject *out, Bound &b, Mismatch &m) {
   const int n = o.op->n_results;
   if (out == Py_None) return PLAIT_CONVERTED;
-  if (n > 1 && (!PyTuple_Check(out) || PyTuple_GET_SIZE(out) != n)) return mismatch(m, Mismatch::type, -2, out);
+  const bool list = PyTuple_Check(out) || PyList_Check(out);
+  if (n > 1 && (!list || PySequence_Fast_GET_SIZE(out) != n)) return mismatch(m, Mismatch::type, -2, out);
   for (int i = 0; i < n; i++) {
-    const int done = tensor_from(n > 1 ? PyTuple_GET_ITEM(out, i) : out, b, b.out + i);
+    const int done = tensor_from(n > 1 ? PySequence_Fast_GET_ITEM(out, i) : out, b, b.out + i);
     if (done == PLAIT_NOT_CONVERTIBLE) return mismatch(m, Mismatch::type, -2, out);
     if (done != PLAIT_CONVERTED) return done;
   }

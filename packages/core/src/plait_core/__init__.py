@@ -141,7 +141,10 @@ def numel(input: Tensor) -> Any:
 def __getattr__(name: str) -> Any:
     if name == "default_generator":
         return _binding.default_generator()
-    raise AttributeError(f"module 'plait_core' has no attribute {name!r}")
+    try:  # an operator that a plug-in defined after this package was imported
+        return _binding.operator(name)
+    except AttributeError:
+        raise AttributeError(f"module 'plait_core' has no attribute {name!r}") from None
 
 
 def _bind_operators() -> None:

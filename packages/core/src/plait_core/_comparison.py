@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from plait_abi import ShapeError
-
 from plait_core._core import Tensor
 
 __all__ = ["allclose", "equal"]

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 from plait_abi import _binding
-
 from plait_core import _dtypes
 from plait_core._core import Tensor, is_tensor
 

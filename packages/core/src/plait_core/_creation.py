@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from plait_abi import _binding
-
 from plait_core import _core
 from plait_core._core import Tensor, from_dlpack, from_numpy, is_tensor
 

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from plait_abi import _binding
-
 from plait_core import _core
 from plait_core._core import Tensor
 

@@ -7,7 +7,6 @@ import os
 import pathlib
 
 from plait_abi import _binding, paths
-
 from plait_core import _core
 
 __all__ = ["kernel_library", "start"]
