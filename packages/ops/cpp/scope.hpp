@@ -10,11 +10,13 @@
 
 namespace plait::ops {
 
-// On whose behalf a word works. `call` is null in derivatives.
+// On whose behalf a word works. `call` is null in derivatives. Where `checking`, a shape function only validates: a
+// decomposition follows, whose calls make the results.
 struct Scope {
   plait_thread *thread;
   const plait_op *op;
   plait_call *call;
+  bool checking = false;
 };
 // Sets the thread's error and throws it.
 [[noreturn]] void fail(const Scope &x, plait_status code, const std::string &text);

@@ -14,6 +14,16 @@ plait_status guarded(plait_call *c) {
   });
 }
 
+// a decomposition that stands in for a kernel: what the shape function refuses must not reach it
+template <void (*Shape)(const Scope &, plait_call *), void (*F)(const Scope &, plait_call *)>
+plait_status guarded(plait_call *c) {
+  return border(c->thread, c->op->name, [&]() -> plait_status {
+    Shape({c->thread, c->op, c, true}, c);
+    F({c->thread, c->op, c}, c);
+    return PLAIT_OK;
+  });
+}
+
 template <void (*F)(const Scope &, plait_vjp *)>
 plait_status guarded_vjp(plait_vjp *v) {
   return border(v->thread, v->op->name, [&]() -> plait_status {

@@ -151,7 +151,10 @@ def _operator(operator: Operator) -> tuple[list[str], list[str]]:
             inside.append(
                 f"void {kind}_{operator.identifier}_body(const Scope &{scope}, plait_call *{call}) {{\n{body}\n}}"
             )
-            outside.append(_public(operator, kind, f"{kind}_{operator.identifier}_body"))
+            inner = f"{kind}_{operator.identifier}_body"
+            if kind == "decompose" and functions.get("shape", "").startswith(NAMESPACE):
+                inner = f"shape_{operator.identifier}_body, {inner}"
+            outside.append(_public(operator, kind, inner))
     if operator.vjps:
         inside.append(_gradients(operator))
         outside.append(_saves(operator))

@@ -27,7 +27,7 @@ empty = View(
     Raises: ShapeError if `size` holds negative sizes, more than 64 of them, or names 2**63 elements or more.
 
     >>> import plait_core as pc
-    >>> pc.empty(2, 3).shape
+    >>> tuple(pc.empty(2, 3).shape)
     (2, 3)
     """,
     fresh=True,
@@ -66,7 +66,7 @@ empty_like = View(
     `dtype` and `device` None are those of `self`.
 
     >>> import plait_core as pc
-    >>> pc.empty_like(pc.zeros(2, 3)).shape
+    >>> tuple(pc.empty_like(pc.zeros(2, 3)).shape)
     (2, 3)
     """,
     fresh=True,

@@ -107,6 +107,7 @@ index_add_ = Operator(
     [2.0, 0.0, 0.0]
     """,
     inplace=True,
+    dtypes="numeric",
     kernel=_KERNEL + " Addends of one place are added in order.",
 )
 
@@ -116,7 +117,7 @@ def _(self, dim, index, source):
     at = wrap_dim("dim", dim, self.shape)
     check(index.ndim <= 1, f"`index` must have 1 dimension; got shape {index.shape}")
     require("index", index.dtype, "integer")
-    require("self", self.dtype, "all")
+    require("self", self.dtype, "numeric")
     require_same("self", self, "source", source)
     cast_argument("index", int64)
     want = list(self.shape)
@@ -277,6 +278,7 @@ scatter_add_ = Operator(
         name="scatter_add", what="the elements of `src` added at", sign="+=", more=" Of several each is added."
     ),
     inplace=True,
+    dtypes="numeric",
     kernel=_KERNEL + " Added in order.",
 )
 
@@ -432,18 +434,18 @@ for each in (scatter_, scatter_add_):
 embedding = Operator(
     "embedding(Tensor weight, Tensor indices, int padding_idx=-1) -> Tensor",
     doc="""
-    The rows of `weight` at `indices`. A row `padding_idx` (if not -1) gets no gradient.
+    The rows of `weight` at `indices`; negative ones count from the end. A row `padding_idx` (if not -1) gets no gradient.
 
     Shapes: `weight` is (n, d), `indices` any, the result that of `indices` plus (d,). Dtypes: any; `indices` integers.
     Raises: ShapeError unless `weight` is a matrix, DTypeError unless `indices` hold integers, IndexError for an index
-    outside [0, n).
+    outside [-n, n).
 
     >>> import plait_core as pc
     >>> pc.embedding(pc.tensor([[1, 2], [3, 4]]), pc.tensor([1, 1])).tolist()
     [[3, 4], [3, 4]]
     """,
     dtypes="any",
-    kernel="indices are int64; a value outside [0, n) is an IndexError that names it and n.",
+    kernel="indices are int64; a value outside [-n, n) is an IndexError that names it and n.",
     method=False,
 )
 embedding_backward = Operator(
@@ -515,7 +517,7 @@ embedding_backward.samples(
 embedding.error("ShapeError", lambda s: s(s.array(5), s.indices(5, 2)), contains=["embedding", "weight", "(5,)"])
 embedding.error("DTypeError", lambda s: s(s.array(5, 3), s.array(2)), contains=["embedding", "indices", "float32"])
 embedding.error("IndexError", lambda s: s(s.array(5, 3), np.array([5])), contains=["embedding", "5"])
-embedding.error("IndexError", lambda s: s(s.array(5, 3), np.array([-1])), contains=["embedding", "-1", "5"])
+embedding.error("IndexError", lambda s: s(s.array(5, 3), np.array([-6])), contains=["embedding", "-6", "5"])
 embedding_backward.error(
     "ShapeError", lambda s: s(s.array(4, 3), s.indices(5, 3), 5, -1), contains=["grad", "indices", "(4, 3)", "(3,)"]
 )

@@ -9,7 +9,7 @@ from plait_ops.calls import (
     index,
     index_put_tensors_,
     index_tensors,
-    masked_columns,
+    index_columns,
     nonzero,
     reshape,
     select,
@@ -73,15 +73,15 @@ nonzero_rows.samples(lambda s: iter([s(np.array([[1, 0], [3, 4]]), 3), s(np.arra
 nonzero_.error("DTypeError", lambda s: s(s.array(2, dtype="complex64")), contains=["nonzero", "self", "complex64"])
 nonzero_rows.error("ValueError", lambda s: s(s.array(2), -1), contains=["nonzero_rows", "count", "-1"])
 
-masked_columns_ = Composite(
-    "masked_columns(Tensor self, Tensor?[] indices) -> Tensor[]",
+index_columns_ = Composite(
+    "index_columns(Tensor self, Tensor?[] indices) -> Tensor[]",
     doc="`indices` with each bool mask replaced by one int64 index for each of its dimensions; None stays None.",
     internal=True,
     dtypes="any",
 )
 
 
-@masked_columns_.decompose
+@index_columns_.decompose
 def _(self, indices):
     made = []
     at = 0
@@ -130,9 +130,9 @@ def _columns(self, indices):
     return made
 
 
-masked_columns_.reference(_columns)
-masked_columns_.samples(lambda s: iter([s(s.array(3, 4), [s.array(3, 4, dtype="bool")]), s(s.array(3, 4), [s.indices(3, 2), s.array(4, dtype="bool")])]))
-masked_columns_.error("IndexError", lambda s: s(s.array(3), [s.array(4, dtype="bool")]), contains=["mask", "(4,)", "(3,)"])
+index_columns_.reference(_columns)
+index_columns_.samples(lambda s: iter([s(s.array(3, 4), [s.array(3, 4, dtype="bool")]), s(s.array(3, 4), [s.indices(3, 2), s.array(4, dtype="bool")])]))
+index_columns_.error("IndexError", lambda s: s(s.array(3), [s.array(4, dtype="bool")]), contains=["mask", "(4,)", "(3,)"])
 
 
 # ---- reading -------------------------------------------------------------------------------------------------------
@@ -164,7 +164,7 @@ index_tensors_ = Operator(
 
 @index_.decompose
 def _(self, indices):
-    return index_tensors(self, masked_columns(self, indices))
+    return index_tensors(self, index_columns(self, indices))
 
 
 @index_tensors_.shape
@@ -288,7 +288,7 @@ index_put_tensors = Operator(
 
 @index_put_.decompose
 def _(self, indices, values, accumulate):
-    return index_put_tensors_(self, masked_columns(self, indices), values, accumulate)
+    return index_put_tensors_(self, index_columns(self, indices), values, accumulate)
 
 
 @index_put_tensors.shape
@@ -296,7 +296,7 @@ def _(self, indices, values, accumulate):
     shape = index_shape("indices", self.shape, indices)
     cast_argument("indices", int64)
     if accumulate:
-        require("self", self.dtype, "all")
+        require("self", self.dtype, "numeric")
     if is_tensor(values):
         fits = broadcast("values", values.shape, "self[indices]", shape)
         check(fits == shape, f"`values` of shape {values.shape} must broadcast to {tuple(shape)}")

@@ -303,7 +303,7 @@ matmul_ = Composite(
     Raises: ShapeError for 0-d tensors and where inner sizes differ or batches do not broadcast, DTypeError if dtypes differ.
 
     >>> import plait_core as pc
-    >>> pc.matmul(pc.ones(5, 2, 3), pc.ones(3)).shape
+    >>> tuple(pc.matmul(pc.ones(5, 2, 3), pc.ones(3)).shape)
     (5, 2)
     """,
     out=True,

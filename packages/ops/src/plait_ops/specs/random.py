@@ -25,7 +25,7 @@ def _draw(name, text):
     {_SIZE_ERRORS}
 
     >>> import plait_core as pc
-    >>> pc.{name}(2, 3).shape
+    >>> tuple(pc.{name}(2, 3).shape)
     (2, 3)
     """,
         random=True,
@@ -68,7 +68,7 @@ def _like(name, text):
     `{text}` of the shape of `self`. `dtype` and `device` None are those of `self`.
 
     >>> import plait_core as pc
-    >>> pc.{name}(pc.zeros(2)).shape
+    >>> tuple(pc.{name}(pc.zeros(2)).shape)
     (2,)
     """,
         random=True,

@@ -123,7 +123,7 @@ flatten = Composite(
     Raises: IndexError for a dim out of range, ValueError if `end_dim` comes before `start_dim`.
 
     >>> import plait_core as pc
-    >>> pc.zeros(2, 3, 4).flatten(1).shape
+    >>> tuple(pc.zeros(2, 3, 4).flatten(1).shape)
     (2, 12)
     """,
     dtypes="any",
@@ -175,7 +175,7 @@ permute = View(
     Raises: ValueError unless `dims` names each dimension once.
 
     >>> import plait_core as pc
-    >>> pc.zeros(2, 3, 4).permute(2, 0, 1).shape
+    >>> tuple(pc.zeros(2, 3, 4).permute(2, 0, 1).shape)
     (4, 2, 3)
     """,
 )
@@ -233,7 +233,7 @@ transpose = View(
     Raises: IndexError for a dim out of range.
 
     >>> import plait_core as pc
-    >>> pc.zeros(2, 3, 4).transpose(0, -1).shape
+    >>> tuple(pc.zeros(2, 3, 4).transpose(0, -1).shape)
     (4, 3, 2)
     """,
 )
@@ -279,7 +279,7 @@ swapaxes = Composite(
     `transpose` under NumPy's name.
 
     >>> import plait_core as pc
-    >>> pc.swapaxes(pc.zeros(2, 3), 0, 1).shape
+    >>> tuple(pc.swapaxes(pc.zeros(2, 3), 0, 1).shape)
     (3, 2)
     """,
     dtypes="any",
@@ -304,7 +304,7 @@ t = View(
     Raises: ShapeError for more than 2 dimensions.
 
     >>> import plait_core as pc
-    >>> pc.zeros(2, 3).t().shape
+    >>> tuple(pc.zeros(2, 3).t().shape)
     (3, 2)
     """,
 )
@@ -334,7 +334,7 @@ movedim = Composite(
     Raises: ValueError if the two lists differ in length or repeat a dimension.
 
     >>> import plait_core as pc
-    >>> pc.movedim(pc.zeros(2, 3, 4), 0, -1).shape
+    >>> tuple(pc.movedim(pc.zeros(2, 3, 4), 0, -1).shape)
     (3, 4, 2)
     """,
     dtypes="any",
@@ -454,7 +454,7 @@ broadcast_to = Composite(
     `expand` under NumPy's name.
 
     >>> import plait_core as pc
-    >>> pc.broadcast_to(pc.ones(3), (2, 3)).shape
+    >>> tuple(pc.broadcast_to(pc.ones(3), (2, 3)).shape)
     (2, 3)
     """,
     dtypes="any",
@@ -479,7 +479,7 @@ unsqueeze = View(
     Raises: IndexError for a dim out of range.
 
     >>> import plait_core as pc
-    >>> pc.zeros(3).unsqueeze(-1).shape
+    >>> tuple(pc.zeros(3).unsqueeze(-1).shape)
     (3, 1)
     """,
 )
@@ -519,7 +519,7 @@ squeeze = View(
     `self` without its dimensions of size 1.
 
     >>> import plait_core as pc
-    >>> pc.zeros(1, 3, 1).squeeze().shape
+    >>> tuple(pc.zeros(1, 3, 1).squeeze().shape)
     (3,)
     """,
 )
@@ -531,7 +531,7 @@ squeeze_dim = View(
     Raises: IndexError for a dim out of range.
 
     >>> import plait_core as pc
-    >>> pc.zeros(1, 3, 1).squeeze(0).shape
+    >>> tuple(pc.zeros(1, 3, 1).squeeze(0).shape)
     (3, 1)
     """,
 )
@@ -923,6 +923,7 @@ def _(g, self, offset, dim1, dim2):
 
 @diagonal_backward.shape
 def _(grad, size):
+    sizes("size", size)
     return result(size, grad.dtype)
 
 
@@ -1001,6 +1002,7 @@ def _(g, self, dim, size, step):
 
 @unfold_backward.shape
 def _(grad, input_size):
+    sizes("input_size", input_size)
     return result(input_size, grad.dtype)
 
 

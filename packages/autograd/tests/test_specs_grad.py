@@ -1,0 +1,129 @@
+"""The derivative of every operator against finite differences, at the points of its spec's samples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import plait_autograd as pa
+import plait_core as pc
+import pytest
+from plait_abi import operator
+from plait_ops import specs
+from plait_ops.samples import Sample
+from plait_ops.spec import Operator
+
+SMALL = 80  # elements that are varied one by one
+
+
+def differentiable(spec: Operator) -> bool:
+    """Operators with a derivative, of their own or through what they are made of."""
+    if spec.unpredictable or spec.dtypes in ("integral", "integer", "bool"):
+        return False
+    return bool(spec.vjps) or spec.decompose_function is not None
+
+
+OPERATORS = [spec for spec in specs.all() if differentiable(spec)]
+
+
+def names(spec: Operator) -> set[str]:
+    """The arguments that gradients are asked for."""
+    if spec.vjps:
+        return set(spec.differentiable)
+    return {argument.name for argument in spec.schema.arguments if argument.is_tensor}
+
+
+def doubled(value: Any) -> Any:
+    """Floating arrays become float64 tensors that require grad."""
+    if isinstance(value, np.ndarray) and value.dtype.kind == "f":
+        return pc.from_numpy(np.array(value, "float64")).requires_grad_()
+    if isinstance(value, np.ndarray):
+        return pc.from_numpy(value.copy())
+    if isinstance(value, (list, tuple)):
+        return type(value)(doubled(item) for item in value)
+    return value
+
+
+def fixed(value: Any) -> Any:
+    """The same without gradients."""
+    if isinstance(value, pc.Tensor):
+        return value.detach()
+    if isinstance(value, (list, tuple)):
+        return type(value)(fixed(item) for item in value)
+    return value
+
+
+def inputs(value: Any) -> list[Any]:
+    if isinstance(value, pc.Tensor):
+        return [value] if value.requires_grad else []
+    if isinstance(value, (list, tuple)):
+        return [x for item in value for x in inputs(item)]
+    return []
+
+
+def problem(spec: Operator, sample: Sample) -> tuple[Callable[..., Any], list[Any]] | None:
+    """A function of the tensors that are varied, and those tensors; None if there is nothing to vary."""
+    values = spec.schema.bind(sample.args, sample.kwargs)
+    if values.get("dtype") not in (None, "float64") or not sample.gradient:
+        return None
+    wanted = names(spec)
+    bound = {name: doubled(v) if name in wanted else fixed(doubled(v)) for name, v in values.items()}
+    varied = [x for value in bound.values() for x in inputs(value)]
+    if not 0 < sum(x.numel() for x in varied) <= SMALL:
+        return None
+    written = {argument.name for argument in spec.schema.arguments if argument.writes}
+
+    def function(*tensors: Any) -> Any:
+        rest = list(tensors)
+
+        def fill(value: Any) -> Any:
+            if isinstance(value, pc.Tensor) and value.requires_grad:
+                return rest.pop(0)
+            return type(value)(fill(x) for x in value) if isinstance(value, (list, tuple)) else value
+
+        arguments = {name: fill(value) for name, value in bound.items()}
+        for name in written:
+            if arguments[name] is not None:
+                arguments[name] = arguments[name].clone()
+        positional = [arguments.pop(a.name) for a in spec.schema.arguments if not a.keyword_only]
+        made = operator(spec.name)(*positional, **arguments)
+        made = made if isinstance(made, (tuple, list)) else [made]
+        return [x for x in made if x.dtype.name == "float64"]
+
+    return function, varied
+
+
+def problems(spec: Operator) -> list[tuple[Callable[..., Any], list[Any]]]:
+    return [found for found in (problem(spec, sample) for sample in spec.draw()) if found is not None]
+
+
+@pytest.mark.parametrize("spec", OPERATORS, ids=lambda spec: spec.name)
+def test_gradients(spec: Operator) -> None:
+    for function, varied in problems(spec):
+        if function(*varied):
+            assert pa.gradcheck(function, varied)
+
+
+@pytest.mark.parametrize("spec", OPERATORS, ids=lambda spec: spec.name)
+def test_second_derivatives(spec: Operator) -> None:
+    for function, varied in problems(spec)[:3]:
+        outputs = function(*varied)
+        if any(x.requires_grad for x in outputs) and sum(x.numel() for x in varied) <= 24:
+            assert pa.gradgradcheck(function, varied)
+
+
+def test_every_floating_operator_says_whether_it_is_differentiable() -> None:
+    """What has neither a derivative nor a decomposition is on this list on purpose."""
+    without = {
+        spec.name
+        for spec in specs.all()
+        if spec.dtypes in ("all", "any", "numeric", "floating")
+        and not spec.vjps
+        and spec.decompose_function is None
+        and not spec.unpredictable
+        and any(argument.is_tensor for argument in spec.schema.arguments)
+        and getattr(spec, "promote", "") != "bool"
+        and getattr(spec, "result", "") not in ("bool", "int64")
+    }
+    assert without == {"argmax", "argmin", "as_strided", "detach", "nonzero_rows"}
