@@ -1,4 +1,6 @@
 // Tensors, storages and generators: making, sharing, dropping.
+#include <malloc.h>
+
 #include <cstdlib>
 
 #include "runtime.hpp"
@@ -6,16 +8,25 @@
 namespace plait::abi {
 namespace {
 
-constexpr uint64_t kInlineRoom = 64;  // bytes beside a plait_storage
+constexpr uint64_t kInlineRoom = 56;  // bytes beside a plait_storage: with it a block fills malloc's 144 bytes
+constexpr int64_t kCrowd = 30000;      // blocks that must have left before malloc is asked to give pages back
 constexpr uint64_t kStorageBlock = sizeof(plait_storage) + kInlineRoom;
 
 void *take_block(BlockCache Thread::*cache, size_t size) {
-  if (void *p = (this_thread()->*cache).take()) return p;
+  Thread *t = this_thread();
+  if (void *p = (t->*cache).take()) return p;
+  if (++t->live > t->peak) t->peak = t->live;
   return std::malloc(size);
 }
 void give_block(BlockCache Thread::*cache, void *p) {
   Thread *t = this_thread_if_alive();
-  if (!t || !(t->*cache).give(p)) std::free(p);
+  if (t && (t->*cache).give(p)) return;
+  std::free(p);
+  // malloc keeps what lies below its last live block: after a large crowd of tensors left, ask for it
+  if (t && t->peak - --t->live > kCrowd) {
+    malloc_trim(0);
+    t->peak = t->live;
+  }
 }
 
 void watch_memory(uint32_t kind, const plait_storage *s) {

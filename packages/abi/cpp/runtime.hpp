@@ -38,6 +38,7 @@ class BlockCache {
 
 struct Thread : plait_thread {
   BlockCache tensors, storages;
+  int64_t live = 0, peak = 0;  // blocks from malloc that this thread made more than it freed, and the most there were
 };
 Thread *this_thread();           // made on first use
 Thread *this_thread_if_alive();  // nullptr while the thread is being torn down
