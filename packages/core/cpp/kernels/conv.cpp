@@ -166,7 +166,7 @@ void zero(DLTensor *out) {
 }
 
 template <class T>
-plait_status only_bias(const Conv& v, const DLTensor* bias, T* y) {  // of images without channels
+plait_status only_bias(const Conv &v, const DLTensor *bias, T *y) {  // of images without channels
   for (int64_t i = 0; i < v.n * v.oc * v.oh * v.ow; i++) {
     const int64_t o = i / (v.oh * v.ow) % v.oc;
     y[i] = bias ? data<T>(bias)[o * bias->strides[0]] : T(0);

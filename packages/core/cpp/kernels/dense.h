@@ -8,7 +8,7 @@ namespace plait::core {
 template <class T>
 class Dense {
  public:
-  plait_status take(const plait_call* c, const DLTensor* t) {
+  plait_status take(const plait_call *c, const DLTensor *t) {
     data_ = data<T>(t);
     if (is_contiguous(t)) return PLAIT_OK;
     PLAIT_TRY(space_.take(c, uint64_t(numel(t)) * sizeof(T)));
@@ -17,14 +17,15 @@ class Dense {
       strides[d] = step;
       step *= t->shape[d];
     }
-    copy_strided(c, space_.as<char>(), strides, data<char>(t), t->strides, t->shape, t->ndim, sizeof(T));
+    copy_strided(c, space_.as<char>(), strides, data<char>(t), t->strides, t->shape, t->ndim,
+                 sizeof(T));
     data_ = space_.as<T>();
     return PLAIT_OK;
   }
-  operator const T*() const { return data_; }
+  operator const T *() const { return data_; }
 
  private:
-  const T* data_ = nullptr;
+  const T *data_ = nullptr;
   Workspace space_;
 };
 

@@ -10,27 +10,28 @@ namespace math = scalar::math;
 
 // out = exp(x - shift)
 template <class T>
-PLAIT_INLINE void exp_row(const T* x, T shift, int64_t n, T* out) {
+PLAIT_INLINE void exp_row(const T *x, T shift, int64_t n, T *out) {
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; i++) out[i] = math::exp(x[i] - shift);
 }
 template <class T>
-T largest(const T* x, int64_t n) {
+T largest(const T *x, int64_t n) {
   return reduce_contiguous<Max, T, T>(x, n);
 }
 template <class T>
-T total(const T* x, int64_t n) {
+T total(const T *x, int64_t n) {
   return T(reduce_contiguous<Sum, T>(x, n));
 }
 
 constexpr int64_t kShort = 64;
 
-// Rows of a few elements are padded with -inf to whole vectors: exp there costs as much for eight as for one.
+// Rows of a few elements are padded with -inf to whole vectors: exp there costs as much for eight
+// as for one.
 template <class T>
 struct ShortRow {
   alignas(64) T data[kShort + 16];
   int64_t padded;
-  ShortRow(const T* x, int64_t n) : padded((n + 7) & ~int64_t(7)) {
+  ShortRow(const T *x, int64_t n) : padded((n + 7) & ~int64_t(7)) {
     for (int64_t i = 0; i < n; i++) data[i] = x[i];
     for (int64_t i = n; i < padded; i++) data[i] = -T(math::kInf);
   }
@@ -38,7 +39,7 @@ struct ShortRow {
 
 // log(sum(exp(x))); a row of -inf gives -inf
 template <class T>
-T log_sum(const T* x, int64_t n, T* scratch) {
+T log_sum(const T *x, int64_t n, T *scratch) {
   const T top = largest(x, n);
   if (top == -T(math::kInf) || top == T(math::kInf)) return top;
   if (n <= kShort) {

@@ -52,9 +52,10 @@ struct Windows {  // L windows: 2 L columns of two rows
     write(to + L, __builtin_shuffle(first, second, high));
   }
 
-  // The largest element of each window and its place, counted from `at`, the place of row[0]; NaN beats all and the
-  // first of equal ones counts.
-  static PLAIT_INLINE void largest(const float *row, int64_t w, int32_t at, float *y, int64_t *where) {
+  // The largest element of each window and its place, counted from `at`, the place of row[0]; NaN
+  // beats all and the first of equal ones counts.
+  static PLAIT_INLINE void largest(const float *row, int64_t w, int32_t at, float *y,
+                                   int64_t *where) {
     const Ints evens = count(0, 2), odds = count(1, 2);
     const Floats a = read<Floats>(row), b = read<Floats>(row + L);
     const Floats c = read<Floats>(row + w), d = read<Floats>(row + w + L);
@@ -72,8 +73,10 @@ struct Windows {  // L windows: 2 L columns of two rows
     write(where, __builtin_convertvector(offset + evens + at, Longs));
   }
 
-  // g at the place that `where` names in each window, 0 in its other three. Nonzero: a place lies outside its window.
-  static PLAIT_INLINE Ints spread(const float *g, const int64_t *where, int64_t w, int64_t at, float *gx) {
+  // g at the place that `where` names in each window, 0 in its other three. Nonzero: a place lies
+  // outside its window.
+  static PLAIT_INLINE Ints spread(const float *g, const int64_t *where, int64_t w, int64_t at,
+                                  float *gx) {
     const Longs places = read<Longs>(where) - at;
     const Floats x = read<Floats>(g), zero = {};
     const Ints offset = __builtin_convertvector(places, Ints) - count(0, 2);

@@ -27,7 +27,8 @@ struct Uniform {
 };
 
 template <class T>
-struct Normal {  // Box and Muller's transform; the first half of the elements takes cosines, the second sines
+struct Normal {  // Box and Muller's transform; the first half of the elements takes cosines, the
+                 // second sines
   T mean, deviation;
   void operator()(const uint32_t *w, T *out) const {
     constexpr int half = kMade<T> / 2;
@@ -80,7 +81,9 @@ plait_status normal(plait_call *c) {  // normal_(self, mean, std, *, generator)
 }
 PLAIT_KERNEL("normal_", normal);
 
-uint64_t threshold(double p) { return p >= 1 ? uint64_t(1) << 32 : p > 0 ? uint64_t(p * 0x1p32) : 0; }
+uint64_t threshold(double p) {
+  return p >= 1 ? uint64_t(1) << 32 : p > 0 ? uint64_t(p * 0x1p32) : 0;
+}
 
 plait_status bernoulli_fill(plait_call *c) {  // bernoulli_(self, p, *, generator)
   const DLTensor *self = tensor(c, 0);
@@ -111,7 +114,8 @@ void draw(const plait_call *c, const DLTensor *p, DLTensor *out) {
   }
 }
 
-plait_status bernoulli(plait_call *c) {  // bernoulli(self, *, generator): self holds the probabilities
+plait_status bernoulli(
+    plait_call *c) {  // bernoulli(self, *, generator): self holds the probabilities
   const DLTensor *p = tensor(c, 0);
   PLAIT_FLOATING(kind(p->dtype), draw<T>(c, p, result(c)))
   return PLAIT_OK;
@@ -134,16 +138,19 @@ void drop(const plait_call *c, const T *x, T *y, uint8_t *kept, int64_t n, doubl
   });
 }
 
-plait_status native_dropout(plait_call *c) {  // native_dropout(input, p, *, generator) -> (output, mask)
+plait_status native_dropout(
+    plait_call *c) {  // native_dropout(input, p, *, generator) -> (output, mask)
   const DLTensor *x = tensor(c, 0);
-  if (!is_contiguous(x) || !is_contiguous(result(c, 0)) || !is_contiguous(result(c, 1))) return PLAIT_DECLINE;
-  PLAIT_FLOATING(kind(x->dtype),
-                 drop<T>(c, data<T>(x), data<T>(result(c, 0)), data<uint8_t>(result(c, 1)), numel(x), real(c, 1)))
+  if (!is_contiguous(x) || !is_contiguous(result(c, 0)) || !is_contiguous(result(c, 1)))
+    return PLAIT_DECLINE;
+  PLAIT_FLOATING(kind(x->dtype), drop<T>(c, data<T>(x), data<T>(result(c, 0)),
+                                         data<uint8_t>(result(c, 1)), numel(x), real(c, 1)))
   return PLAIT_OK;
 }
 PLAIT_KERNEL("native_dropout", native_dropout);
 
-// ---- integers ------------------------------------------------------------------------------------------------------
+// ---- integers
+// ------------------------------------------------------------------------------------------------------
 void write(Kind k, char *to, int64_t value) {
   plait_value number{PLAIT_INT, 0, {value}};
   store_number(k, number, to);
@@ -165,10 +172,12 @@ plait_status randint(plait_call *c) {  // randint(low, high, size, ...): in [low
         const int64_t j = i - g * per;
         const uint64_t bits = uint64_t(w[2 * j]) << 32 | w[2 * j + 1];
         // the high half of bits * range is uniform up to 2^-64 * range
-        const uint64_t value = uint64_t((unsigned __int128)(bits) * range >> 64) + uint64_t(low);
+        const uint64_t value = uint64_t((unsigned __int128)(bits)*range >> 64) + uint64_t(low);
         char *to = static_cast<char *>(out->data) + i * item;
-        if (k == I64) *reinterpret_cast<int64_t *>(to) = int64_t(value);
-        else write(k, to, int64_t(value));
+        if (k == I64)
+          *reinterpret_cast<int64_t *>(to) = int64_t(value);
+        else
+          write(k, to, int64_t(value));
       }
     }
   });
@@ -189,7 +198,7 @@ plait_status randperm(plait_call *c) {  // randperm(n, ...): Fisher and Yates' s
   for (int64_t i = 0; i < n; i++) {
     if (i % per == 0) philox(s.seed, s.offset + uint64_t(i / per) * kPhiloxBlocks, w);
     const uint64_t bits = uint64_t(w[2 * (i % per)]) << 32 | w[2 * (i % per) + 1];
-    const int64_t j = i + int64_t((unsigned __int128)(bits) * uint64_t(n - i) >> 64);
+    const int64_t j = i + int64_t((unsigned __int128)(bits)*uint64_t(n - i) >> 64);
     const int64_t swap = p[i];
     p[i] = p[j];
     p[j] = swap;

@@ -1,4 +1,5 @@
-// softmax, log_softmax, their derivatives, and logsumexp: one pass over each row while it is in the first-level cache.
+// softmax, log_softmax, their derivatives, and logsumexp: one pass over each row while it is in the
+// first-level cache.
 #include "kernels/copy.h"
 #include "kernels/exp_rows.h"
 #include "kernels/reduce.h"
@@ -7,7 +8,7 @@ namespace plait::core {
 namespace {
 
 template <class T>
-void softmax_row(const T* x, int64_t n, T* out) {
+void softmax_row(const T *x, int64_t n, T *out) {
   if (n <= kShort) {
     ShortRow<T> row(x, n);
     exp_row(row.data, largest(x, n), row.padded, row.data);
@@ -21,13 +22,13 @@ void softmax_row(const T* x, int64_t n, T* out) {
 }
 
 template <class T>
-void log_softmax_row(const T* x, int64_t n, T* out) {
+void log_softmax_row(const T *x, int64_t n, T *out) {
   const T shift = log_sum(x, n, out);
   for (int64_t i = 0; i < n; i++) out[i] = x[i] - shift;
 }
 
 template <class T>
-PLAIT_INLINE T dot_row(const T* a, const T* b, int64_t n) {
+PLAIT_INLINE T dot_row(const T *a, const T *b, int64_t n) {
   Vec<T> s = {}, t = {};
   constexpr int64_t w = kLanes<T>;
   int64_t i = 0;
@@ -41,24 +42,25 @@ PLAIT_INLINE T dot_row(const T* a, const T* b, int64_t n) {
 }
 
 template <class T>
-void softmax_backward_row(const T* g, const T* y, int64_t n, T* out) {
+void softmax_backward_row(const T *g, const T *y, int64_t n, T *out) {
   const T d = dot_row(g, y, n);
   for (int64_t i = 0; i < n; i++) out[i] = (g[i] - d) * y[i];
 }
 
 template <class T>
-void log_softmax_backward_row(const T* g, const T* y, int64_t n, T* out) {
+void log_softmax_backward_row(const T *g, const T *y, int64_t n, T *out) {
   const T s = total(g, n);
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; i++) out[i] = g[i] - math::exp(y[i]) * s;
 }
 
-// ---- rows of any layout --------------------------------------------------------------------------------------------
-// A tensor with dimension `dim` last and contiguous: itself, or a copy.
+// ---- rows of any layout
+// -------------------------------------------------------------------------------------------- A
+// tensor with dimension `dim` last and contiguous: itself, or a copy.
 template <class T>
 class Rows {
  public:
-  plait_status take(const plait_call* c, const DLTensor* t, int64_t dim, bool fill = true) {
+  plait_status take(const plait_call *c, const DLTensor *t, int64_t dim, bool fill = true) {
     describe(t, dim);
     if (n_ <= 1 || t->strides[dim] == 1) return PLAIT_OK;
     PLAIT_TRY(space_.take(c, uint64_t(numel(t)) * sizeof(T)));
@@ -79,25 +81,27 @@ class Rows {
     describe(&moved_, dim);
     return PLAIT_OK;
   }
-  plait_status give_back(const plait_call* c) const { return source_ ? copy(c, source_, &moved_) : PLAIT_OK; }
-  T* row(int64_t i) const { return data_ + rest_.offset(i); }
+  plait_status give_back(const plait_call *c) const {
+    return source_ ? copy(c, source_, &moved_) : PLAIT_OK;
+  }
+  T *row(int64_t i) const { return data_ + rest_.offset(i); }
   int64_t length() const { return n_; }
   int64_t count() const { return rest_.count; }
 
  private:
-  void describe(const DLTensor* t, int64_t dim) {
+  void describe(const DLTensor *t, int64_t dim) {
     rest_ = Axes();
     data_ = data<T>(t);
     n_ = t->ndim ? t->shape[dim] : 1;
     for (int d = 0; d < t->ndim; d++)
       if (d != dim) rest_.push(t->shape[d], t->strides[d]);
   }
-  T* data_ = nullptr;
+  T *data_ = nullptr;
   int64_t n_ = 1;
   Axes rest_;
   Workspace space_;
   DLTensor moved_;
-  const DLTensor* source_ = nullptr;
+  const DLTensor *source_ = nullptr;
   int64_t strides_[PLAIT_MAX_DIMS];
   int order_[PLAIT_MAX_DIMS];
 };
@@ -105,8 +109,8 @@ class Rows {
 int64_t grain(int64_t n) { return kSerial / 4 / (n + 1) + 1; }
 
 template <class T, class F>
-plait_status map_rows(const plait_call* c, F&& f) {
-  DLTensor* out = result(c);
+plait_status map_rows(const plait_call *c, F &&f) {
+  DLTensor *out = result(c);
   if (numel(out) == 0) return PLAIT_OK;
   const int64_t dim = out->ndim ? wrapped(integer(c, 1), out->ndim) : 0;
   Rows<T> from, to;
@@ -120,8 +124,8 @@ plait_status map_rows(const plait_call* c, F&& f) {
 }
 
 template <class T, class F>
-plait_status map_rows_2(const plait_call* c, F&& f) {
-  DLTensor* out = result(c);
+plait_status map_rows_2(const plait_call *c, F &&f) {
+  DLTensor *out = result(c);
   if (numel(out) == 0) return PLAIT_OK;
   const int64_t dim = out->ndim ? wrapped(integer(c, 2), out->ndim) : 0;
   Rows<T> a, b, to;
@@ -135,41 +139,42 @@ plait_status map_rows_2(const plait_call* c, F&& f) {
   return to.give_back(c);
 }
 
-plait_status softmax(plait_call* c) {
+plait_status softmax(plait_call *c) {
   PLAIT_FLOATING(kind(result(c)->dtype), return map_rows<T>(c, softmax_row<T>))
   return PLAIT_OK;
 }
-plait_status log_softmax(plait_call* c) {
+plait_status log_softmax(plait_call *c) {
   PLAIT_FLOATING(kind(result(c)->dtype), return map_rows<T>(c, log_softmax_row<T>))
   return PLAIT_OK;
 }
-plait_status softmax_backward(plait_call* c) {
+plait_status softmax_backward(plait_call *c) {
   PLAIT_FLOATING(kind(result(c)->dtype), return map_rows_2<T>(c, softmax_backward_row<T>))
   return PLAIT_OK;
 }
-plait_status log_softmax_backward(plait_call* c) {
+plait_status log_softmax_backward(plait_call *c) {
   PLAIT_FLOATING(kind(result(c)->dtype), return map_rows_2<T>(c, log_softmax_backward_row<T>))
   return PLAIT_OK;
 }
 
 // logsumexp(self, dim, keepdim)
-plait_status logsumexp(plait_call* c) {
-  const DLTensor* in = tensor(c, 0);
-  DLTensor* out = result(c);
+plait_status logsumexp(plait_call *c) {
+  const DLTensor *in = tensor(c, 0);
+  DLTensor *out = result(c);
   const Kind k = kind(out->dtype);
   Workspace space;
   Reduction r;
   PLAIT_TRY(prepare(c, in, dims_mask(c, 1, in->ndim), k, Layout::kRow, &space, &r));
   const int64_t n = r.reduced.count;
   PLAIT_FLOATING(k, {
-    T* to = data<T>(out);
-    const T* from = reinterpret_cast<const T*>(r.data);
+    T *to = data<T>(out);
+    const T *from = reinterpret_cast<const T *>(r.data);
     Workspace scratch;
     const int64_t rows = r.kept.count, each = grain(n), chunks = ceil_div(rows, each);
     PLAIT_TRY(scratch.take(c, uint64_t(chunks * n) * sizeof(T)));
     parallel(c, chunks, [&](int64_t chunk) {
       for (int64_t i = chunk * each; i < (chunk + 1) * each && i < rows; i++)
-        to[i] = n ? log_sum(from + r.kept.offset(i), n, scratch.as<T>() + chunk * n) : -T(math::kInf);
+        to[i] =
+            n ? log_sum(from + r.kept.offset(i), n, scratch.as<T>() + chunk * n) : -T(math::kInf);
     });
   })
   return PLAIT_OK;
