@@ -72,6 +72,7 @@ class Operator:
         kernel: what a kernel sees, where that is not plain from the schema.
         random: it draws from a generator.
         any_device: its tensors may be on several devices.
+        auxiliary: positions of results that only the operator's own derivative reads; theirs is left out.
         unpredictable: only shape and dtype of the results are known (random numbers, fresh memory).
         internal: a part of other operators: no method and no place in the front page of the reference.
     """
@@ -92,11 +93,12 @@ class Operator:
         internal: bool = False,
         method: bool = True,
         unpredictable: bool = False,
+        auxiliary: Sequence[int] = (),
         reference: Reference | None = None,
     ) -> None:
         self.schema = grammar.parse(schema)
         self.summary = inspect.cleandoc(doc)
-        self.unpredictable = unpredictable or random
+        self.unpredictable, self.auxiliary = unpredictable or random, tuple(auxiliary)
         self.inplace, self.out, self.dtypes, self.kernel = inplace, out, dtypes, kernel
         self.random, self.any_device, self.internal, self.method = random, any_device, internal, method
         self.shape_function: Callable[..., Any] | None = None
@@ -105,6 +107,7 @@ class Operator:
         self.reference_function = reference
         self.sample_function: Callable[[Sampler], Iterator[Sample]] | None = None
         self.vjps: list[Vjp] = []
+        self.constants: set[str] = set()
         self.errors: list[ErrorFact] = []
         self.file = self._where()
         if dtypes not in GROUPS:
@@ -161,6 +164,10 @@ class Operator:
             return function
 
         return keep
+
+    def constant(self, *inputs: str) -> None:
+        """State that the gradients of `inputs` are zero almost everywhere, or counted in another's."""
+        self.constants.update(self.schema.argument(name).name for name in inputs)
 
     def jvp(self, function: Function) -> Function:
         """Set the forward derivative: tangents arrive as ``d_<name>``."""

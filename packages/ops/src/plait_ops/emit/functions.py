@@ -5,6 +5,7 @@ A spec file's operators stay in one unit, chosen by the file's name, so that a c
 
 from __future__ import annotations
 
+import json
 import zlib
 from collections.abc import Sequence
 
@@ -100,6 +101,18 @@ def _saves(operator: Operator) -> str:
     return text if "c->" in text or "(c," in text else text.replace("plait_call *c,", "plait_call *,")
 
 
+def _refusals(operator: Operator) -> list[str]:
+    """Return the lines that fail for a gradient that nobody wrote: silence would be a wrong one."""
+    covered = {*operator.differentiable, *operator.constants, *getattr(operator, "conditions", ())}
+    lines = []
+    for argument in operator.schema.arguments:
+        position = _position(operator, argument.name)
+        if argument.is_tensor and argument.type != "Tensor[]" and argument.name not in covered and position is not None:
+            text = f"there is no derivative for `{argument.name}`; give it detached"
+            lines.append(f"  if (v->need & {1 << position:#x}u) fail(x, PLAIT_NOT_IMPLEMENTED, {json.dumps(text)});")
+    return lines
+
+
 def _gradients(operator: Operator) -> str:
     parts, calls = [], []
     for k, each in enumerate(operator.vjps):
@@ -128,6 +141,7 @@ def _gradients(operator: Operator) -> str:
                 value = f"reduce_to(x, std::move(gx[{i}]), v->in[{at}])"
             calls.append(f"    if ({wanted}) v->gx[{place}] = {value}.release();")
         calls.append("  }")
+    calls += _refusals(operator)
     body = "\n".join(calls)
     parts.append(f"void gradients_{operator.identifier}(const Scope &x, plait_vjp *v) {{\n{body}\n}}")
     return "\n".join(parts)

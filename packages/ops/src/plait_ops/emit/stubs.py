@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from keyword import iskeyword
 
 from plait_ops.schema import Argument
 from plait_ops.spec import Operator
@@ -48,7 +49,7 @@ def _signatures(operator: Operator, method: bool) -> list[str]:
     arguments = operator.schema.arguments[1 if method else 0 :]
     choices: list[list[str]] = []
     for second in (False, True):
-        names = [(a.second if second and a.second else a.name) for a in arguments]
+        names = [(a.second if second and a.second and not iskeyword(a.second) else a.name) for a in arguments]
         if names not in choices:
             choices.append(names)
     lists = []

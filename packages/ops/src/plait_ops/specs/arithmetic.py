@@ -48,6 +48,7 @@ true_divide = Pointwise(
     """,
     promote="float",
     scalar="div",
+    domain=(0.5, 2.5),
     kernel="the scalar function is `div`.",
 )
 div_trunc = Pointwise(

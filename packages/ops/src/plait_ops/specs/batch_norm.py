@@ -141,6 +141,10 @@ def _(grad, input, mean, var, weight, eps):
     return gx, sum(grad * normal, dims), sum(grad, dims)
 
 
+# what goes through the statistics is counted in input
+batch_norm_backward.constant("mean", "var")
+
+
 @batch_norm_backward.vjp("grad", "input", "weight")
 def _(g0, g1, g2, grad, input, mean, var, weight, eps):
     # mean and var are functions of input: their share is in the gradient of input

@@ -207,6 +207,7 @@ def _(grad, input, size, stride, padding, dilation, groups):
 
 @conv2d.samples
 def _(s):
+    yield s(s.array(1, 2, 3, 3), s.array(2, 1, 2, 2), s.array(2), (1, 2), (0, 1), groups=2)
     yield s(s.array(2, 3, 5, 6), s.array(4, 3, 3, 2), s.array(4))
     yield s(s.array(2, 3, 5, 6), s.array(4, 3, 3, 3))
     yield s(s.array(2, 4, 7, 7), s.array(6, 2, 3, 3), s.array(6), 2, 1, 1, 2)
@@ -221,6 +222,7 @@ def _(s):
 
 @conv2d_backward_input.samples
 def _(s):
+    yield s(s.array(1, 2, 2, 2), s.array(2, 1, 2, 2), (1, 2, 3, 3), (1, 2), (0, 1), (1, 1), 2)
     yield s(s.array(2, 4, 3, 5), s.array(4, 3, 3, 2), (2, 3, 5, 6), (1, 1), (0, 0), (1, 1), 1)
     yield s(s.array(2, 6, 4, 4), s.array(6, 2, 3, 3), (2, 4, 7, 7), (2, 2), (1, 1), (1, 1), 2)
     yield s(s.array(1, 3, 8, 4), s.array(3, 2, 3, 2), (1, 2, 8, 7), (1, 2), (2, 1), (2, 1), 1)
@@ -228,6 +230,7 @@ def _(s):
 
 @conv2d_backward_weight.samples
 def _(s):
+    yield s(s.array(1, 2, 2, 2), s.array(1, 2, 3, 3), (2, 1, 2, 2), (1, 2), (0, 1), (1, 1), 2)
     yield s(s.array(2, 4, 3, 5), s.array(2, 3, 5, 6), (4, 3, 3, 2), (1, 1), (0, 0), (1, 1), 1)
     yield s(s.array(2, 6, 4, 4), s.array(2, 4, 7, 7), (6, 2, 3, 3), (2, 2), (1, 1), (1, 1), 2)
     yield s(s.array(1, 3, 8, 4), s.array(1, 2, 8, 7), (3, 2, 3, 2), (1, 2), (2, 1), (2, 1), 1)

@@ -200,6 +200,10 @@ def _(g, self, result):
     return sum(g * hits, dims, True) / sum(hits, dims, True) if len(dims) > 0 else g * hits
 
 
+# which elements are the extreme ones does not change with a small step
+extreme_backward.constant("self", "result")
+
+
 @extreme_backward.reference
 def _(grad, self, result):
     hits = (self == result).astype(grad.dtype)

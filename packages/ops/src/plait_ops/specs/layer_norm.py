@@ -153,6 +153,10 @@ def _(grad, input, mean, rstd, weight, normalized_shape):
     return gx, sum(grad * normal, rows), sum(grad, rows)
 
 
+# what goes through the statistics is counted in input
+layer_norm_backward.constant("mean", "rstd")
+
+
 @layer_norm_backward.vjp("grad", "input", "weight")
 def _(g0, g1, g2, grad, input, mean, rstd, weight, normalized_shape):
     # mean and rstd are functions of input: their share is in the gradient of input

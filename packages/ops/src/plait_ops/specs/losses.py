@@ -27,7 +27,7 @@ from plait_ops.calls import (
     zeros,
 )
 from plait_ops.spec import Composite, Operator, Pointwise
-from plait_ops.words import check, int64, is_floating, numel, require, require_same, result, to_dtype
+from plait_ops.words import cast_argument, check, int64, is_floating, numel, require, require_same, result, to_dtype
 
 reduction_ = Composite(
     "reduce_loss(Tensor self, str reduction) -> Tensor",
@@ -372,6 +372,7 @@ def _(input, target, weight, reduction):
     c = 1 if input.ndim > 1 else 0
     require("input", input.dtype, "floating")
     require("target", target.dtype, "integer")
+    cast_argument("target", int64)
     check(
         target.shape == input.shape[:c] + input.shape[c + 1 :],
         f"`target` of shape {target.shape} must have the shape of `input` {input.shape} without dimension {c}",
@@ -454,6 +455,7 @@ def _(grad, target, weight, size, reduction):
     check(grad.shape == want, f"`grad` must have shape {want} for `reduction` {reduction}; got {grad.shape}")
     require("grad", grad.dtype, "floating")
     require("target", target.dtype, "integer")
+    cast_argument("target", int64)
     return result(size, grad.dtype)
 
 
@@ -554,7 +556,8 @@ cross_entropy_forward = Operator(
     dtypes="floating",
     internal=True,
     method=False,
-    kernel="shapes and dtypes as for nll_loss; out[1] has the shape of in[1].",
+    auxiliary=[1],
+    kernel="in[1] is int64; out[1] has its shape.",
 )
 cross_entropy_backward = Operator(
     "cross_entropy_backward(Tensor grad, Tensor input, Tensor lse, Tensor target, Tensor? weight, str reduction, "
@@ -571,6 +574,7 @@ def _(input, target, weight, reduction):
     c = 1 if input.ndim > 1 else 0
     require("input", input.dtype, "floating")
     require("target", target.dtype, "integer")
+    cast_argument("target", int64)
     check(
         target.shape == input.shape[:c] + input.shape[c + 1 :],
         f"`target` of shape {target.shape} must have the shape of `input` {input.shape} without dimension {c}, "
@@ -626,6 +630,7 @@ def _(grad, input, lse, target, weight, reduction):
     check(grad.shape == want, f"`grad` must have shape {want} for `reduction` {reduction}; got {grad.shape}")
     require("input", input.dtype, "floating")
     require("target", target.dtype, "integer")
+    cast_argument("target", int64)
     require_same("input", input, "grad", grad)
     require_same("input", input, "lse", lse)
     return result(input.shape, input.dtype)
@@ -652,6 +657,10 @@ def _(g, grad, input, lse, target, weight, reduction, ignore_index):
     shares = exp(input - unsqueeze(lse, c))
     total = sum(nll_loss_backward(grad, target, weight, input.shape, reduction, ignore_index), [c], True)
     return -total * shares * (g - sum(g * shares, [c], True))
+
+
+# what goes through lse is counted in input
+cross_entropy_backward.constant("lse")
 
 
 def _logsumexp(input, c):
