@@ -48,6 +48,8 @@ def main(arguments: list[str] | None = None) -> int:
     sys.path.insert(0, str(HERE))
     machine = prepare(flags.threads)
     print("  ".join(f"{key} {value}" for key, value in machine.items()), flush=True)
+    if float(machine["load"]) > 0.5:
+        print("The machine is busy: what competes for its cores hits the two sides differently.")
     rows: list[tuple[str, Row]] = []
     broken: list[str] = []
     for stem, texts in chosen(flags.only):
