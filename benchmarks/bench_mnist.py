@@ -8,7 +8,6 @@ digits is used when PLAIT_BENCH_QUICK is set.
 from __future__ import annotations
 
 import ctypes.util
-import glob
 import os
 import subprocess
 import sys
@@ -106,13 +105,8 @@ def torch_epoch(images: Any, labels: Any, tuned: bool) -> Callable[[], object]:
 
 
 def tcmalloc() -> str | None:
-    """The path of the system's tcmalloc, or None."""
-    for name in ("tcmalloc_minimal", "tcmalloc"):
-        soname = ctypes.util.find_library(name)
-        found = sorted(glob.glob(f"/usr/lib*/**/{soname}", recursive=True)) if soname else []
-        if found:
-            return found[0]
-    return None
+    """The file name of the system's tcmalloc, which the loader finds by itself, or None."""
+    return ctypes.util.find_library("tcmalloc_minimal") or ctypes.util.find_library("tcmalloc")
 
 
 def tuned_elsewhere() -> Seconds:
