@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -172,6 +173,7 @@ def docs(session: nox.Session) -> None:
     """Build the site; a warning is an error."""
     install(session, EVERYTHING)
     session.install(*SPHINX)
+    shutil.rmtree(ROOT / "docs/reference/operators", ignore_errors=True)
     session.run("python", "-m", "plait_ops.emit", "--pages", "docs/reference/operators")
     session.run("sphinx-build", "-W", "--keep-going", "-b", "html", "docs", "docs/_build/html")
 
