@@ -95,3 +95,38 @@ def test_read_only_parameters_are_refused() -> None:
     array.flags.writeable = False
     with pytest.raises(ValueError, match=r"params.*read-only"):
         optim.Adam([array]).step(grads=[np.ones(3, np.float32)])
+
+
+@pytest.fixture
+def threads() -> Any:
+    before = pc.get_num_threads()
+    yield pc.set_num_threads
+    pc.set_num_threads(before)
+
+
+@pytest.mark.parametrize("layout", ["flat", "strided"])
+def test_results_do_not_depend_on_the_number_of_threads(threads: Any, layout: str) -> None:
+    shapes = [(500, 333), (7,), (70_000,), (300, 40)]
+    results = []
+    for count in (1, 2, 3):
+        threads(count)
+        params = [tensor(*shape, seed=i) for i, shape in enumerate(shapes)]
+        if layout == "strided":
+            params = [p.t() if p.ndim == 2 else p for p in params]
+        optimizer = optim.AdamW(params, lr=0.1)
+        for step in range(3):
+            optimizer.step(grads=[tensor(*p.shape, seed=step) for p in params])
+        results.append([p.numpy().copy() for p in params])
+    for other in results[1:]:
+        for a, b in zip(results[0], other, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_parameters_that_share_memory_are_stepped_one_after_the_other(threads: Any) -> None:
+    threads(3)
+    whole = pc.zeros(100_000)
+    optimizer = optim.SGD([whole, whole[50_000:]], lr=1.0)
+    for _ in range(20):
+        optimizer.step(grads=[pc.ones(100_000), pc.ones(50_000)])
+    assert set(whole[:50_000].numpy().tolist()) == {-20.0}
+    assert set(whole[50_000:].numpy().tolist()) == {-40.0}
