@@ -107,7 +107,7 @@ def relayouts() -> dict[str, Any]:
         return np.ascontiguousarray(array[flip])[flip] if array.ndim else array
 
     return {
-        "columns first": np.asfortranarray,
+        "columns first": lambda array: np.array(array, order="F"),  # keeps 0-d
         "every other element": spread,
         "backwards": backwards,
     }
