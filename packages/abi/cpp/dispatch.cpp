@@ -299,22 +299,48 @@ plait_status validated(Frame *f, plait_call *c, uint64_t *written, bool *ran) {
   return nothing_to_do(f, *written) ? PLAIT_OK : run_kernels(f);
 }
 
-plait_status base(plait_call *c) {
-  const plait_op *op = c->op;
-  if (op->def->decompose && (!op->def->shape || !backend_entry(op, c->device.device_type)) &&
-      !(op->flags & PLAIT_OP_VIEW))
-    return decomposed(c, false);
+Frame frame_for(plait_call *c) {
   Frame f;
   static_cast<plait_call &>(f) = *c;
   f.size = sizeof f;
-  f.in = f.in_;
-  f.out = f.out_;
   f.owned = 0;
   for (uint16_t i = 0; i < c->n_in; i++) f.in_[i] = c->in[i];
   for (uint16_t i = 0; i < c->n_out; i++) {
     f.out_[i] = none();
     f.target[i] = nullptr;
   }
+  return f;
+}
+
+void release_casts(Frame *f) {
+  for (uint16_t i = 0; f->owned && i < f->n_in; i++)
+    if (f->owned >> i & 1) release_value(f->in_ + i);
+}
+
+// Runs the shape function for its refusals alone, on device meta: a decomposition would refuse in others' names, or not.
+plait_status refusals(plait_call *c) {
+  Frame f = frame_for(c);
+  f.in = f.in_;
+  f.out = f.out_;
+  f.form = PLAIT_FUNCTION;
+  f.device = {PLAIT_META, 0};
+  const plait_status s = c->op->def->shape(&f);
+  for (plait_tensor *t : f.list) plait_release(t);
+  release_casts(&f);
+  release_all(f.out_, f.n_out);
+  return s;
+}
+
+plait_status base(plait_call *c) {
+  const plait_op *op = c->op;
+  if (op->def->decompose && (!op->def->shape || !backend_entry(op, c->device.device_type)) &&
+      !(op->flags & PLAIT_OP_VIEW)) {
+    const plait_status refused = op->def->shape ? refusals(c) : PLAIT_OK;
+    return refused < 0 ? refused : decomposed(c, false);
+  }
+  Frame f = frame_for(c);
+  f.in = f.in_;
+  f.out = f.out_;
   uint64_t written = 0;
   bool ran = false;  // from here on a target may have been written, even if the kernel fails
   plait_status s = validated(&f, c, &written, &ran);
@@ -323,8 +349,7 @@ plait_status base(plait_call *c) {
     if (written >> i & 1) each_tensor(c->in + i, 1, [](plait_tensor *t, const plait_value *) { touched(t->storage); });
   if (ran && c->form != PLAIT_FUNCTION)
     for (uint16_t i = 0; i < c->n_out; i++) touched(c->out[i].u.t->storage);
-  for (uint16_t i = 0; f.owned && i < c->n_in; i++)
-    if (f.owned >> i & 1) release_value(f.in_ + i);
+  release_casts(&f);
   if (s == PLAIT_OK && c->form == PLAIT_FUNCTION) {
     for (uint16_t i = 0; i < c->n_out; i++) c->out[i] = f.out_[i];
     return PLAIT_OK;

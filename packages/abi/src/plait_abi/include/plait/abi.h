@@ -63,8 +63,9 @@ static inline void plait_release_object(plait_object *o) {
   if (__atomic_load_n(&o->refs, __ATOMIC_ACQUIRE) == 1 || __atomic_fetch_sub(&o->refs, 1, __ATOMIC_ACQ_REL) == 1)
     o->type->drop(o);
 }
-#define plait_retain(p) plait_retain_object(&(p)->o)
-#define plait_release(p) plait_release_object((p) ? &(p)->o : (plait_object *)0)
+/* for anything whose first member is a plait_object; `p` is evaluated once, and plait_release accepts NULL */
+#define plait_retain(p) plait_retain_object((plait_object *)(p))
+#define plait_release(p) plait_release_object((plait_object *)(p))
 
 /* ---- memory ---------------------------------------------------------------------------------------------------- */
 #define PLAIT_META ((DLDeviceType)0) /* shapes without bytes; DLPack leaves 0 unused */
@@ -356,7 +357,7 @@ typedef struct plait_engine { /* role "engine": automatic differentiation */
   plait_header h;
   const char *name;
   void *ctx;
-  uint64_t layer; /* the bit in plait_tensor::layers; set exactly on tensors that require grad */
+  uint64_t layer; /* the bit (its number) in plait_tensor::layers; set exactly on tensors that require grad */
   int (*enabled)(void *ctx, struct plait_thread *);
   void (*set_enabled)(void *ctx, struct plait_thread *, int);
   plait_status (*set_requires_grad)(void *ctx, struct plait_thread *, plait_tensor *, int);
