@@ -8,6 +8,9 @@ when the process dies.
 from __future__ import annotations
 
 import os
+import pathlib
+import resource
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -30,6 +33,17 @@ EXPECTED = (
     BufferError,
 )
 READABLE = 1 << 20
+ROOM = 1 << 30
+
+
+@pytest.fixture(autouse=True, scope="module")
+def little_room() -> Iterator[None]:
+    """Leave the process 1 GiB, so that calls asking for gigabytes fail instead of filling them."""
+    pages = int(pathlib.Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + ROOM, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_AS, before)
 
 
 def tensors(value: Any) -> Any:

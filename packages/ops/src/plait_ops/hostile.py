@@ -35,7 +35,7 @@ SHAPES = [
     (2, 3, 5, 5),
 ]
 SHAPES += [(1,) * 6, (1,) * 33, (2, 1, 2, 1, 2, 1, 2)]
-# large sizes are either small enough to hold or so large that no machine has the memory
+# as sizes: small, or more than the address space that tests/hostile leaves to the process
 INTS: list[Any] = [
     0,
     1,
@@ -134,7 +134,8 @@ class _Draw:
         np = self.np
         dtype, shape = np.dtype(self.pick(DTYPES)), self.pick(SHAPES)
         with np.errstate(all="ignore"):
-            array = (self.rng.standard_normal(shape) * self.pick([1, 3, 1e4, 1e30])).astype(dtype)
+            drawn = self.rng.standard_normal(shape) * self.pick([1, 3, 1e4, 1e30])
+            array = np.array(drawn, dtype)  # 0-d ones too, which arithmetic makes scalars
         if array.size and self.maybe(0.3):
             array.reshape(-1)[int(self.rng.integers(array.size))] = self.extreme(dtype)
         return self.layout(array)
