@@ -1,4 +1,4 @@
-"""Load the operator set, the runtime library and the kernels, before anything else of the package."""
+"""Load the operator set, the runtime library and the kernels, before all else."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import importlib.util
 import os
 import pathlib
 
+import plait_core._core as _core
 from plait_abi import _binding, paths
-from plait_core import _core
 
 __all__ = ["kernel_library", "start"]
 
@@ -51,10 +51,10 @@ def _load(path: str | None, package: str) -> None:
 
 def _point_to_blas() -> None:
     """Say where the packaged BLAS lies; the kernels open it at the first matrix product."""
-    if os.environ.get("PLAIT_BLAS"):
+    if os.environ.get("PLAIT_BLAS_LIBRARY"):
         return
     spec = importlib.util.find_spec("scipy_openblas32")
     for folder in (spec.submodule_search_locations or []) if spec else []:
         for path in sorted(pathlib.Path(folder, "lib").glob("libscipy_openblas*.so")):
-            os.environ["PLAIT_BLAS_PACKAGED"] = str(path)
+            os.environ["PLAIT_CORE_BLAS"] = str(path)
             return
