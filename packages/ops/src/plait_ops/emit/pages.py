@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from plait_ops.emit.register import flags
 from plait_ops.spec import Operator
 
 __all__ = ["emit"]
+
+
+def _markdown(doc: str) -> str:
+    """Return a docstring with its examples fenced: Markdown reads ``>>>`` as a quotation."""
+    blocks = doc.strip().split("\n\n")
+    fenced = (f"```pycon\n{text}\n```" if text.startswith(">>>") else text for text in blocks)
+    return re.sub(r"(?<!\n)\n(Shapes?|Dtypes|Raises): ", r"\n\n\1: ", "\n\n".join(fenced))
 
 
 def _entry(operator: Operator) -> str:
@@ -20,7 +28,7 @@ def _entry(operator: Operator) -> str:
         marks.append("differentiable in " + ", ".join(f"`{name}`" for name in operator.differentiable))
     elif operator.composite:
         marks.append("made of other operators")
-    text = f"## {operator.name}\n\n```text\n{operator.schema.text}\n```\n\n{operator.doc}\n\n*{'; '.join(marks)}.*\n"
+    text = f"## {operator.name}\n\n```text\n{operator.schema.text}\n```\n\n{_markdown(operator.doc)}\n\n*{'; '.join(marks)}.*\n"
     if operator.kernel:
         text += f"\nFor kernels: {operator.kernel}\n"
     return text
