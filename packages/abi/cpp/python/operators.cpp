@@ -292,8 +292,8 @@ PyObject *operator_names(PyObject *, PyObject *) {
 
 PyMethodDef functions[] = {
     {"operator", operator_function, METH_O,
-     "operator(name, /)\n--\n\nThe operator of that name: a base name with all its overloads, \"max.dim\" for one, \"relu_\" "
-     "and \"scatter_.value\" for the in-place form."},
+     "operator(name, /)\n--\n\nThe operator of that name: a base name with all its overloads, `max.dim` for one, `relu_` "
+     "and `scatter_.value` for the in-place form."},
     {"operator_names", operator_names, METH_NOARGS,
      "operator_names()\n--\n\n(name, name of its first argument) of every operator and its in-place form."},
     {nullptr, nullptr, 0, nullptr}};

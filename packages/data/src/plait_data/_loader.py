@@ -56,9 +56,9 @@ class DataLoader(Generic[T_co]):
             what is yielded). By default `plait_data.default_collate` (`default_convert`).
         pin_memory: of no effect without an accelerator; a warning says so.
         drop_last: leave out a last batch that is smaller.
-        timeout, worker_init_fn, multiprocessing_context, prefetch_factor, persistent_workers,
-            in_order, pin_memory_device: for workers; checked, and refused where PyTorch refuses
-            them without workers.
+        timeout: of worker processes, as are ``worker_init_fn``, ``multiprocessing_context``,
+            ``prefetch_factor``, ``persistent_workers``, ``in_order`` and ``pin_memory_device``;
+            checked, and refused where PyTorch refuses them without workers.
         generator: what shuffling draws from: a ``numpy.random.Generator``, an int seed (orders
             differ from epoch to epoch and repeat from run to run), another library's generator,
             or None (see `plait_data.manual_seed`).

@@ -15,13 +15,13 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     r"""Compute :math:`y_k = x_1^T W_k x_2 + b_k`.
 
     Args:
-        input1: Shape (*, in1).
-        input2: Shape (*, in2), with the same leading dimensions.
+        input1: Shape ``(*, in1)``.
+        input2: Shape ``(*, in2)``, with the same leading dimensions.
         weight: Shape (out, in1, in2).
         bias: Shape (out), or None.
 
     Returns:
-        Shape (*, out).
+        Shape ``(*, out)``.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -67,7 +67,7 @@ def embedding(
         sparse: Not supported; False.
 
     Returns:
-        Shape (*input.shape, features).
+        Shape ``(*input.shape, features)``.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn

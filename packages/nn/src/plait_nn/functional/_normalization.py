@@ -22,7 +22,7 @@ def layer_norm(
     Mean and (biased) variance are over the last ``len(normalized_shape)`` dimensions (Ba 2016).
 
     Args:
-        input: Shape (*, *normalized_shape).
+        input: Shape ``(*, *normalized_shape)``.
         normalized_shape: The dimensions to normalise over.
         weight: Shape ``normalized_shape``, or None.
         bias: Shape ``normalized_shape``, or None.

@@ -39,7 +39,7 @@ def eye_(tensor: Tensor) -> Tensor:
 
 
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
-    """Make a convolution's weight (out, in, *kernel) pass as many channels on as it can.
+    """Make a convolution's weight ``(out, in, *kernel)`` pass as many channels on as it can.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn

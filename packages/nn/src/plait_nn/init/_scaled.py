@@ -41,7 +41,7 @@ def kaiming_uniform_(
     r"""Draw from :math:`U(-b, b)`, :math:`b = g \sqrt{3 / f}` (He et al. 2015).
 
     Args:
-        tensor: A weight (out, in, *kernel).
+        tensor: A weight ``(out, in, *kernel)``.
         a: The slope of the leaky_relu that follows.
         mode: "fan_in" keeps the size of activations, "fan_out" that of gradients.
         nonlinearity: What follows, for `calculate_gain`.
