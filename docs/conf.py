@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import plait_abi
+
 project = "plait"
 author = "the plait authors"
 copyright = "2026, the plait authors"
@@ -22,3 +24,15 @@ html_theme_options = {"description": "deep learning that comes apart", "fixed_si
 html_show_sourcelink = False
 autodoc_typehints = "description"
 autodoc_member_order = "bysource"
+# Single backticks name code, as in the operators' docstrings.
+default_role = "code"
+
+
+def _skip_operators(app, what, name, obj, skip, options):  # type: ignore[no-untyped-def]
+    """Leave operators out of the packages' pages: reference/operators/ has them."""
+    return True if isinstance(obj, plait_abi.Operator) else None
+
+
+def setup(app):  # type: ignore[no-untyped-def]
+    """Register the hook."""
+    app.connect("autodoc-skip-member", _skip_operators)
