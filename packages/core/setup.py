@@ -14,7 +14,16 @@ setup(
             ["python", "-m", "plait_ops.emit", "--kernels", "{out}/kernels"],
             inputs=["setup.py"],
             requires=["plait_ops"],
-        )
+        ),
+        Generate(
+            ["python", "stubs/assemble.py", "{out}/stubs"],
+            inputs=["stubs/*"],
+            requires=["plait_ops"],
+            package_files={
+                "stubs/_core.pyi": "plait_core/_core.pyi",
+                "stubs/_operators.pyi": "plait_core/_operators.pyi",
+            },
+        ),
     ],
     libraries=[
         Library("plait_core", ["cpp/runtime/**/*.cpp"], include_dirs=["cpp", "cpp/runtime"]),

@@ -1,4 +1,4 @@
-"""What the tests of the binding share: a plug-in with operators of every kind, and fresh interpreters."""
+"""What the tests of the binding share: a plug-in of operators, and fresh interpreters."""
 
 from __future__ import annotations
 

@@ -97,9 +97,9 @@ def test_require_passes_on_what_fails_inside(
 ) -> None:
     (tmp_path / "plait_broken.py").write_text("import no_such_thing\n")
     monkeypatch.syspath_prepend(tmp_path)
-    plait_abi.use(nn="plait_broken")
+    plait_abi.use(broken_part="plait_broken")
     with pytest.raises(ModuleNotFoundError, match="no_such_thing"):
-        plait_abi.require("nn")
+        plait_abi.require("broken_part")
 
 
 def test_paths_point_at_what_is_there() -> None:
@@ -122,7 +122,9 @@ def test_pkg_config_gives_flags_that_compile_and_link(tmp_path: Path) -> None:
     )
     program = tmp_path / "main"
     cc = os.environ.get("CC", "cc").split()
-    subprocess.run([*cc, "-std=c11", *flags[0], str(source), *flags[1], "-o", str(program)], check=True)
+    subprocess.run(
+        [*cc, "-std=c11", *flags[0], str(source), *flags[1], "-o", str(program)], check=True
+    )
     assert subprocess.run([str(program)], check=False).returncode == 0
 
 
@@ -132,7 +134,7 @@ def test_importing_loads_nothing(fresh: Callable[[str], str]) -> None:
 import sys, plait_abi
 print("plait_abi._binding" in sys.modules, "numpy" in sys.modules)
 plait_abi.dtype
-print("plait_abi._binding" in sys.modules, "numpy" in sys.modules, "importlib.metadata" in sys.modules)
+print(*(name in sys.modules for name in ("plait_abi._binding", "numpy", "importlib.metadata")))
 """
     )
     assert out.splitlines() == ["False False", "True False False"]

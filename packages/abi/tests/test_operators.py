@@ -7,7 +7,7 @@ import inspect
 import math
 import pickle
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -33,7 +33,7 @@ def x() -> np.ndarray:
 def echo(*args: Any, **kwargs: Any) -> dict[str, tuple[int, int]]:
     names = "abcdefghijkl"
     pairs = np.from_dlpack(op("echo")(*args, **kwargs)).reshape(-1, 2)
-    return {name: tuple(pair) for name, pair in zip(names, pairs.tolist())}
+    return {name: tuple(pair) for name, pair in zip(names, pairs.tolist(), strict=True)}
 
 
 NONE, BOOL, INT, FLOAT, COMPLEX, INTS, FLOATS, TENSORS, STRING, DTYPE, DEVICE, OBJECT = (
@@ -173,7 +173,9 @@ def test_in_place_form_needs_a_tensor() -> None:
 def test_errors_of_shape_functions_become_exceptions(x: np.ndarray) -> None:
     with pytest.raises(plait_abi.ShapeError) as caught:
         op("add")(x, np.ones(4))
-    assert str(caught.value) == "probe_add: `self` and `other` must have one shape, got (3,) and (4,)"
+    assert (
+        str(caught.value) == "probe_add: `self` and `other` must have one shape, got (3,) and (4,)"
+    )
 
 
 def test_overloads_are_tried_in_order(x: np.ndarray) -> None:
@@ -182,7 +184,9 @@ def test_overloads_are_tried_in_order(x: np.ndarray) -> None:
     best, index = peak(x, 0)
     assert (values(best), values(index)) == (2, 0)
     assert values(peak(x, axis=0, keepdims=True)[1]) == 0
-    with pytest.raises(TypeError, match=r"probe_max: no form takes \(.*str 'a'\); there are probe_max\("):
+    with pytest.raises(
+        TypeError, match=r"probe_max: no form takes \(.*str 'a'\); there are probe_max\("
+    ):
         peak(x, "a")
     assert len(peak.schemas) == 2
     assert len(plait_abi.operator("probe_max.dim").schemas) == 1
@@ -247,7 +251,7 @@ def test_unknown_operator() -> None:
 
 def test_overrides_are_asked_first(x: np.ndarray) -> None:
     class Logged(np.ndarray):
-        calls: list[str] = []
+        calls: ClassVar[list[str]] = []
 
         def __plait_function__(self, operator: Any, args: Any, kwargs: Any) -> Any:
             Logged.calls.append(operator.__name__)

@@ -34,7 +34,13 @@ def test_a_dtype_is_one_object() -> None:
 
 @pytest.mark.parametrize(
     ("given", "name"),
-    [(bool, "bool"), (int, "int64"), (float, "float64"), (complex, "complex128"), ("long", "int64")],
+    [
+        (bool, "bool"),
+        (int, "int64"),
+        (float, "float64"),
+        (complex, "complex128"),
+        ("long", "int64"),
+    ],
 )
 def test_dtype_accepts_python_types_and_old_names(given: object, name: str) -> None:
     assert plait_abi.dtype(given).name == name

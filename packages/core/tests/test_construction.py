@@ -15,7 +15,8 @@ import plait_core as pc
     ("data", "dtype"),
     [
         (True, "bool"), (1, "int64"), (1.5, "float32"), (1j, "complex64"),
-        ([True, False], "bool"), ([True, 2], "int64"), ([1, 2.5], "float32"), ([1, 2j], "complex64"),
+        ([True, False], "bool"), ([True, 2], "int64"), ([1, 2.5], "float32"),
+        ([1, 2j], "complex64"),
         ([], "float32"), ([[], []], "float32"), (((1, 2), [3, 4]), "int64"), ([[[1.0]]], "float32"),
     ],
 )  # fmt: skip
@@ -39,7 +40,8 @@ def test_floats_are_cut_for_integers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "dtype"), [([256], "uint8"), ([-1], "uint16"), (2**63, "int64"), (-1, "uint64"), (2**64, "uint64")]
+    ("data", "dtype"),
+    [([256], "uint8"), ([-1], "uint16"), (2**63, "int64"), (-1, "uint64"), (2**64, "uint64")],
 )
 def test_numbers_that_do_not_fit(data: Any, dtype: str) -> None:
     with pytest.raises(OverflowError, match=f"does not fit {dtype}"):
@@ -50,7 +52,9 @@ def test_numbers_that_do_not_fit(data: Any, dtype: str) -> None:
     "data", [[[1, 2], [3]], [1, [2]], [[1], 2], [[[1]], [[1, 2]]], [[], [1]], [[1, 2], []]]
 )
 def test_ragged_lists(data: Any) -> None:
-    with pytest.raises(ValueError, match="nested sequences of equal lengths are required; at depth"):
+    with pytest.raises(
+        ValueError, match="nested sequences of equal lengths are required; at depth"
+    ):
         pc.tensor(data)
 
 
@@ -111,7 +115,9 @@ def test_dtype_ranges() -> None:
     for name in ("float16", "float32", "float64"):
         ours, theirs = pc.finfo(pc.dtype(name)), np.finfo(name)
         for field in ("bits", "eps", "max", "min", "tiny", "smallest_normal", "resolution"):
-            expected = pytest.approx(float(getattr(theirs, field)), rel=1e-3 * (field == "resolution"))
+            expected = pytest.approx(
+                float(getattr(theirs, field)), rel=1e-3 * (field == "resolution")
+            )
             assert getattr(ours, field) == expected, (name, field)
     assert pc.finfo().dtype == "float32"
     assert (pc.finfo(pc.bfloat16).eps, pc.finfo(pc.complex64).bits) == (2**-7, 32)

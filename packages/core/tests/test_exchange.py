@@ -64,13 +64,15 @@ def test_read_only_arrays_become_read_only_tensors() -> None:
     array.flags.writeable = False
     for x in (pc.from_numpy(array), pc.from_dlpack(array), pc.as_tensor(array)):
         assert x.data_ptr() == address(array)
-        with pytest.raises(ValueError, match="`self` is read-only and would be written; copy it first"):
+        with pytest.raises(
+            ValueError, match="`self` is read-only and would be written; copy it first"
+        ):
             x += 1
         with pytest.raises(ValueError, match="read-only"):
             x[0] = 1
         assert not x.numpy().flags.writeable
         assert not np.from_dlpack(x).flags.writeable
-        with pytest.raises(BufferError, match="read-only tensor needs a consumer of DLPack 1.0"):
+        with pytest.raises(BufferError, match="read-only tensor needs a consumer"):
             x.__dlpack__()
         y = x.clone()
         y += 1
@@ -219,7 +221,9 @@ def test_as_tensor_and_asarray() -> None:
     assert pc.as_tensor(x, dtype=pc.float32).dtype is pc.float32
     assert pc.as_tensor([1, 2]).tolist() == [1, 2]
     assert pc.as_tensor(np.float64(3)).dtype is pc.float64
-    assert pc.asarray(array).data_ptr() == pc.asarray(array, copy=False).data_ptr() == address(array)
+    assert (
+        pc.asarray(array).data_ptr() == pc.asarray(array, copy=False).data_ptr() == address(array)
+    )
     assert pc.asarray(array, copy=True).data_ptr() != address(array)
     with pytest.raises(ValueError, match="asarray: `copy=False` needs an array"):
         pc.asarray(array, dtype=pc.float32, copy=False)

@@ -22,12 +22,15 @@ BASIC: list[Any] = [
 
 ADVANCED: list[Any] = [
     [0, 1, 0], ([0, 1], [2, 0]), (slice(None), [0, 2]), (slice(None), [0, -1], [3, 1]),
-    ([0, 1], slice(None), [3, 1]), (..., [0, 4, 2]), ([[0, 1], [1, 0]],), (slice(None), [[0, 2]], None),
+    ([0, 1], slice(None), [3, 1]), (..., [0, 4, 2]), ([[0, 1], [1, 0]],),
+    (slice(None), [[0, 2]], None),
     (None, [1, 0]), ([0], slice(None, None, -1)), (slice(None), [0, 1], slice(None), [0, 1]),
     np.array([1, 0]), (np.array([[0], [1]]), np.array([0, 2])), ARRAY > 50, ARRAY[..., 0] % 2 == 0,
-    np.array([True, False]), (slice(None), np.array([True, False, True])), (np.array([False, True]), [0]),
+    np.array([True, False]), (slice(None), np.array([True, False, True])),
+    (np.array([False, True]), [0]),
     ([], ), (slice(None), []), (slice(None), slice(None), np.ones((4, 5), bool)),
-    ([True, False],), True, False, (0, True), np.array(True), np.array([1], np.uint8), np.array([0, 1], np.int32),
+    ([True, False],), True, False, (0, True), np.array(True),
+    np.array([1], np.uint8), np.array([0, 1], np.int32),
 ]  # fmt: skip
 
 
@@ -75,7 +78,11 @@ def test_assignment_of_a_number(key: Any) -> None:
 def test_assignment_of_a_tensor_and_of_an_array(key: Any) -> None:
     shape = ARRAY[key].shape
     values = np.arange(1000, 1000 + int(np.prod(shape))).reshape(shape)
-    for value in (values, pc.tensor(values), values[..., :1] if values.ndim and values.size else values):
+    for value in (
+        values,
+        pc.tensor(values),
+        values[..., :1] if values.ndim and values.size else values,
+    ):
         x, expected = pc.from_numpy(ARRAY.copy()), ARRAY.copy()
         x[key] = value
         expected[key] = value.numpy() if isinstance(value, pc.Tensor) else value
@@ -105,7 +112,10 @@ def random_key(rng: np.random.Generator, shape: tuple[int, ...]) -> tuple[Any, .
             key.append(int(rng.integers(-size, size)))
         else:
             step = int(rng.choice([-3, -2, -1, 1, 2]))
-            bounds = [None if rng.integers(3) == 0 else int(rng.integers(-size - 2, size + 3)) for _ in range(2)]
+            bounds = [
+                None if rng.integers(3) == 0 else int(rng.integers(-size - 2, size + 3))
+                for _ in range(2)
+            ]
             key.append(slice(bounds[0], bounds[1], step))
     return tuple(key)
 
@@ -117,7 +127,9 @@ def test_random_keys(seed: int) -> None:
     array = rng.integers(0, 100, shape)
     key = random_key(rng, shape)
     # 0-d arrays of indices are ints to PyTorch
-    key = tuple(item if np.ndim(item) or not isinstance(item, np.ndarray) else item[None] for item in key)
+    key = tuple(
+        item if np.ndim(item) or not isinstance(item, np.ndarray) else item[None] for item in key
+    )
     x = pc.tensor(array)
     expected = array[key]
     result = x[key]
@@ -190,7 +202,7 @@ def test_overlapping_assignment_is_as_if_copied_first() -> None:
         ({}, IndexError, "accepted, got dict"),
         ([1.5], IndexError, "bool or integer arrays are required, got float32"),
         ([0, 5], IndexError, "5"),
-        (np.array([True]), IndexError, r"a mask of shape \(1,\) does not fit dimension 0 of shape \(2, 3\)"),
+        (np.array([True]), IndexError, r"a mask of shape \(1,\) does not fit dimension 0 of"),
         (([0, 1], [0, 1, 2]), (IndexError, ValueError), r"\(2,\).*\(3,\)"),
         (slice(None, None, 0), ValueError, "zero"),
     ],

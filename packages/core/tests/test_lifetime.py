@@ -1,4 +1,4 @@
-"""Wrappers and handles: identity, state that outlives its wrapper, the collector, threads, fork, exit."""
+"""Wrappers and handles: identity, kept state, the collector, threads, fork, exit."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import weakref
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -20,7 +20,7 @@ class Tagged(pc.Tensor):
     """A subclass with attributes and slots."""
 
     __slots__ = ("slot",)
-    deaths: list[tuple[int, ...]] = []
+    deaths: ClassVar[list[tuple[int, ...]]] = []
 
     def __del__(self) -> None:
         Tagged.deaths.append(tuple(self.shape))
@@ -196,7 +196,7 @@ def test_reference_counts_stay_level() -> None:
     def use() -> None:
         x + y
         x + 1
-        x == y
+        _ = x == y
         x[0], x[1:], x[[0, 1]]
         x[0] = y[1]
         repr(x), x.numpy(), x.tolist(), copy.copy(x), x.shape, x.data
@@ -321,7 +321,8 @@ def test_import_loads_neither_numpy_nor_other_strands() -> None:
     out = run(
         """
 import sys, plait_core
-print([name for name in ("numpy", "plait_autograd", "plait_nn", "plait_ops") if name in sys.modules])
+names = ("numpy", "plait_autograd", "plait_nn", "plait_ops")
+print([name for name in names if name in sys.modules])
 """
     )
     assert out.strip() == "[]"

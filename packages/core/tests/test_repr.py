@@ -90,7 +90,9 @@ def test_options() -> None:
 
 def test_views_and_other_layouts_print_their_elements() -> None:
     array = np.arange(6).reshape(2, 3)
-    assert repr(pc.from_numpy(array.T[::-1])) == "tensor([[2, 5],\n        [1, 4],\n        [0, 3]])"
+    assert (
+        repr(pc.from_numpy(array.T[::-1])) == "tensor([[2, 5],\n        [1, 4],\n        [0, 3]])"
+    )
 
 
 def test_subclasses_carry_their_name() -> None:

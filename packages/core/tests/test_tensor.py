@@ -50,7 +50,9 @@ def test_attributes() -> None:
     assert (x.is_floating_point(), x.is_complex(), x.is_signed()) == (True, False, True)
     assert len(x) == 2
     assert x._version == 0
-    with pytest.raises(IndexError, match=r"size: `dim` must be in \[-2, 1\] for shape \(2, 3\); got 2"):
+    with pytest.raises(
+        IndexError, match=r"size: `dim` must be in \[-2, 1\] for shape \(2, 3\); got 2"
+    ):
         x.size(2)
     with pytest.raises(TypeError, match="size: only `dim` is accepted"):
         x.size(0, 1)
@@ -62,7 +64,7 @@ def test_size_is_a_tuple() -> None:
     size = pc.Size([2, np.int64(3)])
     assert size == (2, 3)
     assert repr(size) == "plait.Size([2, 3])"
-    assert type(size[:1]) is type(size + (4,)) is type(size * 2) is pc.Size
+    assert type(size[:1]) is type(size.__add__((4,))) is type(size * 2) is pc.Size
     assert pickle.loads(pickle.dumps(size)) == size
     assert (pc.Size().numel(), pc.Size([0, 5]).numel()) == (1, 0)
     with pytest.raises(TypeError):
@@ -74,7 +76,9 @@ def test_binary_operators_with_tensors_and_numbers(name: str) -> None:
     function = BINARY[name]
     with np.errstate(all="ignore"):
         for left, right in [(A, B), (A, 2.0), (2.0, B), (A, 3), (3, B)]:
-            ours = function(*(pc.tensor(v) if isinstance(v, np.ndarray) else v for v in (left, right)))
+            ours = function(
+                *(pc.tensor(v) if isinstance(v, np.ndarray) else v for v in (left, right))
+            )
             expected = function(left, right)
             assert isinstance(ours, pc.Tensor)
             assert ours.dtype is (pc.float32 if expected.dtype != bool else pc.bool_)
@@ -104,7 +108,14 @@ def test_matrix_product_and_unary() -> None:
 
 @pytest.mark.parametrize(
     "function",
-    [operator.iadd, operator.isub, operator.imul, operator.itruediv, operator.ifloordiv, operator.imod],
+    [
+        operator.iadd,
+        operator.isub,
+        operator.imul,
+        operator.itruediv,
+        operator.ifloordiv,
+        operator.imod,
+    ],
 )
 def test_in_place_operators_keep_identity_and_count_versions(function: Callable[..., Any]) -> None:
     for right in (pc.tensor(B), 2, 2.0):
@@ -124,12 +135,12 @@ def test_operators_leave_unknown_types_to_python(other: object) -> None:
     x = pc.tensor(A)
     with pytest.raises(TypeError, match="unsupported operand type"):
         x + other
-    with pytest.raises(TypeError, match="unsupported operand type|can only concatenate"):
+    with pytest.raises(TypeError, match=r"unsupported operand type|can only concatenate"):
         other + x  # type: ignore[operator]
     assert (x == other) is False
     assert (x != other) is True
     with pytest.raises(TypeError):
-        x < other  # type: ignore[operator]
+        operator.lt(x, other)  # type: ignore[operator]
 
 
 def test_operators_ask_other_types_for_their_reflection() -> None:
@@ -208,7 +219,7 @@ def test_tolist_follows_strides() -> None:
 def test_iteration_membership_and_length() -> None:
     x = pc.tensor([[1, 2], [3, 4]])
     assert [row.tolist() for row in x] == [[1, 2], [3, 4]]
-    a, b = x
+    _, b = x
     assert b.tolist() == [3, 4]
     assert 3 in x
     assert 5 not in x
@@ -230,7 +241,9 @@ def test_transposes() -> None:
     assert x.T.shape == (4, 3, 2)
     assert x.mT.shape == (2, 4, 3)
     assert x.T.data_ptr() == x.data_ptr()
-    with pytest.raises(RuntimeError, match=r"mT: at least 2 dimensions are required, got shape \(3,\)"):
+    with pytest.raises(
+        RuntimeError, match=r"mT: at least 2 dimensions are required, got shape \(3,\)"
+    ):
         _ = pc.ones(3).mT
 
 
@@ -305,7 +318,9 @@ def test_formatting_of_numbers() -> None:
     assert f"{pc.tensor(1.23456):.2f}" == "1.23"
     assert f"{pc.tensor(7)}" == "7"
     assert f"{pc.tensor([1])}" == "tensor([1])"
-    with pytest.raises(TypeError, match=r"format: a 0-d tensor is required for '.2f', got shape \(2,\)"):
+    with pytest.raises(
+        TypeError, match=r"format: a 0-d tensor is required for '.2f', got shape \(2,\)"
+    ):
         f"{pc.ones(2):.2f}"
 
 
@@ -363,7 +378,9 @@ def test_comparisons_with_a_python_answer() -> None:
     assert pc.allclose(pc.tensor([1.0]), pc.tensor([1.00001]), rtol=1e-4)
     assert pc.equal(pc.tensor([1, 2]), pc.tensor([1, 2]))
     assert not pc.equal(pc.tensor([1, 2]), pc.tensor([[1, 2]]))
-    with pytest.raises(pc.ShapeError, match=r"allclose: shapes must broadcast, got \(2,\) and \(3,\)"):
+    with pytest.raises(
+        pc.ShapeError, match=r"allclose: shapes must broadcast, got \(2,\) and \(3,\)"
+    ):
         pc.allclose(pc.ones(2), pc.ones(3))
     with pytest.raises(TypeError, match="equal: `other` must be Tensor, got list"):
         pc.equal(x, [1])  # type: ignore[arg-type]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import sys
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 from plait_abi import _binding
 from plait_abi.components import chosen
@@ -13,7 +13,7 @@ __all__ = ["Record", "records", "report"]
 
 
 class Record(NamedTuple):
-    """One registration: ``kind`` is plugin, role, layer or kernel; ``active`` says whether it is the one in force."""
+    """One registration; ``kind`` is plugin, role, layer or kernel, ``active`` if it is in force."""
 
     kind: str
     name: str
@@ -35,7 +35,7 @@ def records() -> list[Record]:
     ]
 
 
-def report(file: object = None) -> str:
+def report(file: IO[str] | None = None) -> str:
     """Print which component fills which role and which library provides which kernels.
 
     One line each: kind, name, provider, version; what is registered but not in force stands in
@@ -49,10 +49,12 @@ def report(file: object = None) -> str:
         lines.append((kind, name if active else f"({name})", provider, version))
     widths = [max(len(line[i]) for line in lines) for i in range(3)]
     text = "\n".join(
-        "  ".join([*(part.ljust(width) for part, width in zip(line, widths)), line[3]]).rstrip()
+        "  ".join(
+            [*(part.ljust(width) for part, width in zip(line, widths, strict=False)), line[3]]
+        ).rstrip()
         for line in lines
     )
-    print(text, file=sys.stdout if file is None else file)  # type: ignore[call-overload]
+    print(text, file=file)
     return text
 
 

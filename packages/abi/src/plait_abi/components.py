@@ -129,7 +129,8 @@ def _from_environment() -> dict[str, str]:
         component, equals, module = item.partition("=")
         if not (component and equals and module):
             raise ValueError(
-                f"PLAIT_COMPONENTS: component=package, separated by commas, is required; got {item!r}"
+                "PLAIT_COMPONENTS: component=package, separated by commas, is required; "
+                f"got {item!r}"
             )
         result[component.strip()] = module.strip()
     return result

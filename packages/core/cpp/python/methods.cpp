@@ -95,6 +95,14 @@ PyObject *to_bytes(PyObject *self, PyObject *) {
   return out;
 }
 
+PyObject *cast_to(PyObject *self, PyObject *dtype) {
+  DLDataType d;
+  const int done = state.python->dtype(dtype, &d);
+  if (done == PLAIT_NOT_CONVERTIBLE) PyErr_Format(PyExc_TypeError, "cast: `dtype` must be dtype, got %R", dtype);
+  plait_tensor *t = done == PLAIT_CONVERTED ? cast(handle_of(self), d) : nullptr;
+  return t ? wrap(t) : nullptr;
+}
+
 PyObject *version_bump(PyObject *self, PyObject *) {  // for code that writes through data_ptr()
   state.runtime->touched(handle_of(self)->storage);
   Py_RETURN_NONE;
@@ -121,6 +129,7 @@ PyMethodDef methods[] = {
     {"tolist", take_list, METH_NOARGS, "tolist($self, /)\n--\n\nThe elements as nested lists of Python numbers."},
     {"__complex__", complex_number, METH_NOARGS, nullptr},
     {"_bump_version", version_bump, METH_NOARGS, "_bump_version($self, /)\n--\n\nTell plait that the elements were written outside of it."},
+    {"_cast", cast_to, METH_O, "_cast($self, dtype, /)\n--\n\nA copy in another dtype."},
     {"_to_bytes", to_bytes, METH_NOARGS, "_to_bytes($self, /)\n--\n\nThe elements in C order as bytes."},
     {"_make_subclass", function(make_subclass), METH_FASTCALL | METH_STATIC,
      "_make_subclass(cls, data, requires_grad=False, /)\n--\n\nAn instance of cls on the elements of data, without history."},

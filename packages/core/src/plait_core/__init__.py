@@ -11,7 +11,7 @@ is called ``self``; `plait_ops` documents them.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from plait_abi import (
     DTypeError,
@@ -23,7 +23,7 @@ from plait_abi import (
     device,
     dtype,
 )
-from plait_core import _conversions, _core, _dtypes, _protocols, _startup
+from plait_core import _conversions, _protocols, _startup
 from plait_core._comparison import allclose, equal
 from plait_core._core import (
     Size,
@@ -68,6 +68,9 @@ from plait_core._protocols import mark_written
 from plait_core._random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 from plait_core._repr import set_printoptions
 
+if TYPE_CHECKING:
+    from plait_core._operators import *  # noqa: F403
+
 __version__ = "0.1.0"
 
 __all__ = [
@@ -88,7 +91,6 @@ __all__ = [
     "cfloat",
     "complex64",
     "complex128",
-    "default_generator",
     "device",
     "double",
     "dtype",

@@ -41,9 +41,7 @@ def allclose(
     try:
         np.broadcast_shapes(a.shape, b.shape)
     except ValueError:
-        raise ShapeError(
-            f"allclose: shapes must broadcast, got {a.shape} and {b.shape}"
-        ) from None
+        raise ShapeError(f"allclose: shapes must broadcast, got {a.shape} and {b.shape}") from None
     return bool(np.allclose(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan))
 
 

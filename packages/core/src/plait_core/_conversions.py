@@ -30,7 +30,7 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     if device is not None and device != self.device:
         return _elsewhere(self, dtype or self.dtype, device)
     if dtype is not None and dtype is not self.dtype:
-        return self.cast(dtype)
+        return self._cast(dtype)
     return self.clone() if copy else self
 
 
@@ -76,7 +76,7 @@ def _elsewhere(self: Tensor, dtype: _binding.dtype, device: _binding.device) -> 
 
 def _cast_to(name: str, dtype: _binding.dtype) -> Callable[[Tensor], Tensor]:
     def method(self: Tensor) -> Tensor:
-        return self if self.dtype is dtype else self.cast(dtype)
+        return self if self.dtype is dtype else self._cast(dtype)
 
     method.__name__ = name
     method.__qualname__ = f"Tensor.{name}"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import plait_core._core as _core
 from plait_abi import _binding
-from plait_core import _core
 from plait_core._core import Tensor, from_dlpack, from_numpy, is_tensor
 
 __all__ = ["as_tensor", "asarray", "frombuffer", "tensor"]
@@ -62,7 +62,8 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
             data = from_dlpack(data)
         else:
             return tensor(data, dtype=dtype, device=device)
-    return data if dtype is None and device is None else data.to(device=device, dtype=dtype)
+    result: Tensor = data
+    return result if dtype is None and device is None else result.to(device=device, dtype=dtype)
 
 
 def asarray(

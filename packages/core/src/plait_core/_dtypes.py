@@ -79,7 +79,7 @@ class finfo:  # noqa: N801  (NumPy's and PyTorch's name)
     dtype: str
 
     def __init__(self, dtype: _binding.dtype | None = None) -> None:
-        from plait_core import _core
+        import plait_core._core as _core
 
         kind = _core.get_default_dtype() if dtype is None else _binding.dtype(dtype)
         name = {"complex64": "float32", "complex128": "float64"}.get(kind.name, kind.name)
@@ -143,7 +143,9 @@ class iinfo:  # noqa: N801  (NumPy's and PyTorch's name)
         if kind.is_floating_point or kind.is_complex or kind is bool_:
             raise TypeError(f"iinfo: an integer dtype is required, got {kind.name}")
         bits = 8 * kind.itemsize
-        low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if kind.is_signed else (0, 2**bits - 1)
+        low, high = (
+            (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if kind.is_signed else (0, 2**bits - 1)
+        )
         for key, value in {"bits": bits, "max": high, "min": low, "dtype": kind.name}.items():
             object.__setattr__(self, key, value)
 

@@ -6,8 +6,8 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
+import plait_core._core as _core
 from plait_abi import _binding
-from plait_core import _core
 from plait_core._core import Tensor
 from plait_core._repr import text_of
 

@@ -7,8 +7,8 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import plait_core._core as _core
 from plait_abi import _binding
-from plait_core import _core
 from plait_core._core import Tensor
 
 __all__ = ["PrintOptions", "set_printoptions", "text_of"]
@@ -82,14 +82,11 @@ def set_printoptions(
 
 
 def text_of(self: Tensor) -> str:
-    """Return the text of a tensor: elements, then dtype, device and history where they say something."""
+    """Return the text of a tensor: elements, then what else has something to say."""
     name = "tensor" if type(self) is Tensor else type(self).__name__
     start = f"{name}("
     notes = _notes(self)
-    if self.device.type == "meta":
-        body = "..."
-    else:
-        body = _body(self.data, len(start))
+    body = "..." if self.device.type == "meta" else _body(self.data, len(start))
     text = start + body
     for note in notes:
         last = len(text) - text.rfind("\n") - 1
@@ -123,7 +120,7 @@ def _body(data: Tensor, indent: int) -> str:
     if data.numel() == 0:
         return "[]"
     if data.dtype.name == "bfloat16":
-        data = data.cast(_binding.dtype("float32"))
+        data = data._cast(_binding.dtype("float32"))
     array = data.numpy()
     cut = array.size > _options.threshold
     shown = _shown(array, cut)
@@ -153,11 +150,18 @@ def _formatter(values: list[Any], dtype: _binding.dtype) -> Callable[[Any], str]
     if dtype.is_complex:
         real = _float_formatter([value.real for value in values])
         imag = _float_formatter([abs(value.imag) for value in values])
-        return lambda v: f"{real(v.real)}{'-' if math.copysign(1, v.imag) < 0 else '+'}{imag(abs(v.imag)).strip()}j"
+        return lambda value: _complex_text(value, real, imag)
     if dtype.is_floating_point:
         return _float_formatter(values)
     width = max(len(str(value)) for value in values)
     return lambda value: str(value).rjust(width)
+
+
+def _complex_text(
+    value: complex, real: Callable[[float], str], imag: Callable[[float], str]
+) -> str:
+    sign = "-" if math.copysign(1, value.imag) < 0 else "+"
+    return f"{real(value.real)}{sign}{imag(abs(value.imag)).strip()}j"
 
 
 def _float_formatter(values: list[float]) -> Callable[[float], str]:

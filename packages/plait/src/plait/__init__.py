@@ -17,10 +17,9 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from plait import _aliases
 from plait_abi import paths, use
 from plait_abi.components import require
-
-from plait import _aliases
 
 if TYPE_CHECKING:
     from plait_abi import report

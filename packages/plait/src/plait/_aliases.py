@@ -1,6 +1,6 @@
 """`plait.nn.functional` is `plait_nn.functional`: the same module object, at any depth.
 
-A finder in front of the others answers for the names below ``plait.`` that stand for a component. It
+A finder in front of the others answers for names below ``plait.`` that stand for a component. It
 puts the real module into ``sys.modules`` under the second name, so that classes exist once and
 pickles carry the name of the strand.
 """
@@ -35,7 +35,7 @@ def is_alias(name: str) -> bool:
 
 
 def target(fullname: str) -> str | None:
-    """Return the module that a name below ``plait.`` stands for, or None if it stands for itself."""
+    """Return the module that a name below ``plait.`` stands for; None: for itself."""
     inner = fullname.removeprefix("plait.")
     if inner == fullname:
         return None

@@ -1,4 +1,4 @@
-"""What the umbrella tells `plait_data`: batches are tensors, and `plait.manual_seed` governs shuffling."""
+"""What the umbrella tells `plait_data`: batches are tensors, one seed governs shuffling."""
 
 from __future__ import annotations
 

@@ -1,0 +1,153 @@
+"""`plait.x` is `plait_x`: the same modules and classes, at any depth, loaded on demand."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+import plait
+
+
+def run(code: str, **environment: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, **environment},
+    )
+    assert done.returncode == 0, f"exit {done.returncode}\n{done.stdout}{done.stderr}"
+    return done.stdout
+
+
+@pytest.mark.parametrize(
+    ("statement", "real"),
+    [
+        ("import plait.nn as m", "plait_nn"),
+        ("from plait import nn as m", "plait_nn"),
+        ("import plait.nn.functional as m", "plait_nn.functional"),
+        ("from plait.nn import functional as m", "plait_nn.functional"),
+        ("import plait.optim as m", "plait_optim"),
+        ("import plait.autograd as m", "plait_autograd"),
+        ("import plait.profiler as m", "plait_profiler"),
+        ("import plait.core as m", "plait_core"),
+        ("import plait.ops.spec as m", "plait_ops.spec"),
+        ("import plait.abi as m", "plait_abi"),
+        ("import plait.utils.data as m", "plait_data"),
+        ("from plait.utils import data as m", "plait_data"),
+        ("from plait.utils.data import collate as m", "plait_data.collate"),
+        ("import plait.utils.data.collate as m", "plait_data.collate"),
+        ("import plait; m = plait.nn.functional", "plait_nn.functional"),
+        ("import plait; m = plait.utils.data", "plait_data"),
+    ],
+)
+def test_an_alias_is_the_module_itself(statement: str, real: str) -> None:
+    out = run(
+        f"{statement}\nimport importlib\nprint(m is importlib.import_module({real!r}), m.__name__)"
+    )
+    assert out.split() == ["True", real]
+
+
+def test_the_real_module_may_come_first() -> None:
+    out = run(
+        "import plait_nn.functional, plait\nfrom plait.nn import functional\n"
+        "print(functional is plait_nn.functional)"
+    )
+    assert out.strip() == "True"
+
+
+def test_classes_exist_once_and_pickle_under_the_strands_name() -> None:
+    import plait_nn
+
+    assert plait.nn.Linear is plait_nn.Linear
+    assert b"plait_nn" in pickle.dumps(plait.nn.Linear)
+    assert pickle.loads(pickle.dumps(plait.nn.Linear)) is plait_nn.Linear
+
+
+def test_importing_the_umbrella_loads_nothing() -> None:
+    names = ("core", "nn", "optim", "autograd", "data", "profiler", "ops")
+    out = run(
+        f"import sys, plait\nprint([n for n in {names} if 'plait_' + n in sys.modules], "
+        "'numpy' in sys.modules)"
+    )
+    assert out.strip() == "[] False"
+
+
+def test_names_of_core_and_autograd() -> None:
+    import plait_autograd
+    import plait_core
+
+    assert plait.randn is plait_core.randn
+    assert plait.Tensor is plait_core.Tensor
+    assert plait.float32 is plait_core.float32
+    assert plait.no_grad is plait_autograd.no_grad
+    assert plait.ones(2).tolist() == [1, 1]
+    assert isinstance(plait.default_generator, plait.Generator)
+    with plait.no_grad():
+        assert not plait.is_grad_enabled()
+    assert {"nn", "randn", "no_grad", "use", "report", "utils"} <= set(dir(plait))
+
+
+@pytest.mark.parametrize("name", ["nothing", "data", "nn_", "__wrapped__"])
+def test_names_that_are_not_there(name: str) -> None:
+    with pytest.raises(AttributeError, match=f"module 'plait' has no attribute '{name}'"):
+        getattr(plait, name)
+
+
+def test_modules_that_are_not_there() -> None:
+    import importlib
+
+    for name in ("plait.nothing", "plait.nn.nothing", "plait.data"):
+        with pytest.raises(ModuleNotFoundError):
+            importlib.import_module(name)
+
+
+def test_a_chosen_component_takes_the_place(tmp_path: Any) -> None:
+    (tmp_path / "other_nn.py").write_text("Linear = 'mine'\n")
+    path = os.pathsep.join([str(tmp_path), *sys.path])
+    for code, environment in [
+        ("import plait; plait.use(nn='other_nn'); import plait.nn; print(plait.nn.Linear)", {}),
+        ("import plait; print(plait.nn.Linear)", {"PLAIT_COMPONENTS": "nn=other_nn"}),
+    ]:
+        assert run(code, PYTHONPATH=path, **environment).strip() == "mine"
+    out = run(
+        "import plait\nplait.nn\ntry: plait.use(nn='other_nn')\nexcept RuntimeError as e: print(e)",
+        PYTHONPATH=path,
+    )
+    assert "nn is already loaded from plait_nn" in out
+
+
+def test_a_missing_component_names_its_package() -> None:
+    out = run(
+        "import plait\ntry: plait.nn\nexcept ModuleNotFoundError as e: print(e)",
+        PLAIT_COMPONENTS="nn=plait_missing",
+    )
+    assert "pip install plait-missing" in out
+
+
+def test_batches_are_tensors_and_the_seed_governs_the_order() -> None:
+    out = run(
+        """
+import numpy as np, plait
+from plait.utils.data import DataLoader, TensorDataset
+orders = []
+for _ in range(2):
+    plait.manual_seed(1)
+    loader = DataLoader(TensorDataset(np.arange(20)), batch_size=5, shuffle=True)
+    batches = [batch[0] for batch in loader]
+    assert all(type(batch) is plait.Tensor for batch in batches), batches
+    orders.append([batch.tolist() for batch in batches])
+print(orders[0] == orders[1], sorted(sum(orders[0], [])) == list(range(20)))
+"""
+    )
+    assert out.split() == ["True", "True"]
+
+
+def test_report_goes_through(capsys: pytest.CaptureFixture[str]) -> None:
+    plait.report()
+    assert "plait_core" in capsys.readouterr().out
