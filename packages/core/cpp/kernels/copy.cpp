@@ -123,6 +123,7 @@ plait_status copy_(plait_call *c) { return copy(c, tensor(c, 0), tensor(c, 1)); 
 
 PLAIT_KERNEL("cast", cast);
 PLAIT_KERNEL("clone", clone);
+PLAIT_KERNEL("dense", clone);
 PLAIT_KERNEL("copy_", copy_);
 
 }  // namespace
