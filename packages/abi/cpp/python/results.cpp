@@ -1,4 +1,5 @@
 // Running a call and making Python objects of its results.
+#include <algorithm>
 #include <string>
 
 #include "binding.hpp"
@@ -13,7 +14,7 @@ int64_t product(const int64_t *p, int64_t n) {
   int64_t x = 1;
   for (int64_t i = 0; i < n; i++)
     if (__builtin_mul_overflow(x, p[i], &x)) return large;
-  return x;
+  return std::clamp(x, int64_t(0), large);  // sums of them stay in range
 }
 bool is_large(const plait_call *c) {
   int64_t work = 0;
@@ -27,7 +28,7 @@ bool is_large(const plait_call *c) {
       for (uint32_t k = 0; k < v.n; k++)
         if (v.u.ts[k]) work += product(v.u.ts[k]->dl.shape, v.u.ts[k]->dl.ndim);
     } else if (v.tag == PLAIT_INT && !(c->op->n_args && c->op->args[0].kind == PLAIT_KIND_TENSOR)) {
-      work += v.u.i;  // arange, eye, randperm: a number is a size
+      work += std::clamp(v.u.i, int64_t(0), large);  // arange, eye, randperm: a number is a size
     }
     if (work >= large) return true;
   }
@@ -68,8 +69,8 @@ PyObject *one(plait_value *v, const Bound *b) {
       o = PyLong_FromLongLong(v->u.is[i]);
     } else {
       plait_tensor *t = v->u.ts[i];
-      plait_retain(t);
-      o = wrap_as(t, b);
+      if (t) plait_retain(t);
+      o = t ? wrap_as(t, b) : new_reference(Py_None);
     }
     if (!o) Py_CLEAR(list);
     if (list) PyTuple_SET_ITEM(list, Py_ssize_t(i), o);
