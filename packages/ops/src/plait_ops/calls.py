@@ -45,6 +45,6 @@ class Named:
 
 
 def __getattr__(name: str) -> Any:
-    if name.startswith("__"):
+    if name.startswith(("__", "pytest_")):  # what Python and pytest ask every module for
         raise AttributeError(name)
     return Named(name)
