@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 from plait_abi import _binding
 
 __all__ = [
@@ -52,7 +50,6 @@ complex128 = cdouble = _binding.dtype("complex128")
 _FORMATS = {"float16": (5, 10), "bfloat16": (8, 7), "float32": (8, 23), "float64": (11, 52)}
 
 
-@dataclasses.dataclass(frozen=True, repr=False)
 class finfo:  # noqa: N801  (NumPy's and PyTorch's name)
     """The range and precision of a floating-point dtype.
 
@@ -71,12 +68,7 @@ class finfo:  # noqa: N801  (NumPy's and PyTorch's name)
         1.1920928955078125e-07
     """
 
-    bits: int
-    eps: float
-    max: float
-    min: float
-    smallest_normal: float
-    dtype: str
+    __slots__ = ("bits", "dtype", "eps", "max", "min", "smallest_normal")
 
     def __init__(self, dtype: _binding.dtype | None = None) -> None:
         import plait_core._core as _core
@@ -88,16 +80,12 @@ class finfo:  # noqa: N801  (NumPy's and PyTorch's name)
         exponent, fraction = _FORMATS[name]
         bias = 2 ** (exponent - 1) - 1
         largest = (2.0 - 2.0**-fraction) * 2.0**bias
-        values = {
-            "bits": 1 + exponent + fraction,
-            "eps": 2.0**-fraction,
-            "max": largest,
-            "min": -largest,
-            "smallest_normal": 2.0 ** (1 - bias),
-            "dtype": name,
-        }
-        for key, value in values.items():
-            object.__setattr__(self, key, value)
+        self.bits = 1 + exponent + fraction
+        self.eps = 2.0**-fraction
+        self.max = largest
+        self.min = -largest
+        self.smallest_normal = 2.0 ** (1 - bias)
+        self.dtype = name
 
     @property
     def tiny(self) -> float:
@@ -117,7 +105,6 @@ class finfo:  # noqa: N801  (NumPy's and PyTorch's name)
         )
 
 
-@dataclasses.dataclass(frozen=True, repr=False)
 class iinfo:  # noqa: N801  (NumPy's and PyTorch's name)
     """The range of an integer dtype.
 
@@ -133,21 +120,17 @@ class iinfo:  # noqa: N801  (NumPy's and PyTorch's name)
         127
     """
 
-    bits: int
-    max: int
-    min: int
-    dtype: str
+    __slots__ = ("bits", "dtype", "max", "min")
 
     def __init__(self, dtype: _binding.dtype) -> None:
         kind = _binding.dtype(dtype)
         if kind.is_floating_point or kind.is_complex or kind is bool_:
             raise TypeError(f"iinfo: an integer dtype is required, got {kind.name}")
         bits = 8 * kind.itemsize
-        low, high = (
-            (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if kind.is_signed else (0, 2**bits - 1)
-        )
-        for key, value in {"bits": bits, "max": high, "min": low, "dtype": kind.name}.items():
-            object.__setattr__(self, key, value)
+        self.bits = bits
+        self.min = -(2 ** (bits - 1)) if kind.is_signed else 0
+        self.max = self.min + 2**bits - 1
+        self.dtype = kind.name
 
     def __repr__(self) -> str:
         return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -14,15 +13,15 @@ from plait_core._core import Tensor
 __all__ = ["PrintOptions", "set_printoptions", "text_of"]
 
 
-@dataclasses.dataclass
 class PrintOptions:
     """How tensors are printed; see `set_printoptions`."""
 
-    precision: int = 4
-    threshold: float = 1000
-    edgeitems: int = 3
-    linewidth: int = 80
-    sci_mode: bool | None = None
+    def __init__(self, precision: int = 4, threshold: float = 1000, edgeitems: int = 3) -> None:
+        self.precision = precision
+        self.threshold = threshold
+        self.edgeitems = edgeitems
+        self.linewidth = 80
+        self.sci_mode: bool | None = None
 
 
 _PROFILES = {
@@ -66,8 +65,7 @@ def set_printoptions(
             raise ValueError(
                 f"set_printoptions: `profile` must be one of {sorted(_PROFILES)}, got {profile!r}"
             )
-        for field in dataclasses.fields(PrintOptions):
-            setattr(_options, field.name, getattr(_PROFILES[profile], field.name))
+        vars(_options).update(vars(_PROFILES[profile]))
     given = {
         "precision": precision,
         "threshold": threshold,
