@@ -1,0 +1,85 @@
+"""The Python of the documentation runs, each page from top to bottom, as a reader would type it."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import plait_abi
+
+ROOT = Path(__file__).resolve().parents[1]
+BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+FENCE = re.compile(r"^(```+|~~~+|:::+)(.*)$", re.MULTILINE)
+NOT_RUN = {"", "console", "text", "pycon", "c", "cpp"}
+
+
+def pages() -> list[Path]:
+    folders = [ROOT / "docs" / name for name in ("guides", "tutorial")]
+    found = [path for folder in folders for path in sorted(folder.glob("*.md"))]
+    return [ROOT / "docs" / "index.md", *found]
+
+
+def program(page: Path) -> str:
+    """Return the page's Python, each line at its number in the page, so that errors point there."""
+    text = page.read_text()
+    lines = [""] * text.count("\n")
+    for block in BLOCK.finditer(text):
+        first = text.count("\n", 0, block.start(1))
+        code = block[1].splitlines()
+        lines[first : first + len(code)] = code
+    return "\n".join(lines) + "\n"
+
+
+def compile_plugin(folder: Path) -> None:
+    """Do what docs/guides/replacing.md has a reader do in the shell: make matmul.so."""
+    cc = os.environ.get("CC", "cc").split()
+    source = ROOT / "examples" / "plugins" / "matmul.c"
+    flags = ["-std=c11", "-O2", "-shared", "-fPIC", f"-I{plait_abi.paths()['include']}"]
+    subprocess.run([*cc, *flags, str(source), "-o", str(folder / "matmul.so")], check=True)
+
+
+WITH_CODE = [page for page in pages() if BLOCK.search(page.read_text())]
+
+
+@pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: f"{page.parent.name}/{page.stem}")
+def test_the_code_of_a_page_runs(page: Path, tmp_path: Path) -> None:
+    if page.stem == "replacing":
+        compile_plugin(tmp_path)
+    script = tmp_path / f"{page.stem}.py"
+    script.write_text(program(page))
+    # A process of its own: pages set seeds and threads, and load plug-ins.
+    run = subprocess.run(
+        [sys.executable, "-W", "error", str(script)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert run.returncode == 0, (
+        f"{page.relative_to(ROOT)} (line numbers are the page's)\n{run.stderr}"
+    )
+
+
+def test_pages_with_code_are_found() -> None:
+    names = {page.stem for page in WITH_CODE}
+    assert {"first-network", "custom-layer", "custom-function"} <= names
+    assert {"pytorch", "autograd", "memory", "performance", "replacing", "index"} <= names
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: f"{page.parent.name}/{page.stem}")
+def test_no_code_hides_under_another_name(page: Path) -> None:
+    opened, names = "", set()
+    for fence, name in FENCE.findall(page.read_text()):
+        if not opened:
+            opened = fence
+            names.add(name.strip())
+        elif fence == opened and not name.strip():
+            opened = ""
+    assert not opened, f"{page.relative_to(ROOT)}: a block is not closed"
+    others = {name for name in names if name not in NOT_RUN | {"python"} and name[0] != "{"}
+    assert not others, f"{page.relative_to(ROOT)}: tag Python code `python`, not {sorted(others)}"
