@@ -78,7 +78,7 @@ class finfo:  # noqa: N801  (NumPy's and PyTorch's name)
         if name not in _FORMATS:
             raise TypeError(f"finfo: a floating-point dtype is required, got {kind.name}")
         exponent, fraction = _FORMATS[name]
-        bias = 2 ** (exponent - 1) - 1
+        bias = (1 << (exponent - 1)) - 1
         largest = (2.0 - 2.0**-fraction) * 2.0**bias
         self.bits = 1 + exponent + fraction
         self.eps = 2.0**-fraction
