@@ -1,7 +1,7 @@
-"""Operators by name, for specs that call operators of other files: ``from plait_ops.calls import mul``.
+"""Operators by name, for specs that call operators of other files.
 
-A name is the operator's identifier (``max_dim`` for ``max.dim``). It is resolved when it is called or
-translated, so that spec files need no order.
+``from plait_ops.calls import mul``: a name is the operator's identifier (``max_dim`` for
+``max.dim``). It is resolved when it is called or translated, so that spec files need no order.
 """
 
 from __future__ import annotations
@@ -45,6 +45,8 @@ class Named:
 
 
 def __getattr__(name: str) -> Any:
-    if name.startswith(("__", "pytest_")):  # what Python and pytest ask every module for
+    if name.startswith(
+        ("_", "pytest", "setup", "setUp", "teardown", "tearDown")
+    ):  # of test runners
         raise AttributeError(name)
     return Named(name)

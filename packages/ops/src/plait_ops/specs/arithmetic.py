@@ -2,7 +2,21 @@
 
 import numpy as np
 
-from plait_ops.calls import eq, floor, full_like, ge, gt, isnan, le, log, logical_or, lt, trunc, where, zeros_like
+from plait_ops.calls import (
+    eq,
+    floor,
+    full_like,
+    ge,
+    gt,
+    isnan,
+    le,
+    log,
+    logical_or,
+    lt,
+    trunc,
+    where,
+    zeros_like,
+)
 from plait_ops.spec import Composite, Pointwise
 from plait_ops.words import check, is_tensor
 
@@ -133,7 +147,7 @@ fmax = Pointwise(
     The larger of each pair; where one is nan, the other.
 
     >>> import plait_core as pc
-    >>> pc.fmax(pc.tensor([1.0, float("nan")]), pc.tensor([3.0, 4.0])).tolist()
+    >>> pc.fmax(pc.tensor([1.0, pc.nan]), pc.tensor([3.0, 4.0])).tolist()
     [3.0, 4.0]
     """,
     inplace=False,
@@ -144,7 +158,7 @@ fmin = Pointwise(
     The smaller of each pair; where one is nan, the other.
 
     >>> import plait_core as pc
-    >>> pc.fmin(pc.tensor([1.0, float("nan")]), pc.tensor([3.0, 4.0])).tolist()
+    >>> pc.fmin(pc.tensor([1.0, pc.nan]), pc.tensor([3.0, 4.0])).tolist()
     [1.0, 4.0]
     """,
     inplace=False,
@@ -212,8 +226,16 @@ def _floor_divide(a, b):
     return np.floor(a / b) if a.dtype.kind == "f" else np.floor_divide(a, b)
 
 
-add.reference(lambda self, other, alpha: np.add(self, np.multiply(other, np.asarray(alpha).astype(self.dtype))))
-sub.reference(lambda self, other, alpha: np.subtract(self, np.multiply(other, np.asarray(alpha).astype(self.dtype))))
+add.reference(
+    lambda self, other, alpha: np.add(
+        self, np.multiply(other, np.asarray(alpha).astype(self.dtype))
+    )
+)
+sub.reference(
+    lambda self, other, alpha: np.subtract(
+        self, np.multiply(other, np.asarray(alpha).astype(self.dtype))
+    )
+)
 mul.reference(np.multiply)
 true_divide.reference(np.divide)
 div_trunc.reference(_masked_zero(_trunc))
@@ -401,27 +423,41 @@ def _(self, other, rounding_mode):
         return true_divide(self, other)
     if rounding_mode == "floor":
         return floor_divide(self, other)
-    check(rounding_mode == "trunc", f'`rounding_mode` must be None, "floor" or "trunc"; got "{rounding_mode}"', "ValueError")
+    check(
+        rounding_mode == "trunc",
+        f'`rounding_mode` must be None, "floor" or "trunc"; got "{rounding_mode}"',
+        "ValueError",
+    )
     return div_trunc(self, other)
 
 
 @div.reference
 def _(self, other, rounding_mode=None):
-    return {None: true_divide, "floor": floor_divide, "trunc": div_trunc}[rounding_mode](self, other)
+    return {None: true_divide, "floor": floor_divide, "trunc": div_trunc}[rounding_mode](
+        self, other
+    )
 
 
 @div.samples
 def _(s):
     yield s(s.array(2, 3), s.array(3, low=0.5))
     yield s(s.array(3, dtype="int64"), 2)
-    yield s(s.array(3, dtype="int64"), s.array(3, dtype="int64", low=1, high=5), rounding_mode="floor")
+    yield s(
+        s.array(3, dtype="int64"), s.array(3, dtype="int64", low=1, high=5), rounding_mode="floor"
+    )
     yield s(s.array(3, dtype="int64"), 2, rounding_mode="trunc")
     yield s(s.array(3), s.array(3, low=0.5), rounding_mode="floor").without_gradient()
     yield s(3.0, s.array(2, 2, low=0.5))
 
 
-div.error("ValueError", lambda s: s(s.array(2), 2, rounding_mode="up"), contains=["div", "rounding_mode", "up"])
-div.error("ShapeError", lambda s: s(s.array(2, 3), s.array(4)), contains=["broadcast", "(2, 3)", "(4,)"])
+div.error(
+    "ValueError",
+    lambda s: s(s.array(2), 2, rounding_mode="up"),
+    contains=["div", "rounding_mode", "up"],
+)
+div.error(
+    "ShapeError", lambda s: s(s.array(2, 3), s.array(4)), contains=["broadcast", "(2, 3)", "(4,)"]
+)
 
 subtract = Composite(
     "subtract(Tensor|Scalar self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor",
@@ -460,10 +496,16 @@ def _(self, other, rounding_mode):
 
 subtract.reference(lambda self, other, alpha=1: sub(self, other, alpha=alpha))
 multiply.reference(lambda self, other: mul(self, other))
-divide.reference(lambda self, other, rounding_mode=None: div(self, other, rounding_mode=rounding_mode))
+divide.reference(
+    lambda self, other, rounding_mode=None: div(self, other, rounding_mode=rounding_mode)
+)
 for each in (subtract, multiply, divide):
     each.samples(lambda s: iter([s(s.array(2, 3), s.array(3, low=0.5)), s(s.array(3), 2.0)]))
-    each.error("ShapeError", lambda s: s(s.array(2, 3), s.array(4)), contains=["broadcast", "(2, 3)", "(4,)"])
+    each.error(
+        "ShapeError",
+        lambda s: s(s.array(2, 3), s.array(4)),
+        contains=["broadcast", "(2, 3)", "(4,)"],
+    )
 
 
 @add.samples
@@ -504,7 +546,9 @@ def _(s):
 
 
 for each in (add, sub, mul, true_divide, floor_divide, remainder, fmod, pow_, copysign):
-    each.error("TypeError", lambda s: s(1, 2.0), contains=[each.schema.base, "self", "Tensor", "number"])
+    each.error(
+        "TypeError", lambda s: s(1, 2.0), contains=[each.schema.base, "self", "Tensor", "number"]
+    )
     each.error("TypeError", lambda s: s(s.array(2), "x"), contains=[each.schema.base])
 add.error(
     "DTypeError",

@@ -32,8 +32,18 @@ def _shift(function):
     return shift
 
 
-_binary("bitwise_and", "The bits set in both; of bools, whether both are True.", np.bitwise_and, "[1, 2]")
-_binary("bitwise_or", "The bits set in one of them; of bools, whether one is True.", np.bitwise_or, "[7, 7]")
+_binary(
+    "bitwise_and",
+    "The bits set in both; of bools, whether both are True.",
+    np.bitwise_and,
+    "[1, 2]",
+)
+_binary(
+    "bitwise_or",
+    "The bits set in one of them; of bools, whether one is True.",
+    np.bitwise_or,
+    "[7, 7]",
+)
 _binary("bitwise_xor", "The bits in which they differ.", np.bitwise_xor, "[6, 5]")
 left = _binary(
     "bitwise_left_shift",

@@ -24,7 +24,10 @@ def _compare(name, sign, reference, example, more="."):
     @operator.samples
     def _(s):
         yield s(s.array(30, dtype="int64"), s.array(30, dtype="int64"))
-        yield s(np.array([np.nan, 1, np.inf, -0.0], "float32"), np.array([np.nan, np.nan, np.inf, 0], "float32"))
+        yield s(
+            np.array([np.nan, 1, np.inf, -0.0], "float32"),
+            np.array([np.nan, np.nan, np.inf, 0], "float32"),
+        )
         yield s(s.array(30, dtype="uint8"), 2.5)
 
     operator.error("TypeError", lambda s: s(1, 2.0), contains=[name, "self", "Tensor", "number"])
@@ -56,7 +59,9 @@ def _logical(name, text, reference, example):
 
 logical_and = _logical("logical_and", "both are true", np.logical_and, "[True, False, False]")
 logical_or = _logical("logical_or", "one of them is true", np.logical_or, "[True, True, False]")
-logical_xor = _logical("logical_xor", "exactly one of them is true", np.logical_xor, "[False, True, False]")
+logical_xor = _logical(
+    "logical_xor", "exactly one of them is true", np.logical_xor, "[False, True, False]"
+)
 
 logical_not = Pointwise(
     "logical_not(Tensor self) -> Tensor",
@@ -79,7 +84,7 @@ def _predicate(name, text, reference, example):
     Whether an element is {text}.
 
     >>> import plait_core as pc
-    >>> pc.{name}(pc.tensor([1.0, float("nan"), float("inf")])).tolist()
+    >>> pc.{name}(pc.tensor([1.0, pc.nan, pc.inf])).tolist()
     {example}
     """,
         promote="bool",

@@ -55,7 +55,9 @@ def _(input, weight, bias, stride, padding, dilation, groups):
     require_same("input", input, "weight", weight)
     check(groups >= 1, f"`groups` must be at least 1; got {groups}", "ValueError")
     check(
-        weight.shape[0] % groups == 0 and input.shape[1] % groups == 0 and weight.shape[1] == input.shape[1] // groups,
+        weight.shape[0] % groups == 0
+        and input.shape[1] % groups == 0
+        and weight.shape[1] == input.shape[1] // groups,
         f"`weight` of shape {weight.shape} does not fit `input` of shape {input.shape} with `groups` {groups}: "
         f"(o, c / groups, kh, kw) and (n, c, h, w) are required",
     )
@@ -67,7 +69,11 @@ def _(input, weight, bias, stride, padding, dilation, groups):
         require_same("input", input, "bias", bias)
     made = [input.shape[0], weight.shape[0]]
     for i in range(2):
-        made.append(windows(input.shape, 2 + i, weight.shape[2 + i], stride[i], padding[i], dilation[i], False))
+        made.append(
+            windows(
+                input.shape, 2 + i, weight.shape[2 + i], stride[i], padding[i], dilation[i], False
+            )
+        )
     return result(made, input.dtype)
 
 
@@ -81,13 +87,19 @@ def _(grad, weight, size, stride, padding, dilation, groups):
     require_same("grad", grad, "weight", weight)
     check(groups >= 1, f"`groups` must be at least 1; got {groups}", "ValueError")
     check(
-        size[0] == grad.shape[0] and weight.shape[0] == grad.shape[1] and weight.shape[0] % groups == 0
-        and size[1] % groups == 0 and weight.shape[1] == size[1] // groups,
+        size[0] == grad.shape[0]
+        and weight.shape[0] == grad.shape[1]
+        and weight.shape[0] % groups == 0
+        and size[1] % groups == 0
+        and weight.shape[1] == size[1] // groups,
         f"`grad` of shape {grad.shape} and `weight` of shape {weight.shape} do not fit `size` {size} with `groups` {groups}",
     )
     for i in range(2):
         n = windows(size, 2 + i, weight.shape[2 + i], stride[i], padding[i], dilation[i], False)
-        check(grad.shape[2 + i] == n, f"`grad` of shape {grad.shape} must have {n} elements in dimension {2 + i}")
+        check(
+            grad.shape[2 + i] == n,
+            f"`grad` of shape {grad.shape} must have {n} elements in dimension {2 + i}",
+        )
     return result(size, grad.dtype)
 
 
@@ -101,13 +113,19 @@ def _(grad, input, size, stride, padding, dilation, groups):
     require_same("grad", grad, "input", input)
     check(groups >= 1, f"`groups` must be at least 1; got {groups}", "ValueError")
     check(
-        input.shape[0] == grad.shape[0] and size[0] == grad.shape[1] and size[0] % groups == 0
-        and input.shape[1] % groups == 0 and size[1] == input.shape[1] // groups,
+        input.shape[0] == grad.shape[0]
+        and size[0] == grad.shape[1]
+        and size[0] % groups == 0
+        and input.shape[1] % groups == 0
+        and size[1] == input.shape[1] // groups,
         f"`grad` of shape {grad.shape} and `input` of shape {input.shape} do not fit `size` {size} with `groups` {groups}",
     )
     for i in range(2):
         n = windows(input.shape, 2 + i, size[2 + i], stride[i], padding[i], dilation[i], False)
-        check(grad.shape[2 + i] == n, f"`grad` of shape {grad.shape} must have {n} elements in dimension {2 + i}")
+        check(
+            grad.shape[2 + i] == n,
+            f"`grad` of shape {grad.shape} must have {n} elements in dimension {2 + i}",
+        )
     return result(size, grad.dtype)
 
 
@@ -161,7 +179,10 @@ def _pad(array, padding):
 
 
 def _out(size, kernel, stride, padding, dilation):
-    return tuple((size[i] + 2 * padding[i] - dilation[i] * (kernel[i] - 1) - 1) // stride[i] + 1 for i in range(2))
+    return tuple(
+        (size[i] + 2 * padding[i] - dilation[i] * (kernel[i] - 1) - 1) // stride[i] + 1
+        for i in range(2)
+    )
 
 
 @conv2d.reference
@@ -170,8 +191,17 @@ def _(input, weight, bias=None, stride=(1, 1), padding=(0, 0), dilation=(1, 1), 
     out = _out(input.shape[2:], kernel, stride, padding, dilation)
     patches = _patches(_pad(input, padding), kernel, stride, dilation, out)
     n, o = len(input), len(weight)
-    grouped = patches.reshape(n, groups, -1, *kernel, *out) if patches.size else np.zeros((n, groups, weight.shape[1], *kernel, *out), input.dtype)
-    made = np.einsum("ngcijyx,gocij->ngoyx", grouped, weight.reshape(groups, -1, *weight.shape[1:]), optimize=True)
+    grouped = (
+        patches.reshape(n, groups, -1, *kernel, *out)
+        if patches.size
+        else np.zeros((n, groups, weight.shape[1], *kernel, *out), input.dtype)
+    )
+    made = np.einsum(
+        "ngcijyx,gocij->ngoyx",
+        grouped,
+        weight.reshape(groups, -1, *weight.shape[1:]),
+        optimize=True,
+    )
     made = made.reshape(n, o, *out).astype(input.dtype)
     return made if bias is None else made + bias[:, None, None]
 
@@ -179,7 +209,9 @@ def _(input, weight, bias=None, stride=(1, 1), padding=(0, 0), dilation=(1, 1), 
 @conv2d_backward_input.reference
 def _(grad, weight, size, stride, padding, dilation, groups):
     kernel, out = weight.shape[2:], grad.shape[2:]
-    made = np.zeros((size[0], size[1], size[2] + 2 * padding[0], size[3] + 2 * padding[1]), grad.dtype)
+    made = np.zeros(
+        (size[0], size[1], size[2] + 2 * padding[0], size[3] + 2 * padding[1]), grad.dtype
+    )
     parts = np.einsum(
         "ngoyx,gocij->ngcijyx",
         grad.reshape(size[0], groups, grad.shape[1] // groups, *out),
@@ -189,7 +221,9 @@ def _(grad, weight, size, stride, padding, dilation, groups):
     for i in range(kernel[0]):
         for j in range(kernel[1]):
             y, x = i * dilation[0], j * dilation[1]
-            made[:, :, y : y + stride[0] * out[0] : stride[0], x : x + stride[1] * out[1] : stride[1]] += parts[:, :, i, j]
+            made[
+                :, :, y : y + stride[0] * out[0] : stride[0], x : x + stride[1] * out[1] : stride[1]
+            ] += parts[:, :, i, j]
     return made[:, :, padding[0] : padding[0] + size[2], padding[1] : padding[1] + size[3]]
 
 
@@ -197,12 +231,16 @@ def _(grad, weight, size, stride, padding, dilation, groups):
 def _(grad, input, size, stride, padding, dilation, groups):
     out = grad.shape[2:]
     patches = _patches(_pad(input, padding), size[2:], stride, dilation, out)
-    return np.einsum(
-        "ngoyx,ngcijyx->gocij",
-        grad.reshape(len(grad), groups, grad.shape[1] // groups, *out),
-        patches.reshape(len(grad), groups, input.shape[1] // groups, *size[2:], *out),
-        optimize=True,
-    ).reshape(size).astype(grad.dtype)
+    return (
+        np.einsum(
+            "ngoyx,ngcijyx->gocij",
+            grad.reshape(len(grad), groups, grad.shape[1] // groups, *out),
+            patches.reshape(len(grad), groups, input.shape[1] // groups, *size[2:], *out),
+            optimize=True,
+        )
+        .reshape(size)
+        .astype(grad.dtype)
+    )
 
 
 @conv2d.samples
@@ -216,7 +254,11 @@ def _(s):
     yield s(s.array(2, 3, 4, 4), s.array(5, 3, 1, 1), s.array(5))
     yield s(s.array(2, 3, 9, 9), s.array(5, 3, 3, 3), None, 1, 1).loosely(4)
     yield s(s.array(2, 5, 6, 3).transpose(0, 3, 1, 2), s.array(4, 3, 3, 3))
-    yield s(s.array(2, 2, 5, 5, dtype="float64"), s.array(3, 2, 3, 3, dtype="float64"), s.array(3, dtype="float64"))
+    yield s(
+        s.array(2, 2, 5, 5, dtype="float64"),
+        s.array(3, 2, 3, 3, dtype="float64"),
+        s.array(3, dtype="float64"),
+    )
     yield s(s.array(0, 3, 5, 5), s.array(4, 3, 3, 3), s.array(4))
 
 
@@ -237,24 +279,58 @@ def _(s):
 
 
 def _call(*shapes, dtypes=("float32", "float32"), **kwargs):
-    return lambda s: s(*[s.array(*shape, dtype=dtypes[min(i, 1)]) for i, shape in enumerate(shapes)], **kwargs)
+    return lambda s: s(
+        *[s.array(*shape, dtype=dtypes[min(i, 1)]) for i, shape in enumerate(shapes)], **kwargs
+    )
 
 
-conv2d.error("ShapeError", _call((3, 5, 5), (4, 3, 3, 3)), contains=["conv2d", "input", "weight", "(3, 5, 5)", "(4, 3, 3, 3)"])
-conv2d.error("ShapeError", _call((2, 3, 5, 5), (4, 2, 3, 3)), contains=["conv2d", "weight", "(4, 2, 3, 3)", "(2, 3, 5, 5)"])
-conv2d.error("ShapeError", _call((2, 3, 5, 5), (4, 3, 3, 3), (3,)), contains=["conv2d", "bias", "(4,)", "(3,)"])
-conv2d.error("ShapeError", _call((2, 3, 2, 5), (4, 3, 3, 3)), contains=["conv2d", "(2, 3, 2, 5)", "3"])
-conv2d.error("ValueError", _call((2, 3, 5, 5), (4, 3, 3, 3), stride=0), contains=["conv2d", "stride", "0"])
-conv2d.error("ValueError", _call((2, 3, 5, 5), (4, 3, 3, 3), padding=-1), contains=["conv2d", "padding", "-1"])
-conv2d.error("ValueError", _call((2, 3, 5, 5), (4, 3, 3, 3), dilation=0), contains=["conv2d", "dilation", "0"])
-conv2d.error("ValueError", _call((2, 3, 5, 5), (4, 3, 3, 3), groups=0), contains=["conv2d", "groups", "0"])
-conv2d.error("ValueError", _call((2, 3, 5, 5), (4, 3, 3, 3), padding=2**62), contains=["conv2d", "padding"])
+conv2d.error(
+    "ShapeError",
+    _call((3, 5, 5), (4, 3, 3, 3)),
+    contains=["conv2d", "input", "weight", "(3, 5, 5)", "(4, 3, 3, 3)"],
+)
+conv2d.error(
+    "ShapeError",
+    _call((2, 3, 5, 5), (4, 2, 3, 3)),
+    contains=["conv2d", "weight", "(4, 2, 3, 3)", "(2, 3, 5, 5)"],
+)
+conv2d.error(
+    "ShapeError",
+    _call((2, 3, 5, 5), (4, 3, 3, 3), (3,)),
+    contains=["conv2d", "bias", "(4,)", "(3,)"],
+)
+conv2d.error(
+    "ShapeError", _call((2, 3, 2, 5), (4, 3, 3, 3)), contains=["conv2d", "(2, 3, 2, 5)", "3"]
+)
+conv2d.error(
+    "ValueError", _call((2, 3, 5, 5), (4, 3, 3, 3), stride=0), contains=["conv2d", "stride", "0"]
+)
+conv2d.error(
+    "ValueError",
+    _call((2, 3, 5, 5), (4, 3, 3, 3), padding=-1),
+    contains=["conv2d", "padding", "-1"],
+)
+conv2d.error(
+    "ValueError",
+    _call((2, 3, 5, 5), (4, 3, 3, 3), dilation=0),
+    contains=["conv2d", "dilation", "0"],
+)
+conv2d.error(
+    "ValueError", _call((2, 3, 5, 5), (4, 3, 3, 3), groups=0), contains=["conv2d", "groups", "0"]
+)
+conv2d.error(
+    "ValueError", _call((2, 3, 5, 5), (4, 3, 3, 3), padding=2**62), contains=["conv2d", "padding"]
+)
 conv2d.error(
     "DTypeError",
     _call((2, 3, 5, 5), (4, 3, 3, 3), dtypes=("float32", "float64")),
     contains=["conv2d", "input", "weight", "float32", "float64"],
 )
-conv2d.error("DTypeError", _call((2, 3, 5, 5), (4, 3, 3, 3), dtypes=("int64", "int64")), contains=["conv2d", "input", "int64"])
+conv2d.error(
+    "DTypeError",
+    _call((2, 3, 5, 5), (4, 3, 3, 3), dtypes=("int64", "int64")),
+    contains=["conv2d", "input", "int64"],
+)
 conv2d_backward_input.error(
     "ShapeError",
     lambda s: s(s.array(2, 4, 3, 5), s.array(4, 3, 3, 2), (2, 3, 6, 6), (1, 1), (0, 0), (1, 1), 1),

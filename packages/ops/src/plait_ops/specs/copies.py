@@ -144,7 +144,11 @@ def _(g, self):
 @cast.reference
 def _(self, dtype):
     with np.errstate(all="ignore"):
-        return self.real.astype(dtype) if self.dtype.kind == "c" and np.dtype(dtype).kind not in "cb" else self.astype(dtype)
+        return (
+            self.real.astype(dtype)
+            if self.dtype.kind == "c" and np.dtype(dtype).kind not in "cb"
+            else self.astype(dtype)
+        )
 
 
 @cast.samples
@@ -217,8 +221,16 @@ def _(s):
     yield s(s.backwards(4), s.array(4, dtype="float64"))
 
 
-copy_.error("ShapeError", lambda s: s(s.array(2, 3), s.array(4)), contains=["copy_", "src", "(4,)", "(2, 3)"])
-copy_.error("ShapeError", lambda s: s(s.array(3), s.array(2, 3)), contains=["copy_", "src", "(2, 3)", "(3,)"])
+copy_.error(
+    "ShapeError",
+    lambda s: s(s.array(2, 3), s.array(4)),
+    contains=["copy_", "src", "(4,)", "(2, 3)"],
+)
+copy_.error(
+    "ShapeError",
+    lambda s: s(s.array(3), s.array(2, 3)),
+    contains=["copy_", "src", "(2, 3)", "(3,)"],
+)
 
 
 fill_ = Operator(

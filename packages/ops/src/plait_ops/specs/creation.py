@@ -11,7 +11,6 @@ from plait_ops.words import (
     dtype_of,
     float32,
     int64,
-    is_floating,
     is_integral,
     require,
     result,
@@ -115,7 +114,14 @@ def _(size, value, dtype):
 
 @full.reference
 def _(size, value, dtype=None):
-    return np.full(size, value, dtype or {"b": "bool", "i": "int64", "f": "float32", "c": "complex64"}[np.asarray(value).dtype.kind])
+    return np.full(
+        size,
+        value,
+        dtype
+        or {"b": "bool", "i": "int64", "f": "float32", "c": "complex64"}[
+            np.asarray(value).dtype.kind
+        ],
+    )
 
 
 @full.samples
@@ -324,7 +330,13 @@ arange_start = Operator(
 
 @arange_start.shape
 def _(start, end, step, dtype):
-    number = int64 if is_integral(dtype_of(start)) and is_integral(dtype_of(end)) and is_integral(dtype_of(step)) else float32
+    number = (
+        int64
+        if is_integral(dtype_of(start))
+        and is_integral(dtype_of(end))
+        and is_integral(dtype_of(step))
+        else float32
+    )
     made = dtype if dtype is not None else number
     require("dtype", made, "all")
     n = count_of(start, end, step)
@@ -375,7 +387,9 @@ arange.error("ValueError", lambda s: s(-1), contains=["arange", "end", "-1"])
 arange.error("ValueError", lambda s: s(float("nan")), contains=["arange", "end", "nan"])
 arange_start.error("ValueError", lambda s: s(0, 3, 0), contains=["arange", "step", "0"])
 arange_start.error("ValueError", lambda s: s(0, 3, -1), contains=["arange", "step", "-1"])
-arange_start.error("ValueError", lambda s: s(0.0, float("inf"), 1), contains=["arange", "end", "inf"])
+arange_start.error(
+    "ValueError", lambda s: s(0.0, float("inf"), 1), contains=["arange", "end", "inf"]
+)
 
 
 linspace = Operator(
@@ -402,7 +416,9 @@ def _(steps, dtype):
     return result([steps], made)
 
 
-linspace.reference(lambda start, end, steps, dtype=None: np.linspace(start, end, steps).astype(dtype or "float32"))
+linspace.reference(
+    lambda start, end, steps, dtype=None: np.linspace(start, end, steps).astype(dtype or "float32")
+)
 
 
 @linspace.samples

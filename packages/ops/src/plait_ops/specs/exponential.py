@@ -29,11 +29,29 @@ def _unary(name, text, reference, at, value, domain=(-3.0, 3.0), dtypes="all"):
 exp = _unary("exp", "``e ** self``.", np.exp, 0.0, 1.0)
 expm1 = _unary("expm1", "``e ** self - 1``, exact near 0.", np.expm1, 0.0, 0.0)
 log = _unary("log", "The natural logarithm; -inf at 0, nan below.", np.log, 1.0, 0.0, (0.2, 3.0))
-log2 = _unary("log2", "The logarithm to base 2; -inf at 0, nan below.", np.log2, 8.0, 3.0, (0.2, 3.0))
-log10 = _unary("log10", "The logarithm to base 10; -inf at 0, nan below.", np.log10, 100.0, 2.0, (0.2, 3.0))
-log1p = _unary("log1p", "``log(1 + self)``, exact near 0; -inf at -1, nan below.", np.log1p, 0.0, 0.0, (-0.8, 3.0))
+log2 = _unary(
+    "log2", "The logarithm to base 2; -inf at 0, nan below.", np.log2, 8.0, 3.0, (0.2, 3.0)
+)
+log10 = _unary(
+    "log10", "The logarithm to base 10; -inf at 0, nan below.", np.log10, 100.0, 2.0, (0.2, 3.0)
+)
+log1p = _unary(
+    "log1p",
+    "``log(1 + self)``, exact near 0; -inf at -1, nan below.",
+    np.log1p,
+    0.0,
+    0.0,
+    (-0.8, 3.0),
+)
 sqrt = _unary("sqrt", "The square root; nan below 0.", np.sqrt, 9.0, 3.0, (0.2, 3.0))
-rsqrt = _unary("rsqrt", "``1 / sqrt(self)``; inf at 0, nan below.", lambda x: 1 / np.sqrt(x), 4.0, 0.5, (0.2, 3.0))
+rsqrt = _unary(
+    "rsqrt",
+    "``1 / sqrt(self)``; inf at 0, nan below.",
+    lambda x: 1 / np.sqrt(x),
+    4.0,
+    0.5,
+    (0.2, 3.0),
+)
 reciprocal = _unary("reciprocal", "``1 / self``; inf at 0.", lambda x: 1 / x, 4.0, 0.25, (0.2, 3.0))
 erf = _unary(
     "erf",
@@ -42,8 +60,20 @@ erf = _unary(
     0.0,
     0.0,
 )
-erfc = _unary("erfc", "``1 - erf(self)``, exact where that is small.", np.vectorize(math.erfc, otypes=["float64"]), 0.0, 1.0)
-sigmoid = _unary("sigmoid", "The logistic function ``1 / (1 + exp(-self))``.", lambda x: 1 / (1 + np.exp(-x)), 0.0, 0.5)
+erfc = _unary(
+    "erfc",
+    "``1 - erf(self)``, exact where that is small.",
+    np.vectorize(math.erfc, otypes=["float64"]),
+    0.0,
+    1.0,
+)
+sigmoid = _unary(
+    "sigmoid",
+    "The logistic function ``1 / (1 + exp(-self))``.",
+    lambda x: 1 / (1 + np.exp(-x)),
+    0.0,
+    0.5,
+)
 tanh = _unary("tanh", "The hyperbolic tangent.", np.tanh, 0.0, 0.0)
 square = Pointwise(
     "square(Tensor self) -> Tensor",
@@ -172,7 +202,25 @@ def _(g, grad, result):
 _SPECIAL = [0.0, -0.0, 1.0, -1.0, math.inf, -math.inf, math.nan, 1e-30, 80.0, -80.0, 1e30]
 
 
-for each in (exp, expm1, log, log2, log10, log1p, sqrt, rsqrt, reciprocal, erf, erfc, sigmoid, tanh, square):
+for each in (
+    exp,
+    expm1,
+    log,
+    log2,
+    log10,
+    log1p,
+    sqrt,
+    rsqrt,
+    reciprocal,
+    erf,
+    erfc,
+    sigmoid,
+    tanh,
+    square,
+):
     each.samples(
-        lambda s: iter([s(np.array(_SPECIAL, dtype)).without_gradient() for dtype in ("float32", "float64")] + [s(s.array(1000, high=9.0, low=0.0))])
+        lambda s: iter(
+            [s(np.array(_SPECIAL, dtype)).without_gradient() for dtype in ("float32", "float64")]
+            + [s(s.array(1000, high=9.0, low=0.0))]
+        )
     )

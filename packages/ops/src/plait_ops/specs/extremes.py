@@ -2,7 +2,18 @@
 
 import numpy as np
 
-from plait_ops.calls import eq, gather, maximum, minimum, reshape, scatter, squeeze_dim, sum, unsqueeze, zeros
+from plait_ops.calls import (
+    eq,
+    gather,
+    maximum,
+    minimum,
+    reshape,
+    scatter,
+    squeeze_dim,
+    sum,
+    unsqueeze,
+    zeros,
+)
 from plait_ops.spec import Composite, Operator, Reduction
 from plait_ops.words import check, int64, reduce_dims, reduced, require, result, to_dtype, wrap_dim
 from plait_ops.words import result as made
@@ -81,9 +92,15 @@ def _along(name, what, reference, arg):
         yield s(s.array(2, 0, 3)[:, :, :], 2)
         yield s(np.array([[1, np.nan, 3], [2, 2, 1]], "float32"), 1).without_gradient()
 
-    operator.error("IndexError", lambda s: s(s.array(2, 3), 2), contains=[name, "dim", "(2, 3)", "2"])
+    operator.error(
+        "IndexError", lambda s: s(s.array(2, 3), 2), contains=[name, "dim", "(2, 3)", "2"]
+    )
     operator.error("ShapeError", lambda s: s(s.array(2, 0), 1), contains=[name, "self", "(2, 0)"])
-    operator.error("DTypeError", lambda s: s(s.array(2, dtype="complex64"), 0), contains=[name, "self", "complex64"])
+    operator.error(
+        "DTypeError",
+        lambda s: s(s.array(2, dtype="complex64"), 0),
+        contains=[name, "self", "complex64"],
+    )
     return operator
 
 
@@ -137,10 +154,17 @@ def _(grad, index, size, dim, keepdim):
 
 
 index_backward.samples(
-    lambda s: iter([s(s.array(3), s.indices(4, 3), (3, 4), 1, False), s(s.array(1, 4), s.indices(3, 1, 4), (3, 4), 0, True)])
+    lambda s: iter(
+        [
+            s(s.array(3), s.indices(4, 3), (3, 4), 1, False),
+            s(s.array(1, 4), s.indices(3, 1, 4), (3, 4), 0, True),
+        ]
+    )
 )
 index_backward.error(
-    "ShapeError", lambda s: s(s.array(2), s.indices(4, 3), (3, 4), 1, False), contains=["index_backward", "grad", "(3,)", "(2,)"]
+    "ShapeError",
+    lambda s: s(s.array(2), s.indices(4, 3), (3, 4), 1, False),
+    contains=["index_backward", "grad", "(3,)", "(2,)"],
 )
 
 max_dim = _along("max", "largest", np.max, np.argmax)
@@ -158,7 +182,9 @@ def _extreme(name, what, reference):
     {reference([[1, 3], [4, 2]], axis=0).tolist()}
     """,
         identity=False,
-        reference=lambda self, dim=(), keepdim=False: reference(self, axis=_axes(dim), keepdims=keepdim),
+        reference=lambda self, dim=(), keepdim=False: reference(
+            self, axis=_axes(dim), keepdims=keepdim
+        ),
     )
 
     @operator.vjp("self")
@@ -182,7 +208,10 @@ extreme_backward = Operator(
 
 @extreme_backward.shape
 def _(grad, self, result):
-    check(grad.shape == result.shape, f"`grad` {grad.shape} and `result` {result.shape} must have one shape")
+    check(
+        grad.shape == result.shape,
+        f"`grad` {grad.shape} and `result` {result.shape} must have one shape",
+    )
     return made(self.shape, grad.dtype)
 
 
@@ -212,10 +241,20 @@ def _(grad, self, result):
 
 
 extreme_backward.samples(
-    lambda s: iter([s(s.array(2, 1), np.array([[1, 3, 3], [4, 4, 4]], "float32"), np.array([[3], [4]], "float32"))])
+    lambda s: iter(
+        [
+            s(
+                s.array(2, 1),
+                np.array([[1, 3, 3], [4, 4, 4]], "float32"),
+                np.array([[3], [4]], "float32"),
+            )
+        ]
+    )
 )
 extreme_backward.error(
-    "ShapeError", lambda s: s(s.array(2), s.array(2, 3), s.array(2, 1)), contains=["grad", "(2,)", "(2, 1)"]
+    "ShapeError",
+    lambda s: s(s.array(2), s.array(2, 3), s.array(2, 1)),
+    contains=["grad", "(2,)", "(2, 1)"],
 )
 
 
@@ -246,7 +285,9 @@ def _arg(name, what, reference):
     @operator.shape
     def _(self, dim, keepdim):
         require("self", self.dtype, "all")
-        dims = [wrap_dim("dim", dim, self.shape)] if dim is not None else [i for i in range(self.ndim)]
+        dims = (
+            [wrap_dim("dim", dim, self.shape)] if dim is not None else [i for i in range(self.ndim)]
+        )
         for d in dims:
             check(
                 self.ndim == 0 or self.shape[d] > 0,
@@ -255,7 +296,9 @@ def _arg(name, what, reference):
         return result(reduced(self.shape, dims, keepdim), int64)
 
     operator.reference(
-        lambda self, dim=None, keepdim=False: np.asarray(reference(self, axis=dim if self.ndim else None, keepdims=keepdim and self.ndim > 0))
+        lambda self, dim=None, keepdim=False: np.asarray(
+            reference(self, axis=dim if self.ndim else None, keepdims=keepdim and self.ndim > 0)
+        )
     )
 
     @operator.samples
@@ -270,9 +313,15 @@ def _arg(name, what, reference):
         yield s(s.array(), 0)
         yield s(np.array([1, np.nan, np.nan, 3], "float32"))
 
-    operator.error("IndexError", lambda s: s(s.array(2, 3), 2), contains=[name, "dim", "(2, 3)", "2"])
+    operator.error(
+        "IndexError", lambda s: s(s.array(2, 3), 2), contains=[name, "dim", "(2, 3)", "2"]
+    )
     operator.error("ShapeError", lambda s: s(s.array(0, 3)), contains=[name, "self", "(0, 3)"])
-    operator.error("DTypeError", lambda s: s(s.array(2, dtype="complex64")), contains=[name, "self", "complex64"])
+    operator.error(
+        "DTypeError",
+        lambda s: s(s.array(2, dtype="complex64")),
+        contains=[name, "self", "complex64"],
+    )
     return operator
 
 
@@ -292,8 +341,16 @@ def _other(name, what, base, calls):
     """,
     )
     operator.reference(lambda self, other: calls(self, other))
-    operator.samples(lambda s: iter([s(s.array(2, 3), s.array(3)), s(s.array(3, dtype="int64"), s.array(3, dtype="int64"))]))
-    operator.error("ShapeError", lambda s: s(s.array(2, 3), s.array(4)), contains=["broadcast", "(2, 3)", "(4,)"])
+    operator.samples(
+        lambda s: iter(
+            [s(s.array(2, 3), s.array(3)), s(s.array(3, dtype="int64"), s.array(3, dtype="int64"))]
+        )
+    )
+    operator.error(
+        "ShapeError",
+        lambda s: s(s.array(2, 3), s.array(4)),
+        contains=["broadcast", "(2, 3)", "(4,)"],
+    )
     return operator
 
 

@@ -60,7 +60,10 @@ def _(self, dim, index):
     require("index", index.dtype, "integer")
     cast_argument("index", int64)
     if self.ndim == 0:
-        check(index.ndim == 0 or index.shape[0] == 1, f"`index` of shape {index.shape} must name one element of a 0-d tensor")
+        check(
+            index.ndim == 0 or index.shape[0] == 1,
+            f"`index` of shape {index.shape} must name one element of a 0-d tensor",
+        )
         return result(self.shape, self.dtype)
     shape = list(self.shape)
     shape[at] = index.shape[0] if index.ndim == 1 else 1
@@ -75,7 +78,9 @@ def _(g, self, dim, index):
     return index_add(zeros(self.shape, dtype=g.dtype, device=g.device), dim, rows, g)
 
 
-index_select_.reference(lambda self, dim, index: np.take(self, np.atleast_1d(index), axis=dim) if self.ndim else self)
+index_select_.reference(
+    lambda self, dim, index: np.take(self, np.atleast_1d(index), axis=dim) if self.ndim else self
+)
 
 
 @index_select_.samples
@@ -88,10 +93,24 @@ def _(s):
     yield s(s.array(4, 3, dtype="complex64"), 0, s.indices(4, 2))
 
 
-index_select_.error("IndexError", lambda s: s(s.array(2, 3), 2, s.indices(2, 1)), contains=["index_select", "dim", "(2, 3)"])
-index_select_.error("IndexError", lambda s: s(s.array(2, 3), 0, np.array([2])), contains=["index_select", "2"])
-index_select_.error("ShapeError", lambda s: s(s.array(2, 3), 0, s.indices(2, 1, 1)), contains=["index_select", "index", "(1, 1)"])
-index_select_.error("DTypeError", lambda s: s(s.array(2, 3), 0, s.array(1)), contains=["index_select", "index", "float32"])
+index_select_.error(
+    "IndexError",
+    lambda s: s(s.array(2, 3), 2, s.indices(2, 1)),
+    contains=["index_select", "dim", "(2, 3)"],
+)
+index_select_.error(
+    "IndexError", lambda s: s(s.array(2, 3), 0, np.array([2])), contains=["index_select", "2"]
+)
+index_select_.error(
+    "ShapeError",
+    lambda s: s(s.array(2, 3), 0, s.indices(2, 1, 1)),
+    contains=["index_select", "index", "(1, 1)"],
+)
+index_select_.error(
+    "DTypeError",
+    lambda s: s(s.array(2, 3), 0, s.array(1)),
+    contains=["index_select", "index", "float32"],
+)
 
 
 index_add_ = Operator(
@@ -123,7 +142,10 @@ def _(self, dim, index, source):
     want = list(self.shape)
     if self.ndim > 0:
         want[at] = index.shape[0] if index.ndim == 1 else 1
-    check(source.shape == tuple(want), f"`source` must have shape {tuple(want)} for `self` of shape {self.shape}; got {source.shape}")
+    check(
+        source.shape == tuple(want),
+        f"`source` must have shape {tuple(want)} for `self` of shape {self.shape}; got {source.shape}",
+    )
     return result(self.shape, self.dtype)
 
 
@@ -142,7 +164,11 @@ def _(self, dim, index, source, alpha=1):
     made = self.copy()
     if not self.ndim:
         return made + alpha * source
-    np.add.at(np.moveaxis(made, dim, 0), np.atleast_1d(index), np.moveaxis((alpha * source).astype(self.dtype), dim, 0))
+    np.add.at(
+        np.moveaxis(made, dim, 0),
+        np.atleast_1d(index),
+        np.moveaxis((alpha * source).astype(self.dtype), dim, 0),
+    )
     return made
 
 
@@ -154,10 +180,18 @@ def _(s):
     yield s(s.array(4, dtype="int64"), 0, s.indices(4, 6), s.array(6, dtype="int64"), alpha=2)
 
 
-index_add_.error("IndexError", lambda s: s(s.array(2), 1, s.indices(2, 1), s.array(1)), contains=["index_add", "dim", "(2,)"])
-index_add_.error("IndexError", lambda s: s(s.array(2), 0, np.array([2]), s.array(1)), contains=["index_add", "2"])
 index_add_.error(
-    "ShapeError", lambda s: s(s.array(2, 3), 0, s.indices(2, 1), s.array(2, 3)), contains=["index_add", "source", "(1, 3)", "(2, 3)"]
+    "IndexError",
+    lambda s: s(s.array(2), 1, s.indices(2, 1), s.array(1)),
+    contains=["index_add", "dim", "(2,)"],
+)
+index_add_.error(
+    "IndexError", lambda s: s(s.array(2), 0, np.array([2]), s.array(1)), contains=["index_add", "2"]
+)
+index_add_.error(
+    "ShapeError",
+    lambda s: s(s.array(2, 3), 0, s.indices(2, 1), s.array(2, 3)),
+    contains=["index_add", "source", "(1, 3)", "(2, 3)"],
 )
 index_add_.error(
     "DTypeError",
@@ -197,7 +231,11 @@ def _(g, self, dim, index):
 
 
 def _crop(array, dim, index):
-    return array[tuple(slice(None) if i == dim % array.ndim else slice(0, n) for i, n in enumerate(index.shape))]
+    return array[
+        tuple(
+            slice(None) if i == dim % array.ndim else slice(0, n) for i, n in enumerate(index.shape)
+        )
+    ]
 
 
 @gather_.reference
@@ -229,7 +267,9 @@ def _gather_errors(operator, *rest):
     operator.error("IndexError", call(2, 3, dim=2), contains=[name, "dim", "(2, 3)", "2"])
     operator.error("ShapeError", call(2), contains=[name, "index", "(2,)", "(2, 3)"])
     operator.error("ShapeError", call(2, 4), contains=[name, "index", "(2, 4)", "(2, 3)"])
-    operator.error("DTypeError", call(index=lambda s: s.array(2, 3)), contains=[name, "index", "float32"])
+    operator.error(
+        "DTypeError", call(index=lambda s: s.array(2, 3)), contains=[name, "index", "float32"]
+    )
     operator.error("IndexError", call(index=lambda s: np.full((2, 3), 2)), contains=[name, "2"])
     operator.error("IndexError", call(index=lambda s: np.full((2, 3), -3)), contains=[name, "-3"])
 
@@ -253,7 +293,10 @@ _SCATTER = """
 scatter_ = Operator(
     "scatter(Tensor self, int dim|axis, Tensor index, Tensor src) -> Tensor",
     doc=_SCATTER.format(
-        name="scatter", what="the elements of `src` written at", sign="=", more=" Of several the last is kept."
+        name="scatter",
+        what="the elements of `src` written at",
+        sign="=",
+        more=" Of several the last is kept.",
     ),
     inplace=True,
     dtypes="any",
@@ -275,7 +318,10 @@ scatter_value_ = Operator(
 scatter_add_ = Operator(
     "scatter_add(Tensor self, int dim|axis, Tensor index, Tensor src) -> Tensor",
     doc=_SCATTER.format(
-        name="scatter_add", what="the elements of `src` added at", sign="+=", more=" Of several each is added."
+        name="scatter_add",
+        what="the elements of `src` added at",
+        sign="+=",
+        more=" Of several each is added.",
     ),
     inplace=True,
     dtypes="numeric",
@@ -292,7 +338,10 @@ def _(self, dim, index, src):
             src.ndim == index.ndim and index.shape[d] <= src.shape[d],
             f"`index` of shape {index.shape} must not be larger than `src` of shape {src.shape}",
         )
-    check(src.ndim == index.ndim, f"`src` of shape {src.shape} must have as many dimensions as `index` of shape {index.shape}")
+    check(
+        src.ndim == index.ndim,
+        f"`src` of shape {src.shape} must have as many dimensions as `index` of shape {index.shape}",
+    )
     require_same("self", self, "src", src)
     cast_argument("index", int64)
     return result(self.shape, self.dtype)
@@ -337,7 +386,9 @@ pad_end = Operator(
 def _(self, size):
     check(len(size) == self.ndim, f"`size` {size} must have {self.ndim} dimensions")
     for d in range(self.ndim):
-        check(self.shape[d] <= size[d], f"`size` {size} must not be smaller than shape {self.shape}")
+        check(
+            self.shape[d] <= size[d], f"`size` {size} must not be smaller than shape {self.shape}"
+        )
     return result(size, self.dtype)
 
 
@@ -364,8 +415,14 @@ def _(self, size):
     return np.pad(self, [(0, n - m) for n, m in zip(size, self.shape, strict=True)])
 
 
-pad_end.samples(lambda s: iter([s(s.array(2, 3), (2, 5)), s(s.array(2, 3), (3, 3)), s(s.array(1), (4,))]))
-pad_end.error("ShapeError", lambda s: s(s.array(2, 3), (1, 3)), contains=["pad_end", "size", "(1, 3)", "(2, 3)"])
+pad_end.samples(
+    lambda s: iter([s(s.array(2, 3), (2, 5)), s(s.array(2, 3), (3, 3)), s(s.array(1), (4,))])
+)
+pad_end.error(
+    "ShapeError",
+    lambda s: s(s.array(2, 3), (1, 3)),
+    contains=["pad_end", "size", "(1, 3)", "(2, 3)"],
+)
 
 
 def _put(self, dim, index, src, add):
@@ -421,7 +478,9 @@ _gather_errors(scatter_add_, lambda s: s.array(2, 4))
 _gather_errors(scatter_value_, lambda s: 1.0)
 for each in (scatter_, scatter_add_):
     each.error(
-        "ShapeError", lambda s: s(s.array(2, 3), 0, s.indices(2, 2, 3), s.array(1, 3)), contains=["index", "src", "(2, 3)", "(1, 3)"]
+        "ShapeError",
+        lambda s: s(s.array(2, 3), 0, s.indices(2, 2, 3), s.array(1, 3)),
+        contains=["index", "src", "(2, 3)", "(1, 3)"],
     )
     each.error(
         "DTypeError",
@@ -509,17 +568,38 @@ def _(grad, indices, num_weights, padding_idx):
 
 embedding.reference(lambda weight, indices, padding_idx=-1: weight[indices])
 embedding.samples(
-    lambda s: iter([s(s.array(5, 3), s.indices(5, 4)), s(s.array(5, 3), s.indices(5, 2, 3, dtype="int32"), 1), s(s.strided(5, 3), s.indices(5)), s(s.array(5, 3), s.indices(5, 0))])
+    lambda s: iter(
+        [
+            s(s.array(5, 3), s.indices(5, 4)),
+            s(s.array(5, 3), s.indices(5, 2, 3, dtype="int32"), 1),
+            s(s.strided(5, 3), s.indices(5)),
+            s(s.array(5, 3), s.indices(5, 0)),
+        ]
+    )
 )
 embedding_backward.samples(
-    lambda s: iter([s(s.array(4, 3), s.indices(5, 4), 5, -1), s(s.array(2, 6, 3), s.indices(3, 2, 6), 3, 1)])
+    lambda s: iter(
+        [s(s.array(4, 3), s.indices(5, 4), 5, -1), s(s.array(2, 6, 3), s.indices(3, 2, 6), 3, 1)]
+    )
 )
-embedding.error("ShapeError", lambda s: s(s.array(5), s.indices(5, 2)), contains=["embedding", "weight", "(5,)"])
-embedding.error("DTypeError", lambda s: s(s.array(5, 3), s.array(2)), contains=["embedding", "indices", "float32"])
-embedding.error("IndexError", lambda s: s(s.array(5, 3), np.array([5])), contains=["embedding", "5"])
-embedding.error("IndexError", lambda s: s(s.array(5, 3), np.array([-6])), contains=["embedding", "-6", "5"])
+embedding.error(
+    "ShapeError", lambda s: s(s.array(5), s.indices(5, 2)), contains=["embedding", "weight", "(5,)"]
+)
+embedding.error(
+    "DTypeError",
+    lambda s: s(s.array(5, 3), s.array(2)),
+    contains=["embedding", "indices", "float32"],
+)
+embedding.error(
+    "IndexError", lambda s: s(s.array(5, 3), np.array([5])), contains=["embedding", "5"]
+)
+embedding.error(
+    "IndexError", lambda s: s(s.array(5, 3), np.array([-6])), contains=["embedding", "-6", "5"]
+)
 embedding_backward.error(
-    "ShapeError", lambda s: s(s.array(4, 3), s.indices(5, 3), 5, -1), contains=["grad", "indices", "(4, 3)", "(3,)"]
+    "ShapeError",
+    lambda s: s(s.array(4, 3), s.indices(5, 3), 5, -1),
+    contains=["grad", "indices", "(4, 3)", "(3,)"],
 )
 
 one_hot = Composite(
@@ -541,7 +621,11 @@ one_hot = Composite(
 @one_hot.decompose
 def _(self, num_classes):
     require("self", self.dtype, "integer")
-    check(num_classes >= -1, f"`num_classes` must not be negative, or -1; got {num_classes}", "ValueError")
+    check(
+        num_classes >= -1,
+        f"`num_classes` must not be negative, or -1; got {num_classes}",
+        "ValueError",
+    )
     n = num_classes
     if num_classes == -1:
         n = item(cast(largest(self), int64)) + 1
@@ -554,6 +638,17 @@ def _(self, num_classes=-1):
     return (self[..., None] == np.arange(n)).astype("int64")
 
 
-one_hot.samples(lambda s: iter([s(s.indices(4, 5), 4), s(s.indices(4, 2, 3)), s(s.indices(3), 3), s(s.indices(3, 4, dtype="uint8"), 3)]))
+one_hot.samples(
+    lambda s: iter(
+        [
+            s(s.indices(4, 5), 4),
+            s(s.indices(4, 2, 3)),
+            s(s.indices(3), 3),
+            s(s.indices(3, 4, dtype="uint8"), 3),
+        ]
+    )
+)
 one_hot.error("DTypeError", lambda s: s(s.array(3), 3), contains=["one_hot", "self", "float32"])
-one_hot.error("ValueError", lambda s: s(s.indices(3, 2), -2), contains=["one_hot", "num_classes", "-2"])
+one_hot.error(
+    "ValueError", lambda s: s(s.indices(3, 2), -2), contains=["one_hot", "num_classes", "-2"]
+)

@@ -7,9 +7,9 @@ from plait_ops.calls import (
     count_nonzero,
     expand,
     index,
+    index_columns,
     index_put_tensors_,
     index_tensors,
-    index_columns,
     nonzero,
     reshape,
     select,
@@ -64,14 +64,34 @@ def _(self, count):
     return result([count, self.ndim], int64)
 
 
-nonzero_.reference(lambda self: np.stack(np.nonzero(np.atleast_1d(self)), 1)[:, : self.ndim].astype("int64"))
-nonzero_rows.reference(lambda self, count: np.stack(np.nonzero(np.atleast_1d(self)), 1)[:, : self.ndim].astype("int64"))
-nonzero_.samples(
-    lambda s: iter([s(s.array(3, 4, dtype="bool")), s(s.array(5, dtype="int64")), s(s.strided(3, 2, dtype="bool")), s(s.array(dtype="bool")), s(s.array(0, 3))])
+nonzero_.reference(
+    lambda self: np.stack(np.nonzero(np.atleast_1d(self)), 1)[:, : self.ndim].astype("int64")
 )
-nonzero_rows.samples(lambda s: iter([s(np.array([[1, 0], [3, 4]]), 3), s(np.array([0.0, 2.0], "float32"), 1)]))
-nonzero_.error("DTypeError", lambda s: s(s.array(2, dtype="complex64")), contains=["nonzero", "self", "complex64"])
-nonzero_rows.error("ValueError", lambda s: s(s.array(2), -1), contains=["nonzero_rows", "count", "-1"])
+nonzero_rows.reference(
+    lambda self, count: np.stack(np.nonzero(np.atleast_1d(self)), 1)[:, : self.ndim].astype("int64")
+)
+nonzero_.samples(
+    lambda s: iter(
+        [
+            s(s.array(3, 4, dtype="bool")),
+            s(s.array(5, dtype="int64")),
+            s(s.strided(3, 2, dtype="bool")),
+            s(s.array(dtype="bool")),
+            s(s.array(0, 3)),
+        ]
+    )
+)
+nonzero_rows.samples(
+    lambda s: iter([s(np.array([[1, 0], [3, 4]]), 3), s(np.array([0.0, 2.0], "float32"), 1)])
+)
+nonzero_.error(
+    "DTypeError",
+    lambda s: s(s.array(2, dtype="complex64")),
+    contains=["nonzero", "self", "complex64"],
+)
+nonzero_rows.error(
+    "ValueError", lambda s: s(s.array(2), -1), contains=["nonzero_rows", "count", "-1"]
+)
 
 index_columns_ = Composite(
     "index_columns(Tensor self, Tensor?[] indices) -> Tensor[]",
@@ -131,8 +151,19 @@ def _columns(self, indices):
 
 
 index_columns_.reference(_columns)
-index_columns_.samples(lambda s: iter([s(s.array(3, 4), [s.array(3, 4, dtype="bool")]), s(s.array(3, 4), [s.indices(3, 2), s.array(4, dtype="bool")])]))
-index_columns_.error("IndexError", lambda s: s(s.array(3), [s.array(4, dtype="bool")]), contains=["mask", "(4,)", "(3,)"])
+index_columns_.samples(
+    lambda s: iter(
+        [
+            s(s.array(3, 4), [s.array(3, 4, dtype="bool")]),
+            s(s.array(3, 4), [s.indices(3, 2), s.array(4, dtype="bool")]),
+        ]
+    )
+)
+index_columns_.error(
+    "IndexError",
+    lambda s: s(s.array(3), [s.array(4, dtype="bool")]),
+    contains=["mask", "(4,)", "(3,)"],
+)
 
 
 # ---- reading -------------------------------------------------------------------------------------------------------
@@ -196,7 +227,9 @@ def _(grad, indices, size):
 
 @index_tensors_backward.decompose
 def _(grad, indices, size):
-    return index_put_tensors_(zeros(size, dtype=grad.dtype, device=grad.device), indices, grad, True)
+    return index_put_tensors_(
+        zeros(size, dtype=grad.dtype, device=grad.device), indices, grad, True
+    )
 
 
 @index_tensors_backward.vjp("grad")
@@ -246,19 +279,42 @@ def _(s):
 
 
 index_tensors_backward.samples(
-    lambda s: iter([s(s.array(3, 5), [s.indices(4, 3)], (4, 5)), s(s.array(2, 3), [s.indices(4, 2, 1), s.indices(5, 3)], (4, 5))])
+    lambda s: iter(
+        [
+            s(s.array(3, 5), [s.indices(4, 3)], (4, 5)),
+            s(s.array(2, 3), [s.indices(4, 2, 1), s.indices(5, 3)], (4, 5)),
+        ]
+    )
 )
 for each in (index_, index_tensors_):
-    each.error("IndexError", lambda s: s(s.array(3), [s.indices(3, 1), s.indices(3, 1)]), contains=["index", "self", "(3,)"])
-    each.error("IndexError", lambda s: s(s.array(3), [np.array([3])]), contains=["index", "3"])
-    each.error("IndexError", lambda s: s(s.array(3), [np.array([-4])]), contains=["index", "-4", "3"])
-    each.error("DTypeError", lambda s: s(s.array(3), [s.array(2)]), contains=["index", "indices", "float32"])
     each.error(
-        "ShapeError", lambda s: s(s.array(3, 3), [s.indices(3, 2), s.indices(3, 4)]), contains=["index", "broadcast", "(2,)", "(4,)"]
+        "IndexError",
+        lambda s: s(s.array(3), [s.indices(3, 1), s.indices(3, 1)]),
+        contains=["index", "self", "(3,)"],
     )
-index_.error("IndexError", lambda s: s(s.array(3), [s.array(4, dtype="bool")]), contains=["mask", "(4,)", "(3,)"])
+    each.error("IndexError", lambda s: s(s.array(3), [np.array([3])]), contains=["index", "3"])
+    each.error(
+        "IndexError", lambda s: s(s.array(3), [np.array([-4])]), contains=["index", "-4", "3"]
+    )
+    each.error(
+        "DTypeError",
+        lambda s: s(s.array(3), [s.array(2)]),
+        contains=["index", "indices", "float32"],
+    )
+    each.error(
+        "ShapeError",
+        lambda s: s(s.array(3, 3), [s.indices(3, 2), s.indices(3, 4)]),
+        contains=["index", "broadcast", "(2,)", "(4,)"],
+    )
+index_.error(
+    "IndexError",
+    lambda s: s(s.array(3), [s.array(4, dtype="bool")]),
+    contains=["mask", "(4,)", "(3,)"],
+)
 index_tensors_backward.error(
-    "ShapeError", lambda s: s(s.array(2, 5), [s.indices(4, 3)], (4, 5)), contains=["grad", "(2, 5)", "(3, 5)"]
+    "ShapeError",
+    lambda s: s(s.array(2, 5), [s.indices(4, 3)], (4, 5)),
+    contains=["grad", "(2, 5)", "(3, 5)"],
 )
 
 
@@ -342,9 +398,13 @@ def _(s):
 
 
 for each in (index_put_, index_put_tensors):
-    each.error("IndexError", lambda s: s(s.array(3), [np.array([3])], 1.0), contains=["index_put", "3"])
     each.error(
-        "ShapeError", lambda s: s(s.array(4, 5), [s.indices(4, 3)], s.array(2)), contains=["index_put", "values", "(2,)", "(3, 5)"]
+        "IndexError", lambda s: s(s.array(3), [np.array([3])], 1.0), contains=["index_put", "3"]
+    )
+    each.error(
+        "ShapeError",
+        lambda s: s(s.array(4, 5), [s.indices(4, 3)], s.array(2)),
+        contains=["index_put", "values", "(2,)", "(3, 5)"],
     )
 
 masked_select = Composite(
@@ -371,13 +431,25 @@ def _(self, mask):
     return index(expand(self, shape), [expand(mask, shape)])
 
 
-masked_select.reference(lambda self, mask: np.broadcast_arrays(self, mask)[0][np.broadcast_arrays(self, mask)[1]])
-masked_select.samples(
-    lambda s: iter([s(s.array(3, 4), s.array(3, 4, dtype="bool")), s(s.array(3, 4), s.array(4, dtype="bool")), s(s.array(4), s.array(3, 1, dtype="bool"))])
+masked_select.reference(
+    lambda self, mask: np.broadcast_arrays(self, mask)[0][np.broadcast_arrays(self, mask)[1]]
 )
-masked_select.error("DTypeError", lambda s: s(s.array(2), s.array(2)), contains=["masked_select", "mask", "float32"])
+masked_select.samples(
+    lambda s: iter(
+        [
+            s(s.array(3, 4), s.array(3, 4, dtype="bool")),
+            s(s.array(3, 4), s.array(4, dtype="bool")),
+            s(s.array(4), s.array(3, 1, dtype="bool")),
+        ]
+    )
+)
 masked_select.error(
-    "ShapeError", lambda s: s(s.array(2, 3), s.array(4, dtype="bool")), contains=["masked_select", "broadcast", "(2, 3)", "(4,)"]
+    "DTypeError", lambda s: s(s.array(2), s.array(2)), contains=["masked_select", "mask", "float32"]
+)
+masked_select.error(
+    "ShapeError",
+    lambda s: s(s.array(2, 3), s.array(4, dtype="bool")),
+    contains=["masked_select", "broadcast", "(2, 3)", "(4,)"],
 )
 
 
@@ -403,6 +475,14 @@ def _(self, index):
 
 
 take.reference(lambda self, index: np.take(self, index))
-take.samples(lambda s: iter([s(s.array(3, 4), s.indices(12, 5)), s(s.strided(3, 4), s.indices(12, 2, 2, negative=True)), s(s.array(3), s.indices(3))]))
+take.samples(
+    lambda s: iter(
+        [
+            s(s.array(3, 4), s.indices(12, 5)),
+            s(s.strided(3, 4), s.indices(12, 2, 2, negative=True)),
+            s(s.array(3), s.indices(3)),
+        ]
+    )
+)
 take.error("DTypeError", lambda s: s(s.array(2), s.array(2)), contains=["take", "index", "float32"])
 take.error("IndexError", lambda s: s(s.array(2), np.array([2])), contains=["index", "2"])

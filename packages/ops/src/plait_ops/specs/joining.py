@@ -37,7 +37,9 @@ cat = Operator(
 
 @cat.shape
 def _(tensors, dim):
-    check(len(tensors) > 0, "`tensors` must hold at least one tensor; got an empty list", "ValueError")
+    check(
+        len(tensors) > 0, "`tensors` must hold at least one tensor; got an empty list", "ValueError"
+    )
     first = tensors[0]
     for t in tensors:
         if t.ndim != 1 or t.shape[0] != 0:
@@ -105,8 +107,16 @@ def _(s):
 
 
 cat.error("ValueError", lambda s: s([]), contains=["cat", "tensors", "empty"])
-cat.error("ShapeError", lambda s: s([s.array(2, 3), s.array(2, 4)]), contains=["cat", "tensors", "(2, 3)", "(2, 4)"])
-cat.error("ShapeError", lambda s: s([s.array(2, 3), s.array(3)]), contains=["cat", "tensors", "(2, 3)", "(3,)"])
+cat.error(
+    "ShapeError",
+    lambda s: s([s.array(2, 3), s.array(2, 4)]),
+    contains=["cat", "tensors", "(2, 3)", "(2, 4)"],
+)
+cat.error(
+    "ShapeError",
+    lambda s: s([s.array(2, 3), s.array(3)]),
+    contains=["cat", "tensors", "(2, 3)", "(3,)"],
+)
 cat.error("ShapeError", lambda s: s([s.array(), s.array()]), contains=["cat", "tensors", "()"])
 cat.error("IndexError", lambda s: s([s.array(2, 3)], 2), contains=["cat", "dim", "(2, 3)", "2"])
 cat.error("TypeError", lambda s: s([s.array(2, 3), 1]), contains=["cat", "tensors"])
@@ -126,7 +136,9 @@ def _(tensors, dim):
 
 
 concat.reference(lambda tensors, dim=0: cat(tensors, dim))
-concat.samples(lambda s: iter([s([s.array(2, 3), s.array(4, 3)]), s([s.array(2, 3), s.array(2, 1)], -1)]))
+concat.samples(
+    lambda s: iter([s([s.array(2, 3), s.array(4, 3)]), s([s.array(2, 3), s.array(2, 1)], -1)])
+)
 concat.error("ValueError", lambda s: s([]), contains=["cat", "tensors"])
 
 
@@ -148,7 +160,9 @@ stack = Composite(
 
 @stack.decompose
 def _(tensors, dim):
-    check(len(tensors) > 0, "`tensors` must hold at least one tensor; got an empty list", "ValueError")
+    check(
+        len(tensors) > 0, "`tensors` must hold at least one tensor; got an empty list", "ValueError"
+    )
     first = tensors[0]
     parts = []
     for i in range(len(tensors)):
@@ -161,7 +175,9 @@ def _(tensors, dim):
     return cat(parts, dim)
 
 
-stack.reference(lambda tensors, dim=0: np.stack([t.astype(promoted(tensors)) for t in tensors], axis=dim))
+stack.reference(
+    lambda tensors, dim=0: np.stack([t.astype(promoted(tensors)) for t in tensors], axis=dim)
+)
 
 
 @stack.samples
@@ -173,7 +189,11 @@ def _(s):
 
 
 stack.error("ValueError", lambda s: s([]), contains=["stack", "tensors", "empty"])
-stack.error("ShapeError", lambda s: s([s.array(2), s.array(3)]), contains=["stack", "tensors", "(2,)", "(3,)"])
+stack.error(
+    "ShapeError",
+    lambda s: s([s.array(2), s.array(3)]),
+    contains=["stack", "tensors", "(2,)", "(3,)"],
+)
 stack.error("IndexError", lambda s: s([s.array(2)], 2), contains=["unsqueeze", "dim", "(2,)"])
 
 
@@ -236,7 +256,11 @@ def _(self, split_sizes, dim):
             "ValueError",
         )
         left -= size
-    check(left == 0, f"`split_sizes` {split_sizes} must add up to {self.shape[at]}, the size of dimension {at}", "ValueError")
+    check(
+        left == 0,
+        f"`split_sizes` {split_sizes} must add up to {self.shape[at]}, the size of dimension {at}",
+        "ValueError",
+    )
     parts = []
     offset = 0
     for size in split_sizes:
@@ -257,13 +281,23 @@ def _(self, split_sizes, dim=0):
     return np.split(self, np.cumsum(split_sizes)[:-1], axis=dim)
 
 
-split.samples(lambda s: iter([s(s.array(5), 2), s(s.array(2, 6), 3, -1), s(s.array(2, 3), 5), s(s.array(0, 3), 2)]))
-split_sizes.samples(lambda s: iter([s(s.array(5), (1, 4)), s(s.array(2, 6), (1, 2, 3), -1), s(s.array(3), (0, 3))]))
+split.samples(
+    lambda s: iter(
+        [s(s.array(5), 2), s(s.array(2, 6), 3, -1), s(s.array(2, 3), 5), s(s.array(0, 3), 2)]
+    )
+)
+split_sizes.samples(
+    lambda s: iter([s(s.array(5), (1, 4)), s(s.array(2, 6), (1, 2, 3), -1), s(s.array(3), (0, 3))])
+)
 split.error("ValueError", lambda s: s(s.array(3), 0), contains=["split", "split_size", "0", "3"])
 split.error("ValueError", lambda s: s(s.array(3), -1), contains=["split", "split_size", "-1"])
 split.error("IndexError", lambda s: s(s.array(3), 1, 1), contains=["split", "dim", "(3,)"])
-split_sizes.error("ValueError", lambda s: s(s.array(3), (1, 1)), contains=["split", "split_sizes", "(1, 1)", "3"])
-split_sizes.error("ValueError", lambda s: s(s.array(3), (4, -1)), contains=["split", "split_sizes", "(4, -1)"])
+split_sizes.error(
+    "ValueError", lambda s: s(s.array(3), (1, 1)), contains=["split", "split_sizes", "(1, 1)", "3"]
+)
+split_sizes.error(
+    "ValueError", lambda s: s(s.array(3), (4, -1)), contains=["split", "split_sizes", "(4, -1)"]
+)
 
 
 chunk = Composite(
@@ -286,14 +320,19 @@ def _(self, chunks, dim):
     check(chunks >= 1, f"`chunks` must be at least 1; got {chunks}", "ValueError")
     check(self.ndim > 0, "`self` must have at least 1 dimension; got shape ()")
     at = wrap_dim("dim", dim, self.shape)
-    return split(self, max((self.shape[at] + chunks - 1) // chunks, 1 if self.shape[at] > 0 else 0), at)
+    return split(
+        self, max((self.shape[at] + chunks - 1) // chunks, 1 if self.shape[at] > 0 else 0), at
+    )
 
 
 @chunk.reference
 def _(self, chunks, dim=0):
     n = self.shape[dim]
     size = -(-n // chunks)
-    return [np.take(self, range(i, min(i + size, n)), axis=dim) for i in range(0, max(n, 1), max(size, 1))]
+    return [
+        np.take(self, range(i, min(i + size, n)), axis=dim)
+        for i in range(0, max(n, 1), max(size, 1))
+    ]
 
 
 chunk.samples(lambda s: iter([s(s.array(5), 2), s(s.array(2, 6), 3, 1), s(s.array(2), 4)]))
@@ -381,10 +420,22 @@ flip.reference(_flip)
 flip_copy.reference(_flip)
 for each in (flip, flip_copy):
     each.samples(
-        lambda s: iter([s(s.array(4), (0,)), s(s.array(2, 3), (0, -1)), s(s.array(2, 3), (1,)), s(s.strided(2, 3), (0,)), s(s.array(0, 2), (0,))])
+        lambda s: iter(
+            [
+                s(s.array(4), (0,)),
+                s(s.array(2, 3), (0, -1)),
+                s(s.array(2, 3), (1,)),
+                s(s.strided(2, 3), (0,)),
+                s(s.array(0, 2), (0,)),
+            ]
+        )
     )
-    each.error("IndexError", lambda s: s(s.array(2, 3), (2,)), contains=["flip", "dims", "(2, 3)", "2"])
-    each.error("ValueError", lambda s: s(s.array(2, 3), (1, -1)), contains=["flip", "dims", "(1, -1)"])
+    each.error(
+        "IndexError", lambda s: s(s.array(2, 3), (2,)), contains=["flip", "dims", "(2, 3)", "2"]
+    )
+    each.error(
+        "ValueError", lambda s: s(s.array(2, 3), (1, -1)), contains=["flip", "dims", "(1, -1)"]
+    )
 
 
 roll = Composite(
@@ -406,9 +457,17 @@ roll = Composite(
 @roll.decompose
 def _(self, shifts, dims):
     if dims is None:
-        check(len(shifts) == 1, f"`shifts` must be one number where `dims` is None; got {shifts}", "ValueError")
+        check(
+            len(shifts) == 1,
+            f"`shifts` must be one number where `dims` is None; got {shifts}",
+            "ValueError",
+        )
         return reshape(roll_one(reshape(self, [-1]), shifts[0], 0), self.shape)
-    check(len(shifts) == len(dims), f"`shifts` {shifts} and `dims` {dims} must be of one length", "ValueError")
+    check(
+        len(shifts) == len(dims),
+        f"`shifts` {shifts} and `dims` {dims} must be of one length",
+        "ValueError",
+    )
     made = clone(self)
     for shift, dim in zip(shifts, dims, strict=True):
         made = roll_one(made, shift, dim)
@@ -429,14 +488,31 @@ def _(self, shift, dim):
     if self.ndim == 0 or self.shape[at] == 0:
         return clone(self)
     k = shift % self.shape[at]
-    return cat([narrow(self, at, self.shape[at] - k, k), narrow(self, at, 0, self.shape[at] - k)], at)
+    return cat(
+        [narrow(self, at, self.shape[at] - k, k), narrow(self, at, 0, self.shape[at] - k)], at
+    )
 
 
-roll.reference(lambda self, shifts, dims=None: np.roll(self, shifts if dims is not None else shifts[0], dims))
+roll.reference(
+    lambda self, shifts, dims=None: np.roll(self, shifts if dims is not None else shifts[0], dims)
+)
 roll_one.reference(lambda self, shift, dim: np.roll(self, shift, dim))
-roll.samples(lambda s: iter([s(s.array(5), (2,)), s(s.array(2, 3), (1, -1), (0, 1)), s(s.array(2, 3), (4,)), s(s.array(0), (1,), (0,))]))
+roll.samples(
+    lambda s: iter(
+        [
+            s(s.array(5), (2,)),
+            s(s.array(2, 3), (1, -1), (0, 1)),
+            s(s.array(2, 3), (4,)),
+            s(s.array(0), (1,), (0,)),
+        ]
+    )
+)
 roll_one.samples(lambda s: iter([s(s.array(5), 2, 0), s(s.array(2, 3), -1, -1)]))
-roll.error("ValueError", lambda s: s(s.array(2, 3), (1, 2), (0,)), contains=["roll", "shifts", "dims", "(1, 2)", "(0,)"])
+roll.error(
+    "ValueError",
+    lambda s: s(s.array(2, 3), (1, 2), (0,)),
+    contains=["roll", "shifts", "dims", "(1, 2)", "(0,)"],
+)
 roll_one.error("IndexError", lambda s: s(s.array(3), 1, 1), contains=["roll_one", "dims", "(3,)"])
 
 
@@ -472,7 +548,10 @@ repeat = Composite(
 @repeat.decompose
 def _(self, repeats):
     lead = len(repeats) - self.ndim
-    check(lead >= 0, f"`repeats` {repeats} must have a number for each dimension of shape {self.shape}")
+    check(
+        lead >= 0,
+        f"`repeats` {repeats} must have a number for each dimension of shape {self.shape}",
+    )
     max_dims("repeats", 2 * len(repeats))
     wide = []
     apart = []
@@ -500,11 +579,26 @@ def _(self, dims):
 
 repeat.reference(lambda self, repeats: np.tile(self, repeats))
 tile.reference(lambda self, dims: np.tile(self, dims))
-repeat.samples(lambda s: iter([s(s.array(2, 3), 2, 1), s(s.array(2), (3, 2)), s(s.array(), (2,)), s(s.array(2, 3), (0, 1))]))
-tile.samples(lambda s: iter([s(s.array(2, 3), 2), s(s.array(2), (3, 2)), s(s.array(2, 2), (2, 1, 2))]))
-repeat.error("ShapeError", lambda s: s(s.array(2, 3), (2,)), contains=["repeat", "repeats", "(2,)", "(2, 3)"])
+repeat.samples(
+    lambda s: iter(
+        [
+            s(s.array(2, 3), 2, 1),
+            s(s.array(2), (3, 2)),
+            s(s.array(), (2,)),
+            s(s.array(2, 3), (0, 1)),
+        ]
+    )
+)
+tile.samples(
+    lambda s: iter([s(s.array(2, 3), 2), s(s.array(2), (3, 2)), s(s.array(2, 2), (2, 1, 2))])
+)
+repeat.error(
+    "ShapeError", lambda s: s(s.array(2, 3), (2,)), contains=["repeat", "repeats", "(2,)", "(2, 3)"]
+)
 repeat.error("ValueError", lambda s: s(s.array(2), (-1,)), contains=["repeat", "repeats", "(-1,)"])
-repeat.error("ShapeError", lambda s: s(s.array(1), (2**62, 4)), contains=["repeat", "repeats", "2**63"])
+repeat.error(
+    "ShapeError", lambda s: s(s.array(1), (2**62, 4)), contains=["repeat", "repeats", "2**63"]
+)
 tile.error("ValueError", lambda s: s(s.array(2), (-1,)), contains=["repeat", "(-1,)"])
 
 
@@ -539,6 +633,14 @@ def _(self, repeats, dim):
 
 
 repeat_interleave.reference(lambda self, repeats, dim=None: np.repeat(self, repeats, dim))
-repeat_interleave.samples(lambda s: iter([s(s.array(2, 3), 2), s(s.array(2, 3), 3, 0), s(s.array(2, 3), 2, -1), s(s.array(2), 0)]))
-repeat_interleave.error("ValueError", lambda s: s(s.array(2), -1), contains=["repeat_interleave", "repeats", "-1"])
-repeat_interleave.error("IndexError", lambda s: s(s.array(2), 2, 1), contains=["repeat_interleave", "dim", "(2,)"])
+repeat_interleave.samples(
+    lambda s: iter(
+        [s(s.array(2, 3), 2), s(s.array(2, 3), 3, 0), s(s.array(2, 3), 2, -1), s(s.array(2), 0)]
+    )
+)
+repeat_interleave.error(
+    "ValueError", lambda s: s(s.array(2), -1), contains=["repeat_interleave", "repeats", "-1"]
+)
+repeat_interleave.error(
+    "IndexError", lambda s: s(s.array(2), 2, 1), contains=["repeat_interleave", "dim", "(2,)"]
+)

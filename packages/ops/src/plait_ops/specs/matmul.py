@@ -2,7 +2,18 @@
 
 import numpy as np
 
-from plait_ops.calls import add, expand, matmul, mul, reshape, squeeze_dim, sum, t, transpose, unsqueeze
+from plait_ops.calls import (
+    add,
+    expand,
+    matmul,
+    mul,
+    reshape,
+    squeeze_dim,
+    sum,
+    t,
+    transpose,
+    unsqueeze,
+)
 from plait_ops.spec import Composite, Operator
 from plait_ops.words import broadcast, check, numel, require, require_same, result, sum_to
 
@@ -11,7 +22,10 @@ _KERNEL = "both operands have one dtype, any strides."
 
 def _bad_dtypes(operator, *shapes):
     def call(first, second):
-        return lambda s: s(s.array(*shapes[0], dtype=first), *[s.array(*shape, dtype=second) for shape in shapes[1:]])
+        return lambda s: s(
+            s.array(*shapes[0], dtype=first),
+            *[s.array(*shape, dtype=second) for shape in shapes[1:]],
+        )
 
     base = operator.schema.base
     operator.error("DTypeError", call("float32", "float64"), contains=[base, "float32", "float64"])
@@ -79,8 +93,14 @@ def _(s):
     yield s(s.expanded(3, 4), s.array(4, 2))
 
 
-mm.error("ShapeError", lambda s: s(s.array(2, 3), s.array(2, 3)), contains=["mm", "self", "mat2", "(2, 3)"])
-mm.error("ShapeError", lambda s: s(s.array(2, 3), s.array(3)), contains=["mm", "mat2", "(2, 3)", "(3,)"])
+mm.error(
+    "ShapeError",
+    lambda s: s(s.array(2, 3), s.array(2, 3)),
+    contains=["mm", "self", "mat2", "(2, 3)"],
+)
+mm.error(
+    "ShapeError", lambda s: s(s.array(2, 3), s.array(3)), contains=["mm", "mat2", "(2, 3)", "(3,)"]
+)
 _bad_dtypes(mm, (2, 3), (3, 2))
 
 
@@ -144,9 +164,21 @@ def _(s):
     yield s(s.expanded(3, 2, 4), s.array(3, 4, 2))
 
 
-bmm.error("ShapeError", lambda s: s(s.array(2, 3), s.array(3, 2)), contains=["bmm", "(2, 3)", "(3, 2)", "3 dimensions"])
-bmm.error("ShapeError", lambda s: s(s.array(2, 3, 4), s.array(3, 4, 5)), contains=["bmm", "batch", "(2, 3, 4)", "(3, 4, 5)"])
-bmm.error("ShapeError", lambda s: s(s.array(2, 3, 4), s.array(2, 3, 5)), contains=["bmm", "(2, 3, 4)", "(2, 3, 5)"])
+bmm.error(
+    "ShapeError",
+    lambda s: s(s.array(2, 3), s.array(3, 2)),
+    contains=["bmm", "(2, 3)", "(3, 2)", "3 dimensions"],
+)
+bmm.error(
+    "ShapeError",
+    lambda s: s(s.array(2, 3, 4), s.array(3, 4, 5)),
+    contains=["bmm", "batch", "(2, 3, 4)", "(3, 4, 5)"],
+)
+bmm.error(
+    "ShapeError",
+    lambda s: s(s.array(2, 3, 4), s.array(2, 3, 5)),
+    contains=["bmm", "(2, 3, 4)", "(2, 3, 5)"],
+)
 _bad_dtypes(bmm, (1, 2, 3), (1, 3, 2))
 
 
@@ -200,9 +232,20 @@ def _(g, self):
 
 mv.reference(lambda self, vec: np.matmul(self, vec))
 mv.samples(
-    lambda s: iter([s(s.array(3, 4), s.array(4)), s(s.strided(3, 4), s.backwards(4)), s(s.array(3, 0), s.array(0)), s(s.array(2, 3, dtype="int64"), s.array(3, dtype="int64"))])
+    lambda s: iter(
+        [
+            s(s.array(3, 4), s.array(4)),
+            s(s.strided(3, 4), s.backwards(4)),
+            s(s.array(3, 0), s.array(0)),
+            s(s.array(2, 3, dtype="int64"), s.array(3, dtype="int64")),
+        ]
+    )
 )
-mv.error("ShapeError", lambda s: s(s.array(2, 3), s.array(2)), contains=["mv", "self", "vec", "(2, 3)", "(2,)"])
+mv.error(
+    "ShapeError",
+    lambda s: s(s.array(2, 3), s.array(2)),
+    contains=["mv", "self", "vec", "(2, 3)", "(2,)"],
+)
 mv.error("ShapeError", lambda s: s(s.array(3), s.array(3)), contains=["mv", "self", "vec", "(3,)"])
 _bad_dtypes(mv, (2, 3), (3,))
 
@@ -257,9 +300,20 @@ def _(g, self):
 
 dot.reference(lambda self, tensor: np.asarray(np.dot(self, tensor)))
 dot.samples(
-    lambda s: iter([s(s.array(4), s.array(4)), s(s.strided(5), s.backwards(5)), s(s.array(0), s.array(0)), s(s.array(3, dtype="int64"), s.array(3, dtype="int64"))])
+    lambda s: iter(
+        [
+            s(s.array(4), s.array(4)),
+            s(s.strided(5), s.backwards(5)),
+            s(s.array(0), s.array(0)),
+            s(s.array(3, dtype="int64"), s.array(3, dtype="int64")),
+        ]
+    )
 )
-dot.error("ShapeError", lambda s: s(s.array(3), s.array(2)), contains=["dot", "self", "tensor", "(3,)", "(2,)"])
+dot.error(
+    "ShapeError",
+    lambda s: s(s.array(3), s.array(2)),
+    contains=["dot", "self", "tensor", "(3,)", "(2,)"],
+)
 dot.error("ShapeError", lambda s: s(s.array(2, 3), s.array(3)), contains=["dot", "(2, 3)", "(3,)"])
 _bad_dtypes(dot, (3,), (3,))
 
@@ -290,7 +344,11 @@ def _(self, vec2):
 
 outer.reference(lambda self, vec2: np.outer(self, vec2))
 outer.samples(lambda s: iter([s(s.array(3), s.array(4)), s(s.array(0), s.array(2))]))
-outer.error("ShapeError", lambda s: s(s.array(2, 3), s.array(3)), contains=["outer", "self", "vec2", "(2, 3)", "(3,)"])
+outer.error(
+    "ShapeError",
+    lambda s: s(s.array(2, 3), s.array(3)),
+    contains=["outer", "self", "vec2", "(2, 3)", "(3,)"],
+)
 
 
 matmul_ = Composite(
@@ -362,11 +420,23 @@ def _(s):
     yield s(s.array(2, 0, 4), s.array(2, 4, 5))
 
 
-matmul_.error("ShapeError", lambda s: s(s.array(2, 3), s.array(2, 3)), contains=["matmul", "self", "other", "(2, 3)"])
-matmul_.error("ShapeError", lambda s: s(s.array(), s.array(2)), contains=["matmul", "self", "other", "()"])
-matmul_.error("ShapeError", lambda s: s(s.array(2, 2, 3), s.array(3, 3, 2)), contains=["matmul", "broadcast", "(2,)", "(3,)"])
 matmul_.error(
-    "DTypeError", lambda s: s(s.array(2, 3), s.array(3, 2, dtype="float64")), contains=["self", "float32", "float64"]
+    "ShapeError",
+    lambda s: s(s.array(2, 3), s.array(2, 3)),
+    contains=["matmul", "self", "other", "(2, 3)"],
+)
+matmul_.error(
+    "ShapeError", lambda s: s(s.array(), s.array(2)), contains=["matmul", "self", "other", "()"]
+)
+matmul_.error(
+    "ShapeError",
+    lambda s: s(s.array(2, 2, 3), s.array(3, 3, 2)),
+    contains=["matmul", "broadcast", "(2,)", "(3,)"],
+)
+matmul_.error(
+    "DTypeError",
+    lambda s: s(s.array(2, 3), s.array(3, 2, dtype="float64")),
+    contains=["self", "float32", "float64"],
 )
 
 
@@ -431,7 +501,11 @@ def _(g, mat1, alpha):
     return mm(t(mat1), g) * alpha
 
 
-addmm.reference(lambda self, mat1, mat2, beta=1, alpha=1: (beta * self + alpha * (mat1 @ mat2)).astype(self.dtype))
+addmm.reference(
+    lambda self, mat1, mat2, beta=1, alpha=1: (beta * self + alpha * (mat1 @ mat2)).astype(
+        self.dtype
+    )
+)
 
 
 @addmm.samples
@@ -439,15 +513,24 @@ def _(s):
     yield s(s.array(3, 5), s.array(3, 4), s.array(4, 5))
     yield s(s.array(5), s.array(3, 4), s.array(4, 5), beta=0.5, alpha=2)
     yield s(s.array(), s.strided(3, 4), s.array(5, 4).T)
-    yield s(s.array(3, 1, dtype="int64"), s.array(3, 4, dtype="int64"), s.array(4, 5, dtype="int64"), beta=2)
+    yield s(
+        s.array(3, 1, dtype="int64"),
+        s.array(3, 4, dtype="int64"),
+        s.array(4, 5, dtype="int64"),
+        beta=2,
+    )
     yield s(s.array(3, 5), s.array(3, 0), s.array(0, 5))
 
 
 addmm.error(
-    "ShapeError", lambda s: s(s.array(2, 2), s.array(2, 3), s.array(2, 2)), contains=["addmm", "mat1", "mat2", "(2, 3)", "(2, 2)"]
+    "ShapeError",
+    lambda s: s(s.array(2, 2), s.array(2, 3), s.array(2, 2)),
+    contains=["addmm", "mat1", "mat2", "(2, 3)", "(2, 2)"],
 )
 addmm.error(
-    "ShapeError", lambda s: s(s.array(3), s.array(2, 3), s.array(3, 2)), contains=["addmm", "self", "(3,)", "(2, 2)"]
+    "ShapeError",
+    lambda s: s(s.array(3), s.array(2, 3), s.array(3, 2)),
+    contains=["addmm", "self", "(3,)", "(2, 2)"],
 )
 addmm.error(
     "DTypeError",
@@ -478,11 +561,24 @@ def _(self, batch1, batch2, beta, alpha):
     return add(bmm(batch1, batch2) * alpha, self * beta)
 
 
-baddbmm.reference(lambda self, batch1, batch2, beta=1, alpha=1: (beta * self + alpha * (batch1 @ batch2)).astype(self.dtype))
-baddbmm.samples(
-    lambda s: iter([s(s.array(2, 3, 5), s.array(2, 3, 4), s.array(2, 4, 5)), s(s.array(5), s.array(2, 3, 4), s.array(2, 4, 5), beta=0.5, alpha=2)])
+baddbmm.reference(
+    lambda self, batch1, batch2, beta=1, alpha=1: (beta * self + alpha * (batch1 @ batch2)).astype(
+        self.dtype
+    )
 )
-baddbmm.error("ShapeError", lambda s: s(s.array(1), s.array(2, 3, 4), s.array(2, 3, 5)), contains=["bmm", "(2, 3, 4)", "(2, 3, 5)"])
+baddbmm.samples(
+    lambda s: iter(
+        [
+            s(s.array(2, 3, 5), s.array(2, 3, 4), s.array(2, 4, 5)),
+            s(s.array(5), s.array(2, 3, 4), s.array(2, 4, 5), beta=0.5, alpha=2),
+        ]
+    )
+)
+baddbmm.error(
+    "ShapeError",
+    lambda s: s(s.array(1), s.array(2, 3, 4), s.array(2, 3, 5)),
+    contains=["bmm", "(2, 3, 4)", "(2, 3, 5)"],
+)
 
 
 linear = Operator(
@@ -562,20 +658,34 @@ def _(s):
     yield s(s.array(4), s.array(5, 4), s.array(5))
     yield s(s.array(2, 3, 4), s.array(5, 4), s.array(5))
     yield s(s.strided(3, 4), s.strided(5, 4), s.strided(5))
-    yield s(s.array(3, 4, dtype="float64"), s.array(5, 4, dtype="float64"), s.array(5, dtype="float64"))
+    yield s(
+        s.array(3, 4, dtype="float64"), s.array(5, 4, dtype="float64"), s.array(5, dtype="float64")
+    )
     yield s(s.array(0, 4), s.array(5, 4), s.array(5))
     yield s(s.array(3, 0), s.array(5, 0), s.array(5))
     yield s(s.array(33, 100), s.array(65, 100), s.array(65)).loosely(4)
 
 
-linear.error("ShapeError", lambda s: s(s.array(2, 3), s.array(4, 2)), contains=["linear", "input", "weight", "(2, 3)", "(4, 2)"])
 linear.error(
-    "ShapeError", lambda s: s(s.array(2, 3), s.array(4, 3), s.array(3)), contains=["linear", "bias", "(4,)", "(3,)"]
+    "ShapeError",
+    lambda s: s(s.array(2, 3), s.array(4, 2)),
+    contains=["linear", "input", "weight", "(2, 3)", "(4, 2)"],
 )
-linear.error("ShapeError", lambda s: s(s.array(), s.array(4, 3)), contains=["linear", "input", "()"])
-linear.error("ShapeError", lambda s: s(s.array(3), s.array(3)), contains=["linear", "weight", "(3,)"])
 linear.error(
-    "DTypeError", lambda s: s(s.array(2, 3), s.array(4, 3, dtype="float64")), contains=["linear", "weight", "float32", "float64"]
+    "ShapeError",
+    lambda s: s(s.array(2, 3), s.array(4, 3), s.array(3)),
+    contains=["linear", "bias", "(4,)", "(3,)"],
+)
+linear.error(
+    "ShapeError", lambda s: s(s.array(), s.array(4, 3)), contains=["linear", "input", "()"]
+)
+linear.error(
+    "ShapeError", lambda s: s(s.array(3), s.array(3)), contains=["linear", "weight", "(3,)"]
+)
+linear.error(
+    "DTypeError",
+    lambda s: s(s.array(2, 3), s.array(4, 3, dtype="float64")),
+    contains=["linear", "weight", "float32", "float64"],
 )
 linear.error(
     "DTypeError",

@@ -38,7 +38,9 @@ def _(input, kernel_size, stride, padding, dilation, ceil_mode):
             f"`padding` must be at most half of `kernel_size`; got {padding} and {kernel_size}",
             "ValueError",
         )
-        made[at] = windows(input.shape, at, kernel_size[i], step[i], padding[i], dilation[i], ceil_mode)
+        made[at] = windows(
+            input.shape, at, kernel_size[i], step[i], padding[i], dilation[i], ceil_mode
+        )
     return result(made, input.dtype), result(made, int64)
 
 
@@ -54,7 +56,9 @@ max_pool2d_backward = Operator(
 @max_pool2d_backward.shape
 def _(grad, indices, size):
     check(
-        grad.shape == indices.shape and grad.ndim == len(size) and (len(size) == 3 or len(size) == 4),
+        grad.shape == indices.shape
+        and grad.ndim == len(size)
+        and (len(size) == 3 or len(size) == 4),
         f"`grad` of shape {grad.shape} and `indices` of shape {indices.shape} do not fit `size` {size}",
     )
     check(
@@ -105,9 +109,15 @@ def _max_pool(input, kernel_size, stride=None, padding=(0, 0), dilation=(1, 1), 
     where = np.zeros(made.shape, "int64")
     for a, y in enumerate(ys):
         for b, x in enumerate(xs):
-            rows = [y + i * dilation[0] for i in range(kernel_size[0]) if 0 <= y + i * dilation[0] < h]
-            columns = [x + j * dilation[1] for j in range(kernel_size[1]) if 0 <= x + j * dilation[1] < w]
-            window = input[..., rows, :][..., columns].reshape(*input.shape[:-2], len(rows) * len(columns))
+            rows = [
+                y + i * dilation[0] for i in range(kernel_size[0]) if 0 <= y + i * dilation[0] < h
+            ]
+            columns = [
+                x + j * dilation[1] for j in range(kernel_size[1]) if 0 <= x + j * dilation[1] < w
+            ]
+            window = input[..., rows, :][..., columns].reshape(
+                *input.shape[:-2], len(rows) * len(columns)
+            )
             at = window.argmax(-1)
             made[..., a, b] = np.take_along_axis(window, at[..., None], -1)[..., 0]
             where[..., a, b] = np.array([r * w + c for r in rows for c in columns])[at]
@@ -172,17 +182,44 @@ def _(s):
 
 
 max_pool2d_backward.samples(
-    lambda s: iter([s(s.array(2, 3, 2), s.indices(12, 2, 3, 2), (2, 3, 4)), s(s.array(1, 2, 2, 2), s.indices(9, 1, 2, 2, 2), (1, 2, 3, 3))])
+    lambda s: iter(
+        [
+            s(s.array(2, 3, 2), s.indices(12, 2, 3, 2), (2, 3, 4)),
+            s(s.array(1, 2, 2, 2), s.indices(9, 1, 2, 2, 2), (1, 2, 3, 3)),
+        ]
+    )
 )
 for each in (max_pool2d, max_pool2d_with_indices):
-    each.error("ShapeError", lambda s: s(s.array(4, 4), 2), contains=["max_pool2d", "input", "(4, 4)"])
-    each.error("ShapeError", lambda s: s(s.array(1, 1, 2, 2), 3), contains=["max_pool2d", "(1, 1, 2, 2)", "3"])
-    each.error("ValueError", lambda s: s(s.array(1, 1, 4, 4), 0), contains=["max_pool2d", "kernel_size", "0"])
-    each.error("ValueError", lambda s: s(s.array(1, 1, 4, 4), 2, 0), contains=["max_pool2d", "stride", "0"])
-    each.error("ValueError", lambda s: s(s.array(1, 1, 4, 4), 2, 2, 2), contains=["max_pool2d", "padding", "(2, 2)"])
-    each.error("DTypeError", lambda s: s(s.array(1, 1, 4, 4, dtype="bool"), 2), contains=["max_pool2d", "input", "bool"])
+    each.error(
+        "ShapeError", lambda s: s(s.array(4, 4), 2), contains=["max_pool2d", "input", "(4, 4)"]
+    )
+    each.error(
+        "ShapeError",
+        lambda s: s(s.array(1, 1, 2, 2), 3),
+        contains=["max_pool2d", "(1, 1, 2, 2)", "3"],
+    )
+    each.error(
+        "ValueError",
+        lambda s: s(s.array(1, 1, 4, 4), 0),
+        contains=["max_pool2d", "kernel_size", "0"],
+    )
+    each.error(
+        "ValueError", lambda s: s(s.array(1, 1, 4, 4), 2, 0), contains=["max_pool2d", "stride", "0"]
+    )
+    each.error(
+        "ValueError",
+        lambda s: s(s.array(1, 1, 4, 4), 2, 2, 2),
+        contains=["max_pool2d", "padding", "(2, 2)"],
+    )
+    each.error(
+        "DTypeError",
+        lambda s: s(s.array(1, 1, 4, 4, dtype="bool"), 2),
+        contains=["max_pool2d", "input", "bool"],
+    )
 max_pool2d_backward.error(
-    "ShapeError", lambda s: s(s.array(2, 2, 2), s.indices(4, 2, 2, 2), (1, 4, 4)), contains=["grad", "(2, 2, 2)", "(1, 4, 4)"]
+    "ShapeError",
+    lambda s: s(s.array(2, 2, 2), s.indices(4, 2, 2, 2), (1, 4, 4)),
+    contains=["grad", "(2, 2, 2)", "(1, 4, 4)"],
 )
 
 
@@ -241,14 +278,19 @@ def _(grad, size, kernel_size, stride, padding, ceil_mode):
     for i in range(2):
         at = len(size) - 2 + i
         made[at] = windows(size, at, kernel_size[i], stride[i], padding[i], 1, ceil_mode)
-    check(grad.shape == tuple(made), f"`grad` must have shape {tuple(made)} for `size` {size}; got {grad.shape}")
+    check(
+        grad.shape == tuple(made),
+        f"`grad` must have shape {tuple(made)} for `size` {size}; got {grad.shape}",
+    )
     return result(size, grad.dtype)
 
 
 @avg_pool2d.vjp("input")
 def _(g, input, kernel_size, stride, padding, ceil_mode, count_include_pad):
     step = stride if stride is not None else kernel_size
-    return avg_pool2d_backward(g, input.shape, kernel_size, step, padding, ceil_mode, count_include_pad)
+    return avg_pool2d_backward(
+        g, input.shape, kernel_size, step, padding, ceil_mode, count_include_pad
+    )
 
 
 @avg_pool2d_backward.vjp("grad")
@@ -260,7 +302,10 @@ def _averages(h, w, kernel_size, stride, padding, ceil_mode, count_include_pad):
     """Yield place, rows, columns and divisor of every window."""
     for a, y in enumerate(_starts(h, kernel_size[0], stride[0], padding[0], 1, ceil_mode)):
         for b, x in enumerate(_starts(w, kernel_size[1], stride[1], padding[1], 1, ceil_mode)):
-            bottom, right = min(y + kernel_size[0], h + padding[0]), min(x + kernel_size[1], w + padding[1])
+            bottom, right = (
+                min(y + kernel_size[0], h + padding[0]),
+                min(x + kernel_size[1], w + padding[1]),
+            )
             rows, columns = slice(max(y, 0), min(bottom, h)), slice(max(x, 0), min(right, w))
             inside = (rows.stop - rows.start) * (columns.stop - columns.start)
             yield a, b, rows, columns, (bottom - y) * (right - x) if count_include_pad else inside
@@ -273,7 +318,9 @@ def _(input, kernel_size, stride=None, padding=(0, 0), ceil_mode=False, count_in
     oh = len(_starts(h, kernel_size[0], stride[0], padding[0], 1, ceil_mode))
     ow = len(_starts(w, kernel_size[1], stride[1], padding[1], 1, ceil_mode))
     made = np.zeros((*input.shape[:-2], oh, ow), input.dtype)
-    for a, b, rows, columns, n in _averages(h, w, kernel_size, stride, padding, ceil_mode, count_include_pad):
+    for a, b, rows, columns, n in _averages(
+        h, w, kernel_size, stride, padding, ceil_mode, count_include_pad
+    ):
         made[..., a, b] = input[..., rows, columns].sum((-2, -1)) / n
     return made
 
@@ -281,7 +328,9 @@ def _(input, kernel_size, stride=None, padding=(0, 0), ceil_mode=False, count_in
 @avg_pool2d_backward.reference
 def _(grad, size, kernel_size, stride, padding, ceil_mode, count_include_pad):
     made = np.zeros(size, grad.dtype)
-    for a, b, rows, columns, n in _averages(*size[-2:], kernel_size, stride, padding, ceil_mode, count_include_pad):
+    for a, b, rows, columns, n in _averages(
+        *size[-2:], kernel_size, stride, padding, ceil_mode, count_include_pad
+    ):
         made[..., rows, columns] += grad[..., a, b, None, None] / n
     return made
 
@@ -302,10 +351,22 @@ def _(s):
     yield s(s.array(2, 3, 3, 3), (2, 3, 5, 5), (3, 3), (2, 2), (1, 1), False, False)
 
 
-avg_pool2d.error("ShapeError", lambda s: s(s.array(4, 4), 2), contains=["avg_pool2d", "input", "(4, 4)"])
-avg_pool2d.error("ValueError", lambda s: s(s.array(1, 1, 4, 4), 2, 2, 2), contains=["avg_pool2d", "padding", "(2, 2)"])
-avg_pool2d.error("ValueError", lambda s: s(s.array(1, 1, 4, 4), 2, 0), contains=["avg_pool2d", "stride", "0"])
-avg_pool2d.error("DTypeError", lambda s: s(s.array(1, 1, 4, 4, dtype="int64"), 2), contains=["avg_pool2d", "input", "int64"])
+avg_pool2d.error(
+    "ShapeError", lambda s: s(s.array(4, 4), 2), contains=["avg_pool2d", "input", "(4, 4)"]
+)
+avg_pool2d.error(
+    "ValueError",
+    lambda s: s(s.array(1, 1, 4, 4), 2, 2, 2),
+    contains=["avg_pool2d", "padding", "(2, 2)"],
+)
+avg_pool2d.error(
+    "ValueError", lambda s: s(s.array(1, 1, 4, 4), 2, 0), contains=["avg_pool2d", "stride", "0"]
+)
+avg_pool2d.error(
+    "DTypeError",
+    lambda s: s(s.array(1, 1, 4, 4, dtype="int64"), 2),
+    contains=["avg_pool2d", "input", "int64"],
+)
 avg_pool2d_backward.error(
     "ShapeError",
     lambda s: s(s.array(1, 1, 3, 3), (1, 1, 4, 4), (2, 2), (2, 2), (0, 0), False, True),
@@ -354,12 +415,16 @@ def _(input, output_size):
     rows = []
     for i in range(oh):
         first = i * h // oh
-        rows.append(mean(narrow(input, -2, first, ((i + 1) * h + oh - 1) // oh - first), [-2], True))
+        rows.append(
+            mean(narrow(input, -2, first, ((i + 1) * h + oh - 1) // oh - first), [-2], True)
+        )
     tall = cat(rows, -2)
     columns = []
     for j in range(ow):
         start = j * w // ow
-        columns.append(mean(narrow(tall, -1, start, ((j + 1) * w + ow - 1) // ow - start), [-1], True))
+        columns.append(
+            mean(narrow(tall, -1, start, ((j + 1) * w + ow - 1) // ow - start), [-1], True)
+        )
     return cat(columns, -1)
 
 
@@ -369,13 +434,28 @@ def _(input, output_size):
     made = np.zeros((*input.shape[:-2], oh, ow), input.dtype)
     for i in range(oh):
         for j in range(ow):
-            window = input[..., i * h // oh : -(-(i + 1) * h // oh), j * w // ow : -(-(j + 1) * w // ow)]
+            window = input[
+                ..., i * h // oh : -(-(i + 1) * h // oh), j * w // ow : -(-(j + 1) * w // ow)
+            ]
             made[..., i, j] = window.mean((-2, -1))
     return made
 
 
 adaptive_avg_pool2d.samples(
-    lambda s: iter([s(s.array(2, 3, 4, 6), 2), s(s.array(2, 3, 5, 7), (2, 3)), s(s.array(3, 5, 4), 1), s(s.array(1, 1, 2, 2), 3)])
+    lambda s: iter(
+        [
+            s(s.array(2, 3, 4, 6), 2),
+            s(s.array(2, 3, 5, 7), (2, 3)),
+            s(s.array(3, 5, 4), 1),
+            s(s.array(1, 1, 2, 2), 3),
+        ]
+    )
 )
-adaptive_avg_pool2d.error("ShapeError", lambda s: s(s.array(4, 4), 2), contains=["adaptive_avg_pool2d", "input", "(4, 4)"])
-adaptive_avg_pool2d.error("ValueError", lambda s: s(s.array(1, 4, 4), 0), contains=["adaptive_avg_pool2d", "output_size", "(0, 0)"])
+adaptive_avg_pool2d.error(
+    "ShapeError", lambda s: s(s.array(4, 4), 2), contains=["adaptive_avg_pool2d", "input", "(4, 4)"]
+)
+adaptive_avg_pool2d.error(
+    "ValueError",
+    lambda s: s(s.array(1, 4, 4), 0),
+    contains=["adaptive_avg_pool2d", "output_size", "(0, 0)"],
+)

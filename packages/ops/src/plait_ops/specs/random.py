@@ -4,7 +4,17 @@ import numpy as np
 
 from plait_ops.calls import bernoulli_, empty, empty_like, mul, normal_, uniform_, zeros_like
 from plait_ops.spec import Composite, Operator
-from plait_ops.words import bool_, check, dense_strides, float32, int64, require, result, result_as, sizes
+from plait_ops.words import (
+    bool_,
+    check,
+    dense_strides,
+    float32,
+    int64,
+    require,
+    result,
+    result_as,
+    sizes,
+)
 
 _SIZE_ERRORS = "Raises: ShapeError for a bad `size`, DTypeError for other dtypes."
 
@@ -12,7 +22,9 @@ _SIZE_ERRORS = "Raises: ShapeError for a bad `size`, DTypeError for other dtypes
 def _size_errors(operator, *lead):
     name = operator.schema.base
     operator.error("ShapeError", lambda s: s(*lead, (2, -1)), contains=[name, "size", "(2, -1)"])
-    operator.error("ShapeError", lambda s: s(*lead, (2**40, 2**40)), contains=[name, "size", "2**63"])
+    operator.error(
+        "ShapeError", lambda s: s(*lead, (2**40, 2**40)), contains=[name, "size", "2**63"]
+    )
     operator.error("ShapeError", lambda s: s(*lead, (1,) * 65), contains=[name, "size", "64", "65"])
 
 
@@ -42,13 +54,17 @@ def _draw(name, text):
 
     operator.reference(lambda size, dtype=None: np.zeros(size, dtype or "float32"))
     operator.samples(lambda s: iter([s((20, 30)), s(2, 3, dtype="float64"), s(()), s((0, 2))]))
-    operator.error("DTypeError", lambda s: s((2,), dtype="int64"), contains=[name, "dtype", "int64"])
+    operator.error(
+        "DTypeError", lambda s: s((2,), dtype="int64"), contains=[name, "dtype", "int64"]
+    )
     _size_errors(operator)
     return operator
 
 
 rand = _draw("rand", "Numbers drawn uniformly from [0, 1).")
-randn = _draw("randn", "Numbers drawn from the normal distribution with mean 0 and standard deviation 1.")
+randn = _draw(
+    "randn", "Numbers drawn from the normal distribution with mean 0 and standard deviation 1."
+)
 
 
 @rand.decompose
@@ -83,8 +99,12 @@ def _like(name, text):
         return result_as(self.shape, made, dense_strides(self))
 
     operator.reference(lambda self, dtype=None: np.zeros(self.shape, dtype or self.dtype))
-    operator.samples(lambda s: iter([s(s.array(2, 3)), s(s.array(3, dtype="int64"), dtype="float64")]))
-    operator.error("DTypeError", lambda s: s(s.array(2, dtype="int64")), contains=[name, "self", "int64"])
+    operator.samples(
+        lambda s: iter([s(s.array(2, 3)), s(s.array(3, dtype="int64"), dtype="float64")])
+    )
+    operator.error(
+        "DTypeError", lambda s: s(s.array(2, dtype="int64")), contains=[name, "self", "int64"]
+    )
     return operator
 
 
@@ -223,8 +243,14 @@ def _(g):
 
 
 bernoulli.reference(lambda self: np.zeros(self.shape, self.dtype))
-bernoulli.samples(lambda s: iter([s(s.array(3, 4, low=0.0, high=1.0)), s(s.array(low=0.0, high=1.0, dtype="float64"))]))
-bernoulli.error("DTypeError", lambda s: s(s.array(2, dtype="int64")), contains=["bernoulli", "self", "int64"])
+bernoulli.samples(
+    lambda s: iter(
+        [s(s.array(3, 4, low=0.0, high=1.0)), s(s.array(low=0.0, high=1.0, dtype="float64"))]
+    )
+)
+bernoulli.error(
+    "DTypeError", lambda s: s(s.array(2, dtype="int64")), contains=["bernoulli", "self", "int64"]
+)
 
 
 def _fill(name, arguments, text, example, dtypes):
@@ -243,7 +269,11 @@ def _fill(name, arguments, text, example, dtypes):
         dtypes=dtypes,
     )
     operator.reference(lambda self: self)
-    operator.samples(lambda s: iter([s(s.array(3, 4)), s(s.strided(3, 4)), s(s.array(dtype="float64")), s(s.array(0))]))
+    operator.samples(
+        lambda s: iter(
+            [s(s.array(3, 4)), s(s.strided(3, 4)), s(s.array(dtype="float64")), s(s.array(0))]
+        )
+    )
     operator.vjp("self")(_zero)
     return operator
 
@@ -294,9 +324,13 @@ def _(self, p):
 
 uniform.error("ValueError", lambda s: s(s.array(2), 1.0, 0.0), contains=["uniform_", "low", "high"])
 normal.error("ValueError", lambda s: s(s.array(2), 0.0, -1.0), contains=["normal_", "std", "-1"])
-bernoulli_fill.error("ValueError", lambda s: s(s.array(2), 1.5), contains=["bernoulli_", "p", "1.5"])
+bernoulli_fill.error(
+    "ValueError", lambda s: s(s.array(2), 1.5), contains=["bernoulli_", "p", "1.5"]
+)
 for each in (uniform, normal):
-    each.error("DTypeError", lambda s: s(s.array(2, dtype="int64")), contains=[each.name, "self", "int64"])
+    each.error(
+        "DTypeError", lambda s: s(s.array(2, dtype="int64")), contains=[each.name, "self", "int64"]
+    )
 
 
 native_dropout = Operator(
@@ -337,10 +371,22 @@ def _(g0, result1, p):
     return mul(mul(g0, result1), 1.0 / (1.0 - p) if p < 1.0 else 0.0)
 
 
-native_dropout.reference(lambda input, p: (np.zeros(input.shape, input.dtype), np.zeros(input.shape, bool)))
-native_dropout.samples(lambda s: iter([s(s.array(3, 4), 0.5), s(s.strided(3, 4), 0.0), s(s.array(3), 1.0), s(s.array(0), 0.1)]))
-native_dropout.error("ValueError", lambda s: s(s.array(2), 1.5), contains=["native_dropout", "p", "1.5"])
-native_dropout.error("DTypeError", lambda s: s(s.array(2, dtype="int64"), 0.5), contains=["native_dropout", "input", "int64"])
+native_dropout.reference(
+    lambda input, p: (np.zeros(input.shape, input.dtype), np.zeros(input.shape, bool))
+)
+native_dropout.samples(
+    lambda s: iter(
+        [s(s.array(3, 4), 0.5), s(s.strided(3, 4), 0.0), s(s.array(3), 1.0), s(s.array(0), 0.1)]
+    )
+)
+native_dropout.error(
+    "ValueError", lambda s: s(s.array(2), 1.5), contains=["native_dropout", "p", "1.5"]
+)
+native_dropout.error(
+    "DTypeError",
+    lambda s: s(s.array(2, dtype="int64"), 0.5),
+    contains=["native_dropout", "input", "int64"],
+)
 
 dropout = Composite(
     "dropout(Tensor input, float p=0.5, bool training=True) -> Tensor",
@@ -369,5 +415,7 @@ def _(input, p, training):
 
 
 dropout.reference(lambda input: input)
-dropout.samples(lambda s: iter([s(s.array(3, 4)), s(s.array(3, 4), 0.1, False), s(s.array(3), 1.0)]))
+dropout.samples(
+    lambda s: iter([s(s.array(3, 4)), s(s.array(3, 4), 0.1, False), s(s.array(3), 1.0)])
+)
 dropout.error("ValueError", lambda s: s(s.array(2), -0.5), contains=["dropout", "p", "-0.5"])

@@ -94,7 +94,9 @@ def _(self, dim=None, keepdim=False, dtype=None):
         x = self.astype(dtype or self.dtype)
         axes = _axes(dim)
         n = x.size if axes is None else np.prod([x.shape[a] for a in np.atleast_1d(axes)])
-        return (np.sum(x, axis=axes, keepdims=keepdim, dtype=x.dtype) / x.dtype.type(n)).astype(x.dtype)
+        return (np.sum(x, axis=axes, keepdims=keepdim, dtype=x.dtype) / x.dtype.type(n)).astype(
+            x.dtype
+        )
 
 
 @mean.samples
@@ -155,7 +157,8 @@ def _(self, dim, keepdim=False, dtype=None):
 def _(g, self, result):
     flat = reshape(to_dtype(self, g.dtype), [-1])
     return to_dtype(
-        reshape(prod_backward(reshape(g, [1]), flat, reshape(result, [1]), 0), self.shape), self.dtype
+        reshape(prod_backward(reshape(g, [1]), flat, reshape(result, [1]), 0), self.shape),
+        self.dtype,
     )
 
 
@@ -205,7 +208,9 @@ def _(self, dim, reverse):
 def _(self, dim, reverse):
     x = np.flip(self, dim) if reverse else self
     x = np.moveaxis(x, dim, 0)
-    made = np.concatenate([np.ones_like(x[:1]), np.cumprod(x, axis=0, dtype=x.dtype)[:-1]])[: len(x)]
+    made = np.concatenate([np.ones_like(x[:1]), np.cumprod(x, axis=0, dtype=x.dtype)[:-1]])[
+        : len(x)
+    ]
     made = np.moveaxis(made, 0, dim)
     return np.flip(made, dim) if reverse else made
 
@@ -221,7 +226,10 @@ prod_dim.samples(
 )
 prod_backward.samples(
     lambda s: iter(
-        [s(s.array(2, 1), s.array(2, 4), s.array(2, 1), 1), s(s.array(1, 3), s.array(2, 3), s.array(1, 3), 0)]
+        [
+            s(s.array(2, 1), s.array(2, 4), s.array(2, 1), 1),
+            s(s.array(1, 3), s.array(2, 3), s.array(1, 3), 0),
+        ]
     )
 )
 exclusive_prod.samples(
@@ -299,9 +307,9 @@ def _scan(name, text, reference, example):
     @operator.reference
     def _(self, dim, dtype=None):
         made = dtype or ("int64" if self.dtype.kind in "biu" else self.dtype)
-        return reference(self.astype(made).reshape(self.shape or (1,)), axis=dim, dtype=made).reshape(
-            self.shape
-        )
+        return reference(
+            self.astype(made).reshape(self.shape or (1,)), axis=dim, dtype=made
+        ).reshape(self.shape)
 
     @operator.samples
     def _(s):
@@ -314,14 +322,20 @@ def _scan(name, text, reference, example):
         yield s(s.array(), 0)
         yield s(s.array(0, 3), 1)
 
-    operator.error("IndexError", lambda s: s(s.array(2, 3), 2), contains=[name, "dim", "(2, 3)", "2"])
     operator.error(
-        "DTypeError", lambda s: s(s.array(2, dtype="complex64"), 0), contains=[name, "self", "complex64"]
+        "IndexError", lambda s: s(s.array(2, 3), 2), contains=[name, "dim", "(2, 3)", "2"]
+    )
+    operator.error(
+        "DTypeError",
+        lambda s: s(s.array(2, dtype="complex64"), 0),
+        contains=[name, "self", "complex64"],
     )
     return operator
 
 
-cumsum_ = _scan("cumsum", "The sum of all elements up to each one along `dim`.", np.cumsum, "[1, 3, 6]")
+cumsum_ = _scan(
+    "cumsum", "The sum of all elements up to each one along `dim`.", np.cumsum, "[1, 3, 6]"
+)
 cumprod_ = _scan(
     "cumprod", "The product of all elements up to each one along `dim`.", np.cumprod, "[1, 2, 6]"
 )
@@ -350,7 +364,8 @@ cumprod_backward = Composite(
 @cumprod_backward.decompose
 def _(grad, self, dim):
     check(
-        grad.shape == self.shape, f"`grad` of shape {grad.shape} must have the shape of `self`, {self.shape}"
+        grad.shape == self.shape,
+        f"`grad` of shape {grad.shape} must have the shape of `self`, {self.shape}",
     )
     # d_i = before_i * r_i with r_i = g_i + x_(i+1) * r_(i+1): one pass from the back, no division
     if self.ndim == 0:
@@ -381,7 +396,9 @@ def _(grad, self, dim):
 
 
 cumprod_backward.samples(
-    lambda s: iter([s(s.array(2, 4), s.array(2, 4), 1), s(s.array(3), np.array([2, 0, 3], "float32"), 0)])
+    lambda s: iter(
+        [s(s.array(2, 4), s.array(2, 4), 1), s(s.array(3), np.array([2, 0, 3], "float32"), 0)]
+    )
 )
 cumprod_backward.error(
     "ShapeError",
@@ -409,7 +426,13 @@ def _(self, dim):
 count_nonzero.reference(lambda self, dim=None: np.asarray(np.count_nonzero(self, axis=_axes(dim))))
 count_nonzero.samples(
     lambda s: iter(
-        [s(s.array(3, 4, dtype="bool")), s(s.array(3, 4, dtype="int64"), 1), s(s.array(3, 4), (0, 1))]
+        [
+            s(s.array(3, 4, dtype="bool")),
+            s(s.array(3, 4, dtype="int64"), 1),
+            s(s.array(3, 4), (0, 1)),
+        ]
     )
 )
-count_nonzero.error("IndexError", lambda s: s(s.array(2, 3), 2), contains=["sum", "dim", "(2, 3)", "2"])
+count_nonzero.error(
+    "IndexError", lambda s: s(s.array(2, 3), 2), contains=["sum", "dim", "(2, 3)", "2"]
+)

@@ -25,14 +25,51 @@ def _keep_integers(function):
     return lambda x: x if x.dtype.kind in "biu" else function(x)
 
 
-neg = _unary("neg", "``-self``; unsigned integers wrap around.", np.negative, "[1.5, -2.5]", "numeric")
+neg = _unary(
+    "neg", "``-self``; unsigned integers wrap around.", np.negative, "[1.5, -2.5]", "numeric"
+)
 abs_ = _unary("abs", "The magnitude.", np.abs, "[1.5, 2.5]")
-sign = _unary("sign", "-1, 0 or 1; nan for nan.", lambda x: x if x.dtype == bool else np.sign(x), "[-1.0, 1.0]")
-floor = _unary("floor", "The largest whole number that is not above.", _keep_integers(np.floor), "[-2.0, 2.0]", "numeric")
-ceil = _unary("ceil", "The smallest whole number that is not below.", _keep_integers(np.ceil), "[-1.0, 3.0]", "numeric")
-round_ = _unary("round", "The nearest whole number; of two, the even one.", _keep_integers(np.round), "[-2.0, 2.0]", "numeric")
-trunc = _unary("trunc", "The whole number without the fraction.", _keep_integers(np.trunc), "[-1.0, 2.0]", "numeric")
-frac = _unary("frac", "The fraction: ``self - trunc(self)``.", lambda x: x - np.trunc(x), "[-0.5, 0.5]", "floating")
+sign = _unary(
+    "sign",
+    "-1, 0 or 1; nan for nan.",
+    lambda x: x if x.dtype == bool else np.sign(x),
+    "[-1.0, 1.0]",
+)
+floor = _unary(
+    "floor",
+    "The largest whole number that is not above.",
+    _keep_integers(np.floor),
+    "[-2.0, 2.0]",
+    "numeric",
+)
+ceil = _unary(
+    "ceil",
+    "The smallest whole number that is not below.",
+    _keep_integers(np.ceil),
+    "[-1.0, 3.0]",
+    "numeric",
+)
+round_ = _unary(
+    "round",
+    "The nearest whole number; of two, the even one.",
+    _keep_integers(np.round),
+    "[-2.0, 2.0]",
+    "numeric",
+)
+trunc = _unary(
+    "trunc",
+    "The whole number without the fraction.",
+    _keep_integers(np.trunc),
+    "[-1.0, 2.0]",
+    "numeric",
+)
+frac = _unary(
+    "frac",
+    "The fraction: ``self - trunc(self)``.",
+    lambda x: x - np.trunc(x),
+    "[-0.5, 0.5]",
+    "floating",
+)
 
 
 @neg.vjp("self")
@@ -81,8 +118,12 @@ positive.reference(lambda self: self)
 positive.samples(lambda s: iter([s(s.array(2, 3)), s(s.array(dtype="int64"))]))
 positive.error("TypeError", lambda s: s("x"), contains=["positive", "self"])
 
-absolute = Composite("absolute(Tensor self) -> Tensor", doc="`abs` under NumPy's name.", inplace=True, out=True)
-negative = Composite("negative(Tensor self) -> Tensor", doc="`neg` under NumPy's name.", inplace=True, out=True)
+absolute = Composite(
+    "absolute(Tensor self) -> Tensor", doc="`abs` under NumPy's name.", inplace=True, out=True
+)
+negative = Composite(
+    "negative(Tensor self) -> Tensor", doc="`neg` under NumPy's name.", inplace=True, out=True
+)
 
 
 @absolute.decompose
@@ -103,4 +144,8 @@ for each in (absolute, negative):
 
 _TIES = [0.5, 1.5, -0.5, -2.5, 2.0, np.inf, -np.inf, np.nan, -0.0]
 for each in (neg, abs_, sign, floor, ceil, round_, trunc):
-    each.samples(lambda s: iter([s(np.array(_TIES, dtype)).without_gradient() for dtype in ("float32", "float64")]))
+    each.samples(
+        lambda s: iter(
+            [s(np.array(_TIES, dtype)).without_gradient() for dtype in ("float32", "float64")]
+        )
+    )

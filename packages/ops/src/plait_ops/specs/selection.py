@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from plait_ops.spec import Composite, Pointwise
 from plait_ops.calls import ge, gt, le, logical_and, lt, mul, sub, where, zeros_like
+from plait_ops.spec import Composite, Pointwise
 from plait_ops.words import check, is_tensor
 
 where_ = Pointwise(
@@ -34,7 +34,9 @@ def _(g, condition):
 
 
 where_.error(
-    "DTypeError", lambda s: s(s.array(2), s.array(2), s.array(2)), contains=["where", "condition", "bool", "float32"]
+    "DTypeError",
+    lambda s: s(s.array(2), s.array(2), s.array(2)),
+    contains=["where", "condition", "bool", "float32"],
 )
 
 
@@ -75,7 +77,9 @@ def _(g, mask):
 
 
 masked_fill.error(
-    "DTypeError", lambda s: s(s.array(2), s.array(2), 1), contains=["masked_fill", "mask", "bool", "float32"]
+    "DTypeError",
+    lambda s: s(s.array(2), s.array(2), 1),
+    contains=["masked_fill", "mask", "bool", "float32"],
 )
 
 
@@ -94,8 +98,12 @@ def _bound(name, text, reference, sign):
     )
 
 
-clamp_min = _bound("clamp_min", "``maximum(self, min)``; `min` may be a number.", np.maximum, "[2, 2, 3]")
-clamp_max = _bound("clamp_max", "``minimum(self, max)``; `max` may be a number.", np.minimum, "[1, 2, 2]")
+clamp_min = _bound(
+    "clamp_min", "``maximum(self, min)``; `min` may be a number.", np.maximum, "[2, 2, 3]"
+)
+clamp_max = _bound(
+    "clamp_max", "``minimum(self, max)``; `max` may be a number.", np.minimum, "[1, 2, 2]"
+)
 clamp_between = Pointwise(
     "clamp_between(Tensor self, Tensor|Scalar min, Tensor|Scalar max) -> Tensor",
     doc="``minimum(maximum(self, min), max)``: `clamp` with both bounds.",
@@ -171,7 +179,11 @@ clip = Composite(
 @clamp.decompose
 @clip.decompose
 def _(self, min, max):
-    check(min is not None or max is not None, "`min` or `max` must be given; got None for both", "ValueError")
+    check(
+        min is not None or max is not None,
+        "`min` or `max` must be given; got None for both",
+        "ValueError",
+    )
     if min is None:
         return clamp_max(self, max)
     if max is None:
@@ -205,8 +217,14 @@ def _(s):
 
 for each in (clamp, clip):
     each.error("ValueError", lambda s: s(s.array(2)), contains=[each.name, "min", "max"])
-    each.error("ShapeError", lambda s: s(s.array(2, 3), s.array(4), 1.0), contains=["broadcast", "(2, 3)", "(4,)"])
-    each.error("DTypeError", lambda s: s(s.array(2, dtype="bool"), False, True), contains=["self", "bool"])
+    each.error(
+        "ShapeError",
+        lambda s: s(s.array(2, 3), s.array(4), 1.0),
+        contains=["broadcast", "(2, 3)", "(4,)"],
+    )
+    each.error(
+        "DTypeError", lambda s: s(s.array(2, dtype="bool"), False, True), contains=["self", "bool"]
+    )
 
 
 lerp = Pointwise(

@@ -136,8 +136,12 @@ def _(g, grad, result, dim):
     return -(g * exp(result) * sum(grad, [dim], True))
 
 
-softmax_backward.reference(lambda grad, result, dim: result * (grad - (grad * result).sum(dim, keepdims=True)))
-log_softmax_backward.reference(lambda grad, result, dim: grad - np.exp(result) * grad.sum(dim, keepdims=True))
+softmax_backward.reference(
+    lambda grad, result, dim: result * (grad - (grad * result).sum(dim, keepdims=True))
+)
+log_softmax_backward.reference(
+    lambda grad, result, dim: grad - np.exp(result) * grad.sum(dim, keepdims=True)
+)
 
 
 @softmax.samples
@@ -166,9 +170,25 @@ def _(s):
 
 
 for each in (softmax, log_softmax):
-    each.error("IndexError", lambda s: s(s.array(2, 3), 2), contains=[each.name, "dim", "(2, 3)", "2"])
-    each.error("IndexError", lambda s: s(s.array(2, 3), -3), contains=[each.name, "dim", "(2, 3)", "-3"])
-    each.error("DTypeError", lambda s: s(s.array(2, 3, dtype="int64"), 1), contains=[each.name, "self", "int64"])
-    each.error("DTypeError", lambda s: s(s.array(2, dtype="float16"), 0), contains=[each.name, "self", "float16"])
+    each.error(
+        "IndexError", lambda s: s(s.array(2, 3), 2), contains=[each.name, "dim", "(2, 3)", "2"]
+    )
+    each.error(
+        "IndexError", lambda s: s(s.array(2, 3), -3), contains=[each.name, "dim", "(2, 3)", "-3"]
+    )
+    each.error(
+        "DTypeError",
+        lambda s: s(s.array(2, 3, dtype="int64"), 1),
+        contains=[each.name, "self", "int64"],
+    )
+    each.error(
+        "DTypeError",
+        lambda s: s(s.array(2, dtype="float16"), 0),
+        contains=[each.name, "self", "float16"],
+    )
 for each in (softmax_backward, log_softmax_backward):
-    each.error("ShapeError", lambda s: s(s.array(2), s.array(3), 0), contains=[each.name, "grad", "(2,)", "(3,)"])
+    each.error(
+        "ShapeError",
+        lambda s: s(s.array(2), s.array(3), 0),
+        contains=[each.name, "grad", "(2,)", "(3,)"],
+    )

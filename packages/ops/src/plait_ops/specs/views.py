@@ -64,13 +64,23 @@ def _(s):
     yield s(s.array(1), ())
 
 
-view.error("ShapeError", lambda s: s(s.array(2, 3), (4,)), contains=["view", "size", "(4,)", "(2, 3)"])
-view.error("ShapeError", lambda s: s(s.array(2, 3), (-1, 4)), contains=["view", "size", "(-1, 4)", "(2, 3)"])
+view.error(
+    "ShapeError", lambda s: s(s.array(2, 3), (4,)), contains=["view", "size", "(4,)", "(2, 3)"]
+)
+view.error(
+    "ShapeError",
+    lambda s: s(s.array(2, 3), (-1, 4)),
+    contains=["view", "size", "(-1, 4)", "(2, 3)"],
+)
 view.error("ShapeError", lambda s: s(s.array(2, 3), (-1, -1)), contains=["view", "size", "-1"])
 view.error("ShapeError", lambda s: s(s.array(2, 3), (-2, 3)), contains=["view", "size", "(-2, 3)"])
-view.error("ShapeError", lambda s: s(s.array(2, 3).T, (6,)), contains=["view", "size", "(3, 2)", "reshape"])
+view.error(
+    "ShapeError", lambda s: s(s.array(2, 3).T, (6,)), contains=["view", "size", "(3, 2)", "reshape"]
+)
 view.error("ShapeError", lambda s: s(s.array(1), (1,) * 65), contains=["view", "size", "65", "64"])
-view.error("ShapeError", lambda s: s(s.array(2, 3), (2**62, 2**62)), contains=["view", "size", "(2, 3)"])
+view.error(
+    "ShapeError", lambda s: s(s.array(2, 3), (2**62, 2**62)), contains=["view", "size", "(2, 3)"]
+)
 
 
 reshape = Composite(
@@ -110,9 +120,19 @@ def _(s):
     yield s(s.array(0, 3), (3, 0))
 
 
-reshape.error("ShapeError", lambda s: s(s.array(2, 3), (4,)), contains=["reshape", "shape", "(4,)", "(2, 3)"])
-reshape.error("ShapeError", lambda s: s(s.array(2, 3), (-1, 4)), contains=["reshape", "shape", "(-1, 4)", "(2, 3)"])
-reshape.error("ShapeError", lambda s: s(s.array(0, 3), (-1, 0)), contains=["reshape", "shape", "(-1, 0)", "(0, 3)"])
+reshape.error(
+    "ShapeError", lambda s: s(s.array(2, 3), (4,)), contains=["reshape", "shape", "(4,)", "(2, 3)"]
+)
+reshape.error(
+    "ShapeError",
+    lambda s: s(s.array(2, 3), (-1, 4)),
+    contains=["reshape", "shape", "(-1, 4)", "(2, 3)"],
+)
+reshape.error(
+    "ShapeError",
+    lambda s: s(s.array(0, 3), (-1, 0)),
+    contains=["reshape", "shape", "(-1, 0)", "(0, 3)"],
+)
 
 
 flatten = Composite(
@@ -163,8 +183,12 @@ def _(s):
     yield s(s.array(0, 3, 2), 1)
 
 
-flatten.error("IndexError", lambda s: s(s.array(2, 3), 2), contains=["flatten", "start_dim", "(2, 3)", "2"])
-flatten.error("ValueError", lambda s: s(s.array(2, 3), 1, 0), contains=["flatten", "start_dim", "end_dim"])
+flatten.error(
+    "IndexError", lambda s: s(s.array(2, 3), 2), contains=["flatten", "start_dim", "(2, 3)", "2"]
+)
+flatten.error(
+    "ValueError", lambda s: s(s.array(2, 3), 1, 0), contains=["flatten", "start_dim", "end_dim"]
+)
 
 
 permute = View(
@@ -220,9 +244,15 @@ def _(s):
     yield s(s.array(0, 3), (1, 0))
 
 
-permute.error("ValueError", lambda s: s(s.array(2, 3), (0,)), contains=["permute", "dims", "(2, 3)", "(0,)"])
-permute.error("ValueError", lambda s: s(s.array(2, 3), (1, 1)), contains=["permute", "dims", "(1, 1)"])
-permute.error("IndexError", lambda s: s(s.array(2, 3), (0, 2)), contains=["permute", "dims", "(2, 3)", "2"])
+permute.error(
+    "ValueError", lambda s: s(s.array(2, 3), (0,)), contains=["permute", "dims", "(2, 3)", "(0,)"]
+)
+permute.error(
+    "ValueError", lambda s: s(s.array(2, 3), (1, 1)), contains=["permute", "dims", "(1, 1)"]
+)
+permute.error(
+    "IndexError", lambda s: s(s.array(2, 3), (0, 2)), contains=["permute", "dims", "(2, 3)", "2"]
+)
 
 
 transpose = View(
@@ -269,8 +299,12 @@ def _(s):
     yield s(s.array(), 0, -1)
 
 
-transpose.error("IndexError", lambda s: s(s.array(2, 3), 0, 2), contains=["transpose", "dim1", "(2, 3)", "2"])
-transpose.error("IndexError", lambda s: s(s.array(2, 3), -3, 0), contains=["transpose", "dim0", "(2, 3)", "-3"])
+transpose.error(
+    "IndexError", lambda s: s(s.array(2, 3), 0, 2), contains=["transpose", "dim1", "(2, 3)", "2"]
+)
+transpose.error(
+    "IndexError", lambda s: s(s.array(2, 3), -3, 0), contains=["transpose", "dim0", "(2, 3)", "-3"]
+)
 
 
 swapaxes = Composite(
@@ -293,7 +327,9 @@ def _(self, axis0, axis1):
 
 swapaxes.reference(lambda self, axis0, axis1: np.swapaxes(self, axis0, axis1))
 swapaxes.samples(lambda s: iter([s(s.array(2, 3), 0, 1), s(s.array(2, 3, 4), -1, 0)]))
-swapaxes.error("IndexError", lambda s: s(s.array(2, 3), 0, 2), contains=["transpose", "(2, 3)", "2"])
+swapaxes.error(
+    "IndexError", lambda s: s(s.array(2, 3), 0, 2), contains=["transpose", "(2, 3)", "2"]
+)
 
 
 t = View(
@@ -322,7 +358,11 @@ def _(g):
 
 
 t.reference(lambda self: self.T)
-t.samples(lambda s: iter([s(s.array(2, 3)), s(s.array(3)), s(s.array()), s(s.backwards(2, 2)), s(s.array(0, 3))]))
+t.samples(
+    lambda s: iter(
+        [s(s.array(2, 3)), s(s.array(3)), s(s.array()), s(s.backwards(2, 2)), s(s.array(0, 3))]
+    )
+)
 t.error("ShapeError", lambda s: s(s.array(2, 3, 4)), contains=["t:", "self", "(2, 3, 4)"])
 
 
@@ -354,7 +394,11 @@ def _(self, source, destination):
         at = wrap_dim("source", a, self.shape)
         to = wrap_dim("destination", b, self.shape)
         check(at not in taken, f"`source` must not repeat a dimension; got {source}", "ValueError")
-        check(dims[to] == -1, f"`destination` must not repeat a dimension; got {destination}", "ValueError")
+        check(
+            dims[to] == -1,
+            f"`destination` must not repeat a dimension; got {destination}",
+            "ValueError",
+        )
         taken.append(at)
         dims[to] = at
     rest = 0
@@ -377,9 +421,19 @@ def _(s):
     yield s(s.array(2, 3, 4, 5), (-1, 0), (0, 2))
 
 
-movedim.error("ValueError", lambda s: s(s.array(2, 3), (0, 1), (0,)), contains=["movedim", "source", "destination"])
-movedim.error("ValueError", lambda s: s(s.array(2, 3), (0, 0), (0, 1)), contains=["movedim", "source", "(0, 0)"])
-movedim.error("IndexError", lambda s: s(s.array(2, 3), (2,), (0,)), contains=["movedim", "source", "(2, 3)"])
+movedim.error(
+    "ValueError",
+    lambda s: s(s.array(2, 3), (0, 1), (0,)),
+    contains=["movedim", "source", "destination"],
+)
+movedim.error(
+    "ValueError",
+    lambda s: s(s.array(2, 3), (0, 0), (0, 1)),
+    contains=["movedim", "source", "(0, 0)"],
+)
+movedim.error(
+    "IndexError", lambda s: s(s.array(2, 3), (2,), (0,)), contains=["movedim", "source", "(2, 3)"]
+)
 
 
 expand = View(
@@ -407,7 +461,10 @@ def _(self, size):
     for i in range(len(size)):
         have = self.shape[i - extra] if i >= extra else 1
         if size[i] == -1:
-            check(i >= extra, f"`size` {size} may hold -1 only for dimensions that shape {self.shape} has")
+            check(
+                i >= extra,
+                f"`size` {size} may hold -1 only for dimensions that shape {self.shape} has",
+            )
             shape[i] = have
         else:
             check(
@@ -428,7 +485,9 @@ def _(g, self):
 @expand.reference
 def _(self, size):
     lead = len(size) - self.ndim
-    return np.broadcast_to(self, [self.shape[i - lead] if n == -1 else n for i, n in enumerate(size)])
+    return np.broadcast_to(
+        self, [self.shape[i - lead] if n == -1 else n for i, n in enumerate(size)]
+    )
 
 
 @expand.samples
@@ -441,11 +500,23 @@ def _(s):
     yield s(s.array(2, 3), (4, 2, 3))
 
 
-expand.error("ShapeError", lambda s: s(s.array(2, 3), (2, 4)), contains=["expand", "size", "(2, 4)", "(2, 3)"])
-expand.error("ShapeError", lambda s: s(s.array(2, 3), (3,)), contains=["expand", "size", "(3,)", "(2, 3)"])
-expand.error("ShapeError", lambda s: s(s.array(3), (-1, 3)), contains=["expand", "size", "(-1, 3)", "(3,)"])
-expand.error("ShapeError", lambda s: s(s.array(1), (2**62, 4)), contains=["expand", "size", "2**63"])
-expand.error("ShapeError", lambda s: s(s.array(1), (1,) * 65), contains=["expand", "size", "65", "64"])
+expand.error(
+    "ShapeError",
+    lambda s: s(s.array(2, 3), (2, 4)),
+    contains=["expand", "size", "(2, 4)", "(2, 3)"],
+)
+expand.error(
+    "ShapeError", lambda s: s(s.array(2, 3), (3,)), contains=["expand", "size", "(3,)", "(2, 3)"]
+)
+expand.error(
+    "ShapeError", lambda s: s(s.array(3), (-1, 3)), contains=["expand", "size", "(-1, 3)", "(3,)"]
+)
+expand.error(
+    "ShapeError", lambda s: s(s.array(1), (2**62, 4)), contains=["expand", "size", "2**63"]
+)
+expand.error(
+    "ShapeError", lambda s: s(s.array(1), (1,) * 65), contains=["expand", "size", "65", "64"]
+)
 
 
 broadcast_to = Composite(
@@ -468,7 +539,9 @@ def _(self, size):
 
 broadcast_to.reference(lambda self, size: np.broadcast_to(self, size))
 broadcast_to.samples(lambda s: iter([s(s.array(3), (2, 3)), s(s.array(), (2,))]))
-broadcast_to.error("ShapeError", lambda s: s(s.array(2, 3), (2, 4)), contains=["expand", "(2, 4)", "(2, 3)"])
+broadcast_to.error(
+    "ShapeError", lambda s: s(s.array(2, 3), (2, 4)), contains=["expand", "(2, 4)", "(2, 3)"]
+)
 
 
 unsqueeze = View(
@@ -496,7 +569,11 @@ def _(self, dim):
     at = dim + n if dim < 0 else dim
     max_dims("dim", n)
     step = self.shape[at] * self.strides[at] if at < self.ndim else 1
-    return look(self, self.shape[:at] + [1] + self.shape[at:], self.strides[:at] + [step] + self.strides[at:])
+    return look(
+        self,
+        self.shape[:at] + [1] + self.shape[at:],
+        self.strides[:at] + [step] + self.strides[at:],
+    )
 
 
 @unsqueeze.vjp("self")
@@ -506,11 +583,25 @@ def _(g, self):
 
 unsqueeze.reference(lambda self, dim: np.expand_dims(self, dim))
 unsqueeze.samples(
-    lambda s: iter([s(s.array(2, 3), 0), s(s.array(2, 3), -1), s(s.array(2, 3), 1), s(s.array(), 0), s(s.backwards(3), 1)])
+    lambda s: iter(
+        [
+            s(s.array(2, 3), 0),
+            s(s.array(2, 3), -1),
+            s(s.array(2, 3), 1),
+            s(s.array(), 0),
+            s(s.backwards(3), 1),
+        ]
+    )
 )
-unsqueeze.error("IndexError", lambda s: s(s.array(2, 3), 3), contains=["unsqueeze", "dim", "(2, 3)", "3"])
-unsqueeze.error("IndexError", lambda s: s(s.array(2, 3), -4), contains=["unsqueeze", "dim", "(2, 3)", "-4"])
-unsqueeze.error("ShapeError", lambda s: s(s.array(*[1] * 64), 0), contains=["unsqueeze", "dim", "65", "64"])
+unsqueeze.error(
+    "IndexError", lambda s: s(s.array(2, 3), 3), contains=["unsqueeze", "dim", "(2, 3)", "3"]
+)
+unsqueeze.error(
+    "IndexError", lambda s: s(s.array(2, 3), -4), contains=["unsqueeze", "dim", "(2, 3)", "-4"]
+)
+unsqueeze.error(
+    "ShapeError", lambda s: s(s.array(*[1] * 64), 0), contains=["unsqueeze", "dim", "65", "64"]
+)
 
 
 squeeze = View(
@@ -563,10 +654,18 @@ def _(self, dim):
 
 
 squeeze.reference(lambda self: np.squeeze(self))
-squeeze.samples(lambda s: iter([s(s.array(1, 3, 1)), s(s.array(2, 3)), s(s.array()), s(s.array(1, 0))]))
-squeeze_dim.samples(lambda s: iter([s(s.array(1, 3, 1), (0,)), s(s.array(1, 3, 1), (0, -1)), s(s.array(2, 3), (0,))]))
+squeeze.samples(
+    lambda s: iter([s(s.array(1, 3, 1)), s(s.array(2, 3)), s(s.array()), s(s.array(1, 0))])
+)
+squeeze_dim.samples(
+    lambda s: iter(
+        [s(s.array(1, 3, 1), (0,)), s(s.array(1, 3, 1), (0, -1)), s(s.array(2, 3), (0,))]
+    )
+)
 squeeze.error("TypeError", lambda s: s("x"), contains=["squeeze", "self"])
-squeeze_dim.error("IndexError", lambda s: s(s.array(1, 3), (2,)), contains=["squeeze", "dim", "(1, 3)", "2"])
+squeeze_dim.error(
+    "IndexError", lambda s: s(s.array(1, 3), (2,)), contains=["squeeze", "dim", "(1, 3)", "2"]
+)
 
 
 select = View(
@@ -591,7 +690,11 @@ select_backward = Operator(
 
 @select.shape
 def _(self, dim, index):
-    check(self.ndim > 0, f"`self` must have at least 1 dimension; got shape {self.shape}", "IndexError")
+    check(
+        self.ndim > 0,
+        f"`self` must have at least 1 dimension; got shape {self.shape}",
+        "IndexError",
+    )
     at = wrap_dim("dim", dim, self.shape)
     i = wrap_index("index", index, self.shape[at])
     return look(
@@ -643,14 +746,31 @@ def _(grad, size, dim, index):
 
 select.reference(lambda self, dim, index: _select(self, dim, index))
 select.samples(
-    lambda s: iter([s(s.array(2, 3), 0, 1), s(s.array(2, 3), -1, -1), s(s.backwards(3, 2, 2), 1, 0), s(s.array(3), 0, 2)])
+    lambda s: iter(
+        [
+            s(s.array(2, 3), 0, 1),
+            s(s.array(2, 3), -1, -1),
+            s(s.backwards(3, 2, 2), 1, 0),
+            s(s.array(3), 0, 2),
+        ]
+    )
 )
-select_backward.samples(lambda s: iter([s(s.array(3), (2, 3), 0, 1), s(s.array(2), (2, 3), -1, -3), s(s.array(), (3,), 0, 0)]))
-select.error("IndexError", lambda s: s(s.array(2, 3), 2, 0), contains=["select", "dim", "(2, 3)", "2"])
+select_backward.samples(
+    lambda s: iter(
+        [s(s.array(3), (2, 3), 0, 1), s(s.array(2), (2, 3), -1, -3), s(s.array(), (3,), 0, 0)]
+    )
+)
+select.error(
+    "IndexError", lambda s: s(s.array(2, 3), 2, 0), contains=["select", "dim", "(2, 3)", "2"]
+)
 select.error("IndexError", lambda s: s(s.array(2, 3), 0, 2), contains=["select", "index", "2"])
-select.error("IndexError", lambda s: s(s.array(2, 3), 1, -4), contains=["select", "index", "-4", "3"])
+select.error(
+    "IndexError", lambda s: s(s.array(2, 3), 1, -4), contains=["select", "index", "-4", "3"]
+)
 select.error("IndexError", lambda s: s(s.array(), 0, 0), contains=["select", "self", "()"])
-select_backward.error("ShapeError", lambda s: s(s.array(2), (2, 3), 0, 1), contains=["grad", "(2,)", "(2, 3)"])
+select_backward.error(
+    "ShapeError", lambda s: s(s.array(2), (2, 3), 0, 1), contains=["grad", "(2,)", "(2, 3)"]
+)
 
 
 slice_ = View(
@@ -676,7 +796,11 @@ slice_backward = Operator(
 
 @slice_.shape
 def _(self, dim, start, end, step):
-    check(self.ndim > 0, f"`self` must have at least 1 dimension; got shape {self.shape}", "IndexError")
+    check(
+        self.ndim > 0,
+        f"`self` must have at least 1 dimension; got shape {self.shape}",
+        "IndexError",
+    )
     at = wrap_dim("dim", dim, self.shape)
     check(step != 0, f"`step` must not be 0; got {step}", "ValueError")
     n = self.shape[at]
@@ -700,7 +824,10 @@ def _(grad, size, dim, start, end, step):
     check(step != 0, f"`step` must not be 0; got {step}", "ValueError")
     want = list(size)
     want[at] = slice_count(start, end, step, size[at])
-    check(grad.shape == tuple(want), f"`grad` of shape {grad.shape} does not fit; {tuple(want)} is required")
+    check(
+        grad.shape == tuple(want),
+        f"`grad` of shape {grad.shape} does not fit; {tuple(want)} is required",
+    )
     return result(size, grad.dtype)
 
 
@@ -742,10 +869,14 @@ def _(s):
     yield s(s.array(0, 2), 0)
 
 
-slice_backward.samples(lambda s: iter([s(s.array(3), (5,), 0, 1, 4), s(s.array(2, 3), (2, 5), -1, None, None, -2)]))
+slice_backward.samples(
+    lambda s: iter([s(s.array(3), (5,), 0, 1, 4), s(s.array(2, 3), (2, 5), -1, None, None, -2)])
+)
 slice_.error("IndexError", lambda s: s(s.array(2, 3), 2), contains=["slice", "dim", "(2, 3)", "2"])
 slice_.error("ValueError", lambda s: s(s.array(2, 3), 0, 0, 2, 0), contains=["slice", "step", "0"])
-slice_backward.error("ShapeError", lambda s: s(s.array(2), (5,), 0, 1, 4), contains=["grad", "(2,)", "(3,)"])
+slice_backward.error(
+    "ShapeError", lambda s: s(s.array(2), (5,), 0, 1, 4), contains=["grad", "(2,)", "(3,)"]
+)
 
 
 narrow = View(
@@ -764,10 +895,18 @@ narrow = View(
 
 @narrow.shape
 def _(self, dim, start, length):
-    check(self.ndim > 0, f"`self` must have at least 1 dimension; got shape {self.shape}", "IndexError")
+    check(
+        self.ndim > 0,
+        f"`self` must have at least 1 dimension; got shape {self.shape}",
+        "IndexError",
+    )
     at = wrap_dim("dim", dim, self.shape)
     n = self.shape[at]
-    check(-n <= start <= n, f"`start` must be in [{-n}, {n}] for a dimension of size {n}; got {start}", "IndexError")
+    check(
+        -n <= start <= n,
+        f"`start` must be in [{-n}, {n}] for a dimension of size {n}; got {start}",
+        "IndexError",
+    )
     first = start + n if start < 0 else start
     check(
         0 <= length <= n - first,
@@ -791,12 +930,23 @@ def _(self, dim, start, length):
 
 
 narrow.samples(
-    lambda s: iter([s(s.array(5), 0, 1, 3), s(s.array(2, 5), -1, -2, 2), s(s.backwards(4, 2), 0, 0, 4), s(s.array(3), 0, 3, 0)])
+    lambda s: iter(
+        [
+            s(s.array(5), 0, 1, 3),
+            s(s.array(2, 5), -1, -2, 2),
+            s(s.backwards(4, 2), 0, 0, 4),
+            s(s.array(3), 0, 3, 0),
+        ]
+    )
 )
-narrow.error("IndexError", lambda s: s(s.array(2, 3), 2, 0, 1), contains=["narrow", "dim", "(2, 3)"])
+narrow.error(
+    "IndexError", lambda s: s(s.array(2, 3), 2, 0, 1), contains=["narrow", "dim", "(2, 3)"]
+)
 narrow.error("IndexError", lambda s: s(s.array(2, 3), 0, 3, 0), contains=["narrow", "start", "3"])
 narrow.error("ShapeError", lambda s: s(s.array(2, 3), 1, 1, 3), contains=["narrow", "length", "3"])
-narrow.error("ShapeError", lambda s: s(s.array(2, 3), 1, 1, -1), contains=["narrow", "length", "-1"])
+narrow.error(
+    "ShapeError", lambda s: s(s.array(2, 3), 1, 1, -1), contains=["narrow", "length", "-1"]
+)
 
 
 detach = View(
@@ -867,17 +1017,38 @@ def _(self, size, stride, offset):
 @as_strided.reference
 def _(self, size, stride, offset=0):
     flat = np.ascontiguousarray(self).reshape(-1)[offset:]
-    return np.lib.stride_tricks.as_strided(flat, size, [step * flat.itemsize for step in stride]).copy()
+    return np.lib.stride_tricks.as_strided(
+        flat, size, [step * flat.itemsize for step in stride]
+    ).copy()
 
 
 as_strided.samples(
-    lambda s: iter([s(s.array(6), (2, 3), (3, 1)), s(s.array(6), (2, 2), (1, 1), 2), s(s.array(2, 3), (3,), (2,), 1), s(s.array(3), (), (), 1)])
+    lambda s: iter(
+        [
+            s(s.array(6), (2, 3), (3, 1)),
+            s(s.array(6), (2, 2), (1, 1), 2),
+            s(s.array(2, 3), (3,), (2,), 1),
+            s(s.array(3), (), (), 1),
+        ]
+    )
 )
-as_strided.error("ShapeError", lambda s: s(s.array(6), (2, 3), (1,)), contains=["as_strided", "size", "stride", "(2, 3)", "(1,)"])
-as_strided.error("ShapeError", lambda s: s(s.array(6), (7,), (1,)), contains=["as_strided", "(7,)", "outside"])
-as_strided.error("ShapeError", lambda s: s(s.array(6), (2,), (1,), -1), contains=["as_strided", "outside"])
-as_strided.error("ShapeError", lambda s: s(s.array(6), (2,), (2**62,)), contains=["as_strided", "outside"])
-as_strided.error("ShapeError", lambda s: s(s.array(6), (-1,), (1,)), contains=["as_strided", "size", "(-1,)"])
+as_strided.error(
+    "ShapeError",
+    lambda s: s(s.array(6), (2, 3), (1,)),
+    contains=["as_strided", "size", "stride", "(2, 3)", "(1,)"],
+)
+as_strided.error(
+    "ShapeError", lambda s: s(s.array(6), (7,), (1,)), contains=["as_strided", "(7,)", "outside"]
+)
+as_strided.error(
+    "ShapeError", lambda s: s(s.array(6), (2,), (1,), -1), contains=["as_strided", "outside"]
+)
+as_strided.error(
+    "ShapeError", lambda s: s(s.array(6), (2,), (2**62,)), contains=["as_strided", "outside"]
+)
+as_strided.error(
+    "ShapeError", lambda s: s(s.array(6), (-1,), (1,)), contains=["as_strided", "size", "(-1,)"]
+)
 
 
 diagonal = View(
@@ -950,13 +1121,29 @@ def _(grad, size, offset, dim1, dim2):
 
 diagonal.reference(lambda self, offset=0, dim1=0, dim2=1: np.diagonal(self, offset, dim1, dim2))
 diagonal.samples(
-    lambda s: iter([s(s.array(3, 4)), s(s.array(3, 4), 1), s(s.array(3, 4), -2), s(s.array(2, 3, 4), 0, -1, 0), s(s.array(2, 2), 5)])
+    lambda s: iter(
+        [
+            s(s.array(3, 4)),
+            s(s.array(3, 4), 1),
+            s(s.array(3, 4), -2),
+            s(s.array(2, 3, 4), 0, -1, 0),
+            s(s.array(2, 2), 5),
+        ]
+    )
 )
-diagonal_backward.samples(lambda s: iter([s(s.array(3), (3, 4), 0, 0, 1), s(s.array(2), (3, 4), 2, 0, 1)]))
+diagonal_backward.samples(
+    lambda s: iter([s(s.array(3), (3, 4), 0, 0, 1), s(s.array(2), (3, 4), 2, 0, 1)])
+)
 diagonal.error("ShapeError", lambda s: s(s.array(3)), contains=["diagonal", "self", "(3,)"])
-diagonal.error("ValueError", lambda s: s(s.array(3, 4), 0, 1, -1), contains=["diagonal", "dim1", "dim2"])
-diagonal.error("IndexError", lambda s: s(s.array(3, 4), 0, 0, 2), contains=["diagonal", "dim2", "(3, 4)", "2"])
-diagonal_backward.error("ShapeError", lambda s: s(s.array(3), (-1, 3), 0, 0, 1), contains=["diagonal_backward", "-1"])
+diagonal.error(
+    "ValueError", lambda s: s(s.array(3, 4), 0, 1, -1), contains=["diagonal", "dim1", "dim2"]
+)
+diagonal.error(
+    "IndexError", lambda s: s(s.array(3, 4), 0, 0, 2), contains=["diagonal", "dim2", "(3, 4)", "2"]
+)
+diagonal_backward.error(
+    "ShapeError", lambda s: s(s.array(3), (-1, 3), 0, 0, 1), contains=["diagonal_backward", "-1"]
+)
 
 
 unfold = View(
@@ -982,10 +1169,18 @@ unfold_backward = Operator(
 
 @unfold.shape
 def _(self, dim, size, step):
-    check(self.ndim > 0, f"`self` must have at least 1 dimension; got shape {self.shape}", "IndexError")
+    check(
+        self.ndim > 0,
+        f"`self` must have at least 1 dimension; got shape {self.shape}",
+        "IndexError",
+    )
     at = wrap_dim("dim", dim, self.shape)
     n = self.shape[at]
-    check(0 <= size <= n, f"`size` must be in [0, {n}] for dimension {dim} of shape {self.shape}; got {size}", "ValueError")
+    check(
+        0 <= size <= n,
+        f"`size` must be in [0, {n}] for dimension {dim} of shape {self.shape}; got {size}",
+        "ValueError",
+    )
     check(step >= 1, f"`step` must be at least 1; got {step}", "ValueError")
     max_dims("size", self.ndim + 1)
     shape = list(self.shape)
@@ -1032,7 +1227,11 @@ def _(grad, input_size, dim, size, step):
 
 @unfold.reference
 def _(self, dim, size, step):
-    windows = np.lib.stride_tricks.sliding_window_view(self, size, dim) if size else np.zeros((*self.shape, 0), self.dtype)
+    windows = (
+        np.lib.stride_tricks.sliding_window_view(self, size, dim)
+        if size
+        else np.zeros((*self.shape, 0), self.dtype)
+    )
     if not size:
         lead = list(self.shape)
         lead[dim] = self.shape[dim] // step + 1
@@ -1041,10 +1240,23 @@ def _(self, dim, size, step):
 
 
 unfold.samples(
-    lambda s: iter([s(s.array(5), 0, 2, 1), s(s.array(2, 6), -1, 3, 2), s(s.backwards(5, 2), 0, 5, 1), s(s.array(4), 0, 1, 3)])
+    lambda s: iter(
+        [
+            s(s.array(5), 0, 2, 1),
+            s(s.array(2, 6), -1, 3, 2),
+            s(s.backwards(5, 2), 0, 5, 1),
+            s(s.array(4), 0, 1, 3),
+        ]
+    )
 )
-unfold_backward.samples(lambda s: iter([s(s.array(4, 2), (5,), 0, 2, 1), s(s.array(2, 2, 3), (2, 6), -1, 3, 2)]))
-unfold.error("ValueError", lambda s: s(s.array(3), 0, 4, 1), contains=["unfold", "size", "4", "(3,)"])
+unfold_backward.samples(
+    lambda s: iter([s(s.array(4, 2), (5,), 0, 2, 1), s(s.array(2, 2, 3), (2, 6), -1, 3, 2)])
+)
+unfold.error(
+    "ValueError", lambda s: s(s.array(3), 0, 4, 1), contains=["unfold", "size", "4", "(3,)"]
+)
 unfold.error("ValueError", lambda s: s(s.array(3), 0, 2, 0), contains=["unfold", "step", "0"])
 unfold.error("IndexError", lambda s: s(s.array(3), 1, 2, 1), contains=["unfold", "dim", "(3,)"])
-unfold_backward.error("ShapeError", lambda s: s(s.array(3, 2), (-1,), 0, 2, 1), contains=["unfold_backward", "-1"])
+unfold_backward.error(
+    "ShapeError", lambda s: s(s.array(3, 2), (-1,), 0, 2, 1), contains=["unfold_backward", "-1"]
+)
