@@ -84,7 +84,8 @@ def tests(session: nox.Session) -> None:
     if session.posargs:
         session.run("pytest", *session.posargs)
         return
-    modules = [package.module for package in PACKAGES.values()]
+    # The examples of operators stand in the specs; core's tests run them.
+    modules = [package.module for name, package in PACKAGES.items() if name != "ops"]
     session.run("pytest", "--quiet", "--doctest-modules", "--pyargs", *modules)
     session.run("pytest", *test_folders(EVERYTHING), "tests")
 
