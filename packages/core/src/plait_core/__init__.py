@@ -11,6 +11,7 @@ is called ``self``; `plait_ops` documents them.
 
 from __future__ import annotations
 
+from math import e, inf, nan, pi
 from typing import TYPE_CHECKING, Any
 
 from plait_abi import (
