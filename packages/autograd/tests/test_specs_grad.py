@@ -1,4 +1,6 @@
-"""The derivative of every operator against finite differences, at the points of its spec's samples."""
+"""The derivative of every operator against finite differences, at the points of its spec's
+samples.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +8,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pytest
+
 import plait_autograd as pa
 import plait_core as pc
-import pytest
 from plait_abi import operator
 from plait_ops import specs
 from plait_ops.samples import Sample
@@ -75,12 +78,16 @@ def inputs(value: Any) -> list[Any]:
 
 
 def problem(spec: Operator, sample: Sample) -> tuple[Callable[..., Any], list[Any]] | None:
-    """A function of the tensors that are varied, and those tensors; None if there is nothing to vary."""
+    """A function of the tensors that are varied, and those tensors; None if there is nothing to
+    vary.
+    """
     values = spec.schema.bind(sample.args, sample.kwargs)
     if values.get("dtype") not in (None, "float64") or not sample.gradient:
         return None
     wanted = names(spec)
-    bound = {name: doubled(v) if name in wanted else fixed(doubled(v)) for name, v in values.items()}
+    bound = {
+        name: doubled(v) if name in wanted else fixed(doubled(v)) for name, v in values.items()
+    }
     varied = [x for value in bound.values() for x in inputs(value)]
     if not 0 < sum(x.numel() for x in varied) <= SMALL:
         return None
@@ -92,7 +99,9 @@ def problem(spec: Operator, sample: Sample) -> tuple[Callable[..., Any], list[An
         def fill(value: Any) -> Any:
             if isinstance(value, pc.Tensor) and value.requires_grad:
                 return rest.pop(0)
-            return type(value)(fill(x) for x in value) if isinstance(value, (list, tuple)) else value
+            return (
+                type(value)(fill(x) for x in value) if isinstance(value, (list, tuple)) else value
+            )
 
         arguments = {name: fill(value) for name, value in bound.items()}
         for name in written:
@@ -108,7 +117,9 @@ def problem(spec: Operator, sample: Sample) -> tuple[Callable[..., Any], list[An
 
 
 def problems(spec: Operator) -> list[tuple[Callable[..., Any], list[Any]]]:
-    return [found for found in (problem(spec, sample) for sample in spec.draw()) if found is not None]
+    return [
+        found for found in (problem(spec, sample) for sample in spec.draw()) if found is not None
+    ]
 
 
 @pytest.mark.parametrize("spec", OPERATORS, ids=lambda spec: spec.name)
@@ -135,7 +146,7 @@ def test_a_gradient_that_nobody_wrote_is_an_error() -> None:
     logits = pc.zeros(2, 3, requires_grad=True)
     weight = pc.ones(3, requires_grad=True)
     loss = operator("nll_loss")(logits, pc.tensor([0, 1]), weight)
-    with pytest.raises(NotImplementedError, match="nll_loss.*`weight`.*detach"):
+    with pytest.raises(NotImplementedError, match=r"nll_loss.*`weight`.*detach"):
         loss.backward()
 
 

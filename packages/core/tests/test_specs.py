@@ -7,8 +7,9 @@ import warnings
 from typing import Any
 
 import numpy as np
-import plait_core as pc
 import pytest
+
+import plait_core as pc
 from plait_abi import operator
 from plait_ops import specs
 from plait_ops.samples import Sample, copy_layout
@@ -24,7 +25,13 @@ ERRORS: dict[str, type[Exception]] = {
     "RuntimeError": RuntimeError,
 }
 OPERATORS = list(specs.all())
-TOLERANCE = {"float16": 1e-3, "float32": 2e-5, "float64": 1e-11, "complex64": 2e-5, "complex128": 1e-11}
+TOLERANCE = {
+    "float16": 1e-3,
+    "float32": 2e-5,
+    "float64": 1e-11,
+    "complex64": 2e-5,
+    "complex128": 1e-11,
+}
 
 
 def over(names: list[Operator]) -> Any:
@@ -64,10 +71,12 @@ def assert_like(spec: Operator, sample: Sample, got: Any, want: list[np.ndarray[
         assert str(result.dtype).rpartition(".")[2] == reference.dtype.name, sample
         if not spec.unpredictable:
             bound = TOLERANCE.get(reference.dtype.name, 0.0) * sample.tolerance
-            np.testing.assert_allclose(array(result), reference, rtol=bound, atol=bound, err_msg=str(sample))
+            np.testing.assert_allclose(
+                array(result), reference, rtol=bound, atol=bound, err_msg=str(sample)
+            )
 
 
-# ---- values --------------------------------------------------------------------------------------------------------
+# ---- values --------------------------------------------------------------------------------------
 @over(OPERATORS)
 def test_values(spec: Operator) -> None:
     drawn = samples(spec)
@@ -95,7 +104,11 @@ def test_inputs_stay_as_they_are(spec: Operator) -> None:
 @over([spec for spec in OPERATORS if spec.kind in ("structured", "reduction", "pointwise")])
 def test_layouts_do_not_matter(spec: Operator) -> None:
     """Every sample again with its arrays transposed in memory, and with a gap between elements."""
-    if any(a.writes for a in spec.schema.arguments) or spec.unpredictable or spec.name == "as_strided":
+    if (
+        any(a.writes for a in spec.schema.arguments)
+        or spec.unpredictable
+        or spec.name == "as_strided"
+    ):
         return
     for sample in samples(spec):
         want = expected(spec, sample)
@@ -117,7 +130,7 @@ def gaps(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return made
 
 
-# ---- forms ---------------------------------------------------------------------------------------------------------
+# ---- forms ---------------------------------------------------------------------------------------
 @over([spec for spec in OPERATORS if spec.inplace])
 def test_in_place(spec: Operator) -> None:
     in_place = operator(spec.schema.base + "_")
@@ -129,7 +142,9 @@ def test_in_place(spec: Operator) -> None:
             continue
         copied = sample.copied()
         call = tensors(copied)
-        if not np.can_cast(want.dtype, first.dtype, "same_kind") and rank(want.dtype) > rank(first.dtype):
+        if not np.can_cast(want.dtype, first.dtype, "same_kind") and rank(want.dtype) > rank(
+            first.dtype
+        ):
             with pytest.raises(pc.DTypeError):
                 in_place(*call.args, **call.kwargs)
             continue
@@ -145,7 +160,7 @@ def test_in_place(spec: Operator) -> None:
 
 
 def rank(dtype: np.dtype[Any]) -> int:
-    return "b iu f c".split().index(next(k for k in ("b", "iu", "f", "c") if dtype.kind in k))
+    return ["b", "iu", "f", "c"].index(next(k for k in ("b", "iu", "f", "c") if dtype.kind in k))
 
 
 def out_of(targets: list[Any]) -> Any:
@@ -156,7 +171,11 @@ def out_of(targets: list[Any]) -> Any:
 def test_out(spec: Operator) -> None:
     for sample in samples(spec):
         want = expected(spec, sample)
-        for layout in (np.zeros_like, lambda x: np.zeros(0, x.dtype), lambda x: gaps(np.zeros_like(x))):
+        for layout in (
+            np.zeros_like,
+            lambda x: np.zeros(0, x.dtype),
+            lambda x: gaps(np.zeros_like(x)),
+        ):
             call = tensors(sample.copied())
             out = out_of([pc.from_numpy(layout(x)) for x in want])
             made = operator(spec.name)(*call.args, **call.kwargs, out=out)
@@ -173,7 +192,7 @@ def test_out_that_does_not_fit(spec: Operator) -> None:
         operator(spec.name)(*call.args, **call.kwargs, out=out)
 
 
-# ---- errors --------------------------------------------------------------------------------------------------------
+# ---- errors --------------------------------------------------------------------------------------
 @over(OPERATORS)
 def test_errors(spec: Operator) -> None:
     from plait_ops.samples import Sampler
@@ -201,7 +220,7 @@ def test_no_tensor_at_all(spec: Operator) -> None:
                 operator(spec.name)(*args, **call.kwargs)
 
 
-# ---- documentation -------------------------------------------------------------------------------------------------
+# ---- documentation -------------------------------------------------------------------------------
 @over([spec for spec in OPERATORS if not spec.internal and ">>>" in spec.doc])
 def test_example(spec: Operator) -> None:
     test = doctest.DocTestParser().get_doctest(spec.doc, {}, spec.name, str(spec.file), 0)

@@ -24,13 +24,20 @@ def pointwise(operator: Pointwise) -> str:
     """Return the paragraphs on shapes, dtypes and errors."""
     names = [f"`{argument.name}`" for argument in operator.operands]
     computed = [f"`{a.name}`" for a in operator.operands if a.name not in operator.conditions]
-    common = "the dtype of `self`" if computed == ["`self`"] else f"the dtype to which {' and '.join(computed)} promote"
+    common = (
+        "the dtype of `self`"
+        if computed == ["`self`"]
+        else f"the dtype to which {' and '.join(computed)} promote"
+    )
     shapes = "Shape: the result has the shape of `self`."
     if len(names) > 1:
-        shapes = f"Shapes: {', '.join(names)} broadcast; the result has the shape they broadcast to."
+        shapes = (
+            f"Shapes: {', '.join(names)} broadcast; the result has the shape they broadcast to."
+        )
     dtypes = {
         "same": f"Dtypes: {GROUP_TEXT[operator.dtypes]}; the result has {common}.",
-        "float": f"Dtypes: {GROUP_TEXT[operator.dtypes]}; the result has {common}, or float32 where that is bool or an integer.",
+        "float": f"Dtypes: {GROUP_TEXT[operator.dtypes]}; the result has {common}, or float32 "
+        "where that is bool or an integer.",
         "bool": f"Dtypes: {GROUP_TEXT[operator.dtypes]}; the result is bool.",
     }[operator.promote]
     if operator.conditions:
@@ -48,13 +55,16 @@ def reduction(operator: Reduction) -> str:
     if "dim" in names:
         shapes = "Shape: `dim` names what is reduced (None or an empty list: everything)"
         shapes += "; with `keepdim` it stays with size 1." if "keepdim" in names else "."
-    dtypes = f"Dtypes: {GROUP_TEXT[operator.dtypes]}; " + {
-        "same": "the result has the dtype of `self`",
-        "sum": "bool and integers give int64, others their own dtype",
-        "float": "the result has the dtype of `self`",
-        "bool": "the result is bool",
-        "int64": "the result is int64",
-    }[operator.result]
+    dtypes = (
+        f"Dtypes: {GROUP_TEXT[operator.dtypes]}; "
+        + {
+            "same": "the result has the dtype of `self`",
+            "sum": "bool and integers give int64, others their own dtype",
+            "float": "the result has the dtype of `self`",
+            "bool": "the result is bool",
+            "int64": "the result is int64",
+        }[operator.result]
+    )
     dtypes += "; `dtype` is cast to first." if "dtype" in names else "."
     raises = "Raises: DTypeError for other dtypes"
     if "dim" in names:

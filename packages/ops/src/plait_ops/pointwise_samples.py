@@ -1,4 +1,4 @@
-"""What follows for tests from an operator being pointwise: samples, errors, and running its reference."""
+"""What follows for tests from an operator being pointwise: samples, errors, its reference."""
 
 from __future__ import annotations
 
@@ -37,7 +37,9 @@ def run(operator: Pointwise, values: dict[str, Any]) -> Any:
     conditions = operator.conditions
     arguments = [
         np.asarray(values[argument.name]).astype(dtype)
-        if argument.is_tensor and argument.name not in conditions and values[argument.name] is not None
+        if argument.is_tensor
+        and argument.name not in conditions
+        and values[argument.name] is not None
         else values[argument.name]
         for argument in operator.schema.arguments
     ]
@@ -54,7 +56,9 @@ def _dtypes(operator: Pointwise) -> list[str]:
 
 
 def samples(operator: Pointwise, s: Sampler) -> Iterator[Sample]:
-    """Yield calls for any number of operands: layouts, 0-d, empty, broadcasting, dtypes, numbers."""
+    """Yield calls for any number of operands: layouts, 0-d, empty, broadcasting, dtypes,
+    numbers.
+    """
     low, high = operator.domain
     names = [argument.name for argument in operator.operands]
     optional = [argument.name for argument in operator.operands if argument.optional]
@@ -87,7 +91,13 @@ def samples(operator: Pointwise, s: Sampler) -> Iterator[Sample]:
 def _numbers(operator: Pointwise, s: Sampler, draw: Any, dtype: str) -> Iterator[Sample]:
     """Yield calls with a number in the place of each operand that may be one."""
     low, high = operator.domain
-    number = 2 if dtype in promotion.INTEGER else True if dtype == "bool" else round((low + high) / 2 + 0.25, 3)
+    number = (
+        2
+        if dtype in promotion.INTEGER
+        else True
+        if dtype == "bool"
+        else round((low + high) / 2 + 0.25, 3)
+    )
     for k, argument in enumerate(operator.operands):
         if argument.type == "Tensor|Scalar" and len(operator.operands) > 1:
             drawn = [draw(i, 3, dtype=dtype) for i in range(len(operator.operands))]
@@ -99,24 +109,47 @@ def error_facts(operator: Pointwise) -> list[ErrorFact]:
     from plait_ops.spec import ErrorFact
 
     n = len(operator.operands)
-    good = "float32" if operator.dtypes not in ("integral", "integer", "bool") else "bool" if operator.dtypes == "bool" else "int64"
+    good = (
+        "float32"
+        if operator.dtypes not in ("integral", "integer", "bool")
+        else "bool"
+        if operator.dtypes == "bool"
+        else "int64"
+    )
     names = [argument.name for argument in operator.operands]
     base = operator.schema.base
 
     def call(*shapes: tuple[int, ...], dtype: str = good) -> Any:
         return lambda s: s(
-            *[s.array(*shape, dtype="bool" if names[i] in operator.conditions else dtype) for i, shape in enumerate(shapes)]
+            *[
+                s.array(*shape, dtype="bool" if names[i] in operator.conditions else dtype)
+                for i, shape in enumerate(shapes)
+            ]
         )
 
     facts = []
     if n > 1:
         shapes = [(2, 3), (4,), (4,)][:n]
-        facts.append(ErrorFact("ShapeError", call(*shapes), (base, "broadcast", names[0], names[1], "(2, 3)", "(4,)")))
+        facts.append(
+            ErrorFact(
+                "ShapeError",
+                call(*shapes),
+                (base, "broadcast", names[0], names[1], "(2, 3)", "(4,)"),
+            )
+        )
     computed = next(name for name in names if name not in operator.conditions)
-    facts.append(ErrorFact("DTypeError", call(*[(2,)] * n, dtype="complex64"), (base, computed, "complex64")))
-    facts.append(ErrorFact("DTypeError", call(*[(2,)] * n, dtype="float16"), (base, computed, "float16")))
+    facts.append(
+        ErrorFact("DTypeError", call(*[(2,)] * n, dtype="complex64"), (base, computed, "complex64"))
+    )
+    facts.append(
+        ErrorFact("DTypeError", call(*[(2,)] * n, dtype="float16"), (base, computed, "float16"))
+    )
     if operator.dtypes == "numeric":
-        facts.append(ErrorFact("DTypeError", call(*[(2,)] * n, dtype="bool"), (base, computed, "bool")))
+        facts.append(
+            ErrorFact("DTypeError", call(*[(2,)] * n, dtype="bool"), (base, computed, "bool"))
+        )
     elif operator.dtypes in ("integral", "integer", "bool"):
-        facts.append(ErrorFact("DTypeError", call(*[(2,)] * n, dtype="float32"), (base, computed, "float32")))
+        facts.append(
+            ErrorFact("DTypeError", call(*[(2,)] * n, dtype="float32"), (base, computed, "float32"))
+        )
     return facts

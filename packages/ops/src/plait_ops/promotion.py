@@ -1,7 +1,8 @@
 """Type promotion in Python: the oracle of `cpp/promotion.cpp`, by category as PyTorch documents it.
 
 Tensors with dimensions decide first, then 0-d tensors, then numbers: the later only count if their
-category (bool < int < float < complex) is higher. Within a level the smallest dtype that holds both is taken.
+category (bool < int < float < complex) is higher. Within a level the smallest dtype that holds
+both is taken.
 """
 
 from __future__ import annotations
@@ -71,7 +72,9 @@ def number_dtype(value: object) -> str:
 
 
 def _bits(dtype: str) -> int:
-    return {"bfloat16": 16}.get(dtype) or int("".join(letter for letter in dtype if letter.isdigit()))
+    return {"bfloat16": 16}.get(dtype) or int(
+        "".join(letter for letter in dtype if letter.isdigit())
+    )
 
 
 def promote_types(a: str, b: str) -> str:
@@ -85,7 +88,11 @@ def promote_types(a: str, b: str) -> str:
         return _promote_integers(a, b)
     if high == 3:
         # a complex of twice the bits of what both parts need
-        need = max(_bits(b) // 2, _bits(a) if low == 2 else 0) if low != 3 else max(_bits(a), _bits(b)) // 2
+        need = (
+            max(_bits(b) // 2, _bits(a) if low == 2 else 0)
+            if low != 3
+            else max(_bits(a), _bits(b)) // 2
+        )
         return "complex128" if need > 32 else "complex64"
     if low == 1:
         return b

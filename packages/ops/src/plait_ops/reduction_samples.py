@@ -29,7 +29,11 @@ def samples(operator: Reduction, s: Sampler) -> Iterator[Sample]:
     """Yield calls over dims, layouts, dtypes, 0-d and empty tensors."""
     names = [argument.name for argument in operator.schema.arguments]
     dims = _dims(operator)
-    dtypes = [d for d in ("float32", "float64", "int64", "uint8", "bool") if d in promotion.group(operator.dtypes)]
+    dtypes = [
+        d
+        for d in ("float32", "float64", "int64", "uint8", "bool")
+        if d in promotion.group(operator.dtypes)
+    ]
     required = "dim" in names and not operator.schema.argument("dim").has_default
     rest = (dims[0],) if required else ()
     for dtype in dtypes:
@@ -41,7 +45,13 @@ def samples(operator: Reduction, s: Sampler) -> Iterator[Sample]:
         if "keepdim" in names:
             yield s(draw(2, 3, 4, dtype=first), dim, keepdim=True)
     yield s(draw(6, 8, dtype=first)[::-2, ::2].T, *rest)
-    zero = (-1,) if required and operator.schema.argument("dim").type == "int" else ((),) if required else ()
+    zero = (
+        (-1,)
+        if required and operator.schema.argument("dim").type == "int"
+        else ((),)
+        if required
+        else ()
+    )
     yield s(draw(dtype=first), *zero)
     if operator.identity:
         yield s(s.array(0, 3, dtype=first), *rest)
@@ -63,17 +73,49 @@ def error_facts(operator: Reduction) -> list[ErrorFact]:
     if argument is not None and not argument.has_default:
         rest = ((0,),) if is_list else (0,)
     facts = [
-        ErrorFact("DTypeError", lambda s: s(s.array(3, dtype="complex64"), *rest), (base, "self", "complex64")),
+        ErrorFact(
+            "DTypeError",
+            lambda s: s(s.array(3, dtype="complex64"), *rest),
+            (base, "self", "complex64"),
+        ),
     ]
     if operator.dtypes == "floating":
-        facts.append(ErrorFact("DTypeError", lambda s: s(s.array(3, dtype="int64"), *rest), (base, "self", "int64")))
+        facts.append(
+            ErrorFact(
+                "DTypeError", lambda s: s(s.array(3, dtype="int64"), *rest), (base, "self", "int64")
+            )
+        )
     if argument is not None:
         bad: Any = (0, 2) if is_list else 2
-        facts.append(ErrorFact("IndexError", lambda s: s(s.array(2, 3, dtype=good), bad), (base, "dim", "(2, 3)", "2")))
+        facts.append(
+            ErrorFact(
+                "IndexError",
+                lambda s: s(s.array(2, 3, dtype=good), bad),
+                (base, "dim", "(2, 3)", "2"),
+            )
+        )
         below: Any = (-3,) if is_list else -3
-        facts.append(ErrorFact("IndexError", lambda s: s(s.array(2, 3, dtype=good), below), (base, "dim", "(2, 3)", "-3")))
+        facts.append(
+            ErrorFact(
+                "IndexError",
+                lambda s: s(s.array(2, 3, dtype=good), below),
+                (base, "dim", "(2, 3)", "-3"),
+            )
+        )
     if is_list:
-        facts.append(ErrorFact("ValueError", lambda s: s(s.array(2, 3, dtype=good), (1, -1)), (base, "dim", "(1, -1)")))
+        facts.append(
+            ErrorFact(
+                "ValueError",
+                lambda s: s(s.array(2, 3, dtype=good), (1, -1)),
+                (base, "dim", "(1, -1)"),
+            )
+        )
     if not operator.identity:
-        facts.append(ErrorFact("ShapeError", lambda s: s(s.array(0, 3, dtype=good), *rest), (base, "self", "(0, 3)")))
+        facts.append(
+            ErrorFact(
+                "ShapeError",
+                lambda s: s(s.array(0, 3, dtype=good), *rest),
+                (base, "self", "(0, 3)"),
+            )
+        )
     return facts

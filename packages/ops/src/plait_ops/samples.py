@@ -16,8 +16,8 @@ __all__ = ["Sample", "Sampler", "copy_layout"]
 class Sample:
     """One call. NumPy arrays stand for tensors, wherever they are in `args` and `kwargs`.
 
-    `tolerance` scales the tolerance of comparisons; `gradient` says whether derivatives are checked at
-    this point (not at kinks and ties).
+    `tolerance` scales the tolerance of comparisons; `gradient` says whether derivatives are checked
+    at this point (not at kinks and ties).
     """
 
     args: tuple[Any, ...]
@@ -27,7 +27,9 @@ class Sample:
 
     def mapped(self, function: Callable[[Any], Any]) -> Sample:
         """Return the call with `function` applied to every array in it."""
-        return dataclasses.replace(self, args=_map(function, self.args), kwargs=_map(function, self.kwargs))
+        return dataclasses.replace(
+            self, args=_map(function, self.args), kwargs=_map(function, self.kwargs)
+        )
 
     def copied(self) -> Sample:
         """Return the call with arrays of its own, laid out like these."""
@@ -58,12 +60,18 @@ def copy_layout(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Copy an array with its strides: order, gaps, signs and zeros."""
     import numpy as np
 
-    low = sum((n - 1) * step for n, step in zip(array.shape, array.strides, strict=True) if step < 0)
-    high = sum((n - 1) * step for n, step in zip(array.shape, array.strides, strict=True) if step > 0)
+    low = sum(
+        (n - 1) * step for n, step in zip(array.shape, array.strides, strict=True) if step < 0
+    )
+    high = sum(
+        (n - 1) * step for n, step in zip(array.shape, array.strides, strict=True) if step > 0
+    )
     if array.size == 0:
         return array.copy()
     room = np.zeros((high - low) // array.itemsize + 1, array.dtype)
-    made = np.lib.stride_tricks.as_strided(room[-low // array.itemsize :], array.shape, array.strides)
+    made = np.lib.stride_tricks.as_strided(
+        room[-low // array.itemsize :], array.shape, array.strides
+    )
     made[...] = array
     return made
 
@@ -83,28 +91,38 @@ class Sampler:
     def array(
         self, *shape: int, dtype: str = "float32", low: float = -3.0, high: float = 3.0
     ) -> npt.NDArray[Any]:
-        """Draw numbers of ``[low, high)``; integers within what the dtype holds, True or False for bool."""
+        """Draw numbers of ``[low, high)``; integers within what the dtype holds, True or False
+        for bool.
+        """
         kind = self.np.dtype(dtype)
         if kind.kind == "b":
             return self.np.asarray(self.rng.integers(0, 2, shape) > 0)
         if kind.kind in "iu":
             first = max(int(low * 3), int(self.np.iinfo(kind).min))
-            return self.np.asarray(self.rng.integers(first, max(int(high * 3), first + 2), shape)).astype(kind)
+            return self.np.asarray(
+                self.rng.integers(first, max(int(high * 3), first + 2), shape)
+            ).astype(kind)
         values = self.rng.random(shape) * (high - low) + low
         if kind.kind == "c":
             values = values + 1j * (self.rng.random(shape) * (high - low) + low)
         return self.np.asarray(values).astype(kind)
 
-    def indices(self, size: int, *shape: int, dtype: str = "int64", negative: bool = False) -> npt.NDArray[Any]:
+    def indices(
+        self, size: int, *shape: int, dtype: str = "int64", negative: bool = False
+    ) -> npt.NDArray[Any]:
         """Draw indices into a dimension of ``size`` elements."""
-        return self.np.asarray(self.rng.integers(-size if negative else 0, size, shape)).astype(dtype)
+        return self.np.asarray(self.rng.integers(-size if negative else 0, size, shape)).astype(
+            dtype
+        )
 
     def distinct(self, *shape: int, dtype: str = "float32") -> npt.NDArray[Any]:
         """Draw a permutation of 0, 1, ... scaled around 0: no two elements are equal, none is 0."""
         n = int(self.np.prod(shape, dtype="int64"))
         return ((self.rng.permutation(n) - n / 2 + 0.25) / 2).reshape(shape).astype(dtype)
 
-    def strided(self, *shape: int, dtype: str = "float32", low: float = -3.0, high: float = 3.0) -> npt.NDArray[Any]:
+    def strided(
+        self, *shape: int, dtype: str = "float32", low: float = -3.0, high: float = 3.0
+    ) -> npt.NDArray[Any]:
         """Draw an array whose elements are not adjacent: every other one, dimensions reversed."""
         wide = self.array(*[2 * size for size in reversed(shape)], dtype=dtype, low=low, high=high)
         return wide[tuple(slice(None, None, 2) for _ in shape)].T

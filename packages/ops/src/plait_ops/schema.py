@@ -12,15 +12,30 @@ from typing import Any
 
 __all__ = ["Argument", "Result", "Schema", "SchemaError", "parse"]
 
-BASES = ("Tensor|Scalar", "Tensor", "Scalar", "int", "float", "bool", "str", "dtype", "device", "Generator")
+BASES = (
+    "Tensor|Scalar",
+    "Tensor",
+    "Scalar",
+    "int",
+    "float",
+    "bool",
+    "str",
+    "dtype",
+    "device",
+    "Generator",
+)
 DTYPE_NAMES = ("bool", "uint8", "int32", "int64", "float32", "float64")
 _TYPE = re.compile(
     r"(?P<base>" + "|".join(re.escape(base) for base in BASES) + r")"
     r"(?:\((?P<alias>[a-z])\))?(?P<writes>!)?(?P<inner>\?)?(?P<list>\[(?P<length>\d*)\])?"
     r"(?P<optional>\?)?(?P<varargs>\*)?"
 )
-_ITEM = re.compile(_TYPE.pattern + r" (?P<name>[A-Za-z_]\w*)(?:\|(?P<second>[A-Za-z_]\w*))?(?:=(?P<default>.+))?")
-_HEAD = re.compile(r"(?P<base>[A-Za-z_]\w*)(?:\.(?P<overload>\w+))?\((?P<items>.*)\) -> (?P<results>.+)")
+_ITEM = re.compile(
+    _TYPE.pattern + r" (?P<name>[A-Za-z_]\w*)(?:\|(?P<second>[A-Za-z_]\w*))?(?:=(?P<default>.+))?"
+)
+_HEAD = re.compile(
+    r"(?P<base>[A-Za-z_]\w*)(?:\.(?P<overload>\w+))?\((?P<items>.*)\) -> (?P<results>.+)"
+)
 
 
 class SchemaError(ValueError):
@@ -90,7 +105,9 @@ class Schema:
         return self.arguments.index(self.argument(name))
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-        """Return a value for each argument, as the binder does; ``TypeError`` if they do not fit."""
+        """Return a value for each argument, as the binder does; ``TypeError`` if they do not
+        fit.
+        """
         values: dict[str, Any] = {}
         for at, value in enumerate(args):
             positional = [argument for argument in self.arguments if not argument.keyword_only]
@@ -98,7 +115,9 @@ class Schema:
                 values[positional[at].name] = tuple(args[at:])
                 break
             if at >= len(positional):
-                raise TypeError(f"{self.base}: at most {len(positional)} positional arguments, got {len(args)}")
+                raise TypeError(
+                    f"{self.base}: at most {len(positional)} positional arguments, got {len(args)}"
+                )
             values[positional[at].name] = value
         for key, value in kwargs.items():
             found = [a for a in self.arguments if key in (a.name, a.second)]
@@ -175,9 +194,15 @@ def _argument(text: str, keyword_only: bool, schema: str) -> Argument:
 
 def _result(text: str, schema: str) -> Result:
     match = _TYPE.match(text)
-    if not match or match["base"] != "Tensor" or not re.fullmatch(r"( [a-z_]\w*)?", text[match.end() :]):
+    if (
+        not match
+        or match["base"] != "Tensor"
+        or not re.fullmatch(r"( [a-z_]\w*)?", text[match.end() :])
+    ):
         raise SchemaError(f"schema `{schema}`: cannot read the result `{text}`")
-    return Result("Tensor[]" if match["list"] is not None else "Tensor", match["alias"], bool(match["writes"]))
+    return Result(
+        "Tensor[]" if match["list"] is not None else "Tensor", match["alias"], bool(match["writes"])
+    )
 
 
 def parse(text: str) -> Schema:
@@ -201,4 +226,10 @@ def parse(text: str) -> Schema:
     names = [argument.name for argument in arguments]
     if len(set(names)) != len(names):
         raise SchemaError(f"schema `{text}`: an argument name stands twice")
-    return Schema(text, head["base"], head["overload"], tuple(arguments), tuple(_result(r, text) for r in inner))
+    return Schema(
+        text,
+        head["base"],
+        head["overload"],
+        tuple(arguments),
+        tuple(_result(r, text) for r in inner),
+    )

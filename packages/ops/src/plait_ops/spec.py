@@ -1,6 +1,7 @@
-"""The language that operators are specified in: one object an operator, decorated functions for its parts.
+"""The language of operator specs: one object an operator, decorated functions for its parts.
 
-`docs/design/0004` describes it; `plait_ops/specs/` is written in it; `plait_ops/lower/` translates it.
+`docs/design/0004` describes it; `plait_ops/specs/` is written in it; `plait_ops/lower/` translates
+it.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ REGISTRY: dict[str, Operator] = {}
 """All operators by name (``max.dim``), in order of definition; filled by importing the specs."""
 
 GROUPS = ("any", "all", "numeric", "floating", "integral", "integer", "bool")
-"""Sets of dtypes: any (complex and half too), all (but those), numeric (no bool), integral (with bool)."""
+"""Sets of dtypes: any (complex and half too), all (but those), numeric (no bool), integral (with
+bool).
+"""
 
 
 class SpecError(ValueError):
@@ -68,13 +71,15 @@ class Operator:
         doc: one line, then formula, shapes, dtypes, errors and an example.
         inplace: it has the form ``name_``.
         out: it has the form ``out=``.
-        dtypes: the group of dtypes that its tensors may have, for documentation and tests; see GROUPS.
+        dtypes: the group of dtypes that its tensors may have; see GROUPS.
         kernel: what a kernel sees, where that is not plain from the schema.
         random: it draws from a generator.
         any_device: its tensors may be on several devices.
-        auxiliary: positions of results that only the operator's own derivative reads; theirs is left out.
+        auxiliary: positions of results that only the operator's own derivative reads; theirs is
+            left out.
         unpredictable: only shape and dtype of the results are known (random numbers, fresh memory).
-        internal: a part of other operators: no method and no place in the front page of the reference.
+        internal: a part of other operators: no method and no place in the front page of the
+        reference.
     """
 
     kind = "structured"
@@ -100,7 +105,12 @@ class Operator:
         self.summary = inspect.cleandoc(doc)
         self.unpredictable, self.auxiliary = unpredictable or random, tuple(auxiliary)
         self.inplace, self.out, self.dtypes, self.kernel = inplace, out, dtypes, kernel
-        self.random, self.any_device, self.internal, self.method = random, any_device, internal, method
+        self.random, self.any_device, self.internal, self.method = (
+            random,
+            any_device,
+            internal,
+            method,
+        )
         self.shape_function: Callable[..., Any] | None = None
         self.decompose_function: Callable[..., Any] | None = None
         self.jvp_function: Callable[..., Any] | None = None
@@ -113,9 +123,15 @@ class Operator:
         if dtypes not in GROUPS:
             raise SpecError(f"{self.name}: `dtypes` must be one of {GROUPS}, got {dtypes!r}")
         if self.name in REGISTRY:
-            raise SpecError(f"{self.name} is specified twice: {REGISTRY[self.name].file} and {self.file}")
-        if not self.schema.overload and any(each.schema.base == self.name for each in REGISTRY.values()):
-            raise SpecError(f"{self.name} must be specified before its overloads, which it is tried before")
+            raise SpecError(
+                f"{self.name} is specified twice: {REGISTRY[self.name].file} and {self.file}"
+            )
+        if not self.schema.overload and any(
+            each.schema.base == self.name for each in REGISTRY.values()
+        ):
+            raise SpecError(
+                f"{self.name} must be specified before its overloads, which it is tried before"
+            )
         REGISTRY[self.name] = self
 
     @staticmethod
@@ -147,14 +163,16 @@ class Operator:
         """Whether it runs as other operators above the layers, which differentiate those."""
         return False
 
-    # ---- the parts -------------------------------------------------------------------------------------------------
+    # ---- the parts -------------------------------------------------------------------------------
     def shape(self, function: Function) -> Function:
         """Set the shape function: it validates, and says what the results are."""
         self.shape_function = function
         return function
 
     def vjp(self, *inputs: str, meta: Sequence[str] = ()) -> Callable[[Function], Function]:
-        """Set the derivative for `inputs`: from ``g``, arguments and results by name to their gradients."""
+        """Set the derivative for `inputs`: from ``g``, arguments and results by name to their
+        gradients.
+        """
         for name in inputs:
             if not self.schema.argument(name).is_tensor:
                 raise SpecError(f"{self.name}: `{name}` is no tensor and has no derivative")
@@ -166,7 +184,9 @@ class Operator:
         return keep
 
     def constant(self, *inputs: str) -> None:
-        """State that the gradients of `inputs` are zero almost everywhere, or counted in another's."""
+        """State that the gradients of `inputs` are zero almost everywhere, or counted in
+        another's.
+        """
         self.constants.update(self.schema.argument(name).name for name in inputs)
 
     def jvp(self, function: Function) -> Function:
@@ -190,10 +210,12 @@ class Operator:
         return function
 
     def error(self, kind: str, call: Callable[[Sampler], Sample], contains: Sequence[str]) -> None:
-        """State that `call` fails with `kind` and that the text holds every string of `contains`."""
+        """State that `call` fails with `kind` and that the text holds every string of
+        `contains`.
+        """
         self.errors.append(ErrorFact(kind, call, tuple(contains)))
 
-    # ---- for tests -------------------------------------------------------------------------------------------------
+    # ---- for tests -------------------------------------------------------------------------------
     @property
     def differentiable(self) -> tuple[str, ...]:
         """Names of the inputs that have a derivative."""
@@ -209,7 +231,9 @@ class Operator:
         return list(self.errors)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run the reference on NumPy arrays: this is what a derivative's operator calls do under test."""
+        """Run the reference on NumPy arrays: this is what a derivative's operator calls do under
+        test.
+        """
         return self.run_reference(self.schema.bind(args, kwargs))
 
     def run_reference(self, values: dict[str, Any]) -> Any:
@@ -222,13 +246,14 @@ class Operator:
 
 
 class Pointwise(Operator):
-    """``out[i] = f(a[i], b[i], ...)`` with broadcasting and promotion; the kernel is a scalar function.
+    """``out[i] = f(a[i], b[i], ...)`` with broadcasting and promotion.
 
     Args:
-        promote: ``same`` (the operands' common dtype), ``float`` (integers become float32), ``bool``
+        promote: ``same`` (the operands' dtype), ``float`` (integers become float32), ``bool``
             (computed in the common dtype, gives bool).
         conditions: tensor arguments that must be bool and take no part in promotion.
-        scalar: whether ``core/cpp/scalar/<name>.h`` has it, or the name under which; False: a kernel is written by hand.
+        scalar: whether ``core/cpp/scalar/<name>.h`` has it, or the name under which; False: a
+            kernel is written by hand.
         domain: the interval that samples are drawn from.
     """
 
@@ -265,7 +290,12 @@ class Pointwise(Operator):
         )
         if promote not in ("same", "float", "bool"):
             raise SpecError(f"{self.name}: `promote` must be same, float or bool, got {promote!r}")
-        self.promote, self.conditions, self.scalar, self.domain = promote, tuple(conditions), scalar, domain
+        self.promote, self.conditions, self.scalar, self.domain = (
+            promote,
+            tuple(conditions),
+            scalar,
+            domain,
+        )
 
     @property
     def doc(self) -> str:
@@ -302,7 +332,8 @@ class Reduction(Operator):
     """Elements along `dim` become one: arguments `self`, `dim`, and maybe `keepdim` and `dtype`.
 
     Args:
-        result: dtype of the result: ``same``, ``sum`` (integers and bool become int64), ``float`` (of
+        result: dtype of the result: ``same``, ``sum`` (integers and bool become int64), ``float``
+        (of
             floating inputs only, or of `dtype`), ``bool``, ``int64``.
         identity: whether an empty reduction has a value; without one it is an error.
     """
@@ -354,7 +385,7 @@ class Reduction(Operator):
 
 
 class View(Operator):
-    """Another look at the same bytes: the shape function makes the result with `view`, there is no kernel.
+    """Another look at the same bytes: the shape function makes the result, there is no kernel.
 
     `fresh` ones make new memory whose elements nobody has set.
     """
@@ -362,9 +393,17 @@ class View(Operator):
     kind = "view"
 
     def __init__(
-        self, schema: str, *, doc: str, method: bool = True, internal: bool = False, fresh: bool = False
+        self,
+        schema: str,
+        *,
+        doc: str,
+        method: bool = True,
+        internal: bool = False,
+        fresh: bool = False,
     ) -> None:
-        super().__init__(schema, doc=doc, dtypes="any", method=method, internal=internal, unpredictable=fresh)
+        super().__init__(
+            schema, doc=doc, dtypes="any", method=method, internal=internal, unpredictable=fresh
+        )
         if not fresh and not any(result.alias for result in self.schema.results):
             raise SpecError(f"{self.name}: a view's result must alias an argument: write (a)")
 

@@ -1,8 +1,8 @@
 """The words of shape functions, derivatives and decompositions, in Python.
 
-Each has a namesake in `cpp/words.hpp`, which is what the translator calls; these are the oracle. The string in
-`@word("int str int ints -> int")` gives the C++ types of arguments and result. Words that fail or
-make results work on the call that `infer` runs.
+Each has a namesake in `cpp/words.hpp`, which is what the translator calls; these are the oracle.
+The string in `@word("int str int ints -> int")` gives the C++ types of arguments and result. Words
+that fail or make results work on the call that `infer` runs.
 """
 
 from __future__ import annotations
@@ -117,7 +117,9 @@ class Meta:
 
     def __post_init__(self) -> None:
         self.shape = Size(self.shape)
-        self.strides = Size(contiguous_strides(self.shape) if self.strides is None else self.strides)
+        self.strides = Size(
+            contiguous_strides(self.shape) if self.strides is None else self.strides
+        )
 
     @property
     def ndim(self) -> int:
@@ -171,7 +173,7 @@ def infer(function: Callable[..., Any], name: str, values: dict[str, Any]) -> li
     return list(made) if isinstance(made, (tuple, list)) else [made]
 
 
-# ---- failing -------------------------------------------------------------------------------------------------------
+# ---- failing -------------------------------------------------------------------------------------
 @word("@bool text str -> none")
 def check(condition: bool, message: str, kind: str = "ShapeError") -> None:
     """Fail with `kind` and `message` unless the condition holds."""
@@ -184,7 +186,10 @@ def wrap_dim(argument: str, dim: int, shape: Shape) -> int:
     """Return `dim` counted from the front; a 0-d shape has the dims -1 and 0."""
     room = max(len(shape), 1)
     if not -room <= dim < room:
-        _fail("IndexError", f"`{argument}` must be in [{-room}, {room - 1}] for shape {_text(shape)}; got {dim}")
+        _fail(
+            "IndexError",
+            f"`{argument}` must be in [{-room}, {room - 1}] for shape {_text(shape)}; got {dim}",
+        )
     return dim + room if dim < 0 else dim
 
 
@@ -192,7 +197,11 @@ def wrap_dim(argument: str, dim: int, shape: Shape) -> int:
 def wrap_index(argument: str, index: int, size: int) -> int:
     """Return `index` counted from the front of `size` elements."""
     if not -size <= index < size:
-        _fail("IndexError", f"`{argument}` must be in [{-size}, {size - 1}] for a dimension of size {size}; got {index}")
+        _fail(
+            "IndexError",
+            f"`{argument}` must be in [{-size}, {size - 1}] for a dimension of size {size}; got "
+            f"{index}",
+        )
     return index + size if index < 0 else index
 
 
@@ -200,7 +209,9 @@ def wrap_index(argument: str, index: int, size: int) -> int:
 def sizes(argument: str, shape: Shape) -> None:
     """Fail unless `shape` could be a new tensor's."""
     if len(shape) > MAX_DIMS:
-        _fail("ShapeError", f"`{argument}` must have at most {MAX_DIMS} dimensions; got {len(shape)}")
+        _fail(
+            "ShapeError", f"`{argument}` must have at most {MAX_DIMS} dimensions; got {len(shape)}"
+        )
     if any(size < 0 for size in shape):
         _fail("ShapeError", f"`{argument}` must not hold negative sizes; got {_text(shape)}")
     if all(shape) and math.prod(shape) >= LIMIT:
@@ -211,16 +222,26 @@ def sizes(argument: str, shape: Shape) -> None:
 def max_dims(argument: str, ndim: int) -> None:
     """Fail if a result of `ndim` dimensions has too many."""
     if ndim > MAX_DIMS:
-        _fail("ShapeError", f"`{argument}` would give a result of {ndim} dimensions; at most {MAX_DIMS} are supported")
+        _fail(
+            "ShapeError",
+            f"`{argument}` would give a result of {ndim} dimensions; at most {MAX_DIMS} are "
+            f"supported",
+        )
 
 
 @word("@str dtype str -> none")
 def require(argument: str, dtype: str, group: str) -> None:
-    """Fail unless `dtype` belongs to the group ``all``, ``numeric``, ``floating``, ``integral``, ``integer`` or ``bool``."""
+    """Fail unless `dtype` belongs to the group ``all``, ``numeric``, ``floating``, ``integral``,
+    ``integer`` or ``bool``.
+    """
     if str(dtype) in promotion.group(group):
         return
     if str(dtype) in promotion.HALF + promotion.COMPLEX and group in ("all", "numeric", "floating"):
-        _fail("DTypeError", f"`{argument}` is {dtype}: computing in {dtype} comes with a later release; cast it first")
+        _fail(
+            "DTypeError",
+            f"`{argument}` is {dtype}: computing in {dtype} comes with a later release; cast it "
+            f"first",
+        )
     what = {
         "numeric": "an integer or floating-point dtype",
         "floating": "float32 or float64",
@@ -235,10 +256,13 @@ def require(argument: str, dtype: str, group: str) -> None:
 def require_same(name_a: str, a: Any, name_b: str, b: Any) -> None:
     """Fail unless the two tensors have one dtype."""
     if str(a.dtype) != str(b.dtype):
-        _fail("DTypeError", f"`{name_a}` and `{name_b}` must have the same dtype; got {a.dtype} and {b.dtype}")
+        _fail(
+            "DTypeError",
+            f"`{name_a}` and `{name_b}` must have the same dtype; got {a.dtype} and {b.dtype}",
+        )
 
 
-# ---- shapes --------------------------------------------------------------------------------------------------------
+# ---- shapes --------------------------------------------------------------------------------------
 @word("any -> int")
 def numel(shape: Any) -> int:
     """Return the number of elements of a shape or tensor."""
@@ -257,7 +281,9 @@ def contiguous_strides(shape: Shape) -> list[int]:
 
 @word("tensor -> list")
 def dense_strides(tensor: Any) -> list[int]:
-    """Return strides of a fresh tensor that keeps the order in which this one's dimensions lie in memory."""
+    """Return strides of a fresh tensor that keeps the order in which this one's dimensions lie in
+    memory.
+    """
     order = sorted(range(tensor.ndim), key=lambda i: (-abs(tensor.strides[i]), i))
     strides, step = [0] * tensor.ndim, 1
     for i in reversed(order):
@@ -286,7 +312,9 @@ def broadcast(name_a: str, a: Shape, name_b: str, b: Shape) -> list[int]:
 
 @word("@str ints? ints -> list")
 def reduce_dims(argument: str, dims: Shape | None, shape: Shape) -> list[int]:
-    """Return the dims in [0, ndim) that are named, all of them for None or an empty list; fail for repeated ones."""
+    """Return the dims in [0, ndim) that are named, all of them for None or an empty list; fail
+    for repeated ones.
+    """
     if dims is None or len(dims) == 0:
         return list(range(len(shape)))
     out: list[int] = []
@@ -313,15 +341,25 @@ def infer_size(argument: str, size: Shape, shape: Shape) -> list[int]:
     max_dims(argument, len(size))
     for value in size:
         if value < -1:
-            _fail("ShapeError", f"`{argument}` must not hold negative sizes other than one -1; got {_text(size)}")
+            _fail(
+                "ShapeError",
+                f"`{argument}` must not hold negative sizes other than one -1; got {_text(size)}",
+            )
         unknown += value == -1
         known *= 1 if value == -1 else value
     if unknown > 1:
         _fail("ShapeError", f"`{argument}` must hold at most one -1; got {_text(size)}")
     if unknown and known == 0:
-        _fail("ShapeError", f"`{argument}` {_text(size)} leaves the size of -1 open for shape {_text(shape)}")
+        _fail(
+            "ShapeError",
+            f"`{argument}` {_text(size)} leaves the size of -1 open for shape {_text(shape)}",
+        )
     if known != have if not unknown else have % known != 0:
-        _fail("ShapeError", f"`{argument}` {_text(size)} must name as many elements as shape {_text(shape)} has, {have}")
+        _fail(
+            "ShapeError",
+            f"`{argument}` {_text(size)} must name as many elements as shape {_text(shape)} "
+            f"has, {have}",
+        )
     return [have // known if value == -1 else value for value in size]
 
 
@@ -352,7 +390,11 @@ def count_of(start: Any, end: Any, step: Any) -> int:
     """Return how many of ``start, start + step, ...`` come before `end`."""
     for value in (start, end, step):
         if isinstance(value, complex) or not math.isfinite(value):
-            _fail("ValueError", f"`start`, `end` and `step` must be finite real numbers; got {start}, {end} and {step}")
+            _fail(
+                "ValueError",
+                f"`start`, `end` and `step` must be finite real numbers; got {start}, {end} and "
+                f"{step}",
+            )
     if step == 0:
         _fail("ValueError", f"`step` must not be 0; got {step}")
     if (end - start if step > 0 else start - end) < 0:
@@ -362,7 +404,10 @@ def count_of(start: Any, end: Any, step: Any) -> int:
     else:
         count = -((start - end) // step)
     if count >= LIMIT:
-        _fail("ShapeError", f"`start` {start}, `end` {end} and `step` {step} name 2**63 elements or more")
+        _fail(
+            "ShapeError",
+            f"`start` {start}, `end` {end} and `step` {step} name 2**63 elements or more",
+        )
     return count
 
 
@@ -389,7 +434,8 @@ def gather_check(name: str, shape: Shape, dim: int, index_name: str, index: Any)
     if not fits:
         _fail(
             "ShapeError",
-            f"`{index_name}` of shape {_text(index.shape)} must have the dimensions of `{name}` of shape {_text(shape)} and, "
+            f"`{index_name}` of shape {_text(index.shape)} must have the dimensions of `{name}` "
+            f"of shape {_text(shape)} and, "
             f"except along {at}, must not be larger",
         )
 
@@ -398,7 +444,9 @@ def gather_check(name: str, shape: Shape, dim: int, index_name: str, index: Any)
 def index_shape(argument: str, shape: Shape, indices: Sequence[Any]) -> list[int]:
     """Return the shape of ``x[indices]`` for integer tensors, with None for whole dimensions."""
     if len(indices) > len(shape):
-        _fail("IndexError", f"too many indices for `self` of shape {_text(shape)}: got {len(indices)}")
+        _fail(
+            "IndexError", f"too many indices for `self` of shape {_text(shape)}: got {len(indices)}"
+        )
     common: list[int] = []
     places = [i for i, index in enumerate(indices) if index is not None]
     for i in places:
@@ -413,8 +461,12 @@ def index_shape(argument: str, shape: Shape, indices: Sequence[Any]) -> list[int
 
 
 @word("@ints int int int int int bool -> int")
-def windows(shape: Shape, at: int, size: int, stride: int, padding: int, dilation: int, ceil: bool) -> int:
-    """Return how many windows of `size` fit into the padded dimension `at` of an image of `shape`."""
+def windows(
+    shape: Shape, at: int, size: int, stride: int, padding: int, dilation: int, ceil: bool
+) -> int:
+    """Return how many windows of `size` fit into the padded dimension `at` of an image of
+    `shape`.
+    """
     for name, value, least in (
         ("kernel_size", size, 1),
         ("stride", stride, 1),
@@ -427,7 +479,8 @@ def windows(shape: Shape, at: int, size: int, stride: int, padding: int, dilatio
     if room < 0:
         _fail(
             "ShapeError",
-            f"windows of {dilation * (size - 1) + 1} elements must fit into the padded dimension {at} of shape "
+            f"windows of {dilation * (size - 1) + 1} elements must fit into the padded "
+            f"dimension {at} of shape "
             f"{_text(shape)}, which has {shape[at] + 2 * padding}",
         )
     count = (room + stride - 1 if ceil else room) // stride + 1
@@ -442,7 +495,9 @@ def is_contiguous(tensor: Any) -> bool:
     if flags is not None:
         return bool(flags["C_CONTIGUOUS"])
     want = contiguous_strides(tensor.shape)
-    return all(size == 1 or a == b for size, a, b in zip(tensor.shape, tensor.strides, want, strict=True))
+    return all(
+        size == 1 or a == b for size, a, b in zip(tensor.shape, tensor.strides, want, strict=True)
+    )
 
 
 @word("tensor ints -> bool")
@@ -457,7 +512,7 @@ def view_strides(tensor: Any, shape: Shape) -> list[int]:
     return _view_strides(tensor, shape) or [0] * len(shape)
 
 
-# ---- dtypes --------------------------------------------------------------------------------------------------------
+# ---- dtypes --------------------------------------------------------------------------------------
 @word("dtype -> bool")
 def is_floating(dtype: Any) -> bool:
     """Whether it is a floating-point dtype (complex is not)."""
@@ -472,7 +527,9 @@ def is_integral(dtype: Any) -> bool:
 
 @word("scalar -> dtype")
 def dtype_of(number: Any) -> str:
-    """Return the dtype that a number becomes where nothing else decides: int64, float32, bool or complex64."""
+    """Return the dtype that a number becomes where nothing else decides: int64, float32, bool or
+    complex64.
+    """
     return promotion.number_dtype(number)
 
 
@@ -515,7 +572,7 @@ def require_common(name_a: str, a: Any, name_b: str, b: Any) -> str:
         raise
 
 
-# ---- values --------------------------------------------------------------------------------------------------------
+# ---- values --------------------------------------------------------------------------------------
 @word("operand -> bool")
 def is_tensor(value: Any) -> bool:
     """Whether an operand is a tensor."""
@@ -544,11 +601,13 @@ def to_dtype(tensor: Any, dtype: Any) -> Any:
 def sum_to(tensor: Any, shape: Shape) -> Any:
     """Return the tensor summed over the dimensions in which `shape` was broadcast."""
     lead = tensor.ndim - len(shape)
-    dims = tuple(i for i in range(tensor.ndim) if i < lead or (shape[i - lead] == 1 and tensor.shape[i] != 1))
+    dims = tuple(
+        i for i in range(tensor.ndim) if i < lead or (shape[i - lead] == 1 and tensor.shape[i] != 1)
+    )
     return tensor.sum(dims, keepdims=True, dtype=tensor.dtype).reshape(shape) if dims else tensor
 
 
-# ---- results -------------------------------------------------------------------------------------------------------
+# ---- results -------------------------------------------------------------------------------------
 @word("@result ints dtype -> made")
 def result(shape: Shape, dtype: Any) -> Meta:
     """Make a result in C order."""

@@ -1,4 +1,6 @@
-"""The emitters: from the specs to C++, JSON, stubs and pages. One small module each, run by `python -m plait_ops.emit`."""
+"""The emitters: from the specs to C++, JSON, stubs and pages. One small module each, run by
+`python -m plait_ops.emit`.
+"""
 
 from __future__ import annotations
 

@@ -11,11 +11,17 @@ from plait_ops.emit import functions, header, kernels, ops_json, pages, register
 
 def main() -> None:
     """Write what was asked for below the output folder."""
-    parser = argparse.ArgumentParser(prog="plait_ops.emit", description="Emit what follows from the operator specs.")
+    parser = argparse.ArgumentParser(
+        prog="plait_ops.emit", description="Emit what follows from the operator specs."
+    )
     parser.add_argument("outdir", type=pathlib.Path)
     what = parser.add_mutually_exclusive_group()
-    what.add_argument("--kernels", action="store_true", help="pointwise kernel units for a kernel library")
-    what.add_argument("--stubs", action="store_true", help="text of .pyi files for a Tensor provider")
+    what.add_argument(
+        "--kernels", action="store_true", help="pointwise kernel units for a kernel library"
+    )
+    what.add_argument(
+        "--stubs", action="store_true", help="text of .pyi files for a Tensor provider"
+    )
     what.add_argument("--pages", action="store_true", help="reference pages")
     asked = parser.parse_args()
     operators = list(specs.all())

@@ -1,6 +1,7 @@
 """functions_<n>.cpp: the translated shape functions, derivatives and decompositions.
 
-A spec file's operators stay in one unit, chosen by the file's name, so that a change recompiles one unit.
+A spec file's operators stay in one unit, chosen by the file's name, so that a change recompiles one
+unit.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ def functions_of(operator: Operator) -> dict[str, str]:
     elif isinstance(operator, Reduction):
         names["shape"] = "reduction_shape"
     elif operator.decompose_function is None:
-        raise SpecError(f"{operator.file}: {operator.name}: a shape function or a decomposition is required")
+        raise SpecError(
+            f"{operator.file}: {operator.name}: a shape function or a decomposition is required"
+        )
     if operator.vjps:
         names["saves"] = f"{NAMESPACE}saves_{operator.identifier}"
         names["vjp"] = f"{NAMESPACE}vjp_{operator.identifier}"
@@ -51,7 +54,9 @@ def _position(operator: Operator, name: str) -> int | None:
 
 
 def _bits(operator: Operator, argument: Argument, call: str) -> str:
-    """Return the C++ expression of the bits that `argument` has in this call; 0 where it holds no tensor."""
+    """Return the C++ expression of the bits that `argument` has in this call; 0 where it holds no
+    tensor.
+    """
     at = operator.schema.position(argument.name)
     position = _position(operator, argument.name)
     if position is None or argument.type == "Tensor[]":
@@ -79,26 +84,41 @@ def _mask_in_vjp(operator: Operator, each: Vjp) -> str:
 
 
 def _saves(operator: Operator) -> str:
-    lines = [f"plait_needs saves_{operator.identifier}(const plait_call *c, uint64_t need) {{", "  plait_needs n{};"]
+    lines = [
+        f"plait_needs saves_{operator.identifier}(const plait_call *c, uint64_t need) {{",
+        "  plait_needs n{};",
+    ]
     results = operator.schema.results
     for each in operator.vjps:
         use = lower.used(each)
         lines.append(f"  if (need & ({_mask(operator, each, 'c')})) {{")
         for name, how in use.items():
-            if name.startswith("result") and name not in {a.name for a in operator.schema.arguments}:
+            if name.startswith("result") and name not in {
+                a.name for a in operator.schema.arguments
+            }:
                 if how == "meta":
-                    raise SpecError(f"{operator.file}: {operator.name}: read `g`'s shape and dtype, not `{name}`'s")
-                lines.append(f"    n.out |= {1 << (0 if len(results) == 1 else int(name[6:])):#x}u;")
+                    raise SpecError(
+                        f"{operator.file}: {operator.name}: read `g`'s shape and dtype, not "
+                        f"`{name}`'s"
+                    )
+                lines.append(
+                    f"    n.out |= {1 << (0 if len(results) == 1 else int(name[6:])):#x}u;"
+                )
             elif not (name == "g" or (name[0] == "g" and name[1:].isdigit())):
                 argument = operator.schema.argument(name)
                 if argument.is_tensor:
-                    lines.append(f"    n.{'in' if how == 'value' else 'meta'} |= {_bits(operator, argument, 'c')};")
+                    lines.append(
+                        f"    n.{'in' if how == 'value' else 'meta'} |= "
+                        f"{_bits(operator, argument, 'c')};"
+                    )
         lines.append("  }")
     if isinstance(operator, Pointwise):
         lines.append("  n.meta |= broadcast_bits(c, need);")
     lines += ["  n.meta &= ~n.in;", "  return n;", "}"]
     text = "\n".join(lines)
-    return text if "c->" in text or "(c," in text else text.replace("plait_call *c,", "plait_call *,")
+    return (
+        text if "c->" in text or "(c," in text else text.replace("plait_call *c,", "plait_call *,")
+    )
 
 
 def _refusals(operator: Operator) -> list[str]:
@@ -107,9 +127,17 @@ def _refusals(operator: Operator) -> list[str]:
     lines = []
     for argument in operator.schema.arguments:
         position = _position(operator, argument.name)
-        if argument.is_tensor and argument.type != "Tensor[]" and argument.name not in covered and position is not None:
+        if (
+            argument.is_tensor
+            and argument.type != "Tensor[]"
+            and argument.name not in covered
+            and position is not None
+        ):
             text = f"there is no derivative for `{argument.name}`; give it detached"
-            lines.append(f"  if (v->need & {1 << position:#x}u) fail(x, PLAIT_NOT_IMPLEMENTED, {json.dumps(text)});")
+            lines.append(
+                f"  if (v->need & {1 << position:#x}u) fail(x, PLAIT_NOT_IMPLEMENTED, "
+                f"{json.dumps(text)});"
+            )
     return lines
 
 
@@ -123,10 +151,13 @@ def _gradients(operator: Operator) -> str:
         bag = "list" if "list = " in body else ""
         scope = "x" if "(x," in body else ""
         parts.append(
-            f"void {name}(const Scope &{scope}, const plait_vjp *{vjp}, Tensor *{gx}, Bag &{bag}) {{\n{body}\n}}"
+            f"void {name}(const Scope &{scope}, const plait_vjp *{vjp}, Tensor *{gx}, Bag "
+            f"&{bag}) {{\n{body}\n}}"
         )
         calls.append(f"  if (v->need & ({_mask_in_vjp(operator, each)})) {{")
-        calls.append(f"    Tensor gx[{len(each.inputs)}];\n    Bag list;\n    {name}(x, v, gx, list);")
+        calls.append(
+            f"    Tensor gx[{len(each.inputs)}];\n    Bag list;\n    {name}(x, v, gx, list);"
+        )
         for i, input_name in enumerate(each.inputs):
             argument = operator.schema.argument(input_name)
             at = operator.schema.position(input_name)
@@ -143,14 +174,17 @@ def _gradients(operator: Operator) -> str:
         calls.append("  }")
     calls += _refusals(operator)
     body = "\n".join(calls)
-    parts.append(f"void gradients_{operator.identifier}(const Scope &x, plait_vjp *v) {{\n{body}\n}}")
+    parts.append(
+        f"void gradients_{operator.identifier}(const Scope &x, plait_vjp *v) {{\n{body}\n}}"
+    )
     return "\n".join(parts)
 
 
 def _public(operator: Operator, kind: str, inner: str) -> str:
     argument = "plait_vjp *v" if kind == "vjp" else "plait_call *c"
     guard = "guarded_vjp" if kind == "vjp" else "guarded"
-    return f"plait_status {kind}_{operator.identifier}({argument}) {{ return {guard}<{inner}>({argument[-1]}); }}"
+    head = f"plait_status {kind}_{operator.identifier}({argument})"
+    return f"{head} {{ return {guard}<{inner}>({argument[-1]}); }}"
 
 
 def _operator(operator: Operator) -> tuple[list[str], list[str]]:
@@ -163,7 +197,8 @@ def _operator(operator: Operator) -> tuple[list[str], list[str]]:
             call = "c" if "c->" in body else ""
             scope = "x" if "(x," in body else ""
             inside.append(
-                f"void {kind}_{operator.identifier}_body(const Scope &{scope}, plait_call *{call}) {{\n{body}\n}}"
+                f"void {kind}_{operator.identifier}_body(const Scope &{scope}, plait_call "
+                f"*{call}) {{\n{body}\n}}"
             )
             inner = f"{kind}_{operator.identifier}_body"
             if kind == "decompose" and functions.get("shape", "").startswith(NAMESPACE):
@@ -186,7 +221,8 @@ def emit(operators: Sequence[Operator]) -> dict[str, str]:
     files = {}
     for i, (inside, outside) in enumerate(units):
         files[f"functions_{i}.cpp"] = (
-            '// Generated by plait_ops.emit.functions.\n#include "wrappers.hpp"\n\nnamespace plait::ops::generated {\n'
+            '// Generated by plait_ops.emit.functions.\n#include "wrappers.hpp"\n\nnamespace '
+            "plait::ops::generated {\n"
             + "namespace {\n\n"
             + "\n\n".join(inside)
             + "\n\n}  // namespace\n\n"

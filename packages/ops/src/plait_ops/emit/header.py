@@ -98,9 +98,11 @@ ENDING = """
   static auto pass(const T &x) -> decltype(value(x)) {
     return value(x);
   }
-  plait_thread *run(size_t op, std::initializer_list<plait_value> in, plait_value *out, uint32_t form) const {
+  plait_thread *run(size_t op, std::initializer_list<plait_value> in, plait_value *out,
+                    uint32_t form) const {
     plait_thread *thread = runtime_->thread();
-    if (!op_[op]) check(thread->runtime->raise(thread, PLAIT_NOT_IMPLEMENTED, "plait::Ops", "load libplait_ops first"));
+    if (!op_[op])
+      check(runtime_->raise(thread, PLAIT_ERROR, "plait::Ops", "load libplait_ops first"));
     call(thread, op_[op], in.begin(), in.size(), out, form);
     return thread;
   }
@@ -161,8 +163,12 @@ def _parameters(operator: Operator) -> str:
         kind = (OPTIONAL if argument.optional else TYPES)[argument.type]
         parts.append(f"{kind}{KEYWORDS.get(argument.name, argument.name)}{_default(argument)}")
     # C++ has no keyword arguments: a required one after a default loses the default before it
-    required = max((i for i, a in enumerate(operator.schema.arguments) if not a.has_default), default=-1)
-    return ", ".join(part.partition(" = ")[0] if i < required else part for i, part in enumerate(parts))
+    required = max(
+        (i for i, a in enumerate(operator.schema.arguments) if not a.has_default), default=-1
+    )
+    return ", ".join(
+        part.partition(" = ")[0] if i < required else part for i, part in enumerate(parts)
+    )
 
 
 def _calls(operator: Operator, index: int) -> str:
@@ -173,7 +179,10 @@ def _calls(operator: Operator, index: int) -> str:
     if not results:
         kind, body = "void", f"none_({index}, {values})"
     elif len(results) > 1:
-        kind, body = f"std::array<Tensor, {len(results)}>", f"return several<{len(results)}>({index}, {values})"
+        kind, body = (
+            f"std::array<Tensor, {len(results)}>",
+            f"return several<{len(results)}>({index}, {values})",
+        )
     elif results[0].type == "Tensor[]":
         kind, body = "std::vector<Tensor>", f"return list({index}, {values})"
     else:
@@ -182,7 +191,8 @@ def _calls(operator: Operator, index: int) -> str:
     first = operator.schema.arguments[0] if operator.schema.arguments else None
     if operator.inplace and first is not None:
         pointer = f"Tensor::share({names[0]}.v.u.t)" if first.type == "Tensor|Scalar" else names[0]
-        text += f"  Tensor {name}_({parameters}) const {{ return in_place({index}, {pointer}, {values}); }}\n"
+        call = f"in_place({index}, {pointer}, {values})"
+        text += f"  Tensor {name}_({parameters}) const {{ return {call}; }}\n"
     return text
 
 

@@ -15,12 +15,25 @@ __all__ = ["emit"]
 
 def _argument(argument: Argument) -> dict[str, Any]:
     entry: dict[str, Any] = {"name": argument.name, "type": argument.type}
-    for key in ("second", "optional", "optional_items", "writes", "alias", "keyword_only", "varargs", "length"):
+    for key in (
+        "second",
+        "optional",
+        "optional_items",
+        "writes",
+        "alias",
+        "keyword_only",
+        "varargs",
+        "length",
+    ):
         if getattr(argument, key):
             entry[key] = getattr(argument, key)
     if argument.has_default:
         default = argument.default
-        entry["default"] = repr(default) if isinstance(default, float) and abs(default) == float("inf") else default
+        entry["default"] = (
+            repr(default)
+            if isinstance(default, float) and abs(default) == float("inf")
+            else default
+        )
     return entry
 
 
@@ -33,7 +46,9 @@ def _operator(operator: Operator) -> dict[str, Any]:
         "flags": [flag.removeprefix("PLAIT_OP_").lower() for flag in flags(operator)],
         "differentiable": list(operator.differentiable),
         "arguments": [_argument(argument) for argument in operator.schema.arguments],
-        "results": [{"type": r.type, "alias": r.alias, "writes": r.writes} for r in operator.schema.results],
+        "results": [
+            {"type": r.type, "alias": r.alias, "writes": r.writes} for r in operator.schema.results
+        ],
         "internal": operator.internal,
         "doc": operator.doc,
     }

@@ -25,10 +25,13 @@ def _entry(operator: Operator) -> str:
     if "PLAIT_OP_OUT" in flags(operator):
         marks.append("takes `out=`")
     if operator.differentiable:
-        marks.append("differentiable in " + ", ".join(f"`{name}`" for name in operator.differentiable))
+        marks.append(
+            "differentiable in " + ", ".join(f"`{name}`" for name in operator.differentiable)
+        )
     elif operator.composite:
         marks.append("made of other operators")
-    text = f"## {operator.name}\n\n```text\n{operator.schema.text}\n```\n\n{_markdown(operator.doc)}\n\n*{'; '.join(marks)}.*\n"
+    text = f"## {operator.name}\n\n```text\n{operator.schema.text}\n```\n\n"
+    text += f"{_markdown(operator.doc)}\n\n*{'; '.join(marks)}.*\n"
     if operator.kernel:
         text += f"\nFor kernels: {operator.kernel}\n"
     return text

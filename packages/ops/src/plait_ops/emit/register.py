@@ -46,7 +46,9 @@ def _reduction(operator: Operator) -> str:
     places = [names.index(name) if name in names else -1 for name in ("dim", "keepdim", "dtype")]
     group = GROUPS.get(operator.dtypes, operator.dtypes)
     identity = "true" if operator.identity else "false"
-    return f"{{ReductionResult::{result}, Group::{group}, {identity}, {', '.join(map(str, places))}}}"
+    return (
+        f"{{ReductionResult::{result}, Group::{group}, {identity}, {', '.join(map(str, places))}}}"
+    )
 
 
 def _definition(operator: Operator) -> str:
@@ -54,7 +56,8 @@ def _definition(operator: Operator) -> str:
     fields = [
         "PLAIT_HEADER(plait_op_def)",
         json.dumps(operator.schema.text),
-        "\n       " + "\n       ".join(json.dumps(line + "\n") for line in operator.doc.split("\n")),
+        "\n       "
+        + "\n       ".join(json.dumps(line + "\n") for line in operator.doc.split("\n")),
         " | ".join(flags(operator)) or "0",
         "0",
         *(functions.get(name, "nullptr") for name in ("shape", "saves", "vjp", "jvp", "decompose")),
@@ -103,8 +106,10 @@ const plait_op *table[kOperators];
 const plait_op *const *operators() {{ return table; }}
 
 plait_status define_all(const plait_runtime *runtime) {{
-  for (int i = 0; i < kOperators; i++)
-    if (const plait_status s = runtime->define(runtime->thread(), &definitions[i].def, &table[i]); s < 0) return s;
+  for (int i = 0; i < kOperators; i++) {{
+    const plait_status s = runtime->define(runtime->thread(), &definitions[i].def, &table[i]);
+    if (s < 0) return s;
+  }}
   return PLAIT_OK;
 }}
 

@@ -40,16 +40,24 @@ def _parameter(argument: Argument, name: str) -> str:
     default = ""
     if argument.has_default:
         value = argument.default
-        default = f" = {'...' if isinstance(value, float) and abs(value) == float('inf') or argument.type == 'dtype' and value else repr(value)}"
+        plain = value is None or not (
+            argument.type == "dtype" or value in (float("inf"), float("-inf"))
+        )
+        default = f" = {value!r}" if plain else " = ..."
     return f"{name}: {_type(argument)}{default}"
 
 
 def _signatures(operator: Operator, method: bool) -> list[str]:
-    """Return parameter lists: one for each way to name the arguments that have two names, and for varargs."""
+    """Return parameter lists: one for each way to name the arguments that have two names, and for
+    varargs.
+    """
     arguments = operator.schema.arguments[1 if method else 0 :]
     choices: list[list[str]] = []
     for second in (False, True):
-        names = [(a.second if second and a.second and not iskeyword(a.second) else a.name) for a in arguments]
+        names = [
+            (a.second if second and a.second and not iskeyword(a.second) else a.name)
+            for a in arguments
+        ]
         if names not in choices:
             choices.append(names)
     lists = []
@@ -65,12 +73,22 @@ def _signatures(operator: Operator, method: bool) -> list[str]:
     if varargs:
         rest = [_parameter(a, a.name) for a in arguments if a.keyword_only]
         first = [_parameter(a, a.name) for a in arguments[: varargs[0]]]
-        lists.append(", ".join((["self"] if method else []) + first + [f"*{arguments[varargs[0]].name}: int"] + rest))
+        lists.append(
+            ", ".join(
+                (["self"] if method else [])
+                + first
+                + [f"*{arguments[varargs[0]].name}: int"]
+                + rest
+            )
+        )
     return lists
 
 
 def _result(operator: Operator) -> str:
-    kinds = ["list[Tensor]" if result.type == "Tensor[]" else "Tensor" for result in operator.schema.results]
+    kinds = [
+        "list[Tensor]" if result.type == "Tensor[]" else "Tensor"
+        for result in operator.schema.results
+    ]
     if not kinds:
         return "None"
     return kinds[0] if len(kinds) == 1 else f"tuple[{', '.join(kinds)}]"
@@ -88,13 +106,25 @@ def _text(operators: Sequence[Operator], method: bool) -> str:
     by_name: dict[str, list[tuple[str, str, str]]] = {}
     for operator in operators:
         first = operator.schema.arguments[0] if operator.schema.arguments else None
-        if operator.internal or (method and not (operator.method and first and first.type.startswith("Tensor") and first.type != "Tensor[]")):
+        if operator.internal or (
+            method
+            and not (
+                operator.method
+                and first
+                and first.type.startswith("Tensor")
+                and first.type != "Tensor[]"
+            )
+        ):
             continue
         summary = operator.doc.split("\n")[0]
         for signature in _signatures(operator, method):
-            by_name.setdefault(operator.schema.base, []).append((_with_out(signature, operator), _result(operator), summary))
+            by_name.setdefault(operator.schema.base, []).append(
+                (_with_out(signature, operator), _result(operator), summary)
+            )
             if operator.inplace:
-                by_name.setdefault(operator.schema.base + "_", []).append((signature, "Tensor", summary + " In place."))
+                by_name.setdefault(operator.schema.base + "_", []).append(
+                    (signature, "Tensor", summary + " In place.")
+                )
     indent = "    " if method else ""
     lines = []
     for name, entries in by_name.items():

@@ -1,8 +1,9 @@
 """The translator: functions of a spec become bodies of C++ functions that call `cpp/words.hpp`.
 
-What it knows: assignments, `if`, `for` over ranges and lists, `return`, arithmetic, comparisons, conditional
-expressions, list comprehensions, f-strings in `check`, the words of `plait_ops.words`, operator calls and tensor
-arithmetic (not in shape functions). Everything else is an error with file and line, at build time.
+What it knows: assignments, `if`, `while`, `for` over ranges and lists, `return`, arithmetic,
+comparisons, conditional expressions, list comprehensions, f-strings in `check`, the words of
+`plait_ops.words`, operator calls and tensor arithmetic (not in shape functions). Everything else is
+an error with file and line, at build time.
 """
 
 from __future__ import annotations
@@ -49,10 +50,15 @@ def _parameters(operator: Operator, context: str, names: list[str]) -> dict[str,
             plain = len(operator.schema.results) == 1
             known["g" if plain else f"g{i}"] = ("tensor", f"v->gy[{i}]")
             # an argument that is called `result` keeps its name
-            known.setdefault("result" if plain else f"result{i}", ("tensor", f"as_tensor(v->out[{i}])"))
+            known.setdefault(
+                "result" if plain else f"result{i}", ("tensor", f"as_tensor(v->out[{i}])")
+            )
     missing = [name for name in names if name not in known]
     if missing:
-        raise SpecError(f"{operator.file}: {operator.name}: {context} asks for `{missing[0]}`, which is none of {list(known)}")
+        raise SpecError(
+            f"{operator.file}: {operator.name}: {context} asks for `{missing[0]}`, which is "
+            f"none of {list(known)}"
+        )
     return {name: known[name] for name in names}
 
 
@@ -64,14 +70,18 @@ def _settle(line: str, kinds: dict[str, str]) -> str:
     return "" if kinds[name] in ("empty", "made") else f"{before}{name}_ = {{}};"
 
 
-def _translate(operator: Operator, context: str, function: Callable[..., Any], inputs: tuple[str, ...] = ()) -> str:
+def _translate(
+    operator: Operator, context: str, function: Callable[..., Any], inputs: tuple[str, ...] = ()
+) -> str:
     node, path, first = _definition(function)
     statements = Statements(operator, context, path, first, function.__globals__)
     statements.inputs = inputs
     parameters = _parameters(operator, context, _names(function))
     statements.variables = {name: kind for name, (kind, _) in parameters.items()}
     statements.body(node.body)
-    statements.lines = [line for line in map(lambda line: _settle(line, statements.locals), statements.lines) if line]
+    statements.lines = [
+        line for line in (_settle(line, statements.locals) for line in statements.lines) if line
+    ]
     lines = []
     for name, (kind, code) in parameters.items():
         if f"{name}_" in " ".join(statements.lines):
@@ -98,19 +108,27 @@ def decompose(operator: Operator) -> str:
 
 
 def vjp(operator: Operator, each: Vjp) -> str:
-    """Return the C++ body of a derivative: it sees ``x``, ``v`` (plait_vjp), and fills in ``gx`` or ``list``."""
+    """Return the C++ body of a derivative: it sees ``x``, ``v`` (plait_vjp), and fills in ``gx``
+    or ``list``.
+    """
     return _translate(operator, "vjp", each.function, each.inputs)
 
 
 def used(each: Vjp) -> dict[str, str]:
-    """Return ``value`` or ``meta`` for each parameter of a derivative: whether its elements are read."""
+    """Return ``value`` or ``meta`` for each parameter of a derivative: whether its elements are
+    read.
+    """
     node, _, _ = _definition(each.function)
-    use = {name: "meta" for name in _names(each.function)}
+    use = dict.fromkeys(_names(each.function), "meta")
     harmless: set[int] = set()
     for item in ast.walk(node):
         if isinstance(item, ast.Attribute) and item.attr in META:
             harmless.add(id(item.value))
-        elif isinstance(item, ast.Call) and isinstance(item.func, ast.Name) and item.func.id in META_WORDS:
+        elif (
+            isinstance(item, ast.Call)
+            and isinstance(item.func, ast.Name)
+            and item.func.id in META_WORDS
+        ):
             harmless.update(id(arg) for arg in item.args)
         elif isinstance(item, ast.Compare) and isinstance(item.ops[0], (ast.Is, ast.IsNot)):
             harmless.add(id(item.left))

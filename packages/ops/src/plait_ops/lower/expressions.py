@@ -15,7 +15,14 @@ __all__ = ["Expressions"]
 
 TENSORS = ("tensor", "owned", "tensor?", "operand", "operand?")
 NUMBERS = ("int", "float", "bool")
-ARITHMETIC = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.Pow: "pow", ast.MatMult: "matmul"}
+ARITHMETIC = {
+    ast.Add: "add",
+    ast.Sub: "sub",
+    ast.Mult: "mul",
+    ast.Div: "div",
+    ast.Pow: "pow",
+    ast.MatMult: "matmul",
+}
 COMPARISON = {
     ast.Eq: ("==", "eq"),
     ast.NotEq: ("!=", "ne"),
@@ -45,7 +52,7 @@ class Expressions:
         self.operator, self.path, self.first_line = operator, path, first_line
         self.variables: dict[str, str] = {}
 
-    # ---- errors and coercion ---------------------------------------------------------------------------------------
+    # ---- errors and coercion ---------------------------------------------------------------------
     def error(self, node: ast.AST, why: str) -> SpecError:
         line = self.first_line + getattr(node, "lineno", 1) - 1
         return SpecError(f"{self.path}:{line}: {self.operator.name}: {why}")
@@ -63,7 +70,7 @@ class Expressions:
             raise self.error(node, f"`{ast.unparse(node)}` is {value.type}, {wanted} is required")
         return code
 
-    # ---- the switch ------------------------------------------------------------------------------------------------
+    # ---- the switch ------------------------------------------------------------------------------
     def expression(self, node: ast.expr) -> Typed:
         handler: Callable[[Any], Typed] | None = getattr(self, "on_" + type(node).__name__, None)
         if handler is None:
@@ -84,7 +91,9 @@ class Expressions:
             return Typed(f"dtype::{node.id}", "dtype")
         if isinstance(value, (int, float)):
             return literal(value)
-        raise self.error(node, f"`{node.id}` is neither a variable, an argument, a word nor an operator")
+        raise self.error(
+            node, f"`{node.id}` is neither a variable, an argument, a word nor an operator"
+        )
 
     def on_List(self, node: ast.List | ast.Tuple) -> Typed:
         values = [self.expression(item) for item in node.elts]
@@ -121,7 +130,10 @@ class Expressions:
         wanted = "float" if "float" in types or isinstance(node.op, ast.Div) else "int"
         a, b = self.coerced(node.left, left, wanted), self.coerced(node.right, right, wanted)
         if isinstance(node.op, (ast.FloorDiv, ast.Mod)) and wanted == "int":
-            return Typed(f"{'floor_div' if isinstance(node.op, ast.FloorDiv) else 'floor_mod'}({a}, {b})", "int")
+            return Typed(
+                f"{'floor_div' if isinstance(node.op, ast.FloorDiv) else 'floor_mod'}({a}, {b})",
+                "int",
+            )
         if isinstance(node.op, ast.Pow) and wanted == "float":
             return Typed(f"std::pow({a}, {b})", "float")
         sign = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}.get(type(node.op))
@@ -139,7 +151,9 @@ class Expressions:
 
     def on_BoolOp(self, node: ast.BoolOp) -> Typed:
         sign = " && " if isinstance(node.op, ast.And) else " || "
-        return Typed("(" + sign.join(self.as_type(value, "bool") for value in node.values) + ")", "bool")
+        return Typed(
+            "(" + sign.join(self.as_type(value, "bool") for value in node.values) + ")", "bool"
+        )
 
     def on_Compare(self, node: ast.Compare) -> Typed:
         parts, left = [], node.left
@@ -148,14 +162,18 @@ class Expressions:
             left = right
         if len(parts) == 1:
             return parts[0]
-        return Typed("(" + " && ".join(self.coerced(node, part, "bool") for part in parts) + ")", "bool")
+        return Typed(
+            "(" + " && ".join(self.coerced(node, part, "bool") for part in parts) + ")", "bool"
+        )
 
     def _compare(self, node: ast.Compare, a: ast.expr, op: ast.cmpop, b: ast.expr) -> Typed:
         left = self.expression(a)
         if isinstance(op, (ast.Is, ast.IsNot)):
             if not (isinstance(b, ast.Constant) and b.value is None):
                 raise self.error(node, "`is` is for None only")
-            return Typed(("is_none(" if isinstance(op, ast.Is) else "!is_none(") + left.code + ")", "bool")
+            return Typed(
+                ("is_none(" if isinstance(op, ast.Is) else "!is_none(") + left.code + ")", "bool"
+            )
         if isinstance(op, (ast.In, ast.NotIn)):
             code = self._contains(node, left, b)
             return Typed(code if isinstance(op, ast.In) else f"!{code}", "bool")
@@ -166,9 +184,15 @@ class Expressions:
             return self.tensor_call(node, name, [left, right])
         if types <= set(NUMBERS) | {"int?", "float?"}:
             wanted = "float" if types & {"float", "float?"} else "int"
-            return Typed(f"({self.coerced(a, left, wanted)} {sign} {self.coerced(b, right, wanted)})", "bool")
+            return Typed(
+                f"({self.coerced(a, left, wanted)} {sign} {self.coerced(b, right, wanted)})", "bool"
+            )
         for kind in ("str", "ints", "dtype"):
-            if sign in ("==", "!=") and coerce(left, kind) is not None and coerce(right, kind) is not None:
+            if (
+                sign in ("==", "!=")
+                and coerce(left, kind) is not None
+                and coerce(right, kind) is not None
+            ):
                 negate = "" if sign == "==" else "!"
                 return Typed(f"{negate}equal({coerce(left, kind)}, {coerce(right, kind)})", "bool")
         raise self.refuse(node)
@@ -181,12 +205,27 @@ class Expressions:
 
     def on_IfExp(self, node: ast.IfExp) -> Typed:
         a, b = self.expression(node.body), self.expression(node.orelse)
-        order = ("bool", "int", "float", "str", "dtype", "ints", "list", "operand", "scalar", "device")
+        order = (
+            "bool",
+            "int",
+            "float",
+            "str",
+            "dtype",
+            "ints",
+            "list",
+            "operand",
+            "scalar",
+            "device",
+        )
         if a.type in ("tensor", "owned", "tensor?") or b.type in ("tensor", "owned", "tensor?"):
             kinds: tuple[str, ...] = ("owned",)
         else:
-            kinds = tuple(kind for kind in order if kind in (a.type.rstrip("?"), b.type.rstrip("?")))
-        for kind in ("list" if set(kinds) == {"ints", "list"} else kind for kind in reversed(kinds)):
+            kinds = tuple(
+                kind for kind in order if kind in (a.type.rstrip("?"), b.type.rstrip("?"))
+            )
+        for kind in (
+            "list" if set(kinds) == {"ints", "list"} else kind for kind in reversed(kinds)
+        ):
             x, y = coerce(a, kind), coerce(b, kind)
             if x is not None and y is not None:
                 return Typed(f"({self.as_type(node.test, 'bool')} ? {x} : {y})", kind)
@@ -239,7 +278,7 @@ class Expressions:
     def on_ListComp(self, node: ast.ListComp) -> Typed:
         raise self.refuse(node)  # Statements knows loops
 
-    # ---- calls -----------------------------------------------------------------------------------------------------
+    # ---- calls -----------------------------------------------------------------------------------
     def on_Call(self, node: ast.Call) -> Typed:
         if not isinstance(node.func, ast.Name):
             raise self.refuse(node)
@@ -286,7 +325,9 @@ class Expressions:
             raise self.error(node, "a shape function calls no operators")
         given: dict[str, ast.expr] = {}
         arguments = operator.schema.arguments
-        if any(isinstance(arg, ast.Starred) for arg in node.args) or any(k.arg is None for k in node.keywords):
+        if any(isinstance(arg, ast.Starred) for arg in node.args) or any(
+            k.arg is None for k in node.keywords
+        ):
             raise self.refuse(node)
         for argument, value in zip(arguments, node.args, strict=False):
             given[argument.name] = value
@@ -329,7 +370,7 @@ class Expressions:
         code = self.coerced(node, value, base)
         return f"value(int64_t({code}))" if base == "int" else f"value({code})"
 
-    # ---- builtins --------------------------------------------------------------------------------------------------
+    # ---- builtins --------------------------------------------------------------------------------
     def call_len(self, node: ast.Call) -> Typed:
         value = self.expression(node.args[0])
         wanted = "tensors" if value.type in ("tensors", "bag") else "ints"

@@ -17,7 +17,9 @@ EMPTY = "//empty "
 class Statements(Expressions):
     """Translates one function body; `context` is shape, vjp or decompose."""
 
-    def __init__(self, operator: Operator, context: str, path: str, first_line: int, names: dict[str, Any]) -> None:
+    def __init__(
+        self, operator: Operator, context: str, path: str, first_line: int, names: dict[str, Any]
+    ) -> None:
         super().__init__(operator, path, first_line)
         self.context, self.globals = context, names
         self.lines: list[str] = []
@@ -40,16 +42,20 @@ class Statements(Expressions):
         self.body(statements)
         self.depth -= 1
 
-    # ---- variables -------------------------------------------------------------------------------------------------
+    # ---- variables -------------------------------------------------------------------------------
     def assign(self, node: ast.AST, name: str, value: Typed) -> None:
-        kind = {"ints": "list", "tensor": "owned", "tensor?": "owned", "tensors": "bag"}.get(value.type, value.type)
+        kind = {"ints": "list", "tensor": "owned", "tensor?": "owned", "tensors": "bag"}.get(
+            value.type, value.type
+        )
         have = self.variables.get(name)
         if have is None or (have == "empty" and kind != "empty"):
             if kind in ("text", "none", "made"):
                 raise self.error(node, f"`{name}` cannot hold {kind}")
             self.variables[name] = self.locals[name] = have = kind
         if have == "empty" or (kind == "empty" and have == "made"):
-            self.emit(f"{EMPTY}{name}")  # becomes an assignment once it is known what the list holds
+            self.emit(
+                f"{EMPTY}{name}"
+            )  # becomes an assignment once it is known what the list holds
             return
         if kind == "empty":
             value = Typed("{}", have)
@@ -69,7 +75,7 @@ class Statements(Expressions):
                 raise self.refuse(node)
             self.emit(f"{place.code} = {self.as_type(node.value, 'int')};")
         elif isinstance(target, ast.Tuple):
-            self._unpack(node, [item for item in target.elts], node.value)
+            self._unpack(node, list(target.elts), node.value)
         else:
             raise self.refuse(node)
 
@@ -102,7 +108,7 @@ class Statements(Expressions):
             raise self.refuse(node)
         self.on_Assign(ast.copy_location(ast.Assign([node.target], node.value), node))
 
-    # ---- control flow ----------------------------------------------------------------------------------------------
+    # ---- control flow ----------------------------------------------------------------------------
     def on_If(self, node: ast.If) -> None:
         self.emit(f"if ({self.as_type(node.test, 'bool')}) {{")
         self.block(node.body)
@@ -129,11 +135,21 @@ class Statements(Expressions):
 
     def loop(self, target: ast.expr, source: ast.expr) -> list[str]:
         """Open a C++ loop; return the names it binds."""
-        call = source.func.id if isinstance(source, ast.Call) and isinstance(source.func, ast.Name) else ""
+        call = (
+            source.func.id
+            if isinstance(source, ast.Call) and isinstance(source.func, ast.Name)
+            else ""
+        )
         args = source.args if isinstance(source, ast.Call) else []
         if call == "range" or (call == "reversed" and ast.unparse(args[0]).startswith("range(")):
-            return self._range(target, args if call == "range" else args[0].args, call == "reversed")  # type: ignore[attr-defined]
-        names = [item.id for item in (target.elts if isinstance(target, ast.Tuple) else [target]) if isinstance(item, ast.Name)]
+            return self._range(
+                target, args if call == "range" else args[0].args, call == "reversed"
+            )  # type: ignore[attr-defined]
+        names = [
+            item.id
+            for item in (target.elts if isinstance(target, ast.Tuple) else [target])
+            if isinstance(item, ast.Name)
+        ]
         index = f"i{len(self.lines)}_"
         lists = args if call in ("enumerate", "zip", "reversed") else [source]
         wanted = len(lists) + (call == "enumerate")
@@ -141,7 +157,10 @@ class Statements(Expressions):
             raise self.refuse(source)
         values = [self.expression(item) for item in lists]
         bags = [value.type in ("tensors", "bag") for value in values]
-        codes = [value.code if bag else self.coerced(source, value, "ints") for value, bag in zip(values, bags, strict=True)]
+        codes = [
+            value.code if bag else self.coerced(source, value, "ints")
+            for value, bag in zip(values, bags, strict=True)
+        ]
         order = f"int64_t {index} = 0; {index} < {codes[0]}.size(); {index}++"
         if call == "reversed":
             order = f"int64_t {index} = {codes[0]}.size() - 1; {index} >= 0; {index}--"
@@ -156,7 +175,10 @@ class Statements(Expressions):
         if name == "_":
             return
         self.variables[name] = kind
-        self.lines.append("  " * (self.depth + 1) + f"{declared(kind)}{'' if kind == 'tensor' else ' '}{name}_ = {code};")
+        self.lines.append(
+            "  " * (self.depth + 1)
+            + f"{declared(kind)}{'' if kind == 'tensor' else ' '}{name}_ = {code};"
+        )
 
     def _range(self, target: ast.expr, args: list[ast.expr], backwards: bool) -> list[str]:
         if not isinstance(target, ast.Name) or len(args) > 2:
@@ -167,7 +189,10 @@ class Statements(Expressions):
         if backwards:
             self.emit(f"for (int64_t {name} = {high} - 1; {name} >= {low}; {name}--) {{")
         else:
-            self.emit(f"for (int64_t {name} = {low}, end_{name} = {high}; {name} < end_{name}; {name}++) {{")
+            self.emit(
+                f"for (int64_t {name} = {low}, end_{name} = {high}; {name} < end_{name}; "
+                f"{name}++) {{"
+            )
         self.variables[target.id] = "int"
         return [target.id]
 
@@ -187,7 +212,9 @@ class Statements(Expressions):
             self.variables.pop(name, None)
         kind = "Bag" if bag else "Dims"
         text = " ".join(line.strip() for line in inner)
-        return Typed(f"[&] {{ {kind} made_; {text} {push} }} return made_; }}()", "bag" if bag else "list")
+        return Typed(
+            f"[&] {{ {kind} made_; {text} {push} }} return made_; }}()", "bag" if bag else "list"
+        )
 
     def on_Break(self, node: ast.Break) -> None:
         self.emit("break;")
@@ -198,7 +225,7 @@ class Statements(Expressions):
     def on_Pass(self, node: ast.Pass) -> None:
         pass
 
-    # ---- calls for their effect ------------------------------------------------------------------------------------
+    # ---- calls for their effect ------------------------------------------------------------------
     def on_Expr(self, node: ast.Expr) -> None:
         value = node.value
         if isinstance(value, ast.Constant) and isinstance(value.value, str):
@@ -219,11 +246,19 @@ class Statements(Expressions):
             self.emit(self.expression(value).code + ";")
 
     def _check(self, node: ast.Call) -> None:
-        kind = node.args[2].value if len(node.args) > 2 and isinstance(node.args[2], ast.Constant) else "ShapeError"
+        kind = (
+            node.args[2].value
+            if len(node.args) > 2 and isinstance(node.args[2], ast.Constant)
+            else "ShapeError"
+        )
         if len(node.args) not in (2, 3) or node.keywords or kind not in KINDS:
-            raise self.error(node, f"check(condition, text, kind) where kind is one of {', '.join(KINDS)}")
+            raise self.error(
+                node, f"check(condition, text, kind) where kind is one of {', '.join(KINDS)}"
+            )
         message = self.as_type(node.args[1], "text")
-        self.emit(f"if (!({self.as_type(node.args[0], 'bool')})) fail(x, {KINDS[str(kind)]}, {message});")
+        self.emit(
+            f"if (!({self.as_type(node.args[0], 'bool')})) fail(x, {KINDS[str(kind)]}, {message});"
+        )
 
     def _list_method(self, node: ast.Call, method: ast.Attribute) -> None:
         if not isinstance(method.value, ast.Name) or method.value.id not in self.locals:
@@ -246,7 +281,7 @@ class Statements(Expressions):
         else:
             raise self.refuse(node)
 
-    # ---- returning -------------------------------------------------------------------------------------------------
+    # ---- returning -------------------------------------------------------------------------------
     def _is_made(self, node: ast.expr) -> bool:
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
             return False
@@ -262,12 +297,22 @@ class Statements(Expressions):
             self.emit("}")
             return
         if not isinstance(node, ast.Call) or not self._is_made(node):
-            if index < len(self.operator.schema.results) and self.operator.schema.results[index].writes:
+            if (
+                index < len(self.operator.schema.results)
+                and self.operator.schema.results[index].writes
+            ):
                 return  # the runtime hands back the written argument
-            raise self.error(node, "a shape function returns result(...), result_as(...) or view(...)")
+            raise self.error(
+                node, "a shape function returns result(...), result_as(...) or view(...)"
+            )
         assert isinstance(node.func, ast.Name)
         name = self.globals[node.func.id].__name__
-        types = str(self.globals[node.func.id].__word__).removeprefix("@result ").partition(" -> ")[0].split()
+        types = (
+            str(self.globals[node.func.id].__word__)
+            .removeprefix("@result ")
+            .partition(" -> ")[0]
+            .split()
+        )
         args = [self.as_type(arg, wanted) for arg, wanted in zip(node.args, types, strict=False)]
         if name == "view" and len(args) == 3:
             args.append("0")
@@ -276,8 +321,17 @@ class Statements(Expressions):
         self.emit(f"{name}(x, {index}, {', '.join(args)});")
 
     def on_Return(self, node: ast.Return) -> None:
-        items = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value] if node.value else []
-        made = isinstance(node.value, ast.Name) and self.variables.get(node.value.id) in ("made", "empty")
+        items = (
+            node.value.elts
+            if isinstance(node.value, ast.Tuple)
+            else [node.value]
+            if node.value
+            else []
+        )
+        made = isinstance(node.value, ast.Name) and self.variables.get(node.value.id) in (
+            "made",
+            "empty",
+        )
         for i, item in enumerate(items):
             if self.context == "shape" and made:
                 continue
@@ -291,7 +345,9 @@ class Statements(Expressions):
 
     def _return_gradient(self, item: ast.expr, i: int) -> None:
         if i >= len(self.inputs):
-            raise self.error(item, f"{len(self.inputs)} gradients are asked for: {', '.join(self.inputs)}")
+            raise self.error(
+                item, f"{len(self.inputs)} gradients are asked for: {', '.join(self.inputs)}"
+            )
         if self.operator.schema.argument(self.inputs[i]).type == "Tensor[]":
             code = self.as_type(item, "bag")
             self.emit(f"list = {f'std::move({code})' if isinstance(item, ast.Name) else code};")

@@ -1,8 +1,9 @@
 """What the translator knows about types: a name, its C++ spelling, how one becomes another.
 
-Types are words: ``int float bool str dtype device generator scalar operand`` for values; ``ints`` for borrowed and
-``list`` for own lists of integers; ``tensor`` for borrowed and ``owned`` for counted tensors; ``tensors`` and
-``bag`` for lists of those. A trailing ``?`` says that it may be absent.
+Types are words: ``int float bool str dtype device generator scalar operand`` for values; ``ints``
+for borrowed and ``list`` for own lists of integers; ``tensor`` for borrowed and ``owned`` for
+counted tensors; ``tensors`` and ``bag`` for lists of those. A trailing ``?`` says that it may be
+absent.
 """
 
 from __future__ import annotations
@@ -68,7 +69,8 @@ def parameter(type_: str, value: str) -> str:
     base = type_.removesuffix("?")
     if base in BY_VALUE:
         return value
-    return f"{'maybe' if type_.endswith('?') and base not in ('tensor', 'str') else 'as'}_{base}({value})"
+    prefix = "maybe" if type_.endswith("?") and base not in ("tensor", "str") else "as"
+    return f"{prefix}_{base}({value})"
 
 
 def declared(type_: str) -> str:

@@ -1,0 +1,135 @@
+"""What the emitters write: C++ that compiles, JSON, stubs that parse, pages."""
+
+from __future__ import annotations
+
+import ast
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+import plait_abi
+import plait_ops
+from plait_ops import specs
+from plait_ops.emit import functions, header, kernels, ops_json, pages, register, stubs
+from plait_ops.schema import parse
+from plait_ops.spec import Pointwise
+
+OPERATORS = list(specs.all())
+PROGRAM = """
+#include <plait/ops.hpp>
+plait::Tensor forward(const plait_runtime *runtime, plait::Tensor x, plait::Tensor w) {
+  const plait::Ops ops(runtime);
+  plait::Tensor y = ops.relu(ops.linear(x, w));
+  y = ops.add(ops.mul(y, 2.0), ops.zeros({2, 3}));
+  ops.add_(y, 1);
+  auto [values, indices] = ops.max_dim(y, -1);
+  for (const plait::Tensor &part : ops.split(values, 2)) y = ops.cat({y, part}, 0);
+  return ops.sum(y, plait::Dims{0}, true);
+}
+"""
+
+
+def test_the_header_compiles_without_warnings(tmp_path: pathlib.Path) -> None:
+    compiler = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
+    assert compiler, "a C++ compiler is required, as for the build"
+    for name, text in header.emit(OPERATORS).items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True)
+        path.write_text(text)
+    (tmp_path / "program.cpp").write_text(PROGRAM)
+    includes = [f"-I{tmp_path / 'include'}", f"-I{plait_abi.paths()['include']}"]
+    command = [compiler, "-std=c++17", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", *includes]
+    done = subprocess.run(
+        [*command, str(tmp_path / "program.cpp")], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_every_operator_is_registered_once() -> None:
+    text = register.emit(OPERATORS)["register.cpp"]
+    for spec in OPERATORS:
+        assert text.count(f"{{PLAIT_HEADER(plait_op_def), {json.dumps(spec.schema.text)}") == 1
+    assert f"kOperators = {len(OPERATORS)};" in register.emit(OPERATORS)["operators.hpp"]
+
+
+def test_a_change_of_one_spec_changes_one_unit() -> None:
+    before = functions.emit(OPERATORS)
+    without = functions.emit([spec for spec in OPERATORS if spec.name != "cat"])
+    assert sum(before[name] != without[name] for name in before) == 1
+
+
+def test_kernel_units_hold_each_scalar_function_once() -> None:
+    files = kernels.emit(OPERATORS)
+    chosen = [spec for spec in OPERATORS if isinstance(spec, Pointwise) and spec.scalar]
+    text = "".join(files[name] for name in files if name.endswith(".cpp"))
+    assert text.count("PLAIT_POINTWISE(") == len(chosen)
+    assert 'PLAIT_POINTWISE(add, "add", 2, 1, SAME, ALL)' in text
+    assert 'PLAIT_POINTWISE(div, "true_divide", 2, 0, FLOAT, FLOATING)' in text
+    assert 'PLAIT_POINTWISE(lt, "lt", 2, 0, BOOL, ALL)' in text
+    assert files["pointwise_table.inc"].count("X(") == len(chosen)
+
+
+def test_a_scalar_function_takes_no_strings(scratch: None) -> None:
+    bad = Pointwise('shout(Tensor self, str how="loud") -> Tensor', doc="x")
+    with pytest.raises(ValueError, match="shout: a scalar function takes no strings"):
+        kernels.emit([bad])
+
+
+def test_json() -> None:
+    table = json.loads(ops_json.emit(OPERATORS)["ops.json"])["operators"]
+    assert [entry["name"] for entry in table] == [spec.name for spec in OPERATORS]
+    for entry in table:
+        schema = parse(entry["schema"])
+        assert [a["name"] for a in entry["arguments"]] == [a.name for a in schema.arguments]
+    add = next(entry for entry in table if entry["name"] == "add")
+    assert add["differentiable"] == ["self", "other"]
+    assert {"pointwise", "inplace", "out"} <= set(add["flags"])
+
+
+def test_stubs_are_python() -> None:
+    files = stubs.emit(OPERATORS)
+    names = {
+        node.name
+        for node in ast.parse(files["functions.pyi"]).body
+        if isinstance(node, ast.FunctionDef)
+    }
+    public = {spec.schema.base for spec in OPERATORS if not spec.internal}
+    assert public <= names
+    methods = ast.parse("class Tensor:\n" + files["methods.pyi"]).body[0]
+    assert isinstance(methods, ast.ClassDef)
+    found = {node.name for node in methods.body if isinstance(node, ast.FunctionDef)}
+    assert {"add", "add_", "sum", "view", "max"} <= found
+    assert "zeros" not in found
+    assert "where" not in found
+
+
+def test_pages_name_every_operator() -> None:
+    files = pages.emit(OPERATORS)
+    for spec in OPERATORS:
+        assert f"## {spec.name}\n" in files[f"{spec.file.stem}.md"]
+
+
+def test_the_command(tmp_path: pathlib.Path) -> None:
+    for option, name in (
+        ((), "register.cpp"),
+        (("--kernels",), "pointwise_0.cpp"),
+        (("--pages",), "index.md"),
+    ):
+        command = [sys.executable, "-m", "plait_ops.emit", *option, str(tmp_path)]
+        subprocess.run(command, check=True)
+        assert (tmp_path / name).is_file()
+
+
+def test_the_library_is_where_it_says() -> None:
+    assert pathlib.Path(plait_ops.library_path()).name == "libplait_ops.so"
+    plait_ops.load()  # a second time: nothing happens
+
+
+def test_a_missing_library_is_an_import_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plait_ops, "__file__", "/nowhere/plait_ops/__init__.py")
+    with pytest.raises(ImportError, match=r"libplait_ops\.so is missing"):
+        plait_ops.library_path()

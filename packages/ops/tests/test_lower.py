@@ -1,0 +1,277 @@
+"""The translator: each construct, and errors that name file and line."""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from plait_ops import lower
+from plait_ops.calls import add_, cat, max_dim, mul, split
+from plait_ops.spec import Composite, Operator, SpecError
+from plait_ops.words import bool_, check, float32, is_tensor, result, to_dtype, view, wrap_dim
+
+pytestmark = pytest.mark.usefixtures("scratch")
+SCHEMA = (
+    "made_up(Tensor self, Tensor|Scalar other, Tensor? bias=None, Tensor[] parts=None, int "
+    "dim=0, int? end=None, "
+    'int[] size=(), int[]? dims=None, float eps=1.0, str mode="a", dtype? dtype=None, Scalar '
+    "alpha=1, *, "
+    "bool flag=False) -> Tensor"
+)
+
+
+def shape(function: Callable[..., Any]) -> str:
+    spec = Operator(SCHEMA, doc="x")
+    spec.shape(function)
+    return squeezed(lower.shape(spec))
+
+
+def decomposed(function: Callable[..., Any], schema: str = SCHEMA) -> str:
+    spec = Composite(schema, doc="x")
+    spec.decompose(function)
+    return squeezed(lower.decompose(spec))
+
+
+def squeezed(text: str) -> str:
+    return " ".join(text.split())
+
+
+def test_arguments_are_read_by_type() -> None:
+    def function(self, dim, end, size, dims, eps, mode, dtype, flag):  # type: ignore[no-untyped-def]
+        check(end is None or dims is not None or flag, f"{dim} {size} {eps} {mode}")
+        return result(self.shape, dtype if dtype is not None else float32)
+
+    text = shape(function)
+    for part in (
+        "plait_tensor * self_ = as_tensor(c->in[0]);",
+        "const int64_t dim_ = as_int(c->in[4]);",
+        "const std::optional<int64_t> end_ = maybe_int(c->in[5]);",
+        "const Ints size_ = as_ints(c->in[6]);",
+        "const std::optional<Ints> dims_ = maybe_ints(c->in[7]);",
+        "const double eps_ = as_float(c->in[8]);",
+        "const char * mode_ = as_str(c->in[9]);",
+        "const std::optional<DType> dtype_ = maybe_dtype(c->in[10]);",
+        "const bool flag_ = as_bool(c->in[12]);",
+        "(is_none(end_) || !is_none(dims_) || flag_)",
+        "result(x, 0, shape_of(self_), (!is_none(dtype_) ? (*dtype_) : dtype::float32));",
+    ):
+        assert part in text, text
+
+
+def test_lists_of_sizes() -> None:
+    def function(self, dim, size):  # type: ignore[no-untyped-def]
+        shape = list(self.shape)
+        shape[dim] = 2
+        shape[-1] *= 3
+        shape.append(4)
+        shape.insert(0, 5)
+        shape.pop(1)
+        more = self.shape[:1] + [1] * len(size) + size[1:]
+        check(more == shape and 3 not in size, "no")
+        return result([n + 1 for n in more if n > 1], self.dtype)
+
+    text = shape(function)
+    for part in (
+        "shape_ = Dims(shape_of(self_));",
+        "shape_[dim_] = int64_t(2);",
+        "shape_[(-int64_t(1))] = (shape_[(-int64_t(1))] * int64_t(3));",
+        "shape_.push(int64_t(4)); insert(shape_, int64_t(0), int64_t(5)); pop(shape_, int64_t(1));",
+        "repeat(Ints(Dims{int64_t(1)}), size_.size())",
+        "part(size_, int64_t(1), INT64_MAX)",
+        "!contains(size_, int64_t(3))",
+        "if (!((n_ > int64_t(1)))) continue; made_.push((n_ + int64_t(1)));",
+    ):
+        assert part in text, text
+
+
+def test_conditions_and_loops() -> None:
+    def function(self, dim, end, size, eps):  # type: ignore[no-untyped-def]
+        n = 0
+        for i in range(self.ndim):
+            if i == dim:
+                continue
+            elif 0 <= i < 3 and not i % 2 == 1:  # noqa: SIM201
+                n += self.shape[i] // 2
+            else:
+                break
+        for i in reversed(range(1, n)):
+            n -= i
+        for k, d in enumerate(size):
+            n += k * d
+        for a, b in zip(size, self.shape, strict=True):
+            n = min(a, b)
+        while n > 3:
+            n = n - 1
+        scale = float(n) / 2 + eps**2
+        check(scale > 0, "no")
+        return result([n if end is None else end], self.dtype)
+
+    text = shape(function)
+    for part in (
+        "for (int64_t i_ = int64_t(0), end_i_ = int64_t((self_)->dl.ndim); i_ < end_i_; i_++) {",
+        "continue; } else { if ((((int64_t(0) <= i_) && (i_ < int64_t(3))) &&",
+        "floor_div(shape_of(self_)[i_], int64_t(2))",
+        "for (int64_t i_ = n_ - 1; i_ >= int64_t(1); i_--) {",
+        "n_ = std::min<int64_t>(a_, b_);",
+        "while ((n_ > int64_t(3))) {",
+        "((double(n_) / double(int64_t(2))) + std::pow(eps_, double(int64_t(2))))",
+        "(is_none(end_) ? n_ : (*end_))",
+    ):
+        assert part in text, text
+
+
+def test_messages_are_built_when_they_are_needed() -> None:
+    def function(self, dim, mode):  # type: ignore[no-untyped-def]
+        check(dim > 0, f"`dim` {dim} of {self.shape} in {self.dtype}", "IndexError")
+        check(mode in ("a", "b"), "mode", "ValueError")
+        return result(self.shape, bool_)
+
+    text = shape(function)
+    assert (
+        'if (!((dim_ > int64_t(0)))) fail(x, PLAIT_INDEX_ERROR, std::string() + "`dim` " + '
+        'show(dim_) + " of " + '
+        'show(shape_of(self_)) + " in " + show((self_)->dl.dtype));' in text
+    )
+    assert '(equal(mode_, "a") || equal(mode_, "b"))' in text
+    assert "dtype::bool_" in text
+
+
+def test_views_in_a_list() -> None:
+    def function(self, size):  # type: ignore[no-untyped-def]
+        parts = []
+        for n in size:
+            parts.append(view(self, [n], [1], n))
+        return parts
+
+    assert "view(x, 0, self_, Ints(Dims{n_}), Ints(Dims{int64_t(1)}), n_);" in shape(function)
+
+
+def test_operator_calls_and_tensor_arithmetic() -> None:
+    def function(self, other, bias, parts, alpha):  # type: ignore[no-untyped-def]
+        y = -self * 2.0 + other
+        if bias is not None:
+            y = y + bias
+        add_(y, 1, alpha=alpha)
+        best, _where = max_dim(y, -1, keepdim=True)
+        joined = cat([best, y], dim=1)
+        more = [mul(p, 2) for p in parts]
+        for piece in split(joined, 2):
+            more.append(piece)
+        return to_dtype(y if is_tensor(other) else more[0], self.dtype)
+
+    text = decomposed(function)
+    for part in (
+        "run(x, Op::add, {value(run(x, Op::mul, {value(run(x, Op::neg, {value(self_)})), "
+        "value(double(2.0))})), other_})",
+        "if (!is_none(bias_)) {",
+        "run_in_place(x, Op::add, {value(y_), value(int64_t(int64_t(1))), alpha_});",
+        "run_all(x, Op::max_dim, {value(y_), value(int64_t((-int64_t(1)))), "
+        "value(true)}).into({&best_, &_where_});",
+        "run(x, Op::cat, {tensors_value(Bag({best_, y_}).span()), value(int64_t(int64_t(1)))})",
+        "run_list(x, Op::split, {value(joined_), value(int64_t(int64_t(2)))})",
+        "more_.push(Tensor::share(piece_));",
+        "give(x, 0, to_dtype(x,",
+    ):
+        assert part in text, text
+
+
+def test_arguments_between_take_their_defaults() -> None:
+    def function(self, dim):  # type: ignore[no-untyped-def]
+        values, _at = max_dim(self, dim=dim)
+        return values
+
+    assert "run_all(x, Op::max_dim, {value(self_), value(int64_t(dim_))})" in decomposed(function)
+
+
+def test_a_derivative_names_what_it_saves() -> None:
+    spec = Operator(SCHEMA, doc="x")
+
+    @spec.vjp("self", meta=["bias"])
+    def _(g, self, other, bias, dim, result):  # type: ignore[no-untyped-def]
+        return to_dtype(g * other * result, self.dtype)
+
+    use = lower.used(spec.vjps[0])
+    assert {name: use[name] for name in ("self", "other", "bias", "result")} == {
+        "self": "meta",
+        "other": "value",
+        "bias": "meta",
+        "result": "value",
+    }
+    text = squeezed(lower.vjp(spec, spec.vjps[0]))
+    assert "plait_tensor * g_ = v->gy[0];" in text
+    assert "plait_tensor * result_ = as_tensor(v->out[0]);" in text
+    assert "gx[0] = to_dtype(x, " in text
+
+
+# ---- what cannot be translated -------------------------------------------------------------------
+def unknown_name(self):  # type: ignore[no-untyped-def]
+    return result(self.shape, nothing)  # type: ignore[name-defined]  # noqa: F821
+
+
+def a_lambda(self):  # type: ignore[no-untyped-def]
+    f = lambda: 1  # noqa: E731
+    return result([f()], self.dtype)
+
+
+def wrong_type(self, mode):  # type: ignore[no-untyped-def]
+    return result([mode], self.dtype)
+
+
+def an_operator_in_a_shape_function(self):  # type: ignore[no-untyped-def]
+    mul(self, 2)
+    return result(self.shape, self.dtype)
+
+
+def a_value_in_a_shape_function(self):  # type: ignore[no-untyped-def]
+    check(self > 0, "no")
+    return result(self.shape, self.dtype)
+
+
+def no_result(self):  # type: ignore[no-untyped-def]
+    return self.shape
+
+
+def an_argument_assigned(self, dim):  # type: ignore[no-untyped-def]
+    dim = wrap_dim("dim", dim, self.shape)
+    return result([dim], self.dtype)
+
+
+def too_few_words(self, dim):  # type: ignore[no-untyped-def]
+    return result([wrap_dim("dim", dim)], self.dtype)  # type: ignore[call-arg]
+
+
+def an_unknown_argument(self, nobody):  # type: ignore[no-untyped-def]
+    return result(self.shape, self.dtype)
+
+
+def an_unknown_error(self):  # type: ignore[no-untyped-def]
+    check(self.ndim > 0, "no", "KeyError")
+    return result(self.shape, self.dtype)
+
+
+@pytest.mark.parametrize(
+    ("function", "offset", "text"),
+    [
+        (unknown_name, 1, "`nothing` is neither a variable, an argument, a word nor an operator"),
+        (a_lambda, 1, "cannot be translated"),
+        (wrong_type, 1, "`[mode]` is str, int is required"),
+        (an_operator_in_a_shape_function, 1, "a shape function calls no operators"),
+        (a_value_in_a_shape_function, 1, "a shape function sees no values of tensors"),
+        (no_result, 1, "returns result"),
+        (an_argument_assigned, 1, "the argument `dim` cannot be assigned"),
+        (too_few_words, 1, "`wrap_dim` takes (str, int, ints)"),
+        (an_unknown_argument, None, "shape asks for `nobody`"),
+        (an_unknown_error, 1, "check(condition, text, kind)"),
+    ],
+)
+def test_errors_name_the_line(function: Callable[..., Any], offset: int | None, text: str) -> None:
+    with pytest.raises(SpecError) as raised:
+        shape(function)
+    message = str(raised.value)
+    assert text in message
+    if offset is not None:
+        line = function.__code__.co_firstlineno + offset
+        assert f"{pathlib.Path(__file__).name}:{line}: made_up: " in message
