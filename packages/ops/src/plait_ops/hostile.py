@@ -255,7 +255,7 @@ def calls(operator: Operator, seed: int = 0, n: int = 500) -> Iterator[HostileCa
             kwargs["no_such_argument"] = 1
         if kwargs and draw.maybe(0.02):
             kwargs.pop(next(iter(kwargs)))
-        positional = []
+        positional: list[Any] = []
         while kwargs and arguments and draw.maybe(0.6) and len(positional) < len(arguments):
             name = arguments[len(positional)].name
             if name not in kwargs:

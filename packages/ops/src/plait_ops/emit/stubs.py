@@ -22,7 +22,7 @@ TYPES = {
     "dtype": "DTypeLike",
     "device": "DeviceLike",
     "Generator": "Generator",
-    "int[]": "Sequence[int]",
+    "int[]": "Sequence[int] | int",
     "float[]": "Sequence[float]",
 }
 
@@ -32,7 +32,7 @@ def _type(argument: Argument) -> str:
     if argument.optional_items:
         text = "Sequence[Tensor | None]"
     if argument.length:
-        text = f"int | {text}"
+        text = TYPES["int[]"]
     return text + (" | None" if argument.optional else "")
 
 

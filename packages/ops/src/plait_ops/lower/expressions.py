@@ -285,14 +285,15 @@ class Expressions:
         name = node.func.id
         target = self.globals.get(name)
         in_place = False
-        if isinstance(target, Named):
+        named = target
+        if isinstance(named, Named):
             try:
-                target, in_place = target.operator, target.in_place
+                target, in_place = named.operator, named.in_place
             except SpecError as why:
                 raise self.error(node, str(why)) from None
         if isinstance(target, Operator):
             return self.operator_call(node, target, in_place)
-        if hasattr(target, "__word__"):
+        if target is not None and hasattr(target, "__word__"):
             return self.word_call(node, target.__name__, str(target.__word__))
         builtin = getattr(self, "call_" + name, None)
         if target is None and builtin is not None:

@@ -142,9 +142,8 @@ class Statements(Expressions):
         )
         args = source.args if isinstance(source, ast.Call) else []
         if call == "range" or (call == "reversed" and ast.unparse(args[0]).startswith("range(")):
-            return self._range(
-                target, args if call == "range" else args[0].args, call == "reversed"
-            )  # type: ignore[attr-defined]
+            bounds = args if isinstance(source, ast.Call) and call == "range" else _arguments(args[0])
+            return self._range(target, bounds, call == "reversed")
         names = [
             item.id
             for item in (target.elts if isinstance(target, ast.Tuple) else [target])
@@ -369,3 +368,7 @@ def _read(target: ast.expr) -> ast.expr:
     """Return the target of an assignment as an expression that reads it."""
     copy = ast.parse(ast.unparse(target), mode="eval").body
     return ast.copy_location(copy, target)
+
+
+def _arguments(call: ast.expr) -> list[ast.expr]:
+    return call.args if isinstance(call, ast.Call) else []
