@@ -1,4 +1,5 @@
-// A few operators for the tests of the binding, one for each thing a schema can say. Doubles and int64 only.
+// A few operators for the tests of the binding, one for each thing a schema can say. Doubles and
+// int64 only.
 #include <plait/plait.hpp>
 
 #include <algorithm>
@@ -22,7 +23,8 @@ plait_status add_shape(plait_call *c) {
   const plait_tensor *a = c->in[0].tag == PLAIT_TENSOR ? c->in[0].u.t : nullptr;
   const plait_tensor *b = c->in[1].tag == PLAIT_TENSOR ? c->in[1].u.t : nullptr;
   if (a && b && (a->dl.ndim != b->dl.ndim || plait::numel(a) != plait::numel(b)))
-    return runtime->fail(c, PLAIT_SHAPE_ERROR, "`self` and `other` must have one shape, got %s and %s",
+    return runtime->fail(c, PLAIT_SHAPE_ERROR,
+                         "`self` and `other` must have one shape, got %s and %s",
                          plait::shape_text(a).c_str(), plait::shape_text(b).c_str());
   const plait_tensor *t = a ? a : b;
   for (uint32_t i = 0; i < 2; i++)
@@ -37,7 +39,8 @@ double element(const plait_value &v, int64_t i) {
     offset += i % t.shape[d] * t.strides[d];
     i /= t.shape[d];
   }
-  if (plait::same(t.dtype, plait::dtype::int64)) return double(static_cast<int64_t *>(t.data)[offset]);
+  if (plait::same(t.dtype, plait::dtype::int64))
+    return double(static_cast<int64_t *>(t.data)[offset]);
   return static_cast<double *>(t.data)[offset];
 }
 void put(plait_tensor *t, int64_t i, double x) {
@@ -53,7 +56,8 @@ void put(plait_tensor *t, int64_t i, double x) {
 }
 plait_status add_kernel(plait_call *c) {
   plait_tensor *out = c->out[0].u.t;
-  for (int64_t i = 0; i < plait::numel(out); i++) put(out, i, element(c->in[0], i) + number(c->in[2]) * element(c->in[1], i));
+  for (int64_t i = 0; i < plait::numel(out); i++)
+    put(out, i, element(c->in[0], i) + number(c->in[2]) * element(c->in[1], i));
   return PLAIT_OK;
 }
 
@@ -64,7 +68,8 @@ plait_status copy_shape(plait_call *c) {
   return PLAIT_OK;
 }
 plait_status copy_kernel(plait_call *c) {
-  for (int64_t i = 0; i < plait::numel(c->in[0].u.t); i++) put(c->in[0].u.t, i, element(c->in[1], i));
+  for (int64_t i = 0; i < plait::numel(c->in[0].u.t); i++)
+    put(c->in[0].u.t, i, element(c->in[1], i));
   return PLAIT_OK;
 }
 plait_status clone_shape(plait_call *c) {
@@ -73,15 +78,18 @@ plait_status clone_shape(plait_call *c) {
   return runtime->result(c, 0, d, t->dl.ndim, t->dl.shape);
 }
 plait_status clone_kernel(plait_call *c) {
-  for (int64_t i = 0; i < plait::numel(c->in[0].u.t); i++) put(c->out[0].u.t, i, element(c->in[0], i));
+  for (int64_t i = 0; i < plait::numel(c->in[0].u.t); i++)
+    put(c->out[0].u.t, i, element(c->in[0], i));
   return PLAIT_OK;
 }
 
-// ---- peak(Tensor self) and peak.dim(Tensor self, int dim, ...): overloads; max.dim has named results
+// ---- peak(Tensor self) and peak.dim(Tensor self, int dim, ...): overloads; max.dim has named
+// results
 plait_status whole_shape(plait_call *c) { return runtime->result(c, 0, dtype_of(c), 0, nullptr); }
 plait_status whole_kernel(plait_call *c) {
   double best = -1e300;
-  for (int64_t i = 0; i < plait::numel(c->in[0].u.t); i++) best = std::max(best, element(c->in[0], i));
+  for (int64_t i = 0; i < plait::numel(c->in[0].u.t); i++)
+    best = std::max(best, element(c->in[0], i));
   put(c->out[0].u.t, 0, best);
   return PLAIT_OK;
 }
@@ -111,7 +119,10 @@ plait_status view_shape(plait_call *c) {
 plait_status halves_shape(plait_call *c) {
   const int64_t n = c->in[0].u.t->dl.shape[0] / 2;
   for (int64_t i = 0; i < 2; i++)
-    if (const plait_status s = runtime->view(c, 0, c->in[0].u.t, 1, &n, c->in[0].u.t->dl.strides, i * n); s < 0) return s;
+    if (const plait_status s =
+            runtime->view(c, 0, c->in[0].u.t, 1, &n, c->in[0].u.t->dl.strides, i * n);
+        s < 0)
+      return s;
   return PLAIT_OK;
 }
 
@@ -120,7 +131,9 @@ plait_status nothing(plait_call *) { return PLAIT_OK; }
 plait_status step_kernel(plait_call *c) {
   for (uint32_t k = 0; k < c->in[0].n; k++)
     for (int64_t i = 0; i < plait::numel(c->in[0].u.ts[k]); i++)
-      put(c->in[0].u.ts[k], i, element(plait::value(c->in[0].u.ts[k]), i) - c->in[2].u.f * element(plait::value(c->in[1].u.ts[k]), i));
+      put(c->in[0].u.ts[k], i,
+          element(plait::value(c->in[0].u.ts[k]), i) -
+              c->in[2].u.f * element(plait::value(c->in[1].u.ts[k]), i));
   return PLAIT_OK;
 }
 
@@ -180,23 +193,34 @@ struct Definition {
   plait_kernel kernel;
 };
 plait_op_def define(const char *schema, uint32_t flags, plait_kernel shape, const char *doc = "") {
-  return {PLAIT_HEADER(plait_op_def), schema, doc, flags, 0, shape, nullptr, nullptr, nullptr, nullptr};
+  return {
+      PLAIT_HEADER(plait_op_def), schema, doc, flags, 0, shape, nullptr, nullptr, nullptr, nullptr};
 }
 const Definition definitions[] = {
     {define("probe_add(Tensor|Scalar self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor",
-            PLAIT_OP_POINTWISE | PLAIT_OP_INPLACE | PLAIT_OP_OUT, add_shape, "self + alpha * other"), add_kernel},
+            PLAIT_OP_POINTWISE | PLAIT_OP_INPLACE | PLAIT_OP_OUT, add_shape,
+            "self + alpha * other"),
+     add_kernel},
     {define("copy_(Tensor(a)! self, Tensor src) -> Tensor(a)!", 0, copy_shape), copy_kernel},
     {define("clone(Tensor self) -> Tensor", 0, clone_shape), clone_kernel},
     {define("cast(Tensor self, dtype dtype) -> Tensor", 0, clone_shape), clone_kernel},
     {define("probe_max(Tensor self) -> Tensor", 0, whole_shape), whole_kernel},
-    {define("probe_max.dim(Tensor self, int dim|axis, bool keepdim|keepdims=False) -> (Tensor, Tensor)", PLAIT_OP_OUT, dim_shape), dim_kernel},
-    {define("probe_view(Tensor(a) self, int[]* size) -> Tensor(a)", PLAIT_OP_VIEW, view_shape), nullptr},
+    {define("probe_max.dim(Tensor self, int dim|axis, bool keepdim|keepdims=False) -> (Tensor, "
+            "Tensor)",
+            PLAIT_OP_OUT, dim_shape),
+     dim_kernel},
+    {define("probe_view(Tensor(a) self, int[]* size) -> Tensor(a)", PLAIT_OP_VIEW, view_shape),
+     nullptr},
     {define("probe_halves(Tensor(a) self) -> Tensor(a)[]", PLAIT_OP_VIEW, halves_shape), nullptr},
-    {define("probe_step(Tensor[]! params, Tensor[] grads, float rate) -> ()", 0, nothing), step_kernel},
+    {define("probe_step(Tensor[]! params, Tensor[] grads, float rate) -> ()", 0, nothing),
+     step_kernel},
     {define("probe_keep(Tensor? self) -> ()", 0, nothing), keep_kernel},
     {define("probe_kept() -> Tensor", PLAIT_OP_VIEW, kept_shape), nullptr},
-    {define("probe_echo(Scalar a, int b, float c, bool d=False, *, int[2] e=0, float[]? f=None, str? g=None, dtype? h=None, "
-            "device? i=None, Generator? j=None, Tensor?[] k=None, int[]? l=None) -> Tensor", 0, echo_shape), echo_kernel},
+    {define("probe_echo(Scalar a, int b, float c, bool d=False, *, int[2] e=0, float[]? f=None, "
+            "str? g=None, dtype? h=None, "
+            "device? i=None, Generator? j=None, Tensor?[] k=None, int[]? l=None) -> Tensor",
+            0, echo_shape),
+     echo_kernel},
 };
 
 plait_status init(const plait_runtime *r, const plait_plugin *self) {
@@ -222,9 +246,11 @@ plait_status init(const plait_runtime *r, const plait_plugin *self) {
 
 extern "C" {
 extern __attribute__((visibility("default"))) const plait_plugin plait_plugin_v1;
-const plait_plugin plait_plugin_v1 = {PLAIT_HEADER(plait_plugin), "probe", "0.1", 0, 0, init, nullptr};
+const plait_plugin plait_plugin_v1 = {
+    PLAIT_HEADER(plait_plugin), "probe", "0.1", 0, 0, init, nullptr};
 
-// For tests of the host role: what an engine would do with a held callable, on a thread without the GIL.
+// For tests of the host role: what an engine would do with a held callable, on a thread without the
+// GIL.
 plait_object *probe_held;
 __attribute__((visibility("default"))) void probe_hold(void *object) {
   probe_held = runtime->roles->host->hold(runtime->roles->host->ctx, object);

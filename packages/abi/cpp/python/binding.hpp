@@ -30,15 +30,18 @@ inline PyObject *new_reference(PyObject *p) {
   return p;
 }
 
-// Filled while the module is initialised; afterwards `tensor_type` and `tensor` change once, `default_dtype` on demand.
+// Filled while the module is initialised; afterwards `tensor_type` and `tensor` change once,
+// `default_dtype` on demand.
 struct State {
   const plait_runtime *runtime;
   PyObject *module;
   PyObject *shape_error, *dtype_error, *memory_error, *plait_error;
   PyTypeObject *operator_type, *dtype_type, *device_type, *generator_type, *handle_type;
-  PyTypeObject *tensor_type;       // the first one registered; its instances are recognised by their type alone
+  PyTypeObject
+      *tensor_type;  // the first one registered; its instances are recognised by their type alone
   const plait_tensor_type *tensor;
-  PyObject *str_tensor, *str_function, *str_dlpack, *str_out, *str_requires_grad, *str_max_version, *str_plait_abi;
+  PyObject *str_tensor, *str_function, *str_dlpack, *str_out, *str_requires_grad, *str_max_version,
+      *str_plait_abi;
   PyObject *max_version;  // (1, 0)
   unsigned long main_thread;
   DLDataType default_dtype;
@@ -61,10 +64,10 @@ struct Release {
   Release *next;
   void (*run)(Release *);
 };
-void release_later(Release *);   // any thread, any lock held
-bool release_now();              // the GIL is held and the interpreter alive: no need to wait
-bool interpreter_gone();         // after exit began: leak on purpose
-extern Release *waiting;         // atomic
+void release_later(Release *);  // any thread, any lock held
+bool release_now();  // the GIL is held and the interpreter alive: no need to wait
+bool interpreter_gone();  // after exit began: leak on purpose
+extern Release *waiting;  // atomic
 void drain_waiting();
 inline void drain() {
   if (__builtin_expect(__atomic_load_n(&waiting, __ATOMIC_RELAXED) != nullptr, 0)) drain_waiting();
@@ -86,16 +89,17 @@ plait_generator *generator_from(PyObject *);
 struct TypeFacts {
   PyTypeObject *type;
   unsigned version;
-  bool function;                   // has __plait_function__
-  bool array;                      // speaks DLPack: can be wrapped for the duration of a call
-  const plait_tensor_type *tensor; // has __plait_tensor__
+  bool function;  // has __plait_function__
+  bool array;  // speaks DLPack: can be wrapped for the duration of a call
+  const plait_tensor_type *tensor;  // has __plait_tensor__
 };
 const TypeFacts *facts(PyTypeObject *);  // nullptr with an exception
 int set_tensor_type(PyTypeObject *, const plait_tensor_type *);
 plait_tensor *unwrap(PyObject *);
 PyObject *wrap(plait_tensor *);
 inline plait_tensor *handle_of(PyObject *o, const plait_tensor_type *type) {
-  if (type->handle_offset) return *reinterpret_cast<plait_tensor **>(reinterpret_cast<char *>(o) + type->handle_offset);
+  if (type->handle_offset)
+    return *reinterpret_cast<plait_tensor **>(reinterpret_cast<char *>(o) + type->handle_offset);
   return type->unwrap(o);
 }
 int overrides(PyObject *);
@@ -152,7 +156,8 @@ struct Foreign {  // an array that stands in a call under a temporary handle
 };
 struct Bound {  // one call being put together
   plait_thread *thread;
-  const plait_tensor_type *type = nullptr;  // of the first tensor argument: its wrap makes the results
+  const plait_tensor_type *type =
+      nullptr;  // of the first tensor argument: its wrap makes the results
   Foreign *foreign = nullptr;
   bool overridden = false, requires_grad = false;
   uint32_t form;
@@ -170,9 +175,9 @@ struct Overload {
   const plait_op *op;
   PyObject *name[PLAIT_MAX_ARGS], *second[PLAIT_MAX_ARGS];  // interned
   uint16_t n_positional;
-  int16_t varargs;        // index, or -1
-  int16_t dtype;          // index of a `dtype` whose None means the default dtype, or -1
-  bool creates;           // has a `device`: takes requires_grad= as well
+  int16_t varargs;  // index, or -1
+  int16_t dtype;  // index of a `dtype` whose None means the default dtype, or -1
+  bool creates;  // has a `device`: takes requires_grad= as well
   PyTypeObject *result_type;  // named results, or nullptr
 };
 struct Mismatch {
@@ -182,16 +187,19 @@ struct Mismatch {
   Py_ssize_t count = 0;
 };
 // fills in what was given and the defaults; a plait_conversion
-int bind(const Overload &, uint32_t form, PyObject *const *args, Py_ssize_t n, PyObject *kwnames, Bound &, Mismatch &);
+int bind(const Overload &, uint32_t form, PyObject *const *args, Py_ssize_t n, PyObject *kwnames,
+         Bound &, Mismatch &);
 void explain(const char *base, const Overload &, const Mismatch &);
 void locate(const char *base, const Overload &, const Mismatch &);
-void explain_all(const char *base, const Overload *, size_t n, PyObject *const *args, Py_ssize_t n_args);
+void explain_all(const char *base, const Overload *, size_t n, PyObject *const *args,
+                 Py_ssize_t n_args);
 bool add_operators(PyObject *module);
 PyObject *new_operator(const char *name, uint32_t form);
 plait_status call(plait_call *);
 PyObject *results(plait_call *);
 PyObject *results_of(plait_call *, const Bound *, PyTypeObject *result_type);
-PyTypeObject *named_results(const plait_op *);  // borrowed; nullptr without an exception if they have no names
+PyTypeObject *named_results(
+    const plait_op *);  // borrowed; nullptr without an exception if they have no names
 const plait_engine *engine();
 
 }  // namespace plait::python

@@ -12,7 +12,8 @@ void *Scratch::far_room(size_t bytes) {
 
 void Scratch::at_end(void (*run)(void *), void *p) {
   // nodes that no longer fit come from malloc and are freed by address
-  void *place = used_ + sizeof(Node) <= sizeof buffer_ ? room(sizeof(Node)) : std::malloc(sizeof(Node));
+  void *place =
+      used_ + sizeof(Node) <= sizeof buffer_ ? room(sizeof(Node)) : std::malloc(sizeof(Node));
   if (!place) Py_FatalError("plait: out of memory for the arguments of a call");
   nodes_ = new (place) Node{nodes_, run, p};
 }
@@ -87,7 +88,8 @@ int ints_from(const plait_arg &a, PyObject *o, Bound &b, plait_value *v) {
   Py_ssize_t n = 1;
   Object list;
   if (!PyTuple_Check(o) && !PyList_Check(o)) {
-    if (PyUnicode_Check(o) || PyBytes_Check(o) || PyDict_Check(o) || PyAnySet_Check(o)) return PLAIT_NOT_CONVERTIBLE;
+    if (PyUnicode_Check(o) || PyBytes_Check(o) || PyDict_Check(o) || PyAnySet_Check(o))
+      return PLAIT_NOT_CONVERTIBLE;
     const int done = int_from(o, &one);
     if (done == PLAIT_CONVERSION_FAILED) return done;
     if (done == PLAIT_CONVERTED) {
@@ -162,16 +164,23 @@ int tensors_from(const plait_arg &a, PyObject *o, Bound &b, plait_value *v) {
 
 // a 0-d tensor as the number that it holds
 int number_in(plait_tensor *t, Scratch *scratch, plait_value *v) {
-  if (t->dl.ndim != 0 || t->dl.device.device_type != kDLCPU || !t->dl.data) return PLAIT_NOT_CONVERTIBLE;
+  if (t->dl.ndim != 0 || t->dl.device.device_type != kDLCPU || !t->dl.data)
+    return PLAIT_NOT_CONVERTIBLE;
   const void *p = t->dl.data;
   switch (key(t->dl.dtype)) {
-    case key(dtype::bool_): return *v = value(*static_cast<const uint8_t *>(p) != 0), PLAIT_CONVERTED;
-    case key(dtype::uint8): return *v = value(int64_t(*static_cast<const uint8_t *>(p))), PLAIT_CONVERTED;
-    case key(dtype::int8): return *v = value(int64_t(*static_cast<const int8_t *>(p))), PLAIT_CONVERTED;
-    case key(dtype::int16): return *v = value(int64_t(*static_cast<const int16_t *>(p))), PLAIT_CONVERTED;
-    case key(dtype::int32): return *v = value(int64_t(*static_cast<const int32_t *>(p))), PLAIT_CONVERTED;
+    case key(dtype::bool_):
+      return *v = value(*static_cast<const uint8_t *>(p) != 0), PLAIT_CONVERTED;
+    case key(dtype::uint8):
+      return *v = value(int64_t(*static_cast<const uint8_t *>(p))), PLAIT_CONVERTED;
+    case key(dtype::int8):
+      return *v = value(int64_t(*static_cast<const int8_t *>(p))), PLAIT_CONVERTED;
+    case key(dtype::int16):
+      return *v = value(int64_t(*static_cast<const int16_t *>(p))), PLAIT_CONVERTED;
+    case key(dtype::int32):
+      return *v = value(int64_t(*static_cast<const int32_t *>(p))), PLAIT_CONVERTED;
     case key(dtype::int64): return *v = value(*static_cast<const int64_t *>(p)), PLAIT_CONVERTED;
-    case key(dtype::float32): return *v = value(double(*static_cast<const float *>(p))), PLAIT_CONVERTED;
+    case key(dtype::float32):
+      return *v = value(double(*static_cast<const float *>(p))), PLAIT_CONVERTED;
     case key(dtype::float64): return *v = value(*static_cast<const double *>(p)), PLAIT_CONVERTED;
     case key(dtype::complex128): {
       auto *pair = scratch ? static_cast<double *>(scratch->room(2 * sizeof(double))) : nullptr;
@@ -191,7 +200,8 @@ int scalar_from(PyObject *o, Bound &b, plait_value *v) {
   plait_tensor *t = unwrap(o);
   if (!t) return PyErr_Occurred() ? PLAIT_CONVERSION_FAILED : PLAIT_NOT_CONVERTIBLE;
   const plait_engine *e = state.runtime->roles->engine;
-  if (e && (t->layers >> e->layer & 1)) return PLAIT_NOT_CONVERTIBLE;  // its history would be lost in silence
+  if (e && (t->layers >> e->layer & 1))
+    return PLAIT_NOT_CONVERTIBLE;  // its history would be lost in silence
   return number_in(t, &b.scratch, v);
 }
 
@@ -300,12 +310,8 @@ int convert(const plait_arg &a, PyObject *o, Bound &b, plait_value *v) {
       *v = value(PyObject_IsTrue(o) != 0);
       return PLAIT_CONVERTED;
     case PLAIT_KIND_STRING: return string_from(o, v);
-    case PLAIT_KIND_DTYPE:
-      *v = value(DType{});
-      return dtype_from(o, &v->u.dtype);
-    case PLAIT_KIND_DEVICE:
-      *v = value(DLDevice{kDLCPU, 0});
-      return device_from(o, &v->u.device);
+    case PLAIT_KIND_DTYPE: *v = value(DType{}); return dtype_from(o, &v->u.dtype);
+    case PLAIT_KIND_DEVICE: *v = value(DLDevice{kDLCPU, 0}); return device_from(o, &v->u.device);
     case PLAIT_KIND_GENERATOR:
       if (Py_TYPE(o) != state.generator_type) return done;
       *v = plait_value{PLAIT_OBJECT, 0, {0}};
@@ -321,11 +327,14 @@ int operand(plait_thread *, PyObject *o, plait_value *v) {
 }
 
 const char *kind_name(const plait_arg &a, char *room, size_t size) {
-  static const char *const names[] = {"",      "Tensor", "Tensor or number", "list of Tensor", "number", "int", "int[]",
-                                      "float", "float[]", "bool",            "str",            "dtype",  "device", "Generator"};
+  static const char *const names[] = {
+      "",       "Tensor",   "Tensor or number", "list of Tensor", "number", "int",
+      "int[]",  "float",    "float[]",          "bool",           "str",    "dtype",
+      "device", "Generator"};
   const bool sized = a.kind == PLAIT_KIND_INTS && a.length;
   if (sized)
-    snprintf(room, size, "int or %d ints%s", int(a.length), a.flags & PLAIT_ARG_OPTIONAL ? " or None" : "");
+    snprintf(room, size, "int or %d ints%s", int(a.length),
+             a.flags & PLAIT_ARG_OPTIONAL ? " or None" : "");
   else
     snprintf(room, size, "%s%s", names[a.kind <= PLAIT_KIND_GENERATOR ? a.kind : 0],
              a.flags & PLAIT_ARG_OPTIONAL ? " or None" : "");

@@ -13,16 +13,18 @@ struct Known {
   const char *name;
   int type;
 };
-constexpr Known known[] = {{"cpu", kDLCPU},     {"meta", int(PLAIT_META)}, {"cuda", kDLCUDA}, {"metal", kDLMetal},
-                           {"vulkan", kDLVulkan}, {"rocm", kDLROCM},       {"ext", kDLExtDev}, {"oneapi", kDLOneAPI},
-                           {"webgpu", kDLWebGPU}, {"hexagon", kDLHexagon}};
+constexpr Known known[] = {{"cpu", kDLCPU},        {"meta", int(PLAIT_META)}, {"cuda", kDLCUDA},
+                           {"metal", kDLMetal},    {"vulkan", kDLVulkan},     {"rocm", kDLROCM},
+                           {"ext", kDLExtDev},     {"oneapi", kDLOneAPI},     {"webgpu", kDLWebGPU},
+                           {"hexagon", kDLHexagon}};
 PyObject *cpu;
 
 bool numbered(DLDevice d) { return d.device_type != kDLCPU && d.device_type != PLAIT_META; }
 
 const char *type_name(DLDevice d) {
   const auto i = uint32_t(d.device_type);
-  if (i < PLAIT_MAX_DEVICE_TYPES && state.runtime->roles->device[i]) return state.runtime->roles->device[i]->name;
+  if (i < PLAIT_MAX_DEVICE_TYPES && state.runtime->roles->device[i])
+    return state.runtime->roles->device[i]->name;
   for (const Known &k : known)
     if (k.type == int(d.device_type)) return k.name;
   return "unknown";
@@ -46,8 +48,10 @@ int parse(PyObject *o, DLDevice *out) {
   char *end = nullptr;
   const long id = colon && colon[1] >= '0' && colon[1] <= '9' ? strtol(colon + 1, &end, 10) : 0;
   if (type < 0 || (colon && (!end || *end)) || id > 4095) {
-    PyErr_Format(PyExc_ValueError, "device: \"cpu\", \"meta\" or the name of an accelerator (\"cuda:1\") is required, got %R",
-                 o);
+    PyErr_Format(
+        PyExc_ValueError,
+        "device: \"cpu\", \"meta\" or the name of an accelerator (\"cuda:1\") is required, got %R",
+        o);
     return PLAIT_CONVERSION_FAILED;
   }
   *out = {DLDeviceType(type), int32_t(id)};
@@ -58,10 +62,13 @@ int parse(PyObject *o, DLDevice *out) {
 PyObject *make(PyTypeObject *, PyObject *args, PyObject *kwargs) {
   PyObject *o = nullptr, *index = nullptr;
   static const char *names[] = {"type", "index", nullptr};
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:device", const_cast<char **>(names), &o, &index)) return nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:device", const_cast<char **>(names), &o,
+                                   &index))
+    return nullptr;
   DLDevice d;
   const int done = device_from(o, &d);
-  if (done == PLAIT_NOT_CONVERTIBLE) PyErr_Format(PyExc_TypeError, "device: a string is required, got %s", Py_TYPE(o)->tp_name);
+  if (done == PLAIT_NOT_CONVERTIBLE)
+    PyErr_Format(PyExc_TypeError, "device: a string is required, got %s", Py_TYPE(o)->tp_name);
   if (done != PLAIT_CONVERTED) return nullptr;
   if (index && index != Py_None) {
     const long id = PyLong_AsLong(index);
@@ -77,7 +84,8 @@ PyObject *make(PyTypeObject *, PyObject *args, PyObject *kwargs) {
 
 PyObject *repr(PyObject *self) {
   const DLDevice d = value_of(self);
-  if (numbered(d)) return PyUnicode_FromFormat("device(type='%s', index=%d)", type_name(d), int(d.device_id));
+  if (numbered(d))
+    return PyUnicode_FromFormat("device(type='%s', index=%d)", type_name(d), int(d.device_id));
   return PyUnicode_FromFormat("device(type='%s')", type_name(d));
 }
 PyObject *str(PyObject *self) {
@@ -85,27 +93,34 @@ PyObject *str(PyObject *self) {
   if (numbered(d)) return PyUnicode_FromFormat("%s:%d", type_name(d), int(d.device_id));
   return PyUnicode_FromString(type_name(d));
 }
-Py_hash_t hash(PyObject *self) { return Py_hash_t(value_of(self).device_type) * 4096 + value_of(self).device_id + 1; }
+Py_hash_t hash(PyObject *self) {
+  return Py_hash_t(value_of(self).device_type) * 4096 + value_of(self).device_id + 1;
+}
 PyObject *compare(PyObject *a, PyObject *b, int op) {
   if (Py_TYPE(b) != Py_TYPE(a) || (op != Py_EQ && op != Py_NE)) Py_RETURN_NOTIMPLEMENTED;
   const DLDevice x = value_of(a), y = value_of(b);
   const bool equal = x.device_type == y.device_type && x.device_id == y.device_id;
   return PyBool_FromLong(equal == (op == Py_EQ));
 }
-PyObject *get_type(PyObject *self, void *) { return PyUnicode_FromString(type_name(value_of(self))); }
+PyObject *get_type(PyObject *self, void *) {
+  return PyUnicode_FromString(type_name(value_of(self)));
+}
 PyObject *get_index(PyObject *self, void *) {
   if (!numbered(value_of(self))) Py_RETURN_NONE;
   return PyLong_FromLong(value_of(self).device_id);
 }
 PyObject *reduce(PyObject *self, PyObject *) {
   Object text(str(self));
-  return text ? Py_BuildValue("O(O)", reinterpret_cast<PyObject *>(state.device_type), text.get()) : nullptr;
+  return text ? Py_BuildValue("O(O)", reinterpret_cast<PyObject *>(state.device_type), text.get())
+              : nullptr;
 }
 
-PyGetSetDef getters[] = {{"type", get_type, nullptr, "\"cpu\"", nullptr},
-                         {"index", get_index, nullptr, "the device's number, or None where there is one only", nullptr},
-                         {nullptr, nullptr, nullptr, nullptr, nullptr}};
-PyMethodDef methods[] = {{"__reduce__", reduce, METH_NOARGS, nullptr}, {nullptr, nullptr, 0, nullptr}};
+PyGetSetDef getters[] = {
+    {"type", get_type, nullptr, "\"cpu\"", nullptr},
+    {"index", get_index, nullptr, "the device's number, or None where there is one only", nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyMethodDef methods[] = {{"__reduce__", reduce, METH_NOARGS, nullptr},
+                         {nullptr, nullptr, 0, nullptr}};
 PyType_Slot slots[] = {
     {Py_tp_new, reinterpret_cast<void *>(make)},
     {Py_tp_repr, reinterpret_cast<void *>(repr)},
@@ -114,7 +129,8 @@ PyType_Slot slots[] = {
     {Py_tp_richcompare, reinterpret_cast<void *>(compare)},
     {Py_tp_getset, getters},
     {Py_tp_methods, methods},
-    {Py_tp_doc, const_cast<char *>("device(type, index=None)\n--\n\nWhere a tensor's bytes are: device(\"cpu\"), device(\"cuda\", 1).")},
+    {Py_tp_doc, const_cast<char *>("device(type, index=None)\n--\n\nWhere a tensor's bytes are: "
+                                   "device(\"cpu\"), device(\"cuda\", 1).")},
     {0, nullptr}};
 PyType_Spec spec{"plait_abi.device", sizeof(DeviceObject), 0, Py_TPFLAGS_DEFAULT, slots};
 
@@ -136,7 +152,8 @@ bool add_devices(PyObject *module) {
   state.device_type = reinterpret_cast<PyTypeObject *>(PyType_FromSpec(&spec));
   if (!state.device_type) return false;
   cpu = device_object({kDLCPU, 0});
-  return cpu && PyModule_AddObjectRef(module, "device", reinterpret_cast<PyObject *>(state.device_type)) == 0;
+  return cpu && PyModule_AddObjectRef(module, "device",
+                                      reinterpret_cast<PyObject *>(state.device_type)) == 0;
 }
 
 }  // namespace plait::python

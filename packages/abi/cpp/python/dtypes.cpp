@@ -7,9 +7,10 @@ namespace {
 struct DTypeObject {
   PyObject_HEAD DLDataType value;
 };
-constexpr DType all[] = {dtype::bool_,   dtype::uint8,   dtype::uint16,   dtype::uint32,    dtype::uint64,
-                         dtype::int8,    dtype::int16,   dtype::int32,    dtype::int64,     dtype::float16,
-                         dtype::bfloat16, dtype::float32, dtype::float64, dtype::complex64, dtype::complex128};
+constexpr DType all[] = {dtype::bool_,   dtype::uint8,     dtype::uint16,    dtype::uint32,
+                         dtype::uint64,  dtype::int8,      dtype::int16,     dtype::int32,
+                         dtype::int64,   dtype::float16,   dtype::bfloat16,  dtype::float32,
+                         dtype::float64, dtype::complex64, dtype::complex128};
 constexpr int count = sizeof all / sizeof *all;
 PyObject *objects[count];
 
@@ -19,9 +20,10 @@ struct Alias {
   const char *name;
   DType value;
 };
-constexpr Alias aliases[] = {{"float", dtype::float32}, {"double", dtype::float64},  {"half", dtype::float16},
-                             {"long", dtype::int64},    {"int", dtype::int32},       {"short", dtype::int16},
-                             {"bool_", dtype::bool_},   {"cfloat", dtype::complex64}, {"cdouble", dtype::complex128}};
+constexpr Alias aliases[] = {
+    {"float", dtype::float32}, {"double", dtype::float64},   {"half", dtype::float16},
+    {"long", dtype::int64},    {"int", dtype::int32},        {"short", dtype::int16},
+    {"bool_", dtype::bool_},   {"cfloat", dtype::complex64}, {"cdouble", dtype::complex128}};
 
 int by_name(const char *text, bool with_aliases, DLDataType *out) {
   for (const DType d : all)
@@ -39,7 +41,8 @@ int from_type(PyTypeObject *type, DLDataType *out) {
   if (strcmp(type->tp_name, "numpy.bool_") == 0) return *out = dtype::bool_, PLAIT_CONVERTED;
   if (strcmp(type->tp_name, "numpy.longlong") == 0) return *out = dtype::int64, PLAIT_CONVERTED;
   if (strcmp(type->tp_name, "numpy.ulonglong") == 0) return *out = dtype::uint64, PLAIT_CONVERTED;
-  return strncmp(type->tp_name, "numpy.", 6) == 0 ? by_name(type->tp_name + 6, false, out) : PLAIT_NOT_CONVERTIBLE;
+  return strncmp(type->tp_name, "numpy.", 6) == 0 ? by_name(type->tp_name + 6, false, out)
+                                                  : PLAIT_NOT_CONVERTIBLE;
 }
 
 // NumPy's and torch's dtype objects say their name
@@ -47,7 +50,8 @@ int from_object(PyObject *o, DLDataType *out) {
   if (strcmp(Py_TYPE(o)->tp_name, "torch.dtype") == 0) {
     Object text(PyObject_Str(o));
     const char *s = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
-    return s ? by_name(s + (strncmp(s, "torch.", 6) == 0 ? 6 : 0), false, out) : PLAIT_CONVERSION_FAILED;
+    return s ? by_name(s + (strncmp(s, "torch.", 6) == 0 ? 6 : 0), false, out)
+             : PLAIT_CONVERSION_FAILED;
   }
   if (strncmp(Py_TYPE(o)->tp_name, "numpy.dtype", 11) != 0) return PLAIT_NOT_CONVERTIBLE;
   Object native(PyObject_GetAttrString(o, "isnative"));
@@ -64,21 +68,27 @@ int from_object(PyObject *o, DLDataType *out) {
 PyObject *make(PyTypeObject *, PyObject *args, PyObject *kwargs) {
   PyObject *o = nullptr;
   static const char *names[] = {"dtype", nullptr};
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O:dtype", const_cast<char **>(names), &o)) return nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O:dtype", const_cast<char **>(names), &o))
+    return nullptr;
   DLDataType d;
   const int done = dtype_from(o, &d);
   if (done == PLAIT_CONVERTED) return dtype_object(d);
-  if (done == PLAIT_NOT_CONVERTIBLE) PyErr_Format(state.dtype_error, "dtype: the name of a dtype is required, got %R", o);
+  if (done == PLAIT_NOT_CONVERTIBLE)
+    PyErr_Format(state.dtype_error, "dtype: the name of a dtype is required, got %R", o);
   return nullptr;
 }
 
 PyObject *repr(PyObject *self) { return PyUnicode_FromFormat("plait.%s", name(value_of(self))); }
 PyObject *get_name(PyObject *self, void *) { return PyUnicode_FromString(name(value_of(self))); }
-PyObject *get_itemsize(PyObject *self, void *) { return PyLong_FromLongLong(itemsize(value_of(self))); }
+PyObject *get_itemsize(PyObject *self, void *) {
+  return PyLong_FromLongLong(itemsize(value_of(self)));
+}
 PyObject *get_floating(PyObject *self, void *) {
   return PyBool_FromLong(value_of(self).code == kDLFloat || value_of(self).code == kDLBfloat);
 }
-PyObject *get_complex(PyObject *self, void *) { return PyBool_FromLong(value_of(self).code == kDLComplex); }
+PyObject *get_complex(PyObject *self, void *) {
+  return PyBool_FromLong(value_of(self).code == kDLComplex);
+}
 PyObject *get_signed(PyObject *self, void *) {
   return PyBool_FromLong(value_of(self).code != kDLUInt && value_of(self).code != kDLBool);
 }
@@ -86,7 +96,8 @@ PyObject *get_numpy(PyObject *self, void *) {
   if (value_of(self).code == kDLBfloat) {
     Object module(PyImport_ImportModule("ml_dtypes"));
     if (!module) {
-      PyErr_SetString(state.dtype_error, "dtype: NumPy has no bfloat16; install ml_dtypes, or cast to float32 first");
+      PyErr_SetString(state.dtype_error,
+                      "dtype: NumPy has no bfloat16; install ml_dtypes, or cast to float32 first");
       return nullptr;
     }
     Object scalar(PyObject_GetAttrString(module.get(), "bfloat16"));
@@ -97,7 +108,8 @@ PyObject *get_numpy(PyObject *self, void *) {
   return numpy ? PyObject_CallMethod(numpy.get(), "dtype", "s", name(value_of(self))) : nullptr;
 }
 PyObject *reduce(PyObject *self, PyObject *) {
-  return Py_BuildValue("O(s)", reinterpret_cast<PyObject *>(state.dtype_type), name(value_of(self)));
+  return Py_BuildValue("O(s)", reinterpret_cast<PyObject *>(state.dtype_type),
+                       name(value_of(self)));
 }
 
 PyGetSetDef getters[] = {
@@ -108,14 +120,17 @@ PyGetSetDef getters[] = {
     {"is_signed", get_signed, nullptr, nullptr, nullptr},
     {"dtype", get_numpy, nullptr, "NumPy's dtype object; lets NumPy accept a plait dtype", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
-PyMethodDef methods[] = {{"__reduce__", reduce, METH_NOARGS, nullptr}, {nullptr, nullptr, 0, nullptr}};
+PyMethodDef methods[] = {{"__reduce__", reduce, METH_NOARGS, nullptr},
+                         {nullptr, nullptr, 0, nullptr}};
 
-PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void *>(make)},
-                       {Py_tp_repr, reinterpret_cast<void *>(repr)},
-                       {Py_tp_getset, getters},
-                       {Py_tp_methods, methods},
-                       {Py_tp_doc, const_cast<char *>("dtype(name)\n--\n\nThe kind of a tensor's elements: one object for each.")},
-                       {0, nullptr}};
+PyType_Slot slots[] = {
+    {Py_tp_new, reinterpret_cast<void *>(make)},
+    {Py_tp_repr, reinterpret_cast<void *>(repr)},
+    {Py_tp_getset, getters},
+    {Py_tp_methods, methods},
+    {Py_tp_doc, const_cast<char *>(
+                    "dtype(name)\n--\n\nThe kind of a tensor's elements: one object for each.")},
+    {0, nullptr}};
 PyType_Spec spec{"plait_abi.dtype", sizeof(DTypeObject), 0, Py_TPFLAGS_DEFAULT, slots};
 
 }  // namespace
@@ -123,7 +138,8 @@ PyType_Spec spec{"plait_abi.dtype", sizeof(DTypeObject), 0, Py_TPFLAGS_DEFAULT, 
 PyObject *dtype_object(DLDataType d) {
   for (int i = 0; i < count; i++)
     if (same(d, all[i])) return new_reference(objects[i]);
-  PyErr_Format(state.dtype_error, "dtype: no dtype has code %d, %d bits and %d lanes", d.code, d.bits, d.lanes);
+  PyErr_Format(state.dtype_error, "dtype: no dtype has code %d, %d bits and %d lanes", d.code,
+               d.bits, d.lanes);
   return nullptr;
 }
 
@@ -139,7 +155,8 @@ int dtype_from(PyObject *o, DLDataType *out) {
 
 bool add_dtypes(PyObject *module) {
   state.dtype_type = reinterpret_cast<PyTypeObject *>(PyType_FromSpec(&spec));
-  if (!state.dtype_type || PyModule_AddObjectRef(module, "dtype", reinterpret_cast<PyObject *>(state.dtype_type)) < 0)
+  if (!state.dtype_type ||
+      PyModule_AddObjectRef(module, "dtype", reinterpret_cast<PyObject *>(state.dtype_type)) < 0)
     return false;
   for (int i = 0; i < count; i++) {
     auto *o = PyObject_New(DTypeObject, state.dtype_type);
@@ -148,7 +165,8 @@ bool add_dtypes(PyObject *module) {
     objects[i] = reinterpret_cast<PyObject *>(o);
   }
   Object list(PyTuple_New(count));
-  for (int i = 0; list && i < count; i++) PyTuple_SET_ITEM(list.get(), i, new_reference(objects[i]));
+  for (int i = 0; list && i < count; i++)
+    PyTuple_SET_ITEM(list.get(), i, new_reference(objects[i]));
   return list && PyModule_AddObjectRef(module, "dtypes", list.get()) == 0;
 }
 

@@ -1,4 +1,5 @@
-// Errors across the border: status codes to exceptions, and Python's own exceptions kept whole on their way through C++.
+// Errors across the border: status codes to exceptions, and Python's own exceptions kept whole on
+// their way through C++.
 #include "binding.hpp"
 
 namespace plait::python {
@@ -36,7 +37,8 @@ PyObject *exception_of(const plait_error *e) {
   return exception;
 }
 
-bool add_error(PyObject *module, const char *name, const char *doc, PyObject *first, PyObject *second, PyObject **out) {
+bool add_error(PyObject *module, const char *name, const char *doc, PyObject *first,
+               PyObject *second, PyObject **out) {
   Object bases(second ? PyTuple_Pack(2, first, second) : PyTuple_Pack(1, first));
   Object full(PyUnicode_FromFormat("plait_abi.%s", name));
   if (!bases || !full) return false;
@@ -65,7 +67,8 @@ plait_status keep(plait_thread *thread) {
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
   PyErr_NormalizeException(&type, &value, &traceback);
-  if (!value) return thread->runtime->raise(thread, PLAIT_ERROR, nullptr, "a failure without an exception");
+  if (!value)
+    return thread->runtime->raise(thread, PLAIT_ERROR, nullptr, "a failure without an exception");
   if (traceback) PyException_SetTraceback(value, traceback);
   Object text(PyObject_Str(value));
   if (!text) PyErr_Clear();
@@ -79,13 +82,16 @@ plait_status keep(plait_thread *thread) {
 }
 
 bool add_errors(PyObject *module) {
-  return add_error(module, "PlaitError", "What goes wrong in plait and has no kind of its own; a RuntimeError.",
+  return add_error(module, "PlaitError",
+                   "What goes wrong in plait and has no kind of its own; a RuntimeError.",
                    PyExc_RuntimeError, nullptr, &state.plait_error) &&
-         add_error(module, "ShapeError", "Sizes that do not fit; a ValueError and a RuntimeError.", PyExc_ValueError,
-                   PyExc_RuntimeError, &state.shape_error) &&
-         add_error(module, "DTypeError", "A dtype that is not accepted; a TypeError and a RuntimeError.", PyExc_TypeError,
+         add_error(module, "ShapeError", "Sizes that do not fit; a ValueError and a RuntimeError.",
+                   PyExc_ValueError, PyExc_RuntimeError, &state.shape_error) &&
+         add_error(module, "DTypeError",
+                   "A dtype that is not accepted; a TypeError and a RuntimeError.", PyExc_TypeError,
                    PyExc_RuntimeError, &state.dtype_error) &&
-         add_error(module, "OutOfMemoryError", "Memory that could not be had; a MemoryError and a RuntimeError.",
+         add_error(module, "OutOfMemoryError",
+                   "Memory that could not be had; a MemoryError and a RuntimeError.",
                    PyExc_MemoryError, PyExc_RuntimeError, &state.memory_error);
 }
 

@@ -1,5 +1,5 @@
-// Handing a tensor's bytes out as a DLPack capsule. What is handed out keeps the storage, not the handle: `p.data = q`
-// must not change what a consumer sees.
+// Handing a tensor's bytes out as a DLPack capsule. What is handed out keeps the storage, not the
+// handle: `p.data = q` must not change what a consumer sees.
 #include <map>
 #include <mutex>
 
@@ -8,9 +8,9 @@
 namespace plait::python {
 namespace {
 
-// Storages whose bytes are out, by their first byte. An array of another library that lies in one of them is taken for
-// that storage when it comes back, so that writes through it move the storage's version on. An export keeps its
-// storage, so what stands here is alive.
+// Storages whose bytes are out, by their first byte. An array of another library that lies in one
+// of them is taken for that storage when it comes back, so that writes through it move the
+// storage's version on. An export keeps its storage, so what stands here is alive.
 struct Out {
   plait_storage *storage;
   uint64_t exports;
@@ -37,7 +37,8 @@ void unlist(plait_storage *s) {
   Registry &r = registry();
   const std::lock_guard<std::mutex> lock(r.mutex);
   const auto it = r.by_begin.find(static_cast<const char *>(s->data));
-  if (it != r.by_begin.end() && it->second.storage == s && --it->second.exports == 0) r.by_begin.erase(it);
+  if (it != r.by_begin.end() && it->second.storage == s && --it->second.exports == 0)
+    r.by_begin.erase(it);
 }
 
 struct Exported {
@@ -59,7 +60,8 @@ void end_capsule(PyObject *capsule) {  // an unconsumed one
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
   for (const char *fresh : {"dltensor", "dltensor_versioned"})
-    if (PyCapsule_IsValid(capsule, fresh)) drop(static_cast<Exported *>(PyCapsule_GetPointer(capsule, fresh)));
+    if (PyCapsule_IsValid(capsule, fresh))
+      drop(static_cast<Exported *>(PyCapsule_GetPointer(capsule, fresh)));
   PyErr_Restore(type, value, traceback);
 }
 
@@ -71,19 +73,23 @@ plait_storage *exported_storage(const void *begin, const void *end) {
   auto it = r.by_begin.upper_bound(static_cast<const char *>(begin));
   if (it == r.by_begin.begin()) return nullptr;
   plait_storage *s = (--it)->second.storage;
-  if (static_cast<const char *>(end) > static_cast<const char *>(s->data) + s->nbytes) return nullptr;
+  if (static_cast<const char *>(end) > static_cast<const char *>(s->data) + s->nbytes)
+    return nullptr;
   plait_retain(s);
   return s;
 }
 
 PyObject *export_dlpack(plait_tensor *t, int versioned, uint64_t flags) {
   if (t->dl.device.device_type == PLAIT_META) {
-    PyErr_SetString(PyExc_BufferError, "__dlpack__: a tensor with bytes is required, got one on the device meta");
+    PyErr_SetString(PyExc_BufferError,
+                    "__dlpack__: a tensor with bytes is required, got one on the device meta");
     return nullptr;
   }
   const bool readonly = t->storage->flags & PLAIT_STORAGE_READONLY;
   if (readonly && !versioned) {
-    PyErr_SetString(PyExc_BufferError, "__dlpack__: a read-only tensor needs a consumer of DLPack 1.0 (max_version=(1, 0))");
+    PyErr_SetString(
+        PyExc_BufferError,
+        "__dlpack__: a read-only tensor needs a consumer of DLPack 1.0 (max_version=(1, 0))");
     return nullptr;
   }
   const auto n = size_t(t->dl.ndim);

@@ -1,10 +1,12 @@
-// Arrays of other libraries under a handle of their own bytes: the buffer protocol where there is one, else DLPack.
+// Arrays of other libraries under a handle of their own bytes: the buffer protocol where there is
+// one, else DLPack.
 #include "binding.hpp"
 
 namespace plait::python {
 namespace {
 
-// What keeps the owner of foreign bytes alive. Let go where the GIL is held; what is dropped after exit leaks.
+// What keeps the owner of foreign bytes alive. Let go where the GIL is held; what is dropped after
+// exit leaks.
 struct Owner {
   Release release;
   Py_buffer view;
@@ -39,9 +41,11 @@ plait_tensor *adopt(plait_thread *thread, const DLTensor &dl, bool readonly, Own
   bool empty = false;
   plait_status s = PLAIT_OK;
   if (dl.ndim < 0 || dl.ndim > PLAIT_MAX_DIMS)
-    s = runtime->raise(thread, PLAIT_SHAPE_ERROR, "array", "at most %d dimensions are required, got %d", PLAIT_MAX_DIMS, dl.ndim);
+    s = runtime->raise(thread, PLAIT_SHAPE_ERROR, "array",
+                       "at most %d dimensions are required, got %d", PLAIT_MAX_DIMS, dl.ndim);
   if (s >= 0 && (dl.dtype.lanes != 1 || strcmp(name(dl.dtype), "unknown dtype") == 0))
-    s = runtime->raise(thread, PLAIT_DTYPE_ERROR, "array", "a dtype of plait is required, got code %d with %d bits and %d lanes",
+    s = runtime->raise(thread, PLAIT_DTYPE_ERROR, "array",
+                       "a dtype of plait is required, got code %d with %d bits and %d lanes",
                        dl.dtype.code, dl.dtype.bits, dl.dtype.lanes);
   for (int i = dl.ndim - 1; s >= 0 && i >= 0; i--) {
     strides[i] = dl.strides ? dl.strides[i] : step;
@@ -53,25 +57,30 @@ plait_tensor *adopt(plait_thread *thread, const DLTensor &dl, bool readonly, Own
   const int64_t size = itemsize(dl.dtype);
   char *first = static_cast<char *>(dl.data) + dl.byte_offset;
   if (s >= 0 && !empty && reinterpret_cast<uintptr_t>(first) % uintptr_t(size > 8 ? 8 : size))
-    s = runtime->raise(thread, PLAIT_VALUE_ERROR, "array", "aligned elements are required; the array starts at %p", first);
-  // our own bytes that come back, from whatever library: the storage itself, so that writes are seen by all its handles
+    s = runtime->raise(thread, PLAIT_VALUE_ERROR, "array",
+                       "aligned elements are required; the array starts at %p", first);
+  // our own bytes that come back, from whatever library: the storage itself, so that writes are
+  // seen by all its handles
   plait_storage *storage = s >= 0 && !empty && !readonly && dl.device.device_type == kDLCPU
                                ? exported_storage(first + low * size, first + (high + 1) * size)
                                : nullptr;
   const bool ours = storage;
   if (s >= 0 && !ours)
-    s = runtime->storage_wrap(thread, empty ? first : first + low * size, empty ? 0 : uint64_t((high - low + 1) * size),
-                              dl.device, readonly ? PLAIT_STORAGE_READONLY : 0, release_owner, owner, &storage);
+    s = runtime->storage_wrap(
+        thread, empty ? first : first + low * size, empty ? 0 : uint64_t((high - low + 1) * size),
+        dl.device, readonly ? PLAIT_STORAGE_READONLY : 0, release_owner, owner, &storage);
   plait_tensor *t = nullptr;
   const bool owned = s >= 0 && !ours;  // the storage lets the owner go
-  if (s >= 0) s = runtime->tensor_on(thread, storage, first, dl.dtype, dl.ndim, dl.shape, strides, &t);
+  if (s >= 0)
+    s = runtime->tensor_on(thread, storage, first, dl.dtype, dl.ndim, dl.shape, strides, &t);
   plait_release(storage);
   if (!owned) release_owner(owner);
   if (s < 0) raise(thread, s);
   return s < 0 ? nullptr : t;
 }
 
-// ---- buffer protocol -----------------------------------------------------------------------------------------------
+// ---- buffer protocol
+// -----------------------------------------------------------------------------------------------
 
 bool dtype_of(const Py_buffer &view, DLDataType *out) {
   const char *f = view.format ? view.format : "B";
@@ -119,8 +128,10 @@ plait_tensor *import_buffer(plait_thread *thread, PyObject *array) {
   DLTensor dl{view.buf, {kDLCPU, 0}, view.ndim, {}, shape, strides, 0};
   bool fits = view.ndim <= PLAIT_MAX_DIMS;
   if (!dtype_of(view, &dl.dtype)) {
-    PyErr_Format(state.dtype_error, "array: elements of a plait dtype in the machine's byte order are required, got format %s",
-                 view.format ? view.format : "B");
+    PyErr_Format(
+        state.dtype_error,
+        "array: elements of a plait dtype in the machine's byte order are required, got format %s",
+        view.format ? view.format : "B");
     release_owner(owner);
     return nullptr;
   }
@@ -131,28 +142,33 @@ plait_tensor *import_buffer(plait_thread *thread, PyObject *array) {
     strides[i] = shape[i] <= 1 ? 1 : view.strides[i] / view.itemsize;
   }
   if (!fits) {
-    PyErr_SetString(PyExc_ValueError, "array: strides of whole elements are required; copy the array first");
+    PyErr_SetString(PyExc_ValueError,
+                    "array: strides of whole elements are required; copy the array first");
     release_owner(owner);
     return nullptr;
   }
   return adopt(thread, dl, view.readonly, owner);
 }
 
-// ---- DLPack --------------------------------------------------------------------------------------------------------
+// ---- DLPack
+// --------------------------------------------------------------------------------------------------------
 
 bool on_this_machine(DLTensor &dl) {
-  if (dl.device.device_type == kDLCUDAHost || dl.device.device_type == kDLROCMHost) dl.device = {kDLCPU, 0};
+  if (dl.device.device_type == kDLCUDAHost || dl.device.device_type == kDLROCMHost)
+    dl.device = {kDLCPU, 0};
   const auto type = uint32_t(dl.device.device_type);
   if (type == kDLCPU) return true;
   if (type < PLAIT_MAX_DEVICE_TYPES && state.runtime->roles->device[type]) return true;
-  PyErr_Format(PyExc_BufferError, "array: no device component is loaded for DLPack device type %d", int(type));
+  PyErr_Format(PyExc_BufferError, "array: no device component is loaded for DLPack device type %d",
+               int(type));
   return false;
 }
 
 PyObject *ask_dlpack(PyObject *array) {
   PyObject *args[] = {array, state.max_version};
   Object names(PyTuple_Pack(1, state.str_max_version));
-  PyObject *capsule = names ? PyObject_VectorcallMethod(state.str_dlpack, args, 1, names.get()) : nullptr;
+  PyObject *capsule =
+      names ? PyObject_VectorcallMethod(state.str_dlpack, args, 1, names.get()) : nullptr;
   if (capsule || !PyErr_ExceptionMatches(PyExc_TypeError)) return capsule;
   PyErr_Clear();  // a library from before DLPack 1.0 knows no max_version
   return PyObject_CallMethodNoArgs(array, state.str_dlpack);
@@ -165,11 +181,12 @@ plait_tensor *import_dlpack(plait_thread *thread, PyObject *capsule) {
   bool readonly = false;
   Owner *owner = new_owner();
   if (PyCapsule_IsValid(capsule, "dltensor_versioned")) {
-    owner->versioned = static_cast<DLManagedTensorVersioned *>(PyCapsule_GetPointer(capsule, "dltensor_versioned"));
+    owner->versioned = static_cast<DLManagedTensorVersioned *>(
+        PyCapsule_GetPointer(capsule, "dltensor_versioned"));
     PyCapsule_SetName(capsule, "used_dltensor_versioned");
     if (owner->versioned->version.major != DLPACK_MAJOR_VERSION) {
-      PyErr_Format(PyExc_BufferError, "from_dlpack: DLPack 1.x is required, got %u.%u", owner->versioned->version.major,
-                   owner->versioned->version.minor);
+      PyErr_Format(PyExc_BufferError, "from_dlpack: DLPack 1.x is required, got %u.%u",
+                   owner->versioned->version.major, owner->versioned->version.minor);
       release_owner(owner);
       return nullptr;
     }
@@ -181,7 +198,8 @@ plait_tensor *import_dlpack(plait_thread *thread, PyObject *capsule) {
     dl = owner->old->dl_tensor;
   } else {
     delete owner;
-    PyErr_Format(PyExc_TypeError, "from_dlpack: a fresh DLPack capsule is required, got %R", capsule);
+    PyErr_Format(PyExc_TypeError, "from_dlpack: a fresh DLPack capsule is required, got %R",
+                 capsule);
     return nullptr;
   }
   if (!on_this_machine(dl)) {

@@ -9,7 +9,9 @@ namespace {
 struct GeneratorObject {
   PyObject_HEAD plait_generator *generator;
 };
-plait_generator *&generator_of(PyObject *o) { return reinterpret_cast<GeneratorObject *>(o)->generator; }
+plait_generator *&generator_of(PyObject *o) {
+  return reinterpret_cast<GeneratorObject *>(o)->generator;
+}
 constexpr uint64_t first_seed = 67280421310721;  // PyTorch's, so that programs that print it agree
 
 void set(plait_generator *g, uint64_t seed, uint64_t offset) {
@@ -38,12 +40,15 @@ bool seed_from(PyObject *o, uint64_t *out) {
 PyObject *make(PyTypeObject *, PyObject *args, PyObject *kwargs) {
   PyObject *device = nullptr;
   static const char *names[] = {"device", nullptr};
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:Generator", const_cast<char **>(names), &device)) return nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:Generator", const_cast<char **>(names),
+                                   &device))
+    return nullptr;
   DLDevice d{kDLCPU, 0};
   if (device) {
     const int done = device_from(device, &d);
     if (done == PLAIT_NOT_CONVERTIBLE)
-      PyErr_Format(PyExc_TypeError, "Generator: `device` must be device, got %s", Py_TYPE(device)->tp_name);
+      PyErr_Format(PyExc_TypeError, "Generator: `device` must be device, got %s",
+                   Py_TYPE(device)->tp_name);
     if (done != PLAIT_CONVERTED) return nullptr;
   }
   plait_generator *g = state.runtime->generator_new(first_seed);
@@ -71,16 +76,20 @@ PyObject *seed(PyObject *self, PyObject *) {
   set(generator_of(self), s, 0);
   return PyLong_FromUnsignedLongLong(s);
 }
-PyObject *initial_seed(PyObject *self, PyObject *) { return PyLong_FromUnsignedLongLong(generator_of(self)->seed); }
+PyObject *initial_seed(PyObject *self, PyObject *) {
+  return PyLong_FromUnsignedLongLong(generator_of(self)->seed);
+}
 PyObject *get_state(PyObject *self, PyObject *) {
   return Py_BuildValue("KK", static_cast<unsigned long long>(generator_of(self)->seed),
-                       static_cast<unsigned long long>(__atomic_load_n(&generator_of(self)->offset, __ATOMIC_RELAXED)));
+                       static_cast<unsigned long long>(
+                           __atomic_load_n(&generator_of(self)->offset, __ATOMIC_RELAXED)));
 }
 PyObject *set_state(PyObject *self, PyObject *s) {
   unsigned long long seed, offset;
   if (!PyTuple_Check(s) || !PyArg_ParseTuple(s, "KK", &seed, &offset)) {
     PyErr_Clear();
-    PyErr_Format(PyExc_TypeError, "set_state: what get_state returned, (seed, offset), is required, got %R", s);
+    PyErr_Format(PyExc_TypeError,
+                 "set_state: what get_state returned, (seed, offset), is required, got %R", s);
     return nullptr;
   }
   set(generator_of(self), seed, offset);
@@ -89,7 +98,8 @@ PyObject *set_state(PyObject *self, PyObject *s) {
 PyObject *reduce(PyObject *self, PyObject *) {
   Object device(device_object(generator_of(self)->device)), at(get_state(self, nullptr));
   if (!device || !at) return nullptr;
-  return Py_BuildValue("O(O)O", reinterpret_cast<PyObject *>(state.generator_type), device.get(), at.get());
+  return Py_BuildValue("O(O)O", reinterpret_cast<PyObject *>(state.generator_type), device.get(),
+                       at.get());
 }
 PyObject *set_state_only(PyObject *self, PyObject *s) {
   Object done(set_state(self, s));
@@ -98,7 +108,8 @@ PyObject *set_state_only(PyObject *self, PyObject *s) {
 }
 PyObject *get_device(PyObject *self, void *) { return device_object(generator_of(self)->device); }
 PyObject *repr(PyObject *self) {
-  return PyUnicode_FromFormat("<Generator seed=%llu offset=%llu>", static_cast<unsigned long long>(generator_of(self)->seed),
+  return PyUnicode_FromFormat("<Generator seed=%llu offset=%llu>",
+                              static_cast<unsigned long long>(generator_of(self)->seed),
                               static_cast<unsigned long long>(generator_of(self)->offset));
 }
 
@@ -106,7 +117,9 @@ PyObject *default_generator(PyObject *, PyObject *) {
   const plait_rng *rng = state.runtime->roles->rng;
   plait_generator *g = rng ? rng->default_generator(rng->ctx) : nullptr;
   if (!g) {
-    PyErr_SetString(PyExc_NotImplementedError, "default_generator: no provider of the role \"rng\" is loaded; import plait_core");
+    PyErr_SetString(
+        PyExc_NotImplementedError,
+        "default_generator: no provider of the role \"rng\" is loaded; import plait_core");
     return nullptr;
   }
   plait_retain(g);
@@ -114,27 +127,35 @@ PyObject *default_generator(PyObject *, PyObject *) {
 }
 
 PyMethodDef methods[] = {
-    {"manual_seed", manual_seed, METH_O, "manual_seed($self, seed, /)\n--\n\nStart the stream named by seed; returns self."},
-    {"seed", seed, METH_NOARGS, "seed($self, /)\n--\n\nStart a stream that the operating system chose; returns its seed."},
-    {"initial_seed", initial_seed, METH_NOARGS, "initial_seed($self, /)\n--\n\nThe seed of this stream."},
-    {"get_state", get_state, METH_NOARGS, "get_state($self, /)\n--\n\n(seed, offset): all there is to know."},
-    {"set_state", set_state, METH_O, "set_state($self, state, /)\n--\n\nGo to where get_state was called."},
+    {"manual_seed", manual_seed, METH_O,
+     "manual_seed($self, seed, /)\n--\n\nStart the stream named by seed; returns self."},
+    {"seed", seed, METH_NOARGS,
+     "seed($self, /)\n--\n\nStart a stream that the operating system chose; returns its seed."},
+    {"initial_seed", initial_seed, METH_NOARGS,
+     "initial_seed($self, /)\n--\n\nThe seed of this stream."},
+    {"get_state", get_state, METH_NOARGS,
+     "get_state($self, /)\n--\n\n(seed, offset): all there is to know."},
+    {"set_state", set_state, METH_O,
+     "set_state($self, state, /)\n--\n\nGo to where get_state was called."},
     {"__reduce__", reduce, METH_NOARGS, nullptr},
     {"__setstate__", set_state_only, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr}};
-PyGetSetDef getters[] = {{"device", get_device, nullptr, nullptr, nullptr}, {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyGetSetDef getters[] = {{"device", get_device, nullptr, nullptr, nullptr},
+                         {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyType_Slot slots[] = {
     {Py_tp_new, reinterpret_cast<void *>(make)},
     {Py_tp_dealloc, reinterpret_cast<void *>(dealloc)},
     {Py_tp_repr, reinterpret_cast<void *>(repr)},
     {Py_tp_methods, methods},
     {Py_tp_getset, getters},
-    {Py_tp_doc, const_cast<char *>("Generator(device=\"cpu\")\n--\n\nA stream of random numbers, counted, so that results do not "
+    {Py_tp_doc, const_cast<char *>("Generator(device=\"cpu\")\n--\n\nA stream of random numbers, "
+                                   "counted, so that results do not "
                                    "depend on the number of threads.")},
     {0, nullptr}};
 PyType_Spec spec{"plait_abi.Generator", sizeof(GeneratorObject), 0, Py_TPFLAGS_DEFAULT, slots};
-PyMethodDef default_def{"default_generator", default_generator, METH_NOARGS,
-                        "default_generator()\n--\n\nThe generator that random operators draw from when none is given."};
+PyMethodDef default_def{
+    "default_generator", default_generator, METH_NOARGS,
+    "default_generator()\n--\n\nThe generator that random operators draw from when none is given."};
 
 }  // namespace
 
@@ -155,7 +176,8 @@ bool add_generators(PyObject *module) {
   state.generator_type = reinterpret_cast<PyTypeObject *>(PyType_FromSpec(&spec));
   Object function(PyCFunction_New(&default_def, nullptr));
   return state.generator_type && function &&
-         PyModule_AddObjectRef(module, "Generator", reinterpret_cast<PyObject *>(state.generator_type)) == 0 &&
+         PyModule_AddObjectRef(module, "Generator",
+                               reinterpret_cast<PyObject *>(state.generator_type)) == 0 &&
          PyModule_AddObjectRef(module, "default_generator", function.get()) == 0;
 }
 

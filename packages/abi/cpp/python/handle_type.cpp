@@ -1,4 +1,5 @@
-// Handle: what results are wrapped in where no tensor type is registered. It does no more than exchange.
+// Handle: what results are wrapped in where no tensor type is registered. It does no more than
+// exchange.
 #include "binding.hpp"
 
 namespace plait::python {
@@ -18,7 +19,8 @@ void dealloc(PyObject *self) {
 PyObject *get_shape(PyObject *self, void *) {
   const DLTensor &dl = handle_in(self)->dl;
   PyObject *shape = PyTuple_New(dl.ndim);
-  for (int i = 0; shape && i < dl.ndim; i++) PyTuple_SET_ITEM(shape, i, PyLong_FromLongLong(dl.shape[i]));
+  for (int i = 0; shape && i < dl.ndim; i++)
+    PyTuple_SET_ITEM(shape, i, PyLong_FromLongLong(dl.shape[i]));
   return shape;
 }
 PyObject *get_dtype(PyObject *self, void *) { return dtype_object(handle_in(self)->dl.dtype); }
@@ -30,11 +32,13 @@ PyObject *repr(PyObject *self) {
 PyObject *dlpack(PyObject *self, PyObject *args, PyObject *kwargs) {
   PyObject *stream = nullptr, *max_version = nullptr, *device = nullptr, *copy = nullptr;
   static const char *names[] = {"stream", "max_version", "dl_device", "copy", nullptr};
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$OOOO:__dlpack__", const_cast<char **>(names), &stream, &max_version,
-                                   &device, &copy))
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$OOOO:__dlpack__", const_cast<char **>(names),
+                                   &stream, &max_version, &device, &copy))
     return nullptr;
-  if (copy == Py_True) return PyErr_Format(PyExc_BufferError, "__dlpack__: `copy=True` is not supported by a Handle");
-  const bool versioned = max_version && PyTuple_Check(max_version) && PyTuple_GET_SIZE(max_version) == 2 &&
+  if (copy == Py_True)
+    return PyErr_Format(PyExc_BufferError, "__dlpack__: `copy=True` is not supported by a Handle");
+  const bool versioned = max_version && PyTuple_Check(max_version) &&
+                         PyTuple_GET_SIZE(max_version) == 2 &&
                          PyLong_AsLong(PyTuple_GET_ITEM(max_version, 0)) >= 1;
   return PyErr_Occurred() ? nullptr : export_dlpack(handle_in(self), versioned, 0);
 }
@@ -44,23 +48,27 @@ PyObject *dlpack_device(PyObject *self, PyObject *) {
 }
 
 plait_tensor *unwrap_handle(PyObject *o) { return handle_in(o); }
-const plait_tensor_type handle_table{PLAIT_HEADER(plait_tensor_type), unwrap_handle, wrap_handle, offsetof(HandleObject, handle)};
+const plait_tensor_type handle_table{PLAIT_HEADER(plait_tensor_type), unwrap_handle, wrap_handle,
+                                     offsetof(HandleObject, handle)};
 
 PyGetSetDef getters[] = {{"shape", get_shape, nullptr, nullptr, nullptr},
                          {"dtype", get_dtype, nullptr, nullptr, nullptr},
                          {"device", get_device, nullptr, nullptr, nullptr},
                          {nullptr, nullptr, nullptr, nullptr, nullptr}};
-PyMethodDef methods[] = {{"__dlpack__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(dlpack)),
-                          METH_VARARGS | METH_KEYWORDS, nullptr},
-                         {"__dlpack_device__", dlpack_device, METH_NOARGS, nullptr},
-                         {nullptr, nullptr, 0, nullptr}};
-PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void *>(dealloc)},
-                       {Py_tp_repr, reinterpret_cast<void *>(repr)},
-                       {Py_tp_getset, getters},
-                       {Py_tp_methods, methods},
-                       {Py_tp_doc, const_cast<char *>("A result without a tensor type: exchange it by DLPack.")},
-                       {0, nullptr}};
-PyType_Spec spec{"plait_abi.Handle", sizeof(HandleObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+PyMethodDef methods[] = {
+    {"__dlpack__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(dlpack)),
+     METH_VARARGS | METH_KEYWORDS, nullptr},
+    {"__dlpack_device__", dlpack_device, METH_NOARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr}};
+PyType_Slot slots[] = {
+    {Py_tp_dealloc, reinterpret_cast<void *>(dealloc)},
+    {Py_tp_repr, reinterpret_cast<void *>(repr)},
+    {Py_tp_getset, getters},
+    {Py_tp_methods, methods},
+    {Py_tp_doc, const_cast<char *>("A result without a tensor type: exchange it by DLPack.")},
+    {0, nullptr}};
+PyType_Spec spec{"plait_abi.Handle", sizeof(HandleObject), 0,
+                 Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
 
 }  // namespace
 
@@ -75,7 +83,8 @@ PyObject *wrap_handle(plait_tensor *t) {
 
 bool add_handle_type(PyObject *module) {
   state.handle_type = reinterpret_cast<PyTypeObject *>(PyType_FromSpec(&spec));
-  Object capsule(PyCapsule_New(const_cast<plait_tensor_type *>(&handle_table), "plait.tensor", nullptr));
+  Object capsule(
+      PyCapsule_New(const_cast<plait_tensor_type *>(&handle_table), "plait.tensor", nullptr));
   auto *type = reinterpret_cast<PyObject *>(state.handle_type);
   return type && capsule && PyObject_SetAttr(type, state.str_tensor, capsule.get()) == 0 &&
          PyModule_AddObjectRef(module, "Handle", type) == 0;

@@ -13,7 +13,9 @@ struct Hold {
   Release release;
   PyObject *object;
 };
-Hold *hold_at(Release *r) { return reinterpret_cast<Hold *>(reinterpret_cast<char *>(r) - offsetof(Hold, release)); }
+Hold *hold_at(Release *r) {
+  return reinterpret_cast<Hold *>(reinterpret_cast<char *>(r) - offsetof(Hold, release));
+}
 
 void end_hold(Release *r) {
   Hold *h = hold_at(r);
@@ -73,7 +75,8 @@ bool from_python(PyObject *o, const char *name, plait_tensor **out) {
   plait_tensor *t = unwrap(o);
   if (!t) {
     if (!PyErr_Occurred())
-      PyErr_Format(PyExc_TypeError, "%s: tensors or None are required as results, got %s", name, Py_TYPE(o)->tp_name);
+      PyErr_Format(PyExc_TypeError, "%s: tensors or None are required as results, got %s", name,
+                   Py_TYPE(o)->tp_name);
     return false;
   }
   plait_retain(t);
@@ -82,33 +85,41 @@ bool from_python(PyObject *o, const char *name, plait_tensor **out) {
 }
 
 bool take_results(PyObject *result, const char *name, plait_tensor **out, uint32_t n_out) {
-  if (n_out == 1 && !PyTuple_Check(result) && !PyList_Check(result)) return from_python(result, name, out);
+  if (n_out == 1 && !PyTuple_Check(result) && !PyList_Check(result))
+    return from_python(result, name, out);
   if (n_out == 0 && result == Py_None) return true;
   if (n_out > 1 && result == Py_None) return true;  // None for all of them
   Object list(PySequence_Fast(result, "a tensor, None, or a sequence of them is required"));
   if (!list) return false;
   const Py_ssize_t n = PySequence_Fast_GET_SIZE(list.get());
-  for (Py_ssize_t i = n_out; i < n; i++)  // more than asked for: all of the rest must be None, as in PyTorch
+  for (Py_ssize_t i = n_out; i < n;
+       i++)  // more than asked for: all of the rest must be None, as in PyTorch
     if (PySequence_Fast_GET_ITEM(list.get(), i) != Py_None) {
-      PyErr_Format(PyExc_RuntimeError, "%s: %u results are required, got %zd", name, unsigned(n_out), n);
+      PyErr_Format(PyExc_RuntimeError, "%s: %u results are required, got %zd", name,
+                   unsigned(n_out), n);
       return false;
     }
   if (n < Py_ssize_t(n_out)) {
-    PyErr_Format(PyExc_RuntimeError, "%s: %u results are required, got %zd", name, unsigned(n_out), n);
+    PyErr_Format(PyExc_RuntimeError, "%s: %u results are required, got %zd", name, unsigned(n_out),
+                 n);
     return false;
   }
   for (uint32_t i = 0; i < n_out; i++)
-    if (!from_python(PySequence_Fast_GET_ITEM(list.get(), Py_ssize_t(i)), name, out + i)) return false;
+    if (!from_python(PySequence_Fast_GET_ITEM(list.get(), Py_ssize_t(i)), name, out + i))
+      return false;
   return true;
 }
 
-plait_status apply(void *, plait_thread *thread, plait_object *callable, plait_tensor *const *in, uint32_t n_in,
-                   plait_tensor **out, uint32_t n_out) {
-  if (interpreter_gone()) return thread->runtime->raise(thread, PLAIT_ERROR, "python", "the interpreter has ended");
+plait_status apply(void *, plait_thread *thread, plait_object *callable, plait_tensor *const *in,
+                   uint32_t n_in, plait_tensor **out, uint32_t n_out) {
+  if (interpreter_gone())
+    return thread->runtime->raise(thread, PLAIT_ERROR, "python", "the interpreter has ended");
   Gil gil;
   drain();
   PyObject *function = held(callable);
-  if (!function) return thread->runtime->raise(thread, PLAIT_TYPE_ERROR, "python", "`callable` isn't a Python object");
+  if (!function)
+    return thread->runtime->raise(thread, PLAIT_TYPE_ERROR, "python",
+                                  "`callable` isn't a Python object");
   for (uint32_t i = 0; i < n_out; i++) out[i] = nullptr;
   Object args(PyTuple_New(n_in));
   for (uint32_t i = 0; args && i < n_in; i++) {
@@ -119,7 +130,8 @@ plait_status apply(void *, plait_thread *thread, plait_object *callable, plait_t
   Object result(args ? PyObject_Call(function, args.get(), nullptr) : nullptr);
   Object name(result ? PyObject_GetAttrString(function, "__name__") : nullptr);
   if (result && !name) PyErr_Clear();
-  const char *text = name && PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : Py_TYPE(function)->tp_name;
+  const char *text = name && PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get())
+                                                         : Py_TYPE(function)->tp_name;
   if (result && take_results(result.get(), text, out, n_out)) return PLAIT_OK;
   for (uint32_t i = 0; i < n_out; i++) {
     plait_release(out[i]);
@@ -128,12 +140,14 @@ plait_status apply(void *, plait_thread *thread, plait_object *callable, plait_t
   return keep(thread);
 }
 
-// ---- call sites ----------------------------------------------------------------------------------------------------
+// ---- call sites
+// ----------------------------------------------------------------------------------------------------
 
 // Frames inside plait's own packages say nothing to the user.
 bool is_ours(PyCodeObject *code) {
-  static const char *const packages[] = {"/plait_abi/", "/plait_ops/", "/plait_core/", "/plait_autograd/", "/plait_nn/",
-                                         "/plait_optim/", "/plait_profiler/", "/plait_multiprocessing/"};
+  static const char *const packages[] = {
+      "/plait_abi/", "/plait_ops/",   "/plait_core/",     "/plait_autograd/",
+      "/plait_nn/",  "/plait_optim/", "/plait_profiler/", "/plait_multiprocessing/"};
   const char *path = PyUnicode_AsUTF8(code->co_filename);
   if (!path) {
     PyErr_Clear();
@@ -155,7 +169,8 @@ int64_t offset_in(PyFrameObject *frame) {
 
 void site(void *, plait_site *out) {
   *out = {nullptr, 0};
-  if (interpreter_gone() || !PyGILState_GetThisThreadState()) return;  // no Python frames on this thread
+  if (interpreter_gone() || !PyGILState_GetThisThreadState())
+    return;  // no Python frames on this thread
   Gil gil;
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
@@ -192,12 +207,15 @@ void describe(void *, const plait_site *s, char *text, uint64_t size) {
   auto *code = reinterpret_cast<PyCodeObject *>(o);
   const char *file = PyUnicode_AsUTF8(code->co_filename), *name = PyUnicode_AsUTF8(code->co_name);
   if (!file || !name) PyErr_Clear();
-  snprintf(text, size, "%s:%d in %s", file ? file : "?", PyCode_Addr2Line(code, int(s->offset)), name ? name : "?");
+  snprintf(text, size, "%s:%d in %s", file ? file : "?", PyCode_Addr2Line(code, int(s->offset)),
+           name ? name : "?");
 }
 
-// ---- signals and the global lock -----------------------------------------------------------------------------------
+// ---- signals and the global lock
+// -----------------------------------------------------------------------------------
 
-// A signal can be seen only on the main thread. What its handler raised becomes the thread's error at once.
+// A signal can be seen only on the main thread. What its handler raised becomes the thread's error
+// at once.
 int interrupted(void *) {
   static thread_local int64_t last = 0;  // asking takes the GIL: not more often than every 5 ms
   if (interpreter_gone() || PyThread_get_thread_ident() != state.main_thread) return 0;
@@ -222,8 +240,17 @@ void unlocked(void *, void (*fn)(void *), void *arg) {
   PyEval_RestoreThread(saved);
 }
 
-const plait_host host{PLAIT_HEADER(plait_host), "python", nullptr, hold_object, object_of, apply, site,
-                      describe, interrupted, unlocked, release_wrapper};
+const plait_host host{PLAIT_HEADER(plait_host),
+                      "python",
+                      nullptr,
+                      hold_object,
+                      object_of,
+                      apply,
+                      site,
+                      describe,
+                      interrupted,
+                      unlocked,
+                      release_wrapper};
 const plait_plugin plugin{PLAIT_HEADER(plait_plugin), "python", PY_VERSION, 0, 0, nullptr, nullptr};
 
 }  // namespace
@@ -237,7 +264,9 @@ plait_object *hold(PyObject *object) {
   return &h->o;
 }
 
-PyObject *held(plait_object *o) { return o && o->type == &hold_type ? reinterpret_cast<Hold *>(o)->object : nullptr; }
+PyObject *held(plait_object *o) {
+  return o && o->type == &hold_type ? reinterpret_cast<Hold *>(o)->object : nullptr;
+}
 
 bool add_host(PyObject *) {
   plait_thread *thread = state.runtime->thread();

@@ -34,12 +34,15 @@ bool open_runtime() {
   state.runtime = get ? get() : nullptr;
   if (!state.runtime) {
     const char *why = refusal ? refusal() : nullptr;
-    PyErr_Format(PyExc_ImportError, "plait_abi: %s", why ? why : "the library is not plait's runtime");
+    PyErr_Format(PyExc_ImportError, "plait_abi: %s",
+                 why ? why : "the library is not plait's runtime");
     return false;
   }
-  if (state.runtime->h.major == PLAIT_ABI_MAJOR && state.runtime->h.minor == PLAIT_ABI_MINOR) return true;
-  PyErr_Format(PyExc_ImportError, "plait_abi: the runtime %s has version %d.%d; %d.%d is required", path.c_str(),
-               state.runtime->h.major, state.runtime->h.minor, PLAIT_ABI_MAJOR, PLAIT_ABI_MINOR);
+  if (state.runtime->h.major == PLAIT_ABI_MAJOR && state.runtime->h.minor == PLAIT_ABI_MINOR)
+    return true;
+  PyErr_Format(PyExc_ImportError, "plait_abi: the runtime %s has version %d.%d; %d.%d is required",
+               path.c_str(), state.runtime->h.major, state.runtime->h.minor, PLAIT_ABI_MAJOR,
+               PLAIT_ABI_MINOR);
   return false;
 }
 
@@ -47,10 +50,11 @@ bool add_names() {
   const struct {
     PyObject **to;
     const char *text;
-  } names[] = {{&state.str_tensor, "__plait_tensor__"},     {&state.str_function, "__plait_function__"},
-               {&state.str_dlpack, "__dlpack__"},           {&state.str_out, "out"},
-               {&state.str_requires_grad, "requires_grad"}, {&state.str_max_version, "max_version"},
-               {&state.str_plait_abi, "plait_abi"}};
+  } names[] = {
+      {&state.str_tensor, "__plait_tensor__"},     {&state.str_function, "__plait_function__"},
+      {&state.str_dlpack, "__dlpack__"},           {&state.str_out, "out"},
+      {&state.str_requires_grad, "requires_grad"}, {&state.str_max_version, "max_version"},
+      {&state.str_plait_abi, "plait_abi"}};
   for (const auto &n : names)
     if (!(*n.to = PyUnicode_InternFromString(n.text))) return false;
   state.max_version = Py_BuildValue("ii", 1, 0);
@@ -88,7 +92,8 @@ PyObject *records(PyObject *, PyObject *) {
   list.resize(std::min<uint64_t>(list.size(), state.runtime->report(list.data(), list.size())));
   Object out(PyList_New(0));
   for (const plait_record &r : list) {
-    Object line(Py_BuildValue("zzzzO", r.kind, r.name, r.provider, r.version, r.active ? Py_True : Py_False));
+    Object line(Py_BuildValue("zzzzO", r.kind, r.name, r.provider, r.version,
+                              r.active ? Py_True : Py_False));
     if (!out || !line || PyList_Append(out.get(), line.get()) < 0) return nullptr;
   }
   return out.release();
@@ -108,15 +113,19 @@ PyObject *provided(PyObject *, PyObject *role) {
 }
 
 PyObject *set_type(PyObject *, PyObject *type) {
-  if (!PyType_Check(type)) return PyErr_Format(PyExc_TypeError, "set_tensor_type: a class is required, got %R", type);
+  if (!PyType_Check(type))
+    return PyErr_Format(PyExc_TypeError, "set_tensor_type: a class is required, got %R", type);
   const TypeFacts *f = facts(reinterpret_cast<PyTypeObject *>(type));
-  if (f && !f->tensor) PyErr_Format(PyExc_TypeError, "set_tensor_type: a class with `__plait_tensor__` is required, got %R", type);
+  if (f && !f->tensor)
+    PyErr_Format(PyExc_TypeError,
+                 "set_tensor_type: a class with `__plait_tensor__` is required, got %R", type);
   if (!f || !f->tensor || set_tensor_type(f->type, f->tensor) < 0) return nullptr;
   Py_RETURN_NONE;
 }
 
-// For packages that know no engine by name, as optimizers: whether this thread records, and what it was set to before.
-// Without an engine nothing is recorded, and what will be is on, as an engine starts.
+// For packages that know no engine by name, as optimizers: whether this thread records, and what it
+// was set to before. Without an engine nothing is recorded, and what will be is on, as an engine
+// starts.
 PyObject *set_grad_enabled(PyObject *, PyObject *on) {
   const int wanted = PyObject_IsTrue(on);
   if (wanted < 0) return nullptr;
@@ -129,33 +138,74 @@ PyObject *set_grad_enabled(PyObject *, PyObject *on) {
 
 PyMethodDef functions[] = {
     {"set_grad_enabled", set_grad_enabled, METH_O,
-     "set_grad_enabled(mode, /)\n--\n\nLet the engine, if there is one, record calls of this thread or not; returns the mode before."},
-    {"load", load, METH_O, "load(path, /)\n--\n\nLoad a component's shared library; again is no error."},
+     "set_grad_enabled(mode, /)\n--\n\nLet the engine, if there is one, record calls of this "
+     "thread or not; returns the mode before."},
+    {"load", load, METH_O,
+     "load(path, /)\n--\n\nLoad a component's shared library; again is no error."},
     {"detach", detach, METH_O,
      "detach(plugin, /)\n--\n\nTake back all that a plug-in registered; what it lent stays valid."},
-    {"records", records, METH_NOARGS, "records()\n--\n\n(kind, name, provider, version, active) of all that is registered."},
-    {"provided", provided, METH_O, "provided(role, /)\n--\n\nThe name of what fills a role, or None."},
-    {"set_tensor_type", set_type, METH_O, "set_tensor_type(type, /)\n--\n\nWrap results in this class; the first call counts."},
+    {"records", records, METH_NOARGS,
+     "records()\n--\n\n(kind, name, provider, version, active) of all that is registered."},
+    {"provided", provided, METH_O,
+     "provided(role, /)\n--\n\nThe name of what fills a role, or None."},
+    {"set_tensor_type", set_type, METH_O,
+     "set_tensor_type(type, /)\n--\n\nWrap results in this class; the first call counts."},
     {nullptr, nullptr, 0, nullptr}};
 
 bool add_capsules(PyObject *module) {
-  Object runtime(PyCapsule_New(const_cast<plait_runtime *>(state.runtime), "plait.runtime", nullptr));
-  Object python(PyCapsule_New(const_cast<plait_python *>(publish()), "plait_abi._binding.python", nullptr));
+  Object runtime(
+      PyCapsule_New(const_cast<plait_runtime *>(state.runtime), "plait.runtime", nullptr));
+  Object python(
+      PyCapsule_New(const_cast<plait_python *>(publish()), "plait_abi._binding.python", nullptr));
   return runtime && python && PyModule_AddObjectRef(module, "runtime", runtime.get()) == 0 &&
          PyModule_AddObjectRef(module, "python", python.get()) == 0 &&
          PyModule_AddStringConstant(module, "library", state.runtime->path) == 0;
 }
 
-PyModuleDef definition{PyModuleDef_HEAD_INIT, "plait_abi._binding", "plait's runtime, seen from Python.", -1, functions,
-                       nullptr, nullptr, nullptr, nullptr};
+PyModuleDef definition{PyModuleDef_HEAD_INIT,
+                       "plait_abi._binding",
+                       "plait's runtime, seen from Python.",
+                       -1,
+                       functions,
+                       nullptr,
+                       nullptr,
+                       nullptr,
+                       nullptr};
 
 }  // namespace
 
 const plait_python *publish() {
-  static plait_python t{PLAIT_HEADER(plait_python), nullptr, nullptr, nullptr, nullptr, nullptr, raise, keep, unwrap, wrap,
-                        set_tensor_type, new_operator, call, results, operand, overrides, hold, held, drain_waiting,
-                        dtype_from, dtype_object, device_from, device_object, generator_object, generator_from,
-                        import_array, import_dlpack, export_dlpack, engine, &state.node_object, &state.default_dtype};
+  static plait_python t{PLAIT_HEADER(plait_python),
+                        nullptr,
+                        nullptr,
+                        nullptr,
+                        nullptr,
+                        nullptr,
+                        raise,
+                        keep,
+                        unwrap,
+                        wrap,
+                        set_tensor_type,
+                        new_operator,
+                        call,
+                        results,
+                        operand,
+                        overrides,
+                        hold,
+                        held,
+                        drain_waiting,
+                        dtype_from,
+                        dtype_object,
+                        device_from,
+                        device_object,
+                        generator_object,
+                        generator_from,
+                        import_array,
+                        import_dlpack,
+                        export_dlpack,
+                        engine,
+                        &state.node_object,
+                        &state.default_dtype};
   t.runtime = state.runtime;
   t.operator_type = state.operator_type;
   t.dtype_type = state.dtype_type;
@@ -167,8 +217,9 @@ const plait_python *publish() {
 bool add_all(PyObject *module) {
   state.module = module;
   state.default_dtype = dtype::float32;
-  return add_names() && add_errors(module) && add_releases(module) && add_dtypes(module) && add_devices(module) &&
-         add_generators(module) && add_handle_type(module) && add_operators(module) && add_host(module) && add_capsules(module);
+  return add_names() && add_errors(module) && add_releases(module) && add_dtypes(module) &&
+         add_devices(module) && add_generators(module) && add_handle_type(module) &&
+         add_operators(module) && add_host(module) && add_capsules(module);
 }
 
 PyObject *initialise() {

@@ -28,7 +28,8 @@ bool releases(const plait_status s, plait_call &c) {
 
 bool require_grad(plait_call &c) {
   const plait_engine *e = engine();
-  const plait_status s = e ? e->set_requires_grad(e->ctx, c.thread, c.out[0].u.t, 1) : plait_status(PLAIT_OK);
+  const plait_status s =
+      e ? e->set_requires_grad(e->ctx, c.thread, c.out[0].u.t, 1) : plait_status(PLAIT_OK);
   if (!e) state.runtime->release_value(c.out);
   return e && (s >= 0 || releases(s, c));
 }
@@ -58,8 +59,8 @@ PyObject *run(const Overload &o, Bound &b) {
   return results_of(&c, &b, o.result_type);
 }
 
-// Asks the classes with `__plait_function__`, subclasses first; NotImplemented passes on. nullptr without an
-// exception: nobody wanted the call.
+// Asks the classes with `__plait_function__`, subclasses first; NotImplemented passes on. nullptr
+// without an exception: nobody wanted the call.
 PyObject *ask_overrides(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *kwnames) {
   std::vector<PyObject *> found;
   const auto look = [&](PyObject *o) {
@@ -73,7 +74,8 @@ PyObject *ask_overrides(PyObject *self, PyObject *const *args, Py_ssize_t n, PyO
   const Py_ssize_t all = n + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
   for (Py_ssize_t i = 0; i < all; i++) {
     if (PyTuple_Check(args[i]) || PyList_Check(args[i]))
-      for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(args[i]); k++) look(PySequence_Fast_GET_ITEM(args[i], k));
+      for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(args[i]); k++)
+        look(PySequence_Fast_GET_ITEM(args[i], k));
     else
       look(args[i]);
   }
@@ -81,15 +83,18 @@ PyObject *ask_overrides(PyObject *self, PyObject *const *args, Py_ssize_t n, PyO
   if (!positional || !keywords) return nullptr;
   for (Py_ssize_t i = 0; i < n; i++) PyTuple_SET_ITEM(positional.get(), i, new_reference(args[i]));
   for (Py_ssize_t i = n; i < all; i++)
-    if (PyDict_SetItem(keywords.get(), PyTuple_GET_ITEM(kwnames, i - n), args[i]) < 0) return nullptr;
+    if (PyDict_SetItem(keywords.get(), PyTuple_GET_ITEM(kwnames, i - n), args[i]) < 0)
+      return nullptr;
   for (PyObject *o : found) {
-    Object answer(PyObject_CallMethodObjArgs(o, state.str_function, self, positional.get(), keywords.get(), nullptr));
+    Object answer(PyObject_CallMethodObjArgs(o, state.str_function, self, positional.get(),
+                                             keywords.get(), nullptr));
     if (!answer || answer.get() != Py_NotImplemented) return answer.release();
   }
   return nullptr;
 }
 
-PyObject *call_operator(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *kwnames, bool plain) {
+PyObject *call_operator(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *kwnames,
+                        bool plain) {
   const OperatorObject *op = self_of(self);
   drain();
   Mismatch first;
@@ -128,14 +133,17 @@ PyObject *bind_method(PyObject *self, PyObject *object, PyObject *) {
 }
 void dealloc(PyObject *self) {
   PyTypeObject *type = Py_TYPE(self);
-  for (size_t i = 0; i < self_of(self)->n; i++) Py_XDECREF(reinterpret_cast<PyObject *>(self_of(self)->overloads[i].result_type));
+  for (size_t i = 0; i < self_of(self)->n; i++)
+    Py_XDECREF(reinterpret_cast<PyObject *>(self_of(self)->overloads[i].result_type));
   delete[] self_of(self)->overloads;
   Py_XDECREF(self_of(self)->name);
   Py_XDECREF(self_of(self)->module);
   PyObject_Free(self);
   Py_DECREF(type);
 }
-PyObject *repr(PyObject *self) { return PyUnicode_FromFormat("<plait operator %U>", self_of(self)->name); }
+PyObject *repr(PyObject *self) {
+  return PyUnicode_FromFormat("<plait operator %U>", self_of(self)->name);
+}
 PyObject *reduce(PyObject *self, PyObject *) {
   Object abi(PyImport_Import(state.str_plait_abi));
   Object make(abi ? PyObject_GetAttrString(abi.get(), "operator") : nullptr);
@@ -189,7 +197,8 @@ PyObject *get_doc(PyObject *self, void *) {
 PyObject *get_schemas(PyObject *self, void *) {
   PyObject *list = PyTuple_New(Py_ssize_t(self_of(self)->n));
   for (size_t i = 0; list && i < self_of(self)->n; i++)
-    PyTuple_SET_ITEM(list, Py_ssize_t(i), PyUnicode_FromString(self_of(self)->overloads[i].op->schema));
+    PyTuple_SET_ITEM(list, Py_ssize_t(i),
+                     PyUnicode_FromString(self_of(self)->overloads[i].op->schema));
   return list;
 }
 PyObject *get_name(PyObject *self, void *) { return new_reference(self_of(self)->name); }
@@ -203,12 +212,13 @@ PyGetSetDef getters[] = {{"__name__", get_name, nullptr, nullptr, nullptr},
                          {"schemas", get_schemas, nullptr, "the schema of each overload", nullptr},
                          {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyMethodDef methods[] = {
-    {"plain", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(plain)), METH_FASTCALL | METH_KEYWORDS,
-     "The call itself, without asking any `__plait_function__`."},
+    {"plain", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(plain)),
+     METH_FASTCALL | METH_KEYWORDS, "The call itself, without asking any `__plait_function__`."},
     {"__reduce__", reduce, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr}};
-PyMemberDef members[] = {{"__vectorcalloffset__", T_PYSSIZET, offsetof(OperatorObject, vectorcall), READONLY, nullptr},
-                         {nullptr, 0, 0, 0, nullptr}};
+PyMemberDef members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(OperatorObject, vectorcall), READONLY, nullptr},
+    {nullptr, 0, 0, 0, nullptr}};
 PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void *>(dealloc)},
                        {Py_tp_repr, reinterpret_cast<void *>(repr)},
                        {Py_tp_call, reinterpret_cast<void *>(PyVectorcall_Call)},
@@ -218,7 +228,8 @@ PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void *>(dealloc)},
                        {Py_tp_members, members},
                        {0, nullptr}};
 PyType_Spec spec{"plait_abi.Operator", sizeof(OperatorObject), 0,
-                 Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                 Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR |
+                     Py_TPFLAGS_DISALLOW_INSTANTIATION,
                  slots};
 
 std::string in_form(const std::string &name, uint32_t form) {
@@ -226,9 +237,11 @@ std::string in_form(const std::string &name, uint32_t form) {
   return form == PLAIT_INPLACE ? name.substr(0, dot) + "_" + name.substr(dot) : name;
 }
 
-// Operators that make floats of nothing: their dtype=None means the default dtype, which the host language knows.
+// Operators that make floats of nothing: their dtype=None means the default dtype, which the host
+// language knows.
 int16_t default_dtype_argument(const plait_op *op) {
-  static const char *const creators[] = {"empty", "zeros", "ones", "rand", "randn", "eye", "linspace"};
+  static const char *const creators[] = {"empty", "zeros", "ones",    "rand",
+                                         "randn", "eye",   "linspace"};
   for (const char *name : creators)
     if (strcmp(op->name, name) == 0)
       for (int i = 0; i < op->n_args; i++)
@@ -257,7 +270,9 @@ bool fill(Overload &o, const plait_op *op) {
 
 PyObject *operator_function(PyObject *, PyObject *name) {
   const char *s = PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : nullptr;
-  if (!s) return PyErr_Format(PyExc_TypeError, "operator: `name` must be str, got %s", Py_TYPE(name)->tp_name);
+  if (!s)
+    return PyErr_Format(PyExc_TypeError, "operator: `name` must be str, got %s",
+                        Py_TYPE(name)->tp_name);
   PyObject *o = new_operator(s, PLAIT_FUNCTION);
   if (o || !PyErr_ExceptionMatches(PyExc_AttributeError)) return o;
   const char *dot = strchr(s, '.');
@@ -283,20 +298,22 @@ PyObject *operator_names(PyObject *, PyObject *) {
       Object item(Py_BuildValue("sz", (base + (in_place ? "_" : "")).c_str(), first));
       Object name(item ? new_reference(PyTuple_GET_ITEM(item.get(), 0)) : nullptr);
       const int known = name ? PySet_Contains(seen.get(), name.get()) : -1;
-      if (known < 0 || (!known && (PySet_Add(seen.get(), name.get()) < 0 || PyList_Append(list.get(), item.get()) < 0)))
+      if (known < 0 || (!known && (PySet_Add(seen.get(), name.get()) < 0 ||
+                                   PyList_Append(list.get(), item.get()) < 0)))
         return nullptr;
     }
   }
   return list.release();
 }
 
-PyMethodDef functions[] = {
-    {"operator", operator_function, METH_O,
-     "operator(name, /)\n--\n\nThe operator of that name: a base name with all its overloads, `max.dim` for one, `relu_` "
-     "and `scatter_.value` for the in-place form."},
-    {"operator_names", operator_names, METH_NOARGS,
-     "operator_names()\n--\n\n(name, name of its first argument) of every operator and its in-place form."},
-    {nullptr, nullptr, 0, nullptr}};
+PyMethodDef functions[] = {{"operator", operator_function, METH_O,
+                            "operator(name, /)\n--\n\nThe operator of that name: a base name with "
+                            "all its overloads, `max.dim` for one, `relu_` "
+                            "and `scatter_.value` for the in-place form."},
+                           {"operator_names", operator_names, METH_NOARGS,
+                            "operator_names()\n--\n\n(name, name of its first argument) of every "
+                            "operator and its in-place form."},
+                           {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
 
@@ -307,7 +324,8 @@ PyObject *new_operator(const char *name, uint32_t form) {
   for (; op; op = one ? nullptr : op->next)
     if (form != PLAIT_INPLACE || (op->flags & PLAIT_OP_INPLACE)) chosen.push_back(op);
   if (chosen.empty()) {
-    PyErr_Format(PyExc_AttributeError, "operator: no operator named %s is defined", in_form(name, form).c_str());
+    PyErr_Format(PyExc_AttributeError, "operator: no operator named %s is defined",
+                 in_form(name, form).c_str());
     return nullptr;
   }
   auto *list = new Overload[chosen.size()];
@@ -327,7 +345,8 @@ PyObject *new_operator(const char *name, uint32_t form) {
 bool add_operators(PyObject *module) {
   state.operator_type = reinterpret_cast<PyTypeObject *>(PyType_FromSpec(&spec));
   return state.operator_type &&
-         PyModule_AddObjectRef(module, "Operator", reinterpret_cast<PyObject *>(state.operator_type)) == 0 &&
+         PyModule_AddObjectRef(module, "Operator",
+                               reinterpret_cast<PyObject *>(state.operator_type)) == 0 &&
          PyModule_AddFunctions(module, functions) == 0;
 }
 

@@ -6,17 +6,21 @@
 namespace plait::python {
 namespace {
 
-// Index of the argument that a keyword names, or -1. Keywords from call sites are interned: pointers decide.
+// Index of the argument that a keyword names, or -1. Keywords from call sites are interned:
+// pointers decide.
 int find(const Overload &o, PyObject *keyword) {
   const int n = o.op->n_args;
   for (int i = 0; i < n; i++)
     if (o.name[i] == keyword || o.second[i] == keyword) return i;
   for (int i = 0; i < n; i++)
-    if (PyUnicode_Compare(o.name[i], keyword) == 0 || (o.second[i] && PyUnicode_Compare(o.second[i], keyword) == 0))
+    if (PyUnicode_Compare(o.name[i], keyword) == 0 ||
+        (o.second[i] && PyUnicode_Compare(o.second[i], keyword) == 0))
       return i;
   return -1;
 }
-bool is(PyObject *keyword, PyObject *name) { return keyword == name || PyUnicode_Compare(keyword, name) == 0; }
+bool is(PyObject *keyword, PyObject *name) {
+  return keyword == name || PyUnicode_Compare(keyword, name) == 0;
+}
 
 int mismatch(Mismatch &m, Mismatch::Reason reason, int arg, PyObject *got, Py_ssize_t count = 0) {
   m.reason = reason;
@@ -31,7 +35,8 @@ int bind_out(const Overload &o, PyObject *out, Bound &b, Mismatch &m) {
   const int n = o.op->n_results;
   if (out == Py_None) return PLAIT_CONVERTED;
   const bool list = PyTuple_Check(out) || PyList_Check(out);
-  if (n > 1 && (!list || PySequence_Fast_GET_SIZE(out) != n)) return mismatch(m, Mismatch::type, -2, out);
+  if (n > 1 && (!list || PySequence_Fast_GET_SIZE(out) != n))
+    return mismatch(m, Mismatch::type, -2, out);
   for (int i = 0; i < n; i++) {
     const int done = tensor_from(n > 1 ? PySequence_Fast_GET_ITEM(out, i) : out, b, b.out + i);
     if (done == PLAIT_NOT_CONVERTIBLE) return mismatch(m, Mismatch::type, -2, out);
@@ -41,7 +46,8 @@ int bind_out(const Overload &o, PyObject *out, Bound &b, Mismatch &m) {
   return PLAIT_CONVERTED;
 }
 
-int bind_keywords(const Overload &o, PyObject *const *values, PyObject *kwnames, uint32_t &given, Bound &b, Mismatch &m) {
+int bind_keywords(const Overload &o, PyObject *const *values, PyObject *kwnames, uint32_t &given,
+                  Bound &b, Mismatch &m) {
   for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(kwnames); k++) {
     PyObject *keyword = PyTuple_GET_ITEM(kwnames, k);
     const int i = find(o, keyword);
@@ -52,7 +58,8 @@ int bind_keywords(const Overload &o, PyObject *const *values, PyObject *kwnames,
       if (done != PLAIT_CONVERTED) mismatch(m, Mismatch::type, i, values[k]);
       if (done == PLAIT_NOT_CONVERTIBLE) return done;
       given |= 1u << i;
-    } else if ((o.op->flags & PLAIT_OP_OUT) && b.form == PLAIT_FUNCTION && is(keyword, state.str_out)) {
+    } else if ((o.op->flags & PLAIT_OP_OUT) && b.form == PLAIT_FUNCTION &&
+               is(keyword, state.str_out)) {
       done = bind_out(o, values[k], b, m);
     } else if (o.creates && is(keyword, state.str_requires_grad)) {
       const int truth = PyObject_IsTrue(values[k]);
@@ -81,7 +88,8 @@ int bind_varargs(const Overload &o, PyObject *const *args, Py_ssize_t n, Bound &
   return PLAIT_CONVERTED;
 }
 
-int bind_positional(const Overload &o, PyObject *const *args, Py_ssize_t n, uint32_t &given, Bound &b, Mismatch &m) {
+int bind_positional(const Overload &o, PyObject *const *args, Py_ssize_t n, uint32_t &given,
+                    Bound &b, Mismatch &m) {
   for (Py_ssize_t i = 0; i < n; i++) {
     if (i == o.varargs && n - i > 1) {
       given |= 1u << i;
@@ -89,7 +97,8 @@ int bind_positional(const Overload &o, PyObject *const *args, Py_ssize_t n, uint
     }
     if (i >= o.n_positional) return mismatch(m, Mismatch::too_many, -1, nullptr, n);
     const int done = convert(o.op->args[i], args[i], b, b.in + i);
-    if (__builtin_expect(done != PLAIT_CONVERTED, 0)) return mismatch(m, Mismatch::type, int(i), args[i]), done;
+    if (__builtin_expect(done != PLAIT_CONVERTED, 0))
+      return mismatch(m, Mismatch::type, int(i), args[i]), done;
     given |= 1u << i;
   }
   return PLAIT_CONVERTED;
@@ -99,7 +108,8 @@ std::string describe(PyObject *o) {
   if (PyTuple_Check(o) || PyList_Check(o)) {
     std::string s = PyTuple_Check(o) ? "(" : "[";
     const Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
-    for (Py_ssize_t i = 0; i < n && i < 4; i++) s += (i ? ", " : "") + std::string(Py_TYPE(PySequence_Fast_GET_ITEM(o, i))->tp_name);
+    for (Py_ssize_t i = 0; i < n && i < 4; i++)
+      s += (i ? ", " : "") + std::string(Py_TYPE(PySequence_Fast_GET_ITEM(o, i))->tp_name);
     if (n > 4) s += ", ...";
     return std::string(PyTuple_Check(o) ? "tuple " : "list ") + s + (PyTuple_Check(o) ? ")" : "]");
   }
@@ -118,7 +128,8 @@ std::string describe(PyObject *o) {
 
 }  // namespace
 
-int bind(const Overload &o, uint32_t form, PyObject *const *args, Py_ssize_t n, PyObject *kwnames, Bound &b, Mismatch &m) {
+int bind(const Overload &o, uint32_t form, PyObject *const *args, Py_ssize_t n, PyObject *kwnames,
+         Bound &b, Mismatch &m) {
   uint32_t given = 0;
   b.form = form;
   int done = bind_positional(o, args, n, given, b, m);
@@ -136,7 +147,8 @@ int bind(const Overload &o, uint32_t form, PyObject *const *args, Py_ssize_t n, 
     else
       return mismatch(m, Mismatch::missing, i, nullptr);
   }
-  if (form == PLAIT_INPLACE && b.in[0].tag != PLAIT_TENSOR) return mismatch(m, Mismatch::type, 0, n ? args[0] : Py_None);
+  if (form == PLAIT_INPLACE && b.in[0].tag != PLAIT_TENSOR)
+    return mismatch(m, Mismatch::type, 0, n ? args[0] : Py_None);
   return PLAIT_CONVERTED;
 }
 
@@ -144,11 +156,15 @@ void explain(const char *base, const Overload &o, const Mismatch &m) {
   char room[64];
   switch (m.reason) {
     case Mismatch::too_many:
-      PyErr_Format(PyExc_TypeError, "%s: at most %d positional arguments are accepted, got %zd", base, int(o.n_positional),
-                   m.count);
+      PyErr_Format(PyExc_TypeError, "%s: at most %d positional arguments are accepted, got %zd",
+                   base, int(o.n_positional), m.count);
       return;
-    case Mismatch::missing: PyErr_Format(PyExc_TypeError, "%s: missing argument `%s`", base, o.op->args[m.arg].name); return;
-    case Mismatch::unexpected: PyErr_Format(PyExc_TypeError, "%s: unexpected keyword `%U`", base, m.got); return;
+    case Mismatch::missing:
+      PyErr_Format(PyExc_TypeError, "%s: missing argument `%s`", base, o.op->args[m.arg].name);
+      return;
+    case Mismatch::unexpected:
+      PyErr_Format(PyExc_TypeError, "%s: unexpected keyword `%U`", base, m.got);
+      return;
     case Mismatch::twice:
       PyErr_Format(PyExc_TypeError, "%s: `%s` was given twice", base, o.op->args[m.arg].name);
       return;
@@ -157,20 +173,25 @@ void explain(const char *base, const Overload &o, const Mismatch &m) {
   const std::string got = describe(m.got);
   if (m.arg == -2)
     PyErr_Format(PyExc_TypeError, "%s: `out` must be %s, got %s", base,
-                 o.op->n_results > 1 ? "a tuple with one Tensor for each result" : "Tensor", got.c_str());
+                 o.op->n_results > 1 ? "a tuple with one Tensor for each result" : "Tensor",
+                 got.c_str());
   else
     PyErr_Format(PyExc_TypeError, "%s: `%s` must be %s, got %s", base, o.op->args[m.arg].name,
                  kind_name(o.op->args[m.arg], room, sizeof room), got.c_str());
 }
 
-// Adds operator and argument to what a conversion raised; the user's own exceptions stay as they are.
+// Adds operator and argument to what a conversion raised; the user's own exceptions stay as they
+// are.
 void locate(const char *base, const Overload &o, const Mismatch &m) {
-  if (m.reason != Mismatch::type || m.arg < 0 || !PyErr_ExceptionMatches(PyExc_OverflowError)) return;
+  if (m.reason != Mismatch::type || m.arg < 0 || !PyErr_ExceptionMatches(PyExc_OverflowError))
+    return;
   PyErr_Clear();
-  PyErr_Format(PyExc_OverflowError, "%s: `%s` must fit in 64 bits, got %R", base, o.op->args[m.arg].name, m.got);
+  PyErr_Format(PyExc_OverflowError, "%s: `%s` must fit in 64 bits, got %R", base,
+               o.op->args[m.arg].name, m.got);
 }
 
-void explain_all(const char *base, const Overload *list, size_t n, PyObject *const *args, Py_ssize_t n_args) {
+void explain_all(const char *base, const Overload *list, size_t n, PyObject *const *args,
+                 Py_ssize_t n_args) {
   std::string s = std::string(base) + ": no form takes (";
   for (Py_ssize_t i = 0; i < n_args && i < 8; i++) s += (i ? ", " : "") + describe(args[i]);
   s += "); there are";

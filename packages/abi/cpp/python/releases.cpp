@@ -18,12 +18,15 @@ PyObject *begin_exit(PyObject *, PyObject *) {
   __atomic_store_n(&exiting, 1, __ATOMIC_RELEASE);
   Py_RETURN_NONE;
 }
-PyMethodDef begin_exit_def{"_begin_exit", begin_exit, METH_NOARGS,
-                           "From here on what C++ drops is leaked: there may be no interpreter to ask."};
+PyMethodDef begin_exit_def{
+    "_begin_exit", begin_exit, METH_NOARGS,
+    "From here on what C++ drops is leaked: there may be no interpreter to ask."};
 
 }  // namespace
 
-bool interpreter_gone() { return __atomic_load_n(&exiting, __ATOMIC_ACQUIRE) || !Py_IsInitialized(); }
+bool interpreter_gone() {
+  return __atomic_load_n(&exiting, __ATOMIC_ACQUIRE) || !Py_IsInitialized();
+}
 
 bool release_now() { return !interpreter_gone() && PyGILState_Check(); }
 
@@ -32,7 +35,8 @@ void release_later(Release *r) {
   Release *head = __atomic_load_n(&waiting, __ATOMIC_RELAXED);
   do {
     r->next = head;
-  } while (!__atomic_compare_exchange_n(&waiting, &head, r, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
+  } while (
+      !__atomic_compare_exchange_n(&waiting, &head, r, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
   // a full queue of pending calls is no loss: the next operator call drains as well
   if (!head) Py_AddPendingCall(drain_pending, nullptr);
 }

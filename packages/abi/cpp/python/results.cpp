@@ -82,12 +82,18 @@ PyObject *one(plait_value *v, const Bound *b) {
 struct Names {
   const char *base, *first, *second, *third;
 };
-constexpr Names names[] = {{"max", "values", "indices", nullptr},      {"min", "values", "indices", nullptr},
-                           {"sort", "values", "indices", nullptr},     {"topk", "values", "indices", nullptr},
-                           {"median", "values", "indices", nullptr},   {"mode", "values", "indices", nullptr},
-                           {"kthvalue", "values", "indices", nullptr}, {"cummax", "values", "indices", nullptr},
-                           {"cummin", "values", "indices", nullptr},   {"slogdet", "sign", "logabsdet", nullptr},
-                           {"qr", "Q", "R", nullptr},                  {"svd", "U", "S", "Vh"},
+constexpr Names names[] = {{"max", "values", "indices", nullptr},
+                           {"min", "values", "indices", nullptr},
+                           {"sort", "values", "indices", nullptr},
+                           {"topk", "values", "indices", nullptr},
+                           {"median", "values", "indices", nullptr},
+                           {"mode", "values", "indices", nullptr},
+                           {"kthvalue", "values", "indices", nullptr},
+                           {"cummax", "values", "indices", nullptr},
+                           {"cummin", "values", "indices", nullptr},
+                           {"slogdet", "sign", "logabsdet", nullptr},
+                           {"qr", "Q", "R", nullptr},
+                           {"svd", "U", "S", "Vh"},
                            {"eigh", "eigenvalues", "eigenvectors", nullptr}};
 
 }  // namespace
@@ -98,8 +104,10 @@ PyTypeObject *named_results(const plait_op *op) {
   const size_t n = dot ? size_t(dot - op->name) : strlen(op->name);
   for (const Names &each : names) {
     if (strlen(each.base) != n || strncmp(each.base, op->name, n) != 0) continue;
-    const char *full = strdup(("plait.return_types." + std::string(each.base)).c_str());  // older CPythons keep the pointer
-    PyStructSequence_Field fields[] = {{each.first, nullptr}, {each.second, nullptr}, {each.third, nullptr}, {nullptr, nullptr}};
+    const char *full = strdup(("plait.return_types." + std::string(each.base))
+                                  .c_str());  // older CPythons keep the pointer
+    PyStructSequence_Field fields[] = {
+        {each.first, nullptr}, {each.second, nullptr}, {each.third, nullptr}, {nullptr, nullptr}};
     PyStructSequence_Desc description{full, nullptr, fields, op->n_results};
     return PyStructSequence_NewType(&description);
   }
@@ -141,7 +149,9 @@ const plait_engine *engine() {
   Object done(abi ? PyObject_CallMethod(abi.get(), "require", "s", "engine") : nullptr);
   if (!done) return nullptr;
   const plait_engine *e = state.runtime->roles->engine;
-  if (!e) PyErr_SetString(state.plait_error, "engine: the component that was loaded did not provide the role \"engine\"");
+  if (!e)
+    PyErr_SetString(state.plait_error,
+                    "engine: the component that was loaded did not provide the role \"engine\"");
   return e;
 }
 

@@ -1,10 +1,12 @@
-// Tensor types announce themselves by a capsule on the class; what a class can do is looked up once.
+// Tensor types announce themselves by a capsule on the class; what a class can do is looked up
+// once.
 #include "binding.hpp"
 
 namespace plait::python {
 namespace {
 
-constexpr size_t room = 256;  // direct-mapped; an entry holds while the class's version tag stays the same
+constexpr size_t room =
+    256;  // direct-mapped; an entry holds while the class's version tag stays the same
 TypeFacts cache[room];
 
 bool still_valid(const TypeFacts &f, PyTypeObject *type) {
@@ -32,8 +34,8 @@ int has(PyTypeObject *type, PyObject *name, PyObject **out) {
 const plait_tensor_type *table_in(PyObject *capsule, PyTypeObject *type) {
   auto *t = static_cast<const plait_tensor_type *>(PyCapsule_GetPointer(capsule, "plait.tensor"));
   if (t && (t->h.major != PLAIT_ABI_MAJOR || t->h.minor != PLAIT_ABI_MINOR)) {
-    PyErr_Format(PyExc_ImportError, "%s.__plait_tensor__: version %d.%d is required, found %d.%d", type->tp_name,
-                 PLAIT_ABI_MAJOR, PLAIT_ABI_MINOR, t->h.major, t->h.minor);
+    PyErr_Format(PyExc_ImportError, "%s.__plait_tensor__: version %d.%d is required, found %d.%d",
+                 type->tp_name, PLAIT_ABI_MAJOR, PLAIT_ABI_MINOR, t->h.major, t->h.minor);
     return nullptr;
   }
   return t;

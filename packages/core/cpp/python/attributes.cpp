@@ -4,16 +4,25 @@
 namespace plait::core {
 namespace {
 
-PyObject *get_shape(PyObject *self, void *) { return size_object(handle_of(self)->dl.shape, handle_of(self)->dl.ndim); }
-PyObject *get_dtype(PyObject *self, void *) { return state.python->dtype_object(handle_of(self)->dl.dtype); }
-PyObject *get_device(PyObject *self, void *) { return state.python->device_object(handle_of(self)->dl.device); }
+PyObject *get_shape(PyObject *self, void *) {
+  return size_object(handle_of(self)->dl.shape, handle_of(self)->dl.ndim);
+}
+PyObject *get_dtype(PyObject *self, void *) {
+  return state.python->dtype_object(handle_of(self)->dl.dtype);
+}
+PyObject *get_device(PyObject *self, void *) {
+  return state.python->device_object(handle_of(self)->dl.device);
+}
 PyObject *get_ndim(PyObject *self, void *) { return PyLong_FromLong(handle_of(self)->dl.ndim); }
-PyObject *get_itemsize(PyObject *self, void *) { return PyLong_FromLongLong(itemsize(handle_of(self)->dl.dtype)); }
+PyObject *get_itemsize(PyObject *self, void *) {
+  return PyLong_FromLongLong(itemsize(handle_of(self)->dl.dtype));
+}
 PyObject *get_nbytes(PyObject *self, void *) {
   return PyLong_FromLongLong(numel(handle_of(self)) * itemsize(handle_of(self)->dl.dtype));
 }
 PyObject *get_version(PyObject *self, void *) {
-  return PyLong_FromUnsignedLongLong(__atomic_load_n(&handle_of(self)->storage->version, __ATOMIC_RELAXED));
+  return PyLong_FromUnsignedLongLong(
+      __atomic_load_n(&handle_of(self)->storage->version, __ATOMIC_RELAXED));
 }
 PyObject *get_base(PyObject *self, void *) {
   plait_tensor *t = handle_of(self);
@@ -32,7 +41,8 @@ PyObject *get_t(PyObject *self, void *) {
 PyObject *get_mt(PyObject *self, void *) {
   plait_tensor *t = handle_of(self);
   if (t->dl.ndim < 2)
-    return PyErr_Format(PyExc_RuntimeError, "mT: at least 2 dimensions are required, got shape %s", shape_text(t).c_str());
+    return PyErr_Format(PyExc_RuntimeError, "mT: at least 2 dimensions are required, got shape %s",
+                        shape_text(t).c_str());
   plait_tensor *out = call(op_transpose, {value(t), value(int64_t(-2)), value(int64_t(-1))});
   return out ? wrap(out) : nullptr;
 }
@@ -46,7 +56,8 @@ PyObject *get_data(PyObject *self, void *) {
 // p.data = q: the handle points at other bytes; its history, hooks and identity stay
 int set_data(PyObject *self, PyObject *o, void *) {
   if (!o || !is_tensor(o)) {
-    PyErr_Format(PyExc_TypeError, "data: a Tensor is required, got %s", o ? Py_TYPE(o)->tp_name : "nothing");
+    PyErr_Format(PyExc_TypeError, "data: a Tensor is required, got %s",
+                 o ? Py_TYPE(o)->tp_name : "nothing");
     return -1;
   }
   plait_thread *thread = state.runtime->thread();
@@ -68,7 +79,8 @@ PyGetSetDef attributes[] = {
     {"_base", get_base, nullptr, "The tensor that this is a view of, or None.", nullptr},
     {"T", get_t, nullptr, "The dimensions in reverse order, a view.", nullptr},
     {"mT", get_mt, nullptr, "The last two dimensions exchanged, a view.", nullptr},
-    {"data", get_data, set_data, "The same elements without history; assigning re-points the tensor.", nullptr},
+    {"data", get_data, set_data,
+     "The same elements without history; assigning re-points the tensor.", nullptr},
     {"__dict__", get_dict, PyObject_GenericSetDict, nullptr, nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 

@@ -26,7 +26,9 @@ struct Scan {  // the shape and kind of a nested sequence
 };
 
 bool ragged(size_t depth, const char *got) {
-  PyErr_Format(PyExc_ValueError, "tensor: nested sequences of equal lengths are required; at depth %zu there is %s", depth, got);
+  PyErr_Format(PyExc_ValueError,
+               "tensor: nested sequences of equal lengths are required; at depth %zu there is %s",
+               depth, got);
   return false;
 }
 
@@ -41,7 +43,9 @@ bool scan(PyObject *o, size_t depth, Scan &s) {
   if (depth == s.shape.size()) return !s.numbers || ragged(depth, "a sequence beside a number");
   const Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
   if (n != s.shape[depth])
-    return ragged(depth, ("length " + std::to_string(n) + " beside " + std::to_string(s.shape[depth])).c_str());
+    return ragged(
+        depth,
+        ("length " + std::to_string(n) + " beside " + std::to_string(s.shape[depth])).c_str());
   for (Py_ssize_t i = 0; i < n && i < PySequence_Fast_GET_SIZE(o); i++)
     if (!scan(PySequence_Fast_GET_ITEM(o, i), depth + 1, s)) return false;
   return true;
@@ -50,7 +54,9 @@ bool scan(PyObject *o, size_t depth, Scan &s) {
 bool first_path(PyObject *o, Scan &s) {
   for (; is_list(o); o = PySequence_Fast_GET_ITEM(o, 0)) {
     if (s.shape.size() == PLAIT_MAX_DIMS) {
-      PyErr_Format(PyExc_ValueError, "tensor: at most %d dimensions are required, got deeper nesting", PLAIT_MAX_DIMS);
+      PyErr_Format(PyExc_ValueError,
+                   "tensor: at most %d dimensions are required, got deeper nesting",
+                   PLAIT_MAX_DIMS);
       return false;
     }
     s.shape.push_back(PySequence_Fast_GET_SIZE(o));
@@ -82,8 +88,8 @@ bool fill(PyObject *o, size_t depth, const Scan &s, DLDataType d, char *&to) {
 plait_tensor *new_dense(DLDataType d, const std::vector<int64_t> &shape) {
   plait_thread *thread = state.runtime->thread();
   plait_tensor *t = nullptr;
-  const plait_status s =
-      state.runtime->tensor_new(thread, d, int32_t(shape.size()), shape.data(), nullptr, {kDLCPU, 0}, &t);
+  const plait_status s = state.runtime->tensor_new(thread, d, int32_t(shape.size()), shape.data(),
+                                                   nullptr, {kDLCPU, 0}, &t);
   return s < 0 ? (raise(thread, s), nullptr) : t;
 }
 
@@ -94,7 +100,9 @@ DLDataType dtype_of(Category c, const Scan &s) {
   switch (c) {
     case of_bool: return dtype::bool_;
     case of_int: return dtype::int64;
-    case of_complex: return same(*state.python->default_dtype, dtype::float64) ? dtype::complex128 : dtype::complex64;
+    case of_complex:
+      return same(*state.python->default_dtype, dtype::float64) ? dtype::complex128
+                                                                : dtype::complex64;
     default: return *state.python->default_dtype;
   }
 }
@@ -130,12 +138,15 @@ plait_tensor *from_array(PyObject *data, const DLDataType *wanted) {
   };
   if (!PyObject_HasAttrString(data, "__dlpack__") && !through_numpy("asarray")) return nullptr;
   plait_tensor *view = state.python->import_array(thread, array.get());
-  if (!view && PyErr_ExceptionMatches(PyExc_ValueError) && PyObject_HasAttrString(data, "__array__")) {
+  if (!view && PyErr_ExceptionMatches(PyExc_ValueError) &&
+      PyObject_HasAttrString(data, "__array__")) {
     PyErr_Clear();  // strides or alignment that a copy does away with
-    view = through_numpy("ascontiguousarray") ? state.python->import_array(thread, array.get()) : nullptr;
+    view = through_numpy("ascontiguousarray") ? state.python->import_array(thread, array.get())
+                                              : nullptr;
   }
   if (!view) return nullptr;
-  plait_tensor *t = wanted && !same(*wanted, view->dl.dtype) ? cast(view, *wanted) : call(op_clone, {value(view)});
+  plait_tensor *t = wanted && !same(*wanted, view->dl.dtype) ? cast(view, *wanted)
+                                                             : call(op_clone, {value(view)});
   plait_release(view);
   return t;
 }
@@ -148,13 +159,17 @@ plait_tensor *from_data(PyObject *data, const DLDataType *wanted) {
     plait_thread *thread = state.runtime->thread();
     const plait_status s = state.runtime->tensor_alias(thread, t, &plain);  // a copy has no history
     if (s < 0) return raise(thread, s), nullptr;
-    plait_tensor *out = wanted && !same(*wanted, t->dl.dtype) ? cast(plain, *wanted) : call(op_clone, {value(plain)});
+    plait_tensor *out = wanted && !same(*wanted, t->dl.dtype) ? cast(plain, *wanted)
+                                                              : call(op_clone, {value(plain)});
     plait_release(plain);
     return out;
   }
-  if (PyUnicode_Check(data) || PyBytes_Check(data) || data == Py_None || PyDict_Check(data) || PyAnySet_Check(data)) {
-    PyErr_Format(PyExc_TypeError, "tensor: `data` must be a number, a nested sequence of numbers or an array, got %s",
-                 data == Py_None ? "None" : Py_TYPE(data)->tp_name);
+  if (PyUnicode_Check(data) || PyBytes_Check(data) || data == Py_None || PyDict_Check(data) ||
+      PyAnySet_Check(data)) {
+    PyErr_Format(
+        PyExc_TypeError,
+        "tensor: `data` must be a number, a nested sequence of numbers or an array, got %s",
+        data == Py_None ? "None" : Py_TYPE(data)->tp_name);
     return nullptr;
   }
   if (is_list(data) || category(data) != of_other) {

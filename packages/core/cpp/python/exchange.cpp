@@ -4,7 +4,8 @@
 namespace plait::core {
 namespace {
 
-// ---- buffer protocol -----------------------------------------------------------------------------------------------
+// ---- buffer protocol
+// -----------------------------------------------------------------------------------------------
 
 struct Shared {  // what a buffer view needs for as long as it lives
   plait_storage *storage;
@@ -41,10 +42,13 @@ int get_buffer(PyObject *self, Py_buffer *view, int flags) {
   plait_tensor *t = handle_of(self);
   const char *format = format_of(t->dl.dtype);
   const bool readonly = t->storage->flags & PLAIT_STORAGE_READONLY;
-  if (!format) return refuse_buffer(view, "buffer: bfloat16 has no buffer format; cast to float32 first");
+  if (!format)
+    return refuse_buffer(view, "buffer: bfloat16 has no buffer format; cast to float32 first");
   if (!refuse_grad(t, "buffer", PyExc_BufferError)) return refuse_buffer(view, nullptr);
-  if (t->dl.device.device_type != kDLCPU) return refuse_buffer(view, "buffer: a tensor on the CPU is required");
-  if ((flags & PyBUF_WRITABLE) && readonly) return refuse_buffer(view, "buffer: the tensor is read-only");
+  if (t->dl.device.device_type != kDLCPU)
+    return refuse_buffer(view, "buffer: a tensor on the CPU is required");
+  if ((flags & PyBUF_WRITABLE) && readonly)
+    return refuse_buffer(view, "buffer: the tensor is read-only");
   if ((flags & PyBUF_STRIDES) != PyBUF_STRIDES && !is_contiguous(t))
     return refuse_buffer(view, "buffer: a contiguous tensor is required; call contiguous() first");
   auto *s = static_cast<Shared *>(PyMem_Malloc(sizeof(Shared)));
@@ -77,7 +81,8 @@ void release_buffer(PyObject *, Py_buffer *view) {
   PyMem_Free(s);
 }
 
-// ---- NumPy ---------------------------------------------------------------------------------------------------------
+// ---- NumPy
+// ---------------------------------------------------------------------------------------------------------
 
 PyObject *to_numpy(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *kwnames) {
   plait_tensor *t = handle_of(self);
@@ -93,7 +98,8 @@ PyObject *to_numpy(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject
   if (!force && !refuse_grad(t, "numpy", PyExc_RuntimeError)) return nullptr;
   if (!readable(t, "numpy")) return nullptr;
   if (t->dl.dtype.code == kDLBfloat)
-    return PyErr_Format(PyExc_TypeError, "numpy: NumPy has no bfloat16; cast first, as in x.float().numpy()");
+    return PyErr_Format(PyExc_TypeError,
+                        "numpy: NumPy has no bfloat16; cast first, as in x.float().numpy()");
   Object source(new_reference(self));
   if (force) {
     plait_thread *thread = state.runtime->thread();
@@ -108,13 +114,16 @@ PyObject *to_numpy(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject
 
 PyObject *from_numpy(PyObject *, PyObject *array) {
   const char *type = Py_TYPE(array)->tp_name;
-  if (strcmp(type, "numpy.ndarray") != 0 && !(PyObject_CheckBuffer(array) && PyObject_HasAttrString(array, "__array_interface__")))
-    return PyErr_Format(PyExc_TypeError, "from_numpy: `ndarray` must be a NumPy array, got %s", type);
+  if (strcmp(type, "numpy.ndarray") != 0 &&
+      !(PyObject_CheckBuffer(array) && PyObject_HasAttrString(array, "__array_interface__")))
+    return PyErr_Format(PyExc_TypeError, "from_numpy: `ndarray` must be a NumPy array, got %s",
+                        type);
   plait_tensor *t = state.python->import_array(state.runtime->thread(), array);
   return t ? wrap(t) : nullptr;
 }
 
-// ---- DLPack --------------------------------------------------------------------------------------------------------
+// ---- DLPack
+// --------------------------------------------------------------------------------------------------------
 
 bool parse_version(PyObject *o, bool *versioned) {
   if (!o || o == Py_None) return true;
@@ -137,7 +146,8 @@ bool accept_device(plait_tensor *t, PyObject *o) {
     return false;
   }
   if (type == int(t->dl.device.device_type) && id == t->dl.device.device_id) return true;
-  PyErr_Format(PyExc_BufferError, "__dlpack__: the tensor is on DLPack device (%d, %d); (%d, %d) was asked for",
+  PyErr_Format(PyExc_BufferError,
+               "__dlpack__: the tensor is on DLPack device (%d, %d); (%d, %d) was asked for",
                int(t->dl.device.device_type), t->dl.device.device_id, type, id);
   return false;
 }
@@ -145,18 +155,21 @@ bool accept_device(plait_tensor *t, PyObject *o) {
 PyObject *to_dlpack(PyObject *self, PyObject *args, PyObject *kwargs) {
   PyObject *stream = nullptr, *max_version = nullptr, *device = nullptr, *copy = nullptr;
   static const char *names[] = {"stream", "max_version", "dl_device", "copy", nullptr};
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$OOOO:__dlpack__", const_cast<char **>(names), &stream, &max_version,
-                                   &device, &copy))
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$OOOO:__dlpack__", const_cast<char **>(names),
+                                   &stream, &max_version, &device, &copy))
     return nullptr;
   plait_tensor *t = handle_of(self);
   bool versioned = false;
-  if (!refuse_grad(t, "__dlpack__", PyExc_BufferError) || !parse_version(max_version, &versioned) || !accept_device(t, device))
+  if (!refuse_grad(t, "__dlpack__", PyExc_BufferError) || !parse_version(max_version, &versioned) ||
+      !accept_device(t, device))
     return nullptr;
   const int truth = copy && copy != Py_None ? PyObject_IsTrue(copy) : 0;
   if (truth < 0) return nullptr;
   if (!truth) return state.python->export_dlpack(t, versioned, 0);
   plait_tensor *fresh = call(op_clone, {value(t)});
-  PyObject *capsule = fresh ? state.python->export_dlpack(fresh, versioned, DLPACK_FLAG_BITMASK_IS_COPIED) : nullptr;
+  PyObject *capsule =
+      fresh ? state.python->export_dlpack(fresh, versioned, DLPACK_FLAG_BITMASK_IS_COPIED)
+            : nullptr;
   plait_release(fresh);
   return capsule;
 }
@@ -170,11 +183,14 @@ PyObject *capsule_of(PyObject *source, PyObject *copy) {
   Object method(PyObject_GetAttrString(source, "__dlpack__"));
   if (!method) {
     PyErr_Clear();
-    return PyErr_Format(PyExc_TypeError, "from_dlpack: an array with `__dlpack__` is required, got %s", Py_TYPE(source)->tp_name);
+    return PyErr_Format(PyExc_TypeError,
+                        "from_dlpack: an array with `__dlpack__` is required, got %s",
+                        Py_TYPE(source)->tp_name);
   }
   Object none(PyTuple_New(0)), keywords(Py_BuildValue("{s(ii)}", "max_version", 1, 0));
   if (!none || !keywords) return nullptr;
-  if (copy && copy != Py_None && PyDict_SetItemString(keywords.get(), "copy", copy) < 0) return nullptr;
+  if (copy && copy != Py_None && PyDict_SetItemString(keywords.get(), "copy", copy) < 0)
+    return nullptr;
   PyObject *capsule = PyObject_Call(method.get(), none.get(), keywords.get());
   if (capsule || !PyErr_ExceptionMatches(PyExc_TypeError)) return capsule;
   PyErr_Clear();  // a library from before DLPack 1.0
@@ -184,12 +200,14 @@ PyObject *capsule_of(PyObject *source, PyObject *copy) {
 PyObject *from_dlpack(PyObject *, PyObject *args, PyObject *kwargs) {
   PyObject *source, *device = nullptr, *copy = nullptr;
   static const char *names[] = {"x", "device", "copy", nullptr};
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$OO:from_dlpack", const_cast<char **>(names), &source, &device, &copy))
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$OO:from_dlpack", const_cast<char **>(names),
+                                   &source, &device, &copy))
     return nullptr;
   DLDevice d;
   if (device && device != Py_None) {
     const int done = state.python->device(device, &d);
-    if (done == PLAIT_NOT_CONVERTIBLE) PyErr_Format(PyExc_TypeError, "from_dlpack: `device` must be device, got %R", device);
+    if (done == PLAIT_NOT_CONVERTIBLE)
+      PyErr_Format(PyExc_TypeError, "from_dlpack: `device` must be device, got %R", device);
     if (done == PLAIT_CONVERTED && d.device_type != kDLCPU)
       PyErr_SetString(PyExc_BufferError, "from_dlpack: only the CPU can be asked for");
     if (PyErr_Occurred()) return nullptr;
@@ -197,7 +215,8 @@ PyObject *from_dlpack(PyObject *, PyObject *args, PyObject *kwargs) {
   Object capsule(PyCapsule_CheckExact(source) ? new_reference(source) : capsule_of(source, copy));
   if (!capsule) return nullptr;
   const auto *managed = PyCapsule_IsValid(capsule.get(), "dltensor_versioned")
-                            ? static_cast<DLManagedTensorVersioned *>(PyCapsule_GetPointer(capsule.get(), "dltensor_versioned"))
+                            ? static_cast<DLManagedTensorVersioned *>(
+                                  PyCapsule_GetPointer(capsule.get(), "dltensor_versioned"))
                             : nullptr;
   const bool copied = managed && (managed->flags & DLPACK_FLAG_BITMASK_IS_COPIED);
   plait_tensor *t = state.python->import_dlpack(state.runtime->thread(), capsule.get());
@@ -214,7 +233,10 @@ PyObject *from_dlpack(PyObject *, PyObject *args, PyObject *kwargs) {
 bool refuse_grad(plait_tensor *t, const char *who, PyObject *exception) {
   const plait_engine *e = state.runtime->roles->engine;
   if (!e || !((t->layers >> e->layer & 1) || (t->base && !e->is_leaf(e->ctx, t)))) return true;
-  PyErr_Format(exception, "%s: a tensor that requires no grad is required; call detach() first, as in x.detach().numpy()", who);
+  PyErr_Format(exception,
+               "%s: a tensor that requires no grad is required; call detach() first, as in "
+               "x.detach().numpy()",
+               who);
   return false;
 }
 
@@ -222,18 +244,23 @@ PyBufferProcs buffer_methods{get_buffer, release_buffer};
 
 PyMethodDef exchange_methods[] = {
     {"numpy", function(to_numpy), METH_FASTCALL | METH_KEYWORDS,
-     "numpy($self, /, *, force=False)\n--\n\nA NumPy array on the same memory. Refused where grad is required: detach() "
+     "numpy($self, /, *, force=False)\n--\n\nA NumPy array on the same memory. Refused where grad "
+     "is required: detach() "
      "first, or force=True, which does."},
     {"__dlpack__", function(to_dlpack), METH_VARARGS | METH_KEYWORDS,
-     "__dlpack__($self, /, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\nA DLPack capsule on the same memory."},
-    {"__dlpack_device__", dlpack_device, METH_NOARGS, "__dlpack_device__($self, /)\n--\n\n(device type, device number) of DLPack."},
+     "__dlpack__($self, /, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\nA "
+     "DLPack capsule on the same memory."},
+    {"__dlpack_device__", dlpack_device, METH_NOARGS,
+     "__dlpack_device__($self, /)\n--\n\n(device type, device number) of DLPack."},
     {nullptr, nullptr, 0, nullptr}};
 
 PyMethodDef exchange_functions[] = {
     {"from_numpy", from_numpy, METH_O,
-     "from_numpy(ndarray, /)\n--\n\nA tensor on the memory of a NumPy array; of a read-only one, a read-only tensor."},
+     "from_numpy(ndarray, /)\n--\n\nA tensor on the memory of a NumPy array; of a read-only one, a "
+     "read-only tensor."},
     {"from_dlpack", function(from_dlpack), METH_VARARGS | METH_KEYWORDS,
-     "from_dlpack(x, /, *, device=None, copy=None)\n--\n\nA tensor on the memory of another library's array."},
+     "from_dlpack(x, /, *, device=None, copy=None)\n--\n\nA tensor on the memory of another "
+     "library's array."},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace plait::core

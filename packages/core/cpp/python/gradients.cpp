@@ -1,4 +1,5 @@
-// What asks the engine: requires_grad, grad, backward. The engine is loaded when it is first needed.
+// What asks the engine: requires_grad, grad, backward. The engine is loaded when it is first
+// needed.
 #include <vector>
 
 #include "tensor.hpp"
@@ -13,7 +14,8 @@ bool requires_grad(plait_tensor *t) {
   return e && ((t->layers >> e->layer & 1) || (t->base && !e->is_leaf(e->ctx, t)));
 }
 
-// ---- graph nodes, for looking at -----------------------------------------------------------------------------------
+// ---- graph nodes, for looking at
+// -----------------------------------------------------------------------------------
 
 struct NodeObject {
   PyObject_HEAD plait_object *node;
@@ -30,35 +32,48 @@ void node_dealloc(PyObject *self) {
   PyObject_Free(self);
   Py_DECREF(type);
 }
-PyObject *node_repr(PyObject *self) { return PyUnicode_FromFormat("<%s at %p>", node_name(self), node_of(self)); }
-PyObject *get_node_name(PyObject *self, PyObject *) { return PyUnicode_FromString(node_name(self)); }
-Py_hash_t node_hash(PyObject *self) { return Py_hash_t(reinterpret_cast<uintptr_t>(node_of(self)) >> 4); }
+PyObject *node_repr(PyObject *self) {
+  return PyUnicode_FromFormat("<%s at %p>", node_name(self), node_of(self));
+}
+PyObject *get_node_name(PyObject *self, PyObject *) {
+  return PyUnicode_FromString(node_name(self));
+}
+Py_hash_t node_hash(PyObject *self) {
+  return Py_hash_t(reinterpret_cast<uintptr_t>(node_of(self)) >> 4);
+}
 PyObject *node_compare(PyObject *a, PyObject *b, int op) {
   if (Py_TYPE(a) != Py_TYPE(b) || (op != Py_EQ && op != Py_NE)) Py_RETURN_NOTIMPLEMENTED;
   return PyBool_FromLong((node_of(a) == node_of(b)) == (op == Py_EQ));
 }
-PyMethodDef node_methods[] = {{"name", get_node_name, METH_NOARGS, "name($self, /)\n--\n\nThe operator's name with Backward."},
+PyMethodDef node_methods[] = {{"name", get_node_name, METH_NOARGS,
+                               "name($self, /)\n--\n\nThe operator's name with Backward."},
                               {nullptr, nullptr, 0, nullptr}};
-PyType_Slot node_slots[] = {{Py_tp_dealloc, reinterpret_cast<void *>(node_dealloc)},
-                            {Py_tp_repr, reinterpret_cast<void *>(node_repr)},
-                            {Py_tp_hash, reinterpret_cast<void *>(node_hash)},
-                            {Py_tp_richcompare, reinterpret_cast<void *>(node_compare)},
-                            {Py_tp_methods, node_methods},
-                            {Py_tp_doc, const_cast<char *>("A node of the graph that backward walks.")},
-                            {0, nullptr}};
-PyType_Spec node_spec{"plait_core.Node", sizeof(NodeObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, node_slots};
+PyType_Slot node_slots[] = {
+    {Py_tp_dealloc, reinterpret_cast<void *>(node_dealloc)},
+    {Py_tp_repr, reinterpret_cast<void *>(node_repr)},
+    {Py_tp_hash, reinterpret_cast<void *>(node_hash)},
+    {Py_tp_richcompare, reinterpret_cast<void *>(node_compare)},
+    {Py_tp_methods, node_methods},
+    {Py_tp_doc, const_cast<char *>("A node of the graph that backward walks.")},
+    {0, nullptr}};
+PyType_Spec node_spec{"plait_core.Node", sizeof(NodeObject), 0,
+                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, node_slots};
 
-// ---- properties ----------------------------------------------------------------------------------------------------
+// ---- properties
+// ----------------------------------------------------------------------------------------------------
 
 int fail(plait_thread *thread, plait_status s) {
   raise(thread, s);
   return -1;
 }
 
-PyObject *get_requires_grad(PyObject *self, void *) { return PyBool_FromLong(requires_grad(handle_of(self))); }
+PyObject *get_requires_grad(PyObject *self, void *) {
+  return PyBool_FromLong(requires_grad(handle_of(self)));
+}
 
 int set_flag(PyObject *self, int on) {
-  if (!on && !requires_grad(handle_of(self))) return 0;  // no engine needed to leave things as they are
+  if (!on && !requires_grad(handle_of(self)))
+    return 0;  // no engine needed to leave things as they are
   const plait_engine *e = state.python->engine();
   if (!e) return -1;
   plait_thread *thread = state.runtime->thread();
@@ -83,14 +98,16 @@ PyObject *get_grad(PyObject *self, void *) {
 int set_grad(PyObject *self, PyObject *o, void *) {
   if (!o) o = Py_None;
   if (o != Py_None && !is_tensor(o)) {
-    PyErr_Format(PyExc_TypeError, "grad: a Tensor or None is required, got %s", Py_TYPE(o)->tp_name);
+    PyErr_Format(PyExc_TypeError, "grad: a Tensor or None is required, got %s",
+                 Py_TYPE(o)->tp_name);
     return -1;
   }
   if (o == Py_None && !present()) return 0;
   const plait_engine *e = state.python->engine();
   if (!e) return -1;
   plait_thread *thread = state.runtime->thread();
-  const plait_status s = e->set_grad(e->ctx, thread, handle_of(self), o == Py_None ? nullptr : handle_of(o));
+  const plait_status s =
+      e->set_grad(e->ctx, thread, handle_of(self), o == Py_None ? nullptr : handle_of(o));
   return s < 0 ? fail(thread, s) : 0;
 }
 
@@ -111,12 +128,15 @@ PyObject *get_grad_fn(PyObject *self, void *) {
   return reinterpret_cast<PyObject *>(o);
 }
 
-// ---- methods -------------------------------------------------------------------------------------------------------
+// ---- methods
+// -------------------------------------------------------------------------------------------------------
 
 PyObject *requires_grad_(PyObject *self, PyObject *args, PyObject *kwargs) {
   int on = 1;
   static const char *names[] = {"requires_grad", nullptr};
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|p:requires_grad_", const_cast<char **>(names), &on)) return nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|p:requires_grad_", const_cast<char **>(names),
+                                   &on))
+    return nullptr;
   return set_flag(self, on) < 0 ? nullptr : new_reference(self);
 }
 
@@ -142,7 +162,10 @@ bool take_inputs(PyObject *o, Object &list, std::vector<plait_tensor *> &out) {
   if (!list) return false;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(list.get()); i++) {
     PyObject *t = PyTuple_GET_ITEM(list.get(), i);
-    if (!is_tensor(t)) return PyErr_Format(PyExc_TypeError, "backward: `inputs` must be Tensors, got %s", Py_TYPE(t)->tp_name), false;
+    if (!is_tensor(t))
+      return PyErr_Format(PyExc_TypeError, "backward: `inputs` must be Tensors, got %s",
+                          Py_TYPE(t)->tp_name),
+             false;
     out.push_back(handle_of(t));
   }
   if (out.empty()) PyErr_SetString(PyExc_ValueError, "backward: `inputs` must not be empty");
@@ -150,7 +173,8 @@ bool take_inputs(PyObject *o, Object &list, std::vector<plait_tensor *> &out) {
 }
 
 // what backward(inputs=) found is added to what is there
-plait_status accumulate(const plait_engine *e, plait_thread *thread, plait_tensor *t, plait_tensor *g) {
+plait_status accumulate(const plait_engine *e, plait_thread *thread, plait_tensor *t,
+                        plait_tensor *g) {
   plait_tensor *old = nullptr;
   plait_status s = e->grad(e->ctx, thread, t, &old);
   if (s < 0 || !old) return s < 0 ? s : e->set_grad(e->ctx, thread, t, g);
@@ -166,22 +190,27 @@ PyObject *backward(PyObject *self, PyObject *args, PyObject *kwargs) {
   PyObject *gradient = Py_None, *retain = Py_None, *inputs = nullptr;
   int create = 0;
   static const char *names[] = {"gradient", "retain_graph", "create_graph", "inputs", nullptr};
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OOpO:backward", const_cast<char **>(names), &gradient, &retain, &create, &inputs))
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OOpO:backward", const_cast<char **>(names),
+                                   &gradient, &retain, &create, &inputs))
     return nullptr;
   if (gradient != Py_None && !is_tensor(gradient))
-    return PyErr_Format(PyExc_TypeError, "backward: `gradient` must be Tensor or None, got %s", Py_TYPE(gradient)->tp_name);
+    return PyErr_Format(PyExc_TypeError, "backward: `gradient` must be Tensor or None, got %s",
+                        Py_TYPE(gradient)->tp_name);
   const int keep_graph = retain == Py_None ? create : PyObject_IsTrue(retain);
   Object list;
   std::vector<plait_tensor *> wanted;
-  const plait_engine *e = keep_graph < 0 || !take_inputs(inputs, list, wanted) ? nullptr : state.python->engine();
+  const plait_engine *e =
+      keep_graph < 0 || !take_inputs(inputs, list, wanted) ? nullptr : state.python->engine();
   if (!e) return nullptr;
   std::vector<plait_tensor *> found(wanted.size(), nullptr);
   plait_thread *thread = state.runtime->thread();
   plait_tensor *root = handle_of(self), *grad = gradient == Py_None ? nullptr : handle_of(gradient);
-  const uint32_t flags = (keep_graph ? PLAIT_BACKWARD_RETAIN : 0) | (create ? PLAIT_BACKWARD_CREATE : 0) | PLAIT_BACKWARD_ALLOW_UNUSED;
+  const uint32_t flags = (keep_graph ? PLAIT_BACKWARD_RETAIN : 0) |
+                         (create ? PLAIT_BACKWARD_CREATE : 0) | PLAIT_BACKWARD_ALLOW_UNUSED;
   PyThreadState *saved = PyEval_SaveThread();
-  plait_status s = e->backward(e->ctx, thread, &root, &grad, 1, wanted.empty() ? nullptr : wanted.data(),
-                               uint32_t(wanted.size()), flags, found.empty() ? nullptr : found.data());
+  plait_status s =
+      e->backward(e->ctx, thread, &root, &grad, 1, wanted.empty() ? nullptr : wanted.data(),
+                  uint32_t(wanted.size()), flags, found.empty() ? nullptr : found.data());
   PyEval_RestoreThread(saved);
   for (size_t i = 0; i < found.size(); i++) {
     if (s >= 0 && found[i]) s = accumulate(e, thread, wanted[i], found[i]);
@@ -194,7 +223,8 @@ PyObject *backward(PyObject *self, PyObject *args, PyObject *kwargs) {
 }  // namespace
 
 PyGetSetDef gradient_attributes[] = {
-    {"requires_grad", get_requires_grad, set_requires_grad, "Whether operators on this tensor are recorded.", nullptr},
+    {"requires_grad", get_requires_grad, set_requires_grad,
+     "Whether operators on this tensor are recorded.", nullptr},
     {"grad", get_grad, set_grad, "What backward accumulated, or None.", nullptr},
     {"is_leaf", get_is_leaf, nullptr, "Whether no recorded operator made this tensor.", nullptr},
     {"grad_fn", get_grad_fn, nullptr, "The node that made this tensor, or None.", nullptr},
@@ -203,16 +233,20 @@ PyGetSetDef gradient_attributes[] = {
 PyMethodDef gradient_methods[] = {
     {"backward", function(backward), METH_VARARGS | METH_KEYWORDS,
      "backward($self, /, gradient=None, retain_graph=None, create_graph=False, inputs=None)\n--\n\n"
-     "Add the derivatives of this tensor to the .grad of the leaves (or of inputs) that it depends on."},
+     "Add the derivatives of this tensor to the .grad of the leaves (or of inputs) that it depends "
+     "on."},
     {"requires_grad_", function(requires_grad_), METH_VARARGS | METH_KEYWORDS,
      "requires_grad_($self, /, requires_grad=True)\n--\n\nSet requires_grad and return self."},
-    {"retain_grad", retain_grad, METH_NOARGS, "retain_grad($self, /)\n--\n\nKeep .grad although this is no leaf."},
-    {"detach_", detach_in_place, METH_NOARGS, "detach_($self, /)\n--\n\nForget the history of this tensor."},
+    {"retain_grad", retain_grad, METH_NOARGS,
+     "retain_grad($self, /)\n--\n\nKeep .grad although this is no leaf."},
+    {"detach_", detach_in_place, METH_NOARGS,
+     "detach_($self, /)\n--\n\nForget the history of this tensor."},
     {nullptr, nullptr, 0, nullptr}};
 
 bool add_node(PyObject *module) {
   state.node_type = reinterpret_cast<PyTypeObject *>(PyType_FromSpec(&node_spec));
-  return state.node_type && PyModule_AddObjectRef(module, "Node", reinterpret_cast<PyObject *>(state.node_type)) == 0;
+  return state.node_type &&
+         PyModule_AddObjectRef(module, "Node", reinterpret_cast<PyObject *>(state.node_type)) == 0;
 }
 
 }  // namespace plait::core

@@ -11,7 +11,8 @@ plait_tensor *selected(plait_tensor *t, PyObject *key) {
   if (keys.view != t) return std::exchange(keys.view, nullptr);
   // x[...]: another tensor on the same elements, with its history
   plait_tensor *wide = call(op_unsqueeze, {value(t), value(int64_t(0))});
-  plait_tensor *again = wide ? call(op_select, {value(wide), value(int64_t(0)), value(int64_t(0))}) : nullptr;
+  plait_tensor *again =
+      wide ? call(op_select, {value(wide), value(int64_t(0)), value(int64_t(0))}) : nullptr;
   plait_release(wide);
   return again;
 }
@@ -58,7 +59,8 @@ bool assign(plait_tensor *t, PyObject *key, PyObject *o) {
   if (!take_apart(t, key, keys) || !right_side(o, t->dl.dtype, &v, &made)) return false;
   bool fine;
   if (keys.n) {
-    plait_tensor *done = call(op_index_put, {value(keys.view), tensors(keys.indices, size_t(keys.n)), v});
+    plait_tensor *done =
+        call(op_index_put, {value(keys.view), tensors(keys.indices, size_t(keys.n)), v});
     fine = done;
     plait_release(done);
   } else {
@@ -76,7 +78,8 @@ PyObject *subscript(PyObject *self, PyObject *key) {
     const Py_ssize_t i = PyLong_AsSsize_t(key);
     if (i == -1 && PyErr_Occurred()) {
       PyErr_Clear();
-      return PyErr_Format(PyExc_IndexError, "index: %R is out of bounds for dimension 0 of shape %s", key,
+      return PyErr_Format(PyExc_IndexError,
+                          "index: %R is out of bounds for dimension 0 of shape %s", key,
                           shape_text(t).c_str());
     }
     return get_item(self, i);
@@ -87,9 +90,12 @@ PyObject *subscript(PyObject *self, PyObject *key) {
 
 PyObject *get_item(PyObject *self, Py_ssize_t i) {
   plait_tensor *t = handle_of(self);
-  if (t->dl.ndim == 0) return PyErr_Format(PyExc_IndexError, "index: a 0-d tensor has no dimension to index; use item()");
+  if (t->dl.ndim == 0)
+    return PyErr_Format(PyExc_IndexError,
+                        "index: a 0-d tensor has no dimension to index; use item()");
   if (i < -t->dl.shape[0] || i >= t->dl.shape[0])
-    return PyErr_Format(PyExc_IndexError, "index: %zd is out of bounds for dimension 0 of shape %s", i, shape_text(t).c_str());
+    return PyErr_Format(PyExc_IndexError, "index: %zd is out of bounds for dimension 0 of shape %s",
+                        i, shape_text(t).c_str());
   plait_tensor *out = call(op_select, {value(t), value(int64_t(0)), value(int64_t(i))});
   return out ? wrap(out) : nullptr;
 }

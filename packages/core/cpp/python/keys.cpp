@@ -1,4 +1,5 @@
-// x[key] taken apart: ints, slices, None and Ellipsis become views one after the other; arrays are collected.
+// x[key] taken apart: ints, slices, None and Ellipsis become views one after the other; arrays are
+// collected.
 #include <vector>
 
 #include "tensor.hpp"
@@ -11,7 +12,9 @@ struct Key {
   plait_tensor *array;    // owned; NULL unless the key is an array or a bool
 };
 bool is_mask(const plait_tensor *t) { return t->dl.dtype.code == kDLBool; }
-bool is_integer(const plait_tensor *t) { return t->dl.dtype.code == kDLInt || t->dl.dtype.code == kDLUInt; }
+bool is_integer(const plait_tensor *t) {
+  return t->dl.dtype.code == kDLInt || t->dl.dtype.code == kDLUInt;
+}
 
 bool is_array(PyObject *o) {
   if (o == Py_None || o == Py_Ellipsis || PySlice_Check(o)) return false;
@@ -36,7 +39,8 @@ bool as_array(PyObject *o, plait_tensor **out) {
     plait_release(*out);
     return (*out = ints);
   }
-  PyErr_Format(PyExc_IndexError, "index: bool or integer arrays are required, got %s", name((*out)->dl.dtype));
+  PyErr_Format(PyExc_IndexError, "index: bool or integer arrays are required, got %s",
+               name((*out)->dl.dtype));
   return false;
 }
 
@@ -60,14 +64,16 @@ class Walk {  // along the keys, with the view so far
     keys_.view = t;
     return true;
   }
-  bool new_dimension() { return replace(call(op_unsqueeze, {value(keys_.view), value(int64_t(dim_))})); }
+  bool new_dimension() {
+    return replace(call(op_unsqueeze, {value(keys_.view), value(int64_t(dim_))}));
+  }
   bool integer(PyObject *o) {
     const Py_ssize_t i = PyNumber_AsSsize_t(o, nullptr);  // what doesn't fit is far out of bounds
     if (i == -1 && PyErr_Occurred()) return false;
     const int64_t size = keys_.view->dl.shape[dim_];
     if (i < -size || i >= size) {
-      PyErr_Format(PyExc_IndexError, "index: %R is out of bounds for dimension %d of shape %s", o, dim_,
-                   shape_text(keys_.view).c_str());
+      PyErr_Format(PyExc_IndexError, "index: %R is out of bounds for dimension %d of shape %s", o,
+                   dim_, shape_text(keys_.view).c_str());
       return false;
     }
     return replace(call(op_select, {value(keys_.view), value(int64_t(dim_)), value(int64_t(i))}));
@@ -93,7 +99,8 @@ class Walk {  // along the keys, with the view so far
     if (!readable(m, "index")) return false;
     for (int i = 0; i < width; i++)
       if (shape[i] != keys_.view->dl.shape[dim_ + i]) {
-        PyErr_Format(PyExc_IndexError, "index: a mask of shape %s does not fit dimension %d of shape %s",
+        PyErr_Format(PyExc_IndexError,
+                     "index: a mask of shape %s does not fit dimension %d of shape %s",
                      shape_text(m).c_str(), dim_, shape_text(keys_.view).c_str());
         return false;
       }
@@ -110,9 +117,11 @@ class Walk {  // along the keys, with the view so far
     for (int i = 0; i < width; i++) {
       plait_thread *thread = state.runtime->thread();
       plait_tensor *t = nullptr;
-      const plait_status s = state.runtime->tensor_new(thread, dtype::int64, 1, &n, nullptr, {kDLCPU, 0}, &t);
+      const plait_status s =
+          state.runtime->tensor_new(thread, dtype::int64, 1, &n, nullptr, {kDLCPU, 0}, &t);
       if (s < 0) return raise(thread, s), false;
-      for (int64_t k = 0; k < n; k++) static_cast<int64_t *>(t->dl.data)[k] = found[size_t(k * width + i)];
+      for (int64_t k = 0; k < n; k++)
+        static_cast<int64_t *>(t->dl.data)[k] = found[size_t(k * width + i)];
       array(t);
     }
     return true;
@@ -130,8 +139,10 @@ int width_of(const Key &k) {
 
 bool check_kind(PyObject *o) {
   if (o == Py_None || o == Py_Ellipsis || PySlice_Check(o) || PyIndex_Check(o)) return true;
-  PyErr_Format(PyExc_IndexError, "index: ints, slices, None, Ellipsis, and bool or integer arrays are accepted, got %s",
-               Py_TYPE(o)->tp_name);
+  PyErr_Format(
+      PyExc_IndexError,
+      "index: ints, slices, None, Ellipsis, and bool or integer arrays are accepted, got %s",
+      Py_TYPE(o)->tp_name);
   return false;
 }
 
@@ -142,8 +153,9 @@ bool walk(plait_tensor *t, std::vector<Key> &list, Keys &keys) {
     dots += k.object == Py_Ellipsis;
   }
   if (taken > t->dl.ndim || dots > 1) {
-    PyErr_Format(PyExc_IndexError, dots > 1 ? "index: only one Ellipsis is accepted for shape %s"
-                                            : "index: too many indices for shape %s: %d were given",
+    PyErr_Format(PyExc_IndexError,
+                 dots > 1 ? "index: only one Ellipsis is accepted for shape %s"
+                          : "index: too many indices for shape %s: %d were given",
                  shape_text(t).c_str(), taken);
     return false;
   }
@@ -166,8 +178,9 @@ plait_tensor *take_slice(plait_tensor *t, int dim, PyObject *o) {
   auto *s = reinterpret_cast<PySliceObject *>(o);
   Py_ssize_t start, stop, step;
   if (PySlice_Unpack(o, &start, &stop, &step) < 0) return nullptr;
-  return call(op_slice, {value(t), value(int64_t(dim)), s->start == Py_None ? none() : value(int64_t(start)),
-                         s->stop == Py_None ? none() : value(int64_t(stop)), value(int64_t(step))});
+  return call(op_slice,
+              {value(t), value(int64_t(dim)), s->start == Py_None ? none() : value(int64_t(start)),
+               s->stop == Py_None ? none() : value(int64_t(stop)), value(int64_t(step))});
 }
 
 bool take_apart(plait_tensor *t, PyObject *key, Keys &keys) {

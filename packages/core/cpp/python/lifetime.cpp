@@ -7,7 +7,8 @@ namespace plait::core {
 namespace {
 
 #ifndef Py_GIL_DISABLED
-// Wrappers of plain tensors are recycled: an allocation that the collector counts costs as much as a small operator.
+// Wrappers of plain tensors are recycled: an allocation that the collector counts costs as much as
+// a small operator.
 constexpr int room = 256;
 TensorObject *recycled[room];
 int n_recycled = 0;
@@ -40,12 +41,14 @@ PyObject *take_back(TensorObject *w, plait_tensor *t) {
   return reinterpret_cast<PyObject *>(w);
 }
 
-// A wrapper with state whose count is 0 while its handle lives on: from here the handle owns it. Weak references die
-// as if it had gone: through them nobody may reach a wrapper whose handle can vanish on another thread.
+// A wrapper with state whose count is 0 while its handle lives on: from here the handle owns it.
+// Weak references die as if it had gone: through them nobody may reach a wrapper whose handle can
+// vanish on another thread.
 bool resurrect(TensorObject *o) {
   plait_tensor *t = o->handle;
   auto *self = reinterpret_cast<PyObject *>(o);
-  if (o->weak || !t || t->slot[1] != o || __atomic_load_n(&t->o.refs, __ATOMIC_ACQUIRE) == 1) return false;
+  if (o->weak || !t || t->slot[1] != o || __atomic_load_n(&t->o.refs, __ATOMIC_ACQUIRE) == 1)
+    return false;
   if (is_exact(self) && !(o->dict && PyDict_GET_SIZE(o->dict))) return false;
   if (o->weakrefs) {
     PyObject_ClearWeakRefs(self);
@@ -65,7 +68,8 @@ void replace_handle(TensorObject *o) {
   const int64_t none = 0;
   o->handle = nullptr;
   o->weak = false;
-  if (state.runtime->tensor_new(thread, dtype::float32, 1, &none, nullptr, {kDLCPU, 0}, &o->handle) < 0)
+  if (state.runtime->tensor_new(thread, dtype::float32, 1, &none, nullptr, {kDLCPU, 0},
+                                &o->handle) < 0)
     Py_FatalError("plait_core: out of memory for an empty tensor");
 }
 
@@ -80,7 +84,8 @@ void clear_slots(PyObject *self) {  // __slots__ of the classes between
   }
 }
 
-// tp_dealloc of classes derived in Python. CPython's own would clear the instance before the base class is asked.
+// tp_dealloc of classes derived in Python. CPython's own would clear the instance before the base
+// class is asked.
 void subclass_dealloc(PyObject *self) {
   TensorObject *o = object_of(self);
   PyTypeObject *type = Py_TYPE(self);
@@ -163,7 +168,8 @@ void dealloc(PyObject *self) {
   plait_release(t);
 }
 
-// While C++ shares the handle, the wrapper's state is not the collector's to clear: it will be asked for again.
+// While C++ shares the handle, the wrapper's state is not the collector's to clear: it will be
+// asked for again.
 bool shared(const TensorObject *o) {
   return o->handle && !o->weak && __atomic_load_n(&o->handle->o.refs, __ATOMIC_ACQUIRE) > 1;
 }
@@ -193,7 +199,8 @@ PyObject *get_dict(PyObject *self, void *) {
 
 bool find_subtype_dealloc() {
   static PyType_Slot nothing[] = {{0, nullptr}};
-  static PyType_Spec spec{"plait_core._Probe", sizeof(PyObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, nothing};
+  static PyType_Spec spec{"plait_core._Probe", sizeof(PyObject), 0,
+                          Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, nothing};
   Object probe(PyType_FromSpec(&spec));
   if (probe) state.subtype_dealloc = reinterpret_cast<PyTypeObject *>(probe.get())->tp_dealloc;
   return bool(probe);

@@ -5,11 +5,13 @@ namespace plait::core {
 namespace {
 
 // an optional `dim` from a fast call; false with an exception
-bool take_dim(const char *who, plait_tensor *t, PyObject *const *args, Py_ssize_t n, PyObject *kwnames, int *dim) {
+bool take_dim(const char *who, plait_tensor *t, PyObject *const *args, Py_ssize_t n,
+              PyObject *kwnames, int *dim) {
   const Py_ssize_t all = n + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
   *dim = -1;
   if (all == 0 || (all == 1 && args[0] == Py_None)) return true;
-  if (all > 1 || (!n && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(kwnames, 0), "dim") != 0)) {
+  if (all > 1 ||
+      (!n && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(kwnames, 0), "dim") != 0)) {
     PyErr_Format(PyExc_TypeError, "%s: only `dim` is accepted", who);
     return false;
   }
@@ -17,8 +19,8 @@ bool take_dim(const char *who, plait_tensor *t, PyObject *const *args, Py_ssize_
   if (d == -1 && PyErr_Occurred()) return false;
   if (d < -t->dl.ndim || d >= t->dl.ndim) {
     if (t->dl.ndim)
-      PyErr_Format(PyExc_IndexError, "%s: `dim` must be in [%d, %d] for shape %s; got %zd", who, -t->dl.ndim, t->dl.ndim - 1,
-                   shape_text(t).c_str(), d);
+      PyErr_Format(PyExc_IndexError, "%s: `dim` must be in [%d, %d] for shape %s; got %zd", who,
+                   -t->dl.ndim, t->dl.ndim - 1, shape_text(t).c_str(), d);
     else
       PyErr_Format(PyExc_IndexError, "%s: a 0-d tensor has no `dim` %zd", who, d);
     return false;
@@ -39,28 +41,41 @@ PyObject *stride(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *
   if (!take_dim("stride", t, args, n, kwnames, &dim)) return nullptr;
   if (dim >= 0) return PyLong_FromLongLong(t->dl.strides[dim]);
   PyObject *out = PyTuple_New(t->dl.ndim);
-  for (int i = 0; out && i < t->dl.ndim; i++) PyTuple_SET_ITEM(out, i, PyLong_FromLongLong(t->dl.strides[i]));
+  for (int i = 0; out && i < t->dl.ndim; i++)
+    PyTuple_SET_ITEM(out, i, PyLong_FromLongLong(t->dl.strides[i]));
   return out;
 }
 PyObject *count(PyObject *self, PyObject *) { return PyLong_FromLongLong(numel(handle_of(self))); }
 PyObject *dim(PyObject *self, PyObject *) { return PyLong_FromLong(handle_of(self)->dl.ndim); }
-PyObject *element_size(PyObject *self, PyObject *) { return PyLong_FromLongLong(itemsize(handle_of(self)->dl.dtype)); }
-PyObject *contiguous(PyObject *self, PyObject *) { return PyBool_FromLong(is_contiguous(handle_of(self))); }
-PyObject *data_ptr(PyObject *self, PyObject *) { return PyLong_FromVoidPtr(handle_of(self)->dl.data); }
+PyObject *element_size(PyObject *self, PyObject *) {
+  return PyLong_FromLongLong(itemsize(handle_of(self)->dl.dtype));
+}
+PyObject *contiguous(PyObject *self, PyObject *) {
+  return PyBool_FromLong(is_contiguous(handle_of(self)));
+}
+PyObject *data_ptr(PyObject *self, PyObject *) {
+  return PyLong_FromVoidPtr(handle_of(self)->dl.data);
+}
 PyObject *storage_offset(PyObject *self, PyObject *) {
   plait_tensor *t = handle_of(self);
-  return PyLong_FromLongLong((static_cast<char *>(t->dl.data) - static_cast<char *>(t->storage->data)) / itemsize(t->dl.dtype));
+  return PyLong_FromLongLong(
+      (static_cast<char *>(t->dl.data) - static_cast<char *>(t->storage->data)) /
+      itemsize(t->dl.dtype));
 }
 PyObject *is_floating(PyObject *self, PyObject *) {
   const uint8_t code = handle_of(self)->dl.dtype.code;
   return PyBool_FromLong(code == kDLFloat || code == kDLBfloat);
 }
-PyObject *is_complex(PyObject *self, PyObject *) { return PyBool_FromLong(handle_of(self)->dl.dtype.code == kDLComplex); }
+PyObject *is_complex(PyObject *self, PyObject *) {
+  return PyBool_FromLong(handle_of(self)->dl.dtype.code == kDLComplex);
+}
 PyObject *is_signed(PyObject *self, PyObject *) {
   const uint8_t code = handle_of(self)->dl.dtype.code;
   return PyBool_FromLong(code != kDLUInt && code != kDLBool);
 }
-PyObject *is_view(PyObject *self, PyObject *) { return PyBool_FromLong((handle_of(self)->flags & PLAIT_TENSOR_VIEW) != 0); }
+PyObject *is_view(PyObject *self, PyObject *) {
+  return PyBool_FromLong((handle_of(self)->flags & PLAIT_TENSOR_VIEW) != 0);
+}
 PyObject *take_item(PyObject *self, PyObject *) { return item(handle_of(self), "item"); }
 PyObject *take_list(PyObject *self, PyObject *) { return tolist(handle_of(self)); }
 PyObject *complex_number(PyObject *self, PyObject *) { return as_complex(self); }
@@ -68,8 +83,11 @@ PyObject *complex_number(PyObject *self, PyObject *) { return as_complex(self); 
 // an alias of `data` under a class derived from Tensor: how Parameter is made
 PyObject *make_subclass(PyObject *, PyObject *const *args, Py_ssize_t n) {
   if (n < 2 || n > 3 || !PyType_Check(args[0]) ||
-      !PyType_IsSubtype(reinterpret_cast<PyTypeObject *>(args[0]), state.tensor_type) || !is_tensor(args[1]))
-    return PyErr_Format(PyExc_TypeError, "_make_subclass: (class derived from Tensor, Tensor, requires_grad=False) is required");
+      !PyType_IsSubtype(reinterpret_cast<PyTypeObject *>(args[0]), state.tensor_type) ||
+      !is_tensor(args[1]))
+    return PyErr_Format(
+        PyExc_TypeError,
+        "_make_subclass: (class derived from Tensor, Tensor, requires_grad=False) is required");
   const int grad = n == 3 ? PyObject_IsTrue(args[2]) : 0;
   if (grad < 0) return nullptr;
   plait_thread *thread = state.runtime->thread();
@@ -98,7 +116,8 @@ PyObject *to_bytes(PyObject *self, PyObject *) {
 PyObject *cast_to(PyObject *self, PyObject *dtype) {
   DLDataType d;
   const int done = state.python->dtype(dtype, &d);
-  if (done == PLAIT_NOT_CONVERTIBLE) PyErr_Format(PyExc_TypeError, "cast: `dtype` must be dtype, got %R", dtype);
+  if (done == PLAIT_NOT_CONVERTIBLE)
+    PyErr_Format(PyExc_TypeError, "cast: `dtype` must be dtype, got %R", dtype);
   plait_tensor *t = done == PLAIT_CONVERTED ? cast(handle_of(self), d) : nullptr;
   return t ? wrap(t) : nullptr;
 }
@@ -111,28 +130,43 @@ PyObject *version_bump(PyObject *self, PyObject *) {  // for code that writes th
 }  // namespace
 
 PyMethodDef methods[] = {
-    {"size", function(size), METH_FASTCALL | METH_KEYWORDS, "size($self, /, dim=None)\n--\n\nThe shape, or the size of one dimension."},
-    {"stride", function(stride), METH_FASTCALL | METH_KEYWORDS, "stride($self, /, dim=None)\n--\n\nSteps between neighbours, in elements; they may be negative."},
+    {"size", function(size), METH_FASTCALL | METH_KEYWORDS,
+     "size($self, /, dim=None)\n--\n\nThe shape, or the size of one dimension."},
+    {"stride", function(stride), METH_FASTCALL | METH_KEYWORDS,
+     "stride($self, /, dim=None)\n--\n\nSteps between neighbours, in elements; they may be "
+     "negative."},
     {"numel", count, METH_NOARGS, "numel($self, /)\n--\n\nThe number of elements."},
     {"nelement", count, METH_NOARGS, "nelement($self, /)\n--\n\nThe number of elements."},
     {"dim", dim, METH_NOARGS, "dim($self, /)\n--\n\nThe number of dimensions."},
     {"ndimension", dim, METH_NOARGS, "ndimension($self, /)\n--\n\nThe number of dimensions."},
-    {"element_size", element_size, METH_NOARGS, "element_size($self, /)\n--\n\nBytes of one element."},
-    {"is_contiguous", contiguous, METH_NOARGS, "is_contiguous($self, /)\n--\n\nWhether the elements lie in C order without gaps."},
-    {"data_ptr", data_ptr, METH_NOARGS, "data_ptr($self, /)\n--\n\nThe address of the first element."},
-    {"storage_offset", storage_offset, METH_NOARGS, "storage_offset($self, /)\n--\n\nElements between the storage's begin and the first one."},
-    {"is_floating_point", is_floating, METH_NOARGS, "is_floating_point($self, /)\n--\n\nWhether the elements are real floating-point numbers."},
-    {"is_complex", is_complex, METH_NOARGS, "is_complex($self, /)\n--\n\nWhether the elements are complex."},
-    {"is_signed", is_signed, METH_NOARGS, "is_signed($self, /)\n--\n\nWhether the elements can be negative."},
-    {"_is_view", is_view, METH_NOARGS, "_is_view($self, /)\n--\n\nWhether an operator made this as a view."},
+    {"element_size", element_size, METH_NOARGS,
+     "element_size($self, /)\n--\n\nBytes of one element."},
+    {"is_contiguous", contiguous, METH_NOARGS,
+     "is_contiguous($self, /)\n--\n\nWhether the elements lie in C order without gaps."},
+    {"data_ptr", data_ptr, METH_NOARGS,
+     "data_ptr($self, /)\n--\n\nThe address of the first element."},
+    {"storage_offset", storage_offset, METH_NOARGS,
+     "storage_offset($self, /)\n--\n\nElements between the storage's begin and the first one."},
+    {"is_floating_point", is_floating, METH_NOARGS,
+     "is_floating_point($self, /)\n--\n\nWhether the elements are real floating-point numbers."},
+    {"is_complex", is_complex, METH_NOARGS,
+     "is_complex($self, /)\n--\n\nWhether the elements are complex."},
+    {"is_signed", is_signed, METH_NOARGS,
+     "is_signed($self, /)\n--\n\nWhether the elements can be negative."},
+    {"_is_view", is_view, METH_NOARGS,
+     "_is_view($self, /)\n--\n\nWhether an operator made this as a view."},
     {"item", take_item, METH_NOARGS, "item($self, /)\n--\n\nThe only element as a Python number."},
-    {"tolist", take_list, METH_NOARGS, "tolist($self, /)\n--\n\nThe elements as nested lists of Python numbers."},
+    {"tolist", take_list, METH_NOARGS,
+     "tolist($self, /)\n--\n\nThe elements as nested lists of Python numbers."},
     {"__complex__", complex_number, METH_NOARGS, nullptr},
-    {"_bump_version", version_bump, METH_NOARGS, "_bump_version($self, /)\n--\n\nTell plait that the elements were written outside of it."},
+    {"_bump_version", version_bump, METH_NOARGS,
+     "_bump_version($self, /)\n--\n\nTell plait that the elements were written outside of it."},
     {"_cast", cast_to, METH_O, "_cast($self, dtype, /)\n--\n\nA copy in another dtype."},
-    {"_to_bytes", to_bytes, METH_NOARGS, "_to_bytes($self, /)\n--\n\nThe elements in C order as bytes."},
+    {"_to_bytes", to_bytes, METH_NOARGS,
+     "_to_bytes($self, /)\n--\n\nThe elements in C order as bytes."},
     {"_make_subclass", function(make_subclass), METH_FASTCALL | METH_STATIC,
-     "_make_subclass(cls, data, requires_grad=False, /)\n--\n\nAn instance of cls on the elements of data, without history."},
+     "_make_subclass(cls, data, requires_grad=False, /)\n--\n\nAn instance of cls on the elements "
+     "of data, without history."},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace plait::core

@@ -21,7 +21,8 @@ py::dict memory_stats(const py::object &device) {
   if (done == PLAIT_NOT_CONVERTIBLE) throw py::type_error("memory_stats: `device` must be device");
   throw_if(done == PLAIT_CONVERSION_FAILED);
   const auto type = uint32_t(d.device_type);
-  const plait_allocator *a = type < PLAIT_MAX_DEVICE_TYPES ? state.runtime->roles->allocator[type] : nullptr;
+  const plait_allocator *a =
+      type < PLAIT_MAX_DEVICE_TYPES ? state.runtime->roles->allocator[type] : nullptr;
   plait_alloc_stats s{};
   if (a && a->stats) a->stats(a->ctx, &s);
   py::dict out;
@@ -46,7 +47,8 @@ uint32_t get_num_threads() {
   return e ? e->width(e->ctx) : 1;
 }
 void set_num_threads(int64_t n) {
-  if (n < 1 || n > 4096) throw py::value_error("set_num_threads: `n` must be in [1, 4096]; got " + std::to_string(n));
+  if (n < 1 || n > 4096)
+    throw py::value_error("set_num_threads: `n` must be in [1, 4096]; got " + std::to_string(n));
   const plait_executor *e = state.runtime->roles->executor;
   if (e && e->set_width) e->set_width(e->ctx, uint32_t(n));
 }
@@ -56,28 +58,38 @@ void set_default_dtype(const py::object &o) {
   const int done = state.python->dtype(o.ptr(), &d);
   throw_if(done == PLAIT_CONVERSION_FAILED);
   if (done == PLAIT_NOT_CONVERTIBLE || (d.code != kDLFloat && d.code != kDLBfloat))
-    throw py::type_error("set_default_dtype: a floating-point dtype is required, got " + std::string(py::repr(o)));
+    throw py::type_error("set_default_dtype: a floating-point dtype is required, got " +
+                         std::string(py::repr(o)));
   *state.python->default_dtype = d;
 }
-py::object get_default_dtype() { return py::reinterpret_steal<py::object>(state.python->dtype_object(*state.python->default_dtype)); }
+py::object get_default_dtype() {
+  return py::reinterpret_steal<py::object>(
+      state.python->dtype_object(*state.python->default_dtype));
+}
 
 void start() { throw_if(!start_operators()); }
 
-py::object make(const py::object &data, const py::object &dtype, const py::object &device, bool requires_grad) {
+py::object make(const py::object &data, const py::object &dtype, const py::object &device,
+                bool requires_grad) {
   DLDataType d;
   DLDevice at{kDLCPU, 0};
   int done = dtype.is_none() ? int(PLAIT_CONVERTED) : state.python->dtype(dtype.ptr(), &d);
-  if (done == PLAIT_NOT_CONVERTIBLE) throw py::type_error("tensor: `dtype` must be dtype or None, got " + std::string(py::repr(dtype)));
+  if (done == PLAIT_NOT_CONVERTIBLE)
+    throw py::type_error("tensor: `dtype` must be dtype or None, got " +
+                         std::string(py::repr(dtype)));
   throw_if(done == PLAIT_CONVERSION_FAILED);
   done = device.is_none() ? int(PLAIT_CONVERTED) : state.python->device(device.ptr(), &at);
-  if (done == PLAIT_NOT_CONVERTIBLE) throw py::type_error("tensor: `device` must be device or None, got " + std::string(py::repr(device)));
+  if (done == PLAIT_NOT_CONVERTIBLE)
+    throw py::type_error("tensor: `device` must be device or None, got " +
+                         std::string(py::repr(device)));
   throw_if(done == PLAIT_CONVERSION_FAILED);
   plait_tensor *t = from_data(data.ptr(), dtype.is_none() ? nullptr : &d);
   throw_if(!t);
   if (at.device_type != kDLCPU) {
     plait_thread *thread = state.runtime->thread();
     plait_tensor *there = nullptr, *done_copy = nullptr;
-    const plait_status s = state.runtime->tensor_new(thread, t->dl.dtype, t->dl.ndim, t->dl.shape, nullptr, at, &there);
+    const plait_status s = state.runtime->tensor_new(thread, t->dl.dtype, t->dl.ndim, t->dl.shape,
+                                                     nullptr, at, &there);
     if (s < 0) raise(thread, s);
     if (s >= 0 && at.device_type != PLAIT_META) done_copy = call(op_copy, {value(there), value(t)});
     plait_release(done_copy);
@@ -93,7 +105,8 @@ py::object make(const py::object &data, const py::object &dtype, const py::objec
 
 bool cpu_supports_avx2() {
 #if defined(__x86_64__)
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+         __builtin_cpu_supports("f16c");
 #else
   return false;
 #endif
@@ -112,12 +125,14 @@ py::object from_bytes(const py::bytes &data, const py::object &dtype, const py::
   throw_if(PyBytes_AsStringAndSize(data.ptr(), &bytes, &n) < 0);
   plait_thread *thread = state.runtime->thread();
   plait_tensor *t = nullptr;
-  const plait_status s = state.runtime->tensor_new(thread, d, int32_t(shape.size()), sizes, nullptr, {kDLCPU, 0}, &t);
+  const plait_status s =
+      state.runtime->tensor_new(thread, d, int32_t(shape.size()), sizes, nullptr, {kDLCPU, 0}, &t);
   if (s < 0) raise(thread, s);
   throw_if(s < 0);
   if (numel(t) * itemsize(d) != n) {
     plait_release(t);
-    throw py::value_error("_from_bytes: the bytes do not fit shape " + text(sizes, int64_t(shape.size())));
+    throw py::value_error("_from_bytes: the bytes do not fit shape " +
+                          text(sizes, int64_t(shape.size())));
   }
   if (n) memcpy(t->dl.data, bytes, size_t(n));
   return py::reinterpret_steal<py::object>(wrap(t));
@@ -126,15 +141,18 @@ py::object from_bytes(const py::bytes &data, const py::object &dtype, const py::
 bool is_tensor_object(const py::object &o) { return is_tensor(o.ptr()); }
 
 void add_functions(py::module_ &m) {
-  m.def("tensor", make, py::arg("data"), py::pos_only(), py::kw_only(), py::arg("dtype") = py::none(), py::arg("device") = py::none(),
+  m.def("tensor", make, py::arg("data"), py::pos_only(), py::kw_only(),
+        py::arg("dtype") = py::none(), py::arg("device") = py::none(),
         py::arg("requires_grad") = false);
   m.def("memory_stats", memory_stats, py::arg("device") = "cpu",
-        "The allocator's counters: live, cached and peak bytes, live blocks, allocations and those that went to the system.");
+        "The allocator's counters: live, cached and peak bytes, live blocks, allocations and those "
+        "that went to the system.");
   m.def("empty_cache", empty_cache, "Give cached memory back to the system.");
   m.def("get_num_threads", get_num_threads, "How many threads an operator may use.");
   m.def("set_num_threads", set_num_threads, py::arg("n"), "Let operators use at most n threads.");
   m.def("get_default_dtype", get_default_dtype, "The dtype of Python's floats in new tensors.");
-  m.def("set_default_dtype", set_default_dtype, py::arg("dtype"), "Set the dtype of Python's floats in new tensors.");
+  m.def("set_default_dtype", set_default_dtype, py::arg("dtype"),
+        "Set the dtype of Python's floats in new tensors.");
   m.def("is_tensor", is_tensor_object, py::arg("obj"), "Whether obj is a Tensor.");
   m.def("_from_bytes", from_bytes);
   m.def("_start", start);
@@ -150,6 +168,7 @@ PYBIND11_MODULE(_core, m) {
   state.python = plait_python_import();
   throw_if(!state.python);
   state.runtime = state.python->runtime;
-  throw_if(!add_size(m.ptr()) || !add_node(m.ptr()) || !add_tensor(m.ptr()) || PyModule_AddFunctions(m.ptr(), exchange_functions) < 0);
+  throw_if(!add_size(m.ptr()) || !add_node(m.ptr()) || !add_tensor(m.ptr()) ||
+           PyModule_AddFunctions(m.ptr(), exchange_functions) < 0);
   add_functions(m);
 }

@@ -8,13 +8,42 @@ struct Named {
   const char *name;
   bool in_place;
 };
-constexpr Named operator_names[op_count] = {
-    {"add", true}, {"sub", true}, {"mul", true}, {"div", true}, {"floor_divide", true}, {"remainder", true}, {"pow", true},
-    {"matmul", false}, {"bitwise_and", true}, {"bitwise_or", true}, {"bitwise_xor", true}, {"bitwise_left_shift", true},
-    {"bitwise_right_shift", true}, {"eq", false}, {"ne", false}, {"lt", false}, {"le", false}, {"gt", false}, {"ge", false},
-    {"neg", false}, {"abs", false}, {"bitwise_not", false}, {"select", false}, {"slice", false}, {"unsqueeze", false},
-    {"index", false}, {"index_put_", false}, {"copy_", false}, {"fill_", false}, {"cast", false}, {"clone", false},
-    {"permute", false}, {"transpose", false}, {"empty", false}, {"contiguous", false}, {"nonzero", false}};
+constexpr Named operator_names[op_count] = {{"add", true},
+                                            {"sub", true},
+                                            {"mul", true},
+                                            {"div", true},
+                                            {"floor_divide", true},
+                                            {"remainder", true},
+                                            {"pow", true},
+                                            {"matmul", false},
+                                            {"bitwise_and", true},
+                                            {"bitwise_or", true},
+                                            {"bitwise_xor", true},
+                                            {"bitwise_left_shift", true},
+                                            {"bitwise_right_shift", true},
+                                            {"eq", false},
+                                            {"ne", false},
+                                            {"lt", false},
+                                            {"le", false},
+                                            {"gt", false},
+                                            {"ge", false},
+                                            {"neg", false},
+                                            {"abs", false},
+                                            {"bitwise_not", false},
+                                            {"select", false},
+                                            {"slice", false},
+                                            {"unsqueeze", false},
+                                            {"index", false},
+                                            {"index_put_", false},
+                                            {"copy_", false},
+                                            {"fill_", false},
+                                            {"cast", false},
+                                            {"clone", false},
+                                            {"permute", false},
+                                            {"transpose", false},
+                                            {"empty", false},
+                                            {"contiguous", false},
+                                            {"nonzero", false}};
 
 // What needs no question: tensors whose class overrides nothing, floats, and ints of 64 bits.
 inline bool fast_operand(PyObject *o, plait_value *v) {
@@ -25,7 +54,8 @@ inline bool fast_operand(PyObject *o, plait_value *v) {
     *v = value(int64_t(PyLong_AsLongLongAndOverflow(o, &overflow)));
     return !overflow;
   }
-  if (PyType_IsSubtype(Py_TYPE(o), state.tensor_type) && state.python->overrides(o) == 0) return *v = value(handle_of(o)), true;
+  if (PyType_IsSubtype(Py_TYPE(o), state.tensor_type) && state.python->overrides(o) == 0)
+    return *v = value(handle_of(o)), true;
   return false;
 }
 
@@ -34,7 +64,8 @@ inline bool accepted(const plait_op *op, int i, const plait_value &v) {
   return v.tag == PLAIT_TENSOR || op->args[i].kind == PLAIT_KIND_OPERAND;
 }
 inline bool fast_pair(const plait_op *op, PyObject *a, PyObject *b, plait_value *in) {
-  return fast_operand(a, in) && fast_operand(b, in + 1) && accepted(op, 0, in[0]) && accepted(op, 1, in[1]);
+  return fast_operand(a, in) && fast_operand(b, in + 1) && accepted(op, 0, in[0]) &&
+         accepted(op, 1, in[1]);
 }
 
 struct Call : plait_call {
@@ -118,11 +149,13 @@ PyObject *unary(PyObject *a) {
 }
 
 PyObject *power(PyObject *a, PyObject *b, PyObject *modulo) {
-  if (modulo != Py_None) return PyErr_Format(PyExc_TypeError, "pow: a modulo is not supported for tensors");
+  if (modulo != Py_None)
+    return PyErr_Format(PyExc_TypeError, "pow: a modulo is not supported for tensors");
   return binary<op_pow>(a, b);
 }
 PyObject *power_in_place(PyObject *a, PyObject *b, PyObject *modulo) {
-  if (modulo != Py_None) return PyErr_Format(PyExc_TypeError, "pow: a modulo is not supported for tensors");
+  if (modulo != Py_None)
+    return PyErr_Format(PyExc_TypeError, "pow: a modulo is not supported for tensors");
   return in_place<op_pow>(a, b);
 }
 PyObject *divide_with_rest(PyObject *a, PyObject *b) {
@@ -191,7 +224,8 @@ PyObject *raise(plait_thread *thread, plait_status s) { return state.python->rai
 
 const plait_op *known(Op op) {
   if (!state.op[op])
-    PyErr_Format(PyExc_NotImplementedError, "%s: no such operator is defined; is plait_core imported and plait-ops complete?",
+    PyErr_Format(PyExc_NotImplementedError,
+                 "%s: no such operator is defined; is plait_core imported and plait-ops complete?",
                  operator_names[op].name);
   return state.op[op];
 }

@@ -120,7 +120,8 @@ PyObject *read_element(DLDataType d, const void *p) {
       memcpy(c, p, sizeof c);
       return PyComplex_FromDoubles(c[0], c[1]);
     }
-    default: return PyErr_Format(PyExc_NotImplementedError, "item: %s has no Python number", name(d));
+    default:
+      return PyErr_Format(PyExc_NotImplementedError, "item: %s has no Python number", name(d));
   }
 }
 
@@ -150,15 +151,18 @@ bool write_element(DLDataType d, void *p, PyObject *o) {
 bool readable(plait_tensor *t, const char *who) {
   if (t->dl.device.device_type == kDLCPU) return true;
   if (t->dl.device.device_type == PLAIT_META)
-    PyErr_Format(PyExc_RuntimeError, "%s: a tensor with bytes is required, got one on the device meta", who);
+    PyErr_Format(PyExc_RuntimeError,
+                 "%s: a tensor with bytes is required, got one on the device meta", who);
   else
-    PyErr_Format(PyExc_RuntimeError, "%s: a tensor on the CPU is required; copy it with .cpu() first", who);
+    PyErr_Format(PyExc_RuntimeError,
+                 "%s: a tensor on the CPU is required; copy it with .cpu() first", who);
   return false;
 }
 
 PyObject *item(plait_tensor *t, const char *who) {
   if (numel(t) != 1)
-    return PyErr_Format(PyExc_RuntimeError, "%s: a tensor with one element is required, got shape %s", who,
+    return PyErr_Format(PyExc_RuntimeError,
+                        "%s: a tensor with one element is required, got shape %s", who,
                         shape_text(t).c_str());
   return readable(t, who) ? read_element(t->dl.dtype, t->dl.data) : nullptr;
 }
@@ -171,7 +175,8 @@ int truth(PyObject *self) {
   plait_tensor *t = handle_of(self);
   if (numel(t) != 1) {
     PyErr_Format(PyExc_RuntimeError,
-                 "bool: one element is required, got shape %s, whose truth is ambiguous; use .any() or .all()",
+                 "bool: one element is required, got shape %s, whose truth is ambiguous; use "
+                 ".any() or .all()",
                  shape_text(t).c_str());
     return -1;
   }
@@ -196,7 +201,8 @@ PyObject *as_index(PyObject *self) {
   plait_tensor *t = handle_of(self);
   const uint8_t code = t->dl.dtype.code;
   if (numel(t) != 1 || (code != kDLInt && code != kDLUInt && code != kDLBool))
-    return PyErr_Format(PyExc_TypeError, "index: a tensor with one integer is required, got shape %s of %s",
+    return PyErr_Format(PyExc_TypeError,
+                        "index: a tensor with one integer is required, got shape %s of %s",
                         shape_text(t).c_str(), name(t->dl.dtype));
   Object o(item(t, "index"));
   return o ? PyNumber_Index(o.get()) : nullptr;

@@ -28,7 +28,8 @@ PyObject *repr(PyObject *self) {
 }
 PyObject *count(PyObject *self, PyObject *) {
   Object n(PyLong_FromLong(1));
-  for (Py_ssize_t i = 0; n && i < PyTuple_GET_SIZE(self); i++) n = Object(PyNumber_Multiply(n.get(), PyTuple_GET_ITEM(self, i)));
+  for (Py_ssize_t i = 0; n && i < PyTuple_GET_SIZE(self); i++)
+    n = Object(PyNumber_Multiply(n.get(), PyTuple_GET_ITEM(self, i)));
   return n.release();
 }
 PyObject *subscript_size(PyObject *self, PyObject *key) {
@@ -38,19 +39,24 @@ PyObject *subscript_size(PyObject *self, PyObject *key) {
 PyObject *concat(PyObject *self, PyObject *other) {
   return as_size(PyTuple_Type.tp_as_sequence->sq_concat(self, other));
 }
-PyObject *repeat(PyObject *self, Py_ssize_t n) { return as_size(PyTuple_Type.tp_as_sequence->sq_repeat(self, n)); }
+PyObject *repeat(PyObject *self, Py_ssize_t n) {
+  return as_size(PyTuple_Type.tp_as_sequence->sq_repeat(self, n));
+}
 
-PyMethodDef size_methods[] = {{"numel", count, METH_NOARGS, "numel($self, /)\n--\n\nThe product of the sizes."},
-                              {nullptr, nullptr, 0, nullptr}};
-PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void *>(make)},
-                       {Py_tp_repr, reinterpret_cast<void *>(repr)},
-                       {Py_tp_methods, size_methods},
-                       {Py_mp_subscript, reinterpret_cast<void *>(subscript_size)},
-                       {Py_sq_concat, reinterpret_cast<void *>(concat)},
-                       {Py_sq_repeat, reinterpret_cast<void *>(repeat)},
-                       {Py_tp_base, &PyTuple_Type},
-                       {Py_tp_doc, const_cast<char *>("Size(iterable=(), /)\n--\n\nA tensor's shape: a tuple of ints.")},
-                       {0, nullptr}};
+PyMethodDef size_methods[] = {
+    {"numel", count, METH_NOARGS, "numel($self, /)\n--\n\nThe product of the sizes."},
+    {nullptr, nullptr, 0, nullptr}};
+PyType_Slot slots[] = {
+    {Py_tp_new, reinterpret_cast<void *>(make)},
+    {Py_tp_repr, reinterpret_cast<void *>(repr)},
+    {Py_tp_methods, size_methods},
+    {Py_mp_subscript, reinterpret_cast<void *>(subscript_size)},
+    {Py_sq_concat, reinterpret_cast<void *>(concat)},
+    {Py_sq_repeat, reinterpret_cast<void *>(repeat)},
+    {Py_tp_base, &PyTuple_Type},
+    {Py_tp_doc,
+     const_cast<char *>("Size(iterable=(), /)\n--\n\nA tensor's shape: a tuple of ints.")},
+    {0, nullptr}};
 PyType_Spec spec{"plait_core.Size", 0, 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
 
 }  // namespace
@@ -68,7 +74,8 @@ PyObject *size_object(const int64_t *p, int32_t n) {
 bool add_size(PyObject *module) {
   slots[6].pfunc = &PyTuple_Type;
   state.size_type = reinterpret_cast<PyTypeObject *>(PyType_FromSpec(&spec));
-  return state.size_type && PyModule_AddObjectRef(module, "Size", reinterpret_cast<PyObject *>(state.size_type)) == 0;
+  return state.size_type &&
+         PyModule_AddObjectRef(module, "Size", reinterpret_cast<PyObject *>(state.size_type)) == 0;
 }
 
 }  // namespace plait::core

@@ -1,4 +1,5 @@
-// What the files of plait_core._core share: the Tensor object and how operators are called from C++.
+// What the files of plait_core._core share: the Tensor object and how operators are called from
+// C++.
 #pragma once
 #include <plait/python.h>
 
@@ -9,15 +10,50 @@ namespace plait::core {
 struct TensorObject {
   PyObject_HEAD plait_tensor *handle;
   PyObject *dict, *weakrefs;
-  bool weak;  // resurrected: the handle owns this wrapper, not the other way round (docs/design/0001)
+  bool weak;  // resurrected: the handle owns this wrapper, not the other way round
+              // (docs/design/0001)
 };
 
-// The operators that slots, indexing and conversions call. The order is that of operator_names in operators.cpp.
+// The operators that slots, indexing and conversions call. The order is that of operator_names in
+// operators.cpp.
 enum Op : int {
-  op_add, op_sub, op_mul, op_div, op_floor_divide, op_remainder, op_pow, op_matmul, op_bitwise_and, op_bitwise_or,
-  op_bitwise_xor, op_shift_left, op_shift_right, op_eq, op_ne, op_lt, op_le, op_gt, op_ge, op_neg, op_abs, op_bitwise_not,
-  op_select, op_slice, op_unsqueeze, op_index, op_index_put, op_copy, op_fill, op_cast, op_clone, op_permute, op_transpose,
-  op_empty, op_contiguous, op_nonzero, op_count
+  op_add,
+  op_sub,
+  op_mul,
+  op_div,
+  op_floor_divide,
+  op_remainder,
+  op_pow,
+  op_matmul,
+  op_bitwise_and,
+  op_bitwise_or,
+  op_bitwise_xor,
+  op_shift_left,
+  op_shift_right,
+  op_eq,
+  op_ne,
+  op_lt,
+  op_le,
+  op_gt,
+  op_ge,
+  op_neg,
+  op_abs,
+  op_bitwise_not,
+  op_select,
+  op_slice,
+  op_unsqueeze,
+  op_index,
+  op_index_put,
+  op_copy,
+  op_fill,
+  op_cast,
+  op_clone,
+  op_permute,
+  op_transpose,
+  op_empty,
+  op_contiguous,
+  op_nonzero,
+  op_count
 };
 
 struct State {  // filled at import; the operators when plait_core starts
@@ -58,7 +94,9 @@ PyCFunction function(F f) {
 
 inline plait_tensor *handle_of(PyObject *o) { return reinterpret_cast<TensorObject *>(o)->handle; }
 inline bool is_exact(PyObject *o) { return Py_TYPE(o) == state.tensor_type; }
-inline bool is_tensor(PyObject *o) { return is_exact(o) || PyType_IsSubtype(Py_TYPE(o), state.tensor_type); }
+inline bool is_tensor(PyObject *o) {
+  return is_exact(o) || PyType_IsSubtype(Py_TYPE(o), state.tensor_type);
+}
 
 // ---- lifetime.cpp
 PyObject *wrap(plait_tensor *);  // steals
@@ -99,9 +137,9 @@ int assign_subscript(PyObject *, PyObject *, PyObject *);
 PyObject *get_item(PyObject *, Py_ssize_t);
 constexpr int max_keys = 2 * PLAIT_MAX_DIMS;
 struct Keys {  // an index, taken apart: the view it selects and the arrays that index what is left
-  plait_tensor *view = nullptr;      // owned
-  plait_tensor *indices[max_keys];   // owned, the first n; NULL where the dimension is left alone
-  int n = 0;                         // 0: basic indexing only
+  plait_tensor *view = nullptr;  // owned
+  plait_tensor *indices[max_keys];  // owned, the first n; NULL where the dimension is left alone
+  int n = 0;  // 0: basic indexing only
   Keys() = default;
   Keys(const Keys &) = delete;
   ~Keys();
@@ -110,7 +148,8 @@ bool take_apart(plait_tensor *, PyObject *key, Keys &);
 plait_tensor *take_slice(plait_tensor *, int dim, PyObject *slice);  // a new handle, also of x[:]
 
 // ---- construct.cpp, exchange.cpp
-plait_tensor *from_data(PyObject *data, const DLDataType *);  // nested lists, numbers, arrays: always a copy
+plait_tensor *from_data(PyObject *data,
+                        const DLDataType *);  // nested lists, numbers, arrays: always a copy
 extern PyBufferProcs buffer_methods;
 extern PyMethodDef exchange_methods[], exchange_functions[];
 bool refuse_grad(plait_tensor *, const char *who, PyObject *exception);

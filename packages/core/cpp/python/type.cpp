@@ -26,7 +26,8 @@ int contains(PyObject *self, PyObject *o) {
   Object same(compare(self, o, Py_EQ));
   if (!same) return -1;
   if (same.get() == Py_NotImplemented) {
-    PyErr_Format(PyExc_TypeError, "in: a number or a Tensor is required, got %s", Py_TYPE(o)->tp_name);
+    PyErr_Format(PyExc_TypeError, "in: a number or a Tensor is required, got %s",
+                 Py_TYPE(o)->tp_name);
     return -1;
   }
   Object any(PyObject_CallMethod(same.get(), "any", nullptr));
@@ -34,11 +35,13 @@ int contains(PyObject *self, PyObject *o) {
 }
 
 plait_tensor *unwrap(PyObject *o) { return handle_of(o); }
-const plait_tensor_type table{PLAIT_HEADER(plait_tensor_type), unwrap, wrap, offsetof(TensorObject, handle)};
+const plait_tensor_type table{PLAIT_HEADER(plait_tensor_type), unwrap, wrap,
+                              offsetof(TensorObject, handle)};
 
-PyMemberDef members[] = {{"__dictoffset__", T_PYSSIZET, offsetof(TensorObject, dict), READONLY, nullptr},
-                         {"__weaklistoffset__", T_PYSSIZET, offsetof(TensorObject, weakrefs), READONLY, nullptr},
-                         {nullptr, 0, 0, 0, nullptr}};
+PyMemberDef members[] = {
+    {"__dictoffset__", T_PYSSIZET, offsetof(TensorObject, dict), READONLY, nullptr},
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(TensorObject, weakrefs), READONLY, nullptr},
+    {nullptr, 0, 0, 0, nullptr}};
 
 void append(std::vector<PyMethodDef> &to, const PyMethodDef *from) {
   for (; from->ml_name; from++) to.push_back(*from);
@@ -68,8 +71,10 @@ template <class F>
 PyType_Slot slot(int id, F f) {
   return {id, reinterpret_cast<void *>(f)};
 }
-const char tensor_doc[] = "Tensor(data=(), /)\n--\n\nAn array of numbers of one dtype, on one device.\n\nSee `plait_core.tensor` "
-                          "for making one from data.";
+const char tensor_doc[] =
+    "Tensor(data=(), /)\n--\n\nAn array of numbers of one dtype, on one device.\n\nSee "
+    "`plait_core.tensor` "
+    "for making one from data.";
 
 std::vector<PyType_Slot> slots() {
   const PyNumberMethods &m = number_methods;
@@ -132,13 +137,14 @@ std::vector<PyType_Slot> slots() {
 
 }  // namespace
 
-// Tensor(): empty. Tensor(tensor): an alias without history. Tensor(data): a copy in the default dtype. Tensor(2, 3) and
-// Tensor(size): uninitialised, as in PyTorch.
+// Tensor(): empty. Tensor(tensor): an alias without history. Tensor(data): a copy in the default
+// dtype. Tensor(2, 3) and Tensor(size): uninitialised, as in PyTorch.
 PyObject *new_tensor(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
   // a class of its own may take further arguments and keywords in its __init__
   const bool own = type == state.tensor_type;
   const Py_ssize_t n = PyTuple_GET_SIZE(args);
-  if (own && kwargs && PyDict_GET_SIZE(kwargs)) return PyErr_Format(PyExc_TypeError, "Tensor: keywords are not accepted; use tensor()");
+  if (own && kwargs && PyDict_GET_SIZE(kwargs))
+    return PyErr_Format(PyExc_TypeError, "Tensor: keywords are not accepted; use tensor()");
   plait_thread *thread = state.runtime->thread();
   plait_tensor *t = nullptr;
   plait_status s = PLAIT_OK;
@@ -153,12 +159,15 @@ PyObject *new_tensor(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
     PyObject *list = packed ? first : args;
     int64_t shape[PLAIT_MAX_DIMS] = {0};
     const Py_ssize_t ndim = n ? PyTuple_GET_SIZE(list) : 1;
-    if (ndim > PLAIT_MAX_DIMS) return PyErr_Format(PyExc_ValueError, "Tensor: at most %d sizes are accepted, got %zd", PLAIT_MAX_DIMS, ndim);
+    if (ndim > PLAIT_MAX_DIMS)
+      return PyErr_Format(PyExc_ValueError, "Tensor: at most %d sizes are accepted, got %zd",
+                          PLAIT_MAX_DIMS, ndim);
     for (Py_ssize_t i = 0; n && i < ndim; i++) {
       shape[i] = PyLong_AsLongLong(PyTuple_GET_ITEM(list, i));
       if (shape[i] == -1 && PyErr_Occurred()) return nullptr;
     }
-    s = state.runtime->tensor_new(thread, *state.python->default_dtype, int32_t(ndim), shape, nullptr, {kDLCPU, 0}, &t);
+    s = state.runtime->tensor_new(thread, *state.python->default_dtype, int32_t(ndim), shape,
+                                  nullptr, {kDLCPU, 0}, &t);
   }
   return s < 0 ? raise(thread, s) : wrap_as(type, t);
 }
@@ -170,11 +179,15 @@ bool add_tensor(PyObject *module) {
   spec.slots = list.data();
   auto *type = PyType_FromSpec(&spec);
   state.tensor_type = reinterpret_cast<PyTypeObject *>(type);
-  Object capsule(type ? PyCapsule_New(const_cast<plait_tensor_type *>(&table), "plait.tensor", nullptr) : nullptr);
+  Object capsule(
+      type ? PyCapsule_New(const_cast<plait_tensor_type *>(&table), "plait.tensor", nullptr)
+           : nullptr);
   Object priority(PyLong_FromLong(1000));  // NumPy's operators leave a tensor to the tensor's own
-  return capsule && priority && find_subtype_dealloc() && PyObject_SetAttrString(type, "__plait_tensor__", capsule.get()) == 0 &&
+  return capsule && priority && find_subtype_dealloc() &&
+         PyObject_SetAttrString(type, "__plait_tensor__", capsule.get()) == 0 &&
          PyObject_SetAttrString(type, "__array_priority__", priority.get()) == 0 &&
-         state.python->set_tensor_type(state.tensor_type, &table) == 0 && PyModule_AddObjectRef(module, "Tensor", type) == 0;
+         state.python->set_tensor_type(state.tensor_type, &table) == 0 &&
+         PyModule_AddObjectRef(module, "Tensor", type) == 0;
 }
 
 }  // namespace plait::core

@@ -1,6 +1,7 @@
-/* What a Python extension of plait needs to speak with plait_abi._binding: one C table, handed out as the capsule
- * `plait_abi._binding.python` ("plait.python"). Only extension modules include this file; components never do.
- * Unless said otherwise every function needs the GIL and reports failure with a Python exception set. */
+/* What a Python extension of plait needs to speak with plait_abi._binding: one C table, handed out
+ * as the capsule `plait_abi._binding.python` ("plait.python"). Only extension modules include this
+ * file; components never do. Unless said otherwise every function needs the GIL and reports failure
+ * with a Python exception set. */
 #ifndef PLAIT_PYTHON_H
 #define PLAIT_PYTHON_H
 #include <Python.h>
@@ -11,16 +12,21 @@
 extern "C" {
 #endif
 
-/* How a tensor type announces itself: a class attribute `__plait_tensor__` holding a capsule "plait.tensor" around
- * this table. It is looked up once for each type; subclasses inherit it. */
+/* How a tensor type announces itself: a class attribute `__plait_tensor__` holding a capsule
+ * "plait.tensor" around this table. It is looked up once for each type; subclasses inherit it. */
 typedef struct plait_tensor_type {
   plait_header h;
   plait_tensor *(*unwrap)(PyObject *); /* borrowed; NULL with an exception */
   PyObject *(*wrap)(plait_tensor *);   /* steals the reference, also on failure */
-  uint64_t handle_offset; /* where instances of this type hold their `plait_tensor *`; 0: only unwrap knows */
+  uint64_t handle_offset; /* where instances of this type hold their `plait_tensor *`; 0: only
+                             unwrap knows */
 } plait_tensor_type;
 
-enum plait_conversion { PLAIT_CONVERTED = 1, PLAIT_NOT_CONVERTIBLE = 0, PLAIT_CONVERSION_FAILED = -1 };
+enum plait_conversion {
+  PLAIT_CONVERTED = 1,
+  PLAIT_NOT_CONVERTIBLE = 0,
+  PLAIT_CONVERSION_FAILED = -1
+};
 
 typedef struct plait_python {
   plait_header h;
@@ -28,13 +34,18 @@ typedef struct plait_python {
   PyTypeObject *operator_type, *dtype_type, *device_type, *generator_type;
 
   /* errors */
-  PyObject *(*raise)(plait_thread *, plait_status); /* the thread's error becomes the Python exception; NULL */
-  plait_status (*keep)(plait_thread *); /* the Python exception becomes the thread's error; PLAIT_HOST_ERROR */
+  PyObject *(*raise)(plait_thread *,
+                     plait_status); /* the thread's error becomes the Python exception; NULL */
+  plait_status (*keep)(
+      plait_thread *); /* the Python exception becomes the thread's error; PLAIT_HOST_ERROR */
 
   /* tensors */
-  plait_tensor *(*unwrap)(PyObject *); /* borrowed; NULL without an exception if no tensor type claims the object */
-  PyObject *(*wrap)(plait_tensor *);   /* steals; as the registered tensor type, or plait_abi.Handle without one */
-  int (*set_tensor_type)(PyTypeObject *, const plait_tensor_type *); /* the first one wraps results from then on */
+  plait_tensor *(*unwrap)(
+      PyObject *); /* borrowed; NULL without an exception if no tensor type claims the object */
+  PyObject *(*wrap)(
+      plait_tensor *); /* steals; as the registered tensor type, or plait_abi.Handle without one */
+  int (*set_tensor_type)(PyTypeObject *,
+                         const plait_tensor_type *); /* the first one wraps results from then on */
 
   /* operators */
   PyObject *(*new_operator)(const char *name, uint32_t form); /* base name or "name.overload" */
@@ -42,33 +53,38 @@ typedef struct plait_python {
   plait_status (*call)(plait_call *);
   /* the results of a finished call: one object, or a tuple; takes what out holds */
   PyObject *(*results)(plait_call *);
-  /* an operand (a tensor, or a number that stays one) for fast paths; a plait_conversion; borrowed from the object */
+  /* an operand (a tensor, or a number that stays one) for fast paths; a plait_conversion; borrowed
+   * from the object */
   int (*operand)(plait_thread *, PyObject *, plait_value *);
-  /* 1 if the object's class has `__plait_function__`: then the call belongs to the Operator object */
+  /* 1 if the object's class has `__plait_function__`: then the call belongs to the Operator object
+   */
   int (*overrides)(PyObject *);
 
   /* objects held by C++; hold gives a new reference, which may be dropped on any thread */
   plait_object *(*hold)(PyObject *);
   PyObject *(*held)(plait_object *); /* borrowed; NULL without an exception */
-  void (*drain)(void);               /* does the releases that waited for the GIL */
+  void (*drain)(void); /* does the releases that waited for the GIL */
 
-  /* dtype and device objects; the first of each pair accepts all that a schema accepts: a plait_conversion */
+  /* dtype and device objects; the first of each pair accepts all that a schema accepts: a
+   * plait_conversion */
   int (*dtype)(PyObject *, DLDataType *);
   PyObject *(*dtype_object)(DLDataType);
   int (*device)(PyObject *, DLDevice *);
   PyObject *(*device_object)(DLDevice);
   PyObject *(*generator_object)(plait_generator *); /* steals */
-  plait_generator *(*generator)(PyObject *);        /* borrowed; NULL with an exception */
+  plait_generator *(*generator)(PyObject *); /* borrowed; NULL with an exception */
 
   /* exchange */
-  /* a new handle on a foreign array's own bytes (buffer protocol or DLPack); it keeps the array alive */
+  /* a new handle on a foreign array's own bytes (buffer protocol or DLPack); it keeps the array
+   * alive */
   plait_tensor *(*import_array)(plait_thread *, PyObject *);
   plait_tensor *(*import_dlpack)(plait_thread *, PyObject *capsule); /* consumes the capsule */
   PyObject *(*export_dlpack)(plait_tensor *, int versioned, uint64_t flags);
 
   const plait_engine *(*engine)(void); /* loads the default engine if there is none yet */
 
-  /* the engine's package may put here how it shows a node of its graph (steals; NULL: a plain one is shown) */
+  /* the engine's package may put here how it shows a node of its graph (steals; NULL: a plain one
+   * is shown) */
   PyObject *(**node_object)(plait_object *);
 
   DLDataType *default_dtype; /* of Python's floats, and of operators that make floats of nothing */
@@ -76,10 +92,11 @@ typedef struct plait_python {
 
 /* Called in module initialisation; NULL with an exception. */
 static inline const plait_python *plait_python_import(void) {
-  const plait_python *table = (const plait_python *)PyCapsule_Import("plait_abi._binding.python", 0);
+  const plait_python *table =
+      (const plait_python *)PyCapsule_Import("plait_abi._binding.python", 0);
   if (table && (table->h.major != PLAIT_ABI_MAJOR || table->h.minor != PLAIT_ABI_MINOR)) {
-    PyErr_Format(PyExc_ImportError, "plait_abi._binding: version %d.%d is required, found %d.%d", PLAIT_ABI_MAJOR,
-                 PLAIT_ABI_MINOR, table->h.major, table->h.minor);
+    PyErr_Format(PyExc_ImportError, "plait_abi._binding: version %d.%d is required, found %d.%d",
+                 PLAIT_ABI_MAJOR, PLAIT_ABI_MINOR, table->h.major, table->h.minor);
     return NULL;
   }
   return table;
