@@ -67,9 +67,9 @@ def copy_layout(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
         (n - 1) * step for n, step in zip(array.shape, array.strides, strict=True) if step > 0
     )
     if array.size == 0:
-        return array.copy()
+        return np.array(array)
     room = np.zeros((high - low) // array.itemsize + 1, array.dtype)
-    made = np.lib.stride_tricks.as_strided(
+    made: npt.NDArray[Any] = np.lib.stride_tricks.as_strided(
         room[-low // array.itemsize :], array.shape, array.strides
     )
     made[...] = array
@@ -125,7 +125,8 @@ class Sampler:
     ) -> npt.NDArray[Any]:
         """Draw an array whose elements are not adjacent: every other one, dimensions reversed."""
         wide = self.array(*[2 * size for size in reversed(shape)], dtype=dtype, low=low, high=high)
-        return wide[tuple(slice(None, None, 2) for _ in shape)].T
+        made: npt.NDArray[Any] = wide[tuple(slice(None, None, 2) for _ in shape)].T
+        return made
 
     def backwards(self, *shape: int, dtype: str = "float32") -> npt.NDArray[Any]:
         """Draw an array with negative strides in every dimension."""

@@ -142,7 +142,9 @@ class Statements(Expressions):
         )
         args = source.args if isinstance(source, ast.Call) else []
         if call == "range" or (call == "reversed" and ast.unparse(args[0]).startswith("range(")):
-            bounds = args if isinstance(source, ast.Call) and call == "range" else _arguments(args[0])
+            bounds = (
+                args if isinstance(source, ast.Call) and call == "range" else _arguments(args[0])
+            )
             return self._range(target, bounds, call == "reversed")
         names = [
             item.id
