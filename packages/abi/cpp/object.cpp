@@ -103,7 +103,7 @@ plait_status handle(plait_thread *thread, plait_storage *storage, void *data, DL
     int64_t step = 1;
     for (int32_t i = ndim - 1; i >= 0; i--) {
       t->dl.strides[i] = step;
-      step *= shape[i] > 1 ? shape[i] : 1;
+      if (shape[i] > 1) step = int64_t(uint64_t(step) * uint64_t(shape[i]));  // may wrap: nothing is stored then
     }
   }
   *out = t;
@@ -237,7 +237,8 @@ plait_status tensor_on(plait_thread *thread, plait_storage *storage, void *data,
   overflow |= __builtin_mul_overflow(low, itemsize(dtype), &low);
   overflow |= __builtin_add_overflow(high, 1, &high) || __builtin_mul_overflow(high, itemsize(dtype), &high);
   const int64_t at = static_cast<const char *>(data) - static_cast<const char *>(storage->data);
-  const bool inside = !overflow && at + low >= 0 && at + high <= int64_t(storage->nbytes);
+  overflow |= __builtin_add_overflow(at, low, &low) || __builtin_add_overflow(at, high, &high);
+  const bool inside = !overflow && low >= 0 && high <= int64_t(storage->nbytes);
   bool negative = false;
   for (int32_t i = 0; i < ndim; i++) negative |= shape[i] < 0;
   if (!negative && (empty || inside || storage->device.device_type == PLAIT_META)) return PLAIT_OK;
