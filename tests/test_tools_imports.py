@@ -84,6 +84,15 @@ def test_tests_may_import_what_their_extra_declares(tree: pathlib.Path) -> None:
     assert "tests/test_one.py:1: imports plait_data" in found
 
 
+def test_tests_may_try_what_may_be_missing(tree: pathlib.Path) -> None:
+    path = tree / "packages/optim/tests/test_one.py"
+    path.write_text("try:\n    import torch\nexcept ImportError:\n    torch = None\n")
+    assert check_imports.check(tree) == []
+    path.write_text("try:\n    import torch\nexcept ValueError:\n    torch = None\n")
+    (found,) = check_imports.check(tree)
+    assert "imports torch" in found
+
+
 def test_the_build_helper_alone_may_import_setuptools(tree: pathlib.Path) -> None:
     folder = tree / "packages/abi/src/plait_abi"
     (folder / "build").mkdir()

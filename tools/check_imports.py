@@ -72,30 +72,56 @@ def _check_sources(package: Package, packages: dict[str, Package]) -> Iterator[s
         )
         if relative == f"{package.module}/__init__.py":
             allowed = known
-        yield from _foreign(path, allowed, f"plait's {package.name} may import at run time")
+        tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
+        rule = f"{package.distribution} may import {', '.join(sorted(allowed)) or 'nothing'}"
+        yield from _foreign(path, tree, allowed, rule)
 
 
 def _check_tests(package: Package, packages: dict[str, Package]) -> Iterator[str]:
     reached = closure([package.name], packages, tests=True)
-    known = {packages[name].module for name in reached}
     declared = {*package.third_party, *package.test_third_party}
     for name in reached:
         declared |= {*packages[name].third_party}
-    known |= {_module(text) for text in declared} | {"pytest"}
+    known = {packages[name].module for name in reached} | {"pytest"}
+    known |= {_module(text) for text in declared}
     folder = package.folder / "tests"
-    known |= {path.stem for path in folder.rglob("*.py")} | {
-        path.name for path in folder.rglob("*")
+    files = sorted(folder.rglob("*.py"))
+    trees = {path: ast.parse(path.read_text(encoding="utf-8"), str(path)) for path in files}
+    own = {path.stem for path in files} | {path.name for path in folder.rglob("*")}
+    own = own.union(*map(_made_importable, trees.values()))
+    rule = f"the [test] extra of {package.distribution} brings {', '.join(sorted(known))}"
+    for path, tree in trees.items():
+        yield from _foreign(path, tree, known | own | _guarded(tree), rule)
+
+
+def _made_importable(tree: ast.AST) -> set[str]:
+    """Return the names under which a conftest puts files of its own into sys.modules."""
+    return {
+        str(node.args[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and getattr(node.func, "attr", "") == "spec_from_file_location"
+        and node.args
+        and isinstance(node.args[0], ast.Constant)
     }
-    for path in sorted(folder.rglob("*.py")):
-        yield from _foreign(path, known, f"the [test] extra of {package.distribution} declares")
 
 
-def _foreign(path: pathlib.Path, allowed: set[str], rule: str) -> Iterator[str]:
-    tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
+def _guarded(tree: ast.AST) -> set[str]:
+    """Return what is imported in a ``try`` that expects it to be missing."""
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Try) and any(
+            getattr(handler.type, "id", "") in ("ImportError", "ModuleNotFoundError")
+            for handler in node.handlers
+        ):
+            names |= {name for statement in node.body for _, name in imports(statement)}
+    return names
+
+
+def _foreign(path: pathlib.Path, tree: ast.AST, allowed: set[str], rule: str) -> Iterator[str]:
     for line, name in imports(tree):
         if name not in allowed and name not in sys.stdlib_module_names and name != "__future__":
-            ours = ", ".join(sorted(allowed)) or "nothing"
-            yield f"{path}:{line}: imports {name}; {rule}: {ours}"
+            yield f"{path}:{line}: imports {name}; {rule}"
 
 
 def _check_declared(package: Package, packages: dict[str, Package]) -> Iterator[str]:
