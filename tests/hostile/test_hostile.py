@@ -1,7 +1,7 @@
 """Hostile calls of every operator: results or exceptions, never a signal.
 
-`PLAIT_HOSTILE_CALLS` sets how many calls each operator gets; `nox -s sanitize` runs 500 under
-ASan and UBSan. The last call that was started stands in the file that `PLAIT_HOSTILE_LOG` names, for
+`PLAIT_HOSTILE_CALLS` sets how many calls each operator gets; `nox -s sanitize` runs 500 under ASan
+and UBSan. The last call that was started stands in the file that `PLAIT_HOSTILE_LOG` names, for
 when the process dies.
 """
 
