@@ -1,0 +1,391 @@
+"""Cross entropy of classes and of probabilities."""
+
+import numpy as np
+
+from plait_ops.calls import (
+    class_weights,
+    exp,
+    log_softmax,
+    logsumexp,
+    ne,
+    nll_loss,
+    nll_loss_backward,
+    reduce_loss,
+    reshape,
+    sum,
+    unsqueeze,
+    where,
+)
+from plait_ops.spec import Composite, Operator
+from plait_ops.specs.losses import _reduced
+from plait_ops.specs.nll_loss import _class_samples, _class_weights, _nll
+from plait_ops.words import (
+    cast_argument,
+    check,
+    int64,
+    is_floating,
+    numel,
+    require,
+    require_same,
+    result,
+)
+
+# The pass over the classes that softmax, logarithm and loss share; what is saved is one number a row.
+cross_entropy_forward = Operator(
+    "cross_entropy_forward(Tensor input, Tensor target, Tensor? weight, str reduction, int ignore_index) -> (Tensor, Tensor)",
+    doc="`nll_loss` of `log_softmax(input)` along the classes, and the logarithm of the sum of exponentials, of target's shape.",
+    dtypes="floating",
+    internal=True,
+    method=False,
+    auxiliary=[1],
+    kernel="in[1] is int64; out[1] has its shape.",
+)
+cross_entropy_backward = Operator(
+    "cross_entropy_backward(Tensor grad, Tensor input, Tensor lse, Tensor target, Tensor? weight, str reduction, "
+    "int ignore_index) -> Tensor",
+    doc="``(exp(input - lse) - [class is target]) * weight[target] * grad``, over the sum of weights for the mean.",
+    dtypes="floating",
+    internal=True,
+)
+
+
+@cross_entropy_forward.shape
+def _(input, target, weight, reduction):
+    check(input.ndim > 0, f"`input` must have at least 1 dimension; got shape {input.shape}")
+    c = 1 if input.ndim > 1 else 0
+    require("input", input.dtype, "floating")
+    require("target", target.dtype, "integer")
+    cast_argument("target", int64)
+    check(
+        target.shape == input.shape[:c] + input.shape[c + 1 :],
+        f"`target` of shape {target.shape} must have the shape of `input` {input.shape} without dimension {c}, "
+        f"or that of `input` and its dtype for probabilities",
+    )
+    if weight is not None:
+        check(
+            weight.ndim == 1 and weight.shape[0] == input.shape[c],
+            f"`weight` must have shape {tuple(input.shape[c : c + 1])} for `input` of shape {input.shape}; got {weight.shape}",
+        )
+        require_same("input", input, "weight", weight)
+    check(
+        reduction in ("mean", "sum", "none"),
+        f'`reduction` must be "mean", "sum" or "none"; got "{reduction}"',
+        "ValueError",
+    )
+    return result(target.shape if reduction == "none" else (), input.dtype), result(
+        target.shape, input.dtype
+    )
+
+
+@cross_entropy_forward.decompose
+def _(input, target, weight, reduction, ignore_index):
+    c = 1 if input.ndim > 1 else 0
+    lse = logsumexp(input, [c])
+    loss = nll_loss(input - unsqueeze(lse, c), target, weight, reduction, ignore_index)
+    return loss, lse
+
+
+@cross_entropy_forward.vjp("input")
+def _(g0, input, target, weight, result1, reduction, ignore_index):
+    return cross_entropy_backward(g0, input, result1, target, weight, reduction, ignore_index)
+
+
+@cross_entropy_backward.shape
+def _(grad, input, lse, target, weight, reduction):
+    check(input.ndim > 0, f"`input` must have at least 1 dimension; got shape {input.shape}")
+    c = 1 if input.ndim > 1 else 0
+    check(
+        target.shape == input.shape[:c] + input.shape[c + 1 :] and lse.shape == target.shape,
+        f"`target` of shape {target.shape} and `lse` of shape {lse.shape} do not fit `input` of shape {input.shape}",
+    )
+    check(
+        reduction in ("mean", "sum", "none"),
+        f'`reduction` must be "mean", "sum" or "none"; got "{reduction}"',
+        "ValueError",
+    )
+    if weight is not None:
+        check(
+            weight.ndim == 1 and weight.shape[0] == input.shape[c],
+            f"`weight` of shape {weight.shape} does not fit `input` of shape {input.shape}",
+        )
+        require_same("input", input, "weight", weight)
+    want = target.shape if reduction == "none" else ()
+    check(
+        grad.shape == want,
+        f"`grad` must have shape {want} for `reduction` {reduction}; got {grad.shape}",
+    )
+    require("input", input.dtype, "floating")
+    require("target", target.dtype, "integer")
+    cast_argument("target", int64)
+    require_same("input", input, "grad", grad)
+    require_same("input", input, "lse", lse)
+    return result(input.shape, input.dtype)
+
+
+@cross_entropy_backward.decompose
+def _(grad, input, lse, target, weight, reduction, ignore_index):
+    c = 1 if input.ndim > 1 else 0
+    chosen = nll_loss_backward(grad, target, weight, input.shape, reduction, ignore_index)
+    return chosen - exp(input - unsqueeze(lse, c)) * sum(chosen, [c], True)
+
+
+@cross_entropy_backward.vjp("grad")
+def _(g, input, lse, target, weight, reduction, ignore_index):
+    c = 1 if input.ndim > 1 else 0
+    shares = exp(input - unsqueeze(lse, c))
+    return nll_loss(g - sum(g * shares, [c], True), target, weight, reduction, ignore_index)
+
+
+@cross_entropy_backward.vjp("input")
+def _(g, grad, input, lse, target, weight, reduction, ignore_index):
+    # lse depends on input too: this is the derivative through both
+    c = 1 if input.ndim > 1 else 0
+    shares = exp(input - unsqueeze(lse, c))
+    total = sum(
+        nll_loss_backward(grad, target, weight, input.shape, reduction, ignore_index), [c], True
+    )
+    return -total * shares * (g - sum(g * shares, [c], True))
+
+
+# what goes through lse is counted in input
+cross_entropy_backward.constant("lse")
+
+
+def _logsumexp(input, c):
+    top = input.max(c, keepdims=True)
+    return (np.log(np.exp(input - top).sum(c, keepdims=True)) + top).squeeze(c)
+
+
+@cross_entropy_forward.reference
+def _(input, target, weight, reduction, ignore_index):
+    c = 1 if input.ndim > 1 else 0
+    lse = np.asarray(_logsumexp(input, c))
+    return _nll(input - np.expand_dims(lse, c), target, weight, reduction, ignore_index), lse
+
+
+@cross_entropy_backward.reference
+def _(grad, input, lse, target, weight, reduction, ignore_index):
+    c = 1 if input.ndim > 1 else 0
+    chosen = nll_loss_backward(grad, target, weight, input.shape, reduction, ignore_index)
+    return chosen - np.exp(input - np.expand_dims(lse, c)) * chosen.sum(c, keepdims=True)
+
+
+@cross_entropy_forward.samples
+def _(s):
+    for reduction in ("mean", "sum", "none"):
+        yield s(s.array(4, 3), s.indices(3, 4), None, reduction, -100)
+        yield s(s.array(4, 3), s.indices(3, 4), s.array(3, low=0.5), reduction, 1)
+    yield s(s.array(3), s.indices(3), None, "mean", -100)
+    yield s(s.array(2, 3, 4), s.indices(3, 2, 4), None, "mean", -100)
+    yield s(
+        s.array(3, 4, low=-300.0, high=300.0), s.indices(4, 3), None, "none", -100
+    ).without_gradient()
+
+
+@cross_entropy_backward.samples
+def _(s):
+    # second derivatives are checked where they belong, through cross_entropy: lse is no free argument
+    x = s.array(4, 3)
+    yield s(s.array(), x, _logsumexp(x, 1), s.indices(3, 4), None, "mean", -100).without_gradient()
+    yield s(
+        s.array(4), x, _logsumexp(x, 1), s.indices(3, 4), s.array(3), "none", 1
+    ).without_gradient()
+
+
+cross_entropy = Composite(
+    "cross_entropy(Tensor input, Tensor target, Tensor? weight=None, int ignore_index=-100, "
+    'str reduction="mean", float label_smoothing=0.0) -> Tensor',
+    doc="""
+    The cross entropy between ``softmax(input)`` and the target classes: `nll_loss` of ``log_softmax(input)`` along the
+    classes. `target` may also hold probabilities: a float tensor of the shape of `input`. With `label_smoothing` e the
+    target distribution is mixed with the uniform one: ``(1 - e) * target + e / c``.
+
+    Shapes: `input` is (c,), (n, c) or (n, c, ...), `target` the same without c (or with c: probabilities), `weight` (c,).
+    Dtypes: floats; `target` integers for classes.
+    Raises: ShapeError for other shapes, DTypeError for other dtypes, ValueError for another `reduction` or a
+    `label_smoothing` outside [0, 1], IndexError for a target outside [0, c).
+
+    >>> import plait_core as pc
+    >>> f"{pc.cross_entropy(pc.zeros(2, 4), pc.tensor([0, 3])).item():.4f}"
+    '1.3863'
+    """,
+    dtypes="floating",
+    method=False,
+)
+
+
+@cross_entropy.decompose
+def _(input, target, weight, ignore_index, reduction, label_smoothing):
+    check(
+        0.0 <= label_smoothing <= 1.0,
+        f"`label_smoothing` must be in [0, 1]; got {label_smoothing}",
+        "ValueError",
+    )
+    if not is_floating(target.dtype):
+        if label_smoothing == 0.0:
+            loss, _lse = cross_entropy_forward(input, target, weight, reduction, ignore_index)
+            return loss
+        return cross_entropy_smooth(input, target, weight, ignore_index, reduction, label_smoothing)
+    return cross_entropy_soft(input, target, weight, reduction, label_smoothing)
+
+
+cross_entropy_smooth = Composite(
+    "cross_entropy_smooth(Tensor input, Tensor target, Tensor? weight, int ignore_index, str reduction, "
+    "float label_smoothing) -> Tensor",
+    doc="`cross_entropy` of classes with label smoothing.",
+    dtypes="floating",
+    internal=True,
+)
+cross_entropy_soft = Composite(
+    "cross_entropy_soft(Tensor input, Tensor target, Tensor? weight, str reduction, float label_smoothing) -> Tensor",
+    doc="`cross_entropy` of probabilities.",
+    dtypes="floating",
+    internal=True,
+)
+
+
+@cross_entropy_smooth.decompose
+def _(input, target, weight, ignore_index, reduction, label_smoothing):
+    check(input.ndim > 0, f"`input` must have at least 1 dimension; got shape {input.shape}")
+    c = 1 if input.ndim > 1 else 0
+    logs = log_softmax(input, c)
+    sharp = nll_loss(logs, target, weight, reduction, ignore_index)
+    weighted = logs
+    if weight is not None:
+        weighted = logs * reshape(weight, [-1] + [1] * (input.ndim - 1 - c))
+    counts = ne(target, ignore_index)
+    even = where(counts, -sum(weighted, [c]), 0.0)
+    share = label_smoothing / float(max(input.shape[c], 1))
+    if reduction == "mean":
+        even = sum(even) / sum(class_weights(target, weight, input, ignore_index))
+    if reduction == "sum":
+        even = sum(even)
+    return sharp * (1.0 - label_smoothing) + even * share
+
+
+@cross_entropy_soft.decompose
+def _(input, target, weight, reduction, label_smoothing):
+    check(
+        input.ndim > 0 and input.shape == target.shape,
+        f"`target` of shape {target.shape} holds probabilities and must have the shape of `input`, {input.shape}",
+    )
+    c = 1 if input.ndim > 1 else 0
+    logs = log_softmax(input, c)
+    wanted = target
+    if label_smoothing > 0.0:
+        wanted = target * (1.0 - label_smoothing) + label_smoothing / float(max(input.shape[c], 1))
+    if weight is not None:
+        wanted = wanted * reshape(weight, [-1] + [1] * (input.ndim - 1 - c))
+    each = -sum(logs * wanted, [c])
+    if reduction == "mean":
+        return sum(each) / float(max(numel(input.shape) // max(input.shape[c], 1), 1))
+    return reduce_loss(each, reduction)
+
+
+def _log_softmax(x, c):
+    return x - np.expand_dims(_logsumexp(x, c), c)
+
+
+@cross_entropy.reference
+def _(input, target, weight=None, ignore_index=-100, reduction="mean", label_smoothing=0.0):
+    c = 1 if input.ndim > 1 else 0
+    logs = _log_softmax(input, c)
+    columns = (1,) * c + (-1,) + (1,) * (input.ndim - 1 - c)
+    if target.dtype.kind == "f":
+        wanted = target * (1 - label_smoothing) + label_smoothing / input.shape[c]
+        each = -(logs * wanted * (1 if weight is None else weight.reshape(columns))).sum(c)
+        return _reduced(np.asarray(each).astype(input.dtype), reduction)
+    weights = _class_weights(target, weight, input.dtype, ignore_index)
+    sharp = _nll(logs, target, weight, "none", ignore_index)
+    even = -(logs * (1 if weight is None else weight.reshape(columns))).sum(c) * (
+        target != ignore_index
+    )
+    each = sharp * (1 - label_smoothing) + even * (label_smoothing / input.shape[c])
+    if reduction == "mean":
+        return (each.sum() / weights.sum()).astype(input.dtype)
+    return _reduced(np.asarray(each).astype(input.dtype), reduction)
+
+
+cross_entropy_smooth.reference(
+    lambda input, target, weight, ignore_index, reduction, label_smoothing: cross_entropy(
+        input, target, weight, ignore_index, reduction, label_smoothing
+    )
+)
+cross_entropy_soft.reference(
+    lambda input, target, weight, reduction, label_smoothing: cross_entropy(
+        input, target, weight, -100, reduction, label_smoothing
+    )
+)
+
+
+@cross_entropy.samples
+def _(s):
+    yield from _class_samples(s)
+    for reduction in ("mean", "sum", "none"):
+        yield s(
+            s.array(4, 3),
+            s.indices(3, 4),
+            s.array(3, low=0.5),
+            reduction=reduction,
+            label_smoothing=0.2,
+            ignore_index=1,
+        )
+        yield s(
+            s.array(4, 3),
+            s.array(4, 3, low=0.0, high=1.0),
+            reduction=reduction,
+            label_smoothing=0.1,
+        )
+    yield s(s.array(2, 3, 4), s.array(2, 3, 4, low=0.0, high=1.0), s.array(3, low=0.5))
+    yield s(s.array(2, 3, 4), s.indices(3, 2, 4), s.array(3, low=0.5), label_smoothing=0.3)
+
+
+cross_entropy_smooth.samples(
+    lambda s: iter([s(s.array(4, 3), s.indices(3, 4), None, -100, "mean", 0.2)])
+)
+cross_entropy_soft.samples(
+    lambda s: iter([s(s.array(4, 3), s.array(4, 3, low=0.0, high=1.0), None, "sum", 0.2)])
+)
+cross_entropy.error(
+    "ShapeError",
+    lambda s: s(s.array(4, 3), s.indices(3, 3)),
+    contains=["cross_entropy", "target", "(3,)", "(4, 3)"],
+)
+cross_entropy.error(
+    "ShapeError",
+    lambda s: s(s.array(4, 3), s.array(4)),
+    contains=["cross_entropy", "target", "(4,)", "(4, 3)"],
+)
+cross_entropy.error(
+    "ValueError",
+    lambda s: s(s.array(4, 3), s.indices(3, 4), reduction="x"),
+    contains=["reduction", "x"],
+)
+cross_entropy.error(
+    "ValueError",
+    lambda s: s(s.array(4, 3), s.indices(3, 4), label_smoothing=1.5),
+    contains=["label_smoothing", "1.5"],
+)
+cross_entropy.error(
+    "IndexError", lambda s: s(s.array(4, 3), np.array([0, 1, 3, 0])), contains=["3"]
+)
+cross_entropy_forward.error(
+    "ShapeError",
+    lambda s: s(s.array(4, 3), s.indices(3, 3), None, "mean", -100),
+    contains=["target", "(3,)", "(4, 3)"],
+)
+cross_entropy_backward.error(
+    "ShapeError",
+    lambda s: s(s.array(), s.array(4, 3), s.array(3), s.indices(3, 4), None, "mean", -100),
+    contains=["cross_entropy_backward", "lse", "(3,)", "(4, 3)"],
+)
+cross_entropy_smooth.error(
+    "ValueError",
+    lambda s: s(s.array(4, 3), s.indices(3, 4), None, -100, "x", 0.1),
+    contains=["reduction", "x"],
+)
+cross_entropy_soft.error(
+    "ShapeError",
+    lambda s: s(s.array(4, 3), s.array(4), None, "mean", 0.1),
+    contains=["target", "(4,)", "(4, 3)"],
+)

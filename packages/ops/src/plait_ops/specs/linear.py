@@ -1,0 +1,266 @@
+"""Affine maps: addmm, baddbmm and linear."""
+
+from plait_ops.calls import (
+    add,
+    bmm,
+    mm,
+    mul,
+    reshape,
+    sum,
+    t,
+)
+from plait_ops.spec import Composite, Operator
+from plait_ops.words import broadcast, check, numel, require, require_same, result, sum_to
+
+addmm = Operator(
+    "addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    doc="""
+    ``beta * self + alpha * (mat1 @ mat2)``.
+
+    Shapes: `mat1` is (n, k), `mat2` is (k, m), `self` broadcasts to (n, m). Dtypes: integers and floats, the same for all.
+    Raises: ShapeError for other shapes, DTypeError if the dtypes differ.
+
+    >>> import plait_core as pc
+    >>> pc.addmm(pc.tensor([1.0]), pc.ones(1, 3), pc.ones(3, 1)).tolist()
+    [[4.0]]
+    """,
+    inplace=True,
+    out=True,
+    dtypes="numeric",
+    kernel="in[0] broadcasts to the result; with beta 0 it is not read (it may hold nan).",
+)
+
+
+@addmm.shape
+def _(self, mat1, mat2):
+    check(
+        mat1.ndim == 2 and mat2.ndim == 2,
+        f"`mat1` and `mat2` must have 2 dimensions; got shapes {mat1.shape} and {mat2.shape}",
+    )
+    check(
+        mat1.shape[1] == mat2.shape[0],
+        f"`mat1` of shape {mat1.shape} must have as many columns as `mat2` of shape {mat2.shape} has rows",
+    )
+    made = [mat1.shape[0], mat2.shape[1]]
+    check(
+        broadcast("self", self.shape, "mat1 @ mat2", made) == made,
+        f"`self` of shape {self.shape} must broadcast to {tuple(made)}",
+    )
+    require("self", self.dtype, "numeric")
+    require_same("self", self, "mat1", mat1)
+    require_same("self", self, "mat2", mat2)
+    return result(made, self.dtype)
+
+
+@addmm.decompose
+def _(self, mat1, mat2, beta, alpha):
+    product = mm(mat1, mat2) * alpha
+    return add(product, mul(self, beta))
+
+
+@addmm.vjp("self")
+def _(g, self, beta):
+    return sum_to(g * beta, self.shape)
+
+
+@addmm.vjp("mat1")
+def _(g, mat2, alpha):
+    return mm(g, t(mat2)) * alpha
+
+
+@addmm.vjp("mat2")
+def _(g, mat1, alpha):
+    return mm(t(mat1), g) * alpha
+
+
+addmm.reference(
+    lambda self, mat1, mat2, beta=1, alpha=1: (beta * self + alpha * (mat1 @ mat2)).astype(
+        self.dtype
+    )
+)
+
+
+@addmm.samples
+def _(s):
+    yield s(s.array(3, 5), s.array(3, 4), s.array(4, 5))
+    yield s(s.array(5), s.array(3, 4), s.array(4, 5), beta=0.5, alpha=2)
+    yield s(s.array(), s.strided(3, 4), s.array(5, 4).T)
+    yield s(
+        s.array(3, 1, dtype="int64"),
+        s.array(3, 4, dtype="int64"),
+        s.array(4, 5, dtype="int64"),
+        beta=2,
+    )
+    yield s(s.array(3, 5), s.array(3, 0), s.array(0, 5))
+
+
+addmm.error(
+    "ShapeError",
+    lambda s: s(s.array(2, 2), s.array(2, 3), s.array(2, 2)),
+    contains=["addmm", "mat1", "mat2", "(2, 3)", "(2, 2)"],
+)
+addmm.error(
+    "ShapeError",
+    lambda s: s(s.array(3), s.array(2, 3), s.array(3, 2)),
+    contains=["addmm", "self", "(3,)", "(2, 2)"],
+)
+addmm.error(
+    "DTypeError",
+    lambda s: s(s.array(2), s.array(2, 3, dtype="float64"), s.array(3, 2)),
+    contains=["addmm", "self", "mat1", "float32", "float64"],
+)
+
+
+baddbmm = Composite(
+    "baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    doc="""
+    ``beta * self + alpha * bmm(batch1, batch2)``.
+
+    Raises: ShapeError if shapes do not fit.
+
+    >>> import plait_core as pc
+    >>> pc.baddbmm(pc.ones(1), pc.ones(2, 1, 3), pc.ones(2, 3, 1)).tolist()
+    [[[4.0]], [[4.0]]]
+    """,
+    inplace=True,
+    out=True,
+    dtypes="numeric",
+)
+
+
+@baddbmm.decompose
+def _(self, batch1, batch2, beta, alpha):
+    return add(bmm(batch1, batch2) * alpha, self * beta)
+
+
+baddbmm.reference(
+    lambda self, batch1, batch2, beta=1, alpha=1: (beta * self + alpha * (batch1 @ batch2)).astype(
+        self.dtype
+    )
+)
+baddbmm.samples(
+    lambda s: iter(
+        [
+            s(s.array(2, 3, 5), s.array(2, 3, 4), s.array(2, 4, 5)),
+            s(s.array(5), s.array(2, 3, 4), s.array(2, 4, 5), beta=0.5, alpha=2),
+        ]
+    )
+)
+baddbmm.error(
+    "ShapeError",
+    lambda s: s(s.array(1), s.array(2, 3, 4), s.array(2, 3, 5)),
+    contains=["bmm", "(2, 3, 4)", "(2, 3, 5)"],
+)
+
+
+linear = Operator(
+    "linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor",
+    doc="""
+    ``input @ weight.T + bias``.
+
+    Shapes: `input` is (..., k), `weight` (m, k), `bias` (m,), the result (..., m). Dtypes: floats, the same for all.
+    Raises: ShapeError for other shapes, DTypeError if the dtypes differ.
+
+    >>> import plait_core as pc
+    >>> pc.linear(pc.ones(1, 3), pc.ones(2, 3), pc.tensor([0.0, 1.0])).tolist()
+    [[3.0, 4.0]]
+    """,
+    dtypes="floating",
+    kernel="in[0] has any number of leading dimensions; in[2] may be None.",
+    method=False,
+)
+
+
+@linear.shape
+def _(input, weight, bias):
+    check(input.ndim > 0, f"`input` must have at least 1 dimension; got shape {input.shape}")
+    check(weight.ndim == 2, f"`weight` must have 2 dimensions; got shape {weight.shape}")
+    check(
+        input.shape[-1] == weight.shape[1],
+        f"the last dimension of `input` {input.shape} must equal the last of `weight` {weight.shape}",
+    )
+    require("input", input.dtype, "floating")
+    require_same("input", input, "weight", weight)
+    if bias is not None:
+        check(
+            bias.ndim == 1 and bias.shape[0] == weight.shape[0],
+            f"`bias` must have shape {tuple(weight.shape[:1])} for `weight` of shape {weight.shape}; got {bias.shape}",
+        )
+        require_same("input", input, "bias", bias)
+    return result(input.shape[:-1] + weight.shape[:1], input.dtype)
+
+
+@linear.decompose
+def _(input, weight, bias):
+    rows = reshape(input, [numel(input.shape[:-1]), input.shape[-1]])
+    made = mm(rows, t(weight)) if bias is None else addmm(bias, rows, t(weight))
+    return reshape(made, input.shape[:-1] + weight.shape[:1])
+
+
+@linear.vjp("input")
+def _(g, input, weight):
+    if g.ndim == 2:
+        return mm(g, weight)
+    rows = reshape(g, [numel(g.shape[:-1]), g.shape[-1]])
+    return reshape(mm(rows, weight), input.shape)
+
+
+@linear.vjp("weight")
+def _(g, input):
+    if g.ndim == 2:
+        return mm(t(g), input)
+    n = numel(g.shape[:-1])
+    return mm(t(reshape(g, [n, g.shape[-1]])), reshape(input, [n, input.shape[-1]]))
+
+
+@linear.vjp("bias")
+def _(g):
+    if g.ndim == 2:
+        return sum(g, [0])
+    return sum(reshape(g, [numel(g.shape[:-1]), g.shape[-1]]), [0])
+
+
+linear.reference(lambda input, weight, bias=None: input @ weight.T + (0 if bias is None else bias))
+
+
+@linear.samples
+def _(s):
+    yield s(s.array(3, 4), s.array(5, 4), s.array(5))
+    yield s(s.array(3, 4), s.array(5, 4))
+    yield s(s.array(4), s.array(5, 4), s.array(5))
+    yield s(s.array(2, 3, 4), s.array(5, 4), s.array(5))
+    yield s(s.strided(3, 4), s.strided(5, 4), s.strided(5))
+    yield s(
+        s.array(3, 4, dtype="float64"), s.array(5, 4, dtype="float64"), s.array(5, dtype="float64")
+    )
+    yield s(s.array(0, 4), s.array(5, 4), s.array(5))
+    yield s(s.array(3, 0), s.array(5, 0), s.array(5))
+    yield s(s.array(33, 100), s.array(65, 100), s.array(65)).loosely(4)
+
+
+linear.error(
+    "ShapeError",
+    lambda s: s(s.array(2, 3), s.array(4, 2)),
+    contains=["linear", "input", "weight", "(2, 3)", "(4, 2)"],
+)
+linear.error(
+    "ShapeError",
+    lambda s: s(s.array(2, 3), s.array(4, 3), s.array(3)),
+    contains=["linear", "bias", "(4,)", "(3,)"],
+)
+linear.error(
+    "ShapeError", lambda s: s(s.array(), s.array(4, 3)), contains=["linear", "input", "()"]
+)
+linear.error(
+    "ShapeError", lambda s: s(s.array(3), s.array(3)), contains=["linear", "weight", "(3,)"]
+)
+linear.error(
+    "DTypeError",
+    lambda s: s(s.array(2, 3), s.array(4, 3, dtype="float64")),
+    contains=["linear", "weight", "float32", "float64"],
+)
+linear.error(
+    "DTypeError",
+    lambda s: s(s.array(2, 3, dtype="int64"), s.array(4, 3, dtype="int64")),
+    contains=["linear", "input", "int64"],
+)

@@ -1,0 +1,254 @@
+"""Views with their dimensions in another order."""
+
+import numpy as np
+
+from plait_ops.spec import Composite, View
+from plait_ops.words import (
+    check,
+    wrap_dim,
+)
+from plait_ops.words import view as look
+
+permute = View(
+    "permute(Tensor(a) self, int[]* dims) -> Tensor(a)",
+    doc="""
+    `self` with its dimensions in the order `dims`: ``out.shape[i] = self.shape[dims[i]]``.
+
+    Raises: ValueError unless `dims` names each dimension once.
+
+    >>> import plait_core as pc
+    >>> tuple(pc.zeros(2, 3, 4).permute(2, 0, 1).shape)
+    (4, 2, 3)
+    """,
+)
+
+
+@permute.shape
+def _(self, dims):
+    check(
+        len(dims) == self.ndim,
+        f"`dims` must name each of the {self.ndim} dimensions of shape {self.shape} once; got {dims}",
+        "ValueError",
+    )
+    shape = []
+    strides = []
+    seen = []
+    for dim in dims:
+        at = wrap_dim("dims", dim, self.shape)
+        check(at not in seen, f"`dims` must name each dimension once; got {dims}", "ValueError")
+        seen.append(at)
+        shape.append(self.shape[at])
+        strides.append(self.strides[at])
+    return look(self, shape, strides)
+
+
+@permute.vjp("self")
+def _(g, dims):
+    inverse = [0] * len(dims)
+    for i, dim in enumerate(dims):
+        inverse[dim] = i
+    return permute(g, inverse)
+
+
+permute.reference(lambda self, dims: np.transpose(self, dims))
+
+
+@permute.samples
+def _(s):
+    yield s(s.array(2, 3, 4), 2, 0, 1)
+    yield s(s.array(2, 3), (-1, 0))
+    yield s(s.backwards(2, 3), (1, 0))
+    yield s(s.array(), ())
+    yield s(s.array(0, 3), (1, 0))
+
+
+permute.error(
+    "ValueError", lambda s: s(s.array(2, 3), (0,)), contains=["permute", "dims", "(2, 3)", "(0,)"]
+)
+permute.error(
+    "ValueError", lambda s: s(s.array(2, 3), (1, 1)), contains=["permute", "dims", "(1, 1)"]
+)
+permute.error(
+    "IndexError", lambda s: s(s.array(2, 3), (0, 2)), contains=["permute", "dims", "(2, 3)", "2"]
+)
+
+
+transpose = View(
+    "transpose(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
+    doc="""
+    `self` with the dimensions `dim0` and `dim1` exchanged.
+
+    Raises: IndexError for a dim out of range.
+
+    >>> import plait_core as pc
+    >>> tuple(pc.zeros(2, 3, 4).transpose(0, -1).shape)
+    (4, 3, 2)
+    """,
+)
+
+
+@transpose.shape
+def _(self, dim0, dim1):
+    a = wrap_dim("dim0", dim0, self.shape)
+    b = wrap_dim("dim1", dim1, self.shape)
+    shape = list(self.shape)
+    strides = list(self.strides)
+    if self.ndim > 0:
+        shape[a] = self.shape[b]
+        shape[b] = self.shape[a]
+        strides[a] = self.strides[b]
+        strides[b] = self.strides[a]
+    return look(self, shape, strides)
+
+
+@transpose.vjp("self")
+def _(g, dim0, dim1):
+    return transpose(g, dim0, dim1)
+
+
+transpose.reference(lambda self, dim0, dim1: np.swapaxes(self, dim0, dim1) if self.ndim else self)
+
+
+@transpose.samples
+def _(s):
+    yield s(s.array(2, 3), 0, 1)
+    yield s(s.array(2, 3, 4), -1, 0)
+    yield s(s.array(2, 3), 1, 1)
+    yield s(s.array(), 0, -1)
+
+
+transpose.error(
+    "IndexError", lambda s: s(s.array(2, 3), 0, 2), contains=["transpose", "dim1", "(2, 3)", "2"]
+)
+transpose.error(
+    "IndexError", lambda s: s(s.array(2, 3), -3, 0), contains=["transpose", "dim0", "(2, 3)", "-3"]
+)
+
+
+swapaxes = Composite(
+    "swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)",
+    doc="""
+    `transpose` under NumPy's name.
+
+    >>> import plait_core as pc
+    >>> tuple(pc.swapaxes(pc.zeros(2, 3), 0, 1).shape)
+    (3, 2)
+    """,
+    dtypes="any",
+)
+
+
+@swapaxes.decompose
+def _(self, axis0, axis1):
+    return transpose(self, axis0, axis1)
+
+
+swapaxes.reference(lambda self, axis0, axis1: np.swapaxes(self, axis0, axis1))
+swapaxes.samples(lambda s: iter([s(s.array(2, 3), 0, 1), s(s.array(2, 3, 4), -1, 0)]))
+swapaxes.error(
+    "IndexError", lambda s: s(s.array(2, 3), 0, 2), contains=["transpose", "(2, 3)", "2"]
+)
+
+
+t = View(
+    "t(Tensor(a) self) -> Tensor(a)",
+    doc="""
+    The transpose of a matrix; a vector or a 0-d tensor is returned as it is.
+
+    Raises: ShapeError for more than 2 dimensions.
+
+    >>> import plait_core as pc
+    >>> tuple(pc.zeros(2, 3).t().shape)
+    (3, 2)
+    """,
+)
+
+
+@t.shape
+def _(self):
+    check(self.ndim <= 2, f"`self` must have at most 2 dimensions; got shape {self.shape}")
+    return look(self, self.shape[::-1], self.strides[::-1])
+
+
+@t.vjp("self")
+def _(g):
+    return t(g)
+
+
+t.reference(lambda self: self.T)
+t.samples(
+    lambda s: iter(
+        [s(s.array(2, 3)), s(s.array(3)), s(s.array()), s(s.backwards(2, 2)), s(s.array(0, 3))]
+    )
+)
+t.error("ShapeError", lambda s: s(s.array(2, 3, 4)), contains=["t:", "self", "(2, 3, 4)"])
+
+
+movedim = Composite(
+    "movedim(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)",
+    doc="""
+    `self` with the dimensions `source` at the places `destination`; the others keep their order.
+
+    Raises: ValueError if the two lists differ in length or repeat a dimension.
+
+    >>> import plait_core as pc
+    >>> tuple(pc.movedim(pc.zeros(2, 3, 4), 0, -1).shape)
+    (3, 4, 2)
+    """,
+    dtypes="any",
+)
+
+
+@movedim.decompose
+def _(self, source, destination):
+    check(
+        len(source) == len(destination),
+        f"`source` {source} and `destination` {destination} must be of one length",
+        "ValueError",
+    )
+    dims = [-1] * self.ndim
+    taken = []
+    for a, b in zip(source, destination, strict=True):
+        at = wrap_dim("source", a, self.shape)
+        to = wrap_dim("destination", b, self.shape)
+        check(at not in taken, f"`source` must not repeat a dimension; got {source}", "ValueError")
+        check(
+            dims[to] == -1,
+            f"`destination` must not repeat a dimension; got {destination}",
+            "ValueError",
+        )
+        taken.append(at)
+        dims[to] = at
+    rest = 0
+    for i in range(self.ndim):
+        if dims[i] == -1:
+            while rest in taken:
+                rest += 1
+            dims[i] = rest
+            rest += 1
+    return permute(self, dims)
+
+
+movedim.reference(lambda self, source, destination: np.moveaxis(self, source, destination))
+
+
+@movedim.samples
+def _(s):
+    yield s(s.array(2, 3, 4), (0,), (-1,))
+    yield s(s.array(2, 3, 4), (0, 1), (1, 0))
+    yield s(s.array(2, 3, 4, 5), (-1, 0), (0, 2))
+
+
+movedim.error(
+    "ValueError",
+    lambda s: s(s.array(2, 3), (0, 1), (0,)),
+    contains=["movedim", "source", "destination"],
+)
+movedim.error(
+    "ValueError",
+    lambda s: s(s.array(2, 3), (0, 0), (0, 1)),
+    contains=["movedim", "source", "(0, 0)"],
+)
+movedim.error(
+    "IndexError", lambda s: s(s.array(2, 3), (2,), (0,)), contains=["movedim", "source", "(2, 3)"]
+)

@@ -1,0 +1,507 @@
+"""Views of a part of the elements, and their derivatives."""
+
+import numpy as np
+
+from plait_ops.calls import add_, copy_, zeros
+from plait_ops.spec import Operator, View
+from plait_ops.words import (
+    check,
+    max_dims,
+    result,
+    sizes,
+    slice_count,
+    slice_start,
+    wrap_dim,
+    wrap_index,
+)
+from plait_ops.words import view as look
+
+select = View(
+    "select(Tensor(a) self, int dim, int index) -> Tensor(a)",
+    doc="""
+    The slice of `self` at `index` along `dim`, without that dimension: ``self[..., index, ...]``.
+
+    Raises: IndexError if `dim` or `index` is out of range.
+
+    >>> import plait_core as pc
+    >>> pc.tensor([[1, 2], [3, 4]]).select(0, -1).tolist()
+    [3, 4]
+    """,
+)
+select_backward = Operator(
+    "select_backward(Tensor grad, int[] size, int dim, int index) -> Tensor",
+    doc="Zeros of shape `size` with `grad` at `index` along `dim`: the derivative of `select`.",
+    dtypes="floating",
+    internal=True,
+)
+
+
+@select.shape
+def _(self, dim, index):
+    check(
+        self.ndim > 0,
+        f"`self` must have at least 1 dimension; got shape {self.shape}",
+        "IndexError",
+    )
+    at = wrap_dim("dim", dim, self.shape)
+    i = wrap_index("index", index, self.shape[at])
+    return look(
+        self,
+        self.shape[:at] + self.shape[at + 1 :],
+        self.strides[:at] + self.strides[at + 1 :],
+        i * self.strides[at],
+    )
+
+
+@select.vjp("self")
+def _(g, self, dim, index):
+    return select_backward(g, self.shape, dim, index)
+
+
+@select_backward.shape
+def _(grad, size, dim, index):
+    at = wrap_dim("dim", dim, size)
+    wrap_index("index", index, size[at])
+    check(
+        grad.shape == size[:at] + size[at + 1 :],
+        f"`grad` of shape {grad.shape} does not fit `size` {size} without dimension {at}",
+    )
+    return result(size, grad.dtype)
+
+
+@select_backward.decompose
+def _(grad, size, dim, index):
+    made = zeros(size, dtype=grad.dtype, device=grad.device)
+    copy_(select(made, dim, index), grad)
+    return made
+
+
+@select_backward.vjp("grad")
+def _(g, dim, index):
+    return select(g, dim, index)
+
+
+def _select(self, dim, index):
+    return self[(slice(None),) * (dim % self.ndim) + (index,)]
+
+
+@select_backward.reference
+def _(grad, size, dim, index):
+    made = np.zeros(size, grad.dtype)
+    made[(slice(None),) * (dim % made.ndim) + (index,)] = grad
+    return made
+
+
+select.reference(lambda self, dim, index: _select(self, dim, index))
+select.samples(
+    lambda s: iter(
+        [
+            s(s.array(2, 3), 0, 1),
+            s(s.array(2, 3), -1, -1),
+            s(s.backwards(3, 2, 2), 1, 0),
+            s(s.array(3), 0, 2),
+        ]
+    )
+)
+select_backward.samples(
+    lambda s: iter(
+        [s(s.array(3), (2, 3), 0, 1), s(s.array(2), (2, 3), -1, -3), s(s.array(), (3,), 0, 0)]
+    )
+)
+select.error(
+    "IndexError", lambda s: s(s.array(2, 3), 2, 0), contains=["select", "dim", "(2, 3)", "2"]
+)
+select.error("IndexError", lambda s: s(s.array(2, 3), 0, 2), contains=["select", "index", "2"])
+select.error(
+    "IndexError", lambda s: s(s.array(2, 3), 1, -4), contains=["select", "index", "-4", "3"]
+)
+select.error("IndexError", lambda s: s(s.array(), 0, 0), contains=["select", "self", "()"])
+select_backward.error(
+    "ShapeError", lambda s: s(s.array(2), (2, 3), 0, 1), contains=["grad", "(2,)", "(2, 3)"]
+)
+
+
+slice_ = View(
+    "slice(Tensor(a) self, int dim, int? start=None, int? end=None, int step=1) -> Tensor(a)",
+    doc="""
+    ``self[..., start:end:step, ...]`` along `dim`: bounds are clipped as Python does, `step` may be negative.
+
+    Raises: IndexError for a `dim` out of range, ValueError if `step` is 0.
+
+    >>> import plait_core as pc
+    >>> pc.slice(pc.arange(5), 0, None, None, -2).tolist()
+    [4, 2, 0]
+    """,
+    method=False,
+)
+slice_backward = Operator(
+    "slice_backward(Tensor grad, int[] size, int dim, int? start=None, int? end=None, int step=1) -> Tensor",
+    doc="Zeros of shape `size` with `grad` in ``[..., start:end:step, ...]``: the derivative of `slice`.",
+    dtypes="floating",
+    internal=True,
+)
+
+
+@slice_.shape
+def _(self, dim, start, end, step):
+    check(
+        self.ndim > 0,
+        f"`self` must have at least 1 dimension; got shape {self.shape}",
+        "IndexError",
+    )
+    at = wrap_dim("dim", dim, self.shape)
+    check(step != 0, f"`step` must not be 0; got {step}", "ValueError")
+    n = self.shape[at]
+    first = slice_start(start, step, n)
+    count = slice_count(start, end, step, n)
+    shape = list(self.shape)
+    strides = list(self.strides)
+    shape[at] = count
+    strides[at] = strides[at] * step if count > 1 else strides[at]
+    return look(self, shape, strides, first * self.strides[at] if count > 0 else 0)
+
+
+@slice_.vjp("self")
+def _(g, self, dim, start, end, step):
+    return slice_backward(g, self.shape, dim, start, end, step)
+
+
+@slice_backward.shape
+def _(grad, size, dim, start, end, step):
+    at = wrap_dim("dim", dim, size)
+    check(step != 0, f"`step` must not be 0; got {step}", "ValueError")
+    want = list(size)
+    want[at] = slice_count(start, end, step, size[at])
+    check(
+        grad.shape == tuple(want),
+        f"`grad` of shape {grad.shape} does not fit; {tuple(want)} is required",
+    )
+    return result(size, grad.dtype)
+
+
+@slice_backward.decompose
+def _(grad, size, dim, start, end, step):
+    made = zeros(size, dtype=grad.dtype, device=grad.device)
+    copy_(slice_(made, dim, start, end, step), grad)
+    return made
+
+
+@slice_backward.vjp("grad")
+def _(g, dim, start, end, step):
+    return slice_(g, dim, start, end, step)
+
+
+def _slice(self, dim, start=None, end=None, step=1):
+    return self[(slice(None),) * (dim % self.ndim) + (slice(start, end, step),)]
+
+
+@slice_backward.reference
+def _(grad, size, dim, start=None, end=None, step=1):
+    made = np.zeros(size, grad.dtype)
+    _slice(made, dim, start, end, step)[...] = grad
+    return made
+
+
+slice_.reference(_slice)
+
+
+@slice_.samples
+def _(s):
+    yield s(s.array(5), 0, 1, 4)
+    yield s(s.array(5, 2), 0, None, None, 2)
+    yield s(s.array(2, 5), 1, None, None, -1)
+    yield s(s.array(2, 5), -1, -2, None)
+    yield s(s.array(5), 0, 3, 1)
+    yield s(s.array(5), 0, 4, 0, -2)
+    yield s(s.array(5), 0, -100, 100, 3)
+    yield s(s.array(0, 2), 0)
+
+
+slice_backward.samples(
+    lambda s: iter([s(s.array(3), (5,), 0, 1, 4), s(s.array(2, 3), (2, 5), -1, None, None, -2)])
+)
+slice_.error("IndexError", lambda s: s(s.array(2, 3), 2), contains=["slice", "dim", "(2, 3)", "2"])
+slice_.error("ValueError", lambda s: s(s.array(2, 3), 0, 0, 2, 0), contains=["slice", "step", "0"])
+slice_backward.error(
+    "ShapeError", lambda s: s(s.array(2), (5,), 0, 1, 4), contains=["grad", "(2,)", "(3,)"]
+)
+
+
+narrow = View(
+    "narrow(Tensor(a) self, int dim, int start, int length) -> Tensor(a)",
+    doc="""
+    `length` elements of `self` along `dim`, from `start` on.
+
+    Raises: IndexError if `dim` or `start` is out of range, ShapeError if `length` is negative or reaches past the end.
+
+    >>> import plait_core as pc
+    >>> pc.arange(5).narrow(0, 1, 3).tolist()
+    [1, 2, 3]
+    """,
+)
+
+
+@narrow.shape
+def _(self, dim, start, length):
+    check(
+        self.ndim > 0,
+        f"`self` must have at least 1 dimension; got shape {self.shape}",
+        "IndexError",
+    )
+    at = wrap_dim("dim", dim, self.shape)
+    n = self.shape[at]
+    check(
+        -n <= start <= n,
+        f"`start` must be in [{-n}, {n}] for a dimension of size {n}; got {start}",
+        "IndexError",
+    )
+    first = start + n if start < 0 else start
+    check(
+        0 <= length <= n - first,
+        f"`length` must be in [0, {n - first}] for `start` {start} in a dimension of size {n}; got {length}",
+    )
+    shape = list(self.shape)
+    shape[at] = length
+    return look(self, shape, self.strides, first * self.strides[at] if length > 0 else 0)
+
+
+@narrow.vjp("self")
+def _(g, self, dim, start, length):
+    first = start + self.shape[dim] if start < 0 else start
+    return slice_backward(g, self.shape, dim, first, first + length, 1)
+
+
+@narrow.reference
+def _(self, dim, start, length):
+    first = start % self.shape[dim] if start < 0 else start
+    return _slice(self, dim, first, first + length)
+
+
+narrow.samples(
+    lambda s: iter(
+        [
+            s(s.array(5), 0, 1, 3),
+            s(s.array(2, 5), -1, -2, 2),
+            s(s.backwards(4, 2), 0, 0, 4),
+            s(s.array(3), 0, 3, 0),
+        ]
+    )
+)
+narrow.error(
+    "IndexError", lambda s: s(s.array(2, 3), 2, 0, 1), contains=["narrow", "dim", "(2, 3)"]
+)
+narrow.error("IndexError", lambda s: s(s.array(2, 3), 0, 3, 0), contains=["narrow", "start", "3"])
+narrow.error("ShapeError", lambda s: s(s.array(2, 3), 1, 1, 3), contains=["narrow", "length", "3"])
+narrow.error(
+    "ShapeError", lambda s: s(s.array(2, 3), 1, 1, -1), contains=["narrow", "length", "-1"]
+)
+
+diagonal = View(
+    "diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)",
+    doc="""
+    The diagonal of the matrices in dimensions `dim1` and `dim2`, as a new last dimension; `offset` counts to the upper
+    right.
+
+    Raises: IndexError for a dim out of range, ValueError if both are the same.
+
+    >>> import plait_core as pc
+    >>> pc.tensor([[1, 2], [3, 4]]).diagonal().tolist()
+    [1, 4]
+    """,
+)
+diagonal_backward = Operator(
+    "diagonal_backward(Tensor grad, int[] size, int offset, int dim1, int dim2) -> Tensor",
+    doc="Zeros of shape `size` with `grad` on a diagonal: the derivative of `diagonal`.",
+    dtypes="floating",
+    internal=True,
+)
+
+
+@diagonal.shape
+def _(self, offset, dim1, dim2):
+    check(self.ndim >= 2, f"`self` must have at least 2 dimensions; got shape {self.shape}")
+    a = wrap_dim("dim1", dim1, self.shape)
+    b = wrap_dim("dim2", dim2, self.shape)
+    check(a != b, f"`dim1` and `dim2` must differ; got {dim1} and {dim2}", "ValueError")
+    rows = self.shape[a] - max(-offset, 0)
+    columns = self.shape[b] - max(offset, 0)
+    n = max(min(rows, columns), 0)
+    shape = [self.shape[i] for i in range(self.ndim) if i != a and i != b]
+    strides = [self.strides[i] for i in range(self.ndim) if i != a and i != b]
+    start = max(-offset, 0) * self.strides[a] + max(offset, 0) * self.strides[b] if n > 0 else 0
+    return look(self, shape + [n], strides + [self.strides[a] + self.strides[b]], start)
+
+
+@diagonal.vjp("self")
+def _(g, self, offset, dim1, dim2):
+    return diagonal_backward(g, self.shape, offset, dim1, dim2)
+
+
+@diagonal_backward.shape
+def _(grad, size):
+    sizes("size", size)
+    return result(size, grad.dtype)
+
+
+@diagonal_backward.decompose
+def _(grad, size, offset, dim1, dim2):
+    made = zeros(size, dtype=grad.dtype, device=grad.device)
+    copy_(diagonal(made, offset, dim1, dim2), grad)
+    return made
+
+
+@diagonal_backward.vjp("grad")
+def _(g, offset, dim1, dim2):
+    return diagonal(g, offset, dim1, dim2)
+
+
+@diagonal_backward.reference
+def _(grad, size, offset, dim1, dim2):
+    made = np.zeros(size, grad.dtype)
+    d = np.diagonal(made, offset, dim1, dim2)
+    d.setflags(write=True)
+    d[...] = grad
+    return made
+
+
+diagonal.reference(lambda self, offset=0, dim1=0, dim2=1: np.diagonal(self, offset, dim1, dim2))
+diagonal.samples(
+    lambda s: iter(
+        [
+            s(s.array(3, 4)),
+            s(s.array(3, 4), 1),
+            s(s.array(3, 4), -2),
+            s(s.array(2, 3, 4), 0, -1, 0),
+            s(s.array(2, 2), 5),
+        ]
+    )
+)
+diagonal_backward.samples(
+    lambda s: iter([s(s.array(3), (3, 4), 0, 0, 1), s(s.array(2), (3, 4), 2, 0, 1)])
+)
+diagonal.error("ShapeError", lambda s: s(s.array(3)), contains=["diagonal", "self", "(3,)"])
+diagonal.error(
+    "ValueError", lambda s: s(s.array(3, 4), 0, 1, -1), contains=["diagonal", "dim1", "dim2"]
+)
+diagonal.error(
+    "IndexError", lambda s: s(s.array(3, 4), 0, 0, 2), contains=["diagonal", "dim2", "(3, 4)", "2"]
+)
+diagonal_backward.error(
+    "ShapeError", lambda s: s(s.array(3), (-1, 3), 0, 0, 1), contains=["diagonal_backward", "-1"]
+)
+
+
+unfold = View(
+    "unfold(Tensor(a) self, int dim|dimension, int size, int step) -> Tensor(a)",
+    doc="""
+    Windows of `size` elements along `dim`, `step` elements apart, as a new last dimension; windows may overlap, so that
+    the result must not be written.
+
+    Raises: ValueError if `size` is negative or larger than the dimension, or if `step` is below 1.
+
+    >>> import plait_core as pc
+    >>> pc.arange(4).unfold(0, 2, 1).tolist()
+    [[0, 1], [1, 2], [2, 3]]
+    """,
+)
+unfold_backward = Operator(
+    "unfold_backward(Tensor grad, int[] input_size, int dim, int size, int step) -> Tensor",
+    doc="Windows added up where they came from: the derivative of `unfold`.",
+    dtypes="floating",
+    internal=True,
+)
+
+
+@unfold.shape
+def _(self, dim, size, step):
+    check(
+        self.ndim > 0,
+        f"`self` must have at least 1 dimension; got shape {self.shape}",
+        "IndexError",
+    )
+    at = wrap_dim("dim", dim, self.shape)
+    n = self.shape[at]
+    check(
+        0 <= size <= n,
+        f"`size` must be in [0, {n}] for dimension {dim} of shape {self.shape}; got {size}",
+        "ValueError",
+    )
+    check(step >= 1, f"`step` must be at least 1; got {step}", "ValueError")
+    max_dims("size", self.ndim + 1)
+    shape = list(self.shape)
+    strides = list(self.strides)
+    shape[at] = (n - size) // step + 1
+    strides[at] = strides[at] * step if shape[at] > 1 else strides[at]
+    return look(self, shape + [size], strides + [self.strides[at]])
+
+
+@unfold.vjp("self")
+def _(g, self, dim, size, step):
+    return unfold_backward(g, self.shape, dim, size, step)
+
+
+@unfold_backward.shape
+def _(grad, input_size):
+    sizes("input_size", input_size)
+    return result(input_size, grad.dtype)
+
+
+@unfold_backward.decompose
+def _(grad, input_size, dim, size, step):
+    made = zeros(input_size, dtype=grad.dtype, device=grad.device)
+    at = wrap_dim("dim", dim, input_size)
+    for k in range(size):
+        windows = slice_(made, at, k, k + (grad.shape[at] - 1) * step + 1, step)
+        add_(windows, select(grad, -1, k))
+    return made
+
+
+@unfold_backward.vjp("grad")
+def _(g, dim, size, step):
+    return unfold(g, dim, size, step)
+
+
+@unfold_backward.reference
+def _(grad, input_size, dim, size, step):
+    made = np.zeros(input_size, grad.dtype)
+    at = dim % len(input_size)
+    for k in range(size):
+        _slice(made, at, k, k + (grad.shape[at] - 1) * step + 1, step)[...] += grad[..., k]
+    return made
+
+
+@unfold.reference
+def _(self, dim, size, step):
+    windows = (
+        np.lib.stride_tricks.sliding_window_view(self, size, dim)
+        if size
+        else np.zeros((*self.shape, 0), self.dtype)
+    )
+    if not size:
+        lead = list(self.shape)
+        lead[dim] = self.shape[dim] // step + 1
+        return np.zeros((*lead, 0), self.dtype)
+    return _slice(windows, dim % self.ndim, None, None, step)
+
+
+unfold.samples(
+    lambda s: iter(
+        [
+            s(s.array(5), 0, 2, 1),
+            s(s.array(2, 6), -1, 3, 2),
+            s(s.backwards(5, 2), 0, 5, 1),
+            s(s.array(4), 0, 1, 3),
+        ]
+    )
+)
+unfold_backward.samples(
+    lambda s: iter([s(s.array(4, 2), (5,), 0, 2, 1), s(s.array(2, 2, 3), (2, 6), -1, 3, 2)])
+)
+unfold.error(
+    "ValueError", lambda s: s(s.array(3), 0, 4, 1), contains=["unfold", "size", "4", "(3,)"]
+)
+unfold.error("ValueError", lambda s: s(s.array(3), 0, 2, 0), contains=["unfold", "step", "0"])
+unfold.error("IndexError", lambda s: s(s.array(3), 1, 2, 1), contains=["unfold", "dim", "(3,)"])
+unfold_backward.error(
+    "ShapeError", lambda s: s(s.array(3, 2), (-1,), 0, 2, 1), contains=["unfold_backward", "-1"]
+)
