@@ -89,7 +89,15 @@ def tests(session: nox.Session) -> None:
     chosen = [name for name in EVERYTHING if name not in ("ops", "conformance")]
     modules = [PACKAGES[name].module for name in chosen]
     session.run("pytest", "--quiet", "--doctest-modules", "--pyargs", *modules)
-    session.run("pytest", *test_folders(EVERYTHING), "tests")
+    session.run("pytest", *test_folders(EVERYTHING), "tests", "--ignore=tests/oracle")
+
+
+@nox.session
+def oracle(session: nox.Session) -> None:
+    """Compare with PyTorch, the development oracle: the tests that need it installed."""
+    install(session, EVERYTHING, extras=True)
+    session.install(TORCH)
+    session.run("pytest", "tests/oracle", *session.posargs)
 
 
 @nox.session(venv_backend="none")

@@ -1,11 +1,15 @@
-/* What a call costs from C to C: an operator with an empty kernel and no result, so that only dispatch is timed; with nothing, with a pass-through layer, with an observer, and with an observer that was switched off again.
- *   cc -std=c11 -O2 -I<headers> dispatch.c <libplait_abi.so> -o dispatch && ./dispatch */
+/* What a call costs from C to C: an operator with an empty kernel and no result, so that only
+ * dispatch is timed; with nothing, with a pass-through layer, with an observer, and with an
+ * observer that was switched off again. cc -std=c11 -O2 -I<headers> dispatch.c <libplait_abi.so> -o
+ * dispatch && ./dispatch */
 #define _POSIX_C_SOURCE 200809L
 #include <plait/abi.h>
 #include <stdio.h>
 #include <time.h>
 
-static plait_status shape(plait_call *c) { return c->in[0].tag == PLAIT_TENSOR ? PLAIT_OK : PLAIT_ERROR; }
+static plait_status shape(plait_call *c) {
+  return c->in[0].tag == PLAIT_TENSOR ? PLAIT_OK : PLAIT_ERROR;
+}
 static plait_status kernel(plait_call *c) {
   (void)c;
   return PLAIT_OK;
@@ -45,8 +49,16 @@ static double nanoseconds(plait_thread *thread, const plait_op *op, plait_tensor
 int main(void) {
   const plait_runtime *rt = plait_runtime_v0();
   plait_thread *thread = rt->thread();
-  static const plait_op_def def = {PLAIT_HEADER(plait_op_def), "bench_nothing(Tensor self) -> ()", "",
-                                   0, 0, shape, NULL, NULL, NULL, NULL};
+  static const plait_op_def def = {PLAIT_HEADER(plait_op_def),
+                                   "bench_nothing(Tensor self) -> ()",
+                                   "",
+                                   0,
+                                   0,
+                                   shape,
+                                   NULL,
+                                   NULL,
+                                   NULL,
+                                   NULL};
   const plait_op *op = NULL;
   plait_tensor *x = NULL;
   const int64_t size = 4;
@@ -54,7 +66,8 @@ int main(void) {
   const DLDevice cpu = {kDLCPU, 0};
   uint32_t bit = 0;
   uint64_t undo = 0, seen = 0;
-  if (rt->define(thread, &def, &op) < 0 || rt->implement(thread, op, kDLCPU, kernel, NULL, NULL, &undo) < 0 ||
+  if (rt->define(thread, &def, &op) < 0 ||
+      rt->implement(thread, op, kDLCPU, kernel, NULL, NULL, &undo) < 0 ||
       rt->tensor_new(thread, f32, 1, &size, NULL, cpu, &x) < 0) {
     fprintf(stderr, "%s\n", thread->error->message);
     return 1;

@@ -1,7 +1,9 @@
-// Trains a small network without Python: the kernels, the operators and the engine are the same libraries that the
-// Python packages load. It learns XOR and prints the loss; the exit status says whether it has learned it.
+// Trains a small network without Python: the kernels, the operators and the engine are the same
+// libraries that the Python packages load. It learns XOR and prints the loss; the exit status says
+// whether it has learned it.
 //
-//   c++ -std=c++17 -O2 $(pkg-config --cflags plait-abi) train.cpp $(pkg-config --libs plait-abi) -o train
+//   c++ -std=c++17 -O2 $(pkg-config --cflags plait-abi) train.cpp $(pkg-config --libs plait-abi) -o
+//   train
 //   ./train libplait_ops.so libplait_core.so libplait_cpu_base.so libplait_autograd.so
 #include <plait/plait.hpp>
 
@@ -25,14 +27,17 @@ struct Session {
 Tensor matrix(const Session &s, int64_t rows, int64_t columns, const std::vector<float> &values) {
   Tensor t;
   const Dims shape{rows, columns};
-  plait::check(s.runtime->tensor_new(s.thread, plait::dtype::float32, 2, shape.data(), nullptr, {kDLCPU, 0}, t.out()));
-  for (int64_t i = 0; i < rows * columns; i++) t.data<float>()[i] = values[size_t(i) % values.size()];
+  plait::check(s.runtime->tensor_new(s.thread, plait::dtype::float32, 2, shape.data(), nullptr,
+                                     {kDLCPU, 0}, t.out()));
+  for (int64_t i = 0; i < rows * columns; i++)
+    t.data<float>()[i] = values[size_t(i) % values.size()];
   return t;
 }
 
 Tensor parameter(const Session &s, int64_t rows, int64_t columns, uint32_t seed) {
   std::vector<float> values;
-  for (int64_t i = 0; i < rows * columns; i++) {  // a small linear congruential generator is random enough here
+  for (int64_t i = 0; i < rows * columns;
+       i++) {  // a small linear congruential generator is random enough here
     seed = seed * 1664525u + 1013904223u;
     values.push_back(float(seed >> 8) / float(1u << 24) * 2 - 1);
   }
@@ -43,13 +48,17 @@ Tensor parameter(const Session &s, int64_t rows, int64_t columns, uint32_t seed)
 
 struct Network {
   explicit Network(const Session &s)
-      : w1(parameter(s, 2, 8, 1)), b1(parameter(s, 1, 8, 2)), w2(parameter(s, 8, 1, 3)), b2(parameter(s, 1, 1, 4)) {}
+      : w1(parameter(s, 2, 8, 1)),
+        b1(parameter(s, 1, 8, 2)),
+        w2(parameter(s, 8, 1, 3)),
+        b2(parameter(s, 1, 1, 4)) {}
   Tensor w1, b1, w2, b2;
   std::vector<Tensor *> parameters() { return {&w1, &b1, &w2, &b2}; }
 };
 
 Tensor loss_of(const Session &s, const Network &net, const Tensor &x, const Tensor &target) {
-  const Operator mm(s.runtime, "mm"), add(s.runtime, "add"), tanh(s.runtime, "tanh"), sub(s.runtime, "sub");
+  const Operator mm(s.runtime, "mm"), add(s.runtime, "add"), tanh(s.runtime, "tanh"),
+      sub(s.runtime, "sub");
   const Operator mul(s.runtime, "mul"), mean(s.runtime, "mean");
   plait_thread *t = s.thread;
   const Tensor hidden = tanh(t, add(t, mm(t, x, net.w1), net.b1));
@@ -71,7 +80,8 @@ void descend(const Session &s, Tensor &p, double rate) {
 }
 
 double train(const Session &s) {
-  const Tensor x = matrix(s, 4, 2, {0, 0, 0, 1, 1, 0, 1, 1}), target = matrix(s, 4, 1, {0, 1, 1, 0});
+  const Tensor x = matrix(s, 4, 2, {0, 0, 0, 1, 1, 0, 1, 1}),
+               target = matrix(s, 4, 1, {0, 1, 1, 0});
   Network net(s);
   const plait_engine *e = s.engine();
   double last = 0;
@@ -99,7 +109,9 @@ int main(int argc, char **argv) {
   const Session s{runtime, runtime->thread()};
   try {
     for (int i = 1; i < argc; i++) plait::check(runtime->load(s.thread, argv[i]));
-    if (!s.engine()) plait::check(runtime->raise(s.thread, PLAIT_ERROR, "train", "no engine: load libplait_autograd.so"));
+    if (!s.engine())
+      plait::check(
+          runtime->raise(s.thread, PLAIT_ERROR, "train", "no engine: load libplait_autograd.so"));
     const double loss = train(s);
     return std::isfinite(loss) && loss < 0.01 ? 0 : 1;
   } catch (const plait::Error &) {

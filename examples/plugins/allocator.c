@@ -1,5 +1,5 @@
-/* A plug-in that brings the CPU's memory from malloc, with a guard pattern behind every block that is checked when the
- * block comes back: a small debugging allocator.
+/* A plug-in that brings the CPU's memory from malloc, with a guard pattern behind every block that
+ * is checked when the block comes back: a small debugging allocator.
  *
  *   cc -std=c11 -O2 -shared -fPIC -I<headers> allocator.c -o allocator.so */
 #include <plait/abi.h>
@@ -8,11 +8,13 @@
 
 enum { ALIGN = 64, GUARD = 64, PATTERN = 0xA5 };
 
-__attribute__((visibility("default"))) uint64_t example_allocator_live = 0, example_allocator_peak = 0,
-                                                example_allocator_blocks = 0, example_allocator_damaged = 0;
+__attribute__((visibility("default"))) uint64_t example_allocator_live = 0,
+                                                example_allocator_peak = 0,
+                                                example_allocator_blocks = 0,
+                                                example_allocator_damaged = 0;
 
-static plait_status take(void *ctx, DLDevice device, uint64_t nbytes, struct plait_stream *stream, void **data,
-                         void **block) {
+static plait_status take(void *ctx, DLDevice device, uint64_t nbytes, struct plait_stream *stream,
+                         void **data, void **block) {
   (void)ctx, (void)device, (void)stream;
   if (nbytes > (uint64_t)INT64_MAX - GUARD - ALIGN) return PLAIT_MEMORY_ERROR;
   char *p = aligned_alloc(ALIGN, (nbytes + GUARD + ALIGN - 1) / ALIGN * ALIGN);
@@ -48,7 +50,8 @@ static void stats(void *ctx, plait_alloc_stats *s) {
 }
 
 /* inline_below 0: even the smallest tensor's bytes come from here */
-static const plait_allocator allocator = {PLAIT_HEADER(plait_allocator), "guarded malloc", NULL, take, give, trim, stats, 0};
+static const plait_allocator allocator = {
+    PLAIT_HEADER(plait_allocator), "guarded malloc", NULL, take, give, trim, stats, 0};
 
 static plait_status init(const plait_runtime *runtime, const plait_plugin *self) {
   return runtime->provide(runtime->thread(), "allocator", kDLCPU, &allocator.h, self, NULL);

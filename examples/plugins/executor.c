@@ -1,5 +1,5 @@
-/* A plug-in that brings another executor: one thread is started for each piece of work beyond the caller's. It is slow
- * and simple on purpose; what it shows is that nothing else needs to know.
+/* A plug-in that brings another executor: one thread is started for each piece of work beyond the
+ * caller's. It is slow and simple on purpose; what it shows is that nothing else needs to know.
  *
  *   cc -std=c11 -O2 -shared -fPIC -I<headers> executor.c -o executor.so -lpthread */
 #include <plait/abi.h>
@@ -8,7 +8,8 @@
 enum { MOST = 16 };
 static uint32_t threads = 2;
 
-__attribute__((visibility("default"))) uint64_t example_executor_regions = 0, example_executor_pieces = 0;
+__attribute__((visibility("default"))) uint64_t example_executor_regions = 0,
+                                                example_executor_pieces = 0;
 
 typedef struct work {
   uint64_t n, next; /* next is claimed atomically */
@@ -45,13 +46,16 @@ static void parallel(void *ctx, uint64_t n, void (*fn)(void *, uint64_t), void *
   pthread_t started[MOST];
   uint32_t count = 0;
   if (!nested && n > 1)
-    while (count + 1 < threads && count + 1 < n && pthread_create(&started[count], NULL, run, &w) == 0) count++;
+    while (count + 1 < threads && count + 1 < n &&
+           pthread_create(&started[count], NULL, run, &w) == 0)
+      count++;
   __atomic_fetch_add(&example_executor_regions, 1, __ATOMIC_RELAXED);
   run(&w);
   while (count) pthread_join(started[--count], NULL);
 }
 
-static const plait_executor executor = {PLAIT_HEADER(plait_executor), "thread a piece", NULL, width, parallel, set_width};
+static const plait_executor executor = {
+    PLAIT_HEADER(plait_executor), "thread a piece", NULL, width, parallel, set_width};
 
 static plait_status init(const plait_runtime *runtime, const plait_plugin *self) {
   return runtime->provide(runtime->thread(), "executor", 0, &executor.h, self, NULL);

@@ -1,5 +1,5 @@
-/* A plug-in that replaces the matrix product of contiguous float32 matrices and leaves every other case to whoever was
- * there before, by answering DECLINE.
+/* A plug-in that replaces the matrix product of contiguous float32 matrices and leaves every other
+ * case to whoever was there before, by answering DECLINE.
  *
  *   cc -std=c11 -O2 -shared -fPIC -I<headers> matmul.c -o matmul.so
  *
@@ -26,7 +26,8 @@ static plait_status mm(plait_call *call) {
   for (int64_t i = 0; i < rows; i++) {
     for (int64_t j = 0; j < columns; j++) z[i * columns + j] = 0;
     for (int64_t k = 0; k < inner; k++)
-      for (int64_t j = 0; j < columns; j++) z[i * columns + j] += x[i * inner + k] * y[k * columns + j];
+      for (int64_t j = 0; j < columns; j++)
+        z[i * columns + j] += x[i * inner + k] * y[k * columns + j];
   }
   __atomic_fetch_add(&example_matmul_calls, 1, __ATOMIC_RELAXED);
   return PLAIT_OK;
@@ -35,7 +36,9 @@ static plait_status mm(plait_call *call) {
 static plait_status init(const plait_runtime *runtime, const plait_plugin *self) {
   plait_thread *thread = runtime->thread();
   const plait_op *op = runtime->op("mm");
-  if (!op) return runtime->raise(thread, PLAIT_ERROR, self->name, "the operator mm is not defined: load plait-ops first");
+  if (!op)
+    return runtime->raise(thread, PLAIT_ERROR, self->name,
+                          "the operator mm is not defined: load plait-ops first");
   return runtime->implement(thread, op, kDLCPU, mm, NULL, self, NULL);
 }
 

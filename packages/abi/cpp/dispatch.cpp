@@ -1,19 +1,26 @@
-// One operator call: layers from the top, then validation by the shape function, then the kernels of the device.
+// One operator call: layers from the top, then validation by the shape function, then the kernels
+// of the device.
 #include "runtime.hpp"
 
 namespace plait::abi {
 namespace {
 
-// The call as shape functions and kernels see it. `plait_call::size` tells a Frame from a bare plait_call.
+// The call as shape functions and kernels see it. `plait_call::size` tells a Frame from a bare
+// plait_call.
 struct Frame : plait_call {
   plait_value in_[PLAIT_MAX_ARGS];
   plait_value out_[PLAIT_MAX_RESULTS];
-  plait_tensor *target[PLAIT_MAX_RESULTS];  // of the in-place and out= forms: where results must end up (borrowed)
+  plait_tensor *target[PLAIT_MAX_RESULTS];  // of the in-place and out= forms: where results must
+                                            // end up (borrowed)
   std::vector<plait_tensor *> list;         // of a Tensor[] result that is growing
 };
-Frame *frame_of(plait_call *c) { return c->size == sizeof(Frame) ? static_cast<Frame *>(c) : nullptr; }
+Frame *frame_of(plait_call *c) {
+  return c->size == sizeof(Frame) ? static_cast<Frame *>(c) : nullptr;
+}
 
-const char *arg_name(const plait_call *c, const plait_value *v) { return c->op->args[v - c->in].name; }
+const char *arg_name(const plait_call *c, const plait_value *v) {
+  return c->op->args[v - c->in].name;
+}
 
 template <class F>
 void each_tensor(const plait_value *values, uint32_t n, F &&f) {
@@ -28,14 +35,18 @@ void each_tensor(const plait_value *values, uint32_t n, F &&f) {
 }
 
 const plait_entry *backend_entry(const plait_op *op, DLDeviceType type) {
-  return uint64_t(type) < __atomic_load_n(&op->n_backend, __ATOMIC_ACQUIRE) ? op->backend[type] : nullptr;
+  return uint64_t(type) < __atomic_load_n(&op->n_backend, __ATOMIC_ACQUIRE) ? op->backend[type]
+                                                                            : nullptr;
 }
 
-// ---- where a call runs ---------------------------------------------------------------------------------------------
-plait_status different_devices(const plait_call *c, const plait_tensor *a, const plait_tensor *b, const plait_value *at) {
-  return fail(c, PLAIT_VALUE_ERROR, "all tensors must be on one device; `%s` is on device %d:%d, an earlier one on %d:%d",
-              arg_name(c, at), a->dl.device.device_type, a->dl.device.device_id, b->dl.device.device_type,
-              b->dl.device.device_id);
+// ---- where a call runs
+// ---------------------------------------------------------------------------------------------
+plait_status different_devices(const plait_call *c, const plait_tensor *a, const plait_tensor *b,
+                               const plait_value *at) {
+  return fail(c, PLAIT_VALUE_ERROR,
+              "all tensors must be on one device; `%s` is on device %d:%d, an earlier one on %d:%d",
+              arg_name(c, at), a->dl.device.device_type, a->dl.device.device_id,
+              b->dl.device.device_type, b->dl.device.device_id);
 }
 
 plait_status place(plait_call *c, uint64_t *layers) {
@@ -53,13 +64,17 @@ plait_status place(plait_call *c, uint64_t *layers) {
       if (c->op->flags & PLAIT_OP_ANY_DEVICE) return;
       // a 0-d tensor of the CPU stands for a number everywhere
       if (t->dl.ndim == 0 && t->dl.device.device_type == kDLCPU) return;
-      if (first->dl.ndim == 0 && first->dl.device.device_type == kDLCPU) first = t;
-      else s = different_devices(c, t, first, at);
+      if (first->dl.ndim == 0 && first->dl.device.device_type == kDLCPU)
+        first = t;
+      else
+        s = different_devices(c, t, first, at);
     }
   };
   each_tensor(c->in, c->n_in, look);
   if (s < 0) return s;
-  if (c->form == PLAIT_OUT) each_tensor(c->out, c->n_out, [&](const plait_tensor *t, const plait_value *) { mask |= t->layers; });
+  if (c->form == PLAIT_OUT)
+    each_tensor(c->out, c->n_out,
+                [&](const plait_tensor *t, const plait_value *) { mask |= t->layers; });
   c->device = first ? first->dl.device : DLDevice{kDLCPU, 0};
   for (uint32_t i = 0; i < c->n_in; i++)
     if (c->in[i].tag == PLAIT_DEVICE) c->device = c->in[i].u.device;
@@ -67,11 +82,15 @@ plait_status place(plait_call *c, uint64_t *layers) {
   return PLAIT_OK;
 }
 
-// ---- targets of writes ---------------------------------------------------------------------------------------------
+// ---- targets of writes
+// ---------------------------------------------------------------------------------------------
 bool same_elements(const plait_tensor *a, const plait_tensor *b) {
-  if (a->dl.data != b->dl.data || a->dl.ndim != b->dl.ndim || !same(a->dl.dtype, b->dl.dtype)) return false;
+  if (a->dl.data != b->dl.data || a->dl.ndim != b->dl.ndim || !same(a->dl.dtype, b->dl.dtype))
+    return false;
   for (int32_t i = 0; i < a->dl.ndim; i++)
-    if (a->dl.shape[i] != b->dl.shape[i] || (a->dl.shape[i] > 1 && a->dl.strides[i] != b->dl.strides[i])) return false;
+    if (a->dl.shape[i] != b->dl.shape[i] ||
+        (a->dl.shape[i] > 1 && a->dl.strides[i] != b->dl.strides[i]))
+      return false;
   return true;
 }
 
@@ -83,17 +102,22 @@ bool overlap(const plait_tensor *a, const plait_tensor *b) {
 
 plait_status writable(const plait_call *c, const plait_tensor *t, const char *name) {
   if (t->storage->flags & PLAIT_STORAGE_READONLY)
-    return fail(c, PLAIT_VALUE_ERROR, "`%s` is read-only and would be written; copy it first with clone()", name);
+    return fail(c, PLAIT_VALUE_ERROR,
+                "`%s` is read-only and would be written; copy it first with clone()", name);
   for (int32_t i = 0; i < t->dl.ndim; i++)
     if (t->dl.strides[i] == 0 && t->dl.shape[i] > 1 && numel(t) > 0)
       return fail(c, PLAIT_VALUE_ERROR,
-                  "`%s` of shape %s would be written but is expanded: several elements share one place; clone() it first",
+                  "`%s` of shape %s would be written but is expanded: several elements share one "
+                  "place; clone() it first",
                   name, shape_text(t).c_str());
   return PLAIT_OK;
 }
 
-plait_status base_call(const plait_op *op, plait_thread *thread, plait_value *in, uint16_t n, plait_value *out) {
-  if (!op) return raise(thread, PLAIT_NOT_IMPLEMENTED, nullptr, "the operators cast, copy_ and clone must be defined (plait-ops)");
+plait_status base_call(const plait_op *op, plait_thread *thread, plait_value *in, uint16_t n,
+                       plait_value *out) {
+  if (!op)
+    return raise(thread, PLAIT_NOT_IMPLEMENTED, nullptr,
+                 "the operators cast, copy_ and clone must be defined (plait-ops)");
   plait_value full[PLAIT_MAX_ARGS];
   for (uint16_t i = 0; i < op->n_args; i++) full[i] = i < n ? in[i] : op->args[i].value;
   plait_call c{};
@@ -138,32 +162,38 @@ bool direct(const Frame *f, const plait_tensor *target, DLDataType dtype) {
   return clean;
 }
 
-plait_status resize_out(plait_thread *thread, plait_tensor *target, int32_t ndim, const int64_t *shape) {
+plait_status resize_out(plait_thread *thread, plait_tensor *target, int32_t ndim,
+                        const int64_t *shape) {
   plait_tensor *fresh = nullptr;
-  plait_status s = tensor_new(thread, target->dl.dtype, ndim, shape, nullptr, target->dl.device, &fresh);
+  plait_status s =
+      tensor_new(thread, target->dl.dtype, ndim, shape, nullptr, target->dl.device, &fresh);
   if (s >= 0) s = tensor_repoint(thread, target, fresh);
   plait_release(fresh);
   return s;
 }
 
-// Whether a result may end up in the target of the in-place or out= form; an empty `out` takes on its shape.
-plait_status accept(const plait_call *c, plait_tensor *target, DLDataType dtype, int32_t ndim, const int64_t *shape) {
+// Whether a result may end up in the target of the in-place or out= form; an empty `out` takes on
+// its shape.
+plait_status accept(const plait_call *c, plait_tensor *target, DLDataType dtype, int32_t ndim,
+                    const int64_t *shape) {
   const char *name = c->form == PLAIT_INPLACE ? c->op->args[0].name : "out";
   bool fits = target->dl.ndim == ndim;
   for (int32_t k = 0; fits && k < ndim; k++) fits = target->dl.shape[k] == shape[k];
   if (!fits && c->form == PLAIT_OUT && numel(target) == 0) {
     if (const plait_status s = resize_out(c->thread, target, ndim, shape); s < 0) return s;
   } else if (!fits) {
-    return fail(c, PLAIT_SHAPE_ERROR, "the result has shape %s, which does not fit `%s` of shape %s",
+    return fail(c, PLAIT_SHAPE_ERROR,
+                "the result has shape %s, which does not fit `%s` of shape %s",
                 text(shape, ndim).c_str(), name, shape_text(target).c_str());
   }
   if (dtype_rank(dtype) > dtype_rank(target->dl.dtype))
-    return fail(c, PLAIT_DTYPE_ERROR, "the result is %s, which cannot be cast to `%s` of %s", plait::name(dtype), name,
-                plait::name(target->dl.dtype));
+    return fail(c, PLAIT_DTYPE_ERROR, "the result is %s, which cannot be cast to `%s` of %s",
+                plait::name(dtype), name, plait::name(target->dl.dtype));
   return PLAIT_OK;
 }
 
-plait_status into_target(Frame *f, uint32_t i, DLDataType dtype, int32_t ndim, const int64_t *shape) {
+plait_status into_target(Frame *f, uint32_t i, DLDataType dtype, int32_t ndim,
+                         const int64_t *shape) {
   plait_tensor *target = f->target[i];
   if (const plait_status s = accept(f, target, dtype, ndim, shape); s < 0) return s;
   if (direct(f, target, dtype)) {
@@ -177,7 +207,8 @@ plait_status into_target(Frame *f, uint32_t i, DLDataType dtype, int32_t ndim, c
   return s;
 }
 
-// Results of the in-place and out= forms that went to a temporary go home; every target's version moves on.
+// Results of the in-place and out= forms that went to a temporary go home; every target's version
+// moves on.
 plait_status deliver(Frame *f, plait_call *c) {
   for (uint16_t i = 0; i < f->n_out; i++) {
     plait_tensor *made = f->out[i].tag == PLAIT_TENSOR ? f->out[i].u.t : nullptr;
@@ -188,7 +219,8 @@ plait_status deliver(Frame *f, plait_call *c) {
   return PLAIT_OK;
 }
 
-// ---- explicit writes: arguments marked ! ---------------------------------------------------------------------------
+// ---- explicit writes: arguments marked !
+// ---------------------------------------------------------------------------
 plait_status prepare_writes(Frame *f, uint64_t *written) {
   const plait_op *op = f->op;
   for (uint16_t i = 0; i < op->n_args; i++) {
@@ -201,8 +233,10 @@ plait_status prepare_writes(Frame *f, uint64_t *written) {
     if (s < 0) return s;
     if (f->in[i].tag != PLAIT_TENSOR) continue;
     for (uint16_t k = 0; k < op->n_args; k++) {  // a source that overlaps is copied first
-      if (k == i || f->in[k].tag != PLAIT_TENSOR || (op->args[k].flags & PLAIT_ARG_WRITES)) continue;
-      if (!overlap(f->in[k].u.t, f->in[i].u.t) || same_elements(f->in[k].u.t, f->in[i].u.t)) continue;
+      if (k == i || f->in[k].tag != PLAIT_TENSOR || (op->args[k].flags & PLAIT_ARG_WRITES))
+        continue;
+      if (!overlap(f->in[k].u.t, f->in[i].u.t) || same_elements(f->in[k].u.t, f->in[i].u.t))
+        continue;
       plait_value out[PLAIT_MAX_RESULTS];
       if (s = base_call(op_clone, f->thread, f->in + k, 1, out); s < 0) return s;
       if (f->owned >> k & 1) release_value(f->in + k);
@@ -212,7 +246,8 @@ plait_status prepare_writes(Frame *f, uint64_t *written) {
   }
   for (uint16_t i = 0; i < op->n_results; i++) {  // results that are the written argument itself
     const plait_arg &r = op->results[i];
-    if (!(r.flags & PLAIT_ARG_WRITES) || r.alias_arg < 0 || f->in[r.alias_arg].tag != PLAIT_TENSOR) continue;
+    if (!(r.flags & PLAIT_ARG_WRITES) || r.alias_arg < 0 || f->in[r.alias_arg].tag != PLAIT_TENSOR)
+      continue;
     plait_retain(f->in[r.alias_arg].u.t);
     f->out[i] = f->in[r.alias_arg];
   }
@@ -232,8 +267,8 @@ plait_status no_kernel(const plait_call *c) {
   each_tensor(c->in, c->n_in, [&](const plait_tensor *t, const plait_value *) {
     dtypes += (dtypes.empty() ? "" : ", ") + std::string(plait::name(t->dl.dtype));
   });
-  return fail(c, PLAIT_NOT_IMPLEMENTED, "no kernel for device type %d and dtypes (%s) is installed", c->device.device_type,
-              dtypes.c_str());
+  return fail(c, PLAIT_NOT_IMPLEMENTED, "no kernel for device type %d and dtypes (%s) is installed",
+              c->device.device_type, dtypes.c_str());
 }
 
 plait_status run_kernels(Frame *f) {
@@ -249,8 +284,10 @@ void release_all(plait_value *v, uint16_t n) {
   for (uint16_t i = 0; i < n; i++) release_value(v + i);
 }
 
-// ---- decompositions ------------------------------------------------------------------------------------------------
-// Runs as the function form; the other forms copy the result into their target through `copy_`, layers and all.
+// ---- decompositions
+// ------------------------------------------------------------------------------------------------
+// Runs as the function form; the other forms copy the result into their target through `copy_`,
+// layers and all.
 plait_status decomposed(plait_call *c, bool layers_on) {
   plait_value out[PLAIT_MAX_RESULTS];
   plait_call inner = *c;
@@ -284,7 +321,8 @@ plait_status decomposed(plait_call *c, bool layers_on) {
   return s == PLAIT_DECLINE ? no_kernel(c) : s;
 }
 
-// ---- the call below all layers -------------------------------------------------------------------------------------
+// ---- the call below all layers
+// -------------------------------------------------------------------------------------
 plait_status validated(Frame *f, plait_call *c, uint64_t *written, bool *ran) {
   plait_status s = prepare_writes(f, written);
   for (uint16_t i = 0; s >= 0 && c->form != PLAIT_FUNCTION && i < c->n_out; i++) {
@@ -292,7 +330,8 @@ plait_status validated(Frame *f, plait_call *c, uint64_t *written, bool *ran) {
     s = writable(f, f->target[i], c->form == PLAIT_INPLACE ? c->op->args[0].name : "out");
   }
   if (s >= 0) s = c->op->def->shape(f);
-  if (s >= 0 && !f->list.empty()) s = tensors_value(f->thread, f->list.data(), uint32_t(f->list.size()), f->out);
+  if (s >= 0 && !f->list.empty())
+    s = tensors_value(f->thread, f->list.data(), uint32_t(f->list.size()), f->out);
   for (plait_tensor *t : f->list) plait_release(t);
   if (s < 0) return s;
   *ran = true;
@@ -317,7 +356,8 @@ void release_casts(Frame *f) {
     if (f->owned >> i & 1) release_value(f->in_ + i);
 }
 
-// Runs the shape function for its refusals alone, on device meta: a decomposition would refuse in others' names, or not.
+// Runs the shape function for its refusals alone, on device meta: a decomposition would refuse in
+// others' names, or not.
 plait_status refusals(plait_call *c) {
   Frame f = frame_for(c);
   f.in = f.in_;
@@ -346,7 +386,8 @@ plait_status base(plait_call *c) {
   plait_status s = validated(&f, c, &written, &ran);
   if (s >= 0 && s != PLAIT_DECLINE && c->form != PLAIT_FUNCTION) s = deliver(&f, c);
   for (uint16_t i = 0; ran && written && i < c->n_in; i++)
-    if (written >> i & 1) each_tensor(c->in + i, 1, [](plait_tensor *t, const plait_value *) { touched(t->storage); });
+    if (written >> i & 1)
+      each_tensor(c->in + i, 1, [](plait_tensor *t, const plait_value *) { touched(t->storage); });
   if (ran && c->form != PLAIT_FUNCTION)
     for (uint16_t i = 0; i < c->n_out; i++) touched(c->out[i].u.t->storage);
   release_casts(&f);
@@ -363,7 +404,8 @@ plait_status layered(plait_call *c) {
   const plait_op *op = c->op;
   // a kernel of its own serves a composite only where no layer needs to see what it is made of
   if (op->flags & PLAIT_OP_COMPOSITE) {
-    const bool fused = op->def->shape && backend_entry(op, c->device.device_type) && (!c->todo || op->def->vjp);
+    const bool fused =
+        op->def->shape && backend_entry(op, c->device.device_type) && (!c->todo || op->def->vjp);
     if (!fused) return decomposed(c, true);
   }
   return call_below(c);
@@ -401,9 +443,10 @@ plait_status call_below(plait_call *c) {
   return c->self->fn(c);
 }
 
-// ---- for shape functions -------------------------------------------------------------------------------------------
-plait_status result_strided(plait_call *c, uint32_t i, DLDataType dtype, int32_t ndim, const int64_t *shape,
-                            const int64_t *strides) {
+// ---- for shape functions
+// -------------------------------------------------------------------------------------------
+plait_status result_strided(plait_call *c, uint32_t i, DLDataType dtype, int32_t ndim,
+                            const int64_t *shape, const int64_t *strides) {
   Frame *f = frame_of(c);
   if (f && f->target[i]) return into_target(f, i, dtype, ndim, shape);
   plait_tensor *t = nullptr;
@@ -416,18 +459,22 @@ plait_status result_strided(plait_call *c, uint32_t i, DLDataType dtype, int32_t
   return fail(c, s, "%s", why.c_str());
 }
 
-plait_status result(plait_call *c, uint32_t i, DLDataType dtype, int32_t ndim, const int64_t *shape) {
+plait_status result(plait_call *c, uint32_t i, DLDataType dtype, int32_t ndim,
+                    const int64_t *shape) {
   return result_strided(c, i, dtype, ndim, shape, nullptr);
 }
 
 plait_status view(plait_call *c, uint32_t i, plait_tensor *base, int32_t ndim, const int64_t *shape,
                   const int64_t *strides, int64_t offset) {
   plait_tensor *t = nullptr;
-  void *data = base->dl.data ? static_cast<char *>(base->dl.data) + offset * itemsize(base->dl.dtype) : nullptr;
+  void *data = base->dl.data
+                   ? static_cast<char *>(base->dl.data) + offset * itemsize(base->dl.dtype)
+                   : nullptr;
   bool empty = false;
   for (int32_t k = 0; k < ndim; k++) empty |= shape[k] == 0;
   if (empty) data = base->dl.data;  // an offset past the end would name nobody's byte
-  const plait_status s = tensor_on(c->thread, base->storage, data, base->dl.dtype, ndim, shape, strides, &t);
+  const plait_status s =
+      tensor_on(c->thread, base->storage, data, base->dl.dtype, ndim, shape, strides, &t);
   if (s < 0) {
     const std::string why = c->thread->error ? c->thread->error->message : "";
     return fail(c, s, "%s", why.c_str());
@@ -439,8 +486,10 @@ plait_status view(plait_call *c, uint32_t i, plait_tensor *base, int32_t ndim, c
     plait_retain(t->base);
   }
   Frame *f = frame_of(c);
-  if (f && c->op->results[i].kind == PLAIT_KIND_TENSORS) f->list.push_back(t);
-  else c->out[i] = value(t);
+  if (f && c->op->results[i].kind == PLAIT_KIND_TENSORS)
+    f->list.push_back(t);
+  else
+    c->out[i] = value(t);
   return PLAIT_OK;
 }
 

@@ -20,7 +20,8 @@ void drop_error(plait_object *o) {
 }
 const plait_type error_type{PLAIT_HEADER(plait_type), "error", drop_error};
 
-plait_status put(plait_thread *thread, plait_status code, std::string origin, std::string message, plait_object *host) {
+plait_status put(plait_thread *thread, plait_status code, std::string origin, std::string message,
+                 plait_object *host) {
   auto *e = new ErrorObject;
   e->o = {1, &error_type};
   e->code = code;
@@ -54,7 +55,8 @@ void clear(plait_thread *thread) {
   plait_release(e);
 }
 
-plait_status raise(plait_thread *thread, plait_status code, const char *origin, const char *format, ...) {
+plait_status raise(plait_thread *thread, plait_status code, const char *origin, const char *format,
+                   ...) {
   va_list args;
   va_start(args, format);
   std::string message = format_text(format, args);

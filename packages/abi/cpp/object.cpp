@@ -8,8 +8,10 @@
 namespace plait::abi {
 namespace {
 
-constexpr uint64_t kInlineRoom = 56;  // bytes beside a plait_storage: with it a block fills malloc's 144 bytes
-constexpr int64_t kCrowd = 30000;      // blocks that must have left before malloc is asked to give pages back
+constexpr uint64_t kInlineRoom =
+    56;  // bytes beside a plait_storage: with it a block fills malloc's 144 bytes
+constexpr int64_t kCrowd =
+    30000;      // blocks that must have left before malloc is asked to give pages back
 constexpr uint64_t kStorageBlock = sizeof(plait_storage) + kInlineRoom;
 
 void *take_block(BlockCache Thread::*cache, size_t size) {
@@ -22,7 +24,8 @@ void give_block(BlockCache Thread::*cache, void *p) {
   Thread *t = this_thread_if_alive();
   if (t && (t->*cache).give(p)) return;
   std::free(p);
-  // malloc keeps what lies below its last live block: after a large crowd of tensors left, ask for it
+  // malloc keeps what lies below its last live block: after a large crowd of tensors left, ask for
+  // it
   if (t && t->peak - --t->live > kCrowd) {
     malloc_trim(0);
     t->peak = t->live;
@@ -54,7 +57,8 @@ void drop_storage(plait_object *o) {
 void drop_tensor(plait_object *o) {
   auto *t = reinterpret_cast<plait_tensor *>(o);
   if (t->slot[0]) plait_release_object(static_cast<plait_object *>(t->slot[0]));
-  if ((t->flags & PLAIT_TENSOR_OWNS_WRAPPER) && roles.host) roles.host->release(roles.host->ctx, t->slot[1]);
+  if ((t->flags & PLAIT_TENSOR_OWNS_WRAPPER) && roles.host)
+    roles.host->release(roles.host->ctx, t->slot[1]);
   if (t->dl.shape != t->inline_dims) std::free(t->dl.shape);
   plait_release(t->storage);
   plait_release(t->base);
@@ -78,8 +82,9 @@ plait_storage *storage_block(DLDevice device, uint64_t nbytes) {
 }
 
 // A handle with its dims in place; takes over the storage reference.
-plait_status handle(plait_thread *thread, plait_storage *storage, void *data, DLDataType dtype, int32_t ndim,
-                    const int64_t *shape, const int64_t *strides, plait_tensor **out) {
+plait_status handle(plait_thread *thread, plait_storage *storage, void *data, DLDataType dtype,
+                    int32_t ndim, const int64_t *shape, const int64_t *strides,
+                    plait_tensor **out) {
   auto *t = static_cast<plait_tensor *>(take_block(&Thread::tensors, sizeof(plait_tensor)));
   int64_t *dims = t ? t->inline_dims : nullptr;
   if (t && ndim > 5) dims = static_cast<int64_t *>(std::malloc(2 * size_t(ndim) * sizeof(int64_t)));
@@ -103,7 +108,8 @@ plait_status handle(plait_thread *thread, plait_storage *storage, void *data, DL
     int64_t step = 1;
     for (int32_t i = ndim - 1; i >= 0; i--) {
       t->dl.strides[i] = step;
-      if (shape[i] > 1) step = int64_t(uint64_t(step) * uint64_t(shape[i]));  // may wrap: nothing is stored then
+      if (shape[i] > 1)
+        step = int64_t(uint64_t(step) * uint64_t(shape[i]));  // may wrap: nothing is stored then
     }
   }
   *out = t;
@@ -111,21 +117,25 @@ plait_status handle(plait_thread *thread, plait_storage *storage, void *data, DL
 }
 
 // Elements that a fresh storage needs; refuses negative sizes, too many dimensions and overflow.
-plait_status fresh_extent(plait_thread *thread, DLDataType dtype, int32_t ndim, const int64_t *shape,
-                          const int64_t *strides, uint64_t *nbytes) {
+plait_status fresh_extent(plait_thread *thread, DLDataType dtype, int32_t ndim,
+                          const int64_t *shape, const int64_t *strides, uint64_t *nbytes) {
   if (ndim < 0 || ndim > PLAIT_MAX_DIMS)
-    return raise(thread, PLAIT_SHAPE_ERROR, nullptr, "a tensor has at most %d dimensions; got %d", PLAIT_MAX_DIMS, ndim);
+    return raise(thread, PLAIT_SHAPE_ERROR, nullptr, "a tensor has at most %d dimensions; got %d",
+                 PLAIT_MAX_DIMS, ndim);
   if (dtype.lanes != 1 || itemsize(dtype) == 0)
-    return raise(thread, PLAIT_DTYPE_ERROR, nullptr, "dtype with code %d, %d bits and %d lanes is not supported",
-                 dtype.code, dtype.bits, dtype.lanes);
+    return raise(thread, PLAIT_DTYPE_ERROR, nullptr,
+                 "dtype with code %d, %d bits and %d lanes is not supported", dtype.code,
+                 dtype.bits, dtype.lanes);
   bool empty = false, overflow = false;
   int64_t last = 0, count = 1;
   for (int32_t i = 0; i < ndim; i++) {
     int64_t step = 0;
     if (shape[i] < 0)
-      return raise(thread, PLAIT_SHAPE_ERROR, nullptr, "sizes must not be negative; got %s", text(shape, ndim).c_str());
+      return raise(thread, PLAIT_SHAPE_ERROR, nullptr, "sizes must not be negative; got %s",
+                   text(shape, ndim).c_str());
     if (strides && strides[i] < 0)
-      return raise(thread, PLAIT_SHAPE_ERROR, nullptr, "a new tensor's strides must not be negative; got %s",
+      return raise(thread, PLAIT_SHAPE_ERROR, nullptr,
+                   "a new tensor's strides must not be negative; got %s",
                    text(strides, ndim).c_str());
     empty |= shape[i] == 0;
     if (shape[i] == 0) continue;
@@ -135,10 +145,12 @@ plait_status fresh_extent(plait_thread *thread, DLDataType dtype, int32_t ndim, 
   }
   int64_t elements = strides ? last + 1 : count, bytes = 0;
   overflow |= __builtin_mul_overflow(elements, itemsize(dtype), &bytes);
-  if (empty) bytes = 0;
+  if (empty)
+    bytes = 0;
   else if (overflow)
-    return raise(thread, PLAIT_SHAPE_ERROR, nullptr, "shape %s of %s has more bytes than 64 bits can count",
-                 text(shape, ndim).c_str(), plait::name(dtype));
+    return raise(thread, PLAIT_SHAPE_ERROR, nullptr,
+                 "shape %s of %s has more bytes than 64 bits can count", text(shape, ndim).c_str(),
+                 plait::name(dtype));
   *nbytes = uint64_t(bytes);
   return PLAIT_OK;
 }
@@ -164,7 +176,8 @@ Extent extent(const plait_tensor *t) {
   return {p + low * size, p + (high + 1) * size};
 }
 
-plait_status storage_new(plait_thread *thread, DLDevice device, uint64_t nbytes, plait_storage **out) {
+plait_status storage_new(plait_thread *thread, DLDevice device, uint64_t nbytes,
+                         plait_storage **out) {
   plait_storage *s = storage_block(device, nbytes);
   if (!s) return raise(thread, PLAIT_MEMORY_ERROR, nullptr, "out of memory for a storage");
   s->data = nullptr;
@@ -176,16 +189,20 @@ plait_status storage_new(plait_thread *thread, DLDevice device, uint64_t nbytes,
   const plait_allocator *a = type < PLAIT_MAX_DEVICE_TYPES ? roles.allocator[type] : nullptr;
   if (!a) {
     plait_release(s);
-    return raise(thread, PLAIT_NOT_IMPLEMENTED, nullptr, "no allocator is installed for device type %u", type);
+    return raise(thread, PLAIT_NOT_IMPLEMENTED, nullptr,
+                 "no allocator is installed for device type %u", type);
   }
   if (type == kDLCPU && nbytes <= kInlineRoom && nbytes < a->inline_below) {
     s->data = s + 1;
-  } else if (const plait_status failed = a->alloc(a->ctx, device, nbytes, nullptr, &s->data, &s->block); failed < 0) {
+  } else if (const plait_status failed =
+                 a->alloc(a->ctx, device, nbytes, nullptr, &s->data, &s->block);
+             failed < 0) {
     plait_release(s);
     plait_alloc_stats stats{};
     if (a->stats) a->stats(a->ctx, &stats);
     return raise(thread, PLAIT_MEMORY_ERROR, nullptr,
-                 "out of memory: %llu bytes were requested; %llu are live, %llu cached, the largest free block has %llu",
+                 "out of memory: %llu bytes were requested; %llu are live, %llu cached, the "
+                 "largest free block has %llu",
                  (unsigned long long)nbytes, (unsigned long long)stats.live_bytes,
                  (unsigned long long)stats.cached_bytes, (unsigned long long)stats.largest_cached);
   } else {
@@ -196,8 +213,9 @@ plait_status storage_new(plait_thread *thread, DLDevice device, uint64_t nbytes,
   return PLAIT_OK;
 }
 
-plait_status storage_wrap(plait_thread *thread, void *data, uint64_t nbytes, DLDevice device, uint64_t flags,
-                          void (*release)(void *), void *block, plait_storage **out) {
+plait_status storage_wrap(plait_thread *thread, void *data, uint64_t nbytes, DLDevice device,
+                          uint64_t flags, void (*release)(void *), void *block,
+                          plait_storage **out) {
   plait_storage *s = storage_block(device, nbytes);
   if (!s) return raise(thread, PLAIT_MEMORY_ERROR, nullptr, "out of memory for a storage");
   s->data = data;
@@ -217,10 +235,12 @@ plait_status tensor_new(plait_thread *thread, DLDataType dtype, int32_t ndim, co
   return s < 0 ? s : handle(thread, storage, storage->data, dtype, ndim, shape, strides, out);
 }
 
-plait_status tensor_on(plait_thread *thread, plait_storage *storage, void *data, DLDataType dtype, int32_t ndim,
-                       const int64_t *shape, const int64_t *strides, plait_tensor **out) {
+plait_status tensor_on(plait_thread *thread, plait_storage *storage, void *data, DLDataType dtype,
+                       int32_t ndim, const int64_t *shape, const int64_t *strides,
+                       plait_tensor **out) {
   if (ndim < 0 || ndim > PLAIT_MAX_DIMS)
-    return raise(thread, PLAIT_SHAPE_ERROR, nullptr, "a tensor has at most %d dimensions; got %d", PLAIT_MAX_DIMS, ndim);
+    return raise(thread, PLAIT_SHAPE_ERROR, nullptr, "a tensor has at most %d dimensions; got %d",
+                 PLAIT_MAX_DIMS, ndim);
   plait_status s = PLAIT_OK;
   plait_retain(storage);
   s = handle(thread, storage, data, dtype, ndim, shape, strides, out);
@@ -235,7 +255,8 @@ plait_status tensor_on(plait_thread *thread, plait_storage *storage, void *data,
     overflow |= __builtin_add_overflow(span < 0 ? low : high, span, span < 0 ? &low : &high);
   }
   overflow |= __builtin_mul_overflow(low, itemsize(dtype), &low);
-  overflow |= __builtin_add_overflow(high, 1, &high) || __builtin_mul_overflow(high, itemsize(dtype), &high);
+  overflow |= __builtin_add_overflow(high, 1, &high) ||
+              __builtin_mul_overflow(high, itemsize(dtype), &high);
   const int64_t at = static_cast<const char *>(data) - static_cast<const char *>(storage->data);
   overflow |= __builtin_add_overflow(at, low, &low) || __builtin_add_overflow(at, high, &high);
   const bool inside = !overflow && low >= 0 && high <= int64_t(storage->nbytes);
@@ -245,21 +266,23 @@ plait_status tensor_on(plait_thread *thread, plait_storage *storage, void *data,
   plait_release(*out);
   *out = nullptr;
   return raise(thread, PLAIT_SHAPE_ERROR, nullptr,
-               "shape %s with strides %s at byte %lld reaches outside a storage of %llu bytes", text(shape, ndim).c_str(),
-               strides ? text(strides, ndim).c_str() : "in C order", (long long)at,
-               (unsigned long long)storage->nbytes);
+               "shape %s with strides %s at byte %lld reaches outside a storage of %llu bytes",
+               text(shape, ndim).c_str(), strides ? text(strides, ndim).c_str() : "in C order",
+               (long long)at, (unsigned long long)storage->nbytes);
 }
 
 plait_status tensor_alias(plait_thread *thread, plait_tensor *t, plait_tensor **out) {
   plait_retain(t->storage);
-  return handle(thread, t->storage, t->dl.data, t->dl.dtype, t->dl.ndim, t->dl.shape, t->dl.strides, out);
+  return handle(thread, t->storage, t->dl.data, t->dl.dtype, t->dl.ndim, t->dl.shape, t->dl.strides,
+                out);
 }
 
 plait_status tensor_repoint(plait_thread *thread, plait_tensor *t, plait_tensor *source) {
   if (t == source) return PLAIT_OK;
   plait_tensor *fresh = nullptr;
   if (const plait_status s = tensor_alias(thread, source, &fresh); s < 0) return s;
-  // swap what describes the bytes, keep what belongs to the handle, and let the temporary carry the old bytes away
+  // swap what describes the bytes, keep what belongs to the handle, and let the temporary carry the
+  // old bytes away
   std::swap(t->dl, fresh->dl);
   std::swap(t->storage, fresh->storage);
   std::swap(t->inline_dims, fresh->inline_dims);
@@ -273,9 +296,11 @@ plait_status tensor_repoint(plait_thread *thread, plait_tensor *t, plait_tensor 
   return PLAIT_OK;
 }
 
-plait_status tensors_value(plait_thread *thread, plait_tensor *const *list, uint32_t n, plait_value *out) {
+plait_status tensors_value(plait_thread *thread, plait_tensor *const *list, uint32_t n,
+                           plait_value *out) {
   auto **copy = static_cast<plait_tensor **>(std::malloc((n ? n : 1) * sizeof(plait_tensor *)));
-  if (!copy) return raise(thread, PLAIT_MEMORY_ERROR, nullptr, "out of memory for a list of tensors");
+  if (!copy)
+    return raise(thread, PLAIT_MEMORY_ERROR, nullptr, "out of memory for a list of tensors");
   for (uint32_t i = 0; i < n; i++) {
     if (list[i]) plait_retain(list[i]);
     copy[i] = list[i];
@@ -298,7 +323,8 @@ void release_value(plait_value *v) {
 
 // Two racing writers may move it by one step instead of two; that it moved is all anybody asks.
 void touched(plait_storage *s) {
-  __atomic_store_n(&s->version, __atomic_load_n(&s->version, __ATOMIC_RELAXED) + 1, __ATOMIC_RELAXED);
+  __atomic_store_n(&s->version, __atomic_load_n(&s->version, __ATOMIC_RELAXED) + 1,
+                   __ATOMIC_RELAXED);
 }
 
 plait_generator *generator_new(uint64_t seed) {

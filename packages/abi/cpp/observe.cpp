@@ -9,7 +9,8 @@ uint64_t observed = 0;
 
 namespace {
 using List = std::vector<const plait_observer *>;
-std::atomic<const List *> current{nullptr};  // replaced lists stay: an event may still be running through one
+std::atomic<const List *> current{
+    nullptr};  // replaced lists stay: an event may still be running through one
 std::unordered_map<const plait_observer *, const plait_plugin *> owners;
 }  // namespace
 
@@ -22,7 +23,8 @@ plait_status observe(plait_thread *thread, const plait_observer *o, int on) {
     const auto it = std::find(next->begin(), next->end(), o);
     if (on && it == next->end()) {
       if (next->size() + 1 >= PLAIT_TOKENS)
-        return raise(thread, PLAIT_ERROR, "observe", "at most %d observers run at once", PLAIT_TOKENS - 1);
+        return raise(thread, PLAIT_ERROR, "observe", "at most %d observers run at once",
+                     PLAIT_TOKENS - 1);
       next->push_back(o);
       owners[o] = initialising();
     } else if (!on && it != next->end()) {
@@ -69,7 +71,8 @@ void end_event(const plait_event *e, const uint64_t *tokens, uint64_t n, plait_s
   if (!n) return;
   const auto *list = reinterpret_cast<const List *>(tokens[0]);
   for (size_t i = 0; i < list->size(); i++)
-    if (((*list)[i]->kinds & e->kind) && (*list)[i]->end) (*list)[i]->end((*list)[i]->ctx, e, tokens[i + 1], status);
+    if (((*list)[i]->kinds & e->kind) && (*list)[i]->end)
+      (*list)[i]->end((*list)[i]->ctx, e, tokens[i + 1], status);
 }
 
 }  // namespace plait::abi

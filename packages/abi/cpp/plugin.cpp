@@ -1,4 +1,5 @@
-// Plug-ins: a shared library or a table in memory, checked for its version, initialised once, never unloaded.
+// Plug-ins: a shared library or a table in memory, checked for its version, initialised once, never
+// unloaded.
 #include <dlfcn.h>
 
 #include <climits>
@@ -22,7 +23,9 @@ void quiesce_all() {
 
 bool version_fits(plait_thread *thread, const char *what, const plait_header &h) {
   if (h.major == PLAIT_ABI_MAJOR && h.minor == PLAIT_ABI_MINOR) return true;
-  raise(thread, PLAIT_ERROR, nullptr, "%s was built for plait ABI %u.%u, this runtime is %d.%d; rebuild it or install the matching plait-abi",
+  raise(thread, PLAIT_ERROR, nullptr,
+        "%s was built for plait ABI %u.%u, this runtime is %d.%d; rebuild it or install the "
+        "matching plait-abi",
         what, h.major, h.minor, PLAIT_ABI_MAJOR, PLAIT_ABI_MINOR);
   return false;
 }
@@ -52,7 +55,8 @@ plait_status attach(plait_thread *thread, const plait_plugin *p) {
 plait_status load(plait_thread *thread, const char *path) {
   return border(thread, "load", [&]() -> plait_status {
     char real[PATH_MAX];
-    if (!realpath(path, real)) return raise(thread, PLAIT_VALUE_ERROR, "load", "there is no file `%s`", path);
+    if (!realpath(path, real))
+      return raise(thread, PLAIT_VALUE_ERROR, "load", "there is no file `%s`", path);
     {
       const std::lock_guard<std::mutex> lock(plugins_mutex);
       if (by_path.count(real)) return PLAIT_OK;
@@ -60,7 +64,9 @@ plait_status load(plait_thread *thread, const char *path) {
     void *library = dlopen(real, RTLD_NOW | RTLD_LOCAL);
     if (!library) return raise(thread, PLAIT_ERROR, "load", "%s", dlerror());
     const auto *p = static_cast<const plait_plugin *>(dlsym(library, "plait_plugin_v1"));
-    if (!p) return raise(thread, PLAIT_VALUE_ERROR, "load", "`%s` exports no plait_plugin_v1: it is not a plait plug-in", real);
+    if (!p)
+      return raise(thread, PLAIT_VALUE_ERROR, "load",
+                   "`%s` exports no plait_plugin_v1: it is not a plait plug-in", real);
     if (const plait_status s = attach(thread, p); s < 0) return s;
     const std::lock_guard<std::mutex> lock(plugins_mutex);
     by_path[real] = p;
@@ -80,7 +86,8 @@ plait_status detach(plait_thread *thread, const char *name) {
         gone = plugins[i];
         plugins.erase(plugins.begin() + long(i));
       }
-      for (auto it = by_path.begin(); it != by_path.end();) it = it->second == gone ? by_path.erase(it) : std::next(it);
+      for (auto it = by_path.begin(); it != by_path.end();)
+        it = it->second == gone ? by_path.erase(it) : std::next(it);
     }
     if (!gone) return raise(thread, PLAIT_VALUE_ERROR, "detach", "no plug-in `%s` is loaded", name);
     forget_observers_of(thread, gone);
@@ -92,7 +99,8 @@ plait_status detach(plait_thread *thread, const char *name) {
 
 void report_plugins(std::vector<plait_record> &list) {
   const std::lock_guard<std::mutex> lock(plugins_mutex);
-  for (const plait_plugin *p : plugins) list.push_back({"plugin", p->name, p->name, p->version, 1, 0});
+  for (const plait_plugin *p : plugins)
+    list.push_back({"plugin", p->name, p->name, p->version, 1, 0});
 }
 
 }  // namespace plait::abi

@@ -1,5 +1,6 @@
-// Operators, the kernels behind them and the layers above them. Tables that dispatch reads are immutable: a change
-// builds a new one and publishes it; old ones stay, because a call may be running through them.
+// Operators, the kernels behind them and the layers above them. Tables that dispatch reads are
+// immutable: a change builds a new one and publishes it; old ones stay, because a call may be
+// running through them.
 #include <algorithm>
 
 #include "runtime.hpp"
@@ -7,7 +8,8 @@
 namespace plait::abi {
 
 std::mutex registry_mutex;
-std::atomic<const plait_op *> op_cast{nullptr}, op_copy{nullptr}, op_clone{nullptr}, op_detach{nullptr};
+std::atomic<const plait_op *> op_cast{nullptr}, op_copy{nullptr}, op_clone{nullptr},
+    op_detach{nullptr};
 
 namespace {
 
@@ -73,10 +75,12 @@ plait_status define(plait_thread *thread, const plait_op_def *def, const plait_o
     parse_schema(def->schema, op->parsed);
     name_op(op.get(), def);
     if (!def->shape && !def->decompose)
-      return raise(thread, PLAIT_VALUE_ERROR, "define", "%s: a shape function or a decomposition is required", op->name);
+      return raise(thread, PLAIT_VALUE_ERROR, "define",
+                   "%s: a shape function or a decomposition is required", op->name);
     const std::lock_guard<std::mutex> lock(registry_mutex);
     if (by_name.count(op->parsed.name))
-      return raise(thread, PLAIT_VALUE_ERROR, "define", "operator `%s` is already defined", op->name);
+      return raise(thread, PLAIT_VALUE_ERROR, "define", "operator `%s` is already defined",
+                   op->name);
     publish(op.get());
     Op *made = op.release();  // operators live as long as the process
     if (const auto first = by_name.find(made->parsed.base); first != by_name.end()) {
@@ -109,12 +113,13 @@ uint64_t list_ops(const plait_op **list, uint64_t room) {
   return all_ops.size();
 }
 
-plait_status implement(plait_thread *thread, const plait_op *op, uint32_t slot, plait_kernel fn, void *ctx,
-                       const plait_plugin *who, uint64_t *undo) {
+plait_status implement(plait_thread *thread, const plait_op *op, uint32_t slot, plait_kernel fn,
+                       void *ctx, const plait_plugin *who, uint64_t *undo) {
   return border(thread, "implement", [&]() -> plait_status {
     const bool is_layer = slot >= PLAIT_SLOT_LAYER && slot < PLAIT_SLOT_LAYER + 64;
     if (!fn || (!is_layer && slot >= PLAIT_MAX_DEVICE_TYPES) || (!op && !is_layer))
-      return raise(thread, PLAIT_VALUE_ERROR, "implement", "a function and a device type or layer are required");
+      return raise(thread, PLAIT_VALUE_ERROR, "implement",
+                   "a function and a device type or layer are required");
     const std::lock_guard<std::mutex> lock(registry_mutex);
     const Registration r{next_undo(), slot, {fn, ctx, who, nullptr}};
     if (undo) *undo = r.id;
@@ -134,7 +139,8 @@ plait_status retract(plait_thread *thread, uint64_t undo) {
   return border(thread, "retract", [&]() -> plait_status {
     const std::lock_guard<std::mutex> lock(registry_mutex);
     const auto drop = [undo](std::vector<Registration> &list) {
-      const auto it = std::find_if(list.begin(), list.end(), [undo](const Registration &r) { return r.id == undo; });
+      const auto it = std::find_if(list.begin(), list.end(),
+                                   [undo](const Registration &r) { return r.id == undo; });
       if (it == list.end()) return false;
       list.erase(it);
       return true;
@@ -149,14 +155,16 @@ plait_status retract(plait_thread *thread, uint64_t undo) {
       return PLAIT_OK;
     }
     if (retract_role(undo)) return PLAIT_OK;
-    return raise(thread, PLAIT_VALUE_ERROR, "retract", "nothing is registered under %llu", (unsigned long long)undo);
+    return raise(thread, PLAIT_VALUE_ERROR, "retract", "nothing is registered under %llu",
+                 (unsigned long long)undo);
   });
 }
 
 void retract_ops_of(const plait_plugin *who) {
   const std::lock_guard<std::mutex> lock(registry_mutex);
   const auto drop = [who](std::vector<Registration> &list) {
-    const auto end = std::remove_if(list.begin(), list.end(), [who](const Registration &r) { return r.entry.who == who; });
+    const auto end = std::remove_if(list.begin(), list.end(),
+                                    [who](const Registration &r) { return r.entry.who == who; });
     const bool any = end != list.end();
     list.erase(end, list.end());
     return any;
@@ -180,18 +188,20 @@ plait_status layer(plait_thread *thread, const char *name, uint32_t wanted, uint
       layer_bits[name] = *bit = b;
       return PLAIT_OK;
     }
-    return raise(thread, PLAIT_ERROR, "layer", "no free layer at or above position %u for `%s`", wanted, name);
+    return raise(thread, PLAIT_ERROR, "layer", "no free layer at or above position %u for `%s`",
+                 wanted, name);
   });
 }
 
 void report_ops(std::vector<plait_record> &list) {
   const std::lock_guard<std::mutex> lock(registry_mutex);
-  for (const auto &[name, bit] : layer_bits) list.push_back({"layer", name.c_str(), "", "", 1, bit});
+  for (const auto &[name, bit] : layer_bits)
+    list.push_back({"layer", name.c_str(), "", "", 1, bit});
   for (const Op *op : all_ops) {
     for (uint32_t type = 0; type < op->n_backend; type++)
       for (const plait_entry *e = op->backend[type]; e; e = e->prev)  // active: asked first
-        list.push_back({"kernel", op->name, e->who ? e->who->name : "", e->who ? e->who->version : "",
-                        e == op->backend[type], type});
+        list.push_back({"kernel", op->name, e->who ? e->who->name : "",
+                        e->who ? e->who->version : "", e == op->backend[type], type});
   }
 }
 

@@ -1,4 +1,5 @@
-// The roles and their built-in defaults: a serial executor, a plain allocator, a counter for random numbers.
+// The roles and their built-in defaults: a serial executor, a plain allocator, a counter for random
+// numbers.
 #include <sys/random.h>
 
 #include <algorithm>
@@ -12,17 +13,25 @@ plait_roles roles{};
 
 namespace {
 
-// ---- defaults ------------------------------------------------------------------------------------------------------
+// ---- defaults
+// ------------------------------------------------------------------------------------------------------
 uint32_t serial_width(void *) { return 1; }
 void serial_parallel(void *, uint64_t n, void (*fn)(void *, uint64_t), void *arg) {
   for (uint64_t i = 0; i < n; i++) fn(arg, i);
 }
 void serial_set_width(void *, uint32_t) {}
-const plait_executor serial{PLAIT_HEADER(plait_executor), "serial", nullptr, serial_width, serial_parallel, serial_set_width};
+const plait_executor serial{PLAIT_HEADER(plait_executor),
+                            "serial",
+                            nullptr,
+                            serial_width,
+                            serial_parallel,
+                            serial_set_width};
 
 std::atomic<uint64_t> live_bytes{0}, live_blocks{0}, peak_bytes{0}, allocations{0};
-plait_status plain_alloc(void *, DLDevice, uint64_t nbytes, plait_stream *, void **data, void **block) {
-  if (nbytes > uint64_t(INT64_MAX) || posix_memalign(data, 64, nbytes) != 0) return PLAIT_MEMORY_ERROR;
+plait_status plain_alloc(void *, DLDevice, uint64_t nbytes, plait_stream *, void **data,
+                         void **block) {
+  if (nbytes > uint64_t(INT64_MAX) || posix_memalign(data, 64, nbytes) != 0)
+    return PLAIT_MEMORY_ERROR;
   *block = *data;
   live_blocks++;
   allocations++;
@@ -41,26 +50,36 @@ void plain_trim(void *) {}
 void plain_stats(void *, plait_alloc_stats *s) {
   *s = {live_bytes, live_blocks, 0, peak_bytes, allocations, allocations, 0, 0};
 }
-const plait_allocator plain{PLAIT_HEADER(plait_allocator), "malloc", nullptr, plain_alloc, plain_free,
-                            plain_trim, plain_stats, 65};
+const plait_allocator plain{PLAIT_HEADER(plait_allocator),
+                            "malloc",
+                            nullptr,
+                            plain_alloc,
+                            plain_free,
+                            plain_trim,
+                            plain_stats,
+                            65};
 
 void counter_reserve(void *, plait_generator *, uint64_t, uint64_t *, uint64_t *);
 plait_generator *counter_default(void *) {
   static plait_generator *const g = [] {
     uint64_t seed = 0;
-    if (getrandom(&seed, sizeof seed, 0) != sizeof seed) seed = uint64_t(reinterpret_cast<uintptr_t>(&seed));
+    if (getrandom(&seed, sizeof seed, 0) != sizeof seed)
+      seed = uint64_t(reinterpret_cast<uintptr_t>(&seed));
     return generator_new(seed >> 11);  // 53 bits: exact as a Python float, too
   }();
   return g;
 }
-void counter_reserve(void *ctx, plait_generator *g, uint64_t blocks, uint64_t *seed, uint64_t *offset) {
+void counter_reserve(void *ctx, plait_generator *g, uint64_t blocks, uint64_t *seed,
+                     uint64_t *offset) {
   if (!g) g = counter_default(ctx);
   *seed = __atomic_load_n(&g->seed, __ATOMIC_RELAXED);
   *offset = __atomic_fetch_add(&g->offset, blocks, __ATOMIC_RELAXED);
 }
-const plait_rng counter{PLAIT_HEADER(plait_rng), "counter", nullptr, counter_reserve, counter_default};
+const plait_rng counter{PLAIT_HEADER(plait_rng), "counter", nullptr, counter_reserve,
+                        counter_default};
 
-// ---- who provides what ---------------------------------------------------------------------------------------------
+// ---- who provides what
+// ---------------------------------------------------------------------------------------------
 struct Provided {
   uint64_t undo;
   std::string role;
@@ -100,15 +119,17 @@ void put(const std::string &role, int32_t device_type) {
 
 }  // namespace
 
-plait_status provide(plait_thread *thread, const char *role, int32_t device_type, const plait_header *table,
-                     const plait_plugin *who, uint64_t *undo) {
+plait_status provide(plait_thread *thread, const char *role, int32_t device_type,
+                     const plait_header *table, const plait_plugin *who, uint64_t *undo) {
   return border(thread, "provide", [&]() -> plait_status {
     if (!table || !place_of(role, device_type))
-      return raise(thread, PLAIT_VALUE_ERROR, "provide", "there is no role `%s` for device type %d", role, device_type);
+      return raise(thread, PLAIT_VALUE_ERROR, "provide", "there is no role `%s` for device type %d",
+                   role, device_type);
     if (!version_fits(thread, role, *table)) return PLAIT_ERROR;
     if (table->size < table_size(role))
-      return raise(thread, PLAIT_ERROR, "provide", "the table for role `%s` has %u bytes; %u are required", role,
-                   table->size, table_size(role));
+      return raise(thread, PLAIT_ERROR, "provide",
+                   "the table for role `%s` has %u bytes; %u are required", role, table->size,
+                   table_size(role));
     const std::lock_guard<std::mutex> lock(registry_mutex);
     provided.push_back({next_undo(), role, device_type, table, who});
     if (undo) *undo = provided.back().undo;
@@ -118,7 +139,8 @@ plait_status provide(plait_thread *thread, const char *role, int32_t device_type
 }
 
 bool retract_role(uint64_t undo) {
-  const auto it = std::find_if(provided.begin(), provided.end(), [undo](const Provided &p) { return p.undo == undo; });
+  const auto it = std::find_if(provided.begin(), provided.end(),
+                               [undo](const Provided &p) { return p.undo == undo; });
   if (it == provided.end()) return false;
   const Provided gone = *it;
   provided.erase(it);
@@ -146,7 +168,8 @@ void install_default_roles() {
 void report_roles(std::vector<plait_record> &list) {
   const std::lock_guard<std::mutex> lock(registry_mutex);
   for (const Provided &p : provided)
-    list.push_back({"role", p.role.c_str(), p.who ? p.who->name : "plait_abi", p.who ? p.who->version : "",
+    list.push_back({"role", p.role.c_str(), p.who ? p.who->name : "plait_abi",
+                    p.who ? p.who->version : "",
                     int32_t(*place_of(p.role, p.device_type) == p.table), uint32_t(p.device_type)});
 }
 

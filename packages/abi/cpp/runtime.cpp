@@ -12,7 +12,8 @@ namespace {
 
 std::string own_path, refusal;
 
-// ---- threads -------------------------------------------------------------------------------------------------------
+// ---- threads
+// -------------------------------------------------------------------------------------------------------
 __thread Thread *current_thread __attribute__((tls_model("initial-exec"))) = nullptr;
 __thread bool thread_gone __attribute__((tls_model("initial-exec"))) = false;
 
@@ -49,11 +50,13 @@ uint64_t report(plait_record *list, uint64_t room) {
   return all.size();
 }
 
-// ---- one runtime a process -----------------------------------------------------------------------------------------
+// ---- one runtime a process
+// -----------------------------------------------------------------------------------------
 int other_copy(dl_phdr_info *info, size_t, void *) {
   const std::string name = info->dlpi_name ? info->dlpi_name : "";
   const size_t slash = name.rfind('/');
-  if (name.substr(slash == std::string::npos ? 0 : slash + 1).rfind("libplait_abi.so", 0) != 0) return 0;
+  if (name.substr(slash == std::string::npos ? 0 : slash + 1).rfind("libplait_abi.so", 0) != 0)
+    return 0;
   char real[PATH_MAX];
   const std::string path = realpath(name.c_str(), real) ? real : name;
   if (path == own_path) return 0;

@@ -14,11 +14,13 @@ namespace plait::abi {
 
 extern plait_runtime runtime;        // runtime.cpp
 extern plait_roles roles;            // roles.cpp
-extern std::mutex registry_mutex;    // guards definitions and registrations, never held while calling a plug-in
-extern uint64_t observed;            // observe.cpp
+extern std::mutex
+    registry_mutex;  // guards definitions and registrations, never held while calling a plug-in
+extern uint64_t observed;  // observe.cpp
 
-// ---- threads and block recycling -----------------------------------------------------------------------------------
-// Handles come and go by the million, so each thread keeps a few blocks of the two sizes that matter.
+// ---- threads and block recycling
+// ----------------------------------------------------------------------------------- Handles come
+// and go by the million, so each thread keeps a few blocks of the two sizes that matter.
 class BlockCache {
  public:
   void *take() { return n_ ? block_[--n_] : nullptr; }
@@ -38,20 +40,24 @@ class BlockCache {
 
 struct Thread : plait_thread {
   BlockCache tensors, storages;
-  int64_t live = 0, peak = 0;  // blocks from malloc that this thread made more than it freed, and the most there were
+  int64_t live = 0, peak = 0;  // blocks from malloc that this thread made more than it freed, and
+                               // the most there were
 };
-Thread *this_thread();           // made on first use
+Thread *this_thread();  // made on first use
 Thread *this_thread_if_alive();  // nullptr while the thread is being torn down
 
-// ---- objects -------------------------------------------------------------------------------------------------------
+// ---- objects
+// -------------------------------------------------------------------------------------------------------
 extern const plait_type tensor_type, storage_type;
-plait_status tensor_new(plait_thread *, DLDataType, int32_t, const int64_t *, const int64_t *, DLDevice, plait_tensor **);
-plait_status tensor_on(plait_thread *, plait_storage *, void *, DLDataType, int32_t, const int64_t *, const int64_t *,
-                       plait_tensor **);
+plait_status tensor_new(plait_thread *, DLDataType, int32_t, const int64_t *, const int64_t *,
+                        DLDevice, plait_tensor **);
+plait_status tensor_on(plait_thread *, plait_storage *, void *, DLDataType, int32_t,
+                       const int64_t *, const int64_t *, plait_tensor **);
 plait_status tensor_alias(plait_thread *, plait_tensor *, plait_tensor **);
 plait_status tensor_repoint(plait_thread *, plait_tensor *, plait_tensor *);
 plait_status storage_new(plait_thread *, DLDevice, uint64_t, plait_storage **);
-plait_status storage_wrap(plait_thread *, void *, uint64_t, DLDevice, uint64_t, void (*)(void *), void *, plait_storage **);
+plait_status storage_wrap(plait_thread *, void *, uint64_t, DLDevice, uint64_t, void (*)(void *),
+                          void *, plait_storage **);
 plait_status tensors_value(plait_thread *, plait_tensor *const *, uint32_t, plait_value *);
 void release_value(plait_value *);
 void touched(plait_storage *);
@@ -62,14 +68,17 @@ struct Extent {
 };
 Extent extent(const plait_tensor *);
 
-// ---- errors --------------------------------------------------------------------------------------------------------
+// ---- errors
+// --------------------------------------------------------------------------------------------------------
 plait_status raise(plait_thread *, plait_status, const char *origin, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-plait_status fail(const plait_call *, plait_status, const char *format, ...) __attribute__((format(printf, 3, 4)));
+plait_status fail(const plait_call *, plait_status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 plait_status raise_host(plait_thread *, plait_object *, const char *);
 void clear(plait_thread *);
 
-// ---- operators -----------------------------------------------------------------------------------------------------
+// ---- operators
+// -----------------------------------------------------------------------------------------------------
 struct Schema {  // owns every string that the plait_arg tables point to
   std::string name, base;
   std::vector<plait_arg> args, results;
@@ -92,24 +101,30 @@ struct Op : plait_op {
 plait_status define(plait_thread *, const plait_op_def *, const plait_op **);
 const plait_op *find_op(const char *name);
 uint64_t list_ops(const plait_op **, uint64_t);
-plait_status implement(plait_thread *, const plait_op *, uint32_t, plait_kernel, void *, const plait_plugin *, uint64_t *);
+plait_status implement(plait_thread *, const plait_op *, uint32_t, plait_kernel, void *,
+                       const plait_plugin *, uint64_t *);
 plait_status retract(plait_thread *, uint64_t);
 plait_status layer(plait_thread *, const char *, uint32_t, uint32_t *);
 // names and providers for the report
 void report_ops(std::vector<plait_record> &);
 
-// ---- dispatch ------------------------------------------------------------------------------------------------------
+// ---- dispatch
+// ------------------------------------------------------------------------------------------------------
 plait_status call(plait_call *);
 plait_status call_below(plait_call *);
 plait_status result(plait_call *, uint32_t, DLDataType, int32_t, const int64_t *);
-plait_status result_strided(plait_call *, uint32_t, DLDataType, int32_t, const int64_t *, const int64_t *);
-plait_status view(plait_call *, uint32_t, plait_tensor *, int32_t, const int64_t *, const int64_t *, int64_t);
+plait_status result_strided(plait_call *, uint32_t, DLDataType, int32_t, const int64_t *,
+                            const int64_t *);
+plait_status view(plait_call *, uint32_t, plait_tensor *, int32_t, const int64_t *, const int64_t *,
+                  int64_t);
 plait_status cast(plait_call *, uint32_t, DLDataType);
 // the operators that dispatch itself needs, set when they are defined
 extern std::atomic<const plait_op *> op_cast, op_copy, op_clone, op_detach;
 
-// ---- roles, observers, plug-ins ------------------------------------------------------------------------------------
-plait_status provide(plait_thread *, const char *, int32_t, const plait_header *, const plait_plugin *, uint64_t *);
+// ---- roles, observers, plug-ins
+// ------------------------------------------------------------------------------------
+plait_status provide(plait_thread *, const char *, int32_t, const plait_header *,
+                     const plait_plugin *, uint64_t *);
 bool retract_role(uint64_t);
 void retract_ops_of(const plait_plugin *);  // these three: all that one plug-in registered
 void retract_roles_of(const plait_plugin *);

@@ -40,7 +40,8 @@ class Parser {
 
  private:
   [[noreturn]] void error(const std::string &why) const {
-    throw std::runtime_error("schema `" + std::string(start_) + "`, position " + std::to_string(at_ - start_) + ": " + why);
+    throw std::runtime_error("schema `" + std::string(start_) + "`, position " +
+                             std::to_string(at_ - start_) + ": " + why);
   }
   void space() {
     while (*at_ == ' ') at_++;
@@ -88,7 +89,8 @@ class Parser {
     }
     if (*at_ == '(') {
       a.alias = at_[1];
-      if (!std::islower(static_cast<unsigned char>(a.alias)) || at_[2] != ')') error("expected an alias like (a)");
+      if (!std::islower(static_cast<unsigned char>(a.alias)) || at_[2] != ')')
+        error("expected an alias like (a)");
       a.flags |= PLAIT_ARG_ALIASES;
       at_ += 3;
     }
@@ -118,8 +120,9 @@ class Parser {
   }
   uint8_t plain_kind(const std::string &base) const {
     static const std::unordered_map<std::string, uint8_t> kinds{
-        {"Scalar", PLAIT_KIND_SCALAR}, {"int", PLAIT_KIND_INT},       {"float", PLAIT_KIND_FLOAT},
-        {"bool", PLAIT_KIND_BOOL},     {"str", PLAIT_KIND_STRING},    {"dtype", PLAIT_KIND_DTYPE},
+        {"Scalar", PLAIT_KIND_SCALAR}, {"int", PLAIT_KIND_INT},
+        {"float", PLAIT_KIND_FLOAT},   {"bool", PLAIT_KIND_BOOL},
+        {"str", PLAIT_KIND_STRING},    {"dtype", PLAIT_KIND_DTYPE},
         {"device", PLAIT_KIND_DEVICE}, {"Generator", PLAIT_KIND_GENERATOR}};
     const auto it = kinds.find(base);
     if (it == kinds.end()) error("unknown type `" + base + "`");
@@ -146,8 +149,9 @@ class Parser {
   plait_value number() {
     space();
     char *end = nullptr;
-    for (const auto &[spelling, x] : {std::pair<const char *, double>{"inf", std::numeric_limits<double>::infinity()},
-                                      {"-inf", -std::numeric_limits<double>::infinity()}})
+    for (const auto &[spelling, x] :
+         {std::pair<const char *, double>{"inf", std::numeric_limits<double>::infinity()},
+          {"-inf", -std::numeric_limits<double>::infinity()}})
       if (accept(spelling)) return value(x);
     const long long i = std::strtoll(at_, &end, 10);
     if (end == at_) error("expected a number");
@@ -184,7 +188,8 @@ class Parser {
     }
     if (a.kind == PLAIT_KIND_DTYPE) {
       const std::string s = word();
-      for (DType d : {dtype::bool_, dtype::uint8, dtype::int32, dtype::int64, dtype::float32, dtype::float64})
+      for (DType d :
+           {dtype::bool_, dtype::uint8, dtype::int32, dtype::int64, dtype::float32, dtype::float64})
         if (s == plait::name(d)) return value(d);
       error("unknown dtype `" + s + "`");
     }
@@ -197,7 +202,8 @@ class Parser {
     plait_arg r = type();
     if (r.kind != PLAIT_KIND_TENSOR && r.kind != PLAIT_KIND_TENSORS) error("results are tensors");
     r.name = "";
-    if (std::isalpha(static_cast<unsigned char>(*at_ == ' ' ? at_[1] : *at_))) r.name = keep(word());
+    if (std::isalpha(static_cast<unsigned char>(*at_ == ' ' ? at_[1] : *at_)))
+      r.name = keep(word());
     for (size_t i = 0; r.alias && i < out_.args.size(); i++)
       if (out_.args[i].alias == r.alias) r.alias_arg = int32_t(i);
     if (r.alias && r.alias_arg < 0) error("the result aliases no argument");

@@ -23,17 +23,17 @@ std::map<std::string, std::function<void()>> &tests() {
 struct Added {
   Added(const char *name, std::function<void()> f) { tests()[name] = std::move(f); }
 };
-#define TEST(name)                          \
-  void test_##name();                       \
+#define TEST(name)                              \
+  void test_##name();                           \
   const Added added_##name(#name, test_##name); \
   void test_##name()
-#define REQUIRE(condition)                                                     \
-  do {                                                                         \
-    if (!(condition)) {                                                        \
-      std::printf("line %d: %s is false\n", __LINE__, #condition);             \
+#define REQUIRE(condition)                                                      \
+  do {                                                                          \
+    if (!(condition)) {                                                         \
+      std::printf("line %d: %s is false\n", __LINE__, #condition);              \
       if (th && th->error) std::printf("last error: %s\n", th->error->message); \
-      std::exit(1);                                                            \
-    }                                                                          \
+      std::exit(1);                                                             \
+    }                                                                           \
   } while (0)
 
 bool error_has(std::initializer_list<const char *> parts) {
@@ -53,9 +53,12 @@ Tensor make(Dims shape, std::vector<float> values = {}, DType dtype = dtype::flo
   return t;
 }
 
-// ---- three small operators to dispatch: copy_, clone (what dispatch itself needs) and a pointwise twice ------------
+// ---- three small operators to dispatch: copy_, clone (what dispatch itself needs) and a pointwise
+// twice ------------
 plait_status copy_shape(plait_call *c) {
-  return numel(c->in[0].u.t) == numel(c->in[1].u.t) ? PLAIT_OK : rt->fail(c, PLAIT_SHAPE_ERROR, "sizes differ");
+  return numel(c->in[0].u.t) == numel(c->in[1].u.t)
+             ? PLAIT_OK
+             : rt->fail(c, PLAIT_SHAPE_ERROR, "sizes differ");
 }
 plait_status like_shape(plait_call *c) {
   const plait_tensor *t = c->in[0].u.t;
@@ -70,25 +73,39 @@ float *at(const plait_tensor *t, int64_t i) {  // up to two dimensions, any stri
   return static_cast<float *>(t->dl.data) + offset;
 }
 plait_status copy_kernel(plait_call *c) {
-  for (int64_t i = 0, n = numel(c->in[0].u.t); i < n; i++) *at(c->in[0].u.t, i) = *at(c->in[1].u.t, i);
+  for (int64_t i = 0, n = numel(c->in[0].u.t); i < n; i++)
+    *at(c->in[0].u.t, i) = *at(c->in[1].u.t, i);
   return PLAIT_OK;
 }
 plait_status clone_kernel(plait_call *c) {
-  for (int64_t i = 0, n = numel(c->out[0].u.t); i < n; i++) *at(c->out[0].u.t, i) = *at(c->in[0].u.t, i);
+  for (int64_t i = 0, n = numel(c->out[0].u.t); i < n; i++)
+    *at(c->out[0].u.t, i) = *at(c->in[0].u.t, i);
   return PLAIT_OK;
 }
 plait_status twice_kernel(plait_call *c) {
-  for (int64_t i = 0, n = numel(c->out[0].u.t); i < n; i++) *at(c->out[0].u.t, i) = 2 * *at(c->in[0].u.t, i);
+  for (int64_t i = 0, n = numel(c->out[0].u.t); i < n; i++)
+    *at(c->out[0].u.t, i) = 2 * *at(c->in[0].u.t, i);
   return PLAIT_OK;
 }
-plait_status reverse_kernel(plait_call *c) {  // not pointwise: an output over its input would be wrong
-  for (int64_t i = 0, n = numel(c->out[0].u.t); i < n; i++) *at(c->out[0].u.t, i) = *at(c->in[0].u.t, n - 1 - i);
+plait_status reverse_kernel(
+    plait_call *c) {  // not pointwise: an output over its input would be wrong
+  for (int64_t i = 0, n = numel(c->out[0].u.t); i < n; i++)
+    *at(c->out[0].u.t, i) = *at(c->in[0].u.t, n - 1 - i);
   return PLAIT_OK;
 }
 
 const plait_op *define(const char *schema, uint32_t flags, plait_kernel shape, plait_kernel kernel,
                        plait_kernel decompose = nullptr) {
-  auto *def = new plait_op_def{PLAIT_HEADER(plait_op_def), schema, "", flags, 0, shape, nullptr, nullptr, nullptr, decompose};
+  auto *def = new plait_op_def{PLAIT_HEADER(plait_op_def),
+                               schema,
+                               "",
+                               flags,
+                               0,
+                               shape,
+                               nullptr,
+                               nullptr,
+                               nullptr,
+                               decompose};
   const plait_op *op = nullptr;
   check(rt->define(th, def, &op));
   if (kernel) check(rt->implement(th, op, kDLCPU, kernel, nullptr, nullptr, nullptr));
@@ -97,10 +114,13 @@ const plait_op *define(const char *schema, uint32_t flags, plait_kernel shape, p
 void define_basics() {
   define("copy_(Tensor(a)! self, Tensor src) -> Tensor(a)!", 0, copy_shape, copy_kernel);
   define("clone(Tensor self) -> Tensor", 0, like_shape, clone_kernel);
-  define("twice(Tensor self) -> Tensor", PLAIT_OP_POINTWISE | PLAIT_OP_INPLACE | PLAIT_OP_OUT, like_shape, twice_kernel);
-  define("reverse(Tensor self) -> Tensor", PLAIT_OP_INPLACE | PLAIT_OP_OUT, like_shape, reverse_kernel);
+  define("twice(Tensor self) -> Tensor", PLAIT_OP_POINTWISE | PLAIT_OP_INPLACE | PLAIT_OP_OUT,
+         like_shape, twice_kernel);
+  define("reverse(Tensor self) -> Tensor", PLAIT_OP_INPLACE | PLAIT_OP_OUT, like_shape,
+         reverse_kernel);
 }
-plait_status run(const char *name, std::vector<plait_value> in, plait_value *out, uint32_t form = PLAIT_FUNCTION) {
+plait_status run(const char *name, std::vector<plait_value> in, plait_value *out,
+                 uint32_t form = PLAIT_FUNCTION) {
   try {
     call(th, rt->op(name), in.data(), in.size(), out, form);
     return PLAIT_OK;
@@ -108,44 +128,53 @@ plait_status run(const char *name, std::vector<plait_value> in, plait_value *out
     return e.status;
   }
 }
-plait_status run_into(const char *name, const Tensor &in, const Tensor &target, uint32_t form = PLAIT_OUT) {
+plait_status run_into(const char *name, const Tensor &in, const Tensor &target,
+                      uint32_t form = PLAIT_OUT) {
   plait_value out = value(target);
   return run(name, {value(in)}, &out, form);
 }
 
-// ---- handles -------------------------------------------------------------------------------------------------------
+// ---- handles
+// -------------------------------------------------------------------------------------------------------
 TEST(tensors_of_many_dimensions) {
   const Tensor t = make({2, 1, 3, 1, 2, 2, 1});
   REQUIRE(t.ndim() == 7 && t.numel() == 24 && t.stride(0) == 12 && is_contiguous(t.get()));
   const std::vector<int64_t> too_many(65, 1);
   plait_tensor *out = nullptr;
-  REQUIRE(rt->tensor_new(th, dtype::float32, 65, too_many.data(), nullptr, kCpu, &out) == PLAIT_SHAPE_ERROR);
+  REQUIRE(rt->tensor_new(th, dtype::float32, 65, too_many.data(), nullptr, kCpu, &out) ==
+          PLAIT_SHAPE_ERROR);
   REQUIRE(error_has({"64", "65"}));
 }
 TEST(bad_sizes_are_errors) {
   plait_tensor *out = nullptr;
   const Dims negative{2, -1}, huge{int64_t(1) << 40, int64_t(1) << 40};
-  REQUIRE(rt->tensor_new(th, dtype::float32, 2, negative.data(), nullptr, kCpu, &out) == PLAIT_SHAPE_ERROR);
+  REQUIRE(rt->tensor_new(th, dtype::float32, 2, negative.data(), nullptr, kCpu, &out) ==
+          PLAIT_SHAPE_ERROR);
   REQUIRE(error_has({"negative", "(2, -1)"}));
-  REQUIRE(rt->tensor_new(th, dtype::float32, 2, huge.data(), nullptr, kCpu, &out) == PLAIT_SHAPE_ERROR);
+  REQUIRE(rt->tensor_new(th, dtype::float32, 2, huge.data(), nullptr, kCpu, &out) ==
+          PLAIT_SHAPE_ERROR);
   const Dims large{int64_t(1) << 60};
-  REQUIRE(rt->tensor_new(th, dtype::uint8, 1, large.data(), nullptr, kCpu, &out) == PLAIT_MEMORY_ERROR);
+  REQUIRE(rt->tensor_new(th, dtype::uint8, 1, large.data(), nullptr, kCpu, &out) ==
+          PLAIT_MEMORY_ERROR);
   REQUIRE(error_has({"out of memory", "requested", "cached"}));
 }
 TEST(views_stay_inside_their_storage) {
   const Tensor t = make({4});
   plait_tensor *out = nullptr;
   const Dims size{3}, step{2}, back{-1};
-  REQUIRE(rt->tensor_on(th, t->storage, t->dl.data, t.dtype(), 1, size.data(), step.data(), &out) == PLAIT_SHAPE_ERROR);
+  REQUIRE(rt->tensor_on(th, t->storage, t->dl.data, t.dtype(), 1, size.data(), step.data(), &out) ==
+          PLAIT_SHAPE_ERROR);
   REQUIRE(out == nullptr && error_has({"(3,)", "(2,)", "16 bytes"}));
-  REQUIRE(rt->tensor_on(th, t->storage, t.data<float>() + 3, t.dtype(), 1, size.data(), back.data(), &out) == PLAIT_OK);
+  REQUIRE(rt->tensor_on(th, t->storage, t.data<float>() + 3, t.dtype(), 1, size.data(), back.data(),
+                        &out) == PLAIT_OK);
   plait_release(out);
 }
 TEST(repoint_keeps_the_handle) {
   Tensor a = make({2}, {1, 2}), b = make({3, 1, 1, 1, 1, 1}, {3, 4, 5});
   plait_tensor *before = a.get();
   check(rt->tensor_repoint(th, a.get(), b.get()));
-  REQUIRE(a.get() == before && a.ndim() == 6 && a->storage == b->storage && a.data<float>()[2] == 5);
+  REQUIRE(a.get() == before && a.ndim() == 6 && a->storage == b->storage &&
+          a.data<float>()[2] == 5);
   check(rt->tensor_repoint(th, b.get(), make({1}, {7}).get()));
   REQUIRE(b.ndim() == 1 && a.size(0) == 3);
 }
@@ -178,26 +207,34 @@ TEST(handles_cross_threads) {
   made.clear();  // dropped here, made there
 }
 
-// ---- schemas -------------------------------------------------------------------------------------------------------
+// ---- schemas
+// -------------------------------------------------------------------------------------------------------
 TEST(schemas_are_parsed) {
   const plait_op *op = define(
-      "parse.me(Tensor(a)! self, Tensor|Scalar other, int[2] size=1, int[]? dim|axis=None, float[]*? f=None, *, "
-      "str mode=\"mean\", dtype? dtype=float32, float p=2, Generator? generator=None) -> (Tensor(a)!, Tensor)",
+      "parse.me(Tensor(a)! self, Tensor|Scalar other, int[2] size=1, int[]? dim|axis=None, "
+      "float[]*? f=None, *, "
+      "str mode=\"mean\", dtype? dtype=float32, float p=2, Generator? generator=None) -> "
+      "(Tensor(a)!, Tensor)",
       0, like_shape, nullptr);
   REQUIRE(op->n_args == 9 && op->n_results == 2 && std::string(op->name) == "parse.me");
-  REQUIRE(op->args[0].flags == (PLAIT_ARG_WRITES | PLAIT_ARG_ALIASES) && op->args[1].kind == PLAIT_KIND_OPERAND);
+  REQUIRE(op->args[0].flags == (PLAIT_ARG_WRITES | PLAIT_ARG_ALIASES) &&
+          op->args[1].kind == PLAIT_KIND_OPERAND);
   REQUIRE(op->args[2].length == 2 && op->args[2].value.n == 2 && op->args[2].value.u.is[1] == 1);
   REQUIRE(std::string(op->args[3].second) == "axis" && (op->args[3].flags & PLAIT_ARG_OPTIONAL));
   REQUIRE(op->args[4].flags & PLAIT_ARG_VARARGS);
-  REQUIRE(std::string(op->args[5].value.u.s) == "mean" && (op->args[5].flags & PLAIT_ARG_KEYWORD_ONLY));
+  REQUIRE(std::string(op->args[5].value.u.s) == "mean" &&
+          (op->args[5].flags & PLAIT_ARG_KEYWORD_ONLY));
   REQUIRE(same(op->args[6].value.u.dtype, dtype::float32) && op->args[7].value.tag == PLAIT_FLOAT);
   REQUIRE(op->results[0].alias_arg == 0 && op->results[1].alias_arg == -1);
   REQUIRE(rt->op("parse") == op && rt->op("parse.me") == op && rt->op("nobody") == nullptr);
 }
 TEST(bad_schemas_are_errors) {
-  for (const char *bad : {"x", "x(Tensor)", "x(Tenso self) -> Tensor", "x(Tensor self) -> Tensor(b)", "x(Tensor self) -> ",
-                          "x(int! n) -> Tensor", "x(Tensor self=) -> Tensor", "x(bool[] b) -> Tensor", "x(Tensor a) -> Tensor y z"}) {
-    const plait_op_def def{PLAIT_HEADER(plait_op_def), bad, "", 0, 0, like_shape, nullptr, nullptr, nullptr, nullptr};
+  for (const char *bad :
+       {"x", "x(Tensor)", "x(Tenso self) -> Tensor", "x(Tensor self) -> Tensor(b)",
+        "x(Tensor self) -> ", "x(int! n) -> Tensor", "x(Tensor self=) -> Tensor",
+        "x(bool[] b) -> Tensor", "x(Tensor a) -> Tensor y z"}) {
+    const plait_op_def def{
+        PLAIT_HEADER(plait_op_def), bad, "", 0, 0, like_shape, nullptr, nullptr, nullptr, nullptr};
     const plait_op *op = nullptr;
     REQUIRE(rt->define(th, &def, &op) == PLAIT_ERROR);
     REQUIRE(error_has({"define: schema", bad, "position"}));
@@ -205,22 +242,36 @@ TEST(bad_schemas_are_errors) {
 }
 TEST(a_name_is_defined_once) {
   define_basics();
-  const plait_op_def def{PLAIT_HEADER(plait_op_def), "twice(Tensor self) -> Tensor", "", 0, 0, like_shape, nullptr, nullptr, nullptr, nullptr};
+  const plait_op_def def{PLAIT_HEADER(plait_op_def),
+                         "twice(Tensor self) -> Tensor",
+                         "",
+                         0,
+                         0,
+                         like_shape,
+                         nullptr,
+                         nullptr,
+                         nullptr,
+                         nullptr};
   REQUIRE(rt->define(th, &def, nullptr) == PLAIT_VALUE_ERROR && error_has({"twice", "already"}));
 }
 
-// ---- forms, writes, versions ---------------------------------------------------------------------------------------
+// ---- forms, writes, versions
+// ---------------------------------------------------------------------------------------
 TEST(one_definition_gives_three_forms) {
   define_basics();
   const Tensor x = make({3}, {1, 2, 3});
   plait_value out = none();
-  REQUIRE(run("twice", {value(x)}, &out) == PLAIT_OK && static_cast<float *>(out.u.t->dl.data)[2] == 6);
+  REQUIRE(run("twice", {value(x)}, &out) == PLAIT_OK &&
+          static_cast<float *>(out.u.t->dl.data)[2] == 6);
   REQUIRE(x->storage->version == 0);
   rt->release_value(&out);
-  REQUIRE(run_into("twice", x, x, PLAIT_INPLACE) == PLAIT_OK && x.data<float>()[2] == 6 && x->storage->version == 1);
+  REQUIRE(run_into("twice", x, x, PLAIT_INPLACE) == PLAIT_OK && x.data<float>()[2] == 6 &&
+          x->storage->version == 1);
   const Tensor empty = make({0}), wrong = make({2});
-  REQUIRE(run_into("twice", x, empty) == PLAIT_OK && empty.size(0) == 3 && empty.data<float>()[0] == 4);
-  REQUIRE(run_into("twice", x, wrong) == PLAIT_SHAPE_ERROR && error_has({"twice", "out", "(3,)", "(2,)"}));
+  REQUIRE(run_into("twice", x, empty) == PLAIT_OK && empty.size(0) == 3 &&
+          empty.data<float>()[0] == 4);
+  REQUIRE(run_into("twice", x, wrong) == PLAIT_SHAPE_ERROR &&
+          error_has({"twice", "out", "(3,)", "(2,)"}));
   const Tensor whole = make({3}, {}, dtype::int64);
   REQUIRE(run_into("twice", x, whole) == PLAIT_DTYPE_ERROR && error_has({"float32", "int64"}));
 }
@@ -231,8 +282,10 @@ TEST(overlap_goes_through_a_temporary) {
   REQUIRE(x.data<float>()[0] == 4 && x.data<float>()[3] == 1);
   Tensor head, tail;  // out = x[1:], in = x[:-1]
   const Dims three{3}, one{1};
-  check(rt->tensor_on(th, x->storage, x.data<float>(), x.dtype(), 1, three.data(), one.data(), head.out()));
-  check(rt->tensor_on(th, x->storage, x.data<float>() + 1, x.dtype(), 1, three.data(), one.data(), tail.out()));
+  check(rt->tensor_on(th, x->storage, x.data<float>(), x.dtype(), 1, three.data(), one.data(),
+                      head.out()));
+  check(rt->tensor_on(th, x->storage, x.data<float>() + 1, x.dtype(), 1, three.data(), one.data(),
+                      tail.out()));
   REQUIRE(run_into("twice", head, tail) == PLAIT_OK);
   REQUIRE(x.data<float>()[1] == 8 && x.data<float>()[2] == 6 && x.data<float>()[3] == 4);
   plait_value out = none();
@@ -244,17 +297,22 @@ TEST(what_must_not_be_written_is_refused) {
   define_basics();
   const Tensor x = make({3}, {1, 2, 3});
   x->storage->flags |= PLAIT_STORAGE_READONLY;
-  REQUIRE(run_into("twice", x, x, PLAIT_INPLACE) == PLAIT_VALUE_ERROR && error_has({"twice_:", "self", "read-only", "clone"}));
+  REQUIRE(run_into("twice", x, x, PLAIT_INPLACE) == PLAIT_VALUE_ERROR &&
+          error_has({"twice_:", "self", "read-only", "clone"}));
   plait_value out = none();
-  REQUIRE(run("copy_", {value(x), value(make({3}))}, &out) == PLAIT_VALUE_ERROR && x->storage->version == 0);
+  REQUIRE(run("copy_", {value(x), value(make({3}))}, &out) == PLAIT_VALUE_ERROR &&
+          x->storage->version == 0);
   const Tensor y = make({1}, {1});
   Tensor wide;
   const Dims three{3}, zero{0};
-  check(rt->tensor_on(th, y->storage, y->dl.data, y.dtype(), 1, three.data(), zero.data(), wide.out()));
-  REQUIRE(run_into("twice", wide, wide, PLAIT_INPLACE) == PLAIT_VALUE_ERROR && error_has({"expanded", "(3,)"}));
+  check(rt->tensor_on(th, y->storage, y->dl.data, y.dtype(), 1, three.data(), zero.data(),
+                      wide.out()));
+  REQUIRE(run_into("twice", wide, wide, PLAIT_INPLACE) == PLAIT_VALUE_ERROR &&
+          error_has({"expanded", "(3,)"}));
 }
 
-// ---- chains, layers, observers, roles ------------------------------------------------------------------------------
+// ---- chains, layers, observers, roles
+// ------------------------------------------------------------------------------
 int asked;
 TEST(a_provider_may_decline) {
   define_basics();
@@ -266,14 +324,16 @@ TEST(a_provider_may_decline) {
   check(rt->implement(th, rt->op("twice"), kDLCPU, decline, nullptr, nullptr, &undo));
   const Tensor x = make({1}, {2});
   plait_value out = none();
-  REQUIRE(run("twice", {value(x)}, &out) == PLAIT_OK && asked == 1 && static_cast<float *>(out.u.t->dl.data)[0] == 4);
+  REQUIRE(run("twice", {value(x)}, &out) == PLAIT_OK && asked == 1 &&
+          static_cast<float *>(out.u.t->dl.data)[0] == 4);
   rt->release_value(&out);
   check(rt->retract(th, undo));
   REQUIRE(run("twice", {value(x)}, &out) == PLAIT_OK && asked == 1);
   rt->release_value(&out);
   REQUIRE(rt->retract(th, undo) == PLAIT_VALUE_ERROR);
   define("lonely(Tensor self) -> Tensor", 0, like_shape, nullptr);
-  REQUIRE(run("lonely", {value(x)}, &out) == PLAIT_NOT_IMPLEMENTED && error_has({"lonely", "no kernel", "float32"}));
+  REQUIRE(run("lonely", {value(x)}, &out) == PLAIT_NOT_IMPLEMENTED &&
+          error_has({"lonely", "no kernel", "float32"}));
 }
 std::string order;
 TEST(layers_run_from_the_top_and_can_be_excluded) {
@@ -286,8 +346,10 @@ TEST(layers_run_from_the_top_and_can_be_excluded) {
     order += static_cast<const char *>(c->self->ctx);
     return rt->call_below(c);
   };
-  check(rt->implement(th, nullptr, PLAIT_SLOT_LAYER + low, note, const_cast<char *>("L"), nullptr, nullptr));
-  check(rt->implement(th, nullptr, PLAIT_SLOT_LAYER + high, note, const_cast<char *>("H"), nullptr, nullptr));
+  check(rt->implement(th, nullptr, PLAIT_SLOT_LAYER + low, note, const_cast<char *>("L"), nullptr,
+                      nullptr));
+  check(rt->implement(th, nullptr, PLAIT_SLOT_LAYER + high, note, const_cast<char *>("H"), nullptr,
+                      nullptr));
   const Tensor x = make({1}, {2});
   const auto go = [&x] {
     plait_value out = none();
@@ -327,14 +389,19 @@ TEST(observers_see_calls_until_they_leave) {
 }
 int lent;
 TEST(an_allocator_can_be_replaced_and_taken_back) {
-  const plait_allocator mine{PLAIT_HEADER(plait_allocator), "mine", nullptr,
-                             [](void *, DLDevice, uint64_t n, plait_stream *, void **data, void **block) -> plait_status {
-                               lent++;
-                               *data = *block = std::aligned_alloc(64, (n + 63) / 64 * 64);
-                               return *data ? PLAIT_OK : PLAIT_MEMORY_ERROR;
-                             },
-                             [](void *, void *data, uint64_t, void *) { lent--, std::free(data); },
-                             nullptr, nullptr, 0};
+  const plait_allocator mine{
+      PLAIT_HEADER(plait_allocator),
+      "mine",
+      nullptr,
+      [](void *, DLDevice, uint64_t n, plait_stream *, void **data, void **block) -> plait_status {
+        lent++;
+        *data = *block = std::aligned_alloc(64, (n + 63) / 64 * 64);
+        return *data ? PLAIT_OK : PLAIT_MEMORY_ERROR;
+      },
+      [](void *, void *data, uint64_t, void *) { lent--, std::free(data); },
+      nullptr,
+      nullptr,
+      0};
   uint64_t undo = 0;
   check(rt->provide(th, "allocator", kDLCPU, &mine.h, nullptr, &undo));
   Tensor small = make({1}, {1}), large = make({100});
@@ -348,7 +415,8 @@ TEST(an_allocator_can_be_replaced_and_taken_back) {
 int calls_of_plugin, events_of_plugin;
 plait_status plugin_init(const plait_runtime *r, const plait_plugin *self) {
   static const plait_observer o{PLAIT_HEADER(plait_observer), nullptr, PLAIT_EVENT_OP,
-                                [](void *, const plait_event *, uint64_t *) { events_of_plugin++; }, nullptr};
+                                [](void *, const plait_event *, uint64_t *) { events_of_plugin++; },
+                                nullptr};
   const auto count = [](plait_call *) -> plait_status {
     calls_of_plugin++;
     return PLAIT_DECLINE;
@@ -358,7 +426,8 @@ plait_status plugin_init(const plait_runtime *r, const plait_plugin *self) {
 }
 TEST(a_plugin_can_be_detached_and_comes_back) {
   define_basics();
-  static const plait_plugin p{PLAIT_HEADER(plait_plugin), "counting", "1", 0, 0, plugin_init, nullptr};
+  static const plait_plugin p{
+      PLAIT_HEADER(plait_plugin), "counting", "1", 0, 0, plugin_init, nullptr};
   const Tensor x = make({1}, {2});
   const auto go = [&x] {
     plait_value out = none();
@@ -382,20 +451,25 @@ TEST(other_versions_are_refused_with_both_named) {
   REQUIRE(rt->attach(th, &old) == PLAIT_ERROR && error_has({"old", "0.77", "0.1"}));
   plait_executor table = *th->roles->executor;
   table.h.major = 5;
-  REQUIRE(rt->provide(th, "executor", 0, &table.h, nullptr, nullptr) == PLAIT_ERROR && error_has({"5.1"}));
+  REQUIRE(rt->provide(th, "executor", 0, &table.h, nullptr, nullptr) == PLAIT_ERROR &&
+          error_has({"5.1"}));
   REQUIRE(rt->load(th, "nowhere.so") == PLAIT_VALUE_ERROR && error_has({"nowhere.so"}));
 }
 
-// ---- devices and decompositions ------------------------------------------------------------------------------------
+// ---- devices and decompositions
+// ------------------------------------------------------------------------------------
 TEST(devices_must_agree) {
   define_basics();
   define("both(Tensor a, Tensor b) -> Tensor", 0, like_shape, clone_kernel);
   Tensor meta;
   const Dims size{3};
-  check(rt->tensor_new(th, dtype::float32, 1, size.data(), nullptr, DLDevice{PLAIT_META, 0}, meta.out()));
+  check(rt->tensor_new(th, dtype::float32, 1, size.data(), nullptr, DLDevice{PLAIT_META, 0},
+                       meta.out()));
   plait_value out = none();
-  REQUIRE(run("both", {value(make({3})), value(meta)}, &out) == PLAIT_VALUE_ERROR && error_has({"both", "one device", "`b`"}));
-  REQUIRE(run("twice", {value(meta)}, &out) == PLAIT_OK && out.u.t->dl.data == nullptr && out.u.t->dl.shape[0] == 3);
+  REQUIRE(run("both", {value(make({3})), value(meta)}, &out) == PLAIT_VALUE_ERROR &&
+          error_has({"both", "one device", "`b`"}));
+  REQUIRE(run("twice", {value(meta)}, &out) == PLAIT_OK && out.u.t->dl.data == nullptr &&
+          out.u.t->dl.shape[0] == 3);
   rt->release_value(&out);
 }
 plait_status four_times(plait_call *c) {
@@ -407,13 +481,17 @@ plait_status four_times(plait_call *c) {
 }
 TEST(a_composite_has_all_forms) {
   define_basics();
-  define("four_times(Tensor self) -> Tensor", PLAIT_OP_COMPOSITE | PLAIT_OP_INPLACE | PLAIT_OP_OUT, nullptr, nullptr, four_times);
+  define("four_times(Tensor self) -> Tensor", PLAIT_OP_COMPOSITE | PLAIT_OP_INPLACE | PLAIT_OP_OUT,
+         nullptr, nullptr, four_times);
   const Tensor x = make({2}, {1, 2}), empty = make({0});
   plait_value out = none();
-  REQUIRE(run("four_times", {value(x)}, &out) == PLAIT_OK && static_cast<float *>(out.u.t->dl.data)[1] == 8);
+  REQUIRE(run("four_times", {value(x)}, &out) == PLAIT_OK &&
+          static_cast<float *>(out.u.t->dl.data)[1] == 8);
   rt->release_value(&out);
-  REQUIRE(run_into("four_times", x, empty) == PLAIT_OK && empty.size(0) == 2 && empty.data<float>()[0] == 4);
-  REQUIRE(run_into("four_times", x, x, PLAIT_INPLACE) == PLAIT_OK && x.data<float>()[1] == 8 && x->storage->version == 1);
+  REQUIRE(run_into("four_times", x, empty) == PLAIT_OK && empty.size(0) == 2 &&
+          empty.data<float>()[0] == 4);
+  REQUIRE(run_into("four_times", x, x, PLAIT_INPLACE) == PLAIT_OK && x.data<float>()[1] == 8 &&
+          x->storage->version == 1);
 }
 
 }  // namespace

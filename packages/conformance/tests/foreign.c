@@ -1,5 +1,5 @@
-/* A foreign provider on purpose partial: it multiplies float32 arrays of the same shape in C order and declines the
- * rest. Compiled with -DWRONG it gives 1 too much in the last element. */
+/* A foreign provider on purpose partial: it multiplies float32 arrays of the same shape in C order
+ * and declines the rest. Compiled with -DWRONG it gives 1 too much in the last element. */
 #include <plait/abi.h>
 
 static int dense(const plait_value *v, const DLTensor *like) {
@@ -16,7 +16,8 @@ static int dense(const plait_value *v, const DLTensor *like) {
 
 static plait_status mul(plait_call *call) {
   const DLTensor *out = &call->out[0].u.t->dl;
-  if (!dense(&call->in[0], out) || !dense(&call->in[1], out) || !dense(&call->out[0], out)) return PLAIT_DECLINE;
+  if (!dense(&call->in[0], out) || !dense(&call->in[1], out) || !dense(&call->out[0], out))
+    return PLAIT_DECLINE;
   const float *x = call->in[0].u.t->dl.data, *y = call->in[1].u.t->dl.data;
   float *z = out->data;
   int64_t n = 1;

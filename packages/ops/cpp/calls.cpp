@@ -49,7 +49,8 @@ void give(const Scope &x, const Pending &call) {
   for (uint32_t i = 0; i < r.n; i++) x.call->out[i] = std::exchange(r.values()[i], none());
 }
 void give_list(const Scope &x, uint32_t i, const Bag &list) {
-  check(x.thread->runtime->tensors(x.thread, list.span().data(), uint32_t(list.size()), &x.call->out[i]));
+  check(x.thread->runtime->tensors(x.thread, list.span().data(), uint32_t(list.size()),
+                                   &x.call->out[i]));
 }
 
 }  // namespace plait::ops

@@ -1,4 +1,5 @@
-// Operator calls from derivatives and decompositions: layers see them, so they can be differentiated again.
+// Operator calls from derivatives and decompositions: layers see them, so they can be
+// differentiated again.
 #pragma once
 #include "operators.hpp"  // generated: enum class Op
 #include "scope.hpp"
@@ -34,7 +35,9 @@ struct Pending {  // made by run_all(x, op, {...}).into({&a, &b})
     r.into(targets);
   }
 };
-inline Pending run_all(const Scope &x, Op op, std::initializer_list<plait_value> in) { return {x, op, in}; }
+inline Pending run_all(const Scope &x, Op op, std::initializer_list<plait_value> in) {
+  return {x, op, in};
+}
 
 const plait_value &standard(Op op, uint32_t i);  // the default of argument i
 inline plait_value ints_value(Ints a) { return ints(a.data(), size_t(a.size())); }
@@ -44,9 +47,12 @@ plait_value value_or_none(const std::optional<T> &o) {
   return o ? value(*o) : none();
 }
 inline plait_value value_or_none(const char *s) { return s ? value(s) : none(); }
-inline plait_value value_or_none(const std::optional<Ints> &o) { return o ? ints_value(*o) : none(); }
+inline plait_value value_or_none(const std::optional<Ints> &o) {
+  return o ? ints_value(*o) : none();
+}
 
-// ---- results of decompositions -------------------------------------------------------------------------------------
+// ---- results of decompositions
+// -------------------------------------------------------------------------------------
 inline void give(const Scope &x, uint32_t i, Tensor t) {
   x.call->out[i] = value(t.get());
   t.release();

@@ -1,4 +1,5 @@
-// The table of definitions that register.cpp (generated) fills, and the shape functions that most operators share.
+// The table of definitions that register.cpp (generated) fills, and the shape functions that most
+// operators share.
 #pragma once
 #include "promotion.hpp"
 #include "scope.hpp"
@@ -28,20 +29,25 @@ struct Definition {
   PointwiseRule pointwise;
   ReductionRule reduction;
 };
-inline const Definition *definition(const plait_op *op) { return reinterpret_cast<const Definition *>(op->def); }
+inline const Definition *definition(const plait_op *op) {
+  return reinterpret_cast<const Definition *>(op->def);
+}
 
 plait_status pointwise_shape(plait_call *);
 plait_status reduction_shape(plait_call *);
 
-// ---- derivatives ---------------------------------------------------------------------------------------------------
-// Bit positions of plait_needs::in, ::meta and plait_vjp::need: the tensor-valued arguments (Tensor, Tensor?,
-// Tensor|Scalar, each entry of a Tensor[]) are counted through in the order of the schema; others take none. A number
-// or None in such a place keeps its position and is never needed. From position 63 on all share bit 63.
+// ---- derivatives
+// ---------------------------------------------------------------------------------------------------
+// Bit positions of plait_needs::in, ::meta and plait_vjp::need: the tensor-valued arguments
+// (Tensor, Tensor?, Tensor|Scalar, each entry of a Tensor[]) are counted through in the order of
+// the schema; others take none. A number or None in such a place keeps its position and is never
+// needed. From position 63 on all share bit 63.
 inline uint64_t bit(uint64_t position) { return uint64_t(1) << (position < 63 ? position : 63); }
 uint64_t position_of(const plait_op *op, const plait_value *in, uint32_t argument);
 // the bits of one argument, those of all its entries for a list; 0 for a number or None
 uint64_t bits_of(const plait_op *op, const plait_value *in, uint32_t argument);
-// operands of a pointwise call whose shape or dtype may differ from the result's, of those in `need`
+// operands of a pointwise call whose shape or dtype may differ from the result's, of those in
+// `need`
 uint64_t broadcast_bits(const plait_call *c, uint64_t need);
 // sums over what was broadcast from `meta` and casts back; as it is where meta is None
 Tensor reduce_to(const Scope &x, Tensor g, const plait_value &meta);

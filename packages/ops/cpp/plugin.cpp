@@ -2,8 +2,11 @@
 #include "library.hpp"
 
 namespace {
-plait_status init(const plait_runtime *runtime, const plait_plugin *) { return plait::ops::define_all(runtime); }
+plait_status init(const plait_runtime *runtime, const plait_plugin *) {
+  return plait::ops::define_all(runtime);
+}
 }  // namespace
 
 extern "C" __attribute__((visibility("default"))) const plait_plugin plait_plugin_v1;
-const plait_plugin plait_plugin_v1{PLAIT_HEADER(plait_plugin), "plait_ops", "0.1.0", 0, 0, init, nullptr};
+const plait_plugin plait_plugin_v1{
+    PLAIT_HEADER(plait_plugin), "plait_ops", "0.1.0", 0, 0, init, nullptr};

@@ -1,4 +1,5 @@
-// The shape function of all pointwise operators: promotion, broadcasting, the order of the result's dimensions.
+// The shape function of all pointwise operators: promotion, broadcasting, the order of the result's
+// dimensions.
 #include "calls.hpp"
 #include "library.hpp"
 #include "words.hpp"
@@ -9,7 +10,8 @@ namespace {
 [[noreturn]] void no_tensor(const Scope &x, uint32_t operands) {
   std::string names;
   for (uint32_t i = 0; i < x.op->n_args; i++)
-    if (operands >> i & 1) names += (names.empty() ? "`" : " or `") + std::string(x.op->args[i].name) + "`";
+    if (operands >> i & 1)
+      names += (names.empty() ? "`" : " or `") + std::string(x.op->args[i].name) + "`";
   fail(x, PLAIT_TYPE_ERROR, names + " must be a Tensor; got numbers only");
 }
 
@@ -17,7 +19,8 @@ namespace {
   std::string names;
   for (uint32_t i = 0; i < x.op->n_args; i++)
     if ((operands >> i & 1) && is_tensor(x.call->in[i]))
-      names += (names.empty() ? "`" : ", `") + std::string(x.op->args[i].name) + "` has " + show(shape_of(x.call->in[i].u.t));
+      names += (names.empty() ? "`" : ", `") + std::string(x.op->args[i].name) + "` has " +
+               show(shape_of(x.call->in[i].u.t));
   fail(x, PLAIT_SHAPE_ERROR, "shapes must broadcast; " + names);
 }
 
@@ -51,7 +54,9 @@ struct Operands {
   }
   std::string names() const {
     std::string s;
-    each(rule.operands & ~rule.conditions, [&](uint32_t i) { s += (s.empty() ? "`" : " and `") + std::string(x.op->args[i].name) + "`"; });
+    each(rule.operands & ~rule.conditions, [&](uint32_t i) {
+      s += (s.empty() ? "`" : " and `") + std::string(x.op->args[i].name) + "`";
+    });
     return s;
   }
   Dims shape() const {
@@ -92,8 +97,10 @@ void general(const Scope &x, const PointwiseRule &rule) {
     if (is_tensor(in[i])) cast_argument(x, i, compute);
   });
   const DType made = rule.promote == Promote::boolean ? dtype::bool_ : compute;
-  if (permuted) result_as(x, 0, shape, made, order);
-  else result(x, 0, shape, made);
+  if (permuted)
+    result_as(x, 0, shape, made, order);
+  else
+    result(x, 0, shape, made);
 }
 
 bool same_shape(const plait_tensor *a, const plait_tensor *b) {
@@ -107,7 +114,8 @@ bool same_shape(const plait_tensor *a, const plait_tensor *b) {
 
 plait_status pointwise_shape(plait_call *c) {
   const PointwiseRule &rule = definition(c->op)->pointwise;
-  // the common case: contiguous tensors of one shape and dtype, and numbers that do not raise the category
+  // the common case: contiguous tensors of one shape and dtype, and numbers that do not raise the
+  // category
   const plait_tensor *first = nullptr;
   bool plain = rule.conditions == 0;
   int32_t number = PLAIT_BOOL;  // the highest category among numbers
@@ -118,14 +126,16 @@ plait_status pointwise_shape(plait_call *c) {
         first = v.u.t;
         plain = is_contiguous(first) && !(first->flags & PLAIT_TENSOR_WRAPPED_NUMBER);
       } else {
-        plain = same(first->dl.dtype, v.u.t->dl.dtype) && same_shape(first, v.u.t) && is_contiguous(v.u.t);
+        plain = same(first->dl.dtype, v.u.t->dl.dtype) && same_shape(first, v.u.t) &&
+                is_contiguous(v.u.t);
       }
     } else {
       plain = v.tag >= PLAIT_BOOL && v.tag <= PLAIT_FLOAT;
       number = std::max(number, v.tag);
     }
   }
-  if (plain && first && number - PLAIT_BOOL <= int32_t(category(first->dl.dtype)) && in_group(first->dl.dtype, rule.group) &&
+  if (plain && first && number - PLAIT_BOOL <= int32_t(category(first->dl.dtype)) &&
+      in_group(first->dl.dtype, rule.group) &&
       (rule.promote != Promote::floating || first->dl.dtype.code == kDLFloat)) {
     const DType made = rule.promote == Promote::boolean ? dtype::bool_ : first->dl.dtype;
     return c->thread->runtime->result(c, 0, made, first->dl.ndim, first->dl.shape);
@@ -136,7 +146,8 @@ plait_status pointwise_shape(plait_call *c) {
   });
 }
 
-// ---- derivatives ---------------------------------------------------------------------------------------------------
+// ---- derivatives
+// ---------------------------------------------------------------------------------------------------
 uint64_t broadcast_bits(const plait_call *c, uint64_t need) {
   const uint32_t operands = definition(c->op)->pointwise.operands;
   const uint32_t conditions = definition(c->op)->pointwise.conditions;
@@ -162,7 +173,8 @@ Tensor reduce_to(const Scope &x, Tensor g, const plait_value &meta) {
   if (!g || meta.tag != PLAIT_TENSOR) return g;
   const plait_tensor *want = meta.u.t;
   if (!same_shape(g.get(), want)) {
-    // what is smaller than `want` does not depend on the operands that were larger: it is one slice of many
+    // what is smaller than `want` does not depend on the operands that were larger: it is one slice
+    // of many
     if (g.ndim() < want->dl.ndim) g = run(x, Op::expand, {value(g), ints_value(shape_of(want))});
     g = sum_to(x, g.get(), shape_of(want));
     if (!same_shape(g.get(), want)) g = run(x, Op::expand, {value(g), ints_value(shape_of(want))});
@@ -173,8 +185,10 @@ Tensor reduce_to(const Scope &x, Tensor g, const plait_value &meta) {
 uint64_t position_of(const plait_op *op, const plait_value *in, uint32_t argument) {
   uint64_t position = 0;
   for (uint32_t i = 0; i < argument; i++) {
-    if (op->args[i].kind == PLAIT_KIND_TENSORS) position += in[i].tag == PLAIT_TENSORS ? in[i].n : 0;
-    else position += op->args[i].kind == PLAIT_KIND_TENSOR || op->args[i].kind == PLAIT_KIND_OPERAND;
+    if (op->args[i].kind == PLAIT_KIND_TENSORS)
+      position += in[i].tag == PLAIT_TENSORS ? in[i].n : 0;
+    else
+      position += op->args[i].kind == PLAIT_KIND_TENSOR || op->args[i].kind == PLAIT_KIND_OPERAND;
   }
   return position;
 }

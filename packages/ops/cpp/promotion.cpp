@@ -30,8 +30,9 @@ Group group_of(const char *name) {
   static constexpr struct {
     const char *name;
     Group group;
-  } names[] = {{"any", Group::any},           {"all", Group::all},           {"numeric", Group::numeric},
-               {"floating", Group::floating}, {"integral", Group::integral}, {"integer", Group::integer}};
+  } names[] = {{"any", Group::any},           {"all", Group::all},
+               {"numeric", Group::numeric},   {"floating", Group::floating},
+               {"integral", Group::integral}, {"integer", Group::integer}};
   for (const auto &each : names)
     if (!std::strcmp(each.name, name)) return each.group;
   return Group::boolean;
@@ -39,8 +40,10 @@ Group group_of(const char *name) {
 
 std::string not_in_group(DType d, Group g) {
   const std::string n = name(d);
-  const bool later = !in_group(d, Group::all) && (g == Group::all || g == Group::numeric || g == Group::floating);
-  if (later) return "is " + n + ": computing in " + n + " comes with a later release; cast it first";
+  const bool later =
+      !in_group(d, Group::all) && (g == Group::all || g == Group::numeric || g == Group::floating);
+  if (later)
+    return "is " + n + ": computing in " + n + " comes with a later release; cast it first";
   switch (g) {
     case Group::numeric: return "must be an integer or floating-point dtype; got " + n;
     case Group::floating: return "must be float32 or float64; got " + n;
@@ -67,7 +70,9 @@ bool promote_types(DType a, DType b, DType *out) {
   switch (category(b)) {
     case Category::integer: return promote_integers(a, b, out);
     case Category::complex: {  // twice the bits of what both parts need
-      const int part = category(a) == Category::complex ? a.bits / 2 : category(a) == Category::floating ? a.bits : 0;
+      const int part = category(a) == Category::complex    ? a.bits / 2
+                       : category(a) == Category::floating ? a.bits
+                                                           : 0;
       *out = std::max<int>(part, b.bits / 2) > 32 ? dtype::complex128 : dtype::complex64;
       return true;
     }
@@ -93,7 +98,8 @@ void Promotion::join(int level, DType d) {
 
 std::string Promotion::why() const {
   const DType u = a_.code == kDLUInt ? a_ : b_, s = a_.code == kDLUInt ? b_ : a_;
-  return std::string(name(u)) + " and " + name(s) + " have no common integer dtype; cast one of them";
+  return std::string(name(u)) + " and " + name(s) +
+         " have no common integer dtype; cast one of them";
 }
 
 DType Promotion::result() const {

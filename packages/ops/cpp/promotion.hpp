@@ -1,5 +1,6 @@
-// Type promotion by category, as PyTorch documents it: tensors with dimensions decide before 0-d tensors, those before
-// numbers; the later levels count only if their category is higher. One function for all operators.
+// Type promotion by category, as PyTorch documents it: tensors with dimensions decide before 0-d
+// tensors, those before numbers; the later levels count only if their category is higher. One
+// function for all operators.
 #pragma once
 #include <plait/plait.hpp>
 
@@ -41,8 +42,10 @@ bool promote_types(DType a, DType b, DType *out);
 class Promotion {
  public:
   void add(const plait_value &v) {
-    if (v.tag == PLAIT_TENSOR) add(v.u.t);
-    else join(2, number_dtype(v));
+    if (v.tag == PLAIT_TENSOR)
+      add(v.u.t);
+    else
+      join(2, number_dtype(v));
   }
   void add(const plait_tensor *t) {
     join(t->flags & PLAIT_TENSOR_WRAPPED_NUMBER ? 2 : t->dl.ndim == 0, t->dl.dtype);

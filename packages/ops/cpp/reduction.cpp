@@ -1,4 +1,5 @@
-// The shape function of reductions: arguments `self`, `dim` (int, int[] or None), `keepdim` and `dtype`.
+// The shape function of reductions: arguments `self`, `dim` (int, int[] or None), `keepdim` and
+// `dtype`.
 #include "library.hpp"
 #include "words.hpp"
 
@@ -8,8 +9,10 @@ namespace {
 DType made_dtype(const Scope &x, const ReductionRule &rule, DType in) {
   const plait_value asked = rule.dtype >= 0 ? x.call->in[rule.dtype] : none();
   if (!is_none(asked)) {
-    if (rule.result == ReductionResult::floating) require(x, "dtype", asked.u.dtype, "floating");
-    else require(x, "dtype", asked.u.dtype, "all");
+    if (rule.result == ReductionResult::floating)
+      require(x, "dtype", asked.u.dtype, "floating");
+    else
+      require(x, "dtype", asked.u.dtype, "all");
     if (!same(asked.u.dtype, accumulated(in))) cast_argument(x, 0, asked.u.dtype);
     return asked.u.dtype;
   }
@@ -27,19 +30,24 @@ void reduce(const Scope &x, const ReductionRule &rule) {
   const plait_value dtype = rule.dtype >= 0 ? x.call->in[rule.dtype] : none();
   const Ints shape = shape_of(self);
   std::optional<Ints> dims;
-  if (asked.tag == PLAIT_INT) dims = Ints(&asked.u.i, 1);
-  else if (asked.tag == PLAIT_INTS) dims = as_ints(asked);
+  if (asked.tag == PLAIT_INT)
+    dims = Ints(&asked.u.i, 1);
+  else if (asked.tag == PLAIT_INTS)
+    dims = as_ints(asked);
   // with dtype= only the dtype that is computed in has to fit
   require(x, x.op->args[0].name, self->dl.dtype, "all");
   if (is_none(dtype) && !in_group(self->dl.dtype, rule.group))
-    fail(x, PLAIT_DTYPE_ERROR, std::string("`") + x.op->args[0].name + "` " + not_in_group(self->dl.dtype, rule.group) +
-                                   (rule.dtype >= 0 ? "; or give `dtype`" : ""));
+    fail(x, PLAIT_DTYPE_ERROR,
+         std::string("`") + x.op->args[0].name + "` " + not_in_group(self->dl.dtype, rule.group) +
+             (rule.dtype >= 0 ? "; or give `dtype`" : ""));
   const bool keepdim = rule.keepdim >= 0 && as_bool(x.call->in[rule.keepdim]);
   const Dims over = reduce_dims(x, rule.dim >= 0 ? x.op->args[rule.dim].name : "dim", dims, shape);
   for (int64_t d : over)
     if (!rule.identity && d < shape.size() && shape[d] == 0)
-      fail(x, PLAIT_SHAPE_ERROR, std::string("`") + x.op->args[0].name + "` of shape " + show(shape) +
-                                     " has no elements along dimension " + show(d) + ", and an empty reduction has no value");
+      fail(x, PLAIT_SHAPE_ERROR,
+           std::string("`") + x.op->args[0].name + "` of shape " + show(shape) +
+               " has no elements along dimension " + show(d) +
+               ", and an empty reduction has no value");
   const Dims made = reduced(shape, over, keepdim);
   result(x, 0, made, made_dtype(x, rule, self->dl.dtype));
 }

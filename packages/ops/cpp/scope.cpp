@@ -6,7 +6,8 @@ namespace plait::ops {
 
 void fail(const Scope &x, plait_status code, const std::string &text) {
   const plait_runtime *r = x.thread->runtime;
-  throw Error(x.call ? r->fail(x.call, code, "%s", text.c_str()) : r->raise(x.thread, code, x.op->name, "%s", text.c_str()));
+  throw Error(x.call ? r->fail(x.call, code, "%s", text.c_str())
+                     : r->raise(x.thread, code, x.op->name, "%s", text.c_str()));
 }
 
 Ints::operator Dims() const { return {p_, n_}; }
@@ -23,7 +24,9 @@ Dims repeat(Ints a, int64_t times) {
   return out;
 }
 Dims part(Ints a, int64_t low, int64_t high) {
-  const auto clip = [&](int64_t i) { return std::clamp<int64_t>(i < 0 ? i + a.size() : i, 0, a.size()); };
+  const auto clip = [&](int64_t i) {
+    return std::clamp<int64_t>(i < 0 ? i + a.size() : i, 0, a.size());
+  };
   low = clip(low);
   return {a.data() + low, std::max<int64_t>(clip(high) - low, 0)};
 }

@@ -1,4 +1,5 @@
-// What translated functions work with: the call they serve, lists of sizes and tensors, and reading plait_values.
+// What translated functions work with: the call they serve, lists of sizes and tensors, and reading
+// plait_values.
 #pragma once
 #include <plait/plait.hpp>
 
@@ -10,8 +11,8 @@
 
 namespace plait::ops {
 
-// On whose behalf a word works. `call` is null in derivatives. Where `checking`, a shape function only validates: a
-// decomposition follows, whose calls make the results.
+// On whose behalf a word works. `call` is null in derivatives. Where `checking`, a shape function
+// only validates: a decomposition follows, whose calls make the results.
 struct Scope {
   plait_thread *thread;
   const plait_op *op;
@@ -21,7 +22,8 @@ struct Scope {
 // Sets the thread's error and throws it.
 [[noreturn]] void fail(const Scope &x, plait_status code, const std::string &text);
 
-// ---- lists of sizes ------------------------------------------------------------------------------------------------
+// ---- lists of sizes
+// ------------------------------------------------------------------------------------------------
 class Ints {  // borrowed
  public:
   Ints() = default;
@@ -39,10 +41,14 @@ class Ints {  // borrowed
   int64_t n_ = 0;
 };
 
-inline bool equal(Ints a, Ints b) { return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin()); }
+inline bool equal(Ints a, Ints b) {
+  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin());
+}
 inline bool equal(const char *a, const char *b) { return std::strcmp(a, b) == 0; }
 inline bool equal(DType a, DType b) { return same(a, b); }
-inline bool contains(Ints a, int64_t value) { return std::find(a.begin(), a.end(), value) != a.end(); }
+inline bool contains(Ints a, int64_t value) {
+  return std::find(a.begin(), a.end(), value) != a.end();
+}
 Dims concat(Ints a, Ints b);
 Dims repeat(Ints a, int64_t times);
 Dims part(Ints a, int64_t low, int64_t high);  // a[low:high] as Python has it
@@ -51,10 +57,13 @@ Dims sorted(Ints a);
 void insert(Dims &d, int64_t at, int64_t value);
 void pop(Dims &d, int64_t at = -1);
 // Python's rounding; the divisor is never 0 where it is used
-inline int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
+inline int64_t floor_div(int64_t a, int64_t b) {
+  return a / b - (a % b != 0 && (a < 0) != (b < 0));
+}
 inline int64_t floor_mod(int64_t a, int64_t b) { return a - floor_div(a, b) * b; }
 
-// ---- lists of tensors ----------------------------------------------------------------------------------------------
+// ---- lists of tensors
+// ----------------------------------------------------------------------------------------------
 class Tensors {  // borrowed
  public:
   Tensors() = default;
@@ -99,15 +108,24 @@ class Bag {  // owned
   std::vector<plait_tensor *> list_;
 };
 
-// ---- reading values ------------------------------------------------------------------------------------------------
+// ---- reading values
+// ------------------------------------------------------------------------------------------------
 inline int64_t as_int(const plait_value &v) { return v.u.i; }
 inline bool as_bool(const plait_value &v) { return v.u.i != 0; }
-inline double as_float(const plait_value &v) { return v.tag == PLAIT_FLOAT ? v.u.f : double(v.u.i); }
+inline double as_float(const plait_value &v) {
+  return v.tag == PLAIT_FLOAT ? v.u.f : double(v.u.i);
+}
 inline const char *as_str(const plait_value &v) { return v.tag == PLAIT_STRING ? v.u.s : nullptr; }
 inline DType as_dtype(const plait_value &v) { return v.u.dtype; }
-inline Ints as_ints(const plait_value &v) { return v.tag == PLAIT_INTS ? Ints(v.u.is, v.n) : Ints(); }
-inline Tensors as_tensors(const plait_value &v) { return v.tag == PLAIT_TENSORS ? Tensors(v.u.ts, v.n) : Tensors(); }
-inline plait_tensor *as_tensor(const plait_value &v) { return v.tag == PLAIT_TENSOR ? v.u.t : nullptr; }
+inline Ints as_ints(const plait_value &v) {
+  return v.tag == PLAIT_INTS ? Ints(v.u.is, v.n) : Ints();
+}
+inline Tensors as_tensors(const plait_value &v) {
+  return v.tag == PLAIT_TENSORS ? Tensors(v.u.ts, v.n) : Tensors();
+}
+inline plait_tensor *as_tensor(const plait_value &v) {
+  return v.tag == PLAIT_TENSOR ? v.u.t : nullptr;
+}
 inline bool is_none(const plait_value &v) { return v.tag == PLAIT_NONE; }
 inline bool is_none(const plait_tensor *t) { return !t; }
 inline bool is_none(const Tensor &t) { return !t; }
@@ -125,7 +143,8 @@ inline std::optional<double> maybe_float(const plait_value &v) { return maybe(v,
 inline std::optional<DType> maybe_dtype(const plait_value &v) { return maybe(v, v.u.dtype); }
 inline std::optional<Ints> maybe_ints(const plait_value &v) { return maybe(v, as_ints(v)); }
 
-// ---- text for messages ---------------------------------------------------------------------------------------------
+// ---- text for messages
+// ---------------------------------------------------------------------------------------------
 std::string show(Ints a);
 std::string show(int64_t i);
 std::string show(double f);

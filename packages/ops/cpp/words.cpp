@@ -10,7 +10,8 @@ namespace {
 
 std::string quoted(const char *argument) { return std::string("`") + argument + "`"; }
 
-// nullopt where the elements of `t`, in order, cannot be reached with one stride for each dimension of `shape`
+// nullopt where the elements of `t`, in order, cannot be reached with one stride for each dimension
+// of `shape`
 std::optional<Dims> strides_for(const plait_tensor *t, Ints shape) {
   const Ints have = shape_of(t), steps = strides_of(t);
   if (numel(shape) == 0 || have.size() == 0) return contiguous_strides(shape);
@@ -34,49 +35,60 @@ std::optional<Dims> strides_for(const plait_tensor *t, Ints shape) {
 
 }  // namespace
 
-// ---- validation ----------------------------------------------------------------------------------------------------
+// ---- validation
+// ----------------------------------------------------------------------------------------------------
 int64_t wrap_dim(const Scope &x, const char *argument, int64_t dim, Ints shape) {
   const int64_t room = std::max<int64_t>(shape.size(), 1);
   if (dim < -room || dim >= room)
-    fail(x, PLAIT_INDEX_ERROR, quoted(argument) + " must be in [" + show(-room) + ", " + show(room - 1) + "] for shape " +
-                                   show(shape) + "; got " + show(dim));
+    fail(x, PLAIT_INDEX_ERROR,
+         quoted(argument) + " must be in [" + show(-room) + ", " + show(room - 1) + "] for shape " +
+             show(shape) + "; got " + show(dim));
   return dim < 0 ? dim + room : dim;
 }
 int64_t wrap_index(const Scope &x, const char *argument, int64_t index, int64_t size) {
   if (index < -size || index >= size)
-    fail(x, PLAIT_INDEX_ERROR, quoted(argument) + " must be in [" + show(-size) + ", " + show(size - 1) +
-                                   "] for a dimension of size " + show(size) + "; got " + show(index));
+    fail(x, PLAIT_INDEX_ERROR,
+         quoted(argument) + " must be in [" + show(-size) + ", " + show(size - 1) +
+             "] for a dimension of size " + show(size) + "; got " + show(index));
   return index < 0 ? index + size : index;
 }
 void sizes(const Scope &x, const char *argument, Ints shape) {
   if (shape.size() > PLAIT_MAX_DIMS)
-    fail(x, PLAIT_SHAPE_ERROR, quoted(argument) + " must have at most 64 dimensions; got " + show(shape.size()));
+    fail(x, PLAIT_SHAPE_ERROR,
+         quoted(argument) + " must have at most 64 dimensions; got " + show(shape.size()));
   bool empty = false, overflow = false;
   int64_t count = 1;
   for (int64_t size : shape) {
-    if (size < 0) fail(x, PLAIT_SHAPE_ERROR, quoted(argument) + " must not hold negative sizes; got " + show(shape));
+    if (size < 0)
+      fail(x, PLAIT_SHAPE_ERROR,
+           quoted(argument) + " must not hold negative sizes; got " + show(shape));
     empty |= size == 0;
     if (size) overflow |= __builtin_mul_overflow(count, size, &count);
   }
   if (overflow && !empty)
-    fail(x, PLAIT_SHAPE_ERROR, quoted(argument) + " must name fewer than 2**63 elements; got " + show(shape));
+    fail(x, PLAIT_SHAPE_ERROR,
+         quoted(argument) + " must name fewer than 2**63 elements; got " + show(shape));
 }
 void max_dims(const Scope &x, const char *argument, int64_t ndim) {
   if (ndim > PLAIT_MAX_DIMS)
-    fail(x, PLAIT_SHAPE_ERROR, quoted(argument) + " would give a result of " + show(ndim) +
-                                   " dimensions; at most 64 are supported");
+    fail(x, PLAIT_SHAPE_ERROR,
+         quoted(argument) + " would give a result of " + show(ndim) +
+             " dimensions; at most 64 are supported");
 }
 void require(const Scope &x, const char *argument, DType dtype, const char *group) {
   if (in_group(dtype, group_of(group))) return;
   fail(x, PLAIT_DTYPE_ERROR, quoted(argument) + " " + not_in_group(dtype, group_of(group)));
 }
-void require_same(const Scope &x, const char *name_a, const plait_tensor *a, const char *name_b, const plait_tensor *b) {
+void require_same(const Scope &x, const char *name_a, const plait_tensor *a, const char *name_b,
+                  const plait_tensor *b) {
   if (!same(a->dl.dtype, b->dl.dtype))
-    fail(x, PLAIT_DTYPE_ERROR, quoted(name_a) + " and " + quoted(name_b) + " must have the same dtype; got " +
-                                   name(a->dl.dtype) + " and " + name(b->dl.dtype));
+    fail(x, PLAIT_DTYPE_ERROR,
+         quoted(name_a) + " and " + quoted(name_b) + " must have the same dtype; got " +
+             name(a->dl.dtype) + " and " + name(b->dl.dtype));
 }
 
-// ---- shapes --------------------------------------------------------------------------------------------------------
+// ---- shapes
+// --------------------------------------------------------------------------------------------------------
 int64_t numel(Ints shape) {
   int64_t n = 1;
   for (int64_t size : shape)
@@ -112,13 +124,15 @@ Dims broadcast(const Scope &x, const char *name_a, Ints a, const char *name_b, I
   for (int64_t i = -n; i < 0; i++) {
     const int64_t p = i + a.size() >= 0 ? a[i] : 1, q = i + b.size() >= 0 ? b[i] : 1;
     if (p != q && p != 1 && q != 1)
-      fail(x, PLAIT_SHAPE_ERROR, "shapes must broadcast; " + quoted(name_a) + " has " + show(a) + " and " +
-                                     quoted(name_b) + " has " + show(b) + ", which differ in dimension " + show(i));
+      fail(x, PLAIT_SHAPE_ERROR,
+           "shapes must broadcast; " + quoted(name_a) + " has " + show(a) + " and " +
+               quoted(name_b) + " has " + show(b) + ", which differ in dimension " + show(i));
     out.push(p == 1 ? q : p);
   }
   return out;
 }
-Dims reduce_dims(const Scope &x, const char *argument, const std::optional<Ints> &dims, Ints shape) {
+Dims reduce_dims(const Scope &x, const char *argument, const std::optional<Ints> &dims,
+                 Ints shape) {
   Dims out;
   if (!dims || dims->size() == 0) {
     for (int64_t i = 0; i < shape.size(); i++) out.push(i);
@@ -127,7 +141,8 @@ Dims reduce_dims(const Scope &x, const char *argument, const std::optional<Ints>
   for (int64_t dim : *dims) {
     const int64_t at = wrap_dim(x, argument, dim, shape);
     if (contains(out, at))
-      fail(x, PLAIT_VALUE_ERROR, quoted(argument) + " must not repeat a dimension; got " + show(*dims));
+      fail(x, PLAIT_VALUE_ERROR,
+           quoted(argument) + " must not repeat a dimension; got " + show(*dims));
     out.push(at);
   }
   return out;
@@ -135,8 +150,10 @@ Dims reduce_dims(const Scope &x, const char *argument, const std::optional<Ints>
 Dims reduced(Ints shape, Ints dims, bool keepdim) {
   Dims out;
   for (int64_t i = 0; i < shape.size(); i++) {
-    if (!contains(dims, i)) out.push(shape[i]);
-    else if (keepdim) out.push(1);
+    if (!contains(dims, i))
+      out.push(shape[i]);
+    else if (keepdim)
+      out.push(1);
   }
   return out;
 }
@@ -146,23 +163,29 @@ Dims infer_size(const Scope &x, const char *argument, Ints size, Ints shape) {
   max_dims(x, argument, size.size());
   for (int64_t n : size) {
     if (n < -1)
-      fail(x, PLAIT_SHAPE_ERROR, quoted(argument) + " must not hold negative sizes other than one -1; got " + show(size));
+      fail(x, PLAIT_SHAPE_ERROR,
+           quoted(argument) + " must not hold negative sizes other than one -1; got " + show(size));
     unknown += n == -1;
     if (n != -1 && __builtin_mul_overflow(known, n, &known)) known = INT64_MAX;
   }
   if (contains(size, 0)) known = 0;
-  if (unknown > 1) fail(x, PLAIT_SHAPE_ERROR, quoted(argument) + " must hold at most one -1; got " + show(size));
+  if (unknown > 1)
+    fail(x, PLAIT_SHAPE_ERROR, quoted(argument) + " must hold at most one -1; got " + show(size));
   if (unknown && known == 0)
-    fail(x, PLAIT_SHAPE_ERROR, quoted(argument) + " " + show(size) + " leaves the size of -1 open for shape " + show(shape));
+    fail(x, PLAIT_SHAPE_ERROR,
+         quoted(argument) + " " + show(size) + " leaves the size of -1 open for shape " +
+             show(shape));
   if (unknown ? have % known != 0 : known != have)
-    fail(x, PLAIT_SHAPE_ERROR, quoted(argument) + " " + show(size) + " must name as many elements as shape " +
-                                   show(shape) + " has, " + show(have));
+    fail(x, PLAIT_SHAPE_ERROR,
+         quoted(argument) + " " + show(size) + " must name as many elements as shape " +
+             show(shape) + " has, " + show(have));
   Dims out(size.data(), size.size());
   for (int64_t i = 0; unknown && i < out.size(); i++)
     if (out[i] == -1) out[i] = have / known;
   return out;
 }
-int64_t count_of(const Scope &x, const plait_value &start, const plait_value &end, const plait_value &step) {
+int64_t count_of(const Scope &x, const plait_value &start, const plait_value &end,
+                 const plait_value &step) {
   const plait_value *values[] = {&start, &end, &step};
   bool floats = false, finite = true;
   for (const plait_value *v : values) {
@@ -171,17 +194,24 @@ int64_t count_of(const Scope &x, const plait_value &start, const plait_value &en
   }
   const std::string a = show(start), b = show(end), s = show(step);
   if (!finite)
-    fail(x, PLAIT_VALUE_ERROR, "`start`, `end` and `step` must be finite real numbers; got " + a + ", " + b + " and " + s);
+    fail(
+        x, PLAIT_VALUE_ERROR,
+        "`start`, `end` and `step` must be finite real numbers; got " + a + ", " + b + " and " + s);
   if (as_float(step) == 0) fail(x, PLAIT_VALUE_ERROR, "`step` must not be 0; got " + s);
-  const auto behind = [&](auto first, auto last, auto by) { return (by > 0 ? last - first : first - last) < 0; };
+  const auto behind = [&](auto first, auto last, auto by) {
+    return (by > 0 ? last - first : first - last) < 0;
+  };
   const auto big = [](const plait_value &v) { return __int128(v.u.i); };
-  if (floats ? behind(as_float(start), as_float(end), as_float(step)) : behind(big(start), big(end), big(step)))
-    fail(x, PLAIT_VALUE_ERROR, "`step` " + s + " must lead from `start` " + a + " towards `end` " + b);
+  if (floats ? behind(as_float(start), as_float(end), as_float(step))
+             : behind(big(start), big(end), big(step)))
+    fail(x, PLAIT_VALUE_ERROR,
+         "`step` " + s + " must lead from `start` " + a + " towards `end` " + b);
   double count = floats ? std::ceil((as_float(end) - as_float(start)) / as_float(step)) : 0;
   __int128 exact = 0;
   if (!floats) exact = (big(end) - big(start) + big(step) + (step.u.i > 0 ? -1 : 1)) / big(step);
   if (count >= 0x1p63 || exact > INT64_MAX)
-    fail(x, PLAIT_SHAPE_ERROR, "`start` " + a + ", `end` " + b + " and `step` " + s + " name 2**63 elements or more");
+    fail(x, PLAIT_SHAPE_ERROR,
+         "`start` " + a + ", `end` " + b + " and `step` " + s + " name 2**63 elements or more");
   return floats ? int64_t(count) : int64_t(exact);
 }
 int64_t slice_start(const std::optional<int64_t> &start, int64_t step, int64_t size) {
@@ -189,9 +219,12 @@ int64_t slice_start(const std::optional<int64_t> &start, int64_t step, int64_t s
   if (!start) return step < 0 ? high : low;
   return std::clamp(*start < 0 ? *start + size : *start, low, high);
 }
-int64_t slice_count(const std::optional<int64_t> &start, const std::optional<int64_t> &end, int64_t step, int64_t size) {
-  const int64_t low = step < 0 ? -1 : 0, high = step < 0 ? size - 1 : size, first = slice_start(start, step, size);
-  const int64_t last = !end ? (step < 0 ? low : high) : std::clamp(*end < 0 ? *end + size : *end, low, high);
+int64_t slice_count(const std::optional<int64_t> &start, const std::optional<int64_t> &end,
+                    int64_t step, int64_t size) {
+  const int64_t low = step < 0 ? -1 : 0, high = step < 0 ? size - 1 : size,
+                first = slice_start(start, step, size);
+  const int64_t last =
+      !end ? (step < 0 ? low : high) : std::clamp(*end < 0 ? *end + size : *end, low, high);
   if (step > 0) return last > first ? (last - first - 1) / step + 1 : 0;
   return first > last ? (first - last - 1) / (step == INT64_MIN ? INT64_MAX : -step) + 1 : 0;
 }
@@ -203,13 +236,15 @@ void gather_check(const Scope &x, const char *name, Ints shape, int64_t dim, con
   bool fits = have.size() == shape.size();
   for (int64_t d = 0; fits && d < have.size(); d++) fits = d == at || have[d] <= shape[d];
   if (!fits)
-    fail(x, PLAIT_SHAPE_ERROR, quoted(index_name) + " of shape " + show(have) + " must have the dimensions of " +
-                                   quoted(name) + " of shape " + show(shape) + " and, except along " + show(at) +
-                                   ", must not be larger");
+    fail(x, PLAIT_SHAPE_ERROR,
+         quoted(index_name) + " of shape " + show(have) + " must have the dimensions of " +
+             quoted(name) + " of shape " + show(shape) + " and, except along " + show(at) +
+             ", must not be larger");
 }
 Dims index_shape(const Scope &x, const char *argument, Ints shape, Tensors indices) {
   if (indices.size() > shape.size())
-    fail(x, PLAIT_INDEX_ERROR, "too many indices for `self` of shape " + show(shape) + ": got " + show(indices.size()));
+    fail(x, PLAIT_INDEX_ERROR,
+         "too many indices for `self` of shape " + show(shape) + ": got " + show(indices.size()));
   Dims common, rest;
   int64_t first = -1, last = -1, count = 0;
   for (int64_t i = 0; i < shape.size(); i++) {
@@ -229,27 +264,36 @@ Dims index_shape(const Scope &x, const char *argument, Ints shape, Tensors indic
   max_dims(x, argument, rest.size() + common.size());
   return concat(concat(part(rest, 0, lead), common), part(rest, lead, rest.size()));
 }
-int64_t windows(const Scope &x, Ints shape, int64_t at, int64_t size, int64_t stride, int64_t padding, int64_t dilation,
-                bool ceil) {
+int64_t windows(const Scope &x, Ints shape, int64_t at, int64_t size, int64_t stride,
+                int64_t padding, int64_t dilation, bool ceil) {
   const struct {
     const char *name;
     int64_t value, least;
-  } all[] = {{"kernel_size", size, 1}, {"stride", stride, 1}, {"padding", padding, 0}, {"dilation", dilation, 1}};
+  } all[] = {{"kernel_size", size, 1},
+             {"stride", stride, 1},
+             {"padding", padding, 0},
+             {"dilation", dilation, 1}};
   for (const auto &each : all)  // so small that nothing below overflows
     if (each.value < each.least || each.value >= (int64_t(1) << 31))
-      fail(x, PLAIT_VALUE_ERROR, quoted(each.name) + " must be in [" + show(each.least) + ", 2**31); got " + show(each.value));
+      fail(x, PLAIT_VALUE_ERROR,
+           quoted(each.name) + " must be in [" + show(each.least) + ", 2**31); got " +
+               show(each.value));
   const int64_t span = dilation * (size - 1) + 1;
   const __int128 room = __int128(shape[at]) + 2 * padding - span;
   if (room < 0)
-    fail(x, PLAIT_SHAPE_ERROR, "windows of " + show(span) + " elements must fit into the padded dimension " + show(at) +
-                                   " of shape " + show(shape) + ", which has " + show(shape[at] + 2 * padding));
+    fail(x, PLAIT_SHAPE_ERROR,
+         "windows of " + show(span) + " elements must fit into the padded dimension " + show(at) +
+             " of shape " + show(shape) + ", which has " + show(shape[at] + 2 * padding));
   const auto count = int64_t((ceil ? room + stride - 1 : room) / stride + 1);
   return ceil && __int128(count - 1) * stride >= __int128(shape[at]) + padding ? count - 1 : count;
 }
 bool viewable(const plait_tensor *t, Ints shape) { return strides_for(t, shape).has_value(); }
-Dims view_strides(const plait_tensor *t, Ints shape) { return strides_for(t, shape).value_or(Dims(shape.size(), 0)); }
+Dims view_strides(const plait_tensor *t, Ints shape) {
+  return strides_for(t, shape).value_or(Dims(shape.size(), 0));
+}
 
-// ---- dtypes --------------------------------------------------------------------------------------------------------
+// ---- dtypes
+// --------------------------------------------------------------------------------------------------------
 bool is_floating(DType dtype) { return category(dtype) == Category::floating; }
 bool is_integral(DType dtype) { return category(dtype) <= Category::integer; }
 DType dtype_of(const plait_value &number) { return number_dtype(number); }
@@ -264,18 +308,22 @@ DType promote_all(const Scope &x, const char *argument, Tensors tensors) {
   if (p.conflict()) fail(x, PLAIT_DTYPE_ERROR, quoted(argument) + ": " + p.why());
   return p.result();
 }
-DType require_common(const Scope &x, const char *name_a, const plait_value &a, const char *name_b, const plait_value &b) {
+DType require_common(const Scope &x, const char *name_a, const plait_value &a, const char *name_b,
+                     const plait_value &b) {
   Promotion p;
   p.add(a);
   p.add(b);
-  if (p.conflict()) fail(x, PLAIT_DTYPE_ERROR, quoted(name_a) + " and " + quoted(name_b) + ": " + p.why());
+  if (p.conflict())
+    fail(x, PLAIT_DTYPE_ERROR, quoted(name_a) + " and " + quoted(name_b) + ": " + p.why());
   return p.result();
 }
 
-// ---- values --------------------------------------------------------------------------------------------------------
+// ---- values
+// --------------------------------------------------------------------------------------------------------
 int64_t item(const Scope &x, const plait_tensor *t) {
   if (t->dl.device.device_type != kDLCPU || !same(t->dl.dtype, dtype::int64) || numel(t) != 1)
-    fail(x, PLAIT_VALUE_ERROR, "the shape of the result depends on values, which a tensor on device meta does not have");
+    fail(x, PLAIT_VALUE_ERROR,
+         "the shape of the result depends on values, which a tensor on device meta does not have");
   return *static_cast<const int64_t *>(t->dl.data);
 }
 Tensor to_dtype(const Scope &x, plait_tensor *t, DType dtype) {
@@ -292,9 +340,11 @@ Tensor sum_to(const Scope &x, plait_tensor *t, Ints shape) {
   return lead > 0 ? run(x, Op::view, {value(sum), ints_value(shape)}) : sum;
 }
 
-void view(const Scope &x, uint32_t i, plait_tensor *base, Ints shape, Ints strides, int64_t offset) {
+void view(const Scope &x, uint32_t i, plait_tensor *base, Ints shape, Ints strides,
+          int64_t offset) {
   max_dims(x, "shape", shape.size());
-  check(x.thread->runtime->view(x.call, i, base, int32_t(shape.size()), shape.data(), strides.data(), offset));
+  check(x.thread->runtime->view(x.call, i, base, int32_t(shape.size()), shape.data(),
+                                strides.data(), offset));
 }
 
 }  // namespace plait::ops

@@ -1,19 +1,23 @@
-// The words of plait_ops/words.py in C++; translated shape functions, derivatives and decompositions call them.
-// Their meaning and their error texts are the Python ones': tests compare the two.
+// The words of plait_ops/words.py in C++; translated shape functions, derivatives and
+// decompositions call them. Their meaning and their error texts are the Python ones': tests compare
+// the two.
 #pragma once
 #include "scope.hpp"
 
 namespace plait::ops {
 
-// ---- validation ----------------------------------------------------------------------------------------------------
+// ---- validation
+// ----------------------------------------------------------------------------------------------------
 int64_t wrap_dim(const Scope &x, const char *argument, int64_t dim, Ints shape);
 int64_t wrap_index(const Scope &x, const char *argument, int64_t index, int64_t size);
 void sizes(const Scope &x, const char *argument, Ints shape);
 void max_dims(const Scope &x, const char *argument, int64_t ndim);
 void require(const Scope &x, const char *argument, DType dtype, const char *group);
-void require_same(const Scope &x, const char *name_a, const plait_tensor *a, const char *name_b, const plait_tensor *b);
+void require_same(const Scope &x, const char *name_a, const plait_tensor *a, const char *name_b,
+                  const plait_tensor *b);
 
-// ---- shapes --------------------------------------------------------------------------------------------------------
+// ---- shapes
+// --------------------------------------------------------------------------------------------------------
 inline Ints shape_of(const plait_tensor *t) { return {t->dl.shape, t->dl.ndim}; }
 inline Ints strides_of(const plait_tensor *t) { return {t->dl.strides, t->dl.ndim}; }
 int64_t numel(Ints shape);
@@ -26,41 +30,50 @@ Dims broadcast(const Scope &x, const char *name_a, Ints a, const char *name_b, I
 Dims reduce_dims(const Scope &x, const char *argument, const std::optional<Ints> &dims, Ints shape);
 Dims reduced(Ints shape, Ints dims, bool keepdim);
 Dims infer_size(const Scope &x, const char *argument, Ints size, Ints shape);
-int64_t count_of(const Scope &x, const plait_value &start, const plait_value &end, const plait_value &step);
+int64_t count_of(const Scope &x, const plait_value &start, const plait_value &end,
+                 const plait_value &step);
 int64_t slice_start(const std::optional<int64_t> &start, int64_t step, int64_t size);
-int64_t slice_count(const std::optional<int64_t> &start, const std::optional<int64_t> &end, int64_t step, int64_t size);
+int64_t slice_count(const std::optional<int64_t> &start, const std::optional<int64_t> &end,
+                    int64_t step, int64_t size);
 void gather_check(const Scope &x, const char *name, Ints shape, int64_t dim, const char *index_name,
                   const plait_tensor *index);
 Dims index_shape(const Scope &x, const char *argument, Ints shape, Tensors indices);
-int64_t windows(const Scope &x, Ints shape, int64_t at, int64_t size, int64_t stride, int64_t padding, int64_t dilation,
-                bool ceil);
+int64_t windows(const Scope &x, Ints shape, int64_t at, int64_t size, int64_t stride,
+                int64_t padding, int64_t dilation, bool ceil);
 using plait::is_contiguous;
 bool viewable(const plait_tensor *t, Ints shape);
 Dims view_strides(const plait_tensor *t, Ints shape);
 
-// ---- dtypes --------------------------------------------------------------------------------------------------------
+// ---- dtypes
+// --------------------------------------------------------------------------------------------------------
 bool is_floating(DType dtype);
 bool is_integral(DType dtype);
 DType dtype_of(const plait_value &number);
 DType accumulated(DType dtype);
 DType promote_all(const Scope &x, const char *argument, Tensors tensors);
-DType require_common(const Scope &x, const char *name_a, const plait_value &a, const char *name_b, const plait_value &b);
+DType require_common(const Scope &x, const char *name_a, const plait_value &a, const char *name_b,
+                     const plait_value &b);
 
-// ---- values --------------------------------------------------------------------------------------------------------
+// ---- values
+// --------------------------------------------------------------------------------------------------------
 inline bool is_tensor(const plait_value &v) { return v.tag == PLAIT_TENSOR; }
-inline bool is_number(const plait_value &v) { return v.tag >= PLAIT_BOOL && v.tag <= PLAIT_COMPLEX; }
+inline bool is_number(const plait_value &v) {
+  return v.tag >= PLAIT_BOOL && v.tag <= PLAIT_COMPLEX;
+}
 int64_t item(const Scope &x, const plait_tensor *t);
 Tensor sum_to(const Scope &x, plait_tensor *t, Ints shape);
 Tensor to_dtype(const Scope &x, plait_tensor *t, DType dtype);
 
-// ---- results of shape functions ------------------------------------------------------------------------------------
+// ---- results of shape functions
+// ------------------------------------------------------------------------------------
 inline void result(const Scope &x, uint32_t i, Ints shape, DType dtype) {
   if (x.checking) return;
   check(x.thread->runtime->result(x.call, i, dtype, int32_t(shape.size()), shape.data()));
 }
 inline void result_as(const Scope &x, uint32_t i, Ints shape, DType dtype, Ints strides) {
   if (x.checking) return;
-  check(x.thread->runtime->result_strided(x.call, i, dtype, int32_t(shape.size()), shape.data(), strides.data()));
+  check(x.thread->runtime->result_strided(x.call, i, dtype, int32_t(shape.size()), shape.data(),
+                                          strides.data()));
 }
 void view(const Scope &x, uint32_t i, plait_tensor *base, Ints shape, Ints strides, int64_t offset);
 inline void cast_argument(const Scope &x, uint32_t i, DType dtype) {

@@ -7,8 +7,8 @@ must give::
     pytest --pyargs plait_conformance --role kernels.cpu --provider NAME --load matmul.so
 
 ``--provider`` limits the run to the operators that this provider has kernels for; without it
-everything that is installed is tested. A provider may decline cases: the kernel below it then answers, and the
-result counts.
+everything that is installed is tested. A provider may decline cases: the kernel below it then
+answers, and the result counts.
 """
 
 from __future__ import annotations

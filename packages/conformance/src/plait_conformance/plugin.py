@@ -31,8 +31,9 @@ def provided_names(config: pytest.Config) -> set[str] | None:
     import plait_ops
 
     plait_ops.load()
-    if importlib.util.find_spec("plait_core"):  # its kernels, and tensors as results
-        importlib.import_module("plait_core")
+    core = plait_abi.choose("core")  # its kernels, and tensors as results
+    if importlib.util.find_spec(core):
+        importlib.import_module(core)
     for path in config.getoption("--load"):
         plait_abi.load(path)
     provider = config.getoption("--provider")

@@ -1,3 +1,4 @@
+/* clang-format off */
 /* plait's C ABI: the joint that every component hangs on. Plain C11: no Python, no C++ types, no implicit padding.
  * While the major version is 0 the minor must match exactly; from 1.0 on tables only grow at their end.
  * Every struct is documented where it stands; docs/ quotes this file. */

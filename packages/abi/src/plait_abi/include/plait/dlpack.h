@@ -1,8 +1,10 @@
-/* The structures of DLPack 1.x, declared from its published memory layout so that plait needs no third header.
- * Layout: dmlc.github.io/dlpack/latest/c_api.html. Names follow the standard; sizes are asserted below. */
+/* The structures of DLPack 1.x, declared from its published memory layout so that plait needs no
+ * third header. Layout: dmlc.github.io/dlpack/latest/c_api.html. Names follow the standard; sizes
+ * are asserted below. */
 #ifndef PLAIT_DLPACK_H
 #define PLAIT_DLPACK_H
-#if !defined(DLPACK_MAJOR_VERSION) /* somebody's own dlpack.h came first: the layouts are the same */
+#if !defined( \
+    DLPACK_MAJOR_VERSION) /* somebody's own dlpack.h came first: the layouts are the same */
 #define DLPACK_MAJOR_VERSION 1
 #define DLPACK_MINOR_VERSION 0
 #include <stddef.h>
@@ -59,7 +61,8 @@ typedef struct {
   int32_t ndim;
   DLDataType dtype;
   int64_t *shape;
-  int64_t *strides; /* in elements; may be NULL for C order in exchanged tensors, never in plait's own */
+  int64_t *
+      strides; /* in elements; may be NULL for C order in exchanged tensors, never in plait's own */
   uint64_t byte_offset;
 } DLTensor;
 

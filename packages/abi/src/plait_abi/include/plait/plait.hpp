@@ -1,5 +1,5 @@
-// A thin C++17 layer over the C ABI: counted handles, exceptions inside one component, operators by name.
-// Header-only, nothing of it crosses a component border.
+// A thin C++17 layer over the C ABI: counted handles, exceptions inside one component, operators by
+// name. Header-only, nothing of it crosses a component border.
 #ifndef PLAIT_HPP
 #define PLAIT_HPP
 #include <cstring>
@@ -14,12 +14,15 @@
 
 namespace plait {
 
-// ---- dtypes --------------------------------------------------------------------------------------------------------
+// ---- dtypes
+// --------------------------------------------------------------------------------------------------------
 using DType = DLDataType;
 namespace dtype {
 inline constexpr DType bool_{kDLBool, 8, 1};
-inline constexpr DType uint8{kDLUInt, 8, 1}, uint16{kDLUInt, 16, 1}, uint32{kDLUInt, 32, 1}, uint64{kDLUInt, 64, 1};
-inline constexpr DType int8{kDLInt, 8, 1}, int16{kDLInt, 16, 1}, int32{kDLInt, 32, 1}, int64{kDLInt, 64, 1};
+inline constexpr DType uint8{kDLUInt, 8, 1}, uint16{kDLUInt, 16, 1}, uint32{kDLUInt, 32, 1},
+    uint64{kDLUInt, 64, 1};
+inline constexpr DType int8{kDLInt, 8, 1}, int16{kDLInt, 16, 1}, int32{kDLInt, 32, 1},
+    int64{kDLInt, 64, 1};
 inline constexpr DType float16{kDLFloat, 16, 1}, bfloat16{kDLBfloat, 16, 1};
 inline constexpr DType float32{kDLFloat, 32, 1}, float64{kDLFloat, 64, 1};
 inline constexpr DType complex64{kDLComplex, 64, 1}, complex128{kDLComplex, 128, 1};
@@ -49,11 +52,15 @@ inline const char *name(DType d) {
   }
 }
 
-// ---- errors --------------------------------------------------------------------------------------------------------
-// Thrown inside a component, turned back into its status by `border`; the text is in the thread's error object.
+// ---- errors
+// --------------------------------------------------------------------------------------------------------
+// Thrown inside a component, turned back into its status by `border`; the text is in the thread's
+// error object.
 struct Error : std::exception {
   explicit Error(plait_status s) : status(s) {}
-  const char *what() const noexcept override { return "plait::Error: the text is in plait_thread::error"; }
+  const char *what() const noexcept override {
+    return "plait::Error: the text is in plait_thread::error";
+  }
   plait_status status;
 };
 inline void check(plait_status s) {
@@ -72,7 +79,8 @@ plait_status border(plait_thread *thread, const char *origin, F &&f) noexcept {
   }
 }
 
-// ---- counted handles -----------------------------------------------------------------------------------------------
+// ---- counted handles
+// -----------------------------------------------------------------------------------------------
 template <class T>
 class Ref {
  public:
@@ -136,7 +144,8 @@ class Tensor : public Ref<plait_tensor> {
   }
 };
 
-// ---- values --------------------------------------------------------------------------------------------------------
+// ---- values
+// --------------------------------------------------------------------------------------------------------
 inline plait_value none() { return plait_value{PLAIT_NONE, 0, {0}}; }
 inline plait_value value(plait_tensor *t) {
   plait_value v{t ? PLAIT_TENSOR : PLAIT_NONE, 0, {0}};
@@ -179,10 +188,12 @@ inline plait_value tensors(plait_tensor *const *p, size_t n) {
 }
 inline plait_value value(const plait_value &v) { return v; }
 
-// ---- operators -----------------------------------------------------------------------------------------------------
-// Calls op with one value for each argument of its schema (trailing ones take their defaults); throws Error.
-inline void call(plait_thread *thread, const plait_op *op, const plait_value *in, size_t n_in, plait_value *out,
-                 uint32_t form = PLAIT_FUNCTION) {
+// ---- operators
+// -----------------------------------------------------------------------------------------------------
+// Calls op with one value for each argument of its schema (trailing ones take their defaults);
+// throws Error.
+inline void call(plait_thread *thread, const plait_op *op, const plait_value *in, size_t n_in,
+                 plait_value *out, uint32_t form = PLAIT_FUNCTION) {
   plait_value full[PLAIT_MAX_ARGS];
   for (size_t i = 0; i < op->n_args; i++) full[i] = i < n_in ? in[i] : op->args[i].value;
   plait_call c{};
@@ -199,7 +210,8 @@ inline void call(plait_thread *thread, const plait_op *op, const plait_value *in
   check(thread->runtime->call(&c));
 }
 
-// An operator looked up once: `static const Operator mul(runtime, "mul"); Tensor c = mul(thread, a, b);`
+// An operator looked up once: `static const Operator mul(runtime, "mul"); Tensor c = mul(thread, a,
+// b);`
 class Operator {
  public:
   Operator(const plait_runtime *runtime, const char *name) : op_(runtime->op(name)), name_(name) {}
@@ -222,14 +234,17 @@ class Operator {
 
  private:
   const plait_op *known(plait_thread *thread) const {
-    if (!op_) check(thread->runtime->raise(thread, PLAIT_NOT_IMPLEMENTED, name_, "no such operator is defined"));
+    if (!op_)
+      check(thread->runtime->raise(thread, PLAIT_NOT_IMPLEMENTED, name_,
+                                   "no such operator is defined"));
     return op_;
   }
   const plait_op *op_;
   const char *name_;
 };
 
-// ---- small vectors of sizes ----------------------------------------------------------------------------------------
+// ---- small vectors of sizes
+// ----------------------------------------------------------------------------------------
 class Dims {
  public:
   Dims() = default;
