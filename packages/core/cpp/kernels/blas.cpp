@@ -65,8 +65,9 @@ bool open_beside() {
 }
 
 void load() {
-  if (open(getenv("PLAIT_BLAS_LIBRARY")) || open(getenv("PLAIT_CORE_BLAS")) || open_beside())
-    return;
+  const char *chosen = getenv("PLAIT_BLAS_LIBRARY");
+  if (chosen && strcmp(chosen, "none") == 0) return;
+  if (open(chosen) || open(getenv("PLAIT_CORE_BLAS")) || open_beside()) return;
   for (const char *name :
        {"libopenblas.so.0", "libopenblas.so", "libcblas.so.3", "libcblas.so", "libblis.so.4"})
     if (open(name)) return;

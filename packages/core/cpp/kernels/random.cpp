@@ -36,8 +36,8 @@ struct Normal {  // Box and Muller's transform; the first half of the elements t
       const T u = T(1) - unit(w, i, T());  // (0, 1]
       const T radius = deviation * scalar::math::sqrt(T(-2) * scalar::math::log(u));
       const T angle = T(6.283185307179586) * unit(w, half + i, T());
-      out[i] = mean + radius * scalar::math::cos(angle);
-      out[half + i] = mean + radius * scalar::math::sin(angle);
+      out[i] = mean + radius * scalar::math::cos<true>(angle);
+      out[half + i] = mean + radius * scalar::math::sin<true>(angle);
     }
   }
 };

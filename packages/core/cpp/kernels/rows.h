@@ -5,7 +5,7 @@
 
 namespace plait::core {
 
-constexpr int64_t kBlockOf = 4096;  // elements that lanes of T collect before they are put together
+constexpr int64_t kBlockOf = 1024;  // elements that lanes of T collect before they are put together
 
 template <class T>
 struct Collected {  // what partial results of T are put together in

@@ -15,7 +15,7 @@
 namespace plait::core {
 namespace {
 
-constexpr uint32_t kEmptySlabs = 16;  // kept beside the one that each class keeps
+constexpr uint32_t kEmptySlabs = 4;   // kept beside the one that each class keeps
 constexpr uint32_t kNearby = 2;  // classes above the exact one that may serve a large request
 
 struct LargeClass {

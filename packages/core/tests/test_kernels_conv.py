@@ -1,0 +1,186 @@
+"""Convolution and pooling against sums over windows, in the sizes that take different ways."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import plait_core as pc
+from plait_abi import operator
+
+RNG = np.random.default_rng(5)
+backward_input = operator("conv2d_backward_input")
+backward_weight = operator("conv2d_backward_weight")
+pool_backward = operator("max_pool2d_backward")
+
+
+class Case(NamedTuple):
+    n: int
+    c: int
+    h: int
+    w: int
+    oc: int
+    kh: int
+    kw: int
+    stride: tuple[int, int] = (1, 1)
+    padding: tuple[int, int] = (0, 0)
+    dilation: tuple[int, int] = (1, 1)
+    groups: int = 1
+
+
+CASES = [
+    Case(64, 1, 28, 28, 6, 5, 5),  # many small images: eight at a time
+    Case(16, 1, 28, 28, 6, 5, 5, padding=(2, 2)),
+    Case(23, 6, 12, 12, 16, 5, 5),
+    Case(8, 3, 7, 6, 5, 3, 7, padding=(1, 3)),
+    Case(8, 2, 9, 9, 4, 3, 3, stride=(2, 3), padding=(1, 1)),
+    Case(8, 2, 9, 9, 4, 2, 3, dilation=(2, 2)),
+    Case(5, 6, 14, 14, 16, 5, 5),  # few: patches as columns
+    Case(2, 3, 9, 11, 4, 3, 3, stride=(2, 1), padding=(1, 2)),
+    Case(2, 4, 9, 9, 6, 3, 2, padding=(1, 1), dilation=(2, 2)),
+    Case(1, 3, 40, 50, 7, 7, 7, stride=(3, 2), padding=(3, 3)),
+    Case(1, 2, 3, 3, 4, 3, 3, padding=(5, 5)),
+    Case(1, 64, 30, 30, 64, 3, 3, padding=(1, 1)),
+    Case(2, 5, 7, 7, 3, 1, 1),  # a product of matrices
+    Case(2, 5, 7, 7, 3, 1, 1, stride=(2, 2)),
+    Case(2, 8, 10, 10, 8, 3, 3, padding=(1, 1), groups=8),  # a filter for each channel
+    Case(9, 4, 8, 8, 6, 3, 3, groups=2),
+    Case(2, 1, 5, 5, 3, 5, 5),
+]
+
+
+def padded(x: Any, case: Case) -> Any:
+    (ph, pw) = case.padding
+    return np.pad(x, ((0, 0), (0, 0), (ph, ph), (pw, pw)))
+
+
+def windows(x: Any, case: Case) -> Any:
+    """A writable view (n, c, oh, ow, kh, kw) of a padded image."""
+    (sh, sw), (dh, dw) = case.stride, case.dilation
+    n, c, h, w = x.shape
+    oh = (h - dh * (case.kh - 1) - 1) // sh + 1
+    ow = (w - dw * (case.kw - 1) - 1) // sw + 1
+    a, b, r, s = x.strides
+    shape, strides = (n, c, oh, ow, case.kh, case.kw), (a, b, r * sh, s * sw, r * dh, s * dw)
+    return np.lib.stride_tricks.as_strided(x, shape, strides)
+
+
+def reference(x: Any, w: Any, g: Any, case: Case) -> tuple[Any, Any, Any]:
+    """Result and both derivatives in float64, group by group."""
+    x, w = x.astype(np.float64), w.astype(np.float64)
+    wide = padded(x, case)
+    gx = np.zeros_like(wide)
+    y, gw = [], np.zeros_like(w)
+    gc, go = case.c // case.groups, case.oc // case.groups
+    for k in range(case.groups):
+        channels, filters = slice(k * gc, (k + 1) * gc), slice(k * go, (k + 1) * go)
+        view = windows(wide[:, channels], case)
+        y.append(np.einsum("nchwij,ocij->nohw", view, w[filters], optimize=True))
+        if g is None:
+            continue
+        own = g[:, filters].astype(np.float64)
+        gw[filters] = np.einsum("nohw,nchwij->ocij", own, view, optimize=True)
+        target = windows(gx[:, channels], case)
+        spread = np.einsum("nohw,ocij->nchwij", own, w[filters], optimize=True)
+        for i in range(case.kh):
+            for j in range(case.kw):
+                target[..., i, j] += spread[..., i, j]
+    (ph, pw) = case.padding
+    return np.concatenate(y, 1), gx[:, :, ph : ph + case.h, pw : pw + case.w], gw
+
+
+def close(got: Any, want: Any, dtype: Any) -> None:
+    scale = np.abs(want).max() + 1
+    np.testing.assert_allclose(
+        got.numpy(), want, atol=scale * (2e-6 if dtype == np.float32 else 1e-14)
+    )
+
+
+@pytest.mark.parametrize("channels_last", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("case", CASES)
+def test_convolution(case: Case, dtype: Any, channels_last: bool) -> None:
+    def draw(*shape: int) -> Any:
+        x = RNG.standard_normal(shape).astype(dtype)
+        if channels_last and len(shape) == 4:
+            return np.ascontiguousarray(x.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2)
+        return x
+
+    x, bias = draw(case.n, case.c, case.h, case.w), draw(case.oc)
+    w = draw(case.oc, case.c // case.groups, case.kh, case.kw)
+    rest = (case.stride, case.padding, case.dilation, case.groups)
+    y, _, _ = reference(x, w, None, case)
+    g = draw(*y.shape)
+    y, gx, gw = reference(x, w, g, case)
+    tx, tw, tg = pc.from_numpy(x), pc.from_numpy(w), pc.from_numpy(g)
+    close(pc.conv2d(tx, tw, None, *rest), y, dtype)
+    close(pc.conv2d(tx, tw, pc.from_numpy(bias), *rest), y + bias[:, None, None], dtype)
+    close(backward_input(tg, tw, x.shape, *rest), gx, dtype)
+    close(backward_weight(tg, tx, w.shape, *rest), gw, dtype)
+
+
+def test_convolution_of_nothing() -> None:
+    assert pc.conv2d(pc.zeros(0, 3, 8, 8), pc.zeros(4, 3, 3, 3)).shape == (0, 4, 6, 6)
+    gw = backward_weight(pc.zeros(0, 4, 6, 6), pc.zeros(0, 3, 8, 8), (4, 3, 3, 3), 1, 0, 1, 1)
+    np.testing.assert_array_equal(gw.numpy(), np.zeros((4, 3, 3, 3), np.float32))
+
+
+# ---- pooling -------------------------------------------------------------------------------------
+def pooled(x: Any, k: int) -> tuple[Any, Any]:
+    """Largest elements of k x k windows side by side, and their places."""
+    n, c, h, w = x.shape
+    oh, ow = h // k, w // k
+    cut = x[:, :, : oh * k, : ow * k].reshape(n, c, oh, k, ow, k).swapaxes(3, 4)
+    flat = cut.reshape(n, c, oh, ow, k * k)
+    at = flat.argmax(-1)
+    rows = np.arange(oh)[:, None] * k + at // k
+    return np.take_along_axis(flat, at[..., None], -1)[..., 0], rows * w + np.arange(
+        ow
+    ) * k + at % k
+
+
+@pytest.mark.parametrize("size", [(24, 24), (25, 27), (8, 8), (10, 14), (7, 9), (6, 6), (50, 40)])
+@pytest.mark.parametrize("k", [2, 3])
+def test_max_pooling(size: tuple[int, int], k: int) -> None:
+    x = RNG.standard_normal((5, 7, *size)).round(1).astype(np.float32)
+    x[0, 0, 1, 1] = np.nan
+    want, places = pooled(x, k)
+    got, at = pc.max_pool2d_with_indices(pc.from_numpy(x), k)
+    np.testing.assert_array_equal(got.numpy(), want)
+    np.testing.assert_array_equal(at.numpy(), places)
+    g = RNG.standard_normal(want.shape).astype(np.float32)
+    gx = np.zeros((5, 7, size[0] * size[1]), np.float32)
+    np.put_along_axis(gx, places.reshape(5, 7, -1), g.reshape(5, 7, -1), -1)
+    back = pool_backward(pc.from_numpy(g), at, x.shape).numpy()
+    np.testing.assert_array_equal(back, gx.reshape(x.shape))
+
+
+@pytest.mark.parametrize("size", [(4, 4), (24, 24)])
+def test_places_outside_the_image_are_refused(size: tuple[int, int]) -> None:
+    g = pc.ones(1, 1, size[0] // 2, size[1] // 2)
+    for bad in (size[0] * size[1], -1, 2**40):
+        places = pc.zeros(g.shape, dtype=pc.int64)
+        places[0, 0, -1, -1] = bad
+        with pytest.raises(IndexError, match="max_pool2d_backward: `indices`"):
+            pool_backward(g, places, (1, 1, *size))
+
+
+def test_places_outside_their_window_are_followed() -> None:
+    g, places = pc.ones(1, 1, 4, 4), pc.zeros(1, 1, 4, 4, dtype=pc.int64)
+    got = pool_backward(g, places, (1, 1, 8, 8)).numpy()
+    assert got[0, 0, 0, 0] == got.sum() == 16
+
+
+@pytest.mark.parametrize("stride", [1, 2, 3])
+def test_average_pooling(stride: int) -> None:
+    x = RNG.standard_normal((3, 4, 31, 29))
+    case = Case(3, 4, 31, 29, 0, 3, 3, stride=(stride, stride), padding=(1, 1))
+    wide = padded(x, case)
+    want = windows(wide, case).mean((-2, -1))
+    got = pc.avg_pool2d(pc.from_numpy(x), 3, stride, 1)
+    np.testing.assert_allclose(got.numpy(), want, atol=1e-12)
+    ones = windows(padded(np.ones_like(x), case), case).sum((-2, -1))
+    got = pc.avg_pool2d(pc.from_numpy(x), 3, stride, 1, count_include_pad=False)
+    np.testing.assert_allclose(got.numpy(), want * 9 / ones, atol=1e-12)

@@ -1,0 +1,42 @@
+"""The libraries of the instruction sets: which one is used, and that each passes the same tests."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+from plait_core._startup import kernel_library
+
+HERE = pathlib.Path(__file__).parent
+PROVIDER = """
+import plait_core
+from plait_abi import _binding
+for kind, name, provider, _, active in _binding.records():
+    if (kind, name) == ("kernel", "add") and active:
+        print(provider)
+"""
+
+
+def run(arguments: list[str], level: str) -> str:
+    environment = {**os.environ, "PLAIT_CPU": level}
+    result = subprocess.run(
+        [sys.executable, *arguments], env=environment, capture_output=True, text=True, timeout=300
+    )
+    assert result.returncode == 0, result.stdout[-3000:] + result.stderr[-3000:]
+    return result.stdout.strip()
+
+
+def test_the_library_in_use() -> None:
+    assert run(["-c", PROVIDER], "") == kernel_library()
+    assert run(["-c", PROVIDER], "base") == "plait_cpu_base"
+
+
+@pytest.mark.parametrize("pattern", ["test_kernels_[pr]*.py", "test_kernels_[cm]*.py"])
+def test_the_baseline_passes_the_same_tests(pattern: str) -> None:
+    files = [str(path) for path in sorted(HERE.glob(pattern))]
+    assert len(files) >= 2
+    run(["-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *files], "base")

@@ -1,0 +1,138 @@
+"""Reductions: every set of dimensions in every layout, accuracy of long sums, nan, ties."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import plait_core as pc
+
+RNG = np.random.default_rng(2)
+SHAPES = [(1,), (5000,), (70_001,), (64, 10), (1000, 64), (64, 1000), (3, 5, 7), (8, 6, 24, 24)]
+
+
+def layouts(x: Any) -> Iterator[Any]:
+    yield x
+    yield x[::-1]
+    yield np.broadcast_to(x[:1], x.shape)
+    if x.ndim > 1:
+        yield x.transpose()
+        yield x[..., ::2]
+        yield np.moveaxis(x, 1, 0)
+
+
+def dimensions(ndim: int) -> Iterator[tuple[int, ...]]:
+    for n in range(1, ndim + 1):
+        yield from itertools.combinations(range(ndim), n)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_float_reductions(shape: tuple[int, ...], dtype: Any) -> None:
+    unit = float(np.finfo(dtype).eps)
+    for x in layouts(RNG.standard_normal(shape).astype(dtype)):
+        exact, t = x.astype(np.float64), pc.from_numpy(x)
+        for dims in dimensions(x.ndim):
+            scale = np.abs(exact).sum(dims)
+            got = pc.sum(t, dims).numpy()
+            # float64 results of strided input are summed one by one
+            slack = 16 if dtype == np.float32 else x.size
+            assert (np.abs(got - exact.sum(dims)) <= slack * unit * scale + 1e-300).all()
+            n = x.size / max(scale.size, 1)
+            got = pc.mean(t, dims).numpy()
+            assert (np.abs(got - exact.mean(dims)) <= slack * unit * scale / n + 1e-300).all()
+            np.testing.assert_array_equal(pc.amax(t, dims).numpy(), x.max(dims))
+            np.testing.assert_array_equal(pc.amin(t, dims).numpy(), x.min(dims))
+            if n > 1:
+                want = exact.var(dims, ddof=1)
+                np.testing.assert_allclose(pc.var(t, dims).numpy(), want, rtol=2e-5, atol=1e-12)
+            if len(dims) == 1:
+                (dim,) = dims
+                np.testing.assert_array_equal(pc.argmax(t, dim).numpy(), x.argmax(dim))
+                value, place = pc.min(t, dim)
+                np.testing.assert_array_equal(value.numpy(), x.min(dim))
+                np.testing.assert_array_equal(place.numpy(), x.argmin(dim))
+                top = exact.max(dim)
+                spread = np.exp(exact - np.expand_dims(top, dim)).sum(dim)
+                got = pc.logsumexp(t, dim).numpy()
+                np.testing.assert_allclose(got, top + np.log(spread), rtol=3e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("dtype", [np.int64, np.int32, np.uint8, np.bool_])
+def test_integer_reductions(shape: tuple[int, ...], dtype: Any) -> None:
+    for x in layouts(RNG.integers(0, 100, shape).astype(dtype)):
+        t = pc.from_numpy(x)
+        for dims in dimensions(x.ndim):
+            np.testing.assert_array_equal(pc.sum(t, dims).numpy(), x.sum(dims, dtype=np.int64))
+            np.testing.assert_array_equal(pc.amax(t, dims).numpy(), x.max(dims))
+            np.testing.assert_array_equal(pc.all(t, dims).numpy(), x.all(dims))
+            np.testing.assert_array_equal(pc.any(t > 98, dims).numpy(), (x > 98).any(dims))
+        assert int(pc.argmax(t)) == x.argmax()
+        for dim in range(x.ndim):
+            np.testing.assert_array_equal(
+                pc.cumsum(t, dim).numpy(), np.cumsum(x, dim, dtype=np.int64)
+            )
+
+
+@pytest.mark.parametrize("value", [0.1, 1e-3])
+def test_long_sums_stay_accurate(value: float) -> None:
+    x = pc.full((10_000_000,), value)
+    want = float(np.float32(value)) * 1e7
+    assert float(x.sum()) == pytest.approx(want, rel=1e-6)
+    assert float(x.view(100_000, 100).sum(0)[7]) == pytest.approx(want / 100, rel=3e-6)
+    assert float(x.mean()) == pytest.approx(float(np.float32(value)), rel=1e-6)
+
+
+def test_variance_of_numbers_far_from_zero() -> None:
+    x = (RNG.standard_normal(100_000) + 1e4).astype(np.float32)
+    want = x.astype(np.float64).var(ddof=1)
+    assert float(pc.var(pc.from_numpy(x))) == pytest.approx(want, rel=1e-4)
+
+
+@pytest.mark.parametrize("n", [3, 40, 1000, 200_000])
+def test_nan_wins(n: int) -> None:
+    x = RNG.standard_normal(n).astype(np.float32)
+    x[n // 2] = np.nan
+    x[-1] = np.nan
+    t = pc.from_numpy(x)
+    for result in (t.max(), t.min(), pc.amax(t), t.sum(), t.mean()):
+        assert np.isnan(float(result))
+    assert int(t.argmax()) == int(t.argmin()) == n // 2
+    wide = np.tile(x, (9, 1))
+    assert np.isnan(pc.amax(pc.from_numpy(wide), 1).numpy()).all()
+    assert np.isnan(pc.amax(pc.from_numpy(wide), 0).numpy()[n // 2])
+
+
+@pytest.mark.parametrize("n", [5, 100, 150_000])
+def test_the_first_of_equal_elements_counts(n: int) -> None:
+    x = np.zeros(n, np.int32)
+    x[n // 2 :] = 1
+    assert int(pc.from_numpy(x).argmax()) == n // 2
+    assert int(pc.from_numpy(1 - x).argmin()) == n // 2
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int64])
+def test_scans(dtype: Any) -> None:
+    x = RNG.integers(1, 3, (40, 30, 50)).astype(dtype)
+    for dim in range(3):
+        t = pc.from_numpy(x)
+        np.testing.assert_array_equal(pc.cumsum(t, dim).numpy(), np.cumsum(x, dim))
+        small = t[:3, :3, :3]
+        want = np.cumprod(x[:3, :3, :3], dim)
+        np.testing.assert_array_equal(pc.cumprod(small, dim).numpy(), want)
+
+
+def test_empty_reductions() -> None:
+    x = pc.zeros(0, 3)
+    np.testing.assert_array_equal(x.sum(0).numpy(), np.zeros(3, np.float32))
+    assert float(x.sum()) == 0
+    assert float(pc.prod(x)) == 1
+    assert np.isnan(float(x.mean()))
+    assert not bool(x.bool().any())
+    assert bool(x.bool().all())
+    assert (pc.logsumexp(x, 0).numpy() == -np.inf).all()
