@@ -59,7 +59,8 @@ int get_buffer(PyObject *self, Py_buffer *view, int flags) {
   const int64_t size = itemsize(t->dl.dtype);
   for (int i = 0; i < t->dl.ndim; i++) {
     s->dims[i] = t->dl.shape[i];
-    s->dims[PLAIT_MAX_DIMS + i] = t->dl.strides[i] * size;
+    // an empty tensor's strides may be so large that this wraps; nothing is read through them
+    s->dims[PLAIT_MAX_DIMS + i] = int64_t(uint64_t(t->dl.strides[i]) * uint64_t(size));
   }
   view->buf = t->dl.data ? t->dl.data : s;  // an empty one still needs an address
   view->obj = new_reference(self);

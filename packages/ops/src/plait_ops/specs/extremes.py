@@ -212,6 +212,10 @@ def _(grad, self, result):
         grad.shape == result.shape,
         f"`grad` {grad.shape} and `result` {result.shape} must have one shape",
     )
+    check(
+        result.ndim == self.ndim,
+        f"`result` {result.shape} must have the dimensions of `self` {self.shape}, reduced ones kept",
+    )
     return made(self.shape, grad.dtype)
 
 
