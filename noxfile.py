@@ -17,7 +17,8 @@ import nox
 ROOT = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(ROOT / "tools"))
 
-from packages import closure, load_all  # noqa: E402
+from strands import closure, load_all  # noqa: E402
+
 from wheels import Builder  # noqa: E402
 
 PACKAGES = load_all()

@@ -10,7 +10,8 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tools"))
 
-from packages import build_order, closure, load_all  # noqa: E402
+from strands import build_order, closure, load_all  # noqa: E402
+
 from wheels import Builder, source_files  # noqa: E402
 
 

@@ -14,7 +14,7 @@ import pathlib
 import sys
 from collections.abc import Iterator
 
-from packages import ROOT, Package, closure, load_all
+from strands import ROOT, Package, closure, load_all
 
 __all__ = ["check", "main"]
 

@@ -17,7 +17,7 @@ import re
 import sys
 from collections.abc import Sequence
 
-from packages import ROOT
+from strands import ROOT
 
 __all__ = ["main", "write"]
 
