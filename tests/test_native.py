@@ -29,7 +29,7 @@ def build(folder: Path) -> Path:
     program = folder / "train"
     cxx = os.environ.get("CXX", "c++").split()
     paths = plait_abi.paths()
-    link = [str(paths["library"]), f"-Wl,-rpath,{Path(paths['libplait_abi.so']).parent}"]
+    link = [str(paths["libplait_abi.so"]), f"-Wl,-rpath,{Path(paths['libplait_abi.so']).parent}"]
     flags = ["-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror", f"-I{paths['include']}"]
     subprocess.run([*cxx, *flags, str(EXAMPLE), *link, "-o", str(program)], check=True)
     return program
