@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,15 @@ struct Scope {
 [[noreturn]] void fail(const Scope &x, plait_status code, const std::string &text);
 
 // ---- lists of sizes
+// Where index i of a list of n lies; -1 is the last. A spec that forgot a check is an error, not a
+// stray read.
+inline int64_t place(int64_t i, int64_t n) {
+  const int64_t at = i < 0 ? i + n : i;
+  if (uint64_t(at) >= uint64_t(n))
+    throw std::out_of_range("a list of sizes or tensors is too short");
+  return at;
+}
+
 // ------------------------------------------------------------------------------------------------
 class Ints {  // borrowed
  public:
@@ -31,7 +41,7 @@ class Ints {  // borrowed
   Ints(const Dims &d) : p_(d.data()), n_(d.size()) {}
   explicit operator Dims() const;  // throws past 64
   int64_t size() const { return n_; }
-  int64_t operator[](int64_t i) const { return p_[i < 0 ? i + n_ : i]; }
+  int64_t operator[](int64_t i) const { return p_[place(i, n_)]; }
   const int64_t *data() const { return p_; }
   const int64_t *begin() const { return p_; }
   const int64_t *end() const { return p_ + n_; }
@@ -60,7 +70,10 @@ void pop(Dims &d, int64_t at = -1);
 inline int64_t floor_div(int64_t a, int64_t b) {
   return a / b - (a % b != 0 && (a < 0) != (b < 0));
 }
-inline int64_t floor_mod(int64_t a, int64_t b) { return a - floor_div(a, b) * b; }
+inline int64_t floor_mod(int64_t a, int64_t b) {
+  const int64_t rest = b == -1 ? 0 : a % b;
+  return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}
 
 // ---- lists of tensors
 // ----------------------------------------------------------------------------------------------
@@ -69,7 +82,7 @@ class Tensors {  // borrowed
   Tensors() = default;
   Tensors(plait_tensor *const *p, int64_t n) : p_(p), n_(n) {}
   int64_t size() const { return n_; }
-  plait_tensor *operator[](int64_t i) const { return p_[i < 0 ? i + n_ : i]; }
+  plait_tensor *operator[](int64_t i) const { return p_[place(i, n_)]; }
   plait_tensor *const *data() const { return p_; }
 
  private:
@@ -100,7 +113,7 @@ class Bag {  // owned
     t.release();
   }
   int64_t size() const { return int64_t(list_.size()); }
-  plait_tensor *operator[](int64_t i) const { return list_[size_t(i < 0 ? i + size() : i)]; }
+  plait_tensor *operator[](int64_t i) const { return list_[size_t(place(i, size()))]; }
   plait_tensor *take(int64_t i) { return std::exchange(list_[size_t(i)], nullptr); }
   Tensors span() const { return {list_.data(), size()}; }
 

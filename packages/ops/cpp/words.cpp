@@ -100,7 +100,7 @@ Dims contiguous_strides(Ints shape) {
   int64_t step = 1;
   for (int64_t i = shape.size() - 1; i >= 0; i--) {
     out[i] = step;
-    step *= std::max<int64_t>(shape[i], 1);
+    step = int64_t(uint64_t(step) * uint64_t(std::max<int64_t>(shape[i], 1)));  // of empty shapes
   }
   return out;
 }

@@ -13,6 +13,8 @@ from plait_ops.words import (
     wrap_dim,
 )
 
+LARGEST = 2**31 - 1
+
 flip = View(
     "flip_view(Tensor(a) self, int[] dims) -> Tensor(a)",
     doc="`self` with the order of elements along `dims` reversed, as a view with negative strides.",
@@ -210,6 +212,11 @@ def _(self, repeats):
         wide.append(n)
     sizes("repeats", wide)
     for i in range(len(repeats)):
+        check(  # where another size is 0, nothing has bounded this one
+            repeats[i] <= LARGEST,
+            f"`repeats` must be at most {LARGEST}; got {repeats}",
+            "ValueError",
+        )
         joined.append(wide[2 * i] * wide[2 * i + 1])
     return reshape(clone(expand(reshape(self, apart), wide)), joined)
 
@@ -264,7 +271,11 @@ repeat_interleave = Composite(
 
 @repeat_interleave.decompose
 def _(self, repeats, dim):
-    check(repeats >= 0, f"`repeats` must not be negative; got {repeats}", "ValueError")
+    check(
+        repeats >= 0 and repeats <= LARGEST,
+        f"`repeats` must be in [0, {LARGEST}]; got {repeats}",
+        "ValueError",
+    )
     flat = reshape(self, [-1]) if dim is None else self
     at = wrap_dim("dim", dim if dim is not None else 0, flat.shape)
     if flat.ndim == 0:
@@ -273,6 +284,7 @@ def _(self, repeats, dim):
     wide = unsqueeze(flat, at + 1)
     size = list(wide.shape)
     size[at + 1] = repeats
+    sizes("repeats", size)
     shape[at] = shape[at] * repeats
     return reshape(clone(expand(wide, size)), shape)
 

@@ -441,8 +441,19 @@ def _(g, self, dim, size, step):
 
 
 @unfold_backward.shape
-def _(grad, input_size):
+def _(grad, input_size, dim, size, step):
     sizes("input_size", input_size)
+    at = wrap_dim("dim", dim, input_size)
+    check(step >= 1, f"`step` must be at least 1; got {step}", "ValueError")
+    check(
+        len(input_size) > 0
+        and size >= 0
+        and size <= input_size[at]
+        and grad.ndim == len(input_size) + 1
+        and grad.shape[at] == (input_size[at] - size) // step + 1,
+        f"`grad` of shape {grad.shape} is not that of windows of `size` {size} and `step` {step} "
+        f"along `dim` {dim} of {tuple(input_size)}",
+    )
     return result(input_size, grad.dtype)
 
 

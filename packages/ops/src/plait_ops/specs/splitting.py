@@ -131,9 +131,10 @@ def _(self, chunks, dim):
     check(chunks >= 1, f"`chunks` must be at least 1; got {chunks}", "ValueError")
     check(self.ndim > 0, "`self` must have at least 1 dimension; got shape ()")
     at = wrap_dim("dim", dim, self.shape)
-    return split(
-        self, max((self.shape[at] + chunks - 1) // chunks, 1 if self.shape[at] > 0 else 0), at
-    )
+    size = self.shape[at] // chunks
+    if self.shape[at] % chunks != 0:
+        size = size + 1
+    return split(self, size, at)
 
 
 @chunk.reference
