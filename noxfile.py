@@ -168,7 +168,7 @@ def types(session: nox.Session) -> None:
     wheels(session, wanted)
     builder = Builder(str(pathlib.Path(session.bin) / "python"))
     others = {text for name in wanted for text in PACKAGES[name].third_party}
-    session.install(MYPY, *sorted(others))
+    session.install(MYPY, "nox", *sorted(others))
     path = os.pathsep.join(str(builder.site(name)) for name in wanted)
     chosen = [word for name in wanted for word in ("-p", PACKAGES[name].module)]
     session.run("mypy", *chosen, env={"MYPYPATH": path})

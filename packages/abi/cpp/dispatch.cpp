@@ -12,7 +12,7 @@ struct Frame : plait_call {
   plait_value out_[PLAIT_MAX_RESULTS];
   plait_tensor *target[PLAIT_MAX_RESULTS];  // of the in-place and out= forms: where results must
                                             // end up (borrowed)
-  std::vector<plait_tensor *> list;         // of a Tensor[] result that is growing
+  std::vector<plait_tensor *> list;  // of a Tensor[] result that is growing
 };
 Frame *frame_of(plait_call *c) {
   return c->size == sizeof(Frame) ? static_cast<Frame *>(c) : nullptr;
