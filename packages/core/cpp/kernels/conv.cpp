@@ -40,14 +40,15 @@ struct Blocks {
 // Runs f(i, scratch) for i < n with scratch of `size` elements for each chunk of `grain` indices.
 template <class T, class F>
 plait_status with_scratch(const plait_call *c, int64_t n, int64_t grain, int64_t size, F &&f) {
-  plait_status failed = PLAIT_OK;
+  const uint64_t nbytes = uint64_t(size) * sizeof(T);
+  bool failed = false;
   parallel_ranges(c, n, grain, [&](int64_t begin, int64_t end) {
     Workspace space;
-    const plait_status s = size ? space.take(c, uint64_t(size) * sizeof(T)) : PLAIT_OK;
-    if (s != PLAIT_OK) return __atomic_store_n(&failed, s, __ATOMIC_RELAXED);
+    if (nbytes && !space.try_take(c, nbytes))
+      return __atomic_store_n(&failed, true, __ATOMIC_RELAXED);
     for (int64_t i = begin; i < end; i++) f(i, space.as<T>());
   });
-  return failed;
+  return failed ? Workspace::out_of_memory(c, nbytes) : PLAIT_OK;
 }
 int64_t grain_for(const Conv &v,
                   int64_t positions) {  // units of that many output positions worth a claim

@@ -180,16 +180,15 @@ void weight_lanes(const Conv &v, const float *gy, const float *x, const Lanes &x
 // Runs f(first image, how many, scratch) for each eight images.
 template <class F>
 plait_status each_group(const plait_call *c, const Conv &v, int64_t scratch, F &&f) {
-  const int64_t groups = ceil_div(v.n, kImages);
-  plait_status failed = PLAIT_OK;
-  parallel(c, groups, [&](int64_t g) {
-    Workspace space;
-    const plait_status s = space.take(c, uint64_t(scratch) * sizeof(float));
-    if (s != PLAIT_OK) return __atomic_store_n(&failed, s, __ATOMIC_RELAXED);
-    const int64_t first = g * kImages, count = v.n - first < kImages ? v.n - first : kImages;
-    f(first, count, space.as<float>());
+  const uint64_t nbytes = uint64_t(scratch) * sizeof(float);
+  bool failed = false;
+  parallel(c, ceil_div(v.n, kImages), [&](int64_t g) {
+    Workspace space;  // what a thread gives back is what it gets again, still in its cache
+    if (!space.try_take(c, nbytes)) return __atomic_store_n(&failed, true, __ATOMIC_RELAXED);
+    const int64_t first = g * kImages;
+    f(first, v.n - first < kImages ? v.n - first : kImages, space.as<float>());
   });
-  return failed;
+  return failed ? Workspace::out_of_memory(c, nbytes) : PLAIT_OK;
 }
 
 }  // namespace
@@ -283,11 +282,14 @@ plait_status lanes_backward_weight(const plait_call *c, const Conv &v, const flo
                 each = ceil_div(groups, kParts);
   const int64_t parts = ceil_div(groups, each);
   Workspace space;
-  PLAIT_TRY(
-      space.take(c, uint64_t(parts * (size * kImages + xl.size() + gl.size())) * sizeof(float)));
+  PLAIT_TRY(space.take(c, uint64_t(parts * size * kImages) * sizeof(float)));
+  const uint64_t nbytes = uint64_t(xl.size() + gl.size()) * sizeof(float);
+  bool failed = false;
   parallel(c, parts, [&](int64_t p) {
-    float *sums = space.as<float>() + p * (size * kImages + xl.size() + gl.size());
-    float *xs = sums + size * kImages, *gs = xs + xl.size();
+    Workspace lanes;
+    if (!lanes.try_take(c, nbytes)) return __atomic_store_n(&failed, true, __ATOMIC_RELAXED);
+    float *sums = space.as<float>() + p * size * kImages;
+    float *xs = lanes.as<float>(), *gs = xs + xl.size();
     memset(sums, 0, size_t(size * kImages) * sizeof(float));
     for (int64_t g = p * each; g < (p + 1) * each && g < groups; g++) {
       const int64_t first = g * kImages, count = v.n - first < kImages ? v.n - first : kImages;
@@ -296,10 +298,10 @@ plait_status lanes_backward_weight(const plait_call *c, const Conv &v, const flo
       weight_lanes(v, gs, xs, xl, sums);
     }
   });
-  const int64_t step = size * kImages + xl.size() + gl.size();
+  if (failed) return Workspace::out_of_memory(c, nbytes);
   for (int64_t i = 0; i < size; i++) {
     V sum = load(space.as<float>() + i * kImages);
-    for (int64_t p = 1; p < parts; p++) sum += load(space.as<float>() + p * step + i * kImages);
+    for (int64_t p = 1; p < parts; p++) sum += load(space.as<float>() + (p * size + i) * kImages);
     gw[i] = sum_of<float>(sum);
   }
   return PLAIT_OK;

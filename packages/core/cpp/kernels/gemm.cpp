@@ -6,6 +6,8 @@ namespace plait::core {
 namespace {
 
 constexpr int64_t kTileWork = 1 << 19;  // multiplications that are worth a claim
+constexpr int64_t kUnpacked =
+    1 << 14;  // below, copying an operand into order costs more than it gains
 constexpr int64_t kSmallest = 32;       // rows or columns of a tile
 constexpr int64_t kDeep = 4096;  // inner sizes from here on are cut where there are few results
 
@@ -42,6 +44,7 @@ bool gemv(const Product<T> &p) {
   const Layout a = layout(p.a, p.m, p.k);
   const int64_t step = p.k == 1 ? 1 : p.b.rows;
   if (!a.ld || step < 1 || step > INT32_MAX || p.ldc > INT32_MAX) return false;
+  if (p.m > INT32_MAX || p.k > INT32_MAX) return false;
   const bool t = a.trans == kTrans;
   blas_of<T>().gemv(kRowMajor, a.trans, int(t ? p.k : p.m), int(t ? p.m : p.k), p.alpha, p.a.data,
                     int(a.ld), p.b.data, int(step), p.beta, p.c, int(p.ldc));
@@ -97,27 +100,28 @@ bool is_plain(const Matrix<T> &a, int64_t rows, int64_t columns) {
 }
 
 template <class T>
-bool gemm_serial(const Product<T> &p) {
+bool gemm_blas(const Product<T> &p) {
   if constexpr (is_float<T>) {
-    if (blas_of<T>().gemm) {
-      if (p.n == 1 && p.m > 1 && gemv(p)) return true;
-      if (p.m == 1 && p.n > 1) {
-        const Product<T> q{p.n,    1,   p.k, p.alpha, p.b.transposed(), p.a.transposed(),
-                           p.beta, p.c, 1};
-        if (gemv(q)) return true;
-      }
-      const Layout a = layout(p.a, p.m, p.k), b = layout(p.b, p.k, p.n);
-      if (!a.ld || !b.ld || p.m > INT32_MAX || p.n > INT32_MAX || p.k > INT32_MAX ||
-          p.ldc > INT32_MAX)
-        return false;
-      blas_of<T>().gemm(kRowMajor, a.trans, b.trans, int(p.m), int(p.n), int(p.k), p.alpha,
-                        p.a.data, int(a.ld), p.b.data, int(b.ld), p.beta, p.c,
-                        int(p.ldc > p.n ? p.ldc : p.n));
-      return true;
+    if (!blas_of<T>().gemm) return false;
+    if (p.n == 1 && p.m > 1 && gemv(p)) return true;
+    if (p.m == 1 && p.n > 1) {
+      const Product<T> q{p.n, 1, p.k, p.alpha, p.b.transposed(), p.a.transposed(), p.beta, p.c, 1};
+      if (gemv(q)) return true;
     }
+    const Layout a = layout(p.a, p.m, p.k), b = layout(p.b, p.k, p.n);
+    const bool fits =
+        p.m <= INT32_MAX && p.n <= INT32_MAX && p.k <= INT32_MAX && p.ldc <= INT32_MAX;
+    if (!a.ld || !b.ld || !fits) return false;
+    blas_of<T>().gemm(kRowMajor, a.trans, b.trans, int(p.m), int(p.n), int(p.k), p.alpha, p.a.data,
+                      int(a.ld), p.b.data, int(b.ld), p.beta, p.c, int(p.ldc > p.n ? p.ldc : p.n));
+    return true;
   }
-  gemm_own(p);
-  return true;
+  return false;
+}
+
+template <class T>
+void gemm_serial(const Product<T> &p) {
+  if (!gemm_blas(p)) gemm_own(p);
 }
 
 template <class T>
@@ -128,7 +132,11 @@ plait_status gemm(const plait_call *c, Product<T> p) {
     return PLAIT_OK;
   }
   const int64_t work = p.m * p.n * p.k;
-  if (work <= kTileWork && gemm_serial(p)) return PLAIT_OK;
+  if (work <= kTileWork && gemm_blas(p)) return PLAIT_OK;
+  if (work <= kUnpacked) {
+    gemm_own(p);
+    return PLAIT_OK;
+  }
   Workspace space_a, space_b;
   if (is_float<T> && !is_plain(p.a, p.m, p.k)) PLAIT_TRY(pack(c, &p.a, p.m, p.k, &space_a));
   if (is_float<T> && !is_plain(p.b, p.k, p.n)) PLAIT_TRY(pack(c, &p.b, p.k, p.n, &space_b));
@@ -167,7 +175,7 @@ plait_status gemm(const plait_call *c, Product<T> p) {
 }
 
 #define PLAIT_INSTANCE(T)                                     \
-  template bool gemm_serial(const Product<T> &);              \
+  template void gemm_serial(const Product<T> &);              \
   template plait_status gemm(const plait_call *, Product<T>); \
   template bool is_plain(const Matrix<T> &, int64_t, int64_t);
 PLAIT_INSTANCE(float)

@@ -26,10 +26,9 @@ struct Product {
   int64_t ldc;
 };
 
-// On the calling thread. False: BLAS can't take these strides (integers and a missing BLAS take
-// all).
+// On the calling thread: by BLAS if it takes the strides, else by plait's own loops.
 template <class T>
-bool gemm_serial(const Product<T> &p);
+void gemm_serial(const Product<T> &p);
 
 // On all threads, any strides.
 template <class T>

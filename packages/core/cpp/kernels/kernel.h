@@ -174,12 +174,17 @@ class Workspace {  // bytes for the duration of a kernel, 64-byte aligned
     if (data_) from_->free(from_->ctx, data_, nbytes_, block_);
   }
   plait_status take(const plait_call *c, uint64_t nbytes) {
+    return try_take(c, nbytes) ? PLAIT_OK : out_of_memory(c, nbytes);
+  }
+  // For use on several threads at once: the error is left to the caller's thread.
+  bool try_take(const plait_call *c, uint64_t nbytes) {
     from_ = c->thread->roles->allocator[kDLCPU];
     nbytes_ = nbytes;
-    const plait_status s =
-        from_->alloc(from_->ctx, DLDevice{kDLCPU, 0}, nbytes, nullptr, &data_, &block_);
-    if (s == PLAIT_OK) return s;
-    data_ = nullptr;
+    if (from_->alloc(from_->ctx, DLDevice{kDLCPU, 0}, nbytes, nullptr, &data_, &block_) != PLAIT_OK)
+      data_ = nullptr;
+    return data_ != nullptr;
+  }
+  static plait_status out_of_memory(const plait_call *c, uint64_t nbytes) {
     return PLAIT_FAIL(c, PLAIT_MEMORY_ERROR, "no memory for a workspace of %llu bytes",
                       (unsigned long long)nbytes);
   }
