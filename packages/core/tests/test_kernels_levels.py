@@ -35,7 +35,7 @@ def test_the_library_in_use() -> None:
     assert run(["-c", PROVIDER], "base") == "plait_cpu_base"
 
 
-@pytest.mark.parametrize("pattern", ["test_kernels_[pr]*.py", "test_kernels_[cm]*.py"])
+@pytest.mark.parametrize("pattern", ["test_kernels_[opr]*.py", "test_kernels_[cm]*.py"])
 def test_the_baseline_passes_the_same_tests(pattern: str) -> None:
     files = [str(path) for path in sorted(HERE.glob(pattern))]
     assert len(files) >= 2

@@ -138,6 +138,18 @@ def test_integer_powers_wrap_around() -> None:
         np.testing.assert_array_equal(pc.pow(pc.from_numpy(a), exponent).numpy(), want)
 
 
+@pytest.mark.parametrize("exponent", [2, 3, 0.5, -1, -0.5, -2, 1, 0, 2.5])
+def test_powers_with_numbers(exponent: float) -> None:
+    with np.errstate(all="ignore"):
+        want = np.power(WIDE.astype(np.float64), exponent)
+    got = pc.pow(pc.from_numpy(WIDE), exponent).numpy()
+    distance = ulps(got, want)
+    worst = int(np.argmax(distance))
+    assert distance[worst] <= 2, (WIDE[worst], got[worst], want[worst])
+    strided = pc.from_numpy(WIDE[::-3])
+    np.testing.assert_array_equal(pc.pow(strided, exponent).numpy(), got[::-3])
+
+
 def layouts(x: Any) -> Any:
     """The same values in other layouts, and broadcast ones."""
     yield x

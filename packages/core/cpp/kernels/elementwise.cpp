@@ -10,6 +10,16 @@ void gather_items(T *to, const char *from, int64_t stride, int64_t n) {
     for (int64_t i = 0; i < n; i++) to[i] = value;
     return;
   }
+  if (stride == -int64_t(sizeof(T))) {  // a step known to the compiler vectorises
+    const T *p = reinterpret_cast<const T *>(from);
+    for (int64_t i = 0; i < n; i++) to[i] = p[-i];
+    return;
+  }
+  if (stride == 2 * int64_t(sizeof(T))) {
+    const T *p = reinterpret_cast<const T *>(from);
+    for (int64_t i = 0; i < n; i++) to[i] = p[2 * i];
+    return;
+  }
   for (int64_t i = 0; i < n; i++) to[i] = *reinterpret_cast<const T *>(from + i * stride);
 }
 

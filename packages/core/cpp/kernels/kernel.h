@@ -14,13 +14,18 @@
 #define PLAIT_UNLIKELY(x) __builtin_expect(!!(x), 0)
 
 // Registers a kernel: `PLAIT_KERNEL("softmax", softmax);` in any file of the library. The linker
-// collects these records in one array; nothing runs before the plug-in's init function reads it.
-#define PLAIT_KERNEL_NAMED(id, op, function)     \
-  __attribute__((section("plait_kernels"), used, \
+// collects these records in one array; nothing runs before the plug-in's init function reads it. A
+// kernel for special cases, which declines all others, is registered with PLAIT_KERNEL_SPECIAL: it
+// is asked before the general one.
+#define PLAIT_KERNEL_IN(part, id, op, function) \
+  __attribute__((section(part), used,           \
                  aligned(16))) static const ::plait::core::Registration id = {op, function}
 #define PLAIT_KERNEL_JOIN(a, b) a##b
 #define PLAIT_KERNEL_ID(n) PLAIT_KERNEL_JOIN(registration_, n)
-#define PLAIT_KERNEL(op, function) PLAIT_KERNEL_NAMED(PLAIT_KERNEL_ID(__COUNTER__), op, function)
+#define PLAIT_KERNEL(op, function) \
+  PLAIT_KERNEL_IN("plait_kernels", PLAIT_KERNEL_ID(__COUNTER__), op, function)
+#define PLAIT_KERNEL_SPECIAL(op, function) \
+  PLAIT_KERNEL_IN("plait_special", PLAIT_KERNEL_ID(__COUNTER__), op, function)
 
 namespace plait::core {
 

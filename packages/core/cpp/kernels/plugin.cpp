@@ -12,10 +12,11 @@
 #endif
 
 extern "C" {
-// The linker defines these around the section of that name.
-__attribute__((
-    visibility("hidden"))) extern const plait::core::Registration __start_plait_kernels[];
-__attribute__((visibility("hidden"))) extern const plait::core::Registration __stop_plait_kernels[];
+// The linker defines these around the sections of those names.
+using plait::core::Registration;
+#define PLAIT_HIDDEN __attribute__((visibility("hidden"))) extern const Registration
+PLAIT_HIDDEN __start_plait_kernels[], __stop_plait_kernels[];
+PLAIT_HIDDEN __start_plait_special[], __stop_plait_special[];
 }
 
 namespace {
@@ -30,18 +31,25 @@ bool supported() {
 #endif
 }
 
+// The last kernel of an operator is asked first.
+plait_status implement(const plait_runtime *runtime, const plait_plugin *self,
+                       const Registration *r, const Registration *end) {
+  for (; r != end; r++) {
+    const plait_op *op = runtime->op(r->op);
+    if (!op) continue;  // another version of the operator set: its definitions decide
+    uint64_t undo = 0;
+    PLAIT_TRY(runtime->implement(runtime->thread(), op, kDLCPU, r->kernel, nullptr, self, &undo));
+  }
+  return PLAIT_OK;
+}
+
 plait_status init(const plait_runtime *runtime, const plait_plugin *self) {
   plait_thread *thread = runtime->thread();
   if (!supported())
     return runtime->raise(thread, PLAIT_ERROR, PLAIT_LIBRARY,
                           "a processor with AVX2, FMA and F16C is required; this one lacks them");
-  for (auto *r = __start_plait_kernels; r != __stop_plait_kernels; r++) {
-    const plait_op *op = runtime->op(r->op);
-    if (!op) continue;  // another version of the operator set: its definitions decide
-    uint64_t undo = 0;
-    PLAIT_TRY(runtime->implement(thread, op, kDLCPU, r->kernel, nullptr, self, &undo));
-  }
-  return PLAIT_OK;
+  PLAIT_TRY(implement(runtime, self, __start_plait_kernels, __stop_plait_kernels));
+  return implement(runtime, self, __start_plait_special, __stop_plait_special);
 }
 
 }  // namespace

@@ -1,106 +1,188 @@
-// sort and topk along one dimension. Always stable; NaN counts as the largest number.
+// sort and topk along one dimension: always stable, NaN counts as the largest number. Elements
+// become unsigned integers of the same order, which are sorted digit by digit (least significant
+// first) together with their places.
 #include "kernels/indices.h"
 
 namespace plait::core {
 namespace {
 
-template <class T>
+constexpr int64_t kInsertion = 24;  // elements that are sorted by insertion
+constexpr int64_t kSelected = 64;   // results that topk keeps in a short sorted list
+
+template <class K>
 struct Keyed {
-  T value;
-  int64_t at;
+  K key;
+  uint32_t at;
 };
 
+// ---- keys
+// ----------------------------------------------------------------------------------------------------------
+// Signed numbers with their sign bit turned over; negative floats with all bits turned over. -0 is
+// 0, every NaN is the largest key.
+PLAIT_INLINE uint32_t key_of(float x) {
+  const float y = x + 0.0f;
+  uint32_t u;
+  memcpy(&u, &y, 4);
+  u = u >> 31 ? ~u : u | 0x80000000u;
+  return x != x ? UINT32_MAX : u;
+}
+PLAIT_INLINE uint64_t key_of(double x) {
+  const double y = x + 0.0;
+  uint64_t u;
+  memcpy(&u, &y, 8);
+  u = u >> 63 ? ~u : u | uint64_t(1) << 63;
+  return x != x ? UINT64_MAX : u;
+}
+PLAIT_INLINE uint32_t key_of(uint8_t x) { return x; }
+PLAIT_INLINE uint32_t key_of(uint16_t x) { return x; }
+PLAIT_INLINE uint32_t key_of(uint32_t x) { return x; }
+PLAIT_INLINE uint64_t key_of(uint64_t x) { return x; }
+PLAIT_INLINE uint32_t key_of(int8_t x) { return uint32_t(x + 128); }
+PLAIT_INLINE uint32_t key_of(int16_t x) { return uint32_t(x + 32768); }
+PLAIT_INLINE uint32_t key_of(int32_t x) { return uint32_t(x) ^ 0x80000000u; }
+PLAIT_INLINE uint64_t key_of(int64_t x) { return uint64_t(x) ^ uint64_t(1) << 63; }
+
 template <class T>
-PLAIT_INLINE bool before(const T &a, const T &b, bool descending) {
-  if constexpr (is_float<T>) {
-    const bool a_nan = a != a, b_nan = b != b;
-    if (a_nan || b_nan) return descending ? a_nan && !b_nan : b_nan && !a_nan;
-  }
-  return descending ? a > b : a < b;
+using Key = decltype(key_of(T()));
+
+template <class T>
+PLAIT_INLINE Key<T> directed(T x, bool descending) {
+  return descending ? Key<T>(~key_of(x)) : key_of(x);
 }
 
-// Bottom-up merge sort of n elements with room for as many: no recursion and nothing of the C++
-// library.
-template <class T>
-Keyed<T> *merge_sort(Keyed<T> *x, Keyed<T> *room, int64_t n, bool descending) {
-  constexpr int64_t kRun = 16;
-  for (int64_t begin = 0; begin < n; begin += kRun) {
-    const int64_t end = begin + kRun < n ? begin + kRun : n;
-    for (int64_t i = begin + 1; i < end; i++) {
-      const Keyed<T> k = x[i];
-      int64_t j = i;
-      for (; j > begin && before(k.value, x[j - 1].value, descending); j--) x[j] = x[j - 1];
-      x[j] = k;
-    }
+// ---- sorting
+// -------------------------------------------------------------------------------------------------------
+template <class K>
+void insertion_sort(Keyed<K> *x, int64_t n) {
+  for (int64_t i = 1; i < n; i++) {
+    const Keyed<K> own = x[i];
+    int64_t j = i;
+    for (; j > 0 && own.key < x[j - 1].key; j--) x[j] = x[j - 1];
+    x[j] = own;
   }
-  for (int64_t width = kRun; width < n; width *= 2) {
-    for (int64_t begin = 0; begin < n; begin += 2 * width) {
-      const int64_t middle = begin + width < n ? begin + width : n,
-                    end = begin + 2 * width < n ? begin + 2 * width : n;
-      int64_t a = begin, b = middle;
-      for (int64_t i = begin; i < end; i++) {
-        const bool right = a == middle || (b < end && before(x[b].value, x[a].value, descending));
-        room[i] = x[right ? b++ : a++];
-      }
+}
+
+// Returns the sorted elements, which are in x or in room.
+template <class K>
+const Keyed<K> *radix_sort(Keyed<K> *x, Keyed<K> *room, int64_t n) {
+  if (n <= kInsertion) {
+    insertion_sort(x, n);
+    return x;
+  }
+  uint32_t count[sizeof(K)][256] = {};
+  for (int64_t i = 0; i < n; i++)
+    for (unsigned d = 0; d < sizeof(K); d++) count[d][x[i].key >> (8 * d) & 255]++;
+  for (unsigned d = 0; d < sizeof(K); d++) {
+    if (count[d][x[0].key >> (8 * d) & 255] == uint32_t(n)) continue;  // all alike
+    uint32_t sum = 0;
+    for (uint32_t &entry : count[d]) {
+      const uint32_t own = entry;
+      entry = sum;
+      sum += own;
     }
-    Keyed<T> *swap = x;
+    for (int64_t i = 0; i < n; i++) room[count[d][x[i].key >> (8 * d) & 255]++] = x[i];
+    Keyed<K> *swap = x;
     x = room;
     room = swap;
   }
   return x;
 }
 
-struct Line {  // one dimension of several tensors, the others walked
-  int64_t size, lines, keep;
-  bool descending;
+// The `keep` smallest keys in order, the first of equal ones first.
+template <class T>
+void select(const T *p, int64_t step, int64_t n, bool descending, Keyed<Key<T>> *best,
+            int64_t keep) {
+  int64_t held = 0;
+  for (int64_t i = 0; i < n; i++) {
+    const Key<T> key = directed(p[i * step], descending);
+    if (held == keep && PLAIT_LIKELY(key >= best[held - 1].key)) continue;
+    int64_t j = held < keep ? held++ : held - 1;
+    for (; j > 0 && key < best[j - 1].key; j--) best[j] = best[j - 1];
+    best[j] = {key, uint32_t(i)};
+  }
+}
+
+// ---- along a dimension
+// ---------------------------------------------------------------------------------------------
+struct Lines {  // the positions of a tensor without one dimension
+  int ndim = 0;
+  int64_t count = 1, size = 1, step = 0;
+  int64_t shape[PLAIT_MAX_DIMS], stride[PLAIT_MAX_DIMS];
+  Lines(const DLTensor *t, int dim) {
+    for (int d = 0; d < t->ndim; d++) {
+      if (d == dim) {
+        size = t->shape[d];
+        step = t->strides[d];
+        continue;
+      }
+      count *= shape[ndim] = t->shape[d];
+      stride[ndim++] = t->strides[d];
+    }
+  }
+  int64_t first(int64_t line) const {
+    int64_t at = 0;
+    for (int d = ndim - 1; d >= 0; d--) {
+      at += line % shape[d] * stride[d];
+      line /= shape[d];
+    }
+    return at;
+  }
 };
 
 template <class T>
-plait_status sort_lines(const plait_call *c, const DLTensor *self, int dim, DLTensor *values,
-                        DLTensor *indices, Line line) {
-  int64_t from_stride[PLAIT_MAX_DIMS], to_stride[PLAIT_MAX_DIMS], shape[PLAIT_MAX_DIMS];
-  for (int d = 0; d < self->ndim; d++) {
-    shape[d] = d == dim ? 1 : self->shape[d];
-    from_stride[d] = d == dim ? 0 : self->strides[d];
-    to_stride[d] = d == dim ? 0 : values->strides[d];
-  }
-  const int64_t step = self->ndim ? self->strides[dim] : 0,
-                to_step = values->ndim ? values->strides[dim] : 0;
-  Workspace space;
-  PLAIT_TRY(space.take(c, 2 * uint64_t(line.size ? line.size : 1) * sizeof(Keyed<T>)));
-  Counter from(self->ndim, shape, from_stride), to(self->ndim, shape, to_stride);
-  for (int64_t l = 0; l < line.lines; l++, from.next(), to.next()) {
-    auto *x = space.as<Keyed<T>>();
-    for (int64_t i = 0; i < line.size; i++) x[i] = {data<T>(self)[from.offset + i * step], i};
-    const Keyed<T> *sorted = merge_sort(x, x + line.size, line.size, line.descending);
-    for (int64_t i = 0; i < line.keep; i++) {
-      data<T>(values)[to.offset + i * to_step] = sorted[i].value;
-      data<int64_t>(indices)[to.offset + i * to_step] = sorted[i].at;
+plait_status sort_lines(const plait_call *c, int dim, bool descending, int64_t keep) {
+  const DLTensor *self = tensor(c, 0);
+  DLTensor *values = result(c, 0), *places = result(c, 1);
+  const Lines from(self, dim), to(values, dim);
+  const int64_t n = from.size;
+  const bool few = keep <= kSelected && keep * 8 <= n;
+  const uint64_t room = uint64_t(few ? keep : 2 * n) * sizeof(Keyed<Key<T>>);
+  bool failed = false;
+  parallel_ranges(c, from.count, kSerial / 8 / (n + 1) + 1, [&](int64_t begin, int64_t end) {
+    Workspace space;
+    if (!space.try_take(c, room)) return __atomic_store_n(&failed, true, __ATOMIC_RELAXED);
+    auto *x = space.as<Keyed<Key<T>>>();
+    for (int64_t line = begin; line < end; line++) {
+      const T *p = data<T>(self) + from.first(line);
+      const Keyed<Key<T>> *sorted = x;
+      if (few) {
+        select(p, from.step, n, descending, x, keep);
+      } else {
+        for (int64_t i = 0; i < n; i++)
+          x[i] = {directed(p[i * from.step], descending), uint32_t(i)};
+        sorted = radix_sort(x, x + n, n);
+      }
+      const int64_t at = to.first(line);
+      for (int64_t i = 0; i < keep; i++) {
+        data<T>(values)[at + i * to.step] = p[int64_t(sorted[i].at) * from.step];
+        data<int64_t>(places)[at + i * to.step] = int64_t(sorted[i].at);
+      }
     }
-  }
+  });
+  return failed ? Workspace::out_of_memory(c, room) : PLAIT_OK;
+}
+
+plait_status sorted(const plait_call *c, int dim_argument, bool descending, int64_t keep) {
+  const DLTensor *self = tensor(c, 0);
+  const int dim = self->ndim ? int(wrapped(integer(c, dim_argument, -1), self->ndim)) : 0;
+  const int64_t n = self->ndim ? self->shape[dim] : 1;
+  if (keep < 0) keep = n;
+  if (numel(self) == 0 || keep == 0) return PLAIT_OK;
+  if (n > UINT32_MAX)
+    return PLAIT_FAIL(c, PLAIT_NOT_IMPLEMENTED,
+                      "dimension %d must have at most 2**32 - 1 elements; got %lld", dim,
+                      (long long)n);
+  const Kind k = kind(self->dtype);
+  if (k == Bool) return sort_lines<uint8_t>(c, dim, descending, keep);
+  PLAIT_NUMERIC(k, return sort_lines<T>(c, dim, descending, keep))
   return PLAIT_OK;
 }
 
-plait_status sorted(plait_call *c, int dim_argument, bool descending, int64_t keep) {
-  const DLTensor *self = tensor(c, 0);
-  const int dim = self->ndim ? int(wrapped(integer(c, dim_argument, -1), self->ndim)) : 0;
-  Line line{self->ndim ? self->shape[dim] : 1, 1, keep, descending};
-  if (keep < 0) line.keep = line.size;
-  for (int d = 0; d < self->ndim; d++)
-    if (d != dim) line.lines *= self->shape[d];
-  if (line.size == 0 || line.keep == 0) return PLAIT_OK;
-  const Kind k = kind(self->dtype);
-  if (k == Bool) return sort_lines<uint8_t>(c, self, dim, result(c, 0), result(c, 1), line);
-  PLAIT_NUMERIC(k, return sort_lines<T>(c, self, dim, result(c, 0), result(c, 1), line))
-  return PLAIT_DECLINE;
-}
-
-// sort(self, dim=-1, descending=False, stable=False) -> (values, indices)
+// sort(self, dim, descending, stable) -> (values, indices)
 plait_status sort(plait_call *c) { return sorted(c, 1, integer(c, 2) != 0, -1); }
-PLAIT_KERNEL("sort", sort);
-
-// topk(self, k, dim=-1, largest=True, sorted=True) -> (values, indices)
+// topk(self, k, dim, largest, sorted) -> (values, indices)
 plait_status topk(plait_call *c) { return sorted(c, 2, integer(c, 3, 1) != 0, integer(c, 1)); }
+PLAIT_KERNEL("sort", sort);
 PLAIT_KERNEL("topk", topk);
 
 }  // namespace
