@@ -1,6 +1,8 @@
 // Windows of 2 x 2 side by side, several at a time: the pooling of nearly every small network.
 #ifndef PLAIT_CORE_POOL_HALVES_H
 #define PLAIT_CORE_POOL_HALVES_H
+#include <utility>
+
 #include "kernels/vec.h"
 
 namespace plait::core {
@@ -41,26 +43,28 @@ struct Windows {  // L windows: 2 L columns of two rows
     for (int i = 0; i < L; i++) v[i] = start + i * step;
     return v;
   }
-  // first[0], second[0], first[1], ... in two vectors
-  static PLAIT_INLINE void interleave(Floats first, Floats second, float *to) {
-    Ints low = {}, high = {};
-    for (int i = 0; i < L; i++) {
-      low[i] = i / 2 + i % 2 * L;
-      high[i] = L / 2 + i / 2 + i % 2 * L;
-    }
-    write(to, __builtin_shuffle(first, second, low));
-    write(to + L, __builtin_shuffle(first, second, high));
+  template <size_t... I>
+  static PLAIT_INLINE Floats evens(Floats a, Floats b, std::index_sequence<I...>) {
+    return shuffled<int(2 * I)...>(a, b);
   }
+  template <size_t... I>
+  static PLAIT_INLINE Floats odds(Floats a, Floats b, std::index_sequence<I...>) {
+    return shuffled<int(2 * I + 1)...>(a, b);
+  }
+  template <size_t... I>  // a[0], b[0], a[1], b[1], ...
+  static PLAIT_INLINE void interleave(Floats a, Floats b, float *to, std::index_sequence<I...>) {
+    write(to, shuffled<int(I / 2 + I % 2 * L)...>(a, b));
+    write(to + L, shuffled<int(L / 2 + I / 2 + I % 2 * L)...>(a, b));
+  }
+  static constexpr std::make_index_sequence<L> kAll{};
 
   // The largest element of each window and its place, counted from `at`, the place of row[0]; NaN
   // beats all and the first of equal ones counts.
   static PLAIT_INLINE void largest(const float *row, int64_t w, int32_t at, float *y,
                                    int64_t *where) {
-    const Ints evens = count(0, 2), odds = count(1, 2);
     const Floats a = read<Floats>(row), b = read<Floats>(row + L);
     const Floats c = read<Floats>(row + w), d = read<Floats>(row + w + L);
-    const Floats q[4] = {__builtin_shuffle(a, b, evens), __builtin_shuffle(a, b, odds),
-                         __builtin_shuffle(c, d, evens), __builtin_shuffle(c, d, odds)};
+    const Floats q[4] = {evens(a, b, kAll), odds(a, b, kAll), evens(c, d, kAll), odds(c, d, kAll)};
     const int32_t step[4] = {0, 1, int32_t(w), int32_t(w) + 1};
     Floats best = q[0];
     Ints offset = {};
@@ -70,7 +74,7 @@ struct Windows {  // L windows: 2 L columns of two rows
       offset = take ? Ints{} + step[k] : offset;
     }
     write(y, best);
-    write(where, __builtin_convertvector(offset + evens + at, Longs));
+    write(where, __builtin_convertvector(offset + count(0, 2) + at, Longs));
   }
 
   // g at the place that `where` names in each window, 0 in its other three. Nonzero: a place lies
@@ -82,8 +86,8 @@ struct Windows {  // L windows: 2 L columns of two rows
     const Ints offset = __builtin_convertvector(places, Ints) - count(0, 2);
     const Ints beyond = __builtin_convertvector(places >> 31, Ints);
     const Ints hit[4] = {offset == 0, offset == 1, offset == int32_t(w), offset == int32_t(w) + 1};
-    interleave(hit[0] ? x : zero, hit[1] ? x : zero, gx);
-    interleave(hit[2] ? x : zero, hit[3] ? x : zero, gx + w);
+    interleave(hit[0] ? x : zero, hit[1] ? x : zero, gx, kAll);
+    interleave(hit[2] ? x : zero, hit[3] ? x : zero, gx + w, kAll);
     return ~(hit[0] | hit[1] | hit[2] | hit[3]) | beyond;
   }
   static PLAIT_INLINE bool any(Ints v) {

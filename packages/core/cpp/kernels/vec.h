@@ -35,6 +35,17 @@ PLAIT_INLINE Vec<T> splat(T x) {
 PLAIT_INLINE Vec<float> splat(float x) { return Vec<float>{x, x, x, x, x, x, x, x}; }
 PLAIT_INLINE Vec<double> splat(double x) { return Vec<double>{x, x, x, x}; }
 
+// Elements I... of a and b side by side.
+template <int... I, class V>
+PLAIT_INLINE V shuffled(V a, V b) {
+#if defined(__clang__)
+  return __builtin_shufflevector(a, b, I...);
+#else
+  typedef int Picks __attribute__((vector_size(sizeof...(I) * sizeof(int))));
+  return __builtin_shuffle(a, b, Picks{I...});
+#endif
+}
+
 template <class T>
 PLAIT_INLINE T sum_of(Vec<T> v) {
   T s[kLanes<T>];
