@@ -220,7 +220,7 @@ def isolation(session: nox.Session, package: str) -> None:
 def conformance(session: nox.Session) -> None:
     """Run the conformance kit on our own components, or as the arguments say."""
     install(session, ["conformance", "core"], extras=True)
-    chosen = session.posargs or ["--role", "kernels.cpu", "--provider", "plait-core"]
+    chosen = session.posargs or ["--role", "kernels.cpu"]
     session.run("pytest", "--pyargs", "plait_conformance", *chosen)
 
 

@@ -292,10 +292,12 @@ PyObject *operator_names(PyObject *, PyObject *) {
   for (const plait_op *op : ops) {
     const char *dot = strchr(op->name, '.');
     const std::string base(op->name, dot ? size_t(dot - op->name) : strlen(op->name));
-    const char *first = op->n_args ? op->args[0].name : nullptr;
+    const bool method =
+        !(op->flags & PLAIT_OP_FUNCTION) && op->n_args && !strcmp(op->args[0].name, "self");
+    const char *place = op->flags & PLAIT_OP_INTERNAL ? "internal" : method ? "method" : "function";
     for (const bool in_place : {false, true}) {
       if (in_place && !(op->flags & PLAIT_OP_INPLACE)) continue;
-      Object item(Py_BuildValue("sz", (base + (in_place ? "_" : "")).c_str(), first));
+      Object item(Py_BuildValue("ss", (base + (in_place ? "_" : "")).c_str(), place));
       Object name(item ? new_reference(PyTuple_GET_ITEM(item.get(), 0)) : nullptr);
       const int known = name ? PySet_Contains(seen.get(), name.get()) : -1;
       if (known < 0 || (!known && (PySet_Add(seen.get(), name.get()) < 0 ||
@@ -311,8 +313,9 @@ PyMethodDef functions[] = {{"operator", operator_function, METH_O,
                             "all its overloads, `max.dim` for one, `relu_` "
                             "and `scatter_.value` for the in-place form."},
                            {"operator_names", operator_names, METH_NOARGS,
-                            "operator_names()\n--\n\n(name, name of its first argument) of every "
-                            "operator and its in-place form."},
+                            "operator_names()\n--\n\n(name, place) of every operator and its "
+                            "in-place form: the place is `method` (a function too), `function` or "
+                            "`internal`."},
                            {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace

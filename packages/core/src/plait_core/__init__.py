@@ -157,11 +157,11 @@ def __getattr__(name: str) -> Any:
 def _bind_operators() -> None:
     """Make every operator a function, and a method where it works on ``self``."""
     own = set(globals())
-    for name, first in _binding.operator_names():
+    for name, place in _binding.operator_names():
         operator = _binding.operator(name)
-        if name not in own:
+        if name not in own and place != "internal":
             globals()[name] = operator
-        if first == "self" and not name.endswith("_backward") and name not in Tensor.__dict__:
+        if place == "method" and name not in Tensor.__dict__:
             setattr(Tensor, name, operator)
 
 

@@ -108,7 +108,7 @@ class Operator:
         self.random, self.any_device, self.internal, self.method = (
             random,
             any_device,
-            internal,
+            internal or self.schema.base.endswith("_backward"),
             method,
         )
         self.shape_function: Callable[..., Any] | None = None

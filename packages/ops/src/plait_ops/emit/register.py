@@ -23,6 +23,8 @@ def flags(operator: Operator) -> list[str]:
         "PLAIT_OP_COMPOSITE": isinstance(operator, Composite),
         "PLAIT_OP_RANDOM": operator.random,
         "PLAIT_OP_ANY_DEVICE": operator.any_device,
+        "PLAIT_OP_INTERNAL": operator.internal,
+        "PLAIT_OP_FUNCTION": not operator.method,
     }
     return [name for name, on in chosen.items() if on]
 

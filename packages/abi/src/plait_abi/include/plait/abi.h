@@ -220,6 +220,8 @@ enum { /* plait_op_def::flags */
   PLAIT_OP_COMPOSITE = 16, /* decompose runs above the layers unless a backend has a kernel of its own */
   PLAIT_OP_RANDOM = 32,    /* draws from a generator */
   PLAIT_OP_ANY_DEVICE = 64, /* its tensors may be on several devices (copies); it runs where the first one is */
+  PLAIT_OP_INTERNAL = 128,  /* a part of other operators: no public name */
+  PLAIT_OP_FUNCTION = 256,  /* not a method of tensors */
 };
 
 typedef struct plait_needs { /* what a derivative will read, answered before the call is recorded */
