@@ -145,13 +145,12 @@ plait_status fresh_extent(plait_thread *thread, DLDataType dtype, int32_t ndim,
   }
   int64_t elements = strides ? last + 1 : count, bytes = 0;
   overflow |= __builtin_mul_overflow(elements, itemsize(dtype), &bytes);
-  if (empty)
-    bytes = 0;
-  else if (overflow)
+  // Without the zeros among them too, so that nobody's product of some of the sizes overflows.
+  if (overflow)
     return raise(thread, PLAIT_SHAPE_ERROR, nullptr,
                  "shape %s of %s has more bytes than 64 bits can count", text(shape, ndim).c_str(),
                  plait::name(dtype));
-  *nbytes = uint64_t(bytes);
+  *nbytes = empty ? 0 : uint64_t(bytes);
   return PLAIT_OK;
 }
 
@@ -245,12 +244,13 @@ plait_status tensor_on(plait_thread *thread, plait_storage *storage, void *data,
   plait_retain(storage);
   s = handle(thread, storage, data, dtype, ndim, shape, strides, out);
   if (s < 0) return s;
-  bool overflow = false, empty = false;
-  int64_t low = 0, high = 0;
+  bool overflow = false, empty = false, uncountable = false;
+  int64_t low = 0, high = 0, count = 1;
   for (int32_t i = 0; i < ndim; i++) {
     int64_t span = 0;
     empty |= shape[i] <= 0;
     if (shape[i] < 0) overflow = true;
+    if (shape[i]) uncountable |= __builtin_mul_overflow(count, shape[i], &count);
     overflow |= __builtin_mul_overflow(shape[i] - 1, (*out)->dl.strides[i], &span);
     overflow |= __builtin_add_overflow(span < 0 ? low : high, span, span < 0 ? &low : &high);
   }
@@ -262,9 +262,14 @@ plait_status tensor_on(plait_thread *thread, plait_storage *storage, void *data,
   const bool inside = !overflow && low >= 0 && high <= int64_t(storage->nbytes);
   bool negative = false;
   for (int32_t i = 0; i < ndim; i++) negative |= shape[i] < 0;
-  if (!negative && (empty || inside || storage->device.device_type == PLAIT_META)) return PLAIT_OK;
+  if (!negative && !uncountable &&
+      (empty || inside || storage->device.device_type == PLAIT_META))
+    return PLAIT_OK;
   plait_release(*out);
   *out = nullptr;
+  if (uncountable)
+    return raise(thread, PLAIT_SHAPE_ERROR, nullptr,
+                 "shape %s has more elements than 64 bits can count", text(shape, ndim).c_str());
   return raise(thread, PLAIT_SHAPE_ERROR, nullptr,
                "shape %s with strides %s at byte %lld reaches outside a storage of %llu bytes",
                text(shape, ndim).c_str(), strides ? text(strides, ndim).c_str() : "in C order",

@@ -56,16 +56,15 @@ void sizes(const Scope &x, const char *argument, Ints shape) {
   if (shape.size() > PLAIT_MAX_DIMS)
     fail(x, PLAIT_SHAPE_ERROR,
          quoted(argument) + " must have at most 64 dimensions; got " + show(shape.size()));
-  bool empty = false, overflow = false;
+  bool overflow = false;
   int64_t count = 1;
   for (int64_t size : shape) {
     if (size < 0)
       fail(x, PLAIT_SHAPE_ERROR,
            quoted(argument) + " must not hold negative sizes; got " + show(shape));
-    empty |= size == 0;
     if (size) overflow |= __builtin_mul_overflow(count, size, &count);
   }
-  if (overflow && !empty)
+  if (overflow)
     fail(x, PLAIT_SHAPE_ERROR,
          quoted(argument) + " must name fewer than 2**63 elements; got " + show(shape));
 }

@@ -214,7 +214,7 @@ def sizes(argument: str, shape: Shape) -> None:
         )
     if any(size < 0 for size in shape):
         _fail("ShapeError", f"`{argument}` must not hold negative sizes; got {_text(shape)}")
-    if all(shape) and math.prod(shape) >= LIMIT:
+    if math.prod(size for size in shape if size) >= LIMIT:  # zeros do not excuse the others
         _fail("ShapeError", f"`{argument}` must name fewer than 2**63 elements; got {_text(shape)}")
 
 
