@@ -6,7 +6,8 @@
     python benchmarks/run.py --check                  exit status 1 if a bar is missed
 
 A module offers ``cases()``, which gives (name, plait's function, the peer's, bar), and may offer
-``figures()``, which gives `timing.Figure`. A ratio is plait's time over the peer's; it passes if
+``FIGURES``, functions that give `timing.Figure`, and ``MEAN_BAR``, the bar of the geometric mean of
+its ratios. A ratio is plait's time over the peer's; it passes if
 it is not above the bar. Figures of a busy machine are worth little: look at the ratios, and again.
 """
 
@@ -19,6 +20,7 @@ import json
 import os
 import pathlib
 import platform
+import statistics
 import sys
 import traceback
 from collections.abc import Iterator
@@ -125,10 +127,18 @@ def run_module(stem: str, texts: list[str], flags: argparse.Namespace) -> Iterat
             print(f"{stem.removeprefix('bench_')}: {name}")
         return not flags.list
 
+    ratios = []
     for case in module.cases():
         if wanted(case[0]):
             set_threads(flags.threads)
-            yield compare(case, flags.budget)
+            row = compare(case, flags.budget)
+            ratios.append(row.ratio)
+            yield row
+    if len(ratios) > 1 and hasattr(module, "MEAN_BAR"):
+        mean = statistics.geometric_mean(ratios)
+        yield Figure(
+            f"{stem}: mean of {len(ratios)} ratios", mean, module.MEAN_BAR, "", "geometric"
+        )
     for name, measure in getattr(module, "FIGURES", {}).items():
         if wanted(name):
             yield from measure()
