@@ -84,6 +84,8 @@ Thread *this_thread_if_alive() {
   return thread_gone ? nullptr : make_thread();
 }
 
+DLDataType default_dtype = dtype::float32;
+
 // Everybody else gets it as const; `path` is filled in at the start.
 plait_runtime runtime{
     PLAIT_HEADER(plait_runtime),
@@ -126,6 +128,7 @@ plait_runtime runtime{
     attach,
     report,
     detach,
+    &default_dtype,
 };
 
 }  // namespace plait::abi

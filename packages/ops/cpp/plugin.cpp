@@ -3,6 +3,7 @@
 
 namespace {
 plait_status init(const plait_runtime *runtime, const plait_plugin *) {
+  plait::ops::take_default_dtype(runtime);
   return plait::ops::define_all(runtime);
 }
 }  // namespace

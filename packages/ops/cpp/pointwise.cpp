@@ -48,7 +48,7 @@ struct Operands {
     });
     if (p.conflict()) fail(x, PLAIT_DTYPE_ERROR, names() + ": " + p.why());
     DType d = p.result();
-    if (rule.promote == Promote::floating && category(d) <= Category::integer) d = dtype::float32;
+    if (rule.promote == Promote::floating && category(d) <= Category::integer) d = default_dtype();
     if (in_group(d, rule.group)) return d;
     fail(x, PLAIT_DTYPE_ERROR, names() + " " + not_in_group(d, rule.group));
   }

@@ -24,7 +24,12 @@ DType combine(DType higher, DType lower) {
   return lower;
 }
 
+const DLDataType *default_dtype_ = &dtype::float32;  // set once, while the library is loaded
+
 }  // namespace
+
+DType default_dtype() { return *default_dtype_; }
+void take_default_dtype(const plait_runtime *runtime) { default_dtype_ = runtime->default_dtype; }
 
 Group group_of(const char *name) {
   static constexpr struct {
@@ -58,8 +63,9 @@ DType number_dtype(const plait_value &number) {
   switch (number.tag) {
     case PLAIT_BOOL: return dtype::bool_;
     case PLAIT_INT: return dtype::int64;
-    case PLAIT_COMPLEX: return dtype::complex64;
-    default: return dtype::float32;
+    case PLAIT_COMPLEX:
+      return same(default_dtype(), dtype::float64) ? dtype::complex128 : dtype::complex64;
+    default: return default_dtype();
   }
 }
 

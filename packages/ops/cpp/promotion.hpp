@@ -35,7 +35,11 @@ inline bool in_group(DType d, Group g) {
 // "must be an integer dtype; got float32"
 std::string not_in_group(DType d, Group g);
 
-DType number_dtype(const plait_value &number);  // int64, float32, bool, complex64
+// The default dtype: the runtime's, once `take_default_dtype` said where it is.
+DType default_dtype();
+void take_default_dtype(const plait_runtime *runtime);
+
+DType number_dtype(const plait_value &number);  // bool, int64, the default dtype or its complex
 // false if no dtype holds both (uint64 and a signed integer)
 bool promote_types(DType a, DType b, DType *out);
 

@@ -303,7 +303,7 @@ DType accumulated(DType dtype) {
 DType promote_all(const Scope &x, const char *argument, Tensors tensors) {
   Promotion p;
   for (int64_t i = 0; i < tensors.size(); i++) p.add(tensors[i]);
-  if (tensors.size() == 0) return dtype::float32;
+  if (tensors.size() == 0) return default_dtype();
   if (p.conflict()) fail(x, PLAIT_DTYPE_ERROR, quoted(argument) + ": " + p.why());
   return p.result();
 }

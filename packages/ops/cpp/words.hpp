@@ -49,6 +49,7 @@ Dims view_strides(const plait_tensor *t, Ints shape);
 bool is_floating(DType dtype);
 bool is_integral(DType dtype);
 DType dtype_of(const plait_value &number);
+inline DType default_dtype(const Scope &x) { return *x.thread->runtime->default_dtype; }
 DType accumulated(DType dtype);
 DType promote_all(const Scope &x, const char *argument, Tensors tensors);
 DType require_common(const Scope &x, const char *name_a, const plait_value &a, const char *name_b,

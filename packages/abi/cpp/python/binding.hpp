@@ -30,8 +30,7 @@ inline PyObject *new_reference(PyObject *p) {
   return p;
 }
 
-// Filled while the module is initialised; afterwards `tensor_type` and `tensor` change once,
-// `default_dtype` on demand.
+// Filled while the module is initialised; afterwards `tensor_type` and `tensor` change once.
 struct State {
   const plait_runtime *runtime;
   PyObject *module;
@@ -44,7 +43,6 @@ struct State {
       *str_plait_abi;
   PyObject *max_version;  // (1, 0)
   unsigned long main_thread;
-  DLDataType default_dtype;
   PyObject *(*node_object)(plait_object *);  // set by the engine's package
 };
 extern State state;
@@ -176,7 +174,6 @@ struct Overload {
   PyObject *name[PLAIT_MAX_ARGS], *second[PLAIT_MAX_ARGS];  // interned
   uint16_t n_positional;
   int16_t varargs;  // index, or -1
-  int16_t dtype;  // index of a `dtype` whose None means the default dtype, or -1
   bool creates;  // has a `device`: takes requires_grad= as well
   PyTypeObject *result_type;  // named results, or nullptr
 };

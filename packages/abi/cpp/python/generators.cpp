@@ -95,6 +95,14 @@ PyObject *set_state(PyObject *self, PyObject *s) {
   set(generator_of(self), seed, offset);
   return new_reference(self);
 }
+PyObject *clone_state(PyObject *self, PyObject *) {
+  const plait_generator *from = generator_of(self);
+  plait_generator *g = state.runtime->generator_new(from->seed);
+  if (!g) return PyErr_NoMemory();
+  set(g, from->seed, __atomic_load_n(&from->offset, __ATOMIC_RELAXED));
+  g->device = from->device;
+  return generator_object(g);
+}
 PyObject *reduce(PyObject *self, PyObject *) {
   Object device(device_object(generator_of(self)->device)), at(get_state(self, nullptr));
   if (!device || !at) return nullptr;
@@ -137,6 +145,8 @@ PyMethodDef methods[] = {
      "get_state($self, /)\n--\n\n(seed, offset): all there is to know."},
     {"set_state", set_state, METH_O,
      "set_state($self, state, /)\n--\n\nGo to where get_state was called."},
+    {"clone_state", clone_state, METH_NOARGS,
+     "clone_state($self, /)\n--\n\nAnother generator that stands where this one does."},
     {"__reduce__", reduce, METH_NOARGS, nullptr},
     {"__setstate__", set_state_only, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr}};

@@ -205,7 +205,7 @@ const plait_python *publish() {
                         export_dlpack,
                         engine,
                         &state.node_object,
-                        &state.default_dtype};
+                        state.runtime->default_dtype};
   t.runtime = state.runtime;
   t.operator_type = state.operator_type;
   t.dtype_type = state.dtype_type;
@@ -216,7 +216,6 @@ const plait_python *publish() {
 
 bool add_all(PyObject *module) {
   state.module = module;
-  state.default_dtype = dtype::float32;
   return add_names() && add_errors(module) && add_releases(module) && add_dtypes(module) &&
          add_devices(module) && add_generators(module) && add_handle_type(module) &&
          add_operators(module) && add_host(module) && add_capsules(module);

@@ -35,8 +35,6 @@ bool require_grad(plait_call &c) {
 }
 
 PyObject *run(const Overload &o, Bound &b) {
-  if (o.dtype >= 0 && b.in[o.dtype].tag == PLAIT_NONE && !same(state.default_dtype, dtype::float32))
-    b.in[o.dtype] = value(state.default_dtype);
   plait_call c{};
   c.size = sizeof c;
   c.n_in = o.op->n_args;
@@ -237,18 +235,6 @@ std::string in_form(const std::string &name, uint32_t form) {
   return form == PLAIT_INPLACE ? name.substr(0, dot) + "_" + name.substr(dot) : name;
 }
 
-// Operators that make floats of nothing: their dtype=None means the default dtype, which the host
-// language knows.
-int16_t default_dtype_argument(const plait_op *op) {
-  static const char *const creators[] = {"empty", "zeros", "ones",    "rand",
-                                         "randn", "eye",   "linspace"};
-  for (const char *name : creators)
-    if (strcmp(op->name, name) == 0)
-      for (int i = 0; i < op->n_args; i++)
-        if (op->args[i].kind == PLAIT_KIND_DTYPE) return int16_t(i);
-  return -1;
-}
-
 bool fill(Overload &o, const plait_op *op) {
   o = {};
   o.op = op;
@@ -263,7 +249,6 @@ bool fill(Overload &o, const plait_op *op) {
     o.creates |= a.kind == PLAIT_KIND_DEVICE;
   }
   o.creates &= op->n_results == 1;
-  o.dtype = default_dtype_argument(op);
   o.result_type = named_results(op);
   return !PyErr_Occurred();
 }

@@ -26,7 +26,11 @@ def compute_dtype(operator: Pointwise, values: dict[str, Any]) -> str:
         else:
             levels[2].append(promotion.number_dtype(value))
     dtype = promotion.result_type(*levels)
-    return "float32" if operator.promote == "float" and promotion.category(dtype) < 2 else dtype
+    return (
+        promotion.DEFAULT
+        if operator.promote == "float" and promotion.category(dtype) < 2
+        else dtype
+    )
 
 
 def run(operator: Pointwise, values: dict[str, Any]) -> Any:

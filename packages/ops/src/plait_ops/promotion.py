@@ -13,6 +13,7 @@ __all__ = [
     "ALL",
     "ANY",
     "COMPLEX",
+    "DEFAULT",
     "FLOATING",
     "HALF",
     "INTEGER",
@@ -32,6 +33,7 @@ HALF = ("float16", "bfloat16")
 FLOATING = ("float32", "float64")
 COMPLEX = ("complex64", "complex128")
 ALL = ("bool", *INTEGER, *FLOATING)
+DEFAULT = "float32"  # the runtime's, which a host may set, is this at the start
 ANY = (*ALL, *HALF, *COMPLEX)
 
 
@@ -68,7 +70,7 @@ def number_dtype(value: object) -> str:
         return "bool"
     if isinstance(value, int):
         return "int64"
-    return "complex64" if isinstance(value, complex) else "float32"
+    return "complex64" if isinstance(value, complex) else DEFAULT
 
 
 def _bits(dtype: str) -> int:

@@ -25,6 +25,7 @@ __all__ = [
     "check",
     "contiguous_strides",
     "count_of",
+    "default_dtype",
     "dense_strides",
     "dtype_of",
     "gather_check",
@@ -527,8 +528,8 @@ def is_integral(dtype: Any) -> bool:
 
 @word("scalar -> dtype")
 def dtype_of(number: Any) -> str:
-    """Return the dtype that a number becomes where nothing else decides: int64, float32, bool or
-    complex64.
+    """Return the dtype that a number becomes where nothing else decides: bool, int64, the default
+    dtype, or the complex dtype of its width.
     """
     return promotion.number_dtype(number)
 
@@ -541,11 +542,17 @@ def accumulated(dtype: Any) -> str:
     return "int64" if is_integral(dtype) else str(dtype)
 
 
+@word("@ -> dtype")
+def default_dtype() -> str:
+    """Return the dtype of floats that are made of integers or of nothing."""
+    return promotion.DEFAULT
+
+
 @word("@str tensors -> dtype")
 def promote_all(argument: str, tensors: Sequence[Any]) -> str:
-    """Return the dtype to which a list of tensors promotes; an empty list gives float32."""
+    """Return the dtype to which a list of tensors promotes; of none, the default dtype."""
     if not tensors:
-        return "float32"
+        return promotion.DEFAULT
     levels: tuple[list[str], list[str]] = ([], [])
     for tensor in tensors:
         levels[tensor.ndim == 0].append(str(tensor.dtype))

@@ -7,8 +7,8 @@ from plait_ops.spec import Composite, Operator
 from plait_ops.words import (
     bool_,
     check,
+    default_dtype,
     dense_strides,
-    float32,
     int64,
     require,
     result,
@@ -32,7 +32,7 @@ def _draw(name, text):
     operator = Operator(
         f"{name}(int[]* size, *, Generator? generator=None, dtype? dtype=None, device? device=None) -> Tensor",
         doc=f"""
-    {text} `dtype` None is float32; `generator` None is the default one.
+    {text} `dtype` None is the default dtype; `generator` None is the default one.
 
     {_SIZE_ERRORS}
 
@@ -48,7 +48,7 @@ def _draw(name, text):
     @operator.shape
     def _(size, dtype):
         sizes("size", size)
-        made = dtype if dtype is not None else float32
+        made = dtype if dtype is not None else default_dtype()
         require("dtype", made, "floating")
         return result(size, made)
 

@@ -11,7 +11,7 @@ extern "C" {
 #endif
 
 #define PLAIT_ABI_MAJOR 0
-#define PLAIT_ABI_MINOR 1
+#define PLAIT_ABI_MINOR 2
 
 /* ---- status ---------------------------------------------------------------------------------------------------- */
 /* 0 is success; 1 makes the runtime ask the next provider; negative codes are errors whose object is in
@@ -499,6 +499,8 @@ typedef struct plait_runtime { /* the one singleton; components get a pointer to
   /* takes back every kernel, layer, role and observer that the plug-in of this name registered; what it lent (memory,
    * tables in use) stays valid, its library stays loaded, and loading it again starts it anew */
   plait_status (*detach)(plait_thread *, const char *plugin);
+  /* of the host's floats, and of floats that operators make of integers or of nothing; the host may set it */
+  DLDataType *default_dtype;
 } plait_runtime;
 
 /* What libplait_abi.so exports. NULL if another copy runs in this process: plait_runtime_refusal says which. */

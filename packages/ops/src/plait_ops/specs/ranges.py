@@ -1,0 +1,191 @@
+"""Sequences: ranges, equal steps, the identity matrix."""
+
+import numpy as np
+
+from plait_ops.spec import Operator
+from plait_ops.words import (
+    check,
+    count_of,
+    default_dtype,
+    dtype_of,
+    int64,
+    is_integral,
+    require,
+    result,
+    sizes,
+)
+
+arange = Operator(
+    "arange(Scalar end, *, dtype? dtype=None, device? device=None) -> Tensor",
+    doc="""
+    The numbers ``0, 1, ...`` that come before `end`. `dtype` None: int64, or the default dtype if `end` is a float.
+
+    Raises: ValueError if `end` is negative or not finite.
+
+    >>> import plait_core as pc
+    >>> pc.arange(3).tolist()
+    [0, 1, 2]
+    """,
+    method=False,
+)
+arange_start = Operator(
+    "arange.start(Scalar start, Scalar end, Scalar step=1, *, dtype? dtype=None, device? device=None) -> Tensor",
+    doc="""
+    The numbers ``start, start + step, ...`` that come before `end`: ``ceil((end - start) / step)`` of them.
+    `dtype` None: int64, or the default dtype if one of the three is a float.
+
+    Raises: ValueError if `step` is 0 or leads away from `end`, or if a bound is not finite.
+
+    >>> import plait_core as pc
+    >>> pc.arange(1, 7, 2).tolist()
+    [1, 3, 5]
+    """,
+    kernel="out[i] = start + i * step, computed in int64 for integer results, else in float64, then cast.",
+    method=False,
+)
+
+
+@arange_start.shape
+def _(start, end, step, dtype):
+    number = (
+        int64
+        if is_integral(dtype_of(start))
+        and is_integral(dtype_of(end))
+        and is_integral(dtype_of(step))
+        else default_dtype()
+    )
+    made = dtype if dtype is not None else number
+    require("dtype", made, "all")
+    n = count_of(start, end, step)
+    return result([n], made)
+
+
+@arange.shape
+def _(end, dtype):
+    made = (
+        dtype if dtype is not None else (int64 if is_integral(dtype_of(end)) else default_dtype())
+    )
+    require("dtype", made, "all")
+    n = count_of(0, end, 1)
+    return result([n], made)
+
+
+@arange.decompose
+def _(end, dtype, device):
+    return arange_start(0, end, 1, dtype=dtype, device=device)
+
+
+def _arange(start, end, step, dtype):
+    kinds = {np.asarray(value).dtype.kind for value in (start, end, step)}
+    return np.arange(start, end, step).astype(dtype or ("float32" if "f" in kinds else "int64"))
+
+
+arange_start.reference(lambda start, end, step, dtype=None: _arange(start, end, step, dtype))
+arange.reference(lambda end, dtype=None: _arange(0, end, 1, dtype))
+
+
+@arange.samples
+def _(s):
+    yield s(5)
+    yield s(0)
+    yield s(2.5)
+    yield s(4, dtype="float64")
+    yield s(3, dtype="uint8")
+
+
+@arange_start.samples
+def _(s):
+    yield s(2, 7)
+    yield s(7, 2, -2)
+    yield s(0, 1, 0.25)
+    yield s(1, 1)
+    yield s(-3, 3, 2, dtype="int16")
+
+
+arange.error("ValueError", lambda s: s(-1), contains=["arange", "end", "-1"])
+arange.error("ValueError", lambda s: s(float("nan")), contains=["arange", "end", "nan"])
+arange_start.error("ValueError", lambda s: s(0, 3, 0), contains=["arange", "step", "0"])
+arange_start.error("ValueError", lambda s: s(0, 3, -1), contains=["arange", "step", "-1"])
+arange_start.error(
+    "ValueError", lambda s: s(0.0, float("inf"), 1), contains=["arange", "end", "inf"]
+)
+
+
+linspace = Operator(
+    "linspace(Scalar start, Scalar end, int steps, *, dtype? dtype=None, device? device=None) -> Tensor",
+    doc="""
+    `steps` numbers from `start` to `end`, both included, equally far apart; `dtype` None is the default dtype.
+
+    Raises: ValueError if `steps` is negative.
+
+    >>> import plait_core as pc
+    >>> pc.linspace(0, 1, 5).tolist()
+    [0.0, 0.25, 0.5, 0.75, 1.0]
+    """,
+    kernel="in float64: out[i] = start + i * (end - start) / (steps - 1) below the middle, counted from `end` above it.",
+    method=False,
+)
+
+
+@linspace.shape
+def _(steps, dtype):
+    check(steps >= 0, f"`steps` must not be negative; got {steps}", "ValueError")
+    made = dtype if dtype is not None else default_dtype()
+    require("dtype", made, "numeric")
+    return result([steps], made)
+
+
+linspace.reference(
+    lambda start, end, steps, dtype=None: np.linspace(start, end, steps).astype(dtype or "float32")
+)
+
+
+@linspace.samples
+def _(s):
+    yield s(0, 1, 5)
+    yield s(3.0, -1.5, 7, dtype="float64")
+    yield s(2, 5, 1)
+    yield s(2, 5, 0)
+    yield s(0, 10, 3, dtype="int64")
+
+
+linspace.error("ValueError", lambda s: s(0, 1, -2), contains=["linspace", "steps", "-2"])
+
+
+eye = Operator(
+    "eye(int n, int? m=None, *, dtype? dtype=None, device? device=None) -> Tensor",
+    doc="""
+    A matrix of shape ``(n, m)`` with 1 on the diagonal and 0 elsewhere; `m` None is `n`, `dtype` None is the default dtype.
+
+    Raises: ShapeError if `n` or `m` is negative.
+
+    >>> import plait_core as pc
+    >>> pc.eye(2).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """,
+    dtypes="any",
+    method=False,
+)
+
+
+@eye.shape
+def _(n, m, dtype):
+    columns = m if m is not None else n
+    check(n >= 0 and columns >= 0, f"`n` and `m` must not be negative; got {n} and {columns}")
+    sizes("n", [n, columns])
+    return result([n, columns], dtype if dtype is not None else default_dtype())
+
+
+eye.reference(lambda n, m=None, dtype=None: np.eye(n, m, dtype=dtype or "float32"))
+
+
+@eye.samples
+def _(s):
+    yield s(3)
+    yield s(2, 4, dtype="int64")
+    yield s(3, 1, dtype="bool")
+    yield s(0)
+
+
+eye.error("ShapeError", lambda s: s(-1), contains=["eye", "n", "-1"])
+eye.error("ShapeError", lambda s: s(2**40, 2**40), contains=["eye", "2**63"])
