@@ -236,7 +236,8 @@ def sanitize(session: nox.Session) -> None:
         "LD_PRELOAD": preloaded,
         "PYTHONMALLOC": "malloc",
         # Python leaks by design; the kernel libraries share their inline variables.
-        "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1:detect_odr_violation=0",
+        "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1:detect_odr_violation=0"
+        ":max_allocation_size_mb=1024:quarantine_size_mb=64",
         "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
         "PLAIT_HOSTILE_CALLS": os.environ.get("PLAIT_HOSTILE_CALLS", "500"),
     }
