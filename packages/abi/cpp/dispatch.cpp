@@ -179,17 +179,15 @@ plait_status accept(const plait_call *c, plait_tensor *target, DLDataType dtype,
   const char *name = c->form == PLAIT_INPLACE ? c->op->args[0].name : "out";
   bool fits = target->dl.ndim == ndim;
   for (int32_t k = 0; fits && k < ndim; k++) fits = target->dl.shape[k] == shape[k];
-  if (!fits && c->form == PLAIT_OUT && numel(target) == 0) {
-    if (const plait_status s = resize_out(c->thread, target, ndim, shape); s < 0) return s;
-  } else if (!fits) {
+  const bool grows = !fits && c->form == PLAIT_OUT && numel(target) == 0;
+  if (!fits && !grows)
     return fail(c, PLAIT_SHAPE_ERROR,
                 "the result has shape %s, which does not fit `%s` of shape %s",
                 text(shape, ndim).c_str(), name, shape_text(target).c_str());
-  }
   if (dtype_rank(dtype) > dtype_rank(target->dl.dtype))
     return fail(c, PLAIT_DTYPE_ERROR, "the result is %s, which cannot be cast to `%s` of %s",
                 plait::name(dtype), name, plait::name(target->dl.dtype));
-  return PLAIT_OK;
+  return grows ? resize_out(c->thread, target, ndim, shape) : PLAIT_OK;
 }
 
 plait_status into_target(Frame *f, uint32_t i, DLDataType dtype, int32_t ndim,
@@ -385,6 +383,7 @@ plait_status base(plait_call *c) {
   bool ran = false;  // from here on a target may have been written, even if the kernel fails
   plait_status s = validated(&f, c, &written, &ran);
   if (s >= 0 && s != PLAIT_DECLINE && c->form != PLAIT_FUNCTION) s = deliver(&f, c);
+  if (s == PLAIT_DECLINE) ran = false;  // nobody took it: nothing was written
   for (uint16_t i = 0; ran && written && i < c->n_in; i++)
     if (written >> i & 1)
       each_tensor(c->in + i, 1, [](plait_tensor *t, const plait_value *) { touched(t->storage); });

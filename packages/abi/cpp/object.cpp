@@ -1,6 +1,7 @@
 // Tensors, storages and generators: making, sharing, dropping.
 #include <malloc.h>
 
+#include <cstdio>
 #include <cstdlib>
 
 #include "runtime.hpp"
@@ -79,6 +80,21 @@ plait_storage *storage_block(DLDevice device, uint64_t nbytes) {
   s->block = nullptr;
   s->release = nullptr;
   return s;
+}
+
+std::string size_text(uint64_t bytes) {  // "3.00 GiB (3221225472 bytes)"
+  static const char *units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  char out[64];
+  if (bytes < 1024) {
+    std::snprintf(out, sizeof out, "%llu bytes", (unsigned long long)bytes);
+    return out;
+  }
+  double size = double(bytes) / 1024;
+  int unit = 0;
+  for (; size >= 1024 && unit < 5; unit++) size /= 1024;
+  std::snprintf(out, sizeof out, "%.2f %s (%llu bytes)", size, units[unit],
+                (unsigned long long)bytes);
+  return out;
 }
 
 // A handle with its dims in place; takes over the storage reference.
@@ -200,10 +216,11 @@ plait_status storage_new(plait_thread *thread, DLDevice device, uint64_t nbytes,
     plait_alloc_stats stats{};
     if (a->stats) a->stats(a->ctx, &stats);
     return raise(thread, PLAIT_MEMORY_ERROR, nullptr,
-                 "out of memory: %llu bytes were requested; %llu are live, %llu cached, the "
-                 "largest free block has %llu",
-                 (unsigned long long)nbytes, (unsigned long long)stats.live_bytes,
-                 (unsigned long long)stats.cached_bytes, (unsigned long long)stats.largest_cached);
+                 "out of memory: %s requested; %s are live in %llu blocks, %s are cached, of which "
+                 "the largest free block has %s",
+                 size_text(nbytes).c_str(), size_text(stats.live_bytes).c_str(),
+                 (unsigned long long)stats.live_blocks, size_text(stats.cached_bytes).c_str(),
+                 size_text(stats.largest_cached).c_str());
   } else {
     s->allocator = a;
   }
@@ -262,8 +279,7 @@ plait_status tensor_on(plait_thread *thread, plait_storage *storage, void *data,
   const bool inside = !overflow && low >= 0 && high <= int64_t(storage->nbytes);
   bool negative = false;
   for (int32_t i = 0; i < ndim; i++) negative |= shape[i] < 0;
-  if (!negative && !uncountable &&
-      (empty || inside || storage->device.device_type == PLAIT_META))
+  if (!negative && !uncountable && (empty || inside || storage->device.device_type == PLAIT_META))
     return PLAIT_OK;
   plait_release(*out);
   *out = nullptr;

@@ -1,5 +1,6 @@
 #include "words.hpp"
 
+#include <cstring>
 #include <numeric>
 
 #include "calls.hpp"
@@ -116,6 +117,38 @@ Dims dense_strides(const plait_tensor *t) {
     step *= std::max<int64_t>(shape[order[k]], 1);
   }
   return out;
+}
+Dims format_strides(const Scope &x, const char *memory_format, Ints shape, Ints preserved) {
+  const std::string format = memory_format;
+  if (format == "preserve_format") return Dims(preserved);
+  if (format == "contiguous_format") return contiguous_strides(shape);
+  const int64_t ndim = format == "channels_last" ? 4 : format == "channels_last_3d" ? 5 : 0;
+  if (!ndim)
+    fail(x, PLAIT_VALUE_ERROR,
+         "`memory_format` must be contiguous_format, preserve_format, channels_last or "
+         "channels_last_3d; got " +
+             format);
+  if (shape.size() != ndim)
+    fail(x, PLAIT_SHAPE_ERROR,
+         "`memory_format` " + format + " requires " + show(ndim) + " dimensions, got shape " +
+             show(shape));
+  Dims out(ndim, 0);
+  out[1] = 1;
+  int64_t step = std::max<int64_t>(shape[1], 1);
+  for (int64_t i = ndim - 1; i != 1; i--) {
+    out[i] = step;
+    step = int64_t(uint64_t(step) * uint64_t(std::max<int64_t>(shape[i], 1)));
+  }
+  out[0] = step;
+  return out;
+}
+bool is_in_format(const Scope &x, const char *memory_format, const plait_tensor *t) {
+  if (std::strcmp(memory_format, "contiguous_format") == 0) return is_contiguous(t);
+  const Ints shape = shape_of(t), strides = strides_of(t);
+  const Dims want = format_strides(x, memory_format, shape, strides);
+  for (int64_t i = 0; i < shape.size(); i++)
+    if (shape[i] != 1 && strides[i] != want[i]) return false;
+  return true;
 }
 Dims broadcast(const Scope &x, const char *name_a, Ints a, const char *name_b, Ints b) {
   const int64_t n = std::max(a.size(), b.size());

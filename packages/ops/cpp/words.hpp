@@ -26,6 +26,8 @@ inline int64_t numel(const Tensor &t) { return numel(shape_of(t.get())); }
 using plait::numel;
 Dims contiguous_strides(Ints shape);
 Dims dense_strides(const plait_tensor *t);
+Dims format_strides(const Scope &x, const char *memory_format, Ints shape, Ints preserved);
+bool is_in_format(const Scope &x, const char *memory_format, const plait_tensor *t);
 Dims broadcast(const Scope &x, const char *name_a, Ints a, const char *name_b, Ints b);
 Dims reduce_dims(const Scope &x, const char *argument, const std::optional<Ints> &dims, Ints shape);
 Dims reduced(Ints shape, Ints dims, bool keepdim);

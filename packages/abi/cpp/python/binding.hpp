@@ -57,6 +57,9 @@ bool add_host(PyObject *module);
 plait_object *hold(PyObject *);
 PyObject *held(plait_object *);
 
+// ---- kernels.cpp: kernels written in Python
+bool add_kernels(PyObject *module);
+
 // ---- releases.cpp: what C++ drops on any thread waits here for the GIL
 struct Release {
   Release *next;
@@ -106,6 +109,7 @@ int overrides(PyObject *);
 plait_tensor *import_array(plait_thread *, PyObject *);
 plait_tensor *import_dlpack(plait_thread *, PyObject *capsule);
 PyObject *export_dlpack(plait_tensor *, int versioned, uint64_t flags);
+void exported(plait_storage *, int out);  // handed out by other means, or back
 // the storage that handed these bytes out and still lives there, as a new reference, or nullptr
 plait_storage *exported_storage(const void *begin, const void *end);
 bool add_handle_type(PyObject *module);

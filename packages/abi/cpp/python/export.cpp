@@ -67,6 +67,15 @@ void end_capsule(PyObject *capsule) {  // an unconsumed one
 
 }  // namespace
 
+void exported(plait_storage *s, int out) {
+  if (out) {
+    list(s);
+    __atomic_fetch_or(&s->flags, PLAIT_STORAGE_EXPORTED, __ATOMIC_RELAXED);
+  } else {
+    unlist(s);
+  }
+}
+
 plait_storage *exported_storage(const void *begin, const void *end) {
   Registry &r = registry();
   const std::lock_guard<std::mutex> lock(r.mutex);
@@ -101,8 +110,7 @@ PyObject *export_dlpack(plait_tensor *t, int versioned, uint64_t flags) {
   }
   e->storage = t->storage;
   plait_retain(e->storage);
-  list(e->storage);
-  __atomic_fetch_or(&t->storage->flags, PLAIT_STORAGE_EXPORTED, __ATOMIC_RELAXED);
+  exported(e->storage, 1);
   DLTensor dl = t->dl;
   dl.shape = e->dims;
   dl.strides = e->dims + n;

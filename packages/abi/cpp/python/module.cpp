@@ -205,6 +205,7 @@ const plait_python *publish() {
                         export_dlpack,
                         engine,
                         &state.node_object,
+                        exported,
                         state.runtime->default_dtype};
   t.runtime = state.runtime;
   t.operator_type = state.operator_type;

@@ -55,7 +55,7 @@ int get_buffer(PyObject *self, Py_buffer *view, int flags) {
   if (!s) return PyErr_NoMemory(), refuse_buffer(view, nullptr);
   s->storage = t->storage;
   plait_retain(s->storage);
-  __atomic_fetch_or(&t->storage->flags, PLAIT_STORAGE_EXPORTED, __ATOMIC_RELAXED);
+  state.python->exported(s->storage, 1);
   const int64_t size = itemsize(t->dl.dtype);
   for (int i = 0; i < t->dl.ndim; i++) {
     s->dims[i] = t->dl.shape[i];
@@ -78,6 +78,7 @@ int get_buffer(PyObject *self, Py_buffer *view, int flags) {
 
 void release_buffer(PyObject *, Py_buffer *view) {
   auto *s = static_cast<Shared *>(view->internal);
+  state.python->exported(s->storage, 0);
   plait_release(s->storage);
   PyMem_Free(s);
 }

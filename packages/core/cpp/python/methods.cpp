@@ -50,8 +50,37 @@ PyObject *dim(PyObject *self, PyObject *) { return PyLong_FromLong(handle_of(sel
 PyObject *element_size(PyObject *self, PyObject *) {
   return PyLong_FromLongLong(itemsize(handle_of(self)->dl.dtype));
 }
-PyObject *contiguous(PyObject *self, PyObject *) {
-  return PyBool_FromLong(is_contiguous(handle_of(self)));
+// dense with the channels innermost: (N, H, W, C) in memory behind the shape (N, C, H, W)
+bool channels_last(const plait_tensor *t, int ndim) {
+  if (t->dl.ndim != ndim) return false;
+  int64_t step = 1;
+  for (int k = 0; k < ndim; k++) {
+    const int i = k == 0 ? 1 : k == ndim - 1 ? 0 : ndim - k;
+    if (t->dl.shape[i] == 1) continue;
+    if (t->dl.strides[i] != step) return false;
+    step *= t->dl.shape[i];
+  }
+  return true;
+}
+PyObject *contiguous(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *kwnames) {
+  plait_tensor *t = handle_of(self);
+  const Py_ssize_t all = n + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
+  if (!all) return PyBool_FromLong(is_contiguous(t));
+  const bool named =
+      !n && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(kwnames, 0), "memory_format") == 0;
+  if (all > 1 || (!n && !named) || !PyUnicode_Check(args[0]))
+    return PyErr_Format(PyExc_TypeError,
+                        "is_contiguous: only `memory_format`, a memory format, is accepted");
+  const auto is = [&](const char *name) {
+    return PyUnicode_CompareWithASCIIString(args[0], name) == 0;
+  };
+  if (is("contiguous_format")) return PyBool_FromLong(is_contiguous(t));
+  if (is("channels_last")) return PyBool_FromLong(channels_last(t, 4));
+  if (is("channels_last_3d")) return PyBool_FromLong(channels_last(t, 5));
+  return PyErr_Format(PyExc_ValueError,
+                      "is_contiguous: `memory_format` must be contiguous_format, channels_last or "
+                      "channels_last_3d, got %U",
+                      args[0]);
 }
 PyObject *data_ptr(PyObject *self, PyObject *) {
   return PyLong_FromVoidPtr(handle_of(self)->dl.data);
@@ -141,8 +170,9 @@ PyMethodDef methods[] = {
     {"ndimension", dim, METH_NOARGS, "ndimension($self, /)\n--\n\nThe number of dimensions."},
     {"element_size", element_size, METH_NOARGS,
      "element_size($self, /)\n--\n\nBytes of one element."},
-    {"is_contiguous", contiguous, METH_NOARGS,
-     "is_contiguous($self, /)\n--\n\nWhether the elements lie in C order without gaps."},
+    {"is_contiguous", function(contiguous), METH_FASTCALL | METH_KEYWORDS,
+     "is_contiguous($self, /, memory_format=contiguous_format)\n--\n\nWhether the elements lie "
+     "without gaps in C order, or in that of another memory format."},
     {"data_ptr", data_ptr, METH_NOARGS,
      "data_ptr($self, /)\n--\n\nThe address of the first element."},
     {"storage_offset", storage_offset, METH_NOARGS,

@@ -153,6 +153,10 @@ plait_tensor *from_data(PyObject *data,
 extern PyBufferProcs buffer_methods;
 extern PyMethodDef exchange_methods[], exchange_functions[];
 bool refuse_grad(plait_tensor *, const char *who, PyObject *exception);
+bool add_exchange_table();  // exchange_table.cpp: __dlpack_c_exchange_api__
+
+// ---- storages.cpp
+extern PyMethodDef storage_methods[];
 
 // ---- size.cpp, attributes.cpp, methods.cpp, gradients.cpp, type.cpp
 PyObject *size_object(const int64_t *, int32_t);

@@ -56,6 +56,7 @@ PyMethodDef *all_methods() {
   append(list, methods);
   append(list, exchange_methods);
   append(list, gradient_methods);
+  append(list, storage_methods);
   list.push_back({nullptr, nullptr, 0, nullptr});
   return list.data();
 }
@@ -186,7 +187,7 @@ bool add_tensor(PyObject *module) {
   return capsule && priority && find_subtype_dealloc() &&
          PyObject_SetAttrString(type, "__plait_tensor__", capsule.get()) == 0 &&
          PyObject_SetAttrString(type, "__array_priority__", priority.get()) == 0 &&
-         state.python->set_tensor_type(state.tensor_type, &table) == 0 &&
+         state.python->set_tensor_type(state.tensor_type, &table) == 0 && add_exchange_table() &&
          PyModule_AddObjectRef(module, "Tensor", type) == 0;
 }
 

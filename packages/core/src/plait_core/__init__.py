@@ -24,7 +24,14 @@ from plait_abi import (
     device,
     dtype,
 )
-from plait_core import _conversions, _protocols, _startup
+from plait_core import (
+    _comparison,
+    _conversions,
+    _numpy_functions,
+    _protocols,
+    _startup,
+    _surface,
+)
 from plait_core._comparison import allclose, equal
 from plait_core._core import (
     Size,
@@ -65,9 +72,20 @@ from plait_core._dtypes import (
     uint32,
     uint64,
 )
+from plait_core._memory_formats import (
+    channels_last,
+    channels_last_3d,
+    contiguous_format,
+    layout,
+    memory_format,
+    preserve_format,
+    sparse_coo,
+    strided,
+)
 from plait_core._protocols import mark_written
 from plait_core._random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 from plait_core._repr import set_printoptions
+from plait_core._storages import UntypedStorage
 
 if TYPE_CHECKING:
     from plait_core._operators import *  # noqa: F403
@@ -82,6 +100,7 @@ __all__ = [
     "ShapeError",
     "Size",
     "Tensor",
+    "UntypedStorage",
     "allclose",
     "as_tensor",
     "asarray",
@@ -90,8 +109,11 @@ __all__ = [
     "bool_",
     "cdouble",
     "cfloat",
-    "complex64",
+    "channels_last",
+    "channels_last_3d",
     "complex128",
+    "complex64",
+    "contiguous_format",
     "device",
     "double",
     "dtype",
@@ -114,29 +136,34 @@ __all__ = [
     "inf",
     "initial_seed",
     "int",
-    "int8",
     "int16",
     "int32",
     "int64",
+    "int8",
     "is_tensor",
+    "layout",
     "long",
     "manual_seed",
     "mark_written",
+    "memory_format",
     "memory_stats",
     "nan",
     "numel",
     "pi",
+    "preserve_format",
     "seed",
     "set_default_dtype",
     "set_num_threads",
     "set_printoptions",
     "set_rng_state",
     "short",
+    "sparse_coo",
+    "strided",
     "tensor",
-    "uint8",
     "uint16",
     "uint32",
     "uint64",
+    "uint8",
 ]
 
 
@@ -165,11 +192,30 @@ def _bind_operators() -> None:
             setattr(Tensor, name, operator)
 
 
-for _name, _method in {**_conversions.METHODS, **_protocols.METHODS}.items():
-    setattr(Tensor, _name, _method)
+# What each topic brings: METHODS and PROPERTIES of Tensor, FUNCTIONS of this module, and FALLBACKS,
+# methods that stand back where an operator has the name.
+_TOPICS = (_conversions, _protocols, _comparison, _numpy_functions, _surface)
+
+
+def _bind_topics() -> None:
+    for topic in _TOPICS:
+        for kind in ("METHODS", "PROPERTIES"):
+            for name, member in getattr(topic, kind, {}).items():
+                setattr(Tensor, name, member)
+        globals().update(getattr(topic, "FUNCTIONS", {}))
+
+
+def _bind_fallbacks() -> None:
+    for topic in _TOPICS:
+        for name, member in getattr(topic, "FALLBACKS", {}).items():
+            if name not in Tensor.__dict__:
+                setattr(Tensor, name, member)
+
+
+_bind_topics()
 _startup.start()
 _bind_operators()
-del _name, _method
+_bind_fallbacks()
 
 # the dtypes that share a name with a builtin type, last: nothing above may see them
 bool = bool_

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from plait_abi import ShapeError
@@ -56,3 +57,6 @@ def equal(input: Tensor, other: Tensor) -> bool:
     import numpy as np
 
     return bool(np.array_equal(_values("equal", "input", input), _values("equal", "other", other)))
+
+
+METHODS: dict[str, Callable[..., Any]] = {"allclose": allclose, "equal": equal}

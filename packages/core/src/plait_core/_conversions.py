@@ -1,22 +1,33 @@
-"""Tensor methods that change dtype or device."""
+"""Tensor methods that change dtype, device or memory format."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from plait_abi import _binding
 from plait_core import _dtypes
 from plait_core._core import Tensor, is_tensor
+from plait_core._memory_formats import memory_format as memory_format_type
+from plait_core._memory_formats import preserve_format
 
 __all__ = ["METHODS", "to"]
 
 
-def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    """Return the tensor in another dtype or on another device; itself if nothing changes.
+class _Targets(NamedTuple):
+    dtype: _binding.dtype | None
+    device: _binding.device | None
+    copy: bool
+    memory_format: str
 
-    The forms are ``to(dtype)``, ``to(device, dtype=None)`` and ``to(other)``, with the keywords
-    ``dtype``, ``device``, ``copy`` and ``non_blocking``.
+
+def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """Return the tensor in another dtype, on another device or in another memory format.
+
+    The forms are ``to(dtype)``, ``to(device, dtype=None)`` and ``to(other)``, each followed by
+    ``non_blocking=False`` (accepted; copies on the CPU have nothing to wait for) and
+    ``copy=False``, and the keyword ``memory_format``. If nothing changes and no copy is asked for,
+    the result is the tensor itself.
 
     Raises:
         TypeError: if an argument is none of these.
@@ -25,58 +36,88 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         >>> import plait_core as pc
         >>> pc.tensor([1.5, 2.5]).to(pc.int64)
         tensor([1, 2])
+        >>> pc.zeros(1, 2, 3, 4).to(memory_format=pc.channels_last).stride()
+        (24, 1, 8, 2)
     """
-    dtype, device, copy = _targets(args, kwargs)
+    dtype, device, copy, order = _targets(args, kwargs)
     if device is not None and device != self.device:
-        return _elsewhere(self, dtype or self.dtype, device)
-    if dtype is not None and dtype is not self.dtype:
-        return self._cast(dtype)
-    return self.clone() if copy else self
+        return _elsewhere(self, dtype or self.dtype, device, order)
+    changed = dtype is not None and dtype is not self.dtype
+    result: Tensor = self._cast(dtype) if changed else self
+    if order != "preserve_format":
+        moved = result.contiguous(memory_format=order)
+        return moved.clone() if copy and moved is self else moved
+    return result.clone() if copy and not changed else result
 
 
-def _targets(
-    args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[_binding.dtype | None, _binding.device | None, bool]:
+def _targets(args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Targets:
     allowed = {"dtype", "device", "copy", "non_blocking", "other", "memory_format"}
     unknown = sorted(set(kwargs) - allowed)
     if unknown:
         raise TypeError(f"to: unexpected keyword `{unknown[0]}`")
-    dtype, device, copy = kwargs.get("dtype"), kwargs.get("device"), bool(kwargs.get("copy"))
-    values = [*args, kwargs["other"]] if "other" in kwargs else list(args)
-    for position, value in enumerate(values):
-        if is_tensor(value):
-            dtype, device = value.dtype, value.device
-        elif isinstance(value, (str, _binding.device)) and not position and not _is_dtype(value):
-            device = value
-        elif value is None:
-            continue
-        elif isinstance(value, bool):  # to(device, dtype, non_blocking, copy)
-            copy = value if position == len(values) - 1 and position > 2 else copy
-        else:
-            dtype = value
-    if len(values) > 4:
-        raise TypeError(f"to: at most 4 positional arguments are accepted, got {len(values)}")
-    return (
-        None if dtype is None else _binding.dtype(dtype),
+    values = list(args)
+    dtype, device = kwargs.get("dtype"), kwargs.get("device")
+    first = kwargs["other"] if "other" in kwargs else values.pop(0) if values else None
+    if is_tensor(first):
+        dtype, device = first.dtype, first.device
+    elif isinstance(first, (str, _binding.device)) and not _is_dtype(first):
+        device = first
+        if values and not isinstance(values[0], bool):
+            dtype = values.pop(0)
+    elif first is None:
+        if values and not isinstance(values[0], bool):
+            dtype = values.pop(0)
+    elif not isinstance(first, bool):
+        dtype = first
+    else:
+        raise TypeError(f"to: a dtype, a device or a Tensor is required first, got {first!r}")
+    if len(values) > 2 or not all(isinstance(value, bool) for value in values):
+        raise TypeError(
+            "to: after dtype and device at most `non_blocking` and `copy` are accepted, both bool; "
+            f"got {', '.join(map(repr, values))}"
+        )
+    copy = values[1] if len(values) == 2 else kwargs.get("copy", False)
+    order = kwargs.get("memory_format")
+    if order is not None and not isinstance(order, memory_format_type):
+        raise TypeError(f"to: `memory_format` must be a memory format, got {order!r}")
+    return _Targets(
+        None if dtype is None else _dtype_from(dtype),
         None if device is None else _binding.device(device),
-        copy,
+        bool(copy),
+        order or preserve_format,
     )
+
+
+def _dtype_from(value: Any) -> _binding.dtype:
+    try:
+        return _binding.dtype(value)
+    except TypeError:
+        raise TypeError(f"to: a dtype, a device or a Tensor is required, got {value!r}") from None
 
 
 def _is_dtype(value: Any) -> bool:
     return isinstance(value, str) and any(value == known.name for known in _binding.dtypes)
 
 
-def _elsewhere(self: Tensor, dtype: _binding.dtype, device: _binding.device) -> Tensor:
-    result = _binding.operator("empty")(tuple(self.shape), dtype=dtype, device=device)
+def _elsewhere(self: Tensor, dtype: _binding.dtype, device: _binding.device, order: str) -> Tensor:
+    if self.device.type == "meta":
+        raise NotImplementedError(
+            "to: a tensor with bytes is required, got one on the device meta, which has nothing to "
+            f"copy to {device}; make one there with empty_like(x, device={str(device)!r})"
+        )
+    empty_like = _binding.operator("empty_like")
+    result = empty_like(self, dtype=dtype, device=device, memory_format=order)
     if device.type == "meta":
         return result  # type: ignore[no-any-return]
     return result.copy_(self)  # type: ignore[no-any-return]
 
 
-def _cast_to(name: str, dtype: _binding.dtype) -> Callable[[Tensor], Tensor]:
-    def method(self: Tensor) -> Tensor:
-        return self if self.dtype is dtype else self._cast(dtype)
+def _cast_to(name: str, dtype: _binding.dtype) -> Callable[..., Tensor]:
+    def method(self: Tensor, memory_format: str = preserve_format) -> Tensor:
+        result = self if self.dtype is dtype else self._cast(dtype)
+        if memory_format == "preserve_format":
+            return result
+        return result.contiguous(memory_format=memory_format)
 
     method.__name__ = name
     method.__qualname__ = f"Tensor.{name}"
@@ -84,7 +125,7 @@ def _cast_to(name: str, dtype: _binding.dtype) -> Callable[[Tensor], Tensor]:
     return method
 
 
-def type_(self: Tensor, dtype: Any = None) -> Any:
+def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     """Return the name of the dtype, or the tensor in another dtype."""
     return f"plait.{self.dtype.name}" if dtype is None else to(self, dtype)
 
@@ -94,9 +135,20 @@ def type_as(self: Tensor, other: Tensor) -> Tensor:
     return to(self, other.dtype)
 
 
-def cpu(self: Tensor) -> Tensor:
+def cpu(self: Tensor, memory_format: memory_format_type = preserve_format) -> Tensor:
     """Return the tensor on the CPU."""
-    return to(self, device="cpu")
+    return to(self, device="cpu", memory_format=memory_format)
+
+
+def cuda(
+    self: Tensor,
+    device: Any = None,
+    non_blocking: bool = False,
+    memory_format: memory_format_type = preserve_format,
+) -> Tensor:
+    """Return the tensor on a CUDA device; an error where no component for one is installed."""
+    place = "cuda" if device is None else f"cuda:{device}" if isinstance(device, int) else device
+    return to(self, device=place, memory_format=memory_format)
 
 
 METHODS: dict[str, Callable[..., Any]] = {
@@ -104,6 +156,7 @@ METHODS: dict[str, Callable[..., Any]] = {
     "type": type_,
     "type_as": type_as,
     "cpu": cpu,
+    "cuda": cuda,
     **{
         name: _cast_to(name, dtype)
         for name, dtype in {

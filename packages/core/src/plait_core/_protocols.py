@@ -1,4 +1,4 @@
-"""Python's own protocols on Tensor: copying, pickling, formatting, NumPy's ``__array__``."""
+"""Python's own protocols on Tensor: copying, pickling, formatting."""
 
 from __future__ import annotations
 
@@ -10,37 +10,25 @@ import plait_core._core as _core
 from plait_abi import _binding
 from plait_core._core import Tensor
 from plait_core._repr import text_of
+from plait_core._storages import rebuild_on, taken_apart
 
 __all__ = ["mark_written", "METHODS", "rebuild"]
 
 
-def __array__(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:  # noqa: N807
-    """Return a NumPy array, on the same memory where dtype and `copy` allow it."""
-    import numpy as np
-
-    array = self.numpy()
-    if dtype is not None and np.dtype(dtype) != array.dtype:
-        if copy is False:
-            raise ValueError(
-                f"__array__: `copy=False` cannot change {array.dtype} to {np.dtype(dtype)}"
-            )
-        return array.astype(dtype)
-    return array.copy() if copy else array
-
-
 def __reduce_ex__(self: Tensor, protocol: int) -> tuple[Any, ...]:  # noqa: N807
-    """Pickle the elements as bytes, with dtype, shape and whether grad is required."""
+    """Pickle the storage with dtype, shape, strides and whether grad is required.
+
+    Tensors that share a storage share it again when they were pickled together.
+    """
     if self.requires_grad and not self.is_leaf:
         raise RuntimeError("pickle: a tensor with a history cannot be pickled; detach() it first")
-    state = self.__dict__ or None
-    arguments = (type(self), self._to_bytes(), self.dtype, tuple(self.shape), self.requires_grad)
-    return rebuild, arguments, state
+    return rebuild_on, taken_apart(self), self.__dict__ or None
 
 
 def rebuild(
     cls: type[Tensor], data: bytes, dtype: _binding.dtype, shape: tuple[int, ...], grad: bool
 ) -> Tensor:
-    """Make the tensor that ``__reduce_ex__`` took apart."""
+    """Make the tensor of a pickle that holds elements in C order."""
     result = _core._from_bytes(data, dtype, shape)
     if cls is not Tensor:
         return Tensor._make_subclass(cls, result, grad)
@@ -48,18 +36,14 @@ def rebuild(
 
 
 def __deepcopy__(self: Tensor, memo: dict[int, Any]) -> Tensor:  # noqa: N807
-    """Copy elements, gradient and attributes of a leaf."""
+    """Copy storage, gradient and attributes of a leaf; views of one storage stay views of one."""
     if id(self) in memo:
         return memo[id(self)]  # type: ignore[no-any-return]
     if self.requires_grad and not self.is_leaf:
         raise RuntimeError(
             "deepcopy: a tensor with a history cannot be copied deeply; detach() it first"
         )
-    result = self.data.clone()
-    if type(self) is not Tensor:
-        result = Tensor._make_subclass(type(self), result, self.requires_grad)
-    elif self.requires_grad:
-        result.requires_grad_()
+    result = rebuild_on(*taken_apart(self, memo))
     memo[id(self)] = result
     if self.grad is not None:
         result.grad = copy.deepcopy(self.grad, memo)
@@ -96,7 +80,6 @@ def __repr__(self: Tensor) -> str:  # noqa: N807
 
 
 METHODS: dict[str, Callable[..., Any]] = {
-    "__array__": __array__,
     "__copy__": __copy__,
     "__deepcopy__": __deepcopy__,
     "__format__": __format__,

@@ -28,12 +28,14 @@ __all__ = [
     "default_dtype",
     "dense_strides",
     "dtype_of",
+    "format_strides",
     "gather_check",
     "index_shape",
     "infer",
     "infer_size",
     "is_contiguous",
     "is_floating",
+    "is_in_format",
     "is_integral",
     "is_number",
     "is_tensor",
@@ -291,6 +293,44 @@ def dense_strides(tensor: Any) -> list[int]:
         strides[i] = step
         step *= max(tensor.shape[i], 1)
     return strides
+
+
+@word("@str ints ints -> list")
+def format_strides(memory_format: str, shape: Shape, preserved: Sequence[int]) -> list[int]:
+    """Return the strides of a fresh tensor in a memory format; `preserved` are those of
+    "preserve_format".
+    """
+    if memory_format == "preserve_format":
+        return list(preserved)
+    if memory_format == "contiguous_format":
+        return contiguous_strides(shape)
+    ndim = {"channels_last": 4, "channels_last_3d": 5}.get(memory_format)
+    if ndim is None:
+        _fail(
+            "ValueError",
+            "`memory_format` must be contiguous_format, preserve_format, channels_last or "
+            f"channels_last_3d; got {memory_format}",
+        )
+    if len(shape) != ndim:
+        _fail(
+            "ShapeError",
+            f"`memory_format` {memory_format} requires {ndim} dimensions, got shape {_text(shape)}",
+        )
+    order = [0, *range(2, len(shape)), 1]
+    dense = contiguous_strides([shape[i] for i in order])
+    return [dense[order.index(i)] for i in range(len(shape))]
+
+
+@word("@str tensor -> bool")
+def is_in_format(memory_format: str, tensor: Any) -> bool:
+    """Whether the elements lie without gaps in the order of a memory format."""
+    if memory_format == "contiguous_format":
+        return is_contiguous(tensor)
+    want = format_strides(memory_format, tensor.shape, tensor.strides)
+    size = getattr(tensor, "itemsize", 1) if hasattr(tensor, "flags") else 1
+    return all(
+        n == 1 or a == b * size for n, a, b in zip(tensor.shape, tensor.strides, want, strict=True)
+    )
 
 
 @word("@str ints str ints -> list")

@@ -9,16 +9,20 @@ from plait_ops.words import (
     check,
     contiguous_strides,
     dense_strides,
-    is_contiguous,
+    format_strides,
+    is_in_format,
     result_as,
     sum_to,
     to_dtype,
 )
 
 clone = Operator(
-    "clone(Tensor self) -> Tensor",
+    'clone(Tensor self, *, str memory_format="preserve_format") -> Tensor',
     doc="""
-    A copy of `self` with memory of its own, dense in the order of dimensions that `self` has.
+    A copy of `self` with memory of its own, dense in the order of dimensions that `self` has, or in that of
+    `memory_format`: `contiguous_format`, `channels_last` (4 dimensions) or `channels_last_3d` (5).
+
+    Raises: ShapeError if `memory_format` is for another number of dimensions; ValueError if there is no such format.
 
     >>> import plait_core as pc
     >>> pc.clone(pc.ones(2)).tolist()
@@ -29,8 +33,9 @@ clone = Operator(
 
 
 @clone.shape
-def _(self):
-    return result_as(self.shape, self.dtype, dense_strides(self))
+def _(self, memory_format):
+    strides = format_strides(memory_format, self.shape, dense_strides(self))
+    return result_as(self.shape, self.dtype, strides)
 
 
 @clone.vjp("self")
@@ -38,7 +43,7 @@ def _(g):
     return g
 
 
-clone.reference(lambda self: self.copy())
+clone.reference(lambda self, memory_format=None: self.copy())
 
 
 @clone.samples
@@ -49,15 +54,25 @@ def _(s):
     yield s(s.expanded(3, 2))
     yield s(s.array(dtype="bool"))
     yield s(s.array(0, 2, dtype="complex64"))
+    yield s(s.array(2, 3, 2, 2), memory_format="channels_last")
+    yield s(s.array(2, 3, 2, 2).transpose(0, 2, 3, 1), memory_format="contiguous_format")
 
 
+clone.error(
+    "ShapeError",
+    lambda s: s(s.array(2, 3), memory_format="channels_last"),
+    contains=["clone", "memory_format", "4 dimensions", "(2, 3)"],
+)
 clone.error("TypeError", lambda s: s(1), contains=["clone", "self"])
 
 
 contiguous = Composite(
-    "contiguous(Tensor(a) self) -> Tensor(a)",
+    'contiguous(Tensor(a) self, *, str memory_format="contiguous_format") -> Tensor(a)',
     doc="""
-    `self` if its elements lie in C order, else a copy in which they do.
+    `self` if its elements lie in C order, else a copy in which they do; or the order of another `memory_format`:
+    `channels_last` (4 dimensions) or `channels_last_3d` (5).
+
+    Raises: ShapeError if `memory_format` is for another number of dimensions; ValueError if there is no such format.
 
     >>> import plait_core as pc
     >>> pc.contiguous(pc.zeros(2, 3).t()).is_contiguous()
@@ -90,13 +105,19 @@ def _(g):
 
 
 @contiguous.decompose
-def _(self):
-    if is_contiguous(self):
+def _(self, memory_format):
+    if is_in_format(memory_format, self):
         return self
-    return dense(self)
+    if memory_format == "contiguous_format":
+        return dense(self)
+    return clone(self, memory_format=memory_format)
 
 
-contiguous.reference(lambda self: np.ascontiguousarray(self).reshape(self.shape))
+@contiguous.reference
+def _(self, memory_format=None):
+    return np.ascontiguousarray(self).reshape(self.shape)
+
+
 dense.reference(lambda self: np.array(self, order="C"))
 
 

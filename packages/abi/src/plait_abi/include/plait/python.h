@@ -87,6 +87,11 @@ typedef struct plait_python {
    * is shown) */
   PyObject *(**node_object)(plait_object *);
 
+  /* says that bytes of a storage are handed out by other means than export_dlpack (1), or that they
+   * came back (0): an array of another library that lies in them is taken for that storage, so that
+   * writes through it are seen. Any thread. */
+  void (*exported)(plait_storage *, int out);
+
   DLDataType *default_dtype; /* of Python's floats, and of operators that make floats of nothing */
 } plait_python;
 

@@ -1,0 +1,118 @@
+// DLPack's table of C functions (1.2 and later), by which a library that takes our tensors skips
+// the calls through Python: the class attribute `__dlpack_c_exchange_api__`.
+#include "tensor.hpp"
+
+namespace plait::core {
+namespace {
+
+// The table's published layout, dmlc.github.io/dlpack/latest/c_api.html.
+struct TableHeader {
+  DLPackVersion version;
+  TableHeader *previous;  // an older table; we have none
+};
+struct ExchangeTable {
+  TableHeader header;
+  int (*allocate)(DLTensor *prototype, DLManagedTensorVersioned **out, void *error_ctx,
+                  void (*set_error)(void *error_ctx, const char *kind, const char *message));
+  int (*managed_from_object)(void *object, DLManagedTensorVersioned **out);
+  int (*managed_to_object)(DLManagedTensorVersioned *, void **out);  // steals
+  int (*tensor_from_object)(void *object, DLTensor *out);  // lives as long as nobody else runs
+  int (*current_stream)(DLDeviceType, int32_t device_id, void **out);
+};
+
+// ---- from here on: C callbacks, with Python's exceptions set as the standard says
+constexpr const char *capsule_name = "dltensor_versioned";
+
+int managed_of(plait_tensor *t, DLManagedTensorVersioned **out) {
+  Object capsule(state.python->export_dlpack(t, 1, 0));
+  if (!capsule) return -1;
+  *out = static_cast<DLManagedTensorVersioned *>(PyCapsule_GetPointer(capsule.get(), capsule_name));
+  // consumed: what it holds is the caller's
+  return *out && PyCapsule_SetName(capsule.get(), "used_dltensor_versioned") == 0 ? 0 : -1;
+}
+
+plait_tensor *claimed(void *object) {
+  auto *o = static_cast<PyObject *>(object);
+  if (is_tensor(o)) return handle_of(o);
+  PyErr_Format(PyExc_TypeError, "__dlpack_c_exchange_api__: a Tensor is required, got %s",
+               Py_TYPE(o)->tp_name);
+  return nullptr;
+}
+
+int managed_from_object(void *object, DLManagedTensorVersioned **out) {
+  plait_tensor *t = claimed(object);
+  if (!t || !refuse_grad(t, "__dlpack_c_exchange_api__", PyExc_BufferError)) return -1;
+  return managed_of(t, out);
+}
+
+int managed_to_object(DLManagedTensorVersioned *managed, void **out) {
+  Object capsule(PyCapsule_New(managed, capsule_name, nullptr));
+  if (!capsule) {
+    if (managed->deleter) managed->deleter(managed);
+    return -1;
+  }
+  plait_tensor *t = state.python->import_dlpack(state.runtime->thread(), capsule.get());
+  *out = t ? wrap(t) : nullptr;
+  return *out ? 0 : -1;
+}
+
+int tensor_from_object(void *object, DLTensor *out) {
+  plait_tensor *t = claimed(object);
+  if (!t || !refuse_grad(t, "__dlpack_c_exchange_api__", PyExc_BufferError)) return -1;
+  const char *trouble = nullptr;
+  if (t->dl.device.device_type == PLAIT_META)
+    trouble = "a tensor with bytes is required, got one on the device meta";
+  else if (t->storage->flags & PLAIT_STORAGE_READONLY)  // a DLTensor cannot say so
+    trouble = "a writable tensor is required; ask for a managed one";
+  if (trouble) {
+    PyErr_Format(PyExc_BufferError, "__dlpack_c_exchange_api__: %s", trouble);
+    return -1;
+  }
+  *out = t->dl;
+  return 0;
+}
+
+int current_stream(DLDeviceType type, int32_t id, void **out) {
+  const auto at = uint32_t(type);
+  const plait_device *d = at < PLAIT_MAX_DEVICE_TYPES ? state.runtime->roles->device[at] : nullptr;
+  const bool streams = d && d->current && d->native;
+  *out = streams ? d->native(d->ctx, d->current(d->ctx, {type, id})) : nullptr;
+  return 0;
+}
+
+// the one that may be called without the GIL, and reports through `set_error`
+int allocate(DLTensor *like, DLManagedTensorVersioned **out, void *error_ctx,
+             void (*set_error)(void *, const char *, const char *)) {
+  plait_thread *thread = state.runtime->thread();
+  plait_tensor *t = nullptr;
+  const plait_status s = state.runtime->tensor_new(thread, like->dtype, like->ndim, like->shape,
+                                                   nullptr, like->device, &t);
+  if (s < 0) {
+    set_error(error_ctx, s == PLAIT_MEMORY_ERROR ? "MemoryError" : "BufferError",
+              thread->error ? thread->error->message : "the tensor could not be made");
+    state.runtime->clear(thread);
+    return -1;
+  }
+  const PyGILState_STATE gil = PyGILState_Ensure();
+  const int done = managed_of(t, out);
+  if (done < 0) {
+    PyErr_Clear();
+    set_error(error_ctx, "BufferError", "the tensor cannot be handed out through DLPack");
+  }
+  plait_release(t);
+  PyGILState_Release(gil);
+  return done;
+}
+
+ExchangeTable table{{{1, 3}, nullptr}, allocate,           managed_from_object,
+                    managed_to_object, tensor_from_object, current_stream};
+
+}  // namespace
+
+bool add_exchange_table() {
+  Object capsule(PyCapsule_New(&table, "dlpack_exchange_api", nullptr));
+  return capsule && PyObject_SetAttrString(reinterpret_cast<PyObject *>(state.tensor_type),
+                                           "__dlpack_c_exchange_api__", capsule.get()) == 0;
+}
+
+}  // namespace plait::core

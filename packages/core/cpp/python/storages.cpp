@@ -1,0 +1,154 @@
+// What looks at the storage behind a tensor, or points a tensor at another one.
+#include <algorithm>
+#include <vector>
+
+#include "tensor.hpp"
+
+namespace plait::core {
+namespace {
+
+bool take_ints(PyObject *o, const char *who, const char *what, std::vector<int64_t> &out) {
+  Object list(PySequence_Fast(o, "a sequence of ints is required"));
+  for (Py_ssize_t i = 0; list && i < PySequence_Fast_GET_SIZE(list.get()); i++) {
+    const Py_ssize_t x = PyNumber_AsSsize_t(PySequence_Fast_GET_ITEM(list.get(), i), nullptr);
+    if (x == -1 && PyErr_Occurred()) break;
+    out.push_back(x);
+  }
+  if (!PyErr_Occurred() && out.size() <= PLAIT_MAX_DIMS) return true;
+  PyErr_Format(PyExc_TypeError, "%s: `%s` must be at most %d ints, got %R", who, what,
+               PLAIT_MAX_DIMS, o);
+  return false;
+}
+
+// All bytes behind a tensor, as a tensor of uint8.
+PyObject *storage_bytes(PyObject *self, PyObject *) {
+  plait_thread *thread = state.runtime->thread();
+  plait_storage *storage = handle_of(self)->storage;
+  const auto n = int64_t(storage->nbytes);
+  plait_tensor *t = nullptr;
+  const plait_status s =
+      state.runtime->tensor_on(thread, storage, storage->data, dtype::uint8, 1, &n, nullptr, &t);
+  return s < 0 ? raise(thread, s) : wrap(t);
+}
+
+// (address, bytes) of the storage: no address on meta
+PyObject *storage_place(PyObject *self, PyObject *) {
+  const plait_storage *s = handle_of(self)->storage;
+  return Py_BuildValue("KK", static_cast<unsigned long long>(reinterpret_cast<uintptr_t>(s->data)),
+                       static_cast<unsigned long long>(s->nbytes));
+}
+
+// A new tensor on this one's storage: (dtype, offset, size, stride), checked against its bounds.
+PyObject *on_storage(PyObject *self, PyObject *const *args, Py_ssize_t n) {
+  DLDataType d;
+  std::vector<int64_t> size, stride;
+  if (n != 4)
+    return PyErr_Format(PyExc_TypeError, "_on_storage: (dtype, offset, size, stride) is required");
+  const int done = state.python->dtype(args[0], &d);
+  if (done == PLAIT_NOT_CONVERTIBLE)
+    return PyErr_Format(PyExc_TypeError, "_on_storage: `dtype` must be dtype, got %R", args[0]);
+  const Py_ssize_t offset = PyNumber_AsSsize_t(args[1], PyExc_OverflowError);
+  if (done != PLAIT_CONVERTED || (offset == -1 && PyErr_Occurred()) ||
+      !take_ints(args[2], "set_", "size", size) || !take_ints(args[3], "set_", "stride", stride))
+    return nullptr;
+  if (size.size() != stride.size())
+    return PyErr_Format(PyExc_ValueError,
+                        "set_: `size` and `stride` must have as many entries, got %zu and %zu",
+                        size.size(), stride.size());
+  plait_storage *storage = handle_of(self)->storage;
+  int64_t at = 0;
+  if (offset < 0 || __builtin_mul_overflow(int64_t(offset), itemsize(d), &at) ||
+      at > int64_t(storage->nbytes))
+    return PyErr_Format(PyExc_ValueError,
+                        "set_: `storage_offset` must lie in the storage of %llu bytes, got %zd",
+                        static_cast<unsigned long long>(storage->nbytes), offset);
+  plait_thread *thread = state.runtime->thread();
+  plait_tensor *t = nullptr;
+  char *first = storage->data ? static_cast<char *>(storage->data) + at : nullptr;
+  const plait_status s = state.runtime->tensor_on(thread, storage, first, d, int32_t(size.size()),
+                                                  size.data(), stride.data(), &t);
+  return s < 0 ? raise(thread, s) : wrap(t);
+}
+
+bool fits(const plait_tensor *t, int64_t bytes) {
+  const auto *begin = static_cast<const char *>(t->storage->data);
+  const int64_t at = static_cast<const char *>(t->dl.data) - begin;
+  return bytes <= int64_t(t->storage->nbytes) - at;
+}
+
+// The tensor that `resize_` re-points to: on the same bytes where they suffice, else on new ones
+// that begin with the old.
+plait_tensor *resized(plait_thread *thread, plait_tensor *t, const std::vector<int64_t> &size,
+                      const std::vector<int64_t> &stride, int64_t bytes) {
+  plait_tensor *out = nullptr;
+  const auto ndim = int32_t(size.size());
+  plait_status s;
+  if (fits(t, bytes)) {
+    s = state.runtime->tensor_on(thread, t->storage, t->dl.data, t->dl.dtype, ndim, size.data(),
+                                 stride.data(), &out);
+    return s < 0 ? (raise(thread, s), nullptr) : out;
+  }
+  if (__atomic_load_n(&t->storage->o.refs, __ATOMIC_ACQUIRE) > 1) {
+    PyErr_Format(PyExc_RuntimeError,
+                 "resize_: %lld bytes are required, the storage has %llu and other tensors or "
+                 "arrays share it; clone() the tensor first",
+                 static_cast<long long>(bytes),
+                 static_cast<unsigned long long>(t->storage->nbytes));
+    return nullptr;
+  }
+  s = state.runtime->tensor_new(thread, t->dl.dtype, ndim, size.data(), stride.data(), t->dl.device,
+                                &out);
+  if (s < 0) return raise(thread, s), nullptr;
+  const auto *begin = static_cast<const char *>(t->storage->data);
+  const auto *first = static_cast<const char *>(t->dl.data);
+  const uint64_t old = t->storage->nbytes - uint64_t(first - begin);
+  if (t->dl.device.device_type == kDLCPU && t->dl.data && out->dl.data)
+    memcpy(out->dl.data, first, std::min(old, out->storage->nbytes));
+  return out;
+}
+
+// resize_ to C order or to another memory format's strides (given): the elements keep their order
+// in memory
+PyObject *resize_in_place(PyObject *self, PyObject *const *args, Py_ssize_t n) {
+  std::vector<int64_t> size, stride;
+  if (n != 2 || !take_ints(args[0], "resize_", "size", size) ||
+      !take_ints(args[1], "resize_", "stride", stride))
+    return PyErr_Occurred() ? nullptr
+                            : PyErr_Format(PyExc_TypeError, "_resize: (size, stride) is required");
+  plait_tensor *t = handle_of(self);
+  if (size.size() != stride.size())
+    return PyErr_Format(PyExc_ValueError, "resize_: a stride for each size is required");
+  int64_t bytes = itemsize(t->dl.dtype);
+  for (const int64_t x : size)
+    if (x < 0 || __builtin_mul_overflow(bytes, x, &bytes))
+      return PyErr_Format(PyExc_ValueError,
+                          "resize_: sizes that are not negative and count fewer than 2**63 bytes "
+                          "are required, got %s",
+                          text(size.data(), int64_t(size.size())).c_str());
+  if (t->storage->flags & PLAIT_STORAGE_READONLY)
+    return PyErr_Format(PyExc_ValueError, "resize_: the tensor is read-only; clone() it first");
+  plait_thread *thread = state.runtime->thread();
+  plait_tensor *to = resized(thread, t, size, stride, bytes);
+  if (!to) return nullptr;
+  const plait_status s = state.runtime->tensor_repoint(thread, t, to);
+  plait_release(to);
+  if (s < 0) return raise(thread, s);
+  state.runtime->touched(t->storage);
+  return new_reference(self);
+}
+
+}  // namespace
+
+PyMethodDef storage_methods[] = {
+    {"_storage_bytes", storage_bytes, METH_NOARGS,
+     "_storage_bytes($self, /)\n--\n\nAll bytes of the storage, as a tensor of uint8."},
+    {"_storage_place", storage_place, METH_NOARGS,
+     "_storage_place($self, /)\n--\n\nThe storage's address and its number of bytes."},
+    {"_on_storage", function(on_storage), METH_FASTCALL,
+     "_on_storage($self, dtype, offset, size, stride, /)\n--\n\nA new tensor on this one's "
+     "storage."},
+    {"_resize", function(resize_in_place), METH_FASTCALL,
+     "_resize($self, size, stride, /)\n--\n\nresize_ with the strides of the new shape."},
+    {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace plait::core

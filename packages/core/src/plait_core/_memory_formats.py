@@ -1,0 +1,57 @@
+"""Memory formats and layouts: what orders the elements of a tensor can have in memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = [
+    "channels_last",
+    "channels_last_3d",
+    "contiguous_format",
+    "layout",
+    "memory_format",
+    "preserve_format",
+    "sparse_coo",
+    "strided",
+]
+
+
+class memory_format(str):  # noqa: N801
+    """An order of the dimensions in memory; the constants of `plait_core` are all there are.
+
+    A tensor carries no format: its strides say in what order its elements lie.
+
+    Example:
+        >>> import plait_core as pc
+        >>> x = pc.zeros(2, 3, 4, 5).contiguous(memory_format=pc.channels_last)
+        >>> x.stride(), x.is_contiguous(memory_format=pc.channels_last)
+        ((60, 1, 15, 3), True)
+    """
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"plait.{self}"
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        return str(self)
+
+
+class layout(str):  # noqa: N801
+    """How a tensor holds its elements: `strided`, or `sparse_coo` for a `SparseTensor`."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"plait.{self}"
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        return str(self)
+
+
+contiguous_format = memory_format("contiguous_format")
+preserve_format = memory_format("preserve_format")
+channels_last = memory_format("channels_last")
+channels_last_3d = memory_format("channels_last_3d")
+strided = layout("strided")
+sparse_coo = layout("sparse_coo")

@@ -1,0 +1,150 @@
+"""The bytes behind tensors: what `untyped_storage` returns, and how storages are pickled."""
+
+from __future__ import annotations
+
+import copy
+import weakref
+from typing import Any
+
+import plait_core._core as _core
+from plait_abi import _binding
+from plait_core._core import Tensor
+
+__all__ = ["UntypedStorage", "storage_of"]
+
+
+class UntypedStorage:
+    """The bytes that a tensor and its views share.
+
+    Example:
+        >>> import plait_core as pc
+        >>> x = pc.zeros(4)
+        >>> storage = x[1:].untyped_storage()
+        >>> storage.nbytes(), storage.data_ptr() == x.data_ptr()
+        (16, True)
+    """
+
+    __slots__ = ("__weakref__", "_bytes")
+
+    def __init__(self, tensor: Tensor) -> None:
+        """Take the storage of a tensor."""
+        self._bytes = tensor.detach()._storage_bytes()
+
+    @property
+    def device(self) -> _binding.device:
+        """Where the bytes are."""
+        return self._bytes.device
+
+    def nbytes(self) -> int:
+        """Return the number of bytes."""
+        return self._bytes._storage_place()[1]
+
+    def size(self) -> int:
+        """Return the number of bytes."""
+        return self.nbytes()
+
+    def __len__(self) -> int:
+        return self.nbytes()
+
+    def data_ptr(self) -> int:
+        """Return the address of the first byte; 0 where there is none."""
+        return self._bytes._storage_place()[0]
+
+    def tolist(self) -> list[int]:
+        """Return the bytes as ints."""
+        values: list[int] = self._bytes.tolist()
+        return values
+
+    def __getitem__(self, index: Any) -> Any:
+        found = self._bytes[index]
+        return found.item() if found.ndim == 0 else found.tolist()
+
+    def is_shared(self) -> bool:
+        """Tell whether other processes see these bytes."""
+        return False
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, UntypedStorage):
+            return NotImplemented
+        mine, theirs = self._bytes._storage_place(), other._bytes._storage_place()
+        return self is other or (bool(mine[0]) and mine == theirs)
+
+    def __hash__(self) -> int:
+        return hash(self._bytes._storage_place())
+
+    def __repr__(self) -> str:
+        return f"<UntypedStorage of {self.nbytes()} bytes on {self.device}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self.device.type == "meta":
+            return _empty, (self.nbytes(),)
+        return _filled, (self._bytes._to_bytes(),)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> UntypedStorage:
+        found = memo.get(id(self))
+        if found is None:
+            found = memo[id(self)] = UntypedStorage(self._bytes.clone())
+        return found  # type: ignore[no-any-return]
+
+    def tensor(
+        self,
+        dtype: Any,
+        offset: int,
+        size: tuple[int, ...],
+        stride: tuple[int, ...],
+    ) -> Tensor:
+        """Return a tensor on these bytes; `offset` and `stride` count elements.
+
+        Raises:
+            ShapeError: if it would reach outside.
+        """
+        return self._bytes._on_storage(dtype, offset, size, stride)
+
+
+def _filled(data: bytes) -> UntypedStorage:
+    return UntypedStorage(_core._from_bytes(data, _binding.dtype("uint8"), (len(data),)))
+
+
+def _empty(nbytes: int) -> UntypedStorage:
+    return UntypedStorage(_binding.operator("empty")((nbytes,), dtype="uint8", device="meta"))
+
+
+# The living one for each storage: pickle and deepcopy, which go by identity, thereby write a
+# storage once for all the tensors on it.
+_known: weakref.WeakValueDictionary[tuple[int, int], UntypedStorage] = weakref.WeakValueDictionary()
+
+
+def storage_of(tensor: Tensor) -> UntypedStorage:
+    """Return the storage of a tensor, the same object while anybody holds it."""
+    place = tensor._storage_place()
+    if not place[0]:
+        return UntypedStorage(tensor)
+    found = _known.get(place)
+    if found is None:
+        found = _known[place] = UntypedStorage(tensor)
+    return found
+
+
+def rebuild_on(
+    cls: type[Tensor],
+    storage: UntypedStorage,
+    dtype: _binding.dtype,
+    offset: int,
+    size: tuple[int, ...],
+    stride: tuple[int, ...],
+    grad: bool,
+) -> Tensor:
+    """Make the tensor that pickle or deepcopy took apart."""
+    result = storage.tensor(dtype, offset, size, stride)
+    if cls is not Tensor:
+        return Tensor._make_subclass(cls, result, grad)
+    return result.requires_grad_() if grad else result
+
+
+def taken_apart(tensor: Tensor, memo: dict[int, Any] | None = None) -> tuple[Any, ...]:
+    """Return the arguments of `rebuild_on`; with a memo of deepcopy, on a copy of the storage."""
+    storage = storage_of(tensor)
+    if memo is not None:
+        storage = copy.deepcopy(storage, memo)
+    offset, size, stride = tensor.storage_offset(), tuple(tensor.shape), tensor.stride()
+    return type(tensor), storage, tensor.dtype, offset, size, stride, tensor.requires_grad
