@@ -34,12 +34,14 @@ if TYPE_CHECKING:
         runtime,
         set_grad_enabled,
     )
+    from plait_abi._kernel import Kernel, kernel
     from plait_abi._report import Record, records, report
 
 __all__ = [
     "DTypeError",
     "Generator",
     "Handle",
+    "Kernel",
     "Operator",
     "OutOfMemoryError",
     "PlaitError",
@@ -50,6 +52,7 @@ __all__ = [
     "detach",
     "device",
     "dtype",
+    "kernel",
     "load",
     "operator",
     "operator_names",
@@ -73,6 +76,10 @@ def __getattr__(name: str) -> Any:
         from plait_abi import _report
 
         value = getattr(_report, name)
+    elif name in ("Kernel", "kernel"):
+        from plait_abi import _kernel
+
+        value = getattr(_kernel, name)
     else:
         from plait_abi import _binding
 

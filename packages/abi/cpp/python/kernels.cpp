@@ -1,0 +1,182 @@
+// Kernels written in Python: a callable registered as the kernel of an operator (docs/design/0008).
+#include <map>
+#include <memory>
+#include <string>
+
+#include "binding.hpp"
+
+namespace plait::python {
+namespace {
+
+// What a kernel's entry points to. Tables of the registry outlive their kernels, because a call may
+// be running through them; so does this, but `function` is given up when the kernel is closed.
+struct PythonKernel {
+  PyObject *function;
+  uint64_t undo;
+};
+const char *const capsule_name = "plait_abi.kernel";
+
+class Gil {
+ public:
+  Gil() : state_(PyGILState_Ensure()) {}
+  ~Gil() { PyGILState_Release(state_); }
+
+ private:
+  PyGILState_STATE state_;
+};
+
+class BelowLayers {  // what a kernel calls in turn is nobody's history
+ public:
+  explicit BelowLayers(plait_thread *t) : thread_(t), before_(t->excluded) {
+    t->excluded = ~uint64_t(0);
+  }
+  ~BelowLayers() { thread_->excluded = before_; }
+
+ private:
+  plait_thread *thread_;
+  uint64_t before_;
+};
+
+// A tensor that requires grad is seen by a kernel as its bytes alone.
+PyObject *tensor_object(plait_thread *thread, plait_tensor *t) {
+  if (!t) Py_RETURN_NONE;
+  if (!t->layers) {
+    plait_retain(t);
+    return wrap(t);
+  }
+  plait_tensor *bare = nullptr;
+  const plait_status s = thread->runtime->tensor_alias(thread, t, &bare);
+  return s < 0 ? raise(thread, s) : wrap(bare);
+}
+
+template <class F>
+PyObject *tuple_of(uint32_t n, F &&item) {
+  Object all(PyTuple_New(Py_ssize_t(n)));
+  for (uint32_t i = 0; all && i < n; i++) {
+    PyObject *o = item(i);
+    if (!o) return nullptr;
+    PyTuple_SET_ITEM(all.get(), Py_ssize_t(i), o);
+  }
+  return all.release();
+}
+
+PyObject *object_from(plait_thread *thread, const plait_value &v) {
+  switch (v.tag) {
+    case PLAIT_TENSOR: return tensor_object(thread, v.u.t);
+    case PLAIT_TENSORS:
+      return tuple_of(v.n, [&](uint32_t i) { return tensor_object(thread, v.u.ts[i]); });
+    case PLAIT_BOOL: return PyBool_FromLong(v.u.i != 0);
+    case PLAIT_INT: return PyLong_FromLongLong(v.u.i);
+    case PLAIT_FLOAT: return PyFloat_FromDouble(v.u.f);
+    case PLAIT_COMPLEX: return PyComplex_FromDoubles(v.u.fs[0], v.u.fs[1]);
+    case PLAIT_INTS:
+      return tuple_of(v.n, [&](uint32_t i) { return PyLong_FromLongLong(v.u.is[i]); });
+    case PLAIT_FLOATS:
+      return tuple_of(v.n, [&](uint32_t i) { return PyFloat_FromDouble(v.u.fs[i]); });
+    case PLAIT_STRING: return PyUnicode_FromStringAndSize(v.u.s, v.n);
+    case PLAIT_DTYPE: return dtype_object(v.u.dtype);
+    case PLAIT_DEVICE: return device_object(v.u.device);
+    case PLAIT_OBJECT:
+      plait_retain(v.u.o);
+      return generator_object(reinterpret_cast<plait_generator *>(v.u.o));
+    default: Py_RETURN_NONE;
+  }
+}
+
+plait_status run(plait_call *c) {
+  if (interpreter_gone())
+    return c->thread->runtime->fail(c, PLAIT_ERROR,
+                                    "its kernel is written in Python, which has ended");
+  auto *kernel = static_cast<PythonKernel *>(c->self->ctx);
+  Gil gil;
+  drain();
+  Object function(kernel->function ? new_reference(kernel->function) : nullptr);
+  if (!function) return PLAIT_DECLINE;  // closed since the call began
+  const BelowLayers below(c->thread);
+  const uint32_t n_in = c->n_in;
+  Object args(tuple_of(n_in + c->n_out, [&](uint32_t i) {
+    return object_from(c->thread, i < n_in ? c->in[i] : c->out[i - n_in]);
+  }));
+  Object done(args ? PyObject_Call(function.get(), args.get(), nullptr) : nullptr);
+  if (!done) return keep(c->thread);
+  if (done.get() == Py_NotImplemented) return PLAIT_DECLINE;
+  if (done.get() == Py_None) return PLAIT_OK;
+  return c->thread->runtime->fail(
+      c, PLAIT_TYPE_ERROR,
+      "a kernel in Python fills in its results and returns None, or NotImplemented to leave the "
+      "call to another kernel; got %s",
+      Py_TYPE(done.get())->tp_name);
+}
+
+// One plug-in for each module that brings kernels, so that reports and `detach` can name it.
+const plait_plugin *plugin_of(PyObject *function) {
+  static auto *const known = new std::map<std::string, std::unique_ptr<plait_plugin>>;
+  Object module(PyObject_GetAttrString(function, "__module__"));
+  if (!module) PyErr_Clear();
+  const char *text =
+      module && PyUnicode_Check(module.get()) ? PyUnicode_AsUTF8(module.get()) : "python-kernels";
+  if (!text) return nullptr;
+  const auto [at, fresh] = known->try_emplace(text);
+  if (fresh)
+    at->second.reset(new plait_plugin{PLAIT_HEADER(plait_plugin), at->first.c_str(), PY_VERSION, 0,
+                                      0, nullptr, nullptr});
+  return at->second.get();
+}
+
+PyObject *implement(PyObject *, PyObject *args) {
+  const char *name;
+  PyObject *function, *where;
+  if (!PyArg_ParseTuple(args, "sOO", &name, &function, &where)) return nullptr;
+  if (!PyCallable_Check(function))
+    return PyErr_Format(PyExc_TypeError, "kernel: `function` must be callable, got %s",
+                        Py_TYPE(function)->tp_name);
+  DLDevice device;
+  const int converted = device_from(where, &device);
+  if (converted == PLAIT_CONVERSION_FAILED) return nullptr;
+  if (converted != PLAIT_CONVERTED)
+    return PyErr_Format(PyExc_TypeError, "kernel: `device` must be a device or its name, got %R",
+                        where);
+  plait_thread *thread = state.runtime->thread();
+  const plait_op *op = state.runtime->op(name);
+  if (!op)
+    return PyErr_Format(PyExc_AttributeError, "kernel: no operator named %s is defined", name);
+  if (op->flags & PLAIT_OP_VIEW)
+    return PyErr_Format(PyExc_ValueError, "kernel: %s is a view, which no kernel runs for", name);
+  const plait_plugin *who = plugin_of(function);
+  if (!who) return nullptr;
+  auto *made = new PythonKernel{new_reference(function), 0};
+  plait_status s = state.runtime->attach(thread, who);
+  if (s >= 0)
+    s = state.runtime->implement(thread, op, uint32_t(device.device_type), run, made, who,
+                                 &made->undo);
+  if (s >= 0) return PyCapsule_New(made, capsule_name, nullptr);
+  Py_DECREF(function);
+  delete made;
+  return raise(thread, s);
+}
+
+PyObject *retract(PyObject *, PyObject *capsule) {
+  auto *kernel = static_cast<PythonKernel *>(PyCapsule_GetPointer(capsule, capsule_name));
+  if (!kernel) return nullptr;
+  PyObject *function = std::exchange(kernel->function, nullptr);
+  if (!function) Py_RETURN_NONE;
+  plait_thread *thread = state.runtime->thread();
+  // one that went with its plug-in's detach is gone already
+  if (state.runtime->retract(thread, kernel->undo) < 0) state.runtime->clear(thread);
+  Py_DECREF(function);
+  Py_RETURN_NONE;
+}
+
+PyMethodDef functions[] = {
+    {"implement", implement, METH_VARARGS,
+     "implement(name, function, device, /)\n--\n\nRegister a callable as the kernel of an "
+     "operator; what is returned goes to `retract`."},
+    {"retract", retract, METH_O,
+     "retract(kernel, /)\n--\n\nTake a kernel back; again is no error."},
+    {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace
+
+bool add_kernels(PyObject *module) { return PyModule_AddFunctions(module, functions) == 0; }
+
+}  // namespace plait::python

@@ -1,0 +1,74 @@
+"""Kernels written in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+from plait_abi import _binding
+
+__all__ = ["Kernel", "kernel"]
+
+
+class Kernel:
+    """A registration: in force until `close`, or until the end of a ``with`` block."""
+
+    def __init__(self, name: str, function: Callable[..., Any], device: Any) -> None:
+        self._name = name
+        self._registered = _binding.implement(name, function, device)
+
+    def __repr__(self) -> str:
+        return f"<kernel of {self._name}>"
+
+    def close(self) -> None:
+        """Take the kernel back: the one before it serves again. A second time nothing happens."""
+        _binding.retract(self._registered)
+
+    def __enter__(self) -> Kernel:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def kernel(name: str, function: Callable[..., Any], device: Any = "cpu") -> Kernel:
+    """Register a Python function as the kernel of an operator.
+
+    ``function(*arguments, *results)`` gets every argument of the schema in its order, defaults
+    filled in, and then the results: tensors that have their shape and dtype already and whose
+    elements it sets. The shape function has validated the arguments and cast them. Tensors are
+    seen without their history, and nothing that the function calls is recorded; the derivative of
+    an operator stays what its definition says. The function returns None, or ``NotImplemented`` to
+    leave the call to the kernel before it. An exception is the caller's.
+
+    Args:
+        name: the operator, ``"exp"``, or one overload of several, ``"max.dim"``.
+        function: the kernel; it is called with the GIL held, on any thread.
+        device: the kind of device whose tensors it computes.
+
+    Returns:
+        The registration: `Kernel.close` or the end of a ``with`` block takes it back. Without
+        either the kernel stays.
+
+    Raises:
+        AttributeError: if there is no such operator.
+        TypeError: if `function` cannot be called.
+        ValueError: if the operator is a view, which no kernel runs for.
+
+    Example:
+        >>> import numpy as np, plait_abi, plait_core as pc
+        >>> def exp(x, out):
+        ...     print("called")
+        ...     np.exp(x.numpy(), out=out.numpy())
+        >>> with plait_abi.kernel("exp", exp):
+        ...     pc.exp(pc.tensor([0.0]))
+        called
+        tensor([1.])
+    """
+    return Kernel(name, function, device)
