@@ -143,7 +143,7 @@ max_pool2d = Composite(
     The largest element in each window of an image; what lies outside does not count. `stride` None is `kernel_size`.
 
     Shapes: (n, c, h, w) or (c, h, w); ``oh = (h + 2 * ph - dh * (kh - 1) - 1) // sh + 1``, rounded up with `ceil_mode` if the
-    last window begins inside the image or its left padding. Dtypes: integers, float32 and float64.
+    last window begins inside the image or its left padding. Dtypes: integers and floating-point dtypes.
     Raises: ShapeError for other shapes and where a window is larger than the padded image, ValueError for sizes or steps
     below 1 or a `padding` of more than half a window.
 
@@ -228,7 +228,7 @@ avg_pool2d = Operator(
     "bool count_include_pad=True) -> Tensor",
     doc="""
     The mean of each window of an image; what lies outside is 0 and counts unless `count_include_pad` is False. `stride` None
-    is `kernel_size`. Shapes and errors are those of `max_pool2d`. Dtypes: float32 and float64.
+    is `kernel_size`. Shapes and errors are those of `max_pool2d`. Dtypes: floating-point dtypes.
 
     >>> import plait_core as pc
     >>> pc.avg_pool2d(pc.arange(16.0).reshape(1, 1, 4, 4), 2).tolist()
@@ -380,8 +380,9 @@ adaptive_avg_pool2d = Composite(
     Means over windows chosen so that the result has `output_size`: row i is the mean of the rows from
     ``floor(i * h / oh)`` to ``ceil((i + 1) * h / oh)``, and so for columns.
 
-    Shapes: (n, c, h, w) or (c, h, w). Dtypes: float32 and float64.
-    Raises: ShapeError for other shapes, ValueError if `output_size` holds numbers below 1.
+    Shapes: (n, c, h, w) or (c, h, w). Dtypes: floating-point dtypes.
+    Raises: ShapeError for other shapes, ValueError if `output_size` holds numbers below 1, or above 65536
+    where windows have several sizes.
 
     >>> import plait_core as pc
     >>> pc.adaptive_avg_pool2d(pc.arange(16.0).reshape(1, 1, 4, 4), 1).tolist()
@@ -412,6 +413,11 @@ def _(input, output_size):
         return mean(input, [-2, -1], True)
     if h % oh == 0 and w % ow == 0:
         return avg_pool2d(input, [h // oh, w // ow])
+    check(
+        oh <= 65536 and ow <= 65536,
+        f"`output_size` must be at most 65536 where it does not divide the images of `input`, {h} x {w}; got {output_size}",
+        "ValueError",
+    )
     rows = []
     for i in range(oh):
         first = i * h // oh
