@@ -1,0 +1,12 @@
+// Chebyshev's polynomial W_n(2 x - 1)
+#pragma once
+#include "scalar/special/polynomials.h"
+
+namespace plait::scalar {
+
+template <class T>
+PLAIT_HD T special_shifted_chebyshev_polynomial_w(T x, T n) {
+  return T(math::chebyshev_w(2 * double(x) - 1, double(n)));
+}
+
+}  // namespace plait::scalar

@@ -1,0 +1,47 @@
+"""Second names: an operator that is a call of another one, as NumPy or a namespace calls it."""
+
+from __future__ import annotations
+
+import linecache
+from typing import Any
+
+from plait_ops.spec import Composite, Operator
+
+__all__ = ["alias"]
+
+
+def _function(name: str, of: Operator) -> Any:
+    """Return the Python function that calls `of`; `inspect` finds its source."""
+    names = [argument.name for argument in of.schema.arguments]
+    keywords = [
+        f"{argument.name}={argument.name}" if argument.keyword_only else argument.name
+        for argument in of.schema.arguments
+    ]
+    source = f"def _({', '.join(names)}):\n    return target({', '.join(keywords)})\n"
+    file = f"<{name}, another name of {of.name}>"
+    linecache.cache[file] = (len(source), None, source.splitlines(True), file)
+    scope: dict[str, Any] = {"target": of}
+    exec(compile(source, file, "exec"), scope)
+    return scope["_"]
+
+
+def alias(name: str, of: Operator, method: bool = True) -> Composite:
+    """Define `name` as another name of the operator `of`: arguments, forms and results are its."""
+    base = of.schema.base
+    doc = of.summary.replace(f"pc.{base}(", f"pc.{name}(").replace(f"x.{base}(", f"x.{name}(")
+    if name.startswith("special_"):
+        doc = doc.replace(f"pc.{name}(", f"pc.special.{name.removeprefix('special_')}(")
+    made = Composite(
+        of.schema.text.replace(of.schema.name, name, 1),
+        doc=f"Another name of `{of.schema.base}`:\n\n{doc}",
+        inplace=of.inplace and method,
+        out=of.out,
+        dtypes=of.dtypes,
+        method=method and of.method,
+    )
+    function = _function(name, of)
+    made.decompose(function)
+    made.reference(function)
+    made.samples(lambda s: of.draw())
+    made.error("TypeError", lambda s: s("x"), contains=[name, of.schema.arguments[0].name])
+    return made

@@ -1,0 +1,51 @@
+"""NumPy's names of operators, and those of the namespace `special` for what has a name already."""
+
+from plait_ops.alias import alias
+from plait_ops.specs.arithmetic import atan2
+from plait_ops.specs.bessel import i0, i1
+from plait_ops.specs.exponential import erf, erfc, expm1, log1p, sigmoid
+from plait_ops.specs.gamma import digamma, lgamma, mvlgamma, polygamma
+from plait_ops.specs.hyperbolic import acosh, asinh, atanh, sinc
+from plait_ops.specs.logarithms import bounded, exp2, xlogy
+from plait_ops.specs.normal import erfinv
+from plait_ops.specs.norms import logsumexp
+from plait_ops.specs.rounding import trunc
+from plait_ops.specs.softmax import log_softmax, softmax
+from plait_ops.specs.trigonometric import acos, asin, atan
+
+for _name, _operator in {
+    "arccos": acos,
+    "arcsin": asin,
+    "arctan": atan,
+    "arctan2": atan2,
+    "arccosh": acosh,
+    "arcsinh": asinh,
+    "arctanh": atanh,
+    "fix": trunc,
+}.items():
+    alias(_name, _operator)
+
+for _name, _operator in {
+    "digamma": digamma,
+    "psi": digamma,
+    "erf": erf,
+    "erfc": erfc,
+    "erfinv": erfinv,
+    "exp2": exp2,
+    "expit": sigmoid,
+    "expm1": expm1,
+    "gammaln": lgamma,
+    "i0": i0,
+    "log1p": log1p,
+    "log_softmax": log_softmax,
+    "logit": bounded,
+    "logsumexp": logsumexp,
+    "modified_bessel_i0": i0,
+    "modified_bessel_i1": i1,
+    "multigammaln": mvlgamma,
+    "polygamma": polygamma,
+    "sinc": sinc,
+    "softmax": softmax,
+    "xlogy": xlogy,
+}.items():
+    alias(f"special_{_name}", _operator, method=False)
