@@ -29,8 +29,10 @@ from plait_core import (
     _conversions,
     _numpy_functions,
     _protocols,
+    _sparse,
     _startup,
     _surface,
+    sparse,
 )
 from plait_core._comparison import allclose, equal
 from plait_core._core import (
@@ -85,6 +87,7 @@ from plait_core._memory_formats import (
 from plait_core._protocols import mark_written
 from plait_core._random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 from plait_core._repr import set_printoptions
+from plait_core._sparse import SparseTensor, sparse_coo_tensor
 from plait_core._storages import UntypedStorage
 
 if TYPE_CHECKING:
@@ -99,6 +102,7 @@ __all__ = [
     "PlaitError",
     "ShapeError",
     "Size",
+    "SparseTensor",
     "Tensor",
     "UntypedStorage",
     "allclose",
@@ -157,7 +161,9 @@ __all__ = [
     "set_printoptions",
     "set_rng_state",
     "short",
+    "sparse",
     "sparse_coo",
+    "sparse_coo_tensor",
     "strided",
     "tensor",
     "uint16",
@@ -194,7 +200,7 @@ def _bind_operators() -> None:
 
 # What each topic brings: METHODS and PROPERTIES of Tensor, FUNCTIONS of this module, and FALLBACKS,
 # methods that stand back where an operator has the name.
-_TOPICS = (_conversions, _protocols, _comparison, _numpy_functions, _surface)
+_TOPICS = (_conversions, _protocols, _comparison, _numpy_functions, _surface, _sparse)
 
 
 def _bind_topics() -> None:

@@ -95,7 +95,8 @@ def asarray(
         result = tensor(obj, dtype=dtype, device=device)
     else:
         shared = is_tensor(obj) or hasattr(obj, "__dlpack__")
-        base = as_tensor(obj)
+        # what is no array yet is made in the wanted dtype at once: numbers are rounded once
+        base = as_tensor(obj) if shared else as_tensor(obj, dtype=dtype, device=device)
         result = as_tensor(base, dtype=dtype, device=device)
         if copy is False and not (shared and result.data_ptr() == base.data_ptr()):
             raise ValueError(

@@ -95,11 +95,11 @@ def text_of(self: Tensor) -> str:
 
 def _notes(self: Tensor) -> list[str]:
     notes = []
+    if self.device.type != "cpu":
+        notes.append(f"device='{self.device}'")
     empty = self.numel() == 0 and tuple(self.shape) != (0,)
     if empty or self.device.type == "meta":
         notes.append(f"size={tuple(self.shape)}")
-    if self.device.type != "cpu":
-        notes.append(f"device='{self.device}'")
     plain = {"int64", "bool", _core.get_default_dtype().name}
     if self.dtype.name == "complex64" and "float32" in plain:
         plain.add("complex64")
@@ -169,7 +169,7 @@ def _float_formatter(values: list[float]) -> Callable[[float], str]:
     whole = all(size == math.ceil(size) for size in sizes)
     low, high = (min(sizes), max(sizes)) if sizes else (1.0, 1.0)
     scientific = high / low > 1000 or high > 1e8 or (low < 1e-4 and not whole)
-    if _options.sci_mode is not None:
+    if _options.sci_mode is not None and told:
         scientific = _options.sci_mode
 
     def write(value: float) -> str:
@@ -200,7 +200,8 @@ def _depth(shown: Any) -> int:
 
 
 def _line(words: list[str], indent: int) -> str:
-    width = max(len(word) for word in words) + 2
+    # PyTorch does not count the j of complex numbers
+    width = max(len(word) - word.endswith("j") for word in words) + 2
     count = max(1, (_options.linewidth - indent) // width)
     rows = [", ".join(words[i : i + count]) for i in range(0, len(words), count)]
     return "[" + (",\n" + " " * (indent + 1)).join(rows) + "]"

@@ -90,6 +90,32 @@ def __reversed__(self: Tensor) -> Iterator[Tensor]:  # noqa: N807
     return iter(self.flip(0))
 
 
+def __array_namespace__(self: Tensor, /, *, api_version: str | None = None) -> Any:  # noqa: N807
+    """Return the module whose functions follow the Python array API standard, 2024.12.
+
+    Raises:
+        ValueError: for a version of the standard that is not supported.
+    """
+    if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
+        raise ValueError(
+            f"__array_namespace__: `api_version` must be 2024.12 or an older one, got {api_version}"
+        )
+    from plait_core import array_api
+
+    return array_api
+
+
+def to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
+    """Return the tensor on a device; `stream` must be None, as the CPU has none.
+
+    Raises:
+        ValueError: if a stream is given.
+    """
+    if stream is not None:
+        raise ValueError(f"to_device: `stream` must be None, got {stream!r}")
+    return self.to(device)
+
+
 # ---- other shapes of the same --------------------------------------------------------------------
 def _like(name: str, operator: str) -> Callable[[Tensor, Tensor], Tensor]:
     def method(self: Tensor, other: Tensor) -> Tensor:
@@ -277,6 +303,7 @@ def as_subclass(self: Tensor, cls: type[Tensor]) -> Tensor:
 
 
 METHODS: dict[str, Callable[..., Any]] = {
+    "__array_namespace__": __array_namespace__,
     "__reversed__": __reversed__,
     "apply_": apply_,
     "as_subclass": as_subclass,
@@ -296,6 +323,7 @@ METHODS: dict[str, Callable[..., Any]] = {
     "resolve_conj": same,
     "resolve_neg": same,
     "set_": set_,
+    "to_device": to_device,
     "untyped_storage": untyped_storage,
 }
 # where no operator has the name

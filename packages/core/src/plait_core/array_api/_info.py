@@ -1,0 +1,54 @@
+"""What the standard asks an array library about itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from plait_abi import _binding
+from plait_core._core import get_default_dtype
+from plait_core.array_api._data_types import kinds, promote
+
+__all__ = ["__array_namespace_info__"]
+
+
+class Info:
+    """Devices, dtypes and what can be done."""
+
+    def capabilities(self) -> dict[str, Any]:
+        """Return what is supported: boolean indexing, shapes that depend on data, dimensions."""
+        return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
+
+    def default_device(self) -> _binding.device:
+        """Return the device of new arrays."""
+        return _binding.device("cpu")
+
+    def default_dtypes(self, *, device: Any = None) -> dict[str, _binding.dtype]:
+        """Return the dtypes of new arrays for each kind of number."""
+        real = get_default_dtype()
+        return {
+            "real floating": real,
+            "complex floating": promote(real, _binding.dtype("complex64")),
+            "integral": _binding.dtype("int64"),
+            "indexing": _binding.dtype("int64"),
+        }
+
+    def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, _binding.dtype]:
+        """Return the dtypes of a kind, or of several, by their names."""
+        if kind is None:
+            names: tuple[str, ...] = (*kinds["bool"], *kinds["numeric"])
+        elif isinstance(kind, tuple):
+            return {name: d for each in kind for name, d in self.dtypes(kind=each).items()}
+        elif kind in kinds:
+            names = kinds[kind]
+        else:
+            raise ValueError(f"dtypes: `kind` must be one of {sorted(kinds)}, got {kind!r}")
+        return {name: _binding.dtype(name) for name in names}
+
+    def devices(self) -> list[_binding.device]:
+        """Return the devices that arrays can be on."""
+        return [_binding.device("cpu"), _binding.device("meta")]
+
+
+def __array_namespace_info__() -> Info:  # noqa: N807
+    """Return what this library can do."""
+    return Info()

@@ -1,0 +1,204 @@
+"""Indexing, searching, sorting and set functions of the standard."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from plait_abi import ShapeError
+from plait_core._core import Tensor, is_tensor
+from plait_core.array_api._data_types import result_type
+from plait_core.array_api._elementwise import common
+from plait_core.array_api._operators import axes_of, call, several, wrap_axis
+
+__all__ = [
+    "argmax",
+    "argmin",
+    "argsort",
+    "count_nonzero",
+    "nonzero",
+    "searchsorted",
+    "sort",
+    "take",
+    "take_along_axis",
+    "unique_all",
+    "unique_counts",
+    "unique_inverse",
+    "unique_values",
+    "where",
+]
+
+
+def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
+    """Return the elements at positions along an axis.
+
+    Raises:
+        ValueError: if `axis` is None and `x` has not one dimension.
+    """
+    if axis is None:
+        if x.ndim != 1:
+            raise ValueError(f"take: `axis` is required for shape {tuple(x.shape)}")
+        axis = 0
+    axis = wrap_axis("take", axis, x.ndim)
+    shape = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
+    return call("index_select", x, axis, _wrapped(indices.reshape(-1), x.shape[axis])).reshape(
+        shape
+    )
+
+
+def _wrapped(indices: Tensor, size: int) -> Tensor:
+    indices = indices.to("int64")
+    return call("where", indices < 0, indices + size, indices)
+
+
+def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
+    """Return elements at positions that differ from place to place; other axes broadcast."""
+    axis = wrap_axis("take_along_axis", axis, x.ndim)
+    if x.ndim != indices.ndim:
+        raise ShapeError(
+            f"take_along_axis: as many dimensions are required, got shapes {tuple(x.shape)} and "
+            f"{tuple(indices.shape)}"
+        )
+    outer = [max(a, b) if min(a, b) else 0 for a, b in zip(x.shape, indices.shape, strict=True)]
+    source, place = list(outer), list(outer)
+    source[axis], place[axis] = x.shape[axis], indices.shape[axis]
+    index = _wrapped(indices.expand(tuple(place)), x.shape[axis])
+    return call("gather", x.expand(tuple(source)), axis, index)
+
+
+def _extreme(name: str, x: Tensor, axis: int | None, keepdims: bool) -> Tensor:
+    if axis is None:
+        found = call(name, x.reshape(-1), 0)
+        return found.reshape((1,) * x.ndim) if keepdims else found
+    return call(name, x, wrap_axis(name, axis, x.ndim), keepdims)
+
+
+def argmax(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
+    """Return where the largest element stands, the first of equals; None: in the flat array."""
+    return _extreme("argmax", x, axis, keepdims)
+
+
+def argmin(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
+    """Return where the smallest element stands, the first of equals; None: in the flat array."""
+    return _extreme("argmin", x, axis, keepdims)
+
+
+def count_nonzero(x: Tensor, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """Return how many elements are not 0."""
+    axes = axes_of("count_nonzero", axis, x.ndim)
+    mask = (x if x.dtype.name == "bool" else x != 0).to("int64")
+    return call("sum", mask, axes, keepdim=keepdims) if axes else mask
+
+
+def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
+    """Return where elements are not 0, an array of positions for each axis.
+
+    Raises:
+        ShapeError: if `x` has no dimensions.
+    """
+    if x.ndim == 0:
+        raise ShapeError("nonzero: at least one dimension is required, got shape ()")
+    return tuple(several("unbind", call("nonzero", x), 1))
+
+
+def searchsorted(
+    x1: Tensor, x2: Tensor, /, *, side: str = "left", sorter: Tensor | None = None
+) -> Tensor:
+    """Return where the elements of `x2` belong into the sorted `x1`."""
+    a, b = common(x1, x2)
+    if sorter is not None:
+        a = take(a, sorter)
+    return call("searchsorted", a, b, right=side == "right")
+
+
+def where(condition: Tensor, x1: Any, x2: Any, /) -> Tensor:
+    """Return the elements of `x1` where the condition holds, else those of `x2`."""
+    if not is_tensor(x1) and not is_tensor(x2):
+        dtype = result_type(x1, x2)
+        x1, x2 = (call("full", (), value, dtype=dtype) for value in (x1, x2))
+    return call("where", condition, *common(x1, x2))
+
+
+def _sorted(x: Tensor, axis: int, descending: bool, stable: bool) -> tuple[Tensor, Tensor]:
+    if x.ndim == 0:
+        return x.clone(), call("zeros", (), dtype="int64")
+    at = wrap_axis("sort", axis, x.ndim)
+    values, order = several("sort", x, dim=at, descending=descending, stable=stable)
+    return values, order
+
+
+def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
+    """Return the elements in order along an axis; NaN is larger than all."""
+    return _sorted(x, axis, descending, stable)[0]
+
+
+def argsort(
+    x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True
+) -> Tensor:
+    """Return the positions of the elements in order along an axis."""
+    return _sorted(x, axis, descending, stable)[1]
+
+
+class UniqueAll(NamedTuple):
+    """What `unique_all` returns."""
+
+    values: Tensor
+    indices: Tensor
+    inverse_indices: Tensor
+    counts: Tensor
+
+
+class UniqueCounts(NamedTuple):
+    """What `unique_counts` returns."""
+
+    values: Tensor
+    counts: Tensor
+
+
+class UniqueInverse(NamedTuple):
+    """What `unique_inverse` returns."""
+
+    values: Tensor
+    inverse_indices: Tensor
+
+
+def _order(flat: Tensor) -> Tensor:
+    if not flat.dtype.is_complex:
+        return several("sort", flat, dim=0, stable=True)[1]
+    by_imag = several("sort", call("imag", flat), dim=0, stable=True)[1]
+    by_real = several("sort", call("real", flat)[by_imag], dim=0, stable=True)[1]
+    return by_imag[by_real]
+
+
+def unique_all(x: Tensor, /) -> UniqueAll:
+    """Return the distinct elements in order, where each stands first, which one each element is,
+    and how often it occurs. Every NaN is distinct.
+    """
+    flat = x.reshape(-1)
+    n = flat.numel()
+    order = _order(flat)
+    ordered = flat[order]
+    fresh = call("ones", (n,), dtype="bool")
+    if n > 1:
+        fresh[1:] = ordered[1:] != ordered[:-1]
+    starts = call("nonzero", fresh).reshape(-1)
+    ends = call("cat", [starts[1:], call("full", (min(n, 1),), n, dtype="int64")], 0)
+    inverse = call("zeros", (n,), dtype="int64")
+    inverse[order] = call("cumsum", fresh.to("int64"), 0) - 1
+    return UniqueAll(ordered[starts], order[starts], inverse.reshape(tuple(x.shape)), ends - starts)
+
+
+def unique_counts(x: Tensor, /) -> UniqueCounts:
+    """Return the distinct elements and how often they occur."""
+    found = unique_all(x)
+    return UniqueCounts(found.values, found.counts)
+
+
+def unique_inverse(x: Tensor, /) -> UniqueInverse:
+    """Return the distinct elements and which of them each element is."""
+    found = unique_all(x)
+    return UniqueInverse(found.values, found.inverse_indices)
+
+
+def unique_values(x: Tensor, /) -> Tensor:
+    """Return the distinct elements."""
+    return unique_all(x).values

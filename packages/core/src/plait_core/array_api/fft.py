@@ -1,0 +1,103 @@
+"""The standard's extension for Fourier transforms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from plait_abi import _binding
+from plait_core._core import Tensor, get_default_dtype
+from plait_core.array_api._operators import axes_of, call
+
+__all__ = [
+    "fft",
+    "fftfreq",
+    "fftn",
+    "fftshift",
+    "hfft",
+    "ifft",
+    "ifftn",
+    "ifftshift",
+    "ihfft",
+    "irfft",
+    "irfftn",
+    "rfft",
+    "rfftfreq",
+    "rfftn",
+]
+
+
+def _one(name: str) -> Callable[..., Tensor]:
+    def function(
+        x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "backward"
+    ) -> Tensor:
+        return call(f"fft_{name}", x, n, axis, norm)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"The operator `fft_{name}` along one axis."
+    return function
+
+
+def _several(name: str) -> Callable[..., Tensor]:
+    def function(
+        x: Tensor,
+        /,
+        *,
+        s: Sequence[int] | None = None,
+        axes: Sequence[int] | None = None,
+        norm: str = "backward",
+    ) -> Tensor:
+        return call(f"fft_{name}", x, s, axes, norm)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"The operator `fft_{name}` along several axes."
+    return function
+
+
+fft = _one("fft")
+ifft = _one("ifft")
+rfft = _one("rfft")
+irfft = _one("irfft")
+hfft = _one("hfft")
+ihfft = _one("ihfft")
+fftn = _several("fftn")
+ifftn = _several("ifftn")
+rfftn = _several("rfftn")
+irfftn = _several("irfftn")
+
+
+def _frequencies(steps: Tensor, n: int, d: float, dtype: Any) -> Tensor:
+    kind = _binding.dtype(dtype) if dtype is not None else get_default_dtype()
+    return (steps.to("float64") / (n * d)).to(kind)
+
+
+def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
+    """Return the frequencies of `fft`: ``0, 1, ..., -2, -1`` over ``n * d``."""
+    half = (n - 1) // 2 + 1
+    parts = [
+        call("arange", half, device=device),
+        call("arange", -(n // 2), 0, 1, device=device),
+    ]
+    return _frequencies(call("cat", parts, 0), n, d, dtype)
+
+
+def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
+    """Return the frequencies of `rfft`: ``0, 1, ..., n // 2`` over ``n * d``."""
+    return _frequencies(call("arange", n // 2 + 1, device=device), n, d, dtype)
+
+
+def _shifted(x: Tensor, axes: Any, back: bool) -> Tensor:
+    for axis in axes_of("fftshift", axes, x.ndim):
+        half = x.shape[axis] // 2
+        x = call("roll", x, -half if back else half, axis)
+    return x
+
+
+def fftshift(x: Tensor, /, *, axes: int | Sequence[int] | None = None) -> Tensor:
+    """Return the frequencies in order, 0 in the middle."""
+    return _shifted(x, axes, False)
+
+
+def ifftshift(x: Tensor, /, *, axes: int | Sequence[int] | None = None) -> Tensor:
+    """Undo `fftshift`."""
+    return _shifted(x, axes, True)

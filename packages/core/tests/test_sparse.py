@@ -1,0 +1,167 @@
+"""Sparse tensors against dense ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import plait_core as pc
+
+EDGES = [[0, 1, 1, 2, 2], [1, 0, 2, 1, 1]]  # (2, 1) occurs twice
+VALUES = [1.0, 2.0, 3.0, 4.0, 5.0]
+DENSE = [[0, 1, 0], [2, 0, 3], [0, 9, 0]]
+
+
+def graph(**options: Any) -> pc.SparseTensor:
+    return pc.sparse_coo_tensor(pc.tensor(EDGES), pc.tensor(VALUES), (3, 3), **options)
+
+
+def test_what_it_is() -> None:
+    x = graph()
+    assert (tuple(x.shape), x.ndim, x.nnz(), x.numel(), x.dtype) == ((3, 3), 2, 5, 9, pc.float32)
+    assert x.is_sparse and x.layout is pc.sparse_coo and not x.is_coalesced()
+    assert x.to_dense().tolist() == DENSE
+    assert x.size(0) == 3 and x.dim() == 2
+    assert pc.sparse_coo_tensor(EDGES, VALUES).shape == (3, 3)
+    assert pc.sparse_coo_tensor(EDGES, 2, (3, 4)).to_dense().sum().item() == 10
+
+
+def test_coalesce() -> None:
+    x = graph().coalesce()
+    assert x.is_coalesced() and x.coalesce() is x
+    assert x.indices().tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
+    assert x.values().tolist() == [1, 2, 3, 9]
+    assert x.to_dense().tolist() == DENSE
+    with pytest.raises(RuntimeError, match=r"indices: .* call coalesce\(\) first"):
+        graph().indices()
+    with pytest.raises(RuntimeError, match=r"values: .* call coalesce\(\) first"):
+        graph().values()
+
+
+def test_there_and_back() -> None:
+    dense = pc.tensor([[[0.0, 1.5], [0.0, 0.0]], [[2.0, 0.0], [0.0, -3.0]]])
+    x = dense.to_sparse()
+    assert x.is_coalesced() and x.nnz() == 3
+    assert x.to_dense().tolist() == dense.tolist()
+    empty = pc.zeros(2, 3).to_sparse()
+    assert empty.nnz() == 0 and empty.to_dense().tolist() == [[0] * 3] * 2
+    assert empty.coalesce().nnz() == 0
+    assert dense.to_dense() is dense
+
+
+def test_arithmetic() -> None:
+    x, dense = graph(), pc.tensor(DENSE).float()
+    other = pc.tensor([[1.0, 0, 0], [0, 0, 0], [0, 1.0, 0]])
+    for got, want in (
+        (x + other.to_sparse(), dense + other),
+        (x - other.to_sparse(), dense - other),
+        (x + other, dense + other),
+        (other + x, dense + other),
+        (other - x, other - dense),
+        (x * 3, dense * 3),
+        (2.0 * x, dense * 2),
+        (x / 2, dense / 2),
+        (-x, -dense),
+        (x * other, dense * other),
+        (x.t(), dense.t()),
+        (x.transpose(0, 1), dense.t()),
+        (x.double(), dense.double()) if hasattr(x, "double") else (x, dense),
+        (x.to(pc.float64), dense.double()),
+        (x.sum(0), dense.sum(0)),
+        (x.sum(-1), dense.sum(-1)),
+        (x.sum(), dense.sum()),
+        (pc.sparse.sum(x, (0, 1)), dense.sum()),
+        (x.clone(), dense),
+    ):
+        full = got.to_dense()
+        assert full.dtype is want.dtype and full.tolist() == want.tolist()
+
+
+def test_products() -> None:
+    x, dense = graph(), pc.tensor(DENSE).float()
+    other = pc.tensor([[1.0, 2], [3, 4], [5, 6]])
+    for got, want in (
+        (x @ other, dense @ other),
+        (x.mm(other), dense @ other),
+        (pc.sparse.mm(x, other), dense @ other),
+        (x @ other[:, 0], dense @ other[:, 0]),
+        (other.t() @ x, other.t() @ dense),
+        (other[:, 1] @ x, other[:, 1] @ dense),
+        (x @ x, dense @ dense),
+        (pc.sparse.addmm(other, x, other, beta=2, alpha=3), 2 * other + 3 * (dense @ other)),
+    ):
+        assert got.tolist() == want.tolist()
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda: pc.sparse_coo_tensor([0, 1], [1.0, 2.0]), pc.ShapeError, r"\(ndim, nnz\)"),
+        (lambda: pc.sparse_coo_tensor(EDGES, [1.0]), pc.ShapeError, r"`values` must have shape"),
+        (lambda: pc.sparse_coo_tensor(EDGES, VALUES, (2, 3)), IndexError, r"\[0, 1\] .* got 2"),
+        (lambda: pc.sparse_coo_tensor(EDGES, VALUES, (3,)), pc.ShapeError, "`size` must have 2"),
+        (lambda: pc.sparse_coo_tensor([[0.5]], [1.0]), pc.DTypeError, "must be integers"),
+        (lambda: pc.sparse_coo_tensor([[-1]], [1.0], (2,)), IndexError, "got -1"),
+        (lambda: graph() @ pc.ones(2, 3), pc.ShapeError, r"\(3, 3\) and \(2, 3\)"),
+        (lambda: graph().mm(pc.ones(3, 3).double()), pc.DTypeError, "float32 and float64"),
+        (lambda: graph() + pc.ones(2, 2), pc.ShapeError, "equal shapes"),
+        (lambda: graph().sum(2), IndexError, "`dim` must be in"),
+        (lambda: graph().transpose(0, 2), IndexError, "got 2"),
+        (lambda: pc.sparse.mm(pc.ones(2, 2), pc.ones(2, 2)), TypeError, "must be SparseTensor"),
+        (lambda: graph() * None, TypeError, "unsupported operand"),
+        (lambda: pc.tensor(1.0).to_sparse(), pc.ShapeError, "at least one dimension"),
+    ],
+)
+def test_errors(call: Any, error: type[Exception], text: str) -> None:
+    with pytest.raises(error, match=text):
+        call()
+
+
+def test_text() -> None:
+    assert repr(pc.sparse_coo_tensor([[0, 1]], [1.0, 2.0], (3,))) == (
+        "tensor(indices=tensor([[0, 1]]),\n"
+        "       values=tensor([1., 2.]),\n"
+        "       size=(3,), nnz=2, layout=plait.sparse_coo)"
+    )
+
+
+# ---- gradients -----------------------------------------------------------------------------------
+autograd = pytest.importorskip("plait_autograd")
+
+
+def test_a_graph_convolution_learns_like_a_dense_one() -> None:
+    rng = np.random.default_rng(0)
+    features = pc.from_numpy(rng.standard_normal((3, 4), dtype=np.float32))
+    start = rng.standard_normal((4, 2), dtype=np.float32)
+    losses, grads = [], []
+    for dense in (False, True):
+        edges = pc.tensor(VALUES, requires_grad=True)
+        weight = pc.from_numpy(start.copy()).requires_grad_()
+        adjacency: Any = pc.sparse_coo_tensor(pc.tensor(EDGES), edges, (3, 3))
+        degree = adjacency.sum(1).to_dense()
+        if dense:
+            adjacency = adjacency.to_dense()
+        hidden = (adjacency @ (features @ weight) / degree.unsqueeze(1)).relu()
+        loss = (hidden * hidden).sum()
+        loss.backward()
+        losses.append(loss.item())
+        grads.append((edges.grad, weight.grad))
+    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
+    for ours, theirs in zip(*grads, strict=True):
+        np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_gradients_flow_through_every_step() -> None:
+    values = pc.tensor(VALUES, requires_grad=True)
+    x = pc.sparse_coo_tensor(pc.tensor(EDGES), values, (3, 3))
+    total = (2 * (x + x.t())).coalesce().to_dense().sum() + x.sum()
+    total.backward()
+    assert values.grad is not None and values.grad.tolist() == [5] * 5
+    dense = pc.tensor(DENSE).float().requires_grad_()
+    dense.to_sparse().values().sum().backward()
+    assert dense.grad is not None
+    assert dense.grad.tolist() == [[float(v != 0) for v in row] for row in DENSE]
+    leaf = graph(requires_grad=True)
+    assert leaf.requires_grad and not leaf.detach().requires_grad
