@@ -197,7 +197,7 @@ def _result(text: str, schema: str) -> Result:
     if (
         not match
         or match["base"] != "Tensor"
-        or not re.fullmatch(r"( [a-z_]\w*)?", text[match.end() :])
+        or not re.fullmatch(r"( [A-Za-z_]\w*)?", text[match.end() :])
     ):
         raise SchemaError(f"schema `{schema}`: cannot read the result `{text}`")
     return Result(
