@@ -2,7 +2,7 @@
 // scatter_add, embedding and its derivative.
 #include "kernels/dense.h"
 #include "kernels/index.h"
-#include "kernels/plan.h"
+#include "kernels/pointed.h"
 #include "scalar/math.h"
 
 namespace plait::core {
@@ -125,44 +125,6 @@ plait_status index_add(plait_call *c) {
   return PLAIT_OK;
 }
 
-// Walks over an index tensor in C order together with `other` (a tensor of at least its sizes, or
-// NULL) and with what it points to along `dim` of `self`. f(place, other's element, n, steps) gets
-// the innermost dimension's indices.
-struct Pointed {
-  Plan plan;
-  int64_t length, step;  // of dim, in self; the step in elements
-  Pointed(const DLTensor *index, const DLTensor *self, const DLTensor *other, int64_t dim,
-          int item) {
-    DLTensor base = *self, rest = other ? *other : *index;
-    int64_t strides[PLAIT_MAX_DIMS];
-    for (int d = 0; d < self->ndim; d++) strides[d] = d == dim ? 0 : self->strides[d];
-    base.strides = strides;
-    base.shape = rest.shape = index->shape;
-    length = self->ndim ? self->shape[dim] : 1;
-    step = self->ndim ? self->strides[dim] : 0;
-    plan.add(index, 8);
-    plan.add(&base, item);
-    plan.add(&rest, other ? item : 8);
-    plan.finish(false);
-  }
-  // f(self's element, other's element) for each index, in order.
-  template <class T, class F>
-  void each(F &&f) const {
-    if (plan.numel == 0) return;
-    int64_t at[PLAIT_MAX_DIMS + 1];
-    char *p[kMaxOperands];
-    plan.seek(0, at, p);
-    const int last = plan.ndim - 1;
-    const int64_t n = plan.size[last], a = plan.stride[0][last], b = plan.stride[1][last],
-                  e = plan.stride[2][last];
-    for (int64_t done = 0; done < plan.numel; done += n, plan.next_row(at, p))
-      for (int64_t i = 0; i < n; i++) {
-        const int64_t v = from_start(*reinterpret_cast<const int64_t *>(p[0] + i * a), length);
-        f(reinterpret_cast<T *>(p[1] + i * b) + v * step, reinterpret_cast<T *>(p[2] + i * e));
-      }
-  }
-};
-
 // gather(self, dim, index)
 plait_status gather(plait_call *c) {
   const DLTensor *in = tensor(c, 0), *index = tensor(c, 2);
@@ -170,8 +132,9 @@ plait_status gather(plait_call *c) {
   const int64_t dim = dim_of(c, 1, in);
   const int item = size_of(kind(in->dtype));
   PLAIT_TRY(check_indices(c, "index", index, in->ndim ? in->shape[dim] : 1));
-  const Pointed p(index, in, out, dim, item);
-  PLAIT_BY_SIZE(item, p.each<T>([](const T *from, T *to) { *to = *from; }))
+  PLAIT_BY_SIZE(item, parallel_parts(c, index, in, out, dim, item, true, [](const Pointed &p) {
+                  p.each<T>([](const T *from, T *to) { *to = *from; });
+                }))
   return PLAIT_OK;
 }
 
@@ -183,16 +146,17 @@ plait_status scatter(plait_call *c) {
   const int64_t dim = dim_of(c, 1, in);
   PLAIT_TRY(check_indices(c, "index", index, in->ndim ? in->shape[dim] : 1));
   PLAIT_TRY(copy(c, out, in));
-  const Pointed p(index, out, source, dim, size_of(k));
   alignas(16) char number[16] = {};
   if (!source) store_number(k, c->in[3], number);
   PLAIT_BY_SIZE(size_of(k), {
     const T value = *reinterpret_cast<const T *>(number);
-    if (source) {
-      p.each<T>([](T *to, const T *from) { *to = *from; });
-    } else {
-      p.each<T>([value](T *to, const T *) { *to = value; });
-    }
+    parallel_parts(c, index, out, source, dim, size_of(k), false, [&](const Pointed &p) {
+      if (source) {
+        p.each<T>([](T *to, const T *from) { *to = *from; });
+      } else {
+        p.each<T>([value](T *to, const T *) { *to = value; });
+      }
+    });
   })
   return PLAIT_OK;
 }
@@ -205,14 +169,18 @@ plait_status scatter_add(plait_call *c) {
   const int64_t dim = dim_of(c, 1, in);
   PLAIT_TRY(check_indices(c, "index", index, in->ndim ? in->shape[dim] : 1));
   PLAIT_TRY(copy(c, out, in));
-  const Pointed p(index, out, source, dim, size_of(k));
+  const int item = size_of(k);
   if (k == Bool) {
-    p.each<bool>([](bool *to, const bool *from) { *to = *to | *from; });
+    parallel_parts(c, index, out, source, dim, item, false, [](const Pointed &p) {
+      p.each<bool>([](bool *to, const bool *from) { *to = *to | *from; });
+    });
     return PLAIT_OK;
   }
   PLAIT_NUMERIC(k, {
     using W = scalar::math::wide<T>;
-    p.each<T>([](T *to, const T *from) { *to = T(W(*to) + W(*from)); });
+    parallel_parts(c, index, out, source, dim, item, false, [](const Pointed &p) {
+      p.each<T>([](T *to, const T *from) { *to = T(W(*to) + W(*from)); });
+    });
   })
   return PLAIT_OK;
 }

@@ -3,6 +3,7 @@
 // positions, None for a whole dimension. The broadcast dimensions stand where the indexed ones
 // stood if those are adjacent, else in front (NumPy's rule).
 #include "kernels/indices.h"
+#include "scalar/math.h"
 
 namespace plait::core {
 namespace {
@@ -144,29 +145,49 @@ plait_status Walk::plan(const plait_call *c, const DLTensor *self, const plait_v
   return make_offsets(c, self);
 }
 
-// Calls f(self offset, result position) for each run of inner elements.
+// Calls f(self offset, run) for the runs of inner elements numbered [begin, end).
 template <class F>
-void each_run(const Walk &w, F &&f) {
-  const int64_t outer = w.outer_numel(), b = w.b_numel(), inner = w.inner_numel();
-  Counter at(w.outer_, w.shape_, w.slice_stride_);
-  int64_t position = 0;
-  for (int64_t o = 0; o < outer; o++, at.next())
-    for (int64_t k = 0; k < b; k++, position += inner) f(at.offset + w.offsets()[k], position);
+void each_run(const Walk &w, int64_t begin, int64_t end, F &&f) {
+  const int64_t b = w.b_numel(), *offsets = w.offsets();
+  for (int64_t run = begin; run < end;) {
+    int64_t outer = 0, rest = run / b;
+    for (int d = w.outer_ - 1; d >= 0; d--) {
+      outer += rest % w.shape_[d] * w.slice_stride_[d];
+      rest /= w.shape_[d];
+    }
+    const int64_t first = run / b * b, last = first + b < end ? first + b : end;
+    for (; run < last; run++) f(outer + offsets[run - first], run);
+  }
+}
+
+// Whether elements with these strides lie one after the other.
+bool is_dense(int ndim, const int64_t *shape, const int64_t *stride) {
+  int64_t want = 1;
+  for (int d = ndim - 1; d >= 0; d--) {
+    if (shape[d] != 1 && stride[d] != want) return false;
+    want *= shape[d];
+  }
+  return true;
 }
 
 template <class T>
-void read_runs(const Walk &w, const T *self, T *out) {
-  const int inner = w.inner_;
-  const int64_t *shape = w.shape_ + w.outer_ + w.b_ndim_,
-                *stride = w.slice_stride_ + w.outer_ + w.b_ndim_;
-  const int64_t n = w.inner_numel();
-  each_run(w, [&](int64_t offset, int64_t position) {
-    if (n == 1) {
-      out[position] = self[offset];
-      return;
-    }
-    Counter at(inner, shape, stride);
-    for (int64_t i = 0; i < n; i++, at.next()) out[position + i] = self[offset + at.offset];
+void read_runs(const plait_call *c, const Walk &w, const T *self, T *out) {
+  const int before = w.outer_ + w.b_ndim_;
+  const int64_t *shape = w.shape_ + before, *stride = w.slice_stride_ + before;
+  const int64_t n = w.inner_numel(), runs = w.outer_numel() * w.b_numel();
+  const bool dense = is_dense(w.inner_, shape, stride);
+  parallel_ranges(c, n ? runs : 0, kSerial / (n + 1) + 1, [&](int64_t begin, int64_t end) {
+    each_run(w, begin, end, [&](int64_t offset, int64_t run) {
+      T *to = out + run * n;
+      if (n == 1) {
+        *to = self[offset];
+      } else if (dense) {
+        memcpy(to, self + offset, size_t(n) * sizeof(T));
+      } else {
+        Counter at(w.inner_, shape, stride);
+        for (int64_t i = 0; i < n; i++, at.next()) to[i] = self[offset + at.offset];
+      }
+    });
   });
 }
 
@@ -175,7 +196,7 @@ plait_status index(plait_call *c) {
   Walk w;
   PLAIT_TRY(w.plan(c, self, c->in[1]));
   DLTensor *out = result(c);
-  PLAIT_BY_SIZE(self->dtype.bits / 8, read_runs(w, data<T>(self), data<T>(out)))
+  PLAIT_BY_SIZE(size_of(kind(self->dtype)), read_runs(c, w, data<T>(self), data<T>(out)))
   return PLAIT_OK;
 }
 PLAIT_KERNEL("index_tensors", index);
@@ -211,19 +232,39 @@ plait_status fit(const plait_call *c, const Walk &w, const DLTensor *t, Values *
 }
 
 template <class T, bool Add>
-void write_runs(const Walk &w, T *self, const T *values, const int64_t *stride) {
+PLAIT_INLINE void put(T *place, const T &value) {
+  if constexpr (Add) {
+    using W = scalar::math::wide<T>;
+    *place = T(W(*place) + W(value));
+  } else {
+    *place = value;
+  }
+}
+
+// Runs of different outer positions never meet, so those may be written by several threads.
+template <class T, bool Add>
+void write_runs(const plait_call *c, const Walk &w, T *self, const T *values,
+                const int64_t *stride) {
   const int before = w.outer_ + w.b_ndim_;
-  const int64_t n = w.inner_numel();
-  Counter from(w.ndim(), w.shape_, stride);
-  each_run(w, [&](int64_t offset, int64_t) {
-    Counter to(w.inner_, w.shape_ + before, w.slice_stride_ + before);
-    for (int64_t i = 0; i < n; i++, to.next(), from.next()) {
-      T &place = self[offset + to.offset];
-      if constexpr (Add)
-        place = T(place + values[from.offset]);
-      else
-        place = values[from.offset];
-    }
+  const int64_t n = w.inner_numel(), b = w.b_numel();
+  const int64_t *shape = w.shape_ + before, *own = w.slice_stride_ + before;
+  const bool row =
+      n == 1 || (is_dense(w.inner_, shape, own) && is_dense(w.inner_, shape, stride + before));
+  parallel_ranges(c, w.outer_numel(), kSerial / (b * n) + 1, [&](int64_t begin, int64_t end) {
+    Counter from(before, w.shape_, stride);
+    from.seek(begin * b);
+    each_run(w, begin * b, end * b, [&](int64_t offset, int64_t) {
+      const T *value = values + from.offset;
+      T *to = self + offset;
+      if (row) {
+        for (int64_t i = 0; i < n; i++) put<T, Add>(to + i, value[i]);
+      } else {
+        Counter at(w.inner_, shape, own), each(w.inner_, shape, stride + before);
+        for (int64_t i = 0; i < n; i++, at.next(), each.next())
+          put<T, Add>(to + at.offset, value[each.offset]);
+      }
+      from.next();
+    });
   });
 }
 
@@ -247,10 +288,10 @@ plait_status index_put(plait_call *c) {
   PLAIT_TRY(fit(c, w, values, &v));
   if (w.outer_numel() == 0 || w.b_numel() == 0 || w.inner_numel() == 0) return PLAIT_OK;
   if (add) {
-    PLAIT_NUMERIC(k, (write_runs<T, true>(w, data<T>(self), data<T>(values), v.stride)))
+    PLAIT_NUMERIC(k, (write_runs<T, true>(c, w, data<T>(self), data<T>(values), v.stride)))
   } else {
-    PLAIT_BY_SIZE(self->dtype.bits / 8,
-                  (write_runs<T, false>(w, data<T>(self), data<T>(values), v.stride)))
+    PLAIT_BY_SIZE(size_of(k),
+                  (write_runs<T, false>(c, w, data<T>(self), data<T>(values), v.stride)))
   }
   return PLAIT_OK;
 }

@@ -41,6 +41,14 @@ struct Counter {
       : ndim(n), shape(sizes), stride(strides) {
     for (int d = 0; d < n; d++) at[d] = 0;
   }
+  void seek(int64_t linear) {
+    offset = 0;
+    for (int d = ndim - 1; d >= 0; d--) {
+      at[d] = linear % shape[d];
+      offset += at[d] * stride[d];
+      linear /= shape[d];
+    }
+  }
   void next() {
     for (int d = ndim - 1; d >= 0; d--) {
       offset += stride[d];

@@ -1,44 +1,125 @@
-// Running sums and products along a dimension, in place in the result.
+// Running sums and products along a dimension.
+//
+// A long line is cut into chains of a fixed length: their totals first, then the chains from where
+// they begin, several at a time. So threads share one line, additions do not wait for each other,
+// and the result depends on the length of the line alone.
 #include "kernels/copy.h"
 #include "scalar/math.h"
 
 namespace plait::core {
 namespace {
 
+constexpr int64_t kChain = 4096, kAtOnce = 4;
+
 template <class T, bool product>
-void scan(T *p, int64_t n, int64_t inner) {
+struct Scan {
   using W = scalar::math::wide<T>;
-  if (inner == 1) {
-    W acc = W(product ? 1 : 0);
-    for (int64_t i = 0; i < n; i++) {
-      acc = product ? W(acc * W(p[i])) : W(acc + W(p[i]));
-      p[i] = T(acc);
+  static W first() { return W(product ? 1 : 0); }
+  static W step(W a, W b) { return product ? W(a * b) : W(a + b); }
+
+  static W total(const T *from, int64_t n) {
+    constexpr int kLanes = 16;
+    W lane[kLanes];
+    for (W &each : lane) each = first();
+    int64_t i = 0;
+    for (; i + kLanes <= n; i += kLanes)
+      for (int j = 0; j < kLanes; j++) lane[j] = step(lane[j], W(from[i + j]));
+    for (; i < n; i++) lane[0] = step(lane[0], W(from[i]));
+    for (int half = kLanes / 2; half; half /= 2)
+      for (int j = 0; j < half; j++) lane[j] = step(lane[j], lane[j + half]);
+    return lane[0];
+  }
+  static void chain(const T *from, T *to, int64_t n, W acc) {
+    for (int64_t i = 0; i < n; i++) to[i] = T(acc = step(acc, W(from[i])));
+  }
+  static void chains(const T *from, T *to, const W *begin) {
+    W acc[kAtOnce];
+    for (int k = 0; k < kAtOnce; k++) acc[k] = begin[k];
+    for (int64_t i = 0; i < kChain; i++)
+      for (int k = 0; k < kAtOnce; k++)
+        to[k * kChain + i] = T(acc[k] = step(acc[k], W(from[k * kChain + i])));
+  }
+
+  static plait_status long_line(const plait_call *c, const T *from, T *to, int64_t n) {
+    const int64_t count = ceil_div(n, kChain), whole = n / kChain / kAtOnce;
+    Workspace space;
+    PLAIT_TRY(space.take(c, uint64_t(count) * sizeof(W)));
+    W *begin = space.as<W>();
+    parallel_ranges(c, count, 2 * kSerial / kChain, [&](int64_t a, int64_t b) {
+      for (int64_t k = a; k < b; k++) {
+        const int64_t rest = n - k * kChain;
+        begin[k] = total(from + k * kChain, rest < kChain ? rest : kChain);
+      }
+    });
+    W acc = first();
+    for (int64_t k = 0; k < count; k++) {
+      const W own = begin[k];
+      begin[k] = acc;
+      acc = step(acc, own);
     }
-    return;
+    parallel_ranges(c, whole, kSerial / kChain / kAtOnce, [&](int64_t a, int64_t b) {
+      for (int64_t g = a; g < b; g++) {
+        const int64_t at = g * kAtOnce;
+        chains(from + at * kChain, to + at * kChain, begin + at);
+      }
+    });
+    for (int64_t k = whole * kAtOnce; k < count; k++) {
+      const int64_t rest = n - k * kChain;
+      chain(from + k * kChain, to + k * kChain, rest < kChain ? rest : kChain, begin[k]);
+    }
+    return PLAIT_OK;
   }
-  for (int64_t i = 1; i < n; i++) {
-    T *to = p + i * inner, *before = to - inner;
+
+  // [begin, end) of the inner positions of one block of n rows of `inner` elements
+  static void columns(const T *from, T *to, int64_t n, int64_t inner, int64_t begin, int64_t end) {
+    for (int64_t j = begin; j < end; j++) to[j] = from[j];
+    for (int64_t i = 1; i < n; i++) {
+      const T *own = from + i * inner;
+      T *now = to + i * inner, *before = now - inner;
 #pragma GCC ivdep
-    for (int64_t j = 0; j < inner; j++)
-      to[j] = product ? T(W(before[j]) * W(to[j])) : T(W(before[j]) + W(to[j]));
+      for (int64_t j = begin; j < end; j++) now[j] = T(step(W(before[j]), W(own[j])));
+    }
   }
-}
+
+  static plait_status run(const plait_call *c, const T *from, T *to, int64_t outer, int64_t n,
+                          int64_t inner) {
+    if (inner == 1 && n >= 2 * kAtOnce * kChain) {
+      for (int64_t o = 0; o < outer; o++) PLAIT_TRY(long_line(c, from + o * n, to + o * n, n));
+      return PLAIT_OK;
+    }
+    if (inner == 1) {
+      parallel_ranges(c, outer, kSerial / n + 1, [&](int64_t begin, int64_t end) {
+        for (int64_t o = begin; o < end; o++) chain(from + o * n, to + o * n, n, first());
+      });
+      return PLAIT_OK;
+    }
+    const int64_t width = inner < 1024 ? inner : 1024, parts = ceil_div(inner, width);
+    parallel_ranges(c, outer * parts, kSerial / (n * width) + 1, [&](int64_t begin, int64_t end) {
+      for (int64_t k = begin; k < end; k++) {
+        const int64_t o = k / parts, j = k % parts * width,
+                      last = j + width < inner ? j + width : inner;
+        columns(from + o * n * inner, to + o * n * inner, n, inner, j, last);
+      }
+    });
+    return PLAIT_OK;
+  }
+};
 
 template <bool product>
 plait_status cumulate(const plait_call *c) {
+  const DLTensor *in = tensor(c, 0);
   DLTensor *out = result(c);
-  PLAIT_TRY(copy(c, out, tensor(c, 0)));
+  const Kind k = kind(out->dtype);
+  if (k >= kReal || k == Bool) return PLAIT_DECLINE;
+  const bool direct = is_contiguous(in) && kind(in->dtype) == k;
+  if (!direct || out->ndim == 0) PLAIT_TRY(copy(c, out, in));
   if (out->ndim == 0 || numel(out) == 0) return PLAIT_OK;
   const int64_t dim = wrapped(integer(c, 1), out->ndim), n = out->shape[dim];
   int64_t inner = 1;
   for (int64_t d = dim + 1; d < out->ndim; d++) inner *= out->shape[d];
   const int64_t outer = numel(out) / (n * inner);
-  PLAIT_NUMERIC(kind(out->dtype), {
-    T *p = data<T>(out);
-    parallel_ranges(c, outer, kSerial / (n * inner) + 1, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; i++) scan<T, product>(p + i * n * inner, n, inner);
-    });
-  })
+  PLAIT_NUMERIC(k, return (Scan<T, product>::run(c, data<T>(direct ? in : out), data<T>(out), outer,
+                                                 n, inner)))
   return PLAIT_OK;
 }
 

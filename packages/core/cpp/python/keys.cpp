@@ -20,7 +20,7 @@ bool is_array(PyObject *o) {
   if (o == Py_None || o == Py_Ellipsis || PySlice_Check(o)) return false;
   if (PyLong_Check(o)) return PyBool_Check(o);
   if (is_tensor(o)) return true;
-  if (PyList_Check(o) || PyTuple_Check(o)) return true;
+  if (PyList_Check(o) || PyTuple_Check(o) || PyRange_Check(o)) return true;
   auto *type = reinterpret_cast<PyObject *>(Py_TYPE(o));
   return PyObject_HasAttrString(type, "__dlpack__") || PyObject_HasAttrString(type, "__array__");
 }
@@ -30,7 +30,8 @@ bool as_array(PyObject *o, plait_tensor **out) {
     plait_retain(handle_of(o));
     *out = handle_of(o);
   } else {
-    *out = from_data(o, nullptr);
+    const Object list(PyRange_Check(o) ? PySequence_List(o) : new_reference(o));
+    *out = list ? from_data(list.get(), nullptr) : nullptr;
   }
   if (!*out) return false;
   if (is_mask(*out) || is_integer(*out)) return true;
@@ -93,38 +94,67 @@ class Walk {  // along the keys, with the view so far
   }
   // A mask of k dimensions is k arrays of the positions where it is true.
   bool mask(plait_tensor *m) {
-    if (m->dl.ndim == 0 && !new_dimension()) return false;
-    const int width = m->dl.ndim ? m->dl.ndim : 1;
-    const int64_t one = 1, *shape = m->dl.ndim ? m->dl.shape : &one;
     if (!readable(m, "index")) return false;
+    if (m->dl.ndim == 0) return flag(*static_cast<const uint8_t *>(m->dl.data) != 0);
+    const int width = m->dl.ndim;
     for (int i = 0; i < width; i++)
-      if (shape[i] != keys_.view->dl.shape[dim_ + i]) {
+      if (m->dl.shape[i] != keys_.view->dl.shape[dim_ + i]) {
         PyErr_Format(PyExc_IndexError,
                      "index: a mask of shape %s does not fit dimension %d of shape %s",
                      shape_text(m).c_str(), dim_, shape_text(keys_.view).c_str());
         return false;
       }
-    std::vector<int64_t> found, at(size_t(width), 0);
-    const int64_t total = numel(m);
-    const auto *p = static_cast<const uint8_t *>(m->dl.data);
-    for (int64_t left = total; left > 0; left--) {
-      int64_t offset = 0;
-      for (int i = 0; i < m->dl.ndim; i++) offset += at[size_t(i)] * m->dl.strides[i];
-      if (p[offset]) found.insert(found.end(), at.begin(), at.end());
-      for (int i = width - 1; i >= 0 && ++at[size_t(i)] == shape[i]; i--) at[size_t(i)] = 0;
+    const bool merged = width > 1 && merge(width);
+    if (width > 1 && !merged && PyErr_Occurred()) return false;
+    const int64_t flat = -1;
+    plait_tensor *rows = nullptr;
+    if (merged) {
+      plait_tensor *line = call(op_reshape, {value(m), ints(&flat, 1)});
+      rows = line ? call(op_nonzero, {value(line)}) : nullptr;
+      plait_release(line);
+    } else {
+      rows = call(op_nonzero, {value(m)});
     }
-    const int64_t n = int64_t(found.size()) / width;
-    for (int i = 0; i < width; i++) {
-      plait_thread *thread = state.runtime->thread();
-      plait_tensor *t = nullptr;
-      const plait_status s =
-          state.runtime->tensor_new(thread, dtype::int64, 1, &n, nullptr, {kDLCPU, 0}, &t);
-      if (s < 0) return raise(thread, s), false;
-      for (int64_t k = 0; k < n; k++)
-        static_cast<int64_t *>(t->dl.data)[k] = found[size_t(k * width + i)];
-      array(t);
+    bool fine = rows;
+    for (int i = 0; fine && i < (merged ? 1 : width); i++) {
+      plait_tensor *column = call(op_select, {value(rows), value(int64_t(1)), value(int64_t(i))});
+      fine = column && array(column);
     }
-    return true;
+    plait_release(rows);
+    return fine;
+  }
+  // True and False index a new dimension: all of it, or nothing.
+  bool flag(bool all) {
+    if (!new_dimension()) return false;
+    plait_thread *thread = state.runtime->thread();
+    plait_tensor *t = nullptr;
+    const int64_t n = all;
+    const plait_status s =
+        state.runtime->tensor_new(thread, dtype::int64, 1, &n, nullptr, {kDLCPU, 0}, &t);
+    if (s < 0) return raise(thread, s), false;
+    if (all) *static_cast<int64_t *>(t->dl.data) = 0;
+    return array(t);
+  }
+  // Makes one dimension of `width` that lie in order, so that one array of positions is enough.
+  bool merge(int width) {
+    const DLTensor &t = keys_.view->dl;
+    int64_t shape[PLAIT_MAX_DIMS];
+    int n = 0;
+    for (int d = 0; d < dim_; d++) shape[n++] = t.shape[d];
+    shape[n] = 1;
+    for (int d = dim_; d < dim_ + width; d++) {
+      if (t.shape[d] == 0) return false;
+      if (d + 1 < dim_ + width && t.strides[d] != t.strides[d + 1] * t.shape[d + 1]) return false;
+      shape[n] *= t.shape[d];
+    }
+    n++;
+    for (int d = dim_ + width; d < t.ndim; d++) {
+      if (t.shape[d] == 0) return false;
+      shape[n++] = t.shape[d];
+    }
+    for (int d = 0; d < dim_; d++)
+      if (t.shape[d] == 0) return false;
+    return replace(call(op_view, {value(keys_.view), ints(shape, n)}));
   }
 
   Keys &keys_;

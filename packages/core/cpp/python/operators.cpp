@@ -43,7 +43,9 @@ constexpr Named operator_names[op_count] = {{"add", true},
                                             {"transpose", false},
                                             {"empty", false},
                                             {"contiguous", false},
-                                            {"nonzero", false}};
+                                            {"nonzero", false},
+                                            {"reshape", false},
+                                            {"view", false}};
 
 // What needs no question: tensors whose class overrides nothing, floats, and ints of 64 bits.
 inline bool fast_operand(PyObject *o, plait_value *v) {

@@ -53,6 +53,8 @@ enum Op : int {
   op_empty,
   op_contiguous,
   op_nonzero,
+  op_reshape,
+  op_view,
   op_count
 };
 

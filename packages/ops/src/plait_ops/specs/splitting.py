@@ -10,7 +10,7 @@ from plait_ops.words import (
 )
 
 split = Composite(
-    "split(Tensor(a) self, int split_size, int dim|axis=0) -> Tensor(a)[]",
+    "split(Tensor(a) self, int split_size|split_size_or_sections, int dim|axis=0) -> Tensor(a)[]",
     doc="""
     Views of `split_size` elements each along `dim`; the last has what is left.
 
@@ -23,7 +23,7 @@ split = Composite(
     dtypes="any",
 )
 split_sizes = Composite(
-    "split.sizes(Tensor(a) self, int[] split_sizes, int dim|axis=0) -> Tensor(a)[]",
+    "split.sizes(Tensor(a) self, int[] split_sizes|split_size_or_sections, int dim|axis=0) -> Tensor(a)[]",
     doc="""
     Views of `split_sizes` elements along `dim`, one after the other.
 

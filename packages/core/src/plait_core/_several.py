@@ -1,0 +1,261 @@
+"""Functions that take any number of tensors, or give another number of results for a flag."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from plait_abi import ShapeError, _binding
+from plait_core._core import Size, Tensor, is_tensor
+
+__all__ = [
+    "FUNCTIONS",
+    "METHODS",
+    "atleast_1d",
+    "atleast_2d",
+    "atleast_3d",
+    "broadcast_shapes",
+    "broadcast_tensors",
+    "cartesian_prod",
+    "histogram",
+    "meshgrid",
+    "nonzero",
+]
+
+
+def _operator(name: str) -> Any:
+    return _binding.operator(name)
+
+
+def _listed(tensors: tuple[Any, ...]) -> list[Tensor]:
+    """Return the tensors of ``f(a, b)`` and of ``f([a, b])``."""
+    if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)):
+        return list(tensors[0])
+    return list(tensors)
+
+
+def _atleast(name: str, tensors: tuple[Any, ...]) -> Tensor | tuple[Tensor, ...]:
+    each = _operator(name)
+    if len(tensors) == 1 and not isinstance(tensors[0], (tuple, list)):
+        made: Tensor = each(tensors[0])
+        return made
+    return tuple(each(tensor) for tensor in _listed(tensors))
+
+
+def atleast_1d(*tensors: Any) -> Tensor | tuple[Tensor, ...]:
+    """Return views of tensors, 0-d ones as vectors; a tuple for several tensors.
+
+    Example:
+        >>> import plait_core as pc
+        >>> pc.atleast_1d(pc.tensor(5), pc.tensor([1]))
+        (tensor([5]), tensor([1]))
+    """
+    return _atleast("atleast_1d", tensors)
+
+
+def atleast_2d(*tensors: Any) -> Tensor | tuple[Tensor, ...]:
+    """Return views of tensors with at least 2 dimensions; a vector becomes a row.
+
+    Example:
+        >>> import plait_core as pc
+        >>> pc.atleast_2d(pc.tensor([5, 6]))
+        tensor([[5, 6]])
+    """
+    return _atleast("atleast_2d", tensors)
+
+
+def atleast_3d(*tensors: Any) -> Tensor | tuple[Tensor, ...]:
+    """Return views of tensors with at least 3 dimensions; a matrix gets a depth of 1.
+
+    Example:
+        >>> import plait_core as pc
+        >>> pc.atleast_3d(pc.tensor([5, 6])).shape
+        plait.Size([1, 2, 1])
+    """
+    return _atleast("atleast_3d", tensors)
+
+
+def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
+    """Return views of tensors in the shape to which they all broadcast.
+
+    Raises:
+        ShapeError: if they do not broadcast.
+
+    Example:
+        >>> import plait_core as pc
+        >>> pc.broadcast_tensors(pc.tensor([1, 2]), pc.tensor([[3], [4]]))[1].tolist()
+        [[3, 3], [4, 4]]
+    """
+    return tuple(_operator("broadcast_tensors")(_listed(tensors)))
+
+
+def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
+    """Return the coordinates of a grid, one tensor for each dimension.
+
+    Args:
+        tensors: vectors, the coordinates along each dimension.
+        indexing: ``"ij"`` (the default): tensor `i` varies along dimension `i`; ``"xy"``: the first
+            two dimensions are swapped.
+
+    Raises:
+        ShapeError: unless all have at most one dimension.
+        ValueError: for another `indexing`.
+
+    Example:
+        >>> import plait_core as pc
+        >>> pc.meshgrid(pc.tensor([1, 2]), pc.tensor([3, 4, 5]))[0].tolist()
+        [[1, 1, 1], [2, 2, 2]]
+    """
+    return tuple(_operator("meshgrid")(_listed(tensors), indexing=indexing or "ij"))
+
+
+def cartesian_prod(*tensors: Any) -> Tensor:
+    """Return all combinations of one element of each vector, as rows.
+
+    Raises:
+        ShapeError: unless all are vectors.
+
+    Example:
+        >>> import plait_core as pc
+        >>> pc.cartesian_prod(pc.tensor([1, 2]), pc.tensor([3, 4])).tolist()
+        [[1, 3], [1, 4], [2, 3], [2, 4]]
+    """
+    return _operator("cartesian_prod")(_listed(tensors))  # type: ignore[no-any-return]
+
+
+def broadcast_shapes(*shapes: int | Sequence[int]) -> Size:
+    """Return the shape to which tensors of the given shapes broadcast.
+
+    Raises:
+        ShapeError: if they do not broadcast.
+
+    Example:
+        >>> import plait_core as pc
+        >>> pc.broadcast_shapes((2, 1), (3,))
+        plait.Size([2, 3])
+    """
+    listed = [(shape,) if isinstance(shape, int) else tuple(shape) for shape in shapes]
+    made: list[int] = [1] * max((len(shape) for shape in listed), default=0)
+    for shape in listed:
+        lead = len(made) - len(shape)
+        for at, size in enumerate(shape, lead):
+            if size < 0:
+                raise ShapeError(f"broadcast_shapes: sizes must not be negative; got {shape}")
+            if size == 1 or size == made[at]:
+                continue
+            if made[at] != 1:
+                raise ShapeError(
+                    f"broadcast_shapes: shapes must broadcast; got {', '.join(map(str, listed))}"
+                )
+            made[at] = size
+    return Size(made)
+
+
+def nonzero(
+    input: Tensor, *, as_tuple: bool = False, out: Tensor | None = None
+) -> Tensor | tuple[Tensor, ...]:
+    """Return the indices of the elements that are not 0, in order.
+
+    Args:
+        input: a tensor.
+        as_tuple: False: one int64 tensor of shape (count, ndim); True: one vector for each
+            dimension, which index `input`; a 0-d tensor counts as a vector.
+        out: where the indices go (without `as_tuple`).
+
+    Example:
+        >>> import plait_core as pc
+        >>> pc.nonzero(pc.tensor([0, 5, 7]), as_tuple=True)
+        (tensor([1, 2]),)
+    """
+    if as_tuple:
+        return tuple(_operator("nonzero_list")(input))
+    made: Tensor = _operator("nonzero")(input)
+    if out is None:
+        return made
+    if out.shape != made.shape:
+        out.resize_(made.shape)
+    return out.copy_(made)
+
+
+def histogram(
+    input: Tensor,
+    bins: int | Sequence[float] | Tensor,
+    *,
+    range: Sequence[float] | None = None,
+    weight: Tensor | None = None,
+    density: bool = False,
+) -> tuple[Tensor, Tensor]:
+    """Return how many elements fall into each bin, and the edges of the bins.
+
+    Args:
+        input: a tensor of float32 or float64.
+        bins: how many equal bins, or their ascending edges; the last edge belongs to the last bin.
+        range: the first and the last edge for equal bins; None: the smallest and the largest
+            element.
+        weight: what each element counts, in the shape of `input`.
+        density: divide by the total and by the widths, so that the integral is 1.
+
+    Raises:
+        ValueError: for less than one bin, or a `range` that is not ascending and finite.
+        ShapeError: if `weight` has another shape.
+
+    Example:
+        >>> import plait_core as pc
+        >>> pc.histogram(pc.tensor([1.0, 2.0, 1.0]), bins=4, range=(0.0, 3.0))[0].tolist()
+        [0.0, 2.0, 1.0, 0.0]
+    """
+    if is_tensor(bins):
+        edges = bins
+    elif isinstance(bins, int):
+        edges = _edges(input, bins, range)
+    else:
+        edges = _operator("stack")(
+            [_operator("full")([], float(edge), dtype=input.dtype) for edge in bins]
+        )
+    made, edges = _operator("histogram")(input, edges, weight=weight, density=density)
+    return made, edges
+
+
+def _edges(input: Tensor, bins: int, bounds: Sequence[float] | None) -> Tensor:
+    if bins < 1:
+        raise ValueError(f"histogram: `bins` must be at least 1; got {bins}")
+    if bounds is not None:
+        low, high = (float(bound) for bound in bounds)
+    elif input.numel():
+        low, high = float(input.detach().amin()), float(input.detach().amax())
+    else:
+        low, high = 0.0, 1.0
+    if not -float("inf") < low <= high < float("inf"):
+        raise ValueError(f"histogram: `range` must be ascending and finite; got {low} and {high}")
+    if low == high:
+        low, high = low - 0.5, high + 0.5
+    return _operator("linspace")(low, high, bins + 1, dtype=input.dtype)  # type: ignore[no-any-return]
+
+
+def where(self: Tensor, condition: Tensor, other: Any) -> Tensor:
+    """Return the tensor where `condition` is True, `other` elsewhere.
+
+    Example:
+        >>> import plait_core as pc
+        >>> pc.tensor([1, 2]).where(pc.tensor([True, False]), 0)
+        tensor([1, 0])
+    """
+    return _operator("where")(condition, self, other)  # type: ignore[no-any-return]
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "atleast_1d": atleast_1d,
+    "atleast_2d": atleast_2d,
+    "atleast_3d": atleast_3d,
+    "broadcast_shapes": broadcast_shapes,
+    "broadcast_tensors": broadcast_tensors,
+    "cartesian_prod": cartesian_prod,
+    "histogram": histogram,
+    "meshgrid": meshgrid,
+    "nonzero": nonzero,
+}
+METHODS: dict[str, Callable[..., Any]] = {
+    "histogram": histogram,
+    "nonzero": nonzero,
+    "where": where,
+}

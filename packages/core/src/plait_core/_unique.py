@@ -1,0 +1,149 @@
+"""The different elements of a tensor; results whose number depends on flags."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from plait_abi import ShapeError, _binding
+from plait_core._core import Tensor, is_tensor
+
+__all__ = ["FUNCTIONS", "METHODS", "unique", "unique_consecutive"]
+
+Unique = Tensor | tuple[Tensor, ...]
+
+
+def _operator(name: str) -> Any:
+    return _binding.operator(name)
+
+
+def _check(name: str, input: Tensor, dim: int | None) -> int | None:
+    if not is_tensor(input):
+        raise TypeError(f"{name}: `input` must be Tensor, got {type(input).__name__}")
+    if dim is None:
+        return None
+    if not -input.ndim <= dim < input.ndim:
+        raise IndexError(
+            f"{name}: `dim` must be in [{-input.ndim}, {input.ndim - 1}] for shape "
+            f"{tuple(input.shape)}; got {dim}"
+        )
+    if input.shape[dim] == 0 and input.numel() == 0 and input.ndim > 1:
+        rest = [size for at, size in enumerate(input.shape) if at != dim % input.ndim]
+        if 0 in rest:
+            raise ShapeError(
+                f"{name}: `input` of shape {tuple(input.shape)} must not have further sizes of 0 "
+                f"beside dimension {dim}"
+            )
+    return dim % input.ndim
+
+
+def _starts(lines: Tensor) -> Tensor:
+    """Return where a line differs from the one before, as bool; the first one does."""
+    n = lines.shape[0]
+    first = _operator("ones")([min(n, 1)], dtype="bool", device=lines.device)
+    if n < 2:
+        return first  # type: ignore[no-any-return]
+    other: Any = lines[1:] != lines[:-1]
+    if other.ndim > 1:
+        other = other.flatten(1).any(1)
+    return _operator("cat")([first, other])  # type: ignore[no-any-return]
+
+
+def _grouped(
+    lines: Tensor, places: Tensor | None, return_inverse: bool, return_counts: bool
+) -> tuple[Tensor, Tensor | None, Tensor | None]:
+    """Return the first line of each group, each line's group, and the sizes of the groups.
+
+    `places` says where the lines stood before they were sorted.
+    """
+    starts = _starts(lines)
+    firsts: Any = starts.nonzero().select(1, 0)
+    inverse = counts = None
+    if return_inverse:
+        inverse = starts.cumsum(0) - 1
+        if places is not None:
+            inverse = _operator("zeros_like")(inverse).scatter(0, places, inverse)
+    if return_counts:
+        end = _operator("full")([1], lines.shape[0], dtype="int64", device=lines.device)
+        counts = _operator("diff")(firsts, append=end) if lines.shape[0] else firsts
+    return lines.index_select(0, firsts), inverse, counts
+
+
+def _results(values: Tensor, inverse: Tensor | None, counts: Tensor | None) -> Unique:
+    rest = [each for each in (inverse, counts) if each is not None]
+    return (values, *rest) if rest else values
+
+
+def unique(
+    input: Tensor,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
+) -> Unique:
+    """Return the different elements of a tensor, ascending.
+
+    Args:
+        input: a real tensor. Every nan is an element of its own.
+        sorted: whether the elements must ascend; they do in any case.
+        return_inverse: also return where each element of `input` went, in its shape.
+        return_counts: also return how often each element occurs.
+        dim: compare the slices along this dimension instead of elements; None: elements.
+
+    Raises:
+        IndexError: for a `dim` out of range.
+        DTypeError: for complex numbers.
+
+    Example:
+        >>> import plait_core as pc
+        >>> pc.unique(pc.tensor([3, 1, 3]), return_counts=True)
+        (tensor([1, 3]), tensor([1, 2]))
+    """
+    at = _check("unique", input, dim)
+    if at is None:
+        values, places = input.reshape(-1).sort(0, False, True)
+        made, inverse, counts = _grouped(values, places, return_inverse, return_counts)
+        return _results(made, None if inverse is None else inverse.reshape(input.shape), counts)
+    lines = input.movedim(at, 0)
+    places = _operator("argsort_rows")(lines.reshape(lines.shape[0], -1).detach())
+    made, inverse, counts = _grouped(
+        lines.index_select(0, places), places, return_inverse, return_counts
+    )
+    return _results(made.movedim(0, at), inverse, counts)
+
+
+def unique_consecutive(
+    input: Tensor,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
+) -> Unique:
+    """Return the elements of a tensor without those that equal the one before.
+
+    Args:
+        input: a tensor.
+        return_inverse: also return where each element of `input` went, in its shape.
+        return_counts: also return how often each element stood in a row.
+        dim: compare the slices along this dimension instead of elements; None: elements.
+
+    Raises:
+        IndexError: for a `dim` out of range.
+
+    Example:
+        >>> import plait_core as pc
+        >>> pc.unique_consecutive(pc.tensor([3, 3, 1, 3]))
+        tensor([3, 1, 3])
+    """
+    at = _check("unique_consecutive", input, dim)
+    if at is None:
+        made, inverse, counts = _grouped(input.reshape(-1), None, return_inverse, return_counts)
+        return _results(made, None if inverse is None else inverse.reshape(input.shape), counts)
+    made, inverse, counts = _grouped(input.movedim(at, 0), None, return_inverse, return_counts)
+    return _results(made.movedim(0, at), inverse, counts)
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "unique": unique,
+    "unique_consecutive": unique_consecutive,
+}
+METHODS: dict[str, Callable[..., Any]] = dict(FUNCTIONS)

@@ -1,0 +1,295 @@
+"""Splitting into equal parts, at indices, and under NumPy's names."""
+
+import numpy as np
+
+from plait_ops.calls import chunk, narrow, select, split, tensor_split, tensor_split_indices
+from plait_ops.calls import split_sizes as split_sizes_of
+from plait_ops.spec import Composite
+from plait_ops.words import check, item, require, wrap_dim
+
+tensor_split_ = Composite(
+    "tensor_split(Tensor(a) self, int indices_or_sections|sections, int dim|axis=0) -> Tensor(a)[]",
+    doc="""
+    So many views along `dim`, as equal as possible: the first ones are larger by 1.
+
+    Raises: ValueError if the number is below 1, ShapeError for a 0-d tensor, IndexError for a `dim` out of range.
+
+    >>> import plait_core as pc
+    >>> [part.tolist() for part in pc.arange(5).tensor_split(3)]
+    [[0, 1], [2, 3], [4]]
+    """,
+    dtypes="any",
+)
+tensor_split_indices_ = Composite(
+    "tensor_split.indices(Tensor(a) self, int[] indices_or_sections|indices, int dim|axis=0) -> Tensor(a)[]",
+    doc="""
+    Views along `dim` up to the first index, from there up to the second, ..., and from the last one on; the indices are
+    clipped as those of a slice.
+
+    >>> import plait_core as pc
+    >>> [part.tolist() for part in pc.arange(5).tensor_split((1, 3))]
+    [[0], [1, 2], [3, 4]]
+    """,
+    dtypes="any",
+)
+tensor_split_tensor_ = Composite(
+    "tensor_split.tensor(Tensor(a) self, Tensor indices_or_sections|tensor_indices_or_sections, int dim|axis=0) -> Tensor(a)[]",
+    doc="`tensor_split` by a 0-d tensor, the number of parts, or a vector of indices; both of integers.",
+    dtypes="any",
+)
+
+
+@tensor_split_.decompose
+def _(self, indices_or_sections, dim):
+    check(self.ndim > 0, "`self` must have at least 1 dimension; got shape ()")
+    at = wrap_dim("dim", dim, self.shape)
+    n = self.shape[at]
+    parts = indices_or_sections
+    check(
+        parts >= 1,
+        f"`indices_or_sections` must be at least 1; got {parts}",
+        "ValueError",
+    )
+    made = []
+    start = 0
+    for i in range(parts):
+        size = n // parts + (1 if i < n % parts else 0)
+        made.append(narrow(self, at, start, size))
+        start += size
+    return made
+
+
+@tensor_split_indices_.decompose
+def _(self, indices_or_sections, dim):
+    check(self.ndim > 0, "`self` must have at least 1 dimension; got shape ()")
+    at = wrap_dim("dim", dim, self.shape)
+    n = self.shape[at]
+    made = []
+    start = 0
+    for index in indices_or_sections:
+        end = min(max(index + n if index < 0 else index, 0), n)
+        made.append(narrow(self, at, min(start, n), max(end - start, 0)))
+        start = end
+    made.append(narrow(self, at, start, n - start))
+    return made
+
+
+@tensor_split_tensor_.decompose
+def _(self, indices_or_sections, dim):
+    require("indices_or_sections", indices_or_sections.dtype, "integer")
+    check(
+        indices_or_sections.ndim <= 1,
+        f"`indices_or_sections` must have at most 1 dimension; got shape {indices_or_sections.shape}",
+    )
+    if indices_or_sections.ndim == 0:
+        return tensor_split(self, item(indices_or_sections), dim)
+    places = [item(select(indices_or_sections, 0, i)) for i in range(indices_or_sections.shape[0])]
+    return tensor_split_indices(self, places, dim)
+
+
+def _split(self, at, dim=0):
+    return [np.array(part) for part in np.array_split(self, at, dim)]
+
+
+tensor_split_.reference(
+    lambda self, indices_or_sections, dim=0: _split(self, indices_or_sections, dim)
+)
+tensor_split_indices_.reference(
+    lambda self, indices_or_sections, dim=0: _split(self, list(indices_or_sections), dim)
+)
+tensor_split_tensor_.reference(
+    lambda self, indices_or_sections, dim=0: _split(self, indices_or_sections.tolist(), dim)
+)
+tensor_split_.samples(
+    lambda s: iter(
+        [s(s.array(7), 3), s(s.array(2, 5), 2, -1), s(s.array(2), 4), s(s.strided(4, 3), 2)]
+    )
+)
+tensor_split_indices_.samples(
+    lambda s: iter(
+        [
+            s(s.array(7), (2, 5)),
+            s(s.array(2, 5), (1, -1), 1),
+            s(s.array(4), (3, 1, 9)),
+            s(s.array(3), ()),
+        ]
+    )
+)
+tensor_split_tensor_.samples(
+    lambda s: iter([s(s.array(7), np.array(3)), s(s.array(2, 5), np.array([1, 3]), 1)])
+)
+tensor_split_.error(
+    "ValueError", lambda s: s(s.array(3), 0), contains=["tensor_split", "indices_or_sections", "0"]
+)
+tensor_split_.error(
+    "ShapeError", lambda s: s(s.array(), 1), contains=["tensor_split", "self", "()"]
+)
+tensor_split_indices_.error(
+    "IndexError", lambda s: s(s.array(3), (1,), 1), contains=["tensor_split", "dim", "(3,)"]
+)
+tensor_split_tensor_.error(
+    "DTypeError",
+    lambda s: s(s.array(3), s.array(1)),
+    contains=["tensor_split", "indices_or_sections", "float32"],
+)
+
+
+def _along(name, least, text):
+    """NumPy's hsplit and its kin: into so many equal parts, or at indices."""
+    sections = Composite(
+        f"{name}(Tensor(a) self, int indices_or_sections|sections) -> Tensor(a)[]",
+        doc=f"""
+    So many equal views along {text}.
+
+    Raises: ShapeError for fewer than {least} dimensions, ValueError unless the number divides the size.
+
+    >>> import plait_core as pc
+    >>> [part.shape for part in pc.zeros(2, 2, 2).{name}(2)][0] == pc.zeros(2, 2, 2).tensor_split(2, {max(least, 1) - 1})[0].shape
+    True
+    """,
+        dtypes="any",
+    )
+    indices = Composite(
+        f"{name}.indices(Tensor(a) self, int[] indices_or_sections|indices) -> Tensor(a)[]",
+        doc=f"`tensor_split` at indices along {text}.",
+        dtypes="any",
+    )
+    function = getattr(np, name)
+    for each in (sections, indices):
+        each.reference(
+            lambda self, indices_or_sections: [
+                np.array(part)
+                for part in function(
+                    self,
+                    indices_or_sections
+                    if isinstance(indices_or_sections, int)
+                    else list(indices_or_sections),
+                )
+            ]
+        )
+    sections.error("ShapeError", lambda s: s(s.array(), 1), contains=[name, "self", "()"])
+    indices.error("ShapeError", lambda s: s(s.array(), (1,)), contains=[name, "self", "()"])
+    shape = {"hsplit": (2, 6), "vsplit": (6, 2), "dsplit": (1, 2, 6)}[name]
+    sections.samples(lambda s: iter([s(s.array(*shape), 2), s(s.strided(*shape), 3)]))
+    indices.samples(lambda s: iter([s(s.array(*shape), (1, 4)), s(s.strided(*shape), (2,))]))
+    sections.error(
+        "ValueError",
+        lambda s: s(s.array(*shape), 4),
+        contains=[name, "indices_or_sections", "4", "6"],
+    )
+    return sections, indices
+
+
+hsplit, hsplit_indices = _along("hsplit", 1, "dimension 1, or dimension 0 of a vector")
+vsplit, vsplit_indices = _along("vsplit", 2, "dimension 0")
+dsplit, dsplit_indices = _along("dsplit", 3, "dimension 2")
+
+
+@hsplit.decompose
+def _(self, indices_or_sections):
+    check(self.ndim >= 1, f"`self` must have at least 1 dimension; got shape {self.shape}")
+    at = min(self.ndim - 1, 1)
+    n = indices_or_sections
+    check(
+        n >= 1 and self.shape[at] % max(n, 1) == 0,
+        f"`indices_or_sections` must divide the size of dimension {at}, {self.shape[at]}; got {n}",
+        "ValueError",
+    )
+    return tensor_split(self, n, at)
+
+
+@vsplit.decompose
+def _(self, indices_or_sections):
+    check(self.ndim >= 2, f"`self` must have at least 2 dimensions; got shape {self.shape}")
+    n = indices_or_sections
+    check(
+        n >= 1 and self.shape[0] % max(n, 1) == 0,
+        f"`indices_or_sections` must divide the size of dimension 0, {self.shape[0]}; got {n}",
+        "ValueError",
+    )
+    return tensor_split(self, n, 0)
+
+
+@dsplit.decompose
+def _(self, indices_or_sections):
+    check(self.ndim >= 3, f"`self` must have at least 3 dimensions; got shape {self.shape}")
+    n = indices_or_sections
+    check(
+        n >= 1 and self.shape[2] % max(n, 1) == 0,
+        f"`indices_or_sections` must divide the size of dimension 2, {self.shape[2]}; got {n}",
+        "ValueError",
+    )
+    return tensor_split(self, n, 2)
+
+
+@hsplit_indices.decompose
+def _(self, indices_or_sections):
+    check(self.ndim >= 1, f"`self` must have at least 1 dimension; got shape {self.shape}")
+    return tensor_split_indices(self, indices_or_sections, min(self.ndim - 1, 1))
+
+
+@vsplit_indices.decompose
+def _(self, indices_or_sections):
+    check(self.ndim >= 2, f"`self` must have at least 2 dimensions; got shape {self.shape}")
+    return tensor_split_indices(self, indices_or_sections, 0)
+
+
+@dsplit_indices.decompose
+def _(self, indices_or_sections):
+    check(self.ndim >= 3, f"`self` must have at least 3 dimensions; got shape {self.shape}")
+    return tensor_split_indices(self, indices_or_sections, 2)
+
+
+# ---- other names -------------------------------------------------------------------------------
+split_with_sizes = Composite(
+    "split_with_sizes(Tensor(a) self, int[] split_sizes, int dim|axis=0) -> Tensor(a)[]",
+    doc="`split` with a list of sizes.",
+    dtypes="any",
+)
+unsafe_split_with_sizes = Composite(
+    "unsafe_split_with_sizes(Tensor(a) self, int[] split_sizes, int dim|axis=0) -> Tensor(a)[]",
+    doc="`split` with a list of sizes; the views are as safe as those.",
+    dtypes="any",
+)
+unsafe_split = Composite(
+    "unsafe_split(Tensor(a) self, int split_size, int dim|axis=0) -> Tensor(a)[]",
+    doc="`split`; the views are as safe as those.",
+    dtypes="any",
+)
+unsafe_chunk = Composite(
+    "unsafe_chunk(Tensor(a) self, int chunks, int dim|axis=0) -> Tensor(a)[]",
+    doc="`chunk`; the views are as safe as those.",
+    dtypes="any",
+)
+
+
+@split_with_sizes.decompose
+@unsafe_split_with_sizes.decompose
+def _(self, split_sizes, dim):
+    return split_sizes_of(self, split_sizes, dim)
+
+
+@unsafe_split.decompose
+def _(self, split_size, dim):
+    return split(self, split_size, dim)
+
+
+@unsafe_chunk.decompose
+def _(self, chunks, dim):
+    return chunk(self, chunks, dim)
+
+
+for each in (split_with_sizes, unsafe_split_with_sizes):
+    each.reference(
+        lambda self, split_sizes, dim=0: np.split(self, np.cumsum(split_sizes)[:-1], axis=dim)
+    )
+    each.samples(lambda s: iter([s(s.array(5), (1, 4)), s(s.array(2, 6), (1, 2, 3), -1)]))
+    each.error(
+        "ValueError", lambda s: s(s.array(3), (1, 1)), contains=["split", "split_sizes", "(1, 1)"]
+    )
+unsafe_split.reference(lambda self, split_size, dim=0: split(self, split_size, dim))
+unsafe_split.samples(lambda s: iter([s(s.array(5), 2), s(s.array(2, 6), 3, -1)]))
+unsafe_split.error("ValueError", lambda s: s(s.array(3), 0), contains=["split", "split_size", "0"])
+unsafe_chunk.reference(lambda self, chunks, dim=0: chunk(self, chunks, dim))
+unsafe_chunk.samples(lambda s: iter([s(s.array(5), 2), s(s.array(2, 6), 3, -1)]))
+unsafe_chunk.error("ValueError", lambda s: s(s.array(3), 0), contains=["chunk", "chunks", "0"])

@@ -1,0 +1,484 @@
+"""Elements by rank: the k-th smallest, medians, the most frequent, quantiles."""
+
+import numpy as np
+
+from plait_ops.calls import (
+    bitwise_not,
+    cast,
+    clamp,
+    expand,
+    full,
+    gather,
+    index_backward,
+    isnan,
+    lerp,
+    median_dim,
+    movedim,
+    nanmedian_dim,
+    narrow,
+    quantile_of,
+    reshape,
+    select,
+    sort,
+    sum,
+    unsqueeze,
+    where,
+)
+from plait_ops.calls import ceil as ceil_of
+from plait_ops.calls import floor as floor_of
+from plait_ops.calls import round as round_of
+from plait_ops.spec import Composite, Operator
+from plait_ops.words import (
+    check,
+    int64,
+    is_tensor,
+    numel,
+    reduced,
+    require,
+    result,
+    to_dtype,
+    wrap_dim,
+)
+
+_RAISES = "Raises: IndexError for a `dim` out of range, ShapeError for a dimension without elements, DTypeError for complex numbers."
+_KERNEL = "out[1] is int64; `dim` is not wrapped; a 0-d input counts as one of shape (1,)."
+
+
+def _ranked(name, arguments, text, example, dtypes="all"):
+    operator = Operator(
+        f"{name}(Tensor self, {arguments}, bool keepdim|keepdims=False) -> (Tensor, Tensor)",
+        doc=f"""
+    {text}
+
+    {_RAISES}
+
+    >>> import plait_core as pc
+    >>> [x.tolist() for x in pc.{name.partition(".")[0]}({example[0]})]
+    {example[1]}
+    """,
+        out=True,
+        dtypes=dtypes,
+        kernel=_KERNEL,
+    )
+
+    @operator.vjp("self")
+    def _(g0, self, result1, dim, keepdim):
+        if self.ndim == 0:
+            return g0
+        return index_backward(g0, result1, self.shape, dim, keepdim)
+
+    operator.error(
+        "IndexError",
+        _call(name, lambda s: s.array(2, 3), 2),
+        contains=[name[:4], "dim", "(2, 3)", "2"],
+    )
+    operator.error(
+        "ShapeError", _call(name, lambda s: s.array(2, 0), 1), contains=[name[:4], "self", "(2, 0)"]
+    )
+    operator.error(
+        "DTypeError",
+        _call(name, lambda s: s.array(2, dtype="complex64"), 0),
+        contains=[name[:4], "self", "complex64"],
+    )
+    return operator
+
+
+def _call(name, array, dim):
+    if name == "kthvalue":
+        return lambda s: s(array(s), 1, dim)
+    return lambda s: s(array(s), dim)
+
+
+kthvalue_ = _ranked(
+    "kthvalue",
+    "int k, int dim|axis=-1",
+    "The `k`-th smallest elements along `dim`, counted from 1, and where they are, as int64. nan counts as the largest number.",
+    ("pc.tensor([5, 1, 3]), 2", "[3, 2]"),
+)
+
+
+# the whole forms stand before the overloads
+def _whole(name, text, example):
+    operator = Composite(
+        f"{name}(Tensor self) -> Tensor",
+        doc=f"""
+    {text} Of an even number of elements it is the lower of the two in the middle.
+
+    >>> import plait_core as pc
+    >>> pc.{name}(pc.tensor([{example}])).item()
+    3.0
+    """,
+    )
+    operator.error(
+        "DTypeError", lambda s: s(s.array(2, dtype="complex64")), contains=["median", "complex64"]
+    )
+    return operator
+
+
+median = _whole(
+    "median", "The median of all elements; nan if one is nan, and of none.", "5.0, 1.0, 3.0, 4.0"
+)
+nanmedian = _whole(
+    "nanmedian",
+    "The median of all elements that are not nan; nan if there are none.",
+    "5.0, 1.0, 3.0, float('nan')",
+)
+median_along = _ranked(
+    "median.dim",
+    "int dim|axis",
+    """
+    The medians of the elements along `dim`, and where they are, as int64: of an even number of elements the lower of the two
+    in the middle; nan if one is nan.
+    """,
+    ("pc.tensor([[5, 1, 3, 4]]), 1", "[[3], [2]]"),
+)
+nanmedian_along = _ranked(
+    "nanmedian.dim",
+    "int dim|axis",
+    "The medians of the elements along `dim` that are not nan, and where they are, as int64; nan if there are none.",
+    ("pc.tensor([[5.0, 1.0, float('nan'), 4.0]]), 1", "[[4.0], [3]]"),
+)
+mode = _ranked(
+    "mode",
+    "int dim|axis=-1",
+    "The most frequent elements along `dim`, of several the smallest, and where they stand last, as int64. Every nan is one of its own.",
+    ("pc.tensor([2, 1, 2, 3])", "[2, 2]"),
+)
+
+
+@kthvalue_.shape
+def _(self, k, dim, keepdim):
+    at = wrap_dim("dim", dim, self.shape)
+    require("self", self.dtype, "all")
+    n = self.shape[at] if self.ndim > 0 else 1
+    check(
+        n > 0,
+        f"`self` of shape {self.shape} has no elements along dimension {at}",
+    )
+    check(
+        k >= 1 and k <= n,
+        f"`k` must be in [1, {n}] for dimension {at} of shape {self.shape}; got {k}",
+        "IndexError",
+    )
+    shape = reduced(self.shape, [at], keepdim)
+    return result(shape, self.dtype), result(shape, int64)
+
+
+@median_along.shape
+@nanmedian_along.shape
+@mode.shape
+def _(self, dim, keepdim):
+    at = wrap_dim("dim", dim, self.shape)
+    require("self", self.dtype, "all")
+    check(
+        self.ndim == 0 or self.shape[at] > 0,
+        f"`self` of shape {self.shape} has no elements along dimension {at}",
+    )
+    shape = reduced(self.shape, [at], keepdim)
+    return result(shape, self.dtype), result(shape, int64)
+
+
+@median.decompose
+def _(self):
+    if numel(self.shape) == 0:
+        require("self", self.dtype, "floating")
+        return full([], NAN, dtype=self.dtype, device=self.device)
+    values, _places = median_dim(reshape(self, [-1]), 0)
+    return values
+
+
+@nanmedian.decompose
+def _(self):
+    if numel(self.shape) == 0:
+        require("self", self.dtype, "floating")
+        return full([], NAN, dtype=self.dtype, device=self.device)
+    values, _places = nanmedian_dim(reshape(self, [-1]), 0)
+    return values
+
+
+NAN = float("nan")
+
+
+def _rows(self, dim, keepdim, place):
+    """Run `place` on each row along `dim`; return values and places."""
+    x = np.moveaxis(self.reshape(self.shape or (1,)), dim, -1)
+    at = np.empty(x.shape[:-1], "int64")
+    for i in np.ndindex(at.shape):
+        at[i] = place(x[i])
+    values = np.take_along_axis(x, at[..., None], -1)[..., 0]
+    if keepdim and self.ndim:
+        return np.expand_dims(values, dim), np.expand_dims(at, dim)
+    return values.reshape(values.shape if self.ndim else ()), at.reshape(
+        at.shape if self.ndim else ()
+    )
+
+
+def _kth(k):
+    return lambda row: np.argsort(row, kind="stable")[k - 1]
+
+
+def _middle(row):
+    nan = np.isnan(row) if row.dtype.kind == "f" else np.zeros(row.shape, bool)
+    return int(np.argmax(nan)) if nan.any() else _kth((len(row) + 1) // 2)(row)
+
+
+def _nan_middle(row):
+    nan = np.isnan(row) if row.dtype.kind == "f" else np.zeros(row.shape, bool)
+    return 0 if nan.all() else _kth((int((~nan).sum()) + 1) // 2)(row)
+
+
+def _most(row):
+    values, counts = np.unique(row, return_counts=True, equal_nan=False)
+    best = values[np.argmax(counts)]
+    return len(row) - 1 - int(np.argmax(row[::-1] == best)) if best == best else len(row) - 1
+
+
+kthvalue_.reference(lambda self, k, dim=-1, keepdim=False: _rows(self, dim, keepdim, _kth(k)))
+median_along.reference(lambda self, dim, keepdim=False: _rows(self, dim, keepdim, _middle))
+nanmedian_along.reference(lambda self, dim, keepdim=False: _rows(self, dim, keepdim, _nan_middle))
+mode.reference(lambda self, dim=-1, keepdim=False: _rows(self, dim, keepdim, _most))
+median.reference(
+    lambda self: (
+        _rows(self.reshape(-1), 0, False, _middle)[0]
+        if self.size
+        else np.asarray(np.nan, self.dtype)
+    )
+)
+nanmedian.reference(
+    lambda self: (
+        _rows(self.reshape(-1), 0, False, _nan_middle)[0]
+        if self.size
+        else np.asarray(np.nan, self.dtype)
+    )
+)
+
+_NAN = np.array([[2, np.nan, -np.inf, 1], [3, 0, np.inf, 0], [np.nan] * 4], "float32")
+
+
+def _arrays(s):
+    yield s.distinct(3, 5), 1, False
+    yield s.distinct(3, 4), 0, True
+    yield s.distinct(2, 700), -1, False
+    yield s.distinct(6, 4)[::-2, ::2].T, 0, False
+    yield s.array(3, 40, dtype="int64"), 1, False
+    yield s.array(50, dtype="int8"), 0, False
+    yield s.array(3, 9, dtype="bool"), -1, True
+    yield s.distinct(3, 5, dtype="float64"), 1, False
+    yield s.array(), 0, False
+    yield _NAN, 1, False
+
+
+@kthvalue_.samples
+def _(s):
+    for x, dim, keepdim in _arrays(s):
+        n = x.shape[dim] if x.ndim else 1
+        for k in {1, (n + 1) // 2, n}:
+            if x is not _NAN or k == 1:
+                yield s(x, k, dim, keepdim)
+
+
+@median_along.samples
+@nanmedian_along.samples
+@mode.samples
+def _(s):
+    for x, dim, keepdim in _arrays(s):
+        sample = s(x, dim, keepdim)
+        yield sample.without_gradient() if x is _NAN else sample
+    yield s(s.array(4, 60, low=-1, high=1).round(1).astype("float32"), 1).without_gradient()
+
+
+median.samples(lambda s: iter([s(x) for x, _, _ in _arrays(s)] + [s(s.array(0))]))
+nanmedian.samples(lambda s: iter([s(x) for x, _, _ in _arrays(s)] + [s(s.array(0))]))
+kthvalue_.error(
+    "IndexError", lambda s: s(s.array(2, 3), 4), contains=["kthvalue", "k", "(2, 3)", "4"]
+)
+kthvalue_.error("IndexError", lambda s: s(s.array(2, 3), 0), contains=["kthvalue", "k", "0"])
+
+msort = Composite(
+    "msort(Tensor self) -> Tensor",
+    doc="""
+    `self` sorted along dimension 0: ``sort(self, 0)[0]``.
+
+    >>> import plait_core as pc
+    >>> pc.msort(pc.tensor([3, 1, 2])).tolist()
+    [1, 2, 3]
+    """,
+    out=True,
+)
+
+
+@msort.decompose
+def _(self):
+    values, _places = sort(self, 0)
+    return values
+
+
+msort.reference(lambda self: np.sort(self, 0) if self.ndim else self.copy())
+msort.samples(lambda s: iter([s(s.distinct(5)), s(s.distinct(4, 3)), s(s.array())]))
+msort.error(
+    "DTypeError", lambda s: s(s.array(2, dtype="complex64")), contains=["sort", "complex64"]
+)
+
+
+# ---- quantiles ---------------------------------------------------------------------------------
+def _quantile(name, text, example):
+    operator = Composite(
+        f"{name}(Tensor self, Tensor|Scalar q, int? dim|axis=None, bool keepdim|keepdims=False, *,"
+        ' str interpolation="linear") -> Tensor',
+        doc=f"""
+    The elements of rank ``q * (n - 1)`` among {text} along `dim`, all for None; `q`, a number or a vector in [0, 1], becomes
+    the first dimension of the result. A rank between two elements is interpolated: `interpolation` is "linear", "lower",
+    "higher", "midpoint" or "nearest" (of two equally near the even one).
+
+    Dtypes: float32 and float64, the same for `q`.
+    Raises: ValueError for another `interpolation`, ShapeError if nothing is there or `q` has several dimensions, DTypeError.
+
+    >>> import plait_core as pc
+    >>> pc.{name}(pc.tensor([{example}]), 0.5).item()
+    1.5
+    """,
+        dtypes="floating",
+    )
+    reference = getattr(np, name)
+
+    @operator.reference
+    def _(self, q, dim=None, keepdim=False, interpolation="linear"):
+        at = dim if self.ndim else None
+        made = np.asarray(reference(self, q, axis=at, keepdims=keepdim, method=interpolation))
+        return made.astype(self.dtype)
+
+    @operator.samples
+    def _(s):
+        yield s(s.distinct(3, 5), 0.5)
+        yield s(s.distinct(3, 5), 0.3, 1)
+        yield s(s.distinct(3, 5), np.array([0, 0.25, 0.6, 1], "float32"), 1)
+        yield s(s.distinct(3, 5), np.array([0.4, 0.7], "float32"), 0, True)
+        yield s(s.distinct(3, 5), np.array(0.35, "float32"), None, True)
+        yield s(s.distinct(2, 3, 4, dtype="float64"), np.array([0.1, 0.9]), 1)
+        for interpolation in ("lower", "higher", "midpoint", "nearest"):
+            yield s(
+                s.distinct(3, 6),
+                np.array([0.1, 0.33, 0.77], "float32"),
+                1,
+                interpolation=interpolation,
+            )
+        yield s(_NAN[:2], np.array([0.25, 0.7], "float32"), 0).without_gradient()
+        yield s(s.array(), 0.5)
+
+    operator.error(
+        "ValueError",
+        lambda s: s(s.array(3), 0.5, interpolation="cubic"),
+        contains=["quantile", "interpolation", "cubic"],
+    )
+    operator.error(
+        "ShapeError", lambda s: s(s.array(0), 0.5), contains=["quantile", "self", "(0,)"]
+    )
+    operator.error(
+        "ShapeError", lambda s: s(s.array(3), s.array(1, 1)), contains=["quantile", "q", "(1, 1)"]
+    )
+    operator.error(
+        "IndexError",
+        lambda s: s(s.array(2, 3), 0.5, 2),
+        contains=["quantile", "dim", "(2, 3)", "2"],
+    )
+    operator.error(
+        "DTypeError",
+        lambda s: s(s.array(3, dtype="int64"), 0.5),
+        contains=["quantile", "self", "int64"],
+    )
+    return operator
+
+
+quantile = _quantile("quantile", "the elements (nan if one is nan)", "1.0, 2.0")
+nanquantile = _quantile("nanquantile", "the elements that are not nan", "1.0, 2.0, float('nan')")
+quantile_of_ = Composite(
+    "quantile_of(Tensor self, Tensor|Scalar q, int? dim, bool keepdim, str interpolation, bool ignore_nan) -> Tensor",
+    doc="`quantile`, and with `ignore_nan` `nanquantile`.",
+    dtypes="floating",
+    internal=True,
+)
+
+
+@quantile.decompose
+def _(self, q, dim, keepdim, interpolation):
+    return quantile_of(self, q, dim, keepdim, interpolation, False)
+
+
+@nanquantile.decompose
+def _(self, q, dim, keepdim, interpolation):
+    return quantile_of(self, q, dim, keepdim, interpolation, True)
+
+
+@quantile_of_.decompose
+def _(self, q, dim, keepdim, interpolation, ignore_nan):
+    require("self", self.dtype, "floating")
+    check(
+        interpolation in ("linear", "lower", "higher", "midpoint", "nearest"),
+        f'`interpolation` must be "linear", "lower", "higher", "midpoint" or "nearest"; got "{interpolation}"',
+        "ValueError",
+    )
+    flat = reshape(self, [-1]) if dim is None or self.ndim == 0 else self
+    at = wrap_dim(
+        "dim", dim if dim is not None else 0, self.shape if dim is not None else flat.shape
+    )
+    check(flat.shape[at] > 0, f"`self` of shape {self.shape} must have elements to rank")
+    if is_tensor(q):
+        check(q.ndim <= 1, f"`q` must have at most 1 dimension; got shape {q.shape}")
+        wanted = to_dtype(reshape(q, [-1]), self.dtype)
+    else:
+        wanted = full([1], q, dtype=self.dtype, device=self.device)
+    if is_tensor(q):
+        several = q.ndim == 1
+    else:
+        several = False
+    rows = movedim(flat, [at], [flat.ndim - 1])
+    ordered, _places = sort(rows, -1)
+    n = rows.shape[-1]
+    # ranks (rows..., q); a row with nan gets its last element, which is nan
+    if ignore_nan:
+        count = sum(bitwise_not(isnan(ordered)), [-1], True, dtype=self.dtype)
+        ranks = clamp(wanted * (count - 1), 0)
+    else:
+        ranks = wanted * (n - 1)
+        nan = isnan(narrow(ordered, -1, n - 1, 1))
+        ranks = where(nan, n - 1, ranks)
+    size = list(rows.shape)
+    size[-1] = wanted.shape[0]
+    ranks = expand(ranks, size)
+    if interpolation == "lower":
+        ranks = floor_of(ranks)
+    elif interpolation == "higher":
+        ranks = ceil_of(ranks)
+    elif interpolation == "nearest":
+        ranks = round_of(ranks)
+    low = floor_of(ranks)
+    made = gather(ordered, -1, cast(low, int64))
+    if interpolation == "linear" or interpolation == "midpoint":
+        above = gather(ordered, -1, cast(ceil_of(ranks), int64))
+        if interpolation == "midpoint":
+            made = lerp(made, above, to_dtype(ranks > low, self.dtype) * 0.5)
+        else:
+            made = lerp(made, above, ranks - low)
+    # the q first, the reduced dimension in its place or gone
+    made = movedim(made, [made.ndim - 1], [0])
+    if keepdim:
+        if self.ndim == 0 or dim is not None:
+            made = unsqueeze(made, at + 1) if self.ndim > 0 else made
+        else:
+            made = reshape(made, [made.shape[0]] + [1] * self.ndim)
+    if several:
+        return made
+    return select(made, 0, 0)
+
+
+quantile_of_.reference(
+    lambda self, q, dim, keepdim, interpolation, ignore_nan: (
+        nanquantile if ignore_nan else quantile
+    )(self, q, dim, keepdim, interpolation=interpolation)
+)
+quantile_of_.samples(lambda s: iter([s(s.distinct(3, 5), 0.3, 1, False, "linear", False)]))
+quantile_of_.error(
+    "ValueError",
+    lambda s: s(s.array(3), 0.5, 0, False, "cubic", False),
+    contains=["quantile_of", "interpolation", "cubic"],
+)
