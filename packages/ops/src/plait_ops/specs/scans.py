@@ -90,7 +90,7 @@ def _extreme(name, what, reference, example):
 cummax = _extreme("cummax", "largest", np.greater, "[[1, 3, 3], [0, 1, 1]]")
 cummin = _extreme("cummin", "smallest", np.less, "[[1, 1, 1], [0, 0, 0]]")
 
-logcumsumexp_ = Operator(
+running_logsumexp = Operator(
     "logcumsumexp(Tensor self, int dim|axis) -> Tensor",
     doc="""
     ``log(cumsum(exp(self)))`` along `dim`, computed so that nothing overflows.
@@ -107,14 +107,14 @@ logcumsumexp_ = Operator(
 INFINITY = float("inf")
 
 
-@logcumsumexp_.shape
+@running_logsumexp.shape
 def _(self, dim):
     wrap_dim("dim", dim, self.shape)
     require("self", self.dtype, "floating")
     return result(self.shape, self.dtype)
 
 
-@logcumsumexp_.vjp("self")
+@running_logsumexp.vjp("self")
 def _(g, self, result, dim):
     # sum of g_k * exp(self - result_k) over k >= i, in logarithms for both signs of g
     if self.ndim == 0:
@@ -127,14 +127,14 @@ def _(g, self, result, dim):
     return rise - fall
 
 
-@logcumsumexp_.reference
+@running_logsumexp.reference
 def _(self, dim):
     with np.errstate(all="ignore"):
         x = self.astype("float64").reshape(self.shape or (1,))
         return np.logaddexp.accumulate(x, axis=dim).astype(self.dtype).reshape(self.shape)
 
 
-@logcumsumexp_.samples
+@running_logsumexp.samples
 def _(s):
     yield s(s.array(7), 0)
     yield s(s.array(3, 4), 1)
@@ -147,10 +147,10 @@ def _(s):
     yield s(s.array(0, 3), 1)
 
 
-logcumsumexp_.error(
+running_logsumexp.error(
     "IndexError", lambda s: s(s.array(2, 3), 2), contains=["logcumsumexp", "dim", "(2, 3)", "2"]
 )
-logcumsumexp_.error(
+running_logsumexp.error(
     "DTypeError",
     lambda s: s(s.array(2, dtype="int64"), 0),
     contains=["logcumsumexp", "self", "int64"],

@@ -299,7 +299,7 @@ scatter_prod_backward.error(
 
 # ---- the older spelling ------------------------------------------------------------------------
 scatter_named = Composite(
-    "scatter.reduce(Tensor self, int dim|axis, Tensor index, Tensor src, *, str reduce) -> Tensor",
+    "scatter.combined(Tensor self, int dim|axis, Tensor index, Tensor src, *, str reduce) -> Tensor",
     doc="""
     `scatter_reduce` with `reduce` "add" or "multiply".
 
@@ -310,7 +310,7 @@ scatter_named = Composite(
     inplace=True,
 )
 scatter_value_named = Composite(
-    "scatter.value_reduce(Tensor self, int dim|axis, Tensor index, Scalar value, *, str reduce) -> Tensor",
+    "scatter.combined_value(Tensor self, int dim|axis, Tensor index, Scalar value, *, str reduce) -> Tensor",
     doc='`scatter_reduce` of one number with `reduce` "add" or "multiply".',
     inplace=True,
 )
