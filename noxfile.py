@@ -31,6 +31,10 @@ RUFF = "ruff==0.17.5"
 MYPY = "mypy==2.4.1"
 CLANG_FORMAT = "clang-format==23.1.5"
 TORCH = "torch==2.13.0"
+JAX = "jax>=0.6"
+# The suite's commit; its submodule array-api comes with it (git submodule update --init).
+ARRAY_API_TESTS = "55fcc60179efa2680ddd6cd926ddf17b83530e2b"
+ARRAY_API_NEEDS = ("pytest>=8", "hypothesis>=6.151", "ndindex>=1.8", "pytest-json-report")
 SPHINX = ("sphinx>=8", "myst-parser>=4")
 
 nox.needs_version = ">=2024.4.15"
@@ -90,15 +94,57 @@ def tests(session: nox.Session) -> None:
     chosen = [name for name in EVERYTHING if name not in ("ops", "conformance")]
     modules = [PACKAGES[name].module for name in chosen]
     session.run("pytest", "--quiet", "--doctest-modules", "--pyargs", *modules)
-    session.run("pytest", *test_folders(EVERYTHING), "tests", "--ignore=tests/oracle")
+    session.run(
+        "pytest", *test_folders(EVERYTHING), "tests", "--ignore=tests/oracle", "--ignore=tests/jax"
+    )
 
 
 @nox.session
 def oracle(session: nox.Session) -> None:
     """Compare with PyTorch, the development oracle: the tests that need it installed."""
     install(session, EVERYTHING, extras=True)
-    session.install(TORCH)
+    session.install(TORCH, "expecttest")  # which its operator database imports
     session.run("pytest", "tests/oracle", *session.posargs)
+
+
+@nox.session
+def jax(session: nox.Session) -> None:
+    """Exchange arrays with JAX, without copies."""
+    install(session, ["core"], extras=True)
+    session.install(JAX)
+    session.run("pytest", "tests/jax", *session.posargs)
+
+
+@nox.session(name="array-api")
+def array_api(session: nox.Session) -> None:
+    """Run the array API suite: nox -s array-api -- CHECKOUT [arguments of pytest].
+
+    CHECKOUT (or PLAIT_ARRAY_API_TESTS in the environment) is a clone of data-apis/array-api-tests
+    at the commit named above. What fails is in tests/array_api/expected.txt, with its reason.
+    """
+    words = list(session.posargs)
+    given = words.pop(0) if words else os.environ.get("PLAIT_ARRAY_API_TESTS", "")
+    folder = pathlib.Path(given).resolve()
+    if not given or not (folder / "array_api_tests").is_dir():
+        session.error("array-api: the path of a checkout of array-api-tests is required")
+    head = subprocess.run(
+        ["git", "-C", str(folder), "rev-parse", "HEAD"], capture_output=True, text=True, check=True
+    ).stdout.strip()
+    if head != ARRAY_API_TESTS:
+        session.error(f"array-api: the suite at {ARRAY_API_TESTS} is required, found {head}")
+    install(session, ["core"])
+    session.install(*ARRAY_API_NEEDS)
+    expected = ROOT / "tests" / "array_api" / "expected.txt"
+    session.chdir(folder)
+    chosen = words or ["array_api_tests", "--max-examples=200"]
+    fixed = ["--hypothesis-disable-deadline", "--derandomize", f"--xfails-file={expected}"]
+    session.run(
+        *("pytest", "-p", "no:cacheprovider", *fixed, *chosen),
+        env={
+            "ARRAY_API_TESTS_MODULE": "plait_core.array_api",
+            "ARRAY_API_TESTS_VERSION": "2024.12",
+        },
+    )
 
 
 @nox.session(venv_backend="none")
