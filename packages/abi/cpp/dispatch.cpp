@@ -44,9 +44,9 @@ const plait_entry *backend_entry(const plait_op *op, DLDeviceType type) {
 plait_status different_devices(const plait_call *c, const plait_tensor *a, const plait_tensor *b,
                                const plait_value *at) {
   return fail(c, PLAIT_VALUE_ERROR,
-              "all tensors must be on one device; `%s` is on device %d:%d, an earlier one on %d:%d",
-              arg_name(c, at), a->dl.device.device_type, a->dl.device.device_id,
-              b->dl.device.device_type, b->dl.device.device_id);
+              "all tensors must be on one device; `%s` is on %s, an earlier one on %s",
+              arg_name(c, at), device_text(a->dl.device).c_str(),
+              device_text(b->dl.device).c_str());
 }
 
 plait_status place(plait_call *c, uint64_t *layers) {
@@ -265,8 +265,8 @@ plait_status no_kernel(const plait_call *c) {
   each_tensor(c->in, c->n_in, [&](const plait_tensor *t, const plait_value *) {
     dtypes += (dtypes.empty() ? "" : ", ") + std::string(plait::name(t->dl.dtype));
   });
-  return fail(c, PLAIT_NOT_IMPLEMENTED, "no kernel for device type %d and dtypes (%s) is installed",
-              c->device.device_type, dtypes.c_str());
+  return fail(c, PLAIT_NOT_IMPLEMENTED, "no kernel for %s and dtypes (%s) is installed",
+              device_text(c->device).c_str(), dtypes.c_str());
 }
 
 plait_status run_kernels(Frame *f) {
@@ -316,6 +316,7 @@ plait_status decomposed(plait_call *c, bool layers_on) {
     release_all(out, c->n_out);
   }
   c->thread->excluded = excluded;
+  if (s < 0) speak_for(c);
   return s == PLAIT_DECLINE ? no_kernel(c) : s;
 }
 

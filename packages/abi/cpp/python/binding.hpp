@@ -193,7 +193,7 @@ int bind(const Overload &, uint32_t form, PyObject *const *args, Py_ssize_t n, P
 void explain(const char *base, const Overload &, const Mismatch &);
 void locate(const char *base, const Overload &, const Mismatch &);
 void explain_all(const char *base, const Overload *, size_t n, PyObject *const *args,
-                 Py_ssize_t n_args);
+                 Py_ssize_t n_args, PyObject *kwnames);
 bool add_operators(PyObject *module);
 PyObject *new_operator(const char *name, uint32_t form);
 plait_status call(plait_call *);

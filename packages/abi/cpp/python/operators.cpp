@@ -115,7 +115,7 @@ PyObject *call_operator(PyObject *self, PyObject *const *args, Py_ssize_t n, PyO
   if (op->n == 1)
     explain(base_name(op), op->overloads[0], first);
   else
-    explain_all(base_name(op), op->overloads, op->n, args, n);
+    explain_all(base_name(op), op->overloads, op->n, args, n, kwnames);
   return nullptr;
 }
 

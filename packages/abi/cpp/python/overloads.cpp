@@ -191,9 +191,14 @@ void locate(const char *base, const Overload &o, const Mismatch &m) {
 }
 
 void explain_all(const char *base, const Overload *list, size_t n, PyObject *const *args,
-                 Py_ssize_t n_args) {
+                 Py_ssize_t n_args, PyObject *kwnames) {
   std::string s = std::string(base) + ": no form takes (";
   for (Py_ssize_t i = 0; i < n_args && i < 8; i++) s += (i ? ", " : "") + describe(args[i]);
+  for (Py_ssize_t i = 0; kwnames && i < PyTuple_GET_SIZE(kwnames) && i < 8; i++) {
+    const char *name = PyUnicode_AsUTF8(PyTuple_GET_ITEM(kwnames, i));
+    if (!name) return;
+    s += (i || n_args ? ", " : "") + std::string(name) + "=" + describe(args[n_args + i]);
+  }
   s += "); there are";
   for (size_t i = 0; i < n; i++) s += (i ? "; " : " ") + std::string(list[i].op->schema);
   PyErr_SetString(PyExc_TypeError, s.c_str());

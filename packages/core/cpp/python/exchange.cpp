@@ -99,9 +99,7 @@ PyObject *to_numpy(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject
   }
   if (!force && !refuse_grad(t, "numpy", PyExc_RuntimeError)) return nullptr;
   if (!readable(t, "numpy")) return nullptr;
-  if (t->dl.dtype.code == kDLBfloat)
-    return PyErr_Format(PyExc_TypeError,
-                        "numpy: NumPy has no bfloat16; cast first, as in x.float().numpy()");
+  if (t->dl.dtype.code == kDLBfloat) return bfloat_to_numpy(t);
   Object source(new_reference(self));
   if (force) {
     plait_thread *thread = state.runtime->thread();
@@ -120,7 +118,9 @@ PyObject *from_numpy(PyObject *, PyObject *array) {
       !(PyObject_CheckBuffer(array) && PyObject_HasAttrString(array, "__array_interface__")))
     return PyErr_Format(PyExc_TypeError, "from_numpy: `ndarray` must be a NumPy array, got %s",
                         type);
-  plait_tensor *t = state.python->import_array(state.runtime->thread(), array);
+  plait_tensor *t = is_bfloat_array(array)
+                        ? import_bfloat(array)
+                        : state.python->import_array(state.runtime->thread(), array);
   return t ? wrap(t) : nullptr;
 }
 
@@ -165,6 +165,10 @@ PyObject *to_dlpack(PyObject *self, PyObject *args, PyObject *kwargs) {
   if (!refuse_grad(t, "__dlpack__", PyExc_BufferError) || !parse_version(max_version, &versioned) ||
       !accept_device(t, device))
     return nullptr;
+  if (stream && stream != Py_None && t->dl.device.device_type == kDLCPU)
+    return PyErr_Format(PyExc_BufferError,
+                        "__dlpack__: `stream` must be None for a tensor on the CPU, got %R",
+                        stream);
   const int truth = copy && copy != Py_None ? PyObject_IsTrue(copy) : 0;
   if (truth < 0) return nullptr;
   if (!truth) return state.python->export_dlpack(t, versioned, 0);

@@ -155,6 +155,10 @@ plait_tensor *from_data(PyObject *data,
 extern PyBufferProcs buffer_methods;
 extern PyMethodDef exchange_methods[], exchange_functions[];
 bool refuse_grad(plait_tensor *, const char *who, PyObject *exception);
+// bfloat.cpp: through ml_dtypes, where it is installed
+bool is_bfloat_array(PyObject *);
+plait_tensor *import_bfloat(PyObject *array);
+PyObject *bfloat_to_numpy(plait_tensor *);
 bool add_exchange_table();  // exchange_table.cpp: __dlpack_c_exchange_api__
 
 // ---- storages.cpp
