@@ -1,0 +1,250 @@
+"""What users read after common mistakes. Each text names operator, argument, what is required and
+what came, and the remedy where there is one; a change of a text is a change of this file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import plait_core as pc
+
+
+def x() -> pc.Tensor:
+    return pc.ones(2, 3)
+
+
+def trained() -> pc.Tensor:
+    return pc.ones(2, 3).requires_grad_()
+
+
+TEXTS: list[tuple[Callable[[], Any], type[Exception], str]] = [
+    # ---- shapes
+    (
+        lambda: x() @ x(),
+        pc.ShapeError,
+        "matmul: the last dimension of `self` (2, 3) must equal the second to last of `other` "
+        "(2, 3)",
+    ),
+    (
+        lambda: pc.mm(x(), pc.ones(4, 2)),
+        pc.ShapeError,
+        "mm: `self` of shape (2, 3) must have as many columns as `mat2` of shape (4, 2) has rows",
+    ),
+    (
+        lambda: pc.cat([x(), pc.ones(2, 4)]),
+        pc.ShapeError,
+        "cat: `tensors` must have the same sizes except in dimension 0; got shape (2, 3) and, at "
+        "1, (2, 4)",
+    ),
+    (
+        lambda: pc.stack([x(), pc.ones(2, 4)]),
+        pc.ShapeError,
+        "stack: `tensors` must have one shape; got (2, 3) and, at 1, (2, 4)",
+    ),
+    (
+        lambda: x() + pc.ones(4),
+        pc.ShapeError,
+        "add: shapes must broadcast; `self` has (2, 3), `other` has (4,)",
+    ),
+    (
+        lambda: x().t().view(6),
+        pc.ShapeError,
+        "view: `size` (6,) is no view of shape (3, 2) with strides (1, 3); reshape() copies where "
+        "needed",
+    ),
+    (
+        lambda: x().reshape(-1, -1),
+        pc.ShapeError,
+        "reshape: `shape` must hold at most one -1; got (-1, -1)",
+    ),
+    (
+        lambda: x().reshape(4, -1),
+        pc.ShapeError,
+        "reshape: `shape` (4, -1) must name as many elements as shape (2, 3) has, 6",
+    ),
+    (
+        lambda: x().expand(3, 3),
+        pc.ShapeError,
+        "expand: shape (2, 3) of `self` must broadcast to `size` (3, 3); they differ in dimension "
+        "-2",
+    ),
+    (
+        lambda: pc.linear(x(), pc.ones(4, 5)),
+        pc.ShapeError,
+        "linear: the last dimension of `input` (2, 3) must equal the last of `weight` (4, 5)",
+    ),
+    (
+        lambda: pc.conv2d(pc.ones(1, 3, 5, 5), pc.ones(2, 4, 3, 3)),
+        pc.ShapeError,
+        "conv2d: `weight` of shape (2, 4, 3, 3) does not fit `input` of shape (1, 3, 5, 5) with "
+        "`groups` 1: (o, c / groups, kh, kw) and (n, c, h, w) are required",
+    ),
+    (
+        lambda: pc.layer_norm(x(), (4,)),
+        pc.ShapeError,
+        "layer_norm: `input` of shape (2, 3) must end in `normalized_shape` (4,)",
+    ),
+    (
+        lambda: pc.zeros(-1),
+        pc.ShapeError,
+        "zeros: `size` must not hold negative sizes; got (-1,)",
+    ),
+    (
+        lambda: pc.ones(0, 3).amax(0),
+        pc.ShapeError,
+        "amax: `self` of shape (0, 3) has no elements along dimension 0, and an empty reduction "
+        "has no value",
+    ),
+    # ---- indices and dimensions
+    (
+        lambda: x()[2],
+        IndexError,
+        "index: 2 is out of bounds for dimension 0 of shape (2, 3)",
+    ),
+    (
+        lambda: x()[0, 0, 0],
+        IndexError,
+        "index: too many indices for shape (2, 3): 3 were given",
+    ),
+    (
+        lambda: x()[pc.tensor([True, False, True])],
+        IndexError,
+        "index: a mask of shape (3,) does not fit dimension 0 of shape (2, 3)",
+    ),
+    (
+        lambda: x().sum(2),
+        IndexError,
+        "sum: `dim` must be in [-2, 1] for shape (2, 3); got 2",
+    ),
+    (
+        lambda: x().index_select(0, pc.tensor([5])),
+        IndexError,
+        "index_select: `index` must be in [-2, 2); got 5",
+    ),
+    (
+        lambda: pc.cross_entropy(pc.ones(2, 3), pc.tensor([0, 3])),
+        IndexError,
+        "cross_entropy: `target` must hold classes in [0, 3); got 3 at row 1",
+    ),
+    # ---- dtypes
+    (
+        lambda: pc.ones(2, dtype=pc.int64).add_(0.5),
+        pc.DTypeError,
+        "add_: the result is float32, which cannot be cast to `self` of int64",
+    ),
+    (
+        lambda: ~x(),
+        pc.DTypeError,
+        "bitwise_not: `self` must be an integer dtype or bool; got float32",
+    ),
+    (
+        lambda: pc.tensor([300], dtype=pc.uint8),
+        OverflowError,
+        "tensor: 300 does not fit uint8",
+    ),
+    # ---- values
+    (
+        lambda: pc.tensor([[1, 2], [3]]),
+        ValueError,
+        "tensor: nested sequences of equal lengths are required; at depth 1 there is length 1 "
+        "beside 2",
+    ),
+    (
+        lambda: bool(x()),
+        RuntimeError,
+        "bool: one element is required, got shape (2, 3), whose truth is ambiguous; use .any() or "
+        ".all()",
+    ),
+    (
+        lambda: x().item(),
+        RuntimeError,
+        "item: a tensor with one element is required, got shape (2, 3)",
+    ),
+    # ---- devices
+    (
+        lambda: x() + pc.ones(2, 3, device="meta"),
+        ValueError,
+        "add: all tensors must be on one device; `other` is on meta, an earlier one on cpu",
+    ),
+    (
+        lambda: x().cuda(),
+        NotImplementedError,
+        "empty_like: no component for the device cuda:0 is installed: it would bring memory and "
+        "kernels",
+    ),
+    (
+        lambda: x().to("meta").to("cpu"),
+        NotImplementedError,
+        "to: a tensor with bytes is required, got one on the device meta, which has nothing to "
+        "copy to cpu; make one there with empty_like(x, device='cpu')",
+    ),
+    # ---- calls
+    (lambda: pc.add(x()), TypeError, "add: missing argument `other`"),
+    (lambda: x().sum(dims=1), TypeError, "sum: unexpected keyword `dims`"),
+    (
+        lambda: pc.from_numpy([1]),
+        TypeError,
+        "from_numpy: `ndarray` must be a NumPy array, got list",
+    ),
+    # ---- writes and gradients
+    (
+        lambda: pc.frombuffer(b"abcd", dtype=pc.uint8).add_(1),
+        ValueError,
+        "add_: `self` is read-only and would be written; copy it first with clone()",
+    ),
+    (
+        lambda: pc.ones(2).expand(3, 2).add_(1),
+        ValueError,
+        "add_: `self` of shape (3, 2) would be written but is expanded: several elements share "
+        "one place; clone() it first",
+    ),
+    (
+        lambda: trained().add_(1),
+        RuntimeError,
+        "add_: `self` of shape (2, 3) is a leaf that requires grad and would be written in place: "
+        "its gradient would be that of another value; write it within no_grad(), or use the "
+        "out-of-place form on it",
+    ),
+    (
+        lambda: trained().numpy(),
+        RuntimeError,
+        "numpy: a tensor that requires no grad is required; call detach() first, as in "
+        "x.detach().numpy()",
+    ),
+    (
+        lambda: (trained() * 2).backward(),
+        RuntimeError,
+        "backward: a gradient can be made up only for a result of one element; result 0 has shape "
+        "(2, 3): reduce it to a number first, or pass the gradient",
+    ),
+    (
+        lambda: pc.ones(2, dtype=pc.int64).requires_grad_(),
+        RuntimeError,
+        "requires_grad: only tensors of floating point and complex dtype can require grad; got "
+        "int64",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"), TEXTS, ids=[text.partition(":")[0] for _, _, text in TEXTS]
+)
+def test_text(call: Callable[[], Any], error: type[Exception], text: str) -> None:
+    with pytest.raises(error) as raised:
+        call()
+    assert str(raised.value) == text
+
+
+def test_out_of_memory_says_what_there_is() -> None:
+    kept = pc.zeros(1 << 20)
+    with pytest.raises(pc.OutOfMemoryError) as raised:
+        pc.empty(1 << 60)
+    text = str(raised.value)
+    start = "empty: out of memory: 4.00 EiB (4611686018427387904 bytes) requested; "
+    assert text.startswith(start)
+    live, cached = text[len(start) :].split("; ")[-1].split(" are live in ")
+    assert live.split("(")[0].strip().endswith("MiB") and kept.nbytes == 1 << 22
+    assert " blocks, " in cached and " are cached, of which the largest free block has " in cached
