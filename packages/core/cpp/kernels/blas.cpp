@@ -44,6 +44,7 @@ bool open(const char *path) {
     return false;
   use_one_thread(library);
   snprintf(t.path, sizeof t.path, "%s", path);
+  t.library = library;
   table = t;
   return true;
 }
@@ -78,6 +79,11 @@ void load() {
 const Blas &blas() {
   pthread_once(&once, load);
   return table;
+}
+
+void *blas_symbol(const char *name) {
+  void *library = blas().library;
+  return library ? symbol(library, name) : nullptr;
 }
 
 }  // namespace plait::core

@@ -19,12 +19,15 @@ struct Blas {
   BlasOf<float> s;
   BlasOf<double> d;
   char path[1024];  // empty: none was found, gemm is NULL
+  void *library;
 };
 
 // Opened at the first call, told to use one thread: it runs inside our executor. Searched in this
 // order: PLAIT_BLAS_LIBRARY, PLAIT_CORE_BLAS, the scipy_openblas32 package beside this library's
 // package, the system.
 const Blas &blas();
+// A function of that library by its Fortran or C name, whatever prefix it has there; or NULL.
+void *blas_symbol(const char *name);
 
 template <class T>
 inline const BlasOf<T> &blas_of();

@@ -1,0 +1,83 @@
+"""The words of Fourier transforms; as those of `plait_ops.words`, with namesakes in C++."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from plait_ops import promotion
+from plait_ops.words import check, reduce_dims, word
+
+__all__ = ["fft_dims", "fft_dtype", "fft_norm", "fft_sizes", "fft_swapped"]
+
+NORMS = ("backward", "ortho", "forward")
+
+
+@word("@str? -> str")
+def fft_norm(norm: str | None) -> str:
+    """Return the name of a normalisation, by default "backward"."""
+    chosen = "backward" if norm is None else norm
+    check(
+        chosen in NORMS,
+        f'`norm` must be "backward", "ortho" or "forward"; got "{chosen}"',
+        "ValueError",
+    )
+    return chosen
+
+
+@word("@str? -> str")
+def fft_swapped(norm: str | None) -> str:
+    """Return the normalisation that does in the other direction what this one does."""
+    chosen = fft_norm(norm)
+    return {"backward": "forward", "forward": "backward"}.get(chosen, chosen)
+
+
+@word("@dtype -> dtype")
+def fft_dtype(dtype: Any) -> str:
+    """Return the dtype in which is transformed: integers and halves become floats."""
+    name = str(dtype)
+    if name in promotion.HALF:
+        return "float32"
+    return promotion.DEFAULT if promotion.category(name) < 2 else name
+
+
+@word("@ints ints? ints? -> list")
+def fft_dims(shape: Sequence[int], s: Sequence[int] | None, dim: Sequence[int] | None) -> list[int]:
+    """Return the dimensions to transform, counted from the front: `dim`, or as many of the last
+    as `s` has sizes, or all.
+    """
+    if dim is not None:
+        if s is not None:
+            check(
+                len(s) == len(dim),
+                f"`s` and `dim` must have one length; got {tuple(s)} and {tuple(dim)}",
+                "ValueError",
+            )
+        return reduce_dims("dim", dim, shape) if len(dim) else []
+    if s is None:
+        return list(range(len(shape)))
+    check(
+        len(s) <= len(shape),
+        f"`s` {tuple(s)} must have at most as many sizes as there are dimensions in shape "
+        f"{tuple(shape)}",
+    )
+    return list(range(len(shape) - len(s), len(shape)))
+
+
+@word("@ints ints? ints -> list")
+def fft_sizes(shape: Sequence[int], s: Sequence[int] | None, dims: Sequence[int]) -> list[int]:
+    """Return the size of each of `dims` that is transformed: that of `s`, or of the shape where
+    `s` is None or -1.
+    """
+    made = []
+    for i, d in enumerate(dims):
+        given = -1 if s is None else s[i]
+        size = shape[d] if given == -1 else given
+        check(
+            size >= 1,
+            f"dimension {d} of shape {tuple(shape)} must have at least 1 element to transform; got "
+            f"{size}",
+            "ValueError",
+        )
+        made.append(size)
+    return made

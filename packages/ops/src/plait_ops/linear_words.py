@@ -1,0 +1,30 @@
+"""The words of linear algebra; as those of `plait_ops.words`, with namesakes in C++."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from plait_ops.words import check, require, word
+
+__all__ = ["require_matrix", "require_square"]
+
+
+@word("@str tensor -> none")
+def require_matrix(argument: str, tensor: Any) -> None:
+    """Fail unless it is a matrix, or a batch of them, of floating-point or complex numbers."""
+    check(
+        tensor.ndim >= 2,
+        f"`{argument}` must have at least 2 dimensions, of which the last two are a matrix; got "
+        f"shape {tensor.shape}",
+    )
+    require(argument, tensor.dtype, "inexact")
+
+
+@word("@str tensor -> none")
+def require_square(argument: str, tensor: Any) -> None:
+    """Fail unless it is a square matrix, or a batch of them."""
+    require_matrix(argument, tensor)
+    check(
+        tensor.shape[-1] == tensor.shape[-2],
+        f"`{argument}` must be square in its last two dimensions; got shape {tensor.shape}",
+    )

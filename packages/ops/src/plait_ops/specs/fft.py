@@ -1,0 +1,442 @@
+"""Fourier transforms over one dimension and over several."""
+
+import numpy as np
+
+from plait_ops.calls import (
+    conj,
+    fft_c2c,
+    fft_c2r,
+    fft_fftn,
+    fft_hfftn,
+    fft_ifftn,
+    fft_ihfftn,
+    fft_irfftn,
+    fft_r2c,
+    fft_resized,
+    fft_rfftn,
+    narrow,
+    pad_end,
+)
+from plait_ops.fft_words import fft_dims, fft_dtype, fft_norm, fft_sizes, fft_swapped
+from plait_ops.spec import Composite
+from plait_ops.words import check, complex_dtype, is_complex, to_dtype, wrap_dim
+
+fft_resized_ = Composite(
+    "fft_resized(Tensor self, int[] sizes, int[] dim) -> Tensor",
+    doc="`self` cut, or filled up with zeros, to `sizes` along `dim`.",
+    method=False,
+    internal=True,
+    dtypes="inexact",
+)
+
+
+@fft_resized_.decompose
+def _(self, sizes, dim):
+    shape = list(self.shape)
+    made = self
+    for size, at in zip(sizes, dim):  # noqa: B905
+        if size < shape[at]:
+            made = narrow(made, at, 0, size)
+            shape[at] = size
+    wanted = list(shape)
+    for size, at in zip(sizes, dim):  # noqa: B905
+        wanted[at] = size
+    if wanted != shape:
+        made = pad_end(made, wanted)
+    return made
+
+
+@fft_resized_.reference
+def _(self, sizes, dim):
+    shape = list(self.shape)
+    for size, at in zip(sizes, dim, strict=True):
+        shape[at] = size
+    made = np.zeros(shape, self.dtype)
+    kept = tuple(slice(min(a, b)) for a, b in zip(shape, self.shape, strict=True))
+    made[kept] = self[kept]
+    return made
+
+
+fft_resized_.samples(lambda s: iter([s(s.array(3, 4), [5, 2], [0, 1]), s(s.array(3, 4), [4], [1])]))
+fft_resized_.error("TypeError", lambda s: s(1, [2], [0]), contains=["fft_resized", "self"])
+
+_NORM = """`norm` says what divides: "backward" (the default) the inverse transform by n, "forward" the
+    transform by n, "ortho" both by the root of n."""
+_REAL = "Integers become the default dtype, halves float32."
+_RAISES = """Raises: IndexError for a `dim` out of range, ValueError for sizes below 1, repeated dimensions or another
+    `norm`{}."""
+_N = "`n` is the size to which `input` is cut or filled up with zeros along `dim` before"
+_S = "`s` are the sizes to which `input` is cut or filled up with zeros along `dim` before (-1: as it is)"
+
+
+def _several(name, text, default, sizes, dtypes, example):
+    return Composite(
+        f"fft_{name}(Tensor input|self, int[]? s=None, int[]{default}, str? norm=None) -> Tensor",
+        doc=f"""
+    {text}
+
+    Shapes: {sizes} Without `dim`, the last ``len(s)`` dimensions, or all. {_NORM}
+    Dtypes: {dtypes} {_REAL}
+    {_RAISES.format("")}
+
+    >>> import plait_core as pc
+    >>> {example}
+    """,
+        method=False,
+        out=True,
+        dtypes="any",
+    )
+
+
+def _single(name, text, sizes, dtypes, example):
+    return Composite(
+        f"fft_{name}(Tensor input|self, int? n=None, int dim|axis=-1, str? norm=None) -> Tensor",
+        doc=f"""
+    {text}
+
+    Shapes: {sizes} {_NORM}
+    Dtypes: {dtypes} {_REAL}
+    {_RAISES.format("")}
+
+    >>> import plait_core as pc
+    >>> {example}
+    """,
+        method=False,
+        out=True,
+        dtypes="any",
+    )
+
+
+_ALL, _TWO = "? dim|axes=None", " dim|axes=(-2, -1)"
+_C2C = "the result is complex."
+_C2R = "the result is real."
+_FROM_REAL = "`input` is real, the result complex."
+_HALF = "the last dimension of the result has n // 2 + 1 elements, where n is its size before."
+_WHOLE = "the last dimension of the result has the last size of `s`, by default 2 * (m - 1) for m elements."
+
+# ---- several dimensions --------------------------------------------------------------------------
+fftn = _several(
+    "fftn", "The Fourier transform over several dimensions.", _ALL, f"{_S}.", _C2C,
+    "pc.fft.fftn(pc.ones(2, 2)).real.tolist()\n    [[4.0, 0.0], [0.0, 0.0]]",
+)  # fmt: skip
+ifftn = _several(
+    "ifftn", "The inverse Fourier transform over several dimensions.", _ALL, f"{_S}.", _C2C,
+    "pc.fft.ifftn(pc.ones(2, 2)).real.tolist()\n    [[1.0, 0.0], [0.0, 0.0]]",
+)  # fmt: skip
+rfftn = _several(
+    "rfftn", "The half of `fftn` of real numbers that says all.", _ALL, f"{_S}; {_HALF}", _FROM_REAL,
+    "pc.fft.rfftn(pc.ones(2, 4)).shape\n    Size([2, 3])",
+)  # fmt: skip
+irfftn = _several(
+    "irfftn", "The inverse of `rfftn`.", _ALL, f"{_S}; {_WHOLE}", _C2R,
+    "pc.fft.irfftn(pc.ones(2, 3)).shape\n    Size([2, 4])",
+)  # fmt: skip
+hfftn = _several(
+    "hfftn", "The Fourier transform of numbers that are Hermitian in the last dimension.", _ALL,
+    f"{_S}; {_WHOLE}", _C2R, "pc.fft.hfftn(pc.ones(2, 3)).shape\n    Size([2, 4])",
+)  # fmt: skip
+ihfftn = _several(
+    "ihfftn", "The inverse of `hfftn`.", _ALL, f"{_S}; {_HALF}", _FROM_REAL,
+    "pc.fft.ihfftn(pc.ones(2, 4)).shape\n    Size([2, 3])",
+)  # fmt: skip
+
+
+@fftn.decompose
+def _(input, s, dim, norm):
+    dims = fft_dims(input.shape, s, dim)
+    real = to_dtype(input, fft_dtype(input.dtype))
+    x = fft_resized(real, fft_sizes(input.shape, s, dims), dims)
+    scale = fft_norm(norm)
+    if len(dims) == 0:
+        return to_dtype(x, complex_dtype(x.dtype)) * 1
+    if is_complex(x.dtype):
+        return fft_c2c(x, dims, scale, True)
+    return fft_r2c(x, dims, scale, False)
+
+
+@ifftn.decompose
+def _(input, s, dim, norm):
+    dims = fft_dims(input.shape, s, dim)
+    dtype = complex_dtype(fft_dtype(input.dtype))
+    x = fft_resized(to_dtype(input, dtype), fft_sizes(input.shape, s, dims), dims)
+    scale = fft_norm(norm)
+    if len(dims) == 0:
+        return x * 1
+    return fft_c2c(x, dims, scale, False)
+
+
+@rfftn.decompose
+def _(input, s, dim, norm):
+    check(not is_complex(input.dtype), f"`input` must be real; got {input.dtype}", "DTypeError")
+    dims = fft_dims(input.shape, s, dim)
+    check(len(dims) > 0, "`dim` must name a dimension", "ValueError")
+    x = to_dtype(input, fft_dtype(input.dtype))
+    return fft_r2c(
+        fft_resized(x, fft_sizes(input.shape, s, dims), dims), dims, fft_norm(norm), True
+    )
+
+
+@irfftn.decompose
+def _(input, s, dim, norm):
+    dims = fft_dims(input.shape, s, dim)
+    check(len(dims) > 0, "`dim` must name a dimension", "ValueError")
+    sizes = fft_sizes(input.shape, s, dims)
+    last = 2 * (input.shape[dims[-1]] - 1)
+    if s is not None and s[-1] != -1:
+        last = s[-1]
+    check(
+        last >= 1,
+        f"the result must have at least 1 element along `dim` {dims[-1]}; got {last}",
+        "ValueError",
+    )
+    sizes[-1] = last // 2 + 1
+    x = to_dtype(input, complex_dtype(fft_dtype(input.dtype)))
+    return fft_c2r(fft_resized(x, sizes, dims), dims, fft_norm(norm), last)
+
+
+@hfftn.decompose
+def _(input, s, dim, norm):
+    x = conj(input) if is_complex(input.dtype) else input
+    return fft_irfftn(x, s, dim, fft_swapped(norm))
+
+
+@ihfftn.decompose
+def _(input, s, dim, norm):
+    return conj(fft_rfftn(input, s, dim, fft_swapped(norm)))
+
+
+# ---- two dimensions ------------------------------------------------------------------------------
+fft2 = _several(
+    "fft2", "The Fourier transform over two dimensions.", _TWO, f"{_S}.", _C2C,
+    "pc.fft.fft2(pc.ones(2, 2)).real.tolist()\n    [[4.0, 0.0], [0.0, 0.0]]",
+)  # fmt: skip
+ifft2 = _several(
+    "ifft2", "The inverse Fourier transform over two dimensions.", _TWO, f"{_S}.", _C2C,
+    "pc.fft.ifft2(pc.ones(2, 2)).real.tolist()\n    [[1.0, 0.0], [0.0, 0.0]]",
+)  # fmt: skip
+rfft2 = _several(
+    "rfft2", "The half of `fft2` of real numbers that says all.", _TWO, f"{_S}; {_HALF}", _FROM_REAL,
+    "pc.fft.rfft2(pc.ones(2, 4)).shape\n    Size([2, 3])",
+)  # fmt: skip
+irfft2 = _several(
+    "irfft2", "The inverse of `rfft2`.", _TWO, f"{_S}; {_WHOLE}", _C2R,
+    "pc.fft.irfft2(pc.ones(2, 3)).shape\n    Size([2, 4])",
+)  # fmt: skip
+hfft2 = _several(
+    "hfft2", "`hfftn` over two dimensions.", _TWO, f"{_S}; {_WHOLE}", _C2R,
+    "pc.fft.hfft2(pc.ones(2, 3)).shape\n    Size([2, 4])",
+)  # fmt: skip
+ihfft2 = _several(
+    "ihfft2", "`ihfftn` over two dimensions.", _TWO, f"{_S}; {_HALF}", _FROM_REAL,
+    "pc.fft.ihfft2(pc.ones(2, 4)).shape\n    Size([2, 3])",
+)  # fmt: skip
+
+
+@fft2.decompose
+def _(input, s, dim, norm):
+    return fft_fftn(input, s, dim, norm)
+
+
+@ifft2.decompose
+def _(input, s, dim, norm):
+    return fft_ifftn(input, s, dim, norm)
+
+
+@rfft2.decompose
+def _(input, s, dim, norm):
+    return fft_rfftn(input, s, dim, norm)
+
+
+@irfft2.decompose
+def _(input, s, dim, norm):
+    return fft_irfftn(input, s, dim, norm)
+
+
+@hfft2.decompose
+def _(input, s, dim, norm):
+    return fft_hfftn(input, s, dim, norm)
+
+
+@ihfft2.decompose
+def _(input, s, dim, norm):
+    return fft_ihfftn(input, s, dim, norm)
+
+
+# ---- one dimension -------------------------------------------------------------------------------
+fft = _single(
+    "fft", "The Fourier transform: ``out[k] = sum_j input[j] exp(-2 pi i j k / n)``.", f"{_N}.", _C2C,
+    "pc.fft.fft(pc.tensor([1.0, 0.0, 0.0, 0.0])).real.tolist()\n    [1.0, 1.0, 1.0, 1.0]",
+)  # fmt: skip
+ifft = _single(
+    "ifft", "The inverse Fourier transform: ``out[j] = sum_k input[k] exp(2 pi i j k / n) / n``.", f"{_N}.",
+    _C2C, "pc.fft.ifft(pc.ones(4)).real.tolist()\n    [1.0, 0.0, 0.0, 0.0]",
+)  # fmt: skip
+rfft = _single(
+    "rfft", "The half of `fft` of real numbers that says all.",
+    f"{_N}; the result has n // 2 + 1 elements there.", _FROM_REAL,
+    "pc.fft.rfft(pc.ones(4)).real.tolist()\n    [4.0, 0.0, 0.0]",
+)  # fmt: skip
+irfft = _single(
+    "irfft", "The inverse of `rfft`.",
+    "`n` is the size of the result along `dim`, by default 2 * (m - 1) for m elements.", _C2R,
+    "pc.fft.irfft(pc.tensor([4.0, 0.0, 0.0])).tolist()\n    [1.0, 1.0, 1.0, 1.0]",
+)  # fmt: skip
+hfft = _single(
+    "hfft", "The Fourier transform, which is real, of Hermitian numbers, of which `input` is the first half.",
+    "`n` is the size of the result along `dim`, by default 2 * (m - 1) for m elements.", _C2R,
+    "pc.fft.hfft(pc.tensor([1.0, 0.0, 0.0])).tolist()\n    [1.0, 1.0, 1.0, 1.0]",
+)  # fmt: skip
+ihfft = _single(
+    "ihfft", "The inverse of `hfft`.", f"{_N}; the result has n // 2 + 1 elements there.", _FROM_REAL,
+    "pc.fft.ihfft(pc.ones(4)).real.tolist()\n    [1.0, 0.0, 0.0]",
+)  # fmt: skip
+
+
+@fft.decompose
+def _(input, n, dim, norm):
+    at = wrap_dim("dim", dim, input.shape)
+    check(input.ndim > 0, "`input` must have at least 1 dimension; got shape ()")
+    return fft_fftn(input, [input.shape[at] if n is None else n], [at], norm)
+
+
+@ifft.decompose
+def _(input, n, dim, norm):
+    at = wrap_dim("dim", dim, input.shape)
+    check(input.ndim > 0, "`input` must have at least 1 dimension; got shape ()")
+    return fft_ifftn(input, [input.shape[at] if n is None else n], [at], norm)
+
+
+@rfft.decompose
+def _(input, n, dim, norm):
+    at = wrap_dim("dim", dim, input.shape)
+    check(input.ndim > 0, "`input` must have at least 1 dimension; got shape ()")
+    return fft_rfftn(input, [input.shape[at] if n is None else n], [at], norm)
+
+
+@irfft.decompose
+def _(input, n, dim, norm):
+    at = wrap_dim("dim", dim, input.shape)
+    check(input.ndim > 0, "`input` must have at least 1 dimension; got shape ()")
+    return fft_irfftn(input, [-1 if n is None else n], [at], norm)
+
+
+@hfft.decompose
+def _(input, n, dim, norm):
+    at = wrap_dim("dim", dim, input.shape)
+    check(input.ndim > 0, "`input` must have at least 1 dimension; got shape ()")
+    return fft_hfftn(input, [-1 if n is None else n], [at], norm)
+
+
+@ihfft.decompose
+def _(input, n, dim, norm):
+    at = wrap_dim("dim", dim, input.shape)
+    check(input.ndim > 0, "`input` must have at least 1 dimension; got shape ()")
+    return fft_ihfftn(input, [input.shape[at] if n is None else n], [at], norm)
+
+
+# ---- references and samples ----------------------------------------------------------------------
+def _wide(x):
+    return x.astype("float64") if x.dtype.kind in "bui" or x.dtype == "float16" else x
+
+
+def _narrow(made, like):
+    wide = like.dtype in ("float64", "complex128")
+    if made.dtype.kind == "c":
+        return made.astype("complex128" if wide else "complex64")
+    return made.astype("float64" if wide else "float32")
+
+
+def _reference(name, hermitian):
+    """NumPy's function; the Hermitian ones over several dimensions are made of others."""
+    swap = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}
+
+    def several(input, s=None, dim=None, norm=None):
+        x = _wide(input)
+        axes = None if dim is None else tuple(dim)
+        if axes is not None and not len(axes):
+            return _narrow(x.astype("complex128"), input)
+        if name.startswith("h"):
+            return _narrow(np.fft.irfftn(np.conj(x), s, axes, swap[norm]), input)
+        if name.startswith("ih"):
+            return _narrow(np.conj(np.fft.rfftn(x, s, axes, swap[norm])), input)
+        return _narrow(getattr(np.fft, name)(x, s, axes, norm), input)
+
+    def two(input, s=None, dim=(-2, -1), norm=None):
+        return several(input, s, dim, norm)
+
+    def single(input, n=None, dim=-1, norm=None):
+        return _narrow(getattr(np.fft, name)(_wide(input), n, dim, norm), input)
+
+    return two if name.endswith("2") else several if name.endswith("n") else single
+
+
+def _single_samples(kinds):
+    def samples(s):
+        for dtype in kinds:
+            yield s(s.array(2, 6, dtype=dtype)).loosely(8).without_gradient()
+            yield s(s.array(5, 3, dtype=dtype), 4, 0, "ortho").loosely(8).without_gradient()
+            yield s(s.array(2, 5, dtype=dtype), 7, norm="forward").loosely(8).without_gradient()
+        if "int64" in kinds:
+            yield s(s.array(4, dtype="int64")).loosely(8)
+        yield s(s.strided(2, 6, dtype=kinds[0])).loosely(8).without_gradient()
+        yield s(s.array(0, 4, dtype=kinds[0])).without_gradient()
+
+    return samples
+
+
+def _several_samples(kinds):
+    def samples(s):
+        for dtype in kinds:
+            yield s(s.array(2, 4, 6, dtype=dtype)).loosely(20).without_gradient()
+            yield s(s.array(2, 4, 6, dtype=dtype), (5, 4), (0, 2)).loosely(20).without_gradient()
+            yield s(s.array(4, 6, dtype=dtype), norm="ortho").loosely(20).without_gradient()
+        yield (
+            s(s.strided(4, 6, dtype=kinds[0]), (3, 8), (-2, -1), "forward")
+            .loosely(20)
+            .without_gradient()
+        )
+
+    return samples
+
+
+def _errors(operator, single, real):
+    size = (
+        (lambda s: s(s.array(2, 3), 0)) if single else (lambda s: s(s.array(2, 3), (2, 0), (0, 1)))
+    )
+    where = (
+        (lambda s: s(s.array(2, 3), None, 2))
+        if single
+        else (lambda s: s(s.array(2, 3), None, (0, 2)))
+    )
+    operator.error("ValueError", size, contains=["fft", "at least 1 element", "0"])
+    operator.error("IndexError", where, contains=["fft", "dim", "(2, 3)", "2"])
+    operator.error(
+        "ValueError", lambda s: s(s.array(4, 4), norm="none"), contains=["fft", "norm", "none"]
+    )
+    if not single:
+        operator.error(
+            "ValueError", lambda s: s(s.array(4, 4), (2,), (0, 1)), contains=["`s` and `dim`"]
+        )
+    if real:
+        operator.error(
+            "DTypeError",
+            lambda s: s(s.array(4, 4, dtype="complex64")),
+            contains=["fft", "`input`", "real", "complex64"],
+        )
+
+
+for _each in (
+    fft, ifft, rfft, irfft, hfft, ihfft, fft2, ifft2, rfft2, irfft2, hfft2, ihfft2,
+    fftn, ifftn, rfftn, irfftn, hfftn, ihfftn,
+):  # fmt: skip
+    _name = _each.schema.base.removeprefix("fft_")
+    _one = not _name.endswith(("2", "n"))
+    _real = _name.startswith(("rfft", "ihfft"))
+    _kinds = (
+        ("float32", "float64", "int64") if _real
+        else ("complex64", "complex128") if "r" in _name or _name.startswith("h")
+        else ("float32", "complex64", "complex128")
+    )  # fmt: skip
+    _each.reference(_reference(_name, _name.startswith(("h", "ih"))))
+    _each.samples((_single_samples if _one else _several_samples)(_kinds))
+    _errors(_each, _one, _real)

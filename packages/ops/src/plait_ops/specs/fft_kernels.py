@@ -1,0 +1,141 @@
+"""The three transforms that all others are made of; kernels come from the host language."""
+
+import numpy as np
+
+from plait_ops.spec import Operator
+from plait_ops.words import (
+    check,
+    complex_dtype,
+    is_complex,
+    real_dtype,
+    require,
+    result,
+)
+
+_KERNEL = "`dim` counts from the front; `norm` is backward, ortho or forward, as in NumPy."
+
+fft_c2c = Operator(
+    "fft_c2c(Tensor self, int[] dim, str norm, bool forward) -> Tensor",
+    doc="""
+    The Fourier transform of complex numbers over `dim`, or its inverse.
+
+    Raises: DTypeError unless `self` is complex.
+    """,
+    method=False,
+    internal=True,
+    dtypes="inexact",
+    kernel=_KERNEL,
+)
+fft_r2c = Operator(
+    "fft_r2c(Tensor self, int[] dim, str norm, bool onesided) -> Tensor",
+    doc="""
+    The Fourier transform of real numbers over `dim`; `onesided`: of the last of them only the first half, and one.
+
+    Raises: DTypeError unless `self` is real and floating.
+    """,
+    method=False,
+    internal=True,
+    dtypes="floating",
+    kernel=_KERNEL,
+)
+fft_c2r = Operator(
+    "fft_c2r(Tensor self, int[] dim, str norm, int last) -> Tensor",
+    doc="""
+    The inverse Fourier transform over `dim` to real numbers, `last` of them in the last of `dim`, of which `self` has the
+    first half, and one.
+
+    Raises: DTypeError unless `self` is complex.
+    """,
+    method=False,
+    internal=True,
+    dtypes="inexact",
+    kernel=_KERNEL,
+)
+
+
+@fft_c2c.shape
+def _(self):
+    check(is_complex(self.dtype), f"`self` must be complex; got {self.dtype}", "DTypeError")
+    return result(self.shape, self.dtype)
+
+
+@fft_r2c.shape
+def _(self, dim, onesided):
+    require("self", self.dtype, "floating")
+    shape = list(self.shape)
+    if onesided:
+        shape[dim[-1]] = shape[dim[-1]] // 2 + 1
+    return result(shape, complex_dtype(self.dtype))
+
+
+@fft_c2r.shape
+def _(self, dim, last):
+    check(is_complex(self.dtype), f"`self` must be complex; got {self.dtype}", "DTypeError")
+    shape = list(self.shape)
+    shape[dim[-1]] = last
+    return result(shape, real_dtype(self.dtype))
+
+
+def _as(made, like, complex_=True):
+    wide = like.dtype in ("float64", "complex128")
+    return made.astype(
+        ("complex128" if wide else "complex64") if complex_ else "float64" if wide else "float32"
+    )
+
+
+@fft_c2c.reference
+def _(self, dim, norm, forward):
+    made = (np.fft.fftn if forward else np.fft.ifftn)(self, axes=tuple(dim), norm=norm)
+    return _as(made, self)
+
+
+@fft_r2c.reference
+def _(self, dim, norm, onesided):
+    made = (np.fft.rfftn if onesided else np.fft.fftn)(self, axes=tuple(dim), norm=norm)
+    return _as(made, self)
+
+
+@fft_c2r.reference
+def _(self, dim, norm, last):
+    sizes = [self.shape[d] for d in dim[:-1]] + [last]
+    return _as(np.fft.irfftn(self, sizes, axes=tuple(dim), norm=norm), self, False)
+
+
+@fft_c2c.samples
+def _(s):
+    yield s(s.array(4, 3, dtype="complex64"), [1], "backward", True).loosely(4)
+    yield s(s.array(4, 3, dtype="complex128"), [0, 1], "ortho", False).loosely(4)
+    yield s(s.strided(4, 6, dtype="complex64"), [1], "forward", False).loosely(4)
+    yield s(s.array(0, 4, dtype="complex64"), [1], "backward", True)
+
+
+@fft_r2c.samples
+def _(s):
+    for onesided in (False, True):
+        yield s(s.array(4, 5), [1], "backward", onesided).loosely(4).without_gradient()
+        yield (
+            s(s.array(4, 6, dtype="float64"), [1, 0], "ortho", onesided)
+            .loosely(4)
+            .without_gradient()
+        )
+    yield s(s.array(0, 4), [1], "backward", True)
+
+
+@fft_c2r.samples
+def _(s):
+    yield s(s.array(4, 3, dtype="complex64"), [1], "backward", 5).loosely(4)
+    yield s(s.array(4, 3, dtype="complex128"), [0, 1], "ortho", 4).loosely(4)
+    yield s(s.array(0, 4, dtype="complex64"), [1], "backward", 6)
+
+
+fft_c2c.error(
+    "DTypeError", lambda s: s(s.array(2), [0], "ortho", True), contains=["fft_c2c", "float32"]
+)
+fft_r2c.error(
+    "DTypeError",
+    lambda s: s(s.array(2, dtype="complex64"), [0], "ortho", True),
+    contains=["fft_r2c", "complex64"],
+)
+fft_c2r.error(
+    "DTypeError", lambda s: s(s.array(2), [0], "ortho", 2), contains=["fft_c2r", "float32"]
+)

@@ -1,0 +1,181 @@
+"""Eigenvalues and eigenvectors."""
+
+import numpy as np
+
+from plait_ops.calls import eye, linalg_eigh, transpose, unsqueeze
+from plait_ops.linear_samples import definite
+from plait_ops.linear_words import require_square
+from plait_ops.spec import Operator
+from plait_ops.words import check, complex_dtype, real_dtype, result
+
+_SYMMETRIC = """
+    Shapes: `A` is (..., n, n), symmetric or Hermitian: only the triangle that `UPLO` names ("L" or "U") is read.
+    `eigenvalues` is (..., n), real and ascending{}. Dtypes: floating and complex.
+"""
+_ERRORS = """Raises: ShapeError if a matrix is not square, DTypeError for integers, ValueError for another `UPLO`,
+    RuntimeError for matrices with infinities or NaN."""
+
+linalg_eigh_ = Operator(
+    'linalg_eigh(Tensor A, str UPLO="L") -> (Tensor eigenvalues, Tensor eigenvectors)',
+    doc=f"""
+    The eigenvalues and orthonormal eigenvectors of symmetric (Hermitian) matrices: ``A = V diag(w) V^H``.
+    {_SYMMETRIC.format(", `eigenvectors` (..., n, n), in columns; their signs (phases) are arbitrary")}    The gradient is that of a symmetric `A` with distinct eigenvalues.
+    {_ERRORS}
+
+    >>> import plait_core as pc
+    >>> pc.linalg.eigh(pc.tensor([[2.0, 1.0], [1.0, 2.0]])).eigenvalues.round().tolist()
+    [1.0, 3.0]
+    """,
+    method=False,
+    out=True,
+    dtypes="inexact",
+)
+linalg_eigvalsh = Operator(
+    'linalg_eigvalsh(Tensor A, str UPLO="L") -> Tensor',
+    doc=f"""
+    The eigenvalues of symmetric (Hermitian) matrices.
+    {_SYMMETRIC.format("")}    {_ERRORS}
+
+    >>> import plait_core as pc
+    >>> pc.linalg.eigvalsh(pc.tensor([[2.0, 1.0], [1.0, 2.0]])).round().tolist()
+    [1.0, 3.0]
+    """,
+    method=False,
+    out=True,
+    dtypes="inexact",
+)
+
+
+@linalg_eigh_.shape
+def _(A, UPLO):
+    require_square("A", A)
+    check(UPLO in ("L", "U", "l", "u"), f'`UPLO` must be "L" or "U"; got "{UPLO}"', "ValueError")
+    return result(A.shape[:-1], real_dtype(A.dtype)), result(A.shape, A.dtype)
+
+
+@linalg_eigvalsh.shape
+def _(A, UPLO):
+    require_square("A", A)
+    check(UPLO in ("L", "U", "l", "u"), f'`UPLO` must be "L" or "U"; got "{UPLO}"', "ValueError")
+    return result(A.shape[:-1], real_dtype(A.dtype))
+
+
+@linalg_eigh_.vjp("A")
+def _(g0, g1, result0, result1):
+    n = result0.shape[-1]
+    one = eye(n, dtype=result0.dtype, device=result0.device)
+    gaps = unsqueeze(result0, -2) - unsqueeze(result0, -1) + one
+    inner = (transpose(result1, -2, -1) @ g1) / gaps * (1 - one) + unsqueeze(g0, -1) * one
+    return result1 @ inner @ transpose(result1, -2, -1)
+
+
+@linalg_eigvalsh.vjp("A")
+def _(g, A, UPLO):
+    _values, vectors = linalg_eigh(A, UPLO)
+    return (vectors * unsqueeze(g, -2)) @ transpose(vectors, -2, -1)
+
+
+linalg_eigh_.reference(lambda A, UPLO="L": tuple(np.linalg.eigh(A, UPLO)))
+linalg_eigvalsh.reference(lambda A, UPLO="L": np.linalg.eigvalsh(A, UPLO))
+
+
+def _symmetric_samples(s):
+    yield s(definite(s, 3, 3)).loosely(100).without_gradient()
+    yield s(definite(s, 2, 3, 3, dtype="float64"), "U").loosely(100).without_gradient()
+    yield s(s.array(3, 1, 1))
+    yield s(s.array(3, 3), "U").loosely(100).without_gradient()
+    yield s(s.strided(3, 3)).loosely(100).without_gradient()
+    yield s(definite(s, 2, 2, dtype="complex64")).loosely(100)
+    yield s(s.array(0, 3, 3))
+    yield s(s.array(2, 0, 0))
+
+
+for _each in (linalg_eigh_, linalg_eigvalsh):
+    _name = _each.schema.base
+    _each.samples(_symmetric_samples)
+    _each.error(
+        "ShapeError", lambda s: s(s.array(2, 3)), contains=[_name, "`A`", "square", "(2, 3)"]
+    )
+    _each.error("ValueError", lambda s: s(s.array(2, 2), "X"), contains=[_name, "UPLO", "X"])
+    _each.error("DTypeError", lambda s: s(s.array(2, 2, dtype="int8")), contains=[_name, "int8"])
+    _each.error(
+        "RuntimeError",
+        lambda s: s(s.np.full((2, 2), s.np.nan)),
+        contains=[_name, "`A`", "NaN"],
+    )
+
+
+_GENERAL = """
+    Shapes: `A` is (..., n, n), `eigenvalues` (..., n){}. Dtypes: floating and complex; the results are complex.
+    Raises: ShapeError if a matrix is not square, DTypeError for integers, RuntimeError for matrices with infinities or NaN.
+"""
+
+linalg_eig = Operator(
+    "linalg_eig(Tensor A) -> (Tensor eigenvalues, Tensor eigenvectors)",
+    doc=f"""
+    The eigenvalues and eigenvectors of square matrices: ``A v = w v``, in no particular order.
+    {_GENERAL.format(", `eigenvectors` (..., n, n), in columns of length 1")}
+    >>> import plait_core as pc
+    >>> pc.linalg.eig(pc.tensor([[0.0, -1.0], [1.0, 0.0]])).eigenvalues.tolist()
+    [1j, -1j]
+    """,
+    method=False,
+    out=True,
+    dtypes="inexact",
+)
+linalg_eigvals = Operator(
+    "linalg_eigvals(Tensor A) -> Tensor",
+    doc=f"""
+    The eigenvalues of square matrices.
+    {_GENERAL.format("")}
+    >>> import plait_core as pc
+    >>> pc.linalg.eigvals(pc.tensor([[0.0, -1.0], [1.0, 0.0]])).tolist()
+    [1j, -1j]
+    """,
+    method=False,
+    out=True,
+    dtypes="inexact",
+)
+
+
+@linalg_eig.shape
+def _(A):
+    require_square("A", A)
+    dtype = complex_dtype(A.dtype)
+    return result(A.shape[:-1], dtype), result(A.shape, dtype)
+
+
+@linalg_eigvals.shape
+def _(A):
+    require_square("A", A)
+    return result(A.shape[:-1], complex_dtype(A.dtype))
+
+
+def _complex(x, like):
+    return np.asarray(x).astype(np.result_type(like.dtype, "complex64"))
+
+
+linalg_eig.reference(lambda A: tuple(_complex(x, A) for x in np.linalg.eig(A)))
+linalg_eigvals.reference(lambda A: _complex(np.linalg.eigvals(A), A))
+
+
+def _general_samples(s):
+    yield s(s.array(3, 3)).loosely(100)
+    yield s(s.array(2, 4, 4, dtype="float64")).loosely(100)
+    yield s(s.strided(2, 2)).loosely(100)
+    yield s(s.array(3, 3, dtype="complex64")).loosely(100)
+    yield s(s.array(0, 3, 3))
+    yield s(s.array(2, 0, 0))
+
+
+for _each in (linalg_eig, linalg_eigvals):
+    _name = _each.schema.base
+    _each.samples(_general_samples)
+    _each.error(
+        "ShapeError", lambda s: s(s.array(2, 3)), contains=[_name, "`A`", "square", "(2, 3)"]
+    )
+    _each.error(
+        "RuntimeError",
+        lambda s: s(s.np.full((2, 2), s.np.inf)),
+        contains=[_name, "`A`", "infinities"],
+    )

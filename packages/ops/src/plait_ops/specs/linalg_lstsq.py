@@ -1,0 +1,194 @@
+"""Least squares."""
+
+import numpy as np
+
+from plait_ops.calls import (
+    linalg_pinv,
+    lstsq_parts,
+    pinv_backward,
+    squeeze_dim,
+    transpose,
+    unsqueeze,
+    zeros,
+)
+from plait_ops.linear_words import require_matrix
+from plait_ops.spec import Composite, Operator
+from plait_ops.words import (
+    broadcast,
+    check,
+    float64,
+    int64,
+    real_dtype,
+    require_same,
+    result,
+    sum_to,
+)
+
+lstsq_parts_ = Operator(
+    "lstsq_parts(Tensor A, Tensor B, float rcond) -> (Tensor solution, Tensor residuals, Tensor rank, Tensor singular_values)",
+    doc="""
+    The shortest X that minimises ``|A X - B|``, the squares that are left in every column of B (0 where A has no more rows
+    than columns), the rank of A (singular values up to `rcond` times the largest count as 0), and its singular values.
+    """,
+    internal=True,
+    dtypes="inexact",
+    auxiliary=(1, 3),
+)
+
+
+@lstsq_parts_.shape
+def _(A, B):
+    require_matrix("A", A)
+    require_matrix("B", B)
+    require_same("A", A, "B", B)
+    m = A.shape[-2]
+    n = A.shape[-1]
+    check(
+        B.shape[-2] == m,
+        f"`B` of shape {B.shape} must have as many rows as `A` of shape {A.shape}",
+    )
+    batch = broadcast("A", A.shape[:-2], "B", B.shape[:-2])
+    k = B.shape[-1]
+    real = real_dtype(A.dtype)
+    return (
+        result(batch + [n, k], A.dtype),
+        result(batch + [k], real),
+        result(batch, int64),
+        result(batch + [min(m, n)], real),
+    )
+
+
+@lstsq_parts_.vjp("A", "B")
+def _(g0, A, B, rcond):
+    P = linalg_pinv(A, rtol=rcond, atol=0.0)
+    gB = transpose(P, -2, -1) @ g0
+    gA = pinv_backward(g0 @ transpose(B, -2, -1), A, P)
+    return sum_to(gA, A.shape), sum_to(gB, B.shape)
+
+
+@lstsq_parts_.reference
+def _(A, B, rcond):
+    batch = np.broadcast_shapes(A.shape[:-2], B.shape[:-2])
+    a = np.broadcast_to(A, (*batch, *A.shape[-2:]))
+    b = np.broadcast_to(B, (*batch, *B.shape[-2:]))
+    m, n, k = *A.shape[-2:], B.shape[-1]
+    x = np.zeros((*batch, n, k), A.dtype)
+    left = np.zeros((*batch, k), A.real.dtype)
+    rank = np.zeros(batch, "int64")
+    values = np.zeros((*batch, min(m, n)), A.real.dtype)
+    for at in np.ndindex(*batch):
+        x[at], _rest, rank[at], values[at] = np.linalg.lstsq(a[at], b[at], rcond)
+        if m > n and n:
+            q, _r = np.linalg.qr(a[at], mode="complete")
+            left[at] = (abs(q.conj().T @ b[at])[n:] ** 2).sum(0)
+    return x, left, rank, values
+
+
+@lstsq_parts_.samples
+def _(s):
+    yield s(s.array(4, 2), s.array(4, 3), 1e-6).loosely(50)
+    yield s(s.array(2, 4), s.array(2, 1), 1e-6).loosely(50)
+    yield s(s.array(2, 3, 3, dtype="float64"), s.array(3, 2, dtype="float64"), 1e-9).loosely(500)
+    yield s(s.strided(4, 2), s.strided(4, 2), 1e-6).loosely(50)
+    yield s(s.array(3, 2, dtype="complex64"), s.array(3, 1, dtype="complex64"), 1e-6).loosely(50)
+    yield s(s.array(0, 3, 2), s.array(3, 2), 1e-6)
+
+
+lstsq_parts_.error(
+    "ShapeError",
+    lambda s: s(s.array(3, 2), s.array(2, 2), 0.0),
+    contains=["lstsq_parts", "`B`", "rows", "(2, 2)", "(3, 2)"],
+)
+
+
+linalg_lstsq = Composite(
+    "linalg_lstsq(Tensor A, Tensor B|b, float? rcond=None, *, str? driver=None) -> (Tensor solution, Tensor residuals, Tensor rank, Tensor singular_values)",
+    doc="""
+    Least squares: the X that minimises ``|A X - B|``, the shortest one where there are several.
+
+    Shapes: `A` is (..., m, n); `B` (..., m, k), or one vector for every matrix of `A`, (..., m); `solution` is (..., n, k) or
+    (..., n). `residuals` are the squares that are left, (..., k), where m > n, else empty (also for matrices that turn out
+    not to have full rank there are residuals, which PyTorch leaves out). `rank` is (...), int64. `singular_values` are
+    empty unless `driver` is "gelsd" or "gelss". Singular values up to `rcond` times the largest count as 0; default: the
+    larger side times the distance from 1 to the next number. Dtypes: floating and complex, the same for both.
+    `driver` is "gelsy" (the default), "gelsd", "gelss" or "gels", of which all are computed by singular values.
+    Raises: ShapeError for other shapes, DTypeError if dtypes differ, ValueError for another `driver`, RuntimeError for
+    infinities or NaN.
+
+    >>> import plait_core as pc
+    >>> a = pc.tensor([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]])
+    >>> x = pc.linalg.lstsq(a, pc.tensor([[1.0], [3.0], [5.0]])).solution
+    >>> [f"{v:.3f}" for v in x.flatten().tolist()]
+    ['1.000', '2.000']
+    """,
+    method=False,
+    dtypes="inexact",
+)
+
+
+@linalg_lstsq.decompose
+def _(A, B, rcond, driver):
+    require_matrix("A", A)
+    require_same("A", A, "B", B)
+    check(
+        driver is None
+        or driver == "gelsy"
+        or driver == "gelsd"
+        or driver == "gelss"
+        or driver == "gels",
+        f'`driver` must be "gels", "gelsy", "gelsd" or "gelss"; got "{driver}"',
+        "ValueError",
+    )
+    eps = 2.220446049250313e-16 if real_dtype(A.dtype) == float64 else 1.1920928955078125e-07
+    cut = eps * max(A.shape[-2], A.shape[-1])
+    if rcond is not None:
+        cut = rcond
+    vector = B.ndim == 1 or (A.ndim == B.ndim + 1 and B.shape == A.shape[:-1])
+    solution, residuals, rank, values = lstsq_parts(A, unsqueeze(B, -1) if vector else B, cut)
+    nothing = zeros([0], dtype=real_dtype(A.dtype), device=A.device)
+    if vector:
+        solution = squeeze_dim(solution, [-1])
+    if A.shape[-2] <= A.shape[-1]:
+        residuals = nothing
+    if driver is None or driver == "gelsy" or driver == "gels":
+        values = nothing
+    return solution, residuals, rank, values
+
+
+@linalg_lstsq.reference
+def _(A, B, rcond=None, driver=None):
+    cut = np.finfo(A.dtype).eps * max(A.shape[-2:]) if rcond is None else rcond
+    vector = B.ndim == 1 or (A.ndim == B.ndim + 1 and B.shape == A.shape[:-1])
+    x, left, rank, values = lstsq_parts_(A, B[..., None] if vector else B, cut)
+    nothing = np.zeros(0, A.real.dtype)
+    return (
+        x[..., 0] if vector else x,
+        left if A.shape[-2] > A.shape[-1] else nothing,
+        rank,
+        values if driver in ("gelsd", "gelss") else nothing,
+    )
+
+
+@linalg_lstsq.samples
+def _(s):
+    yield s(s.array(4, 2), s.array(4, 3)).loosely(50).without_gradient()
+    yield s(s.array(2, 4), s.array(2), driver="gelsd").loosely(50).without_gradient()
+    yield s(s.array(2, 4, 3), s.array(2, 4), 1e-5).loosely(100).without_gradient()
+    yield s(s.array(3, 3), s.array(2, 3, 1)).loosely(500).without_gradient()
+
+
+linalg_lstsq.error(
+    "ShapeError",
+    lambda s: s(s.array(3, 2), s.array(2, 2)),
+    contains=["`B`", "rows", "(2, 2)", "(3, 2)"],
+)
+linalg_lstsq.error(
+    "ValueError",
+    lambda s: s(s.array(3, 2), s.array(3), driver="qr"),
+    contains=["linalg_lstsq", "driver", "qr"],
+)
+linalg_lstsq.error(
+    "DTypeError",
+    lambda s: s(s.array(3, 2), s.array(3, dtype="float64")),
+    contains=["linalg_lstsq", "float32", "float64"],
+)

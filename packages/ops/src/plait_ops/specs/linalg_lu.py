@@ -1,0 +1,320 @@
+"""Factors of a square or rectangular matrix, P A = L U, and what they solve."""
+
+import numpy as np
+
+from plait_ops.calls import linalg_lu_factor, linalg_lu_solve, lu_unpack
+from plait_ops.linear_samples import lu, regular
+from plait_ops.linear_words import require_matrix, require_square
+from plait_ops.spec import Composite, Operator
+from plait_ops.words import broadcast, check, int32, require_same, result
+
+
+def _factor(name, schema, results, example):
+    return Operator(
+        schema,
+        doc=f"""
+        The LU factors of `A` with partial pivoting, in one matrix: U on and above the diagonal, L below it (its diagonal is 1).
+
+        Shapes: `A` is (..., m, n), `LU` too; `pivots` is (..., min(m, n)), int32: row i was exchanged with row
+        ``pivots[i] - 1``{results}. Dtypes: floating and complex. `lu_unpack` takes the factors apart.
+        Raises: ShapeError for fewer than 2 dimensions, DTypeError for integers, NotImplementedError for ``pivot=False``.
+
+        >>> import plait_core as pc
+        >>> {example}
+        """,
+        method=False,
+        out=True,
+        dtypes="inexact",
+    )
+
+
+linalg_lu_factor_ = _factor(
+    "lu_factor",
+    "linalg_lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Tensor pivots)",
+    "",
+    "pc.linalg.lu_factor(pc.tensor([[2.0, 1.0], [4.0, 3.0]])).LU.tolist()\n"
+    "        [[4.0, 3.0], [0.5, -0.5]]",
+)
+linalg_lu_factor_ex = _factor(
+    "lu_factor_ex",
+    "linalg_lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False) -> (Tensor LU, Tensor pivots, Tensor info)",
+    "; `info` is (...), int32: the first zero on the diagonal of U, counted from 1, or 0",
+    "pc.linalg.lu_factor_ex(pc.zeros(2, 2)).info.item()\n        1",
+)
+
+
+@linalg_lu_factor_.shape
+def _(A, pivot):
+    require_matrix("A", A)
+    check(pivot, "`pivot=False` is not available on this device", "NotImplementedError")
+    small = min(A.shape[-2], A.shape[-1])
+    return result(A.shape, A.dtype), result(A.shape[:-2] + [small], int32)
+
+
+@linalg_lu_factor_ex.shape
+def _(A, pivot):
+    require_matrix("A", A)
+    check(pivot, "`pivot=False` is not available on this device", "NotImplementedError")
+    small = min(A.shape[-2], A.shape[-1])
+    return (
+        result(A.shape, A.dtype),
+        result(A.shape[:-2] + [small], int32),
+        result(A.shape[:-2], int32),
+    )
+
+
+@linalg_lu_factor_.reference
+def _(A, pivot=True):
+    return lu(A)
+
+
+@linalg_lu_factor_ex.reference
+def _(A, pivot=True, check_errors=False):
+    made, pivots = lu(A)
+    diagonal = np.diagonal(made, axis1=-2, axis2=-1) == 0
+    info = np.where(diagonal.any(-1), diagonal.argmax(-1) + 1, 0) if diagonal.shape[-1] else 0
+    return made, pivots, np.broadcast_to(info, A.shape[:-2]).astype("int32")
+
+
+def _factor_samples(s):
+    yield s(s.array(3, 3)).loosely(10)
+    yield s(s.array(2, 4, 3, dtype="float64")).loosely(10)
+    yield s(s.strided(3, 5)).loosely(10)
+    yield s(s.backwards(2, 2, 3)).loosely(10)
+    yield s(s.array(3, 3, dtype="complex64")).loosely(20)
+    yield s(s.array(0, 3, 3))
+    yield s(s.array(3, 0))
+
+
+for _each in (linalg_lu_factor_, linalg_lu_factor_ex):
+    _name = _each.schema.base
+    _each.samples(_factor_samples)
+    _each.error(
+        "ShapeError", lambda s: s(s.array(3)), contains=[_name, "`A`", "2 dimensions", "(3,)"]
+    )
+    _each.error("DTypeError", lambda s: s(s.array(2, 2, dtype="int64")), contains=[_name, "int64"])
+    _each.error(
+        "NotImplementedError", lambda s: s(s.array(2, 2), pivot=False), contains=[_name, "pivot"]
+    )
+
+
+lu_unpack_ = Operator(
+    "lu_unpack(Tensor LU_data, Tensor LU_pivots) -> (Tensor P, Tensor L, Tensor U)",
+    doc="""
+    P, L and U of the factors that `linalg.lu_factor` made: ``A = P @ L @ U``.
+
+    Shapes: for (..., m, n) with k = min(m, n): P (..., m, m), L (..., m, k), U (..., k, n).
+    Dtypes: floating and complex; `LU_pivots` is int32.
+    Raises: ShapeError if the shapes don't belong together, DTypeError for other dtypes, RuntimeError for pivots out of
+    range.
+
+    >>> import plait_core as pc
+    >>> p, l, u = pc.lu_unpack(*pc.linalg.lu_factor(pc.tensor([[2.0, 1.0], [4.0, 3.0]])))
+    >>> (p @ l @ u).tolist()
+    [[2.0, 1.0], [4.0, 3.0]]
+    """,
+    method=False,
+    dtypes="inexact",
+)
+
+
+@lu_unpack_.shape
+def _(LU_data, LU_pivots):
+    require_matrix("LU_data", LU_data)
+    m = LU_data.shape[-2]
+    n = LU_data.shape[-1]
+    k = min(m, n)
+    check(
+        LU_pivots.dtype == int32,
+        f"`LU_pivots` must be int32; got {LU_pivots.dtype}",
+        "DTypeError",
+    )
+    check(
+        LU_pivots.shape == LU_data.shape[:-2] + [k],
+        f"`LU_pivots` of shape {LU_pivots.shape} must have the shape {LU_data.shape[:-2] + [k]} for `LU_data` of shape {LU_data.shape}",
+    )
+    batch = LU_data.shape[:-2]
+    return (
+        result(batch + [m, m], LU_data.dtype),
+        result(batch + [m, k], LU_data.dtype),
+        result(batch + [k, n], LU_data.dtype),
+    )
+
+
+@lu_unpack_.reference
+def _(LU_data, LU_pivots):
+    *batch, m, n = LU_data.shape
+    k = min(m, n)
+    p = np.zeros((*batch, m, m), LU_data.dtype)
+    for at in np.ndindex(*batch):
+        rows = list(range(m))
+        for i, with_ in enumerate(LU_pivots[at]):
+            rows[i], rows[with_ - 1] = rows[with_ - 1], rows[i]
+        p[at][rows, range(m)] = 1
+    low = np.tril(LU_data, -1)[..., :k] + np.eye(m, k, dtype=LU_data.dtype)
+    return p, low, np.triu(LU_data)[..., :k, :]
+
+
+lu_unpack_.samples(
+    lambda s: iter(
+        [
+            s(*lu(s.array(3, 3))),
+            s(*lu(s.array(2, 2, 4))),
+            s(*lu(s.array(4, 2, dtype="complex64"))),
+            s(*lu(s.array(0, 2, 2))),
+        ]
+    )
+)
+lu_unpack_.error(
+    "ShapeError",
+    lambda s: s(s.array(3, 3), np.ones(2, "int32")),
+    contains=["lu_unpack", "LU_pivots", "(2,)", "(3,)"],
+)
+lu_unpack_.error(
+    "DTypeError",
+    lambda s: s(s.array(3, 3), np.ones(3, "int64")),
+    contains=["lu_unpack", "LU_pivots", "int64"],
+)
+lu_unpack_.error(
+    "RuntimeError",
+    lambda s: s(s.array(3, 3), np.zeros(3, "int32")),
+    contains=["lu_unpack", "LU_pivots"],
+)
+
+
+linalg_lu = Composite(
+    "linalg_lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor U)",
+    doc="""
+    Factors ``A = P @ L @ U``: P permutes rows, L is lower triangular with 1 on its diagonal, U is upper triangular.
+
+    Raises: as `linalg.lu_factor`.
+
+    >>> import plait_core as pc
+    >>> pc.linalg.lu(pc.tensor([[2.0, 1.0], [4.0, 3.0]])).U.tolist()
+    [[4.0, 3.0], [0.0, -0.5]]
+    """,
+    method=False,
+    dtypes="inexact",
+)
+
+
+@linalg_lu.decompose
+def _(A, pivot):
+    LU, pivots = linalg_lu_factor(A, pivot=pivot)
+    return lu_unpack(LU, pivots)
+
+
+linalg_lu.reference(lambda A, pivot=True: lu_unpack_(*lu(A)))
+linalg_lu.samples(lambda s: iter([s(regular(s, 3, 3)).without_gradient()]))
+linalg_lu.error("ShapeError", lambda s: s(s.array(3)), contains=["linalg_lu", "`A`", "(3,)"])
+
+
+linalg_lu_solve_ = Operator(
+    "linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> Tensor",
+    doc="""
+    Solve ``A X = B`` with the factors of `linalg.lu_factor`; ``X A = B`` with ``left=False``; with `adjoint` for the
+    conjugate transpose of A.
+
+    Shapes: `LU` is (..., n, n), `pivots` (..., n), `B` (..., n, k), or (..., k, n) with ``left=False``; batches broadcast.
+    Dtypes: floating and complex, the same for `LU` and `B`.
+    Raises: ShapeError for other shapes, DTypeError for other dtypes, RuntimeError for pivots out of range.
+
+    >>> import plait_core as pc
+    >>> lu, pivots = pc.linalg.lu_factor(pc.tensor([[2.0, 0.0], [0.0, 4.0]]))
+    >>> pc.linalg.lu_solve(lu, pivots, pc.ones(2, 1)).tolist()
+    [[0.5], [0.25]]
+    """,
+    method=False,
+    out=True,
+    dtypes="inexact",
+)
+
+
+@linalg_lu_solve_.shape
+def _(LU, pivots, B, left):
+    require_square("LU", LU)
+    require_matrix("B", B)
+    require_same("LU", LU, "B", B)
+    check(pivots.dtype == int32, f"`pivots` must be int32; got {pivots.dtype}", "DTypeError")
+    check(
+        pivots.shape == LU.shape[:-1],
+        f"`pivots` of shape {pivots.shape} must have the shape {LU.shape[:-1]} for `LU` of shape {LU.shape}",
+    )
+    check(
+        (B.shape[-2] if left else B.shape[-1]) == LU.shape[-1],
+        f"`B` of shape {B.shape} must have as many {'rows' if left else 'columns'} as `LU` of shape {LU.shape}",
+    )
+    batch = broadcast("LU", LU.shape[:-2], "B", B.shape[:-2])
+    return result(batch + B.shape[-2:], B.dtype)
+
+
+@linalg_lu_solve_.reference
+def _(LU, pivots, B, left=True, adjoint=False):
+    p, low, high = lu_unpack_(LU, pivots)
+    a = p @ low @ high
+    a = a.conj().swapaxes(-1, -2) if adjoint else a
+    if left:
+        return np.linalg.solve(a, B)
+    return np.linalg.solve(a.swapaxes(-1, -2), B.swapaxes(-1, -2)).swapaxes(-1, -2)
+
+
+@linalg_lu_solve_.samples
+def _(s):
+    yield s(*lu(regular(s, 3, 3)), s.array(3, 2)).loosely(10)
+    yield s(*lu(regular(s, 3, 3)), s.array(2, 3), left=False).loosely(10)
+    yield s(*lu(regular(s, 2, 3, 3)), s.array(3, 2), adjoint=True).loosely(10)
+    yield s(*lu(regular(s, 2, 2, dtype="complex64")), s.array(3, 2, 1, dtype="complex64")).loosely(
+        10
+    )
+    yield s(
+        *lu(regular(s, 2, 2, dtype="complex64")),
+        s.array(3, 2, dtype="complex64"),
+        left=False,
+        adjoint=True,
+    ).loosely(10)
+    yield s(*lu(regular(s, 3, 3)), s.array(3, 0))
+
+
+linalg_lu_solve_.error(
+    "ShapeError",
+    lambda s: s(*lu(regular(s, 3, 3)), s.array(2, 2)),
+    contains=["linalg_lu_solve", "`B`", "rows", "(2, 2)", "(3, 3)"],
+)
+linalg_lu_solve_.error(
+    "ShapeError",
+    lambda s: s(s.array(3, 3), np.ones(2, "int32"), s.array(3, 2)),
+    contains=["linalg_lu_solve", "`pivots`", "(2,)"],
+)
+linalg_lu_solve_.error(
+    "DTypeError",
+    lambda s: s(s.array(3, 3), np.ones(3, "int64"), s.array(3, 2)),
+    contains=["linalg_lu_solve", "`pivots`", "int64"],
+)
+
+
+lu_solve = Composite(
+    "lu_solve(Tensor b, Tensor LU_data, Tensor LU_pivots) -> Tensor",
+    doc="""
+    `linalg.lu_solve` with `b` first.
+
+    >>> import plait_core as pc
+    >>> pc.lu_solve(pc.ones(1, 1), *pc.linalg.lu_factor(pc.tensor([[4.0]]))).item()
+    0.25
+    """,
+    method=False,
+    dtypes="inexact",
+)
+
+
+@lu_solve.decompose
+def _(b, LU_data, LU_pivots):
+    return linalg_lu_solve(LU_data, LU_pivots, b)
+
+
+lu_solve.reference(lambda b, LU_data, LU_pivots: linalg_lu_solve_(LU_data, LU_pivots, b))
+lu_solve.samples(lambda s: iter([s(s.array(3, 2), *lu(regular(s, 3, 3))).without_gradient()]))
+lu_solve.error(
+    "ShapeError",
+    lambda s: s(s.array(2, 2), *lu(regular(s, 3, 3))),
+    contains=["`B`", "(2, 2)", "(3, 3)"],
+)

@@ -1,0 +1,471 @@
+"""Systems of linear equations, inverses and determinants of square matrices."""
+
+import numpy as np
+
+from plait_ops.calls import (
+    linalg_det,
+    linalg_inv,
+    linalg_slogdet,
+    linalg_solve,
+    lt,
+    masked_fill,
+    transpose,
+    unsqueeze,
+)
+from plait_ops.linear_samples import regular
+from plait_ops.linear_words import require_square
+from plait_ops.spec import Composite, Operator
+from plait_ops.words import (
+    broadcast,
+    check,
+    int32,
+    real_dtype,
+    require_same,
+    result,
+    sum_to,
+)
+
+NAN = float("nan")
+_SINGULAR = "RuntimeError if a matrix is singular (the text names its place in the batch)"
+
+
+# ---- inverses ------------------------------------------------------------------------------------
+linalg_inv_ = Operator(
+    "linalg_inv(Tensor A) -> Tensor",
+    doc=f"""
+    The inverse of every matrix of a batch. To solve equations, `linalg.solve` is faster and more accurate.
+
+    Shapes: `A` is (..., n, n), and so is the result. Dtypes: floating and complex.
+    Raises: ShapeError if a matrix is not square, DTypeError for integers, {_SINGULAR}.
+
+    >>> import plait_core as pc
+    >>> pc.linalg.inv(pc.tensor([[2.0, 0.0], [0.0, 4.0]])).tolist()
+    [[0.5, 0.0], [0.0, 0.25]]
+    """,
+    method=False,
+    out=True,
+    dtypes="inexact",
+)
+linalg_inv_ex = Operator(
+    "linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)",
+    doc="""
+    `linalg.inv` without a check: `info` is 0 where the inverse exists, else the column, counted from 1, whose pivot is 0.
+
+    Shapes: `A` is (..., n, n), `inverse` too, `info` is (...), int32. Dtypes: floating and complex.
+    Raises: ShapeError if a matrix is not square, DTypeError for integers; with `check_errors` what `linalg.inv` raises.
+
+    >>> import plait_core as pc
+    >>> pc.linalg.inv_ex(pc.zeros(2, 2)).info.item()
+    1
+    """,
+    method=False,
+    out=True,
+    dtypes="inexact",
+)
+
+
+@linalg_inv_.shape
+def _(A):
+    require_square("A", A)
+    return result(A.shape, A.dtype)
+
+
+@linalg_inv_ex.shape
+def _(A):
+    require_square("A", A)
+    return result(A.shape, A.dtype), result(A.shape[:-2], int32)
+
+
+@linalg_inv_.vjp("A")
+def _(g, result):
+    back = transpose(result, -2, -1)
+    return -(back @ g @ back)
+
+
+@linalg_inv_ex.vjp("A")
+def _(g0, result0):
+    back = transpose(result0, -2, -1)
+    return -(back @ g0 @ back)
+
+
+linalg_inv_.reference(lambda A: np.linalg.inv(A))
+linalg_inv_ex.reference(
+    lambda A, check_errors=False: (np.linalg.inv(A), np.zeros(A.shape[:-2], "int32"))
+)
+
+
+def _square_samples(s):
+    yield s(regular(s, 3, 3)).loosely(10)
+    yield s(regular(s, 2, 3, 3, dtype="float64")).loosely(10)
+    yield s(regular(s, 2, 3, 3).swapaxes(0, 2)[::-1].swapaxes(0, 2)).loosely(20).without_gradient()
+    yield s(regular(s, 2, 3, 3).swapaxes(1, 2)).loosely(10)
+    yield s(regular(s, 3, 3, dtype="complex64")).loosely(10)
+    yield s(regular(s, 40, 40)).loosely(100)
+    yield s(s.array(0, 3, 3))
+    yield s(s.array(2, 0, 0))
+
+
+def _square_errors(operator, name="A"):
+    base = operator.schema.base
+    operator.error(
+        "ShapeError", lambda s: s(s.array(2, 3)), contains=[base, f"`{name}`", "square", "(2, 3)"]
+    )
+    operator.error(
+        "ShapeError", lambda s: s(s.array(3)), contains=[base, f"`{name}`", "2 dimensions", "(3,)"]
+    )
+    operator.error(
+        "DTypeError",
+        lambda s: s(s.array(2, 2, dtype="int64")),
+        contains=[base, f"`{name}`", "int64"],
+    )
+
+
+def _one_singular(s):
+    a = regular(s, 2, 3, 2, 2)
+    a[1, 0] = 1
+    return a
+
+
+for _each in (linalg_inv_, linalg_inv_ex):
+    _each.samples(_square_samples)
+    _square_errors(_each)
+linalg_inv_.error(
+    "RuntimeError",
+    lambda s: s(_one_singular(s)),
+    contains=["linalg_inv", "`A` at batch index (1, 0)", "singular", "pinv"],
+)
+linalg_inv_ex.error(
+    "RuntimeError", lambda s: s(s.np.zeros((2, 2)), check_errors=True), contains=["singular"]
+)
+
+inverse = Composite(
+    "inverse(Tensor self) -> Tensor",
+    doc="""
+    `linalg.inv`.
+
+    >>> import plait_core as pc
+    >>> pc.tensor([[4.0]]).inverse().item()
+    0.25
+    """,
+    out=True,
+    dtypes="inexact",
+)
+
+
+@inverse.decompose
+def _(self):
+    return linalg_inv(self)
+
+
+inverse.reference(lambda self: np.linalg.inv(self))
+inverse.samples(lambda s: iter([s(regular(s, 3, 3)).loosely(10)]))
+inverse.error("ShapeError", lambda s: s(s.array(2, 3)), contains=["square", "(2, 3)"])
+
+
+# ---- determinants --------------------------------------------------------------------------------
+linalg_det_ = Operator(
+    "linalg_det(Tensor A) -> Tensor",
+    doc="""
+    The determinant of every matrix of a batch.
+
+    Shapes: `A` is (..., n, n), the result (...). Dtypes: floating and complex. The gradient needs a regular matrix.
+    Raises: ShapeError if a matrix is not square, DTypeError for integers.
+
+    >>> import plait_core as pc
+    >>> pc.linalg.det(pc.tensor([[2.0, 1.0], [0.0, 4.0]])).item()
+    8.0
+    """,
+    method=False,
+    out=True,
+    dtypes="inexact",
+)
+
+
+@linalg_det_.shape
+def _(A):
+    require_square("A", A)
+    return result(A.shape[:-2], A.dtype)
+
+
+@linalg_det_.vjp("A")
+def _(g, A, result):
+    scale = unsqueeze(unsqueeze(g * result, -1), -1)
+    return scale * transpose(linalg_inv(A), -2, -1)
+
+
+linalg_det_.reference(lambda A: np.asarray(np.linalg.det(A)))
+
+
+@linalg_det_.samples
+def _(s):
+    yield s(regular(s, 3, 3)).loosely(100)
+    yield s(regular(s, 2, 3, 3, dtype="float64")).loosely(100)
+    yield s(regular(s, 2, 3, 3).swapaxes(1, 2)[::-1]).loosely(100)
+    yield s(s.np.ones((2, 2), "float32")).without_gradient()
+    yield s(regular(s, 3, 3, dtype="complex64")).loosely(100)
+    yield s(s.array(0, 3, 3))
+    yield s(s.array(2, 0, 0))
+
+
+_square_errors(linalg_det_)
+
+linalg_slogdet_ = Operator(
+    "linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)",
+    doc="""
+    The sign of the determinant and the logarithm of its magnitude: ``det(A) == sign * exp(logabsdet)``; it does not
+    overflow. A singular matrix has sign 0 and -inf.
+
+    Shapes: `A` is (..., n, n), `sign` and `logabsdet` are (...). Dtypes: floating and complex; `logabsdet` is real.
+    The gradient needs a regular matrix.
+    Raises: ShapeError if a matrix is not square, DTypeError for integers.
+
+    >>> import plait_core as pc
+    >>> sign, logabsdet = pc.linalg.slogdet(pc.tensor([[-1.0, 0.0], [0.0, 1.0]]))
+    >>> sign.item(), logabsdet.item()
+    (-1.0, 0.0)
+    """,
+    method=False,
+    out=True,
+    dtypes="inexact",
+    auxiliary=(0,),
+)
+
+
+@linalg_slogdet_.shape
+def _(A):
+    require_square("A", A)
+    return result(A.shape[:-2], A.dtype), result(A.shape[:-2], real_dtype(A.dtype))
+
+
+@linalg_slogdet_.vjp("A")
+def _(g1, A):
+    return unsqueeze(unsqueeze(g1, -1), -1) * transpose(linalg_inv(A), -2, -1)
+
+
+linalg_slogdet_.reference(lambda A: tuple(np.asarray(x) for x in np.linalg.slogdet(A)))
+
+
+@linalg_slogdet_.samples
+def _(s):
+    yield s(regular(s, 3, 3)).loosely(10)
+    yield s(-regular(s, 2, 3, 3, dtype="float64")).loosely(10)
+    yield s(regular(s, 3, 3, dtype="complex64")).loosely(10)
+    yield s(s.np.ones((2, 2), "float32")).without_gradient()
+    yield s(s.array(0, 3, 3))
+    yield s(s.array(2, 0, 0))
+
+
+_square_errors(linalg_slogdet_)
+
+det = Composite(
+    "det(Tensor self) -> Tensor",
+    doc="""
+    `linalg.det`.
+
+    >>> import plait_core as pc
+    >>> pc.eye(3).det().item()
+    1.0
+    """,
+    dtypes="inexact",
+)
+slogdet = Composite(
+    "slogdet(Tensor self) -> (Tensor sign, Tensor logabsdet)",
+    doc="""
+    `linalg.slogdet`.
+
+    >>> import plait_core as pc
+    >>> pc.eye(3).slogdet().logabsdet.item()
+    0.0
+    """,
+    dtypes="inexact",
+    auxiliary=(0,),
+)
+logdet = Composite(
+    "logdet(Tensor self) -> Tensor",
+    doc="""
+    The logarithm of the determinant of every matrix of a batch: NaN where that is negative, -inf where it is 0.
+
+    Raises: as `linalg.slogdet`.
+
+    >>> import plait_core as pc
+    >>> pc.eye(3).logdet().item()
+    0.0
+    """,
+    dtypes="floating",
+)
+
+
+@det.decompose
+def _(self):
+    return linalg_det(self)
+
+
+@slogdet.decompose
+def _(self):
+    return linalg_slogdet(self)
+
+
+@logdet.decompose
+def _(self):
+    sign, logabsdet = linalg_slogdet(self)
+    return masked_fill(logabsdet, lt(sign, 0), NAN)
+
+
+det.reference(lambda self: linalg_det_(self))
+slogdet.reference(lambda self: linalg_slogdet_(self))
+
+
+@logdet.reference
+def _(self):
+    sign, size = np.linalg.slogdet(self)
+    return np.asarray(np.where(sign < 0, np.nan, size)).astype(self.dtype)
+
+
+for _each in (det, slogdet, logdet):
+    _each.samples(lambda s: iter([s(regular(s, 3, 3)).loosely(100), s(regular(s, 2, 2, 2))]))
+    _each.error("ShapeError", lambda s: s(s.array(2, 3)), contains=["square", "(2, 3)"])
+
+
+# ---- systems of equations ------------------------------------------------------------------------
+_SOLVE = """
+    Shapes: `A` is (..., n, n). `B` is a batch of matrices (..., n, k), or (..., k, n) with ``left=False``, and batches
+    broadcast; or a vector (n,), or as many vectors as `A` has matrices, (..., n). The result has the shape of `B` with
+    the broadcast batch. Dtypes: floating and complex, the same for both.
+"""
+
+linalg_solve_ = Operator(
+    "linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor",
+    doc=f"""
+    The X of ``A X = B``, or of ``X A = B`` with ``left=False``.
+    {_SOLVE}    Raises: ShapeError for other shapes, DTypeError if dtypes differ, {_SINGULAR}.
+
+    >>> import plait_core as pc
+    >>> pc.linalg.solve(pc.tensor([[2.0, 0.0], [0.0, 4.0]]), pc.tensor([1.0, 1.0])).tolist()
+    [0.5, 0.25]
+    """,
+    method=False,
+    out=True,
+    dtypes="inexact",
+)
+linalg_solve_ex = Operator(
+    "linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor info)",
+    doc=f"""
+    `linalg.solve` without a check: `info` is 0 where there is a solution, else the column, counted from 1, whose pivot is 0.
+    {_SOLVE}    Raises: ShapeError for other shapes, DTypeError if dtypes differ; with `check_errors` what `linalg.solve` raises.
+
+    >>> import plait_core as pc
+    >>> pc.linalg.solve_ex(pc.zeros(2, 2), pc.ones(2)).info.item()
+    1
+    """,
+    method=False,
+    out=True,
+    dtypes="inexact",
+)
+
+
+@linalg_solve_.shape
+def _(A, B, left):
+    require_square("A", A)
+    require_same("A", A, "B", B)
+    vector = B.ndim == 1 or (A.ndim == B.ndim + 1 and B.shape == A.shape[:-1])
+    check(left or not vector, "`left=False` is for a `B` of matrices", "ValueError")
+    check(B.ndim >= 1, f"`B` must have at least 1 dimension; got shape {B.shape}")
+    last = B.shape[-1] if vector or not left else B.shape[-2]
+    check(
+        last == A.shape[-1],
+        f"`B` of shape {B.shape} must have as many {'rows' if left else 'columns'} as `A` of shape {A.shape}",
+    )
+    if vector:
+        return result(broadcast("A", A.shape[:-2], "B", B.shape[:-1]) + A.shape[-1:], A.dtype)
+    return result(broadcast("A", A.shape[:-2], "B", B.shape[:-2]) + B.shape[-2:], A.dtype)
+
+
+@linalg_solve_ex.shape
+def _(A, B, left):
+    require_square("A", A)
+    require_same("A", A, "B", B)
+    vector = B.ndim == 1 or (A.ndim == B.ndim + 1 and B.shape == A.shape[:-1])
+    check(left or not vector, "`left=False` is for a `B` of matrices", "ValueError")
+    check(B.ndim >= 1, f"`B` must have at least 1 dimension; got shape {B.shape}")
+    last = B.shape[-1] if vector or not left else B.shape[-2]
+    check(
+        last == A.shape[-1],
+        f"`B` of shape {B.shape} must have as many {'rows' if left else 'columns'} as `A` of shape {A.shape}",
+    )
+    if vector:
+        batch = broadcast("A", A.shape[:-2], "B", B.shape[:-1])
+        return result(batch + A.shape[-1:], A.dtype), result(batch, int32)
+    batch = broadcast("A", A.shape[:-2], "B", B.shape[:-2])
+    return result(batch + B.shape[-2:], A.dtype), result(batch, int32)
+
+
+@linalg_solve_.vjp("A", "B")
+def _(g, A, B, result, left):
+    back = linalg_solve(transpose(A, -2, -1), g, left=left)
+    if B.ndim == 1 or (A.ndim == B.ndim + 1 and B.shape == A.shape[:-1]):
+        return -(unsqueeze(back, -1) * unsqueeze(result, -2)), sum_to(back, B.shape)
+    x = transpose(result, -2, -1)
+    gA = back @ x if left else x @ back
+    return sum_to(-gA, A.shape), sum_to(back, B.shape)
+
+
+@linalg_solve_.reference
+def _(A, B, left=True):
+    if B.ndim == 1 or (A.ndim == B.ndim + 1 and B.shape == A.shape[:-1]):
+        return np.linalg.solve(A, B[..., None])[..., 0]
+    if left:
+        return np.linalg.solve(A, B)
+    return np.linalg.solve(A.swapaxes(-1, -2), B.swapaxes(-1, -2)).swapaxes(-1, -2)
+
+
+@linalg_solve_ex.reference
+def _(A, B, left=True, check_errors=False):
+    x = linalg_solve_(A, B, left=left)
+    vector = B.ndim == 1 or (A.ndim == B.ndim + 1 and B.shape == A.shape[:-1])
+    return x, np.zeros(x.shape[: -1 if vector else -2], "int32")
+
+
+def _solve_samples(s):
+    yield s(regular(s, 3, 3), s.array(3, 2)).loosely(10)
+    yield s(regular(s, 3, 3), s.array(3)).loosely(10)
+    yield s(regular(s, 2, 3, 3, dtype="float64"), s.array(2, 3, dtype="float64")).loosely(10)
+    yield s(regular(s, 2, 3, 3), s.array(3)).loosely(10)
+    yield s(regular(s, 3, 3), s.array(2, 2, 3), left=False).loosely(10)
+    yield s(regular(s, 2, 1, 3, 3), s.array(4, 3, 2)).loosely(10)
+    yield s(regular(s, 2, 3, 3).swapaxes(1, 2), s.strided(3, 2)).loosely(10)
+    yield s(regular(s, 2, 2, dtype="complex64"), s.array(2, 3, dtype="complex64")).loosely(10)
+    yield s(
+        regular(s, 2, 2, dtype="complex128"), s.array(3, 2, dtype="complex128"), left=False
+    ).loosely(10)
+    yield s(regular(s, 3, 3), s.array(3, 0))
+    yield s(s.array(0, 2, 2), s.array(2, 3))
+
+
+for _each in (linalg_solve_, linalg_solve_ex):
+    _name = _each.schema.base
+    _each.samples(_solve_samples)
+    _each.error(
+        "ShapeError",
+        lambda s: s(s.array(2, 3), s.array(3)),
+        contains=[_name, "`A`", "square", "(2, 3)"],
+    )
+    _each.error(
+        "ShapeError",
+        lambda s: s(regular(s, 3, 3), s.array(2, 2)),
+        contains=[_name, "`B`", "rows", "(2, 2)", "(3, 3)"],
+    )
+    _each.error(
+        "DTypeError",
+        lambda s: s(regular(s, 2, 2), s.array(2, dtype="float64")),
+        contains=[_name, "`A` and `B`", "float64"],
+    )
+    _each.error(
+        "ValueError",
+        lambda s: s(regular(s, 2, 2), s.array(2), left=False),
+        contains=[_name, "left"],
+    )
+linalg_solve_.error(
+    "RuntimeError",
+    lambda s: s(_one_singular(s), s.array(2, 1)),
+    contains=["linalg_solve", "`A` at batch index (1, 0)", "singular", "lstsq"],
+)

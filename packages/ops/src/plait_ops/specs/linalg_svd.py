@@ -1,0 +1,209 @@
+"""Singular values, and what is said with them: pseudo-inverses, ranks, least squares."""
+
+import numpy as np
+
+from plait_ops.calls import (
+    conj,
+    eye,
+    linalg_svd,
+    linalg_svdvals,
+    transpose,
+    unsqueeze,
+    zeros,
+)
+from plait_ops.linear_words import require_matrix
+from plait_ops.spec import Composite, Operator
+from plait_ops.words import (
+    check,
+    is_complex,
+    real_dtype,
+    result,
+)
+
+_DRIVERS = "Raises: ShapeError for fewer than 2 dimensions, DTypeError for integers, RuntimeError for infinities or NaN."
+
+linalg_svd_ = Operator(
+    "linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)",
+    doc=f"""
+    The singular value decomposition ``A = U diag(S) Vh``: U and Vh have orthonormal columns and rows, S is real, not negative
+    and descending. Signs (phases) of the vectors are arbitrary.
+
+    Shapes: `A` is (..., m, n) and k = min(m, n); U is (..., m, m), S (..., k), Vh (..., n, n); without `full_matrices` U is
+    (..., m, k) and Vh (..., k, n). Dtypes: floating and complex. `driver` must be None: there is one.
+    The gradient exists for distinct singular values, and for ``full_matrices=False`` where `A` is not square.
+    {_DRIVERS}
+
+    >>> import plait_core as pc
+    >>> pc.linalg.svd(pc.tensor([[3.0, 0.0], [0.0, -4.0]])).S.tolist()
+    [4.0, 3.0]
+    """,
+    method=False,
+    out=True,
+    dtypes="inexact",
+)
+linalg_svdvals_ = Operator(
+    "linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor",
+    doc=f"""
+    The singular values of every matrix of a batch, descending.
+
+    Shapes: `A` is (..., m, n), the result (..., min(m, n)), real. Dtypes: floating and complex.
+    {_DRIVERS}
+
+    >>> import plait_core as pc
+    >>> pc.linalg.svdvals(pc.tensor([[3.0, 0.0], [0.0, -4.0]])).tolist()
+    [4.0, 3.0]
+    """,
+    method=False,
+    out=True,
+    dtypes="inexact",
+)
+
+
+@linalg_svd_.shape
+def _(A, full_matrices, driver):
+    require_matrix("A", A)
+    check(driver is None, "`driver` must be None on this device", "ValueError")
+    m = A.shape[-2]
+    n = A.shape[-1]
+    k = min(m, n)
+    batch = A.shape[:-2]
+    return (
+        result(batch + [m, m if full_matrices else k], A.dtype),
+        result(batch + [k], real_dtype(A.dtype)),
+        result(batch + [n if full_matrices else k, n], A.dtype),
+    )
+
+
+@linalg_svdvals_.shape
+def _(A, driver):
+    require_matrix("A", A)
+    check(driver is None, "`driver` must be None on this device", "ValueError")
+    return result(A.shape[:-2] + [min(A.shape[-2], A.shape[-1])], real_dtype(A.dtype))
+
+
+@linalg_svd_.vjp("A")
+def _(g0, g1, g2, A, result0, result1, result2, full_matrices):
+    m = A.shape[-2]
+    n = A.shape[-1]
+    check(
+        m == n or not full_matrices,
+        "`full_matrices=True` has no gradient for matrices that are not square; pass False",
+        "NotImplementedError",
+    )
+    one = eye(min(m, n), dtype=result1.dtype, device=result1.device)
+    row = unsqueeze(result1, -2)
+    column = unsqueeze(result1, -1)
+    gaps = (row - column) * (row + column) + one
+    ut = transpose(result0, -2, -1)
+    v = transpose(result2, -2, -1)
+    gv = transpose(g2, -2, -1)
+    left = ut @ g0
+    right = result2 @ gv
+    skew_u = (left - transpose(left, -2, -1)) / gaps
+    skew_v = (right - transpose(right, -2, -1)) / gaps
+    inner = skew_u * row + column * skew_v + unsqueeze(g1, -1) * one
+    whole = result0 @ inner @ result2
+    if m > n:
+        whole = whole + ((g0 - result0 @ left) / row) @ result2
+    if n > m:
+        whole = whole + (result0 / row) @ transpose(gv - v @ right, -2, -1)
+    return whole
+
+
+@linalg_svdvals_.vjp("A")
+def _(g, A):
+    u, _s, vh = linalg_svd(A, False)
+    return (u * unsqueeze(g, -2)) @ vh
+
+
+linalg_svd_.reference(
+    lambda A, full_matrices=True, driver=None: tuple(np.linalg.svd(A, full_matrices))
+)
+linalg_svdvals_.reference(lambda A, driver=None: np.linalg.svd(A, compute_uv=False))
+
+
+def _matrices(s):
+    yield s.array(3, 3)
+    yield s.array(2, 4, 2, dtype="float64")
+    yield s.array(2, 3)
+    yield s.strided(3, 2)
+    yield s.array(3, 2, dtype="complex64")
+    yield s.array(0, 3, 2)
+
+
+@linalg_svd_.samples
+def _(s):
+    for a in _matrices(s):
+        # single vectors have arbitrary signs, which finite differences could see change
+        yield s(a, False).loosely(100)
+        # what completes a basis is arbitrary
+        if a.shape[-2] == a.shape[-1]:
+            yield s(a, True).loosely(100)
+    yield s(s.array(3, 0))
+    yield s(s.array(0, 2), full_matrices=False)
+
+
+linalg_svdvals_.samples(
+    lambda s: iter([*(s(a).loosely(10) for a in _matrices(s)), s(s.array(3, 0))])
+)
+
+for _each in (linalg_svd_, linalg_svdvals_):
+    _name = _each.schema.base
+    _each.error("ShapeError", lambda s: s(s.array(3)), contains=[_name, "`A`", "(3,)"])
+    _each.error("DTypeError", lambda s: s(s.array(2, 2, dtype="int64")), contains=[_name, "int64"])
+    _each.error(
+        "RuntimeError", lambda s: s(s.np.full((2, 2), s.np.nan)), contains=[_name, "`A`", "NaN"]
+    )
+    _each.error(
+        "ValueError", lambda s: s(s.array(2, 2), driver="gesvd"), contains=[_name, "driver"]
+    )
+
+
+svd = Composite(
+    "svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)",
+    doc="""
+    As `linalg.svd`, but with V in place of its conjugate transpose: ``self = U diag(S) V^H``; `some` means
+    ``full_matrices=False``; without `compute_uv` U and V are zeros.
+
+    >>> import plait_core as pc
+    >>> pc.svd(pc.tensor([[3.0, 0.0], [0.0, -4.0]])).S.tolist()
+    [4.0, 3.0]
+    """,
+    dtypes="inexact",
+)
+
+
+@svd.decompose
+def _(self, some, compute_uv):
+    if not compute_uv:
+        m = self.shape[-2]
+        n = self.shape[-1]
+        batch = self.shape[:-2]
+        return (
+            zeros(batch + [m, m], dtype=self.dtype, device=self.device),
+            linalg_svdvals(self),
+            zeros(batch + [n, n], dtype=self.dtype, device=self.device),
+        )
+    u, s, vh = linalg_svd(self, not some)
+    return u, s, transpose(conj(vh) if is_complex(self.dtype) else vh, -2, -1)
+
+
+@svd.reference
+def _(self, some=True, compute_uv=True):
+    u, s, vh = np.linalg.svd(self, not some)
+    if not compute_uv:
+        *batch, m, n = self.shape
+        return np.zeros((*batch, m, m), self.dtype), s, np.zeros((*batch, n, n), self.dtype)
+    return u, s, vh.conj().swapaxes(-1, -2)
+
+
+svd.samples(
+    lambda s: iter(
+        [
+            s(s.array(3, 2)).loosely(100),
+            s(s.array(2, 3), compute_uv=False).loosely(10),
+            s(s.array(2, 2, dtype="complex64")).loosely(100),
+        ]
+    )
+)
+svd.error("ShapeError", lambda s: s(s.array(3)), contains=["`A`", "(3,)"])
