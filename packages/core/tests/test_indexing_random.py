@@ -196,13 +196,17 @@ def test_writing(seed: int, layout: str) -> None:
             continue
         full = rng.integers(100, 200, want.shape)
         narrow = full[..., :1] if full.ndim and full.size else full
-        for value in (7, full, pc.tensor(full), narrow, full[None]):
+        for value in (7, full, pc.tensor(full), narrow, full[None] if full.ndim else full):
             a, x = array.copy(), pc.from_numpy(laid_out(array, layout))
             one_value = np.ndim(value) == 0
             plain = value.numpy() if isinstance(value, pc.Tensor) else value
             if not one_value and repeats(array, key):
                 continue  # which of several values stays is not said
-            a[numpy_key(key)] = plain
+            try:
+                a[numpy_key(key)] = plain
+            except (TypeError, ValueError):  # NumPy wants fewer dimensions for a mask alone
+                assert value.ndim > full.ndim, (shape, key)
+                continue
             x[key] = value
             np.testing.assert_array_equal(x.numpy(), a, err_msg=repr((shape, key)))
 

@@ -1,4 +1,6 @@
 // x[key] and x[key] = value.
+#include <algorithm>
+
 #include "tensor.hpp"
 
 namespace plait::core {
@@ -52,20 +54,35 @@ bool assign_view(plait_tensor *view, const plait_value &v) {
   return done;
 }
 
+// Dimensions of what arrays select: those left alone, and those of the broadcast arrays.
+int32_t selected_ndim(const Keys &keys) {
+  int32_t ndim = keys.view->dl.ndim, common = 0;
+  for (int i = 0; i < keys.n; i++) {
+    if (!keys.indices[i]) continue;
+    ndim--;
+    common = std::max(common, keys.indices[i]->dl.ndim);
+  }
+  return ndim + common;
+}
+
+bool assign_arrays(const Keys &keys, const plait_value &v) {
+  plait_tensor *source =
+      v.tag == PLAIT_TENSOR ? without_leading_ones(v.u.t, selected_ndim(keys)) : nullptr;
+  if (v.tag == PLAIT_TENSOR && !source) return false;
+  plait_tensor *done =
+      call(op_index_put, {value(keys.view), tensors(keys.indices, size_t(keys.n)),
+                          source ? value(source) : v});
+  plait_release(source);
+  plait_release(done);
+  return done;
+}
+
 bool assign(plait_tensor *t, PyObject *key, PyObject *o) {
   Keys keys;
   plait_value v;
   plait_tensor *made = nullptr;
   if (!take_apart(t, key, keys) || !right_side(o, t->dl.dtype, &v, &made)) return false;
-  bool fine;
-  if (keys.n) {
-    plait_tensor *done =
-        call(op_index_put, {value(keys.view), tensors(keys.indices, size_t(keys.n)), v});
-    fine = done;
-    plait_release(done);
-  } else {
-    fine = assign_view(keys.view, v);
-  }
+  const bool fine = keys.n ? assign_arrays(keys, v) : assign_view(keys.view, v);
   plait_release(made);
   return fine;
 }

@@ -268,8 +268,8 @@ def _(indices, shape):
     sizes("shape", shape)
     total = numel(shape)
     if numel(indices.shape) > 0:
-        low = item(amin(indices))
-        high = item(amax(indices))
+        low = item(to_dtype(amin(indices), int64))
+        high = item(to_dtype(amax(indices), int64))
         check(
             low >= 0 and high < total,
             f"`indices` must be in [0, {total}) for `shape` {shape}; got {low if low < 0 else high}",
