@@ -75,7 +75,7 @@ def same(self: Tensor) -> Tensor:
 
 
 def is_lazy(self: Tensor) -> bool:
-    """Return False: plait conjugates and negates at once, never lazily."""
+    """Return False: plait conjugates and negates at once, and tensors have no modes."""
     return False
 
 
@@ -127,6 +127,11 @@ def _like(name: str, operator: str) -> Callable[[Tensor, Tensor], Tensor]:
     method.__qualname__ = f"Tensor.{name}"
     method.__doc__ = f"Return ``self.{operator}(other.shape)``."
     return method
+
+
+def where(self: Tensor, condition: Tensor, other: Any) -> Tensor:
+    """Return ``where(condition, self, other)``: the elements of `self` where `condition` holds."""
+    return _binding.operator("where")(condition, self, other)  # type: ignore[no-any-return]
 
 
 def sum_to_size(self: Tensor, *size: Any) -> Tensor:
@@ -310,6 +315,7 @@ METHODS: dict[str, Callable[..., Any]] = {
     "dim_order": dim_order,
     "get_device": get_device,
     "is_conj": is_lazy,
+    "is_inference": is_lazy,
     "is_neg": is_lazy,
     "is_nonzero": is_nonzero,
     "is_pinned": is_pinned,
@@ -332,6 +338,7 @@ FALLBACKS: dict[str, Callable[..., Any]] = {
     "reshape_as": _like("reshape_as", "reshape"),
     "sum_to_size": sum_to_size,
     "view_as": _like("view_as", "view"),
+    "where": where,
     **{
         f"{name}_": _in_place_view(f"{name}_", name)
         for name in ("squeeze", "swapaxes", "swapdims", "t", "transpose", "unsqueeze", "as_strided")

@@ -94,6 +94,8 @@ def eye(
     """Return a matrix with 1 on its k-th diagonal and 0 elsewhere."""
     kind = dtype or get_default_dtype()
     columns = n_rows if n_cols is None else n_cols
+    if k >= columns or k <= -n_rows:
+        return zeros((n_rows, columns), dtype=kind, device=device)
     if k == 0:
         return call("eye", n_rows, columns, dtype=kind, device=device)
     rows = call("arange", n_rows, device=device).unsqueeze(1)
@@ -144,9 +146,7 @@ def linspace(
         ]
         return call("complex", *parts).to(kind)
     if not endpoint:
-        if num == 0:
-            return empty(0, dtype=kind, device=device)
-        stop = stop - (stop - start) / num
+        return linspace(start, stop, num + 1, dtype=kind, device=device)[:num]
     return call("linspace", start, stop, num, dtype=kind, device=device)
 
 

@@ -45,8 +45,8 @@ class Info:
         return {name: _binding.dtype(name) for name in names}
 
     def devices(self) -> list[_binding.device]:
-        """Return the devices that arrays can be on."""
-        return [_binding.device("cpu"), _binding.device("meta")]
+        """Return the devices that arrays with elements can be on."""
+        return [_binding.device("cpu")]
 
 
 def __array_namespace_info__() -> Info:  # noqa: N807

@@ -29,15 +29,18 @@ Axis = int | tuple[int, ...] | None
 def sum(x: Tensor, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
     """Return the sum; of integers in 64 bits, unsigned ones unsigned."""
     axes, kind = axes_of("sum", axis, x.ndim), wide(x, dtype)
-    return call("sum", x.to(kind), axes, keepdim=keepdims) if axes else x.to(kind, copy=True)
+    if not axes:
+        return x.to(kind, copy=True)
+    return call("sum", x.to(kind), axes, keepdim=keepdims, dtype=kind)
 
 
 def prod(x: Tensor, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
     """Return the product; of integers in 64 bits, unsigned ones unsigned."""
     axes = axes_of("prod", axis, x.ndim)
-    result = x.to(wide(x, dtype), copy=not axes)
+    kind = wide(x, dtype)
+    result = x.to(kind, copy=not axes)
     for each in sorted(axes, reverse=True):
-        result = call("prod", result, each, keepdim=keepdims)
+        result = call("prod", result, each, keepdim=keepdims, dtype=kind)
     return result
 
 
@@ -105,7 +108,8 @@ def _scan(name: str, x: Tensor, axis: int | None, dtype: Any, initial: int | Non
             raise ValueError(f"{name}: `axis` is required for shape {tuple(x.shape)}")
         axis = 0
     axis = wrap_axis(name, axis, x.ndim)
-    result = call(name, x.to(wide(x, dtype)), axis)
+    kind = wide(x, dtype)
+    result = call(name, x.to(kind), axis, dtype=kind)
     if initial is None:
         return result
     shape = (*x.shape[:axis], 1, *x.shape[axis + 1 :])
