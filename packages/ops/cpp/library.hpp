@@ -13,9 +13,10 @@ struct PointwiseRule {
   Group group;         // of dtypes to compute in
   uint32_t operands;   // bits of the arguments that are tensors or stand for tensors
   uint32_t conditions; // of those, the bool ones that take no part in promotion
+  bool real;           // of complex numbers it makes real ones
 };
 
-enum class ReductionResult : uint8_t { same, sum, floating, boolean, int64 };
+enum class ReductionResult : uint8_t { same, sum, floating, real, boolean, int64 };
 struct ReductionRule {
   ReductionResult result;
   Group group;

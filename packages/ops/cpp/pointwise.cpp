@@ -32,6 +32,11 @@ bool dense_permuted(const plait_tensor *t) {
   return true;
 }
 
+DType made_dtype(const PointwiseRule &rule, DType compute) {
+  if (rule.promote == Promote::boolean) return dtype::bool_;
+  return rule.real ? real_dtype(compute) : compute;
+}
+
 struct Operands {
   const Scope &x;
   const PointwiseRule &rule;
@@ -49,8 +54,14 @@ struct Operands {
     if (p.conflict()) fail(x, PLAIT_DTYPE_ERROR, names() + ": " + p.why());
     DType d = p.result();
     if (rule.promote == Promote::floating && category(d) <= Category::integer) d = default_dtype();
-    if (in_group(d, rule.group)) return d;
-    fail(x, PLAIT_DTYPE_ERROR, names() + " " + not_in_group(d, rule.group));
+    if (!in_group(d, rule.group))
+      fail(x, PLAIT_DTYPE_ERROR, names() + " " + not_in_group(d, rule.group));
+    for (uint32_t i = 0; i < x.op->n_args; i++)
+      if (in[i].tag == PLAIT_COMPLEX && category(d) != Category::complex)
+        fail(x, PLAIT_DTYPE_ERROR,
+             std::string("`") + x.op->args[i].name + "` must be a real number for " + name(d) +
+                 " tensors; got a complex number");
+    return d;
   }
   std::string names() const {
     std::string s;
@@ -96,7 +107,7 @@ void general(const Scope &x, const PointwiseRule &rule) {
   operands.each(rule.operands & ~rule.conditions, [&](uint32_t i) {
     if (is_tensor(in[i])) cast_argument(x, i, compute);
   });
-  const DType made = rule.promote == Promote::boolean ? dtype::bool_ : compute;
+  const DType made = made_dtype(rule, compute);
   if (permuted)
     result_as(x, 0, shape, made, order);
   else
@@ -130,14 +141,16 @@ plait_status pointwise_shape(plait_call *c) {
                 is_contiguous(v.u.t);
       }
     } else {
-      plain = v.tag >= PLAIT_BOOL && v.tag <= PLAIT_FLOAT;
+      plain = v.tag >= PLAIT_BOOL && v.tag <= PLAIT_COMPLEX;
       number = std::max(number, v.tag);
     }
   }
+  for (uint32_t i = 0; i < c->n_in && plain; i++)  // a parameter may be one that nothing promotes
+    plain = c->in[i].tag != PLAIT_COMPLEX || (first && first->dl.dtype.code == kDLComplex);
   if (plain && first && number - PLAIT_BOOL <= int32_t(category(first->dl.dtype)) &&
       in_group(first->dl.dtype, rule.group) &&
-      (rule.promote != Promote::floating || first->dl.dtype.code == kDLFloat)) {
-    const DType made = rule.promote == Promote::boolean ? dtype::bool_ : first->dl.dtype;
+      (rule.promote != Promote::floating || category(first->dl.dtype) >= Category::floating)) {
+    const DType made = made_dtype(rule, first->dl.dtype);
     return c->thread->runtime->result(c, 0, made, first->dl.ndim, first->dl.shape);
   }
   return border(c->thread, c->op->name, [&]() -> plait_status {

@@ -35,9 +35,10 @@ Group group_of(const char *name) {
   static constexpr struct {
     const char *name;
     Group group;
-  } names[] = {{"any", Group::any},           {"all", Group::all},
-               {"numeric", Group::numeric},   {"floating", Group::floating},
-               {"integral", Group::integral}, {"integer", Group::integer}};
+  } names[] = {
+      {"any", Group::any},           {"all", Group::all},         {"arithmetic", Group::arithmetic},
+      {"numeric", Group::numeric},   {"inexact", Group::inexact}, {"floating", Group::floating},
+      {"integral", Group::integral}, {"integer", Group::integer}};
   for (const auto &each : names)
     if (!std::strcmp(each.name, name)) return each.group;
   return Group::boolean;
@@ -45,18 +46,25 @@ Group group_of(const char *name) {
 
 std::string not_in_group(DType d, Group g) {
   const std::string n = name(d);
-  const bool later =
-      !in_group(d, Group::all) && (g == Group::all || g == Group::numeric || g == Group::floating);
-  if (later)
-    return "is " + n + ": computing in " + n + " comes with a later release; cast it first";
   switch (g) {
+    case Group::arithmetic: return "must be an integer, floating-point or complex dtype; got " + n;
     case Group::numeric: return "must be an integer or floating-point dtype; got " + n;
-    case Group::floating: return "must be float32 or float64; got " + n;
+    case Group::inexact: return "must be a floating-point or complex dtype; got " + n;
+    case Group::floating: return "must be a floating-point dtype; got " + n;
     case Group::integral: return "must be an integer dtype or bool; got " + n;
     case Group::integer: return "must be an integer dtype; got " + n;
     case Group::boolean: return "must be bool; got " + n;
-    default: return "must be a number; got " + n;
+    default: return "must be a real number: bool, an integer or floating-point dtype; got " + n;
   }
+}
+
+DType real_dtype(DType d) {
+  if (d.code != kDLComplex) return d;
+  return d.bits == 128 ? dtype::float64 : dtype::float32;
+}
+DType complex_dtype(DType d) {
+  return same(d, dtype::float64) || same(d, dtype::complex128) ? dtype::complex128
+                                                               : dtype::complex64;
 }
 
 DType number_dtype(const plait_value &number) {

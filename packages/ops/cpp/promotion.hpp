@@ -18,20 +18,34 @@ inline Category category(DType d) {
 }
 
 // Sets of dtypes that operators compute in, see plait_ops/spec.py
-enum class Group : uint8_t { any, all, numeric, floating, integral, integer, boolean };
+enum class Group : uint8_t {
+  any,
+  all,
+  arithmetic,
+  numeric,
+  inexact,
+  floating,
+  integral,
+  integer,
+  boolean
+};
 Group group_of(const char *name);
 inline bool in_group(DType d, Group g) {
-  const bool half = d.bits == 16 && category(d) == Category::floating;
+  const Category c = category(d);
   switch (g) {
     case Group::any: return true;
-    case Group::all: return !half && d.code != kDLComplex;
-    case Group::numeric: return !half && d.code != kDLComplex && d.code != kDLBool;
-    case Group::floating: return d.code == kDLFloat && !half;
-    case Group::integral: return category(d) <= Category::integer;
-    case Group::integer: return category(d) == Category::integer;
-    default: return d.code == kDLBool;
+    case Group::all: return c != Category::complex;
+    case Group::arithmetic: return c != Category::boolean;
+    case Group::numeric: return c == Category::integer || c == Category::floating;
+    case Group::inexact: return c >= Category::floating;
+    case Group::floating: return c == Category::floating;
+    case Group::integral: return c <= Category::integer;
+    case Group::integer: return c == Category::integer;
+    default: return c == Category::boolean;
   }
 }
+DType real_dtype(DType d);     // of a complex dtype's parts; others are their own
+DType complex_dtype(DType d);  // of float32 or float64 parts, as `d` is at least
 // "must be an integer dtype; got float32"
 std::string not_in_group(DType d, Group g);
 

@@ -9,15 +9,18 @@ namespace {
 DType made_dtype(const Scope &x, const ReductionRule &rule, DType in) {
   const plait_value asked = rule.dtype >= 0 ? x.call->in[rule.dtype] : none();
   if (!is_none(asked)) {
-    if (rule.result == ReductionResult::floating)
-      require(x, "dtype", asked.u.dtype, "floating");
-    else
-      require(x, "dtype", asked.u.dtype, "all");
+    if (!in_group(asked.u.dtype, rule.group))
+      fail(x, PLAIT_DTYPE_ERROR, "`dtype` " + not_in_group(asked.u.dtype, rule.group));
+    if (category(in) == Category::complex && category(asked.u.dtype) != Category::complex)
+      fail(x, PLAIT_DTYPE_ERROR,
+           std::string("`dtype` must be complex for `") + x.op->args[0].name + "` of " + name(in) +
+               "; got " + name(asked.u.dtype));
     if (!same(asked.u.dtype, accumulated(in))) cast_argument(x, 0, asked.u.dtype);
     return asked.u.dtype;
   }
   switch (rule.result) {
     case ReductionResult::sum: return accumulated(in);
+    case ReductionResult::real: return real_dtype(in);
     case ReductionResult::boolean: return dtype::bool_;
     case ReductionResult::int64: return dtype::int64;
     default: return in;
@@ -35,7 +38,6 @@ void reduce(const Scope &x, const ReductionRule &rule) {
   else if (asked.tag == PLAIT_INTS)
     dims = as_ints(asked);
   // with dtype= only the dtype that is computed in has to fit
-  require(x, x.op->args[0].name, self->dl.dtype, "all");
   if (is_none(dtype) && !in_group(self->dl.dtype, rule.group))
     fail(x, PLAIT_DTYPE_ERROR,
          std::string("`") + x.op->args[0].name + "` " + not_in_group(self->dl.dtype, rule.group) +

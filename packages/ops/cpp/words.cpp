@@ -379,4 +379,20 @@ void view(const Scope &x, uint32_t i, plait_tensor *base, Ints shape, Ints strid
                                 strides.data(), offset));
 }
 
+void view_parts(const Scope &x, uint32_t i, plait_tensor *base, DType dtype, Ints shape,
+                Ints strides, int64_t offset) {
+  max_dims(x, "shape", shape.size());
+  char *data = static_cast<char *>(base->dl.data);
+  if (data && !contains(shape, 0)) data += offset * dtype.bits / 8;
+  plait_tensor *t = nullptr;
+  check(x.thread->runtime->tensor_on(x.thread, base->storage, data, dtype, int32_t(shape.size()),
+                                     shape.data(), strides.data(), &t));
+  t->flags |= PLAIT_TENSOR_VIEW;
+  if (!(base->layers & x.thread->excluded)) {  // as runtime->view tracks it
+    t->base = base->base ? base->base : base;
+    plait_retain(t->base);
+  }
+  x.call->out[i] = value(t);
+}
+
 }  // namespace plait::ops

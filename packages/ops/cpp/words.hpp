@@ -2,6 +2,8 @@
 // decompositions call them. Their meaning and their error texts are the Python ones': tests compare
 // the two.
 #pragma once
+#include "fft_words.hpp"
+#include "linear_words.hpp"
 #include "scope.hpp"
 
 namespace plait::ops {
@@ -50,6 +52,9 @@ Dims view_strides(const plait_tensor *t, Ints shape);
 // --------------------------------------------------------------------------------------------------------
 bool is_floating(DType dtype);
 bool is_integral(DType dtype);
+inline bool is_complex(DType dtype) { return dtype.code == kDLComplex; }
+DType real_dtype(DType dtype);
+DType complex_dtype(DType dtype);
 DType dtype_of(const plait_value &number);
 inline DType default_dtype(const Scope &x) { return *x.thread->runtime->default_dtype; }
 DType accumulated(DType dtype);
@@ -79,6 +84,10 @@ inline void result_as(const Scope &x, uint32_t i, Ints shape, DType dtype, Ints 
                                           strides.data()));
 }
 void view(const Scope &x, uint32_t i, plait_tensor *base, Ints shape, Ints strides, int64_t offset);
+// As `view`, of the parts of complex numbers or of pairs of parts; strides and `offset` count
+// elements of `dtype`.
+void view_parts(const Scope &x, uint32_t i, plait_tensor *base, DType dtype, Ints shape,
+                Ints strides, int64_t offset);
 inline void cast_argument(const Scope &x, uint32_t i, DType dtype) {
   if (x.checking) return;
   check(x.thread->runtime->cast(x.call, i, dtype));

@@ -35,32 +35,28 @@ void convert_loop(char *out, char *const *in, int64_t n, const void *) {
 
 template <class S>
 struct From {
-  static constexpr Loop to[kArithmetic] = {
+  static constexpr Loop to[kReal] = {
       convert_loop<S, bool>,     convert_loop<S, uint8_t>,  convert_loop<S, int8_t>,
       convert_loop<S, uint16_t>, convert_loop<S, int16_t>,  convert_loop<S, uint32_t>,
       convert_loop<S, int32_t>,  convert_loop<S, uint64_t>, convert_loop<S, int64_t>,
       convert_loop<S, float>,    convert_loop<S, double>};
 };
-constexpr const Loop *kConvert[kArithmetic] = {
-    From<bool>::to,    From<uint8_t>::to,  From<int8_t>::to,  From<uint16_t>::to,
-    From<int16_t>::to, From<uint32_t>::to, From<int32_t>::to, From<uint64_t>::to,
-    From<int64_t>::to, From<float>::to,    From<double>::to};
+constexpr const Loop *kConvert[kReal] = {From<bool>::to,     From<uint8_t>::to,  From<int8_t>::to,
+                                         From<uint16_t>::to, From<int16_t>::to,  From<uint32_t>::to,
+                                         From<int32_t>::to,  From<uint64_t>::to, From<int64_t>::to,
+                                         From<float>::to,    From<double>::to};
 
 void half_to_float(char *out, char *const *in, int64_t n, const void *) {
-  for (int64_t i = 0; i < n; i++)
-    reinterpret_cast<float *>(out)[i] = half_value(reinterpret_cast<const uint16_t *>(in[0])[i]);
+  widen_halves(reinterpret_cast<float *>(out), reinterpret_cast<const uint16_t *>(in[0]), n);
 }
 void bfloat_to_float(char *out, char *const *in, int64_t n, const void *) {
-  for (int64_t i = 0; i < n; i++)
-    reinterpret_cast<float *>(out)[i] = bfloat_value(reinterpret_cast<const uint16_t *>(in[0])[i]);
+  widen_bfloats(reinterpret_cast<float *>(out), reinterpret_cast<const uint16_t *>(in[0]), n);
 }
 void float_to_half(char *out, char *const *in, int64_t n, const void *) {
-  for (int64_t i = 0; i < n; i++)
-    reinterpret_cast<uint16_t *>(out)[i] = half_bits(reinterpret_cast<const float *>(in[0])[i]);
+  narrow_halves(reinterpret_cast<uint16_t *>(out), reinterpret_cast<const float *>(in[0]), n);
 }
 void float_to_bfloat(char *out, char *const *in, int64_t n, const void *) {
-  for (int64_t i = 0; i < n; i++)
-    reinterpret_cast<uint16_t *>(out)[i] = bfloat_bits(reinterpret_cast<const float *>(in[0])[i]);
+  narrow_bfloats(reinterpret_cast<uint16_t *>(out), reinterpret_cast<const float *>(in[0]), n);
 }
 void double_to_half(char *out, char *const *in, int64_t n, const void *) {
   for (int64_t i = 0; i < n; i++)

@@ -4,6 +4,10 @@
 #define PLAIT_CORE_HALF_H
 #include "kernels/kernel.h"
 
+#if defined(__F16C__)
+#include <immintrin.h>
+#endif
+
 namespace plait::core {
 
 PLAIT_INLINE uint32_t bits_of(float x) {
@@ -54,6 +58,32 @@ PLAIT_INLINE float round_to_odd(double x) {
   // toward zero first: one step back where rounding went away from zero
   const bool away = (error > 0) == ((u >> 31) != 0);
   return float_of(inexact ? (u - (away ? 1 : 0)) | 1 : u);
+}
+
+// ---- runs
+PLAIT_INLINE void widen_halves(float *to, const uint16_t *from, int64_t n) {
+  int64_t i = 0;
+#if defined(__F16C__)
+  for (; i + 8 <= n; i += 8)
+    _mm256_storeu_ps(to + i,
+                     _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i *>(from + i))));
+#endif
+  for (; i < n; i++) to[i] = half_value(from[i]);
+}
+PLAIT_INLINE void narrow_halves(uint16_t *to, const float *from, int64_t n) {
+  int64_t i = 0;
+#if defined(__F16C__)
+  for (; i + 8 <= n; i += 8)
+    _mm_storeu_si128(reinterpret_cast<__m128i *>(to + i),
+                     _mm256_cvtps_ph(_mm256_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT));
+#endif
+  for (; i < n; i++) to[i] = half_bits(from[i]);
+}
+PLAIT_INLINE void widen_bfloats(float *to, const uint16_t *from, int64_t n) {
+  for (int64_t i = 0; i < n; i++) to[i] = bfloat_value(from[i]);
+}
+PLAIT_INLINE void narrow_bfloats(uint16_t *to, const float *from, int64_t n) {
+  for (int64_t i = 0; i < n; i++) to[i] = bfloat_bits(from[i]);
 }
 
 }  // namespace plait::core

@@ -27,6 +27,10 @@
 #define PLAIT_KERNEL_SPECIAL(op, function) \
   PLAIT_KERNEL_IN("plait_special", PLAIT_KERNEL_ID(__COUNTER__), op, function)
 
+namespace plait::scalar::math {
+template <class T>
+struct Complex;  // scalar/complex.h
+}
 namespace plait::core {
 
 struct alignas(16) Registration {
@@ -55,8 +59,10 @@ enum Kind : int {
   kKinds,
   Unknown = -1
 };
-constexpr int kArithmetic =
-    F64 + 1;  // the first kinds have arithmetic, the others only copies and casts
+constexpr int kReal = F64 + 1;  // the first kinds are real numbers with arithmetic of their own;
+                                // halves compute as float32, complex numbers are C64 and C128
+using Complex64 = scalar::math::Complex<float>;
+using Complex128 = scalar::math::Complex<double>;
 
 inline Kind kind(DLDataType d) {
   static const int8_t table[7][5] = {{I8, I16, I32, I64, -1}, {U8, U16, U32, U64, -1},
@@ -76,6 +82,8 @@ template <>
 constexpr bool is_float<float> = true;
 template <>
 constexpr bool is_float<double> = true;
+PLAIT_INLINE bool is_half(Kind k) { return k == F16 || k == BF16; }
+PLAIT_INLINE bool is_complex_kind(Kind k) { return k == C64 || k == C128; }
 
 struct alignas(16) Bits128 {
   uint64_t word[2];
@@ -107,6 +115,12 @@ struct alignas(16) Bits128 {
     PLAIT_CASE(U64, uint64_t, __VA_ARGS__) \
     PLAIT_CASE(I64, int64_t, __VA_ARGS__)  \
     default: return PLAIT_DECLINE;         \
+  }
+#define PLAIT_COMPLEX(k, ...)                 \
+  switch (k) {                                \
+    PLAIT_CASE(C64, Complex64, __VA_ARGS__)   \
+    PLAIT_CASE(C128, Complex128, __VA_ARGS__) \
+    default: return PLAIT_DECLINE;            \
   }
 // For kernels that only move elements: one instance for each size serves all dtypes.
 #define PLAIT_BY_SIZE(size, ...)         \
@@ -234,7 +248,7 @@ inline void parallel_ranges(const plait_call *c, int64_t n, int64_t grain, F &&f
   });
 }
 constexpr int64_t kSerial = 32768;  // elements that one thread does faster than two
-constexpr int64_t kChunk = 16384;   // elements to a claim where memory is the limit
+constexpr int64_t kChunk = 16384;  // elements to a claim where memory is the limit
 
 }  // namespace plait::core
 #endif  // PLAIT_CORE_KERNEL_H

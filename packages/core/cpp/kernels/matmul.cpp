@@ -1,6 +1,7 @@
 // mm, bmm, mv, dot, addmm, linear.
 #include "kernels/copy.h"
 #include "kernels/gemm.h"
+#include "scalar/math.h"
 
 namespace plait::core {
 namespace {
@@ -10,6 +11,8 @@ namespace {
   switch (k) {                                       \
     PLAIT_CASE(F32, float, __VA_ARGS__)              \
     PLAIT_CASE(F64, double, __VA_ARGS__)             \
+    PLAIT_CASE(C64, Complex64, __VA_ARGS__)          \
+    PLAIT_CASE(C128, Complex128, __VA_ARGS__)        \
     case U8: PLAIT_CASE(I8, uint8_t, __VA_ARGS__)    \
     case U16: PLAIT_CASE(I16, uint16_t, __VA_ARGS__) \
     case U32: PLAIT_CASE(I32, uint32_t, __VA_ARGS__) \
@@ -100,7 +103,7 @@ plait_status addmm(plait_call *c) {
   alignas(16) char beta[16] = {}, alpha[16] = {};
   store_number(k, c->in[3], beta);
   store_number(k, c->in[4], alpha);
-  const bool used = real(c, 3) != 0;
+  const bool used = real(c, 3) != 0 || (c->in[3].tag == PLAIT_COMPLEX && c->in[3].u.fs[1] != 0);
   if (used) PLAIT_TRY(copy(c, out, self));
   PLAIT_PRODUCT(k, {
     const T x = *reinterpret_cast<const T *>(alpha), y = *reinterpret_cast<const T *>(beta);

@@ -1,5 +1,6 @@
 // A kernel library: every record that PLAIT_KERNEL left becomes a kernel of its operator.
-#include "kernels/kernel.h"
+#include "kernels/gemm.h"
+#include "kernels/widened.h"
 
 #if defined(__AVX2__)
 #define PLAIT_LIBRARY "plait_cpu_avx2"
@@ -21,6 +22,8 @@ PLAIT_HIDDEN __start_plait_special[], __stop_plait_special[];
 
 namespace {
 
+const uint64_t *settings;
+
 bool supported() {
 #if defined(__AVX2__)
   __builtin_cpu_init();
@@ -31,28 +34,36 @@ bool supported() {
 #endif
 }
 
-// The last kernel of an operator is asked first.
+// The last kernel of an operator is asked first; behind each general one stands the one for halves.
 plait_status implement(const plait_runtime *runtime, const plait_plugin *self,
-                       const Registration *r, const Registration *end) {
+                       const Registration *r, const Registration *end, bool general) {
   for (; r != end; r++) {
     const plait_op *op = runtime->op(r->op);
     if (!op) continue;  // another version of the operator set: its definitions decide
     uint64_t undo = 0;
-    PLAIT_TRY(runtime->implement(runtime->thread(), op, kDLCPU, r->kernel, nullptr, self, &undo));
+    plait_thread *thread = runtime->thread();
+    if (general)
+      PLAIT_TRY(runtime->implement(thread, op, kDLCPU, plait::core::widened, nullptr, self, &undo));
+    PLAIT_TRY(runtime->implement(thread, op, kDLCPU, r->kernel, nullptr, self, &undo));
   }
   return PLAIT_OK;
 }
 
 plait_status init(const plait_runtime *runtime, const plait_plugin *self) {
   plait_thread *thread = runtime->thread();
+  settings = runtime->settings;
   if (!supported())
     return runtime->raise(thread, PLAIT_ERROR, PLAIT_LIBRARY,
                           "a processor with AVX2, FMA and F16C is required; this one lacks them");
-  PLAIT_TRY(implement(runtime, self, __start_plait_kernels, __stop_plait_kernels));
-  return implement(runtime, self, __start_plait_special, __stop_plait_special);
+  PLAIT_TRY(implement(runtime, self, __start_plait_kernels, __stop_plait_kernels, true));
+  return implement(runtime, self, __start_plait_special, __stop_plait_special, false);
 }
 
 }  // namespace
+
+bool plait::core::batch_invariant() {
+  return (__atomic_load_n(settings, __ATOMIC_RELAXED) & PLAIT_SETTING_BATCH_INVARIANT) != 0;
+}
 
 extern "C" __attribute__((visibility("default"))) const plait_plugin plait_plugin_v1;
 extern "C" const plait_plugin plait_plugin_v1 = {

@@ -5,13 +5,15 @@
 //     #include "scalar/add.h"
 //     PLAIT_POINTWISE(add, "add", 2, 1, SAME, ALL)
 // with the operator's name, its number of operands (the first arguments) and of parameters (the
-// next ones, numbers), the result's dtype (SAME or FLOAT: the operands'; BOOL) and the dtypes it is
-// made for.
+// next ones, numbers), the result's dtype (SAME or FLOAT: the operands'; BOOL; REAL: that of a
+// complex number's parts) and the dtypes it is made for. float16 and bfloat16 need no instances:
+// tiles of them pass through the float32 loop.
 #ifndef PLAIT_CORE_POINTWISE_H
 #define PLAIT_CORE_POINTWISE_H
 #include <utility>
 
 #include "kernels/elementwise.h"
+#include "scalar/math.h"
 
 namespace plait::core {
 
@@ -19,19 +21,43 @@ constexpr int kMaxParams = 6;
 struct Params {
   double f[kMaxParams];
   int64_t i[kMaxParams];
+  double imaginary[kMaxParams];
 };
 
+namespace group {  // which dtypes an operator is made for
+enum {
+  FLOATING = 1,
+  INTEGERS = 2,
+  BOOLEAN = 4,
+  COMPLEX = 8,
+  NUMERIC = FLOATING | INTEGERS,
+  INTEGRAL = INTEGERS | BOOLEAN,
+  INEXACT = FLOATING | COMPLEX,
+  ARITHMETIC = NUMERIC | COMPLEX,
+  ALL = NUMERIC | BOOLEAN,
+  ANY = ALL | COMPLEX
+};
+}
+namespace promote {
+enum { SAME, FLOAT, BOOL, REAL };
+}
+
 struct PointwiseOp {
-  int n_operands, n_params;
-  bool to_bool;
-  Loop loop[kArithmetic];  // NULL: not made for this dtype
+  int n_operands, n_params, to;  // to: of promote
+  Loop loop[kReal];              // NULL: not made for this dtype
+  Loop complex[2];
 };
 
 plait_status run_pointwise(plait_call *c, const PointwiseOp &op);
 
 template <class T>
 PLAIT_INLINE T param(const Params &q, size_t j) {
-  return is_float<T> ? T(q.f[j]) : T(q.i[j]);
+  if constexpr (scalar::math::is_complex<T>) {
+    using R = typename scalar::math::RealOf<T>::type;
+    return T(R(q.f[j]), R(q.imaginary[j]));
+  } else {
+    return is_float<T> ? T(q.f[j]) : T(q.i[j]);
+  }
 }
 
 // Some functions have a form for small arguments that vectorises where the general one can't:
@@ -72,93 +98,85 @@ PLAIT_INLINE void pointwise_body(R *r, char *const *in, int64_t n, const Params 
   pointwise_apply<Op, T, R, false>(r, n, q, js, reinterpret_cast<const T *>(in[I])...);
 }
 
-template <bool to_bool, class T>
+template <int to, class T>
 struct ResultOf {
   using type = T;
 };
 template <class T>
-struct ResultOf<true, T> {
+struct ResultOf<promote::BOOL, T> {
   using type = bool;
 };
+template <class T>
+struct ResultOf<promote::REAL, T> {
+  using type = typename scalar::math::RealOf<T>::type;
+};
 
-template <class Op, class T, int operands, int params, bool to_bool>
+template <class Op, class T, int operands, int params, int to>
 void pointwise_loop(char *out, char *const *in, int64_t n, const void *context) {
-  using R = typename ResultOf<to_bool, T>::type;
+  using R = typename ResultOf<to, T>::type;
   pointwise_body<Op, T, params>(reinterpret_cast<R *>(out), in, n,
                                 *static_cast<const Params *>(context),
                                 std::make_index_sequence<operands>());
 }
 
-namespace group {  // which dtypes an operator is made for
-enum {
-  FLOATING = 1,
-  INTEGERS = 2,
-  BOOLEAN = 4,
-  NUMERIC = FLOATING | INTEGERS,
-  INTEGRAL = INTEGERS | BOOLEAN,
-  ALL = 7
-};
-}
-namespace promote {
-enum { SAME, FLOAT, BOOL };
-}
-
-template <class Op, class T, int operands, int params, bool to_bool, bool made>
+template <class Op, class T, int operands, int params, int to, bool made>
 constexpr Loop loop_if() {
   if constexpr (made) {
-    return pointwise_loop<Op, T, operands, params, to_bool>;
+    return pointwise_loop<Op, T, operands, params, to>;
   } else {
     return nullptr;
   }
 }
 
-template <class Op, int operands, int params, bool to_bool, int g>
+template <class Op, int operands, int params, int to, int g>
 constexpr PointwiseOp pointwise_op = {
     operands,
     params,
-    to_bool,
-    {loop_if<Op, bool, operands, params, to_bool, (g & group::BOOLEAN) != 0>(),
-     loop_if<Op, uint8_t, operands, params, to_bool, (g & group::INTEGERS) != 0>(),
-     loop_if<Op, int8_t, operands, params, to_bool, (g & group::INTEGERS) != 0>(),
-     loop_if<Op, uint16_t, operands, params, to_bool, (g & group::INTEGERS) != 0>(),
-     loop_if<Op, int16_t, operands, params, to_bool, (g & group::INTEGERS) != 0>(),
-     loop_if<Op, uint32_t, operands, params, to_bool, (g & group::INTEGERS) != 0>(),
-     loop_if<Op, int32_t, operands, params, to_bool, (g & group::INTEGERS) != 0>(),
-     loop_if<Op, uint64_t, operands, params, to_bool, (g & group::INTEGERS) != 0>(),
-     loop_if<Op, int64_t, operands, params, to_bool, (g & group::INTEGERS) != 0>(),
-     loop_if<Op, float, operands, params, to_bool, (g & group::FLOATING) != 0>(),
-     loop_if<Op, double, operands, params, to_bool, (g & group::FLOATING) != 0>()}};
+    to,
+    {loop_if<Op, bool, operands, params, to, (g & group::BOOLEAN) != 0>(),
+     loop_if<Op, uint8_t, operands, params, to, (g & group::INTEGERS) != 0>(),
+     loop_if<Op, int8_t, operands, params, to, (g & group::INTEGERS) != 0>(),
+     loop_if<Op, uint16_t, operands, params, to, (g & group::INTEGERS) != 0>(),
+     loop_if<Op, int16_t, operands, params, to, (g & group::INTEGERS) != 0>(),
+     loop_if<Op, uint32_t, operands, params, to, (g & group::INTEGERS) != 0>(),
+     loop_if<Op, int32_t, operands, params, to, (g & group::INTEGERS) != 0>(),
+     loop_if<Op, uint64_t, operands, params, to, (g & group::INTEGERS) != 0>(),
+     loop_if<Op, int64_t, operands, params, to, (g & group::INTEGERS) != 0>(),
+     loop_if<Op, float, operands, params, to, (g & group::FLOATING) != 0>(),
+     loop_if<Op, double, operands, params, to, (g & group::FLOATING) != 0>()},
+    {loop_if<Op, Complex64, operands, params, to, (g & group::COMPLEX) != 0>(),
+     loop_if<Op, Complex128, operands, params, to, (g & group::COMPLEX) != 0>()}};
 
 }  // namespace plait::core
 
-#define PLAIT_POINTWISE(function, op, n_operands, n_params, to, dtypes)                  \
-  namespace plait::core {                                                                \
-  namespace {                                                                            \
-  struct Scalar_##function {                                                             \
-    template <class T, bool quick, class... A>                                           \
-    static PLAIT_INLINE auto call(A... a) {                                              \
-      if constexpr (quick) {                                                             \
-        return quick_call<T>(a...);                                                      \
-      } else {                                                                           \
-        return ::plait::scalar::function<T>(a...);                                       \
-      }                                                                                  \
-    }                                                                                    \
-    template <class T, class... A>                                                       \
-    static PLAIT_INLINE auto quick_call(A... a)                                          \
-        -> decltype(::plait::scalar::function<T, true>(a...)) {                          \
-      return ::plait::scalar::function<T, true>(a...);                                   \
-    }                                                                                    \
-    template <class T>                                                                   \
-    static auto quick_test(int)                                                          \
-        -> decltype(::plait::scalar::function<T, true>(T()), QuickIf<sizeof(T) == 4>()); \
-    template <class T>                                                                   \
-    static QuickIf<false> quick_test(...);                                               \
-  };                                                                                     \
-  plait_status pointwise_##function(plait_call *c) {                                     \
-    return run_pointwise(c, pointwise_op<Scalar_##function, n_operands, n_params,        \
-                                         promote::to == promote::BOOL, group::dtypes>);  \
-  }                                                                                      \
-  PLAIT_KERNEL(op, pointwise_##function);                                                \
-  }                                                                                      \
+#define PLAIT_POINTWISE(function, op, n_operands, n_params, to, dtypes)                        \
+  namespace plait::core {                                                                      \
+  namespace {                                                                                  \
+  struct Scalar_##function {                                                                   \
+    template <class T, bool quick, class... A>                                                 \
+    static PLAIT_INLINE auto call(A... a) {                                                    \
+      if constexpr (quick) {                                                                   \
+        return quick_call<T>(a...);                                                            \
+      } else {                                                                                 \
+        return ::plait::scalar::function<T>(a...);                                             \
+      }                                                                                        \
+    }                                                                                          \
+    template <class T, class... A>                                                             \
+    static PLAIT_INLINE auto quick_call(A... a)                                                \
+        -> decltype(::plait::scalar::function<T, true>(a...)) {                                \
+      return ::plait::scalar::function<T, true>(a...);                                         \
+    }                                                                                          \
+    template <class T>                                                                         \
+    static auto quick_test(int)                                                                \
+        -> decltype(::plait::scalar::function<T, true>(T()), QuickIf<sizeof(T) == 4>());       \
+    template <class T>                                                                         \
+    static QuickIf<false> quick_test(...);                                                     \
+  };                                                                                           \
+  plait_status pointwise_##function(plait_call *c) {                                           \
+    return run_pointwise(                                                                      \
+        c, pointwise_op<Scalar_##function, n_operands, n_params, promote::to, group::dtypes>); \
+  }                                                                                            \
+  PLAIT_KERNEL(op, pointwise_##function);                                                      \
+  }                                                                                            \
   }
 #endif  // PLAIT_CORE_POINTWISE_H

@@ -5,8 +5,8 @@
 namespace plait::scalar {
 
 template <class T>
-PLAIT_HD T abs(T x) {
-  if constexpr (math::is_floating<T>) {
+PLAIT_HD typename math::RealOf<T>::type abs(T x) {
+  if constexpr (math::is_floating<T> || math::is_complex<T>) {
     return math::abs(x);
   } else {
     using W = math::wide<T>;

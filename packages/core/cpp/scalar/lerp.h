@@ -6,7 +6,8 @@ namespace plait::scalar {
 
 template <class T>
 PLAIT_HD T lerp(T a, T b, T t) {
-  return math::abs(t) < T(0.5) ? a + t * (b - a) : b - (b - a) * (T(1) - t);
+  return math::abs(t) < typename math::RealOf<T>::type(0.5) ? a + t * (b - a)
+                                                            : b - (b - a) * (T(1) - t);
 }
 
 }  // namespace plait::scalar

@@ -495,3 +495,5 @@ PLAIT_HD T trunc(T x) {
 }
 
 }  // namespace plait::scalar::math
+
+#include "scalar/complex.h"

@@ -6,7 +6,7 @@ namespace plait::scalar {
 
 template <class T>
 PLAIT_HD T pow(T a, T b) {
-  if constexpr (math::is_floating<T>) {
+  if constexpr (math::is_floating<T> || math::is_complex<T>) {
     return math::pow(a, b);
   } else {
     if constexpr (math::is_signed<T>) {

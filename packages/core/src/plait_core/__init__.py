@@ -26,12 +26,15 @@ from plait_abi import (
 )
 from plait_core import (
     _comparison,
+    _complex,
     _conversions,
     _numpy_functions,
     _protocols,
+    _several,
     _sparse,
     _startup,
     _surface,
+    _unique,
     sparse,
 )
 from plait_core._comparison import allclose, equal
@@ -43,8 +46,10 @@ from plait_core._core import (
     from_numpy,
     get_default_dtype,
     get_num_threads,
+    is_batch_invariant,
     is_tensor,
     memory_stats,
+    set_batch_invariant,
     set_default_dtype,
     set_num_threads,
 )
@@ -87,8 +92,20 @@ from plait_core._memory_formats import (
 from plait_core._protocols import mark_written
 from plait_core._random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 from plait_core._repr import set_printoptions
+from plait_core._several import (
+    atleast_1d,
+    atleast_2d,
+    atleast_3d,
+    broadcast_shapes,
+    broadcast_tensors,
+    cartesian_prod,
+    histogram,
+    meshgrid,
+    nonzero,
+)
 from plait_core._sparse import SparseTensor, sparse_coo_tensor
 from plait_core._storages import UntypedStorage
+from plait_core._unique import unique, unique_consecutive
 
 if TYPE_CHECKING:
     from plait_core._operators import *  # noqa: F403
@@ -108,9 +125,15 @@ __all__ = [
     "allclose",
     "as_tensor",
     "asarray",
+    "atleast_1d",
+    "atleast_2d",
+    "atleast_3d",
     "bfloat16",
     "bool",
     "bool_",
+    "broadcast_shapes",
+    "broadcast_tensors",
+    "cartesian_prod",
     "cdouble",
     "cfloat",
     "channels_last",
@@ -136,6 +159,7 @@ __all__ = [
     "get_num_threads",
     "get_rng_state",
     "half",
+    "histogram",
     "iinfo",
     "inf",
     "initial_seed",
@@ -144,6 +168,7 @@ __all__ = [
     "int32",
     "int64",
     "int8",
+    "is_batch_invariant",
     "is_tensor",
     "layout",
     "long",
@@ -151,11 +176,14 @@ __all__ = [
     "mark_written",
     "memory_format",
     "memory_stats",
+    "meshgrid",
     "nan",
+    "nonzero",
     "numel",
     "pi",
     "preserve_format",
     "seed",
+    "set_batch_invariant",
     "set_default_dtype",
     "set_num_threads",
     "set_printoptions",
@@ -170,6 +198,8 @@ __all__ = [
     "uint32",
     "uint64",
     "uint8",
+    "unique",
+    "unique_consecutive",
 ]
 
 
@@ -200,7 +230,17 @@ def _bind_operators() -> None:
 
 # What each topic brings: METHODS and PROPERTIES of Tensor, FUNCTIONS of this module, and FALLBACKS,
 # methods that stand back where an operator has the name.
-_TOPICS = (_conversions, _protocols, _comparison, _numpy_functions, _surface, _sparse)
+_TOPICS = (
+    _conversions,
+    _protocols,
+    _comparison,
+    _numpy_functions,
+    _surface,
+    _sparse,
+    _complex,
+    _several,
+    _unique,
+)
 
 
 def _bind_topics() -> None:

@@ -11,9 +11,11 @@ __all__ = ["pointwise", "reduction"]
 
 GROUP_TEXT = {
     "any": "all dtypes",
-    "all": "bool, integers, float32 and float64",
-    "numeric": "integers, float32 and float64",
-    "floating": "float32 and float64",
+    "all": "bool, integers and floating-point dtypes",
+    "arithmetic": "integers, floating-point and complex dtypes",
+    "numeric": "integers and floating-point dtypes",
+    "inexact": "floating-point and complex dtypes",
+    "floating": "floating-point dtypes",
     "integral": "bool and integers",
     "integer": "integers",
     "bool": "bool",
@@ -40,6 +42,8 @@ def pointwise(operator: Pointwise) -> str:
         "where that is bool or an integer.",
         "bool": f"Dtypes: {GROUP_TEXT[operator.dtypes]}; the result is bool.",
     }[operator.promote]
+    if operator.real:
+        dtypes = dtypes.removesuffix(".") + "; of complex numbers, the real dtype of their parts."
     if operator.conditions:
         dtypes += f" {' and '.join(f'`{name}`' for name in operator.conditions)} must be bool."
     raises = "Raises: DTypeError for other dtypes."
@@ -61,6 +65,7 @@ def reduction(operator: Reduction) -> str:
             "same": "the result has the dtype of `self`",
             "sum": "bool and integers give int64, others their own dtype",
             "float": "the result has the dtype of `self`",
+            "real": "the result has the dtype of `self`, of complex numbers that of their parts",
             "bool": "the result is bool",
             "int64": "the result is int64",
         }[operator.result]

@@ -34,13 +34,14 @@ def compute_dtype(operator: Pointwise, values: dict[str, Any]) -> str:
 
 
 def run(operator: Pointwise, values: dict[str, Any]) -> Any:
-    """Promote and cast the operands, run the reference, cast its result."""
+    """Promote and cast the operands, run the reference, cast its result: of float16 too, once."""
     import numpy as np
 
     dtype = compute_dtype(operator, values)
+    inner = "float32" if dtype == "float16" else dtype
     conditions = operator.conditions
     arguments = [
-        np.asarray(values[argument.name]).astype(dtype)
+        np.asarray(values[argument.name]).astype(inner)
         if argument.is_tensor
         and argument.name not in conditions
         and values[argument.name] is not None
@@ -51,11 +52,13 @@ def run(operator: Pointwise, values: dict[str, Any]) -> Any:
         raise ValueError(f"{operator.name}: {operator.file.name} gives no reference")
     with np.errstate(all="ignore"):
         made = operator.reference_function(*arguments)
-    return np.asarray(made).astype("bool" if operator.promote == "bool" else dtype)
+        made_dtype = promotion.real_dtype(dtype) if operator.real else dtype
+        return np.asarray(made).astype("bool" if operator.promote == "bool" else made_dtype)
 
 
 def _dtypes(operator: Pointwise) -> list[str]:
     wanted = ["float32", "float64", "int64", "uint8", "int16", "bool"]
+    wanted += ["float16", "complex64", "complex128"]
     return [dtype for dtype in wanted if dtype in promotion.group(operator.dtypes)]
 
 
@@ -74,7 +77,10 @@ def samples(operator: Pointwise, s: Sampler) -> Iterator[Sample]:
 
     dtypes = _dtypes(operator)
     for dtype in dtypes:
-        yield s(*[draw(i, 2, 3, dtype=dtype) for i in range(len(names))])
+        sample = s(*[draw(i, 2, 3, dtype=dtype) for i in range(len(names))])
+        yield sample.without_gradient() if dtype in _APART else sample
+    yield from _apart(operator, s, draw, len(names))
+    dtypes = [dtype for dtype in dtypes if dtype not in _APART]
     first = dtypes[0]
     n = range(len(names))
     yield s(*[draw(i, dtype=first) for i in n])
@@ -90,6 +96,36 @@ def samples(operator: Pointwise, s: Sampler) -> Iterator[Sample]:
     yield from _numbers(operator, s, draw, first)
     if optional:
         yield s(*[None if names[i] in optional else draw(i, 2, 3, dtype=first) for i in n])
+
+
+_APART = ("float16", *promotion.COMPLEX)  # no place for finite differences
+
+
+def _apart(operator: Pointwise, s: Sampler, draw: Any, n: int) -> Iterator[Sample]:
+    """Yield calls on halves and complex numbers: long rows, strides, special values, numbers."""
+    import numpy as np
+
+    dtypes = [
+        dtype for dtype in ("float16", "complex64") if dtype in promotion.group(operator.dtypes)
+    ]
+    for dtype in dtypes:
+        yield s(*[draw(i, 300, dtype=dtype) for i in range(n)]).without_gradient()
+        yield s(*[draw(i, 40, 6, dtype=dtype)[::-2, ::2].T for i in range(n)]).without_gradient()
+        takes = [argument.type == "Tensor|Scalar" for argument in operator.operands]
+        number = 1.5 if dtype == "float16" else 1.5 - 0.5j
+        for k in range(n if n > 1 else 0):
+            if takes[k]:
+                drawn = [number if i == k else draw(i, 3, dtype=dtype) for i in range(n)]
+                yield s(*drawn).without_gradient()
+    if "complex64" in dtypes and n > 1 and not operator.conditions:
+        mixed = [draw(i, 3, dtype="float64" if i else "complex64") for i in range(n)]
+        yield s(*mixed).without_gradient()
+    if "float16" in dtypes and not operator.conditions:
+        low, high = operator.domain
+        edges = np.array([6e-8, 6.1e-5, 65504, 1e-3, 0.0, -0.0, np.inf, np.nan], "float16")
+        inside = edges[(edges >= low) & (edges <= high)]  # subnormal numbers and extremes
+        if len(inside):
+            yield s(*[inside] * n).without_gradient()
 
 
 def _numbers(operator: Pointwise, s: Sampler, draw: Any, dtype: str) -> Iterator[Sample]:
@@ -142,13 +178,15 @@ def error_facts(operator: Pointwise) -> list[ErrorFact]:
             )
         )
     computed = next(name for name in names if name not in operator.conditions)
-    facts.append(
-        ErrorFact("DTypeError", call(*[(2,)] * n, dtype="complex64"), (base, computed, "complex64"))
-    )
-    facts.append(
-        ErrorFact("DTypeError", call(*[(2,)] * n, dtype="float16"), (base, computed, "float16"))
-    )
-    if operator.dtypes == "numeric":
+    if "complex64" not in promotion.group(operator.dtypes):
+        facts.append(
+            ErrorFact(
+                "DTypeError", call(*[(2,)] * n, dtype="complex64"), (base, computed, "complex64")
+            )
+        )
+    elif not facts:  # there is one argument, of any dtype: too many of them
+        facts.append(ErrorFact("TypeError", lambda s: s(s.array(2), None, None), (base,)))
+    if operator.dtypes in ("numeric", "arithmetic"):
         facts.append(
             ErrorFact("DTypeError", call(*[(2,)] * n, dtype="bool"), (base, computed, "bool"))
         )

@@ -23,6 +23,7 @@ __all__ = [
     "number_dtype",
     "promote",
     "promote_types",
+    "real_dtype",
     "result_type",
 ]
 
@@ -30,11 +31,11 @@ UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
 SIGNED = ("int8", "int16", "int32", "int64")
 INTEGER = UNSIGNED + SIGNED
 HALF = ("float16", "bfloat16")
-FLOATING = ("float32", "float64")
+FLOATING = (*HALF, "float32", "float64")
 COMPLEX = ("complex64", "complex128")
 ALL = ("bool", *INTEGER, *FLOATING)
 DEFAULT = "float32"  # the runtime's, which a host may set, is this at the start
-ANY = (*ALL, *HALF, *COMPLEX)
+ANY = (*ALL, *COMPLEX)
 
 
 class PromotionError(TypeError):
@@ -46,7 +47,9 @@ def group(name: str) -> tuple[str, ...]:
     groups = {
         "any": ANY,
         "all": ALL,
+        "arithmetic": (*INTEGER, *FLOATING, *COMPLEX),
         "numeric": (*INTEGER, *FLOATING),
+        "inexact": (*FLOATING, *COMPLEX),
         "floating": FLOATING,
         "integral": ("bool", *INTEGER),
         "integer": INTEGER,
@@ -62,6 +65,11 @@ def category(dtype: str) -> int:
     if dtype in INTEGER:
         return 1
     return 3 if dtype in COMPLEX else 2
+
+
+def real_dtype(dtype: str) -> str:
+    """Return the dtype of a complex dtype's parts; others are their own."""
+    return {"complex64": "float32", "complex128": "float64"}.get(dtype, dtype)
 
 
 def number_dtype(value: object) -> str:

@@ -29,15 +29,16 @@ def samples(operator: Reduction, s: Sampler) -> Iterator[Sample]:
     """Yield calls over dims, layouts, dtypes, 0-d and empty tensors."""
     names = [argument.name for argument in operator.schema.arguments]
     dims = _dims(operator)
-    dtypes = [
-        d
-        for d in ("float32", "float64", "int64", "uint8", "bool")
-        if d in promotion.group(operator.dtypes)
-    ]
+    group = promotion.group(operator.dtypes)
+    dtypes = [d for d in ("float32", "float64", "int64", "uint8", "bool") if d in group]
     required = "dim" in names and not operator.schema.argument("dim").has_default
     rest = (dims[0],) if required else ()
     for dtype in dtypes:
         yield s(s.array(3, 4, dtype=dtype), *rest)
+    for dtype in ("float16", "complex64", "complex128"):
+        if dtype in group:
+            yield s(s.array(3, 4, dtype=dtype), *rest).without_gradient()
+            yield s(s.array(20, 600, dtype=dtype)[::-2].T, *rest).without_gradient()
     first = dtypes[0]
     draw = s.distinct if first.startswith("float") else s.array
     for dim in dims:
@@ -72,14 +73,16 @@ def error_facts(operator: Reduction) -> list[ErrorFact]:
     rest: tuple[Any, ...] = ()
     if argument is not None and not argument.has_default:
         rest = ((0,),) if is_list else (0,)
-    facts = [
-        ErrorFact(
-            "DTypeError",
-            lambda s: s(s.array(3, dtype="complex64"), *rest),
-            (base, "self", "complex64"),
-        ),
-    ]
-    if operator.dtypes == "floating":
+    facts = []
+    if "complex64" not in promotion.group(operator.dtypes):
+        facts.append(
+            ErrorFact(
+                "DTypeError",
+                lambda s: s(s.array(3, dtype="complex64"), *rest),
+                (base, "self", "complex64"),
+            )
+        )
+    if operator.dtypes in ("floating", "inexact"):
         facts.append(
             ErrorFact(
                 "DTypeError", lambda s: s(s.array(3, dtype="int64"), *rest), (base, "self", "int64")

@@ -35,9 +35,19 @@ Reference = Callable[..., Any]
 REGISTRY: dict[str, Operator] = {}
 """All operators by name (``max.dim``), in order of definition; filled by importing the specs."""
 
-GROUPS = ("any", "all", "numeric", "floating", "integral", "integer", "bool")
-"""Sets of dtypes: any (complex and half too), all (but those), numeric (no bool), integral (with
-bool).
+GROUPS = (
+    "any",
+    "all",
+    "arithmetic",
+    "numeric",
+    "inexact",
+    "floating",
+    "integral",
+    "integer",
+    "bool",
+)
+"""Sets of dtypes: any; all (but complex); arithmetic (no bool), numeric (nor complex); inexact
+(floating and complex), floating (float16 and bfloat16 among them); integral (with bool), integer.
 """
 
 
@@ -255,6 +265,7 @@ class Pointwise(Operator):
         scalar: whether ``core/cpp/scalar/<name>.h`` has it, or the name under which; False: a
             kernel is written by hand.
         domain: the interval that samples are drawn from.
+        real: of complex numbers it makes real ones.
     """
 
     kind = "pointwise"
@@ -271,6 +282,7 @@ class Pointwise(Operator):
         conditions: Sequence[str] = (),
         scalar: bool | str = True,
         domain: tuple[float, float] = (-3.0, 3.0),
+        real: bool = False,
         kernel: str = "",
         internal: bool = False,
         method: bool = True,
@@ -290,11 +302,12 @@ class Pointwise(Operator):
         )
         if promote not in ("same", "float", "bool"):
             raise SpecError(f"{self.name}: `promote` must be same, float or bool, got {promote!r}")
-        self.promote, self.conditions, self.scalar, self.domain = (
+        self.promote, self.conditions, self.scalar, self.domain, self.real = (
             promote,
             tuple(conditions),
             scalar,
             domain,
+            real,
         )
 
     @property
@@ -328,13 +341,18 @@ class Pointwise(Operator):
         return run(self, values)
 
 
+def _is_half(value: Any) -> bool:
+    return str(getattr(value, "dtype", "")) == "float16"
+
+
 class Reduction(Operator):
     """Elements along `dim` become one: arguments `self`, `dim`, and maybe `keepdim` and `dtype`.
 
     Args:
         result: dtype of the result: ``same``, ``sum`` (integers and bool become int64), ``float``
         (of
-            floating inputs only, or of `dtype`), ``bool``, ``int64``.
+            floating inputs only, or of `dtype`), ``real`` (as float; of complex inputs that of their
+            parts), ``bool``, ``int64``.
         identity: whether an empty reduction has a value; without one it is an error.
     """
 
@@ -364,7 +382,7 @@ class Reduction(Operator):
             method=method,
             reference=reference,
         )
-        if result not in ("same", "sum", "float", "bool", "int64"):
+        if result not in ("same", "sum", "float", "real", "bool", "int64"):
             raise SpecError(f"{self.name}: unknown `result` {result!r}")
         self.result, self.identity = result, identity
 
@@ -377,6 +395,12 @@ class Reduction(Operator):
 
         yield from samples(self, Sampler(seed))
         yield from super().draw(seed)
+
+    def run_reference(self, values: dict[str, Any]) -> Any:
+        """Run the reference; of float16 in float32, so that the result alone is rounded."""
+        halves = {k: v.astype("float32") for k, v in values.items() if _is_half(v)}
+        made = super().run_reference({**values, **halves})
+        return made.astype("float16") if halves and str(made.dtype) == "float32" else made
 
     def error_facts(self) -> list[ErrorFact]:
         from plait_ops.reduction_samples import error_facts

@@ -75,7 +75,9 @@ class DType(str):
 
 bool_ = DType("bool")
 uint8, int32, int64 = DType("uint8"), DType("int32"), DType("int64")
+float16, bfloat16 = DType("float16"), DType("bfloat16")
 float32, float64 = DType("float32"), DType("float64")
+complex64, complex128 = DType("complex64"), DType("complex128")
 
 
 class Fault(Exception):
@@ -234,24 +236,18 @@ def max_dims(argument: str, ndim: int) -> None:
 
 @word("@str dtype str -> none")
 def require(argument: str, dtype: str, group: str) -> None:
-    """Fail unless `dtype` belongs to the group ``all``, ``numeric``, ``floating``, ``integral``,
-    ``integer`` or ``bool``.
-    """
+    """Fail unless `dtype` belongs to the group (see `plait_ops.spec.GROUPS`)."""
     if str(dtype) in promotion.group(group):
         return
-    if str(dtype) in promotion.HALF + promotion.COMPLEX and group in ("all", "numeric", "floating"):
-        _fail(
-            "DTypeError",
-            f"`{argument}` is {dtype}: computing in {dtype} comes with a later release; cast it "
-            f"first",
-        )
     what = {
+        "arithmetic": "an integer, floating-point or complex dtype",
         "numeric": "an integer or floating-point dtype",
-        "floating": "float32 or float64",
+        "inexact": "a floating-point or complex dtype",
+        "floating": "a floating-point dtype",
         "integral": "an integer dtype or bool",
         "integer": "an integer dtype",
         "bool": "bool",
-    }.get(group, "a number")
+    }.get(group, "a real number: bool, an integer or floating-point dtype")
     _fail("DTypeError", f"`{argument}` must be {what}; got {dtype}")
 
 
@@ -561,6 +557,24 @@ def is_floating(dtype: Any) -> bool:
 
 
 @word("dtype -> bool")
+def is_complex(dtype: Any) -> bool:
+    """Whether it is a complex dtype."""
+    return str(dtype) in promotion.COMPLEX
+
+
+@word("dtype -> dtype")
+def real_dtype(dtype: Any) -> str:
+    """Return the dtype of a complex dtype's parts; others are their own."""
+    return promotion.real_dtype(str(dtype))
+
+
+@word("dtype -> dtype")
+def complex_dtype(dtype: Any) -> str:
+    """Return the complex dtype whose parts are float32 or float64, as `dtype` is at least."""
+    return "complex128" if str(dtype) in ("float64", "complex128") else "complex64"
+
+
+@word("dtype -> bool")
 def is_integral(dtype: Any) -> bool:
     """Whether it is bool or an integer dtype."""
     return promotion.category(str(dtype)) < 2
@@ -674,6 +688,17 @@ def view(base: Any, shape: Shape, strides: Shape, offset: int = 0) -> Meta:
     """Make a result that looks at the bytes of `base`, `offset` elements after its first."""
     max_dims("shape", len(shape))
     return Meta(tuple(shape), str(base.dtype), tuple(strides), getattr(base, "offset", 0) + offset)
+
+
+@word("@result tensor dtype ints ints int -> made")
+def view_parts(base: Any, dtype: Any, shape: Shape, strides: Shape, offset: int = 0) -> Meta:
+    """As `view`, of the parts of complex numbers or of pairs of parts; strides and `offset` count
+    elements of `dtype`.
+    """
+    max_dims("shape", len(shape))
+    before = getattr(base, "offset", 0)
+    first = before * 2 if is_complex(base.dtype) else before // 2
+    return Meta(tuple(shape), str(dtype), tuple(strides), first + offset)
 
 
 @word("@str dtype -> none")

@@ -15,14 +15,17 @@ __all__ = ["emit", "scalar_name"]
 
 UNITS = 10
 DTYPES = {
-    "any": "ALL",
+    "any": "ANY",
     "all": "ALL",
+    "arithmetic": "ARITHMETIC",
     "numeric": "NUMERIC",
+    "inexact": "INEXACT",
     "floating": "FLOATING",
     "integral": "INTEGRAL",
     "integer": "INTEGRAL",
     "bool": "ALL",
 }
+FLOATING = {"any": "INEXACT", "arithmetic": "INEXACT", "inexact": "INEXACT"}
 
 
 def scalar_name(operator: Pointwise) -> str:
@@ -31,8 +34,10 @@ def scalar_name(operator: Pointwise) -> str:
 
 
 def _line(operator: Pointwise) -> str:
-    promote = operator.promote.upper()
-    dtypes = "FLOATING" if promote == "FLOAT" else DTYPES[operator.dtypes]
+    promote = "REAL" if operator.real else operator.promote.upper()
+    dtypes = DTYPES[operator.dtypes]
+    if operator.promote == "float":
+        dtypes = FLOATING.get(operator.dtypes, "FLOATING")
     name = scalar_name(operator)
     counts = f"{len(operator.operands)}, {len(operator.parameters)}"
     return f'PLAIT_POINTWISE({name}, "{operator.name}", {counts}, {promote}, {dtypes})'

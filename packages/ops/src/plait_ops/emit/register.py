@@ -37,7 +37,8 @@ def _pointwise(operator: Operator) -> str:
     operands = sum(1 << place for place in places.values())
     conditions = sum(1 << places[name] for name in operator.conditions)
     group = GROUPS.get(operator.dtypes, operator.dtypes)
-    return f"{{Promote::{promote}, Group::{group}, {operands:#x}, {conditions:#x}}}"
+    real = "true" if operator.real else "false"
+    return f"{{Promote::{promote}, Group::{group}, {operands:#x}, {conditions:#x}, {real}}}"
 
 
 def _reduction(operator: Operator) -> str:

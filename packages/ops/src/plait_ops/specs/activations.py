@@ -238,7 +238,7 @@ gelu = Composite(
     `approximate` "tanh" computes ``self / 2 * (1 + tanh(sqrt(2 / pi) * (self + 0.044715 * self ** 3)))``.
 
     Shape: the result has the shape of `self`.
-    Dtypes: float32 and float64.
+    Dtypes: floating-point dtypes.
     Raises: ValueError for another `approximate`, DTypeError for other dtypes.
 
     >>> import plait_core as pc

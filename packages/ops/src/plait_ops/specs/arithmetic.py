@@ -29,6 +29,7 @@ add = Pointwise(
     >>> pc.add(pc.tensor([1, 2]), 10).tolist()
     [11, 12]
     """,
+    dtypes="any",
 )
 sub = Pointwise(
     "sub(Tensor|Scalar self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor",
@@ -39,7 +40,7 @@ sub = Pointwise(
     >>> pc.sub(10, pc.tensor([1, 2])).tolist()
     [9, 8]
     """,
-    dtypes="numeric",
+    dtypes="arithmetic",
 )
 mul = Pointwise(
     "mul(Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
@@ -50,6 +51,7 @@ mul = Pointwise(
     >>> pc.mul(pc.tensor([1, 2]), pc.tensor([3, 4])).tolist()
     [3, 8]
     """,
+    dtypes="any",
 )
 true_divide = Pointwise(
     "true_divide(Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
@@ -64,6 +66,7 @@ true_divide = Pointwise(
     scalar="div",
     domain=(0.5, 2.5),
     kernel="the scalar function is `div`.",
+    dtypes="any",
 )
 div_trunc = Pointwise(
     "div_trunc(Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
@@ -116,7 +119,7 @@ pow_ = Pointwise(
     >>> pc.pow(pc.tensor([1, 2, 3]), 2).tolist()
     [1, 4, 9]
     """,
-    dtypes="numeric",
+    dtypes="arithmetic",
     domain=(0.5, 2.5),
 )
 maximum = Pointwise(
@@ -210,7 +213,7 @@ def _masked_zero(function):
 
 
 def _power(a, b):
-    if a.dtype.kind == "f":
+    if a.dtype.kind in "fc":
         return np.power(a, b)
     with_sign = np.where(a == 1, 1, np.where(a == -1, np.where(b % 2 == 0, 1, -1), 0))
     return np.where(b < 0, with_sign, np.power(a, np.where(b < 0, 0, b).astype(a.dtype)))

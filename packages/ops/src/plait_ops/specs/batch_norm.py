@@ -28,7 +28,7 @@ batch_norm = Composite(
     ``running = (1 - momentum) * running + momentum * batch``, with the unbiased variance. Else the running ones are used.
 
     Shapes: `input` (N, C) or (N, C, *), which is the result's; the others (C).
-    Dtypes: float32 or float64, the same for all.
+    Dtypes: floating-point, the same for all.
     Raises: ShapeError or DTypeError otherwise; ShapeError if there is but one value for each channel to train with;
     ValueError without running statistics if not `training`.
 

@@ -93,7 +93,7 @@ binary_cross_entropy = Composite(
     ``-weight * (target * log(input) + (1 - target) * log(1 - input))`` with logarithms of at least -100; `input` are
     probabilities. Then the mean or sum of all, or with `reduction` "none" each one.
 
-    Shapes: `input` and `target` have one shape, `weight` broadcasts to it. Dtypes: float32 and float64.
+    Shapes: `input` and `target` have one shape, `weight` broadcasts to it. Dtypes: floating-point dtypes.
     Raises: ValueError for another `reduction`, ShapeError for other shapes.
 
     >>> import plait_core as pc
@@ -160,7 +160,7 @@ binary_cross_entropy_with_logits = Composite(
     `binary_cross_entropy` of ``sigmoid(input)``, exact also for large inputs:
     ``weight * ((1 - target) * input + (1 + (pos_weight - 1) * target) * softplus(-input))``.
 
-    Shapes: `input` and `target` have one shape, `weight` and `pos_weight` broadcast to it. Dtypes: float32 and float64.
+    Shapes: `input` and `target` have one shape, `weight` and `pos_weight` broadcast to it. Dtypes: floating-point dtypes.
     Raises: ValueError for another `reduction`, ShapeError for other shapes.
 
     >>> import plait_core as pc

@@ -13,11 +13,12 @@ _DOC = """
     """
 
 
-def _compare(name, sign, reference, example, more="."):
+def _compare(name, sign, reference, example, more=".", dtypes="all"):
     operator = Pointwise(
         f"{name}(Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
         doc=_DOC.format(name=name, sign=sign, more=more, example=example),
         promote="bool",
+        dtypes=dtypes,
         reference=reference,
     )
 
@@ -34,8 +35,10 @@ def _compare(name, sign, reference, example, more="."):
     return operator
 
 
-eq = _compare("eq", "==", np.equal, "[False, True, False]", "; nan equals nothing.")
-ne = _compare("ne", "!=", np.not_equal, "[True, False, True]", "; nan differs from everything.")
+eq = _compare("eq", "==", np.equal, "[False, True, False]", "; nan equals nothing.", "any")
+ne = _compare(
+    "ne", "!=", np.not_equal, "[True, False, True]", "; nan differs from everything.", "any"
+)
 lt = _compare("lt", "<", np.less, "[True, False, False]")
 le = _compare("le", "<=", np.less_equal, "[True, True, False]")
 gt = _compare("gt", ">", np.greater, "[False, False, True]")
@@ -53,6 +56,7 @@ def _logical(name, text, reference, example):
     {example}
     """,
         promote="bool",
+        dtypes="any",
         reference=reference,
     )
 
@@ -73,6 +77,7 @@ logical_not = Pointwise(
     [True, False]
     """,
     promote="bool",
+    dtypes="any",
     reference=np.logical_not,
 )
 
@@ -88,6 +93,7 @@ def _predicate(name, text, reference, example):
     {example}
     """,
         promote="bool",
+        dtypes="any",
         reference=reference,
         inplace=False,
     )

@@ -9,7 +9,7 @@ from plait_ops.calls import mul
 from plait_ops.spec import Pointwise
 
 
-def _unary(name, text, reference, at, value, domain=(-3.0, 3.0), dtypes="all"):
+def _unary(name, text, reference, at, value, domain=(-3.0, 3.0), dtypes="any"):
     return Pointwise(
         f"{name}(Tensor self) -> Tensor",
         doc=f"""
@@ -59,6 +59,7 @@ erf = _unary(
     np.vectorize(math.erf, otypes=["float64"]),
     0.0,
     0.0,
+    dtypes="all",
 )
 erfc = _unary(
     "erfc",
@@ -66,6 +67,7 @@ erfc = _unary(
     np.vectorize(math.erfc, otypes=["float64"]),
     0.0,
     1.0,
+    dtypes="all",
 )
 sigmoid = _unary(
     "sigmoid",
@@ -84,7 +86,7 @@ square = Pointwise(
     >>> pc.square(pc.tensor([3, -2])).tolist()
     [9, 4]
     """,
-    dtypes="all",
+    dtypes="any",
     reference=lambda x: x * x,
 )
 

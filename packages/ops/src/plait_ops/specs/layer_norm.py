@@ -13,7 +13,7 @@ layer_norm = Composite(
     ``len(normalized_shape)`` dimensions (Ba et al. 2016).
 
     Shapes: `input` (*, *normalized_shape), which is the result's; `weight` and `bias` normalized_shape.
-    Dtypes: float32 or float64, the same for all. Raises: ShapeError or DTypeError otherwise.
+    Dtypes: floating-point, the same for all. Raises: ShapeError or DTypeError otherwise.
 
     >>> import plait_core as pc
     >>> pc.layer_norm(pc.tensor([[1.0, 3.0]]), (2,), eps=0.0).tolist()

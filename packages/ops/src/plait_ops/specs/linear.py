@@ -10,7 +10,17 @@ from plait_ops.calls import (
     t,
 )
 from plait_ops.spec import Composite, Operator
-from plait_ops.words import broadcast, check, numel, require, require_same, result, sum_to
+from plait_ops.words import (
+    broadcast,
+    check,
+    dtype_of,
+    is_complex,
+    numel,
+    require,
+    require_same,
+    result,
+    sum_to,
+)
 
 addmm = Operator(
     "addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
@@ -26,13 +36,13 @@ addmm = Operator(
     """,
     inplace=True,
     out=True,
-    dtypes="numeric",
+    dtypes="arithmetic",
     kernel="in[0] broadcasts to the result; with beta 0 it is not read (it may hold nan).",
 )
 
 
 @addmm.shape
-def _(self, mat1, mat2):
+def _(self, mat1, mat2, beta, alpha):
     check(
         mat1.ndim == 2 and mat2.ndim == 2,
         f"`mat1` and `mat2` must have 2 dimensions; got shapes {mat1.shape} and {mat2.shape}",
@@ -46,7 +56,12 @@ def _(self, mat1, mat2):
         broadcast("self", self.shape, "mat1 @ mat2", made) == made,
         f"`self` of shape {self.shape} must broadcast to {tuple(made)}",
     )
-    require("self", self.dtype, "numeric")
+    require("self", self.dtype, "arithmetic")
+    check(
+        is_complex(self.dtype) or not (is_complex(dtype_of(alpha)) or is_complex(dtype_of(beta))),
+        f"`alpha` and `beta` must be real numbers for {self.dtype} tensors; got {alpha} and {beta}",
+        "DTypeError",
+    )
     require_same("self", self, "mat1", mat1)
     require_same("self", self, "mat2", mat2)
     return result(made, self.dtype)
@@ -92,6 +107,9 @@ def _(s):
         beta=2,
     )
     yield s(s.array(3, 5), s.array(3, 0), s.array(0, 5))
+    z = [s.array(*shape, dtype="complex64") for shape in ((3, 5), (3, 4), (4, 5))]
+    yield s(*z).without_gradient()
+    yield s(*z, beta=1j, alpha=0.5 - 2j).without_gradient()
 
 
 addmm.error(
@@ -103,6 +121,11 @@ addmm.error(
     "ShapeError",
     lambda s: s(s.array(3), s.array(2, 3), s.array(3, 2)),
     contains=["addmm", "self", "(3,)", "(2, 2)"],
+)
+addmm.error(
+    "DTypeError",
+    lambda s: s(s.array(2), s.array(2, 3), s.array(3, 2), alpha=1j),
+    contains=["addmm", "alpha", "real", "float32"],
 )
 addmm.error(
     "DTypeError",
@@ -124,7 +147,7 @@ baddbmm = Composite(
     """,
     inplace=True,
     out=True,
-    dtypes="numeric",
+    dtypes="arithmetic",
 )
 
 
@@ -158,14 +181,14 @@ linear = Operator(
     doc="""
     ``input @ weight.T + bias``.
 
-    Shapes: `input` is (..., k), `weight` (m, k), `bias` (m,), the result (..., m). Dtypes: floats, the same for all.
+    Shapes: `input` is (..., k), `weight` (m, k), `bias` (m,), the result (..., m). Dtypes: floating-point and complex dtypes, the same for all.
     Raises: ShapeError for other shapes, DTypeError if the dtypes differ.
 
     >>> import plait_core as pc
     >>> pc.linear(pc.ones(1, 3), pc.ones(2, 3), pc.tensor([0.0, 1.0])).tolist()
     [[3.0, 4.0]]
     """,
-    dtypes="floating",
+    dtypes="inexact",
     kernel="in[0] has any number of leading dimensions; in[2] may be None.",
     method=False,
 )
@@ -179,7 +202,7 @@ def _(input, weight, bias):
         input.shape[-1] == weight.shape[1],
         f"the last dimension of `input` {input.shape} must equal the last of `weight` {weight.shape}",
     )
-    require("input", input.dtype, "floating")
+    require("input", input.dtype, "inexact")
     require_same("input", input, "weight", weight)
     if bias is not None:
         check(

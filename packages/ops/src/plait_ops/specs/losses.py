@@ -66,7 +66,7 @@ def _loss(schema, formula, example, more=""):
         doc=f"""
     {formula}, then the mean or sum of all, or with `reduction` "none" each one.
 
-    Shapes: `input` and `target` broadcast. Dtypes: float32 and float64.
+    Shapes: `input` and `target` broadcast. Dtypes: floating-point dtypes.
     Raises: ValueError for another `reduction`{more}, ShapeError if the shapes do not broadcast.
 
     >>> import plait_core as pc

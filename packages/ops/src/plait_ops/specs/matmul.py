@@ -26,7 +26,6 @@ def _bad_dtypes(operator, *shapes):
 
     base = operator.schema.base
     operator.error("DTypeError", call("float32", "float64"), contains=[base, "float32", "float64"])
-    operator.error("DTypeError", call("complex64", "complex64"), contains=[base, "complex64"])
     operator.error("DTypeError", call("bool", "bool"), contains=[base, "bool"])
 
 
@@ -35,7 +34,7 @@ mm = Operator(
     doc="""
     The matrix product: ``out[i, j] = sum_k self[i, k] * mat2[k, j]``.
 
-    Shapes: `self` is (n, k), `mat2` is (k, m), the result (n, m). Dtypes: integers and floats, the same for both.
+    Shapes: `self` is (n, k), `mat2` is (k, m), the result (n, m). Dtypes: integers, floating-point and complex dtypes, the same for both.
     Raises: ShapeError for other shapes, DTypeError if the dtypes differ.
 
     >>> import plait_core as pc
@@ -43,7 +42,7 @@ mm = Operator(
     [[11]]
     """,
     out=True,
-    dtypes="numeric",
+    dtypes="arithmetic",
     kernel=_KERNEL,
 )
 
@@ -58,7 +57,7 @@ def _(self, mat2):
         self.shape[1] == mat2.shape[0],
         f"`self` of shape {self.shape} must have as many columns as `mat2` of shape {mat2.shape} has rows",
     )
-    require("self", self.dtype, "numeric")
+    require("self", self.dtype, "arithmetic")
     require_same("self", self, "mat2", mat2)
     return result([self.shape[0], mat2.shape[1]], self.dtype)
 
@@ -88,6 +87,11 @@ def _(s):
     yield s(s.array(0, 4), s.array(4, 5))
     yield s(s.array(70, 130), s.array(130, 65)).loosely(4)
     yield s(s.expanded(3, 4), s.array(4, 2))
+    for dtype in ("complex64", "complex128"):
+        yield s(s.array(3, 4, dtype=dtype), s.array(4, 5, dtype=dtype)).without_gradient()
+        yield s(s.strided(3, 4, dtype=dtype), s.backwards(4, 2, dtype=dtype)).without_gradient()
+    wide = s(s.array(70, 130, dtype="complex64"), s.array(130, 65, dtype="complex64"))
+    yield wide.loosely(8).without_gradient()
 
 
 mm.error(
@@ -106,7 +110,7 @@ bmm = Operator(
     doc="""
     Matrix products of a batch: ``out[b] = self[b] @ mat2[b]``.
 
-    Shapes: `self` is (b, n, k), `mat2` is (b, k, m), the result (b, n, m). Dtypes: integers and floats, the same for both.
+    Shapes: `self` is (b, n, k), `mat2` is (b, k, m), the result (b, n, m). Dtypes: integers, floating-point and complex dtypes, the same for both.
     Raises: ShapeError for other shapes, DTypeError if the dtypes differ.
 
     >>> import plait_core as pc
@@ -114,7 +118,7 @@ bmm = Operator(
     [[[3.0]], [[3.0]]]
     """,
     out=True,
-    dtypes="numeric",
+    dtypes="arithmetic",
     kernel=_KERNEL,
 )
 
@@ -133,7 +137,7 @@ def _(self, mat2):
         self.shape[2] == mat2.shape[1],
         f"`self` of shape {self.shape} must have as many columns as `mat2` of shape {mat2.shape} has rows",
     )
-    require("self", self.dtype, "numeric")
+    require("self", self.dtype, "arithmetic")
     require_same("self", self, "mat2", mat2)
     return result([self.shape[0], self.shape[1], mat2.shape[2]], self.dtype)
 
@@ -159,6 +163,8 @@ def _(s):
     yield s(s.array(0, 3, 4), s.array(0, 4, 5))
     yield s(s.array(2, 3, 0), s.array(2, 0, 5))
     yield s(s.expanded(3, 2, 4), s.array(3, 4, 2))
+    z = s.strided(5, 3, 4, dtype="complex64")
+    yield s(z, s.array(5, 4, 2, dtype="complex64")).without_gradient()
 
 
 bmm.error(
@@ -184,7 +190,7 @@ mv = Operator(
     doc="""
     A matrix times a vector: ``out[i] = sum_k self[i, k] * vec[k]``.
 
-    Shapes: `self` is (n, k), `vec` is (k,), the result (n,). Dtypes: integers and floats, the same for both.
+    Shapes: `self` is (n, k), `vec` is (k,), the result (n,). Dtypes: integers, floating-point and complex dtypes, the same for both.
     Raises: ShapeError for other shapes, DTypeError if the dtypes differ.
 
     >>> import plait_core as pc
@@ -192,7 +198,7 @@ mv = Operator(
     [11]
     """,
     out=True,
-    dtypes="numeric",
+    dtypes="arithmetic",
     kernel=_KERNEL,
 )
 
@@ -207,7 +213,7 @@ def _(self, vec):
         self.shape[1] == vec.shape[0],
         f"`self` of shape {self.shape} must have as many columns as `vec` of shape {vec.shape} has elements",
     )
-    require("self", self.dtype, "numeric")
+    require("self", self.dtype, "arithmetic")
     require_same("self", self, "vec", vec)
     return result([self.shape[0]], self.dtype)
 
@@ -235,6 +241,7 @@ mv.samples(
             s(s.strided(3, 4), s.backwards(4)),
             s(s.array(3, 0), s.array(0)),
             s(s.array(2, 3, dtype="int64"), s.array(3, dtype="int64")),
+            s(s.array(2, 3, dtype="complex64"), s.array(3, dtype="complex64")).without_gradient(),
         ]
     )
 )
@@ -252,7 +259,7 @@ dot = Operator(
     doc="""
     The scalar product of two vectors: ``sum_k self[k] * tensor[k]``.
 
-    Shapes: both are (k,), the result is 0-d. Dtypes: integers and floats, the same for both.
+    Shapes: both are (k,), the result is 0-d. Dtypes: integers, floating-point and complex dtypes, the same for both.
     Raises: ShapeError for other shapes, DTypeError if the dtypes differ.
 
     >>> import plait_core as pc
@@ -260,7 +267,7 @@ dot = Operator(
     11
     """,
     out=True,
-    dtypes="numeric",
+    dtypes="arithmetic",
     kernel=_KERNEL,
 )
 
@@ -275,7 +282,7 @@ def _(self, tensor):
         self.shape[0] == tensor.shape[0],
         f"`self` of shape {self.shape} and `tensor` of shape {tensor.shape} must have one length",
     )
-    require("self", self.dtype, "numeric")
+    require("self", self.dtype, "arithmetic")
     require_same("self", self, "tensor", tensor)
     return result((), self.dtype)
 
@@ -303,6 +310,7 @@ dot.samples(
             s(s.strided(5), s.backwards(5)),
             s(s.array(0), s.array(0)),
             s(s.array(3, dtype="int64"), s.array(3, dtype="int64")),
+            s(s.array(3, dtype="complex64"), s.array(3, dtype="complex64")).without_gradient(),
         ]
     )
 )
@@ -354,7 +362,7 @@ matmul_ = Composite(
     The matrix product, Python's ``@``: of two vectors their scalar product; a vector counts as a row on the left and as a
     column on the right; further dimensions are a batch and broadcast.
 
-    Shapes: (..., n, k) times (..., k, m) gives (..., n, m). Dtypes: integers and floats, the same for both.
+    Shapes: (..., n, k) times (..., k, m) gives (..., n, m). Dtypes: integers, floating-point and complex dtypes, the same for both.
     Raises: ShapeError for 0-d tensors and where inner sizes differ or batches do not broadcast, DTypeError if dtypes differ.
 
     >>> import plait_core as pc
@@ -362,7 +370,7 @@ matmul_ = Composite(
     (5, 2)
     """,
     out=True,
-    dtypes="numeric",
+    dtypes="arithmetic",
 )
 
 

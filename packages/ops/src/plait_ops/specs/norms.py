@@ -24,9 +24,14 @@ from plait_ops.calls import (
 )
 from plait_ops.spec import Composite, Operator, Reduction
 from plait_ops.words import (
+    bfloat16,
     cast_argument,
     check,
+    float16,
+    float32,
+    is_complex,
     numel,
+    real_dtype,
     reduce_dims,
     reduced,
     require,
@@ -50,7 +55,8 @@ norm = Operator(
     `p` inf is the largest and -inf the smallest magnitude; 0 counts what is not 0.
 
     Shape: `dim` names what is reduced (None or an empty list: everything); with `keepdim` it stays with size 1.
-    Dtypes: float32 and float64; `dtype` is cast to first. The gradient at 0 is 0.
+    Dtypes: floating-point and complex dtypes, of which the result has the parts'; `dtype` is cast to first.
+    The gradient at 0 is 0.
     Raises: DTypeError for other dtypes, IndexError for a `dim` out of range, ValueError for a repeated one, ShapeError
     for an empty reduction if `p` is infinite or negative.
 
@@ -60,7 +66,7 @@ norm = Operator(
     >>> pc.norm(pc.tensor([[3.0, -4.0], [0.0, 2.0]]), 1, dim=1).tolist()
     [7.0, 2.0]
     """,
-    dtypes="floating",
+    dtypes="inexact",
     kernel="optional: it runs as other operators where there is none.",
 )
 
@@ -68,8 +74,12 @@ norm = Operator(
 @norm.shape
 def _(self, p, dim, keepdim, dtype):
     chosen = dtype if dtype is not None else self.dtype
-    require("self", self.dtype, "all")
-    require("self" if dtype is None else "dtype", chosen, "floating")
+    require("self" if dtype is None else "dtype", chosen, "inexact")
+    check(
+        is_complex(chosen) or not is_complex(self.dtype),
+        f"`dtype` must be complex for `self` of {self.dtype}; got {chosen}",
+        "DTypeError",
+    )
     dims = reduce_dims("dim", dim, self.shape)
     for at in dims:
         check(
@@ -77,13 +87,18 @@ def _(self, p, dim, keepdim, dtype):
             f"`self` of shape {self.shape} has no elements along dimension {at}, and an empty norm with `p` {float(p)} has no value",
         )
     cast_argument("self", chosen)
-    return result(reduced(self.shape, dims, keepdim), chosen)
+    return result(reduced(self.shape, dims, keepdim), real_dtype(chosen))
 
 
 @norm.decompose
 def _(self, p, dim, keepdim, dtype):
-    x = to_dtype(self, dtype if dtype is not None else self.dtype)
+    chosen = dtype if dtype is not None else self.dtype
     dims = reduce_dims("dim", dim, self.shape)
+    if chosen == float16 or chosen == bfloat16:  # whose squares overflow
+        whole = norm(to_dtype(to_dtype(self, chosen), float32), p, dims, keepdim)
+        return to_dtype(whole, chosen)
+    wide = to_dtype(self, chosen)
+    x = abs_(wide) if is_complex(wide.dtype) else wide
     if float(p) == 2.0:
         return sqrt(sum(x * x, dims, keepdim))
     if float(p) == 1.0:
@@ -144,6 +159,8 @@ def _(s):
     yield s(s.array(0, 3), 2, 0).without_gradient()
     yield s(s.array(), 2)
     yield s(s.array(0), 1)
+    for p in (2, 1, 0, 3, math.inf, -math.inf):
+        yield s(s.array(3, 4, dtype="complex64"), p, 1).without_gradient()
 
 
 norm.error("IndexError", lambda s: s(s.array(2, 3), 2, 2), contains=["norm", "dim", "(2, 3)", "2"])

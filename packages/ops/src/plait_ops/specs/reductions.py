@@ -297,6 +297,7 @@ def _scan(name, text, reference, example):
     >>> pc.tensor([1, 2, 3]).{name}(0).tolist()
     {example}
     """,
+        inplace=True,
         out=True,
         dtypes="any",
         kernel="in[0] has the dtype of the result.",

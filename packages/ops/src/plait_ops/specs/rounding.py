@@ -6,7 +6,7 @@ from plait_ops.calls import mul, zeros_like
 from plait_ops.spec import Composite, Pointwise
 
 
-def _unary(name, text, reference, example, dtypes="all"):
+def _unary(name, text, reference, example, dtypes="all", real=False):
     return Pointwise(
         f"{name}(Tensor self) -> Tensor",
         doc=f"""
@@ -17,6 +17,7 @@ def _unary(name, text, reference, example, dtypes="all"):
     {example}
     """,
         dtypes=dtypes,
+        real=real,
         reference=reference,
     )
 
@@ -26,9 +27,9 @@ def _keep_integers(function):
 
 
 neg = _unary(
-    "neg", "``-self``; unsigned integers wrap around.", np.negative, "[1.5, -2.5]", "numeric"
+    "neg", "``-self``; unsigned integers wrap around.", np.negative, "[1.5, -2.5]", "arithmetic"
 )
-abs_ = _unary("abs", "The magnitude.", np.abs, "[1.5, 2.5]")
+abs_ = _unary("abs", "The magnitude.", np.abs, "[1.5, 2.5]", "any", real=True)
 sign = _unary(
     "sign",
     "-1, 0 or 1; nan for nan.",

@@ -16,6 +16,7 @@ where_ = Pointwise(
     [1, 0]
     """,
     conditions=["condition"],
+    dtypes="any",
     scalar=False,
     kernel="in[0] is bool; in[1] and in[2] have the dtype of the result or are numbers; all broadcast.",
     method=False,
@@ -57,6 +58,7 @@ masked_fill = Pointwise(
     [0, 2]
     """,
     conditions=["mask"],
+    dtypes="any",
     scalar=False,
     inplace=True,
     kernel="in[1] is bool; in[0] and in[2] have the dtype of the result, or in[2] is a number; all broadcast.",
@@ -236,7 +238,7 @@ lerp = Pointwise(
     >>> pc.lerp(pc.tensor([0.0]), pc.tensor([10.0]), 0.25).tolist()
     [2.5]
     """,
-    dtypes="floating",
+    dtypes="inexact",
     reference=lambda a, b, w: a + w * (b - a),
 )
 
@@ -265,7 +267,7 @@ addcmul = Pointwise(
     >>> pc.addcmul(pc.tensor([1]), pc.tensor([2]), pc.tensor([3]), value=2).tolist()
     [13]
     """,
-    dtypes="numeric",
+    dtypes="arithmetic",
     reference=lambda a, b, c, value: a + np.asarray(value).astype(a.dtype) * b * c,
 )
 addcdiv = Pointwise(
@@ -277,7 +279,7 @@ addcdiv = Pointwise(
     >>> pc.addcdiv(pc.tensor([1.0]), pc.tensor([6.0]), pc.tensor([3.0]), value=2).tolist()
     [5.0]
     """,
-    dtypes="floating",
+    dtypes="inexact",
     domain=(0.5, 2.5),
     reference=lambda a, b, c, value: a + np.asarray(value).astype(a.dtype) * b / c,
 )

@@ -19,6 +19,7 @@ def _unary(name, text, reference, domain=(-3.0, 3.0), at=0.0, value=0.0):
         promote="float",
         reference=reference,
         domain=domain,
+        dtypes="any",
     )
 
 

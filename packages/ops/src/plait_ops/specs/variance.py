@@ -4,7 +4,7 @@ import numpy as np
 
 from plait_ops.calls import eq, expand, masked_fill, mean, reshape
 from plait_ops.spec import Composite, Operator, Reduction
-from plait_ops.words import numel, reduce_dims, reduced, require, result
+from plait_ops.words import numel, real_dtype, reduce_dims, reduced, require, result
 
 TEXT = """
     The sum is divided by ``n - correction`` (never by less than 0), n the number of elements reduced: 1 is the unbiased
@@ -18,20 +18,25 @@ def _axes(dim):
     return tuple(dim) if isinstance(dim, (tuple, list)) else dim
 
 
+def _real(x):
+    return np.zeros(0, x.dtype).real.dtype
+
+
 def _mean(x, dim, keepdim):
-    """Return the mean in float64; nan where there are no elements, without NumPy's warning."""
+    """Return the mean in float64 or complex128; nan where there are no elements, without NumPy's warning."""
     with np.errstate(all="ignore"):
-        total = np.sum(x, axis=_axes(dim), keepdims=keepdim, dtype="float64")
+        wide = "complex128" if x.dtype.kind == "c" else "float64"
+        total = np.sum(x, axis=_axes(dim), keepdims=keepdim, dtype=wide)
         return np.asarray(total / np.float64(x.size / max(np.size(total), 1)))
 
 
 def _variance(x, dim, correction, keepdim):
     with np.errstate(all="ignore"):
         centre = _mean(x, dim, True)
-        squares = ((x - centre) ** 2).sum(axis=_axes(dim), keepdims=keepdim)
+        squares = (np.abs(x - centre) ** 2).sum(axis=_axes(dim), keepdims=keepdim)
         n = x.size / max(centre.size, 1)
         left = np.float64(max(n - (1 if correction is None else correction), 0))
-        return np.asarray(squares / left).astype(x.dtype)
+        return np.asarray(squares / left).astype(_real(x))
 
 
 var = Reduction(
@@ -43,8 +48,8 @@ var = Reduction(
     >>> pc.tensor([1.0, 3.0]).var().item()
     2.0
     """,
-    result="float",
-    dtypes="floating",
+    result="real",
+    dtypes="inexact",
     kernel="`dim` is not wrapped; the sums are taken around the mean, so that no large numbers are subtracted.",
 )
 std = Reduction(
@@ -56,8 +61,8 @@ std = Reduction(
     >>> pc.tensor([1.0, 3.0]).std(correction=0).item()
     1.0
     """,
-    result="float",
-    dtypes="floating",
+    result="real",
+    dtypes="inexact",
     kernel="as for `var`.",
 )
 var_mean = Operator(
@@ -66,7 +71,7 @@ var_mean = Operator(
     doc=f"""
     `var` and `mean` in one go.
     {TEXT}
-    Shapes: those of `var`. Dtypes: float32 and float64.
+    Shapes: those of `var`. Dtypes: floating-point dtypes.
     Raises: DTypeError for other dtypes, IndexError for a `dim` out of range, ValueError for a repeated one.
 
     >>> import plait_core as pc
@@ -74,7 +79,7 @@ var_mean = Operator(
     [2.0, 2.0]
     """,
     out=True,
-    dtypes="floating",
+    dtypes="inexact",
     kernel="as for `var`; out[1] is the mean.",
 )
 var_backward = Composite(
@@ -87,9 +92,9 @@ var_backward = Composite(
 
 @var_mean.shape
 def _(self, dim, keepdim):
-    require("self", self.dtype, "floating")
+    require("self", self.dtype, "inexact")
     shape = reduced(self.shape, reduce_dims("dim", dim, self.shape), keepdim)
-    return result(shape, self.dtype), result(shape, self.dtype)
+    return result(shape, real_dtype(self.dtype)), result(shape, self.dtype)
 
 
 @var_backward.decompose
@@ -127,9 +132,8 @@ def _(self, dim=None, correction=1, keepdim=False):
 
 @std.reference
 def _(self, dim=None, correction=1, keepdim=False):
-    return np.asarray(np.sqrt(_variance(self.astype("float64"), dim, correction, keepdim))).astype(
-        self.dtype
-    )
+    wide = self.astype("complex128" if self.dtype.kind == "c" else "float64")
+    return np.asarray(np.sqrt(_variance(wide, dim, correction, keepdim))).astype(_real(self))
 
 
 @var_mean.reference

@@ -1,0 +1,69 @@
+"""Complex tensors: their parts as attributes, and questions about them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from plait_abi import _binding
+from plait_core._core import Tensor
+
+__all__ = ["FUNCTIONS", "PROPERTIES"]
+
+
+def _part(name: str, doc: str) -> property:
+    def get(self: Tensor) -> Tensor:
+        return _binding.operator(name)(self)  # type: ignore[no-any-return]
+
+    def put(self: Tensor, value: Any) -> None:
+        part = get(self)
+        if isinstance(value, Tensor):
+            part.copy_(value)
+        else:
+            part.fill_(value)  # type: ignore[attr-defined]
+
+    return property(get, put, doc=doc)
+
+
+def is_complex(input: Tensor) -> bool:
+    """Return whether the elements are complex numbers: complex64 or complex128.
+
+    Example:
+        >>> import plait_core as pc
+        >>> pc.is_complex(pc.tensor([1j]))
+        True
+    """
+    return input.dtype.is_complex
+
+
+def is_conj(input: Tensor) -> bool:
+    """Return False: a conjugate is computed at once, no tensor is conjugated lazily.
+
+    Example:
+        >>> import plait_core as pc
+        >>> pc.is_conj(pc.tensor([1j]).conj())
+        False
+    """
+    return False
+
+
+def resolve_conj(input: Tensor) -> Tensor:
+    """Return the tensor itself: a conjugate is computed at once, there is nothing to resolve.
+
+    Example:
+        >>> import plait_core as pc
+        >>> pc.resolve_conj(pc.tensor([1j]).conj()).tolist()
+        [-1j]
+    """
+    return input
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "is_complex": is_complex,
+    "is_conj": is_conj,
+    "resolve_conj": resolve_conj,
+}
+PROPERTIES: dict[str, property] = {
+    "real": _part("real", "The real parts, a view; of a real tensor, the tensor itself."),
+    "imag": _part("imag", "The imaginary parts, a view; a DTypeError for real tensors."),
+}

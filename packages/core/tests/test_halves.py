@@ -1,0 +1,156 @@
+"""float16 and bfloat16: every operator on its float32 samples, rounded; and what halves are about."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import plait_core as pc
+from plait_abi import operator
+from plait_ops import specs
+from plait_ops.samples import Sample, copy_layout
+from plait_ops.spec import Operator
+
+EPS = {"float16": 2.0**-10, "bfloat16": 2.0**-7}
+# Steps: a rounding before them (they compose other operators) moves an element to another side.
+STEPS = {"isclose"}
+
+
+def samples(spec: Operator, dtype: str) -> Iterator[tuple[Sample, Sample]]:
+    """Yield the samples whose floating arrays are all float32: in halves, and what those hold."""
+    for sample in spec.draw():
+        kinds: list[str] = []
+        sample.mapped(lambda x: kinds.append(x.dtype.name))
+        floats = {kind for kind in kinds if kind.startswith(("float", "complex"))}
+        if floats != {"float32"} or "dtype" in sample.kwargs:
+            continue
+        rounded: list[Any] = []
+
+        def half(x: np.ndarray[Any, Any], rounded: list[Any] = rounded) -> Any:
+            made = pc.from_numpy(copy_layout(x))
+            if x.dtype != np.float32:
+                rounded.append(copy_layout(x))
+                return made
+            made = made.to(getattr(pc, dtype))
+            rounded.append(made.to(pc.float32).numpy().copy())
+            return made
+
+        call = sample.mapped(half)
+        reference = sample.mapped(lambda x, rounded=rounded: rounded.pop(0))
+        yield call, reference
+
+
+def listed(result: Any) -> list[Any]:
+    return list(result) if isinstance(result, (tuple, list)) else [result]
+
+
+def plain(tensor: Any) -> np.ndarray[Any, Any]:
+    wide = tensor.to(pc.float32) if tensor.dtype in (pc.float16, pc.bfloat16) else tensor
+    return np.asarray(wide.numpy())
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("spec", list(specs.all()), ids=lambda spec: spec.name)
+def test_every_operator(spec: Operator, dtype: str) -> None:
+    if spec.unpredictable or spec.name in STEPS:
+        return
+    for call, reference in samples(spec, dtype):
+        with np.errstate(all="ignore"):
+            wanted = [
+                np.asarray(each) for each in listed(spec(*reference.args, **reference.kwargs))
+            ]
+        made = listed(operator(spec.name)(*call.args, **call.kwargs))
+        for got, want in zip(made, wanted, strict=True):
+            assert tuple(got.shape) == want.shape
+            if want.dtype == np.float32:
+                assert got.dtype is getattr(pc, dtype), call
+            finite = np.abs(want[np.isfinite(want)]) if want.dtype.kind == "f" else want
+            bound = EPS[dtype] * 4 * max(1.0, float(finite.max(initial=0))) * sample_scale(call)
+            if want.dtype.kind in "biu":
+                bound = 0.0
+            np.testing.assert_allclose(plain(got), want, rtol=0, atol=bound, err_msg=str(call))
+
+
+def sample_scale(sample: Sample) -> float:
+    return max(1.0, sample.tolerance)
+
+
+def of(values: list[float], dtype: str = "float16") -> pc.Tensor:
+    return pc.tensor(values, dtype=dtype)
+
+
+def test_sums_accumulate_in_float32() -> None:
+    x = pc.ones(5000, dtype=pc.float16)
+    assert x.sum().item() == 5000 and x.sum().dtype is pc.float16
+    assert (x * 0.001).mean().item() == pytest.approx(0.001, rel=1e-3)
+    rows = pc.ones(3, 3000, dtype=pc.bfloat16)
+    assert (rows @ rows.T).tolist() == [[3008.0] * 3] * 3  # 3000 to 8 bits
+
+
+def test_results_round_once() -> None:
+    x, y = of([2049.0]), of([1.0])
+    assert x.item() == 2048
+    assert pc.add(x, y, alpha=3).item() == 2052  # 2051 to the nearest even
+    assert pc.addcmul(of([1.0]), of([2048.0]), of([1.0]), value=1.001).item() == 2052
+
+
+def test_numbers_are_not_rounded_before_the_result() -> None:
+    assert (of([1000.0]) * 0.1).item() == float(np.float16(100))
+    assert (of([0.1]) == 0.1).item()  # but compared as elements
+
+
+@pytest.mark.parametrize("n", [1, 7, 8, 9, 255, 256, 257, 70000])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_rows_of_any_length(n: int, dtype: str) -> None:
+    x = pc.arange(n).to(pc.float32) / 7
+    half = x.to(getattr(pc, dtype))
+    want = (half.to(pc.float32) + 1.5).to(getattr(pc, dtype))
+    assert pc.equal(half + 1.5, want)
+    assert pc.equal((half.flip(0) + 1.5).flip(0), want)
+    assert pc.equal(half > 3, half.to(pc.float32) > 3)
+
+
+def test_special_values() -> None:
+    x = of([0.0, -0.0, math.inf, -math.inf, math.nan, 6e-8, 65504.0])
+    got = (x + x).tolist()
+    assert math.copysign(1, got[1]) == -1 and got[2:4] == [math.inf, -math.inf]
+    assert math.isnan(got[4]) and got[5] == 2 * x[5].item() and got[6] == math.inf
+    assert pc.isfinite(x).tolist() == [True, True, False, False, False, True, True]
+    assert pc.sort(x[:4]).values.tolist() == [-math.inf, 0.0, 0.0, math.inf]
+
+
+def test_mixed_halves_give_float32() -> None:
+    assert (of([1.0]) + of([1.0], "bfloat16")).dtype is pc.float32
+    assert (of([1.0]) + pc.tensor([1])).dtype is pc.float16
+    assert (of([1.0]) + pc.tensor(1.0)).dtype is pc.float16
+    assert (of([1.0]) + 1j).dtype is pc.complex64
+
+
+@pytest.mark.parametrize("dtype", [pc.float16, pc.bfloat16])
+def test_written_arguments(dtype: Any) -> None:
+    x = pc.zeros(4, 3, dtype=dtype)
+    x.index_add_(0, pc.tensor([1, 1]), pc.ones(2, 3, dtype=dtype))
+    assert x.tolist() == [[0.0] * 3, [2.0] * 3, [0.0] * 3, [0.0] * 3]
+    part = x[:, ::2]
+    part.normal_()
+    assert x[:, 1].tolist() == [0.0, 2.0, 0.0, 0.0] and part.abs().sum().item() > 0
+    assert x.dtype is dtype
+
+
+@pytest.mark.parametrize("dtype", [pc.float16, pc.bfloat16])
+def test_uniform_numbers_stay_below_one(dtype: Any) -> None:
+    pc.manual_seed(0)
+    x = pc.rand(20000, dtype=dtype)
+    assert x.dtype is dtype and 0 <= x.min().item() and x.max().item() < 1
+    assert abs(x.float().mean().item() - 0.5) < 0.02
+    assert pc.randn(1000, dtype=dtype).float().std().item() == pytest.approx(1, abs=0.1)
+
+
+def test_softmax_of_large_halves() -> None:
+    x = of([60000.0, 60000.0, -60000.0])
+    assert pc.softmax(x, 0).tolist() == [0.5, 0.5, 0.0]
+    assert pc.norm(of([300.0, 400.0])).item() == 500
