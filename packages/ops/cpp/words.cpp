@@ -216,19 +216,28 @@ Dims infer_size(const Scope &x, const char *argument, Ints size, Ints shape) {
     if (out[i] == -1) out[i] = have / known;
   return out;
 }
-int64_t count_of(const Scope &x, const plait_value &start, const plait_value &end,
-                 const plait_value &step) {
-  const plait_value *values[] = {&start, &end, &step};
-  bool floats = false, finite = true;
+int64_t count_of(const Scope &x, plait_value start, plait_value end, plait_value step, bool whole) {
+  plait_value *values[] = {&start, &end, &step};
+  bool floats = false, finite = true, fit = true;
   for (const plait_value *v : values) {
     floats |= v->tag == PLAIT_FLOAT;
     finite &= v->tag != PLAIT_COMPLEX && std::isfinite(as_float(*v));
+    fit &= v->tag != PLAIT_FLOAT || (v->u.f >= -0x1p63 && v->u.f < 0x1p63);
   }
-  const std::string a = show(start), b = show(end), s = show(step);
+  std::string a = show(start), b = show(end), s = show(step);
   if (!finite)
     fail(
         x, PLAIT_VALUE_ERROR,
         "`start`, `end` and `step` must be finite real numbers; got " + a + ", " + b + " and " + s);
+  if (whole) {
+    if (!fit)
+      fail(x, PLAIT_VALUE_ERROR,
+           "`start`, `end` and `step` must fit in 64 bits; got " + a + ", " + b + " and " + s);
+    for (plait_value *v : values)
+      if (v->tag == PLAIT_FLOAT) *v = value(int64_t(v->u.f));
+    a = show(start), b = show(end), s = show(step);
+    floats = false;
+  }
   if (as_float(step) == 0) fail(x, PLAIT_VALUE_ERROR, "`step` must not be 0; got " + s);
   const auto behind = [&](auto first, auto last, auto by) {
     return (by > 0 ? last - first : first - last) < 0;

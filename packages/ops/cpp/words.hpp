@@ -34,8 +34,7 @@ Dims broadcast(const Scope &x, const char *name_a, Ints a, const char *name_b, I
 Dims reduce_dims(const Scope &x, const char *argument, const std::optional<Ints> &dims, Ints shape);
 Dims reduced(Ints shape, Ints dims, bool keepdim);
 Dims infer_size(const Scope &x, const char *argument, Ints size, Ints shape);
-int64_t count_of(const Scope &x, const plait_value &start, const plait_value &end,
-                 const plait_value &step);
+int64_t count_of(const Scope &x, plait_value start, plait_value end, plait_value step, bool whole);
 int64_t slice_start(const std::optional<int64_t> &start, int64_t step, int64_t size);
 int64_t slice_count(const std::optional<int64_t> &start, const std::optional<int64_t> &end,
                     int64_t step, int64_t size);

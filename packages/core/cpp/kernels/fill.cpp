@@ -1,5 +1,4 @@
-// One value everywhere: fill_, zero_, full, zeros, ones and their like; and the sequences arange,
-// linspace, eye.
+// One value everywhere: fill_, zero_, full, zeros, ones and their like.
 #include "kernels/copy.h"
 #include "kernels/elementwise.h"
 
@@ -66,81 +65,7 @@ PLAIT_KERNEL("ones", ones);
 PLAIT_KERNEL("ones_like", ones);
 PLAIT_KERNEL("empty", empty);
 PLAIT_KERNEL("empty_like", empty);
-
-// ---- sequences
-// -----------------------------------------------------------------------------------------------------
-// start + i step, computed from i so that errors don't add up
-template <class T>
-void sequence(T *to, int64_t begin, int64_t end, double start, double step, int64_t whole_start,
-              int64_t whole_step) {
-  if constexpr (is_float<T>) {
-    for (int64_t i = begin; i < end; i++) to[i] = T(start + double(i) * step);
-  } else {
-    for (int64_t i = begin; i < end; i++)
-      to[i] = T(uint64_t(whole_start) + uint64_t(i) * uint64_t(whole_step));
-  }
-}
-
-plait_status arange_from(plait_call *c, const plait_value &start, const plait_value &step) {
-  DLTensor *out = result(c);
-  const int64_t n = numel(out);
-  const bool whole = start.tag != PLAIT_FLOAT && step.tag != PLAIT_FLOAT;
-  const double f = start.tag == PLAIT_FLOAT ? start.u.f : double(start.u.i);
-  const double df = step.tag == PLAIT_FLOAT ? step.u.f : double(step.u.i);
-  const Kind k = kind(out->dtype);
-  if (!whole && k != F32 &&
-      k != F64) {  // an integer dtype asked for with fractional numbers: round at each element
-    PLAIT_NUMERIC(k, {
-      T *to = data<T>(out);
-      for (int64_t i = 0; i < n; i++) to[i] = T(int64_t(f + double(i) * df));
-    })
-    return PLAIT_OK;
-  }
-  PLAIT_NUMERIC(k, {
-    T *to = data<T>(out);
-    parallel_ranges(c, n, kSerial, [&](int64_t begin, int64_t end) {
-      sequence(to, begin, end, f, df, whole ? start.u.i : 0, whole ? step.u.i : 0);
-    });
-  })
-  return PLAIT_OK;
-}
-
-plait_status arange(plait_call *c) { return arange_from(c, number(0), number(1)); }
-plait_status arange_start(plait_call *c) { return arange_from(c, c->in[0], c->in[2]); }
-
-plait_status linspace(plait_call *c) {
-  DLTensor *out = result(c);
-  const double start = real(c, 0), end = real(c, 1);
-  const int64_t n = numel(out), half = n / 2;
-  const double step = n > 1 ? (end - start) / double(n - 1) : 0;
-  PLAIT_NUMERIC(kind(out->dtype), {
-    T *to = data<T>(out);
-    for (int64_t i = 0; i < n; i++) {  // from both ends, so that both are met exactly
-      const double x =
-          i < half || n == 1 ? start + double(i) * step : end - double(n - 1 - i) * step;
-      to[i] = is_float<T> ? T(x) : T(int64_t(x));
-    }
-  })
-  return PLAIT_OK;
-}
-
-plait_status eye(plait_call *c) {
-  DLTensor *out = result(c);
-  PLAIT_TRY(fill(c, out, number(0)));
-  const Kind k = kind(out->dtype);
-  const int64_t n = out->shape[0] < out->shape[1] ? out->shape[0] : out->shape[1];
-  char one[16];
-  store_number(k, number(1), one);
-  const size_t item = size_t(size_of(k));
-  for (int64_t i = 0; i < n; i++)
-    memcpy(data<char>(out) + (i * out->shape[1] + i) * int64_t(item), one, item);
-  return PLAIT_OK;
-}
-
-PLAIT_KERNEL("arange", arange);
-PLAIT_KERNEL("arange.start", arange_start);
-PLAIT_KERNEL("linspace", linspace);
-PLAIT_KERNEL("eye", eye);
+PLAIT_KERNEL("empty_strided", empty);
 
 }  // namespace
 

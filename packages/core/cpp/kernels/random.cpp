@@ -1,22 +1,9 @@
 // Random numbers: what element i (in C order) gets depends on the stream's position and on i alone.
-#include "kernels/indices.h"
-#include "kernels/philox.h"
+#include "kernels/random.h"
 #include "scalar/math.h"
 
 namespace plait::core {
 namespace {
-
-constexpr int kWords = 4 * kPhiloxBlocks;
-
-// Elements made from kWords words: from one word each (float32), or from two.
-template <class T>
-constexpr int kMade = kWords / int(sizeof(T) / 4);
-
-PLAIT_INLINE float unit(const uint32_t *w, int i, float) { return float(w[i] >> 8) * 0x1p-24f; }
-PLAIT_INLINE double unit(const uint32_t *w, int i, double) {
-  const uint64_t bits = uint64_t(w[2 * i]) << 32 | w[2 * i + 1];
-  return double(bits >> 11) * 0x1p-53;
-}
 
 template <class T>
 struct Uniform {
@@ -42,42 +29,50 @@ struct Normal {  // Box and Muller's transform; the first half of the elements t
   }
 };
 
-// Fills `out` group by group; make(words, T[kMade]) gives a group.
-template <class T, int Group, class Make>
-void fill(const plait_call *c, const DLTensor *out, const Make &make) {
-  const int64_t n = numel(out), groups = ceil_div(n, Group);
-  const Stream s(c, groups * kPhiloxBlocks);
-  const bool dense = is_contiguous(out);
-  const auto run = [&](int64_t begin, int64_t end) {
-    uint32_t words[kWords];
-    T made[Group];
-    for (int64_t g = begin; g < end; g++) {
-      philox(s.seed, s.offset + uint64_t(g) * kPhiloxBlocks, words);
-      const int64_t first = g * Group, left = n - first < Group ? n - first : Group;
-      if (dense && left == Group) {
-        make(words, data<T>(out) + first);
-        continue;
-      }
-      make(words, made);
-      for (int64_t i = 0; i < left; i++) *reinterpret_cast<T *>(element(out, first + i)) = made[i];
+plait_status uniform_in(const plait_call *c, const DLTensor *to, double low, double high) {
+  PLAIT_FLOATING(kind(to->dtype), (fill<T, kMade<T>>(c, to, Uniform<T>{T(low), T(high - low)})))
+  return PLAIT_OK;
+}
+// Numbers of `bits` bits in float16 and bfloat16, so that none is rounded up to `high`.
+plait_status uniform_halves(const plait_call *c, const DLTensor *to, double low, double high) {
+  const Kind k = kind(to->dtype);
+  const int bits = k == F16 ? 11 : 8;
+  const float unit = 1.0f / float(1 << bits);
+  fill<uint16_t, kWords>(c, to, [=](const uint32_t *w, uint16_t *out) {
+    for (int i = 0; i < kWords; i++) {
+      const double u = double(float(w[i] >> (32 - bits)) * unit);
+      plait_value v{PLAIT_FLOAT, 0, {0}};
+      v.u.f = low + u * (high - low);
+      store_number(k, v, out + i);
     }
-  };
-  parallel_ranges(c, groups, kChunk / Group, run);
+  });
+  return PLAIT_OK;
 }
 
 plait_status uniform(plait_call *c) {  // uniform_(self, low, high, *, generator)
   const DLTensor *self = tensor(c, 0);
-  const double low = real(c, 1), high = real(c, 2, 1);
-  PLAIT_FLOATING(kind(self->dtype), (fill<T, kMade<T>>(c, self, Uniform<T>{T(low), T(high - low)})))
-  return PLAIT_OK;
+  const Kind k = kind(self->dtype);
+  if (is_complex_kind(k)) {
+    const Parts parts(self);
+    return uniform_in(c, &parts.t, real(c, 1), real(c, 2, 1));
+  }
+  return (is_half(k) ? uniform_halves : uniform_in)(c, self, real(c, 1), real(c, 2, 1));
 }
 PLAIT_KERNEL("uniform_", uniform);
 
+plait_status normal_in(const plait_call *c, const DLTensor *to, double mean, double deviation) {
+  PLAIT_FLOATING(kind(to->dtype), (fill<T, kMade<T>>(c, to, Normal<T>{T(mean), T(deviation)})))
+  return PLAIT_OK;
+}
 plait_status normal(plait_call *c) {  // normal_(self, mean, std, *, generator)
   const DLTensor *self = tensor(c, 0);
   const double mean = real(c, 1), deviation = real(c, 2, 1);
-  PLAIT_FLOATING(kind(self->dtype), (fill<T, kMade<T>>(c, self, Normal<T>{T(mean), T(deviation)})))
-  return PLAIT_OK;
+  // each part of a complex number has half the variance
+  if (is_complex_kind(kind(self->dtype))) {
+    const Parts parts(self);
+    return normal_in(c, &parts.t, mean, deviation * 0.70710678118654752);
+  }
+  return normal_in(c, self, mean, deviation);
 }
 PLAIT_KERNEL("normal_", normal);
 

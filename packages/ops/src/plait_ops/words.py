@@ -422,9 +422,11 @@ def _view_strides(tensor: Any, shape: Shape) -> list[int] | None:
     return strides if at < 0 else None
 
 
-@word("@scalar scalar scalar -> int")
-def count_of(start: Any, end: Any, step: Any) -> int:
-    """Return how many of ``start, start + step, ...`` come before `end`."""
+@word("@scalar scalar scalar bool -> int")
+def count_of(start: Any, end: Any, step: Any, whole: bool) -> int:
+    """Return how many of ``start, start + step, ...`` come before `end`; if `whole`, of the three
+    without their fractions.
+    """
     for value in (start, end, step):
         if isinstance(value, complex) or not math.isfinite(value):
             _fail(
@@ -432,6 +434,13 @@ def count_of(start: Any, end: Any, step: Any) -> int:
                 f"`start`, `end` and `step` must be finite real numbers; got {start}, {end} and "
                 f"{step}",
             )
+    if whole:
+        if any(not -LIMIT <= value < LIMIT for value in (start, end, step)):
+            _fail(
+                "ValueError",
+                f"`start`, `end` and `step` must fit in 64 bits; got {start}, {end} and {step}",
+            )
+        start, end, step = int(start), int(end), int(step)
     if step == 0:
         _fail("ValueError", f"`step` must not be 0; got {step}")
     if (end - start if step > 0 else start - end) < 0:

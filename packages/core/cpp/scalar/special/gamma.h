@@ -68,6 +68,7 @@ PLAIT_HD_CALL double zeta_positive(double s, double q) {
 PLAIT_HD_CALL double zeta(double s, double q) {
   if (s == 1) return kInf64;
   if (!(s > 1) || q != q) return kNan64;
+  if (abs(q) == kInf64) return q > 0 ? 0 : kNan64;
   if (q > 0) return zeta_positive(s, q);
   if (is_whole(q)) return kInf64;
   if (!is_whole(s)) return kNan64;

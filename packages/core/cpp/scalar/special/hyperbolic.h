@@ -15,7 +15,8 @@ PLAIT_HD float asinh(float x) {
 PLAIT_HD float acosh(float x) {
   const float t = (x < 1e9f ? x : 1e9f) - 1.0f;
   const float near = log1p(t + sqrt(t * (t + 2.0f)));
-  return x < 1e9f ? near : log(x) + kLn2;
+  const float r = x < 1e9f ? near : log(x) + kLn2;
+  return x < 1.0f ? kNan : r;
 }
 PLAIT_HD float atanh(float x) {
   const float a = abs(x);

@@ -9,7 +9,7 @@ constexpr double kRecurrenceLimit = 1e6;  // larger degrees than that are not co
 
 // p_0 = 1, p_1 = first, p_k+1 = 2 x p_k - p_k-1
 PLAIT_HD_CALL double chebyshev_steps(double x, double n, double first) {
-  if (!(n >= 0)) return n != n ? n : 0;
+  if (!(n > -1)) return n != n ? n : 0;
   if (n > kRecurrenceLimit) return kNan64;
   double before = 1, here = first;
   if (n < 1) return before;
@@ -43,7 +43,7 @@ PLAIT_HD_CALL double chebyshev_w(double x, double n) {
 // p_0 = 1, p_1 = first(x), p_k+1 = next(k, p_k, p_k-1)
 template <class Next>
 PLAIT_HD_CALL double recurrence(double n, double first, Next next) {
-  if (!(n >= 0)) return n != n ? n : 0;
+  if (!(n > -1)) return n != n ? n : 0;
   if (n > kRecurrenceLimit) return kNan64;
   double before = 1, here = first;
   if (n < 1) return before;

@@ -10,16 +10,18 @@ from plait_ops.spec import Pointwise
 SQRT_PI = math.sqrt(math.pi)
 SQRT_2_PI = math.sqrt(2 * math.pi)
 DENSITY = 1 / SQRT_2_PI
-NODES = (np.arange(4000) + 0.5) / 100
 
 
 def _erfcx(x):
-    """2/sqrt(pi) times the integral of exp(-t^2 - 2 x t), for x that leaves it finite."""
-    return float(np.sum(np.exp(-(NODES**2) - 2 * x * NODES)) * 2 / 100 / SQRT_PI)
+    """Laplace's continued fraction (DLMF 7.9.1)."""
+    below = x
+    for k in range(400, 0, -1):
+        below = x + k / 2 / below
+    return 1 / (SQRT_PI * below)
 
 
 def _scaled_erfc(x):
-    return math.exp(x * x) * math.erfc(x) if x < 3 else _erfcx(x)
+    return math.exp(x * x) * math.erfc(x) if x < 2 else _erfcx(x)
 
 
 def _bisect(function, low, high):

@@ -11,7 +11,7 @@ def _recurrence(first, step):
     """Values by p_0 = 1, p_1 = first(x), p_(k + 1) = step(k, x, p_k, p_(k - 1))."""
 
     def value(x, n):
-        if n < 0:
+        if n <= -1:
             return 0.0
         before, here = 1.0, first(x)
         if n < 1:

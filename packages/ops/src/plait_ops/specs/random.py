@@ -49,7 +49,7 @@ def _draw(name, text):
     def _(size, dtype):
         sizes("size", size)
         made = dtype if dtype is not None else default_dtype()
-        require("dtype", made, "floating")
+        require("dtype", made, "inexact")
         return result(size, made)
 
     operator.reference(lambda size, dtype=None: np.zeros(size, dtype or "float32"))
@@ -95,7 +95,7 @@ def _like(name, text):
     @operator.shape
     def _(self, dtype):
         made = dtype if dtype is not None else self.dtype
-        require("self" if dtype is None else "dtype", made, "floating")
+        require("self" if dtype is None else "dtype", made, "inexact")
         return result_as(self.shape, made, dense_strides(self))
 
     operator.reference(lambda self, dtype=None: np.zeros(self.shape, dtype or self.dtype))
@@ -220,7 +220,7 @@ bernoulli = Operator(
     doc="""
     1 with the probability that each element of `self` gives, else 0, in the dtype of `self`.
 
-    Raises: DTypeError for other dtypes than float32 and float64.
+    Raises: DTypeError for dtypes that are not floating-point.
 
     >>> import plait_core as pc
     >>> pc.bernoulli(pc.tensor([0.0, 1.0])).tolist()
@@ -303,14 +303,14 @@ bernoulli_fill = _fill(
 
 @uniform.shape
 def _(self, low, high):
-    require("self", self.dtype, "floating")
+    require("self", self.dtype, "inexact")
     check(low <= high, f"`low` must not be above `high`; got {low} and {high}", "ValueError")
     return self
 
 
 @normal.shape
 def _(self, std):
-    require("self", self.dtype, "floating")
+    require("self", self.dtype, "inexact")
     check(std >= 0.0, f"`std` must not be negative; got {std}", "ValueError")
     return self
 
@@ -339,7 +339,7 @@ native_dropout = Operator(
     `input` with each element set to 0 with probability `p` and the others divided by ``1 - p``, and a bool mask of those
     that were kept.
 
-    Raises: ValueError unless `p` is in [0, 1], DTypeError for other dtypes than float32 and float64.
+    Raises: ValueError unless `p` is in [0, 1], DTypeError for dtypes that are not floating-point.
 
     >>> import plait_core as pc
     >>> pc.native_dropout(pc.ones(2), 0.0)[1].tolist()
@@ -393,7 +393,7 @@ dropout = Composite(
     doc="""
     While `training`: `input` with each element set to 0 with probability `p` and the others divided by ``1 - p``; else `input`.
 
-    Raises: ValueError unless `p` is in [0, 1], DTypeError for other dtypes than float32 and float64.
+    Raises: ValueError unless `p` is in [0, 1], DTypeError for dtypes that are not floating-point.
 
     >>> import plait_core as pc
     >>> pc.dropout(pc.ones(2), training=False).tolist()

@@ -9,6 +9,7 @@ from plait_ops.words import (
     default_dtype,
     dtype_of,
     int64,
+    is_floating,
     is_integral,
     require,
     result,
@@ -32,7 +33,8 @@ arange_start = Operator(
     "arange.start(Scalar start, Scalar end, Scalar step=1, *, dtype? dtype=None, device? device=None) -> Tensor",
     doc="""
     The numbers ``start, start + step, ...`` that come before `end`: ``ceil((end - start) / step)`` of them.
-    `dtype` None: int64, or the default dtype if one of the three is a float.
+    `dtype` None: int64, or the default dtype if one of the three is a float. With an integer dtype, fractions of the three
+    are cut off first, as in PyTorch.
 
     Raises: ValueError if `step` is 0 or leads away from `end`, or if a bound is not finite.
 
@@ -40,7 +42,7 @@ arange_start = Operator(
     >>> pc.arange(1, 7, 2).tolist()
     [1, 3, 5]
     """,
-    kernel="out[i] = start + i * step, computed in int64 for integer results, else in float64, then cast.",
+    kernel="out[i] = start + i * step: of an integer dtype in int64, without fractions; else in float64, then cast.",
     method=False,
 )
 
@@ -56,7 +58,7 @@ def _(start, end, step, dtype):
     )
     made = dtype if dtype is not None else number
     require("dtype", made, "all")
-    n = count_of(start, end, step)
+    n = count_of(start, end, step, is_integral(made))
     return result([n], made)
 
 
@@ -66,7 +68,7 @@ def _(end, dtype):
         dtype if dtype is not None else (int64 if is_integral(dtype_of(end)) else default_dtype())
     )
     require("dtype", made, "all")
-    n = count_of(0, end, 1)
+    n = count_of(0, end, 1, is_integral(made))
     return result([n], made)
 
 
@@ -76,6 +78,8 @@ def _(end, dtype, device):
 
 
 def _arange(start, end, step, dtype):
+    if dtype and "int" in dtype:
+        start, end, step = int(start), int(end), int(step)
     kinds = {np.asarray(value).dtype.kind for value in (start, end, step)}
     return np.arange(start, end, step).astype(dtype or ("float32" if "f" in kinds else "int64"))
 
@@ -91,6 +95,7 @@ def _(s):
     yield s(2.5)
     yield s(4, dtype="float64")
     yield s(3, dtype="uint8")
+    yield s(2.5, dtype="int64")
 
 
 @arange_start.samples
@@ -100,43 +105,98 @@ def _(s):
     yield s(0, 1, 0.25)
     yield s(1, 1)
     yield s(-3, 3, 2, dtype="int16")
+    yield s(0.5, 5.5, 1.5, dtype="int64")
+    yield s(0, 2, 0.5, dtype="float16")
 
 
 arange.error("ValueError", lambda s: s(-1), contains=["arange", "end", "-1"])
 arange.error("ValueError", lambda s: s(float("nan")), contains=["arange", "end", "nan"])
 arange_start.error("ValueError", lambda s: s(0, 3, 0), contains=["arange", "step", "0"])
+arange_start.error(
+    "ValueError", lambda s: s(0, 3, 0.5, dtype="int64"), contains=["arange", "step", "0"]
+)
 arange_start.error("ValueError", lambda s: s(0, 3, -1), contains=["arange", "step", "-1"])
 arange_start.error(
     "ValueError", lambda s: s(0.0, float("inf"), 1), contains=["arange", "end", "inf"]
 )
 
 
-linspace = Operator(
-    "linspace(Scalar start, Scalar end, int steps, *, dtype? dtype=None, device? device=None) -> Tensor",
-    doc="""
-    `steps` numbers from `start` to `end`, both included, equally far apart; `dtype` None is the default dtype.
+def _steps(name, arguments, text, example, kernel):
+    operator = Operator(
+        f"{name}(Scalar start, Scalar end, int steps{arguments}, *, dtype? dtype=None, device? device=None) -> Tensor",
+        doc=f"""
+    {text} `dtype` None is the default dtype, or its complex if one of them is complex.
 
-    Raises: ValueError if `steps` is negative.
+    Raises: ValueError if `steps` is negative; DTypeError for bool and for a real dtype of complex numbers.
 
     >>> import plait_core as pc
-    >>> pc.linspace(0, 1, 5).tolist()
-    [0.0, 0.25, 0.5, 0.75, 1.0]
+    >>> pc.{name}{example}
     """,
-    kernel="in float64: out[i] = start + i * (end - start) / (steps - 1) below the middle, counted from `end` above it.",
-    method=False,
+        kernel=kernel,
+        method=False,
+        dtypes="arithmetic",
+    )
+
+    @operator.shape
+    def _(start, end, steps, dtype):
+        check(steps >= 0, f"`steps` must not be negative; got {steps}", "ValueError")
+        real = (is_floating(dtype_of(start)) or is_integral(dtype_of(start))) and (
+            is_floating(dtype_of(end)) or is_integral(dtype_of(end))
+        )
+        number = default_dtype()
+        if not real:
+            whole = is_floating(dtype_of(start)) or is_integral(dtype_of(start))
+            number = dtype_of(end) if whole else dtype_of(start)
+        made = dtype if dtype is not None else number
+        require("dtype", made, "arithmetic")
+        check(
+            real or not (is_floating(made) or is_integral(made)),
+            f"`dtype` must be complex for complex `start` or `end`; got {made}",
+            "DTypeError",
+        )
+        return result([steps], made)
+
+    operator.error("ValueError", lambda s: s(0, 1, -2), contains=[name, "steps", "-2"])
+    operator.error("DTypeError", lambda s: s(0, 1, 2, dtype="bool"), contains=["dtype", "bool"])
+    operator.error(
+        "DTypeError", lambda s: s(0, 1j, 2, dtype="float32"), contains=["complex", "float32"]
+    )
+    return operator
+
+
+linspace = _steps(
+    "linspace",
+    "",
+    "`steps` numbers from `start` to `end`, both included, equally far apart.",
+    "(0, 1, 5).tolist()\n    [0.0, 0.25, 0.5, 0.75, 1.0]",
+    "in float64: out[i] = start + i * (end - start) / (steps - 1) below the middle, counted from `end` above it.",
+)
+logspace = _steps(
+    "logspace",
+    ", float base=10",
+    "``base ** linspace(start, end, steps)``.",
+    "(0, 3, 4).tolist()\n    [1.0, 10.0, 100.0, 1000.0]",
+    "powers are computed in float64.",
 )
 
 
-@linspace.shape
-def _(steps, dtype):
-    check(steps >= 0, f"`steps` must not be negative; got {steps}", "ValueError")
-    made = dtype if dtype is not None else default_dtype()
-    require("dtype", made, "numeric")
-    return result([steps], made)
+def _made(values, start, end, dtype):
+    complex_ = isinstance(start, complex) or isinstance(end, complex)
+    return values.astype(dtype or ("complex64" if complex_ else "float32"))
 
 
 linspace.reference(
-    lambda start, end, steps, dtype=None: np.linspace(start, end, steps).astype(dtype or "float32")
+    lambda start, end, steps, dtype=None: _made(np.linspace(start, end, steps), start, end, dtype)
+)
+logspace.reference(
+    lambda start, end, steps, base=10.0, dtype=None: _made(
+        np.power(
+            complex(base) if isinstance(end, complex) else base, np.linspace(start, end, steps)
+        ),
+        start,
+        end,
+        dtype,
+    )
 )
 
 
@@ -147,9 +207,20 @@ def _(s):
     yield s(2, 5, 1)
     yield s(2, 5, 0)
     yield s(0, 10, 3, dtype="int64")
+    yield s(0, 10, 4, dtype="int32")
+    yield s(-7, 7, 5, dtype="int8")
+    yield s(0, 1 + 2j, 5)
+    yield s(0, 1, 3, dtype="float16")
 
 
-linspace.error("ValueError", lambda s: s(0, 1, -2), contains=["linspace", "steps", "-2"])
+@logspace.samples
+def _(s):
+    yield s(0, 1, 5)
+    yield s(3.0, -1.5, 7, dtype="float64")
+    yield s(0, 3, 4, 2.0, dtype="int64")
+    yield s(2, 5, 1)
+    yield s(2, 5, 0)
+    yield s(0, 1 + 2j, 4, dtype="complex128")
 
 
 eye = Operator(

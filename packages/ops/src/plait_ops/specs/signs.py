@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from plait_ops.calls import eq, isfinite, mul, sub, where, zeros_like
+from plait_ops.calls import clone, eq, isfinite, mul, sub, where, zeros_like
 from plait_ops.spec import Composite, Pointwise
 from plait_ops.words import DType, float32, float64, is_floating, require
 
@@ -201,7 +201,7 @@ nan_to_num = Composite(
 def _(self, nan, posinf, neginf):
     if not is_floating(self.dtype):
         require("self", self.dtype, "integral")
-        return self + 0
+        return clone(self)
     largest = LARGEST_32
     if self.dtype == float64:
         largest = LARGEST_64

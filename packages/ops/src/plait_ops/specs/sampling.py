@@ -1,0 +1,447 @@
+"""Drawing from tables, rates and moments: multinomial, poisson, binomial, normal with tensors, randint_like."""
+
+import numpy as np
+
+from plait_ops.calls import (
+    add,
+    bernoulli_,
+    empty,
+    empty_like,
+    expand,
+    mul,
+    normal_,
+    randint,
+    zeros_like,
+)
+from plait_ops.spec import Composite, Operator
+from plait_ops.specs import random
+from plait_ops.words import (
+    broadcast,
+    check,
+    default_dtype,
+    dense_strides,
+    int64,
+    is_tensor,
+    require,
+    require_common,
+    result,
+    result_as,
+    sizes,
+    to_dtype,
+)
+
+BEFORE = random  # overloads come after the operator
+
+multinomial = Operator(
+    "multinomial(Tensor self, int num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor",
+    doc="""
+    `num_samples` indices of each row of `self`, drawn with probabilities proportional to its weights; without `replacement`
+    none twice, in the order of the draws.
+
+    Shapes: `self` is (n,) or (rows, n), the result (num_samples,) or (rows, num_samples). Dtypes: floating; the result is int64.
+    Raises: ShapeError for other shapes; ValueError unless `num_samples` is positive and, without replacement, no larger than n,
+    or if weights are negative, not finite, all 0, or too many of them 0.
+
+    >>> import plait_core as pc
+    >>> pc.multinomial(pc.tensor([0.0, 3.0, 0.0]), 2, replacement=True).tolist()
+    [1, 1]
+    """,
+    random=True,
+    dtypes="floating",
+    kernel="Efraimidis and Spirakis (2006) without replacement; sums and bisection with it.",
+)
+
+
+@multinomial.shape
+def _(self, num_samples, replacement):
+    require("self", self.dtype, "floating")
+    check(1 <= self.ndim <= 2, f"`self` must have 1 or 2 dimensions; got shape {self.shape}")
+    n = self.shape[-1]
+    check(n > 0, f"`self` must hold weights; got shape {self.shape}")
+    check(num_samples > 0, f"`num_samples` must be positive; got {num_samples}", "ValueError")
+    check(
+        replacement or num_samples <= n,
+        f"`num_samples` without replacement must be at most {n} for `self` of shape {self.shape}; got {num_samples}",
+        "ValueError",
+    )
+    shape = [self.shape[0], num_samples] if self.ndim == 2 else [num_samples]
+    sizes("num_samples", shape)
+    return result(shape, int64)
+
+
+multinomial.constant("self")
+multinomial.reference(
+    lambda self, num_samples, replacement=False: np.zeros((*self.shape[:-1], num_samples), "int64")
+)
+
+
+@multinomial.samples
+def _(s):
+    yield s(s.array(5, low=0.1), 3)
+    yield s(s.array(2, 5, low=0.1, dtype="float64"), 9, True)
+    yield s(s.strided(2, 4, low=0.1), 4)
+
+
+multinomial.error("ShapeError", lambda s: s(s.array(), 1), contains=["multinomial", "self"])
+multinomial.error(
+    "ValueError", lambda s: s(s.array(3, low=0.1), 4), contains=["num_samples", "3", "4"]
+)
+multinomial.error(
+    "ValueError", lambda s: s(s.array(3, low=-2.0, high=-1.0), 1), contains=["self", "negative"]
+)
+multinomial.error("ValueError", lambda s: s(s.array(3, low=0.1), 0), contains=["num_samples", "0"])
+
+
+def _elementwise(name, arguments, text, example, internal=False):
+    operator = Operator(
+        f"{name}({arguments}, *, Generator? generator=None) -> Tensor",
+        doc=f"""
+    {text}
+
+    Dtypes: floating; the result has the same. Parameters that make no distribution give nan.
+
+    >>> import plait_core as pc
+    >>> {example}
+    """,
+        random=True,
+        dtypes="floating",
+        internal=internal,
+        method=False,
+    )
+    return operator
+
+
+poisson = _elementwise(
+    "poisson",
+    "Tensor self",
+    "Whole numbers drawn from the Poisson distribution with the rates in `self`: k with probability ``exp(-r) * r ** k / k!``.",
+    "pc.poisson(pc.zeros(2)).tolist()\n    [0.0, 0.0]",
+)
+standard_gamma = _elementwise(
+    "_standard_gamma",
+    "Tensor self",
+    "Numbers drawn from the gamma distribution with the shapes in `self`: density proportional to ``x ** (a - 1) * exp(-x)``.",
+    "tuple(pc.poisson(pc.ones(2)).shape)\n    (2,)",
+    internal=True,
+)
+
+
+@poisson.shape
+@standard_gamma.shape
+def _(self):
+    require("self", self.dtype, "floating")
+    return result_as(self.shape, self.dtype, dense_strides(self))
+
+
+@poisson.vjp("self")
+def _(g):
+    return zeros_like(g)
+
+
+for each in (poisson, standard_gamma):
+    each.reference(lambda self: np.zeros(self.shape, self.dtype))
+    each.samples(
+        lambda s: iter(
+            [
+                s(s.array(3, 4, low=0.1)),
+                s(s.strided(3, 4, low=0.1, high=30.0)),
+                s(s.array(low=0.1, dtype="float64")),
+                s(s.array(0)),
+            ]
+        )
+    )
+    each.error(
+        "DTypeError", lambda s: s(s.array(2, dtype="int64")), contains=[each.name, "self", "int64"]
+    )
+
+binomial_draw = _elementwise(
+    "binomial_draw",
+    "Tensor count, Tensor prob",
+    "`binomial` of tensors of one shape and dtype.",
+    "tuple(pc.binomial(pc.ones(2), pc.ones(2)).shape)\n    (2,)",
+    internal=True,
+)
+
+
+@binomial_draw.shape
+def _(count, prob):
+    require("count", count.dtype, "floating")
+    broadcast("count", count.shape, "prob", prob.shape)
+    return result(count.shape, count.dtype)
+
+
+binomial_draw.constant("count", "prob")
+binomial_draw.reference(lambda count, prob: np.zeros(count.shape, count.dtype))
+binomial_draw.samples(
+    lambda s: iter([s(s.array(9, low=1.0, high=90.0), s.array(9, low=0.0, high=1.0))])
+)
+binomial_draw.error(
+    "DTypeError",
+    lambda s: s(s.array(2, dtype="int64"), s.array(2)),
+    contains=["count", "int64"],
+)
+
+binomial = Composite(
+    "binomial(Tensor count, Tensor prob, *, Generator? generator=None) -> Tensor",
+    doc="""
+    Whole numbers drawn from the binomial distribution: how many of `count` trials of probability `prob` succeed.
+
+    Shapes: both broadcast. Dtypes: floating; parameters that make no distribution give nan.
+
+    >>> import plait_core as pc
+    >>> pc.binomial(pc.tensor([4.0, 4.0]), pc.tensor([0.0, 1.0])).tolist()
+    [0.0, 4.0]
+    """,
+    random=True,
+    dtypes="floating",
+)
+
+
+@binomial.decompose
+def _(count, prob, generator):
+    made = require_common("count", count, "prob", prob)
+    require("count", made, "floating")
+    shape = broadcast("count", count.shape, "prob", prob.shape)
+    n, p = to_dtype(count, made), to_dtype(prob, made)
+    return binomial_draw(expand(n, shape), expand(p, shape), generator=generator)
+
+
+binomial.reference(
+    lambda count, prob: np.zeros(
+        np.broadcast_shapes(count.shape, prob.shape), np.result_type(count, prob)
+    )
+)
+binomial.samples(
+    lambda s: iter(
+        [
+            s(s.array(3, 4, low=0.0, high=90.0), s.array(4, low=0.0, high=1.0)),
+            s(
+                s.array(2, 1, low=0.0, dtype="float64"),
+                s.array(3, low=0.0, high=1.0, dtype="float64"),
+            ),
+        ]
+    )
+)
+binomial.error(
+    "ShapeError", lambda s: s(s.array(2, 3), s.array(4)), contains=["binomial", "(2, 3)", "(4,)"]
+)
+
+
+def _normal(schema, text, shape):
+    operator = Operator(
+        schema,
+        doc=f"""
+    {text}
+
+    >>> import plait_core as pc
+    >>> {shape}
+    """,
+        random=True,
+        dtypes="floating",
+        method=False,
+    )
+    return operator
+
+
+normal = _normal(
+    "normal(Tensor mean, Tensor|Scalar std=1, *, Generator? generator=None) -> Tensor",
+    "Numbers drawn from normal distributions with these means and standard deviations, which broadcast. No gradient flows back.",
+    "pc.normal(pc.tensor([2.0, 3.0]), 0).tolist()\n    [2.0, 3.0]",
+)
+normal_std = _normal(
+    "normal.std(float mean, Tensor std, *, Generator? generator=None) -> Tensor",
+    "Numbers drawn from normal distributions with one `mean` and these standard deviations.",
+    "pc.normal(2.0, pc.zeros(2)).tolist()\n    [2.0, 2.0]",
+)
+normal_size = _normal(
+    "normal.size(float mean, float std, int[] size, *, Generator? generator=None, dtype? dtype=None, device? device=None)"
+    " -> Tensor",
+    "Numbers of the shape `size` drawn from one normal distribution; `dtype` None is the default dtype.",
+    "pc.normal(2.0, 0.0, (2,)).tolist()\n    [2.0, 2.0]",
+)
+
+
+@normal.shape
+def _(mean, std):
+    made = require_common("mean", mean, "std", std)
+    require("mean", made, "floating")
+    if is_tensor(std):
+        return result(broadcast("mean", mean.shape, "std", std.shape), made)
+    return result(mean.shape, made)
+
+
+@normal_std.shape
+def _(std):
+    require("std", std.dtype, "floating")
+    return result(std.shape, std.dtype)
+
+
+@normal_size.shape
+def _(std, size, dtype):
+    sizes("size", size)
+    check(std >= 0.0, f"`std` must not be negative; got {std}", "ValueError")
+    made = dtype if dtype is not None else default_dtype()
+    require("dtype", made, "floating")
+    return result(size, made)
+
+
+@normal.decompose
+def _(mean, std, generator):
+    made = require_common("mean", mean, "std", std)
+    shape = mean.shape
+    if is_tensor(std):
+        shape = broadcast("mean", mean.shape, "std", std.shape)
+    noise = normal_(empty(shape, dtype=made, device=mean.device), generator=generator)
+    return add(mul(noise, std), mean)
+
+
+@normal_std.decompose
+def _(mean, std, generator):
+    noise = normal_(empty(std.shape, dtype=std.dtype, device=std.device), generator=generator)
+    return add(mul(noise, std), mean)
+
+
+@normal_size.decompose
+def _(mean, std, size, generator, dtype, device):
+    made = dtype if dtype is not None else default_dtype()
+    return normal_(empty(size, dtype=made, device=device), mean, std, generator=generator)
+
+
+normal.constant("mean", "std")
+normal_std.constant("std")
+
+
+@normal.reference
+def _(mean, std):
+    shape = np.broadcast_shapes(mean.shape, np.shape(std))
+    return np.zeros(shape, np.result_type(mean, std) if np.ndim(std) else mean.dtype)
+
+
+normal_std.reference(lambda mean, std: np.zeros(std.shape, std.dtype))
+normal_size.reference(lambda mean, std, size, dtype=None: np.zeros(size, dtype or "float32"))
+normal.samples(
+    lambda s: iter(
+        [s(s.array(3, 4), s.array(4, low=0.1)), s(s.array(3, dtype="float64"), 2.0), s(s.array(3))]
+    )
+)
+normal_std.samples(lambda s: iter([s(1.0, s.array(3, 4, low=0.1))]))
+normal_size.samples(lambda s: iter([s(1.0, 2.0, (3, 4)), s(0.0, 1.0, (), dtype="float64")]))
+normal.error(
+    "ShapeError", lambda s: s(s.array(2, 3), s.array(4)), contains=["mean", "std", "(2, 3)", "(4,)"]
+)
+normal_std.error(
+    "DTypeError", lambda s: s(0.0, s.array(2, dtype="int64")), contains=["std", "int64"]
+)
+normal_size.error("ValueError", lambda s: s(0.0, -1.0, (2,)), contains=["normal", "std", "-1"])
+
+
+bernoulli_p = Operator(
+    "bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor",
+    doc="""
+    1 with probability `p`, else 0, in the shape and dtype of `self`, whose elements don't matter.
+
+    Raises: ValueError unless `p` is in [0, 1].
+
+    >>> import plait_core as pc
+    >>> pc.bernoulli(pc.zeros(2), 1.0).tolist()
+    [1.0, 1.0]
+    """,
+    random=True,
+)
+
+
+@bernoulli_p.shape
+def _(self, p):
+    require("self", self.dtype, "all")
+    check(0.0 <= p <= 1.0, f"`p` must be in [0, 1]; got {p}", "ValueError")
+    return result_as(self.shape, self.dtype, dense_strides(self))
+
+
+@bernoulli_p.decompose
+def _(self, p, generator):
+    return bernoulli_(empty_like(self), p, generator=generator)
+
+
+bernoulli_p.constant("self")
+bernoulli_p.reference(lambda self, p: np.zeros(self.shape, self.dtype))
+bernoulli_p.samples(lambda s: iter([s(s.array(3, 4), 0.5), s(s.strided(3, 4, dtype="int64"), 0.1)]))
+bernoulli_p.error("ValueError", lambda s: s(s.array(2), 1.5), contains=["bernoulli", "p", "1.5"])
+
+
+def _randint_like(name, arguments, text):
+    return Operator(
+        f"{name}(Tensor self, {arguments}, *, Generator? generator=None, dtype? dtype=None, device? device=None) -> Tensor",
+        doc=f"""
+    {text}, in the shape of `self`. `dtype` and `device` None are those of `self`.
+
+    Raises: ValueError for an empty range, DTypeError for bool and complex.
+
+    >>> import plait_core as pc
+    >>> pc.randint_like(pc.zeros(2), 3, 4).tolist()
+    [3.0, 3.0]
+    """,
+        random=True,
+        method=False,
+    )
+
+
+randint_like = _randint_like(
+    "randint_like", "int low, int high", "Integers drawn uniformly from [low, high)"
+)
+randint_like_high = _randint_like(
+    "randint_like.high", "int high", "Integers drawn uniformly from [0, high)"
+)
+
+
+@randint_like.shape
+def _(self, low, high, dtype):
+    check(low < high, f"`low` must be below `high`; got {low} and {high}", "ValueError")
+    made = dtype if dtype is not None else self.dtype
+    require("self" if dtype is None else "dtype", made, "numeric")
+    return result(self.shape, made)
+
+
+@randint_like_high.shape
+def _(self, high, dtype):
+    check(high > 0, f"`high` must be positive; got {high}", "ValueError")
+    made = dtype if dtype is not None else self.dtype
+    require("self" if dtype is None else "dtype", made, "numeric")
+    return result(self.shape, made)
+
+
+@randint_like.decompose
+def _(self, low, high, generator, dtype, device):
+    return randint(
+        low,
+        high,
+        self.shape,
+        generator=generator,
+        dtype=dtype if dtype is not None else self.dtype,
+        device=device if device is not None else self.device,
+    )
+
+
+@randint_like_high.decompose
+def _(self, high, generator, dtype, device):
+    return randint(
+        0,
+        high,
+        self.shape,
+        generator=generator,
+        dtype=dtype if dtype is not None else self.dtype,
+        device=device if device is not None else self.device,
+    )
+
+
+randint_like.constant("self")
+randint_like_high.constant("self")
+randint_like.reference(
+    lambda self, low, high, dtype=None: np.zeros(self.shape, dtype or self.dtype)
+)
+randint_like_high.reference(
+    lambda self, high, dtype=None: np.zeros(self.shape, dtype or self.dtype)
+)
+randint_like.samples(lambda s: iter([s(s.array(3, 4), -2, 5), s(s.array(3), 0, 5, dtype="int64")]))
+randint_like_high.samples(lambda s: iter([s(s.array(3, dtype="int32"), 5)]))
+randint_like.error("ValueError", lambda s: s(s.array(2), 3, 3), contains=["low", "high", "3"])
+randint_like_high.error("ValueError", lambda s: s(s.array(2), 0), contains=["high", "0"])

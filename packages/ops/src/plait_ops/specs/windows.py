@@ -1,0 +1,182 @@
+"""Windows of signal processing: Hann, Hamming, Blackman, Bartlett, Kaiser."""
+
+import numpy as np
+
+from plait_ops.calls import abs as abs_
+from plait_ops.calls import arange, clamp_min, cos, div, full, i0, mul, rsub, sqrt, square, sub
+from plait_ops.spec import Composite
+from plait_ops.words import check, default_dtype, float64, require, to_dtype
+
+TAU = 6.283185307179586
+
+
+def _window(name, arguments, text, example, internal=False):
+    operator = Composite(
+        f"{name}(int window_length, bool periodic=True{arguments}, *, dtype? dtype=None, device? device=None) -> Tensor",
+        doc=f"""
+    {text}
+
+    Here ``N = window_length`` if `periodic`, as a transform wants it, else ``N = window_length - 1``: a symmetric window.
+
+    Shape: (window_length,). Dtypes: floating; None is the default dtype. Raises: ValueError if `window_length` is negative.
+
+    >>> import plait_core as pc
+    >>> pc.{name}({example[0]}).tolist()
+    {example[1]}
+    """,
+        dtypes="floating",
+        method=False,
+        internal=internal,
+    )
+
+    @operator.samples
+    def _(s):
+        for n in (0, 1, 2, 7, 8):
+            yield s(n)
+        yield s(6, False)
+        yield s(5, dtype="float64")
+
+    operator.error("ValueError", lambda s: s(-1), contains=["window_length", "-1"])
+    operator.error("DTypeError", lambda s: s(4, dtype="int64"), contains=["dtype", "int64"])
+    return operator
+
+
+def _reference(formula):
+    def reference(window_length, periodic=True, dtype=None, **numbers):
+        if window_length < 2:
+            return np.ones(window_length, dtype or "float32")
+        last = window_length if periodic else window_length - 1
+        made = formula(np.arange(window_length) / last, **numbers)
+        return made.astype(dtype or "float32")
+
+    return reference
+
+
+cosine_window = _window(
+    "cosine_window",
+    ", float a=0.5, float b=0.5, float c=0",
+    "``a - b * cos(2 * pi * n / N) + c * cos(4 * pi * n / N)`` for n = 0, 1, ...",
+    ("2", "[0.0, 1.0]"),
+    internal=True,
+)
+
+
+@cosine_window.decompose
+def _(window_length, periodic, a, b, c, dtype, device):
+    made = dtype if dtype is not None else default_dtype()
+    require("dtype", made, "floating")
+    check(
+        window_length >= 0,
+        f"`window_length` must not be negative; got {window_length}",
+        "ValueError",
+    )
+    if window_length < 2:
+        return full([window_length], 1.0, dtype=made, device=device)
+    last = window_length if periodic else window_length - 1
+    angle = mul(arange(window_length, dtype=float64, device=device), TAU / last)
+    made_wide = sub(cos(mul(angle, 2.0)) * c + a, cos(angle) * b)
+    return to_dtype(made_wide, made)
+
+
+cosine_window.reference_function = (
+    lambda window_length, periodic=True, a=0.5, b=0.5, c=0.0, dtype=None: _reference(
+        lambda t: a - b * np.cos(TAU * t) + c * np.cos(2 * TAU * t)
+    )(window_length, periodic, dtype)
+)
+
+hann_window = _window(
+    "hann_window",
+    "",
+    "Hann's window: ``(1 - cos(2 * pi * n / N)) / 2`` for n = 0, 1, ...",
+    ("4", "[0.0, 0.5, 1.0, 0.5]"),
+)
+hamming_window = _window(
+    "hamming_window",
+    ", float alpha=0.54, float beta=0.46",
+    "Hamming's window: ``alpha - beta * cos(2 * pi * n / N)`` for n = 0, 1, ...",
+    ("2, alpha=0.5, beta=0.5", "[0.0, 1.0]"),
+)
+blackman_window = _window(
+    "blackman_window",
+    "",
+    "Blackman's window: ``0.42 - 0.5 * cos(2 * pi * n / N) + 0.08 * cos(4 * pi * n / N)`` for n = 0, 1, ...",
+    ("1", "[1.0]"),
+)
+bartlett_window = _window(
+    "bartlett_window",
+    "",
+    "Bartlett's window, a triangle: ``1 - abs(2 * n / N - 1)`` for n = 0, 1, ...",
+    ("4", "[0.0, 0.5, 1.0, 0.5]"),
+)
+kaiser_window = _window(
+    "kaiser_window",
+    ", float beta=12",
+    "Kaiser's window: ``i0(beta * sqrt(1 - (2 * n / N - 1) ** 2)) / i0(beta)`` for n = 0, 1, ...",
+    ("1", "[1.0]"),
+)
+
+
+@hann_window.decompose
+def _(window_length, periodic, dtype, device):
+    return cosine_window(window_length, periodic, 0.5, 0.5, 0.0, dtype=dtype, device=device)
+
+
+@hamming_window.decompose
+def _(window_length, periodic, alpha, beta, dtype, device):
+    return cosine_window(window_length, periodic, alpha, beta, 0.0, dtype=dtype, device=device)
+
+
+@blackman_window.decompose
+def _(window_length, periodic, dtype, device):
+    return cosine_window(window_length, periodic, 0.42, 0.5, 0.08, dtype=dtype, device=device)
+
+
+@bartlett_window.decompose
+def _(window_length, periodic, dtype, device):
+    made = dtype if dtype is not None else default_dtype()
+    require("dtype", made, "floating")
+    check(
+        window_length >= 0,
+        f"`window_length` must not be negative; got {window_length}",
+        "ValueError",
+    )
+    if window_length < 2:
+        return full([window_length], 1.0, dtype=made, device=device)
+    last = window_length if periodic else window_length - 1
+    place = mul(arange(window_length, dtype=float64, device=device), 2.0 / last)
+    return to_dtype(rsub(abs_(sub(place, 1.0)), 1.0), made)
+
+
+@kaiser_window.decompose
+def _(window_length, periodic, beta, dtype, device):
+    made = dtype if dtype is not None else default_dtype()
+    require("dtype", made, "floating")
+    check(
+        window_length >= 0,
+        f"`window_length` must not be negative; got {window_length}",
+        "ValueError",
+    )
+    if window_length < 2:
+        return full([window_length], 1.0, dtype=made, device=device)
+    last = window_length if periodic else window_length - 1
+    place = sub(mul(arange(window_length, dtype=float64, device=device), 2.0 / last), 1.0)
+    height = sqrt(clamp_min(rsub(square(place), 1.0), 0.0))
+    top = i0(full([], beta, dtype=float64, device=device))
+    return to_dtype(div(i0(mul(height, beta)), top), made)
+
+
+hann_window.reference(_reference(lambda t: 0.5 - 0.5 * np.cos(TAU * t)))
+blackman_window.reference(
+    _reference(lambda t: 0.42 - 0.5 * np.cos(TAU * t) + 0.08 * np.cos(2 * TAU * t))
+)
+bartlett_window.reference(_reference(lambda t: 1 - np.abs(2 * t - 1)))
+hamming_window.reference(
+    lambda window_length, periodic=True, alpha=0.54, beta=0.46, dtype=None: _reference(
+        lambda t: alpha - beta * np.cos(TAU * t)
+    )(window_length, periodic, dtype)
+)
+kaiser_window.reference(
+    lambda window_length, periodic=True, beta=12.0, dtype=None: _reference(
+        lambda t: np.i0(beta * np.sqrt(np.maximum(1 - (2 * t - 1) ** 2, 0))) / np.i0(beta)
+    )(window_length, periodic, dtype)
+)
