@@ -117,7 +117,7 @@ def test_shapes_of_others() -> None:
     assert x.view_as(pc.zeros(2, 3)).shape == x.reshape_as(pc.zeros(2, 3)).shape == (2, 3)
     assert pc.ones(1, 3).expand_as(pc.zeros(2, 3)).shape == (2, 3)
     assert pc.ones(4, 2, 3).sum_to_size(2, 1).tolist() == [[12.0], [12.0]]
-    with pytest.raises(pc.ShapeError, match=r"sum_to_size: `size` must broadcast"):
+    with pytest.raises(pc.ShapeError, match=r"sum_to_size: .*broadcast"):
         pc.ones(4, 2).sum_to_size(3)
 
 

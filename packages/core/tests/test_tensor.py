@@ -294,7 +294,7 @@ def test_meta_tensors_have_shapes_and_no_bytes() -> None:
     x = pc.ones(2, 3).to("meta")
     assert x.device.type == "meta"
     assert (x + x).shape == (2, 3)
-    assert repr(x) == "tensor(..., size=(2, 3), device='meta')"
+    assert repr(x) == "tensor(..., device='meta', size=(2, 3))"
     for function in (x.tolist, x.numpy):
         with pytest.raises(RuntimeError, match="one on the device meta"):
             function()
