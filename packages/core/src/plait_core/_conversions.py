@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from plait_abi import _binding
 from plait_core import _dtypes
-from plait_core._core import Tensor, is_tensor
+from plait_core._core import Tensor
 from plait_core._memory_formats import memory_format as memory_format_type
 from plait_core._memory_formats import preserve_format
 
@@ -58,7 +58,7 @@ def _targets(args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Targets:
     values = list(args)
     dtype, device = kwargs.get("dtype"), kwargs.get("device")
     first = kwargs["other"] if "other" in kwargs else values.pop(0) if values else None
-    if is_tensor(first):
+    if isinstance(first, Tensor):
         dtype, device = first.dtype, first.device
     elif isinstance(first, (str, _binding.device)) and not _is_dtype(first):
         device = first

@@ -84,7 +84,7 @@ class UntypedStorage:
         found = memo.get(id(self))
         if found is None:
             found = memo[id(self)] = UntypedStorage(self._bytes.clone())
-        return found  # type: ignore[no-any-return]
+        return found
 
     def tensor(
         self,

@@ -275,7 +275,7 @@ def _write(self: Tensor, values: list[Any]) -> Tensor:
     from plait_core._creation import tensor
 
     made = tensor(values, dtype=self.dtype)
-    return self.copy_(made.reshape(tuple(self.shape)))  # type: ignore[no-any-return]
+    return self.copy_(made.reshape(tuple(self.shape)))
 
 
 def apply_(self: Tensor, callable: Callable[[Any], Any]) -> Tensor:
@@ -360,7 +360,7 @@ def _layout(self: Tensor) -> layout:
 
 def _adjoint(self: Tensor) -> Tensor:
     turned = self.mT
-    return turned.conj() if self.is_complex() else turned  # type: ignore[no-any-return,attr-defined]
+    return turned.conj() if self.is_complex() else turned
 
 
 def _hermitian(self: Tensor) -> Tensor:

@@ -99,7 +99,8 @@ def eye(
     if k == 0:
         return call("eye", n_rows, columns, dtype=kind, device=device)
     rows = call("arange", n_rows, device=device).unsqueeze(1)
-    return (call("arange", columns, device=device) - rows == k).to(kind)
+    mask: Tensor = call("arange", columns, device=device) - rows == k
+    return mask.to(kind)
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:

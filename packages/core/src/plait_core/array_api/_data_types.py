@@ -102,7 +102,7 @@ def _of_number(value: Any, other: DType | None) -> DType:
     if isinstance(value, bool):
         return other or _dtypes.bool_
     if isinstance(value, int):
-        return _dtypes.int64 if other in (None, _dtypes.bool_) else other  # type: ignore[return-value]
+        return _dtypes.int64 if other is None or other is _dtypes.bool_ else other
     inexact = other is not None and (other.is_floating_point or other.is_complex)
     real = other if inexact else get_default_dtype()
     assert real is not None

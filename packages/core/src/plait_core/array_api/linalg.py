@@ -152,7 +152,7 @@ def _limit(name: str, values: Tensor, x: Tensor, rtol: Any) -> Tensor:
         rtol = max(x.shape[-2:]) * finfo(x.dtype).eps
     elif is_tensor(rtol):
         rtol = rtol.to(values.dtype).unsqueeze(-1)
-    return largest * rtol
+    return call("mul", largest, rtol)
 
 
 def matrix_rank(x: Tensor, /, *, rtol: Any = None) -> Tensor:
@@ -177,7 +177,7 @@ def outer(x1: Tensor, x2: Tensor, /) -> Tensor:
         raise ShapeError(
             f"outer: vectors are required, got shapes {tuple(a.shape)} and {tuple(b.shape)}"
         )
-    return a.unsqueeze(1) * b
+    return call("mul", a.unsqueeze(1), b)
 
 
 def pinv(x: Tensor, /, *, rtol: Any = None) -> Tensor:
