@@ -22,6 +22,9 @@ setup(
             package_files={
                 "stubs/_core.pyi": "plait_core/_core.pyi",
                 "stubs/_operators.pyi": "plait_core/_operators.pyi",
+                "stubs/linalg.pyi": "plait_core/linalg.pyi",
+                "stubs/fft.pyi": "plait_core/fft.pyi",
+                "stubs/special.pyi": "plait_core/special.pyi",
             },
         ),
     ],

@@ -15,12 +15,18 @@ HEADER = '# mypy: disable-error-code="overload-cannot-match,overload-overlap,mis
 
 
 def main(out: pathlib.Path) -> None:
-    """Fill ``out`` with ``_core.pyi`` and ``_operators.pyi``."""
+    """Fill ``out`` with the stubs of the Tensor, the operators and their namespaces."""
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "plait_ops.emit", "--stubs", folder]
         subprocess.run(command, check=True)
-        for name, operators in (("_core", "methods"), ("_operators", "functions")):
+        for name, operators in (
+            ("_core", "methods"),
+            ("_operators", "functions"),
+            ("linalg", "linalg"),
+            ("fft", "fft"),
+            ("special", "special"),
+        ):
             text = pathlib.Path(folder, f"{operators}.pyi").read_text()
             template = (HERE / f"{name}.pyi.in").read_text()
             before, mark, after = template.partition("#operators\n")

@@ -28,7 +28,12 @@ from plait_core import (
     _comparison,
     _complex,
     _conversions,
+    _creation,
+    _einsum,
+    _fft_kernels,
+    _namespaces,
     _numpy_functions,
+    _products,
     _protocols,
     _several,
     _sparse,
@@ -79,6 +84,7 @@ from plait_core._dtypes import (
     uint32,
     uint64,
 )
+from plait_core._einsum import einsum
 from plait_core._memory_formats import (
     channels_last,
     channels_last_3d,
@@ -89,10 +95,12 @@ from plait_core._memory_formats import (
     sparse_coo,
     strided,
 )
+from plait_core._products import block_diag, chain_matmul, tensordot
 from plait_core._protocols import mark_written
 from plait_core._random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 from plait_core._repr import set_printoptions
 from plait_core._several import (
+    as_strided,
     atleast_1d,
     atleast_2d,
     atleast_3d,
@@ -108,7 +116,7 @@ from plait_core._storages import UntypedStorage
 from plait_core._unique import unique, unique_consecutive
 
 if TYPE_CHECKING:
-    from plait_core._operators import *  # noqa: F403
+    from plait_core._operators import *  # type: ignore[assignment]  # noqa: F403
 
 __version__ = "0.1.0"
 
@@ -123,12 +131,14 @@ __all__ = [
     "Tensor",
     "UntypedStorage",
     "allclose",
+    "as_strided",
     "as_tensor",
     "asarray",
     "atleast_1d",
     "atleast_2d",
     "atleast_3d",
     "bfloat16",
+    "block_diag",
     "bool",
     "bool_",
     "broadcast_shapes",
@@ -136,6 +146,7 @@ __all__ = [
     "cartesian_prod",
     "cdouble",
     "cfloat",
+    "chain_matmul",
     "channels_last",
     "channels_last_3d",
     "complex128",
@@ -145,8 +156,10 @@ __all__ = [
     "double",
     "dtype",
     "e",
+    "einsum",
     "empty_cache",
     "equal",
+    "fft",
     "finfo",
     "float",
     "float16",
@@ -171,6 +184,7 @@ __all__ = [
     "is_batch_invariant",
     "is_tensor",
     "layout",
+    "linalg",
     "long",
     "manual_seed",
     "mark_written",
@@ -192,8 +206,10 @@ __all__ = [
     "sparse",
     "sparse_coo",
     "sparse_coo_tensor",
+    "special",
     "strided",
     "tensor",
+    "tensordot",
     "uint16",
     "uint32",
     "uint64",
@@ -222,7 +238,7 @@ def _bind_operators() -> None:
     own = set(globals())
     for name, place in _binding.operator_names():
         operator = _binding.operator(name)
-        if name not in own and place != "internal":
+        if name not in own and place != "internal" and not _namespaces.in_namespace(name):
             globals()[name] = operator
         if place == "method" and name not in Tensor.__dict__:
             setattr(Tensor, name, operator)
@@ -231,6 +247,7 @@ def _bind_operators() -> None:
 # What each topic brings: METHODS and PROPERTIES of Tensor, FUNCTIONS of this module, and FALLBACKS,
 # methods that stand back where an operator has the name.
 _TOPICS = (
+    _creation,
     _conversions,
     _protocols,
     _comparison,
@@ -240,6 +257,8 @@ _TOPICS = (
     _complex,
     _several,
     _unique,
+    _einsum,
+    _products,
 )
 
 
@@ -262,6 +281,9 @@ _bind_topics()
 _startup.start()
 _bind_operators()
 _bind_fallbacks()
+_fft_kernels.register()
+
+from plait_core import fft, linalg, special  # noqa: E402, they are filled from the registry
 
 # the dtypes that share a name with a builtin type, last: nothing above may see them
 bool = bool_

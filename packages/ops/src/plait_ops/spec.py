@@ -35,6 +35,9 @@ Reference = Callable[..., Any]
 REGISTRY: dict[str, Operator] = {}
 """All operators by name (``max.dim``), in order of definition; filled by importing the specs."""
 
+NAMESPACES = ("linalg", "fft", "special")
+"""Operators called ``linalg_solve`` are ``linalg.solve`` to users (docs/design/0008)."""
+
 GROUPS = (
     "any",
     "all",
@@ -350,9 +353,8 @@ class Reduction(Operator):
 
     Args:
         result: dtype of the result: ``same``, ``sum`` (integers and bool become int64), ``float``
-        (of
-            floating inputs only, or of `dtype`), ``real`` (as float; of complex inputs that of their
-            parts), ``bool``, ``int64``.
+            (of floating inputs only, or of `dtype`), ``real`` (as float; of complex inputs that
+            of their parts), ``bool``, ``int64``.
         identity: whether an empty reduction has a value; without one it is an error.
     """
 

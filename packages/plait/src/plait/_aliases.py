@@ -22,11 +22,14 @@ __all__ = ["install", "is_alias", "names", "target"]
 # name below plait. to component; others have the component's own name
 _PLACES = {"utils.data": "data"}
 _OUTER = {"abi": "plait_abi"}
+# modules of the component core that have a place of their own
+_OF_CORE = ("fft", "linalg", "sparse", "special")
 
 
 def names() -> list[str]:
     """Return the attributes of `plait` that are other packages."""
-    return sorted([*(name for name in DEFAULTS if name != "data"), *_OUTER, "utils"])
+    outer = [*(name for name in DEFAULTS if name != "data"), *_OUTER, *_OF_CORE, "utils"]
+    return sorted(outer)
 
 
 def is_alias(name: str) -> bool:
@@ -45,6 +48,8 @@ def target(fullname: str) -> str | None:
     first, dot, rest = inner.partition(".")
     if first in _OUTER:
         return _OUTER[first] + dot + rest
+    if first in _OF_CORE:
+        return f"{choose('core')}.{inner}"
     if first not in DEFAULTS or first == "data":
         return None
     return choose(first) + dot + rest

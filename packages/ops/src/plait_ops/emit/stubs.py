@@ -1,4 +1,4 @@
-"""functions.pyi and methods.pyi: signatures of the operators for a package that brings a Tensor."""
+"""Signatures of the operators for a package that brings a Tensor: functions, methods, namespaces."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from keyword import iskeyword
 
 from plait_ops.schema import Argument
-from plait_ops.spec import Operator
+from plait_ops.spec import NAMESPACES, Operator
 
 __all__ = ["emit"]
 
@@ -102,27 +102,38 @@ def _with_out(signature: str, operator: Operator) -> str:
     return f"{signature}{star}, out: {kind} | None = None"
 
 
-def _text(operators: Sequence[Operator], method: bool) -> str:
+def _place(operator: Operator) -> tuple[str, str]:
+    """Return the namespace of an operator, empty for the package itself, and its name there."""
+    space, _, name = operator.schema.base.partition("_")
+    return (space, name) if space in NAMESPACES and name else ("", operator.schema.base)
+
+
+def _text(operators: Sequence[Operator], method: bool, namespace: str = "") -> str:
     by_name: dict[str, list[tuple[str, str, str]]] = {}
     for operator in operators:
         first = operator.schema.arguments[0] if operator.schema.arguments else None
-        if operator.internal or (
-            method
-            and not (
-                operator.method
-                and first
-                and first.type.startswith("Tensor")
-                and first.type != "Tensor[]"
+        space, base = _place(operator)
+        if (
+            space != namespace
+            or operator.internal
+            or (
+                method
+                and not (
+                    operator.method
+                    and first
+                    and first.type.startswith("Tensor")
+                    and first.type != "Tensor[]"
+                )
             )
         ):
             continue
         summary = operator.doc.split("\n")[0]
         for signature in _signatures(operator, method):
-            by_name.setdefault(operator.schema.base, []).append(
+            by_name.setdefault(base, []).append(
                 (_with_out(signature, operator), _result(operator), summary)
             )
             if operator.inplace:
-                by_name.setdefault(operator.schema.base + "_", []).append(
+                by_name.setdefault(base + "_", []).append(
                     (signature, "Tensor", summary + " In place.")
                 )
     indent = "    " if method else ""
@@ -138,4 +149,9 @@ def _text(operators: Sequence[Operator], method: bool) -> str:
 
 def emit(operators: Sequence[Operator]) -> dict[str, str]:
     """Return the files by name."""
-    return {"functions.pyi": _text(operators, False), "methods.pyi": _text(operators, True)}
+    spaces = {f"{name}.pyi": _text(operators, False, name) for name in NAMESPACES}
+    return {
+        "functions.pyi": _text(operators, False),
+        "methods.pyi": _text(operators, True),
+        **spaces,
+    }

@@ -1,0 +1,229 @@
+"""`einsum`: subscripts to products of pairs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from plait_core._core import Tensor, is_tensor
+
+__all__ = ["FUNCTIONS", "einsum"]
+
+Label = str
+Term = tuple[Any, list[Label]]  # a tensor and the names of its dimensions
+
+
+def _fail(text: str) -> ValueError:
+    return ValueError(f"einsum: {text}")
+
+
+def _letter(index: Any) -> str:
+    if not isinstance(index, int) or not 0 <= index < 52:
+        raise _fail(f"a sublist holds numbers in [0, 52) and `...`; got {index!r}")
+    return chr(ord("A") + index) if index < 26 else chr(ord("a") + index - 26)
+
+
+def _sublists(args: Sequence[Any]) -> tuple[str, list[Any]]:
+    """Turn ``x, [0, 1], y, [1, 2], [0, 2]`` into a string and operands."""
+
+    def text(sublist: Sequence[Any]) -> str:
+        return "".join("..." if item is Ellipsis else _letter(item) for item in sublist)
+
+    operands = list(args[: len(args) // 2 * 2 : 2])
+    equation = ",".join(text(sublist) for sublist in args[1::2])
+    if len(args) % 2:
+        equation += "->" + text(args[-1])
+    return equation, operands
+
+
+def _parts(term: str, whole: str) -> tuple[str, str, bool]:
+    """Return what stands before and after the ellipsis of a term, and whether it has one."""
+    before, dots, after = term.partition("...")
+    for letter in before + after:
+        if not (letter.isascii() and letter.isalpha()):
+            raise _fail(f"subscripts are letters; `equation` {whole!r} holds {letter!r}")
+    return before, after, bool(dots)
+
+
+def _named(term: str, ndim: int, at: int, whole: str) -> list[Label]:
+    before, after, dots = _parts(term, whole)
+    rest = ndim - len(before) - len(after)
+    if rest < 0 or (rest and not dots):
+        raise _fail(
+            f"operand {at} has {ndim} dimensions, and its subscripts {term!r} name "
+            f"{'at least ' if dots else ''}{len(before) + len(after)}"
+        )
+    return [*before, *(f".{rest - i}" for i in range(rest)), *after]
+
+
+def _output(terms: list[list[Label]], right: str | None, whole: str) -> list[Label]:
+    every = [label for term in terms for label in term]
+    dots = sorted({x for x in every if x[0] == "."}, key=lambda x: -int(x[1:]))
+    if right is None:
+        return dots + sorted(x for x in set(every) if x[0] != "." and every.count(x) == 1)
+    before, after, has_dots = _parts(right, whole)
+    wanted = [*before, *(dots if has_dots else []), *after]
+    for label in wanted:
+        if label not in every:
+            raise _fail(f"the output of {whole!r} names {label!r}, which no operand has")
+        if wanted.count(label) > 1:
+            raise _fail(f"the output of {whole!r} names {label!r} twice")
+    return wanted
+
+
+def _diagonals(tensor: Any, labels: list[Label]) -> Term:
+    """Take the diagonal over dimensions that share a name."""
+    labels = list(labels)
+    for label in dict.fromkeys(labels):
+        while labels.count(label) > 1:
+            first = labels.index(label)
+            second = labels.index(label, first + 1)
+            if tensor.shape[first] != tensor.shape[second]:
+                raise _fail(
+                    f"{label!r} stands twice in one operand, for sizes {tensor.shape[first]} and "
+                    f"{tensor.shape[second]}"
+                )
+            tensor = tensor.diagonal(0, first, second)
+            labels = [x for i, x in enumerate(labels) if i not in (first, second)] + [label]
+    return tensor, labels
+
+
+def _sizes(terms: list[Term]) -> dict[Label, int]:
+    sizes: dict[Label, int] = {}
+    for at, (tensor, labels) in enumerate(terms):
+        for label, size in zip(labels, tensor.shape, strict=True):
+            known = sizes.setdefault(label, size)
+            if known == 1:
+                sizes[label] = size
+            elif size not in (known, 1):
+                raise _fail(
+                    f"the dimensions called {label.lstrip('.')!r} have sizes {known} and, in "
+                    f"operand {at} of shape {tuple(tensor.shape)}, {size}"
+                )
+    return sizes
+
+
+def _summed(term: Term, kept: set[Label]) -> Term:
+    """Sum over the dimensions that nobody else needs."""
+    tensor, labels = term
+    gone = [i for i, label in enumerate(labels) if label not in kept]
+    if gone:
+        tensor = tensor.sum(gone, dtype=tensor.dtype)
+    return tensor, [label for label in labels if label in kept]
+
+
+def _arranged(term: Term, order: Sequence[Label]) -> Any:
+    tensor, labels = term
+    return tensor.permute([labels.index(label) for label in order]) if labels else tensor
+
+
+def _pair(a: Term, b: Term, kept: set[Label], sizes: dict[Label, int]) -> Term:
+    """Multiply two terms and sum over what nobody else needs."""
+    a, b = _summed(a, kept | set(b[1])), _summed(b, kept | set(a[1]))
+    both = [x for x in a[1] if x in b[1]]
+    batch, inner = [x for x in both if x in kept], [x for x in both if x not in kept]
+    left, right = [x for x in a[1] if x not in both], [x for x in b[1] if x not in both]
+    made = batch + left + right
+
+    def size(labels: Sequence[Label]) -> list[int]:
+        return [sizes[label] for label in labels]
+
+    def whole(term: Term, order: list[Label]) -> Any:  # sizes of 1 that stand for all
+        tensor = _arranged(term, order)
+        pairs = zip(order, tensor.shape, strict=True)
+        here = [sizes[label] if label in both else n for label, n in pairs]
+        return tensor if list(tensor.shape) == here else tensor.expand(here)
+
+    if not inner:  # nothing to sum: one product with broadcasting
+        x = _arranged(a, batch + left)
+        y = _arranged(b, batch + right)
+        middle = list(y.shape[: len(batch)]) + [1] * len(left) + list(y.shape[len(batch) :])
+        return x.reshape(list(x.shape) + [1] * len(right)) * y.reshape(middle), made
+    x, y = whole(a, batch + left + inner), whole(b, batch + inner + right)
+    n, m, k = math.prod(size(batch)), math.prod(size(inner)), len(batch)
+    rows = list(x.shape[k : k + len(left)])
+    columns = list(y.shape[k + len(inner) :])
+    product = x.reshape(n, math.prod(rows), m).bmm(y.reshape(n, m, math.prod(columns)))
+    return product.reshape(size(batch) + rows + columns), made
+
+
+def _cheapest(terms: list[Term], output: list[Label], sizes: dict[Label, int]) -> tuple[int, int]:
+    """Return the pair whose product is the smallest; the first one of several."""
+    best, cost = (0, 1), math.inf
+    for i in range(len(terms)):
+        for j in range(i + 1, len(terms)):
+            others = {x for k, (_, names) in enumerate(terms) if k not in (i, j) for x in names}
+            names = set(terms[i][1]) | set(terms[j][1])
+            size = math.prod(sizes[x] for x in names if x in others or x in output)
+            if size < cost:
+                best, cost = (i, j), size
+    return best
+
+
+def einsum(*args: Any) -> Tensor:
+    """Sum products of elements over the dimensions that a string names.
+
+    ``einsum("ij,jk->ik", a, b)`` is ``sum_j a[i, j] * b[j, k]``: every operand has its subscripts,
+    letters for its dimensions; a letter that the output does not name is summed over; one that
+    stands twice in an operand means its diagonal. ``...`` stands for the dimensions without a
+    letter, which broadcast. Without ``->`` the output has the letters that stand once, in
+    alphabetical order, after the ellipsis. Several operands are multiplied two by two, the pair
+    with the smallest product first.
+
+    Args:
+        args: the equation and its operands, or operands each followed by a list of numbers in
+            [0, 52) and ``...`` in place of letters, and perhaps such a list for the output.
+
+    Returns:
+        The tensor of the named dimensions; operands must have one dtype.
+
+    Raises:
+        ValueError: for an equation that does not fit its operands.
+
+    Example:
+        >>> import plait_core as pc
+        >>> a, b = pc.ones(2, 3), pc.ones(3, 4)
+        >>> tuple(pc.einsum("ij,jk->ki", a, b).shape)
+        (4, 2)
+        >>> pc.einsum("ii", pc.tensor([[1, 2], [3, 4]])).item()
+        5
+        >>> tuple(pc.einsum(a, [0, 1], b, [1, 2]).shape)
+        (2, 4)
+    """
+    if not args:
+        raise TypeError("einsum: an equation and operands are required")
+    if isinstance(args[0], str):
+        equation, operands = args[0], list(args[1:])
+        if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
+            operands = list(operands[0])
+    else:
+        equation, operands = _sublists(args)
+    for at, operand in enumerate(operands):
+        if not is_tensor(operand):
+            raise TypeError(f"einsum: operand {at} must be a Tensor; got {type(operand).__name__}")
+    left, arrow, right = equation.replace(" ", "").partition("->")
+    subscripts = left.split(",")
+    if len(subscripts) != len(operands):
+        raise _fail(
+            f"`equation` {equation!r} has subscripts for {len(subscripts)} operands; got "
+            f"{len(operands)}"
+        )
+    named = [
+        _named(term, tensor.ndim, at, equation)
+        for at, (term, tensor) in enumerate(zip(subscripts, operands, strict=True))
+    ]
+    output = _output(named, right if arrow else None, equation)
+    terms = [_diagonals(x, labels) for x, labels in zip(operands, named, strict=True)]
+    sizes = _sizes(terms)
+    while len(terms) > 1:
+        i, j = _cheapest(terms, output, sizes)
+        a, b = terms[i], terms[j]
+        terms = [term for k, term in enumerate(terms) if k not in (i, j)]
+        kept = {x for _, labels in terms for x in labels} | set(output)
+        terms.append(_pair(a, b, kept, sizes))
+    result: Tensor = _arranged(_summed(terms[0], set(output)), output)
+    return result
+
+
+FUNCTIONS: dict[str, Any] = {"einsum": einsum}

@@ -1,0 +1,40 @@
+"""Namespaces by prefix: the operator ``linalg_solve`` is `plait_core.linalg.solve`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from plait_abi import _binding
+
+__all__ = ["NAMESPACES", "fill", "in_namespace"]
+
+NAMESPACES = ("fft", "linalg", "special")
+
+
+def in_namespace(name: str) -> bool:
+    """Whether the operator of that name belongs to one of the modules and not to the front page."""
+    return name.partition("_")[0] in NAMESPACES and "_" in name.rstrip("_")
+
+
+def fill(module: dict[str, Any], prefix: str) -> Callable[[str], Any]:
+    """Put the operators whose names begin with ``prefix`` into a module's globals.
+
+    Returns:
+        The module's ``__getattr__``, which finds what a plug-in defined later.
+    """
+    own = set(module)
+    for name, place in _binding.operator_names():
+        short = name.removeprefix(prefix)
+        if short != name and place != "internal" and short not in own:
+            module[short] = _binding.operator(name)
+            module["__all__"].append(short)
+
+    def find(name: str) -> Any:
+        try:
+            return _binding.operator(prefix + name)
+        except AttributeError:
+            text = f"module {module['__name__']!r} has no attribute {name!r}"
+            raise AttributeError(text) from None
+
+    return find

@@ -1,0 +1,187 @@
+"""Products whose arguments no schema can say: chains, blocks, dimensions of two tensors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from plait_abi import _binding
+from plait_core._core import Tensor, is_tensor
+
+__all__ = ["FUNCTIONS", "block_diag", "chain_matmul", "multi_dot", "tensordot"]
+
+
+def _operator(name: str) -> Any:
+    return _binding.operator(name)
+
+
+def _best_splits(sizes: Sequence[int]) -> list[list[int]]:
+    """Return where to split each chain ``i..j`` for the fewest multiplications."""
+    n = len(sizes) - 1
+    cost = [[0] * n for _ in range(n)]
+    split = [[0] * n for _ in range(n)]
+    for length in range(2, n + 1):
+        for i in range(n - length + 1):
+            j = i + length - 1
+            choices = [
+                (cost[i][k] + cost[k + 1][j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k)
+                for k in range(i, j)
+            ]
+            cost[i][j], split[i][j] = min(choices)
+    return split
+
+
+def _chain(matrices: Sequence[Any], split: list[list[int]], i: int, j: int) -> Any:
+    if i == j:
+        return matrices[i]
+    k = split[i][j]
+    return _chain(matrices, split, i, k).mm(_chain(matrices, split, k + 1, j))
+
+
+def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
+    """Multiply a chain of matrices in the order that takes the fewest multiplications.
+
+    Args:
+        tensors: at least two tensors of 2 dimensions; the first may be a vector, which counts as a
+            row, and the last one, which counts as a column; the result has no dimension for it.
+
+    Returns:
+        ``tensors[0] @ tensors[1] @ ...``.
+
+    Raises:
+        ValueError: for fewer than two tensors.
+        ShapeError: for tensors of other dimensions, or whose sizes do not follow on one another.
+
+    Example:
+        >>> import plait_core as pc
+        >>> pc.linalg.multi_dot([pc.ones(1, 2), pc.ones(2, 3), pc.ones(3)])
+        tensor([6.])
+    """
+    chain: list[Any] = list(tensors)
+    if len(chain) < 2:
+        raise ValueError(f"multi_dot: `tensors` must hold at least 2 tensors; got {len(chain)}")
+    first, last = chain[0].ndim == 1, chain[-1].ndim == 1
+    if first:
+        chain[0] = chain[0].unsqueeze(0)
+    if last:
+        chain[-1] = chain[-1].unsqueeze(1)
+    for at, x in enumerate(chain):
+        if x.ndim != 2:
+            kind = "1 or 2 dimensions" if at in (0, len(chain) - 1) else "2 dimensions"
+            shape = tuple(tensors[at].shape)
+            raise _shape_error(f"`tensors[{at}]` must have {kind}; got shape {shape}")
+        if at and chain[at - 1].shape[1] != x.shape[0]:
+            raise _shape_error(
+                f"`tensors[{at}]` of shape {tuple(tensors[at].shape)} does not follow on "
+                f"`tensors[{at - 1}]` of shape {tuple(tensors[at - 1].shape)}"
+            )
+    sizes = [chain[0].shape[0], *(x.shape[1] for x in chain)]
+    made = _chain(chain, _best_splits(sizes), 0, len(chain) - 1)
+    kept = [n for n, gone in zip(made.shape, (first, last), strict=True) if not gone]
+    result: Tensor = made.reshape(kept)
+    return result
+
+
+def _shape_error(text: str) -> Exception:
+    from plait_abi import ShapeError
+
+    error: Exception = ShapeError(f"multi_dot: {text}")
+    return error
+
+
+def chain_matmul(*matrices: Tensor) -> Tensor:
+    """Multiply matrices in the order that takes the fewest multiplications: `linalg.multi_dot`.
+
+    Example:
+        >>> import plait_core as pc
+        >>> tuple(pc.chain_matmul(pc.ones(1, 2), pc.ones(2, 3), pc.ones(3, 4)).shape)
+        (1, 4)
+    """
+    given = matrices[0] if len(matrices) == 1 and not is_tensor(matrices[0]) else matrices
+    chain: list[Any] = list(given)
+    if len(chain) == 1:
+        only: Tensor = chain[0].clone()
+        return only
+    return multi_dot(chain)
+
+
+def block_diag(*tensors: Tensor) -> Tensor:
+    """Put matrices on the diagonal of a larger one that is 0 elsewhere.
+
+    Args:
+        tensors: tensors of at most 2 dimensions; a vector is one row, a 0-d tensor one element.
+
+    Raises:
+        ValueError: for a tensor of more dimensions.
+
+    Example:
+        >>> import plait_core as pc
+        >>> pc.block_diag(pc.tensor([[1, 2]]), pc.tensor(3)).tolist()
+        [[1, 2, 0], [0, 0, 3]]
+    """
+    given = tensors[0] if len(tensors) == 1 and not is_tensor(tensors[0]) else tensors
+    blocks: list[Any] = []
+    for at, x in enumerate(given):
+        if x.ndim > 2:
+            raise ValueError(
+                f"block_diag: `tensors[{at}]` must have at most 2 dimensions; got shape "
+                f"{tuple(x.shape)}"
+            )
+        blocks.append(x if x.ndim == 2 else x.reshape(1, math.prod(x.shape)))
+    if not blocks:
+        empty: Tensor = _operator("zeros")((1, 0))
+        return empty
+    width, before, rows = sum(x.shape[1] for x in blocks), 0, []
+    zeros, cat = _operator("zeros"), _operator("cat")
+    for x in blocks:
+        height, here = x.shape
+        options = {"dtype": x.dtype, "device": x.device}
+        left = zeros((height, before), **options)
+        right = zeros((height, width - before - here), **options)
+        rows.append(cat([left, x, right], 1))
+        before += here
+    result: Tensor = cat(rows, 0)
+    return result
+
+
+def tensordot(a: Tensor, b: Tensor, dims: Any = 2, *, out: Tensor | None = None) -> Tensor:
+    """Sum products over dimensions of two tensors.
+
+    Args:
+        a: the first tensor.
+        b: the second one, of the same dtype.
+        dims: how many of the last dimensions of `a` and first ones of `b`; or two lists, the
+            dimensions of `a` and, in this order, of `b`.
+        out: where the result goes.
+
+    Returns:
+        A tensor of the dimensions that are left, of `a` and then of `b`.
+
+    Raises:
+        ValueError: for dimensions that they don't have, or twice.
+        ShapeError: for dimensions whose sizes differ.
+
+    Example:
+        >>> import plait_core as pc
+        >>> tuple(pc.tensordot(pc.ones(2, 3), pc.ones(4, 2), ([0], [1])).shape)
+        (3, 4)
+    """
+    if is_tensor(dims):
+        dims = dims.tolist()
+    if isinstance(dims, (list, tuple)):
+        if len(dims) != 2:
+            raise ValueError(f"tensordot: `dims` must be an int or two lists; got {dims!r}")
+        first, second = ([d] if isinstance(d, int) else list(d) for d in dims)
+        made = _operator("tensordot_over")(a, b, first, second)
+    else:
+        made = _operator("tensordot")(a, b, dims)
+    result: Tensor = made if out is None else out.copy_(made)
+    return result
+
+
+FUNCTIONS: dict[str, Any] = {
+    "block_diag": block_diag,
+    "chain_matmul": chain_matmul,
+    "tensordot": tensordot,
+}

@@ -1,0 +1,20 @@
+"""Linear algebra: factorizations, systems of equations, norms.
+
+Matrices are the last two dimensions; what comes before them is a batch. The functions are the
+operators whose names begin with ``linalg_``, and run LAPACK on every matrix of a batch.
+
+    >>> import plait_core as pc
+    >>> a = pc.tensor([[2.0, 0.0], [0.0, 4.0]])
+    >>> pc.linalg.solve(a, pc.tensor([1.0, 1.0]))
+    tensor([0.5000, 0.2500])
+"""
+
+from __future__ import annotations
+
+from plait_abi import PlaitError as LinAlgError
+from plait_core._namespaces import fill as _fill
+from plait_core._products import multi_dot
+
+__all__ = ["LinAlgError", "multi_dot"]
+
+__getattr__ = _fill(globals(), "linalg_")
