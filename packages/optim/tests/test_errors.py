@@ -104,6 +104,15 @@ def test_options_out_of_range(make: Any, options: dict[str, Any], text: str) -> 
         make([ones(1)], **options)
 
 
+def test_what_is_no_number_or_no_state() -> None:
+    with pytest.raises(TypeError, match="learning rate must be a number; got 'a'"):
+        optim.SGD([ones(1)], lr="a")  # type: ignore[arg-type]
+    with pytest.raises(KeyError, match=r"a parameter group needs 'params'; got \['parms'\]"):
+        optim.SGD([{"parms": [ones(1)]}], lr=0.1)
+    with pytest.raises(KeyError, match="load_state_dict: 'param_groups' is missing"):
+        optim.SGD([ones(1)], lr=0.1).load_state_dict({})
+
+
 @pytest.mark.parametrize("option", ["capturable", "differentiable"])
 def test_options_that_are_not_there(option: str) -> None:
     with pytest.raises(NotImplementedError, match=option):

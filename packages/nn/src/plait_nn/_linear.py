@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any
 
 import plait_core as pc
@@ -18,8 +19,12 @@ _linear = pc.linear
 
 
 def check_sizes(layer: str, **sizes: int) -> None:
-    """Refuse a layer with a negative size."""
+    """Refuse a layer whose size is negative or no integer."""
     for name, size in sizes.items():
+        try:
+            operator.index(size)
+        except TypeError:
+            raise TypeError(f"{layer}: `{name}` must be an integer; got {size!r}") from None
         if size < 0:
             raise ValueError(f"{layer}: `{name}` must not be negative; got {size}")
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from plait_optim._arrays import exposed, zeros_like
 from plait_optim._component import operator
-from plait_optim._groups import ParamGroup
+from plait_optim._groups import ParamGroup, not_negative
 from plait_optim._optimizer import Optimizer
 
 __all__ = ["Adam", "AdamW"]
@@ -72,15 +72,12 @@ class Adam(Optimizer):
         fused: bool | None = None,
         decoupled_weight_decay: bool = False,
     ) -> None:
-        if not lr >= 0.0:
-            raise ValueError(f"Invalid learning rate: {lr}")
-        if not eps >= 0.0:
-            raise ValueError(f"Invalid epsilon value: {eps}")
+        not_negative("learning rate", lr)
+        not_negative("epsilon value", eps)
         for index, beta in enumerate(betas):
             if not 0.0 <= beta < 1.0:
                 raise ValueError(f"Invalid beta parameter at index {index}: {beta}")
-        if not weight_decay >= 0.0:
-            raise ValueError(f"Invalid weight_decay value: {weight_decay}")
+        not_negative("weight_decay value", weight_decay)
         if capturable or differentiable:
             which = "capturable" if capturable else "differentiable"
             raise NotImplementedError(f"{type(self).__name__}: {which} steps are not supported")

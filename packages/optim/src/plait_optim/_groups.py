@@ -8,7 +8,7 @@ from typing import Any
 
 from plait_optim._arrays import sort_of, type_name
 
-__all__ = ["ParamGroup", "complete", "required", "split"]
+__all__ = ["ParamGroup", "complete", "not_negative", "required", "split"]
 
 ParamGroup = dict[str, Any]
 
@@ -21,6 +21,16 @@ class _Required:
 
 
 required: Any = _Required()
+
+
+def not_negative(what: str, value: Any) -> None:
+    """Refuse an option that is no number, or is below 0 or nan."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"{what} must be a number; got {value!r}") from None
+    if not number >= 0.0:
+        raise ValueError(f"Invalid {what}: {value}")
 
 
 def split(params: Any) -> list[ParamGroup]:
@@ -40,6 +50,8 @@ def complete(group: Any, defaults: dict[str, Any], others: list[ParamGroup]) -> 
     """Check a new group and fill in what it leaves to the defaults."""
     if not isinstance(group, dict):
         raise TypeError(f"param_group must be a dict, but got {type(group)}")
+    if "params" not in group:
+        raise KeyError(f"a parameter group needs 'params'; got {sorted(group)}")
     _split_names(group)
     for param in group["params"]:
         _check_param(param)

@@ -161,7 +161,11 @@ class Optimizer:
 
         Raises:
             ValueError: if the number of groups, or of parameters in one, is another.
+            KeyError: if it is no state of an optimizer.
         """
+        for name in ("param_groups", "state"):
+            if name not in state_dict:
+                raise KeyError(f"load_state_dict: {name!r} is missing; got {sorted(state_dict)}")
         saved = copy.deepcopy(state_dict["param_groups"])
         if len(saved) != len(self.param_groups):
             raise ValueError("loaded state dict has a different number of parameter groups")

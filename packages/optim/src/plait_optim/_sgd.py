@@ -6,7 +6,7 @@ from typing import Any
 
 from plait_optim._arrays import exposed, zeros_like
 from plait_optim._component import operator
-from plait_optim._groups import ParamGroup
+from plait_optim._groups import ParamGroup, not_negative
 from plait_optim._optimizer import Optimizer
 
 __all__ = ["SGD"]
@@ -65,12 +65,9 @@ class SGD(Optimizer):
         differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
-        if lr < 0.0:
-            raise ValueError(f"Invalid learning rate: {lr}")
-        if momentum < 0.0:
-            raise ValueError(f"Invalid momentum value: {momentum}")
-        if weight_decay < 0.0:
-            raise ValueError(f"Invalid weight_decay value: {weight_decay}")
+        not_negative("learning rate", lr)
+        not_negative("momentum value", momentum)
+        not_negative("weight_decay value", weight_decay)
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
         if differentiable:

@@ -59,4 +59,4 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     core = [name for name in dir(require("core")) if not name.startswith("_")]
-    return sorted({*globals(), *core, *_FROM_AUTOGRAD, *_aliases.names(), *__all__})
+    return sorted({*core, *_FROM_AUTOGRAD, *_aliases.names(), *__all__, "__version__"})
