@@ -60,8 +60,24 @@ def test_promotion() -> None:
 @BOTH
 @pytest.mark.parametrize(
     "name",
-    "exp log sqrt sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh".split(),
-)
+    [
+        "exp",
+        "log",
+        "sqrt",
+        "sin",
+        "cos",
+        "tan",
+        "asin",
+        "acos",
+        "atan",
+        "sinh",
+        "cosh",
+        "tanh",
+        "asinh",
+        "acosh",
+        "atanh",
+    ],
+)  # fmt: skip
 def test_special_values_follow_the_c_library(name: str, dtype: str) -> None:
     edges = [0.0, -0.0, 1.0, -1.0, math.inf, -math.inf, math.nan, 1e-30, 0.5]
     z = np.array([complex(a, b) for a in edges for b in edges], dtype)
@@ -137,7 +153,8 @@ def test_comparisons() -> None:
     [
         ("lt", (2,)), ("ge", (2,)), ("clamp", (0, 1)), ("floor", ()), ("round", ()), ("sort", ()),
         ("max", ()), ("argmin", ()), ("amax", ()), ("sign", ()), ("relu", ()), ("softmax", (0,)),
-        ("maximum", (pc.tensor([1j]),)), ("floor_divide", (2,)), ("remainder", (2,)), ("topk", (1,)),
+        ("maximum", (pc.tensor([1j]),)), ("floor_divide", (2,)), ("remainder", (2,)),
+        ("topk", (1,)),
     ],
 )  # fmt: skip
 def test_what_orders_elements_stays_real(name: str, arguments: tuple[Any, ...]) -> None:
@@ -159,7 +176,7 @@ def test_complex_numbers_do_not_lose_their_imaginary_part_in_parameters() -> Non
 def test_scalars() -> None:
     z = pc.tensor(1.5 - 2j)
     assert z.item() == 1.5 - 2j and complex(z) == 1.5 - 2j and z.tolist() == 1.5 - 2j
-    assert repr(pc.tensor([1 + 2j, -0.5j])) == "tensor([ 1.0+2.0j, -0.0-0.5j])" or "j" in repr(z)
+    assert "1.0000+2.0000j" in repr(pc.tensor([1 + 2j, -0.5j]))
     assert pc.full((2,), 1j).dtype is pc.complex64
     assert pc.where(pc.tensor([True, False]), 1j, pc.tensor([2j, 3j])).tolist() == [1j, 3j]
     assert pc.tensor([1j, 2j]).masked_fill(pc.tensor([True, False]), 0).tolist() == [0j, 2j]

@@ -47,6 +47,7 @@ plait_status moments(const plait_call *c, const Reduction &r, T *variance, T *me
 plait_status moments_any(const plait_call *c, DLTensor *variance, DLTensor *mean, bool root) {
   const DLTensor *in = tensor(c, 0);
   const Kind k = kind(variance->dtype);
+  if (is_complex_kind(kind(in->dtype))) return PLAIT_DECLINE;
   Workspace space;
   Reduction r;
   PLAIT_TRY(prepare(c, in, dims_mask(c, 1, in->ndim), k, Layout::kRuns, &space, &r));

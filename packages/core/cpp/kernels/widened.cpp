@@ -3,6 +3,7 @@
 #include "kernels/widened.h"
 
 #include "kernels/copy.h"
+#include "kernels/half.h"
 
 namespace plait::core {
 namespace {
@@ -16,6 +17,27 @@ bool is_half(const plait_value &v) {
   for (uint32_t k = 0; v.tag == PLAIT_TENSORS && k < v.n; k++)
     any |= v.u.ts[k] && is_half(v.u.ts[k]->dl);
   return any;
+}
+
+// float32 to the nearest half that is not above: a uniform number stays below its bound.
+template <bool bfloat>
+void floor_loop(char *out, char *const *in, int64_t n, const void *) {
+  uint16_t *to = reinterpret_cast<uint16_t *>(out);
+  const float *from = reinterpret_cast<const float *>(in[0]);
+  for (int64_t i = 0; i < n; i++) {
+    const uint16_t near = bfloat ? bfloat_bits(from[i]) : half_bits(from[i]);
+    const bool above = (bfloat ? bfloat_value(near) : half_value(near)) > from[i];
+    const bool negative = near >> 15;
+    to[i] = uint16_t(!above ? near : negative ? near + 1 : near - 1);
+  }
+}
+void copy_down(const plait_call *c, const DLTensor *to, const DLTensor *from) {
+  Plan plan;
+  plan.add(to, 2);
+  plan.add(from, 4);
+  plan.finish();
+  const Loop loop = kind(to->dtype) == BF16 ? floor_loop<true> : floor_loop<false>;
+  run_elementwise(c, plan, Inner{loop, nullptr, {2, 4}});
 }
 
 // A call's arguments and results with float32 in the place of halves.
@@ -77,7 +99,11 @@ class Widened {
     for (int i = 0; i < call_.n_in; i++) {
       if (!(made_in_ >> i & 1) || !(call_.op->args[i].flags & PLAIT_ARG_WRITES)) continue;
       const plait_value &from = in_[i], &to = outer_->in[i];
-      if (to.tag == PLAIT_TENSOR) PLAIT_TRY(copy(&call_, &to.u.t->dl, &from.u.t->dl));
+      if (to.tag == PLAIT_TENSOR && strcmp(call_.op->name, "uniform_") == 0) {
+        copy_down(&call_, &to.u.t->dl, &from.u.t->dl);
+      } else if (to.tag == PLAIT_TENSOR) {
+        PLAIT_TRY(copy(&call_, &to.u.t->dl, &from.u.t->dl));
+      }
       for (uint32_t k = 0; to.tag == PLAIT_TENSORS && k < to.n; k++)
         if (to.u.ts[k]) PLAIT_TRY(copy(&call_, &to.u.ts[k]->dl, &from.u.ts[k]->dl));
     }

@@ -48,11 +48,11 @@ template <class T>
 PLAIT_HD Complex<T> operator/(Complex<T> a, Complex<T> b) {
   if (abs(b.re) >= abs(b.im)) {
     if (b.re == T(0) && b.im == T(0)) return {a.re / abs(b.re), a.im / abs(b.re)};
-    const T ratio = b.im / b.re, scale = T(1) / (b.re + b.im * ratio);
-    return {(a.re + a.im * ratio) * scale, (a.im - a.re * ratio) * scale};
+    const T ratio = b.im / b.re, below = b.re + b.im * ratio;
+    return {(a.re + a.im * ratio) / below, (a.im - a.re * ratio) / below};
   }
-  const T ratio = b.re / b.im, scale = T(1) / (b.re * ratio + b.im);
-  return {(a.re * ratio + a.im) * scale, (a.im * ratio - a.re) * scale};
+  const T ratio = b.re / b.im, below = b.re * ratio + b.im;
+  return {(a.re * ratio + a.im) / below, (a.im * ratio - a.re) / below};
 }
 template <class T>
 PLAIT_HD Complex<T> &operator+=(Complex<T> &a, Complex<T> b) {

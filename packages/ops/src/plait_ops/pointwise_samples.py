@@ -80,6 +80,7 @@ def samples(operator: Pointwise, s: Sampler) -> Iterator[Sample]:
         sample = s(*[draw(i, 2, 3, dtype=dtype) for i in range(len(names))])
         yield sample.without_gradient() if dtype in _APART else sample
     yield from _apart(operator, s, draw, len(names))
+    yield from _edges(operator, s)
     dtypes = [dtype for dtype in dtypes if dtype not in _APART]
     first = dtypes[0]
     n = range(len(names))
@@ -96,6 +97,41 @@ def samples(operator: Pointwise, s: Sampler) -> Iterator[Sample]:
     yield from _numbers(operator, s, draw, first)
     if optional:
         yield s(*[None if names[i] in optional else draw(i, 2, 3, dtype=first) for i in n])
+
+
+_FAMILIES = ("activations", "arithmetic", "bitwise", "comparison", "complex_numbers")
+_FAMILIES += ("exponential", "rounding", "selection", "trigonometric")
+
+
+def _edges(operator: Pointwise, s: Sampler) -> Iterator[Sample]:
+    """Yield every pair of special values and extremes: nan, infinities, -0, subnormal numbers, and
+    what makes integers wrap around.
+    """
+    import numpy as np
+
+    if operator.file.stem not in _FAMILIES:  # what has other edges names them itself
+        return
+    group = promotion.group(operator.dtypes)
+    low, high = operator.domain
+    for dtype in ("float32", "float64", "int8", "int64", "uint8"):
+        if dtype not in group or (operator.promote == "float" and "int" in dtype):
+            continue
+        kind = np.dtype(dtype)
+        if kind.kind == "f":
+            tiny = np.finfo(kind).smallest_subnormal
+            values = [np.nan, np.inf, -np.inf, 0.0, -0.0, tiny, -tiny, 1.0, -1.0, low, high]
+            inside = [x for x in values if not low > x and not x > high]
+            chosen = values if operator.domain == (-3.0, 3.0) else inside
+        else:
+            limits = np.iinfo(kind)
+            chosen = sorted({limits.min, limits.max, limits.max - 1, 0, 1, max(limits.min, -1)})
+        grids = np.meshgrid(*[np.array(chosen, kind)] * min(len(operator.operands), 2))
+        flat = [grid.reshape(-1) for grid in grids]
+        arrays = [flat[min(i, len(flat) - 1)] for i in range(len(operator.operands))]
+        for i, argument in enumerate(operator.operands):
+            if argument.name in operator.conditions:
+                arrays[i] = np.arange(len(arrays[i])) % 3 == 0
+        yield s(*arrays).without_gradient()
 
 
 _APART = ("float16", *promotion.COMPLEX)  # no place for finite differences

@@ -222,11 +222,12 @@ def _power(a, b):
 def _trunc(a, b):
     if a.dtype.kind == "f":
         return np.trunc(a / b)
-    return np.sign(a) * np.sign(b) * (np.abs(a) // np.abs(b)) if a.dtype.kind == "i" else a // b
+    floor = np.floor_divide(a, b)
+    return floor + ((a % b != 0) & ((a < 0) != (b < 0))).astype(a.dtype)
 
 
 def _floor_divide(a, b):
-    return np.floor(a / b) if a.dtype.kind == "f" else np.floor_divide(a, b)
+    return np.floor_divide(a, b)
 
 
 add.reference(

@@ -15,6 +15,7 @@ from plait_ops.calls import (
     masked_fill,
     ne,
     pow,
+    real,
     reshape,
     sign,
     sqrt,
@@ -22,14 +23,16 @@ from plait_ops.calls import (
     where,
     zeros_like,
 )
-from plait_ops.spec import Composite, Operator, Reduction
+from plait_ops.spec import Composite, Operator
 from plait_ops.words import (
     bfloat16,
     cast_argument,
     check,
+    default_dtype,
     float16,
     float32,
     is_complex,
+    is_integral,
     numel,
     real_dtype,
     reduce_dims,
@@ -83,7 +86,7 @@ def _(self, p, dim, keepdim, dtype):
     dims = reduce_dims("dim", dim, self.shape)
     for at in dims:
         check(
-            self.shape[at] > 0 or (float(p) >= 0.0 and float(p) < INFINITY),
+            self.ndim == 0 or self.shape[at] > 0 or (float(p) >= 0.0 and float(p) < INFINITY),
             f"`self` of shape {self.shape} has no elements along dimension {at}, and an empty norm with `p` {float(p)} has no value",
         )
     cast_argument("self", chosen)
@@ -94,7 +97,8 @@ def _(self, p, dim, keepdim, dtype):
 def _(self, p, dim, keepdim, dtype):
     chosen = dtype if dtype is not None else self.dtype
     dims = reduce_dims("dim", dim, self.shape)
-    if chosen == float16 or chosen == bfloat16:  # whose squares overflow
+    # whose squares overflow; the translator knows no `in`
+    if chosen == float16 or chosen == bfloat16:  # noqa: SIM109
         whole = norm(to_dtype(to_dtype(self, chosen), float32), p, dims, keepdim)
         return to_dtype(whole, chosen)
     wide = to_dtype(self, chosen)
@@ -207,30 +211,40 @@ norm_name.samples(
 norm_name.error("ValueError", lambda s: s(s.array(2), "nuc"), contains=["norm", "p", "nuc"])
 
 
-logsumexp = Reduction(
+logsumexp = Operator(
     "logsumexp(Tensor self, int[] dim|axis, bool keepdim|keepdims=False) -> Tensor",
     doc="""
     ``log(sum(exp(self)))`` along `dim`, computed around the largest element so that nothing overflows; of nothing -inf.
+
+    Shape: `dim` names what is reduced (an empty list: everything); with `keepdim` it stays with size 1.
+    Dtypes: that of `self`; bool and integers give the default dtype.
+    Raises: IndexError for a `dim` out of range, ValueError for a repeated one.
 
     >>> import plait_core as pc
     >>> f"{pc.logsumexp(pc.tensor([1000.0, 1000.0]), 0).item():.3f}"
     '1000.693'
     """,
-    result="float",
-    dtypes="floating",
-    out=False,
-    kernel="optional: it runs as other operators where there is none.",
+    dtypes="any",
+    kernel="optional: it runs as other operators where there is none. in[0] has the dtype of the result.",
 )
+
+
+@logsumexp.shape
+def _(self, dim, keepdim):
+    chosen = default_dtype() if is_integral(self.dtype) else self.dtype
+    cast_argument("self", chosen)
+    return result(reduced(self.shape, reduce_dims("dim", dim, self.shape), keepdim), chosen)
 
 
 @logsumexp.decompose
 def _(self, dim, keepdim):
+    x = to_dtype(self, default_dtype() if is_integral(self.dtype) else self.dtype)
     dims = reduce_dims("dim", dim, self.shape)
     if numel(self.shape) == 0:
-        return log(sum(exp(self), dims, keepdim))
-    top = amax(self, dims, True)
+        return log(sum(exp(x), dims, keepdim))
+    top = amax(real(x) if is_complex(x.dtype) else x, dims, True)
     base = where(isinf(top), 0.0, top)
-    sums = log(sum(exp(self - base), dims, keepdim))
+    sums = log(sum(exp(x - base), dims, keepdim))
     return sums + reshape(base, reduced(self.shape, dims, keepdim))
 
 
@@ -241,8 +255,22 @@ def _(g, self, result, dim):
     return reshape(g, small) * masked_fill(exp(self - total), eq(total, -INFINITY), 0.0)
 
 
+for each in (logsumexp,):
+    each.error(
+        "IndexError", lambda s: s(s.array(2, 3), 2), contains=["logsumexp", "dim", "(2, 3)", "2"]
+    )
+    each.error(
+        "ValueError", lambda s: s(s.array(2, 3), (1, -1)), contains=["logsumexp", "dim", "(1, -1)"]
+    )
+
+
 @logsumexp.reference
 def _(self, dim, keepdim=False):
+    if self.dtype.kind == "c":
+        over = {"axis": _axes(dim) if self.ndim else None, "keepdims": keepdim}
+        return np.asarray(np.log(np.exp(self.astype("complex128")).sum(**over))).astype(self.dtype)
+    if self.dtype.kind in "bui":
+        self = self.astype("float32")
     with np.errstate(all="ignore"):
         made = np.logaddexp.reduce(
             self.astype("float64").reshape(self.shape or (1,)), axis=_axes(dim), keepdims=keepdim
@@ -252,6 +280,12 @@ def _(self, dim, keepdim=False):
 
 @logsumexp.samples
 def _(s):
+    yield s(s.array(3, 4, dtype="int64"), 1)
+    yield s(s.array(3, 4, dtype="bool"), (0, 1), True)
+    yield s(s.array(3, 4, dtype="complex64"), 1).without_gradient()
+    yield s(s.array(), 0)
+    yield s(s.array(2, 0), 1).without_gradient()
+    yield s(s.distinct(6, 8)[::-2, ::2].T, (1,), keepdim=True)
     yield s(s.array(3, 4) + np.float32(500), 1)
     yield s(
         np.array([[-np.inf, -np.inf], [-np.inf, 0], [np.inf, 0]], "float32"), 1

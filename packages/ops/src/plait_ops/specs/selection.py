@@ -239,7 +239,7 @@ lerp = Pointwise(
     [2.5]
     """,
     dtypes="inexact",
-    reference=lambda a, b, w: a + w * (b - a),
+    reference=lambda a, b, w: np.where(np.abs(w) < 0.5, a + w * (b - a), b - (b - a) * (1 - w)),
 )
 
 
