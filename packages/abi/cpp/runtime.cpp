@@ -85,6 +85,7 @@ Thread *this_thread_if_alive() {
 }
 
 DLDataType default_dtype = dtype::float32;
+uint64_t settings = 0;
 
 // Everybody else gets it as const; `path` is filled in at the start.
 plait_runtime runtime{
@@ -129,6 +130,7 @@ plait_runtime runtime{
     report,
     detach,
     &default_dtype,
+    &settings,
 };
 
 }  // namespace plait::abi

@@ -102,7 +102,7 @@ bool is_plain(const Matrix<T> &a, int64_t rows, int64_t columns) {
 template <class T>
 bool gemm_blas(const Product<T> &p) {
   if constexpr (is_float<T>) {
-    if (!blas_of<T>().gemm) return false;
+    if (batch_invariant() || !blas_of<T>().gemm) return false;
     if (p.n == 1 && p.m > 1 && gemv(p)) return true;
     if (p.m == 1 && p.n > 1) {
       const Product<T> q{p.n, 1, p.k, p.alpha, p.b.transposed(), p.a.transposed(), p.beta, p.c, 1};
@@ -155,7 +155,7 @@ plait_status gemm(const plait_call *c, Product<T> p) {
       break;
     }
   }
-  if (down * across < 4 && p.k >= kDeep && wanted > 1)
+  if (down * across < 4 && p.k >= kDeep && wanted > 1 && !batch_invariant())
     return gemm_deep(c, p, wanted < p.k / (kDeep / 4) ? wanted : p.k / (kDeep / 4));
   const int64_t h = ceil_div(ceil_div(p.m, down), 4) * 4,
                 w = ceil_div(ceil_div(p.n, across), 16) * 16;

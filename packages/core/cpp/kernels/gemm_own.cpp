@@ -1,11 +1,12 @@
-// A matrix product for integers and for machines without a BLAS library: packed panels, a 6 x
-// 2-vector square of results in registers.
+// A matrix product for integers, for machines without a BLAS library, and for results that must not
+// depend on the batch: packed panels, a 6 x 2-vector square of results in registers. Each result is
+// the same sum in the same order, whatever the sizes of the others.
 #include "kernels/gemm.h"
 
 namespace plait::core {
 namespace {
 
-constexpr int64_t kRows = 6, kDepth = 256;
+constexpr int64_t kRows = 6, kDepth = 256, kBlock = 16 * kRows;
 
 template <class T>
 constexpr int64_t kWide = 2 * kLanes<T>;
@@ -13,6 +14,11 @@ constexpr int64_t kWide = 2 * kLanes<T>;
 // b's columns [j, j + w) and rows [k, k + depth), padded with zeros to kWide
 template <class T>
 void pack_columns(const Matrix<T> &b, int64_t depth, int64_t w, T *to) {
+  if (w == kWide<T> && b.columns == 1) {
+    for (int64_t l = 0; l < depth; l++)
+      memcpy(to + l * w, b.data + l * b.rows, sizeof(T) * size_t(w));
+    return;
+  }
   for (int64_t l = 0; l < depth; l++)
     for (int64_t j = 0; j < kWide<T>; j++)
       to[l * kWide<T> + j] = j < w ? b.data[l * b.rows + j * b.columns] : T(0);
@@ -42,26 +48,37 @@ void square(const T *a, const T *b, int64_t depth, T *out) {
   }
 }
 
+// Puts a square at row i and column j of the results, or adds it to what is there already.
+template <class T>
+void add_square(const Product<T> &p, int64_t i, int64_t j, int64_t h, int64_t w, bool more,
+                const T *square) {
+  for (int64_t r = 0; r < h; r++) {
+    T *to = p.c + (i + r) * p.ldc + j;
+    for (int64_t s = 0; s < w; s++) {
+      const T value = T(p.alpha * square[r * kWide<T> + s]);
+      to[s] = more ? T(to[s] + value) : p.beta == T(0) ? value : T(p.beta * to[s] + value);
+    }
+  }
+}
+
 }  // namespace
 
 template <class T>
 void gemm_own(const Product<T> &p) {
-  alignas(64) T panel_a[kRows * kDepth], panel_b[kDepth * kWide<T>], out[kRows * kWide<T>];
-  for (int64_t j = 0; j < p.n; j += kWide<T>) {
-    const int64_t w = p.n - j < kWide<T> ? p.n - j : kWide<T>;
+  alignas(64) T panels_a[kBlock * kDepth], panel_b[kDepth * kWide<T>], out[kRows * kWide<T>];
+  for (int64_t top = 0; top < p.m; top += kBlock) {
+    const int64_t end = p.m - top < kBlock ? p.m : top + kBlock;
     for (int64_t l = 0; l < p.k || l == 0; l += kDepth) {
       const int64_t depth = p.k - l < kDepth ? p.k - l : kDepth;
-      pack_columns(p.b.at(l, j), depth, w, panel_b);
-      for (int64_t i = 0; i < p.m; i += kRows) {
-        const int64_t h = p.m - i < kRows ? p.m - i : kRows;
-        pack_rows(p.a.at(i, l), depth, h, panel_a);
-        square(panel_a, panel_b, depth, out);
-        for (int64_t r = 0; r < h; r++) {
-          T *to = p.c + (i + r) * p.ldc + j;
-          for (int64_t s = 0; s < w; s++) {
-            const T value = T(p.alpha * out[r * kWide<T> + s]);
-            to[s] = l ? T(to[s] + value) : p.beta == T(0) ? value : T(p.beta * to[s] + value);
-          }
+      for (int64_t i = top; i < end; i += kRows)
+        pack_rows(p.a.at(i, l), depth, end - i < kRows ? end - i : kRows,
+                  panels_a + (i - top) * kDepth);
+      for (int64_t j = 0; j < p.n; j += kWide<T>) {
+        const int64_t w = p.n - j < kWide<T> ? p.n - j : kWide<T>;
+        pack_columns(p.b.at(l, j), depth, w, panel_b);
+        for (int64_t i = top; i < end; i += kRows) {
+          square(panels_a + (i - top) * kDepth, panel_b, depth, out);
+          add_square(p, i, j, end - i < kRows ? end - i : kRows, w, l > 0, out);
         }
       }
     }

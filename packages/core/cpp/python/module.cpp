@@ -53,6 +53,15 @@ void set_num_threads(int64_t n) {
   if (e && e->set_width) e->set_width(e->ctx, uint32_t(n));
 }
 
+void set_batch_invariant(bool mode) {
+  uint64_t *settings = state.runtime->settings;
+  *settings = mode ? *settings | PLAIT_SETTING_BATCH_INVARIANT
+                   : *settings & ~uint64_t(PLAIT_SETTING_BATCH_INVARIANT);
+}
+bool is_batch_invariant() {
+  return (*state.runtime->settings & PLAIT_SETTING_BATCH_INVARIANT) != 0;
+}
+
 void set_default_dtype(const py::object &o) {
   DLDataType d;
   const int done = state.python->dtype(o.ptr(), &d);
@@ -148,6 +157,19 @@ void add_functions(py::module_ &m) {
         "The allocator's counters: live, cached and peak bytes, live blocks, allocations and those "
         "that went to the system.");
   m.def("empty_cache", empty_cache, "Give cached memory back to the system.");
+  m.def("set_batch_invariant", set_batch_invariant, py::arg("mode"),
+        "Let matrix products give each row the same bits whatever other rows there are.\n\n"
+        "    A product is cut by its sizes, so row i of a batch of 7 may differ in the last bit\n"
+        "    from row i of a batch of 8. In this mode it doesn't; the products take longer\n"
+        "    (docs/guides/performance.md has figures). All else is invariant anyway.\n\n"
+        "    Example:\n"
+        "        >>> import plait_core as pc\n"
+        "        >>> pc.set_batch_invariant(True)\n"
+        "        >>> x, w = pc.randn(8, 300), pc.randn(300, 50)\n"
+        "        >>> pc.equal((x @ w)[:3], x[:3] @ w)\n"
+        "        True\n"
+        "        >>> pc.set_batch_invariant(False)\n");
+  m.def("is_batch_invariant", is_batch_invariant, "Whether `set_batch_invariant` is in force.");
   m.def("get_num_threads", get_num_threads, "How many threads an operator may use.");
   m.def("set_num_threads", set_num_threads, py::arg("n"), "Let operators use at most n threads.");
   m.def("get_default_dtype", get_default_dtype, "The dtype of Python's floats in new tensors.");

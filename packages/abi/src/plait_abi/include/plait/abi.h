@@ -434,6 +434,10 @@ typedef struct plait_record { /* one line of the report */
 
 enum { PLAIT_SLOT_LAYER = 0x100 }; /* implement's slot: a DLDeviceType, or PLAIT_SLOT_LAYER + bit */
 
+enum { /* plait_runtime::settings */
+  PLAIT_SETTING_BATCH_INVARIANT = 1, /* rows of a result have the same bits whatever other rows there are */
+};
+
 typedef struct plait_runtime { /* the one singleton; components get a pointer to it and never link to it */
   plait_header h;
   const char *path; /* of the library that this is */
@@ -501,6 +505,7 @@ typedef struct plait_runtime { /* the one singleton; components get a pointer to
   plait_status (*detach)(plait_thread *, const char *plugin);
   /* of the host's floats, and of floats that operators make of integers or of nothing; the host may set it */
   DLDataType *default_dtype;
+  uint64_t *settings; /* PLAIT_SETTING_*: what the user asks of all kernels */
 } plait_runtime;
 
 /* What libplait_abi.so exports. NULL if another copy runs in this process: plait_runtime_refusal says which. */

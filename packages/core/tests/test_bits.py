@@ -1,0 +1,104 @@
+"""The same bits for any number of threads, and, where asked for, for any batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import plait_core as pc
+
+
+@pytest.fixture(autouse=True)
+def restored() -> Iterator[None]:
+    threads = pc.get_num_threads()
+    yield
+    pc.set_num_threads(threads)
+    pc.set_batch_invariant(False)
+
+
+def draw(*shape: int) -> Any:
+    return pc.tensor(np.random.default_rng(len(shape)).standard_normal(shape, dtype=np.float32))
+
+
+ROW, TALL, WIDE = draw(1_000_003), draw(20_011, 37), draw(37, 20_011)
+A, B, BATCH, IMAGES, FILTERS = (
+    draw(515, 777),
+    draw(777, 301),
+    draw(5, 130, 257),
+    draw(9, 16, 29, 31),
+    draw(32, 16, 3, 3),
+)
+
+OPERATORS: dict[str, Callable[[], Any]] = {
+    "sum": lambda: ROW.sum(),
+    "mean": lambda: ROW.mean(),
+    "var": lambda: ROW.var(),
+    "norm": lambda: ROW.norm(),
+    "prod": lambda: (1 + 1e-3 * ROW).prod(),
+    "cumsum": lambda: ROW.cumsum(0),
+    "dot": lambda: ROW.dot(ROW.flip(0)),
+    "sum of columns": lambda: TALL.sum(0),
+    "sum of rows": lambda: WIDE.sum(1),
+    "strided sum": lambda: TALL.T.sum(1),
+    "sum over images": lambda: IMAGES.sum((0, 2, 3)),
+    "var of columns": lambda: TALL.var(0),
+    "logsumexp": lambda: pc.logsumexp(TALL, 0),
+    "softmax": lambda: pc.softmax(TALL, 0),
+    "layer_norm": lambda: pc.layer_norm(WIDE, (20_011,)),
+    "cross_entropy": lambda: pc.cross_entropy(TALL, pc.zeros(20_011, dtype=pc.int64)),
+    "mm": lambda: A @ B,
+    "transposed mm": lambda: B.T @ A.T,
+    "few results": lambda: TALL.T @ TALL,
+    "mv": lambda: WIDE @ ROW[:20_011],
+    "bmm": lambda: BATCH @ BATCH.mT,
+    "linear": lambda: pc.linear(A, B.T),
+    "conv2d": lambda: pc.conv2d(IMAGES, FILTERS, padding=1),
+}
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_bits_do_not_depend_on_threads(name: str) -> None:
+    results = []
+    for threads in (1, 2, 3, 8):
+        pc.set_num_threads(threads)
+        results.append(OPERATORS[name]().numpy().tobytes())
+    assert len(set(results)) == 1
+
+
+BY_ROW: dict[str, Callable[[Any], Any]] = {
+    "mm": lambda x: x @ B,
+    "mm of a transposed matrix": lambda x: x @ draw(301, 777).T,
+    "linear": lambda x: pc.linear(x, B.T, draw(301)),
+    "one column": lambda x: x @ B[:, :1],
+    "mv": lambda x: x @ B[:, 0],
+    "batches": lambda x: x[:, None, :] @ B,
+    "integers": lambda x: (10 * x).to(pc.int32) @ (10 * B).to(pc.int32),
+    "softmax": lambda x: pc.softmax(x, 1),
+    "layer_norm": lambda x: pc.layer_norm(x, (777,)),
+    "sum": lambda x: x.sum(1),
+}
+
+
+@pytest.mark.parametrize("name", BY_ROW)
+def test_rows_do_not_depend_on_the_batch_in_the_mode(name: str) -> None:
+    pc.set_batch_invariant(True)
+    assert pc.is_batch_invariant()
+    whole = BY_ROW[name](A)
+    for rows in (1, 2, 3, 7, 8, 16, 31, 64, 100, 257, 512):
+        assert pc.equal(BY_ROW[name](A[:rows]), whole[:rows]), rows
+
+
+def test_images_do_not_depend_on_the_batch_in_the_mode() -> None:
+    pc.set_batch_invariant(True)
+    whole = pc.conv2d(IMAGES, FILTERS, padding=1)
+    for images in (1, 2, 5, 8):
+        assert pc.equal(pc.conv2d(IMAGES[:images], FILTERS, padding=1), whole[:images])
+
+
+def test_the_mode_changes_rounding_only() -> None:
+    expected = A.numpy().astype(np.float64) @ B.numpy()
+    pc.set_batch_invariant(True)
+    np.testing.assert_allclose((A @ B).numpy(), expected, rtol=1e-4, atol=1e-4)
