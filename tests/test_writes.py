@@ -44,6 +44,24 @@ def test_also_when_the_optimizer_got_the_tensor_through_dlpack() -> None:
         loss.backward()
 
 
+def test_also_when_the_optimizer_got_a_numpy_view() -> None:
+    w, loss = recorded()
+    view = w.detach().numpy()
+    optim.SGD([view], lr=0.1).step(grads=[np.ones(3, np.float32)])
+    np.testing.assert_allclose(view, [0.9, 1.9, 2.9], rtol=1e-6)
+    with pytest.raises(RuntimeError, match=r"mul.*version"):
+        loss.backward()
+
+
+def test_also_when_another_library_holds_the_view() -> None:
+    w, loss = recorded()
+    view = memoryview(w.detach())
+    pc.from_numpy(np.asarray(view)[1:]).mul_(2)
+    assert w.detach().tolist() == [1, 4, 6]
+    with pytest.raises(RuntimeError, match=r"mul.*version"):
+        loss.backward()
+
+
 def test_a_step_after_backward_is_none() -> None:
     w, loss = recorded()
     loss.backward()

@@ -97,7 +97,7 @@ def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
     """
     if x.ndim == 0:
         raise ShapeError("nonzero: at least one dimension is required, got shape ()")
-    return tuple(several("unbind", call("nonzero", x), 1))
+    return tuple(several("unbind", call("nonzero", x != 0 if x.dtype.is_complex else x), 1))
 
 
 def searchsorted(
