@@ -90,7 +90,8 @@ int ints_from(const plait_arg &a, PyObject *o, Bound &b, plait_value *v) {
   if (!PyTuple_Check(o) && !PyList_Check(o)) {
     if (PyUnicode_Check(o) || PyBytes_Check(o) || PyDict_Check(o) || PyAnySet_Check(o))
       return PLAIT_NOT_CONVERTIBLE;
-    const int done = int_from(o, &one);
+    // a flag is no dimension: var(x, True) means another overload
+    const int done = PyBool_Check(o) ? PLAIT_NOT_CONVERTIBLE : int_from(o, &one);
     if (done == PLAIT_CONVERSION_FAILED) return done;
     if (done == PLAIT_CONVERTED) {
       n = a.length ? a.length : 1;

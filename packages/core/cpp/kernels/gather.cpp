@@ -121,6 +121,7 @@ plait_status index_add(plait_call *c) {
     return PLAIT_OK;
   };
   if (k == Bool) return run(bool());
+  if (is_complex_kind(k)) PLAIT_COMPLEX(k, return run(T()))
   PLAIT_NUMERIC(k, return run(T()))
   return PLAIT_OK;
 }
@@ -131,6 +132,7 @@ plait_status gather(plait_call *c) {
   DLTensor *out = result(c);
   const int64_t dim = dim_of(c, 1, in);
   const int item = size_of(kind(in->dtype));
+  if (numel(index) == 0) return PLAIT_OK;
   PLAIT_TRY(check_indices(c, "index", index, in->ndim ? in->shape[dim] : 1));
   PLAIT_BY_SIZE(item, parallel_parts(c, index, in, out, dim, item, true, [](const Pointed &p) {
                   p.each<T>([](const T *from, T *to) { *to = *from; });
@@ -170,18 +172,17 @@ plait_status scatter_add(plait_call *c) {
   PLAIT_TRY(check_indices(c, "index", index, in->ndim ? in->shape[dim] : 1));
   PLAIT_TRY(copy(c, out, in));
   const int item = size_of(k);
-  if (k == Bool) {
-    parallel_parts(c, index, out, source, dim, item, false, [](const Pointed &p) {
-      p.each<bool>([](bool *to, const bool *from) { *to = *to | *from; });
-    });
-    return PLAIT_OK;
-  }
-  PLAIT_NUMERIC(k, {
+  const auto run = [&](auto zero) {
+    using T = decltype(zero);
     using W = scalar::math::wide<T>;
     parallel_parts(c, index, out, source, dim, item, false, [](const Pointed &p) {
       p.each<T>([](T *to, const T *from) { *to = T(W(*to) + W(*from)); });
     });
-  })
+    return PLAIT_OK;
+  };
+  if (k == Bool) return run(bool());
+  if (is_complex_kind(k)) PLAIT_COMPLEX(k, return run(T()))
+  PLAIT_NUMERIC(k, return run(T()))
   return PLAIT_OK;
 }
 

@@ -287,7 +287,11 @@ plait_status index_put(plait_call *c) {
   if (kind(values->dtype) != k) return PLAIT_DECLINE;
   PLAIT_TRY(fit(c, w, values, &v));
   if (w.outer_numel() == 0 || w.b_numel() == 0 || w.inner_numel() == 0) return PLAIT_OK;
-  if (add) {
+  if (add && k == Bool) {
+    write_runs<bool, true>(c, w, data<bool>(self), data<bool>(values), v.stride);
+  } else if (add && is_complex_kind(k)) {
+    PLAIT_COMPLEX(k, (write_runs<T, true>(c, w, data<T>(self), data<T>(values), v.stride)))
+  } else if (add) {
     PLAIT_NUMERIC(k, (write_runs<T, true>(c, w, data<T>(self), data<T>(values), v.stride)))
   } else {
     PLAIT_BY_SIZE(size_of(k),

@@ -17,14 +17,27 @@ Rule rule_of(const char *name) {
 }
 
 template <class T>
+constexpr bool is_complex = false;
+template <class T>
+constexpr bool is_complex<scalar::math::Complex<T>> = true;
+
+template <class T>
 T smallest() {
-  if constexpr (is_float<T>) return T(-__builtin_inf());
-  return T(-1) < T(0) ? T(uint64_t(1) << (8 * sizeof(T) - 1)) : T(0);
+  if constexpr (is_complex<T>)
+    return T(0);
+  else if constexpr (is_float<T>)
+    return T(-__builtin_inf());
+  else
+    return T(-1) < T(0) ? T(uint64_t(1) << (8 * sizeof(T) - 1)) : T(0);
 }
 template <class T>
 T largest() {
-  if constexpr (is_float<T>) return T(__builtin_inf());
-  return T(~uint64_t(smallest<T>()));
+  if constexpr (is_complex<T>)
+    return T(0);
+  else if constexpr (is_float<T>)
+    return T(__builtin_inf());
+  else
+    return T(~uint64_t(smallest<T>()));
 }
 template <class T>
 T identity(Rule rule) {
@@ -39,17 +52,18 @@ T identity(Rule rule) {
 template <class T>
 void combine(const Pointed &p, Rule rule) {
   using W = scalar::math::wide<T>;
-  switch (rule) {
-    case Rule::kProd: return p.each<T>([](T *to, const T *from) { *to = T(W(*to) * W(*from)); });
-    case Rule::kMax:  // nan stays, and comes
+  if (rule == Rule::kProd)
+    return p.each<T>([](T *to, const T *from) { *to = T(W(*to) * W(*from)); });
+  if (rule == Rule::kSum || rule == Rule::kMean)
+    return p.each<T>([](T *to, const T *from) { *to = T(W(*to) + W(*from)); });
+  if constexpr (!is_complex<T>) {  // nan stays, and comes
+    if (rule == Rule::kMax)
       return p.each<T>([](T *to, const T *from) {
         if (!(*from <= *to) && *to == *to) *to = *from;
       });
-    case Rule::kMin:
-      return p.each<T>([](T *to, const T *from) {
-        if (!(*from >= *to) && *to == *to) *to = *from;
-      });
-    default: return p.each<T>([](T *to, const T *from) { *to = T(W(*to) + W(*from)); });
+    p.each<T>([](T *to, const T *from) {
+      if (!(*from >= *to) && *to == *to) *to = *from;
+    });
   }
 }
 
@@ -58,7 +72,9 @@ template <class T>
 void divide(T *to, const int64_t *count, int64_t n) {
   for (int64_t i = 0; i < n; i++) {
     if (count[i] < 2) continue;
-    if constexpr (is_float<T>) {
+    if constexpr (is_complex<T>) {
+      to[i] = to[i] / T(double(count[i]));
+    } else if constexpr (is_float<T>) {
       to[i] = T(to[i] / T(count[i]));
     } else {
       const int64_t x = int64_t(to[i]), q = x / count[i];
@@ -102,7 +118,7 @@ plait_status scatter_reduce(plait_call *c) {
   const int64_t dim = in->ndim ? wrapped(integer(c, 1), in->ndim) : 0;
   const Rule rule = rule_of(c->in[4].u.s);
   const bool include_self = integer(c, 5, 1) != 0;
-  if (k != Bool && k >= kReal) return PLAIT_DECLINE;
+  if (is_half(k)) return PLAIT_DECLINE;
   PLAIT_TRY(check_indices(c, "index", index, in->ndim ? in->shape[dim] : 1));
   PLAIT_TRY(copy(c, out, in));
   if (k == Bool) {  // or, and, and again or and and
@@ -118,6 +134,7 @@ plait_status scatter_reduce(plait_call *c) {
     run([as](const Pointed &p) { combine<uint8_t>(p, as); });
     return PLAIT_OK;
   }
+  if (is_complex_kind(k)) PLAIT_COMPLEX(k, return reduce_into<T>(c, dim, rule, include_self))
   PLAIT_NUMERIC(k, return reduce_into<T>(c, dim, rule, include_self))
   return PLAIT_OK;
 }

@@ -183,9 +183,13 @@ uint64_t dims(const plait_call *c) { return dims_mask(c, 1, tensor(c, 0)->ndim);
 plait_status sum(plait_call *c) { return reduce_arithmetic<Sum>(c, dims(c), false); }
 plait_status mean(plait_call *c) { return reduce_arithmetic<Sum>(c, dims(c), true); }
 plait_status prod(plait_call *c) {
+  if (kind(result(c)->dtype) == Bool) return reduce_truth<Min>(c, all_dims(tensor(c, 0)->ndim));
   return reduce_arithmetic<Product>(c, all_dims(tensor(c, 0)->ndim), false);
 }
-plait_status prod_dim(plait_call *c) { return reduce_arithmetic<Product>(c, dims(c), false); }
+plait_status prod_dim(plait_call *c) {
+  if (kind(result(c)->dtype) == Bool) return reduce_truth<Min>(c, dims(c));
+  return reduce_arithmetic<Product>(c, dims(c), false);
+}
 plait_status amax(plait_call *c) { return reduce_order<Max>(c, dims(c)); }
 plait_status amin(plait_call *c) { return reduce_order<Min>(c, dims(c)); }
 plait_status max(plait_call *c) { return reduce_order<Max>(c, all_dims(tensor(c, 0)->ndim)); }

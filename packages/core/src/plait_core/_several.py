@@ -11,6 +11,7 @@ from plait_core._core import Size, Tensor, is_tensor
 __all__ = [
     "FUNCTIONS",
     "METHODS",
+    "as_strided",
     "atleast_1d",
     "atleast_2d",
     "atleast_3d",
@@ -232,6 +233,34 @@ def _edges(input: Tensor, bins: int, bounds: Sequence[float] | None) -> Tensor:
     return _operator("linspace")(low, high, bins + 1, dtype=input.dtype)  # type: ignore[no-any-return]
 
 
+def as_strided(
+    input: Tensor,
+    size: Sequence[int],
+    stride: Sequence[int],
+    storage_offset: int | None = None,
+) -> Tensor:
+    """Return the memory of a tensor seen with the given sizes and strides.
+
+    Args:
+        input: a tensor.
+        size, stride: of the result, in elements; strides may be negative.
+        storage_offset: where the result begins, in elements from the beginning of the storage;
+            None: where `input` begins.
+
+    Raises:
+        ShapeError: if `size` and `stride` differ in length or lead outside the storage.
+
+    Example:
+        >>> import plait_core as pc
+        >>> pc.as_strided(pc.arange(4), (3, 2), (1, 1)).tolist()
+        [[0, 1], [1, 2], [2, 3]]
+        >>> pc.arange(4)[2:].as_strided((2,), (1,), 0)
+        tensor([0, 1])
+    """
+    offset = 0 if storage_offset is None else storage_offset - input.storage_offset()
+    return _operator("as_strided")(input, size, stride, offset)  # type: ignore[no-any-return]
+
+
 def where(self: Tensor, condition: Tensor, other: Any) -> Tensor:
     """Return the tensor where `condition` is True, `other` elsewhere.
 
@@ -244,6 +273,7 @@ def where(self: Tensor, condition: Tensor, other: Any) -> Tensor:
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "as_strided": as_strided,
     "atleast_1d": atleast_1d,
     "atleast_2d": atleast_2d,
     "atleast_3d": atleast_3d,
@@ -255,6 +285,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "nonzero": nonzero,
 }
 METHODS: dict[str, Callable[..., Any]] = {
+    "as_strided": as_strided,
     "histogram": histogram,
     "nonzero": nonzero,
     "where": where,

@@ -105,7 +105,8 @@ def unique(
         made, inverse, counts = _grouped(values, places, return_inverse, return_counts)
         return _results(made, None if inverse is None else inverse.reshape(input.shape), counts)
     lines = input.movedim(at, 0)
-    places = _operator("argsort_rows")(lines.reshape(lines.shape[0], -1).detach())
+    rows = lines.reshape(lines.shape[0], lines.numel() // max(lines.shape[0], 1))
+    places = _operator("argsort_rows")(rows.detach())
     made, inverse, counts = _grouped(
         lines.index_select(0, places), places, return_inverse, return_counts
     )

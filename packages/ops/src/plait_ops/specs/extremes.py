@@ -167,6 +167,47 @@ index_backward.error(
     contains=["index_backward", "grad", "(3,)", "(2,)"],
 )
 
+
+# these stand before the others: a 0-d tensor of integers is one number of `dim`, too
+def _other(name, what, base, calls):
+    operator = Composite(
+        f"{name}.other(Tensor self, Tensor other) -> Tensor",
+        doc=f"""
+    The {what} of each pair: `{base}`.
+
+    >>> import plait_core as pc
+    >>> pc.{name}(pc.tensor([1, 5]), pc.tensor([3, 4])).tolist()
+    {calls([1, 5], [3, 4]).tolist()}
+    """,
+    )
+    operator.reference(lambda self, other: calls(self, other))
+    operator.samples(
+        lambda s: iter(
+            [s(s.array(2, 3), s.array(3)), s(s.array(3, dtype="int64"), s.array(3, dtype="int64"))]
+        )
+    )
+    operator.error(
+        "ShapeError",
+        lambda s: s(s.array(2, 3), s.array(4)),
+        contains=["broadcast", "(2, 3)", "(4,)"],
+    )
+    return operator
+
+
+max_other = _other("max", "larger", "maximum", np.maximum)
+min_other = _other("min", "smaller", "minimum", np.minimum)
+
+
+@max_other.decompose
+def _(self, other):
+    return maximum(self, other)
+
+
+@min_other.decompose
+def _(self, other):
+    return minimum(self, other)
+
+
 max_dim = _along("max", "largest", np.max, np.argmax)
 min_dim = _along("min", "smallest", np.min, np.argmin)
 
@@ -331,42 +372,3 @@ def _arg(name, what, reference):
 
 _arg("argmax", "largest", np.argmax)
 _arg("argmin", "smallest", np.argmin)
-
-
-def _other(name, what, base, calls):
-    operator = Composite(
-        f"{name}.other(Tensor self, Tensor other) -> Tensor",
-        doc=f"""
-    The {what} of each pair: `{base}`.
-
-    >>> import plait_core as pc
-    >>> pc.{name}(pc.tensor([1, 5]), pc.tensor([3, 4])).tolist()
-    {calls([1, 5], [3, 4]).tolist()}
-    """,
-    )
-    operator.reference(lambda self, other: calls(self, other))
-    operator.samples(
-        lambda s: iter(
-            [s(s.array(2, 3), s.array(3)), s(s.array(3, dtype="int64"), s.array(3, dtype="int64"))]
-        )
-    )
-    operator.error(
-        "ShapeError",
-        lambda s: s(s.array(2, 3), s.array(4)),
-        contains=["broadcast", "(2, 3)", "(4,)"],
-    )
-    return operator
-
-
-max_other = _other("max", "larger", "maximum", np.maximum)
-min_other = _other("min", "smaller", "minimum", np.minimum)
-
-
-@max_other.decompose
-def _(self, other):
-    return maximum(self, other)
-
-
-@min_other.decompose
-def _(self, other):
-    return minimum(self, other)

@@ -15,6 +15,7 @@ from plait_ops.words import (
     check,
     gather_check,
     int64,
+    numel,
     require,
     require_same,
     result,
@@ -113,7 +114,7 @@ index_add_ = Operator(
     [2.0, 0.0, 0.0]
     """,
     inplace=True,
-    dtypes="numeric",
+    dtypes="any",
     kernel=_KERNEL + " Addends of one place are added in order.",
 )
 
@@ -123,7 +124,6 @@ def _(self, dim, index, source):
     at = wrap_dim("dim", dim, self.shape)
     check(index.ndim <= 1, f"`index` must have 1 dimension; got shape {index.shape}")
     require("index", index.dtype, "integer")
-    require("self", self.dtype, "numeric")
     require_same("self", self, "source", source)
     cast_argument("index", int64)
     want = list(self.shape)
@@ -165,6 +165,14 @@ def _(s):
     yield s(s.array(4, 5), -1, s.indices(5, 7, negative=True), s.array(4, 7), alpha=0.5)
     yield s(s.strided(4, 5), 0, s.indices(4, 9, dtype="int32"), s.strided(9, 5))
     yield s(s.array(4, dtype="int64"), 0, s.indices(4, 6), s.array(6, dtype="int64"), alpha=2)
+    yield s(
+        s.array(4, 2, dtype="complex64"),
+        0,
+        s.indices(4, 6),
+        s.array(6, 2, dtype="complex64"),
+        alpha=1j,
+    )
+    yield s(s.array(4, dtype="bool"), 0, s.indices(4, 6), s.array(6, dtype="bool"))
 
 
 index_add_.error(
@@ -207,13 +215,19 @@ gather_ = Operator(
 
 @gather_.shape
 def _(self, dim, index):
-    gather_check("self", self.shape, dim, "index", index)
+    if numel(index.shape) == 0:  # names nothing, and fits everywhere
+        wrap_dim("dim", dim, self.shape)
+        require("index", index.dtype, "integer")
+    else:
+        gather_check("self", self.shape, dim, "index", index)
     cast_argument("index", int64)
     return result(index.shape, self.dtype)
 
 
 @gather_.vjp("self")
 def _(g, self, dim, index):
+    if numel(index.shape) == 0:
+        return zeros(self.shape, dtype=g.dtype, device=g.device)
     return scatter_add(zeros(self.shape, dtype=g.dtype, device=g.device), dim, index, g)
 
 
@@ -227,6 +241,8 @@ def _crop(array, dim, index):
 
 @gather_.reference
 def _(self, dim, index):
+    if not index.size:
+        return np.zeros(index.shape, self.dtype)
     return np.take_along_axis(_crop(self, dim, index), index, dim) if self.ndim else self.copy()
 
 
@@ -239,6 +255,7 @@ def _(s):
     yield s(s.array(5, dtype="int64"), 0, s.indices(5, 3))
     yield s(s.array(), 0, np.array(0))
     yield s(s.array(3, 4), 1, s.indices(4, 3, 0))
+    yield s(s.array(5), 0, s.indices(5, 2, 0))
     yield s(s.array(3, 4, dtype="float16"), 1, s.indices(4, 3, 2))
 
 

@@ -4,15 +4,17 @@ import numpy as np
 
 from plait_ops.calls import (
     clone,
+    conj,
     expand,
     flip,
     movedim,
     reshape,
+    sum,
     transpose,
     view,
 )
 from plait_ops.spec import Composite
-from plait_ops.words import broadcast, check, infer_size, max_dims, sum_to, wrap_dim
+from plait_ops.words import broadcast, check, infer_size, is_complex, max_dims, sum_to, wrap_dim
 
 
 def _view(name, arguments, text, example, reference, samples, dtypes="any"):
@@ -86,7 +88,7 @@ adjoint = _view(
     "The last two dimensions swapped, complex numbers conjugated: a view of a real tensor, a copy of a complex one.",
     ("pc.tensor([[1, 2]]).adjoint().tolist()", "[[1], [2]]"),
     lambda self: np.conj(np.swapaxes(self, -1, -2)),
-    lambda s: iter([s(s.array(2, 3)), s(s.array(2, 3, 4))]),
+    lambda s: iter([s(s.array(2, 3)), s(s.array(2, 3, 4)), s(s.array(2, 3, dtype="complex64"))]),
 )
 unflatten = _view(
     "unflatten",
@@ -139,7 +141,7 @@ def _(self, source, destination):
 @adjoint.decompose
 def _(self):
     check(self.ndim >= 2, f"`self` must have at least 2 dimensions; got shape {self.shape}")
-    return transpose(self, -2, -1)
+    return conj(transpose(self, -2, -1)) if is_complex(self.dtype) else transpose(self, -2, -1)
 
 
 @unflatten.decompose
@@ -271,6 +273,8 @@ def _(self, size):
     check(
         self.shape == common, f"`size` {size} must broadcast to the shape of `self`, {self.shape}"
     )
+    if len(size) == 0:
+        return sum(self)
     return sum_to(self, size)
 
 
@@ -280,12 +284,20 @@ def _(self, size):
     dims = tuple(
         i for i in range(self.ndim) if i < lead or (size[i - lead] == 1 and self.shape[i] != 1)
     )
+    if not len(size) and self.dtype.kind in "biu":
+        return np.asarray(self.sum(dtype="int64"))
     return (self.sum(dims, keepdims=True, dtype=self.dtype) if dims else self).reshape(size)
 
 
 sum_to_size.samples(
     lambda s: iter(
-        [s(s.array(2, 3), 1, 3), s(s.array(2, 3), (3,)), s(s.array(2, 3), 2, 3), s(s.array(2), ())]
+        [
+            s(s.array(2, 3), 1, 3),
+            s(s.array(2, 3), (3,)),
+            s(s.array(2, 3), 2, 3),
+            s(s.array(2), ()),
+            s(s.array(2, dtype="bool"), ()),
+        ]
     )
 )
 sum_to_size.error(

@@ -178,6 +178,8 @@ def _(self, n, dim, prepend, append):
     check(n >= 0, f"`n` must not be negative; got {n}", "ValueError")
     check(self.ndim > 0, "`self` must have at least 1 dimension; got shape ()")
     at = wrap_dim("dim", dim, self.shape)
+    if n == 0:
+        return clone(self)
     parts = []
     if prepend is not None:
         parts.append(prepend)
@@ -199,6 +201,8 @@ def _(self, n, dim, prepend, append):
 
 @diff.reference
 def _(self, n=1, dim=-1, prepend=None, append=None):
+    if n == 0:
+        return self.copy()
     parts = [x for x in (prepend, self, append) if x is not None]
     return np.diff(np.concatenate(parts, dim), n, dim)
 
@@ -213,7 +217,7 @@ diff.samples(
             s(s.array(6, dtype="bool")),
             s(s.array(6, dtype="int64"), 3),
             s(s.array(3), 5),
-            s(s.array(3), 0),
+            s(s.array(3), 0, 0, s.array(1)),
             s(s.array(4), append=s.array(1)),
         ]
     )

@@ -55,7 +55,7 @@ scatter_reduce_ = Operator(
     [3.5, 3.0, 1.0]
     """,
     inplace=True,
-    dtypes="all",
+    dtypes="any",
     kernel=_KERNEL + " Combined in order.",
 )
 
@@ -78,7 +78,8 @@ def _(self, dim, index, src, reduce):
             f"`index` of shape {index.shape} must not be larger than `src` of shape {src.shape}",
         )
     require_same("self", self, "src", src)
-    require("self", self.dtype, "all")
+    if reduce == "amax" or reduce == "amin":
+        require("self", self.dtype, "all")
     cast_argument("index", int64)
     return result(self.shape, self.dtype)
 
@@ -143,6 +144,9 @@ def _(s):
         np.array([1, 2], "float32"), 0, np.array([0, 1]), np.array([np.nan, 1], "float32"), "amin"
     ).without_gradient()
     yield s(s.array(), 0, np.array(0), s.array(), "sum")
+    for reduce in ("sum", "prod", "mean"):
+        x = s.array(6, dtype="complex64")
+        yield s(x, 0, s.indices(6, 9), s.array(9, dtype="complex64"), reduce, include_self=False)
     yield s(s.array(3, 5), 1, s.indices(5, 3, 0), s.array(3, 0), "mean")
 
 

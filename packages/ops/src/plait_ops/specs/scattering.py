@@ -67,7 +67,7 @@ scatter_add_ = Operator(
         more=" Of several each is added.",
     ),
     inplace=True,
-    dtypes="numeric",
+    dtypes="any",
     kernel=_KERNEL + " Added in order.",
 )
 
@@ -214,6 +214,9 @@ def _(s):
     yield s(s.array(3, 5), 0, s.indices(3, 7, 2, negative=True), s.array(8, 4))
     yield s(s.strided(3, 5), 1, s.indices(5, 3, 4, dtype="int32"), s.strided(3, 4))
     yield s(s.array(5, dtype="int64"), 0, s.indices(5, 9), s.array(9, dtype="int64"))
+    yield s(
+        s.array(3, 5, dtype="complex64"), 1, s.indices(5, 3, 8), s.array(3, 8, dtype="complex64")
+    )
 
 
 _gather_errors(scatter_, lambda s: s.array(2, 4))

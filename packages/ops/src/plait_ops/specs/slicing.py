@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from plait_ops.calls import add_, copy_, zeros
+from plait_ops.calls import add_, copy_, sum, zeros
 from plait_ops.spec import Operator, View
 from plait_ops.words import (
     check,
@@ -414,13 +414,8 @@ unfold_backward = Operator(
 
 @unfold.shape
 def _(self, dim, size, step):
-    check(
-        self.ndim > 0,
-        f"`self` must have at least 1 dimension; got shape {self.shape}",
-        "IndexError",
-    )
     at = wrap_dim("dim", dim, self.shape)
-    n = self.shape[at]
+    n = self.shape[at] if self.ndim > 0 else 1
     check(
         0 <= size <= n,
         f"`size` must be in [0, {n}] for dimension {dim} of shape {self.shape}; got {size}",
@@ -428,6 +423,8 @@ def _(self, dim, size, step):
     )
     check(step >= 1, f"`step` must be at least 1; got {step}", "ValueError")
     max_dims("size", self.ndim + 1)
+    if self.ndim == 0:
+        return look(self, [size], [1])
     shape = list(self.shape)
     strides = list(self.strides)
     shape[at] = (n - size) // step + 1
@@ -437,6 +434,8 @@ def _(self, dim, size, step):
 
 @unfold.vjp("self")
 def _(g, self, dim, size, step):
+    if self.ndim == 0:
+        return sum(g)
     return unfold_backward(g, self.shape, dim, size, step)
 
 
@@ -483,6 +482,8 @@ def _(grad, input_size, dim, size, step):
 
 @unfold.reference
 def _(self, dim, size, step):
+    if not self.ndim:
+        return self.reshape(1)[:size]
     windows = (
         np.lib.stride_tricks.sliding_window_view(self, size, dim)
         if size
@@ -502,6 +503,7 @@ unfold.samples(
             s(s.array(2, 6), -1, 3, 2),
             s(s.backwards(5, 2), 0, 5, 1),
             s(s.array(4), 0, 1, 3),
+            s(s.array(), 0, 1, 1),
         ]
     )
 )
