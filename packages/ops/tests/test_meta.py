@@ -22,6 +22,7 @@ ERRORS = {
     "IndexError": IndexError,
     "TypeError": TypeError,
     "NotImplementedError": NotImplementedError,
+    "RuntimeError": RuntimeError,
 }
 # the shape of their results depends on values
 BY_VALUE = {"nonzero", "masked_select", "index", "index_columns", "index_put_", "one_hot"}

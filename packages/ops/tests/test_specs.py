@@ -19,6 +19,7 @@ EXCEPTIONS = {
     "IndexError",
     "TypeError",
     "NotImplementedError",
+    "RuntimeError",
 }
 
 

@@ -90,11 +90,7 @@ constexpr Names names[] = {{"max", "values", "indices", nullptr},
                            {"mode", "values", "indices", nullptr},
                            {"kthvalue", "values", "indices", nullptr},
                            {"cummax", "values", "indices", nullptr},
-                           {"cummin", "values", "indices", nullptr},
-                           {"slogdet", "sign", "logabsdet", nullptr},
-                           {"qr", "Q", "R", nullptr},
-                           {"svd", "U", "S", "Vh"},
-                           {"eigh", "eigenvalues", "eigenvectors", nullptr}};
+                           {"cummin", "values", "indices", nullptr}};
 
 }  // namespace
 
@@ -102,16 +98,25 @@ PyTypeObject *named_results(const plait_op *op) {
   if (op->n_results < 2) return nullptr;
   const char *dot = strchr(op->name, '.');
   const size_t n = dot ? size_t(dot - op->name) : strlen(op->name);
-  for (const Names &each : names) {
-    if (strlen(each.base) != n || strncmp(each.base, op->name, n) != 0) continue;
-    const char *full = strdup(("plait.return_types." + std::string(each.base))
-                                  .c_str());  // older CPythons keep the pointer
-    PyStructSequence_Field fields[] = {
-        {each.first, nullptr}, {each.second, nullptr}, {each.third, nullptr}, {nullptr, nullptr}};
-    PyStructSequence_Desc description{full, nullptr, fields, op->n_results};
-    return PyStructSequence_NewType(&description);
+  PyStructSequence_Field fields[PLAIT_MAX_RESULTS + 1] = {};
+  bool named = true;  // by the schema: `-> (Tensor Q, Tensor R)`
+  for (int i = 0; i < op->n_results; i++) {
+    fields[i].name = op->results[i].name;
+    named = named && fields[i].name && *fields[i].name;
   }
-  return nullptr;
+  for (const Names &each : names) {
+    if (named) break;
+    if (strlen(each.base) != n || strncmp(each.base, op->name, n) != 0) continue;
+    const char *const known[] = {each.first, each.second, each.third};
+    for (int i = 0; i < op->n_results && i < 3; i++) fields[i].name = known[i];
+    named = true;
+  }
+  if (!named) return nullptr;
+  const std::string base(op->name, n);
+  const char *full =
+      strdup(("plait.return_types." + base).c_str());  // older CPythons keep the pointer
+  PyStructSequence_Desc description{full, nullptr, fields, op->n_results};
+  return PyStructSequence_NewType(&description);
 }
 
 plait_status call(plait_call *c) {

@@ -40,6 +40,7 @@ plait_status cholesky(plait_call *c) {
   return o.code ? fail_at(c, o, batch, c->op->args[0].name, kIndefinite) : PLAIT_OK;
 }
 PLAIT_LINALG_KERNEL("linalg_cholesky", cholesky);
+PLAIT_KERNEL("cholesky", cholesky_any);
 plait_status cholesky_ex(plait_call *c) { return cholesky_any(c); }
 PLAIT_KERNEL("linalg_cholesky_ex", cholesky_ex);
 

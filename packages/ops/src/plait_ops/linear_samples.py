@@ -25,7 +25,8 @@ def definite(s: Sampler, *shape: int, dtype: str = "float32") -> Array:
 
 def triangular(s: Sampler, *shape: int, upper: bool = False, dtype: str = "float32") -> Array:
     """Draw triangular matrices with a diagonal around 3."""
-    a = s.array(*shape, dtype=dtype, low=-1.0, high=1.0) + 3 * s.np.eye(shape[-1], dtype=dtype)
+    one = s.np.eye(shape[-1], dtype=dtype)
+    a = s.array(*shape, dtype=dtype, low=-1.0, high=1.0) * (1 - one) + 3 * one
     return (s.np.triu(a) if upper else s.np.tril(a)).astype(dtype)
 
 

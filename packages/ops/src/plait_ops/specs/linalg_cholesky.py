@@ -4,7 +4,6 @@ import numpy as np
 
 from plait_ops.calls import (
     clone,
-    linalg_cholesky,
     linalg_solve_triangular,
     swapaxes,
     transpose,
@@ -90,11 +89,6 @@ def _(A):
 def _(self):
     require_square("self", self)
     return result(self.shape, self.dtype)
-
-
-@cholesky.decompose
-def _(self, upper):
-    return linalg_cholesky(self, upper=upper)
 
 
 cholesky_backward = Composite(

@@ -122,6 +122,7 @@ linalg_eig = Operator(
     method=False,
     out=True,
     dtypes="inexact",
+    unpredictable=True,  # phases are arbitrary
 )
 linalg_eigvals = Operator(
     "linalg_eigvals(Tensor A) -> Tensor",

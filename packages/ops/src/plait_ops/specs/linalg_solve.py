@@ -39,8 +39,8 @@ linalg_inv_ = Operator(
     Raises: ShapeError if a matrix is not square, DTypeError for integers, {_SINGULAR}.
 
     >>> import plait_core as pc
-    >>> pc.linalg.inv(pc.tensor([[2.0, 0.0], [0.0, 4.0]])).tolist()
-    [[0.5, 0.0], [0.0, 0.25]]
+    >>> pc.linalg.inv(pc.tensor([[2.0, 1.0], [0.0, 4.0]])).tolist()
+    [[0.5, -0.125], [0.0, 0.25]]
     """,
     method=False,
     out=True,

@@ -15,7 +15,7 @@ from plait_ops.calls import (
     outer,
     reshape,
     sum,
-    tensordot_dims,
+    tensordot_over,
     transpose,
 )
 from plait_ops.spec import Composite
@@ -208,22 +208,17 @@ tensordot_ = Composite(
     Raises: ValueError for a `dims` that one of them doesn't have, ShapeError if sizes differ, DTypeError if dtypes do.
 
     >>> import plait_core as pc
-    >>> pc.tensordot(pc.ones(2, 3), pc.ones(3, 4), 1).shape
-    Size([2, 4])
+    >>> tuple(pc.tensordot(pc.ones(2, 3), pc.ones(3, 4), 1).shape)
+    (2, 4)
     """,
     method=False,
     dtypes="arithmetic",
 )
-tensordot_dims_ = Composite(
-    "tensordot.dims(Tensor self|a, Tensor other|b, int[] dims_self, int[] dims_other) -> Tensor",
-    doc="""
-    The product over the dimensions `dims_self` of `self` and, in this order, `dims_other` of `other`.
-
-    >>> import plait_core as pc
-    >>> pc.tensordot(pc.ones(2, 3), pc.ones(2, 4), [0], [0]).shape
-    Size([3, 4])
-    """,
+tensordot_over_ = Composite(
+    "tensordot_over(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor",
+    doc="The product over the dimensions `dims_self` of `self` and, in this order, `dims_other` of `other`.",
     method=False,
+    internal=True,
     dtypes="arithmetic",
 )
 
@@ -240,10 +235,10 @@ def _(self, other, dims):
     for i in range(dims):
         first.append(self.ndim - dims + i)
         second.append(i)
-    return tensordot_dims(self, other, first, second)
+    return tensordot_over(self, other, first, second)
 
 
-@tensordot_dims_.decompose
+@tensordot_over_.decompose
 def _(self, other, dims_self, dims_other):
     require_same("self", self, "other", other)
     check(
@@ -278,7 +273,7 @@ def _(self, other, dims_self, dims_other):
 
 
 tensordot_.reference(lambda self, other, dims=2: np.asarray(np.tensordot(self, other, dims)))
-tensordot_dims_.reference(
+tensordot_over_.reference(
     lambda self, other, dims_self, dims_other: np.asarray(
         np.tensordot(self, other, (list(dims_self), list(dims_other)))
     )
@@ -293,7 +288,7 @@ tensordot_.samples(
         ]
     )
 )
-tensordot_dims_.samples(
+tensordot_over_.samples(
     lambda s: iter(
         [
             s(s.array(2, 3, 4), s.array(4, 3, 2), [1, 2], [1, 0]).loosely(4),
@@ -304,7 +299,7 @@ tensordot_dims_.samples(
 tensordot_.error(
     "ValueError", lambda s: s(s.array(2), s.array(2), 2), contains=["tensordot", "dims", "2"]
 )
-tensordot_dims_.error(
+tensordot_over_.error(
     "ShapeError",
     lambda s: s(s.array(2, 3), s.array(2, 3), [0], [1]),
     contains=["tensordot", "(2, 3)"],
