@@ -3,6 +3,7 @@
 #include "kernels/widened.h"
 
 #include "kernels/copy.h"
+#include "kernels/elementwise.h"
 #include "kernels/half.h"
 
 namespace plait::core {
