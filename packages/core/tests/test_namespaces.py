@@ -1,0 +1,45 @@
+"""The modules that operators make by their prefix."""
+
+from __future__ import annotations
+
+import importlib
+import pickle
+
+import pytest
+
+import plait_abi
+import plait_core as pc
+from plait_ops import specs
+from plait_ops.spec import NAMESPACES
+
+
+@pytest.mark.parametrize("space", NAMESPACES)
+def test_every_operator_of_the_prefix_is_there(space: str) -> None:
+    module = importlib.import_module(f"plait_core.{space}")
+    assert module is getattr(pc, space)
+    for spec in specs.all():
+        base, _, short = spec.schema.base.partition("_")
+        if base != space or not short:
+            continue
+        assert not spec.method, f"{spec.name} is a method"
+        assert spec.schema.base not in vars(pc)
+        if spec.internal:
+            assert short not in module.__all__
+        else:
+            assert short in module.__all__
+            found = getattr(module, short)
+            assert isinstance(found, plait_abi.Operator)
+            assert found.__name__ == spec.schema.base
+            assert pickle.loads(pickle.dumps(found)).__name__ == found.__name__
+
+
+def test_no_operator_with_a_prefix_is_a_method() -> None:
+    assert not [
+        name for name in vars(pc.Tensor) if name.startswith(("linalg_", "fft_", "special_"))
+    ]
+
+
+def test_unknown_names() -> None:
+    with pytest.raises(AttributeError, match=r"'plait_core\.linalg' has no attribute 'nothing'"):
+        _ = pc.linalg.nothing
+    assert pc.linalg.LinAlgError is pc.PlaitError
