@@ -132,6 +132,8 @@ def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
 
 def type_as(self: Tensor, other: Tensor) -> Tensor:
     """Return the tensor in the dtype of another."""
+    if not isinstance(other, Tensor):
+        raise TypeError(f"type_as: `other` must be Tensor, got {type(other).__name__}")
     return to(self, other.dtype)
 
 

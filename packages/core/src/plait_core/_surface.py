@@ -6,11 +6,17 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from plait_abi import _binding
-from plait_core._core import Tensor, is_tensor
+from plait_core._core import Tensor
 from plait_core._memory_formats import contiguous_format, layout, strided
 from plait_core._storages import UntypedStorage, storage_of
 
 __all__ = ["METHODS", "PROPERTIES"]
+
+
+def _tensor(name: str, argument: str, value: Any) -> Tensor:
+    if not isinstance(value, Tensor):
+        raise TypeError(f"{name}: `{argument}` must be Tensor, got {type(value).__name__}")
+    return value
 
 
 # ---- questions -----------------------------------------------------------------------------------
@@ -34,11 +40,12 @@ def get_device(self: Tensor) -> int:
 
 def is_same_size(self: Tensor, other: Tensor) -> bool:
     """Tell whether both have the same shape."""
-    return self.shape == other.shape
+    return self.shape == _tensor("is_same_size", "other", other).shape
 
 
 def is_set_to(self: Tensor, tensor: Tensor) -> bool:
     """Tell whether both are the same elements: one storage, one offset, one shape, one stride."""
+    _tensor("is_set_to", "tensor", tensor)
     return (
         self._storage_place() == tensor._storage_place()
         and self.data_ptr() == tensor.data_ptr()
@@ -119,9 +126,7 @@ def to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
 # ---- other shapes of the same --------------------------------------------------------------------
 def _like(name: str, operator: str) -> Callable[[Tensor, Tensor], Tensor]:
     def method(self: Tensor, other: Tensor) -> Tensor:
-        if not is_tensor(other):
-            raise TypeError(f"{name}: `other` must be Tensor, got {type(other).__name__}")
-        return getattr(self, operator)(tuple(other.shape))  # type: ignore[no-any-return]
+        return getattr(self, operator)(tuple(_tensor(name, "other", other).shape))  # type: ignore[no-any-return]
 
     method.__name__ = name
     method.__qualname__ = f"Tensor.{name}"
@@ -261,9 +266,8 @@ def resize_(self: Tensor, *sizes: Any, memory_format: str = contiguous_format) -
 
 def resize_as_(self: Tensor, the_template: Tensor, memory_format: Any = None) -> Tensor:
     """Give the tensor the shape of another one; see `resize_`."""
-    return resize_(
-        self, tuple(the_template.shape), memory_format=memory_format or contiguous_format
-    )
+    shape = tuple(_tensor("resize_as_", "the_template", the_template).shape)
+    return resize_(self, shape, memory_format=memory_format or contiguous_format)
 
 
 # ---- functions of Python, one element after the other --------------------------------------------
@@ -291,14 +295,15 @@ def apply_(self: Tensor, callable: Callable[[Any], Any]) -> Tensor:
 
 def map_(self: Tensor, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> Tensor:
     """Replace each element by what a Python function makes of it and of `tensor`'s; slow."""
-    other = tensor.expand(tuple(self.shape))
+    other = _tensor("map_", "tensor", tensor).expand(tuple(self.shape))
     pairs = zip(_numbers(self), _numbers(other), strict=True)
     return _write(self, [callable(a, b) for a, b in pairs])
 
 
 def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Callable[..., Any]) -> Tensor:
     """Replace each element by what a Python function makes of it and of two others; slow."""
-    others = [_numbers(other.expand(tuple(self.shape))) for other in (x, y)]
+    both = _tensor("map2_", "x", x), _tensor("map2_", "y", y)
+    others = [_numbers(other.expand(tuple(self.shape))) for other in both]
     return _write(self, [callable(*three) for three in zip(_numbers(self), *others, strict=True)])
 
 
