@@ -129,6 +129,13 @@ plait_status index_add(plait_call *c) {
 // gather(self, dim, index)
 plait_status gather(plait_call *c) {
   const DLTensor *in = tensor(c, 0), *index = tensor(c, 2);
+  DLTensor line = *in;  // one element counts as a vector
+  int64_t one = 1;
+  if (in->ndim == 0 && index->ndim == 1) {
+    line.ndim = 1;
+    line.shape = line.strides = &one;
+    in = &line;
+  }
   DLTensor *out = result(c);
   const int64_t dim = dim_of(c, 1, in);
   const int item = size_of(kind(in->dtype));

@@ -7,6 +7,7 @@ from plait_ops.calls import (
     index_select,
     reshape,
     scatter_add,
+    sum,
     zeros,
 )
 from plait_ops.spec import Operator
@@ -218,6 +219,8 @@ def _(self, dim, index):
     if numel(index.shape) == 0:  # names nothing, and fits everywhere
         wrap_dim("dim", dim, self.shape)
         require("index", index.dtype, "integer")
+    elif self.ndim == 0 and index.ndim == 1:  # one element counts as a vector
+        gather_check("self", [1], dim, "index", index)
     else:
         gather_check("self", self.shape, dim, "index", index)
     cast_argument("index", int64)
@@ -228,6 +231,8 @@ def _(self, dim, index):
 def _(g, self, dim, index):
     if numel(index.shape) == 0:
         return zeros(self.shape, dtype=g.dtype, device=g.device)
+    if self.ndim == 0:
+        return sum(g)
     return scatter_add(zeros(self.shape, dtype=g.dtype, device=g.device), dim, index, g)
 
 
@@ -243,7 +248,9 @@ def _crop(array, dim, index):
 def _(self, dim, index):
     if not index.size:
         return np.zeros(index.shape, self.dtype)
-    return np.take_along_axis(_crop(self, dim, index), index, dim) if self.ndim else self.copy()
+    if not self.ndim:
+        return np.full(index.shape, self)
+    return np.take_along_axis(_crop(self, dim, index), index, dim)
 
 
 @gather_.samples
@@ -256,6 +263,7 @@ def _(s):
     yield s(s.array(), 0, np.array(0))
     yield s(s.array(3, 4), 1, s.indices(4, 3, 0))
     yield s(s.array(5), 0, s.indices(5, 2, 0))
+    yield s(s.array(), 0, s.indices(1, 3))
     yield s(s.array(3, 4, dtype="float16"), 1, s.indices(4, 3, 2))
 
 

@@ -223,3 +223,19 @@ std_mean_.error(
 std_mean_unbiased.error(
     "IndexError", lambda s: s(s.array(2, 3), 2, False), contains=["var_mean", "dim", "(2, 3)", "2"]
 )
+
+std_mean_flag = Composite(
+    "std_mean.flag(Tensor self, bool unbiased) -> (Tensor, Tensor)",
+    doc="`std_mean` of all elements with `correction` 1 if `unbiased`, else 0.",
+    dtypes="inexact",
+)
+
+
+@std_mean_flag.decompose
+def _(self, unbiased):
+    return std_mean(self, None, correction=1 if unbiased else 0)
+
+
+std_mean_flag.reference(lambda self, unbiased: std_mean_(self, correction=int(unbiased)))
+std_mean_flag.samples(lambda s: iter([s(s.array(3, 4), True), s(s.array(3, 4), False)]))
+std_mean_flag.error("TypeError", lambda s: s("a", True), contains=["std_mean"])

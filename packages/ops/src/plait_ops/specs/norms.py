@@ -11,9 +11,11 @@ from plait_ops.calls import (
     eq,
     exp,
     isinf,
+    linalg_svdvals,
     log,
     masked_fill,
     ne,
+    permute,
     pow,
     real,
     reshape,
@@ -184,9 +186,10 @@ norm.error(
 norm_name = Composite(
     "norm.name(Tensor self, str p|ord, int[]? dim|axis=None, bool keepdim|keepdims=False, *, dtype? dtype=None) -> Tensor",
     doc="""
-    The Frobenius norm, `p` "fro": the 2-norm of all elements along `dim`.
+    `p` "fro": the Frobenius norm, the 2-norm of all elements along `dim`; "nuc": the nuclear norm of the matrices in the two
+    dimensions of `dim`, the sum of their singular values.
 
-    Raises: ValueError for another name.
+    Raises: ValueError for another name, ShapeError if "nuc" has no two dimensions.
 
     >>> import plait_core as pc
     >>> pc.norm(pc.tensor([[3.0, 4.0]]), "fro").item()
@@ -198,17 +201,37 @@ norm_name = Composite(
 
 @norm_name.decompose
 def _(self, p, dim, keepdim, dtype):
-    check(p == "fro", f'`p` must be "fro" or a number; got "{p}"', "ValueError")
+    check(
+        p == "fro" or p == "nuc", f'`p` must be "fro", "nuc" or a number; got "{p}"', "ValueError"
+    )
+    if p == "nuc":
+        dims = reduce_dims("dim", dim, self.shape)
+        check(len(dims) == 2, f'`dim` must name two dimensions of shape {self.shape} for `p` "nuc"')
+        x = to_dtype(self, dtype if dtype is not None else self.dtype)
+        rest = [i for i in range(self.ndim) if i != dims[0] and i != dims[1]]
+        made = sum(linalg_svdvals(permute(x, rest + [dims[0], dims[1]])), [-1])
+        return reshape(made, reduced(self.shape, dims, keepdim))
     return norm(self, 2, dim, keepdim, dtype=dtype)
 
 
-norm_name.reference(
-    lambda self, p, dim=None, keepdim=False, dtype=None: norm(self, 2, dim, keepdim, dtype=dtype)
-)
+@norm_name.reference
+def _(self, p, dim=None, keepdim=False, dtype=None):
+    if p == "nuc":
+        return np.linalg.norm(self, "nuc", _axes(dim), keepdim).astype(self.dtype)
+    return norm(self, 2, dim, keepdim, dtype=dtype)
+
+
 norm_name.samples(
-    lambda s: iter([s(s.array(3, 4), "fro"), s(s.array(2, 3, 4), "fro", (1, 2), True)])
+    lambda s: iter(
+        [
+            s(s.array(3, 4), "fro"),
+            s(s.array(2, 3, 4), "fro", (1, 2), True),
+            s(s.array(3, 4), "nuc"),
+            s(s.array(2, 3, 4), "nuc", (0, 2), True),
+        ]
+    )
 )
-norm_name.error("ValueError", lambda s: s(s.array(2), "nuc"), contains=["norm", "p", "nuc"])
+norm_name.error("ValueError", lambda s: s(s.array(2), "max"), contains=["norm", "p", "max"])
 
 
 logsumexp = Operator(

@@ -244,3 +244,39 @@ for each in (var_unbiased, std_unbiased, var_mean_unbiased):
         lambda s: s(s.array(2, 3), 2, unbiased=False),
         contains=[each.schema.base, "dim", "(2, 3)", "2"],
     )
+
+
+def _flag(name, results, example):
+    operator = Composite(
+        f"{name}.flag(Tensor self, bool unbiased) -> {results}",
+        doc=f"""
+    `{name}` of all elements with `correction` 1 if `unbiased`, else 0.
+
+    >>> import plait_core as pc
+    >>> pc.{name}(pc.tensor([1.0, 3.0]), False){example}
+    """,
+        dtypes="inexact",
+    )
+    operator.samples(lambda s: iter([s(s.array(3, 4), True), s(s.array(3, 4), False)]))
+    operator.error("TypeError", lambda s: s("a", True), contains=[name])
+    return operator
+
+
+var_flag = _flag("var", "Tensor", ".item()\n    1.0")
+std_flag = _flag("std", "Tensor", ".item()\n    1.0")
+var_mean_flag = _flag("var_mean", "(Tensor, Tensor)", "[0].item()\n    1.0")
+
+
+@var_flag.decompose
+def _(self, unbiased):
+    return var(self, None, correction=1 if unbiased else 0)
+
+
+@std_flag.decompose
+def _(self, unbiased):
+    return std(self, None, correction=1 if unbiased else 0)
+
+
+@var_mean_flag.decompose
+def _(self, unbiased):
+    return var_mean(self, None, correction=1 if unbiased else 0)
