@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from plait_ops.emit.register import flags
-from plait_ops.spec import Operator
+from plait_ops.spec import NAMESPACES, Operator
 
 __all__ = ["emit"]
 
@@ -16,6 +16,12 @@ def _markdown(doc: str) -> str:
     blocks = doc.strip().split("\n\n")
     fenced = (f"```pycon\n{text}\n```" if text.startswith(">>>") else text for text in blocks)
     return re.sub(r"(?<!\n)\n(Shapes?|Dtypes|Raises): ", r"\n\n\1: ", "\n\n".join(fenced))
+
+
+def _shown(operator: Operator) -> str:
+    """Return the name as users write it: ``linalg.solve``."""
+    space, _, rest = operator.name.partition("_")
+    return f"{space}.{rest}" if space in NAMESPACES and rest else operator.name
 
 
 def _entry(operator: Operator) -> str:
@@ -30,7 +36,7 @@ def _entry(operator: Operator) -> str:
         )
     elif operator.composite:
         marks.append("made of other operators")
-    text = f"## {operator.name}\n\n```text\n{operator.schema.text}\n```\n\n"
+    text = f"## {_shown(operator)}\n\n```text\n{operator.schema.text}\n```\n\n"
     text += f"{_markdown(operator.doc)}\n\n*{'; '.join(marks)}.*\n"
     if operator.kernel:
         text += f"\nFor kernels: {operator.kernel}\n"
@@ -48,7 +54,7 @@ def emit(operators: Sequence[Operator]) -> dict[str, str]:
         title = stem.replace("_", " ").capitalize()
         entries = "\n".join(_entry(operator) for operator in members)
         files[f"{stem}.md"] = f"# {title}\n\n{entries}"
-        names = ", ".join(f"`{operator.name}`" for operator in members if not operator.internal)
+        names = ", ".join(f"`{_shown(operator)}`" for operator in members if not operator.internal)
         rows.append(f"| [{title}]({stem}.md) | {names} |")
     toc = "\n".join(families)
     files["index.md"] = (

@@ -107,11 +107,11 @@ linalg_lstsq = Composite(
     Least squares: the X that minimises ``|A X - B|``, the shortest one where there are several.
 
     Shapes: `A` is (..., m, n); `B` (..., m, k), or one vector for every matrix of `A`, (..., m); `solution` is (..., n, k) or
-    (..., n). `residuals` are the squares that are left, (..., k), where m > n, else empty (also for matrices that turn out
-    not to have full rank there are residuals, which PyTorch leaves out). `rank` is (...), int64. `singular_values` are
-    empty unless `driver` is "gelsd" or "gelss". Singular values up to `rcond` times the largest count as 0; default: the
-    larger side times the distance from 1 to the next number. Dtypes: floating and complex, the same for both.
-    `driver` is "gelsy" (the default), "gelsd", "gelss" or "gels", of which all are computed by singular values.
+    (..., n). `driver` is "gelsy" (the default), "gelsd", "gelss" or "gels": all are computed by singular values, and say
+    which results are more than empty: `residuals`, the squares that are left, (..., k), where m > n, of all but "gelsy";
+    `rank`, (...), int64, of all but "gels"; `singular_values` of "gelsd" and "gelss". Singular values up to `rcond` times
+    the largest count as 0; default: the larger side times the distance from 1 to the next number. Unlike in PyTorch there
+    are residuals of matrices that turn out not to have full rank. Dtypes: floating and complex, the same for both.
     Raises: ShapeError for other shapes, DTypeError if dtypes differ, ValueError for another `driver`, RuntimeError for
     infinities or NaN.
 
@@ -148,8 +148,10 @@ def _(A, B, rcond, driver):
     nothing = zeros([0], dtype=real_dtype(A.dtype), device=A.device)
     if vector:
         solution = squeeze_dim(solution, [-1])
-    if A.shape[-2] <= A.shape[-1]:
+    if A.shape[-2] <= A.shape[-1] or driver is None or driver == "gelsy":
         residuals = nothing
+    if driver is not None and driver == "gels":
+        rank = zeros([0], dtype=int64, device=A.device)
     if driver is None or driver == "gelsy" or driver == "gels":
         values = nothing
     return solution, residuals, rank, values
@@ -163,8 +165,8 @@ def _(A, B, rcond=None, driver=None):
     nothing = np.zeros(0, A.real.dtype)
     return (
         x[..., 0] if vector else x,
-        left if A.shape[-2] > A.shape[-1] else nothing,
-        rank,
+        left if A.shape[-2] > A.shape[-1] and driver not in (None, "gelsy") else nothing,
+        np.zeros(0, "int64") if driver == "gels" else rank,
         values if driver in ("gelsd", "gelss") else nothing,
     )
 
@@ -173,6 +175,8 @@ def _(A, B, rcond=None, driver=None):
 def _(s):
     yield s(s.array(4, 2), s.array(4, 3)).loosely(50).without_gradient()
     yield s(s.array(2, 4), s.array(2), driver="gelsd").loosely(50).without_gradient()
+    yield s(s.array(4, 2), s.array(4), driver="gels").loosely(50).without_gradient()
+    yield s(s.array(4, 2), s.array(4, 1), driver="gelss").loosely(50).without_gradient()
     yield s(s.array(2, 4, 3), s.array(2, 4), 1e-5).loosely(100).without_gradient()
     yield s(s.array(3, 3), s.array(2, 3, 1)).loosely(500).without_gradient()
 
