@@ -3,7 +3,7 @@
 import numpy as np
 
 from plait_ops.calls import complex as complex_
-from plait_ops.calls import conj, cos, expand, mul, sin, stack, view_as_complex
+from plait_ops.calls import conj, cos, expand, mul, sin, stack, view_as_complex, zeros_like
 from plait_ops.spec import Composite, Pointwise, View
 from plait_ops.words import (
     broadcast,
@@ -342,7 +342,7 @@ def _(g):
 @angle.vjp("self")
 @sgn.vjp("self")
 def _(g):
-    return g * 0.0
+    return zeros_like(g)
 
 
 @conj_physical.decompose
