@@ -9,25 +9,25 @@ import plait_abi
 __all__ = ["register"]
 
 
-def _c2c(x: Any, dim: tuple[int, ...], norm: str, forward: bool, out: Any) -> None:
+def _c2c(x: Any, dim: tuple[int, ...], norm: Any, forward: bool, out: Any) -> None:
     import numpy as np
 
     transform = np.fft.fftn if forward else np.fft.ifftn
-    out.numpy()[...] = transform(x.numpy(), axes=dim, norm=norm)  # type: ignore[call-overload]
+    out.numpy()[...] = transform(x.numpy(), axes=dim, norm=norm)
 
 
-def _r2c(x: Any, dim: tuple[int, ...], norm: str, onesided: bool, out: Any) -> None:
+def _r2c(x: Any, dim: tuple[int, ...], norm: Any, onesided: bool, out: Any) -> None:
     import numpy as np
 
     transform = np.fft.rfftn if onesided else np.fft.fftn
-    out.numpy()[...] = transform(x.numpy(), axes=dim, norm=norm)  # type: ignore[call-overload]
+    out.numpy()[...] = transform(x.numpy(), axes=dim, norm=norm)
 
 
-def _c2r(x: Any, dim: tuple[int, ...], norm: str, last: int, out: Any) -> None:
+def _c2r(x: Any, dim: tuple[int, ...], norm: Any, last: int, out: Any) -> None:
     import numpy as np
 
     sizes = [*(x.shape[d] for d in dim[:-1]), last]
-    out.numpy()[...] = np.fft.irfftn(x.numpy(), sizes, axes=dim, norm=norm)  # type: ignore[call-overload]
+    out.numpy()[...] = np.fft.irfftn(x.numpy(), sizes, axes=dim, norm=norm)
 
 
 def register() -> None:
