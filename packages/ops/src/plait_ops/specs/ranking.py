@@ -331,7 +331,7 @@ def _quantile(name, text, example):
     "higher", "midpoint" or "nearest" (of two equally near the even one).
 
     Dtypes: float32 and float64, the same for `q`.
-    Raises: ValueError for another `interpolation`, ShapeError if nothing is there or `q` has several dimensions, DTypeError.
+    Raises: ValueError for another `interpolation` or a number `q` outside [0, 1], ShapeError if nothing is there or `q` has several dimensions, DTypeError.
 
     >>> import plait_core as pc
     >>> pc.{name}(pc.tensor([{example}]), 0.5).item()
@@ -351,7 +351,8 @@ def _quantile(name, text, example):
     def _(s):
         yield s(s.distinct(3, 5), 0.5)
         yield s(s.distinct(3, 5), 0.3, 1)
-        yield s(s.distinct(3, 5), np.array([0, 0.25, 0.6, 1], "float32"), 1)
+        yield s(s.distinct(3, 5), np.array([0, 0.25, 0.6, 1], "float32"), 1).without_gradient()
+        yield s(s.distinct(3, 5), np.array([0.1, 0.3, 0.6], "float32"), 1)
         yield s(s.distinct(3, 5), np.array([0.4, 0.7], "float32"), 0, True)
         yield s(s.distinct(3, 5), np.array(0.35, "float32"), None, True)
         yield s(s.distinct(2, 3, 4, dtype="float64"), np.array([0.1, 0.9]), 1)
@@ -426,6 +427,11 @@ def _(self, q, dim, keepdim, interpolation, ignore_nan):
         check(q.ndim <= 1, f"`q` must have at most 1 dimension; got shape {q.shape}")
         wanted = to_dtype(reshape(q, [-1]), self.dtype)
     else:
+        check(
+            float(q) >= 0.0 and float(q) <= 1.0,
+            f"`q` must be in [0, 1]; got {float(q)}",
+            "ValueError",
+        )
         wanted = full([1], q, dtype=self.dtype, device=self.device)
     if is_tensor(q):
         several = q.ndim == 1
@@ -437,9 +443,9 @@ def _(self, q, dim, keepdim, interpolation, ignore_nan):
     # ranks (rows..., q); a row with nan gets its last element, which is nan
     if ignore_nan:
         count = sum(bitwise_not(isnan(ordered)), [-1], True, dtype=self.dtype)
-        ranks = clamp(wanted * (count - 1), 0)
+        ranks = clamp(wanted * (count - 1), 0, n - 1)
     else:
-        ranks = wanted * (n - 1)
+        ranks = clamp(wanted * (n - 1), 0, n - 1)
         nan = isnan(narrow(ordered, -1, n - 1, 1))
         ranks = where(nan, n - 1, ranks)
     size = list(rows.shape)

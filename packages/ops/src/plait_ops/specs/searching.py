@@ -429,8 +429,9 @@ def _(self, bins=100, min=0, max=0):
 
 
 histc.samples(
-    lambda s: iter(
-        [
+    lambda s: (
+        each.without_gradient()
+        for each in [
             s(s.array(3, 40), 7),
             s(s.array(100), 10, -1, 2),
             s(np.array([1, 2, 1, np.nan, 5], "float32"), bins=4, min=0, max=3),
