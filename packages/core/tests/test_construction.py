@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array as stdlib_array
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -137,3 +138,96 @@ def test_dtype_ranges() -> None:
 def test_names_of_dtypes() -> None:
     assert (pc.float, pc.double, pc.half) == (pc.float32, pc.float64, pc.float16)
     assert (pc.int, pc.long, pc.short, pc.bool) == (pc.int32, pc.int64, pc.int16, pc.bool_)
+
+
+@pytest.mark.parametrize(
+    ("data", "place"),
+    [
+        ([[1, 2], [3]], r"length 1 beside 2, data\[1\]"),
+        ([[[1, 2], [3, 4]], [[5, 6], [7]]], r"length 1 beside 2, data\[1\]\[1\]"),
+        ([[1], 2], r"a number beside a sequence, data\[1\]"),
+        ([1, [2]], r"a sequence beside a number, data\[1\]"),
+    ],
+)
+def test_ragged_lists_name_the_place(data: Any, place: str) -> None:
+    with pytest.raises(ValueError, match=place):
+        pc.tensor(data)
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [([1, None], r"data\[1\] is None"), ([[1], ["a"]], r"data\[1\]\[0\] is str")],
+)
+def test_what_lists_cannot_hold(data: Any, text: str) -> None:
+    with pytest.raises(TypeError, match=text):
+        pc.tensor(data)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_integers_hold_no_infinities(value: float) -> None:
+    with pytest.raises(OverflowError, match=f"{value} does not fit int32"):
+        pc.tensor([value], dtype=pc.int32)
+
+
+def test_sequences_of_tensors_promote() -> None:
+    x = pc.tensor([pc.tensor(1.5), pc.tensor(2)])
+    assert x.dtype is pc.float32
+    assert x.tolist() == [1.5, 2.0]
+    y = pc.tensor([[pc.ones(2, requires_grad=True), [3, 4]]], dtype=pc.float64)
+    assert y.dtype is pc.float64
+    assert y.tolist() == [[[1.0, 1.0], [3.0, 4.0]]]
+    assert not y.requires_grad
+
+
+def test_new_tensors() -> None:
+    x = pc.ones(2, dtype=pc.float64)
+    assert x.new_tensor([1, 2]).dtype is pc.float64
+    assert x.new_tensor([1, 2], dtype=pc.int8).dtype is pc.int8
+    assert x.new_zeros(2, 3, requires_grad=True).requires_grad
+    assert x.new_full((2,), 7).tolist() == [7.0, 7.0]
+    assert x.new_empty_strided((2, 3), (1, 2)).stride() == (1, 2)
+    assert pc.empty((2, 2), device="meta").new_ones(3).device.type == "meta"
+
+
+def test_out_forms() -> None:
+    target = pc.empty(0, dtype=pc.float64)
+    assert pc.arange(3, out=target) is target
+    assert target.tolist() == [0.0, 1.0, 2.0]
+    strided = pc.zeros(6)[::2]
+    pc.linspace(0, 1, 3, out=strided)
+    assert strided.tolist() == [0.0, 0.5, 1.0]
+    with pytest.raises(pc.DTypeError, match=r"float32.*int64"):
+        pc.linspace(0, 1, 3, out=pc.zeros(3, dtype=pc.int64))
+
+
+@pytest.fixture
+def double() -> Iterator[None]:
+    pc.set_default_dtype(pc.float64)
+    yield
+    pc.set_default_dtype(pc.float32)
+
+
+@pytest.mark.usefixtures("double")
+def test_the_default_dtype_reaches_operators() -> None:
+    whole = pc.tensor([1, 2])
+    for x in (
+        pc.zeros(2), pc.ones(2), pc.empty(2), pc.rand(2), pc.randn(2), pc.eye(2),
+        pc.linspace(0, 1, 2), pc.logspace(0, 1, 2), pc.arange(1.5), pc.full((2,), 1.0),
+        pc.hann_window(4), pc.scalar_tensor(1), pc.normal(0.0, 1.0, (2,)),
+        whole / 2, whole + 0.5, whole.exp(), whole.true_divide(whole), pc.special.i0e(whole),
+    ):  # fmt: skip
+        assert x.dtype is pc.float64
+    assert pc.full((2,), 1j).dtype is pc.complex128
+    assert (whole + 1j).dtype is pc.complex128
+    assert (pc.ones(2, dtype=pc.float32) + 0.5).dtype is pc.float32
+    assert (pc.ones(2, dtype=pc.float32) + 1j).dtype is pc.complex64
+
+
+def test_half_as_the_default_dtype() -> None:
+    pc.set_default_dtype(pc.float16)
+    try:
+        assert (pc.tensor([1]) + 0.5).dtype is pc.float16
+        assert pc.linspace(0, 1, 3).dtype is pc.float16
+        assert pc.full((2,), 1j).dtype is pc.complex64
+    finally:
+        pc.set_default_dtype(pc.float32)

@@ -23,31 +23,56 @@ struct Scan {  // the shape and kind of a nested sequence
   std::vector<int64_t> shape;
   Category kind = of_bool;
   bool numbers = true;  // false: something that NumPy must look at
+  bool tensors = false;
+  Py_ssize_t at[PLAIT_MAX_DIMS];  // where the scan is
+
+  std::string place(size_t depth) const {
+    std::string s = "data";
+    for (size_t d = 0; d < depth; d++) s += "[" + std::to_string(at[d]) + "]";
+    return s;
+  }
 };
 
-bool ragged(size_t depth, const char *got) {
+bool ragged(const Scan &s, size_t depth, const char *got) {
   PyErr_Format(PyExc_ValueError,
-               "tensor: nested sequences of equal lengths are required; at depth %zu there is %s",
-               depth, got);
+               "tensor: nested sequences of equal lengths are required; at depth %zu there is %s, "
+               "%s",
+               depth, got, s.place(depth).c_str());
   return false;
 }
+
+// What nothing can be made of, wherever it is.
+bool is_no_data(PyObject *o) {
+  return PyUnicode_Check(o) || PyBytes_Check(o) || o == Py_None || PyDict_Check(o) ||
+         PyAnySet_Check(o);
+}
+const char *kind_of(PyObject *o) { return o == Py_None ? "None" : Py_TYPE(o)->tp_name; }
 
 // Compares everything with the lengths along the first path down; false with an exception.
 bool scan(PyObject *o, size_t depth, Scan &s) {
   if (!is_list(o)) {
     const Category c = category(o);
+    if (c == of_other && is_no_data(o)) {
+      PyErr_Format(PyExc_TypeError,
+                   "tensor: `data` must hold numbers, arrays or sequences of them; %s is %s",
+                   s.place(depth).c_str(), kind_of(o));
+      return false;
+    }
     s.numbers &= c != of_other;
+    s.tensors |= c == of_other && is_tensor(o);
     if (c > s.kind) s.kind = c;
-    return depth == s.shape.size() || !s.numbers || ragged(depth, "a number beside a sequence");
+    return depth == s.shape.size() || !s.numbers || ragged(s, depth, "a number beside a sequence");
   }
-  if (depth == s.shape.size()) return !s.numbers || ragged(depth, "a sequence beside a number");
+  if (depth == s.shape.size()) return !s.numbers || ragged(s, depth, "a sequence beside a number");
   const Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
   if (n != s.shape[depth])
     return ragged(
-        depth,
+        s, depth,
         ("length " + std::to_string(n) + " beside " + std::to_string(s.shape[depth])).c_str());
-  for (Py_ssize_t i = 0; i < n && i < PySequence_Fast_GET_SIZE(o); i++)
+  for (Py_ssize_t i = 0; i < n && i < PySequence_Fast_GET_SIZE(o); i++) {
+    s.at[depth] = i;
     if (!scan(PySequence_Fast_GET_ITEM(o, i), depth + 1, s)) return false;
+  }
   return true;
 }
 
@@ -153,6 +178,24 @@ plait_tensor *from_array(PyObject *data, const DLDataType *wanted) {
   return t;
 }
 
+// Sequences that hold tensors are stacked, which promotes as operators do.
+plait_tensor *from_tensors(PyObject *data, const DLDataType *wanted) {
+  if (!is_list(data)) return from_data(data, wanted);
+  std::vector<plait_tensor *> parts;
+  const auto release = [&] {
+    for (plait_tensor *t : parts) plait_release(t);
+  };
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(data); i++) {
+    Object item(new_reference(PySequence_Fast_GET_ITEM(data, i)));
+    plait_tensor *t = from_tensors(item.get(), nullptr);
+    if (!t) return release(), nullptr;
+    parts.push_back(t);
+  }
+  plait_tensor *made = call(op_stack, {tensors(parts.data(), parts.size())});
+  release();
+  return wanted ? cast_away(made, *wanted) : made;
+}
+
 }  // namespace
 
 plait_tensor *from_data(PyObject *data, const DLDataType *wanted) {
@@ -166,18 +209,18 @@ plait_tensor *from_data(PyObject *data, const DLDataType *wanted) {
     plait_release(plain);
     return out;
   }
-  if (PyUnicode_Check(data) || PyBytes_Check(data) || data == Py_None || PyDict_Check(data) ||
-      PyAnySet_Check(data)) {
+  if (is_no_data(data)) {
     PyErr_Format(
         PyExc_TypeError,
         "tensor: `data` must be a number, a nested sequence of numbers or an array, got %s",
-        data == Py_None ? "None" : Py_TYPE(data)->tp_name);
+        kind_of(data));
     return nullptr;
   }
   if (is_list(data) || category(data) != of_other) {
     Scan s;
     if (!first_path(data, s) || !scan(data, 0, s)) return nullptr;
     if (s.numbers) return from_numbers(data, wanted, s);
+    if (s.tensors && is_list(data)) return from_tensors(data, wanted);
   }
   return from_array(data, wanted);
 }

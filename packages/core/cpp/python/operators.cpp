@@ -45,7 +45,8 @@ constexpr Named operator_names[op_count] = {{"add", true},
                                             {"contiguous", false},
                                             {"nonzero", false},
                                             {"reshape", false},
-                                            {"view", false}};
+                                            {"view", false},
+                                            {"stack", false}};
 
 // What needs no question: tensors whose class overrides nothing, floats, and ints of 64 bits.
 inline bool fast_operand(PyObject *o, plait_value *v) {

@@ -1,4 +1,5 @@
 // Elements as Python numbers and back.
+#include <cmath>
 #include <string>
 
 #include "tensor.hpp"
@@ -36,6 +37,10 @@ T load(const void *p) {
 
 template <class T>
 bool store_int(DLDataType d, void *p, PyObject *o) {
+  if (PyFloat_Check(o) && !std::isfinite(PyFloat_AS_DOUBLE(o))) {
+    PyErr_Format(PyExc_OverflowError, "tensor: %R does not fit %s", o, name(d));
+    return false;
+  }
   Object n(PyFloat_Check(o) ? PyNumber_Long(o) : PyNumber_Index(o));
   if (!n) return false;
   bool fits;

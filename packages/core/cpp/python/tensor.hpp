@@ -55,6 +55,7 @@ enum Op : int {
   op_nonzero,
   op_reshape,
   op_view,
+  op_stack,
   op_count
 };
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import plait_core._core as _core
 from plait_abi import _binding
 from plait_core._core import Tensor, from_dlpack, from_numpy, is_tensor
 
-__all__ = ["as_tensor", "asarray", "frombuffer", "tensor"]
+__all__ = ["METHODS", "as_tensor", "asarray", "frombuffer", "new_tensor", "tensor"]
 
 
 def tensor(
@@ -138,3 +139,38 @@ def frombuffer(
     kind = _binding.dtype(dtype)
     result = from_numpy(np.frombuffer(buffer, dtype=kind.dtype, count=count, offset=offset))
     return result.requires_grad_() if requires_grad else result
+
+
+def new_tensor(
+    self: Tensor,
+    data: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Make a tensor from data, as `tensor` does; `dtype` and `device` None are those of `self`.
+
+    Args:
+        data: a number, nested sequences of numbers, or an array; always copied.
+        dtype: the dtype of the result.
+        device: where the result lies.
+        requires_grad: whether operators on the result are recorded.
+
+    Raises:
+        ValueError, TypeError, OverflowError: what `tensor` raises.
+
+    Example:
+        >>> import plait_core as pc
+        >>> pc.zeros(1, dtype=pc.float64).new_tensor([1, 2])
+        tensor([1., 2.], dtype=float64)
+    """
+    return tensor(
+        data,
+        dtype=self.dtype if dtype is None else dtype,
+        device=self.device if device is None else device,
+        requires_grad=requires_grad,
+    )
+
+
+METHODS: dict[str, Callable[..., Any]] = {"new_tensor": new_tensor}

@@ -28,9 +28,10 @@ def _function(name: str, of: Operator) -> Any:
 def alias(name: str, of: Operator, method: bool = True) -> Composite:
     """Define `name` as another name of the operator `of`: arguments, forms and results are its."""
     base = of.schema.base
-    doc = of.summary.replace(f"pc.{base}(", f"pc.{name}(").replace(f"x.{base}(", f"x.{name}(")
-    if name.startswith("special_"):
-        doc = doc.replace(f"pc.{name}(", f"pc.special.{name.removeprefix('special_')}(")
+    public = name.partition(".")[0]
+    if public.startswith("special_"):
+        public = f"special.{public.removeprefix('special_')}"
+    doc = of.summary.replace(f"pc.{base}(", f"pc.{public}(")
     made = Composite(
         of.schema.text.replace(of.schema.name, name, 1),
         doc=f"Another name of `{of.schema.base}`:\n\n{doc}",
@@ -43,5 +44,5 @@ def alias(name: str, of: Operator, method: bool = True) -> Composite:
     made.decompose(function)
     made.reference(function)
     made.samples(lambda s: of.draw())
-    made.error("TypeError", lambda s: s("x"), contains=[name, of.schema.arguments[0].name])
+    made.error("TypeError", lambda s: s("x"), contains=[name.partition(".")[0]])
     return made

@@ -110,6 +110,7 @@ full = Operator(
     """,
     dtypes="any",
     kernel="writes in[1] to every element of a dense result.",
+    out=True,
 )
 
 
@@ -200,6 +201,7 @@ zeros = Operator(
     """,
     dtypes="any",
     method=False,
+    out=True,
 )
 ones = Operator(
     "ones(int[]* size, *, dtype? dtype=None, device? device=None) -> Tensor",
@@ -214,6 +216,7 @@ ones = Operator(
     """,
     dtypes="any",
     method=False,
+    out=True,
 )
 
 

@@ -107,7 +107,9 @@ def _(self, p):
 
 exponential.error("ValueError", lambda s: s(s.array(2), 0.0), contains=["exponential_", "lambd"])
 cauchy.error("ValueError", lambda s: s(s.array(2), 0.0, -1.0), contains=["cauchy_", "sigma", "-1"])
-normal_logarithm.error("ValueError", lambda s: s(s.array(2), 0.0, 0.0), contains=["log_normal_", "std"])
+normal_logarithm.error(
+    "ValueError", lambda s: s(s.array(2), 0.0, 0.0), contains=["log_normal_", "std"]
+)
 geometric.error("ValueError", lambda s: s(s.array(2), 1.5), contains=["geometric_", "p", "1.5"])
 
 

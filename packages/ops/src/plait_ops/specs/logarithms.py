@@ -82,9 +82,7 @@ def _log_sum(name, text, reference, value):
     return operator
 
 
-logaddexp = _log_sum(
-    "logaddexp", "``log(exp(self) + exp(other))``.", np.logaddexp, 1000.69
-)
+logaddexp = _log_sum("logaddexp", "``log(exp(self) + exp(other))``.", np.logaddexp, 1000.69)
 logaddexp2 = _log_sum("logaddexp2", "``log2(2 ** self + 2 ** other)``.", np.logaddexp2, 1001.0)
 
 

@@ -43,6 +43,7 @@ def _draw(name, text):
         random=True,
         dtypes="floating",
         method=False,
+        out=True,
     )
 
     @operator.shape
@@ -136,6 +137,7 @@ randint = Operator(
     random=True,
     kernel="numbers are drawn in int64 and cast.",
     method=False,
+    out=True,
 )
 randint_high = Operator(
     "randint.high(int high, int[] size, *, Generator? generator=None, dtype? dtype=int64, device? device=None) -> Tensor",
@@ -150,6 +152,7 @@ randint_high = Operator(
     """,
     random=True,
     method=False,
+    out=True,
 )
 
 
@@ -199,6 +202,7 @@ randperm = Operator(
     """,
     random=True,
     method=False,
+    out=True,
 )
 
 
@@ -228,6 +232,7 @@ bernoulli = Operator(
     """,
     random=True,
     dtypes="floating",
+    out=True,
 )
 
 

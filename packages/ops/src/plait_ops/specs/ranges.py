@@ -2,18 +2,22 @@
 
 import numpy as np
 
-from plait_ops.spec import Operator
+from plait_ops.calls import add, mul, rsub
+from plait_ops.spec import Composite, Operator
 from plait_ops.words import (
     check,
     count_of,
     default_dtype,
     dtype_of,
+    float64,
     int64,
     is_floating,
     is_integral,
+    is_tensor,
     require,
     result,
     sizes,
+    to_dtype,
 )
 
 arange = Operator(
@@ -28,6 +32,7 @@ arange = Operator(
     [0, 1, 2]
     """,
     method=False,
+    out=True,
 )
 arange_start = Operator(
     "arange.start(Scalar start, Scalar end, Scalar step=1, *, dtype? dtype=None, device? device=None) -> Tensor",
@@ -44,6 +49,7 @@ arange_start = Operator(
     """,
     kernel="out[i] = start + i * step: of an integer dtype in int64, without fractions; else in float64, then cast.",
     method=False,
+    out=True,
 )
 
 
@@ -134,6 +140,7 @@ def _steps(name, arguments, text, example, kernel):
     """,
         kernel=kernel,
         method=False,
+        out=True,
         dtypes="arithmetic",
     )
 
@@ -223,6 +230,57 @@ def _(s):
     yield s(0, 1 + 2j, 4, dtype="complex128")
 
 
+linspace_tensors = Composite(
+    "linspace.tensors(Tensor|Scalar start, Tensor|Scalar end, int steps, *, dtype? dtype=None, device? device=None) -> Tensor",
+    doc="""
+    `linspace` between 0-d tensors, which gradients flow back to.
+
+    Raises: ShapeError unless `start` and `end` are 0-d or numbers, ValueError if `steps` is negative.
+
+    >>> import plait_core as pc
+    >>> pc.linspace(pc.tensor(0.0), pc.tensor(1.0), 3).tolist()
+    [0.0, 0.5, 1.0]
+    """,
+    dtypes="floating",
+    method=False,
+    out=True,
+)
+
+
+@linspace_tensors.decompose
+def _(start, end, steps, dtype, device):
+    check(steps >= 0, f"`steps` must not be negative; got {steps}", "ValueError")
+    if is_tensor(start):
+        check(start.ndim == 0, f"`start` must be 0-d; got shape {start.shape}")
+    if is_tensor(end):
+        check(end.ndim == 0, f"`end` must be 0-d; got shape {end.shape}")
+    made = dtype if dtype is not None else default_dtype()
+    place = start.device if is_tensor(start) else end.device
+    where = device if device is not None else place
+    weight = linspace(0.0, 1.0, steps, dtype=float64, device=where)
+    return to_dtype(add(mul(rsub(weight, 1.0), start), mul(weight, end)), made)
+
+
+linspace_tensors.reference(
+    lambda start, end, steps, dtype=None: np.linspace(start, end, steps).astype(dtype or "float32")
+)
+
+
+@linspace_tensors.samples
+def _(s):
+    yield s(s.array(), s.array(), 5)
+    yield s(s.array(dtype="float64"), 2.0, 4, dtype="float64")
+    yield s(1, s.array(), 1)
+
+
+linspace_tensors.error(
+    "ShapeError", lambda s: s(s.array(2), s.array(), 3), contains=["linspace", "start", "(2,)"]
+)
+linspace_tensors.error(
+    "ValueError", lambda s: s(s.array(), s.array(), -1), contains=["linspace", "steps", "-1"]
+)
+
+
 eye = Operator(
     "eye(int n, int? m=None, *, dtype? dtype=None, device? device=None) -> Tensor",
     doc="""
@@ -236,6 +294,7 @@ eye = Operator(
     """,
     dtypes="any",
     method=False,
+    out=True,
 )
 
 

@@ -49,6 +49,7 @@ multinomial = Operator(
     random=True,
     dtypes="floating",
     kernel="Efraimidis and Spirakis (2006) without replacement; sums and bisection with it.",
+    out=True,
 )
 
 
@@ -239,6 +240,7 @@ def _normal(schema, text, shape):
         random=True,
         dtypes="floating",
         method=False,
+        out=True,
     )
     return operator
 

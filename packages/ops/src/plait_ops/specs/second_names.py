@@ -4,7 +4,7 @@ from plait_ops.alias import alias
 from plait_ops.specs.arithmetic import atan2
 from plait_ops.specs.bessel import i0, i1
 from plait_ops.specs.exponential import erf, erfc, expm1, log1p, sigmoid
-from plait_ops.specs.gamma import digamma, lgamma, mvlgamma, polygamma
+from plait_ops.specs.gamma import digamma, lgamma, mvlgamma, polygamma, polygamma_n
 from plait_ops.specs.hyperbolic import acosh, asinh, atanh, sinc
 from plait_ops.specs.logarithms import bounded, exp2, xlogy
 from plait_ops.specs.normal import erfinv
@@ -49,3 +49,4 @@ for _name, _operator in {
     "xlogy": xlogy,
 }.items():
     alias(f"special_{_name}", _operator, method=False)
+alias("special_polygamma.n", polygamma_n, method=False)
