@@ -150,7 +150,7 @@ TEXTS: list[tuple[Callable[[], Any], type[Exception], str]] = [
         lambda: pc.tensor([[1, 2], [3]]),
         ValueError,
         "tensor: nested sequences of equal lengths are required; at depth 1 there is length 1 "
-        "beside 2",
+        "beside 2, data[1]",
     ),
     (
         lambda: bool(x()),

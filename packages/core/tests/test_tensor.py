@@ -388,9 +388,12 @@ def test_comparisons_with_a_python_answer() -> None:
 
 def test_every_operator_is_a_function_and_a_method() -> None:
     import plait_abi
+    from plait_core import _namespaces
 
     for name, place in plait_abi.operator_names():
         if name.startswith("probe"):  # defined by another test, after the import
+            continue
+        if _namespaces.in_namespace(name):  # linalg.solve, fft.rfft, special.erfcx
             continue
         assert hasattr(pc, name), name
         assert (name in vars(pc)) == (place != "internal"), name

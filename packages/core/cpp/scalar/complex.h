@@ -152,7 +152,9 @@ inline Complex<T> log1p(Complex<T> z) {
 template <class T>
 inline Complex<T> expm1(Complex<T> z) {
   const double x = double(z.re), y = double(z.im), s = sin(0.5 * y);
-  if (y == 0.0) return {T(expm1(x)), z.im};
+  if (y == 0.0) return {T(expm1(x)) + T(0), z.im};  // -0 becomes 0
+  if (y - y != 0.0 && x == x && x - x != 0.0)  // no angle of what is infinitely large, or gone
+    return x < 0.0 ? Complex<T>(T(-1), T(0)) : Complex<T>(T(x), T(y - y));
   return {T(expm1(x) * cos(y) - 2.0 * s * s), T(exp(x) * sin(y))};
 }
 
