@@ -54,4 +54,10 @@ Dims fft_sizes(const Scope &x, Ints shape, const std::optional<Ints> &s, Ints di
   return out;
 }
 
+void fft_whole(const Scope &x, Ints shape, Ints dim, const char *norm) {
+  fft_norm(x, norm);
+  if (!dim.size()) fail(x, PLAIT_VALUE_ERROR, "`dim` must name a dimension");
+  fft_sizes(x, shape, std::nullopt, reduce_dims(x, "dim", dim, shape));
+}
+
 }  // namespace plait::ops

@@ -8,7 +8,7 @@ from typing import Any
 from plait_ops import promotion
 from plait_ops.words import check, reduce_dims, word
 
-__all__ = ["fft_dims", "fft_dtype", "fft_norm", "fft_sizes", "fft_swapped"]
+__all__ = ["fft_dims", "fft_dtype", "fft_norm", "fft_sizes", "fft_swapped", "fft_whole"]
 
 NORMS = ("backward", "ortho", "forward")
 
@@ -81,3 +81,11 @@ def fft_sizes(shape: Sequence[int], s: Sequence[int] | None, dims: Sequence[int]
         )
         made.append(size)
     return made
+
+
+@word("@ints ints str -> none")
+def fft_whole(shape: Sequence[int], dim: Sequence[int], norm: str) -> None:
+    """Fail unless `shape` can be transformed over `dim` as it is."""
+    fft_norm(norm)
+    check(len(dim) > 0, "`dim` must name a dimension", "ValueError")
+    fft_sizes(shape, None, reduce_dims("dim", dim, shape))

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from plait_ops.fft_words import fft_whole
 from plait_ops.spec import Operator
 from plait_ops.words import (
     check,
@@ -54,14 +55,16 @@ fft_c2r = Operator(
 
 
 @fft_c2c.shape
-def _(self):
+def _(self, dim, norm):
     check(is_complex(self.dtype), f"`self` must be complex; got {self.dtype}", "DTypeError")
+    fft_whole(self.shape, dim, norm)
     return result(self.shape, self.dtype)
 
 
 @fft_r2c.shape
-def _(self, dim, onesided):
+def _(self, dim, norm, onesided):
     require("self", self.dtype, "floating")
+    fft_whole(self.shape, dim, norm)
     shape = list(self.shape)
     if onesided:
         shape[dim[-1]] = shape[dim[-1]] // 2 + 1
@@ -69,8 +72,13 @@ def _(self, dim, onesided):
 
 
 @fft_c2r.shape
-def _(self, dim, last):
+def _(self, dim, norm, last):
     check(is_complex(self.dtype), f"`self` must be complex; got {self.dtype}", "DTypeError")
+    fft_whole(self.shape, dim, norm)
+    check(
+        last >= 1 and self.shape[dim[-1]] == last // 2 + 1,
+        f"`last` must be one or two less than twice the size along {dim[-1]} of shape {self.shape}; got {last}",
+    )
     shape = list(self.shape)
     shape[dim[-1]] = last
     return result(shape, real_dtype(self.dtype))
@@ -138,4 +146,20 @@ fft_r2c.error(
 )
 fft_c2r.error(
     "DTypeError", lambda s: s(s.array(2), [0], "ortho", 2), contains=["fft_c2r", "float32"]
+)
+for _each, _dtype, _last in (
+    (fft_c2c, "complex64", (True,)),
+    (fft_r2c, "float32", (True,)),
+    (fft_c2r, "complex64", (2,)),
+):
+    for _dim, _kind in (([], "ValueError"), ([0, 0], "ValueError"), ([2], "IndexError")):
+        _each.error(
+            _kind,
+            lambda s, d=_dim, t=_dtype, r=_last: s(s.array(2, 2, dtype=t), d, "ortho", *r),
+            contains=[_each.schema.base, "`dim`"],
+        )
+fft_c2r.error(
+    "ShapeError",
+    lambda s: s(s.array(2, 2, dtype="complex64"), [1], "ortho", 2**40),
+    contains=["fft_c2r", "`last`", "(2, 2)"],
 )
