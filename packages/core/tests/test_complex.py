@@ -169,6 +169,12 @@ def test_complex_numbers_do_not_lose_their_imaginary_part_in_parameters() -> Non
     z = x + 0j
     assert pc.add(z, z, alpha=1j).tolist() == [1 + 1j, 1 + 1j]
     assert pc.addcmul(z, z, z, value=2j).tolist() == [1 + 2j, 1 + 2j]
+    with pytest.raises(pc.DTypeError, match=r"fill_: `value` must be a real number.*1-2j"):
+        x.fill_(1 - 2j)
+    with pytest.raises(RuntimeError, match=r"norm: a real number is required"):
+        pc.norm(x, 1j)
+    with pytest.raises(pc.DTypeError, match=r"var: `correction` must be a real number"):
+        pc.var(x, correction=1j)
     with pytest.raises(pc.DTypeError, match=r"sum: `dtype` must be complex.*float32"):
         z.sum(dtype=pc.float32)
 

@@ -31,6 +31,11 @@ void reduce(const Scope &x, const ReductionRule &rule) {
   const plait_tensor *self = x.call->in[0].u.t;
   const plait_value asked = rule.dim >= 0 ? x.call->in[rule.dim] : none();
   const plait_value dtype = rule.dtype >= 0 ? x.call->in[rule.dtype] : none();
+  for (uint32_t i = 0; i < x.op->n_args; i++)
+    if (x.call->in[i].tag == PLAIT_COMPLEX)
+      fail(x, PLAIT_DTYPE_ERROR,
+           std::string("`") + x.op->args[i].name + "` must be a real number; got " +
+               show(x.call->in[i]));
   const Ints shape = shape_of(self);
   std::optional<Ints> dims;
   if (asked.tag == PLAIT_INT)

@@ -57,7 +57,7 @@ std::string show(const plait_value &v) {
     case PLAIT_INT: return show(v.u.i);
     case PLAIT_FLOAT: return show(v.u.f);
     case PLAIT_TENSOR: return "a tensor";
-    default: return "a complex number";
+    default: return "(" + show(v.u.fs[0]) + (v.u.fs[1] < 0 ? "" : "+") + show(v.u.fs[1]) + "j)";
   }
 }
 std::string show(double f) {

@@ -121,11 +121,14 @@ class Bag {  // owned
   std::vector<plait_tensor *> list_;
 };
 
+std::string show(const plait_value &number);
 // ---- reading values
 // ------------------------------------------------------------------------------------------------
 inline int64_t as_int(const plait_value &v) { return v.u.i; }
 inline bool as_bool(const plait_value &v) { return v.u.i != 0; }
 inline double as_float(const plait_value &v) {
+  if (v.tag == PLAIT_COMPLEX)
+    throw std::invalid_argument("a real number is required; got " + show(v));
   return v.tag == PLAIT_FLOAT ? v.u.f : double(v.u.i);
 }
 inline const char *as_str(const plait_value &v) { return v.tag == PLAIT_STRING ? v.u.s : nullptr; }

@@ -36,6 +36,10 @@ plait_status checked_fill(const plait_call *c, const DLTensor *to, const plait_v
                           const char *argument) {
   if (v.tag == PLAIT_TENSOR) return copy(c, to, &v.u.t->dl);
   const Kind k = kind(to->dtype);
+  if (v.tag == PLAIT_COMPLEX && !is_complex_kind(k))
+    return PLAIT_FAIL(c, PLAIT_DTYPE_ERROR,
+                      "`%s` must be a real number for a tensor of real numbers; got %g%+gj",
+                      argument, v.u.fs[0], v.u.fs[1]);
   if (k != Unknown && !fits(k, v))
     return PLAIT_FAIL(c, PLAIT_VALUE_ERROR, "`%s` must fit in %d-bit integers; got %lld", argument,
                       size_of(k) * 8, (long long)v.u.i);

@@ -6,7 +6,7 @@ namespace plait::scalar {
 
 template <class T>
 PLAIT_HD T softsign(T x) {
-  return x / (T(1) + math::abs(x));
+  return x / T(typename math::RealOf<T>::type(1) + math::abs(x));
 }
 
 }  // namespace plait::scalar

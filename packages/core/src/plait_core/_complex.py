@@ -20,7 +20,7 @@ def _part(name: str, doc: str) -> property:
         if isinstance(value, Tensor):
             part.copy_(value)
         else:
-            part.fill_(value)  # type: ignore[attr-defined]
+            part.fill_(value)
 
     return property(get, put, doc=doc)
 

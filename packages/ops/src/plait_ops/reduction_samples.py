@@ -35,10 +35,10 @@ def samples(operator: Reduction, s: Sampler) -> Iterator[Sample]:
     rest = (dims[0],) if required else ()
     for dtype in dtypes:
         yield s(s.array(3, 4, dtype=dtype), *rest)
-    for dtype in ("float16", "complex64", "complex128"):
-        if dtype in group:
-            yield s(s.array(3, 4, dtype=dtype), *rest).without_gradient()
-            long = s.array(20, 600, dtype=dtype, low=-1, high=1)[::-2].T
+    for apart in ("float16", "complex64", "complex128"):
+        if apart in group:
+            yield s(s.array(3, 4, dtype=apart), *rest).without_gradient()
+            long = s.array(20, 600, dtype=apart, low=-1, high=1)[::-2].T
             yield s(long, *rest).without_gradient()
     first = dtypes[0]
     draw = s.distinct if first.startswith("float") else s.array

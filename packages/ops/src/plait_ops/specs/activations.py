@@ -20,7 +20,7 @@ GELU_CUBE = 0.044715
 _erf = np.vectorize(math.erf, otypes=["float64"])
 
 
-def _activation(name, text, reference, example, parameters=""):
+def _activation(name, text, reference, example, parameters="", dtypes="floating"):
     """Declare an activation; `example` is an argument and its value."""
     operator = Pointwise(
         f"{name}(Tensor self{parameters}) -> Tensor",
@@ -31,7 +31,7 @@ def _activation(name, text, reference, example, parameters=""):
     >>> pc.{name}(pc.tensor({example[0]})).tolist()
     {example[1]}
     """,
-        dtypes="floating",
+        dtypes=dtypes,
         reference=reference,
     )
 
@@ -333,6 +333,7 @@ silu = _activation(
     "``self * sigmoid(self)``, also called swish (Elfwing et al. 2018).",
     lambda x: x / (1 + np.exp(-x)),
     ("[0.0]", "[0.0]"),
+    dtypes="inexact",
 )
 silu_backward = Pointwise(
     "silu_backward(Tensor grad, Tensor self) -> Tensor",
@@ -365,13 +366,18 @@ log_sigmoid = _activation(
     ("[0.0]", "[-0.6931471824645996]"),
 )
 tanhshrink = _activation(
-    "tanhshrink", "``self - tanh(self)``.", lambda x: x - np.tanh(x), ("[0.0]", "[0.0]")
+    "tanhshrink",
+    "``self - tanh(self)``.",
+    lambda x: x - np.tanh(x),
+    ("[0.0]", "[0.0]"),
+    dtypes="inexact",
 )
 softsign = _activation(
     "softsign",
     "``self / (1 + abs(self))``.",
     lambda x: x / (1 + np.abs(x)),
     ("[0.0, 1.0, -3.0]", "[0.0, 0.5, -0.75]"),
+    dtypes="inexact",
 )
 
 
