@@ -64,12 +64,54 @@ plait_status cummin(plait_call *c) { return extremes<false>(c); }
 PLAIT_KERNEL("cummax", cummax);
 PLAIT_KERNEL("cummin", cummin);
 
+// log(exp(a) + exp(b)), without branches so that a row of them is vectorised
 template <class T>
 PLAIT_INLINE T log_add(T a, T b) {
   const T high = a < b ? b : a, low = a < b ? a : b;
-  if (a != a || b != b) return a + b;
-  if (high - high != 0) return high;  // infinite
-  return high + scalar::math::log1p(scalar::math::exp(low - high));
+  const T sum = high + scalar::math::log1p(scalar::math::exp(low - high));
+  const bool infinite = high - high != 0;  // or nan
+  return a != a || b != b ? a + b : infinite ? high : sum;
+}
+
+constexpr int64_t kBlock = 64;
+
+// A line in blocks around their largest element m: m + log(sum of exp(x - m)). Where a block rises
+// so far that its first sums would vanish, one by one.
+template <class T>
+void log_line(const T *from, T *to, int64_t n) {
+  T acc = -T(scalar::math::kInf);
+  for (int64_t i = 0; i < n; i += kBlock) {
+    const int64_t m = n - i < kBlock ? n - i : kBlock;
+    const T *x = from + i;
+    T top = acc;
+    bool finite = true;
+    for (int64_t j = 0; j < m; j++) {
+      top = x[j] > top ? x[j] : top;
+      finite &= x[j] - x[j] == 0;
+    }
+    const T first = x[0] > acc ? x[0] : acc;
+    if (finite && top - first < T(40)) {
+      T part[kBlock];
+      for (int64_t j = 0; j < m; j++) part[j] = scalar::math::exp(x[j] - top);
+      T sum = scalar::math::exp(acc - top);
+      for (int64_t j = 0; j < m; j++) part[j] = sum += part[j];
+      for (int64_t j = 0; j < m; j++) to[i + j] = top + scalar::math::log(part[j]);
+      acc = to[i + m - 1];
+    } else {
+      for (int64_t j = 0; j < m; j++) to[i + j] = acc = log_add(acc, x[j]);
+    }
+  }
+}
+
+template <class T>
+void log_rows(const T *from, T *to, const Layout &l) {
+  for (int64_t j = 0; j < l.inner; j++) to[j] = from[j];
+  for (int64_t i = 1; i < l.n; i++) {
+    const T *own = from + i * l.inner;
+    T *now = to + i * l.inner, *before = now - l.inner;
+#pragma GCC ivdep
+    for (int64_t j = 0; j < l.inner; j++) now[j] = log_add(before[j], own[j]);
+  }
 }
 
 plait_status logcumsumexp(plait_call *c) {
@@ -84,9 +126,11 @@ plait_status logcumsumexp(plait_call *c) {
     parallel_ranges(c, l.outer, l.grain() / 8 + 1, [&](int64_t begin, int64_t end) {
       for (int64_t o = begin; o < end; o++) {
         const int64_t first = o * l.n * l.inner;
-        for (int64_t j = 0; j < l.inner; j++) to[first + j] = p[first + j];
-        for (int64_t i = first + l.inner; i < first + l.n * l.inner; i++)
-          to[i] = log_add(to[i - l.inner], p[i]);
+        if (l.inner == 1) {
+          log_line(p + first, to + first, l.n);
+          continue;
+        }
+        log_rows(p + first, to + first, l);
       }
     });
   })
