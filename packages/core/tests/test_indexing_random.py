@@ -205,7 +205,7 @@ def test_writing(seed: int, layout: str) -> None:
             try:
                 a[numpy_key(key)] = plain
             except (TypeError, ValueError):  # NumPy wants fewer dimensions for a mask alone
-                assert value.ndim > full.ndim, (shape, key)
+                assert np.ndim(value) > full.ndim, (shape, key)
                 continue
             x[key] = value
             np.testing.assert_array_equal(x.numpy(), a, err_msg=repr((shape, key)))
@@ -241,7 +241,8 @@ def test_index_put_accumulates_every_addend(seed: int) -> None:
     key = tuple(slice(None) if each is None else each for each in indices)
     values = rng.random(array[key].shape).astype("float32")
     a, x = array.copy(), pc.tensor(array)
-    np.add.at(a, key, values)
+    plain: Any = key
+    np.add.at(a, plain, values)
     given = [None if each is None else pc.tensor(each) for each in indices]
     assert x.index_put_(given, pc.tensor(values), accumulate=True) is x
     np.testing.assert_allclose(x.numpy(), a, rtol=1e-5)

@@ -29,8 +29,9 @@ def arrays() -> list[Any]:
     ("inverse", "counts"), [*itertools.product((False, True), (False, True))], ids=str
 )
 def test_elements(array: Any, inverse: bool, counts: bool) -> None:
-    want = np.unique(array, return_inverse=inverse, return_counts=counts)
-    got = pc.unique(pc.tensor(array), return_inverse=inverse, return_counts=counts)
+    flags: Any = {"return_inverse": inverse, "return_counts": counts}
+    want = np.unique(array, **flags)
+    got = pc.unique(pc.tensor(array), **flags)
     wanted = list(want) if isinstance(want, tuple) else [want]
     given = list(got) if isinstance(got, tuple) else [got]
     assert len(given) == len(wanted)

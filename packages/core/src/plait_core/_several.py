@@ -35,7 +35,7 @@ def _listed(tensors: tuple[Any, ...]) -> list[Tensor]:
     return list(tensors)
 
 
-def _atleast(name: str, tensors: tuple[Any, ...]) -> Tensor | tuple[Tensor, ...]:
+def _atleast(name: str, tensors: tuple[Any, ...]) -> Any:
     each = _operator(name)
     if len(tensors) == 1 and not isinstance(tensors[0], (tuple, list)):
         made: Tensor = each(tensors[0])
@@ -43,7 +43,7 @@ def _atleast(name: str, tensors: tuple[Any, ...]) -> Tensor | tuple[Tensor, ...]
     return tuple(each(tensor) for tensor in _listed(tensors))
 
 
-def atleast_1d(*tensors: Any) -> Tensor | tuple[Tensor, ...]:
+def atleast_1d(*tensors: Any) -> Any:
     """Return views of tensors, 0-d ones as vectors; a tuple for several tensors.
 
     Example:
@@ -54,7 +54,7 @@ def atleast_1d(*tensors: Any) -> Tensor | tuple[Tensor, ...]:
     return _atleast("atleast_1d", tensors)
 
 
-def atleast_2d(*tensors: Any) -> Tensor | tuple[Tensor, ...]:
+def atleast_2d(*tensors: Any) -> Any:
     """Return views of tensors with at least 2 dimensions; a vector becomes a row.
 
     Example:
@@ -65,7 +65,7 @@ def atleast_2d(*tensors: Any) -> Tensor | tuple[Tensor, ...]:
     return _atleast("atleast_2d", tensors)
 
 
-def atleast_3d(*tensors: Any) -> Tensor | tuple[Tensor, ...]:
+def atleast_3d(*tensors: Any) -> Any:
     """Return views of tensors with at least 3 dimensions; a matrix gets a depth of 1.
 
     Example:
@@ -152,9 +152,7 @@ def broadcast_shapes(*shapes: int | Sequence[int]) -> Size:
     return Size(made)
 
 
-def nonzero(
-    input: Tensor, *, as_tuple: bool = False, out: Tensor | None = None
-) -> Tensor | tuple[Tensor, ...]:
+def nonzero(input: Tensor, *, as_tuple: bool = False, out: Tensor | None = None) -> Any:
     """Return the indices of the elements that are not 0, in order.
 
     Args:

@@ -10,8 +10,6 @@ from plait_core._core import Tensor, is_tensor
 
 __all__ = ["FUNCTIONS", "METHODS", "unique", "unique_consecutive"]
 
-Unique = Tensor | tuple[Tensor, ...]
-
 
 def _operator(name: str) -> Any:
     return _binding.operator(name)
@@ -69,7 +67,7 @@ def _grouped(
     return lines.index_select(0, firsts), inverse, counts
 
 
-def _results(values: Tensor, inverse: Tensor | None, counts: Tensor | None) -> Unique:
+def _results(values: Tensor, inverse: Tensor | None, counts: Tensor | None) -> Any:
     rest = [each for each in (inverse, counts) if each is not None]
     return (values, *rest) if rest else values
 
@@ -80,7 +78,7 @@ def unique(
     return_inverse: bool = False,
     return_counts: bool = False,
     dim: int | None = None,
-) -> Unique:
+) -> Any:
     """Return the different elements of a tensor, ascending.
 
     Args:
@@ -118,7 +116,7 @@ def unique_consecutive(
     return_inverse: bool = False,
     return_counts: bool = False,
     dim: int | None = None,
-) -> Unique:
+) -> Any:
     """Return the elements of a tensor without those that equal the one before.
 
     Args:
