@@ -23,7 +23,7 @@ __all__ = ["install", "is_alias", "names", "target"]
 _PLACES = {"utils.data": "data"}
 _OUTER = {"abi": "plait_abi"}
 # modules of the component core that have a place of their own
-_OF_CORE = ("fft", "linalg", "sparse", "special")
+_OF_CORE = ("array_api", "fft", "linalg", "sparse", "special")
 
 
 def names() -> list[str]:
