@@ -112,6 +112,14 @@ def test_answers() -> None:
     assert x.allclose(pc.zeros(2, 3)) and x.equal(pc.zeros(2, 3))
 
 
+def test_second_names() -> None:
+    x = pc.arange(3)
+    assert x.greater(1).tolist() == pc.greater(x, 1).tolist() == [False, False, True]
+    assert x.less_equal(1).tolist() == [True, True, False]
+    assert x.clone().not_equal_(1).tolist() == [1, 0, 1]
+    assert x.where(x > 0, 7).tolist() == [7, 1, 2]
+
+
 def test_shapes_of_others() -> None:
     x = pc.arange(6)
     assert x.view_as(pc.zeros(2, 3)).shape == x.reshape_as(pc.zeros(2, 3)).shape == (2, 3)

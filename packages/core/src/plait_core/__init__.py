@@ -275,6 +275,11 @@ def _bind_fallbacks() -> None:
         for name, member in getattr(topic, "FALLBACKS", {}).items():
             if name not in Tensor.__dict__:
                 setattr(Tensor, name, member)
+    for name, first in _surface.SECOND_NAMES.items():
+        operator = _binding.operator(first)
+        globals().setdefault(name, operator)
+        if name not in Tensor.__dict__:
+            setattr(Tensor, name, operator)
 
 
 _bind_topics()

@@ -350,6 +350,19 @@ FALLBACKS: dict[str, Callable[..., Any]] = {
     },
 }
 
+# second names of operators, where they are no operators of their own
+SECOND_NAMES = {
+    name + form: first + form
+    for form in ("", "_")
+    for name, first in {
+        "greater": "gt",
+        "greater_equal": "ge",
+        "less": "lt",
+        "less_equal": "le",
+        "not_equal": "ne",
+    }.items()
+}
+
 
 def _is_on(kind: str) -> property:
     return property(lambda self: self.device.type == kind, doc=f"Whether the device is {kind}.")
