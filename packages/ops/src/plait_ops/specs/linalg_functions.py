@@ -148,6 +148,7 @@ def _(A, n):
         A.ndim >= 2 and A.shape[-1] == A.shape[-2],
         f"`A` must be square in its last two dimensions; got shape {A.shape}",
     )
+    check(n > -9223372036854775807, f"`n` must be larger than -2**63 + 1; got {n}", "ValueError")
     left = n
     factor = A * 1
     if n < 0:
@@ -184,6 +185,9 @@ def _(s):
 
 
 matrix_power.samples(lambda s: iter([s(s.array(2, 2), 3).loosely(10)]))
+linalg_matrix_power_.error(
+    "ValueError", lambda s: s(s.array(2, 2), -(2**63)), contains=["linalg_matrix_power", "`n`"]
+)
 for _each in (linalg_matrix_power_, matrix_power):
     _each.error("ShapeError", lambda s: s(s.array(2, 3), 2), contains=["square", "(2, 3)"])
 
