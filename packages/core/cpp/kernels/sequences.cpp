@@ -52,17 +52,35 @@ plait_status arange_start(plait_call *c) { return arange_from(c, c->in[0], c->in
 struct Between {
   double start[2], end[2], step[2];
   int64_t n;
+  // Of an integer dtype the ends lose their fractions first.
   Between(const plait_call *c, int64_t count) : n(count) {
-    read(c->in[0], start);
-    read(c->in[1], end);
+    const bool cut = kind(result(c)->dtype) < F32;
+    read(c->in[0], cut, start);
+    read(c->in[1], cut, end);
     for (int k = 0; k < 2; k++)
       step[k] = n > 1 ? end[k] / double(n - 1) - start[k] / double(n - 1) : 0;
     if (n > 1 && end[0] - start[0] < 0x1p1023 && start[0] - end[0] < 0x1p1023)
       step[0] = (end[0] - start[0]) / double(n - 1);
   }
-  static void read(const plait_value &v, double *to) {
-    to[0] = v.tag == PLAIT_FLOAT ? v.u.f : v.tag == PLAIT_COMPLEX ? v.u.fs[0] : double(v.u.i);
-    to[1] = v.tag == PLAIT_COMPLEX ? v.u.fs[1] : 0;
+  static void read(const plait_value &v, bool cut, double *to) {
+    const bool tensor = v.tag == PLAIT_TENSOR;
+    if (tensor)
+      read_element(v.u.t->dl, to);
+    else
+      to[0] = v.tag == PLAIT_FLOAT ? v.u.f : v.tag == PLAIT_COMPLEX ? v.u.fs[0] : double(v.u.i);
+    if (!tensor) to[1] = v.tag == PLAIT_COMPLEX ? v.u.fs[1] : 0;
+    if (cut) to[0] = trunc(to[0]);
+  }
+  static void read_element(const DLTensor &t, double *to) {
+    to[1] = 0;
+    switch (kind(t.dtype)) {
+      case F32: to[0] = *data<float>(&t); return;
+      case F64: to[0] = *data<double>(&t); return;
+      case C64: to[0] = data<float>(&t)[0], to[1] = data<float>(&t)[1]; return;
+      case C128: to[0] = data<double>(&t)[0], to[1] = data<double>(&t)[1]; return;
+      case I64: to[0] = double(*data<int64_t>(&t)); return;
+      default: to[0] = NAN;  // the shape function lets the kernel see none of the others
+    }
   }
   double at(int64_t i, int k = 0) const {
     return i < n / 2 || n == 1 ? start[k] + double(i) * step[k]
@@ -141,7 +159,9 @@ plait_status eye(plait_call *c) {
 PLAIT_KERNEL("arange", arange);
 PLAIT_KERNEL("arange.start", arange_start);
 PLAIT_KERNEL("linspace", linspace);
+PLAIT_KERNEL("linspace.tensors", linspace);
 PLAIT_KERNEL("logspace", logspace);
+PLAIT_KERNEL("logspace.tensors", logspace);
 PLAIT_KERNEL("eye", eye);
 
 }  // namespace

@@ -59,7 +59,7 @@ def _(s):
     yield s(s.array(1000, low=-140.0, high=120.0))
 
 
-def _log_sum(name, text, reference, value):
+def _log_sum(name, text, reference, value, dtypes="floating"):
     operator = Pointwise(
         f"{name}(Tensor self, Tensor other) -> Tensor",
         doc=f"""
@@ -69,7 +69,7 @@ def _log_sum(name, text, reference, value):
     >>> round(pc.{name}(pc.tensor([1000.0]), pc.tensor([1000.0])).item(), 2)
     {value}
     """,
-        dtypes="floating",
+        dtypes=dtypes,
         reference=reference,
     )
 
@@ -82,7 +82,16 @@ def _log_sum(name, text, reference, value):
     return operator
 
 
-logaddexp = _log_sum("logaddexp", "``log(exp(self) + exp(other))``.", np.logaddexp, 1000.69)
+def _logaddexp(a, b):
+    if a.dtype.kind != "c":
+        return np.logaddexp(a, b)
+    high, low = np.where(a.real >= b.real, a, b), np.where(a.real >= b.real, b, a)
+    return high + np.log1p(np.exp(low - high))
+
+
+logaddexp = _log_sum(
+    "logaddexp", "``log(exp(self) + exp(other))``.", _logaddexp, 1000.69, "inexact"
+)
 logaddexp2 = _log_sum("logaddexp2", "``log2(2 ** self + 2 ** other)``.", np.logaddexp2, 1001.0)
 
 

@@ -2,9 +2,11 @@
 
 import numpy as np
 
-from plait_ops.calls import add, mul, rsub
-from plait_ops.spec import Composite, Operator
+from plait_ops.calls import dot
+from plait_ops.spec import Operator
 from plait_ops.words import (
+    DType,
+    cast_argument,
     check,
     count_of,
     default_dtype,
@@ -15,10 +17,12 @@ from plait_ops.words import (
     is_integral,
     is_tensor,
     require,
+    require_common,
     result,
     sizes,
-    to_dtype,
 )
+
+complex128 = DType("complex128")
 
 arange = Operator(
     "arange(Scalar end, *, dtype? dtype=None, device? device=None) -> Tensor",
@@ -131,7 +135,8 @@ def _steps(name, arguments, text, example, kernel):
     operator = Operator(
         f"{name}(Scalar start, Scalar end, int steps{arguments}, *, dtype? dtype=None, device? device=None) -> Tensor",
         doc=f"""
-    {text} `dtype` None is the default dtype, or its complex if one of them is complex.
+    {text} `dtype` None is the default dtype, or its complex if one of them is complex. With an integer dtype, fractions of
+    `start` and `end` are cut off first, as in PyTorch.
 
     Raises: ValueError if `steps` is negative; DTypeError for bool and for a real dtype of complex numbers.
 
@@ -187,18 +192,25 @@ logspace = _steps(
 )
 
 
+def _ends(start, end, dtype):
+    return (int(start), int(end)) if dtype and "int" in dtype else (start, end)
+
+
 def _made(values, start, end, dtype):
     complex_ = isinstance(start, complex) or isinstance(end, complex)
     return values.astype(dtype or ("complex64" if complex_ else "float32"))
 
 
 linspace.reference(
-    lambda start, end, steps, dtype=None: _made(np.linspace(start, end, steps), start, end, dtype)
+    lambda start, end, steps, dtype=None: _made(
+        np.linspace(*_ends(start, end, dtype), steps), start, end, dtype
+    )
 )
 logspace.reference(
     lambda start, end, steps, base=10.0, dtype=None: _made(
         np.power(
-            complex(base) if isinstance(end, complex) else base, np.linspace(start, end, steps)
+            complex(base) if isinstance(end, complex) else base,
+            np.linspace(*_ends(start, end, dtype), steps),
         ),
         start,
         end,
@@ -230,55 +242,95 @@ def _(s):
     yield s(0, 1 + 2j, 4, dtype="complex128")
 
 
-linspace_tensors = Composite(
-    "linspace.tensors(Tensor|Scalar start, Tensor|Scalar end, int steps, *, dtype? dtype=None, device? device=None) -> Tensor",
-    doc="""
-    `linspace` between 0-d tensors, which gradients flow back to.
+def _between_tensors(name, arguments):
+    operator = Operator(
+        f"{name}.tensors(Tensor|Scalar start, Tensor|Scalar end, int steps{arguments}, *, dtype? dtype=None, "
+        "device? device=None) -> Tensor",
+        doc=f"""
+    `{name}` between 0-d tensors.
 
     Raises: ShapeError unless `start` and `end` are 0-d or numbers, ValueError if `steps` is negative.
 
     >>> import plait_core as pc
-    >>> pc.linspace(pc.tensor(0.0), pc.tensor(1.0), 3).tolist()
-    [0.0, 0.5, 1.0]
+    >>> pc.{name}(pc.tensor(0.0), pc.tensor(1.0), 2).shape
+    plait.Size([2])
     """,
-    dtypes="floating",
-    method=False,
-    out=True,
-)
+        kernel="as that of numbers; tensors are 0-d, in float64, complex128 or int64.",
+        dtypes="arithmetic",
+        method=False,
+        out=True,
+    )
+
+    @operator.shape
+    def _(start, end, steps, dtype):
+        check(steps >= 0, f"`steps` must not be negative; got {steps}", "ValueError")
+        if is_tensor(start):
+            check(start.ndim == 0, f"`start` must be 0-d; got shape {start.shape}")
+        if is_tensor(end):
+            check(end.ndim == 0, f"`end` must be 0-d; got shape {end.shape}")
+        common = require_common("start", start, "end", end)
+        real = is_floating(common) or is_integral(common)
+        number = default_dtype() if real else common
+        made = dtype if dtype is not None else number
+        require("dtype", made, "arithmetic")
+        check(
+            real or not (is_floating(made) or is_integral(made)),
+            f"`dtype` must be complex for complex `start` or `end`; got {made}",
+            "DTypeError",
+        )
+        wide = float64
+        if not real:
+            wide = complex128
+        if is_integral(common):
+            wide = int64
+        cast_argument("start", wide)
+        cast_argument("end", wide)
+        return result([steps], made)
+
+    @operator.samples
+    def _(s):
+        yield s(s.array(), s.array(), 5).without_gradient()
+        yield s(s.array(dtype="float64"), 2.0, 4, dtype="float64").without_gradient()
+        yield s(1, s.array(), 1).without_gradient()
+        yield s(np.array(4.5, "float32"), np.array(-3), 9, dtype="int64")
+        yield s(s.array(dtype="complex64"), 1, 3).without_gradient()
+
+    operator.error(
+        "ShapeError", lambda s: s(s.array(2), s.array(), 3), contains=[name, "start", "(2,)"]
+    )
+    operator.error(
+        "ValueError", lambda s: s(s.array(), s.array(), -1), contains=[name, "steps", "-1"]
+    )
+    return operator
 
 
-@linspace_tensors.decompose
-def _(start, end, steps, dtype, device):
-    check(steps >= 0, f"`steps` must not be negative; got {steps}", "ValueError")
-    if is_tensor(start):
-        check(start.ndim == 0, f"`start` must be 0-d; got shape {start.shape}")
-    if is_tensor(end):
-        check(end.ndim == 0, f"`end` must be 0-d; got shape {end.shape}")
-    made = dtype if dtype is not None else default_dtype()
-    place = start.device if is_tensor(start) else end.device
-    where = device if device is not None else place
-    weight = linspace(0.0, 1.0, steps, dtype=float64, device=where)
-    return to_dtype(add(mul(rsub(weight, 1.0), start), mul(weight, end)), made)
+linspace_tensors = _between_tensors("linspace", "")
+logspace_tensors = _between_tensors("logspace", ", float base=10")
 
 
-linspace_tensors.reference(
-    lambda start, end, steps, dtype=None: np.linspace(start, end, steps).astype(dtype or "float32")
-)
+@linspace_tensors.reference
+def _(start, end, steps, dtype=None):
+    start, end = (x.item() if hasattr(x, "item") else x for x in (start, end))
+    return linspace(start, end, steps, dtype=dtype)
 
 
-@linspace_tensors.samples
-def _(s):
-    yield s(s.array(), s.array(), 5)
-    yield s(s.array(dtype="float64"), 2.0, 4, dtype="float64")
-    yield s(1, s.array(), 1)
+@logspace_tensors.reference
+def _(start, end, steps, base=10.0, dtype=None):
+    start, end = (x.item() if hasattr(x, "item") else x for x in (start, end))
+    return logspace(start, end, steps, base, dtype=dtype)
 
 
-linspace_tensors.error(
-    "ShapeError", lambda s: s(s.array(2), s.array(), 3), contains=["linspace", "start", "(2,)"]
-)
-linspace_tensors.error(
-    "ValueError", lambda s: s(s.array(), s.array(), -1), contains=["linspace", "steps", "-1"]
-)
+@linspace_tensors.vjp("start")
+def _(g, steps):
+    return dot(g, linspace(1.0, 0.0, steps, dtype=g.dtype, device=g.device))
+
+
+@linspace_tensors.vjp("end")
+def _(g, steps):
+    return dot(g, linspace(0.0, 1.0, steps, dtype=g.dtype, device=g.device))
+
+
+logspace_tensors.constant("start", "end")
 
 
 eye = Operator(

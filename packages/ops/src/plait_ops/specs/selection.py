@@ -95,7 +95,7 @@ def _bound(name, text, reference, sign):
     >>> pc.{name}(pc.tensor([1, 2, 3]), 2).tolist()
     {sign}
     """,
-        dtypes="numeric",
+        dtypes="all",
         reference=reference,
     )
 
