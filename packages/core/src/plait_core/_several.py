@@ -183,7 +183,7 @@ def histogram(
     range: Sequence[float] | None = None,
     weight: Tensor | None = None,
     density: bool = False,
-) -> tuple[Tensor, Tensor]:
+) -> Any:
     """Return how many elements fall into each bin, and the edges of the bins.
 
     Args:
@@ -211,8 +211,7 @@ def histogram(
         edges = _operator("stack")(
             [_operator("full")([], float(edge), dtype=input.dtype) for edge in bins]
         )
-    made, edges = _operator("histogram")(input, edges, weight=weight, density=density)
-    return made, edges
+    return _operator("histogram")(input, edges, weight=weight, density=density)
 
 
 def _edges(input: Tensor, bins: int, bounds: Sequence[float] | None) -> Tensor:

@@ -55,6 +55,7 @@ def _along(name, what, reference, arg):
     {[reference([[1, 3], [4, 2]], axis=1).tolist(), arg([[1, 3], [4, 2]], axis=1).tolist()]}
     """,
         kernel="out[1] is int64; `dim` is not wrapped; a 0-d input counts as one of shape (1,).",
+        out=True,
     )
 
     @operator.shape

@@ -39,6 +39,7 @@ index_select_ = Operator(
     """,
     dtypes="any",
     kernel=_KERNEL,
+    out=True,
 )
 
 
@@ -117,6 +118,7 @@ index_add_ = Operator(
     inplace=True,
     dtypes="any",
     kernel=_KERNEL + " Addends of one place are added in order.",
+    out=True,
 )
 
 
@@ -211,6 +213,7 @@ gather_ = Operator(
     """,
     dtypes="any",
     kernel=_KERNEL,
+    out=True,
 )
 
 

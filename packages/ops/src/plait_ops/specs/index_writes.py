@@ -425,6 +425,7 @@ take_along_dim = Composite(
     [[1, 3], [2, 4]]
     """,
     dtypes="any",
+    out=True,
 )
 
 

@@ -420,6 +420,7 @@ masked_select = Composite(
     [1, 3]
     """,
     dtypes="any",
+    out=True,
 )
 
 
@@ -466,6 +467,7 @@ take = Composite(
     [4, 1]
     """,
     dtypes="any",
+    out=True,
 )
 
 

@@ -121,6 +121,7 @@ aminmax = Composite(
     >>> [x.item() for x in pc.aminmax(pc.tensor([3, 1, 2]))]
     [1, 3]
     """,
+    out=True,
 )
 
 

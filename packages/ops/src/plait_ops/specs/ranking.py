@@ -338,6 +338,7 @@ def _quantile(name, text, example):
     1.5
     """,
         dtypes="floating",
+        out=True,
     )
     reference = getattr(np, name)
 

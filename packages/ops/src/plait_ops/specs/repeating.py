@@ -255,11 +255,11 @@ tile.error("ValueError", lambda s: s(s.array(2), (-1,)), contains=["repeat", "(-
 
 
 repeat_interleave = Composite(
-    "repeat_interleave(Tensor self, int repeats, int? dim=None) -> Tensor",
+    "repeat_interleave(Tensor self, int repeats, int? dim|axis=None, *, int? output_size=None) -> Tensor",
     doc="""
     Each element of `self` along `dim` repeated `repeats` times in a row; `dim` None: of the flattened tensor.
 
-    Raises: ValueError if `repeats` is negative.
+    Raises: ValueError if `repeats` is negative, or `output_size` is given and not the size that follows.
 
     >>> import plait_core as pc
     >>> pc.repeat_interleave(pc.tensor([1, 2]), 2).tolist()
@@ -270,7 +270,7 @@ repeat_interleave = Composite(
 
 
 @repeat_interleave.decompose
-def _(self, repeats, dim):
+def _(self, repeats, dim, output_size):
     check(
         repeats >= 0 and repeats <= LARGEST,
         f"`repeats` must be in [0, {LARGEST}]; got {repeats}",
@@ -286,13 +286,24 @@ def _(self, repeats, dim):
     size[at + 1] = repeats
     sizes("repeats", size)
     shape[at] = shape[at] * repeats
+    if output_size is not None:
+        check(
+            int(output_size) == shape[at],
+            f"`output_size` must be {shape[at]} for `repeats` {repeats}; got {int(output_size)}",
+            "ValueError",
+        )
     return reshape(clone(expand(wide, size)), shape)
 
 
 repeat_interleave.reference(lambda self, repeats, dim=None: np.repeat(self, repeats, dim))
 repeat_interleave.samples(
     lambda s: iter(
-        [s(s.array(2, 3), 2), s(s.array(2, 3), 3, 0), s(s.array(2, 3), 2, -1), s(s.array(2), 0)]
+        [
+            s(s.array(2, 3), 2),
+            s(s.array(2, 3), 3, 0, output_size=6),
+            s(s.array(2, 3), 2, -1),
+            s(s.array(2), 0),
+        ]
     )
 )
 repeat_interleave.error(
@@ -300,4 +311,9 @@ repeat_interleave.error(
 )
 repeat_interleave.error(
     "IndexError", lambda s: s(s.array(2), 2, 1), contains=["repeat_interleave", "dim", "(2,)"]
+)
+repeat_interleave.error(
+    "ValueError",
+    lambda s: s(s.array(2), 2, output_size=5),
+    contains=["repeat_interleave", "output_size", "4", "5"],
 )

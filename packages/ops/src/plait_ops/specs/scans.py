@@ -170,6 +170,7 @@ diff = Composite(
     [2, -1]
     """,
     dtypes="any",
+    out=True,
 )
 
 

@@ -57,6 +57,7 @@ scatter_reduce_ = Operator(
     inplace=True,
     dtypes="any",
     kernel=_KERNEL + " Combined in order.",
+    out=True,
 )
 
 
@@ -387,6 +388,7 @@ index_reduce = Composite(
     [1.0, 6.0]
     """,
     inplace=True,
+    out=True,
 )
 
 

@@ -44,6 +44,7 @@ scatter_ = Operator(
     inplace=True,
     dtypes="any",
     kernel=_KERNEL + " Written in order.",
+    out=True,
 )
 scatter_value_ = Operator(
     "scatter.value(Tensor self, int dim|axis, Tensor index, Scalar value) -> Tensor",
@@ -57,6 +58,7 @@ scatter_value_ = Operator(
     inplace=True,
     dtypes="any",
     kernel=_KERNEL,
+    out=True,
 )
 scatter_add_ = Operator(
     "scatter_add(Tensor self, int dim|axis, Tensor index, Tensor src) -> Tensor",
@@ -69,6 +71,7 @@ scatter_add_ = Operator(
     inplace=True,
     dtypes="any",
     kernel=_KERNEL + " Added in order.",
+    out=True,
 )
 
 

@@ -126,6 +126,7 @@ searchsorted_ = Composite(
     [1, 3]
     """,
     method=False,
+    out=True,
 )
 bucketize_ = Composite(
     "bucketize(Tensor|Scalar self|input, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor",
@@ -140,6 +141,7 @@ bucketize_ = Composite(
     [1, 3]
     """,
     method=False,
+    out=True,
 )
 
 
@@ -247,6 +249,7 @@ isin = Composite(
     [False, True, False]
     """,
     method=False,
+    out=True,
 )
 
 
