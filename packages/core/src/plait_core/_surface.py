@@ -307,7 +307,7 @@ def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Callable[..., Any]) -> T
     return _write(self, [callable(*three) for three in zip(_numbers(self), *others, strict=True)])
 
 
-def as_subclass(self: Tensor, cls: type[Tensor]) -> Tensor:
+def as_subclass(self: Tensor, cls: Any) -> Tensor:
     """Return the same elements as an instance of a class derived from Tensor."""
     return Tensor._make_subclass(cls, self, self.requires_grad and self.is_leaf)
 
