@@ -360,7 +360,7 @@ def _quantile(name, text, example):
         for interpolation in ("lower", "higher", "midpoint", "nearest"):
             yield s(
                 s.distinct(3, 6),
-                np.array([0.1, 0.33, 0.77], "float32"),
+                np.array([0.15, 0.33, 0.77], "float32"),
                 1,
                 interpolation=interpolation,
             )
