@@ -83,10 +83,3 @@ def test_arrays_share_memory() -> None:
         assert array.__array_interface__["data"][0] == x.data_ptr()
         assert array.tolist() == x.tolist() and array.strides == (-4,)
     assert np.array(x).__array_interface__["data"][0] != x.data_ptr()
-
-
-def test_gradients_flow_through_numpys_functions() -> None:
-    pytest.importorskip("plait_autograd")
-    x = pc.tensor([1.0, 2.0], requires_grad=True)
-    np.multiply(x, np.array([3.0, 4.0], np.float32)).sum().backward()
-    assert x.grad is not None and x.grad.tolist() == [3, 4]
