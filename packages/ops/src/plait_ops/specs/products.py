@@ -9,17 +9,22 @@ from plait_ops.calls import (
     dot,
     expand,
     mm,
-    movedim,
     mul,
     mv,
     outer,
     reshape,
     sum,
-    tensordot_over,
     transpose,
 )
 from plait_ops.spec import Composite
-from plait_ops.words import check, is_complex, numel, require_same, to_dtype, wrap_dim
+from plait_ops.words import (
+    check,
+    is_complex,
+    is_integral,
+    numel,
+    require_same,
+    to_dtype,
+)
 
 inner = Composite(
     "inner(Tensor self, Tensor other) -> Tensor",
@@ -151,165 +156,10 @@ trace.samples(
 trace.error("ShapeError", lambda s: s(s.array(3)), contains=["trace", "`self`", "(3,)"])
 
 
-# ---- tensor products -----------------------------------------------------------------------------
-kron = Composite(
-    "kron(Tensor self, Tensor other) -> Tensor",
-    doc="""
-    The Kronecker product: every element of `self` times the whole of `other`, block after block.
-
-    Shapes: missing dimensions of the one with fewer are 1; the sizes multiply. Dtypes: numbers.
-
-    >>> import plait_core as pc
-    >>> pc.kron(pc.tensor([1, 10]), pc.tensor([1, 2])).tolist()
-    [1, 2, 10, 20]
-    """,
-    out=True,
-    dtypes="arithmetic",
-)
-
-
-@kron.decompose
-def _(self, other):
-    n = max(self.ndim, other.ndim)
-    a = [1] * (n - self.ndim) + self.shape
-    b = [1] * (n - other.ndim) + other.shape
-    left = []
-    right = []
-    whole = []
-    for x, y in zip(a, b):  # noqa: B905
-        left.append(x)
-        left.append(1)
-        right.append(1)
-        right.append(y)
-        whole.append(x * y)
-    return reshape(mul(reshape(self, left), reshape(other, right)), whole)
-
-
-kron.reference(lambda self, other: np.asarray(np.kron(self, other)))
-kron.samples(
-    lambda s: iter(
-        [
-            s(s.array(2, 3), s.array(2, 2)),
-            s(s.array(3), s.array(2, 2)),
-            s(s.array(2, dtype="int64"), s.array(3, dtype="int64")),
-            s(s.array(0, 2), s.array(2, 2)),
-            s(s.strided(2, 2), s.backwards(2)),
-        ]
-    )
-)
-kron.error("TypeError", lambda s: s(s.array(2), 3), contains=["kron", "other"])
-
-tensordot_ = Composite(
-    "tensordot(Tensor self|a, Tensor other|b, int dims=2) -> Tensor",
-    doc="""
-    The product over the last `dims` dimensions of `self` and the first `dims` of `other`.
-
-    Shapes: those of the dimensions that are left, of `self` and then of `other`. Dtypes: numbers, the same for both.
-    Raises: ValueError for a `dims` that one of them doesn't have, ShapeError if sizes differ, DTypeError if dtypes do.
-
-    >>> import plait_core as pc
-    >>> tuple(pc.tensordot(pc.ones(2, 3), pc.ones(3, 4), 1).shape)
-    (2, 4)
-    """,
-    method=False,
-    dtypes="arithmetic",
-)
-tensordot_over_ = Composite(
-    "tensordot_over(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor",
-    doc="The product over the dimensions `dims_self` of `self` and, in this order, `dims_other` of `other`.",
-    method=False,
-    internal=True,
-    dtypes="arithmetic",
-)
-
-
-@tensordot_.decompose
-def _(self, other, dims):
-    check(
-        dims >= 0 and dims <= self.ndim and dims <= other.ndim,
-        f"`dims` must be in [0, {min(self.ndim, other.ndim)}] for shapes {self.shape} and {other.shape}; got {dims}",
-        "ValueError",
-    )
-    first = []
-    second = []
-    for i in range(dims):
-        first.append(self.ndim - dims + i)
-        second.append(i)
-    return tensordot_over(self, other, first, second)
-
-
-@tensordot_over_.decompose
-def _(self, other, dims_self, dims_other):
-    require_same("self", self, "other", other)
-    check(
-        len(dims_self) == len(dims_other),
-        f"`dims_self` and `dims_other` must be as many; got {dims_self} and {dims_other}",
-        "ValueError",
-    )
-    first = [wrap_dim("dims", d, self.shape) for d in dims_self]
-    second = [wrap_dim("dims", d, other.shape) for d in dims_other]
-    size = 1
-    for i, j in zip(first, second):  # noqa: B905
-        check(
-            self.shape[i] == other.shape[j],
-            f"sizes must agree; dimension {i} of `self` {self.shape} and {j} of `other` {other.shape} differ",
-        )
-        size = size * self.shape[i]
-    rest = [n for i, n in enumerate(self.shape) if i not in first]
-    more = [n for i, n in enumerate(other.shape) if i not in second]
-    check(
-        len(rest) + len(first) == self.ndim and len(more) + len(second) == other.ndim,
-        f"`dims` must not repeat a dimension; got {dims_self} and {dims_other}",
-        "ValueError",
-    )
-    ends = []
-    starts = []
-    for i in range(len(first)):
-        ends.append(i - len(first))
-        starts.append(i)
-    left = reshape(movedim(self, first, ends), [numel(rest), size])
-    right = reshape(movedim(other, second, starts), [size, numel(more)])
-    return reshape(mm(left, right), rest + more)
-
-
-tensordot_.reference(lambda self, other, dims=2: np.asarray(np.tensordot(self, other, dims)))
-tensordot_over_.reference(
-    lambda self, other, dims_self, dims_other: np.asarray(
-        np.tensordot(self, other, (list(dims_self), list(dims_other)))
-    )
-)
-tensordot_.samples(
-    lambda s: iter(
-        [
-            s(s.array(2, 3, 4), s.array(3, 4, 2)).loosely(4),
-            s(s.array(2, 3), s.array(3, 2), 1),
-            s(s.array(2), s.array(3), 0),
-            s(s.array(2, 0), s.array(0, 3), 1),
-        ]
-    )
-)
-tensordot_over_.samples(
-    lambda s: iter(
-        [
-            s(s.array(2, 3, 4), s.array(4, 3, 2), [1, 2], [1, 0]).loosely(4),
-            s(s.strided(2, 3), s.array(2, 4), [0], [-2]),
-        ]
-    )
-)
-tensordot_.error(
-    "ValueError", lambda s: s(s.array(2), s.array(2), 2), contains=["tensordot", "dims", "2"]
-)
-tensordot_over_.error(
-    "ShapeError",
-    lambda s: s(s.array(2, 3), s.array(2, 3), [0], [1]),
-    contains=["tensordot", "(2, 3)"],
-)
-
-
 # ---- products that are added ---------------------------------------------------------------------
 _BETA = """`beta` 0 leaves `self` unread, so that infinities in it do not count.
 
-    Dtypes: numbers, one for all. Raises: ShapeError for other shapes, DTypeError if dtypes differ."""
+    Dtypes: numbers, one for all; of integers fractions of `beta` and `alpha` are cut off, as in PyTorch. Raises: ShapeError for other shapes, DTypeError if dtypes differ."""
 
 addmv = Composite(
     "addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
@@ -359,6 +209,9 @@ addbmm = Composite(
 def _(self, mat, vec, beta, alpha):
     require_same("self", self, "mat", mat)
     product = mv(mat, vec)
+    if is_integral(self.dtype):
+        whole = product * int(float(alpha))
+        return whole + expand(self, product.shape) * int(float(beta))
     made = product * alpha
     if float(beta) == 0.0:
         return made
@@ -368,6 +221,11 @@ def _(self, mat, vec, beta, alpha):
 @addr.decompose
 def _(self, vec1, vec2, beta, alpha):
     product = outer(vec1, vec2)
+    if is_integral(self.dtype) and is_integral(product.dtype):
+        whole = product * int(float(alpha)) + expand(self, product.shape) * int(float(beta))
+        if self.dtype == "bool" and product.dtype == "bool":
+            return to_dtype(whole, "bool")
+        return whole
     made = product * alpha
     if float(beta) == 0.0:
         return made
@@ -378,6 +236,9 @@ def _(self, vec1, vec2, beta, alpha):
 def _(self, batch1, batch2, beta, alpha):
     require_same("self", self, "batch1", batch1)
     product = sum(bmm(batch1, batch2), [0], dtype=self.dtype)
+    if is_integral(self.dtype):
+        whole = product * int(float(alpha))
+        return whole + expand(self, product.shape) * int(float(beta))
     made = product * alpha
     if float(beta) == 0.0:
         return made
@@ -385,6 +246,8 @@ def _(self, batch1, batch2, beta, alpha):
 
 
 def _added(self, product, beta, alpha):
+    if self.dtype.kind in "biu":
+        beta, alpha = int(beta), int(alpha)
     made = (alpha * product).astype(self.dtype)
     return made if beta == 0 else (beta * self + made).astype(self.dtype)
 
@@ -414,6 +277,7 @@ addmv.samples(
                 s.array(2, dtype="int64"),
                 beta=2,
             ),
+            s(*[s.array(*n, dtype="int64") for n in ((2,), (2, 2), (2,))], beta=0.5, alpha=2.7),
         ]
     )
 )
@@ -423,6 +287,7 @@ addr.samples(
             s(s.array(3, 2), s.array(3), s.array(2)),
             s(s.array(3, 2), s.array(3), s.array(2), beta=0.5, alpha=2.0),
             s(s.array(2), s.array(3), s.array(2), beta=0.5),
+            s(*[s.array(*n, dtype="bool") for n in ((3, 2), (3,), (2,))], beta=3, alpha=2),
         ]
     )
 )
@@ -432,6 +297,7 @@ addbmm.samples(
             s(s.array(3, 2), s.array(2, 3, 4), s.array(2, 4, 2)).loosely(4),
             s(s.array(3, 2), s.array(2, 3, 4), s.array(2, 4, 2), beta=0.5, alpha=2.0).loosely(4),
             s(s.array(3, 2), s.array(0, 3, 4), s.array(0, 4, 2)),
+            s(*[s.array(*n, dtype="int64") for n in ((3, 2), (2, 3, 4), (2, 4, 2))], alpha=1.5),
         ]
     )
 )
