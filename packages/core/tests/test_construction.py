@@ -109,7 +109,7 @@ def test_creation_operators_take_requires_grad() -> None:
     assert pc.zeros(2, 3).shape == pc.zeros((2, 3)).shape == pc.zeros(size=[2, 3]).shape == (2, 3)
     assert pc.zeros(()).shape == ()
     with pytest.raises(TypeError, match="unexpected keyword `requires_grad`"):
-        pc.add(1, pc.ones(1), requires_grad=True)
+        pc.add(1, pc.ones(1), requires_grad=True)  # type: ignore[call-arg]
 
 
 def test_dtype_ranges() -> None:

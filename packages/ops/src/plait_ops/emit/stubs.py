@@ -1,4 +1,4 @@
-"""Signatures of the operators for a package that brings a Tensor: functions, methods, namespaces."""
+"""Signatures of the operators for a package with a Tensor: functions, methods, namespaces."""
 
 from __future__ import annotations
 
@@ -94,7 +94,17 @@ def _result(operator: Operator) -> str:
     return kinds[0] if len(kinds) == 1 else f"tuple[{', '.join(kinds)}]"
 
 
+def _with_requires_grad(signature: str, operator: Operator) -> str:
+    """Let operators that make tensors on a device say that they are recorded."""
+    devices = any(argument.type == "device" for argument in operator.schema.arguments)
+    if not devices or len(operator.schema.results) != 1:
+        return signature
+    star = "" if "*" in signature else ", *"
+    return f"{signature}{star}, requires_grad: bool = False"
+
+
 def _with_out(signature: str, operator: Operator) -> str:
+    signature = _with_requires_grad(signature, operator)
     if not operator.out:
         return signature
     star = "" if "*" in signature.replace("**", "") else ", *"

@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
+from plait_ops.calls import add, exp, log, zeros_like
 from plait_ops.calls import digamma as digamma_
-from plait_ops.calls import exp, log, mul, neg
 from plait_ops.calls import lgamma as lgamma_
 from plait_ops.spec import Composite, Pointwise
 from plait_ops.words import check
@@ -260,14 +260,17 @@ gammaincc = _binary(
 
 @zeta.vjp("other")
 def _(g, self, other):
-    return mul(g, neg(zeta(self + 1.0, other))) * self
+    s = add(zeros_like(other), self)
+    return -(g * s * zeta(s + 1.0, other))
 
 
 @gammainc.vjp("other")
 def _(g, self, other):
-    return g * exp((self - 1.0) * log(other) - other - lgamma_(self))
+    a = add(zeros_like(other), self)
+    return g * exp((a - 1.0) * log(other) - other - lgamma_(a))
 
 
 @gammaincc.vjp("other")
 def _(g, self, other):
-    return -g * exp((self - 1.0) * log(other) - other - lgamma_(self))
+    a = add(zeros_like(other), self)
+    return -g * exp((a - 1.0) * log(other) - other - lgamma_(a))

@@ -5,11 +5,12 @@ import numpy as np
 from plait_ops.calls import (
     clamp,
     eq,
-    log,
-    log1p,
+    isfinite,
     logical_and,
+    logical_not,
     masked_fill,
     mul,
+    ones_like,
     pow,
     sigmoid,
     sub,
@@ -154,7 +155,8 @@ xlog1py = _times_log("special_xlog1py", "``self * log(1 + other)``", np.log1p, 0
 
 @xlogy.vjp("self")
 def _(g, self, other):
-    return masked_fill(g * log(other), logical_and(eq(self, 0.0), other <= 0.0), 0.0)
+    slope = xlogy(ones_like(self), other)
+    return masked_fill(g * slope, logical_and(eq(self, 0.0), logical_not(isfinite(slope))), 0.0)
 
 
 @xlogy.vjp("other")
@@ -164,7 +166,8 @@ def _(g, self, other):
 
 @xlog1py.vjp("self")
 def _(g, self, other):
-    return masked_fill(g * log1p(other), logical_and(eq(self, 0.0), other <= -1.0), 0.0)
+    slope = xlog1py(ones_like(self), other)
+    return masked_fill(g * slope, logical_and(eq(self, 0.0), logical_not(isfinite(slope))), 0.0)
 
 
 @xlog1py.vjp("other")
