@@ -100,3 +100,16 @@ def test_subclasses_carry_their_name() -> None:
         pass
 
     assert repr(pc.Tensor._make_subclass(Special, pc.tensor([1]))) == "Special([1])"
+
+
+def test_zeros_are_never_scientific() -> None:
+    pc.set_printoptions(sci_mode=True)
+    assert repr(pc.zeros(2)) == "tensor([0., 0.])"
+    assert repr(pc.ones(1)) == "tensor([1.0000e+00])"
+
+
+def test_lines_of_complex_numbers_are_as_long_as_pytorchs() -> None:
+    text = repr(pc.full((9,), 1.5 - 2.25j))
+    lines = text.split("\n")
+    assert [line.count("j") for line in lines] == [4, 4, 1]
+    assert lines[0] == "tensor([1.5000-2.2500j, 1.5000-2.2500j, 1.5000-2.2500j, 1.5000-2.2500j,"
