@@ -1,0 +1,143 @@
+"""Gathering, scattering, scans and searches large enough that threads share them, against NumPy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import plait_core as pc
+
+RNG = np.random.default_rng(0)
+WIDE = RNG.random((300, 400)).astype("float32")
+LAYOUTS = {
+    "dense": lambda x: x,
+    "transposed": lambda x: np.ascontiguousarray(x.T).T,
+    "backwards": lambda x: np.ascontiguousarray(x[::-1, ::-1])[::-1, ::-1],
+}
+
+
+def same(got: Any, want: Any, tolerance: float = 0.0) -> None:
+    np.testing.assert_allclose(got.numpy(), want, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dim", [0, 1])
+def test_gather_and_scatter(layout: str, dim: int) -> None:
+    x = LAYOUTS[layout](WIDE)
+    index = RNG.integers(-x.shape[dim], x.shape[dim], (300, 400))
+    places = LAYOUTS[layout](index)
+    t, at = pc.from_numpy(x), pc.from_numpy(places)
+    same(pc.gather(t, dim, at), np.take_along_axis(x, index, dim))
+    order = np.argsort(RNG.random((300, 400)), dim)
+    want = np.zeros_like(WIDE)
+    np.put_along_axis(want, order, x, dim)
+    same(pc.zeros(300, 400).scatter(dim, pc.tensor(order), t), want)
+    where = list(np.indices(index.shape))
+    where[dim] = index
+    total = np.zeros(WIDE.shape)
+    np.add.at(total, tuple(where), x)
+    same(pc.zeros(300, 400).scatter_add(dim, at, t), total, 1e-4)
+    most = np.zeros_like(WIDE)
+    np.maximum.at(most, tuple(where), x)
+    same(pc.zeros(300, 400).scatter_reduce(dim, at, t, "amax"), most)
+    count = np.zeros(WIDE.shape)
+    np.add.at(count, tuple(where), 1)
+    mean = pc.zeros(300, 400).scatter_reduce(dim, at, t, "mean", include_self=False)
+    same(mean, total / np.maximum(count, 1), 1e-4)
+
+
+def test_gather_and_scatter_along_one_long_line() -> None:
+    x = RNG.integers(0, 1000, 200_000)
+    index = RNG.integers(0, 200_000, 200_000)
+    same(pc.gather(pc.tensor(x), 0, pc.tensor(index)), x[index])
+    total = np.zeros(200_000, int)
+    np.add.at(total, index, x)
+    same(pc.zeros(200_000, dtype=pc.int64).scatter_add(0, pc.tensor(index), pc.tensor(x)), total)
+    order = RNG.permutation(200_000)
+    want = np.zeros(200_000, int)
+    want[order] = x
+    same(pc.zeros(200_000, dtype=pc.int64).scatter(0, pc.tensor(order), pc.tensor(x)), want)
+
+
+@pytest.mark.parametrize("n", [32767, 32768, 50_001, 200_000])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "int16"])
+def test_running_sums_of_long_lines(n: int, dtype: str) -> None:
+    x = (RNG.random(n) * 10 - 3).astype(dtype)
+    want = np.cumsum(x, dtype="float64" if dtype.startswith("f") else "int64")
+    same(pc.tensor(x).cumsum(0), want, {"float32": 1e-4, "float64": 1e-11}.get(dtype, 0.0))
+    both = pc.tensor(np.stack([x, x])).cumsum(1)  # a row is what it is alone
+    np.testing.assert_array_equal(both[1].numpy(), pc.tensor(x).cumsum(0).numpy())
+    in_place = pc.tensor(x).cumsum(0)
+    assert pc.equal(pc.tensor(x).to(in_place.dtype).cumsum_(0), in_place)
+
+
+def test_running_products_and_columns() -> None:
+    x = 1 + (RNG.random(100_000) - 0.5) / 100
+    same(pc.tensor(x).cumprod(0), np.cumprod(x), 1e-10)
+    for dim in (0, 1):
+        same(pc.tensor(WIDE).cumsum(dim), np.cumsum(WIDE, dim, dtype="float64"), 1e-4)
+        same(pc.tensor(WIDE.T[::-1]).cumsum(dim), np.cumsum(WIDE.T[::-1], dim, "float64"), 1e-4)
+    wide = RNG.random((3, 5000))
+    same(pc.tensor(wide).cumsum(0), np.cumsum(wide, 0), 1e-12)
+
+
+def test_running_extremes() -> None:
+    for dim in (0, 1):
+        values, places = pc.tensor(WIDE).cummax(dim)
+        same(values, np.maximum.accumulate(WIDE, dim))
+        same(pc.gather(pc.tensor(WIDE), dim, places), np.maximum.accumulate(WIDE, dim))
+        same(pc.tensor(WIDE).cummin(dim).values, np.minimum.accumulate(WIDE, dim))
+
+
+@pytest.mark.parametrize("scale", [1, 30, 1000])
+def test_logarithms_of_running_sums(scale: float) -> None:
+    drawn = RNG.standard_normal((4, 1000)) * scale
+    for x in (drawn, np.sort(drawn, 1), np.sort(drawn, 1)[:, ::-1], drawn - 1e4):
+        want = np.logaddexp.accumulate(x, 1)
+        same(pc.tensor(x).logcumsumexp(1), want, 1e-9)
+        same(pc.tensor(np.ascontiguousarray(x.T)).logcumsumexp(0), want.T, 1e-9)
+        single = pc.tensor(x.astype("float32")).logcumsumexp(1)
+        want = np.logaddexp.accumulate(x.astype("float32").astype("float64"), 1)
+        np.testing.assert_allclose(single.numpy(), want, rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize("right", [False, True])
+@pytest.mark.parametrize("n", [1, 2, 7, 100, 1000])
+def test_searches(n: int, right: bool) -> None:
+    side: Any = "right" if right else "left"
+    line = np.sort(RNG.integers(0, n, n))
+    wanted = RNG.integers(-2, n + 2, 50_003)
+    got = pc.searchsorted(pc.tensor(line), pc.tensor(wanted), right=right)
+    same(got, np.searchsorted(line, wanted, side))
+    few = pc.searchsorted(pc.tensor(line), pc.tensor(wanted[:3]), right=right)
+    same(few, np.searchsorted(line, wanted[:3], side))
+    lines = np.sort(RNG.random((5, n)).astype("float32"), 1)
+    many = RNG.random((5, 77)).astype("float32")
+    want = np.stack([np.searchsorted(a, b, side) for a, b in zip(lines, many, strict=True)])
+    same(pc.searchsorted(pc.tensor(lines), pc.tensor(many), right=right), want)
+
+
+def test_ranks_of_long_lines() -> None:
+    x = RNG.permutation(100_001).astype("float32")
+    order = np.argsort(x)
+    for k in (1, 50_000, 100_001):
+        value, place = pc.tensor(x).kthvalue(k)
+        assert (value.item(), place.item()) == (k - 1, order[k - 1])
+    assert pc.tensor(x).median().item() == 50_000
+    counts = RNG.integers(0, 50, 100_000)
+    values, number = pc.unique(pc.tensor(counts), return_counts=True)
+    want = np.unique(counts, return_counts=True)
+    same(values, want[0])
+    same(number, want[1])
+    same(pc.bincount(pc.tensor(counts)), np.bincount(counts))
+    assert pc.tensor(counts).mode().values.item() == np.bincount(counts).argmax()
+
+
+def test_the_last_of_several_is_kept() -> None:
+    index = RNG.integers(0, 300, (300, 400))
+    want = np.zeros_like(WIDE)
+    for row in range(300):  # in order
+        want[index[row], np.arange(400)] = WIDE[row]
+    same(pc.zeros(300, 400).scatter(0, pc.tensor(index), pc.tensor(WIDE)), want)
