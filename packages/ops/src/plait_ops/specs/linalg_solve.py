@@ -7,6 +7,7 @@ from plait_ops.calls import (
     linalg_inv,
     linalg_slogdet,
     linalg_solve,
+    log,
     lt,
     masked_fill,
     transpose,
@@ -19,6 +20,7 @@ from plait_ops.words import (
     broadcast,
     check,
     int32,
+    is_complex,
     real_dtype,
     require_same,
     result,
@@ -283,7 +285,8 @@ slogdet = Composite(
 logdet = Composite(
     "logdet(Tensor self) -> Tensor",
     doc="""
-    The logarithm of the determinant of every matrix of a batch: NaN where that is negative, -inf where it is 0.
+    The logarithm of the determinant of every matrix of a batch: NaN where that is negative, -inf where it is 0;
+    of complex matrices the complex logarithm.
 
     Raises: as `linalg.slogdet`.
 
@@ -291,7 +294,7 @@ logdet = Composite(
     >>> pc.eye(3).logdet().item()
     0.0
     """,
-    dtypes="floating",
+    dtypes="inexact",
 )
 
 
@@ -308,6 +311,8 @@ def _(self):
 @logdet.decompose
 def _(self):
     sign, logabsdet = linalg_slogdet(self)
+    if is_complex(self.dtype):
+        return log(sign) + logabsdet
     return masked_fill(logabsdet, lt(sign, 0), NAN)
 
 
@@ -318,11 +323,21 @@ slogdet.reference(lambda self: linalg_slogdet_(self))
 @logdet.reference
 def _(self):
     sign, size = np.linalg.slogdet(self)
+    if self.dtype.kind == "c":
+        return np.asarray(np.log(sign) + size).astype(self.dtype)
     return np.asarray(np.where(sign < 0, np.nan, size)).astype(self.dtype)
 
 
 for _each in (det, slogdet, logdet):
-    _each.samples(lambda s: iter([s(regular(s, 3, 3)).loosely(100), s(regular(s, 2, 2, 2))]))
+    _each.samples(
+        lambda s: iter(
+            [
+                s(regular(s, 3, 3)).loosely(100),
+                s(regular(s, 2, 2, 2)),
+                s(regular(s, 3, 3, dtype="complex64")).loosely(100).without_gradient(),
+            ]
+        )
+    )
     _each.error("ShapeError", lambda s: s(s.array(2, 3)), contains=["square", "(2, 3)"])
 
 

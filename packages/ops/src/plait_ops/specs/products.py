@@ -17,14 +17,7 @@ from plait_ops.calls import (
     transpose,
 )
 from plait_ops.spec import Composite
-from plait_ops.words import (
-    check,
-    is_complex,
-    is_integral,
-    numel,
-    require_same,
-    to_dtype,
-)
+from plait_ops.words import bool_, check, is_complex, is_integral, numel, require_same, to_dtype
 
 inner = Composite(
     "inner(Tensor self, Tensor other) -> Tensor",
@@ -223,8 +216,8 @@ def _(self, vec1, vec2, beta, alpha):
     product = outer(vec1, vec2)
     if is_integral(self.dtype) and is_integral(product.dtype):
         whole = product * int(float(alpha)) + expand(self, product.shape) * int(float(beta))
-        if self.dtype == "bool" and product.dtype == "bool":
-            return to_dtype(whole, "bool")
+        if self.dtype == bool_ and product.dtype == bool_:
+            return to_dtype(whole, bool_)
         return whole
     made = product * alpha
     if float(beta) == 0.0:

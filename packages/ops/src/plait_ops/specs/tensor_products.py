@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from plait_ops.calls import mm, movedim, mul, reshape, tensordot_over
+from plait_ops.calls import mm, movedim, mul, reshape, sum, tensordot_over
 from plait_ops.spec import Composite
 from plait_ops.words import check, numel, require_same, wrap_dim
 
