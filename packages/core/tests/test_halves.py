@@ -26,7 +26,13 @@ STEPS |= {
     "linalg_eigvals",
 }  # an eps below the smallest half; an order of roots
 REFUSING = {"view_as_complex", "complex", "polar", "nextafter"}
-OTHER_DTYPE = {"cast", "ldexp", "bincount", "linspace.tensors"}  # the result follows another rule
+OTHER_DTYPE = {
+    "cast",
+    "ldexp",
+    "bincount",
+    "linspace.tensors",
+    "logspace.tensors",
+}  # the result follows another rule
 
 
 def note(kinds: list[str], x: np.ndarray[Any, Any]) -> None:

@@ -48,6 +48,18 @@ void pop(Dims &d, int64_t at) {
   d = concat(part(d, 0, at), part(d, at + 1, d.size()));
 }
 
+namespace {
+// As Python writes them: 2j, (1-2j).
+std::string complex_text(double re, double im) {
+  char text[64];
+  std::snprintf(text, sizeof text, re == 0 ? "%.12gj" : "%+.12gj)", im);
+  if (re == 0) return text;
+  char real[32];
+  std::snprintf(real, sizeof real, "(%.12g", re);
+  return std::string(real) + text;
+}
+}  // namespace
+
 std::string show(Ints a) { return text(a.data(), a.size()); }
 std::string show(int64_t i) { return std::to_string(i); }
 std::string show(bool b) { return b ? "True" : "False"; }
@@ -57,7 +69,7 @@ std::string show(const plait_value &v) {
     case PLAIT_INT: return show(v.u.i);
     case PLAIT_FLOAT: return show(v.u.f);
     case PLAIT_TENSOR: return "a tensor";
-    default: return "(" + show(v.u.fs[0]) + (v.u.fs[1] < 0 ? "" : "+") + show(v.u.fs[1]) + "j)";
+    default: return complex_text(v.u.fs[0], v.u.fs[1]);
   }
 }
 std::string show(double f) {
