@@ -82,18 +82,13 @@ PyObject *one(plait_value *v, const Bound *b) {
 struct Names {
   const char *base, *first, *second, *third;
 };
-constexpr Names names[] = {{"max", "values", "indices", nullptr},
-                           {"min", "values", "indices", nullptr},
-                           {"sort", "values", "indices", nullptr},
-                           {"topk", "values", "indices", nullptr},
-                           {"median", "values", "indices", nullptr},
-                           {"nanmedian", "values", "indices", nullptr},
-                           {"aminmax", "min", "max", nullptr},
-                           {"histogram", "hist", "bin_edges", nullptr},
-                           {"mode", "values", "indices", nullptr},
-                           {"kthvalue", "values", "indices", nullptr},
-                           {"cummax", "values", "indices", nullptr},
-                           {"cummin", "values", "indices", nullptr}};
+constexpr Names names[] = {
+    {"max", "values", "indices", nullptr},    {"min", "values", "indices", nullptr},
+    {"sort", "values", "indices", nullptr},   {"topk", "values", "indices", nullptr},
+    {"median", "values", "indices", nullptr}, {"nanmedian", "values", "indices", nullptr},
+    {"aminmax", "min", "max", nullptr},       {"histogram", "hist", "bin_edges", nullptr},
+    {"mode", "values", "indices", nullptr},   {"kthvalue", "values", "indices", nullptr},
+    {"cummax", "values", "indices", nullptr}, {"cummin", "values", "indices", nullptr}};
 
 }  // namespace
 
