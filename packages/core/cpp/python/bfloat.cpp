@@ -14,8 +14,6 @@ plait_tensor *retagged(plait_tensor *t, DLDataType d) {
   return s < 0 ? (raise(thread, s), nullptr) : out;
 }
 
-}  // namespace
-
 bool is_bfloat_array(PyObject *array) {
   if (strcmp(Py_TYPE(array)->tp_name, "numpy.ndarray") != 0) return false;
   Object dtype(PyObject_GetAttrString(array, "dtype"));
@@ -32,6 +30,22 @@ plait_tensor *import_bfloat(PyObject *array) {
   plait_tensor *out = raw ? retagged(raw, dtype::bfloat16) : nullptr;
   plait_release(raw);
   return out;
+}
+
+}  // namespace
+
+// what NumPy has itself is taken at once; only what fails is looked at again
+plait_tensor *import_array(PyObject *array) {
+  plait_tensor *t = state.python->import_array(state.runtime->thread(), array);
+  if (t) return t;
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  if (!is_bfloat_array(array)) {
+    PyErr_Restore(type, value, traceback);
+    return nullptr;
+  }
+  for (PyObject *o : {type, value, traceback}) Py_XDECREF(o);
+  return import_bfloat(array);
 }
 
 PyObject *bfloat_to_numpy(plait_tensor *t) {

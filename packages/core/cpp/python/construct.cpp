@@ -162,9 +162,7 @@ plait_tensor *from_array(PyObject *data, const DLDataType *wanted) {
     return bool(array);
   };
   if (!PyObject_HasAttrString(data, "__dlpack__") && !through_numpy("asarray")) return nullptr;
-  plait_tensor *view = is_bfloat_array(array.get())
-                           ? import_bfloat(array.get())
-                           : state.python->import_array(thread, array.get());
+  plait_tensor *view = import_array(array.get());
   if (!view && PyErr_ExceptionMatches(PyExc_ValueError) &&
       PyObject_HasAttrString(data, "__array__")) {
     PyErr_Clear();  // strides or alignment that a copy does away with

@@ -118,9 +118,7 @@ PyObject *from_numpy(PyObject *, PyObject *array) {
       !(PyObject_CheckBuffer(array) && PyObject_HasAttrString(array, "__array_interface__")))
     return PyErr_Format(PyExc_TypeError, "from_numpy: `ndarray` must be a NumPy array, got %s",
                         type);
-  plait_tensor *t = is_bfloat_array(array)
-                        ? import_bfloat(array)
-                        : state.python->import_array(state.runtime->thread(), array);
+  plait_tensor *t = import_array(array);
   return t ? wrap(t) : nullptr;
 }
 

@@ -157,8 +157,7 @@ extern PyBufferProcs buffer_methods;
 extern PyMethodDef exchange_methods[], exchange_functions[];
 bool refuse_grad(plait_tensor *, const char *who, PyObject *exception);
 // bfloat.cpp: through ml_dtypes, where it is installed
-bool is_bfloat_array(PyObject *);
-plait_tensor *import_bfloat(PyObject *array);
+plait_tensor *import_array(PyObject *);  // a new handle on an array's own bytes
 PyObject *bfloat_to_numpy(plait_tensor *);
 bool add_exchange_table();  // exchange_table.cpp: __dlpack_c_exchange_api__
 
