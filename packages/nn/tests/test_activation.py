@@ -147,3 +147,15 @@ def test_hardtanh_needs_an_interval():
 def test_gelu_names_its_approximations():
     with pytest.raises(ValueError, match="approximate"):
         nn.GELU("fast")(pc.zeros(1))
+
+
+def test_integers():
+    x = pc.tensor([-3, 0, 2, 9])
+    assert F.relu6(x).tolist() == [0, 0, 2, 6]
+    assert F.hardtanh(x, -1.5, 2.5).tolist() == [-1, 0, 2, 2]
+    assert F.softsign(x).tolist() == [-0.75, 0.0, pytest.approx(2 / 3), pytest.approx(0.9)]
+    assert F.tanhshrink(x).dtype == pc.float32
+
+
+def test_prelu_of_a_number_keeps_its_shape():
+    assert F.prelu(pc.tensor(-2.0), pc.tensor([0.5])).tolist() == -1.0

@@ -131,3 +131,22 @@ def test_functional_refuses_bad_padding():
 def test_conv2d_names_the_channels():
     with pytest.raises(ValueError, match=r"^conv2d: .*\(1, 2, 8, 8\)"):
         nn.Conv2d(3, 4, 3)(pc.ones(1, 2, 8, 8))
+
+
+def test_integers_and_complex_numbers(draw):
+    x, w, b = draw(1, 2, 5, 5) * 9, draw(3, 2, 2, 2) * 9, draw(3) * 9
+    borders = ((1, 1), (1, 1))
+    x, w, b = (np.round(a) for a in (x, w, b))
+    whole = F.conv2d(*(pc.tensor(a.astype("int64")) for a in (x, w, b)), padding=1)
+    assert whole.dtype == pc.int64
+    expected = conv2d(x, w, b, (1, 1), borders, (1, 1), 1)
+    np.testing.assert_array_equal(whole.numpy(), expected)
+    z, v, c = x + 1j * x[:, :, ::-1], w - 2j * w, b * 1j
+    result = F.conv2d(*(pc.tensor(a.astype("complex128")) for a in (z, v, c)), padding=1)
+    parts = [
+        conv2d(a, d, None, (1, 1), borders, (1, 1), 1)
+        for a in (z.real, z.imag)
+        for d in (v.real, v.imag)
+    ]
+    wanted = parts[0] - parts[3] + 1j * (parts[1] + parts[2]) + c.reshape(-1, 1, 1)
+    np.testing.assert_allclose(result.numpy(), wanted, rtol=1e-12, atol=1e-9)

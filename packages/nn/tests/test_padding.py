@@ -44,3 +44,9 @@ def test_errors():
         F.pad(x, (3, 0), mode="reflect")
     with pytest.raises(ValueError, match=r"\(-2, -2\) cuts more than dim 1"):
         F.pad(x, (-2, -2))
+
+
+def test_circular_cuts_first():
+    x = pc.tensor([1, 2, 3, 4])
+    assert F.pad(x, (-1, 2), mode="circular").tolist() == [2, 3, 4, 2, 3]
+    assert F.pad(x, (1, -2), mode="circular").tolist() == [2, 1, 2]

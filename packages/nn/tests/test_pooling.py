@@ -93,3 +93,18 @@ def test_adaptive_average_refuses_other_sizes():
 def test_a_window_must_fit():
     with pytest.raises(ValueError, match=r"max_pool2d.*\(1, 1, 2, 2\)"):
         nn.MaxPool2d(3)(pc.ones(1, 1, 2, 2))
+
+
+def test_average_of_integers_has_no_fraction():
+    x = pc.tensor([[[-3, 0, 4], [0, 0, 1], [2, 5, -9]]])
+    assert F.avg_pool2d(x, 2, 1).tolist() == [[[0, 1], [1, 0]]]
+    assert F.avg_pool2d(x, 3, 3, 1, count_include_pad=False).tolist() == [[[0]]]
+    assert F.avg_pool2d(x, 2, 1, divisor_override=-2).tolist() == [[[1, -2], [-3, 1]]]
+
+
+def test_an_empty_stride_is_the_window():
+    x = pc.arange(16.0).reshape(1, 4, 4)
+    assert F.avg_pool2d(x, (2, 2), ()).tolist() == [[[2.5, 4.5], [10.5, 12.5]]]
+    assert F.max_pool2d(x, (2, 2), ()).tolist() == [[[5.0, 7.0], [13.0, 15.0]]]
+    with pytest.raises(ValueError, match="stride"):
+        F.avg_pool2d(x, 2, 0)

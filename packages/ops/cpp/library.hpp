@@ -6,7 +6,7 @@
 
 namespace plait::ops {
 
-enum class Promote : uint8_t { same, floating, boolean };
+enum class Promote : uint8_t { same, floating, boolean, first, number };
 
 struct PointwiseRule {
   Promote promote;

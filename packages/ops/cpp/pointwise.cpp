@@ -53,7 +53,9 @@ struct Operands {
     });
     if (p.conflict()) fail(x, PLAIT_DTYPE_ERROR, names() + ": " + p.why());
     DType d = p.result();
+    if (rule.promote == Promote::first) d = first(d);
     if (rule.promote == Promote::floating && category(d) <= Category::integer) d = default_dtype();
+    if (rule.promote == Promote::number && category(d) == Category::boolean) d = dtype::int64;
     if (!in_group(d, rule.group))
       fail(x, PLAIT_DTYPE_ERROR, names() + " " + not_in_group(d, rule.group));
     for (uint32_t i = 0; i < x.op->n_args; i++)
@@ -62,6 +64,15 @@ struct Operands {
              std::string("`") + x.op->args[i].name + "` must be a real number for " + name(d) +
                  " tensors; got a complex number");
     return d;
+  }
+  // the dtype of the first operand, to which the others are cast
+  DType first(DType common) const {
+    const plait_value &v = x.call->in[__builtin_ctz(rule.operands & ~rule.conditions)];
+    if (!is_tensor(v)) fail(x, PLAIT_TYPE_ERROR, names() + ": the first must be a Tensor");
+    const DType own = v.u.t->dl.dtype;
+    if (category(common) == Category::complex && category(own) != Category::complex)
+      fail(x, PLAIT_DTYPE_ERROR, names() + ": complex numbers cannot be cast to " + name(own));
+    return own;
   }
   std::string names() const {
     std::string s;
@@ -149,6 +160,7 @@ plait_status pointwise_shape(plait_call *c) {
     plain = c->in[i].tag != PLAIT_COMPLEX || (first && first->dl.dtype.code == kDLComplex);
   if (plain && first && number - PLAIT_BOOL <= int32_t(category(first->dl.dtype)) &&
       in_group(first->dl.dtype, rule.group) &&
+      (rule.promote != Promote::number || category(first->dl.dtype) > Category::boolean) &&
       (rule.promote != Promote::floating || category(first->dl.dtype) >= Category::floating)) {
     const DType made = made_dtype(rule, first->dl.dtype);
     return c->thread->runtime->result(c, 0, made, first->dl.ndim, first->dl.shape);

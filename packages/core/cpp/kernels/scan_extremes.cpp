@@ -1,5 +1,6 @@
 // Running extremes with their places (cummax, cummin) and logcumsumexp along a dimension.
 #include "kernels/dense.h"
+#include "scalar/logaddexp.h"
 #include "scalar/math.h"
 
 namespace plait::core {
@@ -114,10 +115,27 @@ void log_rows(const T *from, T *to, const Layout &l) {
   }
 }
 
+template <class T>
+plait_status complex_lines(const plait_call *c, const DLTensor *self, const Layout &l) {
+  using C = scalar::math::Complex<T>;
+  Dense<C> from;
+  PLAIT_TRY(from.take(c, self));
+  const C *p = from;
+  C *to = data<C>(result(c));
+  parallel_ranges(c, l.outer, l.grain() / 8 + 1, [&](int64_t begin, int64_t end) {
+    const int64_t step = l.inner, line = l.n * step;
+    for (int64_t i = begin * line; i < end * line; i++)
+      to[i] = i % line < step ? p[i] : scalar::logaddexp(to[i - step], p[i]);
+  });
+  return PLAIT_OK;
+}
+
 plait_status logcumsumexp(plait_call *c) {
   const DLTensor *self = tensor(c, 0);
   if (numel(self) == 0) return PLAIT_OK;
   const Layout l(self, integer(c, 1));
+  if (kind(self->dtype) == C64) return complex_lines<float>(c, self, l);
+  if (kind(self->dtype) == C128) return complex_lines<double>(c, self, l);
   PLAIT_FLOATING(kind(self->dtype), {
     Dense<T> from;
     PLAIT_TRY(from.take(c, self));

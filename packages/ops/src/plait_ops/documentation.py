@@ -41,6 +41,10 @@ def pointwise(operator: Pointwise) -> str:
         "float": f"Dtypes: {GROUP_TEXT[operator.dtypes]}; the result has {common}, or float32 "
         "where that is bool or an integer.",
         "bool": f"Dtypes: {GROUP_TEXT[operator.dtypes]}; the result is bool.",
+        "number": f"Dtypes: {GROUP_TEXT[operator.dtypes]}; the result has {common}, or int64 "
+        "where that is bool.",
+        "first": f"Dtypes: {GROUP_TEXT[operator.dtypes]}; the result has the dtype of "
+        f"{computed[0]}, which the others are cast to.",
     }[operator.promote]
     if operator.real:
         dtypes = dtypes.removesuffix(".") + "; of complex numbers, the real dtype of their parts."

@@ -26,6 +26,11 @@ def compute_dtype(operator: Pointwise, values: dict[str, Any]) -> str:
         else:
             levels[2].append(promotion.number_dtype(value))
     dtype = promotion.result_type(*levels)
+    if operator.promote == "first":
+        first = next(a.name for a in operator.operands if a.name not in operator.conditions)
+        return str(values[first].dtype)
+    if operator.promote == "number" and dtype == "bool":
+        return "int64"
     return (
         promotion.DEFAULT
         if operator.promote == "float" and promotion.category(dtype) < 2

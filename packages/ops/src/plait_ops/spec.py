@@ -263,7 +263,8 @@ class Pointwise(Operator):
 
     Args:
         promote: ``same`` (the operands' dtype), ``float`` (integers become float32), ``bool``
-            (computed in the common dtype, gives bool).
+            (computed in the common dtype, gives bool), ``first`` (the first operand's dtype, which
+            the others are cast to), ``number`` (the operands' dtype, int64 for bools).
         conditions: tensor arguments that must be bool and take no part in promotion.
         scalar: whether ``core/cpp/scalar/<name>.h`` has it, or the name under which; False: a
             kernel is written by hand.
@@ -303,8 +304,9 @@ class Pointwise(Operator):
             method=method,
             reference=reference,
         )
-        if promote not in ("same", "float", "bool"):
-            raise SpecError(f"{self.name}: `promote` must be same, float or bool, got {promote!r}")
+        modes = ("same", "float", "bool", "first", "number")
+        if promote not in modes:
+            raise SpecError(f"{self.name}: `promote` must be one of {modes}, got {promote!r}")
         self.promote, self.conditions, self.scalar, self.domain, self.real = (
             promote,
             tuple(conditions),

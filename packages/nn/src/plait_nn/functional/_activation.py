@@ -104,7 +104,10 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
 def hardtanh(
     input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
 ) -> Tensor:
-    """Clip to ``[min_val, max_val]``."""
+    """Clip to ``[min_val, max_val]``; of integers the bounds' fractions are cut off."""
+    if not (input.is_floating_point() or input.is_complex() or input.dtype == pc.bool):
+        run = pc.clamp_ if inplace else pc.clamp
+        return run(input, int(min_val), int(max_val))
     return _run(pc.hardtanh, inplace, input, min_val, max_val)
 
 
@@ -133,6 +136,8 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
                 f"{tuple(input.shape)}; got shape {tuple(weight.shape)}"
             )
         weight = weight.reshape((1, channels) + (1,) * (input.ndim - 2))
+    else:
+        weight = weight.reshape(())
     return pc.where(input > 0, input, weight * input)
 
 

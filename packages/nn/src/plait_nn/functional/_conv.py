@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import plait_core as pc
 from plait_core import Tensor
 
@@ -47,6 +49,8 @@ def conv2d(
     Returns:
         Shape (N, K, H', W') with ``H' = (H + 2 padding - dilation (kH - 1) - 1) // stride + 1``.
 
+    Complex numbers take two convolutions, integers are summed in float64 (exact below 2^53).
+
     Raises:
         ShapeError: The shapes don't fit together.
         ValueError: ``padding`` is an unknown word, or ``"same"`` with a stride.
@@ -62,6 +66,9 @@ def conv2d(
     if input.ndim == 3:
         images = input.unsqueeze(0)
         return conv2d(images, weight, bias, stride, padding, dilation, groups).squeeze(0)
+    if not input.is_floating_point() and input.dtype == weight.dtype:
+        made = _conv2d_of_others(input, weight, stride, padding, dilation, groups)
+        return made if bias is None else made + bias.reshape((-1, 1, 1))
     if not isinstance(padding, str):
         return pc.conv2d(input, weight, bias, stride, padding, dilation, groups)
     if padding == "valid":
@@ -83,3 +90,15 @@ def conv2d(
         if t % 2:
             result = result.narrow(dim, 1, result.shape[dim] - 1)
     return result
+
+
+def _conv2d_of_others(input: Tensor, weight: Tensor, *options: Any) -> Tensor:
+    """Convolve integers in float64, and complex numbers by their parts."""
+    if not input.is_complex():
+        wide = conv2d(input.to(pc.float64), weight.to(pc.float64), None, *options)
+        return wide.to(input.dtype)
+    n = input.shape[0]
+    parts = pc.cat([input.real, input.imag])
+    real = conv2d(parts, weight.real, None, *options)
+    imaginary = conv2d(parts, weight.imag, None, *options)
+    return pc.complex(real[:n] - imaginary[n:], real[n:] + imaginary[:n])

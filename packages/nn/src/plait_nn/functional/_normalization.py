@@ -59,5 +59,4 @@ def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -
 
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """Compute ``x1 . x2 / (|x1| |x2|)`` along ``dim``, each norm at least ``eps``."""
-    norms = [pc.norm(x, 2, dim, True).clamp(min=eps) for x in (x1, x2)]
-    return ((x1 / norms[0]) * (x2 / norms[1])).sum(dim)
+    return pc.cosine_similarity(x1, x2, dim, eps)

@@ -50,6 +50,10 @@ def _pad_dim(input: Tensor, dim: int, before: int, after: int, mode: str, value:
         raise ValueError(
             f"pad: ({before}, {after}) cuts more than dim {dim} of {tuple(input.shape)} has"
         )
+    if mode == "circular" and min(before, after) < 0:  # what is cut off does not come round
+        start, stop = max(-before, 0), size - max(-after, 0)
+        input, before, after = input.narrow(dim, start, stop - start), max(before, 0), max(after, 0)
+        size = input.shape[dim]
     if mode != "constant" and (before > 0 or after > 0):
         indices = _source_indices(size, before, after, mode, dim, tuple(input.shape))
         return input.index_select(dim, pc.tensor(indices, device=input.device))

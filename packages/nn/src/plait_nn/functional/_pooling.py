@@ -14,7 +14,7 @@ __all__ = ["adaptive_avg_pool2d", "avg_pool2d", "max_pool2d"]
 def max_pool2d(
     input: Tensor,
     kernel_size: Pair,
-    stride: Pair | None = None,
+    stride: Pair | tuple[()] | None = None,
     padding: Pair = 0,
     dilation: Pair = 1,
     ceil_mode: bool = False,
@@ -39,6 +39,8 @@ def max_pool2d(
         >>> nn.functional.max_pool2d(pc.arange(16.0).reshape(1, 1, 4, 4), 2).tolist()
         [[[[5.0, 7.0], [13.0, 15.0]]]]
     """
+    if isinstance(stride, (tuple, list)) and not stride:
+        stride = None
     if return_indices:
         return pc.max_pool2d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
     return pc.max_pool2d(input, kernel_size, stride, padding, dilation, ceil_mode)
@@ -47,7 +49,7 @@ def max_pool2d(
 def avg_pool2d(
     input: Tensor,
     kernel_size: Pair,
-    stride: Pair | None = None,
+    stride: Pair | tuple[()] | None = None,
     padding: Pair = 0,
     ceil_mode: bool = False,
     count_include_pad: bool = True,
@@ -69,10 +71,43 @@ def avg_pool2d(
         >>> nn.functional.avg_pool2d(pc.arange(16.0).reshape(1, 1, 4, 4), 2).tolist()
         [[[[2.5, 4.5], [10.5, 12.5]]]]
     """
-    if divisor_override is None:
-        return pc.avg_pool2d(input, kernel_size, stride, padding, ceil_mode, count_include_pad)
+    if isinstance(stride, (tuple, list)) and not stride:
+        stride = None
     if divisor_override == 0:
         raise ValueError("avg_pool2d: `divisor_override` must not be 0")
+    if not (input.is_floating_point() or input.is_complex()):
+        return _integer_means(
+            input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+        )
+    if divisor_override is None:
+        return pc.avg_pool2d(input, kernel_size, stride, padding, ceil_mode, count_include_pad)
+    return _sums(input, kernel_size, stride, padding, ceil_mode) / divisor_override
+
+
+def _integer_means(
+    input: Tensor,
+    kernel_size: Pair,
+    stride: Pair | None,
+    padding: Pair,
+    ceil_mode: bool,
+    count_include_pad: bool,
+    divisor_override: int | None,
+) -> Tensor:
+    """Average integers: sums in float64, quotients without their fractions."""
+    options = (kernel_size, stride, padding, ceil_mode)
+    divisor: Any = divisor_override
+    if divisor is None:
+        ones = pc.ones_like(input, dtype=pc.float64)
+        shares = pc.avg_pool2d(ones, *options, count_include_pad)
+        divisor = (_sums(ones, *options) / shares).round()
+    sums = _sums(input.to(pc.float64), *options).round()
+    return pc.div(sums, divisor, rounding_mode="trunc").to(input.dtype)
+
+
+def _sums(
+    input: Tensor, kernel_size: Pair, stride: Pair | None, padding: Pair, ceil_mode: bool
+) -> Tensor:
+    """Return the sum of every window."""
     means = pc.avg_pool2d(input, kernel_size, stride, padding, ceil_mode, True)
     kernel = pair(kernel_size, "kernel_size", "avg_pool2d")
     step = kernel if stride is None else pair(stride, "stride", "avg_pool2d")
@@ -86,7 +121,7 @@ def avg_pool2d(
         for d in (0, 1)
     ]
     rows, columns = (pc.tensor(c, dtype=input.dtype, device=input.device) for c in counts)
-    return means * (rows.unsqueeze(1) * columns / divisor_override)
+    return means * (rows.unsqueeze(1) * columns)
 
 
 def adaptive_avg_pool2d(

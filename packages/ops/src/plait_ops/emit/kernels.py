@@ -35,6 +35,8 @@ def scalar_name(operator: Pointwise) -> str:
 
 def _line(operator: Pointwise) -> str:
     promote = "REAL" if operator.real else operator.promote.upper()
+    if operator.promote in ("first", "number"):  # operands are cast before
+        promote = "SAME"
     dtypes = DTYPES[operator.dtypes]
     if operator.promote == "float":
         dtypes = FLOATING.get(operator.dtypes, "FLOATING")

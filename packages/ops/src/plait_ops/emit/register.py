@@ -32,7 +32,7 @@ def flags(operator: Operator) -> list[str]:
 def _pointwise(operator: Operator) -> str:
     if not isinstance(operator, Pointwise):
         return "{}"
-    promote = {"same": "same", "float": "floating", "bool": "boolean"}[operator.promote]
+    promote = {"float": "floating", "bool": "boolean"}.get(operator.promote, operator.promote)
     places = {name: operator.schema.position(name) for name in (a.name for a in operator.operands)}
     operands = sum(1 << place for place in places.values())
     conditions = sum(1 << places[name] for name in operator.conditions)

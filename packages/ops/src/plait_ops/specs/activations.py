@@ -20,7 +20,7 @@ GELU_CUBE = 0.044715
 _erf = np.vectorize(math.erf, otypes=["float64"])
 
 
-def _activation(name, text, reference, example, parameters="", dtypes="floating"):
+def _activation(name, text, reference, example, parameters="", dtypes="floating", promote="same"):
     """Declare an activation; `example` is an argument and its value."""
     operator = Pointwise(
         f"{name}(Tensor self{parameters}) -> Tensor",
@@ -32,6 +32,7 @@ def _activation(name, text, reference, example, parameters="", dtypes="floating"
     {example[1]}
     """,
         dtypes=dtypes,
+        promote=promote,
         reference=reference,
     )
 
@@ -370,14 +371,16 @@ tanhshrink = _activation(
     "``self - tanh(self)``.",
     lambda x: x - np.tanh(x),
     ("[0.0]", "[0.0]"),
-    dtypes="inexact",
+    dtypes="any",
+    promote="float",
 )
 softsign = _activation(
     "softsign",
     "``self / (1 + abs(self))``.",
     lambda x: x / (1 + np.abs(x)),
     ("[0.0, 1.0, -3.0]", "[0.0, 0.5, -0.75]"),
-    dtypes="inexact",
+    dtypes="any",
+    promote="float",
 )
 
 
@@ -445,7 +448,11 @@ hardtanh = _activation(
     ", float min_val=-1.0, float max_val=1.0",
 )
 relu6 = _activation(
-    "relu6", "`self` clamped to [0, 6].", _relu6, ("[-1.0, 3.0, 9.0]", "[0.0, 3.0, 6.0]")
+    "relu6",
+    "`self` clamped to [0, 6].",
+    _relu6,
+    ("[-1.0, 3.0, 9.0]", "[0.0, 3.0, 6.0]"),
+    dtypes="numeric",
 )
 hardsigmoid = _activation(
     "hardsigmoid",

@@ -80,12 +80,13 @@ tanh = _unary("tanh", "The hyperbolic tangent.", np.tanh, 0.0, 0.0)
 square = Pointwise(
     "square(Tensor self) -> Tensor",
     doc="""
-    ``self * self``.
+    ``self * self``; bools count as integers.
 
     >>> import plait_core as pc
     >>> pc.square(pc.tensor([3, -2])).tolist()
     [9, 4]
     """,
+    promote="number",
     dtypes="any",
     reference=lambda x: x * x,
 )

@@ -198,7 +198,7 @@ cov_ = Composite(
     The covariances of variables, the rows of `self`, over observations, its columns:
     ``sum_k w[k] (x[i, k] - mean[i]) conj(x[j, k] - mean[j]) / (sum(w) - correction)``.
 
-    Shapes: `self` is (n, k), or (k,) for one variable, whose variance is 0-d; else the result is (n, n). `fweights` are
+    Shapes: `self` is (n, k), or (k,) for one variable; the result is (n, n), or 0-d for n = 1. `fweights` are
     frequencies (integers), `aweights` importances (floats), both (k,). With `aweights` the divisor is
     ``sum(w) - correction * sum(w * aweights) / sum(w)``.
     Raises: ShapeError for other shapes.
@@ -235,7 +235,7 @@ def _(self, correction, fweights, aweights):
         centred = x - mean(x, [1], True)
         other = conj(centred) if is_complex(x.dtype) else centred
         made = mm(centred, t(other)) / max(float(k) - float(correction), 0.0)
-        return made if self.ndim == 2 else reshape(made, [])
+        return reshape(made, []) if n == 1 else made
     w = zeros([k], dtype=real_dtype(x.dtype), device=self.device) + 1.0
     if fweights is not None:
         check(

@@ -158,9 +158,13 @@ def _(A, ord, dim, keepdim, dtype):
     shape = reduced(A.shape, [rows, columns], keepdim)
     if size == 2.0:
         values = linalg_svdvals(movedim(x, [rows, columns], [-2, -1]))
+        if kind > 0.0 and values.shape[-1] == 0:
+            return reshape(sum(values, [-1]), shape)
         return reshape(amax(values, [-1]) if kind > 0.0 else amin(values, [-1]), shape)
     inner = sum(abs_(x), [rows if size == 1.0 else columns], True)
     both = [rows, columns]
+    if kind > 0.0 and (A.shape[rows] == 0 or A.shape[columns] == 0):
+        return reshape(sum(inner, both), shape)  # the norm of no elements is 0
     return reshape(amax(inner, both) if kind > 0.0 else amin(inner, both), shape)
 
 
@@ -204,6 +208,9 @@ def _(s):
         yield s(s.distinct(3, 4), ord_).loosely(10)
         yield s(s.distinct(2, 3, 4), ord_, (2, 0), True).loosely(10)
     yield s(s.array(2, 3, dtype="complex64"), 1).loosely(10)
+    for ord_ in (1, 2, math.inf):
+        yield s(s.array(2, 0, 3), ord_)
+        yield s(s.array(3, 0), ord_)
     yield s(s.strided(2, 3), 2).loosely(10)
 
 

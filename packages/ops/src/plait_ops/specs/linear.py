@@ -15,6 +15,7 @@ from plait_ops.words import (
     check,
     dtype_of,
     is_complex,
+    is_integral,
     numel,
     require,
     require_same,
@@ -137,7 +138,7 @@ addmm.error(
 baddbmm = Composite(
     "baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
     doc="""
-    ``beta * self + alpha * bmm(batch1, batch2)``.
+    ``beta * self + alpha * bmm(batch1, batch2)``. Of integers fractions of `beta` and `alpha` are cut off, as in PyTorch.
 
     Raises: ShapeError if shapes do not fit.
 
@@ -153,19 +154,24 @@ baddbmm = Composite(
 
 @baddbmm.decompose
 def _(self, batch1, batch2, beta, alpha):
+    if is_integral(self.dtype):
+        return add(bmm(batch1, batch2) * int(float(alpha)), self * int(float(beta)))
     return add(bmm(batch1, batch2) * alpha, self * beta)
 
 
-baddbmm.reference(
-    lambda self, batch1, batch2, beta=1, alpha=1: (beta * self + alpha * (batch1 @ batch2)).astype(
-        self.dtype
-    )
-)
+@baddbmm.reference
+def _(self, batch1, batch2, beta=1, alpha=1):
+    if self.dtype.kind in "iu":
+        beta, alpha = int(beta), int(alpha)
+    return (beta * self + alpha * (batch1 @ batch2)).astype(self.dtype)
+
+
 baddbmm.samples(
     lambda s: iter(
         [
             s(s.array(2, 3, 5), s.array(2, 3, 4), s.array(2, 4, 5)),
             s(s.array(5), s.array(2, 3, 4), s.array(2, 4, 5), beta=0.5, alpha=2),
+            s(*[s.array(*n, dtype="int64") for n in ((2,), (2, 1, 3), (2, 3, 2))], beta=1.5),
         ]
     )
 )
@@ -181,14 +187,14 @@ linear = Operator(
     doc="""
     ``input @ weight.T + bias``.
 
-    Shapes: `input` is (..., k), `weight` (m, k), `bias` (m,), the result (..., m). Dtypes: floating-point and complex dtypes, the same for all.
+    Shapes: `input` is (..., k), `weight` (m, k), `bias` (m,), the result (..., m). Dtypes: numbers, the same for all.
     Raises: ShapeError for other shapes, DTypeError if the dtypes differ.
 
     >>> import plait_core as pc
     >>> pc.linear(pc.ones(1, 3), pc.ones(2, 3), pc.tensor([0.0, 1.0])).tolist()
     [[3.0, 4.0]]
     """,
-    dtypes="inexact",
+    dtypes="arithmetic",
     kernel="in[0] has any number of leading dimensions; in[2] may be None.",
     method=False,
 )
@@ -202,7 +208,7 @@ def _(input, weight, bias):
         input.shape[-1] == weight.shape[1],
         f"the last dimension of `input` {input.shape} must equal the last of `weight` {weight.shape}",
     )
-    require("input", input.dtype, "inexact")
+    require("input", input.dtype, "arithmetic")
     require_same("input", input, "weight", weight)
     if bias is not None:
         check(

@@ -95,14 +95,14 @@ running_logsumexp = Operator(
     doc="""
     ``log(cumsum(exp(self)))`` along `dim`, computed so that nothing overflows.
 
-    Shape: that of `self`. Dtypes: float32 and float64. Raises: IndexError for a `dim` out of range, DTypeError.
+    Shape: that of `self`. Dtypes: floating and complex. Raises: IndexError for a `dim` out of range, DTypeError.
 
     >>> import plait_core as pc
     >>> [round(x, 4) for x in pc.logcumsumexp(pc.zeros(3), 0).tolist()]
     [0.0, 0.6931, 1.0986]
     """,
     out=True,
-    dtypes="floating",
+    dtypes="inexact",
 )
 INFINITY = float("inf")
 
@@ -110,7 +110,7 @@ INFINITY = float("inf")
 @running_logsumexp.shape
 def _(self, dim):
     wrap_dim("dim", dim, self.shape)
-    require("self", self.dtype, "floating")
+    require("self", self.dtype, "inexact")
     return result(self.shape, self.dtype)
 
 
@@ -130,6 +130,8 @@ def _(g, self, result, dim):
 @running_logsumexp.reference
 def _(self, dim):
     with np.errstate(all="ignore"):
+        if self.dtype.kind == "c":
+            return np.log(np.cumsum(np.exp(self), dim)).astype(self.dtype)
         x = self.astype("float64").reshape(self.shape or (1,))
         return np.logaddexp.accumulate(x, axis=dim).astype(self.dtype).reshape(self.shape)
 
@@ -145,6 +147,8 @@ def _(s):
     yield s(np.array([1, np.nan, 2], "float32"), 0).without_gradient()
     yield s(s.array(), 0)
     yield s(s.array(0, 3), 1)
+    yield s(s.array(2, 5, dtype="complex64"), 1).loosely(10).without_gradient()
+    yield s(s.array(3, 2, dtype="complex128"), 0).loosely(10).without_gradient()
 
 
 running_logsumexp.error(

@@ -51,12 +51,13 @@ def _(s):
 masked_fill = Pointwise(
     "masked_fill(Tensor self, Tensor mask, Tensor|Scalar value) -> Tensor",
     doc="""
-    `self` with `value` (a number or a 0-d tensor) where `mask` is True.
+    `self` with `value` (a number or a 0-d tensor) where `mask` is True. `value` is cast to the dtype of `self`.
 
     >>> import plait_core as pc
     >>> pc.masked_fill(pc.tensor([1, 2]), pc.tensor([True, False]), 0).tolist()
     [0, 2]
     """,
+    promote="first",
     conditions=["mask"],
     dtypes="any",
     scalar=False,
@@ -78,6 +79,19 @@ def _(g, mask):
     return where(mask, g, 0.0)
 
 
+@masked_fill.samples
+def _(s):
+    mask = s.array(3, dtype="bool")
+    yield s(s.array(3, dtype="bool"), mask, 10)
+    yield s(s.array(3, dtype="int64"), mask, 1.5)
+    yield s(s.array(3), mask, s.array(dtype="float64"))
+
+
+masked_fill.error(
+    "DTypeError",
+    lambda s: s(s.array(2), s.array(2, dtype="bool"), 1j),
+    contains=["masked_fill", "value", "complex", "float32"],
+)
 masked_fill.error(
     "DTypeError",
     lambda s: s(s.array(2), s.array(2), 1),
