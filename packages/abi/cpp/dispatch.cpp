@@ -49,6 +49,20 @@ plait_status different_devices(const plait_call *c, const plait_tensor *a, const
               device_text(b->dl.device).c_str());
 }
 
+// Targets of out= are where the call runs; a call without another tensor or device runs where they
+// are.
+plait_status place_out(plait_call *c, bool chosen) {
+  for (uint32_t i = 0; i < c->n_out; i++) {
+    if (c->out[i].tag != PLAIT_TENSOR) continue;
+    const DLDevice d = c->out[i].u.t->dl.device;
+    if (!chosen) c->device = d, chosen = true;
+    if (d.device_type == c->device.device_type && d.device_id == c->device.device_id) continue;
+    return fail(c, PLAIT_VALUE_ERROR, "`out` must be on %s, where the call runs; it is on %s",
+                device_text(c->device).c_str(), device_text(d).c_str());
+  }
+  return PLAIT_OK;
+}
+
 plait_status place(plait_call *c, uint64_t *layers) {
   const plait_tensor *first = nullptr;
   plait_status s = PLAIT_OK;
@@ -76,10 +90,11 @@ plait_status place(plait_call *c, uint64_t *layers) {
     each_tensor(c->out, c->n_out,
                 [&](const plait_tensor *t, const plait_value *) { mask |= t->layers; });
   c->device = first ? first->dl.device : DLDevice{kDLCPU, 0};
+  bool chosen = first;
   for (uint32_t i = 0; i < c->n_in; i++)
-    if (c->in[i].tag == PLAIT_DEVICE) c->device = c->in[i].u.device;
+    if (c->in[i].tag == PLAIT_DEVICE) c->device = c->in[i].u.device, chosen = true;
   *layers = mask;
-  return PLAIT_OK;
+  return c->form == PLAIT_OUT ? place_out(c, chosen) : PLAIT_OK;
 }
 
 // ---- targets of writes

@@ -38,7 +38,7 @@ PLAIT_HD_CALL double zeta_positive(double s, double q) {
   for (; q < 10 + s; q += 1) {  // where the expansion converges
     const double term = ::pow(q, -s);
     sum += term;
-    if (term < 1e-17 * sum) return sum;
+    if (term <= 1e-17 * sum) return sum;  // also where both are 0 or infinite
   }
   const double power = ::pow(q, -s);
   sum += power * q / (s - 1) + power / 2;

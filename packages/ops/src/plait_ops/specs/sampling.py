@@ -24,6 +24,7 @@ from plait_ops.words import (
     is_tensor,
     require,
     require_common,
+    require_same,
     result,
     result_as,
     sizes,
@@ -167,7 +168,11 @@ binomial_draw = _elementwise(
 @binomial_draw.shape
 def _(count, prob):
     require("count", count.dtype, "floating")
-    broadcast("count", count.shape, "prob", prob.shape)
+    require_same("count", count, "prob", prob)
+    check(
+        prob.shape == count.shape,
+        f"`count` and `prob` must have one shape; got {count.shape} and {prob.shape}",
+    )
     return result(count.shape, count.dtype)
 
 
