@@ -35,8 +35,8 @@ void each_tensor(const plait_value *values, uint32_t n, F &&f) {
 }
 
 const plait_entry *backend_entry(const plait_op *op, DLDeviceType type) {
-  return uint64_t(type) < __atomic_load_n(&op->n_backend, __ATOMIC_ACQUIRE) ? op->backend[type]
-                                                                            : nullptr;
+  return uint64_t(type) < op->n_backend ? __atomic_load_n(&op->backend, __ATOMIC_ACQUIRE)[type]
+                                        : nullptr;
 }
 
 // ---- where a call runs
@@ -430,17 +430,20 @@ plait_status watched(plait_call *c) {
 plait_status call(plait_call *c) {
   uint64_t layers = 0;
   if (const plait_status s = place(c, &layers); s < 0) return s;
-  c->todo = (layers | c->thread->included) & ~c->thread->excluded & c->op->layer_mask;
+  c->todo = (layers | c->thread->included) & ~c->thread->excluded &
+            __atomic_load_n(&c->op->layer_mask, __ATOMIC_ACQUIRE);
   if (__atomic_load_n(&observed, __ATOMIC_RELAXED) & PLAIT_EVENT_OP) return watched(c);
   return layered(c);
 }
 
 plait_status call_below(plait_call *c) {
-  if (!c->todo) return base(c);
-  const int bit = 63 - __builtin_clzll(c->todo);
-  c->todo &= ~(uint64_t(1) << bit);
-  c->self = c->op->layer[bit];
-  return c->self->fn(c);
+  while (c->todo) {
+    const int bit = 63 - __builtin_clzll(c->todo);
+    c->todo &= ~(uint64_t(1) << bit);
+    c->self = __atomic_load_n(&c->op->layer, __ATOMIC_ACQUIRE)[bit];
+    if (c->self) return c->self->fn(c);  // else it left since the call began
+  }
+  return base(c);
 }
 
 // ---- for shape functions
