@@ -43,6 +43,11 @@ ViewNode *view_node(const plait_tensor *view, const plait_tensor *base, Kind kin
   return n;
 }
 
+// The sizes without expanded dimensions, whose elements all lie in one place.
+void one_for_each_place(int32_t ndim, const int64_t *shape, const int64_t *strides, int64_t *out) {
+  for (int32_t i = 0; i < ndim; i++) out[i] = strides[i] == 0 && shape[i] ? 1 : shape[i];
+}
+
 [[noreturn]] void refuse(plait_thread *thread, const plait_tensor *view, const char *why) {
   raise(thread, PLAIT_ERROR, "autograd",
         "a view of shape %s and its base were written in place and %s; clone() the view before it "
@@ -131,19 +136,21 @@ Tensor Placed::part(const int64_t *shape) const {
   return view_of(thread_, memory_, view.ndim, shape, node_->view_strides, first_ + node_->offset);
 }
 
+void Placed::add(const Tensor &values, const int64_t *shape) {
+  memory_ = add_at(thread_, memory_, values.ndim(), shape, node_->view_strides,
+                   first_ + node_->offset, values);
+}
+
 Tensor spread(plait_thread *thread, const ViewNode *n, const Tensor &gradient) {
   const Layout &view = n->outs[0];
   int64_t shape[PLAIT_MAX_DIMS];
-  for (int32_t i = 0; i < view.ndim; i++)
-    shape[i] = n->view_strides[i] == 0 && view.shape[i] ? 1 : view.shape[i];
-  if (!distinct(view.ndim, shape, n->view_strides))
-    raise(thread, PLAIT_NOT_IMPLEMENTED, "autograd",
-          "a view of shape %s whose elements overlap was used after its base was written in place, "
-          "which has no "
-          "derivative; clone() the base, or make the view after the write",
-          text(view.shape, view.ndim).c_str());
-  const Placed placed(thread, n, true);
-  copy_into(thread, placed.part(shape), sum_to(thread, gradient, shape, view.ndim));
+  one_for_each_place(view.ndim, view.shape, n->view_strides, shape);
+  Placed placed(thread, n, true);
+  const Tensor summed = sum_to(thread, gradient, shape, view.ndim);
+  if (distinct(view.ndim, shape, n->view_strides))
+    copy_into(thread, placed.part(shape), summed);
+  else
+    placed.add(summed, shape);
   return placed.whole();
 }
 

@@ -18,7 +18,7 @@ class Placed {
   Tensor whole() const;
   Tensor part(
       const int64_t *shape) const;  // with sizes of 1 where elements of the view share a place
-  const Tensor &memory() const { return memory_; }
+  void add(const Tensor &, const int64_t *shape);  // to a part whose elements share their places
 
  private:
   plait_thread *thread_;
