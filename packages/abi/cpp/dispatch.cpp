@@ -284,11 +284,33 @@ void release_all(plait_value *v, uint16_t n) {
 
 // ---- decompositions
 // ------------------------------------------------------------------------------------------------
+// Layers keep what operators read, and the in-place form is about to overwrite it: a decomposition
+// that they watch reads copies of what shares its memory with the target.
+plait_status read_copies(const plait_call *c, plait_value *in, std::vector<Tensor> *copies) {
+  return border(c->thread, c->op->name, [&]() -> plait_status {
+    const plait_storage *target = c->out[0].u.t->storage;
+    for (uint16_t i = 0; i < c->n_in; i++) {
+      in[i] = c->in[i];
+      if (in[i].tag != PLAIT_TENSOR || in[i].u.t->storage != target) continue;
+      plait_value copy[PLAIT_MAX_RESULTS];
+      plait::call(c->thread, op_clone, in + i, 1, copy);
+      copies->push_back(Tensor::steal(copy[0].u.t));
+      in[i] = copy[0];
+    }
+    return PLAIT_OK;
+  });
+}
+
 // Runs as the function form; the other forms copy the result into their target through `copy_`,
 // layers and all.
 plait_status decomposed(plait_call *c, bool layers_on) {
-  plait_value out[PLAIT_MAX_RESULTS];
+  plait_value in[PLAIT_MAX_ARGS], out[PLAIT_MAX_RESULTS];
+  std::vector<Tensor> copies;
   plait_call inner = *c;
+  if (layers_on && c->todo && c->form == PLAIT_INPLACE) {
+    if (const plait_status s = read_copies(c, in, &copies); s < 0) return s;
+    inner.in = in;
+  }
   inner.size = sizeof inner;
   inner.out = out;
   for (uint16_t i = 0; i < c->n_out; i++) out[i] = none();

@@ -189,10 +189,20 @@ void or_release(plait_call *c, F &&f) {
 // ---- operators without a derivative of their own
 // -------------------------------------------------------------------
 plait_status through_decomposition(plait_call *c) {
-  plait_value out[PLAIT_MAX_RESULTS];
+  plait_value in[PLAIT_MAX_ARGS], out[PLAIT_MAX_RESULTS];
+  std::vector<Tensor> copies;
   plait_call inner = *c;
   inner.form = PLAIT_FUNCTION;
   inner.out = out;
+  if (c->form == PLAIT_INPLACE) {  // what is recorded must not be what is overwritten
+    inner.in = in;
+    for (uint16_t i = 0; i < c->n_in; i++) {
+      in[i] = c->in[i];
+      if (in[i].tag != PLAIT_TENSOR || in[i].u.t->storage != c->out[0].u.t->storage) continue;
+      copies.push_back(clone(c->thread, Tensor::share(in[i].u.t)));
+      in[i] = value(copies.back());
+    }
+  }
   for (uint16_t i = 0; i < c->n_out; i++) out[i] = none();
   const plait_status s = c->op->def->decompose(&inner);
   if (s != PLAIT_OK || c->form == PLAIT_FUNCTION) {
