@@ -53,10 +53,12 @@ plait_status place(plait_call *c, uint64_t *layers) {
   const plait_tensor *first = nullptr;
   plait_status s = PLAIT_OK;
   uint64_t mask = 0;
+  // a view of a base that was written since must be seen by the layers that see the base
+  const auto layers_of = [](const plait_tensor *t) {
+    return t->layers | ((t->flags & PLAIT_TENSOR_VIEW) && t->base ? t->base->layers : 0);
+  };
   const auto look = [&](const plait_tensor *t, const plait_value *at) {
-    mask |= t->layers;
-    // a view of a base that was written since must be seen by the layers that see the base
-    if ((t->flags & PLAIT_TENSOR_VIEW) && t->base) mask |= t->base->layers;
+    mask |= layers_of(t);
     if (!first) {
       first = t;
     } else if (t->dl.device.device_type != first->dl.device.device_type ||
@@ -74,7 +76,7 @@ plait_status place(plait_call *c, uint64_t *layers) {
   if (s < 0) return s;
   if (c->form == PLAIT_OUT)
     each_tensor(c->out, c->n_out,
-                [&](const plait_tensor *t, const plait_value *) { mask |= t->layers; });
+                [&](const plait_tensor *t, const plait_value *) { mask |= layers_of(t); });
   c->device = first ? first->dl.device : DLDevice{kDLCPU, 0};
   for (uint32_t i = 0; i < c->n_in; i++)
     if (c->in[i].tag == PLAIT_DEVICE) c->device = c->in[i].u.device;
@@ -505,10 +507,12 @@ plait_status view(plait_call *c, uint32_t i, plait_tensor *base, int32_t ndim, c
     return fail(c, s, "%s", why.c_str());
   }
   t->flags |= PLAIT_TENSOR_VIEW;
-  // tracked unless made by detach, or a layer that watches the base is switched off on this thread
-  if (c->op != op_detach.load(std::memory_order_relaxed) && !(base->layers & c->thread->excluded)) {
+  if (c->op != op_detach.load(std::memory_order_relaxed)) {
     t->base = base->base ? base->base : base;
     plait_retain(t->base);
+    // a layer that watches the base is switched off on this thread: it won't know of the view
+    const uint64_t unseen = (base->layers | t->base->layers) & c->thread->excluded;
+    t->flags |= unseen ? uint64_t(PLAIT_TENSOR_CUT) : base->flags & PLAIT_TENSOR_CUT;
   }
   Frame *f = frame_of(c);
   if (f && c->op->results[i].kind == PLAIT_KIND_TENSORS)

@@ -50,7 +50,8 @@ void one_for_each_place(int32_t ndim, const int64_t *shape, const int64_t *strid
 
 [[noreturn]] void refuse(plait_thread *thread, const plait_tensor *view, const char *why) {
   raise(thread, PLAIT_ERROR, "autograd",
-        "a view of shape %s and its base were written in place and %s; clone() the view before it "
+        "a view of shape %s of a tensor with history is written in place, or its base was, and %s; "
+        "clone() the view before it "
         "is written",
         shape_text(view).c_str(), why);
 }
@@ -66,8 +67,16 @@ void check_geometry(plait_thread *thread, const plait_tensor *view, const plait_
 
 }  // namespace
 
-Ref<Node> strided_node(plait_thread *thread, plait_tensor *view) {
-  plait_tensor *base = base_of(view);
+void check_writable(plait_thread *thread, const plait_tensor *view) {
+  check_geometry(thread, view, base_of(view));
+  int64_t shape[PLAIT_MAX_DIMS];
+  one_for_each_place(view->dl.ndim, view->dl.shape, view->dl.strides, shape);
+  if (!distinct(view->dl.ndim, shape,
+                view->dl.strides))  // expanded ones are refused by the runtime
+    refuse(thread, view, "elements of the view share their memory");
+}
+
+Ref<Node> strided_node(plait_thread *thread, plait_tensor *view, plait_tensor *base) {
   check_geometry(thread, view, base);
   Place place = history_of(thread, base);
   ViewNode *n = view_node(view, base, Kind::strided, 1);
@@ -103,7 +112,7 @@ void write_view(plait_thread *thread, plait_tensor *view, Ref<Node> writer, uint
     writer.release();
     set_history(base, owner, 0);
   }
-  set_history(view, strided_node(thread, view), 0);
+  set_history(view, strided_node(thread, view, base), 0);
 }
 
 // ---- their derivatives

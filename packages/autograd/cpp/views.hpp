@@ -6,7 +6,9 @@
 namespace plait::autograd {
 
 // The history of a view of a base: its elements taken out of the base.
-Ref<Node> strided_node(plait_thread *, plait_tensor *view);
+Ref<Node> strided_node(plait_thread *, plait_tensor *view, plait_tensor *base);
+// Refuses what write_view could not record, before anything is written.
+void check_writable(plait_thread *, const plait_tensor *view);
 // An operator has written `view`: rebases the base's history, then the view's.
 void write_view(plait_thread *, plait_tensor *view, Ref<Node> writer, uint32_t index);
 

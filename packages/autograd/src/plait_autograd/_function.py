@@ -240,13 +240,20 @@ class Function:
                     f"{context._name}: a tensor given to mark_dirty must be returned by forward"
                 )
         return tuple(
-            _autograd.alias(value)
+            cls._renewed(value, context)
             if _autograd.is_tensor(value)
             and not _among(value, context._dirty)
             and (_among(value, inputs) or _autograd.requires_grad(value))
             else value
             for value in outputs
         )
+
+    @staticmethod
+    def _renewed(value: Any, context: FunctionContext) -> Any:
+        """Return another tensor on the same bytes; it may get this function for its history."""
+        if _among(value, context._constant):
+            return _autograd.alias(value)
+        return _autograd.share(value)
 
 
 def _among(value: Any, values: Any) -> bool:
