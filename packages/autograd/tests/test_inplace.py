@@ -294,6 +294,19 @@ def views_of_a_result():
     return view
 
 
+def views_of_parts():
+    y = pc.ones(2, 2, dtype=pc.float64, requires_grad=True) * 1
+    with pa.no_grad():
+        return pc.view_as_complex(y)
+
+
+def test_a_view_of_another_dtype_made_without_recording_is_not_written():
+    view = views_of_parts()
+    with pytest.raises(RuntimeError, match=r"no_grad\(\)"):
+        view.mul_(2)
+    assert view.tolist() == [1 + 1j, 1 + 1j]
+
+
 def views_of_views():
     view = views_of_a_result()
     return view[:1]
