@@ -35,8 +35,8 @@ void each_tensor(const plait_value *values, uint32_t n, F &&f) {
 }
 
 const plait_entry *backend_entry(const plait_op *op, DLDeviceType type) {
-  return uint64_t(type) < __atomic_load_n(&op->n_backend, __ATOMIC_ACQUIRE) ? op->backend[type]
-                                                                            : nullptr;
+  return uint64_t(type) < op->n_backend ? __atomic_load_n(&op->backend, __ATOMIC_ACQUIRE)[type]
+                                        : nullptr;
 }
 
 // ---- where a call runs
@@ -67,10 +67,12 @@ plait_status place(plait_call *c, uint64_t *layers) {
   const plait_tensor *first = nullptr;
   plait_status s = PLAIT_OK;
   uint64_t mask = 0;
+  // a view of a base that was written since must be seen by the layers that see the base
+  const auto layers_of = [](const plait_tensor *t) {
+    return t->layers | ((t->flags & PLAIT_TENSOR_VIEW) && t->base ? t->base->layers : 0);
+  };
   const auto look = [&](const plait_tensor *t, const plait_value *at) {
-    mask |= t->layers;
-    // a view of a base that was written since must be seen by the layers that see the base
-    if ((t->flags & PLAIT_TENSOR_VIEW) && t->base) mask |= t->base->layers;
+    mask |= layers_of(t);
     if (!first) {
       first = t;
     } else if (t->dl.device.device_type != first->dl.device.device_type ||
@@ -88,7 +90,7 @@ plait_status place(plait_call *c, uint64_t *layers) {
   if (s < 0) return s;
   if (c->form == PLAIT_OUT)
     each_tensor(c->out, c->n_out,
-                [&](const plait_tensor *t, const plait_value *) { mask |= t->layers; });
+                [&](const plait_tensor *t, const plait_value *) { mask |= layers_of(t); });
   c->device = first ? first->dl.device : DLDevice{kDLCPU, 0};
   bool chosen = first;
   for (uint32_t i = 0; i < c->n_in; i++)
@@ -299,11 +301,33 @@ void release_all(plait_value *v, uint16_t n) {
 
 // ---- decompositions
 // ------------------------------------------------------------------------------------------------
+// Layers keep what operators read, and the in-place form is about to overwrite it: a decomposition
+// that they watch reads copies of what shares its memory with the target.
+plait_status read_copies(const plait_call *c, plait_value *in, std::vector<Tensor> *copies) {
+  return border(c->thread, c->op->name, [&]() -> plait_status {
+    const plait_storage *target = c->out[0].u.t->storage;
+    for (uint16_t i = 0; i < c->n_in; i++) {
+      in[i] = c->in[i];
+      if (in[i].tag != PLAIT_TENSOR || in[i].u.t->storage != target) continue;
+      plait_value copy[PLAIT_MAX_RESULTS];
+      plait::call(c->thread, op_clone, in + i, 1, copy);
+      copies->push_back(Tensor::steal(copy[0].u.t));
+      in[i] = copy[0];
+    }
+    return PLAIT_OK;
+  });
+}
+
 // Runs as the function form; the other forms copy the result into their target through `copy_`,
 // layers and all.
 plait_status decomposed(plait_call *c, bool layers_on) {
-  plait_value out[PLAIT_MAX_RESULTS];
+  plait_value in[PLAIT_MAX_ARGS], out[PLAIT_MAX_RESULTS];
+  std::vector<Tensor> copies;
   plait_call inner = *c;
+  if (layers_on && c->todo && c->form == PLAIT_INPLACE) {
+    if (const plait_status s = read_copies(c, in, &copies); s < 0) return s;
+    inner.in = in;
+  }
   inner.size = sizeof inner;
   inner.out = out;
   for (uint16_t i = 0; i < c->n_out; i++) out[i] = none();
@@ -445,17 +469,20 @@ plait_status watched(plait_call *c) {
 plait_status call(plait_call *c) {
   uint64_t layers = 0;
   if (const plait_status s = place(c, &layers); s < 0) return s;
-  c->todo = (layers | c->thread->included) & ~c->thread->excluded & c->op->layer_mask;
+  c->todo = (layers | c->thread->included) & ~c->thread->excluded &
+            __atomic_load_n(&c->op->layer_mask, __ATOMIC_ACQUIRE);
   if (__atomic_load_n(&observed, __ATOMIC_RELAXED) & PLAIT_EVENT_OP) return watched(c);
   return layered(c);
 }
 
 plait_status call_below(plait_call *c) {
-  if (!c->todo) return base(c);
-  const int bit = 63 - __builtin_clzll(c->todo);
-  c->todo &= ~(uint64_t(1) << bit);
-  c->self = c->op->layer[bit];
-  return c->self->fn(c);
+  while (c->todo) {
+    const int bit = 63 - __builtin_clzll(c->todo);
+    c->todo &= ~(uint64_t(1) << bit);
+    c->self = __atomic_load_n(&c->op->layer, __ATOMIC_ACQUIRE)[bit];
+    if (c->self) return c->self->fn(c);  // else it left since the call began
+  }
+  return base(c);
 }
 
 // ---- for shape functions
@@ -495,10 +522,12 @@ plait_status view(plait_call *c, uint32_t i, plait_tensor *base, int32_t ndim, c
     return fail(c, s, "%s", why.c_str());
   }
   t->flags |= PLAIT_TENSOR_VIEW;
-  // tracked unless made by detach, or a layer that watches the base is switched off on this thread
-  if (c->op != op_detach.load(std::memory_order_relaxed) && !(base->layers & c->thread->excluded)) {
+  if (c->op != op_detach.load(std::memory_order_relaxed)) {
     t->base = base->base ? base->base : base;
     plait_retain(t->base);
+    // a layer that watches the base is switched off on this thread: it won't know of the view
+    const uint64_t unseen = (base->layers | t->base->layers) & c->thread->excluded;
+    t->flags |= unseen ? uint64_t(PLAIT_TENSOR_CUT) : base->flags & PLAIT_TENSOR_CUT;
   }
   Frame *f = frame_of(c);
   if (f && c->op->results[i].kind == PLAIT_KIND_TENSORS)

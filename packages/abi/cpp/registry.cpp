@@ -35,16 +35,19 @@ void publish(Op *op) {
   };
   for (const Registration &r : for_all_ops) add(r);
   for (const Registration &r : op->registrations) add(r);
+  static const Table empty[64] = {};
+  static_assert(PLAIT_MAX_DEVICE_TYPES <= 64, "the empty table serves both");
   const auto keep = [](const std::vector<Table> &v) -> Table const * {
-    if (v.empty()) return nullptr;
+    if (v.empty()) return empty;
     auto *copy = new Table[v.size()];
     std::copy(v.begin(), v.end(), copy);
     return copy;
   };
-  op->n_backend = 0;  // readers check it before the table
+  // One store replaces a table, and all tables have one size: a call meets the old chain or the new
+  // one. A layer that has left may be in the mask that a call read before: no entry, nothing to do.
+  op->n_backend = PLAIT_MAX_DEVICE_TYPES;
   __atomic_store_n(&op->backend, keep(backend), __ATOMIC_RELEASE);
-  __atomic_store_n(&op->n_backend, backend.size(), __ATOMIC_RELEASE);
-  if (!layer.empty()) __atomic_store_n(&op->layer, keep(layer), __ATOMIC_RELEASE);
+  __atomic_store_n(&op->layer, keep(layer), __ATOMIC_RELEASE);
   __atomic_store_n(&op->layer_mask, mask, __ATOMIC_RELEASE);
 }
 

@@ -11,7 +11,8 @@ Engine engine;
 namespace {
 
 LazyOperator op_add("add"), op_clone("clone"), op_cast("cast"), op_copy("copy_"), op_zeros("zeros"),
-    op_ones("ones"), op_sum("sum"), op_reshape("reshape");
+    op_ones("ones"), op_sum("sum"), op_reshape("reshape"), op_arange("arange"),
+    op_as_strided("as_strided"), op_index_add("index_add");
 
 Tensor run(plait_thread *thread, LazyOperator &op, const plait_value *in, size_t n) {
   plait_value out[PLAIT_MAX_RESULTS];
@@ -94,6 +95,20 @@ Tensor sum_to(plait_thread *thread, const Tensor &t, const int64_t *shape, int32
   if (!lead) return summed;
   const plait_value reshaped[] = {value(summed), ints(shape, size_t(ndim))};
   return run(thread, op_reshape, reshaped, 2);
+}
+
+Tensor add_at(plait_thread *thread, const Tensor &memory, int32_t ndim, const int64_t *shape,
+              const int64_t *strides, int64_t offset, const Tensor &values) {
+  const int64_t flat[] = {-1};
+  const plait_value range[] = {value(memory.numel()), value(dtype::int64), value(memory.device())};
+  const Tensor all = run(thread, op_arange, range, 3);
+  const plait_value window[] = {value(all), ints(shape, size_t(ndim)), ints(strides, size_t(ndim)),
+                                value(offset)};
+  const Tensor places = run(thread, op_as_strided, window, 4);
+  const plait_value listed[] = {value(places), ints(flat, 1)}, given[] = {value(values), listed[1]};
+  const Tensor at = run(thread, op_reshape, listed, 2), added = run(thread, op_reshape, given, 2);
+  const plait_value in[] = {value(memory), value(0), value(at), value(added)};
+  return run(thread, op_index_add, in, 4);
 }
 
 bool exclusive(const plait_tensor *t) {

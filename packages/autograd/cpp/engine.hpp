@@ -61,6 +61,10 @@ void copy_into(plait_thread *, const Tensor &target, const Tensor &source);
 Tensor zeros(plait_thread *, DType, DLDevice, const int64_t *shape, int32_t ndim);
 Tensor ones(plait_thread *, DType, DLDevice, const int64_t *shape, int32_t ndim);
 Tensor sum_to(plait_thread *, const Tensor &, const int64_t *shape, int32_t ndim);
+// `memory`, of one dimension, with values added at its elements seen with these strides, however
+// often each occurs there
+Tensor add_at(plait_thread *, const Tensor &memory, int32_t ndim, const int64_t *shape,
+              const int64_t *strides, int64_t offset, const Tensor &values);
 inline Tensor zeros(plait_thread *thread, const Layout &l) {
   return zeros(thread, l.dtype, l.device, l.shape, l.ndim);
 }

@@ -60,8 +60,8 @@ void Task::evaluate(Node *n, plait_tensor **gradients) {
   }
 }
 
-void Task::vjp(OpNode *n, plait_tensor *const *gy, uint64_t need, plait_tensor **gx) {
-  const Unpacked values(thread_, n, retain_, create_);
+void Task::vjp(OpNode *n, plait_tensor *const *gy, uint64_t need, plait_tensor **gx, bool keep) {
+  const Unpacked values(thread_, n, keep, create_);
   plait_vjp v{};
   v.size = sizeof v;
   v.n_in = uint16_t(n->n_in);
@@ -82,7 +82,7 @@ void Task::evaluate_op(OpNode *n, plait_tensor **gradients) {
   for (uint32_t i = 0; i < n->n_edges; i++)
     if (wants(n->edges[i])) need |= bit_of(i);
   Gradients gx(n->n_edges);
-  vjp(n, gradients, need, gx.data());
+  vjp(n, gradients, need, gx.data(), retain_);
   for (uint32_t i = 0; i < n->n_outs; i++) drop(gradients[i]);
   for (uint32_t i = 0; i < n->n_edges; i++) deliver(n, i, gx.take(i));
 }
@@ -99,7 +99,10 @@ void Task::evaluate_assigned(ViewNode *n, plait_tensor **gradients) {
   {
     const Tensor part = clone(thread_, placed.part(n->view.shape));
     plait_tensor *const gy[] = {part.get()};
-    vjp(n->inner, gy, need, gx.data());
+    // a saved result leads here a second time: from a derivative that was recorded to the call
+    // itself
+    const bool again = mine(n->inner) || elsewhere(n->inner);
+    vjp(n->inner, gy, need, gx.data(), retain_ || again);
   }
   if (wants(n->edges[0])) {
     Tensor own = gx.take(0);

@@ -42,23 +42,32 @@ void describe(Leaf *leaf, const plait_tensor *t) {
 }
 
 bool stale(const plait_tensor *t) {
-  if (!overtaken(t)) return false;
+  if (is_cut(t) ? !has_bit(t) || as_leaf(t->slot[0]) : !overtaken(t)) return false;
   if (!has_bit(t)) return true;
   uint32_t index;
   const Node *n = node_in(t, &index);
-  return n && n->view_version != __atomic_load_n(&t->storage->version, __ATOMIC_RELAXED);
+  if (!n) return false;
+  const uint64_t seen =
+      n->kind == Kind::host ? static_cast<const HostNode *>(n)->versions[index] : n->view_version;
+  return seen != __atomic_load_n(&t->storage->version, __ATOMIC_RELAXED);
 }
 
 Place renewed(plait_thread *thread, plait_tensor *t) {
   const std::lock_guard<std::mutex> lock(view_lock(t));
   if (stale(t)) {
+    if (is_cut(t))
+      raise(thread, PLAIT_ERROR, "autograd",
+            "a tensor of shape %s shares its memory with one that was written in place since; what "
+            "a Function's forward returned is not followed through such writes: return a clone() "
+            "from forward, or clone() before the write",
+            shape_text(t).c_str());
     if (as_leaf(t->slot[0]) && has_bit(t))
       raise(thread, PLAIT_ERROR, "autograd",
             "a leaf of shape %s is a view of a tensor that was since written by an operator with "
             "history; its value is "
             "no longer its own: use detach().clone().requires_grad_() to make a leaf from a view",
             shape_text(t).c_str());
-    set_history(t, strided_node(thread, t), 0);
+    set_history(t, strided_node(thread, t, base_of(t)), 0);
   }
   uint32_t index = 0;
   Node *n = node_in(t, &index);

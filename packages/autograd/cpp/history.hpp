@@ -9,10 +9,14 @@ inline plait_tensor *base_of(const plait_tensor *t) { return t->base; }
 
 inline bool has_bit(const plait_tensor *t) { return t->layers & engine.bit; }
 
+// A view whose history is not its place in its base's: made while nothing was recorded, or returned
+// by a function of the host language. Nothing recorded may write it.
+inline bool is_cut(const plait_tensor *t) { return t->base && (t->flags & PLAIT_TENSOR_CUT); }
+
 // A view of a base that only later came to depend on something: its own bit was never set.
 inline bool overtaken(const plait_tensor *t) {
   const plait_tensor *base = base_of(t);
-  return base && has_bit(base) && !as_leaf(base->slot[0]);
+  return base && has_bit(base) && !as_leaf(base->slot[0]) && !is_cut(t);
 }
 
 inline bool requires_grad(const plait_tensor *t) { return has_bit(t) || overtaken(t); }

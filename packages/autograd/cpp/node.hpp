@@ -103,6 +103,8 @@ struct Leaf : Node {
 struct HostNode : Node {
   plait_object *callable;
   char *name;
+  uint64_t
+      *versions;  // of the storage of each output: one that is a view is void once they move on
 };
 
 struct ViewNode : Node {  // strided and assigned: a place within the base

@@ -131,10 +131,13 @@ void Overwritten::look(const plait_call *c, uint32_t written, uint64_t need, uin
   each_wanted(c, need, [&](plait_tensor *t, uint32_t position) {
     places_.emplace_back(position, history_of(c->thread, t));
   });
+  each_input(c, [&](const plait_tensor *t, uint32_t argument, uint32_t, uint32_t) {
+    if (written >> argument & 1) versions_.emplace_back(t->storage, version(t));
+  });
+  // Whatever lies in the memory that is written is saved as it was: y.mul_(y), y[1:].mul_(y[:-1]).
+  // The copy has the old history, so that the node doesn't own itself.
   each_input(c, [&](plait_tensor *t, uint32_t argument, uint32_t item, uint32_t position) {
-    if (!(written >> argument & 1)) return;
-    versions_.emplace_back(t->storage, version(t));
-    if (!(saved & bit_of(position))) return;
+    if (!(saved & bit_of(position)) || !writes(t->storage)) return;
     Tensor copy;
     {
       const Excluding quiet(c->thread, false);
@@ -146,6 +149,12 @@ void Overwritten::look(const plait_call *c, uint32_t written, uint64_t need, uin
     }
     copies_.push_back({argument, item, std::move(copy)});
   });
+}
+
+bool Overwritten::writes(const plait_storage *s) const {
+  for (const auto &written : versions_)
+    if (written.first == s) return true;
+  return false;
 }
 
 uint64_t Overwritten::version_of(const plait_storage *s) const {

@@ -15,7 +15,7 @@ class Overwritten {
   void connect(Node *node);  // hands over the histories
   uint64_t version_of(const plait_storage *) const;                         // before the call
   plait_tensor *instead(plait_tensor *t, uint32_t argument,
-                        uint32_t item) const;  // what to save for a written argument
+                        uint32_t item) const;  // what to save for an argument that is overwritten
 
  private:
   struct Copy {
@@ -26,6 +26,7 @@ class Overwritten {
   std::vector<Copy> copies_;
   std::vector<std::pair<uint32_t, Place>> places_;  // by position
   bool looked_ = false;
+  bool writes(const plait_storage *) const;
 };
 
 // Points the edges of a node at the histories of the call's inputs.

@@ -49,7 +49,8 @@ uint32_t written_arguments(const plait_call *c) {
 void refuse_out(const plait_call *c, const Wanted &w) {
   bool target = false;
   for (uint16_t i = 0; i < c->n_out; i++)
-    target |= c->out[i].tag == PLAIT_TENSOR && requires_grad(c->out[i].u.t);
+    if (const plait_tensor *t = c->out[i].tag == PLAIT_TENSOR ? c->out[i].u.t : nullptr)
+      target |= requires_grad(t) || (base_of(t) && has_bit(base_of(t)));
   if (!w.need && !target) return;
   std::string name = "out";
   if (!target)
@@ -61,11 +62,33 @@ void refuse_out(const plait_call *c, const Wanted &w) {
         name.c_str());
 }
 
+// A write that nothing could record: the history of what else lies in that memory would be wrong.
+void refuse_cut(const plait_call *c, const plait_tensor *t, uint32_t argument) {
+  if (!is_cut(t) || !(has_bit(t) || has_bit(base_of(t)))) return;
+  const std::string name = written_name(c->op, c->form);
+  const char *argument_name = c->op->args[argument].name;
+  if (has_bit(t))
+    raise(c->thread, PLAIT_ERROR, name,
+          "`%s` of shape %s was returned by a Function (or is a view of such a tensor), shares its "
+          "memory with an input or another tensor of that function, and would be written in "
+          "place: the "
+          "function's backward would be passed by; clone() it first, or return a clone() from "
+          "forward",
+          argument_name, shape_text(t).c_str());
+  raise(c->thread, PLAIT_ERROR, name,
+        "`%s` of shape %s is a view that was made within no_grad() of a tensor that requires grad, "
+        "and would be written in place outside of it, which that tensor's gradient would miss; "
+        "make the view outside of no_grad() so that the write is recorded, or write it within "
+        "no_grad() so that it isn't",
+        argument_name, shape_text(t).c_str());
+}
+
 void refuse_leaf(const plait_call *c, const plait_tensor *t, uint32_t argument) {
   const std::string name = written_name(c->op, c->form);
   const plait_tensor *base = base_of(t);
   const bool of_leaf = base && has_bit(base) && is_leaf(base);
-  if (!of_leaf && !(has_bit(t) && is_leaf(t))) return;
+  if ((!of_leaf || (is_cut(t) && has_bit(t))) && !(has_bit(t) && is_leaf(t)))
+    return refuse_cut(c, t, argument);
   raise(c->thread, PLAIT_ERROR, name,
         "`%s` of shape %s is a %sleaf that requires grad and would be written in place: its "
         "gradient would be that of "
@@ -133,9 +156,14 @@ void attach_results(plait_call *c, Node *node, uint32_t written) {
 // What a view's derivative is follows from its place in its base. A view that does not track one
 // cuts, as detach does.
 void attach_views(plait_call *c) {
+  plait_tensor *source = nullptr;  // a cut view's history begins there
+  each_input(c, [&](plait_tensor *t, uint32_t, uint32_t, uint32_t) {
+    if (!source) source = t;
+  });
   each_result(c, [&](plait_tensor *t, uint32_t, uint32_t, uint32_t) {
-    if (base_of(t) && requires_grad(base_of(t)) && differentiable(t->dl.dtype))
-      set_history(t, strided_node(c->thread, t), 0);
+    if (!base_of(t) || !differentiable(t->dl.dtype)) return;
+    plait_tensor *of = is_cut(t) ? source : base_of(t);
+    if (of && requires_grad(of)) set_history(t, strided_node(c->thread, t, of), 0);
   });
 }
 
@@ -189,10 +217,20 @@ void or_release(plait_call *c, F &&f) {
 // ---- operators without a derivative of their own
 // -------------------------------------------------------------------
 plait_status through_decomposition(plait_call *c) {
-  plait_value out[PLAIT_MAX_RESULTS];
+  plait_value in[PLAIT_MAX_ARGS], out[PLAIT_MAX_RESULTS];
+  std::vector<Tensor> copies;
   plait_call inner = *c;
   inner.form = PLAIT_FUNCTION;
   inner.out = out;
+  if (c->form == PLAIT_INPLACE) {  // what is recorded must not be what is overwritten
+    inner.in = in;
+    for (uint16_t i = 0; i < c->n_in; i++) {
+      in[i] = c->in[i];
+      if (in[i].tag != PLAIT_TENSOR || in[i].u.t->storage != c->out[0].u.t->storage) continue;
+      copies.push_back(clone(c->thread, Tensor::share(in[i].u.t)));
+      in[i] = value(copies.back());
+    }
+  }
   for (uint16_t i = 0; i < c->n_out; i++) out[i] = none();
   const plait_status s = c->op->def->decompose(&inner);
   if (s != PLAIT_OK || c->form == PLAIT_FUNCTION) {
@@ -225,12 +263,14 @@ plait_status without_vjp(plait_call *c, const Wanted &w, uint32_t written) {
 plait_status recorded(plait_call *c) {
   const Wanted w = wanted(c);
   if (c->form == PLAIT_OUT) refuse_out(c, w);
-  if (!w.need) return engine.runtime->call_below(c);
   const uint32_t written = written_arguments(c);
   if (written)
     each_input(c, [&](const plait_tensor *t, uint32_t argument, uint32_t, uint32_t) {
-      if (written >> argument & 1) refuse_leaf(c, t, argument);
+      if (!(written >> argument & 1)) return;
+      refuse_leaf(c, t, argument);
+      if (w.need && c->op->def->vjp && base_of(t)) check_writable(c->thread, t);
     });
+  if (!w.need) return engine.runtime->call_below(c);
   if (c->op->def->vjp || !c->op->def->decompose) refuse_complex_inputs(c);
   if (!c->op->def->vjp) return without_vjp(c, w, written);
   const plait_needs needs = c->op->def->saves ? c->op->def->saves(c, w.need) : plait_needs{0, 0, 0};

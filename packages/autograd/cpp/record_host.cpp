@@ -21,8 +21,10 @@ Ref<HostNode> host_node(plait_thread *thread, const char *name, plait_object *ca
     plait_tensor **buffers = at.take<plait_tensor *>(n_out);
     Layout *outs = at.take<Layout>(n_out);
     int64_t *room = at.take<int64_t>(dims);
+    auto *versions = at.take<uint64_t>(n_out);
     char *text = at.take<char>(length);
     if (!real) continue;
+    n->versions = versions;
     n->edges = edges;
     n->buffers = buffers;
     n->outs = outs;
@@ -69,6 +71,20 @@ void check_output(plait_thread *thread, const char *name, const plait_tensor *t,
           shape_text(t).c_str());
 }
 
+// What an output was made from is the function's affair: its history isn't its base's. If others
+// see the same memory, that stays known, so that writes are refused.
+void cut(plait_tensor *t, plait_tensor *const *inputs, uint32_t n_in) {
+  if (t->base && __atomic_load_n(&t->base->o.refs, __ATOMIC_ACQUIRE) == 1) drop(t->base);
+  for (uint32_t i = 0; i < n_in && !t->base; i++) {
+    plait_tensor *from = inputs[i];
+    plait_tensor *root = from && from->base ? from->base : from;
+    if (!root || root == t || from->storage != t->storage) continue;
+    t->base = root;
+    plait_retain(root);
+  }
+  if (t->base) t->flags |= PLAIT_TENSOR_VIEW | PLAIT_TENSOR_CUT;
+}
+
 }  // namespace
 
 plait_status record_host(void *, plait_thread *thread, const char *name, plait_object *callable,
@@ -92,9 +108,12 @@ plait_status record_host(void *, plait_thread *thread, const char *name, plait_o
       if (!t || !differentiable(t->dl.dtype)) continue;
       // other views of what was written must notice that its history is about to change
       if (written(t)) engine.runtime->touched(t->storage);
-      drop(t->base);  // what it was made from is the function's affair
+      if (!written(t)) cut(t, inputs, n_in);
       set_history(t, Ref<Node>::share(n.get()), i);
     }
+    for (uint32_t i = 0; i < n_out; i++)
+      if (outputs[i])
+        n->versions[i] = __atomic_load_n(&outputs[i]->storage->version, __ATOMIC_RELAXED);
     if (node) *node = &Ref<HostNode>(n).release()->o;
     return PLAIT_OK;
   });

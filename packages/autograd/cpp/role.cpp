@@ -36,6 +36,7 @@ plait_status set_requires_grad(void *, plait_thread *thread, plait_tensor *t, in
             "only tensors of floating point and complex dtype can require grad; got %s",
             plait::name(t->dl.dtype));
     if (requires_grad(t)) return PLAIT_OK;
+    if (is_cut(t)) drop(t->base);  // a leaf of its own from here on
     leaf_of(t);
     t->layers |= engine.bit;
     return PLAIT_OK;

@@ -65,7 +65,7 @@ class Task {
   void evaluate_op(OpNode *, plait_tensor **gradients);
   void evaluate_assigned(ViewNode *, plait_tensor **gradients);
   void evaluate_host(HostNode *, plait_tensor **gradients);
-  void vjp(OpNode *, plait_tensor *const *gy, uint64_t need, plait_tensor **gx);
+  void vjp(OpNode *, plait_tensor *const *gy, uint64_t need, plait_tensor **gx, bool keep);
   void accumulate(Leaf *, plait_tensor **gradient);
   void deliver(const Node *from, uint32_t position, Tensor gradient);
   Tensor fitted(const Node *from, uint32_t position, const Layout &, Tensor gradient);

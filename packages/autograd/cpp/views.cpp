@@ -43,9 +43,15 @@ ViewNode *view_node(const plait_tensor *view, const plait_tensor *base, Kind kin
   return n;
 }
 
+// The sizes without expanded dimensions, whose elements all lie in one place.
+void one_for_each_place(int32_t ndim, const int64_t *shape, const int64_t *strides, int64_t *out) {
+  for (int32_t i = 0; i < ndim; i++) out[i] = strides[i] == 0 && shape[i] ? 1 : shape[i];
+}
+
 [[noreturn]] void refuse(plait_thread *thread, const plait_tensor *view, const char *why) {
   raise(thread, PLAIT_ERROR, "autograd",
-        "a view of shape %s and its base were written in place and %s; clone() the view before it "
+        "a view of shape %s of a tensor with history is written in place, or its base was, and %s; "
+        "clone() the view before it "
         "is written",
         shape_text(view).c_str(), why);
 }
@@ -61,8 +67,16 @@ void check_geometry(plait_thread *thread, const plait_tensor *view, const plait_
 
 }  // namespace
 
-Ref<Node> strided_node(plait_thread *thread, plait_tensor *view) {
-  plait_tensor *base = base_of(view);
+void check_writable(plait_thread *thread, const plait_tensor *view) {
+  check_geometry(thread, view, base_of(view));
+  int64_t shape[PLAIT_MAX_DIMS];
+  one_for_each_place(view->dl.ndim, view->dl.shape, view->dl.strides, shape);
+  if (!distinct(view->dl.ndim, shape,
+                view->dl.strides))  // expanded ones are refused by the runtime
+    refuse(thread, view, "elements of the view share their memory");
+}
+
+Ref<Node> strided_node(plait_thread *thread, plait_tensor *view, plait_tensor *base) {
   check_geometry(thread, view, base);
   Place place = history_of(thread, base);
   ViewNode *n = view_node(view, base, Kind::strided, 1);
@@ -98,7 +112,7 @@ void write_view(plait_thread *thread, plait_tensor *view, Ref<Node> writer, uint
     writer.release();
     set_history(base, owner, 0);
   }
-  set_history(view, strided_node(thread, view), 0);
+  set_history(view, strided_node(thread, view, base), 0);
 }
 
 // ---- their derivatives
@@ -131,19 +145,21 @@ Tensor Placed::part(const int64_t *shape) const {
   return view_of(thread_, memory_, view.ndim, shape, node_->view_strides, first_ + node_->offset);
 }
 
+void Placed::add(const Tensor &values, const int64_t *shape) {
+  memory_ = add_at(thread_, memory_, values.ndim(), shape, node_->view_strides,
+                   first_ + node_->offset, values);
+}
+
 Tensor spread(plait_thread *thread, const ViewNode *n, const Tensor &gradient) {
   const Layout &view = n->outs[0];
   int64_t shape[PLAIT_MAX_DIMS];
-  for (int32_t i = 0; i < view.ndim; i++)
-    shape[i] = n->view_strides[i] == 0 && view.shape[i] ? 1 : view.shape[i];
-  if (!distinct(view.ndim, shape, n->view_strides))
-    raise(thread, PLAIT_NOT_IMPLEMENTED, "autograd",
-          "a view of shape %s whose elements overlap was used after its base was written in place, "
-          "which has no "
-          "derivative; clone() the base, or make the view after the write",
-          text(view.shape, view.ndim).c_str());
-  const Placed placed(thread, n, true);
-  copy_into(thread, placed.part(shape), sum_to(thread, gradient, shape, view.ndim));
+  one_for_each_place(view.ndim, view.shape, n->view_strides, shape);
+  Placed placed(thread, n, true);
+  const Tensor summed = sum_to(thread, gradient, shape, view.ndim);
+  if (distinct(view.ndim, shape, n->view_strides))
+    copy_into(thread, placed.part(shape), summed);
+  else
+    placed.add(summed, shape);
   return placed.whole();
 }
 

@@ -6,7 +6,9 @@
 namespace plait::autograd {
 
 // The history of a view of a base: its elements taken out of the base.
-Ref<Node> strided_node(plait_thread *, plait_tensor *view);
+Ref<Node> strided_node(plait_thread *, plait_tensor *view, plait_tensor *base);
+// Refuses what write_view could not record, before anything is written.
+void check_writable(plait_thread *, const plait_tensor *view);
 // An operator has written `view`: rebases the base's history, then the view's.
 void write_view(plait_thread *, plait_tensor *view, Ref<Node> writer, uint32_t index);
 
@@ -18,7 +20,7 @@ class Placed {
   Tensor whole() const;
   Tensor part(
       const int64_t *shape) const;  // with sizes of 1 where elements of the view share a place
-  const Tensor &memory() const { return memory_; }
+  void add(const Tensor &, const int64_t *shape);  // to a part whose elements share their places
 
  private:
   plait_thread *thread_;

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -281,3 +283,15 @@ def test_a_leaf_that_was_pointed_elsewhere_gets_a_gradient_of_its_new_shape():
     x.data = pc.ones(3)
     (x * 2).sum().backward()
     np.testing.assert_array_equal(x.grad.numpy(), [2, 2, 2])
+
+
+def test_powers_of_zero():
+    exponent = pc.tensor([1.0, 2.0, 0.0, 0.5], dtype=pc.float64, requires_grad=True)
+    base = pc.zeros(4, dtype=pc.float64, requires_grad=True)
+    for powers in (0**exponent, 0.0**exponent, base.detach() ** exponent):
+        (first,) = pa.grad(powers.sum(), exponent, create_graph=True)
+        assert first.tolist() == [0, 0, 0, 0]
+        assert pa.grad(first.sum(), exponent)[0].tolist() == [0, 0, 0, 0]
+    negative = pc.tensor([-1.0], dtype=pc.float64, requires_grad=True)
+    assert pa.grad((0.0**negative).sum(), negative)[0].tolist() == [-math.inf]
+    assert pa.grad((base[:1].detach() ** negative).sum(), negative)[0].tolist() == [-math.inf]

@@ -183,6 +183,98 @@ def test_an_input_that_is_returned_becomes_another_tensor():
     assert x.grad.item() == 7
 
 
+def viewing(forward):
+    class Viewing(pa.Function):
+        @staticmethod
+        def backward(ctx, g):
+            return g * 10
+
+    Viewing.forward = staticmethod(forward)
+    return Viewing
+
+
+FORWARDS = {
+    "the input": lambda ctx, x: x,
+    "a view": lambda ctx, x: x.view(-1),
+    "a part": lambda ctx, x: x[:],
+    "detached": lambda ctx, x: x.detach(),
+    "a view of it": lambda ctx, x: x.detach().view(-1),
+}
+WRITES = {
+    "itself": lambda z: z.mul_(2),
+    "a part": lambda z: z[1:].mul_(2),
+    "composite": lambda z: z.clamp_(0, 1),
+    "setitem": lambda z: z.__setitem__(0, 1),
+    "strided": lambda z: pc.as_strided(z, (2,), (1,)).mul_(2),
+}
+
+
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
+@pytest.mark.parametrize("forward", FORWARDS.values(), ids=FORWARDS)
+@pytest.mark.parametrize("of_leaf", [False, True])
+def test_an_output_in_the_input_s_memory_is_not_written(forward, write, of_leaf):
+    x = leaf(1, 2, 3)
+    y = x if of_leaf else x * 1
+    z = viewing(forward).apply(y)
+    with pytest.raises(RuntimeError, match=r"returned by a Function.*clone\(\)"):
+        write(z)
+    assert y.tolist() == [1, 2, 3]
+    z.sum().backward()
+    assert x.grad.tolist() == [10, 10, 10]
+
+
+@pytest.mark.parametrize("forward", FORWARDS.values(), ids=FORWARDS)
+def test_an_output_in_the_input_s_memory_is_void_once_that_is_written(forward):
+    x = leaf(1, 2, 3)
+    y = x * 1
+    z = viewing(forward).apply(y)
+    part = z[1:]
+    used = z * 2
+    y.mul_(3)
+    for stale in (z, part):
+        with pytest.raises(RuntimeError, match=r"written in place since.*clone\(\)"):
+            (stale * 2).sum()
+    used.sum().backward(retain_graph=True)
+    assert x.grad.tolist() == [20, 20, 20]
+    x.grad = None
+    y.sum().backward()
+    assert x.grad.tolist() == [3, 3, 3]
+
+
+def test_views_of_an_output_that_is_a_view_go_through_the_function():
+    x = leaf(1, 2, 3)
+    z = viewing(lambda ctx, x: x.view(-1)).apply(x * 1)
+    (z[1:].sum() + pc.as_strided(z, (2,), (1,)).sum() + z.view(3, 1).t().sum()).backward()
+    assert x.grad.tolist() == [20, 30, 20]
+
+
+def test_an_output_in_a_buffer_is_void_once_that_is_written():
+    buffer = pc.zeros(3, dtype=pc.float64)
+
+    def forward(ctx, x):
+        buffer.copy_(x)
+        return buffer[:]
+
+    z = viewing(forward).apply(leaf(1, 2, 3))
+    with pytest.raises(RuntimeError, match="returned by a Function"):
+        z.mul_(2)
+    buffer.zero_()
+    with pytest.raises(RuntimeError, match="written in place since"):
+        z.sum()
+
+
+def test_an_output_that_nobody_else_sees_can_be_written():
+    def forward(ctx, x):
+        return (x * 2).view(-1)
+
+    x = leaf(1, 2, 3)
+    z = viewing(forward).apply(x)
+    z.mul_(3)
+    z[1:].mul_(2)
+    z.sum().backward()
+    assert x.grad.tolist() == [30, 60, 60]
+
+
 def test_a_saved_tensor_that_was_written_is_an_error():
     x = leaf(1, 2)
     y = Exp.apply(x)
@@ -331,6 +423,87 @@ def test_a_function_dies_with_its_output():
         assert references[0]() is None
     finally:
         gc.enable()
+
+
+class Mark:
+    pass
+
+
+def keeping(forward, backward):
+    class Keeping(pa.Function):
+        pass
+
+    Keeping.forward, Keeping.backward = staticmethod(forward), staticmethod(backward)
+    return Keeping
+
+
+def keep_the_output(ctx, x):
+    ctx.y = x.exp()
+    return ctx.y
+
+
+def write_the_input(ctx, x):
+    ctx.mark_dirty(x)
+    ctx.save_for_backward(x.exp_())
+    return x
+
+
+@pytest.mark.parametrize("forward", [keep_the_output, write_the_input])
+def test_what_keeps_its_output_dies_with_it(forward):
+    function = keeping(forward, lambda ctx, g: g)
+    gc.disable()
+    try:
+        for run_backward in (False, True):
+            y = function.apply(leaf(1, 2) * 1)
+            if run_backward:
+                y.sum().backward()
+            y.mark = Mark()
+            mark = weakref.ref(y.mark)
+            del y
+            assert mark() is None
+    finally:
+        gc.enable()
+
+
+def test_an_output_as_an_attribute_has_its_history():
+    function = keeping(keep_the_output, lambda ctx, g: g * ctx.y)
+    x = leaf(0.5, 1.0)
+    assert pa.gradcheck(function.apply, (x,))
+    assert pa.gradgradcheck(function.apply, (x,))
+    with pytest.raises(AttributeError, match="missing"):
+        keeping(lambda ctx, x: x * ctx.missing, None).apply(x)
+
+
+def test_attributes_that_equal_outputs_without_history():
+    def forward(ctx, x):
+        ctx.number, ctx.nothing, ctx.constant = 5, None, x.floor()
+        ctx.mark_non_differentiable(ctx.constant)
+        ctx.save_for_backward(ctx.constant)
+        return x * 2, ctx.constant, 5, None
+
+    def backward(ctx, g, *rest):
+        assert ctx.number == 5 and ctx.nothing is None
+        assert not ctx.constant.requires_grad and not ctx.saved_tensors[0].requires_grad
+        return g * ctx.constant
+
+    x = leaf(2.5)
+    (g,) = pa.grad(keeping(forward, backward).apply(x)[0], x, create_graph=True)
+    assert g.tolist() == [2]
+
+
+def test_an_input_that_is_returned_is_saved_as_the_input():
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        ctx.x = x
+        return x
+
+    def backward(ctx, g):
+        assert ctx.x.is_leaf
+        return g * ctx.saved_tensors[0] * 3
+
+    x = leaf(2)
+    (first,) = pa.grad(keeping(forward, backward).apply(x).sum(), x, create_graph=True)
+    assert pa.grad(first.sum(), x)[0].tolist() == [3]
 
 
 def test_only_tensors_can_be_saved():

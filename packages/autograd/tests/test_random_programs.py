@@ -13,6 +13,43 @@ import plait_core as pc
 
 SHAPES = [(3, 4), (3, 4), (4,)]
 Step = Callable[[list[Any]], Any]
+REASONS = ("was overwritten", "share one place", "returned by a Function", "in place since")
+
+
+class Same(pa.Function):
+    """Returns its input."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x
+
+    @staticmethod
+    def backward(ctx, g):
+        return g
+
+
+class Rows(pa.Function):
+    """Returns a view of its input."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x.unsqueeze(0)
+
+    @staticmethod
+    def backward(ctx, g):
+        return g.squeeze(0)
+
+
+class Twice(pa.Function):
+    """Returns a view of a tensor of its own."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return (x * 2).unsqueeze(0)
+
+    @staticmethod
+    def backward(ctx, g):
+        return g.squeeze(0) * 2
 
 
 def fits(target: tuple[int, ...], source: tuple[int, ...]) -> bool:
@@ -53,11 +90,15 @@ def write(draw: random.Random, i: int, j: int) -> Step:
         lambda ts: ts[i].mul_(1.3),
         lambda ts: ts[i].sin_(),
         lambda ts: ts[i].zero_(),
+        lambda ts: ts[i].mul_(ts[i]),
+        lambda ts: ts[i].absolute_(),
+        lambda ts: ts[i].clamp_(-0.9, 0.9),
+        lambda ts: ts[i].clamp_(ts[j] - 0.4, ts[j] + 0.6),
     ]
     return draw.choice(kinds)
 
 
-def program(seed: int) -> tuple[list[tuple[str, Step]], list[float]]:
+def program(seed: int, functions: bool) -> tuple[list[tuple[str, Step]], list[float]]:
     """Steps that append a tensor ("new") or write one, and a weight for each tensor."""
     draw = random.Random(seed)
     shapes, steps = list(SHAPES), []
@@ -70,6 +111,10 @@ def program(seed: int) -> tuple[list[tuple[str, Step]], list[float]]:
             )
         elif kind < 0.3 and fits(shapes[i], shapes[j]):
             step, shape = lambda ts, i=i, j=j: ts[i] * ts[j], shapes[i]
+        elif 0.3 <= kind < 0.35 and functions:
+            function = draw.choice([Same, Rows, Twice])
+            step = lambda ts, i=i, function=function: function.apply(ts[i])  # noqa: E731
+            shape = shapes[i] if function is Same else (1, *shapes[i])
         elif kind < 0.35:
             step, shape = lambda ts: pc.zeros(3, 4, dtype=pc.float64), (3, 4)
         elif kind < 0.65:
@@ -95,9 +140,9 @@ def run(steps: list[tuple[str, Step]], weights: list[float], leaves: list[Any]) 
     return total
 
 
-def compare(seed: int) -> bool:
+def compare(seed: int, functions: bool = False) -> bool:
     """Whether backward gave a gradient; asserts that it is the one of finite differences."""
-    steps, weights = program(seed)
+    steps, weights = program(seed, functions)
     rng = np.random.default_rng(seed)
     values = [rng.uniform(-1, 1, shape) for shape in SHAPES]
     directions = [rng.uniform(-1, 1, shape) for shape in SHAPES]
@@ -106,7 +151,7 @@ def compare(seed: int) -> bool:
         run(steps, weights, leaves).backward()
     except (RuntimeError, ValueError) as error:
         text = str(error)
-        assert "was overwritten" in text or "share one place" in text, (seed, text)
+        assert any(reason in text for reason in REASONS[: 4 if functions else 2]), (seed, text)
         return False
     slope = sum(
         float((leaf.grad.numpy() * d).sum())
@@ -125,4 +170,9 @@ def compare(seed: int) -> bool:
 
 def test_gradients_are_right_or_refused() -> None:
     right = sum(compare(seed) for seed in range(600))
+    assert 200 <= right <= 590
+
+
+def test_gradients_through_functions_are_right_or_refused() -> None:
+    right = sum(compare(seed, functions=True) for seed in range(600))
     assert 200 <= right <= 590

@@ -57,6 +57,41 @@ def test_attributes_of_a_plain_tensor_outlive_the_wrapper() -> None:
     assert view._base is view._base
 
 
+def test_a_wrapper_that_the_collector_cleared_is_recycled_like_any_other() -> None:
+    gc.collect()
+    for _ in range(20):
+        x = pc.ones(3)
+        x.first = 1  # type: ignore[attr-defined]  # so that the wrapper is cleared before the list
+        x.cycle = [x]  # type: ignore[attr-defined]
+    del x
+    gc.collect()
+    made = [pc.ones(2) for _ in range(40)]
+    assert not any(gc.is_tracked(tensor) for tensor in made)
+    gc.collect()
+    made += [pc.ones(2) for _ in range(40)]
+    assert len({id(tensor) for tensor in made}) == 80
+
+
+def test_cycles_die_while_other_threads_make_tensors() -> None:
+    wrong: list[Any] = []
+
+    def work() -> None:
+        for i in range(400):
+            x = pc.full((2,), float(i))
+            x.first = i  # type: ignore[attr-defined]
+            x.cycle = [x]  # type: ignore[attr-defined]
+            total = x.sum()
+            if tuple(total.shape) != () or total.item() != 2 * i:
+                wrong.append((i, tuple(total.shape)))
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads):
+        gc.collect()
+    assert not wrong
+
+
 def test_a_plain_wrapper_without_attributes_is_made_anew() -> None:
     x = pc.ones(3)
     view = keeper(x)

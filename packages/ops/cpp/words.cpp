@@ -397,10 +397,10 @@ void view_parts(const Scope &x, uint32_t i, plait_tensor *base, DType dtype, Int
   check(x.thread->runtime->tensor_on(x.thread, base->storage, data, dtype, int32_t(shape.size()),
                                      shape.data(), strides.data(), &t));
   t->flags |= PLAIT_TENSOR_VIEW;
-  if (!(base->layers & x.thread->excluded)) {  // as runtime->view tracks it
-    t->base = base->base ? base->base : base;
-    plait_retain(t->base);
-  }
+  t->base = base->base ? base->base : base;  // as runtime->view tracks it
+  plait_retain(t->base);
+  const uint64_t unseen = (base->layers | t->base->layers) & x.thread->excluded;
+  t->flags |= unseen ? uint64_t(PLAIT_TENSOR_CUT) : base->flags & PLAIT_TENSOR_CUT;
   x.call->out[i] = value(t);
 }
 

@@ -12,7 +12,7 @@ PyObject *is_tensor(PyObject *, PyObject *o) {
 bool requires_grad_in(const plait_engine *e, plait_tensor *t) {
   if (t->layers >> e->layer & 1) return true;
   // a view that was made before its base was written by something with a history
-  return t->base && (t->base->layers >> e->layer & 1) && !e->is_leaf(e->ctx, t->base);
+  return t->base && !e->is_leaf(e->ctx, t);
 }
 PyObject *requires_grad(PyObject *, PyObject *o) {
   plait_tensor *t = tensor_from(o, "requires_grad: argument");
@@ -37,6 +37,18 @@ PyObject *alias(PyObject *, PyObject *o) {
   if (!t) return nullptr;
   const plait_status s = state.runtime->tensor_alias(this_thread(), t, &made);
   return s < 0 ? raise(s) : state.python->wrap(made);
+}
+
+// The same bytes again, known to be `o`'s, with a history yet to come.
+PyObject *share(PyObject *, PyObject *o) {
+  plait_tensor *t = tensor_from(o, "share: argument"), *made = nullptr;
+  if (!t) return nullptr;
+  const plait_status s = state.runtime->tensor_alias(this_thread(), t, &made);
+  if (s < 0) return raise(s);
+  made->base = t->base ? t->base : t;
+  plait_retain(made->base);
+  made->flags |= PLAIT_TENSOR_VIEW | PLAIT_TENSOR_CUT;
+  return state.python->wrap(made);
 }
 
 // record(name, callable, inputs, outputs with None where no gradient comes from) -> whether it was
@@ -93,6 +105,7 @@ PyMethodDef function_functions[] = {
     {"version", version, METH_O, "How often the tensor's storage was written in place."},
     {"describe", describe, METH_O, "The tensor's dtype and shape, for messages."},
     {"alias", alias, METH_O, "A new tensor on the same bytes, without history."},
+    {"share", share, METH_O, "A new tensor on the same bytes, as a view."},
     {"record", record, METH_VARARGS, "Makes a Python callable the history of outputs."},
     {"retains", retains, METH_NOARGS, "Whether the running pass keeps the graph."},
     {"as_output", as_output, METH_VARARGS, "The tensor as an output of the running node."},

@@ -23,12 +23,21 @@ class FunctionContext:
         self._dirty: tuple[Any, ...] = ()
         self._constant: tuple[Any, ...] = ()
         self._name = "Function"
+        self._results: dict[str, tuple[Any, int]] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        """Return an output that was set as an attribute: a new tensor with its history."""
+        kept = self.__dict__.get("_results", {}).get(name)
+        if kept is None:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return _autograd.as_output(*kept)
 
     def save_for_backward(self, *tensors: Any) -> None:
         """Keep tensors (or None) for backward: inputs, outputs or anything else.
 
-        Unlike attributes, what is kept here is checked for in-place writes, may be an output
-        without making a cycle, and is freed as soon as the pass is over.
+        Unlike attributes, what is kept here is checked for in-place writes and is freed as soon as
+        the pass is over. An output may be kept here, or be an attribute itself; within an
+        attribute's list or object it makes a cycle that only the pass breaks.
         """
         for tensor in tensors:
             if tensor is not None and not _autograd.is_tensor(tensor):
@@ -76,7 +85,7 @@ class FunctionContext:
 
     def _save(self, outputs: tuple[Any, ...]) -> None:
         """Keep what was asked for; an output under a handle of its own, which does not own us."""
-        places = {id(output): i for i, output in enumerate(outputs)}
+        places = {id(output): i for i, output in enumerate(outputs) if output is not None}
         saved: list[tuple[Any, int, int | None]] = []
         for tensor in self._to_save:
             if tensor is None:
@@ -86,7 +95,11 @@ class FunctionContext:
             kept = tensor if place is None else _autograd.alias(tensor)
             saved.append((kept, _autograd.version(tensor), place))
         self._saved = saved
-        self._to_save = ()
+        self._to_save = self._dirty = self._constant = ()
+        attributes = vars(self)
+        for name in [name for name, value in attributes.items() if id(value) in places]:
+            output = attributes.pop(name)  # it owns us: we may not own it
+            self._results[name] = (_autograd.alias(output), places[id(output)])
 
 
 class _Backward:
@@ -205,7 +218,7 @@ class Function:
         )
         backward = _Backward(cls, context, places)
         _autograd.record(context._name, backward, tuple(args[i] for i in places), gives)
-        context._save(raw)  # last: recording counts as a write of what is dirty
+        context._save(gives)  # last: recording counts as a write of what is dirty
         return outputs[0] if single else type(output)(outputs)
 
     @classmethod
@@ -227,13 +240,20 @@ class Function:
                     f"{context._name}: a tensor given to mark_dirty must be returned by forward"
                 )
         return tuple(
-            _autograd.alias(value)
+            cls._renewed(value, context)
             if _autograd.is_tensor(value)
             and not _among(value, context._dirty)
             and (_among(value, inputs) or _autograd.requires_grad(value))
             else value
             for value in outputs
         )
+
+    @staticmethod
+    def _renewed(value: Any, context: FunctionContext) -> Any:
+        """Return another tensor on the same bytes; it may get this function for its history."""
+        if _among(value, context._constant):
+            return _autograd.alias(value)
+        return _autograd.share(value)
 
 
 def _among(value: Any, values: Any) -> bool:

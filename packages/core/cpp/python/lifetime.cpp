@@ -152,9 +152,8 @@ void dealloc(PyObject *self) {
   }
   plait_tensor *t = o->handle;
   if (t && t->slot[1] == self) t->slot[1] = nullptr;  // before anything runs that could ask for it
-  if (o->dict || !plain) {
-    if (PyObject_GC_IsTracked(self)) PyObject_GC_UnTrack(self);
-  }
+  // also where the collector has taken the __dict__ away: what is recycled must not be on its lists
+  if (PyObject_GC_IsTracked(self)) PyObject_GC_UnTrack(self);
   if (o->weakrefs) PyObject_ClearWeakRefs(self);
   Py_CLEAR(o->dict);
   o->handle = nullptr;

@@ -11,6 +11,7 @@ from plait_ops.calls import (
     isnan,
     le,
     log,
+    logical_and,
     logical_or,
     lt,
     trunc,
@@ -326,9 +327,13 @@ def _(g, self, exponent):
 
 
 @pow_.vjp("exponent")
-def _(g, self, result):
+def _(g, self, exponent, result):
+    # powers of 0 don't move where the exponent isn't negative: a log(0) must not be met there
     if is_tensor(self):
-        return where(eq(self, 0), 0.0, g * result * log(self))
+        still = logical_and(eq(self, 0), ge(exponent, 0))
+        return g * result * log(where(still, 1.0, self))
+    if float(self) == 0.0:
+        return g * result * log(where(ge(exponent, 0), 1.0, zeros_like(g)))
     return g * result * log(full_like(g, self))
 
 

@@ -95,6 +95,8 @@ enum { /* plait_tensor::flags */
   PLAIT_TENSOR_VIEW = 1,          /* made by an operator whose schema aliases its input */
   PLAIT_TENSOR_OWNS_WRAPPER = 2,  /* slot[1] is a strong reference: the wrapper was resurrected (see notes 0001) */
   PLAIT_TENSOR_WRAPPED_NUMBER = 4, /* a 0-d tensor that stands for a number of the host: promotes weakly */
+  PLAIT_TENSOR_CUT = 8, /* a view, and views of it, that a layer watching `base` did not see made (it was switched off) or
+                         * that it gave another history: its writes are not the base's, see notes 0006 */
 };
 
 typedef struct plait_tensor { /* the prefix up to inline_dims is public: fields are read, not called for */
