@@ -258,7 +258,7 @@ def _(self, correction, fweights, aweights):
         divisor = total - float(correction) * sum(w * aweights) / total
     product = mm(centred * to_dtype(w, x.dtype), t(other))
     made = product / divisor
-    return made if self.ndim == 2 else reshape(made, [])
+    return reshape(made, []) if n == 1 else made
 
 
 @corrcoef.decompose
@@ -290,6 +290,8 @@ def _(self):
 def _(s):
     yield s(s.array(3, 5)).loosely(10)
     yield s(s.array(5)).loosely(10)
+    yield s(s.array(1, 5)).loosely(10)
+    yield s(s.array(1, 3), fweights=s.np.array([1, 2, 3])).loosely(10)
     yield s(s.array(3, 5), correction=0).loosely(10)
     yield s(s.array(2, 5, dtype="int64")).loosely(10)
     yield (
@@ -302,7 +304,12 @@ def _(s):
 
 corrcoef.samples(
     lambda s: iter(
-        [s(s.array(3, 5)).loosely(10), s(s.array(5)).loosely(10), s(s.strided(2, 5)).loosely(10)]
+        [
+            s(s.array(3, 5)).loosely(10),
+            s(s.array(5)).loosely(10),
+            s(s.array(1, 5)).loosely(10).without_gradient(),
+            s(s.strided(2, 5)).loosely(10),
+        ]
     )
 )
 cov_.error("ShapeError", lambda s: s(s.array(2, 2, 2)), contains=["cov", "`self`", "(2, 2, 2)"])

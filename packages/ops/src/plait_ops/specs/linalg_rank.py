@@ -136,9 +136,7 @@ def _(A, atol=None, rtol=None, hermitian=False):
 
 
 linalg_matrix_rank_tol.reference(
-    lambda A, tol, hermitian=False: linalg_matrix_rank_(
-        A, atol=tol, rtol=0.0, hermitian=hermitian
-    )
+    lambda A, tol, hermitian=False: linalg_matrix_rank_(A, atol=tol, rtol=0.0, hermitian=hermitian)
 )
 
 

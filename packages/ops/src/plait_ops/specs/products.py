@@ -17,7 +17,16 @@ from plait_ops.calls import (
     transpose,
 )
 from plait_ops.spec import Composite
-from plait_ops.words import bool_, check, is_complex, is_integral, numel, require_same, to_dtype
+from plait_ops.words import (
+    bool_,
+    check,
+    dtype_of,
+    is_complex,
+    is_integral,
+    numel,
+    require_same,
+    to_dtype,
+)
 
 inner = Composite(
     "inner(Tensor self, Tensor other) -> Tensor",
@@ -206,7 +215,7 @@ def _(self, mat, vec, beta, alpha):
         whole = product * int(float(alpha))
         return whole + expand(self, product.shape) * int(float(beta))
     made = product * alpha
-    if float(beta) == 0.0:
+    if not is_complex(dtype_of(beta)) and float(beta) == 0.0:
         return made
     return expand(self, product.shape) * beta + made
 
@@ -220,7 +229,7 @@ def _(self, vec1, vec2, beta, alpha):
             return to_dtype(whole, bool_)
         return whole
     made = product * alpha
-    if float(beta) == 0.0:
+    if not is_complex(dtype_of(beta)) and float(beta) == 0.0:
         return made
     return expand(self, product.shape) * beta + made
 
@@ -233,7 +242,7 @@ def _(self, batch1, batch2, beta, alpha):
         whole = product * int(float(alpha))
         return whole + expand(self, product.shape) * int(float(beta))
     made = product * alpha
-    if float(beta) == 0.0:
+    if not is_complex(dtype_of(beta)) and float(beta) == 0.0:
         return made
     return expand(self, product.shape) * beta + made
 
@@ -281,6 +290,11 @@ addr.samples(
             s(s.array(3, 2), s.array(3), s.array(2), beta=0.5, alpha=2.0),
             s(s.array(2), s.array(3), s.array(2), beta=0.5),
             s(*[s.array(*n, dtype="bool") for n in ((3, 2), (3,), (2,))], beta=3, alpha=2),
+            s(
+                *[s.array(*n, dtype="complex64") for n in ((3, 2), (3,), (2,))],
+                beta=0.4 + 0.6j,
+                alpha=2j,
+            ).without_gradient(),
         ]
     )
 )

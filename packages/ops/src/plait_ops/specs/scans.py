@@ -95,7 +95,7 @@ running_logsumexp = Operator(
     doc="""
     ``log(cumsum(exp(self)))`` along `dim`, computed so that nothing overflows.
 
-    Shape: that of `self`. Dtypes: floating and complex. Raises: IndexError for a `dim` out of range, DTypeError.
+    Shape: that of `self`. Dtypes: floating and complex (whose imaginary parts may leave [-pi, pi]). Raises: IndexError for a `dim` out of range, DTypeError.
 
     >>> import plait_core as pc
     >>> [round(x, 4) for x in pc.logcumsumexp(pc.zeros(3), 0).tolist()]
@@ -127,11 +127,20 @@ def _(g, self, result, dim):
     return rise - fall
 
 
+def _complex_sums(x, dim):
+    rows = np.moveaxis(x.astype("complex128"), dim, 0)
+    for i in range(1, len(rows)):
+        a, b = rows[i - 1], rows[i]
+        high, low = np.where(a.real >= b.real, (a, b), (b, a))
+        rows[i] = high + np.log1p(np.exp(low - high))
+    return np.moveaxis(rows, 0, dim).astype(x.dtype)
+
+
 @running_logsumexp.reference
 def _(self, dim):
     with np.errstate(all="ignore"):
         if self.dtype.kind == "c":
-            return np.log(np.cumsum(np.exp(self), dim)).astype(self.dtype)
+            return _complex_sums(self, dim)
         x = self.astype("float64").reshape(self.shape or (1,))
         return np.logaddexp.accumulate(x, axis=dim).astype(self.dtype).reshape(self.shape)
 
