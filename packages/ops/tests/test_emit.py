@@ -16,7 +16,7 @@ import plait_ops
 from plait_ops import specs
 from plait_ops.emit import functions, header, kernels, ops_json, pages, register, stubs
 from plait_ops.schema import parse
-from plait_ops.spec import Pointwise
+from plait_ops.spec import NAMESPACES, Pointwise
 
 OPERATORS = list(specs.all())
 PROGRAM = """
@@ -92,9 +92,11 @@ def test_json() -> None:
 
 def test_stubs_are_python() -> None:
     files = stubs.emit(OPERATORS)
+    places = {"": "functions.pyi"} | {f"{space}_": f"{space}.pyi" for space in NAMESPACES}
     names = {
-        node.name
-        for node in ast.parse(files["functions.pyi"]).body
+        prefix + node.name
+        for prefix, file in places.items()
+        for node in ast.parse(files[file]).body
         if isinstance(node, ast.FunctionDef)
     }
     public = {spec.schema.base for spec in OPERATORS if not spec.internal}
@@ -110,7 +112,9 @@ def test_stubs_are_python() -> None:
 def test_pages_name_every_operator() -> None:
     files = pages.emit(OPERATORS)
     for spec in OPERATORS:
-        assert f"## {spec.name}\n" in files[f"{spec.file.stem}.md"]
+        space, _, name = spec.name.partition("_")
+        shown = f"{space}.{name}" if space in NAMESPACES and name else spec.name
+        assert f"## {shown}\n" in files[f"{spec.file.stem}.md"]
 
 
 def test_the_command(tmp_path: pathlib.Path) -> None:
