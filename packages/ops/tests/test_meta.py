@@ -25,7 +25,13 @@ ERRORS = {
     "RuntimeError": RuntimeError,
 }
 # the shape of their results depends on values
-BY_VALUE = {"nonzero", "masked_select", "index", "index_columns", "index_put_", "one_hot"}
+BY_VALUE = {
+    *("nonzero", "nonzero_list", "argwhere", "where.condition", "masked_select", "one_hot"),
+    *("index", "index_columns", "index_put", "index_put_", "masked_scatter", "masked_scatter_"),
+    *("bincount", "histc", "isin", "repeat_interleave.tensor", "repeat_interleave.counts"),
+    *("tensor_split.tensor", "unravel_index", "combinations", "tril_indices", "triu_indices"),
+}
+"""What asks for elements, which tensors on meta do not have."""
 OPERATORS = list(specs.all())
 WITH_SHAPE = [spec for spec in OPERATORS if spec.shape_function is not None]
 
