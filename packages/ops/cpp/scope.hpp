@@ -66,11 +66,28 @@ Dims backwards(Ints a);
 Dims sorted(Ints a);
 void insert(Dims &d, int64_t at, int64_t value);
 void pop(Dims &d, int64_t at = -1);
-// Python's rounding; the divisor is never 0 where it is used
+// ---- integers
+// Python's have no bounds; here, what 64 bits cannot hold is an error.
+[[noreturn]] void too_large();
+inline int64_t plus(int64_t a, int64_t b) {
+  if (__builtin_add_overflow(a, b, &a)) too_large();
+  return a;
+}
+inline int64_t minus(int64_t a, int64_t b) {
+  if (__builtin_sub_overflow(a, b, &a)) too_large();
+  return a;
+}
+inline int64_t times(int64_t a, int64_t b) {
+  if (__builtin_mul_overflow(a, b, &a)) too_large();
+  return a;
+}
+// Python's rounding
 inline int64_t floor_div(int64_t a, int64_t b) {
+  if (b == 0 || (b == -1 && a == INT64_MIN)) too_large();
   return a / b - (a % b != 0 && (a < 0) != (b < 0));
 }
 inline int64_t floor_mod(int64_t a, int64_t b) {
+  if (b == 0) too_large();
   const int64_t rest = b == -1 ? 0 : a % b;
   return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
 }

@@ -53,6 +53,9 @@ int64_t wrap_index(const Scope &x, const char *argument, int64_t index, int64_t 
              "] for a dimension of size " + show(size) + "; got " + show(index));
   return index < 0 ? index + size : index;
 }
+void too_large() {
+  throw std::overflow_error("its arguments lead to sizes or places that 64 bits cannot count");
+}
 void sizes(const Scope &x, const char *argument, Ints shape) {
   if (shape.size() > PLAIT_MAX_DIMS)
     fail(x, PLAIT_SHAPE_ERROR,

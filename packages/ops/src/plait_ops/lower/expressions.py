@@ -109,6 +109,8 @@ class Expressions:
         value = self.expression(node.operand)
         if isinstance(node.op, ast.Not):
             return Typed(f"!({self.coerced(node.operand, value, 'bool')})", "bool")
+        if isinstance(node.op, ast.USub) and value.type == "int":
+            return Typed(f"minus(0, {value.code})", "int")
         if isinstance(node.op, ast.USub) and value.type in NUMBERS:
             return Typed(f"(-{value.code})", value.type)
         if isinstance(node.op, ast.USub) and value.type in TENSORS:
@@ -136,6 +138,9 @@ class Expressions:
             )
         if isinstance(node.op, ast.Pow) and wanted == "float":
             return Typed(f"std::pow({a}, {b})", "float")
+        name = {ast.Add: "plus", ast.Sub: "minus", ast.Mult: "times"}.get(type(node.op))
+        if name is not None and wanted == "int":
+            return Typed(f"{name}({a}, {b})", "int")
         sign = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}.get(type(node.op))
         if sign is None:
             raise self.refuse(node)
