@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from plait_ops import lower
+from plait_ops import lower, specs
 from plait_ops.calls import add_, cat, max_dim, mul, split
 from plait_ops.spec import Composite, Operator, SpecError
 from plait_ops.words import bool_, check, float32, is_tensor, result, to_dtype, view, wrap_dim
 
+list(specs.all())  # the calls below are of operators that must be known
 pytestmark = pytest.mark.usefixtures("scratch")
 SCHEMA = (
     "made_up(Tensor self, Tensor|Scalar other, Tensor? bias=None, Tensor[] parts=None, int "
@@ -77,12 +78,12 @@ def test_lists_of_sizes() -> None:
     for part in (
         "shape_ = Dims(shape_of(self_));",
         "shape_[dim_] = int64_t(2);",
-        "shape_[(-int64_t(1))] = (shape_[(-int64_t(1))] * int64_t(3));",
+        "shape_[(-int64_t(1))] = times(shape_[(-int64_t(1))], int64_t(3));",
         "shape_.push(int64_t(4)); insert(shape_, int64_t(0), int64_t(5)); pop(shape_, int64_t(1));",
         "repeat(Ints(Dims{int64_t(1)}), size_.size())",
         "part(size_, int64_t(1), INT64_MAX)",
         "!contains(size_, int64_t(3))",
-        "if (!((n_ > int64_t(1)))) continue; made_.push((n_ + int64_t(1)));",
+        "if (!((n_ > int64_t(1)))) continue; made_.push(plus(n_, int64_t(1)));",
     ):
         assert part in text, text
 

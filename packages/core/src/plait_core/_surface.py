@@ -309,7 +309,8 @@ def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Callable[..., Any]) -> T
 
 def as_subclass(self: Tensor, cls: Any) -> Tensor:
     """Return the same elements as an instance of a class derived from Tensor."""
-    return Tensor._make_subclass(cls, self, self.requires_grad and self.is_leaf)
+    result: Tensor = Tensor._make_subclass(cls, self, self.requires_grad and self.is_leaf)
+    return result
 
 
 METHODS: dict[str, Callable[..., Any]] = {

@@ -109,7 +109,8 @@ class Expressions:
         value = self.expression(node.operand)
         if isinstance(node.op, ast.Not):
             return Typed(f"!({self.coerced(node.operand, value, 'bool')})", "bool")
-        if isinstance(node.op, ast.USub) and value.type == "int":
+        constant = isinstance(node.operand, ast.Constant)
+        if isinstance(node.op, ast.USub) and value.type == "int" and not constant:
             return Typed(f"minus(0, {value.code})", "int")
         if isinstance(node.op, ast.USub) and value.type in NUMBERS:
             return Typed(f"(-{value.code})", value.type)
