@@ -118,7 +118,8 @@ def test_pkg_config_gives_flags_that_compile_and_link(tmp_path: Path) -> None:
     flags = [values[key].replace("${prefix}", prefix).split() for key in ("Cflags", "Libs")]
     source = tmp_path / "main.c"
     source.write_text(
-        "#include <plait/abi.h>\nint main(void) { return plait_runtime_v0()->h.minor - PLAIT_ABI_MINOR; }\n"
+        "#include <plait/abi.h>\n"
+        "int main(void) { return plait_runtime_v0()->h.minor - PLAIT_ABI_MINOR; }\n"
     )
     program = tmp_path / "main"
     cc = os.environ.get("CC", "cc").split()

@@ -57,3 +57,15 @@ def test_cosine_similarity(draw):
     norms = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
     result = F.cosine_similarity(pc.tensor(a), pc.tensor(b)).numpy()
     np.testing.assert_allclose(result, (a * b).sum(1) / norms, rtol=1e-12)
+
+
+def test_batch_norm_takes_the_statistics_first() -> None:
+    x = pc.tensor([[1.0, 10.0], [3.0, 30.0]])
+    mean, var, weight, bias = pc.zeros(2), pc.ones(2), pc.tensor([2.0, 1.0]), pc.tensor([0.0, 5.0])
+    assert F.batch_norm(x, mean, var, weight, bias, eps=0.0).tolist() == [[2.0, 15.0], [6.0, 35.0]]
+    made = F.batch_norm(x, mean, var, weight, bias, True, 0.5, 0.0)
+    assert made.tolist() == [[-2.0, 4.0], [2.0, 6.0]]
+    assert mean.tolist() == [1.0, 10.0]
+    assert var.tolist() == [1.5, 100.5]
+    operator = pc.batch_norm(x, weight, bias, mean, var, eps=0.0)
+    assert pc.equal(operator, F.batch_norm(x, mean, var, weight, bias, eps=0.0))

@@ -43,13 +43,19 @@ from plait_nn.functional._loss import (
     nll_loss,
     smooth_l1_loss,
 )
-from plait_nn.functional._normalization import cosine_similarity, layer_norm, normalize
+from plait_nn.functional._normalization import (
+    batch_norm,
+    cosine_similarity,
+    layer_norm,
+    normalize,
+)
 from plait_nn.functional._padding import pad
 from plait_nn.functional._pooling import adaptive_avg_pool2d, avg_pool2d, max_pool2d
 
 __all__ = [
     "adaptive_avg_pool2d",
     "avg_pool2d",
+    "batch_norm",
     "bilinear",
     "binary_cross_entropy",
     "binary_cross_entropy_with_logits",

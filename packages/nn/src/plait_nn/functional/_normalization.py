@@ -7,7 +7,46 @@ from collections.abc import Sequence
 import plait_core as pc
 from plait_core import Tensor
 
-__all__ = ["cosine_similarity", "layer_norm", "normalize"]
+__all__ = ["batch_norm", "cosine_similarity", "layer_norm", "normalize"]
+
+
+def batch_norm(
+    input: Tensor,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    r"""Compute :math:`(x - \mathrm{E}[x]) / \sqrt{\mathrm{Var}[x] + \epsilon} \cdot w + b`.
+
+    Mean and variance are each channel's over the batch if ``training``, else the running ones
+    (Ioffe and Szegedy 2015). In training the running ones, if given, move by ``momentum``. The
+    operator `plait_core.batch_norm` has its arguments in another order, as PyTorch's has.
+
+    Args:
+        input: Shape (N, C) or (N, C, \*).
+        running_mean: Shape (C), written in training; None: not kept.
+        running_var: As ``running_mean``.
+        weight: Shape (C), or None.
+        bias: Shape (C), or None.
+        training: Whether to normalise by the batch.
+        momentum: The weight of the batch in the running statistics.
+        eps: Keeps the root away from 0.
+
+    Raises:
+        ShapeError: A shape is another, or there is one value for each channel to train with.
+        ValueError: There are no running statistics, and it is not training.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> x = pc.tensor([[1.0], [3.0]])
+        >>> nn.functional.batch_norm(x, None, None, training=True, eps=0.0).tolist()
+        [[-1.0], [1.0]]
+    """
+    return pc.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
 
 
 def layer_norm(
