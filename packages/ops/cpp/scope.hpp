@@ -109,6 +109,7 @@ class Tensors {  // borrowed
 
 class Bag {  // owned
  public:
+  static constexpr size_t kMost = size_t(1) << 22;  // a number of parts without end is a mistake
   Bag() = default;
   Bag(std::initializer_list<Tensor> list) {
     for (const Tensor &t : list) push(t);
@@ -126,6 +127,7 @@ class Bag {  // owned
     for (plait_tensor *t : list_) plait_release(t);
   }
   void push(Tensor t) {
+    if (list_.size() == kMost) throw std::length_error("at most 4194304 parts can be made at once");
     list_.push_back(t.get());
     t.release();
   }
