@@ -24,15 +24,6 @@ struct Scope {
 [[noreturn]] void fail(const Scope &x, plait_status code, const std::string &text);
 
 // ---- lists of sizes
-// Where index i of a list of n lies; -1 is the last. A spec that forgot a check is an error, not a
-// stray read.
-inline int64_t place(int64_t i, int64_t n) {
-  const int64_t at = i < 0 ? i + n : i;
-  if (uint64_t(at) >= uint64_t(n))
-    throw std::out_of_range("a list of sizes or tensors is too short");
-  return at;
-}
-
 // ------------------------------------------------------------------------------------------------
 class Ints {  // borrowed
  public:

@@ -245,6 +245,15 @@ class Operator {
 
 // ---- small vectors of sizes
 // ----------------------------------------------------------------------------------------
+// Where index i of a list of n lies; -1 is the last. A forgotten check is an error, not a stray
+// read or write.
+inline int64_t place(int64_t i, int64_t n) {
+  const int64_t at = i < 0 ? i + n : i;
+  if (uint64_t(at) >= uint64_t(n))
+    throw std::out_of_range("a list of sizes or tensors is too short");
+  return at;
+}
+
 class Dims {
  public:
   Dims() = default;
@@ -262,8 +271,8 @@ class Dims {
     d_[n_++] = x;
   }
   int64_t size() const { return n_; }
-  int64_t &operator[](int64_t i) { return d_[i < 0 ? i + n_ : i]; }
-  int64_t operator[](int64_t i) const { return d_[i < 0 ? i + n_ : i]; }
+  int64_t &operator[](int64_t i) { return d_[place(i, n_)]; }
+  int64_t operator[](int64_t i) const { return d_[place(i, n_)]; }
   const int64_t *data() const { return d_; }
   int64_t *data() { return d_; }
   const int64_t *begin() const { return d_; }
