@@ -214,3 +214,10 @@ def test_creation_takes_requires_grad() -> None:
         assert x.is_leaf
     with pytest.raises(RuntimeError):
         pc.tensor([1], requires_grad=True)
+
+
+def test_new_tensors_may_require_grad() -> None:
+    x = pc.ones(2, requires_grad=True)
+    assert x.new_zeros(2, 3, requires_grad=True).requires_grad
+    assert not x.new_zeros(2, 3).requires_grad
+    assert not pc.tensor([[x, [3, 4]]], dtype=pc.float64).requires_grad

@@ -173,17 +173,15 @@ def test_sequences_of_tensors_promote() -> None:
     x = pc.tensor([pc.tensor(1.5), pc.tensor(2)])
     assert x.dtype is pc.float32
     assert x.tolist() == [1.5, 2.0]
-    y = pc.tensor([[pc.ones(2, requires_grad=True), [3, 4]]], dtype=pc.float64)
+    y = pc.tensor([[pc.ones(2), [3, 4]]], dtype=pc.float64)
     assert y.dtype is pc.float64
     assert y.tolist() == [[[1.0, 1.0], [3.0, 4.0]]]
-    assert not y.requires_grad
 
 
 def test_new_tensors() -> None:
     x = pc.ones(2, dtype=pc.float64)
     assert x.new_tensor([1, 2]).dtype is pc.float64
     assert x.new_tensor([1, 2], dtype=pc.int8).dtype is pc.int8
-    assert x.new_zeros(2, 3, requires_grad=True).requires_grad
     assert x.new_full((2,), 7).tolist() == [7.0, 7.0]
     assert x.new_empty_strided((2, 3), (1, 2)).stride() == (1, 2)
     assert pc.empty((2, 2), device="meta").new_ones(3).device.type == "meta"

@@ -20,6 +20,7 @@ def _r2c(x: Any, dim: tuple[int, ...], norm: Any, onesided: bool, out: Any) -> N
     import numpy as np
 
     transform = np.fft.rfftn if onesided else np.fft.fftn
+    x = x.float() if x.itemsize == 2 else x  # NumPy may have no bfloat16
     out.numpy()[...] = transform(x.numpy(), axes=dim, norm=norm)
 
 
