@@ -11,7 +11,17 @@ import pytest
 from plait_ops import lower, specs
 from plait_ops.calls import add_, cat, max_dim, mul, split
 from plait_ops.spec import Composite, Operator, SpecError
-from plait_ops.words import bool_, check, float32, is_tensor, result, to_dtype, view, wrap_dim
+from plait_ops.words import (
+    bool_,
+    check,
+    float32,
+    is_tensor,
+    part,
+    result,
+    to_dtype,
+    view,
+    wrap_dim,
+)
 
 list(specs.all())  # the calls below are of operators that must be known
 pytestmark = pytest.mark.usefixtures("scratch")
@@ -276,3 +286,51 @@ def test_errors_name_the_line(function: Callable[..., Any], offset: int | None, 
     if offset is not None:
         line = function.__code__.co_firstlineno + offset
         assert f"{pathlib.Path(__file__).name}:{line}: made_up: " in message
+
+
+@part
+def _checked_dim(shape, dim):  # type: ignore[no-untyped-def]
+    check(len(shape) > 0, f"`self` must have a dimension; got {shape}")
+    return wrap_dim("dim", dim, shape)
+
+
+@part
+def _fits(rank, most):  # type: ignore[no-untyped-def]
+    check(rank <= most, f"at most {most}")
+
+
+@part
+def _no_list():  # type: ignore[no-untyped-def]
+    return []
+
+
+def test_a_part_stands_where_it_is_called() -> None:
+    def function(self, dim):  # type: ignore[no-untyped-def]
+        at = _checked_dim(self.shape, dim + 1)
+        _fits(self.ndim, 4)
+        return result([self.shape[at]], self.dtype)
+
+    text = shape(function)
+    assert "at_ = [&](auto &&shape_, auto &&dim_) -> int64_t { if (!(" in text
+    assert 'return wrap_dim(x, "dim", dim_, shape_); }(shape_of(self_), plus(dim_,' in text
+    assert "[&](auto &&rank_, auto &&most_) -> void { if (!((rank_ <= most_))) fail(" in text
+
+
+def test_a_part_returns_one_type_of_value() -> None:
+    def function(self):  # type: ignore[no-untyped-def]
+        sizes = _no_list()
+        return result(sizes, self.dtype)
+
+    with pytest.raises(SpecError, match="one type of value; got empty"):
+        shape(function)
+
+
+def test_names_of_the_functions_around_are_seen() -> None:
+    def around(operator, by):  # type: ignore[no-untyped-def]
+        def function(self, dim):  # type: ignore[no-untyped-def]
+            return operator(self, by)
+
+        return function
+
+    text = decomposed(around(mul, 2.0))
+    assert "run(x, Op::mul, {value(self_), value(double(2.0))})" in text

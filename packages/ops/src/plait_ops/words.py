@@ -42,6 +42,7 @@ __all__ = [
     "item",
     "max_dims",
     "numel",
+    "part",
     "promote_all",
     "reduce_dims",
     "reduced",
@@ -158,6 +159,15 @@ def word(signature: str) -> Callable[[Function], Function]:
         return function
 
     return mark
+
+
+def part(function: Function) -> Function:
+    """Mark a function that shape functions, derivatives and decompositions share: the translator
+    puts its body where it is called. It returns a value of one type, or nothing, and makes no
+    results.
+    """
+    function.__part__ = True  # type: ignore[attr-defined]
+    return function
 
 
 def _fail(kind: str, text: str) -> None:

@@ -2,19 +2,20 @@
 
 What it knows: assignments, `if`, `while`, `for` over ranges and lists, `return`, arithmetic,
 comparisons, conditional expressions, list comprehensions, f-strings in `check`, the words of
-`plait_ops.words`, operator calls and tensor arithmetic (not in shape functions). Everything else is
-an error with file and line, at build time.
+`plait_ops.words`, parts (functions marked `plait_ops.words.part`, translated where they are called),
+operator calls and tensor arithmetic (not in shape functions). Everything else is an error with file
+and line, at build time.
 """
 
 from __future__ import annotations
 
 import ast
 import inspect
-import textwrap
 from collections.abc import Callable
 from typing import Any
 
-from plait_ops.lower.statements import EMPTY, Statements
+from plait_ops.lower.source import definition, visible
+from plait_ops.lower.statements import Statements
 from plait_ops.lower.types import declared, parameter, type_of
 from plait_ops.spec import Operator, SpecError, Vjp
 
@@ -22,16 +23,6 @@ __all__ = ["decompose", "shape", "used", "vjp"]
 
 META = ("shape", "ndim", "dtype", "device", "strides")
 META_WORDS = ("numel", "is_tensor", "is_number")
-
-
-def _definition(function: Callable[..., Any]) -> tuple[ast.FunctionDef, str, int]:
-    lines, first = inspect.getsourcelines(function)
-    tree = ast.parse(textwrap.dedent("".join(lines)))
-    node = tree.body[0]
-    path = inspect.getsourcefile(function) or "?"
-    if not isinstance(node, ast.FunctionDef):
-        raise SpecError(f"{path}:{first}: a function is required, not {type(node).__name__}")
-    return node, path, first
 
 
 def _names(function: Callable[..., Any]) -> list[str]:
@@ -62,37 +53,23 @@ def _parameters(operator: Operator, context: str, names: list[str]) -> dict[str,
     return {name: known[name] for name in names}
 
 
-def _settle(line: str, kinds: dict[str, str]) -> str:
-    """Turn the mark of an empty list into its assignment."""
-    before, mark, name = line.partition(EMPTY)
-    if not mark:
-        return line
-    return "" if kinds[name] in ("empty", "made") else f"{before}{name}_ = {{}};"
-
-
 def _translate(
     operator: Operator, context: str, function: Callable[..., Any], inputs: tuple[str, ...] = ()
 ) -> str:
-    node, path, first = _definition(function)
-    statements = Statements(operator, context, path, first, function.__globals__)
+    node, path, first = definition(function)
+    statements = Statements(operator, context, path, first, visible(function))
     statements.inputs = inputs
     parameters = _parameters(operator, context, _names(function))
     statements.variables = {name: kind for name, (kind, _) in parameters.items()}
     statements.body(node.body)
-    statements.lines = [
-        line for line in (_settle(line, statements.locals) for line in statements.lines) if line
-    ]
+    statements.settle()
     lines = []
     for name, (kind, code) in parameters.items():
         if f"{name}_" in " ".join(statements.lines):
             reference = "&" if declared(kind) == "plait_value" else ""
             const = "const " if not declared(kind).endswith("*") else ""
             lines.append(f"  {const}{declared(kind)} {reference}{name}_ = {code};")
-    for name, kind in statements.locals.items():
-        if kind not in ("empty", "made"):
-            initial = "{}" if kind in ("int", "float", "bool", "str", "dtype") else ""
-            lines.append(f"  {declared(kind)} {name}_{initial};")
-    return "\n".join(lines + statements.lines)
+    return "\n".join(lines + statements.declarations() + statements.lines)
 
 
 def shape(operator: Operator) -> str:
@@ -118,7 +95,7 @@ def used(each: Vjp) -> dict[str, str]:
     """Return ``value`` or ``meta`` for each parameter of a derivative: whether its elements are
     read.
     """
-    node, _, _ = _definition(each.function)
+    node, _, _ = definition(each.function)
     use = dict.fromkeys(_names(each.function), "meta")
     harmless: set[int] = set()
     for item in ast.walk(node):

@@ -301,11 +301,16 @@ class Expressions:
             return self.operator_call(node, target, in_place)
         if target is not None and hasattr(target, "__word__"):
             return self.word_call(node, target.__name__, str(target.__word__))
+        if target is not None and hasattr(target, "__part__"):
+            return self.part_call(node, target)
         builtin = getattr(self, "call_" + name, None)
         if target is None and builtin is not None:
             made: Typed = builtin(node)
             return made
         raise self.error(node, f"`{name}` is neither a word nor an operator")
+
+    def part_call(self, node: ast.Call, function: Callable[..., Any]) -> Typed:
+        raise self.refuse(node)  # Statements knows variables
 
     def word_call(self, node: ast.Call, name: str, signature: str) -> Typed:
         if name == "check":

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import ast
+import inspect
+from collections.abc import Callable
 from typing import Any
 
 from plait_ops.lower.expressions import KINDS, Expressions
-from plait_ops.lower.types import Typed, coerce, declared
+from plait_ops.lower.source import definition, visible
+from plait_ops.lower.types import CPP, Typed, coerce, declared
 from plait_ops.spec import Operator
 
-__all__ = ["EMPTY", "Statements"]
+__all__ = ["Statements"]
 
 EMPTY = "//empty "
+OWNED = {"ints": "list", "tensor": "owned", "tensor?": "owned", "tensors": "bag"}
 
 
 class Statements(Expressions):
@@ -30,6 +34,26 @@ class Statements(Expressions):
     def emit(self, line: str) -> None:
         self.lines.append("  " * self.depth + line)
 
+    def settle(self) -> None:
+        """Turn the marks of empty lists into assignments."""
+        lines = []
+        for line in self.lines:
+            before, mark, name = line.partition(EMPTY)
+            if not mark:
+                lines.append(line)
+            elif self.locals[name] not in ("empty", "made"):
+                lines.append(f"{before}{name}_ = {{}};")
+        self.lines = lines
+
+    def declarations(self) -> list[str]:
+        """Return the lines that declare the variables."""
+        lines = []
+        for name, kind in self.locals.items():
+            if kind not in ("empty", "made"):
+                initial = "{}" if kind in ("int", "float", "bool", "str", "dtype") else ""
+                lines.append(f"  {declared(kind)} {name}_{initial};")
+        return lines
+
     def body(self, statements: list[ast.stmt]) -> None:
         for node in statements:
             handler = getattr(self, "on_" + type(node).__name__, None)
@@ -44,9 +68,7 @@ class Statements(Expressions):
 
     # ---- variables -------------------------------------------------------------------------------
     def assign(self, node: ast.AST, name: str, value: Typed) -> None:
-        kind = {"ints": "list", "tensor": "owned", "tensor?": "owned", "tensors": "bag"}.get(
-            value.type, value.type
-        )
+        kind = OWNED.get(value.type, value.type)
         have = self.variables.get(name)
         if have is None or (have == "empty" and kind != "empty"):
             if kind in ("text", "none", "made"):
@@ -282,6 +304,24 @@ class Statements(Expressions):
         else:
             raise self.refuse(node)
 
+    # ---- parts -----------------------------------------------------------------------------------
+    def part_call(self, node: ast.Call, function: Callable[..., Any]) -> Typed:
+        """Translate a part where it is called: a lambda whose parameters have the arguments' types."""
+        parameters = inspect.signature(function).parameters.values()
+        written = [ast.unparse(item) for item in (*node.args, *node.keywords)]
+        if node.keywords or len(node.args) != len(parameters):
+            raise self.error(
+                node, f"`{function.__name__}` takes {len(parameters)} arguments; got {written}"
+            )
+        tree, path, first = definition(function)
+        inner = Part(self.operator, self.context, path, first, visible(function))
+        values = [self.expression(argument) for argument in node.args]
+        inner.variables = {p.name: v.type for p, v in zip(parameters, values, strict=True)}
+        names = list(inner.variables)
+        inner.body(tree.body)
+        arguments = ", ".join(value.code for value in values)
+        return Typed(f"{inner.lambda_(names)}({arguments})", inner.kind)
+
     # ---- returning -------------------------------------------------------------------------------
     def _is_made(self, node: ast.expr) -> bool:
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
@@ -364,6 +404,35 @@ class Statements(Expressions):
             self.emit(f"give_list(x, {i}, {self.coerced(item, value, 'bag')});")
         else:
             self.emit(f"give(x, {i}, {self.coerced(item, value, 'owned')});")
+
+
+class Part(Statements):
+    """Translates the body of a part, which returns a value like any function."""
+
+    def __init__(
+        self, operator: Operator, context: str, path: str, first_line: int, names: dict[str, Any]
+    ) -> None:
+        super().__init__(operator, context, path, first_line, names)
+        self.kind = "none"
+
+    def on_Return(self, node: ast.Return) -> None:
+        if node.value is None:
+            self.emit("return;")
+            return
+        value = self.expression(node.value)
+        kind = OWNED.get(value.type, value.type)
+        if kind not in CPP or self.kind not in ("none", kind):
+            raise self.error(node, f"a part returns one type of value; got {kind}")
+        self.kind = kind
+        self.emit(f"return {self.coerced(node, value, kind)};")
+
+    def lambda_(self, names: list[str]) -> str:
+        """Return the translated part, a function of what ``names`` names."""
+        self.settle()
+        body = " ".join(line.strip() for line in self.declarations() + self.lines)
+        taken = ", ".join(f"auto &&{name}_" if f"{name}_" in body else "auto &&" for name in names)
+        made = "void" if self.kind == "none" else declared(self.kind)
+        return f"[&]({taken}) -> {made} {{ {body} }}"
 
 
 def _read(target: ast.expr) -> ast.expr:
