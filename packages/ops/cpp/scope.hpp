@@ -152,6 +152,11 @@ inline Tensors as_tensors(const plait_value &v) {
 inline plait_tensor *as_tensor(const plait_value &v) {
   return v.tag == PLAIT_TENSOR ? v.u.t : nullptr;
 }
+// Of an operand that must be a tensor here.
+inline plait_tensor *tensor_of(const plait_value &v) {
+  if (v.tag != PLAIT_TENSOR) throw std::invalid_argument("a Tensor is required; got " + show(v));
+  return v.u.t;
+}
 inline bool is_none(const plait_value &v) { return v.tag == PLAIT_NONE; }
 inline bool is_none(const plait_tensor *t) { return !t; }
 inline bool is_none(const Tensor &t) { return !t; }

@@ -56,7 +56,7 @@ def test_arguments_are_read_by_type() -> None:
         return result(self.shape, dtype if dtype is not None else float32)
 
     text = shape(function)
-    for part in (
+    for piece in (
         "plait_tensor * self_ = as_tensor(c->in[0]);",
         "const int64_t dim_ = as_int(c->in[4]);",
         "const std::optional<int64_t> end_ = maybe_int(c->in[5]);",
@@ -69,7 +69,7 @@ def test_arguments_are_read_by_type() -> None:
         "(is_none(end_) || !is_none(dims_) || flag_)",
         "result(x, 0, shape_of(self_), (!is_none(dtype_) ? (*dtype_) : dtype::float32));",
     ):
-        assert part in text, text
+        assert piece in text, text
 
 
 def test_lists_of_sizes() -> None:
@@ -85,7 +85,7 @@ def test_lists_of_sizes() -> None:
         return result([n + 1 for n in more if n > 1], self.dtype)
 
     text = shape(function)
-    for part in (
+    for piece in (
         "shape_ = Dims(shape_of(self_));",
         "shape_[dim_] = int64_t(2);",
         "shape_[(-int64_t(1))] = times(shape_[(-int64_t(1))], int64_t(3));",
@@ -95,7 +95,7 @@ def test_lists_of_sizes() -> None:
         "!contains(size_, int64_t(3))",
         "if (!((n_ > int64_t(1)))) continue; made_.push(plus(n_, int64_t(1)));",
     ):
-        assert part in text, text
+        assert piece in text, text
 
 
 def test_conditions_and_loops() -> None:
@@ -121,7 +121,7 @@ def test_conditions_and_loops() -> None:
         return result([n if end is None else end], self.dtype)
 
     text = shape(function)
-    for part in (
+    for piece in (
         "for (int64_t i_ = int64_t(0), end_i_ = int64_t((self_)->dl.ndim); i_ < end_i_; i_++) {",
         "continue; } else { if ((((int64_t(0) <= i_) && (i_ < int64_t(3))) &&",
         "floor_div(shape_of(self_)[i_], int64_t(2))",
@@ -131,7 +131,7 @@ def test_conditions_and_loops() -> None:
         "((double(n_) / double(int64_t(2))) + std::pow(eps_, double(int64_t(2))))",
         "(is_none(end_) ? n_ : (*end_))",
     ):
-        assert part in text, text
+        assert piece in text, text
 
 
 def test_messages_are_built_when_they_are_needed() -> None:
@@ -174,7 +174,7 @@ def test_operator_calls_and_tensor_arithmetic() -> None:
         return to_dtype(y if is_tensor(other) else more[0], self.dtype)
 
     text = decomposed(function)
-    for part in (
+    for piece in (
         "run(x, Op::add, {value(run(x, Op::mul, {value(run(x, Op::neg, {value(self_)})), "
         "value(double(2.0))})), other_})",
         "if (!is_none(bias_)) {",
@@ -186,7 +186,7 @@ def test_operator_calls_and_tensor_arithmetic() -> None:
         "more_.push(Tensor::share(piece_));",
         "give(x, 0, to_dtype(x,",
     ):
-        assert part in text, text
+        assert piece in text, text
 
 
 def test_arguments_between_take_their_defaults() -> None:

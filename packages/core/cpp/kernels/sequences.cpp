@@ -88,19 +88,21 @@ struct Between {
   }
 };
 
+void store_complex(DLTensor *out, int64_t i, double re, double im) {
+  const double z[2] = {re, im};
+  plait_value v{PLAIT_COMPLEX, 0, {0}};
+  v.u.fs = z;
+  const Kind k = kind(out->dtype);
+  store_number(k, v, data<char>(out) + i * size_of(k));
+}
+
 plait_status linspace(plait_call *c) {
   DLTensor *out = result(c);
   const int64_t n = numel(out);
   const Between line(c, n);
   const Kind k = kind(out->dtype);
   if (k == C64 || k == C128) {
-    const int item = size_of(k);
-    for (int64_t i = 0; i < n; i++) {
-      const double z[2] = {line.at(i), line.at(i, 1)};
-      plait_value v{PLAIT_COMPLEX, 0, {0}};
-      v.u.fs = z;
-      store_number(k, v, data<char>(out) + i * item);
-    }
+    for (int64_t i = 0; i < n; i++) store_complex(out, i, line.at(i), line.at(i, 1));
     return PLAIT_OK;
   }
   PLAIT_NUMERIC(k, {
@@ -120,16 +122,12 @@ plait_status logspace(plait_call *c) {
   const double base = real(c, 3, 10);
   const Kind k = kind(out->dtype);
   if (k == C64 || k == C128) {  // base^(x + iy) = base^x (cos(y log base) + i sin(y log base))
-    const int item = size_of(k);
     const double turn = log(base < 0 ? -base : base), half = base < 0 ? 3.141592653589793 : 0;
     for (int64_t i = 0; i < n; i++) {
       const double x = line.at(i), y = line.at(i, 1);
       const double size = pow(base < 0 ? -base : base, x) * exp(-half * y);
       const double angle = turn * y + half * x;
-      const double z[2] = {size * cos(angle), size * sin(angle)};
-      plait_value v{PLAIT_COMPLEX, 0, {0}};
-      v.u.fs = z;
-      store_number(k, v, data<char>(out) + i * item);
+      store_complex(out, i, size * cos(angle), size * sin(angle));
     }
     return PLAIT_OK;
   }

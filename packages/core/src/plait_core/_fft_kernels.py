@@ -9,26 +9,26 @@ import plait_abi
 __all__ = ["register"]
 
 
-def _c2c(x: Any, dim: tuple[int, ...], norm: Any, forward: bool, out: Any) -> None:
+def _put(out: Any, function: str, x: Any, *sizes: Any, **settings: Any) -> None:
+    """Write what NumPy's transform gives; infinity and nan are results, not warnings."""
     import numpy as np
 
-    transform = np.fft.fftn if forward else np.fft.ifftn
-    out.numpy()[...] = transform(x.numpy(), axes=dim, norm=norm)
+    with np.errstate(all="ignore"):
+        out.numpy()[...] = getattr(np.fft, function)(x.numpy(), *sizes, **settings)
+
+
+def _c2c(x: Any, dim: tuple[int, ...], norm: Any, forward: bool, out: Any) -> None:
+    _put(out, "fftn" if forward else "ifftn", x, axes=dim, norm=norm)
 
 
 def _r2c(x: Any, dim: tuple[int, ...], norm: Any, onesided: bool, out: Any) -> None:
-    import numpy as np
-
-    transform = np.fft.rfftn if onesided else np.fft.fftn
     x = x.float() if x.itemsize == 2 else x  # NumPy may have no bfloat16
-    out.numpy()[...] = transform(x.numpy(), axes=dim, norm=norm)
+    _put(out, "rfftn" if onesided else "fftn", x, axes=dim, norm=norm)
 
 
 def _c2r(x: Any, dim: tuple[int, ...], norm: Any, last: int, out: Any) -> None:
-    import numpy as np
-
     sizes = [*(x.shape[d] for d in dim[:-1]), last]
-    out.numpy()[...] = np.fft.irfftn(x.numpy(), sizes, axes=dim, norm=norm)
+    _put(out, "irfftn", x, sizes, axes=dim, norm=norm)
 
 
 def register() -> None:

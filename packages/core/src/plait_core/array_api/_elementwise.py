@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from plait_core._core import Tensor, is_tensor
 from plait_core.array_api._data_types import promote, result_type
 from plait_core.array_api._operators import call
 
+Function = TypeVar("Function", bound=Callable[..., Tensor])
 Unary = Callable[[Tensor], Tensor]
 Binary = Callable[[Any, Any], Tensor]
 
@@ -83,13 +84,17 @@ __all__ = [
 ]
 
 
+def _named(function: Function, name: str, doc: str) -> Function:
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return function
+
+
 def _unary(name: str, operator: str = "") -> Unary:
     def function(x: Tensor, /) -> Tensor:
         return call(operator or name, x)
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"The operator `{operator or name}`, as the standard names it."
-    return function
+    return _named(function, name, f"The operator `{operator or name}`, as the standard names it.")
 
 
 def common(x1: Any, x2: Any) -> tuple[Any, Any]:
@@ -112,9 +117,7 @@ def _binary(name: str, operator: str = "") -> Binary:
     def function(x1: Any, x2: Any, /) -> Tensor:
         return call(operator or name, *common(x1, x2))
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"The operator `{operator or name}`, as the standard names it."
-    return function
+    return _named(function, name, f"The operator `{operator or name}`, as the standard names it.")
 
 
 abs = _unary("abs")
@@ -184,9 +187,7 @@ def _rounding(name: str) -> Unary:
             return call("complex", function(real(x)), function(imag(x)))
         return call(name, x) if x.dtype.is_floating_point else x.clone()
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"The operator `{name}`; integers stay what they are."
-    return function
+    return _named(function, name, f"The operator `{name}`; integers stay what they are.")
 
 
 ceil = _rounding("ceil")

@@ -2,9 +2,9 @@
 
 What it knows: assignments, `if`, `while`, `for` over ranges and lists, `return`, arithmetic,
 comparisons, conditional expressions, list comprehensions, f-strings in `check`, the words of
-`plait_ops.words`, parts (functions marked `plait_ops.words.part`, translated where they are called),
-operator calls and tensor arithmetic (not in shape functions). Everything else is an error with file
-and line, at build time.
+`plait_ops.words`, parts (functions marked `part`, translated where they are called), operator
+calls and tensor arithmetic (not in shape functions). Everything else is an error with file and
+line, at build time.
 """
 
 from __future__ import annotations

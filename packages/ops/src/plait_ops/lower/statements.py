@@ -306,7 +306,7 @@ class Statements(Expressions):
 
     # ---- parts -----------------------------------------------------------------------------------
     def part_call(self, node: ast.Call, function: Callable[..., Any]) -> Typed:
-        """Translate a part where it is called: a lambda whose parameters have the arguments' types."""
+        """Translate a part where it is called: a lambda with the types of the arguments."""
         parameters = inspect.signature(function).parameters.values()
         written = [ast.unparse(item) for item in (*node.args, *node.keywords)]
         if node.keywords or len(node.args) != len(parameters):

@@ -96,10 +96,10 @@ def coerce(value: Typed, wanted: str) -> str | None:
     rules = {
         ("tensor?", "tensor"): "{}",
         ("owned", "tensor"): "{}.get()",
-        ("operand", "tensor"): "{}.u.t",
+        ("operand", "tensor"): "tensor_of({})",
         ("tensor", "owned"): "Tensor::share({})",
         ("tensor?", "owned"): "Tensor::share({})",
-        ("operand", "owned"): "Tensor::share({}.u.t)",
+        ("operand", "owned"): "Tensor::share(tensor_of({}))",
         ("tensor", "operand"): "value({})",
         ("tensor?", "operand"): "value({})",
         ("owned", "operand"): "value({})",

@@ -18,14 +18,17 @@ from plait_ops.calls import (
 )
 from plait_ops.spec import Composite, Operator
 from plait_ops.specs.losses import _reduced
-from plait_ops.specs.nll_loss import _class_samples, _class_weights, _nll
+from plait_ops.specs.nll_loss import (
+    _class_samples,
+    _class_weights,
+    _nll,
+    classes_fit,
+    classes_gradient_fits,
+)
 from plait_ops.words import (
-    cast_argument,
     check,
-    int64,
     is_floating,
     numel,
-    require,
     require_same,
     result,
 )
@@ -51,26 +54,12 @@ cross_entropy_backward = Operator(
 
 @cross_entropy_forward.shape
 def _(input, target, weight, reduction):
-    check(input.ndim > 0, f"`input` must have at least 1 dimension; got shape {input.shape}")
-    c = 1 if input.ndim > 1 else 0
-    require("input", input.dtype, "floating")
-    require("target", target.dtype, "integer")
-    cast_argument("target", int64)
-    check(
-        target.shape == input.shape[:c] + input.shape[c + 1 :],
-        f"`target` of shape {target.shape} must have the shape of `input` {input.shape} without dimension {c}, "
-        f"or that of `input` and its dtype for probabilities",
-    )
-    if weight is not None:
-        check(
-            weight.ndim == 1 and weight.shape[0] == input.shape[c],
-            f"`weight` must have shape {tuple(input.shape[c : c + 1])} for `input` of shape {input.shape}; got {weight.shape}",
-        )
-        require_same("input", input, "weight", weight)
-    check(
-        reduction in ("mean", "sum", "none"),
-        f'`reduction` must be "mean", "sum" or "none"; got "{reduction}"',
-        "ValueError",
+    classes_fit(
+        input,
+        target,
+        weight,
+        reduction,
+        ", or that of `input` and its dtype for probabilities",
     )
     return result(target.shape if reduction == "none" else (), input.dtype), result(
         target.shape, input.dtype
@@ -92,31 +81,13 @@ def _(g0, input, target, weight, result1, reduction, ignore_index):
 
 @cross_entropy_backward.shape
 def _(grad, input, lse, target, weight, reduction):
-    check(input.ndim > 0, f"`input` must have at least 1 dimension; got shape {input.shape}")
-    c = 1 if input.ndim > 1 else 0
+    classes_gradient_fits(grad, target, weight, input.shape, reduction)
     check(
-        target.shape == input.shape[:c] + input.shape[c + 1 :] and lse.shape == target.shape,
-        f"`target` of shape {target.shape} and `lse` of shape {lse.shape} do not fit `input` of shape {input.shape}",
-    )
-    check(
-        reduction in ("mean", "sum", "none"),
-        f'`reduction` must be "mean", "sum" or "none"; got "{reduction}"',
-        "ValueError",
+        lse.shape == target.shape,
+        f"`lse` of shape {lse.shape} must have the shape of `target` {target.shape} for `input` of shape {input.shape}",
     )
     if weight is not None:
-        check(
-            weight.ndim == 1 and weight.shape[0] == input.shape[c],
-            f"`weight` of shape {weight.shape} does not fit `input` of shape {input.shape}",
-        )
         require_same("input", input, "weight", weight)
-    want = target.shape if reduction == "none" else ()
-    check(
-        grad.shape == want,
-        f"`grad` must have shape {want} for `reduction` {reduction}; got {grad.shape}",
-    )
-    require("input", input.dtype, "floating")
-    require("target", target.dtype, "integer")
-    cast_argument("target", int64)
     require_same("input", input, "grad", grad)
     require_same("input", input, "lse", lse)
     return result(input.shape, input.dtype)

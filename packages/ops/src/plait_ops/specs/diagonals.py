@@ -223,28 +223,22 @@ tril_indices = _triangle("tril", "lower", np.tril_indices)
 triu_indices = _triangle("triu", "upper", np.triu_indices)
 
 
-@tril_indices.decompose
-def _(row, col, offset, dtype, device):
-    check(
-        row >= 0 and col >= 0,
-        f"`row` and `col` must not be negative; got {row} and {col}",
-        "ValueError",
-    )
-    require("dtype", dtype, "integer")
-    rows = nonzero(tril(ones([row, col], dtype=bool_, device=device), offset))
-    return clone(transpose(to_dtype(rows, dtype), 0, 1))
+def _places(triangle):
+    def decompose(row, col, offset, dtype, device):
+        check(
+            row >= 0 and col >= 0,
+            f"`row` and `col` must not be negative; got {row} and {col}",
+            "ValueError",
+        )
+        require("dtype", dtype, "integer")
+        rows = nonzero(triangle(ones([row, col], dtype=bool_, device=device), offset))
+        return clone(transpose(to_dtype(rows, dtype), 0, 1))
+
+    return decompose
 
 
-@triu_indices.decompose
-def _(row, col, offset, dtype, device):
-    check(
-        row >= 0 and col >= 0,
-        f"`row` and `col` must not be negative; got {row} and {col}",
-        "ValueError",
-    )
-    require("dtype", dtype, "integer")
-    rows = nonzero(triu(ones([row, col], dtype=bool_, device=device), offset))
-    return clone(transpose(to_dtype(rows, dtype), 0, 1))
+tril_indices.decompose(_places(tril))
+triu_indices.decompose(_places(triu))
 
 
 unravel_index = Composite(

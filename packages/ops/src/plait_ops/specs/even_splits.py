@@ -5,7 +5,7 @@ import numpy as np
 from plait_ops.calls import chunk, narrow, select, split, tensor_split, tensor_split_indices
 from plait_ops.calls import split_sizes as split_sizes_of
 from plait_ops.spec import Composite
-from plait_ops.words import check, item, require, wrap_dim
+from plait_ops.words import check, item, part, require, wrap_dim
 
 tensor_split_ = Composite(
     "tensor_split(Tensor(a) self, int indices_or_sections|sections, int dim|axis=0) -> Tensor(a)[]",
@@ -134,7 +134,7 @@ tensor_split_tensor_.error(
 )
 
 
-def _along(name, least, text):
+def _along(name, least, along, text):
     """NumPy's hsplit and its kin: into so many equal parts, or at indices."""
     sections = Composite(
         f"{name}(Tensor(a) self, int indices_or_sections|sections) -> Tensor(a)[]",
@@ -177,67 +177,36 @@ def _along(name, least, text):
         lambda s: s(s.array(*shape), 4),
         contains=[name, "indices_or_sections", "4", "6"],
     )
+
+    @part
+    def split_dim(shape):
+        check(
+            len(shape) >= least,
+            f"`self` must have at least {least} dimension{'s' if least > 1 else ''}; got shape {shape}",
+        )
+        return min(len(shape) - 1, along)
+
+    @sections.decompose
+    def _(self, indices_or_sections):
+        at = split_dim(self.shape)
+        n = indices_or_sections
+        check(
+            n >= 1 and self.shape[at] % max(n, 1) == 0,
+            f"`indices_or_sections` must divide the size of dimension {at}, {self.shape[at]}; got {n}",
+            "ValueError",
+        )
+        return tensor_split(self, n, at)
+
+    @indices.decompose
+    def _(self, indices_or_sections):
+        return tensor_split_indices(self, indices_or_sections, split_dim(self.shape))
+
     return sections, indices
 
 
-hsplit, hsplit_indices = _along("hsplit", 1, "dimension 1, or dimension 0 of a vector")
-vsplit, vsplit_indices = _along("vsplit", 2, "dimension 0")
-dsplit, dsplit_indices = _along("dsplit", 3, "dimension 2")
-
-
-@hsplit.decompose
-def _(self, indices_or_sections):
-    check(self.ndim >= 1, f"`self` must have at least 1 dimension; got shape {self.shape}")
-    at = min(self.ndim - 1, 1)
-    n = indices_or_sections
-    check(
-        n >= 1 and self.shape[at] % max(n, 1) == 0,
-        f"`indices_or_sections` must divide the size of dimension {at}, {self.shape[at]}; got {n}",
-        "ValueError",
-    )
-    return tensor_split(self, n, at)
-
-
-@vsplit.decompose
-def _(self, indices_or_sections):
-    check(self.ndim >= 2, f"`self` must have at least 2 dimensions; got shape {self.shape}")
-    n = indices_or_sections
-    check(
-        n >= 1 and self.shape[0] % max(n, 1) == 0,
-        f"`indices_or_sections` must divide the size of dimension 0, {self.shape[0]}; got {n}",
-        "ValueError",
-    )
-    return tensor_split(self, n, 0)
-
-
-@dsplit.decompose
-def _(self, indices_or_sections):
-    check(self.ndim >= 3, f"`self` must have at least 3 dimensions; got shape {self.shape}")
-    n = indices_or_sections
-    check(
-        n >= 1 and self.shape[2] % max(n, 1) == 0,
-        f"`indices_or_sections` must divide the size of dimension 2, {self.shape[2]}; got {n}",
-        "ValueError",
-    )
-    return tensor_split(self, n, 2)
-
-
-@hsplit_indices.decompose
-def _(self, indices_or_sections):
-    check(self.ndim >= 1, f"`self` must have at least 1 dimension; got shape {self.shape}")
-    return tensor_split_indices(self, indices_or_sections, min(self.ndim - 1, 1))
-
-
-@vsplit_indices.decompose
-def _(self, indices_or_sections):
-    check(self.ndim >= 2, f"`self` must have at least 2 dimensions; got shape {self.shape}")
-    return tensor_split_indices(self, indices_or_sections, 0)
-
-
-@dsplit_indices.decompose
-def _(self, indices_or_sections):
-    check(self.ndim >= 3, f"`self` must have at least 3 dimensions; got shape {self.shape}")
-    return tensor_split_indices(self, indices_or_sections, 2)
+hsplit, hsplit_indices = _along("hsplit", 1, 1, "dimension 1, or dimension 0 of a vector")
+vsplit, vsplit_indices = _along("vsplit", 2, 0, "dimension 0")
+dsplit, dsplit_indices = _along("dsplit", 3, 2, "dimension 2")
 
 
 # ---- other names -------------------------------------------------------------------------------

@@ -232,34 +232,19 @@ ihfft2 = _several(
 )  # fmt: skip
 
 
-@fft2.decompose
-def _(input, s, dim, norm):
-    return fft_fftn(input, s, dim, norm)
+def _same(several):
+    def decompose(input, s, dim, norm):
+        return several(input, s, dim, norm)
+
+    return decompose
 
 
-@ifft2.decompose
-def _(input, s, dim, norm):
-    return fft_ifftn(input, s, dim, norm)
-
-
-@rfft2.decompose
-def _(input, s, dim, norm):
-    return fft_rfftn(input, s, dim, norm)
-
-
-@irfft2.decompose
-def _(input, s, dim, norm):
-    return fft_irfftn(input, s, dim, norm)
-
-
-@hfft2.decompose
-def _(input, s, dim, norm):
-    return fft_hfftn(input, s, dim, norm)
-
-
-@ihfft2.decompose
-def _(input, s, dim, norm):
-    return fft_ihfftn(input, s, dim, norm)
+fft2.decompose(_same(fft_fftn))
+ifft2.decompose(_same(fft_ifftn))
+rfft2.decompose(_same(fft_rfftn))
+irfft2.decompose(_same(fft_irfftn))
+hfft2.decompose(_same(fft_hfftn))
+ihfft2.decompose(_same(fft_ihfftn))
 
 
 # ---- one dimension -------------------------------------------------------------------------------
@@ -292,46 +277,21 @@ ihfft = _single(
 )  # fmt: skip
 
 
-@fft.decompose
-def _(input, n, dim, norm):
-    at = wrap_dim("dim", dim, input.shape)
-    check(input.ndim > 0, "`input` must have at least 1 dimension; got shape ()")
-    return fft_fftn(input, [input.shape[at] if n is None else n], [at], norm)
+def _along_one(several):
+    def decompose(input, n, dim, norm):
+        at = wrap_dim("dim", dim, input.shape)
+        check(input.ndim > 0, "`input` must have at least 1 dimension; got shape ()")
+        return several(input, [-1 if n is None else n], [at], norm)
+
+    return decompose
 
 
-@ifft.decompose
-def _(input, n, dim, norm):
-    at = wrap_dim("dim", dim, input.shape)
-    check(input.ndim > 0, "`input` must have at least 1 dimension; got shape ()")
-    return fft_ifftn(input, [input.shape[at] if n is None else n], [at], norm)
-
-
-@rfft.decompose
-def _(input, n, dim, norm):
-    at = wrap_dim("dim", dim, input.shape)
-    check(input.ndim > 0, "`input` must have at least 1 dimension; got shape ()")
-    return fft_rfftn(input, [input.shape[at] if n is None else n], [at], norm)
-
-
-@irfft.decompose
-def _(input, n, dim, norm):
-    at = wrap_dim("dim", dim, input.shape)
-    check(input.ndim > 0, "`input` must have at least 1 dimension; got shape ()")
-    return fft_irfftn(input, [-1 if n is None else n], [at], norm)
-
-
-@hfft.decompose
-def _(input, n, dim, norm):
-    at = wrap_dim("dim", dim, input.shape)
-    check(input.ndim > 0, "`input` must have at least 1 dimension; got shape ()")
-    return fft_hfftn(input, [-1 if n is None else n], [at], norm)
-
-
-@ihfft.decompose
-def _(input, n, dim, norm):
-    at = wrap_dim("dim", dim, input.shape)
-    check(input.ndim > 0, "`input` must have at least 1 dimension; got shape ()")
-    return fft_ihfftn(input, [input.shape[at] if n is None else n], [at], norm)
+fft.decompose(_along_one(fft_fftn))
+ifft.decompose(_along_one(fft_ifftn))
+rfft.decompose(_along_one(fft_rfftn))
+irfft.decompose(_along_one(fft_irfftn))
+hfft.decompose(_along_one(fft_hfftn))
+ihfft.decompose(_along_one(fft_ihfftn))
 
 
 # ---- references and samples ----------------------------------------------------------------------

@@ -21,6 +21,7 @@ from plait_ops.words import (
     check,
     int32,
     is_complex,
+    part,
     real_dtype,
     require_same,
     result,
@@ -378,11 +379,18 @@ linalg_solve_ex = Operator(
 )
 
 
-@linalg_solve_.shape
-def _(A, B, left):
+@part
+def _are_vectors(A, B):
+    """Whether `B` is one vector, or as many as `A` has matrices."""
+    return B.ndim == 1 or (A.ndim == B.ndim + 1 and B.shape == A.shape[:-1])
+
+
+@part
+def _solve_batch(A, B, left):
+    """Check the arguments of a solution; return the batch of the result."""
     require_square("A", A)
     require_same("A", A, "B", B)
-    vector = B.ndim == 1 or (A.ndim == B.ndim + 1 and B.shape == A.shape[:-1])
+    vector = _are_vectors(A, B)
     check(left or not vector, "`left=False` is for a `B` of matrices", "ValueError")
     check(B.ndim >= 1, f"`B` must have at least 1 dimension; got shape {B.shape}")
     last = B.shape[-1] if vector or not left else B.shape[-2]
@@ -390,34 +398,27 @@ def _(A, B, left):
         last == A.shape[-1],
         f"`B` of shape {B.shape} must have as many {'rows' if left else 'columns'} as `A` of shape {A.shape}",
     )
-    if vector:
-        return result(broadcast("A", A.shape[:-2], "B", B.shape[:-1]) + A.shape[-1:], A.dtype)
-    return result(broadcast("A", A.shape[:-2], "B", B.shape[:-2]) + B.shape[-2:], A.dtype)
+    return broadcast("A", A.shape[:-2], "B", B.shape[:-1] if vector else B.shape[:-2])
+
+
+@linalg_solve_.shape
+def _(A, B, left):
+    batch = _solve_batch(A, B, left)
+    one = A.shape[-1:] if _are_vectors(A, B) else B.shape[-2:]
+    return result(batch + one, A.dtype)
 
 
 @linalg_solve_ex.shape
 def _(A, B, left):
-    require_square("A", A)
-    require_same("A", A, "B", B)
-    vector = B.ndim == 1 or (A.ndim == B.ndim + 1 and B.shape == A.shape[:-1])
-    check(left or not vector, "`left=False` is for a `B` of matrices", "ValueError")
-    check(B.ndim >= 1, f"`B` must have at least 1 dimension; got shape {B.shape}")
-    last = B.shape[-1] if vector or not left else B.shape[-2]
-    check(
-        last == A.shape[-1],
-        f"`B` of shape {B.shape} must have as many {'rows' if left else 'columns'} as `A` of shape {A.shape}",
-    )
-    if vector:
-        batch = broadcast("A", A.shape[:-2], "B", B.shape[:-1])
-        return result(batch + A.shape[-1:], A.dtype), result(batch, int32)
-    batch = broadcast("A", A.shape[:-2], "B", B.shape[:-2])
-    return result(batch + B.shape[-2:], A.dtype), result(batch, int32)
+    batch = _solve_batch(A, B, left)
+    one = A.shape[-1:] if _are_vectors(A, B) else B.shape[-2:]
+    return result(batch + one, A.dtype), result(batch, int32)
 
 
 @linalg_solve_.vjp("A", "B")
 def _(g, A, B, result, left):
     back = linalg_solve(transpose(A, -2, -1), g, left=left)
-    if B.ndim == 1 or (A.ndim == B.ndim + 1 and B.shape == A.shape[:-1]):
+    if _are_vectors(A, B):
         return -(unsqueeze(back, -1) * unsqueeze(result, -2)), sum_to(back, B.shape)
     x = transpose(result, -2, -1)
     gA = back @ x if left else x @ back
@@ -426,7 +427,7 @@ def _(g, A, B, result, left):
 
 @linalg_solve_.reference
 def _(A, B, left=True):
-    if B.ndim == 1 or (A.ndim == B.ndim + 1 and B.shape == A.shape[:-1]):
+    if _are_vectors(A, B):
         return np.linalg.solve(A, B[..., None])[..., 0]
     if left:
         return np.linalg.solve(A, B)
@@ -436,8 +437,7 @@ def _(A, B, left=True):
 @linalg_solve_ex.reference
 def _(A, B, left=True, check_errors=False):
     x = linalg_solve_(A, B, left=left)
-    vector = B.ndim == 1 or (A.ndim == B.ndim + 1 and B.shape == A.shape[:-1])
-    return x, np.zeros(x.shape[: -1 if vector else -2], "int32")
+    return x, np.zeros(x.shape[: -1 if _are_vectors(A, B) else -2], "int32")
 
 
 def _solve_samples(s):

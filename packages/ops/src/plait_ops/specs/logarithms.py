@@ -18,16 +18,16 @@ from plait_ops.calls import (
 )
 from plait_ops.spec import Composite, Pointwise
 from plait_ops.words import (
-    DType,
+    check,
+    complex128,
     float64,
     int32,
-    is_floating,
-    is_integral,
+    is_complex,
     is_tensor,
+    part,
     to_dtype,
 )
 
-complex128 = DType("complex128")
 LOG_2 = 0.6931471805599453
 NONFINITE = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 1e-30, 80.0, -80.0, 1e30]
 
@@ -356,23 +356,24 @@ float_power = Composite(
 )
 
 
+@part
+def _widest(dtype):
+    return complex128 if is_complex(dtype) else float64
+
+
 @float_power.decompose
 def _(self, exponent):
-    if not is_tensor(self):
-        wide = float64 if is_floating(exponent.dtype) or is_integral(exponent.dtype) else complex128
-        return pow(self, to_dtype(exponent, wide))
-    base = to_dtype(
-        self, float64 if is_floating(self.dtype) or is_integral(self.dtype) else complex128
+    check(
+        is_tensor(self) or is_tensor(exponent),
+        "`self` or `exponent` must be a Tensor; got numbers only",
+        "TypeError",
     )
+    if not is_tensor(self):
+        return pow(self, to_dtype(exponent, _widest(exponent.dtype)))
+    base = to_dtype(self, _widest(self.dtype))
     if not is_tensor(exponent):
         return pow(base, exponent)
-    return pow(
-        base,
-        to_dtype(
-            exponent,
-            float64 if is_floating(exponent.dtype) or is_integral(exponent.dtype) else complex128,
-        ),
-    )
+    return pow(base, to_dtype(exponent, _widest(exponent.dtype)))
 
 
 float_power.reference(
@@ -390,4 +391,5 @@ def _(s):
     yield s(s.array(3, low=0.2), -1.5)
 
 
+float_power.error("TypeError", lambda s: s(2, 3), contains=["`self` or `exponent`", "numbers"])
 float_power.error("ShapeError", lambda s: s(s.array(2, 3), s.array(4)), contains=["(2, 3)", "(4,)"])

@@ -13,9 +13,18 @@ from plait_ops.calls import (
     where,
 )
 from plait_ops.spec import Composite
-from plait_ops.words import (
-    check,
-)
+from plait_ops.words import check, part
+
+
+@part
+def known_reduction(reduction):
+    """Check the name of a reduction."""
+    check(
+        reduction in ("mean", "sum", "none"),
+        f'`reduction` must be "mean", "sum" or "none"; got "{reduction}"',
+        "ValueError",
+    )
+
 
 reduction_ = Composite(
     "reduce_loss(Tensor self, str reduction) -> Tensor",
@@ -27,15 +36,11 @@ reduction_ = Composite(
 
 @reduction_.decompose
 def _(self, reduction):
+    known_reduction(reduction)
     if reduction == "mean":
         return mean(self)
     if reduction == "sum":
         return sum(self)
-    check(
-        reduction == "none",
-        f'`reduction` must be "mean", "sum" or "none"; got "{reduction}"',
-        "ValueError",
-    )
     return self
 
 

@@ -15,10 +15,12 @@ from plait_ops.calls import (
     zeros,
 )
 from plait_ops.spec import Composite, Operator
+from plait_ops.specs.losses import known_reduction
 from plait_ops.words import (
     cast_argument,
     check,
     int64,
+    part,
     require,
     require_same,
     result,
@@ -51,8 +53,9 @@ nll_loss_backward = Operator(
 )
 
 
-@nll_loss.shape
-def _(input, target, weight, reduction):
+@part
+def classes_fit(input, target, weight, reduction, otherwise):
+    """Check the arguments of a loss of classes; `otherwise` ends the text about the shape."""
     check(input.ndim > 0, f"`input` must have at least 1 dimension; got shape {input.shape}")
     c = 1 if input.ndim > 1 else 0
     require("input", input.dtype, "floating")
@@ -60,7 +63,7 @@ def _(input, target, weight, reduction):
     cast_argument("target", int64)
     check(
         target.shape == input.shape[:c] + input.shape[c + 1 :],
-        f"`target` of shape {target.shape} must have the shape of `input` {input.shape} without dimension {c}",
+        f"`target` of shape {target.shape} must have the shape of `input` {input.shape} without dimension {c}{otherwise}",
     )
     if weight is not None:
         check(
@@ -68,11 +71,37 @@ def _(input, target, weight, reduction):
             f"`weight` must have shape {tuple(input.shape[c : c + 1])} for `input` of shape {input.shape}; got {weight.shape}",
         )
         require_same("input", input, "weight", weight)
+    known_reduction(reduction)
+
+
+@part
+def classes_gradient_fits(grad, target, weight, size, reduction):
+    """Check the arguments of a derivative for an input of shape `size`."""
+    check(len(size) > 0, f"`size` must have at least 1 dimension; got {size}")
+    c = 1 if len(size) > 1 else 0
     check(
-        reduction in ("mean", "sum", "none"),
-        f'`reduction` must be "mean", "sum" or "none"; got "{reduction}"',
-        "ValueError",
+        target.shape == size[:c] + size[c + 1 :],
+        f"`target` of shape {target.shape} does not fit `size` {size} without dimension {c}",
     )
+    known_reduction(reduction)
+    if weight is not None:
+        check(
+            weight.ndim == 1 and weight.shape[0] == size[c],
+            f"`weight` of shape {weight.shape} does not fit `size` {size}",
+        )
+    want = target.shape if reduction == "none" else ()
+    check(
+        grad.shape == want,
+        f"`grad` must have shape {want} for `reduction` {reduction}; got {grad.shape}",
+    )
+    require("grad", grad.dtype, "floating")
+    require("target", target.dtype, "integer")
+    cast_argument("target", int64)
+
+
+@nll_loss.shape
+def _(input, target, weight, reduction):
+    classes_fit(input, target, weight, reduction, "")
     return result(target.shape if reduction == "none" else (), input.dtype)
 
 
@@ -120,30 +149,7 @@ def _(input, target, weight, reduction, ignore_index):
 
 @nll_loss_backward.shape
 def _(grad, target, weight, size, reduction):
-    check(len(size) > 0, f"`size` must have at least 1 dimension; got {size}")
-    c = 1 if len(size) > 1 else 0
-    check(
-        target.shape == size[:c] + size[c + 1 :],
-        f"`target` of shape {target.shape} does not fit `size` {size} without dimension {c}",
-    )
-    check(
-        reduction in ("mean", "sum", "none"),
-        f'`reduction` must be "mean", "sum" or "none"; got "{reduction}"',
-        "ValueError",
-    )
-    if weight is not None:
-        check(
-            weight.ndim == 1 and weight.shape[0] == size[c],
-            f"`weight` of shape {weight.shape} does not fit `size` {size}",
-        )
-    want = target.shape if reduction == "none" else ()
-    check(
-        grad.shape == want,
-        f"`grad` must have shape {want} for `reduction` {reduction}; got {grad.shape}",
-    )
-    require("grad", grad.dtype, "floating")
-    require("target", target.dtype, "integer")
-    cast_argument("target", int64)
+    classes_gradient_fits(grad, target, weight, size, reduction)
     return result(size, grad.dtype)
 
 

@@ -5,7 +5,7 @@ import numpy as np
 from plait_ops.calls import abs as abs_
 from plait_ops.calls import arange, clamp_min, cos, div, full, i0, mul, rsub, sqrt, square, sub
 from plait_ops.spec import Composite
-from plait_ops.words import check, default_dtype, float64, require, to_dtype
+from plait_ops.words import check, default_dtype, float64, part, require, to_dtype
 
 TAU = 6.283185307179586
 
@@ -61,8 +61,9 @@ cosine_window = _window(
 )
 
 
-@cosine_window.decompose
-def _(window_length, periodic, a, b, c, dtype, device):
+@part
+def window_dtype(window_length, dtype):
+    """Check the arguments that all windows have; return the dtype of the result."""
     made = dtype if dtype is not None else default_dtype()
     require("dtype", made, "floating")
     check(
@@ -70,6 +71,12 @@ def _(window_length, periodic, a, b, c, dtype, device):
         f"`window_length` must not be negative; got {window_length}",
         "ValueError",
     )
+    return made
+
+
+@cosine_window.decompose
+def _(window_length, periodic, a, b, c, dtype, device):
+    made = window_dtype(window_length, dtype)
     if window_length < 2:
         return full([window_length], 1.0, dtype=made, device=device)
     last = window_length if periodic else window_length - 1
@@ -133,13 +140,7 @@ def _(window_length, periodic, dtype, device):
 
 @bartlett_window.decompose
 def _(window_length, periodic, dtype, device):
-    made = dtype if dtype is not None else default_dtype()
-    require("dtype", made, "floating")
-    check(
-        window_length >= 0,
-        f"`window_length` must not be negative; got {window_length}",
-        "ValueError",
-    )
+    made = window_dtype(window_length, dtype)
     if window_length < 2:
         return full([window_length], 1.0, dtype=made, device=device)
     last = window_length if periodic else window_length - 1
@@ -149,13 +150,7 @@ def _(window_length, periodic, dtype, device):
 
 @kaiser_window.decompose
 def _(window_length, periodic, beta, dtype, device):
-    made = dtype if dtype is not None else default_dtype()
-    require("dtype", made, "floating")
-    check(
-        window_length >= 0,
-        f"`window_length` must not be negative; got {window_length}",
-        "ValueError",
-    )
+    made = window_dtype(window_length, dtype)
     if window_length < 2:
         return full([window_length], 1.0, dtype=made, device=device)
     last = window_length if periodic else window_length - 1
