@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -71,6 +72,15 @@ def test_a_kernel_can_be_replaced() -> None:
         assert fft.ifft(draw(2, 3, dtype="complex64")).abs().sum().item() == 0
     assert calls == [((1,), "backward", False)]
     assert fft.ifft(draw(2, 3, dtype="complex64")).abs().sum().item() > 0
+
+
+def test_infinity_gives_results_without_warnings() -> None:
+    x = pc.tensor([1.0, float("inf"), 2.0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert not fft.rfft(x).real.isfinite().any().item()
+        assert not fft.ifft(x).real.isfinite().any().item()
+        assert not fft.irfft(x).isfinite().any().item()
 
 
 def test_importing_does_not_import_numpy() -> None:

@@ -1,4 +1,4 @@
-// The words of plait_ops/words.py in C++; translated shape functions, derivatives and
+// The words of plait_ops/words/ in C++; translated shape functions, derivatives and
 // decompositions call them. Their meaning and their error texts are the Python ones': tests compare
 // the two.
 #pragma once

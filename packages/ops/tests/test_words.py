@@ -11,6 +11,7 @@ import pytest
 
 from plait_ops import words
 from plait_ops.words import Fault, Meta
+from plait_ops.words.calling import Size
 
 
 def meta(array: np.ndarray[Any, Any]) -> Meta:
@@ -113,7 +114,7 @@ def test_a_reduction_of_nothing_named_is_of_all() -> None:
 
 
 def test_a_shape_joins_with_lists() -> None:
-    size = words.Size((2, 3))
+    size = Size((2, 3))
     assert size[:1] + [5] + size[1:] == [2, 5, 3]  # noqa: RUF005
     assert [1] + size == (1, 2, 3)  # noqa: RUF005
     assert size != [2, 4]

@@ -1,0 +1,96 @@
+"""Words that fail unless something holds."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from plait_ops import promotion
+from plait_ops.words.calling import LIMIT, MAX_DIMS, Shape, fail, show, word
+
+__all__ = ["check", "max_dims", "require", "require_same", "sizes", "wrap_dim", "wrap_index"]
+
+
+@word("@bool text str -> none")
+def check(condition: bool, message: str, kind: str = "ShapeError") -> None:
+    """Fail with `kind` and `message` unless the condition holds."""
+    if not condition:
+        fail(kind, message)
+
+
+@word("@str int ints -> int")
+def wrap_dim(argument: str, dim: int, shape: Shape) -> int:
+    """Return `dim` counted from the front; a 0-d shape has the dims -1 and 0."""
+    room = max(len(shape), 1)
+    if not -room <= dim < room:
+        fail(
+            "IndexError",
+            f"`{argument}` must be in [{-room}, {room - 1}] for shape {show(shape)}; got {dim}",
+        )
+    return dim + room if dim < 0 else dim
+
+
+@word("@str int int -> int")
+def wrap_index(argument: str, index: int, size: int) -> int:
+    """Return `index` counted from the front of `size` elements."""
+    if not -size <= index < size:
+        fail(
+            "IndexError",
+            f"`{argument}` must be in [{-size}, {size - 1}] for a dimension of size {size}; got "
+            f"{index}",
+        )
+    return index + size if index < 0 else index
+
+
+@word("@str ints -> none")
+def sizes(argument: str, shape: Shape) -> None:
+    """Fail unless `shape` could be a new tensor's."""
+    if len(shape) > MAX_DIMS:
+        fail(
+            "ShapeError", f"`{argument}` must have at most {MAX_DIMS} dimensions; got {len(shape)}"
+        )
+    if any(size < 0 for size in shape):
+        fail("ShapeError", f"`{argument}` must not hold negative sizes; got {show(shape)}")
+    if math.prod(size for size in shape if size) >= LIMIT:  # zeros do not excuse the others
+        fail(
+            "ShapeError",
+            f"`{argument}` must name fewer than 2**63 elements; got {show(shape)}",
+        )
+
+
+@word("@str int -> none")
+def max_dims(argument: str, ndim: int) -> None:
+    """Fail if a result of `ndim` dimensions has too many."""
+    if ndim > MAX_DIMS:
+        fail(
+            "ShapeError",
+            f"`{argument}` would give a result of {ndim} dimensions; at most {MAX_DIMS} are "
+            f"supported",
+        )
+
+
+@word("@str dtype str -> none")
+def require(argument: str, dtype: str, group: str) -> None:
+    """Fail unless `dtype` belongs to the group (see `plait_ops.spec.GROUPS`)."""
+    if str(dtype) in promotion.group(group):
+        return
+    what = {
+        "arithmetic": "an integer, floating-point or complex dtype",
+        "numeric": "an integer or floating-point dtype",
+        "inexact": "a floating-point or complex dtype",
+        "floating": "a floating-point dtype",
+        "integral": "an integer dtype or bool",
+        "integer": "an integer dtype",
+        "bool": "bool",
+    }.get(group, "a real number: bool, an integer or floating-point dtype")
+    fail("DTypeError", f"`{argument}` must be {what}; got {dtype}")
+
+
+@word("@str tensor str tensor -> none")
+def require_same(name_a: str, a: Any, name_b: str, b: Any) -> None:
+    """Fail unless the two tensors have one dtype."""
+    if str(a.dtype) != str(b.dtype):
+        fail(
+            "DTypeError",
+            f"`{name_a}` and `{name_b}` must have the same dtype; got {a.dtype} and {b.dtype}",
+        )

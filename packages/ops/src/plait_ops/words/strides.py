@@ -1,0 +1,115 @@
+"""Words of strides: in which order elements lie, and what can be viewed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from plait_ops.words.calling import Shape, contiguous_strides, fail, show, word
+
+__all__ = [
+    "dense_strides",
+    "format_strides",
+    "is_contiguous",
+    "is_in_format",
+    "view_strides",
+    "viewable",
+]
+
+
+@word("tensor -> list")
+def dense_strides(tensor: Any) -> list[int]:
+    """Return strides of a fresh tensor that keeps the order in which this one's dimensions lie in
+    memory.
+    """
+    order = sorted(range(tensor.ndim), key=lambda i: (-abs(tensor.strides[i]), i))
+    strides, step = [0] * tensor.ndim, 1
+    for i in reversed(order):
+        strides[i] = step
+        step *= max(tensor.shape[i], 1)
+    return strides
+
+
+@word("@str ints ints -> list")
+def format_strides(memory_format: str, shape: Shape, preserved: Sequence[int]) -> list[int]:
+    """Return the strides of a fresh tensor in a memory format; `preserved` are those of
+    "preserve_format".
+    """
+    if memory_format == "preserve_format":
+        return list(preserved)
+    if memory_format == "contiguous_format":
+        return contiguous_strides(shape)
+    ndim = {"channels_last": 4, "channels_last_3d": 5}.get(memory_format)
+    if ndim is None:
+        fail(
+            "ValueError",
+            "`memory_format` must be contiguous_format, preserve_format, channels_last or "
+            f"channels_last_3d; got {memory_format}",
+        )
+    if len(shape) != ndim:
+        fail(
+            "ShapeError",
+            f"`memory_format` {memory_format} requires {ndim} dimensions, got shape {show(shape)}",
+        )
+    order = [0, *range(2, len(shape)), 1]
+    dense = contiguous_strides([shape[i] for i in order])
+    return [dense[order.index(i)] for i in range(len(shape))]
+
+
+@word("@str tensor -> bool")
+def is_in_format(memory_format: str, tensor: Any) -> bool:
+    """Whether the elements lie without gaps in the order of a memory format."""
+    if memory_format == "contiguous_format":
+        return is_contiguous(tensor)
+    want = format_strides(memory_format, tensor.shape, tensor.strides)
+    size = getattr(tensor, "itemsize", 1) if hasattr(tensor, "flags") else 1
+    return all(
+        n == 1 or a == b * size for n, a, b in zip(tensor.shape, tensor.strides, want, strict=True)
+    )
+
+
+def _view_strides(tensor: Any, shape: Shape) -> list[int] | None:
+    """Walk both shapes from the back and match runs of dimensions that lie one after the other."""
+    if math.prod(shape) == 0 or tensor.ndim == 0:
+        return contiguous_strides(shape)
+    strides = [0] * len(shape)
+    at, step, run = len(shape) - 1, tensor.strides[-1], 1
+    left = 1
+    for i in reversed(range(tensor.ndim)):
+        run *= tensor.shape[i]
+        if i and (tensor.shape[i - 1] == 1 or tensor.strides[i - 1] == run * step):
+            continue
+        while at >= 0 and (left < run or shape[at] == 1):
+            strides[at] = left * step
+            left *= shape[at]
+            at -= 1
+        if left != run:
+            return None
+        if i:
+            step, run, left = tensor.strides[i - 1], 1, 1
+    return strides if at < 0 else None
+
+
+@word("tensor -> bool")
+def is_contiguous(tensor: Any) -> bool:
+    """Whether the elements lie in C order."""
+    flags = getattr(tensor, "flags", None)
+    if flags is not None:
+        return bool(flags["C_CONTIGUOUS"])
+    want = contiguous_strides(tensor.shape)
+    return all(
+        size == 1 or a == b for size, a, b in zip(tensor.shape, tensor.strides, want, strict=True)
+    )
+
+
+@word("tensor ints -> bool")
+def viewable(tensor: Any, shape: Shape) -> bool:
+    """Whether a tensor of `shape`, of as many elements, can look at the same bytes."""
+    return _view_strides(tensor, shape) is not None
+
+
+@word("tensor ints -> list")
+def view_strides(tensor: Any, shape: Shape) -> list[int]:
+    """Return the strides of that look; meaningless unless `viewable`."""
+    return _view_strides(tensor, shape) or [0] * len(shape)
