@@ -47,9 +47,10 @@ int64_t wrap_dim(const Scope &x, const char *argument, int64_t dim, Ints shape) 
   return dim < 0 ? dim + room : dim;
 }
 int64_t wrap_index(const Scope &x, const char *argument, int64_t index, int64_t size) {
-  if (index < -size || index >= size)
+  const int64_t least = minus(0, size);
+  if (index < least || index >= size)
     fail(x, PLAIT_INDEX_ERROR,
-         quoted(argument) + " must be in [" + show(-size) + ", " + show(size - 1) +
+         quoted(argument) + " must be in [" + show(least) + ", " + show(size - 1) +
              "] for a dimension of size " + show(size) + "; got " + show(index));
   return index < 0 ? index + size : index;
 }
