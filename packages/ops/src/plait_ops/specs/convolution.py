@@ -4,7 +4,7 @@ import numpy as np
 
 from plait_ops.calls import sum
 from plait_ops.spec import Operator
-from plait_ops.words import check, require, require_same, result, windows
+from plait_ops.words import check, require, require_same, result, sizes, windows
 
 conv2d = Operator(
     "conv2d(Tensor input, Tensor weight, Tensor? bias=None, int[2] stride=1, int[2] padding=0, int[2] dilation=1, "
@@ -79,6 +79,7 @@ def _(input, weight, bias, stride, padding, dilation, groups):
 
 @conv2d_backward_input.shape
 def _(grad, weight, size, stride, padding, dilation, groups):
+    sizes("size", size)
     check(
         grad.ndim == 4 and weight.ndim == 4 and len(size) == 4,
         f"`grad`, `weight` and `size` must have 4 dimensions; got {grad.shape}, {weight.shape} and {size}",
@@ -105,6 +106,7 @@ def _(grad, weight, size, stride, padding, dilation, groups):
 
 @conv2d_backward_weight.shape
 def _(grad, input, size, stride, padding, dilation, groups):
+    sizes("size", size)
     check(
         grad.ndim == 4 and input.ndim == 4 and len(size) == 4,
         f"`grad`, `input` and `size` must have 4 dimensions; got {grad.shape}, {input.shape} and {size}",

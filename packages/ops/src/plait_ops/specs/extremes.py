@@ -15,7 +15,17 @@ from plait_ops.calls import (
     zeros,
 )
 from plait_ops.spec import Composite, Operator, Reduction
-from plait_ops.words import check, int64, reduce_dims, reduced, require, result, to_dtype, wrap_dim
+from plait_ops.words import (
+    check,
+    int64,
+    reduce_dims,
+    reduced,
+    require,
+    result,
+    sizes,
+    to_dtype,
+    wrap_dim,
+)
 from plait_ops.words import result as made
 
 
@@ -115,6 +125,7 @@ index_backward = Operator(
 
 @index_backward.shape
 def _(grad, index, size, dim, keepdim):
+    sizes("size", size)
     at = wrap_dim("dim", dim, size)
     want = reduced(size, [at], keepdim)
     if keepdim and index.ndim == len(size):

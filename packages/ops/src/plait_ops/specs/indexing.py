@@ -29,6 +29,7 @@ from plait_ops.words import (
     item,
     require,
     result,
+    sizes,
     sum_to,
     to_dtype,
 )
@@ -221,6 +222,7 @@ index_tensors_backward = Operator(
 
 @index_tensors_backward.shape
 def _(grad, indices, size):
+    sizes("size", size)
     shape = index_shape("indices", size, indices)
     check(grad.shape == shape, f"`grad` of shape {grad.shape} must have shape {tuple(shape)}")
     return result(size, grad.dtype)

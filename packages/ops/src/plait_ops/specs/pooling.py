@@ -4,7 +4,7 @@ import numpy as np
 
 from plait_ops.calls import cat, gather, mean, narrow, reshape, scatter_add, zeros
 from plait_ops.spec import Composite, Operator
-from plait_ops.words import check, int64, require, result, windows
+from plait_ops.words import check, int64, require, result, sizes, windows
 
 max_pool2d_with_indices = Operator(
     "max_pool2d_with_indices(Tensor input, int[2] kernel_size, int[2]? stride=None, int[2] padding=0, int[2] dilation=1, "
@@ -55,6 +55,7 @@ max_pool2d_backward = Operator(
 
 @max_pool2d_backward.shape
 def _(grad, indices, size):
+    sizes("size", size)
     check(
         grad.shape == indices.shape
         and grad.ndim == len(size)
@@ -269,6 +270,7 @@ def _(input, kernel_size, stride, padding, ceil_mode):
 
 @avg_pool2d_backward.shape
 def _(grad, size, kernel_size, stride, padding, ceil_mode):
+    sizes("size", size)
     check(
         grad.ndim == len(size) and (grad.ndim == 3 or grad.ndim == 4),
         f"`grad` of shape {grad.shape} does not fit `size` {size}",

@@ -59,6 +59,7 @@ def _(g, self, dim, index):
 
 @select_backward.shape
 def _(grad, size, dim, index):
+    sizes("size", size)
     at = wrap_dim("dim", dim, size)
     wrap_index("index", index, size[at])
     check(
@@ -167,6 +168,7 @@ def _(g, self, dim, start, end, step):
 
 @slice_backward.shape
 def _(grad, size, dim, start, end, step):
+    sizes("size", size)
     at = wrap_dim("dim", dim, size)
     check(step != 0, f"`step` must not be 0; got {step}", "ValueError")
     want = list(size)
