@@ -109,3 +109,26 @@ def test_scatter_and_gather(dim: int) -> None:
         want[target] = source[place]
     np.testing.assert_array_equal(written, want)
     np.testing.assert_array_equal(t.numpy(), x)
+
+
+@pytest.mark.parametrize("n", [1, 7, 16, 64, 79, 80, 81, 300])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "int64", "uint8"])
+def test_sorting_short_and_long_lines_is_stable(n: int, dtype: str) -> None:
+    x = np.random.default_rng(n).integers(-5 if dtype != "uint8" else 0, 5, (6, n)).astype(dtype)
+    values, places = pc.from_numpy(x).sort(1)
+    assert places.numpy().tolist() == np.argsort(x, 1, kind="stable").tolist()
+    assert values.numpy().tolist() == np.sort(x, 1).tolist()
+    values, places = pc.from_numpy(x).sort(1, descending=True)
+    mirrored = np.argsort(-x.astype("float64"), 1, kind="stable")
+    assert places.numpy().tolist() == mirrored.tolist()
+
+
+@pytest.mark.parametrize("n", [31, 32, 33, 1024, 1061])
+def test_extremes_find_nan_wherever_it_is(n: int) -> None:
+    for at in {0, 7, 8, 31, n // 2, n - 1} & set(range(n)):
+        x = np.arange(2 * n, dtype="float32").reshape(2, n)
+        x[1, at] = np.nan
+        for name, want in (("amax", n - 1.0), ("amin", 0.0)):
+            first, second = getattr(pc.from_numpy(x), name)(1).tolist()
+            assert first == want
+            assert np.isnan(second)

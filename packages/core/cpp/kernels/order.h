@@ -2,11 +2,13 @@
 // sort of those with their places, and the lines of a tensor along one dimension.
 #ifndef PLAIT_CORE_ORDER_H
 #define PLAIT_CORE_ORDER_H
-#include "kernels/kernel.h"
+#include <type_traits>
+
+#include "kernels/vec.h"
 
 namespace plait::core {
 
-constexpr int64_t kInsertion = 24;  // elements that are sorted by insertion
+constexpr int64_t kRanked = 80;  // up to so many elements are sorted by counting smaller ones
 
 template <class K>
 struct Keyed {
@@ -51,22 +53,37 @@ PLAIT_INLINE Key<T> directed(T x, bool descending) {
 
 // ---- sorting
 // -------------------------------------------------------------------------------------------------------
+// Every element goes where the number of smaller ones says; equal ones stay in order.
 template <class K>
-void insertion_sort(Keyed<K> *x, int64_t n) {
-  for (int64_t i = 1; i < n; i++) {
-    const Keyed<K> own = x[i];
-    int64_t j = i;
-    for (; j > 0 && own.key < x[j - 1].key; j--) x[j] = x[j - 1];
-    x[j] = own;
+void rank_sort(const Keyed<K> *x, Keyed<K> *to, int64_t n) {
+  using S = std::make_signed_t<K>;  // vectors of signed numbers compare in one instruction
+  constexpr int64_t w = kLanes<S>, most = kRanked;
+  static_assert(most % (2 * w) == 0 && most < 256);
+  S keys[most];
+  uint8_t taken[most] = {};
+  for (int64_t i = 0; i < n; i++) keys[i] = S(x[i].key ^ K(1) << (sizeof(K) * 8 - 1));
+  for (int64_t i = n; i < most; i++) keys[i] = 0;
+  for (int64_t i = 0; i < n; i += 2 * w) {
+    const Vec<S> a = load(keys + i), b = load(keys + i + w);
+    Vec<S> below_a{}, below_b{};
+    for (int64_t j = 0; j < n; j++) {
+      const Vec<S> other = splat(keys[j]);
+      below_a -= Vec<S>(other < a);
+      below_b -= Vec<S>(other < b);
+    }
+    S below[2 * w];
+    store(below, below_a);
+    store(below + w, below_b);
+    for (int64_t k = 0; k < 2 * w && i + k < n; k++) to[below[k] + taken[below[k]]++] = x[i + k];
   }
 }
 
 // Returns the sorted elements, which are in x or in room.
 template <class K>
 const Keyed<K> *radix_sort(Keyed<K> *x, Keyed<K> *room, int64_t n) {
-  if (n <= kInsertion) {
-    insertion_sort(x, n);
-    return x;
+  if (n <= kRanked) {
+    rank_sort(x, room, n);
+    return room;
   }
   uint32_t count[sizeof(K)][256] = {};
   for (int64_t i = 0; i < n; i++)

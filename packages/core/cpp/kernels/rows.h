@@ -17,6 +17,7 @@ struct Collected<float> {
 };
 
 struct Sum {
+  static constexpr bool kNanWins = false;
   template <class T>
   static constexpr T start() {
     return T(0);
@@ -27,6 +28,7 @@ struct Sum {
   }
 };
 struct Product {
+  static constexpr bool kNanWins = false;
   template <class T>
   static constexpr T start() {
     return T(1);
@@ -47,7 +49,8 @@ constexpr T highest() {
   if constexpr (is_float<T>) return T(__builtin_inff());
   if constexpr (!is_float<T>) return T(~lowest<T>());
 }
-struct Max {  // NaN wins
+struct Max {
+  static constexpr bool kNanWins = true;
   template <class T>
   static constexpr T start() {
     return lowest<T>();
@@ -56,8 +59,13 @@ struct Max {  // NaN wins
   static PLAIT_INLINE V step(V a, V x) {
     return (x > a) | (x != x) ? x : a;
   }
+  template <class V>
+  static PLAIT_INLINE V pick(V a, V x) {  // one instruction, which may lose a NaN
+    return x > a ? x : a;
+  }
 };
 struct Min {
+  static constexpr bool kNanWins = true;
   template <class T>
   static constexpr T start() {
     return highest<T>();
@@ -65,6 +73,10 @@ struct Min {
   template <class V>
   static PLAIT_INLINE V step(V a, V x) {
     return (x < a) | (x != x) ? x : a;
+  }
+  template <class V>
+  static PLAIT_INLINE V pick(V a, V x) {
+    return x < a ? x : a;
   }
 };
 
@@ -77,19 +89,40 @@ PLAIT_INLINE P collect_lanes(Vec<T> v) {
   return r;
 }
 
+template <class V>
+PLAIT_INLINE bool any_bit(V mask) {
+  uint64_t part[4];
+  memcpy(part, &mask, 32);
+  return part[0] | part[1] | part[2] | part[3];
+}
+
+// Where NaN wins, steps may lose it and it is looked for beside them: half the instructions.
 template <class Op, class T, class P = typename Collected<T>::type>
 P reduce_contiguous(const T *p, int64_t n) {
   constexpr int64_t w = kLanes<T>;
+  constexpr bool apart = is_float<T> && Op::kNanWins;
+  auto next = [](Vec<T> a, Vec<T> x) {
+    if constexpr (apart)
+      return Op::pick(a, x);
+    else
+      return Op::step(a, x);
+  };
   P result = Op::template start<P>();
   while (n >= 4 * w) {
     const int64_t m = n < kBlockOf ? n & ~(4 * w - 1) : kBlockOf;
     Vec<T> a = load(p), b = load(p + w), c = load(p + 2 * w), d = load(p + 3 * w);
+    auto nan = (a != a) | (b != b) | (c != c) | (d != d);
     for (int64_t i = 4 * w; i < m; i += 4 * w) {
-      a = Op::step(a, load(p + i));
-      b = Op::step(b, load(p + i + w));
-      c = Op::step(c, load(p + i + 2 * w));
-      d = Op::step(d, load(p + i + 3 * w));
+      const Vec<T> e = load(p + i), f = load(p + i + w), g = load(p + i + 2 * w),
+                   h = load(p + i + 3 * w);
+      a = next(a, e);
+      b = next(b, f);
+      c = next(c, g);
+      d = next(d, h);
+      if constexpr (apart) nan |= (e != e) | (f != f) | (g != g) | (h != h);
     }
+    if constexpr (apart)
+      if (any_bit(nan)) return P(__builtin_nan(""));
     result = Op::step(result, collect_lanes<Op, T, P>(Op::step(Op::step(a, b), Op::step(c, d))));
     p += m;
     n -= m;
