@@ -265,7 +265,8 @@ def _(self, other):
 def _(s):
     yield s(s.array(3, 4), s.array(4, dtype="int64"))
     yield s(s.array(3, dtype="int32"), s.array(3, dtype="int64"))
-    yield s(s.strided(3, 4, dtype="float64"), s.array(3, 4))
+    # the power of two is rounded in its own dtype
+    yield s(s.strided(3, 4, dtype="float64"), s.array(3, 4)).loosely(1e5)
     yield s(s.array(0), s.array(1))
 
 
