@@ -42,3 +42,16 @@ def test_the_baseline_passes_the_same_tests(pattern: str) -> None:
     files = [str(path) for path in sorted(HERE.glob(pattern))]
     assert files
     run(["-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *files], "base")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("PLAIT_NUM_THREADS", "two"), ("PLAIT_NUM_THREADS", "0"), ("PLAIT_CPU", "sse")],
+)
+def test_settings_that_mean_nothing_are_refused(name: str, value: str) -> None:
+    environment = {**os.environ, name: value}
+    command = [sys.executable, "-c", "import plait_core"]
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+    assert result.returncode == 1
+    assert f"{name}: " in result.stderr
+    assert repr(value) in result.stderr

@@ -20,13 +20,23 @@ def kernel_library() -> str:
     wanted = os.environ.get("PLAIT_CPU", "")
     if wanted not in ("", "base", "avx2"):
         raise ValueError(f"PLAIT_CPU: one of base, avx2 is required; got {wanted!r}")
+    if wanted == "avx2" and not _core._cpu_supports_avx2():
+        raise ValueError("PLAIT_CPU: avx2 is asked for, which this processor does not have")
     if wanted:
         return f"plait_cpu_{wanted}"
     return "plait_cpu_avx2" if _core._cpu_supports_avx2() else "plait_cpu_base"
 
 
+def _check_threads() -> None:
+    """Fail for a number of threads that the pool would pass over."""
+    text = os.environ.get("PLAIT_NUM_THREADS", "1")
+    if not (text.isascii() and text.isdigit() and int(text) >= 1):
+        raise ValueError(f"PLAIT_NUM_THREADS: a positive integer is required; got {text!r}")
+
+
 def start() -> None:
     """Load the libraries in the order in which they build on each other."""
+    _check_threads()
     ours = pathlib.Path(__file__).parent / "lib"
     best = kernel_library()
     _load(paths("plait_ops").get("libplait_ops.so"), "plait-ops")
