@@ -509,9 +509,12 @@ plait_status result(plait_call *c, uint32_t i, DLDataType dtype, int32_t ndim,
 plait_status view(plait_call *c, uint32_t i, plait_tensor *base, int32_t ndim, const int64_t *shape,
                   const int64_t *strides, int64_t offset) {
   plait_tensor *t = nullptr;
-  void *data = base->dl.data
-                   ? static_cast<char *>(base->dl.data) + offset * itemsize(base->dl.dtype)
-                   : nullptr;
+  int64_t bytes = 0;
+  if (__builtin_mul_overflow(offset, itemsize(base->dl.dtype), &bytes))
+    return fail(c, PLAIT_SHAPE_ERROR, "a view from element %lld lies outside every storage",
+                (long long)offset);
+  void *data = base->dl.data;  // where it points is checked below
+  if (data) data = reinterpret_cast<void *>(reinterpret_cast<uintptr_t>(data) + uint64_t(bytes));
   bool empty = false;
   for (int32_t k = 0; k < ndim; k++) empty |= shape[k] == 0;
   if (empty) data = base->dl.data;  // an offset past the end would name nobody's byte

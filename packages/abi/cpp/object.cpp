@@ -267,7 +267,10 @@ plait_status tensor_on(plait_thread *thread, plait_storage *storage, void *data,
   for (int32_t i = 0; i < ndim; i++) {
     int64_t span = 0;
     empty |= shape[i] <= 0;
-    if (shape[i] < 0) overflow = true;
+    if (shape[i] < 0) {
+      overflow = true;
+      continue;
+    }
     if (shape[i]) uncountable |= __builtin_mul_overflow(count, shape[i], &count);
     overflow |= __builtin_mul_overflow(shape[i] - 1, (*out)->dl.strides[i], &span);
     overflow |= __builtin_add_overflow(span < 0 ? low : high, span, span < 0 ? &low : &high);

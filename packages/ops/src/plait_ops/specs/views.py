@@ -509,6 +509,9 @@ as_strided.error(
     "ShapeError", lambda s: s(s.array(6), (7,), (1,)), contains=["as_strided", "(7,)", "outside"]
 )
 as_strided.error(
+    "ShapeError", lambda s: s(s.array(6), (2,), (1,), 2**62), contains=["as_strided", "outside"]
+)
+as_strided.error(
     "ShapeError", lambda s: s(s.array(6), (2,), (1,), -1), contains=["as_strided", "outside"]
 )
 as_strided.error(
