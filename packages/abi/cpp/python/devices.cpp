@@ -130,7 +130,13 @@ PyType_Slot slots[] = {
     {Py_tp_getset, getters},
     {Py_tp_methods, methods},
     {Py_tp_doc, const_cast<char *>("device(type, index=None)\n--\n\nWhere a tensor's bytes are: "
-                                   "device(\"cpu\"), device(\"cuda\", 1).")},
+                                   "device(\"cpu\"), device(\"cuda\", 1)."
+                                   "\n\nExample:\n"
+                                   "    >>> import plait_core as pc\n"
+                                   "    >>> pc.device(\"cuda\", 1)\n"
+                                   "    device(type='cuda', index=1)\n"
+                                   "    >>> pc.zeros(2).device.type\n"
+                                   "    'cpu'")},
     {0, nullptr}};
 PyType_Spec spec{"plait_abi.device", sizeof(DeviceObject), 0, Py_TPFLAGS_DEFAULT, slots};
 

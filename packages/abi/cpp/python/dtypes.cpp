@@ -129,7 +129,13 @@ PyType_Slot slots[] = {
     {Py_tp_getset, getters},
     {Py_tp_methods, methods},
     {Py_tp_doc, const_cast<char *>(
-                    "dtype(name)\n--\n\nThe kind of a tensor's elements: one object for each.")},
+                    "dtype(name)\n--\n\nThe kind of a tensor's elements: one object for each."
+                    "\n\nExample:\n"
+                    "    >>> import plait_core as pc\n"
+                    "    >>> pc.dtype(\"float32\") is pc.float32\n"
+                    "    True\n"
+                    "    >>> pc.int16.itemsize, pc.int16.is_signed, pc.int16.is_floating_point\n"
+                    "    (2, True, False)")},
     {0, nullptr}};
 PyType_Spec spec{"plait_abi.dtype", sizeof(DTypeObject), 0, Py_TPFLAGS_DEFAULT, slots};
 

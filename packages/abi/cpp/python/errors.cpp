@@ -83,15 +83,44 @@ plait_status keep(plait_thread *thread) {
 
 bool add_errors(PyObject *module) {
   return add_error(module, "PlaitError",
-                   "What goes wrong in plait and has no kind of its own; a RuntimeError.",
+                   "What goes wrong in plait and has no kind of its own; a RuntimeError."
+                   "\n\nExample:\n"
+                   "    >>> import plait_core as pc\n"
+                   "    >>> try:\n"
+                   "    ...     pc.linalg.inv(pc.zeros(2, 2))\n"
+                   "    ... except pc.PlaitError as error:\n"
+                   "    ...     print(isinstance(error, RuntimeError))\n"
+                   "    True",
                    PyExc_RuntimeError, nullptr, &state.plait_error) &&
-         add_error(module, "ShapeError", "Sizes that do not fit; a ValueError and a RuntimeError.",
+         add_error(module, "ShapeError",
+                   "Sizes that do not fit; a ValueError and a RuntimeError."
+                   "\n\nExample:\n"
+                   "    >>> import plait_core as pc\n"
+                   "    >>> try:\n"
+                   "    ...     pc.zeros(2) + pc.zeros(3)\n"
+                   "    ... except pc.ShapeError as error:\n"
+                   "    ...     print(str(error).partition(\":\")[0])\n"
+                   "    add",
                    PyExc_ValueError, PyExc_RuntimeError, &state.shape_error) &&
          add_error(module, "DTypeError",
-                   "A dtype that is not accepted; a TypeError and a RuntimeError.", PyExc_TypeError,
-                   PyExc_RuntimeError, &state.dtype_error) &&
+                   "A dtype that is not accepted; a TypeError and a RuntimeError."
+                   "\n\nExample:\n"
+                   "    >>> import plait_core as pc\n"
+                   "    >>> try:\n"
+                   "    ...     pc.tensor([1.5]) & 1\n"
+                   "    ... except pc.DTypeError as error:\n"
+                   "    ...     print(str(error).partition(\":\")[0])\n"
+                   "    bitwise_and",
+                   PyExc_TypeError, PyExc_RuntimeError, &state.dtype_error) &&
          add_error(module, "OutOfMemoryError",
-                   "Memory that could not be had; a MemoryError and a RuntimeError.",
+                   "Memory that could not be had; a MemoryError and a RuntimeError."
+                   "\n\nExample:\n"
+                   "    >>> import plait_core as pc\n"
+                   "    >>> try:\n"
+                   "    ...     pc.empty(2**60, dtype=pc.uint8)\n"
+                   "    ... except pc.OutOfMemoryError as error:\n"
+                   "    ...     print(isinstance(error, MemoryError))\n"
+                   "    True",
                    PyExc_MemoryError, PyExc_RuntimeError, &state.memory_error);
 }
 

@@ -158,9 +158,17 @@ PyType_Slot slots[] = {
     {Py_tp_repr, reinterpret_cast<void *>(repr)},
     {Py_tp_methods, methods},
     {Py_tp_getset, getters},
-    {Py_tp_doc, const_cast<char *>("Generator(device=\"cpu\")\n--\n\nA stream of random numbers, "
-                                   "counted, so that results do not "
-                                   "depend on the number of threads.")},
+    {Py_tp_doc, const_cast<char *>(
+                    "Generator(device=\"cpu\")\n--\n\nA stream of random numbers, "
+                    "counted, so that results do not "
+                    "depend on the number of threads."
+                    "\n\nExample:\n"
+                    "    >>> import plait_core as pc\n"
+                    "    >>> generator = pc.Generator().manual_seed(3)\n"
+                    "    >>> state = generator.get_state()\n"
+                    "    >>> first = pc.rand(2, generator=generator)\n"
+                    "    >>> pc.equal(first, pc.rand(2, generator=generator.set_state(state)))\n"
+                    "    True")},
     {0, nullptr}};
 PyType_Spec spec{"plait_abi.Generator", sizeof(GeneratorObject), 0, Py_TPFLAGS_DEFAULT, slots};
 PyMethodDef default_def{

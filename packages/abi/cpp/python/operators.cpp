@@ -183,14 +183,49 @@ PyObject *get_signature(PyObject *self, void *) {
   }
   return PyUnicode_FromString((s + ")").c_str());
 }
-PyObject *get_doc(PyObject *self, void *) {
-  std::string s;
-  for (size_t i = 0; i < self_of(self)->n; i++) {
-    const plait_op *op = self_of(self)->overloads[i].op;
-    s += std::string(op->schema) + "\n";
+
+std::string in_form(const std::string &name, uint32_t form) {
+  const size_t dot = std::min(name.find('.'), name.size());
+  return form == PLAIT_INPLACE ? name.substr(0, dot) + "_" + name.substr(dot) : name;
+}
+// Examples of the function as calls of the form in place: `pc.add(x, y)` reads `x.add_(y)`, or
+// `pc.add_(x, y)` where that is no method. A text that shows the form itself stays as it is.
+std::string examples_in_place(std::string doc, const std::string &name, bool is_method) {
+  const std::string function = "pc." + name + "(", method = "." + name + "_(";
+  if (doc.find(method) != std::string::npos) return doc;
+  for (size_t at = doc.find(function); at != std::string::npos; at = doc.find(function, at + 1)) {
+    const size_t first = at + function.size();
+    if (!is_method) {
+      doc.insert(first - 1, "_");
+      continue;
+    }
+    size_t end = first;
+    for (int depth = 0; end < doc.size(); end++) {
+      const char c = doc[end];
+      if (!depth && (c == ',' || c == ')')) break;
+      depth += (c == '(' || c == '[' || c == '{') - (c == ')' || c == ']' || c == '}');
+    }
+    const size_t rest = doc.compare(end, 2, ", ") == 0 ? end + 2 : end;
+    doc.replace(at, rest - at, doc.substr(first, end - first) + method);
   }
-  const char *doc = self_of(self)->overloads[0].op->doc;
-  return PyUnicode_FromString(doc && *doc ? (s + "\n" + doc).c_str() : s.c_str());
+  return doc;
+}
+PyObject *get_doc(PyObject *self, void *) {
+  const OperatorObject *o = self_of(self);
+  std::string s, name;
+  for (size_t i = 0; i < o->n; i++) {
+    const std::string schema = o->overloads[i].op->schema;
+    name = schema.substr(0, schema.find('('));
+    s += in_form(name, o->form) + schema.substr(name.size()) + "\n";
+  }
+  name = name.substr(0, name.find('.'));
+  const char *text = o->overloads[0].op->doc;
+  std::string doc = text ? text : "";
+  if (o->form == PLAIT_INPLACE) {
+    s += "\n`" + name + "` in place: the result is written into `self`, which is returned.\n";
+    doc = examples_in_place(doc, name, !(o->overloads[0].op->flags & PLAIT_OP_FUNCTION));
+  }
+  return PyUnicode_FromString(doc.empty() ? s.c_str() : (s + "\n" + doc).c_str());
 }
 PyObject *get_schemas(PyObject *self, void *) {
   PyObject *list = PyTuple_New(Py_ssize_t(self_of(self)->n));
@@ -229,11 +264,6 @@ PyType_Spec spec{"plait_abi.Operator", sizeof(OperatorObject), 0,
                  Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR |
                      Py_TPFLAGS_DISALLOW_INSTANTIATION,
                  slots};
-
-std::string in_form(const std::string &name, uint32_t form) {
-  const size_t dot = std::min(name.find('.'), name.size());
-  return form == PLAIT_INPLACE ? name.substr(0, dot) + "_" + name.substr(dot) : name;
-}
 
 bool fill(Overload &o, const plait_op *op) {
   o = {};

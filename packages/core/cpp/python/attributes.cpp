@@ -69,18 +69,73 @@ int set_data(PyObject *self, PyObject *o, void *) {
 }  // namespace
 
 PyGetSetDef attributes[] = {
-    {"shape", get_shape, nullptr, "The sizes of the dimensions, a Size.", nullptr},
-    {"dtype", get_dtype, nullptr, "What the elements are.", nullptr},
-    {"device", get_device, nullptr, "Where the elements are.", nullptr},
-    {"ndim", get_ndim, nullptr, "The number of dimensions.", nullptr},
-    {"itemsize", get_itemsize, nullptr, "Bytes of one element.", nullptr},
-    {"nbytes", get_nbytes, nullptr, "Bytes of all elements.", nullptr},
+    {"shape", get_shape, nullptr,
+     "The sizes of the dimensions, a Size."
+     "\n\nExample:\n"
+     "    >>> import plait_core as pc\n"
+     "    >>> pc.zeros(2, 3).shape\n"
+     "    plait.Size([2, 3])",
+     nullptr},
+    {"dtype", get_dtype, nullptr,
+     "What the elements are."
+     "\n\nExample:\n"
+     "    >>> import plait_core as pc\n"
+     "    >>> pc.tensor([1, 2]).dtype\n"
+     "    plait.int64",
+     nullptr},
+    {"device", get_device, nullptr,
+     "Where the elements are."
+     "\n\nExample:\n"
+     "    >>> import plait_core as pc\n"
+     "    >>> pc.zeros(2).device\n"
+     "    device(type='cpu')",
+     nullptr},
+    {"ndim", get_ndim, nullptr,
+     "The number of dimensions."
+     "\n\nExample:\n"
+     "    >>> import plait_core as pc\n"
+     "    >>> pc.zeros(2, 3).ndim\n"
+     "    2",
+     nullptr},
+    {"itemsize", get_itemsize, nullptr,
+     "Bytes of one element."
+     "\n\nExample:\n"
+     "    >>> import plait_core as pc\n"
+     "    >>> pc.zeros(2, dtype=pc.float64).itemsize\n"
+     "    8",
+     nullptr},
+    {"nbytes", get_nbytes, nullptr,
+     "Bytes of all elements."
+     "\n\nExample:\n"
+     "    >>> import plait_core as pc\n"
+     "    >>> pc.zeros(2, 3).nbytes\n"
+     "    24",
+     nullptr},
     {"_version", get_version, nullptr, "How often the storage has been written in place.", nullptr},
     {"_base", get_base, nullptr, "The tensor that this is a view of, or None.", nullptr},
-    {"T", get_t, nullptr, "The dimensions in reverse order, a view.", nullptr},
-    {"mT", get_mt, nullptr, "The last two dimensions exchanged, a view.", nullptr},
+    {"T", get_t, nullptr,
+     "The dimensions in reverse order, a view."
+     "\n\nExample:\n"
+     "    >>> import plait_core as pc\n"
+     "    >>> pc.tensor([[1, 2, 3], [4, 5, 6]]).T.tolist()\n"
+     "    [[1, 4], [2, 5], [3, 6]]",
+     nullptr},
+    {"mT", get_mt, nullptr,
+     "The last two dimensions exchanged, a view."
+     "\n\nExample:\n"
+     "    >>> import plait_core as pc\n"
+     "    >>> pc.zeros(5, 2, 3).mT.shape\n"
+     "    plait.Size([5, 3, 2])",
+     nullptr},
     {"data", get_data, set_data,
-     "The same elements without history; assigning re-points the tensor.", nullptr},
+     "The same elements without history; assigning re-points the tensor."
+     "\n\nExample:\n"
+     "    >>> import plait_core as pc\n"
+     "    >>> x = pc.zeros(2)\n"
+     "    >>> x.data = pc.tensor([1.0, 2.0, 3.0])\n"
+     "    >>> x\n"
+     "    tensor([1., 2., 3.])",
+     nullptr},
     {"__dict__", get_dict, PyObject_GenericSetDict, nullptr, nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 

@@ -250,7 +250,13 @@ PyMethodDef exchange_methods[] = {
     {"numpy", function(to_numpy), METH_FASTCALL | METH_KEYWORDS,
      "numpy($self, /, *, force=False)\n--\n\nA NumPy array on the same memory. Refused where grad "
      "is required: detach() "
-     "first, or force=True, which does."},
+     "first, or force=True, which does."
+     "\n\nExample:\n"
+     "    >>> import plait_core as pc\n"
+     "    >>> x = pc.zeros(3)\n"
+     "    >>> x.numpy()[1] = 5.0\n"
+     "    >>> x\n"
+     "    tensor([0., 5., 0.])"},
     {"__dlpack__", function(to_dlpack), METH_VARARGS | METH_KEYWORDS,
      "__dlpack__($self, /, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\nA "
      "DLPack capsule on the same memory."},
@@ -261,10 +267,23 @@ PyMethodDef exchange_methods[] = {
 PyMethodDef exchange_functions[] = {
     {"from_numpy", from_numpy, METH_O,
      "from_numpy(ndarray, /)\n--\n\nA tensor on the memory of a NumPy array; of a read-only one, a "
-     "read-only tensor."},
+     "read-only tensor."
+     "\n\nExample:\n"
+     "    >>> import plait_core as pc\n"
+     "    >>> import numpy as np\n"
+     "    >>> a = np.array([1, 2])\n"
+     "    >>> x = pc.from_numpy(a)\n"
+     "    >>> a[0] = 7\n"
+     "    >>> x\n"
+     "    tensor([7, 2])"},
     {"from_dlpack", function(from_dlpack), METH_VARARGS | METH_KEYWORDS,
      "from_dlpack(x, /, *, device=None, copy=None)\n--\n\nA tensor on the memory of another "
-     "library's array."},
+     "library's array."
+     "\n\nExample:\n"
+     "    >>> import plait_core as pc\n"
+     "    >>> import numpy as np\n"
+     "    >>> pc.from_dlpack(np.array([1.0, 2.0]))\n"
+     "    tensor([1., 2.], dtype=float64)"},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace plait::core

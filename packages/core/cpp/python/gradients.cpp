@@ -128,9 +128,6 @@ PyObject *get_grad_fn(PyObject *self, void *) {
   return reinterpret_cast<PyObject *>(o);
 }
 
-// ---- methods
-// -------------------------------------------------------------------------------------------------------
-
 PyObject *requires_grad_(PyObject *self, PyObject *args, PyObject *kwargs) {
   int on = 1;
   static const char *names[] = {"requires_grad", nullptr};
@@ -222,25 +219,75 @@ PyObject *backward(PyObject *self, PyObject *args, PyObject *kwargs) {
 
 }  // namespace
 
-PyGetSetDef gradient_attributes[] = {
-    {"requires_grad", get_requires_grad, set_requires_grad,
-     "Whether operators on this tensor are recorded.", nullptr},
-    {"grad", get_grad, set_grad, "What backward accumulated, or None.", nullptr},
-    {"is_leaf", get_is_leaf, nullptr, "Whether no recorded operator made this tensor.", nullptr},
-    {"grad_fn", get_grad_fn, nullptr, "The node that made this tensor, or None.", nullptr},
-    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyGetSetDef gradient_attributes[] = {{"requires_grad", get_requires_grad, set_requires_grad,
+                                      "Whether operators on this tensor are recorded."
+                                      "\n\nExample:\n"
+                                      "    >>> import plait_core as pc\n"
+                                      "    >>> pc.zeros(2).requires_grad\n"
+                                      "    False",
+                                      nullptr},
+                                     {"grad", get_grad, set_grad,
+                                      "What backward accumulated, or None."
+                                      "\n\nExample:\n"
+                                      "    >>> import plait_core as pc\n"
+                                      "    >>> import plait_autograd\n"
+                                      "    >>> x = pc.tensor([1.0, 2.0], requires_grad=True)\n"
+                                      "    >>> (x * x).sum().backward()\n"
+                                      "    >>> x.grad\n"
+                                      "    tensor([2., 4.])",
+                                      nullptr},
+                                     {"is_leaf", get_is_leaf, nullptr,
+                                      "Whether no recorded operator made this tensor."
+                                      "\n\nExample:\n"
+                                      "    >>> import plait_core as pc\n"
+                                      "    >>> pc.zeros(2).is_leaf\n"
+                                      "    True",
+                                      nullptr},
+                                     {"grad_fn", get_grad_fn, nullptr,
+                                      "The node that made this tensor, or None."
+                                      "\n\nExample:\n"
+                                      "    >>> import plait_core as pc\n"
+                                      "    >>> pc.zeros(2).grad_fn is None\n"
+                                      "    True",
+                                      nullptr},
+                                     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 PyMethodDef gradient_methods[] = {
     {"backward", function(backward), METH_VARARGS | METH_KEYWORDS,
      "backward($self, /, gradient=None, retain_graph=None, create_graph=False, inputs=None)\n--\n\n"
      "Add the derivatives of this tensor to the .grad of the leaves (or of inputs) that it depends "
-     "on."},
+     "on."
+     "\n\nExample:\n"
+     "    >>> import plait_core as pc\n"
+     "    >>> import plait_autograd\n"
+     "    >>> x = pc.tensor(3.0, requires_grad=True)\n"
+     "    >>> (x * x).backward()\n"
+     "    >>> x.grad\n"
+     "    tensor(6.)"},
     {"requires_grad_", function(requires_grad_), METH_VARARGS | METH_KEYWORDS,
-     "requires_grad_($self, /, requires_grad=True)\n--\n\nSet requires_grad and return self."},
+     "requires_grad_($self, /, requires_grad=True)\n--\n\nSet requires_grad and return self."
+     "\n\nExample:\n"
+     "    >>> import plait_core as pc\n"
+     "    >>> import plait_autograd\n"
+     "    >>> pc.zeros(2).requires_grad_()\n"
+     "    tensor([0., 0.], requires_grad=True)"},
     {"retain_grad", retain_grad, METH_NOARGS,
-     "retain_grad($self, /)\n--\n\nKeep .grad although this is no leaf."},
+     "retain_grad($self, /)\n--\n\nKeep .grad although this is no leaf."
+     "\n\nExample:\n"
+     "    >>> import plait_core as pc\n"
+     "    >>> import plait_autograd\n"
+     "    >>> y = pc.tensor(3.0, requires_grad=True) * 2\n"
+     "    >>> y.retain_grad()\n"
+     "    >>> y.backward()\n"
+     "    >>> y.grad\n"
+     "    tensor(1.)"},
     {"detach_", detach_in_place, METH_NOARGS,
-     "detach_($self, /)\n--\n\nForget the history of this tensor."},
+     "detach_($self, /)\n--\n\nForget the history of this tensor."
+     "\n\nExample:\n"
+     "    >>> import plait_core as pc\n"
+     "    >>> x = pc.zeros(2)\n"
+     "    >>> x.detach_() is x, x.requires_grad\n"
+     "    (True, False)"},
     {nullptr, nullptr, 0, nullptr}};
 
 bool add_node(PyObject *module) {

@@ -155,8 +155,19 @@ void add_functions(py::module_ &m) {
         py::arg("requires_grad") = false);
   m.def("memory_stats", memory_stats, py::arg("device") = "cpu",
         "The allocator's counters: live, cached and peak bytes, live blocks, allocations and those "
-        "that went to the system.");
-  m.def("empty_cache", empty_cache, "Give cached memory back to the system.");
+        "that went to the system."
+        "\n\nExample:\n"
+        "    >>> import plait_core as pc\n"
+        "    >>> stats = pc.memory_stats()\n"
+        "    >>> stats[\"live_bytes\"] <= stats[\"peak_bytes\"]\n"
+        "    True");
+  m.def("empty_cache", empty_cache,
+        "Give cached memory back to the system."
+        "\n\nExample:\n"
+        "    >>> import plait_core as pc\n"
+        "    >>> pc.empty_cache()\n"
+        "    >>> pc.memory_stats()[\"cached_bytes\"]\n"
+        "    0");
   m.def("set_batch_invariant", set_batch_invariant, py::arg("mode"),
         "Let matrix products give each row the same bits whatever other rows there are.\n\n"
         "    A product is cut by its sizes, so row i of a batch of 7 may differ in the last bit\n"
@@ -169,13 +180,47 @@ void add_functions(py::module_ &m) {
         "        >>> pc.equal((x @ w)[:3], x[:3] @ w)\n"
         "        True\n"
         "        >>> pc.set_batch_invariant(False)\n");
-  m.def("is_batch_invariant", is_batch_invariant, "Whether `set_batch_invariant` is in force.");
-  m.def("get_num_threads", get_num_threads, "How many threads an operator may use.");
-  m.def("set_num_threads", set_num_threads, py::arg("n"), "Let operators use at most n threads.");
-  m.def("get_default_dtype", get_default_dtype, "The dtype of Python's floats in new tensors.");
+  m.def("is_batch_invariant", is_batch_invariant,
+        "Whether `set_batch_invariant` is in force."
+        "\n\nExample:\n"
+        "    >>> import plait_core as pc\n"
+        "    >>> pc.is_batch_invariant()\n"
+        "    False");
+  m.def("get_num_threads", get_num_threads,
+        "How many threads an operator may use."
+        "\n\nExample:\n"
+        "    >>> import plait_core as pc\n"
+        "    >>> pc.get_num_threads() >= 1\n"
+        "    True");
+  m.def("set_num_threads", set_num_threads, py::arg("n"),
+        "Let operators use at most n threads."
+        "\n\nExample:\n"
+        "    >>> import plait_core as pc\n"
+        "    >>> before = pc.get_num_threads()\n"
+        "    >>> pc.set_num_threads(1)\n"
+        "    >>> pc.get_num_threads()\n"
+        "    1\n"
+        "    >>> pc.set_num_threads(before)");
+  m.def("get_default_dtype", get_default_dtype,
+        "The dtype of Python's floats in new tensors."
+        "\n\nExample:\n"
+        "    >>> import plait_core as pc\n"
+        "    >>> pc.get_default_dtype()\n"
+        "    plait.float32");
   m.def("set_default_dtype", set_default_dtype, py::arg("dtype"),
-        "Set the dtype of Python's floats in new tensors.");
-  m.def("is_tensor", is_tensor_object, py::arg("obj"), "Whether obj is a Tensor.");
+        "Set the dtype of Python's floats in new tensors."
+        "\n\nExample:\n"
+        "    >>> import plait_core as pc\n"
+        "    >>> pc.set_default_dtype(pc.float64)\n"
+        "    >>> pc.tensor(1.5).dtype\n"
+        "    plait.float64\n"
+        "    >>> pc.set_default_dtype(pc.float32)");
+  m.def("is_tensor", is_tensor_object, py::arg("obj"),
+        "Whether obj is a Tensor."
+        "\n\nExample:\n"
+        "    >>> import plait_core as pc\n"
+        "    >>> pc.is_tensor(pc.zeros(1)), pc.is_tensor([0.0])\n"
+        "    (True, False)");
   m.def("_from_bytes", from_bytes);
   m.def("_start", start);
   m.def("_cpu_supports_avx2", cpu_supports_avx2);

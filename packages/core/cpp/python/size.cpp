@@ -43,9 +43,13 @@ PyObject *repeat(PyObject *self, Py_ssize_t n) {
   return as_size(PyTuple_Type.tp_as_sequence->sq_repeat(self, n));
 }
 
-PyMethodDef size_methods[] = {
-    {"numel", count, METH_NOARGS, "numel($self, /)\n--\n\nThe product of the sizes."},
-    {nullptr, nullptr, 0, nullptr}};
+PyMethodDef size_methods[] = {{"numel", count, METH_NOARGS,
+                               "numel($self, /)\n--\n\nThe product of the sizes."
+                               "\n\nExample:\n"
+                               "    >>> import plait_core as pc\n"
+                               "    >>> pc.Size([2, 3]).numel()\n"
+                               "    6"},
+                              {nullptr, nullptr, 0, nullptr}};
 PyType_Slot slots[] = {
     {Py_tp_new, reinterpret_cast<void *>(make)},
     {Py_tp_repr, reinterpret_cast<void *>(repr)},
@@ -55,7 +59,11 @@ PyType_Slot slots[] = {
     {Py_sq_repeat, reinterpret_cast<void *>(repeat)},
     {Py_tp_base, &PyTuple_Type},
     {Py_tp_doc,
-     const_cast<char *>("Size(iterable=(), /)\n--\n\nA tensor's shape: a tuple of ints.")},
+     const_cast<char *>("Size(iterable=(), /)\n--\n\nA tensor's shape: a tuple of ints."
+                        "\n\nExample:\n"
+                        "    >>> import plait_core as pc\n"
+                        "    >>> pc.zeros(2, 3).shape.numel(), pc.Size([2, 3]) == (2, 3)\n"
+                        "    (6, True)")},
     {0, nullptr}};
 PyType_Spec spec{"plait_core.Size", 0, 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
 

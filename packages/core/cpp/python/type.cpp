@@ -75,7 +75,12 @@ PyType_Slot slot(int id, F f) {
 const char tensor_doc[] =
     "Tensor(data=(), /)\n--\n\nAn array of numbers of one dtype, on one device.\n\nSee "
     "`plait_core.tensor` "
-    "for making one from data.";
+    "for making one from data."
+    "\n\nExample:\n"
+    "    >>> import plait_core as pc\n"
+    "    >>> x = pc.tensor([[1.0, 2.0], [3.0, 4.0]])\n"
+    "    >>> x.shape, x.dtype, (x @ x).sum().item()\n"
+    "    (plait.Size([2, 2]), plait.float32, 54.0)";
 
 std::vector<PyType_Slot> slots() {
   const PyNumberMethods &m = number_methods;

@@ -7,7 +7,13 @@ from typing import Any
 
 from plait_ops.spec import Composite, Operator
 
-__all__ = ["alias"]
+__all__ = ["alias", "under_another_name"]
+
+
+def under_another_name(text: str, name: str, of: Operator) -> str:
+    """Return the documentation of a second name: `text`, and the examples of `of` with it."""
+    examples = [part for part in of.summary.split("\n\n") if part.lstrip().startswith(">>>")]
+    return "\n\n".join([text, *examples]).replace(f".{of.schema.base}(", f".{name}(")
 
 
 def _function(name: str, of: Operator) -> Any:

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from plait_ops.alias import under_another_name
 from plait_ops.calls import (
     eq,
     floor,
@@ -38,8 +39,8 @@ sub = Pointwise(
     The difference ``self - alpha * other``.
 
     >>> import plait_core as pc
-    >>> pc.sub(10, pc.tensor([1, 2])).tolist()
-    [9, 8]
+    >>> pc.sub(pc.tensor([10, 20]), pc.tensor([1, 2])).tolist()
+    [9, 18]
     """,
     dtypes="arithmetic",
 )
@@ -60,7 +61,7 @@ true_divide = Pointwise(
     The quotient ``self / other``, never of integers: they become float32. Division by 0 gives inf or nan.
 
     >>> import plait_core as pc
-    >>> pc.true_divide(pc.tensor([1, 2]), 2).tolist()
+    >>> pc.true_divide(pc.tensor([1.0, 2.0]), 2).tolist()
     [0.5, 1.0]
     """,
     promote="float",
@@ -470,19 +471,19 @@ div.error(
 
 subtract = Composite(
     "subtract(Tensor|Scalar self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor",
-    doc="`sub` under NumPy's name.",
+    doc=under_another_name("`sub` under NumPy's name.", "subtract", sub),
     inplace=True,
     out=True,
 )
 multiply = Composite(
     "multiply(Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
-    doc="`mul` under NumPy's name.",
+    doc=under_another_name("`mul` under NumPy's name.", "multiply", mul),
     inplace=True,
     out=True,
 )
 divide = Composite(
     "divide(Tensor|Scalar self, Tensor|Scalar other, *, str? rounding_mode=None) -> Tensor",
-    doc="`div` under NumPy's name.",
+    doc=under_another_name("`div` under NumPy's name.", "divide", div),
     inplace=True,
     out=True,
 )

@@ -10,13 +10,16 @@ _DOC = """
     >>> import plait_core as pc
     >>> pc.{name}(pc.tensor([1, 2, 3]), 2).tolist()
     {example}
+    >>> pc.tensor([1, 2, 3]).{name}_(2).tolist()
+    {written}
     """
 
 
 def _compare(name, sign, reference, example, more=".", dtypes="all"):
+    written = example.replace("True", "1").replace("False", "0")
     operator = Pointwise(
         f"{name}(Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
-        doc=_DOC.format(name=name, sign=sign, more=more, example=example),
+        doc=_DOC.format(name=name, sign=sign, more=more, example=example, written=written),
         promote="bool",
         dtypes=dtypes,
         reference=reference,
@@ -73,7 +76,7 @@ logical_not = Pointwise(
     Whether an element is 0 (or False).
 
     >>> import plait_core as pc
-    >>> pc.logical_not(pc.tensor([0, 2])).tolist()
+    >>> pc.logical_not(pc.tensor([False, True])).tolist()
     [True, False]
     """,
     promote="bool",

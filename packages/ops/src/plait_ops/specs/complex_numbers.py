@@ -291,7 +291,13 @@ conj_ = Pointwise(
 )
 conj_physical = Composite(
     "conj_physical(Tensor self) -> Tensor",
-    doc="`conj` under the name for conjugates that are computed at once, which all are here.",
+    doc="""
+    `conj` under the name for conjugates that are computed at once, which all are here.
+
+    >>> import plait_core as pc
+    >>> pc.conj_physical(pc.tensor([1 + 2j])).tolist()
+    [(1-2j)]
+    """,
     inplace=True,
     out=True,
     dtypes="any",

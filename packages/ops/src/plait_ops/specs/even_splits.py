@@ -212,22 +212,46 @@ dsplit, dsplit_indices = _along("dsplit", 3, 2, "dimension 2")
 # ---- other names -------------------------------------------------------------------------------
 split_with_sizes = Composite(
     "split_with_sizes(Tensor(a) self, int[] split_sizes, int dim|axis=0) -> Tensor(a)[]",
-    doc="`split` with a list of sizes.",
+    doc="""
+    `split` with a list of sizes.
+
+    >>> import plait_core as pc
+    >>> [part.tolist() for part in pc.arange(5).split_with_sizes([1, 4])]
+    [[0], [1, 2, 3, 4]]
+    """,
     dtypes="any",
 )
 unsafe_split_with_sizes = Composite(
     "unsafe_split_with_sizes(Tensor(a) self, int[] split_sizes, int dim|axis=0) -> Tensor(a)[]",
-    doc="`split` with a list of sizes; the views are as safe as those.",
+    doc="""
+    `split` with a list of sizes; the views are as safe as those.
+
+    >>> import plait_core as pc
+    >>> [part.tolist() for part in pc.arange(5).unsafe_split_with_sizes([1, 4])]
+    [[0], [1, 2, 3, 4]]
+    """,
     dtypes="any",
 )
 unsafe_split = Composite(
     "unsafe_split(Tensor(a) self, int split_size, int dim|axis=0) -> Tensor(a)[]",
-    doc="`split`; the views are as safe as those.",
+    doc="""
+    `split`; the views are as safe as those.
+
+    >>> import plait_core as pc
+    >>> [part.tolist() for part in pc.arange(5).unsafe_split(2)]
+    [[0, 1], [2, 3], [4]]
+    """,
     dtypes="any",
 )
 unsafe_chunk = Composite(
     "unsafe_chunk(Tensor(a) self, int chunks, int dim|axis=0) -> Tensor(a)[]",
-    doc="`chunk`; the views are as safe as those.",
+    doc="""
+    `chunk`; the views are as safe as those.
+
+    >>> import plait_core as pc
+    >>> [part.tolist() for part in pc.arange(5).unsafe_chunk(2)]
+    [[0, 1, 2], [3, 4]]
+    """,
     dtypes="any",
 )
 

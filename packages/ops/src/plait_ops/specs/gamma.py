@@ -139,6 +139,8 @@ polygamma = Composite(
     >>> import plait_core as pc
     >>> round(pc.polygamma(1, pc.tensor([1.0])).item(), 4)
     1.6449
+    >>> round(pc.tensor([1.0]).polygamma_(1).item(), 4)
+    1.6449
     """,
     inplace=True,
     out=True,

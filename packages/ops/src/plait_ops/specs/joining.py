@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from plait_ops.alias import under_another_name
 from plait_ops.calls import narrow, unsqueeze, zeros
 from plait_ops.spec import Composite, Operator
 from plait_ops.words import (
@@ -120,7 +121,7 @@ cat.error("TypeError", lambda s: s([s.array(2, 3), 1]), contains=["cat", "tensor
 
 concat = Composite(
     "concat(Tensor[] tensors, int dim|axis=0) -> Tensor",
-    doc="`cat` under the array API's name.",
+    doc=under_another_name("`cat` under the array API's name.", "concat", cat),
     out=True,
     dtypes="any",
 )

@@ -32,7 +32,7 @@ addmm = Operator(
     Raises: ShapeError for other shapes, DTypeError if the dtypes differ.
 
     >>> import plait_core as pc
-    >>> pc.addmm(pc.tensor([1.0]), pc.ones(1, 3), pc.ones(3, 1)).tolist()
+    >>> pc.addmm(pc.tensor([[1.0]]), pc.ones(1, 3), pc.ones(3, 1)).tolist()
     [[4.0]]
     """,
     inplace=True,
@@ -143,7 +143,7 @@ baddbmm = Composite(
     Raises: ShapeError if shapes do not fit.
 
     >>> import plait_core as pc
-    >>> pc.baddbmm(pc.ones(1), pc.ones(2, 1, 3), pc.ones(2, 3, 1)).tolist()
+    >>> pc.baddbmm(pc.ones(2, 1, 1), pc.ones(2, 1, 3), pc.ones(2, 3, 1)).tolist()
     [[[4.0]], [[4.0]]]
     """,
     inplace=True,

@@ -349,7 +349,7 @@ float_power = Composite(
     Shapes: both broadcast. Dtypes: float64.
 
     >>> import plait_core as pc
-    >>> pc.float_power(pc.tensor([2, 3]), 2).tolist()
+    >>> pc.float_power(pc.tensor([2.0, 3.0], dtype=pc.float64), 2).tolist()
     [4.0, 9.0]
     """,
     inplace=True,

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from plait_ops.alias import under_another_name
 from plait_ops.calls import mul, zeros_like
 from plait_ops.spec import Composite, Pointwise
 
@@ -120,10 +121,16 @@ positive.samples(lambda s: iter([s(s.array(2, 3)), s(s.array(dtype="int64"))]))
 positive.error("TypeError", lambda s: s("x"), contains=["positive", "self"])
 
 absolute = Composite(
-    "absolute(Tensor self) -> Tensor", doc="`abs` under NumPy's name.", inplace=True, out=True
+    "absolute(Tensor self) -> Tensor",
+    doc=under_another_name("`abs` under NumPy's name.", "absolute", abs_),
+    inplace=True,
+    out=True,
 )
 negative = Composite(
-    "negative(Tensor self) -> Tensor", doc="`neg` under NumPy's name.", inplace=True, out=True
+    "negative(Tensor self) -> Tensor",
+    doc=under_another_name("`neg` under NumPy's name.", "negative", neg),
+    inplace=True,
+    out=True,
 )
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from plait_ops.alias import under_another_name
 from plait_ops.calls import ge, gt, le, logical_and, lt, mul, sub, where, zeros_like
 from plait_ops.spec import Composite, Pointwise
 from plait_ops.words import check, is_tensor
@@ -185,7 +186,7 @@ clamp = Composite(
 )
 clip = Composite(
     "clip(Tensor self, Tensor|Scalar? min=None, Tensor|Scalar? max=None) -> Tensor",
-    doc="`clamp` under NumPy's name.",
+    doc=under_another_name("`clamp` under NumPy's name.", "clip", clamp),
     inplace=True,
     out=True,
     dtypes="numeric",

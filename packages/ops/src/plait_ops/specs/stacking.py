@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from plait_ops.alias import under_another_name
 from plait_ops.calls import (
     atleast_1d,
     atleast_2d,
@@ -22,6 +23,7 @@ from plait_ops.calls import (
     unsqueeze,
 )
 from plait_ops.spec import Composite
+from plait_ops.specs.joining import cat as cat_spec
 from plait_ops.specs.joining import promoted
 from plait_ops.words import bool_, broadcast, check
 
@@ -139,7 +141,7 @@ hstack.error(
 
 concatenate = Composite(
     "concatenate(Tensor[] tensors, int dim|axis=0) -> Tensor",
-    doc="`cat` under NumPy's name.",
+    doc=under_another_name("`cat` under NumPy's name.", "concatenate", cat_spec),
     out=True,
     dtypes="any",
 )
