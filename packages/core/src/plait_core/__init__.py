@@ -25,6 +25,7 @@ from plait_abi import (
     dtype,
 )
 from plait_core import (
+    _attributes,
     _comparison,
     _complex,
     _conversions,
@@ -35,6 +36,7 @@ from plait_core import (
     _numpy_functions,
     _products,
     _protocols,
+    _repointing,
     _several,
     _sparse,
     _startup,
@@ -220,7 +222,13 @@ __all__ = [
 
 
 def numel(input: Tensor) -> Any:
-    """Return the number of elements of a tensor."""
+    """Return the number of elements of a tensor.
+
+    Example:
+        >>> import plait_core as pc
+        >>> pc.numel(pc.zeros(2, 3))
+        6
+    """
     return input.numel()
 
 
@@ -253,6 +261,8 @@ _TOPICS = (
     _comparison,
     _numpy_functions,
     _surface,
+    _attributes,
+    _repointing,
     _sparse,
     _complex,
     _several,

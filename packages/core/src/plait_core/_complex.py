@@ -7,11 +7,12 @@ from typing import Any
 
 from plait_abi import _binding
 from plait_core._core import Tensor
+from plait_core._docstrings import example
 
 __all__ = ["FUNCTIONS", "PROPERTIES"]
 
 
-def _part(name: str, doc: str) -> property:
+def _part(name: str, doc: str, text: str) -> property:
     def get(self: Tensor) -> Tensor:
         return _binding.operator(name)(self)  # type: ignore[no-any-return]
 
@@ -22,7 +23,7 @@ def _part(name: str, doc: str) -> property:
         else:
             part.fill_(value)
 
-    return property(get, put, doc=doc)
+    return property(get, put, doc=f"{doc}\n\n{example(text)}")
 
 
 def is_complex(input: Tensor) -> bool:
@@ -64,6 +65,14 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "resolve_conj": resolve_conj,
 }
 PROPERTIES: dict[str, property] = {
-    "real": _part("real", "The real parts, a view; of a real tensor, the tensor itself."),
-    "imag": _part("imag", "The imaginary parts, a view; a DTypeError for real tensors."),
+    "real": _part(
+        "real",
+        "The real parts, a view; of a real tensor, the tensor itself.",
+        ">>> pc.tensor([1 + 2j]).real\ntensor([1.])",
+    ),
+    "imag": _part(
+        "imag",
+        "The imaginary parts, a view; a DTypeError for real tensors.",
+        ">>> x = pc.tensor([1 + 2j])\n>>> x.imag = 5.0\n>>> x\ntensor([1.+5.j])",
+    ),
 }

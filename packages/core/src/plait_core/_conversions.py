@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from plait_abi import _binding
 from plait_core import _dtypes
 from plait_core._core import Tensor
+from plait_core._docstrings import example
 from plait_core._memory_formats import memory_format as memory_format_type
 from plait_core._memory_formats import preserve_format
 
@@ -121,24 +122,46 @@ def _cast_to(name: str, dtype: _binding.dtype) -> Callable[..., Tensor]:
 
     method.__name__ = name
     method.__qualname__ = f"Tensor.{name}"
-    method.__doc__ = f"Return the tensor as {dtype.name}; itself if it is that already."
+    method.__doc__ = (
+        f"Return the tensor as {dtype.name}; itself if it is that already.\n\n"
+        + example(f">>> pc.tensor([0, 1]).{name}().dtype\nplait.{dtype.name}")
+    )
     return method
 
 
 def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
-    """Return the name of the dtype, or the tensor in another dtype."""
+    """Return the name of the dtype, or the tensor in another dtype.
+
+    Example:
+        >>> import plait_core as pc
+        >>> pc.zeros(2).type(), pc.zeros(2).type(pc.int64)
+        ('plait.float32', tensor([0, 0]))
+    """
     return f"plait.{self.dtype.name}" if dtype is None else to(self, dtype)
 
 
 def type_as(self: Tensor, other: Tensor) -> Tensor:
-    """Return the tensor in the dtype of another."""
+    """Return the tensor in the dtype of another.
+
+    Example:
+        >>> import plait_core as pc
+        >>> pc.tensor([1.5]).type_as(pc.tensor([1]))
+        tensor([1])
+    """
     if not isinstance(other, Tensor):
         raise TypeError(f"type_as: `other` must be Tensor, got {type(other).__name__}")
     return to(self, other.dtype)
 
 
 def cpu(self: Tensor, memory_format: memory_format_type = preserve_format) -> Tensor:
-    """Return the tensor on the CPU."""
+    """Return the tensor on the CPU.
+
+    Example:
+        >>> import plait_core as pc
+        >>> x = pc.zeros(2)
+        >>> x.cpu() is x
+        True
+    """
     return to(self, device="cpu", memory_format=memory_format)
 
 
@@ -148,7 +171,17 @@ def cuda(
     non_blocking: bool = False,
     memory_format: memory_format_type = preserve_format,
 ) -> Tensor:
-    """Return the tensor on a CUDA device; an error where no component for one is installed."""
+    """Return the tensor on a CUDA device; an error where no component for one is installed.
+
+    Example:
+        >>> import plait_core as pc
+        >>> try:
+        ...     place = pc.zeros(2).cuda().device.type
+        ... except RuntimeError:  # no component for CUDA is installed
+        ...     place = "cuda"
+        >>> place
+        'cuda'
+    """
     place = "cuda" if device is None else f"cuda:{device}" if isinstance(device, int) else device
     return to(self, device=place, memory_format=memory_format)
 

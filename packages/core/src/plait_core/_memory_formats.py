@@ -38,7 +38,13 @@ class memory_format(str):  # noqa: N801
 
 
 class layout(str):  # noqa: N801
-    """How a tensor holds its elements: `strided`, or `sparse_coo` for a `SparseTensor`."""
+    """How a tensor holds its elements: `strided`, or `sparse_coo` for a `SparseTensor`.
+
+    Example:
+        >>> import plait_core as pc
+        >>> pc.zeros(2).layout, pc.eye(2).to_sparse().layout
+        (plait.strided, plait.sparse_coo)
+    """
 
     __slots__ = ()
 

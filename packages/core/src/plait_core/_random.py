@@ -29,20 +29,50 @@ def manual_seed(seed: int) -> Generator:
 
 
 def seed() -> int:
-    """Start the default stream at a seed from the operating system; returns the seed."""
+    """Start the default stream at a seed from the operating system; returns the seed.
+
+    Example:
+        >>> import plait_core as pc
+        >>> chosen = pc.seed()
+        >>> pc.initial_seed() == chosen
+        True
+    """
     return default_generator().seed()
 
 
 def initial_seed() -> int:
-    """Return the seed of the default stream."""
+    """Return the seed of the default stream.
+
+    Example:
+        >>> import plait_core as pc
+        >>> generator = pc.manual_seed(3)
+        >>> pc.initial_seed()
+        3
+    """
     return default_generator().initial_seed()
 
 
 def get_rng_state() -> tuple[int, int]:
-    """Return where the default stream stands: (seed, offset)."""
+    """Return where the default stream stands: (seed, offset).
+
+    Example:
+        >>> import plait_core as pc
+        >>> generator = pc.manual_seed(3)
+        >>> pc.get_rng_state()
+        (3, 0)
+    """
     return default_generator().get_state()
 
 
 def set_rng_state(state: tuple[int, int]) -> None:
-    """Continue the default stream where `get_rng_state` was called."""
+    """Continue the default stream where `get_rng_state` was called.
+
+    Example:
+        >>> import plait_core as pc
+        >>> state = pc.get_rng_state()
+        >>> first = pc.rand(2)
+        >>> pc.set_rng_state(state)
+        >>> pc.equal(first, pc.rand(2))
+        True
+    """
     default_generator().set_state(state)

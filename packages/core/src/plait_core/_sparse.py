@@ -29,6 +29,13 @@ class SparseTensor:
     that graph programs use, and each runs as operators on its `values`, so gradients flow through
     the values and through dense factors. An element that occurs several times counts as the sum;
     `coalesce` adds them up.
+
+    Example:
+        >>> import plait_core as pc
+        >>> x = pc.tensor([[0.0, 2.0], [3.0, 0.0]]).to_sparse()
+        >>> x.nnz(), x @ pc.tensor([[1.0], [10.0]])
+        (2, tensor([[20.],
+                [ 3.]]))
     """
 
     __slots__ = ("_coalesced", "_places", "_shape", "_stored")
@@ -443,7 +450,13 @@ def to_sparse(self: Tensor) -> SparseTensor:
 
 
 def to_dense(self: Tensor) -> Tensor:
-    """Return the tensor itself, which holds all its elements."""
+    """Return the tensor itself, which holds all its elements.
+
+    Example:
+        >>> import plait_core as pc
+        >>> pc.tensor([1, 2]).to_dense()
+        tensor([1, 2])
+    """
     return self
 
 

@@ -1,4 +1,4 @@
-"""What a tensor answers about itself, and what re-points it: methods that are no operators."""
+"""What a tensor answers about itself: methods that are no operators."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from typing import Any
 
 from plait_abi import _binding
 from plait_core._core import Tensor
-from plait_core._memory_formats import contiguous_format, layout, strided
 from plait_core._storages import UntypedStorage, storage_of
 
-__all__ = ["METHODS", "PROPERTIES"]
+__all__ = ["FALLBACKS", "METHODS", "SECOND_NAMES"]
 
 
 def _tensor(name: str, argument: str, value: Any) -> Tensor:
@@ -33,18 +32,37 @@ def dim_order(self: Tensor) -> tuple[int, ...]:
 
 
 def get_device(self: Tensor) -> int:
-    """Return the number of the device; -1 for the CPU."""
+    """Return the number of the device; -1 for the CPU.
+
+    Example:
+        >>> import plait_core as pc
+        >>> pc.zeros(2).get_device()
+        -1
+    """
     index = self.device.index
     return -1 if self.device.type in ("cpu", "meta") or index is None else index
 
 
 def is_same_size(self: Tensor, other: Tensor) -> bool:
-    """Tell whether both have the same shape."""
+    """Tell whether both have the same shape.
+
+    Example:
+        >>> import plait_core as pc
+        >>> pc.zeros(2, 3).is_same_size(pc.ones(2, 3))
+        True
+    """
     return self.shape == _tensor("is_same_size", "other", other).shape
 
 
 def is_set_to(self: Tensor, tensor: Tensor) -> bool:
-    """Tell whether both are the same elements: one storage, one offset, one shape, one stride."""
+    """Tell whether both are the same elements: one storage, one offset, one shape, one stride.
+
+    Example:
+        >>> import plait_core as pc
+        >>> x = pc.zeros(4)
+        >>> x.is_set_to(x[:]), x.is_set_to(x[:2]), x.is_set_to(x.clone())
+        (True, False, False)
+    """
     _tensor("is_set_to", "tensor", tensor)
     return (
         self._storage_place() == tensor._storage_place()
@@ -56,12 +74,24 @@ def is_set_to(self: Tensor, tensor: Tensor) -> bool:
 
 
 def is_nonzero(self: Tensor) -> bool:
-    """Tell whether the only element is not zero."""
+    """Tell whether the only element is not zero.
+
+    Example:
+        >>> import plait_core as pc
+        >>> pc.tensor([2]).is_nonzero()
+        True
+    """
     return bool(self)
 
 
 def is_pinned(self: Tensor, device: Any = None) -> bool:
-    """Tell whether the memory is page-locked; no device of plait's own asks for that yet."""
+    """Tell whether the memory is page-locked; no device of plait's own asks for that yet.
+
+    Example:
+        >>> import plait_core as pc
+        >>> pc.zeros(2).is_pinned()
+        False
+    """
     return False
 
 
@@ -70,6 +100,12 @@ def pin_memory(self: Tensor, device: Any = None) -> Tensor:
 
     Raises:
         RuntimeError: if the tensor is not on the CPU.
+
+    Example:
+        >>> import plait_core as pc
+        >>> x = pc.zeros(2)
+        >>> x.pin_memory() is x
+        True
     """
     if self.device.type != "cpu":
         raise RuntimeError(f"pin_memory: a tensor on the CPU is required, got one on {self.device}")
@@ -77,17 +113,37 @@ def pin_memory(self: Tensor, device: Any = None) -> Tensor:
 
 
 def same(self: Tensor) -> Tensor:
-    """Return the tensor itself: plait conjugates and negates at once, never lazily."""
+    """Return the tensor itself: plait conjugates and negates at once, never lazily.
+
+    Example:
+        >>> import plait_core as pc
+        >>> pc.tensor([1j]).conj().resolve_conj().resolve_neg().tolist()
+        [-1j]
+    """
     return self
 
 
 def is_lazy(self: Tensor) -> bool:
-    """Return False: plait conjugates and negates at once, and tensors have no modes."""
+    """Return False: plait conjugates and negates at once, and tensors have no modes.
+
+    Example:
+        >>> import plait_core as pc
+        >>> x = pc.tensor([1j]).conj()
+        >>> x.is_conj(), x.is_neg(), x.is_inference()
+        (False, False, False)
+    """
     return False
 
 
 def untyped_storage(self: Tensor) -> UntypedStorage:
-    """Return the bytes that this tensor and its views share."""
+    """Return the bytes that this tensor and its views share.
+
+    Example:
+        >>> import plait_core as pc
+        >>> x = pc.zeros(4)
+        >>> x[1:].untyped_storage().nbytes()
+        16
+    """
     return storage_of(self)
 
 
@@ -117,6 +173,11 @@ def to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
 
     Raises:
         ValueError: if a stream is given.
+
+    Example:
+        >>> import plait_core as pc
+        >>> pc.tensor([1.0, 2.0]).to_device("cpu")
+        tensor([1., 2.])
     """
     if stream is not None:
         raise ValueError(f"to_device: `stream` must be None, got {stream!r}")
@@ -164,112 +225,6 @@ def sum_to_size(self: Tensor, *size: Any) -> Tensor:
     return self.sum(dims, keepdim=True).reshape(wanted) if dims else self
 
 
-def _in_place_view(name: str, operator: str) -> Callable[..., Tensor]:
-    def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        if self.requires_grad:
-            raise RuntimeError(
-                f"{name}: a tensor that requires no grad is required; use "
-                f"x = x.{operator}(...), which makes a view"
-            )
-        self.data = getattr(self.detach(), operator)(*args, **kwargs)
-        return self
-
-    method.__name__ = name
-    method.__qualname__ = f"Tensor.{name}"
-    method.__doc__ = f"Give the tensor itself the shape and strides of ``self.{operator}(...)``."
-    return method
-
-
-# ---- re-pointing ---------------------------------------------------------------------------------
-def _may_move(self: Tensor, name: str) -> None:
-    if self.requires_grad:
-        raise RuntimeError(
-            f"{name}: a tensor that requires no grad is required; detach() it first, or assign to "
-            "its .data"
-        )
-
-
-def set_(
-    self: Tensor,
-    source: Tensor | UntypedStorage | None = None,
-    storage_offset: int = 0,
-    size: Any = None,
-    stride: Any = None,
-) -> Tensor:
-    """Point the tensor at the storage of another one.
-
-    Args:
-        source: a tensor or a storage; None: an empty storage.
-        storage_offset: where the first element lies, counted in elements.
-        size: the new shape; None: that of `source`, or all elements of a storage.
-        stride: steps between neighbours in elements; None: C order.
-
-    Raises:
-        ShapeError: if the elements would lie outside the storage.
-        RuntimeError: if `self` requires grad.
-
-    Example:
-        >>> import plait_core as pc
-        >>> pc.empty(0).set_(pc.arange(6.0), 1, (2, 2))
-        tensor([[1., 2.],
-                [3., 4.]])
-    """
-    _may_move(self, "set_")
-    if source is None:
-        self.data = _binding.operator("empty")(0, dtype=self.dtype, device=self.device)
-        return self
-    if not isinstance(source, (Tensor, UntypedStorage)):
-        raise TypeError(f"set_: `source` must be Tensor or storage, got {type(source).__name__}")
-    if isinstance(source, Tensor):
-        if source.dtype is not self.dtype:
-            raise _binding.DTypeError(
-                f"set_: `source` must have the dtype {self.dtype.name}, got {source.dtype.name}"
-            )
-        if size is None and not storage_offset:
-            self.data = source.detach()
-            return self
-    storage = storage_of(source) if isinstance(source, Tensor) else source
-    if size is None:
-        size = ((storage.nbytes() // self.dtype.itemsize) - storage_offset,)
-    shape = (size,) if isinstance(size, int) else tuple(size)
-    steps = _dense(shape, contiguous_format) if stride is None else tuple(stride)
-    self.data = storage.tensor(self.dtype, storage_offset, shape, steps)
-    return self
-
-
-def _dense(shape: tuple[int, ...], memory_format: str) -> tuple[int, ...]:
-    empty = _binding.operator("empty")
-    return empty(shape, device="meta", memory_format=memory_format).stride()  # type: ignore[no-any-return]
-
-
-def resize_(self: Tensor, *sizes: Any, memory_format: str = contiguous_format) -> Tensor:
-    """Give the tensor another shape; elements stay in the order of memory, new ones are not set.
-
-    Args:
-        sizes: the new shape.
-        memory_format: the order of its dimensions in memory.
-
-    Raises:
-        RuntimeError: if more bytes are needed while other tensors share the storage, or if `self`
-            requires grad.
-
-    Example:
-        >>> import plait_core as pc
-        >>> pc.arange(4).resize_(2, 2)
-        tensor([[0, 1],
-                [2, 3]])
-    """
-    _may_move(self, "resize_")
-    shape = tuple(sizes[0]) if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes
-    return self._resize(shape, _dense(shape, memory_format))
-
-
-def resize_as_(self: Tensor, the_template: Tensor, memory_format: Any = None) -> Tensor:
-    """Give the tensor the shape of another one; see `resize_`."""
-    shape = tuple(_tensor("resize_as_", "the_template", the_template).shape)
-    return resize_(self, shape, memory_format=memory_format or contiguous_format)
-
-
 # ---- functions of Python, one element after the other --------------------------------------------
 def _numbers(self: Tensor) -> list[Any]:
     return self.detach().reshape(-1).tolist()  # type: ignore[no-any-return]
@@ -294,21 +249,42 @@ def apply_(self: Tensor, callable: Callable[[Any], Any]) -> Tensor:
 
 
 def map_(self: Tensor, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> Tensor:
-    """Replace each element by what a Python function makes of it and of `tensor`'s; slow."""
+    """Replace each element by what a Python function makes of it and of `tensor`'s; slow.
+
+    Example:
+        >>> import plait_core as pc
+        >>> pc.tensor([1, 2]).map_(pc.tensor([10, 20]), lambda a, b: a + b)
+        tensor([11, 22])
+    """
     other = _tensor("map_", "tensor", tensor).expand(tuple(self.shape))
     pairs = zip(_numbers(self), _numbers(other), strict=True)
     return _write(self, [callable(a, b) for a, b in pairs])
 
 
 def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Callable[..., Any]) -> Tensor:
-    """Replace each element by what a Python function makes of it and of two others; slow."""
+    """Replace each element by what a Python function makes of it and of two others; slow.
+
+    Example:
+        >>> import plait_core as pc
+        >>> x = pc.tensor([1, 2])
+        >>> x.map2_(pc.tensor([10, 20]), pc.tensor([3, 4]), lambda a, b, c: a + b * c)
+        tensor([31, 82])
+    """
     both = _tensor("map2_", "x", x), _tensor("map2_", "y", y)
     others = [_numbers(other.expand(tuple(self.shape))) for other in both]
     return _write(self, [callable(*three) for three in zip(_numbers(self), *others, strict=True)])
 
 
 def as_subclass(self: Tensor, cls: Any) -> Tensor:
-    """Return the same elements as an instance of a class derived from Tensor."""
+    """Return the same elements as an instance of a class derived from Tensor.
+
+    Example:
+        >>> import plait_core as pc
+        >>> class Image(pc.Tensor):
+        ...     pass
+        >>> type(pc.zeros(2, 2).as_subclass(Image)) is Image
+        True
+    """
     result: Tensor = Tensor._make_subclass(cls, self, self.requires_grad and self.is_leaf)
     return result
 
@@ -330,11 +306,8 @@ METHODS: dict[str, Callable[..., Any]] = {
     "map2_": map2_,
     "map_": map_,
     "pin_memory": pin_memory,
-    "resize_": resize_,
-    "resize_as_": resize_as_,
     "resolve_conj": same,
     "resolve_neg": same,
-    "set_": set_,
     "to_device": to_device,
     "untyped_storage": untyped_storage,
 }
@@ -345,10 +318,6 @@ FALLBACKS: dict[str, Callable[..., Any]] = {
     "sum_to_size": sum_to_size,
     "view_as": _like("view_as", "view"),
     "where": where,
-    **{
-        f"{name}_": _in_place_view(f"{name}_", name)
-        for name in ("squeeze", "swapaxes", "swapdims", "t", "transpose", "unsqueeze", "as_strided")
-    },
 }
 
 # second names of operators, where they are no operators of their own
@@ -362,46 +331,4 @@ SECOND_NAMES = {
         "less_equal": "le",
         "not_equal": "ne",
     }.items()
-}
-
-
-def _is_on(kind: str) -> property:
-    return property(lambda self: self.device.type == kind, doc=f"Whether the device is {kind}.")
-
-
-def _never(what: str) -> property:
-    return property(lambda self: False, doc=f"False: plait has no {what} tensors of this class.")
-
-
-def _layout(self: Tensor) -> layout:
-    return strided
-
-
-def _adjoint(self: Tensor) -> Tensor:
-    turned = self.mT
-    return turned.conj() if self.is_complex() else turned
-
-
-def _hermitian(self: Tensor) -> Tensor:
-    if self.ndim not in (0, 2):
-        raise _binding.ShapeError(
-            f"H: a matrix is required, got shape {tuple(self.shape)}; use .mH for batches"
-        )
-    return _adjoint(self) if self.ndim else self
-
-
-PROPERTIES: dict[str, property] = {
-    "H": property(_hermitian, doc="The conjugate transpose of a matrix."),
-    "mH": property(_adjoint, doc="The last two dimensions exchanged, conjugated."),
-    "is_cpu": _is_on("cpu"),
-    "is_cuda": _is_on("cuda"),
-    "is_meta": _is_on("meta"),
-    "is_mps": _is_on("mps"),
-    "is_xpu": _is_on("xpu"),
-    "is_mkldnn": _never("opaque"),
-    "is_nested": _never("nested"),
-    "is_quantized": _never("quantized"),
-    "is_sparse": _never("sparse"),
-    "is_sparse_csr": _never("compressed"),
-    "layout": property(_layout, doc="strided: elements are reached by steps."),
 }

@@ -28,7 +28,7 @@ from plait_core._dtypes import (
     uint32,
     uint64,
 )
-from plait_core.array_api import fft, linalg
+from plait_core.array_api import _examples, fft, linalg
 from plait_core.array_api._creation import (
     arange,
     asarray,
@@ -326,3 +326,5 @@ __all__ = [
     "zeros",
     "zeros_like",
 ]
+
+_examples.attach(globals())

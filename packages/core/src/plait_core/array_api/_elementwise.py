@@ -90,11 +90,11 @@ def _named(function: Function, name: str, doc: str) -> Function:
     return function
 
 
-def _unary(name: str, operator: str = "") -> Unary:
+def _unary(name: str, doc: str, operator: str = "") -> Unary:
     def function(x: Tensor, /) -> Tensor:
         return call(operator or name, x)
 
-    return _named(function, name, f"The operator `{operator or name}`, as the standard names it.")
+    return _named(function, name, doc)
 
 
 def common(x1: Any, x2: Any) -> tuple[Any, Any]:
@@ -113,73 +113,77 @@ def common(x1: Any, x2: Any) -> tuple[Any, Any]:
     raise TypeError("at least one array is required, got two numbers")
 
 
-def _binary(name: str, operator: str = "") -> Binary:
+def _binary(name: str, doc: str, operator: str = "") -> Binary:
     def function(x1: Any, x2: Any, /) -> Tensor:
         return call(operator or name, *common(x1, x2))
 
-    return _named(function, name, f"The operator `{operator or name}`, as the standard names it.")
+    return _named(function, name, doc)
 
 
-abs = _unary("abs")
-acos = _unary("acos")
-acosh = _unary("acosh")
-asin = _unary("asin")
-asinh = _unary("asinh")
-atan = _unary("atan")
-atanh = _unary("atanh")
-bitwise_invert = _unary("bitwise_invert", "bitwise_not")
-cos = _unary("cos")
-cosh = _unary("cosh")
-exp = _unary("exp")
-expm1 = _unary("expm1")
-isfinite = _unary("isfinite")
-isinf = _unary("isinf")
-isnan = _unary("isnan")
-log = _unary("log")
-log10 = _unary("log10")
-log1p = _unary("log1p")
-log2 = _unary("log2")
-logical_not = _unary("logical_not")
-negative = _unary("negative", "neg")
-reciprocal = _unary("reciprocal")
-signbit = _unary("signbit")
-sin = _unary("sin")
-sinh = _unary("sinh")
-sqrt = _unary("sqrt")
-square = _unary("square")
-tan = _unary("tan")
-tanh = _unary("tanh")
+abs = _unary("abs", "The magnitudes; of complex numbers real ones.")
+acos = _unary("acos", "The inverse cosine, in [0, pi]; NaN outside [-1, 1].")
+acosh = _unary("acosh", "The inverse hyperbolic cosine; NaN below 1.")
+asin = _unary("asin", "The inverse sine, in [-pi/2, pi/2]; NaN outside [-1, 1].")
+asinh = _unary("asinh", "The inverse hyperbolic sine.")
+atan = _unary("atan", "The inverse tangent, in [-pi/2, pi/2].")
+atanh = _unary("atanh", "The inverse hyperbolic tangent; NaN outside [-1, 1].")
+bitwise_invert = _unary(
+    "bitwise_invert", "Every bit of integers inverted; of bools, the opposite.", "bitwise_not"
+)
+cos = _unary("cos", "The cosine of angles in radians.")
+cosh = _unary("cosh", "The hyperbolic cosine.")
+exp = _unary("exp", "The exponential ``e**x``.")
+expm1 = _unary("expm1", "``e**x - 1``, exact for small `x`.")
+isfinite = _unary("isfinite", "Whether elements are neither infinite nor NaN.")
+isinf = _unary("isinf", "Whether elements are infinite.")
+isnan = _unary("isnan", "Whether elements are NaN.")
+log = _unary("log", "The natural logarithm; NaN below 0.")
+log10 = _unary("log10", "The logarithm to base 10; NaN below 0.")
+log1p = _unary("log1p", "``log(1 + x)``, exact for small `x`.")
+log2 = _unary("log2", "The logarithm to base 2; NaN below 0.")
+logical_not = _unary("logical_not", "Whether elements are False.")
+negative = _unary("negative", "The elements with the opposite sign.", "neg")
+reciprocal = _unary("reciprocal", "``1 / x``.")
+signbit = _unary("signbit", "Whether the sign bit is set: that of -0.0 is.")
+sin = _unary("sin", "The sine of angles in radians.")
+sinh = _unary("sinh", "The hyperbolic sine.")
+sqrt = _unary("sqrt", "The square root; NaN below 0.")
+square = _unary("square", "``x * x``.")
+tan = _unary("tan", "The tangent of angles in radians.")
+tanh = _unary("tanh", "The hyperbolic tangent.")
 
-add = _binary("add")
-atan2 = _binary("atan2")
-bitwise_and = _binary("bitwise_and")
-bitwise_left_shift = _binary("bitwise_left_shift")
-bitwise_or = _binary("bitwise_or")
-bitwise_right_shift = _binary("bitwise_right_shift")
-bitwise_xor = _binary("bitwise_xor")
-copysign = _binary("copysign")
-divide = _binary("divide", "div")
-equal = _binary("equal", "eq")
-greater = _binary("greater", "gt")
-greater_equal = _binary("greater_equal", "ge")
-hypot = _binary("hypot")
-less = _binary("less", "lt")
-less_equal = _binary("less_equal", "le")
-logaddexp = _binary("logaddexp")
-logical_and = _binary("logical_and")
-logical_or = _binary("logical_or")
-logical_xor = _binary("logical_xor")
-maximum = _binary("maximum")
-minimum = _binary("minimum")
-multiply = _binary("multiply", "mul")
-nextafter = _binary("nextafter")
-not_equal = _binary("not_equal", "ne")
-pow = _binary("pow")
-remainder = _binary("remainder")
-subtract = _binary("subtract", "sub")
+add = _binary("add", "The sum ``x1 + x2``.")
+atan2 = _binary("atan2", "The angle of the point (`x2`, `x1`), in [-pi, pi].")
+bitwise_and = _binary("bitwise_and", "``x1 & x2`` of integers or bools.")
+bitwise_left_shift = _binary("bitwise_left_shift", "``x1 << x2`` of integers.")
+bitwise_or = _binary("bitwise_or", "``x1 | x2`` of integers or bools.")
+bitwise_right_shift = _binary("bitwise_right_shift", "``x1 >> x2`` of integers; the sign stays.")
+bitwise_xor = _binary("bitwise_xor", "``x1 ^ x2`` of integers or bools.")
+copysign = _binary("copysign", "The magnitude of `x1` with the sign of `x2`.")
+divide = _binary("divide", "The quotient ``x1 / x2``, never rounded to integers.", "div")
+equal = _binary("equal", "Whether ``x1 == x2``, element by element.", "eq")
+greater = _binary("greater", "Whether ``x1 > x2``, element by element.", "gt")
+greater_equal = _binary("greater_equal", "Whether ``x1 >= x2``, element by element.", "ge")
+hypot = _binary("hypot", "``sqrt(x1**2 + x2**2)`` without overflow in between.")
+less = _binary("less", "Whether ``x1 < x2``, element by element.", "lt")
+less_equal = _binary("less_equal", "Whether ``x1 <= x2``, element by element.", "le")
+logaddexp = _binary("logaddexp", "``log(exp(x1) + exp(x2))`` without overflow in between.")
+logical_and = _binary("logical_and", "Whether both are True.")
+logical_or = _binary("logical_or", "Whether at least one is True.")
+logical_xor = _binary("logical_xor", "Whether exactly one is True.")
+maximum = _binary("maximum", "The larger of both; NaN if one is NaN.")
+minimum = _binary("minimum", "The smaller of both; NaN if one is NaN.")
+multiply = _binary("multiply", "The product ``x1 * x2``.", "mul")
+nextafter = _binary(
+    "nextafter", "The next number of the dtype after `x1` in the direction of `x2`."
+)
+not_equal = _binary("not_equal", "Whether ``x1 != x2``, element by element.", "ne")
+pow = _binary("pow", "``x1 ** x2``.")
+remainder = _binary("remainder", "What is left of ``x1 / x2``, with the sign of `x2`.")
+subtract = _binary("subtract", "The difference ``x1 - x2``.", "sub")
 
 
-def _rounding(name: str) -> Unary:
+def _rounding(name: str, direction: str) -> Unary:
     """A function that leaves integers alone, and rounds the parts of complex numbers."""
 
     def function(x: Tensor, /) -> Tensor:
@@ -187,13 +191,13 @@ def _rounding(name: str) -> Unary:
             return call("complex", function(real(x)), function(imag(x)))
         return call(name, x) if x.dtype.is_floating_point else x.clone()
 
-    return _named(function, name, f"The operator `{name}`; integers stay what they are.")
+    return _named(function, name, f"The integers that elements are rounded to: {direction}.")
 
 
-ceil = _rounding("ceil")
-floor = _rounding("floor")
-round = _rounding("round")
-trunc = _rounding("trunc")
+ceil = _rounding("ceil", "up")
+floor = _rounding("floor", "down")
+round = _rounding("round", "to the nearest one, halves to the even one")
+trunc = _rounding("trunc", "towards 0")
 
 
 def floor_divide(x1: Any, x2: Any, /) -> Tensor:

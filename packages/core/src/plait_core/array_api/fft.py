@@ -27,18 +27,18 @@ __all__ = [
 ]
 
 
-def _one(name: str) -> Callable[..., Tensor]:
+def _one(name: str, doc: str) -> Callable[..., Tensor]:
     def function(
         x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "backward"
     ) -> Tensor:
         return call(f"fft_{name}", x, n, axis, norm)
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"The operator `fft_{name}` along one axis."
+    function.__doc__ = f"{doc}, along one axis; `n` cuts it, or fills it up with 0."
     return function
 
 
-def _several(name: str) -> Callable[..., Tensor]:
+def _several(name: str, doc: str) -> Callable[..., Tensor]:
     def function(
         x: Tensor,
         /,
@@ -50,20 +50,20 @@ def _several(name: str) -> Callable[..., Tensor]:
         return call(f"fft_{name}", x, s, axes, norm)
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"The operator `fft_{name}` along several axes."
+    function.__doc__ = f"{doc}, along several axes (None: all); `s` are the sizes to use there."
     return function
 
 
-fft = _one("fft")
-ifft = _one("ifft")
-rfft = _one("rfft")
-irfft = _one("irfft")
-hfft = _one("hfft")
-ihfft = _one("ihfft")
-fftn = _several("fftn")
-ifftn = _several("ifftn")
-rfftn = _several("rfftn")
-irfftn = _several("irfftn")
+fft = _one("fft", "The discrete Fourier transform")
+ifft = _one("ifft", "The inverse of `fft`")
+rfft = _one("rfft", "The first half of `fft` of real numbers")
+irfft = _one("irfft", "The inverse of `rfft`: real numbers")
+hfft = _one("hfft", "The real transform of numbers whose second half is the conjugate of the first")
+ihfft = _one("ihfft", "The inverse of `hfft`")
+fftn = _several("fftn", "The discrete Fourier transform")
+ifftn = _several("ifftn", "The inverse of `fftn`")
+rfftn = _several("rfftn", "The half of `fftn` of real numbers that tells the other")
+irfftn = _several("irfftn", "The inverse of `rfftn`: real numbers")
 
 
 def _frequencies(steps: Tensor, n: int, d: float, dtype: Any) -> Tensor:

@@ -59,7 +59,7 @@ linalg_cholesky_ex = Operator(
 cholesky = Operator(
     "cholesky(Tensor self, bool upper=False) -> Tensor",
     doc=f"""
-    `linalg.cholesky`.
+    The triangular factors of positive definite matrices: `linalg.cholesky`.
 
     Shapes: `self` is (..., n, n), and so is the result. Dtypes: floating and complex.
     Raises: ShapeError if a matrix is not square, DTypeError for integers, {_DEFINITE}.

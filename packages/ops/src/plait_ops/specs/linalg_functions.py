@@ -94,7 +94,7 @@ linalg_matrix_exp_.error(
 matrix_exp = Composite(
     "matrix_exp(Tensor self) -> Tensor",
     doc="""
-    `linalg.matrix_exp`.
+    The exponentials of matrices: `linalg.matrix_exp`.
 
     >>> import plait_core as pc
     >>> pc.zeros(1, 1).matrix_exp().item()
@@ -132,7 +132,7 @@ linalg_matrix_power_ = Composite(
 matrix_power = Composite(
     "matrix_power(Tensor self, int n) -> Tensor",
     doc="""
-    `linalg.matrix_power`.
+    The `n`-th powers of matrices: `linalg.matrix_power`.
 
     >>> import plait_core as pc
     >>> pc.tensor([[2.0]]).matrix_power(3).item()

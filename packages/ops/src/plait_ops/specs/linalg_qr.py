@@ -254,7 +254,7 @@ linalg_householder_product_ = Operator(
 orgqr = Composite(
     "orgqr(Tensor self, Tensor tau|input2) -> Tensor",
     doc="""
-    `linalg.householder_product`.
+    The orthonormal columns that Householder vectors stand for: `linalg.householder_product`.
 
     >>> import plait_core as pc
     >>> pc.orgqr(*pc.geqrf(pc.ones(1, 1))).item()

@@ -48,7 +48,7 @@ linalg_diagonal.error("ShapeError", lambda s: s(s.array(3)), contains=["diagonal
 linalg_matmul = Composite(
     "linalg_matmul(Tensor self|x1, Tensor other|x2) -> Tensor",
     doc="""
-    `matmul`.
+    The products of matrices: `matmul`.
 
     >>> import plait_core as pc
     >>> pc.linalg.matmul(pc.ones(1, 2), pc.ones(2, 1)).item()

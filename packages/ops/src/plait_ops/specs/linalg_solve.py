@@ -144,7 +144,7 @@ linalg_inv_ex.error(
 inverse = Composite(
     "inverse(Tensor self) -> Tensor",
     doc="""
-    `linalg.inv`.
+    The inverses of matrices: `linalg.inv`.
 
     >>> import plait_core as pc
     >>> pc.tensor([[4.0]]).inverse().item()
@@ -263,7 +263,7 @@ _square_errors(linalg_slogdet_)
 det = Composite(
     "det(Tensor self) -> Tensor",
     doc="""
-    `linalg.det`.
+    The determinants of matrices: `linalg.det`.
 
     >>> import plait_core as pc
     >>> pc.eye(3).det().item()
@@ -274,7 +274,7 @@ det = Composite(
 slogdet = Composite(
     "slogdet(Tensor self) -> (Tensor sign, Tensor logabsdet)",
     doc="""
-    `linalg.slogdet`.
+    The signs of determinants and the logarithms of their magnitudes: `linalg.slogdet`.
 
     >>> import plait_core as pc
     >>> pc.eye(3).slogdet().logabsdet.item()

@@ -108,7 +108,7 @@ vdot.error("ShapeError", lambda s: s(s.array(2), s.array(3)), contains=["(2,)", 
 ger = Composite(
     "ger(Tensor self, Tensor vec2) -> Tensor",
     doc="""
-    `outer`.
+    The outer product of two vectors: `outer`.
 
     >>> import plait_core as pc
     >>> pc.ger(pc.tensor([1, 2]), pc.tensor([3])).tolist()

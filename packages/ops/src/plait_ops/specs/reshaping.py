@@ -53,7 +53,7 @@ expand_as = _view(
 view_as = _view(
     "view_as",
     ", Tensor other",
-    "``self.view(other.shape)``.",
+    "A view in the shape of `other`: ``self.view(other.shape)``.",
     ("pc.arange(4).view_as(pc.zeros(2, 2)).tolist()", "[[0, 1], [2, 3]]"),
     lambda self, other: self.reshape(other.shape),
     lambda s: iter([s(s.array(6), s.array(2, 3)), s(s.array(2, 2), s.array(4))]),
@@ -61,7 +61,7 @@ view_as = _view(
 reshape_as = _view(
     "reshape_as",
     ", Tensor other",
-    "``self.reshape(other.shape)``.",
+    "The elements in the shape of `other`: ``self.reshape(other.shape)``.",
     ("pc.arange(4).reshape_as(pc.zeros(2, 2)).tolist()", "[[0, 1], [2, 3]]"),
     lambda self, other: self.reshape(other.shape),
     lambda s: iter([s(s.strided(2, 3), s.array(6)), s(s.array(2, 2), s.array(4))]),
