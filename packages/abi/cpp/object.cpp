@@ -57,7 +57,8 @@ void drop_storage(plait_object *o) {
 
 void drop_tensor(plait_object *o) {
   auto *t = reinterpret_cast<plait_tensor *>(o);
-  if (t->slot[0]) plait_release_object(static_cast<plait_object *>(t->slot[0]));
+  for (const int i : {0, 2, 3})
+    if (t->slot[i]) plait_release_object(static_cast<plait_object *>(t->slot[i]));
   if ((t->flags & PLAIT_TENSOR_OWNS_WRAPPER) && roles.host)
     roles.host->release(roles.host->ctx, t->slot[1]);
   if (t->dl.shape != t->inline_dims) std::free(t->dl.shape);

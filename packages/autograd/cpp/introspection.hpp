@@ -1,7 +1,7 @@
 // What our own Python binding asks of our own engine beyond the role: `plait_engine::ctx` points to
 // this table if the engine's name is "plait_autograd".
 #pragma once
-#include <plait/plait.hpp>
+#include "forward.hpp"
 
 namespace plait::autograd {
 
@@ -17,6 +17,7 @@ struct Introspection {
       void);  // whether the innermost pass of this thread keeps the graph; 1 outside of one
   plait_object *(*running)(
       void);  // the node that the innermost pass of this thread is at, borrowed; NULL outside
+  const Forward *forward;
 };
 
 }  // namespace plait::autograd

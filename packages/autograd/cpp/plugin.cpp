@@ -1,4 +1,5 @@
 // The plug-in: reserves the layer, watches every operator, offers the engine.
+#include "forward.hpp"
 #include "record.hpp"
 #include "role.hpp"
 
@@ -15,6 +16,8 @@ plait_status init(const plait_runtime *runtime, const plait_plugin *who) {
   engine.bit = uint64_t(1) << bit;
   uint64_t undo = 0;
   s = runtime->implement(thread, nullptr, PLAIT_SLOT_LAYER + bit, layer, nullptr, who, &undo);
+  if (s < 0) return s;
+  s = start_forward(runtime, who);
   if (s < 0) return s;
   return runtime->provide(thread, "engine", 0, &role().h, who, &undo);
 }

@@ -7,6 +7,40 @@
 #include "views.hpp"
 
 namespace plait::autograd {
+
+uint32_t written_arguments(const plait_call *c) {
+  uint32_t bits = c->form == PLAIT_INPLACE ? 1u : 0u;
+  for (uint16_t i = 0; i < c->op->n_args; i++)
+    if (c->op->args[i].flags & PLAIT_ARG_WRITES) bits |= 1u << i;
+  return bits;
+}
+
+plait_status through_decomposition(plait_call *c) {
+  plait_value in[PLAIT_MAX_ARGS], out[PLAIT_MAX_RESULTS];
+  std::vector<Tensor> copies;
+  plait_call inner = *c;
+  inner.form = PLAIT_FUNCTION;
+  inner.out = out;
+  if (c->form == PLAIT_INPLACE) {  // what is recorded must not be what is overwritten
+    inner.in = in;
+    for (uint16_t i = 0; i < c->n_in; i++) {
+      in[i] = c->in[i];
+      if (in[i].tag != PLAIT_TENSOR || in[i].u.t->storage != c->out[0].u.t->storage) continue;
+      copies.push_back(clone(c->thread, Tensor::share(in[i].u.t)));
+      in[i] = value(copies.back());
+    }
+  }
+  for (uint16_t i = 0; i < c->n_out; i++) out[i] = none();
+  const plait_status s = c->op->def->decompose(&inner);
+  if (s != PLAIT_OK || c->form == PLAIT_FUNCTION) {
+    for (uint16_t i = 0; i < c->n_out; i++) c->out[i] = out[i];
+    return s;
+  }
+  for (uint16_t i = 0; i < c->n_out; i++)
+    copy_into(c->thread, Tensor::share(c->out[i].u.t), Tensor::steal(out[i].u.t));
+  return s;
+}
+
 namespace {
 
 struct Wanted {  // the inputs that want gradients
@@ -36,14 +70,6 @@ Wanted wanted(const plait_call *c) {
   if (w.positions > 63)  // a derivative cannot tell those apart and answers for all of them
     w.positions = count_positions(c);
   return w;
-}
-
-// Bits of the arguments that the call writes.
-uint32_t written_arguments(const plait_call *c) {
-  uint32_t bits = c->form == PLAIT_INPLACE ? 1u : 0u;
-  for (uint16_t i = 0; i < c->op->n_args; i++)
-    if (c->op->args[i].flags & PLAIT_ARG_WRITES) bits |= 1u << i;
-  return bits;
 }
 
 void refuse_out(const plait_call *c, const Wanted &w) {
@@ -216,32 +242,6 @@ void or_release(plait_call *c, F &&f) {
 
 // ---- operators without a derivative of their own
 // -------------------------------------------------------------------
-plait_status through_decomposition(plait_call *c) {
-  plait_value in[PLAIT_MAX_ARGS], out[PLAIT_MAX_RESULTS];
-  std::vector<Tensor> copies;
-  plait_call inner = *c;
-  inner.form = PLAIT_FUNCTION;
-  inner.out = out;
-  if (c->form == PLAIT_INPLACE) {  // what is recorded must not be what is overwritten
-    inner.in = in;
-    for (uint16_t i = 0; i < c->n_in; i++) {
-      in[i] = c->in[i];
-      if (in[i].tag != PLAIT_TENSOR || in[i].u.t->storage != c->out[0].u.t->storage) continue;
-      copies.push_back(clone(c->thread, Tensor::share(in[i].u.t)));
-      in[i] = value(copies.back());
-    }
-  }
-  for (uint16_t i = 0; i < c->n_out; i++) out[i] = none();
-  const plait_status s = c->op->def->decompose(&inner);
-  if (s != PLAIT_OK || c->form == PLAIT_FUNCTION) {
-    for (uint16_t i = 0; i < c->n_out; i++) c->out[i] = out[i];
-    return s;
-  }
-  for (uint16_t i = 0; i < c->n_out; i++)
-    copy_into(c->thread, Tensor::share(c->out[i].u.t), Tensor::steal(out[i].u.t));
-  return s;
-}
-
 plait_status without_vjp(plait_call *c, const Wanted &w, uint32_t written) {
   if (c->op->def->decompose) return through_decomposition(c);
   Overwritten before;

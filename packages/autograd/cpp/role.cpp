@@ -191,8 +191,14 @@ plait_object *running() {
   return n ? &n->o : nullptr;
 }
 
-const Introspection introspection{
-    PLAIT_HEADER(Introspection), count_edges, edge_at, sequence_of, attach, retains, running};
+const Introspection introspection{PLAIT_HEADER(Introspection),
+                                  count_edges,
+                                  edge_at,
+                                  sequence_of,
+                                  attach,
+                                  retains,
+                                  running,
+                                  &forward};
 
 }  // namespace
 

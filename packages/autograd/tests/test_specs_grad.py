@@ -13,6 +13,7 @@ import pytest
 import plait_autograd as pa
 import plait_core as pc
 from plait_abi import operator
+from plait_autograd import forward_ad
 from plait_ops import specs
 from plait_ops.samples import Sample
 from plait_ops.spec import Operator
@@ -140,6 +141,40 @@ def test_second_derivatives(spec: Operator) -> None:
         outputs = function(*varied)
         if any(x.requires_grad for x in outputs) and sum(x.numel() for x in varied) <= 24:
             assert pa.gradgradcheck(function, varied)
+
+
+def inner(these: list[Any], those: list[Any]) -> float:
+    """The sum of the products of all elements; None is zeros."""
+    pairs = zip(these, those, strict=True)
+    return sum(float((a.detach() * b).sum()) for a, b in pairs if a is not None and b is not None)
+
+
+@pytest.mark.parametrize("spec", OPERATORS, ids=lambda spec: spec.name)
+def test_forward_derivatives_are_those_of_reverse_mode(spec: Operator) -> None:
+    """For random directions ``u^T (J t)`` is ``(J^T u)^T t``."""
+    generator = pc.Generator().manual_seed(0)
+
+    def direction(x: Any) -> Any:
+        return pc.randn(*x.shape, dtype=x.dtype, generator=generator)
+
+    for function, varied in problems(spec):
+        outputs = function(*varied)
+        weights = [direction(x) for x in outputs]
+        recorded = [(x, u) for x, u in zip(outputs, weights, strict=True) if x.requires_grad]
+        finite = all(np.isfinite(x.detach().numpy()).all() for x in outputs)
+        if not recorded or not finite:
+            continue
+        back = pa.grad(
+            [x for x, _ in recorded], varied, [u for _, u in recorded], allow_unused=True
+        )
+        tangents = [direction(x) for x in varied]
+        with forward_ad.dual_level():
+            duals = [
+                forward_ad.make_dual(x.detach(), t) for x, t in zip(varied, tangents, strict=True)
+            ]
+            forth = [forward_ad.unpack_dual(x).tangent for x in function(*duals)]
+        want = inner(list(back), tangents)
+        assert inner(forth, weights) == pytest.approx(want, rel=1e-7, abs=1e-9)
 
 
 def test_a_gradient_that_nobody_wrote_is_an_error() -> None:

@@ -47,6 +47,7 @@ bool add_node(PyObject *module);
 PyObject *node_object(plait_object *);  // steals; None for NULL
 plait_object *node_from(PyObject *);  // borrowed; NULL with an exception
 
-extern PyMethodDef mode_functions[], pass_functions[], function_functions[], element_functions[];
+extern PyMethodDef mode_functions[], pass_functions[], function_functions[], element_functions[],
+    dual_functions[];
 
 }  // namespace plait::autograd::python

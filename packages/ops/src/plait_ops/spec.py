@@ -203,7 +203,9 @@ class Operator:
         self.constants.update(self.schema.argument(name).name for name in inputs)
 
     def jvp(self, function: Function) -> Function:
-        """Set the forward derivative: tangents arrive as ``d_<name>``."""
+        """Set the forward derivative, where another than the transposed one is faster. Tangents
+        arrive as ``d_<name>``, None where there is none, results as ``result`` or ``result0``.
+        """
         self.jvp_function = function
         return function
 

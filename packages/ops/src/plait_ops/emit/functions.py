@@ -36,6 +36,8 @@ def functions_of(operator: Operator) -> dict[str, str]:
     if operator.vjps:
         names["saves"] = f"{NAMESPACE}saves_{operator.identifier}"
         names["vjp"] = f"{NAMESPACE}vjp_{operator.identifier}"
+    if operator.jvp_function is not None:
+        names["jvp"] = f"{NAMESPACE}jvp_{operator.identifier}"
     if operator.decompose_function is not None:
         names["decompose"] = f"{NAMESPACE}decompose_{operator.identifier}"
     return names
@@ -191,7 +193,11 @@ def _operator(operator: Operator) -> tuple[list[str], list[str]]:
     """Return internal and exported functions."""
     inside, outside = [], []
     functions = functions_of(operator)
-    for kind, translate in (("shape", lower.shape), ("decompose", lower.decompose)):
+    for kind, translate in (
+        ("shape", lower.shape),
+        ("jvp", lower.jvp),
+        ("decompose", lower.decompose),
+    ):
         if functions.get(kind, "").startswith(NAMESPACE):
             body = translate(operator)
             call = "c" if "c->" in body else ""

@@ -85,6 +85,7 @@ def _source(operators: Sequence[Operator]) -> str:
             ("shape", "plait_status {}(plait_call *)"),
             ("saves", "plait_needs {}(const plait_call *, uint64_t)"),
             ("vjp", "plait_status {}(plait_vjp *)"),
+            ("jvp", "plait_status {}(plait_call *)"),
             ("decompose", "plait_status {}(plait_call *)"),
         ):
             if functions.get(name, "").startswith(NAMESPACE):

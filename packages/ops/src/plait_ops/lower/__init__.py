@@ -19,7 +19,7 @@ from plait_ops.lower.statements import Statements
 from plait_ops.lower.types import declared, parameter, type_of
 from plait_ops.spec import Operator, SpecError, Vjp
 
-__all__ = ["decompose", "shape", "used", "vjp"]
+__all__ = ["decompose", "jvp", "shape", "used", "vjp"]
 
 META = ("shape", "ndim", "dtype", "device", "strides")
 META_WORDS = ("numel", "is_tensor", "is_number")
@@ -36,9 +36,16 @@ def _parameters(operator: Operator, context: str, names: list[str]) -> dict[str,
         argument.name: (type_of(argument), parameter(type_of(argument), f"{call}->in[{i}]"))
         for i, argument in enumerate(operator.schema.arguments)
     }
+    n, plain = len(operator.schema.arguments), len(operator.schema.results) == 1
+    if context == "jvp":  # arguments, their tangents, results
+        for i, argument in enumerate(operator.schema.arguments):
+            if argument.is_tensor and argument.type != "Tensor[]":
+                known[f"d_{argument.name}"] = ("tensor?", f"as_tensor(c->in[{n + i}])")
+        for i in range(len(operator.schema.results)):
+            place = f"as_tensor(c->in[{2 * n + i}])"
+            known.setdefault("result" if plain else f"result{i}", ("tensor", place))
     if context == "vjp":
         for i in range(len(operator.schema.results)):
-            plain = len(operator.schema.results) == 1
             known["g" if plain else f"g{i}"] = ("tensor", f"v->gy[{i}]")
             # an argument that is called `result` keeps its name
             known.setdefault(
@@ -82,6 +89,14 @@ def decompose(operator: Operator) -> str:
     """Return the C++ body of a decomposition: it sees ``x`` and ``c``."""
     assert operator.decompose_function is not None
     return _translate(operator, "decompose", operator.decompose_function)
+
+
+def jvp(operator: Operator) -> str:
+    """Return the C++ body of a forward derivative: it sees ``x`` and ``c``, whose inputs are the
+    operator's, their tangents and its results.
+    """
+    assert operator.jvp_function is not None
+    return _translate(operator, "jvp", operator.jvp_function)
 
 
 def vjp(operator: Operator, each: Vjp) -> str:

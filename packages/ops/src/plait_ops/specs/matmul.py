@@ -72,6 +72,15 @@ def _(g, self):
     return mm(t(self), g)
 
 
+@mm.jvp
+def _(self, mat2, d_self, d_mat2):
+    if d_self is None:
+        return mm(self, d_mat2)
+    if d_mat2 is None:
+        return mm(d_self, mat2)
+    return mm(d_self, mat2) + mm(self, d_mat2)
+
+
 mm.reference(lambda self, mat2: np.matmul(self, mat2))
 
 
@@ -150,6 +159,15 @@ def _(g, mat2):
 @bmm.vjp("mat2")
 def _(g, self):
     return bmm(transpose(self, 1, 2), g)
+
+
+@bmm.jvp
+def _(self, mat2, d_self, d_mat2):
+    if d_self is None:
+        return bmm(self, d_mat2)
+    if d_mat2 is None:
+        return bmm(d_self, mat2)
+    return bmm(d_self, mat2) + bmm(self, d_mat2)
 
 
 bmm.reference(lambda self, mat2: np.matmul(self, mat2))

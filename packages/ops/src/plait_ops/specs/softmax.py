@@ -63,6 +63,17 @@ def _(g, self, result, dim):
     return to_dtype(log_softmax_backward(g, result, dim), self.dtype)
 
 
+@softmax.jvp
+def _(d_self, result, dim):  # the Jacobian is symmetric
+    return softmax_backward(to_dtype(d_self, result.dtype), result, dim)
+
+
+@log_softmax.jvp
+def _(d_self, result, dim):
+    d = to_dtype(d_self, result.dtype)
+    return d - sum(exp(result) * d, [dim], True)
+
+
 def _softmax(self, dim, dtype=None):
     x = self.astype(dtype or self.dtype).reshape(self.shape or (1,))
     e = np.exp(x - x.max(axis=dim, keepdims=True, initial=-np.inf))

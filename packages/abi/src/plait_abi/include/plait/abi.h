@@ -105,7 +105,7 @@ typedef struct plait_tensor { /* the prefix up to inline_dims is public: fields 
   plait_storage *storage; /* never NULL; a meta tensor's has data NULL */
   uint64_t layers;        /* bits of the layers that want to see operators on this tensor */
   uint64_t flags;
-  void *slot[4];          /* 0 the engine's (a plait_object *, owned), 1 the host wrapper (weak), 2-3 leased */
+  void *slot[4];          /* 0 the engine's, 1 the host wrapper (weak), 2 forward mode's, 3 free; all but 1 are owned objects */
   int64_t inline_dims[10]; /* shape and strides of up to 5 dimensions live here */
   struct plait_tensor *base; /* of a view by any operator but detach: the tensor it was made from, at the root; owned */
   uint64_t reserved;
@@ -252,7 +252,7 @@ typedef struct plait_op_def { /* all that an operator is, kernels apart; must ou
   plait_kernel shape;     /* validates; makes the results with runtime->result or ->view; casts with runtime->cast */
   plait_needs (*saves)(const plait_call *, uint64_t need); /* NULL with vjp NULL: not differentiable */
   plait_status (*vjp)(plait_vjp *);
-  plait_kernel jvp;       /* in: primals, then tangents (NONE where zero), then results; out: tangents */
+  plait_kernel jvp;       /* or NULL. in: primals, then as many tangents (NONE where zero), then results; out: tangents */
   plait_kernel decompose; /* the operator as calls of others */
 } plait_op_def;
 
@@ -414,7 +414,7 @@ typedef struct plait_thread { /* one for each thread that calls plait, from runt
   plait_error *error;   /* of the last failure; owned */
   uint64_t excluded;    /* layers that this thread skips: no_grad sets autograd's bit */
   uint64_t included;    /* layers that see every call on this thread, whatever the tensors say */
-  void *slot[4];        /* leased by name: 0 the engine's */
+  void *slot[4];        /* 0 the engine's, 1 the level of forward mode, 2-3 free */
 } plait_thread;
 
 /* ---- plug-ins and the runtime ---------------------------------------------------------------------------------- */

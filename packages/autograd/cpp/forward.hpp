@@ -1,0 +1,26 @@
+// Forward mode: a layer that carries tangents along (docs/design/0009).
+#pragma once
+#include <plait/plait.hpp>
+
+namespace plait::autograd {
+
+struct Forward {  // for our own Python binding
+  plait_header h;
+  plait_status (*enter)(plait_thread *, uint64_t *level);  // fails within a level
+  plait_status (*leave)(plait_thread *);
+  uint64_t (*level)(plait_thread *);  // 0 outside of one
+  // a clone with the tangent
+  plait_status (*make)(plait_thread *, plait_tensor *, plait_tensor *tangent, plait_tensor **dual);
+  // a clone without its tangent, and that: a new reference, or NULL
+  plait_status (*parts)(plait_thread *, plait_tensor *, plait_tensor **primal,
+                        plait_tensor **tangent);
+  // on or off for this thread within a level; returns what was
+  int (*carry)(plait_thread *, int on);
+  // makes `tangent` that of an existing tensor
+  plait_status (*set)(plait_thread *, plait_tensor *, plait_tensor *tangent);
+};
+extern const Forward forward;
+
+plait_status start_forward(const plait_runtime *, const plait_plugin *);
+
+}  // namespace plait::autograd

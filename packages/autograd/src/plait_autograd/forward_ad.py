@@ -1,0 +1,155 @@
+"""Forward mode: derivatives in a direction, carried along with the values.
+
+A dual tensor has a tangent, and so has every result that is made of it within the level: for
+``y = f(x)`` the tangent of ``y`` is :math:`J_f(x)\\,t`, where ``t`` is that of ``x``.
+
+    >>> import plait_core as pc
+    >>> from plait_autograd import forward_ad
+    >>> with forward_ad.dual_level():
+    ...     x = forward_ad.make_dual(pc.tensor([1.0, 2.0]), pc.tensor([1.0, 0.0]))
+    ...     forward_ad.unpack_dual(x * x).tangent.tolist()
+    [2.0, 0.0]
+"""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any, NamedTuple
+
+from plait_autograd import _autograd
+
+__all__ = [
+    "UnpackedDualTensor",
+    "dual_level",
+    "enter_dual_level",
+    "exit_dual_level",
+    "make_dual",
+    "unpack_dual",
+]
+
+
+class UnpackedDualTensor(NamedTuple):
+    """What `unpack_dual` returns.
+
+    Attributes:
+        primal: the values.
+        tangent: the derivative in the direction that the level follows; None if there is none.
+
+    Example:
+        >>> from plait_autograd.forward_ad import UnpackedDualTensor
+        >>> UnpackedDualTensor._fields
+        ('primal', 'tangent')
+    """
+
+    primal: Any
+    tangent: Any
+
+
+def enter_dual_level() -> int:
+    """Enter a dual level on this thread and return its number.
+
+    Raises:
+        RuntimeError: a level is entered already; there is one at a time.
+
+    Example:
+        >>> from plait_autograd import forward_ad
+        >>> level = forward_ad.enter_dual_level()
+        >>> forward_ad.exit_dual_level(level=level)
+    """
+    return _autograd.enter_level()
+
+
+def exit_dual_level(*, level: int | None = None) -> None:
+    """Leave the dual level; tangents of it are gone.
+
+    Args:
+        level: the number that `enter_dual_level` returned; None stands for the present one.
+
+    Raises:
+        RuntimeError: no level is entered, or another one.
+
+    Example:
+        >>> from plait_autograd import forward_ad
+        >>> level = forward_ad.enter_dual_level()
+        >>> forward_ad.exit_dual_level(level=level)
+    """
+    present = _autograd.level()
+    if level is not None and level != present:
+        raise RuntimeError(
+            f"exit_dual_level: `level` must be the one that is entered, {present}; got {level}"
+        )
+    _autograd.exit_level()
+
+
+class dual_level:  # noqa: N801 - PyTorch's name
+    """A dual level for the time of a ``with`` block.
+
+    Example:
+        >>> import plait_core as pc
+        >>> from plait_autograd import forward_ad
+        >>> with forward_ad.dual_level():
+        ...     x = forward_ad.make_dual(pc.ones(2), pc.ones(2))
+        ...     tangent = forward_ad.unpack_dual(x.exp()).tangent
+        >>> [round(value, 3) for value in tangent.tolist()]
+        [2.718, 2.718]
+    """
+
+    __slots__ = ("_level",)
+
+    def __enter__(self) -> int:
+        self._level = enter_dual_level()
+        return self._level
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        exit_dual_level(level=self._level)
+
+
+def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
+    """Return a clone of ``tensor`` that carries ``tangent`` along.
+
+    Args:
+        tensor: of a floating-point or complex dtype; its history in reverse mode goes on.
+        tangent: of its shape and dtype; never written.
+        level: the level to which the tangent belongs: the one that is entered.
+
+    Raises:
+        RuntimeError: no level is entered, or another one.
+        ShapeError, DTypeError: ``tangent`` does not fit ``tensor``.
+
+    Example:
+        >>> import plait_core as pc
+        >>> from plait_autograd import forward_ad
+        >>> with forward_ad.dual_level():
+        ...     x = forward_ad.make_dual(pc.tensor(3.0), pc.tensor(1.0))
+        ...     forward_ad.unpack_dual(x**2).tangent.item()
+        6.0
+    """
+    present = _autograd.level()
+    if level is not None and level != present:
+        raise RuntimeError(
+            f"make_dual: `level` must be the one that is entered, {present}; got {level}"
+        )
+    return _autograd.make_dual(tensor, tangent)
+
+
+def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
+    """Return a clone of the values, and the tangent or None.
+
+    Args:
+        tensor: any tensor.
+        level: as for `make_dual`; a tangent of another level is not there.
+
+    Example:
+        >>> import plait_core as pc
+        >>> from plait_autograd import forward_ad
+        >>> forward_ad.unpack_dual(pc.ones(2)).tangent is None
+        True
+    """
+    if level is not None and level != _autograd.level():
+        return UnpackedDualTensor(_autograd.unpack_dual(tensor)[0], None)
+    return UnpackedDualTensor(*_autograd.unpack_dual(tensor))
