@@ -82,7 +82,7 @@ def test_width_is_asked_and_set() -> None:
     assert pc.get_num_threads() == 1
 
 
-@pytest.mark.parametrize(("text", "want"), [("3", 3), ("1", 1), ("zero", None), ("-2", None)])
+@pytest.mark.parametrize(("text", "want"), [("3", 3), ("1", 1), ("", None)])
 def test_width_comes_from_the_environment(text: str, want: int | None) -> None:
     got = int(run("import plait_core as pc; print(pc.get_num_threads())", PLAIT_NUM_THREADS=text))
     assert got == (want if want is not None else len(os.sched_getaffinity(0)))

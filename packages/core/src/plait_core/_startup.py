@@ -29,7 +29,7 @@ def kernel_library() -> str:
 
 def _check_threads() -> None:
     """Fail for a number of threads that the pool would pass over."""
-    text = os.environ.get("PLAIT_NUM_THREADS", "1")
+    text = os.environ.get("PLAIT_NUM_THREADS") or "1"
     if not (text.isascii() and text.isdigit() and int(text) >= 1):
         raise ValueError(f"PLAIT_NUM_THREADS: a positive integer is required; got {text!r}")
 
