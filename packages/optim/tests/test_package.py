@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import inspect
 import os
 import subprocess
 import sys
+from types import ModuleType
 
 import pytest
 
@@ -14,12 +16,26 @@ import plait_optim as optim
 
 
 @pytest.mark.parametrize(
-    "name", ["plait_optim._sgd", "plait_optim._adam", "plait_optim.lr_scheduler"]
+    "name",
+    [
+        "plait_optim._sgd",
+        "plait_optim._adam",
+        "plait_optim._optimizer",
+        "plait_optim.lr_scheduler",
+    ],
 )
 def test_examples(name: str) -> None:
     result = doctest.testmod(importlib.import_module(name), raise_on_error=False)
     assert result.attempted > 0
     assert result.failed == 0
+
+
+@pytest.mark.parametrize("module", [optim, optim.lr_scheduler])
+def test_every_name_shows_an_example(module: ModuleType) -> None:
+    things = [getattr(module, name) for name in module.__all__]
+    shown = [thing for thing in things if not inspect.ismodule(thing)]
+    assert shown
+    assert not [thing for thing in shown if ">>>" not in (inspect.getdoc(thing) or "")]
 
 
 def test_names() -> None:

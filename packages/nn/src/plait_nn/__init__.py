@@ -14,27 +14,19 @@ Example:
 
 from plait_nn import functional, init, utils
 from plait_nn._activation import (
-    CELU,
-    ELU,
-    GELU,
     GLU,
     SELU,
     Hardsigmoid,
     Hardswish,
-    Hardtanh,
-    LeakyReLU,
     LogSigmoid,
     LogSoftmax,
     Mish,
-    PReLU,
     ReLU,
-    ReLU6,
     Sigmoid,
     SiLU,
     Softmax,
     Softmax2d,
     Softmin,
-    Softplus,
     Softsign,
     Tanh,
     Tanhshrink,
@@ -60,6 +52,16 @@ from plait_nn._module import Module
 from plait_nn._normalization import LayerNorm
 from plait_nn._parameter import Parameter
 from plait_nn._parameter_list import ParameterDict, ParameterList
+from plait_nn._parametric import (
+    CELU,
+    ELU,
+    GELU,
+    Hardtanh,
+    LeakyReLU,
+    PReLU,
+    ReLU6,
+    Softplus,
+)
 from plait_nn._pooling import AdaptiveAvgPool2d, AvgPool2d, MaxPool2d
 
 __all__ = [

@@ -38,7 +38,13 @@ class Dropout(_DropoutNd):
 
 
 class Dropout2d(_DropoutNd):
-    """In training mode, zero whole channels with probability ``p``, scaling the others."""
+    """In training mode, zero whole channels with probability ``p``, scaling the others.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> nn.Dropout2d(0.5).eval()(pc.ones(1, 2, 1, 1)).reshape(-1)
+        tensor([1., 1.])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.dropout2d(input, self.p, self.training, self.inplace)

@@ -53,7 +53,13 @@ class _WeightedLoss(_Loss):
 
 
 class L1Loss(_Loss):
-    """The absolute error; see `plait_nn.functional.l1_loss`."""
+    """The absolute error; see `plait_nn.functional.l1_loss`.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> nn.L1Loss()(pc.tensor([0.5, 3.0]), pc.zeros(2))
+        tensor(1.7500)
+    """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.l1_loss(input, target, reduction=self.reduction)
@@ -73,7 +79,13 @@ class MSELoss(_Loss):
 
 
 class SmoothL1Loss(_Loss):
-    """Squared near 0 and absolute beyond ``beta``; see `plait_nn.functional.smooth_l1_loss`."""
+    """Squared near 0 and absolute beyond ``beta``; see `plait_nn.functional.smooth_l1_loss`.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> nn.SmoothL1Loss()(pc.tensor([0.5, 3.0]), pc.zeros(2))
+        tensor(1.3125)
+    """
 
     def __init__(
         self,
@@ -90,7 +102,13 @@ class SmoothL1Loss(_Loss):
 
 
 class HuberLoss(_Loss):
-    """Squared near 0 and absolute beyond ``delta``; see `plait_nn.functional.huber_loss`."""
+    """Squared near 0 and absolute beyond ``delta``; see `plait_nn.functional.huber_loss`.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> nn.HuberLoss()(pc.tensor([0.5, 3.0]), pc.zeros(2))
+        tensor(1.3125)
+    """
 
     def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
         super().__init__(reduction=reduction)
@@ -101,7 +119,13 @@ class HuberLoss(_Loss):
 
 
 class NLLLoss(_WeightedLoss):
-    """The negative log-likelihood, of log-probabilities; see `plait_nn.functional.nll_loss`."""
+    """The negative log-likelihood, of log-probabilities; see `plait_nn.functional.nll_loss`.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> nn.NLLLoss()(pc.tensor([[-0.5, -1.5]]), pc.tensor([1]))
+        tensor(1.5000)
+    """
 
     def __init__(
         self,
@@ -170,6 +194,11 @@ class BCELoss(_WeightedLoss):
     """The binary cross entropy, of probabilities.
 
     See `plait_nn.functional.binary_cross_entropy`.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> nn.BCELoss()(pc.tensor([0.5, 0.5]), pc.tensor([0.0, 1.0]))
+        tensor(0.6931)
     """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
@@ -180,6 +209,11 @@ class BCEWithLogitsLoss(_WeightedLoss):
     """The binary cross entropy, of logits.
 
     See `plait_nn.functional.binary_cross_entropy_with_logits`.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> nn.BCEWithLogitsLoss()(pc.tensor([0.0, 0.0]), pc.tensor([0.0, 1.0]))
+        tensor(0.6931)
     """
 
     pos_weight: Tensor | None

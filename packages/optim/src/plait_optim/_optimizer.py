@@ -32,6 +32,18 @@ class Optimizer:
     Raises:
         TypeError: if ``params`` is a single array, or one of them is no array.
         ValueError: if there are none, or one is in two groups or is no leaf.
+
+    Example:
+        >>> import plait_core as pc, plait_optim as optim
+        >>> class Halve(optim.Optimizer):
+        ...     def step(self, closure=None):
+        ...         for group in self.param_groups:
+        ...             for p in group["params"]:
+        ...                 p.mul_(0.5)
+        >>> x = pc.tensor([4.0])
+        >>> Halve([x], {}).step()
+        >>> x
+        tensor([2.])
     """
 
     def __init__(self, params: Any, defaults: dict[str, Any]) -> None:

@@ -21,6 +21,16 @@ class LRScheduler:
     Raises:
         TypeError: if ``optimizer`` is none.
         KeyError: if ``last_epoch`` isn't -1 and a group has no ``initial_lr``.
+
+    Example:
+        >>> import plait_core as pc, plait_optim as optim
+        >>> class Halving(optim.lr_scheduler.LRScheduler):
+        ...     def get_lr(self):
+        ...         return [rate * 0.5**self.last_epoch for rate in self.base_lrs]
+        >>> scheduler = Halving(optim.SGD([pc.zeros(1)], lr=0.5))
+        >>> scheduler.step()
+        >>> scheduler.get_last_lr()
+        [0.25]
     """
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:

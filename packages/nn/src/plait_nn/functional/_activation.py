@@ -61,7 +61,13 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
 
 
 def relu_(input: Tensor) -> Tensor:
-    """Compute ``max(x, 0)`` in the input's memory."""
+    """Compute ``max(x, 0)`` in the input's memory.
+
+    Example:
+        >>> import plait_core as pc, plait_nn.functional as F
+        >>> F.relu_(pc.tensor([-1.0, 0.0, 2.0]))
+        tensor([0., 0., 2.])
+    """
     return pc.relu_(input)
 
 
@@ -77,34 +83,70 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
 
 
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    """Compute ``x`` where positive, else ``alpha * (exp(x) - 1)`` (Clevert et al. 2015)."""
+    """Compute ``x`` where positive, else ``alpha * (exp(x) - 1)`` (Clevert et al. 2015).
+
+    Example:
+        >>> import plait_core as pc, plait_nn.functional as F
+        >>> F.elu(pc.tensor([-1.0, 0.0, 2.0]))
+        tensor([-0.6321,  0.0000,  2.0000])
+    """
     return _run(pc.elu, inplace, input, alpha)
 
 
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
-    """Compute ``scale * elu(x, alpha)`` with the self-normalising constants (Klambauer 2017)."""
+    """Compute ``scale * elu(x, alpha)`` with the self-normalising constants (Klambauer 2017).
+
+    Example:
+        >>> import plait_core as pc, plait_nn.functional as F
+        >>> F.selu(pc.tensor([-1.0, 0.0, 2.0]))
+        tensor([-1.1113,  0.0000,  2.1014])
+    """
     return _run(pc.selu, inplace, input)
 
 
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    """Compute ``max(x, 0) + min(0, alpha * (exp(x / alpha) - 1))`` (Barron 2017)."""
+    """Compute ``max(x, 0) + min(0, alpha * (exp(x / alpha) - 1))`` (Barron 2017).
+
+    Example:
+        >>> import plait_core as pc, plait_nn.functional as F
+        >>> F.celu(pc.tensor([-1.0, 0.0, 2.0]))
+        tensor([-0.6321,  0.0000,  2.0000])
+    """
     return _run(pc.celu, inplace, input, alpha)
 
 
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
-    """Compute ``x * sigmoid(x)`` (Hendrycks and Gimpel 2016)."""
+    """Compute ``x * sigmoid(x)`` (Hendrycks and Gimpel 2016).
+
+    Example:
+        >>> import plait_core as pc, plait_nn.functional as F
+        >>> F.silu(pc.tensor([-1.0, 0.0, 2.0]))
+        tensor([-0.2689,  0.0000,  1.7616])
+    """
     return _run(pc.silu, inplace, input)
 
 
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
-    """Compute ``x * tanh(softplus(x))`` (Misra 2019)."""
+    """Compute ``x * tanh(softplus(x))`` (Misra 2019).
+
+    Example:
+        >>> import plait_core as pc, plait_nn.functional as F
+        >>> F.mish(pc.tensor([-1.0, 0.0, 2.0]))
+        tensor([-0.3034,  0.0000,  1.9440])
+    """
     return _run(pc.mish, inplace, input)
 
 
 def hardtanh(
     input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
 ) -> Tensor:
-    """Clip to ``[min_val, max_val]``; of integers the bounds' fractions are cut off."""
+    """Clip to ``[min_val, max_val]``; of integers the bounds' fractions are cut off.
+
+    Example:
+        >>> import plait_core as pc, plait_nn.functional as F
+        >>> F.hardtanh(pc.tensor([-1.0, 0.0, 2.0]))
+        tensor([-1.,  0.,  1.])
+    """
     if not (input.is_floating_point() or input.is_complex() or input.dtype == pc.bool):
         run = pc.clamp_ if inplace else pc.clamp
         return run(input, int(min_val), int(max_val))
@@ -112,22 +154,46 @@ def hardtanh(
 
 
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
-    """Clip to ``[0, 6]``."""
+    """Clip to ``[0, 6]``.
+
+    Example:
+        >>> import plait_core as pc, plait_nn.functional as F
+        >>> F.relu6(pc.tensor([-1.0, 0.0, 2.0]))
+        tensor([0., 0., 2.])
+    """
     return _run(pc.relu6, inplace, input)
 
 
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
-    """Compute ``x * relu6(x + 3) / 6`` (Howard et al. 2019)."""
+    """Compute ``x * relu6(x + 3) / 6`` (Howard et al. 2019).
+
+    Example:
+        >>> import plait_core as pc, plait_nn.functional as F
+        >>> F.hardswish(pc.tensor([-1.0, 0.0, 2.0]))
+        tensor([-0.3333,  0.0000,  1.6667])
+    """
     return _run(pc.hardswish, inplace, input)
 
 
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
-    """Compute ``relu6(x + 3) / 6``."""
+    """Compute ``relu6(x + 3) / 6``.
+
+    Example:
+        >>> import plait_core as pc, plait_nn.functional as F
+        >>> F.hardsigmoid(pc.tensor([-1.0, 0.0, 2.0]))
+        tensor([0.3333, 0.5000, 0.8333])
+    """
     return _run(pc.hardsigmoid, inplace, input)
 
 
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
-    """Compute ``x`` where positive, else ``weight * x``, one weight or one a channel (dim 1)."""
+    """Compute ``x`` where positive, else ``weight * x``, one weight or one a channel (dim 1).
+
+    Example:
+        >>> import plait_core as pc, plait_nn.functional as F
+        >>> F.prelu(pc.tensor([-1.0, 0.0, 2.0]), pc.tensor([0.25]))
+        tensor([-0.2500,  0.0000,  2.0000])
+    """
     if weight.numel() != 1:
         channels = input.shape[1] if input.ndim > 1 else 1
         if weight.ndim != 1 or weight.shape[0] != channels:
@@ -142,7 +208,13 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
 
 
 def glu(input: Tensor, dim: int = -1) -> Tensor:
-    """Halve along ``dim`` into ``a, b`` and compute ``a * sigmoid(b)`` (Dauphin et al. 2016)."""
+    """Halve along ``dim`` into ``a, b`` and compute ``a * sigmoid(b)`` (Dauphin et al. 2016).
+
+    Example:
+        >>> import plait_core as pc, plait_nn.functional as F
+        >>> F.glu(pc.tensor([1.0, 2.0, 0.0, 0.0]))
+        tensor([0.5000, 1.0000])
+    """
     size = input.shape[dim]
     if size % 2:
         raise ValueError(
@@ -196,5 +268,11 @@ def log_softmax(
 def softmin(
     input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
 ) -> Tensor:
-    """Compute ``softmax(-x)``; the dimension's None is that of `softmax`."""
+    """Compute ``softmax(-x)``; the dimension's None is that of `softmax`.
+
+    Example:
+        >>> import plait_core as pc, plait_nn.functional as F
+        >>> F.softmin(pc.tensor([0.0, 1.0]), dim=0)
+        tensor([0.7311, 0.2689])
+    """
     return softmax(-input, dim, dtype=dtype)

@@ -129,7 +129,13 @@ def l1_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """Compute ``|x - y|``."""
+    """Compute ``|x - y|``.
+
+    Example:
+        >>> import plait_core as pc, plait_nn.functional as F
+        >>> F.l1_loss(pc.tensor([0.5, 3.0]), pc.zeros(2))
+        tensor(1.7500)
+    """
     _same_shape(input, target, "l1_loss")
     return pc.l1_loss(input, target, reduction=translate_reduction(size_average, reduce, reduction))
 
@@ -142,7 +148,13 @@ def smooth_l1_loss(
     reduction: str = "mean",
     beta: float = 1.0,
 ) -> Tensor:
-    """Compute ``d^2 / (2 beta)`` where ``d = |x - y| < beta``, else ``d - beta / 2``."""
+    """Compute ``d^2 / (2 beta)`` where ``d = |x - y| < beta``, else ``d - beta / 2``.
+
+    Example:
+        >>> import plait_core as pc, plait_nn.functional as F
+        >>> F.smooth_l1_loss(pc.tensor([0.5, 3.0]), pc.zeros(2))
+        tensor(1.3125)
+    """
     _same_shape(input, target, "smooth_l1_loss")
     reduction = translate_reduction(size_average, reduce, reduction)
     return pc.smooth_l1_loss(input, target, reduction=reduction, beta=beta)
@@ -151,7 +163,13 @@ def smooth_l1_loss(
 def huber_loss(
     input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0
 ) -> Tensor:
-    """Compute ``d^2 / 2`` where ``d = |x - y| <= delta``, else ``delta (d - delta / 2)``."""
+    """Compute ``d^2 / 2`` where ``d = |x - y| <= delta``, else ``delta (d - delta / 2)``.
+
+    Example:
+        >>> import plait_core as pc, plait_nn.functional as F
+        >>> F.huber_loss(pc.tensor([0.5, 3.0]), pc.zeros(2))
+        tensor(1.3125)
+    """
     _same_shape(input, target, "huber_loss")
     return pc.huber_loss(input, target, reduction=reduction, delta=delta)
 
@@ -190,7 +208,13 @@ def binary_cross_entropy_with_logits(
     reduction: str = "mean",
     pos_weight: Tensor | None = None,
 ) -> Tensor:
-    """Compute ``-(p y log s(x) + (1 - y) log(1 - s(x)))``, ``s`` the sigmoid, without overflow."""
+    """Compute ``-(p y log s(x) + (1 - y) log(1 - s(x)))``, ``s`` the sigmoid, without overflow.
+
+    Example:
+        >>> import plait_core as pc, plait_nn.functional as F
+        >>> F.binary_cross_entropy_with_logits(pc.tensor([0.0, 0.0]), pc.tensor([0.0, 1.0]))
+        tensor(0.6931)
+    """
     if input.shape != target.shape:
         raise ValueError(
             f"binary_cross_entropy_with_logits: `target` must have the shape of `input`; "

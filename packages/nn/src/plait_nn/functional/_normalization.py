@@ -97,5 +97,11 @@ def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -
 
 
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
-    """Compute ``x1 . x2 / (|x1| |x2|)`` along ``dim``, each norm at least ``eps``."""
+    """Compute ``x1 . x2 / (|x1| |x2|)`` along ``dim``, each norm at least ``eps``.
+
+    Example:
+        >>> import plait_core as pc, plait_nn.functional as F
+        >>> F.cosine_similarity(pc.tensor([3.0, 4.0]), pc.tensor([3.0, 0.0]), dim=0)
+        tensor(0.6000)
+    """
     return pc.cosine_similarity(x1, x2, dim, eps)

@@ -9,18 +9,36 @@ __all__ = ["constant_", "dirac_", "eye_", "ones_", "zeros_"]
 
 
 def constant_(tensor: Tensor, val: float) -> Tensor:
-    """Fill with ``val``; return the tensor."""
+    """Fill with ``val``; return the tensor.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> nn.init.constant_(pc.empty(2), 0.5)
+        tensor([0.5000, 0.5000])
+    """
     tensor.detach().fill_(val)
     return tensor
 
 
 def ones_(tensor: Tensor) -> Tensor:
-    """Fill with 1; return the tensor."""
+    """Fill with 1; return the tensor.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> nn.init.ones_(pc.empty(2))
+        tensor([1., 1.])
+    """
     return constant_(tensor, 1.0)
 
 
 def zeros_(tensor: Tensor) -> Tensor:
-    """Fill with 0; return the tensor."""
+    """Fill with 0; return the tensor.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> nn.init.zeros_(pc.empty(2))
+        tensor([0., 0.])
+    """
     return constant_(tensor, 0.0)
 
 

@@ -16,6 +16,11 @@ def fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:
 
     Raises:
         ValueError: The tensor has fewer than 2 dimensions.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> nn.init._calculate_fan_in_and_fan_out(pc.zeros(8, 3, 5, 5))
+        (75, 200)
     """
     if tensor.ndim < 2:
         raise ValueError(

@@ -25,7 +25,13 @@ def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = No
 
 
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Tensor:
-    """Draw from the normal distribution; return the tensor."""
+    """Draw from the normal distribution; return the tensor.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> nn.init.normal_(pc.empty(1000), mean=5.0, std=0.5).mean().round()
+        tensor(5.)
+    """
     tensor.detach().normal_(mean, std, generator=generator)
     return tensor
 

@@ -26,7 +26,13 @@ def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) ->
 
 
 def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
-    r"""Draw from :math:`N(0, s^2)`, :math:`s = g \sqrt{2 / (f_{in} + f_{out})}` (Glorot 2010)."""
+    r"""Draw from :math:`N(0, s^2)`, :math:`s = g \sqrt{2 / (f_{in} + f_{out})}` (Glorot 2010).
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> bool(abs(nn.init.xavier_normal_(pc.empty(100, 100)).std() - 0.1) < 0.01)
+        True
+    """
     std = gain * math.sqrt(2.0 / sum(fan_in_and_fan_out(tensor)))
     return normal_(tensor, 0.0, std, generator)
 
@@ -46,6 +52,11 @@ def kaiming_uniform_(
         mode: "fan_in" keeps the size of activations, "fan_out" that of gradients.
         nonlinearity: What follows, for `calculate_gain`.
         generator: Where the random numbers come from.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> bool(nn.init.kaiming_uniform_(pc.empty(4, 6)).abs().max() < 1.01)
+        True
     """
     if 0 in tensor.shape:
         return tensor
@@ -61,7 +72,13 @@ def kaiming_normal_(
     nonlinearity: str = "leaky_relu",
     generator: Any = None,
 ) -> Tensor:
-    r"""Draw from :math:`N(0, g^2 / f)` (He et al. 2015); arguments as in `kaiming_uniform_`."""
+    r"""Draw from :math:`N(0, g^2 / f)` (He et al. 2015); arguments as in `kaiming_uniform_`.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> bool(abs(nn.init.kaiming_normal_(pc.empty(100, 50)).std() - 0.2) < 0.02)
+        True
+    """
     if 0 in tensor.shape:
         return tensor
     std = calculate_gain(nonlinearity, a) / math.sqrt(correct_fan(tensor, mode))

@@ -28,6 +28,11 @@ def get_total_norm(
         tensors: A tensor or several.
         norm_type: p of the p-norm; ``inf`` is the largest absolute value.
         error_if_nonfinite: Raise if the norm is nan or infinite.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> nn.utils.get_total_norm([pc.tensor([3.0]), pc.tensor([4.0])]).item()
+        5.0
     """
     given = [tensors] if isinstance(tensors, Tensor) else list(tensors)
     if not given:
@@ -98,6 +103,14 @@ def clip_grad_value_(
         parameters: A tensor or several; those without a gradient are passed over.
         clip_value: The largest absolute value.
         foreach: Unused; programs written for PyTorch may pass it.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> x = pc.zeros(2, requires_grad=True)
+        >>> x.grad = pc.tensor([-3.0, 0.5])
+        >>> nn.utils.clip_grad_value_(x, 1.0)
+        >>> x.grad
+        tensor([-1.0000,  0.5000])
     """
     bound = float(clip_value)
     for gradient in _gradients(parameters):

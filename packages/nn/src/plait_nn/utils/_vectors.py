@@ -27,6 +27,13 @@ def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
     Raises:
         TypeError: ``vec`` is not a tensor.
         ValueError: It has not exactly as many elements as the parameters.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> layer = nn.Linear(1, 1)
+        >>> nn.utils.vector_to_parameters(pc.tensor([2.0, 3.0]), layer.parameters())
+        >>> layer.weight.item(), layer.bias.item()
+        (2.0, 3.0)
     """
     if not isinstance(vec, Tensor):
         raise TypeError(f"vector_to_parameters: `vec` must be a Tensor; got {type(vec).__name__}")
