@@ -165,9 +165,10 @@ void add_functions(py::module_ &m) {
         "Give cached memory back to the system."
         "\n\nExample:\n"
         "    >>> import plait_core as pc\n"
+        "    >>> before = pc.memory_stats()[\"cached_bytes\"]\n"
         "    >>> pc.empty_cache()\n"
-        "    >>> pc.memory_stats()[\"cached_bytes\"]\n"
-        "    0");
+        "    >>> pc.memory_stats()[\"cached_bytes\"] <= before\n"
+        "    True");
   m.def("set_batch_invariant", set_batch_invariant, py::arg("mode"),
         "Let matrix products give each row the same bits whatever other rows there are.\n\n"
         "    A product is cut by its sizes, so row i of a batch of 7 may differ in the last bit\n"
