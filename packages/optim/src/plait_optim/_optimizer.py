@@ -34,16 +34,17 @@ class Optimizer:
         ValueError: if there are none, or one is in two groups or is no leaf.
 
     Example:
-        >>> import plait_core as pc, plait_optim as optim
-        >>> class Halve(optim.Optimizer):
+        >>> import numpy as np
+        >>> import plait_optim
+        >>> class Halve(plait_optim.Optimizer):
         ...     def step(self, closure=None):
         ...         for group in self.param_groups:
         ...             for p in group["params"]:
-        ...                 p.mul_(0.5)
-        >>> x = pc.tensor([4.0])
+        ...                 p *= 0.5
+        >>> x = np.array([4.0])
         >>> Halve([x], {}).step()
         >>> x
-        tensor([2.])
+        array([2.])
     """
 
     def __init__(self, params: Any, defaults: dict[str, Any]) -> None:

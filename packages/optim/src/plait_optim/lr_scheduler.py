@@ -23,11 +23,12 @@ class LRScheduler:
         KeyError: if ``last_epoch`` isn't -1 and a group has no ``initial_lr``.
 
     Example:
-        >>> import plait_core as pc, plait_optim as optim
-        >>> class Halving(optim.lr_scheduler.LRScheduler):
+        >>> import numpy as np
+        >>> import plait_optim
+        >>> class Halving(plait_optim.lr_scheduler.LRScheduler):
         ...     def get_lr(self):
         ...         return [rate * 0.5**self.last_epoch for rate in self.base_lrs]
-        >>> scheduler = Halving(optim.SGD([pc.zeros(1)], lr=0.5))
+        >>> scheduler = Halving(plait_optim.SGD([np.zeros(1)], lr=0.5))
         >>> scheduler.step()
         >>> scheduler.get_last_lr()
         [0.25]
