@@ -83,3 +83,95 @@ def test_arrays_share_memory() -> None:
         assert array.__array_interface__["data"][0] == x.data_ptr()
         assert array.tolist() == x.tolist() and array.strides == (-4,)
     assert np.array(x).__array_interface__["data"][0] != x.data_ptr()
+
+
+M = np.array([[3.0, -1.0, 2.0], [0.5, 4.0, -2.0]], np.float32)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: np.max(x, axis=1),
+        lambda x: np.min(x),
+        lambda x: np.amax(x, 0),
+        lambda x: np.sum(x, axis=(0, 1)),
+        lambda x: np.prod(x, 1, keepdims=True),
+        lambda x: np.mean(x, axis=0),
+        lambda x: np.std(x),
+        lambda x: np.var(x, axis=1, ddof=1),
+        lambda x: np.all(x > 0, axis=0),
+        lambda x: np.argmax(x),
+        lambda x: np.cumsum(x),
+        lambda x: np.sort(x, axis=None),
+        lambda x: np.argsort(x, axis=0),
+        lambda x: np.clip(x, -1, None),
+        lambda x: np.moveaxis(x, 0, 1),
+        lambda x: np.concatenate([x, M], axis=1),
+        lambda x: np.stack((M, x)),
+        lambda x: np.vstack([x, x]),
+        lambda x: np.reshape(x, (3, 2)),
+        lambda x: np.where(x > 0, x, 0),
+        lambda x: np.where(x > 0)[1],
+        lambda x: np.dot(x, M.T),
+        lambda x: np.dot(x, np.ones((2, 3, 4), np.float32)),
+        lambda x: np.transpose(x),
+        lambda x: np.squeeze(x[:1], axis=0),
+        lambda x: np.expand_dims(x, (0, 2)),
+        lambda x: np.repeat(x, 2, axis=1),
+        lambda x: np.tile(x, 2),
+        lambda x: np.split(x, 3, axis=1)[2],
+        lambda x: np.take(x, [0, 2], axis=1),
+        lambda x: np.unique(x),
+        lambda x: np.flip(x, 1),
+        lambda x: np.ones_like(x),
+        lambda x: np.linalg.norm(x, axis=1),
+        lambda x: np.linalg.inv(x[:, :2] @ x[:, :2].T + 3 * np.eye(2, dtype=np.float32)),
+        lambda x: np.fft.rfft(x, axis=0),
+        lambda x: np.round(x, 0),
+    ],
+)
+def test_functions_that_are_no_ufuncs_give_tensors(call: Any) -> None:
+    got, want = call(pc.tensor(M)), call(M)
+    assert type(got) is pc.Tensor
+    assert tuple(got.shape) == want.shape
+    np.testing.assert_allclose(np.asarray(got), want, rtol=1e-5, atol=1e-6)
+
+
+def test_what_arrays_are() -> None:
+    x = pc.tensor(M).requires_grad_()
+    assert (np.size(x), np.size(x, 1), np.shape(x), np.ndim(x)) == (6, 3, (2, 3), 2)
+    assert not np.iscomplexobj(x) and np.mean(pc.arange(4)).item() == 1.5
+    assert np.sum(x, axis=0).requires_grad
+    assert np.array_repr(pc.tensor(M)) == np.array_repr(M)
+
+
+def test_other_functions_give_what_numpy_gives() -> None:
+    x = pc.tensor(M)
+    assert type(np.median(x)) is np.float32 and np.median(x) == np.median(M)
+    assert np.allclose(x, M) and np.array_equal(x, M)
+    assert type(np.pad(x, 1)) is np.ndarray and np.isin(x, [4.0]).sum() == 1
+    with pytest.raises(RuntimeError, match="detach"):
+        np.median(x.requires_grad_())
+
+
+def test_writes_of_numpy_are_seen() -> None:
+    x = pc.zeros(3)
+    np.copyto(x, np.ones(3, np.float32))
+    assert x.tolist() == [1, 1, 1] and x._version == 1
+    out = np.zeros(3, np.float32)
+    assert np.sum(pc.tensor(M), axis=0, out=out) is out and out.tolist() == [3.5, 3, 0]
+    assert np.cumsum(x, out=x) is x and x.tolist() == [1, 2, 3] and x._version == 2
+    assert np.median(pc.tensor(M), axis=0, out=x) is x and x._version == 3
+
+
+def test_arguments_that_plait_does_not_have() -> None:
+    x = pc.tensor(M)
+    for call, text in (
+        (lambda: np.sum(x, where=M > 0), r"np.sum: on tensors, .* 'where'; .* x.numpy\(\)"),
+        (lambda: np.max(x, initial=3), r"np.max: on tensors, .* 'initial'"),
+        (lambda: np.reshape(x, -1, order="F"), "np.reshape: on tensors `order` must be C"),
+    ):
+        with pytest.raises(TypeError, match=text):
+            call()
+    with pytest.raises(TypeError, match="no implementation found"):
+        np.sum(x, out=np.ma.zeros(3))

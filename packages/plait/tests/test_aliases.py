@@ -124,10 +124,33 @@ def test_a_chosen_component_takes_the_place(tmp_path: Any) -> None:
 
 def test_a_missing_component_names_its_package() -> None:
     out = run(
-        "import plait\ntry: plait.nn\nexcept ModuleNotFoundError as e: print(e)",
+        """
+import plait
+try: plait.nn
+except AttributeError as e: print(e)
+try: import plait.nn
+except ModuleNotFoundError as e: print(e)
+print(hasattr(plait, "nn"), "nn" in dir(plait), "optim" in dir(plait))
+""",
         PLAIT_COMPONENTS="nn=plait_missing",
     )
-    assert "pip install plait-missing" in out
+    attribute, module, answers = out.splitlines()
+    assert attribute.startswith("module 'plait' has no attribute 'nn'")
+    assert "pip install plait-missing" in attribute and "pip install plait-missing" in module
+    assert answers == "False False True"
+
+
+def test_every_name_in_dir_is_there_and_ours() -> None:
+    import inspect
+
+    names = {name for name, _ in inspect.getmembers(plait)}
+    assert names >= set(dir(plait))
+    for space in (plait, plait.fft, plait.linalg, plait.special, plait.sparse, plait.array_api,
+                  plait.array_api.fft, plait.array_api.linalg, plait.nn, plait.nn.functional,
+                  plait.testing, plait.cuda):  # fmt: skip
+        leaks = {"Any", "TYPE_CHECKING", "annotations", "call", "Callable", "Sequence", "importlib"}
+        assert not leaks & set(dir(space)), space.__name__
+    assert not hasattr(plait, "Any") and not hasattr(plait, "annotations")
 
 
 def test_batches_are_tensors_and_the_seed_governs_the_order() -> None:

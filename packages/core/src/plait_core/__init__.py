@@ -11,8 +11,9 @@ is called ``self``; `plait_ops` documents them.
 
 from __future__ import annotations
 
+import importlib as _importlib
+import typing as _typing
 from math import e, inf, nan, pi
-from typing import TYPE_CHECKING, Any
 
 from plait_abi import (
     DTypeError,
@@ -32,9 +33,12 @@ from plait_core import (
     _creation,
     _einsum,
     _fft_kernels,
+    _gradient,
     _namespaces,
+    _numpy_api,
     _numpy_functions,
     _products,
+    _promotion,
     _protocols,
     _repointing,
     _several,
@@ -42,6 +46,7 @@ from plait_core import (
     _startup,
     _surface,
     _unique,
+    _views,
     sparse,
 )
 from plait_core._comparison import allclose, equal
@@ -87,6 +92,7 @@ from plait_core._dtypes import (
     uint64,
 )
 from plait_core._einsum import einsum
+from plait_core._gradient import gradient
 from plait_core._memory_formats import (
     channels_last,
     channels_last_3d,
@@ -98,6 +104,13 @@ from plait_core._memory_formats import (
     strided,
 )
 from plait_core._products import block_diag, chain_matmul, tensordot
+from plait_core._promotion import (
+    can_cast,
+    is_floating_point,
+    is_nonzero,
+    promote_types,
+    result_type,
+)
 from plait_core._protocols import mark_written
 from plait_core._random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 from plait_core._repr import set_printoptions
@@ -116,8 +129,9 @@ from plait_core._several import (
 from plait_core._sparse import SparseTensor, sparse_coo_tensor
 from plait_core._storages import UntypedStorage
 from plait_core._unique import unique, unique_consecutive
+from plait_core._views import narrow_copy
 
-if TYPE_CHECKING:
+if _typing.TYPE_CHECKING:
     from plait_core._operators import *  # type: ignore[assignment]  # noqa: F403
 
 __version__ = "0.1.0"
@@ -145,6 +159,7 @@ __all__ = [
     "bool_",
     "broadcast_shapes",
     "broadcast_tensors",
+    "can_cast",
     "cartesian_prod",
     "cdouble",
     "cfloat",
@@ -173,6 +188,7 @@ __all__ = [
     "get_default_dtype",
     "get_num_threads",
     "get_rng_state",
+    "gradient",
     "half",
     "histogram",
     "iinfo",
@@ -184,6 +200,8 @@ __all__ = [
     "int64",
     "int8",
     "is_batch_invariant",
+    "is_floating_point",
+    "is_nonzero",
     "is_tensor",
     "layout",
     "linalg",
@@ -194,10 +212,13 @@ __all__ = [
     "memory_stats",
     "meshgrid",
     "nan",
+    "narrow_copy",
     "nonzero",
     "numel",
     "pi",
     "preserve_format",
+    "promote_types",
+    "result_type",
     "seed",
     "set_batch_invariant",
     "set_default_dtype",
@@ -221,7 +242,7 @@ __all__ = [
 ]
 
 
-def numel(input: Tensor) -> Any:
+def numel(input: Tensor) -> _typing.Any:
     """Return the number of elements of a tensor.
 
     Example:
@@ -232,7 +253,19 @@ def numel(input: Tensor) -> Any:
     return input.numel()
 
 
-def __getattr__(name: str) -> Any:
+# modules that are imported when somebody asks for them
+_LAZY = ("array_api", "cuda", "testing")
+
+
+def __dir__() -> list[str]:
+    return sorted(
+        {name for name in [*globals(), *_LAZY, *__all__] if name[:1] != "_" or name[:2] == "__"}
+    )
+
+
+def __getattr__(name: str) -> _typing.Any:
+    if name in _LAZY:
+        return _importlib.import_module(f"plait_core.{name}")
     if name == "default_generator":
         return _binding.default_generator()
     try:  # an operator that a plug-in defined after this package was imported
@@ -269,6 +302,10 @@ _TOPICS = (
     _unique,
     _einsum,
     _products,
+    _promotion,
+    _gradient,
+    _views,
+    _numpy_api,
 )
 
 
@@ -304,3 +341,5 @@ from plait_core import fft, linalg, special  # noqa: E402, they are filled from 
 bool = bool_
 float = float32
 int = int32
+
+del annotations  # of the __future__, no name of plait

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from plait_abi import _binding
 from plait_core._core import Tensor
 from plait_core._docstrings import example
 from plait_core._memory_formats import layout, strided
 
-__all__ = ["PROPERTIES"]
+__all__ = ["METHODS", "PROPERTIES"]
 
 
 def _is_on(kind: str) -> property:
@@ -60,6 +63,37 @@ def _hermitian(self: Tensor) -> Tensor:
     return _adjoint(self) if self.ndim else self
 
 
+def is_shared(self: Tensor) -> bool:
+    """Return False: no other process sees the elements.
+
+    Example:
+        >>> import plait_core as pc
+        >>> pc.zeros(2).is_shared()
+        False
+    """
+    return False
+
+
+def share_memory_(self: Tensor) -> Tensor:
+    """Move the elements to memory that other processes see; plait has none yet.
+
+    Raises:
+        NotImplementedError: always; the package plait-multiprocessing will bring it.
+
+    Example:
+        >>> import plait_core as pc
+        >>> try:
+        ...     pc.zeros(2).share_memory_()
+        ... except NotImplementedError as error:
+        ...     print(error)
+        share_memory_: shared memory comes with the package plait-multiprocessing, not there yet
+    """
+    raise NotImplementedError(
+        "share_memory_: shared memory comes with the package plait-multiprocessing, not there yet"
+    )
+
+
+METHODS: dict[str, Callable[..., Any]] = {"is_shared": is_shared, "share_memory_": share_memory_}
 PROPERTIES: dict[str, property] = {
     "H": property(_hermitian),
     "mH": property(_adjoint),

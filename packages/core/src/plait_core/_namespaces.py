@@ -7,7 +7,7 @@ from typing import Any
 
 from plait_abi import _binding
 
-__all__ = ["NAMESPACES", "fill", "in_namespace"]
+__all__ = ["NAMESPACES", "fill", "in_namespace", "shown"]
 
 NAMESPACES = ("fft", "linalg", "special")
 
@@ -38,3 +38,13 @@ def fill(module: dict[str, Any], prefix: str) -> Callable[[str], Any]:
             raise AttributeError(text) from None
 
     return find
+
+
+def shown(module: dict[str, Any]) -> Callable[[], list[str]]:
+    """Return the ``__dir__`` of a module: its public names, without what it imports for itself."""
+
+    def names() -> list[str]:
+        own = (name for name in module if name.startswith("__") and name != "__all__")
+        return sorted({*module["__all__"], *own})
+
+    return names

@@ -13,8 +13,10 @@ from __future__ import annotations
 
 from plait_abi import PlaitError as LinAlgError
 from plait_core._namespaces import fill as _fill
+from plait_core._namespaces import shown as _shown
 from plait_core._products import multi_dot
 
 __all__ = ["LinAlgError", "multi_dot"]
 
 __getattr__ = _fill(globals(), "linalg_")
+__dir__ = _shown(globals())

@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from plait_core._core import Tensor
+from plait_core._namespaces import shown as _shown
 from plait_core._sparse import SparseTensor
 
 __all__ = ["addmm", "mm", "sum"]
+
+__dir__ = _shown(globals())
 
 
 def _sparse(name: str, argument: str, value: Any) -> SparseTensor:

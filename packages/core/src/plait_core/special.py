@@ -8,7 +8,9 @@ tensor([0.5000])
 from __future__ import annotations
 
 from plait_core._namespaces import fill as _fill
+from plait_core._namespaces import shown as _shown
 
 __all__: list[str] = []
 
 __getattr__ = _fill(globals(), "special_")
+__dir__ = _shown(globals())

@@ -14,14 +14,14 @@ before it is asked for.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+import importlib as _importlib
+import typing as _typing
 
 from plait import _aliases
 from plait_abi import paths, use
-from plait_abi.components import require
+from plait_abi.components import require as _require
 
-if TYPE_CHECKING:
+if _typing.TYPE_CHECKING:
     from plait_abi import report
 
 __all__ = ["paths", "report", "use"]
@@ -38,18 +38,18 @@ _CHANGING = frozenset({"default_generator"})
 _aliases.install()
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> _typing.Any:
     if name.startswith("__") and name != "__version__":
         raise AttributeError(f"module 'plait' has no attribute {name!r}")
     if name == "report":
         from plait_abi import report as value
     elif _aliases.is_alias(name):
-        return importlib.import_module(f"plait.{name}")
+        return _module(name)
     elif name in _FROM_AUTOGRAD:
-        value = getattr(require("autograd"), name)
+        value = getattr(_require("autograd"), name)
     else:
         try:
-            value = getattr(require("core"), name)
+            value = getattr(_require("core"), name)
         except AttributeError:
             raise AttributeError(f"module 'plait' has no attribute {name!r}") from None
     if name not in _CHANGING:
@@ -57,6 +57,20 @@ def __getattr__(name: str) -> Any:
     return value
 
 
+def _module(name: str) -> _typing.Any:
+    """Import ``plait.<name>``; what is not installed is no attribute, as hasattr expects."""
+    try:
+        return _importlib.import_module(f"plait.{name}")
+    except ModuleNotFoundError as error:
+        if _aliases.is_installed(name):  # it is there, and needs something that is not
+            raise
+        raise AttributeError(f"module 'plait' has no attribute {name!r}: {error}") from None
+
+
 def __dir__() -> list[str]:
-    core = [name for name in dir(require("core")) if not name.startswith("_")]
-    return sorted({*core, *_FROM_AUTOGRAD, *_aliases.names(), *__all__, "__version__"})
+    core = [name for name in dir(_require("core")) if not name.startswith("_")]
+    modules = [name for name in _aliases.names() if _aliases.is_installed(name)]
+    return sorted({*core, *_FROM_AUTOGRAD, *modules, *__all__, "__version__"})
+
+
+del annotations  # of the __future__, no name of plait

@@ -17,13 +17,21 @@ from types import ModuleType
 
 from plait_abi.components import DEFAULTS, choose, require
 
-__all__ = ["install", "is_alias", "names", "target"]
+__all__ = ["install", "is_alias", "is_installed", "names", "target"]
 
 # name below plait. to component; others have the component's own name
 _PLACES = {"utils.data": "data"}
 _OUTER = {"abi": "plait_abi"}
 # modules of the component core that have a place of their own
-_OF_CORE = ("array_api", "fft", "linalg", "sparse", "special")
+_OF_CORE = (
+    "array_api",
+    "cuda",
+    "fft",
+    "linalg",
+    "sparse",
+    "special",
+    "testing",
+)
 
 
 def names() -> list[str]:
@@ -35,6 +43,14 @@ def names() -> list[str]:
 def is_alias(name: str) -> bool:
     """Tell whether ``plait.<name>`` is a package: an alias, or `plait.utils`."""
     return name in names()
+
+
+def is_installed(name: str) -> bool:
+    """Tell whether the package behind ``plait.<name>`` is installed, without importing it."""
+    real = target(f"plait.{name}")
+    if real is None:
+        return name == "utils"
+    return importlib.util.find_spec(real.partition(".")[0]) is not None
 
 
 def target(fullname: str) -> str | None:

@@ -28,6 +28,7 @@ from plait_core._dtypes import (
     uint32,
     uint64,
 )
+from plait_core._namespaces import shown as _shown
 from plait_core.array_api import _examples, fft, linalg
 from plait_core.array_api._creation import (
     arange,
@@ -328,3 +329,4 @@ __all__ = [
 ]
 
 _examples.attach(globals())
+__dir__ = _shown(globals())

@@ -7,6 +7,7 @@ from typing import Any
 
 from plait_abi import _binding
 from plait_core._core import Tensor, get_default_dtype
+from plait_core._namespaces import shown as _shown
 from plait_core.array_api._operators import axes_of, call
 
 __all__ = [
@@ -25,6 +26,8 @@ __all__ = [
     "rfftfreq",
     "rfftn",
 ]
+
+__dir__ = _shown(globals())
 
 
 def _one(name: str, doc: str) -> Callable[..., Tensor]:

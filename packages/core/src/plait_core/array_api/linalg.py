@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from plait_abi import ShapeError
 from plait_core._core import Tensor, is_tensor
+from plait_core._namespaces import shown as _shown
 from plait_core.array_api._data_types import finfo
 from plait_core.array_api._elementwise import common, conj
 from plait_core.array_api._manipulation import broadcast_arrays
@@ -39,6 +40,8 @@ __all__ = [
     "vecdot",
     "vector_norm",
 ]
+
+__dir__ = _shown(globals())
 
 
 class EighResult(NamedTuple):
