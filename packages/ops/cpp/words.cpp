@@ -83,6 +83,25 @@ void require(const Scope &x, const char *argument, DType dtype, const char *grou
   if (in_group(dtype, group_of(group))) return;
   fail(x, PLAIT_DTYPE_ERROR, quoted(argument) + " " + not_in_group(dtype, group_of(group)));
 }
+void fits(const Scope &x, const char *argument, const plait_value &v, DType dtype) {
+  if (v.tag == PLAIT_TENSOR || v.tag == PLAIT_BOOL || dtype.code == kDLComplex) return;
+  if (v.tag == PLAIT_COMPLEX)
+    fail(x, PLAIT_DTYPE_ERROR,
+         quoted(argument) + " must be a real number for " + name(dtype) + "; got " + show(v));
+  if (dtype.code != kDLInt && dtype.code != kDLUInt) return;
+  const int width = dtype.code == kDLUInt ? dtype.bits : dtype.bits - 1;
+  const double limit = std::ldexp(1.0, width), low = dtype.code == kDLUInt ? 0 : -limit;
+  bool inside = v.tag == PLAIT_INT;
+  if (inside) {
+    inside = dtype.code == kDLUInt ? v.u.i >= 0 && (width == 64 || v.u.i >> width == 0)
+                                   : v.u.i >> width == 0 || v.u.i >> width == -1;
+  } else {
+    inside = std::trunc(v.u.f) >= low && std::trunc(v.u.f) < limit;
+  }
+  if (!inside)
+    fail(x, PLAIT_VALUE_ERROR,
+         quoted(argument) + " must fit in " + name(dtype) + "; got " + show(v));
+}
 void require_same(const Scope &x, const char *name_a, const plait_tensor *a, const char *name_b,
                   const plait_tensor *b) {
   if (!same(a->dl.dtype, b->dl.dtype))
@@ -112,8 +131,16 @@ Dims dense_strides(const plait_tensor *t) {
   const Ints shape = shape_of(t), steps = strides_of(t);
   int64_t order[PLAIT_MAX_DIMS];
   std::iota(order, order + shape.size(), 0);
-  std::stable_sort(order, order + shape.size(),
-                   [&](int64_t a, int64_t b) { return std::abs(steps[a]) > std::abs(steps[b]); });
+  for (int64_t i = shape.size() - 1; i >= 0; i--) {
+    int64_t at = i;
+    for (int64_t j = i + 1; j < shape.size(); j++) {  // expanded dimensions stay where they are
+      const int64_t mine = std::abs(steps[order[at]]), other = std::abs(steps[order[j]]);
+      if (mine && other && mine > other) break;
+      if (!mine || !other || mine == other) continue;
+      std::swap(order[at], order[j]);
+      at = j;
+    }
+  }
   Dims out(shape.size(), 0);
   int64_t step = 1;
   for (int64_t k = shape.size() - 1; k >= 0; k--) {

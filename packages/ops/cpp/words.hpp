@@ -15,6 +15,7 @@ int64_t wrap_index(const Scope &x, const char *argument, int64_t index, int64_t 
 void sizes(const Scope &x, const char *argument, Ints shape);
 void max_dims(const Scope &x, const char *argument, int64_t ndim);
 void require(const Scope &x, const char *argument, DType dtype, const char *group);
+void fits(const Scope &x, const char *argument, const plait_value &number, DType dtype);
 void require_same(const Scope &x, const char *name_a, const plait_tensor *a, const char *name_b,
                   const plait_tensor *b);
 

@@ -131,19 +131,22 @@ plait_status cross_entropy_as(const plait_call *c, const DLTensor *in) {
   const T *p = x;
   T *lse = data<T>(result(c, 1));
   const int64_t n = s.classes, each = kSerial / 4 / (n + 1) + 1, chunks = ceil_div(s.rows, each);
-  Workspace space;
+  Workspace space, chosen;
   PLAIT_TRY(space.take(c, uint64_t(chunks * 2 * n) * sizeof(T)));
+  PLAIT_TRY(chosen.take(c, uint64_t(s.rows) * sizeof(T)));
+  T *loss = chosen.as<T>();
   parallel(c, chunks, [&](int64_t chunk) {
     T *scratch = space.as<T>() + chunk * 2 * n, *row = scratch + n;
     for (int64_t i = chunk * each; i < (chunk + 1) * each && i < s.rows; i++) {
       const T *from = p + s.first(i);
       if (s.step != 1)
         for (int64_t k = 0; k < n; k++) row[k] = from[k * s.step];
-      lse[i] = log_sum(s.step == 1 ? from : row, n, scratch);
+      const LogSum<T> sum = log_sum(s.step == 1 ? from : row, n, scratch);
+      lse[i] = sum.value();
+      if (t.at(i) != t.ignore) loss[i] = sum.rest - (from[t.at(i) * s.step] - sum.top);
     }
   });
-  return finish(s, t, reduction(c, 3), data<T>(result(c)),
-                [&](int64_t i) { return lse[i] - p[s.first(i) + t.at(i) * s.step]; });
+  return finish(s, t, reduction(c, 3), data<T>(result(c)), [&](int64_t i) { return loss[i]; });
 }
 
 // cross_entropy_backward(grad, input, lse, target, weight, reduction, ignore_index)
@@ -168,12 +171,18 @@ plait_status cross_entropy_backward_as(const plait_call *c, DLTensor *out) {
         for (int64_t k = 0; k < s.classes; k++) to[k * s.step] = T(0);
         continue;
       }
+      // the saved logarithm is rounded, to several units where numbers are large: shares that do
+      // not add up to 1 are made to
       if (s.step == 1) {
-#pragma GCC ivdep
-        for (int64_t k = 0; k < s.classes; k++) to[k] = math::exp(from[k] - shift) * scale;
+        exp_row(from, shift, s.classes, to);
+        const T share = scale / total(to, s.classes);
+        for (int64_t k = 0; k < s.classes; k++) to[k] *= share;
       } else {
+        T sum = T(0);
         for (int64_t k = 0; k < s.classes; k++)
-          to[k * s.step] = math::exp(from[k * s.step] - shift) * scale;
+          sum += to[k * s.step] = math::exp(from[k * s.step] - shift);
+        const T share = scale / sum;
+        for (int64_t k = 0; k < s.classes; k++) to[k * s.step] *= share;
       }
       to[t.at(i) * s.step] -= scale;
     }

@@ -119,7 +119,13 @@ plait_status cast_complex(const plait_call *c, const DLTensor *to, const DLTenso
 
 plait_status cast(plait_call *c) { return copy(c, result(c), tensor(c, 0)); }
 plait_status clone(plait_call *c) { return copy(c, result(c), tensor(c, 0)); }
-plait_status copy_(plait_call *c) { return copy(c, tensor(c, 0), tensor(c, 1)); }
+plait_status copy_(plait_call *c) {
+  const DLTensor *from = tensor(c, 1);
+  if (from->device.device_type == PLAIT_META && numel(from))
+    return PLAIT_FAIL(c, PLAIT_NOT_IMPLEMENTED,
+                      "`src` is on the device meta, which has no values to copy to the CPU");
+  return copy(c, tensor(c, 0), from);
+}
 
 PLAIT_KERNEL("cast", cast);
 PLAIT_KERNEL("clone", clone);

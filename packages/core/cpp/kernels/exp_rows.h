@@ -37,18 +37,24 @@ struct ShortRow {
   }
 };
 
-// log(sum(exp(x))); a row of -inf gives -inf
+// log(sum(exp(x))) in two parts: their sum would lose the second where numbers are large.
 template <class T>
-T log_sum(const T *x, int64_t n, T *scratch) {
+struct LogSum {
+  T top, rest;  // the largest number, and the logarithm of sum(exp(x - top))
+  T value() const {  // a row of -inf gives -inf
+    return top == -T(math::kInf) || top == T(math::kInf) ? top : top + rest;
+  }
+};
+template <class T>
+LogSum<T> log_sum(const T *x, int64_t n, T *scratch) {
   const T top = largest(x, n);
-  if (top == -T(math::kInf) || top == T(math::kInf)) return top;
   if (n <= kShort) {
     ShortRow<T> row(x, n);
     exp_row(row.data, top, row.padded, row.data);
-    return top + math::log(total(row.data, n));
+    return {top, math::log(total(row.data, n))};
   }
   exp_row(x, top, n, scratch);
-  return top + math::log(total(scratch, n));
+  return {top, math::log(total(scratch, n))};
 }
 
 }  // namespace plait::core

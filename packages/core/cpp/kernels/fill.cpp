@@ -23,27 +23,9 @@ void fill_loop(char *out, char *const *, int64_t n, const void *context) {
   if (i < bytes) memcpy(out + i, p.bytes, size_t(bytes - i));
 }
 
-// Whether an integer dtype holds the number; floating dtypes hold all.
-bool fits(Kind k, const plait_value &v) {
-  if (v.tag != PLAIT_INT || k == Bool || k >= F32) return true;
-  const int bits = size_of(k) * 8;
-  const bool is_unsigned = k == U8 || k == U16 || k == U32 || k == U64;
-  if (is_unsigned) return v.u.i >= 0 && (bits == 64 || v.u.i >> bits == 0);
-  return bits == 64 || (v.u.i >= -(int64_t(1) << (bits - 1)) && v.u.i < int64_t(1) << (bits - 1));
-}
-
-plait_status checked_fill(const plait_call *c, const DLTensor *to, const plait_value &v,
-                          const char *argument) {
-  if (v.tag == PLAIT_TENSOR) return copy(c, to, &v.u.t->dl);
-  const Kind k = kind(to->dtype);
-  if (v.tag == PLAIT_COMPLEX && !is_complex_kind(k))
-    return PLAIT_FAIL(c, PLAIT_DTYPE_ERROR,
-                      "`%s` must be a real number for a tensor of real numbers; got %g%+gj",
-                      argument, v.u.fs[0], v.u.fs[1]);
-  if (k != Unknown && !fits(k, v))
-    return PLAIT_FAIL(c, PLAIT_VALUE_ERROR, "`%s` must fit in %d-bit integers; got %lld", argument,
-                      size_of(k) * 8, (long long)v.u.i);
-  return fill(c, to, v);
+// The shape functions have seen that the number fits.
+plait_status fill_with(const plait_call *c, const DLTensor *to, const plait_value &v) {
+  return v.tag == PLAIT_TENSOR ? copy(c, to, &v.u.t->dl) : fill(c, to, v);
 }
 
 plait_value number(int64_t i) {
@@ -52,8 +34,8 @@ plait_value number(int64_t i) {
   return v;
 }
 
-plait_status fill_(plait_call *c) { return checked_fill(c, tensor(c, 0), c->in[1], "value"); }
-plait_status full(plait_call *c) { return checked_fill(c, result(c), c->in[1], "value"); }
+plait_status fill_(plait_call *c) { return fill_with(c, tensor(c, 0), c->in[1]); }
+plait_status full(plait_call *c) { return fill_with(c, result(c), c->in[1]); }
 plait_status zero_(plait_call *c) { return fill(c, tensor(c, 0), number(0)); }
 plait_status zeros(plait_call *c) { return fill(c, result(c), number(0)); }
 plait_status ones(plait_call *c) { return fill(c, result(c), number(1)); }

@@ -23,8 +23,8 @@ void softmax_row(const T *x, int64_t n, T *out) {
 
 template <class T>
 void log_softmax_row(const T *x, int64_t n, T *out) {
-  const T shift = log_sum(x, n, out);
-  for (int64_t i = 0; i < n; i++) out[i] = x[i] - shift;
+  const LogSum<T> sum = log_sum(x, n, out);
+  for (int64_t i = 0; i < n; i++) out[i] = (x[i] - sum.top) - sum.rest;
 }
 
 template <class T>
@@ -173,8 +173,8 @@ plait_status logsumexp(plait_call *c) {
     PLAIT_TRY(scratch.take(c, uint64_t(chunks * n) * sizeof(T)));
     parallel(c, chunks, [&](int64_t chunk) {
       for (int64_t i = chunk * each; i < (chunk + 1) * each && i < rows; i++)
-        to[i] =
-            n ? log_sum(from + r.kept.offset(i), n, scratch.as<T>() + chunk * n) : -T(math::kInf);
+        to[i] = n ? log_sum(from + r.kept.offset(i), n, scratch.as<T>() + chunk * n).value()
+                  : -T(math::kInf);
     });
   })
   return PLAIT_OK;

@@ -24,6 +24,10 @@ bool right_side(PyObject *o, DLDataType d, plait_value *v, plait_tensor **made) 
   const int done = state.python->operand(state.runtime->thread(), o, v);
   if (done == PLAIT_CONVERSION_FAILED) return false;
   if (done == PLAIT_CONVERTED) return true;
+  if (PyComplex_Check(o) && d.code != kDLComplex) {
+    PyErr_Format(PyExc_TypeError, "index: %R cannot be written into a tensor of %s", o, name(d));
+    return false;
+  }
   *made = from_data(o, PyList_Check(o) || PyTuple_Check(o) ? &d : nullptr);
   if (*made) *v = value(*made);
   return *made;

@@ -33,6 +33,7 @@ _TYPE = re.compile(
 _ITEM = re.compile(
     _TYPE.pattern + r" (?P<name>[A-Za-z_]\w*)(?:\|(?P<second>[A-Za-z_]\w*))?(?:=(?P<default>.+))?"
 )
+_SELF = re.compile(r"(\(Tensor(?:\(\w\)!?)?(?:\|Scalar)? self)(?=[,)])")
 _HEAD = re.compile(
     r"(?P<base>[A-Za-z_]\w*)(?:\.(?P<overload>\w+))?\((?P<items>.*)\) -> (?P<results>.+)"
 )
@@ -208,9 +209,13 @@ def _result(text: str, schema: str) -> Result:
 def parse(text: str) -> Schema:
     """Parse a schema string.
 
-    >>> parse("sum(Tensor self, int[]? dim|axis=None) -> Tensor").arguments[1].second
-    'axis'
+    A first tensor called ``self`` is also called ``input``, as functions have it.
+
+    >>> [a.second for a in parse("sum(Tensor self, int[]? dim|axis=None) -> Tensor").arguments]
+    ['input', 'axis']
     """
+    if not re.search(r"\binput\b", text):
+        text = _SELF.sub(r"\1|input", text)
     head = _HEAD.fullmatch(text)
     if not head:
         raise SchemaError(f"schema `{text}`: expected `name(arguments) -> results`")

@@ -272,6 +272,7 @@ class Pointwise(Operator):
             kernel is written by hand.
         domain: the interval that samples are drawn from.
         real: of complex numbers it makes real ones.
+        exact: numbers must fit in the dtype, where others wrap around.
     """
 
     kind = "pointwise"
@@ -289,11 +290,13 @@ class Pointwise(Operator):
         scalar: bool | str = True,
         domain: tuple[float, float] = (-3.0, 3.0),
         real: bool = False,
+        exact: bool = False,
         kernel: str = "",
         internal: bool = False,
         method: bool = True,
         reference: Reference | None = None,
     ) -> None:
+        self.exact = exact
         default_inplace = not internal and not conditions
         super().__init__(
             schema,

@@ -16,7 +16,8 @@ PLAIT_HD_CALL double digamma(double x) {
   double below = 0;
   if (x < 0) {
     if (is_whole(x)) return kNan64;
-    below = -kPi / ::tan(kPi * (x - __builtin_floor(x)));
+    // the distance to the nearest pole: exact, where that to the one below may not be
+    below = -kPi / ::tan(kPi * (x - __builtin_round(x)));
     x = 1 - x;
   }
   double steps = 0;
@@ -72,8 +73,10 @@ PLAIT_HD_CALL double zeta(double s, double q) {
   if (q > 0) return zeta_positive(s, q);
   if (is_whole(q)) return kInf64;
   if (!is_whole(s)) return kNan64;
-  const double whole = __builtin_floor(q), rest = q - whole;
-  const double below = zeta_positive(s, 1 - rest) - zeta_positive(s, 1 - q);
+  // the distance to the nearest pole is exact: of the places above and below it one may not be
+  const double near = q - __builtin_round(q);
+  const double rest = near > 0 ? near : 1 + near, gap = near > 0 ? 1 - near : -near;
+  const double below = zeta_positive(s, gap) - zeta_positive(s, 1 - q);
   const bool odd = __builtin_fmod(s, 2) != 0;
   return zeta_positive(s, rest) + (odd ? -below : below);
 }

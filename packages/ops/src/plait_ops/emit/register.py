@@ -37,8 +37,10 @@ def _pointwise(operator: Operator) -> str:
     operands = sum(1 << place for place in places.values())
     conditions = sum(1 << places[name] for name in operator.conditions)
     group = GROUPS.get(operator.dtypes, operator.dtypes)
-    real = "true" if operator.real else "false"
-    return f"{{Promote::{promote}, Group::{group}, {operands:#x}, {conditions:#x}, {real}}}"
+    real, exact = ("true" if on else "false" for on in (operator.real, operator.exact))
+    return (
+        f"{{Promote::{promote}, Group::{group}, {operands:#x}, {conditions:#x}, {real}, {exact}}}"
+    )
 
 
 def _reduction(operator: Operator) -> str:

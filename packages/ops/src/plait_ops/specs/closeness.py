@@ -27,6 +27,8 @@ isclose = Composite(
 def _(self, other, rtol, atol, equal_nan):
     check(rtol >= 0.0, f"`rtol` must not be negative; got {rtol}", "ValueError")
     check(atol >= 0.0, f"`atol` must not be negative; got {atol}", "ValueError")
+    if rtol == 0.0 and atol == 0.0 and is_integral(self.dtype) and is_integral(other.dtype):
+        return eq(self, other)
     x = to_dtype(self, float64) if is_integral(self.dtype) else self
     y = to_dtype(other, float64) if is_integral(other.dtype) else other
     apart = abs_(x - y)

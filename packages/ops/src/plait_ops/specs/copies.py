@@ -9,6 +9,7 @@ from plait_ops.words import (
     check,
     contiguous_strides,
     dense_strides,
+    fits,
     format_strides,
     is_in_format,
     result_as,
@@ -280,6 +281,11 @@ zero_ = Operator(
 
 
 @fill_.shape
+def _(self, value):
+    fits("value", value, self.dtype)
+    return self
+
+
 @zero_.shape
 def _(self):
     return self

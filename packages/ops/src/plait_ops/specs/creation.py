@@ -9,6 +9,7 @@ from plait_ops.words import (
     default_dtype,
     dense_strides,
     dtype_of,
+    fits,
     format_strides,
     result,
     result_as,
@@ -117,7 +118,9 @@ full = Operator(
 @full.shape
 def _(size, value, dtype):
     sizes("size", size)
-    return result(size, dtype if dtype is not None else dtype_of(value))
+    made = dtype if dtype is not None else dtype_of(value)
+    fits("value", value, made)
+    return result(size, made)
 
 
 @full.reference

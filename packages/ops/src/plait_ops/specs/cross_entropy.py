@@ -4,7 +4,6 @@ import numpy as np
 
 from plait_ops.calls import (
     class_weights,
-    exp,
     log_softmax,
     logsumexp,
     ne,
@@ -12,8 +11,8 @@ from plait_ops.calls import (
     nll_loss_backward,
     reduce_loss,
     reshape,
+    softmax,
     sum,
-    unsqueeze,
     where,
 )
 from plait_ops.spec import Composite, Operator
@@ -69,9 +68,8 @@ def _(input, target, weight, reduction):
 @cross_entropy_forward.decompose
 def _(input, target, weight, reduction, ignore_index):
     c = 1 if input.ndim > 1 else 0
-    lse = logsumexp(input, [c])
-    loss = nll_loss(input - unsqueeze(lse, c), target, weight, reduction, ignore_index)
-    return loss, lse
+    loss = nll_loss(log_softmax(input, c), target, weight, reduction, ignore_index)
+    return loss, logsumexp(input, [c])
 
 
 @cross_entropy_forward.vjp("input")
@@ -97,13 +95,13 @@ def _(grad, input, lse, target, weight, reduction):
 def _(grad, input, lse, target, weight, reduction, ignore_index):
     c = 1 if input.ndim > 1 else 0
     chosen = nll_loss_backward(grad, target, weight, input.shape, reduction, ignore_index)
-    return chosen - exp(input - unsqueeze(lse, c)) * sum(chosen, [c], True)
+    return chosen - softmax(input, c) * sum(chosen, [c], True)
 
 
 @cross_entropy_backward.vjp("grad")
 def _(g, input, lse, target, weight, reduction, ignore_index):
     c = 1 if input.ndim > 1 else 0
-    shares = exp(input - unsqueeze(lse, c))
+    shares = softmax(input, c)
     return nll_loss(g - sum(g * shares, [c], True), target, weight, reduction, ignore_index)
 
 
@@ -111,7 +109,7 @@ def _(g, input, lse, target, weight, reduction, ignore_index):
 def _(g, grad, input, lse, target, weight, reduction, ignore_index):
     # lse depends on input too: this is the derivative through both
     c = 1 if input.ndim > 1 else 0
-    shares = exp(input - unsqueeze(lse, c))
+    shares = softmax(input, c)
     total = sum(
         nll_loss_backward(grad, target, weight, input.shape, reduction, ignore_index), [c], True
     )

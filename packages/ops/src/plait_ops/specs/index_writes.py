@@ -21,6 +21,7 @@ from plait_ops.spec import Composite
 from plait_ops.words import (
     broadcast,
     check,
+    fits,
     is_tensor,
     numel,
     require,
@@ -126,6 +127,7 @@ def _(self, dim, index, value):
     require("index", index.dtype, "integer")
     if is_tensor(value):
         check(value.ndim == 0, f"`value` must be a number or a 0-d tensor; got shape {value.shape}")
+    fits("value", value, self.dtype)
     places = []
     for _i in range(at):
         places.append(None)

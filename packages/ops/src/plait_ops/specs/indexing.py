@@ -22,6 +22,7 @@ from plait_ops.words import (
     broadcast,
     cast_argument,
     check,
+    fits,
     index_shape,
     int64,
     is_complex,
@@ -355,9 +356,10 @@ def _(self, indices, values, accumulate):
     shape = index_shape("indices", self.shape, indices)
     cast_argument("indices", int64)
     if is_tensor(values):
-        fits = broadcast("values", values.shape, "self[indices]", shape)
-        check(fits == shape, f"`values` of shape {values.shape} must broadcast to {tuple(shape)}")
+        whole = broadcast("values", values.shape, "self[indices]", shape)
+        check(whole == shape, f"`values` of shape {values.shape} must broadcast to {tuple(shape)}")
         cast_argument("values", self.dtype)
+    fits("values", values, self.dtype)
     return self
 
 

@@ -156,7 +156,14 @@ baddbmm = Composite(
 def _(self, batch1, batch2, beta, alpha):
     if is_integral(self.dtype):
         return add(bmm(batch1, batch2) * int(float(alpha)), self * int(float(beta)))
-    return add(bmm(batch1, batch2) * alpha, self * beta)
+    product = bmm(batch1, batch2) * alpha
+    if not is_complex(dtype_of(beta)) and float(beta) == 0.0:  # what `self` holds is no matter
+        check(
+            broadcast("self", self.shape, "batch1 @ batch2", product.shape) == list(product.shape),
+            f"`self` of shape {self.shape} must broadcast to {product.shape}",
+        )
+        return product
+    return add(product, self * beta)
 
 
 @baddbmm.reference
@@ -171,6 +178,7 @@ baddbmm.samples(
         [
             s(s.array(2, 3, 5), s.array(2, 3, 4), s.array(2, 4, 5)),
             s(s.array(5), s.array(2, 3, 4), s.array(2, 4, 5), beta=0.5, alpha=2),
+            s(s.array(5), s.array(2, 3, 4), s.array(2, 4, 5), beta=0),
             s(*[s.array(*n, dtype="int64") for n in ((2,), (2, 1, 3), (2, 3, 2))], beta=1.5),
         ]
     )

@@ -206,7 +206,7 @@ def _(self, source, destination):
         f"`source` {source} and `destination` {destination} must be of one length",
         "ValueError",
     )
-    dims = [-1] * self.ndim
+    dims = [-1] * max(self.ndim, 1)  # a 0-d tensor has the dims 0 and -1
     taken = []
     for a, b in zip(source, destination, strict=True):
         at = wrap_dim("source", a, self.shape)
@@ -226,7 +226,7 @@ def _(self, source, destination):
                 rest += 1
             dims[i] = rest
             rest += 1
-    return permute(self, dims)
+    return permute(self, dims[: self.ndim])
 
 
 movedim.reference(lambda self, source, destination: np.moveaxis(self, source, destination))
@@ -237,6 +237,7 @@ def _(s):
     yield s(s.array(2, 3, 4), (0,), (-1,))
     yield s(s.array(2, 3, 4), (0, 1), (1, 0))
     yield s(s.array(2, 3, 4, 5), (-1, 0), (0, 2))
+    yield s(s.array(2, 3, 4), (), ())
 
 
 movedim.error(

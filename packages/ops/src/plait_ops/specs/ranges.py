@@ -42,8 +42,8 @@ arange_start = Operator(
     "arange.start(Scalar start, Scalar end, Scalar step=1, *, dtype? dtype=None, device? device=None) -> Tensor",
     doc="""
     The numbers ``start, start + step, ...`` that come before `end`: ``ceil((end - start) / step)`` of them.
-    `dtype` None: int64, or the default dtype if one of the three is a float. With an integer dtype, fractions of the three
-    are cut off first, as in PyTorch.
+    `dtype` None: int64, or the default dtype if one of the three is a float. With an integer dtype fractions are cut off: for
+    int64 those of the three, before counting, for others those of `start` and `step`, as in PyTorch.
 
     Raises: ValueError if `step` is 0 or leads away from `end`, or if a bound is not finite.
 
@@ -68,7 +68,7 @@ def _(start, end, step, dtype):
     )
     made = dtype if dtype is not None else number
     require("dtype", made, "all")
-    n = count_of(start, end, step, is_integral(made))
+    n = count_of(start, end, step, made == int64)
     return result([n], made)
 
 
@@ -78,7 +78,7 @@ def _(end, dtype):
         dtype if dtype is not None else (int64 if is_integral(dtype_of(end)) else default_dtype())
     )
     require("dtype", made, "all")
-    n = count_of(0, end, 1, is_integral(made))
+    n = count_of(0, end, 1, made == int64)
     return result([n], made)
 
 
@@ -88,8 +88,11 @@ def _(end, dtype, device):
 
 
 def _arange(start, end, step, dtype):
-    if dtype and "int" in dtype:
+    if dtype == "int64":
         start, end, step = int(start), int(end), int(step)
+    elif dtype and "int" in dtype:
+        n = len(np.arange(start, end, step))
+        return (int(start) + int(step) * np.arange(n)).astype(dtype)
     kinds = {np.asarray(value).dtype.kind for value in (start, end, step)}
     return np.arange(start, end, step).astype(dtype or ("float32" if "f" in kinds else "int64"))
 
@@ -116,6 +119,7 @@ def _(s):
     yield s(1, 1)
     yield s(-3, 3, 2, dtype="int16")
     yield s(0.5, 5.5, 1.5, dtype="int64")
+    yield s(-1.5, 2, 1, dtype="int32")
     yield s(0, 2, 0.5, dtype="float16")
 
 

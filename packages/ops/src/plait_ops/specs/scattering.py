@@ -12,14 +12,7 @@ from plait_ops.calls import (
 )
 from plait_ops.spec import Operator
 from plait_ops.specs.gathering import _KERNEL, _gather_errors
-from plait_ops.words import (
-    cast_argument,
-    check,
-    gather_check,
-    int64,
-    require_same,
-    result,
-)
+from plait_ops.words import cast_argument, check, fits, gather_check, int64, require_same, result
 
 _SCATTER = """
     `self` with {what} `index` along `dim`: ``out[index[i, j], j] {sign} src[i, j]`` for `dim` 0, and so on.{more}
@@ -94,9 +87,10 @@ def _(self, dim, index, src):
 
 
 @scatter_value_.shape
-def _(self, dim, index):
+def _(self, dim, index, value):
     gather_check("self", self.shape, dim, "index", index)
     cast_argument("index", int64)
+    fits("value", value, self.dtype)
     return result(self.shape, self.dtype)
 
 

@@ -19,6 +19,7 @@ where_ = Pointwise(
     conditions=["condition"],
     dtypes="any",
     scalar=False,
+    exact=True,
     kernel="in[0] is bool; in[1] and in[2] have the dtype of the result or are numbers; all broadcast.",
     method=False,
     reference=lambda condition, a, b: np.where(condition, a, b),
@@ -62,6 +63,7 @@ masked_fill = Pointwise(
     conditions=["mask"],
     dtypes="any",
     scalar=False,
+    exact=True,
     inplace=True,
     kernel="in[1] is bool; in[0] and in[2] have the dtype of the result, or in[2] is a number; all broadcast.",
 )
@@ -89,6 +91,11 @@ def _(s):
 
 
 masked_fill.error(
+    "ValueError",
+    lambda s: s(s.array(2, dtype="uint8"), s.array(2, dtype="bool"), 300),
+    contains=["masked_fill", "`value`", "uint8", "300"],
+)
+masked_fill.error(
     "DTypeError",
     lambda s: s(s.array(2), s.array(2, dtype="bool"), 1j),
     contains=["masked_fill", "value", "complex", "float32"],
@@ -111,6 +118,7 @@ def _bound(name, text, reference, sign):
     {sign}
     """,
         dtypes="all",
+        exact=True,
         reference=reference,
     )
 
@@ -126,6 +134,7 @@ clamp_between = Pointwise(
     doc="``minimum(maximum(self, min), max)``: `clamp` with both bounds.",
     dtypes="numeric",
     scalar="clamp",
+    exact=True,
     internal=True,
     inplace=True,
     reference=lambda x, low, high: np.minimum(np.maximum(x, low), high),
@@ -233,6 +242,11 @@ def _(s):
 
 
 for each in (clamp, clip):
+    each.error(
+        "ValueError",
+        lambda s: s(s.array(2, dtype="uint8"), -1, 300),
+        contains=[each.schema.base, "`min`", "uint8", "-1"],
+    )
     each.error("ValueError", lambda s: s(s.array(2)), contains=[each.name, "min", "max"])
     each.error(
         "ShapeError",

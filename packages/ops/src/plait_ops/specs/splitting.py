@@ -131,6 +131,8 @@ def _(self, chunks, dim):
     check(chunks >= 1, f"`chunks` must be at least 1; got {chunks}", "ValueError")
     check(self.ndim > 0, "`self` must have at least 1 dimension; got shape ()")
     at = wrap_dim("dim", dim, self.shape)
+    if self.shape[at] == 0:
+        return split_sizes(self, [0] * chunks, at)
     size = self.shape[at] // chunks
     if self.shape[at] % chunks != 0:
         size = size + 1

@@ -39,6 +39,7 @@ from plait_ops.words.dtypes import (
 )
 from plait_ops.words.failing import (
     check,
+    fits,
     max_dims,
     require,
     require_same,
@@ -79,6 +80,7 @@ __all__ = [
     "dtype_of",
     "float16",
     "float32",
+    "fits",
     "float64",
     "format_strides",
     "gather_check",

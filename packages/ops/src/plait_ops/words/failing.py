@@ -8,7 +8,16 @@ from typing import Any
 from plait_ops import promotion
 from plait_ops.words.calling import LIMIT, MAX_DIMS, Shape, fail, show, word
 
-__all__ = ["check", "max_dims", "require", "require_same", "sizes", "wrap_dim", "wrap_index"]
+__all__ = [
+    "check",
+    "fits",
+    "max_dims",
+    "require",
+    "require_same",
+    "sizes",
+    "wrap_dim",
+    "wrap_index",
+]
 
 
 @word("@bool text str -> none")
@@ -84,6 +93,22 @@ def require(argument: str, dtype: str, group: str) -> None:
         "bool": "bool",
     }.get(group, "a real number: bool, an integer or floating-point dtype")
     fail("DTypeError", f"`{argument}` must be {what}; got {dtype}")
+
+
+@word("@str operand dtype -> none")
+def fits(argument: str, number: Any, dtype: Any) -> None:
+    """Fail unless a number can be stored in `dtype` but for its fraction; tensors pass."""
+    if hasattr(number, "shape") or str(dtype) in promotion.COMPLEX:
+        return
+    if isinstance(number, complex):
+        fail("DTypeError", f"`{argument}` must be a real number for {dtype}; got {number}")
+    group = str(dtype)
+    if not group.startswith(("int", "uint")) or isinstance(number, bool):
+        return
+    bits = int(group.lstrip("uint"))
+    low, high = (0, 2**bits) if group[0] == "u" else (-(2 ** (bits - 1)), 2 ** (bits - 1))
+    if not math.isfinite(number) or not low <= math.trunc(number) < high:
+        fail("ValueError", f"`{argument}` must fit in {dtype}; got {number}")
 
 
 @word("@str tensor str tensor -> none")

@@ -23,7 +23,16 @@ def dense_strides(tensor: Any) -> list[int]:
     """Return strides of a fresh tensor that keeps the order in which this one's dimensions lie in
     memory.
     """
-    order = sorted(range(tensor.ndim), key=lambda i: (-abs(tensor.strides[i]), i))
+    order = list(range(tensor.ndim))  # outermost first
+    for i in reversed(range(tensor.ndim)):
+        at = i
+        for j in range(i + 1, tensor.ndim):  # expanded dimensions stay where they are
+            mine, other = abs(tensor.strides[order[at]]), abs(tensor.strides[order[j]])
+            if mine and other and mine > other:
+                break
+            if mine and other and mine < other:
+                order[at], order[j] = order[j], order[at]
+                at = j
     strides, step = [0] * tensor.ndim, 1
     for i in reversed(order):
         strides[i] = step
