@@ -113,3 +113,30 @@ def test_lines_of_complex_numbers_are_as_long_as_pytorchs() -> None:
     lines = text.split("\n")
     assert [line.count("j") for line in lines] == [4, 4, 1]
     assert lines[0] == "tensor([1.5000-2.2500j, 1.5000-2.2500j, 1.5000-2.2500j, 1.5000-2.2500j,"
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"precision": -1}, ValueError),
+        ({"precision": 2**31}, ValueError),
+        ({"precision": 2.5}, TypeError),
+        ({"precision": True}, ValueError),
+        ({"threshold": "a"}, TypeError),
+        ({"threshold": -1}, ValueError),
+        ({"threshold": float("nan")}, ValueError),
+        ({"edgeitems": 0}, ValueError),
+        ({"edgeitems": "3"}, TypeError),
+        ({"linewidth": 0}, ValueError),
+        ({"sci_mode": 1}, TypeError),
+        ({"profile": "long"}, ValueError),
+    ],
+)
+def test_options_that_are_refused_change_nothing(
+    options: dict[str, Any], error: type[Exception]
+) -> None:
+    x = pc.rand(2000)
+    before = repr(x)
+    with pytest.raises(error, match=f"set_printoptions: `{next(iter(options))}` must"):
+        pc.set_printoptions(**{"precision": 1, "linewidth": 40, **options})
+    assert repr(x) == before

@@ -3,6 +3,7 @@ import pytest
 
 import plait_core as pc
 import plait_nn as nn
+import plait_nn.functional as F
 
 
 def test_it_looks_rows_up():
@@ -57,3 +58,20 @@ def test_bad_arguments():
         nn.functional.embedding(pc.tensor([0]), pc.ones(1, 1), padding_idx=2)
     with pytest.raises(ValueError, match=r"`_weight` must have shape \(5, 3\); got \(1, 1\)"):
         nn.Embedding(5, 3, _weight=pc.ones(1, 1))
+
+
+def test_one_hot() -> None:
+    rows = F.one_hot(pc.tensor([[0, 2], [1, 0]]))
+    assert rows.shape == (2, 2, 3) and rows.dtype is pc.int64 and rows[0, 1].tolist() == [0, 0, 1]
+    assert F.one_hot(pc.tensor(1), 2).tolist() == [0, 1]
+    assert F.one_hot(pc.tensor([], dtype=pc.int64), 3).shape == (0, 3)
+    for tensor, count, error, text in (
+        (pc.tensor([0, 2]), 2, ValueError, "classes below `num_classes` 2, got 2"),
+        (pc.tensor([-1, 2]), -1, ValueError, "no negative classes, got -1"),
+        (pc.tensor([], dtype=pc.int64), -1, ValueError, "required for an empty tensor"),
+        (pc.tensor([0]), 0, ValueError, "`num_classes` must be positive or -1, got 0"),
+        (pc.tensor([0.0]), 1, pc.DTypeError, "integer dtype; got float32"),
+        ([0], 1, TypeError, "`tensor` must be Tensor, got list"),
+    ):
+        with pytest.raises(error, match=f"one_hot: .*{text}"):
+            F.one_hot(tensor, count)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import operator
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -43,7 +45,7 @@ def set_printoptions(
     """Set how tensors are printed.
 
     Args:
-        precision: digits after the point (4).
+        precision: digits after the point (4), at most 1000.
         threshold: number of elements from which on the middle is left out (1000).
         edgeitems: how many elements stay at each end of a dimension then (3).
         linewidth: characters in a line (80).
@@ -51,7 +53,8 @@ def set_printoptions(
         sci_mode: True or False for scientific notation always or never; None decides by the values.
 
     Raises:
-        ValueError: for an unknown profile.
+        TypeError, ValueError: for an option of another type or out of range, or an unknown profile;
+            all options stay as they were.
 
     Example:
         >>> import plait_core as pc
@@ -60,23 +63,53 @@ def set_printoptions(
         tensor([0.33])
         >>> pc.set_printoptions(profile="default")
     """
-    if profile is not None:
-        if profile not in _PROFILES:
-            raise ValueError(
-                f"set_printoptions: `profile` must be one of {sorted(_PROFILES)}, got {profile!r}"
-            )
-        vars(_options).update(vars(_PROFILES[profile]))
-    given = {
-        "precision": precision,
-        "threshold": threshold,
-        "edgeitems": edgeitems,
-        "linewidth": linewidth,
+    if profile is not None and profile not in _PROFILES:
+        raise ValueError(
+            f"set_printoptions: `profile` must be one of {sorted(_PROFILES)}, got {profile!r}"
+        )
+    if sci_mode is not None and not isinstance(sci_mode, bool):
+        raise TypeError(f"set_printoptions: `sci_mode` must be bool or None, got {sci_mode!r}")
+    chosen = {
+        "precision": _whole("precision", precision, 0, 1000),
+        "threshold": _count("threshold", threshold),
+        "edgeitems": _whole("edgeitems", edgeitems, 1, sys.maxsize),
+        "linewidth": _whole("linewidth", linewidth, 1, sys.maxsize),
     }
-    for name, value in given.items():
+    # nothing is set before everything is checked
+    if profile is not None:
+        vars(_options).update(vars(_PROFILES[profile]))
+    for name, value in chosen.items():
         if value is not None:
             setattr(_options, name, value)
     if sci_mode is not None or profile is None:
         _options.sci_mode = sci_mode
+
+
+def _whole(name: str, value: Any, low: int, high: int) -> int | None:
+    if value is None:
+        return None
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(
+            f"set_printoptions: `{name}` must be int, got {type(value).__name__}"
+        ) from None
+    if isinstance(value, bool) or not low <= number <= high:
+        bounds = f"at least {low}" if high == sys.maxsize else f"in [{low}, {high}]"
+        raise ValueError(f"set_printoptions: `{name}` must be {bounds}, got {value!r}")
+    return number
+
+
+def _count(name: str, value: Any) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError(
+            f"set_printoptions: `{name}` must be int or infinity, got {type(value).__name__}"
+        )
+    if not value >= 0:
+        raise ValueError(f"set_printoptions: `{name}` must not be negative or nan, got {value!r}")
+    return value
 
 
 def text_of(self: Tensor) -> str:

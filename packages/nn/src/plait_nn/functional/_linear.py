@@ -8,7 +8,49 @@ from plait_core import Tensor
 __all__ = ["bilinear", "embedding", "linear", "one_hot"]
 
 linear = pc.linear
-one_hot = pc.one_hot
+
+
+def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
+    """Return int64 rows of 0 with a 1 at the place that each element names.
+
+    Args:
+        tensor: classes, integers of any shape ``(*)``.
+        num_classes: the length of the rows; -1: the largest class plus 1.
+
+    Returns:
+        Shape ``(*, num_classes)``.
+
+    Raises:
+        DTypeError: unless `tensor` holds integers.
+        ValueError: for a class below 0 or not below `num_classes`, for a `num_classes` that is
+            neither positive nor -1, or if -1 is to be found out from an empty tensor.
+
+    Example:
+        >>> import plait_core as pc
+        >>> import plait_nn.functional as F
+        >>> F.one_hot(pc.tensor([0, 2]), 3)
+        tensor([[1, 0, 0],
+                [0, 0, 1]])
+    """
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"one_hot: `tensor` must be Tensor, got {type(tensor).__name__}")
+    if num_classes == 0 or num_classes < -1:
+        raise ValueError(f"one_hot: `num_classes` must be positive or -1, got {num_classes}")
+    if tensor.numel() == 0 and num_classes == -1:
+        raise ValueError(
+            "one_hot: `num_classes` is required for an empty tensor, which shows no classes, got "
+            f"shape {tuple(tensor.shape)}"
+        )
+    rows: Tensor = pc.one_hot(tensor, num_classes)  # checks the dtype
+    if tensor.numel() and tensor.device.type != "meta":
+        low, high = int(tensor.min()), int(tensor.max())
+        if low < 0:
+            raise ValueError(f"one_hot: `tensor` must hold no negative classes, got {low}")
+        if high >= rows.shape[-1]:
+            raise ValueError(
+                f"one_hot: `tensor` must hold classes below `num_classes` {num_classes}, got {high}"
+            )
+    return rows
 
 
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
