@@ -37,9 +37,7 @@ ViewNode *view_node(const plait_tensor *view, const plait_tensor *base, Kind kin
   n->base_strides = dims += view->dl.ndim;
   std::memcpy(dims, base->dl.strides, size_t(base->dl.ndim) * sizeof *dims);
   lay_out(n->outs[0], dims + base->dl.ndim, base);
-  n->offset =
-      (static_cast<const char *>(view->dl.data) - static_cast<const char *>(base->dl.data)) /
-      itemsize(base->dl.dtype);
+  n->offset = static_cast<const char *>(view->dl.data) - static_cast<const char *>(base->dl.data);
   return n;
 }
 
@@ -56,8 +54,14 @@ void one_for_each_place(int32_t ndim, const int64_t *shape, const int64_t *strid
         shape_text(view).c_str(), why);
 }
 
+// Complex numbers and their parts are views of each other.
+DType real(DType d) {
+  if (d.code == kDLComplex) return {kDLFloat, uint8_t(d.bits / 2), d.lanes};
+  return d;
+}
+
 void check_geometry(plait_thread *thread, const plait_tensor *view, const plait_tensor *base) {
-  if (!same(view->dl.dtype, base->dl.dtype))
+  if (!same(real(view->dl.dtype), real(base->dl.dtype)))
     refuse(thread, view, "the view has another dtype than its base");
   if (view->storage != base->storage)
     refuse(thread, view, "one of them was since pointed at other memory");
@@ -137,17 +141,19 @@ Placed::Placed(plait_thread *thread, const ViewNode *n, bool zeroed) : thread_(t
 
 Tensor Placed::whole() const {
   const Layout &base = node_->kind == Kind::strided ? node_->view : node_->outs[0];
-  return view_of(thread_, memory_, base.ndim, base.shape, node_->base_strides, first_);
+  return view_of(thread_, memory_, base.dtype, base.ndim, base.shape, node_->base_strides,
+                 first_ * itemsize(base.dtype));
 }
 
 Tensor Placed::part(const int64_t *shape) const {
   const Layout &view = node_->kind == Kind::strided ? node_->outs[0] : node_->view;
-  return view_of(thread_, memory_, view.ndim, shape, node_->view_strides, first_ + node_->offset);
+  return view_of(thread_, memory_, view.dtype, view.ndim, shape, node_->view_strides,
+                 first_ * itemsize(memory_.dtype()) + node_->offset);
 }
 
 void Placed::add(const Tensor &values, const int64_t *shape) {
   memory_ = add_at(thread_, memory_, values.ndim(), shape, node_->view_strides,
-                   first_ + node_->offset, values);
+                   first_ + node_->offset / itemsize(memory_.dtype()), values);
 }
 
 Tensor spread(plait_thread *thread, const ViewNode *n, const Tensor &gradient) {
@@ -158,8 +164,12 @@ Tensor spread(plait_thread *thread, const ViewNode *n, const Tensor &gradient) {
   const Tensor summed = sum_to(thread, gradient, shape, view.ndim);
   if (distinct(view.ndim, shape, n->view_strides))
     copy_into(thread, placed.part(shape), summed);
-  else
+  else if (same(view.dtype, n->view.dtype))
     placed.add(summed, shape);
+  else
+    raise(thread, PLAIT_NOT_IMPLEMENTED, "autograd",
+          "a view of the parts of complex numbers whose elements share their memory has no "
+          "derivative after its base was written; clone() it before");
   return placed.whole();
 }
 

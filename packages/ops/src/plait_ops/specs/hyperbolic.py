@@ -4,6 +4,7 @@ import numpy as np
 
 from plait_ops.calls import cos, div, mul, ne, rsqrt, square, where
 from plait_ops.spec import Pointwise
+from plait_ops.words import conjugate
 
 PI = 3.141592653589793
 DEGREE = 0.017453292519943295
@@ -74,23 +75,23 @@ rad2deg = _unary(
 
 @asinh.vjp("self")
 def _(g, self):
-    return g * rsqrt(square(self) + 1.0)
+    return g * conjugate(rsqrt(square(self) + 1.0))
 
 
 @acosh.vjp("self")
 def _(g, self):
-    return g * rsqrt(self - 1.0) * rsqrt(self + 1.0)
+    return g * conjugate(rsqrt(self - 1.0) * rsqrt(self + 1.0))
 
 
 @atanh.vjp("self")
 def _(g, self):
-    return g / (1.0 - square(self))
+    return g / conjugate(1.0 - square(self))
 
 
 @sinc.vjp("self")
 def _(g, self, result):
     slope = div(cos(mul(self, PI)) - result, self)
-    return where(ne(self, 0.0), g * slope, 0.0)
+    return where(ne(self, 0.0), g * conjugate(slope), 0.0)
 
 
 @deg2rad.vjp("self")

@@ -2,11 +2,26 @@
 
 import numpy as np
 
-from plait_ops.calls import eye, linalg_eigh, transpose, unsqueeze
+from plait_ops.calls import (
+    conj,
+    diagonal,
+    eye,
+    linalg_eigh,
+    linalg_solve,
+    real,
+    transpose,
+    unsqueeze,
+)
 from plait_ops.linear_samples import definite
 from plait_ops.linear_words import require_square
 from plait_ops.spec import Operator
-from plait_ops.words import check, complex_dtype, real_dtype, result
+from plait_ops.words import (
+    check,
+    complex_dtype,
+    conjugate,
+    real_dtype,
+    result,
+)
 
 _SYMMETRIC = """
     Shapes: `A` is (..., n, n), symmetric or Hermitian: only the triangle that `UPLO` names ("L" or "U") is read.
@@ -63,16 +78,17 @@ def _(A, UPLO):
 @linalg_eigh_.vjp("A")
 def _(g0, g1, result0, result1):
     n = result0.shape[-1]
+    adjoint = conjugate(transpose(result1, -2, -1))
     one = eye(n, dtype=result0.dtype, device=result0.device)
     gaps = unsqueeze(result0, -2) - unsqueeze(result0, -1) + one
-    inner = (transpose(result1, -2, -1) @ g1) / gaps * (1 - one) + unsqueeze(g0, -1) * one
-    return result1 @ inner @ transpose(result1, -2, -1)
+    inner = (adjoint @ g1) / gaps * (1 - one) + unsqueeze(g0, -1) * one
+    return result1 @ inner @ adjoint
 
 
 @linalg_eigvalsh.vjp("A")
 def _(g, A, UPLO):
     _values, vectors = linalg_eigh(A, UPLO)
-    return (vectors * unsqueeze(g, -2)) @ transpose(vectors, -2, -1)
+    return (vectors * unsqueeze(g, -2)) @ conjugate(transpose(vectors, -2, -1))
 
 
 linalg_eigh_.reference(lambda A, UPLO="L": tuple(np.linalg.eigh(A, UPLO)))
@@ -136,6 +152,27 @@ linalg_eigvals = Operator(
     out=True,
     dtypes="inexact",
 )
+
+
+@linalg_eig.vjp("A")
+def _(g0, g1, result0, result1):
+    # the part of g1 along a vector would change its length, which is 1
+    n = result0.shape[-1]
+    one = eye(n, dtype=g1.dtype, device=g1.device)
+    adjoint = conj(transpose(result1, -2, -1))
+    product = adjoint @ g1
+    lengths = real(diagonal(product, 0, -2, -1))
+    turned = product - (adjoint @ result1) * unsqueeze(lengths, -2)
+    gaps = conj(unsqueeze(result0, -2) - unsqueeze(result0, -1)) + one
+    inner = turned / gaps * (1 - one) + unsqueeze(g0, -1) * one
+    return linalg_solve(adjoint, inner @ adjoint)
+
+
+@linalg_eigvals.vjp("A")
+def _(g, A):
+    _values, vectors = linalg_eig(A)
+    adjoint = conj(transpose(vectors, -2, -1))
+    return linalg_solve(adjoint, unsqueeze(g, -1) * adjoint)
 
 
 @linalg_eig.shape

@@ -16,6 +16,7 @@ from plait_ops.spec import Composite, Operator
 from plait_ops.words import (
     broadcast,
     check,
+    conjugate,
     float64,
     int64,
     real_dtype,
@@ -61,8 +62,8 @@ def _(A, B):
 @lstsq_parts_.vjp("A", "B")
 def _(g0, A, B, rcond):
     P = linalg_pinv(A, rtol=rcond, atol=0.0)
-    gB = transpose(P, -2, -1) @ g0
-    gA = pinv_backward(g0 @ transpose(B, -2, -1), A, P)
+    gB = conjugate(transpose(P, -2, -1)) @ g0
+    gA = pinv_backward(g0 @ conjugate(transpose(B, -2, -1)), A, P)
     return sum_to(gA, A.shape), sum_to(gB, B.shape)
 
 

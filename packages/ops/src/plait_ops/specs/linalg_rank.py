@@ -27,7 +27,15 @@ from plait_ops.calls import (
 from plait_ops.linear_samples import definite
 from plait_ops.linear_words import require_matrix, require_square
 from plait_ops.spec import Composite, Operator
-from plait_ops.words import float64, int64, is_complex, is_tensor, numel, result
+from plait_ops.words import (
+    conjugate,
+    float64,
+    int64,
+    is_complex,
+    is_tensor,
+    numel,
+    result,
+)
 
 rank_tolerance_ = Composite(
     "rank_tolerance(Tensor S, Tensor|Scalar? atol, Tensor|Scalar? rtol, int size) -> Tensor",
@@ -222,8 +230,8 @@ pinv_backward = Composite(
 
 @pinv_backward.decompose
 def _(grad, A, P):
-    pt = transpose(P, -2, -1)
-    gt_ = transpose(grad, -2, -1)
+    pt = conjugate(transpose(P, -2, -1))
+    gt_ = conjugate(transpose(grad, -2, -1))
     rows = gt_ - A @ (P @ gt_)
     columns = gt_ - (gt_ @ P) @ A
     return rows @ P @ pt + pt @ P @ columns - pt @ grad @ pt

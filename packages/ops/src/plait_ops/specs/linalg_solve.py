@@ -3,6 +3,7 @@
 import numpy as np
 
 from plait_ops.calls import (
+    conj,
     linalg_det,
     linalg_inv,
     linalg_slogdet,
@@ -19,6 +20,7 @@ from plait_ops.spec import Composite, Operator
 from plait_ops.words import (
     broadcast,
     check,
+    conjugate,
     int32,
     is_complex,
     part,
@@ -81,13 +83,13 @@ def _(A):
 
 @linalg_inv_.vjp("A")
 def _(g, result):
-    back = transpose(result, -2, -1)
+    back = conjugate(transpose(result, -2, -1))
     return -(back @ g @ back)
 
 
 @linalg_inv_ex.vjp("A")
 def _(g0, result0):
-    back = transpose(result0, -2, -1)
+    back = conjugate(transpose(result0, -2, -1))
     return -(back @ g0 @ back)
 
 
@@ -192,8 +194,8 @@ def _(A):
 
 @linalg_det_.vjp("A")
 def _(g, A, result):
-    scale = unsqueeze(unsqueeze(g * result, -1), -1)
-    return scale * transpose(linalg_inv(A), -2, -1)
+    scale = unsqueeze(unsqueeze(g * conjugate(result), -1), -1)
+    return scale * conjugate(transpose(linalg_inv(A), -2, -1))
 
 
 linalg_det_.reference(lambda A: np.asarray(np.linalg.det(A)))
@@ -241,8 +243,12 @@ def _(A):
 
 
 @linalg_slogdet_.vjp("A")
-def _(g1, A):
-    return unsqueeze(unsqueeze(g1, -1), -1) * transpose(linalg_inv(A), -2, -1)
+def _(g0, g1, A, result0):
+    scale = g1
+    if is_complex(A.dtype):  # the sign turns, too
+        turn = conj(g0) * result0
+        scale = g1 - (turn - conj(turn)) * 0.5
+    return unsqueeze(unsqueeze(scale, -1), -1) * conjugate(transpose(linalg_inv(A), -2, -1))
 
 
 linalg_slogdet_.reference(lambda A: tuple(np.asarray(x) for x in np.linalg.slogdet(A)))
@@ -417,10 +423,11 @@ def _(A, B, left):
 
 @linalg_solve_.vjp("A", "B")
 def _(g, A, B, result, left):
-    back = linalg_solve(transpose(A, -2, -1), g, left=left)
+    back = linalg_solve(conjugate(transpose(A, -2, -1)), g, left=left)
     if _are_vectors(A, B):
-        return -(unsqueeze(back, -1) * unsqueeze(result, -2)), sum_to(back, B.shape)
-    x = transpose(result, -2, -1)
+        outer = unsqueeze(back, -1) * unsqueeze(conjugate(result), -2)
+        return -outer, sum_to(back, B.shape)
+    x = conjugate(transpose(result, -2, -1))
     gA = back @ x if left else x @ back
     return sum_to(-gA, A.shape), sum_to(back, B.shape)
 
@@ -432,6 +439,17 @@ def _(A, B, left=True):
     if left:
         return np.linalg.solve(A, B)
     return np.linalg.solve(A.swapaxes(-1, -2), B.swapaxes(-1, -2)).swapaxes(-1, -2)
+
+
+@linalg_solve_ex.vjp("A", "B")
+def _(g0, A, B, result0, left):
+    back = linalg_solve(conjugate(transpose(A, -2, -1)), g0, left=left)
+    if _are_vectors(A, B):
+        outer = unsqueeze(back, -1) * unsqueeze(conjugate(result0), -2)
+        return -outer, sum_to(back, B.shape)
+    x = conjugate(transpose(result0, -2, -1))
+    gA = back @ x if left else x @ back
+    return sum_to(-gA, A.shape), sum_to(back, B.shape)
 
 
 @linalg_solve_ex.reference

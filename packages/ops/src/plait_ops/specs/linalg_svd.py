@@ -15,6 +15,7 @@ from plait_ops.linear_words import require_matrix
 from plait_ops.spec import Composite, Operator
 from plait_ops.words import (
     check,
+    conjugate,
     is_complex,
     real_dtype,
     result,
@@ -94,19 +95,22 @@ def _(g0, g1, g2, A, result0, result1, result2, full_matrices):
     row = unsqueeze(result1, -2)
     column = unsqueeze(result1, -1)
     gaps = (row - column) * (row + column) + one
-    ut = transpose(result0, -2, -1)
-    v = transpose(result2, -2, -1)
-    gv = transpose(g2, -2, -1)
+    ut = conjugate(transpose(result0, -2, -1))
+    v = conjugate(transpose(result2, -2, -1))
+    gv = conjugate(transpose(g2, -2, -1))
     left = ut @ g0
     right = result2 @ gv
-    skew_u = (left - transpose(left, -2, -1)) / gaps
-    skew_v = (right - transpose(right, -2, -1)) / gaps
+    skew_u = (left - conjugate(transpose(left, -2, -1))) / gaps
+    skew_v = (right - conjugate(transpose(right, -2, -1))) / gaps
     inner = skew_u * row + column * skew_v + unsqueeze(g1, -1) * one
+    if is_complex(A.dtype):  # one phase of each pair of vectors is free: the other turns A
+        phases = skew_u * one
+        inner = inner - phases * row - skew_v * one * row + phases / (row * 2.0)
     whole = result0 @ inner @ result2
     if m > n:
         whole = whole + ((g0 - result0 @ left) / row) @ result2
     if n > m:
-        whole = whole + (result0 / row) @ transpose(gv - v @ right, -2, -1)
+        whole = whole + (result0 / row) @ conjugate(transpose(gv - v @ right, -2, -1))
     return whole
 
 

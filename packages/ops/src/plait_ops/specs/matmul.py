@@ -12,7 +12,15 @@ from plait_ops.calls import (
     unsqueeze,
 )
 from plait_ops.spec import Composite, Operator
-from plait_ops.words import broadcast, check, numel, require, require_same, result
+from plait_ops.words import (
+    broadcast,
+    check,
+    conjugate,
+    numel,
+    require,
+    require_same,
+    result,
+)
 
 _KERNEL = "both operands have one dtype, any strides."
 
@@ -64,12 +72,12 @@ def _(self, mat2):
 
 @mm.vjp("self")
 def _(g, mat2):
-    return mm(g, t(mat2))
+    return mm(g, conjugate(t(mat2)))
 
 
 @mm.vjp("mat2")
 def _(g, self):
-    return mm(t(self), g)
+    return mm(conjugate(t(self)), g)
 
 
 mm.reference(lambda self, mat2: np.matmul(self, mat2))
@@ -144,12 +152,12 @@ def _(self, mat2):
 
 @bmm.vjp("self")
 def _(g, mat2):
-    return bmm(g, transpose(mat2, 1, 2))
+    return bmm(g, conjugate(transpose(mat2, 1, 2)))
 
 
 @bmm.vjp("mat2")
 def _(g, self):
-    return bmm(transpose(self, 1, 2), g)
+    return bmm(conjugate(transpose(self, 1, 2)), g)
 
 
 bmm.reference(lambda self, mat2: np.matmul(self, mat2))
@@ -225,12 +233,12 @@ def _(self, vec):
 
 @mv.vjp("self")
 def _(g, vec):
-    return unsqueeze(g, 1) * unsqueeze(vec, 0)
+    return unsqueeze(g, 1) * conjugate(unsqueeze(vec, 0))
 
 
 @mv.vjp("vec")
 def _(g, self):
-    return mv(t(self), g)
+    return mv(conjugate(t(self)), g)
 
 
 mv.reference(lambda self, vec: np.matmul(self, vec))
@@ -294,12 +302,12 @@ def _(self, tensor):
 
 @dot.vjp("self")
 def _(g, tensor):
-    return g * tensor
+    return g * conjugate(tensor)
 
 
 @dot.vjp("tensor")
 def _(g, self):
-    return g * self
+    return g * conjugate(self)
 
 
 dot.reference(lambda self, tensor: np.asarray(np.dot(self, tensor)))

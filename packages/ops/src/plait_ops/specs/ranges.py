@@ -2,12 +2,17 @@
 
 import numpy as np
 
-from plait_ops.calls import dot
+from plait_ops.calls import (
+    dot,
+    full,
+    log,
+)
 from plait_ops.spec import Operator
 from plait_ops.words import (
     DType,
     cast_argument,
     check,
+    conjugate,
     count_of,
     default_dtype,
     dtype_of,
@@ -330,7 +335,18 @@ def _(g, steps):
     return dot(g, linspace(0.0, 1.0, steps, dtype=g.dtype, device=g.device))
 
 
-logspace_tensors.constant("start", "end")
+@logspace_tensors.vjp("start")
+def _(g, result, steps, base):
+    share = linspace(1.0, 0.0, steps, dtype=g.dtype, device=g.device)
+    slope = log(full([], base, dtype=g.dtype, device=g.device))
+    return dot(g, conjugate(result * share * slope))
+
+
+@logspace_tensors.vjp("end")
+def _(g, result, steps, base):
+    share = linspace(0.0, 1.0, steps, dtype=g.dtype, device=g.device)
+    slope = log(full([], base, dtype=g.dtype, device=g.device))
+    return dot(g, conjugate(result * share * slope))
 
 
 eye = Operator(

@@ -2,7 +2,11 @@
 
 import numpy as np
 
-from plait_ops.calls import mul, zeros_like
+from plait_ops.calls import (
+    mul,
+    sgn,
+    zeros_like,
+)
 from plait_ops.spec import Composite, Pointwise
 
 
@@ -80,7 +84,7 @@ def _(g):
 
 @abs_.vjp("self")
 def _(g, self):
-    return mul(g, sign(self))
+    return mul(g, sgn(self))
 
 
 @sign.vjp("self")

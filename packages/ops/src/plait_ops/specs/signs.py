@@ -87,7 +87,6 @@ nextafter_elements = Pointwise(
     internal=True,
     reference=np.nextafter,
 )
-nextafter_elements.constant("self", "other")
 nextafter = Composite(
     "nextafter(Tensor self, Tensor other) -> Tensor",
     doc="""

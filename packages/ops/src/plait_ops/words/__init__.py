@@ -56,7 +56,7 @@ from plait_ops.words.strides import (
     view_strides,
     viewable,
 )
-from plait_ops.words.values import is_number, is_tensor, item, sum_to, to_dtype
+from plait_ops.words.values import conjugate, is_number, is_tensor, item, sum_to, to_dtype
 
 __all__ = [
     "DType",
@@ -72,6 +72,7 @@ __all__ = [
     "complex128",
     "complex64",
     "complex_dtype",
+    "conjugate",
     "contiguous_strides",
     "count_of",
     "default_dtype",
