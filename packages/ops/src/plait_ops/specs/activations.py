@@ -4,14 +4,18 @@ import math
 
 import numpy as np
 
+from plait_ops.calls import abs as abs_
 from plait_ops.calls import (
     conj,
+    eq,
     exp,
     ge,
     gt,
     le,
     logical_and,
     lt,
+    masked_fill,
+    real,
     sigmoid,
     where,
     zeros_like,
@@ -443,6 +447,11 @@ def _(g, self):
 
 @softsign.vjp("self")
 def _(g, self):
+    if is_complex(g.dtype):  # the length of self counts too
+        length = abs_(self)
+        whole = length + 1.0
+        along = real(g * conj(self)) / masked_fill(length, eq(length, 0), 1.0)
+        return g / whole - self * along / (whole * whole)
     size = where(ge(self, 0), self, -self) + 1.0
     return g / (size * size)
 

@@ -18,6 +18,7 @@ from plait_ops.words import (
     cast_argument,
     check,
     int64,
+    is_complex,
     item,
     numel,
     require,
@@ -82,6 +83,12 @@ def _(grad, indices, num_weights, padding_idx):
 
 @embedding.vjp("weight")
 def _(g, weight, indices, padding_idx):
+    if is_complex(g.dtype):
+        flat = reshape(indices, [-1])
+        rows = reshape(g, [numel(indices.shape), weight.shape[1]])
+        if padding_idx >= 0:
+            rows = where(unsqueeze(eq(flat, padding_idx), -1), 0.0, rows)
+        return index_add(zeros(weight.shape, dtype=g.dtype, device=g.device), 0, flat, rows)
     return embedding_backward(g, indices, weight.shape[0], padding_idx)
 
 

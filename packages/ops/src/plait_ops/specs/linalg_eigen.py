@@ -101,7 +101,7 @@ def _symmetric_samples(s):
     yield s(s.array(3, 1, 1))
     yield s(s.array(3, 3), "U").loosely(100).without_gradient()
     yield s(s.strided(3, 3)).loosely(100).without_gradient()
-    yield s(definite(s, 2, 2, dtype="complex64")).loosely(100)
+    yield s(definite(s, 2, 2, dtype="complex64")).loosely(100).without_gradient()
     yield s(s.array(0, 3, 3))
     yield s(s.array(2, 0, 0))
 
@@ -203,10 +203,12 @@ def _general_samples(s):
         a = s.np.triu(s.array(*shape, dtype=dtype), 1)
         return (a + s.np.diag(s.np.arange(1.0, shape[-1] + 1))).astype(dtype)
 
-    yield s(triangle(3, 3)).loosely(100)
-    yield s(triangle(2, 4, 4, dtype="float64")).loosely(100)
-    yield s(triangle(4, 4)[::2, ::2]).loosely(100)
-    yield s(triangle(3, 3, dtype="complex64")).loosely(100)
+    # and the order changes with a small step
+    yield s(triangle(3, 3)).loosely(100).without_gradient()
+    yield s(triangle(2, 4, 4, dtype="float64")).loosely(100).without_gradient()
+    yield s(triangle(4, 4)[::2, ::2]).loosely(100).without_gradient()
+    yield s(triangle(3, 3, dtype="complex64")).loosely(100).without_gradient()
+    yield s(s.array(2, 1, 1, dtype="float64"))
     yield s(s.array(0, 3, 3))
     yield s(s.array(2, 0, 0))
 
