@@ -1,4 +1,4 @@
-"""Gradients of complex numbers: the conjugate Wirtinger derivative, views of parts, mixed dtypes."""
+"""Gradients of complex numbers: the conjugate Wirtinger derivative, and views of parts."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_real_inputs_of_complex_results_take_the_real_part() -> None:
 
 def test_products_of_real_and_complex_broadcast() -> None:
     x = pc.from_numpy(np.array([[1.0], [2.0]])).requires_grad_()
-    z = leaf(1 + 1j, 2j, -1)
+    z = leaf(1 + 1j, 2j, -3)
     assert pa.gradcheck(lambda x, z: x * z / (x + z), [x, z])
     assert pa.gradgradcheck(lambda x, z: x * z / (x + z), [x, z])
 
@@ -62,7 +62,7 @@ def test_no_gradient_is_made_up_for_a_complex_result() -> None:
     z = leaf(1 + 2j)
     with pytest.raises(RuntimeError, match=r"real result.*complex128.*real part"):
         (z * z).sum().backward()
-    with pytest.raises(pc.DTypeError, match="complex128.*float64"):
+    with pytest.raises(pc.DTypeError, match=r"complex128.*float64"):
         (z * z).backward(pc.ones(1, dtype=pc.float64))
 
 
