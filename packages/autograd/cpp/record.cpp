@@ -133,7 +133,8 @@ void attach_views(plait_call *c) {
   });
   each_result(c, [&](plait_tensor *t, uint32_t, uint32_t, uint32_t) {
     if (!base_of(t) || !differentiable(t->dl.dtype)) return;
-    plait_tensor *of = is_cut(t) ? source : base_of(t);
+    // a leaf may be a view itself, of a base that requires no grad
+    plait_tensor *of = is_cut(t) || !requires_grad(base_of(t)) ? source : base_of(t);
     if (of && requires_grad(of)) set_history(t, strided_node(c->thread, t, of), 0);
   });
 }

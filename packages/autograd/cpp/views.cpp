@@ -69,6 +69,30 @@ void check_geometry(plait_thread *thread, const plait_tensor *view, const plait_
     refuse(thread, view, "elements of the base share their memory");
 }
 
+// The bytes from a tensor's first element to its lowest one, and past its highest one.
+void bounds(const plait_tensor *t, int64_t *low, int64_t *high) {
+  const int64_t size = itemsize(t->dl.dtype);
+  *low = 0, *high = size;
+  for (int32_t i = 0; i < t->dl.ndim; i++)
+    (t->dl.strides[i] < 0 ? *low : *high) += (t->dl.shape[i] - 1) * t->dl.strides[i] * size;
+}
+
+// `as_strided` reaches beyond the tensor it is called on.
+void check_within(plait_thread *thread, const plait_tensor *view, const plait_tensor *base) {
+  if (numel(view) == 0 || numel(base) == 0) return;
+  const auto *first = static_cast<const char *>(view->dl.data);
+  const int64_t at = first - static_cast<const char *>(base->dl.data);
+  int64_t low = 0, high = 0, lowest = 0, highest = 0;
+  bounds(view, &low, &high);
+  bounds(base, &lowest, &highest);
+  if (at + low < lowest || at + high > highest)
+    raise(thread, PLAIT_ERROR, "autograd",
+          "a view of shape %s has elements outside the tensor of shape %s whose history it would "
+          "continue, and they have no gradient; detach() that tensor or clone() what it is a view "
+          "of before as_strided()",
+          shape_text(view).c_str(), shape_text(base).c_str());
+}
+
 }  // namespace
 
 void check_writable(plait_thread *thread, const plait_tensor *view) {
@@ -82,6 +106,7 @@ void check_writable(plait_thread *thread, const plait_tensor *view) {
 
 Ref<Node> strided_node(plait_thread *thread, plait_tensor *view, plait_tensor *base) {
   check_geometry(thread, view, base);
+  check_within(thread, view, base);
   Place place = history_of(thread, base);
   ViewNode *n = view_node(view, base, Kind::strided, 1);
   // a gradient arrives in the view's layout and leaves in the base's

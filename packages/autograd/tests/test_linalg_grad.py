@@ -39,6 +39,16 @@ def signless(vectors: Any) -> Any:
     return pc.abs(vectors).square()
 
 
+def spanned(vectors: Any) -> Any:
+    """What depends on the space of vectors alone."""
+    return vectors @ adjoint(vectors)
+
+
+def residuals_and_solution(a: Any, b: Any) -> Any:
+    made = la.lstsq(a, b, driver="gelsd")
+    return pc.cat([made.residuals.flatten().to(a.dtype), made.solution.flatten()])
+
+
 def distinct(x: Any) -> Any:
     """Matrices whose eigenvalues lie apart."""
     n = x.shape[-1]
@@ -110,6 +120,13 @@ def test_second_derivatives(function: Callable[..., Any], dtype: str) -> None:
         lambda x: la.pinv(x),
         lambda x: signless(la.svd(x, full_matrices=False)[0]),
         lambda x: la.svd(x, full_matrices=False)[0] @ la.svd(x, full_matrices=False)[2],
+        lambda x: la.svd(x)[1],
+        lambda x: signless(la.svd(x)[0][..., :2]),
+        lambda x: spanned(la.svd(x)[0][..., x.shape[-1] :]),
+        lambda x: spanned(adjoint(la.svd(x)[2])[..., x.shape[-2] :]) + la.svd(x)[1].sum(),
+        lambda x: la.lstsq(x, x[..., :1] + 1, driver="gelsd").solution,
+        lambda x: residuals_and_solution(x, x[..., :1].square() + 1),
+        lambda x: la.lstsq(x, x[..., :1] + 1, driver="gelsd").singular_values,
     ],
 )
 def test_rectangles(function: Callable[..., Any], shape: tuple[int, ...], dtype: str) -> None:
@@ -141,8 +158,6 @@ def test_chains_and_blocks() -> None:
 
 def test_what_has_no_derivative_says_so() -> None:
     wide = draw(2, 3)
-    with pytest.raises(NotImplementedError, match="full_matrices"):
-        la.svd(wide)[1].sum().backward()
     with pytest.raises(NotImplementedError, match="mode"):
         la.qr(wide, "r").R.sum().backward()
     with pytest.raises(NotImplementedError, match="geqrf"):

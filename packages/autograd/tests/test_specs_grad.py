@@ -189,7 +189,7 @@ def test_a_gradient_that_nobody_wrote_is_an_error() -> None:
 
 WITHOUT_DERIVATIVE = {
     # views and places: the engine knows them, or nothing can change them a little
-    *("argmax", "argmin", "argsort_rows", "as_strided", "detach", "nextafter_elements"),
+    *("argmax", "argmin", "argsort_rows", "as_strided", "detach"),
     *("nonzero_rows", "search_sorted"),
     # nobody has written them, here or in PyTorch; asking for a gradient is an error
     "geqrf",

@@ -4,29 +4,11 @@ import math
 
 import numpy as np
 
-from plait_ops.calls import abs as abs_
-from plait_ops.calls import (
-    conj,
-    eq,
-    exp,
-    ge,
-    gt,
-    le,
-    logical_and,
-    lt,
-    masked_fill,
-    real,
-    sigmoid,
-    where,
-    zeros_like,
-)
+from plait_ops.calls import exp, ge, gt, le, logical_and, lt, sigmoid, where, zeros_like
 from plait_ops.calls import tanh as tanh_
 from plait_ops.spec import Composite, Pointwise
-from plait_ops.words import (
-    check,
-    conjugate,
-    is_complex,
-)
+from plait_ops.specs.complex_numbers import complex_silu_gradient, complex_softsign_gradient
+from plait_ops.words import check, conjugate, is_complex
 
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 3.0, -3.0, 6.0, math.inf, math.nan, 1e-30, 40.0, -40.0]
 SELU_SCALE = 1.0507009873554805
@@ -406,8 +388,7 @@ softsign = _activation(
 @silu.vjp("self")
 def _(g, self):
     if is_complex(g.dtype):
-        s = sigmoid(self)
-        return g * conj(s * (1.0 + self * (1.0 - s)))
+        return complex_silu_gradient(g, self)
     return silu_backward(g, self)
 
 
@@ -447,11 +428,8 @@ def _(g, self):
 
 @softsign.vjp("self")
 def _(g, self):
-    if is_complex(g.dtype):  # the length of self counts too
-        length = abs_(self)
-        whole = length + 1.0
-        along = real(g * conj(self)) / masked_fill(length, eq(length, 0), 1.0)
-        return g / whole - self * along / (whole * whole)
+    if is_complex(g.dtype):
+        return complex_softsign_gradient(g, self)
     size = where(ge(self, 0), self, -self) + 1.0
     return g / (size * size)
 

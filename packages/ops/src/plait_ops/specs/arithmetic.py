@@ -21,14 +21,7 @@ from plait_ops.calls import (
     zeros_like,
 )
 from plait_ops.spec import Composite, Pointwise
-from plait_ops.words import (
-    check,
-    conjugate,
-    dtype_of,
-    is_complex,
-    is_tensor,
-    to_dtype,
-)
+from plait_ops.words import check, conjugate, dtype_of, is_complex, is_tensor, to_dtype
 
 add = Pointwise(
     "add(Tensor|Scalar self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor",

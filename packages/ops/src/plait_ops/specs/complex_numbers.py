@@ -10,7 +10,9 @@ from plait_ops.calls import (
     cos,
     eq,
     expand,
+    masked_fill,
     mul,
+    sigmoid,
     sin,
     square,
     stack,
@@ -26,6 +28,7 @@ from plait_ops.words import (
     float64,
     is_complex,
     numel,
+    part,
     real_dtype,
     require_same,
     to_dtype,
@@ -398,3 +401,18 @@ def _(self):
 conj_physical.reference(lambda self: np.conj(self))
 conj_physical.samples(lambda s: iter([s(s.array(2, 3, dtype="complex64")), s(s.array(3))]))
 conj_physical.error("TypeError", lambda s: s("x"), contains=["conj_physical", "self"])
+
+
+# ---- gradients of activations --------------------------------------------------------------------
+@part
+def complex_silu_gradient(g, z):
+    s = sigmoid(z)
+    return g * conj(s * (1.0 + z * (1.0 - s)))
+
+
+@part
+def complex_softsign_gradient(g, z):
+    length = abs_(z)  # counts too: the function is not holomorphic
+    whole = length + 1.0
+    along = real_(g * conj(z)) / masked_fill(length, eq(length, 0), 1.0)
+    return g / whole - z * along / (whole * whole)

@@ -2,28 +2,10 @@
 
 import numpy as np
 
-from plait_ops.calls import (
-    arange,
-    cast,
-    eq,
-    index_add,
-    reshape,
-    unsqueeze,
-    where,
-    zeros,
-)
+from plait_ops.calls import arange, cast, eq, index_add, reshape, unsqueeze, where, zeros
 from plait_ops.calls import max as largest
 from plait_ops.spec import Composite, Operator
-from plait_ops.words import (
-    cast_argument,
-    check,
-    int64,
-    is_complex,
-    item,
-    numel,
-    require,
-    result,
-)
+from plait_ops.words import cast_argument, check, int64, is_complex, item, numel, require, result
 
 embedding = Operator(
     "embedding(Tensor weight, Tensor indices, int padding_idx=-1) -> Tensor",

@@ -4,10 +4,7 @@ import math
 
 import numpy as np
 
-from plait_ops.calls import (
-    conj,
-    mul,
-)
+from plait_ops.calls import conj, mul
 from plait_ops.calls import exp as exp_
 from plait_ops.spec import Pointwise
 from plait_ops.words import conjugate, is_complex

@@ -5,14 +5,7 @@ import numpy as np
 from plait_ops.calls import cat, narrow, real, slice_backward
 from plait_ops.fft_words import fft_swapped, fft_whole
 from plait_ops.spec import Operator
-from plait_ops.words import (
-    check,
-    complex_dtype,
-    is_complex,
-    real_dtype,
-    require,
-    result,
-)
+from plait_ops.words import check, complex_dtype, is_complex, real_dtype, require, result
 
 _KERNEL = "`dim` counts from the front; `norm` is backward, ortho or forward, as in NumPy."
 

@@ -2,14 +2,7 @@
 
 import numpy as np
 
-from plait_ops.calls import (
-    index_add,
-    index_select,
-    reshape,
-    scatter_add,
-    sum,
-    zeros,
-)
+from plait_ops.calls import index_add, index_select, reshape, scatter_add, sum, zeros
 from plait_ops.spec import Operator
 from plait_ops.words import (
     cast_argument,

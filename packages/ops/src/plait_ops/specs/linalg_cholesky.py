@@ -2,26 +2,11 @@
 
 import numpy as np
 
-from plait_ops.calls import (
-    clone,
-    linalg_solve_triangular,
-    swapaxes,
-    transpose,
-    tril,
-    triu,
-)
+from plait_ops.calls import clone, linalg_solve_triangular, swapaxes, transpose, tril, triu
 from plait_ops.linear_samples import definite, triangular
 from plait_ops.linear_words import require_matrix, require_square
 from plait_ops.spec import Composite, Operator
-from plait_ops.words import (
-    broadcast,
-    check,
-    conjugate,
-    int32,
-    require_same,
-    result,
-    sum_to,
-)
+from plait_ops.words import broadcast, check, conjugate, int32, require_same, result, sum_to
 
 _DEFINITE = (
     "RuntimeError if a matrix is not positive definite (the text names its place in the batch)"

@@ -15,13 +15,7 @@ from plait_ops.calls import (
 from plait_ops.linear_samples import definite
 from plait_ops.linear_words import require_square
 from plait_ops.spec import Operator
-from plait_ops.words import (
-    check,
-    complex_dtype,
-    conjugate,
-    real_dtype,
-    result,
-)
+from plait_ops.words import check, complex_dtype, conjugate, real_dtype, result
 
 _SYMMETRIC = """
     Shapes: `A` is (..., n, n), symmetric or Hermitian: only the triangle that `UPLO` names ("L" or "U") is read.

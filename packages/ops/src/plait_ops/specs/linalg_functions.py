@@ -22,15 +22,7 @@ from plait_ops.calls import (
 from plait_ops.linear_samples import regular
 from plait_ops.linear_words import require_square
 from plait_ops.spec import Composite, Operator
-from plait_ops.words import (
-    broadcast,
-    check,
-    conjugate,
-    is_complex,
-    require_same,
-    result,
-    wrap_dim,
-)
+from plait_ops.words import broadcast, check, conjugate, is_complex, require_same, result, wrap_dim
 
 # ---- functions of matrices -----------------------------------------------------------------------
 linalg_matrix_exp_ = Operator(

@@ -4,6 +4,7 @@ import numpy as np
 
 from plait_ops.calls import (
     linalg_pinv,
+    linalg_svd,
     lstsq_parts,
     pinv_backward,
     squeeze_dim,
@@ -33,7 +34,6 @@ lstsq_parts_ = Operator(
     """,
     internal=True,
     dtypes="inexact",
-    auxiliary=(1, 3),
 )
 
 
@@ -60,10 +60,16 @@ def _(A, B):
 
 
 @lstsq_parts_.vjp("A", "B")
-def _(g0, A, B, rcond):
+def _(g0, g1, g3, A, B, result0, rcond):
     P = linalg_pinv(A, rtol=rcond, atol=0.0)
     gB = conjugate(transpose(P, -2, -1)) @ g0
     gA = pinv_backward(g0 @ conjugate(transpose(B, -2, -1)), A, P)
+    if A.shape[-2] > A.shape[-1]:  # |A X - B|^2 is least at X: it changes with A and B alone
+        pull = (A @ result0 - B) * unsqueeze(g1 * 2.0, -2)
+        gA = gA + pull @ conjugate(transpose(result0, -2, -1))
+        gB = gB - pull
+    u, _s, vh = linalg_svd(A, False)
+    gA = gA + (u * unsqueeze(g3, -2)) @ vh
     return sum_to(gA, A.shape), sum_to(gB, B.shape)
 
 

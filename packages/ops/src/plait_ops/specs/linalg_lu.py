@@ -17,15 +17,7 @@ from plait_ops.calls import (
 from plait_ops.linear_samples import lu, regular
 from plait_ops.linear_words import require_matrix, require_square
 from plait_ops.spec import Composite, Operator
-from plait_ops.words import (
-    broadcast,
-    check,
-    conjugate,
-    int32,
-    part,
-    require_same,
-    result,
-)
+from plait_ops.words import broadcast, check, conjugate, int32, part, require_same, result
 
 
 def _factor(name, schema, results, example):

@@ -21,14 +21,7 @@ from plait_ops.calls import (
 )
 from plait_ops.linear_words import require_matrix
 from plait_ops.spec import Composite, Operator
-from plait_ops.words import (
-    check,
-    conjugate,
-    is_complex,
-    require_same,
-    result,
-    to_dtype,
-)
+from plait_ops.words import check, conjugate, is_complex, require_same, result, to_dtype
 
 _MODES = """
     With k = min(m, n) and `mode` "reduced" Q is (..., m, k) and R (..., k, n); "complete": (..., m, m) and (..., m, n);

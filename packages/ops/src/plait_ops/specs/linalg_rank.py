@@ -2,9 +2,7 @@
 
 import numpy as np
 
-from plait_ops.calls import (
-    abs as abs_,
-)
+from plait_ops.calls import abs as abs_
 from plait_ops.calls import (
     amax,
     clamp_min,
@@ -27,15 +25,7 @@ from plait_ops.calls import (
 from plait_ops.linear_samples import definite
 from plait_ops.linear_words import require_matrix, require_square
 from plait_ops.spec import Composite, Operator
-from plait_ops.words import (
-    conjugate,
-    float64,
-    int64,
-    is_complex,
-    is_tensor,
-    numel,
-    result,
-)
+from plait_ops.words import conjugate, float64, int64, is_complex, is_tensor, numel, result
 
 rank_tolerance_ = Composite(
     "rank_tolerance(Tensor S, Tensor|Scalar? atol, Tensor|Scalar? rtol, int size) -> Tensor",

@@ -1,14 +1,6 @@
 """Affine maps: addmm, baddbmm and linear."""
 
-from plait_ops.calls import (
-    add,
-    bmm,
-    mm,
-    mul,
-    reshape,
-    sum,
-    t,
-)
+from plait_ops.calls import add, bmm, mm, mul, reshape, sum, t
 from plait_ops.spec import Composite, Operator
 from plait_ops.words import (
     broadcast,

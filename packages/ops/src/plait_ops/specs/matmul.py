@@ -2,25 +2,9 @@
 
 import numpy as np
 
-from plait_ops.calls import (
-    expand,
-    matmul,
-    reshape,
-    squeeze_dim,
-    t,
-    transpose,
-    unsqueeze,
-)
+from plait_ops.calls import expand, matmul, reshape, squeeze_dim, t, transpose, unsqueeze
 from plait_ops.spec import Composite, Operator
-from plait_ops.words import (
-    broadcast,
-    check,
-    conjugate,
-    numel,
-    require,
-    require_same,
-    result,
-)
+from plait_ops.words import broadcast, check, conjugate, numel, require, require_same, result
 
 _KERNEL = "both operands have one dtype, any strides."
 

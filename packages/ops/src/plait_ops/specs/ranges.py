@@ -2,11 +2,7 @@
 
 import numpy as np
 
-from plait_ops.calls import (
-    dot,
-    full,
-    log,
-)
+from plait_ops.calls import dot, full, log
 from plait_ops.spec import Operator
 from plait_ops.words import (
     DType,

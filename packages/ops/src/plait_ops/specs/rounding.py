@@ -2,11 +2,7 @@
 
 import numpy as np
 
-from plait_ops.calls import (
-    mul,
-    sgn,
-    zeros_like,
-)
+from plait_ops.calls import mul, sgn, zeros_like
 from plait_ops.spec import Composite, Pointwise
 
 

@@ -20,15 +20,7 @@ from plait_ops.calls import (
     zeros,
 )
 from plait_ops.spec import Composite, Operator
-from plait_ops.words import (
-    bool_,
-    check,
-    int64,
-    is_complex,
-    require,
-    result,
-    wrap_dim,
-)
+from plait_ops.words import bool_, check, int64, is_complex, require, result, wrap_dim
 
 
 def _extreme(name, what, reference, example):

@@ -4,11 +4,7 @@ import numpy as np
 
 from plait_ops.calls import ge, gt, le, logical_and, lt, mul, sub, where, zeros_like
 from plait_ops.spec import Composite, Pointwise
-from plait_ops.words import (
-    check,
-    conjugate,
-    is_tensor,
-)
+from plait_ops.words import check, conjugate, is_tensor
 
 where_ = Pointwise(
     "where(Tensor condition, Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
