@@ -230,7 +230,7 @@ for _each in (det, slogdet, logdet):
             [
                 s(regular(s, 3, 3)).loosely(100),
                 s(regular(s, 2, 2, 2)),
-                s(regular(s, 3, 3, dtype="complex64")).loosely(100).without_gradient(),
+                s(regular(s, 3, 3, dtype="complex64")).loosely(100),
             ]
         )
     )

@@ -180,12 +180,12 @@ def _(A, B, rcond=None, driver=None):
 
 @linalg_lstsq.samples
 def _(s):
-    yield s(s.array(4, 2), s.array(4, 3)).loosely(50).without_gradient()
-    yield s(s.array(2, 4), s.array(2), driver="gelsd").loosely(50).without_gradient()
-    yield s(s.array(4, 2), s.array(4), driver="gels").loosely(50).without_gradient()
-    yield s(s.array(4, 2), s.array(4, 1), driver="gelss").loosely(50).without_gradient()
-    yield s(s.array(2, 4, 3), s.array(2, 4), 1e-5).loosely(100).without_gradient()
-    yield s(s.array(3, 3), s.array(2, 3, 1)).loosely(500).without_gradient()
+    yield s(s.array(4, 2), s.array(4, 3)).loosely(50)
+    yield s(s.array(2, 4), s.array(2), driver="gelsd").loosely(50)
+    yield s(s.array(4, 2), s.array(4), driver="gels").loosely(50)
+    yield s(s.array(4, 2), s.array(4, 1), driver="gelss").loosely(50)
+    yield s(s.array(2, 4, 3), s.array(2, 4), 1e-5).loosely(100)
+    yield s(s.array(3, 3), s.array(2, 3, 1)).loosely(500)
 
 
 linalg_lstsq.error(

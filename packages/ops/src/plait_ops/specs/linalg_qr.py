@@ -101,7 +101,7 @@ def _triangle(s, n):
 
 qr_backward.samples(
     lambda s: iter(
-        [s(s.array(4, 3), s.array(3, 3), s.array(4, 3), _triangle(s, 3)).without_gradient()]
+        [s(s.array(4, 3), s.array(3, 3), s.array(4, 3), _triangle(s, 3))]
     )
 )
 qr_backward.error("TypeError", lambda s: s(1, 1, 1, 1), contains=["qr_backward", "grad_q"])
@@ -333,7 +333,7 @@ def _(s):
     yield s(s.array(0, 3, 2), s.array(0, 2))
 
 
-orgqr.samples(lambda s: iter([s(*_reflections(s.array(3, 2))).loosely(20).without_gradient()]))
+orgqr.samples(lambda s: iter([s(*_reflections(s.array(3, 2))).loosely(20)]))
 linalg_householder_product_.error(
     "ShapeError",
     lambda s: s(s.array(2, 3), s.array(2)),
