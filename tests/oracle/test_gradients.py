@@ -28,7 +28,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from torch_database import DRAWS, INPLACE, convert, flat, full_name, ours_of
 
 DTYPES = ("float64", "complex128")
-SMALL = 1 << 12  # elements of all inputs: a matrix of a thousand rows says no more than a small one
+SMALL = 1 << 11  # elements of all inputs: a matrix of a thousand rows says no more than a small one
 
 
 def read_differences() -> dict[tuple[str, str, int], str]:

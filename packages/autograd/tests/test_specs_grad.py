@@ -179,6 +179,57 @@ def test_second_derivatives(spec: Operator, complex_: bool) -> None:
             assert pa.gradgradcheck(function, varied)
 
 
+@pytest.mark.parametrize("name", ["sinc", "special_i1", "special_bessel_j1"])
+def test_removable_singularities_have_all_derivatives(name: str) -> None:
+    x = pc.zeros(1, dtype=pc.float64, requires_grad=True)
+    near = pc.tensor([0.005], dtype=pc.float64, requires_grad=True)
+    found = []
+    for at in (x, near):
+        y, orders = operator(name)(at), []
+        for _ in range(3):
+            (y,) = pa.grad(y, at, create_graph=True)
+            orders.append(y.item())
+        found.append(orders)
+    np.testing.assert_allclose(*found, atol=0.4)
+    assert pa.gradcheck(operator(name), [x], eps=1e-4) and pa.gradgradcheck(operator(name), [x])
+
+
+def test_what_is_written_twice_gives_its_gradient_to_the_last_value() -> None:
+    x = pc.tensor([1.0, 2.0, 3.0], dtype=pc.float64, requires_grad=True)
+    values = pc.tensor([5.0, 6.0, 7.0], dtype=pc.float64, requires_grad=True)
+    number = pc.tensor(5.0, dtype=pc.float64, requires_grad=True)
+    places = pc.tensor([0, 0, 2])
+
+    def assigned(x: Any, values: Any) -> Any:
+        y = x * 1
+        y[places] = values
+        return y * y
+
+    for function, value in (
+        (assigned, values),
+        (assigned, number),
+        (lambda x, v: x.scatter(0, places, v).square(), values),
+        (lambda x, v: x.index_fill(0, places, v).square(), number),
+        (lambda x, v: x.index_copy(0, places, v).square(), values),
+        (lambda x, v: x.put(places, v).square(), values),
+    ):
+        assert pa.gradcheck(function, [x, value])
+        assert pa.gradgradcheck(function, [x, value])
+
+
+def test_products_that_are_scattered_have_second_derivatives_at_zeros() -> None:
+    x = pc.tensor([2.0, 0.0], dtype=pc.float64, requires_grad=True)
+    addends = pc.tensor([0.0, 0.0, 4.0, 5.0, 3.0], dtype=pc.float64, requires_grad=True)
+    places = pc.tensor([0, 0, 0, 1, 1])
+    for include_self in (True, False):
+
+        def function(x: Any, v: Any, include_self: bool = include_self) -> Any:
+            return pc.scatter_reduce(x, 0, places, v, "prod", include_self=include_self)
+
+        assert pa.gradcheck(function, [x, addends])
+        assert pa.gradgradcheck(function, [x, addends])
+
+
 def test_a_gradient_that_nobody_wrote_is_an_error() -> None:
     logits = pc.zeros(2, 3, requires_grad=True)
     weight = pc.ones(3, requires_grad=True)

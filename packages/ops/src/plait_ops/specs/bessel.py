@@ -201,7 +201,9 @@ def _(g, self):
 @j1.vjp("self")
 def _(g, self, result):
     away = masked_fill(self, eq(self, 0.0), 1.0)
-    slope = where(eq(self, 0.0), 0.5, j0(self) - div(result, away))
+    x2 = self * self  # at 0 the first terms of the series, for the derivatives of the derivative
+    series = 0.5 - x2 * (3.0 / 16.0) + x2 * x2 * (5.0 / 384.0)
+    slope = where(eq(self, 0.0), series, j0(self) - div(result, away))
     return g * slope
 
 
@@ -228,7 +230,9 @@ def _(g, self, result):
 @i1.vjp("self")
 def _(g, self, result):
     away = masked_fill(self, eq(self, 0.0), 1.0)
-    return g * where(eq(self, 0.0), 0.5, i0(self) - div(result, away))
+    x2 = self * self
+    series = 0.5 + x2 * (3.0 / 16.0) + x2 * x2 * (5.0 / 384.0)
+    return g * where(eq(self, 0.0), series, i0(self) - div(result, away))
 
 
 @i1e.vjp("self")

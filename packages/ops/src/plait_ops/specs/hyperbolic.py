@@ -2,7 +2,17 @@
 
 import numpy as np
 
-from plait_ops.calls import cos, div, mul, ne, rsqrt, square, where
+from plait_ops.calls import (
+    cos,
+    div,
+    eq,
+    masked_fill,
+    mul,
+    ne,
+    rsqrt,
+    square,
+    where,
+)
 from plait_ops.spec import Pointwise
 from plait_ops.words import conjugate
 
@@ -90,8 +100,11 @@ def _(g, self):
 
 @sinc.vjp("self")
 def _(g, self, result):
-    slope = div(cos(mul(self, PI)) - result, self)
-    return where(ne(self, 0.0), g * conjugate(slope), 0.0)
+    # at 0 the first terms of its series, for the derivatives of the derivative
+    away = masked_fill(self, eq(self, 0.0), 1.0)
+    slope = div(cos(mul(self, PI)) - result, away)
+    series = self * (square(self) * (PI**4 / 30.0) - PI**2 / 3.0)
+    return g * conjugate(where(ne(self, 0.0), slope, series))
 
 
 @deg2rad.vjp("self")

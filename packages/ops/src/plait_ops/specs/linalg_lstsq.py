@@ -3,8 +3,8 @@
 import numpy as np
 
 from plait_ops.calls import (
+    detach,
     linalg_pinv,
-    linalg_svd,
     lstsq_parts,
     pinv_backward,
     squeeze_dim,
@@ -34,6 +34,7 @@ lstsq_parts_ = Operator(
     """,
     internal=True,
     dtypes="inexact",
+    auxiliary=(3,),
 )
 
 
@@ -60,7 +61,7 @@ def _(A, B):
 
 
 @lstsq_parts_.vjp("A", "B")
-def _(g0, g1, g3, A, B, result0, rcond):
+def _(g0, g1, A, B, result0, rcond):
     P = linalg_pinv(A, rtol=rcond, atol=0.0)
     gB = conjugate(transpose(P, -2, -1)) @ g0
     gA = pinv_backward(g0 @ conjugate(transpose(B, -2, -1)), A, P)
@@ -68,8 +69,6 @@ def _(g0, g1, g3, A, B, result0, rcond):
         pull = (A @ result0 - B) * unsqueeze(g1 * 2.0, -2)
         gA = gA + pull @ conjugate(transpose(result0, -2, -1))
         gB = gB - pull
-    u, _s, vh = linalg_svd(A, False)
-    gA = gA + (u * unsqueeze(g3, -2)) @ vh
     return sum_to(gA, A.shape), sum_to(gB, B.shape)
 
 
@@ -120,7 +119,7 @@ linalg_lstsq = Composite(
     the largest count as 0; default: the larger side times the distance from 1 to the next number. Unlike in PyTorch there
     are residuals of matrices that turn out not to have full rank. Dtypes: floating and complex, the same for both.
     Raises: ShapeError for other shapes, DTypeError if dtypes differ, ValueError for another `driver`, RuntimeError for
-    infinities or NaN.
+    infinities or NaN. `solution` and `residuals` have gradients, `singular_values` do not: `linalg.svdvals` does.
 
     >>> import plait_core as pc
     >>> a = pc.tensor([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]])
@@ -130,6 +129,7 @@ linalg_lstsq = Composite(
     """,
     method=False,
     dtypes="inexact",
+    auxiliary=(3,),
 )
 
 
@@ -161,7 +161,7 @@ def _(A, B, rcond, driver):
         rank = zeros([0], dtype=int64, device=A.device)
     if driver is None or driver == "gelsy" or driver == "gels":
         values = nothing
-    return solution, residuals, rank, values
+    return solution, residuals, rank, detach(values)
 
 
 @linalg_lstsq.reference

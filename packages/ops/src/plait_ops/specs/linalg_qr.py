@@ -100,9 +100,7 @@ def _triangle(s, n):
 
 
 qr_backward.samples(
-    lambda s: iter(
-        [s(s.array(4, 3), s.array(3, 3), s.array(4, 3), _triangle(s, 3))]
-    )
+    lambda s: iter([s(s.array(4, 3), s.array(3, 3), s.array(4, 3), _triangle(s, 3))])
 )
 qr_backward.error("TypeError", lambda s: s(1, 1, 1, 1), contains=["qr_backward", "grad_q"])
 

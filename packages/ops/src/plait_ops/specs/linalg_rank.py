@@ -227,9 +227,7 @@ def _(grad, A, P):
     return rows @ P @ pt + pt @ P @ columns - pt @ grad @ pt
 
 
-pinv_backward.samples(
-    lambda s: iter([s(s.array(2, 3), s.array(3, 2), s.array(2, 3)).loosely(20)])
-)
+pinv_backward.samples(lambda s: iter([s(s.array(2, 3), s.array(3, 2), s.array(2, 3)).loosely(20)]))
 
 
 @pinv_backward.reference
