@@ -28,6 +28,11 @@ Tensor root_gradient(const Request &r, uint32_t i) {
             "reduce it to a number "
             "first, or pass the gradient",
             unsigned(i), shape_text(root).c_str());
+    if (root->dl.dtype.code == kDLComplex)
+      raise(r.thread, PLAIT_ERROR, origin(r),
+            "a gradient can be made up only for a real result; result %u is %s: take its real part "
+            "or its abs() first, or pass the gradient",
+            unsigned(i), plait::name(root->dl.dtype));
     return ones(r.thread, root->dl.dtype, root->dl.device, root->dl.shape, root->dl.ndim);
   }
   bool alike = given->dl.ndim == root->dl.ndim;

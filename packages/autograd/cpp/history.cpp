@@ -135,12 +135,12 @@ void clear_history(plait_tensor *t) noexcept {
   plait_release_object(old);
 }
 
-Tensor view_of(plait_thread *thread, const Tensor &base, int32_t ndim, const int64_t *shape,
-               const int64_t *strides, int64_t offset) {
+Tensor view_of(plait_thread *thread, const Tensor &base, DType dtype, int32_t ndim,
+               const int64_t *shape, const int64_t *strides, int64_t bytes) {
   Tensor view;
   char *data = base.data<char>();
-  if (data) data += offset * itemsize(base.dtype());
-  check(engine.runtime->tensor_on(thread, base->storage, data, base.dtype(), ndim, shape, strides,
+  if (data) data += bytes;
+  check(engine.runtime->tensor_on(thread, base->storage, data, dtype, ndim, shape, strides,
                                   view.out()));
   plait_retain(base.get());
   view->base = base.get();

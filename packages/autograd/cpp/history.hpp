@@ -39,7 +39,7 @@ void clear_history(plait_tensor *) noexcept;
 Leaf *leaf_of(plait_tensor *);  // made if there is none
 
 // A view of `base` that tracks it: histories follow from the base's.
-Tensor view_of(plait_thread *, const Tensor &base, int32_t ndim, const int64_t *shape,
-               const int64_t *strides, int64_t offset);
+Tensor view_of(plait_thread *, const Tensor &base, DType dtype, int32_t ndim, const int64_t *shape,
+               const int64_t *strides, int64_t bytes);
 
 }  // namespace plait::autograd

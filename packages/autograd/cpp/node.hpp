@@ -111,7 +111,7 @@ struct ViewNode : Node {  // strided and assigned: a place within the base
   OpNode *inner;  // assigned: the call that wrote
   Layout view;
   int64_t *view_strides, *base_strides;
-  int64_t offset;  // of the view's first element from the base's
+  int64_t offset;  // in bytes, of the view's first element from the base's
 };
 
 struct MissingNode : Node {

@@ -122,35 +122,6 @@ void refuse_leaf(const plait_call *c, const plait_tensor *t, uint32_t argument) 
         c->op->args[argument].name, shape_text(t).c_str(), of_leaf ? "view of a " : "");
 }
 
-// Formulas that conjugate where the conjugate Wirtinger derivative asks for it are still to be
-// written: until then no gradient of a complex number is better than a wrong one. Views that stay
-// within a dtype are exact as they are.
-bool is_complex(const plait_tensor *t) { return t->dl.dtype.code == kDLComplex; }
-void refuse_complex(const plait_call *c, const std::string &what) {
-  raise(c->thread, PLAIT_NOT_IMPLEMENTED, c->op->name,
-        "there are no derivatives of complex numbers yet, and %s would be recorded; call it on "
-        "detach()ed tensors or within no_grad(), or compute with real and imaginary parts",
-        what.c_str());
-}
-void refuse_complex_inputs(const plait_call *c) {
-  if (c->op->flags & PLAIT_OP_VIEW) return;
-  each_input(c, [&](const plait_tensor *t, uint32_t argument, uint32_t, uint32_t) {
-    if (requires_grad(t) && is_complex(t))
-      refuse_complex(c, "`" + std::string(c->op->args[argument].name) + "`, which is complex,");
-  });
-}
-void refuse_complex_results(const plait_call *c) {
-  bool complex_in = false;
-  each_input(c, [&](const plait_tensor *t, uint32_t, uint32_t, uint32_t) {
-    complex_in |= requires_grad(t) && is_complex(t);
-  });
-  each_result(c, [&](const plait_tensor *t, uint32_t, uint32_t, uint32_t) {
-    if (is_complex(t) != complex_in && differentiable(t->dl.dtype))
-      refuse_complex(c,
-                     "a result that is complex where arguments are real, or real of complex ones,");
-  });
-}
-
 bool any_differentiable_result(const plait_call *c) {
   bool any = false;
   each_result(c, [&](const plait_tensor *t, uint32_t, uint32_t, uint32_t) {
@@ -188,7 +159,8 @@ void attach_views(plait_call *c) {
   });
   each_result(c, [&](plait_tensor *t, uint32_t, uint32_t, uint32_t) {
     if (!base_of(t) || !differentiable(t->dl.dtype)) return;
-    plait_tensor *of = is_cut(t) ? source : base_of(t);
+    // a leaf may be a view itself, of a base that requires no grad
+    plait_tensor *of = is_cut(t) || !requires_grad(base_of(t)) ? source : base_of(t);
     if (of && requires_grad(of)) set_history(t, strided_node(c->thread, t, of), 0);
   });
 }
@@ -248,7 +220,6 @@ plait_status without_vjp(plait_call *c, const Wanted &w, uint32_t written) {
   if (written) before.look(c, written, w.need, 0);
   const plait_status s = engine.runtime->call_below(c);
   if (s != PLAIT_OK || !any_differentiable_result(c)) return s;
-  or_release(c, [&] { refuse_complex_results(c); });
   if (c->op->flags & PLAIT_OP_VIEW) {
     or_release(c, [&] { attach_views(c); });
     return s;
@@ -271,7 +242,6 @@ plait_status recorded(plait_call *c) {
       if (w.need && c->op->def->vjp && base_of(t)) check_writable(c->thread, t);
     });
   if (!w.need) return engine.runtime->call_below(c);
-  if (c->op->def->vjp || !c->op->def->decompose) refuse_complex_inputs(c);
   if (!c->op->def->vjp) return without_vjp(c, w, written);
   const plait_needs needs = c->op->def->saves ? c->op->def->saves(c, w.need) : plait_needs{0, 0, 0};
   Overwritten before;
@@ -279,7 +249,6 @@ plait_status recorded(plait_call *c) {
   const plait_status s = engine.runtime->call_below(c);
   if (s != PLAIT_OK || !any_differentiable_result(c)) return s;
   or_release(c, [&] {
-    refuse_complex_results(c);
     const Ref<OpNode> node = op_node(c, w.positions, w.need, needs, before);
     attach_results(c, node.get(), written);
   });

@@ -293,8 +293,8 @@ void Task::deliver(const Node *from, uint32_t position, Tensor gradient) {
   if (--left == 0) ready(e.node);
 }
 
-// A derivative may leave broadcasting undone and may answer in another precision; nothing else
-// passes.
+// A derivative may leave broadcasting undone, and may answer in another precision or in complex
+// numbers for a real input, whose gradient is then their real part; nothing else passes.
 Tensor Task::fitted(const Node *from, uint32_t position, const Layout &l, Tensor g) {
   bool broadcasts = l.ndim <= g.ndim();
   for (int32_t i = 0; broadcasts && i < l.ndim; i++) {
@@ -305,7 +305,7 @@ Tensor Task::fitted(const Node *from, uint32_t position, const Layout &l, Tensor
     raise(thread_, PLAIT_SHAPE_ERROR, node_name(from),
           "the gradient for input %u must have shape %s; got %s", static_cast<unsigned>(position),
           text(l.shape, l.ndim).c_str(), shape_text(g.get()).c_str());
-  if (!differentiable(g.dtype()) || (g.dtype().code == kDLComplex) != (l.dtype.code == kDLComplex))
+  if (!differentiable(g.dtype()))
     raise(thread_, PLAIT_DTYPE_ERROR, node_name(from),
           "the gradient for input %u must be %s; got %s", static_cast<unsigned>(position),
           plait::name(l.dtype), plait::name(g.dtype()));

@@ -37,9 +37,7 @@ ViewNode *view_node(const plait_tensor *view, const plait_tensor *base, Kind kin
   n->base_strides = dims += view->dl.ndim;
   std::memcpy(dims, base->dl.strides, size_t(base->dl.ndim) * sizeof *dims);
   lay_out(n->outs[0], dims + base->dl.ndim, base);
-  n->offset =
-      (static_cast<const char *>(view->dl.data) - static_cast<const char *>(base->dl.data)) /
-      itemsize(base->dl.dtype);
+  n->offset = static_cast<const char *>(view->dl.data) - static_cast<const char *>(base->dl.data);
   return n;
 }
 
@@ -56,13 +54,43 @@ void one_for_each_place(int32_t ndim, const int64_t *shape, const int64_t *strid
         shape_text(view).c_str(), why);
 }
 
+// Complex numbers and their parts are views of each other.
+DType real(DType d) {
+  if (d.code == kDLComplex) return {kDLFloat, uint8_t(d.bits / 2), d.lanes};
+  return d;
+}
+
 void check_geometry(plait_thread *thread, const plait_tensor *view, const plait_tensor *base) {
-  if (!same(view->dl.dtype, base->dl.dtype))
+  if (!same(real(view->dl.dtype), real(base->dl.dtype)))
     refuse(thread, view, "the view has another dtype than its base");
   if (view->storage != base->storage)
     refuse(thread, view, "one of them was since pointed at other memory");
   if (!distinct(base->dl.ndim, base->dl.shape, base->dl.strides))
     refuse(thread, view, "elements of the base share their memory");
+}
+
+// The bytes from a tensor's first element to its lowest one, and past its highest one.
+void bounds(const plait_tensor *t, int64_t *low, int64_t *high) {
+  const int64_t size = itemsize(t->dl.dtype);
+  *low = 0, *high = size;
+  for (int32_t i = 0; i < t->dl.ndim; i++)
+    (t->dl.strides[i] < 0 ? *low : *high) += (t->dl.shape[i] - 1) * t->dl.strides[i] * size;
+}
+
+// `as_strided` reaches beyond the tensor it is called on.
+void check_within(plait_thread *thread, const plait_tensor *view, const plait_tensor *base) {
+  if (numel(view) == 0 || numel(base) == 0) return;
+  const auto *first = static_cast<const char *>(view->dl.data);
+  const int64_t at = first - static_cast<const char *>(base->dl.data);
+  int64_t low = 0, high = 0, lowest = 0, highest = 0;
+  bounds(view, &low, &high);
+  bounds(base, &lowest, &highest);
+  if (at + low < lowest || at + high > highest)
+    raise(thread, PLAIT_ERROR, "autograd",
+          "a view of shape %s has elements outside the tensor of shape %s whose history it would "
+          "continue, and they have no gradient; detach() that tensor or clone() what it is a view "
+          "of before as_strided()",
+          shape_text(view).c_str(), shape_text(base).c_str());
 }
 
 }  // namespace
@@ -78,6 +106,7 @@ void check_writable(plait_thread *thread, const plait_tensor *view) {
 
 Ref<Node> strided_node(plait_thread *thread, plait_tensor *view, plait_tensor *base) {
   check_geometry(thread, view, base);
+  check_within(thread, view, base);
   Place place = history_of(thread, base);
   ViewNode *n = view_node(view, base, Kind::strided, 1);
   // a gradient arrives in the view's layout and leaves in the base's
@@ -137,17 +166,19 @@ Placed::Placed(plait_thread *thread, const ViewNode *n, bool zeroed) : thread_(t
 
 Tensor Placed::whole() const {
   const Layout &base = node_->kind == Kind::strided ? node_->view : node_->outs[0];
-  return view_of(thread_, memory_, base.ndim, base.shape, node_->base_strides, first_);
+  return view_of(thread_, memory_, base.dtype, base.ndim, base.shape, node_->base_strides,
+                 first_ * itemsize(base.dtype));
 }
 
 Tensor Placed::part(const int64_t *shape) const {
   const Layout &view = node_->kind == Kind::strided ? node_->outs[0] : node_->view;
-  return view_of(thread_, memory_, view.ndim, shape, node_->view_strides, first_ + node_->offset);
+  return view_of(thread_, memory_, view.dtype, view.ndim, shape, node_->view_strides,
+                 first_ * itemsize(memory_.dtype()) + node_->offset);
 }
 
 void Placed::add(const Tensor &values, const int64_t *shape) {
   memory_ = add_at(thread_, memory_, values.ndim(), shape, node_->view_strides,
-                   first_ + node_->offset, values);
+                   first_ + node_->offset / itemsize(memory_.dtype()), values);
 }
 
 Tensor spread(plait_thread *thread, const ViewNode *n, const Tensor &gradient) {
@@ -158,8 +189,12 @@ Tensor spread(plait_thread *thread, const ViewNode *n, const Tensor &gradient) {
   const Tensor summed = sum_to(thread, gradient, shape, view.ndim);
   if (distinct(view.ndim, shape, n->view_strides))
     copy_into(thread, placed.part(shape), summed);
-  else
+  else if (same(view.dtype, n->view.dtype))
     placed.add(summed, shape);
+  else
+    raise(thread, PLAIT_NOT_IMPLEMENTED, "autograd",
+          "a view of the parts of complex numbers whose elements share their memory has no "
+          "derivative after its base was written; clone() it before");
   return placed.whole();
 }
 

@@ -1,4 +1,4 @@
-"""Gradients of halves, and the refusal to record complex numbers."""
+"""Gradients of halves."""
 
 from __future__ import annotations
 
@@ -54,36 +54,3 @@ def test_mixed_dtypes_cast_back() -> None:
     assert half.grad is not None and wide.grad is not None
     assert (half.grad.dtype, wide.grad.dtype) == (pc.float16, pc.float32)
     assert half.grad.tolist() == [3.0, 4.0] and wide.grad.tolist() == [1.0, 2.0]
-
-
-@pytest.mark.parametrize(
-    ("name", "argument"),
-    [("mul", "self"), ("exp", "self"), ("sum", "self"), ("abs", "self"), ("cumsum", "self")],
-)
-def test_complex_arguments_are_not_recorded(name: str, argument: str) -> None:
-    z = pc.tensor([1 + 2j, 3j], requires_grad=True)
-    rest = {"mul": (z,), "cumsum": (0,)}.get(name, ())
-    with pytest.raises(NotImplementedError, match=rf"{name}: .*complex numbers yet.*`{argument}`"):
-        getattr(pc, name)(z, *rest)
-    getattr(pc, name)(z.detach(), *(x.detach() if x is z else x for x in rest))
-
-
-def test_complex_results_of_real_arguments_are_not_recorded() -> None:
-    x = pc.tensor([[1.0, 2.0]], requires_grad=True)
-    for make in (
-        lambda: pc.view_as_complex(x),
-        lambda: pc.complex(x, x),
-        lambda: x * 1j,
-        lambda: x.to(pc.complex64),
-    ):
-        with pytest.raises(NotImplementedError, match="complex"):
-            make()
-    assert pc.view_as_complex(x.detach()).tolist() == [1 + 2j]
-
-
-def test_views_of_complex_leaves_stay_within_their_dtype() -> None:
-    z = pc.tensor([[1 + 2j, 3j]], requires_grad=True)
-    assert z.detach().real.tolist() == [[1.0, 0.0]]
-    assert z.T.detach().tolist() == [[1 + 2j], [3j]]
-    with pytest.raises(NotImplementedError, match="complex"):
-        _ = z.real

@@ -392,3 +392,13 @@ def test_overlapping_strides_on_a_leaf(size, stride, offset):
     check(function, leaf(1.0, 2.0, 3.0, 4.0, 5.0, 6.0))
     rows = pc.tensor([[1.0, 2, 3], [4, 5, 6]], dtype=pc.float64, requires_grad=True)
     check(lambda x: function(x.t().t()), rows)
+
+
+def test_as_strided_of_a_leaf_that_is_a_view():
+    whole = pc.from_numpy(np.arange(6.0))
+    x = whole[1:5].requires_grad_()
+    y = x.as_strided((2, 2), (1, 1))
+    (y * pc.from_numpy(np.array([[1.0, 2.0], [3.0, 4.0]]))).sum().backward()
+    assert x.grad.tolist() == [1, 5, 4, 0]
+    with pytest.raises(RuntimeError, match=r"outside the tensor of shape \(4,\)"):
+        x.as_strided((5,), (1,), 0)

@@ -398,6 +398,11 @@ int64_t item(const Scope &x, const plait_tensor *t) {
          "the shape of the result depends on values, which a tensor on device meta does not have");
   return *static_cast<const int64_t *>(t->dl.data);
 }
+Held conjugate(const Scope &x, const plait_value &v) {
+  if (v.tag == PLAIT_TENSOR && is_complex(v.u.t->dl.dtype)) return Held(run(x, Op::conj, {v}));
+  if (v.tag == PLAIT_TENSOR) return Held(Tensor::share(v.u.t));
+  return v.tag == PLAIT_COMPLEX ? Held(v.u.fs[0], -v.u.fs[1]) : Held(v);
+}
 Tensor to_dtype(const Scope &x, plait_tensor *t, DType dtype) {
   return same(t->dl.dtype, dtype) ? Tensor::share(t) : run(x, Op::cast, {value(t), value(dtype)});
 }

@@ -68,6 +68,25 @@ inline bool is_tensor(const plait_value &v) { return v.tag == PLAIT_TENSOR; }
 inline bool is_number(const plait_value &v) {
   return v.tag >= PLAIT_BOOL && v.tag <= PLAIT_COMPLEX;
 }
+// An operand that may have been made for the purpose; what it holds lives as long as it does.
+class Held {
+ public:
+  Held() : value_(none()) {}
+  explicit Held(const plait_value &borrowed) : value_(borrowed) {}
+  explicit Held(Tensor own) : own_(std::move(own)), value_(plait::value(own_)) {}
+  Held(double re, double im) : value_{PLAIT_COMPLEX, 0, {0}}, parts_{re, im} {}
+  plait_value get() const {
+    plait_value v = value_;
+    if (v.tag == PLAIT_COMPLEX) v.u.fs = parts_;
+    return v;
+  }
+
+ private:
+  Tensor own_;
+  plait_value value_;
+  double parts_[2] = {0, 0};
+};
+Held conjugate(const Scope &x, const plait_value &v);
 int64_t item(const Scope &x, const plait_tensor *t);
 Tensor sum_to(const Scope &x, plait_tensor *t, Ints shape);
 Tensor to_dtype(const Scope &x, plait_tensor *t, DType dtype);

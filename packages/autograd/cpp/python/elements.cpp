@@ -21,7 +21,7 @@ char *address(plait_tensor *t, int64_t i) {
 }
 
 PyObject *wrong_dtype(const plait_tensor *t) {
-  return PyErr_Format(PyExc_TypeError, "gradcheck: float64 or float32 is required, got %s",
+  return PyErr_Format(PyExc_TypeError, "gradcheck: float64, float32 or their complex dtypes are required, got %s",
                       plait::name(t->dl.dtype));
 }
 
@@ -36,22 +36,36 @@ PyObject *element(PyObject *, PyObject *args) {
     return PyFloat_FromDouble(*reinterpret_cast<const double *>(p));
   if (same(t->dl.dtype, dtype::float32))
     return PyFloat_FromDouble(double(*reinterpret_cast<const float *>(p)));
+  if (same(t->dl.dtype, dtype::complex128)) {
+    const auto *z = reinterpret_cast<const double *>(p);
+    return PyComplex_FromDoubles(z[0], z[1]);
+  }
+  if (same(t->dl.dtype, dtype::complex64)) {
+    const auto *z = reinterpret_cast<const float *>(p);
+    return PyComplex_FromDoubles(double(z[0]), double(z[1]));
+  }
   return wrong_dtype(t);
 }
 
 PyObject *set_element(PyObject *, PyObject *args) {
   PyObject *o;
   long long i = 0;
-  double x = 0;
-  if (!PyArg_ParseTuple(args, "OLd", &o, &i, &x)) return nullptr;
+  Py_complex x;
+  if (!PyArg_ParseTuple(args, "OLD", &o, &i, &x)) return nullptr;
   plait_tensor *t = tensor_from(o, "gradcheck: argument");
   char *p = t ? address(t, i) : nullptr;
   if (!p) return nullptr;
   if (same(t->dl.dtype, dtype::float64))
-    *reinterpret_cast<double *>(p) = x;
+    *reinterpret_cast<double *>(p) = x.real;
   else if (same(t->dl.dtype, dtype::float32))
-    *reinterpret_cast<float *>(p) = float(x);
-  else
+    *reinterpret_cast<float *>(p) = float(x.real);
+  else if (same(t->dl.dtype, dtype::complex128)) {
+    reinterpret_cast<double *>(p)[0] = x.real;
+    reinterpret_cast<double *>(p)[1] = x.imag;
+  } else if (same(t->dl.dtype, dtype::complex64)) {
+    reinterpret_cast<float *>(p)[0] = float(x.real);
+    reinterpret_cast<float *>(p)[1] = float(x.imag);
+  } else
     return wrong_dtype(t);
   state.runtime->touched(t->storage);
   Py_RETURN_NONE;
@@ -66,6 +80,11 @@ PyObject *is_floating(PyObject *, PyObject *o) {
   const plait_tensor *t = tensor_from(o, "gradcheck: argument");
   return t ? PyBool_FromLong(t->dl.dtype.code == kDLFloat || t->dl.dtype.code == kDLBfloat)
            : nullptr;
+}
+
+PyObject *is_complex(PyObject *, PyObject *o) {
+  const plait_tensor *t = tensor_from(o, "gradcheck: argument");
+  return t ? PyBool_FromLong(t->dl.dtype.code == kDLComplex) : nullptr;
 }
 
 PyObject *zeros_like(PyObject *, PyObject *o) {
@@ -86,6 +105,7 @@ PyMethodDef element_functions[] = {
     {"set_element", set_element, METH_VARARGS, "Writes the i-th element in C order."},
     {"count", count, METH_O, "How many elements there are."},
     {"is_floating", is_floating, METH_O, "Whether the dtype is floating point."},
+    {"is_complex", is_complex, METH_O, "Whether the dtype is complex."},
     {"zeros_like", zeros_like, METH_O, "A new tensor of zeros on the CPU."},
     {nullptr, nullptr, 0, nullptr}};
 

@@ -28,11 +28,13 @@ def gradcheck(
 
     For every element :math:`x_i` of every input that requires grad and every element :math:`y_j`
     of every output, requires :math:`|a_{ij} - n_{ij}| \le atol + rtol\,|n_{ij}|` with
-    :math:`n_{ij} = (y_j(x_i + \epsilon) - y_j(x_i - \epsilon)) / 2\epsilon`.
+    :math:`n_{ij} = (y_j(x_i + \epsilon) - y_j(x_i - \epsilon)) / 2\epsilon`. A complex element
+    counts as two: its real and its imaginary part.
 
     Args:
         fn: takes the inputs, returns a tensor or several; must give the same values each time.
-        inputs: a tensor or a sequence of arguments; float64 is needed for the default tolerances.
+        inputs: a tensor or a sequence of arguments; float64 or complex128 is needed for the
+            default tolerances.
         eps: the perturbation.
         atol: absolute tolerance.
         rtol: relative tolerance.
@@ -106,26 +108,47 @@ def gradgradcheck(
 
 def _outputs(result: Any) -> list[Any]:
     items = [result] if _autograd.is_tensor(result) else list(result)
-    return [y for y in items if _autograd.is_tensor(y) and _autograd.is_floating(y)]
+    return [
+        y
+        for y in items
+        if _autograd.is_tensor(y) and (_autograd.is_floating(y) or _autograd.is_complex(y))
+    ]
 
 
 def _weights(output: Any) -> Any:
     weights = _autograd.zeros_like(output)
     for j in range(_autograd.count(output)):
-        _autograd.set_element(weights, j, 1.0 / (j + 1))
+        weight = 1.0 / (j + 1)
+        _autograd.set_element(weights, j, sum(weight * part for part in _parts(output)))
     return weights
+
+
+def _parts(tensor: Any) -> tuple[complex, ...]:
+    """The directions in which an element can change: its real and its imaginary part."""
+    return (1.0, 1j) if _autograd.is_complex(tensor) else (1.0,)
+
+
+def _numbers(tensor: Any) -> list[float]:
+    """All elements, complex ones as two numbers."""
+    return [
+        number
+        for j in range(_autograd.count(tensor))
+        for z in [_autograd.element(tensor, j)]
+        for number in ((z.real, z.imag) if isinstance(z, complex) else (z,))
+    ]
 
 
 def _differences(
     fn: Callable[..., Any], args: tuple[Any, ...], i: int, eps: float
 ) -> list[list[list[float]]]:
-    """Return d[element of input i][output][element of it]."""
+    """Return d[number of input i][output][number of it]."""
     rows = []
-    for at in range(_autograd.count(args[i])):
+    steps = [(j, part * eps) for j in range(_autograd.count(args[i])) for part in _parts(args[i])]
+    for at, step in steps:
         value = _autograd.element(args[i], at)
-        _autograd.set_element(args[i], at, value + eps)
+        _autograd.set_element(args[i], at, value + step)
         above = _values(fn, args)
-        _autograd.set_element(args[i], at, value - eps)
+        _autograd.set_element(args[i], at, value - step)
         below = _values(fn, args)
         _autograd.set_element(args[i], at, value)
         rows.append(
@@ -139,8 +162,7 @@ def _differences(
 
 def _values(fn: Callable[..., Any], args: tuple[Any, ...]) -> list[list[float]]:
     with no_grad():
-        outputs = _outputs(fn(*args))
-        return [[_autograd.element(y, j) for j in range(_autograd.count(y))] for y in outputs]
+        return [_numbers(y) for y in _outputs(fn(*args))]
 
 
 def _compare(
@@ -153,16 +175,25 @@ def _compare(
     rtol: float,
 ) -> None:
     chosen = [args[i] for i in wanted]
-    for j in range(_autograd.count(output)):
+    seeds = [(j, part) for j in range(_autograd.count(output)) for part in _parts(output)]
+    for n, (j, part) in enumerate(seeds):
         one = _autograd.zeros_like(output)
-        _autograd.set_element(one, j, 1.0)
+        _autograd.set_element(one, j, part)
         found = grad(output, chosen, one, retain_graph=True, allow_unused=True)
         for i, g in zip(wanted, found, strict=True):
-            for at, row in enumerate(numeric[i]):
-                analytic = 0.0 if g is None else _autograd.element(g, at)
-                expected = row[k][j]
-                if not abs(analytic - expected) <= atol + rtol * abs(expected):
+            analytic = [0.0] * len(numeric[i]) if g is None else _numbers(g)
+            for at, (got, row) in enumerate(zip(analytic, numeric[i], strict=True)):
+                expected = row[k][n]
+                if not abs(got - expected) <= atol + rtol * abs(expected):
                     raise GradcheckError(
-                        f"gradcheck: d output {k}[{j}] / d input {i}[{at}] must be "
-                        f"{expected:.9g} by finite differences; backward gives {analytic:.9g}"
+                        f"gradcheck: d output {k}[{_place(output, n)}] / "
+                        f"d input {i}[{_place(args[i], at)}] must be "
+                        f"{expected:.9g} by finite differences; backward gives {got:.9g}"
                     )
+
+
+def _place(tensor: Any, number: int) -> str:
+    """Name a number of a tensor: the element, and the part of a complex one."""
+    if not _autograd.is_complex(tensor):
+        return str(number)
+    return f"{number // 2}, {'imaginary' if number % 2 else 'real'} part"

@@ -56,21 +56,20 @@ def _map(function: Callable[[Any], Any], value: Any) -> Any:
     return value
 
 
-def copy_layout(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Copy an array with its strides: order, gaps, signs and zeros."""
+def copy_layout(array: npt.NDArray[Any], dtype: str | None = None) -> npt.NDArray[Any]:
+    """Copy an array, as another `dtype` if one is given, with its strides: order, gaps, signs and
+    zeros.
+    """
     import numpy as np
 
-    low = sum(
-        (n - 1) * step for n, step in zip(array.shape, array.strides, strict=True) if step < 0
-    )
-    high = sum(
-        (n - 1) * step for n, step in zip(array.shape, array.strides, strict=True) if step > 0
-    )
     if array.size == 0:
-        return np.array(array)
-    room = np.zeros((high - low) // array.itemsize + 1, array.dtype)
+        return np.array(array, dtype)
+    steps = [step // array.itemsize for step in array.strides]
+    low = sum((n - 1) * step for n, step in zip(array.shape, steps, strict=True) if step < 0)
+    high = sum((n - 1) * step for n, step in zip(array.shape, steps, strict=True) if step > 0)
+    room = np.zeros(high - low + 1, dtype or array.dtype)
     made: npt.NDArray[Any] = np.lib.stride_tricks.as_strided(
-        room[-low // array.itemsize :], array.shape, array.strides
+        room[-low:], array.shape, [step * room.itemsize for step in steps]
     )
     made[...] = array
     return made

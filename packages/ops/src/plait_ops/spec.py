@@ -88,8 +88,8 @@ class Operator:
         kernel: what a kernel sees, where that is not plain from the schema.
         random: it draws from a generator.
         any_device: its tensors may be on several devices.
-        auxiliary: positions of results that only the operator's own derivative reads; theirs is
-            left out.
+        auxiliary: positions of results that have no gradient: what only the operator's own
+            derivative reads, or what is detached.
         unpredictable: only shape and dtype of the results are known (random numbers, fresh memory).
         internal: a part of other operators: no method and no place in the front page of the
         reference.

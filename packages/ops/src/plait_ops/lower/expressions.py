@@ -13,7 +13,7 @@ from plait_ops.words import DType
 
 __all__ = ["Expressions"]
 
-TENSORS = ("tensor", "owned", "tensor?", "operand", "operand?")
+TENSORS = ("tensor", "owned", "tensor?", "operand", "operand?", "held")
 NUMBERS = ("int", "float", "bool")
 ARITHMETIC = {
     ast.Add: "add",
@@ -121,7 +121,7 @@ class Expressions:
     def on_BinOp(self, node: ast.BinOp) -> Typed:
         left, right = self.expression(node.left), self.expression(node.right)
         types = (left.type.rstrip("?"), right.type.rstrip("?"))
-        if any(t in ("tensor", "owned", "operand", "scalar") for t in types):
+        if any(t in ("tensor", "owned", "operand", "scalar", "held") for t in types):
             name = ARITHMETIC.get(type(node.op))
             if name is None:
                 raise self.refuse(node)
@@ -186,7 +186,7 @@ class Expressions:
         right = self.expression(b)
         sign, name = COMPARISON[type(op)]
         types = {left.type, right.type}
-        if types & {"tensor", "owned", "operand", "scalar"}:
+        if types & {"tensor", "owned", "operand", "scalar", "held"}:
             return self.tensor_call(node, name, [left, right])
         if types <= set(NUMBERS) | {"int?", "float?"}:
             wanted = "float" if types & {"float", "float?"} else "int"
@@ -223,7 +223,8 @@ class Expressions:
             "scalar",
             "device",
         )
-        if a.type in ("tensor", "owned", "tensor?") or b.type in ("tensor", "owned", "tensor?"):
+        owned = ("tensor", "owned", "tensor?", "held")
+        if a.type in owned or b.type in owned:
             kinds: tuple[str, ...] = ("owned",)
         else:
             kinds = tuple(

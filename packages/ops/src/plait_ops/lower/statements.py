@@ -226,7 +226,7 @@ class Statements(Expressions):
         outer, self.lines, depth = self.lines, [], self.depth
         bound = self.loop(generator.target, generator.iter)
         value = self.expression(node.elt)
-        bag = value.type in ("owned", "tensor")
+        bag = value.type in ("owned", "tensor", "held")
         push = f"made_.push({self.coerced(node.elt, value, 'owned' if bag else 'int')});"
         for test in generator.ifs:
             self.emit(f"if (!({self.as_type(test, 'bool')})) continue;")
@@ -293,7 +293,7 @@ class Statements(Expressions):
                 self.make(node.args[0], 0)
                 return
             value = self.expression(node.args[0])
-            bag = value.type in ("owned", "tensor", "tensor?", "operand", "none")
+            bag = value.type in ("owned", "tensor", "tensor?", "operand", "held", "none")
             if self.variables[name] == "empty":
                 self.variables[name] = self.locals[name] = "bag" if bag else "list"
             wanted = "owned" if self.variables[name] == "bag" else "int"

@@ -24,6 +24,7 @@ CPP = {
     "device": "plait_value",
     "scalar": "plait_value",
     "operand": "plait_value",
+    "held": "Held",
     "generator": "plait_value",
     "ints": "Ints",
     "list": "Dims",
@@ -117,6 +118,10 @@ def coerce(value: Typed, wanted: str) -> str | None:
         ("str", "text"): "std::string({})",
         ("bag", "tensors"): "{}.span()",
         ("tensors", "bag"): "Bag({})",
+        ("held", "tensor"): "tensor_of({}.get())",
+        ("held", "owned"): "Tensor::share(tensor_of({}.get()))",
+        ("held", "operand"): "{}.get()",
+        ("held", "scalar"): "{}.get()",
         ("scalar", "float"): "as_float({})",
         ("operand", "float"): "as_float({})",
     }

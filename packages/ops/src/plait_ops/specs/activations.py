@@ -7,7 +7,8 @@ import numpy as np
 from plait_ops.calls import exp, ge, gt, le, logical_and, lt, sigmoid, where, zeros_like
 from plait_ops.calls import tanh as tanh_
 from plait_ops.spec import Composite, Pointwise
-from plait_ops.words import check
+from plait_ops.specs.complex_numbers import complex_silu_gradient, complex_softsign_gradient
+from plait_ops.words import check, conjugate, is_complex
 
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 3.0, -3.0, 6.0, math.inf, math.nan, 1e-30, 40.0, -40.0]
 SELU_SCALE = 1.0507009873554805
@@ -386,6 +387,8 @@ softsign = _activation(
 
 @silu.vjp("self")
 def _(g, self):
+    if is_complex(g.dtype):
+        return complex_silu_gradient(g, self)
     return silu_backward(g, self)
 
 
@@ -420,11 +423,13 @@ def _(g, self):
 @tanhshrink.vjp("self")
 def _(g, self):
     t = tanh_(self)
-    return g * (t * t)
+    return g * conjugate(t * t)
 
 
 @softsign.vjp("self")
 def _(g, self):
+    if is_complex(g.dtype):
+        return complex_softsign_gradient(g, self)
     size = where(ge(self, 0), self, -self) + 1.0
     return g / (size * size)
 

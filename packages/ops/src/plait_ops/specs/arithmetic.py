@@ -9,18 +9,20 @@ from plait_ops.calls import (
     full_like,
     ge,
     gt,
+    imag,
     isnan,
     le,
     log,
-    logical_and,
     logical_or,
     lt,
+    ne,
+    real,
     trunc,
     where,
     zeros_like,
 )
 from plait_ops.spec import Composite, Pointwise
-from plait_ops.words import check, is_tensor
+from plait_ops.words import check, conjugate, dtype_of, is_complex, is_tensor, to_dtype
 
 add = Pointwise(
     "add(Tensor|Scalar self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor",
@@ -267,32 +269,32 @@ def _(g):
 
 @add.vjp("other")
 def _(g, alpha):
-    return g * alpha
+    return g * conjugate(alpha)
 
 
 @sub.vjp("other")
 def _(g, alpha):
-    return -g * alpha
+    return -g * conjugate(alpha)
 
 
 @mul.vjp("self")
 def _(g, other):
-    return g * other
+    return g * conjugate(other)
 
 
 @mul.vjp("other")
 def _(g, self):
-    return g * self
+    return g * conjugate(self)
 
 
 @true_divide.vjp("self")
 def _(g, other):
-    return true_divide(g, other)
+    return true_divide(g, conjugate(other))
 
 
 @true_divide.vjp("other")
 def _(g, other, result):
-    return -true_divide(g * result, other)
+    return -true_divide(g * conjugate(result), conjugate(other))
 
 
 @div_trunc.vjp("self", "other")
@@ -321,21 +323,26 @@ def _(g, self, other):
 def _(g, self, exponent):
     # a factor 0 ** -1 must not meet an exponent 0
     if is_tensor(exponent):
-        return where(eq(exponent, 0), 0.0, g * exponent * pow_(self, sub(exponent, 1)))
+        slope = conjugate(exponent * pow_(self, sub(exponent, 1)))
+        return where(eq(exponent, 0), 0.0, g * slope)
+    if is_complex(dtype_of(exponent)):
+        less = sub(full_like(g, exponent), 1)
+        return g * conjugate(exponent * pow_(self, less))
     if float(exponent) == 0.0:
         return zeros_like(g)
-    return g * (exponent * pow_(self, float(exponent) - 1.0))
+    return g * conjugate(exponent * pow_(self, float(exponent) - 1.0))
 
 
 @pow_.vjp("exponent")
 def _(g, self, exponent, result):
     # powers of 0 don't move where the exponent isn't negative: a log(0) must not be met there
-    if is_tensor(self):
-        still = logical_and(eq(self, 0), ge(exponent, 0))
-        return g * result * log(where(still, 1.0, self))
-    if float(self) == 0.0:
-        return g * result * log(where(ge(exponent, 0), 1.0, zeros_like(g)))
-    return g * result * log(full_like(g, self))
+    if is_complex(exponent.dtype):
+        falls = logical_or(ne(imag(exponent), 0), lt(real(exponent), 0))
+    else:
+        falls = lt(exponent, 0)
+    base = to_dtype(self, g.dtype) if is_tensor(self) else full_like(g, self)
+    base = where(logical_or(ne(base, 0), falls), base, 1.0)
+    return g * conjugate(result * log(base))
 
 
 @maximum.vjp("self")

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from plait_ops.calls import div, eq, mul, where
+from plait_ops.calls import div, eq, masked_fill, mul, where
 from plait_ops.calls import sign as sign_
 from plait_ops.spec import Pointwise
 
@@ -200,7 +200,10 @@ def _(g, self):
 
 @j1.vjp("self")
 def _(g, self, result):
-    slope = where(eq(self, 0.0), 0.5, j0(self) - div(result, self))
+    away = masked_fill(self, eq(self, 0.0), 1.0)
+    x2 = self * self  # at 0 the first terms of the series, for the derivatives of the derivative
+    series = 0.5 - x2 * (3.0 / 16.0) + x2 * x2 * (5.0 / 384.0)
+    slope = where(eq(self, 0.0), series, j0(self) - div(result, away))
     return g * slope
 
 
@@ -226,12 +229,16 @@ def _(g, self, result):
 
 @i1.vjp("self")
 def _(g, self, result):
-    return g * where(eq(self, 0.0), 0.5, i0(self) - div(result, self))
+    away = masked_fill(self, eq(self, 0.0), 1.0)
+    x2 = self * self
+    series = 0.5 + x2 * (3.0 / 16.0) + x2 * x2 * (5.0 / 384.0)
+    return g * where(eq(self, 0.0), series, i0(self) - div(result, away))
 
 
 @i1e.vjp("self")
 def _(g, self, result):
-    slope = i0e(self) - mul(result, sign_(self)) - div(result, self)
+    away = masked_fill(self, eq(self, 0.0), 1.0)
+    slope = i0e(self) - mul(result, sign_(self)) - div(result, away)
     return g * where(eq(self, 0.0), 0.5, slope)
 
 

@@ -2,8 +2,23 @@
 
 import numpy as np
 
+from plait_ops.calls import abs as abs_
 from plait_ops.calls import complex as complex_
-from plait_ops.calls import conj, cos, expand, mul, sin, stack, view_as_complex, zeros_like
+from plait_ops.calls import (
+    conj,
+    contiguous,
+    cos,
+    eq,
+    expand,
+    masked_fill,
+    mul,
+    sigmoid,
+    sin,
+    square,
+    stack,
+    where,
+    zeros_like,
+)
 from plait_ops.spec import Composite, Pointwise, View
 from plait_ops.words import (
     broadcast,
@@ -13,8 +28,10 @@ from plait_ops.words import (
     float64,
     is_complex,
     numel,
+    part,
     real_dtype,
     require_same,
+    to_dtype,
     view,
     view_parts,
 )
@@ -167,10 +184,10 @@ view_as_real.samples(_complex_samples)
 
 @view_as_complex.samples
 def _(s):
-    yield s(s.array(3, 2)).without_gradient()
-    yield s(s.array(4, 3, 2, dtype="float64")[::-2].swapaxes(0, 1)).without_gradient()
-    yield s(s.array(2)).without_gradient()
-    yield s(s.array(0, 2)).without_gradient()
+    yield s(s.array(3, 2))
+    yield s(s.array(4, 3, 2, dtype="float64")[::-2].swapaxes(0, 1))
+    yield s(s.array(2))
+    yield s(s.array(0, 2))
 
 
 real_.error("TypeError", lambda s: s("x"), contains=["real", "self"])
@@ -260,11 +277,11 @@ for each, first, second in ((complex__, "real", "imag"), (polar, "abs", "angle")
     @each.samples
     def _(s):
         for dtype in ("float32", "float64"):
-            yield s(s.array(2, 3, dtype=dtype), s.array(2, 3, dtype=dtype)).without_gradient()
-        yield s(s.array(2, 1), s.array(3)).without_gradient()
-        yield s(s.strided(4, 3), s.backwards(4, 3)).without_gradient()
-        yield s(s.array(), s.array()).without_gradient()
-        yield s(s.array(0, 2), s.array(2)).without_gradient()
+            yield s(s.array(2, 3, dtype=dtype), s.array(2, 3, dtype=dtype))
+        yield s(s.array(2, 1), s.array(3))
+        yield s(s.strided(4, 3), s.backwards(4, 3))
+        yield s(s.array(), s.array())
+        yield s(s.array(0, 2), s.array(2))
 
     each.error(
         "DTypeError", lambda s: s(s.array(2, dtype="int64"), s.array(2)), contains=[first, "int64"]
@@ -346,9 +363,40 @@ def _(g):
 
 
 @angle.vjp("self")
+def _(g, self):
+    if not is_complex(self.dtype):
+        return zeros_like(g)
+    slope = complex_(-imag(self), real_(self)) / square(abs_(self))
+    return where(eq(self, 0), 0.0, g * slope)
+
+
 @sgn.vjp("self")
+def _(g, self, result):
+    if not is_complex(self.dtype):
+        return zeros_like(g)
+    # what changes the length alone changes nothing
+    along = result * real_(g * conj(result))
+    return where(eq(self, 0), 0.0, (g - along) / abs_(self))
+
+
+@real_.vjp("self")
+def _(g, self):
+    return to_dtype(g, self.dtype)
+
+
+@imag.vjp("self")
 def _(g):
-    return zeros_like(g)
+    return complex_(zeros_like(g), g)
+
+
+@view_as_real.vjp("self")
+def _(g):
+    return view_as_complex(contiguous(g))
+
+
+@view_as_complex.vjp("self")
+def _(g):
+    return view_as_real(g)
 
 
 @conj_physical.decompose
@@ -359,3 +407,18 @@ def _(self):
 conj_physical.reference(lambda self: np.conj(self))
 conj_physical.samples(lambda s: iter([s(s.array(2, 3, dtype="complex64")), s(s.array(3))]))
 conj_physical.error("TypeError", lambda s: s("x"), contains=["conj_physical", "self"])
+
+
+# ---- gradients of activations --------------------------------------------------------------------
+@part
+def complex_silu_gradient(g, z):
+    s = sigmoid(z)
+    return g * conj(s * (1.0 + z * (1.0 - s)))
+
+
+@part
+def complex_softsign_gradient(g, z):
+    length = abs_(z)  # counts too: the function is not holomorphic
+    whole = length + 1.0
+    along = real_(g * conj(z)) / masked_fill(length, eq(length, 0), 1.0)
+    return g / whole - z * along / (whole * whole)

@@ -2,27 +2,10 @@
 
 import numpy as np
 
-from plait_ops.calls import (
-    arange,
-    cast,
-    eq,
-    index_add,
-    reshape,
-    unsqueeze,
-    where,
-    zeros,
-)
+from plait_ops.calls import arange, cast, eq, index_add, reshape, unsqueeze, where, zeros
 from plait_ops.calls import max as largest
 from plait_ops.spec import Composite, Operator
-from plait_ops.words import (
-    cast_argument,
-    check,
-    int64,
-    item,
-    numel,
-    require,
-    result,
-)
+from plait_ops.words import cast_argument, check, int64, is_complex, item, numel, require, result
 
 embedding = Operator(
     "embedding(Tensor weight, Tensor indices, int padding_idx=-1) -> Tensor",
@@ -82,6 +65,12 @@ def _(grad, indices, num_weights, padding_idx):
 
 @embedding.vjp("weight")
 def _(g, weight, indices, padding_idx):
+    if is_complex(g.dtype):
+        flat = reshape(indices, [-1])
+        rows = reshape(g, [numel(indices.shape), weight.shape[1]])
+        if padding_idx >= 0:
+            rows = where(unsqueeze(eq(flat, padding_idx), -1), 0.0, rows)
+        return index_add(zeros(weight.shape, dtype=g.dtype, device=g.device), 0, flat, rows)
     return embedding_backward(g, indices, weight.shape[0], padding_idx)
 
 

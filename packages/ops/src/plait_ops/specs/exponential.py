@@ -4,9 +4,10 @@ import math
 
 import numpy as np
 
+from plait_ops.calls import conj, mul
 from plait_ops.calls import exp as exp_
-from plait_ops.calls import mul
 from plait_ops.spec import Pointwise
+from plait_ops.words import conjugate, is_complex
 
 
 def _unary(name, text, reference, at, value, domain=(-3.0, 3.0), dtypes="any"):
@@ -98,47 +99,47 @@ LOG_10 = math.log(10.0)
 
 @exp.vjp("self")
 def _(g, result):
-    return g * result
+    return g * conjugate(result)
 
 
 @expm1.vjp("self")
 def _(g, result):
-    return g * (result + 1.0)
+    return g * conjugate(result + 1.0)
 
 
 @log.vjp("self")
 def _(g, self):
-    return g / self
+    return g / conjugate(self)
 
 
 @log2.vjp("self")
 def _(g, self):
-    return g / (self * LOG_2)
+    return g / conjugate(self * LOG_2)
 
 
 @log10.vjp("self")
 def _(g, self):
-    return g / (self * LOG_10)
+    return g / conjugate(self * LOG_10)
 
 
 @log1p.vjp("self")
 def _(g, self):
-    return g / (self + 1.0)
+    return g / conjugate(self + 1.0)
 
 
 @sqrt.vjp("self")
 def _(g, result):
-    return g / (result * 2.0)
+    return g / conjugate(result * 2.0)
 
 
 @rsqrt.vjp("self")
 def _(g, result):
-    return g * (result * result * result) * -0.5
+    return g * conjugate(result * result * result) * -0.5
 
 
 @reciprocal.vjp("self")
 def _(g, result):
-    return -g * (result * result)
+    return -g * conjugate(result * result)
 
 
 @erf.vjp("self")
@@ -153,7 +154,7 @@ def _(g, self):
 
 @square.vjp("self")
 def _(g, self):
-    return g * (self * 2.0)
+    return g * conjugate(self * 2.0)
 
 
 sigmoid_backward = Pointwise(
@@ -174,11 +175,15 @@ tanh_backward = Pointwise(
 
 @sigmoid.vjp("self")
 def _(g, result):
+    if is_complex(g.dtype):
+        return g * conj(result * (1.0 - result))
     return sigmoid_backward(g, result)
 
 
 @tanh.vjp("self")
 def _(g, result):
+    if is_complex(g.dtype):
+        return g * conj(1.0 - result * result)
     return tanh_backward(g, result)
 
 

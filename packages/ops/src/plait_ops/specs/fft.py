@@ -333,13 +333,13 @@ def _reference(name, hermitian):
 def _single_samples(kinds):
     def samples(s):
         for dtype in kinds:
-            yield s(s.array(2, 6, dtype=dtype)).loosely(8).without_gradient()
-            yield s(s.array(5, 3, dtype=dtype), 4, 0, "ortho").loosely(8).without_gradient()
-            yield s(s.array(2, 5, dtype=dtype), 7, norm="forward").loosely(8).without_gradient()
+            yield s(s.array(2, 6, dtype=dtype)).loosely(8)
+            yield s(s.array(5, 3, dtype=dtype), 4, 0, "ortho").loosely(8)
+            yield s(s.array(2, 5, dtype=dtype), 7, norm="forward").loosely(8)
         if "int64" in kinds:
             yield s(s.array(4, dtype="int64")).loosely(8)
-        yield s(s.strided(2, 6, dtype=kinds[0])).loosely(8).without_gradient()
-        yield s(s.array(0, 4, dtype=kinds[0])).without_gradient()
+        yield s(s.strided(2, 6, dtype=kinds[0])).loosely(8)
+        yield s(s.array(0, 4, dtype=kinds[0]))
 
     return samples
 
@@ -347,14 +347,10 @@ def _single_samples(kinds):
 def _several_samples(kinds):
     def samples(s):
         for dtype in kinds:
-            yield s(s.array(2, 4, 6, dtype=dtype)).loosely(20).without_gradient()
-            yield s(s.array(2, 4, 6, dtype=dtype), (5, 4), (0, 2)).loosely(20).without_gradient()
-            yield s(s.array(4, 6, dtype=dtype), norm="ortho").loosely(20).without_gradient()
-        yield (
-            s(s.strided(4, 6, dtype=kinds[0]), (3, 8), (-2, -1), "forward")
-            .loosely(20)
-            .without_gradient()
-        )
+            yield s(s.array(2, 4, 6, dtype=dtype)).loosely(20)
+            yield s(s.array(2, 4, 6, dtype=dtype), (5, 4), (0, 2)).loosely(20)
+            yield s(s.array(4, 6, dtype=dtype), norm="ortho").loosely(20)
+        yield (s(s.strided(4, 6, dtype=kinds[0]), (3, 8), (-2, -1), "forward").loosely(20))
 
     return samples
 

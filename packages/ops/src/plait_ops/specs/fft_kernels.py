@@ -2,16 +2,10 @@
 
 import numpy as np
 
-from plait_ops.fft_words import fft_whole
+from plait_ops.calls import cat, narrow, real, slice_backward
+from plait_ops.fft_words import fft_swapped, fft_whole
 from plait_ops.spec import Operator
-from plait_ops.words import (
-    check,
-    complex_dtype,
-    is_complex,
-    real_dtype,
-    require,
-    result,
-)
+from plait_ops.words import check, complex_dtype, is_complex, real_dtype, require, result
 
 _KERNEL = "`dim` counts from the front; `norm` is backward, ortho or forward, as in NumPy."
 
@@ -84,6 +78,29 @@ def _(self, dim, norm, last):
     return result(shape, real_dtype(self.dtype))
 
 
+@fft_c2c.vjp("self")
+def _(g, dim, norm, forward):
+    return fft_c2c(g, dim, fft_swapped(norm), not forward)
+
+
+@fft_r2c.vjp("self")
+def _(g, self, dim, norm, onesided):
+    last = dim[-1]
+    whole = slice_backward(g, self.shape, last, 0, g.shape[last], 1) if onesided else g
+    return real(fft_c2c(whole, dim, fft_swapped(norm), False))
+
+
+@fft_c2r.vjp("self")
+def _(g, dim, norm, last):
+    half = fft_r2c(g, dim, fft_swapped(norm), True)
+    at = dim[-1]
+    size = half.shape[at]
+    twice = last - size  # all but the first, and the middle one of an even number, stand for two
+    first = narrow(half, at, 0, 1)
+    others = narrow(half, at, 1, twice) * 2.0
+    return cat([first, others, narrow(half, at, 1 + twice, size - 1 - twice)], at)
+
+
 def _as(made, like, complex_=True):
     wide = like.dtype in ("float64", "complex128")
     return made.astype(
@@ -120,12 +137,8 @@ def _(s):
 @fft_r2c.samples
 def _(s):
     for onesided in (False, True):
-        yield s(s.array(4, 5), [1], "backward", onesided).loosely(4).without_gradient()
-        yield (
-            s(s.array(4, 6, dtype="float64"), [1, 0], "ortho", onesided)
-            .loosely(4)
-            .without_gradient()
-        )
+        yield s(s.array(4, 5), [1], "backward", onesided).loosely(4)
+        yield s(s.array(4, 6, dtype="float64"), [1, 0], "ortho", onesided).loosely(4)
     yield s(s.array(0, 4), [1], "backward", True)
 
 

@@ -2,18 +2,12 @@
 
 import numpy as np
 
-from plait_ops.calls import (
-    index_add,
-    index_select,
-    reshape,
-    scatter_add,
-    sum,
-    zeros,
-)
+from plait_ops.calls import index_add, index_select, reshape, scatter_add, sum, zeros
 from plait_ops.spec import Operator
 from plait_ops.words import (
     cast_argument,
     check,
+    conjugate,
     gather_check,
     int64,
     numel,
@@ -146,7 +140,7 @@ def _(g):
 
 @index_add_.vjp("source")
 def _(g, dim, index, source, alpha):
-    return reshape(index_select(g, dim, index), source.shape) * alpha
+    return reshape(index_select(g, dim, index), source.shape) * conjugate(alpha)
 
 
 @index_add_.reference

@@ -2,8 +2,19 @@
 
 import numpy as np
 
-from plait_ops.calls import cos, div, mul, ne, rsqrt, square, where
+from plait_ops.calls import (
+    cos,
+    div,
+    eq,
+    masked_fill,
+    mul,
+    ne,
+    rsqrt,
+    square,
+    where,
+)
 from plait_ops.spec import Pointwise
+from plait_ops.words import conjugate
 
 PI = 3.141592653589793
 DEGREE = 0.017453292519943295
@@ -74,23 +85,26 @@ rad2deg = _unary(
 
 @asinh.vjp("self")
 def _(g, self):
-    return g * rsqrt(square(self) + 1.0)
+    return g * conjugate(rsqrt(square(self) + 1.0))
 
 
 @acosh.vjp("self")
 def _(g, self):
-    return g * rsqrt(self - 1.0) * rsqrt(self + 1.0)
+    return g * conjugate(rsqrt(self - 1.0) * rsqrt(self + 1.0))
 
 
 @atanh.vjp("self")
 def _(g, self):
-    return g / (1.0 - square(self))
+    return g / conjugate(1.0 - square(self))
 
 
 @sinc.vjp("self")
 def _(g, self, result):
-    slope = div(cos(mul(self, PI)) - result, self)
-    return where(ne(self, 0.0), g * slope, 0.0)
+    # at 0 the first terms of its series, for the derivatives of the derivative
+    away = masked_fill(self, eq(self, 0.0), 1.0)
+    slope = div(cos(mul(self, PI)) - result, away)
+    series = self * (square(self) * (PI**4 / 30.0) - PI**2 / 3.0)
+    return g * conjugate(where(ne(self, 0.0), slope, series))
 
 
 @deg2rad.vjp("self")

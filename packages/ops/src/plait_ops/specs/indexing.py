@@ -3,8 +3,10 @@
 import numpy as np
 
 from plait_ops.calls import (
+    arange,
     clone,
     count_nonzero,
+    eq,
     expand,
     index,
     index_columns,
@@ -14,6 +16,7 @@ from plait_ops.calls import (
     nonzero,
     reshape,
     select,
+    where,
     zeros,
 )
 from plait_ops.spec import Composite, Operator
@@ -28,6 +31,7 @@ from plait_ops.words import (
     is_complex,
     is_tensor,
     item,
+    numel,
     require,
     result,
     sizes,
@@ -371,8 +375,13 @@ def _(g, indices, accumulate):
 
 
 @index_put_tensors.vjp("values")
-def _(g, indices, values):
-    return to_dtype(sum_to(index_tensors(g, indices), values.shape), values.dtype)
+def _(g, indices, values, accumulate):
+    picked = index_tensors(g, indices)
+    if not accumulate:  # of values for one place the last one counts, which is the one that stays
+        order = reshape(arange(numel(picked.shape), device=g.device), picked.shape)
+        last = index_put_tensors_(zeros(g.shape, dtype=int64, device=g.device), indices, order)
+        picked = where(eq(index_tensors(last, indices), order), picked, 0.0)
+    return to_dtype(sum_to(picked, values.shape), values.dtype)
 
 
 @index_put_tensors.reference

@@ -22,7 +22,7 @@ from plait_ops.calls import (
 from plait_ops.linear_samples import regular
 from plait_ops.linear_words import require_square
 from plait_ops.spec import Composite, Operator
-from plait_ops.words import broadcast, check, is_complex, require_same, result, wrap_dim
+from plait_ops.words import broadcast, check, conjugate, is_complex, require_same, result, wrap_dim
 
 # ---- functions of matrices -----------------------------------------------------------------------
 linalg_matrix_exp_ = Operator(
@@ -52,7 +52,7 @@ def _(A):
 def _(g, A):
     # exp of [[A^T, g], [0, A^T]] holds the derivative in its upper right corner
     n = A.shape[-1]
-    turned = transpose(A, -2, -1)
+    turned = conjugate(transpose(A, -2, -1))
     top = cat([turned, g], -1)
     bottom = cat([zeros_like(g), turned], -1)
     whole = linalg_matrix_exp(cat([top, bottom], -2))

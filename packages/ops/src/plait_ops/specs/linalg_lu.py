@@ -2,11 +2,22 @@
 
 import numpy as np
 
-from plait_ops.calls import linalg_lu_factor, linalg_lu_solve, lu_unpack
+from plait_ops.calls import (
+    cat,
+    linalg_lu_factor,
+    linalg_lu_solve,
+    linalg_solve_triangular,
+    lu_unpack,
+    narrow,
+    pad_end,
+    transpose,
+    tril,
+    triu,
+)
 from plait_ops.linear_samples import lu, regular
 from plait_ops.linear_words import require_matrix, require_square
 from plait_ops.spec import Composite, Operator
-from plait_ops.words import broadcast, check, int32, require_same, result
+from plait_ops.words import broadcast, check, conjugate, int32, part, require_same, result
 
 
 def _factor(name, schema, results, example):
@@ -61,6 +72,47 @@ def _(A, pivot):
         result(A.shape[:-2] + [small], int32),
         result(A.shape[:-2], int32),
     )
+
+
+@part
+def _factor_gradient(g, LU, pivots):
+    """The gradient of A from that of both factors in one matrix."""
+    P, L, U = lu_unpack(LU, pivots)
+    m = LU.shape[-2]
+    n = LU.shape[-1]
+    k = min(m, n)
+    lh = conjugate(transpose(narrow(L, -2, 0, k), -2, -1))
+    uh = conjugate(transpose(narrow(U, -1, 0, k), -2, -1))
+    square = narrow(narrow(g, -1, 0, k), -2, 0, k)
+    below = lh @ tril(square, -1)
+    above = triu(square) @ uh
+    if n > k:
+        wide = narrow(narrow(g, -2, 0, k), -1, k, n - k)
+        below = below - wide @ conjugate(transpose(narrow(U, -1, k, n - k), -2, -1))
+    if m > k:
+        tall = narrow(narrow(g, -1, 0, k), -2, k, m - k)
+        above = above - conjugate(transpose(narrow(L, -2, k, m - k), -2, -1)) @ tall
+    inner = linalg_solve_triangular(
+        lh, tril(below, -1) + triu(above), upper=True, unitriangular=True
+    )
+    made = linalg_solve_triangular(uh, inner, upper=False, left=False)
+    if n > k:
+        rest = narrow(narrow(g, -2, 0, k), -1, k, n - k)
+        made = cat([made, linalg_solve_triangular(lh, rest, upper=True, unitriangular=True)], -1)
+    if m > k:
+        rest = narrow(narrow(g, -1, 0, k), -2, k, m - k)
+        made = cat([made, linalg_solve_triangular(uh, rest, upper=False, left=False)], -2)
+    return P @ made
+
+
+@linalg_lu_factor_.vjp("A")
+def _(g0, result0, result1):
+    return _factor_gradient(g0, result0, result1)
+
+
+@linalg_lu_factor_ex.vjp("A")
+def _(g0, result0, result1):
+    return _factor_gradient(g0, result0, result1)
 
 
 @linalg_lu_factor_.reference
@@ -141,6 +193,11 @@ def _(LU_data, LU_pivots):
     )
 
 
+@lu_unpack_.vjp("LU_data")
+def _(g1, g2, LU_data):
+    return pad_end(tril(g1, -1), LU_data.shape) + pad_end(triu(g2), LU_data.shape)
+
+
 @lu_unpack_.reference
 def _(LU_data, LU_pivots):
     *batch, m, n = LU_data.shape
@@ -205,7 +262,7 @@ def _(A, pivot):
 
 
 linalg_lu.reference(lambda A, pivot=True: lu_unpack_(*lu(A)))
-linalg_lu.samples(lambda s: iter([s(regular(s, 3, 3)).without_gradient()]))
+linalg_lu.samples(lambda s: iter([s(regular(s, 3, 3))]))
 linalg_lu.error("ShapeError", lambda s: s(s.array(3)), contains=["linalg_lu", "`A`", "(3,)"])
 
 
@@ -246,6 +303,27 @@ def _(LU, pivots, B, left):
     )
     batch = broadcast("LU", LU.shape[:-2], "B", B.shape[:-2])
     return result(batch + B.shape[-2:], B.dtype)
+
+
+@linalg_lu_solve_.decompose
+def _(LU, pivots, B, left, adjoint):
+    P, L, U = lu_unpack(LU, pivots)
+    if left and not adjoint:
+        inner = linalg_solve_triangular(
+            L, transpose(P, -2, -1) @ B, upper=False, unitriangular=True
+        )
+        return linalg_solve_triangular(U, inner, upper=True)
+    if not left and not adjoint:
+        first = linalg_solve_triangular(U, B, upper=True, left=False)
+        inner = linalg_solve_triangular(L, first, upper=False, left=False, unitriangular=True)
+        return inner @ transpose(P, -2, -1)
+    lh = conjugate(transpose(L, -2, -1))
+    uh = conjugate(transpose(U, -2, -1))
+    if left:
+        first = linalg_solve_triangular(uh, B, upper=False)
+        return P @ linalg_solve_triangular(lh, first, upper=True, unitriangular=True)
+    inner = linalg_solve_triangular(lh, B @ P, upper=True, left=False, unitriangular=True)
+    return linalg_solve_triangular(uh, inner, upper=False, left=False)
 
 
 @linalg_lu_solve_.reference
@@ -312,7 +390,7 @@ def _(b, LU_data, LU_pivots):
 
 
 lu_solve.reference(lambda b, LU_data, LU_pivots: linalg_lu_solve_(LU_data, LU_pivots, b))
-lu_solve.samples(lambda s: iter([s(s.array(3, 2), *lu(regular(s, 3, 3))).without_gradient()]))
+lu_solve.samples(lambda s: iter([s(s.array(3, 2), *lu(regular(s, 3, 3)))]))
 lu_solve.error(
     "ShapeError",
     lambda s: s(s.array(2, 2), *lu(regular(s, 3, 3))),

@@ -94,7 +94,7 @@ def _(s):
     yield s(s.array(2, 3, 4), 2, (0, -1), True)
     yield s(s.array(3, 4))
     yield s(s.array(3, dtype="complex64"))
-    yield s(s.array(3), dtype="float64").without_gradient()
+    yield s(s.array(3), dtype="float64")
     yield s(s.strided(3, 2), 3, (0,))
 
 
@@ -326,7 +326,7 @@ def _(s):
     yield s(s.distinct(3, 4), 2).loosely(10)
     yield s(s.distinct(3, 4), 1, 1)
     yield s(s.distinct(2, 3, 4), math.inf, (0, 1), True)
-    yield s(s.array(2, 3), dim=(0, 1), dtype="float64").without_gradient()
+    yield s(s.array(2, 3), dim=(0, 1), dtype="float64")
 
 
 linalg_norm_name.samples(

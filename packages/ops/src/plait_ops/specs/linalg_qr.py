@@ -4,16 +4,24 @@ import numpy as np
 
 from plait_ops.calls import (
     cat,
+    conj,
+    diag_embed,
+    diagonal,
+    expand,
+    eye,
     linalg_householder_product,
     linalg_qr,
     linalg_solve_triangular,
     narrow,
+    real,
     transpose,
+    tril,
     triu,
+    unsqueeze,
 )
 from plait_ops.linear_words import require_matrix
 from plait_ops.spec import Composite, Operator
-from plait_ops.words import check, require_same, result
+from plait_ops.words import check, conjugate, is_complex, require_same, result, to_dtype
 
 _MODES = """
     With k = min(m, n) and `mode` "reduced" Q is (..., m, k) and R (..., k, n); "complete": (..., m, m) and (..., m, n);
@@ -68,11 +76,13 @@ qr_backward = Composite(
 
 @qr_backward.decompose
 def _(grad_q, grad_r, q, r):
-    inner = triu(grad_r @ transpose(r, -2, -1) - transpose(q, -2, -1) @ grad_q)
-    symmetric = inner + transpose(triu(inner, 1), -2, -1)
-    return linalg_solve_triangular(
-        transpose(r, -2, -1), grad_q + q @ symmetric, upper=False, left=False
-    )
+    adjoint = conjugate(transpose(r, -2, -1))
+    inner = triu(grad_r @ adjoint - conjugate(transpose(q, -2, -1)) @ grad_q)
+    symmetric = triu(inner, 1) + conjugate(transpose(triu(inner), -2, -1))
+    if is_complex(q.dtype):  # of the diagonal only the real part: R's is real
+        own = to_dtype(real(diagonal(inner, 0, -2, -1)), q.dtype)
+        symmetric = triu(inner, 1) + conj(transpose(triu(inner, 1), -2, -1)) + diag_embed(own)
+    return linalg_solve_triangular(adjoint, grad_q + q @ symmetric, upper=False, left=False)
 
 
 @qr_backward.reference
@@ -90,9 +100,7 @@ def _triangle(s, n):
 
 
 qr_backward.samples(
-    lambda s: iter(
-        [s(s.array(4, 3), s.array(3, 3), s.array(4, 3), _triangle(s, 3)).without_gradient()]
-    )
+    lambda s: iter([s(s.array(4, 3), s.array(3, 3), s.array(4, 3), _triangle(s, 3))])
 )
 qr_backward.error("TypeError", lambda s: s(1, 1, 1, 1), contains=["qr_backward", "grad_q"])
 
@@ -111,7 +119,7 @@ def _(g0, g1, A, result0, result1, mode):
         return qr_backward(g0, g1, result0, result1)
     # A = Q [R1 R2]: the columns after the first m depend on Q and R2 alone
     rest = narrow(g1, -1, m, n - m)
-    more = narrow(A, -1, m, n - m) @ transpose(rest, -2, -1)
+    more = narrow(A, -1, m, n - m) @ conjugate(transpose(rest, -2, -1))
     first = qr_backward(g0 + more, narrow(g1, -1, 0, m), result0, narrow(result1, -1, 0, m))
     return cat([first, result0 @ rest], -1)
 
@@ -279,6 +287,20 @@ def _(A, tau):
     return result(A.shape, A.dtype)
 
 
+@linalg_householder_product_.decompose
+def _(A, tau):
+    m = A.shape[-2]
+    n = A.shape[-1]
+    one = eye(m, n, dtype=A.dtype, device=A.device)
+    vectors = tril(A, -1) + one
+    made = expand(one, A.shape)
+    for i in reversed(range(tau.shape[-1])):
+        v = narrow(vectors, -1, i, 1)
+        factor = unsqueeze(narrow(tau, -1, i, 1), -1)
+        made = made - v @ (factor * (conjugate(transpose(v, -2, -1)) @ made))
+    return made
+
+
 @orgqr.decompose
 def _(self, tau):
     return linalg_householder_product(self, tau)
@@ -309,7 +331,7 @@ def _(s):
     yield s(s.array(0, 3, 2), s.array(0, 2))
 
 
-orgqr.samples(lambda s: iter([s(*_reflections(s.array(3, 2))).loosely(20).without_gradient()]))
+orgqr.samples(lambda s: iter([s(*_reflections(s.array(3, 2))).loosely(20)]))
 linalg_householder_product_.error(
     "ShapeError",
     lambda s: s(s.array(2, 3), s.array(2)),

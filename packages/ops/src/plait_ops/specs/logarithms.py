@@ -20,6 +20,7 @@ from plait_ops.spec import Composite, Pointwise
 from plait_ops.words import (
     check,
     complex128,
+    conjugate,
     default_dtype,
     float64,
     int32,
@@ -51,7 +52,7 @@ exp2 = Pointwise(
 
 @exp2.vjp("self")
 def _(g, result):
-    return g * (result * LOG_2)
+    return g * conjugate(result * LOG_2)
 
 
 @exp2.samples
@@ -101,12 +102,12 @@ logaddexp2 = _log_sum("logaddexp2", "``log2(2 ** self + 2 ** other)``.", np.loga
 
 @logaddexp.vjp("self")
 def _(g, self, other):
-    return g * sigmoid(sub(self, other))
+    return g * conjugate(sigmoid(sub(self, other)))
 
 
 @logaddexp.vjp("other")
 def _(g, self, other):
-    return g * sigmoid(sub(other, self))
+    return g * conjugate(sigmoid(sub(other, self)))
 
 
 @logaddexp2.vjp("self")

@@ -270,9 +270,7 @@ addmv.samples(
         [
             s(s.array(3), s.array(3, 2), s.array(2)),
             s(s.array(3), s.array(3, 2), s.array(2), beta=0.5, alpha=2.0),
-            s(
-                s.np.full(3, s.np.nan, "float32"), s.array(3, 2), s.array(2), beta=0
-            ).without_gradient(),
+            s(s.np.full(3, s.np.nan, "float32"), s.array(3, 2), s.array(2), beta=0),
             s(
                 s.array(2, dtype="int64"),
                 s.array(2, 2, dtype="int64"),
@@ -294,7 +292,7 @@ addr.samples(
                 *[s.array(*n, dtype="complex64") for n in ((3, 2), (3,), (2,))],
                 beta=0.4 + 0.6j,
                 alpha=2j,
-            ).without_gradient(),
+            ),
         ]
     )
 )

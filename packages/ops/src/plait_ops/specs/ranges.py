@@ -2,12 +2,13 @@
 
 import numpy as np
 
-from plait_ops.calls import dot
+from plait_ops.calls import dot, full, log
 from plait_ops.spec import Operator
 from plait_ops.words import (
     DType,
     cast_argument,
     check,
+    conjugate,
     count_of,
     default_dtype,
     dtype_of,
@@ -297,7 +298,7 @@ def _between_tensors(name, arguments):
         yield s(s.array(dtype="float64"), 2.0, 4, dtype="float64")
         yield s(1, s.array(), 1).without_gradient()
         yield s(np.array(4.5, "float32"), np.array(-3), 9, dtype="int64")
-        yield s(s.array(dtype="complex64"), 1, 3).without_gradient()
+        yield s(s.array(dtype="complex64"), 1, 3)
 
     operator.error(
         "ShapeError", lambda s: s(s.array(2), s.array(), 3), contains=[name, "start", "(2,)"]
@@ -334,7 +335,18 @@ def _(g, steps):
     return dot(g, linspace(0.0, 1.0, steps, dtype=g.dtype, device=g.device))
 
 
-logspace_tensors.constant("start", "end")
+@logspace_tensors.vjp("start")
+def _(g, result, steps, base):
+    share = linspace(1.0, 0.0, steps, dtype=g.dtype, device=g.device)
+    slope = log(full([], base, dtype=g.dtype, device=g.device))
+    return dot(g, conjugate(result * share * slope))
+
+
+@logspace_tensors.vjp("end")
+def _(g, result, steps, base):
+    share = linspace(0.0, 1.0, steps, dtype=g.dtype, device=g.device)
+    slope = log(full([], base, dtype=g.dtype, device=g.device))
+    return dot(g, conjugate(result * share * slope))
 
 
 eye = Operator(

@@ -21,6 +21,7 @@ from plait_ops.words import (
     accumulated,
     cast_argument,
     check,
+    conjugate,
     numel,
     reduce_dims,
     reduced,
@@ -181,7 +182,8 @@ def _(grad, self, result, dim):
         grad.shape == small and result.shape == small,
         f"`grad` and `result` must have shape {tuple(small)}; got {grad.shape}",
     )
-    return grad * (exclusive_prod(self, dim, False) * exclusive_prod(self, dim, True))
+    others = exclusive_prod(self, dim, False) * exclusive_prod(self, dim, True)
+    return grad * conjugate(others)
 
 
 exclusive_prod = Composite(
@@ -378,13 +380,14 @@ def _(grad, self, dim):
     n = self.shape[at]
     if n == 0:
         return clone(grad)
+    factors = conjugate(self)
     parts = []
     rest = select(grad, at, n - 1)
     parts.append(rest)
     for i in reversed(range(n - 1)):
-        rest = select(grad, at, i) + select(self, at, i + 1) * rest
+        rest = select(grad, at, i) + select(factors, at, i + 1) * rest
         parts.append(rest)
-    return exclusive_prod(self, at, False) * flip(stack(parts, at), [at])
+    return exclusive_prod(factors, at, False) * flip(stack(parts, at), [at])
 
 
 @cumprod_backward.reference

@@ -3,7 +3,7 @@
 import numpy as np
 
 from plait_ops.alias import under_another_name
-from plait_ops.calls import mul, zeros_like
+from plait_ops.calls import mul, sgn, zeros_like
 from plait_ops.spec import Composite, Pointwise
 
 
@@ -81,7 +81,7 @@ def _(g):
 
 @abs_.vjp("self")
 def _(g, self):
-    return mul(g, sign(self))
+    return mul(g, sgn(self))
 
 
 @sign.vjp("self")

@@ -4,20 +4,24 @@ import numpy as np
 
 from plait_ops.calls import (
     alias,
+    cat,
+    clone,
     div,
     eq,
     expand,
+    flip,
     full,
     gather,
-    logical_and,
+    lt,
     masked_fill,
     narrow,
-    ne,
     ones_like,
     reshape,
+    scatter,
     scatter_add,
     scatter_reduce,
     scatter_value,
+    sort,
     where,
     zeros_like,
 )
@@ -27,9 +31,11 @@ from plait_ops.specs.scattering import pad_end
 from plait_ops.words import (
     cast_argument,
     check,
+    conjugate,
     gather_check,
     int64,
     numel,
+    part,
     require,
     require_same,
     result,
@@ -232,30 +238,41 @@ scatter_prod_backward = Composite(
 )
 
 
+@part
+def _products_before(x, keys, at):
+    """The product of what stands before each element along `at` and has its key; equal keys stand
+    together. Every step takes in twice as many.
+    """
+    n = x.shape[at]
+    one = ones_like(narrow(x, at, 0, 1))
+    same = eq(narrow(keys, at, 1, n - 1), narrow(keys, at, 0, n - 1))
+    made = cat([one, where(same, narrow(x, at, 0, n - 1), 1.0)], at)
+    step = 1
+    while step < n:
+        same = eq(narrow(keys, at, step, n - step), narrow(keys, at, 0, n - step))
+        earlier = where(same, narrow(made, at, 0, n - step), 1.0)
+        made = cat([narrow(made, at, 0, step), narrow(made, at, step, n - step) * earlier], at)
+        step = step * 2
+    return made
+
+
 @scatter_prod_backward.decompose
 def _(grad, self, dim, index, src, result, include_self):
-    # the product of all others: the product over what isn't 0, where no other is 0
+    # products of others without a division: right where there are zeros, and so are their
+    # derivatives
     base = self if include_self else scatter_value(self, dim, index, 1)
-    zero = to_dtype(eq(base, 0), grad.dtype)
-    nought = to_dtype(eq(src, 0), grad.dtype)
-    zeros = scatter_add(zero, dim, index, nought)
-    rest = scatter_reduce(
-        masked_fill(base, eq(base, 0), 1), dim, index, masked_fill(src, eq(src, 0), 1), "prod"
-    )
-    pull = grad * rest
-    own = where(
-        eq(zeros, 0),
-        div(pull, masked_fill(base, eq(base, 0), 1)),
-        where(logical_and(eq(zeros, 1), ne(zero, 0)), pull, 0.0),
-    )
-    at = gather(pull, dim, index)
-    others = gather(zeros, dim, index)
-    each = where(
-        eq(others, 0),
-        div(at, masked_fill(src, eq(src, 0), 1)),
-        where(logical_and(eq(others, 1), ne(nought, 0)), at, 0.0),
-    )
-    return own, each
+    own = grad * conjugate(scatter_reduce(ones_like(base), dim, index, src, "prod"))
+    pull = gather(grad * conjugate(base), dim, index)
+    if index.ndim == 0 or numel(index.shape) == 0:
+        return own, clone(pull)
+    at = wrap_dim("dim", dim, self.shape)
+    places = where(lt(index, 0), index + self.shape[at], index)
+    keys, order = sort(places, at)
+    x = gather(src, at, order)
+    before = _products_before(x, keys, at)
+    after = flip(_products_before(flip(x, [at]), flip(keys, [at]), at), [at])
+    others = scatter(zeros_like(src), at, order, before * after)
+    return own, pull * conjugate(others)
 
 
 @scatter_prod_backward.reference
@@ -293,7 +310,7 @@ def _(s):
         zeros,
         s.array(4),
         True,
-    ).without_gradient()  # there is no second derivative at 0
+    )
 
 
 scatter_prod_backward.error(

@@ -4,15 +4,28 @@ import numpy as np
 
 from plait_ops.calls import (
     alias,
+    arange,
     copy_,
+    eq,
     gather,
     narrow,
+    reshape,
     scatter_value,
+    where,
     zeros,
 )
 from plait_ops.spec import Operator
 from plait_ops.specs.gathering import _KERNEL, _gather_errors
-from plait_ops.words import cast_argument, check, fits, gather_check, int64, require_same, result
+from plait_ops.words import (
+    cast_argument,
+    check,
+    fits,
+    gather_check,
+    int64,
+    numel,
+    require_same,
+    result,
+)
 
 _SCATTER = """
     `self` with {what} `index` along `dim`: ``out[index[i, j], j] {sign} src[i, j]`` for `dim` 0, and so on.{more}
@@ -106,6 +119,16 @@ def _(g):
 
 
 @scatter_.vjp("src")
+def _(g, dim, index, src):
+    # of elements for one place the last one stays, the others count for nothing
+    order = reshape(arange(numel(index.shape), device=g.device), index.shape)
+    last = scatter_(zeros(g.shape, dtype=int64, device=g.device), dim, index, order)
+    picked = where(eq(gather(last, dim, index), order), gather(g, dim, index), 0.0)
+    if picked.shape == src.shape:
+        return picked
+    return pad_end(picked, src.shape)
+
+
 @scatter_add_.vjp("src")
 def _(g, dim, index, src):
     picked = gather(g, dim, index)

@@ -5,7 +5,7 @@ import numpy as np
 from plait_ops.alias import under_another_name
 from plait_ops.calls import ge, gt, le, logical_and, lt, mul, sub, where, zeros_like
 from plait_ops.spec import Composite, Pointwise
-from plait_ops.words import check, is_tensor
+from plait_ops.words import check, conjugate, is_tensor
 
 where_ = Pointwise(
     "where(Tensor condition, Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
@@ -274,17 +274,19 @@ lerp = Pointwise(
 
 @lerp.vjp("self")
 def _(g, weight):
-    return g * sub(1.0, weight) if is_tensor(weight) else g * (1.0 - float(weight))
+    if is_tensor(weight):
+        return g * conjugate(sub(1.0, weight))
+    return sub(g, g * conjugate(weight))
 
 
 @lerp.vjp("end")
 def _(g, weight):
-    return g * weight
+    return g * conjugate(weight)
 
 
 @lerp.vjp("weight")
 def _(g, self, end):
-    return g * (end - self)
+    return g * conjugate(end - self)
 
 
 addcmul = Pointwise(
@@ -322,22 +324,22 @@ def _(g):
 
 @addcmul.vjp("tensor1")
 def _(g, tensor2, value):
-    return g * tensor2 * value
+    return g * conjugate(tensor2) * conjugate(value)
 
 
 @addcmul.vjp("tensor2")
 def _(g, tensor1, value):
-    return g * tensor1 * value
+    return g * conjugate(tensor1) * conjugate(value)
 
 
 @addcdiv.vjp("tensor1")
 def _(g, tensor2, value):
-    return g / tensor2 * value
+    return g / conjugate(tensor2) * conjugate(value)
 
 
 @addcdiv.vjp("tensor2")
 def _(g, tensor1, tensor2, value):
-    return -g * tensor1 / (tensor2 * tensor2) * value
+    return -g * conjugate(tensor1 / (tensor2 * tensor2)) * conjugate(value)
 
 
 addcmul.samples(lambda s: iter([s(s.array(3), s.array(3), s.array(3), value=-2)]))

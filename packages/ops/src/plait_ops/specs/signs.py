@@ -87,7 +87,18 @@ nextafter_elements = Pointwise(
     internal=True,
     reference=np.nextafter,
 )
-nextafter_elements.constant("self", "other")
+
+
+@nextafter_elements.vjp("self")
+def _(g, self, other):
+    return where(eq(self, other), 0.0, g)
+
+
+@nextafter_elements.vjp("other")
+def _(g):
+    return zeros_like(g)
+
+
 nextafter = Composite(
     "nextafter(Tensor self, Tensor other) -> Tensor",
     doc="""

@@ -4,6 +4,7 @@ import numpy as np
 
 from plait_ops.calls import rsqrt, square
 from plait_ops.spec import Pointwise
+from plait_ops.words import conjugate
 
 
 def _unary(name, text, reference, domain=(-3.0, 3.0), at=0.0, value=0.0):
@@ -46,42 +47,42 @@ cosh = _unary("cosh", "The hyperbolic cosine.", np.cosh, value=1.0)
 
 @sin.vjp("self")
 def _(g, self):
-    return g * cos(self)
+    return g * conjugate(cos(self))
 
 
 @cos.vjp("self")
 def _(g, self):
-    return -g * sin(self)
+    return -g * conjugate(sin(self))
 
 
 @tan.vjp("self")
 def _(g, result):
-    return g * (square(result) + 1.0)
+    return g * conjugate(square(result) + 1.0)
 
 
 @asin.vjp("self")
 def _(g, self):
-    return g * rsqrt(1.0 - square(self))
+    return g * conjugate(rsqrt(1.0 - square(self)))
 
 
 @acos.vjp("self")
 def _(g, self):
-    return -g * rsqrt(1.0 - square(self))
+    return -g * conjugate(rsqrt(1.0 - square(self)))
 
 
 @atan.vjp("self")
 def _(g, self):
-    return g / (square(self) + 1.0)
+    return g / conjugate(square(self) + 1.0)
 
 
 @sinh.vjp("self")
 def _(g, self):
-    return g * cosh(self)
+    return g * conjugate(cosh(self))
 
 
 @cosh.vjp("self")
 def _(g, self):
-    return g * sinh(self)
+    return g * conjugate(sinh(self))
 
 
 for each in (sin, cos, tan, asin, acos, atan, sinh, cosh):

@@ -57,7 +57,7 @@ from plait_ops.words.strides import (
     view_strides,
     viewable,
 )
-from plait_ops.words.values import is_number, is_tensor, item, sum_to, to_dtype
+from plait_ops.words.values import conjugate, is_number, is_tensor, item, sum_to, to_dtype
 
 __all__ = [
     "DType",
@@ -73,6 +73,7 @@ __all__ = [
     "complex128",
     "complex64",
     "complex_dtype",
+    "conjugate",
     "contiguous_strides",
     "count_of",
     "default_dtype",

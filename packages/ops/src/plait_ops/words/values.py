@@ -6,7 +6,7 @@ from typing import Any
 
 from plait_ops.words.calling import Shape, word
 
-__all__ = ["is_number", "is_tensor", "item", "sum_to", "to_dtype"]
+__all__ = ["conjugate", "is_number", "is_tensor", "item", "sum_to", "to_dtype"]
 
 
 @word("operand -> bool")
@@ -19,6 +19,13 @@ def is_tensor(value: Any) -> bool:
 def is_number(value: Any) -> bool:
     """Whether an operand is a number."""
     return isinstance(value, (bool, int, float, complex))
+
+
+@word("@operand -> held")
+def conjugate(value: Any) -> Any:
+    """Return the conjugate of a complex tensor or number; real ones are their own."""
+    kind = str(getattr(value, "dtype", type(value).__name__))
+    return value.conjugate() if kind.startswith("complex") else value
 
 
 @word("@tensor -> int")
