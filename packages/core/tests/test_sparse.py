@@ -124,3 +124,56 @@ def test_text() -> None:
         "       values=tensor([1., 2.]),\n"
         "       size=(3,), nnz=2, layout=plait.sparse_coo)"
     )
+
+
+def test_dtypes_and_devices() -> None:
+    x = pc.eye(2).to_sparse()
+    assert x.double().dtype is pc.float64 and x.to(pc.int64).dtype is pc.int64
+    assert x.float().is_coalesced() and x.cpu().to_dense().tolist() == x.to_dense().tolist()
+    assert x.type() == "plait.float32" and x.type(pc.float16).dtype is pc.float16
+    assert len(x) == 2 and x.mv(pc.tensor([2.0, 3.0])).tolist() == [2, 3]
+
+
+def test_a_tensor_of_a_size_has_no_elements() -> None:
+    for x in (pc.sparse_coo_tensor(size=(2, 3)), pc.sparse_coo_tensor((2, 3), dtype=pc.float64)):
+        assert x.nnz() == 0 and x.to_dense().tolist() == [[0, 0, 0], [0, 0, 0]]
+    assert x.dtype is pc.float64
+    with pytest.raises(TypeError, match="`indices` and `values`, or `size` are required"):
+        pc.sparse_coo_tensor(pc.zeros(2, 1, dtype=pc.int64))
+
+
+def test_what_sparse_tensors_do_not_have_is_said() -> None:
+    x = pc.eye(2).to_sparse()
+    for call, error, text in (
+        (lambda: x.relu(), AttributeError, "no attribute 'relu'; call to_dense"),
+        (lambda: x.nothing, AttributeError, "no attribute 'nothing'$"),
+        (lambda: bool(x), RuntimeError, "neither true nor false"),
+        (lambda: x[0], TypeError, "no places to index"),
+    ):
+        with pytest.raises(error, match=text):
+            call()
+
+
+def test_operators_ask_sparse_tensors() -> None:
+    x, dense = pc.tensor([[0.0, 2.0], [3.0, 0.0]]).to_sparse(), pc.tensor([[1.0, 2.0], [3.0, 4.0]])
+    full = x.to_dense()
+
+    def ask(name: str, *args: Any, **kwargs: Any) -> Any:
+        result = x.__plait_function__(getattr(pc, name), args, kwargs)
+        return (result.to_dense() if isinstance(result, pc.SparseTensor) else result).tolist()
+
+    assert ask("mm", x, dense) == ask("matmul", x, dense) == (full @ dense).tolist()
+    assert ask("mm", dense, x) == ask("matmul", dense, x) == (dense @ full).tolist()
+    assert ask("mv", x, dense[0]) == (full @ dense[0]).tolist()
+    assert ask("addmm", dense, x, dense, beta=2) == (2 * dense + full @ dense).tolist()
+    assert ask("add", dense, x, alpha=2) == (dense + 2 * full).tolist()
+    assert ask("sub", x, dense) == (full - dense).tolist()
+    assert ask("mul", 2, x) == (2 * full).tolist() and ask("div", x, 2) == (full / 2).tolist()
+    assert ask("sum", x, dim=0) == full.sum(0).tolist() and ask("t", x) == full.T.tolist()
+    for args, kwargs, text in (
+        (("relu", x), {}, "relu: sparse tensors do not have this operator; call to_dense"),
+        (("mm", x), {}, "mm: on sparse tensors, .* missing"),
+        (("div", dense, x), {}, "div: sparse tensors do not have this operator for Tensor, Sparse"),
+    ):
+        with pytest.raises(TypeError, match=text):
+            ask(*args, **kwargs)

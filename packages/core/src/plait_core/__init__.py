@@ -42,11 +42,12 @@ from plait_core import (
     _protocols,
     _repointing,
     _several,
-    _sparse,
+    _sparse_creation,
     _startup,
     _surface,
     _unique,
     _views,
+    arguments,
     sparse,
 )
 from plait_core._comparison import allclose, equal
@@ -126,7 +127,8 @@ from plait_core._several import (
     meshgrid,
     nonzero,
 )
-from plait_core._sparse import SparseTensor, sparse_coo_tensor
+from plait_core._sparse import SparseTensor
+from plait_core._sparse_creation import sparse_coo_tensor
 from plait_core._storages import UntypedStorage
 from plait_core._unique import unique, unique_consecutive
 from plait_core._views import narrow_copy
@@ -296,7 +298,7 @@ _TOPICS = (
     _surface,
     _attributes,
     _repointing,
-    _sparse,
+    _sparse_creation,
     _complex,
     _several,
     _unique,
@@ -341,5 +343,7 @@ from plait_core import fft, linalg, special  # noqa: E402, they are filled from 
 bool = bool_
 float = float32
 int = int32
+
+arguments.name_arguments(globals())
 
 del annotations  # of the __future__, no name of plait

@@ -8,10 +8,9 @@ from typing import Any
 
 from plait_abi import DTypeError, ShapeError, _binding
 from plait_core._core import Size, Tensor, is_tensor
-from plait_core._creation import as_tensor
 from plait_core._memory_formats import layout, sparse_coo
 
-__all__ = ["SparseTensor", "sparse_coo_tensor", "to_sparse"]
+__all__ = ["SparseTensor"]
 
 
 def _operator(name: str) -> Any:
@@ -146,6 +145,26 @@ class SparseTensor:
         text = ",\n".join(lines).replace("\n", "\n       ")
         return f"tensor({text},\n       {facts})"
 
+    def __len__(self) -> int:
+        return self._shape[0]
+
+    def __bool__(self) -> bool:
+        raise RuntimeError("bool: a sparse tensor is neither true nor false; call to_dense() first")
+
+    def __getitem__(self, index: Any) -> Any:
+        raise TypeError("indexing: a sparse tensor has no places to index; call to_dense() first")
+
+    def __getattr__(self, name: str) -> Any:
+        text = f"'SparseTensor' object has no attribute {name!r}"
+        known = hasattr(Tensor, name) and not name.startswith("_")
+        raise AttributeError(f"{text}; call to_dense() first" if known else text)
+
+    def __plait_function__(self, operator: Any, args: Any, kwargs: Any) -> Any:
+        """Run what sparse tensors have of an operator; see `_sparse_calls`."""
+        from plait_core._sparse_calls import run
+
+        return run(operator, args, kwargs)
+
     # ---- other forms of it
     def _with(self, stored: Tensor, coalesced: bool | None = None) -> SparseTensor:
         kept = self._coalesced if coalesced is None else coalesced
@@ -191,6 +210,14 @@ class SparseTensor:
         stored = self._stored.to(*args, **kwargs)
         places = self._places.to(device=stored.device)
         return SparseTensor(places, stored, self._shape, self._coalesced)
+
+    def cpu(self) -> SparseTensor:
+        """Return the tensor on the CPU."""
+        return self.to(device="cpu")
+
+    def type(self, dtype: Any = None) -> Any:
+        """Return the name of the dtype, or the tensor in another dtype."""
+        return self._stored.type() if dtype is None else self.to(dtype)
 
     def clone(self) -> SparseTensor:
         """Return a copy."""
@@ -336,6 +363,12 @@ class SparseTensor:
         zeros = _operator("zeros")(shape, dtype=self.dtype, device=self.device)
         return zeros.index_add(0, rows, terms)
 
+    def mv(self, vec: Tensor) -> Any:
+        """Return the product with a dense vector."""
+        if not is_tensor(vec) or vec.ndim != 1:
+            raise TypeError(f"mv: `vec` must be a Tensor with 1 dimension, got {vec!r}")
+        return self @ vec
+
     def __matmul__(self, other: Any) -> Any:
         if is_tensor(other) and other.ndim == 1:
             return self.mm(other.unsqueeze(1)).squeeze(1)
@@ -353,115 +386,27 @@ class SparseTensor:
         return self.t().mm(other.t()).t()
 
 
-def sparse_coo_tensor(
-    indices: Any,
-    values: Any,
-    size: tuple[int, ...] | None = None,
-    *,
-    dtype: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    is_coalesced: bool | None = None,
-) -> SparseTensor:
-    """Make a sparse tensor from the places and values of its elements.
+def _cast(name: str) -> Callable[[SparseTensor], SparseTensor]:
+    def method(self: SparseTensor) -> SparseTensor:
+        return self._with(getattr(self._stored, name)())
 
-    Args:
-        indices: integers of shape ``(ndim, nnz)``, a tensor or data for one.
-        values: the elements, of shape ``(nnz,)``; a number stands for all of them.
-        size: the shape; None: the smallest that holds all places.
-        dtype: the dtype of the elements.
-        device: where they are.
-        requires_grad: whether operators on the values are recorded.
-        is_coalesced: whether you know that every place occurs once, in order.
-
-    Raises:
-        ShapeError: if the shapes do not fit each other.
-        IndexError: if a place lies outside `size`.
-        DTypeError: if `indices` are no integers.
-
-    Example:
-        >>> import plait_core as pc
-        >>> edges = pc.tensor([[0, 1, 1], [1, 0, 2]])
-        >>> graph = pc.sparse_coo_tensor(edges, pc.ones(3), (3, 3))
-        >>> graph @ pc.tensor([[1.0], [2.0], [4.0]])
-        tensor([[2.],
-                [5.],
-                [0.]])
-    """
-    places = as_tensor(indices, device=device)
-    if places.numel() == 0 and places.dtype.is_floating_point:
-        places = places.to("int64")
-    if places.dtype.is_floating_point or places.dtype.is_complex or places.dtype.name == "bool":
-        raise DTypeError(f"sparse_coo_tensor: `indices` must be integers, got {places.dtype.name}")
-    if places.ndim != 2:
-        raise ShapeError(
-            f"sparse_coo_tensor: `indices` must have shape (ndim, nnz), got {tuple(places.shape)}"
-        )
-    places = places.to("int64")
-    stored = as_tensor(values, dtype=dtype, device=device)
-    if stored.ndim == 0:
-        stored = stored.expand((places.shape[1],)).clone()
-    if tuple(stored.shape) != (places.shape[1],):
-        raise ShapeError(
-            f"sparse_coo_tensor: `values` must have shape ({places.shape[1]},), as many as "
-            f"`indices` has columns, got {tuple(stored.shape)}"
-        )
-    shape = _checked_shape(places, size)
-    if requires_grad:
-        stored = stored.detach().requires_grad_()
-    known = places.shape[1] < 2 if is_coalesced is None else is_coalesced
-    return SparseTensor(places, stored, shape, known)
+    method.__name__, method.__qualname__ = name, f"SparseTensor.{name}"
+    method.__doc__ = f"Return the tensor with the elements that ``values().{name}()`` gives."
+    return method
 
 
-def _checked_shape(places: Tensor, size: tuple[int, ...] | None) -> tuple[int, ...]:
-    ndim, nnz = places.shape
-    if size is not None and len(size) != ndim:
-        raise ShapeError(
-            f"sparse_coo_tensor: `size` must have {ndim} entries, as `indices` has rows, got "
-            f"{tuple(size)}"
-        )
-    if not nnz:
-        return (0,) * ndim if size is None else tuple(size)
-    low, high = places.amin(1).tolist(), places.amax(1).tolist()
-    shape = tuple(top + 1 for top in high) if size is None else tuple(size)
-    for i in range(ndim):
-        if low[i] < 0 or high[i] >= shape[i]:
-            raise IndexError(
-                f"sparse_coo_tensor: `indices` must be in [0, {shape[i] - 1}] in dimension {i} of "
-                f"size {shape}, got {low[i] if low[i] < 0 else high[i]}"
-            )
-    return shape
-
-
-def to_sparse(self: Tensor) -> SparseTensor:
-    """Return the tensor with only the elements that are not 0.
-
-    Example:
-        >>> import plait_core as pc
-        >>> pc.tensor([[0.0, 2.0], [0.0, 0.0]]).to_sparse().nnz()
-        1
-    """
-    if self.ndim == 0:
-        raise ShapeError("to_sparse: at least one dimension is required, got shape ()")
-    places = _operator("nonzero")(self.detach()).t().contiguous()
-    flat = SparseTensor(places, places[0], tuple(self.shape))._flat()
-    stored = self.reshape(-1).index_select(0, flat)
-    return SparseTensor(places, stored, tuple(self.shape), True)
-
-
-def to_dense(self: Tensor) -> Tensor:
-    """Return the tensor itself, which holds all its elements.
-
-    Example:
-        >>> import plait_core as pc
-        >>> pc.tensor([1, 2]).to_dense()
-        tensor([1, 2])
-    """
-    return self
-
-
-METHODS: dict[str, Callable[..., Any]] = {
-    "to_dense": to_dense,
-    "to_sparse": to_sparse,
-    "to_sparse_coo": to_sparse,
-}
+for _name in [
+    "bfloat16",
+    "bool",
+    "byte",
+    "cdouble",
+    "cfloat",
+    "char",
+    "double",
+    "float",
+    "half",
+    "int",
+    "long",
+    "short",
+]:
+    setattr(SparseTensor, _name, _cast(_name))

@@ -15,8 +15,10 @@ from plait_abi import PlaitError as LinAlgError
 from plait_core._namespaces import fill as _fill
 from plait_core._namespaces import shown as _shown
 from plait_core._products import multi_dot
+from plait_core.arguments import name_arguments as _name_arguments
 
 __all__ = ["LinAlgError", "multi_dot"]
 
+_name_arguments(globals())
 __getattr__ = _fill(globals(), "linalg_")
 __dir__ = _shown(globals())

@@ -29,6 +29,7 @@ from plait_core._dtypes import (
     uint64,
 )
 from plait_core._namespaces import shown as _shown
+from plait_core.arguments import name_arguments as _name_arguments
 from plait_core.array_api import _examples, fft, linalg
 from plait_core.array_api._creation import (
     arange,
@@ -329,4 +330,6 @@ __all__ = [
 ]
 
 _examples.attach(globals())
+for _space in (fft.__dict__, linalg.__dict__, globals()):
+    _name_arguments(_space)
 __dir__ = _shown(globals())

@@ -4,6 +4,7 @@ Names, argument order and defaults are PyTorch's. Several of the functions are t
 ``plait_core`` themselves.
 """
 
+from plait_core.arguments import name_arguments as _name_arguments
 from plait_nn.functional._activation import (
     celu,
     elu,
@@ -101,3 +102,5 @@ __all__ = [
     "tanh",
     "tanhshrink",
 ]
+
+_name_arguments(globals())

@@ -1,0 +1,134 @@
+"""Sparse tensors from places and values, from a size, and from dense tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from plait_abi import DTypeError, ShapeError
+from plait_core._core import Tensor, is_tensor
+from plait_core._creation import as_tensor
+from plait_core._sparse import SparseTensor, _operator
+
+__all__ = ["METHODS", "sparse_coo_tensor"]
+
+
+def sparse_coo_tensor(
+    indices: Any = None,
+    values: Any = None,
+    size: tuple[int, ...] | None = None,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    is_coalesced: bool | None = None,
+) -> SparseTensor:
+    """Make a sparse tensor from the places and values of its elements, or of a size without any.
+
+    Args:
+        indices: integers of shape ``(ndim, nnz)``, a tensor or data for one.
+        values: the elements, of shape ``(nnz,)``; a number stands for all of them. Without both of
+            these the tensor has no elements; `size` may then come first.
+        size: the shape; None: the smallest that holds all places.
+        dtype: the dtype of the elements.
+        device: where they are.
+        requires_grad: whether operators on the values are recorded.
+        is_coalesced: whether you know that every place occurs once, in order.
+
+    Raises:
+        ShapeError: if the shapes do not fit each other.
+        IndexError: if a place lies outside `size`.
+        DTypeError: if `indices` are no integers.
+
+    Example:
+        >>> import plait_core as pc
+        >>> edges = pc.tensor([[0, 1, 1], [1, 0, 2]])
+        >>> graph = pc.sparse_coo_tensor(edges, pc.ones(3), (3, 3))
+        >>> graph @ pc.tensor([[1.0], [2.0], [4.0]])
+        tensor([[2.],
+                [5.],
+                [0.]])
+    """
+    if values is None:
+        if indices is not None and size is None and not is_tensor(indices):
+            indices, size = None, indices
+        if indices is not None or size is None:
+            raise TypeError("sparse_coo_tensor: `indices` and `values`, or `size` are required")
+        indices, values = _operator("empty")((len(size), 0), dtype="int64"), []
+    places = as_tensor(indices, device=device)
+    if places.numel() == 0 and places.dtype.is_floating_point:
+        places = places.to("int64")
+    if places.dtype.is_floating_point or places.dtype.is_complex or places.dtype.name == "bool":
+        raise DTypeError(f"sparse_coo_tensor: `indices` must be integers, got {places.dtype.name}")
+    if places.ndim != 2:
+        raise ShapeError(
+            f"sparse_coo_tensor: `indices` must have shape (ndim, nnz), got {tuple(places.shape)}"
+        )
+    places = places.to("int64")
+    stored = as_tensor(values, dtype=dtype, device=device)
+    if stored.ndim == 0:
+        stored = stored.expand((places.shape[1],)).clone()
+    if tuple(stored.shape) != (places.shape[1],):
+        raise ShapeError(
+            f"sparse_coo_tensor: `values` must have shape ({places.shape[1]},), as many as "
+            f"`indices` has columns, got {tuple(stored.shape)}"
+        )
+    shape = _checked_shape(places, size)
+    if requires_grad:
+        stored = stored.detach().requires_grad_()
+    known = places.shape[1] < 2 if is_coalesced is None else is_coalesced
+    return SparseTensor(places, stored, shape, known)
+
+
+def _checked_shape(places: Tensor, size: tuple[int, ...] | None) -> tuple[int, ...]:
+    ndim, nnz = places.shape
+    if size is not None and len(size) != ndim:
+        raise ShapeError(
+            f"sparse_coo_tensor: `size` must have {ndim} entries, as `indices` has rows, got "
+            f"{tuple(size)}"
+        )
+    if not nnz:
+        return (0,) * ndim if size is None else tuple(size)
+    low, high = places.amin(1).tolist(), places.amax(1).tolist()
+    shape = tuple(top + 1 for top in high) if size is None else tuple(size)
+    for i in range(ndim):
+        if low[i] < 0 or high[i] >= shape[i]:
+            raise IndexError(
+                f"sparse_coo_tensor: `indices` must be in [0, {shape[i] - 1}] in dimension {i} of "
+                f"size {shape}, got {low[i] if low[i] < 0 else high[i]}"
+            )
+    return shape
+
+
+def to_sparse(self: Tensor) -> SparseTensor:
+    """Return the tensor with only the elements that are not 0.
+
+    Example:
+        >>> import plait_core as pc
+        >>> pc.tensor([[0.0, 2.0], [0.0, 0.0]]).to_sparse().nnz()
+        1
+    """
+    if self.ndim == 0:
+        raise ShapeError("to_sparse: at least one dimension is required, got shape ()")
+    places = _operator("nonzero")(self.detach()).t().contiguous()
+    flat = SparseTensor(places, places[0], tuple(self.shape))._flat()
+    stored = self.reshape(-1).index_select(0, flat)
+    return SparseTensor(places, stored, tuple(self.shape), True)
+
+
+def to_dense(self: Tensor) -> Tensor:
+    """Return the tensor itself, which holds all its elements.
+
+    Example:
+        >>> import plait_core as pc
+        >>> pc.tensor([1, 2]).to_dense()
+        tensor([1, 2])
+    """
+    return self
+
+
+METHODS: dict[str, Callable[..., Any]] = {
+    "to_dense": to_dense,
+    "to_sparse": to_sparse,
+    "to_sparse_coo": to_sparse,
+}

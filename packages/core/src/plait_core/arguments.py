@@ -1,0 +1,93 @@
+"""Errors of functions in Python that got something else where a tensor belongs.
+
+Operators check their arguments; functions made of operators would look for attributes first, and
+fail with the name of the attribute. Nothing is checked before a call fails, so calls cost the same.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterator
+from types import FunctionType
+from typing import Any
+
+from plait_core._core import is_tensor
+
+__all__ = ["name_arguments"]
+
+_ONE = frozenset({"Tensor", "Tensor | None"})
+_MANY = frozenset({"Sequence[Tensor]", "list[Tensor]", "tuple[Tensor, ...]"})
+
+
+def name_arguments(module: dict[str, Any]) -> None:
+    """Let the public functions of a module say which argument is no tensor.
+
+    Args:
+        module: its globals; what ``__all__`` names is changed in place.
+    """
+    for name in module["__all__"]:
+        function = module.get(name)  # None: found on demand
+        if isinstance(function, FunctionType) and not hasattr(function, "__wrapped__"):
+            found = _tensors(function)
+            if found:
+                module[name] = _naming(function, found)
+
+
+def _tensors(function: FunctionType) -> dict[str, str]:
+    """Return the parameters that are annotated as tensors."""
+    notes = {
+        name: getattr(note, "__name__", str(note)) if isinstance(note, type) else str(note)
+        for name, note in function.__annotations__.items()
+        if name != "return"
+    }
+    return {name: note for name, note in notes.items() if note in _ONE | _MANY}
+
+
+def _naming(function: FunctionType, tensors: dict[str, str]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except (AttributeError, TypeError) as error:
+            if str(error).startswith(f"{function.__name__}: "):
+                raise
+            text = _complaint(function, tensors, args, kwargs, isinstance(error, TypeError))
+            if not text:
+                raise
+        raise TypeError(text)
+
+    return call
+
+
+def _complaint(
+    function: FunctionType,
+    tensors: dict[str, str],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    arrays_pass: bool,
+) -> str:
+    signature = inspect.signature(function)
+    try:
+        bound = signature.bind(*args, **kwargs).arguments
+    except TypeError:
+        return ""  # Python's own text names the function and the argument
+    for name, value in bound.items():
+        if name not in tensors:
+            continue
+        several = signature.parameters[name].kind is inspect.Parameter.VAR_POSITIONAL
+        what = "a sequence of Tensor" if several or tensors[name] in _MANY else "Tensor"
+        for each in _wrong(value, what != "Tensor"):
+            if not (arrays_pass and hasattr(each, "__dlpack__")) and each is not None:
+                got = type(value).__name__ if each is value else f"{type(each).__name__} in it"
+                return f"{function.__name__}: `{name}` must be {what}, got {got}"
+    return ""
+
+
+def _wrong(value: Any, several: bool) -> Iterator[Any]:
+    if not several:
+        yield from () if is_tensor(value) else (value,)
+    elif isinstance(value, (list, tuple)):
+        yield from (each for each in value if not is_tensor(each))
+    else:
+        yield value
