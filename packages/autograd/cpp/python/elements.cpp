@@ -21,7 +21,8 @@ char *address(plait_tensor *t, int64_t i) {
 }
 
 PyObject *wrong_dtype(const plait_tensor *t) {
-  return PyErr_Format(PyExc_TypeError, "gradcheck: float64, float32 or their complex dtypes are required, got %s",
+  return PyErr_Format(PyExc_TypeError,
+                      "gradcheck: float64, float32 or their complex dtypes are required, got %s",
                       plait::name(t->dl.dtype));
 }
 

@@ -7,7 +7,6 @@ from plait_ops.calls import (
     amax,
     conj,
     detach,
-    diag_embed,
     diagonal,
     eq,
     linalg_det,
@@ -74,8 +73,8 @@ def _made_regular(A):
     largest = amax(sizes_, [-1], True)
     little = 1e-10 if real_dtype(A.dtype) == float64 else 1e-5
     scale = where(eq(largest, 0), 1.0, largest) * little
-    added = diag_embed(to_dtype(where(eq(sizes_, 0), scale, 0.0), A.dtype))
-    return A + P @ (L @ added)
+    added = to_dtype(where(eq(sizes_, 0), scale, 0.0), A.dtype)
+    return A + P @ (L * unsqueeze(added, -2))
 
 
 @linalg_det_.vjp("A")
