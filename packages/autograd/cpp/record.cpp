@@ -5,6 +5,7 @@
 
 #include "op_node.hpp"
 #include "views.hpp"
+#include "watch.hpp"
 
 namespace plait::autograd {
 namespace {
@@ -281,6 +282,7 @@ plait_status recorded(plait_call *c) {
   or_release(c, [&] {
     refuse_complex_results(c);
     const Ref<OpNode> node = op_node(c, w.positions, w.need, needs, before);
+    if (watching() && anomaly_nan) note_nan(c, node.get());
     attach_results(c, node.get(), written);
   });
   return s;

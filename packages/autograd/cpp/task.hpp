@@ -61,6 +61,13 @@ class Task {
   void execute(Node *);
   void capture_at(Node *, plait_tensor **gradients);
   void retain_at(Node *, plait_tensor **gradients);
+  void arrived_at(Node *, plait_tensor **gradients);
+  bool before(Node *, plait_tensor **gradients);
+  void evaluate_watched(Node *, plait_tensor **gradients);
+  void after(Node *, plait_tensor *const *gradients);
+  void accumulated(Node *);
+  void check_nan(Node *, plait_tensor *const *gradients);
+  [[noreturn]] void refuse_nan(Node *, uint32_t edge);
   void evaluate(Node *, plait_tensor **gradients);
   void evaluate_op(OpNode *, plait_tensor **gradients);
   void evaluate_assigned(ViewNode *, plait_tensor **gradients);
@@ -83,6 +90,8 @@ class Task {
   std::vector<Node *> heap_;  // ready, the youngest on top
   Node *next_ = nullptr;      // ready and younger than all in the heap
   Node *running_ = nullptr;
+  const Node *gathering_ = nullptr;  // its gradients wait here until its hooks have seen them
+  std::vector<Tensor> gathered_;
 };
 
 }  // namespace plait::autograd

@@ -44,8 +44,29 @@ struct State {
   PyObject *max_version;  // (1, 0)
   unsigned long main_thread;
   PyObject *(*node_object)(plait_object *);  // set by the engine's package
+  int (*traverse)(plait_tensor *, visitproc, void *);  // these two as well
+  void (*untie)(plait_tensor *);
+  uint64_t unlocked;  // calls that run without the GIL
 };
 extern State state;
+
+// Leaves the GIL for a scope; says so first, for the collector (plait_python::unlocked).
+class Unlocked {
+ public:
+  Unlocked() {
+    __atomic_fetch_add(&state.unlocked, 1, __ATOMIC_RELAXED);
+    saved_ = PyEval_SaveThread();
+  }
+  ~Unlocked() {
+    __atomic_fetch_sub(&state.unlocked, 1, __ATOMIC_RELEASE);
+    PyEval_RestoreThread(saved_);
+  }
+  Unlocked(const Unlocked &) = delete;
+  Unlocked &operator=(const Unlocked &) = delete;
+
+ private:
+  PyThreadState *saved_;
+};
 
 // ---- errors.cpp
 bool add_errors(PyObject *module);

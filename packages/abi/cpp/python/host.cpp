@@ -235,9 +235,8 @@ void unlocked(void *, void (*fn)(void *), void *arg) {
     fn(arg);
     return;
   }
-  PyThreadState *saved = PyEval_SaveThread();
+  const Unlocked others;
   fn(arg);
-  PyEval_RestoreThread(saved);
 }
 
 const plait_host host{PLAIT_HEADER(plait_host),

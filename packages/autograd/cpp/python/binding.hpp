@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "introspection.hpp"
+#include "watch.hpp"
 
 namespace plait::autograd::python {
 
@@ -31,6 +32,8 @@ struct State {
   const plait_python *python = nullptr;
   const plait_runtime *runtime = nullptr;
   PyTypeObject *node_type = nullptr;
+  PyObject *pack = nullptr;    // tensor -> (unpack, packed)
+  PyObject *failed = nullptr;  // (name, site or None) -> None
 };
 extern State state;
 
@@ -47,6 +50,15 @@ bool add_node(PyObject *module);
 PyObject *node_object(plait_object *);  // steals; None for NULL
 plait_object *node_from(PyObject *);  // borrowed; NULL with an exception
 
-extern PyMethodDef mode_functions[], pass_functions[], function_functions[], element_functions[];
+// What the collector should know of tensors and nodes (collector.cpp), and what the engine is lent
+// (watch.cpp).
+void add_collector();
+void add_watch();
+int visit_node(plait_object *, visitproc, void *);
+// Makes the collector look at a plain tensor's wrapper: its history holds Python objects.
+void track(PyObject *);
+
+extern PyMethodDef mode_functions[], pass_functions[], function_functions[], element_functions[],
+    hook_functions[], watch_functions[];
 
 }  // namespace plait::autograd::python

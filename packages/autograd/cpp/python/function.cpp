@@ -51,12 +51,14 @@ PyObject *share(PyObject *, PyObject *o) {
   return state.python->wrap(made);
 }
 
-// record(name, callable, inputs, outputs with None where no gradient comes from) -> whether it was
-// recorded
+// record(name, callable, inputs, outputs with None where no gradient comes from, sparse) -> whether
+// it was recorded; sparse: the callable gets None, not zeros, for gradients that are missing
 PyObject *record(PyObject *, PyObject *args) {
   const char *name;
   PyObject *callable, *inputs_object, *outputs_object;
-  if (!PyArg_ParseTuple(args, "sOOO", &name, &callable, &inputs_object, &outputs_object))
+  int sparse = 0;
+  if (!PyArg_ParseTuple(args, "sOOO|p", &name, &callable, &inputs_object, &outputs_object,
+                        &sparse))
     return nullptr;
   std::vector<plait_tensor *> inputs, outputs;
   if (!tensors_from(inputs_object, "record: inputs", true, inputs) ||
@@ -71,6 +73,10 @@ PyObject *record(PyObject *, PyObject *args) {
   plait_release_object(held);
   if (s < 0) return raise(s);
   const bool made = node != nullptr;
+  const Introspection *look = made ? introspection() : nullptr;
+  if (look && sparse) look->set_sparse(node);
+  for (Py_ssize_t i = 0; made && i < PyTuple_GET_SIZE(outputs_object); i++)
+    if (outputs[size_t(i)]) track(PyTuple_GET_ITEM(outputs_object, i));
   plait_release_object(node);
   return PyBool_FromLong(made);
 }

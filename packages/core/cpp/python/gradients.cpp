@@ -119,6 +119,8 @@ PyObject *get_grad_fn(PyObject *self, void *) {
   const plait_engine *e = present();
   plait_object *node = e ? e->node(e->ctx, handle_of(self)) : nullptr;
   if (!node) Py_RETURN_NONE;
+  // from here on something may be hung on the node that holds this very tensor
+  if (!PyObject_GC_IsTracked(self)) PyObject_GC_Track(self);
   if (*state.python->node_object) return (*state.python->node_object)(node);
   auto *o = PyObject_New(NodeObject, state.node_type);
   if (o)
@@ -207,11 +209,9 @@ PyObject *backward(PyObject *self, PyObject *args, PyObject *kwargs) {
   plait_tensor *root = handle_of(self), *grad = gradient == Py_None ? nullptr : handle_of(gradient);
   const uint32_t flags = (keep_graph ? PLAIT_BACKWARD_RETAIN : 0) |
                          (create ? PLAIT_BACKWARD_CREATE : 0) | PLAIT_BACKWARD_ALLOW_UNUSED;
-  PyThreadState *saved = PyEval_SaveThread();
-  plait_status s =
+  plait_status s =  // leaves the GIL itself
       e->backward(e->ctx, thread, &root, &grad, 1, wanted.empty() ? nullptr : wanted.data(),
                   uint32_t(wanted.size()), flags, found.empty() ? nullptr : found.data());
-  PyEval_RestoreThread(saved);
   for (size_t i = 0; i < found.size(); i++) {
     if (s >= 0 && found[i]) s = accumulate(e, thread, wanted[i], found[i]);
     plait_release(found[i]);

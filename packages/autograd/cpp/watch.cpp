@@ -1,0 +1,182 @@
+#include "watch.hpp"
+
+#include <deque>
+#include <mutex>
+#include <unordered_map>
+
+#include "record.hpp"
+
+namespace plait::autograd {
+
+std::atomic<const Watch *> watch{nullptr};
+std::atomic<bool> anomaly{false}, anomaly_nan{true};
+
+namespace {
+
+__thread int packing_depth = 0;
+
+// ---- writes
+// --------------------------------------------------------------------------------------------------------
+struct Written {
+  uint64_t version;  // after the write
+  std::string name;
+  plait_object *site;
+};
+constexpr size_t kStorages = 4096, kWrites = 16;
+
+struct Writes {  // the last writes into the storages that were written last
+  std::mutex guard;
+  std::unordered_map<const plait_storage *, std::deque<Written>> of;
+};
+Writes &writes() {
+  static auto *all = new Writes;  // never destroyed: threads may outlive the end of main
+  return *all;
+}
+
+void forget_all() {
+  std::unordered_map<const plait_storage *, std::deque<Written>> old;
+  {
+    const std::lock_guard<std::mutex> lock(writes().guard);
+    old.swap(writes().of);
+  }
+  for (auto &entry : old)  // outside of the lock: the host may have to be asked
+    for (Written &w : entry.second) plait_release_object(w.site);
+}
+
+void note_write(const plait_call *c, const plait_tensor *t) {
+  const Watch *w = watch.load(std::memory_order_acquire);
+  Written now{__atomic_load_n(&t->storage->version, __ATOMIC_RELAXED),
+              written_name(c->op, c->form), w ? w->site() : nullptr};
+  plait_object *old = nullptr;
+  {
+    const std::lock_guard<std::mutex> lock(writes().guard);
+    auto &list = writes().of[t->storage];
+    if (!list.empty() && list.back().version >= now.version) {  // another storage lay there
+      while (!list.empty() && !old) {
+        old = list.back().site;
+        list.pop_back();
+      }
+    }
+    list.push_back(std::move(now));
+    if (list.size() > kWrites && !old) {
+      old = list.front().site;
+      list.pop_front();
+    }
+  }
+  plait_release_object(old);
+  if (writes().of.size() > kStorages) forget_all();
+}
+
+void ended(void *, const plait_event *e, uint64_t, plait_status status) {
+  const plait_call *c = e->call;
+  if (status != PLAIT_OK || !c) return;
+  try {
+    if (c->form != PLAIT_FUNCTION)
+      for (uint16_t i = 0; i < c->n_out; i++)
+        if (c->out[i].tag == PLAIT_TENSOR && c->out[i].u.t) note_write(c, c->out[i].u.t);
+    for (uint16_t i = 0; i < c->n_in; i++)
+      if ((c->op->args[i].flags & PLAIT_ARG_WRITES) && c->in[i].tag == PLAIT_TENSOR)
+        note_write(c, c->in[i].u.t);
+  } catch (const std::exception &) {  // no memory: nothing is remembered
+  }
+}
+
+const plait_observer observer{PLAIT_HEADER(plait_observer), nullptr, PLAIT_EVENT_OP, nullptr,
+                              ended};
+
+LazyOperator op_isnan("isnan"), op_any("any");
+
+Tensor first_of(plait_thread *thread, LazyOperator &op, const plait_tensor *t) {
+  plait_value out[PLAIT_MAX_RESULTS];
+  const plait_value in[] = {value(const_cast<plait_tensor *>(t))};
+  call(thread, op.get(thread), in, 1, out);
+  return Tensor::steal(out[0].u.t);
+}
+
+}  // namespace
+
+plait_status set_anomaly(plait_thread *thread, int on, int check_nan) {
+  static std::mutex guard;
+  const std::lock_guard<std::mutex> lock(guard);
+  anomaly_nan = check_nan != 0;
+  if (anomaly == (on != 0)) return PLAIT_OK;
+  const plait_status s = engine.runtime->observe(thread, &observer, on != 0);
+  if (s < 0) return s;
+  anomaly = on != 0;
+  if (!on) forget_all();
+  return PLAIT_OK;
+}
+
+plait_object *site_of(const Node *n) noexcept {
+  const Extra *x = n->extra.load(std::memory_order_acquire);
+  return x ? x->site : nullptr;
+}
+
+void note_site(Node *n) noexcept {
+  const Watch *w = watch.load(std::memory_order_acquire);
+  if (!w || n->kind == Kind::leaf) return;
+  try {
+    Extra *x = extra_of(n);
+    if (!x->site) x->site = w->site();
+  } catch (const std::exception &) {
+  }
+}
+
+std::string where(plait_object *site) {
+  const Watch *w = watch.load(std::memory_order_acquire);
+  if (!w || !site) return "";
+  char text[512];
+  w->describe(site, 0, text, sizeof text);
+  return text[0] ? std::string(" at ") + text : "";
+}
+
+bool write_after(const plait_storage *s, uint64_t version, Write *out) {
+  plait_object *site = nullptr;
+  {
+    const std::lock_guard<std::mutex> lock(writes().guard);
+    const auto found = writes().of.find(s);
+    if (found == writes().of.end()) return false;
+    const Written *first = nullptr;
+    for (const Written &w : found->second)
+      if (w.version > version && !first) first = &w;
+    if (!first) return false;
+    out->name = first->name;
+    site = first->site;
+    if (site) plait_retain_object(site);
+  }
+  out->place = where(site);
+  plait_release_object(site);
+  return true;
+}
+
+// ---- NaN
+// -----------------------------------------------------------------------------------------------------------
+bool has_nan(plait_thread *thread, const plait_tensor *t) {
+  if (!t || !differentiable(t->dl.dtype) || t->dl.device.device_type != kDLCPU) return false;
+  const Excluding quiet(thread, false);
+  const Tensor any = first_of(thread, op_any, first_of(thread, op_isnan, t).get());
+  return *any.data<bool>();
+}
+
+void note_nan(const plait_call *c, Node *n) {
+  bool result = false;
+  each_result(c, [&](const plait_tensor *t, uint32_t, uint32_t, uint32_t) {
+    result = result || has_nan(c->thread, t);
+  });
+  if (!result) return;
+  Extra *x = extra_of(n);
+  x->nan = Nan::made;
+  if (c->form == PLAIT_INPLACE) return;  // what it was made of is gone
+  each_input(c, [&](const plait_tensor *t, uint32_t argument, uint32_t, uint32_t) {
+    if (x->nan == Nan::none || !has_nan(c->thread, t)) return;
+    x->nan = requires_grad(t) ? Nan::none : Nan::took;
+    x->argument = argument;
+  });
+}
+
+// ---- saved tensors
+// -------------------------------------------------------------------------------------------------
+int set_packing(int depth) { return std::exchange(packing_depth, depth); }
+bool packing() noexcept { return packing_depth > 0; }
+
+}  // namespace plait::autograd
