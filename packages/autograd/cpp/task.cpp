@@ -233,10 +233,11 @@ void Task::execute(Node *n) {
     arrived_at(n, gradients);
     retain_at(n, gradients);
   }
-  if (any && !captures_.empty()) capture_at(n, gradients);
+  const bool grows = accumulate_ && n->kind == Kind::leaf && captures(n);
+  if (any && !captures_.empty() && !grows) capture_at(n, gradients);
   bool work = any;
   if (any && !captures_.empty()) {
-    work = false;
+    work = grows;
     for (uint32_t i = 0; i < n->n_edges && !work; i++) work = wants(n->edges[i]);
   }
   if (work) {

@@ -21,8 +21,9 @@ struct Marks {
 
 class Task {
  public:
-  Task(plait_thread *thread, bool retain, bool create)
-      : thread_(thread), retain_(retain), create_(create) {}
+  // accumulate: leaves among the captured tensors get their gradient as without captures
+  Task(plait_thread *thread, bool retain, bool create, bool accumulate)
+      : thread_(thread), retain_(retain), create_(create), accumulate_(accumulate) {}
   ~Task();
   Task(const Task &) = delete;
   Task &operator=(const Task &) = delete;
@@ -82,7 +83,7 @@ class Task {
   bool wants(const Edge &e) { return e.node && (captures_.empty() || needed(e.node)); }
 
   plait_thread *thread_;
-  bool retain_, create_;
+  bool retain_, create_, accumulate_;
   std::vector<std::pair<Place, Tensor>> roots_;
   std::vector<Capture> captures_;
   std::vector<Node *> visited_;

@@ -171,6 +171,7 @@ void Unpacked::place(plait_value *values, uint32_t argument, uint32_t item, plai
 // What hooks packed becomes tensors again, on whatever bytes.
 void Unpacked::unpack_all(plait_thread *thread) {
   const Watch *w = nullptr;
+  const Excluding quiet(thread, false);
   for (uint32_t i = 0; i < node_->n_saved; i++) {
     if (!node_->saved[i].packed) continue;
     if (!w) w = watch.load(std::memory_order_acquire);

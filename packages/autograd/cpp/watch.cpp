@@ -81,8 +81,8 @@ void ended(void *, const plait_event *e, uint64_t, plait_status status) {
   }
 }
 
-const plait_observer observer{PLAIT_HEADER(plait_observer), nullptr, PLAIT_EVENT_OP, nullptr,
-                              ended};
+void began(void *, const plait_event *, uint64_t *) {}
+const plait_observer observer{PLAIT_HEADER(plait_observer), nullptr, PLAIT_EVENT_OP, began, ended};
 
 LazyOperator op_isnan("isnan"), op_any("any");
 

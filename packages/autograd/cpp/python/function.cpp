@@ -103,6 +103,25 @@ PyObject *as_output(PyObject *, PyObject *args) {
   return raise(s);
 }
 
+// as_input(tensor, index): a new handle that has the history of that input of the running node
+PyObject *as_input(PyObject *, PyObject *args) {
+  PyObject *o;
+  unsigned index = 0;
+  if (!PyArg_ParseTuple(args, "OI", &o, &index)) return nullptr;
+  plait_tensor *t = tensor_from(o, "as_input: argument"), *made = nullptr;
+  if (!t) return nullptr;
+  const Introspection *look = introspection();
+  plait_object *node = look ? look->running() : nullptr;
+  plait_status s = state.runtime->tensor_alias(this_thread(), t, &made);
+  uint32_t output = 0;
+  plait_object *to = s >= 0 && node ? look->edge(node, index, &output) : nullptr;
+  if (to) s = look->attach(this_thread(), to, output, made);
+  plait_release_object(to);
+  if (s >= 0) return state.python->wrap(made);
+  plait_release(made);
+  return raise(s);
+}
+
 }  // namespace
 
 PyMethodDef function_functions[] = {
@@ -115,6 +134,7 @@ PyMethodDef function_functions[] = {
     {"record", record, METH_VARARGS, "Makes a Python callable the history of outputs."},
     {"retains", retains, METH_NOARGS, "Whether the running pass keeps the graph."},
     {"as_output", as_output, METH_VARARGS, "The tensor as an output of the running node."},
+    {"as_input", as_input, METH_VARARGS, "The tensor as an input of the running node."},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace plait::autograd::python

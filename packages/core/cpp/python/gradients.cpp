@@ -208,7 +208,8 @@ PyObject *backward(PyObject *self, PyObject *args, PyObject *kwargs) {
   plait_thread *thread = state.runtime->thread();
   plait_tensor *root = handle_of(self), *grad = gradient == Py_None ? nullptr : handle_of(gradient);
   const uint32_t flags = (keep_graph ? PLAIT_BACKWARD_RETAIN : 0) |
-                         (create ? PLAIT_BACKWARD_CREATE : 0) | PLAIT_BACKWARD_ALLOW_UNUSED;
+                         (create ? PLAIT_BACKWARD_CREATE : 0) | PLAIT_BACKWARD_ALLOW_UNUSED |
+                         PLAIT_BACKWARD_ACCUMULATE;
   plait_status s =  // leaves the GIL itself
       e->backward(e->ctx, thread, &root, &grad, 1, wanted.empty() ? nullptr : wanted.data(),
                   uint32_t(wanted.size()), flags, found.empty() ? nullptr : found.data());

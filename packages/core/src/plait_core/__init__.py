@@ -31,6 +31,7 @@ from plait_core import (
     _creation,
     _einsum,
     _fft_kernels,
+    _hooks,
     _namespaces,
     _numpy_functions,
     _products,
@@ -259,6 +260,7 @@ _TOPICS = (
     _unique,
     _einsum,
     _products,
+    _hooks,
 )
 
 
