@@ -59,6 +59,12 @@ PyType_Slot node_slots[] = {
 PyType_Spec node_spec{"plait_core.Node", sizeof(NodeObject), 0,
                       Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, node_slots};
 
+// What is handed out belongs to this tensor's history, and something may be hung on it that holds
+// this very tensor: the collector must see it.
+void track(PyObject *self) {
+  if (!PyObject_GC_IsTracked(self)) PyObject_GC_Track(self);
+}
+
 // ---- properties
 // ----------------------------------------------------------------------------------------------------
 
@@ -93,6 +99,7 @@ PyObject *get_grad(PyObject *self, void *) {
   const plait_status s = e->grad(e->ctx, thread, handle_of(self), &g);
   if (s < 0) return raise(thread, s);
   if (!g) Py_RETURN_NONE;
+  track(self);
   return wrap(g);
 }
 int set_grad(PyObject *self, PyObject *o, void *) {
@@ -119,8 +126,7 @@ PyObject *get_grad_fn(PyObject *self, void *) {
   const plait_engine *e = present();
   plait_object *node = e ? e->node(e->ctx, handle_of(self)) : nullptr;
   if (!node) Py_RETURN_NONE;
-  // from here on something may be hung on the node that holds this very tensor
-  if (!PyObject_GC_IsTracked(self)) PyObject_GC_Track(self);
+  track(self);
   if (*state.python->node_object) return (*state.python->node_object)(node);
   auto *o = PyObject_New(NodeObject, state.node_type);
   if (o)
