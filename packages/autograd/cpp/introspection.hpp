@@ -36,10 +36,10 @@ struct Introspection {
   void (*set_sparse)(plait_object *node);  // its callable gets None for gradients that are missing
   void (*set_watch)(const Watch *);
   plait_status (*set_anomaly)(plait_thread *, int on, int check_nan);
-  int (*anomaly)(void);                            // 0, 1, or 3 with check_nan
-  plait_object *(*site)(plait_object *node);       // a new reference, or NULL
+  int (*anomaly)(void);  // 0, 1, or 3 with check_nan
+  plait_object *(*site)(plait_object *node);  // a new reference, or NULL
   uint32_t (*nan)(plait_object *node, const char **argument);  // a Nan; the argument it came in by
-  int (*set_packing)(int depth);                   // gives the depth before
+  int (*set_packing)(int depth);  // gives the depth before
 };
 
 }  // namespace plait::autograd

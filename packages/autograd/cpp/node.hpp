@@ -100,7 +100,7 @@ struct HostNode : Node {
   char *name;
   uint64_t
       *versions;  // of the storage of each output: one that is a view is void once they move on
-  bool sparse;    // gradients that are missing stay so, instead of becoming zeros
+  bool sparse;  // gradients that are missing stay so, instead of becoming zeros
 };
 
 struct ViewNode : Node {  // strided and assigned: a place within the base

@@ -90,8 +90,8 @@ void save_inputs(const plait_call *c, OpNode *n, int64_t *&dims, const plait_nee
     if (needs.in & bit_of(position)) {
       plait_tensor *kept = before.instead(t, argument, item);
       plait_retain(kept);
-      n->saved[n->n_saved++] = {kept, kept == t ? before.version_of(t->storage) : version(kept),
-                                argument, item, 0, 0};
+      n->saved[n->n_saved++] = {
+          kept, kept == t ? before.version_of(t->storage) : version(kept), argument, item, 0, 0};
     } else if (needs.meta & bit_of(position)) {
       Shape &s = n->shapes[n->n_shapes++];
       s.argument = argument;

@@ -208,8 +208,7 @@ plait_status hook_of(plait_thread *thread, plait_object *o, uint32_t when, uint3
 void unhook(plait_object *o) {
   if (o && o->type == &hook_type) remove_hook(reinterpret_cast<Hook *>(o));
 }
-plait_status place_of(plait_thread *thread, plait_tensor *t, plait_object **node,
-                      uint32_t *index) {
+plait_status place_of(plait_thread *thread, plait_tensor *t, plait_object **node, uint32_t *index) {
   return border(thread, "autograd", [&]() -> plait_status {
     *node = nullptr;
     *index = 0;
@@ -265,11 +264,27 @@ plait_object *running() {
   return n ? &n->o : nullptr;
 }
 
-const Introspection introspection{
-    PLAIT_HEADER(Introspection), count_edges, edge_at, sequence_of, attach, retains, running,
-    metadata_of,     hook_of,    unhook,   place_of,  traverse_tensor, traverse_node,
-    untie_object,    set_sparse, set_watch, set_anomaly, anomaly_mode, site_of_node,
-    nan_at,          set_packing};
+const Introspection introspection{PLAIT_HEADER(Introspection),
+                                  count_edges,
+                                  edge_at,
+                                  sequence_of,
+                                  attach,
+                                  retains,
+                                  running,
+                                  metadata_of,
+                                  hook_of,
+                                  unhook,
+                                  place_of,
+                                  traverse_tensor,
+                                  traverse_node,
+                                  untie_object,
+                                  set_sparse,
+                                  set_watch,
+                                  set_anomaly,
+                                  anomaly_mode,
+                                  site_of_node,
+                                  nan_at,
+                                  set_packing};
 
 }  // namespace
 

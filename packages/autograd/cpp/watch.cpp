@@ -45,8 +45,8 @@ void forget_all() {
 
 void note_write(const plait_call *c, const plait_tensor *t) {
   const Watch *w = watch.load(std::memory_order_acquire);
-  Written now{__atomic_load_n(&t->storage->version, __ATOMIC_RELAXED),
-              written_name(c->op, c->form), w ? w->site() : nullptr};
+  Written now{__atomic_load_n(&t->storage->version, __ATOMIC_RELAXED), written_name(c->op, c->form),
+              w ? w->site() : nullptr};
   plait_object *old = nullptr;
   {
     const std::lock_guard<std::mutex> lock(writes().guard);

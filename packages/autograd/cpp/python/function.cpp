@@ -57,8 +57,7 @@ PyObject *record(PyObject *, PyObject *args) {
   const char *name;
   PyObject *callable, *inputs_object, *outputs_object;
   int sparse = 0;
-  if (!PyArg_ParseTuple(args, "sOOO|p", &name, &callable, &inputs_object, &outputs_object,
-                        &sparse))
+  if (!PyArg_ParseTuple(args, "sOOO|p", &name, &callable, &inputs_object, &outputs_object, &sparse))
     return nullptr;
   std::vector<plait_tensor *> inputs, outputs;
   if (!tensors_from(inputs_object, "record: inputs", true, inputs) ||

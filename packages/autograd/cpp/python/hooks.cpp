@@ -38,7 +38,8 @@ PyObject *hook_node(PyObject *, PyObject *args) {
   return node ? hook(look, node, when, 0, callable) : nullptr;
 }
 
-// hook_tensor(tensor, when, callable) -> capsule for unhook: at the place where its gradient arrives
+// hook_tensor(tensor, when, callable) -> capsule for unhook: at the place where its gradient
+// arrives
 PyObject *hook_tensor(PyObject *, PyObject *args) {
   PyObject *o, *callable;
   unsigned when = 0;

@@ -60,9 +60,8 @@ PyObject *make() {
   state.runtime = state.python->runtime;
   Object module(PyModule_Create(&definition));
   if (!module) return nullptr;
-  for (PyMethodDef *functions :
-       {mode_functions, pass_functions, function_functions, element_functions, hook_functions,
-        watch_functions})
+  for (PyMethodDef *functions : {mode_functions, pass_functions, function_functions,
+                                 element_functions, hook_functions, watch_functions})
     if (PyModule_AddFunctions(module.get(), functions) < 0) return nullptr;
   if (!add_node(module.get())) return nullptr;
   add_collector();

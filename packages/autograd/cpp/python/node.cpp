@@ -101,8 +101,8 @@ PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void *>(dealloc)},
                        {Py_tp_doc, const_cast<char *>("A node of the graph that backward walks.")},
                        {0, nullptr}};
 PyType_Spec spec{"plait_autograd.Node", sizeof(NodeObject), 0,
-                 Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC |
-                     Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+                 Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                 slots};
 
 }  // namespace
 

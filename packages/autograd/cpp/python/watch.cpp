@@ -108,8 +108,8 @@ plait_object *site() {
 }
 
 bool is_ours(const char *path) {
-  static const char *const packages[] = {"/plait_abi/", "/plait_ops/", "/plait_core/",
-                                         "/plait_autograd/", "/plait_nn/", "/plait_optim/"};
+  static const char *const packages[] = {"/plait_abi/",      "/plait_ops/", "/plait_core/",
+                                         "/plait_autograd/", "/plait_nn/",  "/plait_optim/"};
   for (const char *package : packages)
     if (std::strstr(path, package)) return true;
   return std::strncmp(path, "<frozen", 7) == 0;
@@ -171,8 +171,7 @@ plait_status unpack(plait_thread *thread, plait_object *held, plait_tensor **out
   PyObject *pair = state.python->held(held);  // (unpack, packed)
   if (!pair || !PyTuple_Check(pair) || PyTuple_GET_SIZE(pair) != 2)
     return state.runtime->raise(thread, PLAIT_ERROR, "saved_tensors_hooks", "nothing was packed");
-  const Object result(
-      PyObject_CallOneArg(PyTuple_GET_ITEM(pair, 0), PyTuple_GET_ITEM(pair, 1)));
+  const Object result(PyObject_CallOneArg(PyTuple_GET_ITEM(pair, 0), PyTuple_GET_ITEM(pair, 1)));
   if (!result) return state.python->keep(thread);
   plait_tensor *t = state.python->unwrap(result.get());
   if (!t) {
