@@ -141,18 +141,23 @@ def test_an_error_in_backward_is_preceded_by_the_forward_traceback() -> None:
 
     with pa.detect_anomaly():
         y = call(pc.ones(1, requires_grad=True))
-        with pytest.warns(RuntimeWarning, match="Error detected in FailsBackward") as record:
-            with pytest.raises(KeyError, match="mine"):
-                y.backward()
+        with (
+            pytest.warns(RuntimeWarning, match="Error detected in FailsBackward") as record,
+            pytest.raises(KeyError, match="mine"),
+        ):
+            y.backward()
     assert "return Fails.apply(x)" in str(record[0].message)
 
 
 def test_a_node_from_before_says_so() -> None:
     x = pc.tensor([0.0], requires_grad=True)
     y = (root_of(x) * 0).sum()
-    with pa.detect_anomaly(), pytest.warns(RuntimeWarning, match="before anomaly mode"):
-        with pytest.raises(RuntimeError, match="returned NaN"):
-            y.backward()
+    with (
+        pa.detect_anomaly(),
+        pytest.warns(RuntimeWarning, match="before anomaly mode"),
+        pytest.raises(RuntimeError, match="returned NaN"),
+    ):
+        y.backward()
 
 
 def test_the_mode_is_put_back() -> None:

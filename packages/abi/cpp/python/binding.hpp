@@ -4,6 +4,9 @@
 
 #include <plait/plait.hpp>
 
+#include <cxxabi.h>
+#include <unistd.h>
+
 #include <cstdlib>
 
 namespace plait::python {
@@ -50,6 +53,18 @@ struct State {
 };
 extern State state;
 
+// Runs what may wait for the GIL. CPython ends daemon threads that wait for it while the
+// interpreter goes, by an unwinding that borders and destructors would turn into std::terminate:
+// they wait for the end of the process here.
+template <class F>
+void wait_for_lock(F &&wait) noexcept {
+  try {
+    wait();
+  } catch (const abi::__forced_unwind &) {
+    for (;;) pause();
+  }
+}
+
 // Leaves the GIL for a scope; says so first, for the collector (plait_python::unlocked).
 class Unlocked {
  public:
@@ -59,7 +74,7 @@ class Unlocked {
   }
   ~Unlocked() {
     __atomic_fetch_sub(&state.unlocked, 1, __ATOMIC_RELEASE);
-    PyEval_RestoreThread(saved_);
+    wait_for_lock([this] { PyEval_RestoreThread(saved_); });
   }
   Unlocked(const Unlocked &) = delete;
   Unlocked &operator=(const Unlocked &) = delete;

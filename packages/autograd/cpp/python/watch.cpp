@@ -1,14 +1,37 @@
 // Anomaly mode and hooks of saved tensors, as the engine asks for them on whatever thread.
 #include "binding.hpp"
 
+#include <cxxabi.h>
+#include <unistd.h>
+
 #include <frameobject.h>  // PyFrame_GetBack, in Python.h itself only from 3.11
 
 namespace plait::autograd::python {
 namespace {
 
+// Runs what may wait for the GIL. CPython ends daemon threads that wait for it while the
+// interpreter goes; they wait for the end of the process here, as nothing may unwind through the
+// engine.
+template <class F>
+void wait_for_lock(F &&wait) noexcept {
+  try {
+    wait();
+  } catch (const abi::__forced_unwind &) {
+    for (;;) pause();
+  }
+}
+
+PyObject *call_one(PyObject *function, PyObject *argument) {
+  PyObject *result = nullptr;
+  wait_for_lock([&] { result = PyObject_CallOneArg(function, argument); });
+  return result;
+}
+
 class Gil {
  public:
-  Gil() : state_(PyGILState_Ensure()) {}
+  Gil() {
+    wait_for_lock([this] { state_ = PyGILState_Ensure(); });
+  }
   ~Gil() { PyGILState_Release(state_); }
   Gil(const Gil &) = delete;
   Gil &operator=(const Gil &) = delete;
@@ -160,7 +183,7 @@ plait_object *pack(plait_thread *thread, plait_tensor *t) {
   const Gil gil;
   plait_retain(t);
   const Object tensor(state.python->wrap(t));
-  const Object packed(tensor ? PyObject_CallOneArg(state.pack, tensor.get()) : nullptr);
+  const Object packed(tensor ? call_one(state.pack, tensor.get()) : nullptr);
   if (packed) return state.python->hold(packed.get());
   state.python->keep(thread);
   return nullptr;
