@@ -195,3 +195,16 @@ def test_packed_tensors_are_freed_by_the_pass() -> None:
     assert alive
     y.backward()
     assert not alive
+
+
+def test_hooks_may_be_refused() -> None:
+    refuse = pa.graph.disable_saved_tensors_hooks
+    with refuse("outer"):
+        with refuse("not here"), pytest.raises(RuntimeError, match="not here"):
+            hooks(lambda t: t, lambda t: t).__enter__()
+        with pytest.raises(RuntimeError, match="outer"), pa.graph.save_on_cpu():
+            pass
+    with hooks(lambda t: t, lambda t: t), pytest.raises(RuntimeError, match="late"), refuse("late"):
+        pass
+    with pa.graph.save_on_cpu():
+        pass

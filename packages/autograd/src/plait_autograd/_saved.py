@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Any
 
 from plait_autograd import _autograd
 
-__all__ = ["active", "pack", "save_on_cpu", "saved_tensors_hooks", "unpack"]
+__all__ = [
+    "active",
+    "disable_saved_tensors_hooks",
+    "pack",
+    "save_on_cpu",
+    "saved_tensors_hooks",
+    "unpack",
+]
 
 Hooks = tuple[Callable[[Any], Any], Callable[[Any], Any]]
 
@@ -17,6 +25,7 @@ Hooks = tuple[Callable[[Any], Any], Callable[[Any], Any]]
 class _Stack(threading.local):
     def __init__(self) -> None:
         self.hooks: list[Hooks] = []
+        self.refusals: list[str] = []
 
 
 _stack = _Stack()
@@ -55,6 +64,8 @@ class saved_tensors_hooks:  # noqa: N801 - PyTorch's name
         self.unpack_hook = unpack_hook
 
     def __enter__(self) -> None:
+        if _stack.refusals:
+            raise RuntimeError(_stack.refusals[-1])
         _stack.hooks.append((self.pack_hook, self.unpack_hook))
         _autograd.set_packing(len(_stack.hooks))
 
@@ -66,6 +77,30 @@ class saved_tensors_hooks:  # noqa: N801 - PyTorch's name
     ) -> None:
         _stack.hooks.pop()
         _autograd.set_packing(len(_stack.hooks))
+
+
+@contextlib.contextmanager
+def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
+    """Within it, `saved_tensors_hooks` on this thread raises ``RuntimeError(error_message)``.
+
+    Raises:
+        RuntimeError: hooks are in force already.
+
+    Example:
+        >>> import plait_autograd as pa
+        >>> with pa.graph.disable_saved_tensors_hooks("not here"):
+        ...     with pa.graph.save_on_cpu():
+        ...         pass
+        Traceback (most recent call last):
+        RuntimeError: not here
+    """
+    if _stack.hooks:
+        raise RuntimeError(error_message)
+    _stack.refusals.append(error_message)
+    try:
+        yield
+    finally:
+        _stack.refusals.pop()
 
 
 class save_on_cpu(saved_tensors_hooks):  # noqa: N801

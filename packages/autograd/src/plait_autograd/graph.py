@@ -8,12 +8,17 @@ from plait_autograd import _autograd
 from plait_autograd._autograd import Node
 from plait_autograd._dot import to_dot
 from plait_autograd._hooks import RemovableHandle
-from plait_autograd._saved import save_on_cpu, saved_tensors_hooks
+from plait_autograd._saved import (
+    disable_saved_tensors_hooks,
+    save_on_cpu,
+    saved_tensors_hooks,
+)
 
 __all__ = [
     "GradientEdge",
     "Node",
     "RemovableHandle",
+    "disable_saved_tensors_hooks",
     "get_gradient_edge",
     "increment_version",
     "save_on_cpu",
