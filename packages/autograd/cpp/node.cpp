@@ -19,7 +19,8 @@ void release_op(OpNode *n) noexcept {
 void destroy(Node *n) noexcept {
   const size_t bytes = n->bytes;
   for (uint32_t i = 0; i < n->n_edges; i++) plait_release(n->edges[i].node);
-  drop_extra(n);
+  if (n->extra.load(std::memory_order_acquire)) drop_extra(n);
+  if (n->code) plait_release_object(n->code);
   switch (n->kind) {
     case Kind::op: release_op(static_cast<OpNode *>(n)); break;
     case Kind::host: plait_release_object(static_cast<HostNode *>(n)->callable); break;
@@ -89,6 +90,8 @@ const plait_type cell_type{PLAIT_HEADER(plait_type), "autograd gradient", drop_c
 
 void stamp(Node *n) noexcept {
   n->sequence = sequence.fetch_add(1, std::memory_order_relaxed);
+  const Watch *w = watch.load(std::memory_order_acquire);
+  if (w && !n->code) w->here(&n->code, &n->offset);
   if (watching()) note_site(n);
 }
 
@@ -102,6 +105,8 @@ void start(Node *n, Kind kind, size_t bytes) noexcept {
   n->outs = nullptr;
   n->buffers = nullptr;
   n->extra.store(nullptr, std::memory_order_relaxed);
+  n->code = nullptr;
+  n->offset = 0;
   n->bytes = uint32_t(bytes);
   n->n_edges = n->n_outs = n->pending = 0;
   n->capture = 0;

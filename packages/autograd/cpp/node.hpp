@@ -69,6 +69,8 @@ struct Node {
   Layout *outs;
   plait_tensor **buffers;  // gradients that have arrived, one an output; used by `owner`
   std::atomic<Extra *> extra;
+  plait_object *code;  // where the call was made: the host's code object, or NULL
+  int64_t offset;      // of the instruction within it
   uint32_t bytes, n_edges, n_outs;
   uint32_t pending;  // edges that have not delivered yet
   int32_t capture;  // index + 1 of the first capture of the pass

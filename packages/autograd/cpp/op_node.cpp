@@ -254,7 +254,7 @@ Ref<OpNode> op_node(const plait_call *c, uint32_t positions, uint64_t need,
   int64_t *dims = t.dims;
   save_inputs(c, n, dims, needs, before);
   save_results(c, n, dims, needs);
-  if (__builtin_expect(packing(), false)) pack_saved(c->thread, n);
+  if (packing()) pack_saved(c->thread, n);
   return owner;
 }
 

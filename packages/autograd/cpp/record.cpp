@@ -285,6 +285,10 @@ plait_status recorded(plait_call *c) {
     if (watching() && anomaly_nan) note_nan(c, node.get());
     attach_results(c, node.get(), written);
   });
+  if (written)
+    each_input(c, [&](const plait_tensor *t, uint32_t argument, uint32_t, uint32_t) {
+      if (written >> argument & 1) note_recent_write(c, t);
+    });
   return s;
 }
 

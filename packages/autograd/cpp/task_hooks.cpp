@@ -161,9 +161,9 @@ void Task::refuse_nan(Node *n, uint32_t edge) {
       forward += std::string("came in as `") + op->op->args[x->argument].name + "` of " + name;
     else
       forward += "was made by " + name;
-    forward += where(x->site);
+    forward += where(first);
   }
-  const std::string made = where(site_of(n));
+  const std::string made = where(n);
   raise(thread_, PLAIT_ERROR, node_name(n),
         "it returned NaN as gradient of input %u, of gradients that were not NaN%s%s%s",
         unsigned(edge), made.empty() ? "" : "; the call was made", made.c_str(), forward.c_str());

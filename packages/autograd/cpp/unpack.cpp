@@ -65,17 +65,19 @@ plait_tensor *shadow(const Layout &l) {
   const char *what = saved.result ? "its result" : n->op->args[saved.argument].name;
   Write write;
   std::string by = "an in-place operator";
-  if (write_after(t->storage, saved.version, &write)) by = "`" + write.name + "`" + write.place;
-  const std::string made = where(site_of(n));
-  raise(
-      thread, PLAIT_ERROR, written_name(n->op, n->form),
-      "`%s` (%s, shape %s), which the derivative needs, was overwritten by %s after it was "
-      "saved%s%s: it is at version %llu, saved at version %llu; use the out-of-place form of the "
-      "operator that wrote it, or clone() the tensor first%s",
-      what, plait::name(t->dl.dtype), shape_text(t).c_str(), by.c_str(),
-      made.empty() ? "" : " by the call", made.c_str(), static_cast<unsigned long long>(now),
-      static_cast<unsigned long long>(saved.version),
-      made.empty() ? " (with set_detect_anomaly(True) this message names the lines of both)" : "");
+  const bool known = write_after(t->storage, saved.version, &write);
+  if (known) by = "`" + write.name + "`" + write.place;
+  const std::string made = where(n);
+  raise(thread, PLAIT_ERROR, written_name(n->op, n->form),
+        "`%s` (%s, shape %s), which the derivative needs, was overwritten by %s after it was "
+        "saved%s%s: it is at version %llu, saved at version %llu; use the out-of-place form of the "
+        "operator that wrote it, or clone() the tensor first%s",
+        what, plait::name(t->dl.dtype), shape_text(t).c_str(), by.c_str(),
+        made.empty() ? "" : " by the call", made.c_str(), static_cast<unsigned long long>(now),
+        static_cast<unsigned long long>(saved.version),
+        known && !made.empty()
+            ? ""
+            : " (with set_detect_anomaly(True) this message names the lines of both)");
 }
 
 void check_versions(plait_thread *thread, const OpNode *n, const Saved *saved,

@@ -10,6 +10,7 @@ namespace plait::autograd {
 
 std::atomic<const Watch *> watch{nullptr};
 std::atomic<bool> anomaly{false}, anomaly_nan{true};
+std::atomic<int> packers{0};
 
 namespace {
 
@@ -84,6 +85,31 @@ void ended(void *, const plait_event *e, uint64_t, plait_status status) {
 void began(void *, const plait_event *, uint64_t *) {}
 const plait_observer observer{PLAIT_HEADER(plait_observer), nullptr, PLAIT_EVENT_OP, began, ended};
 
+struct Recent {  // a recorded write: always known, unlike all others
+  const plait_storage *storage;
+  uint64_t version;  // after it
+  const plait_op *op;
+  uint32_t form;
+  plait_object *code;
+  int64_t offset;
+};
+constexpr size_t kRecent = 256;
+Recent recent[kRecent];
+size_t recent_count = 0;
+uint32_t recent_spin = 0;
+
+bool recent_write(const plait_storage *, uint64_t version, Write *);
+bool watched_write(const plait_storage *, uint64_t version, Write *);
+
+std::string line_of(plait_object *code, int64_t offset) {
+  const plait_host *host = engine.runtime->roles->host;
+  if (!host || !code) return "";
+  const plait_site site{code, offset};
+  char text[512];
+  host->describe(host->ctx, &site, text, sizeof text);
+  return text[0] ? std::string(" at ") + text : "";
+}
+
 LazyOperator op_isnan("isnan"), op_any("any");
 
 Tensor first_of(plait_thread *thread, LazyOperator &op, const plait_tensor *t) {
@@ -130,7 +156,51 @@ std::string where(plait_object *site) {
   return text[0] ? std::string(" at ") + text : "";
 }
 
+std::string where(const Node *n) {
+  const std::string found = where(site_of(n));
+  return found.empty() ? line_of(n->code, n->offset) : found;
+}
+
+void note_recent_write(const plait_call *c, const plait_tensor *t) noexcept {
+  const Watch *w = watch.load(std::memory_order_acquire);
+  if (!w) return;
+  Recent now{t->storage, __atomic_load_n(&t->storage->version, __ATOMIC_RELAXED),
+             c->op,      c->form,
+             nullptr,    0};
+  w->here(&now.code, &now.offset);
+  plait_object *old;
+  {
+    const Spin guard(recent_spin);
+    Recent &place = recent[recent_count++ % kRecent];
+    old = place.code;
+    place = now;
+  }
+  plait_release_object(old);
+}
+
 bool write_after(const plait_storage *s, uint64_t version, Write *out) {
+  return watched_write(s, version, out) || recent_write(s, version, out);
+}
+
+namespace {
+
+bool recent_write(const plait_storage *s, uint64_t version, Write *out) {
+  Recent first{};
+  {
+    const Spin guard(recent_spin);
+    for (const Recent &r : recent)
+      if (r.storage == s && r.version > version && (!first.op || r.version < first.version))
+        first = r;
+    if (!first.op) return false;
+    if (first.code) plait_retain_object(first.code);
+  }
+  out->name = written_name(first.op, first.form);
+  out->place = line_of(first.code, first.offset);
+  plait_release_object(first.code);
+  return true;
+}
+
+bool watched_write(const plait_storage *s, uint64_t version, Write *out) {
   plait_object *site = nullptr;
   {
     const std::lock_guard<std::mutex> lock(writes().guard);
@@ -148,6 +218,8 @@ bool write_after(const plait_storage *s, uint64_t version, Write *out) {
   plait_release_object(site);
   return true;
 }
+
+}  // namespace
 
 // ---- NaN
 // -----------------------------------------------------------------------------------------------------------
@@ -176,7 +248,11 @@ void note_nan(const plait_call *c, Node *n) {
 
 // ---- saved tensors
 // -------------------------------------------------------------------------------------------------
-int set_packing(int depth) { return std::exchange(packing_depth, depth); }
-bool packing() noexcept { return packing_depth > 0; }
+int set_packing(int depth) {
+  const int before = std::exchange(packing_depth, depth);
+  if ((depth > 0) != (before > 0)) packers += depth > 0 ? 1 : -1;
+  return before;
+}
+bool packing_here() noexcept { return packing_depth > 0; }
 
 }  // namespace plait::autograd

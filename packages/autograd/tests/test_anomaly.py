@@ -119,10 +119,54 @@ def test_the_first_write_is_named_not_the_last() -> None:
             y.sum().backward()
 
 
-def test_outside_of_anomaly_mode_the_error_says_how_to_see_more() -> None:
+def test_outside_of_anomaly_mode_recorded_calls_are_named_as_well() -> None:
+    y = root_of(pc.ones(3, requires_grad=True))
+    y.mul_(2)
+    line = sys._getframe().f_lineno - 1
+    overwrite(y)
+    with pytest.raises(RuntimeError) as caught:
+        y.sum().backward()
+    text = str(caught.value)
+    call = line_of(root_of, "the call")
+    assert f"overwritten by `mul_` at {__file__}:{line} in test_outside" in text
+    assert f"by the call at {__file__}:{call} in root_of" in text
+    assert "set_detect_anomaly" not in text
+
+
+def test_a_write_that_was_not_recorded_is_found_in_anomaly_mode_only() -> None:
     y = root_of(pc.ones(3, requires_grad=True))
     overwrite(y)
-    with pytest.raises(RuntimeError, match=r"sqrt: .*set_detect_anomaly\(True\)"):
+    with pytest.raises(RuntimeError, match=r"sqrt: .*set_detect_anomaly\(True\)") as caught:
+        y.sum().backward()
+    assert "overwritten by an in-place operator after" in str(caught.value)
+    call = line_of(root_of, "the call")
+    assert f"by the call at {__file__}:{call} in root_of" in str(caught.value)
+
+
+def test_places_skip_plait_and_survive_their_code() -> None:
+    source = "def made(x):\n    return x.exp()\n"
+    for i in range(2000):  # more code objects than are remembered
+        scope: dict[str, Any] = {}
+        exec(compile(source, f"<made {i}>", "exec"), scope)
+        y = scope["made"](pc.ones(1, requires_grad=True))
+        del scope
+        if i % 500 == 0:
+            gc.collect()
+            with pa.no_grad():
+                y.add_(1)
+            with pytest.raises(RuntimeError, match=f"at <made {i}>:2 in made"):
+                y.backward()
+    y = pa.checkpoint(pc.exp, pc.ones(1, requires_grad=True)).exp()
+    with pa.no_grad():
+        y.add_(1)
+    with pytest.raises(RuntimeError, match="in test_places_skip_plait"):
+        y.backward()
+
+
+def test_large_operators_know_their_place_as_well() -> None:
+    y = root_of(pc.ones(200_000, requires_grad=True))
+    y.add_(1)
+    with pytest.raises(RuntimeError, match=r"`add_` at .*by the call at .* in root_of"):
         y.sum().backward()
 
 

@@ -121,6 +121,14 @@ PyObject *stack() {
   return path && frames ? PyTuple_Pack(2, path.get(), frames.get()) : nullptr;
 }
 
+// The innermost user code of this thread; nothing on threads without Python.
+void here(plait_object **code, int64_t *offset) {
+  if (PyGILState_Check()) return place_of_caller(code, offset);
+  if (!python_thread()) return;
+  const Gil gil;  // a large operator: the wait is nothing beside it
+  place_of_caller(code, offset);
+}
+
 plait_object *site() {
   if (!python_thread()) return nullptr;
   const Gil gil;
@@ -128,14 +136,6 @@ plait_object *site() {
   const Object found(stack());
   if (!found) PyErr_Clear();
   return found ? state.python->hold(found.get()) : nullptr;
-}
-
-bool is_ours(const char *path) {
-  static const char *const packages[] = {"/plait_abi/",      "/plait_ops/", "/plait_core/",
-                                         "/plait_autograd/", "/plait_nn/",  "/plait_optim/"};
-  for (const char *package : packages)
-    if (std::strstr(path, package)) return true;
-  return std::strncmp(path, "<frozen", 7) == 0;
 }
 
 std::string line(PyObject *pair) {
@@ -209,7 +209,7 @@ plait_status unpack(plait_thread *thread, plait_object *held, plait_tensor **out
   return PLAIT_OK;
 }
 
-const Watch table{PLAIT_HEADER(Watch), site, describe, failed, pack, unpack};
+const Watch table{PLAIT_HEADER(Watch), site, describe, failed, pack, unpack, here};
 
 // ---- for Python
 // ---------------------------------------------------------------------------------------------------
@@ -269,7 +269,7 @@ PyObject *node_nan(PyObject *, PyObject *o) {
   return Py_BuildValue("(Is)", unsigned(nan), argument);
 }
 
-PyObject *here(PyObject *, PyObject *) { return site_object(site()); }
+PyObject *current_site(PyObject *, PyObject *) { return site_object(site()); }
 
 }  // namespace
 
@@ -284,7 +284,7 @@ PyMethodDef watch_functions[] = {
     {"anomaly_mode", anomaly_mode, METH_NOARGS, "0, 1, or 3 if gradients are looked at."},
     {"node_site", node_site, METH_O, "Where a node was recorded, in anomaly mode."},
     {"node_nan", node_nan, METH_O, "What a node's call had to do with a NaN."},
-    {"here", here, METH_NOARGS, "Where this thread is, as node_site says it."},
+    {"here", current_site, METH_NOARGS, "Where this thread is, as node_site says it."},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace plait::autograd::python
