@@ -54,10 +54,11 @@ plait_tensor *shadow(const Layout &l) {
 }
 
 [[noreturn]] void freed(plait_thread *thread, const OpNode *n) {
+  const std::string made = where(n);
   raise(thread, PLAIT_ERROR, written_name(n->op, n->form),
         "backward came here a second time, but what the derivative needs was freed after the "
-        "first; call the first "
-        "backward with retain_graph=True");
+        "first; call the first backward with retain_graph=True%s%s",
+        made.empty() ? "" : " (the call was made", (made.empty() ? "" : made + ")").c_str());
 }
 
 [[noreturn]] void overwritten(plait_thread *thread, const OpNode *n, const Saved &saved,

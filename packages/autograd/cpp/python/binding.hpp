@@ -58,8 +58,8 @@ int visit_node(plait_object *, visitproc, void *);
 // Makes the collector look at a plain tensor's wrapper: its history holds Python objects.
 void track(PyObject *);
 
-// frames.cpp: where the Python code of this thread is; needs the GIL.
-void place_of_caller(plait_object **code, int64_t *offset);
+// frames.cpp: where the Python code of this thread is; false without the GIL.
+bool place_of_caller(plait_object **code, int64_t *offset);
 bool is_ours(const char *path);  // frames in plait's own packages say nothing to the user
 
 extern PyMethodDef mode_functions[], pass_functions[], function_functions[], element_functions[],

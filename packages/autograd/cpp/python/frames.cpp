@@ -76,6 +76,16 @@ const Known &look_up(PyCodeObject *code) {
   return k;
 }
 
+// This thread's state if it holds the GIL; what was found the last time is tried first.
+__attribute__((tls_model("initial-exec"))) __thread PyThreadState *last = nullptr;
+PyThreadState *holder() {
+  PyThreadState *running = _PyThreadState_UncheckedGet();  // of whichever thread holds it
+  if (running && running == last && running->thread_id == PyThread_get_thread_ident())
+    return running;
+  last = PyGILState_Check() ? running : nullptr;
+  return last;
+}
+
 }  // namespace
 
 bool is_ours(const char *path) {
@@ -83,11 +93,14 @@ bool is_ours(const char *path) {
                                          "/plait_autograd/", "/plait_nn/",  "/plait_optim/"};
   for (const char *package : packages)
     if (std::strstr(path, package)) return true;
-  return std::strncmp(path, "<frozen", 7) == 0;
+  // "<shim>": where CPython 3.12 enters from C
+  return std::strncmp(path, "<frozen", 7) == 0 || std::strcmp(path, "<shim>") == 0;
 }
 
-void place_of_caller(plait_object **code, int64_t *offset) {
-  for (Frame *f = innermost(PyThreadState_Get()); f; f = previous(f)) {
+bool place_of_caller(plait_object **code, int64_t *offset) {
+  PyThreadState *thread = holder();
+  if (!thread) return false;
+  for (Frame *f = innermost(thread); f; f = previous(f)) {
     PyCodeObject *c = code_in(f);
     if (!c) continue;
     const Known &k = look_up(c);
@@ -95,8 +108,9 @@ void place_of_caller(plait_object **code, int64_t *offset) {
     plait_retain_object(k.hold);
     *code = k.hold;
     *offset = offset_in(f);
-    return;
+    break;
   }
+  return true;
 }
 
 }  // namespace plait::autograd::python

@@ -123,8 +123,7 @@ PyObject *stack() {
 
 // The innermost user code of this thread; nothing on threads without Python.
 void here(plait_object **code, int64_t *offset) {
-  if (PyGILState_Check()) return place_of_caller(code, offset);
-  if (!python_thread()) return;
+  if (place_of_caller(code, offset) || !python_thread()) return;
   const Gil gil;  // a large operator: the wait is nothing beside it
   place_of_caller(code, offset);
 }
