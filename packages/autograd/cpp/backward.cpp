@@ -6,6 +6,8 @@
 namespace plait::autograd {
 namespace {
 
+constexpr uint32_t kAccumulate = 8;  // PLAIT_BACKWARD_ACCUMULATE of plait/python.h
+
 struct Request {
   plait_thread *thread;
   plait_tensor *const *roots, *const *grads;
@@ -67,7 +69,7 @@ void check_request(const Request &r) {
 void run(const Request &r) {
   check_request(r);
   const bool create = r.flags & PLAIT_BACKWARD_CREATE;
-  Task task(r.thread, r.flags & PLAIT_BACKWARD_RETAIN || create, create);
+  Task task(r.thread, r.flags & PLAIT_BACKWARD_RETAIN || create, create, r.flags & kAccumulate);
   for (uint32_t i = 0; i < r.n_roots; i++) task.root(r.roots[i], root_gradient(r, i).get());
   for (uint32_t i = 0; i < r.n_inputs; i++) task.capture(r.inputs[i], r.gx + i);
   task.run();

@@ -120,7 +120,7 @@ void Task::evaluate_host(HostNode *n, plait_tensor **gradients) {
   if (!host)
     raise(thread_, PLAIT_ERROR, n->name,
           "the host language that this function was written in is gone");
-  fill_zeros(thread_, n, gradients);
+  if (!n->sparse) fill_zeros(thread_, n, gradients);
   Gradients gx(n->n_edges);
   check(host->apply(host->ctx, thread_, n->callable, gradients, n->n_outs, gx.data(), n->n_edges));
   for (uint32_t i = 0; i < n->n_outs; i++) drop(gradients[i]);

@@ -157,6 +157,13 @@ struct Outputs {  // of a call, one after the other
   }
 };
 
+// Of a gradient for a real tensor its real part counts.
+Tensor as_gradient(plait_thread *thread, const Tensor &g, const Tensor &like) {
+  static const Operator real(engine.runtime, "real");
+  const bool part = !is_real(g.dtype()) && is_real(like.dtype());
+  return cast(thread, part ? Tensor(real(thread, g)) : g, like.dtype());
+}
+
 // vjp is linear in the gradient; its transpose takes tangents forth. Results are one for each
 // output.
 std::vector<Tensor> transposed(const plait_call *c, const Tangents &tangents) {
@@ -184,6 +191,7 @@ std::vector<Tensor> transposed(const plait_call *c, const Tangents &tangents) {
   for (const Tangent &t : tangents) {
     Tensor product = products.take(t.position);
     if (!product || !requires_grad(product.get())) continue;  // the result doesn't depend on it
+    if (!same(product.dtype(), t.value.dtype())) product = as_gradient(thread, product, t.value);
     roots.push_back(product.get());
     seeds.push_back(t.value.get());
     held.push_back(std::move(product));

@@ -1,5 +1,6 @@
 #include "history.hpp"
 
+#include "extra.hpp"
 #include "views.hpp"
 
 namespace plait::autograd {
@@ -75,16 +76,8 @@ Place renewed(plait_thread *thread, plait_tensor *t) {
 }
 
 // retain_grad stays with the tensor when an in-place operator gives it a new history.
-void move_cell(const History *from, History *to) {
-  for (Retained **r = &from->node->retained; *r; r = &(*r)->next) {
-    if ((*r)->cell != from->cell) continue;
-    Retained *moved = *r;
-    *r = moved->next;
-    moved->index = to->index;
-    moved->next = to->node->retained;
-    to->node->retained = moved;
-    break;
-  }
+void keep_cell(const History *from, History *to) {
+  move_cell(from->node, to->node, from->cell, uint32_t(to->index));
   to->cell = from->cell;
   plait_retain(to->cell);
 }
@@ -121,7 +114,7 @@ void set_history(plait_tensor *t, Ref<Node> node, uint32_t index) {
     auto *h = static_cast<History *>(allocate(sizeof(History)));
     *h = {{1, &history_type}, node.release(), nullptr, index};
     t->slot[0] = h;
-    if (before && before->cell) move_cell(before, h);
+    if (before && before->cell) keep_cell(before, h);
   }
   t->layers |= engine.bit;
   plait_release_object(old);

@@ -5,6 +5,8 @@
 
 namespace plait::autograd {
 
+struct Watch;
+
 struct Introspection {
   plait_header h;
   uint32_t (*edges)(plait_object *node);
@@ -18,6 +20,27 @@ struct Introspection {
   plait_object *(*running)(
       void);  // the node that the innermost pass of this thread is at, borrowed; NULL outside
   const Forward *forward;
+  // a new reference to the node's metadata; `made` (or NULL) becomes it if there is none
+  plait_object *(*metadata)(plait_object *node, plait_object *made);
+  // `when`: extra.hpp; *out: a new reference, for `unhook`
+  plait_status (*hook)(plait_thread *, plait_object *node, uint32_t when, uint32_t index,
+                       plait_object *callable, plait_object **out);
+  void (*unhook)(plait_object *hook);
+  // where gradients of the tensor go, leaves included: a new reference, or NULL
+  plait_status (*place)(plait_thread *, plait_tensor *, plait_object **node, uint32_t *index);
+  // visits what the history (which only the tensor or wrapper counts) alone keeps alive
+  int (*traverse)(plait_tensor *, int (*held)(plait_object *, void *),
+                  int (*wrapper)(void *, void *), void *arg);
+  int (*traverse_node)(plait_object *, int (*held)(plait_object *, void *),
+                       int (*wrapper)(void *, void *), void *arg);
+  void (*untie)(plait_object *slot);  // drops hooks and metadata
+  void (*set_sparse)(plait_object *node);  // its callable gets None for gradients that are missing
+  void (*set_watch)(const Watch *);
+  plait_status (*set_anomaly)(plait_thread *, int on, int check_nan);
+  int (*anomaly)(void);  // 0, 1, or 3 with check_nan
+  plait_object *(*site)(plait_object *node);  // a new reference, or NULL
+  uint32_t (*nan)(plait_object *node, const char **argument);  // a Nan; the argument it came in by
+  int (*set_packing)(int depth);  // gives the depth before
 };
 
 }  // namespace plait::autograd

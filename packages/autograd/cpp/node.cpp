@@ -3,7 +3,7 @@
 
 #include <cctype>
 
-#include "engine.hpp"
+#include "watch.hpp"
 
 namespace plait::autograd {
 namespace {
@@ -19,11 +19,8 @@ void release_op(OpNode *n) noexcept {
 void destroy(Node *n) noexcept {
   const size_t bytes = n->bytes;
   for (uint32_t i = 0; i < n->n_edges; i++) plait_release(n->edges[i].node);
-  while (Retained *r = n->retained) {
-    n->retained = r->next;
-    plait_release(r->cell);
-    deallocate(r, sizeof *r);
-  }
+  if (n->extra.load(std::memory_order_acquire)) drop_extra(n);
+  if (n->code) plait_release_object(n->code);
   switch (n->kind) {
     case Kind::op: release_op(static_cast<OpNode *>(n)); break;
     case Kind::host: plait_release_object(static_cast<HostNode *>(n)->callable); break;
@@ -91,7 +88,12 @@ const plait_type node_type{PLAIT_HEADER(plait_type), "autograd node", drop_node}
 const plait_type history_type{PLAIT_HEADER(plait_type), "autograd history", drop_history};
 const plait_type cell_type{PLAIT_HEADER(plait_type), "autograd gradient", drop_cell};
 
-void stamp(Node *n) noexcept { n->sequence = sequence.fetch_add(1, std::memory_order_relaxed); }
+void stamp(Node *n) noexcept {
+  n->sequence = sequence.fetch_add(1, std::memory_order_relaxed);
+  const Watch *w = watch.load(std::memory_order_acquire);
+  if (w && !n->code) w->here(&n->code, &n->offset);
+  if (watching()) note_site(n);
+}
 
 void start(Node *n, Kind kind, size_t bytes) noexcept {
   n->o = {1, &node_type};
@@ -102,7 +104,9 @@ void start(Node *n, Kind kind, size_t bytes) noexcept {
   n->edges = nullptr;
   n->outs = nullptr;
   n->buffers = nullptr;
-  n->retained = nullptr;
+  n->extra.store(nullptr, std::memory_order_relaxed);
+  n->code = nullptr;
+  n->offset = 0;
   n->bytes = uint32_t(bytes);
   n->n_edges = n->n_outs = n->pending = 0;
   n->capture = 0;

@@ -38,7 +38,7 @@ struct Saved {  // a tensor that the derivative reads
   plait_tensor *tensor;
   uint64_t version;   // of its storage when it was saved
   uint32_t argument;  // of the call, or of its results if `result`
-  uint32_t item : 31, result : 1;
+  uint32_t item : 30, packed : 1, result : 1;  // packed: `tensor` is what a pack hook made of it
 };
 
 struct Shape {  // a tensor of which the derivative reads the layout only
@@ -54,12 +54,7 @@ struct Cell {
   uint32_t spin, reserved;
 };
 
-struct Retained {  // what a node does with the gradient of an output before it runs: a list, so
-                   // that hooks can join it
-  Retained *next;
-  Cell *cell;
-  uint64_t index;
-};
+struct Extra;  // hooks and the like, which few nodes have (extra.hpp)
 
 enum : uint8_t { kHolding = 0, kReading = 1, kTaken = 2 };  // Node::values
 
@@ -73,7 +68,9 @@ struct Node {
   Edge *edges;
   Layout *outs;
   plait_tensor **buffers;  // gradients that have arrived, one an output; used by `owner`
-  Retained *retained;
+  std::atomic<Extra *> extra;
+  plait_object *code;  // where the call was made: the host's code object, or NULL
+  int64_t offset;      // of the instruction within it
   uint32_t bytes, n_edges, n_outs;
   uint32_t pending;  // edges that have not delivered yet
   int32_t capture;  // index + 1 of the first capture of the pass
@@ -105,6 +102,7 @@ struct HostNode : Node {
   char *name;
   uint64_t
       *versions;  // of the storage of each output: one that is a view is void once they move on
+  bool sparse;  // gradients that are missing stay so, instead of becoming zeros
 };
 
 struct ViewNode : Node {  // strided and assigned: a place within the base

@@ -1,5 +1,7 @@
 #include "op_node.hpp"
 
+#include "watch.hpp"
+
 namespace plait::autograd {
 namespace {
 
@@ -88,8 +90,8 @@ void save_inputs(const plait_call *c, OpNode *n, int64_t *&dims, const plait_nee
     if (needs.in & bit_of(position)) {
       plait_tensor *kept = before.instead(t, argument, item);
       plait_retain(kept);
-      n->saved[n->n_saved++] = {kept, kept == t ? before.version_of(t->storage) : version(kept),
-                                argument, item, 0};
+      n->saved[n->n_saved++] = {
+          kept, kept == t ? before.version_of(t->storage) : version(kept), argument, item, 0, 0};
     } else if (needs.meta & bit_of(position)) {
       Shape &s = n->shapes[n->n_shapes++];
       s.argument = argument;
@@ -110,8 +112,36 @@ void save_results(const plait_call *c, OpNode *n, int64_t *&dims, const plait_ne
     if (!(needs.out & bit_of(position))) return;
     plait_tensor *alias = nullptr;
     check(engine.runtime->tensor_alias(c->thread, t, &alias));
-    n->saved[n->n_saved++] = {alias, version(t), result, item, 1};
+    n->saved[n->n_saved++] = {alias, version(t), result, item, 0, 1};
   });
+}
+
+// Hooks of saved tensors get handles without a history, and what they return is kept instead.
+void pack_saved(plait_thread *thread, OpNode *n) {
+  const Watch *w = watch.load(std::memory_order_acquire);
+  if (!w) return;
+  const int depth = set_packing(0);  // what a hook computes isn't packed
+  struct Restore {
+    int depth;
+    ~Restore() { set_packing(depth); }
+  } const restore{depth};
+  const Excluding quiet(thread, false);
+  for (uint32_t i = 0; i < n->n_saved; i++) {
+    Saved &s = n->saved[i];
+    Tensor bare;
+    check(engine.runtime->tensor_alias(thread, s.tensor, bare.out()));
+    const uint64_t before = version(s.tensor);
+    plait_object *packed = w->pack(thread, bare.get());
+    if (!packed) throw Error(PLAIT_HOST_ERROR);
+    if (version(s.tensor) != before) {
+      plait_release_object(packed);
+      raise(thread, PLAIT_ERROR, "saved_tensors_hooks",
+            "the pack hook wrote the tensor that it was given in place; it must not");
+    }
+    plait_release(s.tensor);
+    s.tensor = reinterpret_cast<plait_tensor *>(packed);
+    s.packed = 1;
+  }
 }
 
 template <class F>
@@ -224,6 +254,7 @@ Ref<OpNode> op_node(const plait_call *c, uint32_t positions, uint64_t need,
   int64_t *dims = t.dims;
   save_inputs(c, n, dims, needs, before);
   save_results(c, n, dims, needs);
+  if (packing()) pack_saved(c->thread, n);
   return owner;
 }
 

@@ -50,6 +50,7 @@ class Unpacked {
  private:
   void take(plait_thread *, bool keep);
   void place(plait_value *values, uint32_t argument, uint32_t item, plait_tensor *t);
+  void unpack_all(plait_thread *);
   void give_history(plait_thread *);
 
   OpNode *node_;

@@ -5,6 +5,7 @@
 
 #include "op_node.hpp"
 #include "views.hpp"
+#include "watch.hpp"
 
 namespace plait::autograd {
 
@@ -250,8 +251,13 @@ plait_status recorded(plait_call *c) {
   if (s != PLAIT_OK || !any_differentiable_result(c)) return s;
   or_release(c, [&] {
     const Ref<OpNode> node = op_node(c, w.positions, w.need, needs, before);
+    if (watching() && anomaly_nan) note_nan(c, node.get());
     attach_results(c, node.get(), written);
   });
+  if (written)
+    each_input(c, [&](const plait_tensor *t, uint32_t argument, uint32_t, uint32_t) {
+      if (written >> argument & 1) note_recent_write(c, t);
+    });
   return s;
 }
 

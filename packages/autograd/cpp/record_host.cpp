@@ -29,6 +29,7 @@ Ref<HostNode> host_node(plait_thread *thread, const char *name, plait_object *ca
     n->buffers = buffers;
     n->outs = outs;
     n->name = text;
+    n->sparse = false;
     std::memcpy(text, name, length);
     for (uint32_t i = 0; i < n_in; i++) edges[i] = {nullptr, 0, 0};
     for (uint32_t i = 0; i < n_out; i++) {

@@ -7,6 +7,7 @@
 #include "introspection.hpp"
 #include "record.hpp"
 #include "task.hpp"
+#include "watch.hpp"
 
 namespace plait::autograd {
 namespace {
@@ -116,12 +117,9 @@ plait_status retain_grad(void *, plait_thread *thread, plait_tensor *t) {
     const Place place = history_of(thread, t);
     if (is_leaf(t)) return PLAIT_OK;
     History *h = with_cell(t);
-    for (const Retained *r = h->node->retained; r; r = r->next)
-      if (r->cell == h->cell) return PLAIT_OK;
-    auto *r = static_cast<Retained *>(allocate(sizeof(Retained)));
-    plait_retain(h->cell);
-    *r = {h->node->retained, h->cell, h->index};
-    h->node->retained = r;
+    for (const Ref<Hook> &r : hooks_at(h->node, When::retained))
+      if (r->what == &h->cell->o) return PLAIT_OK;
+    add_hook(h->node, When::retained, uint32_t(h->index), &h->cell->o);
     return PLAIT_OK;
   });
 }
@@ -181,6 +179,81 @@ plait_status attach(plait_thread *thread, plait_object *o, uint32_t index, plait
     return PLAIT_OK;
   });
 }
+// ---- what only our own binding asks
+// ------------------------------------------------------------------------------
+plait_object *metadata_of(plait_object *o, plait_object *made) {
+  Node *n = as_node(o);
+  if (!n) return nullptr;
+  Extra *x = extra_of(n);
+  const Spin guard(x->spin);
+  if (!x->metadata && made) {
+    plait_retain_object(made);
+    x->metadata = made;
+  }
+  if (x->metadata) plait_retain_object(x->metadata);
+  return x->metadata;
+}
+plait_status hook_of(plait_thread *thread, plait_object *o, uint32_t when, uint32_t index,
+                     plait_object *what, plait_object **out) {
+  return border(thread, "register_hook", [&]() -> plait_status {
+    Node *n = as_node(o);
+    if (!n) raise(thread, PLAIT_TYPE_ERROR, "register_hook", "a node of this engine is required");
+    if (index >= n->n_outs && When(when) == When::arrived)
+      raise(thread, PLAIT_VALUE_ERROR, "register_hook", "the node has %u outputs; got %u",
+            unsigned(n->n_outs), unsigned(index));
+    *out = &add_hook(n, When(when), index, what).release()->o;
+    return PLAIT_OK;
+  });
+}
+void unhook(plait_object *o) {
+  if (o && o->type == &hook_type) remove_hook(reinterpret_cast<Hook *>(o));
+}
+plait_status place_of(plait_thread *thread, plait_tensor *t, plait_object **node, uint32_t *index) {
+  return border(thread, "autograd", [&]() -> plait_status {
+    *node = nullptr;
+    *index = 0;
+    if (!requires_grad(t)) return PLAIT_OK;
+    Place place = history_of(thread, t);
+    *index = place.index;
+    if (Node *n = place.node.release()) *node = &n->o;
+    return PLAIT_OK;
+  });
+}
+int traverse_tensor(plait_tensor *t, int (*held)(plait_object *, void *),
+                    int (*wrapper)(void *, void *), void *arg) {
+  return traverse(static_cast<plait_object *>(t->slot[0]), {held, wrapper, arg});
+}
+int traverse_node(plait_object *o, int (*held)(plait_object *, void *),
+                  int (*wrapper)(void *, void *), void *arg) {
+  return traverse(o, {held, wrapper, arg});
+}
+void untie_object(plait_object *o) {
+  if (!o || __atomic_load_n(&o->refs, __ATOMIC_ACQUIRE) != 1) return;
+  const History *h = as_history(o);
+  if (Node *n = h ? h->node : as_node(o))
+    if (!h || __atomic_load_n(&n->o.refs, __ATOMIC_ACQUIRE) == 1) untie(n);
+}
+void set_sparse(plait_object *o) {
+  Node *n = as_node(o);
+  if (n && n->kind == Kind::host) static_cast<HostNode *>(n)->sparse = true;
+}
+void set_watch(const Watch *table) { watch.store(table, std::memory_order_release); }
+int anomaly_mode() { return anomaly ? (anomaly_nan ? 3 : 1) : 0; }
+plait_object *site_of_node(plait_object *o) {
+  const Node *n = as_node(o);
+  plait_object *site = n ? site_of(n) : nullptr;
+  if (site) plait_retain_object(site);
+  return site;
+}
+uint32_t nan_at(plait_object *o, const char **argument) {
+  const Node *n = as_node(o);
+  const Extra *x = n ? n->extra.load(std::memory_order_acquire) : nullptr;
+  *argument = x && x->nan == Nan::took && n->kind == Kind::op
+                  ? static_cast<const OpNode *>(n)->op->args[x->argument].name
+                  : "";
+  return x ? uint32_t(x->nan) : 0;
+}
+
 int retains() {
   const Task *task = Task::current();
   return !task || task->retains();
@@ -198,7 +271,21 @@ const Introspection introspection{PLAIT_HEADER(Introspection),
                                   attach,
                                   retains,
                                   running,
-                                  &forward};
+                                  &forward,
+                                  metadata_of,
+                                  hook_of,
+                                  unhook,
+                                  place_of,
+                                  traverse_tensor,
+                                  traverse_node,
+                                  untie_object,
+                                  set_sparse,
+                                  set_watch,
+                                  set_anomaly,
+                                  anomaly_mode,
+                                  site_of_node,
+                                  nan_at,
+                                  set_packing};
 
 }  // namespace
 

@@ -1,5 +1,7 @@
 #include "tangents.hpp"
 
+#include <vector>
+
 namespace plait::autograd {
 namespace {
 
@@ -39,6 +41,12 @@ Tensor zeros_like(plait_thread *thread, const plait_tensor *like) {
   return made;
 }
 
+// Whether `whole` is the complex dtype whose parts have the dtype `part`.
+bool complex_of(DType part, DType whole) {
+  return whole.code == kDLComplex && part.code == kDLFloat && part.bits * 2 == whole.bits &&
+         part.lanes == whole.lanes;
+}
+
 // The place of a view within the tangent of its base.
 Tensor place_in(plait_thread *thread, const plait_tensor *view, const Tensor &tangent) {
   const plait_tensor *base = view->base;
@@ -47,19 +55,31 @@ Tensor place_in(plait_thread *thread, const plait_tensor *view, const Tensor &ta
           "a view of a tensor of shape %s whose elements overlap or lie backwards has no tangent; "
           "clone() that tensor first",
           shape_text(base).c_str());
-  const int64_t size = itemsize(base->dl.dtype), own = itemsize(view->dl.dtype);
-  if (!same(base->dl.dtype, view->dl.dtype))
+  const DType own = view->dl.dtype, whole = base->dl.dtype;
+  const bool parts = complex_of(own, whole), pairs = complex_of(whole, own);
+  if (!same(own, whole) && !parts && !pairs)
     raise(thread, PLAIT_NOT_IMPLEMENTED, "forward",
-          "a view in another dtype (%s of %s) has no tangent; use copies, such as real.clone()",
-          name(view->dl.dtype), name(base->dl.dtype));
-  const int64_t offset =
+          "a view in another dtype (%s of %s) has no tangent", name(own), name(whole));
+  std::vector<int64_t> shape(view->dl.shape, view->dl.shape + view->dl.ndim),
+      strides(view->dl.strides, view->dl.strides + view->dl.ndim);
+  int64_t offset =
       view->dl.data
           ? (static_cast<const char *>(view->dl.data) - static_cast<const char *>(base->dl.data)) /
-                (own ? own : size)
+                itemsize(own)
           : 0;
-  static const Operator as_strided(engine.runtime, "as_strided");
-  return as_strided(thread, tangent, ints(view->dl.shape, size_t(view->dl.ndim)),
-                    ints(view->dl.strides, size_t(view->dl.ndim)), offset);
+  static const Operator as_strided(engine.runtime, "as_strided"),
+      view_as_real(engine.runtime, "view_as_real"),
+      view_as_complex(engine.runtime, "view_as_complex");
+  if (pairs) {  // real and imaginary part of an element lie side by side
+    for (int64_t &stride : strides) stride *= 2;
+    offset *= 2;
+    shape.push_back(2);
+    strides.push_back(1);
+  }
+  const Tensor from = parts ? view_as_real(thread, tangent) : tangent;
+  const Tensor placed = as_strided(thread, from, ints(shape.data(), shape.size()),
+                                   ints(strides.data(), strides.size()), offset);
+  return pairs ? view_as_complex(thread, placed) : placed;
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "accumulate.hpp"
+#include "watch.hpp"
 
 namespace plait::autograd {
 namespace {
@@ -227,36 +228,30 @@ void Task::execute(Node *n) {
       for (uint32_t i = 0; i < n; i++) plait_release(t[i]);
     }
   } const release{gradients, n->n_outs};
-  if (any && n->retained) retain_at(n, gradients);
-  if (any && !captures_.empty()) capture_at(n, gradients);
+  const bool extra = n->extra.load(std::memory_order_acquire) != nullptr;
+  if (any && extra) {
+    arrived_at(n, gradients);
+    retain_at(n, gradients);
+  }
+  const bool grows = accumulate_ && n->kind == Kind::leaf && captures(n);
+  if (any && !captures_.empty() && !grows) capture_at(n, gradients);
   bool work = any;
   if (any && !captures_.empty()) {
-    work = false;
+    work = grows;
     for (uint32_t i = 0; i < n->n_edges && !work; i++) work = wants(n->edges[i]);
   }
   if (work) {
     running_ = n;
     Observed node(PLAIT_EVENT_NODE, event_name(n), n->sequence);
-    evaluate(n, gradients);
+    if (extra || watching())
+      evaluate_watched(n, gradients);
+    else
+      evaluate(n, gradients);
     node.done();
   } else {
     for (uint32_t i = 0; i < n->n_edges; i++) deliver(n, i, Tensor());
   }
   if (mine(n)) n->owner.store(nullptr, std::memory_order_release);
-}
-
-void Task::retain_at(Node *n, plait_tensor **gradients) {
-  for (const Retained *r = n->retained; r; r = r->next) {
-    plait_tensor *g = gradients[r->index];
-    if (!g) continue;
-    plait_retain(g);
-    plait_tensor *old;
-    {
-      const Spin guard(r->cell->spin);
-      old = std::exchange(r->cell->grad, g);
-    }
-    plait_release(old);
-  }
 }
 
 void Task::capture_at(Node *n, plait_tensor **gradients) {
@@ -281,6 +276,10 @@ void Task::arrive(plait_tensor **slot, Tensor gradient) {
 }
 
 void Task::deliver(const Node *from, uint32_t position, Tensor gradient) {
+  if (gathering_ == from) {
+    gathered_[position] = std::move(gradient);
+    return;
+  }
   const Edge &e = from->edges[position];
   if (!e.node) return;
   if (gradient && wants(e)) {

@@ -21,8 +21,9 @@ struct Marks {
 
 class Task {
  public:
-  Task(plait_thread *thread, bool retain, bool create)
-      : thread_(thread), retain_(retain), create_(create) {}
+  // accumulate: leaves among the captured tensors get their gradient as without captures
+  Task(plait_thread *thread, bool retain, bool create, bool accumulate)
+      : thread_(thread), retain_(retain), create_(create), accumulate_(accumulate) {}
   ~Task();
   Task(const Task &) = delete;
   Task &operator=(const Task &) = delete;
@@ -61,6 +62,13 @@ class Task {
   void execute(Node *);
   void capture_at(Node *, plait_tensor **gradients);
   void retain_at(Node *, plait_tensor **gradients);
+  void arrived_at(Node *, plait_tensor **gradients);
+  bool before(Node *, plait_tensor **gradients);
+  void evaluate_watched(Node *, plait_tensor **gradients);
+  void after(Node *, plait_tensor *const *gradients);
+  void accumulated(Node *);
+  void check_nan(Node *, plait_tensor *const *gradients);
+  [[noreturn]] void refuse_nan(Node *, uint32_t edge);
   void evaluate(Node *, plait_tensor **gradients);
   void evaluate_op(OpNode *, plait_tensor **gradients);
   void evaluate_assigned(ViewNode *, plait_tensor **gradients);
@@ -75,7 +83,7 @@ class Task {
   bool wants(const Edge &e) { return e.node && (captures_.empty() || needed(e.node)); }
 
   plait_thread *thread_;
-  bool retain_, create_;
+  bool retain_, create_, accumulate_;
   std::vector<std::pair<Place, Tensor>> roots_;
   std::vector<Capture> captures_;
   std::vector<Node *> visited_;
@@ -83,6 +91,8 @@ class Task {
   std::vector<Node *> heap_;  // ready, the youngest on top
   Node *next_ = nullptr;      // ready and younger than all in the heap
   Node *running_ = nullptr;
+  const Node *gathering_ = nullptr;  // its gradients wait here until its hooks have seen them
+  std::vector<Tensor> gathered_;
 };
 
 }  // namespace plait::autograd

@@ -1,5 +1,6 @@
 // Handing saved values to a derivative: checks that nobody has written to them since.
 #include "op_node.hpp"
+#include "watch.hpp"
 
 namespace plait::autograd {
 namespace {
@@ -53,28 +54,55 @@ plait_tensor *shadow(const Layout &l) {
 }
 
 [[noreturn]] void freed(plait_thread *thread, const OpNode *n) {
+  const std::string made = where(n);
   raise(thread, PLAIT_ERROR, written_name(n->op, n->form),
         "backward came here a second time, but what the derivative needs was freed after the "
-        "first; call the first "
-        "backward with retain_graph=True");
+        "first; call the first backward with retain_graph=True%s%s",
+        made.empty() ? "" : " (the call was made", (made.empty() ? "" : made + ")").c_str());
+}
+
+[[noreturn]] void overwritten(plait_thread *thread, const OpNode *n, const Saved &saved,
+                              const plait_tensor *t, uint64_t now) {
+  const char *what = saved.result ? "its result" : n->op->args[saved.argument].name;
+  Write write;
+  std::string by = "an in-place operator";
+  const bool known = write_after(t->storage, saved.version, &write);
+  if (known) by = "`" + write.name + "`" + write.place;
+  const std::string made = where(n);
+  raise(thread, PLAIT_ERROR, written_name(n->op, n->form),
+        "`%s` (%s, shape %s), which the derivative needs, was overwritten by %s after it was "
+        "saved%s%s: it is at version %llu, saved at version %llu; use the out-of-place form of the "
+        "operator that wrote it, or clone() the tensor first%s",
+        what, plait::name(t->dl.dtype), shape_text(t).c_str(), by.c_str(),
+        made.empty() ? "" : " by the call", made.c_str(), static_cast<unsigned long long>(now),
+        static_cast<unsigned long long>(saved.version),
+        known && !made.empty()
+            ? ""
+            : " (with set_detect_anomaly(True) this message names the lines of both)");
 }
 
 void check_versions(plait_thread *thread, const OpNode *n, const Saved *saved,
                     plait_tensor *const *tensors) {
   for (uint32_t i = 0; i < n->n_saved; i++) {
+    if (saved[i].packed) continue;  // its hooks are in charge
     const plait_tensor *t = tensors[i];
     const uint64_t now = __atomic_load_n(&t->storage->version, __ATOMIC_RELAXED);
     if (now == saved[i].version) continue;
-    const char *what = saved[i].result ? "its result" : n->op->args[saved[i].argument].name;
-    raise(thread, PLAIT_ERROR, written_name(n->op, n->form),
-          "`%s` (%s, shape %s), which the derivative needs, was overwritten by an in-place "
-          "operator after it was saved: "
-          "it is at version %llu, saved at version %llu; use the out-of-place form of the operator "
-          "that wrote it, or "
-          "clone() the tensor first",
-          what, plait::name(t->dl.dtype), shape_text(t).c_str(),
-          static_cast<unsigned long long>(now), static_cast<unsigned long long>(saved[i].version));
+    overwritten(thread, n, saved[i], t, now);
   }
+}
+
+// Where the argument stands among those that may be tensors: its edge.
+uint32_t position_of(const OpNode *n, const Saved &s) {
+  uint32_t position = 0;
+  for (uint32_t i = 0; i < s.argument; i++) {
+    const uint8_t kind = n->op->args[i].kind;
+    if (n->in[i].tag == PLAIT_TENSORS)
+      position += n->in[i].n;
+    else
+      position += kind == PLAIT_KIND_TENSOR || kind == PLAIT_KIND_OPERAND;
+  }
+  return position + s.item;
 }
 
 }  // namespace
@@ -90,6 +118,7 @@ Unpacked::Unpacked(plait_thread *thread, OpNode *node, bool keep, bool create) :
   if (n) take(thread, keep);
   try {
     check_versions(thread, node, node->saved, held_);
+    if (n) unpack_all(thread);
     if (n && create) give_history(thread);
     for (uint32_t i = 0; i < node->n_shapes; i++) held_[n_held_++] = shadow(node->shapes[i].layout);
     size_t room = 0;
@@ -143,17 +172,36 @@ void Unpacked::place(plait_value *values, uint32_t argument, uint32_t item, plai
     v = value(t);
 }
 
+// What hooks packed becomes tensors again, on whatever bytes.
+void Unpacked::unpack_all(plait_thread *thread) {
+  const Watch *w = nullptr;
+  const Excluding quiet(thread, false);
+  for (uint32_t i = 0; i < node_->n_saved; i++) {
+    if (!node_->saved[i].packed) continue;
+    if (!w) w = watch.load(std::memory_order_acquire);
+    Tensor found;
+    check(w->unpack(thread, &held_[i]->o, found.out()));
+    plait_release(held_[i]);
+    held_[i] = found.release();
+  }
+}
+
 // When the derivative is recorded itself, saved results need their history, which the node may not
 // keep.
 void Unpacked::give_history(plait_thread *thread) {
   for (uint32_t i = 0; i < node_->n_saved; i++) {
     const Saved &s = node_->saved[i];
-    if (!s.result || !differentiable(held_[i]->dl.dtype)) continue;
+    if (!(s.result || s.packed) || !differentiable(held_[i]->dl.dtype)) continue;
+    Edge to{node_, s.argument + s.item, 0};
+    if (!s.result) {
+      const uint32_t position = position_of(node_, s);
+      to = position < node_->n_edges ? node_->edges[position] : Edge{nullptr, 0, 0};
+    }
     plait_tensor *alias = nullptr;
     check(engine.runtime->tensor_alias(thread, held_[i], &alias));
     plait_release(held_[i]);
     held_[i] = alias;
-    set_history(alias, Ref<Node>::share(node_), s.argument + s.item);
+    if (to.node) set_history(alias, Ref<Node>::share(to.node), to.index);
   }
 }
 

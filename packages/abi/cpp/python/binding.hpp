@@ -4,6 +4,9 @@
 
 #include <plait/plait.hpp>
 
+#include <cxxabi.h>
+#include <unistd.h>
+
 #include <cstdlib>
 
 namespace plait::python {
@@ -44,8 +47,41 @@ struct State {
   PyObject *max_version;  // (1, 0)
   unsigned long main_thread;
   PyObject *(*node_object)(plait_object *);  // set by the engine's package
+  int (*traverse)(plait_tensor *, visitproc, void *);  // these two as well
+  void (*untie)(plait_tensor *);
+  uint64_t unlocked;  // calls that run without the GIL
 };
 extern State state;
+
+// Runs what may wait for the GIL. CPython ends daemon threads that wait for it while the
+// interpreter goes, by an unwinding that borders and destructors would turn into std::terminate:
+// they wait for the end of the process here.
+template <class F>
+void wait_for_lock(F &&wait) noexcept {
+  try {
+    wait();
+  } catch (const abi::__forced_unwind &) {
+    for (;;) pause();
+  }
+}
+
+// Leaves the GIL for a scope; says so first, for the collector (plait_python::unlocked).
+class Unlocked {
+ public:
+  Unlocked() {
+    __atomic_fetch_add(&state.unlocked, 1, __ATOMIC_RELAXED);
+    saved_ = PyEval_SaveThread();
+  }
+  ~Unlocked() {
+    __atomic_fetch_sub(&state.unlocked, 1, __ATOMIC_RELEASE);
+    wait_for_lock([this] { PyEval_RestoreThread(saved_); });
+  }
+  Unlocked(const Unlocked &) = delete;
+  Unlocked &operator=(const Unlocked &) = delete;
+
+ private:
+  PyThreadState *saved_;
+};
 
 // ---- errors.cpp
 bool add_errors(PyObject *module);

@@ -55,7 +55,9 @@ void *object_of(void *, plait_object *o) { return held(o); }
 
 class Gil {  // takes it on any thread
  public:
-  Gil() : state_(PyGILState_Ensure()) {}
+  Gil() {
+    wait_for_lock([this] { state_ = PyGILState_Ensure(); });
+  }
   ~Gil() { PyGILState_Release(state_); }
 
  private:
@@ -127,7 +129,9 @@ plait_status apply(void *, plait_thread *thread, plait_object *callable, plait_t
     if (!o) return keep(thread);
     PyTuple_SET_ITEM(args.get(), i, o);
   }
-  Object result(args ? PyObject_Call(function, args.get(), nullptr) : nullptr);
+  PyObject *found = nullptr;
+  if (args) wait_for_lock([&] { found = PyObject_Call(function, args.get(), nullptr); });
+  Object result(found);
   Object name(result ? PyObject_GetAttrString(function, "__name__") : nullptr);
   if (result && !name) PyErr_Clear();
   const char *text = name && PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get())
@@ -235,9 +239,8 @@ void unlocked(void *, void (*fn)(void *), void *arg) {
     fn(arg);
     return;
   }
-  PyThreadState *saved = PyEval_SaveThread();
+  const Unlocked others;
   fn(arg);
-  PyEval_RestoreThread(saved);
 }
 
 const plait_host host{PLAIT_HEADER(plait_host),

@@ -18,7 +18,9 @@ const char *const capsule_name = "plait_abi.kernel";
 
 class Gil {
  public:
-  Gil() : state_(PyGILState_Ensure()) {}
+  Gil() {
+    wait_for_lock([this] { state_ = PyGILState_Ensure(); });
+  }
   ~Gil() { PyGILState_Release(state_); }
 
  private:

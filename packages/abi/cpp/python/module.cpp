@@ -206,7 +206,10 @@ const plait_python *publish() {
                         engine,
                         &state.node_object,
                         exported,
-                        state.runtime->default_dtype};
+                        state.runtime->default_dtype,
+                        &state.traverse,
+                        &state.untie,
+                        &state.unlocked};
   t.runtime = state.runtime;
   t.operator_type = state.operator_type;
   t.dtype_type = state.dtype_type;

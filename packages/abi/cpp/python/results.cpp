@@ -119,10 +119,8 @@ PyTypeObject *named_results(const plait_op *op) {
 
 plait_status call(plait_call *c) {
   if (!is_large(c)) return state.runtime->call(c);
-  PyThreadState *saved = PyEval_SaveThread();
-  const plait_status s = state.runtime->call(c);
-  PyEval_RestoreThread(saved);
-  return s;
+  const Unlocked others;
+  return state.runtime->call(c);
 }
 
 PyObject *results_of(plait_call *c, const Bound *b, PyTypeObject *result_type) {

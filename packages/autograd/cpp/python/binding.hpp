@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "introspection.hpp"
+#include "watch.hpp"
 
 namespace plait::autograd::python {
 
@@ -31,6 +32,8 @@ struct State {
   const plait_python *python = nullptr;
   const plait_runtime *runtime = nullptr;
   PyTypeObject *node_type = nullptr;
+  PyObject *pack = nullptr;    // tensor -> (unpack, packed)
+  PyObject *failed = nullptr;  // (name, site or None) -> None
 };
 extern State state;
 
@@ -47,7 +50,19 @@ bool add_node(PyObject *module);
 PyObject *node_object(plait_object *);  // steals; None for NULL
 plait_object *node_from(PyObject *);  // borrowed; NULL with an exception
 
+// What the collector should know of tensors and nodes (collector.cpp), and what the engine is lent
+// (watch.cpp).
+void add_collector();
+void add_watch();
+int visit_node(plait_object *, visitproc, void *);
+// Makes the collector look at a plain tensor's wrapper: its history holds Python objects.
+void track(PyObject *);
+
+// frames.cpp: where the Python code of this thread is; false without the GIL.
+bool place_of_caller(plait_object **code, int64_t *offset);
+bool is_ours(const char *path);  // frames in plait's own packages say nothing to the user
+
 extern PyMethodDef mode_functions[], pass_functions[], function_functions[], element_functions[],
-    dual_functions[];
+    hook_functions[], watch_functions[], dual_functions[];
 
 }  // namespace plait::autograd::python

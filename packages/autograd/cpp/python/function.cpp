@@ -51,12 +51,13 @@ PyObject *share(PyObject *, PyObject *o) {
   return state.python->wrap(made);
 }
 
-// record(name, callable, inputs, outputs with None where no gradient comes from) -> whether it was
-// recorded
+// record(name, callable, inputs, outputs with None where no gradient comes from, sparse) -> whether
+// it was recorded; sparse: the callable gets None, not zeros, for gradients that are missing
 PyObject *record(PyObject *, PyObject *args) {
   const char *name;
   PyObject *callable, *inputs_object, *outputs_object;
-  if (!PyArg_ParseTuple(args, "sOOO", &name, &callable, &inputs_object, &outputs_object))
+  int sparse = 0;
+  if (!PyArg_ParseTuple(args, "sOOO|p", &name, &callable, &inputs_object, &outputs_object, &sparse))
     return nullptr;
   std::vector<plait_tensor *> inputs, outputs;
   if (!tensors_from(inputs_object, "record: inputs", true, inputs) ||
@@ -71,6 +72,10 @@ PyObject *record(PyObject *, PyObject *args) {
   plait_release_object(held);
   if (s < 0) return raise(s);
   const bool made = node != nullptr;
+  const Introspection *look = made ? introspection() : nullptr;
+  if (look && sparse) look->set_sparse(node);
+  for (Py_ssize_t i = 0; made && i < PyTuple_GET_SIZE(outputs_object); i++)
+    if (outputs[size_t(i)]) track(PyTuple_GET_ITEM(outputs_object, i));
   plait_release_object(node);
   return PyBool_FromLong(made);
 }
@@ -97,6 +102,25 @@ PyObject *as_output(PyObject *, PyObject *args) {
   return raise(s);
 }
 
+// as_input(tensor, index): a new handle that has the history of that input of the running node
+PyObject *as_input(PyObject *, PyObject *args) {
+  PyObject *o;
+  unsigned index = 0;
+  if (!PyArg_ParseTuple(args, "OI", &o, &index)) return nullptr;
+  plait_tensor *t = tensor_from(o, "as_input: argument"), *made = nullptr;
+  if (!t) return nullptr;
+  const Introspection *look = introspection();
+  plait_object *node = look ? look->running() : nullptr;
+  plait_status s = state.runtime->tensor_alias(this_thread(), t, &made);
+  uint32_t output = 0;
+  plait_object *to = s >= 0 && node ? look->edge(node, index, &output) : nullptr;
+  if (to) s = look->attach(this_thread(), to, output, made);
+  plait_release_object(to);
+  if (s >= 0) return state.python->wrap(made);
+  plait_release(made);
+  return raise(s);
+}
+
 }  // namespace
 
 PyMethodDef function_functions[] = {
@@ -109,6 +133,7 @@ PyMethodDef function_functions[] = {
     {"record", record, METH_VARARGS, "Makes a Python callable the history of outputs."},
     {"retains", retains, METH_NOARGS, "Whether the running pass keeps the graph."},
     {"as_output", as_output, METH_VARARGS, "The tensor as an output of the running node."},
+    {"as_input", as_input, METH_VARARGS, "The tensor as an input of the running node."},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace plait::autograd::python

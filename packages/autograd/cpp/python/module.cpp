@@ -61,9 +61,12 @@ PyObject *make() {
   Object module(PyModule_Create(&definition));
   if (!module) return nullptr;
   for (PyMethodDef *functions :
-       {mode_functions, pass_functions, function_functions, element_functions, dual_functions})
+       {mode_functions, pass_functions, function_functions, element_functions, hook_functions,
+        watch_functions, dual_functions})
     if (PyModule_AddFunctions(module.get(), functions) < 0) return nullptr;
   if (!add_node(module.get())) return nullptr;
+  add_collector();
+  add_watch();
   *state.python->node_object = node_object;  // what a tensor type's grad_fn shows
   return module.release();
 }

@@ -7,13 +7,23 @@ namespace {
 struct NodeObject {
   PyObject_HEAD plait_object *node;
 };
-plait_object *node_in(PyObject *o) { return reinterpret_cast<NodeObject *>(o)->node; }
+plait_object *&node_in(PyObject *o) { return reinterpret_cast<NodeObject *>(o)->node; }
 
 void dealloc(PyObject *self) {
   PyTypeObject *type = Py_TYPE(self);
-  plait_release_object(node_in(self));
-  PyObject_Free(self);
+  PyObject_GC_UnTrack(self);
+  plait_release_object(std::exchange(node_in(self), nullptr));
+  PyObject_GC_Del(self);
   Py_DECREF(type);
+}
+
+int traverse(PyObject *self, visitproc visit, void *arg) {
+  Py_VISIT(Py_TYPE(self));
+  return visit_node(node_in(self), visit, arg);
+}
+int clear(PyObject *self) {
+  if (const Introspection *look = introspection()) look->untie(node_in(self));
+  return 0;
 }
 
 const char *name_of(PyObject *self) {
@@ -44,6 +54,25 @@ PyObject *sequence(PyObject *self, void *) {
   return PyLong_FromUnsignedLongLong(look ? look->sequence(node_in(self)) : 0);
 }
 
+// A dict that lives as long as the node.
+PyObject *metadata(PyObject *self, void *) {
+  const Introspection *look = introspection();
+  if (!look) return PyDict_New();
+  plait_object *held = look->metadata(node_in(self), nullptr);
+  if (!held) {
+    Object made(PyDict_New());
+    plait_object *hold = made ? state.python->hold(made.get()) : nullptr;
+    if (!hold) return nullptr;
+    held = look->metadata(node_in(self), hold);
+    plait_release_object(hold);
+  }
+  PyObject *dict = state.python->held(held);
+  Py_XINCREF(dict);
+  plait_release_object(held);
+  if (!dict) PyErr_SetString(PyExc_RuntimeError, "metadata: the node has none");
+  return dict;
+}
+
 Py_hash_t hash(PyObject *self) {
   return Py_hash_t(reinterpret_cast<uintptr_t>(node_in(self)) >> 4);
 }
@@ -58,9 +87,12 @@ PyMethodDef methods[] = {
 PyGetSetDef getters[] = {
     {"next_functions", next_functions, nullptr,
      "(node, output number) for each input; (None, 0) where no gradient goes.", nullptr},
+    {"metadata", metadata, nullptr, "A dict of your own that lives as long as the node.", nullptr},
     {"sequence", sequence, nullptr, "Grows with the time of recording.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void *>(dealloc)},
+                       {Py_tp_traverse, reinterpret_cast<void *>(traverse)},
+                       {Py_tp_clear, reinterpret_cast<void *>(clear)},
                        {Py_tp_repr, reinterpret_cast<void *>(repr)},
                        {Py_tp_hash, reinterpret_cast<void *>(hash)},
                        {Py_tp_richcompare, reinterpret_cast<void *>(compare)},
@@ -69,7 +101,8 @@ PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void *>(dealloc)},
                        {Py_tp_doc, const_cast<char *>("A node of the graph that backward walks.")},
                        {0, nullptr}};
 PyType_Spec spec{"plait_autograd.Node", sizeof(NodeObject), 0,
-                 Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+                 Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                 slots};
 
 }  // namespace
 
@@ -81,11 +114,13 @@ bool add_node(PyObject *module) {
 
 PyObject *node_object(plait_object *node) {
   if (!node) Py_RETURN_NONE;
-  auto *o = PyObject_New(NodeObject, state.node_type);
-  if (o)
-    o->node = node;
-  else
+  auto *o = PyObject_GC_New(NodeObject, state.node_type);
+  if (!o) {
     plait_release_object(node);
+    return nullptr;
+  }
+  o->node = node;
+  PyObject_GC_Track(o);
   return reinterpret_cast<PyObject *>(o);
 }
 

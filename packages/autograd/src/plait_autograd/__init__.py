@@ -16,10 +16,26 @@ import plait_abi
 
 plait_abi.load(plait_abi.paths(__name__)["libplait_autograd.so"])
 
+from plait_autograd import functional, graph  # noqa: E402
+from plait_autograd._anomaly import (  # noqa: E402
+    NanOrigin,
+    detect_anomaly,
+    find_nan,
+    forward_traceback,
+    is_anomaly_check_nan_enabled,
+    is_anomaly_enabled,
+    set_detect_anomaly,
+)
 from plait_autograd._autograd import Node, grad_fn, is_grad_enabled  # noqa: E402
 from plait_autograd._backward import backward, grad  # noqa: E402
 from plait_autograd._check import GradcheckError, gradcheck, gradgradcheck  # noqa: E402
+from plait_autograd._checkpoint import checkpoint, checkpoint_sequential  # noqa: E402
 from plait_autograd._function import Function, FunctionContext, once_differentiable  # noqa: E402
+from plait_autograd._hooks import (  # noqa: E402
+    RemovableHandle,
+    register_hook,
+    register_post_accumulate_grad_hook,
+)
 from plait_autograd._modes import (  # noqa: E402
     enable_grad,
     inference_mode,
@@ -31,17 +47,31 @@ __all__ = [
     "Function",
     "FunctionContext",
     "GradcheckError",
+    "NanOrigin",
     "Node",
+    "RemovableHandle",
     "backward",
+    "checkpoint",
+    "checkpoint_sequential",
+    "detect_anomaly",
     "enable_grad",
+    "find_nan",
+    "forward_traceback",
+    "functional",
     "grad",
     "grad_fn",
     "gradcheck",
     "gradgradcheck",
+    "graph",
     "inference_mode",
+    "is_anomaly_check_nan_enabled",
+    "is_anomaly_enabled",
     "is_grad_enabled",
     "no_grad",
     "once_differentiable",
+    "register_hook",
+    "register_post_accumulate_grad_hook",
+    "set_detect_anomaly",
     "set_grad_enabled",
 ]
 

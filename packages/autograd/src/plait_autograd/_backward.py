@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from plait_abi import operator
 from plait_autograd._autograd import accumulate, is_tensor, run_pass
 
 __all__ = ["backward", "grad"]
 
-RETAIN, CREATE, ALLOW_UNUSED = 1, 2, 4
+RETAIN, CREATE, ALLOW_UNUSED, ACCUMULATE = 1, 2, 4, 8
 
 
 def backward(
@@ -32,7 +33,7 @@ def backward(
         retain_graph: keep what the derivatives need, so that another backward may follow; the
             default is ``create_graph``.
         create_graph: record the pass itself, for derivatives of derivatives.
-        inputs: add to the ``.grad`` of these tensors alone.
+        inputs: add to the ``.grad`` of these tensors alone; they need not be leaves.
 
     Raises:
         RuntimeError: a result does not require grad or needs a gradient; a derivative is missing;
@@ -53,7 +54,9 @@ def backward(
         run_pass(roots, gradients, None, flags)
         return
     wanted = _tensors(inputs, "backward", "inputs")
-    for tensor, found in zip(wanted, run_pass(roots, gradients, wanted, flags), strict=True):
+    # leaves among them get theirs, hooks and all, on the way
+    results = run_pass(roots, gradients, wanted, flags | ACCUMULATE)
+    for tensor, found in zip(wanted, results, strict=True):
         if found is not None:
             accumulate(tensor, found, create_graph)
 
@@ -65,6 +68,7 @@ def grad(
     retain_graph: bool | None = None,
     create_graph: bool = False,
     allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
     materialize_grads: bool = False,
 ) -> tuple[Any, ...]:
     r"""Return the derivatives of ``outputs`` with respect to ``inputs``; no ``.grad`` changes.
@@ -80,6 +84,9 @@ def grad(
         create_graph: record the pass, so that its results can be differentiated.
         allow_unused: give None for inputs that the outputs do not depend on; otherwise they are an
             error. The default is ``materialize_grads``.
+        is_grads_batched: every entry of ``grad_outputs`` has a first dimension more than its
+            output, of one size for all: a loop over it runs one pass for each, and the results are
+            stacked. It saves writing, not time.
         materialize_grads: zeros instead of None.
 
     Returns:
@@ -104,13 +111,52 @@ def grad(
     flags = _flags(retain_graph, create_graph)
     if allow_unused or materialize_grads:
         flags |= ALLOW_UNUSED
-    found = run_pass(roots, gradients, wanted, flags)
+    if is_grads_batched:
+        found = _batched(roots, gradients, wanted, flags)
+    else:
+        found = run_pass(roots, gradients, wanted, flags)
     if not materialize_grads:
         return found
-    from plait_abi import operator
+    n = (int(_batch(gradients)),) if is_grads_batched else ()
+    return tuple(
+        operator("zeros")((*n, *x.shape), dtype=x.dtype, device=x.device) if g is None else g
+        for x, g in zip(wanted, found, strict=True)
+    )
 
-    zeros_like = operator("zeros_like")
-    return tuple(zeros_like(x) if g is None else g for x, g in zip(wanted, found, strict=True))
+
+def _batch(gradients: tuple[Any, ...] | None) -> int:
+    """Return the size of the first dimension that all of the gradients have."""
+    sizes = {None if g is None or not g.shape else g.shape[0] for g in gradients or (None,)}
+    size = sizes.pop()
+    if sizes or size is None:
+        raise ValueError(
+            "grad: with is_grads_batched=True every entry of `grad_outputs` must be a tensor with "
+            "a first dimension of one size for all"
+        )
+    return int(size)
+
+
+def _batched(
+    roots: tuple[Any, ...], gradients: tuple[Any, ...] | None, wanted: tuple[Any, ...], flags: int
+) -> tuple[Any, ...]:
+    size = _batch(gradients)
+    if size == 0:
+        raise ValueError("grad: with is_grads_batched=True the batch must not be empty")
+    rows = []
+    for i in range(size):
+        last = i == size - 1
+        rows.append(
+            run_pass(
+                roots,
+                tuple(g[i] for g in gradients or ()),
+                wanted,
+                flags if last else flags | RETAIN,
+            )
+        )
+    stack = operator("stack")
+    return tuple(
+        None if columns[0] is None else stack(list(columns)) for columns in zip(*rows, strict=True)
+    )
 
 
 def _tensors(value: Any, function: str, name: str) -> tuple[Any, ...]:

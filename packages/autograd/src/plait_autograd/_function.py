@@ -4,11 +4,23 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
-from plait_autograd import _autograd
+from plait_autograd import _autograd, _saved
 
 __all__ = ["Function", "FunctionContext", "once_differentiable"]
+
+
+class _Kept(NamedTuple):
+    """What `save_for_backward` keeps of one tensor."""
+
+    tensor: Any  # None if it was None or is packed
+    version: int
+    output: int | None
+    """Which output it is."""
+    input: int | None
+    """Which of the tensor arguments it is; asked of packed ones only."""
+    packed: tuple[Callable[[Any], Any], Any] | None
 
 
 class FunctionContext:
@@ -19,9 +31,10 @@ class FunctionContext:
 
     def __init__(self) -> None:
         self._to_save: tuple[Any, ...] = ()
-        self._saved: list[tuple[Any, int, int | None]] | None = []
+        self._saved: list[_Kept] | None = []
         self._dirty: tuple[Any, ...] = ()
         self._constant: tuple[Any, ...] = ()
+        self._materialize = True
         self._name = "Function"
         self._results: dict[str, tuple[Any, int]] = {}
 
@@ -55,6 +68,25 @@ class FunctionContext:
         """Say that no gradient flows through these outputs."""
         self._constant = tensors
 
+    def set_materialize_grads(self, value: bool) -> None:
+        """Say whether backward gets zeros (the default) or None for gradients that are missing.
+
+        Example:
+            >>> import plait_core as pc, plait_autograd as pa
+            >>> class Both(pa.Function):
+            ...     @staticmethod
+            ...     def forward(ctx, x):
+            ...         ctx.set_materialize_grads(False)
+            ...         return x * 2, x * 3
+            ...     @staticmethod
+            ...     def backward(ctx, g2, g3):
+            ...         print(g2 is None, g3 is None)
+            ...         return 3 * g3
+            >>> Both.apply(pc.ones(1, requires_grad=True))[1].backward()
+            True False
+        """
+        self._materialize = bool(value)
+
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
         """What `save_for_backward` kept.
@@ -68,32 +100,44 @@ class FunctionContext:
                 f"{self._name}: backward came here a second time, but what save_for_backward kept "
                 "was freed after the first; call the first backward with retain_graph=True"
             )
-        return tuple(self._unpack(i, *entry) for i, entry in enumerate(self._saved))
+        return tuple(self._unpack(i, entry) for i, entry in enumerate(self._saved))
 
-    def _unpack(self, i: int, tensor: Any, version: int, output: int | None) -> Any:
+    def _unpack(self, i: int, saved: _Kept) -> Any:
+        if saved.packed is not None:  # its hooks are in charge
+            tensor = _saved.unpack(saved.packed)
+            if saved.input is not None:
+                return _autograd.as_input(tensor, saved.input)
+            return tensor if saved.output is None else _autograd.as_output(tensor, saved.output)
+        tensor = saved.tensor
         if tensor is None:
             return None
         now = _autograd.version(tensor)
-        if now != version:
+        if now != saved.version:
             raise RuntimeError(
                 f"{self._name}: saved tensor {i} ({_autograd.describe(tensor)}) was overwritten by "
                 f"an in-place operator after it was saved: it is at version {now}, saved at "
-                f"version {version}; use the out-of-place form of the operator that wrote it, or "
-                "clone() the tensor first"
+                f"version {saved.version}; use the out-of-place form of the operator that wrote "
+                "it, or clone() the tensor first"
             )
-        return tensor if output is None else _autograd.as_output(tensor, output)
+        return tensor if saved.output is None else _autograd.as_output(tensor, saved.output)
 
-    def _save(self, outputs: tuple[Any, ...]) -> None:
+    def _save(self, inputs: tuple[Any, ...], outputs: tuple[Any, ...]) -> None:
         """Keep what was asked for; an output under a handle of its own, which does not own us."""
         places = {id(output): i for i, output in enumerate(outputs) if output is not None}
-        saved: list[tuple[Any, int, int | None]] = []
+        arguments = {id(value): i for i, value in enumerate(inputs)}
+        saved: list[_Kept] = []
         for tensor in self._to_save:
             if tensor is None:
-                saved.append((None, 0, None))
+                saved.append(_Kept(None, 0, None, None, None))
                 continue
             place = places.get(id(tensor))
+            if _saved.active():
+                packed = _saved.pack(_autograd.alias(tensor))
+                argument = None if place is not None else arguments.get(id(tensor))
+                saved.append(_Kept(None, 0, place, argument, packed))
+                continue
             kept = tensor if place is None else _autograd.alias(tensor)
-            saved.append((kept, _autograd.version(tensor), place))
+            saved.append(_Kept(kept, _autograd.version(tensor), place, None, None))
         self._saved = saved
         self._to_save = self._dirty = self._constant = ()
         attributes = vars(self)
@@ -217,8 +261,9 @@ class Function:
             for i, value in enumerate(outputs)
         )
         backward = _Backward(cls, context, places)
-        _autograd.record(context._name, backward, tuple(args[i] for i in places), gives)
-        context._save(gives)  # last: recording counts as a write of what is dirty
+        inputs = tuple(args[i] for i in places)
+        _autograd.record(context._name, backward, inputs, gives, not context._materialize)
+        context._save(inputs, gives)  # last: recording counts as a write of what is dirty
         return outputs[0] if single else type(output)(outputs)
 
     @classmethod

@@ -59,6 +59,12 @@ PyType_Slot node_slots[] = {
 PyType_Spec node_spec{"plait_core.Node", sizeof(NodeObject), 0,
                       Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, node_slots};
 
+// What is handed out belongs to this tensor's history, and something may be hung on it that holds
+// this very tensor: the collector must see it.
+void track(PyObject *self) {
+  if (!PyObject_GC_IsTracked(self)) PyObject_GC_Track(self);
+}
+
 // ---- properties
 // ----------------------------------------------------------------------------------------------------
 
@@ -93,6 +99,7 @@ PyObject *get_grad(PyObject *self, void *) {
   const plait_status s = e->grad(e->ctx, thread, handle_of(self), &g);
   if (s < 0) return raise(thread, s);
   if (!g) Py_RETURN_NONE;
+  track(self);
   return wrap(g);
 }
 int set_grad(PyObject *self, PyObject *o, void *) {
@@ -119,6 +126,7 @@ PyObject *get_grad_fn(PyObject *self, void *) {
   const plait_engine *e = present();
   plait_object *node = e ? e->node(e->ctx, handle_of(self)) : nullptr;
   if (!node) Py_RETURN_NONE;
+  track(self);
   if (*state.python->node_object) return (*state.python->node_object)(node);
   auto *o = PyObject_New(NodeObject, state.node_type);
   if (o)
@@ -203,12 +211,11 @@ PyObject *backward(PyObject *self, PyObject *args, PyObject *kwargs) {
   plait_thread *thread = state.runtime->thread();
   plait_tensor *root = handle_of(self), *grad = gradient == Py_None ? nullptr : handle_of(gradient);
   const uint32_t flags = (keep_graph ? PLAIT_BACKWARD_RETAIN : 0) |
-                         (create ? PLAIT_BACKWARD_CREATE : 0) | PLAIT_BACKWARD_ALLOW_UNUSED;
-  PyThreadState *saved = PyEval_SaveThread();
-  plait_status s =
+                         (create ? PLAIT_BACKWARD_CREATE : 0) | PLAIT_BACKWARD_ALLOW_UNUSED |
+                         PLAIT_BACKWARD_ACCUMULATE;
+  plait_status s =  // leaves the GIL itself
       e->backward(e->ctx, thread, &root, &grad, 1, wanted.empty() ? nullptr : wanted.data(),
                   uint32_t(wanted.size()), flags, found.empty() ? nullptr : found.data());
-  PyEval_RestoreThread(saved);
   for (size_t i = 0; i < found.size(); i++) {
     if (s >= 0 && found[i]) s = accumulate(e, thread, wanted[i], found[i]);
     plait_release(found[i]);

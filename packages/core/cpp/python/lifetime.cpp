@@ -168,19 +168,29 @@ void dealloc(PyObject *self) {
 }
 
 // While C++ shares the handle, the wrapper's state is not the collector's to clear: it will be
-// asked for again.
+// asked for again. While a call runs without the GIL the handle may become shared between two looks
+// of one collection.
 bool shared(const TensorObject *o) {
-  return o->handle && !o->weak && __atomic_load_n(&o->handle->o.refs, __ATOMIC_ACQUIRE) > 1;
+  return o->handle && !o->weak &&
+         (__atomic_load_n(state.python->unlocked, __ATOMIC_ACQUIRE) != 0 ||
+          __atomic_load_n(&o->handle->o.refs, __ATOMIC_ACQUIRE) > 1);
 }
 
 int traverse(PyObject *self, visitproc visit, void *arg) {
   Py_VISIT(Py_TYPE(self));
-  if (!shared(object_of(self))) Py_VISIT(object_of(self)->dict);
-  return 0;
+  const TensorObject *o = object_of(self);
+  if (shared(o)) return 0;
+  Py_VISIT(o->dict);
+  const auto look = *state.python->traverse;
+  return look && o->handle && !o->weak ? look(o->handle, visit, arg) : 0;
 }
 
 int clear(PyObject *self) {
-  if (!shared(object_of(self))) Py_CLEAR(object_of(self)->dict);
+  TensorObject *o = object_of(self);
+  if (shared(o)) return 0;
+  Py_CLEAR(o->dict);
+  const auto untie = *state.python->untie;
+  if (untie && o->handle && !o->weak) untie(o->handle);
   return 0;
 }
 

@@ -34,6 +34,7 @@ from plait_core import (
     _einsum,
     _fft_kernels,
     _gradient,
+    _hooks,
     _namespaces,
     _numpy_api,
     _numpy_functions,
@@ -308,6 +309,7 @@ _TOPICS = (
     _gradient,
     _views,
     _numpy_api,
+    _hooks,
 )
 
 

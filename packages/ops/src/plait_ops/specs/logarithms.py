@@ -256,12 +256,12 @@ ldexp = Composite(
 
 @ldexp.decompose
 def _(self, other):
-    if is_complex(self.dtype) or is_complex(other.dtype):
-        return mul(self, exp2(other))
     # in float64, where no power of a float32's exponent overflows
-    wide = mul(to_dtype(self, float64), exp2(to_dtype(other, float64)))
+    power = exp2(other if is_complex(other.dtype) else to_dtype(other, float64))
+    wide = mul(self if is_complex(self.dtype) else to_dtype(self, float64), power)
     made = require_common("self", self, "other", other)
-    return to_dtype(wide, made if is_floating(made) else default_dtype())
+    inexact = is_floating(made) or is_complex(made)
+    return to_dtype(wide, made if inexact else default_dtype())
 
 
 @ldexp.reference

@@ -28,6 +28,10 @@ enum plait_conversion {
   PLAIT_CONVERSION_FAILED = -1
 };
 
+/* A flag of plait_engine::backward for bindings: leaves among `inputs` accumulate, hooks and all, and
+ * have NULL in gx. An engine that doesn't know it fills gx, which the binding then adds up. */
+enum { PLAIT_BACKWARD_ACCUMULATE = 8 };
+
 typedef struct plait_python {
   plait_header h;
   const plait_runtime *runtime;
@@ -93,6 +97,15 @@ typedef struct plait_python {
   void (*exported)(plait_storage *, int out);
 
   DLDataType *default_dtype; /* of Python's floats, and of operators that make floats of nothing */
+
+  /* the engine's package may put here what the collector should know of a tensor's history: called
+   * by a tensor type for a handle that only its wrapper counts; visits the Python objects that
+   * hang on the history alone, and drops them (NULL: nothing) */
+  int (**traverse)(plait_tensor *, visitproc, void *);
+  void (**untie)(plait_tensor *);
+  /* how many calls of plait run without the GIL; grows only with the GIL held, so that it stays 0
+   * for a whole collection if it is 0 at its start. While it isn't, counts of C++ objects change. */
+  const uint64_t *unlocked;
 } plait_python;
 
 /* Called in module initialisation; NULL with an exception. */

@@ -1,0 +1,104 @@
+// Hooks of tensors and nodes: what plait_autograd._hooks is made of.
+#include "binding.hpp"
+
+namespace plait::autograd::python {
+namespace {
+
+constexpr const char *kHook = "plait_autograd.hook";
+
+PyObject *no_introspection() {
+  PyErr_SetString(PyExc_NotImplementedError,
+                  "hooks: the engine in use has none; plait_autograd's is required");
+  return nullptr;
+}
+
+void drop_capsule(PyObject *capsule) {
+  plait_release_object(static_cast<plait_object *>(PyCapsule_GetPointer(capsule, kHook)));
+}
+
+PyObject *hook(const Introspection *look, plait_object *node, unsigned when, unsigned index,
+               PyObject *callable) {
+  plait_object *what = state.python->hold(callable), *made = nullptr;
+  const plait_status s = look->hook(this_thread(), node, when, index, what, &made);
+  plait_release_object(what);
+  if (s < 0) return raise(s);
+  PyObject *capsule = PyCapsule_New(made, kHook, drop_capsule);
+  if (!capsule) plait_release_object(made);
+  return capsule;
+}
+
+// hook_node(node, when, callable) -> capsule for unhook
+PyObject *hook_node(PyObject *, PyObject *args) {
+  PyObject *o, *callable;
+  unsigned when = 0;
+  if (!PyArg_ParseTuple(args, "OIO", &o, &when, &callable)) return nullptr;
+  const Introspection *look = introspection();
+  if (!look) return no_introspection();
+  plait_object *node = node_from(o);
+  return node ? hook(look, node, when, 0, callable) : nullptr;
+}
+
+// hook_tensor(tensor, when, callable) -> capsule for unhook: at the place where its gradient
+// arrives
+PyObject *hook_tensor(PyObject *, PyObject *args) {
+  PyObject *o, *callable;
+  unsigned when = 0;
+  if (!PyArg_ParseTuple(args, "OIO", &o, &when, &callable)) return nullptr;
+  const Introspection *look = introspection();
+  if (!look) return no_introspection();
+  plait_tensor *t = tensor_from(o, "register_hook: argument");
+  if (!t) return nullptr;
+  plait_object *node = nullptr;
+  uint32_t index = 0;
+  const plait_status s = look->place(this_thread(), t, &node, &index);
+  if (s < 0) return raise(s);
+  if (!node)
+    return PyErr_SetString(PyExc_RuntimeError,
+                           "register_hook: a tensor that requires grad is required"),
+           nullptr;
+  PyObject *capsule = hook(look, node, when, index, callable);
+  plait_release_object(node);
+  if (capsule) track(o);
+  return capsule;
+}
+
+PyObject *unhook(PyObject *, PyObject *capsule) {
+  auto *made = static_cast<plait_object *>(PyCapsule_GetPointer(capsule, kHook));
+  const Introspection *look = made ? introspection() : nullptr;
+  if (PyErr_Occurred()) return nullptr;
+  if (look) look->unhook(made);
+  Py_RETURN_NONE;
+}
+
+// place(tensor) -> (node or None, output number); leaves have one as well
+PyObject *place(PyObject *, PyObject *o) {
+  const Introspection *look = introspection();
+  if (!look) return no_introspection();
+  plait_tensor *t = tensor_from(o, "gradient edge: argument");
+  if (!t) return nullptr;
+  plait_object *node = nullptr;
+  uint32_t index = 0;
+  const plait_status s = look->place(this_thread(), t, &node, &index);
+  if (s < 0) return raise(s);
+  Object found(node_object(node));
+  return found ? Py_BuildValue("(OI)", found.get(), unsigned(index)) : nullptr;
+}
+
+PyObject *touch(PyObject *, PyObject *o) {
+  plait_tensor *t = tensor_from(o, "increment_version: argument");
+  if (!t) return nullptr;
+  state.runtime->touched(t->storage);
+  Py_RETURN_NONE;
+}
+
+}  // namespace
+
+PyMethodDef hook_functions[] = {
+    {"hook_node", hook_node, METH_VARARGS, "Hangs a callable on a node."},
+    {"hook_tensor", hook_tensor, METH_VARARGS, "Hangs a callable on a tensor's gradient."},
+    {"unhook", unhook, METH_O, "Takes a hook away."},
+    {"place", place, METH_O, "The node and output number where a tensor's gradients go."},
+    {"touch", touch, METH_O, "Says that a tensor was written in place."},
+    {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace plait::autograd::python

@@ -1,0 +1,289 @@
+// Anomaly mode and hooks of saved tensors, as the engine asks for them on whatever thread.
+#include "binding.hpp"
+
+#include <cxxabi.h>
+#include <unistd.h>
+
+#include <frameobject.h>  // PyFrame_GetBack, in Python.h itself only from 3.11
+
+namespace plait::autograd::python {
+namespace {
+
+// Runs what may wait for the GIL. CPython ends daemon threads that wait for it while the
+// interpreter goes; they wait for the end of the process here, as nothing may unwind through the
+// engine.
+template <class F>
+void wait_for_lock(F &&wait) noexcept {
+  try {
+    wait();
+  } catch (const abi::__forced_unwind &) {
+    for (;;) pause();
+  }
+}
+
+PyObject *call_one(PyObject *function, PyObject *argument) {
+  PyObject *result = nullptr;
+  wait_for_lock([&] { result = PyObject_CallOneArg(function, argument); });
+  return result;
+}
+
+class Gil {
+ public:
+  Gil() {
+    wait_for_lock([this] { state_ = PyGILState_Ensure(); });
+  }
+  ~Gil() { PyGILState_Release(state_); }
+  Gil(const Gil &) = delete;
+  Gil &operator=(const Gil &) = delete;
+
+ private:
+  PyGILState_STATE state_;
+};
+
+class Pending {  // an exception that is already on its way stays so
+ public:
+  Pending() { PyErr_Fetch(&type_, &value_, &traceback_); }
+  ~Pending() { PyErr_Restore(type_, value_, traceback_); }
+  Pending(const Pending &) = delete;
+  Pending &operator=(const Pending &) = delete;
+
+ private:
+  PyObject *type_, *value_, *traceback_;
+};
+
+bool python_thread() { return Py_IsInitialized() && PyGILState_GetThisThreadState(); }
+
+long long offset_in(PyFrameObject *frame) {
+#if PY_VERSION_HEX >= 0x030B0000
+  return PyFrame_GetLasti(frame);
+#else
+  Object offset(PyObject_GetAttrString(reinterpret_cast<PyObject *>(frame), "f_lasti"));
+  return offset ? PyLong_AsLongLong(offset.get()) : -1;
+#endif
+}
+
+// The `self` of a frame that runs a module's __call__, or NULL: frames are looked at, never kept.
+PyObject *module_in(PyFrameObject *frame, PyCodeObject *code) {
+  const char *name = PyUnicode_AsUTF8(code->co_name);
+  if (!name || std::strcmp(name, "__call__") != 0) return PyErr_Clear(), nullptr;
+  Object locals(PyObject_GetAttrString(reinterpret_cast<PyObject *>(frame), "f_locals"));
+  Object self(locals ? PyMapping_GetItemString(locals.get(), "self") : nullptr);
+  if (!self || !PyObject_HasAttrString(self.get(), "named_modules")) return PyErr_Clear(), nullptr;
+  return self.release();
+}
+
+// "Net.head.fc": the outermost module's class, then the name of each within the one around it.
+Object module_path(PyObject *modules) {  // innermost first
+  std::string path;
+  for (Py_ssize_t i = PyList_GET_SIZE(modules) - 1; i >= 0; i--) {
+    PyObject *here = PyList_GET_ITEM(modules, i);
+    if (path.empty()) {
+      path = Py_TYPE(here)->tp_name;
+      path = path.substr(path.rfind('.') + 1);
+      continue;
+    }
+    PyObject *around = PyList_GET_ITEM(modules, i + 1);
+    if (around == here) continue;
+    Object named(PyObject_CallMethod(around, "named_modules", nullptr));
+    Object all(named ? PySequence_List(named.get()) : nullptr);
+    for (Py_ssize_t k = 0; all && k < PyList_GET_SIZE(all.get()); k++) {
+      PyObject *pair = PyList_GET_ITEM(all.get(), k);
+      if (!PyTuple_Check(pair) || PyTuple_GET_SIZE(pair) != 2) continue;
+      if (PyTuple_GET_ITEM(pair, 1) != here) continue;
+      const char *name = PyUnicode_AsUTF8(PyTuple_GET_ITEM(pair, 0));
+      if (name && *name) path += std::string(".") + name;
+      break;
+    }
+    PyErr_Clear();
+  }
+  return Object(PyUnicode_FromString(path.c_str()));
+}
+
+// (module path, ((code, instruction offset), ...)) of this thread, innermost first.
+PyObject *stack() {
+  Object list(PyList_New(0)), modules(PyList_New(0));
+  PyFrameObject *frame = PyThreadState_GetFrame(PyThreadState_Get());
+  while (frame) {
+    auto *code = PyFrame_GetCode(frame);
+    Object owner(reinterpret_cast<PyObject *>(code));
+    Object self(module_in(frame, code));
+    if (self && modules) PyList_Append(modules.get(), self.get());
+    Object pair(Py_BuildValue("(OL)", owner.get(), offset_in(frame)));
+    if (pair && list) PyList_Append(list.get(), pair.get());
+    PyFrameObject *back = PyFrame_GetBack(frame);
+    Py_DECREF(frame);
+    frame = back;
+  }
+  PyErr_Clear();
+  if (!list || !modules) return nullptr;
+  const Object path = module_path(modules.get());
+  Object frames(PyList_AsTuple(list.get()));
+  return path && frames ? PyTuple_Pack(2, path.get(), frames.get()) : nullptr;
+}
+
+// The innermost user code of this thread; nothing on threads without Python.
+void here(plait_object **code, int64_t *offset) {
+  if (place_of_caller(code, offset) || !python_thread()) return;
+  const Gil gil;  // a large operator: the wait is nothing beside it
+  place_of_caller(code, offset);
+}
+
+plait_object *site() {
+  if (!python_thread()) return nullptr;
+  const Gil gil;
+  const Pending pending;
+  const Object found(stack());
+  if (!found) PyErr_Clear();
+  return found ? state.python->hold(found.get()) : nullptr;
+}
+
+std::string line(PyObject *pair) {
+  auto *code = reinterpret_cast<PyCodeObject *>(PyTuple_GET_ITEM(pair, 0));
+  const int at = int(PyLong_AsLong(PyTuple_GET_ITEM(pair, 1)));
+  const char *file = PyUnicode_AsUTF8(code->co_filename), *name = PyUnicode_AsUTF8(code->co_name);
+  return std::string(file ? file : "?") + ":" + std::to_string(PyCode_Addr2Line(code, at)) +
+         " in " + (name ? name : "?");
+}
+
+void describe(plait_object *held, int full, char *text, uint64_t size) {
+  if (!size) return;
+  text[0] = 0;
+  if (!Py_IsInitialized()) return;
+  const Gil gil;
+  const Pending pending;
+  PyObject *site = state.python->held(held);
+  if (!site || !PyTuple_Check(site) || PyTuple_GET_SIZE(site) != 2) return;
+  PyObject *frames = PyTuple_GET_ITEM(site, 1);
+  std::string found;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(frames); i++) {
+    PyObject *pair = PyTuple_GET_ITEM(frames, i);
+    auto *code = reinterpret_cast<PyCodeObject *>(PyTuple_GET_ITEM(pair, 0));
+    const char *file = PyUnicode_AsUTF8(code->co_filename);
+    if (!file || is_ours(file)) continue;
+    found += (found.empty() ? "" : "\n") + line(pair);
+    if (!full) break;
+  }
+  const char *path = PyUnicode_AsUTF8(PyTuple_GET_ITEM(site, 0));
+  if (!full && path && *path) found += std::string(" (module ") + path + ")";
+  PyErr_Clear();
+  std::snprintf(text, size, "%s", found.c_str());
+}
+
+void failed(const char *node, plait_object *held) {
+  if (!state.failed || !python_thread()) return;
+  const Gil gil;
+  const Pending pending;
+  PyObject *site = held ? state.python->held(held) : nullptr;
+  const Object result(PyObject_CallFunction(state.failed, "sO", node, site ? site : Py_None));
+  if (!result) PyErr_WriteUnraisable(state.failed);
+}
+
+plait_object *pack(plait_thread *thread, plait_tensor *t) {
+  const Gil gil;
+  plait_retain(t);
+  const Object tensor(state.python->wrap(t));
+  const Object packed(tensor ? call_one(state.pack, tensor.get()) : nullptr);
+  if (packed) return state.python->hold(packed.get());
+  state.python->keep(thread);
+  return nullptr;
+}
+
+plait_status unpack(plait_thread *thread, plait_object *held, plait_tensor **out) {
+  const Gil gil;
+  PyObject *pair = state.python->held(held);  // (unpack, packed)
+  if (!pair || !PyTuple_Check(pair) || PyTuple_GET_SIZE(pair) != 2)
+    return state.runtime->raise(thread, PLAIT_ERROR, "saved_tensors_hooks", "nothing was packed");
+  const Object result(PyObject_CallOneArg(PyTuple_GET_ITEM(pair, 0), PyTuple_GET_ITEM(pair, 1)));
+  if (!result) return state.python->keep(thread);
+  plait_tensor *t = state.python->unwrap(result.get());
+  if (!t) {
+    if (!PyErr_Occurred())
+      PyErr_Format(PyExc_TypeError,
+                   "saved_tensors_hooks: the unpack hook must return a tensor; got %s",
+                   Py_TYPE(result.get())->tp_name);
+    return state.python->keep(thread);
+  }
+  plait_retain(t);
+  *out = t;
+  return PLAIT_OK;
+}
+
+const Watch table{PLAIT_HEADER(Watch), site, describe, failed, pack, unpack, here};
+
+// ---- for Python
+// ---------------------------------------------------------------------------------------------------
+PyObject *set_callbacks(PyObject *, PyObject *args) {
+  PyObject *pack, *failed;
+  if (!PyArg_ParseTuple(args, "OO", &pack, &failed)) return nullptr;
+  Py_INCREF(pack);
+  Py_XSETREF(state.pack, pack);
+  Py_INCREF(failed);
+  Py_XSETREF(state.failed, failed);
+  Py_RETURN_NONE;
+}
+
+PyObject *set_packing(PyObject *, PyObject *depth) {
+  const long wanted = PyLong_AsLong(depth);
+  const Introspection *look = introspection();
+  if (PyErr_Occurred()) return nullptr;
+  return PyLong_FromLong(look ? look->set_packing(int(wanted)) : 0);
+}
+
+PyObject *set_anomaly(PyObject *, PyObject *args) {
+  int on = 0, check_nan = 1;
+  if (!PyArg_ParseTuple(args, "pp", &on, &check_nan)) return nullptr;
+  const Introspection *look = introspection();
+  const plait_status s = look ? look->set_anomaly(this_thread(), on, check_nan) : PLAIT_OK;
+  if (s < 0) return raise(s);
+  Py_RETURN_NONE;
+}
+
+PyObject *anomaly_mode(PyObject *, PyObject *) {
+  const Introspection *look = introspection();
+  return PyLong_FromLong(look ? look->anomaly() : 0);
+}
+
+PyObject *site_object(plait_object *held) {
+  if (!held) Py_RETURN_NONE;
+  PyObject *o = state.python->held(held);
+  Py_XINCREF(o);
+  plait_release_object(held);
+  if (!o) Py_RETURN_NONE;
+  return o;
+}
+
+PyObject *node_site(PyObject *, PyObject *o) {
+  plait_object *node = node_from(o);
+  const Introspection *look = node ? introspection() : nullptr;
+  if (!node) return nullptr;
+  return site_object(look ? look->site(node) : nullptr);
+}
+
+PyObject *node_nan(PyObject *, PyObject *o) {
+  plait_object *node = node_from(o);
+  const Introspection *look = node ? introspection() : nullptr;
+  if (!node) return nullptr;
+  const char *argument = "";
+  const uint32_t nan = look ? look->nan(node, &argument) : 0;
+  return Py_BuildValue("(Is)", unsigned(nan), argument);
+}
+
+PyObject *current_site(PyObject *, PyObject *) { return site_object(site()); }
+
+}  // namespace
+
+void add_watch() {
+  if (const Introspection *look = introspection()) look->set_watch(&table);
+}
+
+PyMethodDef watch_functions[] = {
+    {"set_callbacks", set_callbacks, METH_VARARGS, "What packs saved tensors, what reports."},
+    {"set_packing", set_packing, METH_O, "How many hooks of saved tensors are in force here."},
+    {"set_anomaly", set_anomaly, METH_VARARGS, "Turns anomaly mode on or off."},
+    {"anomaly_mode", anomaly_mode, METH_NOARGS, "0, 1, or 3 if gradients are looked at."},
+    {"node_site", node_site, METH_O, "Where a node was recorded, in anomaly mode."},
+    {"node_nan", node_nan, METH_O, "What a node's call had to do with a NaN."},
+    {"here", current_site, METH_NOARGS, "Where this thread is, as node_site says it."},
+    {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace plait::autograd::python

@@ -1,0 +1,258 @@
+#include "watch.hpp"
+
+#include <deque>
+#include <mutex>
+#include <unordered_map>
+
+#include "record.hpp"
+
+namespace plait::autograd {
+
+std::atomic<const Watch *> watch{nullptr};
+std::atomic<bool> anomaly{false}, anomaly_nan{true};
+std::atomic<int> packers{0};
+
+namespace {
+
+__thread int packing_depth = 0;
+
+// ---- writes
+// --------------------------------------------------------------------------------------------------------
+struct Written {
+  uint64_t version;  // after the write
+  std::string name;
+  plait_object *site;
+};
+constexpr size_t kStorages = 4096, kWrites = 16;
+
+struct Writes {  // the last writes into the storages that were written last
+  std::mutex guard;
+  std::unordered_map<const plait_storage *, std::deque<Written>> of;
+};
+Writes &writes() {
+  static auto *all = new Writes;  // never destroyed: threads may outlive the end of main
+  return *all;
+}
+
+void forget_all() {
+  std::unordered_map<const plait_storage *, std::deque<Written>> old;
+  {
+    const std::lock_guard<std::mutex> lock(writes().guard);
+    old.swap(writes().of);
+  }
+  for (auto &entry : old)  // outside of the lock: the host may have to be asked
+    for (Written &w : entry.second) plait_release_object(w.site);
+}
+
+void note_write(const plait_call *c, const plait_tensor *t) {
+  const Watch *w = watch.load(std::memory_order_acquire);
+  Written now{__atomic_load_n(&t->storage->version, __ATOMIC_RELAXED), written_name(c->op, c->form),
+              w ? w->site() : nullptr};
+  plait_object *old = nullptr;
+  {
+    const std::lock_guard<std::mutex> lock(writes().guard);
+    auto &list = writes().of[t->storage];
+    if (!list.empty() && list.back().version >= now.version) {  // another storage lay there
+      while (!list.empty() && !old) {
+        old = list.back().site;
+        list.pop_back();
+      }
+    }
+    list.push_back(std::move(now));
+    if (list.size() > kWrites && !old) {
+      old = list.front().site;
+      list.pop_front();
+    }
+  }
+  plait_release_object(old);
+  if (writes().of.size() > kStorages) forget_all();
+}
+
+void ended(void *, const plait_event *e, uint64_t, plait_status status) {
+  const plait_call *c = e->call;
+  if (status != PLAIT_OK || !c) return;
+  try {
+    if (c->form != PLAIT_FUNCTION)
+      for (uint16_t i = 0; i < c->n_out; i++)
+        if (c->out[i].tag == PLAIT_TENSOR && c->out[i].u.t) note_write(c, c->out[i].u.t);
+    for (uint16_t i = 0; i < c->n_in; i++)
+      if ((c->op->args[i].flags & PLAIT_ARG_WRITES) && c->in[i].tag == PLAIT_TENSOR)
+        note_write(c, c->in[i].u.t);
+  } catch (const std::exception &) {  // no memory: nothing is remembered
+  }
+}
+
+void began(void *, const plait_event *, uint64_t *) {}
+const plait_observer observer{PLAIT_HEADER(plait_observer), nullptr, PLAIT_EVENT_OP, began, ended};
+
+struct Recent {  // a recorded write: always known, unlike all others
+  const plait_storage *storage;
+  uint64_t version;  // after it
+  const plait_op *op;
+  uint32_t form;
+  plait_object *code;
+  int64_t offset;
+};
+constexpr size_t kRecent = 256;
+Recent recent[kRecent];
+size_t recent_count = 0;
+uint32_t recent_spin = 0;
+
+bool recent_write(const plait_storage *, uint64_t version, Write *);
+bool watched_write(const plait_storage *, uint64_t version, Write *);
+
+std::string line_of(plait_object *code, int64_t offset) {
+  const plait_host *host = engine.runtime->roles->host;
+  if (!host || !code) return "";
+  const plait_site site{code, offset};
+  char text[512];
+  host->describe(host->ctx, &site, text, sizeof text);
+  return text[0] ? std::string(" at ") + text : "";
+}
+
+LazyOperator op_isnan("isnan"), op_any("any");
+
+Tensor first_of(plait_thread *thread, LazyOperator &op, const plait_tensor *t) {
+  plait_value out[PLAIT_MAX_RESULTS];
+  const plait_value in[] = {value(const_cast<plait_tensor *>(t))};
+  call(thread, op.get(thread), in, 1, out);
+  return Tensor::steal(out[0].u.t);
+}
+
+}  // namespace
+
+plait_status set_anomaly(plait_thread *thread, int on, int check_nan) {
+  static std::mutex guard;
+  const std::lock_guard<std::mutex> lock(guard);
+  anomaly_nan = check_nan != 0;
+  if (anomaly == (on != 0)) return PLAIT_OK;
+  const plait_status s = engine.runtime->observe(thread, &observer, on != 0);
+  if (s < 0) return s;
+  anomaly = on != 0;
+  if (!on) forget_all();
+  return PLAIT_OK;
+}
+
+plait_object *site_of(const Node *n) noexcept {
+  const Extra *x = n->extra.load(std::memory_order_acquire);
+  return x ? x->site : nullptr;
+}
+
+void note_site(Node *n) noexcept {
+  const Watch *w = watch.load(std::memory_order_acquire);
+  if (!w || n->kind == Kind::leaf) return;
+  try {
+    Extra *x = extra_of(n);
+    if (!x->site) x->site = w->site();
+  } catch (const std::exception &) {
+  }
+}
+
+std::string where(plait_object *site) {
+  const Watch *w = watch.load(std::memory_order_acquire);
+  if (!w || !site) return "";
+  char text[512];
+  w->describe(site, 0, text, sizeof text);
+  return text[0] ? std::string(" at ") + text : "";
+}
+
+std::string where(const Node *n) {
+  const std::string found = where(site_of(n));
+  return found.empty() ? line_of(n->code, n->offset) : found;
+}
+
+void note_recent_write(const plait_call *c, const plait_tensor *t) noexcept {
+  const Watch *w = watch.load(std::memory_order_acquire);
+  if (!w) return;
+  Recent now{t->storage, __atomic_load_n(&t->storage->version, __ATOMIC_RELAXED),
+             c->op,      c->form,
+             nullptr,    0};
+  w->here(&now.code, &now.offset);
+  plait_object *old;
+  {
+    const Spin guard(recent_spin);
+    Recent &place = recent[recent_count++ % kRecent];
+    old = place.code;
+    place = now;
+  }
+  plait_release_object(old);
+}
+
+bool write_after(const plait_storage *s, uint64_t version, Write *out) {
+  return watched_write(s, version, out) || recent_write(s, version, out);
+}
+
+namespace {
+
+bool recent_write(const plait_storage *s, uint64_t version, Write *out) {
+  Recent first{};
+  {
+    const Spin guard(recent_spin);
+    for (const Recent &r : recent)
+      if (r.storage == s && r.version > version && (!first.op || r.version < first.version))
+        first = r;
+    if (!first.op) return false;
+    if (first.code) plait_retain_object(first.code);
+  }
+  out->name = written_name(first.op, first.form);
+  out->place = line_of(first.code, first.offset);
+  plait_release_object(first.code);
+  return true;
+}
+
+bool watched_write(const plait_storage *s, uint64_t version, Write *out) {
+  plait_object *site = nullptr;
+  {
+    const std::lock_guard<std::mutex> lock(writes().guard);
+    const auto found = writes().of.find(s);
+    if (found == writes().of.end()) return false;
+    const Written *first = nullptr;
+    for (const Written &w : found->second)
+      if (w.version > version && !first) first = &w;
+    if (!first) return false;
+    out->name = first->name;
+    site = first->site;
+    if (site) plait_retain_object(site);
+  }
+  out->place = where(site);
+  plait_release_object(site);
+  return true;
+}
+
+}  // namespace
+
+// ---- NaN
+// -----------------------------------------------------------------------------------------------------------
+bool has_nan(plait_thread *thread, const plait_tensor *t) {
+  if (!t || !differentiable(t->dl.dtype) || t->dl.device.device_type != kDLCPU) return false;
+  const Excluding quiet(thread, false);
+  const Tensor any = first_of(thread, op_any, first_of(thread, op_isnan, t).get());
+  return *any.data<bool>();
+}
+
+void note_nan(const plait_call *c, Node *n) {
+  bool result = false;
+  each_result(c, [&](const plait_tensor *t, uint32_t, uint32_t, uint32_t) {
+    result = result || has_nan(c->thread, t);
+  });
+  if (!result) return;
+  Extra *x = extra_of(n);
+  x->nan = Nan::made;
+  if (c->form == PLAIT_INPLACE) return;  // what it was made of is gone
+  each_input(c, [&](const plait_tensor *t, uint32_t argument, uint32_t, uint32_t) {
+    if (x->nan == Nan::none || !has_nan(c->thread, t)) return;
+    x->nan = requires_grad(t) ? Nan::none : Nan::took;
+    x->argument = argument;
+  });
+}
+
+// ---- saved tensors
+// -------------------------------------------------------------------------------------------------
+int set_packing(int depth) {
+  const int before = std::exchange(packing_depth, depth);
+  if ((depth > 0) != (before > 0)) packers += depth > 0 ? 1 : -1;
+  return before;
+}
+bool packing_here() noexcept { return packing_depth > 0; }
+
+}  // namespace plait::autograd

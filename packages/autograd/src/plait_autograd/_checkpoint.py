@@ -1,0 +1,189 @@
+"""Checkpointing: memory for time, by computing a part of the forward pass again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from plait_abi import _binding
+from plait_autograd import _autograd, _saved
+from plait_autograd._modes import enable_grad
+
+__all__ = ["checkpoint", "checkpoint_sequential"]
+
+
+class _Call:
+    """A call of which nothing but the arguments is kept; computes what it saved when asked."""
+
+    def __init__(
+        self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], rng: bool
+    ) -> None:
+        self._function = function
+        self._args = [_Argument(value) for value in args]
+        self._kwargs = {name: _Argument(value) for name, value in kwargs.items()}
+        self._state = _binding.default_generator().get_state() if rng else None
+        self._kinds: list[str] = []  # of what was saved, in order
+        self._values: dict[int, Any] = {}
+
+    def pack(self, tensor: Any) -> tuple[_Call, int]:
+        self._kinds.append(_autograd.describe(tensor))
+        return self, len(self._kinds) - 1
+
+    @staticmethod
+    def unpack(place: tuple[_Call, int]) -> Any:
+        call, i = place
+        if i not in call._values:
+            call._compute()
+        return call._values.pop(i)  # each is asked for once a pass; again means computing again
+
+    def _compute(self) -> None:
+        values: list[Any] = []
+        args = [argument.value() for argument in self._args]
+        kwargs = {name: argument.value() for name, argument in self._kwargs.items()}
+        generator = _binding.default_generator()
+        before = generator.get_state()
+        if self._state is not None:
+            generator.set_state(self._state)
+        try:
+            with enable_grad(), _saved.saved_tensors_hooks(values.append, _never):
+                self._function(*args, **kwargs)
+        finally:
+            if self._state is not None:
+                generator.set_state(before)
+        kinds = [_autograd.describe(value) for value in values]
+        if kinds != self._kinds:
+            raise RuntimeError(_difference(self._kinds, kinds))
+        self._values = dict(enumerate(values))
+
+
+class _Argument:
+    """An argument for the second time: a tensor without its history, packed if hooks say so."""
+
+    def __init__(self, value: Any) -> None:
+        self._tensor = _autograd.is_tensor(value)
+        self._wants = self._tensor and _autograd.requires_grad(value)
+        self._packed: Any = None
+        if not self._tensor:
+            self._value = value
+        elif self._wants and _autograd.grad_fn(value) is None:
+            self._value = value  # a leaf, as a parameter, is kept by the graph in any case
+            self._wants = False
+        elif _saved.active():
+            self._packed = _saved.pack(_autograd.alias(value))
+        else:
+            self._value = _autograd.alias(value)
+            self._version = _autograd.version(value)
+
+    def value(self) -> Any:
+        if self._packed is not None:
+            tensor = _autograd.alias(_saved.unpack(self._packed))
+        elif self._tensor and hasattr(self, "_version"):
+            if _autograd.version(self._value) != self._version:
+                raise RuntimeError(
+                    "checkpoint: an argument was overwritten by an in-place operator after the "
+                    "call, which must be computed again; clone() it before it is written"
+                )
+            tensor = _autograd.alias(self._value)
+        else:
+            return self._value
+        return tensor.requires_grad_() if self._wants else tensor
+
+
+def _never(_: Any) -> Any:
+    raise RuntimeError("checkpoint: a pass within the function ran while it was computed again")
+
+
+def _difference(first: list[str], second: list[str]) -> str:
+    text = "checkpoint: the function must save the same tensors when it is computed again"
+    if len(first) != len(second):
+        return f"{text}; it saved {len(first)} at first and {len(second)} later"
+    i = next(i for i, (a, b) in enumerate(zip(first, second, strict=True)) if a != b)
+    return f"{text}; number {i} was {first[i]} at first and {second[i]} later"
+
+
+def checkpoint(
+    function: Callable[..., Any],
+    *args: Any,
+    use_reentrant: bool = False,
+    preserve_rng_state: bool = True,
+    **kwargs: Any,
+) -> Any:
+    """Call ``function(*args, **kwargs)`` without keeping what its derivatives need.
+
+    A backward pass that comes there computes the call again, once, and goes on as usual. Results
+    and gradients are the same; memory for the values in between is taken only while the pass is
+    there. Calls may be nested, and everything that differentiates (`grad`, ``create_graph``, hooks)
+    works on them.
+
+    Args:
+        function: must do the same when it is called again: same operators, same shapes.
+        *args: its arguments; tensors among them may require grad.
+        use_reentrant: accepted as in PyTorch; there is one way of doing it, for both values.
+        preserve_rng_state: random numbers of the default generator are the same again.
+        **kwargs: more of its arguments.
+
+    Raises:
+        RuntimeError: from the backward pass, if the second call saved other tensors than the
+            first, or an argument was overwritten in between.
+
+    Example:
+        >>> import plait_core as pc, plait_autograd as pa
+        >>> x = pc.tensor([1.0, 2.0], requires_grad=True)
+        >>> pa.checkpoint(lambda t: (t * t).exp(), x).sum().backward()
+        >>> x.grad.tolist() == (2 * x * (x * x).exp()).tolist()
+        True
+    """
+    if not callable(function):
+        raise TypeError(f"checkpoint: `function` must be callable, got {type(function).__name__}")
+    if not _autograd.is_grad_enabled():
+        return function(*args, **kwargs)
+    call = _Call(function, args, kwargs, preserve_rng_state)
+    with _saved.saved_tensors_hooks(call.pack, call.unpack):
+        return function(*args, **kwargs)
+
+
+def checkpoint_sequential(
+    functions: Any,
+    segments: int,
+    input: Any,
+    use_reentrant: bool = False,
+    preserve_rng_state: bool = True,
+) -> Any:
+    """Call functions one after the other, in segments of which all but the last are checkpoints.
+
+    Args:
+        functions: a sequence of functions of one argument, or a module of modules in order.
+        segments: into how many parts of about the same length they are cut.
+        input: the argument of the first.
+        use_reentrant: as `checkpoint`.
+        preserve_rng_state: as `checkpoint`.
+
+    Example:
+        >>> import plait_core as pc, plait_autograd as pa
+        >>> x = pc.ones(1, requires_grad=True)
+        >>> pa.checkpoint_sequential([pc.exp, pc.sin, pc.cos], 2, x).backward()
+        >>> x.grad is not None
+        True
+    """
+    steps = list(functions.children()) if hasattr(functions, "children") else list(functions)
+    if not 1 <= segments <= max(len(steps), 1):
+        raise ValueError(
+            f"checkpoint_sequential: `segments` must be in [1, {len(steps)}]; got {segments}"
+        )
+    size = len(steps) // segments
+    value = input
+    for i in range(segments - 1):
+        run = _in_turn(steps[i * size : (i + 1) * size])
+        value = checkpoint(
+            run, value, use_reentrant=use_reentrant, preserve_rng_state=preserve_rng_state
+        )
+    return _in_turn(steps[(segments - 1) * size :])(value)
+
+
+def _in_turn(steps: Sequence[Callable[[Any], Any]]) -> Callable[[Any], Any]:
+    def run(value: Any) -> Any:
+        for step in steps:
+            value = step(value)
+        return value
+
+    return run

@@ -1,0 +1,158 @@
+"""Hooks of saved tensors: what is kept for the backward pass, packed by a function of yours."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from types import TracebackType
+from typing import Any
+
+from plait_autograd import _autograd
+
+__all__ = [
+    "active",
+    "disable_saved_tensors_hooks",
+    "pack",
+    "save_on_cpu",
+    "saved_tensors_hooks",
+    "unpack",
+]
+
+Hooks = tuple[Callable[[Any], Any], Callable[[Any], Any]]
+
+
+class _Stack(threading.local):
+    def __init__(self) -> None:
+        self.hooks: list[Hooks] = []
+        self.refusals: list[str] = []
+
+
+_stack = _Stack()
+
+
+class saved_tensors_hooks:  # noqa: N801 - PyTorch's name
+    """Within it, what operators save for their derivatives passes through two functions.
+
+    ``pack_hook(tensor)`` is called when a tensor is saved, with a handle that has no history, and
+    returns anything; ``unpack_hook(packed)`` is called when a pass needs it and returns a tensor
+    of the same values, shape and dtype. Both run without recording. The innermost pair counts.
+    What `Function`\\ s save passes here as well. Writes to a packed tensor are not noticed: its
+    hooks are in charge.
+
+    Args:
+        pack_hook: a function of a tensor; it must not write it.
+        unpack_hook: a function of what ``pack_hook`` returned.
+
+    Example:
+        >>> import plait_core as pc, plait_autograd as pa
+        >>> x = pc.tensor([1.0, 2.0], requires_grad=True)
+        >>> with pa.graph.saved_tensors_hooks(lambda t: t.tolist(), pc.tensor):
+        ...     y = x * x
+        >>> y.sum().backward()
+        >>> x.grad.tolist()
+        [2.0, 4.0]
+    """
+
+    def __init__(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
+        for hook, name in ((pack_hook, "pack_hook"), (unpack_hook, "unpack_hook")):
+            if not callable(hook):
+                raise TypeError(
+                    f"saved_tensors_hooks: `{name}` must be callable, got {type(hook).__name__}"
+                )
+        self.pack_hook = pack_hook
+        self.unpack_hook = unpack_hook
+
+    def __enter__(self) -> None:
+        if _stack.refusals:
+            raise RuntimeError(_stack.refusals[-1])
+        _stack.hooks.append((self.pack_hook, self.unpack_hook))
+        _autograd.set_packing(len(_stack.hooks))
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        _stack.hooks.pop()
+        _autograd.set_packing(len(_stack.hooks))
+
+
+@contextlib.contextmanager
+def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
+    """Within it, `saved_tensors_hooks` on this thread raises ``RuntimeError(error_message)``.
+
+    Raises:
+        RuntimeError: hooks are in force already.
+
+    Example:
+        >>> import plait_autograd as pa
+        >>> with pa.graph.disable_saved_tensors_hooks("not here"):
+        ...     with pa.graph.save_on_cpu():
+        ...         pass
+        Traceback (most recent call last):
+        RuntimeError: not here
+    """
+    if _stack.hooks:
+        raise RuntimeError(error_message)
+    _stack.refusals.append(error_message)
+    try:
+        yield
+    finally:
+        _stack.refusals.pop()
+
+
+class save_on_cpu(saved_tensors_hooks):  # noqa: N801
+    """Within it, what derivatives need is kept in the CPU's memory until a pass needs it.
+
+    Args:
+        pin_memory: accepted as in PyTorch; there is no pinned memory yet, so it must be False.
+
+    Example:
+        >>> import plait_core as pc, plait_autograd as pa
+        >>> x = pc.tensor([3.0], requires_grad=True)
+        >>> with pa.graph.save_on_cpu():
+        ...     y = x * x
+        >>> y.backward()
+        >>> x.grad.tolist()
+        [6.0]
+    """
+
+    def __init__(self, pin_memory: bool = False) -> None:
+        if pin_memory:
+            raise NotImplementedError("save_on_cpu: there is no pinned memory yet")
+        super().__init__(lambda t: (t.device, t.to("cpu")), lambda packed: packed[1].to(packed[0]))
+
+
+def active() -> bool:
+    """Whether hooks of saved tensors are in force on this thread."""
+    return bool(_stack.hooks)
+
+
+def pack(tensor: Any) -> tuple[Callable[[Any], Any], Any]:
+    """What the engine keeps instead of the tensor: (unpack hook, what the pack hook made)."""
+    pack_hook, unpack_hook = _stack.hooks[-1]
+    before = _autograd.set_packing(0)
+    recording = _autograd.set_enabled(False)
+    try:
+        return unpack_hook, pack_hook(tensor)
+    finally:
+        _autograd.set_enabled(recording)
+        _autograd.set_packing(before)
+
+
+def unpack(entry: tuple[Callable[[Any], Any], Any]) -> Any:
+    """Give back the tensor of `pack`."""
+    unpack_hook, packed = entry
+    recording = _autograd.set_enabled(False)
+    try:
+        tensor = unpack_hook(packed)
+    finally:
+        _autograd.set_enabled(recording)
+    if not _autograd.is_tensor(tensor):
+        raise TypeError(
+            "saved_tensors_hooks: the unpack hook must return a tensor; got "
+            f"{type(tensor).__name__}"
+        )
+    return tensor

@@ -1,0 +1,69 @@
+"""The graph that backward walks: its nodes, their hooks, and what they save."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from plait_autograd import _autograd
+from plait_autograd._autograd import Node
+from plait_autograd._dot import to_dot
+from plait_autograd._hooks import RemovableHandle
+from plait_autograd._saved import (
+    disable_saved_tensors_hooks,
+    save_on_cpu,
+    saved_tensors_hooks,
+)
+
+__all__ = [
+    "GradientEdge",
+    "Node",
+    "RemovableHandle",
+    "disable_saved_tensors_hooks",
+    "get_gradient_edge",
+    "increment_version",
+    "save_on_cpu",
+    "saved_tensors_hooks",
+    "to_dot",
+]
+
+
+class GradientEdge(NamedTuple):
+    """Where a tensor's gradients go: an output of a node."""
+
+    node: Node
+    output_nr: int
+
+
+def get_gradient_edge(tensor: Any) -> GradientEdge:
+    """Return where the gradients of a tensor go; for a leaf, the node that adds to its ``.grad``.
+
+    Raises:
+        RuntimeError: the tensor does not require grad.
+
+    Example:
+        >>> import plait_core as pc, plait_autograd as pa
+        >>> pa.graph.get_gradient_edge(pc.ones(1, requires_grad=True)).node.name()
+        'AccumulateGrad'
+    """
+    node, output = _autograd.place(tensor)
+    if node is None:
+        raise RuntimeError("get_gradient_edge: the tensor must require grad")
+    return GradientEdge(node, output)
+
+
+def increment_version(tensor: Any) -> None:
+    """Say that a tensor's memory was written by something that plait does not see.
+
+    Args:
+        tensor: a tensor, or an iterable of them.
+
+    Example:
+        >>> import plait_core as pc, plait_autograd as pa
+        >>> x = pc.ones(2)
+        >>> before = x._version
+        >>> pa.graph.increment_version(x)
+        >>> x._version - before
+        1
+    """
+    for each in (tensor,) if _autograd.is_tensor(tensor) else tensor:
+        _autograd.touch(each)

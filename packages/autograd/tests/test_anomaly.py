@@ -1,0 +1,268 @@
+"""Anomaly mode: where the forward call was, who wrote, where the first NaN came from."""
+
+from __future__ import annotations
+
+import gc
+import re
+import sys
+import threading
+import warnings
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import plait_autograd as pa
+import plait_core as pc
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        yield
+    assert not pa.is_anomaly_enabled()
+
+
+def line_of(function: Any, text: str) -> int:
+    import inspect
+
+    lines, first = inspect.getsourcelines(function)
+    return first + next(i for i, line in enumerate(lines) if text in line)
+
+
+def root_of(x: pc.Tensor) -> pc.Tensor:
+    return x.sqrt()  # the call
+
+
+def overwrite(y: pc.Tensor) -> None:
+    with pa.no_grad():
+        y.add_(1)  # the write
+
+
+def test_the_error_about_nan_names_operator_and_line() -> None:
+    x = pc.tensor([0.0, 1.0], requires_grad=True)
+    place = f"{__file__}:{line_of(root_of, 'the call')} in root_of"
+    with pa.detect_anomaly():
+        loss = (root_of(x) * 0).sum()
+        with pytest.raises(RuntimeError, match="SqrtBackward: it returned NaN") as caught:
+            loss.backward()
+    assert place in str(caught.value)
+    assert "forward pass" not in str(caught.value)
+    assert x.grad is None
+
+
+def test_the_first_nan_of_the_forward_pass_is_found() -> None:
+    x = pc.tensor([-1.0, 1.0], requires_grad=True)
+    with pa.detect_anomaly():
+        y = root_of(x)
+        loss = (y.exp() * 2).sum()
+        origin = pa.find_nan(loss)
+        with pytest.raises(RuntimeError, match="first NaN was made by sqrt at") as caught:
+            loss.backward()
+    assert f":{line_of(root_of, 'the call')} in root_of" in str(caught.value)
+    assert origin is not None
+    assert (origin.operator, origin.argument, origin.module) == ("SqrtBackward", "", "")
+    assert "return x.sqrt()  # the call" in origin.traceback
+    assert pa.find_nan(x * 2) is None
+
+
+def test_a_nan_from_outside_is_named_by_its_argument() -> None:
+    x = pc.ones(2, requires_grad=True)
+    with pa.detect_anomaly():
+        loss = (x * pc.tensor([float("nan"), 1.0])).exp().sum()
+        origin = pa.find_nan(loss)
+        assert origin is not None
+        assert (origin.operator, origin.argument) == ("MulBackward", "other")
+        with pytest.raises(RuntimeError, match="first NaN came in as `other` of mul at"):
+            loss.backward()
+
+
+def test_a_given_nan_is_an_error_that_says_so() -> None:
+    x = pc.ones(2, requires_grad=True)
+    with pa.detect_anomaly():
+        y = x * 2
+        with pytest.raises(RuntimeError, match="because it was given NaN"):
+            y.backward(pc.tensor([float("nan"), 1.0]))
+
+
+def test_without_check_nan_there_is_no_error() -> None:
+    x = pc.zeros(2, requires_grad=True)
+    with pa.detect_anomaly(check_nan=False):
+        assert not pa.is_anomaly_check_nan_enabled()
+        (root_of(x) * 0).sum().backward()
+    assert str(x.grad.tolist()) == "[nan, nan]"
+
+
+def test_the_overwritten_value_and_both_lines_are_named() -> None:
+    x = pc.ones(3, requires_grad=True)
+    with pa.detect_anomaly():
+        y = root_of(x)
+        overwrite(y)
+        with pytest.raises(RuntimeError) as caught:
+            y.sum().backward()
+    text = str(caught.value)
+    call, write = line_of(root_of, "the call"), line_of(overwrite, "the write")
+    assert f"overwritten by `add_` at {__file__}:{write} in overwrite" in text
+    assert f"by the call at {__file__}:{call} in root_of" in text
+    assert "clone() the tensor first" in text
+
+
+def test_the_first_write_is_named_not_the_last() -> None:
+    x = pc.ones(3, requires_grad=True)
+    with pa.detect_anomaly():
+        y = root_of(x)
+        y.mul_(2)
+        overwrite(y)
+        with pytest.raises(RuntimeError, match="overwritten by `mul_` at"):
+            y.sum().backward()
+
+
+def test_outside_of_anomaly_mode_recorded_calls_are_named_as_well() -> None:
+    y = root_of(pc.ones(3, requires_grad=True))
+    y.mul_(2)
+    line = sys._getframe().f_lineno - 1
+    overwrite(y)
+    with pytest.raises(RuntimeError) as caught:
+        y.sum().backward()
+    text = str(caught.value)
+    call = line_of(root_of, "the call")
+    assert f"overwritten by `mul_` at {__file__}:{line} in test_outside" in text
+    assert f"by the call at {__file__}:{call} in root_of" in text
+    assert "set_detect_anomaly" not in text
+
+
+def test_a_write_that_was_not_recorded_is_found_in_anomaly_mode_only() -> None:
+    y = root_of(pc.ones(3, requires_grad=True))
+    overwrite(y)
+    with pytest.raises(RuntimeError, match=r"sqrt: .*set_detect_anomaly\(True\)") as caught:
+        y.sum().backward()
+    assert "overwritten by an in-place operator after" in str(caught.value)
+    call = line_of(root_of, "the call")
+    assert f"by the call at {__file__}:{call} in root_of" in str(caught.value)
+
+
+def test_places_skip_plait_and_survive_their_code() -> None:
+    source = "def made(x):\n    return x.exp()\n"
+    for i in range(2000):  # more code objects than are remembered
+        scope: dict[str, Any] = {}
+        exec(compile(source, f"<made {i}>", "exec"), scope)
+        y = scope["made"](pc.ones(1, requires_grad=True))
+        del scope
+        if i % 500 == 0:
+            gc.collect()
+            with pa.no_grad():
+                y.add_(1)
+            with pytest.raises(RuntimeError, match=f"at <made {i}>:2 in made"):
+                y.backward()
+    y = pa.checkpoint(pc.exp, pc.ones(1, requires_grad=True)).exp()
+    with pa.no_grad():
+        y.add_(1)
+    with pytest.raises(RuntimeError, match="in test_places_skip_plait"):
+        y.backward()
+
+
+def test_large_operators_know_their_place_as_well() -> None:
+    y = root_of(pc.ones(200_000, requires_grad=True))
+    y.add_(1)
+    with pytest.raises(RuntimeError, match=r"`add_` at .*by the call at .* in root_of"):
+        y.sum().backward()
+
+
+def test_an_error_in_backward_is_preceded_by_the_forward_traceback() -> None:
+    class Fails(pa.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x * 2
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            raise KeyError("mine")
+
+    def call(x: pc.Tensor) -> pc.Tensor:
+        return Fails.apply(x)
+
+    with pa.detect_anomaly():
+        y = call(pc.ones(1, requires_grad=True))
+        with (
+            pytest.warns(RuntimeWarning, match="Error detected in FailsBackward") as record,
+            pytest.raises(KeyError, match="mine"),
+        ):
+            y.backward()
+    assert "return Fails.apply(x)" in str(record[0].message)
+
+
+def test_a_node_from_before_says_so() -> None:
+    x = pc.tensor([0.0], requires_grad=True)
+    y = (root_of(x) * 0).sum()
+    with (
+        pa.detect_anomaly(),
+        pytest.warns(RuntimeWarning, match="before anomaly mode"),
+        pytest.raises(RuntimeError, match="returned NaN"),
+    ):
+        y.backward()
+
+
+def test_the_mode_is_put_back() -> None:
+    assert not pa.is_anomaly_enabled()
+    pa.set_detect_anomaly(True, check_nan=False)
+    try:
+        with pa.set_detect_anomaly(False):
+            assert not pa.is_anomaly_enabled()
+        assert pa.is_anomaly_enabled()
+        assert not pa.is_anomaly_check_nan_enabled()
+        with pa.detect_anomaly():
+            assert pa.is_anomaly_check_nan_enabled()
+        assert not pa.is_anomaly_check_nan_enabled()
+    finally:
+        pa.set_detect_anomaly(False)
+    with pytest.raises(ValueError, match="out"), pa.detect_anomaly():
+        raise ValueError("out")
+
+
+def test_frames_are_not_kept() -> None:
+    class Big:
+        pass
+
+    def call() -> tuple[pc.Tensor, weakref.ref[Big]]:
+        big = Big()
+        y = pc.ones(1, requires_grad=True).exp()
+        return y, weakref.ref(big)
+
+    with pa.detect_anomaly():
+        y, big = call()
+    gc.collect()
+    assert big() is None
+    assert "in call" in pa.forward_traceback(y.grad_fn)
+    assert re.search(r"exp\(\)", pa.forward_traceback(y.grad_fn))
+
+
+def test_many_writes_forget_the_oldest() -> None:
+    y = pc.zeros(1)
+    with pa.detect_anomaly():
+        for _ in range(100):
+            y.add_(1)
+        kept = [pc.zeros(1).add_(1) for _ in range(5000)]
+        z = root_of(pc.ones(1, requires_grad=True))
+        overwrite(z)
+        with pytest.raises(RuntimeError, match="overwritten by `add_` at"):
+            z.backward()
+    assert len(kept) == 5000
+
+
+def test_threads_with_anomaly_mode_agree_with_the_rest() -> None:
+    w = pc.zeros(2, requires_grad=True)
+
+    def work() -> None:
+        for _ in range(50):
+            ((w + 1) * 2).sum().backward()
+
+    with pa.detect_anomaly():
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert w.grad.tolist() == [400.0, 400.0]
+    assert sys.exc_info() == (None, None, None)

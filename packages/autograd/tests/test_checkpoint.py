@@ -1,0 +1,181 @@
+"""Checkpoints: same results, same gradients, less memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import plait_autograd as pa
+import plait_core as pc
+
+
+def double(*values: float) -> pc.Tensor:
+    return pc.tensor(list(values), dtype=pc.float64, requires_grad=True)
+
+
+def test_values_gradients_and_random_numbers_are_the_same() -> None:
+    w, x = double(2.0, 3.0), double(1.0, 2.0)
+    calls: list[int] = []
+
+    def f(x: pc.Tensor, scale: int = 1) -> pc.Tensor:
+        calls.append(1)
+        h = (x * w).exp()
+        return (h * pc.rand(2, dtype=pc.float64)).sin() * scale
+
+    def run(call: Any) -> list[Any]:
+        pc.manual_seed(3)
+        y = call(x, scale=3)
+        grads = pa.grad(y.sum(), [x, w])
+        return [y.tolist(), *[g.tolist() for g in grads], pc.rand(1).item()]
+
+    plain = run(f)
+    calls.clear()
+    assert run(lambda *a, **k: pa.checkpoint(f, *a, **k)) == plain
+    assert len(calls) == 2
+
+
+def test_without_rng_state_random_numbers_differ() -> None:
+    x = double(1.0)
+    seen: list[float] = []
+
+    def f(x: pc.Tensor) -> pc.Tensor:
+        noise = pc.rand(1, dtype=pc.float64)
+        seen.append(noise.item())
+        return x.exp() * noise
+
+    pa.checkpoint(f, x, preserve_rng_state=False).backward()
+    pa.checkpoint(f, x).backward()
+    assert seen[0] != seen[1]
+    assert seen[2] == seen[3]
+
+
+def test_nested_and_differentiated_twice() -> None:
+    w = double(2.0, 3.0)
+
+    def inner(x: pc.Tensor) -> pc.Tensor:
+        return (x * w).tanh() * x
+
+    def outer(x: pc.Tensor, nested: bool) -> pc.Tensor:
+        y = pa.checkpoint(inner, x * 2) if nested else inner(x * 2)
+        return (y * x).exp()
+
+    def second(nested: bool) -> list[list[float]]:
+        x = double(0.1, 0.2)
+        y = pa.checkpoint(outer, x, True) if nested else outer(x, False)
+        first = pa.grad(y.sum(), [x, w], create_graph=True)
+        return [g.tolist() for g in pa.grad(sum(g.sum() for g in first), [x, w])]
+
+    assert second(True) == second(False)
+
+
+def test_the_graph_may_be_used_twice_if_it_is_kept() -> None:
+    x = double(1.0)
+    y = pa.checkpoint(lambda t: t.exp().sin(), x)
+    y.backward(retain_graph=True)
+    first = x.grad.item()
+    y.backward()
+    assert x.grad.item() == 2 * first
+    with pytest.raises(RuntimeError, match="second time"):
+        y.backward()
+
+
+def test_memory_between_the_passes_is_that_of_arguments_and_results() -> None:
+    n, depth = 100_000, 10
+
+    def f(x: pc.Tensor) -> pc.Tensor:
+        for _ in range(depth):
+            x = x.sin()
+        return x
+
+    def held(call: Any) -> int:
+        x = pc.ones(n, requires_grad=True)
+        before = pc.memory_stats()["live_bytes"]
+        y = call(x)
+        taken = pc.memory_stats()["live_bytes"] - before
+        y.sum().backward()
+        return taken // (4 * n)
+
+    assert held(f) >= depth - 1
+    assert held(lambda x: pa.checkpoint(f, x)) <= 2
+    assert held(lambda x: pa.checkpoint_sequential([f, f, f], 3, x)) <= depth + 3
+
+    def outer(x: pc.Tensor) -> pc.Tensor:
+        return pa.checkpoint(f, pa.checkpoint(f, x))
+
+    assert held(lambda x: pa.checkpoint(outer, x)) <= 2
+
+
+def test_sequential_is_the_composition() -> None:
+    x = double(0.3)
+    steps = [pc.exp, pc.sin, pc.cos, pc.tanh, pc.exp]
+    for segments in range(1, 6):
+        y = pa.checkpoint_sequential(steps, segments, x)
+        (g,) = pa.grad(y, x)
+        z = pc.exp(pc.tanh(pc.cos(pc.sin(pc.exp(x)))))
+        assert (y.item(), g.item()) == (z.item(), pa.grad(z, x)[0].item())
+    with pytest.raises(ValueError, match=r"`segments` must be in \[1, 5\]; got 6"):
+        pa.checkpoint_sequential(steps, 6, x)
+
+
+def test_without_gradients_nothing_is_kept() -> None:
+    calls: list[int] = []
+    with pa.no_grad():
+        y = pa.checkpoint(lambda t: (calls.append(1), t * 2)[1], double(1.0))
+    assert not y.requires_grad
+    assert calls == [1]
+
+
+def test_hidden_inputs_and_several_results() -> None:
+    w, x = double(3.0), double(2.0)
+    h = x * 1
+
+    def f(a: pc.Tensor, options: dict[str, Any]) -> tuple[pc.Tensor, int, pc.Tensor]:
+        return a * w * h, options["n"], a.exp()
+
+    y, n, z = pa.checkpoint(f, h, {"n": 4})
+    (y + z).sum().backward()
+    assert n == 4
+    assert w.grad.tolist() == [4.0]
+    assert x.grad.item() == pytest.approx(12.0 + 7.38905609893065)
+
+
+def test_what_goes_wrong_is_said() -> None:
+    x = double(1.0, 2.0)
+    state = {"n": 1}
+
+    def changes(t: pc.Tensor) -> pc.Tensor:
+        for _ in range(state["n"]):
+            t = t.exp()
+        return t
+
+    y = pa.checkpoint(changes, x)
+    state["n"] = 2
+    with pytest.raises(RuntimeError, match="it saved 1 at first and 2 later"):
+        y.sum().backward()
+
+    size = [2]
+    y = pa.checkpoint(lambda t: t[: size[0]].exp().sum(), x)
+    size[0] = 1
+    with pytest.raises(RuntimeError, match=r"number 0 was float64, shape \(2,\) at first"):
+        y.backward()
+
+    h = x * 1
+    y = pa.checkpoint(pc.exp, h)
+    with pa.no_grad():
+        h.add_(1)
+    with pytest.raises(RuntimeError, match="an argument was overwritten"):
+        y.sum().backward()
+
+    def fails(t: pc.Tensor) -> pc.Tensor:
+        if state["n"] == 3:
+            raise KeyError("second time")
+        return t.exp()
+
+    y = pa.checkpoint(fails, x)
+    state["n"] = 3
+    with pytest.raises(KeyError, match="second time"):
+        y.sum().backward()
+    with pytest.raises(TypeError, match="`function` must be callable"):
+        pa.checkpoint(3, x)  # type: ignore[arg-type]
+    assert (x * x).requires_grad

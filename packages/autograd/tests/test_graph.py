@@ -1,0 +1,90 @@
+"""Nodes, edges and the picture of a graph."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import plait_autograd as pa
+import plait_core as pc
+
+
+def test_next_functions_lead_to_the_leaves() -> None:
+    x = pc.ones(2, requires_grad=True)
+    y = (x * 2).exp()
+    node = y.grad_fn
+    assert node.name() == "ExpBackward"
+    (mul, index), *_ = node.next_functions
+    assert (mul.name(), index) == ("MulBackward", 0)
+    ends = [to.name() for to, _ in mul.next_functions if to is not None]
+    assert ends == ["AccumulateGrad"]
+
+
+class Pair(pa.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        return x * 2, x * 3
+
+    @staticmethod
+    def backward(ctx: Any, a: Any, b: Any) -> Any:
+        return 2 * a + 3 * b
+
+
+def test_leaves_and_results_have_gradient_edges() -> None:
+    x = pc.ones(3, requires_grad=True)
+    first, second = (pa.graph.get_gradient_edge(y) for y in Pair.apply(x))
+    assert pa.graph.get_gradient_edge(x).node.name() == "AccumulateGrad"
+    assert first.node == second.node
+    assert (first.output_nr, second.output_nr) == (0, 1)
+    with pytest.raises(RuntimeError, match="must require grad"):
+        pa.graph.get_gradient_edge(pc.ones(1))
+
+
+def test_hooks_of_the_second_output() -> None:
+    x = pc.ones(1, requires_grad=True)
+    a, b = Pair.apply(x)
+    b.register_hook(lambda g: g * 10)
+    a.grad_fn.register_prehook(lambda gs: (gs[0], gs[1] * 100))
+    (a + b).backward()
+    assert x.grad.tolist() == [3002.0]
+
+
+def test_the_picture_is_the_same_each_time_and_names_parameters() -> None:
+    def picture() -> str:
+        w, b = pc.ones(2, requires_grad=True), pc.ones(2, requires_grad=True)
+        return pa.graph.to_dot((w * 3 + b).sum(), {'w"x': w, "b": b})
+
+    text = picture()
+    assert text == picture()
+    assert text.splitlines() == [
+        "digraph {",
+        '  n0 [label="SumBackward" shape=box];',
+        '  n1 [label="AddBackward" shape=box];',
+        '  n2 [label="MulBackward" shape=box];',
+        '  n3 [label="w\\"x" shape=box style=rounded];',
+        '  n4 [label="b" shape=box style=rounded];',
+        "  n0 -> n1;",
+        "  n1 -> n2;",
+        "  n1 -> n4;",
+        "  n2 -> n3;",
+        "}",
+    ]
+    with pytest.raises(RuntimeError, match="result 0 must require grad"):
+        pa.graph.to_dot(pc.ones(1))
+
+
+def test_a_deep_graph_has_a_picture() -> None:
+    x = pc.ones(1, requires_grad=True)
+    y = x
+    for _ in range(5000):
+        y = y + 1
+    assert pa.graph.to_dot([y]).count("AddBackward") == 5000
+
+
+def test_increment_version_makes_a_saved_value_void() -> None:
+    x = pc.ones(2, requires_grad=True)
+    y = x.exp()
+    pa.graph.increment_version([y])
+    with pytest.raises(RuntimeError, match="overwritten"):
+        y.sum().backward()
