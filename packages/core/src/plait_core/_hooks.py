@@ -26,6 +26,7 @@ def register_hook(self: Tensor, hook: Callable[[Tensor], Tensor | None]) -> Any:
 
     Example:
         >>> import plait_core as pc
+        >>> import plait_autograd  # the engine
         >>> x = pc.ones(2, requires_grad=True)
         >>> handle = x.register_hook(lambda grad: grad * 10)
         >>> x.sum().backward()
@@ -42,6 +43,7 @@ def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], No
 
     Example:
         >>> import plait_core as pc
+        >>> import plait_autograd  # the engine
         >>> x = pc.ones(2, requires_grad=True)
         >>> handle = x.register_post_accumulate_grad_hook(lambda x: print(x.grad))
         >>> x.sum().backward()
