@@ -261,7 +261,8 @@ std::vector<Tensor> results_of(const plait_call *c, const Tangents &tangents) {
 void keep(const plait_call *c, const std::vector<Tensor> &made, Expecting &expecting) {
   size_t k = 0;
   each_result(c, [&](plait_tensor *t, uint32_t, uint32_t, uint32_t) {
-    if (made[k]) set_tangent(c->thread, t, made[k]);
+    // kernels may return parts of a larger result, which are views of what nobody sees
+    if (made[k]) write_tangent(c->thread, t, made[k]);
     if (made[k]) expecting.settle(t, tangent_of(c->thread, t));
     k++;
   });
