@@ -25,7 +25,27 @@ class _Kept(NamedTuple):
 
 
 class FunctionContext:
-    """What `Function.forward` leaves for `Function.backward`; any attribute may be set on it."""
+    """What `Function.forward` leaves for `Function.backward`; any attribute may be set on it.
+
+    Example:
+        >>> import plait_core as pc, plait_autograd as pa
+        >>> class Power(pa.Function):
+        ...     @staticmethod
+        ...     def forward(ctx, x, n):
+        ...         ctx.n = n
+        ...         ctx.save_for_backward(x)
+        ...         return x**n
+        ...     @staticmethod
+        ...     def backward(ctx, g):
+        ...         (x,) = ctx.saved_tensors
+        ...         print(type(ctx).__name__, ctx.needs_input_grad)
+        ...         return ctx.n * x ** (ctx.n - 1) * g, None
+        >>> x = pc.tensor(2.0, requires_grad=True)
+        >>> Power.apply(x, 3).backward()
+        FunctionContext (True, False)
+        >>> x.grad.item()
+        12.0
+    """
 
     needs_input_grad: tuple[bool, ...]
     """For each argument of forward, whether a gradient for it is wanted."""
