@@ -83,6 +83,7 @@ class Pass {
   void step(Node *, Gradients);
   Gradients derivative(Node *, const Gradients &);
   Gradients function(Node *, const Gradients &);
+  Gradients windowed(Node *, const Tensor &);
   std::shared_ptr<const Call> take(Node *) const;
   Tensor unpacked(const Node *, const Call &, const Saved &) const;
 
@@ -181,6 +182,31 @@ Gradients Pass::function(Node *n, const Gradients &gradients) {
   return result;
 }
 
+// [windowed]
+// With one edge: a view was read, and its gradient goes to its place among zeros. With two: a view
+// was written, so the gradient of what it replaced is 0 there, and the writer gets what was there.
+Gradients Pass::windowed(Node *n, const Tensor &gradient) {
+  static const Operator clone(engine.runtime, "clone"), copy(engine.runtime, "copy_"),
+      as_strided(engine.runtime, "as_strided");
+  const Window &w = *n->window;
+  const bool reading = n->edges.size() == 1;
+  const auto sizes = [](const std::vector<int64_t> &v) { return ints(v.data(), v.size()); };
+  Tensor whole;  // laid out like the base, so that the place is where it was
+  check(engine.runtime->tensor_new(thread_, w.base.dtype, int32_t(w.base.shape.size()),
+                                   w.base.shape.data(), w.base_strides.data(), w.base.device,
+                                   whole.out()));
+  copy(thread_, whole, reading ? zeros(thread_, w.base) : gradient);
+  const Tensor part = as_strided(thread_, whole, sizes(w.view.shape), sizes(w.strides), w.offset);
+  if (reading) {
+    copy(thread_, part, gradient);
+    return {whole};
+  }
+  const Tensor own = clone(thread_, part);
+  copy(thread_, part, zeros(thread_, w.view));
+  return {whole, own};
+}
+// [/windowed]
+
 // [step]
 void Pass::arrive(const Place &at, Tensor g) {
   Arrived &a = waiting_[at.node->sequence];
@@ -213,7 +239,9 @@ void Pass::step(Node *n, Gradients gradients) {
           take(n)->op->name);
   for (size_t i = 0; i < gradients.size(); i++)
     if (!gradients[i] && n->outputs[i].dtype.bits) gradients[i] = zeros(thread_, n->outputs[i]);
-  Gradients gx = n->function ? function(n, gradients) : derivative(n, gradients);
+  Gradients gx = n->function ? function(n, gradients)
+                 : n->window ? windowed(n, gradients[0])
+                             : derivative(n, gradients);
   for (size_t i = 0; i < gx.size(); i++)
     if (gx[i] && wanted(n->edges[i]))
       arrive(n->edges[i].to, fitted(thread_, n->name, n->edges[i].layout, std::move(gx[i])));
@@ -264,7 +292,8 @@ void Pass::run() {
 }
 // [/run]
 
-// ---- what is asked for ---------------------------------------------------------------------------
+// ---- what is asked for
+// ---------------------------------------------------------------------------
 void check_request(const Request &r) {
   const char *origin = r.inputs ? "grad" : "backward";
   for (uint32_t i = 0; i < r.n_roots; i++)

@@ -28,9 +28,8 @@ void destroy(plait_object *o) {
 }
 // [/destroy]
 const plait_type node_type{PLAIT_HEADER(plait_type), "tape node", destroy};
-const plait_type history_type{PLAIT_HEADER(plait_type), "tape history", [](plait_object *o) {
-                                delete reinterpret_cast<History *>(o);
-                              }};
+const plait_type history_type{PLAIT_HEADER(plait_type), "tape history",
+                              [](plait_object *o) { delete reinterpret_cast<History *>(o); }};
 
 }  // namespace
 
@@ -63,7 +62,7 @@ void Cell::add(plait_thread *thread, const Tensor &gradient) {
       contiguous(engine.runtime, "contiguous");
   for (;;) {  // no operator runs under the lock: if another pass was faster, add to what it left
     const Tensor old = read();
-    Tensor sum = old                              ? add(thread, old, gradient)
+    Tensor sum = old                             ? add(thread, old, gradient)
                  : is_contiguous(gradient.get()) ? clone(thread, gradient)
                                                  : contiguous(thread, gradient);
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -103,11 +102,6 @@ void set_history(plait_tensor *t, Place place) {
 // [/slots]
 
 // [views]
-uint64_t base_sequence(const plait_tensor *t) {
-  const History *h = t->base ? history(t->base) : nullptr;
-  return h && h->place.node ? h->place.node->sequence : 0;
-}
-
 namespace {
 // A view that has no history of its own, but whose base was written since by something with one.
 bool overtaken(const plait_tensor *t) {
@@ -115,17 +109,6 @@ bool overtaken(const plait_tensor *t) {
          has_bit(t->base) && !is_leaf(t->base);
 }
 }  // namespace
-
-Place place_of(plait_thread *thread, plait_tensor *t) {
-  check_ours(t);
-  const History *h = history(t);
-  if (t->base && base_sequence(t) != (h ? h->base : 0))
-    raise(thread, PLAIT_NOT_IMPLEMENTED, "plait_tape",
-          "a view of shape %s was made before its base was written in place, and this engine does "
-          "not follow it through the write; make the view after the write, or clone() it before",
-          shape_text(t).c_str());
-  return h ? h->place : Place{};
-}
 // [/views]
 
 bool requires_grad(const plait_tensor *t) { return has_bit(t) || overtaken(t); }

@@ -43,17 +43,20 @@ void check_write(const plait_call *c, const plait_tensor *t, const char *name, b
           "`%s` of shape %s is a %sleaf that requires grad and would be written in place; write it "
           "within no_grad(), or use the out-of-place form",
           name, shape_text(t).c_str(), leaf(t) ? "" : "view of a ");
-  if (base && (recorded || has_bit(t) || has_bit(base)))
-    raise(c->thread, PLAIT_NOT_IMPLEMENTED, shown(c),
-          "`%s` of shape %s is a view and would be written in place, which this engine does not "
-          "differentiate; use out-of-place operators (cat, where, index_put), or clone() the view",
-          name, shape_text(t).c_str());
-  const History *h = history(t);
-  if (has_bit(t) && h && h->cell)
-    raise(c->thread, PLAIT_NOT_IMPLEMENTED, shown(c),
-          "`%s` of shape %s retains its gradient and would be written in place, which this engine "
-          "does not follow; clone() it first",
-          name, shape_text(t).c_str());
+  if (base && (recorded || has_bit(t) || has_bit(base))) {
+    if (t->flags & PLAIT_TENSOR_CUT)
+      raise(c->thread, PLAIT_NOT_IMPLEMENTED, shown(c),
+            "`%s` of shape %s is a view that was made within no_grad() or by a Function, and would "
+            "be written in place, which its base's gradient would miss; clone() it first",
+            name, shape_text(t).c_str());
+    window_of(t);  // refuses what cannot be differentiated
+  }
+  for (const plait_tensor *x : {t, base})
+    if (x && has_bit(x) && history(x) && history(x)->cell)
+      raise(c->thread, PLAIT_NOT_IMPLEMENTED, shown(c),
+            "`%s` of shape %s, or its base, retains its gradient and would be written in place, "
+            "which this engine does not follow; clone() it first",
+            name, shape_text(t).c_str());
 }
 
 void check_writes(const plait_call *c, uint32_t written, bool recorded) {
@@ -134,8 +137,8 @@ std::shared_ptr<Call> saved_call(const plait_call *c, const plait_needs &needs, 
 void save_results(const plait_call *c, Call &call, const plait_needs &needs) {
   each_result(c, [&](plait_tensor *t, uint32_t result, uint32_t item, uint32_t position) {
     if (needs.out & bit_of(position))
-      call.saved.push_back({alias(c->thread, Tensor::share(t)), version(t), result, item, position,
-                            true});
+      call.saved.push_back(
+          {alias(c->thread, Tensor::share(t)), version(t), result, item, position, true});
   });
 }
 // [/save]
@@ -166,19 +169,33 @@ plait_status through_parts(plait_call *c) {
 }
 // [/parts]
 
-void attach(const plait_call *c, const Ref<Node> &node) {
+// [attach]
+void attach(const plait_call *c, const Ref<Node> &node, uint32_t written) {
+  const auto is_written = [&](const plait_tensor *t) {
+    bool found = false;
+    each_input(c, [&](const plait_tensor *other, uint32_t argument, uint32_t, uint32_t) {
+      found |= (written >> argument & 1) && other == t;
+    });
+    return found;
+  };
   each_result(c, [&](plait_tensor *t, uint32_t, uint32_t, uint32_t position) {
     node->outputs.resize(position + 1);
     node->outputs[position] = layout_of(t);
-    if (differentiable(t->dl.dtype)) set_history(t, {node, position});
+    if (!differentiable(t->dl.dtype)) return;
+    plait_tensor *base = t->flags & PLAIT_TENSOR_CUT ? nullptr : t->base;
+    if (base && is_written(t))
+      write_base(t, requires_grad(base) ? place_of(c->thread, base) : Place{}, {node, position});
+    const bool is_window = node->missing && base && has_bit(base);  // as_strided
+    set_history(t, is_window ? read_node(c->thread, t) : Place{node, position});
   });
 }
+// [/attach]
 
 bool worth_it(const plait_call *c) {  // argmax, detach: no gradient comes back from there
   bool any = false;
   each_result(c, [&](const plait_tensor *t, uint32_t, uint32_t, uint32_t) {
-    any |= differentiable(t->dl.dtype) && (c->op->def->vjp || t->base ||
-                                           !(c->op->flags & PLAIT_OP_VIEW));
+    any |= differentiable(t->dl.dtype) &&
+           (c->op->def->vjp || t->base || !(c->op->flags & PLAIT_OP_VIEW));
   });
   return any;
 }
@@ -210,7 +227,7 @@ plait_status recorded(plait_call *c) {
     node->edges = std::move(edges);
     node->missing = !def->vjp;
     node->call = call;
-    attach(c, node);
+    attach(c, node, written);
   } catch (...) {  // the caller of a call that failed owns no results
     for (uint16_t i = 0; c->form == PLAIT_FUNCTION && i < c->n_out; i++)
       engine.runtime->release_value(c->out + i);
@@ -250,17 +267,20 @@ plait_status record(void *, plait_thread *thread, const char *name, plait_object
       bool written = false;
       for (uint32_t k = 0; k < n_in; k++) written |= inputs[k] == t;
       if (written && (t->base || (has_bit(t) && is_leaf(t))))
-        raise(thread, PLAIT_ERROR, name,
-              "output %u of shape %s was written in place and is a leaf or a view; clone() it first",
-              unsigned(i), shape_text(t).c_str());
+        raise(
+            thread, PLAIT_ERROR, name,
+            "output %u of shape %s was written in place and is a leaf or a view; clone() it first",
+            unsigned(i), shape_text(t).c_str());
       if (!written && requires_grad(t))
         raise(thread, PLAIT_ERROR, name, "output %u already has a history; return detach() of it",
               unsigned(i));
       made->outputs[i] = layout_of(t);
     }
     for (uint32_t i = 0; i < n_out; i++)
-      if (outputs[i] && differentiable(outputs[i]->dl.dtype))
+      if (outputs[i] && differentiable(outputs[i]->dl.dtype)) {
+        if (outputs[i]->base) outputs[i]->flags |= PLAIT_TENSOR_CUT;  // not its place in its base
         set_history(outputs[i], {made, i});
+      }
     if (node) *node = &Ref<Node>(made).release()->o;
     return PLAIT_OK;
   });

@@ -33,21 +33,22 @@ struct Place {  // where gradients of a tensor go: the node that made it, as whi
   uint32_t index = 0;
 };
 struct Edge {  // one for each input of a node that may be a tensor; `to` is empty where no gradient
-  Place to;    // is wanted
+  Place to;  // is wanted
   Layout layout;  // the gradient's, which is the input's
 };
 
 struct Node {
-  plait_object o;     // counted: by the tensors it made and by the nodes that follow
+  plait_object o;  // counted: by the tensors it made and by the nodes that follow
   uint64_t sequence;  // the time of recording: edges lead to smaller ones
   std::string name;
   std::vector<Edge> edges;
   std::vector<Layout> outputs;
   // What it is decides where a gradient goes from here:
-  std::shared_ptr<class Cell> leaf;          // it is added to this leaf's gradient,
-  std::shared_ptr<const struct Call> call;   // or handed to the derivative of a recorded call,
-  Ref<plait_object> function;                // or to a function of the host language;
-  bool missing = false;                      // or the operator has no derivative: an error
+  std::shared_ptr<class Cell> leaf;  // it is added to this leaf's gradient,
+  std::shared_ptr<const struct Call> call;  // or handed to the derivative of a recorded call,
+  Ref<plait_object> function;  // or to a function of the host language;
+  std::shared_ptr<const struct Window> window;  // or it is put at, or taken from, a view's place;
+  bool missing = false;  // or the operator has no derivative: an error
   std::vector<std::pair<uint32_t, std::shared_ptr<Cell>>> retained;  // by outputs: retain_grad()
   std::mutex mutex;  // of `call`, which a pass may carry off, and `retained`
   Node *next = nullptr;  // in the list of those that wait to be destroyed
@@ -59,7 +60,7 @@ struct Saved {  // a tensor that a derivative will read
   Tensor bytes;  // another handle on the same memory: it has no history, so there are no cycles
   uint64_t version = 0;  // of its storage; whoever writes there makes it grow
   uint32_t argument = 0, item = 0;  // of the call, or of its results
-  uint32_t position = 0;            // its edge; of a result: which output
+  uint32_t position = 0;  // its edge; of a result: which output
   bool result = false;
 };
 struct Call {  // an operator call, as far as its derivative will read it
@@ -71,6 +72,14 @@ struct Call {  // an operator call, as far as its derivative will read it
   std::vector<Ref<plait_object>> objects;
 };
 // [/call]
+
+// [window]
+struct Window {  // the place of a view in its base
+  Layout view, base;
+  std::vector<int64_t> strides, base_strides;
+  int64_t offset = 0;  // all three in elements
+};
+// [/window]
 
 // [history]
 class Cell {  // a gradient that stays with a tensor: `x.grad`
@@ -86,20 +95,23 @@ class Cell {  // a gradient that stays with a tensor: `x.grad`
 
 struct History {  // slot[0] of a tensor
   plait_object o;
-  Place place;                 // empty if nothing was recorded
-  uint64_t base = 0;           // of a view: the sequence of its base's node when it was made
+  Place place;  // empty if nothing was recorded
+  uint64_t base = 0;  // of a view: the sequence of its base's node when it was made
   std::shared_ptr<Cell> cell;  // of a leaf, or after retain_grad() or an assignment to `grad`
 };
 // [/history]
 
 Ref<Node> new_node(std::string name);
 Node *as_node(plait_object *);  // NULL if it is something else
-History *history(const plait_tensor *);   // NULL if there is none
-void put(plait_tensor *, History);        // in the place of what was there
+History *history(const plait_tensor *);  // NULL if there is none
+void put(plait_tensor *, History);  // in the place of what was there
 void set_history(plait_tensor *, Place);  // the tensor requires grad from here on
-void check_ours(const plait_tensor *);    // throws if it has the history of another engine
-Place place_of(plait_thread *, plait_tensor *);  // throws for a view whose base was written since
+void check_ours(const plait_tensor *);  // throws if it has the history of another engine
+Place place_of(plait_thread *, plait_tensor *);  // of a view whose base was written: a new one
 uint64_t base_sequence(const plait_tensor *);
+std::shared_ptr<Window> window_of(const plait_tensor *view);  // throws where writes have none
+Place read_node(plait_thread *, const plait_tensor *view);
+void write_base(plait_tensor *view, Place old, const Place &writer);
 bool requires_grad(const plait_tensor *);
 bool is_leaf(const plait_tensor *);
 Layout layout_of(const plait_tensor *);
