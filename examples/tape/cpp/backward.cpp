@@ -103,7 +103,7 @@ std::shared_ptr<const Call> Pass::take(Node *n) const {
     raise(thread_, PLAIT_ERROR, n->name,
           "backward came here a second time, but what the derivative needs was freed after the "
           "first; call the first backward with retain_graph=True");
-  return retain_ ? n->call : std::move(n->call);
+  return retain_ || n->call->saved.empty() ? n->call : std::move(n->call);
 }
 
 // A saved tensor for the derivative to read. While the pass itself is recorded it needs its history

@@ -243,6 +243,21 @@ plait_status layer(plait_call *c) {
   return border(c->thread, c->op->name, [c] { return recorded(c); });
 }
 
+namespace {
+// An output that lies in an input's memory has the function as its history, not its place there:
+// a write would pass the function by.
+void cut(plait_tensor *t, plait_tensor *const *inputs, uint32_t n_in) {
+  for (uint32_t i = 0; i < n_in && !t->base; i++) {
+    plait_tensor *from = inputs[i];
+    if (from == t) return;  // written in place by the function
+    if (!from || from->storage != t->storage) continue;
+    t->base = from->base ? from->base : from;
+    plait_retain(t->base);
+  }
+  if (t->base) t->flags |= PLAIT_TENSOR_VIEW | PLAIT_TENSOR_CUT;
+}
+}  // namespace
+
 // [function]
 plait_status record(void *, plait_thread *thread, const char *name, plait_object *callable,
                     plait_tensor *const *inputs, uint32_t n_in, plait_tensor *const *outputs,
@@ -278,7 +293,7 @@ plait_status record(void *, plait_thread *thread, const char *name, plait_object
     }
     for (uint32_t i = 0; i < n_out; i++)
       if (outputs[i] && differentiable(outputs[i]->dl.dtype)) {
-        if (outputs[i]->base) outputs[i]->flags |= PLAIT_TENSOR_CUT;  // not its place in its base
+        cut(outputs[i], inputs, n_in);
         set_history(outputs[i], {made, i});
       }
     if (node) *node = &Ref<Node>(made).release()->o;
