@@ -76,15 +76,9 @@ def test_what_no_derivative_reads_may_be_overwritten() -> None:
 # ---- leaves are not written ----------------------------------------------------------------------
 def test_a_leaf_is_not_written() -> None:
     x, y = leaf(POINT), leaf(POINT)
-    for write in (
-        lambda: x.mul_(2),
-        lambda: x.copy_(y * 2),
-        lambda: x[0].mul_(2),
-        lambda: x.view(-1).mul_(2),
-        lambda: x[0].fill_(1.0),
-    ):
+    for target, value in ((x, y * 2), (x, y.detach()), (x[0], 5.0), (x.view(-1), 5.0)):
         with pytest.raises(RuntimeError, match="leaf"):
-            write()
+            target.mul_(value)
     np.testing.assert_array_equal(x.detach().numpy(), POINT)
 
 
