@@ -8,7 +8,6 @@
 namespace plait::tape {
 namespace {
 
-// [few]
 Tensor add(plait_thread *thread, const Tensor &a, const Tensor &b) {
   static const Operator op(engine.runtime, "add");
   return op(thread, a, b);
@@ -24,7 +23,6 @@ Tensor ones(plait_thread *thread, const Layout &l) {
   static const Operator op(engine.runtime, "ones");
   return filled(thread, op, l);
 }
-// [/few]
 
 // [fitted]
 // A derivative may leave broadcasting undone, and may answer in another precision or in complex
@@ -51,6 +49,7 @@ Tensor fitted(plait_thread *thread, const std::string &name, const Layout &l, Te
 // [/fitted]
 
 using Gradients = std::vector<Tensor>;  // empty handles where there is none
+using Pointers = std::vector<plait_tensor *>;
 
 struct Request {  // the arguments of plait_engine::backward
   plait_thread *thread;
@@ -81,8 +80,8 @@ class Pass {
   }
   void arrive(const Place &, Tensor);
   void step(Node *, Gradients);
-  Gradients derivative(Node *, const Gradients &);
-  Gradients function(Node *, const Gradients &);
+  plait_status derivative(Node *, Pointers &gy, Pointers &gx);
+  Gradients called(Node *, const Gradients &);
   Gradients windowed(Node *, const Tensor &);
   std::shared_ptr<const Call> take(Node *) const;
   Tensor unpacked(const Node *, const Call &, const Saved &) const;
@@ -129,10 +128,11 @@ Tensor Pass::unpacked(const Node *n, const Call &call, const Saved &s) const {
 // [/saved]
 
 // [derivative]
-Gradients Pass::derivative(Node *n, const Gradients &gradients) {
+// Puts the call together again for the operator's derivative.
+plait_status Pass::derivative(Node *n, Pointers &gy, Pointers &gx) {
   const auto call = take(n);
   std::vector<plait_value> in(call->in), out(call->n_results, none());
-  std::vector<std::vector<plait_tensor *>> lists(in.size());
+  std::vector<Pointers> lists(in.size());
   for (size_t i = 0; i < in.size(); i++) {
     if (in[i].tag != PLAIT_TENSORS) continue;
     lists[i].resize(in[i].n);
@@ -147,8 +147,6 @@ Gradients Pass::derivative(Node *n, const Gradients &gradients) {
     else
       (s.result ? out : in)[s.argument] = value(t);
   }
-  std::vector<plait_tensor *> gy, gx(n->edges.size(), nullptr);
-  for (const Tensor &g : gradients) gy.push_back(g.get());
   plait_vjp v{};
   v.size = sizeof v;
   v.n_in = uint16_t(in.size());
@@ -161,21 +159,21 @@ Gradients Pass::derivative(Node *n, const Gradients &gradients) {
   v.gx = gx.data();
   for (size_t i = 0; i < n->edges.size(); i++)
     if (wanted(n->edges[i])) v.need |= bit_of(uint32_t(i));
-  const plait_status s = call->op->def->vjp(&v);
-  Gradients result;
-  for (plait_tensor *g : gx) result.push_back(Tensor::steal(g));
-  check(s);
-  return result;
+  return call->op->def->vjp(&v);
 }
 // [/derivative]
 
-Gradients Pass::function(Node *n, const Gradients &gradients) {
-  const plait_host *host = thread_->roles->host;
-  if (!host) raise(thread_, PLAIT_ERROR, n->name, "the function's host language is gone");
-  std::vector<plait_tensor *> gy, gx(n->edges.size(), nullptr);
+// A function of the host language, or the derivative.
+Gradients Pass::called(Node *n, const Gradients &gradients) {
+  Pointers gy, gx(n->edges.size(), nullptr);
   for (const Tensor &g : gradients) gy.push_back(g.get());
-  const plait_status s = host->apply(host->ctx, thread_, n->function.get(), gy.data(),
-                                     uint32_t(gy.size()), gx.data(), uint32_t(gx.size()));
+  const plait_host *host = thread_->roles->host;
+  if (n->function && !host)
+    raise(thread_, PLAIT_ERROR, n->name, "the function's host language is gone");
+  const plait_status s = n->function
+                             ? host->apply(host->ctx, thread_, n->function.get(), gy.data(),
+                                           uint32_t(gy.size()), gx.data(), uint32_t(gx.size()))
+                             : derivative(n, gy, gx);
   Gradients result;
   for (plait_tensor *g : gx) result.push_back(Tensor::steal(g));
   check(s);
@@ -239,9 +237,7 @@ void Pass::step(Node *n, Gradients gradients) {
           take(n)->op->name);
   for (size_t i = 0; i < gradients.size(); i++)
     if (!gradients[i] && n->outputs[i].dtype.bits) gradients[i] = zeros(thread_, n->outputs[i]);
-  Gradients gx = n->function ? function(n, gradients)
-                 : n->window ? windowed(n, gradients[0])
-                             : derivative(n, gradients);
+  Gradients gx = n->window ? windowed(n, gradients[0]) : called(n, gradients);
   for (size_t i = 0; i < gx.size(); i++)
     if (gx[i] && wanted(n->edges[i]))
       arrive(n->edges[i].to, fitted(thread_, n->name, n->edges[i].layout, std::move(gx[i])));
@@ -292,8 +288,6 @@ void Pass::run() {
 }
 // [/run]
 
-// ---- what is asked for
-// ---------------------------------------------------------------------------
 void check_request(const Request &r) {
   const char *origin = r.inputs ? "grad" : "backward";
   for (uint32_t i = 0; i < r.n_roots; i++)

@@ -73,7 +73,6 @@ void Cell::add(plait_thread *thread, const Tensor &gradient) {
 }
 // [/cell]
 
-// [slots]
 History *history(const plait_tensor *t) {
   auto *o = static_cast<plait_object *>(t->slot[0]);
   return o && o->type == &history_type ? reinterpret_cast<History *>(o) : nullptr;
@@ -99,9 +98,7 @@ void set_history(plait_tensor *t, Place place) {
   put(t, {{}, std::move(place), base_sequence(t), nullptr});
   t->layers |= engine.bit;
 }
-// [/slots]
 
-// [views]
 namespace {
 // A view that has no history of its own, but whose base was written since by something with one.
 bool overtaken(const plait_tensor *t) {
@@ -109,7 +106,6 @@ bool overtaken(const plait_tensor *t) {
          has_bit(t->base) && !is_leaf(t->base);
 }
 }  // namespace
-// [/views]
 
 bool requires_grad(const plait_tensor *t) { return has_bit(t) || overtaken(t); }
 

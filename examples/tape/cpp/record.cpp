@@ -75,7 +75,6 @@ void check_writes(const plait_call *c, uint32_t written, bool recorded) {
 }
 // [/refusals]
 
-// [arguments]
 // Copies an argument that isn't a tensor, with what it points to.
 plait_value copied(Call &call, const plait_value &from) {
   if (from.tag == PLAIT_TENSOR) return none();
@@ -95,7 +94,6 @@ plait_value copied(Call &call, const plait_value &from) {
   }
   return v;
 }
-// [/arguments]
 
 // [save]
 // The tensor as its derivative will want it. What the call is about to overwrite (x.mul_(x)) is
@@ -247,12 +245,13 @@ namespace {
 // An output that lies in an input's memory has the function as its history, not its place there:
 // a write would pass the function by.
 void cut(plait_tensor *t, plait_tensor *const *inputs, uint32_t n_in) {
+  for (uint32_t i = 0; i < n_in; i++)
+    if (inputs[i] == t) return;  // written in place by the function
   for (uint32_t i = 0; i < n_in && !t->base; i++) {
-    plait_tensor *from = inputs[i];
-    if (from == t) return;  // written in place by the function
-    if (!from || from->storage != t->storage) continue;
-    t->base = from->base ? from->base : from;
-    plait_retain(t->base);
+    plait_tensor *from = inputs[i], *root = from && from->base ? from->base : from;
+    if (!from || root == t || from->storage != t->storage) continue;
+    t->base = root;
+    plait_retain(root);
   }
   if (t->base) t->flags |= PLAIT_TENSOR_VIEW | PLAIT_TENSOR_CUT;
 }

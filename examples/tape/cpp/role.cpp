@@ -15,7 +15,6 @@ void set_enabled(void *, plait_thread *thread, int on) {
 }
 // [/modes]
 
-// [leaves]
 plait_status set_requires_grad(void *, plait_thread *thread, plait_tensor *t, int on) {
   return border(thread, "requires_grad", [&]() -> plait_status {
     if (!on && !is_leaf(t))
@@ -61,9 +60,7 @@ plait_status detach_(void *, plait_thread *thread, plait_tensor *t) {
     return PLAIT_OK;
   });
 }
-// [/leaves]
 
-// [gradients]
 plait_status get_grad(void *, plait_thread *, plait_tensor *t, plait_tensor **out) {
   const History *h = history(t);
   *out = h && h->cell ? h->cell->read().release() : nullptr;
@@ -111,7 +108,6 @@ plait_status retain_grad(void *, plait_thread *thread, plait_tensor *t) {
     return PLAIT_OK;
   });
 }
-// [/gradients]
 
 plait_object *node(void *, plait_tensor *t) {
   const History *h = has_bit(t) && !is_leaf(t) ? history(t) : nullptr;

@@ -18,13 +18,11 @@ struct Engine {
 };
 extern Engine engine;
 
-// [layout]
 struct Layout {  // what is known of a tensor that isn't kept
   DType dtype;
   DLDevice device;
   std::vector<int64_t> shape;
 };
-// [/layout]
 
 // [graph]
 struct Node;
