@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -43,6 +44,15 @@ def compile_plugin(folder: Path) -> None:
     subprocess.run([*cc, *flags, str(source), "-o", str(folder / "matmul.so")], check=True)
 
 
+def build_engine(folder: Path) -> Path:
+    """Do what docs/tutorial/second-engine.md has a reader do: build plait_tape."""
+    package = folder / "tape"
+    ignored = shutil.ignore_patterns("build", "*.so")
+    shutil.copytree(ROOT / "examples" / "tape", package, ignore=ignored)
+    subprocess.run([sys.executable, "setup.py", "build_inplace"], cwd=package, check=True)
+    return package / "src"
+
+
 WITH_CODE = [page for page in pages() if BLOCK.search(page.read_text())]
 
 
@@ -50,12 +60,16 @@ WITH_CODE = [page for page in pages() if BLOCK.search(page.read_text())]
 def test_the_code_of_a_page_runs(page: Path, tmp_path: Path) -> None:
     if page.stem == "replacing":
         compile_plugin(tmp_path)
+    path = [os.environ.get("PYTHONPATH", "")]
+    if page.stem == "second-engine":
+        path.insert(0, str(build_engine(tmp_path)))
     script = tmp_path / f"{page.stem}.py"
     script.write_text(program(page))
     # A process of its own: pages set seeds and threads, and load plug-ins.
     run = subprocess.run(
         [sys.executable, "-W", "error", str(script)],
         cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, path))},
         capture_output=True,
         text=True,
         timeout=120,

@@ -96,6 +96,9 @@ PyObject *held(plait_object *);
 // ---- kernels.cpp: kernels written in Python
 bool add_kernels(PyObject *module);
 
+// ---- engine.cpp: the role "engine"
+bool add_engine(PyObject *module);
+
 // ---- releases.cpp: what C++ drops on any thread waits here for the GIL
 struct Release {
   Release *next;

@@ -123,23 +123,7 @@ PyObject *set_type(PyObject *, PyObject *type) {
   Py_RETURN_NONE;
 }
 
-// For packages that know no engine by name, as optimizers: whether this thread records, and what it
-// was set to before. Without an engine nothing is recorded, and what will be is on, as an engine
-// starts.
-PyObject *set_grad_enabled(PyObject *, PyObject *on) {
-  const int wanted = PyObject_IsTrue(on);
-  if (wanted < 0) return nullptr;
-  const plait_engine *e = state.runtime->roles->engine;
-  plait_thread *thread = e ? state.runtime->thread() : nullptr;
-  const bool before = !e || e->enabled(e->ctx, thread);
-  if (e) e->set_enabled(e->ctx, thread, wanted);
-  return PyBool_FromLong(before);
-}
-
 PyMethodDef functions[] = {
-    {"set_grad_enabled", set_grad_enabled, METH_O,
-     "set_grad_enabled(mode, /)\n--\n\nLet the engine, if there is one, record calls of this "
-     "thread or not; returns the mode before."},
     {"load", load, METH_O,
      "load(path, /)\n--\n\nLoad a component's shared library; again is no error."},
     {"detach", detach, METH_O,
@@ -222,7 +206,8 @@ bool add_all(PyObject *module) {
   state.module = module;
   return add_names() && add_errors(module) && add_releases(module) && add_dtypes(module) &&
          add_devices(module) && add_generators(module) && add_handle_type(module) &&
-         add_operators(module) && add_host(module) && add_kernels(module) && add_capsules(module);
+         add_operators(module) && add_host(module) && add_kernels(module) && add_engine(module) &&
+         add_capsules(module);
 }
 
 PyObject *initialise() {

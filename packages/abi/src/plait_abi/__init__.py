@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         load,
         operator,
         operator_names,
+        run_backward,
         runtime,
         set_grad_enabled,
     )
@@ -60,6 +61,7 @@ __all__ = [
     "records",
     "report",
     "require",
+    "run_backward",
     "runtime",
     "set_grad_enabled",
     "use",

@@ -80,6 +80,18 @@ PyObject *record(PyObject *, PyObject *args) {
   return PyBool_FromLong(made);
 }
 
+// In a pass that is recorded a saved tensor without its history would lose a part of the second
+// derivative in silence.
+bool lost() {
+  const plait_engine *e = engine();
+  if (e && (introspection() || !e->enabled(e->ctx, this_thread()))) return false;
+  if (e)
+    PyErr_SetString(PyExc_NotImplementedError,
+                    "Function: the engine in use cannot give saved tensors their history back, "
+                    "which create_graph needs; plait_autograd's is required");
+  return true;
+}
+
 PyObject *retains(PyObject *, PyObject *) {
   const Introspection *look = introspection();
   return PyBool_FromLong(!look || look->retains());
@@ -92,7 +104,7 @@ PyObject *as_output(PyObject *, PyObject *args) {
   unsigned index = 0;
   if (!PyArg_ParseTuple(args, "OI", &o, &index)) return nullptr;
   plait_tensor *t = tensor_from(o, "as_output: argument"), *made = nullptr;
-  if (!t) return nullptr;
+  if (!t || lost()) return nullptr;
   const Introspection *look = introspection();
   plait_object *node = look ? look->running() : nullptr;
   plait_status s = state.runtime->tensor_alias(this_thread(), t, &made);
@@ -108,7 +120,7 @@ PyObject *as_input(PyObject *, PyObject *args) {
   unsigned index = 0;
   if (!PyArg_ParseTuple(args, "OI", &o, &index)) return nullptr;
   plait_tensor *t = tensor_from(o, "as_input: argument"), *made = nullptr;
-  if (!t) return nullptr;
+  if (!t || lost()) return nullptr;
   const Introspection *look = introspection();
   plait_object *node = look ? look->running() : nullptr;
   plait_status s = state.runtime->tensor_alias(this_thread(), t, &made);

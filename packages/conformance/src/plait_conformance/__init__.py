@@ -9,6 +9,13 @@ must give::
 ``--provider`` limits the run to the operators that this provider has kernels for; without it
 everything that is installed is tested. A provider may decline cases: the kernel below it then
 answers, and the result counts.
+
+For role ``engine`` the gradients of every operator are compared with finite differences at its
+samples, and then come the programs that users write: accumulation, shared results, roots and seeds,
+modes, writes in place, views, threads. An engine may refuse what is hard, with a
+NotImplementedError; a wrong gradient fails::
+
+    pytest --pyargs plait_conformance --role engine --provider NAME --load engine.so
 """
 
 from __future__ import annotations
@@ -21,13 +28,20 @@ from plait_conformance._checks import (
     check_out,
     check_values,
 )
+from plait_conformance._engine import engine_in_force, right_or_refused
+from plait_conformance._gradients import Derivative, check_derivative, derivatives
 
 __all__ = [
     "Case",
+    "Derivative",
     "cases",
+    "check_derivative",
     "check_error",
     "check_inplace",
     "check_layouts",
     "check_out",
     "check_values",
+    "derivatives",
+    "engine_in_force",
+    "right_or_refused",
 ]

@@ -3,30 +3,51 @@
 from __future__ import annotations
 
 import importlib.util
+import pathlib
 
 import pytest
 
-__all__ = ["pytest_addoption", "pytest_generate_tests", "pytest_report_header"]
+__all__ = [
+    "pytest_addoption",
+    "pytest_generate_tests",
+    "pytest_ignore_collect",
+    "pytest_report_header",
+]
 
-ROLES = ("kernels.cpu",)
+ROLES = {
+    "kernels.cpu": ("test_kernels_cpu",),
+    "engine": ("test_engine", "test_engine_writes"),
+}
+"""The modules whose tests belong to a role."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add ``--role``, ``--provider`` and ``--load``."""
     group = parser.getgroup("plait conformance")
-    group.addoption("--role", default="kernels.cpu", choices=ROLES, help="the role that is tested")
+    group.addoption(
+        "--role", default="kernels.cpu", choices=list(ROLES), help="the role that is tested"
+    )
     group.addoption(
         "--provider",
         default=None,
-        help="the plug-in whose kernels are tested; default: all in force",
+        help="the plug-in that is tested; default: what is in force",
     )
     group.addoption(
         "--load", action="append", default=[], metavar="PATH", help="a plug-in to load first"
     )
 
 
-def provided_names(config: pytest.Config) -> set[str] | None:
-    """Load what was asked for; give the operators that the provider has kernels for (None: all)."""
+def pytest_ignore_collect(collection_path: pathlib.Path, config: pytest.Config) -> bool | None:
+    """Leave the tests of other roles alone."""
+    if collection_path.parent != pathlib.Path(__file__).parent:
+        return None
+    modules = {module for role in ROLES.values() for module in role}
+    chosen = ROLES[config.getoption("--role")]
+    return True if collection_path.stem in modules - set(chosen) else None
+
+
+def load(config: pytest.Config) -> None:
+    """Load operators, the core in use, and what ``--load`` names."""
     import plait_abi
     import plait_ops
 
@@ -36,6 +57,29 @@ def provided_names(config: pytest.Config) -> set[str] | None:
         importlib.import_module(core)
     for path in config.getoption("--load"):
         plait_abi.load(path)
+
+
+def start_engine(config: pytest.Config) -> None:
+    """Put the engine that was asked for in force: by ``--load``, or the package that is chosen."""
+    import plait_abi
+    from plait_conformance._engine import engine_in_force
+
+    load(config)
+    if engine_in_force() is None:
+        plait_abi.require("engine")
+    provider = config.getoption("--provider")
+    if provider not in (None, engine_in_force()):
+        raise pytest.UsageError(
+            f"the engine in force is {engine_in_force()!r}, not {provider!r}: load it with "
+            "--load PATH, or choose its package with PLAIT_COMPONENTS=autograd=PACKAGE"
+        )
+
+
+def provided_names(config: pytest.Config) -> set[str] | None:
+    """Load what was asked for; give the operators that the provider has kernels for (None: all)."""
+    import plait_abi
+
+    load(config)
     provider = config.getoption("--provider")
     if provider is None:
         return None
@@ -52,6 +96,13 @@ def provided_names(config: pytest.Config) -> set[str] | None:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Make one test a sample, and one an error fact."""
     if not metafunc.module.__name__.startswith("plait_conformance."):
+        return
+    if metafunc.config.getoption("--role") == "engine":
+        start_engine(metafunc.config)
+        if "derivative" in metafunc.fixturenames:
+            from plait_conformance._gradients import derivatives
+
+            metafunc.parametrize("derivative", list(derivatives()), ids=str)
         return
     from plait_conformance._cases import cases
     from plait_ops import specs
