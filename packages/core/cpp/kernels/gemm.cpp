@@ -99,10 +99,13 @@ bool is_plain(const Matrix<T> &a, int64_t rows, int64_t columns) {
   return layout(a, rows, columns).ld != 0;
 }
 
+// Not packed at all, or by BLAS.
 template <class T>
-bool gemm_blas(const Product<T> &p) {
+bool gemm_floats(const Product<T> &p) {
   if constexpr (is_float<T>) {
-    if (batch_invariant() || !blas_of<T>().gemm) return false;
+    if (batch_invariant()) return false;
+    if (p.m > 1 && gemm_direct(p)) return true;
+    if (!blas_of<T>().gemm) return false;
     if (p.n == 1 && p.m > 1 && gemv(p)) return true;
     if (p.m == 1 && p.n > 1) {
       const Product<T> q{p.n, 1, p.k, p.alpha, p.b.transposed(), p.a.transposed(), p.beta, p.c, 1};
@@ -121,7 +124,7 @@ bool gemm_blas(const Product<T> &p) {
 
 template <class T>
 void gemm_serial(const Product<T> &p) {
-  if (!gemm_blas(p)) gemm_own(p);
+  if (!gemm_floats(p)) gemm_own(p);
 }
 
 template <class T>
@@ -132,7 +135,7 @@ plait_status gemm(const plait_call *c, Product<T> p) {
     return PLAIT_OK;
   }
   const int64_t work = p.m * p.n * p.k;
-  if (work <= kTileWork && gemm_blas(p)) return PLAIT_OK;
+  if (work <= kTileWork && gemm_floats(p)) return PLAIT_OK;
   if (work <= kUnpacked) {
     gemm_own(p);
     return PLAIT_OK;

@@ -59,5 +59,11 @@ bool is_plain(const Matrix<Complex128> &a, int64_t rows, int64_t columns);
 template <class T>
 void gemm_own(const Product<T> &p);
 
+// Small products, whose operands are not worth packing. False, and nothing done, if the product
+// isn't small, or b is neither dense nor transposed and small. Not for the batch-invariant mode.
+constexpr int64_t kDirect = 1 << 16;
+template <class T>
+bool gemm_direct(Product<T> p);
+
 }  // namespace plait::core
 #endif  // PLAIT_CORE_GEMM_H

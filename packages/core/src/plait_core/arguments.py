@@ -1,7 +1,8 @@
 """Errors of functions in Python that got something else where a tensor belongs.
 
 Operators check their arguments; functions made of operators would look for attributes first, and
-fail with the name of the attribute. Nothing is checked before a call fails, so calls cost the same.
+fail with the name of the attribute. Nothing is checked before a call fails. What only passes its
+arguments on to operators is left alone, and costs what it did.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from plait_core._core import is_tensor
 __all__ = ["name_arguments"]
 
 _ONE = frozenset({"Tensor", "Tensor | None"})
+_READ = frozenset({"device", "dtype", "is_complex", "is_floating_point", "ndim", "numel", "shape"})
 _MANY = frozenset({"Sequence[Tensor]", "list[Tensor]", "tuple[Tensor, ...]"})
 
 
@@ -30,8 +32,18 @@ def name_arguments(module: dict[str, Any]) -> None:
         function = module.get(name)  # None: found on demand
         if isinstance(function, FunctionType) and not hasattr(function, "__wrapped__"):
             found = _tensors(function)
-            if found:
+            if found and _READ & _names(function):
                 module[name] = _naming(function, found)
+
+
+def _names(function: FunctionType) -> set[str]:
+    """Return the attributes and globals that a function reads, its module's helpers included."""
+    names = set(function.__code__.co_names)
+    for name in function.__code__.co_names:
+        helper = function.__globals__.get(name)
+        if isinstance(helper, FunctionType) and helper.__module__ == function.__module__:
+            names.update(helper.__code__.co_names)
+    return names
 
 
 def _tensors(function: FunctionType) -> dict[str, str]:

@@ -5,6 +5,7 @@ Those that have numbers of their own, such as a slope, are in `_parametric`.
 
 from __future__ import annotations
 
+import plait_core as pc
 from plait_core import Tensor
 from plait_nn import functional as F
 from plait_nn._module import Module
@@ -27,6 +28,8 @@ __all__ = [
     "Tanh",
     "Tanhshrink",
 ]
+
+_relu, _relu_ = pc.relu, pc.relu_
 
 
 class _InPlace(Module):
@@ -52,7 +55,7 @@ class ReLU(_InPlace):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        return F.relu(input, self.inplace)
+        return _relu_(input) if self.inplace else _relu(input)  # a call less than by way of F
 
 
 class SELU(_InPlace):
