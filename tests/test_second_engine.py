@@ -164,6 +164,25 @@ except NotImplementedError as error:
     assert "create_graph" in out[1] and "hooks" in out[2]
 
 
+def test_a_program_without_python_trains_with_it(package: Path, tmp_path: Path) -> None:
+    program = tmp_path / "train"
+    paths = plait_abi.paths()
+    link = [paths["libplait_abi.so"], f"-Wl,-rpath,{paths['lib']}"]
+    source = str(EXAMPLE.parent / "native" / "train.cpp")
+    command = [*os.environ.get("CXX", "c++").split(), "-std=c++17", f"-I{paths['include']}"]
+    subprocess.run([*command, source, *link, "-o", str(program)], check=True)
+    core = plait_abi.paths("plait_core")
+    parts = [
+        plait_abi.paths("plait_ops")["libplait_ops.so"],
+        core["libplait_core.so"],
+        core["libplait_cpu_base.so"],
+        str(package / "plait_tape" / "lib" / "libplait_tape.so"),
+    ]
+    done = subprocess.run([str(program), *parts], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "step 2000" in done.stdout
+
+
 # ---- the kit -------------------------------------------------------------------------------------
 def run_kit(*options: str) -> tuple[int, str]:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=line"]
