@@ -133,6 +133,7 @@ def test_functions_of_users_work_with_it(package: Path) -> None:
     out = run(
         """
 import plait_core as pc, plait_autograd as pa, plait_tape
+from plait_autograd import forward_ad
 
 class Cube(pa.Function):
     @staticmethod
@@ -153,15 +154,54 @@ try:
     pa.grad(Cube.apply(x).sum(), x, create_graph=True)
 except NotImplementedError as error:
     print(error)
-try:
-    x.register_hook(print)
-except NotImplementedError as error:
-    print(error)
+for use in (
+    lambda: x.register_hook(print),
+    lambda: pa.checkpoint(pc.exp, x, use_reentrant=False),
+    lambda: pa.set_detect_anomaly(True),
+    lambda: (x * 2).grad_fn.next_functions,
+    lambda: forward_ad.dual_level().__enter__(),
+):
+    try:
+        use()
+        print("nothing was said")
+    except NotImplementedError as error:
+        print(error)
 """,
         package,
     ).splitlines()
-    assert out[0] == "[12.0]"
-    assert "create_graph" in out[1] and "hooks" in out[2]
+    assert out[0] == "[12.0]" and len(out) == 7
+    assert "create_graph" in out[1]
+    assert all("plait_autograd's" in line for line in out[1:])
+
+
+def test_an_output_in_an_input_s_memory_is_void_once_that_is_written(package: Path) -> None:
+    out = run(
+        """
+import plait_core as pc, plait_autograd as pa, plait_tape
+from plait_autograd import forward_ad
+
+class Same(pa.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.detach()
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * 10
+
+for write in (lambda y, z: z.mul_(2), lambda y, z: z[1:].zero_(), lambda y, z: y.mul_(2)):
+    y = pc.ones(3, requires_grad=True) * 1
+    z = Same.apply(y)
+    try:
+        write(y, z)
+        (z * 2).sum()
+        print("nothing was said")
+    except NotImplementedError as error:
+        print(error)
+""",
+        package,
+    ).splitlines()
+    assert len(out) == 3 and all("clone()" in line for line in out)
 
 
 def test_a_program_without_python_trains_with_it(package: Path, tmp_path: Path) -> None:
