@@ -204,6 +204,25 @@ for write in (lambda y, z: z.mul_(2), lambda y, z: z[1:].zero_(), lambda y, z: y
     assert len(out) == 3 and all("clone()" in line for line in out)
 
 
+def test_random_programs_that_write_are_right_or_refused(package: Path) -> None:
+    tests = EXAMPLE.parents[1] / "packages" / "autograd" / "tests" / "test_random_programs.py"
+    out = run(
+        f"""
+import importlib.util, plait_abi, plait_autograd, plait_tape
+spec = importlib.util.spec_from_file_location("programs", {str(tests)!r})
+programs = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(programs)
+programs.REASONS = ["clone()", "out-of-place form"] * 2  # what its refusals advise
+print([sum(programs.compare(seed, functions) for seed in range(300)) for functions in (0, 1)])
+print([r.provider for r in plait_abi.records() if (r.name, r.active) == ("engine", True)])
+""",
+        package,
+    ).splitlines()
+    right = [int(word) for word in re.findall(r"\d+", out[0])]
+    assert min(right) > 100 and max(right) < 290
+    assert out[1] == "['plait_tape']"
+
+
 def test_a_program_without_python_trains_with_it(package: Path, tmp_path: Path) -> None:
     program = tmp_path / "train"
     paths = plait_abi.paths()
