@@ -221,3 +221,14 @@ def test_new_tensors_may_require_grad() -> None:
     assert x.new_zeros(2, 3, requires_grad=True).requires_grad
     assert not x.new_zeros(2, 3).requires_grad
     assert not pc.tensor([[x, [3, 4]]], dtype=pc.float64).requires_grad
+
+
+def test_numpy_functions_are_recorded_or_refused() -> None:
+    x = pc.ones(2, 3, requires_grad=True)
+    assert np.sum(x, axis=0).requires_grad
+    with pytest.raises(RuntimeError, match="detach"):
+        np.median(x)
+
+
+def test_views_of_other_dtypes_are_not_recorded() -> None:
+    assert not pc.ones(2, requires_grad=True).view(pc.int32).requires_grad

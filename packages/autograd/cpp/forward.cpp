@@ -1,29 +1,34 @@
 #include "forward.hpp"
 
-#include <atomic>
 #include <vector>
 
 #include "record.hpp"
 #include "tangents.hpp"
+#include "watch.hpp"
 
 namespace plait::autograd {
 namespace {
 
-uint64_t forward_bit = 0;
-
-// The layer is off and recording as it is: tangents are computed within.
+// The layer is off and recording as it is, if the level has tangents recorded; hooks of saved
+// tensors see none of it. Tangents are computed within.
 class Quiet {
  public:
   explicit Quiet(plait_thread *thread) : thread_(thread), before_(thread->excluded) {
-    thread->excluded |= forward_bit;
+    const Level *level = level_of(thread);
+    thread->excluded |= forward_bit | (level && !level->recorded ? engine.bit : 0);
+    packing_ = packing() ? set_packing(0) : 0;
   }
-  ~Quiet() { thread_->excluded = before_; }
+  ~Quiet() {
+    thread_->excluded = before_;
+    if (packing_) set_packing(packing_);
+  }
   Quiet(const Quiet &) = delete;
   Quiet &operator=(const Quiet &) = delete;
 
- protected:
+ private:
   plait_thread *thread_;
   uint64_t before_;
+  int packing_;
 };
 
 struct Tangent {
@@ -253,11 +258,21 @@ std::vector<Tensor> results_of(const plait_call *c, const Tangents &tangents) {
 
 // ---- the layer
 // -----------------------------------------------------------------------------------------------------
-void keep(const plait_call *c, std::vector<Tensor> made) {
+void keep(const plait_call *c, const std::vector<Tensor> &made, Expecting &expecting) {
   size_t k = 0;
   each_result(c, [&](plait_tensor *t, uint32_t, uint32_t, uint32_t) {
-    if (made[k]) set_tangent(c->thread, t, std::move(made[k]));
+    // kernels may return parts of a larger result, which are views of what nobody sees
+    if (made[k]) write_tangent(c->thread, t, made[k]);
+    if (made[k]) expecting.settle(t, tangent_of(c->thread, t));
     k++;
+  });
+}
+
+void keep_written(const plait_call *c, const std::vector<Tensor> &made, Expecting &expecting) {
+  size_t k = 0;
+  each_result(c, [&](plait_tensor *t, uint32_t, uint32_t, uint32_t) {
+    write_tangent(c->thread, t, made[k++]);
+    expecting.settle(t, tangent_of(c->thread, t));
   });
 }
 
@@ -265,12 +280,12 @@ void release_all(plait_call *c) {
   for (uint16_t i = 0; i < c->n_out; i++) engine.runtime->release_value(c->out + i);
 }
 
-plait_status function(plait_call *c, const Tangents &tangents) {
+plait_status function(plait_call *c, const Tangents &tangents, Expecting &expecting) {
   const plait_status s = engine.runtime->call_below(c);
   if (s != PLAIT_OK || c->op->flags & PLAIT_OP_VIEW) return s;
   try {
     const Quiet quiet(c->thread);
-    keep(c, results_of(c, tangents));
+    keep(c, results_of(c, tangents), expecting);
   } catch (...) {
     release_all(c);
     throw;
@@ -278,27 +293,38 @@ plait_status function(plait_call *c, const Tangents &tangents) {
   return s;
 }
 
-plait_status in_place(plait_call *c, const Tangents &tangents) {
-  const Quiet quiet(c->thread);
-  plait_value out[PLAIT_MAX_RESULTS];
-  plait_call inner = *c;
-  inner.form = PLAIT_FUNCTION;
-  inner.out = out;
-  for (uint16_t i = 0; i < c->n_out; i++) out[i] = none();
-  if (const plait_status s = engine.runtime->call(&inner); s != PLAIT_OK) return s;
-  try {
-    const std::vector<Tensor> made = results_of(&inner, tangents);
-    copy_into(c->thread, Tensor::share(c->out[0].u.t), Tensor::share(out[0].u.t));
-    write_tangent(c->thread, c->out[0].u.t, made[0]);
-  } catch (...) {
-    release_all(&inner);
-    throw;
-  }
-  release_all(&inner);
-  return PLAIT_OK;
+void check_derivative(const plait_call *c) {
+  if (!c->op->def->vjp && !c->op->def->jvp)
+    refuse(c, "the operator has no derivative; detach() its inputs if it should count as constant");
+  if (!c->thread->roles->engine) refuse(c, "an engine must be loaded");
 }
 
-plait_status writer(plait_call *c, uint32_t written, const Tangents &tangents) {
+// What lies in the memory that is written is copied first: the derivative sees it as it was.
+plait_status in_place(plait_call *c, const Tangents &tangents, Expecting &expecting) {
+  check_derivative(c);
+  plait_value in[PLAIT_MAX_ARGS];
+  std::vector<Tensor> copies;
+  {
+    const Quiet quiet(c->thread);
+    for (uint16_t i = 0; i < c->n_in; i++) {
+      in[i] = c->in[i];
+      if (in[i].tag != PLAIT_TENSOR || in[i].u.t->storage != c->out[0].u.t->storage) continue;
+      copies.push_back(clone(c->thread, Tensor::share(in[i].u.t)));
+      in[i] = value(copies.back());
+    }
+  }
+  const plait_status s = engine.runtime->call_below(c);
+  if (s != PLAIT_OK) return s;
+  const Quiet quiet(c->thread);
+  plait_call inner = *c;
+  inner.form = PLAIT_FUNCTION;
+  inner.in = in;
+  keep_written(c, results_of(&inner, tangents), expecting);
+  return s;
+}
+
+plait_status writer(plait_call *c, uint32_t written, const Tangents &tangents,
+                    Expecting &expecting) {
   if (c->op->def->vjp && c->op->def->saves) {
     uint64_t all = 0, own = 0;
     each_input(c, [&](const plait_tensor *, uint32_t argument, uint32_t, uint32_t position) {
@@ -310,16 +336,13 @@ plait_status writer(plait_call *c, uint32_t written, const Tangents &tangents) {
   const plait_status s = engine.runtime->call_below(c);
   if (s != PLAIT_OK) return s;
   const Quiet quiet(c->thread);
-  const std::vector<Tensor> made = results_of(c, tangents);
-  size_t k = 0;
-  each_result(c, [&](plait_tensor *t, uint32_t, uint32_t, uint32_t) {
-    write_tangent(c->thread, t, made[k++]);
-  });
+  keep_written(c, results_of(c, tangents), expecting);
   return s;
 }
 
 plait_status carried(plait_call *c) {
   if (!level_of(c->thread)) return engine.runtime->call_below(c);
+  Expecting expecting(c->thread);
   Tangents tangents;
   {
     const Quiet quiet(c->thread);
@@ -332,9 +355,9 @@ plait_status carried(plait_call *c) {
   }
   if (tangents.empty()) return engine.runtime->call_below(c);
   if (!c->op->def->vjp && c->op->def->decompose) return through_decomposition(c);
-  if (c->form == PLAIT_INPLACE) return in_place(c, tangents);
-  if (const uint32_t written = written_arguments(c)) return writer(c, written, tangents);
-  return function(c, tangents);
+  if (c->form == PLAIT_INPLACE) return in_place(c, tangents, expecting);
+  if (const uint32_t written = written_arguments(c)) return writer(c, written, tangents, expecting);
+  return function(c, tangents, expecting);
 }
 
 plait_status forward_layer(plait_call *c) {
@@ -343,35 +366,63 @@ plait_status forward_layer(plait_call *c) {
 
 // ---- for Python
 // -----------------------------------------------------------------------------------------------------
-plait_status enter(plait_thread *thread, uint64_t *level) {
-  static std::atomic<uint64_t> last{0};
-  if (level_of(thread))
-    return engine.runtime->raise(thread, PLAIT_ERROR, "enter_dual_level",
-                                 "a dual level is entered already; several at once are not "
-                                 "supported");
-  *level = ++last;
-  thread->slot[1] = reinterpret_cast<void *>(*level);
-  thread->included |= forward_bit;
-  return PLAIT_OK;
+plait_status enter(plait_thread *thread, int recorded, uint64_t *level) {
+  return border(thread, "enter_dual_level", [&]() -> plait_status {
+    if (level_of(thread))
+      raise(thread, PLAIT_ERROR, "enter_dual_level",
+            "a dual level is entered already; several at once are not supported");
+    enter_level(thread, recorded);
+    *level = level_of(thread)->number;
+    return PLAIT_OK;
+  });
 }
 
 plait_status leave(plait_thread *thread) {
   if (!level_of(thread))
     return engine.runtime->raise(thread, PLAIT_ERROR, "exit_dual_level",
                                  "no dual level is entered");
-  thread->slot[1] = nullptr;
-  thread->included &= ~forward_bit;
+  leave_level(thread);
   return PLAIT_OK;
 }
 
-uint64_t level(plait_thread *thread) { return level_of(thread); }
+uint64_t level(plait_thread *thread) {
+  const Level *level = level_of(thread);
+  return level ? level->number : 0;
+}
 
-plait_status set(plait_thread *thread, plait_tensor *t, plait_tensor *tangent) {
-  return border(thread, "make_dual", [&]() -> plait_status {
+plait_status set(plait_thread *thread, plait_tensor *t, plait_tensor *tangent, int written) {
+  return border(thread, "jvp", [&]() -> plait_status {
+    if (!level_of(thread)) raise(thread, PLAIT_ERROR, "jvp", "a dual level must be entered");
+    if (tangent && shape_text(t) != shape_text(tangent))
+      raise(thread, PLAIT_SHAPE_ERROR, "jvp",
+            "a tangent must have the shape of its result, %s; got %s", shape_text(t).c_str(),
+            shape_text(tangent).c_str());
     const Quiet quiet(thread);
-    set_tangent(thread, t, Tensor::share(tangent));
+    const Tensor own = tangent ? Tensor::share(tangent) : Tensor();
+    if (written)
+      write_tangent(thread, t, own);
+    else
+      set_tangent(thread, t, own);
     return PLAIT_OK;
   });
+}
+
+plait_status tangent(plait_thread *thread, plait_tensor *t, plait_tensor **out) {
+  return border(thread, "jvp", [&]() -> plait_status {
+    const Quiet quiet(thread);
+    *out = level_of(thread) ? tangent_of(thread, t).release() : nullptr;
+    return PLAIT_OK;
+  });
+}
+
+// A copy of the values that has no tangent, recorded as ever.
+Tensor plain(plait_thread *thread, plait_tensor *t) {
+  struct Off {
+    plait_thread *thread;
+    uint64_t before;
+    ~Off() { thread->excluded = before; }
+  } const off{thread, std::exchange(thread->excluded, thread->excluded | forward_bit)};
+  return clone(thread, Tensor::share(t));
 }
 
 plait_status make(plait_thread *thread, plait_tensor *t, plait_tensor *tangent,
@@ -390,8 +441,8 @@ plait_status make(plait_thread *thread, plait_tensor *t, plait_tensor *tangent,
       raise(thread, PLAIT_SHAPE_ERROR, "make_dual",
             "`tangent` must have the shape of `tensor`, %s; got %s", shape_text(t).c_str(),
             shape_text(tangent).c_str());
+    const Tensor made = plain(thread, t);
     const Quiet quiet(thread);
-    const Tensor made = clone(thread, Tensor::share(t));
     set_tangent(thread, made.get(), Tensor::share(tangent));
     *dual = Tensor(made).release();
     return PLAIT_OK;
@@ -401,9 +452,12 @@ plait_status make(plait_thread *thread, plait_tensor *t, plait_tensor *tangent,
 plait_status parts(plait_thread *thread, plait_tensor *t, plait_tensor **primal,
                    plait_tensor **tangent) {
   return border(thread, "unpack_dual", [&]() -> plait_status {
-    const Quiet quiet(thread);
-    Tensor own = level_of(thread) ? tangent_of(thread, t) : Tensor();
-    *primal = clone(thread, Tensor::share(t)).release();
+    Tensor own;
+    {
+      const Quiet quiet(thread);
+      if (level_of(thread)) own = tangent_of(thread, t);
+    }
+    *primal = plain(thread, t).release();
     *tangent = own.release();
     return PLAIT_OK;
   });
@@ -417,7 +471,7 @@ int carry(plait_thread *thread, int on) {
 
 }  // namespace
 
-const Forward forward{PLAIT_HEADER(Forward), enter, leave, level, make, parts, carry, set};
+const Forward forward{PLAIT_HEADER(Forward), enter, leave, level, make, parts, carry, set, tangent};
 
 plait_status start_forward(const plait_runtime *runtime, const plait_plugin *who) {
   plait_thread *thread = runtime->thread();

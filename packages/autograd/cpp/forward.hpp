@@ -6,7 +6,8 @@ namespace plait::autograd {
 
 struct Forward {  // for our own Python binding
   plait_header h;
-  plait_status (*enter)(plait_thread *, uint64_t *level);  // fails within a level
+  // fails within a level; recorded: whether tangents may have a history
+  plait_status (*enter)(plait_thread *, int recorded, uint64_t *level);
   plait_status (*leave)(plait_thread *);
   uint64_t (*level)(plait_thread *);  // 0 outside of one
   // a clone with the tangent
@@ -16,8 +17,10 @@ struct Forward {  // for our own Python binding
                         plait_tensor **tangent);
   // on or off for this thread within a level; returns what was
   int (*carry)(plait_thread *, int on);
-  // makes `tangent` that of an existing tensor
-  plait_status (*set)(plait_thread *, plait_tensor *, plait_tensor *tangent);
+  // makes `tangent` (or none, for NULL) that of an existing tensor; written: what was there is gone
+  plait_status (*set)(plait_thread *, plait_tensor *, plait_tensor *tangent, int written);
+  plait_status (*tangent)(plait_thread *, plait_tensor *,
+                          plait_tensor **);  // a new reference, or NULL
 };
 extern const Forward forward;
 

@@ -1,5 +1,6 @@
 #include "op_node.hpp"
 
+#include "tangents.hpp"
 #include "watch.hpp"
 
 namespace plait::autograd {
@@ -113,11 +114,27 @@ void save_results(const plait_call *c, OpNode *n, int64_t *&dims, const plait_ne
     plait_tensor *alias = nullptr;
     check(engine.runtime->tensor_alias(c->thread, t, &alias));
     n->saved[n->n_saved++] = {alias, version(t), result, item, 0, 1};
+    if (carrying(c->thread) && !packing()) expect_tangent(c->thread, t, &alias->o);
   });
 }
 
+// Results have no tangents yet, inputs have.
+plait_object *with_tangent(const plait_call *c, const Saved &s, plait_object *packed) {
+  packed = packed_with_tangent(packed);
+  if (!s.result) {
+    const Excluding recorded(c->thread, level_of(c->thread)->recorded);
+    keep_tangent(c->thread, as_packed(packed), tangent_of(c->thread, s.tensor));
+    return packed;
+  }
+  each_result(c, [&](const plait_tensor *t, uint32_t result, uint32_t item, uint32_t) {
+    if (result == s.argument && item == s.item) expect_tangent(c->thread, t, packed);
+  });
+  return packed;
+}
+
 // Hooks of saved tensors get handles without a history, and what they return is kept instead.
-void pack_saved(plait_thread *thread, OpNode *n) {
+void pack_saved(const plait_call *c, OpNode *n) {
+  plait_thread *thread = c->thread;
   const Watch *w = watch.load(std::memory_order_acquire);
   if (!w) return;
   const int depth = set_packing(0);  // what a hook computes isn't packed
@@ -138,6 +155,7 @@ void pack_saved(plait_thread *thread, OpNode *n) {
       raise(thread, PLAIT_ERROR, "saved_tensors_hooks",
             "the pack hook wrote the tensor that it was given in place; it must not");
     }
+    if (carrying(thread)) packed = with_tangent(c, s, packed);
     plait_release(s.tensor);
     s.tensor = reinterpret_cast<plait_tensor *>(packed);
     s.packed = 1;
@@ -254,7 +272,7 @@ Ref<OpNode> op_node(const plait_call *c, uint32_t positions, uint64_t need,
   int64_t *dims = t.dims;
   save_inputs(c, n, dims, needs, before);
   save_results(c, n, dims, needs);
-  if (packing()) pack_saved(c->thread, n);
+  if (packing()) pack_saved(c, n);
   return owner;
 }
 

@@ -1,5 +1,6 @@
 // Handing saved values to a derivative: checks that nobody has written to them since.
 #include "op_node.hpp"
+#include "tangents.hpp"
 #include "watch.hpp"
 
 namespace plait::autograd {
@@ -175,12 +176,21 @@ void Unpacked::place(plait_value *values, uint32_t argument, uint32_t item, plai
 // What hooks packed becomes tensors again, on whatever bytes.
 void Unpacked::unpack_all(plait_thread *thread) {
   const Watch *w = nullptr;
-  const Excluding quiet(thread, false);
   for (uint32_t i = 0; i < node_->n_saved; i++) {
     if (!node_->saved[i].packed) continue;
     if (!w) w = watch.load(std::memory_order_acquire);
     Tensor found;
-    check(w->unpack(thread, &held_[i]->o, found.out()));
+    const Packed *dual = as_packed(&held_[i]->o);
+    {
+      const Excluding quiet(thread, false);
+      check(w->unpack(thread, dual ? dual->what : &held_[i]->o, found.out()));
+    }
+    if (dual && carrying(thread)) {  // the hook's tensor may be somebody's
+      Tensor alias;
+      check(engine.runtime->tensor_alias(thread, found.get(), alias.out()));
+      give_tangent(thread, dual, alias.get());
+      found = alias;
+    }
     plait_release(held_[i]);
     held_[i] = found.release();
   }
@@ -199,6 +209,7 @@ void Unpacked::give_history(plait_thread *thread) {
     }
     plait_tensor *alias = nullptr;
     check(engine.runtime->tensor_alias(thread, held_[i], &alias));
+    if (carrying(thread)) give_tangent(thread, held_[i], alias);
     plait_release(held_[i]);
     held_[i] = alias;
     if (to.node) set_history(alias, Ref<Node>::share(to.node), to.index);

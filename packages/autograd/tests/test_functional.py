@@ -109,6 +109,111 @@ def test_empty_and_0d() -> None:
     assert F.jvp(lambda x: x * x, pc.tensor(3.0))[1].item() == 6.0
 
 
+class Square(pa.Function):
+    """Has no forward derivative."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        (x,) = ctx.saved_tensors
+        return 2 * x * g
+
+
+def test_jvp_runs_the_function_once_in_forward_mode() -> None:
+    runs = []
+
+    def f(x: Any, y: Any) -> Any:
+        runs.append(pa.forward_ad.unpack_dual(x).tangent is not None)
+        return (x * y).sin(), y.exp()
+
+    x, y = t(0.3, 0.7), t(1.0, -2.0)
+    F.jvp(f, (x, y), (y, x))
+    assert runs == [True]
+
+
+def test_jvp_without_a_forward_derivative_takes_two_passes() -> None:
+    x, v = t(0.3, 0.7), t(1.0, -2.0)
+    value, product = F.jvp(Square.apply, x, v)
+    assert value.tolist() == (x * x).tolist() and product.tolist() == (2 * x * v).tolist()
+
+
+def test_a_jvp_of_a_jvp() -> None:
+    """One level at a time: the inner one takes two backward passes, on dual tensors."""
+    x, one = t(0.3, 0.7), t(1.0, 1.0)
+
+    def slope(x: Any) -> Any:
+        return F.jvp(lambda z: z**4, x, one, create_graph=True)[1]
+
+    _, second = F.jvp(slope, x, one)
+    np.testing.assert_allclose(second.tolist(), [12 * 0.3**2, 12 * 0.7**2])
+
+
+def test_a_jvp_of_a_gradient() -> None:
+    def gradient(x: Any) -> Any:
+        return pa.grad((x.exp() * x.sum()).sum(), x, create_graph=True)[0]
+
+    x, v = t(0.3, 0.7), t(1.0, -2.0)
+    want = F.hvp(lambda x: (x.exp() * x.sum()).sum(), x, v)[1]
+    np.testing.assert_allclose(F.jvp(gradient, x, v)[1].tolist(), want.tolist())
+
+
+def test_jvp_of_complex_numbers_is_that_of_two_passes() -> None:
+    z = pc.tensor([1 + 2j, -0.5 + 0.1j], dtype=pc.complex128)
+    v = pc.tensor([0.3 - 1j, 2 + 1j], dtype=pc.complex128)
+    for f in (lambda z: z * z.exp(), lambda z: z.abs(), lambda z: z.conj() * z[0]):
+        forward = F.jvp(f, z, v)[1]
+        with pa.forward_ad.dual_level():
+            backward = F.jvp(f, z, v)[1]
+        np.testing.assert_allclose(forward.numpy(), backward.numpy(), rtol=1e-12)
+
+
+def test_an_error_in_the_function_leaves_no_level() -> None:
+    def fails(x: Any) -> Any:
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        F.jvp(fails, t(1.0), t(1.0))
+    with pa.forward_ad.dual_level():
+        pass
+
+
+def test_strategies_agree() -> None:
+    def f(x: Any, y: Any) -> Any:
+        return x.sin() * y, pc.outer(x, y).sum(0, keepdim=True), t(1.0)
+
+    x, y = t(0.3, 0.7), t(1.5, -2.0)
+    reverse = F.jacobian(f, (x, y))
+    forward = F.jacobian(f, (x, y), strategy="forward-mode", vectorize=True)
+    for row, other in zip(reverse, forward, strict=True):
+        for a, b in zip(row, other, strict=True):
+            assert a.shape == b.shape and not b.requires_grad
+            np.testing.assert_allclose(a.tolist(), b.tolist(), rtol=1e-12)
+    g = lambda x, y: (x.exp() * y * y).sum()  # noqa: E731
+    reverse = F.hessian(g, (x, y))
+    forward = F.hessian(g, (x, y), outer_jacobian_strategy="forward-mode")
+    for row, other in zip(reverse, forward, strict=True):
+        for a, b in zip(row, other, strict=True):
+            np.testing.assert_allclose(a.tolist(), b.tolist(), rtol=1e-12)
+
+
+def test_a_forward_jacobian_can_be_differentiated_and_be_empty() -> None:
+    x = t(2.0, 3.0).requires_grad_()
+    found = F.jacobian(lambda x: x**3, x, create_graph=True, strategy="forward-mode")
+    assert pa.grad(found.sum(), x)[0].tolist() == [12.0, 18.0]
+    empty = pc.zeros(0, dtype=pc.float64)
+    assert F.jacobian(lambda x: x.sum(), empty, strategy="forward-mode").shape == (0,)
+    with pytest.raises(RuntimeError, match="exclude each other"):
+        F.jacobian(lambda x: x, x, strict=True, strategy="forward-mode")
+    with pytest.raises(ValueError, match=r"`strategy` must be .* got 'both'"):
+        F.jacobian(lambda x: x, x, strategy="both")
+    with pytest.raises(ValueError, match="`outer_jacobian_strategy` must be"):
+        F.hessian(lambda x: x.sum(), x, outer_jacobian_strategy="both")
+
+
 def test_errors() -> None:
     x = t(1.0, 2.0)
     with pytest.raises(RuntimeError, match=r"`v` 0 must have shape \(2,\).*got \(1,\)"):

@@ -215,6 +215,41 @@ def test_forward_derivatives_are_those_of_reverse_mode(spec: Operator) -> None:
         assert inner(forth, weights) == pytest.approx(want, rel=1e-7, abs=1e-9)
 
 
+@pytest.mark.parametrize("complex_", [False, True], ids=["real", "complex"])
+@pytest.mark.parametrize("spec", OPERATORS, ids=lambda spec: spec.name)
+def test_forward_over_reverse_is_reverse_over_reverse(spec: Operator, complex_: bool) -> None:
+    """A backward pass of dual tensors gives the tangents of the gradients."""
+    generator = pc.Generator().manual_seed(0)
+
+    def direction(x: Any) -> Any:
+        return pc.randn(*x.shape, dtype=x.dtype, generator=generator)
+
+    for function, varied in problems(spec, complex_)[:3]:
+        outputs = [x for x in function(*varied) if x.requires_grad]
+        if not outputs or not all(np.isfinite(x.detach().numpy()).all() for x in outputs):
+            continue
+        weights = [direction(x) for x in outputs]
+        tangents = [direction(x) for x in varied]
+        back = [direction(x) for x in varied]
+        first = pa.grad(outputs, varied, weights, create_graph=True, materialize_grads=True)
+        recorded = [(g, u) for g, u in zip(first, back, strict=True) if g.requires_grad]
+        twice = (
+            pa.grad([g for g, _ in recorded], varied, [u for _, u in recorded], allow_unused=True)
+            if recorded
+            else [None] * len(varied)
+        )
+        with forward_ad.dual_level():
+            duals = [
+                forward_ad.make_dual(x.detach().requires_grad_(), t)
+                for x, t in zip(varied, tangents, strict=True)
+            ]
+            made = [x for x in function(*duals) if x.requires_grad]
+            gradients = pa.grad(made, duals, weights, materialize_grads=True)
+            forth = [forward_ad.unpack_dual(g).tangent for g in gradients]
+        want = inner(list(twice), tangents)
+        assert inner(forth, back) == pytest.approx(want, rel=1e-6, abs=1e-8)
+
+
 @pytest.mark.parametrize("name", ["sinc", "special_i1", "special_bessel_j1"])
 def test_removable_singularities_have_all_derivatives(name: str) -> None:
     x = pc.zeros(1, dtype=pc.float64, requires_grad=True)

@@ -141,7 +141,9 @@ def test_integer_powers_wrap_around() -> None:
 @pytest.mark.parametrize("exponent", [2, 3, 0.5, -1, -0.5, -2, 1, 0, 2.5])
 def test_powers_with_numbers(exponent: float) -> None:
     with np.errstate(all="ignore"):
-        want = np.power(WIDE.astype(np.float64), exponent)
+        wide = WIDE.astype(np.float64)
+        # the square root of -inf is nan; not all releases of NumPy take roots here
+        want = np.sqrt(wide) if exponent == 0.5 else np.power(wide, exponent)
     got = pc.pow(pc.from_numpy(WIDE), exponent).numpy()
     distance = ulps(got, want)
     worst = int(np.argmax(distance))

@@ -136,3 +136,16 @@ def test_empty_reductions() -> None:
     assert not bool(x.bool().any())
     assert bool(x.bool().all())
     assert (pc.logsumexp(x, 0).numpy() == -np.inf).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("place", [0, 40, 1030, 2049])
+def test_extremes_among_infinities_of_both_signs(dtype: Any, place: int) -> None:
+    """NaN wins wherever it is; infinities that cancel in a sum, and sums that overflow, do not."""
+    x = np.full(2050, np.finfo(dtype).max, dtype)
+    x[[7, 1100]], x[[9, 1200]] = np.inf, -np.inf
+    assert float(pc.from_numpy(x).amax()) == np.inf and float(pc.from_numpy(x).amin()) == -np.inf
+    x[place] = np.nan
+    for rows in (x, np.tile(x, (3, 1))):
+        t = pc.from_numpy(rows)
+        assert np.isnan(t.amax(-1).numpy()).all() and np.isnan(t.amin(-1).numpy()).all()

@@ -33,7 +33,6 @@ def test_views_share_bytes_and_versions() -> None:
     assert x.tolist() == [0, 1, 0, 0] and x._version == 1
     assert pc.tensor(1.0).view(pc.int32).item() == 0x3F800000
     assert pc.zeros(3, 4).T.view(pc.int32).stride() == (1, 4)
-    assert not pc.ones(2, requires_grad=True).view(pc.int32).requires_grad
     assert pc.zeros(3, 4, device="meta").view(pc.int16).shape == (3, 8)
 
 

@@ -14,7 +14,7 @@ import pytest
 import plait_abi
 import plait_ops
 from plait_ops import specs
-from plait_ops.emit import functions, header, kernels, ops_json, pages, register, stubs
+from plait_ops.emit import derivatives, functions, header, kernels, ops_json, pages, register, stubs
 from plait_ops.schema import parse
 from plait_ops.spec import NAMESPACES, Pointwise
 
@@ -107,6 +107,30 @@ def test_stubs_are_python() -> None:
     assert {"add", "add_", "sum", "view", "max"} <= found
     assert "zeros" not in found
     assert "where" not in found
+
+
+def test_the_table_of_derivatives() -> None:
+    rows = {
+        name.strip(" `"): (back.strip(), forth.strip())
+        for _, name, back, forth, _ in (
+            line.split("|")
+            for line in derivatives.emit(OPERATORS)["derivatives.md"].splitlines()
+            if line.startswith("| `")
+        )
+    }
+    assert set(rows) == {operator.name for operator in OPERATORS}
+    assert rows["mm"] == ("spec", "spec")
+    assert rows["exp"] == ("spec", "diagonal")
+    assert rows["cumsum"] == ("spec", "transposition")
+    assert rows["transpose"] == ("spec", "view") and rows["detach"] == ("cut", "cut")
+    assert rows["eq"] == rows["randint"] == rows["argmax"] == ("constant", "constant")
+    assert rows["special_airy_ai"] == ("none", "none")
+    for operator in OPERATORS:  # what the emitted definition has is what the table says
+        made = functions.functions_of(operator)
+        back, forth = rows[operator.name]
+        assert ("vjp" in made) == (back == "spec")
+        assert ("jvp" in made) == (forth == "spec")
+        assert ("decompose" in made) or back != "parts"
 
 
 def test_pages_name_every_operator() -> None:

@@ -12,11 +12,13 @@ const Forward *forward_mode() {
   return nullptr;
 }
 
-PyObject *enter_level(PyObject *, PyObject *) {
+PyObject *enter_level(PyObject *, PyObject *args) {
+  int recorded = 1;
+  if (!PyArg_ParseTuple(args, "|p", &recorded)) return nullptr;
   const Forward *f = forward_mode();
   uint64_t level = 0;
   if (!f) return nullptr;
-  if (const plait_status s = f->enter(this_thread(), &level); s < 0) return raise(s);
+  if (const plait_status s = f->enter(this_thread(), recorded, &level); s < 0) return raise(s);
   return PyLong_FromUnsignedLongLong(level);
 }
 
@@ -28,8 +30,8 @@ PyObject *exit_level(PyObject *, PyObject *) {
 }
 
 PyObject *level(PyObject *, PyObject *) {
-  const Forward *f = forward_mode();
-  return f ? PyLong_FromUnsignedLongLong(f->level(this_thread())) : nullptr;
+  const Introspection *own = introspection();  // another engine has no levels
+  return PyLong_FromUnsignedLongLong(own ? own->forward->level(this_thread()) : 0);
 }
 
 PyObject *make_dual(PyObject *, PyObject *args) {
@@ -54,14 +56,23 @@ PyObject *unpack_dual(PyObject *, PyObject *tensor) {
   return first && second ? PyTuple_Pack(2, first.get(), second.get()) : nullptr;
 }
 
+PyObject *tangent(PyObject *, PyObject *tensor) {
+  const Forward *f = forward_mode();
+  plait_tensor *t = f ? tensor_from(tensor, "jvp: an argument") : nullptr, *found = nullptr;
+  if (!t) return nullptr;
+  if (const plait_status s = f->tangent(this_thread(), t, &found); s < 0) return raise(s);
+  return wrap_new(found);
+}
+
 PyObject *set_tangent(PyObject *, PyObject *args) {
   PyObject *tensor, *tangent;
-  if (!PyArg_ParseTuple(args, "OO", &tensor, &tangent)) return nullptr;
+  int written = 0;
+  if (!PyArg_ParseTuple(args, "OO|p", &tensor, &tangent, &written)) return nullptr;
   const Forward *f = forward_mode();
-  plait_tensor *t = f ? tensor_from(tensor, "jvp: a result") : nullptr;
-  plait_tensor *d = t ? tensor_from(tangent, "jvp: a tangent") : nullptr;
-  if (!d) return nullptr;
-  if (const plait_status s = f->set(this_thread(), t, d); s < 0) return raise(s);
+  plait_tensor *t = f ? tensor_from(tensor, "jvp: a result") : nullptr, *d = nullptr;
+  if (!t) return nullptr;
+  if (tangent != Py_None && !(d = tensor_from(tangent, "jvp: a tangent"))) return nullptr;
+  if (const plait_status s = f->set(this_thread(), t, d, written); s < 0) return raise(s);
   Py_RETURN_NONE;
 }
 
@@ -74,12 +85,14 @@ PyObject *carry_tangents(PyObject *, PyObject *on) {
 }  // namespace
 
 PyMethodDef dual_functions[] = {
-    {"enter_level", enter_level, METH_NOARGS, "Enter a dual level; return its number."},
+    {"enter_level", enter_level, METH_VARARGS,
+     "enter_level(recorded=True): enter a dual level; return its number."},
     {"exit_level", exit_level, METH_NOARGS, "Leave it."},
     {"level", level, METH_NOARGS, "Return the number of this thread's dual level, or 0."},
     {"make_dual", make_dual, METH_VARARGS, "make_dual(tensor, tangent)"},
     {"unpack_dual", unpack_dual, METH_O, "Return a copy without tangent, and the tangent."},
-    {"set_tangent", set_tangent, METH_VARARGS, "set_tangent(tensor, tangent)"},
+    {"tangent", tangent, METH_O, "Return the tangent, or None."},
+    {"set_tangent", set_tangent, METH_VARARGS, "set_tangent(tensor, tangent, written=False)"},
     {"carry_tangents", carry_tangents, METH_O,
      "Set whether this thread does; return whether it did."},
     {nullptr, nullptr, 0, nullptr}};

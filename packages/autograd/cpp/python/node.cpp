@@ -95,6 +95,15 @@ PyGetSetDef getters[] = {
     {"metadata", metadata, nullptr, "A dict of your own that lives as long as the node.", nullptr},
     {"sequence", sequence, nullptr, "Grows with the time of recording.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
+constexpr char kDoc[] =
+    "A node of the graph that backward walks: what made a tensor, and what that was made from.\n\n"
+    "Nodes are equal if they are the same one. `register_hook` and `register_prehook` hang\n"
+    "functions on it.\n\n"
+    "Example:\n"
+    "    >>> import plait_core as pc\n"
+    "    >>> y = (pc.ones(2, requires_grad=True) * 3).exp()\n"
+    "    >>> y.grad_fn.name(), [node.name() for node, _ in y.grad_fn.next_functions]\n"
+    "    ('ExpBackward', ['MulBackward'])";
 PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void *>(dealloc)},
                        {Py_tp_traverse, reinterpret_cast<void *>(traverse)},
                        {Py_tp_clear, reinterpret_cast<void *>(clear)},
@@ -103,7 +112,7 @@ PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void *>(dealloc)},
                        {Py_tp_richcompare, reinterpret_cast<void *>(compare)},
                        {Py_tp_methods, methods},
                        {Py_tp_getset, getters},
-                       {Py_tp_doc, const_cast<char *>("A node of the graph that backward walks.")},
+                       {Py_tp_doc, const_cast<char *>(kDoc)},
                        {0, nullptr}};
 PyType_Spec spec{"plait_autograd.Node", sizeof(NodeObject), 0,
                  Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,

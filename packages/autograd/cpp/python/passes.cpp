@@ -92,7 +92,9 @@ PyObject *grad_fn(PyObject *, PyObject *o) {
 
 PyMethodDef mode_functions[] = {
     {"is_grad_enabled", is_enabled, METH_NOARGS,
-     "is_grad_enabled()\n--\n\nWhether this thread records operators."},
+     "is_grad_enabled()\n--\n\nReturn whether this thread records operators.\n\nExample:\n"
+     "    >>> import plait_autograd as pa\n    >>> with pa.no_grad():\n"
+     "    ...     pa.is_grad_enabled()\n    False"},
     {"set_enabled", set_enabled, METH_O,
      "Sets whether this thread records and returns what was set before."},
     {nullptr, nullptr, 0, nullptr}};
@@ -101,7 +103,10 @@ PyMethodDef pass_functions[] = {
     {"run_pass", run_pass, METH_VARARGS, "One backward pass."},
     {"accumulate", accumulate, METH_VARARGS, "Adds to a tensor's gradient."},
     {"grad_fn", grad_fn, METH_O,
-     "grad_fn(tensor, /)\n--\n\nThe node that made the tensor, or None for a leaf."},
+     "grad_fn(tensor, /)\n--\n\nReturn the node that made the tensor, or None for a leaf.\n\n"
+     "Example:\n    >>> import plait_core as pc, plait_autograd as pa\n"
+     "    >>> x = pc.ones(1, requires_grad=True)\n"
+     "    >>> pa.grad_fn(x * 2).name(), pa.grad_fn(x)\n    ('MulBackward', None)"},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace plait::autograd::python

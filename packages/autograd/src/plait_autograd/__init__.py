@@ -16,7 +16,7 @@ import plait_abi
 
 plait_abi.load(plait_abi.paths(__name__)["libplait_autograd.so"])
 
-from plait_autograd import functional, graph  # noqa: E402
+from plait_autograd import forward_ad, functional, graph  # noqa: E402
 from plait_autograd._anomaly import (  # noqa: E402
     NanOrigin,
     detect_anomaly,
@@ -30,7 +30,8 @@ from plait_autograd._autograd import Node, grad_fn, is_grad_enabled  # noqa: E40
 from plait_autograd._backward import backward, grad  # noqa: E402
 from plait_autograd._check import GradcheckError, gradcheck, gradgradcheck  # noqa: E402
 from plait_autograd._checkpoint import checkpoint, checkpoint_sequential  # noqa: E402
-from plait_autograd._function import Function, FunctionContext, once_differentiable  # noqa: E402
+from plait_autograd._context import FunctionContext  # noqa: E402
+from plait_autograd._function import Function, once_differentiable  # noqa: E402
 from plait_autograd._hooks import (  # noqa: E402
     RemovableHandle,
     register_hook,
@@ -56,6 +57,7 @@ __all__ = [
     "detect_anomaly",
     "enable_grad",
     "find_nan",
+    "forward_ad",
     "forward_traceback",
     "functional",
     "grad",

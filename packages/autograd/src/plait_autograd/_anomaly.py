@@ -107,17 +107,40 @@ class detect_anomaly:  # noqa: N801
 
 
 def is_anomaly_enabled() -> bool:
-    """Whether anomaly mode is on."""
+    """Return whether anomaly mode is on.
+
+    Example:
+        >>> import plait_autograd as pa
+        >>> pa.is_anomaly_enabled()
+        False
+    """
     return bool(_autograd.anomaly_mode())
 
 
 def is_anomaly_check_nan_enabled() -> bool:
-    """Whether anomaly mode looks for NaN."""
+    """Return whether anomaly mode would look for NaN: what the last call asked for, or True.
+
+    Example:
+        >>> import plait_autograd as pa
+        >>> with pa.detect_anomaly(check_nan=False):
+        ...     pa.is_anomaly_check_nan_enabled()
+        False
+    """
     return _autograd.anomaly_mode() != 1
 
 
 class NanOrigin(NamedTuple):
-    """The first call of a forward pass that gave NaN."""
+    """The first call of a forward pass that gave NaN, as `find_nan` returns it.
+
+    Example:
+        >>> import plait_core as pc, plait_autograd as pa
+        >>> x = pc.tensor([-1.0], requires_grad=True)
+        >>> with pa.detect_anomaly():
+        ...     y = x.sqrt() + 1
+        >>> origin = pa.find_nan(y)
+        >>> origin.operator, origin.module
+        ('SqrtBackward', '')
+    """
 
     operator: str
     """The name of its node, as ``LogBackward``."""

@@ -13,7 +13,17 @@ __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
 
 
 class GradcheckError(AssertionError, RuntimeError):
-    """A derivative is not what finite differences say."""
+    """A derivative is not what finite differences say.
+
+    Example:
+        >>> import plait_core as pc, plait_autograd as pa
+        >>> x = pc.tensor([1.0], dtype=pc.float64, requires_grad=True)
+        >>> try:
+        ...     pa.gradcheck(lambda x: x * x.detach(), x)  # half of the derivative is missing
+        ... except pa.GradcheckError as error:
+        ...     print(str(error)[:32])
+        gradcheck: d output 0[0] / d inp
+    """
 
 
 def gradcheck(

@@ -4,146 +4,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
-from plait_autograd import _autograd, _saved
+from plait_autograd import _autograd, _function_forward
+from plait_autograd._context import FunctionContext
 
-__all__ = ["Function", "FunctionContext", "once_differentiable"]
-
-
-class _Kept(NamedTuple):
-    """What `save_for_backward` keeps of one tensor."""
-
-    tensor: Any  # None if it was None or is packed
-    version: int
-    output: int | None
-    """Which output it is."""
-    input: int | None
-    """Which of the tensor arguments it is; asked of packed ones only."""
-    packed: tuple[Callable[[Any], Any], Any] | None
-
-
-class FunctionContext:
-    """What `Function.forward` leaves for `Function.backward`; any attribute may be set on it."""
-
-    needs_input_grad: tuple[bool, ...]
-    """For each argument of forward, whether a gradient for it is wanted."""
-
-    def __init__(self) -> None:
-        self._to_save: tuple[Any, ...] = ()
-        self._saved: list[_Kept] | None = []
-        self._dirty: tuple[Any, ...] = ()
-        self._constant: tuple[Any, ...] = ()
-        self._materialize = True
-        self._name = "Function"
-        self._results: dict[str, tuple[Any, int]] = {}
-
-    def __getattr__(self, name: str) -> Any:
-        """Return an output that was set as an attribute: a new tensor with its history."""
-        kept = self.__dict__.get("_results", {}).get(name)
-        if kept is None:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        return _autograd.as_output(*kept)
-
-    def save_for_backward(self, *tensors: Any) -> None:
-        """Keep tensors (or None) for backward: inputs, outputs or anything else.
-
-        Unlike attributes, what is kept here is checked for in-place writes and is freed as soon as
-        the pass is over. An output may be kept here, or be an attribute itself; within an
-        attribute's list or object it makes a cycle that only the pass breaks.
-        """
-        for tensor in tensors:
-            if tensor is not None and not _autograd.is_tensor(tensor):
-                raise TypeError(
-                    "save_for_backward: tensors or None are required, got "
-                    f"{type(tensor).__name__}; set an attribute for other things"
-                )
-        self._to_save = tensors
-
-    def mark_dirty(self, *tensors: Any) -> None:
-        """Say that forward wrote these inputs in place; it must also return them."""
-        self._dirty = tensors
-
-    def mark_non_differentiable(self, *tensors: Any) -> None:
-        """Say that no gradient flows through these outputs."""
-        self._constant = tensors
-
-    def set_materialize_grads(self, value: bool) -> None:
-        """Say whether backward gets zeros (the default) or None for gradients that are missing.
-
-        Example:
-            >>> import plait_core as pc, plait_autograd as pa
-            >>> class Both(pa.Function):
-            ...     @staticmethod
-            ...     def forward(ctx, x):
-            ...         ctx.set_materialize_grads(False)
-            ...         return x * 2, x * 3
-            ...     @staticmethod
-            ...     def backward(ctx, g2, g3):
-            ...         print(g2 is None, g3 is None)
-            ...         return 3 * g3
-            >>> Both.apply(pc.ones(1, requires_grad=True))[1].backward()
-            True False
-        """
-        self._materialize = bool(value)
-
-    @property
-    def saved_tensors(self) -> tuple[Any, ...]:
-        """What `save_for_backward` kept.
-
-        Raises:
-            RuntimeError: one was written in place since, or a pass that did not keep the graph
-                has freed them.
-        """
-        if self._saved is None:
-            raise RuntimeError(
-                f"{self._name}: backward came here a second time, but what save_for_backward kept "
-                "was freed after the first; call the first backward with retain_graph=True"
-            )
-        return tuple(self._unpack(i, entry) for i, entry in enumerate(self._saved))
-
-    def _unpack(self, i: int, saved: _Kept) -> Any:
-        if saved.packed is not None:  # its hooks are in charge
-            tensor = _saved.unpack(saved.packed)
-            if saved.input is not None:
-                return _autograd.as_input(tensor, saved.input)
-            return tensor if saved.output is None else _autograd.as_output(tensor, saved.output)
-        tensor = saved.tensor
-        if tensor is None:
-            return None
-        now = _autograd.version(tensor)
-        if now != saved.version:
-            raise RuntimeError(
-                f"{self._name}: saved tensor {i} ({_autograd.describe(tensor)}) was overwritten by "
-                f"an in-place operator after it was saved: it is at version {now}, saved at "
-                f"version {saved.version}; use the out-of-place form of the operator that wrote "
-                "it, or clone() the tensor first"
-            )
-        return tensor if saved.output is None else _autograd.as_output(tensor, saved.output)
-
-    def _save(self, inputs: tuple[Any, ...], outputs: tuple[Any, ...]) -> None:
-        """Keep what was asked for; an output under a handle of its own, which does not own us."""
-        places = {id(output): i for i, output in enumerate(outputs) if output is not None}
-        arguments = {id(value): i for i, value in enumerate(inputs)}
-        saved: list[_Kept] = []
-        for tensor in self._to_save:
-            if tensor is None:
-                saved.append(_Kept(None, 0, None, None, None))
-                continue
-            place = places.get(id(tensor))
-            if _saved.active():
-                packed = _saved.pack(_autograd.alias(tensor))
-                argument = None if place is not None else arguments.get(id(tensor))
-                saved.append(_Kept(None, 0, place, argument, packed))
-                continue
-            kept = tensor if place is None else _autograd.alias(tensor)
-            saved.append(_Kept(kept, _autograd.version(tensor), place, None, None))
-        self._saved = saved
-        self._to_save = self._dirty = self._constant = ()
-        attributes = vars(self)
-        for name in [name for name, value in attributes.items() if id(value) in places]:
-            output = attributes.pop(name)  # it owns us: we may not own it
-            self._results[name] = (_autograd.alias(output), places[id(output)])
+__all__ = ["Function", "once_differentiable"]
 
 
 class _Backward:
@@ -228,6 +94,34 @@ class Function:
             "Function: a subclass must define backward as a static method to be differentiated"
         )
 
+    @staticmethod
+    def jvp(ctx: Any, *grad_inputs: Any) -> Any:
+        """Return the tangent of each result of forward, from those of its arguments.
+
+        It is called right after forward if an argument is a dual tensor (`forward_ad`).
+        ``grad_inputs`` has one entry for each argument: zeros where a tensor has no tangent (None
+        after ``set_materialize_grads(False)``), None for what is no tensor. What it computes is
+        recorded where gradients are on, so that tangents can be differentiated.
+
+        Example:
+            >>> import plait_core as pc, plait_autograd as pa
+            >>> from plait_autograd import forward_ad
+            >>> class Twice(pa.Function):
+            ...     @staticmethod
+            ...     def forward(ctx, x):
+            ...         return x * 2
+            ...     @staticmethod
+            ...     def jvp(ctx, t):
+            ...         return t * 2
+            >>> with forward_ad.dual_level():
+            ...     x = forward_ad.make_dual(pc.ones(2), pc.tensor([1.0, 3.0]))
+            ...     forward_ad.unpack_dual(Twice.apply(x)).tangent.tolist()
+            [2.0, 6.0]
+        """
+        raise NotImplementedError(
+            "Function: a subclass must define jvp as a static method to be used with dual tensors"
+        )
+
     @classmethod
     def apply(cls, *args: Any) -> Any:
         """Run forward and record backward.
@@ -246,25 +140,65 @@ class Function:
         for i in places:
             wanted[i] = _autograd.requires_grad(args[i])
         context.needs_input_grad = tuple(wanted)
-        before = _autograd.set_enabled(False)
-        try:
-            output = cls._run(context, args)
-        finally:
-            _autograd.set_enabled(before)
-        if not (before and any(wanted)):
+        given = _function_forward.tangents(args)
+        if given is not None and cls.jvp is Function.jvp:
+            raise NotImplementedError(
+                f"{cls.__name__}: a static method jvp must be defined to apply it to dual tensors "
+                "(forward mode)"
+            )
+        output = cls._quietly(context, args, given is not None)
+        before = _autograd.is_grad_enabled()
+        if given is None and not (before and any(wanted)):
             return output
         single = not isinstance(output, (tuple, list))
         raw = (output,) if single else tuple(output)
-        outputs = cls._own(context, raw, [args[i] for i in places])
+        inputs = tuple(args[i] for i in places)
+        outputs = cls._own(context, raw, list(inputs))
         gives = tuple(
             value if _autograd.is_tensor(value) and not _among(raw[i], context._constant) else None
             for i, value in enumerate(outputs)
         )
-        backward = _Backward(cls, context, places)
-        inputs = tuple(args[i] for i in places)
-        _autograd.record(context._name, backward, inputs, gives, not context._materialize)
+        if before and any(wanted):
+            backward = _Backward(cls, context, places)
+            _autograd.record(context._name, backward, inputs, gives, not context._materialize)
+        if given is not None:
+            cls._carry(context, args, given, raw, outputs)
         context._save(inputs, gives)  # last: recording counts as a write of what is dirty
         return outputs[0] if single else type(output)(outputs)
+
+    @classmethod
+    def _quietly(cls, context: FunctionContext, args: tuple[Any, ...], dual: bool) -> Any:
+        """Run forward; what happens in it is seen by neither mode."""
+        before = _autograd.set_enabled(False)
+        carrying = _autograd.carry_tangents(False) if dual else False
+        try:
+            return cls._run(context, args)
+        finally:
+            _autograd.set_enabled(before)
+            if dual:
+                _autograd.carry_tangents(carrying)
+
+    @classmethod
+    def _carry(
+        cls,
+        context: FunctionContext,
+        args: tuple[Any, ...],
+        given: tuple[Any, ...],
+        raw: tuple[Any, ...],
+        outputs: tuple[Any, ...],
+    ) -> None:
+        """Give the outputs the tangents that jvp returns."""
+        kept = context._to_save if context._to_carry is None else context._to_carry
+        renewed = {id(old): new for old, new in zip(raw, outputs, strict=True)}
+        arguments = {id(arg) for arg in args}
+        context._for_jvp = tuple(
+            value if id(value) in arguments else renewed.get(id(value), value) for value in kept
+        )
+        try:
+            found = _function_forward.carry(cls, context, args, given, len(outputs))
+        finally:
+            context._for_jvp = context._to_carry = None
+        _function_forward.keep(cls.__name__, outputs, found, context._dirty, context._constant)
 
     @classmethod
     def _run(cls, context: FunctionContext, args: tuple[Any, ...]) -> Any:

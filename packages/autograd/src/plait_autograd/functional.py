@@ -152,6 +152,27 @@ def _double(outputs: Tensors, fresh: Tensors, vectors: Tensors, create: bool) ->
     )
 
 
+def _forward(
+    func: Callable[..., Any], inputs: Any, vectors: Tensors, create: bool, name: str
+) -> tuple[bool, Tensors, Tensors]:
+    r"""Run ``func`` on dual tensors; return whether its results are several, these, and Jv."""
+    _, given = _as_tuple(inputs, name, "`inputs`")
+    fresh = _fresh(given, create)
+    _autograd.enter_level(create)
+    try:
+        if create:
+            fresh = tuple(
+                _autograd.make_dual(x, v.to(x.dtype)) for x, v in zip(fresh, vectors, strict=True)
+            )
+        else:
+            for x, v in zip(fresh, vectors, strict=True):
+                _autograd.set_tangent(x, v)
+        many_out, outputs = _as_tuple(func(*fresh), name, "the result of `func`")
+        return many_out, outputs, tuple(_autograd.tangent(y) for y in outputs)
+    finally:
+        _autograd.exit_level()
+
+
 def jvp(
     func: Callable[..., Any],
     inputs: Any,
@@ -161,8 +182,10 @@ def jvp(
 ) -> tuple[Any, Any]:
     r"""Return ``func(*inputs)`` and :math:`J v`, one tensor a result.
 
-    It is computed with two backward passes: the derivative of :math:`u^T J` with respect to
-    :math:`u`.
+    It is computed in forward mode (`forward_ad`): ``func`` runs once on dual tensors. Within a
+    dual level, or if ``func`` raises NotImplementedError, as an operator or a `Function` without a
+    forward derivative does, it is computed with two backward passes (and ``func`` runs anew): the
+    derivative of :math:`u^T J` with respect to :math:`u`.
 
     Args:
         func: takes the inputs, returns a tensor or a tuple of them.
@@ -178,12 +201,52 @@ def jvp(
         [2.0, 4.0]
     """
     with enable_grad():
-        _, fresh, many_out, outputs = _run(func, inputs, create_graph, "jvp")
-        vectors = _vector(v, fresh, "jvp", "the inputs")
-        found = _double(outputs, fresh, vectors, create_graph)
+        vectors = _vector(v, _as_tuple(inputs, "jvp", "`inputs`")[1], "jvp", "the inputs")
+        try:
+            if _autograd.level():
+                raise NotImplementedError("one level at a time")
+            many_out, outputs, found = _forward(func, inputs, vectors, create_graph, "jvp")
+        except NotImplementedError:
+            _, fresh, many_out, outputs = _run(func, inputs, create_graph, "jvp")
+            found = _double(outputs, fresh, vectors, create_graph)
         found = _finish(found, outputs, create_graph, strict, "jvp", "result")
         values = outputs if create_graph else tuple(_autograd.alias(y) for y in outputs)
     return _one_or_all(many_out, values), _one_or_all(many_out, found)
+
+
+def _strategy(value: str, name: str, argument: str) -> bool:
+    if value not in ("reverse-mode", "forward-mode"):
+        raise ValueError(
+            f'{name}: `{argument}` must be "reverse-mode" or "forward-mode", got {value!r}'
+        )
+    return value == "forward-mode"
+
+
+def _forward_jacobian(func: Callable[..., Any], inputs: Any, create_graph: bool) -> Any:
+    stack, reshape = operator("stack"), operator("reshape")
+    many_in, given = _as_tuple(inputs, "jacobian", "`inputs`")
+    blocks = []  # for each input the derivatives of each result
+    with enable_grad():
+        if not any(x.numel() for x in given):  # there is no direction to go in
+            many_out, outputs = _run(func, inputs, create_graph, "jacobian")[2:]
+        for i, x in enumerate(given):
+            columns = []
+            for j in range(int(x.numel())):
+                vectors = tuple(_zeros_like(each) for each in given)
+                _autograd.set_element(vectors[i], j, 1.0)
+                many_out, outputs, found = _forward(func, inputs, vectors, create_graph, "jacobian")
+                columns.append(_finish(found, outputs, create_graph, False, "jacobian", "result"))
+            blocks.append(columns)
+        result = tuple(
+            tuple(
+                reshape(stack([c[k] for c in columns], dim=-1), (*y.shape, *x.shape))
+                if columns
+                else operator("zeros")((*y.shape, *x.shape), dtype=y.dtype, device=y.device)
+                for columns, x in zip(blocks, given, strict=True)
+            )
+            for k, y in enumerate(outputs)
+        )
+    return _one_or_all(many_out, tuple(_one_or_all(many_in, row) for row in result))
 
 
 def jacobian(
@@ -192,11 +255,13 @@ def jacobian(
     create_graph: bool = False,
     strict: bool = False,
     vectorize: bool = False,
+    strategy: str = "reverse-mode",
 ) -> Any:
     r"""Return :math:`\partial y / \partial x`, of shape ``(*y.shape, *x.shape)``.
 
     Several inputs give a tuple, several results a tuple of what each gives. One backward pass is
-    run for every element of the results.
+    run for every element of the results; with ``strategy="forward-mode"`` the function is run on
+    dual tensors (`forward_ad`) for every element of the inputs, which are better few.
 
     Args:
         func: takes the inputs, returns a tensor or a tuple of them.
@@ -204,12 +269,19 @@ def jacobian(
         create_graph: the result can be differentiated.
         strict: an input or result that takes no part is an error; otherwise there are zeros.
         vectorize: accepted as in PyTorch; the loop is the same.
+        strategy: ``"reverse-mode"`` or ``"forward-mode"``, which cannot be strict.
 
     Example:
         >>> import plait_core as pc, plait_autograd as pa
         >>> pa.functional.jacobian(lambda x: x * x, pc.tensor([1.0, 2.0])).tolist()
         [[2.0, 0.0], [0.0, 4.0]]
     """
+    if _strategy(strategy, "jacobian", "strategy"):
+        if strict:
+            raise RuntimeError(
+                'jacobian: strict=True and strategy="forward-mode" exclude each other'
+            )
+        return _forward_jacobian(func, inputs, create_graph)
     stack, reshape = operator("stack"), operator("reshape")
     with enable_grad():
         many_in, fresh, many_out, outputs = _run(func, inputs, create_graph, "jacobian")
@@ -252,6 +324,7 @@ def hessian(
     create_graph: bool = False,
     strict: bool = False,
     vectorize: bool = False,
+    outer_jacobian_strategy: str = "reverse-mode",
 ) -> Any:
     r"""Return :math:`\partial^2 y / \partial x_i \partial x_j` of a function with one number.
 
@@ -264,6 +337,8 @@ def hessian(
         create_graph: the result can be differentiated.
         strict: as in `jacobian`.
         vectorize: accepted as in PyTorch; the loop is the same.
+        outer_jacobian_strategy: how the gradient is differentiated: ``"reverse-mode"`` or
+            ``"forward-mode"``, which cannot be strict.
 
     Example:
         >>> import plait_core as pc, plait_autograd as pa
@@ -276,7 +351,14 @@ def hessian(
     def first(*values: Any) -> Any:
         return jacobian(single, values if many else values[0], create_graph=True, strict=strict)
 
-    return jacobian(first, inputs, create_graph=create_graph, strict=strict)
+    _strategy(outer_jacobian_strategy, "hessian", "outer_jacobian_strategy")
+    return jacobian(
+        first,
+        inputs,
+        create_graph=create_graph,
+        strict=strict,
+        strategy=outer_jacobian_strategy,
+    )
 
 
 def vhp(

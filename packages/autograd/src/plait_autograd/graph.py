@@ -28,7 +28,15 @@ __all__ = [
 
 
 class GradientEdge(NamedTuple):
-    """Where a tensor's gradients go: an output of a node."""
+    """Where a tensor's gradients go: an output of a node.
+
+    Example:
+        >>> import plait_core as pc, plait_autograd as pa
+        >>> y = 2 * pc.ones(1, requires_grad=True)
+        >>> edge = pa.graph.get_gradient_edge(y)
+        >>> edge.node == y.grad_fn, edge.output_nr
+        (True, 0)
+    """
 
     node: Node
     output_nr: int

@@ -96,34 +96,66 @@ PLAIT_INLINE bool any_bit(V mask) {
   return part[0] | part[1] | part[2] | part[3];
 }
 
-// Where NaN wins, steps may lose it and it is looked for beside them: half the instructions.
+template <class T>
+bool any_nan(const T *p, int64_t n) {  // n: a multiple of the lanes
+  auto nan = load(p) != load(p);
+  for (int64_t i = kLanes<T>; i < n; i += kLanes<T>) nan |= load(p + i) != load(p + i);
+  return any_bit(nan);
+}
+
+// Step by step over m elements, a multiple of four vectors.
+template <class Op, class T, class P>
+PLAIT_INLINE P reduce_block(const T *p, int64_t m) {
+  constexpr int64_t w = kLanes<T>;
+  Vec<T> a = load(p), b = load(p + w), c = load(p + 2 * w), d = load(p + 3 * w);
+  for (int64_t i = 4 * w; i < m; i += 4 * w) {
+    a = Op::step(a, load(p + i));
+    b = Op::step(b, load(p + i + w));
+    c = Op::step(c, load(p + i + 2 * w));
+    d = Op::step(d, load(p + i + 3 * w));
+  }
+  return collect_lanes<Op, T, P>(Op::step(Op::step(a, b), Op::step(c, d)));
+}
+
+// The same where NaN wins, with steps that may lose it: a sum beside them is NaN if there is one.
+// It also is where infinities of both signs meet, so NaN is looked for then.
+template <class Op, class T, class P>
+PLAIT_INLINE P extreme_block(const T *p, int64_t m) {
+  constexpr int64_t w = kLanes<T>;
+  Vec<T> a = load(p), b = load(p + w), c = load(p + 2 * w), d = load(p + 3 * w);
+  Vec<T> sum_a = a, sum_b = b, sum_c = c, sum_d = d;
+  for (int64_t i = 4 * w; i < m; i += 4 * w) {
+    const Vec<T> e = load(p + i), f = load(p + i + w), g = load(p + i + 2 * w),
+                 h = load(p + i + 3 * w);
+    a = Op::pick(a, e);
+    b = Op::pick(b, f);
+    c = Op::pick(c, g);
+    d = Op::pick(d, h);
+    sum_a += e;
+    sum_b += f;
+    sum_c += g;
+    sum_d += h;
+  }
+  const Vec<T> sum = (sum_a + sum_b) + (sum_c + sum_d);
+  if (any_bit(sum != sum) && any_nan(p, m)) return P(__builtin_nan(""));
+  const Vec<T> best = Op::pick(Op::pick(a, b), Op::pick(c, d));
+  T lane[w];
+  memcpy(lane, &best, 32);
+  for (int64_t half = w / 2; half; half /= 2)
+    for (int64_t i = 0; i < half; i++) lane[i] = Op::pick(lane[i], lane[i + half]);
+  return P(lane[0]);
+}
+
 template <class Op, class T, class P = typename Collected<T>::type>
 P reduce_contiguous(const T *p, int64_t n) {
   constexpr int64_t w = kLanes<T>;
-  constexpr bool apart = is_float<T> && Op::kNanWins;
-  auto next = [](Vec<T> a, Vec<T> x) {
-    if constexpr (apart)
-      return Op::pick(a, x);
-    else
-      return Op::step(a, x);
-  };
   P result = Op::template start<P>();
   while (n >= 4 * w) {
     const int64_t m = n < kBlockOf ? n & ~(4 * w - 1) : kBlockOf;
-    Vec<T> a = load(p), b = load(p + w), c = load(p + 2 * w), d = load(p + 3 * w);
-    auto nan = (a != a) | (b != b) | (c != c) | (d != d);
-    for (int64_t i = 4 * w; i < m; i += 4 * w) {
-      const Vec<T> e = load(p + i), f = load(p + i + w), g = load(p + i + 2 * w),
-                   h = load(p + i + 3 * w);
-      a = next(a, e);
-      b = next(b, f);
-      c = next(c, g);
-      d = next(d, h);
-      if constexpr (apart) nan |= (e != e) | (f != f) | (g != g) | (h != h);
-    }
-    if constexpr (apart)
-      if (any_bit(nan)) return P(__builtin_nan(""));
-    result = Op::step(result, collect_lanes<Op, T, P>(Op::step(Op::step(a, b), Op::step(c, d))));
+    if constexpr (is_float<T> && Op::kNanWins)
+      result = Op::step(result, extreme_block<Op, T, P>(p, m));
+    else
+      result = Op::step(result, reduce_block<Op, T, P>(p, m));
     p += m;
     n -= m;
   }

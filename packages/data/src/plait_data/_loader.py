@@ -22,7 +22,14 @@ _FIXED = {"batch_size", "batch_sampler", "dataset", "drop_last", "persistent_wor
 
 @dataclass(frozen=True)
 class WorkerInfo:
-    """What a worker knows of itself: its number, how many there are, its seed and its dataset."""
+    """What a worker knows of itself: its number, how many there are, its seed and its dataset.
+
+    Example:
+        >>> from plait_data import WorkerInfo
+        >>> info = WorkerInfo(id=1, num_workers=4, seed=7, dataset=range(8))
+        >>> list(info.dataset)[info.id :: info.num_workers]
+        [1, 5]
+    """
 
     id: int
     num_workers: int

@@ -32,6 +32,16 @@ class EventAverage:
         cpu_memory_usage, self_cpu_memory_usage: allocated less freed.
         input_shapes: if they were grouped by.
         failures: how many ended with an error.
+
+    Example:
+        >>> from plait_profiler import profile, record_function
+        >>> with profile() as prof:
+        ...     for i in range(3):
+        ...         with record_function("step"):
+        ...             total = sum(range(1000))
+        >>> (average,) = prof.key_averages()
+        >>> average.key, average.count, average.failures
+        ('step', 3, 0)
     """
 
     key: str
@@ -79,6 +89,17 @@ class EventList(list[Item], Generic[Item]):
         items: what the list holds.
         shapes, memory: whether these were recorded.
         dropped: how many events were lost to full rings.
+
+    Example:
+        >>> from plait_profiler import profile, record_function
+        >>> with profile() as prof:
+        ...     with record_function("load"), record_function("decode"):
+        ...         total = sum(range(1000))
+        >>> events = prof.events()
+        >>> [event.name for event in events], events.dropped
+        (['load', 'decode'], 0)
+        >>> sorted(average.key for average in events.key_averages())
+        ['decode', 'load']
     """
 
     def __init__(

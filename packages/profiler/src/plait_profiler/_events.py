@@ -33,6 +33,17 @@ class Event:
         failed: it ended with an error.
         sequence: of a backward node, else None.
         cpu_parent, cpu_children: the event around this one on its thread, and those within.
+
+    Example:
+        >>> from plait_profiler import profile, record_function
+        >>> with profile() as prof:
+        ...     with record_function("outer"), record_function("inner"):
+        ...         total = sum(range(1000))
+        >>> inner = prof.events()[1]
+        >>> inner.name, inner.category, inner.cpu_parent.name
+        ('inner', 'range', 'outer')
+        >>> 0 < inner.cpu_time_total <= inner.cpu_parent.cpu_time_total
+        True
     """
 
     name: str

@@ -17,7 +17,15 @@ __all__ = ["ProfilerActivity", "profile"]
 
 
 class ProfilerActivity(enum.Enum):
-    """What a profile may look at."""
+    """What a profile may look at.
+
+    Example:
+        >>> from plait_profiler import ProfilerActivity, profile
+        >>> with profile(activities=[ProfilerActivity.CPU]) as prof:
+        ...     pass
+        >>> len(prof.events())
+        0
+    """
 
     CPU = 0
 

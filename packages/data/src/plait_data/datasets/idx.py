@@ -60,6 +60,16 @@ def write(path: str | os.PathLike[str], array: npt.ArrayLike) -> None:
 
     The file appears whole or not at all, and the same array gives the same bytes.
 
+    Example:
+        >>> import os, tempfile
+        >>> import numpy as np
+        >>> from plait_data.datasets import idx
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = os.path.join(folder, "labels.gz")
+        ...     idx.write(path, np.array([3, 1], dtype=np.uint8))
+        ...     idx.read(path).tolist()
+        [3, 1]
+
     Raises:
         TypeError: the dtype is none of uint8, int8, int16, int32, float32, float64.
         ValueError: no dimensions or more than 255, or a size that doesn't fit 32 bits.
@@ -79,7 +89,13 @@ def write(path: str | os.PathLike[str], array: npt.ArrayLike) -> None:
 
 
 def decode(content: bytes, name: str = "content") -> npt.NDArray[Any]:
-    """The array in the bytes of an IDX file; ``name`` is for errors."""
+    """The array in the bytes of an IDX file; ``name`` is for errors.
+
+    Example:
+        >>> from plait_data.datasets import idx
+        >>> idx.decode(b"\\0\\0\\x08\\x01\\0\\0\\0\\x02\\x03\\x01").tolist()
+        [3, 1]
+    """
     if len(content) < 4 or content[:2] != b"\0\0" or content[2] not in _DTYPES:
         raise ValueError(
             f"idx.read: {name} must start with two zero bytes and a type code of "
@@ -101,7 +117,14 @@ def decode(content: bytes, name: str = "content") -> npt.NDArray[Any]:
 
 
 def encode(array: npt.ArrayLike) -> bytes:
-    """The bytes of an IDX file with this array."""
+    """The bytes of an IDX file with this array.
+
+    Example:
+        >>> import numpy as np
+        >>> from plait_data.datasets import idx
+        >>> idx.encode(np.array([3, 1], dtype=np.uint8)).hex(" ")
+        '00 00 08 01 00 00 00 02 03 01'
+    """
     values = np.asarray(array)
     code = _CODES.get(values.dtype.newbyteorder("="))
     if code is None:

@@ -4,6 +4,15 @@
 
 from __future__ import annotations
 
-from plait_ops.emit import functions, header, kernels, ops_json, pages, register, stubs
+from plait_ops.emit import derivatives, functions, header, kernels, ops_json, pages, register, stubs
 
-__all__ = ["functions", "header", "kernels", "ops_json", "pages", "register", "stubs"]
+__all__ = [
+    "derivatives",
+    "functions",
+    "header",
+    "kernels",
+    "ops_json",
+    "pages",
+    "register",
+    "stubs",
+]

@@ -56,9 +56,10 @@ def emit(operators: Sequence[Operator]) -> dict[str, str]:
         files[f"{stem}.md"] = f"# {title}\n\n{entries}"
         names = ", ".join(f"`{_shown(operator)}`" for operator in members if not operator.internal)
         rows.append(f"| [{title}]({stem}.md) | {names} |")
-    toc = "\n".join(families)
+    toc = "\n".join([*families, "derivatives"])
     files["index.md"] = (
-        "# Operators\n\n| Family | Operators |\n| --- | --- |\n"
+        "# Operators\n\nWhere each has its derivatives from is in [a table](derivatives.md).\n\n"
+        "| Family | Operators |\n| --- | --- |\n"
         + "\n".join(rows)
         + f"\n\n```{{toctree}}\n:hidden:\n\n{toc}\n```\n"
     )

@@ -45,7 +45,8 @@ linalg_det_ = Operator(
     doc="""
     The determinant of every matrix of a batch.
 
-    Shapes: `A` is (..., n, n), the result (...). Dtypes: floating and complex. The gradient needs a regular matrix.
+    Shapes: `A` is (..., n, n), the result (...). Dtypes: floating and complex. The gradient
+    at a singular matrix is that of a regular one nearby, since cofactors are continuous.
     Raises: ShapeError if a matrix is not square, DTypeError for integers.
 
     >>> import plait_core as pc
@@ -158,7 +159,7 @@ square_errors(linalg_slogdet_)
 det = Composite(
     "det(Tensor self) -> Tensor",
     doc="""
-    `linalg.det`.
+    The determinant of every matrix of a batch: `linalg.det`.
 
     >>> import plait_core as pc
     >>> pc.eye(3).det().item()
@@ -169,7 +170,7 @@ det = Composite(
 slogdet = Composite(
     "slogdet(Tensor self) -> (Tensor sign, Tensor logabsdet)",
     doc="""
-    `linalg.slogdet`.
+    Sign and logarithm of the magnitude of determinants: `linalg.slogdet`.
 
     >>> import plait_core as pc
     >>> pc.eye(3).slogdet().logabsdet.item()

@@ -187,6 +187,8 @@ def _(A, ord, dim, keepdim, dtype):
 
 def _matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, dtype=None):
     x = A.astype(dtype or A.dtype)
+    if x.size == 0:  # which only newer releases of NumPy take
+        return np.sum(x.real, tuple(dim), keepdims=keepdim)
     return np.asarray(np.linalg.norm(x, ord, tuple(dim), keepdim)).astype(x.real.dtype)
 
 

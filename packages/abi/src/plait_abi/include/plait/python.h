@@ -28,8 +28,8 @@ enum plait_conversion {
   PLAIT_CONVERSION_FAILED = -1
 };
 
-/* A flag of plait_engine::backward for bindings: leaves among `inputs` accumulate, hooks and all, and
- * have NULL in gx. An engine that doesn't know it fills gx, which the binding then adds up. */
+/* A flag of plait_engine::backward for bindings: leaves among `inputs` accumulate, hooks and all,
+ * and have NULL in gx. An engine that doesn't know it fills gx, which the binding then adds up. */
 enum { PLAIT_BACKWARD_ACCUMULATE = 8 };
 
 typedef struct plait_python {
@@ -104,7 +104,8 @@ typedef struct plait_python {
   int (**traverse)(plait_tensor *, visitproc, void *);
   void (**untie)(plait_tensor *);
   /* how many calls of plait run without the GIL; grows only with the GIL held, so that it stays 0
-   * for a whole collection if it is 0 at its start. While it isn't, counts of C++ objects change. */
+   * for a whole collection if it is 0 at its start. While it isn't, counts of C++ objects change.
+   */
   const uint64_t *unlocked;
 } plait_python;
 

@@ -1,0 +1,86 @@
+"""What it costs that results do not depend on the number of threads, and on the batch's size.
+
+The peer is no other library here, but the same work without the promise: OpenBLAS with threads of
+its own, which divides a product as it likes, and plait's own products outside of the mode that
+keeps the rows of a batch apart. A ratio of 1.1 is a cost of 10 %.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy_openblas32
+from timing import Case
+
+import plait_core as pc
+
+__all__ = ["cases"]
+
+BAR = 1.1
+SIDES = (512, 1024, 2048)
+BATCHES = ((32, 1024, 1024), (512, 512, 512), (8, 25088, 4096), (2048, 2048, 2048))
+ROW_MAJOR, PLAIN = 101, 111
+
+
+def openblas() -> Any:
+    """The library that plait opens, too."""
+    name = f"lib{scipy_openblas32.get_library()}.so"
+    return ctypes.CDLL(str(Path(scipy_openblas32.get_lib_dir()) / name))
+
+
+def free_product(library: Any, n: int) -> Callable[[], Any]:
+    """``x @ x`` by one call of OpenBLAS with as many threads as plait has."""
+    x = np.random.default_rng(0).standard_normal((n, n), dtype=np.float32)
+    out = np.empty_like(x)
+    one, zero = ctypes.c_float(1), ctypes.c_float(0)
+
+    def run() -> Any:
+        a, c = (ctypes.c_void_p(each.ctypes.data) for each in (x, out))
+        library.scipy_openblas_set_num_threads(pc.get_num_threads())
+        library.scipy_cblas_sgemm(
+            ROW_MAJOR, PLAIN, PLAIN, n, n, n, one, a, n, a, n, zero, c, n
+        )  # fmt: skip
+        library.scipy_openblas_set_num_threads(1)  # as plait's pool needs it
+        return out
+
+    return run
+
+
+def in_mode(on: bool, run: Callable[[], Any]) -> Callable[[], Any]:
+    """A call in the batch-invariant mode, or outside of it."""
+
+    def call() -> Any:
+        before = pc.is_batch_invariant()
+        pc.set_batch_invariant(on)
+        try:
+            return run()
+        finally:
+            pc.set_batch_invariant(before)
+
+    return call
+
+
+def cases() -> Iterator[Case]:
+    """The cases: see `timing.Case`. The mode has no bar: it is asked for, its cost is shown."""
+    library = openblas()
+    for n in SIDES:
+        x = pc.randn(n, n)
+        yield (
+            f"product of {n} x {n}, bits apart from threads",
+            lambda x=x: x @ x,
+            free_product(library, n),
+            BAR,
+        )
+    for m, k, n in BATCHES:
+        x, w = pc.randn(m, k), pc.randn(n, k)
+        run = lambda x=x, w=w: pc.linear(x, w)  # noqa: E731
+        yield (
+            f"linear {m} x {k} x {n}, batch-invariant",
+            in_mode(True, run),
+            in_mode(False, run),
+            None,
+        )

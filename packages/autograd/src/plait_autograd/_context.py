@@ -1,0 +1,228 @@
+"""What `Function.forward` leaves for backward and jvp."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from plait_autograd import _autograd, _saved
+
+__all__ = ["FunctionContext"]
+
+
+class _Kept(NamedTuple):
+    """What `save_for_backward` keeps of one tensor."""
+
+    tensor: Any  # None if it was None or is packed
+    version: int
+    output: int | None
+    """Which output it is."""
+    input: int | None
+    """Which of the tensor arguments it is; asked of packed ones only."""
+    packed: tuple[Callable[[Any], Any], Any] | None
+    tangent: tuple[int, Any] | None
+    """Level and tangent of a packed one; others have theirs with them."""
+
+
+class FunctionContext:
+    """What `Function.forward` leaves for `Function.backward`; any attribute may be set on it.
+
+    Example:
+        >>> import plait_core as pc, plait_autograd as pa
+        >>> class Power(pa.Function):
+        ...     @staticmethod
+        ...     def forward(ctx, x, n):
+        ...         ctx.n = n
+        ...         ctx.save_for_backward(x)
+        ...         return x**n
+        ...     @staticmethod
+        ...     def backward(ctx, g):
+        ...         (x,) = ctx.saved_tensors
+        ...         print(type(ctx).__name__, ctx.needs_input_grad)
+        ...         return ctx.n * x ** (ctx.n - 1) * g, None
+        >>> x = pc.tensor(2.0, requires_grad=True)
+        >>> Power.apply(x, 3).backward()
+        FunctionContext (True, False)
+        >>> x.grad.item()
+        12.0
+    """
+
+    needs_input_grad: tuple[bool, ...]
+    """For each argument of forward, whether a gradient for it is wanted."""
+
+    def __init__(self) -> None:
+        self._to_save: tuple[Any, ...] = ()
+        self._to_carry: tuple[Any, ...] | None = None
+        self._for_jvp: tuple[Any, ...] | None = None  # while jvp runs, what it may ask for
+        self._saved: list[_Kept] | None = []
+        self._dirty: tuple[Any, ...] = ()
+        self._constant: tuple[Any, ...] = ()
+        self._materialize = True
+        self._name = "Function"
+        self._results: dict[str, tuple[Any, int]] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        """Return an output that was set as an attribute: a new tensor with its history."""
+        kept = self.__dict__.get("_results", {}).get(name)
+        if kept is None:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return _place(_autograd.as_output, *kept)
+
+    def save_for_backward(self, *tensors: Any) -> None:
+        """Keep tensors (or None) for backward: inputs, outputs or anything else.
+
+        Unlike attributes, what is kept here is checked for in-place writes and is freed as soon as
+        the pass is over. An output may be kept here, or be an attribute itself; within an
+        attribute's list or object it makes a cycle that only the pass breaks.
+        """
+        _require_tensors(tensors, "save_for_backward")
+        self._to_save = tensors
+
+    def save_for_forward(self, *tensors: Any) -> None:
+        """Keep tensors (or None) for `Function.jvp`, which finds them in ``saved_tensors``.
+
+        Without it ``jvp`` finds what `save_for_backward` was given. Nothing is kept longer than
+        the call.
+
+        Example:
+            >>> import plait_core as pc, plait_autograd as pa
+            >>> from plait_autograd import forward_ad
+            >>> class Square(pa.Function):
+            ...     @staticmethod
+            ...     def forward(ctx, x):
+            ...         ctx.save_for_forward(x)
+            ...         return x * x
+            ...     @staticmethod
+            ...     def jvp(ctx, t):
+            ...         (x,) = ctx.saved_tensors
+            ...         return 2 * x * t
+            >>> with forward_ad.dual_level():
+            ...     x = forward_ad.make_dual(pc.tensor(3.0), pc.tensor(1.0))
+            ...     forward_ad.unpack_dual(Square.apply(x)).tangent.item()
+            6.0
+        """
+        _require_tensors(tensors, "save_for_forward")
+        self._to_carry = tensors
+
+    def mark_dirty(self, *tensors: Any) -> None:
+        """Say that forward wrote these inputs in place; it must also return them."""
+        self._dirty = tensors
+
+    def mark_non_differentiable(self, *tensors: Any) -> None:
+        """Say that no gradient flows through these outputs."""
+        self._constant = tensors
+
+    def set_materialize_grads(self, value: bool) -> None:
+        """Say whether backward gets zeros (the default) or None for gradients that are missing.
+
+        Example:
+            >>> import plait_core as pc, plait_autograd as pa
+            >>> class Both(pa.Function):
+            ...     @staticmethod
+            ...     def forward(ctx, x):
+            ...         ctx.set_materialize_grads(False)
+            ...         return x * 2, x * 3
+            ...     @staticmethod
+            ...     def backward(ctx, g2, g3):
+            ...         print(g2 is None, g3 is None)
+            ...         return 3 * g3
+            >>> Both.apply(pc.ones(1, requires_grad=True))[1].backward()
+            True False
+        """
+        self._materialize = bool(value)
+
+    @property
+    def saved_tensors(self) -> tuple[Any, ...]:
+        """What `save_for_backward` kept.
+
+        Raises:
+            RuntimeError: one was written in place since, or a pass that did not keep the graph
+                has freed them.
+        """
+        if self._for_jvp is not None:
+            return self._for_jvp
+        if self._saved is None:
+            raise RuntimeError(
+                f"{self._name}: backward came here a second time, but what save_for_backward kept "
+                "was freed after the first; call the first backward with retain_graph=True"
+            )
+        return tuple(self._unpack(i, entry) for i, entry in enumerate(self._saved))
+
+    def _unpack(self, i: int, saved: _Kept) -> Any:
+        if saved.packed is not None:  # its hooks are in charge
+            tensor = _saved.unpack(saved.packed)
+            if saved.tangent is not None and saved.tangent[0] == _autograd.level():
+                tensor = _autograd.alias(tensor)
+                _autograd.set_tangent(tensor, saved.tangent[1])
+            if saved.input is not None:
+                return _place(_autograd.as_input, tensor, saved.input)
+            return (
+                tensor
+                if saved.output is None
+                else _place(_autograd.as_output, tensor, saved.output)
+            )
+        tensor = saved.tensor
+        if tensor is None:
+            return None
+        now = _autograd.version(tensor)
+        if now != saved.version:
+            raise RuntimeError(
+                f"{self._name}: saved tensor {i} ({_autograd.describe(tensor)}) was overwritten by "
+                f"an in-place operator after it was saved: it is at version {now}, saved at "
+                f"version {saved.version}; use the out-of-place form of the operator that wrote "
+                "it, or clone() the tensor first"
+            )
+        return tensor if saved.output is None else _place(_autograd.as_output, tensor, saved.output)
+
+    def _save(self, inputs: tuple[Any, ...], outputs: tuple[Any, ...]) -> None:
+        """Keep what was asked for; an output under a handle of its own, which does not own us."""
+        places = {id(output): i for i, output in enumerate(outputs) if output is not None}
+        arguments = {id(value): i for i, value in enumerate(inputs)}
+        saved: list[_Kept] = []
+        for tensor in self._to_save:
+            if tensor is None:
+                saved.append(_Kept(None, 0, None, None, None, None))
+                continue
+            place = places.get(id(tensor))
+            if _saved.active():
+                packed = _saved.pack(_autograd.alias(tensor))
+                argument = None if place is not None else arguments.get(id(tensor))
+                level = _autograd.level()
+                tangent = _autograd.tangent(tensor) if level else None
+                dual = None if tangent is None else (level, tangent)
+                saved.append(_Kept(None, 0, place, argument, packed, dual))
+                continue
+            kept = tensor if place is None else _alias(tensor)
+            saved.append(_Kept(kept, _autograd.version(tensor), place, None, None, None))
+        self._saved = saved
+        self._to_save = self._dirty = self._constant = ()
+        attributes = vars(self)
+        for name in [name for name, value in attributes.items() if id(value) in places]:
+            output = attributes.pop(name)  # it owns us: we may not own it
+            self._results[name] = (_alias(output), places[id(output)])
+
+
+def _alias(tensor: Any) -> Any:
+    """Return another handle, without history, but with the tangent."""
+    return _with_tangent(tensor, _autograd.alias(tensor))
+
+
+def _place(function: Callable[[Any, int], Any], tensor: Any, index: int) -> Any:
+    """Return another handle with a history, and with the tangent."""
+    return _with_tangent(tensor, function(tensor, index))
+
+
+def _with_tangent(tensor: Any, made: Any) -> Any:
+    tangent = _autograd.tangent(tensor) if _autograd.level() else None
+    if tangent is not None:
+        _autograd.set_tangent(made, tangent)
+    return made
+
+
+def _require_tensors(tensors: tuple[Any, ...], name: str) -> None:
+    for tensor in tensors:
+        if tensor is not None and not _autograd.is_tensor(tensor):
+            raise TypeError(
+                f"{name}: tensors or None are required, got {type(tensor).__name__}; set an "
+                "attribute for other things"
+            )

@@ -1,0 +1,74 @@
+"""Forward mode of `Function`: tangents of the arguments in, tangents of the results out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from plait_autograd import _autograd
+
+__all__ = ["carry", "keep", "tangents"]
+
+
+def tangents(args: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    """Return the tangent of each argument, or None if this thread carries none of them."""
+    if not _autograd.level() or not _carrying():
+        return None
+    found = tuple(_autograd.tangent(arg) if _autograd.is_tensor(arg) else None for arg in args)
+    return None if all(t is None for t in found) else found
+
+
+def _carrying() -> bool:
+    on = _autograd.carry_tangents(False)
+    _autograd.carry_tangents(on)
+    return on
+
+
+def carry(
+    function: Any, context: Any, args: tuple[Any, ...], given: tuple[Any, ...], n: int
+) -> tuple[Any, ...]:
+    """Call the function's ``jvp`` and return the tangent of each of its ``n`` results."""
+    if context._materialize:
+        given = tuple(
+            _autograd.zeros_like(arg) if t is None and _autograd.is_tensor(arg) else t
+            for arg, t in zip(args, given, strict=True)
+        )
+    before = _autograd.carry_tangents(False)
+    try:
+        result = function.jvp(context, *given)
+    finally:
+        _autograd.carry_tangents(before)
+    found = result if isinstance(result, (tuple, list)) else (result,)
+    name = function.__name__
+    if len(found) != n:
+        raise RuntimeError(
+            f"{name}: jvp must return one tangent (or None) for each of the {n} results of "
+            f"forward; got {len(found)}"
+        )
+    for i, tangent in enumerate(found):
+        if tangent is not None and not _autograd.is_tensor(tangent):
+            raise TypeError(
+                f"{name}: jvp must return tensors or None; for result {i} it returned "
+                f"{type(tangent).__name__}"
+            )
+    return tuple(found)
+
+
+def keep(
+    name: str,
+    outputs: tuple[Any, ...],
+    found: tuple[Any, ...],
+    dirty: tuple[Any, ...],
+    constant: tuple[Any, ...],
+) -> None:
+    """Give the results their tangents."""
+    for i, (output, tangent) in enumerate(zip(outputs, found, strict=True)):
+        if not _autograd.is_tensor(output) or any(output is other for other in constant):
+            continue
+        if not (_autograd.is_floating(output) or _autograd.is_complex(output)):
+            continue
+        if tangent is not None and tuple(tangent.shape) != tuple(output.shape):
+            raise RuntimeError(
+                f"{name}: the tangent that jvp returns for result {i} must have its shape, "
+                f"{tuple(output.shape)}; got {tuple(tangent.shape)}"
+            )
+        _autograd.set_tangent(output, tangent, any(output is other for other in dirty))

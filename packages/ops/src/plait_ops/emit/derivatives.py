@@ -1,0 +1,83 @@
+"""The table of derivatives: where each operator has its reverse and its forward one from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from plait_ops.spec import Operator, Pointwise, View
+
+__all__ = ["emit", "forward", "reverse"]
+
+CONSTANT = ("integral", "integer", "bool")  # groups of dtypes that have no derivatives
+
+
+def _constant(operator: Operator) -> bool:
+    """Whether nothing that it returns changes a little with what it gets."""
+    if operator.vjps or operator.decompose_function is not None or isinstance(operator, View):
+        return False
+    return (
+        operator.unpredictable
+        or operator.dtypes in CONSTANT
+        or not any(argument.is_tensor for argument in operator.schema.arguments)
+        or getattr(operator, "promote", "") == "bool"
+        or getattr(operator, "result", "") in ("bool", "int64")
+        or operator.name in ("argmax", "argmin", "nonzero_rows", "search_sorted", "argsort_rows")
+    )
+
+
+def reverse(operator: Operator) -> str:
+    """Return where the vector-Jacobian product comes from."""
+    if operator.vjps:
+        return "spec"
+    if isinstance(operator, View):
+        return "cut" if operator.name == "detach" else "view"
+    if operator.decompose_function is not None:
+        return "parts"
+    return "constant" if _constant(operator) else "none"
+
+
+def forward(operator: Operator) -> str:
+    """Return where the Jacobian-vector product comes from (docs/design/0009)."""
+    found = reverse(operator)
+    if found != "spec":
+        return found
+    if isinstance(operator, View):
+        return "view"
+    if operator.jvp_function is not None:
+        return "spec"
+    return "diagonal" if isinstance(operator, Pointwise) else "transposition"
+
+
+def emit(operators: Sequence[Operator]) -> dict[str, str]:
+    """Return the page, by name."""
+    rows = [
+        f"| `{operator.name}` | {reverse(operator)} | {forward(operator)} |"
+        for operator in sorted(operators, key=lambda operator: operator.name)
+    ]
+    counts: dict[str, int] = {}
+    for operator in operators:
+        counts[forward(operator)] = counts.get(forward(operator), 0) + 1
+    summary = ", ".join(f"{name} {n}" for name, n in sorted(counts.items()))
+    return {
+        "derivatives.md": f"{HEAD}\nForward mode: {summary}.\n\n{TABLE}" + "\n".join(rows) + "\n"
+    }
+
+
+HEAD = """# Derivatives of the operators
+
+Where each operator has its derivatives from. Asking for one that nobody wrote is an error that
+names the operator.
+
+- **spec**: a formula in the operator's spec.
+- **diagonal**: pointwise, so that on real numbers the reverse formula takes tangents forth too (on
+  complex ones: transposition).
+- **transposition**: the reverse formula, which is linear in the gradient, transposed by a backward
+  pass of its own; about the price of two reverse derivatives.
+- **view**: the place of the view in its base, in both modes.
+- **cut**: a constant by definition.
+- **parts**: the operator is made of others, which are differentiated.
+- **constant**: what it returns does not change with small changes of its inputs: integers, truth
+  values, random numbers.
+- **none**: nobody wrote it.
+"""
+TABLE = "| Operator | Reverse | Forward |\n| --- | --- | --- |\n"

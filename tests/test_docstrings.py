@@ -1,0 +1,102 @@
+"""Every public name of every package says what it is and shows an example that gives what it shows.
+
+Core's names, most of which come from the specs, are checked in packages/core/tests as well.
+"""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import inspect
+import os
+import pkgutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+PACKAGES = ("plait_autograd", "plait_nn", "plait_optim", "plait_data", "plait_profiler")
+
+
+def public_modules(name: str) -> Iterator[ModuleType]:
+    """The package and those of its modules whose names have no underscore and no tests."""
+    module = importlib.import_module(name)
+    yield module
+    for found in pkgutil.iter_modules(module.__path__, f"{name}."):
+        if not found.name.rpartition(".")[2].startswith("_"):
+            inner = importlib.import_module(found.name)
+            if found.ispkg:
+                yield from public_modules(found.name)
+            else:
+                yield inner
+
+
+def members() -> Iterator[tuple[str, Any]]:
+    """All public names and what they stand for."""
+    for package in PACKAGES:
+        for module in public_modules(package):
+            for name in module.__all__:
+                thing = getattr(module, name)
+                if not inspect.ismodule(thing) and callable(thing):
+                    yield f"{module.__name__}.{name}", thing
+
+
+MEMBERS = dict(members())
+TEXTS = {inspect.getdoc(thing) or "": name for name, thing in MEMBERS.items()}
+
+
+def test_the_walk_finds_the_names() -> None:
+    assert {
+        "plait_autograd.Node",
+        "plait_autograd.forward_ad.make_dual",
+        "plait_autograd.functional.jvp",
+        "plait_autograd.graph.to_dot",
+        "plait_data.WorkerInfo",
+        "plait_nn.functional.relu",
+        "plait_optim.lr_scheduler.StepLR",
+        "plait_profiler.Event",
+    } <= set(MEMBERS)
+
+
+@pytest.mark.parametrize("name", MEMBERS)
+def test_it_says_what_it_is_and_shows_an_example(name: str) -> None:
+    text = inspect.getdoc(MEMBERS[name]) or ""
+    lines = text.partition(">>>")[0].replace("Example:", "").splitlines()
+    assert any(len(line.split()) > 1 and "->" not in line for line in lines), "no sentence"
+    assert ">>>" in text, "no example"
+
+
+@pytest.mark.parametrize("name", TEXTS.values())
+def test_its_example_gives_what_it_shows(name: str, tmp_path: Path) -> None:
+    """In a folder of its own, for those that write files."""
+    before = Path.cwd()
+    os.chdir(tmp_path)
+    try:
+        text = inspect.getdoc(MEMBERS[name]) or ""
+        test = doctest.DocTestParser().get_doctest(text, {}, name, None, 0)
+        failures: list[str] = []
+        doctest.DocTestRunner(verbose=False).run(test, out=failures.append)
+    finally:
+        os.chdir(before)
+    assert not failures, "".join(failures)
+
+
+def test_examples_of_methods_run() -> None:
+    """What the modules' own doctests hold besides: methods, and the modules themselves."""
+    code = (
+        "import doctest, importlib, pkgutil, sys\n"
+        "failed = attempted = 0\n"
+        f"for name in {PACKAGES!r}:\n"
+        "    package = importlib.import_module(name)\n"
+        "    names = [m.name for m in pkgutil.walk_packages(package.__path__, name + '.')]\n"
+        "    for each in [name, *names]:\n"
+        "        result = doctest.testmod(importlib.import_module(each))\n"
+        "        failed, attempted = failed + result.failed, attempted + result.attempted\n"
+        "sys.exit(failed > 0 or attempted < 100)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
