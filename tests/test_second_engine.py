@@ -133,6 +133,7 @@ def test_functions_of_users_work_with_it(package: Path) -> None:
     out = run(
         """
 import plait_core as pc, plait_autograd as pa, plait_tape
+from plait_autograd import forward_ad
 
 class Cube(pa.Function):
     @staticmethod
@@ -153,15 +154,92 @@ try:
     pa.grad(Cube.apply(x).sum(), x, create_graph=True)
 except NotImplementedError as error:
     print(error)
-try:
-    x.register_hook(print)
-except NotImplementedError as error:
-    print(error)
+for use in (
+    lambda: x.register_hook(print),
+    lambda: pa.checkpoint(pc.exp, x, use_reentrant=False),
+    lambda: pa.set_detect_anomaly(True),
+    lambda: (x * 2).grad_fn.next_functions,
+    lambda: forward_ad.dual_level().__enter__(),
+):
+    try:
+        use()
+        print("nothing was said")
+    except NotImplementedError as error:
+        print(error)
 """,
         package,
     ).splitlines()
-    assert out[0] == "[12.0]"
-    assert "create_graph" in out[1] and "hooks" in out[2]
+    assert out[0] == "[12.0]" and len(out) == 7
+    assert "create_graph" in out[1]
+    assert all("plait_autograd's" in line for line in out[1:])
+
+
+def test_an_output_in_an_input_s_memory_is_void_once_that_is_written(package: Path) -> None:
+    out = run(
+        """
+import plait_core as pc, plait_autograd as pa, plait_tape
+from plait_autograd import forward_ad
+
+class Same(pa.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.detach()
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * 10
+
+for write in (lambda y, z: z.mul_(2), lambda y, z: z[1:].zero_(), lambda y, z: y.mul_(2)):
+    y = pc.ones(3, requires_grad=True) * 1
+    z = Same.apply(y)
+    try:
+        write(y, z)
+        (z * 2).sum()
+        print("nothing was said")
+    except NotImplementedError as error:
+        print(error)
+""",
+        package,
+    ).splitlines()
+    assert len(out) == 3 and all("clone()" in line for line in out)
+
+
+def test_random_programs_that_write_are_right_or_refused(package: Path) -> None:
+    tests = EXAMPLE.parents[1] / "packages" / "autograd" / "tests" / "test_random_programs.py"
+    out = run(
+        f"""
+import importlib.util, plait_abi, plait_autograd, plait_tape
+spec = importlib.util.spec_from_file_location("programs", {str(tests)!r})
+programs = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(programs)
+programs.REASONS = ["clone()", "out-of-place form"] * 2  # what its refusals advise
+print([sum(programs.compare(seed, functions) for seed in range(300)) for functions in (0, 1)])
+print([r.provider for r in plait_abi.records() if (r.name, r.active) == ("engine", True)])
+""",
+        package,
+    ).splitlines()
+    right = [int(word) for word in re.findall(r"\d+", out[0])]
+    assert min(right) > 100 and max(right) < 290
+    assert out[1] == "['plait_tape']"
+
+
+def test_a_program_without_python_trains_with_it(package: Path, tmp_path: Path) -> None:
+    program = tmp_path / "train"
+    paths = plait_abi.paths()
+    link = [paths["libplait_abi.so"], f"-Wl,-rpath,{paths['lib']}"]
+    source = str(EXAMPLE.parent / "native" / "train.cpp")
+    command = [*os.environ.get("CXX", "c++").split(), "-std=c++17", f"-I{paths['include']}"]
+    subprocess.run([*command, source, *link, "-o", str(program)], check=True)
+    core = plait_abi.paths("plait_core")
+    parts = [
+        plait_abi.paths("plait_ops")["libplait_ops.so"],
+        core["libplait_core.so"],
+        core["libplait_cpu_base.so"],
+        str(package / "plait_tape" / "lib" / "libplait_tape.so"),
+    ]
+    done = subprocess.run([str(program), *parts], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "step 2000" in done.stdout
 
 
 # ---- the kit -------------------------------------------------------------------------------------

@@ -95,7 +95,7 @@ void put(plait_tensor *t, History made) {
 }
 
 void set_history(plait_tensor *t, Place place) {
-  put(t, {{}, std::move(place), base_sequence(t), nullptr});
+  put(t, {{}, std::move(place), base_sequence(t), version(t), nullptr});
   t->layers |= engine.bit;
 }
 

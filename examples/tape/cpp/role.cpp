@@ -38,7 +38,11 @@ plait_status set_requires_grad(void *, plait_thread *thread, plait_tensor *t, in
       leaf.node = new_node("AccumulateGrad");
       leaf.node->leaf = cell;
     }
-    put(t, {{}, std::move(leaf), base_sequence(t), std::move(cell)});
+    if ((t->flags & PLAIT_TENSOR_CUT) && t->base) {  // its base does not know of it
+      plait_release(t->base);
+      t->base = nullptr;
+    }
+    put(t, {{}, std::move(leaf), base_sequence(t), version(t), std::move(cell)});
     t->layers |= engine.bit;
     return PLAIT_OK;
   });

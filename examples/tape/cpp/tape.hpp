@@ -94,7 +94,8 @@ class Cell {  // a gradient that stays with a tensor: `x.grad`
 struct History {  // slot[0] of a tensor
   plait_object o;
   Place place;  // empty if nothing was recorded
-  uint64_t base = 0;  // of a view: the sequence of its base's node when it was made
+  uint64_t base = 0;  // of a view: the sequence of its base's node when it was made,
+  uint64_t version = 0;  // and the version of the storage
   std::shared_ptr<Cell> cell;  // of a leaf, or after retain_grad() or an assignment to `grad`
 };
 // [/history]

@@ -95,8 +95,11 @@ Place place_of(plait_thread *thread, plait_tensor *t) {
   std::unique_lock<std::mutex> lock(renewing, std::defer_lock);
   if (t->base) lock.lock();
   const History *h = history(t);
-  if (!t->base || base_sequence(t) == (h ? h->base : 0)) return h ? h->place : Place{};
-  if ((t->flags & PLAIT_TENSOR_CUT) || (h && !h->base) || !has_bit(t->base) || is_leaf(t->base))
+  const bool cut = t->base && (t->flags & PLAIT_TENSOR_CUT);  // a function's output, or part of one
+  if (!t->base ||
+      (base_sequence(t) == (h ? h->base : 0) && !(cut && h && h->version != version(t))))
+    return h ? h->place : Place{};
+  if (cut || (h && !h->base) || !has_bit(t->base) || is_leaf(t->base))
     refuse(t, "its history does not follow from the base's");
   set_history(t, read_node(thread, t));
   return history(t)->place;

@@ -38,7 +38,12 @@ PyObject *repr(PyObject *self) {
 
 PyObject *next_functions(PyObject *self, void *) {
   const Introspection *look = introspection();
-  const uint32_t n = look ? look->edges(node_in(self)) : 0;
+  if (!look)
+    return PyErr_SetString(PyExc_NotImplementedError,
+                           "next_functions: the engine in use does not show its graph; "
+                           "plait_autograd's is required"),
+           nullptr;
+  const uint32_t n = look->edges(node_in(self));
   Object all(PyTuple_New(n));
   for (uint32_t i = 0; all && i < n; i++) {
     uint32_t index = 0;

@@ -222,10 +222,17 @@ PyObject *set_callbacks(PyObject *, PyObject *args) {
   Py_RETURN_NONE;
 }
 
+bool refused(const char *what) {
+  PyErr_Format(PyExc_NotImplementedError,
+               "%s: the engine in use has none; plait_autograd's is required", what);
+  return true;
+}
+
 PyObject *set_packing(PyObject *, PyObject *depth) {
   const long wanted = PyLong_AsLong(depth);
   const Introspection *look = introspection();
-  if (PyErr_Occurred()) return nullptr;
+  if (PyErr_Occurred() || (wanted > 0 && !look && refused("hooks of saved tensors")))
+    return nullptr;
   return PyLong_FromLong(look ? look->set_packing(int(wanted)) : 0);
 }
 
@@ -233,6 +240,7 @@ PyObject *set_anomaly(PyObject *, PyObject *args) {
   int on = 0, check_nan = 1;
   if (!PyArg_ParseTuple(args, "pp", &on, &check_nan)) return nullptr;
   const Introspection *look = introspection();
+  if (on && !look && refused("anomaly mode")) return nullptr;
   const plait_status s = look ? look->set_anomaly(this_thread(), on, check_nan) : PLAIT_OK;
   if (s < 0) return raise(s);
   Py_RETURN_NONE;

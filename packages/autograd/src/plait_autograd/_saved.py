@@ -66,8 +66,8 @@ class saved_tensors_hooks:  # noqa: N801 - PyTorch's name
     def __enter__(self) -> None:
         if _stack.refusals:
             raise RuntimeError(_stack.refusals[-1])
+        _autograd.set_packing(len(_stack.hooks) + 1)
         _stack.hooks.append((self.pack_hook, self.unpack_hook))
-        _autograd.set_packing(len(_stack.hooks))
 
     def __exit__(
         self,
