@@ -451,6 +451,7 @@ def test_the_collector_sees_what_was_packed_with_a_tangent() -> None:
         with pa.graph.saved_tensors_hooks(lambda t, kept=kept: [t, kept], lambda packed: packed[0]):
             y = x.exp()
         kept.append(y)  # y owns its node, which owns what was packed
+        assert y.grad_fn is not None
         del x, y, kept
     assert live() == before
 
