@@ -1,6 +1,7 @@
 #include "extra.hpp"
 
 #include "history.hpp"
+#include "tangents.hpp"
 
 namespace plait::autograd {
 namespace {
@@ -229,10 +230,10 @@ class Walk {  // nodes wait on a list of their own links: a graph may be deep
       for (uint32_t i = 0; i < op->n_saved; i++) {
         plait_tensor *t = op->saved[i].tensor;
         if (!t) continue;
-        if (op->saved[i].packed)
-          held(&t->o);
-        else
+        if (!op->saved[i].packed)
           tensor(t);
+        else if (const Packed *dual = as_packed(&t->o); !dual || sole(&dual->o))
+          held(dual ? dual->what : &t->o);
       }
     }
   }

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "record.hpp"
+#include "jvp.hpp"
 #include "tangents.hpp"
 #include "watch.hpp"
 
@@ -31,12 +31,6 @@ class Quiet {
   int packing_;
 };
 
-struct Tangent {
-  uint32_t position;
-  Tensor value;
-};
-using Tangents = std::vector<Tangent>;
-
 Tangents tangents_of(const plait_call *c) {
   Tangents found;
   each_input(c, [&](plait_tensor *t, uint32_t, uint32_t, uint32_t position) {
@@ -44,216 +38,6 @@ Tangents tangents_of(const plait_call *c) {
     if (Tensor own = tangent_of(c->thread, t)) found.push_back({position, std::move(own)});
   });
   return found;
-}
-
-uint32_t positions_of(const plait_op *op, const plait_value *in) {
-  uint32_t n = 0;
-  for (uint16_t i = 0; i < op->n_args; i++) {
-    const uint8_t kind = op->args[i].kind;
-    if (in[i].tag == PLAIT_TENSORS)
-      n += in[i].n;
-    else
-      n += in[i].tag == PLAIT_TENSOR || kind == PLAIT_KIND_TENSOR || kind == PLAIT_KIND_OPERAND;
-  }
-  return n;
-}
-
-// The gradients that a vjp gives; released at the end of the scope.
-class Products {
- public:
-  explicit Products(uint32_t n) : list_(n < 64 ? 64 : n, nullptr) {}
-  ~Products() {
-    for (plait_tensor *t : list_) plait_release(t);
-  }
-  Products(const Products &) = delete;
-  Products &operator=(const Products &) = delete;
-  plait_tensor **data() { return list_.data(); }
-  Tensor take(uint32_t i) { return Tensor::steal(std::exchange(list_[i], nullptr)); }
-
- private:
-  std::vector<plait_tensor *> list_;
-};
-
-void run_vjp(plait_thread *thread, const plait_op *op, const plait_value *in, uint16_t n_in,
-             const plait_value *out, uint16_t n_out, plait_tensor *const *gy, uint64_t need,
-             Products &products) {
-  plait_vjp v{};
-  v.size = sizeof v;
-  v.op = op;
-  v.thread = thread;
-  v.in = in;
-  v.n_in = n_in;
-  v.out = out;
-  v.n_out = n_out;
-  v.gy = gy;
-  v.need = need;
-  v.gx = products.data();
-  check(op->def->vjp(&v));
-}
-
-Tensor sum_of(plait_thread *thread, const Tensor &a, Tensor b) {
-  return !a ? b : !b ? a : add(thread, a, b);
-}
-
-// ---- pointwise operators
-// -----------------------------------------------------------------------------------------------
-bool is_real(DType d) { return d.code != kDLComplex; }
-
-// The Jacobian is diagonal: what takes a gradient back takes a tangent forth.
-bool is_diagonal(const plait_call *c) {
-  if (!(c->op->flags & PLAIT_OP_POINTWISE) || !c->op->def->vjp || c->n_out != 1) return false;
-  bool real = c->out[0].tag == PLAIT_TENSOR && is_real(c->out[0].u.t->dl.dtype);
-  each_input(c, [&](const plait_tensor *t, uint32_t, uint32_t, uint32_t) {
-    real &= is_real(t->dl.dtype);
-  });
-  return real;
-}
-
-Tensor diagonal(const plait_call *c, const Tangents &tangents) {
-  static const Operator expand(engine.runtime, "expand");
-  const plait_tensor *out = c->out[0].u.t;
-  const plait_value shape = ints(out->dl.shape, size_t(out->dl.ndim));
-  plait_value in[PLAIT_MAX_ARGS];
-  std::vector<Tensor> wide;
-  for (uint16_t i = 0; i < c->n_in; i++) {
-    in[i] = c->in[i];
-    if (in[i].tag != PLAIT_TENSOR) continue;
-    wide.push_back(expand(c->thread, Tensor::share(in[i].u.t), shape));
-    in[i] = value(wide.back());
-  }
-  Tensor sum;
-  for (const Tangent &t : tangents) {
-    Tensor g = expand(c->thread, t.value, shape);
-    if (!same(g.dtype(), out->dl.dtype)) g = cast(c->thread, g, out->dl.dtype);
-    plait_tensor *const gy[] = {g.get()};
-    Products products(positions_of(c->op, in));
-    run_vjp(c->thread, c->op, in, c->n_in, c->out, c->n_out, gy, bit_of(t.position), products);
-    Tensor own = products.take(t.position);
-    if (own && !same(own.dtype(), out->dl.dtype)) own = cast(c->thread, own, out->dl.dtype);
-    sum = sum_of(c->thread, sum, std::move(own));
-  }
-  return sum;
-}
-
-// ---- all others
-// --------------------------------------------------------------------------------------------------------
-// Recording is on for the time of a scope.
-class Recording {
- public:
-  Recording(const plait_engine *engine, plait_thread *thread)
-      : engine_(engine), thread_(thread), before_(engine->enabled(engine->ctx, thread)) {
-    engine->set_enabled(engine->ctx, thread, 1);
-  }
-  ~Recording() { engine_->set_enabled(engine_->ctx, thread_, before_); }
-  bool before() const { return before_; }
-  Recording(const Recording &) = delete;
-  Recording &operator=(const Recording &) = delete;
-
- private:
-  const plait_engine *engine_;
-  plait_thread *thread_;
-  int before_;
-};
-
-struct Outputs {  // of a call, one after the other
-  std::vector<plait_tensor *> tensors;
-  explicit Outputs(const plait_call *c) {
-    each_result(c, [&](plait_tensor *t, uint32_t, uint32_t, uint32_t) { tensors.push_back(t); });
-  }
-};
-
-// Of a gradient for a real tensor its real part counts.
-Tensor as_gradient(plait_thread *thread, const Tensor &g, const Tensor &like) {
-  static const Operator real(engine.runtime, "real");
-  const bool part = !is_real(g.dtype()) && is_real(like.dtype());
-  return cast(thread, part ? Tensor(real(thread, g)) : g, like.dtype());
-}
-
-// vjp is linear in the gradient; its transpose takes tangents forth. Results are one for each
-// output.
-std::vector<Tensor> transposed(const plait_call *c, const Tangents &tangents) {
-  plait_thread *thread = c->thread;
-  const plait_engine *e = thread->roles->engine;
-  const Outputs outputs(c);
-  std::vector<Tensor> made(outputs.tensors.size()), held;
-  std::vector<plait_tensor *> gy, wanted;
-  std::vector<size_t> where;
-  const Recording recording(e, thread);
-  for (plait_tensor *t : outputs.tensors) {
-    // any numbers would do, but some formulas take the logarithm of a gradient
-    held.push_back(ones(thread, t->dl.dtype, t->dl.device, t->dl.shape, t->dl.ndim));
-    gy.push_back(held.back().get());
-    if (!differentiable(t->dl.dtype)) continue;
-    check(e->set_requires_grad(e->ctx, thread, gy.back(), 1));
-    where.push_back(gy.size() - 1);
-    wanted.push_back(gy.back());
-  }
-  uint64_t need = 0;
-  for (const Tangent &t : tangents) need |= bit_of(t.position);
-  Products products(positions_of(c->op, c->in));
-  run_vjp(thread, c->op, c->in, c->n_in, c->out, c->n_out, gy.data(), need, products);
-  std::vector<plait_tensor *> roots, seeds;
-  for (const Tangent &t : tangents) {
-    Tensor product = products.take(t.position);
-    if (!product || !requires_grad(product.get())) continue;  // the result doesn't depend on it
-    if (!same(product.dtype(), t.value.dtype())) product = as_gradient(thread, product, t.value);
-    roots.push_back(product.get());
-    seeds.push_back(t.value.get());
-    held.push_back(std::move(product));
-  }
-  if (roots.empty() || wanted.empty()) return made;
-  Products found{uint32_t(wanted.size())};
-  const uint32_t flags = PLAIT_BACKWARD_ALLOW_UNUSED |
-                         (recording.before() ? PLAIT_BACKWARD_CREATE | PLAIT_BACKWARD_RETAIN : 0);
-  check(e->backward(e->ctx, thread, roots.data(), seeds.data(), uint32_t(roots.size()),
-                    wanted.data(), uint32_t(wanted.size()), flags, found.data()));
-  for (uint32_t i = 0; i < wanted.size(); i++) made[where[i]] = found.take(i);
-  return made;
-}
-
-[[noreturn]] void refuse(const plait_call *c, const char *why) {
-  raise(c->thread, PLAIT_NOT_IMPLEMENTED, c->op->name, "no forward derivative: %s", why);
-}
-
-// What the operator's definition says.
-std::vector<Tensor> by_formula(const plait_call *c, const Tangents &tangents) {
-  plait_value in[2 * PLAIT_MAX_ARGS + PLAIT_MAX_RESULTS], out[PLAIT_MAX_RESULTS];
-  plait_call inner = *c;
-  inner.form = PLAIT_FUNCTION;
-  inner.in = in;
-  inner.n_in = uint16_t(2 * c->n_in + c->n_out);
-  inner.out = out;
-  for (uint16_t i = 0; i < c->n_in; i++) {
-    in[i] = c->in[i];
-    in[c->n_in + i] = none();
-  }
-  each_input(c, [&](plait_tensor *, uint32_t argument, uint32_t, uint32_t position) {
-    for (const Tangent &t : tangents)
-      if (t.position == position) in[c->n_in + argument] = value(t.value);
-  });
-  for (uint16_t i = 0; i < c->n_out; i++) {
-    in[2 * c->n_in + i] = c->out[i];
-    out[i] = none();
-  }
-  check(c->op->def->jvp(&inner));
-  std::vector<Tensor> made;
-  for (uint16_t i = 0; i < c->n_out; i++)
-    made.push_back(Tensor::steal(out[i].tag == PLAIT_TENSOR ? out[i].u.t : nullptr));
-  return made;
-}
-
-// The tangents of a call's results.
-std::vector<Tensor> results_of(const plait_call *c, const Tangents &tangents) {
-  const Outputs outputs(c);
-  bool any = false;
-  for (const plait_tensor *t : outputs.tensors) any |= differentiable(t->dl.dtype);
-  if (!any) return std::vector<Tensor>(outputs.tensors.size());
-  if (c->op->def->jvp && outputs.tensors.size() == c->n_out) return by_formula(c, tangents);
-  if (is_diagonal(c)) return {diagonal(c, tangents)};
-  if (!c->op->def->vjp)
-    refuse(c, "the operator has no derivative; detach() its inputs if it should count as constant");
-  if (!c->thread->roles->engine) refuse(c, "an engine must be loaded");
-  return transposed(c, tangents);
 }
 
 // ---- the layer
@@ -285,7 +69,7 @@ plait_status function(plait_call *c, const Tangents &tangents, Expecting &expect
   if (s != PLAIT_OK || c->op->flags & PLAIT_OP_VIEW) return s;
   try {
     const Quiet quiet(c->thread);
-    keep(c, results_of(c, tangents), expecting);
+    keep(c, jvp(c, tangents), expecting);
   } catch (...) {
     release_all(c);
     throw;
@@ -295,8 +79,9 @@ plait_status function(plait_call *c, const Tangents &tangents, Expecting &expect
 
 void check_derivative(const plait_call *c) {
   if (!c->op->def->vjp && !c->op->def->jvp)
-    refuse(c, "the operator has no derivative; detach() its inputs if it should count as constant");
-  if (!c->thread->roles->engine) refuse(c, "an engine must be loaded");
+    refuse_tangents(
+        c, "the operator has no derivative; detach() its inputs if it should count as constant");
+  if (!c->thread->roles->engine) refuse_tangents(c, "an engine must be loaded");
 }
 
 // What lies in the memory that is written is copied first: the derivative sees it as it was.
@@ -319,7 +104,7 @@ plait_status in_place(plait_call *c, const Tangents &tangents, Expecting &expect
   plait_call inner = *c;
   inner.form = PLAIT_FUNCTION;
   inner.in = in;
-  keep_written(c, results_of(&inner, tangents), expecting);
+  keep_written(c, jvp(&inner, tangents), expecting);
   return s;
 }
 
@@ -331,12 +116,13 @@ plait_status writer(plait_call *c, uint32_t written, const Tangents &tangents,
       all |= bit_of(position);
       if (written >> argument & 1) own |= bit_of(position);
     });
-    if (c->op->def->saves(c, all).in & own) refuse(c, "its derivative reads what it overwrites");
+    if (c->op->def->saves(c, all).in & own)
+      refuse_tangents(c, "its derivative reads what it overwrites");
   }
   const plait_status s = engine.runtime->call_below(c);
   if (s != PLAIT_OK) return s;
   const Quiet quiet(c->thread);
-  keep_written(c, results_of(c, tangents), expecting);
+  keep_written(c, jvp(c, tangents), expecting);
   return s;
 }
 
@@ -350,7 +136,7 @@ plait_status carried(plait_call *c) {
     if (c->form == PLAIT_OUT)
       each_result(c, [&](plait_tensor *t, uint32_t, uint32_t, uint32_t) {
         if (!tangents.empty() || tangent_of(c->thread, t))
-          refuse(c, "out= is not for dual tensors; call it without out=");
+          refuse_tangents(c, "out= is not for dual tensors; call it without out=");
       });
   }
   if (tangents.empty()) return engine.runtime->call_below(c);

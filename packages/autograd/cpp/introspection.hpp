@@ -41,6 +41,8 @@ struct Introspection {
   plait_object *(*site)(plait_object *node);  // a new reference, or NULL
   uint32_t (*nan)(plait_object *node, const char **argument);  // a Nan; the argument it came in by
   int (*set_packing)(int depth);  // gives the depth before
+  // a tensor with the history of the node's output, for a pass to begin or end at
+  plait_status (*stand_in)(plait_thread *, plait_object *node, uint32_t index, plait_tensor **);
 };
 
 }  // namespace plait::autograd

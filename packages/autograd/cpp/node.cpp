@@ -88,6 +88,8 @@ const plait_type node_type{PLAIT_HEADER(plait_type), "autograd node", drop_node}
 const plait_type history_type{PLAIT_HEADER(plait_type), "autograd history", drop_history};
 const plait_type cell_type{PLAIT_HEADER(plait_type), "autograd gradient", drop_cell};
 
+uint64_t next_sequence() noexcept { return sequence.load(std::memory_order_relaxed); }
+
 void stamp(Node *n) noexcept {
   n->sequence = sequence.fetch_add(1, std::memory_order_relaxed);
   const Watch *w = watch.load(std::memory_order_acquire);

@@ -142,6 +142,7 @@ inline History *as_history(void *slot) {
 // Fills in what all nodes have; the caller has laid out the block.
 void start(Node *node, Kind kind, size_t bytes) noexcept;
 // Numbers a node once its edges are there: finding the history of a view may have made a node.
+uint64_t next_sequence() noexcept;  // what the next node that is recorded gets
 void stamp(Node *node) noexcept;
 Leaf *new_leaf(const plait_tensor *tensor);
 Cell *new_cell();

@@ -179,6 +179,30 @@ plait_status attach(plait_thread *thread, plait_object *o, uint32_t index, plait
     return PLAIT_OK;
   });
 }
+// A tensor of uninitialised bytes that has the history of the node's output: a gradient edge where
+// passes take tensors.
+plait_status stand_in(plait_thread *thread, plait_object *o, uint32_t index, plait_tensor **out) {
+  return border(thread, "GradientEdge", [&]() -> plait_status {
+    Node *n = as_node(o);
+    if (!n) raise(thread, PLAIT_TYPE_ERROR, "GradientEdge", "a node of this engine is required");
+    const bool leaf = n->kind == Kind::leaf;
+    if (index >= (leaf ? 1 : n->n_outs))
+      raise(thread, PLAIT_VALUE_ERROR, "GradientEdge", "the node has %u outputs; got %u",
+            leaf ? 1u : unsigned(n->n_outs), unsigned(index));
+    const Layout &l = leaf ? static_cast<Leaf *>(n)->layout : n->outs[index];
+    if (l.ndim < 0)
+      raise(thread, PLAIT_ERROR, "GradientEdge", "output %u of %s has no gradient", unsigned(index),
+            node_name(n).c_str());
+    const int64_t *strides = leaf ? l.shape + l.ndim : nullptr;
+    if (strides && !distinct(l.ndim, l.shape, strides)) strides = nullptr;
+    Tensor made;
+    check(engine.runtime->tensor_new(thread, l.dtype, l.ndim, l.shape, strides, l.device,
+                                     made.out()));
+    set_history(made.get(), Ref<Node>::share(n), index);
+    *out = made.release();
+    return PLAIT_OK;
+  });
+}
 // ---- what only our own binding asks
 // ------------------------------------------------------------------------------
 plait_object *metadata_of(plait_object *o, plait_object *made) {
@@ -285,7 +309,8 @@ const Introspection introspection{PLAIT_HEADER(Introspection),
                                   anomaly_mode,
                                   site_of_node,
                                   nan_at,
-                                  set_packing};
+                                  set_packing,
+                                  stand_in};
 
 }  // namespace
 

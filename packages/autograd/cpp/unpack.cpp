@@ -67,7 +67,7 @@ plait_tensor *shadow(const Layout &l) {
   const char *what = saved.result ? "its result" : n->op->args[saved.argument].name;
   Write write;
   std::string by = "an in-place operator";
-  const bool known = write_after(t->storage, saved.version, &write);
+  const bool known = write_after(t->storage, saved.version, n->sequence, &write);
   if (known) by = "`" + write.name + "`" + write.place;
   const std::string made = where(n);
   raise(thread, PLAIT_ERROR, written_name(n->op, n->form),

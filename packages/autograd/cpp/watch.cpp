@@ -19,7 +19,8 @@ __thread int packing_depth = 0;
 // ---- writes
 // --------------------------------------------------------------------------------------------------------
 struct Written {
-  uint64_t version;  // after the write
+  uint64_t version;   // after the write
+  uint64_t sequence;  // of the next node
   std::string name;
   plait_object *site;
 };
@@ -46,8 +47,8 @@ void forget_all() {
 
 void note_write(const plait_call *c, const plait_tensor *t) {
   const Watch *w = watch.load(std::memory_order_acquire);
-  Written now{__atomic_load_n(&t->storage->version, __ATOMIC_RELAXED), written_name(c->op, c->form),
-              w ? w->site() : nullptr};
+  Written now{__atomic_load_n(&t->storage->version, __ATOMIC_RELAXED), next_sequence(),
+              written_name(c->op, c->form), w ? w->site() : nullptr};
   plait_object *old = nullptr;
   {
     const std::lock_guard<std::mutex> lock(writes().guard);
@@ -87,7 +88,8 @@ const plait_observer observer{PLAIT_HEADER(plait_observer), nullptr, PLAIT_EVENT
 
 struct Recent {  // a recorded write: always known, unlike all others
   const plait_storage *storage;
-  uint64_t version;  // after it
+  uint64_t version;   // after it
+  uint64_t sequence;  // of the next node
   const plait_op *op;
   uint32_t form;
   plait_object *code;
@@ -98,8 +100,8 @@ Recent recent[kRecent];
 size_t recent_count = 0;
 uint32_t recent_spin = 0;
 
-bool recent_write(const plait_storage *, uint64_t version, Write *);
-bool watched_write(const plait_storage *, uint64_t version, Write *);
+bool recent_write(const plait_storage *, uint64_t version, uint64_t sequence, Write *);
+bool watched_write(const plait_storage *, uint64_t version, uint64_t sequence, Write *);
 
 std::string line_of(plait_object *code, int64_t offset) {
   const plait_host *host = engine.runtime->roles->host;
@@ -164,9 +166,13 @@ std::string where(const Node *n) {
 void note_recent_write(const plait_call *c, const plait_tensor *t) noexcept {
   const Watch *w = watch.load(std::memory_order_acquire);
   if (!w) return;
-  Recent now{t->storage, __atomic_load_n(&t->storage->version, __ATOMIC_RELAXED),
-             c->op,      c->form,
-             nullptr,    0};
+  Recent now{t->storage,
+             __atomic_load_n(&t->storage->version, __ATOMIC_RELAXED),
+             next_sequence(),
+             c->op,
+             c->form,
+             nullptr,
+             0};
   w->here(&now.code, &now.offset);
   plait_object *old;
   {
@@ -178,18 +184,19 @@ void note_recent_write(const plait_call *c, const plait_tensor *t) noexcept {
   plait_release_object(old);
 }
 
-bool write_after(const plait_storage *s, uint64_t version, Write *out) {
-  return watched_write(s, version, out) || recent_write(s, version, out);
+bool write_after(const plait_storage *s, uint64_t version, uint64_t sequence, Write *out) {
+  return watched_write(s, version, sequence, out) || recent_write(s, version, sequence, out);
 }
 
 namespace {
 
-bool recent_write(const plait_storage *s, uint64_t version, Write *out) {
+bool recent_write(const plait_storage *s, uint64_t version, uint64_t sequence, Write *out) {
   Recent first{};
   {
     const Spin guard(recent_spin);
     for (const Recent &r : recent)
-      if (r.storage == s && r.version > version && (!first.op || r.version < first.version))
+      if (r.storage == s && r.version > version && r.sequence > sequence &&
+          (!first.op || r.version < first.version))
         first = r;
     if (!first.op) return false;
     if (first.code) plait_retain_object(first.code);
@@ -200,7 +207,7 @@ bool recent_write(const plait_storage *s, uint64_t version, Write *out) {
   return true;
 }
 
-bool watched_write(const plait_storage *s, uint64_t version, Write *out) {
+bool watched_write(const plait_storage *s, uint64_t version, uint64_t sequence, Write *out) {
   plait_object *site = nullptr;
   {
     const std::lock_guard<std::mutex> lock(writes().guard);
@@ -208,7 +215,7 @@ bool watched_write(const plait_storage *s, uint64_t version, Write *out) {
     if (found == writes().of.end()) return false;
     const Written *first = nullptr;
     for (const Written &w : found->second)
-      if (w.version > version && !first) first = &w;
+      if (w.version > version && w.sequence > sequence && !first) first = &w;
     if (!first) return false;
     out->name = first->name;
     site = first->site;

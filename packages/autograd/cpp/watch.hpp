@@ -45,7 +45,9 @@ void note_nan(const plait_call *, Node *);
 struct Write {  // what is known of a write into a storage
   std::string name, place;
 };
-bool write_after(const plait_storage *, uint64_t version, Write *);
+// The first write after the storage had this version and the node with this sequence was recorded,
+// which has kept it alive: earlier ones went to another storage in its place.
+bool write_after(const plait_storage *, uint64_t version, uint64_t sequence, Write *);
 
 // Hooks of saved tensors that are in force on this thread.
 int set_packing(int depth);

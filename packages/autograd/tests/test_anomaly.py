@@ -266,3 +266,20 @@ def test_threads_with_anomaly_mode_agree_with_the_rest() -> None:
             thread.join()
     assert w.grad.tolist() == [400.0, 400.0]
     assert sys.exc_info() == (None, None, None)
+
+
+def test_a_write_into_another_storage_in_the_same_place_is_not_blamed() -> None:
+    """Writes that nothing records have no line, though one is known from an earlier life of the
+    memory.
+    """
+    x = pc.ones(3, requires_grad=True)
+    for _ in range(100):
+        y = x * 1
+        y.mul_(2)
+        y.mul_(2)  # versions that the next storage here has, too
+        del y
+        z = x * 1
+        product = z * z
+        z.data[0] = 0
+        with pytest.raises(RuntimeError, match="overwritten by an in-place operator after"):
+            product.sum().backward()

@@ -443,6 +443,19 @@ def test_forward_over_reverse_through_a_checkpoint(level: int) -> None:
     np.testing.assert_allclose(tangent(g), twice.tolist())
 
 
+def test_the_collector_sees_what_was_packed_with_a_tangent() -> None:
+    before = live()
+    with forward_ad.dual_level():
+        kept: list[Any] = []
+        x = forward_ad.make_dual(pc.ones(1000, requires_grad=True), pc.ones(1000))
+        with pa.graph.saved_tensors_hooks(lambda t, kept=kept: [t, kept], lambda packed: packed[0]):
+            y = x.exp()
+        kept.append(y)  # y owns its node, which owns what was packed
+        assert y.grad_fn is not None
+        del x, y, kept
+    assert live() == before
+
+
 def test_hooks_see_tangents(level: int) -> None:
     x = forward_ad.make_dual(double([1.0, 2.0], requires_grad=True), double([1.0, -1.0]))
     seen = []

@@ -515,3 +515,43 @@ def test_only_tensors_can_be_saved():
 
     with pytest.raises(TypeError, match="tensors or None are required, got int"):
         Wrong.apply(leaf(1))
+
+
+def test_keyword_arguments_follow_the_others():
+    class Scale(pa.Function):
+        @staticmethod
+        def forward(ctx, x, *, factor, power=1):
+            ctx.save_for_backward(x, factor)
+            return x * factor**power
+
+        @staticmethod
+        def backward(ctx, g):
+            assert ctx.needs_input_grad == (True, True)
+            x, factor = ctx.saved_tensors
+            return g * factor, (g * x).sum()
+
+    x, factor = pc.ones(2, requires_grad=True), pc.tensor(3.0, requires_grad=True)
+    Scale.apply(x, factor=factor).sum().backward()
+    assert x.grad.tolist() == [3.0, 3.0] and factor.grad.item() == 2.0
+
+
+def test_vjp_is_another_name_for_backward():
+    class Twice(pa.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def vjp(ctx, g):
+            return g * 2
+
+    class Both(Twice):
+        @staticmethod
+        def backward(ctx, g):
+            return g * 2
+
+    x = pc.ones(1, requires_grad=True)
+    Twice.apply(x).backward()
+    assert x.grad.tolist() == [2.0]
+    with pytest.raises(RuntimeError, match="Both: backward and vjp are two names"):
+        Both.apply(x).backward()

@@ -96,6 +96,7 @@ def test_what_takes_no_part_is_zero_or_an_error() -> None:
         lambda: F.jacobian(f, (x, y), strict=True),
         lambda: F.hvp(f, (x, y), (x, y), strict=True),
         lambda: F.jvp(lambda x: t(1.0), x, x, strict=True),
+        lambda: F.jvp(f, (x, y), (x, y), strict=True),
         lambda: F.hessian(lambda x: x.sum(), x, strict=True),
     ):
         with pytest.raises(RuntimeError, match="strict=True"):

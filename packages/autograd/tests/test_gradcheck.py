@@ -49,3 +49,26 @@ def test_the_inputs_are_as_before():
 def test_something_must_require_grad():
     with pytest.raises(ValueError, match="at least one input"):
         pa.gradcheck(lambda x: x, pc.ones(1))
+
+
+def test_forward_mode_is_checked_when_asked() -> None:
+    class Wrong(pa.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 2
+
+        @staticmethod
+        def jvp(ctx, t):
+            return t * 3
+
+    x = pc.tensor([1.0, 2.0], dtype=pc.float64, requires_grad=True)
+    assert pa.gradcheck(Wrong.apply, x)
+    with pytest.raises(pa.GradcheckError, match=r"d input 0\[0\] must be 2.*forward mode gives 3"):
+        pa.gradcheck(Wrong.apply, x, check_forward_ad=True, check_backward_ad=False)
+    z = pc.tensor([1 + 2j], dtype=pc.complex128, requires_grad=True)
+    for f in (lambda z: z * z.conj(), lambda z: z.abs() * z, lambda z: pc.view_as_real(z).exp()):
+        assert pa.gradcheck(f, z, check_forward_ad=True)

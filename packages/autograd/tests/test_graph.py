@@ -88,3 +88,22 @@ def test_increment_version_makes_a_saved_value_void() -> None:
     pa.graph.increment_version([y])
     with pytest.raises(RuntimeError, match="overwritten"):
         y.sum().backward()
+
+
+def test_passes_begin_and_end_at_gradient_edges() -> None:
+    x = pc.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+    parts = (x * 2).unbind(0)
+    edge = pa.graph.get_gradient_edge(parts[1])
+    leaf = pa.graph.get_gradient_edge(x)
+    z = (parts[1] ** 2).sum() + parts[0].sum()
+    del parts
+    at_edge, at_leaf = pa.grad(z, [edge, leaf], retain_graph=True)
+    assert at_edge.tolist() == [12.0, 16.0]
+    assert at_leaf.tolist() == [[2.0, 2.0], [24.0, 32.0]]
+    (g,) = pa.grad(edge, x, pc.ones(2), retain_graph=True)
+    assert g.tolist() == [[0.0, 0.0], [2.0, 2.0]]
+    pa.backward([edge], [pc.ones(2)], inputs=[x], retain_graph=True)
+    z.backward()
+    assert x.grad.tolist() == [[2.0, 2.0], [26.0, 34.0]]
+    with pytest.raises(ValueError, match="the node has 1 outputs; got 1"):
+        pa.grad(z, pa.graph.GradientEdge(leaf.node, 1))

@@ -89,6 +89,12 @@ def test_inference_mode_can_be_off():
         assert recorded()
     with pa.inference_mode():
         assert not recorded()
+        with pa.inference_mode(False):  # as in PyTorch
+            assert recorded()
+        assert not recorded()
+    with pa.no_grad():
+        assert pa.inference_mode(False)(recorded)()
+        assert not recorded()
 
 
 def test_modes_belong_to_their_thread():

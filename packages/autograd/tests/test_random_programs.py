@@ -10,6 +10,7 @@ import numpy as np
 
 import plait_autograd as pa
 import plait_core as pc
+from plait_autograd import forward_ad
 
 SHAPES = [(3, 4), (3, 4), (4,)]
 Step = Callable[[list[Any]], Any]
@@ -176,3 +177,50 @@ def test_gradients_are_right_or_refused() -> None:
 def test_gradients_through_functions_are_right_or_refused() -> None:
     right = sum(compare(seed, functions=True) for seed in range(600))
     assert 200 <= right <= 590
+
+
+def forward(seed: int) -> bool:
+    """Whether forward mode gave a slope, with and without a backward pass; asserts that these are
+    the slopes of the values and of the gradients.
+    """
+    steps, weights = program(seed, False)
+    rng = np.random.default_rng(seed)
+    values = [rng.uniform(-1, 1, shape) for shape in SHAPES]
+    directions = [rng.uniform(-1, 1, shape) for shape in SHAPES]
+    back = [rng.uniform(-1, 1, shape) for shape in SHAPES]
+
+    def slope(gradients: list[Any]) -> float:
+        pairs = [(g, b) for g, b in zip(gradients, back, strict=True) if g is not None]
+        return float(sum((g.detach().numpy() * b).sum() for g, b in pairs))
+
+    try:
+        with forward_ad.dual_level():
+            leaves = [
+                forward_ad.make_dual(pc.tensor(v, requires_grad=True), pc.tensor(d))
+                for v, d in zip(values, directions, strict=True)
+            ]
+            y = run(steps, weights, leaves)
+            forth = forward_ad.unpack_dual(y).tangent
+            gradients = pa.grad(y, leaves, allow_unused=True)
+            over = slope([g if g is None else forward_ad.unpack_dual(g).tangent for g in gradients])
+    except (RuntimeError, ValueError) as error:
+        assert any(reason in str(error) for reason in REASONS[:2]), (seed, str(error))
+        return False
+    values_at, gradients_at = [], []
+    for step in (1e-6, -1e-6):
+        moved = [
+            pc.tensor(v + step * d, requires_grad=True)
+            for v, d in zip(values, directions, strict=True)
+        ]
+        y = run(steps, weights, moved)
+        values_at.append(y.item())
+        gradients_at.append(slope(list(pa.grad(y, moved, allow_unused=True))))
+    for got, (above, below) in ((forth.item(), values_at), (over, gradients_at)):
+        expected = (above - below) / 2e-6
+        assert abs(got - expected) <= 1e-4 + 1e-5 * abs(expected), (seed, got, expected)
+    return True
+
+
+def test_forward_mode_is_right_or_refused() -> None:
+    right = sum(forward(seed) for seed in range(400))
+    assert 150 <= right <= 395

@@ -133,6 +133,22 @@ PyObject *as_input(PyObject *, PyObject *args) {
   return raise(s);
 }
 
+// stand_in(node, index): a tensor with that history, for passes
+PyObject *stand_in(PyObject *, PyObject *args) {
+  PyObject *o;
+  unsigned index = 0;
+  if (!PyArg_ParseTuple(args, "OI", &o, &index)) return nullptr;
+  plait_object *node = node_from(o);
+  const Introspection *look = node ? introspection() : nullptr;
+  if (!node) return nullptr;
+  if (!look)
+    return PyErr_Format(PyExc_NotImplementedError,
+                        "gradient edges belong to plait_autograd's engine, and another is in use");
+  plait_tensor *made = nullptr;
+  const plait_status s = look->stand_in(this_thread(), node, index, &made);
+  return s < 0 ? raise(s) : state.python->wrap(made);
+}
+
 }  // namespace
 
 PyMethodDef function_functions[] = {
@@ -146,6 +162,7 @@ PyMethodDef function_functions[] = {
     {"retains", retains, METH_NOARGS, "Whether the running pass keeps the graph."},
     {"as_output", as_output, METH_VARARGS, "The tensor as an output of the running node."},
     {"as_input", as_input, METH_VARARGS, "The tensor as an input of the running node."},
+    {"stand_in", stand_in, METH_VARARGS, "A tensor with the history of a node's output."},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace plait::autograd::python

@@ -7,6 +7,7 @@ from typing import Any
 
 from plait_abi import operator
 from plait_autograd._autograd import accumulate, is_tensor, run_pass
+from plait_autograd._edge import GradientEdge, tensor_at
 
 __all__ = ["backward", "grad"]
 
@@ -160,10 +161,12 @@ def _batched(
 
 
 def _tensors(value: Any, function: str, name: str) -> tuple[Any, ...]:
-    result = (value,) if is_tensor(value) else _sequence(value, function, name)
+    if is_tensor(value):
+        return (value,)
+    result = (value,) if isinstance(value, GradientEdge) else _sequence(value, function, name)
     if not result:
         raise ValueError(f"{function}: `{name}` must not be empty")
-    return result
+    return tuple(tensor_at(each) for each in result)
 
 
 def _gradients(value: Any, n: int, function: str, name: str) -> tuple[Any, ...] | None:

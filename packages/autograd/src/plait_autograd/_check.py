@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from plait_autograd import _autograd
+from plait_autograd import _autograd, forward_ad
 from plait_autograd._backward import grad
 from plait_autograd._modes import enable_grad, no_grad
 
@@ -33,6 +33,9 @@ def gradcheck(
     atol: float = 1e-5,
     rtol: float = 1e-3,
     raise_exception: bool = True,
+    *,
+    check_forward_ad: bool = False,
+    check_backward_ad: bool = True,
 ) -> bool:
     r"""Compare the gradients of ``fn`` with central differences.
 
@@ -49,6 +52,8 @@ def gradcheck(
         atol: absolute tolerance.
         rtol: relative tolerance.
         raise_exception: raise instead of returning False.
+        check_forward_ad: compare the tangents of forward mode, too.
+        check_backward_ad: compare the gradients of backward passes.
 
     Raises:
         GradcheckError: naming the output, the input and the first element that differs.
@@ -68,8 +73,11 @@ def gradcheck(
     try:
         # first, because perturbing an input counts as writing it
         numeric = {i: _differences(fn, args, i, eps) for i in wanted}
+        if check_forward_ad:
+            for i in wanted:
+                _compare_tangents(fn, args, i, numeric[i], atol, rtol)
         with enable_grad():
-            outputs = _outputs(fn(*args))
+            outputs = _outputs(fn(*args)) if check_backward_ad else []
         for k, output in enumerate(outputs):
             if _autograd.requires_grad(output):
                 _compare(output, k, args, wanted, numeric, atol, rtol)
@@ -199,6 +207,34 @@ def _compare(
                         f"gradcheck: d output {k}[{_place(output, n)}] / "
                         f"d input {i}[{_place(args[i], at)}] must be "
                         f"{expected:.9g} by finite differences; backward gives {got:.9g}"
+                    )
+
+
+def _compare_tangents(
+    fn: Callable[..., Any],
+    args: tuple[Any, ...],
+    i: int,
+    numeric: list[list[list[float]]],
+    atol: float,
+    rtol: float,
+) -> None:
+    directions = [(j, part) for j in range(_autograd.count(args[i])) for part in _parts(args[i])]
+    for at, (j, part) in enumerate(directions):
+        direction = _autograd.zeros_like(args[i])
+        _autograd.set_element(direction, j, part)
+        with no_grad(), forward_ad.dual_level():
+            dual = forward_ad.make_dual(args[i], direction)
+            outputs = _outputs(fn(*args[:i], dual, *args[i + 1 :]))
+            tangents = [_autograd.tangent(y) for y in outputs]
+        for k, (output, tangent) in enumerate(zip(outputs, tangents, strict=True)):
+            expected = numeric[at][k]
+            found = [0.0] * len(expected) if tangent is None else _numbers(tangent)
+            for n, (got, wanted) in enumerate(zip(found, expected, strict=True)):
+                if not abs(got - wanted) <= atol + rtol * abs(wanted):
+                    raise GradcheckError(
+                        f"gradcheck: d output {k}[{_place(output, n)}] / "
+                        f"d input {i}[{_place(args[i], at)}] must be "
+                        f"{wanted:.9g} by finite differences; forward mode gives {got:.9g}"
                     )
 
 

@@ -27,7 +27,7 @@ class _Backward:
 
     def __call__(self, *gradients: Any) -> tuple[Any, ...]:
         context = self._context
-        result = self._function.backward(context, *gradients)
+        result = self._function._derivative()(context, *gradients)
         found = result if isinstance(result, tuple) else (result,)
         n = len(context.needs_input_grad)
         if len(found) < n or any(extra is not None for extra in found[n:]):
@@ -95,6 +95,21 @@ class Function:
         )
 
     @staticmethod
+    def vjp(ctx: Any, *grad_outputs: Any) -> Any:
+        """Another name for `backward`; define one of them."""
+        raise NotImplementedError("Function: vjp is another name for backward")
+
+    @classmethod
+    def _derivative(cls) -> Callable[..., Any]:
+        if cls.vjp is Function.vjp:
+            return cls.backward
+        if cls.backward is not Function.backward:
+            raise RuntimeError(
+                f"{cls.__name__}: backward and vjp are two names for one method; define one of them"
+            )
+        return cls.vjp
+
+    @staticmethod
     def jvp(ctx: Any, *grad_inputs: Any) -> Any:
         """Return the tangent of each result of forward, from those of its arguments.
 
@@ -123,18 +138,22 @@ class Function:
         )
 
     @classmethod
-    def apply(cls, *args: Any) -> Any:
+    def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run forward and record backward.
 
         Args:
             *args: handed to forward; tensors among them may get gradients, those inside of lists
                 or dicts may not.
+            **kwargs: handed to forward by name; for backward and jvp they follow the others, in
+                the order of the call.
 
         Returns:
             What forward returned. An input that forward returns unchanged becomes a new tensor.
         """
         context = FunctionContext()
         context._name = f"{cls.__name__}Backward"
+        names = tuple(kwargs)
+        args = (*args, *kwargs.values()) if kwargs else args
         places = [i for i, arg in enumerate(args) if _autograd.is_tensor(arg)]
         wanted = [False] * len(args)
         for i in places:
@@ -146,7 +165,7 @@ class Function:
                 f"{cls.__name__}: a static method jvp must be defined to apply it to dual tensors "
                 "(forward mode)"
             )
-        output = cls._quietly(context, args, given is not None)
+        output = cls._quietly(context, args, names, given is not None)
         before = _autograd.is_grad_enabled()
         if given is None and not (before and any(wanted)):
             return output
@@ -167,12 +186,14 @@ class Function:
         return outputs[0] if single else type(output)(outputs)
 
     @classmethod
-    def _quietly(cls, context: FunctionContext, args: tuple[Any, ...], dual: bool) -> Any:
+    def _quietly(
+        cls, context: FunctionContext, args: tuple[Any, ...], names: tuple[str, ...], dual: bool
+    ) -> Any:
         """Run forward; what happens in it is seen by neither mode."""
         before = _autograd.set_enabled(False)
         carrying = _autograd.carry_tangents(False) if dual else False
         try:
-            return cls._run(context, args)
+            return cls._run(context, args, names)
         finally:
             _autograd.set_enabled(before)
             if dual:
@@ -201,10 +222,12 @@ class Function:
         _function_forward.keep(cls.__name__, outputs, found, context._dirty, context._constant)
 
     @classmethod
-    def _run(cls, context: FunctionContext, args: tuple[Any, ...]) -> Any:
+    def _run(cls, context: FunctionContext, args: tuple[Any, ...], names: tuple[str, ...]) -> Any:
+        n = len(args) - len(names)
+        given = dict(zip(names, args[n:], strict=True))
         if cls.setup_context is Function.setup_context:
-            return cls.forward(context, *args)
-        output = cls.forward(*args)
+            return cls.forward(context, *args[:n], **given)
+        output = cls.forward(*args[:n], **given)
         cls.setup_context(context, args, output)
         return output
 

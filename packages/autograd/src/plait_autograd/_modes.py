@@ -175,7 +175,7 @@ class set_grad_enabled(_Mode):  # noqa: N801
 
 
 class inference_mode(_Mode):  # noqa: N801
-    """Recording off, as in `no_grad`; ``inference_mode(False)`` leaves the mode as it is.
+    """Recording off, as in `no_grad`; ``inference_mode(False)`` turns it on, as in PyTorch.
 
     PyTorch's inference mode also leaves out version counters. Here they cost nothing worth
     saving, so tensors made within it may be used in recorded operators afterwards.
@@ -189,7 +189,7 @@ class inference_mode(_Mode):  # noqa: N801
         False
     """
 
-    __slots__ = ("_active",)
+    __slots__ = ()
 
     def __new__(cls, mode: Any = True) -> Any:
         if callable(mode):
@@ -197,21 +197,4 @@ class inference_mode(_Mode):  # noqa: N801
         return super().__new__(cls)
 
     def __init__(self, mode: Any = True) -> None:
-        super().__init__(False)
-        self._active = bool(mode)
-
-    def __enter__(self) -> None:
-        if self._active:
-            super().__enter__()
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if self._active:
-            super().__exit__(kind, error, traceback)
-
-    def __call__(self, function: F) -> F:
-        return super().__call__(function) if self._active else function
+        super().__init__(not mode)

@@ -31,10 +31,6 @@ __all__ = [
 class UnpackedDualTensor(NamedTuple):
     """What `unpack_dual` returns.
 
-    Attributes:
-        primal: the values.
-        tangent: the derivative in the direction that the level follows; None if there is none.
-
     Example:
         >>> from plait_autograd.forward_ad import UnpackedDualTensor
         >>> UnpackedDualTensor._fields
@@ -42,7 +38,9 @@ class UnpackedDualTensor(NamedTuple):
     """
 
     primal: Any
+    """The values."""
     tangent: Any
+    """The derivative in the direction that the level follows; None if there is none."""
 
 
 def enter_dual_level() -> int:

@@ -140,13 +140,18 @@ def vjp(
     return _one_or_all(many_out, values), _one_or_all(many_in, found)
 
 
-def _double(outputs: Tensors, fresh: Tensors, vectors: Tensors, create: bool) -> Tensors:
+def _double(
+    outputs: Tensors, fresh: Tensors, vectors: Tensors, create: bool, strict: bool
+) -> Tensors:
     r"""Return :math:`J v`: the derivative of :math:`u^T J` with respect to :math:`u`, times v."""
     dummies = tuple(_zeros_like(y).requires_grad_() for y in outputs)
     rows = _gradients(outputs, fresh, dummies, True)
     kept = [i for i, row in enumerate(rows) if row is not None]
     if not kept:
         return (None,) * len(outputs)
+    if strict and len(kept) < len(rows):
+        missing = next(i for i, row in enumerate(rows) if row is None)
+        raise RuntimeError(f"jvp: with strict=True input {missing} must take part in the result")
     return _gradients(
         tuple(rows[i] for i in kept), dummies, tuple(vectors[i] for i in kept), create, True
     )
@@ -183,16 +188,17 @@ def jvp(
     r"""Return ``func(*inputs)`` and :math:`J v`, one tensor a result.
 
     It is computed in forward mode (`forward_ad`): ``func`` runs once on dual tensors. Within a
-    dual level, or if ``func`` raises NotImplementedError, as an operator or a `Function` without a
-    forward derivative does, it is computed with two backward passes (and ``func`` runs anew): the
-    derivative of :math:`u^T J` with respect to :math:`u`.
+    dual level, with ``strict=True``, or if ``func`` raises NotImplementedError, as an operator or a
+    `Function` without a forward derivative does (``func`` then runs anew), it is computed with two
+    backward passes: the derivative of :math:`u^T J` with respect to :math:`u`.
 
     Args:
         func: takes the inputs, returns a tensor or a tuple of them.
         inputs: a tensor or a tuple of them.
         v: of the inputs' shapes; may be left out for a single number.
         create_graph: the result can be differentiated.
-        strict: a result that depends on no input is an error; otherwise its derivative is zero.
+        strict: a result that depends on no input is an error, and an input that takes no part;
+            otherwise derivatives are zero.
 
     Example:
         >>> import plait_core as pc, plait_autograd as pa
@@ -203,12 +209,12 @@ def jvp(
     with enable_grad():
         vectors = _vector(v, _as_tuple(inputs, "jvp", "`inputs`")[1], "jvp", "the inputs")
         try:
-            if _autograd.level():
-                raise NotImplementedError("one level at a time")
+            if strict or _autograd.level():  # tangents don't say which input they are from
+                raise NotImplementedError
             many_out, outputs, found = _forward(func, inputs, vectors, create_graph, "jvp")
         except NotImplementedError:
             _, fresh, many_out, outputs = _run(func, inputs, create_graph, "jvp")
-            found = _double(outputs, fresh, vectors, create_graph)
+            found = _double(outputs, fresh, vectors, create_graph, strict)
         found = _finish(found, outputs, create_graph, strict, "jvp", "result")
         values = outputs if create_graph else tuple(_autograd.alias(y) for y in outputs)
     return _one_or_all(many_out, values), _one_or_all(many_out, found)

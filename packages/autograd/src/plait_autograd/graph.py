@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from plait_autograd import _autograd
 from plait_autograd._autograd import Node
 from plait_autograd._dot import to_dot
+from plait_autograd._edge import GradientEdge
 from plait_autograd._hooks import RemovableHandle
 from plait_autograd._saved import (
     disable_saved_tensors_hooks,
@@ -25,21 +26,6 @@ __all__ = [
     "saved_tensors_hooks",
     "to_dot",
 ]
-
-
-class GradientEdge(NamedTuple):
-    """Where a tensor's gradients go: an output of a node.
-
-    Example:
-        >>> import plait_core as pc, plait_autograd as pa
-        >>> y = 2 * pc.ones(1, requires_grad=True)
-        >>> edge = pa.graph.get_gradient_edge(y)
-        >>> edge.node == y.grad_fn, edge.output_nr
-        (True, 0)
-    """
-
-    node: Node
-    output_nr: int
 
 
 def get_gradient_edge(tensor: Any) -> GradientEdge:

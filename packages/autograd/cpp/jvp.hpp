@@ -1,0 +1,20 @@
+// The Jacobian-vector product of a call, from what the operator's definition says.
+#pragma once
+#include <vector>
+
+#include "record.hpp"
+
+namespace plait::autograd {
+
+struct Tangent {
+  uint32_t position;
+  Tensor value;
+};
+using Tangents = std::vector<Tangent>;
+
+// The tangents of a call's results, one for each, from those of its inputs; none where a result
+// does not depend on them. Call it with the layer "forward" off.
+std::vector<Tensor> jvp(const plait_call *, const Tangents &);
+[[noreturn]] void refuse_tangents(const plait_call *, const char *why);
+
+}  // namespace plait::autograd

@@ -1,0 +1,35 @@
+"""Gradient edges: places in the graph without their tensors."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from plait_autograd._autograd import Node, stand_in
+
+__all__ = ["GradientEdge", "tensor_at"]
+
+
+class GradientEdge(NamedTuple):
+    """Where a tensor's gradients go: an output of a node.
+
+    `backward` and `grad` take it in a tensor's place, so that the tensor need not be kept.
+
+    Example:
+        >>> import plait_core as pc, plait_autograd as pa
+        >>> y = 2 * pc.ones(1, requires_grad=True)
+        >>> edge = pa.graph.get_gradient_edge(y)
+        >>> edge.node == y.grad_fn, edge.output_nr
+        (True, 0)
+        >>> z = y.exp()
+        >>> del y
+        >>> pa.grad(z, edge)[0].shape
+        plait.Size([1])
+    """
+
+    node: Node
+    output_nr: int
+
+
+def tensor_at(value: Any) -> Any:
+    """Return a tensor with the history of an edge; anything else as it is."""
+    return stand_in(value.node, value.output_nr) if isinstance(value, GradientEdge) else value

@@ -1,0 +1,83 @@
+"""Operators from a C file: derivatives through the ABI, in both modes, and what has none."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import plait_abi
+import plait_autograd as pa
+import plait_core as pc
+from plait_autograd import forward_ad
+
+SOURCE = Path(__file__).resolve().parents[1] / "examples" / "plugins" / "operator.c"
+
+
+@pytest.fixture(scope="module")
+def operators(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Any, Any]]:
+    library = tmp_path_factory.mktemp("plugin") / "operator.so"
+    flags = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
+    headers = f"-I{plait_abi.paths()['include']}"
+    cc = os.environ.get("CC", "cc").split()
+    subprocess.run([*cc, *flags, headers, str(SOURCE), "-o", str(library)], check=True)
+    plait_abi.load(str(library))
+    yield plait_abi.operator("example_cube"), plait_abi.operator("example_tent")
+    plait_abi.detach("example-operator")
+
+
+def points(**options: Any) -> Any:
+    return pc.tensor([[0.5, -1.0], [2.0, 0.0]], dtype=pc.float64, **options)
+
+
+def test_the_derivative_and_its_derivatives(operators: tuple[Any, Any]) -> None:
+    cube, _ = operators
+    x = points(requires_grad=True)
+    assert cube(x).tolist() == (x * x * x).tolist()
+    assert cube(x).grad_fn.name() == "ExampleCubeBackward"
+    assert pa.gradcheck(cube, x) and pa.gradgradcheck(cube, x)
+    assert pa.gradcheck(lambda x: cube(x.t()), x)
+    assert cube(x.float()).dtype is pc.float32
+
+
+def test_forward_mode_transposes_it(operators: tuple[Any, Any]) -> None:
+    cube, _ = operators
+    x = points()
+    with forward_ad.dual_level():
+        y = cube(forward_ad.make_dual(x, pc.ones(2, 2, dtype=pc.float64)))
+        assert forward_ad.unpack_dual(y).tangent.tolist() == (3 * x * x).tolist()
+        z = forward_ad.make_dual(points(requires_grad=True), pc.ones(2, 2, dtype=pc.float64))
+        (g,) = pa.grad(cube(z).sum(), z)
+        assert forward_ad.unpack_dual(g).tangent.tolist() == (6 * x).tolist()
+
+
+def test_a_write_into_what_it_saved_is_found(operators: tuple[Any, Any]) -> None:
+    cube, _ = operators
+    x = points(requires_grad=True) * 1
+    y = cube(x)
+    x.add_(1)
+    with pytest.raises(RuntimeError, match=r"example_cube: `self` .* was overwritten by `add_`"):
+        y.sum().backward()
+
+
+def test_without_a_derivative_the_error_names_the_operator(operators: tuple[Any, Any]) -> None:
+    _, tent = operators
+    x = points(requires_grad=True)
+    assert tent(x.detach()).tolist() == [[0.5, 0.0], [0.0, 1.0]]
+    y = tent(x)
+    with pytest.raises(NotImplementedError, match="example_tent"):
+        y.sum().backward()
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(points(), points())
+        with pytest.raises(NotImplementedError, match="example_tent: no forward derivative"):
+            tent(dual)
+
+
+def test_what_it_does_not_take(operators: tuple[Any, Any]) -> None:
+    cube, _ = operators
+    with pytest.raises(TypeError, match="example_cube: `self` must be float32 or float64"):
+        cube(pc.tensor([1]))
