@@ -60,14 +60,15 @@ void Task::evaluate(Node *n, plait_tensor **gradients) {
   }
 }
 
-void Task::vjp(OpNode *n, plait_tensor *const *gy, uint64_t need, plait_tensor **gx, bool keep) {
-  const Unpacked values(thread_, n, keep, create_);
+void Task::vjp(plait_thread *thread, OpNode *n, plait_tensor *const *gy, uint64_t need,
+               plait_tensor **gx, bool keep) const {
+  const Unpacked values(thread, n, keep, create_);
   plait_vjp v{};
   v.size = sizeof v;
   v.n_in = uint16_t(n->n_in);
   v.n_out = uint16_t(n->n_outs);
   v.op = n->op;
-  v.thread = thread_;
+  v.thread = thread;
   v.in = values.in();
   v.out = values.out();
   v.gy = gy;
@@ -82,7 +83,8 @@ void Task::evaluate_op(OpNode *n, plait_tensor **gradients) {
   for (uint32_t i = 0; i < n->n_edges; i++)
     if (wants(n->edges[i])) need |= bit_of(i);
   Gradients gx(n->n_edges);
-  vjp(n, gradients, need, gx.data(), retain_);
+  if (ahead_.empty() || !computed(n, gx.data()))
+    vjp(thread_, n, gradients, need, gx.data(), retain_);
   for (uint32_t i = 0; i < n->n_outs; i++) drop(gradients[i]);
   for (uint32_t i = 0; i < n->n_edges; i++) deliver(n, i, gx.take(i));
 }
@@ -102,7 +104,7 @@ void Task::evaluate_assigned(ViewNode *n, plait_tensor **gradients) {
     // a saved result leads here a second time: from a derivative that was recorded to the call
     // itself
     const bool again = mine(n->inner) || elsewhere(n->inner);
-    vjp(n->inner, gy, need, gx.data(), retain_ || again);
+    vjp(thread_, n->inner, gy, need, gx.data(), retain_ || again);
   }
   if (wants(n->edges[0])) {
     Tensor own = gx.take(0);

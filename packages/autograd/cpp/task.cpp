@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "accumulate.hpp"
+#include "ahead.hpp"
 #include "watch.hpp"
 
 namespace plait::autograd {
@@ -177,6 +178,7 @@ void Task::loop() {
       std::swap(n, heap_.back());
       std::push_heap(heap_.begin(), heap_.end(), older);
     }
+    if (width_ > 1 && !heap_.empty()) look_ahead(n);
     execute(n);
     if (!next_ && !heap_.empty()) {
       std::pop_heap(heap_.begin(), heap_.end(), older);
@@ -202,6 +204,7 @@ void Task::run() {
   discover();
   if (!captures_.empty()) mark_needed();
   begin_roots();
+  width_ = threads_for(thread_, create_ || !captures_.empty());
   loop();
   whole.done();
 }

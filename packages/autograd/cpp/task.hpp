@@ -59,6 +59,8 @@ class Task {
   void mark_needed();
   void begin_roots();
   void loop();
+  void look_ahead(Node *);
+  bool computed(Node *, plait_tensor **gx);
   void execute(Node *);
   void capture_at(Node *, plait_tensor **gradients);
   void retain_at(Node *, plait_tensor **gradients);
@@ -73,7 +75,8 @@ class Task {
   void evaluate_op(OpNode *, plait_tensor **gradients);
   void evaluate_assigned(ViewNode *, plait_tensor **gradients);
   void evaluate_host(HostNode *, plait_tensor **gradients);
-  void vjp(OpNode *, plait_tensor *const *gy, uint64_t need, plait_tensor **gx, bool keep);
+  void vjp(plait_thread *, OpNode *, plait_tensor *const *gy, uint64_t need, plait_tensor **gx,
+           bool keep) const;
   void accumulate(Leaf *, plait_tensor **gradient);
   void deliver(const Node *from, uint32_t position, Tensor gradient);
   Tensor fitted(const Node *from, uint32_t position, const Layout &, Tensor gradient);
@@ -93,6 +96,17 @@ class Task {
   Node *running_ = nullptr;
   const Node *gathering_ = nullptr;  // its gradients wait here until its hooks have seen them
   std::vector<Tensor> gathered_;
+
+  struct Ahead {  // a node whose derivative ran before its turn
+    OpNode *node;
+    plait_tensor *const *gy;
+    uint64_t need;
+    std::vector<Tensor> gx;
+    bool done;
+  };
+  void compute(Ahead &) const noexcept;
+  uint32_t width_ = 1;  // threads that may run derivatives at once
+  std::vector<Ahead> ahead_;
 };
 
 }  // namespace plait::autograd
