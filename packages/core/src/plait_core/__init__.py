@@ -27,6 +27,7 @@ from plait_abi import (
 )
 from plait_core import (
     _attributes,
+    _bins,
     _comparison,
     _complex,
     _conversions,
@@ -51,6 +52,7 @@ from plait_core import (
     arguments,
     sparse,
 )
+from plait_core._bins import histogramdd, segment_reduce
 from plait_core._comparison import allclose, equal
 from plait_core._core import (
     Size,
@@ -194,6 +196,7 @@ __all__ = [
     "gradient",
     "half",
     "histogram",
+    "histogramdd",
     "iinfo",
     "inf",
     "initial_seed",
@@ -223,6 +226,7 @@ __all__ = [
     "promote_types",
     "result_type",
     "seed",
+    "segment_reduce",
     "set_batch_invariant",
     "set_default_dtype",
     "set_num_threads",
@@ -302,6 +306,7 @@ _TOPICS = (
     _sparse_creation,
     _complex,
     _several,
+    _bins,
     _unique,
     _einsum,
     _products,
