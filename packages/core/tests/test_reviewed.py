@@ -188,7 +188,7 @@ def test_0d_tensors_stand_for_numbers() -> None:
 
 def test_names_of_composed_functions_come_first() -> None:
     x = pc.ones(2, 3)
-    with pytest.raises(ValueError, match="^index_reduce: `reduce` must be"):
+    with pytest.raises(ValueError, match=r"^index_reduce: `reduce` must be"):
         pc.index_reduce(x, 0, pc.tensor([0]), x[:1], "max")
     with pytest.raises(pc.DTypeError, match=r"^inner: mm: "):
         pc.inner(x, x.double())

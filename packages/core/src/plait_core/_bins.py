@@ -8,6 +8,7 @@ from typing import Any
 
 from plait_abi import DTypeError, ShapeError, _binding
 from plait_core._core import Tensor, is_tensor
+from plait_core._several import histogram
 
 __all__ = ["FUNCTIONS", "METHODS", "histogramdd", "segment_reduce"]
 
@@ -100,7 +101,7 @@ def _ends(data: Tensor, axis: int, lengths: Any, offsets: Any, unsafe: bool) -> 
         )
     given = given.long()
     if name == "offsets":
-        return given.narrow(-1, 1, given.shape[-1] - 1).contiguous()
+        return given.narrow(-1, 1, given.shape[-1] - 1).contiguous()  # type: ignore[no-any-return]
     if not unsafe and given.numel() and given.min().item() < 0:
         raise ValueError("segment_reduce: `lengths` must not be negative")
     if not unsafe and (given.sum(-1) != data.shape[axis]).any():
@@ -187,10 +188,7 @@ def histogramdd(
 
 
 def _edges_of(values: Tensor, bins: Any, bounds: Sequence[float] | None) -> Tensor:
-    given = {} if bounds is None or is_tensor(bins) else {"range": bounds}
-    from plait_core._several import histogram
-
-    return histogram(values, bins, **given)[1]  # type: ignore[no-any-return]
+    return histogram(values, bins, range=None if is_tensor(bins) else bounds)[1]  # type: ignore[no-any-return]
 
 
 def _counted(

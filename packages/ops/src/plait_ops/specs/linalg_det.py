@@ -158,7 +158,7 @@ square_errors(linalg_slogdet_)
 det = Composite(
     "det(Tensor self) -> Tensor",
     doc="""
-    `linalg.det`.
+    The determinant of every matrix of a batch: `linalg.det`.
 
     >>> import plait_core as pc
     >>> pc.eye(3).det().item()
@@ -169,7 +169,7 @@ det = Composite(
 slogdet = Composite(
     "slogdet(Tensor self) -> (Tensor sign, Tensor logabsdet)",
     doc="""
-    `linalg.slogdet`.
+    The sign of the determinant and the logarithm of its magnitude: `linalg.slogdet`.
 
     >>> import plait_core as pc
     >>> pc.eye(3).slogdet().logabsdet.item()
