@@ -54,7 +54,7 @@ from plait_core import (
     sparse,
 )
 from plait_core._bins import histogramdd, segment_reduce
-from plait_core._comparison import allclose, equal
+from plait_core._comparison import allclose, equal, is_same_size
 from plait_core._core import (
     Size,
     Tensor,
@@ -209,6 +209,7 @@ __all__ = [
     "is_batch_invariant",
     "is_floating_point",
     "is_nonzero",
+    "is_same_size",
     "is_tensor",
     "layout",
     "linalg",
@@ -219,6 +220,7 @@ __all__ = [
     "memory_stats",
     "meshgrid",
     "nan",
+    "newaxis",
     "narrow_copy",
     "nonzero",
     "numel",
@@ -347,6 +349,8 @@ _bind_fallbacks()
 _fft_kernels.register()
 
 from plait_core import fft, linalg, special  # noqa: E402, they are filled from the registry
+
+newaxis = None
 
 # the dtypes that share a name with a builtin type, last: nothing above may see them
 bool = bool_

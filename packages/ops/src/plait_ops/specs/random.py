@@ -284,7 +284,7 @@ bernoulli = Operator(
     doc="""
     1 with the probability that each element of `self` gives, else 0, in the dtype of `self`.
 
-    Raises: DTypeError for dtypes that are not floating-point.
+    Raises: DTypeError for dtypes that are not floating-point, ValueError for numbers that are no probabilities.
 
     >>> import plait_core as pc
     >>> pc.bernoulli(pc.tensor([0.0, 1.0])).tolist()
@@ -312,6 +312,11 @@ bernoulli.samples(
     lambda s: iter(
         [s(s.array(3, 4, low=0.0, high=1.0)), s(s.array(low=0.0, high=1.0, dtype="float64"))]
     )
+)
+bernoulli.error(
+    "ValueError",
+    lambda s: s(np.array([0.5, 1.5], "float32")),
+    contains=["bernoulli", "self", "probabilities"],
 )
 bernoulli.error(
     "DTypeError", lambda s: s(s.array(2, dtype="int64")), contains=["bernoulli", "self", "int64"]

@@ -4,7 +4,15 @@ from plait_ops.alias import alias
 from plait_ops.specs.arithmetic import atan2
 from plait_ops.specs.bessel import i0, i1
 from plait_ops.specs.exponential import erf, erfc, expm1, log1p, sigmoid
-from plait_ops.specs.gamma import digamma, lgamma, mvlgamma, polygamma, polygamma_n
+from plait_ops.specs.gamma import (
+    digamma,
+    gammainc,
+    gammaincc,
+    lgamma,
+    mvlgamma,
+    polygamma,
+    polygamma_n,
+)
 from plait_ops.specs.hyperbolic import acosh, asinh, atanh, sinc
 from plait_ops.specs.logarithms import bounded, exp2, xlogy
 from plait_ops.specs.normal import erfinv
@@ -22,6 +30,8 @@ for _name, _operator in {
     "arcsinh": asinh,
     "arctanh": atanh,
     "fix": trunc,
+    "igamma": gammainc,
+    "igammac": gammaincc,
 }.items():
     alias(_name, _operator)
 
