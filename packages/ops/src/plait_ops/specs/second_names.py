@@ -30,10 +30,14 @@ for _name, _operator in {
     "arcsinh": asinh,
     "arctanh": atanh,
     "fix": trunc,
-    "igamma": gammainc,
-    "igammac": gammaincc,
 }.items():
     alias(_name, _operator)
+
+for _name, _operator in {"igamma": gammainc, "igammac": gammaincc}.items():
+    # the first argument has no derivative
+    alias(_name, _operator).samples(
+        lambda s, of=_operator: (each.without_gradient() for each in of.draw())
+    )
 
 for _name, _operator in {
     "digamma": digamma,
