@@ -54,7 +54,7 @@ from plait_core import (
     sparse,
 )
 from plait_core._bins import histogramdd, segment_reduce
-from plait_core._comparison import allclose, equal, is_same_size
+from plait_core._comparison import allclose, equal
 from plait_core._core import (
     Size,
     Tensor,
@@ -134,6 +134,7 @@ from plait_core._several import (
 from plait_core._sparse import SparseTensor
 from plait_core._sparse_creation import sparse_coo_tensor
 from plait_core._storages import UntypedStorage
+from plait_core._surface import is_same_size
 from plait_core._unique import unique, unique_consecutive
 from plait_core._views import narrow_copy
 

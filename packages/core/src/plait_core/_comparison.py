@@ -8,7 +8,7 @@ from typing import Any
 from plait_abi import ShapeError
 from plait_core._core import Tensor
 
-__all__ = ["allclose", "equal", "is_same_size"]
+__all__ = ["allclose", "equal"]
 
 
 def _values(name: str, argument: str, tensor: Tensor) -> Any:
@@ -59,19 +59,4 @@ def equal(input: Tensor, other: Tensor) -> bool:
     return bool(np.array_equal(_values("equal", "input", input), _values("equal", "other", other)))
 
 
-def is_same_size(input: Tensor, other: Tensor) -> bool:
-    """Tell whether two tensors have the same shape.
-
-    Example:
-        >>> import plait_core as pc
-        >>> pc.is_same_size(pc.ones(2), pc.ones(1, 2))
-        False
-    """
-    return tuple(input.shape) == tuple(other.shape)
-
-
-METHODS: dict[str, Callable[..., Any]] = {
-    "allclose": allclose,
-    "equal": equal,
-    "is_same_size": is_same_size,
-}
+METHODS: dict[str, Callable[..., Any]] = {"allclose": allclose, "equal": equal}
