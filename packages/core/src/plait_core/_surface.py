@@ -51,7 +51,8 @@ def is_same_size(input: Tensor, other: Tensor) -> bool:
         >>> pc.zeros(2, 3).is_same_size(pc.ones(2, 3))
         True
     """
-    return (
+    mine, theirs = (_tensor("is_same_size", *each) for each in (("input", input), ("other", other)))
+    return mine.shape == theirs.shape
         _tensor("is_same_size", "input", input).shape
         == _tensor("is_same_size", "other", other).shape
     )
