@@ -53,9 +53,6 @@ def is_same_size(input: Tensor, other: Tensor) -> bool:
     """
     mine, theirs = (_tensor("is_same_size", *each) for each in (("input", input), ("other", other)))
     return mine.shape == theirs.shape
-        _tensor("is_same_size", "input", input).shape
-        == _tensor("is_same_size", "other", other).shape
-    )
 
 
 def is_set_to(self: Tensor, tensor: Tensor) -> bool:
