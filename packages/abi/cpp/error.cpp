@@ -10,6 +10,7 @@ namespace {
 
 struct ErrorObject : plait_error {
   std::string text, from;
+  bool spoken = false;  // `from` called the operator that failed
 };
 
 void drop_error(plait_object *o) {
@@ -62,12 +63,17 @@ std::string device_text(DLDevice d) {
 void speak_for(const plait_call *c) {
   auto *e = static_cast<ErrorObject *>(c->thread->error);
   if (!e || e->host || e->from.empty() || (c->op->flags & PLAIT_OP_INTERNAL)) return;
-  const plait_op *inner = runtime.op(e->from.c_str());
-  if (!inner || !(inner->flags & PLAIT_OP_INTERNAL)) return;
-  const std::string said = e->text.substr(e->from.size());
-  e->from = static_cast<const Op *>(c->op)->parsed.base;
-  if (c->form == PLAIT_INPLACE) e->from += "_";
-  e->text = e->from + said;
+  std::string inner = e->from, own = static_cast<const Op *>(c->op)->parsed.base;
+  const std::string said = e->text.substr(inner.size());
+  if (inner.back() == '_') inner.pop_back();
+  const plait_op *speaker = runtime.op(inner.c_str());
+  if (!speaker || inner == own) return;
+  if (c->form == PLAIT_INPLACE) own += "_";
+  // of calls within calls the first and the last are named; parts that have no public name are not
+  const bool named = e->spoken || (speaker->flags & PLAIT_OP_INTERNAL);
+  e->text = own + (named ? said : ": " + inner + said);
+  e->from = own;
+  e->spoken = true;
   e->message = e->text.c_str();
   e->origin = e->from.c_str();
 }

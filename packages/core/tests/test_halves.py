@@ -20,12 +20,20 @@ from plait_ops.spec import Operator
 EPS = {"float16": 2.0**-10, "bfloat16": 2.0**-7}
 # A rounding before a step moves an element to its other side; of these the reference depends on the
 # dtype.
-STEPS = {"isclose", "round.decimals", "special_round", "quantile", "nanquantile", "nan_to_num"}
+STEPS = {
+    "isclose",
+    "nextafter",
+    "round.decimals",
+    "special_round",
+    "quantile",
+    "nanquantile",
+    "nan_to_num",
+}
 STEPS |= {
     "cosine_similarity",
     "linalg_eigvals",
 }  # an eps below the smallest half; an order of roots
-REFUSING = {"view_as_complex", "complex", "polar", "nextafter"}
+REFUSING = {"view_as_complex", "complex", "polar"}
 OTHER_DTYPE = {
     "cast",
     "ldexp",

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import plait_core as pc
+from plait_core._sparse_functions import KEEPING_ZERO
 
 EDGES = [[0, 1, 1, 2, 2], [1, 0, 2, 1, 1]]  # (2, 1) occurs twice
 VALUES = [1.0, 2.0, 3.0, 4.0, 5.0]
@@ -145,7 +146,7 @@ def test_a_tensor_of_a_size_has_no_elements() -> None:
 def test_what_sparse_tensors_do_not_have_is_said() -> None:
     x = pc.eye(2).to_sparse()
     for call, error, text in (
-        (lambda: x.relu(), AttributeError, "no attribute 'relu'; call to_dense"),
+        (lambda: x.exp(), AttributeError, "no attribute 'exp'; call to_dense"),
         (lambda: x.nothing, AttributeError, "no attribute 'nothing'$"),
         (lambda: bool(x), RuntimeError, "neither true nor false"),
         (lambda: x[0], TypeError, "no places to index"),
@@ -159,7 +160,7 @@ def test_operators_ask_sparse_tensors() -> None:
     full = x.to_dense()
 
     def ask(name: str, *args: Any, **kwargs: Any) -> Any:
-        result = x.__plait_function__(getattr(pc, name), args, kwargs)
+        result = getattr(pc, name)(*args, **kwargs)
         return (result.to_dense() if isinstance(result, pc.SparseTensor) else result).tolist()
 
     assert ask("mm", x, dense) == ask("matmul", x, dense) == (full @ dense).tolist()
@@ -171,9 +172,58 @@ def test_operators_ask_sparse_tensors() -> None:
     assert ask("mul", 2, x) == (2 * full).tolist() and ask("div", x, 2) == (full / 2).tolist()
     assert ask("sum", x, dim=0) == full.sum(0).tolist() and ask("t", x) == full.T.tolist()
     for args, kwargs, text in (
-        (("relu", x), {}, "relu: sparse tensors do not have this operator; call to_dense"),
+        (("exp", x), {}, "exp: sparse tensors do not have this operator; call to_dense"),
         (("mm", x), {}, "mm: on sparse tensors, .* missing"),
         (("div", dense, x), {}, "div: sparse tensors do not have this operator for Tensor, Sparse"),
     ):
         with pytest.raises(TypeError, match=text):
             ask(*args, **kwargs)
+
+
+def test_functions_that_keep_zeros() -> None:
+    x, dense = graph(), pc.tensor(DENSE).float()
+    for name in KEEPING_ZERO:
+        scaled = x * 0.1  # within the domain of all of them
+        for made in (getattr(scaled, name)(), getattr(pc, name)(scaled)):
+            assert made.is_coalesced()
+            assert pc.allclose(made.to_dense(), getattr(pc, name)(dense * 0.1)), name
+    assert (x**2).to_dense().tolist() == (dense**2).tolist()
+    assert abs(-x).to_dense().tolist() == dense.tolist()
+    assert x.norm().item() == pytest.approx(dense.norm().item())
+    assert x.norm(1).item() == 15 and (x.sparse_dim(), x.dense_dim()) == (2, 0)
+    with pytest.raises(ValueError, match="`exponent` must be a number above 0"):
+        x.pow(0)
+
+
+def test_softmax_of_what_is_held() -> None:
+    x = graph().requires_grad_()
+    full = pc.tensor(DENSE).float()
+    for dim in (0, 1, -1):
+        want = pc.where(full == 0, float("-inf"), full).softmax(dim)
+        made = pc.sparse.softmax(x, dim)
+        assert pc.allclose(made.to_dense(), want.nan_to_num(0.0))
+        assert pc.allclose(pc.sparse.log_softmax(x, dim).values().exp(), made.values())
+    assert pc.sparse.softmax(pc.eye(2, dtype=pc.int64).to_sparse(), 0, dtype=pc.float64).dtype is (
+        pc.float64
+    )
+    with pytest.raises(IndexError, match=r"`dim` must be in \[-2, 1\]"):
+        pc.sparse.softmax(x, 2)
+
+
+def test_rows_and_joints() -> None:
+    x, dense = graph(), pc.tensor(DENSE).float()
+    for dim, index in ((0, [2, 2, 0]), (1, [1, 0]), (-1, [2]), (0, [])):
+        at = pc.tensor(index, dtype=pc.int64)
+        assert x.index_select(dim, at).to_dense().tolist() == dense.index_select(dim, at).tolist()
+    with pytest.raises(IndexError, match="from 0 to 2"):
+        x.index_select(0, pc.tensor([3]))
+    for dim in (0, 1):
+        assert pc.cat([x, x], dim).to_dense().tolist() == pc.cat([dense, dense], dim).tolist()
+    with pytest.raises(TypeError, match="all be sparse"):
+        pc.cat([x, dense])  # type: ignore[list-item]
+    with pytest.raises(pc.ShapeError, match=r"\(3, 3\) and \(2, 2\)"):
+        pc.cat([x, pc.eye(2).to_sparse()])  # type: ignore[list-item]
+    picked = (dense + 1).sparse_mask(x)
+    assert picked.to_dense().tolist() == pc.where(dense == 0, 0.0, dense + 1).tolist()
+    with pytest.raises(pc.ShapeError, match="equal shapes"):
+        pc.ones(2).sparse_mask(x)

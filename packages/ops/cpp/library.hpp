@@ -13,6 +13,8 @@ struct PointwiseRule {
   Group group;         // of dtypes to compute in
   uint32_t operands;   // bits of the arguments that are tensors or stand for tensors
   uint32_t conditions; // of those, the bool ones that take no part in promotion
+  uint32_t unrounded;  // of those, the ones that stay numbers where they are 0-d and meet halves
+  int8_t factor;       // position of a number that must be whole for integers, or -1
   bool real;           // of complex numbers it makes real ones
   bool exact;          // numbers must fit in the dtype
 };

@@ -74,6 +74,17 @@ struct Operands {
       fail(x, PLAIT_DTYPE_ERROR, names() + ": complex numbers cannot be cast to " + name(own));
     return own;
   }
+  // a factor of integers is not cut off in silence
+  void check_factor(DType compute) const {
+    const plait_value &v = x.call->in[rule.factor];
+    const std::string argument = std::string("`") + x.op->args[rule.factor].name + "`";
+    if (v.tag == PLAIT_FLOAT && category(compute) <= Category::integer)
+      fail(x, PLAIT_TYPE_ERROR,
+           argument + " must be an integer for " + name(compute) + " tensors; got " + show(v));
+    if (v.tag == PLAIT_BOOL && category(compute) > Category::boolean)
+      fail(x, PLAIT_TYPE_ERROR,
+           argument + " must be a number for " + name(compute) + " tensors; got " + show(v));
+  }
   std::string names() const {
     std::string s;
     each(rule.operands & ~rule.conditions, [&](uint32_t i) {
@@ -97,6 +108,21 @@ struct Operands {
   }
 };
 
+// Whether a half would lose digits of a 0-d tensor that stands for a number.
+bool is_wide_number(const plait_tensor *t, DType compute, const Dims &shape) {
+  return compute.bits == 16 && category(compute) == Category::floating && t->dl.ndim == 0 &&
+         shape.size() > 0 && t->dl.device.device_type == kDLCPU &&
+         (same(t->dl.dtype, dtype::float32) || same(t->dl.dtype, dtype::float64) ||
+          same(t->dl.dtype, dtype::int64) || same(t->dl.dtype, dtype::int32));
+}
+double number_of(const plait_tensor *t) {
+  const void *p = t->dl.data;
+  if (same(t->dl.dtype, dtype::float32)) return double(*static_cast<const float *>(p));
+  if (same(t->dl.dtype, dtype::float64)) return *static_cast<const double *>(p);
+  if (same(t->dl.dtype, dtype::int32)) return double(*static_cast<const int32_t *>(p));
+  return double(*static_cast<const int64_t *>(p));
+}
+
 void general(const Scope &x, const PointwiseRule &rule) {
   const Operands operands{x, rule};
   plait_value *in = x.call->in;
@@ -115,8 +141,11 @@ void general(const Scope &x, const PointwiseRule &rule) {
   Dims order;
   const bool permuted = first && !is_contiguous(first) && dense_permuted(first);
   if (permuted) order = dense_strides(first);
+  if (rule.factor >= 0) operands.check_factor(compute);
   operands.each(rule.operands & ~rule.conditions, [&](uint32_t i) {
-    if (is_tensor(in[i]))
+    if (is_tensor(in[i]) && (rule.unrounded >> i & 1) && is_wide_number(in[i].u.t, compute, shape))
+      in[i] = value(number_of(in[i].u.t));
+    else if (is_tensor(in[i]))
       cast_argument(x, i, compute);
     else if (rule.exact)
       fits(x, x.op->args[i].name, in[i], compute);
@@ -159,6 +188,7 @@ plait_status pointwise_shape(plait_call *c) {
       number = std::max(number, v.tag);
     }
   }
+  if (plain && rule.factor >= 0) plain = c->in[rule.factor].tag == PLAIT_INT;
   for (uint32_t i = 0; i < c->n_in && plain; i++)  // a parameter may be one that nothing promotes
     plain = c->in[i].tag != PLAIT_COMPLEX || (first && first->dl.dtype.code == kDLComplex);
   if (plain && first && number - PLAIT_BOOL <= int32_t(category(first->dl.dtype)) &&

@@ -102,6 +102,17 @@ void fits(const Scope &x, const char *argument, const plait_value &v, DType dtyp
     fail(x, PLAIT_VALUE_ERROR,
          quoted(argument) + " must fit in " + name(dtype) + "; got " + show(v));
 }
+void in_range(const Scope &x, const char *argument, const plait_value &v, DType dtype) {
+  fits(x, argument, v, dtype);
+  if (v.tag == PLAIT_TENSOR || category(dtype) != Category::floating || dtype.bits == 64) return;
+  const double largest = dtype.bits == 32              ? 0x1.fffffep127
+                         : same(dtype, dtype::float16) ? 65504.0
+                                                       : 0x1.fep127;
+  const double f = as_float(v);
+  if (std::isfinite(f) && std::fabs(f) > largest)
+    fail(x, PLAIT_VALUE_ERROR,
+         quoted(argument) + " must fit in " + name(dtype) + "; got " + show(v));
+}
 void require_same(const Scope &x, const char *name_a, const plait_tensor *a, const char *name_b,
                   const plait_tensor *b) {
   if (!same(a->dl.dtype, b->dl.dtype))

@@ -15,6 +15,7 @@ int64_t wrap_index(const Scope &x, const char *argument, int64_t index, int64_t 
 void sizes(const Scope &x, const char *argument, Ints shape);
 void max_dims(const Scope &x, const char *argument, int64_t ndim);
 void require(const Scope &x, const char *argument, DType dtype, const char *group);
+void in_range(const Scope &x, const char *argument, const plait_value &number, DType dtype);
 void fits(const Scope &x, const char *argument, const plait_value &number, DType dtype);
 void require_same(const Scope &x, const char *name_a, const plait_tensor *a, const char *name_b,
                   const plait_tensor *b);
@@ -87,6 +88,7 @@ class Held {
   double parts_[2] = {0, 0};
 };
 Held conjugate(const Scope &x, const plait_value &v);
+inline bool has_values(const plait_tensor *t) { return t->dl.device.device_type != PLAIT_META; }
 int64_t item(const Scope &x, const plait_tensor *t);
 Tensor sum_to(const Scope &x, plait_tensor *t, Ints shape);
 Tensor to_dtype(const Scope &x, plait_tensor *t, DType dtype);

@@ -163,8 +163,18 @@ int tensors_from(const plait_arg &a, PyObject *o, Bound &b, plait_value *v) {
   return PLAIT_CONVERTED;
 }
 
+int pair_value(double re, double im, Scratch *scratch, plait_value *v) {
+  auto *pair = scratch ? static_cast<double *>(scratch->room(2 * sizeof(double))) : nullptr;
+  if (!pair) return PLAIT_NOT_CONVERTIBLE;
+  pair[0] = re;
+  pair[1] = im;
+  *v = plait_value{PLAIT_COMPLEX, 0, {0}};
+  v->u.fs = pair;
+  return PLAIT_CONVERTED;
+}
+
 // a 0-d tensor as the number that it holds
-int number_in(plait_tensor *t, Scratch *scratch, plait_value *v) {
+int number_in(PyObject *o, plait_tensor *t, Scratch *scratch, plait_value *v) {
   if (t->dl.ndim != 0 || t->dl.device.device_type != kDLCPU || !t->dl.data)
     return PLAIT_NOT_CONVERTIBLE;
   const void *p = t->dl.data;
@@ -184,15 +194,27 @@ int number_in(plait_tensor *t, Scratch *scratch, plait_value *v) {
       return *v = value(double(*static_cast<const float *>(p))), PLAIT_CONVERTED;
     case key(dtype::float64): return *v = value(*static_cast<const double *>(p)), PLAIT_CONVERTED;
     case key(dtype::complex128): {
-      auto *pair = scratch ? static_cast<double *>(scratch->room(2 * sizeof(double))) : nullptr;
-      if (!pair) return PLAIT_NOT_CONVERTIBLE;
-      memcpy(pair, p, 2 * sizeof(double));
-      *v = plait_value{PLAIT_COMPLEX, 0, {0}};
-      v->u.fs = pair;
-      return PLAIT_CONVERTED;
+      const auto *parts = static_cast<const double *>(p);
+      return pair_value(parts[0], parts[1], scratch, v);
     }
-    default: return PLAIT_NOT_CONVERTIBLE;
+    case key(dtype::complex64): {
+      const auto *parts = static_cast<const float *>(p);
+      return pair_value(parts[0], parts[1], scratch, v);
+    }
+    default: break;
   }
+  double x;  // the dtypes that only the data plane reads: by way of its item()
+  Object number(PyObject_CallMethod(o, "item", nullptr));
+  if (!number) return PLAIT_CONVERSION_FAILED;
+  int64_t i;
+  if (PyLong_Check(number.get())) {
+    const int done = int_from(number.get(), &i);
+    if (done == PLAIT_CONVERTED) *v = value(i);
+    return done;
+  }
+  const int done = float_from(number.get(), &x);
+  if (done == PLAIT_CONVERTED) *v = value(x);
+  return done;
 }
 
 int scalar_from(PyObject *o, Bound &b, plait_value *v) {
@@ -203,7 +225,7 @@ int scalar_from(PyObject *o, Bound &b, plait_value *v) {
   const plait_engine *e = state.runtime->roles->engine;
   if (e && (t->layers >> e->layer & 1))
     return PLAIT_NOT_CONVERTIBLE;  // its history would be lost in silence
-  return number_in(t, &b.scratch, v);
+  return number_in(o, t, &b.scratch, v);
 }
 
 int string_from(PyObject *o, plait_value *v) {

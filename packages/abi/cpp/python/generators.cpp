@@ -50,6 +50,13 @@ PyObject *make(PyTypeObject *, PyObject *args, PyObject *kwargs) {
       PyErr_Format(PyExc_TypeError, "Generator: `device` must be device, got %s",
                    Py_TYPE(device)->tp_name);
     if (done != PLAIT_CONVERTED) return nullptr;
+    const auto type = uint32_t(d.device_type);
+    if (type != kDLCPU && (type >= PLAIT_MAX_DEVICE_TYPES || !state.runtime->roles->device[type])) {
+      PyErr_Format(PyExc_RuntimeError,
+                   "Generator: `device` must be cpu or one whose backend is loaded, got %R",
+                   device);
+      return nullptr;
+    }
   }
   plait_generator *g = state.runtime->generator_new(first_seed);
   if (!g) return PyErr_NoMemory();
@@ -89,7 +96,9 @@ PyObject *set_state(PyObject *self, PyObject *s) {
   if (!PyTuple_Check(s) || !PyArg_ParseTuple(s, "KK", &seed, &offset)) {
     PyErr_Clear();
     PyErr_Format(PyExc_TypeError,
-                 "set_state: what get_state returned, (seed, offset), is required, got %R", s);
+                 "set_state: `state` must be what get_state() returned, a pair (seed, offset) of "
+                 "ints from 0 to 2**64 - 1; got %R",
+                 s);
     return nullptr;
   }
   set(generator_of(self), seed, offset);
@@ -142,7 +151,7 @@ PyMethodDef methods[] = {
     {"initial_seed", initial_seed, METH_NOARGS,
      "initial_seed($self, /)\n--\n\nThe seed of this stream."},
     {"get_state", get_state, METH_NOARGS,
-     "get_state($self, /)\n--\n\n(seed, offset): all there is to know."},
+     "get_state($self, /)\n--\n\nThe pair of ints (seed, offset): all there is to know."},
     {"set_state", set_state, METH_O,
      "set_state($self, state, /)\n--\n\nGo to where get_state was called."},
     {"clone_state", clone_state, METH_NOARGS,

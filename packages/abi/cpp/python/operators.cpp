@@ -112,6 +112,10 @@ PyObject *call_operator(PyObject *self, PyObject *const *args, Py_ssize_t n, PyO
     }
     return run(op->overloads[i], b);
   }
+  if (!plain) {  // what is no tensor may know what to do all the same, as sparse tensors do
+    PyObject *answer = ask_overrides(self, args, n, kwnames);
+    if (answer || PyErr_Occurred()) return answer;
+  }
   if (op->n == 1)
     explain(base_name(op), op->overloads[0], first);
   else

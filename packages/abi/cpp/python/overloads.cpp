@@ -22,6 +22,19 @@ bool is(PyObject *keyword, PyObject *name) {
   return keyword == name || PyUnicode_Compare(keyword, name) == 0;
 }
 
+bool is_one_of(PyObject *keyword, const char *a, const char *b) {
+  return PyUnicode_CompareWithASCIIString(keyword, a) == 0 ||
+         PyUnicode_CompareWithASCIIString(keyword, b) == 0;
+}
+// layout=strided and pin_memory=False, which new tensors have in any case
+bool is_standing(PyObject *keyword, PyObject *value) {
+  if (PyUnicode_CompareWithASCIIString(keyword, "pin_memory") == 0)
+    return value == Py_False || value == Py_None;
+  if (PyUnicode_CompareWithASCIIString(keyword, "layout") != 0) return false;
+  return value == Py_None ||
+         (PyUnicode_Check(value) && PyUnicode_CompareWithASCIIString(value, "strided") == 0);
+}
+
 int mismatch(Mismatch &m, Mismatch::Reason reason, int arg, PyObject *got, Py_ssize_t count = 0) {
   m.reason = reason;
   m.arg = arg;
@@ -65,6 +78,8 @@ int bind_keywords(const Overload &o, PyObject *const *values, PyObject *kwnames,
       const int truth = PyObject_IsTrue(values[k]);
       if (truth < 0) done = PLAIT_CONVERSION_FAILED;
       b.requires_grad = truth > 0;
+    } else if (o.creates && is_standing(keyword, values[k])) {
+      continue;
     } else {
       return mismatch(m, Mismatch::unexpected, -1, keyword);
     }
@@ -163,7 +178,13 @@ void explain(const char *base, const Overload &o, const Mismatch &m) {
       PyErr_Format(PyExc_TypeError, "%s: missing argument `%s`", base, o.op->args[m.arg].name);
       return;
     case Mismatch::unexpected:
-      PyErr_Format(PyExc_TypeError, "%s: unexpected keyword `%U`", base, m.got);
+      if (o.creates && is_one_of(m.got, "layout", "pin_memory"))
+        PyErr_Format(PyExc_TypeError, "%s: `%U` must be %s", base, m.got,
+                     is_one_of(m.got, "layout", "layout")
+                         ? "strided here; to_sparse() makes sparse tensors"
+                         : "False: there is no pinned memory");
+      else
+        PyErr_Format(PyExc_TypeError, "%s: unexpected keyword `%U`", base, m.got);
       return;
     case Mismatch::twice:
       PyErr_Format(PyExc_TypeError, "%s: `%s` was given twice", base, o.op->args[m.arg].name);

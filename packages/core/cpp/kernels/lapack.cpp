@@ -18,6 +18,7 @@ void *find(char letter, const char *name, void *other) {
   const bool complex = letter == 'c' || letter == 'z';
   if (complex && strcmp(name, "orgqr") == 0) name = "ungqr";
   if (complex && strcmp(name, "syevd") == 0) name = "heevd";
+  if (!complex && strncmp(name, "hetr", 4) == 0) name = strcmp(name, "hetrf") ? "sytrs" : "sytrf";
   char full[32];
   snprintf(full, sizeof full, "%c%s_", letter, name);
   void *found = blas_symbol(full);

@@ -49,10 +49,11 @@ inline double magnitude(double x) { return __builtin_fabs(x); }
 inline double magnitude(c64 x) { return __builtin_hypot(double(__real__ x), double(__imag__ x)); }
 inline double magnitude(c128 x) { return __builtin_hypot(__real__ x, __imag__ x); }
 
-// `orgqr` and `syevd` stand for the complex `ungqr` and `heevd` as well.
+// `orgqr` and `syevd` stand for the complex `ungqr` and `heevd` as well, `hetrf` and `hetrs` for
+// the real `sytrf` and `sytrs`.
 #define PLAIT_LAPACK_FUNCTIONS(f)                                                                 \
   f(gemm) f(trsm) f(gesv) f(getrf) f(getri) f(getrs) f(potrf) f(potri) f(potrs) f(geqrf) f(orgqr) \
-      f(syevd) f(geev) f(gesdd) f(gelsd)
+      f(syevd) f(geev) f(gesdd) f(gelsd) f(sytrf) f(sytrs) f(hetrf) f(hetrs)
 
 struct Lapack {
 #define PLAIT_MEMBER(name) void *name;

@@ -12,12 +12,27 @@ struct Moments {
   double count, mean, squares;  // squares: sum of (x - mean)^2
   void join(const Moments &m) {
     if (m.count == 0) return;
+    if (count == 0) {
+      *this = m;
+      return;
+    }
     const double n = count + m.count, d = m.mean - mean;
     mean += d * (m.count / n);
     squares += m.squares + d * d * (count * m.count / n);
     count = n;
   }
 };
+
+// In double, and in shares of the mean where its sum would overflow too.
+template <class T>
+Moments moments_of_large(const T *p, int64_t n) {
+  double mean = 0, squares = 0;
+  const double share = sizeof(T) == 8 ? double(n) : 1;
+  for (int64_t i = 0; i < n; i++) mean += double(p[i]) / share;
+  mean /= double(n) / share;
+  for (int64_t i = 0; i < n; i++) squares += (double(p[i]) - mean) * (double(p[i]) - mean);
+  return {double(n), mean, squares};
+}
 
 template <class T>
 Moments moments_of(const T *p, int64_t n) {
@@ -45,7 +60,9 @@ Moments moments_of(const T *p, int64_t n) {
     squares += d * d;
     rest += d;
   }
-  return {double(n), double(m) + rest / double(n), squares - rest * rest / double(n)};
+  const double left = squares - rest * rest / double(n);
+  if (!(left - left == 0)) return moments_of_large(p, n);
+  return {double(n), double(m) + rest / double(n), left};
 }
 
 // Of any number of contiguous elements.

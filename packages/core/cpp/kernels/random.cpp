@@ -109,10 +109,25 @@ void draw(const plait_call *c, const DLTensor *p, DLTensor *out) {
   }
 }
 
+template <class T>
+bool are_probabilities(const DLTensor *p) {
+  Counter at(p->ndim, p->shape, p->strides);
+  for (int64_t i = 0, n = numel(p); i < n; i++, at.next()) {
+    const double x = double(data<T>(p)[at.offset]);
+    if (!(x >= 0 && x <= 1)) return false;
+  }
+  return true;
+}
+
 plait_status bernoulli(
     plait_call *c) {  // bernoulli(self, *, generator): self holds the probabilities
   const DLTensor *p = tensor(c, 0);
-  PLAIT_FLOATING(kind(p->dtype), draw<T>(c, p, result(c)))
+  PLAIT_FLOATING(kind(p->dtype), {
+    if (!are_probabilities<T>(p))
+      return PLAIT_FAIL(c, PLAIT_VALUE_ERROR, "`%s` must hold probabilities, from 0 to 1",
+                        c->op->args[0].name);
+    draw<T>(c, p, result(c));
+  })
   return PLAIT_OK;
 }
 PLAIT_KERNEL("bernoulli", bernoulli);

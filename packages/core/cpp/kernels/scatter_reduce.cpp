@@ -12,8 +12,8 @@ enum class Rule { kSum, kProd, kMean, kMax, kMin };
 Rule rule_of(const char *name) {
   if (!strcmp(name, "prod")) return Rule::kProd;
   if (!strcmp(name, "mean")) return Rule::kMean;
-  if (!strcmp(name, "amax")) return Rule::kMax;
-  return strcmp(name, "amin") ? Rule::kSum : Rule::kMin;
+  if (!strcmp(name, "amax") || !strcmp(name, "max")) return Rule::kMax;
+  return strcmp(name, "amin") && strcmp(name, "min") ? Rule::kSum : Rule::kMin;
 }
 
 template <class T>

@@ -180,7 +180,10 @@ plait_status reduce_truth(const plait_call *c, uint64_t mask) {
 
 uint64_t dims(const plait_call *c) { return dims_mask(c, 1, tensor(c, 0)->ndim); }
 
-plait_status sum(plait_call *c) { return reduce_arithmetic<Sum>(c, dims(c), false); }
+plait_status sum(plait_call *c) {
+  if (kind(result(c)->dtype) == Bool) return reduce_truth<Max>(c, dims(c));
+  return reduce_arithmetic<Sum>(c, dims(c), false);
+}
 plait_status mean(plait_call *c) { return reduce_arithmetic<Sum>(c, dims(c), true); }
 plait_status prod(plait_call *c) {
   if (kind(result(c)->dtype) == Bool) return reduce_truth<Min>(c, all_dims(tensor(c, 0)->ndim));

@@ -87,10 +87,24 @@ class Walk {  // along the keys, with the view so far
     return true;
   }
   bool array(plait_tensor *t) {  // steals
+    if (!placed(&t)) return false;
     while (keys_.n < dim_) keys_.indices[keys_.n++] = nullptr;
     keys_.indices[dim_++] = t;
     keys_.n = dim_;
     return true;
+  }
+  // What indexes a tensor without bytes needs none either.
+  bool placed(plait_tensor **t) {
+    const DLDevice there = keys_.view->dl.device;
+    if (there.device_type != PLAIT_META || (*t)->dl.device.device_type == PLAIT_META) return true;
+    plait_thread *thread = state.runtime->thread();
+    plait_tensor *twin = nullptr;
+    const plait_status s = state.runtime->tensor_new(thread, (*t)->dl.dtype, (*t)->dl.ndim,
+                                                     (*t)->dl.shape, nullptr, there, &twin);
+    plait_release(*t);
+    *t = twin;
+    if (s < 0) raise(thread, s);
+    return s >= 0;
   }
   // A mask of k dimensions is k arrays of the positions where it is true.
   bool mask(plait_tensor *m) {

@@ -27,6 +27,7 @@ from plait_abi import (
 )
 from plait_core import (
     _attributes,
+    _bins,
     _comparison,
     _complex,
     _conversions,
@@ -44,6 +45,7 @@ from plait_core import (
     _repointing,
     _several,
     _sparse_creation,
+    _sparse_functions,
     _startup,
     _surface,
     _unique,
@@ -51,6 +53,7 @@ from plait_core import (
     arguments,
     sparse,
 )
+from plait_core._bins import histogramdd, segment_reduce
 from plait_core._comparison import allclose, equal
 from plait_core._core import (
     Size,
@@ -131,6 +134,7 @@ from plait_core._several import (
 from plait_core._sparse import SparseTensor
 from plait_core._sparse_creation import sparse_coo_tensor
 from plait_core._storages import UntypedStorage
+from plait_core._surface import is_same_size
 from plait_core._unique import unique, unique_consecutive
 from plait_core._views import narrow_copy
 
@@ -194,6 +198,7 @@ __all__ = [
     "gradient",
     "half",
     "histogram",
+    "histogramdd",
     "iinfo",
     "inf",
     "initial_seed",
@@ -205,6 +210,7 @@ __all__ = [
     "is_batch_invariant",
     "is_floating_point",
     "is_nonzero",
+    "is_same_size",
     "is_tensor",
     "layout",
     "linalg",
@@ -215,6 +221,7 @@ __all__ = [
     "memory_stats",
     "meshgrid",
     "nan",
+    "newaxis",
     "narrow_copy",
     "nonzero",
     "numel",
@@ -223,6 +230,7 @@ __all__ = [
     "promote_types",
     "result_type",
     "seed",
+    "segment_reduce",
     "set_batch_invariant",
     "set_default_dtype",
     "set_num_threads",
@@ -300,8 +308,10 @@ _TOPICS = (
     _attributes,
     _repointing,
     _sparse_creation,
+    _sparse_functions,
     _complex,
     _several,
+    _bins,
     _unique,
     _einsum,
     _products,
@@ -340,6 +350,8 @@ _bind_fallbacks()
 _fft_kernels.register()
 
 from plait_core import fft, linalg, special  # noqa: E402, they are filled from the registry
+
+newaxis = None
 
 # the dtypes that share a name with a builtin type, last: nothing above may see them
 bool = bool_

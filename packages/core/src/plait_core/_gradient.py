@@ -27,7 +27,7 @@ def gradient(
     Args:
         input: samples of a function on a grid.
         spacing: the distance of samples, a number or one for each dimension, or the coordinates, a
-            sequence of vectors.
+            sequence of vectors; None: 1.
         dim: the dimensions; None: all.
         edge_order: 1 or 2.
 
@@ -74,6 +74,8 @@ def _dims(input: Tensor, dim: int | Sequence[int] | None) -> list[int]:
 
 
 def _spacings(spacing: Any, count: int) -> list[Any]:
+    if spacing is None:
+        spacing = 1
     if isinstance(spacing, (int, float, complex)):
         return [spacing] * count
     if is_tensor(spacing):

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from plait_core._sparse import SparseTensor
+from plait_core._sparse_functions import KEEPING_ZERO, cat, index_select
 
 __all__ = ["run"]
 
@@ -87,10 +88,14 @@ _CALLS: dict[str, Callable[..., Any]] = {
     "mm": _mm,
     "mul": _mul,
     "multiply": _mul,
-    "neg": lambda input: -input,
     "sub": _sub,
     "subtract": _sub,
     "sum": _sum,
     "true_divide": _div,
-    **{name: _method(name) for name in ("clone", "detach", "mv", "t", "transpose")},
+    "cat": cat,
+    "index_select": index_select,
+    **{
+        name: _method(name)
+        for name in ("clone", "detach", "mv", "norm", "pow", "t", "transpose", *KEEPING_ZERO)
+    },
 }

@@ -43,7 +43,7 @@ def get_device(self: Tensor) -> int:
     return -1 if self.device.type in ("cpu", "meta") or index is None else index
 
 
-def is_same_size(self: Tensor, other: Tensor) -> bool:
+def is_same_size(input: Tensor, other: Tensor) -> bool:
     """Tell whether both have the same shape.
 
     Example:
@@ -51,7 +51,8 @@ def is_same_size(self: Tensor, other: Tensor) -> bool:
         >>> pc.zeros(2, 3).is_same_size(pc.ones(2, 3))
         True
     """
-    return self.shape == _tensor("is_same_size", "other", other).shape
+    mine, theirs = (_tensor("is_same_size", *each) for each in (("input", input), ("other", other)))
+    return mine.shape == theirs.shape
 
 
 def is_set_to(self: Tensor, tensor: Tensor) -> bool:

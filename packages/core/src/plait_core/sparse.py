@@ -7,8 +7,9 @@ from typing import Any
 from plait_core._core import Tensor
 from plait_core._namespaces import shown as _shown
 from plait_core._sparse import SparseTensor
+from plait_core._sparse_functions import log_softmax, softmax
 
-__all__ = ["addmm", "mm", "sum"]
+__all__ = ["addmm", "log_softmax", "mm", "softmax", "sum"]
 
 __dir__ = _shown(globals())
 

@@ -273,6 +273,8 @@ class Pointwise(Operator):
         domain: the interval that samples are drawn from.
         real: of complex numbers it makes real ones.
         exact: numbers must fit in the dtype, where others wrap around.
+        unrounded: operands that are taken as numbers where they are 0-d, on the CPU, and wider than
+            the half they meet: they are not rounded before the computation.
     """
 
     kind = "pointwise"
@@ -291,12 +293,13 @@ class Pointwise(Operator):
         domain: tuple[float, float] = (-3.0, 3.0),
         real: bool = False,
         exact: bool = False,
+        unrounded: Sequence[str] = (),
         kernel: str = "",
         internal: bool = False,
         method: bool = True,
         reference: Reference | None = None,
     ) -> None:
-        self.exact = exact
+        self.exact, self.unrounded = exact, tuple(unrounded)
         default_inplace = not internal and not conditions
         super().__init__(
             schema,

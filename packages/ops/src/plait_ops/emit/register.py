@@ -36,10 +36,14 @@ def _pointwise(operator: Operator) -> str:
     places = {name: operator.schema.position(name) for name in (a.name for a in operator.operands)}
     operands = sum(1 << place for place in places.values())
     conditions = sum(1 << places[name] for name in operator.conditions)
+    unrounded = sum(1 << places[name] for name in operator.unrounded)
+    names = [argument.name for argument in operator.schema.arguments]
+    factor = names.index("alpha") if operator.name in ("add", "sub") else -1
     group = GROUPS.get(operator.dtypes, operator.dtypes)
     real, exact = ("true" if on else "false" for on in (operator.real, operator.exact))
     return (
-        f"{{Promote::{promote}, Group::{group}, {operands:#x}, {conditions:#x}, {real}, {exact}}}"
+        f"{{Promote::{promote}, Group::{group}, {operands:#x}, {conditions:#x}, {unrounded:#x}, "
+        f"{factor}, {real}, {exact}}}"
     )
 
 

@@ -100,7 +100,8 @@ def _with_requires_grad(signature: str, operator: Operator) -> str:
     if not devices or len(operator.schema.results) != 1:
         return signature
     star = "" if "*" in signature else ", *"
-    return f"{signature}{star}, requires_grad: bool = False"
+    more = "layout: Any = None, pin_memory: bool = False, requires_grad: bool = False"
+    return f"{signature}{star}, {more}"
 
 
 def _with_out(signature: str, operator: Operator) -> str:

@@ -27,7 +27,7 @@ from plait_ops.words import check, conjugate, dtype_of, is_complex, is_tensor, t
 add = Pointwise(
     "add(Tensor|Scalar self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor",
     doc="""
-    The sum ``self + alpha * other``; of bools, whether one of them is True.
+    The sum ``self + alpha * other``; of bools, whether one of them is True. `alpha` must be whole for integers: TypeError.
 
     >>> import plait_core as pc
     >>> pc.add(pc.tensor([1, 2]), 10).tolist()
@@ -38,7 +38,7 @@ add = Pointwise(
 sub = Pointwise(
     "sub(Tensor|Scalar self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor",
     doc="""
-    The difference ``self - alpha * other``.
+    The difference ``self - alpha * other``. `alpha` must be whole for integers: TypeError.
 
     >>> import plait_core as pc
     >>> pc.sub(pc.tensor([10, 20]), pc.tensor([1, 2])).tolist()
@@ -56,6 +56,7 @@ mul = Pointwise(
     [3, 8]
     """,
     dtypes="any",
+    unrounded=("self", "other"),
 )
 true_divide = Pointwise(
     "true_divide(Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
@@ -71,6 +72,7 @@ true_divide = Pointwise(
     domain=(0.5, 2.5),
     kernel="the scalar function is `div`.",
     dtypes="any",
+    unrounded=("other",),
 )
 div_trunc = Pointwise(
     "div_trunc(Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
@@ -90,6 +92,7 @@ floor_divide = Pointwise(
     [-2, 1]
     """,
     dtypes="numeric",
+    unrounded=("other",),
 )
 remainder = Pointwise(
     "remainder(Tensor|Scalar self, Tensor|Scalar other) -> Tensor",

@@ -5,6 +5,7 @@ import numpy as np
 from plait_ops.calls import (
     add,
     addcmul,
+    clone,
     copy_,
     detach,
     mean,
@@ -168,6 +169,8 @@ def _(g0, g1, g2, grad, input, mean, var, weight, eps):
 @batch_norm.decompose
 def _(input, running_mean, running_var, weight, bias, training, momentum, eps):
     require("input", input.dtype, "floating")
+    if input.ndim == 1 and input.shape[0] == 0:
+        return clone(input)  # as in PyTorch: nothing to normalise
     check(input.ndim >= 2, f"`input` must have shape (N, C) or (N, C, ...); got {input.shape}")
     c = input.shape[1]
     check(
@@ -255,6 +258,8 @@ def _(grad, input, mean, var, weight, eps):
 def _(
     input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5
 ):
+    if input.ndim == 1:
+        return input.copy()
     wide = _channels(input)
     if training:
         made, m, v = native_batch_norm(input, weight, bias, eps)
@@ -300,6 +305,7 @@ def _(s):
         .without_gradient()
     )
     yield _call(s, s.array(0, 3, 2), *_statistics(s, 3), s.array(3))
+    yield _call(s, s.array(0), s.array(0), s.array(0))
 
 
 @native_batch_norm.samples

@@ -31,6 +31,7 @@ from plait_ops.words import (
     check,
     float32,
     float64,
+    has_values,
     int64,
     item,
     numel,
@@ -143,11 +144,12 @@ def _(self, bins, min, max):
     start = where(same, start - 1, start)
     end = where(same, end + 1, end)
     finite = bitwise_and(lt(abs_of(start), INFINITY), lt(abs_of(end), INFINITY))
-    check(
-        item(cast(finite, int64)) == 1,
-        f"`self` and the bounds must be finite; got `min` {low} and `max` {high}",
-        "ValueError",
-    )
+    if has_values(self):
+        check(
+            item(cast(finite, int64)) == 1,
+            f"`self` and the bounds must be finite; got `min` {low} and `max` {high}",
+            "ValueError",
+        )
     inside = bitwise_and(ge(values, start), le(values, end))
     place = floor((masked_fill(values - start, bitwise_not(inside), 0)) * bins / (end - start))
     at = clamp(cast(place, int64), 0, bins - 1)

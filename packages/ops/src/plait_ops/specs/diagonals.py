@@ -10,7 +10,7 @@ from plait_ops.calls import (
     diag_embed,
     diagonal,
     floor_divide,
-    nonzero,
+    nonzero_rows,
     ones,
     remainder,
     reshape,
@@ -223,7 +223,7 @@ tril_indices = _triangle("tril", "lower", np.tril_indices)
 triu_indices = _triangle("triu", "upper", np.triu_indices)
 
 
-def _places(triangle):
+def _places(triangle, lower):
     def decompose(row, col, offset, dtype, device):
         check(
             row >= 0 and col >= 0,
@@ -231,14 +231,19 @@ def _places(triangle):
             "ValueError",
         )
         require("dtype", dtype, "integer")
-        rows = nonzero(triangle(ones([row, col], dtype=bool_, device=device), offset))
+        # the shape is known without looking, so that it works on device meta
+        count = 0
+        for i in range(row):
+            below = min(max(i + offset + (1 if lower else 0), 0), col)
+            count = count + (below if lower else col - below)
+        rows = nonzero_rows(triangle(ones([row, col], dtype=bool_, device=device), offset), count)
         return clone(transpose(to_dtype(rows, dtype), 0, 1))
 
     return decompose
 
 
-tril_indices.decompose(_places(tril))
-triu_indices.decompose(_places(triu))
+tril_indices.decompose(_places(tril, True))
+triu_indices.decompose(_places(triu, False))
 
 
 unravel_index = Composite(

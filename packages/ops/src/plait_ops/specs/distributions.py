@@ -3,7 +3,8 @@
 from plait_ops.calls import bernoulli, copy_, expand, zeros_like
 from plait_ops.spec import Operator
 from plait_ops.specs import random
-from plait_ops.words import check, require
+from plait_ops.specs.random import bounds_fit
+from plait_ops.words import check, in_range, require
 
 BEFORE = random  # overloads come after the operator
 
@@ -150,6 +151,7 @@ def _(self):
 def _(self, to):
     require("self", self.dtype, "all")
     check(to > 0, f"`to` must be positive; got {to}", "ValueError")
+    bounds_fit(0, to, self.dtype)
     return self
 
 
@@ -158,6 +160,9 @@ def _(self, low, high):
     require("self", self.dtype, "all")
     if high is not None:
         check(low < high, f"`low` must be below `high`; got {low} and {high}", "ValueError")
+        bounds_fit(low, high, self.dtype)
+    else:
+        in_range("low", low, self.dtype)
     return self
 
 
@@ -171,6 +176,9 @@ def _(self, to, generator):
     return random_from(self, 0, to, generator=generator)
 
 
+random_to.error(
+    "ValueError", lambda s: s(s.array(2, dtype="uint8"), 300), contains=["random_", "299", "uint8"]
+)
 random_to.error("ValueError", lambda s: s(s.array(2), 0), contains=["random_", "to", "0"])
 random_from.error("ValueError", lambda s: s(s.array(2), 5, 5), contains=["low", "high", "5"])
 

@@ -13,12 +13,14 @@ from plait_ops.calls import (
     linalg_qr,
     linalg_solve_triangular,
     narrow,
+    pad_end,
     real,
     transpose,
     tril,
     triu,
     unsqueeze,
 )
+from plait_ops.calls import transpose as turned
 from plait_ops.linear_words import require_matrix
 from plait_ops.spec import Composite, Operator
 from plait_ops.words import check, conjugate, is_complex, require_same, result, to_dtype
@@ -299,6 +301,82 @@ def _(A, tau):
         factor = unsqueeze(narrow(tau, -1, i, 1), -1)
         made = made - v @ (factor * (conjugate(transpose(v, -2, -1)) @ made))
     return made
+
+
+ormqr = Composite(
+    "ormqr(Tensor self|input, Tensor tau|input2, Tensor other|input3, bool left=True, bool transpose=False) -> Tensor",
+    doc="""
+    ``Q @ other``, or ``other @ Q`` with ``left=False``, where the square matrix Q is the product of the reflections that
+    `geqrf` left in `self` and `tau`; with `transpose` its conjugate transpose.
+
+    Shapes: `self` (..., m, k), `tau` (..., at most k), `other` (..., m, n), or (..., n, m) with ``left=False``, which is the
+    result's. Dtypes: floating and complex, one for all.
+    Raises: ShapeError for other shapes, DTypeError if dtypes differ.
+
+    >>> import plait_core as pc
+    >>> a, tau = pc.geqrf(pc.tensor([[3.0], [4.0]]))
+    >>> [round(x, 1) for x in pc.ormqr(a, tau, pc.tensor([[3.0], [4.0]]), transpose=True).flatten().tolist()]
+    [-5.0, 0.0]
+    """,
+    out=True,
+    dtypes="inexact",
+)
+
+
+@ormqr.decompose
+def _(self, tau, other, left, transpose):
+    require_matrix("self", self)
+    require_matrix("other", other)
+    require_same("self", self, "tau", tau)
+    require_same("self", self, "other", other)
+    m = self.shape[-2]
+    check(
+        tau.ndim == self.ndim - 1
+        and tau.shape[:-1] == self.shape[:-2]
+        and tau.shape[-1] <= min(m, self.shape[-1]),
+        f"`tau` of shape {tau.shape} must hold at most {min(m, self.shape[-1])} numbers for every matrix of `self` of shape {self.shape}",
+    )
+    check(
+        (other.shape[-2] if left else other.shape[-1]) == m and other.shape[:-2] == self.shape[:-2],
+        f"`other` of shape {other.shape} must have {m} {'rows' if left else 'columns'} and the batch of `self` of shape {self.shape}",
+    )
+    k = tau.shape[-1]
+    q = linalg_householder_product(pad_end(narrow(self, -1, 0, k), self.shape[:-1] + [m]), tau)
+    if transpose:
+        q = conjugate(turned(q, -2, -1))
+    return q @ other if left else other @ q
+
+
+@ormqr.reference
+def _(self, tau, other, left=True, transpose=False):
+    m, k = self.shape[-2], tau.shape[-1]
+    wide = np.zeros((*self.shape[:-1], m), self.dtype)
+    wide[..., :k] = self[..., :k]
+    q = linalg_householder_product_(wide, tau)
+    q = q.conj().swapaxes(-1, -2) if transpose else q
+    return q @ other if left else other @ q
+
+
+@ormqr.samples
+def _(s):
+    a, tau = _reflections(s.array(3, 2))
+    yield s(a, tau, s.array(3, 4)).loosely(20)
+    yield s(a, tau, s.array(2, 3), False).loosely(20)
+    yield s(a, tau, s.array(3, 2), True, True).loosely(20)
+    a, tau = _reflections(s.array(2, 3, 3, dtype="complex64"))
+    yield s(a, tau, s.array(2, 3, 1, dtype="complex64"), transpose=True).loosely(20)
+
+
+ormqr.error(
+    "ShapeError",
+    lambda s: s(s.array(3, 2), s.array(2), s.array(2, 3)),
+    contains=["ormqr", "other", "(2, 3)", "(3, 2)"],
+)
+ormqr.error(
+    "ShapeError",
+    lambda s: s(s.array(3, 2), s.array(3), s.array(3, 3)),
+    contains=["ormqr", "tau", "(3,)", "(3, 2)"],
+)
 
 
 @orgqr.decompose

@@ -5,14 +5,24 @@ import numpy as np
 from plait_ops.calls import (
     amin,
     arange,
+    bitwise_and,
+    copy_,
     cumsum,
     expand,
+    floor_divide,
+    full,
     index_select,
+    lt,
+    narrow,
+    ne,
     nonzero,
+    remainder,
     repeat_interleave_counts,
     reshape,
+    scatter,
     search_sorted,
     select,
+    where,
 )
 from plait_ops.spec import Composite, Operator
 from plait_ops.specs import repeating, selection  # noqa: F401, these stand before their overloads
@@ -44,6 +54,65 @@ argwhere.samples(
     )
 )
 argwhere.error("TypeError", lambda s: s("a"), contains=["argwhere", "self"])
+
+nonzero_static = Composite(
+    "nonzero_static(Tensor self, *, int size, int fill_value=-1) -> Tensor",
+    doc="""
+    The indices of the first `size` elements that are not 0, one row each, then rows of `fill_value`: `nonzero` with a shape
+    that does not depend on the elements.
+
+    Shape: (size, ndim). Dtype: int64. Raises: ValueError if `size` is negative.
+
+    >>> import plait_core as pc
+    >>> pc.nonzero_static(pc.tensor([0, 5, 7]), size=3).tolist()
+    [[1], [2], [-1]]
+    """,
+    dtypes="any",
+)
+
+
+@nonzero_static.decompose
+def _(self, size, fill_value):
+    check(size >= 0, f"`size` must not be negative; got {size}", "ValueError")
+    n = numel(self.shape)
+    found = reshape(ne(self, 0), [n])
+    before = cumsum(found, 0) - 1
+    # what is not wanted falls on one more place, which is dropped
+    rows = where(bitwise_and(found, lt(before, size)), before, size)
+    empty = full([size + 1], -1, dtype=int64, device=self.device)
+    flat = narrow(scatter(empty, 0, rows, arange(n, device=self.device)), 0, 0, size)
+    missing = lt(flat, 0)
+    made = full([size, self.ndim], fill_value, dtype=int64, device=self.device)
+    step = n
+    for d in range(self.ndim):
+        step = step // max(self.shape[d], 1)
+        place = remainder(floor_divide(flat, max(step, 1)), max(self.shape[d], 1))
+        copy_(select(made, 1, d), where(missing, fill_value, place))
+    return made
+
+
+@nonzero_static.reference
+def _(self, size, fill_value=-1):
+    rows = np.stack(np.nonzero(np.atleast_1d(self)), 1)[:, : self.ndim][:size]
+    made = np.full((size, self.ndim), fill_value, "int64")
+    made[: len(rows)] = rows
+    return made
+
+
+@nonzero_static.samples
+def _(s):
+    yield s(s.array(3, 4, dtype="bool"), size=20)
+    yield s(s.array(3, 4, dtype="bool"), size=2, fill_value=7)
+    yield s(s.strided(2, 3, 2), size=4)
+    yield s(s.array(dtype="int64"), size=2)
+    yield s(s.array(0, 3), size=2)
+    yield s(s.array(5), size=0)
+
+
+nonzero_static.error(
+    "ValueError", lambda s: s(s.array(3), size=-1), contains=["nonzero_static", "size", "-1"]
+)
+
 
 nonzero_list = Composite(
     "nonzero_list(Tensor self) -> Tensor[]",

@@ -224,6 +224,11 @@ def _(self, mat, vec, beta, alpha):
 def _(self, vec1, vec2, beta, alpha):
     product = outer(vec1, vec2)
     if is_integral(self.dtype) and is_integral(product.dtype):
+        check(
+            is_integral(dtype_of(beta)) and is_integral(dtype_of(alpha)),
+            f"`beta` and `alpha` must be integers for {product.dtype} tensors; got {beta} and {alpha}",
+            "TypeError",
+        )
         whole = product * int(float(alpha)) + expand(self, product.shape) * int(float(beta))
         if self.dtype == bool_ and product.dtype == bool_:
             return to_dtype(whole, bool_)

@@ -5,11 +5,18 @@ import numpy as np
 from plait_ops.calls import bernoulli_, empty, empty_like, mul, normal_, uniform_, zeros_like
 from plait_ops.spec import Composite, Operator
 from plait_ops.words import (
+    bfloat16,
     bool_,
     check,
     default_dtype,
     dense_strides,
+    float16,
+    float32,
+    format_strides,
+    in_range,
     int64,
+    is_floating,
+    part,
     require,
     result,
     result_as,
@@ -80,7 +87,8 @@ def _(size, generator, dtype, device):
 
 def _like(name, text):
     operator = Operator(
-        f"{name}(Tensor self, *, Generator? generator=None, dtype? dtype=None, device? device=None) -> Tensor",
+        f"{name}(Tensor self, *, Generator? generator=None, dtype? dtype=None, device? device=None, "
+        'str memory_format="preserve_format") -> Tensor',
         doc=f"""
     `{text}` of the shape of `self`. `dtype` and `device` None are those of `self`.
 
@@ -94,10 +102,11 @@ def _like(name, text):
     )
 
     @operator.shape
-    def _(self, dtype):
+    def _(self, dtype, memory_format):
         made = dtype if dtype is not None else self.dtype
         require("self" if dtype is None else "dtype", made, "inexact")
-        return result_as(self.shape, made, dense_strides(self))
+        strides = format_strides(memory_format, self.shape, dense_strides(self))
+        return result_as(self.shape, made, strides)
 
     operator.reference(lambda self, dtype=None: np.zeros(self.shape, dtype or self.dtype))
     operator.samples(
@@ -114,13 +123,15 @@ randn_like = _like("randn_like", "randn")
 
 
 @rand_like.decompose
-def _(self, generator, dtype, device):
-    return uniform_(empty_like(self, dtype=dtype, device=device), generator=generator)
+def _(self, generator, dtype, device, memory_format):
+    fresh = empty_like(self, dtype=dtype, device=device, memory_format=memory_format)
+    return uniform_(fresh, generator=generator)
 
 
 @randn_like.decompose
-def _(self, generator, dtype, device):
-    return normal_(empty_like(self, dtype=dtype, device=device), generator=generator)
+def _(self, generator, dtype, device, memory_format):
+    fresh = empty_like(self, dtype=dtype, device=device, memory_format=memory_format)
+    return normal_(fresh, generator=generator)
 
 
 randint = Operator(
@@ -128,7 +139,7 @@ randint = Operator(
     doc="""
     Integers drawn uniformly from [low, high).
 
-    Raises: ValueError unless `low` is below `high`, ShapeError for a bad `size`, DTypeError for other dtypes.
+    Raises: ValueError unless `low` is below `high` and both fit in `dtype`, ShapeError for a bad `size`, DTypeError for complex dtypes.
 
     >>> import plait_core as pc
     >>> pc.randint(3, 4, (2,)).tolist()
@@ -144,7 +155,7 @@ randint_high = Operator(
     doc="""
     Integers drawn uniformly from [0, high).
 
-    Raises: ValueError unless `high` is positive, ShapeError for a bad `size`, DTypeError for other dtypes.
+    Raises: ValueError unless `high` is positive and fits in `dtype`, ShapeError for a bad `size`, DTypeError for complex dtypes.
 
     >>> import plait_core as pc
     >>> pc.randint(1, (2,)).tolist()
@@ -156,12 +167,26 @@ randint_high = Operator(
 )
 
 
+@part
+def bounds_fit(low, high, dtype):
+    if dtype == bool_:
+        check(
+            low >= 0 and high <= 2,
+            f"`low` and `high` must be in [0, 2] for bool; got {low} and {high}",
+            "ValueError",
+        )
+    else:
+        in_range("low", low, dtype)
+        in_range("high - 1", high - 1, dtype)
+
+
 @randint.shape
 def _(low, high, size, dtype):
     check(low < high, f"`low` must be below `high`; got {low} and {high}", "ValueError")
     sizes("size", size)
     made = dtype if dtype is not None else int64
-    require("dtype", made, "numeric")
+    require("dtype", made, "all")
+    bounds_fit(low, high, made)
     return result(size, made)
 
 
@@ -170,7 +195,8 @@ def _(high, size, dtype):
     check(high > 0, f"`high` must be positive; got {high}", "ValueError")
     sizes("size", size)
     made = dtype if dtype is not None else int64
-    require("dtype", made, "numeric")
+    require("dtype", made, "all")
+    bounds_fit(0, high, made)
     return result(size, made)
 
 
@@ -185,6 +211,20 @@ randint.samples(lambda s: iter([s(-3, 4, (20, 3)), s(0, 2, (4,), dtype="float32"
 randint_high.samples(lambda s: iter([s(4, (20, 3)), s(2, (4,), dtype="uint8")]))
 randint.error("ValueError", lambda s: s(3, 3, (2,)), contains=["randint", "low", "high", "3"])
 randint_high.error("ValueError", lambda s: s(0, (2,)), contains=["randint", "high", "0"])
+for _low, _high, _dtype in (
+    (0, 300, "uint8"),
+    (-1, 3, "uint8"),
+    (0, 3, "bool"),
+    (0, 10**6, "float16"),
+):
+    randint.error(
+        "ValueError",
+        lambda s, low=_low, high=_high, dtype=_dtype: s(low, high, (2,), dtype=dtype),
+        contains=["randint", "low" if _low else "high", _dtype],
+    )
+randint_high.error(
+    "ValueError", lambda s: s(300, (2,), dtype="uint8"), contains=["randint", "high", "uint8"]
+)
 _size_errors(randint, 0, 4)
 _size_errors(randint_high, 4)
 
@@ -194,7 +234,7 @@ randperm = Operator(
     doc="""
     The numbers 0 to n - 1 in random order, each order equally likely.
 
-    Raises: ShapeError if `n` is negative, DTypeError for other dtypes.
+    Raises: ShapeError if `n` is negative, ValueError if its numbers do not fit in `dtype`, DTypeError for bool and complex.
 
     >>> import plait_core as pc
     >>> pc.randperm(4).sort()[0].tolist()
@@ -211,11 +251,31 @@ def _(n, dtype):
     check(n >= 0, f"`n` must not be negative; got {n}")
     made = dtype if dtype is not None else int64
     require("dtype", made, "numeric")
+    if n > 0:
+        in_range("n - 1", n - 1, made)
+    most = 9007199254740992
+    if made == float32:
+        most = 16777216
+    if made == float16:
+        most = 2048
+    if made == bfloat16:
+        most = 256
+    check(
+        n <= most + 1 or not is_floating(made),
+        f"`n` must be at most {most + 1} for {made}, which has no more whole numbers; got {n}",
+        "ValueError",
+    )
     return result([n], made)
 
 
 randperm.reference(lambda n, dtype="int64": np.zeros(n, dtype))
 randperm.samples(lambda s: iter([s(10), s(0), s(5, dtype="int32")]))
+randperm.error(
+    "ValueError", lambda s: s(3000, dtype="float16"), contains=["randperm", "n", "2049", "float16"]
+)
+randperm.error(
+    "ValueError", lambda s: s(300, dtype="uint8"), contains=["randperm", "n", "299", "uint8"]
+)
 randperm.error("ShapeError", lambda s: s(-1), contains=["randperm", "n", "-1"])
 
 
@@ -224,7 +284,7 @@ bernoulli = Operator(
     doc="""
     1 with the probability that each element of `self` gives, else 0, in the dtype of `self`.
 
-    Raises: DTypeError for dtypes that are not floating-point.
+    Raises: DTypeError for dtypes that are not floating-point, ValueError for numbers that are no probabilities.
 
     >>> import plait_core as pc
     >>> pc.bernoulli(pc.tensor([0.0, 1.0])).tolist()
@@ -252,6 +312,11 @@ bernoulli.samples(
     lambda s: iter(
         [s(s.array(3, 4, low=0.0, high=1.0)), s(s.array(low=0.0, high=1.0, dtype="float64"))]
     )
+)
+bernoulli.error(
+    "ValueError",
+    lambda s: s(np.array([0.5, 1.5], "float32")),
+    contains=["bernoulli", "self", "probabilities"],
 )
 bernoulli.error(
     "DTypeError", lambda s: s(s.array(2, dtype="int64")), contains=["bernoulli", "self", "int64"]

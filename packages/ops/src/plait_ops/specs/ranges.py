@@ -13,6 +13,7 @@ from plait_ops.words import (
     default_dtype,
     dtype_of,
     float64,
+    in_range,
     int64,
     is_floating,
     is_integral,
@@ -137,13 +138,15 @@ arange_start.error(
 
 
 def _steps(name, arguments, text, example, kernel):
+    bounded = name == "linspace"
+    refused = " or an end does not fit in `dtype`" if bounded else ""
     operator = Operator(
         f"{name}(Scalar start, Scalar end, int steps{arguments}, *, dtype? dtype=None, device? device=None) -> Tensor",
         doc=f"""
     {text} `dtype` None is the default dtype, or its complex if one of them is complex. With an integer dtype, fractions of
     `start` and `end` are cut off first, as in PyTorch.
 
-    Raises: ValueError if `steps` is negative; DTypeError for bool and for a real dtype of complex numbers.
+    Raises: ValueError if `steps` is negative{refused}; DTypeError for bool and for a real dtype of complex numbers.
 
     >>> import plait_core as pc
     >>> pc.{name}{example}
@@ -171,6 +174,9 @@ def _steps(name, arguments, text, example, kernel):
             f"`dtype` must be complex for complex `start` or `end`; got {made}",
             "DTypeError",
         )
+        if bounded and real:  # powers of what fits need not
+            in_range("start", start, made)
+            in_range("end", end, made)
         return result([steps], made)
 
     operator.error("ValueError", lambda s: s(0, 1, -2), contains=[name, "steps", "-2"])
@@ -222,6 +228,14 @@ logspace.reference(
         dtype,
     )
 )
+
+
+for _start, _end, _dtype in ((0, 300, "uint8"), (-1, 1, "uint8"), (0, 1e39, "float32")):
+    linspace.error(
+        "ValueError",
+        lambda s, start=_start, end=_end, dtype=_dtype: s(start, end, 3, dtype=dtype),
+        contains=["linspace", "end" if _start == 0 else "start", _dtype],
+    )
 
 
 @linspace.samples

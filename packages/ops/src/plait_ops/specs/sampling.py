@@ -10,16 +10,18 @@ from plait_ops.calls import (
     expand,
     mul,
     normal_,
-    randint,
+    random__from,
     zeros_like,
 )
 from plait_ops.spec import Composite, Operator
 from plait_ops.specs import random
+from plait_ops.specs.random import bounds_fit
 from plait_ops.words import (
     broadcast,
     check,
     default_dtype,
     dense_strides,
+    format_strides,
     int64,
     is_tensor,
     require,
@@ -377,11 +379,12 @@ bernoulli_p.error("ValueError", lambda s: s(s.array(2), 1.5), contains=["bernoul
 
 def _randint_like(name, arguments, text):
     return Operator(
-        f"{name}(Tensor self, {arguments}, *, Generator? generator=None, dtype? dtype=None, device? device=None) -> Tensor",
+        f"{name}(Tensor self, {arguments}, *, Generator? generator=None, dtype? dtype=None, device? device=None, "
+        'str memory_format="preserve_format") -> Tensor',
         doc=f"""
     {text}, in the shape of `self`. `dtype` and `device` None are those of `self`.
 
-    Raises: ValueError for an empty range, DTypeError for bool and complex.
+    Raises: ValueError for an empty range or one that does not fit in `dtype`, DTypeError for complex numbers.
 
     >>> import plait_core as pc
     >>> pc.randint_like(pc.zeros(2), 3, 4).tolist()
@@ -401,43 +404,35 @@ randint_like_high = _randint_like(
 
 
 @randint_like.shape
-def _(self, low, high, dtype):
+def _(self, low, high, dtype, memory_format):
     check(low < high, f"`low` must be below `high`; got {low} and {high}", "ValueError")
     made = dtype if dtype is not None else self.dtype
-    require("self" if dtype is None else "dtype", made, "numeric")
-    return result(self.shape, made)
+    require("self" if dtype is None else "dtype", made, "all")
+    bounds_fit(low, high, made)
+    strides = format_strides(memory_format, self.shape, dense_strides(self))
+    return result_as(self.shape, made, strides)
 
 
 @randint_like_high.shape
-def _(self, high, dtype):
+def _(self, high, dtype, memory_format):
     check(high > 0, f"`high` must be positive; got {high}", "ValueError")
     made = dtype if dtype is not None else self.dtype
-    require("self" if dtype is None else "dtype", made, "numeric")
-    return result(self.shape, made)
+    require("self" if dtype is None else "dtype", made, "all")
+    bounds_fit(0, high, made)
+    strides = format_strides(memory_format, self.shape, dense_strides(self))
+    return result_as(self.shape, made, strides)
 
 
 @randint_like.decompose
-def _(self, low, high, generator, dtype, device):
-    return randint(
-        low,
-        high,
-        self.shape,
-        generator=generator,
-        dtype=dtype if dtype is not None else self.dtype,
-        device=device if device is not None else self.device,
-    )
+def _(self, low, high, generator, dtype, device, memory_format):
+    fresh = empty_like(self, dtype=dtype, device=device, memory_format=memory_format)
+    return random__from(fresh, low, high, generator=generator)
 
 
 @randint_like_high.decompose
-def _(self, high, generator, dtype, device):
-    return randint(
-        0,
-        high,
-        self.shape,
-        generator=generator,
-        dtype=dtype if dtype is not None else self.dtype,
-        device=device if device is not None else self.device,
-    )
+def _(self, high, generator, dtype, device, memory_format):
+    fresh = empty_like(self, dtype=dtype, device=device, memory_format=memory_format)
+    return random__from(fresh, 0, high, generator=generator)
 
 
 randint_like.constant("self")

@@ -47,7 +47,7 @@ scatter_reduce_ = Operator(
     "scatter_reduce(Tensor self, int dim|axis, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor",
     doc="""
     `self` in which each place that `index` names along `dim` holds the sum, the product, the mean, the largest or the smallest
-    (`reduce` is "sum", "prod", "mean", "amax" or "amin") of the elements of `src` that fall on it and, with `include_self`, of
+    (`reduce` is "sum", "prod", "mean", "amax" or "amin"; also "max" and "min") of the elements of `src` that fall on it and, with `include_self`, of
     what was there. Other places stay as they are. A mean of integers is rounded down. nan wins.
 
     Shape: as for `scatter`. Dtypes: numbers; for sums bool too. Among equal extremes the gradient is divided evenly.
@@ -70,7 +70,7 @@ scatter_reduce_ = Operator(
 @scatter_reduce_.shape
 def _(self, dim, index, src, reduce):
     check(
-        reduce in ("sum", "prod", "mean", "amax", "amin"),
+        reduce in ("sum", "prod", "mean", "amax", "amin", "max", "min"),
         f'`reduce` must be "sum", "prod", "mean", "amax" or "amin"; got "{reduce}"',
         "ValueError",
     )
@@ -85,7 +85,7 @@ def _(self, dim, index, src, reduce):
             f"`index` of shape {index.shape} must not be larger than `src` of shape {src.shape}",
         )
     require_same("self", self, "src", src)
-    if reduce == "amax" or reduce == "amin":
+    if reduce in ("amax", "amin", "max", "min"):
         require("self", self.dtype, "all")
     cast_argument("index", int64)
     return result(self.shape, self.dtype)
@@ -98,6 +98,8 @@ def _ufunc(reduce):
         "prod": np.multiply,
         "amax": np.maximum,
         "amin": np.minimum,
+        "max": np.maximum,
+        "min": np.minimum,
     }[reduce]
 
 
@@ -119,7 +121,7 @@ def _(self, dim, index, src, reduce, include_self=True):
             "prod": 1,
             "amax": info.min if least else -np.inf,
             "amin": info.max if least else np.inf,
-        }[reduce]
+        }[reduce if reduce in ("sum", "mean", "prod") else f"a{reduce.lstrip('a')}"]
         made[counts > 0] = identity
     _ufunc(reduce).at(made, tuple(where), values)
     if reduce == "mean":
@@ -151,6 +153,8 @@ def _(s):
         np.array([1, 2], "float32"), 0, np.array([0, 1]), np.array([np.nan, 1], "float32"), "amin"
     ).without_gradient()
     yield s(s.array(), 0, np.array(0), s.array(), "sum")
+    yield s(s.array(3), 0, s.indices(3, 4), s.array(4), "max").without_gradient()
+    yield s(s.array(3), 0, s.indices(3, 4), s.array(4), "min").without_gradient()
     for reduce in ("sum", "prod", "mean"):
         x = s.array(6, dtype="complex64")
         yield s(x, 0, s.indices(6, 9), s.array(9, dtype="complex64"), reduce, include_self=False)
@@ -160,8 +164,8 @@ def _(s):
 _gather_errors(scatter_reduce_, lambda s: s.array(2, 4), lambda s: "sum")
 scatter_reduce_.error(
     "ValueError",
-    lambda s: s(s.array(3), 0, s.indices(3, 2), s.array(2), "max"),
-    contains=["scatter_reduce", "reduce", "amax", "max"],
+    lambda s: s(s.array(3), 0, s.indices(3, 2), s.array(2), "largest"),
+    contains=["scatter_reduce", "reduce", "amax", "largest"],
 )
 scatter_reduce_.error(
     "DTypeError",
@@ -412,6 +416,11 @@ index_reduce = Composite(
 @index_reduce.decompose
 def _(self, dim, index, source, reduce, include_self):
     at = wrap_dim("dim", dim, self.shape)
+    check(
+        reduce in ("sum", "prod", "mean", "amax", "amin"),
+        f'`reduce` must be "prod", "mean", "amax", "amin" or "sum"; got "{reduce}"',
+        "ValueError",
+    )
     check(index.ndim <= 1, f"`index` must have 1 dimension; got shape {index.shape}")
     require("index", index.dtype, "integer")
     if self.ndim == 0:
@@ -463,5 +472,5 @@ index_reduce.error(
 index_reduce.error(
     "ValueError",
     lambda s: s(s.array(2), 0, s.indices(2, 1), s.array(1), "max"),
-    contains=["scatter_reduce", "reduce", "max"],
+    contains=["index_reduce", "reduce", "max"],
 )

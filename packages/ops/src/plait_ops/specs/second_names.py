@@ -4,7 +4,15 @@ from plait_ops.alias import alias
 from plait_ops.specs.arithmetic import atan2
 from plait_ops.specs.bessel import i0, i1
 from plait_ops.specs.exponential import erf, erfc, expm1, log1p, sigmoid
-from plait_ops.specs.gamma import digamma, lgamma, mvlgamma, polygamma, polygamma_n
+from plait_ops.specs.gamma import (
+    digamma,
+    gammainc,
+    gammaincc,
+    lgamma,
+    mvlgamma,
+    polygamma,
+    polygamma_n,
+)
 from plait_ops.specs.hyperbolic import acosh, asinh, atanh, sinc
 from plait_ops.specs.logarithms import bounded, exp2, xlogy
 from plait_ops.specs.normal import erfinv
@@ -24,6 +32,12 @@ for _name, _operator in {
     "fix": trunc,
 }.items():
     alias(_name, _operator)
+
+for _name, _operator in {"igamma": gammainc, "igammac": gammaincc}.items():
+    # the first argument has no derivative
+    alias(_name, _operator).samples(
+        lambda s, of=_operator: (each.without_gradient() for each in of.draw())
+    )
 
 for _name, _operator in {
     "digamma": digamma,

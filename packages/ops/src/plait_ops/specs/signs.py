@@ -2,13 +2,45 @@
 
 import numpy as np
 
-from plait_ops.calls import clone, eq, isfinite, mul, sub, where, zeros_like
+from plait_ops.calls import abs as abs_of
+from plait_ops.calls import (
+    bitwise_and,
+    clamp_min,
+    clone,
+    copysign,
+    eq,
+    frexp,
+    full,
+    half_nextafter,
+    isfinite,
+    isinf,
+    isnan,
+    ldexp,
+    lt,
+    mul,
+    nan_to_num,
+    sgn,
+    sub,
+    view_as_complex,
+    view_as_real,
+    where,
+    zeros_like,
+)
 from plait_ops.spec import Composite, Pointwise
-from plait_ops.words import DType, float32, float64, is_floating, require
+from plait_ops.words import (
+    bfloat16,
+    float16,
+    float64,
+    is_complex,
+    is_floating,
+    require,
+    require_common,
+    to_dtype,
+)
 
-bfloat16, float16 = DType("bfloat16"), DType("float16")
 LARGEST_64, LARGEST_32 = 1.7976931348623157e308, 3.4028234663852886e38
 LARGEST_BFLOAT16, LARGEST_16 = 3.3895313892515355e38, 65504.0
+HALVES = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 6e-8, -6e-8, 6.1e-5, 0.3, 65504.0]
 NONFINITE = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 1e-30]
 
 
@@ -99,12 +131,58 @@ def _(g):
     return zeros_like(g)
 
 
+half_nextafter_ = Composite(
+    "half_nextafter(Tensor self, Tensor other, int digits, int least, float largest) -> Tensor",
+    doc="""
+    `nextafter` in float64, of numbers with so many binary `digits`, multiples of ``2 ** least``, up to `largest`.
+    """,
+    internal=True,
+    dtypes="floating",
+)
+
+
+@half_nextafter_.decompose
+def _(self, other, digits, least, largest):
+    a = to_dtype(self, float64)
+    b = to_dtype(other, float64)
+    mantissa, exponent = frexp(a)
+    inwards = lt(a * sgn(b - a), 0)
+    # below a power of 2 numbers are twice as close
+    closer = where(bitwise_and(inwards, eq(abs_of(mantissa), 0.5)), 1, 0)
+    place = clamp_min(exponent - digits - closer, least)
+    place = where(eq(a, 0), least, place)
+    moved = copysign(a + ldexp(sgn(b - a), place), where(eq(a, 0), b, a))
+    moved = where(isinf(a), copysign(full([], largest, dtype=float64, device=a.device), a), moved)
+    return where(eq(a, b), b, where(isnan(a), a, where(isnan(b), b, moved)))
+
+
+@half_nextafter_.reference
+def _(self, other, digits, least, largest):
+    return np.nextafter(self, other).astype("float64")
+
+
+half_nextafter_.samples(
+    lambda s: iter(
+        [
+            s(
+                np.array(HALVES[:-1], "float16")[:, None],
+                np.array(HALVES[:-1], "float16"),
+                11,
+                -24,
+                LARGEST_16,
+            ).without_gradient()
+        ]
+    )
+)
+half_nextafter_.error("TypeError", lambda s: s("x"), contains=["half_nextafter", "self"])
+
+
 nextafter = Composite(
     "nextafter(Tensor self, Tensor other) -> Tensor",
     doc="""
     The next number that the dtype has after `self` on the way to `other`.
 
-    Shapes: both broadcast. Dtypes: float32 and float64; DTypeError for others, float16 and bfloat16 among them.
+    Shapes: both broadcast. Dtypes: floating-point ones; DTypeError for others.
 
     >>> import plait_core as pc
     >>> pc.nextafter(pc.tensor([0.0]), pc.tensor([1.0])).item() > 0
@@ -118,18 +196,17 @@ nextafter = Composite(
 
 @nextafter.decompose
 def _(self, other):
-    if self.dtype != float64:
-        require("self", self.dtype, "floating")
-        if self.dtype != float32:
-            require("self (float32 and float64 have neighbours here)", self.dtype, "bool")
-    if other.dtype != float64:
-        require("other", other.dtype, "floating")
-        if other.dtype != float32:
-            require("other (float32 and float64 have neighbours here)", other.dtype, "bool")
+    require("self", self.dtype, "floating")
+    require("other", other.dtype, "floating")
+    dtype = require_common("self", self, "other", other)
+    if dtype == float16:
+        return to_dtype(half_nextafter(self, other, 11, -24, LARGEST_16), dtype)
+    if dtype == bfloat16:
+        return to_dtype(half_nextafter(self, other, 8, -133, LARGEST_BFLOAT16), dtype)
     return nextafter_elements(self, other)
 
 
-nextafter.reference(lambda self, other: nextafter_elements(self, other))
+nextafter.reference(lambda self, other: np.nextafter(self, other))
 
 
 @nextafter.samples
@@ -138,6 +215,8 @@ def _(s):
     yield s(s.strided(3, 4, dtype="float64"), s.array(3, 4, dtype="float64")).without_gradient()
     values = np.array([0.0, -0.0, 1.0, np.inf, -np.inf, np.nan, 1e-45, 3.4e38], "float32")
     yield s(values[:, None], values).without_gradient()
+    halves = np.array(HALVES, "float16")
+    yield s(halves[:, None], halves).without_gradient()
 
 
 nextafter.error(
@@ -196,7 +275,8 @@ nan_to_num = Composite(
     `self` with numbers in the place of nan (default: 0), inf (default: the largest number of the dtype) and -inf (default: the
     lowest).
 
-    Shape: that of `self`. Dtypes: floating ones; integers and bool have nothing to replace.
+    Shape: that of `self`. Dtypes: floating and complex ones, whose parts are replaced; integers and bool have nothing to
+    replace.
 
     >>> import plait_core as pc
     >>> pc.nan_to_num(pc.tensor([float("nan"), float("inf"), 1.0]), posinf=2.0).tolist()
@@ -210,8 +290,10 @@ nan_to_num = Composite(
 
 @nan_to_num.decompose
 def _(self, nan, posinf, neginf):
+    if is_complex(self.dtype):
+        parts = nan_to_num(view_as_real(self), nan, posinf, neginf)
+        return view_as_complex(parts)
     if not is_floating(self.dtype):
-        require("self", self.dtype, "integral")
         return clone(self)
     largest = LARGEST_32
     if self.dtype == float64:
@@ -242,6 +324,7 @@ def _(s):
         yield s(np.array(NONFINITE, dtype), 1.0, 2.0, -3.0).without_gradient()
     yield s(s.strided(3, 4))
     yield s(s.array(3, dtype="int32"))
+    yield s(np.array([complex("nan+1j"), complex("inf-infj"), 2j], "complex64")).without_gradient()
 
 
 nan_to_num.error("TypeError", lambda s: s("x"), contains=["nan_to_num", "self"])

@@ -19,7 +19,7 @@ _DOC = """
     """
 
 softmax = Operator(
-    "softmax(Tensor self, int dim|axis, *, dtype? dtype=None) -> Tensor",
+    "softmax(Tensor self, int dim|axis, dtype? dtype=None) -> Tensor",
     doc=_DOC.format(
         name="softmax",
         formula="``exp(self) / sum(exp(self))`` along `dim`, computed without overflow.",
@@ -30,7 +30,7 @@ softmax = Operator(
     kernel="in[0] has the dtype of the result; `dim` is not wrapped; a 0-d input counts as one of shape (1,).",
 )
 log_softmax = Operator(
-    "log_softmax(Tensor self, int dim|axis, *, dtype? dtype=None) -> Tensor",
+    "log_softmax(Tensor self, int dim|axis, dtype? dtype=None) -> Tensor",
     doc=_DOC.format(
         name="log_softmax",
         formula="``self - log(sum(exp(self)))`` along `dim`, computed without overflow.",

@@ -40,6 +40,7 @@ from plait_ops.words.dtypes import (
 from plait_ops.words.failing import (
     check,
     fits,
+    in_range,
     max_dims,
     require,
     require_same,
@@ -57,7 +58,15 @@ from plait_ops.words.strides import (
     view_strides,
     viewable,
 )
-from plait_ops.words.values import conjugate, is_number, is_tensor, item, sum_to, to_dtype
+from plait_ops.words.values import (
+    conjugate,
+    has_values,
+    is_number,
+    is_tensor,
+    item,
+    sum_to,
+    to_dtype,
+)
 
 __all__ = [
     "DType",
@@ -85,6 +94,8 @@ __all__ = [
     "float64",
     "format_strides",
     "gather_check",
+    "has_values",
+    "in_range",
     "index_shape",
     "infer",
     "infer_size",

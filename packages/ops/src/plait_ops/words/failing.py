@@ -11,6 +11,7 @@ from plait_ops.words.calling import LIMIT, MAX_DIMS, Shape, fail, show, word
 __all__ = [
     "check",
     "fits",
+    "in_range",
     "max_dims",
     "require",
     "require_same",
@@ -108,6 +109,24 @@ def fits(argument: str, number: Any, dtype: Any) -> None:
     bits = int(group.lstrip("uint"))
     low, high = (0, 2**bits) if group[0] == "u" else (-(2 ** (bits - 1)), 2 ** (bits - 1))
     if not math.isfinite(number) or not low <= math.trunc(number) < high:
+        fail("ValueError", f"`{argument}` must fit in {dtype}; got {number}")
+
+
+LARGEST = {
+    "float16": 65504.0,
+    "bfloat16": 3.3895313892515355e38,
+    "float32": 3.4028234663852886e38,
+}
+
+
+@word("@str operand dtype -> none")
+def in_range(argument: str, number: Any, dtype: Any) -> None:
+    """As `fits`, and fail for a finite number that a floating dtype would make infinite."""
+    fits(argument, number, dtype)
+    largest = LARGEST.get(str(dtype))
+    if largest is None or hasattr(number, "shape"):
+        return
+    if math.isfinite(number) and abs(number) > largest:
         fail("ValueError", f"`{argument}` must fit in {dtype}; got {number}")
 
 

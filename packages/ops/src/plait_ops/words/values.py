@@ -6,7 +6,7 @@ from typing import Any
 
 from plait_ops.words.calling import Shape, word
 
-__all__ = ["conjugate", "is_number", "is_tensor", "item", "sum_to", "to_dtype"]
+__all__ = ["conjugate", "has_values", "is_number", "is_tensor", "item", "sum_to", "to_dtype"]
 
 
 @word("operand -> bool")
@@ -26,6 +26,12 @@ def conjugate(value: Any) -> Any:
     """Return the conjugate of a complex tensor or number; real ones are their own."""
     kind = str(getattr(value, "dtype", type(value).__name__))
     return value.conjugate() if kind.startswith("complex") else value
+
+
+@word("tensor -> bool")
+def has_values(tensor: Any) -> bool:
+    """Whether there are elements to look at, as on device meta there are not."""
+    return hasattr(tensor, "tobytes")
 
 
 @word("@tensor -> int")
