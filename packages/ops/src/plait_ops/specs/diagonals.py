@@ -231,12 +231,14 @@ def _places(triangle, lower):
             "ValueError",
         )
         require("dtype", dtype, "integer")
-        # the shape is known without looking, so that it works on device meta
-        count = 0
-        for i in range(row):
-            below = min(max(i + offset + (1 if lower else 0), 0), col)
-            count = count + (below if lower else col - below)
-        rows = nonzero_rows(triangle(ones([row, col], dtype=bool_, device=device), offset), count)
+        square = triangle(ones([row, col], dtype=bool_, device=device), offset)
+        # Row i holds start + i places left of the edge, but not below 0, and not beyond `col`. So
+        # the shape is known without looking, and on device meta.
+        start = offset + (1 if lower else 0)
+        some = min(max(1 - start, 0), row)
+        full = min(max(col - start, some), row)
+        below = (full - some) * (2 * start + full + some - 1) // 2 + (row - full) * col
+        rows = nonzero_rows(square, below if lower else row * col - below)
         return clone(transpose(to_dtype(rows, dtype), 0, 1))
 
     return decompose
