@@ -105,7 +105,7 @@ def tests(session: nox.Session) -> None:
 def oracle(session: nox.Session) -> None:
     """Compare with PyTorch, the development oracle: the tests that need it installed."""
     install(session, EVERYTHING, extras=True)
-    session.install(TORCH, "expecttest")  # which its operator database imports
+    session.install(TORCH, "expecttest", "hypothesis")  # which its operator database imports
     session.run("pytest", "tests/oracle", *session.posargs)
 
 
