@@ -22,12 +22,45 @@ ADAM: list[dict[str, Any]] = [
     {"lr": 0.1, "weight_decay": decay, "amsgrad": amsgrad, "maximize": maximize}
     for decay, amsgrad, maximize in itertools.product((0, 0.1), (False, True), (False, True))
 ] + [{"lr": 0.1, "betas": (0.4, 0.7), "eps": 1e-2}]
-CASES = (
-    [("SGD", options) for options in SGD]
-    + [("Adam", options) for options in ADAM]
-    + [("AdamW", options) for options in ADAM]
-)
+
+
+def grid(**choices: Any) -> list[dict[str, Any]]:
+    """Return all combinations of options."""
+    return [
+        dict(zip(choices, values, strict=True)) for values in itertools.product(*choices.values())
+    ]
+
+
+DECAY: dict[str, Any] = {"lr": [0.1], "weight_decay": [0, 0.1], "maximize": [False, True]}
+DECOUPLED: dict[str, Any] = {**DECAY, "decoupled_weight_decay": [False, True]}
+OPTIONS: dict[str, list[dict[str, Any]]] = {
+    "SGD": SGD,
+    "Adam": ADAM,
+    "AdamW": ADAM,
+    "NAdam": [*grid(**DECOUPLED), {"momentum_decay": 0.1, "betas": (0.4, 0.7), "eps": 1e-2}],
+    # the variance is rectified from the second step on with these betas, or the sixth
+    "RAdam": [*grid(**DECOUPLED), *grid(lr=[0.1], betas=[(0.4, 0.7), (0.9, 0.99)], eps=[1e-2])],
+    "Adamax": [*grid(**DECAY), {"betas": (0.4, 0.7), "eps": 1e-2}],
+    "Adagrad": [*grid(**DECAY), *grid(lr_decay=[0.1], initial_accumulator_value=[0.5])],
+    "Adadelta": [*grid(**DECAY), {"rho": 0.5, "eps": 1e-2}, {}],
+    "RMSprop": [*grid(**DECAY, momentum=[0, 0.9], centered=[False, True]), {"alpha": 0.5}],
+    "Rprop": [
+        *grid(lr=[0.1], maximize=[False, True]),
+        {"etas": (0.3, 2.0), "step_sizes": (0.02, 1)},
+    ],
+    "ASGD": [*grid(**DECAY), *grid(lr=[0.1], lambd=[0.1], alpha=[0.5], t0=[0, 2])],
+}
+CASES = [(name, options) for name, cases in OPTIONS.items() for options in cases]
+STEPS = 8
 SHAPES = [(4, 3), (3,), (), (2, 5, 2, 2)]
+
+
+@pytest.fixture(autouse=True)
+def _numbers_of_torch_are_double() -> Any:
+    # torch keeps the numbers of a state (mu_product, eta, mu) in its default dtype
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(torch.float32)
 
 
 def torch_params(seed: int = 0) -> list[Any]:
@@ -52,7 +85,7 @@ def test_step_by_step(name: str, options: dict[str, Any]) -> None:
     oracle = getattr(torch.optim, name)(theirs, **options)
     on_numpy = getattr(optim, name)(arrays, **options)
     on_torch = getattr(optim, name)(in_place, **options)
-    for t in range(5):
+    for t in range(STEPS):
         given = gradients(t)
         for p, q, g in zip(theirs, in_place, given, strict=True):
             p.grad, q.grad = g, g.clone()
