@@ -152,25 +152,3 @@ def test_closures_run_with_grad() -> None:
 
     assert optimizer.step(closure).item() == 1.0
     assert p.item() == 0.0
-
-
-@pytest.mark.parametrize(
-    ("name", "options"),
-    [
-        ("StepLR", {"step_size": 3, "gamma": 0.5}),
-        ("ExponentialLR", {"gamma": 0.9}),
-        ("CosineAnnealingLR", {"T_max": 7, "eta_min": 0.01}),
-        ("LambdaLR", {"lr_lambda": lambda t: 1 / (1 + t)}),
-    ],
-)
-def test_schedules(name: str, options: dict[str, Any]) -> None:
-    p = torch.ones(1, requires_grad=True)
-    p.grad = torch.ones(1)
-    theirs, mine = torch.optim.SGD([p], lr=0.3), optim.SGD([torch.ones(1)], lr=0.3)
-    their_schedule = getattr(torch.optim.lr_scheduler, name)(theirs, **options)
-    schedule = getattr(optim.lr_scheduler, name)(mine, **options)
-    for _ in range(20):
-        theirs.step()
-        their_schedule.step()
-        schedule.step()
-        np.testing.assert_allclose(schedule.get_last_lr(), their_schedule.get_last_lr(), rtol=1e-12)

@@ -18,7 +18,7 @@ import plait_optim as optim
 
 SHOWN = [
     info.name
-    for info in pkgutil.iter_modules(optim.__path__, "plait_optim.")
+    for info in pkgutil.walk_packages(optim.__path__, "plait_optim.")
     if ">>>" in (importlib.util.find_spec(info.name).loader.get_source(info.name) or "")  # type: ignore[union-attr]
 ]
 
