@@ -152,3 +152,116 @@ def test_closures_run_with_grad() -> None:
 
     assert optimizer.step(closure).item() == 1.0
     assert p.item() == 0.0
+
+
+MUON = [
+    {"lr": 0.1},
+    {"lr": 0.1, "nesterov": False, "weight_decay": 0.0, "momentum": 0.5},
+    {"lr": 0.1, "adjust_lr_fn": "match_rms_adamw", "ns_steps": 3},
+    {"lr": 0.1, "ns_coefficients": (1.5, -0.5, 0.0), "eps": 1.0, "adjust_lr_fn": "original"},
+]
+
+
+@pytest.mark.parametrize("options", MUON, ids=str)
+def test_muon(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    # torch's goes through bfloat16, which has two digits: leave that out
+    monkeypatch.setattr(torch.Tensor, "bfloat16", torch.Tensor.clone)
+    generator = torch.Generator().manual_seed(0)
+    shapes = [(4, 3), (3, 5), (1, 4), (6, 6)]
+    theirs = [torch.randn(shape, generator=generator).requires_grad_() for shape in shapes]
+    mine = [p.detach().clone().requires_grad_() for p in theirs]
+    arrays = [p.detach().numpy().copy() for p in theirs]
+    oracle = torch.optim.Muon(theirs, **options)
+    optimizer, on_numpy = optim.Muon(mine, **options), optim.Muon(arrays, **options)
+    for t in range(6):
+        if t == 3:  # each goes on from what the other saved
+            saved = copy.deepcopy(oracle.state_dict())
+            oracle.load_state_dict(copy.deepcopy(optimizer.state_dict()))
+            optimizer.load_state_dict(saved)
+        grads = [torch.randn(shape, generator=generator) for shape in shapes]
+        for p, q, g in zip(theirs, mine, grads, strict=True):
+            p.grad, q.grad = g, g.clone()
+        oracle.step()
+        optimizer.step()
+        on_numpy.step(grads=[g.numpy() for g in grads])
+        for p, q, a in zip(theirs, mine, arrays, strict=True):
+            np.testing.assert_allclose(q.detach(), p.detach(), rtol=1e-10, atol=1e-12)
+            np.testing.assert_allclose(a, p.detach(), rtol=1e-10, atol=1e-12)
+    assert set(saved["param_groups"][0]) == set(optimizer.state_dict()["param_groups"][0])
+
+
+LBFGS: list[dict[str, Any]] = [
+    {},
+    {"lr": 0.1},
+    {"history_size": 3, "max_iter": 7},
+    {"max_eval": 6, "max_iter": 30},
+    {"lr": 2.0, "max_iter": 5},
+    {"tolerance_grad": 1e-2, "tolerance_change": 1e-3},
+]
+
+
+def regression(optimizer: Any, weights: list[Any], calls: list[int]) -> Any:
+    generator = torch.Generator().manual_seed(1)
+    x = torch.randn(40, 5, generator=generator)
+    y = (x @ torch.randn(5, 3, generator=generator)).sin()
+
+    def closure() -> Any:
+        calls.append(1)
+        optimizer.zero_grad()
+        loss = ((torch.tanh(x @ weights[0] + weights[1]) @ weights[2] - y) ** 2).mean()
+        loss.backward()
+        return loss
+
+    return closure
+
+
+@pytest.mark.parametrize("search", [None, "strong_wolfe"])
+@pytest.mark.parametrize("options", LBFGS, ids=str)
+def test_lbfgs(options: dict[str, Any], search: str | None) -> None:
+    sides = []
+    for module in (torch.optim, optim):
+        generator = torch.Generator().manual_seed(0)
+        weights = [torch.randn(s, generator=generator) for s in [(5, 8), (8,), (8, 3)]]
+        weights = [w.requires_grad_() for w in weights]
+        optimizer = module.LBFGS(weights, **options, line_search_fn=search)
+        calls: list[int] = []
+        sides.append((optimizer, weights, regression(optimizer, weights, calls), calls))
+    (theirs, them, their_closure, their_calls), (mine, us, closure, calls) = sides
+    for t in range(3):
+        assert closure().item() == pytest.approx(their_closure().item(), rel=1e-9)
+        theirs.step(their_closure)
+        mine.step(closure)
+        assert len(calls) == len(their_calls)
+        for p, q in zip(them, us, strict=True):
+            np.testing.assert_allclose(q.detach(), p.detach(), rtol=1e-6, atol=1e-7)
+        if t == 1:
+            saved = copy.deepcopy(theirs.state_dict())
+            assert set(saved["param_groups"][0]) == set(mine.state_dict()["param_groups"][0])
+            state = mine.state_dict()["state"][0]
+            assert set(saved["state"][0]) - {"al"} == set(state) - {"al"}
+            theirs.load_state_dict(copy.deepcopy(mine.state_dict()))
+            mine.load_state_dict(saved)
+            with torch.no_grad():
+                for p, q in zip(them, us, strict=True):
+                    q.copy_(p)
+
+
+@pytest.mark.parametrize("name", ["Adam", "SGD", "RMSprop", "NAdam", "Muon"])
+def test_clipping_within_the_step(name: str) -> None:
+    generator = torch.Generator().manual_seed(0)
+    theirs = [torch.randn(4, 3, generator=generator).requires_grad_() for _ in range(3)]
+    mine = [p.detach().clone().requires_grad_() for p in theirs]
+    oracle, optimizer = getattr(optim, name)(theirs, lr=0.1), getattr(optim, name)(mine, lr=0.1)
+    for t in range(4):
+        for p, q in zip(theirs, mine, strict=True):
+            p.grad = torch.randn(4, 3, generator=generator)
+            q.grad = p.grad.clone()
+        before = [q.grad.clone() for q in mine]
+        bound = [1.0, 0.1, 100.0, 1e-3][t]
+        norm = torch.nn.utils.clip_grad_norm_(theirs, bound)
+        oracle.step()
+        optimizer.step(max_norm=bound)
+        assert optimizer.grad_norm == pytest.approx(norm.item(), rel=1e-12)
+        for p, q, g in zip(theirs, mine, before, strict=True):
+            np.testing.assert_allclose(q.detach(), p.detach(), rtol=1e-12, atol=1e-13)
+            assert torch.equal(q.grad, g)

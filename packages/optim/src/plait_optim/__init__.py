@@ -12,6 +12,8 @@ from plait_optim._adagrad import Adagrad
 from plait_optim._adam import Adam, AdamW
 from plait_optim._adamax import Adamax
 from plait_optim._asgd import ASGD
+from plait_optim._lbfgs import LBFGS
+from plait_optim._muon import Muon
 from plait_optim._nadam import NAdam
 from plait_optim._optimizer import Optimizer
 from plait_optim._radam import RAdam
@@ -21,11 +23,13 @@ from plait_optim._sgd import SGD
 
 __all__ = [
     "ASGD",
+    "LBFGS",
     "Adadelta",
     "Adagrad",
     "Adam",
     "AdamW",
     "Adamax",
+    "Muon",
     "NAdam",
     "Optimizer",
     "RAdam",
