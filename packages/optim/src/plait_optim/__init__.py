@@ -6,7 +6,7 @@ component; it is loaded when the first step is taken. Importing this package loa
 
 from __future__ import annotations
 
-from plait_optim import lr_scheduler
+from plait_optim import lr_scheduler, swa_utils
 from plait_optim._adadelta import Adadelta
 from plait_optim._adagrad import Adagrad
 from plait_optim._adam import Adam, AdamW
@@ -37,6 +37,7 @@ __all__ = [
     "Rprop",
     "SGD",
     "lr_scheduler",
+    "swa_utils",
 ]
 
 __version__ = "0.1.0"
