@@ -106,6 +106,8 @@ class LBFGS(Optimizer):
         Returns:
             The loss before the step.
         """
+        if len(self.param_groups) != 1:
+            raise ValueError(f"LBFGS has one parameter group; got {len(self.param_groups)}")
         [group] = self.param_groups
         state = self.state[group["params"][0]]
         state.setdefault("func_evals", 0)
