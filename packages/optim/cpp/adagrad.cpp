@@ -7,7 +7,7 @@ enum { params, grads, sums, steps, lr, lr_decay, eps, weight_decay, maximize };
 
 struct AdagradSpec {
   using Rule = optim::Adagrad;
-  enum : uint32_t { n_lists = 3, optional = 0, counted = 1 };
+  enum : uint32_t { n_lists = 3, optional = 0, counted = 1, own = 0 };
   static plait_status check(const plait_call *) { return PLAIT_OK; }
   static Rule rule(const plait_value *in, uint32_t, int64_t t) {
     Rule r{};

@@ -23,7 +23,7 @@ enum {
 
 struct AdamSpec {
   using Rule = optim::Adam;
-  enum : uint32_t { n_lists = 5, optional = 1u << max_exp_avg_sqs, counted = 1 };
+  enum : uint32_t { n_lists = 5, optional = 1u << max_exp_avg_sqs, counted = 1, own = 0 };
   static plait_status check(const plait_call *call) {
     return check_fractions(call, {beta1, beta2});
   }

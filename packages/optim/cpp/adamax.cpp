@@ -9,7 +9,7 @@ enum { params, grads, exp_avgs, exp_infs, steps, lr, beta1, beta2, eps, weight_d
 
 struct AdamaxSpec {
   using Rule = optim::Adamax;
-  enum : uint32_t { n_lists = 4, optional = 0, counted = 1 };
+  enum : uint32_t { n_lists = 4, optional = 0, counted = 1, own = 0 };
   static plait_status check(const plait_call *call) {
     return check_fractions(call, {beta1, beta2});
   }

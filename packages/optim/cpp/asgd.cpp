@@ -7,7 +7,7 @@ enum { params, grads, axs, steps, etas, mus, lambd, weight_decay, maximize };
 
 struct AsgdSpec {
   using Rule = optim::Asgd;
-  enum : uint32_t { n_lists = 3, optional = 0, counted = 1 };
+  enum : uint32_t { n_lists = 3, optional = 0, counted = 1, own = 1 };
   static plait_status check(const plait_call *call) {
     const plait_status status = check_per_parameter(call, etas);
     return status == PLAIT_OK ? check_per_parameter(call, mus) : status;

@@ -7,7 +7,7 @@ enum { averages, values, weight };
 
 struct AverageSpec {
   using Rule = optim::Average;
-  enum : uint32_t { n_lists = 2, optional = 0, counted = 0 };
+  enum : uint32_t { n_lists = 2, optional = 0, counted = 0, own = 0 };
   static plait_status check(const plait_call *) { return PLAIT_OK; }
   static Rule rule(const plait_value *in, uint32_t, int64_t) {
     Rule r{};

@@ -3,6 +3,7 @@
 //   n_lists   the leading Tensor[] arguments: params, grads, then the state
 //   optional  bits of those that may be empty
 //   counted   whether `steps` follows the lists in the schema
+//   own       whether `rule` depends on more of i than its step number
 //   check     what has to hold of the numbers; PLAIT_OK or an error
 //   rule      the numbers of parameter i, whose step number is t
 // All lists but grads are written.
@@ -23,10 +24,17 @@ struct ElementwiseUpdate final : Update {
     written = ~(1u << 1);
     const plait_value *steps = Spec::counted ? in + Spec::n_lists : nullptr;
     rules.reserve(l.length);
+    int64_t before = 0;
     for (uint32_t i = 0; i < l.length; i++) {
-      R r = Spec::rule(in, i, steps ? steps->u.is[steps->n == 1 ? 0 : i] : 0);
+      const int64_t t = steps ? steps->u.is[steps->n == 1 ? 0 : i] : 0;
+      if (i > 0 && !Spec::own && t == before) {  // powers of t are most of a small step
+        rules.push_back(rules.back());
+        continue;
+      }
+      R r = Spec::rule(in, i, t);
       if (r.l2 != 0) r.flags |= Rule::decays;
       rules.push_back(r);
+      before = t;
     }
   }
   void apply(uint32_t i, void *const *data, int64_t n) const override {

@@ -24,7 +24,7 @@ enum {
 
 struct NAdamSpec {
   using Rule = optim::NAdam;
-  enum : uint32_t { n_lists = 4, optional = 0, counted = 1 };
+  enum : uint32_t { n_lists = 4, optional = 0, counted = 1, own = 1 };
   static plait_status check(const plait_call *call) {
     const plait_status status = check_fractions(call, {beta1, beta2});
     return status == PLAIT_OK ? check_per_parameter(call, mu_products) : status;

@@ -22,7 +22,7 @@ enum {
 
 struct RAdamSpec {
   using Rule = optim::RAdam;
-  enum : uint32_t { n_lists = 4, optional = 0, counted = 1 };
+  enum : uint32_t { n_lists = 4, optional = 0, counted = 1, own = 0 };
   static plait_status check(const plait_call *call) {
     return check_fractions(call, {beta1, beta2});
   }

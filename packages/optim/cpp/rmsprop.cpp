@@ -20,7 +20,12 @@ enum {
 
 struct RmsPropSpec {
   using Rule = optim::RmsProp;
-  enum : uint32_t { n_lists = 5, optional = 1u << momentum_buffers | 1u << grad_avgs, counted = 1 };
+  enum : uint32_t {
+    n_lists = 5,
+    optional = 1u << momentum_buffers | 1u << grad_avgs,
+    counted = 1,
+    own = 0
+  };
   static plait_status check(const plait_call *) { return PLAIT_OK; }
   static Rule rule(const plait_value *in, uint32_t, int64_t) {
     Rule r{};

@@ -18,7 +18,7 @@ enum {
 
 struct RpropSpec {
   using Rule = optim::Rprop;
-  enum : uint32_t { n_lists = 4, optional = 0, counted = 1 };
+  enum : uint32_t { n_lists = 4, optional = 0, counted = 1, own = 0 };
   static plait_status check(const plait_call *) { return PLAIT_OK; }
   static Rule rule(const plait_value *in, uint32_t, int64_t) {
     Rule r{};

@@ -18,7 +18,7 @@ enum {
 
 struct SgdSpec {
   using Rule = optim::Sgd;
-  enum : uint32_t { n_lists = 3, optional = 1u << momentum_buffers, counted = 1 };
+  enum : uint32_t { n_lists = 3, optional = 1u << momentum_buffers, counted = 1, own = 0 };
   static plait_status check(const plait_call *) { return PLAIT_OK; }
   static Rule rule(const plait_value *in, uint32_t, int64_t t) {
     Rule r{};
