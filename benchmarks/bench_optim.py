@@ -14,12 +14,12 @@ import plait_optim
 __all__ = ["cases"]
 
 
-def ours(shapes: list[tuple[int, ...]], make: Callable[[Any], Any]) -> Callable[[], Any]:
+def ours(shapes: list[tuple[int, ...]], make: Callable[[Any], Any]) -> Callable[..., Any]:
     """A step of plait's optimizer."""
     params = [pc.randn(*shape).requires_grad_() for shape in shapes]
     for p in params:
         p.grad = pc.randn(*p.shape)
-    step: Callable[[], Any] = make(params).step
+    step: Callable[..., Any] = make(params).step
     return step
 
 
@@ -29,6 +29,26 @@ def theirs(shapes: list[tuple[int, ...]], make: Callable[[Any], Any]) -> Callabl
     for p in params:
         p.grad = torch.randn(*p.shape)
     step: Callable[[], Any] = make(params).step
+    return step
+
+
+def ours_clipped(shapes: list[tuple[int, ...]], make: Callable[[Any], Any]) -> Callable[[], Any]:
+    """A step of plait's optimizer that clips as it goes."""
+    step = ours(shapes, make)
+    return lambda: step(max_norm=1.0)
+
+
+def theirs_clipped(shapes: list[tuple[int, ...]], make: Callable[[Any], Any]) -> Callable[[], Any]:
+    """Clipping and then a step, of torch's."""
+    params = [torch.randn(*shape).requires_grad_() for shape in shapes]
+    for p in params:
+        p.grad = torch.randn(*p.shape)
+    optimizer = make(params)
+
+    def step() -> None:
+        torch.nn.utils.clip_grad_norm_(params, 1.0)
+        optimizer.step()
+
     return step
 
 
@@ -67,5 +87,11 @@ def cases() -> list[Case]:
             ours(large, lambda p: plait_optim.Adam(p)),
             theirs(large, lambda p: torch.optim.Adam(p, fused=True)),
             None,
+        ),
+        (
+            "Adam, 16 M parameters, with clipping, to fused=True after clip_grad_norm_",
+            ours_clipped(large, lambda p: plait_optim.Adam(p)),
+            theirs_clipped(large, lambda p: torch.optim.Adam(p, fused=True)),
+            1.0,
         ),
     ]

@@ -12,21 +12,22 @@ bool same_shape(const plait_tensor *a, const plait_tensor *b) {
 
 plait_status check_param(const plait_call *call, uint32_t i, const plait_tensor *p) {
   if (same(p->dl.dtype, dtype::float32) || same(p->dl.dtype, dtype::float64)) return PLAIT_OK;
-  return call->thread->runtime->fail(call, PLAIT_DTYPE_ERROR,
-                                     "`params[%u]` must be float32 or float64; got %s of shape %s",
-                                     i, name(p->dl.dtype), shape_text(p).c_str());
+  return call->thread->runtime->fail(
+      call, PLAIT_DTYPE_ERROR, "`%s[%u]` must be float32 or float64; got %s of shape %s",
+      call->op->args[0].name, i, name(p->dl.dtype), shape_text(p).c_str());
 }
 
 plait_status check_partner(const plait_call *call, const char *list, uint32_t i,
                            const plait_tensor *p, const plait_tensor *t) {
   const auto fail = call->thread->runtime->fail;
+  const char *first = call->op->args[0].name;
   if (!same_shape(p, t))
-    return fail(call, PLAIT_SHAPE_ERROR, "`%s[%u]` must have the shape of `params[%u]`, %s; got %s",
-                list, i, i, shape_text(p).c_str(), shape_text(t).c_str());
+    return fail(call, PLAIT_SHAPE_ERROR, "`%s[%u]` must have the shape of `%s[%u]`, %s; got %s",
+                list, i, first, i, shape_text(p).c_str(), shape_text(t).c_str());
   if (!same(p->dl.dtype, t->dl.dtype))
     return fail(call, PLAIT_DTYPE_ERROR,
-                "`%s[%u]` must have the dtype of `params[%u]`, %s; got %s (shape %s)", list, i, i,
-                name(p->dl.dtype), name(t->dl.dtype), shape_text(t).c_str());
+                "`%s[%u]` must have the dtype of `%s[%u]`, %s; got %s (shape %s)", list, i, first,
+                i, name(p->dl.dtype), name(t->dl.dtype), shape_text(t).c_str());
   return PLAIT_OK;
 }
 
@@ -45,8 +46,8 @@ plait_status check_lists(const plait_call *call, const Lists &lists, uint32_t op
     const uint32_t n = call->in[k].n;
     if (n == lists.length || (n == 0 && (optional >> k & 1))) continue;
     return call->thread->runtime->fail(call, PLAIT_VALUE_ERROR,
-                                       "`%s` must hold one tensor for each of `params`, %u; got %u",
-                                       args[k].name, lists.length, n);
+                                       "`%s` must hold one tensor for each of `%s`, %u; got %u",
+                                       args[k].name, args[0].name, lists.length, n);
   }
   for (uint32_t i = 0; i < lists.length; i++) {
     const plait_tensor *p = lists.at(0, i);

@@ -4,98 +4,64 @@
 // that may set errno keeps a loop scalar.
 #include "loops.hpp"
 
-#define PLAIT_INLINE static inline __attribute__((always_inline))
-
 namespace plait::optim {
 namespace {
 
-PLAIT_INLINE float root(float x) { return __builtin_sqrtf(x); }
-PLAIT_INLINE double root(double x) { return __builtin_sqrt(x); }
-
-template <class T, bool amsgrad, bool l2>
-PLAIT_INLINE void adam_body(const AdamScalars &s, void *const *operands, int64_t n) {
-  T *__restrict p = static_cast<T *>(operands[0]);
+template <class R, class T, uint32_t flags>
+PLAIT_INLINE void loop(const R &rule, void *const *operands, int64_t n) {
+  // an absent operand is never touched, and need not be NULL
+  void *const spare = operands[0];
+  T *__restrict p = static_cast<T *>(spare);
   const T *__restrict g = static_cast<const T *>(operands[1]);
-  T *__restrict m = static_cast<T *>(operands[2]);
-  T *__restrict v = static_cast<T *>(operands[3]);
-  T *__restrict top = static_cast<T *>(operands[4]);
-  const T sign = T(s.sign), decay = T(s.l2), keep = T(s.keep), weight1 = T(s.weight1),
-          beta2 = T(s.beta2), weight2 = T(s.weight2), step = T(s.step),
-          inverse_root = T(s.inverse_root), eps = T(s.eps);
+  T *__restrict a = static_cast<T *>(operands[2] ? operands[2] : spare);
+  T *__restrict b = static_cast<T *>(operands[3] ? operands[3] : spare);
+  T *__restrict c = static_cast<T *>(operands[4] ? operands[4] : spare);
+  const R r = rule;  // in registers: nothing can write to it
+  const T scale = T(r.scale), l2 = T(r.l2);
   for (int64_t i = 0; i < n; i++) {
-    T d = sign * g[i];
-    if (l2) d += decay * p[i];
-    const T first = m[i] + weight1 * (d - m[i]);
-    const T second = beta2 * v[i] + weight2 * d * d;
-    m[i] = first;
-    v[i] = second;
-    T scale = second;
-    if (amsgrad) top[i] = scale = top[i] > second ? top[i] : second;
-    p[i] = keep * p[i] - step * (first / (root(scale) * inverse_root + eps));
+    T d = scale * g[i];
+    if (flags & Rule::decays) d += l2 * p[i];
+    r.template element<T, flags>(d, p[i], a[i], b[i], c[i]);
   }
 }
 
-template <class T>
-PLAIT_INLINE void adam_any(const AdamScalars &s, void *const *operands, int64_t n) {
-  if (operands[4])
-    s.l2 != 0 ? adam_body<T, true, true>(s, operands, n)
-              : adam_body<T, true, false>(s, operands, n);
-  else
-    s.l2 != 0 ? adam_body<T, false, true>(s, operands, n)
-              : adam_body<T, false, false>(s, operands, n);
+template <class R, class T, uint32_t flags = R::n_flags - 1>
+PLAIT_INLINE void any_loop(const R &rule, void *const *operands, int64_t n) {
+  if (rule.flags == flags) return loop<R, T, flags>(rule, operands, n);
+  if constexpr (flags > 0) any_loop<R, T, flags - 1>(rule, operands, n);
 }
 
-enum Momentum { none, first, later };
-
-template <class T, Momentum momentum, bool nesterov>
-PLAIT_INLINE void sgd_body(const SgdScalars &s, void *const *operands, int64_t n) {
-  T *__restrict p = static_cast<T *>(operands[0]);
-  const T *__restrict g = static_cast<const T *>(operands[1]);
-  T *__restrict buffer = static_cast<T *>(operands[2]);
-  const T sign = T(s.sign), decay = T(s.l2), lr = T(s.lr), mu = T(s.momentum), damped = T(s.damped);
-  const bool l2 = s.l2 != 0;
-  for (int64_t i = 0; i < n; i++) {
-    T d = sign * g[i];
-    d = l2 ? d + decay * p[i] : d;
-    if (momentum != none) {
-      const T b = momentum == first ? d : mu * buffer[i] + damped * d;
-      buffer[i] = b;
-      d = nesterov ? d + mu * b : b;
-    }
-    p[i] -= lr * d;
-  }
-}
-
+// Eight sums side by side, in double: the same order of additions in every instruction set.
 template <class T>
-PLAIT_INLINE void sgd_any(const SgdScalars &s, void *const *operands, int64_t n) {
-  if (!s.momentum_on)
-    sgd_body<T, none, false>(s, operands, n);
-  else if (s.first)
-    s.nesterov ? sgd_body<T, first, true>(s, operands, n)
-               : sgd_body<T, first, false>(s, operands, n);
-  else
-    s.nesterov ? sgd_body<T, later, true>(s, operands, n)
-               : sgd_body<T, later, false>(s, operands, n);
+PLAIT_INLINE double sum_of_squares(const void *data, int64_t n) {
+  const T *x = static_cast<const T *>(data);
+  double sums[8] = {};
+  int64_t i = 0;
+  for (; i + 8 <= n; i += 8)
+    for (int lane = 0; lane < 8; lane++) sums[lane] += double(x[i + lane]) * double(x[i + lane]);
+  for (; i < n; i++) sums[i % 8] += double(x[i]) * double(x[i]);
+  return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
 }
 
 }  // namespace
 
-#define PLAIT_LOOPS(set, attribute)                                                \
-  namespace {                                                                      \
-  attribute void set##_adam_f32(const AdamScalars &s, void *const *o, int64_t n) { \
-    adam_any<float>(s, o, n);                                                      \
-  }                                                                                \
-  attribute void set##_adam_f64(const AdamScalars &s, void *const *o, int64_t n) { \
-    adam_any<double>(s, o, n);                                                     \
-  }                                                                                \
-  attribute void set##_sgd_f32(const SgdScalars &s, void *const *o, int64_t n) {   \
-    sgd_any<float>(s, o, n);                                                       \
-  }                                                                                \
-  attribute void set##_sgd_f64(const SgdScalars &s, void *const *o, int64_t n) {   \
-    sgd_any<double>(s, o, n);                                                      \
-  }                                                                                \
-  }                                                                                \
-  const Loops set##_loops = {#set, set##_adam_f32, set##_adam_f64, set##_sgd_f32, set##_sgd_f64};
+#define PLAIT_LOOPS(set, attribute)                                                        \
+  namespace {                                                                              \
+  template <class R, class T>                                                              \
+  attribute void set##_loop(const Rule &rule, void *const *operands, int64_t n) {          \
+    any_loop<R, T>(static_cast<const R &>(rule), operands, n);                             \
+  }                                                                                        \
+  template <class T>                                                                       \
+  attribute double set##_squares(const void *data, int64_t n) {                            \
+    return sum_of_squares<T>(data, n);                                                     \
+  }                                                                                        \
+  template <class... Rules>                                                                \
+  constexpr LoopSet<Rules...> set##_table(LoopSet<Rules...>) {                             \
+    return {LoopPair<Rules>{set##_loop<Rules, float>, set##_loop<Rules, double>}..., #set, \
+            set##_squares<float>, set##_squares<double>};                                  \
+  }                                                                                        \
+  }                                                                                        \
+  const Loops set##_loops = set##_table(Loops{});
 
 PLAIT_LOOPS(base, )
 

@@ -3,37 +3,31 @@
 // must not be found by a linker.
 #ifndef PLAIT_OPTIM_LOOPS_HPP
 #define PLAIT_OPTIM_LOOPS_HPP
-#include <stdint.h>
+#include "rules.hpp"
 
 namespace plait::optim {
 
-struct AdamScalars {
-  double sign;     // -1 when the objective is maximised
-  double l2;       // added to the gradient as l2 * p; 0: none
-  double keep;     // 1 - lr * weight_decay when decoupled, else 1
-  double weight1;  // 1 - beta1
-  double beta2, weight2;
-  double step;          // lr / (1 - beta1^t)
-  double inverse_root;  // 1 / sqrt(1 - beta2^t)
-  double eps;
-};
-
-struct SgdScalars {
-  double sign, l2, lr, momentum;
-  double damped;  // 1 - dampening
-  int32_t momentum_on, first, nesterov;
-  int32_t reserved;
-};
-
 // Operands in the order of the schemas: params, grads, then the state; a missing one is NULL.
-using AdamLoop = void (*)(const AdamScalars &, void *const *operands, int64_t n);
-using SgdLoop = void (*)(const SgdScalars &, void *const *operands, int64_t n);
+using Loop = void (*)(const Rule &, void *const *operands, int64_t n);
 
-struct Loops {
-  const char *name;
-  AdamLoop adam_f32, adam_f64;
-  SgdLoop sgd_f32, sgd_f64;
+template <class>
+struct LoopPair {
+  Loop f32, f64;
 };
+
+template <class... Rules>
+struct LoopSet : LoopPair<Rules>... {
+  const char *name;
+  double (*squares_f32)(const void *, int64_t);  // the sum of n squares
+  double (*squares_f64)(const void *, int64_t);
+  template <class R>
+  Loop of(bool wide) const {
+    const LoopPair<R> &pair = *this;
+    return wide ? pair.f64 : pair.f32;
+  }
+};
+using Loops =
+    LoopSet<Adam, NAdam, RAdam, Adamax, Adagrad, Adadelta, RmsProp, Sgd, Rprop, Asgd, Average>;
 
 extern const Loops base_loops;
 // The fastest set this processor runs; `wanted` "base" asks for that one, NULL for the best.

@@ -8,11 +8,17 @@
 namespace plait::optim {
 namespace {
 
+bool is_step_dtype(DType d) { return same(d, dtype::float32) || same(d, dtype::float64); }
+
 // Dense, in the order of dimensions of the parameter, so that a step on a channels-last weight is
 // one flat loop.
 plait_status like_shape(plait_call *call) {
   return border(call->thread, call->op->name, [&]() -> plait_status {
     const plait_tensor *p = call->in[0].u.t;
+    if (call->in[1].u.f != 0 && !is_step_dtype(p->dl.dtype))
+      return call->thread->runtime->fail(
+          call, PLAIT_DTYPE_ERROR,
+          "`param` must be float32 or float64 where `fill` isn't 0; got %s", name(p->dl.dtype));
     const int n = p->dl.ndim;
     int order[PLAIT_MAX_DIMS];
     for (int i = 0; i < n; i++) order[i] = i;
@@ -32,11 +38,15 @@ plait_status like_shape(plait_call *call) {
 
 plait_status like_kernel(plait_call *call) {
   const plait_tensor *t = call->out[0].u.t;
-  std::memset(t->dl.data, 0, size_t(numel(t) * itemsize(t->dl.dtype)));
+  const double fill = call->in[1].u.f;
+  if (fill == 0)
+    std::memset(t->dl.data, 0, size_t(numel(t) * itemsize(t->dl.dtype)));
+  else if (t->dl.dtype.bits == 64)
+    std::fill_n(static_cast<double *>(t->dl.data), numel(t), fill);
+  else
+    std::fill_n(static_cast<float *>(t->dl.data), numel(t), float(fill));
   return PLAIT_OK;
 }
-
-bool is_step_dtype(DType d) { return same(d, dtype::float32) || same(d, dtype::float64); }
 
 plait_status load_shape(plait_call *call) {
   return border(call->thread, call->op->name, [&]() -> plait_status {
@@ -74,11 +84,12 @@ plait_status load_kernel(plait_call *call) {
 
 }  // namespace
 
-const Step state_like = {{PLAIT_HEADER(plait_op_def), "optimizer_state(Tensor param) -> Tensor",
-                          "Zeros with the shape, dtype, device and order of dimensions of `param`: "
-                          "what a step keeps between calls.",
-                          0, 0, like_shape, nullptr, nullptr, nullptr, nullptr},
-                         like_kernel};
+const Step state_like = {
+    {PLAIT_HEADER(plait_op_def), "optimizer_state(Tensor param, float fill=0) -> Tensor",
+     "Copies of `fill` with the shape, dtype, device and order of dimensions "
+     "of `param`: what a step keeps between calls.",
+     0, 0, like_shape, nullptr, nullptr, nullptr, nullptr},
+    like_kernel};
 
 const Step state_load = {
     {PLAIT_HEADER(plait_op_def), "optimizer_state_load(Tensor! state, Tensor value) -> ()",

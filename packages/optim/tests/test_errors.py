@@ -97,6 +97,19 @@ def test_arrays_without_grad() -> None:
         (optim.Adam, {"betas": (1.0, 0.9)}, "Invalid beta parameter at index 0: 1.0"),
         (optim.Adam, {"betas": (0.9, -0.1)}, "Invalid beta parameter at index 1: -0.1"),
         (optim.AdamW, {"weight_decay": -1}, "Invalid weight_decay value: -1"),
+        (optim.NAdam, {"momentum_decay": -1}, "Invalid momentum_decay value: -1"),
+        (optim.NAdam, {"betas": (0.9, 1.0)}, "Invalid beta parameter at index 1: 1.0"),
+        (optim.RAdam, {"betas": (0.9, 1.0)}, "Invalid beta parameter at index 1: 1.0"),
+        (optim.Adamax, {"eps": float("nan")}, "Invalid epsilon value: nan"),
+        (optim.Adagrad, {"lr_decay": -1}, "Invalid lr_decay value: -1"),
+        (optim.Adagrad, {"initial_accumulator_value": -1}, "Invalid initial_accumulator_value"),
+        (optim.Adadelta, {"rho": 1.5}, "Invalid rho value: 1.5"),
+        (optim.RMSprop, {"alpha": -1}, "Invalid alpha value: -1"),
+        (optim.RMSprop, {"momentum": -1}, "Invalid momentum value: -1"),
+        (optim.Rprop, {"etas": (1.5, 2.0)}, "Invalid eta values: 1.5, 2.0"),
+        (optim.ASGD, {"weight_decay": -1}, "Invalid weight_decay value: -1"),
+        (optim.LBFGS, {"line_search_fn": "armijo"}, "only 'strong_wolfe' is supported; got 'arm"),
+        (optim.LBFGS, {"lr": -1}, "Invalid learning rate: -1"),
     ],
 )
 def test_options_out_of_range(make: Any, options: dict[str, Any], text: str) -> None:
@@ -114,9 +127,83 @@ def test_what_is_no_number_or_no_state() -> None:
 
 
 @pytest.mark.parametrize("option", ["capturable", "differentiable"])
-def test_options_that_are_not_there(option: str) -> None:
-    with pytest.raises(NotImplementedError, match=option):
-        optim.Adam([ones(1)], **{option: True})
+@pytest.mark.parametrize(
+    "name", ["Adam", "Adamax", "NAdam", "RAdam", "Adadelta", "RMSprop", "ASGD"]
+)
+def test_options_that_are_not_there(name: str, option: str) -> None:
+    with pytest.raises(NotImplementedError, match=f"{name}: {option}"):
+        getattr(optim, name)([ones(1)], **{option: True})
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"adjust_lr_fn": "x"}, "adjust_lr_fn must be 'original', 'match_rms_adamw' or None"),
+        ({"ns_steps": 100}, "ns_steps must be less than 100; got 100"),
+        ({"ns_coefficients": (1.0, 2.0)}, "ns_coefficients must be 3 numbers"),
+        ({"momentum": -1}, "Invalid momentum value: -1"),
+    ],
+)
+def test_options_of_muon(options: dict[str, Any], text: str) -> None:
+    with pytest.raises(ValueError, match=text):
+        optim.Muon([ones(2, 2)], **options)
+
+
+def test_muon_is_for_matrices() -> None:
+    with pytest.raises(ValueError, match=r"only supports 2D .* with size: \(3,\)"):
+        optim.Muon([ones(2, 2), ones(3)])
+    optimizer = optim.Muon([ones(2, 2)])
+    with pytest.raises(ValueError, match="only supports 2D"):
+        optimizer.add_param_group({"params": [ones(3)]})
+    assert len(optimizer.param_groups) == 1
+    p, q = ones(2, 2), ones(2, 2)
+    with pytest.raises(plait_abi.ShapeError, match=r"Muon: `grads\[1\]` must have the shape of"):
+        optim.Muon([p, q]).step(grads=[ones(2, 2), ones(2, 3)])
+    np.testing.assert_array_equal(p, 1)
+
+
+def test_lbfgs_needs_one_group_and_gradients() -> None:
+    with pytest.raises(ValueError, match=r"parameter groups\); got 2 groups"):
+        optim.LBFGS([{"params": [ones(1)]}, {"params": [ones(1)]}])
+    optimizer = optim.LBFGS([ones(2)])
+    with pytest.raises(TypeError, match=r"returns \(loss, gradients\); got float"):
+        optimizer.step(lambda: 1.0)
+    with pytest.raises(ValueError, match="one gradient for each of the 1 parameters; got 0"):
+        optimizer.step(lambda: (1.0, []))
+
+
+class OnlyDLPack:
+    def __init__(self, array: Any) -> None:
+        self.array = array
+        self.shape = array.shape
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> Any:
+        return self.array.__dlpack_device__()
+
+
+@pytest.mark.parametrize("make", [optim.LBFGS, optim.Muon])
+def test_some_compute_with_their_parameters(make: Any) -> None:
+    with pytest.raises(TypeError, match=r"no `concatenate` beside .*OnlyDLPack"):
+        make([OnlyDLPack(ones(2, 2))])
+
+
+def test_clipping() -> None:
+    p = ones(2)
+    with pytest.raises(ValueError, match="Invalid max_norm: -1"):
+        optim.SGD([p]).step(grads=[ones(2)], max_norm=-1)
+    with pytest.raises(plait_abi.DTypeError, match=r"grad_norm: `grads\[0\]` must be float32"):
+        optim.SGD([p]).step(grads=[np.ones(2, np.int64)], max_norm=1)
+
+    class Own(optim.Optimizer):
+        def update(self, *args: Any) -> None:
+            raise AssertionError("not to be called")
+
+    with pytest.raises(NotImplementedError, match=r"Own: .* needs an update that scales gradients"):
+        Own([p], {}).step(grads=[ones(2)], max_norm=1.0)
+    np.testing.assert_array_equal(p, 1)
 
 
 def test_parameters_that_are_none() -> None:
@@ -168,6 +255,18 @@ def test_the_operators_check_what_the_classes_cannot_get_wrong() -> None:
         operator("sgd_step")([p], [g], [ones(3)], [1])
     with pytest.raises(plait_abi.ShapeError, match="optimizer_state_load: `value` must have"):
         operator("optimizer_state_load")(p, ones(3))
+    with pytest.raises(plait_abi.DTypeError, match="optimizer_state: `param` must be float32"):
+        operator("optimizer_state")(ones(2, dtype=np.int64), 1.0)
+    with pytest.raises(
+        ValueError, match=r"nadam_step: `mu_products` must hold one number.*1; got 2"
+    ):
+        operator("nadam_step")([p], [g], [m], [v], [1], [0.5, 0.5])
+    with pytest.raises(ValueError, match=r"asgd_step: `mus` must hold one number.*1; got 0"):
+        operator("asgd_step")([p], [g], [m], [1], [0.5], [])
+    with pytest.raises(ValueError, match=r"radam_step: `beta2` must be in \[0, 1\); got 1"):
+        operator("radam_step")([p], [g], [m], [v], [1], beta2=1.0)
+    with pytest.raises(plait_abi.ShapeError, match=r"`values\[0\]` must have the shape of `averag"):
+        operator("average_step")([p], [ones(3)], weight=0.5)
     with pytest.raises(plait_abi.DTypeError, match="optimizer_state_load"):
         operator("optimizer_state_load")(p, ones(2, dtype=np.int64))
     np.testing.assert_array_equal(p, 1)

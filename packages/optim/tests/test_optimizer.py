@@ -168,11 +168,11 @@ def test_closure_and_hooks() -> None:
         p.grad = np.ones(1)
         return 7.0
 
-    remove = optimizer.register_step_pre_hook(lambda *a: order.append(f"pre {p.data[0]}"))
+    handle = optimizer.register_step_pre_hook(lambda *a: order.append(f"pre {p.data[0]}"))
     optimizer.register_step_post_hook(lambda *a: order.append(f"post {p.data[0]}"))
     assert optimizer.step(closure) == 7.0
-    assert order == ["closure", "pre 1.0", "post 0.0"]
-    remove()
+    assert order == ["pre 1.0", "closure", "post 0.0"]
+    handle.remove()
     optimizer.step()
     assert order[3:] == ["post -1.0"]
 

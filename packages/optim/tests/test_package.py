@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import importlib.util
 import inspect
 import os
+import pkgutil
 import subprocess
 import sys
 from types import ModuleType
@@ -14,16 +16,14 @@ import pytest
 
 import plait_optim as optim
 
+SHOWN = [
+    info.name
+    for info in pkgutil.walk_packages(optim.__path__, "plait_optim.")
+    if ">>>" in (importlib.util.find_spec(info.name).loader.get_source(info.name) or "")  # type: ignore[union-attr]
+]
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "plait_optim._sgd",
-        "plait_optim._adam",
-        "plait_optim._optimizer",
-        "plait_optim.lr_scheduler",
-    ],
-)
+
+@pytest.mark.parametrize("name", SHOWN)
 def test_examples(name: str) -> None:
     result = doctest.testmod(importlib.import_module(name), raise_on_error=False)
     assert result.attempted > 0

@@ -15,9 +15,19 @@ def tensor(*shape: int, seed: int = 0) -> Any:
     return pc.from_numpy(np.random.default_rng(seed).standard_normal(shape).astype(np.float32))
 
 
-@pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW"])
+OPTIONS: dict[str, dict[str, Any]] = {
+    "SGD": {"momentum": 0.9},
+    "Adam": {"amsgrad": True},
+    "AdamW": {"amsgrad": True},
+    "RMSprop": {"momentum": 0.9, "centered": True},
+    "Adagrad": {"initial_accumulator_value": 0.5},
+    **{name: {} for name in ("ASGD", "Adadelta", "Adamax", "NAdam", "RAdam", "Rprop")},
+}
+
+
+@pytest.mark.parametrize("name", OPTIONS)
 def test_the_same_as_on_numpy(name: str) -> None:
-    options = {"momentum": 0.9} if name == "SGD" else {"amsgrad": True}
+    options = OPTIONS[name]
     tensors = [tensor(3, 4), tensor(5), tensor(4, 3).t(), tensor(2, 3, 4, 5).permute(0, 3, 1, 2)]
     arrays = [t.numpy().copy() for t in tensors]
     ours = getattr(optim, name)(tensors, lr=0.1, **options)

@@ -176,6 +176,7 @@ def test_gradients_that_are_not_finite_stay_where_they_are() -> None:
     np.testing.assert_allclose(np.delete(p, 3), 0.9)
 
 
+OTHERS = ["Adamax", "NAdam", "RAdam", "Adagrad", "Adadelta", "RMSprop", "Rprop", "ASGD"]
 BOTH_SETS = """
 import sys
 import numpy as np
@@ -183,14 +184,18 @@ import plait_optim as optim
 rng = np.random.default_rng(5)
 for dtype in (np.float32, np.float64):
     for n in (1, 7, 8, 31, 1000):
-        p, q = (rng.standard_normal(n).astype(dtype) for _ in range(2))
-        a = optim.AdamW([p], lr=0.1, amsgrad=True)
-        b = optim.SGD([q], lr=0.1, momentum=0.9, nesterov=True)
-        for _ in range(3):
-            g = rng.standard_normal(n).astype(dtype)
-            a.step(grads=[g])
-            b.step(grads=[g])
-        sys.stdout.buffer.write(p.astype(float).tobytes() + q.astype(float).tobytes())
+        makers = [
+            lambda p: optim.AdamW([p], lr=0.1, amsgrad=True),
+            lambda p: optim.SGD([p], lr=0.1, momentum=0.9, nesterov=True),
+            lambda p: optim.RMSprop([p], lr=0.1, momentum=0.9, centered=True),
+            *[lambda p, name=name: getattr(optim, name)([p], lr=0.1) for name in %r],
+        ]
+        for make in makers:
+            p = rng.standard_normal(n).astype(dtype)
+            a = make(p)
+            for _ in range(3):
+                a.step(grads=[rng.standard_normal(n).astype(dtype)], max_norm=2.0)
+            sys.stdout.buffer.write(p.astype(float).tobytes())
 """
 
 
@@ -198,11 +203,41 @@ def test_the_instruction_sets_agree() -> None:
     results = []
     for wanted in ("base", ""):
         done = subprocess.run(
-            [sys.executable, "-c", BOTH_SETS],
+            [sys.executable, "-c", BOTH_SETS % (OTHERS,)],
             env={**os.environ, "PLAIT_CPU": wanted},
             stdout=subprocess.PIPE,
             check=True,
         )
         results.append(np.frombuffer(done.stdout))
-    assert results[0].size == 2 * 2 * (1 + 7 + 8 + 31 + 1000)
+    assert results[0].size == 2 * (3 + len(OTHERS)) * (1 + 7 + 8 + 31 + 1000)
     np.testing.assert_allclose(results[0], results[1], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("size", [0, 1, 7, 100_003, 600_000])
+def test_the_norm_of_all_gradients(size: int, dtype: str) -> None:
+    rng = np.random.default_rng(7)
+    grads = [rng.standard_normal(size).astype(dtype), rng.standard_normal((8, 6)).astype(dtype)]
+    grads = [grads[0], grads[1][::2, ::-3], np.asarray(np.float64(2)).astype(dtype)]
+    params = [np.zeros(g.shape, dtype) for g in grads]
+    optimizer = optim.SGD(params, lr=1.0)
+    optimizer.step(grads=grads, max_norm=0.5)
+    norm = np.sqrt(sum((g.astype(np.float64) ** 2).sum() for g in grads))
+    np.testing.assert_allclose(optimizer.grad_norm, norm, rtol=1e-12)
+    rtol = 1e-6 if dtype == "float32" else 1e-12
+    for p, g in zip(params, grads, strict=True):
+        np.testing.assert_allclose(p, -g * (0.5 / (norm + 1e-6)), rtol=rtol)
+    # a bound that is kept changes nothing, and the next step clips only if told to
+    optimizer.step(grads=grads, max_norm=2 * norm)
+    optimizer.step(grads=grads)
+    for p, g in zip(params, grads, strict=True):
+        np.testing.assert_allclose(p, -g * (2 + 0.5 / (norm + 1e-6)), rtol=rtol)
+
+
+def test_clipping_shows_what_is_not_finite() -> None:
+    for bad in (np.nan, np.inf):
+        p = np.zeros(2)
+        optimizer = optim.SGD([p], lr=1.0)
+        optimizer.step(grads=[np.array([1.0, bad])], max_norm=1.0)
+        assert not np.isfinite(optimizer.grad_norm)
+        assert np.isnan(p[1])

@@ -17,6 +17,7 @@ __all__ = [
 ROLES = {
     "kernels.cpu": ("test_kernels_cpu",),
     "engine": ("test_engine", "test_engine_writes"),
+    "optimizer": ("test_optimizer",),
 }
 """The modules whose tests belong to a role."""
 
@@ -30,7 +31,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--provider",
         default=None,
-        help="the plug-in that is tested; default: what is in force",
+        help="the plug-in that is tested, or package:Class,... of optimizers; default: what is "
+        "in force",
     )
     group.addoption(
         "--load", action="append", default=[], metavar="PATH", help="a plug-in to load first"
@@ -103,6 +105,14 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             from plait_conformance._gradients import derivatives
 
             metafunc.parametrize("derivative", list(derivatives()), ids=str)
+        return
+    if metafunc.config.getoption("--role") == "optimizer":
+        if "optimizer" in metafunc.fixturenames:
+            from plait_conformance._optimizers import optimizer_cases
+
+            load(metafunc.config)
+            subjects = list(optimizer_cases(metafunc.config.getoption("--provider")))
+            metafunc.parametrize("optimizer", subjects, ids=str)
         return
     from plait_conformance._cases import cases
     from plait_ops import specs

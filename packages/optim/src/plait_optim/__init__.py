@@ -6,11 +6,38 @@ component; it is loaded when the first step is taken. Importing this package loa
 
 from __future__ import annotations
 
-from plait_optim import lr_scheduler
+from plait_optim import lr_scheduler, swa_utils
+from plait_optim._adadelta import Adadelta
+from plait_optim._adagrad import Adagrad
 from plait_optim._adam import Adam, AdamW
+from plait_optim._adamax import Adamax
+from plait_optim._asgd import ASGD
+from plait_optim._lbfgs import LBFGS
+from plait_optim._muon import Muon
+from plait_optim._nadam import NAdam
 from plait_optim._optimizer import Optimizer
+from plait_optim._radam import RAdam
+from plait_optim._rmsprop import RMSprop
+from plait_optim._rprop import Rprop
 from plait_optim._sgd import SGD
 
-__all__ = ["SGD", "Adam", "AdamW", "Optimizer", "lr_scheduler"]
+__all__ = [
+    "ASGD",
+    "LBFGS",
+    "Adadelta",
+    "Adagrad",
+    "Adam",
+    "AdamW",
+    "Adamax",
+    "Muon",
+    "NAdam",
+    "Optimizer",
+    "RAdam",
+    "RMSprop",
+    "Rprop",
+    "SGD",
+    "lr_scheduler",
+    "swa_utils",
+]
 
 __version__ = "0.1.0"

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from plait_optim._arrays import exposed, zeros_like
-from plait_optim._component import operator
-from plait_optim._groups import ParamGroup, not_negative
-from plait_optim._optimizer import Optimizer
+from plait_optim._elementwise import Elementwise
+from plait_optim._groups import ParamGroup, fractions, not_negative, not_supported
 
 __all__ = ["Adam", "AdamW"]
 
 
-class Adam(Optimizer):
+class Adam(Elementwise):
     r"""Adam: steps scaled by running averages of the gradient and of its square.
 
     With gradient :math:`g` (negated if ``maximize``), weight decay :math:`\lambda` and the step
@@ -56,6 +54,8 @@ class Adam(Optimizer):
         "On the convergence of Adam and beyond" (2018).
     """
 
+    operator = "adam_step"
+
     def __init__(
         self,
         params: Any,
@@ -74,13 +74,9 @@ class Adam(Optimizer):
     ) -> None:
         not_negative("learning rate", lr)
         not_negative("epsilon value", eps)
-        for index, beta in enumerate(betas):
-            if not 0.0 <= beta < 1.0:
-                raise ValueError(f"Invalid beta parameter at index {index}: {beta}")
+        fractions(betas)
         not_negative("weight_decay value", weight_decay)
-        if capturable or differentiable:
-            which = "capturable" if capturable else "differentiable"
-            raise NotImplementedError(f"{type(self).__name__}: {which} steps are not supported")
+        not_supported(self, capturable=capturable, differentiable=differentiable)
         defaults = {
             "lr": lr,
             "betas": betas,
@@ -96,42 +92,21 @@ class Adam(Optimizer):
         }
         super().__init__(params, defaults)
 
-    def update(
-        self,
-        group: ParamGroup,
-        params: list[Any],
-        grads: list[Any],
-        states: list[dict[str, Any]],
-    ) -> None:
-        """Update one group: see `Optimizer.update`."""
-        names = ["exp_avg", "exp_avg_sq"] + ["max_exp_avg_sq"] * bool(group["amsgrad"])
-        try:
-            steps = [state["step"] + 1 for state in states]
-            averages = [exposed([state[name] for state in states]) for name in names]
-        except KeyError:
-            for param, state in zip(params, states, strict=True):
-                _start(param, state, names)
-            steps = [state["step"] + 1 for state in states]
-            averages = [exposed([state[name] for state in states]) for name in names]
+    def kept(self, group: ParamGroup) -> list[str]:
+        """Return the names of the operator's lists."""
+        return ["exp_avg", "exp_avg_sq", "max_exp_avg_sq" if group["amsgrad"] else ""]
+
+    def options(self, group: ParamGroup) -> dict[str, Any]:
+        """Return the operator's options."""
         beta1, beta2 = group["betas"]
-        operator("adam_step")(
-            exposed(params),
-            exposed(grads),
-            averages[0],
-            averages[1],
-            averages[2] if group["amsgrad"] else [],
-            steps,
-            lr=float(group["lr"]),
-            beta1=float(beta1),
-            beta2=float(beta2),
-            eps=float(group["eps"]),
-            weight_decay=float(group["weight_decay"]),
-            decoupled=bool(group["decoupled_weight_decay"]),
-            maximize=bool(group["maximize"]),
-        )
-        # only now: a refused step is none
-        for state, step in zip(states, steps, strict=True):
-            state["step"] = step
+        return {
+            "lr": float(group["lr"]),
+            "beta1": float(beta1),
+            "beta2": float(beta2),
+            "eps": float(group["eps"]),
+            "weight_decay": float(group["weight_decay"]),
+            "decoupled": bool(group["decoupled_weight_decay"]),
+        }
 
 
 class AdamW(Adam):
@@ -180,10 +155,3 @@ class AdamW(Adam):
             fused=fused,
             decoupled_weight_decay=True,
         )
-
-
-def _start(param: Any, state: dict[str, Any], names: list[str]) -> None:
-    state.setdefault("step", 0)
-    for name in names:
-        if name not in state:
-            state[name] = zeros_like(param)

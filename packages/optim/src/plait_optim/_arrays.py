@@ -16,7 +16,17 @@ from typing import Any, Literal
 
 from plait_optim._component import operator
 
-__all__ = ["Sort", "exposed", "load_into", "mark_written", "sort_of", "type_name", "zeros_like"]
+__all__ = [
+    "Sort",
+    "exposed",
+    "filled_like",
+    "library_function",
+    "load_into",
+    "mark_written",
+    "number",
+    "sort_of",
+    "type_name",
+]
 
 Sort = Literal["plait", "torch", "array"]
 
@@ -60,25 +70,42 @@ def _any_torch(arrays: list[Any]) -> bool:
     return "torch" in map(sort_of, {*map(type, arrays)})
 
 
-def zeros_like(param: Any) -> Any:
-    """Return zeros for the state of ``param``, of its own library where that can make them."""
+def filled_like(param: Any, fill: float = 0.0) -> Any:
+    """Return copies of ``fill`` as state of ``param``, of its own library where that can."""
     if sort_of(type(param)) == "plait":
-        return operator("optimizer_state")(param)
-    make = _own_zeros_like(type(param))
+        return operator("optimizer_state")(param, fill)
+    make = library_function(type(param), "full_like" if fill else "zeros_like")
     [alias] = exposed([param])
-    return make(alias) if make is not None else operator("optimizer_state")(alias)
+    if make is None:
+        return operator("optimizer_state")(alias, fill)
+    return make(alias, fill) if fill else make(alias)
 
 
-def _own_zeros_like(cls: type) -> Any:
+def _library_function(cls: type, name: str) -> Any:
     for base in cls.__mro__:
-        make = getattr(sys.modules.get(base.__module__.partition(".")[0]), "zeros_like", None)
-        if make is not None:
-            return make
+        found = getattr(sys.modules.get(base.__module__.partition(".")[0]), name, None)
+        if found is not None:
+            return found
     return None
+
+
+library_function: Callable[[type, str], Any] = functools.lru_cache(maxsize=256)(_library_function)
+"""The function of a name in the library that a class of arrays is of, or None."""
+
+
+def number(handle: Any) -> float:
+    """Return the number in an operator's result of no dimensions."""
+    if hasattr(handle, "item"):
+        return float(handle.item())
+    for name in ("numpy", "plait_core", "torch"):
+        read = getattr(sys.modules.get(name), "from_dlpack", None)
+        if read is not None:
+            return float(read(handle))
+    raise RuntimeError("reading a norm needs one of numpy, plait_core and torch to be imported")
 
 
 def load_into(param: Any, value: Any) -> Any:
     """Return a copy of ``value`` as state of ``param``: in its library and dtype."""
-    state = zeros_like(param)
+    state = filled_like(param)
     operator("optimizer_state_load")(*exposed([state, value]))
     return state

@@ -5,17 +5,19 @@ from __future__ import annotations
 import copy
 import itertools
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from plait_optim import _groups
-from plait_optim._arrays import load_into, mark_written, sort_of, type_name
-from plait_optim._component import grad_mode
+from plait_optim._arrays import exposed, load_into, mark_written, number, sort_of, type_name
+from plait_optim._component import grad_mode, operator
 from plait_optim._groups import ParamGroup
+from plait_optim._hooks import Hooks, RemovableHandle, hooked
 from plait_optim._state import State
 
 __all__ = ["Optimizer"]
 
 StepHook = Callable[["Optimizer", tuple[Any, ...], dict[str, Any]], Any]
+StateDict = dict[str, Any]
 
 
 class Optimizer:
@@ -47,12 +49,29 @@ class Optimizer:
         array([2.])
     """
 
+    scales_gradients: ClassVar[bool] = False
+    """Whether `update` multiplies gradients by ``self.grad_scale``, so that a step can clip."""
+
+    grad_scale: float = 1.0
+    """What `update` multiplies gradients by: less than 1 while ``step(max_norm=...)`` clips."""
+
+    grad_norm: float | None = None
+    """The norm of the gradients that the last ``step(max_norm=...)`` found."""
+
+    _stepping = False
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "step" in cls.__dict__:
+            cls.step = hooked(cls.step)  # type: ignore[method-assign]
+
     def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
         self.defaults = defaults
         self.state = State()
         self.param_groups: list[ParamGroup] = []
-        self._pre_hooks: dict[int, StepHook] = {}
-        self._post_hooks: dict[int, StepHook] = {}
+        self._step_pre_hooks, self._step_post_hooks = Hooks(), Hooks()
+        self._state_dict_pre_hooks, self._state_dict_post_hooks = Hooks(), Hooks()
+        self._load_state_dict_pre_hooks, self._load_state_dict_post_hooks = Hooks(), Hooks()
         for group in _groups.split(params):
             self.add_param_group(group)
 
@@ -62,22 +81,34 @@ class Optimizer:
 
     # ---- steps ----------------------------------------------------------------------------------
 
+    @hooked
     def step(
-        self, closure: Callable[[], Any] | None = None, *, grads: Sequence[Any] | None = None
+        self,
+        closure: Callable[[], Any] | None = None,
+        *,
+        grads: Sequence[Any] | None = None,
+        max_norm: float | None = None,
     ) -> Any:
-        """Update all parameters in place.
+        r"""Update all parameters in place.
 
         Args:
             closure: computes the loss again, and gradients with it; called once, before the step.
             grads: gradients, one for each parameter over all groups, or None where there is
                 none, for arrays that carry no ``.grad``; without it ``.grad`` is used.
+            max_norm: clip: let the step see all gradients times
+                :math:`\min(1, \mathrm{max\_norm} / (\lVert g \rVert + 10^{-6}))`, with the 2-norm
+                over all of them, as ``clip_grad_norm_`` does but in the pass of the step itself:
+                gradients are not written. The norm is kept as ``grad_norm``.
 
         Returns:
             What ``closure`` returned, or None.
 
         Raises:
-            ValueError: if ``grads`` has another length than the parameters.
+            ValueError: if ``grads`` has another length than the parameters, or ``max_norm`` is
+                below 0.
             TypeError: if there is no ``grads`` and a parameter has no ``.grad``.
+            NotImplementedError: if there is a ``max_norm``, and this optimizer's `update` doesn't
+                scale gradients.
             ShapeError, DTypeError: if a gradient doesn't fit its parameter; then nothing of its
                 group was updated.
         """
@@ -85,13 +116,16 @@ class Optimizer:
         if closure is not None:
             with grad_mode(True):
                 loss = closure()
-        arguments: tuple[tuple[Any, ...], dict[str, Any]] = ((), {"grads": grads})
-        for hook in list(self._pre_hooks.values()):
-            hook(self, *arguments)
         with grad_mode(False):
-            self._step_groups(grads)
-        for hook in list(self._post_hooks.values()):
-            hook(self, *arguments)
+            groups = self._with_gradients(grads)
+            if max_norm is None:
+                self._update_groups(groups)
+            else:
+                self._clip(groups, max_norm)
+                try:
+                    self._update_groups(groups)
+                finally:
+                    del self.grad_scale
         return loss
 
     def update(
@@ -104,7 +138,9 @@ class Optimizer:
         """Update the parameters of one group that have a gradient; for subclasses to implement."""
         raise NotImplementedError(f"{type(self).__name__}: implement `update` or `step`")
 
-    def _step_groups(self, grads: Sequence[Any] | None) -> None:
+    def _with_gradients(
+        self, grads: Sequence[Any] | None
+    ) -> list[tuple[ParamGroup, list[Any], list[Any]]]:
         total = sum(len(group["params"]) for group in self.param_groups)
         if grads is not None and len(grads) != total:
             raise ValueError(
@@ -112,6 +148,7 @@ class Optimizer:
                 f"parameters; got {len(grads)}"
             )
         start = 0
+        found = []
         for group in self.param_groups:
             params = group["params"]
             if grads is None:
@@ -123,8 +160,25 @@ class Optimizer:
                 pairs = [pair for pair in zip(params, given, strict=True) if pair[1] is not None]
                 params, given = [p for p, _ in pairs], [g for _, g in pairs]
             if params:
-                self.update(group, params, given, self.state.of(params))
-                mark_written(params)
+                found.append((group, params, given))
+        return found
+
+    def _update_groups(self, groups: list[tuple[ParamGroup, list[Any], list[Any]]]) -> None:
+        for group, params, grads in groups:
+            self.update(group, params, grads, self.state.of(params))
+            mark_written(params)
+
+    def _clip(self, groups: list[tuple[ParamGroup, list[Any], list[Any]]], max_norm: float) -> None:
+        _groups.not_negative("max_norm", max_norm)
+        if not self.scales_gradients:
+            raise NotImplementedError(
+                f"{type(self).__name__}: step(max_norm=...) needs an update that scales "
+                "gradients; clip them before the step"
+            )
+        grads = [grad for _, _, given in groups for grad in given]
+        self.grad_norm = number(operator("grad_norm")(exposed(grads)))
+        scale = float(max_norm) / (self.grad_norm + 1e-6)
+        self.grad_scale = 1.0 if scale >= 1 else scale  # nan stays nan
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget the gradients, or with ``set_to_none=False`` fill them with zeros."""
@@ -139,13 +193,42 @@ class Optimizer:
                     with grad_mode(False):
                         grad.detach_().zero_()
 
-    def register_step_pre_hook(self, hook: StepHook) -> Callable[[], None]:
-        """Call ``hook(optimizer, args, kwargs)`` before each step; the result undoes it."""
-        return _register(self._pre_hooks, hook)
+    # ---- hooks ----------------------------------------------------------------------------------
 
-    def register_step_post_hook(self, hook: StepHook) -> Callable[[], None]:
-        """Call ``hook(optimizer, args, kwargs)`` after each step; the result undoes it."""
-        return _register(self._post_hooks, hook)
+    def register_step_pre_hook(self, hook: StepHook) -> RemovableHandle:
+        """Call ``hook(optimizer, args, kwargs)`` before each step.
+
+        ``args`` begins with the optimizer; a pair of new ``args`` and ``kwargs`` may be returned.
+        """
+        return self._step_pre_hooks.register(hook)
+
+    def register_step_post_hook(self, hook: StepHook) -> RemovableHandle:
+        """Call ``hook(optimizer, args, kwargs)`` after each step."""
+        return self._step_post_hooks.register(hook)
+
+    def register_state_dict_pre_hook(
+        self, hook: Callable[[Optimizer], None], prepend: bool = False
+    ) -> RemovableHandle:
+        """Call ``hook(optimizer)`` before `state_dict` looks at anything."""
+        return self._state_dict_pre_hooks.register(hook, prepend)
+
+    def register_state_dict_post_hook(
+        self, hook: Callable[[Optimizer, StateDict], StateDict | None], prepend: bool = False
+    ) -> RemovableHandle:
+        """Call ``hook(optimizer, state_dict)`` on the result, which it may change or replace."""
+        return self._state_dict_post_hooks.register(hook, prepend)
+
+    def register_load_state_dict_pre_hook(
+        self, hook: Callable[[Optimizer, StateDict], StateDict | None], prepend: bool = False
+    ) -> RemovableHandle:
+        """Call ``hook(optimizer, state_dict)`` before loading; it may return another one."""
+        return self._load_state_dict_pre_hooks.register(hook, prepend)
+
+    def register_load_state_dict_post_hook(
+        self, hook: Callable[[Optimizer], None], prepend: bool = False
+    ) -> RemovableHandle:
+        """Call ``hook(optimizer)`` when a state was loaded."""
+        return self._load_state_dict_post_hooks.register(hook, prepend)
 
     # ---- saving and loading ---------------------------------------------------------------------
 
@@ -156,6 +239,8 @@ class Optimizer:
             ``{"state": {0: {...}}, "param_groups": [{"lr": ..., "params": [0, 1]}]}``. Arrays
             are the optimizer's own, not copies.
         """
+        for before in self._state_dict_pre_hooks:
+            before(self)
         numbers: dict[int, int] = {}
         for param in self._all_params():
             numbers.setdefault(id(param), len(numbers))
@@ -167,7 +252,11 @@ class Optimizer:
             for group in self.param_groups
         ]
         state = {numbers[id(param)]: dict(value) for param, value in self.state.items() if value}
-        return {"state": state, "param_groups": groups}
+        result: StateDict = {"state": state, "param_groups": groups}
+        for after in self._state_dict_post_hooks:
+            changed = after(self, result)
+            result = result if changed is None else changed
+        return result
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take over what `state_dict` gave; arrays are copied to the library of their parameter.
@@ -176,6 +265,10 @@ class Optimizer:
             ValueError: if the number of groups, or of parameters in one, is another.
             KeyError: if it is no state of an optimizer.
         """
+        state_dict = dict(state_dict)
+        for before in self._load_state_dict_pre_hooks:
+            changed = before(self, state_dict)
+            state_dict = state_dict if changed is None else changed
         for name in ("param_groups", "state"):
             if name not in state_dict:
                 raise KeyError(f"load_state_dict: {name!r} is missing; got {sorted(state_dict)}")
@@ -192,10 +285,12 @@ class Optimizer:
         params = dict(zip(numbers, self._all_params(), strict=True))
         state = State()
         with grad_mode(False):
-            for number, values in state_dict["state"].items():
-                if number in params:
-                    param = params[number]
-                    state[param] = {k: _loaded(param, k, v) for k, v in values.items()}
+            for key, values in state_dict["state"].items():
+                if key in params:
+                    param = params[key]
+                    state[param] = {
+                        name: self.load_value(param, name, value) for name, value in values.items()
+                    }
         for group, other in zip(self.param_groups, saved, strict=True):
             other["params"] = group["params"]
             if "param_names" in group:
@@ -204,11 +299,22 @@ class Optimizer:
                 other.setdefault(name, default)
         self.param_groups = saved
         self.state = state
+        for after in self._load_state_dict_post_hooks:
+            after(self)
+
+    def load_value(self, param: Any, name: str, value: Any) -> Any:
+        """Return what `load_state_dict` keeps as ``state[param][name]``; subclasses may differ.
+
+        An array becomes one of the library and the dtype of ``param``, the step number an int.
+        """
+        if name == "step":
+            return int(value)
+        return load_into(param, value) if sort_of(type(value)) is not None else copy.deepcopy(value)
 
     def __repr__(self) -> str:
         lines = [type(self).__name__ + " ("]
-        for number, group in enumerate(self.param_groups):
-            lines.append(f"Parameter Group {number}")
+        for index, group in enumerate(self.param_groups):
+            lines.append(f"Parameter Group {index}")
             lines += [f"    {k}: {group[k]}" for k in sorted(group) if k != "params"]
         return "\n".join([*lines, ")"])
 
@@ -223,19 +329,3 @@ def _grad(param: Any) -> Any:
         raise TypeError(
             f"step: parameters of type {type_name(param)} carry no .grad; pass step(grads=[...])"
         ) from None
-
-
-def _register(hooks: dict[int, StepHook], hook: StepHook) -> Callable[[], None]:
-    number = max(hooks, default=-1) + 1
-    hooks[number] = hook
-
-    def remove() -> None:
-        hooks.pop(number, None)
-
-    return remove
-
-
-def _loaded(param: Any, name: str, value: Any) -> Any:
-    if name == "step":
-        return int(value)
-    return load_into(param, value) if sort_of(type(value)) is not None else copy.deepcopy(value)

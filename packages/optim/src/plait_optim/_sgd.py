@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from plait_optim._arrays import exposed, zeros_like
+from plait_optim._arrays import exposed, filled_like
 from plait_optim._component import operator
-from plait_optim._groups import ParamGroup, not_negative
+from plait_optim._groups import ParamGroup, not_negative, not_supported
 from plait_optim._optimizer import Optimizer
 
 __all__ = ["SGD"]
@@ -51,6 +51,8 @@ class SGD(Optimizer):
         deep learning" (2013).
     """
 
+    scales_gradients = True
+
     def __init__(
         self,
         params: Any,
@@ -70,8 +72,7 @@ class SGD(Optimizer):
         not_negative("weight_decay value", weight_decay)
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
-        if differentiable:
-            raise NotImplementedError("SGD: differentiable steps are not supported")
+        not_supported(self, differentiable=differentiable)
         defaults = {
             "lr": lr,
             "momentum": momentum,
@@ -100,7 +101,7 @@ class SGD(Optimizer):
             steps = [1 if buffer is None else 2 for buffer in buffers]
             if 1 in steps:
                 buffers = [
-                    zeros_like(param) if buffer is None else buffer
+                    filled_like(param) if buffer is None else buffer
                     for param, buffer in zip(params, buffers, strict=True)
                 ]
         operator("sgd_step")(
@@ -114,6 +115,7 @@ class SGD(Optimizer):
             weight_decay=float(group["weight_decay"]),
             nesterov=bool(group["nesterov"]),
             maximize=bool(group["maximize"]),
+            grad_scale=self.grad_scale,
         )
         # only now: a refused step leaves no buffer that counts as a step taken
         if 1 in steps:

@@ -1,0 +1,318 @@
+"""Role ``optimizer``: what programs rely on whatever optimizer they are given.
+
+``--provider package:Name,package:Other`` names classes that are made as ``Name(params, lr=...)``,
+or with their defaults. A test about an option that a class doesn't have holds that it is refused.
+"""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+from plait_conformance._optimizers import Case, Problem
+
+SHAPES = ((4, 3), (2, 5), (1, 1))
+
+
+def assert_equal(problem: Problem, other: Problem) -> None:
+    for a, b in zip(problem.values(), other.values(), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def distance(problem: Problem) -> float:
+    return float(sum((v**2).sum() for v in problem.values()))
+
+
+def test_the_loss_falls(optimizer: Case) -> None:
+    problem = optimizer.problem(*SHAPES)
+    before, made = problem.loss(), optimizer.make(problem.params)
+    for _ in range(20):
+        optimizer.step(made, problem)
+    assert problem.loss() < before
+
+
+def test_parameters_are_written_in_place_and_keep_their_dtype(optimizer: Case) -> None:
+    for dtype in ("float32", "float64"):
+        problem = optimizer.problem(*SHAPES, dtype=dtype)
+        before = problem.values()
+        made = optimizer.make(problem.params)
+        optimizer.step(made, problem)
+        for p, kept, old in zip(
+            made.param_groups[0]["params"], problem.params, before, strict=True
+        ):
+            assert p is kept
+            now = np.from_dlpack(p)
+            assert now.dtype == dtype
+            assert now.shape == old.shape
+            assert not np.array_equal(now, old)
+
+
+def test_single_and_double_agree(optimizer: Case) -> None:
+    problems = [optimizer.problem(*SHAPES, dtype=dtype) for dtype in ("float32", "float64")]
+    for problem in problems:
+        made = optimizer.make(problem.params)
+        for _ in range(3):
+            optimizer.step(made, problem)
+    for a, b in zip(*[p.values() for p in problems], strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-4)
+
+
+def test_state_is_in_the_dtype_of_its_parameter(optimizer: Case) -> None:
+    problem = optimizer.problem(*SHAPES, dtype="float64")
+    made = optimizer.make(problem.params)
+    for _ in range(2):
+        optimizer.step(made, problem)
+    for state in made.state_dict()["state"].values():
+        for value in state.values():
+            if hasattr(value, "__dlpack__"):
+                assert np.from_dlpack(value).dtype == np.float64
+
+
+def test_a_saved_state_goes_on_where_it_was(optimizer: Case) -> None:
+    first, second = optimizer.problem(*SHAPES), optimizer.problem(*SHAPES)
+    made = optimizer.make(first.params)
+    for _ in range(3):
+        optimizer.step(made, first)
+    saved = copy.deepcopy(made.state_dict())
+    second = Problem([optimizer.array(v) for v in first.values()], first.aims)
+    other = optimizer.make(second.params)
+    other.load_state_dict(saved)
+    for _ in range(3):
+        optimizer.step(made, first)
+        optimizer.step(other, second)
+    assert_equal(first, second)
+
+
+def test_layout_of_a_saved_state(optimizer: Case) -> None:
+    problem = optimizer.problem(*SHAPES)
+    made = optimizer.make(problem.params)
+    assert made.state_dict()["state"] == {}
+    optimizer.step(made, problem)
+    saved = made.state_dict()
+    assert sorted(saved) == ["param_groups", "state"]
+    assert set(saved["state"]) <= {0, 1, 2}
+    assert [group["params"] for group in saved["param_groups"]] == [[0, 1, 2]]
+    assert set(made.defaults) <= set(saved["param_groups"][0])
+
+
+def test_a_state_of_another_size_is_refused(optimizer: Case) -> None:
+    problem = optimizer.problem(*SHAPES)
+    saved = optimizer.make(problem.params).state_dict()
+    with pytest.raises(ValueError, match="size of optimizer's group"):
+        optimizer.make(problem.params[:2]).load_state_dict(saved)
+
+
+def test_an_optimizer_is_copied_with_its_parameters(optimizer: Case) -> None:
+    problem = optimizer.problem(*SHAPES)
+    made = optimizer.make(problem.params)
+    optimizer.step(made, problem)
+    copies = [copy.deepcopy(made)]
+    if optimizer.library == "numpy":
+        copies.append(pickle.loads(pickle.dumps(made)))
+    optimizer.step(made, problem)
+    for other in copies:
+        theirs = Problem(other.param_groups[0]["params"], problem.aims)
+        optimizer.step(other, theirs)
+        assert_equal(problem, theirs)
+
+
+def test_groups_are_stepped_with_their_own_options(optimizer: Case) -> None:
+    both, one, two = (optimizer.problem(*SHAPES) for _ in range(3))
+    groups = [{"params": both.params[:1]}, {"params": both.params[1:], "lr": 0.5}]
+    try:
+        made = optimizer.make(groups, lr=0.25)
+    except ValueError as error:
+        assert "group" in str(error)  # it may have one group only, and says so
+        return
+    assert one.aims is not None and two.aims is not None
+    one, two = Problem(one.params[:1], one.aims[:1]), Problem(two.params[1:], two.aims[1:])
+    singles = [optimizer.make(one.params, lr=0.25), optimizer.make(two.params, lr=0.5)]
+    for _ in range(3):
+        optimizer.step(made, both)
+        for single, problem in zip(singles, (one, two), strict=True):
+            optimizer.step(single, problem)
+    for a, b in zip(both.values(), one.values() + two.values(), strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert [g["params"] for g in made.state_dict()["param_groups"]] == [[0], [1, 2]]
+
+
+def test_a_group_may_be_added_later(optimizer: Case) -> None:
+    problem = optimizer.problem(*SHAPES)
+    made = optimizer.make(problem.params[:1])
+    assert problem.aims is not None
+    optimizer.step(made, Problem(problem.params[:1], problem.aims[:1]))
+    before = problem.values()
+    made.add_param_group({"params": problem.params[1:]})
+    try:
+        optimizer.step(made, problem)
+    except ValueError as error:
+        assert "group" in str(error)
+        return
+    for now, old in zip(problem.values(), before, strict=True):
+        assert not np.array_equal(now, old)
+
+
+def test_closures_are_called_and_their_loss_returned(optimizer: Case) -> None:
+    problem = optimizer.problem(*SHAPES)
+    made = optimizer.make(problem.params)
+    calls = []
+    inner = optimizer.closure(problem)
+
+    def closure() -> Any:
+        calls.append(problem.loss())
+        return inner()
+
+    if optimizer.library == "numpy" and not optimizer.needs_closure:
+        loss = made.step(lambda: closure()[0], grads=problem.gradients())
+    else:
+        loss = made.step(closure)
+    assert calls
+    if isinstance(loss, tuple):
+        loss = loss[0]
+    assert float(loss) == pytest.approx(calls[0])
+
+
+def test_maximize_is_minimize_of_the_negative(optimizer: Case) -> None:
+    up, down = optimizer.problem(*SHAPES), optimizer.problem(*SHAPES)
+    if not optimizer.has("maximize"):
+        with pytest.raises(TypeError, match="maximize"):
+            optimizer.make(up.params, maximize=True)
+        return
+    down.sign = -1.0
+    rising, falling = optimizer.make(up.params, maximize=True), optimizer.make(down.params)
+    before = up.loss()
+    for _ in range(3):
+        optimizer.step(rising, up)
+        optimizer.step(falling, down)
+    assert up.loss() > before
+    assert_equal(up, down)
+
+
+def test_weight_decay_alone_makes_weights_smaller(optimizer: Case) -> None:
+    problem = optimizer.problem(*SHAPES, aim=False)
+    if not optimizer.has("weight_decay"):
+        with pytest.raises(TypeError, match="weight_decay"):
+            optimizer.make(problem.params, weight_decay=0.1)
+        return
+    made = optimizer.make(problem.params, weight_decay=0.1)
+    before = distance(problem)
+    for _ in range(2):
+        optimizer.step(made, problem)
+    assert distance(problem) < before
+
+
+def test_nothing_moves_without_gradients_and_decay(optimizer: Case) -> None:
+    problem = optimizer.problem(*SHAPES, aim=False)
+    options = {name: 0.0 for name in ("weight_decay", "lambd") if optimizer.has(name)}
+    made = optimizer.make(problem.params, **options)
+    before = problem.values()
+    for _ in range(2):
+        optimizer.step(made, problem)
+    for now, old in zip(problem.values(), before, strict=True):
+        np.testing.assert_array_equal(now, old)
+
+
+def test_a_parameter_without_gradient_is_left_alone(optimizer: Case) -> None:
+    problem = optimizer.problem(*SHAPES)
+    problem.left_out = {1}
+    made = optimizer.make(problem.params)
+    before = problem.values()
+    optimizer.step(made, problem)
+    now = problem.values()
+    np.testing.assert_array_equal(now[1], before[1])
+    assert not np.array_equal(now[0], before[0])
+    assert 1 not in made.state_dict()["state"]
+
+
+def test_parameters_of_no_elements(optimizer: Case) -> None:
+    problem = optimizer.problem((4, 3), (0, 3), (2, 0))
+    made = optimizer.make(problem.params)
+    before = problem.loss()
+    for _ in range(3):
+        optimizer.step(made, problem)
+    assert problem.loss() < before
+    made.load_state_dict(copy.deepcopy(made.state_dict()))
+    optimizer.step(made, problem)
+    assert [v.shape for v in problem.values()] == [(4, 3), (0, 3), (2, 0)]
+
+
+def test_parameters_of_other_dimensions(optimizer: Case) -> None:
+    problem = optimizer.problem((), (3,), (2, 3, 2))
+    try:
+        made = optimizer.make(problem.params)
+    except ValueError as error:
+        assert "2D" in str(error) or "shape" in str(error)  # for matrices only, and says so
+        return
+    before = problem.loss()
+    for _ in range(20):
+        optimizer.step(made, problem)
+    assert problem.loss() < before
+
+
+def test_hooks_run_around_a_step(optimizer: Case) -> None:
+    problem = optimizer.problem(*SHAPES)
+    made = optimizer.make(problem.params)
+    start = problem.loss()
+    seen: list[tuple[str, bool]] = []
+    before = made.register_step_pre_hook(
+        lambda o, args, kwargs: seen.append(("pre", problem.loss() == start))
+    )
+    made.register_step_post_hook(
+        lambda o, args, kwargs: seen.append(("post", problem.loss() == start))
+    )
+    optimizer.step(made, problem)
+    assert seen == [("pre", True), ("post", False)]
+    before.remove()
+    optimizer.step(made, problem)
+    assert [name for name, _ in seen] == ["pre", "post", "post"]
+
+
+def test_hooks_run_around_saving_and_loading(optimizer: Case) -> None:
+    problem = optimizer.problem(*SHAPES)
+    made = optimizer.make(problem.params)
+    seen: list[str] = []
+    made.register_state_dict_pre_hook(lambda o: seen.append("save"))
+    made.register_state_dict_post_hook(lambda o, state: {**state, "note": 1})
+    made.register_load_state_dict_pre_hook(
+        lambda o, state: {k: v for k, v in state.items() if k != "note"}
+    )
+    made.register_load_state_dict_post_hook(lambda o: seen.append("loaded"))
+    saved = made.state_dict()
+    assert saved["note"] == 1
+    made.load_state_dict(saved)
+    assert "note" in saved
+    assert seen == ["save", "loaded"]
+
+
+def test_a_rate_may_be_changed_between_steps(optimizer: Case) -> None:
+    problem = optimizer.problem(*SHAPES)
+    made = optimizer.make(problem.params, lr=0.1)
+    optimizer.step(made, problem)
+    for group in made.param_groups:
+        group["lr"] = group["lr"] * 0.5
+    optimizer.step(made, problem)
+    assert made.state_dict()["param_groups"][0]["lr"] == 0.05
+    assert repr(made).startswith(type(made).__name__)
+
+
+def test_gradients_are_forgotten(optimizer: Case) -> None:
+    if optimizer.library == "numpy":
+        optimizer.make(optimizer.problem(*SHAPES).params).zero_grad()
+        return
+    problem = optimizer.problem(*SHAPES)
+    made = optimizer.make(problem.params)
+    optimizer.step(made, problem)
+    assert problem.params[0].grad is not None
+    made.zero_grad()
+    assert [p.grad for p in problem.params] == [None, None, None]
+
+
+def test_rates_below_zero_and_no_parameters_are_refused(optimizer: Case) -> None:
+    with pytest.raises(ValueError, match=r"rate|lr"):
+        optimizer.make(optimizer.problem((2, 2)).params, lr=-1.0)
+    with pytest.raises(ValueError, match="empty parameter list"):
+        optimizer.make([])

@@ -1,0 +1,46 @@
+#include <cmath>
+
+#include "elementwise.hpp"
+
+namespace plait::optim {
+namespace {
+
+enum { params, grads, exp_avgs, exp_infs, steps, lr, beta1, beta2, eps, weight_decay, maximize };
+
+struct AdamaxSpec {
+  using Rule = optim::Adamax;
+  enum : uint32_t { n_lists = 4, optional = 0, counted = 1, own = 0 };
+  static plait_status check(const plait_call *call) {
+    return check_fractions(call, {beta1, beta2});
+  }
+  static Rule rule(const plait_value *in, uint32_t, int64_t t) {
+    Rule r{};
+    r.scale = gradient_scale(in, maximize);
+    r.l2 = in[weight_decay].u.f;
+    r.weight1 = 1 - in[beta1].u.f;
+    r.beta2 = in[beta2].u.f;
+    r.eps = in[eps].u.f;
+    r.step = in[lr].u.f / (1 - std::pow(in[beta1].u.f, double(t)));
+    return r;
+  }
+};
+
+}  // namespace
+
+const Step adamax = elementwise<AdamaxSpec>(
+    "adamax_step(Tensor[]! params, Tensor[] grads, Tensor[]! exp_avgs, Tensor[]! exp_infs, int[] "
+    "steps, "
+    "*, float lr=0.002, float beta1=0.9, float beta2=0.999, float eps=1e-08, float weight_decay=0, "
+    "bool maximize=False, float grad_scale=1) -> ()",
+    "One step of Adamax, Adam with the largest gradient in place of their squares, over all "
+    "parameters, in place.\n"
+    "\n"
+    "With gradient g (negated with `maximize`, times `grad_scale`) and step number t (from 1; "
+    "`steps` "
+    "holds one for each parameter or one for all):\n"
+    "g += weight_decay * p; m += (1 - beta1) * (g - m); u = max(beta2 * u, |g| + eps);\n"
+    "p -= lr / (1 - beta1^t) * m / u.\n"
+    "float32 and float64, any strides. Nothing is written if anything is wrong with an argument.\n"
+    "Kingma and Ba 2015, section 7.1.");
+
+}  // namespace plait::optim

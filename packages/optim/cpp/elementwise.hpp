@@ -1,0 +1,95 @@
+// An operator from a rule. A `Spec` says what is special about one:
+//   Rule      of rules.hpp
+//   n_lists   the leading Tensor[] arguments: params, grads, then the state
+//   optional  bits of those that may be empty
+//   counted   whether `steps` follows the lists in the schema
+//   own       whether `rule` depends on more of i than its step number
+//   check     what has to hold of the numbers; PLAIT_OK or an error
+//   rule      the numbers of parameter i, whose step number is t
+// All lists but grads are written.
+#ifndef PLAIT_OPTIM_ELEMENTWISE_HPP
+#define PLAIT_OPTIM_ELEMENTWISE_HPP
+#include <initializer_list>
+#include <vector>
+
+#include "steps.hpp"
+#include "walk.hpp"
+
+namespace plait::optim {
+
+template <class Spec>
+struct ElementwiseUpdate final : Update {
+  using R = typename Spec::Rule;
+  ElementwiseUpdate(const Lists &l, const plait_value *in) : Update(l) {
+    written = ~(1u << 1);
+    const plait_value *steps = Spec::counted ? in + Spec::n_lists : nullptr;
+    rules.reserve(l.length);
+    int64_t before = 0;
+    for (uint32_t i = 0; i < l.length; i++) {
+      const int64_t t = steps ? steps->u.is[steps->n == 1 ? 0 : i] : 0;
+      if (i > 0 && !Spec::own && t == before) {  // powers of t are most of a small step
+        rules.push_back(rules.back());
+        continue;
+      }
+      R r = Spec::rule(in, i, t);
+      if (r.l2 != 0) r.flags |= Rule::decays;
+      rules.push_back(r);
+      before = t;
+    }
+  }
+  void apply(uint32_t i, void *const *data, int64_t n) const override {
+    loops().template of<R>(lists.at(0, i)->dl.dtype.bits == 64)(rules[i], data, n);
+  }
+  std::vector<R> rules;
+};
+
+template <class Spec>
+plait_status elementwise_shape(plait_call *call) {
+  return border(call->thread, call->op->name, [&]() -> plait_status {
+    plait_status status = check_lists(call, Lists(call, Spec::n_lists), Spec::optional);
+    if (status == PLAIT_OK) status = Spec::check(call);
+    if (status != PLAIT_OK || !Spec::counted) return status;
+    return check_steps(call, call->in[Spec::n_lists], call->in[0].n);
+  });
+}
+
+template <class Spec>
+plait_status elementwise_kernel(plait_call *call) {
+  return border(call->thread, call->op->name, [&]() -> plait_status {
+    const Lists lists(call, Spec::n_lists);
+    run(call, ElementwiseUpdate<Spec>(lists, call->in));
+    return PLAIT_OK;
+  });
+}
+
+template <class Spec>
+constexpr Step elementwise(const char *schema, const char *doc) {
+  return {{PLAIT_HEADER(plait_op_def), schema, doc, 0, 0, elementwise_shape<Spec>, nullptr, nullptr,
+           nullptr, nullptr},
+          elementwise_kernel<Spec>};
+}
+
+// `maximize` and, after it, `grad_scale`
+inline double gradient_scale(const plait_value *in, int maximize) {
+  return (in[maximize].u.i ? -1 : 1) * in[maximize + 1].u.f;
+}
+
+// The numbers in `which` must be in [0, 1).
+inline plait_status check_fractions(const plait_call *call, std::initializer_list<int> which) {
+  for (int k : which)
+    if (!(call->in[k].u.f >= 0 && call->in[k].u.f < 1))
+      return call->thread->runtime->fail(call, PLAIT_VALUE_ERROR, "`%s` must be in [0, 1); got %g",
+                                         call->op->args[k].name, call->in[k].u.f);
+  return PLAIT_OK;
+}
+
+// The list of numbers in `which` holds one for each parameter.
+inline plait_status check_per_parameter(const plait_call *call, int which) {
+  if (call->in[which].n == call->in[0].n) return PLAIT_OK;
+  return call->thread->runtime->fail(call, PLAIT_VALUE_ERROR,
+                                     "`%s` must hold one number for each of `params`, %u; got %u",
+                                     call->op->args[which].name, call->in[0].n, call->in[which].n);
+}
+
+}  // namespace plait::optim
+#endif  // PLAIT_OPTIM_ELEMENTWISE_HPP

@@ -1,0 +1,75 @@
+#include <cmath>
+
+#include "elementwise.hpp"
+
+namespace plait::optim {
+namespace {
+
+enum {
+  params,
+  grads,
+  exp_avgs,
+  exp_avg_sqs,
+  steps,
+  mu_products,
+  lr,
+  beta1,
+  beta2,
+  eps,
+  weight_decay,
+  momentum_decay,
+  decoupled,
+  maximize
+};
+
+struct NAdamSpec {
+  using Rule = optim::NAdam;
+  enum : uint32_t { n_lists = 4, optional = 0, counted = 1, own = 1 };
+  static plait_status check(const plait_call *call) {
+    const plait_status status = check_fractions(call, {beta1, beta2});
+    return status == PLAIT_OK ? check_per_parameter(call, mu_products) : status;
+  }
+  static Rule rule(const plait_value *in, uint32_t i, int64_t t) {
+    Rule r{};
+    const double b1 = in[beta1].u.f, b2 = in[beta2].u.f, decay = in[weight_decay].u.f,
+                 rate = in[lr].u.f;
+    const bool apart = in[decoupled].u.i;
+    r.scale = gradient_scale(in, maximize);
+    r.l2 = apart ? 0 : decay;
+    r.keep = apart ? 1 - rate * decay : 1;
+    r.weight1 = 1 - b1;
+    r.beta2 = b2;
+    r.weight2 = 1 - b2;
+    r.eps = in[eps].u.f;
+    const double per_step = in[momentum_decay].u.f, product = in[mu_products].u.fs[i];
+    const double mu = b1 * (1 - 0.5 * std::pow(0.96, double(t) * per_step));
+    const double mu_next = b1 * (1 - 0.5 * std::pow(0.96, double(t + 1) * per_step));
+    r.inverse_root = 1 / std::sqrt(1 - std::pow(b2, double(t)));
+    r.by_gradient = rate * (1 - mu) / (1 - product);
+    r.by_average = rate * mu_next / (1 - product * mu_next);
+    return r;
+  }
+};
+
+}  // namespace
+
+const Step nadam = elementwise<NAdamSpec>(
+    "nadam_step(Tensor[]! params, Tensor[] grads, Tensor[]! exp_avgs, Tensor[]! exp_avg_sqs, "
+    "int[] steps, float[] mu_products, *, float lr=0.002, float beta1=0.9, float beta2=0.999, "
+    "float eps=1e-08, float weight_decay=0, float momentum_decay=0.004, bool decoupled=False, "
+    "bool maximize=False, float grad_scale=1) -> ()",
+    "One step of NAdam, Adam with Nesterov's momentum, over all parameters, in place.\n"
+    "\n"
+    "With gradient g (negated with `maximize`, times `grad_scale`) and step number t (from 1; "
+    "`steps` "
+    "holds one for each parameter or one for all):\n"
+    "g += weight_decay * p, or with `decoupled` p *= 1 - lr * weight_decay;\n"
+    "m += (1 - beta1) * (g - m); v = beta2 * v + (1 - beta2) * g^2;\n"
+    "mu_t = beta1 * (1 - 0.96^(t * momentum_decay) / 2), and M = mu_1 ... mu_t, which is given in "
+    "`mu_products`, one for each parameter;\n"
+    "p -= lr * ((1 - mu_t) / (1 - M) * g + mu_(t+1) / (1 - M * mu_(t+1)) * m) / (sqrt(v / (1 - "
+    "beta2^t)) + eps).\n"
+    "float32 and float64, any strides. Nothing is written if anything is wrong with an argument.\n"
+    "Dozat 2016.");
+
+}  // namespace plait::optim

@@ -1,0 +1,78 @@
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "cursor.hpp"
+#include "steps.hpp"
+
+namespace plait::optim {
+namespace {
+
+constexpr int64_t piece_elements = 1 << 15, parallel_pieces = 8;
+
+struct Piece {
+  const plait_tensor *t;
+  int64_t start, count;
+  double sum;
+};
+
+double squares(const Piece &piece) {
+  const plait_tensor *t = piece.t;
+  const bool wide = t->dl.dtype.bits == 64;
+  const auto sum = wide ? loops().squares_f64 : loops().squares_f32;
+  if (is_contiguous(t))
+    return sum(static_cast<const char *>(t->dl.data) + piece.start * itemsize(t->dl.dtype),
+               piece.count);
+  Cursor cursor(t, piece.start);
+  double total = 0;
+  for (int64_t i = 0; i < piece.count; i++, cursor.next()) total += sum(cursor.at(), 1);
+  return total;
+}
+
+plait_status shape(plait_call *call) {
+  const plait_value &grads = call->in[0];
+  for (uint32_t i = 0; i < grads.n; i++) {
+    const DType d = grads.u.ts[i]->dl.dtype;
+    if (!same(d, dtype::float32) && !same(d, dtype::float64))
+      return call->thread->runtime->fail(
+          call, PLAIT_DTYPE_ERROR, "`grads[%u]` must be float32 or float64; got %s", i, name(d));
+  }
+  return call->thread->runtime->result(call, 0, dtype::float64, 0, nullptr);
+}
+
+// Pieces are cut by size alone and added up in order: the sum does not depend on threads.
+plait_status kernel(plait_call *call) {
+  return border(call->thread, "grad_norm", [&]() -> plait_status {
+    std::vector<Piece> pieces;
+    for (uint32_t i = 0; i < call->in[0].n; i++) {
+      const plait_tensor *t = call->in[0].u.ts[i];
+      const int64_t n = numel(t);
+      for (int64_t start = 0; start < n; start += piece_elements)
+        pieces.push_back({t, start, std::min(piece_elements, n - start), 0});
+    }
+    const auto job = [](void *arg, uint64_t j) {
+      Piece &piece = static_cast<Piece *>(arg)[j];
+      piece.sum = squares(piece);
+    };
+    const plait_executor *executor = call->thread->roles->executor;
+    if (pieces.size() < parallel_pieces || executor->width(executor->ctx) == 1)
+      for (size_t j = 0; j < pieces.size(); j++) job(pieces.data(), j);
+    else
+      executor->parallel(executor->ctx, pieces.size(), job, pieces.data());
+    double total = 0;
+    for (const Piece &piece : pieces) total += piece.sum;
+    *static_cast<double *>(call->out[0].u.t->dl.data) = std::sqrt(total);
+    return PLAIT_OK;
+  });
+}
+
+}  // namespace
+
+const Step grad_norm = {{PLAIT_HEADER(plait_op_def), "grad_norm(Tensor[] grads) -> Tensor",
+                         "The 2-norm of all gradients as one vector, a float64 number.\n"
+                         "\n"
+                         "sqrt(sum g^2), added up in double; float32 and float64, any strides.",
+                         0, 0, shape, nullptr, nullptr, nullptr, nullptr},
+                        kernel};
+
+}  // namespace plait::optim

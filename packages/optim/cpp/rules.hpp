@@ -1,0 +1,173 @@
+// What each fused step does to one element. A rule is its numbers, computed once a parameter in
+// double, and `element`, compiled for float and double and each combination of its flags. Nothing
+// here includes the standard library: see loops.hpp.
+#ifndef PLAIT_OPTIM_RULES_HPP
+#define PLAIT_OPTIM_RULES_HPP
+#include <stdint.h>
+
+#define PLAIT_INLINE inline __attribute__((always_inline))
+
+namespace plait::optim {
+
+PLAIT_INLINE float root(float x) { return __builtin_sqrtf(x); }
+PLAIT_INLINE double root(double x) { return __builtin_sqrt(x); }
+// nan in either comes through
+template <class T>
+PLAIT_INLINE T larger(T a, T b) {
+  return a > b || a != a ? a : b;
+}
+
+// The gradient an element sees is d = scale * g + l2 * p: `scale` is negative when the objective is
+// maximised and less than one when gradients are clipped.
+struct Rule {
+  double scale = 1, l2 = 0;
+  uint32_t flags = 0;  // 1 says that l2 isn't 0, the other bits are the rule's
+  enum : uint32_t { decays = 1 };
+};
+
+// ---- with a running average of the gradient ---------------------------------------------------
+struct Adam : Rule {
+  enum : uint32_t { amsgrad = 2, n_flags = 4 };
+  double keep;     // 1 - lr * weight_decay when decoupled, else 1
+  double weight1;  // 1 - beta1
+  double beta2, weight2;
+  double step;          // lr / (1 - beta1^t)
+  double inverse_root;  // 1 / sqrt(1 - beta2^t)
+  double eps;
+  template <class T, uint32_t flags>
+  PLAIT_INLINE void element(T d, T &p, T &m, T &v, T &top) const {
+    m += T(weight1) * (d - m);
+    v = T(beta2) * v + T(weight2) * d * d;
+    T square = v;
+    if (flags & amsgrad) top = square = top > v ? top : v;
+    p = T(keep) * p - T(step) * (m / (root(square) * T(inverse_root) + T(eps)));
+  }
+};
+
+struct NAdam : Rule {
+  enum : uint32_t { n_flags = 2 };
+  double keep, weight1, beta2, weight2, inverse_root, eps;
+  double by_gradient, by_average;  // what the two terms of the step are multiplied by
+  template <class T, uint32_t flags>
+  PLAIT_INLINE void element(T d, T &p, T &m, T &v, T &) const {
+    m += T(weight1) * (d - m);
+    v = T(beta2) * v + T(weight2) * d * d;
+    p = T(keep) * p -
+        (T(by_gradient) * d + T(by_average) * m) / (root(v) * T(inverse_root) + T(eps));
+  }
+};
+
+struct RAdam : Rule {
+  enum : uint32_t { rectified = 2, n_flags = 4 };
+  double keep, weight1, beta2, weight2, step, eps;
+  template <class T, uint32_t flags>
+  PLAIT_INLINE void element(T d, T &p, T &m, T &v, T &) const {
+    m += T(weight1) * (d - m);
+    v = T(beta2) * v + T(weight2) * d * d;
+    p = T(keep) * p - T(step) * (flags & rectified ? m / (root(v) + T(eps)) : m);
+  }
+};
+
+struct Adamax : Rule {
+  enum : uint32_t { n_flags = 2 };
+  double weight1, beta2, step, eps;
+  template <class T, uint32_t flags>
+  PLAIT_INLINE void element(T d, T &p, T &m, T &top, T &) const {
+    m += T(weight1) * (d - m);
+    top = larger(T(beta2) * top, (d < 0 ? -d : d) + T(eps));
+    p -= T(step) * (m / top);
+  }
+};
+
+// ---- with sums or averages of squares ----------------------------------------------------------
+struct Adagrad : Rule {
+  enum : uint32_t { n_flags = 2 };
+  double step, eps;
+  template <class T, uint32_t flags>
+  PLAIT_INLINE void element(T d, T &p, T &sum, T &, T &) const {
+    sum += d * d;
+    p -= T(step) * (d / (root(sum) + T(eps)));
+  }
+};
+
+struct Adadelta : Rule {
+  enum : uint32_t { n_flags = 2 };
+  double lr, rho, weight, eps;
+  template <class T, uint32_t flags>
+  PLAIT_INLINE void element(T d, T &p, T &square, T &moved, T &) const {
+    square = T(rho) * square + T(weight) * d * d;
+    const T delta = root(moved + T(eps)) / root(square + T(eps)) * d;
+    moved = T(rho) * moved + T(weight) * delta * delta;
+    p -= T(lr) * delta;
+  }
+};
+
+struct RmsProp : Rule {
+  enum : uint32_t { with_momentum = 2, centered = 4, n_flags = 8 };
+  double lr, alpha, weight, eps, momentum;
+  template <class T, uint32_t flags>
+  PLAIT_INLINE void element(T d, T &p, T &square, T &buffer, T &mean) const {
+    square = T(alpha) * square + T(weight) * d * d;
+    T spread = square;
+    if (flags & centered) {
+      mean += T(weight) * (d - mean);
+      spread -= mean * mean;
+    }
+    T move = d / (root(spread) + T(eps));
+    if (flags & with_momentum) buffer = move = T(momentum) * buffer + move;
+    p -= T(lr) * move;
+  }
+};
+
+// ---- the others --------------------------------------------------------------------------------
+struct Sgd : Rule {
+  enum : uint32_t { with_momentum = 2, first = 4, nesterov = 8, n_flags = 16 };
+  double lr, momentum;
+  double damped;  // 1 - dampening
+  template <class T, uint32_t flags>
+  PLAIT_INLINE void element(T d, T &p, T &buffer, T &, T &) const {
+    if (flags & with_momentum) {
+      buffer = flags & first ? d : T(momentum) * buffer + T(damped) * d;
+      d = flags & nesterov ? d + T(momentum) * buffer : buffer;
+    }
+    p -= T(lr) * d;
+  }
+};
+
+struct Rprop : Rule {
+  enum : uint32_t { n_flags = 1 };
+  double shrink, grow, least, most;
+  template <class T, uint32_t flags>
+  PLAIT_INLINE void element(T d, T &p, T &previous, T &size, T &) const {
+    const T turn = d * previous;
+    size *= turn > 0 ? T(grow) : turn < 0 ? T(shrink) : T(1);
+    size = size < T(least) ? T(least) : size > T(most) ? T(most) : size;
+    previous = d = turn < 0 ? T(0) : d;
+    p -= d > 0 ? size : d < 0 ? -size : d;  // d itself: 0, or a nan that must show
+  }
+};
+
+struct Asgd : Rule {
+  enum : uint32_t { averaging = 2, n_flags = 4 };
+  double keep;  // 1 - lambd * eta
+  double eta, mu;
+  template <class T, uint32_t flags>
+  PLAIT_INLINE void element(T d, T &p, T &average, T &, T &) const {
+    p = T(keep) * p - T(eta) * d;
+    average = flags & averaging ? average + T(mu) * (p - average) : p;
+  }
+};
+
+// a running average of other arrays: the "gradient" is the value to take in
+struct Average : Rule {
+  enum : uint32_t { n_flags = 1 };
+  double weight;
+  template <class T, uint32_t flags>
+  PLAIT_INLINE void element(T d, T &p, T &, T &, T &) const {
+    // from the nearer end, so that weights of 0 and 1 give back their own end
+    p = weight < 0.5 ? p + T(weight) * (d - p) : d - T(1 - weight) * (d - p);
+  }
+};
+
+}  // namespace plait::optim
+#endif  // PLAIT_OPTIM_RULES_HPP

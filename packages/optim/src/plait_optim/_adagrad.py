@@ -1,0 +1,100 @@
+"""Adagrad."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from plait_optim._elementwise import Elementwise
+from plait_optim._groups import ParamGroup, not_negative, not_supported
+
+__all__ = ["Adagrad"]
+
+
+class Adagrad(Elementwise):
+    r"""Steps divided by the root of the sum of all squared gradients so far.
+
+    With gradient :math:`g` (negated if ``maximize``), weight decay :math:`\lambda`, rate decay
+    :math:`\eta` and the step number t from 1:
+
+    .. math::
+        g &\leftarrow g + \lambda p \\
+        s &\leftarrow s + g^2 \\
+        p &\leftarrow p - \frac{\mathrm{lr}}{1 + (t - 1)\, \eta} \frac{g}{\sqrt{s} + \epsilon}
+
+    Args:
+        params: arrays of float32 or float64, or groups of them; see `Optimizer`.
+        lr: learning rate, at least 0.
+        lr_decay: :math:`\eta`, at least 0.
+        weight_decay: :math:`\lambda`, at least 0.
+        initial_accumulator_value: what s is before the first step, at least 0.
+        eps: :math:`\epsilon`, at least 0.
+        foreach: accepted as in PyTorch; every step is fused.
+        maximize: go up instead of down.
+        capturable, differentiable: must be False.
+
+    Raises:
+        ValueError: if an option is out of its range.
+
+    Example:
+        >>> import numpy as np
+        >>> import plait_optim
+        >>> p = np.array([1.0, 2.0])
+        >>> plait_optim.Adagrad([p], lr=0.5).step(grads=[np.array([3.0, -3.0])])
+        >>> p.round(4)
+        array([0.5, 2.5])
+
+    References:
+        Duchi, Hazan and Singer, "Adaptive subgradient methods" (2011).
+    """
+
+    operator = "adagrad_step"
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1e-2,
+        lr_decay: float = 0,
+        weight_decay: float = 0,
+        initial_accumulator_value: float = 0,
+        eps: float = 1e-10,
+        foreach: bool | None = None,
+        *,
+        maximize: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+    ) -> None:
+        not_negative("learning rate", lr)
+        not_negative("lr_decay value", lr_decay)
+        not_negative("weight_decay value", weight_decay)
+        not_negative("initial_accumulator_value value", initial_accumulator_value)
+        not_negative("epsilon value", eps)
+        not_supported(self, differentiable=differentiable)
+        defaults = {
+            "lr": lr,
+            "lr_decay": lr_decay,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "initial_accumulator_value": initial_accumulator_value,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
+            "fused": fused,
+        }
+        super().__init__(params, defaults)
+
+    def kept(self, group: ParamGroup) -> list[str]:
+        """Return the names of the operator's lists."""
+        return ["sum"]
+
+    def options(self, group: ParamGroup) -> dict[str, Any]:
+        """Return the operator's options."""
+        return {
+            "lr": float(group["lr"]),
+            "lr_decay": float(group["lr_decay"]),
+            "eps": float(group["eps"]),
+            "weight_decay": float(group["weight_decay"]),
+        }
+
+    def fill(self, group: ParamGroup, name: str) -> float:
+        """Return what the sum begins with."""
+        return float(group["initial_accumulator_value"])

@@ -1,0 +1,110 @@
+"""Averaged stochastic gradient descent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from plait_optim._elementwise import Elementwise
+from plait_optim._groups import ParamGroup, not_negative, not_supported
+
+__all__ = ["ASGD"]
+
+
+class ASGD(Elementwise):
+    r"""Gradient descent with a falling rate that keeps the average of the points it goes through.
+
+    With gradient :math:`g` (negated if ``maximize``), weight decay :math:`\lambda` and the step
+    number t from 1:
+
+    .. math::
+        g &\leftarrow g + \lambda p \\
+        p &\leftarrow (1 - \lambda_d \eta)\, p - \eta g \\
+        a &\leftarrow a + \mu (p - a) \\
+        \eta &\leftarrow \mathrm{lr} / (1 + \lambda_d\, \mathrm{lr}\, t)^\alpha, \quad
+            \mu \leftarrow 1 / \max(1, t - t_0)
+
+    The average a is kept as ``state[p]["ax"]``.
+
+    Args:
+        params: arrays of float32 or float64, or groups of them; see `Optimizer`.
+        lr: learning rate, at least 0.
+        lambd: :math:`\lambda_d`, by which weights decay and the rate falls.
+        alpha: :math:`\alpha`, the power with which the rate falls.
+        t0: the step :math:`t_0` after which averaging begins.
+        weight_decay: :math:`\lambda`, at least 0.
+        foreach: accepted as in PyTorch; every step is fused.
+        maximize: go up instead of down.
+        capturable, differentiable: must be False.
+
+    Raises:
+        ValueError: if an option is out of its range.
+
+    Example:
+        >>> import numpy as np
+        >>> import plait_optim
+        >>> p = np.array([1.0, 2.0])
+        >>> plait_optim.ASGD([p], lr=0.5, lambd=0.0).step(grads=[np.array([3.0, -3.0])])
+        >>> p.round(4)
+        array([-0.5,  3.5])
+
+    References:
+        Polyak and Juditsky, "Acceleration of stochastic approximation by averaging" (1992).
+    """
+
+    operator = "asgd_step"
+    scalars = ("eta", "mu")
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1e-2,
+        lambd: float = 1e-4,
+        alpha: float = 0.75,
+        t0: float = 1e6,
+        weight_decay: float = 0,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        differentiable: bool = False,
+        capturable: bool = False,
+    ) -> None:
+        not_negative("learning rate", lr)
+        not_negative("weight_decay value", weight_decay)
+        not_supported(self, capturable=capturable, differentiable=differentiable)
+        defaults = {
+            "lr": lr,
+            "lambd": lambd,
+            "alpha": alpha,
+            "t0": t0,
+            "weight_decay": weight_decay,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
+            "capturable": capturable,
+        }
+        super().__init__(params, defaults)
+
+    def kept(self, group: ParamGroup) -> list[str]:
+        """Return the names of the operator's lists."""
+        return ["ax"]
+
+    def options(self, group: ParamGroup) -> dict[str, Any]:
+        """Return the operator's options."""
+        return {
+            "lambd": float(group["lambd"]),
+            "weight_decay": float(group["weight_decay"]),
+        }
+
+    def fill(self, group: ParamGroup, name: str) -> float:
+        """Return what a state begins with."""
+        return {"eta": float(group["lr"]), "mu": 1.0}.get(name, 0.0)
+
+    def numbers(self, group: ParamGroup, state: dict[str, Any], step: int) -> tuple[float, ...]:
+        """Return this step's rate and the weight of its point in the average."""
+        return state["eta"], state["mu"]
+
+    def count(self, group: ParamGroup, state: dict[str, Any], step: int) -> None:
+        """Take down that a step was taken, and with it the next one's rate and weight."""
+        lr, lambd = float(group["lr"]), float(group["lambd"])
+        state["step"] = step
+        state["eta"] = lr / (1 + lambd * lr * step) ** float(group["alpha"])
+        state["mu"] = 1 / max(1, step - float(group["t0"]))

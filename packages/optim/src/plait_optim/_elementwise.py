@@ -1,0 +1,95 @@
+"""What optimizers share whose step is one operator, applied to each element by itself."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from plait_optim._arrays import exposed, filled_like
+from plait_optim._component import operator
+from plait_optim._groups import ParamGroup
+from plait_optim._optimizer import Optimizer
+
+__all__ = ["Elementwise"]
+
+
+class Elementwise(Optimizer):
+    """Calls an operator once a group: parameters, gradients, lists of state, step numbers, options.
+
+    A subclass names the operator and says in `kept`, `options`, and where they are needed `fill`,
+    `numbers` and `count`, what it is called with.
+    """
+
+    scales_gradients = True
+    operator: ClassVar[str]
+    scalars: ClassVar[tuple[str, ...]] = ()
+    """State that is a number for each parameter."""
+
+    def kept(self, group: ParamGroup) -> list[str]:
+        """Return the names of the state's arrays in the operator's order; "" for an absent one."""
+        raise NotImplementedError
+
+    def options(self, group: ParamGroup) -> dict[str, Any]:
+        """Return the operator's options, ``maximize`` and ``grad_scale`` apart."""
+        raise NotImplementedError
+
+    def fill(self, group: ParamGroup, name: str) -> float:
+        """Return what the state ``name`` is filled with before the first step."""
+        return 0.0
+
+    def numbers(self, group: ParamGroup, state: dict[str, Any], step: int) -> tuple[float, ...]:
+        """Return the numbers of one parameter, which the operator takes as lists."""
+        return ()
+
+    def count(self, group: ParamGroup, state: dict[str, Any], step: int) -> None:
+        """Take down in the state of one parameter that a step was taken."""
+        state["step"] = step
+
+    def update(
+        self,
+        group: ParamGroup,
+        params: list[Any],
+        grads: list[Any],
+        states: list[dict[str, Any]],
+    ) -> None:
+        """Update one group: see `Optimizer.update`."""
+        names = self.kept(group)
+        try:
+            steps = [state["step"] + 1 for state in states]
+            kept = [exposed([s[name] for s in states]) if name else [] for name in names]
+        except KeyError:
+            for param, state in zip(params, states, strict=True):
+                self._start(group, param, state, names)
+            steps = [state["step"] + 1 for state in states]
+            kept = [exposed([s[name] for s in states]) if name else [] for name in names]
+        numbers: list[list[float]] = []
+        if self.scalars:
+            pairs = zip(states, steps, strict=True)
+            rows = [self.numbers(group, state, step) for state, step in pairs]
+            numbers = [list(column) for column in zip(*rows, strict=True)]
+        operator(self.operator)(
+            exposed(params),
+            exposed(grads),
+            *kept,
+            steps,
+            *numbers,
+            maximize=bool(group["maximize"]),
+            grad_scale=self.grad_scale,
+            **self.options(group),
+        )
+        # only now: a refused step is none
+        for state, step in zip(states, steps, strict=True):
+            self.count(group, state, step)
+
+    def load_value(self, param: Any, name: str, value: Any) -> Any:
+        """Return what is kept of a loaded value: see `Optimizer.load_value`."""
+        return float(value) if name in self.scalars else super().load_value(param, name, value)
+
+    def _start(
+        self, group: ParamGroup, param: Any, state: dict[str, Any], names: list[str]
+    ) -> None:
+        state.setdefault("step", 0)
+        for name in self.scalars:
+            state.setdefault(name, self.fill(group, name))
+        for name in names:
+            if name and name not in state:
+                state[name] = filled_like(param, self.fill(group, name))

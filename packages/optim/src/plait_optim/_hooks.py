@@ -1,0 +1,93 @@
+"""Functions that a program hangs into an optimizer, and the handles that take them out again."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["Hooks", "RemovableHandle", "hooked"]
+
+
+class RemovableHandle:
+    """What registering a hook returns: `remove` takes the hook out again, and so does ``with``."""
+
+    def __init__(self, hooks: dict[int, Callable[..., Any]], number: int) -> None:
+        self._hooks = hooks
+        self.id = number
+
+    def remove(self) -> None:
+        """Take the hook out; doing so twice is no error."""
+        self._hooks.pop(self.id, None)
+
+    def __enter__(self) -> RemovableHandle:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.remove()
+
+
+class Hooks:
+    """Hooks of one kind, in the order in which they run."""
+
+    def __init__(self) -> None:
+        self._hooks: dict[int, Callable[..., Any]] = {}
+        self._next = 0
+
+    def register(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Add a hook at the end, or with ``prepend`` in front."""
+        number = self._next
+        self._next += 1
+        later = {} if not prepend else dict(self._hooks)
+        if prepend:
+            self._hooks.clear()
+        self._hooks[number] = hook
+        self._hooks.update(later)
+        return RemovableHandle(self._hooks, number)
+
+    def __iter__(self) -> Any:
+        return iter(list(self._hooks.values()))
+
+    def __bool__(self) -> bool:
+        return bool(self._hooks)
+
+    # a copied or a loaded optimizer starts without hooks, as in PyTorch
+    def __reduce__(self) -> tuple[type[Hooks], tuple[()]]:
+        return Hooks, ()
+
+
+def hooked(step: Callable[..., Any]) -> Callable[..., Any]:
+    """Run an optimizer's step hooks around a ``step`` method; around the outermost one alone."""
+    if getattr(step, "hooked", False):
+        return step
+
+    @functools.wraps(step)
+    def with_hooks(self: Any, *args: Any, **kwargs: Any) -> Any:
+        before, after = self._step_pre_hooks, self._step_post_hooks
+        if self._stepping or not (before or after):
+            return step(self, *args, **kwargs)
+        args = (self, *args)
+        self._stepping = True
+        try:
+            for hook in before:
+                changed = hook(self, args, kwargs)
+                if changed is not None:
+                    args, kwargs = _checked(changed)
+            result = step(*args, **kwargs)
+            for hook in after:
+                hook(self, args, kwargs)
+            return result
+        finally:
+            self._stepping = False
+
+    with_hooks.hooked = True  # type: ignore[attr-defined]
+    return with_hooks
+
+
+def _checked(changed: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    if isinstance(changed, tuple) and len(changed) == 2:
+        return changed
+    raise RuntimeError(
+        "a step pre hook must return None or a tuple of new arguments and keyword arguments; "
+        f"got {changed!r}"
+    )

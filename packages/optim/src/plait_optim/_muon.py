@@ -1,0 +1,173 @@
+"""Momentum orthogonalised by Newton-Schulz iterations."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import plait_abi
+from plait_optim._arrays import exposed, filled_like
+from plait_optim._component import operator
+from plait_optim._flat import check_arithmetic
+from plait_optim._groups import ParamGroup, not_negative
+from plait_optim._optimizer import Optimizer
+
+__all__ = ["Muon"]
+
+
+class Muon(Optimizer):
+    r"""Momentum whose singular values are all brought near 1. For the matrices of hidden layers.
+
+    With gradient :math:`g`, weight decay :math:`\lambda`, momentum :math:`\mu`:
+
+    .. math::
+        b &\leftarrow \mu b + (1 - \mu) g \\
+        X_0 &= \frac{u}{\max(\lVert u \rVert_F, \epsilon)}, \quad
+            u = (1 - \mu) g + \mu b \text{ if nesterov else } b \\
+        X_{k+1} &= a X_k + \bigl(b' A + c A^2\bigr) X_k, \quad A = X_k X_k^T \\
+        p &\leftarrow (1 - \mathrm{lr}\,\lambda)\, p - \gamma\,\mathrm{lr}\, X_K
+
+    with :math:`(a, b', c)` of ``ns_coefficients``, K ``ns_steps``, and for m rows and n columns
+    :math:`\gamma = \sqrt{\max(1, m / n)}` ("original") or :math:`0.2 \sqrt{\max(m, n)}`
+    ("match_rms_adamw"). Biases, embeddings and the like belong to another optimizer.
+
+    PyTorch iterates in bfloat16, this optimizer in the dtype of the parameters.
+
+    Args:
+        params: matrices of float32 or float64, of NumPy, torch or plait; see `Optimizer`.
+        lr: learning rate, at least 0.
+        weight_decay: :math:`\lambda`, at least 0.
+        momentum: :math:`\mu`, at least 0.
+        nesterov: use Nesterov's form.
+        ns_coefficients: the polynomial of an iteration.
+        eps: :math:`\epsilon`.
+        ns_steps: iterations, fewer than 100.
+        adjust_lr_fn: "original", "match_rms_adamw", or None for the first.
+
+    Raises:
+        ValueError: if an option is out of its range, or a parameter is no matrix.
+        TypeError: if parameters can't be computed with.
+
+    Example:
+        >>> import numpy as np
+        >>> import plait_optim
+        >>> p = np.zeros((2, 2))
+        >>> optimizer = plait_optim.Muon([p], lr=1.0, ns_coefficients=(1.5, -0.5, 0.0), ns_steps=20)
+        >>> optimizer.step(grads=[np.array([[0.0, 5.0], [-0.1, 0.0]])])
+        >>> p.round(4) + 0.0
+        array([[ 0., -1.],
+               [ 1.,  0.]])
+
+    References:
+        Jordan et al., "Muon: an optimizer for hidden layers in neural networks" (2024); Liu et al.,
+        "Muon is scalable for LLM training" (2025).
+    """
+
+    scales_gradients = True
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1e-3,
+        weight_decay: float = 0.1,
+        momentum: float = 0.95,
+        nesterov: bool = True,
+        ns_coefficients: tuple[float, float, float] = (3.4445, -4.7750, 2.0315),
+        eps: float = 1e-7,
+        ns_steps: int = 5,
+        adjust_lr_fn: str | None = None,
+    ) -> None:
+        not_negative("learning rate", lr)
+        not_negative("momentum value", momentum)
+        not_negative("weight_decay value", weight_decay)
+        if adjust_lr_fn not in (None, "original", "match_rms_adamw"):
+            raise ValueError(
+                "Muon: adjust_lr_fn must be 'original', 'match_rms_adamw' or None; "
+                f"got {adjust_lr_fn!r}"
+            )
+        if ns_steps >= 100:
+            raise ValueError(f"Muon: ns_steps must be less than 100; got {ns_steps}")
+        if len(ns_coefficients) != 3:
+            raise ValueError(f"Muon: ns_coefficients must be 3 numbers; got {ns_coefficients}")
+        defaults = {
+            "lr": lr,
+            "weight_decay": weight_decay,
+            "momentum": momentum,
+            "nesterov": nesterov,
+            "ns_coefficients": ns_coefficients,
+            "eps": eps,
+            "ns_steps": ns_steps,
+            "adjust_lr_fn": adjust_lr_fn,
+        }
+        super().__init__(params, defaults)
+
+    def add_param_group(self, param_group: ParamGroup) -> None:
+        """Add a group of matrices."""
+        super().add_param_group(param_group)
+        try:
+            check_arithmetic(self, self.param_groups[-1]["params"])
+            for param in self.param_groups[-1]["params"]:
+                if len(param.shape) != 2:
+                    raise ValueError(
+                        "Muon only supports 2D parameters whereas we found a parameter with size: "
+                        f"{tuple(param.shape)}"
+                    )
+        except Exception:
+            del self.param_groups[-1]
+            raise
+
+    def update(
+        self,
+        group: ParamGroup,
+        params: list[Any],
+        grads: list[Any],
+        states: list[dict[str, Any]],
+    ) -> None:
+        """Update one group: see `Optimizer.update`."""
+        given = [_own(i, p, g) for i, (p, g) in enumerate(zip(params, grads, strict=True))]
+        lr, mu = float(group["lr"]), float(group["momentum"])
+        for param, grad, state in zip(exposed(params), given, states, strict=True):
+            grad *= self.grad_scale
+            if "momentum_buffer" not in state:
+                state["momentum_buffer"] = filled_like(param)
+            [buffer] = exposed([state["momentum_buffer"]])
+            buffer += (1 - mu) * (grad - buffer)
+            moved = grad + mu * (buffer - grad) if group["nesterov"] else buffer
+            x = _orthogonalised(moved, group["ns_coefficients"], group["ns_steps"], group["eps"])
+            param *= 1 - lr * float(group["weight_decay"])
+            param -= lr * _adjustment(group["adjust_lr_fn"], param.shape) * x
+
+
+def _own(index: int, param: Any, grad: Any) -> Any:
+    """Return a copy of a gradient in the library of its parameter."""
+    shapes = tuple(param.shape), tuple(grad.shape) if hasattr(grad, "shape") else None
+    if shapes[1] is not None and shapes[0] != shapes[1]:
+        raise plait_abi.ShapeError(
+            f"Muon: `grads[{index}]` must have the shape of `params[{index}]`, {shapes[0]}; "
+            f"got {shapes[1]}"
+        )
+    copy = filled_like(param)
+    operator("optimizer_state_load")(*exposed([copy, grad]))
+    return copy
+
+
+def _orthogonalised(
+    matrix: Any, coefficients: tuple[float, float, float], steps: int, eps: float
+) -> Any:
+    rows, columns = matrix.shape
+    if rows == 0 or columns == 0:
+        return matrix
+    a, b, c = coefficients
+    x = matrix.T if rows > columns else matrix
+    x = x / max(math.sqrt(float((x * x).sum())), eps)
+    for _ in range(steps):
+        gram = x @ x.T
+        x = a * x + (b * gram + c * (gram @ gram)) @ x
+    return x.T if rows > columns else x
+
+
+def _adjustment(which: str | None, shape: Any) -> float:
+    rows, columns = shape
+    if which == "match_rms_adamw":
+        return 0.2 * math.sqrt(max(rows, columns))
+    return math.sqrt(max(1.0, rows / max(columns, 1)))

@@ -1,0 +1,107 @@
+"""RMSprop."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from plait_optim._elementwise import Elementwise
+from plait_optim._groups import ParamGroup, not_negative, not_supported
+
+__all__ = ["RMSprop"]
+
+
+class RMSprop(Elementwise):
+    r"""Steps divided by the root of a running average of squared gradients.
+
+    With gradient :math:`g` (negated if ``maximize``), weight decay :math:`\lambda`, momentum
+    :math:`\mu` and the step number t from 1:
+
+    .. math::
+        g &\leftarrow g + \lambda p \\
+        v &\leftarrow \alpha v + (1 - \alpha) g^2, \quad a \leftarrow \alpha a + (1 - \alpha) g \\
+        d &= \frac{g}{\sqrt{v} + \epsilon}
+            \quad (\text{or } \frac{g}{\sqrt{v - a^2} + \epsilon} \text{ if centered}) \\
+        b &\leftarrow \mu b + d \\
+        p &\leftarrow p - \mathrm{lr}\, b
+
+    Args:
+        params: arrays of float32 or float64, or groups of them; see `Optimizer`.
+        lr: learning rate, at least 0.
+        alpha: :math:`\alpha`, at least 0.
+        eps: :math:`\epsilon`, at least 0.
+        weight_decay: :math:`\lambda`, at least 0.
+        momentum: :math:`\mu`, at least 0; with 0 there is no b.
+        centered: divide by an estimate of the standard deviation instead.
+        foreach: accepted as in PyTorch; every step is fused.
+        maximize: go up instead of down.
+        capturable, differentiable: must be False.
+
+    Raises:
+        ValueError: if an option is out of its range.
+
+    Example:
+        >>> import numpy as np
+        >>> import plait_optim
+        >>> p = np.array([1.0, 2.0])
+        >>> plait_optim.RMSprop([p], lr=0.05).step(grads=[np.array([3.0, -3.0])])
+        >>> p.round(4)
+        array([0.5, 2.5])
+
+    References:
+        Hinton, lecture 6e of "Neural networks for machine learning" (2012); centered: Graves,
+        "Generating sequences with recurrent neural networks" (2013).
+    """
+
+    operator = "rmsprop_step"
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1e-2,
+        alpha: float = 0.99,
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        momentum: float = 0,
+        centered: bool = False,
+        capturable: bool = False,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        not_negative("learning rate", lr)
+        not_negative("epsilon value", eps)
+        not_negative("momentum value", momentum)
+        not_negative("weight_decay value", weight_decay)
+        not_negative("alpha value", alpha)
+        not_supported(self, capturable=capturable, differentiable=differentiable)
+        defaults = {
+            "lr": lr,
+            "momentum": momentum,
+            "alpha": alpha,
+            "eps": eps,
+            "centered": centered,
+            "weight_decay": weight_decay,
+            "capturable": capturable,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
+        }
+        super().__init__(params, defaults)
+
+    def kept(self, group: ParamGroup) -> list[str]:
+        """Return the names of the operator's lists."""
+        return [
+            "square_avg",
+            "momentum_buffer" if group["momentum"] > 0 else "",
+            "grad_avg" if group["centered"] else "",
+        ]
+
+    def options(self, group: ParamGroup) -> dict[str, Any]:
+        """Return the operator's options."""
+        return {
+            "lr": float(group["lr"]),
+            "alpha": float(group["alpha"]),
+            "eps": float(group["eps"]),
+            "weight_decay": float(group["weight_decay"]),
+            "momentum": float(group["momentum"]),
+        }

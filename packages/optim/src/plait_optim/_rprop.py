@@ -1,0 +1,92 @@
+"""Resilient backpropagation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from plait_optim._elementwise import Elementwise
+from plait_optim._groups import ParamGroup, not_negative, not_supported
+
+__all__ = ["Rprop"]
+
+
+class Rprop(Elementwise):
+    r"""Steps that use the signs of gradients alone, and grow while these stay. For full batches.
+
+    With gradient :math:`g` (negated if ``maximize``) and the step number t from 1:
+
+    .. math::
+        s &\leftarrow s \cdot \begin{cases} \eta^+ & g q > 0 \\ \eta^- & g q < 0 \\
+            1 & \text{otherwise} \end{cases}, \text{ kept within the step sizes} \\
+        g &\leftarrow 0 \text{ where } g q < 0 \\
+        p &\leftarrow p - \operatorname{sign}(g)\, s, \quad q \leftarrow g
+
+    Args:
+        params: arrays of float32 or float64, or groups of them; see `Optimizer`.
+        lr: the first s, at least 0.
+        etas: :math:`\eta^-, \eta^+`, on either side of 1.
+        step_sizes: the smallest and the largest s.
+        foreach: accepted as in PyTorch; every step is fused.
+        maximize: go up instead of down.
+        capturable, differentiable: must be False.
+
+    Raises:
+        ValueError: if an option is out of its range.
+
+    Example:
+        >>> import numpy as np
+        >>> import plait_optim
+        >>> p = np.array([1.0, 2.0])
+        >>> plait_optim.Rprop([p], lr=0.5).step(grads=[np.array([3.0, -3.0])])
+        >>> p.round(4)
+        array([0.5, 2.5])
+
+    References:
+        Riedmiller and Braun, "A direct adaptive method for faster backpropagation learning" (1993).
+    """
+
+    operator = "rprop_step"
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1e-2,
+        etas: tuple[float, float] = (0.5, 1.2),
+        step_sizes: tuple[float, float] = (1e-6, 50),
+        *,
+        capturable: bool = False,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        not_negative("learning rate", lr)
+        if not 0.0 < etas[0] < 1.0 < etas[1]:
+            raise ValueError(f"Invalid eta values: {etas[0]}, {etas[1]}")
+        not_supported(self, capturable=capturable, differentiable=differentiable)
+        defaults = {
+            "lr": lr,
+            "etas": etas,
+            "step_sizes": step_sizes,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
+            "capturable": capturable,
+        }
+        super().__init__(params, defaults)
+
+    def kept(self, group: ParamGroup) -> list[str]:
+        """Return the names of the operator's lists."""
+        return ["prev", "step_size"]
+
+    def options(self, group: ParamGroup) -> dict[str, Any]:
+        """Return the operator's options."""
+        return {
+            "etaminus": float(group["etas"][0]),
+            "etaplus": float(group["etas"][1]),
+            "step_size_min": float(group["step_sizes"][0]),
+            "step_size_max": float(group["step_sizes"][1]),
+        }
+
+    def fill(self, group: ParamGroup, name: str) -> float:
+        """Return what a state begins with: the rate is the first step's size."""
+        return float(group["lr"]) if name == "step_size" else 0.0

@@ -1,0 +1,136 @@
+"""The base class of schedules."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from plait_optim._optimizer import Optimizer
+
+__all__ = ["LRScheduler", "check_optimizer", "current_rates", "per_group", "saved_functions"]
+
+
+class LRScheduler:
+    """Base class: a subclass says in `get_lr` what the rate of each group is at ``last_epoch``.
+
+    Args:
+        optimizer: whose groups are changed; each keeps its first rate as ``initial_lr``.
+        last_epoch: the number of the last epoch done, to resume; -1 starts anew.
+
+    Raises:
+        TypeError: if ``optimizer`` is none.
+        KeyError: if ``last_epoch`` isn't -1 and a group has no ``initial_lr``.
+
+    Example:
+        >>> import numpy as np
+        >>> import plait_optim
+        >>> class Halving(plait_optim.lr_scheduler.LRScheduler):
+        ...     def get_lr(self):
+        ...         return [rate * 0.5**self.last_epoch for rate in self.base_lrs]
+        >>> scheduler = Halving(plait_optim.SGD([np.zeros(1)], lr=0.5))
+        >>> scheduler.step()
+        >>> scheduler.get_last_lr()
+        [0.25]
+    """
+
+    # while the constructor takes the step to the first epoch: rates that go on from the last ones
+    # have none to go on from
+    _is_initial = False
+
+    def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
+        check_optimizer(optimizer)
+        for number, group in enumerate(optimizer.param_groups):
+            if last_epoch == -1:
+                group.setdefault("initial_lr", group["lr"])
+            elif "initial_lr" not in group:
+                raise KeyError(
+                    "param 'initial_lr' is not specified in "
+                    f"param_groups[{number}] when resuming an optimizer"
+                )
+        self.optimizer = optimizer
+        self.base_lrs = [group["initial_lr"] for group in optimizer.param_groups]
+        self.last_epoch: int = last_epoch
+        self._initial_step()
+
+    def get_lr(self) -> list[float]:
+        """Return the rates at ``self.last_epoch``."""
+        raise NotImplementedError(f"{type(self).__name__}: implement `get_lr`")
+
+    def get_last_lr(self) -> list[float]:
+        """Return the rates set by the last `step`."""
+        return self._last_lr
+
+    def step(self, epoch: int | None = None) -> None:
+        """Go to the next epoch, or to ``epoch``, and set its rates."""
+        self._step_count += 1
+        self._update_lr(epoch)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return all that this schedule needs to go on, but the optimizer."""
+        return {name: value for name, value in self.__dict__.items() if name != "optimizer"}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take over what `state_dict` gave."""
+        self.__dict__.update(state_dict)
+
+    # ---- for schedules; the names are those that PyTorch's have, on which subclasses rely --------
+
+    def _initial_step(self) -> None:
+        self._step_count = 0
+        self._is_initial = True
+        try:
+            self.step()
+        finally:
+            self._is_initial = False
+
+    def _update_lr(self, epoch: int | None = None) -> None:
+        if epoch is None:
+            self.last_epoch += 1
+            rates = self.get_lr()
+        else:
+            self.last_epoch = epoch
+            rates = getattr(self, "_get_closed_form_lr", self.get_lr)()
+        self._set_rates(rates)
+
+    def _set_rates(self, rates: Sequence[float]) -> None:
+        for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
+            group["lr"] = rate
+        self._last_lr = current_rates(self.optimizer)
+
+    def _current(self) -> list[float]:
+        return current_rates(self.optimizer)
+
+    def _scaled(self, factor: float) -> list[float]:
+        return [group["lr"] * factor for group in self.optimizer.param_groups]
+
+    def _base_scaled(self, factor: float) -> list[float]:
+        return [base * factor for base in self.base_lrs]
+
+
+def check_optimizer(optimizer: Any) -> None:
+    """Refuse what has no groups."""
+    if not hasattr(optimizer, "param_groups"):
+        raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
+
+
+def current_rates(optimizer: Any) -> list[float]:
+    """Return the rates of all groups."""
+    return [group["lr"] for group in optimizer.param_groups]
+
+
+def per_group(name: str, optimizer: Any, value: Any) -> list[Any]:
+    """Return one value for each group, from one for all of them or from as many."""
+    n = len(optimizer.param_groups)
+    if not isinstance(value, (list, tuple)):
+        return [value] * n
+    if len(value) != n:
+        raise ValueError(f"expected {n} values for {name}, got {len(value)}")
+    return list(value)
+
+
+def saved_functions(functions: Sequence[Any]) -> list[dict[str, Any] | None]:
+    """Return what a state keeps of functions: attributes of callable objects, of others nothing."""
+    return [
+        dict(vars(f)) if not hasattr(f, "__code__") and hasattr(f, "__dict__") else None
+        for f in functions
+    ]

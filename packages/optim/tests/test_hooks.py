@@ -1,0 +1,82 @@
+"""Hooks: what they are given, what they may change, and that copies start without."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+import pytest
+
+import plait_optim as optim
+
+
+class Halve(optim.Optimizer):
+    """Overrides `step`, as programs written for PyTorch do."""
+
+    def step(self, closure: Any = None, factor: float = 0.5) -> Any:
+        for group in self.param_groups:
+            for p in group["params"]:
+                p *= factor
+
+
+class HalveTwice(Halve):
+    def step(self, closure: Any = None, factor: float = 0.5) -> Any:
+        super().step(closure, factor)
+        super().step(closure, factor)
+
+
+@pytest.mark.parametrize(("make", "times"), [(Halve, 1), (HalveTwice, 2)])
+def test_hooks_run_once_around_an_overridden_step(make: Any, times: int) -> None:
+    p = np.ones(1)
+    optimizer = make([p], {})
+    seen: list[Any] = []
+    optimizer.register_step_pre_hook(lambda o, args, kwargs: seen.append((o, args, kwargs)))
+    optimizer.register_step_post_hook(lambda o, args, kwargs: seen.append(p[0]))
+    optimizer.step(None, factor=0.5)
+    assert seen == [(optimizer, (optimizer, None), {"factor": 0.5}), 0.5**times]
+
+
+def test_a_hook_may_change_the_arguments() -> None:
+    p = np.ones(1)
+    optimizer = optim.SGD([p], lr=1.0)
+    with optimizer.register_step_pre_hook(
+        lambda o, args, kwargs: (args, {"grads": [10 * kwargs["grads"][0]]})
+    ):
+        optimizer.step(grads=[np.ones(1)])
+    assert p[0] == -9
+    optimizer.step(grads=[np.ones(1)])
+    assert p[0] == -10
+    optimizer.register_step_pre_hook(lambda o, args, kwargs: 7)  # type: ignore[arg-type, return-value]
+    with pytest.raises(RuntimeError, match="must return None or a tuple"):
+        optimizer.step(grads=[np.ones(1)])
+    assert p[0] == -10
+
+
+def test_hooks_run_in_order_and_may_be_put_in_front() -> None:
+    optimizer = optim.SGD([np.ones(1)])
+    seen: list[str] = []
+    optimizer.register_state_dict_pre_hook(lambda o: seen.append("a"))
+    optimizer.register_state_dict_pre_hook(lambda o: seen.append("b"))
+    front = optimizer.register_state_dict_pre_hook(lambda o: seen.append("c"), prepend=True)
+    optimizer.state_dict()
+    front.remove()
+    front.remove()
+    optimizer.state_dict()
+    assert "".join(seen) == "cabab"
+
+
+def test_a_copy_starts_without_hooks() -> None:
+    optimizer = optim.SGD([np.ones(1)])
+    optimizer.register_step_pre_hook(lambda o, args, kwargs: pytest.fail("not of the copy"))
+    copy.deepcopy(optimizer).step(grads=[np.ones(1)])
+
+
+def test_a_step_that_failed_lets_hooks_run_again() -> None:
+    optimizer = optim.SGD([np.ones(1)], lr=1.0)
+    seen: list[int] = []
+    optimizer.register_step_pre_hook(lambda o, args, kwargs: seen.append(1))
+    with pytest.raises(ValueError, match="`grads` must hold"):
+        optimizer.step(grads=[])
+    optimizer.step(grads=[np.ones(1)])
+    assert seen == [1, 1]
