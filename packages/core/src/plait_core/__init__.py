@@ -51,6 +51,7 @@ from plait_core import (
     arguments,
     sparse,
 )
+from plait_core._checkpoints import CheckpointError, load, save
 from plait_core._comparison import allclose, equal
 from plait_core._core import (
     Size,
@@ -140,6 +141,7 @@ if _typing.TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "CheckpointError",
     "DTypeError",
     "Generator",
     "OutOfMemoryError",
@@ -208,6 +210,7 @@ __all__ = [
     "is_tensor",
     "layout",
     "linalg",
+    "load",
     "long",
     "manual_seed",
     "mark_written",
@@ -222,6 +225,7 @@ __all__ = [
     "preserve_format",
     "promote_types",
     "result_type",
+    "save",
     "seed",
     "set_batch_invariant",
     "set_default_dtype",
