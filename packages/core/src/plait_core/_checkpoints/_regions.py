@@ -56,7 +56,8 @@ def c_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
 def _compacted(tensor: Tensor) -> Tensor:
     """The tensor on bytes of its own, where its storage has many that it does not reach."""
     low, high = _span(tensor)
-    if high - low <= tensor.numel() * tensor.dtype.itemsize:
+    forward = all(step >= 0 for step in tensor.stride())
+    if forward and high - low <= tensor.numel() * tensor.dtype.itemsize:
         return tensor
     return tensor.detach().contiguous()
 

@@ -265,6 +265,11 @@ class TorchZip:
     def _call(self, tensor: Tensor) -> _Call:
         place = self._placed[self._numbers[id(tensor)]]
         grad, kind = bool(tensor.requires_grad), _Name(("torch", tensor.dtype.name))
+        if any(step < 0 for step in place.stride):
+            raise CheckpointError(
+                "save: PyTorch has no negative strides, which a tensor has that shares its "
+                "storage with others; save its contiguous()"
+            )
         if place.region < 0:
             args = (kind, Size(place.shape), place.stride, grad)
             call = _Call("torch._utils", "_rebuild_meta_tensor_no_storage", *args)
