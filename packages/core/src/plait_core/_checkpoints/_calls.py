@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import os
-import pickle
-import struct
-import zipfile
 from typing import Any
 
 from plait_core._checkpoints._atomic import write_file, write_stream
@@ -134,31 +131,14 @@ def load(
         return _loaded(source, options, f)
     except (CheckpointError, OSError):
         raise
-    except _DAMAGE as error:
-        if not only:  # what the file executed failed: its own error says more
+    except Exception as error:  # damage may show in any way, and must not look like another error
+        if not only or error is options.locations.failure:  # the error of code that was called
             raise
         raise CheckpointError(
             f"load: {source.name} is damaged ({type(error).__name__}: {error})"
         ) from error
     finally:
         source.close()
-
-
-_DAMAGE = (
-    ArithmeticError,
-    AttributeError,
-    EOFError,
-    LookupError,
-    MemoryError,
-    NotImplementedError,
-    RecursionError,
-    RuntimeError,
-    TypeError,
-    ValueError,
-    struct.error,
-    zipfile.BadZipFile,
-    pickle.UnpicklingError,
-)
 
 
 def _loaded(source: Source, options: Options, f: Any) -> Any:

@@ -20,6 +20,7 @@ class Locations:
         self._function: Callable[[Any, str], Any] | None = None
         self._names: dict[str, str] = {}
         self._target: str | None = None
+        self.failure: Exception | None = None  # what the function raised
         if isinstance(map_location, Mapping):
             self._names = {str(key): str(value) for key, value in map_location.items()}
         elif isinstance(map_location, (str, _binding.device)):
@@ -43,14 +44,19 @@ class Locations:
     def moved(self, data: Tensor, location: str) -> Tensor:
         """Return the bytes of a storage where they go."""
         if self._function is not None:
-            found = self._function(UntypedStorage(data), location)
+            try:
+                found = self._function(UntypedStorage(data), location)
+            except Exception as error:
+                self.failure = error
+                raise
             if isinstance(found, UntypedStorage):
                 return found._bytes
             if found is not None:
-                raise TypeError(
+                self.failure = TypeError(
                     "load: `map_location` must return the storage or None, got "
                     f"{type(found).__name__}"
                 )
+                raise self.failure
         target = self.target(location)
         if target == "cpu" or target.startswith("meta"):
             return data

@@ -197,6 +197,8 @@ def decode(tree: Any, found: Callable[[int], Any]) -> Any:
         return [decode(value, found) for value in tree]
     if type(tree) is not dict:
         return tree
+    if not tree:
+        raise CheckpointError("load: the tree of the data is damaged: no tag")
     tag, value = next(iter(tree.items()))
     if tag == "ordered":
         result = OrderedDict(_pairs(value, found))
