@@ -284,6 +284,7 @@ _CALLABLES: dict[str, Callable[..., Any]] = {
     "collections.OrderedDict": _ordered,
     "collections.Counter": _counted,
     "_codecs.encode": _encoded,
+    "builtins.bytes": lambda: b"",
     "builtins.set": _collected(set),
     "builtins.frozenset": _collected(frozenset),
     "builtins.complex": _complex,
