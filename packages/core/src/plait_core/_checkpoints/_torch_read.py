@@ -293,11 +293,9 @@ class _Storages:
 
 
 def _dry(module: str, name: str) -> Any:
-    """As `find`, but what builds tensors and arrays builds nothing."""
+    """As `find`, but what is built is None, unless the pickle fills it."""
     found = find(module, name)
-    if type(found) is not Named or module in ("collections", "builtins", "__builtin__"):
-        return found
-    if name in STORAGES:
+    if type(found) is not Named or name in STORAGES or module == "collections":
         return found
     return Named(found.name, lambda *args: None)
 
