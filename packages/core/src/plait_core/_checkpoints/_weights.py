@@ -79,29 +79,28 @@ class File:
             self.source.read_into(begin + place, block)
             if digest is not None:  # while the block is in the cache
                 digest.update(block)
-        if digest is not None and digest.text() != self._digests[name]:
-            self._damaged(name)
+        if digest is not None:
+            self._compare(name, digest)
+
+    def _compare(self, name: str, digest: Digest) -> None:
+        if digest.text() != self._digests[name]:
+            raise CheckpointError(
+                f"load: the tensor {name!r} of {self.source.name} is damaged: its digest differs "
+                "from the one that was saved; verify=False loads it unchecked"
+            )
 
     def _mapped(self, name: str, memory: np.ndarray[Any, Any], entry: Entry) -> Tensor:
         data = memory[self._start + entry.begin : self._start + entry.end]
         if name in self._digests:
             digest = Digest(data.size)
-            for place in range(0, data.size, BLOCK):
-                digest.update(data[place : place + BLOCK])
-            if digest.text() != self._digests[name]:
-                self._damaged(name)
+            digest.update_all(data)
+            self._compare(name, digest)
         if (
             data.ctypes.data % 8
             and (self._start + entry.begin) % _binding.dtype(DTYPES[entry.dtype]).itemsize
         ):
             data = data.copy()
         return from_numpy(data)
-
-    def _damaged(self, name: str) -> None:
-        raise CheckpointError(
-            f"load: the tensor {name!r} of {self.source.name} is damaged: its digest differs from "
-            "the one that was saved; verify=False loads it unchecked"
-        )
 
 
 def _said(metadata: dict[str, str], name: str) -> dict[str, Any]:
