@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 import zlib
 from typing import Any
 
 import numpy as np
-
-from plait_abi import _binding
-from plait_core._core import from_numpy
 
 __all__ = ["ALGORITHM", "BLOCK", "Digest", "digest_of"]
 
@@ -37,7 +33,8 @@ class Digest:
         self._sums *= _FACTOR
         whole = block.size // _ROW * _ROW
         if whole:
-            self._sums += _column_sums(block[:whole])
+            rows = block[:whole].view(_WORD).reshape(-1, _COLUMNS)
+            self._sums += np.add.reduce(rows, axis=0)
         if whole < block.size:
             last = np.zeros(_ROW, np.uint8)
             last[: block.size - whole] = block[whole:]
@@ -51,16 +48,6 @@ class Digest:
     def text(self) -> str:
         """Return the digest of what was fed."""
         return f"{self._crc if self._small else zlib.crc32(self._sums.data):08x}"
-
-
-def _column_sums(data: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """The sums of columns, modulo 2**64, by our own kernel where it can: it is faster."""
-    if data.ctypes.data % 8 or sys.byteorder != "little":
-        sums: np.ndarray[Any, Any] = np.add.reduce(data.view(_WORD).reshape(-1, _COLUMNS), axis=0)
-        return sums
-    rows = from_numpy(data.view(np.int64).reshape(-1, _COLUMNS))
-    found: np.ndarray[Any, Any] = _binding.operator("sum")(rows, 0).numpy().view(_WORD)
-    return found
 
 
 def digest_of(data: np.ndarray[Any, Any]) -> str:
