@@ -398,3 +398,23 @@ def test_the_digest_is_what_the_note_says() -> None:
     expected = zlib.crc32(b"".join(s.to_bytes(8, "little") for s in sums))
     assert _digest.digest_of(np.frombuffer(data, np.uint8)) == f"{expected:08x}"
     assert _digest.digest_of(np.frombuffer(b"abc", np.uint8)) == f"{zlib.crc32(b'abc'):08x}"
+
+
+def test_a_header_cannot_ask_for_more_than_the_file_has() -> None:
+    """Shapes that the bytes do not fill would make a few bytes a few terabytes."""
+    file = io.BytesIO()
+    pc.save({"x": pc.arange(6.0).reshape(2, 3).t(), "a": np.zeros((0, 2), "M8[s]")}, file)
+    data = file.getvalue()
+    start = 8 + int.from_bytes(data[:8], "little")
+    text, body = data[8:start].rstrip().decode(), data[start:]
+    for old, new in (
+        ('\\"order\\":[1,3]', '\\"stride\\":[0,0],\\"shape\\":[1099511627776,3],\\"order\\":[1,1]'),
+        ('\\"shape\\":[0,2]', '\\"shape\\":[1099511627776,2]'),
+    ):
+        assert old in text
+        header = json.loads(text.replace(old, new))
+        header["__metadata__"]["plait.header"] = "0" * 32
+        wrong = json.dumps(header, separators=(",", ":"))
+        right = wrong.replace("0" * 32, _layout._digest(wrong.encode()), 1).encode()
+        with pytest.raises(pc.CheckpointError, match="damaged"):
+            pc.load(io.BytesIO(len(right).to_bytes(8, "little") + right + body))

@@ -105,7 +105,9 @@ def _tensor_v3(
 
 def _lazy(tensor: Tensor, metadata: Any) -> Tensor:
     """Compute what PyTorch had only noted: a conjugate, a negative."""
-    if isinstance(metadata, dict) and tensor.device.type != "meta":
+    if isinstance(metadata, dict) and metadata and tensor.device.type != "meta":
+        if tensor.numel() * tensor.dtype.itemsize > tensor._storage_place()[1]:
+            raise CheckpointError("load: an expanded tensor noted as conjugated is refused")
         if metadata.get("conj"):
             tensor = tensor.conj()
         if metadata.get("neg"):

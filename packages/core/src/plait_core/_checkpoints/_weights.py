@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import os
 import pickle
 from typing import Any
@@ -166,6 +167,8 @@ def _tensor(builder: Builder, row: dict[str, Any]) -> Tensor:
     storage = builder.storage(row["entry"], row.get("device", "cpu"))
     result = storage._on_storage(dtype, row.get("offset", 0), shape, stride)
     if "order" in row:
+        if result.numel() * dtype.itemsize != storage.numel():  # nothing larger than the file
+            raise CheckpointError(f"load: the table's words on {row['entry']!r} are damaged")
         operator = _binding.operator("empty_strided")
         ordered = operator(shape, tuple(row["order"]), dtype=dtype, device=result.device)
         result = ordered if result.device.type == "meta" else ordered.copy_(result)
@@ -198,7 +201,7 @@ def _array(builder: Builder, row: dict[str, Any]) -> np.ndarray[Any, Any]:
         raise CheckpointError("load: an array of Python objects is refused")
     data = builder.array_bytes(row["entry"])
     shape = tuple(row.get("shape", entry.shape))
-    if not data.size:
+    if not data.size and not math.prod(shape) * kind.itemsize:
         return np.zeros(shape, kind)
     array: np.ndarray[Any, Any] = data.view(kind).reshape(shape)
     return array
