@@ -8,6 +8,7 @@ the table, wrapped in `Callable`, are called. Opcodes that could do more are ref
 from __future__ import annotations
 
 import codecs
+import re
 import struct
 from collections import Counter, OrderedDict
 from collections.abc import Callable
@@ -179,6 +180,9 @@ def _quoted(m: Machine) -> None:
     line = m.line().strip()
     if len(line) < 2 or line[:1] != line[-1:] or line[:1] not in (b"'", b'"'):
         raise CheckpointError("load: the pickle is damaged: a quoted text is required")
+    escapes = re.findall(rb"\\([4-7][0-7]{2}|.)", line[1:-1], re.DOTALL)
+    if any(len(e) > 1 or e not in b"\n\\'\"abfnrtvx01234567" for e in escapes):
+        raise CheckpointError("load: the pickle is damaged: an escape that Python does not write")
     m.push(_decoded(codecs.escape_decode(line[1:-1])[0]))
 
 
