@@ -54,6 +54,7 @@ from plait_core import (
     sparse,
 )
 from plait_core._bins import histogramdd, segment_reduce
+from plait_core._checkpoints import CheckpointError, load, save
 from plait_core._comparison import allclose, equal
 from plait_core._core import (
     Size,
@@ -144,6 +145,7 @@ if _typing.TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "CheckpointError",
     "DTypeError",
     "Generator",
     "OutOfMemoryError",
@@ -214,6 +216,7 @@ __all__ = [
     "is_tensor",
     "layout",
     "linalg",
+    "load",
     "long",
     "manual_seed",
     "mark_written",
@@ -229,6 +232,7 @@ __all__ = [
     "preserve_format",
     "promote_types",
     "result_type",
+    "save",
     "seed",
     "segment_reduce",
     "set_batch_invariant",

@@ -1,0 +1,187 @@
+"""The safetensors layout: a length, a JSON header, the bytes of the tensors without holes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from plait_core._checkpoints._errors import CheckpointError
+from plait_core._checkpoints._source import Source
+
+__all__ = [
+    "DTYPES",
+    "Entry",
+    "header_bytes",
+    "marked",
+    "metadata_of",
+    "parse_json",
+    "read_header",
+    "verify_marked",
+]
+
+# the layout's names to ours; complex128, which it does not have, is written as pairs of F64
+DTYPES = {
+    "BOOL": "bool",
+    "U8": "uint8",
+    "I8": "int8",
+    "U16": "uint16",
+    "I16": "int16",
+    "F16": "float16",
+    "BF16": "bfloat16",
+    "U32": "uint32",
+    "I32": "int32",
+    "F32": "float32",
+    "U64": "uint64",
+    "I64": "int64",
+    "F64": "float64",
+    "C64": "complex64",
+}
+ITEMSIZES = {
+    name: {"BOOL": 1, "BF16": 2, "C64": 8}.get(name) or int(name[1:]) // 8 for name in DTYPES
+}
+_LARGEST_HEADER = 100_000_000  # the layout's own limit
+_BLANK = "0" * 32
+_MARK = "plait.header"
+
+
+class Entry(NamedTuple):
+    """One tensor of a file: its bytes are [begin, end) of the data."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    begin: int
+    end: int
+
+
+def _digest(text: bytes) -> str:
+    return hashlib.blake2b(text, digest_size=16).hexdigest()
+
+
+def _text(value: Any) -> bytes:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=True).encode()
+
+
+def marked(content: dict[str, Any], metadata: dict[str, str], pad: bool = True) -> bytes:
+    """Return JSON with `metadata` under its key, which holds a digest of the whole."""
+    metadata = {"format": "plait", _MARK: _BLANK, **metadata}
+    text = _text({"__metadata__": metadata, **content})
+    if pad:
+        text += b" " * (-(8 + len(text)) % 64)
+    begin = text.index(f'"{_MARK}":"{_BLANK}"'.encode()) + len(_MARK) + 4
+    return text[:begin] + _digest(text).encode() + text[begin + len(_BLANK) :]
+
+
+def verify_marked(text: bytes, metadata: dict[str, str], name: str) -> bool:
+    """Tell whether the JSON is plait's; raise where its digest is wrong."""
+    if metadata.get("format") != "plait" and not any(key.startswith("plait") for key in metadata):
+        return False
+    found = metadata.get(_MARK, "")
+    blank = text.replace(f'"{_MARK}":"{found}"'.encode(), f'"{_MARK}":"{_BLANK}"'.encode(), 1)
+    if metadata.get("format") != "plait" or len(found) != len(_BLANK) or _digest(blank) != found:
+        raise CheckpointError(f"load: the header of {name} is damaged: its digest differs")
+    return True
+
+
+def header_bytes(
+    entries: Iterable[tuple[str, str, tuple[int, ...], int]], metadata: dict[str, str]
+) -> bytes:
+    """Return length and header for entries (name, dtype, shape, nbytes) in order of their bytes."""
+    content: dict[str, Any] = {}
+    begin = 0
+    for name, dtype, shape, nbytes in entries:
+        content[name] = {
+            "dtype": dtype,
+            "shape": list(shape),
+            "data_offsets": [begin, begin + nbytes],
+        }
+        begin += nbytes
+    text = marked(content, metadata)
+    if len(text) > _LARGEST_HEADER:
+        raise CheckpointError(
+            f"save: names and nested data must take at most {_LARGEST_HEADER} bytes, got "
+            f"{len(text)}; make long lists of numbers tensors"
+        )
+    return len(text).to_bytes(8, "little") + text
+
+
+def _no_second(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key occurs twice")
+    return found
+
+
+def parse_json(text: bytes, name: str) -> dict[str, Any]:
+    """Return the JSON object in `text`."""
+    try:
+        found = json.loads(text.decode("utf-8"), object_pairs_hook=_no_second)
+    except (ValueError, RecursionError) as error:
+        raise CheckpointError(f"load: the header of {name} is damaged ({error})") from error
+    if not isinstance(found, dict):
+        raise CheckpointError(f"load: the header of {name} must be a JSON object")
+    return found
+
+
+def metadata_of(content: dict[str, Any], name: str) -> dict[str, str]:
+    """Take the metadata out of a header."""
+    metadata = content.pop("__metadata__", None) or {}
+    if not isinstance(metadata, dict) or not all(isinstance(v, str) for v in metadata.values()):
+        raise CheckpointError(f"load: __metadata__ of {name} must hold text for text")
+    return metadata
+
+
+def read_header(source: Source) -> tuple[dict[str, Entry], dict[str, str], int, bool]:
+    """Return entries, metadata, where the data begins, and whether plait wrote the file."""
+    length = int.from_bytes(source.read(0, 8), "little")
+    if length > _LARGEST_HEADER:
+        raise CheckpointError(
+            f"load: {source.name} must have a header of at most {_LARGEST_HEADER} bytes, got "
+            f"{length}: it is damaged, or no safetensors file"
+        )
+    text = source.read(8, length)
+    content = parse_json(text, source.name)
+    metadata = metadata_of(content, source.name)
+    ours = verify_marked(text, metadata, source.name)
+    start = 8 + length
+    entries = {key: _entry(key, value, source.name) for key, value in content.items()}
+    _check_cover(entries, source, source.size - start)
+    return entries, metadata, start, ours
+
+
+def _entry(key: str, value: Any, name: str) -> Entry:
+    wrong = f"load: {name}: the header of {key!r} is damaged"
+    if not isinstance(value, dict) or set(value) != {"dtype", "shape", "data_offsets"}:
+        raise CheckpointError(f"{wrong}: dtype, shape and data_offsets are required")
+    dtype, shape, places = value["dtype"], value["shape"], value["data_offsets"]
+    if not _are_sizes(shape) or not _are_sizes(places) or len(places) != 2:
+        raise CheckpointError(f"{wrong}: lists of sizes are required")
+    if dtype not in DTYPES:
+        raise CheckpointError(
+            f"load: {name}: plait has no dtype {dtype!r}, which {key!r} has; it has "
+            f"{', '.join(DTYPES)}"
+        )
+    begin, end = places
+    if end - begin != math.prod(shape) * ITEMSIZES[dtype]:
+        raise CheckpointError(f"{wrong}: shape {tuple(shape)} does not fit {end - begin} bytes")
+    return Entry(dtype, tuple(shape), begin, end)
+
+
+def _are_sizes(value: Any) -> bool:
+    return isinstance(value, list) and all(type(n) is int and 0 <= n < 2**63 for n in value)
+
+
+def _check_cover(entries: dict[str, Entry], source: Source, size: int) -> None:
+    """The bytes of the entries are the data, each once."""
+    place = 0
+    for key, entry in sorted(entries.items(), key=lambda item: (item[1].begin, item[1].end)):
+        if entry.begin != place:
+            raise CheckpointError(f"load: {source.name}: the header of {key!r} is damaged (place)")
+        place = entry.end
+    if place != size:
+        what = "is cut off" if size < place else "is longer than its header says"
+        raise CheckpointError(
+            f"load: {source.name} {what}: {place} bytes of tensors are required, it has {size}"
+        )

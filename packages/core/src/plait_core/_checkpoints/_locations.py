@@ -1,0 +1,70 @@
+"""Where the tensors of a checkpoint go: `map_location`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from plait_abi import _binding
+from plait_core._checkpoints._errors import CheckpointError
+from plait_core._core import Tensor
+from plait_core._storages import UntypedStorage
+
+__all__ = ["Locations"]
+
+
+class Locations:
+    """Answers for each storage of a file where it goes."""
+
+    def __init__(self, map_location: Any) -> None:
+        self._function: Callable[[Any, str], Any] | None = None
+        self._names: dict[str, str] = {}
+        self._target: str | None = None
+        self.failure: Exception | None = None  # what the function raised
+        if isinstance(map_location, Mapping):
+            self._names = {str(key): str(value) for key, value in map_location.items()}
+        elif isinstance(map_location, (str, _binding.device)):
+            self._target = str(_binding.device(map_location))
+        elif callable(map_location):
+            self._function = map_location
+        elif map_location is not None:
+            raise TypeError(
+                "load: `map_location` must be a device, a dict of devices, a function or None, got "
+                f"{type(map_location).__name__}"
+            )
+
+    def target(self, location: str) -> str:
+        """Return the device for what lay at `location`."""
+        return self._target or self._names.get(location, location)
+
+    def wants_bytes(self, location: str) -> bool:
+        """Tell whether the elements are needed at all."""
+        return self._function is not None or not self.target(location).startswith("meta")
+
+    def moved(self, data: Tensor, location: str) -> Tensor:
+        """Return the bytes of a storage where they go."""
+        if self._function is not None:
+            try:
+                found = self._function(UntypedStorage(data), location)
+            except Exception as error:
+                self.failure = error
+                raise
+            if isinstance(found, UntypedStorage):
+                return found._bytes
+            if found is not None:
+                self.failure = TypeError(
+                    "load: `map_location` must return the storage or None, got "
+                    f"{type(found).__name__}"
+                )
+                raise self.failure
+        target = self.target(location)
+        if target == "cpu" or target.startswith("meta"):
+            return data
+        try:
+            moved: Tensor = data.to(device=target)
+        except (NotImplementedError, ValueError, RuntimeError, TypeError) as error:
+            raise CheckpointError(
+                f"load: a tensor of the file lies on {location}, and {target} is not there "
+                f'({error}); load(..., map_location="cpu") loads to the CPU'
+            ) from error
+        return moved

@@ -1,0 +1,352 @@
+"""An interpreter of pickle's opcodes that builds data and executes nothing.
+
+Python's own unpickler imports what a file names and calls it with what the file says. Here a name
+is looked up in a table by `find`, which raises for names that are not in it, and only functions of
+the table, wrapped in `Callable`, are called. Opcodes that could do more are refused by their name.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+import struct
+from collections import Counter, OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+from plait_core._checkpoints._errors import CheckpointError
+
+__all__ = ["Named", "run"]
+
+
+class Named:
+    """A name of the table: what REDUCE may call, and how BUILD may change what it made."""
+
+    __slots__ = ("call", "name")
+
+    def __init__(self, name: str, call: Callable[..., Any]) -> None:
+        self.name, self.call = name, call
+
+    def __repr__(self) -> str:
+        return f"<{self.name}>"
+
+
+class _Mark:
+    __slots__ = ()
+
+
+_MARK = _Mark()
+_HIGHEST_MEMO = 1 << 26
+
+_REFUSED = {
+    b"P": "PERSID",
+    b"i": "INST",
+    b"o": "OBJ",
+    b"\x82": "EXT1",
+    b"\x83": "EXT2",
+    b"\x84": "EXT4",
+    b"\x92": "NEWOBJ_EX",
+    b"\x97": "NEXT_BUFFER",
+    b"\x98": "READONLY_BUFFER",
+}
+
+
+class Machine:
+    """The state of one run."""
+
+    def __init__(
+        self,
+        data: bytes,
+        place: int,
+        find: Callable[[str, str], Any],
+        persistent: Callable[[Any], Any],
+        build: Callable[[Any, Any], Any],
+    ) -> None:
+        self.data, self.place = data, place  # bytes, or a mapped file
+        self.find, self.persistent, self.build = find, persistent, build
+        self.stack: list[Any] = []
+        self.memo: dict[int, Any] = {}
+        # what BUILD made something else of, by identity; the old object is kept beside
+        self.became: dict[int, tuple[Any, Any]] = {}
+
+    # ---- the bytes
+    def take(self, count: int) -> bytes:
+        """Return the next bytes."""
+        end = self.place + count
+        if count < 0 or end > len(self.data):
+            raise CheckpointError("load: the pickle is cut off")
+        found = self.data[self.place : end]
+        self.place = end
+        return found
+
+    def number(self, count: int) -> int:
+        """Return an unsigned number of `count` bytes."""
+        return int.from_bytes(self.take(count), "little")
+
+    def line(self) -> bytes:
+        """Return the bytes up to the end of the line."""
+        end = self.data.find(b"\n", self.place)
+        if end < 0:
+            raise CheckpointError("load: the pickle is cut off")
+        found = self.data[self.place : end]
+        self.place = end + 1
+        return found
+
+    # ---- the stack
+    def push(self, value: Any) -> None:
+        """Put a value on the stack."""
+        self.stack.append(value)
+
+    def pop(self) -> Any:
+        """Take the last value."""
+        value = self.stack.pop()
+        if value is _MARK:
+            raise CheckpointError("load: the pickle is damaged: a mark where a value is required")
+        return value
+
+    def top(self, kinds: tuple[type, ...]) -> Any:
+        """Return the last value, which must be of one of these types exactly."""
+        value = self.stack[-1]
+        if type(value) not in kinds:
+            raise CheckpointError(
+                f"load: the pickle fills a {type(value).__name__}, where one of "
+                f"{', '.join(kind.__name__ for kind in kinds)} is required"
+            )
+        return value
+
+    def to_mark(self) -> list[Any]:
+        """Take the values down to the last mark."""
+        place = len(self.stack) - 1
+        while self.stack[place] is not _MARK:
+            place -= 1
+            if place < 0:
+                raise CheckpointError("load: the pickle is damaged: no mark on the stack")
+        values = self.stack[place + 1 :]
+        del self.stack[place:]
+        return values
+
+    def recall(self, number: int) -> None:
+        """Push what was noted under a number."""
+        value = self.memo[number]
+        if self.became and id(value) in self.became:
+            value = self.became[id(value)][1]
+        self.push(value)
+
+    def remember(self, number: int) -> None:
+        """Note the last value under a number."""
+        if number > _HIGHEST_MEMO:
+            raise CheckpointError(f"load: the pickle is damaged: memo number {number}")
+        if self.stack[-1] is _MARK:
+            raise CheckpointError("load: the pickle is damaged: a mark in the memo")
+        self.memo[number] = self.stack[-1]
+
+    def global_(self, module: Any, name: Any) -> None:
+        """Push what the table has for a name."""
+        if type(module) is not str or type(name) is not str:
+            raise CheckpointError("load: the pickle is damaged: names must be text")
+        self.push(self.find(module, name))
+
+    def reduce(self, function: Any, args: Any) -> None:
+        """Call a function of the table."""
+        if type(function) is not Named:
+            raise CheckpointError(
+                f"load: the pickle calls a {type(function).__name__}, which is refused"
+            )
+        if type(args) is not tuple:
+            raise CheckpointError("load: the pickle is damaged: arguments must be a tuple")
+        try:
+            self.push(function.call(*args))
+        except CheckpointError:
+            raise
+        except Exception as error:
+            raise CheckpointError(
+                f"load: the pickle calls {function.name} with wrong arguments ({error})"
+            ) from error
+
+
+def _decoded(data: bytes) -> str:
+    try:
+        return data.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        return data.decode("latin-1")  # texts of Python 2
+
+
+def _int(m: Machine) -> None:
+    line = m.line()
+    m.push({b"00": False, b"01": True}[line] if line in (b"00", b"01") else int(line))
+
+
+def _quoted(m: Machine) -> None:
+    line = m.line().strip()
+    if len(line) < 2 or line[:1] != line[-1:] or line[:1] not in (b"'", b'"'):
+        raise CheckpointError("load: the pickle is damaged: a quoted text is required")
+    escapes = re.findall(rb"\\([4-7][0-7]{2}|.)", line[1:-1], re.DOTALL)
+    if any(len(e) > 1 or e not in b"\n\\'\"abfnrtvx01234567" for e in escapes):
+        raise CheckpointError("load: the pickle is damaged: an escape that Python does not write")
+    m.push(_decoded(codecs.escape_decode(line[1:-1])[0]))
+
+
+def _pairs(m: Machine) -> list[tuple[Any, Any]]:
+    values = m.to_mark()
+    if len(values) % 2:
+        raise CheckpointError("load: the pickle is damaged: a key without a value")
+    return list(zip(values[::2], values[1::2], strict=True))
+
+
+def _set_items(m: Machine, pairs: list[tuple[Any, Any]]) -> None:
+    target = m.top((dict, OrderedDict, Counter))
+    for key, value in pairs:
+        target[key] = value
+
+
+def _set_item(m: Machine) -> None:
+    value, key = m.pop(), m.pop()
+    _set_items(m, [(key, value)])
+
+
+def _append(m: Machine) -> None:
+    value = m.pop()
+    m.top((list,)).append(value)
+
+
+def _last(m: Machine, count: int) -> tuple[Any, ...]:
+    values = [m.pop() for _ in range(count)]
+    return tuple(reversed(values))
+
+
+def _stack_global(m: Machine) -> None:
+    name, module = m.pop(), m.pop()
+    m.global_(module, name)
+
+
+def _call(m: Machine) -> None:
+    args, function = m.pop(), m.pop()
+    m.reduce(function, args)
+
+
+def _build(m: Machine) -> None:
+    state, old = m.pop(), m.pop()
+    new = m.build(old, state)
+    if new is not old:
+        m.became[id(old)] = (old, new)
+    m.push(new)
+
+
+def _pop_any(m: Machine) -> None:
+    m.stack.pop()
+
+
+def _duplicate(m: Machine) -> None:
+    m.push(m.stack[-1])
+
+
+def _signed(m: Machine, count: int) -> int:
+    return int.from_bytes(m.take(count), "little", signed=True)
+
+
+def _long_line(m: Machine) -> None:
+    m.push(int(m.line().rstrip(b"L")))
+
+
+_OPCODES: dict[bytes, Callable[[Machine], Any]] = {
+    b"\x80": lambda m: m.take(1),  # PROTO
+    b"\x95": lambda m: m.take(8),  # FRAME
+    b"(": lambda m: m.push(_MARK),
+    b"0": _pop_any,
+    b"1": lambda m: m.to_mark(),
+    b"2": _duplicate,
+    b"N": lambda m: m.push(None),
+    b"\x88": lambda m: m.push(True),
+    b"\x89": lambda m: m.push(False),
+    # numbers
+    b"I": _int,
+    b"J": lambda m: m.push(_signed(m, 4)),
+    b"K": lambda m: m.push(m.number(1)),
+    b"M": lambda m: m.push(m.number(2)),
+    b"L": _long_line,
+    b"\x8a": lambda m: m.push(_signed(m, m.number(1))),
+    b"\x8b": lambda m: m.push(_signed(m, _signed(m, 4))),
+    b"F": lambda m: m.push(float(m.line())),
+    b"G": lambda m: m.push(struct.unpack(">d", m.take(8))[0]),
+    # texts and bytes
+    b"S": _quoted,
+    b"T": lambda m: m.push(_decoded(m.take(_signed(m, 4)))),
+    b"U": lambda m: m.push(_decoded(m.take(m.number(1)))),
+    b"V": lambda m: m.push(m.line().decode("raw-unicode-escape")),
+    b"X": lambda m: m.push(_decoded(m.take(m.number(4)))),
+    b"\x8c": lambda m: m.push(_decoded(m.take(m.number(1)))),
+    b"\x8d": lambda m: m.push(_decoded(m.take(m.number(8)))),
+    b"B": lambda m: m.push(m.take(m.number(4))),
+    b"C": lambda m: m.push(m.take(m.number(1))),
+    b"\x8e": lambda m: m.push(m.take(m.number(8))),
+    b"\x96": lambda m: m.push(bytearray(m.take(m.number(8)))),
+    # containers
+    b"]": lambda m: m.push([]),
+    b"l": lambda m: m.push(m.to_mark()),
+    b"a": _append,
+    b"e": lambda m: (lambda values: m.top((list,)).extend(values))(m.to_mark()),
+    b")": lambda m: m.push(()),
+    b"t": lambda m: m.push(tuple(m.to_mark())),
+    b"\x85": lambda m: m.push(_last(m, 1)),
+    b"\x86": lambda m: m.push(_last(m, 2)),
+    b"\x87": lambda m: m.push(_last(m, 3)),
+    b"}": lambda m: m.push({}),
+    b"d": lambda m: m.push(dict(_pairs(m))),
+    b"s": _set_item,
+    b"u": lambda m: _set_items(m, _pairs(m)),
+    b"\x8f": lambda m: m.push(set()),
+    b"\x90": lambda m: (lambda values: m.top((set,)).update(values))(m.to_mark()),
+    b"\x91": lambda m: m.push(frozenset(m.to_mark())),
+    # names of the table
+    b"c": lambda m: m.global_(_decoded(m.line()), _decoded(m.line())),
+    b"\x93": _stack_global,
+    b"R": _call,
+    b"\x81": _call,  # NEWOBJ: the classes of the table are called
+    b"b": _build,
+    b"Q": lambda m: m.push(m.persistent(m.pop())),
+    # the memo
+    b"g": lambda m: m.recall(int(m.line())),
+    b"h": lambda m: m.recall(m.number(1)),
+    b"j": lambda m: m.recall(m.number(4)),
+    b"p": lambda m: m.remember(int(m.line())),
+    b"q": lambda m: m.remember(m.number(1)),
+    b"r": lambda m: m.remember(m.number(4)),
+    b"\x94": lambda m: m.remember(len(m.memo)),
+}
+
+
+def run(
+    data: bytes,
+    place: int,
+    find: Callable[[str, str], Any],
+    persistent: Callable[[Any], Any],
+    build: Callable[[Any, Any], Any],
+) -> tuple[Any, int]:
+    """Build what the pickle at `place` describes; returns it and where the pickle ends."""
+    m = Machine(data, place, find, persistent, build)
+    try:
+        while True:
+            code = m.take(1)
+            if code == b".":
+                return _result(m.pop()), m.place
+            operation = _OPCODES.get(code)
+            if operation is None:
+                name = _REFUSED.get(code)
+                raise CheckpointError(
+                    f"load: the pickle uses {name}, which is refused; nothing was executed"
+                    if name
+                    else f"load: the pickle is damaged: {code!r} is no opcode"
+                )
+            operation(m)
+    except CheckpointError:
+        raise
+    except (ArithmeticError, LookupError, TypeError, ValueError, MemoryError) as error:
+        raise CheckpointError(
+            f"load: the pickle is damaged near byte {m.place} ({type(error).__name__}: {error})"
+        ) from error
+
+
+def _result(value: Any) -> Any:
+    if type(value) is Named:
+        raise CheckpointError(f"load: the pickle is the name {value.name}, no data")
+    return value

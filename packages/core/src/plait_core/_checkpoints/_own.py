@@ -1,0 +1,202 @@
+"""What `save` writes: entries in the safetensors layout, with tree, table and digests beside."""
+
+from __future__ import annotations
+
+import io
+import json
+import pickle
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from plait_core._checkpoints._atomic import Writer
+from plait_core._checkpoints._digest import ALGORITHM, digest_of
+from plait_core._checkpoints._errors import CheckpointError
+from plait_core._checkpoints._layout import DTYPES, header_bytes
+from plait_core._checkpoints._regions import Placed, Region, c_strides, on_device, regions_of
+from plait_core._checkpoints._tree import Encoder, is_parameter
+from plait_core._core import Tensor
+
+__all__ = ["VERSION", "Checkpoint", "Stored", "taken_apart"]
+
+VERSION = 1
+_CODES = {name: code for code, name in DTYPES.items()}
+_CODES |= {"complex64": "F32", "complex128": "F64"}  # with a last dimension of 2
+
+
+class Stored(NamedTuple):
+    """An entry to write."""
+
+    name: str
+    code: str
+    shape: tuple[int, ...]
+    data: np.ndarray[Any, Any]
+
+    @property
+    def alignment(self) -> int:
+        """The largest power of two, up to 64, that divides the number of bytes."""
+        return min(self.data.size & -self.data.size, 64) or 64
+
+
+class Checkpoint(NamedTuple):
+    """An object taken apart."""
+
+    entries: list[Stored]
+    table: list[dict[str, Any]]
+    tree: Any
+
+    def metadata(self, entries: list[Stored], whole: bool = True) -> dict[str, str]:
+        """Return what is written beside these entries."""
+        said: dict[str, Any] = {"version": VERSION, "digest": ALGORITHM}
+        said["digests"] = {entry.name: digest_of(entry.data) for entry in entries}
+        if whole:
+            said |= {"tensors": self.table, "tree": self.tree}
+        return {"plait": json.dumps(said, separators=(",", ":"), allow_nan=False)}
+
+    def write(self, writer: Writer, entries: list[Stored], whole: bool = True) -> None:
+        """Write some of the entries as a file; without `whole`, a part of a sharded checkpoint."""
+        places = ((e.name, e.code, e.shape, e.data.size) for e in entries)
+        writer.write(header_bytes(places, self.metadata(entries, whole)))
+        for entry in entries:
+            writer.write(entry.data)
+
+
+def taken_apart(value: Any, weights_only: bool) -> Checkpoint:
+    """Take an object apart into entries, table and tree."""
+    encoder = Encoder()
+    tree = encoder.encode(value) if weights_only else {"pickle": _pickled(value, encoder)}
+    names = _unique([path or "tensor" for path, _ in encoder.found])
+    numbers = [i for i, (_, found) in enumerate(encoder.found) if isinstance(found, Tensor)]
+    tensors = [on_device(encoder.found[i][1]) for i in numbers]
+    regions, placed = regions_of(tensors)
+    entries = _entries_of(regions, placed, tensors, [names[i] for i in numbers])
+    table: list[dict[str, Any]] = [{} for _ in names]
+    for i, place, tensor in zip(numbers, placed, tensors, strict=True):
+        entry = entries[place.region] if place.region >= 0 else None
+        table[i] = _row(place, tensor, entry) | _facts(encoder.found[i][1])
+    for i, (_, found) in enumerate(encoder.found):
+        if not isinstance(found, Tensor):
+            entry, table[i] = _array_entry(found, names[i])
+            entries.append(entry)
+    entries.sort(key=lambda entry: -entry.alignment)  # so that all are aligned in a mapped file
+    return Checkpoint(entries, table, tree)
+
+
+def _unique(paths: list[str]) -> list[str]:
+    seen = {"__metadata__"}
+    names = []
+    for path in paths:
+        path = path.encode("utf-8", "backslashreplace").decode()
+        name, count = path, 1
+        while name in seen:
+            count += 1
+            name = f"{path}#{count}"
+        seen.add(name)
+        names.append(name)
+    return names
+
+
+def _entries_of(
+    regions: list[Region], placed: list[Placed], tensors: list[Tensor], names: list[str]
+) -> list[Stored]:
+    users: list[list[int]] = [[] for _ in regions]
+    for number, place in enumerate(placed):
+        if place.region >= 0:
+            users[place.region].append(number)
+    entries = []
+    for region, numbers in zip(regions, users, strict=True):
+        first = tensors[numbers[0]]
+        leader, data = region.leader, region.data
+        if leader is None and len(numbers) == 1 and data.size == _nbytes(first):
+            leader = numbers[0]  # permuted: written in C order, for other readers
+            data = first.detach().contiguous()._storage_bytes().numpy()[: data.size]
+        if leader is not None:
+            tensor = tensors[leader]
+            entries.append(_stored(names[leader], tensor.dtype.name, tuple(tensor.shape), data))
+            continue
+        kinds = {tensors[n].dtype.name for n in numbers}
+        kind, item = first.dtype.name, first.dtype.itemsize
+        if len(kinds) > 1 or data.size % item:
+            kind, item = "uint8", 1
+        entries.append(_stored(names[numbers[0]], kind, (data.size // item,), data))
+    return entries
+
+
+def _nbytes(tensor: Tensor) -> int:
+    return int(tensor.numel()) * tensor.dtype.itemsize
+
+
+def _stored(name: str, dtype: str, shape: tuple[int, ...], data: Any) -> Stored:
+    if dtype not in _CODES:
+        raise CheckpointError(f"save: {name} has the dtype {dtype}, which the format has not")
+    return Stored(name, _CODES[dtype], (*shape, 2) if dtype[0] == "c" else shape, data)
+
+
+def _row(place: Placed, tensor: Tensor, entry: Stored | None) -> dict[str, Any]:
+    """The table's words on a tensor: its entry, and what differs from it."""
+    dtype = tensor.dtype.name
+    if entry is None:
+        strides = list(place.stride)
+        return {"meta": True, "dtype": dtype, "shape": list(place.shape), "stride": strides}
+    row: dict[str, Any] = {"entry": entry.name}
+    if DTYPES[entry.code] != dtype:
+        row["dtype"] = dtype
+    if entry.shape != place.shape:
+        row["shape"] = list(place.shape)
+    if place.offset:
+        row["offset"] = place.offset
+    if place.stride != c_strides(place.shape) and tensor.numel():
+        alone = entry.data.size == _nbytes(tensor) and not tensor.is_contiguous()
+        in_c_order = alone and entry.shape[: len(place.shape)] == place.shape and not place.offset
+        row["order" if in_c_order else "stride"] = list(place.stride)
+    return row
+
+
+def _facts(tensor: Tensor) -> dict[str, Any]:
+    facts: dict[str, Any] = {}
+    if tensor.requires_grad:
+        facts["requires_grad"] = True
+    if is_parameter(tensor):
+        facts["parameter"] = True
+    if tensor.device.type not in ("cpu", "meta"):
+        facts["device"] = str(tensor.device)
+    return facts
+
+
+def _array_entry(array: np.ndarray[Any, Any], name: str) -> tuple[Stored, dict[str, Any]]:
+    """An entry for a NumPy array, as bytes where the layout has no such dtype."""
+    row: dict[str, Any] = {"entry": name, "array": True}
+    kind, shape = array.dtype, array.shape
+    if kind.names or kind.subdtype:
+        raise CheckpointError(f"save: {name} is a structured array; save its fields")
+    data = np.frombuffer(array.tobytes(), np.uint8)
+    if kind.isnative and kind.name in _CODES and kind.kind != "c":
+        return Stored(name, _CODES[kind.name], shape, data), row
+    return Stored(name, "U8", (data.size,), data), row | {"descr": kind.str, "shape": list(shape)}
+
+
+class _Pickler(pickle.Pickler):
+    """Pickles whole objects, the tensors in them by their number in the table."""
+
+    def __init__(self, file: Any, number: Callable[[str, Any], int]) -> None:
+        super().__init__(file, protocol=4)
+        self._number = number
+
+    def persistent_id(self, value: Any) -> int | None:
+        if not isinstance(value, Tensor):
+            return None
+        try:
+            is_parameter(value)
+        except TypeError:  # other classes pickle themselves
+            return None
+        return self._number("pickled.tensor", value)
+
+
+def _pickled(value: Any, encoder: Encoder) -> int:
+    file = io.BytesIO()
+    try:
+        _Pickler(file, encoder.number).dump(value)
+    except (pickle.PicklingError, TypeError, AttributeError, RecursionError) as error:
+        raise CheckpointError(f"save: the object cannot be pickled: {error}") from error
+    return encoder.number("pickled", np.frombuffer(file.getvalue(), np.uint8))

@@ -1,0 +1,128 @@
+"""Which bytes to write for a list of tensors, each storage once, and where the tensors lie."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from plait_abi import _binding
+from plait_core._core import Tensor
+
+__all__ = ["Placed", "Region", "regions_of"]
+
+
+class Region(NamedTuple):
+    """Bytes to write, one-dimensional uint8, and the tensor that they are in C order, or None."""
+
+    data: np.ndarray[Any, Any]
+    leader: int | None
+
+
+class Placed(NamedTuple):
+    """Where a tensor lies: a region (-1: no bytes, it is on meta), counted in its elements."""
+
+    region: int
+    offset: int
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+
+
+def _span(tensor: Tensor) -> tuple[int, int]:
+    """The bytes [low, high) of its storage that a tensor reaches."""
+    low = high = 0
+    for size, step in zip(tensor.shape, tensor.stride(), strict=True):
+        reach = (size - 1) * step
+        low, high = low + min(reach, 0), high + max(reach, 0)
+    item = tensor.dtype.itemsize
+    start = tensor.data_ptr() - tensor._storage_place()[0]
+    return start + low * item, start + (high + 1) * item
+
+
+def _bytes_of(tensor: Tensor, low: int, high: int) -> np.ndarray[Any, Any]:
+    found: np.ndarray[Any, Any] = tensor.detach()._storage_bytes()[low:high].numpy()
+    return found
+
+
+def c_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The strides of C order."""
+    steps, step = [], 1
+    for size in reversed(shape):
+        steps.append(step)
+        step *= max(size, 1)
+    return tuple(reversed(steps))
+
+
+def _compacted(tensor: Tensor) -> Tensor:
+    """The tensor on bytes of its own, where its storage has many that it does not reach."""
+    low, high = _span(tensor)
+    forward = all(step >= 0 for step in tensor.stride())
+    if forward and high - low <= tensor.numel() * tensor.dtype.itemsize:
+        return tensor
+    return tensor.detach().contiguous()
+
+
+class _Group:
+    """Tensors on one storage."""
+
+    def __init__(self, numbers: list[int], tensors: list[Tensor]) -> None:
+        self.numbers, self.tensors = numbers, tensors
+        spans = [_span(tensor) for tensor in tensors]
+        self.low = min(low for low, _ in spans)
+        self.high = max(high for _, high in spans)
+        places = [tensor.data_ptr() - tensor._storage_place()[0] for tensor in tensors]
+        items = [tensor.dtype.itemsize for tensor in tensors]
+        if any((place - self.low) % item for place, item in zip(places, items, strict=True)):
+            self.low = self.low // 16 * 16
+        self.offsets = [(p - self.low) // item for p, item in zip(places, items, strict=True)]
+
+    def leader(self) -> int | None:
+        for number, tensor in zip(self.numbers, self.tensors, strict=True):
+            if tensor.is_contiguous() and _span(tensor) == (self.low, self.high):
+                return number
+        return None
+
+
+def regions_of(tensors: list[Tensor]) -> tuple[list[Region], list[Placed]]:
+    """Return the regions, and for each tensor its place.
+
+    A tensor alone on its storage brings the bytes that it reaches, or a copy in C order if those
+    are not all its own.
+    """
+    groups: dict[Any, list[int]] = {}
+    placed: list[Placed] = []
+    for number, tensor in enumerate(tensors):
+        shape = tuple(tensor.shape)
+        placed.append(Placed(-1, 0, shape, tuple(tensor.stride())))
+        if tensor.device.type == "meta":
+            continue
+        alone = not tensor.numel() or not tensor._storage_place()[0]
+        groups.setdefault(-1 - number if alone else tensor._storage_place(), []).append(number)
+    regions: list[Region] = []
+    for numbers in groups.values():
+        first = tensors[numbers[0]]
+        if not first.numel():
+            shape = tuple(first.shape)
+            placed[numbers[0]] = Placed(len(regions), 0, shape, c_strides(shape))
+            regions.append(Region(np.empty(0, np.uint8), numbers[0]))
+            continue
+        members = [tensors[n] for n in numbers] if len(numbers) > 1 else [_compacted(first)]
+        group = _Group(numbers, members)
+        for number, tensor, offset in zip(numbers, members, group.offsets, strict=True):
+            place = Placed(len(regions), offset, tuple(tensor.shape), tuple(tensor.stride()))
+            placed[number] = place
+        regions.append(Region(_bytes_of(members[0], group.low, group.high), group.leader()))
+    return regions, placed
+
+
+def on_device(tensor: Tensor) -> Tensor:
+    """The tensor's elements on the CPU, from which files are written."""
+    if tensor.device.type in ("cpu", "meta"):
+        return tensor
+    return tensor.detach().cpu()
+
+
+def empty_bytes(nbytes: int, device: str = "cpu") -> Tensor:
+    """Make a one-dimensional uint8 tensor."""
+    result: Tensor = _binding.operator("empty")((nbytes,), dtype="uint8", device=device)
+    return result

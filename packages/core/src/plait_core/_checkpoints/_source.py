@@ -1,0 +1,108 @@
+"""Where a checkpoint is read from: a file, or bytes in memory."""
+
+from __future__ import annotations
+
+import io
+import mmap
+import os
+from typing import Any
+
+import numpy as np
+
+from plait_core._checkpoints._errors import CheckpointError
+
+__all__ = ["Source", "open_source"]
+
+
+class Source:
+    """Bytes with a size, of which any part can be read."""
+
+    def __init__(self, name: str, size: int) -> None:
+        self.name, self.size = name, size
+
+    def read_into(self, begin: int, target: np.ndarray[Any, Any]) -> None:
+        """Fill a one-dimensional uint8 array with the bytes from `begin`."""
+        raise NotImplementedError
+
+    def read(self, begin: int, count: int) -> bytes:
+        """Return `count` bytes from `begin`."""
+        if begin < 0 or count < 0 or begin + count > self.size:
+            raise CheckpointError(
+                f"load: {self.name} is cut off: bytes up to {begin + count} are required, it has "
+                f"{self.size}"
+            )
+        target = np.empty(count, np.uint8)
+        self.read_into(begin, target)
+        return target.tobytes()
+
+    def view(self) -> Any:
+        """Return all bytes, as bytes or as a mapped file."""
+        return self.read(0, self.size)
+
+    def mapped(self) -> np.ndarray[Any, Any]:
+        """Return all bytes as memory that is read when it is touched, and copied when written."""
+        raise CheckpointError(f"load: mmap=True requires a path, got {self.name}")
+
+    def close(self) -> None:
+        """Give back the file."""
+
+
+class _File(Source):
+    def __init__(self, name: str, file: int, base: int, owned: bool) -> None:
+        super().__init__(name, max(os.fstat(file).st_size - base, 0))
+        self._file, self._base, self._owned = file, base, owned
+
+    def read_into(self, begin: int, target: np.ndarray[Any, Any]) -> None:
+        rest, place = memoryview(target.data), self._base + begin
+        while rest:
+            count = os.preadv(self._file, [rest], place)
+            if count <= 0:
+                raise CheckpointError(f"load: {self.name} ends before byte {place + len(rest)}")
+            rest, place = rest[count:], place + count
+
+    def view(self) -> Any:
+        if not self._owned or not self.size:
+            return super().view()
+        return mmap.mmap(self._file, 0, access=mmap.ACCESS_READ)
+
+    def mapped(self) -> np.ndarray[Any, Any]:
+        if not self._owned:
+            return super().mapped()
+        memory = mmap.mmap(self._file, 0, access=mmap.ACCESS_COPY)
+        return np.frombuffer(memory, np.uint8)
+
+    def close(self) -> None:
+        if self._owned:
+            os.close(self._file)
+
+
+class _Bytes(Source):
+    def __init__(self, name: str, data: bytes) -> None:
+        super().__init__(name, len(data))
+        self._data = np.frombuffer(data, np.uint8)
+
+    def read_into(self, begin: int, target: np.ndarray[Any, Any]) -> None:
+        if begin + target.size > self.size:
+            raise CheckpointError(f"load: {self.name} ends before byte {begin + target.size}")
+        target[:] = self._data[begin : begin + target.size]
+
+
+def open_source(f: Any) -> Source:
+    """Open a path, or take what an open file has from its position on."""
+    if isinstance(f, (str, os.PathLike)):
+        path = os.fspath(f)
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        if os.path.isdir(path):
+            os.close(file)
+            raise IsADirectoryError(f"load: a file is required, {path!r} is a folder")
+        return _File(str(path), file, 0, True)
+    if not hasattr(f, "read"):
+        raise TypeError(f"load: `f` must be a path or an open file, got {type(f).__name__}")
+    name = f"<{type(f).__name__}>"
+    raw = f.raw if type(f) in (io.BufferedReader, io.BufferedRandom) else f
+    if type(raw) is io.FileIO:  # others may decode what lies beneath, as gzip does
+        return _File(str(raw.name), raw.fileno(), f.tell(), False)
+    data = f.read()
+    if not isinstance(data, bytes):
+        raise TypeError(f"load: `f` must be open in binary mode; read() gave {type(data).__name__}")
+    return _Bytes(name, data)

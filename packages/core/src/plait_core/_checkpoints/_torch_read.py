@@ -1,0 +1,326 @@
+"""Reads files of `torch.save`, the zip format and the older one, through `_machine`."""
+
+from __future__ import annotations
+
+import io
+import pickle
+import zipfile
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from plait_abi import _binding
+from plait_core._checkpoints import _machine
+from plait_core._checkpoints._errors import CheckpointError
+from plait_core._checkpoints._machine import Named
+from plait_core._checkpoints._regions import empty_bytes
+from plait_core._checkpoints._source import Source
+from plait_core._checkpoints._table import STORAGES, Stored, build, find, named
+from plait_core._checkpoints._weights import Options
+from plait_core._core import Tensor, from_numpy
+from plait_core._sparse import SparseTensor
+
+__all__ = ["LEGACY", "load_legacy", "load_zip"]
+
+LEGACY = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19."  # the pickle of PyTorch's magic number
+_PROTOCOL = 1001
+
+
+class _File(io.RawIOBase):
+    """A source as the file that zipfile reads."""
+
+    def __init__(self, source: Source) -> None:
+        self._source, self._place = source, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._place
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        self._place = max(offset + (0, self._place, self._source.size)[whence], 0)
+        return self._place
+
+    def read(self, count: int = -1) -> bytes:
+        rest = max(self._source.size - self._place, 0)
+        found = self._source.read(self._place, rest if count < 0 else min(count, rest))
+        self._place += len(found)
+        return found
+
+
+def _described(reference: Any) -> tuple[str, str, str, int, Any]:
+    """Dtype, key, location, number of elements and view of a reference to a storage."""
+    if type(reference) is not tuple or len(reference) not in (5, 6) or reference[0] != "storage":
+        what = reference[0] if type(reference) is tuple and reference else reference
+        raise CheckpointError(f"load: the pickle refers to a {what!r:.60}, which is refused")
+    _, kind, key, location, count = reference[:5]
+    name = kind.name.removeprefix("torch.") if type(kind) is Named else ""
+    if name not in STORAGES or type(key) is not str or type(location) is not str:
+        raise CheckpointError(f"load: the pickle refers to a storage of {kind!r:.60}: refused")
+    if type(count) is not int or count < 0:
+        raise CheckpointError(f"load: a storage of {count!r:.60} elements is refused")
+    return STORAGES[name], key, location, count, reference[5] if len(reference) > 5 else None
+
+
+def _swapped(data: np.ndarray[Any, Any], dtype: str) -> None:
+    """Turn the bytes of each element around, in place."""
+    item = _binding.dtype(dtype).itemsize // (2 if dtype.startswith("complex") else 1)
+    if item > 1:
+        data.view(f"u{item}").byteswap(inplace=True)
+
+
+class _Unpickler(pickle.Unpickler):
+    """Executes what the file says; only weights_only=False comes here."""
+
+    late = False  # whether the elements are read after the objects are built
+
+    def find_class(self, module: str, name: str) -> Any:
+        if module.split(".")[0] == "torch":
+            found = named(module, name)
+            if type(found) is Named and name not in STORAGES:
+                return _without_elements(found) if self.late else found.call
+            if found is not None:
+                return found
+        try:
+            return super().find_class(module, name)
+        except (ImportError, AttributeError) as error:
+            raise CheckpointError(f"load: the file needs {module}.{name} ({error})") from error
+
+
+def _sparse_unchecked(kind: Any, parts: Any) -> SparseTensor:
+    indices, values, shape, *coalesced = parts
+    return SparseTensor(indices, values, tuple(shape), bool(coalesced and coalesced[0]))
+
+
+def _without_elements(found: Named) -> Callable[..., Any]:
+    """What builds a tensor whose elements are read afterwards, so that none may be looked at."""
+    if found.name == "torch._utils._rebuild_sparse_tensor":
+        return _sparse_unchecked
+
+    def call(*args: Any) -> Any:
+        if args and isinstance(args[-1], dict) and args[-1].get("conj", args[-1].get("neg")):
+            raise CheckpointError(
+                "load: a tensor of the older format that is noted as conjugated or negated needs "
+                "weights_only=True"
+            )
+        return found.call(*args)
+
+    return call
+
+
+def _unpickled(file: Any, storage: Callable[[Any], Any], late: bool) -> Any:
+    def persistent(reference: Any) -> Any:
+        if type(reference) is tuple and len(reference) > 1 and reference[0] == "module":
+            return reference[1]  # a class, with its source beside
+        return storage(reference)
+
+    unpickler = _Unpickler(file)
+    unpickler.late = late
+    unpickler.persistent_load = persistent  # type: ignore[method-assign]
+    return unpickler.load()
+
+
+# ---- the zip format
+
+
+class _Archive:
+    """A zip file of torch.save."""
+
+    def __init__(self, source: Source, options: Options) -> None:
+        self._source, self._options = source, options
+        with zipfile.ZipFile(_File(source)) as archive:
+            self._records = {info.filename: info for info in archive.infolist()}
+        self._prefix = _prefix(self._records, source.name)
+        self._data: dict[str, Tensor] = {}
+        self._map = source.mapped() if options.mmap else None
+        order = self._prefix + "byteorder"
+        self._big = order in self._records and self.record(order) == b"big"
+
+    def _place(self, name: str) -> tuple[int, zipfile.ZipInfo]:
+        """Where the bytes of a record begin."""
+        info = self._records.get(name)
+        if info is None:
+            raise CheckpointError(f"load: {self._source.name} has no record {name!r}")
+        if info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1:
+            raise CheckpointError(
+                f"load: the record {name!r} of {self._source.name} is compressed or encrypted, "
+                "which torch.save does not do; unpack it and pack it without (zip -0)"
+            )
+        local = self._source.read(info.header_offset, 30)
+        if local[:4] != b"PK\x03\x04":
+            raise CheckpointError(f"load: {self._source.name} is damaged at the record {name!r}")
+        lengths = int.from_bytes(local[26:28], "little") + int.from_bytes(local[28:30], "little")
+        begin = info.header_offset + 30 + lengths
+        if begin + info.file_size > self._source.size:
+            raise CheckpointError(f"load: {self._source.name} is cut off in the record {name!r}")
+        return begin, info
+
+    def record(self, name: str) -> bytes:
+        """Return the bytes of a record."""
+        begin, info = self._place(name)
+        data = self._source.read(begin, info.file_size)
+        self._verify(name, info, data)
+        return data
+
+    def _verify(self, name: str, info: zipfile.ZipInfo, data: Any) -> None:
+        if self._options.verify and zlib.crc32(data) != info.CRC:
+            raise CheckpointError(
+                f"load: the record {name!r} of {self._source.name} is damaged: its crc differs; "
+                "verify=False loads it unchecked"
+            )
+
+    def storage(self, reference: Any) -> Stored:
+        """Return the storage that a persistent id names."""
+        dtype, key, location, count, _ = _described(reference)
+        if key not in self._data:
+            size = count * _binding.dtype(dtype).itemsize
+            self._data[key] = self._read(f"{self._prefix}data/{key}", size, dtype, location)
+        return Stored(self._data[key], dtype)
+
+    def _read(self, name: str, size: int, dtype: str, location: str) -> Tensor:
+        locations = self._options.locations
+        if not locations.wants_bytes(location):
+            return empty_bytes(size, "meta")
+        begin, info = self._place(name)
+        if info.file_size != size:
+            raise CheckpointError(
+                f"load: the record {name!r} of {self._source.name} must have {size} bytes, got "
+                f"{info.file_size}"
+            )
+        aligned = begin % _binding.dtype(dtype).itemsize == 0
+        if self._map is not None and aligned and size and not self._big:
+            data = from_numpy(self._map[begin : begin + size])
+        else:
+            data = empty_bytes(size)
+            self._source.read_into(begin, data.numpy())
+        self._verify(name, info, data.numpy())
+        if self._big:
+            _swapped(data.numpy(), dtype)
+        return locations.moved(data, location)
+
+
+def _prefix(records: dict[str, Any], name: str) -> str:
+    for record in records:
+        if record.endswith("/data.pkl") or record == "data.pkl":
+            prefix = record.removesuffix("data.pkl")
+            break
+    else:
+        what = (
+            "NumPy's npz, which numpy.load reads"
+            if any(record.endswith(".npy") for record in records)
+            else "a zip file, but none of torch.save: it has no data.pkl"
+        )
+        raise CheckpointError(f"load: {name} is {what}")
+    if f"{prefix}constants.pkl" in records:
+        raise CheckpointError(
+            f"load: {name} is a TorchScript archive, a program, which is refused; save the "
+            "state_dict() of what torch.jit.load returns"
+        )
+    return prefix
+
+
+def load_zip(source: Source, options: Options) -> Any:
+    """Load a file of torch.save since PyTorch 1.6."""
+    try:
+        archive = _Archive(source, options)
+    except (zipfile.BadZipFile, NotImplementedError, ValueError, EOFError, OverflowError) as error:
+        raise CheckpointError(f"load: {source.name} is cut off or damaged: {error}") from error
+    text = archive.record(archive._prefix + "data.pkl")
+    if options.weights_only:
+        return _machine.run(text, 0, find, archive.storage, build)[0]
+    return _unpickled(io.BytesIO(text), archive.storage, late=False)
+
+
+# ---- the format before
+
+
+class _Storages:
+    """The storages of an older file: declared by its pickle, filled from what follows it."""
+
+    def __init__(self, source: Source, options: Options) -> None:
+        self._source, self._options = source, options
+        self._data: dict[str, tuple[Tensor, str, str]] = {}
+        self._declared = 0
+
+    def declare(self, reference: Any) -> Stored:
+        """Make room for a storage that the pickle names."""
+        dtype, key, location, count, view = _described(reference)
+        item = _binding.dtype(dtype).itemsize
+        if key not in self._data:
+            self._declared += count * item
+            if self._declared > self._source.size:
+                raise CheckpointError(
+                    f"load: {self._source.name} is cut off: its storages take more than "
+                    f"{self._source.size} bytes"
+                )
+            self._data[key] = (empty_bytes(count * item), dtype, location)
+        data, kind, _ = self._data[key]
+        if kind != dtype or count * item != data.numel():
+            raise CheckpointError(f"load: the storage {key!r} is declared in two ways")
+        shift = view[1] if type(view) is tuple and len(view) == 3 else 0
+        return Stored(data, dtype, shift if type(shift) is int else 0)
+
+    def fill(self, keys: Any, place: int, big: bool) -> None:
+        """Read the bytes, which begin at `place`."""
+        if type(keys) is not list or not all(type(key) is str for key in keys):
+            raise CheckpointError(f"load: {self._source.name} is damaged: keys of storages")
+        if len(set(keys)) != len(keys) or set(keys) != set(self._data):
+            raise CheckpointError(f"load: {self._source.name} is damaged: not the storages it uses")
+        for key in keys:
+            data, dtype, location = self._data[key]
+            count = int.from_bytes(self._source.read(place, 8), "big" if big else "little")
+            if count * _binding.dtype(dtype).itemsize != data.numel():
+                raise CheckpointError(
+                    f"load: {self._source.name} is damaged: {count} elements in storage {key!r}"
+                )
+            if place + 8 + data.numel() > self._source.size:
+                raise CheckpointError(f"load: {self._source.name} is cut off in storage {key!r}")
+            self._source.read_into(place + 8, data.numpy())
+            if big:
+                _swapped(data.numpy(), dtype)
+            place += 8 + data.numel()
+            if self._options.locations.wants_bytes(location):
+                moved = self._options.locations.moved(data, location)
+            else:
+                moved = empty_bytes(data.numel(), "meta")
+            self._data[key] = (moved, dtype, location)
+
+
+def _dry(module: str, name: str) -> Any:
+    """As `find`, but what is built is None, unless the pickle fills it."""
+    found = find(module, name)
+    if type(found) is not Named or name in STORAGES or module == "collections":
+        return found
+    return Named(found.name, lambda *args: None)
+
+
+def load_legacy(source: Source, options: Options) -> Any:
+    """Load a file of torch.save before PyTorch 1.6."""
+    if options.mmap:
+        raise CheckpointError(f"load: mmap=True requires the zip format; {source.name} is older")
+    data = source.view()
+    storages = _Storages(source, options)
+    head, place = [], 0
+    for _ in range(3):
+        part, place = _machine.run(data, place, _dry, storages.declare, lambda old, state: old)
+        head.append(part)
+    if head[1] != _PROTOCOL or type(head[2]) is not dict:
+        raise CheckpointError(f"load: {source.name} is damaged: protocol {head[1]!r:.60}")
+    big = head[2].get("little_endian") is False
+    if not options.weights_only:
+        file = io.BytesIO(data[place:])
+        value = _unpickled(file, storages.declare, late=True)
+        keys = pickle.load(file)
+        storages.fill(keys, place + file.tell(), big)
+        return value
+    # once to see which storages there are, and once more when they are filled
+    _, end = _machine.run(data, place, _dry, storages.declare, lambda old, state: old)
+    keys, end = _machine.run(data, end, _dry, storages.declare, lambda old, state: old)
+    storages.fill(keys, end, big)
+    return _machine.run(data, place, find, storages.declare, build)[0]

@@ -1,0 +1,264 @@
+"""Nested containers as JSON, with a tag for what JSON has no word for, and back.
+
+Lists, texts, finite numbers, True, False and None stand for themselves; all else is an object
+with one key, its tag. Tensors and arrays are numbers into a table beside the tree.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+import sys
+from collections import Counter, OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from plait_abi import _binding
+from plait_core._checkpoints._errors import CheckpointError
+from plait_core._core import Size, Tensor
+from plait_core._memory_formats import layout, memory_format
+from plait_core._sparse import SparseTensor
+from plait_core._sparse_creation import sparse_coo_tensor
+
+__all__ = ["DEEPEST", "Encoder", "decode", "is_parameter", "parameter_type", "refusal", "sparse_of"]
+
+DEEPEST = 200
+_LONGEST_BYTES = 4096  # longer ones lie among the tensors
+
+
+def parameter_type() -> type[Tensor] | None:
+    """Return the class Parameter of the chosen component nn, if somebody imported it."""
+    from plait_abi.components import choose
+
+    module = sys.modules.get(choose("nn"))
+    return getattr(module, "Parameter", None)
+
+
+def is_parameter(tensor: Tensor) -> bool:
+    """Tell whether a tensor is a parameter; raise TypeError for other classes of tensor."""
+    if type(tensor) is Tensor:
+        return False
+    kind = parameter_type()
+    if kind is not None and type(tensor) is kind:
+        return True
+    raise TypeError(f"got a {type(tensor).__name__}, a class of tensor of its own; save x.detach()")
+
+
+def refusal(path: str, value: Any) -> str:
+    """Say that an object is no data."""
+    kind = type(value)
+    return (
+        f"save: {path} is a {kind.__module__}.{kind.__qualname__}, which is no data: tensors, "
+        "arrays, numbers, texts, bytes, None, dtypes, devices and dict, list, tuple, set of them "
+        "are saved (of a module, its state_dict()). weights_only=False pickles whole objects in "
+        "the format 'plait', and only load(..., weights_only=False) reads those"
+    )
+
+
+class Encoder:
+    """Makes the tree; collects tensors and arrays with the paths at which they were found."""
+
+    def __init__(self) -> None:
+        self.found: list[tuple[str, Any]] = []
+        self._numbers: dict[int, int] = {}
+
+    def number(self, path: str, value: Any) -> int:
+        """Return the place of a tensor or array in the table; the same for the same object."""
+        key = id(value)
+        if key not in self._numbers:
+            if isinstance(value, Tensor):
+                try:
+                    is_parameter(value)
+                except TypeError as error:
+                    raise CheckpointError(f"save: {path}: {error}") from None
+            self._numbers[key] = len(self.found)
+            self.found.append((path, value))  # which keeps the object, and so its id
+        return self._numbers[key]
+
+    def encode(self, value: Any, path: str = "", depth: int = 0) -> Any:
+        """Return what stands for `value`."""
+        if depth > DEEPEST:
+            raise CheckpointError(
+                f"save: {path[:60]}... is nested more than {DEEPEST} deep, or contains itself"
+            )
+        if value is None or value is True or value is False or type(value) is str:
+            return value
+        if isinstance(value, Tensor):
+            return {"tensor": self.number(path, value)}
+        encoder = _ENCODERS.get(type(value))
+        if encoder is None and isinstance(value, np.generic):
+            encoder = _encode_scalar
+        if encoder is None and isinstance(value, np.dtype) and not value.hasobject:
+            encoder = _tagged("numpy_dtype", lambda found: found.str)
+        if encoder is None:
+            raise CheckpointError(refusal(path or "the object", value))
+        return encoder(self, value, path, depth + 1)
+
+    def items(self, values: Any, path: str, depth: int) -> list[Any]:
+        """Encode the members of a sequence."""
+        dot = f"{path}." if path else ""
+        return [self.encode(value, f"{dot}{i}", depth) for i, value in enumerate(values)]
+
+    def pairs(self, values: Any, path: str, depth: int) -> list[list[Any]]:
+        """Encode keys and values of a mapping."""
+        dot = f"{path}." if path else ""
+        return [
+            [self.encode(key, f"{dot}(key)", depth), self.encode(value, f"{dot}{key}", depth)]
+            for key, value in values.items()
+        ]
+
+
+def _encode_int(encoder: Encoder, value: int, path: str, depth: int) -> Any:
+    return value if -(2**63) <= value < 2**63 else {"int": hex(value)}
+
+
+def _encode_float(encoder: Encoder, value: float, path: str, depth: int) -> Any:
+    return value if math.isfinite(value) else {"float": str(value)}
+
+
+def _encode_complex(encoder: Encoder, value: complex, path: str, depth: int) -> Any:
+    return {"complex": encoder.items([value.real, value.imag], path, depth)}
+
+
+def _encode_bytes(encoder: Encoder, value: bytes | bytearray, path: str, depth: int) -> Any:
+    tag = type(value).__name__
+    if len(value) <= _LONGEST_BYTES:
+        return {tag: base64.b64encode(value).decode()}
+    data = np.frombuffer(bytes(value), np.uint8)
+    return {tag: encoder.number(path, data)}
+
+
+def _encode_ordered(encoder: Encoder, value: Any, path: str, depth: int) -> Any:
+    result: dict[str, Any] = {"ordered": encoder.pairs(value, path, depth)}
+    if "_metadata" in vars(value):  # of a module's state_dict: the versions of its parts
+        result["metadata"] = encoder.encode(value._metadata, f"{path}._metadata", depth)
+    return result
+
+
+def _encode_array(encoder: Encoder, value: Any, path: str, depth: int) -> Any:
+    if value.dtype.hasobject:
+        raise CheckpointError(f"save: {path} is an array of Python objects; arrays of numbers are")
+    return {"array": encoder.number(path, value)}
+
+
+def _encode_scalar(encoder: Encoder, value: Any, path: str, depth: int) -> Any:
+    if value.dtype.hasobject or value.dtype.names:
+        raise CheckpointError(refusal(path, value))
+    return {"scalar": [value.dtype.str, base64.b64encode(value.tobytes()).decode()]}
+
+
+def _encode_sparse(encoder: Encoder, value: SparseTensor, path: str, depth: int) -> Any:
+    parts = [value._indices(), value._values(), list(value.shape), value.is_coalesced()]
+    return {"sparse": encoder.items(parts, path, depth)}
+
+
+def _tagged(tag: str, change: Callable[[Any], Any]) -> Callable[..., Any]:
+    return lambda encoder, value, path, depth: {tag: change(value)}
+
+
+def _listed(tag: str) -> Callable[..., Any]:
+    return lambda encoder, value, path, depth: {tag: encoder.items(value, path, depth)}
+
+
+_ENCODERS: dict[type, Callable[..., Any]] = {
+    int: _encode_int,
+    float: _encode_float,
+    complex: _encode_complex,
+    bytes: _encode_bytes,
+    bytearray: _encode_bytes,
+    list: lambda encoder, value, path, depth: encoder.items(value, path, depth),
+    tuple: _listed("tuple"),
+    set: _listed("set"),
+    frozenset: _listed("frozenset"),
+    slice: lambda encoder, v, path, depth: {
+        "slice": encoder.items([v.start, v.stop, v.step], path, depth)
+    },
+    range: lambda encoder, v, path, depth: {
+        "range": encoder.items([v.start, v.stop, v.step], path, depth)
+    },
+    Size: _listed("size"),
+    dict: lambda encoder, value, path, depth: {"dict": encoder.pairs(value, path, depth)},
+    Counter: lambda encoder, value, path, depth: {"counter": encoder.pairs(value, path, depth)},
+    OrderedDict: _encode_ordered,
+    np.ndarray: _encode_array,
+    SparseTensor: _encode_sparse,
+    _binding.dtype: _tagged("dtype", lambda value: value.name),
+    _binding.device: _tagged("device", str),
+    layout: _tagged("layout", str),
+    memory_format: _tagged("memory_format", str),
+}
+
+
+def decode(tree: Any, found: Callable[[int], Any]) -> Any:
+    """Build what `tree` stands for; `found` returns tensors and arrays by number."""
+    if type(tree) is list:
+        return [decode(value, found) for value in tree]
+    if type(tree) is not dict:
+        return tree
+    if not tree:
+        raise CheckpointError("load: the tree of the data is damaged: no tag")
+    tag, value = next(iter(tree.items()))
+    if tag == "ordered":
+        result = OrderedDict(_pairs(value, found))
+        if "metadata" in tree:
+            result._metadata = decode(tree["metadata"], found)  # type: ignore[attr-defined]
+        return result
+    return _DECODERS[tag](value, found)
+
+
+def _pairs(pairs: Any, found: Callable[[int], Any]) -> dict[Any, Any]:
+    return {decode(key, found): decode(value, found) for key, value in pairs}
+
+
+def _bytes(value: Any, found: Callable[[int], Any]) -> bytes:
+    return base64.b64decode(value) if isinstance(value, str) else found(value).tobytes()
+
+
+def _scalar(value: Any, found: Callable[[int], Any]) -> Any:
+    return np.frombuffer(base64.b64decode(value[1]), np.dtype(value[0]))[0]
+
+
+def _sparse(value: Any, found: Callable[[int], Any]) -> SparseTensor:
+    indices, values, shape, coalesced = decode(value, found)
+    return sparse_of(indices, values, tuple(shape), bool(coalesced))
+
+
+def sparse_of(
+    indices: Tensor, values: Tensor, shape: tuple[int, ...], coalesced: bool | None
+) -> SparseTensor:
+    """Make a sparse tensor; places without elements, on meta, cannot be checked."""
+    if indices.device.type == "meta":
+        return SparseTensor(indices, values, shape, bool(coalesced))
+    return sparse_coo_tensor(indices, values, shape, is_coalesced=coalesced)
+
+
+def _of(build: Callable[[Any], Any]) -> Callable[..., Any]:
+    return lambda value, found: build(decode(value, found))
+
+
+_DECODERS: dict[str, Callable[[Any, Callable[[int], Any]], Any]] = {
+    "tensor": lambda value, found: found(value),
+    "array": lambda value, found: found(value),
+    "int": lambda value, found: int(value, 16),
+    "float": lambda value, found: float(value),
+    "complex": _of(lambda parts: complex(*parts)),
+    "bytes": _bytes,
+    "bytearray": lambda value, found: bytearray(_bytes(value, found)),
+    "tuple": _of(tuple),
+    "set": _of(set),
+    "frozenset": _of(frozenset),
+    "slice": _of(lambda parts: slice(*parts)),
+    "range": _of(lambda parts: range(*parts)),
+    "size": _of(Size),
+    "dict": _pairs,
+    "counter": lambda value, found: Counter(_pairs(value, found)),
+    "scalar": _scalar,
+    "sparse": _sparse,
+    "dtype": lambda value, found: _binding.dtype(value),
+    "numpy_dtype": lambda value, found: np.dtype(value),
+    "device": lambda value, found: _binding.device(value),
+    "layout": lambda value, found: layout(value),
+    "memory_format": lambda value, found: memory_format(value),
+}

@@ -1,0 +1,275 @@
+"""Reads what `save` wrote, and safetensors files of others."""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+import pickle
+from typing import Any
+
+import numpy as np
+
+from plait_abi import _binding
+from plait_core._checkpoints._digest import ALGORITHM, BLOCK, Digest
+from plait_core._checkpoints._errors import CheckpointError
+from plait_core._checkpoints._layout import (
+    DTYPES,
+    Entry,
+    metadata_of,
+    parse_json,
+    read_header,
+    verify_marked,
+)
+from plait_core._checkpoints._locations import Locations
+from plait_core._checkpoints._own import VERSION
+from plait_core._checkpoints._regions import c_strides, empty_bytes
+from plait_core._checkpoints._source import Source, open_source
+from plait_core._checkpoints._tree import decode, parameter_type
+from plait_core._core import Tensor, from_numpy
+
+__all__ = ["Options", "load_index", "load_weights", "with_grad"]
+
+
+class Options:
+    """How to load."""
+
+    def __init__(
+        self, locations: Locations, weights_only: bool, mmap: bool, verify: bool | None
+    ) -> None:
+        self.locations, self.weights_only, self.mmap = locations, weights_only, mmap
+        self.verify = verify
+
+
+class File:
+    """The entries of one file."""
+
+    def __init__(self, source: Source, options: Options) -> None:
+        self.source, self.options = source, options
+        self.entries, metadata, self._start, ours = read_header(source)
+        self.said = _said(metadata, source.name) if ours else {}
+        checked = not options.mmap if options.verify is None else options.verify
+        self._digests: dict[str, Any] = self.said.get("digests", {}) if checked else {}
+        if ours and set(self.said["digests"]) != set(self.entries):
+            raise CheckpointError(f"load: {source.name} is damaged: not every tensor has a digest")
+        if self._digests and self.said.get("digest") != ALGORITHM:
+            raise CheckpointError(
+                f"load: {source.name} has digests {self.said.get('digest')!r}, this plait knows "
+                f"{ALGORITHM!r}; verify=False loads it unchecked"
+            )
+        self._map = source.mapped() if options.mmap else None
+
+    def bytes_of(self, name: str, location: str) -> Tensor:
+        """Return the bytes of an entry, one-dimensional uint8, where they go."""
+        entry = self.entries[name]
+        locations, size = self.options.locations, entry.end - entry.begin
+        if not locations.wants_bytes(location):
+            return empty_bytes(size, "meta")
+        if self._map is not None and size:
+            data = self._mapped(name, self._map, entry)
+        else:
+            data = empty_bytes(size)
+            self._read(name, data.numpy(), entry)
+        return locations.moved(data, location)
+
+    def _read(self, name: str, target: np.ndarray[Any, Any], entry: Entry) -> None:
+        digest = Digest(target.size) if name in self._digests else None
+        begin = self._start + entry.begin
+        for place in range(0, target.size, BLOCK):
+            block = target[place : place + BLOCK]
+            self.source.read_into(begin + place, block)
+            if digest is not None:  # while the block is in the cache
+                digest.update(block)
+        if digest is not None:
+            self._compare(name, digest)
+
+    def _compare(self, name: str, digest: Digest) -> None:
+        if digest.text() != self._digests[name]:
+            raise CheckpointError(
+                f"load: the tensor {name!r} of {self.source.name} is damaged: its digest differs "
+                "from the one that was saved; verify=False loads it unchecked"
+            )
+
+    def _mapped(self, name: str, memory: np.ndarray[Any, Any], entry: Entry) -> Tensor:
+        data = memory[self._start + entry.begin : self._start + entry.end]
+        if name in self._digests:
+            digest = Digest(data.size)
+            digest.update_all(data)
+            self._compare(name, digest)
+        if (
+            data.ctypes.data % 8
+            and (self._start + entry.begin) % _binding.dtype(DTYPES[entry.dtype]).itemsize
+        ):
+            data = data.copy()
+        return from_numpy(data)
+
+
+def _said(metadata: dict[str, str], name: str) -> dict[str, Any]:
+    """Return what plait wrote beside the tensors."""
+    said = parse_json(metadata.get("plait", "{}").encode(), name)
+    if said.get("version") != VERSION:
+        raise CheckpointError(
+            f"load: {name} has version {said.get('version')!r} of the format, this plait reads "
+            f"{VERSION}"
+        )
+    if not isinstance(said.get("digests", {}), dict):
+        raise CheckpointError(f"load: the header of {name} is damaged: digests")
+    return said
+
+
+class Builder:
+    """Builds tensors and arrays of the table, each once, on storages that are read once."""
+
+    def __init__(self, files: dict[str, File], table: list[Any], options: Options) -> None:
+        self._files, self._table, self._options = files, table, options
+        self._storages: dict[tuple[str, str], Tensor] = {}
+        self._built: dict[int, Any] = {}
+
+    def __call__(self, number: int) -> Any:
+        """Return a tensor or an array by its number in the table."""
+        if type(number) is not int or not 0 <= number < len(self._table):
+            raise CheckpointError(f"load: the table of tensors has no number {number!r}")
+        if number not in self._built:
+            row = self._table[number]
+            build = _array if row.get("array") else _tensor
+            self._built[number] = build(self, row)
+        return self._built[number]
+
+    def entry(self, name: str) -> Entry:
+        """Return the header's words on an entry."""
+        return self._files[name].entries[name]
+
+    def storage(self, name: str, location: str = "cpu") -> Tensor:
+        """Return the bytes of an entry, the same tensor each time."""
+        key = (name, location)
+        if key not in self._storages:
+            self._storages[key] = self._files[name].bytes_of(name, location)
+        return self._storages[key]
+
+    def array_bytes(self, name: str) -> np.ndarray[Any, Any]:
+        """Return the bytes of an array, on the CPU wherever tensors go."""
+        file, entry = self._files[name], self.entry(name)
+        target = np.empty(entry.end - entry.begin, np.uint8)
+        file._read(name, target, entry)
+        return target
+
+
+def _tensor(builder: Builder, row: dict[str, Any]) -> Tensor:
+    if row.get("meta"):
+        operator = _binding.operator("empty_strided")
+        shape, stride = tuple(row["shape"]), tuple(row["stride"])
+        result: Tensor = operator(shape, stride, dtype=row["dtype"], device="meta")
+        return _with_facts(result, row)
+    entry = builder.entry(row["entry"])
+    dtype = _binding.dtype(row.get("dtype", DTYPES[entry.dtype]))
+    shape = tuple(row.get("shape", entry.shape))
+    stride = tuple(row.get("stride", c_strides(shape)))
+    storage = builder.storage(row["entry"], row.get("device", "cpu"))
+    result = storage._on_storage(dtype, row.get("offset", 0), shape, stride)
+    if "order" in row:
+        if result.numel() * dtype.itemsize != storage.numel():  # nothing larger than the file
+            raise CheckpointError(f"load: the table's words on {row['entry']!r} are damaged")
+        operator = _binding.operator("empty_strided")
+        ordered = operator(shape, tuple(row["order"]), dtype=dtype, device=result.device)
+        result = ordered if result.device.type == "meta" else ordered.copy_(result)
+    return _with_facts(result, row)
+
+
+def _with_facts(tensor: Tensor, row: dict[str, Any]) -> Tensor:
+    return with_grad(tensor, bool(row.get("requires_grad")), bool(row.get("parameter")))
+
+
+def with_grad(tensor: Tensor, grad: bool, parameter: bool) -> Tensor:
+    """Make a parameter, or a leaf that requires grad; where no engine is installed, it does not."""
+    try:
+        if parameter:
+            kind = parameter_type()
+            if kind is None:
+                from plait_abi.components import require
+
+                kind = require("nn").Parameter
+            return kind(tensor, grad)
+        return tensor.requires_grad_() if grad else tensor
+    except ModuleNotFoundError:
+        return tensor
+
+
+def _array(builder: Builder, row: dict[str, Any]) -> np.ndarray[Any, Any]:
+    entry = builder.entry(row["entry"])
+    kind = np.dtype(row.get("descr", DTYPES[entry.dtype]))
+    if kind.hasobject:
+        raise CheckpointError("load: an array of Python objects is refused")
+    data = builder.array_bytes(row["entry"])
+    shape = tuple(row.get("shape", entry.shape))
+    if not data.size and not math.prod(shape) * kind.itemsize:
+        return np.zeros(shape, kind)
+    array: np.ndarray[Any, Any] = data.view(kind).reshape(shape)
+    return array
+
+
+def load_weights(source: Source, options: Options) -> Any:
+    """Load a file in the safetensors layout."""
+    file = File(source, options)
+    files = dict.fromkeys(file.entries, file)
+    if "tree" not in file.said:  # another program's file, or one part of several
+        return _flat(files, options)
+    return _restored(file.said, files, options, source.name)
+
+
+def _flat(files: dict[str, File], options: Options) -> dict[str, Tensor]:
+    table = [{"entry": name} for name in files]
+    builder = Builder(files, table, options)
+    return {name: builder(number) for number, name in enumerate(files)}
+
+
+def _restored(said: dict[str, Any], files: dict[str, File], options: Options, name: str) -> Any:
+    table = said.get("tensors")
+    if not isinstance(table, list) or not all(isinstance(row, dict) for row in table):
+        raise CheckpointError(f"load: the header of {name} is damaged: the table of tensors")
+    builder = Builder(files, table, options)
+    tree = said["tree"]
+    if not (isinstance(tree, dict) and "pickle" in tree):
+        return decode(tree, builder)
+    if options.weights_only:
+        raise CheckpointError(
+            f"load: {name} holds a pickled object, and reading it executes what the file says; "
+            "load(..., weights_only=False) does so: only for files of authors you trust"
+        )
+    unpickler = _Unpickler(io.BytesIO(builder(tree["pickle"]).tobytes()))
+    unpickler.persistent_load = builder  # type: ignore[method-assign]
+    return unpickler.load()
+
+
+class _Unpickler(pickle.Unpickler):
+    """Unpickles whole objects; only weights_only=False comes here."""
+
+
+def load_index(source: Source, options: Options, path: str) -> Any:
+    """Load a checkpoint whose tensors lie in several files, which the index at `path` names."""
+    text = source.read(0, source.size)
+    index = parse_json(text, source.name)
+    metadata = metadata_of(index, source.name)
+    ours = verify_marked(text, metadata, source.name)
+    places = index.get("weight_map")
+    if not isinstance(places, dict) or not all(_is_file_name(v) for v in places.values()):
+        raise CheckpointError(
+            f"load: {source.name}: weight_map must say for each tensor the name of a file beside"
+        )
+    parts: dict[str, File] = {}
+    try:
+        for part in dict.fromkeys(places.values()):
+            parts[part] = File(open_source(os.path.join(os.path.dirname(path), part)), options)
+        for name, part in places.items():
+            if name not in parts[part].entries:
+                raise CheckpointError(f"load: {part} has no tensor {name!r}, which the index names")
+        files = {name: parts[part] for name, part in places.items()}
+        if not ours:
+            return _flat(files, options)
+        return _restored(_said(metadata, source.name), files, options, source.name)
+    finally:
+        for file in parts.values():
+            file.source.close()
+
+
+def _is_file_name(value: Any) -> bool:
+    return isinstance(value, str) and os.path.basename(value) == value and value not in ("", "..")

@@ -1,0 +1,461 @@
+"""What `save` writes, `load` gives back: containers, tensors that share storage, several files."""
+
+from __future__ import annotations
+
+import collections
+import gzip
+import io
+import json
+import os
+from collections import Counter, OrderedDict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import plait_abi
+import plait_core as pc
+
+DTYPES = [kind.name for kind in plait_abi._binding.dtypes]
+FORMATS = ("plait", "torch")
+
+
+def there_and_back(value: Any, form: str = "plait", **options: Any) -> Any:
+    file = io.BytesIO()
+    pc.save(value, file, format=form)
+    return pc.load(io.BytesIO(file.getvalue()), **options)
+
+
+def same(a: Any, b: Any) -> bool:
+    """Equal in type and value, nan to nan, through containers and tensors."""
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, pc.Tensor):
+        facts = all(getattr(a, n) == getattr(b, n) for n in ("shape", "dtype", "requires_grad"))
+        return facts and a.stride() == b.stride() and repr(a.tolist()) == repr(b.tolist())
+    if isinstance(a, np.ndarray):
+        return a.dtype == b.dtype and a.shape == b.shape and repr(a.tolist()) == repr(b.tolist())
+    if isinstance(a, dict):
+        pairs = zip(a.items(), b.items(), strict=False)
+        return len(a) == len(b) and all(same(x, y) for x, y in pairs)
+    if isinstance(a, (list, tuple)):
+        return len(a) == len(b) and all(same(x, y) for x, y in zip(a, b, strict=True))
+    return a == b or a != a
+
+
+class Named(OrderedDict):  # type: ignore[type-arg]
+    """A class of its own."""
+
+
+def versions() -> OrderedDict[str, int]:
+    state = OrderedDict(a=1)
+    state._metadata = OrderedDict(version=2)  # type: ignore[attr-defined]
+    return state
+
+
+VALUES: dict[str, Any] = {
+    "none": None,
+    "true": True,
+    "int": [0, -1, 255, 2**31, -(2**63), 2**63, 2**80, -(10**40)],
+    "float": [0.5, -0.0, 1e308, 5e-324, float("inf"), float("-inf"), float("nan"), 0.1],
+    "complex": [1 + 2j, complex("nan")],
+    "text": ["", "ä", "\0", "\U0001f600", "\ud800", '"\\'],
+    "bytes": [b"", b"\0\xff", bytes(5000), bytearray(b"ab"), bytearray(5000)],
+    "list": [[], [[1], []]],
+    "tuple": [(), (1,), (1, 2), (1, 2, 3), (1, 2, 3, 4)],
+    "dict": {"a": {}, 1: 2, None: 3, (1, "x"): 4, 2.5: 5, False: 6, b"k": 7},
+    "ordered": OrderedDict(b=1, a=2),
+    "versions": versions(),
+    "counter": Counter("aab"),
+    "set": [set(), {1, "a"}, frozenset({2})],
+    "slice": [slice(1, None, -1), range(2, 9, 3)],
+    "size": pc.zeros(2, 3).shape,
+    "dtype": [pc.dtype(name) for name in DTYPES],
+    "numpy dtype": [np.dtype("f4"), np.dtype(">i2")],
+    "device": [pc.device("cpu"), pc.device("meta")],
+    "layout": [pc.strided, pc.sparse_coo, pc.channels_last],
+    "scalar": [np.float32(0.1), np.int64(-7), np.bool_(True), np.complex64(1j)],
+    "date": [np.datetime64("2020-01-02"), np.str_("ab")],
+    "array": [np.arange(6.0).reshape(2, 3), np.arange(3)[::-1], np.zeros((0, 2)), np.array(5)],
+    "other arrays": [np.array(["2020-01-02"], "M8[D]"), np.array(["ab", "c"]), np.ones(2, ">f4")],
+    "tensor": pc.tensor([1.0, float("nan")]),
+    "0-d": pc.tensor(3),
+    "empty": [pc.zeros(0), pc.zeros(3, 0, 2)],
+    "grad": pc.ones(2),
+}
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("name", VALUES)
+def test_containers_are_data(name: str, form: str) -> None:
+    if form == "torch" and name == "device":
+        assert there_and_back(pc.device("cpu"), form) == pc.device("cpu")
+        return
+    back = there_and_back(VALUES[name], form)
+    assert same(back, VALUES[name])
+    if name == "versions":
+        assert back._metadata == {"version": 2}
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_dtypes(dtype: str, form: str) -> None:
+    x = pc.tensor([[0, 1, 2], [3, 4, 5]]).to(dtype=dtype)
+    for value in (x, x.t(), x[:, 1], x[1:], x[0, 0], x.expand(2, 2, 3)):
+        back = there_and_back(value, form)
+        assert (back.dtype, back.shape) == (value.dtype, value.shape)
+        assert back.tolist() == value.tolist()
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_tensors_on_one_storage_share_it_again(form: str) -> None:
+    x = pc.arange(12.0).reshape(3, 4)
+    back = there_and_back({"x": x, "t": x.t(), "row": x[1], "same": x, "step": x[:, ::2]}, form)
+    assert back["same"] is back["x"]
+    back["x"][1, 2] = -1.0
+    assert (back["t"][2, 1], back["row"][2], back["step"][1, 1]) == (-1, -1, -1)
+    assert same(back["t"].stride(), x.t().stride())
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_parts_of_one_storage_share_it_without_the_whole(form: str) -> None:
+    x = pc.zeros(100_000)
+    file = io.BytesIO()
+    pc.save([x[10:20], x[15:30]], file, format=form)
+    assert len(file.getvalue()) < 4000
+    a, b = pc.load(io.BytesIO(file.getvalue()))
+    a[5] = 1.0
+    assert b[0] == 1 and b.shape == (15,)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_two_dtypes_on_one_storage(form: str) -> None:
+    x = pc.zeros(8)
+    a, b = there_and_back([x[1:], x[3:].view(pc.int32)], form)
+    a[2] = 1.0
+    assert b[0] == 0x3F800000
+    c, d = there_and_back([x.view(pc.float64)[1:], x[3:6]], form)  # at 8 and at 12 bytes
+    c[1] = 1.0
+    assert d.tolist() == [0.0, 0.0, 1.875]
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_strides_are_kept_where_no_bytes_lie_between(form: str) -> None:
+    x = pc.randn(2, 3, 4, 5).contiguous(memory_format=pc.channels_last)
+    back = there_and_back(x, form)
+    assert back.stride() == x.stride() and pc.equal(back, x)
+    wide = there_and_back(pc.ones(1).expand(1000, 1000), form)
+    assert wide.stride() == (0, 0) and wide.untyped_storage().nbytes() == 4
+    assert there_and_back(pc.arange(10)[::3], form).tolist() == [0, 3, 6, 9]
+
+
+def test_negative_strides() -> None:
+    x = pc.from_numpy(np.arange(6.0)[::-1])
+    for form in FORMATS:
+        assert there_and_back(x, form).tolist() == x.tolist()
+    a, b = there_and_back([x, x[2:]])
+    a[2] = 9.0
+    assert b[0] == 9
+    with pytest.raises(pc.CheckpointError, match="no negative strides"):
+        there_and_back([x, x[2:]], "torch")
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_meta_and_sparse(form: str) -> None:
+    meta, sparse = there_and_back([pc.zeros(2, 3, device="meta").t(), pc.eye(3).to_sparse()], form)
+    assert meta.device.type == "meta" and meta.shape == (3, 2) and meta.stride() == (1, 3)
+    assert pc.equal(sparse.to_dense(), pc.eye(3)) and sparse.is_coalesced()
+
+
+def test_names_are_the_paths(tmp_path: Path) -> None:
+    path = tmp_path / "a.safetensors"
+    x = pc.arange(6, dtype=pc.int32).reshape(2, 3)
+    pc.save({"model": {"w": x, "b": pc.ones(2)}, "model.w": pc.zeros(1)}, path)
+    text = path.read_bytes()
+    header = json.loads(text[8 : 8 + int.from_bytes(text[:8], "little")])
+    assert set(header) == {"__metadata__", "model.w", "model.b", "model.w#2"}
+    assert (header["model.w"]["dtype"], header["model.w"]["shape"]) == ("I32", [2, 3])
+    begin, end = header["model.w"]["data_offsets"]
+    data = text[8 + int.from_bytes(text[:8], "little") :]
+    assert data[begin:end] == np.arange(6, dtype="<i4").tobytes()
+
+
+def foreign(entries: dict[str, Any], data: bytes, **metadata: str) -> io.BytesIO:
+    header = json.dumps({"__metadata__": metadata, **entries} if metadata else entries).encode()
+    return io.BytesIO(len(header).to_bytes(8, "little") + header + data)
+
+
+def test_safetensors_of_others() -> None:
+    entries = {
+        "b": {"dtype": "BF16", "shape": [2], "data_offsets": [8, 12]},
+        "a": {"dtype": "F32", "shape": [1, 2], "data_offsets": [0, 8]},
+        "c": {"dtype": "C64", "shape": [], "data_offsets": [12, 20]},
+    }
+    data = np.array([1, 2], "<f4").tobytes() + bytes([0x80, 0x3F] * 2) + bytes(8)
+    state = pc.load(foreign(entries, data, format="pt"))
+    assert list(state) == ["b", "a", "c"]
+    assert state["a"].tolist() == [[1.0, 2.0]] and state["b"].tolist() == [1.0, 1.0]
+    assert state["c"].dtype is pc.complex64
+    entries["a"]["dtype"] = "F8_E4M3"
+    with pytest.raises(pc.CheckpointError, match=r"no dtype 'F8_E4M3', which 'a' has"):
+        pc.load(foreign(entries, data))
+
+
+@pytest.mark.parametrize(
+    ("entries", "data"),
+    [
+        ({"a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 4]}}, bytes(4)),
+        ({"a": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}, bytes(8)),
+        ({"a": {"dtype": "F32", "shape": [1], "data_offsets": [4, 8]}}, bytes(8)),
+        ({"a": {"dtype": "F32", "shape": [-1], "data_offsets": [0, -4]}}, b""),
+        ({"a": {"dtype": "F32", "shape": [2**62, 4], "data_offsets": [0, 0]}}, b""),
+        ({"a": {"dtype": "F32", "shape": [1.0], "data_offsets": [0, 4]}}, bytes(4)),
+        ({"a": {"dtype": "F32", "shape": [True], "data_offsets": [0, 4]}}, bytes(4)),
+        ({"a": {"dtype": [], "shape": [1], "data_offsets": [0, 4]}}, bytes(4)),
+        ({"a": [1]}, b""),
+        ({"a": {"dtype": "F32", "shape": [1]}}, b""),
+        ({"__metadata__": {"a": 1}}, b""),
+        ({"__metadata__": {"format": "plait"}}, b""),
+        (
+            {
+                "a": {"dtype": "U8", "shape": [2], "data_offsets": [0, 2]},
+                "b": {"dtype": "U8", "shape": [2], "data_offsets": [1, 3]},
+            },
+            bytes(3),
+        ),
+    ],
+)
+def test_headers_that_lie(entries: dict[str, Any], data: bytes) -> None:
+    with pytest.raises(pc.CheckpointError):
+        pc.load(foreign(entries, data))
+
+
+def test_deep_and_double_json() -> None:
+    for header in (b'{"a":' + b"[" * 100_000, b'{"a":1,"a":1}', b'{"a":' + b"9" * 5000 + b"}"):
+        with pytest.raises(pc.CheckpointError):
+            pc.load(io.BytesIO(len(header).to_bytes(8, "little") + header))
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_mapped(tmp_path: Path, form: str) -> None:
+    path = tmp_path / "a"
+    x = pc.arange(1000.0)
+    pc.save(
+        {"x": x, "y": x[10:], "z": pc.zeros(0), "b": pc.ones(3, dtype=pc.bool)}, path, format=form
+    )
+    before = path.read_bytes()
+    state = pc.load(path, mmap=True)
+    assert pc.equal(state["x"], x) and state["z"].shape == (0,)
+    state["x"][10] = -1.0
+    assert state["y"][0] == -1 and path.read_bytes() == before
+    pc.save({"x": pc.zeros(1)}, path, format=form)  # the mapped one lives on
+    assert state["x"][999] == 999
+    with path.open("rb") as file, pytest.raises(pc.CheckpointError, match="requires a path"):
+        pc.load(file, mmap=True)
+
+
+def test_map_location(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    x = pc.arange(3.0)
+    pc.save({"x": x, "t": x[1:]}, path)
+    for meta in ("meta", pc.device("meta"), {"cpu": "meta"}):
+        state = pc.load(path, meta)
+        assert state["x"].device.type == "meta" and state["t"].shape == (2,)
+    seen: list[Any] = []
+
+    def keep(storage: pc.UntypedStorage, location: str) -> pc.UntypedStorage:
+        seen.append((storage.nbytes(), location))
+        return storage
+
+    assert pc.equal(pc.load(path, keep)["x"], x) and seen == [(12, "cpu")]
+    assert pc.equal(pc.load(path, lambda storage, location: None)["x"], x)
+    assert pc.equal(pc.load(path, {"cuda:0": "cpu"})["x"], x)
+    with pytest.raises(pc.CheckpointError, match=r'map_location="cpu"'):
+        pc.load(path, "cuda:0")
+    with pytest.raises(TypeError, match="map_location"):
+        pc.load(path, 3)
+    with pytest.raises(TypeError, match="must return the storage"):
+        pc.load(path, lambda storage, location: 3)
+    with pytest.raises(ZeroDivisionError):
+        pc.load(path, lambda storage, location: 1 / 0)
+
+
+def test_shards(tmp_path: Path) -> None:
+    index = tmp_path / "model.index.json"
+    x = pc.arange(1000.0)
+    value = {"x": [x, x[5:]], "y": pc.ones(300, dtype=pc.float64), "n": 3, "z": pc.zeros(7)}
+    pc.save(value, index, max_shard_size=2000)
+    first = sorted(os.listdir(tmp_path))
+    assert len(first) == 4 and first[0].startswith("model-") and "-00001-of-00003." in first[0]
+    back = pc.load(index)
+    assert back["n"] == 3 and pc.equal(back["x"][0], x)
+    back["x"][0][5] = -1.0
+    assert back["x"][1][0] == -1
+    assert pc.equal(pc.load(index, mmap=True)["y"], value["y"])
+    assert "y" in {k for part in first[:-1] for k in pc.load(tmp_path / part)}
+    pc.save({"y": pc.ones(2)}, index, max_shard_size="5GB")
+    assert len(os.listdir(tmp_path)) == 2 and not set(first[:-1]) & set(os.listdir(tmp_path))
+    pc.save({"n": 1}, index, max_shard_size=1)
+    assert os.listdir(tmp_path) == ["model.index.json"] and pc.load(index) == {"n": 1}
+
+
+def test_shards_that_are_damaged_or_missing(tmp_path: Path) -> None:
+    index = tmp_path / "model.index.json"
+    pc.save({"x": pc.arange(1000.0), "y": pc.ones(300)}, index, max_shard_size=2000)
+    text = index.read_bytes()
+    part = next(p for p in sorted(tmp_path.iterdir()) if "x" in str(pc.load(p).keys()))
+    data = bytearray(part.read_bytes())
+    data[-1] ^= 1
+    part.write_bytes(bytes(data))
+    with pytest.raises(pc.CheckpointError, match=r"tensor 'x' of .* is damaged"):
+        pc.load(index)
+    part.unlink()
+    with pytest.raises(FileNotFoundError):
+        pc.load(index)
+    index.write_bytes(text.replace(b"safetensors", b"safetensorz", 1))
+    with pytest.raises(pc.CheckpointError, match="digest differs"):
+        pc.load(index)
+    index.write_text('{"weight_map": {"x": "../secret"}}')
+    with pytest.raises(pc.CheckpointError, match="name of a file beside"):
+        pc.load(index)
+
+
+def test_an_index_of_others(tmp_path: Path) -> None:
+    pc.save({"a": pc.ones(2)}, tmp_path / "1.safetensors")
+    index = tmp_path / "model.safetensors.index.json"
+    index.write_text(json.dumps({"metadata": {}, "weight_map": {"a": "1.safetensors"}}))
+    assert pc.load(index)["a"].tolist() == [1.0, 1.0]
+    index.write_text(json.dumps({"weight_map": {"b": "1.safetensors"}}))
+    with pytest.raises(pc.CheckpointError, match="has no tensor 'b'"):
+        pc.load(index)
+
+
+@pytest.mark.parametrize("size", [0, -1, "5 lightyears", "0GB", True, 1.5])
+def test_sizes_of_shards(size: Any, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="max_shard_size"):
+        pc.save({}, tmp_path / "a", max_shard_size=size)
+
+
+class Opaque:
+    """No data."""
+
+
+Point = collections.namedtuple("Point", "x y")
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("value", [Opaque(), Point(1, 2), len, Opaque, Named(a=1), object()])
+def test_what_is_no_data_is_named_by_its_path(value: Any, form: str) -> None:
+    with pytest.raises(pc.CheckpointError, match=r"save: a\.1 is a .*weights_only=False"):
+        pc.save({"a": [1, value]}, io.BytesIO(), format=form)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_cycles_and_depth(form: str) -> None:
+    loop: list[Any] = []
+    loop.append(loop)
+    with pytest.raises(pc.CheckpointError, match="contains itself"):
+        pc.save(loop, io.BytesIO(), format=form)
+    deep: Any = 1
+    for _ in range(150):
+        deep = [deep]
+    assert there_and_back(deep, form) == deep
+
+
+def test_object_arrays_and_records() -> None:
+    for array in (np.array([{}], object), np.zeros(2, "i4,f8")):
+        with pytest.raises(pc.CheckpointError, match="save: a is a"):
+            pc.save({"a": array}, io.BytesIO())
+
+
+class Module:
+    """An object with a tensor, pickled as a whole."""
+
+    def __init__(self) -> None:
+        self.w = pc.arange(5.0)
+        self.v = self.w[1:]
+
+
+def test_whole_objects_only_when_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    pc.save(Module(), path, weights_only=False)
+    with pytest.raises(pc.CheckpointError, match="weights_only=False"):
+        pc.load(path)
+    back = pc.load(path, weights_only=False)
+    back.w[1] = 9.0
+    assert type(back) is Module and back.v[0] == 9
+    with pytest.raises(pc.CheckpointError, match="cannot be pickled"):
+        pc.save(lambda: 1, path, weights_only=False)
+    assert type(pc.load(path, weights_only=False)) is Module
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_file_objects(tmp_path: Path, form: str) -> None:
+    value = {"x": pc.arange(10.0)}
+    path = tmp_path / "a"
+    with path.open("wb") as file:
+        file.write(b"before")
+        pc.save(value, file, format=form)
+    with path.open("rb") as file:
+        file.seek(6)
+        assert same(pc.load(file), value)
+    with gzip.open(path, "wb") as packed:
+        pc.save(value, packed, format=form)
+    with gzip.open(path) as packed:
+        assert same(pc.load(packed), value)
+
+
+def test_wrong_arguments(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="`f` must be a path"):
+        pc.save({}, 3)
+    with pytest.raises(TypeError, match="`f` must be a path"):
+        pc.load(3)
+    with pytest.raises(TypeError, match="binary mode"):
+        pc.load(io.StringIO("x"))
+    with pytest.raises(ValueError, match="`format`"):
+        pc.save({}, tmp_path / "a", format="pickle")
+    with pytest.raises(ValueError, match='format="plait"'):
+        pc.save({}, tmp_path / "a", format="torch", weights_only=False)
+    with pytest.raises(IsADirectoryError):
+        pc.save({}, tmp_path)
+    with pytest.raises(IsADirectoryError):
+        pc.load(tmp_path)
+    with pytest.raises(FileNotFoundError):
+        pc.save({}, tmp_path / "no" / "a")
+    with pytest.raises(FileNotFoundError):
+        pc.load(tmp_path / "a")
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"", "is empty"),
+        (b"abc", "begins with b'abc'"),
+        (b"\x80\x04K\x01.", "pickle of another program"),
+        (bytes(257) + b"ustar", "tar"),
+    ],
+)
+def test_files_of_others(data: bytes, said: str) -> None:
+    with pytest.raises(pc.CheckpointError, match=said):
+        pc.load(io.BytesIO(data))
+
+
+def test_an_npz_is_named() -> None:
+    file = io.BytesIO()
+    np.savez(file, a=np.ones(2))
+    with pytest.raises(pc.CheckpointError, match=r"numpy\.load"):
+        pc.load(io.BytesIO(file.getvalue()))
+
+
+def test_the_same_object_gives_the_same_bytes() -> None:
+    for form in FORMATS:
+        one, two = io.BytesIO(), io.BytesIO()
+        for file in (one, two):
+            pc.save({"x": pc.arange(3.0), "n": [1, "a"]}, file, format=form)
+        assert one.getvalue() == two.getvalue()
+
+
+def test_the_error_is_one_of_plait() -> None:
+    assert issubclass(pc.CheckpointError, pc.PlaitError)
+    assert issubclass(pc.CheckpointError, RuntimeError)

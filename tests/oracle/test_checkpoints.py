@@ -1,0 +1,242 @@
+"""Checkpoints between PyTorch and plait, both ways, in both of PyTorch's formats."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections import Counter, OrderedDict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import plait_core as pc
+import plait_nn as nn
+import plait_optim as optim
+
+DTYPES = [
+    *("bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64"),
+    *("float16", "bfloat16", "float32", "float64", "complex64", "complex128"),
+]
+ZIP = pytest.mark.parametrize("new", [True, False], ids=["zip", "legacy"])
+
+
+def from_torch(value: Any, new: bool = True, **options: Any) -> Any:
+    file = io.BytesIO()
+    torch.save(value, file, _use_new_zipfile_serialization=new)
+    return pc.load(io.BytesIO(file.getvalue()), **options)
+
+
+def to_torch(value: Any, **options: Any) -> Any:
+    file = io.BytesIO()
+    pc.save(value, file, format="torch")
+    return torch.load(io.BytesIO(file.getvalue()), **options)
+
+
+def same(ours: Any, theirs: Any) -> bool:
+    """Equal values in equal places, ours of plait's classes and theirs of torch's."""
+    if isinstance(theirs, torch.Tensor):
+        if theirs.is_sparse:
+            return same(ours.to_dense(), theirs.to_dense())
+        return (
+            isinstance(ours, pc.Tensor)
+            and str(ours.dtype).split(".")[1] == str(theirs.dtype).split(".")[1]
+            and (tuple(ours.shape), ours.stride()) == (tuple(theirs.shape), theirs.stride())
+            and ours.requires_grad == theirs.requires_grad
+            and repr(ours.tolist()) == repr(theirs.tolist())
+        )
+    if isinstance(theirs, dict):
+        keys = list(ours) == list(theirs) and type(ours) is type(theirs)
+        return keys and all(same(ours[key], theirs[key]) for key in theirs)
+    if type(theirs) in (list, tuple):
+        pairs = zip(ours, theirs, strict=True)
+        return type(ours) is type(theirs) and all(same(a, b) for a, b in pairs)
+    if isinstance(theirs, torch.dtype):
+        return str(ours).split(".")[1] == str(theirs).split(".")[1]
+    if isinstance(theirs, torch.device):
+        return str(ours) == str(theirs)
+    if isinstance(theirs, np.ndarray):
+        return ours.dtype == theirs.dtype and np.array_equal(ours, theirs)
+    if isinstance(theirs, torch.Size):
+        return type(ours) is pc.Size and tuple(ours) == tuple(theirs)
+    return type(ours) is type(theirs) and ours == theirs
+
+
+def trained() -> tuple[Any, Any]:
+    """A model with every kind of parameter and buffer, and its optimizer's state."""
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(
+        torch.nn.Conv2d(3, 4, 3), torch.nn.Flatten(), torch.nn.LayerNorm(4), torch.nn.Linear(4, 2)
+    )
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    for _ in range(2):
+        optimizer.zero_grad()
+        model(torch.randn(2, 3, 3, 3)).sum().backward()
+        optimizer.step()
+    return model, optimizer
+
+
+def everything() -> dict[str, Any]:
+    model, optimizer = trained()
+    x = torch.arange(6.0).reshape(2, 3)
+    return {
+        "model": model.state_dict(),
+        "optimizer": optimizer.state_dict(),
+        "views": [x, x.t(), x[1:], x[:, ::2]],
+        "lr": 1e-3,
+        "mixed": (None, True, 2**70, -1, "ä", b"ab", bytearray(b"x"), 1 + 2j, {1, 2}),
+        "facts": [torch.float16, torch.device("cpu"), x.shape],
+        "conjugate": torch.tensor([1 + 2j, 3j]).conj(),
+        "sparse": torch.eye(3).to_sparse(),
+        "numpy": [np.float64(0.5), np.arange(3), np.float32(2)],
+        "channels last": torch.randn(2, 3, 4, 5).to(memory_format=torch.channels_last),
+        "expanded": torch.ones(1).expand(5),
+        "counter": Counter("aab"),
+        "grad": torch.ones(2, requires_grad=True),
+        "empty": torch.zeros(0, 3),
+        "ordered": OrderedDict(a=1),
+    }
+
+
+def test_what_torch_saved() -> None:
+    theirs = everything()
+    for new in (True, False):
+        ours = from_torch(theirs, new)
+        for key in theirs:
+            assert same(ours[key], theirs[key]), (new, key)
+        assert ours["model"]._metadata == theirs["model"]._metadata
+        ours["views"][0][1, 0] = 9.0
+        assert (ours["views"][1][0, 1], ours["views"][2][0, 0]) == (9, 9)
+
+
+@ZIP
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_dtypes(dtype: str, new: bool) -> None:
+    x = torch.tensor([[0, 1, 1], [1, 0, 1]]).to(getattr(torch, dtype))
+    assert same(from_torch([x, x.t(), x[1]], new), [x, x.t(), x[1]])
+    back = to_torch(from_torch([x, x.t(), x[1]], new))
+    assert all(torch.equal(a, b) for a, b in zip(back, [x, x.t(), x[1]], strict=True))
+    assert back[1].data_ptr() == back[0].data_ptr() and back[1].stride() == x.t().stride()
+
+
+def test_there_and_back_loses_nothing() -> None:
+    theirs = everything()
+    ours = from_torch(theirs)
+    numpy = ours.pop("numpy")
+    back = to_torch(ours)  # by torch's own reader of weights only
+    for key in ours:
+        assert same(ours[key], back[key]), key
+    assert back["model"]._metadata == theirs["model"]._metadata
+    assert same(numpy, to_torch(numpy, weights_only=False))
+    assert back["views"][0].data_ptr() == back["views"][1].data_ptr()
+
+
+def test_through_our_format() -> None:
+    theirs = everything()
+    file = io.BytesIO()
+    pc.save(from_torch(theirs), file)
+    back = pc.load(io.BytesIO(file.getvalue()))
+    for key in theirs:
+        assert same(back[key], theirs[key]), key
+
+
+@ZIP
+def test_what_torch_only_notes_is_computed(new: bool) -> None:
+    x = torch.tensor([1 + 2j, 3j]).conj()
+    assert from_torch(x.imag, new).tolist() == [-2.0, -3.0]
+    assert from_torch(x, new).tolist() == x.tolist()
+
+
+def test_mapped_and_checked(tmp_path: Path) -> None:
+    path = tmp_path / "a.pt"
+    x = torch.arange(1000.0)
+    torch.save({"x": x, "y": x[1:]}, path)
+    ours = pc.load(path, mmap=True, verify=True)
+    assert same(ours["y"], x[1:])
+    pc.save(ours, tmp_path / "b.pt", format="torch")
+    theirs = torch.load(tmp_path / "b.pt", mmap=True)
+    assert torch.equal(theirs["y"], x[1:])
+    data = bytearray(path.read_bytes())
+    data[data.index(x[500:502].numpy().tobytes())] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(pc.CheckpointError, match="damaged: its crc differs"):
+        pc.load(path, verify=True)
+
+
+def test_parameters_and_meta() -> None:
+    w = torch.nn.Parameter(torch.ones(2, 3))
+    frozen = torch.nn.Parameter(torch.ones(2), requires_grad=False)
+    ours = from_torch({"w": w, "frozen": frozen, "meta": torch.zeros(2, device="meta")})
+    assert type(ours["w"]) is nn.Parameter and ours["w"].requires_grad
+    assert type(ours["frozen"]) is nn.Parameter and not ours["frozen"].requires_grad
+    assert ours["meta"].device.type == "meta"
+    back = to_torch(ours)
+    assert type(back["w"]) is torch.nn.Parameter and not back["frozen"].requires_grad
+    assert back["meta"].is_meta
+
+
+@ZIP
+def test_a_state_dict_goes_into_a_module_and_trains_on_alike(new: bool, tmp_path: Path) -> None:
+    model, optimizer = trained()
+    path = tmp_path / "a.pt"
+    state = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
+    torch.save(state, path, _use_new_zipfile_serialization=new)
+    ours = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Flatten(), nn.LayerNorm(4), nn.Linear(4, 2))
+    loaded = pc.load(path)
+    ours.load_state_dict(loaded["model"])
+    ours_optimizer = optim.Adam(ours.parameters(), lr=0.5)
+    ours_optimizer.load_state_dict(loaded["optimizer"])
+    x = torch.randn(2, 3, 3, 3)
+    for net, steps, data in ((model, optimizer, x), (ours, ours_optimizer, pc.from_dlpack(x))):
+        steps.zero_grad()
+        (net(data) ** 2).sum().backward()
+        steps.step()
+    pc.save({"model": ours.state_dict()}, path, format="torch")
+    back = torch.load(path)["model"]
+    for key, value in model.state_dict().items():
+        assert torch.allclose(back[key], value, atol=1e-5), key
+    model.load_state_dict(back)
+
+
+@ZIP
+def test_whole_modules_are_refused(new: bool) -> None:
+    with pytest.raises(pc.CheckpointError, match=r"`torch\.nn\..*save its state_dict"):
+        from_torch(trained()[0], new)
+
+
+@ZIP
+def test_other_refusals(new: bool) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch's, that the layout is in beta
+        rows = torch.eye(3).to_sparse_csr()
+    with pytest.raises(pc.CheckpointError, match="no tensors of the layout"):
+        from_torch(rows, new)
+    with pytest.raises(pc.CheckpointError, match="float8"):
+        from_torch(torch.zeros(2, dtype=torch.float8_e4m3fn), new)
+    with pytest.raises(pc.CheckpointError, match=r"torch\.torch_version"):
+        from_torch({"version": torch.__version__}, new)
+
+
+def test_torchscript_is_named() -> None:
+    file = io.BytesIO()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.jit.save(torch.jit.script(torch.nn.Linear(2, 2)), file)
+    with pytest.raises(pc.CheckpointError, match="TorchScript"):
+        pc.load(io.BytesIO(file.getvalue()))
+
+
+def test_a_tensor_of_a_gpu_asks_for_map_location() -> None:
+    """The location is text in the pickle: the file of a machine with a GPU, made without one."""
+    file = io.BytesIO()
+    torch.save(torch.ones(2), file)
+    data = file.getvalue().replace(b"X\x03\x00\x00\x00cpu", b"X\x03\x00\x00\x00gpu")
+    with pytest.raises(pc.CheckpointError, match='map_location="cpu"'):
+        pc.load(io.BytesIO(data))
+    assert pc.load(io.BytesIO(data), map_location="cpu").tolist() == [1.0, 1.0]
+    assert pc.load(io.BytesIO(data), map_location={"gpu": "cpu"}).tolist() == [1.0, 1.0]
+    seen: list[str] = []
+    pc.load(io.BytesIO(data), map_location=lambda storage, at: (seen.append(at), storage)[1])
+    assert seen == ["gpu"]
