@@ -31,13 +31,46 @@ from plait_nn._activation import (
     Tanh,
     Tanhshrink,
 )
-from plait_nn._containers import ModuleDict, ModuleList, Sequential
-from plait_nn._conv import Conv2d
-from plait_nn._dropout import Dropout, Dropout2d
-from plait_nn._embedding import Embedding
-from plait_nn._flatten import Flatten, Unflatten
-from plait_nn._hooks import RemovableHandle
-from plait_nn._linear import Bilinear, Identity, Linear
+from plait_nn._batch_norm import (
+    BatchNorm1d,
+    BatchNorm2d,
+    BatchNorm3d,
+    InstanceNorm1d,
+    InstanceNorm2d,
+    InstanceNorm3d,
+)
+from plait_nn._containers import (
+    ModuleDict,
+    ModuleList,
+    Sequential,
+)
+from plait_nn._conv import (
+    Conv2d,
+)
+from plait_nn._dropout import (
+    Dropout,
+    Dropout2d,
+)
+from plait_nn._embedding import (
+    Embedding,
+)
+from plait_nn._flatten import (
+    Flatten,
+    Unflatten,
+)
+from plait_nn._group_norm import (
+    GroupNorm,
+    LocalResponseNorm,
+    RMSNorm,
+)
+from plait_nn._hooks import (
+    RemovableHandle,
+)
+from plait_nn._linear import (
+    Bilinear,
+    Identity,
+    Linear,
+)
 from plait_nn._loss import (
     BCELoss,
     BCEWithLogitsLoss,
@@ -48,10 +81,19 @@ from plait_nn._loss import (
     NLLLoss,
     SmoothL1Loss,
 )
-from plait_nn._module import Module
-from plait_nn._normalization import LayerNorm
-from plait_nn._parameter import Parameter
-from plait_nn._parameter_list import ParameterDict, ParameterList
+from plait_nn._module import (
+    Module,
+)
+from plait_nn._normalization import (
+    LayerNorm,
+)
+from plait_nn._parameter import (
+    Parameter,
+)
+from plait_nn._parameter_list import (
+    ParameterDict,
+    ParameterList,
+)
 from plait_nn._parametric import (
     CELU,
     ELU,
@@ -62,13 +104,20 @@ from plait_nn._parametric import (
     ReLU6,
     Softplus,
 )
-from plait_nn._pooling import AdaptiveAvgPool2d, AvgPool2d, MaxPool2d
+from plait_nn._pooling import (
+    AdaptiveAvgPool2d,
+    AvgPool2d,
+    MaxPool2d,
+)
 
 __all__ = [
     "AdaptiveAvgPool2d",
     "AvgPool2d",
     "BCELoss",
     "BCEWithLogitsLoss",
+    "BatchNorm1d",
+    "BatchNorm2d",
+    "BatchNorm3d",
     "Bilinear",
     "CELU",
     "Conv2d",
@@ -80,15 +129,20 @@ __all__ = [
     "Flatten",
     "GELU",
     "GLU",
+    "GroupNorm",
     "Hardsigmoid",
     "Hardswish",
     "Hardtanh",
     "HuberLoss",
     "Identity",
+    "InstanceNorm1d",
+    "InstanceNorm2d",
+    "InstanceNorm3d",
     "L1Loss",
     "LayerNorm",
     "LeakyReLU",
     "Linear",
+    "LocalResponseNorm",
     "LogSigmoid",
     "LogSoftmax",
     "MSELoss",
@@ -102,6 +156,7 @@ __all__ = [
     "Parameter",
     "ParameterDict",
     "ParameterList",
+    "RMSNorm",
     "ReLU",
     "ReLU6",
     "RemovableHandle",

@@ -31,9 +31,19 @@ from plait_nn.functional._activation import (
     tanh,
     tanhshrink,
 )
-from plait_nn.functional._conv import conv2d
-from plait_nn.functional._dropout import dropout, dropout2d
-from plait_nn.functional._linear import bilinear, embedding, linear, one_hot
+from plait_nn.functional._conv import (
+    conv2d,
+)
+from plait_nn.functional._dropout import (
+    dropout,
+    dropout2d,
+)
+from plait_nn.functional._linear import (
+    bilinear,
+    embedding,
+    linear,
+    one_hot,
+)
 from plait_nn.functional._loss import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
@@ -50,8 +60,20 @@ from plait_nn.functional._normalization import (
     layer_norm,
     normalize,
 )
-from plait_nn.functional._padding import pad
-from plait_nn.functional._pooling import adaptive_avg_pool2d, avg_pool2d, max_pool2d
+from plait_nn.functional._padding import (
+    pad,
+)
+from plait_nn.functional._pooling import (
+    adaptive_avg_pool2d,
+    avg_pool2d,
+    max_pool2d,
+)
+from plait_nn.functional._statistics import (
+    group_norm,
+    instance_norm,
+    local_response_norm,
+    rms_norm,
+)
 
 __all__ = [
     "adaptive_avg_pool2d",
@@ -70,14 +92,17 @@ __all__ = [
     "embedding",
     "gelu",
     "glu",
+    "group_norm",
     "hardsigmoid",
     "hardswish",
     "hardtanh",
     "huber_loss",
+    "instance_norm",
     "l1_loss",
     "layer_norm",
     "leaky_relu",
     "linear",
+    "local_response_norm",
     "log_softmax",
     "logsigmoid",
     "max_pool2d",
@@ -91,6 +116,7 @@ __all__ = [
     "relu",
     "relu6",
     "relu_",
+    "rms_norm",
     "selu",
     "sigmoid",
     "silu",

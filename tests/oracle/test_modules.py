@@ -1,0 +1,101 @@
+"""Modules against torch's on float64: names and shapes of parameters, results, gradients."""
+
+from __future__ import annotations
+
+import pathlib
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import plait_core as pc
+import plait_nn as nn
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+from module_cases import CASES, Case, Draw
+
+ids = [case.id for case in CASES]
+
+
+def build(case: Case) -> tuple[Any, Any]:
+    """Torch's module with drawn parameters, and ours with the same ones."""
+    torch.manual_seed(0)
+    theirs = getattr(torch.nn, case.name)(*case.args, **case.kwargs).double()
+    for parameter in theirs.parameters():
+        parameter.data = torch.randn(parameter.shape, dtype=torch.float64) * 0.5
+    ours = getattr(nn, case.name)(*case.ours_args, **case.ours_kwargs).double()
+    state = theirs.state_dict()
+    mine = ours.state_dict()
+    assert list(mine) == list(state)
+    assert [tuple(v.shape) for v in mine.values()] == [tuple(v.shape) for v in state.values()]
+    ours.load_state_dict(state)
+    return ours, theirs
+
+
+def flat(result: Any) -> list[Any]:
+    """The tensors of a nest of tuples."""
+    if isinstance(result, (tuple, list)):
+        return [tensor for each in result for tensor in flat(each)]
+    return [] if result is None else [result]
+
+
+def close(ours: Any, theirs: Any) -> None:
+    assert tuple(ours.shape) == tuple(theirs.shape)
+    assert str(ours.dtype).split(".")[1] == str(theirs.dtype).split(".")[1]
+    np.testing.assert_allclose(
+        ours.detach().numpy(), theirs.detach().numpy(), rtol=1e-10, atol=1e-10
+    )
+
+
+@pytest.mark.parametrize("training", [True, False], ids=["train", "eval"])
+@pytest.mark.parametrize("case", CASES, ids=ids)
+def test_results_and_gradients(case: Case, training: bool) -> None:
+    ours, theirs = build(case)
+    ours.train(training)
+    theirs.train(training)
+    draw = Draw(1)
+    arrays = case.inputs(draw)
+    my_args: list[Any] = []
+    their_args: list[Any] = []
+    for array in arrays:
+        if isinstance(array, np.ndarray):
+            mine, their = pc.tensor(array), torch.tensor(array)
+            if array.dtype == np.float64:
+                mine.requires_grad_()
+                their.requires_grad_()
+            my_args.append(mine)
+            their_args.append(their)
+        else:
+            my_args.append(array)
+            their_args.append(array)
+    for _ in range(case.calls):
+        my_results, their_results = flat(ours(*my_args)), flat(theirs(*their_args))
+    assert len(my_results) == len(their_results)
+    my_sum, their_sum = 0.0, 0.0
+    for mine, their in zip(my_results, their_results, strict=True):
+        close(mine, their)
+        if their.requires_grad:
+            factor = draw.normal(*their.shape)
+            my_sum = my_sum + (mine * pc.tensor(factor)).sum()
+            their_sum = their_sum + (their * torch.tensor(factor)).sum()
+    if isinstance(their_sum, torch.Tensor):
+        my_sum.backward()
+        their_sum.backward()
+        for mine, their in zip(my_args, their_args, strict=True):
+            if isinstance(their, torch.Tensor) and their.grad is not None:
+                close(mine.grad, their.grad)
+        for (name, p), q in zip(ours.named_parameters(), theirs.parameters(), strict=True):
+            assert (p.grad is None) == (q.grad is None), name
+            if q.grad is not None:
+                close(p.grad, q.grad)
+    for p, q in zip(ours.buffers(), theirs.buffers(), strict=True):
+        close(p, q)
+
+
+@pytest.mark.parametrize("case", CASES, ids=ids)
+def test_the_text(case: Case) -> None:
+    if case.same_text:
+        ours = getattr(nn, case.name)(*case.ours_args, **case.ours_kwargs)
+        assert repr(ours) == repr(getattr(torch.nn, case.name)(*case.args, **case.kwargs))
