@@ -25,10 +25,10 @@ class Draw:
 
     def signs(self, *shape: int) -> np.ndarray[Any, Any]:
         """Targets of 1 and -1 that get no gradient."""
-        return self.generator.integers(0, 2, shape) * 2 - 1
+        return np.asarray(self.generator.integers(0, 2, shape) * 2 - 1)
 
     def below(self, high: int, *shape: int) -> np.ndarray[Any, Any]:
-        return self.generator.integers(0, high, shape)
+        return np.asarray(self.generator.integers(0, high, shape))
 
 
 def _ours(value: Any) -> Any:
@@ -94,3 +94,80 @@ add("RMSNorm", (5,), elementwise_affine=False, shape=(2, 5))
 add("LocalResponseNorm", 3, shape=(2, 5, 4))
 add("LocalResponseNorm", 4, 0.5, 0.6, 2.0, shape=(2, 5, 4, 3))
 add("LocalResponseNorm", 2, 0.5, shape=(2, 5, 4, 3, 2))
+
+# activations
+add("Hardshrink", shape=(3, 4))
+add("Softshrink", 0.3, shape=(3, 4))
+add("Threshold", 0.1, 2.0, shape=(3, 4))
+add("RReLU", 0.2, 0.2, shape=(3, 4))
+
+
+# losses
+def two(draw: Draw) -> tuple[Any, ...]:
+    return draw.normal(4, 5), draw.normal(4, 5)
+
+
+def shares(draw: Draw) -> tuple[Any, ...]:
+    return np.log(draw.positive(4, 5)), draw.positive(4, 5)
+
+
+def counts(draw: Draw) -> tuple[Any, ...]:
+    return draw.positive(4, 5), draw.below(5, 4, 5)
+
+
+def triplet(draw: Draw) -> tuple[Any, ...]:
+    return draw.normal(6, 5), draw.normal(6, 5), draw.normal(6, 5)
+
+
+def labelled(draw: Draw) -> tuple[Any, ...]:
+    labels = np.array([[3, 0, -1, 1], [-1, 0, 1, 2], [0, 1, 2, 3]])
+    return draw.normal(3, 4), labels
+
+
+FACTORS = torch.tensor([0.5, 1.0, 2.0, 3.0, 0.1], dtype=torch.float64)
+for reduction in ("mean", "sum", "none"):
+    kept = {"reduction": reduction}
+    if reduction != "mean":
+        add("KLDivLoss", **kept, inputs=shares)
+    add("PoissonNLLLoss", **kept, inputs=counts)
+    add("PoissonNLLLoss", False, True, **kept, inputs=counts)
+    add("GaussianNLLLoss", **kept, inputs=lambda d: (*two(d), d.positive(4, 5)))
+    add("GaussianNLLLoss", full=True, eps=0.4, **kept, inputs=lambda d: (*two(d), d.positive(4, 1)))
+    add("GaussianNLLLoss", **kept, inputs=lambda d: (*two(d), d.positive(4)))
+    add("SoftMarginLoss", **kept, inputs=lambda d: (30 * d.normal(4, 5), d.signs(4, 5)))
+    add("HingeEmbeddingLoss", 0.7, **kept, inputs=lambda d: (d.normal(4, 5), d.signs(4, 5)))
+    add("MarginRankingLoss", 0.2, **kept, inputs=lambda d: (d.normal(9), d.normal(9), d.signs(9)))
+    add("MultiMarginLoss", **kept, inputs=lambda d: (d.normal(4, 5), d.below(5, 4)))
+    add(
+        "MultiMarginLoss", 2, 0.7, FACTORS, **kept, inputs=lambda d: (d.normal(4, 5), d.below(5, 4))
+    )
+    add("MultiLabelMarginLoss", **kept, inputs=labelled)
+    add("MultiLabelSoftMarginLoss", **kept, inputs=lambda d: (d.normal(4, 5), d.below(2, 4, 5)))
+    add("CosineEmbeddingLoss", 0.1, **kept, inputs=lambda d: (*two(d), d.signs(4)))
+    add("TripletMarginLoss", 0.5, 1.5, **kept, inputs=triplet)
+    add("TripletMarginLoss", swap=True, **kept, inputs=triplet)
+    add("TripletMarginWithDistanceLoss", margin=2.0, swap=True, **kept, inputs=triplet)
+add("KLDivLoss", reduction="batchmean", log_target=True, inputs=two)
+add("MultiLabelSoftMarginLoss", FACTORS, inputs=lambda d: (d.normal(4, 5), d.below(2, 4, 5)))
+add("MultiMarginLoss", inputs=lambda d: (d.normal(5), d.below(5)))
+add("MultiLabelMarginLoss", inputs=lambda d: tuple(x[0] for x in labelled(d)))
+add("CosineEmbeddingLoss", inputs=lambda d: (d.normal(5), d.normal(5), d.signs()))
+add("CosineSimilarity", inputs=two)
+add("CosineSimilarity", dim=0, inputs=two)
+add("PairwiseDistance", inputs=two)
+add("PairwiseDistance", 1.0, keepdim=True, inputs=two)
+
+# padding
+for dims in (1, 2, 3):
+    size = (2, 3, 5, 4, 6)[: dims + 2]
+    for kind, others in (
+        ("Constant", (3.5,)),
+        ("Zero", ()),
+        ("Reflection", ()),
+        ("Replication", ()),
+        ("Circular", ()),
+    ):
+        add(f"{kind}Pad{dims}d", 2, *others, shape=size)
+        add(f"{kind}Pad{dims}d", (1, 3, 2, 1, 0, 2)[: 2 * dims], *others, shape=size)
+        add(f"{kind}Pad{dims}d", (1, 2, 0, 1, 2, 2)[: 2 * dims], *others, shape=size[1:])
+add("ZeroPad2d", (-1, 2, 1, -2), shape=(2, 3, 5, 4))

@@ -99,3 +99,31 @@ def test_the_text(case: Case) -> None:
     if case.same_text:
         ours = getattr(nn, case.name)(*case.ours_args, **case.ours_kwargs)
         assert repr(ours) == repr(getattr(torch.nn, case.name)(*case.args, **case.kwargs))
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("joined", [False, True])
+def test_ctc(reduction: str, joined: bool) -> None:
+    logits = Draw(2).normal(7, 4, 5)
+    rows = [[1, 2, 2, 4], [3, 3], [1, 1, 1, 1], [2, 3]]  # the third needs 7 steps
+    flat = np.array([label for row in rows for label in row])
+    padded = np.array([row + [0] * (4 - len(row)) for row in rows])
+    targets, wanted = (flat if joined else padded), [len(row) for row in rows]
+    x, y = pc.tensor(logits).requires_grad_(), torch.tensor(logits).requires_grad_()
+    for steps, zero in (([7, 5, 7, 6], False), ([7, 5, 6, 6], True)):
+        ours = nn.CTCLoss(0, reduction, zero)(
+            x.log_softmax(2), pc.tensor(targets), steps, pc.tensor(wanted)
+        )
+        theirs = torch.nn.CTCLoss(0, reduction, zero)(
+            y.log_softmax(2), torch.tensor(targets), torch.tensor(steps), torch.tensor(wanted)
+        )
+        close(ours, theirs)
+        x.grad = y.grad = None
+        ours.sum().backward()
+        theirs.sum().backward()
+        close(x.grad, y.grad)
+    if reduction == "none":
+        impossible = nn.functional.ctc_loss(
+            x.log_softmax(2), pc.tensor(padded), [6] * 4, wanted, reduction="none"
+        )
+        assert impossible.isinf().tolist() == [False, False, True, False]
