@@ -171,3 +171,18 @@ for dims in (1, 2, 3):
         add(f"{kind}Pad{dims}d", (1, 3, 2, 1, 0, 2)[: 2 * dims], *others, shape=size)
         add(f"{kind}Pad{dims}d", (1, 2, 0, 1, 2, 2)[: 2 * dims], *others, shape=size[1:])
 add("ZeroPad2d", (-1, 2, 1, -2), shape=(2, 3, 5, 4))
+
+# recurrence
+for kind in ("RNN", "LSTM", "GRU"):
+    add(kind, 4, 3, shape=(5, 2, 4))
+    add(kind, 4, 3, bias=False, shape=(5, 4))
+    add(kind, 4, 3, 2, batch_first=True, bidirectional=True, shape=(2, 5, 4))
+    cell = f"{kind}Cell"
+    add(cell, 4, 3, shape=(2, 4))
+    add(cell, 4, 3, False, shape=(4,))
+    if kind != "LSTM":
+        add(kind, 4, 3, 2, inputs=lambda d: (d.normal(5, 2, 4), d.normal(2, 2, 3)))
+        add(cell, 4, 3, inputs=lambda d: (d.normal(2, 4), d.normal(2, 3)))
+add("RNN", 4, 3, 2, "relu", bidirectional=True, shape=(5, 2, 4))
+add("RNNCell", 4, 3, nonlinearity="relu", shape=(2, 4))
+add("LSTM", 4, 3, 2, bidirectional=True, proj_size=2, shape=(5, 2, 4))

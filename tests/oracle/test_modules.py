@@ -127,3 +127,44 @@ def test_ctc(reduction: str, joined: bool) -> None:
             x.log_softmax(2), pc.tensor(padded), [6] * 4, wanted, reduction="none"
         )
         assert impossible.isinf().tolist() == [False, False, True, False]
+
+
+@pytest.mark.parametrize("kind", ["RNN", "LSTM", "GRU"])
+@pytest.mark.parametrize("in_order", [True, False])
+def test_packed_sequences(kind: str, in_order: bool) -> None:
+    lengths = [5, 3, 3, 1] if in_order else [3, 1, 5, 3]
+    case = Case(kind, (4, 3, 2), {"bidirectional": True}, lambda draw: (), 1, False)
+    ours, theirs = build(case)
+    draw = Draw(3)
+    array = draw.normal(5, 4, 4)
+    state = [draw.normal(4, 4, 3) for _ in range(2 if kind == "LSTM" else 1)]
+    results = []
+    for library, module, rnn in (
+        (pc, ours, nn.utils.rnn),
+        (torch, theirs, torch.nn.utils.rnn),
+    ):
+        x = library.tensor(array).requires_grad_()
+        hx = tuple(library.tensor(s).requires_grad_() for s in state)
+        packed = rnn.pack_padded_sequence(x, lengths, enforce_sorted=in_order)
+        output, last = module(packed, hx if kind == "LSTM" else hx[0])
+        padded, counts = rnn.pad_packed_sequence(output, padding_value=0.5, total_length=6)
+        assert counts.tolist() == lengths
+        assert output.batch_sizes.tolist() == [4, 3, 3, 1, 1]
+        made = [padded, *flat(last)]
+        total = sum((library.cos(m) * (i + 1)).sum() for i, m in enumerate(made))
+        total.backward()
+        gradients = [x.grad, *(h.grad for h in hx), *(p.grad for p in module.parameters())]
+        results.append([*made, output.data, *gradients])
+    for mine, their in zip(*results, strict=True):
+        close(mine, their)
+
+
+def test_lstm_takes_a_state() -> None:
+    case = Case("LSTM", (4, 3), {"proj_size": 2}, lambda draw: (), 1, False)
+    ours, theirs = build(case)
+    draw = Draw(3)
+    x, h, c = draw.normal(5, 2, 4), draw.normal(1, 2, 2), draw.normal(1, 2, 3)
+    mine = ours(pc.tensor(x), (pc.tensor(h), pc.tensor(c)))
+    their = theirs(torch.tensor(x), (torch.tensor(h), torch.tensor(c)))
+    for a, b in zip(flat(mine), flat(their), strict=True):
+        close(a, b)

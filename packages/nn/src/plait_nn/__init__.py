@@ -147,6 +147,18 @@ from plait_nn._pooling import (
     AvgPool2d,
     MaxPool2d,
 )
+from plait_nn._rnn import (
+    GRU,
+    LSTM,
+    RNN,
+    RNNBase,
+)
+from plait_nn._rnn_cells import (
+    GRUCell,
+    LSTMCell,
+    RNNCell,
+    RNNCellBase,
+)
 from plait_nn._shrinkage import (
     Hardshrink,
     RReLU,
@@ -182,6 +194,8 @@ __all__ = [
     "Flatten",
     "GELU",
     "GLU",
+    "GRU",
+    "GRUCell",
     "GaussianNLLLoss",
     "GroupNorm",
     "Hardshrink",
@@ -196,6 +210,8 @@ __all__ = [
     "InstanceNorm3d",
     "KLDivLoss",
     "L1Loss",
+    "LSTM",
+    "LSTMCell",
     "LayerNorm",
     "LeakyReLU",
     "Linear",
@@ -220,6 +236,10 @@ __all__ = [
     "ParameterList",
     "PoissonNLLLoss",
     "RMSNorm",
+    "RNN",
+    "RNNBase",
+    "RNNCell",
+    "RNNCellBase",
     "RReLU",
     "ReLU",
     "ReLU6",

@@ -1,4 +1,4 @@
-"""Padding as modules: constant, zero, reflection, replication and circular, in 1 to 3 dimensions."""
+"""Padding as modules: constant, zero, reflection, replication, circular; 1 to 3 dimensions."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class ConstantPad1d(_ConstantPad):
     """Put ``value`` on both sides of the last dimension.
 
     Args:
-        padding: How many on every side, or ``(left, right)``; negative numbers cut off.
+        padding: How many, or ``(left, right)``; below 0 it cuts.
         value: The elements put there.
 
     Raises:
@@ -117,7 +117,7 @@ class ConstantPad2d(_ConstantPad):
     """Put ``value`` on both sides of the last two dimensions.
 
     Args:
-        padding: How many on every side, or ``(left, right, top, bottom)``; negative numbers cut off.
+        padding: How many, or ``(left, right, top, bottom)``; below 0 it cuts.
         value: The elements put there.
 
     Raises:
@@ -137,7 +137,7 @@ class ConstantPad3d(_ConstantPad):
     """Put ``value`` on both sides of the last three dimensions.
 
     Args:
-        padding: How many on every side, or ``(left, right, top, bottom, front, back)``; negative numbers cut off.
+        padding: How many, or ``(left, right, top, bottom, front, back)``; below 0 it cuts.
         value: The elements put there.
 
     Raises:
@@ -157,7 +157,7 @@ class ZeroPad1d(_ZeroPad):
     """Put 0 on both sides of the last dimension.
 
     Args:
-        padding: How many on every side, or ``(left, right)``; negative numbers cut off.
+        padding: How many, or ``(left, right)``; below 0 it cuts.
 
     Raises:
         ValueError: There are more or fewer numbers.
@@ -176,7 +176,7 @@ class ZeroPad2d(_ZeroPad):
     """Put 0 on both sides of the last two dimensions.
 
     Args:
-        padding: How many on every side, or ``(left, right, top, bottom)``; negative numbers cut off.
+        padding: How many, or ``(left, right, top, bottom)``; below 0 it cuts.
 
     Raises:
         ValueError: There are more or fewer numbers.
@@ -195,7 +195,7 @@ class ZeroPad3d(_ZeroPad):
     """Put 0 on both sides of the last three dimensions.
 
     Args:
-        padding: How many on every side, or ``(left, right, top, bottom, front, back)``; negative numbers cut off.
+        padding: How many, or ``(left, right, top, bottom, front, back)``; below 0 it cuts.
 
     Raises:
         ValueError: There are more or fewer numbers.
@@ -211,10 +211,10 @@ class ZeroPad3d(_ZeroPad):
 
 
 class ReflectionPad1d(_ReflectionPad):
-    """Put what is mirrored at the border, which is not repeated on both sides of the last dimension.
+    """Put the elements mirrored at the border on both sides of the last dimension.
 
     Args:
-        padding: How many on every side, or ``(left, right)``; negative numbers cut off.
+        padding: How many, or ``(left, right)``; below 0 it cuts.
 
     Raises:
         ValueError: There are more or fewer numbers, or the input has no place for them.
@@ -230,10 +230,10 @@ class ReflectionPad1d(_ReflectionPad):
 
 
 class ReflectionPad2d(_ReflectionPad):
-    """Put what is mirrored at the border, which is not repeated on both sides of the last two dimensions.
+    """Put the elements mirrored at the border on both sides of the last two dimensions.
 
     Args:
-        padding: How many on every side, or ``(left, right, top, bottom)``; negative numbers cut off.
+        padding: How many, or ``(left, right, top, bottom)``; below 0 it cuts.
 
     Raises:
         ValueError: There are more or fewer numbers, or the input has no place for them.
@@ -249,10 +249,10 @@ class ReflectionPad2d(_ReflectionPad):
 
 
 class ReflectionPad3d(_ReflectionPad):
-    """Put what is mirrored at the border, which is not repeated on both sides of the last three dimensions.
+    """Put the elements mirrored at the border on both sides of the last three dimensions.
 
     Args:
-        padding: How many on every side, or ``(left, right, top, bottom, front, back)``; negative numbers cut off.
+        padding: How many, or ``(left, right, top, bottom, front, back)``; below 0 it cuts.
 
     Raises:
         ValueError: There are more or fewer numbers, or the input has no place for them.
@@ -271,7 +271,7 @@ class ReplicationPad1d(_ReplicationPad):
     """Put the elements at the border on both sides of the last dimension.
 
     Args:
-        padding: How many on every side, or ``(left, right)``; negative numbers cut off.
+        padding: How many, or ``(left, right)``; below 0 it cuts.
 
     Raises:
         ValueError: There are more or fewer numbers.
@@ -290,7 +290,7 @@ class ReplicationPad2d(_ReplicationPad):
     """Put the elements at the border on both sides of the last two dimensions.
 
     Args:
-        padding: How many on every side, or ``(left, right, top, bottom)``; negative numbers cut off.
+        padding: How many, or ``(left, right, top, bottom)``; below 0 it cuts.
 
     Raises:
         ValueError: There are more or fewer numbers.
@@ -309,7 +309,7 @@ class ReplicationPad3d(_ReplicationPad):
     """Put the elements at the border on both sides of the last three dimensions.
 
     Args:
-        padding: How many on every side, or ``(left, right, top, bottom, front, back)``; negative numbers cut off.
+        padding: How many, or ``(left, right, top, bottom, front, back)``; below 0 it cuts.
 
     Raises:
         ValueError: There are more or fewer numbers.
@@ -328,7 +328,7 @@ class CircularPad1d(_CircularPad):
     """Put the elements of the other end on both sides of the last dimension.
 
     Args:
-        padding: How many on every side, or ``(left, right)``; negative numbers cut off.
+        padding: How many, or ``(left, right)``; below 0 it cuts.
 
     Raises:
         ValueError: There are more or fewer numbers, or the input has no place for them.
@@ -347,7 +347,7 @@ class CircularPad2d(_CircularPad):
     """Put the elements of the other end on both sides of the last two dimensions.
 
     Args:
-        padding: How many on every side, or ``(left, right, top, bottom)``; negative numbers cut off.
+        padding: How many, or ``(left, right, top, bottom)``; below 0 it cuts.
 
     Raises:
         ValueError: There are more or fewer numbers, or the input has no place for them.
@@ -366,7 +366,7 @@ class CircularPad3d(_CircularPad):
     """Put the elements of the other end on both sides of the last three dimensions.
 
     Args:
-        padding: How many on every side, or ``(left, right, top, bottom, front, back)``; negative numbers cut off.
+        padding: How many, or ``(left, right, top, bottom, front, back)``; below 0 it cuts.
 
     Raises:
         ValueError: There are more or fewer numbers, or the input has no place for them.
