@@ -186,3 +186,39 @@ for kind in ("RNN", "LSTM", "GRU"):
 add("RNN", 4, 3, 2, "relu", bidirectional=True, shape=(5, 2, 4))
 add("RNNCell", 4, 3, nonlinearity="relu", shape=(2, 4))
 add("LSTM", 4, 3, 2, bidirectional=True, proj_size=2, shape=(5, 2, 4))
+
+
+# attention
+def thrice(draw: Draw) -> tuple[Any, ...]:
+    return draw.normal(5, 2, 6), draw.normal(4, 2, 6), draw.normal(4, 2, 6)
+
+
+def masked(draw: Draw) -> tuple[Any, ...]:
+    padding = np.array([[False, True, False, False], [False, False, False, True]])
+    return *thrice(draw), padding, True, draw.below(2, 20, 5, 4).astype(bool) & (np.arange(4) > 0)
+
+
+plain = {"same_text": False}
+MHA = "MultiheadAttention"
+add(MHA, 6, 2, inputs=thrice, **plain)
+add(MHA, 6, 3, bias=False, add_bias_kv=True, add_zero_attn=True, inputs=thrice, **plain)
+add(MHA, 6, 2, inputs=lambda d: tuple(x[:, 0] for x in thrice(d)), **plain)
+add(MHA, 6, 2, inputs=lambda d: (*masked(d)[:5], masked(d)[5][0]), **plain)
+add(MHA, 6, 2, inputs=lambda d: (*masked(d)[:5], masked(d)[5][:4], False), **plain)
+add(MHA, 6, 2, inputs=lambda d: (*masked(d)[:4], False, masked(d)[5][0]), **plain)
+add(MHA, 6, 2, add_bias_kv=True, inputs=lambda d: (*masked(d)[:4],), **plain)
+add(
+    MHA,
+    6,
+    2,
+    kdim=3,
+    vdim=5,
+    batch_first=True,
+    inputs=lambda d: (d.normal(2, 5, 6), d.normal(2, 4, 3), d.normal(2, 4, 5)),
+    **plain,
+)
+for options in ({}, {"norm_first": True, "activation": "gelu", "bias": False}):
+    usual = {"dropout": 0.0, **options, **plain}
+    add("TransformerEncoderLayer", 6, 2, 8, shape=(5, 2, 6), **usual)
+    add("TransformerDecoderLayer", 6, 2, 8, inputs=lambda d: thrice(d)[:2], **usual)
+    add("Transformer", 6, 2, 2, 2, 8, inputs=lambda d: thrice(d)[:2], **usual)

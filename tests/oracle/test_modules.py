@@ -17,6 +17,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from module_cases import CASES, Case, Draw
 
 ids = [case.id for case in CASES]
+pytestmark = pytest.mark.filterwarnings("ignore:enable_nested_tensor:UserWarning:torch")
 
 
 def build(case: Case) -> tuple[Any, Any]:
@@ -168,3 +169,53 @@ def test_lstm_takes_a_state() -> None:
     their = theirs(torch.tensor(x), (torch.tensor(h), torch.tensor(c)))
     for a, b in zip(flat(mine), flat(their), strict=True):
         close(a, b)
+
+
+@pytest.mark.parametrize("kind", ["none", "bool", "float", "causal"])
+@pytest.mark.parametrize("scale", [None, 0.3])
+def test_scaled_dot_product_attention(kind: str, scale: float | None) -> None:
+    draw = Draw(4)
+    arrays = [draw.normal(2, 4, 5, 3), draw.normal(2, 2, 6, 3), draw.normal(2, 2, 6, 4)]
+    mask: Any = None
+    if kind == "bool":
+        mask = draw.below(2, 5, 6).astype(bool)
+        mask[2] = False
+    elif kind == "float":
+        mask = draw.normal(2, 4, 5, 6)
+        mask[0, 1, 2] = -np.inf
+    made = []
+    for library, function in (
+        (pc, nn.functional.scaled_dot_product_attention),
+        (torch, torch.nn.functional.scaled_dot_product_attention),
+    ):
+        tensors = [library.tensor(a).requires_grad_() for a in arrays]
+        given = None if mask is None else library.tensor(mask)
+        result = function(*tensors, given, is_causal=kind == "causal", scale=scale, enable_gqa=True)
+        library.cos(result).sum().backward()
+        made.append([result, *(t.grad for t in tensors)])
+    for mine, their in zip(*made, strict=True):
+        close(mine, their)
+
+
+def test_transformer_encoder_with_masks() -> None:
+    torch.manual_seed(0)
+    theirs = torch.nn.TransformerEncoder(
+        torch.nn.TransformerEncoderLayer(6, 2, 8, 0.0, batch_first=True),
+        2,
+        torch.nn.LayerNorm(6),
+        enable_nested_tensor=False,
+    ).double()
+    ours = nn.TransformerEncoder(
+        nn.TransformerEncoderLayer(6, 2, 8, 0.0, batch_first=True), 2, nn.LayerNorm(6)
+    ).double()
+    ours.load_state_dict(theirs.state_dict())
+    x = Draw(5).normal(2, 4, 6)
+    padding = np.array([[False] * 4, [False, False, True, True]])
+    made = []
+    for library, module, transformer in (
+        (pc, ours, nn.Transformer),
+        (torch, theirs, torch.nn.Transformer),
+    ):
+        mask = transformer.generate_square_subsequent_mask(4, dtype=library.float64)
+        made.append(module(library.tensor(x), mask, library.tensor(padding).to(mask.dtype) * -9.0))
+    close(*made)

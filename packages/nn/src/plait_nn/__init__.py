@@ -31,6 +31,9 @@ from plait_nn._activation import (
     Tanh,
     Tanhshrink,
 )
+from plait_nn._attention import (
+    MultiheadAttention,
+)
 from plait_nn._batch_norm import (
     BatchNorm1d,
     BatchNorm2d,
@@ -165,6 +168,13 @@ from plait_nn._shrinkage import (
     Softshrink,
     Threshold,
 )
+from plait_nn._transformer import (
+    Transformer,
+    TransformerDecoder,
+    TransformerDecoderLayer,
+    TransformerEncoder,
+    TransformerEncoderLayer,
+)
 
 __all__ = [
     "AdaptiveAvgPool2d",
@@ -228,6 +238,7 @@ __all__ = [
     "MultiLabelMarginLoss",
     "MultiLabelSoftMarginLoss",
     "MultiMarginLoss",
+    "MultiheadAttention",
     "NLLLoss",
     "PReLU",
     "PairwiseDistance",
@@ -265,6 +276,11 @@ __all__ = [
     "Tanh",
     "Tanhshrink",
     "Threshold",
+    "Transformer",
+    "TransformerDecoder",
+    "TransformerDecoderLayer",
+    "TransformerEncoder",
+    "TransformerEncoderLayer",
     "TripletMarginLoss",
     "TripletMarginWithDistanceLoss",
     "Unflatten",

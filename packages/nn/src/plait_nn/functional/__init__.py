@@ -31,6 +31,10 @@ from plait_nn.functional._activation import (
     tanh,
     tanhshrink,
 )
+from plait_nn.functional._attention import (
+    multi_head_attention_forward,
+    scaled_dot_product_attention,
+)
 from plait_nn.functional._conv import (
     conv2d,
 )
@@ -157,6 +161,7 @@ __all__ = [
     "max_pool2d",
     "mish",
     "mse_loss",
+    "multi_head_attention_forward",
     "multi_margin_loss",
     "multilabel_margin_loss",
     "multilabel_soft_margin_loss",
@@ -174,6 +179,7 @@ __all__ = [
     "rms_norm",
     "rrelu",
     "rrelu_",
+    "scaled_dot_product_attention",
     "selu",
     "selu_",
     "sigmoid",
