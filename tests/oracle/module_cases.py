@@ -222,3 +222,18 @@ for options in ({}, {"norm_first": True, "activation": "gelu", "bias": False}):
     add("TransformerEncoderLayer", 6, 2, 8, shape=(5, 2, 6), **usual)
     add("TransformerDecoderLayer", 6, 2, 8, inputs=lambda d: thrice(d)[:2], **usual)
     add("Transformer", 6, 2, 2, 2, 8, inputs=lambda d: thrice(d)[:2], **usual)
+
+# convolution
+for dims in (1, 2, 3):
+    size = (2, 4, 7, 6, 8)[: dims + 2]
+    several = (3, 2, 4)[:dims]
+    add(f"Conv{dims}d", 4, 6, 3, shape=size)
+    add(f"Conv{dims}d", 4, 6, several, 2, 1, 2, 2, False, shape=size)
+    add(f"Conv{dims}d", 4, 6, several, padding="same", dilation=1, shape=size[1:])
+    add(f"Conv{dims}d", 4, 2, 3, padding=1, padding_mode="circular", shape=size)
+    add(f"Conv{dims}d", 4, 2, several, padding="same", padding_mode="reflect", shape=size)
+    size = (2, 4, 3, 4, 2)[: dims + 2]
+    name = f"ConvTranspose{dims}d"
+    add(name, 4, 6, 3, shape=size)
+    add(name, 4, 6, several, 2, 1, 1, 2, False, shape=size)
+    add(name, 4, 2, several, 2, 2, 2, dilation=3, shape=size[1:])

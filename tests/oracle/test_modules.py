@@ -17,7 +17,10 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from module_cases import CASES, Case, Draw
 
 ids = [case.id for case in CASES]
-pytestmark = pytest.mark.filterwarnings("ignore:enable_nested_tensor:UserWarning:torch")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:enable_nested_tensor:UserWarning:torch"),
+    pytest.mark.filterwarnings("ignore:Using padding='same' with even:UserWarning:torch"),
+]
 
 
 def build(case: Case) -> tuple[Any, Any]:

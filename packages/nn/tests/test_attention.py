@@ -110,5 +110,5 @@ def test_errors_name_the_shapes():
         layer(x, x, x, attn_mask=pc.zeros(2, 2))
     with pytest.raises(pc.ShapeError, match=r"`query` must be \(L, N, 6\).*\(3, 2, 5\)"):
         layer(pc.ones(3, 2, 5), x, x)
-    with pytest.raises(pc.ShapeError, match="Transformer: .* the same batch"):
+    with pytest.raises(pc.ShapeError, match=r"Transformer: .* the same batch"):
         nn.Transformer(6, 2, 1, 1, 8)(x, pc.ones(3, 1, 6))

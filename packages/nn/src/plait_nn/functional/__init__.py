@@ -38,6 +38,15 @@ from plait_nn.functional._attention import (
 from plait_nn.functional._conv import (
     conv2d,
 )
+from plait_nn.functional._conv_dims import (
+    conv1d,
+    conv3d,
+)
+from plait_nn.functional._conv_transpose import (
+    conv_transpose1d,
+    conv_transpose2d,
+    conv_transpose3d,
+)
 from plait_nn.functional._ctc import (
     ctc_loss,
 )
@@ -125,7 +134,12 @@ __all__ = [
     "binary_cross_entropy_with_logits",
     "celu",
     "celu_",
+    "conv1d",
     "conv2d",
+    "conv3d",
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "conv_transpose3d",
     "cosine_embedding_loss",
     "cosine_similarity",
     "cross_entropy",
