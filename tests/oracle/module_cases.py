@@ -237,3 +237,43 @@ for dims in (1, 2, 3):
     add(name, 4, 6, 3, shape=size)
     add(name, 4, 6, several, 2, 1, 1, 2, False, shape=size)
     add(name, 4, 2, several, 2, 2, 2, dilation=3, shape=size[1:])
+
+# pooling
+for dims in (1, 2, 3):
+    size = (2, 3, 7, 8, 6)[: dims + 2]
+    several = (3, 2, 4)[:dims]
+    for one in (size, size[1:]):
+        add(f"MaxPool{dims}d", 3, return_indices=True, shape=one)
+        add(f"MaxPool{dims}d", several, 2, 1, 1, False, True, shape=one)
+        add(f"AvgPool{dims}d", several, 2, 1, shape=one)
+    add(f"MaxPool{dims}d", 2, 1, 1, 2, return_indices=True, shape=size)
+    add(f"AvgPool{dims}d", 3, 2, 1, True, False, shape=size)
+    if dims > 1:
+        add(f"AvgPool{dims}d", 3, 2, 1, True, divisor_override=5, shape=size)
+    add(f"LPPool{dims}d", 2, 3, 2, inputs=lambda d, size=size: (d.positive(*size),))
+    add(f"AdaptiveAvgPool{dims}d", several, shape=size)
+    add(f"AdaptiveMaxPool{dims}d", several, True, shape=size)
+    add(f"AdaptiveMaxPool{dims}d", 5, shape=size[1:])
+
+# rearrangement and resizing
+add("PixelShuffle", 2, shape=(2, 8, 3, 4))
+add("PixelUnshuffle", 2, shape=(2, 3, 4, 6))
+add("ChannelShuffle", 3, shape=(2, 6, 4, 3))
+add("Unfold", (2, 3), 2, 1, (2, 1), shape=(2, 3, 7, 8))
+add("Unfold", 2, shape=(3, 4, 5))
+add("Fold", (7, 8), (2, 3), 2, 1, (2, 1), shape=(2, 18, 24))
+add("Fold", (4, 5), 2, shape=(12, 12))
+for dims, smooth in ((1, ["linear"]), (2, ["bilinear", "bicubic"]), (3, ["trilinear"])):
+    size = (2, 3, 4, 5, 3)[: dims + 2]
+    for mode in ("nearest", "nearest-exact", "area"):
+        add("Upsample", (7, 3, 6)[:dims], mode=mode, shape=size)
+        add("Upsample", scale_factor=1.7, mode=mode, shape=size)
+    for mode in smooth:
+        for align in (None, True):
+            add("Upsample", (7, 3, 1)[:dims], mode=mode, align_corners=align, shape=size)
+            add("Upsample", scale_factor=2.3, mode=mode, align_corners=align, shape=size)
+        add("Upsample", scale_factor=2.3, mode=mode, recompute_scale_factor=True, shape=size)
+add("UpsamplingBilinear2d", scale_factor=2, shape=(1, 2, 3, 4))
+add("UpsamplingNearest2d", 5, shape=(1, 2, 3, 4))
+for kind in ("AlphaDropout", "Dropout1d", "Dropout3d", "FeatureAlphaDropout"):
+    add(kind, 0.0, shape=(2, 3, 4, 4) if kind == "Dropout3d" else (2, 3, 4))

@@ -61,6 +61,16 @@ from plait_nn.functional._dropout import (
     dropout,
     dropout2d,
 )
+from plait_nn.functional._dropout_dims import (
+    alpha_dropout,
+    dropout1d,
+    dropout3d,
+    feature_alpha_dropout,
+)
+from plait_nn.functional._interpolate import (
+    interpolate,
+    upsample,
+)
 from plait_nn.functional._likelihood import (
     gaussian_nll_loss,
     kl_div,
@@ -104,6 +114,25 @@ from plait_nn.functional._pooling import (
     avg_pool2d,
     max_pool2d,
 )
+from plait_nn.functional._pooling_dims import (
+    adaptive_avg_pool1d,
+    adaptive_avg_pool3d,
+    avg_pool1d,
+    avg_pool3d,
+    lp_pool1d,
+    lp_pool2d,
+    lp_pool3d,
+    max_pool1d,
+    max_pool3d,
+)
+from plait_nn.functional._pooling_places import (
+    adaptive_max_pool1d,
+    adaptive_max_pool2d,
+    adaptive_max_pool3d,
+    max_unpool1d,
+    max_unpool2d,
+    max_unpool3d,
+)
 from plait_nn.functional._shrinkage import (
     celu_,
     elu_,
@@ -118,6 +147,13 @@ from plait_nn.functional._shrinkage import (
     threshold,
     threshold_,
 )
+from plait_nn.functional._shuffle import (
+    channel_shuffle,
+    fold,
+    pixel_shuffle,
+    pixel_unshuffle,
+    unfold,
+)
 from plait_nn.functional._statistics import (
     group_norm,
     instance_norm,
@@ -126,14 +162,23 @@ from plait_nn.functional._statistics import (
 )
 
 __all__ = [
+    "adaptive_avg_pool1d",
     "adaptive_avg_pool2d",
+    "adaptive_avg_pool3d",
+    "adaptive_max_pool1d",
+    "adaptive_max_pool2d",
+    "adaptive_max_pool3d",
+    "alpha_dropout",
+    "avg_pool1d",
     "avg_pool2d",
+    "avg_pool3d",
     "batch_norm",
     "bilinear",
     "binary_cross_entropy",
     "binary_cross_entropy_with_logits",
     "celu",
     "celu_",
+    "channel_shuffle",
     "conv1d",
     "conv2d",
     "conv3d",
@@ -145,10 +190,14 @@ __all__ = [
     "cross_entropy",
     "ctc_loss",
     "dropout",
+    "dropout1d",
     "dropout2d",
+    "dropout3d",
     "elu",
     "elu_",
     "embedding",
+    "feature_alpha_dropout",
+    "fold",
     "gaussian_nll_loss",
     "gelu",
     "glu",
@@ -162,6 +211,7 @@ __all__ = [
     "hinge_embedding_loss",
     "huber_loss",
     "instance_norm",
+    "interpolate",
     "kl_div",
     "l1_loss",
     "layer_norm",
@@ -171,8 +221,16 @@ __all__ = [
     "local_response_norm",
     "log_softmax",
     "logsigmoid",
+    "lp_pool1d",
+    "lp_pool2d",
+    "lp_pool3d",
     "margin_ranking_loss",
+    "max_pool1d",
     "max_pool2d",
+    "max_pool3d",
+    "max_unpool1d",
+    "max_unpool2d",
+    "max_unpool3d",
     "mish",
     "mse_loss",
     "multi_head_attention_forward",
@@ -185,6 +243,8 @@ __all__ = [
     "pad",
     "pairwise_distance",
     "pdist",
+    "pixel_shuffle",
+    "pixel_unshuffle",
     "poisson_nll_loss",
     "prelu",
     "relu",
@@ -211,6 +271,8 @@ __all__ = [
     "threshold_",
     "triplet_margin_loss",
     "triplet_margin_with_distance_loss",
+    "unfold",
+    "upsample",
 ]
 
 _name_arguments(globals())
