@@ -277,3 +277,18 @@ add("UpsamplingBilinear2d", scale_factor=2, shape=(1, 2, 3, 4))
 add("UpsamplingNearest2d", 5, shape=(1, 2, 3, 4))
 for kind in ("AlphaDropout", "Dropout1d", "Dropout3d", "FeatureAlphaDropout"):
     add(kind, 0.0, shape=(2, 3, 4, 4) if kind == "Dropout3d" else (2, 3, 4))
+
+# bags
+for mode in ("mean", "sum", "max"):
+    bag = {"mode": mode}
+    add("EmbeddingBag", 7, 3, **bag, inputs=lambda d: (d.below(7, 4, 5),))
+    add("EmbeddingBag", 7, 3, **bag, inputs=lambda d: (d.below(7, 9), np.array([0, 2, 2, 6])))
+    add("EmbeddingBag", 7, 3, padding_idx=2, **bag, inputs=lambda d: (d.below(4, 4, 5),))
+add(
+    "EmbeddingBag",
+    7,
+    3,
+    mode="sum",
+    include_last_offset=True,
+    inputs=lambda d: (d.below(7, 9), np.array([0, 4, 9]), d.normal(9)),
+)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pathlib
 import sys
 from typing import Any
@@ -222,3 +223,57 @@ def test_transformer_encoder_with_masks() -> None:
         mask = transformer.generate_square_subsequent_mask(4, dtype=library.float64)
         made.append(module(library.tensor(x), mask, library.tensor(padding).to(mask.dtype) * -9.0))
     close(*made)
+
+
+def test_weight_norm_and_its_state() -> None:
+    made = []
+    draw = Draw(6)
+    state = None
+    x, g = draw.normal(2, 3, 5), draw.normal(2, 4, 3)
+    for library, module, utils in (
+        (torch, torch.nn.Conv1d(3, 4, 3).double(), torch.nn.utils),
+        (pc, nn.Conv1d(3, 4, 3).double(), nn.utils),
+    ):
+        layer = utils.parametrizations.weight_norm(module)
+        state = layer.state_dict() if state is None else state
+        assert list(layer.state_dict()) == list(state)
+        layer.load_state_dict(state)
+        (layer(library.tensor(x)) * library.tensor(g)).sum().backward()
+        made.append([layer.weight, *(p.grad for p in layer.parameters())])
+    for their, mine in zip(*made, strict=True):
+        close(mine, their)
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_spectral_norm_and_its_state(training: bool) -> None:
+    made = []
+    draw = Draw(6)
+    state = None
+    x = draw.normal(2, 3, 5, 5)
+    for library, module, utils in (
+        (torch, torch.nn.ConvTranspose2d(3, 4, 3).double(), torch.nn.utils),
+        (pc, nn.ConvTranspose2d(3, 4, 3).double(), nn.utils),
+    ):
+        layer = utils.parametrizations.spectral_norm(module).train(training)
+        state = copy.deepcopy(layer.state_dict()) if state is None else state
+        assert list(layer.state_dict()) == list(state)
+        layer.load_state_dict(state)
+        result = layer(library.tensor(x))
+        library.cos(result).sum().backward()
+        made.append([result, *(p.grad for p in layer.parameters()), *layer.buffers()])
+    for their, mine in zip(*made, strict=True):
+        close(mine, their)
+
+
+@pytest.mark.parametrize("dims", [1, 2, 3])
+def test_unpooling(dims: int) -> None:
+    array = Draw(7).normal(*(2, 3, 6, 5, 4)[: dims + 2])
+    made = []
+    for library, functional in ((pc, nn.functional), (torch, torch.nn.functional)):
+        x = library.tensor(array).requires_grad_()
+        pooled = getattr(functional, f"max_pool{dims}d")(x, 2, return_indices=True)
+        back = getattr(functional, f"max_unpool{dims}d")(*pooled, 2, output_size=x.shape)
+        library.cos(back).sum().backward()
+        made.append((back, x.grad))
+    for mine, their in zip(*made, strict=True):
+        close(mine, their)

@@ -73,9 +73,15 @@ from plait_nn._dropout import (
 from plait_nn._embedding import (
     Embedding,
 )
+from plait_nn._embedding_bag import (
+    EmbeddingBag,
+)
 from plait_nn._flatten import (
     Flatten,
     Unflatten,
+)
+from plait_nn._functional_call import (
+    functional_call,
 )
 from plait_nn._group_norm import (
     GroupNorm,
@@ -84,6 +90,22 @@ from plait_nn._group_norm import (
 )
 from plait_nn._hooks import (
     RemovableHandle,
+)
+from plait_nn._lazy import (
+    LazyBatchNorm1d,
+    LazyBatchNorm2d,
+    LazyBatchNorm3d,
+    LazyConv1d,
+    LazyConv2d,
+    LazyConv3d,
+    LazyConvTranspose1d,
+    LazyConvTranspose2d,
+    LazyConvTranspose3d,
+    LazyInstanceNorm1d,
+    LazyInstanceNorm2d,
+    LazyInstanceNorm3d,
+    LazyLinear,
+    UninitializedParameter,
 )
 from plait_nn._likelihood import (
     CTCLoss,
@@ -255,6 +277,7 @@ __all__ = [
     "Dropout3d",
     "ELU",
     "Embedding",
+    "EmbeddingBag",
     "FeatureAlphaDropout",
     "Flatten",
     "Fold",
@@ -282,6 +305,19 @@ __all__ = [
     "LSTM",
     "LSTMCell",
     "LayerNorm",
+    "LazyBatchNorm1d",
+    "LazyBatchNorm2d",
+    "LazyBatchNorm3d",
+    "LazyConv1d",
+    "LazyConv2d",
+    "LazyConv3d",
+    "LazyConvTranspose1d",
+    "LazyConvTranspose2d",
+    "LazyConvTranspose3d",
+    "LazyInstanceNorm1d",
+    "LazyInstanceNorm2d",
+    "LazyInstanceNorm3d",
+    "LazyLinear",
     "LeakyReLU",
     "Linear",
     "LocalResponseNorm",
@@ -351,6 +387,7 @@ __all__ = [
     "TripletMarginWithDistanceLoss",
     "Unflatten",
     "Unfold",
+    "UninitializedParameter",
     "Upsample",
     "UpsamplingBilinear2d",
     "UpsamplingNearest2d",
@@ -358,6 +395,7 @@ __all__ = [
     "ZeroPad2d",
     "ZeroPad3d",
     "functional",
+    "functional_call",
     "init",
     "utils",
 ]

@@ -67,6 +67,9 @@ from plait_nn.functional._dropout_dims import (
     dropout3d,
     feature_alpha_dropout,
 )
+from plait_nn.functional._embedding_bag import (
+    embedding_bag,
+)
 from plait_nn.functional._interpolate import (
     interpolate,
     upsample,
@@ -196,6 +199,7 @@ __all__ = [
     "elu",
     "elu_",
     "embedding",
+    "embedding_bag",
     "feature_alpha_dropout",
     "fold",
     "gaussian_nll_loss",
