@@ -277,3 +277,24 @@ def test_unpooling(dims: int) -> None:
         made.append((back, x.grad))
     for mine, their in zip(*made, strict=True):
         close(mine, their)
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "nearest"])
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize("align", [False, True])
+@pytest.mark.parametrize("dims", [2, 3])
+def test_grids(mode: str, padding: str, align: bool, dims: int) -> None:
+    draw = Draw(8)
+    image = draw.normal(*(2, 3, 4, 5, 3)[: dims + 2])
+    theta = draw.normal(2, dims, dims + 1) * 1.5
+    made = []
+    for library, functional in ((pc, nn.functional), (torch, torch.nn.functional)):
+        x = library.tensor(image).requires_grad_()
+        maps = library.tensor(theta).requires_grad_()
+        size = (2, 3, 6, 4, 5)[: dims + 2]
+        grid = functional.affine_grid(maps, size, align_corners=align)
+        sampled = functional.grid_sample(x, grid, mode, padding, align)
+        library.cos(sampled).sum().backward()
+        made.append((grid, sampled, x.grad, *([maps.grad] if mode == "bilinear" else [])))
+    for mine, their in zip(*made, strict=True):
+        close(mine, their)

@@ -70,6 +70,10 @@ from plait_nn.functional._dropout_dims import (
 from plait_nn.functional._embedding_bag import (
     embedding_bag,
 )
+from plait_nn.functional._grid import (
+    affine_grid,
+    grid_sample,
+)
 from plait_nn.functional._interpolate import (
     interpolate,
     upsample,
@@ -171,6 +175,7 @@ __all__ = [
     "adaptive_max_pool1d",
     "adaptive_max_pool2d",
     "adaptive_max_pool3d",
+    "affine_grid",
     "alpha_dropout",
     "avg_pool1d",
     "avg_pool2d",
@@ -205,6 +210,7 @@ __all__ = [
     "gaussian_nll_loss",
     "gelu",
     "glu",
+    "grid_sample",
     "group_norm",
     "gumbel_softmax",
     "hardshrink",
