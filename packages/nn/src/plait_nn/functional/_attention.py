@@ -205,14 +205,12 @@ def multi_head_attention_forward(
     if is_causal and attn_mask is None:
         raise ValueError("multi_head_attention_forward: `attn_mask` must be given with `is_causal`")
     _check_attention(query, key, value, embed_dim_to_check, num_heads)
-    if query.ndim == 2:
+    padding, single = key_padding_mask, query.ndim == 2
+    if single:
         one = query is key and key is value
         query = query.unsqueeze(1)
         key, value = (query, query) if one else (key.unsqueeze(1), value.unsqueeze(1))
-        padding = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
-        single = True
-    else:
-        padding, single = key_padding_mask, False
+        padding = None if padding is None else padding.unsqueeze(0)
     separate = (q_proj_weight, k_proj_weight, v_proj_weight)
     packed = None if use_separate_proj_weight else in_proj_weight
     q, k, v = _projections(query, key, value, packed, separate, in_proj_bias)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import plait_abi
 import plait_core as pc
 from plait_core import Tensor
 from plait_nn.functional._padding import pad
@@ -10,7 +9,7 @@ from plait_nn.functional._sizes import Sizes, sizes_of
 
 __all__ = ["conv_transpose1d", "conv_transpose2d", "conv_transpose3d"]
 
-_backward_input = plait_abi.operator("conv2d_backward_input")
+_backward_input = pc.conv2d_backward_input  # an internal operator, found on demand
 
 
 def _options(
