@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 import plait_core as pc
+import plait_nn as nn
 from plait_nn import functional as F
 
 MODES = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
@@ -50,3 +51,25 @@ def test_circular_cuts_first():
     x = pc.tensor([1, 2, 3, 4])
     assert F.pad(x, (-1, 2), mode="circular").tolist() == [2, 3, 4, 2, 3]
     assert F.pad(x, (1, -2), mode="circular").tolist() == [2, 1, 2]
+
+
+KINDS = {"Reflection": "reflect", "Replication": "edge", "Circular": "wrap", "Zero": "constant"}
+
+
+@pytest.mark.parametrize("dims", [1, 2, 3])
+@pytest.mark.parametrize("kind", KINDS)
+def test_modules(draw, kind, dims):
+    x = draw(*(2, 3, 4, 5, 3)[: dims + 2])
+    pad = (1, 2, 0, 1, 2, 0)[: 2 * dims]
+    widths = [(0, 0)] * 2 + [(pad[2 * i], pad[2 * i + 1]) for i in reversed(range(dims))]
+    layer = getattr(nn, f"{kind}Pad{dims}d")(pad)
+    result = layer(pc.tensor(x)).numpy()
+    np.testing.assert_array_equal(result, np.pad(x, widths, mode=KINDS[kind]))
+
+
+def test_modules_check_their_arguments():
+    assert nn.ConstantPad1d(1, 2.5)(pc.ones(1, 1, 1)).tolist() == [[[2.5, 1.0, 2.5]]]
+    with pytest.raises(ValueError, match=r"ZeroPad2d: `padding` must be one int or 4; got \(1, 2"):
+        nn.ZeroPad2d((1, 2))
+    with pytest.raises(ValueError, match=r"ReflectionPad1d: .* 2 or 3 dim.* got shape \(3,\)"):
+        nn.ReflectionPad1d(1)(pc.ones(3))

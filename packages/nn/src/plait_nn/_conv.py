@@ -1,8 +1,9 @@
-"""`Conv2d`."""
+"""`Conv1d` to `Conv3d`, `ConvTranspose1d` to `ConvTranspose3d`."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import plait_core as pc
@@ -12,14 +13,208 @@ from plait_nn import init
 from plait_nn._linear import check_sizes
 from plait_nn._module import Module
 from plait_nn._parameter import Parameter
-from plait_nn.functional._conv import Pair, pair
+from plait_nn.functional._sizes import Sizes, sizes_of
 
-__all__ = ["Conv2d"]
+__all__ = [
+    "Conv1d",
+    "Conv2d",
+    "Conv3d",
+    "ConvTranspose1d",
+    "ConvTranspose2d",
+    "ConvTranspose3d",
+]
 
-_PAD_MODES = {"reflect": "reflect", "replicate": "replicate", "circular": "circular"}
+_PAD_MODES = ("reflect", "replicate", "circular")
 
 
-class Conv2d(Module):
+class _Conv(Module):
+    """Parameters and arguments of all convolutions."""
+
+    weight: Parameter
+    bias: Parameter | None
+    _dims: int
+    _transposed = False
+
+    def _set_up(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Sizes,
+        stride: Sizes,
+        padding: Sizes | str,
+        dilation: Sizes,
+        output_padding: Sizes,
+        groups: int,
+        bias: bool,
+        padding_mode: str,
+        device: Any,
+        dtype: Any,
+    ) -> None:
+        name, dims = type(self).__name__, self._dims
+        _check_channels(name, in_channels, out_channels, groups)
+        self.in_channels = in_channels
+        self.out_channels = out_channels
+        self.kernel_size = sizes_of(kernel_size, dims, "kernel_size", name)
+        self.stride = sizes_of(stride, dims, "stride", name)
+        self.dilation = sizes_of(dilation, dims, "dilation", name)
+        for argument in ("kernel_size", "stride", "dilation"):
+            if min(getattr(self, argument)) < 1:
+                raise ValueError(
+                    f"{name}: `{argument}` must be positive; got {getattr(self, argument)}"
+                )
+        self.padding = _padding(name, padding, self.stride)
+        self.output_padding = sizes_of(output_padding, dims, "output_padding", name)
+        self.groups = groups
+        self.padding_mode = padding_mode
+        if padding_mode != "zeros" and padding_mode not in _PAD_MODES:
+            raise ValueError(
+                f"{name}: `padding_mode` must be one of zeros, {', '.join(_PAD_MODES)}; "
+                f"got {padding_mode!r}"
+            )
+        first, second = (out_channels, in_channels)
+        if self._transposed:
+            first, second = second, first
+        shape = (first, second // groups, *self.kernel_size)
+        self.weight = Parameter(pc.empty(shape, device=device, dtype=dtype))
+        if bias:
+            self.bias = Parameter(pc.empty(out_channels, device=device, dtype=dtype))
+        else:
+            self.register_parameter("bias", None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the parameters anew."""
+        init.kaiming_uniform_(self.weight, a=math.sqrt(5))
+        if self.bias is not None:
+            fan_in, _ = init._calculate_fan_in_and_fan_out(self.weight)
+            bound = 1 / math.sqrt(fan_in) if fan_in else 0.0
+            init.uniform_(self.bias, -bound, bound)
+
+    def extra_repr(self) -> str:
+        parts = [
+            f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}",
+            f"stride={self.stride}",
+        ]
+        if self.padding != (0,) * self._dims:
+            parts.append(f"padding={self.padding}")
+        if self.dilation != (1,) * self._dims:
+            parts.append(f"dilation={self.dilation}")
+        if self.output_padding != (0,) * self._dims:
+            parts.append(f"output_padding={self.output_padding}")
+        if self.groups != 1:
+            parts.append(f"groups={self.groups}")
+        if self.bias is None:
+            parts.append("bias=False")
+        if self.padding_mode != "zeros":
+            parts.append(f"padding_mode={self.padding_mode}")
+        return ", ".join(parts)
+
+
+def _check_channels(name: str, in_channels: int, out_channels: int, groups: int) -> None:
+    check_sizes(name, in_channels=in_channels, out_channels=out_channels)
+    if groups < 1:
+        raise ValueError(f"{name}: `groups` must be positive; got {groups}")
+    for argument, channels in (("in_channels", in_channels), ("out_channels", out_channels)):
+        if channels % groups:
+            raise ValueError(
+                f"{name}: `{argument}` must be divisible by `groups`; got {channels} and {groups}"
+            )
+
+
+def _padding(name: str, padding: Sizes | str, stride: tuple[int, ...]) -> tuple[int, ...] | str:
+    if not isinstance(padding, str):
+        sides = sizes_of(padding, len(stride), "padding", name)
+        if min(sides) < 0:
+            raise ValueError(f"{name}: `padding` must not be negative; got {sides}")
+        return sides
+    if padding not in ("same", "valid"):
+        raise ValueError(
+            f'{name}: `padding` must be an int, {_COUNTS[len(stride)]}, "same" or "valid"; '
+            f"got {padding!r}"
+        )
+    if padding == "same" and any(s != 1 for s in stride):
+        raise ValueError(f'{name}: padding="same" needs stride 1; got {stride}')
+    return padding
+
+
+_COUNTS = {1: "one in a tuple", 2: "two ints", 3: "three ints"}
+
+
+class _ConvNd(_Conv):
+    _convolve: Callable[..., Tensor]
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Sizes,
+        stride: Sizes = 1,
+        padding: Sizes | str = 0,
+        dilation: Sizes = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        self._set_up(
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            padding,
+            dilation,
+            0,
+            groups,
+            bias,
+            padding_mode,
+            device,
+            dtype,
+        )
+
+    def forward(self, input: Tensor) -> Tensor:
+        padding: Sizes | str = self.padding
+        if self.padding_mode != "zeros":
+            input = F.pad(input, self._borders(), mode=self.padding_mode)
+            padding = 0
+        return type(self)._convolve(
+            input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups
+        )
+
+    def _borders(self) -> tuple[int, ...]:
+        """The padding as `functional.pad` wants it: the last dimension first."""
+        borders: list[int] = []
+        for i in reversed(range(self._dims)):
+            if self.padding == "same":
+                total = self.dilation[i] * (self.kernel_size[i] - 1)
+                borders += (total // 2, total - total // 2)
+            else:
+                side = 0 if isinstance(self.padding, str) else self.padding[i]
+                borders += (side, side)
+        return tuple(borders)
+
+
+class Conv1d(_ConvNd):
+    r"""Cross-correlate sequences with learned filters; see `plait_nn.functional.conv1d`.
+
+    Arguments, attributes and errors are those of `Conv2d` in one dimension: the input is
+    (N, C, L) or (C, L), ``weight`` (out_channels, in_channels / groups, kL).
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> layer = nn.Conv1d(16, 33, 3, stride=2)
+        >>> layer
+        Conv1d(16, 33, kernel_size=(3,), stride=(2,))
+        >>> tuple(layer(pc.randn(20, 16, 50)).shape)
+        (20, 33, 24)
+    """
+
+    _dims = 1
+    _convolve = staticmethod(F.conv1d)
+
+
+class Conv2d(_ConvNd):
     r"""Cross-correlate images with learned filters; see `plait_nn.functional.conv2d`.
 
     Weight and bias start uniform in :math:`\pm 1 / \sqrt{in \cdot kH \cdot kW / groups}`.
@@ -55,122 +250,155 @@ class Conv2d(Module):
         Conv2d(1, 8, kernel_size=(3, 3), stride=(1, 1), padding=same)
     """
 
-    weight: Parameter
-    bias: Parameter | None
+    _dims = 2
+    _convolve = staticmethod(F.conv2d)
+
+
+class Conv3d(_ConvNd):
+    r"""Cross-correlate volumes with learned filters; see `plait_nn.functional.conv3d`.
+
+    Arguments, attributes and errors are those of `Conv2d` in three dimensions: the input is
+    (N, C, D, H, W) or (C, D, H, W), ``weight`` (out_channels, in_channels / groups, kD, kH, kW).
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> tuple(nn.Conv3d(2, 3, 3, padding="same")(pc.randn(1, 2, 4, 5, 6)).shape)
+        (1, 3, 4, 5, 6)
+    """
+
+    _dims = 3
+    _convolve = staticmethod(F.conv3d)
+
+
+class _ConvTransposeNd(_Conv):
+    _transposed = True
+    _convolve: Callable[..., Tensor]
 
     def __init__(
         self,
         in_channels: int,
         out_channels: int,
-        kernel_size: Pair,
-        stride: Pair = 1,
-        padding: Pair | str = 0,
-        dilation: Pair = 1,
+        kernel_size: Sizes,
+        stride: Sizes = 1,
+        padding: Sizes = 0,
+        output_padding: Sizes = 0,
         groups: int = 1,
         bias: bool = True,
+        dilation: Sizes = 1,
         padding_mode: str = "zeros",
         device: Any = None,
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        _check_channels(in_channels, out_channels, groups)
-        self.in_channels = in_channels
-        self.out_channels = out_channels
-        self.kernel_size = pair(kernel_size, "kernel_size", "Conv2d")
-        self.stride = pair(stride, "stride", "Conv2d")
-        self.dilation = pair(dilation, "dilation", "Conv2d")
-        _check_positive(kernel_size=self.kernel_size, stride=self.stride, dilation=self.dilation)
-        self.padding = _padding(padding, self.stride)
-        self.groups = groups
-        self.padding_mode = padding_mode
-        if padding_mode != "zeros" and padding_mode not in _PAD_MODES:
+        if padding_mode != "zeros":
             raise ValueError(
-                f"Conv2d: `padding_mode` must be one of zeros, {', '.join(_PAD_MODES)}; "
-                f"got {padding_mode!r}"
+                f"{type(self).__name__}: `padding_mode` must be zeros; got {padding_mode!r}"
             )
-        shape = (out_channels, in_channels // groups, *self.kernel_size)
-        self.weight = Parameter(pc.empty(shape, device=device, dtype=dtype))
-        if bias:
-            self.bias = Parameter(pc.empty(out_channels, device=device, dtype=dtype))
-        else:
-            self.register_parameter("bias", None)
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Draw the parameters anew."""
-        init.kaiming_uniform_(self.weight, a=math.sqrt(5))
-        if self.bias is not None:
-            fan_in, _ = init._calculate_fan_in_and_fan_out(self.weight)
-            bound = 1 / math.sqrt(fan_in) if fan_in else 0.0
-            init.uniform_(self.bias, -bound, bound)
-
-    def forward(self, input: Tensor) -> Tensor:
-        padding: Pair | str = self.padding
-        if self.padding_mode != "zeros":
-            input = F.pad(input, self._borders(), mode=self.padding_mode)
-            padding = 0
-        return F.conv2d(
-            input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups
+        self._set_up(
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            padding,
+            dilation,
+            output_padding,
+            groups,
+            bias,
+            padding_mode,
+            device,
+            dtype,
         )
 
-    def _borders(self) -> tuple[int, ...]:
-        """The padding as `functional.pad` wants it: left, right, top, bottom."""
-        if self.padding == "valid":
-            return 0, 0, 0, 0
-        borders: list[int] = []
-        for i in (1, 0):
-            if self.padding == "same":
-                total = self.dilation[i] * (self.kernel_size[i] - 1)
-                borders += (total // 2, total - total // 2)
-            else:
-                borders += (int(self.padding[i]), int(self.padding[i]))
-        return tuple(borders)
-
-    def extra_repr(self) -> str:
-        parts = [
-            f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}",
-            f"stride={self.stride}",
-        ]
-        if self.padding != (0, 0):
-            parts.append(f"padding={self.padding}")
-        if self.dilation != (1, 1):
-            parts.append(f"dilation={self.dilation}")
-        if self.groups != 1:
-            parts.append(f"groups={self.groups}")
-        if self.bias is None:
-            parts.append("bias=False")
-        if self.padding_mode != "zeros":
-            parts.append(f"padding_mode={self.padding_mode}")
-        return ", ".join(parts)
-
-
-def _check_channels(in_channels: int, out_channels: int, groups: int) -> None:
-    check_sizes("Conv2d", in_channels=in_channels, out_channels=out_channels)
-    if groups < 1:
-        raise ValueError(f"Conv2d: `groups` must be positive; got {groups}")
-    for name, channels in (("in_channels", in_channels), ("out_channels", out_channels)):
-        if channels % groups:
-            raise ValueError(
-                f"Conv2d: `{name}` must be divisible by `groups`; got {channels} and {groups}"
-            )
-
-
-def _check_positive(**sizes: tuple[int, int]) -> None:
-    for name, size in sizes.items():
-        if min(size) < 1:
-            raise ValueError(f"Conv2d: `{name}` must be positive; got {size}")
-
-
-def _padding(padding: Pair | str, stride: tuple[int, int]) -> tuple[int, int] | str:
-    if not isinstance(padding, str):
-        both = pair(padding, "padding", "Conv2d")
-        if min(both) < 0:
-            raise ValueError(f"Conv2d: `padding` must not be negative; got {both}")
-        return both
-    if padding not in ("same", "valid"):
-        raise ValueError(
-            f'Conv2d: `padding` must be an int, two ints, "same" or "valid"; got {padding!r}'
+    def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
+        """Return the result; ``output_size`` chooses among the sizes that a stride leaves open."""
+        extra = self.output_padding if output_size is None else self._extra(input, output_size)
+        return type(self)._convolve(
+            input,
+            self.weight,
+            self.bias,
+            self.stride,
+            self.padding,
+            extra,
+            self.groups,
+            self.dilation,
         )
-    if padding == "same" and stride != (1, 1):
-        raise ValueError(f'Conv2d: padding="same" needs stride 1; got {stride}')
-    return padding
+
+    def _extra(self, input: Tensor, output_size: Sequence[int]) -> tuple[int, ...]:
+        name, dims = type(self).__name__, self._dims
+        wanted = tuple(output_size)[-dims:]
+        if len(output_size) not in (dims, input.ndim):
+            raise ValueError(
+                f"{name}: `output_size` must have {dims} or {input.ndim} elements; "
+                f"got {tuple(output_size)}"
+            )
+        extra = []
+        for i, size in enumerate(input.shape[-dims:]):
+            side = 0 if isinstance(self.padding, str) else self.padding[i]
+            least = (size - 1) * self.stride[i] - 2 * side
+            least += self.dilation[i] * (self.kernel_size[i] - 1) + 1
+            if not least <= wanted[i] < least + self.stride[i]:
+                raise ValueError(
+                    f"{name}: `output_size` must be in [{least}, {least + self.stride[i] - 1}] in "
+                    f"dimension {i} for input {tuple(input.shape)}; got {wanted}"
+                )
+            extra.append(wanted[i] - least)
+        return tuple(extra)
+
+
+class ConvTranspose1d(_ConvTransposeNd):
+    """Transposed convolution of sequences; see `ConvTranspose2d`.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> tuple(nn.ConvTranspose1d(16, 33, 3, stride=2)(pc.randn(20, 16, 50)).shape)
+        (20, 33, 101)
+    """
+
+    _dims = 1
+    _convolve = staticmethod(F.conv_transpose1d)
+
+
+class ConvTranspose2d(_ConvTransposeNd):
+    r"""Transposed convolution of images; see `plait_nn.functional.conv_transpose2d`.
+
+    Args:
+        in_channels: Channels of the input.
+        out_channels: Channels of the output.
+        kernel_size: The filters' size, one int or one for each dimension.
+        stride: Distance at which the input's elements are put.
+        padding: What is cut off on every side.
+        output_padding: What is cut off less at the end.
+        groups: Blocks of channels that don't see each other.
+        bias: Whether there is a bias.
+        dilation: Distance of the kernel's elements.
+        padding_mode: "zeros".
+        device: Where the parameters live.
+        dtype: Their dtype; None is float32.
+
+    Attributes:
+        weight: Shape (in_channels, out_channels / groups, kH, kW).
+        bias: Shape (out_channels), or None.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> layer = nn.ConvTranspose2d(16, 33, 3, stride=2, padding=1)
+        >>> x = pc.randn(1, 16, 6, 6)
+        >>> tuple(layer(x).shape), tuple(layer(x, output_size=(12, 12)).shape)
+        ((1, 33, 11, 11), (1, 33, 12, 12))
+    """
+
+    _dims = 2
+    _convolve = staticmethod(F.conv_transpose2d)
+
+
+class ConvTranspose3d(_ConvTransposeNd):
+    """Transposed convolution of volumes; see `ConvTranspose2d`.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> tuple(nn.ConvTranspose3d(2, 3, 2, stride=2)(pc.randn(1, 2, 2, 3, 4)).shape)
+        (1, 3, 4, 6, 8)
+    """
+
+    _dims = 3
+    _convolve = staticmethod(F.conv_transpose3d)

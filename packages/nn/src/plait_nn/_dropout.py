@@ -1,4 +1,4 @@
-"""`Dropout` and `Dropout2d`."""
+"""`Dropout`, that of whole channels, and that which keeps mean and variance."""
 
 from __future__ import annotations
 
@@ -6,7 +6,14 @@ from plait_core import Tensor
 from plait_nn import functional as F
 from plait_nn._module import Module
 
-__all__ = ["Dropout", "Dropout2d"]
+__all__ = [
+    "AlphaDropout",
+    "Dropout",
+    "Dropout1d",
+    "Dropout2d",
+    "Dropout3d",
+    "FeatureAlphaDropout",
+]
 
 
 class _DropoutNd(Module):
@@ -48,3 +55,59 @@ class Dropout2d(_DropoutNd):
 
     def forward(self, input: Tensor) -> Tensor:
         return F.dropout2d(input, self.p, self.training, self.inplace)
+
+
+class Dropout1d(_DropoutNd):
+    """In training mode, zero whole channels of (N, C, L); see `plait_nn.functional.dropout1d`.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> nn.Dropout1d(0.5).eval()(pc.ones(1, 2, 1)).flatten().tolist()
+        [1.0, 1.0]
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.dropout1d(input, self.p, self.training, self.inplace)
+
+
+class Dropout3d(_DropoutNd):
+    """In training mode, zero whole channels of (N, C, D, H, W).
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> nn.Dropout3d(0.5).eval()(pc.ones(1, 2, 1, 1, 1)).flatten().tolist()
+        [1.0, 1.0]
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.dropout3d(input, self.p, self.training, self.inplace)
+
+
+class AlphaDropout(_DropoutNd):
+    """In training mode, drop elements and keep mean and variance.
+
+    See `plait_nn.functional.alpha_dropout`.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> nn.AlphaDropout(0.5).eval()(pc.ones(2)).flatten().tolist()
+        [1.0, 1.0]
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.alpha_dropout(input, self.p, self.training, self.inplace)
+
+
+class FeatureAlphaDropout(_DropoutNd):
+    """In training mode, drop whole channels and keep mean and variance.
+
+    See `plait_nn.functional.feature_alpha_dropout`.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> nn.FeatureAlphaDropout(0.5).eval()(pc.ones(1, 2, 1)).flatten().tolist()
+        [1.0, 1.0]
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.feature_alpha_dropout(input, self.p, self.training, self.inplace)

@@ -23,6 +23,7 @@ _REDUCTIONS = ("mean", "sum", "none")
 
 class _Loss(Module):
     reduction: str
+    _reductions: tuple[str, ...] = _REDUCTIONS
 
     def __init__(
         self,
@@ -32,9 +33,10 @@ class _Loss(Module):
     ) -> None:
         super().__init__()
         self.reduction = translate_reduction(size_average, reduce, reduction)
-        if self.reduction not in _REDUCTIONS:
+        if self.reduction not in self._reductions:
+            wanted = f"{', '.join(self._reductions[:-1])} or {self._reductions[-1]}"
             raise ValueError(
-                f"{type(self).__name__}: `reduction` must be mean, sum or none; got {reduction!r}"
+                f"{type(self).__name__}: `reduction` must be {wanted}; got {reduction!r}"
             )
 
 

@@ -1,0 +1,277 @@
+"""Normalisation with running statistics: `BatchNorm1d` to `3d`, `InstanceNorm1d` to `3d`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import plait_core as pc
+from plait_core import Tensor
+from plait_nn import functional as F
+from plait_nn import init
+from plait_nn._linear import check_sizes
+from plait_nn._module import Module
+from plait_nn._parameter import Parameter
+
+__all__ = [
+    "BatchNorm1d",
+    "BatchNorm2d",
+    "BatchNorm3d",
+    "InstanceNorm1d",
+    "InstanceNorm2d",
+    "InstanceNorm3d",
+]
+
+_STATISTICS = ("running_mean", "running_var", "num_batches_tracked")
+
+
+class _Norm(Module):
+    """Weight and bias of the channels, and running statistics."""
+
+    weight: Parameter | None
+    bias: Parameter | None
+    running_mean: Tensor | None
+    running_var: Tensor | None
+    num_batches_tracked: Tensor | None
+    _ndims: tuple[int, ...] = ()
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        super().__init__()
+        check_sizes(type(self).__name__, num_features=num_features)
+        self.num_features = num_features
+        self.eps = eps
+        self.momentum = momentum
+        self.affine = affine
+        self.track_running_stats = track_running_stats
+        for name, wanted in (("weight", affine), ("bias", affine and bias)):
+            empty = pc.empty(num_features, device=device, dtype=dtype) if wanted else None
+            self.register_parameter(name, None if empty is None else Parameter(empty))
+        if track_running_stats:
+            self.register_buffer("running_mean", pc.zeros(num_features, device=device, dtype=dtype))
+            self.register_buffer("running_var", pc.ones(num_features, device=device, dtype=dtype))
+            count = pc.zeros((), dtype=pc.int64, device=device)
+            self.register_buffer("num_batches_tracked", count)
+        else:
+            for name in _STATISTICS:
+                self.register_buffer(name, None)
+        self.reset_parameters()
+
+    def reset_running_stats(self) -> None:
+        """Set the running mean and the count to 0, the running variance to 1."""
+        if self.track_running_stats:
+            for name, value in zip(_STATISTICS, (0, 1, 0), strict=True):
+                buffer = self._buffers[name]
+                if buffer is not None:
+                    buffer.fill_(value)
+
+    def reset_parameters(self) -> None:
+        """Set the running statistics anew, the weight to 1 and the bias to 0."""
+        self.reset_running_stats()
+        if self.weight is not None:
+            init.ones_(self.weight)
+        if self.bias is not None:
+            init.zeros_(self.bias)
+
+    def _check_input(self, input: Tensor) -> None:
+        if input.ndim not in self._ndims:
+            wanted = " or ".join(str(n) for n in self._ndims)
+            raise ValueError(
+                f"{type(self).__name__}: `input` must have {wanted} dimensions; "
+                f"got shape {tuple(input.shape)}"
+            )
+
+    def _load_from_state_dict(
+        self, state_dict: dict[str, Any], prefix: str, *args: Any, **kwargs: Any
+    ) -> None:
+        # checkpoints older than the count, and plain dicts, may be without it
+        key = f"{prefix}num_batches_tracked"
+        if self.num_batches_tracked is not None and key not in state_dict:
+            state_dict[key] = self.num_batches_tracked
+        super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
+
+    def extra_repr(self) -> str:
+        return (
+            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, "
+            f"affine={self.affine}, bias={self.bias is not None}, "
+            f"track_running_stats={self.track_running_stats}"
+        )
+
+
+class _BatchNorm(_Norm):
+    def forward(self, input: Tensor) -> Tensor:
+        self._check_input(input)
+        momentum = 0.0 if self.momentum is None else self.momentum
+        if self.training and self.num_batches_tracked is not None:
+            self.num_batches_tracked.add_(1)
+            if self.momentum is None:  # the plain average over all batches
+                momentum = 1.0 / float(self.num_batches_tracked.item())
+        by_batch = self.training or (self.running_mean is None and self.running_var is None)
+        keep = not self.training or self.track_running_stats
+        return F.batch_norm(
+            input,
+            self.running_mean if keep else None,
+            self.running_var if keep else None,
+            self.weight,
+            self.bias,
+            by_batch,
+            momentum,
+            self.eps,
+        )
+
+
+class BatchNorm1d(_BatchNorm):
+    r"""Normalise each channel over the batch; see `plait_nn.functional.batch_norm`.
+
+    In training :math:`y = (x - \mathrm{E}[x]) / \sqrt{\mathrm{Var}[x] + \epsilon} \cdot w + b` with
+    the batch's statistics; in evaluation with the running ones, which training moves.
+
+    Args:
+        num_features: Channels, C.
+        eps: Keeps the root away from 0.
+        momentum: The weight of a batch in the running statistics; None averages all batches.
+        affine: Whether there is a weight, starting at 1, and a bias.
+        track_running_stats: Whether there are running statistics.
+        device: Where the parameters live.
+        dtype: Their dtype; None is float32.
+        bias: Whether there is a bias, starting at 0.
+
+    Shapes: (N, C) or (N, C, L).
+
+    Raises:
+        ValueError: The input has another number of dimensions.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> nn.BatchNorm1d(1, eps=0.0, affine=False)(pc.tensor([[1.0], [3.0]])).tolist()
+        [[-1.0], [1.0]]
+    """
+
+    _ndims = (2, 3)
+
+
+class BatchNorm2d(_BatchNorm):
+    """Normalise each channel of images (N, C, H, W) over the batch; see `BatchNorm1d`.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> layer = nn.BatchNorm2d(3)
+        >>> tuple(layer(pc.randn(2, 3, 4, 4)).shape), layer.num_batches_tracked.item()
+        ((2, 3, 4, 4), 1)
+    """
+
+    _ndims = (4,)
+
+
+class BatchNorm3d(_BatchNorm):
+    """Normalise each channel of volumes (N, C, D, H, W) over the batch; see `BatchNorm1d`.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> tuple(nn.BatchNorm3d(3)(pc.randn(2, 3, 4, 4, 4)).shape)
+        (2, 3, 4, 4, 4)
+    """
+
+    _ndims = (5,)
+
+
+class _InstanceNorm(_Norm):
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float = 0.1,
+        affine: bool = False,
+        track_running_stats: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        super().__init__(
+            num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias
+        )
+
+    def forward(self, input: Tensor) -> Tensor:
+        self._check_input(input)
+        single = input.ndim == self._ndims[0]
+        batch = input.unsqueeze(0) if single else input
+        if batch.shape[1] != self.num_features:
+            raise pc.ShapeError(
+                f"{type(self).__name__}: `input` must have `num_features` {self.num_features} "
+                f"channels; got shape {tuple(input.shape)}"
+            )
+        result = F.instance_norm(
+            batch,
+            self.running_mean,
+            self.running_var,
+            self.weight,
+            self.bias,
+            self.training or not self.track_running_stats,
+            0.0 if self.momentum is None else self.momentum,
+            self.eps,
+        )
+        return result.squeeze(0) if single else result
+
+
+class InstanceNorm1d(_InstanceNorm):
+    """Normalise each channel of each sample; see `plait_nn.functional.instance_norm`.
+
+    Args:
+        num_features: Channels, C.
+        eps: Keeps the root away from 0.
+        momentum: The weight of an input in the running statistics.
+        affine: Whether there is a weight, starting at 1, and a bias.
+        track_running_stats: Whether there are running statistics, used in evaluation.
+        device: Where the parameters live.
+        dtype: Their dtype; None is float32.
+        bias: Whether there is a bias, starting at 0.
+
+    Shapes: (N, C, L) or (C, L).
+
+    Raises:
+        ValueError: The input has another number of dimensions.
+        ShapeError: It has other channels, or one element in each.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> nn.InstanceNorm1d(2, eps=0.0)(pc.tensor([[[1.0, 3.0], [10.0, 30.0]]])).tolist()
+        [[[-1.0, 1.0], [-1.0, 1.0]]]
+    """
+
+    _ndims = (2, 3)
+
+
+class InstanceNorm2d(_InstanceNorm):
+    """Normalise each channel of each image, (N, C, H, W) or (C, H, W); see `InstanceNorm1d`.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> tuple(nn.InstanceNorm2d(3, affine=True)(pc.randn(2, 3, 4, 4)).shape)
+        (2, 3, 4, 4)
+    """
+
+    _ndims = (3, 4)
+
+
+class InstanceNorm3d(_InstanceNorm):
+    """Normalise each channel of each volume, (N, C, D, H, W) or (C, D, H, W).
+
+    See `InstanceNorm1d`.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> tuple(nn.InstanceNorm3d(3)(pc.randn(3, 2, 4, 4)).shape)
+        (3, 2, 4, 4)
+    """
+
+    _ndims = (4, 5)

@@ -1,0 +1,125 @@
+"""`EmbeddingBag`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import plait_core as pc
+from plait_core import Tensor
+from plait_nn import functional as F
+from plait_nn import init
+from plait_nn._linear import check_sizes
+from plait_nn._module import Module
+from plait_nn._parameter import Parameter
+
+__all__ = ["EmbeddingBag"]
+
+
+class EmbeddingBag(Module):
+    """Sums, means or maxima of embeddings; see `plait_nn.functional.embedding_bag`.
+
+    The weight starts normal with mean 0 and variance 1, the row ``padding_idx`` zero.
+
+    Args:
+        num_embeddings: How many vectors there are.
+        embedding_dim: Their size.
+        max_norm: Not supported; None.
+        norm_type: Goes with ``max_norm``.
+        scale_grad_by_freq: Not supported; False.
+        mode: "mean", "sum" or "max".
+        sparse: Not supported; False.
+        _weight: The weight, if there is one already.
+        include_last_offset: Whether offsets end with the end of the last bag.
+        padding_idx: A row that counts for nothing.
+        device: Where the weight lives.
+        dtype: Its dtype; None is float32.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> bags = nn.EmbeddingBag(10, 3, mode="sum")
+        >>> tuple(bags(pc.tensor([1, 2, 4, 5]), pc.tensor([0, 3])).shape)
+        (2, 3)
+    """
+
+    weight: Parameter
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        mode: str = "mean",
+        sparse: bool = False,
+        _weight: Tensor | None = None,
+        include_last_offset: bool = False,
+        padding_idx: int | None = None,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        check_sizes("EmbeddingBag", num_embeddings=num_embeddings, embedding_dim=embedding_dim)
+        for name, given in (
+            ("max_norm", max_norm is not None),
+            ("scale_grad_by_freq", scale_grad_by_freq),
+            ("sparse", sparse),
+        ):
+            if given:
+                raise NotImplementedError(f"EmbeddingBag: `{name}` is not supported")
+        if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
+            raise ValueError(
+                f"EmbeddingBag: `padding_idx` must be in [{-num_embeddings}, "
+                f"{num_embeddings - 1}]; got {padding_idx}"
+            )
+        self.num_embeddings = num_embeddings
+        self.embedding_dim = embedding_dim
+        self.mode = mode
+        self.include_last_offset = include_last_offset
+        self.padding_idx = None if padding_idx is None else padding_idx % num_embeddings
+        shape = (num_embeddings, embedding_dim)
+        if _weight is None:
+            self.weight = Parameter(pc.empty(shape, device=device, dtype=dtype))
+            self.reset_parameters()
+        else:
+            if tuple(_weight.shape) != shape:
+                raise ValueError(
+                    f"EmbeddingBag: `_weight` must have shape {shape}; got {tuple(_weight.shape)}"
+                )
+            self.weight = Parameter(_weight)
+
+    @classmethod
+    def from_pretrained(
+        cls, embeddings: Tensor, freeze: bool = True, mode: str = "mean", **options: Any
+    ) -> EmbeddingBag:
+        """Make a layer of given vectors, shape (num_embeddings, embedding_dim)."""
+        rows, columns = embeddings.shape
+        made = cls(rows, columns, mode=mode, _weight=embeddings, **options)
+        made.weight.requires_grad_(not freeze)
+        return made
+
+    def reset_parameters(self) -> None:
+        """Draw the weight anew."""
+        init.normal_(self.weight)
+        if self.padding_idx is not None:
+            self.weight.detach().narrow(0, self.padding_idx, 1).zero_()
+
+    def forward(
+        self,
+        input: Tensor,
+        offsets: Tensor | None = None,
+        per_sample_weights: Tensor | None = None,
+    ) -> Tensor:
+        return F.embedding_bag(
+            input,
+            self.weight,
+            offsets,
+            mode=self.mode,
+            per_sample_weights=per_sample_weights,
+            include_last_offset=self.include_last_offset,
+            padding_idx=self.padding_idx,
+        )
+
+    def extra_repr(self) -> str:
+        text = f"{self.num_embeddings}, {self.embedding_dim}, mode={self.mode!r}"
+        return text if self.padding_idx is None else f"{text}, padding_idx={self.padding_idx}"

@@ -1,0 +1,93 @@
+"""`functional_call`: a module as a function of its parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from plait_core import Tensor
+from plait_nn._module import Module
+
+__all__ = ["functional_call"]
+
+
+def functional_call(
+    module: Module,
+    parameter_and_buffer_dicts: Mapping[str, Tensor] | Sequence[Mapping[str, Tensor]],
+    args: Any = None,
+    kwargs: dict[str, Any] | None = None,
+    *,
+    tie_weights: bool = True,
+    strict: bool = False,
+) -> Any:
+    """Call a module with other tensors in the place of its parameters and buffers.
+
+    Gradients flow to the given tensors. The module is as before afterwards, but a buffer that the
+    call writes into, such as a running mean, is written if it was not replaced.
+
+    Args:
+        module: The module.
+        parameter_and_buffer_dicts: Tensors by dotted name, or several such mappings.
+        args: The arguments of the call, a tuple or the only one.
+        kwargs: The keyword arguments of the call.
+        tie_weights: Whether a tensor that has several names is replaced under all of them.
+        strict: Whether every parameter and buffer must be given.
+
+    Raises:
+        KeyError: A name is not one of the module's, is given twice, or (``strict``) is missing.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> layer = nn.Linear(1, 1)
+        >>> given = {"weight": pc.tensor([[2.0]]), "bias": pc.tensor([1.0])}
+        >>> nn.functional_call(layer, given, pc.tensor([3.0]))
+        tensor([7.])
+    """
+    dicts = parameter_and_buffer_dicts
+    given: dict[str, Tensor] = {}
+    for each in [dicts] if isinstance(dicts, Mapping) else dicts:
+        twice = given.keys() & each.keys()
+        if twice:
+            raise KeyError(f"functional_call: `{min(twice)}` is given twice")
+        given.update(each)
+    positional = args if isinstance(args, tuple) else () if args is None else (args,)
+    with _replaced(module, given, tie_weights, strict):
+        return module(*positional, **(kwargs or {}))
+
+
+@contextmanager
+def _replaced(
+    module: Module, given: Mapping[str, Tensor], tie_weights: bool, strict: bool
+) -> Iterator[None]:
+    """Put the tensors in place, and the module's own back at the end."""
+    places: dict[str, tuple[dict[str, Any], str]] = {}
+    for path, owner in module.named_modules(remove_duplicate=False):
+        for kind in ("_parameters", "_buffers"):
+            for name, member in owner.__dict__[kind].items():
+                if member is not None:
+                    places[f"{path}.{name}" if path else name] = (owner.__dict__[kind], name)
+    unknown = [name for name in given if name not in places]
+    wanted = dict(given)
+    if tie_weights:
+        tensors = {
+            id(places[name][0][places[name][1]]): given[name] for name in given if name in places
+        }
+        for name, (members, key) in places.items():
+            if id(members[key]) in tensors:
+                wanted.setdefault(name, tensors[id(members[key])])
+    missing = [name for name in places if name not in wanted] if strict else []
+    if unknown or missing:
+        raise KeyError(
+            f"functional_call: names must be those of {type(module).__name__}; unknown: {unknown}, "
+            f"missing: {missing}"
+        )
+    before = [(*places[name], places[name][0][places[name][1]]) for name in wanted]
+    try:
+        for name, tensor in wanted.items():
+            members, key = places[name]
+            members[key] = tensor
+        yield
+    finally:
+        for members, key, tensor in before:
+            members[key] = tensor

@@ -1,0 +1,370 @@
+"""Lazy layers: those that learn the size of their input from the first one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import plait_core as pc
+from plait_core import Tensor
+from plait_nn import _batch_norm as norms
+from plait_nn import _conv as convolutions
+from plait_nn._linear import Linear
+from plait_nn._module import Module
+from plait_nn._parameter import Parameter
+
+__all__ = [
+    "LazyBatchNorm1d",
+    "LazyBatchNorm2d",
+    "LazyBatchNorm3d",
+    "LazyConv1d",
+    "LazyConv2d",
+    "LazyConv3d",
+    "LazyConvTranspose1d",
+    "LazyConvTranspose2d",
+    "LazyConvTranspose3d",
+    "LazyInstanceNorm1d",
+    "LazyInstanceNorm2d",
+    "LazyInstanceNorm3d",
+    "LazyLinear",
+    "UninitializedParameter",
+]
+
+
+class UninitializedParameter(Parameter):
+    """A parameter whose shape is not known yet; it is an empty tensor until then.
+
+    Example:
+        >>> import plait_nn as nn
+        >>> isinstance(nn.LazyLinear(3).weight, nn.UninitializedParameter)
+        True
+    """
+
+    def __new__(
+        cls, requires_grad: bool = True, device: Any = None, dtype: Any = None
+    ) -> UninitializedParameter:
+        made = Parameter.__new__(cls, pc.empty(0, device=device, dtype=dtype), requires_grad)
+        assert isinstance(made, UninitializedParameter)
+        return made
+
+    def __init__(self, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> None:
+        """Take the arguments of `__new__`, which has done everything."""
+
+    def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
+        """Become an ordinary parameter of a shape, with values that are not set."""
+        device = self.device if device is None else device
+        dtype = self.dtype if dtype is None else dtype
+        self.data = pc.empty(tuple(shape), device=device, dtype=dtype)
+        self.__class__ = Parameter  # type: ignore[assignment]
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> UninitializedParameter:
+        if id(self) not in memo:
+            kept = self.detach()
+            memo[id(self)] = type(self)(self.requires_grad, kept.device, kept.dtype)
+        found: UninitializedParameter = memo[id(self)]
+        return found
+
+
+class _Lazy(Module):
+    """Becomes ``cls_to_become`` at the first input, whose dimension ``_dim`` is the size."""
+
+    cls_to_become: type[Module]
+    _size: str
+    _dim: int
+    _single = 0  # dimensions of an input without a batch; 0: its channels are at ``_dim`` anyway
+
+    def _wait(self) -> None:
+        for name, parameter in list(self._parameters.items()):
+            if parameter is not None:
+                plain = parameter.detach()
+                waiting = UninitializedParameter(True, plain.device, plain.dtype)
+                self._parameters[name] = waiting
+        self.register_forward_pre_hook(_Lazy._first)
+
+    def has_uninitialized_params(self) -> bool:
+        """Return whether the size of the input is not known yet."""
+        return any(isinstance(p, UninitializedParameter) for p in self._parameters.values())
+
+    def _first(self, args: tuple[Any, ...]) -> None:
+        dim = self._dim
+        if self._single and args[0].ndim == self._single:
+            dim -= 1
+        self.initialize_parameters_of_size(args[0].shape[dim])
+
+    def initialize_parameters(self, input: Tensor) -> None:
+        """Make the parameters for an input."""
+        self._first((input,))
+
+    def initialize_parameters_of_size(self, size: int) -> None:
+        """Make the parameters for a size and become the layer."""
+        self.__dict__.pop("_evidence", None)
+        setattr(self, self._size, size)
+        for name, shape in self._shapes().items():
+            parameter = self._parameters.get(name)
+            if isinstance(parameter, UninitializedParameter):
+                parameter.materialize(shape)
+            buffer = self._buffers.get(name)
+            if buffer is not None:
+                self._buffers[name] = pc.empty(shape, device=buffer.device, dtype=buffer.dtype)
+        self.reset_parameters()
+        for number, hook in list(self._forward_pre_hooks.items()):
+            if hook.function is _Lazy._first:
+                del self._forward_pre_hooks[number]
+        self.__class__ = self.cls_to_become  # type: ignore[assignment]
+
+    def _shapes(self) -> dict[str, tuple[int, ...]]:
+        raise NotImplementedError
+
+    def _load_from_state_dict(
+        self, state_dict: dict[str, Any], prefix: str, *args: Any, **kwargs: Any
+    ) -> None:
+        weight = state_dict.get(f"{prefix}{self._evidence}")
+        if weight is not None:
+            self.initialize_parameters_of_size(self._size_of(tuple(weight.shape)))
+            self._load_from_state_dict(state_dict, prefix, *args, **kwargs)  # now the layer's own
+            return
+        super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
+
+    _evidence = "weight"
+
+    def _size_of(self, shape: tuple[int, ...]) -> int:
+        """The size that a weight in a checkpoint tells."""
+        raise NotImplementedError
+
+
+class LazyLinear(_Lazy, Linear):
+    """`Linear` that takes ``in_features`` from its first input.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> layer = nn.LazyLinear(3)
+        >>> tuple(layer(pc.ones(2, 5)).shape), layer
+        ((2, 3), Linear(in_features=5, out_features=3, bias=True))
+    """
+
+    cls_to_become = Linear
+    _size = "in_features"
+    _dim = -1
+
+    def __init__(
+        self, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None
+    ) -> None:
+        super().__init__(0, out_features, bias, device, dtype)
+        self._wait()
+
+    def _shapes(self) -> dict[str, tuple[int, ...]]:
+        return {"weight": (self.out_features, self.in_features), "bias": (self.out_features,)}
+
+    def _size_of(self, shape: tuple[int, ...]) -> int:
+        return shape[1]
+
+
+class _LazyConv(_Lazy, convolutions._Conv):
+    _size = "in_channels"
+    _dim = 1
+
+    def __init__(self, out_channels: int, *args: Any, **kwargs: Any) -> None:
+        super().__init__(0, out_channels, *args, **kwargs)  # type: ignore[call-arg]
+        self._wait()
+
+    def _shapes(self) -> dict[str, tuple[int, ...]]:
+        first, second = self.out_channels, self.in_channels
+        if self.in_channels % self.groups:
+            raise ValueError(
+                f"{type(self).__name__}: `in_channels` must be divisible by `groups`; "
+                f"got {self.in_channels} and {self.groups}"
+            )
+        if self._transposed:
+            first, second = second, first
+        weight = (first, second // self.groups, *self.kernel_size)
+        return {"weight": weight, "bias": (self.out_channels,)}
+
+    def _size_of(self, shape: tuple[int, ...]) -> int:
+        return shape[0] if self._transposed else shape[1] * self.groups
+
+
+class _LazyNorm(_Lazy, norms._Norm):
+    _size = "num_features"
+    _dim = 1
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(0, *args, **kwargs)
+        self._wait()
+
+    def _shapes(self) -> dict[str, tuple[int, ...]]:
+        shape = (self.num_features,)
+        return dict.fromkeys(("weight", "bias", "running_mean", "running_var"), shape)
+
+    def _load_from_state_dict(
+        self, state_dict: dict[str, Any], prefix: str, *args: Any, **kwargs: Any
+    ) -> None:
+        if f"{prefix}weight" not in state_dict:
+            self._evidence = "running_mean"
+        super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
+
+    def _size_of(self, shape: tuple[int, ...]) -> int:
+        return shape[0]
+
+
+class LazyConv1d(_LazyConv, convolutions.Conv1d):
+    """`Conv1d` that takes ``in_channels`` from its first input.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> layer = nn.LazyConv1d(4, 3)
+        >>> layer(pc.ones(2, 3, 8)).shape[1], type(layer).__name__, layer.in_channels
+        (4, 'Conv1d', 3)
+    """
+
+    cls_to_become = convolutions.Conv1d
+    _single = 2
+
+
+class LazyConv2d(_LazyConv, convolutions.Conv2d):
+    """`Conv2d` that takes ``in_channels`` from its first input.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> layer = nn.LazyConv2d(4, 3)
+        >>> layer(pc.ones(2, 3, 8, 8)).shape[1], type(layer).__name__, layer.in_channels
+        (4, 'Conv2d', 3)
+    """
+
+    cls_to_become = convolutions.Conv2d
+    _single = 3
+
+
+class LazyConv3d(_LazyConv, convolutions.Conv3d):
+    """`Conv3d` that takes ``in_channels`` from its first input.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> layer = nn.LazyConv3d(4, 3)
+        >>> layer(pc.ones(2, 3, 8, 8, 8)).shape[1], type(layer).__name__, layer.in_channels
+        (4, 'Conv3d', 3)
+    """
+
+    cls_to_become = convolutions.Conv3d
+    _single = 4
+
+
+class LazyConvTranspose1d(_LazyConv, convolutions.ConvTranspose1d):
+    """`ConvTranspose1d` that takes ``in_channels`` from its first input.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> layer = nn.LazyConvTranspose1d(4, 3)
+        >>> layer(pc.ones(2, 3, 8)).shape[1], type(layer).__name__, layer.in_channels
+        (4, 'ConvTranspose1d', 3)
+    """
+
+    cls_to_become = convolutions.ConvTranspose1d
+    _single = 2
+
+
+class LazyConvTranspose2d(_LazyConv, convolutions.ConvTranspose2d):
+    """`ConvTranspose2d` that takes ``in_channels`` from its first input.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> layer = nn.LazyConvTranspose2d(4, 3)
+        >>> layer(pc.ones(2, 3, 8, 8)).shape[1], type(layer).__name__, layer.in_channels
+        (4, 'ConvTranspose2d', 3)
+    """
+
+    cls_to_become = convolutions.ConvTranspose2d
+    _single = 3
+
+
+class LazyConvTranspose3d(_LazyConv, convolutions.ConvTranspose3d):
+    """`ConvTranspose3d` that takes ``in_channels`` from its first input.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> layer = nn.LazyConvTranspose3d(4, 3)
+        >>> layer(pc.ones(2, 3, 8, 8, 8)).shape[1], type(layer).__name__, layer.in_channels
+        (4, 'ConvTranspose3d', 3)
+    """
+
+    cls_to_become = convolutions.ConvTranspose3d
+    _single = 4
+
+
+class LazyBatchNorm1d(_LazyNorm, norms.BatchNorm1d):
+    """`BatchNorm1d` that takes ``num_features`` from its first input.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> layer = nn.LazyBatchNorm1d()
+        >>> layer(pc.randn(2, 3, 8)).shape[1], type(layer).__name__, layer.num_features
+        (3, 'BatchNorm1d', 3)
+    """
+
+    cls_to_become = norms.BatchNorm1d
+
+
+class LazyBatchNorm2d(_LazyNorm, norms.BatchNorm2d):
+    """`BatchNorm2d` that takes ``num_features`` from its first input.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> layer = nn.LazyBatchNorm2d()
+        >>> layer(pc.randn(2, 3, 8, 8)).shape[1], type(layer).__name__, layer.num_features
+        (3, 'BatchNorm2d', 3)
+    """
+
+    cls_to_become = norms.BatchNorm2d
+
+
+class LazyBatchNorm3d(_LazyNorm, norms.BatchNorm3d):
+    """`BatchNorm3d` that takes ``num_features`` from its first input.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> layer = nn.LazyBatchNorm3d()
+        >>> layer(pc.randn(2, 3, 8, 8, 8)).shape[1], type(layer).__name__, layer.num_features
+        (3, 'BatchNorm3d', 3)
+    """
+
+    cls_to_become = norms.BatchNorm3d
+
+
+class LazyInstanceNorm1d(_LazyNorm, norms.InstanceNorm1d):
+    """`InstanceNorm1d` that takes ``num_features`` from its first input.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> layer = nn.LazyInstanceNorm1d()
+        >>> layer(pc.randn(2, 3, 8)).shape[1], type(layer).__name__, layer.num_features
+        (3, 'InstanceNorm1d', 3)
+    """
+
+    cls_to_become = norms.InstanceNorm1d
+    _single = 2
+
+
+class LazyInstanceNorm2d(_LazyNorm, norms.InstanceNorm2d):
+    """`InstanceNorm2d` that takes ``num_features`` from its first input.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> layer = nn.LazyInstanceNorm2d()
+        >>> layer(pc.randn(2, 3, 8, 8)).shape[1], type(layer).__name__, layer.num_features
+        (3, 'InstanceNorm2d', 3)
+    """
+
+    cls_to_become = norms.InstanceNorm2d
+    _single = 3
+
+
+class LazyInstanceNorm3d(_LazyNorm, norms.InstanceNorm3d):
+    """`InstanceNorm3d` that takes ``num_features`` from its first input.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> layer = nn.LazyInstanceNorm3d()
+        >>> layer(pc.randn(2, 3, 8, 8, 8)).shape[1], type(layer).__name__, layer.num_features
+        (3, 'InstanceNorm3d', 3)
+    """
+
+    cls_to_become = norms.InstanceNorm3d
+    _single = 4

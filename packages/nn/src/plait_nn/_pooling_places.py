@@ -1,0 +1,198 @@
+"""Adaptive pooling as modules, and the way back from maxima."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from plait_core import Tensor
+from plait_nn import functional as F
+from plait_nn._module import Module
+from plait_nn.functional._sizes import Sizes, sizes_of
+
+__all__ = [
+    "AdaptiveAvgPool1d",
+    "AdaptiveAvgPool3d",
+    "AdaptiveMaxPool1d",
+    "AdaptiveMaxPool2d",
+    "AdaptiveMaxPool3d",
+    "MaxUnpool1d",
+    "MaxUnpool2d",
+    "MaxUnpool3d",
+]
+
+
+class AdaptiveAvgPool1d(Module):
+    """Average sequences (N, C, L) or (C, L) to a fixed size.
+
+    See `plait_nn.functional.adaptive_avg_pool1d`.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> tuple(nn.AdaptiveAvgPool1d(2)(pc.ones(1, 3, 8)).shape)
+        (1, 3, 2)
+    """
+
+    def __init__(self, output_size: Any) -> None:
+        super().__init__()
+        self.output_size = output_size
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.adaptive_avg_pool1d(input, self.output_size)
+
+    def extra_repr(self) -> str:
+        return f"output_size={self.output_size}"
+
+
+class AdaptiveAvgPool3d(Module):
+    """Average volumes (N, C, D, H, W) or (C, D, H, W) to a fixed size.
+
+    See `plait_nn.functional.adaptive_avg_pool3d`.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> tuple(nn.AdaptiveAvgPool3d(2)(pc.ones(1, 3, 8, 8, 8)).shape)
+        (1, 3, 2, 2, 2)
+    """
+
+    def __init__(self, output_size: Any) -> None:
+        super().__init__()
+        self.output_size = output_size
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.adaptive_avg_pool3d(input, self.output_size)
+
+    def extra_repr(self) -> str:
+        return f"output_size={self.output_size}"
+
+
+class AdaptiveMaxPool1d(Module):
+    """Take maxima of sequences (N, C, L) or (C, L) to a fixed size.
+
+    See `plait_nn.functional.adaptive_max_pool1d`.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> tuple(nn.AdaptiveMaxPool1d(2)(pc.ones(1, 3, 8)).shape)
+        (1, 3, 2)
+    """
+
+    def __init__(self, output_size: Any, return_indices: bool = False) -> None:
+        super().__init__()
+        self.output_size = output_size
+        self.return_indices = return_indices
+
+    def forward(self, input: Tensor) -> Any:
+        return F.adaptive_max_pool1d(input, self.output_size, self.return_indices)
+
+    def extra_repr(self) -> str:
+        return f"output_size={self.output_size}"
+
+
+class AdaptiveMaxPool2d(Module):
+    """Take maxima of images (N, C, H, W) or (C, H, W) to a fixed size.
+
+    See `plait_nn.functional.adaptive_max_pool2d`.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> tuple(nn.AdaptiveMaxPool2d(2)(pc.ones(1, 3, 8, 8)).shape)
+        (1, 3, 2, 2)
+    """
+
+    def __init__(self, output_size: Any, return_indices: bool = False) -> None:
+        super().__init__()
+        self.output_size = output_size
+        self.return_indices = return_indices
+
+    def forward(self, input: Tensor) -> Any:
+        return F.adaptive_max_pool2d(input, self.output_size, self.return_indices)
+
+    def extra_repr(self) -> str:
+        return f"output_size={self.output_size}"
+
+
+class AdaptiveMaxPool3d(Module):
+    """Take maxima of volumes (N, C, D, H, W) or (C, D, H, W) to a fixed size.
+
+    See `plait_nn.functional.adaptive_max_pool3d`.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> tuple(nn.AdaptiveMaxPool3d(2)(pc.ones(1, 3, 8, 8, 8)).shape)
+        (1, 3, 2, 2, 2)
+    """
+
+    def __init__(self, output_size: Any, return_indices: bool = False) -> None:
+        super().__init__()
+        self.output_size = output_size
+        self.return_indices = return_indices
+
+    def forward(self, input: Tensor) -> Any:
+        return F.adaptive_max_pool3d(input, self.output_size, self.return_indices)
+
+    def extra_repr(self) -> str:
+        return f"output_size={self.output_size}"
+
+
+class _MaxUnpool(Module):
+    _dims: int
+
+    def __init__(self, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0) -> None:
+        super().__init__()
+        name = type(self).__name__
+        self.kernel_size = sizes_of(kernel_size, self._dims, "kernel_size", name)
+        given = kernel_size if stride is None else stride
+        self.stride = sizes_of(given, self._dims, "stride", name)
+        self.padding = sizes_of(padding, self._dims, "padding", name)
+
+    def forward(
+        self, input: Tensor, indices: Tensor, output_size: Sequence[int] | None = None
+    ) -> Tensor:
+        unpool = getattr(F, f"max_unpool{self._dims}d")
+        made: Tensor = unpool(
+            input, indices, self.kernel_size, self.stride, self.padding, output_size
+        )
+        return made
+
+    def extra_repr(self) -> str:
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class MaxUnpool1d(_MaxUnpool):
+    """Put the maxima of `MaxPool1d` back; see `plait_nn.functional.max_unpool1d`.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> maxima, places = nn.MaxPool1d(2, return_indices=True)(pc.ones(1, 3, 8))
+        >>> tuple(nn.MaxUnpool1d(2)(maxima, places).shape)
+        (1, 3, 8)
+    """
+
+    _dims = 1
+
+
+class MaxUnpool2d(_MaxUnpool):
+    """Put the maxima of `MaxPool2d` back; see `plait_nn.functional.max_unpool2d`.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> maxima, places = nn.MaxPool2d(2, return_indices=True)(pc.ones(1, 3, 8, 8))
+        >>> tuple(nn.MaxUnpool2d(2)(maxima, places).shape)
+        (1, 3, 8, 8)
+    """
+
+    _dims = 2
+
+
+class MaxUnpool3d(_MaxUnpool):
+    """Put the maxima of `MaxPool3d` back; see `plait_nn.functional.max_unpool3d`.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> maxima, places = nn.MaxPool3d(2, return_indices=True)(pc.ones(1, 3, 8, 8, 8))
+        >>> tuple(nn.MaxUnpool3d(2)(maxima, places).shape)
+        (1, 3, 8, 8, 8)
+    """
+
+    _dims = 3

@@ -1,0 +1,223 @@
+"""`PixelShuffle`, `ChannelShuffle`, `Fold`, `Unfold`, `Upsample` and their kin."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from plait_core import Tensor
+from plait_nn import functional as F
+from plait_nn._module import Module
+from plait_nn.functional._sizes import Sizes
+
+__all__ = [
+    "ChannelShuffle",
+    "Fold",
+    "PixelShuffle",
+    "PixelUnshuffle",
+    "Unfold",
+    "Upsample",
+    "UpsamplingBilinear2d",
+    "UpsamplingNearest2d",
+]
+
+
+class PixelShuffle(Module):
+    """Make channels pixels; see `plait_nn.functional.pixel_shuffle`.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> tuple(nn.PixelShuffle(3)(pc.ones(1, 9, 4, 4)).shape)
+        (1, 1, 12, 12)
+    """
+
+    def __init__(self, upscale_factor: int) -> None:
+        super().__init__()
+        self.upscale_factor = upscale_factor
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.pixel_shuffle(input, self.upscale_factor)
+
+    def extra_repr(self) -> str:
+        return f"upscale_factor={self.upscale_factor}"
+
+
+class PixelUnshuffle(Module):
+    """Make pixels channels; see `plait_nn.functional.pixel_unshuffle`.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> tuple(nn.PixelUnshuffle(3)(pc.ones(1, 1, 12, 12)).shape)
+        (1, 9, 4, 4)
+    """
+
+    def __init__(self, downscale_factor: int) -> None:
+        super().__init__()
+        self.downscale_factor = downscale_factor
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.pixel_unshuffle(input, self.downscale_factor)
+
+    def extra_repr(self) -> str:
+        return f"downscale_factor={self.downscale_factor}"
+
+
+class ChannelShuffle(Module):
+    """Deal channels out; see `plait_nn.functional.channel_shuffle`.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> nn.ChannelShuffle(2)(pc.arange(4.0).reshape(1, 4, 1)).flatten()
+        tensor([0., 2., 1., 3.])
+    """
+
+    def __init__(self, groups: int) -> None:
+        super().__init__()
+        self.groups = groups
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.channel_shuffle(input, self.groups)
+
+    def extra_repr(self) -> str:
+        return f"groups={self.groups}"
+
+
+class Unfold(Module):
+    """Make every window a column; see `plait_nn.functional.unfold`.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> tuple(nn.Unfold((2, 3))(pc.ones(2, 5, 3, 4)).shape)
+        (2, 30, 4)
+    """
+
+    def __init__(
+        self, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0, stride: Sizes = 1
+    ) -> None:
+        super().__init__()
+        self.kernel_size = kernel_size
+        self.dilation = dilation
+        self.padding = padding
+        self.stride = stride
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
+
+    def extra_repr(self) -> str:
+        return (
+            f"kernel_size={self.kernel_size}, dilation={self.dilation}, padding={self.padding}, "
+            f"stride={self.stride}"
+        )
+
+
+class Fold(Module):
+    """Put columns back to where their windows stood; see `plait_nn.functional.fold`.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> tuple(nn.Fold((4, 5), (2, 2))(pc.ones(1, 3 * 2 * 2, 12)).shape)
+        (1, 3, 4, 5)
+    """
+
+    def __init__(
+        self,
+        output_size: Sizes,
+        kernel_size: Sizes,
+        dilation: Sizes = 1,
+        padding: Sizes = 0,
+        stride: Sizes = 1,
+    ) -> None:
+        super().__init__()
+        self.output_size = output_size
+        self.kernel_size = kernel_size
+        self.dilation = dilation
+        self.padding = padding
+        self.stride = stride
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.fold(
+            input, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride
+        )
+
+    def extra_repr(self) -> str:
+        return (
+            f"output_size={self.output_size}, kernel_size={self.kernel_size}, "
+            f"dilation={self.dilation}, padding={self.padding}, stride={self.stride}"
+        )
+
+
+class Upsample(Module):
+    """Resize sequences, images or volumes; see `plait_nn.functional.interpolate`.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> nn.Upsample(scale_factor=2)(pc.tensor([[[1.0, 2.0]]])).flatten()
+        tensor([1., 1., 2., 2.])
+    """
+
+    def __init__(
+        self,
+        size: int | Sequence[int] | None = None,
+        scale_factor: float | Sequence[float] | None = None,
+        mode: str = "nearest",
+        align_corners: bool | None = None,
+        recompute_scale_factor: bool | None = None,
+    ) -> None:
+        super().__init__()
+        self.size = size
+        factor: Any = scale_factor
+        if isinstance(factor, (tuple, list)):
+            factor = tuple(float(f) for f in factor)
+        self.scale_factor = float(factor) if isinstance(factor, (int, float)) else factor
+        self.mode = mode
+        self.align_corners = align_corners
+        self.recompute_scale_factor = recompute_scale_factor
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.interpolate(
+            input,
+            self.size,
+            self.scale_factor,
+            self.mode,
+            self.align_corners,
+            self.recompute_scale_factor,
+        )
+
+    def extra_repr(self) -> str:
+        if self.scale_factor is not None:
+            return f"scale_factor={self.scale_factor}, mode={self.mode!r}"
+        return f"size={self.size}, mode={self.mode!r}"
+
+
+class UpsamplingNearest2d(Upsample):
+    """Resize images by their nearest elements; an old name of `Upsample`.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> tuple(nn.UpsamplingNearest2d(scale_factor=2)(pc.ones(1, 1, 2, 3)).shape)
+        (1, 1, 4, 6)
+    """
+
+    def __init__(
+        self,
+        size: int | Sequence[int] | None = None,
+        scale_factor: float | Sequence[float] | None = None,
+    ) -> None:
+        super().__init__(size, scale_factor, "nearest")
+
+
+class UpsamplingBilinear2d(Upsample):
+    """Resize images bilinearly with aligned corners; an old name of `Upsample`.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> nn.UpsamplingBilinear2d((1, 3))(pc.tensor([[[[0.0, 4.0]]]])).flatten()
+        tensor([0., 2., 4.])
+    """
+
+    def __init__(
+        self,
+        size: int | Sequence[int] | None = None,
+        scale_factor: float | Sequence[float] | None = None,
+    ) -> None:
+        super().__init__(size, scale_factor, "bilinear", True)

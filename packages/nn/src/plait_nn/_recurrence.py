@@ -1,0 +1,100 @@
+"""What recurrent layers compute: one step of each kind, and a run over a sequence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import plait_core as pc
+from plait_core import Tensor
+
+__all__ = ["CHUNKS", "STEPS", "Step", "gru_step", "lstm_step", "relu_step", "run", "tanh_step"]
+
+State = tuple[Tensor, ...]
+# from the input's part of the gates, the state, the weight of the hidden state (transposed) and
+# its bias to the next state, whose first member is the output
+Step = Callable[[Tensor, State, Tensor, "Tensor | None"], State]
+
+
+def _hidden(gates: Tensor, hidden: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    total = pc.addmm(gates, hidden, weight)
+    return total if bias is None else total + bias
+
+
+def tanh_step(gates: Tensor, state: State, weight: Tensor, bias: Tensor | None) -> State:
+    """Elman's cell: tanh of the sum."""
+    return (pc.tanh(_hidden(gates, state[0], weight, bias)),)
+
+
+def relu_step(gates: Tensor, state: State, weight: Tensor, bias: Tensor | None) -> State:
+    """The same with relu."""
+    return (pc.relu(_hidden(gates, state[0], weight, bias)),)
+
+
+def lstm_step(gates: Tensor, state: State, weight: Tensor, bias: Tensor | None) -> State:
+    """Long short-term memory: gates in the order input, forget, cell, output."""
+    hidden, cell = state
+    i, f, g, o = _hidden(gates, hidden, weight, bias).chunk(4, 1)
+    cell = pc.sigmoid(f) * cell + pc.sigmoid(i) * pc.tanh(g)
+    return pc.sigmoid(o) * pc.tanh(cell), cell
+
+
+def gru_step(gates: Tensor, state: State, weight: Tensor, bias: Tensor | None) -> State:
+    """Gated recurrent unit: gates in the order reset, update, new."""
+    (hidden,) = state
+    size = hidden.shape[1]
+    recurrent = hidden @ weight
+    if bias is not None:
+        recurrent = recurrent + bias
+    both = pc.sigmoid(gates.narrow(1, 0, 2 * size) + recurrent.narrow(1, 0, 2 * size))
+    reset, update = both.chunk(2, 1)
+    new = pc.tanh(gates.narrow(1, 2 * size, size) + reset * recurrent.narrow(1, 2 * size, size))
+    return (new + update * (hidden - new),)
+
+
+STEPS: dict[str, Step] = {
+    "RNN_TANH": tanh_step,
+    "RNN_RELU": relu_step,
+    "LSTM": lstm_step,
+    "GRU": gru_step,
+}
+CHUNKS = {"RNN_TANH": 1, "RNN_RELU": 1, "LSTM": 4, "GRU": 3}
+
+
+def run(
+    step: Step,
+    inputs: Sequence[Tensor],
+    state: State,
+    weight: Tensor,
+    bias: Tensor | None,
+    projection: Tensor | None,
+    reverse: bool,
+) -> tuple[list[Tensor], State]:
+    """Run over the steps' gates; return the output of every step and the last state.
+
+    The batch may shrink from step to step: a sequence's last state is that of its own end, and in
+    reverse it begins there with its own first state.
+    """
+    weight = weight.t()
+    first = state
+    ended: list[State] = []
+    outputs: list[Tensor] = []
+    if reverse:
+        state = tuple(s.narrow(0, 0, inputs[-1].shape[0]) for s in first)
+    for gates in reversed(inputs) if reverse else inputs:
+        size, before = gates.shape[0], state[0].shape[0]
+        if size < before:
+            ended.append(tuple(s.narrow(0, size, before - size) for s in state))
+            state = tuple(s.narrow(0, 0, size) for s in state)
+        elif size > before:
+            joining = (f.narrow(0, before, size - before) for f in first)
+            state = tuple(pc.cat([s, j]) for s, j in zip(state, joining, strict=True))
+        state = step(gates, state, weight, bias)
+        if projection is not None:
+            state = (pc.linear(state[0], projection), *state[1:])
+        outputs.append(state[0])
+    if reverse:
+        outputs.reverse()
+    if ended:
+        pieces = [state, *reversed(ended)]
+        state = tuple(pc.cat([p[i] for p in pieces]) for i in range(len(state)))
+    return outputs, state

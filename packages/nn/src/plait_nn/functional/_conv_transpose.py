@@ -1,0 +1,228 @@
+"""Transposed convolution: the derivative of convolution for its input."""
+
+from __future__ import annotations
+
+import plait_core as pc
+from plait_core import Tensor
+from plait_nn.functional._padding import pad
+from plait_nn.functional._sizes import Sizes, sizes_of
+
+__all__ = ["conv_transpose1d", "conv_transpose2d", "conv_transpose3d"]
+
+_backward_input = pc.conv2d_backward_input  # an internal operator, found on demand
+
+
+def _options(
+    operator: str,
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    groups: int,
+    **options: Sizes,
+) -> list[tuple[int, ...]]:
+    """Check everything; return stride, padding, output_padding and dilation."""
+    dims = weight.ndim - 2
+    fits = (
+        groups >= 1
+        and operator.endswith(f"{dims}d")
+        and input.ndim == dims + 2
+        and input.shape[1] == weight.shape[0]
+        and weight.shape[0] % groups == 0
+    )
+    if not fits:
+        raise pc.ShapeError(
+            f"{operator}: `input` must be (N, C, *) or (C, *) and `weight` (C, K / groups, *) with "
+            f"{operator[-2]} more dimensions, `groups` a divisor of C; got shapes "
+            f"{tuple(input.shape)} and {tuple(weight.shape)} with groups {groups}"
+        )
+    if bias is not None and tuple(bias.shape) != (weight.shape[1] * groups,):
+        raise pc.ShapeError(
+            f"{operator}: `bias` must have shape ({weight.shape[1] * groups},); "
+            f"got {tuple(bias.shape)}"
+        )
+    made = [sizes_of(value, dims, name, operator) for name, value in options.items()]
+    for name, sizes, least in zip(options, made, (1, 0, 0, 1), strict=True):
+        if min(sizes) < least:
+            raise ValueError(f"{operator}: `{name}` must be at least {least}; got {sizes}")
+    stride, _, extra, dilation = made
+    if any(e >= max(s, d) for e, s, d in zip(extra, stride, dilation, strict=True)):
+        raise ValueError(
+            f"{operator}: `output_padding` must be less than stride or dilation; got {extra} with "
+            f"stride {stride} and dilation {dilation}"
+        )
+    return made
+
+
+def _full(
+    input: Tensor, weight: Tensor, stride: tuple[int, ...], dilation: tuple[int, ...], groups: int
+) -> Tensor:
+    """Transpose the convolution of images without padding."""
+    size = [input.shape[0], weight.shape[1] * groups]
+    for i in range(2):
+        size.append(
+            (input.shape[i + 2] - 1) * stride[i] + dilation[i] * (weight.shape[i + 2] - 1) + 1
+        )
+    made: Tensor = _backward_input(input, weight, size, stride, (0, 0), dilation, groups)
+    return made
+
+
+def _cut(made: Tensor, padding: tuple[int, ...], extra: tuple[int, ...]) -> Tensor:
+    """Cut the padding off, less what ``output_padding`` leaves at the end."""
+    borders = [n for p, e in zip(padding, extra, strict=True) for n in (e - p, -p)][::-1]
+    return pad(made, borders) if any(borders) else made
+
+
+def _with_bias(made: Tensor, bias: Tensor | None) -> Tensor:
+    return made if bias is None else made + bias.reshape((-1,) + (1,) * (made.ndim - 2))
+
+
+def conv_transpose2d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Sizes = 1,
+    padding: Sizes = 0,
+    output_padding: Sizes = 0,
+    groups: int = 1,
+    dilation: Sizes = 1,
+) -> Tensor:
+    r"""Compute the derivative of `conv2d` for its input, as a layer (also called deconvolution).
+
+    .. math:: y_{n,k,\,i s + u d - p,\,j s + v d - p} \mathrel{+}= w_{c,k,u,v} \, x_{n,c,i,j}
+
+    Args:
+        input: Shape (N, C, H, W) or (C, H, W).
+        weight: Shape (C, K / groups, kH, kW).
+        bias: Shape (K), or None.
+        stride: Distance at which the input's elements are put.
+        padding: What is cut off on every side.
+        output_padding: What is cut off less at the end; less than stride or dilation.
+        groups: Blocks of channels that don't see each other.
+        dilation: Distance of the kernel's elements.
+
+    Returns:
+        Shape (N, K, H', W'), ``H' = (H - 1) stride - 2 padding + dilation (kH - 1) +
+        output_padding + 1``.
+
+    Raises:
+        ShapeError: The shapes don't fit together.
+        ValueError: A number is out of range.
+
+    Example:
+        >>> import plait_core as pc, plait_nn.functional as F
+        >>> F.conv_transpose2d(pc.ones(1, 1, 1, 2), pc.ones(1, 1, 1, 2), stride=2).flatten()
+        tensor([1., 1., 1., 1.])
+    """
+    if input.ndim == 3:
+        return conv_transpose2d(
+            input.unsqueeze(0), weight, bias, stride, padding, output_padding, groups, dilation
+        ).squeeze(0)
+    step, cut, extra, spread = _options(
+        "conv_transpose2d",
+        input,
+        weight,
+        bias,
+        groups,
+        stride=stride,
+        padding=padding,
+        output_padding=output_padding,
+        dilation=dilation,
+    )
+    return _with_bias(_cut(_full(input, weight, step, spread, groups), cut, extra), bias)
+
+
+def conv_transpose1d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Sizes = 1,
+    padding: Sizes = 0,
+    output_padding: Sizes = 0,
+    groups: int = 1,
+    dilation: Sizes = 1,
+) -> Tensor:
+    r"""Compute the derivative of `conv1d` for its input, as a layer; see `conv_transpose2d`.
+
+    Shapes: input (N, C, L) or (C, L), weight (C, K / groups, kL), bias (K).
+
+    Raises:
+        ShapeError: The shapes don't fit together.
+        ValueError: A number is out of range.
+
+    Example:
+        >>> import plait_core as pc, plait_nn.functional as F
+        >>> F.conv_transpose1d(pc.tensor([[[1.0, 2.0]]]), pc.ones(1, 1, 3), stride=2).flatten()
+        tensor([1., 1., 3., 2., 2.])
+    """
+    if input.ndim == 2:
+        return conv_transpose1d(
+            input.unsqueeze(0), weight, bias, stride, padding, output_padding, groups, dilation
+        ).squeeze(0)
+    step, cut, extra, spread = _options(
+        "conv_transpose1d",
+        input,
+        weight,
+        bias,
+        groups,
+        stride=stride,
+        padding=padding,
+        output_padding=output_padding,
+        dilation=dilation,
+    )
+    rows, kernel = input.unsqueeze(2), weight.unsqueeze(2)
+    made = _full(rows, kernel, (1, *step), (1, *spread), groups).squeeze(2)
+    return _with_bias(_cut(made, cut, extra), bias)
+
+
+def conv_transpose3d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Sizes = 1,
+    padding: Sizes = 0,
+    output_padding: Sizes = 0,
+    groups: int = 1,
+    dilation: Sizes = 1,
+) -> Tensor:
+    r"""Compute the derivative of `conv3d` for its input, as a layer; see `conv_transpose2d`.
+
+    Shapes: input (N, C, D, H, W) or (C, D, H, W), weight (C, K / groups, kD, kH, kW), bias (K).
+
+    Raises:
+        ShapeError: The shapes don't fit together.
+        ValueError: A number is out of range.
+
+    Example:
+        >>> import plait_core as pc, plait_nn.functional as F
+        >>> out = F.conv_transpose3d(pc.ones(1, 1, 1, 1, 2), pc.ones(1, 1, 2, 1, 2), stride=2)
+        >>> tuple(out.shape), out.sum().item()
+        ((1, 1, 2, 1, 4), 8.0)
+    """
+    if input.ndim == 4:
+        return conv_transpose3d(
+            input.unsqueeze(0), weight, bias, stride, padding, output_padding, groups, dilation
+        ).squeeze(0)
+    step, cut, extra, spread = _options(
+        "conv_transpose3d",
+        input,
+        weight,
+        bias,
+        groups,
+        stride=stride,
+        padding=padding,
+        output_padding=output_padding,
+        dilation=dilation,
+    )
+    batch, channels, slices, *image = input.shape
+    taps, filters = weight.shape[2], weight.shape[1] * groups
+    images = input.transpose(1, 2).reshape((batch * slices, channels, *image))
+    kernel = weight.reshape((channels, weight.shape[1] * taps, *weight.shape[3:]))
+    flat = _full(images, kernel, step[1:], spread[1:], groups)
+    size = flat.shape[2:]
+    pieces = flat.reshape((batch, slices, filters, taps, *size)).permute((0, 2, 1, 3, 4, 5))
+    pieces = pieces.reshape((batch, filters, slices * taps, *size))
+    places = [i * step[0] + k * spread[0] for i in range(slices) for k in range(taps)]
+    depth = (slices - 1) * step[0] + spread[0] * (taps - 1) + 1
+    blank = pieces.new_zeros((batch, filters, depth, *size))
+    made = blank.index_add(2, pc.tensor(places, device=input.device), pieces)
+    return _with_bias(_cut(made, cut, extra), bias)

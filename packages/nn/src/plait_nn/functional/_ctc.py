@@ -1,0 +1,147 @@
+"""Connectionist temporal classification."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import plait_core as pc
+from plait_core import Tensor
+from plait_nn.functional._likelihood import reduced
+
+__all__ = ["ctc_loss"]
+
+_NEVER = -1e30  # the logarithm of 0, for which sums and gradients stay numbers
+
+
+def ctc_loss(
+    log_probs: Tensor,
+    targets: Tensor,
+    input_lengths: Tensor | Sequence[int],
+    target_lengths: Tensor | Sequence[int],
+    blank: int = 0,
+    reduction: str = "mean",
+    zero_infinity: bool = False,
+) -> Tensor:
+    r"""Compute :math:`-\log P(y | x)`, summed over all alignments of y with x (Graves et al. 2006).
+
+    An alignment names a class or the blank at every step; repeats merge, then blanks vanish.
+
+    Args:
+        log_probs: Log-probabilities, (T, N, C) or (T, C).
+        targets: Class numbers, (N, S), or all sequences one after the other, (sum of lengths).
+        input_lengths: Steps of each sequence, (N) or ().
+        target_lengths: Lengths of the targets, (N) or ().
+        blank: The class that stands for nothing.
+        reduction: "mean" (each loss is divided by its target's length first), "sum" or "none".
+        zero_infinity: Return 0 for targets that are too long for their input, instead of infinity.
+
+    Raises:
+        ValueError: Shapes or lengths don't fit together.
+
+    Example:
+        >>> import plait_core as pc, plait_nn.functional as F
+        >>> x = pc.full((2, 1, 2), 0.5).log()  # "a", "-a" and "a-" are 3 of 4 sequences
+        >>> F.ctc_loss(x, pc.tensor([[1]]), [2], [1]).exp()
+        tensor(1.3333)
+    """
+    single = log_probs.ndim == 2
+    if log_probs.ndim not in (2, 3):
+        raise ValueError(
+            f"ctc_loss: `log_probs` must be (T, N, C) or (T, C); got {tuple(log_probs.shape)}"
+        )
+    steps = log_probs.unsqueeze(1) if single else log_probs
+    times, batch, classes = steps.shape
+    if not 0 <= blank < classes:
+        raise ValueError(f"ctc_loss: `blank` must be in [0, {classes - 1}]; got {blank}")
+    inputs = _lengths(input_lengths, batch, times, "input_lengths")
+    wanted = _lengths(target_lengths, batch, None, "target_lengths")
+    labels = _padded(targets, wanted, blank, classes)
+    losses = _losses(steps, labels, inputs, wanted, blank)
+    if zero_infinity:
+        losses = losses.masked_fill(losses.detach() == float("inf"), 0)
+    if reduction == "mean":
+        divisors = pc.tensor([max(w, 1) for w in wanted], dtype=losses.dtype, device=losses.device)
+        return (losses / divisors).mean()
+    return reduced(losses[0] if single and reduction == "none" else losses, reduction, "ctc_loss")
+
+
+def _lengths(given: Any, batch: int, most: int | None, name: str) -> list[int]:
+    values = given.reshape((-1,)).tolist() if isinstance(given, Tensor) else given
+    lengths = [int(values)] if isinstance(values, int) else [int(v) for v in values]
+    if len(lengths) != batch or min(lengths, default=0) < 0:
+        raise ValueError(
+            f"ctc_loss: `{name}` must hold {batch} lengths that are not negative; got {lengths}"
+        )
+    if most is not None and max(lengths, default=0) > most:
+        raise ValueError(
+            f"ctc_loss: `{name}` must not exceed the {most} steps of `log_probs`; got {lengths}"
+        )
+    return lengths
+
+
+def _padded(targets: Tensor, lengths: list[int], blank: int, classes: int) -> Tensor:
+    """Return the targets as (N, S), filled with the blank."""
+    longest = max(lengths, default=0)
+    flat = targets.detach()
+    if flat.ndim == 2:
+        if flat.shape[0] != len(lengths) or flat.shape[1] < longest:
+            raise ValueError(
+                f"ctc_loss: `targets` must be ({len(lengths)}, {longest} or more); "
+                f"got {tuple(flat.shape)}"
+            )
+        rows = [row[:n] for row, n in zip(flat.tolist(), lengths, strict=True)]
+    else:
+        values, rows, start = flat.reshape((-1,)).tolist(), [], 0
+        if flat.ndim != 1 or (len(values) < sum(lengths)):
+            raise ValueError(
+                f"ctc_loss: `targets` must hold {sum(lengths)} classes; got {tuple(flat.shape)}"
+            )
+        for length in lengths:
+            rows.append(values[start : start + length])
+            start += length
+    wrong = [label for row in rows for label in row if not 0 <= label < classes]
+    if wrong:
+        raise ValueError(f"ctc_loss: `targets` must be in [0, {classes - 1}]; got {wrong[0]}")
+    filled = [row + [blank] * (longest - len(row)) for row in rows]
+    made = pc.tensor(filled, dtype=pc.int64, device=targets.device)
+    return made.reshape((len(lengths), longest))
+
+
+def _losses(
+    steps: Tensor, labels: Tensor, inputs: list[int], wanted: list[int], blank: int
+) -> Tensor:
+    """Run the forward recursion over blank, y1, blank, y2, ..., blank for the whole batch."""
+    times, batch, _ = steps.shape
+    places = 2 * labels.shape[1] + 1
+    device = steps.device
+    states = pc.full((batch, places), blank, dtype=pc.int64, device=device)
+    if labels.shape[1]:
+        states[:, 1::2] = labels
+    scores = steps.gather(2, states.unsqueeze(0).expand((times, batch, places)))
+    never = pc.full((batch, places), _NEVER, dtype=steps.dtype, device=device)
+    # over a blank between different classes a path may jump
+    skips = pc.zeros((batch, places), dtype=pc.bool, device=device)
+    if places > 2:
+        skips[:, 2:] = (states[:, 2:] != blank) & (states[:, 2:] != states[:, :-2])
+    start = pc.arange(places, device=device).unsqueeze(0) < 2
+    lengths = pc.tensor(inputs, device=device).unsqueeze(1)
+    alpha = pc.where(start, pc.zeros_like(never), never)  # before the first step: two entries
+    for t in range(times):
+        if t == 0:
+            moved = alpha + scores[0]
+        else:
+            one = pc.cat([never[:, :1], alpha[:, :-1]], 1)
+            two = pc.cat([never[:, :2], alpha[:, :-2]], 1)[:, :places]
+            two = pc.where(skips, two, never)
+            moved = pc.logsumexp(pc.stack([alpha, one, two]), 0) + scores[t]
+        # a floor, so that what is impossible stays so however many steps are added
+        alpha = pc.where(lengths > t, moved.clamp(min=_NEVER), alpha)
+    last = pc.tensor([2 * w for w in wanted], device=device).unsqueeze(1)
+    ends = alpha.gather(1, last)
+    before = alpha.gather(1, (last - 1).clamp(min=0))
+    before = pc.where(last > 0, before, never[:, :1])
+    totals = -pc.logsumexp(pc.cat([ends, before], 1), 1)
+    empty = (pc.tensor(inputs, device=device) == 0) & (last.squeeze(1) == 0)
+    totals = totals.masked_fill(empty, 0)
+    return totals.masked_fill(totals.detach() > -_NEVER / 2, float("inf"))

@@ -1,0 +1,155 @@
+"""Sampling of images at places of a grid, and the grids of affine maps."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import plait_core as pc
+from plait_core import Tensor
+
+__all__ = ["affine_grid", "grid_sample"]
+
+
+def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None = None) -> Tensor:
+    r"""Return where each pixel of an output comes from under affine maps (Jaderberg et al. 2015).
+
+    Args:
+        theta: The maps, (N, 2, 3) for images or (N, 3, 4) for volumes.
+        size: Of the output, (N, C, H, W) or (N, C, D, H, W).
+        align_corners: Whether -1 and 1 are the middles of the outer pixels instead of their edges.
+
+    Returns:
+        Shape (N, H, W, 2) or (N, D, H, W, 3), the last dimension in the order x, y, z.
+
+    Raises:
+        ShapeError: The shapes don't fit together.
+
+    Example:
+        >>> import plait_core as pc, plait_nn.functional as F
+        >>> same = pc.tensor([[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]])
+        >>> F.affine_grid(same, (1, 1, 1, 2), align_corners=True)[0, 0]
+        tensor([[-1.,  0.],
+                [ 1.,  0.]])
+    """
+    dims = len(size) - 2
+    if dims not in (2, 3) or tuple(theta.shape) != (size[0], dims, dims + 1):
+        raise pc.ShapeError(
+            f"affine_grid: `theta` must be (N, 2, 3) with `size` (N, C, H, W), or (N, 3, 4) with "
+            f"(N, C, D, H, W); got shape {tuple(theta.shape)} and {tuple(size)}"
+        )
+    axes = []
+    for n in size[2:]:
+        if align_corners:
+            steps = [2 * i / (n - 1) - 1 if n > 1 else 0.0 for i in range(n)]
+        else:
+            steps = [(2 * i + 1) / n - 1 for i in range(n)]
+        axes.append(pc.tensor(steps, dtype=theta.dtype, device=theta.device))
+    places = [each.flatten() for each in pc.meshgrid(*axes, indexing="ij")][::-1]
+    points = pc.stack([*places, pc.ones_like(places[0])], 1)
+    return (points @ theta.transpose(1, 2)).reshape((size[0], *size[2:], dims))
+
+
+def grid_sample(
+    input: Tensor,
+    grid: Tensor,
+    mode: str = "bilinear",
+    padding_mode: str = "zeros",
+    align_corners: bool | None = None,
+) -> Tensor:
+    r"""Return the values of images at places between their pixels.
+
+    Args:
+        input: Shape (N, C, H, W) or (N, C, D, H, W).
+        grid: Shape (N, H', W', 2) or (N, D', H', W', 3): places x, y, z, from -1 to 1.
+        mode: "bilinear" (of volumes: trilinear), or "nearest".
+        padding_mode: What is outside: "zeros", "border" or "reflection".
+        align_corners: Whether -1 and 1 are the middles of the outer pixels instead of their edges.
+
+    Returns:
+        Shape (N, C, H', W') or (N, C, D', H', W').
+
+    Raises:
+        ShapeError: The shapes don't fit together.
+        ValueError: An unknown word; ``mode="bicubic"`` is not supported.
+
+    Example:
+        >>> import plait_core as pc, plait_nn.functional as F
+        >>> x = pc.tensor([[[[0.0, 4.0]]]])
+        >>> F.grid_sample(x, pc.tensor([[[[0.25, 0.0]]]]), align_corners=True).item()
+        2.5
+    """
+    dims = input.ndim - 2
+    if dims not in (2, 3) or grid.ndim != input.ndim or grid.shape[-1] != dims:
+        raise pc.ShapeError(
+            f"grid_sample: `input` must be (N, C, H, W) with `grid` (N, H', W', 2), or one more "
+            f"dimension; got shapes {tuple(input.shape)} and {tuple(grid.shape)}"
+        )
+    if grid.shape[0] != input.shape[0] or 0 in tuple(input.shape[2:]):
+        raise pc.ShapeError(
+            f"grid_sample: `input` and `grid` must have the same batch, and images pixels; "
+            f"got shapes {tuple(input.shape)} and {tuple(grid.shape)}"
+        )
+    if mode not in ("bilinear", "nearest"):
+        raise ValueError(f"grid_sample: `mode` must be bilinear or nearest; got {mode!r}")
+    if padding_mode not in ("zeros", "border", "reflection"):
+        raise ValueError(
+            f"grid_sample: `padding_mode` must be zeros, border or reflection; got {padding_mode!r}"
+        )
+    sizes = tuple(input.shape[2:])
+    flat = grid.reshape((grid.shape[0], -1, dims))
+    places = []  # in the order of the dimensions, in pixels
+    for i, size in enumerate(sizes):
+        x = flat[:, :, dims - 1 - i]
+        x = (x + 1) * (size - 1) / 2 if align_corners else ((x + 1) * size - 1) / 2
+        places.append(_inside(x, size, padding_mode, bool(align_corners)))
+    pixels = input.flatten(2)
+    if mode == "nearest":
+        made = _pixels(pixels, [p.detach().round() for p in places], sizes)
+    else:
+        lows = [p.detach().floor() for p in places]
+        shares = [p - low for p, low in zip(places, lows, strict=True)]
+        made = pixels.new_zeros((*pixels.shape[:2], flat.shape[1]))
+        for corner in itertools.product((0, 1), repeat=dims):
+            weight: Tensor | None = None
+            for bit, share in zip(corner, shares, strict=True):
+                part = share if bit else 1 - share
+                weight = part if weight is None else weight * part
+            assert weight is not None
+            at = [low + bit for bit, low in zip(corner, lows, strict=True)]
+            made = made + _pixels(pixels, at, sizes) * weight.unsqueeze(1)
+    return made.reshape((*input.shape[:2], *grid.shape[1:-1]))
+
+
+def _pixels(pixels: Tensor, at: list[Tensor], sizes: tuple[int, ...]) -> Tensor:
+    """The pixels (N, C, P) at whole places, each (N, Q); outside there is 0."""
+    index: Tensor | None = None
+    known: Tensor | None = None
+    for place, size in zip(at, sizes, strict=True):
+        there = (place >= 0) & (place <= size - 1)
+        number = place.masked_fill(~there, 0).long()
+        known = there if known is None else known & there
+        index = number if index is None else index * size + number
+    assert index is not None and known is not None
+    wanted = index.unsqueeze(1).expand((index.shape[0], pixels.shape[1], index.shape[1]))
+    return pixels.gather(2, wanted).masked_fill(~known.unsqueeze(1), 0)
+
+
+def _inside(x: Tensor, size: int, padding_mode: str, align_corners: bool) -> Tensor:
+    """Bring places back into the image, as ``padding_mode`` says."""
+    if padding_mode == "zeros":
+        return x
+    if padding_mode == "reflection":
+        low, span = (0.0, size - 1.0) if align_corners else (-0.5, float(size))
+        if span == 0:
+            return x * 0
+        # a wave that rises and falls between the borders, of period twice the span
+        known = (x.detach() - low).abs()
+        turns = (known / span).floor()
+        rest = known - turns * span
+        falls = pc.remainder(turns, 2) == 1
+        sign = pc.where(x.detach() - low < 0, -1.0, 1.0).to(x.dtype)
+        slope = pc.where(falls, -sign, sign)
+        target = pc.where(falls, span - rest, rest) + low
+        x = target + slope * (x - x.detach())
+    return x.clamp(0, size - 1)

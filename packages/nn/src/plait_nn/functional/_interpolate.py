@@ -1,0 +1,175 @@
+"""Resizing of sequences, images and volumes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import plait_core as pc
+from plait_core import Tensor
+from plait_nn.functional._pooling import adaptive_avg_pool2d
+from plait_nn.functional._pooling_dims import adaptive_avg_pool1d, adaptive_avg_pool3d
+
+__all__ = ["interpolate", "upsample"]
+
+_DIMS = {"linear": 1, "bilinear": 2, "trilinear": 3, "bicubic": 2}
+_MODES = ("nearest", "nearest-exact", "linear", "bilinear", "bicubic", "trilinear", "area")
+_CUBIC = -0.75
+
+
+def interpolate(
+    input: Tensor,
+    size: int | Sequence[int] | None = None,
+    scale_factor: float | Sequence[float] | None = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+    recompute_scale_factor: bool | None = None,
+    antialias: bool = False,
+) -> Tensor:
+    r"""Resize the dimensions after the channels.
+
+    An output element at i stands at :math:`(i + 1/2) s - 1/2` of the input, s being the ratio of
+    the sizes, or with ``align_corners`` at :math:`i (n_{in} - 1) / (n_{out} - 1)`.
+
+    Args:
+        input: Shape (N, C, L), (N, C, H, W) or (N, C, D, H, W).
+        size: The new sizes, or
+        scale_factor: factors of the old ones, rounded down.
+        mode: "nearest", "nearest-exact", "linear" (one dimension), "bilinear" and "bicubic" (two),
+            "trilinear" (three) or "area" (means).
+        align_corners: Whether the corners' elements keep their values; for the linear and cubic
+            modes.
+        recompute_scale_factor: Use the ratio of the sizes instead of the given factors.
+        antialias: Not supported; False.
+
+    Raises:
+        ValueError: The arguments don't fit together.
+
+    Example:
+        >>> import plait_core as pc, plait_nn.functional as F
+        >>> x = pc.tensor([[[0.0, 4.0]]])
+        >>> F.interpolate(x, scale_factor=2, mode="linear").flatten()
+        tensor([0., 1., 3., 4.])
+    """
+    dims = input.ndim - 2
+    _check(input, size, scale_factor, mode, align_corners)
+    if antialias:
+        raise NotImplementedError("interpolate: `antialias` is not supported")
+    old = tuple(input.shape[2:])
+    factors: Sequence[float] | None = None
+    if scale_factor is not None:
+        many = isinstance(scale_factor, (tuple, list))
+        factors = list(scale_factor) if many else [scale_factor] * dims  # type: ignore
+        new = [math.floor(float(n) * f) for n, f in zip(old, factors, strict=True)]
+        if recompute_scale_factor:
+            factors = None
+    else:
+        new = [size] * dims if isinstance(size, int) else [int(n) for n in size or ()]
+    if min(new) < 1 or min(old) < 1:
+        raise ValueError(
+            f"interpolate: sizes must be positive; got {tuple(new)} from {tuple(input.shape)}"
+        )
+    if mode == "area":
+        pools: dict[int, Callable[..., Tensor]] = {
+            1: adaptive_avg_pool1d,
+            2: adaptive_avg_pool2d,
+            3: adaptive_avg_pool3d,
+        }
+        return pools[dims](input, tuple(new))
+    result = input
+    for i in range(dims):
+        ratio = old[i] / new[i] if factors is None else 1.0 / factors[i]
+        result = _resized(result, i + 2, new[i], ratio, mode, bool(align_corners))
+    return result
+
+
+def _check(
+    input: Tensor,
+    size: int | Sequence[int] | None,
+    factor: float | Sequence[float] | None,
+    mode: str,
+    align_corners: bool | None,
+) -> None:
+    dims = input.ndim - 2
+    if mode not in _MODES:
+        raise ValueError(f"interpolate: `mode` must be one of {', '.join(_MODES)}; got {mode!r}")
+    if dims not in (1, 2, 3) or _DIMS.get(mode, dims) != dims:
+        wanted = _DIMS[mode] + 2 if mode in _DIMS else "3 to 5"
+        raise ValueError(
+            f"interpolate: `input` must have {wanted} dimensions for mode {mode!r}; "
+            f"got shape {tuple(input.shape)}"
+        )
+    if (size is None) == (factor is None):
+        raise ValueError("interpolate: exactly one of `size` and `scale_factor` must be given")
+    if align_corners is not None and mode not in _DIMS:
+        raise ValueError(f"interpolate: `align_corners` must be None for mode {mode!r}")
+    for name, given in (("size", size), ("scale_factor", factor)):
+        if isinstance(given, (tuple, list)) and len(given) != dims:
+            raise ValueError(
+                f"interpolate: `{name}` must have {dims} elements for input {tuple(input.shape)}; "
+                f"got {tuple(given)}"
+            )
+
+
+def _resized(
+    input: Tensor, dim: int, new: int, ratio: float, mode: str, align_corners: bool
+) -> Tensor:
+    """Resize one dimension: each element of the result is a sum of a few weighted ones."""
+    old = input.shape[dim]
+    if mode.startswith("nearest"):
+        shift = 0.5 if mode == "nearest-exact" else 0.0
+        places = [min(math.floor((i + shift) * ratio), old - 1) for i in range(new)]
+        return input.index_select(dim, pc.tensor(places, device=input.device))
+    if align_corners:
+        ratio = (old - 1) / (new - 1) if new > 1 else 0.0
+        sources = [i * ratio for i in range(new)]
+    else:
+        sources = [(i + 0.5) * ratio - 0.5 for i in range(new)]
+    if mode == "bicubic":
+        bases = [math.floor(s) for s in sources]
+        weights = [_cubic(s - b) for s, b in zip(sources, bases, strict=True)]
+        first = -1
+    else:
+        sources = [max(s, 0.0) for s in sources]
+        bases = [min(math.floor(s), old - 1) for s in sources]
+        weights = [(1 - (s - b), s - b) for s, b in zip(sources, bases, strict=True)]
+        first = 0
+    total: Tensor | None = None
+    shape = (new,) + (1,) * (input.ndim - dim - 1)
+    for k in range(len(weights[0])):
+        places = [min(max(b + first + k, 0), old - 1) for b in bases]
+        factor = pc.tensor([w[k] for w in weights], dtype=input.dtype, device=input.device)
+        term = input.index_select(dim, pc.tensor(places, device=input.device))
+        term = term * factor.reshape(shape)
+        total = term if total is None else total + term
+    assert total is not None
+    return total
+
+
+def _cubic(t: float) -> tuple[float, ...]:
+    """The weights of the four neighbours at the fraction t between the middle two (Keys 1981)."""
+
+    def near(x: float) -> float:
+        return ((_CUBIC + 2) * x - (_CUBIC + 3)) * x * x + 1
+
+    def far(x: float) -> float:
+        return ((_CUBIC * x - 5 * _CUBIC) * x + 8 * _CUBIC) * x - 4 * _CUBIC
+
+    return far(t + 1), near(t), near(1 - t), far(2 - t)
+
+
+def upsample(
+    input: Tensor,
+    size: int | Sequence[int] | None = None,
+    scale_factor: float | Sequence[float] | None = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+) -> Tensor:
+    """Compute `interpolate`; a name of old programs.
+
+    Example:
+        >>> import plait_core as pc, plait_nn.functional as F
+        >>> F.upsample(pc.tensor([[[1.0, 2.0]]]), 4).flatten()
+        tensor([1., 1., 2., 2.])
+    """
+    return interpolate(input, size, scale_factor, mode, align_corners)

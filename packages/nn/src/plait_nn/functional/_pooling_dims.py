@@ -1,0 +1,294 @@
+"""Pooling in one and three dimensions, by that of images: windows are products of intervals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import plait_core as pc
+from plait_core import Tensor
+from plait_nn.functional import _pooling as images
+from plait_nn.functional._sizes import Sizes, sizes_of
+
+__all__ = [
+    "adaptive_avg_pool1d",
+    "adaptive_avg_pool3d",
+    "avg_pool1d",
+    "avg_pool3d",
+    "lp_pool1d",
+    "lp_pool2d",
+    "lp_pool3d",
+    "max_pool1d",
+    "max_pool3d",
+]
+
+
+def _check(operator: str, dims: int, input: Tensor) -> None:
+    if input.ndim not in (dims + 1, dims + 2):
+        places = {1: "L", 2: "H, W", 3: "D, H, W"}[dims]
+        raise pc.ShapeError(
+            f"{operator}: `input` must be (N, C, {places}) or (C, {places}); "
+            f"got shape {tuple(input.shape)}"
+        )
+
+
+def _stride(stride: Sizes | None, kernel: tuple[int, ...], operator: str) -> tuple[int, ...]:
+    if stride is None or (not isinstance(stride, int) and not stride):
+        return kernel
+    return sizes_of(stride, len(kernel), "stride", operator)
+
+
+def max_pool1d(
+    input: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    dilation: Sizes = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
+    """Take the maximum of every window of sequences (N, C, L) or (C, L).
+
+    Arguments and results are those of `max_pool2d`, in one dimension.
+
+    Example:
+        >>> import plait_core as pc, plait_nn.functional as F
+        >>> F.max_pool1d(pc.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
+        tensor([[3., 2.]])
+    """
+    _check("max_pool1d", 1, input)
+    (size,) = sizes_of(kernel_size, 1, "kernel_size", "max_pool1d")
+    (step,) = _stride(stride, (size,), "max_pool1d")
+    (side,) = sizes_of(padding, 1, "padding", "max_pool1d")
+    (spread,) = sizes_of(dilation, 1, "dilation", "max_pool1d")
+    made = images.max_pool2d(
+        input.unsqueeze(-2),
+        (1, size),
+        (1, step),
+        (0, side),
+        (1, spread),
+        ceil_mode,
+        return_indices,
+    )
+    return tuple(m.squeeze(-2) for m in made) if return_indices else made.squeeze(-2)
+
+
+def max_pool3d(
+    input: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    dilation: Sizes = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
+    """Take the maximum of every window of volumes (N, C, D, H, W) or (C, D, H, W).
+
+    Arguments and results are those of `max_pool2d`, in three dimensions.
+
+    Example:
+        >>> import plait_core as pc, plait_nn.functional as F
+        >>> F.max_pool3d(pc.arange(8.0).reshape(1, 1, 2, 2, 2), 2).flatten()
+        tensor([7.])
+    """
+    _check("max_pool3d", 3, input)
+    kernel = sizes_of(kernel_size, 3, "kernel_size", "max_pool3d")
+    step = _stride(stride, kernel, "max_pool3d")
+    side = sizes_of(padding, 3, "padding", "max_pool3d")
+    spread = sizes_of(dilation, 3, "dilation", "max_pool3d")
+    *lead, depth, height, width = input.shape
+    rows = math.prod(lead)
+    slices = input.reshape((rows, depth, height, width))
+    flat, places = images.max_pool2d(
+        slices,
+        kernel[1:],  # type: ignore[arg-type]
+        step[1:],  # type: ignore[arg-type]
+        side[1:],  # type: ignore[arg-type]
+        spread[1:],  # type: ignore[arg-type]
+        ceil_mode,
+        True,
+    )
+    size = tuple(flat.shape[2:])
+    columns = flat.reshape((rows, 1, depth, math.prod(size)))
+    made, at = images.max_pool2d(
+        columns, (kernel[0], 1), (step[0], 1), (side[0], 0), (spread[0], 1), ceil_mode, True
+    )
+    shape = (*lead, made.shape[2], *size)
+    if not return_indices:
+        return made.reshape(shape)
+    # a column's place is d * (H' W') + column: in which slice, and where in that slice
+    within = places.reshape((rows, -1)).gather(1, at.reshape((rows, -1)))
+    slice_number = at.reshape((rows, -1)) // max(math.prod(size), 1)
+    return made.reshape(shape), (slice_number * (height * width) + within).reshape(shape)
+
+
+def avg_pool1d(
+    input: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+) -> Tensor:
+    """Take the mean of every window of sequences (N, C, L) or (C, L); see `avg_pool2d`.
+
+    Example:
+        >>> import plait_core as pc, plait_nn.functional as F
+        >>> F.avg_pool1d(pc.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
+        tensor([[2., 1.]])
+    """
+    _check("avg_pool1d", 1, input)
+    (size,) = sizes_of(kernel_size, 1, "kernel_size", "avg_pool1d")
+    (step,) = _stride(stride, (size,), "avg_pool1d")
+    (side,) = sizes_of(padding, 1, "padding", "avg_pool1d")
+    rows = input.unsqueeze(-2)
+    made = images.avg_pool2d(rows, (1, size), (1, step), (0, side), ceil_mode, count_include_pad)
+    return made.squeeze(-2)
+
+
+def avg_pool3d(
+    input: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Tensor:
+    """Take the mean of every window of volumes (N, C, D, H, W) or (C, D, H, W); see `avg_pool2d`.
+
+    Example:
+        >>> import plait_core as pc, plait_nn.functional as F
+        >>> F.avg_pool3d(pc.arange(8.0).reshape(1, 1, 2, 2, 2), 2).flatten()
+        tensor([3.5000])
+    """
+    _check("avg_pool3d", 3, input)
+    if divisor_override == 0:
+        raise ValueError("avg_pool3d: `divisor_override` must not be 0")
+    kernel = sizes_of(kernel_size, 3, "kernel_size", "avg_pool3d")
+    step = _stride(stride, kernel, "avg_pool3d")
+    side = sizes_of(padding, 3, "padding", "avg_pool3d")
+    *lead, depth, height, width = input.shape
+    slices = input.reshape((math.prod(lead), depth, height, width))
+    first = None if divisor_override is None else 1
+    flat = images.avg_pool2d(
+        slices,
+        kernel[1:],  # type: ignore[arg-type]
+        step[1:],  # type: ignore[arg-type]
+        side[1:],  # type: ignore[arg-type]
+        ceil_mode,
+        count_include_pad,
+        first,
+    )
+    size = tuple(flat.shape[2:])
+    columns = flat.reshape((math.prod(lead), 1, depth, math.prod(size)))
+    made = images.avg_pool2d(
+        columns,
+        (kernel[0], 1),
+        (step[0], 1),
+        (side[0], 0),
+        ceil_mode,
+        count_include_pad,
+        divisor_override,
+    )
+    return made.reshape((*lead, made.shape[2], *size))
+
+
+def adaptive_avg_pool1d(input: Tensor, output_size: int | Sequence[int]) -> Tensor:
+    """Average sequences (N, C, L) or (C, L) over as many windows as make ``output_size``.
+
+    Example:
+        >>> import plait_core as pc, plait_nn.functional as F
+        >>> F.adaptive_avg_pool1d(pc.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
+        tensor([[2., 1.]])
+    """
+    _check("adaptive_avg_pool1d", 1, input)
+    (size,) = sizes_of(output_size, 1, "output_size", "adaptive_avg_pool1d")
+    return pc.adaptive_avg_pool2d(input.unsqueeze(-2), (1, size)).squeeze(-2)
+
+
+def adaptive_avg_pool3d(input: Tensor, output_size: int | Sequence[int | None] | None) -> Tensor:
+    """Average volumes over as many windows as make ``output_size``; None keeps a dimension.
+
+    Example:
+        >>> import plait_core as pc, plait_nn.functional as F
+        >>> tuple(F.adaptive_avg_pool3d(pc.ones(1, 3, 8, 6, 4), (2, None, 1)).shape)
+        (1, 3, 2, 6, 1)
+    """
+    _check("adaptive_avg_pool3d", 3, input)
+    *lead, depth, height, width = input.shape
+    wanted = tuple(output_size) if isinstance(output_size, (tuple, list)) else (output_size,) * 3
+    if len(wanted) != 3:
+        raise ValueError(
+            f"adaptive_avg_pool3d: `output_size` must be an int or three; got {wanted}"
+        )
+    size = [s if w is None else w for w, s in zip(wanted, (depth, height, width), strict=True)]
+    slices = input.reshape((math.prod(lead), depth, height, width))
+    flat = pc.adaptive_avg_pool2d(slices, size[1:])
+    columns = flat.reshape((math.prod(lead), 1, depth, size[1] * size[2]))
+    return pc.adaptive_avg_pool2d(columns, (size[0], size[1] * size[2])).reshape((*lead, *size))
+
+
+def _lp(means: Tensor, norm_type: float, count: int) -> Tensor:
+    """From the means of the powers to the roots of their sums; negative sums keep their sign."""
+    powers: Tensor = pc.sign(means) * pc.relu(means.abs()) * count
+    return powers ** (1.0 / norm_type)
+
+
+def lp_pool1d(
+    input: Tensor,
+    norm_type: float,
+    kernel_size: int,
+    stride: Sizes | None = None,
+    ceil_mode: bool = False,
+) -> Tensor:
+    r"""Compute :math:`(\sum x^p)^{1/p}` of every window, p being ``norm_type``.
+
+    Example:
+        >>> import plait_core as pc, plait_nn.functional as F
+        >>> F.lp_pool1d(pc.tensor([[3.0, 4.0]]), 2, 2)
+        tensor([[5.]])
+    """
+    (size,) = sizes_of(kernel_size, 1, "kernel_size", "lp_pool1d")
+    return _lp(avg_pool1d(input**norm_type, size, stride, 0, ceil_mode), norm_type, size)
+
+
+def lp_pool2d(
+    input: Tensor,
+    norm_type: float,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    ceil_mode: bool = False,
+) -> Tensor:
+    r"""Compute :math:`(\sum x^p)^{1/p}` of every window of images, p being ``norm_type``.
+
+    Example:
+        >>> import plait_core as pc, plait_nn.functional as F
+        >>> F.lp_pool2d(pc.tensor([[[3.0, 4.0]]]), 2, (1, 2))
+        tensor([[[5.]]])
+    """
+    _check("lp_pool2d", 2, input)
+    kernel = sizes_of(kernel_size, 2, "kernel_size", "lp_pool2d")
+    step = _stride(stride, kernel, "lp_pool2d")
+    means = images.avg_pool2d(input**norm_type, kernel, step, 0, ceil_mode)  # type: ignore[arg-type]
+    return _lp(means, norm_type, math.prod(kernel))
+
+
+def lp_pool3d(
+    input: Tensor,
+    norm_type: float,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    ceil_mode: bool = False,
+) -> Tensor:
+    r"""Compute :math:`(\sum x^p)^{1/p}` of every window of volumes, p being ``norm_type``.
+
+    Example:
+        >>> import plait_core as pc, plait_nn.functional as F
+        >>> F.lp_pool3d(pc.tensor([[[[3.0, 4.0]]]]), 2, (1, 1, 2))
+        tensor([[[[5.]]]])
+    """
+    kernel = sizes_of(kernel_size, 3, "kernel_size", "lp_pool3d")
+    means = avg_pool3d(input**norm_type, kernel, stride, 0, ceil_mode)
+    return _lp(means, norm_type, math.prod(kernel))

@@ -1,0 +1,199 @@
+"""Adaptive maxima, and the way back from maxima to where they stood."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import plait_core as pc
+from plait_core import Tensor
+from plait_nn.functional._sizes import Sizes, sizes_of
+
+__all__ = [
+    "adaptive_max_pool1d",
+    "adaptive_max_pool2d",
+    "adaptive_max_pool3d",
+    "max_unpool1d",
+    "max_unpool2d",
+    "max_unpool3d",
+]
+
+Output = int | Sequence[int | None] | None
+
+
+def _adaptive(operator: str, dims: int, input: Tensor, output: Output, indices: bool) -> Any:
+    """Reduce one dimension after the other, carrying along where each maximum stood."""
+    many = isinstance(output, (tuple, list))
+    wanted: tuple[Any, ...] = tuple(output) if many else (output,) * dims  # type: ignore[arg-type]
+    if len(wanted) != dims or input.ndim not in (dims + 1, dims + 2):
+        raise pc.ShapeError(
+            f"{operator}: `input` must have {dims + 1} or {dims + 2} dimensions and `output_size` "
+            f"{dims}; got shape {tuple(input.shape)} and {wanted}"
+        )
+    spatial = tuple(input.shape[-dims:])
+    places = pc.arange(math.prod(spatial), device=input.device).reshape(spatial)
+    values, at = input, places.expand(tuple(input.shape))
+    for dim in reversed(range(-dims, 0)):
+        size, count = input.shape[dim], wanted[dim]
+        if count is None:
+            continue
+        starts = [i * size // count for i in range(count)]
+        ends = [-(-(i + 1) * size // count) for i in range(count)]
+        longest = max((e - s for s, e in zip(starts, ends, strict=True)), default=0)
+        # shorter windows see their last element again
+        seen = [
+            min(s + k, e - 1) for s, e in zip(starts, ends, strict=True) for k in range(longest)
+        ]
+        index = pc.tensor(seen, dtype=pc.int64, device=input.device)
+        axis = values.ndim + dim
+        shape = (*values.shape[:axis], count, longest, *values.shape[axis + 1 :])
+        windows = values.index_select(axis, index).reshape(shape)
+        best, where = windows.max(axis + 1, keepdim=True)
+        at = at.index_select(axis, index).reshape(shape).gather(axis + 1, where).squeeze(axis + 1)
+        values = best.squeeze(axis + 1)
+    return (values, at) if indices else values
+
+
+def adaptive_max_pool1d(input: Tensor, output_size: Output, return_indices: bool = False) -> Any:
+    """Take maxima of sequences (N, C, L) or (C, L) over as many windows as ``output_size``.
+
+    Example:
+        >>> import plait_core as pc, plait_nn.functional as F
+        >>> F.adaptive_max_pool1d(pc.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
+        tensor([[3., 2.]])
+    """
+    return _adaptive("adaptive_max_pool1d", 1, input, output_size, return_indices)
+
+
+def adaptive_max_pool2d(input: Tensor, output_size: Output, return_indices: bool = False) -> Any:
+    """Take maxima of images over as many windows as ``output_size``; None keeps a dimension.
+
+    With ``return_indices`` also where in H x W each maximum stood.
+
+    Example:
+        >>> import plait_core as pc, plait_nn.functional as F
+        >>> F.adaptive_max_pool2d(pc.arange(12.0).reshape(1, 3, 4), (1, 2))
+        tensor([[[ 9., 11.]]])
+    """
+    return _adaptive("adaptive_max_pool2d", 2, input, output_size, return_indices)
+
+
+def adaptive_max_pool3d(input: Tensor, output_size: Output, return_indices: bool = False) -> Any:
+    """Take maxima of volumes over as many windows as ``output_size``; None keeps a dimension.
+
+    Example:
+        >>> import plait_core as pc, plait_nn.functional as F
+        >>> F.adaptive_max_pool3d(pc.arange(8.0).reshape(1, 2, 2, 2), (2, 1, 1)).flatten()
+        tensor([3., 7.])
+    """
+    return _adaptive("adaptive_max_pool3d", 3, input, output_size, return_indices)
+
+
+def _unpool(
+    dims: int,
+    input: Tensor,
+    indices: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None,
+    padding: Sizes,
+    output_size: Sequence[int] | None,
+) -> Tensor:
+    operator = f"max_unpool{dims}d"
+    if tuple(input.shape) != tuple(indices.shape) or input.ndim not in (dims + 1, dims + 2):
+        raise pc.ShapeError(
+            f"{operator}: `input` must have {dims + 1} or {dims + 2} dimensions and `indices` its "
+            f"shape; got shapes {tuple(input.shape)} and {tuple(indices.shape)}"
+        )
+    kernel = sizes_of(kernel_size, dims, "kernel_size", operator)
+    step = kernel if stride is None else sizes_of(stride, dims, "stride", operator)
+    side = sizes_of(padding, dims, "padding", operator)
+    spatial = tuple(input.shape[-dims:])
+    size = [(n - 1) * s - 2 * p + k for n, s, p, k in zip(spatial, step, side, kernel, strict=True)]
+    if output_size is not None:
+        given = list(output_size)[-dims:]
+        if any(abs(g - d) >= s for g, d, s in zip(given, size, step, strict=True)):
+            raise ValueError(
+                f"{operator}: `output_size` must differ from {tuple(size)} by less than the stride "
+                f"{step}; got {tuple(output_size)}"
+            )
+        size = given
+    lead = tuple(input.shape[:-dims])
+    total = math.prod(size)
+    flat = indices.reshape((*lead, math.prod(spatial)))
+    if indices.numel() and not 0 <= int(indices.min()) <= int(indices.max()) < total:
+        raise ValueError(
+            f"{operator}: `indices` must be in [0, {total - 1}] for size {tuple(size)}"
+        )
+    blank = pc.zeros((*lead, total), dtype=input.dtype, device=input.device)
+    return blank.scatter(len(lead), flat, input.reshape(tuple(flat.shape))).reshape((*lead, *size))
+
+
+def max_unpool1d(
+    input: Tensor,
+    indices: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    output_size: Sequence[int] | None = None,
+) -> Tensor:
+    """Put maxima back to where they stood, among zeros; the inverse of `max_pool1d`.
+
+    Example:
+        >>> import plait_core as pc, plait_nn.functional as F
+        >>> x = pc.tensor([[1.0, 3.0, 2.0, 0.0]])
+        >>> F.max_unpool1d(*F.max_pool1d(x, 2, return_indices=True), 2)
+        tensor([[0., 3., 2., 0.]])
+    """
+    return _unpool(1, input, indices, kernel_size, stride, padding, output_size)
+
+
+def max_unpool2d(
+    input: Tensor,
+    indices: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    output_size: Sequence[int] | None = None,
+) -> Tensor:
+    """Put maxima back to where they stood, among zeros.
+
+    Args:
+        input: What `max_pool2d` gave, (N, C, H, W) or (C, H, W).
+        indices: Where it found it.
+        kernel_size: Its window.
+        stride: Its stride; None is ``kernel_size``.
+        padding: Its padding.
+        output_size: The size it began with, where the arguments leave that open.
+
+    Raises:
+        ShapeError: The shapes don't fit together.
+        ValueError: An index or ``output_size`` is out of range.
+
+    Example:
+        >>> import plait_core as pc, plait_nn.functional as F
+        >>> x = pc.tensor([[[1.0, 3.0], [2.0, 0.0]]])
+        >>> F.max_unpool2d(*F.max_pool2d(x, 2, return_indices=True), 2)
+        tensor([[[0., 3.],
+                 [0., 0.]]])
+    """
+    return _unpool(2, input, indices, kernel_size, stride, padding, output_size)
+
+
+def max_unpool3d(
+    input: Tensor,
+    indices: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    output_size: Sequence[int] | None = None,
+) -> Tensor:
+    """Put maxima back to where they stood, among zeros; the inverse of `max_pool3d`.
+
+    Example:
+        >>> import plait_core as pc, plait_nn.functional as F
+        >>> x = pc.arange(8.0).reshape(1, 1, 2, 2, 2)
+        >>> F.max_unpool3d(*F.max_pool3d(x, 2, return_indices=True), 2).sum()
+        tensor(7.)
+    """
+    return _unpool(3, input, indices, kernel_size, stride, padding, output_size)

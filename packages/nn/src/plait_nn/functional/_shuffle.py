@@ -1,0 +1,215 @@
+"""Rearrangements: channels to pixels and back, windows to columns and back."""
+
+from __future__ import annotations
+
+import math
+
+import plait_core as pc
+from plait_core import Tensor
+from plait_nn.functional._padding import pad
+from plait_nn.functional._sizes import Sizes, sizes_of
+
+__all__ = ["channel_shuffle", "fold", "pixel_shuffle", "pixel_unshuffle", "unfold"]
+
+
+def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
+    r"""Make every :math:`r^2` channels one image of r times the height and width.
+
+    Args:
+        input: Shape (\*, C r r, H, W).
+        upscale_factor: r.
+
+    Returns:
+        Shape (\*, C, H r, W r) (Shi et al. 2016).
+
+    Example:
+        >>> import plait_core as pc, plait_nn.functional as F
+        >>> F.pixel_shuffle(pc.arange(4.0).reshape(4, 1, 1), 2)
+        tensor([[[0., 1.],
+                 [2., 3.]]])
+    """
+    r = upscale_factor
+    if input.ndim < 3 or r < 1 or input.shape[-3] % (r * r):
+        raise pc.ShapeError(
+            f"pixel_shuffle: `input` must be (*, C, H, W) with C divisible by the square of "
+            f"`upscale_factor` {r}; got shape {tuple(input.shape)}"
+        )
+    *lead, channels, height, width = input.shape
+    parts = input.reshape((-1, channels // (r * r), r, r, height, width))
+    made = parts.permute((0, 1, 4, 2, 5, 3))
+    return made.reshape((*lead, channels // (r * r), height * r, width * r))
+
+
+def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
+    r"""Undo `pixel_shuffle`: from (\*, C, H r, W r) to (\*, C r r, H, W).
+
+    Example:
+        >>> import plait_core as pc, plait_nn.functional as F
+        >>> F.pixel_unshuffle(pc.arange(4.0).reshape(1, 2, 2), 2).flatten()
+        tensor([0., 1., 2., 3.])
+    """
+    r = downscale_factor
+    if input.ndim < 3 or r < 1 or input.shape[-1] % r or input.shape[-2] % r:
+        raise pc.ShapeError(
+            f"pixel_unshuffle: `input` must be (*, C, H, W) with H and W divisible by "
+            f"`downscale_factor` {r}; got shape {tuple(input.shape)}"
+        )
+    *lead, channels, height, width = input.shape
+    parts = input.reshape((-1, channels, height // r, r, width // r, r))
+    made = parts.permute((0, 1, 3, 5, 2, 4))
+    return made.reshape((*lead, channels * r * r, height // r, width // r))
+
+
+def channel_shuffle(input: Tensor, groups: int) -> Tensor:
+    r"""Deal the channels of (N, C, \*) out: from ``groups`` groups, one of each in turn.
+
+    Example:
+        >>> import plait_core as pc, plait_nn.functional as F
+        >>> F.channel_shuffle(pc.arange(4.0).reshape(1, 4, 1), 2).flatten()
+        tensor([0., 2., 1., 3.])
+    """
+    if input.ndim < 3 or groups < 1 or input.shape[1] % groups:
+        raise pc.ShapeError(
+            f"channel_shuffle: `input` must be (N, C, *) with C divisible by `groups` {groups}; "
+            f"got shape {tuple(input.shape)}"
+        )
+    shape = tuple(input.shape)
+    parts = input.reshape((shape[0], groups, shape[1] // groups, *shape[2:]))
+    return parts.transpose(1, 2).reshape(shape)
+
+
+def _windows(
+    operator: str,
+    size: tuple[int, ...],
+    kernel: Sizes,
+    dilation: Sizes,
+    padding: Sizes,
+    stride: Sizes,
+) -> tuple[tuple[int, ...], tuple[int, ...], list[int], list[list[int]]]:
+    """Return kernel, padding, the windows' number in each dimension and what they see."""
+    window = sizes_of(kernel, 2, "kernel_size", operator)
+    spread = sizes_of(dilation, 2, "dilation", operator)
+    side = sizes_of(padding, 2, "padding", operator)
+    step = sizes_of(stride, 2, "stride", operator)
+    if min(*window, *spread, *step) < 1 or min(side) < 0:
+        raise ValueError(
+            f"{operator}: `kernel_size`, `dilation` and `stride` must be positive and `padding` "
+            f"not negative; got {window}, {spread}, {step} and {side}"
+        )
+    counts = [
+        (size[i] + 2 * side[i] - spread[i] * (window[i] - 1) - 1) // step[i] + 1 for i in (0, 1)
+    ]
+    if min(counts) < 1:
+        raise pc.ShapeError(
+            f"{operator}: a window of {window} with dilation {spread} must fit into {size} with "
+            f"padding {side}"
+        )
+    places = [
+        [k * spread[i] + o * step[i] for k in range(window[i]) for o in range(counts[i])]
+        for i in (0, 1)
+    ]
+    return window, side, counts, places
+
+
+def unfold(
+    input: Tensor,
+    kernel_size: Sizes,
+    dilation: Sizes = 1,
+    padding: Sizes = 0,
+    stride: Sizes = 1,
+) -> Tensor:
+    """Make every window of images a column.
+
+    Args:
+        input: Shape (N, C, H, W) or (C, H, W).
+        kernel_size: The window.
+        dilation: Distance of a window's elements.
+        padding: Zeros on every side.
+        stride: Distance of the windows.
+
+    Returns:
+        Shape (N, C kH kW, windows) or without N.
+
+    Raises:
+        ShapeError: The input has other dimensions, or no window fits.
+
+    Example:
+        >>> import plait_core as pc, plait_nn.functional as F
+        >>> F.unfold(pc.arange(6.0).reshape(1, 2, 3), 2)
+        tensor([[0., 1.],
+                [1., 2.],
+                [3., 4.],
+                [4., 5.]])
+    """
+    if input.ndim not in (3, 4):
+        raise pc.ShapeError(
+            f"unfold: `input` must be (N, C, H, W) or (C, H, W); got shape {tuple(input.shape)}"
+        )
+    *lead, channels, height, width = input.shape
+    window, side, counts, places = _windows(
+        "unfold", (height, width), kernel_size, dilation, padding, stride
+    )
+    if any(side):
+        input = pad(input, (side[1], side[1], side[0], side[0]))
+    rows, columns = (pc.tensor(p, device=input.device) for p in places)
+    seen = input.index_select(-2, rows).index_select(-1, columns)
+    seen = seen.reshape((-1, channels, window[0], counts[0], window[1], counts[1]))
+    made = seen.permute((0, 1, 2, 4, 3, 5))
+    return made.reshape((*lead, channels * math.prod(window), math.prod(counts)))
+
+
+def fold(
+    input: Tensor,
+    output_size: Sizes,
+    kernel_size: Sizes,
+    dilation: Sizes = 1,
+    padding: Sizes = 0,
+    stride: Sizes = 1,
+) -> Tensor:
+    """Put columns back to where `unfold` takes them from; where windows overlap, add.
+
+    Args:
+        input: Shape (N, C kH kW, windows) or without N.
+        output_size: H and W.
+        kernel_size: The window.
+        dilation: Distance of a window's elements.
+        padding: What `unfold` had as padding.
+        stride: Distance of the windows.
+
+    Returns:
+        Shape (N, C, H, W) or (C, H, W).
+
+    Raises:
+        ShapeError: The sizes don't fit together.
+
+    Example:
+        >>> import plait_core as pc, plait_nn.functional as F
+        >>> F.fold(pc.ones(4, 2), (2, 3), 2)
+        tensor([[[1., 2., 1.],
+                 [1., 2., 1.]]])
+    """
+    height, width = sizes_of(output_size, 2, "output_size", "fold")
+    window, side, counts, places = _windows(
+        "fold", (height, width), kernel_size, dilation, padding, stride
+    )
+    if (
+        input.ndim not in (2, 3)
+        or input.shape[-2] % math.prod(window)
+        or input.shape[-1] != math.prod(counts)
+    ):
+        raise pc.ShapeError(
+            f"fold: `input` must be (N, C, L) or (C, L) with C divisible by {math.prod(window)} "
+            f"and L {math.prod(counts)} for output_size {(height, width)}; "
+            f"got shape {tuple(input.shape)}"
+        )
+    *lead, many, _ = input.shape
+    channels = many // math.prod(window)
+    parts = input.reshape((-1, channels, *window, *counts)).permute((0, 1, 2, 4, 3, 5))
+    parts = parts.reshape((-1, channels, window[0] * counts[0], window[1] * counts[1]))
+    rows, columns = (pc.tensor(p, device=input.device) for p in places)
+    wide = (parts.shape[0], channels, parts.shape[2], width + 2 * side[1])
+    made = parts.new_zeros(wide).index_add(3, columns, parts)
+    full = (parts.shape[0], channels, height + 2 * side[0], width + 2 * side[1])
+    made = parts.new_zeros(full).index_add(2, rows, made)
+    made = made.narrow(2, side[0], height).narrow(3, side[1], width)
+    return made.reshape((*lead, channels, height, width))

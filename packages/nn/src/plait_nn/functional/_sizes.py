@@ -1,0 +1,19 @@
+"""An int for every dimension, or one int for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+__all__ = ["Sizes", "sizes_of"]
+
+Sizes = int | Sequence[int]
+
+
+def sizes_of(value: Sizes, dims: int, name: str, operator: str) -> tuple[int, ...]:
+    """Return ``value`` for each of ``dims`` dimensions."""
+    if isinstance(value, int):
+        return (value,) * dims
+    if len(value) in (1, dims):
+        return tuple(int(v) for v in value) * (dims if len(value) == 1 else 1)
+    count = {1: "one in a tuple", 2: "two ints", 3: "three ints"}[dims]
+    raise ValueError(f"{operator}: `{name}` must be an int or {count}; got {tuple(value)}")

@@ -1,0 +1,137 @@
+"""Ready parametrizations: weight norm and spectral norm."""
+
+from __future__ import annotations
+
+import plait_core as pc
+from plait_core import Tensor
+from plait_nn._module import Module
+from plait_nn.functional._normalization import normalize
+from plait_nn.utils.parametrize import register_parametrization
+
+__all__ = ["spectral_norm", "weight_norm"]
+
+
+class _WeightNorm(Module):
+    """``g v / |v|``, the norm over all dimensions but one."""
+
+    def __init__(self, dim: int | None) -> None:
+        super().__init__()
+        self.dim = -1 if dim is None else dim
+
+    def _norm(self, v: Tensor) -> Tensor:
+        if self.dim == -1:
+            return (v * v).sum().sqrt()
+        dims = tuple(d for d in range(v.ndim) if d != self.dim)
+        return (v * v).sum(dims, True).sqrt() if dims else v.abs()
+
+    def forward(self, g: Tensor, v: Tensor) -> Tensor:
+        return v * (g / self._norm(v))
+
+    def right_inverse(self, weight: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the norm and the weight itself."""
+        return self._norm(weight.detach()), weight
+
+
+def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:
+    r"""Make a weight the product of a length and a direction, :math:`g \, v / \|v\|`.
+
+    See Salimans and Kingma 2016. The originals are g (``original0``) and v (``original1``).
+
+    Args:
+        module: The module.
+        name: Its parameter.
+        dim: The dimension that keeps its own lengths; None or -1: there is one length.
+
+    Returns:
+        The module.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> layer = nn.utils.parametrizations.weight_norm(nn.Linear(20, 40))
+        >>> tuple(layer.parametrizations.weight.original0.shape)
+        (40, 1)
+    """
+    return register_parametrization(module, name, _WeightNorm(dim), unsafe=True)
+
+
+class _SpectralNorm(Module):
+    """The weight divided by its largest singular value, found by power iteration."""
+
+    def __init__(self, weight: Tensor, n_power_iterations: int, dim: int, eps: float) -> None:
+        super().__init__()
+        if n_power_iterations < 1:
+            raise ValueError(
+                f"spectral_norm: `n_power_iterations` must be positive; got {n_power_iterations}"
+            )
+        self.dim = dim if dim >= 0 else dim + weight.ndim
+        self.eps = eps
+        self.n_power_iterations = n_power_iterations
+        if weight.ndim > 1:
+            matrix = self._matrix(weight.detach())
+            for label, size in zip(("_u", "_v"), matrix.shape, strict=True):
+                drawn = pc.randn(size, dtype=matrix.dtype, device=matrix.device)
+                self.register_buffer(label, normalize(drawn, dim=0, eps=eps))
+            self._iterate(matrix, 15)
+
+    def _matrix(self, weight: Tensor) -> Tensor:
+        if self.dim != 0:
+            others = tuple(d for d in range(weight.ndim) if d != self.dim)
+            weight = weight.permute((self.dim, *others))
+        return weight.flatten(1) if weight.ndim > 1 else weight
+
+    def _iterate(self, matrix: Tensor, times: int) -> None:
+        u, v = self._u, self._v
+        for _ in range(times):
+            u.copy_(normalize(matrix @ v, dim=0, eps=self.eps))
+            v.copy_(normalize(matrix.t() @ u, dim=0, eps=self.eps))
+
+    def forward(self, weight: Tensor) -> Tensor:
+        if weight.ndim == 1:
+            return normalize(weight, dim=0, eps=self.eps)
+        matrix = self._matrix(weight)
+        if self.training:
+            self._iterate(matrix.detach(), self.n_power_iterations)
+        # copies: the next iteration writes into the buffers
+        u, v = self._u.clone(), self._v.clone()
+        scaled: Tensor = weight / (u * (matrix @ v)).sum()
+        return scaled
+
+    def right_inverse(self, value: Tensor) -> Tensor:
+        """Return the value, which may be scaled already."""
+        return value
+
+
+def spectral_norm(
+    module: Module,
+    name: str = "weight",
+    n_power_iterations: int = 1,
+    eps: float = 1e-12,
+    dim: int | None = None,
+) -> Module:
+    r"""Divide a weight by its largest singular value, :math:`W / \sigma(W)` (Miyato et al. 2018).
+
+    Every access in training takes one more step of the power iteration that finds it.
+
+    Args:
+        module: The module.
+        name: Its parameter, seen as a matrix of ``dim`` against all other dimensions.
+        n_power_iterations: Steps for every access in training.
+        eps: Keeps norms away from 0.
+        dim: The dimension of the outputs; None is 1 for transposed convolutions, else 0.
+
+    Returns:
+        The module.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> layer = nn.utils.parametrizations.spectral_norm(nn.Linear(20, 40))
+        >>> abs(pc.linalg.matrix_norm(layer.weight.detach(), 2).item() - 1) < 0.1
+        True
+    """
+    weight = getattr(module, name, None)
+    if not isinstance(weight, Tensor):
+        raise ValueError(f"spectral_norm: `{name}` must be a parameter of {type(module).__name__}")
+    if dim is None:
+        dim = 1 if type(module).__name__.startswith("ConvTranspose") else 0
+    made = _SpectralNorm(weight, n_power_iterations, dim, eps)
+    return register_parametrization(module, name, made)

@@ -1,0 +1,212 @@
+"""Parameters that are computed from others: a weight of norm 1, an orthogonal one, your own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from plait_core import Tensor
+from plait_nn._containers import ModuleDict, ModuleList
+from plait_nn._module import Module
+from plait_nn._parameter import Parameter
+
+__all__ = [
+    "ParametrizationList",
+    "is_parametrized",
+    "register_parametrization",
+    "remove_parametrizations",
+]
+
+
+class ParametrizationList(ModuleList):
+    """The parametrizations of one tensor, and the originals it is computed from.
+
+    Attributes:
+        original: What the first parametrization takes; ``original0``, ``original1``, ... if that
+            has a ``right_inverse`` which returns several.
+
+    Example:
+        >>> import plait_nn as nn
+        >>> layer = nn.utils.parametrizations.weight_norm(nn.Linear(2, 3))
+        >>> [name for name, _ in layer.parametrizations.weight.named_parameters()]
+        ['original0', 'original1']
+    """
+
+    def __init__(self, modules: list[Module], original: Tensor) -> None:
+        super().__init__(modules)
+        made: Any = original
+        for module in reversed(modules):
+            inverse = getattr(module, "right_inverse", None)
+            if inverse is not None:
+                made = inverse(made)
+        self.is_tensor = isinstance(made, Tensor)
+        parts = [made] if self.is_tensor else list(made)
+        self.ntensors = len(parts)
+        for number, part in enumerate(parts):
+            name = "original" if self.is_tensor else f"original{number}"
+            if isinstance(original, Parameter):
+                parameter = Parameter(part.detach(), original.requires_grad)
+                self.register_parameter(name, parameter)
+            else:
+                self.register_buffer(name, part.detach())
+
+    def _originals(self) -> list[Tensor]:
+        if self.is_tensor:
+            return [self.original]
+        return [getattr(self, f"original{i}") for i in range(self.ntensors)]
+
+    def forward(self) -> Tensor:
+        """Compute the tensor."""
+        first, *rest = self
+        made: Tensor = first(*self._originals())
+        for module in rest:
+            made = module(made)
+        return made
+
+    def _assign(self, value: Tensor) -> None:
+        """Set the originals so that the tensor becomes ``value``."""
+        made: Any = value
+        for module in reversed(list(self)):
+            if getattr(module, "right_inverse", None) is None:
+                raise NotImplementedError(
+                    f"{type(module).__name__}: `right_inverse` must be defined to assign a value"
+                )
+            made = module.right_inverse(made)
+        parts = [made] if self.is_tensor else list(made)
+        for original, part in zip(self._originals(), parts, strict=True):
+            original.detach().copy_(part.detach())
+
+
+def _property(name: str) -> property:
+    def read(self: Any) -> Any:
+        return self.parametrizations[name]()
+
+    def write(self: Any, value: Tensor) -> None:
+        self.parametrizations[name]._assign(value)
+
+    return property(read, write)
+
+
+def _assign(self: Any, name: str, value: Any) -> None:
+    """Set an attribute; a parametrized tensor by its originals, also from a parameter."""
+    if is_parametrized(self, name):
+        self.parametrizations[name]._assign(value)
+    else:
+        type(self)._plain.__setattr__(self, name, value)
+
+
+def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
+    """Return whether a module, or one tensor of it, has parametrizations.
+
+    Example:
+        >>> import plait_nn as nn
+        >>> nn.utils.parametrize.is_parametrized(nn.Linear(2, 3))
+        False
+    """
+    found = module.__dict__["_modules"].get("parametrizations")
+    if not isinstance(found, ModuleDict):
+        return False
+    return len(found) > 0 if tensor_name is None else tensor_name in found
+
+
+def register_parametrization(
+    module: Module, tensor_name: str, parametrization: Module, *, unsafe: bool = False
+) -> Module:
+    """Compute a parameter or buffer by a module from now on; return the module it belongs to.
+
+    ``module.weight`` is then ``parametrization(original)``, computed anew at every access; the
+    original is the parameter ``module.parametrizations.weight.original``. Where the parametrization
+    has a ``right_inverse``, the original starts as that of the present value.
+
+    Args:
+        module: The module.
+        tensor_name: The name of its parameter or buffer.
+        parametrization: A module from a tensor to a tensor of the same shape.
+        unsafe: Don't compare the shapes.
+
+    Raises:
+        ValueError: There is no such tensor, or the shape changes.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> class Positive(nn.Module):
+        ...     def forward(self, x):
+        ...         return x.abs()
+        >>> layer = nn.Linear(2, 3)
+        >>> _ = nn.utils.parametrize.register_parametrization(layer, "weight", Positive())
+        >>> bool((layer.weight >= 0).all())
+        True
+    """
+    if is_parametrized(module, tensor_name):
+        found: Any = module.parametrizations[tensor_name]
+        value = found().detach()
+        found.append(parametrization)
+        if getattr(parametrization, "right_inverse", None) is not None:
+            found._assign(value)
+        return module
+    own = module._parameters.get(tensor_name)
+    tensor = module._buffers.get(tensor_name) if own is None else own
+    if tensor is None:
+        raise ValueError(
+            f"register_parametrization: `{tensor_name}` must be a parameter or buffer of "
+            f"{type(module).__name__}"
+        )
+    made = ParametrizationList([parametrization], tensor)
+    if not unsafe and tuple(made().shape) != tuple(tensor.shape):
+        raise ValueError(
+            f"register_parametrization: {type(parametrization).__name__} must keep the shape "
+            f"{tuple(tensor.shape)} of `{tensor_name}`; got {tuple(made().shape)}"
+        )
+    delattr(module, tensor_name)
+    if not is_parametrized(module):
+        kind = type(module)
+        members = {"_plain": kind, "__setattr__": _assign}
+        module.__class__ = type(f"Parametrized{kind.__name__}", (kind,), members)
+        module.parametrizations = ModuleDict()
+    setattr(type(module), tensor_name, _property(tensor_name))
+    module.parametrizations[tensor_name] = made
+    return module
+
+
+def remove_parametrizations(
+    module: Module, tensor_name: str, leave_parametrized: bool = True
+) -> Module:
+    """Make a tensor an ordinary one again: its present value, or its original.
+
+    Args:
+        module: The module.
+        tensor_name: The name of its parameter or buffer.
+        leave_parametrized: Keep the computed value; else the original, if it is one tensor.
+
+    Raises:
+        ValueError: The tensor has no parametrization, or several originals.
+
+    Example:
+        >>> import plait_nn as nn
+        >>> layer = nn.utils.parametrizations.weight_norm(nn.Linear(2, 3))
+        >>> _ = nn.utils.parametrize.remove_parametrizations(layer, "weight")
+        >>> sorted(layer.state_dict())
+        ['bias', 'weight']
+    """
+    if not is_parametrized(module, tensor_name):
+        raise ValueError(
+            f"remove_parametrizations: {type(module).__name__} has no parametrization of "
+            f"`{tensor_name}`"
+        )
+    found: Any = module.parametrizations[tensor_name]
+    if not leave_parametrized and not found.is_tensor:
+        raise ValueError(
+            f"remove_parametrizations: `{tensor_name}` is made of {found.ntensors} originals; "
+            f"`leave_parametrized` must be True"
+        )
+    first = found._originals()[0]
+    value = (found() if leave_parametrized else first).detach()
+    delattr(type(module), tensor_name)
+    del module.parametrizations[tensor_name]
+    if isinstance(first, Parameter):
+        module.register_parameter(tensor_name, Parameter(value, first.requires_grad))
+    else:
+        module.register_buffer(tensor_name, value)
+    if len(module.parametrizations) == 0:
+        del module.parametrizations
+        module.__class__ = type(module)._plain  # type: ignore[attr-defined]
+    return module

@@ -1,0 +1,33 @@
+import numpy as np
+import pytest
+
+import plait_core as pc
+from plait_nn import functional as F
+
+
+@pytest.mark.parametrize("align", [False, True])
+@pytest.mark.parametrize("mode", ["bilinear", "nearest"])
+def test_the_identity_samples_the_image_itself(draw, mode, align):
+    image = pc.tensor(draw(1, 2, 3, 4))
+    same = pc.tensor([[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]], dtype=pc.float64)
+    grid = F.affine_grid(same, (1, 2, 3, 4), align)
+    made = F.grid_sample(image, grid, mode, align_corners=align)
+    np.testing.assert_allclose(made.numpy(), image.numpy(), atol=1e-12)
+
+
+def test_outside():
+    image = pc.tensor([[[[1.0, 2.0, 4.0]]]])
+    grid = pc.tensor([[[[-3.0, 0.0], [1.5, 0.0], [0.5, 0.0]]]])
+    wanted = {"zeros": [0.0, 2.0, 3.0], "border": [1.0, 4.0, 3.0], "reflection": [4.0, 3.0, 3.0]}
+    for padding, values in wanted.items():
+        made = F.grid_sample(image, grid, padding_mode=padding, align_corners=True)
+        assert made.flatten().tolist() == values
+
+
+def test_errors_name_the_shapes():
+    with pytest.raises(pc.ShapeError, match=r"grid_sample: .*\(1, 1, 2, 2\) and \(1, 2, 2, 3\)"):
+        F.grid_sample(pc.ones(1, 1, 2, 2), pc.ones(1, 2, 2, 3))
+    with pytest.raises(pc.ShapeError, match=r"affine_grid: .*\(1, 2, 2\) and \(1, 1, 2, 2\)"):
+        F.affine_grid(pc.ones(1, 2, 2), (1, 1, 2, 2))
+    with pytest.raises(ValueError, match="`mode` must be bilinear or nearest; got 'bicubic'"):
+        F.grid_sample(pc.ones(1, 1, 2, 2), pc.ones(1, 2, 2, 2), "bicubic")

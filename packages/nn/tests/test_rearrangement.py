@@ -1,0 +1,78 @@
+import numpy as np
+import pytest
+
+import plait_core as pc
+import plait_nn as nn
+from plait_nn import functional as F
+
+
+def test_pixels_and_channels(draw):
+    x = pc.tensor(draw(2, 12, 3, 4))
+    made = F.pixel_shuffle(x, 2)
+    assert made.shape == (2, 3, 6, 8)
+    assert made[1, 2, 3, 5].item() == x[1, 2 * 4 + 1 * 2 + 1, 1, 2].item()
+    assert pc.equal(F.pixel_unshuffle(made, 2), x)
+    dealt = F.channel_shuffle(x, 3)
+    assert pc.equal(dealt[:, :3], x[:, ::4]) and pc.equal(F.channel_shuffle(dealt, 4), x)
+
+
+def test_fold_is_the_transpose_of_unfold(draw):
+    windows = ((2, 3), (1, 2), (1, 0), (2, 1))
+    x = pc.tensor(draw(2, 3, 6, 7)).requires_grad_()
+    columns = F.unfold(x, *windows)
+    assert columns.shape == (2, 18, 4 * 3)
+    first = x.detach()[0, 1, 1:3, :5:2]  # the window at row 1 of channel 1
+    assert pc.equal(columns.detach()[0, 6:12, 3], first.flatten())
+    g = pc.tensor(draw(*columns.shape))
+    (columns * g).sum().backward()
+    np.testing.assert_allclose(F.fold(g, (6, 7), *windows).numpy(), x.grad.numpy(), atol=1e-12)
+
+
+def test_resizing(draw):
+    x = pc.tensor([[[0.0, 1.0, 4.0]]])
+    assert F.interpolate(x, 5).tolist() == [[[0.0, 0.0, 1.0, 1.0, 4.0]]]
+    aligned = F.interpolate(x, 5, mode="linear", align_corners=True)
+    assert aligned.tolist() == [[[0.0, 0.5, 1.0, 2.5, 4.0]]]
+    image = pc.tensor(draw(1, 2, 4, 4))
+    for mode in ("bilinear", "bicubic", "nearest", "area"):
+        same = F.interpolate(image, (4, 4), mode=mode)
+        np.testing.assert_allclose(same.numpy(), image.numpy(), atol=1e-12)
+    flat = F.interpolate(pc.full((1, 1, 3, 5), 2.5), scale_factor=1.7, mode="bicubic")
+    assert flat.shape == (1, 1, 5, 8) and pc.allclose(flat, pc.full((1, 1, 5, 8), 2.5))
+
+
+@pytest.mark.parametrize("kind", [nn.Dropout1d, nn.Dropout3d, nn.FeatureAlphaDropout])
+def test_whole_channels_are_dropped(kind):
+    shape = (3, 50, 2, 2, 2) if kind is nn.Dropout3d else (3, 50, 4)
+    out = kind(0.5)(pc.ones(*shape)).flatten(2)
+    assert pc.equal(out, out[:, :, :1].expand(tuple(out.shape)))
+    assert out.unique().numel() == 2
+    assert kind(1.0)(pc.ones(*shape)).abs().sum().item() == 0.0
+
+
+def test_alpha_dropout_keeps_mean_and_variance():
+    x = pc.randn(50000)
+    out = nn.AlphaDropout(0.4)(x)
+    assert abs(out.mean().item()) < 0.03 and abs(out.std().item() - 1) < 0.03
+    assert nn.AlphaDropout(0.4, inplace=True)(x) is x
+
+
+def test_errors_name_the_shapes():
+    with pytest.raises(pc.ShapeError, match=r"pixel_shuffle: .* 2; got shape \(6, 2, 2\)"):
+        F.pixel_shuffle(pc.ones(6, 2, 2), 2)
+    with pytest.raises(pc.ShapeError, match=r"pixel_unshuffle: .* 2; got shape \(1, 3, 2\)"):
+        F.pixel_unshuffle(pc.ones(1, 3, 2), 2)
+    with pytest.raises(pc.ShapeError, match=r"unfold: a window of \(3, 3\) .* into \(2, 5\)"):
+        F.unfold(pc.ones(1, 2, 5), 3)
+    with pytest.raises(pc.ShapeError, match=r"fold: .* divisible by 4 and L 2 .*\(4, 3\)"):
+        F.fold(pc.ones(4, 3), (2, 3), 2)
+    with pytest.raises(ValueError, match="exactly one of `size` and `scale_factor`"):
+        F.interpolate(pc.ones(1, 1, 2))
+    with pytest.raises(
+        ValueError, match=r"4 dimensions for mode 'bilinear'; got shape \(1, 1, 2\)"
+    ):
+        F.interpolate(pc.ones(1, 1, 2), 3, mode="bilinear")
+    with pytest.raises(ValueError, match="`align_corners` must be None for mode 'nearest'"):
+        F.interpolate(pc.ones(1, 1, 2), 3, align_corners=True)
+    with pytest.raises(ValueError, match=r"dropout1d: .* 2 or 3 dimensions; got \(2,\)"):
+        F.dropout1d(pc.ones(2))
