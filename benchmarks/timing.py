@@ -18,6 +18,8 @@ Case = tuple[str, Callable[[], Any], Callable[[], Any], float | None]
 SHORTEST = 2e-3  # a sample lasts at least this long, so that the clock does not matter
 LONG = 0.5  # seconds: a call that takes longer is warmed up once
 FEWEST, MOST = 3, 41
+SETTLE = 5e-3  # seconds before a sample: threads that wait for work by spinning (OpenMP's and
+# OpenBLAS's do, for milliseconds) would else run on the core that the other side's need
 
 
 class Seconds(float):
@@ -85,6 +87,7 @@ def compare(case: Case, budget: float = 2.0) -> Comparison:
         rounds = 0
         while rounds < FEWEST or (rounds < MOST and time.perf_counter() - begun < budget):
             for side in (0, 1) if rounds % 2 == 0 else (1, 0):
+                time.sleep(SETTLE)
                 samples[side].append(_sample(*sides[side]))
             gc.collect()
             rounds += 1
