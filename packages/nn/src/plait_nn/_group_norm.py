@@ -20,7 +20,7 @@ class GroupNorm(Module):
 
     Args:
         num_groups: How many groups the channels make.
-        num_channels: Channels of the input (N, C, *).
+        num_channels: Channels of the input, of shape ``(N, C, *)``.
         eps: Keeps the root away from 0.
         affine: Whether there is a weight, starting at 1, and a bias.
         device: Where the parameters live.
