@@ -47,6 +47,7 @@ from plait_core import (
     _sparse_creation,
     _sparse_functions,
     _startup,
+    _stft,
     _surface,
     _unique,
     _views,
@@ -134,6 +135,7 @@ from plait_core._several import (
 )
 from plait_core._sparse import SparseTensor
 from plait_core._sparse_creation import sparse_coo_tensor
+from plait_core._stft import istft, stft
 from plait_core._storages import UntypedStorage
 from plait_core._surface import is_same_size
 from plait_core._unique import unique, unique_consecutive
@@ -145,6 +147,8 @@ if _typing.TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "istft",
+    "stft",
     "CheckpointError",
     "DTypeError",
     "Generator",
@@ -324,6 +328,7 @@ _TOPICS = (
     _views,
     _numpy_api,
     _hooks,
+    _stft,
 )
 
 
