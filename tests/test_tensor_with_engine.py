@@ -232,3 +232,15 @@ def test_numpy_functions_are_recorded_or_refused() -> None:
 
 def test_views_of_other_dtypes_are_not_recorded() -> None:
     assert not pc.ones(2, requires_grad=True).view(pc.int32).requires_grad
+
+
+def test_softmax_of_sparse_tensors_is_differentiated() -> None:
+    full = pc.tensor([[1.0, 0.0, 2.0], [0.0, 3.0, 0.5]], requires_grad=True)
+    weights = pc.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    for dim in (0, 1):
+        made = pc.sparse.softmax(full.to_sparse(), dim).to_dense()
+        (got,) = plait_autograd.grad((made * weights).sum(), full)
+        kept = pc.where(full == 0, float("-inf"), full).softmax(dim)
+        (want,) = plait_autograd.grad((kept * weights).sum(), full)
+        assert pc.allclose(made, kept)
+        assert pc.allclose(got, want, atol=1e-6)

@@ -1,19 +1,8 @@
-"""`save` and `load`."""
+"""`save` and `load`, which import what they need, NumPy with it, when they are called first."""
 
 from __future__ import annotations
 
-import os
 from typing import Any
-
-from plait_core._checkpoints._atomic import write_file, write_stream
-from plait_core._checkpoints._errors import CheckpointError
-from plait_core._checkpoints._locations import Locations
-from plait_core._checkpoints._own import taken_apart
-from plait_core._checkpoints._shards import bytes_in, write_shards
-from plait_core._checkpoints._source import Source, open_source
-from plait_core._checkpoints._torch_read import LEGACY, load_legacy, load_zip
-from plait_core._checkpoints._torch_write import TorchZip
-from plait_core._checkpoints._weights import Options, load_index, load_weights
 
 __all__ = ["load", "save"]
 
@@ -61,30 +50,9 @@ def save(
         >>> state["weights"][0].data_ptr() == state["weights"][1].data_ptr()
         True
     """
-    if format not in ("plait", "torch"):
-        raise ValueError(f'save: `format` must be "plait" or "torch", got {format!r}')
-    is_path = isinstance(f, (str, os.PathLike))
-    if not is_path and not hasattr(f, "write"):
-        raise TypeError(f"save: `f` must be a path or an open file, got {type(f).__name__}")
-    if format == "torch" and (not weights_only or max_shard_size is not None):
-        raise ValueError('save: `weights_only` and `max_shard_size` need format="plait"')
-    if max_shard_size is not None:
-        if not is_path:
-            raise TypeError("save: `max_shard_size` requires a path")
-        write_shards(taken_apart(obj, weights_only), os.fsdecode(f), bytes_in(max_shard_size))
-        return
-    if format == "torch":
-        write = TorchZip(obj).write
-    else:
-        checkpoint = taken_apart(obj, weights_only)
+    from plait_core._checkpoints import _writing
 
-        def write(writer: Any) -> None:
-            checkpoint.write(writer, checkpoint.entries)
-
-    if is_path:
-        write_file(os.fsdecode(f), write)
-    else:
-        write_stream(f, write)
+    _writing.save(obj, f, format, weights_only, max_shard_size)
 
 
 def load(
@@ -124,42 +92,6 @@ def load(
         >>> pc.load(io.BytesIO(file.getvalue()))
         {'w': tensor([1., 1.])}
     """
-    only = weights_only is None or bool(weights_only)
-    options = Options(Locations(map_location), only, bool(mmap), verify)
-    source = open_source(f)
-    try:
-        return _loaded(source, options, f)
-    except (CheckpointError, OSError):
-        raise
-    except Exception as error:  # damage may show in any way, and must not look like another error
-        if not only or error is options.locations.failure:  # the error of code that was called
-            raise
-        raise CheckpointError(
-            f"load: {source.name} is damaged ({type(error).__name__}: {error})"
-        ) from error
-    finally:
-        source.close()
+    from plait_core._checkpoints import _reading
 
-
-def _loaded(source: Source, options: Options, f: Any) -> Any:
-    start = source.read(0, min(source.size, 512))
-    if start[:4] == b"PK\x03\x04":
-        return load_zip(source, options)
-    if start.startswith(LEGACY):
-        return load_legacy(source, options)
-    if start[:1] == b"{" and isinstance(f, (str, os.PathLike)):
-        return load_index(source, options, os.fsdecode(f))
-    if start[8:9] == b"{":
-        return load_weights(source, options)
-    raise CheckpointError(
-        "load: a checkpoint is required (safetensors, or a file of torch.save); "
-        f"{source.name} {_what(start)}"
-    )
-
-
-def _what(start: bytes) -> str:
-    if start[:1] == b"\x80":
-        return "is a pickle of another program, which is refused; nothing was executed"
-    if start[257:262] == b"ustar":
-        return "is a tar, perhaps of PyTorch 0.1, which is not read"
-    return f"begins with {start[:8]!r}" if start else "is empty"
+    return _reading.load(f, map_location, weights_only, mmap, verify)
