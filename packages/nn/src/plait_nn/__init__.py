@@ -228,6 +228,11 @@ from plait_nn._shrinkage import (
     Softshrink,
     Threshold,
 )
+from plait_nn._summary import (
+    Summary,
+    SummaryRow,
+    summary,
+)
 from plait_nn._transformer import (
     Transformer,
     TransformerDecoder,
@@ -375,6 +380,8 @@ __all__ = [
     "Softplus",
     "Softshrink",
     "Softsign",
+    "Summary",
+    "SummaryRow",
     "Tanh",
     "Tanhshrink",
     "Threshold",
@@ -397,5 +404,6 @@ __all__ = [
     "functional",
     "functional_call",
     "init",
+    "summary",
     "utils",
 ]

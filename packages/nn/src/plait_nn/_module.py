@@ -13,7 +13,7 @@ from plait_nn._hooks import Hook, RemovableHandle, add_hook, call_with_hooks
 from plait_nn._members import attach, check_name, detach_name, find_member, named_members
 from plait_nn._parameter import Parameter
 from plait_nn._registry import Registry
-from plait_nn._repr import module_text
+from plait_nn._repr import module_html, module_text
 from plait_nn._trace import note_module
 
 __all__ = ["Module"]
@@ -470,3 +470,6 @@ class Module:
 
     def __repr__(self) -> str:
         return module_text(self)
+
+    def _repr_html_(self) -> str:
+        return module_html(self)
