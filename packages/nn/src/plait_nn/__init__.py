@@ -88,6 +88,16 @@ from plait_nn._group_norm import (
     LocalResponseNorm,
     RMSNorm,
 )
+from plait_nn._hook_methods import (
+    register_module_backward_hook,
+    register_module_buffer_registration_hook,
+    register_module_forward_hook,
+    register_module_forward_pre_hook,
+    register_module_full_backward_hook,
+    register_module_full_backward_pre_hook,
+    register_module_module_registration_hook,
+    register_module_parameter_registration_hook,
+)
 from plait_nn._hooks import (
     RemovableHandle,
 )
@@ -404,6 +414,14 @@ __all__ = [
     "functional",
     "functional_call",
     "init",
+    "register_module_backward_hook",
+    "register_module_buffer_registration_hook",
+    "register_module_forward_hook",
+    "register_module_forward_pre_hook",
+    "register_module_full_backward_hook",
+    "register_module_full_backward_pre_hook",
+    "register_module_module_registration_hook",
+    "register_module_parameter_registration_hook",
     "summary",
     "utils",
 ]

@@ -33,6 +33,7 @@ class _Norm(Module):
     running_var: Tensor | None
     num_batches_tracked: Tensor | None
     _ndims: tuple[int, ...] = ()
+    _version = 2  # with num_batches_tracked
 
     def __init__(
         self,

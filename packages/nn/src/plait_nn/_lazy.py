@@ -8,6 +8,7 @@ import plait_core as pc
 from plait_core import Tensor
 from plait_nn import _batch_norm as norms
 from plait_nn import _conv as convolutions
+from plait_nn._hooks import settle
 from plait_nn._linear import Linear
 from plait_nn._module import Module
 from plait_nn._parameter import Parameter
@@ -109,6 +110,7 @@ class _Lazy(Module):
         for number, hook in list(self._forward_pre_hooks.items()):
             if hook.function is _Lazy._first:
                 del self._forward_pre_hooks[number]
+        settle(self)
         self.__class__ = self.cls_to_become  # type: ignore[assignment]
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:
@@ -163,7 +165,7 @@ class _LazyConv(_Lazy, convolutions._Conv):
     _dim = 1
 
     def __init__(self, out_channels: int, *args: Any, **kwargs: Any) -> None:
-        super().__init__(0, out_channels, *args, **kwargs)  # type: ignore[call-arg]
+        super().__init__(0, out_channels, *args, **kwargs)
         self._wait()
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:

@@ -21,7 +21,14 @@ __all__ = ["Summary", "SummaryRow", "summary"]
 
 @dataclass
 class SummaryRow:
-    """One module: what it is, and what its calls gave and cost, those of its children included."""
+    """One module: what it is, and what its calls gave and cost, those of its children included.
+
+    Example:
+        >>> import plait_nn as nn
+        >>> row = nn.summary(nn.Linear(3, 2), (5, 3)).rows[0]
+        >>> row.type, row.calls, row.output_shapes, row.multiply_adds, row.output_bytes
+        ('Linear', 1, [(5, 2)], 30, 40)
+    """
 
     name: str
     """Its dotted path; ``""`` is the model."""
@@ -45,7 +52,23 @@ class SummaryRow:
 
 @dataclass
 class Summary:
-    """What `summary` returns; ``print`` shows it as a table, and notebooks as an HTML one."""
+    """What `summary` returns; ``print`` shows it as a table, and notebooks as an HTML one.
+
+    Example:
+        >>> import plait_nn as nn
+        >>> print(nn.summary(nn.Sequential(nn.Linear(3, 2)), (5, 3)))
+        layer        output shape  parameters  multiply-adds
+        ----------------------------------------------------
+        Sequential   (5, 2)                 8             30
+          0: Linear  (5, 2)                 8             30
+        ----------------------------------------------------
+        parameters            8 (8 trainable, 0 not)
+        multiply-adds         30
+        bytes of parameters   32
+        bytes of buffers      0
+        bytes of inputs       60
+        bytes of activations  40
+    """
 
     rows: list[SummaryRow]
     """One a module, in the order of ``named_modules``."""
