@@ -31,6 +31,9 @@ from plait_nn._activation import (
     Tanh,
     Tanhshrink,
 )
+from plait_nn._adaptive_softmax import (
+    AdaptiveLogSoftmaxWithLoss,
+)
 from plait_nn._attention import (
     MultiheadAttention,
 )
@@ -43,6 +46,7 @@ from plait_nn._batch_norm import (
     InstanceNorm3d,
 )
 from plait_nn._containers import (
+    Container,
     ModuleDict,
     ModuleList,
     Sequential,
@@ -54,6 +58,9 @@ from plait_nn._conv import (
     ConvTranspose1d,
     ConvTranspose2d,
     ConvTranspose3d,
+)
+from plait_nn._data_parallel import (
+    DataParallel,
 )
 from plait_nn._distance import (
     CosineEmbeddingLoss,
@@ -79,6 +86,10 @@ from plait_nn._embedding_bag import (
 from plait_nn._flatten import (
     Flatten,
     Unflatten,
+)
+from plait_nn._fractional_pooling import (
+    FractionalMaxPool2d,
+    FractionalMaxPool3d,
 )
 from plait_nn._functional_call import (
     functional_call,
@@ -115,6 +126,7 @@ from plait_nn._lazy import (
     LazyInstanceNorm2d,
     LazyInstanceNorm3d,
     LazyLinear,
+    UninitializedBuffer,
     UninitializedParameter,
 )
 from plait_nn._likelihood import (
@@ -128,6 +140,9 @@ from plait_nn._linear import (
     Identity,
     Linear,
 )
+from plait_nn._linear_loss import (
+    LinearCrossEntropyLoss,
+)
 from plait_nn._loss import (
     BCELoss,
     BCEWithLogitsLoss,
@@ -136,6 +151,7 @@ from plait_nn._loss import (
     L1Loss,
     MSELoss,
     NLLLoss,
+    NLLLoss2d,
     SmoothL1Loss,
 )
 from plait_nn._margin import (
@@ -148,6 +164,10 @@ from plait_nn._margin import (
 )
 from plait_nn._module import (
     Module,
+)
+from plait_nn._norm_variants import (
+    CrossMapLRN2d,
+    SyncBatchNorm,
 )
 from plait_nn._normalization import (
     LayerNorm,
@@ -170,6 +190,7 @@ from plait_nn._padding import (
     ZeroPad3d,
 )
 from plait_nn._parameter import (
+    Buffer,
     Parameter,
 )
 from plait_nn._parameter_list import (
@@ -250,11 +271,15 @@ from plait_nn._transformer import (
     TransformerEncoder,
     TransformerEncoderLayer,
 )
+from plait_nn.functional._grouped import (
+    LinearCrossEntropyOptions,
+)
 
 __all__ = [
     "AdaptiveAvgPool1d",
     "AdaptiveAvgPool2d",
     "AdaptiveAvgPool3d",
+    "AdaptiveLogSoftmaxWithLoss",
     "AdaptiveMaxPool1d",
     "AdaptiveMaxPool2d",
     "AdaptiveMaxPool3d",
@@ -268,6 +293,7 @@ __all__ = [
     "BatchNorm2d",
     "BatchNorm3d",
     "Bilinear",
+    "Buffer",
     "CELU",
     "CTCLoss",
     "ChannelShuffle",
@@ -275,6 +301,7 @@ __all__ = [
     "CircularPad2d",
     "CircularPad3d",
     "ConstantPad1d",
+    "Container",
     "ConstantPad2d",
     "ConstantPad3d",
     "Conv1d",
@@ -286,6 +313,8 @@ __all__ = [
     "CosineEmbeddingLoss",
     "CosineSimilarity",
     "CrossEntropyLoss",
+    "CrossMapLRN2d",
+    "DataParallel",
     "Dropout",
     "Dropout1d",
     "Dropout2d",
@@ -296,6 +325,8 @@ __all__ = [
     "FeatureAlphaDropout",
     "Flatten",
     "Fold",
+    "FractionalMaxPool2d",
+    "FractionalMaxPool3d",
     "GELU",
     "GLU",
     "GRU",
@@ -335,6 +366,8 @@ __all__ = [
     "LazyLinear",
     "LeakyReLU",
     "Linear",
+    "LinearCrossEntropyLoss",
+    "LinearCrossEntropyOptions",
     "LocalResponseNorm",
     "LogSigmoid",
     "LogSoftmax",
@@ -355,6 +388,7 @@ __all__ = [
     "MultiMarginLoss",
     "MultiheadAttention",
     "NLLLoss",
+    "NLLLoss2d",
     "PReLU",
     "PairwiseDistance",
     "Parameter",
@@ -392,6 +426,7 @@ __all__ = [
     "Softsign",
     "Summary",
     "SummaryRow",
+    "SyncBatchNorm",
     "Tanh",
     "Tanhshrink",
     "Threshold",
@@ -404,6 +439,7 @@ __all__ = [
     "TripletMarginWithDistanceLoss",
     "Unflatten",
     "Unfold",
+    "UninitializedBuffer",
     "UninitializedParameter",
     "Upsample",
     "UpsamplingBilinear2d",

@@ -18,7 +18,7 @@ from plait_nn._members import (
     named_members,
     registered,
 )
-from plait_nn._parameter import Parameter
+from plait_nn._parameter import Buffer, Parameter
 from plait_nn._registry import Registry
 from plait_nn._repr import module_html, module_text
 from plait_nn._state import StateMethods
@@ -116,6 +116,12 @@ class Module(HookMethods, ConversionMethods, StateMethods):
             attach(self, "_parameters", name, value)
         elif isinstance(value, Module):
             attach(self, "_modules", name, value)
+        elif isinstance(value, Buffer):
+            attach(self, "_buffers", name, value)
+            if value.persistent:
+                self._non_persistent_buffers_set.discard(name)
+            else:
+                self._non_persistent_buffers_set.add(name)
         else:
             for kind, accepted in (("_parameters", "a Parameter"), ("_modules", "a Module")):
                 if name in self.__dict__.get(kind, ()):

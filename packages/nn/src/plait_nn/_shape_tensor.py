@@ -44,6 +44,11 @@ def _contraction(args: tuple[Any, ...], results: int) -> int:
     return results and math.isqrt(args[0].numel() * args[1].numel() * results)
 
 
+def _attention(args: tuple[Any, ...], results: int) -> int:
+    """Of queries, keys and values: the scores, and the sums of values they weigh."""
+    return int(args[1].shape[-2]) * (int(args[0].numel()) + results)
+
+
 # operator -> multiply-adds from its arguments and the number of its results
 PRODUCTS: dict[str, Callable[[tuple[Any, ...], int], int]] = {
     **dict.fromkeys(("linear", "matmul", "linalg_matmul", "mm", "bmm", "mv", "dot"), _inner(0)),
@@ -51,6 +56,8 @@ PRODUCTS: dict[str, Callable[[tuple[Any, ...], int], int]] = {
     **dict.fromkeys(("addmm", "addbmm", "addmv", "baddbmm"), _inner(1)),
     **dict.fromkeys(("conv1d", "conv2d", "conv3d"), _convolution),
     **dict.fromkeys(("conv2d_backward_input",), _transposed),
+    **dict.fromkeys(("scaled_dot_product_attention", "attention_forward"), _attention),
+    "lstm_sequence": lambda args, results: int(args[0].numel() * args[1].shape[-1]),
     "tensordot": _contraction,
     "outer": lambda args, results: results,
 }
@@ -78,8 +85,9 @@ class ShapeTensor(Tensor):
     def __plait_function__(self, operator: Any, args: Any, kwargs: Any) -> Any:
         result = operator.plain(*args, **kwargs)
         counter, formula = counting.get(), PRODUCTS.get(operator.__name__.rstrip("_"))
-        if counter is not None and formula is not None and isinstance(result, Tensor):
-            counter.total += formula((*args, *kwargs.values()), int(result.numel()))
+        if counter is not None and formula is not None:
+            first = result if isinstance(result, Tensor) else result[0]
+            counter.total += formula((*args, *kwargs.values()), int(first.numel()))
         return map_tensors(result, _wrapped)
 
     # attributes and indices ask no class
