@@ -28,9 +28,6 @@ DIFFERENCES = {
     "f_dirty": "Node objects are equal, not the same object",
     "f_gradfn_attr": "grad_fn is not the context",
     "gradedge": "names without namespaces",
-    "retains_grad": "not there",
-    "output_nr": "not there",
-    "grad_warn_nonleaf": "no warning",
 }
 
 

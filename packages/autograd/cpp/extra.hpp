@@ -47,7 +47,6 @@ void remove_hook(Hook *) noexcept;
 // The hooks of one kind, kept alive while they run.
 std::vector<Ref<Hook>> hooks_at(Node *, When);
 bool has_hooks(Node *, When) noexcept;
-Cell *retained_cell(Node *, uint32_t index) noexcept;  // borrowed
 void move_cell(Node *from, Node *to, Cell *, uint32_t index);
 // Drops hooks and metadata: the collector found that they keep their own node alive.
 void untie(Node *) noexcept;

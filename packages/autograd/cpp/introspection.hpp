@@ -43,6 +43,8 @@ struct Introspection {
   int (*set_packing)(int depth);  // gives the depth before
   // a tensor with the history of the node's output, for a pass to begin or end at
   plait_status (*stand_in)(plait_thread *, plait_object *node, uint32_t index, plait_tensor **);
+  // *out: whether retain_grad was called on a tensor that is no leaf
+  plait_status (*retained)(plait_thread *, plait_tensor *, int *out);
 };
 
 }  // namespace plait::autograd

@@ -282,6 +282,17 @@ int retains() {
   const Task *task = Task::current();
   return !task || task->retains();
 }
+plait_status retained(plait_thread *thread, plait_tensor *t, int *out) {
+  return border(thread, "retains_grad", [&]() -> plait_status {
+    *out = 0;
+    if (is_leaf(t)) return PLAIT_OK;
+    history_of(thread, t);  // a view's is renewed
+    const History *h = as_history(t->slot[0]);
+    if (!h || !h->cell) return PLAIT_OK;
+    for (const Ref<Hook> &r : hooks_at(h->node, When::retained)) *out |= r->what == &h->cell->o;
+    return PLAIT_OK;
+  });
+}
 plait_object *running() {
   const Task *task = Task::current();
   Node *n = task ? task->running() : nullptr;
@@ -310,7 +321,8 @@ const Introspection introspection{PLAIT_HEADER(Introspection),
                                   site_of_node,
                                   nan_at,
                                   set_packing,
-                                  stand_in};
+                                  stand_in,
+                                  retained};
 
 }  // namespace
 

@@ -286,3 +286,25 @@ def test_arrays_of_the_same_memory_are_the_same_storage() -> None:
     assert x._version == 1 and x.tolist() == [0, 1, 1, 1]
     pc.from_numpy(np.asarray(memoryview(x)))[0] = 5
     assert x._version == 2
+
+
+@pytest.mark.parametrize(
+    ("memory_format", "shape"),
+    [(pc.channels_last, (2, 3, 4, 5)), (pc.channels_last_3d, (2, 3, 2, 4, 5))],
+)
+def test_joined_images_stay_channels_last(memory_format: Any, shape: tuple[int, ...]) -> None:
+    x = pc.randn(*shape)
+    y = x.contiguous(memory_format=memory_format)
+    for dim in range(len(shape)):
+        joined = pc.cat([y, y.narrow(dim, 0, 2).contiguous(memory_format=memory_format)], dim)
+        assert joined.is_contiguous(memory_format=memory_format)
+        assert joined.equal(pc.cat([x, x.narrow(dim, 0, 2)], dim))
+        assert pc.cat([y, x], dim).is_contiguous()
+    assert pc.cat([x, x], 1).is_contiguous()
+    assert pc.cat([y.to(pc.float64), y]).is_contiguous(memory_format=memory_format)
+    meta = y.to("meta")
+    assert pc.cat([meta, meta], 1).stride() == pc.cat([y, y], 1).stride()
+    thin = (
+        pc.randn(*shape).narrow(1, 0, 1).contiguous()
+    )  # in both formats: C order, as PyTorch says
+    assert pc.cat([thin, thin], 1).is_contiguous()

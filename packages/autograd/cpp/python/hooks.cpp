@@ -84,6 +84,16 @@ PyObject *place(PyObject *, PyObject *o) {
   return found ? Py_BuildValue("(OI)", found.get(), unsigned(index)) : nullptr;
 }
 
+PyObject *retained(PyObject *, PyObject *o) {
+  const Introspection *look = introspection();
+  if (!look) Py_RETURN_FALSE;
+  plait_tensor *t = tensor_from(o, "retains_grad: argument");
+  int found = 0;
+  const plait_status s = t ? look->retained(this_thread(), t, &found) : plait_status(PLAIT_OK);
+  if (s < 0) return raise(s);
+  return t ? PyBool_FromLong(found) : nullptr;
+}
+
 PyObject *touch(PyObject *, PyObject *o) {
   plait_tensor *t = tensor_from(o, "increment_version: argument");
   if (!t) return nullptr;
@@ -98,6 +108,7 @@ PyMethodDef hook_functions[] = {
     {"hook_tensor", hook_tensor, METH_VARARGS, "Hangs a callable on a tensor's gradient."},
     {"unhook", unhook, METH_O, "Takes a hook away."},
     {"place", place, METH_O, "The node and output number where a tensor's gradients go."},
+    {"retained", retained, METH_O, "Whether retain_grad was called on a tensor that is no leaf."},
     {"touch", touch, METH_O, "Says that a tensor was written in place."},
     {nullptr, nullptr, 0, nullptr}};
 

@@ -34,8 +34,10 @@ from plait_autograd._context import FunctionContext  # noqa: E402
 from plait_autograd._function import Function, once_differentiable  # noqa: E402
 from plait_autograd._hooks import (  # noqa: E402
     RemovableHandle,
+    output_nr,
     register_hook,
     register_post_accumulate_grad_hook,
+    retains_grad,
 )
 from plait_autograd._modes import (  # noqa: E402
     enable_grad,
@@ -71,8 +73,10 @@ __all__ = [
     "is_grad_enabled",
     "no_grad",
     "once_differentiable",
+    "output_nr",
     "register_hook",
     "register_post_accumulate_grad_hook",
+    "retains_grad",
     "set_detect_anomaly",
     "set_grad_enabled",
 ]

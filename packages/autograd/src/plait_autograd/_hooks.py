@@ -10,7 +10,13 @@ from typing import Any
 from plait_autograd import _autograd
 from plait_autograd._autograd import Node
 
-__all__ = ["RemovableHandle", "register_hook", "register_post_accumulate_grad_hook"]
+__all__ = [
+    "RemovableHandle",
+    "output_nr",
+    "register_hook",
+    "register_post_accumulate_grad_hook",
+    "retains_grad",
+]
 
 _ARRIVED, _BEFORE, _AFTER, _ACCUMULATED = 0, 2, 3, 4  # the engine's numbers
 
@@ -124,6 +130,34 @@ def register_post_accumulate_grad_hook(tensor: Any, hook: Callable[[Any], Any]) 
         )
     adaptor = _Accumulated(tensor, hook)
     return RemovableHandle(_autograd.hook_tensor(tensor, _ACCUMULATED, adaptor))
+
+
+def retains_grad(tensor: Any) -> bool:
+    """Return whether ``retain_grad`` was called on a tensor that is no leaf.
+
+    Example:
+        >>> import plait_core as pc, plait_autograd as pa
+        >>> y = pc.ones(1, requires_grad=True) * 2
+        >>> before = pa.retains_grad(y)
+        >>> y.retain_grad()
+        >>> before, pa.retains_grad(y)
+        (False, True)
+    """
+    return _autograd.retained(tensor)
+
+
+def output_nr(tensor: Any) -> int:
+    """Return which result of its ``grad_fn`` a tensor is; 0 of a leaf.
+
+    Example:
+        >>> import plait_core as pc, plait_autograd as pa
+        >>> values, _ = pc.ones(2, requires_grad=True).sort()
+        >>> pa.output_nr(values)
+        0
+    """
+    if _autograd.grad_fn(tensor) is None:
+        return 0
+    return _autograd.place(tensor)[1]
 
 
 def _register_prehook(self: Node, fn: Callable[..., Any]) -> RemovableHandle:

@@ -91,6 +91,12 @@ int set_requires_grad(PyObject *self, PyObject *o, void *) {
   return on < 0 ? -1 : set_flag(self, on);
 }
 
+// Python decides, since the engine's package knows more than the role: seldom, and once a line.
+PyObject *no_gradient(PyObject *self) {
+  Object module(PyImport_ImportModule("plait_core._retained"));
+  if (!module) return nullptr;
+  return PyObject_CallMethod(module.get(), "no_gradient", "O", self);
+}
 PyObject *get_grad(PyObject *self, void *) {
   const plait_engine *e = present();
   if (!e) Py_RETURN_NONE;
@@ -98,6 +104,8 @@ PyObject *get_grad(PyObject *self, void *) {
   plait_tensor *g = nullptr;
   const plait_status s = e->grad(e->ctx, thread, handle_of(self), &g);
   if (s < 0) return raise(thread, s);
+  if (!g && requires_grad(handle_of(self)) && !e->is_leaf(e->ctx, handle_of(self)))
+    return no_gradient(self);
   if (!g) Py_RETURN_NONE;
   track(self);
   return wrap(g);

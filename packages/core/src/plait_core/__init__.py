@@ -43,6 +43,7 @@ from plait_core import (
     _promotion,
     _protocols,
     _repointing,
+    _retained,
     _several,
     _sparse_creation,
     _sparse_functions,
@@ -328,6 +329,7 @@ _TOPICS = (
     _views,
     _numpy_api,
     _hooks,
+    _retained,
     _stft,
 )
 

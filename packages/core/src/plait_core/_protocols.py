@@ -11,6 +11,7 @@ from plait_abi import _binding
 from plait_core._core import Tensor
 from plait_core._repr import text_of
 from plait_core._storages import rebuild_on, taken_apart
+from plait_core.engine import loaded_part
 
 __all__ = ["mark_written", "METHODS", "rebuild"]
 
@@ -36,7 +37,7 @@ def rebuild(
 
 
 def __deepcopy__(self: Tensor, memo: dict[int, Any]) -> Tensor:  # noqa: N807
-    """Copy storage, gradient and attributes of a leaf; views of one storage stay views of one."""
+    """Copy storage, gradient, tangent and attributes of a leaf; views of one storage stay so."""
     if id(self) in memo:
         return memo[id(self)]  # type: ignore[no-any-return]
     if self.requires_grad and not self.is_leaf:
@@ -44,6 +45,10 @@ def __deepcopy__(self: Tensor, memo: dict[int, Any]) -> Tensor:  # noqa: N807
             "deepcopy: a tensor with a history cannot be copied deeply; detach() it first"
         )
     result = rebuild_on(*taken_apart(self, memo))
+    forward = loaded_part("forward_ad")
+    tangent = None if forward is None else forward.unpack_dual(self).tangent
+    if tangent is not None:
+        result = forward.make_dual(result, copy.deepcopy(tangent, memo))
     memo[id(self)] = result
     if self.grad is not None:
         result.grad = copy.deepcopy(self.grad, memo)
@@ -54,6 +59,10 @@ def __deepcopy__(self: Tensor, memo: dict[int, Any]) -> Tensor:  # noqa: N807
 def __copy__(self: Tensor) -> Tensor:  # noqa: N807
     """Return another tensor on the same elements, with the same attributes."""
     result = Tensor._make_subclass(type(self), self, self.requires_grad and self.is_leaf)
+    forward = loaded_part("forward_ad")
+    tangent = None if forward is None else forward.unpack_dual(self).tangent
+    if tangent is not None and not self.requires_grad:
+        result = forward.make_dual(result, tangent)
     result.__dict__.update(self.__dict__)
     return result
 

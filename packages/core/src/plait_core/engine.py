@@ -5,11 +5,12 @@ For packages that know no engine by name, such as ``plait-nn``. Programs import 
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
-from plait_abi.components import require
+from plait_abi.components import choose, require
 
-__all__ = ["part"]
+__all__ = ["loaded_part", "part"]
 
 
 def part(name: str) -> Any:
@@ -29,3 +30,14 @@ def part(name: str) -> Any:
     if found is None:
         raise NotImplementedError(f"{name}: the engine {package.__name__} has none")
     return found
+
+
+def loaded_part(name: str) -> Any:
+    """Return an attribute of the engine's package, or None where none is loaded or has it.
+
+    Example:
+        >>> from plait_core import engine
+        >>> engine.loaded_part("no_such_thing") is None
+        True
+    """
+    return getattr(sys.modules.get(choose("autograd")), name, None)

@@ -8,8 +8,11 @@ from plait_ops.spec import Composite, Operator
 from plait_ops.words import (
     cast_argument,
     check,
+    format_strides,
+    is_contiguous,
+    is_in_format,
     promote_all,
-    result,
+    result_as,
     to_dtype,
     wrap_dim,
 )
@@ -18,7 +21,8 @@ cat = Operator(
     "cat(Tensor[] tensors, int dim|axis=0) -> Tensor",
     doc="""
     The `tensors` one after the other along `dim`. They have the same sizes in all other dimensions; a 1-d tensor without
-    elements fits everywhere and adds nothing. Dtypes are promoted.
+    elements fits everywhere and adds nothing. Dtypes are promoted. If all tensors lie in the format channels_last or
+    channels_last_3d, and not in C order, the result does too.
 
     Raises: ValueError for an empty list, ShapeError if sizes differ, IndexError for a `dim` out of range.
 
@@ -62,7 +66,15 @@ def _(tensors, dim):
     cast_argument("tensors", dtype)
     shape = list(first.shape)
     shape[at] = total
-    return result(shape, dtype)
+    memory_format = "contiguous_format"
+    if first.ndim == 4:
+        memory_format = "channels_last"
+    if first.ndim == 5:
+        memory_format = "channels_last_3d"
+    for t in tensors:
+        if t.ndim != first.ndim or is_contiguous(t) or not is_in_format(memory_format, t):
+            memory_format = "contiguous_format"
+    return result_as(shape, dtype, format_strides(memory_format, shape, shape))
 
 
 @cat.vjp("tensors", meta=["tensors"])

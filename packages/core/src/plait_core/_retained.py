@@ -1,0 +1,66 @@
+"""What a tensor tells of its place in the graph, and the warning of a gradient nobody keeps."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from plait_core._core import Tensor
+from plait_core.engine import part
+
+__all__ = ["PROPERTIES", "no_gradient"]
+
+
+def _asked(self: Tensor, name: str, otherwise: Any) -> Any:
+    """What the engine's package says of a tensor with a history."""
+    if self.is_leaf:
+        return otherwise
+    try:
+        ask = part(name)
+    except NotImplementedError:  # another engine
+        return otherwise
+    return ask(self)
+
+
+def _retains_grad(self: Tensor) -> bool:
+    """Whether `retain_grad` was called on this tensor, which is no leaf.
+
+    Example:
+        >>> import plait_core as pc
+        >>> import plait_autograd
+        >>> y = pc.ones(1, requires_grad=True) * 2
+        >>> y.retain_grad()
+        >>> y.retains_grad
+        True
+    """
+    return bool(_asked(self, "retains_grad", False))
+
+
+def _output_nr(self: Tensor) -> int:
+    """Which result of ``grad_fn`` this tensor is.
+
+    Example:
+        >>> import plait_core as pc
+        >>> import plait_autograd
+        >>> values, _ = pc.ones(2, requires_grad=True).sort()
+        >>> values.output_nr
+        0
+    """
+    return int(_asked(self, "output_nr", 0))
+
+
+def no_gradient(self: Tensor) -> None:
+    """Warn that ``.grad`` of a tensor that is no leaf stays None; called where it is read."""
+    if not _retains_grad(self):
+        warnings.warn(
+            f"grad: a leaf is required, or a tensor on which retain_grad() was called; this tensor "
+            f"of shape {tuple(self.shape)} was made by an operator, and no backward pass sets its "
+            f".grad",
+            stacklevel=2,
+        )
+
+
+PROPERTIES: dict[str, property] = {
+    "output_nr": property(_output_nr),
+    "retains_grad": property(_retains_grad),
+}
