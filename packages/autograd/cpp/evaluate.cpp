@@ -3,6 +3,7 @@
 #include "op_node.hpp"
 #include "task.hpp"
 #include "views.hpp"
+#include "watch.hpp"
 
 namespace plait::autograd {
 namespace {
@@ -52,10 +53,10 @@ void Task::evaluate(Node *n, plait_tensor **gradients) {
     }
     case Kind::missing: {
       const auto *m = static_cast<MissingNode *>(n);
-      raise(
-          thread_, PLAIT_NOT_IMPLEMENTED, written_name(m->op, m->form),
-          "the derivative of %s is not implemented; detach() its inputs if no gradient should pass",
-          m->op->name);
+      raise(thread_, PLAIT_NOT_IMPLEMENTED, written_name(m->op, m->form),
+            "the derivative of %s is not implemented; detach() its inputs if no gradient should "
+            "pass%s",
+            m->op->name, made_at(n).c_str());
     }
   }
 }

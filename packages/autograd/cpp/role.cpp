@@ -278,9 +278,32 @@ uint32_t nan_at(plait_object *o, const char **argument) {
   return x ? uint32_t(x->nan) : 0;
 }
 
+void account(plait_object *o, const plait_storage *s, uint64_t version, char *by, char *made,
+             uint64_t size) {
+  by[0] = made[0] = 0;
+  const Node *n = o ? as_node(o) : nullptr;
+  if (!n) return;
+  try {
+    std::snprintf(made, size, "%s", where(n).c_str());
+    Write write;
+    if (s && write_after(s, version, n->sequence, &write))
+      std::snprintf(by, size, "`%s`%s", write.name.c_str(), write.place.c_str());
+  } catch (const std::exception &) {  // no memory: nothing is known
+  }
+}
+
 int retains() {
   const Task *task = Task::current();
   return !task || task->retains();
+}
+uint64_t pass() {
+  const Task *task = Task::current();
+  return task ? task->number() : 0;
+}
+int will_run(plait_object *o) {
+  Task *task = Task::current();
+  Node *n = o ? as_node(o) : nullptr;
+  return task && n && task->will_run(n);
 }
 plait_object *running() {
   const Task *task = Task::current();
@@ -310,7 +333,10 @@ const Introspection introspection{PLAIT_HEADER(Introspection),
                                   site_of_node,
                                   nan_at,
                                   set_packing,
-                                  stand_in};
+                                  stand_in,
+                                  account,
+                                  pass,
+                                  will_run};
 
 }  // namespace
 

@@ -60,6 +60,11 @@ const char *event_name(const Node *n) {
 
 Task *Task::current() noexcept { return innermost; }
 
+uint64_t Task::next_number() noexcept {
+  static std::atomic<uint64_t> count{0};
+  return count.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
 Task::~Task() {
   for (Node *n : visited_)
     if (mine(n)) leave(n);
@@ -305,12 +310,12 @@ Tensor Task::fitted(const Node *from, uint32_t position, const Layout &l, Tensor
   }
   if (!broadcasts)
     raise(thread_, PLAIT_SHAPE_ERROR, node_name(from),
-          "the gradient for input %u must have shape %s; got %s", static_cast<unsigned>(position),
-          text(l.shape, l.ndim).c_str(), shape_text(g.get()).c_str());
+          "the gradient for input %u must have shape %s; got %s%s", static_cast<unsigned>(position),
+          text(l.shape, l.ndim).c_str(), shape_text(g.get()).c_str(), made_at(from).c_str());
   if (!differentiable(g.dtype()))
     raise(thread_, PLAIT_DTYPE_ERROR, node_name(from),
-          "the gradient for input %u must be %s; got %s", static_cast<unsigned>(position),
-          plait::name(l.dtype), plait::name(g.dtype()));
+          "the gradient for input %u must be %s; got %s%s", static_cast<unsigned>(position),
+          plait::name(l.dtype), plait::name(g.dtype()), made_at(from).c_str());
   g = sum_to(thread_, g, l.shape, l.ndim);
   return same(g.dtype(), l.dtype) ? g : cast(thread_, g, l.dtype);
 }

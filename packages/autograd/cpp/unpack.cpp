@@ -55,26 +55,26 @@ plait_tensor *shadow(const Layout &l) {
 }
 
 [[noreturn]] void freed(plait_thread *thread, const OpNode *n) {
-  const std::string made = where(n);
   raise(thread, PLAIT_ERROR, written_name(n->op, n->form),
         "backward came here a second time, but what the derivative needs was freed after the "
-        "first; call the first backward with retain_graph=True%s%s",
-        made.empty() ? "" : " (the call was made", (made.empty() ? "" : made + ")").c_str());
+        "first; call the first backward with retain_graph=True%s",
+        made_at(n).c_str());
 }
 
 [[noreturn]] void overwritten(plait_thread *thread, const OpNode *n, const Saved &saved,
                               const plait_tensor *t, uint64_t now) {
-  const char *what = saved.result ? "its result" : n->op->args[saved.argument].name;
+  const std::string what =
+      saved.result ? "its result" : std::string("`") + n->op->args[saved.argument].name + "`";
   Write write;
   std::string by = "an in-place operator";
   const bool known = write_after(t->storage, saved.version, n->sequence, &write);
   if (known) by = "`" + write.name + "`" + write.place;
   const std::string made = where(n);
   raise(thread, PLAIT_ERROR, written_name(n->op, n->form),
-        "`%s` (%s, shape %s), which the derivative needs, was overwritten by %s after it was "
+        "%s (%s, shape %s), which the derivative needs, was overwritten by %s after it was "
         "saved%s%s: it is at version %llu, saved at version %llu; use the out-of-place form of the "
         "operator that wrote it, or clone() the tensor first%s",
-        what, plait::name(t->dl.dtype), shape_text(t).c_str(), by.c_str(),
+        what.c_str(), plait::name(t->dl.dtype), shape_text(t).c_str(), by.c_str(),
         made.empty() ? "" : " by the call", made.c_str(), static_cast<unsigned long long>(now),
         static_cast<unsigned long long>(saved.version),
         known && !made.empty()

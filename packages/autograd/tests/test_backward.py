@@ -295,3 +295,28 @@ def test_powers_of_zero():
     negative = pc.tensor([-1.0], dtype=pc.float64, requires_grad=True)
     assert pa.grad((0.0**negative).sum(), negative)[0].tolist() == [-math.inf]
     assert pa.grad((base[:1].detach() ** negative).sum(), negative)[0].tolist() == [-math.inf]
+
+
+def test_only_inputs_is_what_grad_does():
+    x = leaf(1, 2)
+    (g,) = pa.grad(
+        outputs=(x * 2).sum(),
+        inputs=x,
+        grad_outputs=None,
+        retain_graph=True,
+        create_graph=True,
+        only_inputs=True,
+    )
+    assert g.tolist() == [2, 2]
+    (g,) = pa.grad((x * 2).sum(), x, None, True, False, True, True)  # PyTorch's order
+    assert g.tolist() == [2, 2]
+    with pytest.raises(ValueError, match="`only_inputs` must be True; backward"):
+        pa.grad((x * 2).sum(), x, only_inputs=False)
+
+
+def test_the_angle_of_the_origin_has_the_gradient_zero():
+    y, x = leaf(0, 0, 1, dtype=pc.float64), leaf(0, 1, 0, dtype=pc.float64)
+    found = pa.grad(pc.atan2(y, x).sum(), (y, x), create_graph=True)
+    assert [g.tolist() for g in found] == [[0, 1, 0], [0, 0, -1]]
+    second = pa.grad((found[0] + 2 * found[1]).sum(), (y, x))
+    assert [g.tolist() for g in second] == [[0, -2, 2], [0, -1, 1]]

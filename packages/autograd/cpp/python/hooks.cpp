@@ -84,6 +84,17 @@ PyObject *place(PyObject *, PyObject *o) {
   return found ? Py_BuildValue("(OI)", found.get(), unsigned(index)) : nullptr;
 }
 
+PyObject *pass(PyObject *, PyObject *) {
+  const Introspection *look = introspection();
+  return PyLong_FromUnsignedLongLong(look ? look->pass() : 0);
+}
+
+PyObject *will_run(PyObject *, PyObject *o) {
+  plait_object *node = node_from(o);
+  const Introspection *look = node ? introspection() : nullptr;
+  return node ? PyBool_FromLong(look && look->will_run(node)) : nullptr;
+}
+
 PyObject *touch(PyObject *, PyObject *o) {
   plait_tensor *t = tensor_from(o, "increment_version: argument");
   if (!t) return nullptr;
@@ -98,6 +109,8 @@ PyMethodDef hook_functions[] = {
     {"hook_tensor", hook_tensor, METH_VARARGS, "Hangs a callable on a tensor's gradient."},
     {"unhook", unhook, METH_O, "Takes a hook away."},
     {"place", place, METH_O, "The node and output number where a tensor's gradients go."},
+    {"running_pass", pass, METH_NOARGS, "The number of the pass that this thread is in, or 0."},
+    {"will_run", will_run, METH_O, "Whether that pass is at the node or will come to it."},
     {"touch", touch, METH_O, "Says that a tensor was written in place."},
     {nullptr, nullptr, 0, nullptr}};
 
