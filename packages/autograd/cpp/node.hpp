@@ -147,6 +147,8 @@ void stamp(Node *node) noexcept;
 Leaf *new_leaf(const plait_tensor *tensor);
 Cell *new_cell();
 void lay_out(Layout &layout, int64_t *room, const plait_tensor *tensor) noexcept;
+bool same_device(DLDevice, DLDevice) noexcept;
+std::string device_text(DLDevice);  // "cpu", "meta"
 bool fits(const Layout &layout, const plait_tensor *tensor) noexcept;
 // The operator's name as the user wrote it: `add_` for the in-place form.
 std::string written_name(const plait_op *op, uint32_t form);

@@ -657,3 +657,41 @@ def test_the_names_of_the_module_function():
     assert pa.function.Function is pa.Function
     assert pa.function.once_differentiable is pa.once_differentiable
     assert pa.function.FunctionCtx is pa.FunctionContext
+
+
+def gives(make):
+    class Gives(pa.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, g):
+            return make()
+
+    return Gives
+
+
+def test_gradients_on_another_device_are_errors():
+    x, far = leaf(1, 2), pc.zeros(2, dtype=pc.float64, device="meta")
+    text = "gradient for input 0 must be on device cpu; got meta"
+    with pytest.raises(ValueError, match=f"GivesBackward: the {text} .the call was made at"):
+        gives(lambda: far).apply(x).sum().backward()
+    with pytest.raises(ValueError, match="gradient of result 0 must be on device cpu; got meta"):
+        (x * 2).backward(far)
+    y = x * 2
+    y.register_hook(lambda g: far)
+    with pytest.raises(ValueError, match="the tensor's gradient on device cpu, or None; got meta"):
+        y.sum().backward()
+    assert x.grad is None
+
+
+def test_a_returned_gradient_that_requires_grad_leaves_no_graph_behind():
+    kept = leaf(3, 4)
+    for make in (lambda: kept, lambda: kept * 2, lambda: leaf(5, 6)):
+        x = leaf(1, 2)
+        gives(make).apply(x).sum().backward()
+        assert not x.grad.requires_grad
+        assert x.grad.tolist() == make().tolist()
+        x.grad.zero_()
+    assert kept.tolist() == [3, 4]
