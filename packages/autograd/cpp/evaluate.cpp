@@ -39,6 +39,18 @@ void fill_zeros(plait_thread *thread, const Node *n, plait_tensor **gradients) {
     if (!gradients[i] && n->outs[i].ndim >= 0) gradients[i] = zeros(thread, n->outs[i]).release();
 }
 
+// An operator within a derivative failed, which the user never called: say where it comes from.
+[[noreturn]] void failed_in(plait_thread *thread, const OpNode *n, plait_status s) {
+  const plait_error *e = thread->error;
+  if (!e || e->host || !e->message) throw Error(s);
+  const std::string origin = e->origin ? e->origin : "", text = e->message;
+  const size_t skip = origin.empty() ? 0 : origin.size() + 2;  // "origin: "
+  const std::string made = where(n);
+  raise(thread, e->code, origin, "%s (in the derivative of %s%s%s)",
+        text.substr(std::min(skip, text.size())).c_str(), written_name(n->op, n->form).c_str(),
+        made.empty() ? "" : ", called", made.c_str());
+}
+
 }  // namespace
 
 void Task::evaluate(Node *n, plait_tensor **gradients) {
@@ -75,7 +87,8 @@ void Task::vjp(plait_thread *thread, OpNode *n, plait_tensor *const *gy, uint64_
   v.gy = gy;
   v.need = need;
   v.gx = gx;
-  check(n->op->def->vjp(&v));
+  const plait_status s = n->op->def->vjp(&v);
+  if (s < 0) failed_in(thread, n, s);
 }
 
 void Task::evaluate_op(OpNode *n, plait_tensor **gradients) {

@@ -320,3 +320,28 @@ def test_the_angle_of_the_origin_has_the_gradient_zero():
     assert [g.tolist() for g in found] == [[0, 1, 0], [0, 0, -1]]
     second = pa.grad((found[0] + 2 * found[1]).sum(), (y, x))
     assert [g.tolist() for g in second] == [[0, -2, 2], [0, -1, 1]]
+
+
+def test_inputs_and_results_may_come_from_any_iterable():
+    parameters = {"x": leaf(1, 2), "w": leaf(3)}
+    y = (parameters["x"] * parameters["w"]).sum()
+    found = pa.grad(y, parameters.values(), retain_graph=True)
+    assert [g.tolist() for g in found] == [[3, 3], [3]]
+    found = pa.grad((y * k for k in (1, 2)), (p for p in parameters.values()))
+    assert [g.tolist() for g in found] == [[9, 9], [9]]
+    with pytest.raises(TypeError, match="`outputs` must be a tensor or a sequence of tensors"):
+        pa.grad({"y": y}, parameters)
+
+
+def test_a_dict_of_inputs_gives_a_dict():
+    inputs = {"x": leaf(1, 2), "w": leaf(3), "unused": leaf(4)}
+    y = (inputs["x"] * inputs["w"]).sum()
+    found = pa.grad(y, inputs, create_graph=True, materialize_grads=True)
+    assert {name: g.tolist() for name, g in found.items()} == {
+        "x": [3, 3],
+        "w": [3],
+        "unused": [0],
+    }
+    assert found["x"].requires_grad
+    with pytest.raises(ValueError, match="`inputs` must not be empty"):
+        pa.grad(y, {})

@@ -119,7 +119,10 @@ def gradgradcheck(
             outputs = [y for y in _outputs(fn(*values)) if _autograd.requires_grad(y)]
             weights = [_weights(y) for y in outputs]
             chosen = [values[i] for i in wanted]
-            return grad(outputs, chosen, weights, create_graph=True, materialize_grads=True)
+            found: tuple[Any, ...] = grad(
+                outputs, chosen, weights, create_graph=True, materialize_grads=True
+            )
+        return found
 
     return gradcheck(gradients, args, eps, atol, rtol, raise_exception)
 
