@@ -345,3 +345,12 @@ def test_a_dict_of_inputs_gives_a_dict():
     assert found["x"].requires_grad
     with pytest.raises(ValueError, match="`inputs` must not be empty"):
         pa.grad(y, {})
+
+
+def test_inputs_of_the_method_backward():
+    x, w = leaf(1, 2), leaf(3)
+    (x * w).sum().backward(inputs=(p for p in (x,)))
+    assert x.grad.tolist() == [3, 3]
+    assert w.grad is None
+    with pytest.raises(TypeError, match="backward: `inputs` must be a Tensor or a sequence"):
+        (x * w).sum().backward(inputs=3)
