@@ -18,7 +18,9 @@ struct Request {
   plait_status status;
 };
 
-const char *origin(const Request &r) { return r.inputs ? "grad" : "backward"; }
+const char *origin(const Request &r) {
+  return r.inputs && !(r.flags & kAccumulate) ? "grad" : "backward";
+}
 
 Tensor root_gradient(const Request &r, uint32_t i) {
   const plait_tensor *root = r.roots[i];

@@ -144,7 +144,8 @@ void Task::evaluate_host(HostNode *n, plait_tensor **gradients) {
 }
 
 void Task::accumulate(Leaf *leaf, plait_tensor **gradient) {
-  add_to_leaf(thread_, leaf, Tensor::steal(std::exchange(gradient[0], nullptr)), create_);
+  Tensor g = Tensor::steal(std::exchange(gradient[0], nullptr));
+  if (!is_frozen(leaf)) add_to_leaf(thread_, leaf, std::move(g), create_);
 }
 
 }  // namespace plait::autograd

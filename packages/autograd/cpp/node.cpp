@@ -145,7 +145,7 @@ Leaf *new_leaf(const plait_tensor *t) {
   auto *leaf = new (allocate(sizeof(Leaf))) Leaf;
   start(leaf, Kind::leaf, sizeof(Leaf));
   leaf->grad = leaf->buffer = nullptr;
-  leaf->spin = leaf->reserved = 0;
+  leaf->spin = leaf->frozen = 0;
   leaf->layout = {t->dl.dtype, 0, t->dl.device, nullptr};
   leaf->outs = &leaf->layout;
   leaf->buffers = &leaf->buffer;

@@ -91,11 +91,19 @@ struct OpNode : Node {
 struct Leaf : Node {
   plait_tensor *grad;
   std::mutex accumulating;  // held while a backward pass adds, by threads that hold no other lock
-  uint32_t spin, reserved;  // guards the pointer `grad`, never held across a call
+  uint32_t spin;  // guards the pointer `grad`, never held across a call
+  uint32_t frozen;  // the tensor stopped requiring grad: what older graphs bring is dropped
   Layout layout;
   Edge no_edge;
   plait_tensor *buffer;
 };
+
+inline bool is_frozen(const Leaf *leaf) noexcept {
+  return __atomic_load_n(&leaf->frozen, __ATOMIC_RELAXED);
+}
+inline void freeze(Leaf *leaf, bool on) noexcept {
+  __atomic_store_n(&leaf->frozen, on, __ATOMIC_RELAXED);
+}
 
 struct HostNode : Node {
   plait_object *callable;

@@ -30,6 +30,7 @@ plait_status set_requires_grad(void *, plait_thread *thread, plait_tensor *t, in
             shape_text(t).c_str());
     if (!on) {
       t->layers &= ~engine.bit;
+      if (Leaf *l = as_leaf(t->slot[0])) freeze(l, true);
       return PLAIT_OK;
     }
     if (!differentiable(t->dl.dtype))
@@ -38,7 +39,7 @@ plait_status set_requires_grad(void *, plait_thread *thread, plait_tensor *t, in
             plait::name(t->dl.dtype));
     if (requires_grad(t)) return PLAIT_OK;
     if (is_cut(t)) drop(t->base);  // a leaf of its own from here on
-    leaf_of(t);
+    freeze(leaf_of(t), false);
     t->layers |= engine.bit;
     return PLAIT_OK;
   });

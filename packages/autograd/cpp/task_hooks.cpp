@@ -131,7 +131,7 @@ void Task::evaluate_watched(Node *n, plait_tensor **gradients) {
   std::vector<Tensor> made = std::move(gathered_);
   gathered_.clear();
   for (uint32_t i = 0; i < n->n_edges; i++) deliver(n, i, std::move(made[i]));
-  if (n->kind == Kind::leaf) accumulated(n);
+  if (n->kind == Kind::leaf && !is_frozen(static_cast<const Leaf *>(n))) accumulated(n);
 }
 
 // ---- the first NaN

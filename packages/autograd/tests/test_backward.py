@@ -354,3 +354,32 @@ def test_inputs_of_the_method_backward():
     assert w.grad is None
     with pytest.raises(TypeError, match="backward: `inputs` must be a Tensor or a sequence"):
         (x * w).sum().backward(inputs=3)
+
+
+def test_a_leaf_that_stopped_requiring_grad_gets_none():
+    x, w = leaf(1, 2), leaf(3, 4)
+    calls = []
+    x.register_post_accumulate_grad_hook(calls.append)
+    y = (x * w).sum()
+    x.requires_grad_(False)
+    y.backward(retain_graph=True)
+    assert x.grad is None
+    assert w.grad.tolist() == [1, 2]
+    assert not calls
+    x.requires_grad_(True)
+    y.backward()
+    assert x.grad.tolist() == [3, 4]
+    assert len(calls) == 1
+
+    z = (w * 2).sum()
+    w.detach_()
+    z.backward()
+    assert w.grad.tolist() == [2, 4]  # of the two passes before
+
+
+def test_the_error_about_inputs_is_that_of_the_function_that_was_called():
+    x, w = leaf(1), leaf(2).detach()
+    with pytest.raises(RuntimeError, match="^backward: input 0 of shape .* does not require grad"):
+        (x * 2).backward(inputs=[w])
+    with pytest.raises(RuntimeError, match="^grad: input 0 of shape .* does not require grad"):
+        pa.grad(x * 2, [w])
