@@ -74,8 +74,8 @@ void Task::evaluate(Node *n, plait_tensor **gradients) {
 }
 
 void Task::vjp(plait_thread *thread, OpNode *n, plait_tensor *const *gy, uint64_t need,
-               plait_tensor **gx, bool keep) const {
-  const Unpacked values(thread, n, keep, create_);
+               plait_tensor **gx, bool keep, ViewNode *within) const {
+  const Unpacked values(thread, n, keep, create_, within);
   plait_vjp v{};
   v.size = sizeof v;
   v.n_in = uint16_t(n->n_in);
@@ -115,10 +115,7 @@ void Task::evaluate_assigned(ViewNode *n, plait_tensor **gradients) {
   {
     const Tensor part = clone(thread_, placed.part(n->view.shape));
     plait_tensor *const gy[] = {part.get()};
-    // a saved result leads here a second time: from a derivative that was recorded to the call
-    // itself
-    const bool again = mine(n->inner) || elsewhere(n->inner);
-    vjp(thread_, n->inner, gy, need, gx.data(), retain_ || again);
+    vjp(thread_, n->inner, gy, need, gx.data(), retain_, n);
   }
   if (wants(n->edges[0])) {
     Tensor own = gx.take(0);

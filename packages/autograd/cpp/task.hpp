@@ -78,7 +78,7 @@ class Task {
   void evaluate_assigned(ViewNode *, plait_tensor **gradients);
   void evaluate_host(HostNode *, plait_tensor **gradients);
   void vjp(plait_thread *, OpNode *, plait_tensor *const *gy, uint64_t need, plait_tensor **gx,
-           bool keep) const;
+           bool keep, ViewNode *within = nullptr) const;
   void accumulate(Leaf *, plait_tensor **gradient);
   void deliver(const Node *from, uint32_t position, Tensor gradient);
   Tensor fitted(const Node *from, uint32_t position, const Layout &, Tensor gradient);
