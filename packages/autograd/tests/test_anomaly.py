@@ -306,7 +306,7 @@ def test_an_error_within_a_derivative_names_the_call_that_it_belongs_to() -> Non
     y = x * x
     line = sys._getframe().f_lineno - 1
     x.data = pc.ones(3)
-    with pytest.raises(pc.ShapeError, match="^mul: shapes must broadcast") as caught:
+    with pytest.raises(pc.ShapeError, match=r"^mul: shapes must broadcast") as caught:
         y.sum().backward()
     assert f"(in the derivative of mul, called at {__file__}:{line} in test_an_error" in str(
         caught.value

@@ -379,7 +379,7 @@ def test_a_leaf_that_stopped_requiring_grad_gets_none():
 
 def test_the_error_about_inputs_is_that_of_the_function_that_was_called():
     x, w = leaf(1), leaf(2).detach()
-    with pytest.raises(RuntimeError, match="^backward: input 0 of shape .* does not require grad"):
+    with pytest.raises(RuntimeError, match=r"^backward: input 0 of shape .* does not require grad"):
         (x * 2).backward(inputs=[w])
-    with pytest.raises(RuntimeError, match="^grad: input 0 of shape .* does not require grad"):
+    with pytest.raises(RuntimeError, match=r"^grad: input 0 of shape .* does not require grad"):
         pa.grad(x * 2, [w])
