@@ -9,8 +9,17 @@ uint64_t observed = 0;
 
 namespace {
 using List = std::vector<const plait_observer *>;
-std::atomic<const List *> current{
-    nullptr};  // replaced lists stay: an event may still be running through one
+std::atomic<const List *> current{nullptr};
+
+// Replaced lists stay, as an event may still be running through one, and serve again: otherwise
+// whoever switches an observer on and off all the time would fill the memory.
+const List *published(List list) {  // under the registry's mutex
+  static auto *all = new std::vector<std::unique_ptr<const List>>;
+  for (const auto &known : *all)
+    if (*known == list) return known.get();
+  all->push_back(std::make_unique<const List>(std::move(list)));
+  return all->back().get();
+}
 std::unordered_map<const plait_observer *, const plait_plugin *> owners;
 }  // namespace
 
@@ -19,20 +28,20 @@ plait_status observe(plait_thread *thread, const plait_observer *o, int on) {
     if (!version_fits(thread, "an observer", o->h)) return PLAIT_ERROR;
     const std::lock_guard<std::mutex> lock(registry_mutex);
     const List *old = current;
-    auto next = std::make_unique<List>(old ? *old : List());
-    const auto it = std::find(next->begin(), next->end(), o);
-    if (on && it == next->end()) {
-      if (next->size() + 1 >= PLAIT_TOKENS)
+    List next = old ? *old : List();
+    const auto it = std::find(next.begin(), next.end(), o);
+    if (on && it == next.end()) {
+      if (next.size() + 1 >= PLAIT_TOKENS)
         return raise(thread, PLAIT_ERROR, "observe", "at most %d observers run at once",
                      PLAIT_TOKENS - 1);
-      next->push_back(o);
+      next.push_back(o);
       owners[o] = initialising();
-    } else if (!on && it != next->end()) {
-      next->erase(it);
+    } else if (!on && it != next.end()) {
+      next.erase(it);
     }
     uint64_t kinds = 0;
-    for (const plait_observer *each : *next) kinds |= each->kinds;
-    current.store(next.release(), std::memory_order_release);
+    for (const plait_observer *each : next) kinds |= each->kinds;
+    current.store(published(std::move(next)), std::memory_order_release);
     __atomic_store_n(&observed, kinds, __ATOMIC_RELEASE);
     return PLAIT_OK;
   });

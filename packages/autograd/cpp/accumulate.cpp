@@ -17,6 +17,11 @@ Tensor owned(plait_thread *thread, const Leaf *leaf, Tensor g, bool record) {
   for (int32_t i = 0; alike && dense && i < l.ndim; i++)
     alike = l.shape[i] <= 1 || g.stride(i) == strides[i];
   if (!dense) alike = is_contiguous(g.get());
+  if (!record && requires_grad(g.get())) {  // what a function returned; not its history
+    Tensor plain;
+    check(engine.runtime->tensor_alias(thread, g.get(), plain.out()));
+    g = std::move(plain);
+  }
   if (alike && exclusive(g.get())) return g;
   if (record || (alike && dense && is_contiguous(g.get()))) return clone(thread, g);
   // the span of a leaf that is itself a part of something may be wide: then C order

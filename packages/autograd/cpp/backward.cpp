@@ -18,7 +18,9 @@ struct Request {
   plait_status status;
 };
 
-const char *origin(const Request &r) { return r.inputs ? "grad" : "backward"; }
+const char *origin(const Request &r) {
+  return r.inputs && !(r.flags & kAccumulate) ? "grad" : "backward";
+}
 
 Tensor root_gradient(const Request &r, uint32_t i) {
   const plait_tensor *root = r.roots[i];
@@ -48,6 +50,10 @@ Tensor root_gradient(const Request &r, uint32_t i) {
       (given->dl.dtype.code == kDLComplex) != (root->dl.dtype.code == kDLComplex))
     raise(r.thread, PLAIT_DTYPE_ERROR, origin(r), "the gradient of result %u must be %s; got %s",
           unsigned(i), plait::name(root->dl.dtype), plait::name(given->dl.dtype));
+  if (!same_device(given->dl.device, root->dl.device))
+    raise(r.thread, PLAIT_VALUE_ERROR, origin(r),
+          "the gradient of result %u must be on device %s; got %s", unsigned(i),
+          device_text(root->dl.device).c_str(), device_text(given->dl.device).c_str());
   const Tensor g = Tensor::share(given);
   return same(given->dl.dtype, root->dl.dtype) ? g : cast(r.thread, g, root->dl.dtype);
 }

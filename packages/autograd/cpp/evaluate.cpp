@@ -3,6 +3,7 @@
 #include "op_node.hpp"
 #include "task.hpp"
 #include "views.hpp"
+#include "watch.hpp"
 
 namespace plait::autograd {
 namespace {
@@ -38,6 +39,18 @@ void fill_zeros(plait_thread *thread, const Node *n, plait_tensor **gradients) {
     if (!gradients[i] && n->outs[i].ndim >= 0) gradients[i] = zeros(thread, n->outs[i]).release();
 }
 
+// An operator within a derivative failed, which the user never called: say where it comes from.
+[[noreturn]] void failed_in(plait_thread *thread, const OpNode *n, plait_status s) {
+  const plait_error *e = thread->error;
+  if (!e || e->host || !e->message) throw Error(s);
+  const std::string origin = e->origin ? e->origin : "", text = e->message;
+  const size_t skip = origin.empty() ? 0 : origin.size() + 2;  // "origin: "
+  const std::string made = where(n);
+  raise(thread, e->code, origin, "%s (in the derivative of %s%s%s)",
+        text.substr(std::min(skip, text.size())).c_str(), written_name(n->op, n->form).c_str(),
+        made.empty() ? "" : ", called", made.c_str());
+}
+
 }  // namespace
 
 void Task::evaluate(Node *n, plait_tensor **gradients) {
@@ -52,17 +65,17 @@ void Task::evaluate(Node *n, plait_tensor **gradients) {
     }
     case Kind::missing: {
       const auto *m = static_cast<MissingNode *>(n);
-      raise(
-          thread_, PLAIT_NOT_IMPLEMENTED, written_name(m->op, m->form),
-          "the derivative of %s is not implemented; detach() its inputs if no gradient should pass",
-          m->op->name);
+      raise(thread_, PLAIT_NOT_IMPLEMENTED, written_name(m->op, m->form),
+            "the derivative of %s is not implemented; detach() its inputs if no gradient should "
+            "pass%s",
+            m->op->name, made_at(n).c_str());
     }
   }
 }
 
 void Task::vjp(plait_thread *thread, OpNode *n, plait_tensor *const *gy, uint64_t need,
-               plait_tensor **gx, bool keep) const {
-  const Unpacked values(thread, n, keep, create_);
+               plait_tensor **gx, bool keep, ViewNode *within) const {
+  const Unpacked values(thread, n, keep, create_, within);
   plait_vjp v{};
   v.size = sizeof v;
   v.n_in = uint16_t(n->n_in);
@@ -74,7 +87,8 @@ void Task::vjp(plait_thread *thread, OpNode *n, plait_tensor *const *gy, uint64_
   v.gy = gy;
   v.need = need;
   v.gx = gx;
-  check(n->op->def->vjp(&v));
+  const plait_status s = n->op->def->vjp(&v);
+  if (s < 0) failed_in(thread, n, s);
 }
 
 void Task::evaluate_op(OpNode *n, plait_tensor **gradients) {
@@ -101,10 +115,7 @@ void Task::evaluate_assigned(ViewNode *n, plait_tensor **gradients) {
   {
     const Tensor part = clone(thread_, placed.part(n->view.shape));
     plait_tensor *const gy[] = {part.get()};
-    // a saved result leads here a second time: from a derivative that was recorded to the call
-    // itself
-    const bool again = mine(n->inner) || elsewhere(n->inner);
-    vjp(thread_, n->inner, gy, need, gx.data(), retain_ || again);
+    vjp(thread_, n->inner, gy, need, gx.data(), retain_, n);
   }
   if (wants(n->edges[0])) {
     Tensor own = gx.take(0);
@@ -130,7 +141,8 @@ void Task::evaluate_host(HostNode *n, plait_tensor **gradients) {
 }
 
 void Task::accumulate(Leaf *leaf, plait_tensor **gradient) {
-  add_to_leaf(thread_, leaf, Tensor::steal(std::exchange(gradient[0], nullptr)), create_);
+  Tensor g = Tensor::steal(std::exchange(gradient[0], nullptr));
+  if (!is_frozen(leaf)) add_to_leaf(thread_, leaf, std::move(g), create_);
 }
 
 }  // namespace plait::autograd

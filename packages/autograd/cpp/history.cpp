@@ -122,7 +122,7 @@ void set_history(plait_tensor *t, Ref<Node> node, uint32_t index) {
 
 void clear_history(plait_tensor *t) noexcept {
   t->layers &= ~engine.bit;
-  if (as_leaf(t->slot[0])) return;
+  if (Leaf *leaf = as_leaf(t->slot[0])) return freeze(leaf, true);
   auto *old = static_cast<plait_object *>(t->slot[0]);
   t->slot[0] = nullptr;
   plait_release_object(old);

@@ -45,6 +45,12 @@ struct Introspection {
   plait_status (*stand_in)(plait_thread *, plait_object *node, uint32_t index, plait_tensor **);
   // *out: whether retain_grad was called on a tensor that is no leaf
   plait_status (*retained)(plait_thread *, plait_tensor *, int *out);
+  // what wrote the storage after that version (NULL: not asked) and where the node's call was made:
+  // texts of `size` bytes, empty if unknown
+  void (*account)(plait_object *node, const plait_storage *, uint64_t version, char *by, char *made,
+                  uint64_t size);
+  uint64_t (*pass)(void);  // the number of the innermost pass of this thread; 0 outside of one
+  int (*will_run)(plait_object *node);  // whether that pass is at the node or will come to it
 };
 
 }  // namespace plait::autograd

@@ -123,8 +123,19 @@ void lay_out(Layout &l, int64_t *room, const plait_tensor *t) noexcept {
   for (int32_t i = 0; i < t->dl.ndim; i++) room[i] = t->dl.shape[i];
 }
 
+bool same_device(DLDevice a, DLDevice b) noexcept {
+  return a.device_type == b.device_type && a.device_id == b.device_id;
+}
+
+std::string device_text(DLDevice d) {
+  if (d.device_type == kDLCPU) return "cpu";
+  if (d.device_type == PLAIT_META) return "meta";
+  return std::to_string(int(d.device_type)) + ":" + std::to_string(d.device_id);
+}
+
 bool fits(const Layout &l, const plait_tensor *t) noexcept {
-  if (l.ndim != t->dl.ndim || !same(l.dtype, t->dl.dtype)) return false;
+  if (l.ndim != t->dl.ndim || !same(l.dtype, t->dl.dtype) || !same_device(l.device, t->dl.device))
+    return false;
   for (int32_t i = 0; i < l.ndim; i++)
     if (l.shape[i] != t->dl.shape[i]) return false;
   return true;
@@ -134,7 +145,7 @@ Leaf *new_leaf(const plait_tensor *t) {
   auto *leaf = new (allocate(sizeof(Leaf))) Leaf;
   start(leaf, Kind::leaf, sizeof(Leaf));
   leaf->grad = leaf->buffer = nullptr;
-  leaf->spin = leaf->reserved = 0;
+  leaf->spin = leaf->frozen = 0;
   leaf->layout = {t->dl.dtype, 0, t->dl.device, nullptr};
   leaf->outs = &leaf->layout;
   leaf->buffers = &leaf->buffer;

@@ -91,11 +91,19 @@ struct OpNode : Node {
 struct Leaf : Node {
   plait_tensor *grad;
   std::mutex accumulating;  // held while a backward pass adds, by threads that hold no other lock
-  uint32_t spin, reserved;  // guards the pointer `grad`, never held across a call
+  uint32_t spin;  // guards the pointer `grad`, never held across a call
+  uint32_t frozen;  // the tensor stopped requiring grad: what older graphs bring is dropped
   Layout layout;
   Edge no_edge;
   plait_tensor *buffer;
 };
+
+inline bool is_frozen(const Leaf *leaf) noexcept {
+  return __atomic_load_n(&leaf->frozen, __ATOMIC_RELAXED);
+}
+inline void freeze(Leaf *leaf, bool on) noexcept {
+  __atomic_store_n(&leaf->frozen, on, __ATOMIC_RELAXED);
+}
 
 struct HostNode : Node {
   plait_object *callable;
@@ -147,6 +155,8 @@ void stamp(Node *node) noexcept;
 Leaf *new_leaf(const plait_tensor *tensor);
 Cell *new_cell();
 void lay_out(Layout &layout, int64_t *room, const plait_tensor *tensor) noexcept;
+bool same_device(DLDevice, DLDevice) noexcept;
+std::string device_text(DLDevice);  // "cpu", "meta"
 bool fits(const Layout &layout, const plait_tensor *tensor) noexcept;
 // The operator's name as the user wrote it: `add_` for the in-place form.
 std::string written_name(const plait_op *op, uint32_t form);

@@ -40,7 +40,8 @@ Ref<OpNode> op_node(const plait_call *c, uint32_t positions, uint64_t need,
 class Unpacked {
  public:
   // `keep`: the node keeps its values for another pass; otherwise they move here
-  Unpacked(plait_thread *thread, OpNode *node, bool keep, bool create);
+  // `within`: the assigned node whose call this is, or NULL
+  Unpacked(plait_thread *thread, OpNode *node, bool keep, bool create, ViewNode *within = nullptr);
   ~Unpacked();
   Unpacked(const Unpacked &) = delete;
   Unpacked &operator=(const Unpacked &) = delete;
@@ -51,7 +52,7 @@ class Unpacked {
   void take(plait_thread *, bool keep);
   void place(plait_value *values, uint32_t argument, uint32_t item, plait_tensor *t);
   void unpack_all(plait_thread *);
-  void give_history(plait_thread *);
+  void give_history(plait_thread *, ViewNode *within);
 
   OpNode *node_;
   plait_value in_[PLAIT_MAX_ARGS], out_[PLAIT_MAX_RESULTS];

@@ -30,6 +30,7 @@ plait_status set_requires_grad(void *, plait_thread *thread, plait_tensor *t, in
             shape_text(t).c_str());
     if (!on) {
       t->layers &= ~engine.bit;
+      if (Leaf *l = as_leaf(t->slot[0])) freeze(l, true);
       return PLAIT_OK;
     }
     if (!differentiable(t->dl.dtype))
@@ -38,7 +39,7 @@ plait_status set_requires_grad(void *, plait_thread *thread, plait_tensor *t, in
             plait::name(t->dl.dtype));
     if (requires_grad(t)) return PLAIT_OK;
     if (is_cut(t)) drop(t->base);  // a leaf of its own from here on
-    leaf_of(t);
+    freeze(leaf_of(t), false);
     t->layers |= engine.bit;
     return PLAIT_OK;
   });
@@ -278,6 +279,20 @@ uint32_t nan_at(plait_object *o, const char **argument) {
   return x ? uint32_t(x->nan) : 0;
 }
 
+void account(plait_object *o, const plait_storage *s, uint64_t version, char *by, char *made,
+             uint64_t size) {
+  by[0] = made[0] = 0;
+  const Node *n = o ? as_node(o) : nullptr;
+  if (!n) return;
+  try {
+    std::snprintf(made, size, "%s", where(n).c_str());
+    Write write;
+    if (s && write_after(s, version, n->sequence, &write))
+      std::snprintf(by, size, "`%s`%s", write.name.c_str(), write.place.c_str());
+  } catch (const std::exception &) {  // no memory: nothing is known
+  }
+}
+
 int retains() {
   const Task *task = Task::current();
   return !task || task->retains();
@@ -292,6 +307,15 @@ plait_status retained(plait_thread *thread, plait_tensor *t, int *out) {
     for (const Ref<Hook> &r : hooks_at(h->node, When::retained)) *out |= r->what == &h->cell->o;
     return PLAIT_OK;
   });
+}
+uint64_t pass() {
+  const Task *task = Task::current();
+  return task ? task->number() : 0;
+}
+int will_run(plait_object *o) {
+  Task *task = Task::current();
+  Node *n = o ? as_node(o) : nullptr;
+  return task && n && task->will_run(n);
 }
 plait_object *running() {
   const Task *task = Task::current();
@@ -322,7 +346,10 @@ const Introspection introspection{PLAIT_HEADER(Introspection),
                                   nan_at,
                                   set_packing,
                                   stand_in,
-                                  retained};
+                                  retained,
+                                  account,
+                                  pass,
+                                  will_run};
 
 }  // namespace
 

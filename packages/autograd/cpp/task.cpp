@@ -14,7 +14,14 @@ namespace {
 
 __thread Task *innermost = nullptr;
 
-constexpr uint32_t kPoll = 256;  // nodes between two looks for an interrupt
+constexpr uint32_t kPoll = 256;  // small nodes between two looks for an interrupt
+
+uint32_t weight(const Node *n) {  // of a large one that many small ones have
+  if (!n->n_outs || n->outs[0].ndim < 0) return 1;
+  int64_t count = 1;
+  for (int32_t i = 0; i < n->outs[0].ndim; i++) count *= n->outs[0].shape[i];
+  return 1 + uint32_t(std::min<int64_t>(count >> 12, kPoll));
+}
 
 bool older(const Node *a, const Node *b) { return a->sequence < b->sequence; }
 
@@ -59,6 +66,11 @@ const char *event_name(const Node *n) {
 }  // namespace
 
 Task *Task::current() noexcept { return innermost; }
+
+uint64_t Task::next_number() noexcept {
+  static std::atomic<uint64_t> count{0};
+  return count.fetch_add(1, std::memory_order_relaxed) + 1;
+}
 
 Task::~Task() {
   for (Node *n : visited_)
@@ -179,14 +191,17 @@ void Task::loop() {
       std::push_heap(heap_.begin(), heap_.end(), older);
     }
     if (width_ > 1 && !heap_.empty()) look_ahead(n);
+    count += weight(n);
     execute(n);
     if (!next_ && !heap_.empty()) {
       std::pop_heap(heap_.begin(), heap_.end(), older);
       next_ = heap_.back();
       heap_.pop_back();
     }
+    if (count < kPoll) continue;
+    count = 0;
     const plait_host *host = thread_->roles->host;
-    if (++count % kPoll == 0 && host && host->interrupted(host->ctx)) {
+    if (host && host->interrupted(host->ctx)) {
       if (thread_->error) throw Error(thread_->error->code);
       raise(thread_, PLAIT_ERROR, "backward", "interrupted");
     }
@@ -305,12 +320,17 @@ Tensor Task::fitted(const Node *from, uint32_t position, const Layout &l, Tensor
   }
   if (!broadcasts)
     raise(thread_, PLAIT_SHAPE_ERROR, node_name(from),
-          "the gradient for input %u must have shape %s; got %s", static_cast<unsigned>(position),
-          text(l.shape, l.ndim).c_str(), shape_text(g.get()).c_str());
+          "the gradient for input %u must have shape %s; got %s%s", static_cast<unsigned>(position),
+          text(l.shape, l.ndim).c_str(), shape_text(g.get()).c_str(), made_at(from).c_str());
   if (!differentiable(g.dtype()))
     raise(thread_, PLAIT_DTYPE_ERROR, node_name(from),
-          "the gradient for input %u must be %s; got %s", static_cast<unsigned>(position),
-          plait::name(l.dtype), plait::name(g.dtype()));
+          "the gradient for input %u must be %s; got %s%s", static_cast<unsigned>(position),
+          plait::name(l.dtype), plait::name(g.dtype()), made_at(from).c_str());
+  if (!same_device(l.device, g.device()))
+    raise(thread_, PLAIT_VALUE_ERROR, node_name(from),
+          "the gradient for input %u must be on device %s; got %s%s",
+          static_cast<unsigned>(position), device_text(l.device).c_str(),
+          device_text(g.device()).c_str(), made_at(from).c_str());
   g = sum_to(thread_, g, l.shape, l.ndim);
   return same(g.dtype(), l.dtype) ? g : cast(thread_, g, l.dtype);
 }

@@ -35,6 +35,8 @@ class Task {
 
   bool retains() const { return retain_; }
   Node *running() const { return running_; }
+  uint64_t number() const { return number_; }
+  bool will_run(Node *n) { return (mine(n) || elsewhere(n)) && (captures_.empty() || needed(n)); }
   static Task *current() noexcept;  // the innermost pass of this thread
 
  private:
@@ -76,7 +78,7 @@ class Task {
   void evaluate_assigned(ViewNode *, plait_tensor **gradients);
   void evaluate_host(HostNode *, plait_tensor **gradients);
   void vjp(plait_thread *, OpNode *, plait_tensor *const *gy, uint64_t need, plait_tensor **gx,
-           bool keep) const;
+           bool keep, ViewNode *within = nullptr) const;
   void accumulate(Leaf *, plait_tensor **gradient);
   void deliver(const Node *from, uint32_t position, Tensor gradient);
   Tensor fitted(const Node *from, uint32_t position, const Layout &, Tensor gradient);
@@ -85,7 +87,10 @@ class Task {
   void leave(Node *) noexcept;
   bool wants(const Edge &e) { return e.node && (captures_.empty() || needed(e.node)); }
 
+  static uint64_t next_number() noexcept;
+
   plait_thread *thread_;
+  const uint64_t number_ = next_number();
   bool retain_, create_, accumulate_;
   std::vector<std::pair<Place, Tensor>> roots_;
   std::vector<Capture> captures_;

@@ -18,6 +18,10 @@ void apply(plait_thread *thread, const Hook *hook, plait_tensor *const *in, uint
 void check_answer(plait_thread *thread, const Node *n, const Layout &l, const plait_tensor *g,
                   const char *kind) {
   if (!g || l.ndim < 0 || fits(l, g)) return;
+  if (!same_device(l.device, g->dl.device))
+    raise(thread, PLAIT_VALUE_ERROR, node_name(n),
+          "a hook must return %s on device %s, or None; got %s", kind,
+          device_text(l.device).c_str(), device_text(g->dl.device).c_str());
   if (l.ndim == g->dl.ndim && std::memcmp(l.shape, g->dl.shape, size_t(l.ndim) * 8) == 0)
     raise(thread, PLAIT_DTYPE_ERROR, node_name(n),
           "a hook must return %s of dtype %s, or None; got %s", kind, plait::name(l.dtype),
@@ -127,7 +131,7 @@ void Task::evaluate_watched(Node *n, plait_tensor **gradients) {
   std::vector<Tensor> made = std::move(gathered_);
   gathered_.clear();
   for (uint32_t i = 0; i < n->n_edges; i++) deliver(n, i, std::move(made[i]));
-  if (n->kind == Kind::leaf) accumulated(n);
+  if (n->kind == Kind::leaf && !is_frozen(static_cast<const Leaf *>(n))) accumulated(n);
 }
 
 // ---- the first NaN

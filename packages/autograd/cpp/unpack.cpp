@@ -1,6 +1,7 @@
 // Handing saved values to a derivative: checks that nobody has written to them since.
 #include "op_node.hpp"
 #include "tangents.hpp"
+#include "views.hpp"
 #include "watch.hpp"
 
 namespace plait::autograd {
@@ -55,26 +56,26 @@ plait_tensor *shadow(const Layout &l) {
 }
 
 [[noreturn]] void freed(plait_thread *thread, const OpNode *n) {
-  const std::string made = where(n);
   raise(thread, PLAIT_ERROR, written_name(n->op, n->form),
         "backward came here a second time, but what the derivative needs was freed after the "
-        "first; call the first backward with retain_graph=True%s%s",
-        made.empty() ? "" : " (the call was made", (made.empty() ? "" : made + ")").c_str());
+        "first; call the first backward with retain_graph=True%s",
+        made_at(n).c_str());
 }
 
 [[noreturn]] void overwritten(plait_thread *thread, const OpNode *n, const Saved &saved,
                               const plait_tensor *t, uint64_t now) {
-  const char *what = saved.result ? "its result" : n->op->args[saved.argument].name;
+  const std::string what =
+      saved.result ? "its result" : std::string("`") + n->op->args[saved.argument].name + "`";
   Write write;
   std::string by = "an in-place operator";
   const bool known = write_after(t->storage, saved.version, n->sequence, &write);
   if (known) by = "`" + write.name + "`" + write.place;
   const std::string made = where(n);
   raise(thread, PLAIT_ERROR, written_name(n->op, n->form),
-        "`%s` (%s, shape %s), which the derivative needs, was overwritten by %s after it was "
+        "%s (%s, shape %s), which the derivative needs, was overwritten by %s after it was "
         "saved%s%s: it is at version %llu, saved at version %llu; use the out-of-place form of the "
         "operator that wrote it, or clone() the tensor first%s",
-        what, plait::name(t->dl.dtype), shape_text(t).c_str(), by.c_str(),
+        what.c_str(), plait::name(t->dl.dtype), shape_text(t).c_str(), by.c_str(),
         made.empty() ? "" : " by the call", made.c_str(), static_cast<unsigned long long>(now),
         static_cast<unsigned long long>(saved.version),
         known && !made.empty()
@@ -108,7 +109,8 @@ uint32_t position_of(const OpNode *n, const Saved &s) {
 
 }  // namespace
 
-Unpacked::Unpacked(plait_thread *thread, OpNode *node, bool keep, bool create) : node_(node) {
+Unpacked::Unpacked(plait_thread *thread, OpNode *node, bool keep, bool create, ViewNode *within)
+    : node_(node) {
   const uint32_t n = node->n_saved;
   if (n + node->n_shapes > 16) {
     many_.resize(n + node->n_shapes);
@@ -120,7 +122,7 @@ Unpacked::Unpacked(plait_thread *thread, OpNode *node, bool keep, bool create) :
   try {
     check_versions(thread, node, node->saved, held_);
     if (n) unpack_all(thread);
-    if (n && create) give_history(thread);
+    if (n && create) give_history(thread, within);
     for (uint32_t i = 0; i < node->n_shapes; i++) held_[n_held_++] = shadow(node->shapes[i].layout);
     size_t room = 0;
     for (uint32_t i = 0; i < node->n_in; i++) room += in_[i].tag == PLAIT_TENSORS ? in_[i].n : 0;
@@ -197,8 +199,8 @@ void Unpacked::unpack_all(plait_thread *thread) {
 }
 
 // When the derivative is recorded itself, saved results need their history, which the node may not
-// keep.
-void Unpacked::give_history(plait_thread *thread) {
+// keep. That of a written view is a part of the base, so that what the base is asked for sees it.
+void Unpacked::give_history(plait_thread *thread, ViewNode *within) {
   for (uint32_t i = 0; i < node_->n_saved; i++) {
     const Saved &s = node_->saved[i];
     if (!(s.result || s.packed) || !differentiable(held_[i]->dl.dtype)) continue;
@@ -212,7 +214,10 @@ void Unpacked::give_history(plait_thread *thread) {
     if (carrying(thread)) give_tangent(thread, held_[i], alias);
     plait_release(held_[i]);
     held_[i] = alias;
-    if (to.node) set_history(alias, Ref<Node>::share(to.node), to.index);
+    if (s.result && within)
+      set_history(alias, written_part(within), 0);
+    else if (to.node)
+      set_history(alias, Ref<Node>::share(to.node), to.index);
   }
 }
 

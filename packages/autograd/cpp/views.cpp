@@ -3,15 +3,33 @@
 namespace plait::autograd {
 namespace {
 
-ViewNode *view_node(const plait_tensor *view, const plait_tensor *base, Kind kind,
-                    uint32_t n_edges) {
+struct Geometry {  // of a view and its base; borrowed
+  Layout view, base;
+  const int64_t *view_strides, *base_strides;
+  int64_t offset;
+};
+
+Layout layout_of(const plait_tensor *t) {
+  return {t->dl.dtype, t->dl.ndim, t->dl.device, t->dl.shape};
+}
+Geometry geometry(const plait_tensor *view, const plait_tensor *base) {
+  return {layout_of(view), layout_of(base), view->dl.strides, base->dl.strides,
+          static_cast<const char *>(view->dl.data) - static_cast<const char *>(base->dl.data)};
+}
+
+int64_t *copied(int64_t *room, const int64_t *from, int32_t n) {
+  std::memcpy(room, from, size_t(n) * sizeof *room);
+  return room;
+}
+
+ViewNode *view_node(const Geometry &g, Kind kind, uint32_t n_edges) {
   const auto lay = [&](Pieces &at, ViewNode **n, Edge **edges, plait_tensor ***buffers,
                        Layout **outs, int64_t **dims) {
     *n = at.take<ViewNode>(1);
     *edges = at.take<Edge>(n_edges);
     *buffers = at.take<plait_tensor *>(1);
     *outs = at.take<Layout>(1);
-    *dims = at.take<int64_t>(2 * size_t(view->dl.ndim) + 2 * size_t(base->dl.ndim));
+    *dims = at.take<int64_t>(2 * size_t(g.view.ndim) + 2 * size_t(g.base.ndim));
   };
   ViewNode *n;
   Edge *edges;
@@ -31,13 +49,13 @@ ViewNode *view_node(const plait_tensor *view, const plait_tensor *base, Kind kin
   n->inner = nullptr;
   n->outs = outs;
   n->n_outs = 1;
-  lay_out(n->view, dims, view);
-  n->view_strides = dims += view->dl.ndim;
-  std::memcpy(dims, view->dl.strides, size_t(view->dl.ndim) * sizeof *dims);
-  n->base_strides = dims += view->dl.ndim;
-  std::memcpy(dims, base->dl.strides, size_t(base->dl.ndim) * sizeof *dims);
-  lay_out(n->outs[0], dims + base->dl.ndim, base);
-  n->offset = static_cast<const char *>(view->dl.data) - static_cast<const char *>(base->dl.data);
+  n->view = g.view;
+  n->view.shape = copied(dims, g.view.shape, g.view.ndim);
+  n->view_strides = copied(dims += g.view.ndim, g.view_strides, g.view.ndim);
+  n->base_strides = copied(dims += g.view.ndim, g.base_strides, g.base.ndim);
+  n->outs[0] = g.base;
+  n->outs[0].shape = copied(dims += g.base.ndim, g.base.shape, g.base.ndim);
+  n->offset = g.offset;
   return n;
 }
 
@@ -108,12 +126,22 @@ Ref<Node> strided_node(plait_thread *thread, plait_tensor *view, plait_tensor *b
   check_geometry(thread, view, base);
   check_within(thread, view, base);
   Place place = history_of(thread, base);
-  ViewNode *n = view_node(view, base, Kind::strided, 1);
+  ViewNode *n = view_node(geometry(view, base), Kind::strided, 1);
   // a gradient arrives in the view's layout and leaves in the base's
   std::swap(n->outs[0], n->view);
   n->edges[0] = {place.node.release(), place.index, 0};
   stamp(n);
   n->view_version = __atomic_load_n(&view->storage->version, __ATOMIC_RELAXED);
+  return Ref<Node>::steal(n);
+}
+
+Ref<Node> written_part(ViewNode *assigned) {
+  const Geometry g{assigned->view, assigned->outs[0], assigned->view_strides,
+                   assigned->base_strides, assigned->offset};
+  ViewNode *n = view_node(g, Kind::strided, 1);
+  std::swap(n->outs[0], n->view);
+  n->edges[0] = {Ref<Node>::share(assigned).release(), 0, 0};
+  stamp(n);
   return Ref<Node>::steal(n);
 }
 
@@ -126,7 +154,7 @@ void write_view(plait_thread *thread, plait_tensor *view, Ref<Node> writer, uint
     check_geometry(thread, view, base);
     auto *inner = static_cast<OpNode *>(writer.get());
     const uint32_t n_edges = inner->n_edges ? inner->n_edges : 1;
-    ViewNode *n = view_node(view, base, Kind::assigned, n_edges);
+    ViewNode *n = view_node(geometry(view, base), Kind::assigned, n_edges);
     const Ref<Node> owner = Ref<Node>::steal(n);
     for (uint32_t i = 1; i < n_edges; i++) {
       n->edges[i] = inner->edges[i];

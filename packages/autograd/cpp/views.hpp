@@ -7,6 +7,8 @@ namespace plait::autograd {
 
 // The history of a view of a base: its elements taken out of the base.
 Ref<Node> strided_node(plait_thread *, plait_tensor *view, plait_tensor *base);
+// What the call within an assigned node wrote, as a part of the base that it left.
+Ref<Node> written_part(ViewNode *assigned);
 // Refuses what write_view could not record, before anything is written.
 void check_writable(plait_thread *, const plait_tensor *view);
 // An operator has written `view`: rebases the base's history, then the view's.

@@ -163,6 +163,11 @@ std::string where(const Node *n) {
   return found.empty() ? line_of(n->code, n->offset) : found;
 }
 
+std::string made_at(const Node *n) {
+  const std::string place = where(n);
+  return place.empty() ? place : " (the call was made" + place + ")";
+}
+
 void note_recent_write(const plait_call *c, const plait_tensor *t) noexcept {
   const Watch *w = watch.load(std::memory_order_acquire);
   if (!w) return;

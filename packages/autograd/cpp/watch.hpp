@@ -35,6 +35,7 @@ void note_site(Node *) noexcept;
 std::string where(plait_object *site);  // "", or " at file.py:12 in forward"
 plait_object *site_of(const Node *) noexcept;  // borrowed, or NULL; anomaly mode's whole stack
 std::string where(const Node *);               // of its call: from that, or from Node::code
+std::string made_at(const Node *);             // "", or " (the call was made at ...)"
 // Remembers a recorded write, as anomaly mode does for all of them.
 void note_recent_write(const plait_call *, const plait_tensor *) noexcept;
 

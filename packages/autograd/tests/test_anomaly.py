@@ -283,3 +283,31 @@ def test_a_write_into_another_storage_in_the_same_place_is_not_blamed() -> None:
         z.data[0] = 0
         with pytest.raises(RuntimeError, match="overwritten by an in-place operator after"):
             product.sum().backward()
+
+
+def test_turning_it_on_and_off_keeps_no_memory() -> None:
+    def resident() -> int:
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * 4096
+
+    def switch(n: int) -> None:
+        for _ in range(n):
+            with pa.detect_anomaly():
+                pass
+
+    switch(5_000)
+    before = resident()
+    switch(100_000)
+    assert resident() - before < 4_000_000
+
+
+def test_an_error_within_a_derivative_names_the_call_that_it_belongs_to() -> None:
+    x = pc.ones(5, requires_grad=True)
+    y = x * x
+    line = sys._getframe().f_lineno - 1
+    x.data = pc.ones(3)
+    with pytest.raises(pc.ShapeError, match=r"^mul: shapes must broadcast") as caught:
+        y.sum().backward()
+    assert f"(in the derivative of mul, called at {__file__}:{line} in test_an_error" in str(
+        caught.value
+    )

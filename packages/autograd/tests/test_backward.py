@@ -295,3 +295,91 @@ def test_powers_of_zero():
     negative = pc.tensor([-1.0], dtype=pc.float64, requires_grad=True)
     assert pa.grad((0.0**negative).sum(), negative)[0].tolist() == [-math.inf]
     assert pa.grad((base[:1].detach() ** negative).sum(), negative)[0].tolist() == [-math.inf]
+
+
+def test_only_inputs_is_what_grad_does():
+    x = leaf(1, 2)
+    (g,) = pa.grad(
+        outputs=(x * 2).sum(),
+        inputs=x,
+        grad_outputs=None,
+        retain_graph=True,
+        create_graph=True,
+        only_inputs=True,
+    )
+    assert g.tolist() == [2, 2]
+    (g,) = pa.grad((x * 2).sum(), x, None, True, False, True, True)  # PyTorch's order
+    assert g.tolist() == [2, 2]
+    with pytest.raises(ValueError, match="`only_inputs` must be True; backward"):
+        pa.grad((x * 2).sum(), x, only_inputs=False)
+
+
+def test_the_angle_of_the_origin_has_the_gradient_zero():
+    y, x = leaf(0, 0, 1, dtype=pc.float64), leaf(0, 1, 0, dtype=pc.float64)
+    found = pa.grad(pc.atan2(y, x).sum(), (y, x), create_graph=True)
+    assert [g.tolist() for g in found] == [[0, 1, 0], [0, 0, -1]]
+    second = pa.grad((found[0] + 2 * found[1]).sum(), (y, x))
+    assert [g.tolist() for g in second] == [[0, -2, 2], [0, -1, 1]]
+
+
+def test_inputs_and_results_may_come_from_any_iterable():
+    parameters = {"x": leaf(1, 2), "w": leaf(3)}
+    y = (parameters["x"] * parameters["w"]).sum()
+    found = pa.grad(y, parameters.values(), retain_graph=True)
+    assert [g.tolist() for g in found] == [[3, 3], [3]]
+    found = pa.grad((y * k for k in (1, 2)), (p for p in parameters.values()))
+    assert [g.tolist() for g in found] == [[9, 9], [9]]
+    with pytest.raises(TypeError, match="`outputs` must be a tensor or a sequence of tensors"):
+        pa.grad({"y": y}, parameters)
+
+
+def test_a_dict_of_inputs_gives_a_dict():
+    inputs = {"x": leaf(1, 2), "w": leaf(3), "unused": leaf(4)}
+    y = (inputs["x"] * inputs["w"]).sum()
+    found = pa.grad(y, inputs, create_graph=True, materialize_grads=True)
+    assert {name: g.tolist() for name, g in found.items()} == {
+        "x": [3, 3],
+        "w": [3],
+        "unused": [0],
+    }
+    assert found["x"].requires_grad
+    with pytest.raises(ValueError, match="`inputs` must not be empty"):
+        pa.grad(y, {})
+
+
+def test_inputs_of_the_method_backward():
+    x, w = leaf(1, 2), leaf(3)
+    (x * w).sum().backward(inputs=(p for p in (x,)))
+    assert x.grad.tolist() == [3, 3]
+    assert w.grad is None
+    with pytest.raises(TypeError, match="backward: `inputs` must be a Tensor or a sequence"):
+        (x * w).sum().backward(inputs=3)
+
+
+def test_a_leaf_that_stopped_requiring_grad_gets_none():
+    x, w = leaf(1, 2), leaf(3, 4)
+    calls = []
+    x.register_post_accumulate_grad_hook(calls.append)
+    y = (x * w).sum()
+    x.requires_grad_(False)
+    y.backward(retain_graph=True)
+    assert x.grad is None
+    assert w.grad.tolist() == [1, 2]
+    assert not calls
+    x.requires_grad_(True)
+    y.backward()
+    assert x.grad.tolist() == [3, 4]
+    assert len(calls) == 1
+
+    z = (w * 2).sum()
+    w.detach_()
+    z.backward()
+    assert w.grad.tolist() == [2, 4]  # of the two passes before
+
+
+def test_the_error_about_inputs_is_that_of_the_function_that_was_called():
+    x, w = leaf(1), leaf(2).detach()
+    with pytest.raises(RuntimeError, match=r"^backward: input 0 of shape .* does not require grad"):
+        (x * 2).backward(inputs=[w])
+    with pytest.raises(RuntimeError, match=r"^grad: input 0 of shape .* does not require grad"):
+        pa.grad(x * 2, [w])

@@ -179,3 +179,86 @@ def test_what_goes_wrong_is_said() -> None:
     with pytest.raises(TypeError, match="`function` must be callable"):
         pa.checkpoint(3, x)  # type: ignore[arg-type]
     assert (x * x).requires_grad
+
+
+def test_a_pass_within_the_function() -> None:
+    x = double(0.5, 1.5)
+    calls: list[int] = []
+
+    def force(t: Any) -> Any:
+        calls.append(1)
+        energy = (t**3).sin().sum()
+        (g,) = pa.grad(energy, t, create_graph=True)
+        return g * t
+
+    def once(t: Any) -> Any:
+        (g,) = pa.grad((t**3).sum(), t)
+        return g * t.exp()
+
+    for function in (force, once):
+        (wanted,) = pa.grad(function(x).sum(), x)
+        (found,) = pa.grad(pa.checkpoint(function, x).sum(), x)
+        assert found.tolist() == wanted.tolist()
+    calls.clear()
+    y = pa.checkpoint(force, x)
+    assert len(calls) == 2  # the pass within needed what it had just computed
+    y.sum().backward()
+    assert len(calls) == 3
+
+
+def test_what_a_pass_within_the_function_computed_is_not_kept() -> None:
+    x = pc.ones(10_000, dtype=pc.float64, requires_grad=True)
+
+    def function(t: Any) -> Any:
+        h = t
+        for _ in range(10):
+            h = h.sin()
+        (g,) = pa.grad(h.sum(), t, create_graph=True)
+        return g
+
+    before = pc.memory_stats()["live_bytes"]
+    y = pa.checkpoint(function, x)
+    assert pc.memory_stats()["live_bytes"] - before <= 2 * 80_000
+    y.sum().backward()
+
+
+def test_contexts_of_both_calls() -> None:
+    entered: list[str] = []
+
+    class Note:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def __enter__(self) -> None:
+            entered.append(self.name)
+
+        def __exit__(self, *_: object) -> None:
+            entered.append(f"{self.name} over")
+
+    y = pa.checkpoint(pc.exp, double(1.0), context_fn=lambda: (Note("first"), Note("again")))
+    assert entered == ["first", "first over"]
+    y.backward()
+    assert entered[2:] == ["again", "again over"]
+
+
+def test_the_check_can_be_left_out() -> None:
+    scale = [pc.tensor([2.0], dtype=pc.float64)]
+    x = double(1.0, 2.0)
+    y = pa.checkpoint(lambda t: t * scale[0], x, determinism_check="none")
+    scale[0] = pc.tensor([3.0, 4.0], dtype=pc.float64)
+    y.sum().backward()
+    assert x.grad.tolist() == [3.0, 4.0]
+    with pytest.raises(ValueError, match="`determinism_check` must be"):
+        pa.checkpoint(pc.exp, x, determinism_check="some")
+
+
+def test_another_function_is_a_checkpoint_error() -> None:
+    calls: list[int] = []
+
+    def function(t: Any) -> Any:
+        calls.append(1)
+        return t.exp() if len(calls) == 1 else t.exp().sin()
+
+    y = pa.checkpointing.checkpoint(function, double(1.0))
+    with pytest.raises(pa.checkpointing.CheckpointError, match="it saved 1 at first and 2 later"):
+        y.backward()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import sys
 import weakref
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -555,3 +557,141 @@ def test_vjp_is_another_name_for_backward():
     assert x.grad.tolist() == [2.0]
     with pytest.raises(RuntimeError, match="Both: backward and vjp are two names"):
         Both.apply(x).backward()
+
+
+def test_outputs_without_gradients_give_zeros_to_backward():
+    seen = []
+
+    class Largest(pa.Function):
+        @staticmethod
+        def forward(ctx, x):
+            index, twice = x.argmax(), x * 2
+            ctx.mark_non_differentiable(index, twice)
+            return x.exp(), index, twice, "text"
+
+        @staticmethod
+        def backward(ctx, g, g_index, g_twice, g_text):
+            seen.append((g_index, g_twice, g_text))
+            return g + g_twice
+
+    class Sparse(Largest):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.set_materialize_grads(False)
+            return Largest.forward(ctx, x)
+
+        @staticmethod
+        def backward(ctx, g, *others):
+            seen.append(others)
+            return g
+
+    x = leaf(1, 2)
+    Largest.apply(x)[0].sum().backward()
+    index, twice, text = seen.pop()
+    assert (index.shape, index.dtype, index.tolist()) == ((), pc.int64, 0)
+    assert (twice.dtype, twice.tolist(), text) == (pc.float64, [0.0, 0.0], None)
+    assert x.grad.tolist() == [1.0, 1.0]
+    Sparse.apply(x)[0].sum().backward()
+    assert seen == [(None, None, None)]
+
+
+def test_a_named_tuple_of_outputs():
+    class Pair(NamedTuple):
+        left: object
+        right: object
+
+    class Split(pa.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return Pair(x * 2, x * 3)
+
+        @staticmethod
+        def backward(ctx, g, h):
+            return 2 * g + 3 * h
+
+    x = leaf(1)
+    pair = Split.apply(x)
+    assert type(pair) is Pair
+    (pair.left + pair.right * 10).sum().backward()
+    assert x.grad.tolist() == [32]
+
+
+def line_after(n: int) -> int:
+    return sys._getframe(1).f_lineno + n
+
+
+def test_errors_of_a_function_name_the_lines_of_its_call_and_of_the_write():
+    x = leaf(1, 2)
+    call = line_after(1)
+    y = Exp.apply(x * 1)
+    write = line_after(1)
+    y.mul_(2)
+    with pytest.raises(RuntimeError, match="ExpBackward: saved tensor 0") as caught:
+        y.sum().backward()
+    text = str(caught.value)
+    assert f"overwritten by `mul_` at {__file__}:{write} in test_errors" in text
+    assert f"saved by the call at {__file__}:{call} in test_errors" in text
+    assert "set_detect_anomaly" not in text
+
+    call = line_after(1)
+    y = Exp.apply(x).sum()
+    y.backward()
+    with pytest.raises(RuntimeError, match="second time") as caught:
+        y.backward()
+    # the sum saves nothing
+    assert f"(the call was made at {__file__}:{call} in test_errors" in str(caught.value)
+
+    class Wrong(Exp):
+        @staticmethod
+        def backward(ctx, g):
+            return g[:1][[0, 0, 0]]
+
+    call = line_after(1)
+    y = Wrong.apply(x)
+    with pytest.raises(RuntimeError, match=r"input 0 must have shape \(2,\); got \(3,\)") as caught:
+        y.sum().backward()
+    assert f"(the call was made at {__file__}:{call} in test_errors" in str(caught.value)
+
+
+def test_the_names_of_the_module_function():
+    assert pa.function.Function is pa.Function
+    assert pa.function.once_differentiable is pa.once_differentiable
+    assert pa.function.FunctionCtx is pa.FunctionContext
+
+
+def gives(make):
+    class Gives(pa.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, g):
+            return make()
+
+    return Gives
+
+
+def test_gradients_on_another_device_are_errors():
+    x, far = leaf(1, 2), pc.zeros(2, dtype=pc.float64, device="meta")
+    text = "gradient for input 0 must be on device cpu; got meta"
+    with pytest.raises(ValueError, match=f"GivesBackward: the {text} .the call was made at"):
+        gives(lambda: far).apply(x).sum().backward()
+    with pytest.raises(ValueError, match="gradient of result 0 must be on device cpu; got meta"):
+        (x * 2).backward(far)
+    y = x * 2
+    y.register_hook(lambda g: far)
+    with pytest.raises(ValueError, match="the tensor's gradient on device cpu, or None; got meta"):
+        y.sum().backward()
+    assert x.grad is None
+
+
+def test_a_returned_gradient_that_requires_grad_leaves_no_graph_behind():
+    kept = leaf(3, 4)
+    for make in (lambda: kept, lambda: kept * 2, lambda: leaf(5, 6)):
+        x = leaf(1, 2)
+        gives(make).apply(x).sum().backward()
+        assert not x.grad.requires_grad
+        assert x.grad.tolist() == make().tolist()
+        x.grad.zero_()
+    assert kept.tolist() == [3, 4]

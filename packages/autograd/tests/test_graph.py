@@ -107,3 +107,8 @@ def test_passes_begin_and_end_at_gradient_edges() -> None:
     assert x.grad.tolist() == [[2.0, 2.0], [26.0, 34.0]]
     with pytest.raises(ValueError, match="the node has 1 outputs; got 1"):
         pa.grad(z, pa.graph.GradientEdge(leaf.node, 1))
+
+
+def test_a_picture_of_no_tensor_is_an_error() -> None:
+    with pytest.raises(TypeError, match="to_dot: `tensors` must be a tensor or a sequence"):
+        pa.graph.to_dot(3)

@@ -185,6 +185,28 @@ def test_interrupting_a_long_backward():
     assert done.returncode == 0
 
 
+def test_interrupting_a_backward_of_few_large_nodes():
+    code = """
+        import signal
+        import plait_autograd, plait_core as pc
+        x = pc.ones(1000, 1000, requires_grad=True)
+        y = x
+        for _ in range(200):
+            y = y * 1.0
+        signal.signal(signal.SIGALRM, signal.default_int_handler)
+        signal.setitimer(signal.ITIMER_REAL, 0.01)
+        try:
+            y.sum().backward()
+        except KeyboardInterrupt:
+            print("interrupted", x.grad is None)
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=100
+    )
+    assert done.stdout == "interrupted True\n", done.stderr
+    assert done.returncode == 0
+
+
 def test_other_threads_run_during_backward():
     x = pc.ones(300_000, requires_grad=True)
     y = x

@@ -53,6 +53,32 @@ def function_with_its_output_behind_another() -> None:
     (keeps(lambda y: [y]).apply(leaf()) * 2).sum()
 
 
+def keeps_in_backward(keep: Callable[[Any], None]) -> Any:
+    class Keeps(pa.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            y = x * 2
+            ctx.y = y
+            ctx.save_for_backward(y)
+            return y
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            keep(ctx)
+            return g * 2
+
+    return Keeps
+
+
+def function_that_keeps_its_output_in_backward() -> None:
+    keeps_in_backward(lambda ctx: setattr(ctx, "again", ctx.y)).apply(leaf()).sum().backward()
+
+
+def function_that_keeps_its_saved_output_in_backward() -> None:
+    keep = keeps_in_backward(lambda ctx: setattr(ctx, "again", ctx.saved_tensors))
+    keep.apply(leaf()).sum().backward()
+
+
 def hook_of_a_leaf() -> None:
     x = leaf()
     x.register_hook(lambda g: g * x)
@@ -154,6 +180,8 @@ CASES = [
     function_with_its_output,
     function_with_its_output_in_a_list,
     function_with_its_output_behind_another,
+    function_that_keeps_its_output_in_backward,
+    function_that_keeps_its_saved_output_in_backward,
     hook_of_a_leaf,
     hook_after_accumulation,
     hook_of_a_result,

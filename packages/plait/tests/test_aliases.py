@@ -34,6 +34,16 @@ def run(code: str, **environment: str) -> str:
         ("from plait.nn import functional as m", "plait_nn.functional"),
         ("import plait.optim as m", "plait_optim"),
         ("import plait.autograd as m", "plait_autograd"),
+        (
+            "from plait.autograd.function import once_differentiable, Function; import "
+            "plait.autograd.function as m",
+            "plait_autograd.function",
+        ),
+        ("from plait.utils import checkpoint as m", "plait_autograd.checkpointing"),
+        (
+            "from plait.utils.checkpoint import checkpoint; import plait.utils.checkpoint as m",
+            "plait_autograd.checkpointing",
+        ),
         ("import plait.profiler as m", "plait_profiler"),
         ("import plait.core as m", "plait_core"),
         ("import plait.ops.spec as m", "plait_ops.spec"),

@@ -97,6 +97,20 @@ PyObject *retains(PyObject *, PyObject *) {
   return PyBool_FromLong(!look || look->retains());
 }
 
+// account(tensor or None, version): who wrote the tensor after it, and where the call of the node
+// that is running was made; empty where that is not known
+PyObject *account(PyObject *, PyObject *args) {
+  PyObject *o;
+  unsigned long long version = 0;
+  if (!PyArg_ParseTuple(args, "OK", &o, &version)) return nullptr;
+  const plait_tensor *t = o == Py_None ? nullptr : tensor_from(o, "account: argument");
+  if (!t && o != Py_None) return nullptr;
+  char by[640] = "", made[640] = "";
+  const Introspection *look = introspection();
+  if (look) look->account(look->running(), t ? t->storage : nullptr, version, by, made, sizeof by);
+  return Py_BuildValue("(ss)", by, made);
+}
+
 // as_output(tensor, index): a new handle that has the history of that output of the node that is
 // running
 PyObject *as_output(PyObject *, PyObject *args) {
@@ -109,9 +123,13 @@ PyObject *as_output(PyObject *, PyObject *args) {
   plait_object *node = look ? look->running() : nullptr;
   plait_status s = state.runtime->tensor_alias(this_thread(), t, &made);
   if (s >= 0 && node) s = look->attach(this_thread(), node, index, made);
-  if (s >= 0) return state.python->wrap(made);
-  plait_release(made);
-  return raise(s);
+  if (s < 0) {
+    plait_release(made);
+    return raise(s);
+  }
+  PyObject *wrapped = state.python->wrap(made);
+  if (wrapped && node) track(wrapped);  // a context that keeps it is a cycle
+  return wrapped;
 }
 
 // as_input(tensor, index): a new handle that has the history of that input of the running node
@@ -160,6 +178,7 @@ PyMethodDef function_functions[] = {
     {"share", share, METH_O, "A new tensor on the same bytes, as a view."},
     {"record", record, METH_VARARGS, "Makes a Python callable the history of outputs."},
     {"retains", retains, METH_NOARGS, "Whether the running pass keeps the graph."},
+    {"account", account, METH_VARARGS, "What is known of a write, and of the running node's call."},
     {"as_output", as_output, METH_VARARGS, "The tensor as an output of the running node."},
     {"as_input", as_input, METH_VARARGS, "The tensor as an input of the running node."},
     {"stand_in", stand_in, METH_VARARGS, "A tensor with the history of a node's output."},

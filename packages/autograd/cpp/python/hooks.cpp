@@ -94,6 +94,17 @@ PyObject *retained(PyObject *, PyObject *o) {
   return t ? PyBool_FromLong(found) : nullptr;
 }
 
+PyObject *pass(PyObject *, PyObject *) {
+  const Introspection *look = introspection();
+  return PyLong_FromUnsignedLongLong(look ? look->pass() : 0);
+}
+
+PyObject *will_run(PyObject *, PyObject *o) {
+  plait_object *node = node_from(o);
+  const Introspection *look = node ? introspection() : nullptr;
+  return node ? PyBool_FromLong(look && look->will_run(node)) : nullptr;
+}
+
 PyObject *touch(PyObject *, PyObject *o) {
   plait_tensor *t = tensor_from(o, "increment_version: argument");
   if (!t) return nullptr;
@@ -109,6 +120,8 @@ PyMethodDef hook_functions[] = {
     {"unhook", unhook, METH_O, "Takes a hook away."},
     {"place", place, METH_O, "The node and output number where a tensor's gradients go."},
     {"retained", retained, METH_O, "Whether retain_grad was called on a tensor that is no leaf."},
+    {"running_pass", pass, METH_NOARGS, "The number of the pass that this thread is in, or 0."},
+    {"will_run", will_run, METH_O, "Whether that pass is at the node or will come to it."},
     {"touch", touch, METH_O, "Says that a tensor was written in place."},
     {nullptr, nullptr, 0, nullptr}};
 

@@ -16,7 +16,7 @@ import plait_abi
 
 plait_abi.load(plait_abi.paths(__name__)["libplait_autograd.so"])
 
-from plait_autograd import forward_ad, functional, graph  # noqa: E402
+from plait_autograd import checkpointing, forward_ad, function, functional, graph  # noqa: E402
 from plait_autograd._anomaly import (  # noqa: E402
     NanOrigin,
     detect_anomaly,
@@ -56,11 +56,13 @@ __all__ = [
     "backward",
     "checkpoint",
     "checkpoint_sequential",
+    "checkpointing",
     "detect_anomaly",
     "enable_grad",
     "find_nan",
     "forward_ad",
     "forward_traceback",
+    "function",
     "functional",
     "grad",
     "grad_fn",

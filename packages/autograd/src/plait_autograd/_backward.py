@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from plait_abi import operator
@@ -33,7 +33,9 @@ def backward(
             element.
         retain_graph: keep what the derivatives need, so that another backward may follow; the
             default is ``create_graph``.
-        create_graph: record the pass itself, for derivatives of derivatives.
+        create_graph: record the pass itself, for derivatives of derivatives. Then ``x.grad`` holds
+            a graph that holds ``x``: set it to None when you are done, or use `grad`, which keeps
+            nothing.
         inputs: add to the ``.grad`` of these tensors alone; they need not be leaves.
 
     Raises:
@@ -68,10 +70,11 @@ def grad(
     grad_outputs: Any = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
+    only_inputs: bool = True,
     allow_unused: bool | None = None,
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
-) -> tuple[Any, ...]:
+) -> Any:
     r"""Return the derivatives of ``outputs`` with respect to ``inputs``; no ``.grad`` changes.
 
     Computes :math:`\sum_k g_k^T\,\partial y_k/\partial x_i` for every input :math:`x_i`, and
@@ -79,10 +82,12 @@ def grad(
 
     Args:
         outputs: a result or a sequence of them.
-        inputs: a tensor or a sequence of them; they need not be leaves.
+        inputs: a tensor, a sequence of them or a dict with tensors for values; they need not be
+            leaves.
         grad_outputs: the gradient of each output; None stands for 1 where it has one element.
         retain_graph: keep what the derivatives need; the default is ``create_graph``.
         create_graph: record the pass, so that its results can be differentiated.
+        only_inputs: as in PyTorch; must be True, as `backward` is for the other leaves.
         allow_unused: give None for inputs that the outputs do not depend on; otherwise they are an
             error. The default is ``materialize_grads``.
         is_grads_batched: every entry of ``grad_outputs`` has a first dimension more than its
@@ -91,7 +96,7 @@ def grad(
         materialize_grads: zeros instead of None.
 
     Returns:
-        One gradient for each input, of its shape and dtype.
+        A tuple with a gradient for each input, of its shape and dtype; a dict for a dict.
 
     Raises:
         RuntimeError: as `backward`, or an input was not used.
@@ -104,6 +109,13 @@ def grad(
         >>> first.item(), second.item()
         (27.0, 18.0)
     """
+    if not only_inputs:
+        raise ValueError("grad: `only_inputs` must be True; backward() adds to all leaves")
+    if isinstance(inputs, Mapping):
+        each = tuple(inputs.values())
+        options = (retain_graph, create_graph, True, allow_unused, is_grads_batched)
+        named = grad(outputs, each, grad_outputs, *options, materialize_grads)
+        return dict(zip(inputs, named, strict=True))
     if materialize_grads and allow_unused is False:
         raise ValueError("grad: `allow_unused` must not be False with materialize_grads=True")
     roots = _tensors(outputs, "grad", "outputs")
@@ -181,7 +193,7 @@ def _gradients(value: Any, n: int, function: str, name: str) -> tuple[Any, ...] 
 
 
 def _sequence(value: Any, function: str, name: str) -> tuple[Any, ...]:
-    if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
+    if isinstance(value, Iterable) and not isinstance(value, (str, bytes, Mapping)):
         return tuple(value)
     raise TypeError(
         f"{function}: `{name}` must be a tensor or a sequence of tensors, "

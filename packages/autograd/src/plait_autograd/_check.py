@@ -254,7 +254,10 @@ def gradgradcheck(
             outputs = [y for y in _outputs(fn(*values[: len(args)])) if _autograd.requires_grad(y)]
             weights = list(values[len(args) :]) or [_weights(y) for y in outputs]
             chosen = [values[i] for i in wanted]
-            return grad(outputs, chosen, weights, create_graph=True, materialize_grads=True)
+            found: tuple[Any, ...] = grad(
+                outputs, chosen, weights, create_graph=True, materialize_grads=True
+            )
+        return found
 
     return gradcheck(
         gradients,

@@ -3,13 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from plait_abi import _binding
 from plait_autograd import _autograd, _saved
 from plait_autograd._modes import enable_grad
 
-__all__ = ["checkpoint", "checkpoint_sequential"]
+__all__ = ["CheckpointError", "checkpoint", "checkpoint_sequential", "noop_context_fn"]
+
+Contexts = tuple[AbstractContextManager[Any], AbstractContextManager[Any]]
+
+
+class CheckpointError(RuntimeError):
+    """The function of a `checkpoint` did something else when it was called again.
+
+    Example:
+        >>> import plait_autograd as pa
+        >>> issubclass(pa.checkpointing.CheckpointError, RuntimeError)
+        True
+    """
+
+
+def noop_context_fn() -> Contexts:
+    """Return two context managers that do nothing: the default of ``context_fn``.
+
+    Example:
+        >>> import plait_autograd as pa
+        >>> len(pa.checkpointing.noop_context_fn())
+        2
+    """
+    return nullcontext(), nullcontext()
 
 
 class _Call:
@@ -24,6 +48,9 @@ class _Call:
         self._state = _binding.default_generator().get_state() if rng else None
         self._kinds: list[str] = []  # of what was saved, in order
         self._values: dict[int, Any] = {}
+        self._over = False  # the first call; within it only a part is saved
+        self.again: AbstractContextManager[Any] = nullcontext()
+        self.checks = True
 
     def pack(self, tensor: Any) -> tuple[_Call, int]:
         self._kinds.append(_autograd.describe(tensor))
@@ -38,6 +65,11 @@ class _Call:
 
     def _compute(self) -> None:
         values: list[Any] = []
+
+        def keep(tensor: Any) -> Any:
+            values.append(tensor)
+            return tensor  # for a pass within the function
+
         args = [argument.value() for argument in self._args]
         kwargs = {name: argument.value() for name, argument in self._kwargs.items()}
         generator = _binding.default_generator()
@@ -45,15 +77,23 @@ class _Call:
         if self._state is not None:
             generator.set_state(self._state)
         try:
-            with enable_grad(), _saved.saved_tensors_hooks(values.append, _never):
+            hooks = _saved.saved_tensors_hooks(keep, lambda tensor: tensor)
+            with enable_grad(), self.again, hooks:
                 self._function(*args, **kwargs)
         finally:
             if self._state is not None:
                 generator.set_state(before)
         kinds = [_autograd.describe(value) for value in values]
-        if kinds != self._kinds:
-            raise RuntimeError(_difference(self._kinds, kinds))
+        if not self._over:
+            kinds = kinds[: len(self._kinds)]
+        if len(kinds) != len(self._kinds) or (self.checks and kinds != self._kinds):
+            raise CheckpointError(_difference(self._kinds, kinds))
         self._values = dict(enumerate(values))
+
+    def over(self) -> None:
+        """Say that the first call is over: what a pass within it computed is not kept."""
+        self._over = True
+        self._values = {}
 
 
 class _Argument:
@@ -89,10 +129,6 @@ class _Argument:
         return tensor.requires_grad_() if self._wants else tensor
 
 
-def _never(_: Any) -> Any:
-    raise RuntimeError("checkpoint: a pass within the function ran while it was computed again")
-
-
 def _difference(first: list[str], second: list[str]) -> str:
     text = "checkpoint: the function must save the same tensors when it is computed again"
     if len(first) != len(second):
@@ -106,6 +142,8 @@ def checkpoint(
     *args: Any,
     use_reentrant: bool = False,
     preserve_rng_state: bool = True,
+    context_fn: Callable[[], Contexts] = noop_context_fn,
+    determinism_check: str = "default",
     **kwargs: Any,
 ) -> Any:
     """Call ``function(*args, **kwargs)`` without keeping what its derivatives need.
@@ -120,11 +158,13 @@ def checkpoint(
         *args: its arguments; tensors among them may require grad.
         use_reentrant: accepted as in PyTorch; there is one way of doing it, for both values.
         preserve_rng_state: random numbers of the default generator are the same again.
+        context_fn: returns two context managers, in which the first and the second call run.
+        determinism_check: ``"none"`` leaves out the comparison of shapes and dtypes.
         **kwargs: more of its arguments.
 
     Raises:
         RuntimeError: from the backward pass, if the second call saved other tensors than the
-            first, or an argument was overwritten in between.
+            first (`checkpointing.CheckpointError`), or an argument was overwritten in between.
 
     Example:
         >>> import plait_core as pc, plait_autograd as pa
@@ -135,11 +175,20 @@ def checkpoint(
     """
     if not callable(function):
         raise TypeError(f"checkpoint: `function` must be callable, got {type(function).__name__}")
+    if determinism_check not in ("default", "none"):
+        raise ValueError(
+            'checkpoint: `determinism_check` must be "default" or "none", '
+            f"got {determinism_check!r}"
+        )
     if not _autograd.is_grad_enabled():
         return function(*args, **kwargs)
     call = _Call(function, args, kwargs, preserve_rng_state)
-    with _saved.saved_tensors_hooks(call.pack, call.unpack):
-        return function(*args, **kwargs)
+    first, call.again = context_fn()
+    call.checks = determinism_check == "default"
+    with first, _saved.saved_tensors_hooks(call.pack, call.unpack):
+        result = function(*args, **kwargs)
+    call.over()
+    return result
 
 
 def checkpoint_sequential(

@@ -142,9 +142,11 @@ class FunctionContext:
         if self._for_jvp is not None:
             return self._for_jvp
         if self._saved is None:
+            made = _autograd.account(None, 0)[1]
             raise RuntimeError(
                 f"{self._name}: backward came here a second time, but what save_for_backward kept "
                 "was freed after the first; call the first backward with retain_graph=True"
+                + (f" (the call was made{made})" if made else "")
             )
         return tuple(self._unpack(i, entry) for i, entry in enumerate(self._saved))
 
@@ -166,13 +168,21 @@ class FunctionContext:
             return None
         now = _autograd.version(tensor)
         if now != saved.version:
-            raise RuntimeError(
-                f"{self._name}: saved tensor {i} ({_autograd.describe(tensor)}) was overwritten by "
-                f"an in-place operator after it was saved: it is at version {now}, saved at "
-                f"version {saved.version}; use the out-of-place form of the operator that wrote "
-                "it, or clone() the tensor first"
-            )
+            raise RuntimeError(self._overwritten(i, tensor, saved.version))
         return tensor if saved.output is None else _place(_autograd.as_output, tensor, saved.output)
+
+    def _overwritten(self, i: int, tensor: Any, version: int) -> str:
+        by, made = _autograd.account(tensor, version)
+        text = (
+            f"{self._name}: saved tensor {i} ({_autograd.describe(tensor)}) was overwritten by "
+            f"{by or 'an in-place operator'} after it was saved"
+            + (f" by the call{made}" if made else "")
+            + f": it is at version {_autograd.version(tensor)}, saved at version {version}; use "
+            "the out-of-place form of the operator that wrote it, or clone() the tensor first"
+        )
+        if by and made:
+            return text
+        return f"{text} (with set_detect_anomaly(True) this message names the lines of both)"
 
     def _save(self, inputs: tuple[Any, ...], outputs: tuple[Any, ...]) -> None:
         """Keep what was asked for; an output under a handle of its own, which does not own us."""

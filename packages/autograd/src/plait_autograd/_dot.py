@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from plait_autograd import _autograd
@@ -35,6 +35,11 @@ def to_dot(tensors: Any, params: Mapping[str, Any] | None = None) -> str:
           n0 -> n1;
         }
     """
+    if not isinstance(tensors, Iterable):
+        raise TypeError(
+            "to_dot: `tensors` must be a tensor or a sequence of tensors, "
+            f"got {type(tensors).__name__}"
+        )
     roots = [tensors] if _autograd.is_tensor(tensors) else list(tensors)
     names: dict[Node, str] = {}
     for name, tensor in (params or {}).items():

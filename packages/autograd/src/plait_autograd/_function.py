@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from plait_abi import operator
 from plait_autograd import _autograd, _function_forward
 from plait_autograd._context import FunctionContext
 
@@ -15,18 +16,28 @@ __all__ = ["Function", "once_differentiable"]
 class _Backward:
     """What the engine calls: gradients of the outputs in, gradients of the tensor inputs out."""
 
-    __slots__ = ("__name__", "_context", "_function", "_places")
+    __slots__ = ("__name__", "_blank", "_context", "_function", "_places")
 
     def __init__(
-        self, function: type[Function], context: FunctionContext, places: list[int]
+        self,
+        function: type[Function],
+        context: FunctionContext,
+        places: list[int],
+        blank: tuple[tuple[int, Any, Any, Any], ...],
     ) -> None:
         self.__name__ = context._name
         self._function = function
         self._context = context
         self._places = places
+        self._blank = blank  # (which, shape, dtype, device) of outputs that no gradient comes from
 
     def __call__(self, *gradients: Any) -> tuple[Any, ...]:
         context = self._context
+        if self._blank:
+            filled = list(gradients)
+            for i, shape, dtype, device in self._blank:
+                filled[i] = operator("zeros")(shape, dtype=dtype, device=device)
+            gradients = tuple(filled)
         result = self._function._derivative()(context, *gradients)
         found = result if isinstance(result, tuple) else (result,)
         n = len(context.needs_input_grad)
@@ -178,12 +189,17 @@ class Function:
             for i, value in enumerate(outputs)
         )
         if before and any(wanted):
-            backward = _Backward(cls, context, places)
+            blank = tuple(
+                (i, tuple(value.shape), value.dtype, value.device)
+                for i, value in enumerate(outputs)
+                if context._materialize and gives[i] is None and _autograd.is_tensor(value)
+            )
+            backward = _Backward(cls, context, places, blank)
             _autograd.record(context._name, backward, inputs, gives, not context._materialize)
         if given is not None:
             cls._carry(context, args, given, raw, outputs)
         context._save(inputs, gives)  # last: recording counts as a write of what is dirty
-        return outputs[0] if single else type(output)(outputs)
+        return outputs[0] if single else _like(output, outputs)
 
     @classmethod
     def _quietly(
@@ -256,6 +272,12 @@ class Function:
         if _among(value, context._constant):
             return _autograd.alias(value)
         return _autograd.share(value)
+
+
+def _like(output: Any, outputs: tuple[Any, ...]) -> Any:
+    """Return the outputs in what forward returned: a tuple, a list, a named tuple."""
+    made = getattr(type(output), "_make", type(output))
+    return made(outputs)
 
 
 def _among(value: Any, values: Any) -> bool:

@@ -75,7 +75,7 @@ def _gradients(
     live = [i for i, y in enumerate(outputs) if _autograd.requires_grad(y)]
     if not live:
         return (None,) * len(inputs)
-    return grad(
+    found: Tensors = grad(
         [outputs[i] for i in live],
         inputs,
         None if vectors is None else [vectors[i] for i in live],
@@ -83,6 +83,7 @@ def _gradients(
         create_graph=create,
         allow_unused=True,
     )
+    return found
 
 
 def _finish(

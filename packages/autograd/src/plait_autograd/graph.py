@@ -9,6 +9,7 @@ from plait_autograd._autograd import Node
 from plait_autograd._dot import to_dot
 from plait_autograd._edge import GradientEdge
 from plait_autograd._hooks import RemovableHandle
+from plait_autograd._multi_hook import register_multi_grad_hook
 from plait_autograd._saved import (
     disable_saved_tensors_hooks,
     save_on_cpu,
@@ -22,6 +23,7 @@ __all__ = [
     "disable_saved_tensors_hooks",
     "get_gradient_edge",
     "increment_version",
+    "register_multi_grad_hook",
     "save_on_cpu",
     "saved_tensors_hooks",
     "to_dot",

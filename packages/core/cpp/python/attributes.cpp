@@ -61,6 +61,16 @@ int set_data(PyObject *self, PyObject *o, void *) {
     return -1;
   }
   plait_thread *thread = state.runtime->thread();
+  const DLDataType dtype = handle_of(o)->dl.dtype;
+  const bool counts = dtype.code == kDLInt || dtype.code == kDLUInt || dtype.code == kDLBool;
+  const Object requires_grad(counts ? PyObject_GetAttrString(self, "requires_grad") : nullptr);
+  if (counts && requires_grad.get() == Py_True) {
+    raise(thread, state.runtime->raise(thread, PLAIT_DTYPE_ERROR, "data",
+                                       "a tensor that requires grad must have a floating-point or "
+                                       "complex dtype; got %s",
+                                       plait::name(dtype)));
+    return -1;
+  }
   const plait_status s = state.runtime->tensor_repoint(thread, handle_of(self), handle_of(o));
   if (s < 0) raise(thread, s);
   return s < 0 ? -1 : 0;

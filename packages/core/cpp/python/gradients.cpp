@@ -171,6 +171,11 @@ PyObject *detach_in_place(PyObject *self, PyObject *) {
 
 bool take_inputs(PyObject *o, Object &list, std::vector<plait_tensor *> &out) {
   if (!o || o == Py_None) return true;
+  if (!Py_TYPE(o)->tp_iter && !PySequence_Check(o))
+    return PyErr_Format(PyExc_TypeError,
+                        "backward: `inputs` must be a Tensor or a sequence of Tensors, got %s",
+                        Py_TYPE(o)->tp_name),
+           false;
   list = Object(is_tensor(o) ? PyTuple_Pack(1, o) : PySequence_Tuple(o));
   if (!list) return false;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(list.get()); i++) {

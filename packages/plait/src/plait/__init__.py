@@ -30,7 +30,15 @@ __version__ = "0.1.0"
 
 # what the umbrella takes from the engine's package; all other names come from core
 _FROM_AUTOGRAD = frozenset(
-    {"enable_grad", "inference_mode", "is_grad_enabled", "no_grad", "set_grad_enabled"}
+    {
+        "enable_grad",
+        "inference_mode",
+        "is_anomaly_check_nan_enabled",
+        "is_anomaly_enabled",
+        "is_grad_enabled",
+        "no_grad",
+        "set_grad_enabled",
+    }
 )
 # asked for anew each time, because the answer changes
 _CHANGING = frozenset({"default_generator"})

@@ -19,8 +19,8 @@ from plait_abi.components import DEFAULTS, choose, require
 
 __all__ = ["install", "is_alias", "is_installed", "names", "target"]
 
-# name below plait. to component; others have the component's own name
-_PLACES = {"utils.data": "data"}
+# name below plait. to component and module within it; others have the component's own name
+_PLACES = {"utils.data": ("data", ""), "utils.checkpoint": ("autograd", ".checkpointing")}
 _OUTER = {"abi": "plait_abi"}
 # modules of the component core that have a place of their own
 _OF_CORE = (
@@ -58,9 +58,9 @@ def target(fullname: str) -> str | None:
     inner = fullname.removeprefix("plait.")
     if inner == fullname:
         return None
-    for place, component in _PLACES.items():
+    for place, (component, within) in _PLACES.items():
         if inner == place or inner.startswith(place + "."):
-            return choose(component) + inner[len(place) :]
+            return choose(component) + within + inner[len(place) :]
     first, dot, rest = inner.partition(".")
     if first in _OUTER:
         return _OUTER[first] + dot + rest

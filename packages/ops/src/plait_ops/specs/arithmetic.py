@@ -389,14 +389,18 @@ def _(g, self, other):
     return where(logical_or(le(self, other), isnan(other)), 0.0, g)
 
 
-@atan2.vjp("self")
+@atan2.vjp("self")  # at (0, 0), where there is none: 0
 def _(g, self, other):
-    return g * true_divide(other, self * self + other * other)
+    square = self * self + other * other
+    slope = true_divide(other, where(eq(square, 0), 1.0, square))
+    return g * where(eq(square, 0), 0.0, slope)
 
 
 @atan2.vjp("other")
 def _(g, self, other):
-    return -g * true_divide(self, self * self + other * other)
+    square = self * self + other * other
+    slope = true_divide(self, where(eq(square, 0), 1.0, square))
+    return -g * where(eq(square, 0), 0.0, slope)
 
 
 @hypot.vjp("self")

@@ -1,14 +1,17 @@
-"""Where PyTorch's users look for `plait.utils.data`, which is `plait_data`."""
+"""Where PyTorch's users look for `plait.utils.data` and `plait.utils.checkpoint`.
+
+They are `plait_data` and `plait_autograd.checkpointing`.
+"""
 
 from __future__ import annotations
 
 import importlib
 from types import ModuleType
 
-__all__ = ["data"]
+__all__ = ["checkpoint", "data"]
 
 
 def __getattr__(name: str) -> ModuleType:
-    if name == "data":
-        return importlib.import_module("plait.utils.data")
+    if name in __all__:
+        return importlib.import_module(f"plait.utils.{name}")
     raise AttributeError(f"module 'plait.utils' has no attribute {name!r}")

@@ -1,0 +1,11 @@
+"""`Function` and what belongs to it, under the names that PyTorch's ``autograd.function`` has."""
+
+from __future__ import annotations
+
+from plait_autograd._context import FunctionContext
+from plait_autograd._function import Function, once_differentiable
+
+__all__ = ["Function", "FunctionContext", "FunctionCtx", "once_differentiable"]
+
+FunctionCtx = FunctionContext
+"""PyTorch's name for `FunctionContext`."""
