@@ -2,17 +2,9 @@
 #ifndef PLAIT_CORE_GEMM_H
 #define PLAIT_CORE_GEMM_H
 #include "kernels/blas.h"
-#include "kernels/vec.h"
+#include "kernels/matrix.h"
 
 namespace plait::core {
-
-template <class T>
-struct Matrix {  // element (i, j) is data[i * rows + j * columns]
-  const T *data;
-  int64_t rows, columns;
-  Matrix at(int64_t i, int64_t j) const { return {data + i * rows + j * columns, rows, columns}; }
-  Matrix transposed() const { return {data, columns, rows}; }
-};
 
 // c = alpha a b + beta c for an m x k a, a k x n b, and c with rows of ldc elements. beta 0: c
 // isn't read.
