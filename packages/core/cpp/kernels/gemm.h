@@ -57,5 +57,10 @@ constexpr int64_t kDirect = 1 << 16;
 template <class T>
 bool gemm_direct(Product<T> p);
 
+// Large products on processors with wide tiles, on all threads. DECLINE, and nothing done, if there
+// are none, or the product is small, huge, or laid out as they don't take it.
+template <class T>
+plait_status gemm_tiled(const plait_call *c, const Product<T> &p);
+
 }  // namespace plait::core
 #endif  // PLAIT_CORE_GEMM_H
