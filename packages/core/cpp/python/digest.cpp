@@ -40,6 +40,7 @@ __attribute__((always_inline)) inline void add_eight(uint64_t *sums, const char 
   uint64_t c = 0;
   for (; c + 4 <= Digest::kColumns; c += 4, p += 32) {
     Words sum = *reinterpret_cast<Words *>(sums + c);
+#pragma GCC unroll 8
     for (uint64_t r = 0; r < kAtOnce; r++)
       sum += *reinterpret_cast<const Words *>(p + r * Digest::kRow);
     *reinterpret_cast<Words *>(sums + c) = sum;
@@ -140,8 +141,8 @@ std::string digest(const py::object &data) {
   return made.text();
 }
 
-// Rows to a read: they stay in the second-level cache until they are digested.
-constexpr uint64_t kRead = 32 * Digest::kRow;
+// Bytes of a read: they stay in the second-level cache until they are digested.
+constexpr uint64_t kRead = Digest::kBlock * Digest::kRow;
 
 // Reads [done, size) until an interruption; 0 at the end, else errno, or -1 where the file ends.
 int read_on(int file, int64_t offset, char *data, uint64_t size, uint64_t *done, uint64_t *digested,
