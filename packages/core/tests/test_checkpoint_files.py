@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 
 import plait_core as pc
+from plait_core import _core
 from plait_core._checkpoints import _atomic, _digest, _layout
 
 KILLS = os.environ.get("PLAIT_CHECKPOINT_KILLS", "12")
@@ -385,19 +386,46 @@ def test_the_digest_sees_every_change(size: int) -> None:
 
 def test_the_digest_is_what_the_note_says() -> None:
     """The format: the sums by hand, from Python's ints."""
-    import zlib
+    factor, wrap = 0x9E3779B97F4A7C15, 2**64
 
-    data = random.Random(0).randbytes(_digest.BLOCK + 5000)
-    sums = [0] * 509
-    for begin in range(0, len(data), _digest.BLOCK):
-        block = data[begin : begin + _digest.BLOCK]
-        block += bytes(-len(block) % 8)
-        words = [int.from_bytes(block[i : i + 8], "little") for i in range(0, len(block), 8)]
-        columns = [sum(words[c::509]) for c in range(509)]
-        sums = [(h * 0x9E3779B97F4A7C15 + s) % 2**64 for h, s in zip(sums, columns, strict=True)]
-    expected = zlib.crc32(b"".join(s.to_bytes(8, "little") for s in sums))
-    assert _digest.digest_of(np.frombuffer(data, np.uint8)) == f"{expected:08x}"
-    assert _digest.digest_of(np.frombuffer(b"abc", np.uint8)) == f"{zlib.crc32(b'abc'):08x}"
+    def mixed(h: int, x: int) -> int:
+        h = (h ^ x) * factor % wrap
+        return h ^ h >> 32
+
+    for data in (random.Random(0).randbytes(_digest.BLOCK + 5000), b"abc", b""):
+        sums = [0] * 509
+        for begin in range(0, len(data), _digest.BLOCK):
+            block = data[begin : begin + _digest.BLOCK]
+            block += bytes(-len(block) % 8)
+            words = [int.from_bytes(block[i : i + 8], "little") for i in range(0, len(block), 8)]
+            columns = [sum(words[c::509]) for c in range(509)]
+            sums = [(h * factor + s) % wrap for h, s in zip(sums, columns, strict=True)]
+        lanes = [len(data), 0, 0, 0]
+        for c, each in enumerate(sums):
+            lanes[c % 4] = mixed(lanes[c % 4], each)
+        h = lanes[0]
+        for lane in lanes[1:]:
+            h = mixed(h, lane)
+        assert _digest.digest_of(np.frombuffer(data, np.uint8)) == f"{h:016x}"
+
+
+def test_reading_and_digesting_give_what_the_file_holds(tmp_path: Path) -> None:
+    path = tmp_path / "bytes"
+    for size in (0, 1, 4072, 100_001, 3 * _digest.BLOCK + 17):
+        data = random.Random(size).randbytes(size + 5)
+        path.write_bytes(data)
+        with path.open("rb") as file:
+            target = np.zeros(size, np.uint8)
+            count, text = _core._read_into(file.fileno(), 5, target, True)
+            assert (count, target.tobytes()) == (size, data[5:])
+            assert text == _digest.digest_of(target)
+            assert _core._read_into(file.fileno(), 5, target, False) == (size, None)
+            longer = np.zeros(size + 9, np.uint8)
+            assert _core._read_into(file.fileno(), 5, longer, True) == (size, None)
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        _core._read_into(-1, 0, np.zeros(1, np.uint8), False)
+    with pytest.raises((TypeError, BufferError)):
+        _core._read_into(0, 0, b"constant", False)
 
 
 def test_a_header_cannot_ask_for_more_than_the_file_has() -> None:

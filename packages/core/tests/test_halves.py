@@ -40,7 +40,8 @@ OTHER_DTYPE = {
     "bincount",
     "linspace.tensors",
     "logspace.tensors",
-}  # the result follows another rule
+    "attention_forward",
+}  # a result follows another rule
 
 
 def note(kinds: list[str], x: np.ndarray[Any, Any]) -> None:

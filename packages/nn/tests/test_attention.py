@@ -112,3 +112,21 @@ def test_errors_name_the_shapes():
         layer(pc.ones(3, 2, 5), x, x)
     with pytest.raises(pc.ShapeError, match=r"Transformer: .* the same batch"):
         nn.Transformer(6, 2, 1, 1, 8)(x, pc.ones(3, 1, 6))
+
+
+def test_gradients_of_gradients_and_of_masks(draw):
+    autograd = pytest.importorskip("plait_autograd")
+    q, k, v, mask = (
+        pc.tensor(x) for x in (draw(2, 3, 2), draw(2, 4, 2), draw(2, 4, 2), draw(3, 4))
+    )
+    leaves = [each.requires_grad_() for each in (q, k, v, mask)]
+    assert autograd.gradcheck(F.scaled_dot_product_attention, leaves)
+    assert autograd.gradgradcheck(F.scaled_dot_product_attention, leaves)
+
+
+def test_dropout_of_weights_keeps_their_mean():
+    q, v = pc.zeros(1, 1, 4), pc.ones(1, 4000, 1)
+    made = F.scaled_dot_product_attention(q, pc.zeros(1, 4000, 4), v, dropout_p=0.5)
+    assert 0.9 < made.item() < 1.1 and made.item() != 1.0
+    with pytest.raises(pc.ShapeError, match=r"attention: .*\(1, 2\)"):
+        F.scaled_dot_product_attention(q, pc.ones(1, 2), v, dropout_p=0.5)

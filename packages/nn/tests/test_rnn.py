@@ -133,3 +133,58 @@ def test_errors_name_the_shapes():
         nn.LSTM(4, 3, proj_size=3)
     with pytest.raises(ValueError, match="RNN: `nonlinearity` must be tanh or relu; got 'sin'"):
         nn.RNN(4, 3, nonlinearity="sin")
+
+
+def composed(layer):
+    """The layer as it runs step by step."""
+    from plait_nn import _rnn
+    from plait_nn._recurrence import STEPS, run
+
+    def slowly(gates, state, weight, bias, sizes, reverse):
+        inputs = gates.unbind(0) if sizes is None else gates.split(sizes)
+        outputs, final = run(STEPS[layer.mode], inputs, state, weight, bias, None, reverse)
+        return (pc.stack(outputs) if sizes is None else pc.cat(outputs)), final
+
+    return pytest.MonkeyPatch.context(), _rnn, slowly
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("kind", ["LSTM", "GRU"])
+def test_one_operator_equals_the_steps_and_their_gradients(draw, kind, packed):
+    layer = getattr(nn, kind)(4, 3, 2, bidirectional=True, dtype=pc.float64)
+    sequences = [pc.tensor(draw(n, 4)) for n in (5, 3, 3)]
+    x = rnn.pack_sequence(sequences) if packed else pc.tensor(draw(5, 3, 4)).requires_grad_()
+
+    def results():
+        layer.zero_grad()
+        output, last = layer(x)
+        output = output.data if packed else output
+        states = last if kind == "LSTM" else (last,)
+        total = (output * output).sum() + sum((s * s * s).sum() for s in states)
+        total.backward()
+        found = [output.detach().numpy(), *(s.detach().numpy() for s in states)]
+        return found + [p.grad.numpy() for p in layer.parameters()]
+
+    fast = results()
+    patched, module, slowly = composed(layer)
+    with patched as patch:
+        patch.setattr(module, "run_whole", slowly)
+        slow = results()
+    for mine, wanted in zip(fast, slow, strict=True):
+        np.testing.assert_allclose(mine, wanted, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU"])
+def test_gradients_of_gradients_and_tangents(draw, kind):
+    autograd = pytest.importorskip("plait_autograd")
+    layer = getattr(nn, kind)(2, 3, dtype=pc.float64)
+    x = pc.tensor(draw(4, 2, 2)).requires_grad_()
+    assert autograd.gradgradcheck(lambda x: layer(x)[0], (x,))
+    tangent = pc.tensor(draw(4, 2, 2))
+    with autograd.forward_ad.dual_level():
+        dual = autograd.forward_ad.make_dual(x.detach(), tangent)
+        made = autograd.forward_ad.unpack_dual(layer(dual)[0]).tangent
+    step = 1e-6
+    ahead, back = (layer(x.detach() + sign * step * tangent)[0].detach() for sign in (1, -1))
+    wanted = ((ahead - back) / (2 * step)).numpy()
+    np.testing.assert_allclose(made.detach().numpy(), wanted, atol=1e-8)

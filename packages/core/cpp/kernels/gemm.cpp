@@ -134,6 +134,10 @@ plait_status gemm(const plait_call *c, Product<T> p) {
     scale(p.c, p.ldc, p.m, p.n, p.beta);
     return PLAIT_OK;
   }
+  if constexpr (is_float<T>) {
+    const plait_status tiled = gemm_tiled(c, p);
+    if (tiled != PLAIT_DECLINE) return tiled;
+  }
   const int64_t work = p.m * p.n * p.k;
   if (work <= kTileWork && gemm_floats(p)) return PLAIT_OK;
   if (work <= kUnpacked) {

@@ -2,17 +2,9 @@
 #ifndef PLAIT_CORE_GEMM_H
 #define PLAIT_CORE_GEMM_H
 #include "kernels/blas.h"
-#include "kernels/vec.h"
+#include "kernels/matrix.h"
 
 namespace plait::core {
-
-template <class T>
-struct Matrix {  // element (i, j) is data[i * rows + j * columns]
-  const T *data;
-  int64_t rows, columns;
-  Matrix at(int64_t i, int64_t j) const { return {data + i * rows + j * columns, rows, columns}; }
-  Matrix transposed() const { return {data, columns, rows}; }
-};
 
 // c = alpha a b + beta c for an m x k a, a k x n b, and c with rows of ldc elements. beta 0: c
 // isn't read.
@@ -64,6 +56,11 @@ void gemm_own(const Product<T> &p);
 constexpr int64_t kDirect = 1 << 16;
 template <class T>
 bool gemm_direct(Product<T> p);
+
+// Large products on processors with wide tiles, on all threads. DECLINE, and nothing done, if there
+// are none, or the product is small, huge, or laid out as they don't take it.
+template <class T>
+plait_status gemm_tiled(const plait_call *c, const Product<T> &p);
 
 }  // namespace plait::core
 #endif  // PLAIT_CORE_GEMM_H

@@ -7,7 +7,17 @@ from collections.abc import Callable, Sequence
 import plait_core as pc
 from plait_core import Tensor
 
-__all__ = ["CHUNKS", "STEPS", "Step", "gru_step", "lstm_step", "relu_step", "run", "tanh_step"]
+__all__ = [
+    "CHUNKS",
+    "STEPS",
+    "Step",
+    "gru_step",
+    "lstm_step",
+    "relu_step",
+    "run",
+    "run_whole",
+    "tanh_step",
+]
 
 State = tuple[Tensor, ...]
 # from the input's part of the gates, the state, the weight of the hidden state (transposed) and
@@ -98,3 +108,27 @@ def run(
         pieces = [state, *reversed(ended)]
         state = tuple(pc.cat([p[i] for p in pieces]) for i in range(len(state)))
     return outputs, state
+
+
+def run_whole(
+    gates: Tensor,
+    state: State,
+    weight: Tensor,
+    bias: Tensor | None,
+    sizes: list[int] | None,
+    reverse: bool,
+) -> tuple[Tensor, State]:
+    """Run LSTM (two members of the state) or GRU (one) in one operator.
+
+    The gates are (T, N, features), or packed rows with their batch sizes.
+    """
+    lead = tuple(gates.shape[:-1])
+    rows = gates.reshape((-1, gates.shape[-1])) if sizes is None else gates
+    each = [lead[1]] * lead[0] if sizes is None else sizes
+    if len(state) == 2:
+        output, hidden, cell = pc.lstm_sequence(rows, *state, weight, each, reverse)
+        final: State = (hidden, cell)
+    else:
+        output, hidden = pc.gru_sequence(rows, state[0], weight, bias, each, reverse)
+        final = (hidden,)
+    return (output.reshape((*lead, output.shape[-1])) if sizes is None else output), final

@@ -12,7 +12,7 @@ from plait_nn import functional as F
 from plait_nn import init
 from plait_nn._module import Module
 from plait_nn._parameter import Parameter
-from plait_nn._recurrence import CHUNKS, STEPS, run
+from plait_nn._recurrence import CHUNKS, STEPS, run, run_whole
 from plait_nn.utils.rnn import PackedSequence
 
 __all__ = ["GRU", "LSTM", "RNN", "RNNBase"]
@@ -226,16 +226,12 @@ class RNNBase(Module):
         weight, recurrent = own[f"weight_ih{suffix}"], own[f"weight_hh{suffix}"]
         assert weight is not None and recurrent is not None
         gates = pc.linear(x, weight, total)
+        reverse = suffix.endswith("_reverse")
+        projection = own.get(f"weight_hr{suffix}")
+        if self.mode == "GRU" or (self.mode == "LSTM" and projection is None and later is None):
+            return run_whole(gates, first, recurrent, later, sizes, reverse)
         inputs = gates.unbind(0) if sizes is None else gates.split(sizes)
-        outputs, final = run(
-            STEPS[self.mode],
-            inputs,
-            first,
-            recurrent,
-            later,
-            own.get(f"weight_hr{suffix}"),
-            suffix.endswith("_reverse"),
-        )
+        outputs, final = run(STEPS[self.mode], inputs, first, recurrent, later, projection, reverse)
         return (pc.stack(outputs) if sizes is None else pc.cat(outputs)), final
 
     def extra_repr(self) -> str:

@@ -20,7 +20,7 @@ from plait_core._core import Tensor
 
 __all__ = ["VERSION", "Checkpoint", "Stored", "taken_apart"]
 
-VERSION = 1
+VERSION = 2
 _CODES = {name: code for code, name in DTYPES.items()}
 _CODES |= {"complex64": "F32", "complex128": "F64"}  # with a last dimension of 2
 

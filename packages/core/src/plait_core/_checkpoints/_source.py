@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from plait_core import _core
+from plait_core._checkpoints._digest import digest_of
 from plait_core._checkpoints._errors import CheckpointError
 
 __all__ = ["Source", "open_source"]
@@ -23,6 +25,11 @@ class Source:
     def read_into(self, begin: int, target: np.ndarray[Any, Any]) -> None:
         """Fill a one-dimensional uint8 array with the bytes from `begin`."""
         raise NotImplementedError
+
+    def read_checked(self, begin: int, target: np.ndarray[Any, Any]) -> str:
+        """As `read_into`; returns the digest of the bytes."""
+        self.read_into(begin, target)
+        return digest_of(target)
 
     def read(self, begin: int, count: int) -> bytes:
         """Return `count` bytes from `begin`."""
@@ -53,12 +60,17 @@ class _File(Source):
         self._file, self._base, self._owned = file, base, owned
 
     def read_into(self, begin: int, target: np.ndarray[Any, Any]) -> None:
-        rest, place = memoryview(target.data), self._base + begin
-        while rest:
-            count = os.preadv(self._file, [rest], place)
-            if count <= 0:
-                raise CheckpointError(f"load: {self.name} ends before byte {place + len(rest)}")
-            rest, place = rest[count:], place + count
+        self._read(begin, target, False)
+
+    def read_checked(self, begin: int, target: np.ndarray[Any, Any]) -> str:
+        return str(self._read(begin, target, True))
+
+    def _read(self, begin: int, target: np.ndarray[Any, Any], digest: bool) -> str | None:
+        place = self._base + begin
+        count, text = _core._read_into(self._file, place, target, digest)
+        if count < target.size:
+            raise CheckpointError(f"load: {self.name} ends before byte {place + target.size}")
+        return text
 
     def view(self) -> Any:
         if not self._owned or not self.size:

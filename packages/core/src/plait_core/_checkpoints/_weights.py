@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from plait_abi import _binding
-from plait_core._checkpoints._digest import ALGORITHM, BLOCK, Digest
+from plait_core._checkpoints._digest import ALGORITHM, digest_of
 from plait_core._checkpoints._errors import CheckpointError
 from plait_core._checkpoints._layout import (
     DTYPES,
@@ -73,18 +73,14 @@ class File:
         return locations.moved(data, location)
 
     def _read(self, name: str, target: np.ndarray[Any, Any], entry: Entry) -> None:
-        digest = Digest(target.size) if name in self._digests else None
         begin = self._start + entry.begin
-        for place in range(0, target.size, BLOCK):
-            block = target[place : place + BLOCK]
-            self.source.read_into(begin + place, block)
-            if digest is not None:  # while the block is in the cache
-                digest.update(block)
-        if digest is not None:
-            self._compare(name, digest)
+        if name in self._digests:
+            self._compare(name, self.source.read_checked(begin, target))
+        else:
+            self.source.read_into(begin, target)
 
-    def _compare(self, name: str, digest: Digest) -> None:
-        if digest.text() != self._digests[name]:
+    def _compare(self, name: str, digest: str) -> None:
+        if digest != self._digests[name]:
             raise CheckpointError(
                 f"load: the tensor {name!r} of {self.source.name} is damaged: its digest differs "
                 "from the one that was saved; verify=False loads it unchecked"
@@ -93,9 +89,7 @@ class File:
     def _mapped(self, name: str, memory: np.ndarray[Any, Any], entry: Entry) -> Tensor:
         data = memory[self._start + entry.begin : self._start + entry.end]
         if name in self._digests:
-            digest = Digest(data.size)
-            digest.update_all(data)
-            self._compare(name, digest)
+            self._compare(name, digest_of(data))
         if (
             data.ctypes.data % 8
             and (self._start + entry.begin) % _binding.dtype(DTYPES[entry.dtype]).itemsize

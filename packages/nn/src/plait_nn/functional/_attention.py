@@ -37,7 +37,8 @@ def scaled_dot_product_attention(
     Returns:
         Shape (\*, L, Ev).
 
-    The scores are held in memory, L S numbers for each head.
+    The scores are computed in blocks and never held as a whole (Dao et al. 2022); with dropout they
+    are, L S numbers for each head.
 
     Raises:
         ShapeError: The shapes don't fit together.
@@ -49,6 +50,26 @@ def scaled_dot_product_attention(
         >>> F.scaled_dot_product_attention(q, k, v, is_causal=True).flatten()
         tensor([1., 2.])
     """
+    if dropout_p > 0:
+        return _with_dropout(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
+    if attn_mask is not None and attn_mask.dtype not in (pc.bool, query.dtype):
+        attn_mask = attn_mask.to(query.dtype)
+    return pc.scaled_dot_product_attention(
+        query, key, value, attn_mask, is_causal, scale, enable_gqa
+    )
+
+
+def _with_dropout(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None,
+    dropout_p: float,
+    is_causal: bool,
+    scale: float | None,
+    enable_gqa: bool,
+) -> Tensor:
+    """Hold the weights, of which some are dropped."""
     if enable_gqa:
         key, value = (_repeated(each, query) for each in (key, value))
     fits = (
@@ -85,9 +106,7 @@ def scaled_dot_product_attention(
     weights = pc.softmax(scores, -1)
     if blind is not None:
         weights = weights.masked_fill(blind, 0)
-    if dropout_p > 0:
-        weights = pc.dropout(weights, dropout_p, True)
-    return weights @ value
+    return pc.dropout(weights, dropout_p, True) @ value
 
 
 def _repeated(heads: Tensor, query: Tensor) -> Tensor:

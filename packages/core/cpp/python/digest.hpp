@@ -1,0 +1,25 @@
+// The digest of a checkpoint's tensor: docs/design/0010.
+#ifndef PLAIT_CORE_DIGEST_HPP
+#define PLAIT_CORE_DIGEST_HPP
+#include <cstdint>
+#include <string>
+
+namespace plait::core {
+
+class Digest {
+ public:
+  static constexpr uint64_t kColumns = 509, kRow = 8 * kColumns,
+                            kBlock = 128;  // words, bytes, rows
+
+  explicit Digest(uint64_t nbytes) : nbytes_(nbytes) {}
+  // The next bytes; whole rows but for the last ones.
+  void update(const void *data, uint64_t nbytes);
+  std::string text() const;
+
+ private:
+  uint64_t nbytes_, rows_ = 0;
+  uint64_t sums_[kColumns] = {};
+};
+
+}  // namespace plait::core
+#endif  // PLAIT_CORE_DIGEST_HPP
