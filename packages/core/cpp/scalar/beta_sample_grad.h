@@ -6,7 +6,7 @@ namespace plait::scalar {
 
 template <class T>
 PLAIT_HD T beta_sample_grad(T x, T a, T b) {
-  return T(math::beta_gradient(double(x), double(a), double(b)));
+  return T(math::beta_gradient(double(x), double(a), double(b), math::kSmallTerm<T>));
 }
 
 }  // namespace plait::scalar

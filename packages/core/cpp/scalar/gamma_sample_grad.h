@@ -6,7 +6,7 @@ namespace plait::scalar {
 
 template <class T>
 PLAIT_HD T gamma_sample_grad(T a, T x) {
-  return T(math::gamma_gradient(double(a), double(x)));
+  return T(math::gamma_gradient(double(a), double(x), math::kSmallTerm<T>));
 }
 
 }  // namespace plait::scalar

@@ -124,8 +124,8 @@ def _(self, generator):
 def _(g, self, result):
     # The rest of a concentration is a difference: in float64, where it may be small beside it.
     wide = to_dtype(self, float64)
-    rest = sum(wide, [-1], True) - wide
-    moved = to_dtype(beta_sample_grad(to_dtype(result, float64), wide, rest), g.dtype)
+    rest = to_dtype(sum(wide, [-1], True) - wide, self.dtype)
+    moved = beta_sample_grad(result, self, rest)
     return moved * (g - sum(result * g, [-1], True))
 
 
