@@ -36,7 +36,14 @@ class Fixed(Transform):
 
 
 class ExpTransform(Fixed):
-    """``y = exp(x)``."""
+    """``y = exp(x)``.
+
+    Example:
+        >>> import plait_core as pc
+        >>> from plait_nn.distributions import ExpTransform
+        >>> ExpTransform()(pc.tensor([0.0, 1.0]))
+        tensor([1.0000, 2.7183])
+    """
 
     domain = constraints.real
     codomain = constraints.positive
@@ -54,7 +61,14 @@ class ExpTransform(Fixed):
 
 
 class PowerTransform(Transform):
-    """``y = x ** exponent`` of positive numbers."""
+    """``y = x ** exponent`` of positive numbers.
+
+    Example:
+        >>> import plait_core as pc
+        >>> from plait_nn.distributions import PowerTransform
+        >>> PowerTransform(2.0)(pc.tensor([1.0, 3.0]))
+        tensor([1., 9.])
+    """
 
     domain = constraints.positive
     codomain = constraints.positive
@@ -94,7 +108,14 @@ class PowerTransform(Transform):
 
 
 class SigmoidTransform(Fixed):
-    """``y = 1 / (1 + exp(-x))``, kept between the numbers next to 0 and 1."""
+    """``y = 1 / (1 + exp(-x))``, kept between the numbers next to 0 and 1.
+
+    Example:
+        >>> import plait_core as pc
+        >>> from plait_nn.distributions import SigmoidTransform
+        >>> SigmoidTransform()(pc.tensor([0.0]))
+        tensor([0.5000])
+    """
 
     domain = constraints.real
     codomain = constraints.unit_interval
@@ -115,7 +136,14 @@ class SigmoidTransform(Fixed):
 
 
 class SoftplusTransform(Fixed):
-    """``y = log(1 + exp(x))``."""
+    """``y = log(1 + exp(x))``.
+
+    Example:
+        >>> import plait_core as pc
+        >>> from plait_nn.distributions import SoftplusTransform
+        >>> SoftplusTransform()(pc.tensor([0.0]))
+        tensor([0.6931])
+    """
 
     domain = constraints.real
     codomain = constraints.positive
@@ -164,7 +192,14 @@ class TanhTransform(Fixed):
 
 
 class AbsTransform(Fixed):
-    """``y = abs(x)``; its inverse gives the positive one of two."""
+    """``y = abs(x)``; its inverse gives the positive one of two.
+
+    Example:
+        >>> import plait_core as pc
+        >>> from plait_nn.distributions import AbsTransform
+        >>> AbsTransform()(pc.tensor([-2.0]))
+        tensor([2.])
+    """
 
     domain = constraints.real
     codomain = constraints.positive
@@ -182,6 +217,12 @@ class AffineTransform(Transform):
     Args:
         loc, scale: numbers or tensors.
         event_dim: how many last dimensions belong to one event.
+
+    Example:
+        >>> import plait_core as pc
+        >>> from plait_nn.distributions import AffineTransform
+        >>> AffineTransform(1.0, 2.0)(pc.tensor([3.0]))
+        tensor([7.])
     """
 
     bijective = True
@@ -244,7 +285,14 @@ class AffineTransform(Transform):
 
 
 class CumulativeDistributionTransform(Transform):
-    """``y = distribution.cdf(x)``: uniform numbers of a distribution's samples."""
+    """``y = distribution.cdf(x)``: uniform numbers of a distribution's samples.
+
+    Example:
+        >>> import plait_core as pc
+        >>> from plait_nn.distributions import CumulativeDistributionTransform, Normal
+        >>> CumulativeDistributionTransform(Normal(0.0, 1.0))(pc.tensor([0.0]))
+        tensor([0.5000])
+    """
 
     bijective = True
     codomain = constraints.unit_interval

@@ -34,6 +34,24 @@ class Transform:
     Attributes:
         domain, codomain: the constraints that inputs and outputs satisfy.
         bijective: whether ``inv(self(x))`` is x and ``self(inv(y))`` is y.
+
+    Example:
+        >>> import plait_core as pc
+        >>> from plait_nn.distributions import Transform, constraints
+        >>> class Cube(Transform):
+        ...     domain = codomain = constraints.real
+        ...     bijective, sign = True, 1
+        ...
+        ...     def _call(self, x):
+        ...         return x**3
+        ...
+        ...     def _inverse(self, y):
+        ...         return y.sign() * y.abs() ** (1 / 3)
+        ...
+        ...     def log_abs_det_jacobian(self, x, y):
+        ...         return (3 * x * x).log()
+        >>> Cube()(pc.tensor(2.0)), Cube().inv(pc.tensor(8.0))
+        (tensor(8.), tensor(2.))
     """
 
     bijective: bool = False
@@ -283,7 +301,16 @@ identity_transform = ComposeTransform([])
 
 
 class IndependentTransform(Transform):
-    """A transform whose last batch dimensions belong to the event: jacobians are summed there."""
+    """A transform whose last batch dimensions belong to the event: jacobians are summed there.
+
+    Example:
+        >>> import plait_core as pc
+        >>> from plait_nn.distributions import ExpTransform, IndependentTransform
+        >>> x = pc.tensor([[1.0, 2.0], [0.0, 1.0]])
+        >>> rows = IndependentTransform(ExpTransform(), 1)
+        >>> rows.log_abs_det_jacobian(x, rows(x))
+        tensor([3., 1.])
+    """
 
     def __init__(
         self, base_transform: Transform, reinterpreted_batch_ndims: int, cache_size: int = 0
@@ -334,7 +361,14 @@ class IndependentTransform(Transform):
 
 
 class ReshapeTransform(Transform):
-    """Gives events another shape of as many elements."""
+    """Gives events another shape of as many elements.
+
+    Example:
+        >>> import plait_core as pc
+        >>> from plait_nn.distributions import ReshapeTransform
+        >>> tuple(ReshapeTransform((2, 3), (6,))(pc.zeros(5, 2, 3)).shape)
+        (5, 6)
+    """
 
     bijective = True
 

@@ -22,7 +22,14 @@ __all__ = [
 
 
 class SoftmaxTransform(Fixed):
-    """``y = softmax(x)`` over the last dimension; its inverse gives ``log(y)``, one of many."""
+    """``y = softmax(x)`` over the last dimension; its inverse gives ``log(y)``, one of many.
+
+    Example:
+        >>> import plait_core as pc
+        >>> from plait_nn.distributions import SoftmaxTransform
+        >>> SoftmaxTransform()(pc.tensor([1.0, 1.0]))
+        tensor([0.5000, 0.5000])
+    """
 
     domain = constraints.real_vector
     codomain = constraints.simplex
@@ -99,7 +106,15 @@ def _with_diagonal(matrix: Tensor, diagonal: Tensor) -> Tensor:
 
 
 class LowerCholeskyTransform(Fixed):
-    """Lower triangular matrices with a positive diagonal: its exponential, the rest above is 0."""
+    """Lower triangular matrices with a positive diagonal: its exponential, the rest above is 0.
+
+    Example:
+        >>> import plait_core as pc
+        >>> from plait_nn.distributions import LowerCholeskyTransform
+        >>> LowerCholeskyTransform()(pc.tensor([[0.0, 5.0], [2.0, 0.0]]))
+        tensor([[1., 0.],
+                [2., 1.]])
+    """
 
     domain = constraints.independent(constraints.real, 2)
     codomain = constraints.lower_cholesky
@@ -112,7 +127,15 @@ class LowerCholeskyTransform(Fixed):
 
 
 class PositiveDefiniteTransform(Fixed):
-    """Positive definite matrices: ``L @ L.T`` of what `LowerCholeskyTransform` gives."""
+    """Positive definite matrices: ``L @ L.T`` of what `LowerCholeskyTransform` gives.
+
+    Example:
+        >>> import plait_core as pc
+        >>> from plait_nn.distributions import PositiveDefiniteTransform
+        >>> PositiveDefiniteTransform()(pc.tensor([[0.0, 5.0], [2.0, 0.0]]))
+        tensor([[1., 2.],
+                [2., 5.]])
+    """
 
     domain = constraints.independent(constraints.real, 2)
     codomain = constraints.positive_definite
@@ -224,7 +247,14 @@ class CatTransform(_Several):
 
 
 class StackTransform(_Several):
-    """A transform for each place along ``dim``."""
+    """A transform for each place along ``dim``.
+
+    Example:
+        >>> import plait_core as pc
+        >>> from plait_nn.distributions import AbsTransform, ExpTransform, StackTransform
+        >>> StackTransform([ExpTransform(), AbsTransform()])(pc.tensor([0.0, -3.0]))
+        tensor([1., 3.])
+    """
 
     def __init__(self, tseq: Sequence[Transform], dim: int = 0, cache_size: int = 0) -> None:
         super().__init__(cache_size)

@@ -16,7 +16,7 @@ from plait_nn.distributions.utils import (
     probs_to_logits,
 )
 
-__all__ = ["Bernoulli", "BinaryParameter", "binary_entropy"]
+__all__ = ["Bernoulli"]
 
 
 def binary_entropy(logits: Tensor, probs: Tensor) -> Tensor:

@@ -28,6 +28,12 @@ class ConstraintRegistry:
     """Transforms by the type of the constraint that they reach.
 
     Calling it with a constraint gives the transform; `register` adds a type of constraint.
+
+    Example:
+        >>> import plait_core as pc
+        >>> from plait_nn.distributions import biject_to, constraints
+        >>> biject_to(constraints.interval(2.0, 4.0))(pc.tensor(0.0))
+        tensor(3.)
     """
 
     def __init__(self) -> None:

@@ -15,11 +15,19 @@ Example:
 # mypy: disable-error-code="no-any-return"
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import plait_core as pc
 from plait_core import Tensor
+from plait_nn.distributions._constraint import (
+    Constraint,
+    Dependent,
+    DependentProperty,
+    Independent,
+    MixtureSameFamilyConstraint,
+    is_dependent,
+)
 
 __all__ = [
     "Constraint",
@@ -56,100 +64,6 @@ __all__ = [
 ]
 
 
-class Constraint:
-    """A region of values.
-
-    Attributes:
-        is_discrete: whether it holds whole numbers.
-        event_dim: how many last dimensions `check` takes together.
-    """
-
-    is_discrete: bool = False
-    event_dim: int = 0
-
-    def check(self, value: Tensor) -> Tensor:
-        """Return a boolean tensor: which events of ``value`` satisfy the constraint."""
-        raise NotImplementedError
-
-    def _settings(self) -> dict[str, Any]:
-        return {}
-
-    def __repr__(self) -> str:
-        given = ", ".join(f"{name}={value}" for name, value in self._settings().items())
-        return f"{type(self).__name__.lstrip('_')}({given})"
-
-
-class _Dependent(Constraint):
-    """Depends on other variables, so that it cannot be checked here."""
-
-    def __init__(self, *, is_discrete: bool = False, event_dim: int = 0) -> None:
-        self.is_discrete, self.event_dim = is_discrete, event_dim
-
-    def __call__(self, *, is_discrete: bool = False, event_dim: int = 0) -> _Dependent:
-        return _Dependent(is_discrete=is_discrete, event_dim=event_dim)
-
-    def check(self, value: Tensor) -> Tensor:
-        raise ValueError("check: a constraint that depends on other variables cannot be checked")
-
-
-class _DependentProperty(property, _Dependent):
-    """A property that is `dependent` as an attribute of the class."""
-
-    def __init__(
-        self,
-        fn: Callable[..., Any] | None = None,
-        *,
-        is_discrete: bool = False,
-        event_dim: int = 0,
-    ) -> None:
-        super().__init__(fn)
-        self.is_discrete, self.event_dim = is_discrete, event_dim
-
-    def __call__(self, fn: Callable[..., Any]) -> _DependentProperty:  # type: ignore[override]
-        return _DependentProperty(fn, is_discrete=self.is_discrete, event_dim=self.event_dim)
-
-
-class _Independent(Constraint):
-    """Holds where ``base_constraint`` holds throughout the last dimensions."""
-
-    def __init__(self, base_constraint: Constraint, reinterpreted_batch_ndims: int) -> None:
-        self.base_constraint = base_constraint
-        self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
-        self.is_discrete = base_constraint.is_discrete
-        self.event_dim = base_constraint.event_dim + reinterpreted_batch_ndims
-
-    def check(self, value: Tensor) -> Tensor:
-        made = self.base_constraint.check(value)
-        ndims = self.reinterpreted_batch_ndims
-        if made.ndim < ndims:
-            raise ValueError(
-                f"check: a value of at least {self.event_dim} dimensions is required; "
-                f"got shape {tuple(value.shape)}"
-            )
-        return made.flatten(-ndims).all(-1) if ndims else made
-
-    def _settings(self) -> dict[str, Any]:
-        return {
-            "base_constraint": self.base_constraint,
-            "reinterpreted_batch_ndims": self.reinterpreted_batch_ndims,
-        }
-
-
-class MixtureSameFamilyConstraint(Constraint):
-    """What a sample of one of the components satisfies, for all of them at once."""
-
-    def __init__(self, base_constraint: Constraint) -> None:
-        self.base_constraint = base_constraint
-        self.is_discrete, self.event_dim = base_constraint.is_discrete, base_constraint.event_dim
-
-    def check(self, value: Tensor) -> Tensor:
-        made = self.base_constraint.check(value.unsqueeze(-1 - self.event_dim))
-        return made.all(-1)
-
-    def _settings(self) -> dict[str, Any]:
-        return {"base_constraint": self.base_constraint}
-
-
 class _Boolean(Constraint):
     is_discrete = True
 
@@ -177,6 +91,15 @@ class _Bounded(Constraint):
 
 
 class _IntegerInterval(_Bounded):
+    """The whole numbers from ``lower_bound`` to ``upper_bound``, both included.
+
+    Example:
+        >>> import plait_core as pc
+        >>> from plait_nn.distributions import constraints
+        >>> constraints.integer_interval(1, 3).check(pc.tensor([0, 1, 3]))
+        tensor([False,  True,  True])
+    """
+
     is_discrete = True
 
     def __init__(self, lower_bound: Any, upper_bound: Any) -> None:
@@ -202,6 +125,15 @@ class _Real(Constraint):
 
 
 class _GreaterThan(_Bounded):
+    """Numbers above ``lower_bound``.
+
+    Example:
+        >>> import plait_core as pc
+        >>> from plait_nn.distributions import constraints
+        >>> constraints.greater_than(1.0).check(pc.tensor([1.0, 2.0]))
+        tensor([False,  True])
+    """
+
     def __init__(self, lower_bound: Any) -> None:
         self.lower_bound = lower_bound
 
@@ -210,6 +142,15 @@ class _GreaterThan(_Bounded):
 
 
 class _GreaterThanEq(_Bounded):
+    """Numbers from ``lower_bound`` on.
+
+    Example:
+        >>> import plait_core as pc
+        >>> from plait_nn.distributions import constraints
+        >>> constraints.greater_than_eq(1.0).check(pc.tensor([1.0, 0.5]))
+        tensor([ True, False])
+    """
+
     def __init__(self, lower_bound: Any) -> None:
         self.lower_bound = lower_bound
 
@@ -218,6 +159,15 @@ class _GreaterThanEq(_Bounded):
 
 
 class _LessThan(_Bounded):
+    """Numbers below ``upper_bound``.
+
+    Example:
+        >>> import plait_core as pc
+        >>> from plait_nn.distributions import constraints
+        >>> constraints.less_than(1.0).check(pc.tensor([1.0, 0.5]))
+        tensor([False,  True])
+    """
+
     def __init__(self, upper_bound: Any) -> None:
         self.upper_bound = upper_bound
 
@@ -226,6 +176,15 @@ class _LessThan(_Bounded):
 
 
 class _Interval(_Bounded):
+    """Numbers from ``lower_bound`` to ``upper_bound``, both included.
+
+    Example:
+        >>> import plait_core as pc
+        >>> from plait_nn.distributions import constraints
+        >>> constraints.interval(0.0, 1.0).check(pc.tensor([1.0, 1.5]))
+        tensor([ True, False])
+    """
+
     def __init__(self, lower_bound: Any, upper_bound: Any) -> None:
         self.lower_bound, self.upper_bound = lower_bound, upper_bound
 
@@ -234,6 +193,15 @@ class _Interval(_Bounded):
 
 
 class _HalfOpenInterval(_Bounded):
+    """Numbers from ``lower_bound`` to below ``upper_bound``.
+
+    Example:
+        >>> import plait_core as pc
+        >>> from plait_nn.distributions import constraints
+        >>> constraints.half_open_interval(0.0, 1.0).check(pc.tensor([0.0, 1.0]))
+        tensor([ True, False])
+    """
+
     def __init__(self, lower_bound: Any, upper_bound: Any) -> None:
         self.lower_bound, self.upper_bound = lower_bound, upper_bound
 
@@ -249,6 +217,15 @@ class _Simplex(Constraint):
 
 
 class _Multinomial(Constraint):
+    """Counts in the last dimension whose sum is at most ``upper_bound``.
+
+    Example:
+        >>> import plait_core as pc
+        >>> from plait_nn.distributions import constraints
+        >>> constraints.multinomial(3).check(pc.tensor([[1, 2], [2, 2]]))
+        tensor([ True, False])
+    """
+
     is_discrete = True
     event_dim = 1
 
@@ -327,6 +304,15 @@ class _Several(Constraint):
 
 
 class _Cat(_Several):
+    """A constraint for each of the slices along ``dim``, of the given lengths.
+
+    Example:
+        >>> import plait_core as pc
+        >>> from plait_nn.distributions.constraints import cat, positive, real
+        >>> cat([positive, real], lengths=[1, 2]).check(pc.tensor([-1.0, -1.0, 0.0]))
+        tensor([False,  True,  True])
+    """
+
     def __init__(
         self, cseq: Sequence[Constraint], dim: int = 0, lengths: Sequence[int] | None = None
     ) -> None:
@@ -345,6 +331,15 @@ class _Cat(_Several):
 
 
 class _Stack(_Several):
+    """A constraint for each place along ``dim``.
+
+    Example:
+        >>> import plait_core as pc
+        >>> from plait_nn.distributions.constraints import positive, real, stack
+        >>> stack([positive, real]).check(pc.tensor([-1.0, -1.0]))
+        tensor([False,  True])
+    """
+
     def check(self, value: Tensor) -> Tensor:
         parts = value.unbind(self.dim)
         if len(parts) != len(self.cseq):
@@ -356,23 +351,16 @@ class _Stack(_Several):
         return pc.stack(made, self.dim)
 
 
-def is_dependent(constraint: Any) -> bool:
-    """Whether a constraint depends on other variables."""
-    if isinstance(constraint, _Independent):
-        return is_dependent(constraint.base_constraint)
-    return isinstance(constraint, _Dependent)
-
-
-dependent = _Dependent()
-dependent_property = _DependentProperty
-independent = _Independent
+dependent = Dependent()
+dependent_property = DependentProperty
+independent = Independent
 boolean = _Boolean()
 one_hot = _OneHot()
 integer_interval = _IntegerInterval
 nonnegative_integer = _IntegerGreaterThan(0)
 positive_integer = _IntegerGreaterThan(1)
 real = _Real()
-real_vector = _Independent(real, 1)
+real_vector = Independent(real, 1)
 positive = _GreaterThan(0.0)
 nonnegative = _GreaterThanEq(0.0)
 greater_than = _GreaterThan

@@ -17,6 +17,13 @@ class ExponentialFamily(Distribution):
     A family of your own defines ``_natural_params`` (theta, a tuple), ``_log_normalizer(*theta)``
     (F) and ``_mean_carrier_measure`` (the mean of k), and has its entropy from them:
     ``F - <theta, dF / dtheta> - E[k]``. This asks the autograd engine, and is a constant.
+
+    Example:
+        >>> import plait_core as pc
+        >>> from plait_nn.distributions import Bernoulli, ExponentialFamily
+        >>> coin = Bernoulli(pc.tensor(0.5))
+        >>> ExponentialFamily.entropy(coin), coin.entropy()
+        (tensor(0.6931), tensor(0.6931))
     """
 
     @property

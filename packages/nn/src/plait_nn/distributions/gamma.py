@@ -11,7 +11,7 @@ from plait_nn.distributions import constraints
 from plait_nn.distributions.exp_family import ExponentialFamily
 from plait_nn.distributions.utils import broadcast_all
 
-__all__ = ["Gamma", "standard_gamma"]
+__all__ = ["Gamma"]
 
 
 def standard_gamma(concentration: Tensor, shape: Sequence[int]) -> Tensor:

@@ -12,7 +12,7 @@ from plait_nn.distributions import constraints
 from plait_nn.distributions.distribution import Distribution
 from plait_nn.distributions.utils import lazy_property, normal_noise
 
-__all__ = ["MultivariateNormal", "factor_of_precision", "squared_distance"]
+__all__ = ["MultivariateNormal"]
 
 
 def factor_of_precision(precision: Tensor) -> Tensor:

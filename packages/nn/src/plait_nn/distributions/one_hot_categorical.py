@@ -11,7 +11,7 @@ from plait_nn.distributions import constraints
 from plait_nn.distributions.categorical import Categorical
 from plait_nn.distributions.distribution import Distribution
 
-__all__ = ["OneHotCategorical", "OneHotCategoricalStraightThrough", "OverCategories"]
+__all__ = ["OneHotCategorical", "OneHotCategoricalStraightThrough"]
 
 
 class OverCategories(Distribution):

@@ -24,6 +24,12 @@ class LogitRelaxedBernoulli(BinaryParameter, Distribution):
         temperature: a tensor.
         probs: the probability of 1, or else
         logits: ``log(probs / (1 - probs))``.
+
+    Example:
+        >>> import plait_core as pc
+        >>> from plait_nn.distributions.relaxed_bernoulli import LogitRelaxedBernoulli
+        >>> LogitRelaxedBernoulli(pc.tensor(1.0), 0.5).log_prob(pc.tensor(0.0)).exp()
+        tensor(0.2500)
     """
 
     arg_constraints: ClassVar = {

@@ -25,6 +25,13 @@ class ExpRelaxedCategorical(OverCategories):
         temperature: a tensor.
         probs: weights in the last dimension, or else
         logits: logarithms of weights.
+
+    Example:
+        >>> import plait_core as pc
+        >>> from plait_nn.distributions.relaxed_categorical import ExpRelaxedCategorical
+        >>> drawn = ExpRelaxedCategorical(pc.tensor(1.0), logits=pc.zeros(3)).sample()
+        >>> bool(drawn.exp().sum().isclose(pc.tensor(1.0)))
+        True
     """
 
     arg_constraints: ClassVar = {

@@ -9,16 +9,7 @@ from typing import Any, Generic, TypeVar, overload
 import plait_core as pc
 from plait_core import Tensor
 
-__all__ = [
-    "broadcast_all",
-    "clamp_probs",
-    "lazy_property",
-    "logits_to_probs",
-    "normal_noise",
-    "open_uniform",
-    "probs_to_logits",
-    "sum_last",
-]
+__all__ = ["broadcast_all", "clamp_probs", "lazy_property", "logits_to_probs", "probs_to_logits"]
 
 _T = TypeVar("_T")
 
@@ -55,18 +46,39 @@ def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
 
 
 def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:
-    """``sigmoid(logits)`` if binary, else the softmax over the last dimension."""
+    """``sigmoid(logits)`` if binary, else the softmax over the last dimension.
+
+    Example:
+        >>> import plait_core as pc
+        >>> from plait_nn.distributions import utils
+        >>> utils.logits_to_probs(pc.tensor(0.0), is_binary=True)
+        tensor(0.5000)
+    """
     return logits.sigmoid() if is_binary else logits.softmax(-1)
 
 
 def clamp_probs(probs: Tensor) -> Tensor:
-    """Keep probabilities so far from 0 and 1 that their logarithms are finite."""
+    """Keep probabilities so far from 0 and 1 that their logarithms are finite.
+
+    Example:
+        >>> import plait_core as pc
+        >>> from plait_nn.distributions import utils
+        >>> utils.clamp_probs(pc.tensor(0.0)) > 0
+        tensor(True)
+    """
     eps = pc.finfo(probs.dtype).eps
     return probs.clamp(min=eps, max=1 - eps)
 
 
 def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
-    """Return ``log(p) - log(1 - p)`` if binary, else ``log(p)``, of clamped probabilities."""
+    """Return ``log(p) - log(1 - p)`` if binary, else ``log(p)``, of clamped probabilities.
+
+    Example:
+        >>> import plait_core as pc
+        >>> from plait_nn.distributions import utils
+        >>> utils.probs_to_logits(pc.tensor(0.5), is_binary=True)
+        tensor(0.)
+    """
     kept = clamp_probs(probs)
     return kept.log() - (-kept).log1p() if is_binary else kept.log()
 
