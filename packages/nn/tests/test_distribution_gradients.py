@@ -129,6 +129,18 @@ def test_gradients_of_the_mean_of_samples(name):
     np.testing.assert_allclose(a.grad.item(), expected.grad.item(), rtol=0.05)
 
 
+def test_the_tail_of_generalized_pareto_differentiates_at_zero():
+    """The closed form is divided by the concentration there."""
+    x = t([0.3, 2.0])
+    slopes = []
+    for value in (0.0, 1e-6):
+        c = t(value, requires_grad=True)
+        d.GeneralizedPareto(t(0.0), t(1.0), c).log_prob(x).sum().backward()
+        slopes.append(c.grad.item())
+    np.testing.assert_allclose(slopes[0], slopes[1], rtol=1e-4)
+    assert abs(slopes[0]) > 0.1
+
+
 def test_what_a_policy_needs():
     logits = pc.zeros(4, 3, requires_grad=True)
     policy = d.Categorical(logits=logits)

@@ -92,6 +92,11 @@ CONTINUOUS = [
     (d.FisherSnedecor(t(4.0), t(11.0)), fisher, (0, np.inf)),
     (d.Weibull(t(1.4), t(2.2)), weibull, (0, np.inf)),
     (d.Pareto(t(1.5), t(6.0)), lambda x: 6 * 1.5**6 / x**7, (1.5, np.inf)),
+    (
+        d.GeneralizedPareto(t(1.0), t(2.0), t(-0.4)),
+        lambda x: (1 - 0.2 * (x - 1)) ** 1.5 / 2,
+        (1, 6),
+    ),
     (d.ContinuousBernoulli(t(0.8)), lambda x: 0.8**x * 0.2 ** (1 - x) * math.log(4) / 0.6, (0, 1)),
     (d.RelaxedBernoulli(t(0.7), t(0.4)), concrete, (0, 1)),
 ]

@@ -34,6 +34,7 @@ from plait_nn.distributions.exp_family import ExponentialFamily
 from plait_nn.distributions.exponential import Exponential
 from plait_nn.distributions.fishersnedecor import FisherSnedecor
 from plait_nn.distributions.gamma import Gamma
+from plait_nn.distributions.generalized_pareto import GeneralizedPareto
 from plait_nn.distributions.geometric import Geometric
 from plait_nn.distributions.gumbel import Gumbel
 from plait_nn.distributions.half_cauchy import HalfCauchy
@@ -44,6 +45,7 @@ from plait_nn.distributions.kl import kl_divergence, register_kl
 from plait_nn.distributions.kumaraswamy import Kumaraswamy
 from plait_nn.distributions.laplace import Laplace
 from plait_nn.distributions.log_normal import LogNormal
+from plait_nn.distributions.logistic_normal import LogisticNormal
 from plait_nn.distributions.lowrank_multivariate_normal import LowRankMultivariateNormal
 from plait_nn.distributions.mixture_same_family import MixtureSameFamily
 from plait_nn.distributions.multinomial import Multinomial
@@ -107,6 +109,7 @@ __all__ = [
     "ExponentialFamily",
     "FisherSnedecor",
     "Gamma",
+    "GeneralizedPareto",
     "Geometric",
     "Gumbel",
     "HalfCauchy",
@@ -117,6 +120,7 @@ __all__ = [
     "Kumaraswamy",
     "Laplace",
     "LogNormal",
+    "LogisticNormal",
     "LowRankMultivariateNormal",
     "LowerCholeskyTransform",
     "MixtureSameFamily",

@@ -213,7 +213,9 @@ class _Simplex(Constraint):
     event_dim = 1
 
     def check(self, value: Tensor) -> Tensor:
-        return (value >= 0).all(-1) & ((value.sum(-1) - 1).abs() < 1e-6)
+        half = pc.is_floating_point(value) and pc.finfo(value.dtype).eps > 1e-4
+        tolerance = 4 * pc.finfo(value.dtype).eps if half else 1e-6
+        return (value >= 0).all(-1) & ((value.sum(-1) - 1).abs() < tolerance)
 
 
 class _Multinomial(Constraint):
