@@ -329,6 +329,11 @@ def test_expanding_keeps_parameters_and_their_kind():
         np.testing.assert_allclose(first.numpy(), np.broadcast_to(second.numpy(), (3, 1)))
 
 
+def test_the_old_name_for_several_samples():
+    with pytest.warns(FutureWarning, match="sample_n"):
+        assert tuple(d.Normal(pc.zeros(2), 1.0).sample_n(3).shape) == (3, 2)
+
+
 def test_streams_follow_the_seed():
     for own, other in itertools.pairwise([d.Gamma(1.5, 1.0), d.Normal(0.0, 1.0), d.Beta(1.0, 2.0)]):
         for each in (own, other):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, TypeVar
 
@@ -152,6 +153,11 @@ class Distribution:
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         """Draw samples that have gradients for the parameters (reparameterised)."""
         raise NotImplementedError(f"{type(self).__name__} has no `rsample`")
+
+    def sample_n(self, n: int) -> Tensor:
+        """Draw ``sample((n,))``; an old name, which PyTorch deprecates."""
+        warnings.warn("sample_n(n) is deprecated: sample((n,))", FutureWarning, stacklevel=2)
+        return self.sample((n,))
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Return the logarithm of the density, or probability, of each event of ``value``."""
