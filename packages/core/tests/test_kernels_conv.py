@@ -48,6 +48,11 @@ CASES = [
     Case(2, 8, 10, 10, 8, 3, 3, padding=(1, 1), groups=8),  # a filter for each channel
     Case(9, 4, 8, 8, 6, 3, 3, groups=2),
     Case(2, 1, 5, 5, 3, 5, 5),
+    Case(3, 4, 40, 1, 6, 9, 1, stride=(2, 1), padding=(3, 0), dilation=(2, 1)),  # columns
+    Case(16, 4, 33, 1, 8, 5, 1, padding=(2, 0), groups=2),
+    Case(2, 3, 20, 1, 4, 3, 1, stride=(1, 3), padding=(1, 1)),  # of a column of padding
+    Case(2, 3, 20, 1, 4, 3, 1, padding=(0, 1)),
+    Case(2, 3, 1, 20, 4, 1, 3, stride=(1, 2)),
 ]
 
 

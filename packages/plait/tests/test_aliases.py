@@ -150,6 +150,18 @@ print(hasattr(plait, "nn"), "nn" in dir(plait), "optim" in dir(plait))
     assert answers == "False False True"
 
 
+def test_distributions_are_those_of_nn() -> None:
+    out = run(
+        """
+import plait
+from plait.distributions.normal import Normal
+import plait_nn.distributions as own
+print(plait.distributions is own, Normal is own.Normal, Normal.__module__)
+"""
+    )
+    assert out.split() == ["True", "True", "plait_nn.distributions.normal"]
+
+
 def test_every_name_in_dir_is_there_and_ours() -> None:
     import inspect
 
@@ -157,7 +169,7 @@ def test_every_name_in_dir_is_there_and_ours() -> None:
     assert names >= set(dir(plait))
     for space in (plait, plait.fft, plait.linalg, plait.special, plait.sparse, plait.array_api,
                   plait.array_api.fft, plait.array_api.linalg, plait.nn, plait.nn.functional,
-                  plait.testing, plait.cuda):  # fmt: skip
+                  plait.testing, plait.cuda, plait.distributions):  # fmt: skip
         leaks = {"Any", "TYPE_CHECKING", "annotations", "call", "Callable", "Sequence", "importlib"}
         assert not leaks & set(dir(space)), space.__name__
     assert not hasattr(plait, "Any") and not hasattr(plait, "annotations")

@@ -20,10 +20,13 @@ Conv geometry(const plait_call *c, const int64_t *in, const int64_t *weight, con
     const plait_value &v = c->in[at + i];
     return v.tag == PLAIT_INTS ? v.u.is[v.n > 1 ? k : 0] : v.u.i;
   };
-  return {in[0],      in[1],      in[2],      in[3],
-          weight[0],  out[2],     out[3],     weight[2],
-          weight[3],  pair(0, 0), pair(0, 1), pair(1, 0),
-          pair(1, 1), pair(2, 0), pair(2, 1), integer(c, at + 3, 1)};
+  // A column of pixels is computed as a row, which is the same in memory: rows fill vectors.
+  const bool turned = in[3] == 1 && weight[3] == 1 && out[3] == 1;
+  const int h = turned ? 3 : 2, w = 5 - h, i = h - 2, j = w - 2;
+  return {in[0],      in[1],      in[h],      in[w],
+          weight[0],  out[h],     out[w],     weight[h],
+          weight[w],  pair(0, i), pair(0, j), pair(1, i),
+          pair(1, j), pair(2, i), pair(2, j), integer(c, at + 3, 1)};
 }
 
 // How the work is cut: by images, groups and blocks of output rows.

@@ -87,8 +87,9 @@ double gamma_of(double alpha, Draws &d) {
   for (;;) {
     const double x = normal_of(d), root = 1 + scale * x;
     if (root <= 0) continue;
-    const double v = root * root * root, u = d.uniform();
-    if (log(u) < 0.5 * x * x + a - a * v + a * log(v)) return boost * a * v;
+    const double v = root * root * root, u = d.uniform(), squared = x * x;
+    if (u < 1 - 0.0331 * squared * squared) return boost * a * v;  // their squeeze: no logarithms
+    if (log(u) < 0.5 * squared + a - a * v + a * log(v)) return boost * a * v;
   }
 }
 

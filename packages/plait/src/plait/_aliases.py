@@ -32,11 +32,13 @@ _OF_CORE = (
     "special",
     "testing",
 )
+# modules of the component nn that have a place of their own
+_OF_NN = ("distributions",)
 
 
 def names() -> list[str]:
     """Return the attributes of `plait` that are other packages."""
-    outer = [*(name for name in DEFAULTS if name != "data"), *_OUTER, *_OF_CORE, "utils"]
+    outer = [*(name for name in DEFAULTS if name != "data"), *_OUTER, *_OF_CORE, *_OF_NN, "utils"]
     return sorted(outer)
 
 
@@ -66,6 +68,8 @@ def target(fullname: str) -> str | None:
         return _OUTER[first] + dot + rest
     if first in _OF_CORE:
         return f"{choose('core')}.{inner}"
+    if first in _OF_NN:
+        return f"{choose('nn')}.{inner}"
     if first not in DEFAULTS or first == "data":
         return None
     return choose(first) + dot + rest

@@ -248,13 +248,13 @@ zeta = _binary(
 gammainc = _binary(
     "special_gammainc",
     "The regularised lower incomplete gamma function: the integral of ``t ** (self - 1) * exp(-t)`` from 0 to `other`, divided"
-    " by ``gamma(self)``. No derivative for `self`.",
+    " by ``gamma(self)``.",
     _gammainc,
     ("1.0", 1, 0.6321),
 )
 gammaincc = _binary(
     "special_gammaincc",
-    "The regularised upper incomplete gamma function: ``1 - gammainc(self, other)``. No derivative for `self`.",
+    "The regularised upper incomplete gamma function: ``1 - gammainc(self, other)``.",
     lambda a, x: 1 - _gammainc(a, x),
     ("1.0", 1, 0.3679),
 )

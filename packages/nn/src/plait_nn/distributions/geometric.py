@@ -1,0 +1,70 @@
+"""The geometric distribution."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import plait_core as pc
+from plait_core import Tensor
+from plait_nn.distributions import constraints
+from plait_nn.distributions.bernoulli import BinaryParameter, binary_entropy
+from plait_nn.distributions.distribution import Distribution
+from plait_nn.distributions.utils import broadcast_all, open_uniform
+
+__all__ = ["Geometric"]
+
+
+class Geometric(BinaryParameter, Distribution):
+    """How many trials fail before the first success: k with probability ``(1 - probs)**k * probs``.
+
+    Args:
+        probs: the probability of success, above 0, or else
+        logits: ``log(probs / (1 - probs))``.
+
+    Example:
+        >>> from plait_nn.distributions import Geometric
+        >>> Geometric(0.25).mean
+        tensor(3.)
+    """
+
+    arg_constraints: ClassVar = {
+        "probs": constraints.unit_interval,
+        "logits": constraints.real,
+    }
+    support = constraints.nonnegative_integer
+
+    def __init__(
+        self, probs: Any = None, logits: Any = None, validate_args: bool | None = None
+    ) -> None:
+        (own,) = self._take(probs, logits)
+        super().__init__(own.shape, validate_args=validate_args)
+        if self._validate_args and probs is not None and not bool((own > 0).all()):
+            raise ValueError(f"Geometric: `probs` must be above 0; got {own.detach()}")
+
+    @property
+    def mean(self) -> Tensor:
+        return 1.0 / self.probs - 1.0
+
+    @property
+    def mode(self) -> Tensor:
+        return pc.zeros_like(self.probs)
+
+    @property
+    def variance(self) -> Tensor:
+        return (1.0 / self.probs - 1.0) / self.probs
+
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+        probs = self.probs.detach()
+        u = open_uniform(probs, self._extended_shape(sample_shape))
+        return (u.log() / (-probs).log1p()).floor()
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        value, probs = broadcast_all(value, self.probs)
+        kept = probs.masked_fill((probs == 1) & (value == 0), 0.0)  # 0 times infinity is 0 here
+        return value * (-kept).log1p() + self.probs.log()
+
+    def entropy(self) -> Tensor:
+        return binary_entropy(self.logits, self.probs) / self.probs

@@ -1,0 +1,80 @@
+"""`kl_divergence` between two distributions, and `register_kl` for pairs of your own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from plait_core import Tensor
+from plait_nn.distributions.distribution import Distribution
+
+__all__ = ["kl_divergence", "register_kl"]
+
+_Function = Callable[[Any, Any], Tensor]
+_F = TypeVar("_F", bound=_Function)
+
+_registered: dict[tuple[type, type], _Function] = {}
+_chosen: dict[tuple[type, type], _Function | None] = {}
+
+
+def register_kl(type_p: type, type_q: type) -> Callable[[_F], _F]:
+    """Decorate the function that gives ``kl_divergence(p, q)`` for distributions of two types.
+
+    Of several that fit, the most specific one is taken, first by the type of p.
+
+    Example:
+        >>> from plait_nn.distributions import Normal, kl_divergence, register_kl
+        >>> class Standard(Normal):
+        ...     pass
+        >>> @register_kl(Standard, Standard)
+        ... def _(p, q):
+        ...     return p.loc * 0
+        >>> kl_divergence(Standard(0.0, 1.0), Standard(0.0, 1.0))
+        tensor(0.)
+    """
+    for each in (type_p, type_q):
+        if not (isinstance(each, type) and issubclass(each, Distribution)):
+            raise TypeError(f"register_kl: a type of distributions is required; got {each!r}")
+
+    def decorate(function: _F) -> _F:
+        _registered[type_p, type_q] = function
+        _chosen.clear()
+        return function
+
+    return decorate
+
+
+def _find(type_p: type, type_q: type) -> _Function | None:
+    for base_p in type_p.__mro__:
+        for base_q in type_q.__mro__:
+            found = _registered.get((base_p, base_q))
+            if found is not None:
+                return found
+    return None
+
+
+def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
+    """Return Kullback's and Leibler's divergence, the mean of ``log(p(x) / q(x))`` under p.
+
+    Shapes: that of the batches, broadcast.
+
+    Raises:
+        NotImplementedError: for a pair of types that has no closed form here; see `register_kl`.
+
+    Example:
+        >>> import plait_core as pc
+        >>> from plait_nn.distributions import Normal, kl_divergence
+        >>> kl_divergence(Normal(pc.tensor([0.0, 1.0]), 1.0), Normal(0.0, 1.0))
+        tensor([0.0000, 0.5000])
+    """
+    key = type(p), type(q)
+    if key not in _chosen:
+        _chosen[key] = _find(*key)
+    function = _chosen[key]
+    if function is None:
+        raise NotImplementedError(
+            f"kl_divergence: no closed form is registered for {key[0].__name__} and "
+            f"{key[1].__name__}; use register_kl, or the mean of "
+            "p.log_prob(x) - q.log_prob(x) over samples of p"
+        )
+    return function(p, q)

@@ -1,0 +1,132 @@
+"""The multivariate normal distribution with a covariance of low rank and a diagonal."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import ClassVar
+
+import plait_core as pc
+from plait_core import Tensor
+from plait_nn.distributions import constraints
+from plait_nn.distributions.distribution import Distribution
+from plait_nn.distributions.multivariate_normal import squared_distance
+from plait_nn.distributions.utils import normal_noise
+
+__all__ = ["LowRankMultivariateNormal"]
+
+
+class LowRankMultivariateNormal(Distribution):
+    """The normal distribution of vectors with covariance ``W @ W.T + diag(D)``.
+
+    Only matrices of the rank's size are factorised (Woodbury's identity).
+
+    Args:
+        loc: the mean, in the last dimension.
+        cov_factor: the W, of shape (..., n, rank).
+        cov_diag: the D, positive.
+
+    Example:
+        >>> import plait_core as pc
+        >>> from plait_nn.distributions import LowRankMultivariateNormal
+        >>> wide = LowRankMultivariateNormal(pc.zeros(2), pc.tensor([[1.0], [0.0]]), pc.ones(2))
+        >>> wide.variance
+        tensor([2., 1.])
+    """
+
+    arg_constraints: ClassVar = {
+        "loc": constraints.real_vector,
+        "cov_factor": constraints.independent(constraints.real, 2),
+        "cov_diag": constraints.independent(constraints.positive, 1),
+    }
+    support = constraints.real_vector
+    has_rsample = True
+
+    def __init__(
+        self,
+        loc: Tensor,
+        cov_factor: Tensor,
+        cov_diag: Tensor,
+        validate_args: bool | None = None,
+    ) -> None:
+        shapes = [tuple(each.shape) for each in (loc, cov_factor, cov_diag)]
+        n = loc.shape[-1:]
+        fits = loc.ndim >= 1 and cov_factor.ndim >= 2 and cov_diag.ndim >= 1
+        if not fits or cov_factor.shape[-2:-1] != n or cov_diag.shape[-1:] != n:
+            raise ValueError(
+                "LowRankMultivariateNormal: `loc` (..., n), `cov_factor` (..., n, rank) and "
+                f"`cov_diag` (..., n) are required; got shapes {shapes[0]}, {shapes[1]} and "
+                f"{shapes[2]}"
+            )
+        batch = pc.broadcast_shapes(loc.shape[:-1], cov_factor.shape[:-2], cov_diag.shape[:-1])
+        self.loc = loc.expand(*batch, *n)
+        self.cov_factor = cov_factor.expand(*batch, *cov_factor.shape[-2:])
+        self.cov_diag = cov_diag.expand(*batch, *n)
+        super().__init__(batch, n, validate_args=validate_args)
+        self._factor, self._diagonal = cov_factor, cov_diag
+        # the factor of 1 + W.T @ inv(D) @ W, the capacitance
+        scaled = cov_factor.mT / cov_diag.unsqueeze(-2)
+        size = cov_factor.shape[-1]
+        identity = pc.eye(size, dtype=loc.dtype, device=loc.device)
+        self._capacitance = pc.linalg.cholesky(scaled @ cov_factor + identity)
+
+    @property
+    def mean(self) -> Tensor:
+        return self.loc
+
+    @property
+    def mode(self) -> Tensor:
+        return self.loc
+
+    @property
+    def variance(self) -> Tensor:
+        own = self._factor.square().sum(-1) + self._diagonal
+        return own.expand(*self._batch_shape, *self._event_shape)
+
+    @property
+    def covariance_matrix(self) -> Tensor:
+        """The covariance."""
+        own = self._factor @ self._factor.mT + self._diagonal.diag_embed()
+        size = self._event_shape[0]
+        return own.expand(*self._batch_shape, size, size)
+
+    @property
+    def scale_tril(self) -> Tensor:
+        """The Cholesky factor of the covariance."""
+        return pc.linalg.cholesky(self.covariance_matrix)
+
+    @property
+    def precision_matrix(self) -> Tensor:
+        """The inverse of the covariance."""
+        scaled = self._factor.mT / self._diagonal.unsqueeze(-2)
+        solved = pc.linalg.solve_triangular(self._capacitance, scaled, upper=False)
+        own = self._diagonal.reciprocal().diag_embed() - solved.mT @ solved
+        size = self._event_shape[0]
+        return own.expand(*self._batch_shape, size, size)
+
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+        shape = self._extended_shape(sample_shape)
+        thin = normal_noise(self.loc, (*shape[:-1], self.cov_factor.shape[-1]))
+        spread = (self._factor @ thin.unsqueeze(-1)).squeeze(-1)
+        return self.loc + spread + self._diagonal.sqrt() * normal_noise(self.loc, shape)
+
+    def _log_determinant(self) -> Tensor:
+        """Half of that of the covariance."""
+        inner = self._capacitance.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+        return inner + 0.5 * self._diagonal.log().sum(-1)
+
+    def _distance(self, difference: Tensor) -> Tensor:
+        scaled = self._factor.mT / self._diagonal.unsqueeze(-2)
+        inner = (scaled @ difference.unsqueeze(-1)).squeeze(-1)
+        outer = (difference.square() / self._diagonal).sum(-1)
+        return outer - squared_distance(self._capacitance, inner)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        shared = 0.5 * self._event_shape[0] * math.log(2 * math.pi)
+        return -0.5 * self._distance(value - self.loc) - shared - self._log_determinant()
+
+    def entropy(self) -> Tensor:
+        made = self._log_determinant() + 0.5 * self._event_shape[0] * (1 + math.log(2 * math.pi))
+        return made.expand(*self._batch_shape)

@@ -1,0 +1,131 @@
+"""What distributions share: broadcasting of parameters, and two ways to write probabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from numbers import Number
+from typing import Any, Generic, TypeVar, overload
+
+import plait_core as pc
+from plait_core import Tensor
+
+__all__ = ["broadcast_all", "clamp_probs", "lazy_property", "logits_to_probs", "probs_to_logits"]
+
+_T = TypeVar("_T")
+
+
+def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
+    """Make tensors of one shape of tensors and numbers.
+
+    Numbers become tensors of the first tensor's dtype and device; without a tensor, of the default
+    dtype.
+
+    Raises:
+        TypeError: for what is neither.
+
+    Example:
+        >>> import plait_core as pc
+        >>> from plait_nn.distributions.utils import broadcast_all
+        >>> broadcast_all(pc.zeros(2), 1.0)
+        (tensor([0., 0.]), tensor([1., 1.]))
+    """
+    first = None
+    for value in values:
+        if isinstance(value, Tensor):
+            first = first if first is not None else value
+        elif not isinstance(value, Number):
+            raise TypeError(f"parameters must be tensors or numbers; got {type(value).__name__}")
+    kept: dict[str, Any] = {"dtype": pc.get_default_dtype()}
+    if first is not None:
+        kept = {"dtype": first.dtype, "device": first.device}
+    made = [v if isinstance(v, Tensor) else pc.tensor(v, **kept) for v in values]
+    shape = made[0].shape
+    if all(each.shape == shape for each in made):
+        return tuple(made)
+    return tuple(pc.broadcast_tensors(*made))
+
+
+def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:
+    """``sigmoid(logits)`` if binary, else the softmax over the last dimension.
+
+    Example:
+        >>> import plait_core as pc
+        >>> from plait_nn.distributions import utils
+        >>> utils.logits_to_probs(pc.tensor(0.0), is_binary=True)
+        tensor(0.5000)
+    """
+    return logits.sigmoid() if is_binary else logits.softmax(-1)
+
+
+def clamp_probs(probs: Tensor) -> Tensor:
+    """Keep probabilities so far from 0 and 1 that their logarithms are finite.
+
+    Example:
+        >>> import plait_core as pc
+        >>> from plait_nn.distributions import utils
+        >>> utils.clamp_probs(pc.tensor(0.0)) > 0
+        tensor(True)
+    """
+    eps = pc.finfo(probs.dtype).eps
+    return probs.clamp(min=eps, max=1 - eps)
+
+
+def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
+    """Return ``log(p) - log(1 - p)`` if binary, else ``log(p)``, of clamped probabilities.
+
+    Example:
+        >>> import plait_core as pc
+        >>> from plait_nn.distributions import utils
+        >>> utils.probs_to_logits(pc.tensor(0.5), is_binary=True)
+        tensor(0.)
+    """
+    kept = clamp_probs(probs)
+    return kept.log() - (-kept).log1p() if is_binary else kept.log()
+
+
+def sum_last(value: Tensor, count: int) -> Tensor:
+    """Sum over the last ``count`` dimensions."""
+    return value.sum(tuple(range(-count, 0))) if count else value
+
+
+def normal_noise(like: Tensor, shape: Sequence[int]) -> Tensor:
+    """Return standard normal numbers of the dtype and device of ``like``."""
+    return like.new_empty(shape).normal_()
+
+
+def open_uniform(like: Tensor, shape: Sequence[int]) -> Tensor:
+    """Return uniform numbers between 0 and 1 that are neither."""
+    information = pc.finfo(like.dtype)
+    return like.new_empty(shape).uniform_().clamp_(information.tiny, 1 - information.eps)
+
+
+class lazy_property(Generic[_T]):  # noqa: N801 - a decorator, by PyTorch's name
+    """A property computed once: the value takes its place in the instance.
+
+    Example:
+        >>> from plait_nn.distributions.utils import lazy_property
+        >>> class Doubled:
+        ...     x = 2
+        ...
+        ...     @lazy_property
+        ...     def twice(self):
+        ...         return 2 * self.x
+        >>> made = Doubled()
+        >>> made.twice, "twice" in made.__dict__
+        (4, True)
+    """
+
+    def __init__(self, wrapped: Callable[[Any], _T]) -> None:
+        self.wrapped = wrapped
+        self.__doc__ = wrapped.__doc__
+
+    @overload
+    def __get__(self, instance: None, owner: Any = None) -> lazy_property[_T]: ...
+    @overload
+    def __get__(self, instance: object, owner: Any = None) -> _T: ...
+    def __get__(self, instance: object | None, owner: Any = None) -> _T | lazy_property[_T]:
+        if instance is None:
+            return self
+        value = self.wrapped(instance)
+        instance.__dict__[self.wrapped.__name__] = value
+        return value
