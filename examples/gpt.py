@@ -62,8 +62,8 @@ class GPT(nn.Module):
         self.scores = nn.Linear(width, characters)
         for name, p in self.named_parameters():
             if p.dim() > 1:
-                last = name.endswith(("out.weight", "mlp.2.weight"))
-                nn.init.normal_(p, 0, 0.02 / math.sqrt(2 * layers) if last else 0.02)
+                last = name.endswith(("out.weight", "mlp.2.weight", "scores.weight"))
+                nn.init.normal_(p, 0, 0.02 if last else 0.1)
 
     def forward(self, x):
         y = self.embedding(x) + self.position[: x.shape[1]]
@@ -104,7 +104,7 @@ def train(model, numbers, steps, batch, generator):
     others = [p for p in model.parameters() if p.dim() <= 1]
     optimizer = optim.AdamW(
         [{"params": matrices, "weight_decay": 0.1}, {"params": others, "weight_decay": 0.0}],
-        lr=2e-3,
+        lr=4e-3,
         betas=(0.9, 0.99),
     )
     warm = min(100, steps // 2)
