@@ -68,6 +68,7 @@ def grad(
     grad_outputs: Any = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
+    only_inputs: bool = True,
     allow_unused: bool | None = None,
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
@@ -83,6 +84,7 @@ def grad(
         grad_outputs: the gradient of each output; None stands for 1 where it has one element.
         retain_graph: keep what the derivatives need; the default is ``create_graph``.
         create_graph: record the pass, so that its results can be differentiated.
+        only_inputs: must be True: no ``.grad`` changes.
         allow_unused: give None for inputs that the outputs do not depend on; otherwise they are an
             error. The default is ``materialize_grads``.
         is_grads_batched: every entry of ``grad_outputs`` has a first dimension more than its
@@ -104,6 +106,8 @@ def grad(
         >>> first.item(), second.item()
         (27.0, 18.0)
     """
+    if not only_inputs:
+        raise ValueError("grad: `only_inputs` must be True; `backward` adds to leaves' `.grad`")
     if materialize_grads and allow_unused is False:
         raise ValueError("grad: `allow_unused` must not be False with materialize_grads=True")
     roots = _tensors(outputs, "grad", "outputs")

@@ -335,7 +335,8 @@ class Module:
         """Convert parameters and buffers in place; return the module.
 
         ``to(device)``, ``to(dtype)``, ``to(device, dtype)`` and ``to(tensor)`` (its device and
-        dtype). Only floating-point and complex members change their dtype, to such a one.
+        dtype). Only floating-point and complex members change their dtype, to such a one;
+        ``memory_format=`` is for members of 4 and 5 dimensions.
 
         Example:
             >>> import plait_core as pc, plait_nn as nn
@@ -346,7 +347,7 @@ class Module:
 
     def type(self: M, dst_type: Any) -> M:
         """Convert every parameter and buffer to ``dst_type``."""
-        return self._apply(lambda tensor: tensor.to(dst_type))
+        return self._apply(lambda tensor: tensor.type(dst_type))
 
     def float(self: M) -> M:
         """Convert floating-point parameters and buffers to float32."""
