@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import Any, NoReturn
 
 __all__ = [
+    "ReduceOp",
+    "all_gather",
+    "all_gather_object",
+    "all_reduce",
     "barrier",
+    "broadcast",
+    "broadcast_object_list",
     "destroy_process_group",
     "get_backend",
     "get_rank",
@@ -17,6 +24,10 @@ __all__ = [
     "is_mpi_available",
     "is_nccl_available",
     "is_torchelastic_launched",
+    "new_group",
+    "recv",
+    "reduce",
+    "send",
 ]
 
 
@@ -75,6 +86,36 @@ def barrier(*args: Any, **kwargs: Any) -> None:
 def destroy_process_group(group: Any = None) -> None:
     """Raise ValueError, as PyTorch does without a process group."""
     _refuse_group("destroy_process_group")
+
+
+def _collective(name: str) -> Any:
+    def refused(*args: Any, **kwargs: Any) -> NoReturn:
+        _refuse_group(name)
+
+    refused.__name__ = refused.__qualname__ = name
+    refused.__doc__ = "Raise ValueError, as PyTorch does without a process group."
+    return refused
+
+
+all_gather = _collective("all_gather")
+all_gather_object = _collective("all_gather_object")
+all_reduce = _collective("all_reduce")
+broadcast = _collective("broadcast")
+broadcast_object_list = _collective("broadcast_object_list")
+new_group = _collective("new_group")
+recv = _collective("recv")
+reduce = _collective("reduce")
+send = _collective("send")
+
+
+class ReduceOp(Enum):
+    """How PyTorch's collectives reduce."""
+
+    SUM = 0
+    AVG = 1
+    PRODUCT = 2
+    MIN = 3
+    MAX = 4
 
 
 def init_process_group(*args: Any, **kwargs: Any) -> NoReturn:

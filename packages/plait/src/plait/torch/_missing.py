@@ -61,7 +61,6 @@ _WAYS = {
     "sparse.sampled_addmm": _COMPRESSED,
     "sparse.semi_structured": _COMPRESSED,
     "nn.SyncBatchNorm": "in one process it is `BatchNorm2d`",
-    "nn.parallel.DistributedDataParallel": _DISTRIBUTED,
     "nn.parallel.distributed": _DISTRIBUTED,
     "distributed": _DISTRIBUTED,
     "nn.CrossMapLRN2d": "use `torch.nn.LocalResponseNorm`",

@@ -8,7 +8,10 @@ from typing import Any
 import plait
 from plait.torch._parallel import DataParallel
 
-__all__ = ["DataParallel", "NLLLoss2d", "is_lazy"]
+__all__ = ["DataParallel", "NLLLoss2d", "NonDynamicallyQuantizableLinear", "is_lazy"]
+
+# the class of a layer in PyTorch's attention that tools leave alone
+NonDynamicallyQuantizableLinear = plait.nn.Linear
 
 
 class NLLLoss2d(plait.nn.NLLLoss):

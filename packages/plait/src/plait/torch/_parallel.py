@@ -6,7 +6,7 @@ from typing import Any
 
 import plait
 
-__all__ = ["DataParallel", "data_parallel"]
+__all__ = ["DataParallel", "DistributedDataParallel", "data_parallel"]
 
 
 class DataParallel(plait.nn.Module):
@@ -38,6 +38,16 @@ class DataParallel(plait.nn.Module):
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         """Call the module."""
         return self.module(*inputs, **kwargs)
+
+
+class DistributedDataParallel(plait.nn.Module):
+    """Refused when it is made: plait trains in one process. The name is there to be imported."""
+
+    def __init__(self, module: Any, *args: Any, **kwargs: Any) -> None:
+        raise NotImplementedError(
+            "torch.nn.parallel.DistributedDataParallel: plait trains in one process; leave the "
+            "launcher out and use the program's single-process path"
+        )
 
 
 def data_parallel(

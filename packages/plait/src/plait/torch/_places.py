@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 
+from plait import _aliases
+
 __all__ = ["FUNCTIONS", "PLACES", "sources"]
 
 _HERE = "plait.torch."
@@ -59,6 +61,8 @@ PLACES: dict[str, tuple[str, ...]] = {
     "torch.nn.modules.utils": (_HERE + "_tuples",),
     "torch.nn.common_types": (_HERE + "_tuples",),
     "torch.nn.parallel": (_HERE + "_parallel",),
+    "torch.nn.parallel.distributed": (_HERE + "_parallel",),
+    "torch.utils.data.distributed": (_HERE + "_distributed_sampler",),
     "torch.nn.parameter": (_HERE + "_nn", "plait.nn"),
     "torch.nn.utils": (_HERE + "_nn_utils", "plait.nn.utils"),
     "torch.nn.utils.rnn": ("plait.nn.utils.rnn",),
@@ -71,7 +75,7 @@ PLACES: dict[str, tuple[str, ...]] = {
     "torch.utils": (_HERE + "_packages",),
     "torch.utils._pytree": (_HERE + "_pytree",),
     "torch.utils.checkpoint": (_HERE + "_checkpoint",),
-    "torch.utils.data": (_HERE + "_packages", "plait.utils.data"),
+    "torch.utils.data": (_HERE + "_distributed_sampler", "plait.utils.data"),
     "torch.utils.data._utils": (_HERE + "_packages", "plait.utils.data"),
     "torch.utils.data._utils.collate": ("plait.utils.data.collate",),
     "torch.utils.tensorboard": (_HERE + "_tensorboard",),
@@ -92,7 +96,7 @@ _PARTS = {
         "optimizer", "adadelta", "adagrad", "adam", "adamax", "adamw", "asgd", "lbfgs", "nadam",
         "radam", "rmsprop", "rprop", "sgd",
     ),
-    "utils.data": ("dataset", "dataloader", "distributed", "sampler"),
+    "utils.data": ("dataset", "dataloader", "sampler"),
     "autograd": ("anomaly_mode", "function", "grad_mode", "gradcheck", "variable"),
 }  # fmt: skip
 
@@ -117,16 +121,24 @@ def sources(fullname: str) -> tuple[str, ...] | None:
     if fullname in PLACES:
         return PLACES[fullname]
     for name, real in _OPTIONAL.items():
-        if fullname == name and importlib.util.find_spec(real) is not None:
+        if fullname == name and _is_there(real):
             return (real,)
         inner = fullname.removeprefix(name + ".")
         # torch.distributions.normal: its own module, or a view of the package
-        if inner != fullname and importlib.util.find_spec(real) is not None:
+        if inner != fullname and _is_there(real):
             if "." not in inner and importlib.util.find_spec(f"{real}.{inner}") is not None:
                 return (f"{real}.{inner}",)
             if name == "torch.distributions" and inner in _DISTRIBUTIONS:
                 return (real, real)
     return None
+
+
+def _is_there(real: str) -> bool:
+    """Tell whether a package of plait's is installed."""
+    name = real.removeprefix("plait.")
+    if _aliases.is_alias(name):
+        return _aliases.is_installed(name)
+    return importlib.util.find_spec(real) is not None
 
 
 _DISTRIBUTIONS = (
