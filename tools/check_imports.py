@@ -36,6 +36,8 @@ PARTS: dict[str, set[str]] = {
     "plait_abi/build/": {"setuptools", "pybind11"},
     # Specs carry NumPy references; emitters and tests read specs, a running program doesn't.
     "plait_ops/": {"numpy"},
+    # the extra `images`, imported when an image is read
+    "plait_data/datasets/_images.py": {"PIL"},
 }
 
 

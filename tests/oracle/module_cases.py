@@ -95,6 +95,7 @@ add("LocalResponseNorm", 3, shape=(2, 5, 4))
 add("LocalResponseNorm", 4, 0.5, 0.6, 2.0, shape=(2, 5, 4, 3))
 add("LocalResponseNorm", 2, 0.5, shape=(2, 5, 4, 3, 2))
 
+
 # activations
 add("Hardshrink", shape=(3, 4))
 add("Softshrink", 0.3, shape=(3, 4))
@@ -156,6 +157,88 @@ add("CosineSimilarity", inputs=two)
 add("CosineSimilarity", dim=0, inputs=two)
 add("PairwiseDistance", inputs=two)
 add("PairwiseDistance", 1.0, keepdim=True, inputs=two)
+
+for reduction in ("mean", "sum", "none"):
+    add(
+        "NLLLoss2d",
+        FACTORS,
+        reduction=reduction,
+        inputs=lambda d: (d.normal(2, 5, 3, 4), d.below(5, 2, 3, 4)),
+    )
+
+# rare classes
+for sizes in (([3, 7], 2.0), ([1],), ([2, 5], 2.0, True)):
+    add(
+        "AdaptiveLogSoftmaxWithLoss",
+        6,
+        12,
+        *sizes,
+        inputs=lambda d: (d.normal(9, 6), d.below(12, 9)),
+    )
+    add("AdaptiveLogSoftmaxWithLoss", 6, 12, *sizes, inputs=lambda d: (d.normal(6), d.below(12)))
+
+# pooling at random places that are given
+for dims in (2, 3):
+    size = (2, 3, 9, 8, 10)[: dims + 2]
+    samples = torch.rand(
+        2, 3, dims, dtype=torch.float64, generator=torch.Generator().manual_seed(0)
+    )
+    for options in (
+        {"output_size": 4},
+        {"output_size": (4, 6, 1)[:dims]},
+        {"output_ratio": 0.5},
+        {"output_ratio": (0.5, 0.7, 0.3)[:dims], "return_indices": True},
+    ):
+        add(f"FractionalMaxPool{dims}d", 2, _random_samples=samples, shape=size, **options)
+        add(
+            f"FractionalMaxPool{dims}d",
+            (3, 1, 2)[:dims],
+            _random_samples=samples,
+            shape=size,
+            **options,
+        )
+
+# embeddings
+for options in (
+    {"max_norm": 0.7},
+    {"max_norm": 0.7, "norm_type": 1.0},
+    {"scale_grad_by_freq": True},
+):
+    add("Embedding", 6, 3, **options, inputs=lambda d: (d.below(6, 4, 5),))
+    add("Embedding", 6, 3, 2, **options, inputs=lambda d: (d.below(6, 4, 5),))
+    if "max_norm" not in options:  # of bags torch divides by the counts of other rows
+        continue
+    for mode in ("sum", "mean"):
+        add(
+            "EmbeddingBag",
+            6,
+            3,
+            mode=mode,
+            **options,
+            same_text=False,
+            inputs=lambda d: (d.below(6, 4, 5),),
+        )
+
+# linear layers with their loss
+for options in ({}, {"reduction": "sum"}, {"reduction": "none"}, {"ignore_index": 3}):
+    for more in ({}, {"bias": True}, {"weight": FACTORS}, {"label_smoothing": 0.2}):
+        add(
+            "LinearCrossEntropyLoss",
+            6,
+            5,
+            **options,
+            **more,
+            same_text=False,
+            inputs=lambda d: (d.normal(9, 6), d.below(5, 9)),
+        )
+add(
+    "LinearCrossEntropyLoss",
+    6,
+    5,
+    out_features=(2, 3),
+    same_text=False,
+    inputs=lambda d: (d.normal(9, 6), d.below(5, 9, 2, 3)),
+)
 
 # padding
 for dims in (1, 2, 3):

@@ -20,6 +20,7 @@ from module_cases import CASES, Case, Draw
 ids = [case.id for case in CASES]
 pytestmark = [
     pytest.mark.filterwarnings("ignore:enable_nested_tensor:UserWarning:torch"),
+    pytest.mark.filterwarnings("ignore:.NLLLoss2d. has been deprecated:FutureWarning"),
     pytest.mark.filterwarnings("ignore:Using padding='same' with even:UserWarning:torch"),
 ]
 
@@ -104,6 +105,13 @@ def test_the_text(case: Case) -> None:
     if case.same_text:
         ours = getattr(nn, case.name)(*case.ours_args, **case.ours_kwargs)
         assert repr(ours) == repr(getattr(torch.nn, case.name)(*case.args, **case.kwargs))
+
+
+@pytest.mark.parametrize("args", [(3,), (4, 0.5, 0.6, 2.0), (9, 0.5), (1, 0.5)])
+def test_values_of_the_norm_across_maps(args: Any) -> None:
+    # torch's gradient is that of another formula than its values
+    x = Draw(1).normal(2, 7, 4, 3)
+    close(nn.CrossMapLRN2d(*args)(pc.tensor(x)), torch.nn.CrossMapLRN2d(*args)(torch.tensor(x)))
 
 
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])

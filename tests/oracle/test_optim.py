@@ -42,6 +42,10 @@ OPTIONS: dict[str, list[dict[str, Any]]] = {
     "RAdam": [*grid(**DECOUPLED), *grid(lr=[0.1], betas=[(0.4, 0.7), (0.9, 0.99)], eps=[1e-2])],
     "Adamax": [*grid(**DECAY), {"betas": (0.4, 0.7), "eps": 1e-2}],
     "Adagrad": [*grid(**DECAY), *grid(lr_decay=[0.1], initial_accumulator_value=[0.5])],
+    "Adafactor": [
+        *grid(**DECAY),
+        *grid(lr=[0.5], beta2_decay=[-0.3], eps=[(1e-4, 1e-1), (None, 1e-6)], d=[1.0, 3.0]),
+    ],
     "Adadelta": [*grid(**DECAY), {"rho": 0.5, "eps": 1e-2}, {}],
     "RMSprop": [*grid(**DECAY, momentum=[0, 0.9], centered=[False, True]), {"alpha": 0.5}],
     "Rprop": [

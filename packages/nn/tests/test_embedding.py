@@ -43,12 +43,26 @@ def test_a_row_that_is_not_there():
         nn.Embedding(5, 3)(pc.tensor([0, 5]))
 
 
-@pytest.mark.parametrize("unsupported", ["max_norm", "scale_grad_by_freq", "sparse"])
-def test_what_is_not_supported_says_so(unsupported):
-    with pytest.raises(NotImplementedError, match=f"Embedding: `{unsupported}`"):
-        nn.Embedding(5, 3, **{unsupported: 1.0})
-    with pytest.raises(NotImplementedError, match=f"embedding: `{unsupported}`"):
-        nn.functional.embedding(pc.tensor([0]), pc.ones(1, 1), **{unsupported: 1.0})
+def test_what_is_not_supported_says_so():
+    with pytest.raises(NotImplementedError, match="Embedding: `sparse` must be False"):
+        nn.Embedding(5, 3, sparse=True)
+    with pytest.raises(NotImplementedError, match="embedding: `sparse` must be False"):
+        nn.functional.embedding(pc.tensor([0]), pc.ones(1, 1), sparse=True)
+
+
+def test_rows_are_scaled_down_to_the_largest_norm():
+    layer = nn.Embedding.from_pretrained(
+        pc.tensor([[3.0, 4.0], [0.3, 0.4], [6.0, 8.0]]), max_norm=1.0
+    )
+    found = layer(pc.tensor([0, 1, 0]))
+    assert pc.allclose(found, pc.tensor([[0.6, 0.8], [0.3, 0.4], [0.6, 0.8]]))
+    assert pc.allclose(layer.weight[2], pc.tensor([6.0, 8.0]))  # it was not looked up
+
+
+def test_gradients_are_divided_by_how_often_a_row_was_looked_up():
+    layer = nn.Embedding(4, 2, scale_grad_by_freq=True)
+    layer(pc.tensor([[1, 1], [1, 3]])).sum().backward()
+    assert layer.weight.grad.sum(1).tolist() == [0.0, 2.0, 0.0, 2.0]
 
 
 def test_bad_arguments():
@@ -75,3 +89,15 @@ def test_one_hot() -> None:
     ):
         with pytest.raises(error, match=f"one_hot: .*{text}"):
             F.one_hot(tensor, count)
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean"])
+def test_gradients_of_bags_are_divided_too(mode):
+    bags, counts = pc.tensor([[1, 1, 2], [1, 3, 3]]), pc.tensor([1.0, 3.0, 1.0, 2.0])
+    plain = nn.EmbeddingBag(4, 2, mode=mode)
+    scaled = nn.EmbeddingBag(4, 2, mode=mode, scale_grad_by_freq=True)
+    for layer in (plain, scaled):
+        layer(bags).sum().backward()
+    assert pc.allclose(scaled.weight.grad, plain.weight.grad / counts[:, None])
+    with pytest.raises(ValueError, match="`scale_grad_by_freq` must be False for mode max"):
+        nn.functional.embedding_bag(bags, plain.weight, mode="max", scale_grad_by_freq=True)

@@ -15,7 +15,7 @@ import plait_optim as optim
 
 optimizers = [getattr(optim, name) for name in optim.__all__]
 optimizers = [o for o in optimizers if isinstance(o, type) and o is not optim.Optimizer]
-assert len(optimizers) == 13
+assert len(optimizers) == 14
 for make in optimizers:
     p = np.ones((3, 2))
     o = make([p], lr=0.1)

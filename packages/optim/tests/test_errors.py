@@ -108,6 +108,9 @@ def test_arrays_without_grad() -> None:
         (optim.RMSprop, {"momentum": -1}, "Invalid momentum value: -1"),
         (optim.Rprop, {"etas": (1.5, 2.0)}, "Invalid eta values: 1.5, 2.0"),
         (optim.ASGD, {"weight_decay": -1}, "Invalid weight_decay value: -1"),
+        (optim.Adafactor, {"beta2_decay": 0.1}, "beta2_decay must be at most 0; got 0.1"),
+        (optim.Adafactor, {"d": 0.5}, "d must be at least 1; got 0.5"),
+        (optim.Adafactor, {"eps": (-1.0, 1e-3)}, "Invalid epsilon1: -1.0"),
         (optim.LBFGS, {"line_search_fn": "armijo"}, "only 'strong_wolfe' is supported; got 'arm"),
         (optim.LBFGS, {"lr": -1}, "Invalid learning rate: -1"),
     ],
@@ -184,7 +187,7 @@ class OnlyDLPack:
         return self.array.__dlpack_device__()
 
 
-@pytest.mark.parametrize("make", [optim.LBFGS, optim.Muon])
+@pytest.mark.parametrize("make", [optim.LBFGS, optim.Muon, optim.Adafactor])
 def test_some_compute_with_their_parameters(make: Any) -> None:
     with pytest.raises(TypeError, match=r"no `concatenate` beside .*OnlyDLPack"):
         make([OnlyDLPack(ones(2, 2))])

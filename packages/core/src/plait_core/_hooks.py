@@ -5,18 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from plait_abi.components import require
 from plait_core._core import Tensor
+from plait_core.engine import part
 
 __all__ = ["METHODS"]
-
-
-def _of_engine(name: str) -> Callable[..., Any]:
-    package = require("autograd")
-    function: Callable[..., Any] | None = getattr(package, name, None)
-    if function is None:
-        raise NotImplementedError(f"{name}: the engine {package.__name__} has no hooks")
-    return function
 
 
 def register_hook(self: Tensor, hook: Callable[[Tensor], Tensor | None]) -> Any:
@@ -33,7 +25,7 @@ def register_hook(self: Tensor, hook: Callable[[Tensor], Tensor | None]) -> Any:
         >>> x.grad
         tensor([10., 10.])
     """
-    return _of_engine("register_hook")(self, hook)
+    return part("register_hook")(self, hook)
 
 
 def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], None]) -> Any:
@@ -49,7 +41,7 @@ def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], No
         >>> x.sum().backward()
         tensor([1., 1.])
     """
-    return _of_engine("register_post_accumulate_grad_hook")(self, hook)
+    return part("register_post_accumulate_grad_hook")(self, hook)
 
 
 METHODS = {

@@ -31,6 +31,9 @@ from plait_nn._activation import (
     Tanh,
     Tanhshrink,
 )
+from plait_nn._adaptive_softmax import (
+    AdaptiveLogSoftmaxWithLoss,
+)
 from plait_nn._attention import (
     MultiheadAttention,
 )
@@ -43,6 +46,7 @@ from plait_nn._batch_norm import (
     InstanceNorm3d,
 )
 from plait_nn._containers import (
+    Container,
     ModuleDict,
     ModuleList,
     Sequential,
@@ -54,6 +58,9 @@ from plait_nn._conv import (
     ConvTranspose1d,
     ConvTranspose2d,
     ConvTranspose3d,
+)
+from plait_nn._data_parallel import (
+    DataParallel,
 )
 from plait_nn._distance import (
     CosineEmbeddingLoss,
@@ -80,6 +87,10 @@ from plait_nn._flatten import (
     Flatten,
     Unflatten,
 )
+from plait_nn._fractional_pooling import (
+    FractionalMaxPool2d,
+    FractionalMaxPool3d,
+)
 from plait_nn._functional_call import (
     functional_call,
 )
@@ -87,6 +98,16 @@ from plait_nn._group_norm import (
     GroupNorm,
     LocalResponseNorm,
     RMSNorm,
+)
+from plait_nn._hook_methods import (
+    register_module_backward_hook,
+    register_module_buffer_registration_hook,
+    register_module_forward_hook,
+    register_module_forward_pre_hook,
+    register_module_full_backward_hook,
+    register_module_full_backward_pre_hook,
+    register_module_module_registration_hook,
+    register_module_parameter_registration_hook,
 )
 from plait_nn._hooks import (
     RemovableHandle,
@@ -105,6 +126,7 @@ from plait_nn._lazy import (
     LazyInstanceNorm2d,
     LazyInstanceNorm3d,
     LazyLinear,
+    UninitializedBuffer,
     UninitializedParameter,
 )
 from plait_nn._likelihood import (
@@ -118,6 +140,9 @@ from plait_nn._linear import (
     Identity,
     Linear,
 )
+from plait_nn._linear_loss import (
+    LinearCrossEntropyLoss,
+)
 from plait_nn._loss import (
     BCELoss,
     BCEWithLogitsLoss,
@@ -126,6 +151,7 @@ from plait_nn._loss import (
     L1Loss,
     MSELoss,
     NLLLoss,
+    NLLLoss2d,
     SmoothL1Loss,
 )
 from plait_nn._margin import (
@@ -138,6 +164,10 @@ from plait_nn._margin import (
 )
 from plait_nn._module import (
     Module,
+)
+from plait_nn._norm_variants import (
+    CrossMapLRN2d,
+    SyncBatchNorm,
 )
 from plait_nn._normalization import (
     LayerNorm,
@@ -160,6 +190,7 @@ from plait_nn._padding import (
     ZeroPad3d,
 )
 from plait_nn._parameter import (
+    Buffer,
     Parameter,
 )
 from plait_nn._parameter_list import (
@@ -228,6 +259,11 @@ from plait_nn._shrinkage import (
     Softshrink,
     Threshold,
 )
+from plait_nn._summary import (
+    Summary,
+    SummaryRow,
+    summary,
+)
 from plait_nn._transformer import (
     Transformer,
     TransformerDecoder,
@@ -235,11 +271,15 @@ from plait_nn._transformer import (
     TransformerEncoder,
     TransformerEncoderLayer,
 )
+from plait_nn.functional._grouped import (
+    LinearCrossEntropyOptions,
+)
 
 __all__ = [
     "AdaptiveAvgPool1d",
     "AdaptiveAvgPool2d",
     "AdaptiveAvgPool3d",
+    "AdaptiveLogSoftmaxWithLoss",
     "AdaptiveMaxPool1d",
     "AdaptiveMaxPool2d",
     "AdaptiveMaxPool3d",
@@ -253,6 +293,7 @@ __all__ = [
     "BatchNorm2d",
     "BatchNorm3d",
     "Bilinear",
+    "Buffer",
     "CELU",
     "CTCLoss",
     "ChannelShuffle",
@@ -260,6 +301,7 @@ __all__ = [
     "CircularPad2d",
     "CircularPad3d",
     "ConstantPad1d",
+    "Container",
     "ConstantPad2d",
     "ConstantPad3d",
     "Conv1d",
@@ -271,6 +313,8 @@ __all__ = [
     "CosineEmbeddingLoss",
     "CosineSimilarity",
     "CrossEntropyLoss",
+    "CrossMapLRN2d",
+    "DataParallel",
     "Dropout",
     "Dropout1d",
     "Dropout2d",
@@ -281,6 +325,8 @@ __all__ = [
     "FeatureAlphaDropout",
     "Flatten",
     "Fold",
+    "FractionalMaxPool2d",
+    "FractionalMaxPool3d",
     "GELU",
     "GLU",
     "GRU",
@@ -320,6 +366,8 @@ __all__ = [
     "LazyLinear",
     "LeakyReLU",
     "Linear",
+    "LinearCrossEntropyLoss",
+    "LinearCrossEntropyOptions",
     "LocalResponseNorm",
     "LogSigmoid",
     "LogSoftmax",
@@ -340,6 +388,7 @@ __all__ = [
     "MultiMarginLoss",
     "MultiheadAttention",
     "NLLLoss",
+    "NLLLoss2d",
     "PReLU",
     "PairwiseDistance",
     "Parameter",
@@ -375,6 +424,9 @@ __all__ = [
     "Softplus",
     "Softshrink",
     "Softsign",
+    "Summary",
+    "SummaryRow",
+    "SyncBatchNorm",
     "Tanh",
     "Tanhshrink",
     "Threshold",
@@ -387,6 +439,7 @@ __all__ = [
     "TripletMarginWithDistanceLoss",
     "Unflatten",
     "Unfold",
+    "UninitializedBuffer",
     "UninitializedParameter",
     "Upsample",
     "UpsamplingBilinear2d",
@@ -397,5 +450,14 @@ __all__ = [
     "functional",
     "functional_call",
     "init",
+    "register_module_backward_hook",
+    "register_module_buffer_registration_hook",
+    "register_module_forward_hook",
+    "register_module_forward_pre_hook",
+    "register_module_full_backward_hook",
+    "register_module_full_backward_pre_hook",
+    "register_module_module_registration_hook",
+    "register_module_parameter_registration_hook",
+    "summary",
     "utils",
 ]

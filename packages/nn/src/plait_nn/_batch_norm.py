@@ -33,6 +33,7 @@ class _Norm(Module):
     running_var: Tensor | None
     num_batches_tracked: Tensor | None
     _ndims: tuple[int, ...] = ()
+    _version = 2  # with num_batches_tracked
 
     def __init__(
         self,
@@ -114,7 +115,8 @@ class _BatchNorm(_Norm):
         if self.training and self.num_batches_tracked is not None:
             self.num_batches_tracked.add_(1)
             if self.momentum is None:  # the plain average over all batches
-                momentum = 1.0 / float(self.num_batches_tracked.item())
+                known = self.num_batches_tracked.device.type != "meta"
+                momentum = 1.0 / float(self.num_batches_tracked.item()) if known else 0.0
         by_batch = self.training or (self.running_mean is None and self.running_var is None)
         keep = not self.training or self.track_running_stats
         return F.batch_norm(

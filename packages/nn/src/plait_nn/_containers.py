@@ -10,7 +10,7 @@ from typing import Any, TypeVar, overload
 from plait_nn._module import Module
 from plait_nn._repr import indent_rest
 
-__all__ = ["ModuleDict", "ModuleList", "Sequential"]
+__all__ = ["Container", "ModuleDict", "ModuleList", "Sequential"]
 
 S = TypeVar("S", bound="Sequential")
 L = TypeVar("L", bound="ModuleList")
@@ -293,3 +293,18 @@ class ModuleDict(Module):
             if isinstance(item, (str, bytes)) or len(item) != 2:
                 raise ValueError(f"ModuleDict: element {number} must be a (name, module) pair")
             self[item[0]] = item[1]
+
+
+class Container(Module):
+    """A module of named submodules, as older programs derive from it.
+
+    Example:
+        >>> import plait_nn as nn
+        >>> nn.Container(first=nn.ReLU()).first
+        ReLU()
+    """
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__()
+        for name, module in kwargs.items():
+            self.add_module(name, module)

@@ -24,10 +24,10 @@ class Embedding(Module):
         num_embeddings: How many vectors there are.
         embedding_dim: Their size.
         padding_idx: A row that gets no gradient; negative numbers count from the end.
-        max_norm: Not supported; None.
-        norm_type: Goes with ``max_norm``.
-        scale_grad_by_freq: Not supported; False.
-        sparse: Not supported; False.
+        max_norm: Vectors with a larger norm are scaled down to it when they are looked up.
+        norm_type: p of that norm.
+        scale_grad_by_freq: Divide each vector's gradient by how often it is looked up.
+        sparse: Not supported; False: gradients are dense.
         _weight: The weight, if there is one already.
         _freeze: Whether it stays as it is.
         device: Where the weight lives.
@@ -60,13 +60,8 @@ class Embedding(Module):
     ) -> None:
         super().__init__()
         check_sizes("Embedding", num_embeddings=num_embeddings, embedding_dim=embedding_dim)
-        for name, given in (
-            ("max_norm", max_norm is not None),
-            ("scale_grad_by_freq", scale_grad_by_freq),
-            ("sparse", sparse),
-        ):
-            if given:
-                raise NotImplementedError(f"Embedding: `{name}` is not supported")
+        if sparse:
+            raise NotImplementedError("Embedding: `sparse` must be False: gradients are dense")
         if padding_idx is not None:
             if not -num_embeddings <= padding_idx < num_embeddings:
                 raise ValueError(
@@ -76,6 +71,10 @@ class Embedding(Module):
             padding_idx %= num_embeddings
         self.num_embeddings = num_embeddings
         self.embedding_dim = embedding_dim
+        self.max_norm = max_norm
+        self.norm_type = norm_type
+        self.scale_grad_by_freq = scale_grad_by_freq
+        self.sparse = sparse
         self.padding_idx = padding_idx
         shape = (num_embeddings, embedding_dim)
         if _weight is None:
@@ -91,7 +90,14 @@ class Embedding(Module):
 
     @classmethod
     def from_pretrained(
-        cls, embeddings: Tensor, freeze: bool = True, padding_idx: int | None = None
+        cls,
+        embeddings: Tensor,
+        freeze: bool = True,
+        padding_idx: int | None = None,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        sparse: bool = False,
     ) -> Embedding:
         """Make a layer of given vectors, shape (num_embeddings, embedding_dim)."""
         if embeddings.ndim != 2:
@@ -99,7 +105,8 @@ class Embedding(Module):
                 f"Embedding: `embeddings` must have 2 dimensions; got {tuple(embeddings.shape)}"
             )
         rows, columns = embeddings.shape
-        return cls(rows, columns, padding_idx, _weight=embeddings, _freeze=freeze)
+        options = (padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse)
+        return cls(rows, columns, *options, _weight=embeddings, _freeze=freeze)
 
     def reset_parameters(self) -> None:
         """Draw the weight anew."""
@@ -108,8 +115,21 @@ class Embedding(Module):
             self.weight.detach().narrow(0, self.padding_idx, 1).zero_()
 
     def forward(self, input: Tensor) -> Tensor:
-        return F.embedding(input, self.weight, self.padding_idx)
+        return F.embedding(
+            input,
+            self.weight,
+            self.padding_idx,
+            self.max_norm,
+            self.norm_type,
+            self.scale_grad_by_freq,
+        )
 
     def extra_repr(self) -> str:
         text = f"{self.num_embeddings}, {self.embedding_dim}"
-        return text if self.padding_idx is None else f"{text}, padding_idx={self.padding_idx}"
+        if self.padding_idx is not None:
+            text += f", padding_idx={self.padding_idx}"
+        if self.max_norm is not None:
+            text += f", max_norm={self.max_norm}"
+        if self.norm_type != 2:
+            text += f", norm_type={self.norm_type}"
+        return f"{text}, scale_grad_by_freq=True" if self.scale_grad_by_freq else text

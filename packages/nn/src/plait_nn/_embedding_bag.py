@@ -23,11 +23,11 @@ class EmbeddingBag(Module):
     Args:
         num_embeddings: How many vectors there are.
         embedding_dim: Their size.
-        max_norm: Not supported; None.
-        norm_type: Goes with ``max_norm``.
-        scale_grad_by_freq: Not supported; False.
+        max_norm: Vectors with a larger norm are scaled down to it when they are looked up.
+        norm_type: p of that norm.
+        scale_grad_by_freq: Divide each vector's gradient by how often it is looked up.
         mode: "mean", "sum" or "max".
-        sparse: Not supported; False.
+        sparse: Not supported; False: gradients are dense.
         _weight: The weight, if there is one already.
         include_last_offset: Whether offsets end with the end of the last bag.
         padding_idx: A row that counts for nothing.
@@ -60,13 +60,8 @@ class EmbeddingBag(Module):
     ) -> None:
         super().__init__()
         check_sizes("EmbeddingBag", num_embeddings=num_embeddings, embedding_dim=embedding_dim)
-        for name, given in (
-            ("max_norm", max_norm is not None),
-            ("scale_grad_by_freq", scale_grad_by_freq),
-            ("sparse", sparse),
-        ):
-            if given:
-                raise NotImplementedError(f"EmbeddingBag: `{name}` is not supported")
+        if sparse:
+            raise NotImplementedError("EmbeddingBag: `sparse` must be False: gradients are dense")
         if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
             raise ValueError(
                 f"EmbeddingBag: `padding_idx` must be in [{-num_embeddings}, "
@@ -74,6 +69,10 @@ class EmbeddingBag(Module):
             )
         self.num_embeddings = num_embeddings
         self.embedding_dim = embedding_dim
+        self.max_norm = max_norm
+        self.norm_type = norm_type
+        self.scale_grad_by_freq = scale_grad_by_freq
+        self.sparse = sparse
         self.mode = mode
         self.include_last_offset = include_last_offset
         self.padding_idx = None if padding_idx is None else padding_idx % num_embeddings
@@ -114,6 +113,9 @@ class EmbeddingBag(Module):
             input,
             self.weight,
             offsets,
+            self.max_norm,
+            self.norm_type,
+            self.scale_grad_by_freq,
             mode=self.mode,
             per_sample_weights=per_sample_weights,
             include_last_offset=self.include_last_offset,

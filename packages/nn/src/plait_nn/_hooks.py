@@ -1,4 +1,4 @@
-"""Forward hooks: how they are kept, removed and run."""
+"""Hooks of modules: how they are kept, removed and run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from plait_nn._module import Module
 
-__all__ = ["Hook", "RemovableHandle", "add_hook", "call_with_hooks"]
+__all__ = ["GLOBAL", "Hook", "RemovableHandle", "add_hook", "call_with_hooks", "hooks_of", "settle"]
 
 _ids = itertools.count()
 
@@ -19,8 +19,27 @@ class Hook(NamedTuple):
     """A registered hook and how it wants to be called."""
 
     function: Callable[..., Any]
-    with_kwargs: bool
-    always_call: bool
+    with_kwargs: bool = False
+    always_call: bool = False
+
+
+# those that a call of a module runs
+_OF_CALLS = (
+    "_forward_pre_hooks",
+    "_forward_hooks",
+    "_backward_pre_hooks",
+    "_backward_hooks",
+    "_operator_hooks",
+)
+
+
+class _Global:
+    """The hooks of every module; what calls them looks here as it looks at a module."""
+
+    _hooked = False  # whether a call has to look for hooks
+
+
+GLOBAL = _Global()
 
 
 class RemovableHandle:
@@ -36,17 +55,18 @@ class RemovableHandle:
         [0.0, 0.0]
     """
 
-    def __init__(self, module: Module, hooks: str) -> None:
+    def __init__(self, owner: object, hooks: str) -> None:
         self.id = next(_ids)
-        self._module: weakref.ref[Module] | None = weakref.ref(module)
+        self._owner: weakref.ref[object] | None = weakref.ref(owner)
         self._hooks = hooks
 
     def remove(self) -> None:
         """Remove the hook. Calling it again does nothing."""
-        module = self._module() if self._module is not None else None
-        if module is not None:
-            getattr(module, self._hooks).pop(self.id, None)
-        self._module = None
+        owner = self._owner() if self._owner is not None else None
+        if owner is not None:
+            hooks_of(owner, self._hooks).pop(self.id, None)
+            settle(owner)
+        self._owner = None
 
     def __enter__(self) -> RemovableHandle:
         return self
@@ -58,14 +78,21 @@ class RemovableHandle:
         raise TypeError("RemovableHandle: a handle belongs to one module and can't be pickled")
 
 
-def add_hook(module: Module, hooks: str, hook: Hook, prepend: bool) -> RemovableHandle:
-    """Register ``hook`` in the module's dict named ``hooks``, at its end or its beginning."""
+def hooks_of(owner: object, hooks: str) -> dict[int, Hook]:
+    """The owner's hooks of one kind; nothing is kept until something is registered."""
+    found: dict[int, Hook] | None = owner.__dict__.get(hooks)
+    return {} if found is None else found
+
+
+def add_hook(owner: object, hooks: str, hook: Hook, prepend: bool = False) -> RemovableHandle:
+    """Register ``hook`` in the owner's dict named ``hooks``, at its end or its beginning."""
     if not callable(hook.function):
         raise TypeError(
-            f"{type(module).__name__}: a hook must be callable; got {type(hook.function).__name__}"
+            f"{'Module' if owner is GLOBAL else type(owner).__name__}: a hook must be callable; "
+            f"got {type(hook.function).__name__}"
         )
-    handle = RemovableHandle(module, hooks)
-    registered: dict[int, Hook] = getattr(module, hooks)
+    handle = RemovableHandle(owner, hooks)
+    registered: dict[int, Hook] = owner.__dict__.setdefault(hooks, {})
     if prepend:
         others = dict(registered)
         registered.clear()
@@ -73,23 +100,42 @@ def add_hook(module: Module, hooks: str, hook: Hook, prepend: bool) -> Removable
         registered.update(others)
     else:
         registered[handle.id] = hook
+    settle(owner)
     return handle
+
+
+def settle(owner: object) -> None:
+    """Note whether calls of the owner have hooks to run."""
+    owner.__dict__["_hooked"] = any(owner.__dict__.get(hooks) for hooks in _OF_CALLS)
+
+
+def _all(module: Module, hooks: str) -> list[tuple[int, Hook]]:
+    """The hooks of every module, then the module's own."""
+    return [*hooks_of(GLOBAL, hooks).items(), *hooks_of(module, hooks).items()]
 
 
 def call_with_hooks(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Run the module's forward between its hooks."""
+    from plait_nn._backward_hooks import Passage, hook_result  # seldom needed
+
     ran: set[int] = set()
     result: Any = None
     try:
-        for hook in list(module._forward_pre_hooks.values()):
+        for _, hook in _all(module, "_forward_pre_hooks"):
             args, kwargs = _before(module, hook, args, kwargs)
+        passage = Passage.of(module)
+        if passage is not None:
+            args = passage.enter(args)
         result = module.forward(*args, **kwargs)
-        for number, hook in list(module._forward_hooks.items()):
+        for number, hook in _all(module, "_forward_hooks"):
             ran.add(number)
             result = _after(module, hook, args, kwargs, result)
+        if passage is not None:
+            result = passage.leave(result)
+        hook_result(module, result)
     except Exception:
         # hooks that free or close something run in any case; the first error is the one to see
-        for number, hook in list(module._forward_hooks.items()):
+        for number, hook in _all(module, "_forward_hooks"):
             if hook.always_call and number not in ran:
                 try:
                     _after(module, hook, args, kwargs, result)

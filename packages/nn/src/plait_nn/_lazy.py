@@ -8,9 +8,10 @@ import plait_core as pc
 from plait_core import Tensor
 from plait_nn import _batch_norm as norms
 from plait_nn import _conv as convolutions
+from plait_nn._hooks import settle
 from plait_nn._linear import Linear
 from plait_nn._module import Module
-from plait_nn._parameter import Parameter
+from plait_nn._parameter import Buffer, Parameter
 
 __all__ = [
     "LazyBatchNorm1d",
@@ -26,6 +27,7 @@ __all__ = [
     "LazyInstanceNorm2d",
     "LazyInstanceNorm3d",
     "LazyLinear",
+    "UninitializedBuffer",
     "UninitializedParameter",
 ]
 
@@ -62,6 +64,46 @@ class UninitializedParameter(Parameter):
             memo[id(self)] = type(self)(self.requires_grad, kept.device, kept.dtype)
         found: UninitializedParameter = memo[id(self)]
         return found
+
+
+class UninitializedBuffer(Buffer):
+    """A buffer whose shape is not known yet; it is an empty tensor until then.
+
+    Example:
+        >>> import plait_nn as nn
+        >>> buffer = nn.UninitializedBuffer()
+        >>> buffer.materialize((2, 3))
+        >>> tuple(buffer.shape), type(buffer).__name__
+        ((2, 3), 'Buffer')
+    """
+
+    def __new__(
+        cls,
+        requires_grad: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+        persistent: bool = True,
+    ) -> UninitializedBuffer:
+        empty = pc.empty(0, device=device, dtype=dtype, requires_grad=requires_grad)
+        made = Buffer.__new__(cls, empty, persistent=persistent)
+        assert isinstance(made, UninitializedBuffer)
+        return made
+
+    def __init__(
+        self,
+        requires_grad: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+        persistent: bool = True,
+    ) -> None:
+        """Take the arguments of `__new__`, which has done everything."""
+
+    def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
+        """Become an ordinary buffer of a shape, with values that are not set."""
+        device = self.device if device is None else device
+        dtype = self.dtype if dtype is None else dtype
+        self.data = pc.empty(tuple(shape), device=device, dtype=dtype)
+        self.__class__ = Buffer  # type: ignore[assignment]
 
 
 class _Lazy(Module):
@@ -109,6 +151,7 @@ class _Lazy(Module):
         for number, hook in list(self._forward_pre_hooks.items()):
             if hook.function is _Lazy._first:
                 del self._forward_pre_hooks[number]
+        settle(self)
         self.__class__ = self.cls_to_become  # type: ignore[assignment]
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:
@@ -163,7 +206,7 @@ class _LazyConv(_Lazy, convolutions._Conv):
     _dim = 1
 
     def __init__(self, out_channels: int, *args: Any, **kwargs: Any) -> None:
-        super().__init__(0, out_channels, *args, **kwargs)  # type: ignore[call-arg]
+        super().__init__(0, out_channels, *args, **kwargs)
         self._wait()
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:

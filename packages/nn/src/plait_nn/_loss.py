@@ -15,6 +15,7 @@ __all__ = [
     "L1Loss",
     "MSELoss",
     "NLLLoss",
+    "NLLLoss2d",
     "SmoothL1Loss",
 ]
 
@@ -148,6 +149,16 @@ class NLLLoss(_WeightedLoss):
             ignore_index=self.ignore_index,
             reduction=self.reduction,
         )
+
+
+class NLLLoss2d(NLLLoss):
+    """Do what `NLLLoss` does, of images (N, C, H, W), under the name of older programs.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> nn.NLLLoss2d()(pc.full((1, 2, 1, 1), -0.5), pc.zeros(1, 1, 1, dtype=pc.int64))
+        tensor(0.5000)
+    """
 
 
 class CrossEntropyLoss(_WeightedLoss):

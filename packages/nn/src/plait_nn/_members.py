@@ -5,12 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from plait_nn._hooks import GLOBAL, hooks_of
+
 if TYPE_CHECKING:
     from plait_nn._module import Module
 
-__all__ = ["attach", "check_name", "detach_name", "find_member", "named_members"]
+__all__ = ["attach", "check_name", "detach_name", "find_member", "named_members", "registered"]
 
 _KINDS = ("_parameters", "_buffers", "_modules")
+_HOOKS = (
+    "_backward_hooks",
+    "_backward_pre_hooks",
+    "_state_dict_hooks",
+    "_state_dict_pre_hooks",
+    "_load_state_dict_pre_hooks",
+    "_load_state_dict_post_hooks",
+)
 
 
 def attach(module: Module, kind: str, name: str, value: object) -> None:
@@ -25,8 +35,17 @@ def attach(module: Module, kind: str, name: str, value: object) -> None:
             if other != kind:
                 module.__dict__[other].pop(name, None)
         module._non_persistent_buffers_set.discard(name)
+    value = registered(module, kind, name, value)
     members[name] = value
     module.__dict__[name] = value  # also where a subclass restored a plain dict from its pickle
+
+
+def registered(module: Module, kind: str, name: str, value: Any) -> Any:
+    """What the hooks of registrations make of a member."""
+    for hook in hooks_of(GLOBAL, kind).values():
+        changed = hook.function(module, name, value)
+        value = value if changed is None else changed
+    return value
 
 
 def detach_name(module: Module, name: str) -> bool:
@@ -68,6 +87,8 @@ def find_member(module: Module, name: str) -> Any:
         for kind in _KINDS:
             if name in attributes[kind]:
                 return attributes[kind][name]
+        if name in _HOOKS:  # made when something is registered
+            return attributes.setdefault(name, {})
     raise AttributeError(
         f"'{type(module).__name__}' object has no attribute '{name}'", name=name, obj=module
     )

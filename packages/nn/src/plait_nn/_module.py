@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import plait_core as pc
 from plait_core import Tensor
-from plait_nn import _convert, _state
 from plait_nn._call import Call
-from plait_nn._hooks import Hook, RemovableHandle, add_hook, call_with_hooks
-from plait_nn._members import attach, check_name, detach_name, find_member, named_members
-from plait_nn._parameter import Parameter
+from plait_nn._conversion_methods import ConversionMethods
+from plait_nn._hook_methods import HookMethods
+from plait_nn._hooks import GLOBAL, Hook, call_with_hooks
+from plait_nn._members import (
+    attach,
+    check_name,
+    detach_name,
+    find_member,
+    named_members,
+    registered,
+)
+from plait_nn._parameter import Buffer, Parameter
 from plait_nn._registry import Registry
-from plait_nn._repr import module_text
+from plait_nn._repr import module_html, module_text
+from plait_nn._state import StateMethods
 from plait_nn._trace import note_module
 
 __all__ = ["Module"]
@@ -22,7 +30,7 @@ M = TypeVar("M", bound="Module")
 _KINDS = ("_parameters", "_buffers", "_modules")
 
 
-class Module:
+class Module(HookMethods, ConversionMethods, StateMethods):
     """Base of every layer and every model: members by name, and a ``forward`` that uses them.
 
     A subclass calls ``super().__init__()``, assigns its `Parameter` s and submodules as attributes,
@@ -44,6 +52,9 @@ class Module:
         ['factor']
     """
 
+    dump_patches: bool = False  # of old programs; it says nothing here
+    call_super_init: bool = False  # whether __init__ goes on to a second base class
+
     training: bool
     _parameters: dict[str, Parameter | None]
     _buffers: dict[str, Tensor | None]
@@ -52,7 +63,12 @@ class Module:
     _forward_hooks: dict[int, Hook]
     _forward_pre_hooks: dict[int, Hook]
 
-    def __init__(self) -> None:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if (args or kwargs) and not self.call_super_init:
+            raise TypeError(
+                f"{type(self).__name__}.__init__: Module takes no arguments; got "
+                f"{', '.join([*(type(each).__name__ for each in args), *kwargs])}"
+            )
         attributes = self.__dict__
         attributes["training"] = True
         for kind in _KINDS:
@@ -60,6 +76,8 @@ class Module:
         attributes["_non_persistent_buffers_set"] = set()
         attributes["_forward_hooks"] = {}
         attributes["_forward_pre_hooks"] = {}
+        if self.call_super_init:
+            super().__init__(*args, **kwargs)
 
     # ---- calling -------------------------------------------------------------------------------
 
@@ -80,7 +98,7 @@ class Module:
 
         def __call__(self, *args, **kwargs):
             try:
-                if self._forward_hooks or self._forward_pre_hooks:
+                if self._hooked or GLOBAL._hooked:
                     return call_with_hooks(self, args, kwargs)
                 return self.forward(*args, **kwargs)
             except Exception as error:
@@ -91,31 +109,6 @@ class Module:
             # members are instance attributes: only what is missing comes here
             return find_member(self, name)
 
-    def register_forward_pre_hook(
-        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
-    ) -> RemovableHandle:
-        """Call ``hook(module, args)`` before every ``forward``.
-
-        It returns None or new positional arguments. With ``with_kwargs`` it is called as
-        ``hook(module, args, kwargs)`` and returns None or ``(args, kwargs)``.
-        """
-        return add_hook(self, "_forward_pre_hooks", Hook(hook, with_kwargs, False), prepend)
-
-    def register_forward_hook(
-        self,
-        hook: Callable[..., Any],
-        *,
-        prepend: bool = False,
-        with_kwargs: bool = False,
-        always_call: bool = False,
-    ) -> RemovableHandle:
-        """Call ``hook(module, args, output)`` after every ``forward``.
-
-        It returns None or a new output. With ``with_kwargs`` it is called as
-        ``hook(module, args, kwargs, output)``; with ``always_call`` also when ``forward`` raised.
-        """
-        return add_hook(self, "_forward_hooks", Hook(hook, with_kwargs, always_call), prepend)
-
     # ---- members -------------------------------------------------------------------------------
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -123,6 +116,12 @@ class Module:
             attach(self, "_parameters", name, value)
         elif isinstance(value, Module):
             attach(self, "_modules", name, value)
+        elif isinstance(value, Buffer):
+            attach(self, "_buffers", name, value)
+            if value.persistent:
+                self._non_persistent_buffers_set.discard(name)
+            else:
+                self._non_persistent_buffers_set.add(name)
         else:
             for kind, accepted in (("_parameters", "a Parameter"), ("_modules", "a Module")):
                 if name in self.__dict__.get(kind, ()):
@@ -160,7 +159,9 @@ class Module:
                 f"{type(self).__name__}: `{name}` must be a Parameter or None; "
                 f"got {type(param).__name__}"
             )
-        self._parameters[name] = param
+        self._parameters[name] = (
+            None if param is None else registered(self, "_parameters", name, param)
+        )
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Make ``tensor`` a buffer: it moves with the module, but no optimizer changes it.
@@ -176,7 +177,7 @@ class Module:
                 f"{type(self).__name__}: buffer `{name}` must be a Tensor or None; "
                 f"got {type(tensor).__name__}"
             )
-        self._buffers[name] = tensor
+        self._buffers[name] = registered(self, "_buffers", name, tensor)
         if persistent:
             self._non_persistent_buffers_set.discard(name)
         else:
@@ -194,7 +195,7 @@ class Module:
                 f"{type(self).__name__}: `{name}` must be a Module or None; "
                 f"got {type(module).__name__}"
             )
-        self._modules[name] = module
+        self._modules[name] = registered(self, "_modules", name, module)
 
     def get_submodule(self, target: str) -> Module:
         """Return the submodule at a dotted path, such as ``"encoder.layers.0"``; ``""`` is self."""
@@ -205,6 +206,33 @@ class Module:
                 raise AttributeError(f"{type(module).__name__} has no submodule `{name}`")
             module = child
         return module
+
+    def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
+        """Put a module at a dotted path, in the place of the one there.
+
+        Args:
+            target: The path.
+            module: The module.
+            strict: Whether there must be one already; else its last name may be new.
+
+        Example:
+            >>> import plait_nn as nn
+            >>> model = nn.Sequential(nn.Sequential(nn.ReLU()))
+            >>> model.set_submodule("0.0", nn.Tanh())
+            >>> model[0][0]
+            Tanh()
+        """
+        path, _, name = target.rpartition(".")
+        if not name:
+            raise ValueError("set_submodule: `target` must name a submodule; got ''")
+        if not isinstance(module, Module):
+            raise TypeError(
+                f"set_submodule: `module` must be a Module; got {type(module).__name__}"
+            )
+        parent = self.get_submodule(path)
+        if name not in parent._modules and (strict or hasattr(parent, name)):
+            raise AttributeError(f"{type(parent).__name__} has no submodule `{name}`")
+        parent.add_module(name, module)
 
     def get_parameter(self, target: str) -> Parameter:
         """Return the parameter at a dotted path."""
@@ -322,128 +350,7 @@ class Module:
             elif parameter.grad is not None:
                 parameter.grad = parameter.grad.detach().zero_()
 
-    @overload
-    def to(self: M, device: Any = ..., dtype: Any = ..., non_blocking: bool = ...) -> M: ...
-
-    @overload
-    def to(self: M, dtype: Any, non_blocking: bool = ...) -> M: ...
-
-    @overload
-    def to(self: M, tensor: Tensor, non_blocking: bool = ...) -> M: ...
-
-    def to(self: M, *args: Any, **kwargs: Any) -> M:
-        """Convert parameters and buffers in place; return the module.
-
-        ``to(device)``, ``to(dtype)``, ``to(device, dtype)`` and ``to(tensor)`` (its device and
-        dtype). Only floating-point and complex members change their dtype, to such a one;
-        ``memory_format=`` is for members of 4 and 5 dimensions.
-
-        Example:
-            >>> import plait_core as pc, plait_nn as nn
-            >>> nn.Linear(2, 3).to(pc.float64).weight.dtype
-            plait.float64
-        """
-        return self._apply(_convert.conversion(*args, **kwargs))
-
-    def type(self: M, dst_type: Any) -> M:
-        """Convert every parameter and buffer to ``dst_type``."""
-        return self._apply(lambda tensor: tensor.type(dst_type))
-
-    def float(self: M) -> M:
-        """Convert floating-point parameters and buffers to float32."""
-        return self._apply(_convert.floating(pc.float32))
-
-    def double(self: M) -> M:
-        """Convert floating-point parameters and buffers to float64."""
-        return self._apply(_convert.floating(pc.float64))
-
-    def half(self: M) -> M:
-        """Convert floating-point parameters and buffers to float16."""
-        return self._apply(_convert.floating(pc.float16))
-
-    def bfloat16(self: M) -> M:
-        """Convert floating-point parameters and buffers to bfloat16."""
-        return self._apply(_convert.floating(pc.bfloat16))
-
-    def cpu(self: M) -> M:
-        """Move parameters and buffers to the CPU."""
-        return self.to("cpu")
-
-    def _apply(self: M, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> M:
-        """Replace the values of every parameter and buffer by ``fn`` of them."""
-        _convert.apply(self, fn, recurse)
-        return self
-
-    # ---- state ---------------------------------------------------------------------------------
-
-    def state_dict(
-        self,
-        *,
-        destination: dict[str, Any] | None = None,
-        prefix: str = "",
-        keep_vars: bool = False,
-    ) -> dict[str, Any]:
-        """Return the parameters and persistent buffers by dotted name, detached, sharing memory.
-
-        Args:
-            destination: A dict to fill and return.
-            prefix: Put before every name.
-            keep_vars: Return the parameters themselves instead of detached tensors.
-
-        Example:
-            >>> import plait_nn as nn
-            >>> list(nn.Sequential(nn.Linear(2, 3), nn.ReLU()).state_dict())
-            ['0.weight', '0.bias']
-        """
-        return _state.collect(self, destination, prefix, keep_vars)
-
-    def load_state_dict(
-        self, state_dict: Any, strict: bool = True, assign: bool = False
-    ) -> _state.IncompatibleKeys:
-        """Copy parameters and buffers from a mapping of dotted names to tensors or arrays.
-
-        Everything is compared before anything is written: when it raises, the module is unchanged.
-
-        Args:
-            state_dict: The values. Arrays that speak DLPack or the NumPy protocol will do.
-            strict: Whether the names must be exactly those of `state_dict`.
-            assign: Put the given tensors in the place of the present ones instead of copying.
-
-        Returns:
-            ``(missing_keys, unexpected_keys)``.
-
-        Raises:
-            RuntimeError: Names (if ``strict``) or shapes differ; the message lists all differences.
-        """
-        return _state.load(self, state_dict, strict, assign)
-
-    def _save_to_state_dict(
-        self, destination: dict[str, Any], prefix: str, keep_vars: bool
-    ) -> None:
-        """Add this module's own members; submodules follow by themselves. May be overridden."""
-        _state.save_members(self, destination, prefix, keep_vars)
-
-    def _load_from_state_dict(
-        self,
-        state_dict: dict[str, Any],
-        prefix: str,
-        local_metadata: dict[str, Any],
-        strict: bool,
-        missing_keys: list[str],
-        unexpected_keys: list[str],
-        error_msgs: list[str],
-    ) -> None:
-        """Take this module's own members from ``state_dict``. May be overridden."""
-        _state.load_members(
-            self,
-            state_dict,
-            prefix,
-            local_metadata,
-            strict,
-            missing_keys,
-            unexpected_keys,
-            error_msgs,
-        )
+    # ---- pickles and copies --------------------------------------------------------------------
 
     # A state holds each member once, in its registry.
     def __getstate__(self) -> dict[str, Any]:
@@ -471,3 +378,6 @@ class Module:
 
     def __repr__(self) -> str:
         return module_text(self)
+
+    def _repr_html_(self) -> str:
+        return module_html(self)

@@ -1,6 +1,6 @@
 # mypy: disallow-subclassing-any=False
 # Tensor is a compiled type: where no stub describes it, it is Any to a type checker.
-"""`Parameter`: a tensor that a module owns and an optimizer changes."""
+"""`Parameter`, which an optimizer changes, and `Buffer`, which only moves with its module."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import plait_core as pc
 from plait_core import Tensor
 
-__all__ = ["Parameter"]
+__all__ = ["Buffer", "Parameter"]
 
 
 class Parameter(Tensor):
@@ -71,3 +71,51 @@ class Parameter(Tensor):
 
 def _rebuild(cls: type[Parameter], data: Tensor, requires_grad: bool) -> Parameter:
     return cls(data, requires_grad)
+
+
+class Buffer(Tensor):
+    """A tensor that becomes a buffer of the module it is assigned to.
+
+    ``self.mean = Buffer(tensor)`` does what ``self.register_buffer("mean", tensor)`` does.
+
+    Args:
+        data: The values; the buffer shares their memory. None makes an empty tensor.
+        persistent: Whether the module's ``state_dict`` contains it.
+
+    Raises:
+        TypeError: ``data`` is not a tensor.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> layer = nn.Identity()
+        >>> layer.count = nn.Buffer(pc.zeros(1))
+        >>> list(layer.state_dict())
+        ['count']
+    """
+
+    persistent: bool
+
+    def __new__(cls, data: Tensor | None = None, *, persistent: bool = True) -> Buffer:
+        if data is None:
+            data = pc.empty(0)
+        elif not isinstance(data, Tensor):
+            raise TypeError(f"Buffer: `data` must be a Tensor; got {type(data).__name__}")
+        self: Buffer = Tensor._make_subclass(cls, data, data.requires_grad)
+        self.persistent = persistent
+        return self
+
+    def __init__(self, data: Tensor | None = None, *, persistent: bool = True) -> None:
+        """Take the arguments of `__new__`, which has done everything."""
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Buffer:
+        if id(self) not in memo:
+            memo[id(self)] = type(self)(self.detach().clone(), persistent=self.persistent)
+        found: Buffer = memo[id(self)]
+        return found
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        return _rebuild_buffer, (type(self), self.detach(), self.persistent)
+
+
+def _rebuild_buffer(cls: type[Buffer], data: Tensor, persistent: bool) -> Buffer:
+    return cls(data, persistent=persistent)

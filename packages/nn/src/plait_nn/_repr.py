@@ -1,13 +1,14 @@
-"""The text of a module: its arguments, and its submodules one a line."""
+"""The text of a module: its arguments, and its submodules one a line; the same tree as HTML."""
 
 from __future__ import annotations
 
+from html import escape
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from plait_nn._module import Module
 
-__all__ = ["indent_rest", "module_text"]
+__all__ = ["indent_rest", "module_html", "module_text"]
 
 
 def indent_rest(text: str, width: int = 2) -> str:
@@ -25,3 +26,27 @@ def module_text(module: Module) -> str:
     lines += children
     body = "\n  " + "\n  ".join(lines) + "\n" if lines else ""
     return f"{module._get_name()}({body})"
+
+
+def module_html(module: Module) -> str:
+    """Return the module as a tree whose branches fold: the first level open, the others closed."""
+    return _branch(module, "", True)
+
+
+def _branch(module: Module, name: str, opened: bool) -> str:
+    children = [(key, child) for key, child in module._modules.items() if child is not None]
+    title = f"<b>{escape(module._get_name())}</b>"
+    if name:
+        title = f"{escape(name)}: {title}"
+    extra = module.extra_repr()
+    if extra:
+        title += f" <code>{escape(extra)}</code>"
+    if not children:
+        return f"<div>{title}</div>"
+    count = sum(parameter.numel() for parameter in module.parameters())
+    inside = "".join(_branch(child, key, False) for key, child in children)
+    return (
+        f"<details{' open' if opened else ''}><summary>{title} "
+        f"<small>{count:,} parameters</small></summary>"
+        f'<div style="margin-left:1.5em">{inside}</div></details>'
+    )

@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import plait_core as pc
 from plait_core import Tensor
+from plait_nn._hooks import Hook, hooks_of
 from plait_nn._parameter import Parameter
 
 if TYPE_CHECKING:
     from plait_nn._module import Module
 
-__all__ = ["IncompatibleKeys", "collect", "load", "load_members", "save_members"]
+__all__ = ["IncompatibleKeys", "StateMethods", "collect", "load", "load_members", "save_members"]
+
+_EXTRA = "_extra_state"
 
 
 class IncompatibleKeys(NamedTuple):
@@ -35,21 +38,38 @@ def collect(
     module: Module, destination: dict[str, Any] | None, prefix: str, keep_vars: bool
 ) -> dict[str, Any]:
     """Fill ``destination`` with the state of the module and of those below it."""
-    destination = OrderedDict() if destination is None else destination
+    if destination is None:
+        destination = OrderedDict()
+        destination._metadata = OrderedDict()  # type: ignore[attr-defined]
+    metadata = {"version": module._version}
+    if hasattr(destination, "_metadata"):
+        destination._metadata[prefix[:-1]] = metadata
+    for hook in hooks_of(module, "_state_dict_pre_hooks").values():
+        hook.function(module, prefix, keep_vars)
     module._save_to_state_dict(destination, prefix, keep_vars)
     for name, child in module._modules.items():
         if child is not None:
             child.state_dict(
                 destination=destination, prefix=f"{prefix}{name}.", keep_vars=keep_vars
             )
+    for hook in hooks_of(module, "_state_dict_hooks").values():
+        changed = hook.function(module, destination, prefix, metadata)
+        if hook.with_kwargs and changed is not None:  # a private hook: it may put another in place
+            destination = changed
     return destination
 
 
 def save_members(module: Module, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
-    """Add the module's own parameters and persistent buffers."""
+    """Add the module's own parameters, persistent buffers and extra state."""
     for name, member in _persistent(module).items():
         if member is not None:
             destination[prefix + name] = member if keep_vars else member.detach()
+    if _has_extra(module, "get_extra_state"):
+        destination[prefix + _EXTRA] = module.get_extra_state()
+
+
+def _has_extra(module: Module, method: str) -> bool:
+    return getattr(type(module), method) is not getattr(StateMethods, method)
 
 
 def _persistent(module: Module) -> dict[str, Tensor | None]:
@@ -71,23 +91,44 @@ def load(module: Module, state: Any, strict: bool, assign: bool) -> Incompatible
     unexpected: list[str] = []
     errors: list[str] = []
     writes: list[Callable[[], object]] = []
-    metadata = {"assign_to_params_buffers": assign, "writes": writes}
-    values = dict(state)
+    values = OrderedDict(state)
+    versions = getattr(state, "_metadata", None) or {}
     visited: set[str] = set()
+    after: list[tuple[Module, Hook]] = []
     for path, owner in module.named_modules(remove_duplicate=False):
         prefix = f"{path}." if path else ""
+        metadata = {**versions.get(path, {}), "assign_to_params_buffers": assign, "writes": writes}
+        for hook in hooks_of(owner, "_load_state_dict_pre_hooks").values():
+            rest = (values, prefix, metadata, strict, missing, unexpected, errors)
+            hook.function(owner, *rest)
         owner._load_from_state_dict(values, prefix, metadata, strict, missing, unexpected, errors)
         visited.update(prefix + name for name, m in _persistent(owner).items() if m is not None)
+        if _has_extra(owner, "set_extra_state"):
+            visited.add(prefix + _EXTRA)
+        hooks = hooks_of(owner, "_load_state_dict_post_hooks").values()
+        after = [*((owner, hook) for hook in hooks), *after]
     unexpected += [key for key in values if key not in visited and key not in unexpected]
-    if strict:
+    if strict and not after:
         errors = _name_errors(missing, unexpected) + errors
+    _raise_all(module, errors)
+    for write in writes:
+        write()
+    keys = IncompatibleKeys(missing, unexpected)
+    for owner, hook in after:  # those of a module after those of the modules below it
+        if hook.function(owner, keys) is not None:
+            raise RuntimeError(
+                "load_state_dict: a post hook must return None and change the names in place"
+            )
+    if strict and after:
+        _raise_all(module, _name_errors(missing, unexpected))
+    return keys
+
+
+def _raise_all(module: Module, errors: list[str]) -> None:
     if errors:
         raise RuntimeError(
             f"Error(s) in loading state_dict for {type(module).__name__}:\n\t" + "\n\t".join(errors)
         )
-    for write in writes:
-        write()
-    return IncompatibleKeys(missing, unexpected)
 
 
 def load_members(
@@ -124,6 +165,13 @@ def load_members(
         else:
             write = _copy(member, value)
         metadata["writes"].append(write)
+    key = prefix + _EXTRA
+    if _has_extra(module, "set_extra_state"):
+        if key in state:
+            extra = state[key]
+            metadata["writes"].append(lambda: module.set_extra_state(extra))
+        else:
+            missing.append(key)
 
 
 def _as_tensor(value: Any) -> Tensor:
@@ -178,3 +226,107 @@ def _common_prefix(short: list[str], long: list[str]) -> str:
             if prefix and {prefix + name for name in short} <= set(long):
                 return prefix
     return ""
+
+
+def _module(methods: StateMethods) -> Module:
+    return methods  # type: ignore[return-value]  # a base of Module alone
+
+
+class StateMethods:
+    """What makes a module's state and takes it back."""
+
+    _version: int = 1  # of what the state of this class contains
+
+    def state_dict(
+        self,
+        *,
+        destination: dict[str, Any] | None = None,
+        prefix: str = "",
+        keep_vars: bool = False,
+    ) -> dict[str, Any]:
+        """Return the parameters and persistent buffers by dotted name, detached, sharing memory.
+
+        What `get_extra_state` returns stands under ``_extra_state``. The dict's attribute
+        ``_metadata`` has the version of each module's class, ``_version``.
+
+        Args:
+            destination: A dict to fill and return.
+            prefix: Put before every name.
+            keep_vars: Return the parameters themselves instead of detached tensors.
+
+        Example:
+            >>> import plait_nn as nn
+            >>> list(nn.Sequential(nn.Linear(2, 3), nn.ReLU()).state_dict())
+            ['0.weight', '0.bias']
+        """
+        return collect(_module(self), destination, prefix, keep_vars)
+
+    def load_state_dict(
+        self, state_dict: Any, strict: bool = True, assign: bool = False
+    ) -> IncompatibleKeys:
+        """Copy parameters and buffers from a mapping of dotted names to tensors or arrays.
+
+        Everything is compared before anything is written: when it raises, the module is unchanged.
+
+        Args:
+            state_dict: The values. Arrays that speak DLPack or the NumPy protocol will do.
+            strict: Whether the names must be exactly those of `state_dict`.
+            assign: Put the given tensors in the place of the present ones instead of copying.
+
+        Returns:
+            ``(missing_keys, unexpected_keys)``.
+
+        Raises:
+            RuntimeError: Names (if ``strict``) or shapes differ; the message lists all differences.
+        """
+        return load(_module(self), state_dict, strict, assign)
+
+    def _save_to_state_dict(
+        self, destination: dict[str, Any], prefix: str, keep_vars: bool
+    ) -> None:
+        """Add this module's own members; submodules follow by themselves. May be overridden."""
+        save_members(_module(self), destination, prefix, keep_vars)
+
+    def _load_from_state_dict(
+        self,
+        state_dict: dict[str, Any],
+        prefix: str,
+        local_metadata: dict[str, Any],
+        strict: bool,
+        missing_keys: list[str],
+        unexpected_keys: list[str],
+        error_msgs: list[str],
+    ) -> None:
+        """Take this module's own members from ``state_dict``. May be overridden."""
+        load_members(
+            _module(self),
+            state_dict,
+            prefix,
+            local_metadata,
+            strict,
+            missing_keys,
+            unexpected_keys,
+            error_msgs,
+        )
+
+    def get_extra_state(self) -> Any:
+        """Return what else belongs to the state, for a subclass to define with `set_extra_state`.
+
+        Example:
+            >>> import plait_nn as nn
+            >>> class Counts(nn.Module):
+            ...     calls = 3
+            ...     def get_extra_state(self):
+            ...         return {"calls": self.calls}
+            ...     def set_extra_state(self, state):
+            ...         self.calls = state["calls"]
+            >>> Counts().state_dict()["_extra_state"]
+            {'calls': 3}
+        """
+        raise RuntimeError(f"{type(self).__name__}: get_extra_state is called, but not defined")
+
+    def set_extra_state(self, state: Any) -> None:
+        """Take back what `get_extra_state` returned."""
+        raise RuntimeError(
+            f"{type(self).__name__}: a state has extra state, but set_extra_state is not defined"
+        )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from plait_optim import lr_scheduler, swa_utils
 from plait_optim._adadelta import Adadelta
+from plait_optim._adafactor import Adafactor
 from plait_optim._adagrad import Adagrad
 from plait_optim._adam import Adam, AdamW
 from plait_optim._adamax import Adamax
@@ -25,6 +26,7 @@ __all__ = [
     "ASGD",
     "LBFGS",
     "Adadelta",
+    "Adafactor",
     "Adagrad",
     "Adam",
     "AdamW",

@@ -8,10 +8,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from plait_optim._arrays import exposed, library_function, type_name
+import plait_abi
+from plait_optim._arrays import exposed, filled_like, library_function, type_name
 from plait_optim._component import operator
 
-__all__ = ["add", "assign", "check_arithmetic", "dot", "joined", "largest", "loaded", "total"]
+__all__ = [
+    "add",
+    "assign",
+    "check_arithmetic",
+    "dot",
+    "joined",
+    "largest",
+    "loaded",
+    "own_gradients",
+    "total",
+    "zeros",
+]
 
 
 def check_arithmetic(optimizer: object, params: list[Any]) -> None:
@@ -74,7 +86,27 @@ def largest(a: Any) -> float:
 
 def loaded(params: list[Any], value: Any) -> Any:
     """Return a copy of a saved vector in the library and dtype of the parameters."""
-    make = library_function(type(params[0]), "zeros")
-    flat = make(total(params), dtype=params[0].dtype)
+    flat = zeros(params[0], total(params))
     operator("optimizer_state_load")(*exposed([flat, value]))
     return flat
+
+
+def zeros(param: Any, shape: Any) -> Any:
+    """Return zeros of a shape in the library and dtype of a parameter."""
+    return library_function(type(param), "zeros")(shape, dtype=param.dtype)
+
+
+def own_gradients(optimizer: object, params: list[Any], grads: list[Any]) -> list[Any]:
+    """Return copies of the gradients, each in the library and dtype of its parameter."""
+    copies = []
+    for i, (param, grad) in enumerate(zip(params, grads, strict=True)):
+        shapes = tuple(param.shape), tuple(grad.shape) if hasattr(grad, "shape") else None
+        if shapes[1] is not None and shapes[0] != shapes[1]:
+            raise plait_abi.ShapeError(
+                f"{type(optimizer).__name__}: `grads[{i}]` must have the shape of `params[{i}]`, "
+                f"{shapes[0]}; got {shapes[1]}"
+            )
+        copy = filled_like(param)
+        operator("optimizer_state_load")(*exposed([copy, grad]))
+        copies.append(copy)
+    return copies

@@ -5,10 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import plait_abi
 from plait_optim._arrays import exposed, filled_like
-from plait_optim._component import operator
-from plait_optim._flat import check_arithmetic
+from plait_optim._flat import check_arithmetic, own_gradients
 from plait_optim._groups import ParamGroup, not_negative
 from plait_optim._optimizer import Optimizer
 
@@ -124,7 +122,7 @@ class Muon(Optimizer):
         states: list[dict[str, Any]],
     ) -> None:
         """Update one group: see `Optimizer.update`."""
-        given = [_own(i, p, g) for i, (p, g) in enumerate(zip(params, grads, strict=True))]
+        given = own_gradients(self, params, grads)
         lr, mu = float(group["lr"]), float(group["momentum"])
         for param, grad, state in zip(exposed(params), given, states, strict=True):
             grad *= self.grad_scale
@@ -136,19 +134,6 @@ class Muon(Optimizer):
             x = _orthogonalised(moved, group["ns_coefficients"], group["ns_steps"], group["eps"])
             param *= 1 - lr * float(group["weight_decay"])
             param -= lr * _adjustment(group["adjust_lr_fn"], param.shape) * x
-
-
-def _own(index: int, param: Any, grad: Any) -> Any:
-    """Return a copy of a gradient in the library of its parameter."""
-    shapes = tuple(param.shape), tuple(grad.shape) if hasattr(grad, "shape") else None
-    if shapes[1] is not None and shapes[0] != shapes[1]:
-        raise plait_abi.ShapeError(
-            f"Muon: `grads[{index}]` must have the shape of `params[{index}]`, {shapes[0]}; "
-            f"got {shapes[1]}"
-        )
-    copy = filled_like(param)
-    operator("optimizer_state_load")(*exposed([copy, grad]))
-    return copy
 
 
 def _orthogonalised(

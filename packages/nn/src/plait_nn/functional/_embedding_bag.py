@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import plait_core as pc
 from plait_core import Tensor
-from plait_nn.functional._linear import embedding
+from plait_nn.functional._linear import embedding, renormalize
 
 __all__ = ["embedding_bag"]
 
@@ -28,11 +28,12 @@ def embedding_bag(
         input: Integers, (B, L): B bags of L each, or (N): bags one after the other.
         weight: Shape (rows, features).
         offsets: For input (N): where each bag begins, (B).
-        max_norm: Not supported; None.
-        norm_type: Goes with ``max_norm``.
-        scale_grad_by_freq: Not supported; False.
+        max_norm: Rows of ``input`` with a larger norm are scaled down to it first, in place.
+        norm_type: p of that norm.
+        scale_grad_by_freq: Divide each row's gradient by how often the row stands in ``input``;
+            not with mode "max".
         mode: "mean", "sum" or "max". An empty bag gives 0.
-        sparse: Not supported; False.
+        sparse: Not supported; False: gradients are dense.
         per_sample_weights: Of the input's shape, factors for mode "sum".
         include_last_offset: Whether offsets end with the end of the last bag.
         padding_idx: A row that counts for nothing.
@@ -49,13 +50,10 @@ def embedding_bag(
         >>> F.embedding_bag(pc.tensor([1, 2, 2, 0]), table, pc.tensor([0, 3]), mode="sum").tolist()
         [[5.0], [0.0]]
     """
-    for name, given in (
-        ("max_norm", max_norm is not None),
-        ("scale_grad_by_freq", scale_grad_by_freq),
-        ("sparse", sparse),
-    ):
-        if given:
-            raise NotImplementedError(f"embedding_bag: `{name}` is not supported")
+    if sparse:
+        raise NotImplementedError("embedding_bag: `sparse` must be False: gradients are dense")
+    if scale_grad_by_freq and mode == "max":
+        raise ValueError("embedding_bag: `scale_grad_by_freq` must be False for mode max")
     if mode not in ("mean", "sum", "max"):
         raise ValueError(f"embedding_bag: `mode` must be mean, sum or max; got {mode!r}")
     if per_sample_weights is not None and (
@@ -79,7 +77,9 @@ def embedding_bag(
         flat, owner = flat.index_select(0, kept), owner.index_select(0, kept)
         if per_sample_weights is not None:
             per_sample_weights = per_sample_weights.reshape((-1,)).index_select(0, kept)
-    found = embedding(flat, weight)
+    if max_norm is not None:
+        renormalize(flat, weight, max_norm, norm_type)
+    found = embedding(flat, weight, scale_grad_by_freq=scale_grad_by_freq)
     if per_sample_weights is not None:
         found = found * per_sample_weights.reshape((-1, 1))
     counts = pc.zeros(bags, dtype=pc.int64, device=device).index_add(0, owner, pc.ones_like(owner))

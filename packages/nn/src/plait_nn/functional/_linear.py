@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import plait_core as pc
 from plait_core import Tensor
 
@@ -103,10 +105,10 @@ def embedding(
         input: Integers in [0, rows), any shape.
         weight: Shape (rows, features).
         padding_idx: A row that gets no gradient; negative numbers count from the end.
-        max_norm: Not supported; None.
-        norm_type: Goes with ``max_norm``.
-        scale_grad_by_freq: Not supported; False.
-        sparse: Not supported; False.
+        max_norm: Rows of ``input`` with a larger norm are scaled down to it first, in place.
+        norm_type: p of that norm.
+        scale_grad_by_freq: Divide each row's gradient by how often the row stands in ``input``.
+        sparse: Not supported; False: gradients are dense.
 
     Returns:
         Shape ``(*input.shape, features)``.
@@ -117,19 +119,38 @@ def embedding(
         >>> nn.functional.embedding(pc.tensor([1, 0, 1]), table).tolist()
         [[2.0, 3.0], [0.0, 1.0], [2.0, 3.0]]
     """
-    for name, given in (
-        ("max_norm", max_norm is not None),
-        ("scale_grad_by_freq", scale_grad_by_freq),
-        ("sparse", sparse),
-    ):
-        if given:
-            raise NotImplementedError(f"embedding: `{name}` is not supported")
-    if padding_idx is None:
-        return pc.embedding(weight, input)
+    if sparse:
+        raise NotImplementedError("embedding: `sparse` must be False: gradients are dense")
     rows = weight.shape[0]
+    if max_norm is not None:
+        renormalize(input, weight, max_norm, norm_type)
+    if padding_idx is None:
+        return scaled_by_frequency(pc.embedding(weight, input), input, rows, scale_grad_by_freq)
     if not -rows <= padding_idx < rows:
         raise ValueError(
             f"embedding: `padding_idx` must be in [{-rows}, {rows - 1}] for a weight of shape "
             f"{tuple(weight.shape)}; got {padding_idx}"
         )
-    return pc.embedding(weight, input, padding_idx=padding_idx % rows)
+    found = pc.embedding(weight, input, padding_idx=padding_idx % rows)
+    return scaled_by_frequency(found, input, rows, scale_grad_by_freq)
+
+
+def renormalize(input: Tensor, weight: Tensor, max_norm: float, norm_type: float) -> None:
+    """Scale the rows of ``weight`` that ``input`` names down to a norm, in place and unrecorded."""
+    values = weight.detach()
+    used = pc.unique(input)
+    rows = values.index_select(0, used)
+    norms = pc.norm(rows, norm_type, 1, True)
+    factors = pc.where(norms > max_norm, max_norm / (norms + 1e-7), pc.ones_like(norms))
+    values.index_copy_(0, used, rows * factors)
+
+
+def scaled_by_frequency(found: Tensor, input: Tensor, rows: int, wanted: bool) -> Tensor:
+    """Divide the gradients that come to ``found`` by how often ``input`` names their rows."""
+    if wanted and found.requires_grad:
+        flat = input.reshape((-1,)).to(pc.int64)
+        counts = pc.bincount(flat, minlength=rows).index_select(0, flat)
+        factors = counts.reshape((*input.shape, 1))
+        result: Any = found
+        result.register_hook(lambda gradient: gradient / factors.to(gradient.dtype))
+    return found

@@ -4,7 +4,7 @@ returns it; ``generator=None`` means the default one of `plait_core`."""
 from plait_nn.init._constant import constant_, dirac_, eye_, ones_, zeros_
 from plait_nn.init._fans import calculate_gain
 from plait_nn.init._fans import fan_in_and_fan_out as _calculate_fan_in_and_fan_out
-from plait_nn.init._random import normal_, orthogonal_, trunc_normal_, uniform_
+from plait_nn.init._random import normal_, orthogonal_, sparse_, trunc_normal_, uniform_
 from plait_nn.init._scaled import (
     kaiming_normal_,
     kaiming_uniform_,
@@ -12,20 +12,38 @@ from plait_nn.init._scaled import (
     xavier_uniform_,
 )
 
+# as older programs call them
+constant, dirac, eye = constant_, dirac_, eye_
+normal, orthogonal, sparse, uniform = normal_, orthogonal_, sparse_, uniform_
+kaiming_normal, kaiming_uniform = kaiming_normal_, kaiming_uniform_
+xavier_normal, xavier_uniform = xavier_normal_, xavier_uniform_
+
 __all__ = [
     "_calculate_fan_in_and_fan_out",
     "calculate_gain",
+    "constant",
     "constant_",
+    "dirac",
     "dirac_",
+    "eye",
     "eye_",
+    "kaiming_normal",
     "kaiming_normal_",
+    "kaiming_uniform",
     "kaiming_uniform_",
+    "normal",
     "normal_",
     "ones_",
+    "orthogonal",
     "orthogonal_",
+    "sparse",
+    "sparse_",
     "trunc_normal_",
+    "uniform",
     "uniform_",
+    "xavier_normal",
     "xavier_normal_",
+    "xavier_uniform",
     "xavier_uniform_",
     "zeros_",
 ]

@@ -8,7 +8,7 @@ from typing import Any
 import plait_core as pc
 from plait_core import Tensor
 
-__all__ = ["normal_", "orthogonal_", "trunc_normal_", "uniform_"]
+__all__ = ["normal_", "orthogonal_", "sparse_", "trunc_normal_", "uniform_"]
 
 
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Tensor:
@@ -119,4 +119,34 @@ def orthogonal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Ten
         vectors.narrow(0, i, 1).copy_(v / (v * v).sum().sqrt())
     result = vectors if rows <= columns else vectors.transpose(0, 1)
     tensor.detach().copy_((result * gain).reshape(tuple(tensor.shape)))
+    return tensor
+
+
+def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any = None) -> Tensor:
+    """Draw a matrix from the normal distribution and zero a fraction of each column.
+
+    Args:
+        tensor: Shape (rows, columns).
+        sparsity: The fraction of zeros, rounded up to whole elements of a column.
+        std: The standard deviation of the others.
+        generator: What draws.
+
+    Raises:
+        ValueError: The tensor has not two dimensions.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> w = nn.init.sparse_(pc.empty(10, 3), sparsity=0.25)
+        >>> (w == 0).sum(0).tolist()
+        [3, 3, 3]
+    """
+    if tensor.ndim != 2:
+        raise ValueError(
+            f"sparse_: `tensor` must have 2 dimensions; got shape {tuple(tensor.shape)}"
+        )
+    rows, columns = tensor.shape
+    zeros = math.ceil(sparsity * rows)
+    values = tensor.detach().normal_(0.0, std, generator=generator)
+    for column in range(columns):
+        values[pc.randperm(rows, generator=generator)[:zeros], column] = 0
     return tensor

@@ -8,7 +8,13 @@ from collections.abc import Iterable
 import plait_core as pc
 from plait_core import Tensor
 
-__all__ = ["clip_grad_norm_", "clip_grad_value_", "get_total_norm"]
+__all__ = [
+    "clip_grad_norm",
+    "clip_grad_norm_",
+    "clip_grad_value_",
+    "clip_grads_with_norm_",
+    "get_total_norm",
+]
 
 
 def _gradients(parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:
@@ -56,6 +62,33 @@ def _norm(tensor: Tensor, p: float) -> Tensor:
     return (tensor.abs() ** p).sum() ** (1.0 / p)
 
 
+def clip_grads_with_norm_(
+    parameters: Tensor | Iterable[Tensor],
+    max_norm: float,
+    total_norm: Tensor,
+    foreach: bool | None = None,
+) -> None:
+    r"""Scale gradients in place by :math:`\min(1, m / (n + 10^{-6}))` for a norm n that is known.
+
+    Args:
+        parameters: A tensor or several; those without a gradient are passed over.
+        max_norm: The largest norm, m.
+        total_norm: The norm, as of `get_total_norm`.
+        foreach: Unused; programs written for PyTorch may pass it.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> w = nn.Parameter(pc.zeros(2))
+        >>> w.grad = pc.tensor([3.0, 4.0])
+        >>> nn.utils.clip_grads_with_norm_(w, 1.0, pc.tensor(10.0))
+        >>> [round(g, 4) for g in w.grad.tolist()]
+        [0.3, 0.4]
+    """
+    factor = (max_norm / (total_norm + 1e-6)).clamp(max=1.0)
+    for gradient in _gradients(parameters):
+        gradient.mul_(factor.to(gradient.dtype))
+
+
 def clip_grad_norm_(
     parameters: Tensor | Iterable[Tensor],
     max_norm: float,
@@ -86,12 +119,29 @@ def clip_grad_norm_(
         >>> [round(g, 4) for g in w.grad.tolist()]
         [0.6, 0.8]
     """
-    gradients = _gradients(parameters)
-    total = get_total_norm(gradients, norm_type, error_if_nonfinite)
-    factor = (max_norm / (total + 1e-6)).clamp(max=1.0)
-    for gradient in gradients:
-        gradient.mul_(factor.to(gradient.dtype))
+    tensors = [parameters] if isinstance(parameters, Tensor) else list(parameters)
+    total = get_total_norm(_gradients(tensors), norm_type, error_if_nonfinite)
+    clip_grads_with_norm_(tensors, max_norm, total)
     return total
+
+
+def clip_grad_norm(
+    parameters: Tensor | Iterable[Tensor],
+    max_norm: float,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Tensor:
+    """Do what `clip_grad_norm_` does, under the name that older programs call.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> w = nn.Parameter(pc.zeros(1))
+        >>> w.grad = pc.tensor([3.0])
+        >>> nn.utils.clip_grad_norm(w, 1.0).item()
+        3.0
+    """
+    return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)
 
 
 def clip_grad_value_(

@@ -1,4 +1,4 @@
-"""Ready parametrizations: weight norm and spectral norm."""
+"""Ready parametrizations: weight norm, spectral norm, orthogonal matrices."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import plait_core as pc
 from plait_core import Tensor
 from plait_nn._module import Module
 from plait_nn.functional._normalization import normalize
+from plait_nn.utils._orthogonal import orthogonal
 from plait_nn.utils.parametrize import register_parametrization
 
-__all__ = ["spectral_norm", "weight_norm"]
+__all__ = ["orthogonal", "spectral_norm", "weight_norm"]
 
 
-class _WeightNorm(Module):
+class WeightNormMap(Module):
     """``g v / |v|``, the norm over all dimensions but one."""
 
     def __init__(self, dim: int | None) -> None:
@@ -51,7 +52,7 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
         >>> tuple(layer.parametrizations.weight.original0.shape)
         (40, 1)
     """
-    return register_parametrization(module, name, _WeightNorm(dim), unsafe=True)
+    return register_parametrization(module, name, WeightNormMap(dim), unsafe=True)
 
 
 class _SpectralNorm(Module):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from plait_core import Tensor
@@ -11,10 +13,40 @@ from plait_nn._parameter import Parameter
 
 __all__ = [
     "ParametrizationList",
+    "cached",
     "is_parametrized",
     "register_parametrization",
     "remove_parametrizations",
+    "transfer_parametrizations_and_params",
+    "type_before_parametrizations",
 ]
+
+# tensors that are computed once within `cached`
+_cache: dict[int, tuple[Module, Any]] | None = None
+
+
+@contextmanager
+def cached() -> Iterator[None]:
+    """Compute every parametrized tensor at most once within the ``with``.
+
+    Good for a recurrent cell, which reads its weight in every step. Changes of the originals within
+    the ``with`` are not seen. It holds for all threads.
+
+    Example:
+        >>> import plait_nn as nn
+        >>> layer = nn.utils.parametrizations.weight_norm(nn.Linear(2, 3))
+        >>> with nn.utils.parametrize.cached():
+        ...     layer.weight is layer.weight
+        True
+        >>> layer.weight is layer.weight
+        False
+    """
+    global _cache
+    before, _cache = _cache, {} if _cache is None else _cache
+    try:
+        yield
+    finally:
+        _cache = before
 
 
 class ParametrizationList(ModuleList):
@@ -78,7 +110,12 @@ class ParametrizationList(ModuleList):
 
 def _property(name: str) -> property:
     def read(self: Any) -> Any:
-        return self.parametrizations[name]()
+        if _cache is None:
+            return self.parametrizations[name]()
+        made = self.parametrizations[name]
+        if id(made) not in _cache:
+            _cache[id(made)] = (made, made())  # with its owner: numbers of objects are used again
+        return _cache[id(made)][1]
 
     def write(self: Any, value: Tensor) -> None:
         self.parametrizations[name]._assign(value)
@@ -210,3 +247,51 @@ def remove_parametrizations(
         del module.parametrizations
         module.__class__ = type(module)._plain  # type: ignore[attr-defined]
     return module
+
+
+def type_before_parametrizations(module: Module) -> type[Module]:
+    """Return the class that a module had before it was parametrized, or its class.
+
+    Example:
+        >>> import plait_nn as nn
+        >>> layer = nn.utils.parametrizations.weight_norm(nn.Linear(2, 3))
+        >>> nn.utils.parametrize.type_before_parametrizations(layer) is nn.Linear
+        True
+    """
+    kind: Any = type(module)
+    return kind._plain if is_parametrized(module) else kind  # type: ignore[no-any-return]
+
+
+def transfer_parametrizations_and_params(
+    from_module: Module, to_module: Module, tensor_name: str | None = None
+) -> Module:
+    """Give the parametrizations of one module, and their originals, to another too.
+
+    Args:
+        from_module: A module; without parametrizations nothing happens.
+        to_module: Another; a tensor that it lacks is made.
+        tensor_name: The only tensor to transfer; None: all.
+
+    Returns:
+        The other module.
+
+    Example:
+        >>> import plait_nn as nn
+        >>> layer = nn.utils.parametrizations.weight_norm(nn.Linear(2, 3))
+        >>> other = nn.Linear(2, 3)
+        >>> _ = nn.utils.parametrize.transfer_parametrizations_and_params(layer, other)
+        >>> bool((other.weight == layer.weight).all())
+        True
+    """
+    if not is_parametrized(from_module):
+        return to_module
+    lists: Any = from_module.parametrizations
+    for name in list(lists) if tensor_name is None else [tensor_name]:
+        if not hasattr(to_module, name):
+            setattr(to_module, name, Parameter(getattr(from_module, name).detach()))
+        for parametrization in lists[name]:
+            register_parametrization(to_module, name, parametrization)
+        made: Any = to_module.parametrizations
+        for label, original in lists[name]._parameters.items():
+            setattr(made[name], label, original)
+    return to_module

@@ -1,0 +1,193 @@
+"""Hooks of a module's backward pass.
+
+The tensors that go into the module and those that come out pass through one node each, which
+changes nothing: the node before the module sees the gradients of all inputs at once, the one
+behind it those of all outputs.
+"""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from plait_core import Tensor, engine
+from plait_nn._hooks import GLOBAL, Hook, hooks_of
+
+if TYPE_CHECKING:
+    from plait_nn._module import Module
+
+__all__ = ["Passage", "check_kind", "hook_result"]
+
+Gradients = tuple[Any, ...]
+
+
+@functools.cache
+def _passage_function(base: type) -> Any:
+    """A Function of the engine in force that returns its arguments."""
+
+    def forward(ctx: Any, *tensors: Tensor) -> tuple[Tensor, ...]:
+        ctx.mark_non_differentiable(*(t for t in tensors if not t.requires_grad))
+        return tensors
+
+    def backward(ctx: Any, *gradients: Any) -> Gradients:
+        return gradients
+
+    methods = {"forward": staticmethod(forward), "backward": staticmethod(backward)}
+    return type("ModuleBoundary", (base,), methods)
+
+
+def _functions(module: Module, kind: str) -> list[Callable[..., Any]]:
+    found: list[Hook] = [*hooks_of(GLOBAL, kind).values(), *hooks_of(module, kind).values()]
+    return [hook.function for hook in found]
+
+
+class Passage:
+    """One call of a module that has backward hooks."""
+
+    def __init__(
+        self,
+        module: Module,
+        hooks: list[Callable[..., Any]],
+        pre_hooks: list[Callable[..., Any]],
+    ) -> None:
+        self.module = module
+        self.hooks = hooks
+        self.pre_hooks = pre_hooks
+        self.places: list[int] | None = None  # of the inputs that are tensors
+        self.n_inputs = 0
+        self.gradients: Gradients | None = None  # of the outputs, as the pre-hooks left them
+
+    @classmethod
+    def of(cls, module: Module) -> Passage | None:
+        """The passage for a call, or None where there are no hooks."""
+        hooks = _functions(module, "_backward_hooks")
+        pre_hooks = _functions(module, "_backward_pre_hooks")
+        if not (hooks or pre_hooks):
+            return None
+        try:
+            recorded = engine.part("is_grad_enabled")()
+        except ModuleNotFoundError:  # without an engine there is no backward pass
+            return None
+        if not recorded:
+            return None
+        return cls(module, hooks, pre_hooks)
+
+    def enter(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Put the node before the module, if an argument requires grad."""
+        self.n_inputs = len(args)
+        passed, self.places = _through(args, self._inputs_ready)
+        return passed
+
+    def leave(self, result: Any) -> Any:
+        """Put the node behind the module, if a result requires grad."""
+        results = result if isinstance(result, tuple) else (result,)
+        if not any(isinstance(each, Tensor) for each in results):
+            warnings.warn(
+                f"{type(self.module).__name__}: backward hooks are called for a result that is a "
+                f"Tensor or a tuple of Tensors; got {type(result).__name__}",
+                stacklevel=4,
+            )
+            return result
+        passed, places = _through(results, lambda _, found: self._outputs_ready(found, places, n))
+        n = len(results)
+        if not isinstance(result, tuple):
+            return passed[0]
+        return type(result)(*passed) if hasattr(result, "_fields") else passed
+
+    def _outputs_ready(
+        self, found: Gradients, places: list[int] | None, n: int
+    ) -> Gradients | None:
+        gradients = _spread(found, places or [], n)
+        for hook in self.pre_hooks:
+            changed = hook(self.module, gradients)
+            if changed is not None:
+                gradients = self._checked(changed, n, "backward pre-hook", "grad_output")
+        if self.places is None:  # no input will ever have a gradient: now or never
+            self._without_inputs(gradients)
+        else:
+            self.gradients = gradients
+        return tuple(gradients[i] for i in places or [])
+
+    def _inputs_ready(self, found: Gradients, _: Gradients) -> Gradients | None:
+        if self.gradients is None:  # the gradient came around the outputs, as in double backward
+            return None
+        gradients = _spread(found, self.places or [], self.n_inputs)
+        for hook in self.hooks:
+            changed = hook(self.module, gradients, self.gradients)
+            if changed is not None:
+                gradients = self._checked(changed, self.n_inputs, "backward hook", "grad_input")
+        self.gradients = None
+        return tuple(gradients[i] for i in self.places or [])
+
+    def _without_inputs(self, gradients: Gradients) -> None:
+        nothing = (None,) * self.n_inputs
+        for hook in self.hooks:
+            changed = hook(self.module, nothing, gradients)
+            if changed is not None and any(each is not None for each in changed):
+                raise RuntimeError(
+                    f"{type(self.module).__name__}: a backward hook must return None where no "
+                    f"input requires grad; got {type(changed).__name__}"
+                )
+
+    def _checked(self, changed: Any, n: int, what: str, name: str) -> Gradients:
+        given = changed if isinstance(changed, tuple) else (changed,)
+        if len(given) != n:
+            raise RuntimeError(
+                f"{type(self.module).__name__}: a {what} must return None or as many gradients as "
+                f"`{name}` has, {n}; got {len(given)}"
+            )
+        return given
+
+
+def _through(
+    values: tuple[Any, ...], hook: Callable[[Gradients, Gradients], Gradients | None]
+) -> tuple[tuple[Any, ...], list[int] | None]:
+    """Pass the tensors through a node with a hook; None: none of them requires grad."""
+    places = [i for i, value in enumerate(values) if isinstance(value, Tensor)]
+    if not any(values[i].requires_grad for i in places):
+        return values, None
+    passed = _passage_function(engine.part("Function")).apply(*(values[i] for i in places))
+    result = list(values)
+    node: Any = None  # the same of all
+    for i, tensor in zip(places, passed, strict=True):
+        result[i] = tensor
+        node = node or tensor.grad_fn
+    if node is not None:
+        node.register_hook(hook)
+    return tuple(result), places
+
+
+def _spread(found: Gradients, places: list[int], n: int) -> Gradients:
+    result: list[Any] = [None] * n
+    for i, gradient in zip(places, found, strict=True):
+        result[i] = gradient
+    return tuple(result)
+
+
+def check_kind(module: object, full: bool) -> None:
+    """Refuse to mix hooks of `register_full_backward_hook` and `register_backward_hook`."""
+    other = "_operator_hooks" if full else "_backward_hooks"
+    if hooks_of(module, other):
+        raise RuntimeError(
+            "register_full_backward_hook and register_backward_hook: one of both is required for a "
+            "module; got both"
+        )
+
+
+def hook_result(module: Module, result: Any) -> None:
+    """Hang the hooks of `register_backward_hook` on the operator that made the result."""
+    hooks = _functions(module, "_operator_hooks")
+    if not hooks:
+        return
+    while not isinstance(result, Tensor):
+        if isinstance(result, dict):
+            result = next((v for v in result.values() if isinstance(v, Tensor)), None)
+        else:
+            result = result[0] if isinstance(result, (tuple, list)) and result else None
+        if result is None:
+            return
+    node: Any = result.grad_fn
+    for hook in hooks if node is not None else ():
+        node.register_hook(functools.partial(hook, module))

@@ -1,0 +1,245 @@
+"""`summary`: what a model is made of, and what a call of it costs, without calling a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import plait_core as pc
+from plait_core import Tensor
+from plait_nn._functional_call import functional_call
+from plait_nn._hooks import RemovableHandle
+from plait_nn._lazy import UninitializedParameter
+from plait_nn._module import Module
+from plait_nn._shape_tensor import Counter, counting, map_tensors, without_bytes
+from plait_nn._summary_text import as_html, as_text
+
+__all__ = ["Summary", "SummaryRow", "summary"]
+
+
+@dataclass
+class SummaryRow:
+    """One module: what it is, and what its calls gave and cost, those of its children included.
+
+    Example:
+        >>> import plait_nn as nn
+        >>> row = nn.summary(nn.Linear(3, 2), (5, 3)).rows[0]
+        >>> row.type, row.calls, row.output_shapes, row.multiply_adds, row.output_bytes
+        ('Linear', 1, [(5, 2)], 30, 40)
+    """
+
+    name: str
+    """Its dotted path; ``""`` is the model."""
+    type: str
+    """The name of its class."""
+    depth: int
+    """How many modules it lies within."""
+    output_shapes: list[tuple[int, ...]] = field(default_factory=list)
+    """The shapes of the tensors that its first call returned."""
+    parameters: int = 0
+    """Numbers in its parameters, shared ones once."""
+    trainable: int = 0
+    """Those that require grad."""
+    multiply_adds: int = 0
+    """Multiply-adds of all its calls."""
+    output_bytes: int = 0
+    """Bytes of what all its calls returned."""
+    calls: int = 0
+    """How often it was called; 0: the model did not use it."""
+
+
+@dataclass
+class Summary:
+    """What `summary` returns; ``print`` shows it as a table, and notebooks as an HTML one.
+
+    Example:
+        >>> import plait_nn as nn
+        >>> print(nn.summary(nn.Sequential(nn.Linear(3, 2)), (5, 3)))
+        layer        output shape  parameters  multiply-adds
+        ----------------------------------------------------
+        Sequential   (5, 2)                 8             30
+          0: Linear  (5, 2)                 8             30
+        ----------------------------------------------------
+        parameters            8 (8 trainable, 0 not)
+        multiply-adds         30
+        bytes of parameters   32
+        bytes of buffers      0
+        bytes of inputs       60
+        bytes of activations  40
+    """
+
+    rows: list[SummaryRow]
+    """One a module, in the order of ``named_modules``."""
+    parameters: int
+    """Numbers in all parameters, shared ones once."""
+    trainable: int
+    """Those that require grad."""
+    parameter_bytes: int
+    """Bytes of the parameters."""
+    buffer_bytes: int
+    """Bytes of the buffers."""
+    input_bytes: int
+    """Bytes of the given inputs."""
+    activation_bytes: int
+    """Bytes of the outputs of modules without submodules: about what a training step keeps."""
+    multiply_adds: int
+    """Multiply-adds of one call, as far as matrix products and convolutions make them."""
+
+    def __str__(self) -> str:
+        return as_text(self)
+
+    def _repr_html_(self) -> str:
+        return as_html(self)
+
+
+class _Watch:
+    """Fills the rows while the model runs."""
+
+    def __init__(self, rows: dict[Module, SummaryRow]) -> None:
+        self.rows = rows
+        self.counter = Counter()
+        self.started: list[int] = []
+        self.activation_bytes = 0
+
+    def before(self, module: Module, args: Any) -> None:
+        self.started.append(self.counter.total)
+
+    def after(self, module: Module, args: Any, output: Any) -> None:
+        row = self.rows[module]
+        found: list[Tensor] = []
+        map_tensors(output, found.append)
+        if not row.calls:
+            row.output_shapes = [tuple(tensor.shape) for tensor in found]
+        size = sum(_bytes(tensor) for tensor in found)
+        row.calls += 1
+        row.multiply_adds += self.counter.total - self.started.pop()
+        row.output_bytes += size
+        if not module._modules:
+            self.activation_bytes += size
+
+    @contextmanager
+    def on(self) -> Iterator[None]:
+        handles: list[RemovableHandle] = []
+        token = counting.set(self.counter)
+        try:
+            for module in self.rows:
+                handles.append(module.register_forward_pre_hook(self.before, prepend=True))
+                handles.append(module.register_forward_hook(self.after))
+            yield
+        finally:
+            counting.reset(token)
+            for handle in handles:
+                handle.remove()
+
+
+def summary(
+    model: Module,
+    input_size: Sequence[int] | Sequence[Sequence[int]] | None = None,
+    input_data: Any = None,
+    *,
+    dtypes: Sequence[Any] | None = None,
+    kwargs: dict[str, Any] | None = None,
+) -> Summary:
+    """Run a model's shape functions and list its layers, their outputs, and what they cost.
+
+    No kernel runs and nothing is allocated: parameters, buffers and inputs take part as tensors on
+    the device ``meta``. The model is the same afterwards, running statistics included. It runs in
+    the mode it is in; its own forward hooks run too.
+
+    Multiply-adds are those of matrix products and convolutions (attention and recurrent layers are
+    made of them); elementwise operators, reductions and look-ups count as none. Linear layers do
+    in * out of them a row, convolutions in/groups * kernel * outputs.
+
+    Args:
+        model: The module.
+        input_size: The shape of its input, with the batch, or a list of shapes.
+        input_data: Instead of sizes: example inputs, a tensor or a tuple of anything. Their values
+            are not used.
+        dtypes: With ``input_size``: a dtype for each input; float32 by default.
+        kwargs: Keyword arguments of the call; tensors among them count by their shapes.
+
+    Raises:
+        TypeError: `model` is no module, or neither or both of `input_size` and `input_data` given.
+        ValueError: A parameter is not initialised (a lazy layer), or the sizes and dtypes differ in
+            number.
+        RuntimeError: The model asks for values (``item()``, ``if tensor``), of which there are
+            none, or it holds tensors that are neither parameters nor buffers.
+
+    Example:
+        >>> import plait_nn as nn
+        >>> model = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
+        >>> result = nn.summary(model, (10, 3))
+        >>> [(row.type, row.output_shapes, row.parameters) for row in result.rows[1:]]
+        [('Linear', [(10, 4)], 16), ('ReLU', [(10, 4)], 0), ('Linear', [(10, 2)], 10)]
+        >>> result.parameters, result.multiply_adds
+        (26, 200)
+    """
+    if not isinstance(model, Module):
+        raise TypeError(f"summary: `model` must be a Module; got {type(model).__name__}")
+    for name, parameter in model.named_parameters():
+        if isinstance(parameter, UninitializedParameter):
+            raise ValueError(
+                f"summary: `{name}` is not initialised; call the model once to give it a shape"
+            )
+    inputs = _inputs(input_size, input_data, dtypes)
+    args = map_tensors(inputs, without_bytes)
+    rows = _rows(model)
+    members = [*model.named_parameters(), *model.named_buffers()]
+    watch = _Watch(rows)
+    with watch.on():
+        try:
+            given = {name: without_bytes(member) for name, member in members}
+            functional_call(model, given, args, map_tensors(kwargs or {}, without_bytes))
+        except (RuntimeError, ValueError) as error:
+            if "meta" not in str(error):
+                raise
+            raise RuntimeError(
+                "summary: the model must work from shapes alone, of registered parameters and "
+                f"buffers; it asked for values: {error}"
+            ) from error
+    found: list[Tensor] = []
+    map_tensors((inputs, kwargs or {}), found.append)
+    total = next(iter(rows.values()))
+    return Summary(
+        rows=list(rows.values()),
+        parameters=total.parameters,
+        trainable=total.trainable,
+        parameter_bytes=sum(map(_bytes, model.parameters())),
+        buffer_bytes=sum(map(_bytes, model.buffers())),
+        input_bytes=sum(map(_bytes, found)),
+        activation_bytes=watch.activation_bytes,
+        multiply_adds=total.multiply_adds,
+    )
+
+
+def _inputs(size: Any, data: Any, dtypes: Sequence[Any] | None) -> tuple[Any, ...]:
+    """The positional arguments of the call, tensors made on ``meta``."""
+    if (size is None) == (data is None):
+        raise TypeError("summary: one of `input_size` and `input_data` must be given")
+    if data is not None:
+        return data if type(data) in (tuple, list) else (data,)
+    sizes = [size] if all(isinstance(n, int) for n in size) else list(size)
+    kinds = [pc.float32] * len(sizes) if dtypes is None else list(dtypes)
+    if len(kinds) != len(sizes):
+        raise ValueError(
+            f"summary: `dtypes` must name one for each input; got {len(kinds)} for {len(sizes)}"
+        )
+    pairs = zip(sizes, kinds, strict=True)
+    return tuple(pc.empty(tuple(each), dtype=kind, device="meta") for each, kind in pairs)
+
+
+def _rows(model: Module) -> dict[Module, SummaryRow]:
+    rows = {}
+    for path, module in model.named_modules():
+        row = SummaryRow(path, module._get_name(), path.count(".") + 1 if path else 0)
+        for parameter in module.parameters():
+            row.parameters += parameter.numel()
+            row.trainable += parameter.numel() if parameter.requires_grad else 0
+        rows[module] = row
+    return rows
+
+
+def _bytes(tensor: Tensor) -> int:
+    return int(tensor.numel()) * int(tensor.element_size())

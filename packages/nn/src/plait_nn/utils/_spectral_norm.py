@@ -1,0 +1,135 @@
+"""Spectral norm by a hook: the older form of `parametrizations.spectral_norm`."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import plait_core as pc
+from plait_core import Tensor
+from plait_nn._hooks import settle
+from plait_nn._module import Module
+from plait_nn._parameter import Parameter
+from plait_nn.functional._normalization import normalize
+
+__all__ = ["remove_spectral_norm", "spectral_norm"]
+
+M = TypeVar("M", bound=Module)
+
+
+class _SpectralNormHook:
+    """Computes the weight before every call."""
+
+    def __init__(self, name: str, n_power_iterations: int, dim: int, eps: float) -> None:
+        self.name = name
+        self.n_power_iterations = n_power_iterations
+        self.dim = dim
+        self.eps = eps
+
+    def matrix(self, weight: Tensor) -> Tensor:
+        others = tuple(d for d in range(weight.ndim) if d != self.dim)
+        if self.dim != 0:
+            weight = weight.permute((self.dim, *others))
+        return weight.reshape((weight.shape[0], -1))
+
+    def compute(self, module: Module, iterations: int) -> Tensor:
+        weight: Tensor = getattr(module, self.name + "_orig")
+        u, v = getattr(module, self.name + "_u"), getattr(module, self.name + "_v")
+        matrix = self.matrix(weight)
+        fixed = matrix.detach()
+        for _ in range(iterations):
+            v.copy_(normalize(fixed.t() @ u, dim=0, eps=self.eps))
+            u.copy_(normalize(fixed @ v, dim=0, eps=self.eps))
+        # copies: the next iteration writes into the buffers
+        scaled: Tensor = weight / (u.clone() * (matrix @ v.clone())).sum()
+        return scaled
+
+    def __call__(self, module: Module, args: Any) -> None:
+        iterations = self.n_power_iterations if module.training else 0
+        setattr(module, self.name, self.compute(module, iterations))
+
+
+def spectral_norm(
+    module: M,
+    name: str = "weight",
+    n_power_iterations: int = 1,
+    eps: float = 1e-12,
+    dim: int | None = None,
+) -> M:
+    r"""Divide a parameter by its largest singular value before every call (Miyato et al. 2018).
+
+    The parameter ``<name>_orig`` and the buffers ``<name>_u`` and ``<name>_v`` take its place.
+    New programs use `parametrizations.spectral_norm`, which needs no call.
+
+    Args:
+        module: The module.
+        name: Its parameter, seen as a matrix of ``dim`` against all other dimensions.
+        n_power_iterations: Steps of the power iteration for every call in training.
+        eps: Keeps norms away from 0.
+        dim: The dimension of the outputs; None is 1 for transposed convolutions, else 0.
+
+    Raises:
+        RuntimeError: The parameter has a spectral norm already.
+        ValueError: There is no such parameter, or ``n_power_iterations`` is not positive.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> layer = nn.utils.spectral_norm(nn.Linear(20, 40), n_power_iterations=50)
+        >>> out = layer(pc.ones(1, 20))
+        >>> abs(pc.linalg.matrix_norm(layer.weight.detach(), 2).item() - 1) < 0.1
+        True
+    """
+    if n_power_iterations < 1:
+        raise ValueError(
+            f"spectral_norm: `n_power_iterations` must be positive; got {n_power_iterations}"
+        )
+    if _hook_of(module, name) is not None:
+        raise RuntimeError(f"spectral_norm: `{name}` must not have a spectral norm; it has one")
+    weight = module._parameters.get(name)
+    if weight is None:
+        raise ValueError(f"spectral_norm: `{name}` must be a parameter of {type(module).__name__}")
+    if dim is None:
+        dim = 1 if type(module).__name__.startswith("ConvTranspose") else 0
+    hook = _SpectralNormHook(name, n_power_iterations, dim % max(weight.ndim, 1), eps)
+    sizes = hook.matrix(weight.detach()).shape
+    del module._parameters[name]
+    module.register_parameter(name + "_orig", weight)
+    setattr(module, name, weight.detach())
+    for label, size in zip(("_u", "_v"), sizes, strict=True):
+        drawn = pc.randn(size, dtype=weight.dtype, device=weight.device)
+        module.register_buffer(name + label, normalize(drawn, dim=0, eps=eps))
+    module.register_forward_pre_hook(hook)
+    return module
+
+
+def _hook_of(module: Module, name: str) -> tuple[int, _SpectralNormHook] | None:
+    for number, hook in module._forward_pre_hooks.items():
+        function = hook.function
+        if isinstance(function, _SpectralNormHook) and function.name == name:
+            return number, function
+    return None
+
+
+def remove_spectral_norm(module: M, name: str = "weight") -> M:
+    """Make the weight an ordinary parameter again, with its present value.
+
+    Raises:
+        ValueError: The parameter has no spectral norm.
+
+    Example:
+        >>> import plait_nn as nn
+        >>> layer = nn.utils.remove_spectral_norm(nn.utils.spectral_norm(nn.Linear(2, 4)))
+        >>> [name for name, _ in layer.named_parameters()]
+        ['bias', 'weight']
+    """
+    found = _hook_of(module, name)
+    if found is None:
+        raise ValueError(f"remove_spectral_norm: `{name}` must have a spectral norm; it has none")
+    number, hook = found
+    value = hook.compute(module, 0).detach()
+    requires_grad = getattr(module, name + "_orig").requires_grad
+    for label in ("", "_u", "_v", "_orig"):
+        delattr(module, name + label)
+    module.register_parameter(name, Parameter(value, requires_grad))
+    del module._forward_pre_hooks[number]
+    settle(module)
+    return module

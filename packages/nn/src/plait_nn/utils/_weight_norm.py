@@ -1,0 +1,101 @@
+"""Weight norm by a hook: the older form of `parametrizations.weight_norm`."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from plait_core import Tensor
+from plait_nn._hooks import settle
+from plait_nn._module import Module
+from plait_nn._parameter import Parameter
+from plait_nn.utils.parametrizations import WeightNormMap
+
+__all__ = ["remove_weight_norm", "weight_norm"]
+
+M = TypeVar("M", bound=Module)
+
+
+class _WeightNormHook:
+    """Computes the weight before every call."""
+
+    def __init__(self, name: str, dim: int | None) -> None:
+        self.name = name
+        self.map = WeightNormMap(dim)
+
+    def compute(self, module: Module) -> Tensor:
+        g, v = getattr(module, self.name + "_g"), getattr(module, self.name + "_v")
+        weight: Tensor = self.map(g, v)
+        return weight
+
+    def __call__(self, module: Module, args: Any) -> None:
+        setattr(module, self.name, self.compute(module))
+
+
+def weight_norm(module: M, name: str = "weight", dim: int | None = 0) -> M:
+    r"""Replace a parameter by a length and a direction, :math:`g \, v / \|v\|`.
+
+    The parameters ``<name>_g`` and ``<name>_v`` take its place; a hook computes ``<name>`` before
+    every call. New programs use `parametrizations.weight_norm`, which needs no call.
+
+    Args:
+        module: The module.
+        name: Its parameter.
+        dim: The dimension that keeps its own lengths; None: there is one length.
+
+    Raises:
+        RuntimeError: The parameter has a weight norm already.
+        ValueError: There is no such parameter.
+
+    Example:
+        >>> import plait_nn as nn
+        >>> layer = nn.utils.weight_norm(nn.Linear(20, 40))
+        >>> tuple(layer.weight_g.shape), tuple(layer.weight_v.shape)
+        ((40, 1), (40, 20))
+    """
+    if _hook_of(module, name) is not None:
+        raise RuntimeError(f"weight_norm: `{name}` must not have a weight norm; it has one")
+    weight = module._parameters.get(name)
+    if weight is None:
+        raise ValueError(f"weight_norm: `{name}` must be a parameter of {type(module).__name__}")
+    hook = _WeightNormHook(name, dim)
+    g, v = hook.map.right_inverse(weight.detach())
+    del module._parameters[name]
+    module.register_parameter(name + "_g", Parameter(g, weight.requires_grad))
+    module.register_parameter(name + "_v", Parameter(v, weight.requires_grad))
+    setattr(module, name, hook.compute(module))
+    module.register_forward_pre_hook(hook)
+    return module
+
+
+def _hook_of(module: Module, name: str) -> tuple[int, _WeightNormHook] | None:
+    for number, hook in module._forward_pre_hooks.items():
+        function = hook.function
+        if isinstance(function, _WeightNormHook) and function.name == name:
+            return number, function
+    return None
+
+
+def remove_weight_norm(module: M, name: str = "weight") -> M:
+    """Make the weight an ordinary parameter again, with its present value.
+
+    Raises:
+        ValueError: The parameter has no weight norm.
+
+    Example:
+        >>> import plait_nn as nn
+        >>> layer = nn.utils.remove_weight_norm(nn.utils.weight_norm(nn.Linear(20, 40)))
+        >>> [name for name, _ in layer.named_parameters()]
+        ['bias', 'weight']
+    """
+    found = _hook_of(module, name)
+    if found is None:
+        raise ValueError(f"remove_weight_norm: `{name}` must have a weight norm; it has none")
+    number, hook = found
+    value = hook.compute(module).detach()
+    requires_grad = getattr(module, name + "_v").requires_grad
+    delattr(module, name)
+    del module._parameters[name + "_g"], module._parameters[name + "_v"]
+    module.register_parameter(name, Parameter(value, requires_grad))
+    del module._forward_pre_hooks[number]
+    settle(module)
+    return module

@@ -1,0 +1,178 @@
+"""Adafactor: second moments as products of rows and columns."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from plait_optim._arrays import exposed, filled_like
+from plait_optim._component import operator
+from plait_optim._flat import check_arithmetic, own_gradients, zeros
+from plait_optim._groups import ParamGroup, not_negative
+from plait_optim._optimizer import Optimizer
+
+__all__ = ["Adafactor"]
+
+_FACTORS = ("row_var", "col_var")
+_EPSILON = {2: 2.0**-10, 4: 2.0**-23, 8: 2.0**-52}  # of a dtype, by its bytes
+
+
+class Adafactor(Optimizer):
+    r"""Adam's second moments in memory for rows and columns alone, and steps relative to weights.
+
+    With gradient :math:`g` (negated if ``maximize``) of m columns and n rows (the last two
+    dimensions), weight decay :math:`\lambda` and the step number t from 1:
+
+    .. math::
+        \beta &= 1 - t^\tau, \quad \rho = \min(\mathrm{lr}, 1 / \sqrt t), \quad
+            \alpha = \rho \max(\epsilon_2, \mathrm{RMS}(p)) \\
+        p &\leftarrow (1 - \mathrm{lr}\,\lambda)\, p \\
+        R &\leftarrow \beta R + (1 - \beta) \tfrac1m \sum_{\text{columns}} g^2, \quad
+            C \leftarrow \beta C + (1 - \beta) \tfrac1n \sum_{\text{rows}} g^2, \quad
+            V = \frac{R\, C}{\max(\overline R, \epsilon_1)} \\
+        u &= g / \max(\sqrt V, \epsilon_1), \quad
+            p \leftarrow p - \alpha\, u / \max(1, \mathrm{RMS}(u) / d)
+
+    Of vectors and numbers V is kept itself. As in PyTorch, and unlike the paper, lr is the largest
+    relative step, and :math:`\epsilon_1` guards the quotients.
+
+    Args:
+        params: arrays of NumPy, torch or plait, float32 or float64; see `Optimizer`.
+        lr: the largest relative step, at least 0.
+        beta2_decay: :math:`\tau`, at most 0.
+        eps: :math:`(\epsilon_1, \epsilon_2)`; None is the epsilon of the dtype.
+        d: the largest root mean square of an update, at least 1.
+        weight_decay: :math:`\lambda`, at least 0.
+        foreach: accepted as in PyTorch.
+        maximize: go up instead of down.
+
+    Raises:
+        ValueError: if an option is out of its range.
+        TypeError: if parameters can't be computed with.
+
+    Example:
+        >>> import numpy as np
+        >>> import plait_optim
+        >>> p = np.array([[1.0, 2.0], [3.0, 4.0]])
+        >>> optimizer = plait_optim.Adafactor([p], lr=0.1)
+        >>> optimizer.step(grads=[np.array([[1.0, -1.0], [1.0, -1.0]])])
+        >>> p.round(3)
+        array([[0.726, 2.274],
+               [2.726, 4.274]])
+        >>> optimizer.state[p]["row_var"].shape
+        (2, 1)
+
+    References:
+        Shazeer and Stern, "Adafactor: adaptive learning rates with sublinear memory cost" (2018).
+    """
+
+    scales_gradients = True
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1e-2,
+        beta2_decay: float = -0.8,
+        eps: tuple[float | None, float] = (None, 1e-3),
+        d: float = 1.0,
+        weight_decay: float = 0.0,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+    ) -> None:
+        not_negative("learning rate", lr)
+        not_negative("epsilon1", 0.0 if eps[0] is None else eps[0])
+        not_negative("epsilon2", eps[1])
+        not_negative("weight_decay value", weight_decay)
+        if not beta2_decay <= 0:
+            raise ValueError(f"Adafactor: beta2_decay must be at most 0; got {beta2_decay}")
+        if not d >= 1:
+            raise ValueError(f"Adafactor: d must be at least 1; got {d}")
+        defaults = {
+            "lr": lr,
+            "beta2_decay": beta2_decay,
+            "eps": eps,
+            "d": d,
+            "weight_decay": weight_decay,
+            "foreach": foreach,
+            "maximize": maximize,
+        }
+        super().__init__(params, defaults)
+
+    def add_param_group(self, param_group: ParamGroup) -> None:
+        """Add a group."""
+        super().add_param_group(param_group)
+        try:
+            check_arithmetic(self, self.param_groups[-1]["params"])
+        except Exception:
+            del self.param_groups[-1]
+            raise
+
+    def load_value(self, param: Any, name: str, value: Any) -> Any:
+        """Return what is kept of a loaded value: see `Optimizer.load_value`."""
+        if name not in _FACTORS:
+            return super().load_value(param, name, value)
+        made = zeros(param, tuple(value.shape))
+        operator("optimizer_state_load")(*exposed([made, value]))
+        return made
+
+    def update(
+        self,
+        group: ParamGroup,
+        params: list[Any],
+        grads: list[Any],
+        states: list[dict[str, Any]],
+    ) -> None:
+        """Update one group: see `Optimizer.update`."""
+        given = own_gradients(self, params, grads)
+        sign = -1.0 if group["maximize"] else 1.0
+        lr, decay = float(group["lr"]), float(group["weight_decay"])
+        for param, grad, state in zip(exposed(params), given, states, strict=True):
+            _start(param, state)
+            state["step"] += 1
+            count = math.prod(param.shape)
+            if count == 0:
+                continue
+            grad *= sign * self.grad_scale
+            eps1, eps2 = group["eps"]
+            eps1 = _EPSILON[param.dtype.itemsize] if eps1 is None else float(eps1)
+            rho = min(lr, 1 / math.sqrt(state["step"]))
+            alpha = max(float(eps2), _root_mean_square(param, count)) * rho
+            update = grad * _scale(grad, state, state["step"] ** group["beta2_decay"], eps1)
+            largest = max(1.0, _root_mean_square(update, count) / float(group["d"]))
+            if decay:
+                param *= 1 - lr * decay
+            param -= (alpha / largest) * update
+
+
+def _start(param: Any, state: dict[str, Any]) -> None:
+    if "step" in state:
+        return
+    state["step"] = 0
+    shape = tuple(param.shape)
+    if len(shape) > 1:
+        state["row_var"] = zeros(param, (*shape[:-1], 1))
+        state["col_var"] = zeros(param, (*shape[:-2], 1, shape[-1]))
+    else:
+        state["variance"] = filled_like(param)
+
+
+def _root_mean_square(array: Any, count: int) -> float:
+    return math.sqrt(float((array * array).sum()) / count)
+
+
+def _scale(grad: Any, state: dict[str, Any], weight: float, eps: float) -> Any:
+    """1 over the root of the second moment, after ``weight`` of this gradient's came in."""
+    squares = grad * grad
+    if "variance" in state:
+        [moment] = exposed([state["variance"]])
+        moment += weight * (squares - moment)
+        estimate = moment
+    else:
+        rows, columns = exposed([state[name] for name in _FACTORS])
+        shape = tuple(grad.shape)
+        rows += weight * (squares.sum(-1).reshape(tuple(rows.shape)) / shape[-1] - rows)
+        columns += weight * (squares.sum(-2).reshape(tuple(columns.shape)) / shape[-2] - columns)
+        mean = rows.sum(-2).reshape((*shape[:-2], 1, 1)) / shape[-2]
+        estimate = rows * columns / mean.clip(eps)
+    return estimate.clip(eps * eps) ** -0.5
