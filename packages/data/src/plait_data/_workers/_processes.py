@@ -1,0 +1,316 @@
+"""Worker processes as seen from the program: start, tasks, messages, deaths, end."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import select
+import signal
+import socket
+import sys
+import time
+import weakref
+from collections import deque
+from typing import Any
+
+from plait_data._workers import _arena, _codec
+from plait_data._workers._arena import Window
+from plait_data._workers._channel import Channel
+from plait_data._workers._child import Hello, dump_signal
+from plait_data._workers._errors import died, no_descriptors, process_state, timed_out
+from plait_data._workers._failures import restore
+from plait_data._workers._job import Job, Segment
+from plait_data._workers._phases import sample_at, where
+from plait_data._workers._start import Process, Start, kill
+
+__all__ = ["ProcessPool"]
+
+_GRACE = 0.5  # seconds that a worker in the middle of a sample has to end by itself
+_DUMP_SECONDS = 1.0
+_pools: weakref.WeakSet[ProcessPool] = weakref.WeakSet()
+
+
+class _Member:
+    """One worker."""
+
+    def __init__(self, number: int, process: Process, channel: Channel, window: Window) -> None:
+        self.number = number
+        self.process = process
+        self.channel = channel
+        self.window = window
+        self.watch = os.pidfd_open(process.pid)
+        self.tasks: deque[tuple[int, int, Any]] = deque()  # (epoch, number, indices) sent to it
+        self.status: int | None = None
+        self.reaped = False
+
+    def where(self) -> tuple[str, Any]:
+        """What the worker is at, and the index of the sample."""
+        control = self.window.control
+        position, batch = control[_arena.POSITION], control[_arena.BATCH]
+        phase, epoch = control[_arena.PHASE], control[_arena.EPOCH]
+        indices = None
+        for task_epoch, number, task in self.tasks:
+            if (task_epoch, number) == (epoch, batch):
+                indices = task
+        return where(phase, batch, position, indices), sample_at(position, indices)
+
+    def reap(self, seconds: float) -> bool:
+        """Takes the exit status, waiting so long for it."""
+        if not self.reaped:
+            self.status = self.process.reap(seconds)
+            self.reaped = self.status is not None
+        return self.reaped
+
+
+class ProcessPool:
+    """The workers of a loader.
+
+    Args:
+        start: how to start one.
+        workers: how many.
+        job: what they do.
+        seed: of the first epoch.
+    """
+
+    def __init__(self, start: Start, workers: int, job: Job, seed: int) -> None:
+        self.current = -1  # the epoch
+        self._members: list[_Member] = []
+        self._ready: deque[tuple[int, _codec.Message]] = deque()
+        self._poll = select.poll()
+        self._by_descriptor: dict[int, _Member] = {}
+        self._process = os.getpid()
+        self._broken: BaseException | None = None
+        self._lifeline = -1
+        self._mapping: Any = None  # of the segment: keeps its pages shared
+        _pools.add(self)
+        try:
+            self._begin(start, workers, job, seed)
+        except BaseException as error:
+            self.close(0)
+            if isinstance(error, OSError):
+                raise no_descriptors(error, workers) from None
+            raise
+
+    @property
+    def size(self) -> int:
+        """How many workers there are."""
+        return len(self._members)
+
+    @property
+    def pids(self) -> list[int]:
+        """The processes."""
+        return [member.process.pid for member in self._members]
+
+    def _begin(self, start: Start, workers: int, job: Job, seed: int) -> None:
+        lifeline, self._lifeline = os.pipe()
+        descriptors = [lifeline]
+        arenas = []
+        try:
+            for number in range(workers):
+                arenas.append(self._start(start, number, job))
+                descriptors.append(arenas[-1])
+            # They boot while this process pickles.
+            table = None
+            if not start.inherits:
+                segment = Segment(job)
+                descriptors.append(segment.descriptor)
+                self._mapping = segment.mapping
+                table = (segment.table_at, segment.entries)
+            for member, arena in zip(self._members, arenas, strict=True):
+                shared = [descriptors[-1]] if table is not None else []
+                member.channel.send_descriptors([arena, lifeline, *shared])
+                hello = Hello(member.number, workers, seed, table, sys.path, sys.argv)
+                member.channel.send(pickle.dumps(hello))
+        finally:
+            for descriptor in descriptors:
+                os.close(descriptor)
+
+    def _start(self, start: Start, number: int, job: Job) -> int:
+        arena, mapping = _arena.create()
+        ours, theirs = socket.socketpair()
+        try:
+            process = start(theirs, job)
+            member = _Member(number, process, Channel(ours), Window(mapping))
+        except BaseException:
+            os.close(arena)
+            ours.close()
+            raise
+        finally:
+            theirs.close()
+        self._members.append(member)
+        for descriptor in (ours.fileno(), member.watch):
+            self._poll.register(descriptor, select.POLLIN)
+            self._by_descriptor[descriptor] = member
+        return arena
+
+    def begin(self, epoch: int, seed: int, skips: list[int]) -> None:
+        """Starts an epoch: everything of the one before is forgotten."""
+        self.current = epoch
+        for member, skip in zip(self._members, skips, strict=True):
+            member.window.control[_arena.WANTED] = epoch
+            member.tasks.clear()
+            member.channel.send(pickle.dumps(("epoch", epoch, seed, skip)))
+
+    def submit(self, worker: int, epoch: int, number: int, indices: Any) -> None:
+        """Sends a task."""
+        member = self._members[worker]
+        member.tasks.append((epoch, number, indices))
+        member.channel.send(pickle.dumps(("task", epoch, number, indices)))
+
+    def receive(self, epoch: int, timeout: float, owing: int) -> tuple[int, _codec.Message]:
+        """The next message of this epoch: (worker, message).
+
+        Args:
+            epoch: older ones' messages are dropped.
+            timeout: seconds to wait, 0 for as long as it takes.
+            owing: the worker whose batch is waited for, for the error.
+
+        Raises:
+            WorkerError: a worker is gone.
+            WorkerTimeout: nothing came in time.
+        """
+        while True:
+            while self._ready:
+                worker, message = self._ready.popleft()
+                if message.kind == _codec.READY:
+                    continue
+                if message.epoch == epoch or message.number < 0:
+                    return worker, message
+                message.discard()
+            if self._broken is not None:
+                raise self._broken
+            self._wait(timeout, owing)
+
+    def _wait(self, timeout: float, owing: int) -> None:
+        flags = select.POLLIN
+        for member in self._members:
+            wanted = flags | select.POLLOUT if member.channel.waiting else flags
+            self._poll.modify(member.channel.fileno(), wanted)
+        begun = time.monotonic()
+        events = self._poll.poll(timeout * 1000 if timeout else None)
+        if not events:
+            if time.monotonic() - begun < timeout + 1:  # else this process itself was stopped
+                raise self._no_answer(timeout, owing)
+            return
+        dead = None
+        for descriptor, event in events:
+            member = self._by_descriptor[descriptor]
+            if event & select.POLLOUT:
+                member.channel.flush()
+            self._take(member)
+            if member.channel.ended or descriptor == member.watch:
+                dead = dead or member
+        if dead is not None:
+            raise self._death(dead)
+
+    def _take(self, member: _Member) -> None:
+        for content in member.channel.messages():
+            message = _codec.Message(content, member.window)
+            if member.tasks and member.tasks[0][:2] == (message.epoch, message.number):
+                member.tasks.popleft()
+            self._ready.append((member.number, message))
+
+    def value(self, worker: int, message: _codec.Message, convert: Any) -> Any:
+        """The batch in a message; raises what the worker raised."""
+        value = _codec.decode(message, convert)
+        if message.kind == _codec.ERROR:
+            raise restore(value, worker, self._members[worker].process.pid)
+        return value
+
+    def _death(self, member: _Member) -> BaseException:
+        try:
+            member.reap(1.0)
+        except ValueError:
+            member.reaped = True
+        place, index = member.where()
+        stack = member.window.dump()
+        pid = member.process.pid
+        self._broken = died(member.number, pid, member.status, place, index, stack)
+        self.close(0)
+        return self._broken
+
+    def _no_answer(self, timeout: float, owing: int) -> BaseException:
+        member = self._members[owing]
+        pid = member.process.pid
+        place, index = member.where()
+        stopped = process_state(pid) in ("T", "t")
+        kill(pid, dump_signal())
+        if stopped:  # it answers signals only when it runs
+            kill(pid, signal.SIGCONT)
+        stack = self._dump_of(member)
+        self._broken = timed_out(member.number, pid, timeout, place, index, stopped, stack)
+        self.close(0)
+        return self._broken
+
+    def _dump_of(self, member: _Member) -> str:
+        """The stack dump, once it has stopped growing."""
+        text, end = "", time.monotonic() + _DUMP_SECONDS
+        while time.monotonic() < end:
+            time.sleep(0.02)
+            before, text = text, member.window.dump()
+            if text and text == before:
+                break
+        return text
+
+    def close(self, grace: float = _GRACE) -> None:
+        """Ends the workers; those that are in the middle of a sample after ``grace`` seconds."""
+        if os.getpid() != self._process:
+            return
+        members, self._members = self._members, []
+        for member in members:
+            member.window.control[_arena.STOP] = 1
+            member.channel.close()
+        end = time.monotonic() + grace
+        for member in members:
+            rest = max(0.0, end - time.monotonic())
+            if not _ended(member, rest):
+                kill(member.process.pid)
+                _ended(member, 5.0)
+            os.close(member.watch)
+        self._forget_descriptors()
+
+    def _forget_descriptors(self) -> None:
+        if self._lifeline >= 0:
+            os.close(self._lifeline)
+            self._lifeline = -1
+        self._by_descriptor.clear()
+        self._mapping = None
+        for _, message in self._ready:
+            message.discard()
+        self._ready.clear()
+
+    def _abandon(self) -> None:
+        """In a forked child: the workers are the parent's."""
+        for member in self._members:
+            member.channel.close()
+            os.close(member.watch)
+            member.process.forget()
+        self._members = []
+        self._ready.clear()
+        self._forget_descriptors()
+        self._broken = RuntimeError(
+            "DataLoader: this iterator belongs to the process that made it; a forked child must "
+            "make its own"
+        )
+
+
+def _ended(member: _Member, seconds: float) -> bool:
+    if member.reaped:
+        return True
+    watch = select.poll()
+    watch.register(member.watch, select.POLLIN)
+    if not watch.poll(seconds * 1000):
+        return False
+    try:
+        return member.reap(1.0)
+    except ValueError:
+        return True
+
+
+def _abandon_all() -> None:
+    for pool in list(_pools):
+        pool._abandon()
+
+
+
+os.register_at_fork(after_in_child=_abandon_all)
