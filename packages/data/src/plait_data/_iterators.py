@@ -126,7 +126,7 @@ class WorkerIterator(Iterator[Any]):
             worker, message = self._pool.receive(self._number, self._timeout, owing)
             if message.number < 0:  # it could not begin
                 self._pool.value(worker, message, None)
-        except BaseException:
+        except BaseException:  # a worker is gone, or Ctrl-C: end at once
             self._pool.close(0)
             raise
         return worker, message

@@ -14,7 +14,7 @@ _MOST_DESCRIPTORS = 4
 
 
 def send_message(connection: socket.socket, message: bytes) -> None:
-    """Sends a message whole; waits as long as it takes."""
+    """Sends a message whole; waits as long as it takes. ConnectionError: nobody reads it."""
     connection.sendall(_LENGTH.pack(len(message)) + message)
 
 
@@ -34,7 +34,10 @@ def _exactly(connection: socket.socket, size: int) -> bytes | None:
     data = bytearray(size)
     view, at = memoryview(data), 0
     while at < size:
-        count = connection.recv_into(view[at:])
+        try:
+            count = connection.recv_into(view[at:])
+        except ConnectionResetError:  # the other end closed with messages unread
+            return None
         if count == 0:
             return None
         at += count

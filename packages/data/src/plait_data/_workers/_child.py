@@ -281,7 +281,10 @@ class Worker:
     def _send(self, kind: int, number: int, value: Any) -> None:
         self._control[_arena.PHASE] = SENDING
         message = _codec.encode(self._arena, kind, self._epoch, number, value)
-        send_message(self._connection, message)
+        try:
+            send_message(self._connection, message)
+        except ConnectionError:
+            raise _Stopped from None
 
 
 class _Lazy:

@@ -187,15 +187,19 @@ def _filled(descriptor: int, size: int) -> mmap.mmap:
 
 
 def _pickled(job: Job) -> tuple[bytes, list[memoryview]]:
+    problem = None
     try:
         return _dump(_Plain, job)
-    except (_ByValue, pickle.PicklingError, AttributeError, TypeError) as error:
-        reason = error
+    except _ByValue:
+        pass
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        # Without its traceback, whose frames would keep the loader until the next collection.
+        problem = error.with_traceback(None)
     try:
         import cloudpickle
     except ImportError:
-        if not isinstance(reason, _ByValue):
-            raise _unsendable(reason) from reason
+        if problem is not None:
+            raise _unsendable(problem) from problem
         raise ModuleNotFoundError(
             "DataLoader: the dataset, collate_fn or worker_init_fn uses a function or class of the "
             "main module, a local one or a lambda; to send it to worker processes install "
@@ -203,13 +207,14 @@ def _pickled(job: Job) -> tuple[bytes, list[memoryview]]:
             name="cloudpickle",
         ) from None
 
-    class Describing(_Sharing, cloudpickle.Pickler):  # type: ignore[misc]
-        describes = True
-
     try:
-        return _dump(Describing, job)
+        return _dump(_describing(cloudpickle.Pickler), job)
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         raise _unsendable(error) from error
+
+
+def _describing(pickler: Any) -> Any:
+    return type("_Describing", (_Sharing, pickler), {"describes": True})
 
 
 def _dump(kind: Any, job: Job) -> tuple[bytes, list[memoryview]]:

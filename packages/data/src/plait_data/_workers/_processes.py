@@ -11,6 +11,8 @@ import sys
 import time
 import weakref
 from collections import deque
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from plait_data._workers import _arena, _codec
@@ -79,7 +81,8 @@ class ProcessPool:
         self._poll = select.poll()
         self._by_descriptor: dict[int, _Member] = {}
         self._process = os.getpid()
-        self._broken: BaseException | None = None
+        # Makes the error anew: a kept one would keep its traceback, and so whoever caught it.
+        self._broken: Callable[[], BaseException] | None = None
         self._lifeline = -1
         self._mapping: Any = None  # of the segment: keeps its pages shared
         _pools.add(self)
@@ -178,7 +181,7 @@ class ProcessPool:
                     return worker, message
                 message.discard()
             if self._broken is not None:
-                raise self._broken
+                raise self._broken()
             self._wait(timeout, owing)
 
     def _wait(self, timeout: float, owing: int) -> None:
@@ -225,9 +228,9 @@ class ProcessPool:
         place, index = member.where()
         stack = member.window.dump()
         pid = member.process.pid
-        self._broken = died(member.number, pid, member.status, place, index, stack)
+        self._broken = partial(died, member.number, pid, member.status, place, index, stack)
         self.close(0)
-        return self._broken
+        return self._broken()
 
     def _no_answer(self, timeout: float, owing: int) -> BaseException:
         member = self._members[owing]
@@ -238,9 +241,10 @@ class ProcessPool:
         if stopped:  # it answers signals only when it runs
             kill(pid, signal.SIGCONT)
         stack = self._dump_of(member)
-        self._broken = timed_out(member.number, pid, timeout, place, index, stopped, stack)
+        number = member.number
+        self._broken = partial(timed_out, number, pid, timeout, place, index, stopped, stack)
         self.close(0)
-        return self._broken
+        return self._broken()
 
     def _dump_of(self, member: _Member) -> str:
         """The stack dump, once it has stopped growing."""
@@ -288,9 +292,10 @@ class ProcessPool:
         self._members = []
         self._ready.clear()
         self._forget_descriptors()
-        self._broken = RuntimeError(
+        self._broken = partial(
+            RuntimeError,
             "DataLoader: this iterator belongs to the process that made it; a forked child must "
-            "make its own"
+            "make its own",
         )
 
 
