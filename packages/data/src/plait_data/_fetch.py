@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from plait_data._exact import Cursor, enter, leave, preserved_globals, reseed
+from plait_data._exact import Cursor, enter, leave, preserved_globals
 from plait_data.collate import Converter, default_convert
 
 __all__ = ["END", "Fetch", "Stream", "batch_at", "in_process", "samples_at"]
 
 Note = Callable[[int], None]
+Seed = Callable[[int, Any], None]
 END: Any = object()  # what a stream gives after its last batch
 
 
@@ -66,7 +67,7 @@ class Fetch:
         seed: of the epoch.
         convert: for the arrays of whole batches.
         whole: whether the dataset may be asked for whole batches.
-        globals_too: whether the global generators are seeded an index.
+        seed_globals: called with the epoch's seed and each index before its sample is made.
         note: called with each position before its sample is made, with -1 before the collation.
     """
 
@@ -78,7 +79,7 @@ class Fetch:
         *,
         convert: Converter | None = None,
         whole: bool = False,
-        globals_too: bool = False,
+        seed_globals: Seed | None = None,
         note: Note | None = None,
     ) -> None:
         self._dataset = dataset
@@ -86,7 +87,7 @@ class Fetch:
         self._seed = seed
         self._convert = convert
         self._whole = whole
-        self._globals_too = globals_too
+        self._seed_globals = seed_globals
         self._note = note
         self._each = not _speaks_for_getitem(type(dataset), "__getitems__")
 
@@ -98,8 +99,8 @@ class Fetch:
         before = enter(cursor)
         try:
             if self._whole:
-                if self._globals_too and len(indices):
-                    reseed(self._seed, indices[0])
+                if self._seed_globals is not None and len(indices):
+                    self._seed_globals(self._seed, indices[0])
                 batch = batch_at(self._dataset, indices)
                 if batch is not NotImplemented:
                     return default_convert(batch, convert=self._convert)
@@ -120,8 +121,8 @@ class Fetch:
         try:
             if self._note is not None:
                 self._note(0)
-            if self._globals_too:
-                reseed(self._seed, index)
+            if self._seed_globals is not None:
+                self._seed_globals(self._seed, index)
             return self._collate(self._dataset[index])
         finally:
             leave(before)
@@ -129,18 +130,18 @@ class Fetch:
     def _samples(self, cursor: Cursor) -> list[Any]:
         indices, dataset = cursor.indices, self._dataset
         if not self._each:
-            if self._globals_too and len(indices):
-                reseed(self._seed, indices[0])
+            if self._seed_globals is not None and len(indices):
+                self._seed_globals(self._seed, indices[0])
             return samples_at(dataset, indices)
         iterator = cursor.iterator = iter(indices)
-        if self._note is None and not self._globals_too:
+        if self._note is None and self._seed_globals is None:
             return [dataset[index] for index in iterator]
         samples = []
         for position, index in enumerate(iterator):
             if self._note is not None:
                 self._note(position)
-            if self._globals_too:
-                reseed(self._seed, index)
+            if self._seed_globals is not None:
+                self._seed_globals(self._seed, index)
             samples.append(dataset[index])
         return samples
 
@@ -150,7 +151,7 @@ class Stream:
 
     Args:
         dataset: with ``__iter__``.
-        collate: as for `Fetch`, as are ``seed``, ``globals_too`` and ``note``.
+        collate: as for `Fetch`, as are ``seed``, ``seed_globals`` and ``note``.
         size: samples a batch; None for single ones.
         drop_last: leave out a shorter last batch.
         start: the number of the first sample; workers' numbers are apart from one another.
@@ -165,7 +166,7 @@ class Stream:
         size: int | None,
         drop_last: bool,
         start: int = 0,
-        globals_too: bool = False,
+        seed_globals: Seed | None = None,
         note: Note | None = None,
     ) -> None:
         self._collate = collate
@@ -173,7 +174,7 @@ class Stream:
         self._size = size
         self._drop_last = drop_last
         self._at = start
-        self._globals_too = globals_too
+        self._seed_globals = seed_globals
         self._note = note
         before = enter(Cursor(seed, (start,)))
         try:
@@ -216,14 +217,14 @@ class Stream:
 
     def _take(self, cursor: Cursor) -> list[Any]:
         iterator = cursor.iterator = iter(cursor.indices)
-        if self._note is None and not self._globals_too:
+        if self._note is None and self._seed_globals is None:
             return [sample for _, sample in zip(iterator, self._samples, strict=False)]
         samples = []
         for position, number in enumerate(iterator):
             if self._note is not None:
                 self._note(position)
-            if self._globals_too:
-                reseed(self._seed, number)
+            if self._seed_globals is not None:
+                self._seed_globals(self._seed, number)
             try:
                 samples.append(next(self._samples))
             except StopIteration:

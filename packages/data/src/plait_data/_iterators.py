@@ -77,7 +77,7 @@ class WorkerIterator(Iterator[Any]):
         # Also at the interpreter's end; a pool that is kept is closed by its loader.
         self._close = weakref.finalize(self, pool.close) if not keep else pool.close
         skips = [0] * pool.size if order is not None else epoch.by_worker
-        pool.begin(self._number, epoch.seed, skips)
+        pool.begin(self._number, epoch.seed, skips, convert() is not None)
         self._top_up()
 
     def __next__(self) -> Any:

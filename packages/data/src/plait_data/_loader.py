@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar
 from plait_data._arguments import check_order, check_workers, refuse
 from plait_data._dataset import IterableDataset
 from plait_data._epoch import Epoch, Order
+from plait_data._exact import reseed
 from plait_data._fetch import Fetch, Stream, in_process
 from plait_data._iterators import WorkerIterator, from_indices, from_stream
 from plait_data._sampler import BatchSampler, RandomSampler, SequentialSampler
@@ -161,7 +162,8 @@ class DataLoader(Generic[T_co]):
         self._epoch = epoch
         if self.num_workers:
             return self._from_workers(epoch, order)
-        globals_too = bool(self._exact_globals)
+        exact = bool(self._exact_globals)
+        seed_globals = reseed if exact else None
         if order is None:
             stream = Stream(
                 self.dataset,
@@ -169,19 +171,19 @@ class DataLoader(Generic[T_co]):
                 epoch.seed,
                 size=self.batch_size,
                 drop_last=self.drop_last,
-                globals_too=globals_too,
+                seed_globals=seed_globals,
             )
-            return from_stream(stream, in_process(stream.batch, globals_too), epoch)
+            return from_stream(stream, in_process(stream.batch, exact), epoch)
         fetch = Fetch(
             self.dataset,
             self.collate_fn,
             epoch.seed,
             convert=self._convert,
             whole=self._default_collate and self._batched,
-            globals_too=globals_too,
+            seed_globals=seed_globals,
         )
         make = fetch.batch if self._batched else fetch.single
-        return from_indices(in_process(make, globals_too), order, epoch)
+        return from_indices(in_process(make, exact), order, epoch)
 
     def _from_workers(self, epoch: Epoch, order: Iterator[Any] | None) -> Iterator[T_co]:
         from plait_data._workers._pool import open_pool  # processes are not for everyone

@@ -17,7 +17,7 @@ from typing import Any
 
 from plait_data import collate
 from plait_data._arrays import allocate_with
-from plait_data._exact import Cursor, enter, leave, reseed
+from plait_data._exact import Cursor, enter, leave
 from plait_data._fetch import END, Fetch, Stream
 from plait_data._worker_info import WorkerInfo, set_worker_info
 from plait_data._workers import _arena, _codec
@@ -25,6 +25,7 @@ from plait_data._workers._arena import Arena
 from plait_data._workers._channel import receive_descriptors, receive_message, send_message
 from plait_data._workers._failures import capture
 from plait_data._workers._job import Job, load
+from plait_data._workers._late import LateSeeds
 from plait_data._workers._phases import (
     COLLATING,
     IDLE,
@@ -137,7 +138,8 @@ class Worker:
         self._fetch: Fetch | None = None
         self._stream: Stream | None = None
         self._begin_stream: Callable[[], None] | None = None
-        self._convert: Any = _codec.mark
+        self._convert: Any = None
+        self._seed_globals: Callable[[int, Any], None] | None = None
 
     def run(self) -> None:
         """Loads the job, then serves tasks to the end."""
@@ -184,7 +186,9 @@ class Worker:
         if job.collate_fn is not None and job.converter is not None:
             lazy = isinstance(job.converter, bytes)
             collate.set_batch_converter(_Lazy(job.converter) if lazy else job.converter)
-        reseed(hello.seed, hello.worker)
+        seeds = LateSeeds()
+        seeds.reseed(hello.seed, -1 - hello.worker)  # no sample
+        self._seed_globals = seeds.reseed if job.globals_too else None
         if job.worker_init_fn is not None:
             control[_arena.PHASE] = INITIALISING
             before = enter(Cursor(hello.seed, (hello.worker,)))
@@ -195,11 +199,12 @@ class Worker:
         control[_arena.PHASE] = IDLE
         self._send(_codec.READY, -1, None)
 
-    def _begin(self, epoch: int, seed: int, skip: int) -> None:
+    def _begin(self, epoch: int, seed: int, skip: int, convert: bool) -> None:
         job = self._job
         if job is None:
             return  # it could not be loaded, which the parent knows
         self._epoch = epoch
+        self._convert = _codec.mark if convert else None
         self._fetch = self._stream = self._begin_stream = None
         hello = self._hello
         number, count = hello.worker, hello.workers
@@ -213,7 +218,7 @@ class Worker:
                 seed,
                 convert=self._convert,
                 whole=job.collate_fn is None and job.batched,
-                globals_too=job.globals_too,
+                seed_globals=self._seed_globals,
                 note=self._note,
             )
             return
@@ -226,7 +231,7 @@ class Worker:
             size=job.batch_size if job.batched else None,
             drop_last=job.drop_last,
             start=hello.worker * _STREAM_APART,
-            globals_too=job.globals_too,
+            seed_globals=self._seed_globals,
             note=self._note,
         )
 

@@ -146,13 +146,20 @@ class ProcessPool:
             self._by_descriptor[descriptor] = member
         return arena
 
-    def begin(self, epoch: int, seed: int, skips: list[int]) -> None:
-        """Starts an epoch: everything of the one before is forgotten."""
+    def begin(self, epoch: int, seed: int, skips: list[int], convert: bool) -> None:
+        """Starts an epoch: everything of the one before is forgotten.
+
+        Args:
+            epoch: its number.
+            seed: of its samples.
+            skips: batches of its stream that each worker leaves out.
+            convert: whether the arrays of batches go to a converter.
+        """
         self.current = epoch
         for member, skip in zip(self._members, skips, strict=True):
             member.window.control[_arena.WANTED] = epoch
             member.tasks.clear()
-            member.channel.send(pickle.dumps(("epoch", epoch, seed, skip)))
+            member.channel.send(pickle.dumps(("epoch", epoch, seed, skip, convert)))
 
     def submit(self, worker: int, epoch: int, number: int, indices: Any) -> None:
         """Sends a task."""

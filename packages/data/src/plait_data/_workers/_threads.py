@@ -60,7 +60,7 @@ class ThreadPool:
         """How many workers there are."""
         return len(self._threads)
 
-    def begin(self, epoch: int, seed: int, skips: list[int]) -> None:
+    def begin(self, epoch: int, seed: int, skips: list[int], convert: bool) -> None:
         """Starts an epoch."""
         self.current = epoch
         for thread, skip in zip(self._threads, skips, strict=True):
