@@ -12,6 +12,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from multiprocessing import resource_tracker
 
 import pytest
 from worker_datasets import Broken, OddError, Sized
@@ -45,8 +46,6 @@ def nothing_is_left():
 def broken(how, at, timeout=0.0, workers=2, **options):
     """The error of a loader whose dataset breaks its worker at one index."""
     batches = iter(DataLoader(Broken(how, at), 3, num_workers=workers, timeout=timeout, **options))
-    first = next(batches) if at > 2 else None
-    assert first is None or first[:, 0].tolist() == [0, 1, 2]
     pids = batches._pool.pids
     start = time.monotonic()
     with pytest.raises(WorkerError) as caught:
@@ -108,6 +107,7 @@ def test_a_hanging_thread_shows_the_stack():
 def test_processes_of_the_standard_module_are_watched_too(context):
     error, _ = broken("SIGKILL", 10, workers=1, multiprocessing_context=context)
     assert error.signal == signal.SIGKILL
+    resource_tracker._resource_tracker._stop()  # a process that spawning leaves running
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
@@ -255,16 +255,16 @@ def limited(tmp_path, limit, text):
 def test_too_few_descriptors(tmp_path):
     text = """
         samples = [np.full(100_000, i) for i in range(8)]
-        print(sum(len(batch) for batch in DataLoader(samples, num_workers=7)))
+        print(sum(len(batch) for batch in DataLoader(samples, num_workers=5)))
         try:
             iter(DataLoader(samples, num_workers=30))
         except OSError as error:
             print(error)
-        print(sum(len(batch) for batch in DataLoader(samples, num_workers=7)))
+        print(sum(len(batch) for batch in DataLoader(samples, num_workers=5)))
     """
     output = limited(tmp_path, "RLIMIT_NOFILE, (64, 64)", text).splitlines()
     assert [output[0], output[2]] == ["8", "8"]
-    assert "30 workers need" in output[1]
+    assert "30 workers need 100 file descriptors" in output[1]
     assert "64 (RLIMIT_NOFILE)" in output[1] and "ulimit -n" in output[1]
 
 

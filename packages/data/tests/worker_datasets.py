@@ -220,3 +220,11 @@ def kind_of_collated(samples: list[Any]) -> str:
     from plait_data import default_collate
 
     return type(default_collate([1.0, 2.0])).__name__
+
+
+def kinds(held: Any) -> list[str]:
+    return [type(value).__name__ for value in held]
+
+
+def last_items(held: Any) -> list[Any]:
+    return [held[0][-1], held[1][-1], list(held[2])[-1]]

@@ -101,8 +101,15 @@ class _Stopped(BaseException):
     """The parent wants no more batches."""
 
 
-def _end_with_parent(lifeline: int) -> None:
-    """Has the kernel kill this process when the pipe's only writer, the parent, is gone."""
+def _end_with_parent(shared: int) -> int:
+    """Has the kernel kill this process when the pipe's only writer, the parent, is gone.
+
+    Returns:
+        The descriptor to keep open.
+    """
+    # Opened anew: whom the kernel signals is noted in the open file, which all workers share.
+    lifeline = os.open(f"/proc/self/fd/{shared}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    os.close(shared)
     fcntl.fcntl(lifeline, fcntl.F_SETOWN, os.getpid())
     fcntl.fcntl(lifeline, getattr(fcntl, "F_SETSIG", 10), signal.SIGKILL)
     flags = fcntl.fcntl(lifeline, fcntl.F_GETFL)
@@ -111,6 +118,7 @@ def _end_with_parent(lifeline: int) -> None:
     watch.register(lifeline, 0)
     if watch.poll(0):  # it went before the kernel was told
         os._exit(1)
+    return lifeline
 
 
 class Worker:
@@ -121,9 +129,9 @@ class Worker:
         # Ctrl-C goes to the whole group of processes: the parent acts on it. Not SIG_IGN, which
         # programs started from here would inherit.
         signal.signal(signal.SIGINT, lambda *_: None)
-        arena, *others = receive_descriptors(connection)
-        self._lifeline = others[0]
-        _end_with_parent(self._lifeline)
+        arena, lifeline = receive_descriptors(connection)
+        self._lifeline = _end_with_parent(lifeline)
+        segment = [] if job is not None else receive_descriptors(connection)
         content = receive_message(connection)
         if content is None:
             raise _Stopped
@@ -133,7 +141,7 @@ class Worker:
         faulthandler.enable(self._arena.dump_file())
         faulthandler.register(dump_signal(), self._arena.dump_file(), all_threads=True)
         self._job = job
-        self._segment = others[1] if len(others) > 1 else -1
+        self._segment = segment[0] if segment else -1
         self._epoch = -1
         self._fetch: Fetch | None = None
         self._stream: Stream | None = None

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import errno
+import os
 import resource
 import signal
 from typing import Any
 
 from plait_data._worker_error import WorkerError, WorkerTimeout
 
-__all__ = ["died", "no_descriptors", "process_state", "timed_out"]
+__all__ = ["died", "process_state", "require_descriptors", "timed_out"]
+
+_DESCRIPTORS_EACH = 3  # socket, pidfd, mapping
+_DESCRIPTORS_ELSE = 10  # the life line, the job, and what a start opens for a moment
 
 
 _HINTS = {
@@ -69,14 +73,19 @@ def process_state(pid: int) -> str:
         return ""
 
 
-def no_descriptors(error: OSError, workers: int) -> OSError:
-    """``error``, which came from opening something, with what to do about it."""
-    if error.errno not in (errno.EMFILE, errno.ENFILE, errno.ETOOMANYREFS):
-        return error
+def require_descriptors(workers: int) -> None:
+    """Refuses to start what would run out of file descriptors half-way.
+
+    Raises:
+        OSError: fewer are left than ``workers`` need.
+    """
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return OSError(
-        error.errno,
-        f"DataLoader: {workers} workers need {3 + 3 * workers} file descriptors, and the limit of "
-        f"this process, {limit} (RLIMIT_NOFILE), leaves fewer; raise it (ulimit -n 4096, or "
-        "resource.setrlimit), close files, or use fewer workers",
-    )
+    taken = len(os.listdir("/proc/self/fd"))
+    needed = _DESCRIPTORS_EACH * workers + _DESCRIPTORS_ELSE
+    if limit != resource.RLIM_INFINITY and taken + needed > limit:
+        raise OSError(
+            errno.EMFILE,
+            f"DataLoader: {workers} workers need {needed} file descriptors besides the {taken} that "
+            f"are open; the limit of this process is {limit} (RLIMIT_NOFILE). Raise it (ulimit -n "
+            "4096, resource.setrlimit), close files, or use fewer workers",
+        )

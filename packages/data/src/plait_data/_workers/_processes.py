@@ -19,7 +19,7 @@ from plait_data._workers import _arena, _codec
 from plait_data._workers._arena import Window
 from plait_data._workers._channel import Channel
 from plait_data._workers._child import Hello, dump_signal
-from plait_data._workers._errors import died, no_descriptors, process_state, timed_out
+from plait_data._workers._errors import died, process_state, require_descriptors, timed_out
 from plait_data._workers._failures import restore
 from plait_data._workers._job import Job, Segment
 from plait_data._workers._phases import sample_at, where
@@ -29,6 +29,7 @@ __all__ = ["ProcessPool"]
 
 _GRACE = 0.5  # seconds that a worker in the middle of a sample has to end by itself
 _DUMP_SECONDS = 1.0
+_START_SECONDS = 30.0  # imports take their time, which is not that of a batch
 _pools: weakref.WeakSet[ProcessPool] = weakref.WeakSet()
 
 
@@ -44,6 +45,7 @@ class _Member:
         self.tasks: deque[tuple[int, int, Any]] = deque()  # (epoch, number, indices) sent to it
         self.status: int | None = None
         self.reaped = False
+        self.ready = False  # it has loaded the job
 
     def where(self) -> tuple[str, Any]:
         """What the worker is at, and the index of the sample."""
@@ -88,10 +90,8 @@ class ProcessPool:
         _pools.add(self)
         try:
             self._begin(start, workers, job, seed)
-        except BaseException as error:
+        except BaseException:
             self.close(0)
-            if isinstance(error, OSError):
-                raise no_descriptors(error, workers) from None
             raise
 
     @property
@@ -105,46 +105,45 @@ class ProcessPool:
         return [member.process.pid for member in self._members]
 
     def _begin(self, start: Start, workers: int, job: Job, seed: int) -> None:
+        require_descriptors(workers)
         lifeline, self._lifeline = os.pipe()
-        descriptors = [lifeline]
-        arenas = []
+        segment = None
         try:
             for number in range(workers):
-                arenas.append(self._start(start, number, job))
-                descriptors.append(arenas[-1])
+                self._start(start, number, job, lifeline)
             # They boot while this process pickles.
             table = None
             if not start.inherits:
                 segment = Segment(job)
-                descriptors.append(segment.descriptor)
                 self._mapping = segment.mapping
                 table = (segment.table_at, segment.entries)
-            for member, arena in zip(self._members, arenas, strict=True):
-                shared = [descriptors[-1]] if table is not None else []
-                member.channel.send_descriptors([arena, lifeline, *shared])
+            for member in self._members:
+                if segment is not None:
+                    member.channel.send_descriptors([segment.descriptor])
                 hello = Hello(member.number, workers, seed, table, sys.path, sys.argv)
                 member.channel.send(pickle.dumps(hello))
         finally:
-            for descriptor in descriptors:
-                os.close(descriptor)
+            os.close(lifeline)
+            if segment is not None:
+                os.close(segment.descriptor)
 
-    def _start(self, start: Start, number: int, job: Job) -> int:
+    def _start(self, start: Start, number: int, job: Job, lifeline: int) -> None:
         arena, mapping = _arena.create()
         ours, theirs = socket.socketpair()
         try:
             process = start(theirs, job)
             member = _Member(number, process, Channel(ours), Window(mapping))
+            self._members.append(member)
+            member.channel.send_descriptors([arena, lifeline])
         except BaseException:
-            os.close(arena)
             ours.close()
             raise
         finally:
+            os.close(arena)
             theirs.close()
-        self._members.append(member)
         for descriptor in (ours.fileno(), member.watch):
             self._poll.register(descriptor, select.POLLIN)
             self._by_descriptor[descriptor] = member
-        return arena
 
     def begin(self, epoch: int, seed: int, skips: list[int], convert: bool) -> None:
         """Starts an epoch: everything of the one before is forgotten.
@@ -196,6 +195,8 @@ class ProcessPool:
         for member in self._members:
             wanted = flags | select.POLLOUT if member.channel.waiting else flags
             self._poll.modify(member.channel.fileno(), wanted)
+        if timeout and not self._members[owing].ready:
+            timeout = max(timeout, _START_SECONDS)
         begun = time.monotonic()
         events = self._poll.poll(timeout * 1000 if timeout else None)
         if not events:
@@ -218,6 +219,7 @@ class ProcessPool:
             message = _codec.Message(content, member.window)
             if member.tasks and member.tasks[0][:2] == (message.epoch, message.number):
                 member.tasks.popleft()
+            member.ready = True
             self._ready.append((member.number, message))
 
     def value(self, worker: int, message: _codec.Message, convert: Any) -> Any:
