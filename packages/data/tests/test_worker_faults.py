@@ -135,9 +135,7 @@ def test_persistent_workers_start_again_after_a_fault():
 
 @pytest.mark.parametrize("context", [None, "thread"])
 def test_an_exception_keeps_its_type_and_the_loader_goes_on(context):
-    loader = DataLoader(
-        Broken("raise", 4), 2, num_workers=2, multiprocessing_context=context
-    )
+    loader = DataLoader(Broken("raise", 4), 2, num_workers=2, multiprocessing_context=context)
     batches = iter(loader)
     assert [next(batches)[0, 0], next(batches)[0, 0]] == [0, 2]
     with pytest.raises(OddError) as caught:
@@ -176,7 +174,11 @@ def script(text, tmp_path, **options):
     path = tmp_path / "program.py"
     path.write_text(textwrap.dedent(text))
     return subprocess.Popen(
-        [sys.executable, str(path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
+        [sys.executable, str(path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **options,
     )
 
 
@@ -227,7 +229,9 @@ def test_ctrl_c_ends_everything_at_once(tmp_path):
     assert ended_within(pids, 0.5)
 
 
-@pytest.mark.parametrize("act", ["time.sleep(1000)", "import os; os.kill(os.getpid(), 19)", "while True: pass"])
+@pytest.mark.parametrize(
+    "act", ["time.sleep(1000)", "import os; os.kill(os.getpid(), 19)", "while True: pass"]
+)
 def test_workers_end_with_their_parent(tmp_path, act):
     program = script(PROGRAM.format(act=act), tmp_path)
     pids = [int(pid) for pid in program.stdout.readline().split()]
@@ -315,7 +319,14 @@ def test_dev_shm_is_not_used(tmp_path):
     path.write_text(textwrap.dedent(text))
     mount = "mount -t tmpfs -o size=1m tmpfs /dev/shm"
     done = subprocess.run(
-        ["unshare", "--map-root-user", "--mount", "sh", "-c", f"{mount} && {sys.executable} {path}"],
+        [
+            "unshare",
+            "--map-root-user",
+            "--mount",
+            "sh",
+            "-c",
+            f"{mount} && {sys.executable} {path}",
+        ],
         capture_output=True,
         text=True,
     )
@@ -331,4 +342,3 @@ def _without_namespaces(path):
     done = subprocess.run([sys.executable, path], capture_output=True, text=True)
     assert done.stdout.split("\n")[1].startswith("8000000")
     assert sorted(os.listdir("/dev/shm")) == before
-

@@ -82,7 +82,13 @@ def test_what_a_collate_fn_keeps_is_not_overwritten():
 
 
 def test_slots_of_many_sizes():
-    widths = [*(int(1.3**i) for i in range(60)), *([100_000] * 10), 0, 1, *range(16_000, 17_000, 90)]
+    widths = [
+        *(int(1.3**i) for i in range(60)),
+        *([100_000] * 10),
+        0,
+        1,
+        *range(16_000, 17_000, 90),
+    ]
     batches = list(DataLoader(Sized(widths), batch_size=1, num_workers=2))
     for index, (batch, width) in enumerate(zip(batches, widths, strict=True)):
         assert batch.shape == (1, width)

@@ -29,8 +29,10 @@ def check_workers(
             refuse(f"`prefetch_factor` must be a positive int or None; got {prefetch_factor}")
         if isinstance(context, str) and context not in _CONTEXTS:
             names = ", ".join(map(repr, _CONTEXTS))
-            refuse(f"`multiprocessing_context` must be None, a context or one of {names}; "
-                   f"got {context!r}")
+            refuse(
+                f"`multiprocessing_context` must be None, a context or one of {names}; "
+                f"got {context!r}"
+            )
         return
     if prefetch_factor is not None:
         refuse(f"`prefetch_factor` requires num_workers > 0; got {prefetch_factor}")

@@ -17,7 +17,13 @@ import numpy as np
 
 from plait_data._arrays import is_array, stack
 
-__all__ = ["batch_converter", "default_collate", "default_convert", "register", "set_batch_converter"]
+__all__ = [
+    "batch_converter",
+    "default_collate",
+    "default_convert",
+    "register",
+    "set_batch_converter",
+]
 
 Converter = Callable[[Any], Any]
 Collate = Callable[[list[Any]], Any]

@@ -326,5 +326,3 @@ def _use_one_thread() -> None:
         set_threads = getattr(library, "set_num_threads", None)
         if set_threads is not None:
             set_threads(1)
-
-

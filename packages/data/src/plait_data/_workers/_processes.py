@@ -326,5 +326,4 @@ def _abandon_all() -> None:
         pool._abandon()
 
 
-
 os.register_at_fork(after_in_child=_abandon_all)
