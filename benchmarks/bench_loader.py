@@ -11,7 +11,7 @@ timed from the loader's iter() with workers that don't exist yet: plait's own st
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -42,11 +42,11 @@ def epoch(loader: Any) -> Callable[[], object]:
 
 def loaders(width: int, batch: int, batches: int) -> tuple[Any, Any]:
     """Both sides' loaders of the same rows, with persistent workers."""
-    options = {"num_workers": WORKERS, "persistent_workers": True}
+    options: Any = {"num_workers": WORKERS, "persistent_workers": True}
     size = batch * batches
-    ours = plait_data.DataLoader(Rows(size, width), batch, convert=None, **options)  # type: ignore[arg-type]
+    ours: Any = plait_data.DataLoader(Rows(size, width), batch, **options)
     rows: Any = Rows(size, width, torch.from_numpy)
-    return ours, torch.utils.data.DataLoader(rows, batch, **options)  # type: ignore[arg-type]
+    return ours, torch.utils.data.DataLoader(rows, batch, **options)
 
 
 def first(make: Callable[[], Any]) -> Callable[[], object]:
@@ -63,7 +63,8 @@ def cases() -> list[Case]:
     large = loaders(62_500, 16, 48)
     single = loaders(1_000_000, 1, 48)
     small = loaders(784, 128, 48)
-    data, peer = Rows(64, 784), Rows(64, 784, torch.from_numpy)
+    data: Any = Rows(64, 784)
+    peer: Any = Rows(64, 784, torch.from_numpy)
     spawned: Any = {"num_workers": WORKERS, "multiprocessing_context": "spawn"}
     return [
         ("2 workers, 16 rows to a million floats", epoch(large[0]), epoch(large[1]), 1 / 3),
@@ -72,13 +73,13 @@ def cases() -> list[Case]:
         (
             "first batch of 2 new workers",
             first(lambda: plait_data.DataLoader(data, 32, num_workers=WORKERS)),
-            first(lambda: torch.utils.data.DataLoader(peer, 32, **spawned)),  # type: ignore[arg-type]
+            first(lambda: torch.utils.data.DataLoader(peer, 32, **spawned)),
             0.25,
         ),
     ]
 
 
-def first_batch() -> Figure:
+def first_batch() -> Iterator[Figure]:
     """The least of five starts, for other programs' load is none of ours."""
     data = Rows(64, 784)
     seconds = []
@@ -87,13 +88,13 @@ def first_batch() -> Figure:
         next(iter(plait_data.DataLoader(data, 32, num_workers=WORKERS)))
         seconds.append(time.perf_counter() - start)
     note = "least of five; torch's is in the case above"
-    return Figure("first batch of 2 new workers", min(seconds), FIRST_BATCH_SECONDS, "s", note)
+    yield Figure("first batch of 2 new workers", min(seconds), FIRST_BATCH_SECONDS, "s", note)
 
 
-def growth() -> Figure:
+def growth() -> Iterator[Figure]:
     """How much private memory a worker gains from its first batch to the end of an epoch."""
-    loader = plait_data.DataLoader(Words(1_000_000), 1000, num_workers=WORKERS, shuffle=True)
-    batches: Any = iter(loader)
+    data = Words(1_000_000)
+    batches: Any = iter(plait_data.DataLoader(data, 1000, num_workers=WORKERS, shuffle=True))
     next(batches)
     pids = batches._pool.pids
     before = [_private(pid) for pid in pids]
@@ -102,7 +103,7 @@ def growth() -> Figure:
             after = [_private(pid) for pid in pids]
     most = max(b - a for a, b in zip(before, after, strict=True))
     note = "Private_Dirty, over an epoch of a million pairs of text and number"
-    return Figure("growth of a worker's private memory", most, GROWTH_MEGABYTES, "MB", note)
+    yield Figure("growth of a worker's private memory", most, GROWTH_MEGABYTES, "MB", note)
 
 
 def _private(pid: int) -> float:
@@ -111,4 +112,7 @@ def _private(pid: int) -> float:
     return int(fields["Private_Dirty"].split()[0]) / 1024
 
 
-FIGURES = {"first batch": first_batch, "private memory": growth}
+FIGURES: dict[str, Callable[[], Iterator[Figure]]] = {
+    "first batch": first_batch,
+    "private memory": growth,
+}

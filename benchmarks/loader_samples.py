@@ -10,7 +10,7 @@ __all__ = ["Rows", "Words"]
 
 
 class Rows:
-    """``size`` samples that are rows of one array: its own, or a tensor that ``make`` made of it."""
+    """``size`` samples: rows of one array, or of the tensor that ``make`` makes of it."""
 
     def __init__(self, size: int, width: int, make: Any = None) -> None:
         self.size = size

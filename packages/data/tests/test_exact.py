@@ -258,7 +258,7 @@ def test_state_errors():
         DataLoader([1]).load_state_dict(state)
     with pytest.raises(ValueError, match="must be of a loader of an iterable dataset"):
         loader.load_state_dict(DataLoader([1]).state_dict())
-    with pytest.raises(ValueError, match="must be what .* returned; got dict"):
+    with pytest.raises(ValueError, match=r"must be what .* returned; got dict"):
         loader.load_state_dict({})
 
 

@@ -103,7 +103,7 @@ def arena_of(batches):
 
 
 def test_idle_memory_is_given_back():
-    widths = [(10 + 3 * i) << 20 for i in range(0, 20)]
+    widths = [(10 + 3 * i) << 20 for i in range(20)]
     loader = DataLoader(Sized(widths), batch_size=1, num_workers=1, prefetch_factor=1)
     batches = iter(loader)
     pages = []
@@ -320,13 +320,13 @@ def test_workers_import_no_more_than_they_need(tmp_path):
 def test_arguments():
     with pytest.raises(ValueError, match="`prefetch_factor` must be a positive int"):
         DataLoader([1], num_workers=1, prefetch_factor=0)
-    with pytest.raises(ValueError, match="`multiprocessing_context` must be None, .*got 'swapn'"):
+    with pytest.raises(ValueError, match=r"`multiprocessing_context` must be None, .*got 'swapn'"):
         DataLoader([1], num_workers=1, multiprocessing_context="swapn")
     with pytest.raises(ValueError, match="`exact_globals` needs processes"):
         DataLoader([1], num_workers=1, multiprocessing_context="thread", exact_globals=True)
     with pytest.raises(TypeError, match="`multiprocessing_context` must be None, a name or a cont"):
         iter(DataLoader([1], num_workers=1, multiprocessing_context=5))
-    with pytest.raises(ValueError, match="`num_workers` must be an int >= 0; got 1.5"):
+    with pytest.raises(ValueError, match=r"`num_workers` must be an int >= 0; got 1\.5"):
         DataLoader([1], num_workers=1.5)
 
 

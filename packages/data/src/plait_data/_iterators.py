@@ -158,10 +158,8 @@ class WorkerIterator(Iterator[Any]):
         ]
         if not candidates:
             return None
-        if self._in_order:
-            worker = candidates[0]
-        else:
-            worker = min(candidates, key=self._loads.__getitem__)
+        busy = self._loads.__getitem__
+        worker = candidates[0] if self._in_order else min(candidates, key=busy)
         self._turn = (worker + 1) % count
         return worker
 

@@ -256,7 +256,7 @@ class Window:
 
         reference = weakref.ref(owner, release)
         _owners[id(reference)] = reference
-        return memoryview(owner)
+        return owner.data
 
     def free(self, number: int) -> None:
         """Marks a slot free whose bytes nobody looked at."""

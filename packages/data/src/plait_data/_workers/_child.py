@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import faulthandler
-import fcntl
 import os
 import pickle
-import select
 import signal
 import socket
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -26,6 +25,13 @@ from plait_data._workers._channel import receive_descriptors, receive_message, s
 from plait_data._workers._failures import capture
 from plait_data._workers._job import Job, load
 from plait_data._workers._late import LateSeeds
+from plait_data._workers._manners import (
+    LazyConverter,
+    dump_signal,
+    end_with_parent,
+    stopped_iteration,
+    use_one_thread,
+)
 from plait_data._workers._phases import (
     COLLATING,
     IDLE,
@@ -37,7 +43,7 @@ from plait_data._workers._phases import (
     where,
 )
 
-__all__ = ["Hello", "dump_signal", "main", "start"]
+__all__ = ["Hello", "main", "start"]
 
 _STREAM_APART = 1 << 40  # numbers of samples in the streams of two workers
 
@@ -63,11 +69,6 @@ class Hello:
     argv: list[str]
 
 
-def dump_signal() -> int:
-    """The signal that asks a worker for a stack dump."""
-    return signal.SIGRTMAX - 1
-
-
 def main(descriptor: int) -> None:
     """Runs in a process that inherited a socket's descriptor."""
     start(socket.socket(fileno=descriptor), None)
@@ -90,35 +91,13 @@ def start(connection: socket.socket, job: Job | None) -> None:
     finally:
         # As multiprocessing ends its children: no atexit functions of the program's modules.
         for stream in (sys.stdout, sys.stderr):
-            try:
+            with suppress(Exception):
                 stream.flush()
-            except Exception:
-                pass
         os._exit(status)
 
 
 class _Stopped(BaseException):
     """The parent wants no more batches."""
-
-
-def _end_with_parent(shared: int) -> int:
-    """Has the kernel kill this process when the pipe's only writer, the parent, is gone.
-
-    Returns:
-        The descriptor to keep open.
-    """
-    # Opened anew: whom the kernel signals is noted in the open file, which all workers share.
-    lifeline = os.open(f"/proc/self/fd/{shared}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    os.close(shared)
-    fcntl.fcntl(lifeline, fcntl.F_SETOWN, os.getpid())
-    fcntl.fcntl(lifeline, getattr(fcntl, "F_SETSIG", 10), signal.SIGKILL)
-    flags = fcntl.fcntl(lifeline, fcntl.F_GETFL)
-    fcntl.fcntl(lifeline, fcntl.F_SETFL, flags | os.O_ASYNC)
-    watch = select.poll()
-    watch.register(lifeline, 0)
-    if watch.poll(0):  # it went before the kernel was told
-        os._exit(1)
-    return lifeline
 
 
 class Worker:
@@ -130,7 +109,7 @@ class Worker:
         # programs started from here would inherit.
         signal.signal(signal.SIGINT, lambda *_: None)
         arena, lifeline = receive_descriptors(connection)
-        self._lifeline = _end_with_parent(lifeline)
+        self._lifeline = end_with_parent(lifeline)
         segment = [] if job is not None else receive_descriptors(connection)
         content = receive_message(connection)
         if content is None:
@@ -167,7 +146,7 @@ class Worker:
             raise
         except BaseException as error:
             if isinstance(error, StopIteration):
-                error = _stopped_iteration(error)
+                error = stopped_iteration(error)
             self._send(_codec.ERROR, number, capture(error, where()))
             return NotImplemented
 
@@ -189,11 +168,11 @@ class Worker:
         job = self._job
         info = WorkerInfo(hello.worker, hello.workers, hello.seed + hello.worker, job.dataset)
         set_worker_info(info)
-        _use_one_thread()
+        use_one_thread()
         allocate_with(partial(self._arena.array, least=_codec.LEAST_SHARED))
         if job.collate_fn is not None and job.converter is not None:
             lazy = isinstance(job.converter, bytes)
-            collate.set_batch_converter(_Lazy(job.converter) if lazy else job.converter)
+            collate.set_batch_converter(LazyConverter(job.converter) if lazy else job.converter)
         seeds = LateSeeds()
         seeds.reseed(hello.seed, -1 - hello.worker)  # no sample
         self._seed_globals = seeds.reseed if job.globals_too else None
@@ -229,7 +208,6 @@ class Worker:
                 seed_globals=self._seed_globals,
                 note=self._note,
             )
-            return
             return
         # The stream begins with its first task, so that its errors belong to that.
         self._begin_stream = partial(
@@ -298,31 +276,3 @@ class Worker:
             send_message(self._connection, message)
         except ConnectionError:
             raise _Stopped from None
-
-
-class _Lazy:
-    """The program's converter, loaded (with its library) at the first array."""
-
-    def __init__(self, content: bytes) -> None:
-        self._content = content
-        self._converter: Any = None
-
-    def __call__(self, array: Any) -> Any:
-        if self._converter is None:
-            self._converter = pickle.loads(self._content)
-        return self._converter(array)
-
-
-def _stopped_iteration(error: StopIteration) -> RuntimeError:
-    # As in a generator: it must not look like the end of the loader.
-    wrapped = RuntimeError("DataLoader: the dataset raised StopIteration")
-    wrapped.__cause__ = error
-    return wrapped
-
-
-def _use_one_thread() -> None:
-    for name in ("torch", "plait_core"):
-        library = sys.modules.get(name)
-        set_threads = getattr(library, "set_num_threads", None)
-        if set_threads is not None:
-            set_threads(1)

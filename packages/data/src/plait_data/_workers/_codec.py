@@ -209,7 +209,7 @@ class Message:
 
 
 def decode(message: Message, convert: Callable[[Any], Any] | None) -> Any:
-    """The value of a message; its arrays are views of the arena, and ``convert`` gets those marked."""
+    """The value of a message: its arrays are views of the arena, ``convert`` gets those marked."""
     views = [message.window.view(*slot) for slot in message.slots]
     parts: list[Any] = []
     at = 0

@@ -45,9 +45,12 @@ class SharedTuple(Sequence[Any]):
         return map(self._column.get, range(self._size))
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, (self._plain, type(self))):
+        if not isinstance(other, (list, tuple, SharedTuple)) or not self._compares_with(other):
             return NotImplemented
         return len(self) == len(other) and all(a == b for a, b in zip(self, other, strict=True))
+
+    def _compares_with(self, other: object) -> bool:
+        return isinstance(other, (self._plain, type(self)))
 
     def __hash__(self) -> int:
         return hash(tuple(self))

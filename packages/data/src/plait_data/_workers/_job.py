@@ -120,7 +120,7 @@ def _object_array(dtype: Any, shape: Any, *pieces: list[Any]) -> Any:
 
 
 def _reopened(value: Any) -> Any:
-    """How a worker opens a mapped file itself, if ``value`` is a whole one that can't be written."""
+    """How a worker maps a file itself, if ``value`` is a whole one that isn't written to."""
     whole = isinstance(value.base, mmap.mmap) and value.filename is not None
     if not whole or value.mode not in ("r", "c") or not value.flags.c_contiguous:
         return None

@@ -24,7 +24,7 @@ class LateSeeds:
 
     def __init__(self) -> None:
         self._key: tuple[int, Any] = (0, 0)
-        sys.meta_path.insert(0, self)  # type: ignore[arg-type]
+        sys.meta_path.insert(0, self)
 
     def reseed(self, seed: int, index: Any) -> None:
         """Seeds what is imported now, and with the same key what will be before the next call."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pickle
 from typing import Any
 
-from plait_data.collate import batch_converter, default_collate, default_convert
 from plait_data._workers._job import Job
 from plait_data._workers._processes import ProcessPool
 from plait_data._workers._start import start_of
 from plait_data._workers._threads import ThreadPool
+from plait_data.collate import batch_converter, default_collate, default_convert
 
 __all__ = ["open_pool"]
 

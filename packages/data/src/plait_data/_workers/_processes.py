@@ -18,12 +18,13 @@ from typing import Any
 from plait_data._workers import _arena, _codec
 from plait_data._workers._arena import Window
 from plait_data._workers._channel import Channel
-from plait_data._workers._child import Hello, dump_signal
+from plait_data._workers._child import Hello
 from plait_data._workers._errors import died, process_state, require_descriptors, timed_out
 from plait_data._workers._failures import restore
 from plait_data._workers._job import Job, Segment
-from plait_data._workers._phases import sample_at, where
-from plait_data._workers._start import Process, Start, kill
+from plait_data._workers._manners import dump_signal
+from plait_data._workers._member import Member, ended
+from plait_data._workers._start import Start, kill
 
 __all__ = ["ProcessPool"]
 
@@ -31,39 +32,6 @@ _GRACE = 0.5  # seconds that a worker in the middle of a sample has to end by it
 _DUMP_SECONDS = 1.0
 _START_SECONDS = 30.0  # imports take their time, which is not that of a batch
 _pools: weakref.WeakSet[ProcessPool] = weakref.WeakSet()
-
-
-class _Member:
-    """One worker."""
-
-    def __init__(self, number: int, process: Process, channel: Channel, window: Window) -> None:
-        self.number = number
-        self.process = process
-        self.channel = channel
-        self.window = window
-        self.watch = os.pidfd_open(process.pid)
-        self.tasks: deque[tuple[int, int, Any]] = deque()  # (epoch, number, indices) sent to it
-        self.status: int | None = None
-        self.reaped = False
-        self.ready = False  # it has loaded the job
-
-    def where(self) -> tuple[str, Any]:
-        """What the worker is at, and the index of the sample."""
-        control = self.window.control
-        position, batch = control[_arena.POSITION], control[_arena.BATCH]
-        phase, epoch = control[_arena.PHASE], control[_arena.EPOCH]
-        indices = None
-        for task_epoch, number, task in self.tasks:
-            if (task_epoch, number) == (epoch, batch):
-                indices = task
-        return where(phase, batch, position, indices), sample_at(position, indices)
-
-    def reap(self, seconds: float) -> bool:
-        """Takes the exit status, waiting so long for it."""
-        if not self.reaped:
-            self.status = self.process.reap(seconds)
-            self.reaped = self.status is not None
-        return self.reaped
 
 
 class ProcessPool:
@@ -78,13 +46,13 @@ class ProcessPool:
 
     def __init__(self, start: Start, workers: int, job: Job, seed: int) -> None:
         self.current = -1  # the epoch
-        self._members: list[_Member] = []
+        self._members: list[Member] = []
         self._ready: deque[tuple[int, _codec.Message]] = deque()
         self._poll = select.poll()
-        self._by_descriptor: dict[int, _Member] = {}
+        self._by_descriptor: dict[int, Member] = {}
         self._process = os.getpid()
         # Makes the error anew: a kept one would keep its traceback, and so whoever caught it.
-        self._broken: Callable[[], BaseException] | None = None
+        self._broken: Callable[[], Any] | None = None
         self._lifeline = -1
         self._mapping: Any = None  # of the segment: keeps its pages shared
         _pools.add(self)
@@ -132,7 +100,7 @@ class ProcessPool:
         ours, theirs = socket.socketpair()
         try:
             process = start(theirs, job)
-            member = _Member(number, process, Channel(ours), Window(mapping))
+            member = Member(number, process, Channel(ours), Window(mapping))
             self._members.append(member)
             member.channel.send_descriptors([arena, lifeline])
         except BaseException:
@@ -214,7 +182,7 @@ class ProcessPool:
         if dead is not None:
             raise self._death(dead)
 
-    def _take(self, member: _Member) -> None:
+    def _take(self, member: Member) -> None:
         for content in member.channel.messages():
             message = _codec.Message(content, member.window)
             if member.tasks and member.tasks[0][:2] == (message.epoch, message.number):
@@ -229,7 +197,7 @@ class ProcessPool:
             raise restore(value, worker, self._members[worker].process.pid)
         return value
 
-    def _death(self, member: _Member) -> BaseException:
+    def _death(self, member: Member) -> Any:
         try:
             member.reap(1.0)
         except ValueError:
@@ -241,7 +209,7 @@ class ProcessPool:
         self.close(0)
         return self._broken()
 
-    def _no_answer(self, timeout: float, owing: int) -> BaseException:
+    def _no_answer(self, timeout: float, owing: int) -> Any:
         member = self._members[owing]
         pid = member.process.pid
         place, index = member.where()
@@ -255,7 +223,7 @@ class ProcessPool:
         self.close(0)
         return self._broken()
 
-    def _dump_of(self, member: _Member) -> str:
+    def _dump_of(self, member: Member) -> str:
         """The stack dump, once it has stopped growing."""
         text, end = "", time.monotonic() + _DUMP_SECONDS
         while time.monotonic() < end:
@@ -276,9 +244,9 @@ class ProcessPool:
         end = time.monotonic() + grace
         for member in members:
             rest = max(0.0, end - time.monotonic())
-            if not _ended(member, rest):
+            if not ended(member, rest):
                 kill(member.process.pid)
-                _ended(member, 5.0)
+                ended(member, 5.0)
             os.close(member.watch)
         self._forget_descriptors()
 
@@ -306,19 +274,6 @@ class ProcessPool:
             "DataLoader: this iterator belongs to the process that made it; a forked child must "
             "make its own",
         )
-
-
-def _ended(member: _Member, seconds: float) -> bool:
-    if member.reaped:
-        return True
-    watch = select.poll()
-    watch.register(member.watch, select.POLLIN)
-    if not watch.poll(seconds * 1000):
-        return False
-    try:
-        return member.reap(1.0)
-    except ValueError:
-        return True
 
 
 def _abandon_all() -> None:

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Protocol
 
 __all__ = ["Process", "Start", "start_of"]
@@ -141,10 +142,8 @@ def start_of(context: Any) -> Start:
 
 def kill(pid: int, number: int = signal.SIGKILL) -> None:
     """Sends a signal to a process that may be gone."""
-    try:
+    with suppress(ProcessLookupError):
         os.kill(pid, number)
-    except ProcessLookupError:
-        pass
 
 
 Starter = Callable[[socket.socket, Any], Process]

@@ -6,7 +6,6 @@ import queue
 import sys
 import threading
 import traceback
-
 from functools import partial
 from typing import Any
 
@@ -16,8 +15,8 @@ from plait_data._fetch import END, Fetch, Stream
 from plait_data._worker_error import WorkerTimeout
 from plait_data._worker_info import WorkerInfo, set_worker_info
 from plait_data._workers import _codec
-
 from plait_data._workers._job import Job
+from plait_data._workers._manners import stopped_iteration
 from plait_data._workers._phases import WORKING, where
 
 __all__ = ["ThreadPool"]
@@ -150,9 +149,7 @@ class _Thread(threading.Thread):
             raise
         except BaseException as error:
             if isinstance(error, StopIteration):
-                stopped = RuntimeError("DataLoader: the dataset raised StopIteration")
-                stopped.__cause__ = error
-                error = stopped
+                error = stopped_iteration(error)
             if hasattr(error, "add_note"):
                 place = where(WORKING, number, self._position, indices)
                 error.add_note(f"raised in worker thread {self._number} of the DataLoader, {place}")
