@@ -1,4 +1,4 @@
-"""`torch.nn.parallel`: several devices, of which there are none."""
+"""`torch.nn.parallel` beside `DataParallel`: several devices, of which there are none."""
 
 from __future__ import annotations
 
@@ -6,38 +6,7 @@ from typing import Any
 
 import plait
 
-__all__ = ["DataParallel", "DistributedDataParallel", "data_parallel"]
-
-
-class DataParallel(plait.nn.Module):
-    """Call a module; PyTorch splits batches over GPUs, and without any calls the module.
-
-    The module stands under the name ``module``, so that the ``state_dict`` has the names PyTorch's
-    has.
-
-    Args:
-        module: the module.
-        device_ids, output_device, dim: checked by nobody: there are no devices to choose from.
-
-    Example:
-        >>> import plait
-        >>> from plait.torch._parallel import DataParallel
-        >>> list(DataParallel(plait.nn.Linear(1, 1)).state_dict())
-        ['module.weight', 'module.bias']
-    """
-
-    def __init__(
-        self, module: Any, device_ids: Any = None, output_device: Any = None, dim: int = 0
-    ) -> None:
-        super().__init__()
-        self.module = module
-        self.device_ids: list[Any] = []
-        self.output_device = output_device
-        self.dim = dim
-
-    def forward(self, *inputs: Any, **kwargs: Any) -> Any:
-        """Call the module."""
-        return self.module(*inputs, **kwargs)
+__all__ = ["DistributedDataParallel", "data_parallel"]
 
 
 class DistributedDataParallel(plait.nn.Module):
