@@ -23,6 +23,13 @@ class Tensor:
     def shape(self) -> tuple[int, ...]:
         return self.values.shape
 
+    @property
+    def dtype(self) -> Any:
+        return self.values.dtype
+
+    def numpy(self) -> Any:
+        return self.values
+
     def __len__(self) -> int:
         return len(self.values)
 
@@ -68,7 +75,10 @@ class Generator:
         return self.seed_
 
 
-def stack(tensors: list[Tensor]) -> Tensor:
+def stack(tensors: list[Tensor], *, out: Tensor | None = None) -> Tensor:
+    if out is not None:
+        np.stack([t.values for t in tensors], out=out.values)
+        return out
     return type(tensors[0])(np.stack([t.values for t in tensors]))
 
 

@@ -235,11 +235,6 @@ def test_no_worker_info():
     assert get_worker_info() is None
 
 
-def test_workers_are_a_clear_error():
-    with pytest.raises(NotImplementedError, match=r"`num_workers` must be 0: .* got 2"):
-        DataLoader(Pairs(), num_workers=2)
-
-
 @pytest.mark.parametrize(
     ("options", "text"),
     [

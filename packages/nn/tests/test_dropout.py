@@ -60,5 +60,5 @@ def test_dropout2d_zeroes_channels():
     assert (values == values[:, :1]).all()
     assert (values[:, 0] == 0).mean() == pytest.approx(0.5, abs=0.05)
     assert F.dropout2d(pc.ones(5, 2, 2)).shape == (5, 2, 2)
-    with pytest.raises(ValueError, match=r"`input` must be \(N, C, H, W\) or \(C, H, W\); got"):
-        F.dropout2d(pc.ones(2, 3))
+    with pytest.raises(ValueError, match=r"`input` must be \(N, C, H, W\), \(N, C, L\) or"):
+        F.dropout2d(pc.ones(3))

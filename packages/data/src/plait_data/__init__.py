@@ -17,7 +17,8 @@ Example:
 from plait_data import datasets
 from plait_data._concat import ChainDataset, ConcatDataset
 from plait_data._dataset import Dataset, IterableDataset, TensorDataset
-from plait_data._loader import DataLoader, WorkerInfo, get_worker_info
+from plait_data._exact import sample_rng
+from plait_data._loader import DataLoader
 from plait_data._randomness import manual_seed, set_seed_source
 from plait_data._sampler import (
     BatchSampler,
@@ -28,6 +29,8 @@ from plait_data._sampler import (
     WeightedRandomSampler,
 )
 from plait_data._subset import Subset, random_split
+from plait_data._worker_error import WorkerError, WorkerTimeout
+from plait_data._worker_info import WorkerInfo, get_worker_info
 from plait_data.collate import default_collate, default_convert, set_batch_converter
 
 __all__ = [
@@ -44,13 +47,16 @@ __all__ = [
     "SubsetRandomSampler",
     "TensorDataset",
     "WeightedRandomSampler",
+    "WorkerError",
     "WorkerInfo",
+    "WorkerTimeout",
     "datasets",
     "default_collate",
     "default_convert",
     "get_worker_info",
     "manual_seed",
     "random_split",
+    "sample_rng",
     "set_batch_converter",
     "set_seed_source",
 ]

@@ -8,15 +8,45 @@ returns (the array API standard) or else the top-level module of the class that 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["gather", "is_array", "stack"]
+__all__ = [
+    "Allocate",
+    "allocate_with",
+    "gather",
+    "is_array",
+    "library_of",
+    "stack",
+    "tensor_library",
+]
 
 Index = npt.NDArray[np.intp]
+Allocate = Callable[[tuple[int, ...], np.dtype[Any]], Any]
+
+_allocate: Allocate | None = None
+
+
+def allocate_with(allocate: Allocate | None) -> None:
+    """Says where the arrays of batches are to be made: a worker's are in shared memory.
+
+    ``allocate(shape, dtype)`` returns an array to write to, or None to leave it to NumPy.
+    """
+    global _allocate
+    _allocate = allocate
+
+
+def _destination(arrays: Sequence[Any]) -> Any:
+    """Where the stack of NumPy arrays is to be written, or None for a fresh array."""
+    first = arrays[0]
+    if _allocate is None or type(first) is not np.ndarray or first.dtype.hasobject:
+        return None
+    if any(array.dtype != first.dtype or type(array) is not np.ndarray for array in arrays):
+        return None
+    return _allocate((len(arrays), *first.shape), first.dtype)
 
 
 def is_array(value: object) -> bool:
@@ -26,7 +56,7 @@ def is_array(value: object) -> bool:
     return hasattr(type(value), "__dlpack__") and not isinstance(value, np.generic)
 
 
-def _library(array: Any) -> Any:
+def library_of(array: Any) -> Any:
     """The module with the functions for ``array``, or None."""
     namespace = getattr(array, "__array_namespace__", None)
     if namespace is not None:
@@ -48,15 +78,44 @@ def stack(arrays: Sequence[Any]) -> Any:
         if first.ndim == 0:
             return np.array(arrays)
         # One concatenation along the existing dimension: np.stack makes a view of each first.
+        out = _destination(arrays)
+        if out is not None:
+            np.concatenate(arrays, out=out.reshape(-1, *first.shape[1:]))
+            return out
         return np.concatenate(arrays).reshape(len(arrays), *first.shape)
-    function = getattr(_library(first), "stack", None)
+    function = getattr(library_of(first), "stack", None)
     if function is None:
         kind = f"{type(first).__module__}.{type(first).__qualname__}"
         raise TypeError(
             f"stack: the library of an array must offer `stack`; {kind} has none "
             "(plait_data.collate.register can say how its samples become a batch)"
         )
-    return function(arrays)
+    out = _foreign_destination(arrays)
+    return function(arrays) if out is None else function(arrays, out=out)
+
+
+def _foreign_destination(arrays: Sequence[Any]) -> Any:
+    """A tensor of the arrays' library over memory of `allocate_with`, or None."""
+    if _allocate is None or (library := tensor_library(arrays[0])) is None:
+        return None
+    first = arrays[0]
+    if any(type(array) is not type(first) or array.dtype != first.dtype for array in arrays):
+        return None
+    try:
+        dtype = first.numpy().dtype
+    except (TypeError, ValueError, RuntimeError):  # of a dtype or in a place NumPy has none for
+        return None
+    out = _allocate((len(arrays), *first.shape), dtype)
+    return None if out is None else library.from_numpy(out)
+
+
+def tensor_library(value: Any) -> Any:
+    """The module whose ``Tensor`` is exactly the type of ``value`` and that has ``from_numpy``."""
+    kind = type(value)
+    library = sys.modules.get(kind.__module__.partition(".")[0])
+    if getattr(library, "Tensor", None) is not kind or not hasattr(library, "from_numpy"):
+        return None
+    return library if hasattr(kind, "numpy") else None
 
 
 def gather(array: Any, indices: Index) -> Any:
@@ -66,12 +125,17 @@ def gather(array: Any, indices: Index) -> Any:
         IndexError: an index is outside of [-n, n) for n = len(array).
     """
     if type(array) is np.ndarray:
+        shape = (len(indices), *array.shape[1:])
+        if _allocate is not None and not array.dtype.hasobject:
+            out = _allocate(shape, array.dtype)
+            if out is not None:  # checked before: with mode="raise" NumPy would copy twice
+                return array.take(_in_range(indices, len(array)), axis=0, out=out, mode="clip")
         return array.take(indices, axis=0)
     if isinstance(array, np.ndarray):  # masked arrays, memory maps: their own indexing
         return array[indices]
     if not is_array(array):
         return NotImplemented
-    library = _library(array)
+    library = library_of(array)
     indices = _in_range(indices, len(array))
     if hasattr(library, "index_select") and hasattr(library, "from_numpy"):
         return library.index_select(array, 0, library.from_numpy(indices))

@@ -1,55 +1,30 @@
-"""The loader: batches of a dataset, made in the calling process."""
+"""The loader: batches of a dataset, made in the calling process or by workers."""
 
 from __future__ import annotations
 
 import warnings
+import weakref
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import partial
-from itertools import islice
 from typing import Any, Generic, TypeVar
 
+from plait_data._arguments import check_order, check_workers, refuse
 from plait_data._dataset import IterableDataset
-from plait_data._fetch import batch_at, samples_at
+from plait_data._epoch import Epoch, Order
+from plait_data._exact import reseed
+from plait_data._fetch import Fetch, Stream, in_process
+from plait_data._iterators import WorkerIterator, from_indices, from_stream
 from plait_data._sampler import BatchSampler, RandomSampler, SequentialSampler
-from plait_data.collate import Converter, default_collate, default_convert
+from plait_data.collate import Converter, batch_converter, default_collate, default_convert
 
-__all__ = ["DataLoader", "WorkerInfo", "get_worker_info"]
+__all__ = ["DataLoader"]
 
 T_co = TypeVar("T_co", covariant=True)
 _FIXED = {"batch_size", "batch_sampler", "dataset", "drop_last", "persistent_workers", "sampler"}
 
 
-@dataclass(frozen=True)
-class WorkerInfo:
-    """What a worker knows of itself: its number, how many there are, its seed and its dataset.
-
-    Example:
-        >>> from plait_data import WorkerInfo
-        >>> info = WorkerInfo(id=1, num_workers=4, seed=7, dataset=range(8))
-        >>> list(info.dataset)[info.id :: info.num_workers]
-        [1, 5]
-    """
-
-    id: int
-    num_workers: int
-    seed: int
-    dataset: Any
-
-
-def get_worker_info() -> WorkerInfo | None:
-    """The worker this code runs in, or None in the main process: for now, always None.
-
-    Example:
-        >>> from plait_data import get_worker_info
-        >>> get_worker_info() is None
-        True
-    """
-    return None
-
-
 class DataLoader(Generic[T_co]):
-    """Batches of a dataset, in the calling process.
+    """Batches of a dataset, made in the calling process or by workers.
 
     Args:
         dataset: an indexable dataset (``__getitem__`` and ``__len__``) or an `IterableDataset`.
@@ -58,26 +33,34 @@ class DataLoader(Generic[T_co]):
         sampler: an iterable of indices; excludes ``shuffle``.
         batch_sampler: an iterable of lists of indices; excludes ``batch_size``, ``shuffle``,
             ``sampler`` and ``drop_last``.
-        num_workers: must be 0: worker processes are not there yet.
+        num_workers: how many processes (threads) make batches; 0 for the calling thread.
         collate_fn: from a list of samples to a batch (with ``batch_size=None`` from a sample to
             what is yielded). By default `plait_data.default_collate` (`default_convert`).
         pin_memory: of no effect without an accelerator; a warning says so.
         drop_last: leave out a last batch that is smaller.
-        timeout: of worker processes, as are ``worker_init_fn``, ``multiprocessing_context``,
-            ``prefetch_factor``, ``persistent_workers``, ``in_order`` and ``pin_memory_device``;
-            checked, and refused where PyTorch refuses them without workers.
-        generator: what shuffling draws from: a ``numpy.random.Generator``, an int seed (orders
-            differ from epoch to epoch and repeat from run to run), another library's generator,
-            or None (see `plait_data.manual_seed`).
+        timeout: seconds after which a missing batch is a `WorkerTimeout`; 0 for never.
+        worker_init_fn: called with its number in each worker before the first sample.
+        multiprocessing_context: None for fresh interpreters that import `plait_data` and what the
+            dataset's pickle names, and never run the main module; ``"thread"`` for threads;
+            ``"fork"``, ``"spawn"``, ``"forkserver"`` or a context for the standard module's ways.
+        generator: what shuffling and the seeds of samples are drawn from: a
+            ``numpy.random.Generator``, an int seed (epochs differ and repeat from run to run),
+            another library's generator, or None (see `plait_data.manual_seed`).
+        prefetch_factor: batches a worker makes ahead; None for 2.
+        persistent_workers: keep the workers from epoch to epoch.
+        pin_memory_device: accepted and ignored, like ``pin_memory``.
+        in_order: give batches in the order of the indices, not as workers finish them.
         convert: what turns the NumPy arrays of the default collation into tensors; None for what
             `plait_data.set_batch_converter` registered, ``numpy.asarray`` for NumPy.
+        exact_globals: whether `random`, NumPy's, plait's and torch's global generators (those that
+            are imported) are seeded for each index: None for in worker processes only.
 
     With the default collation a dataset that offers ``__getbatch__`` (`TensorDataset`, a `Subset`
     of one, `datasets.MNIST` without transforms) is asked for whole batches.
 
     Raises:
         ValueError: arguments that exclude each other, as in PyTorch.
-        NotImplementedError: ``num_workers`` above 0.
+        WorkerError: at iteration, when a worker process is gone.
 
     Example:
         >>> import numpy as np
@@ -109,14 +92,17 @@ class DataLoader(Generic[T_co]):
         pin_memory_device: str = "",
         in_order: bool = True,
         convert: Converter | None = None,
+        exact_globals: bool | None = None,
     ) -> None:
-        _check_workers(
+        check_workers(
             num_workers, timeout, prefetch_factor, persistent_workers, multiprocessing_context
         )
         iterable = isinstance(dataset, IterableDataset)
-        _check_order(iterable, batch_size, shuffle, sampler, batch_sampler, drop_last)
+        if multiprocessing_context == "thread" and exact_globals:
+            refuse("`exact_globals` needs processes: threads share the global generators")
+        check_order(iterable, batch_size, shuffle, sampler, batch_sampler, drop_last)
         if collate_fn is not None and convert is not None:
-            _refuse("`convert` belongs to the default collation; got a `collate_fn` too")
+            refuse("`convert` belongs to the default collation; got a `collate_fn` too")
         if pin_memory:
             warnings.warn(
                 "DataLoader: `pin_memory` has no effect without an accelerator", stacklevel=2
@@ -155,24 +141,108 @@ class DataLoader(Generic[T_co]):
             collate_fn = default if convert is None else partial(default, convert=convert)
         self.collate_fn = collate_fn
         self._convert = convert
+        self._exact_globals = exact_globals
+        own_order = isinstance(self.sampler, RandomSampler) and bool(shuffle)
+        self._order = Order(self._indices(), generator, own_order)
+        self._epoch: Epoch | None = None
+        self._pool: Any = None
         self._initialized = True
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in _FIXED and getattr(self, "_initialized", False):
-            _refuse(f"`{name}` must not be set after the loader was made; make another one")
+            refuse(f"`{name}` must not be set after the loader was made; make another one")
         super().__setattr__(name, value)
+
+    def _indices(self) -> Any:
+        return self.batch_sampler if self.batch_sampler is not None else self.sampler
 
     def __iter__(self) -> Iterator[T_co]:
         # Not a generator: the dataset or sampler is asked, and draws, at iter().
-        if self._iterable:
-            stream = iter(self.dataset)
-            return self._stream_batches(stream) if self._batched else self._singles(stream)
-        if not self._batched:
-            assert self.sampler is not None
-            dataset = self.dataset
-            return self._singles(dataset[index] for index in iter(self.sampler))
-        assert self.batch_sampler is not None
-        return self._batches(iter(self.batch_sampler))
+        epoch, order = self._order.begin(self.num_workers)
+        self._epoch = epoch
+        if self.num_workers:
+            return self._from_workers(epoch, order)
+        exact = bool(self._exact_globals)
+        seed_globals = reseed if exact else None
+        if order is None:
+            stream = Stream(
+                self.dataset,
+                self.collate_fn,
+                epoch.seed,
+                size=self.batch_size,
+                drop_last=self.drop_last,
+                seed_globals=seed_globals,
+            )
+            return from_stream(stream, in_process(stream.batch, exact), epoch)
+        fetch = Fetch(
+            self.dataset,
+            self.collate_fn,
+            epoch.seed,
+            convert=self._convert,
+            whole=self._default_collate and self._batched,
+            seed_globals=seed_globals,
+        )
+        make = fetch.batch if self._batched else fetch.single
+        return from_indices(in_process(make, exact), order, epoch)
+
+    def _from_workers(self, epoch: Epoch, order: Iterator[Any] | None) -> Iterator[T_co]:
+        from plait_data._workers._pool import open_pool  # processes are not for everyone
+
+        if self._pool is not None and self._pool.size == 0:
+            self._pool = None  # it broke
+        pool = self._pool
+        if pool is None:
+            pool = open_pool(self, epoch.seed)
+            if self.persistent_workers:
+                self._pool = pool
+                weakref.finalize(self, pool.close)
+        return WorkerIterator(
+            pool,
+            epoch,
+            order,
+            prefetch=self.prefetch_factor or 2,
+            in_order=self.in_order,
+            timeout=self.timeout,
+            convert=lambda: self._convert or batch_converter(),
+            keep=self.persistent_workers,
+        )
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the loader is: after the batches that its latest iterator has given.
+
+        Prefetched batches don't count. The state is of plain data (numbers, strings, containers;
+        an array of integers if the generator's state is one) and serves any number of workers. For
+        an iterable dataset it counts batches a worker, and ``num_workers`` must stay; its streams
+        are read again up to the place.
+
+        Example:
+            >>> from plait_data import DataLoader
+            >>> def loader():
+            ...     return DataLoader(range(6), batch_size=2, shuffle=True, generator=3)
+            >>> first = loader()
+            >>> batches = iter(first)
+            >>> _ = next(batches)
+            >>> second = loader()
+            >>> second.load_state_dict(first.state_dict())
+            >>> [b.tolist() for b in batches] == [b.tolist() for b in second]
+            True
+        """
+        return self._order.state(self._epoch)
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Makes the next iteration go on where ``state`` was taken, with the identical remainder.
+
+        The order repeats for samplers of this package and for samplers that have ``state_dict``
+        and ``load_state_dict`` themselves; another sampler must give the same order by itself.
+
+        Args:
+            state: from `state_dict` of a loader with the same dataset and batches.
+
+        Raises:
+            ValueError: it is no such state, or counts another number of workers' streams.
+        """
+        self._order.resume(state, self.num_workers)
+        self._epoch = None
 
     def __len__(self) -> int:
         """The number of batches; a TypeError where a stream doesn't know its length."""
@@ -182,80 +252,3 @@ class DataLoader(Generic[T_co]):
         if self.batch_size is None:
             return size
         return size // self.batch_size if self.drop_last else -(-size // self.batch_size)
-
-    def _batches(self, batches: Iterator[Any]) -> Iterator[T_co]:
-        dataset, collate = self.dataset, self.collate_fn
-        whole = self._default_collate
-        for indices in batches:
-            if whole:
-                batch = batch_at(dataset, indices)
-                if batch is not NotImplemented:
-                    yield default_convert(batch, convert=self._convert)
-                    continue
-                whole = False  # a dataset without the short way has none for the next batch
-            yield collate(samples_at(dataset, indices))
-
-    def _stream_batches(self, stream: Iterator[Any]) -> Iterator[T_co]:
-        size = self.batch_size
-        assert size is not None
-        while samples := list(islice(stream, size)):
-            if self.drop_last and len(samples) < size:
-                return
-            yield self.collate_fn(samples)
-
-    def _singles(self, samples: Iterator[Any]) -> Iterator[T_co]:
-        return map(self.collate_fn, samples)
-
-
-def _refuse(text: str) -> None:
-    raise ValueError(f"DataLoader: {text}")
-
-
-def _check_workers(
-    num_workers: int, timeout: float, prefetch_factor: int | None, persistent: bool, context: Any
-) -> None:
-    if num_workers < 0:
-        _refuse(f"`num_workers` must be >= 0; got {num_workers}")
-    if timeout < 0:
-        _refuse(f"`timeout` must be >= 0; got {timeout}")
-    if num_workers > 0:
-        raise NotImplementedError(
-            "DataLoader: `num_workers` must be 0: this version of plait_data makes batches in the "
-            f"calling process and has no worker processes yet; got {num_workers}"
-        )
-    if prefetch_factor is not None:
-        _refuse(f"`prefetch_factor` requires num_workers > 0; got {prefetch_factor}")
-    if persistent:
-        _refuse("`persistent_workers` requires num_workers > 0")
-    if context is not None:
-        _refuse(f"`multiprocessing_context` requires num_workers > 0; got {context!r}")
-
-
-def _check_order(
-    iterable: bool,
-    batch_size: int | None,
-    shuffle: bool | None,
-    sampler: Any,
-    batch_sampler: Any,
-    drop_last: bool,
-) -> None:
-    if iterable:
-        given = {"shuffle": bool(shuffle), "sampler": sampler is not None}
-        given["batch_sampler"] = batch_sampler is not None
-        for name, is_given in given.items():
-            if is_given:
-                _refuse(f"`{name}` must not be given for an IterableDataset, which has no indices")
-    if sampler is not None and shuffle:
-        _refuse("`sampler` and `shuffle` exclude each other; got both")
-    if batch_sampler is not None:
-        if batch_size != 1 or shuffle or sampler is not None or drop_last:
-            _refuse(
-                "`batch_sampler` excludes `batch_size`, `shuffle`, `sampler` and `drop_last`; "
-                f"got batch_size={batch_size}, shuffle={shuffle}, drop_last={drop_last}"
-                + (", a sampler" if sampler is not None else "")
-            )
-    elif batch_size is None:
-        if drop_last:
-            _refuse("`drop_last` requires a batch_size; got batch_size=None")
-    elif not isinstance(batch_size, int) or isinstance(batch_size, bool) or batch_size <= 0:
-        _refuse(f"`batch_size` must be a positive int or None; got {batch_size!r}")

@@ -89,6 +89,9 @@ class RandomSource:
     def __init__(self, operator: str, generator: Any) -> None:
         self._foreign: Any = None
         self._generator: np.random.Generator | None = None
+        self._latest: np.random.Generator | None = None
+        self._begun: Any = None
+        self._replayed: Any = None
         if generator is None or isinstance(generator, np.random.Generator):
             self._generator = generator
         elif isinstance(generator, (int, np.integer)):
@@ -109,6 +112,42 @@ class RandomSource:
 
     def rng(self) -> np.random.Generator:
         """The generator to draw the next epoch (or split) from."""
+        state, self._replayed = self._replayed, None
+        if state is None:
+            self._latest = self._pick()
+        else:
+            self._latest = self._lasting() or _of_kind(state)
+            self._latest.bit_generator.state = state
+        self._begun = self._latest.bit_generator.state
+        return self._latest
+
+    @property
+    def latest(self) -> np.random.Generator:
+        """The generator that `rng` returned last; a first one if it was never asked."""
+        return self.rng() if self._latest is None else self._latest
+
+    @property
+    def begun(self) -> Any:
+        """The state of `latest` when `rng` returned it, None before."""
+        return self._begun
+
+    @property
+    def next_state(self) -> Any:
+        """The state from which the next epoch will be drawn; None where each has another seed."""
+        lasting = self._lasting()
+        return None if lasting is None else lasting.bit_generator.state
+
+    def replay(self, state: Any) -> None:
+        """Makes the next `rng` start from ``state``, which `begun` or `next_state` gave."""
+        self._replayed = state
+
+    def _lasting(self) -> np.random.Generator | None:
+        """The generator that one epoch after the other is drawn from, if there is one."""
+        if self._generator is not None:
+            return self._generator
+        return _seeded if self._foreign is None else None
+
+    def _pick(self) -> np.random.Generator:
         if self._generator is not None:
             return self._generator
         if self._foreign is not None:
@@ -121,6 +160,11 @@ class RandomSource:
         if _seed_source is not None:
             return _numpy_generator("set_seed_source", "source()", int(_seed_source()))
         return np.random.default_rng()
+
+
+def _of_kind(state: Any) -> np.random.Generator:
+    kind = getattr(np.random, state["bit_generator"])
+    return np.random.Generator(kind())
 
 
 def _randint_of(generator: Any) -> Any:

@@ -61,6 +61,9 @@ class SequentialSampler(Sampler[int]):
         return len(self.data_source)
 
 
+_BLOCK = 1 << 16  # indices drawn at once
+
+
 class RandomSampler(Sampler[int]):
     """A random order of 0, ..., n - 1, another one at each iteration.
 
@@ -110,7 +113,10 @@ class RandomSampler(Sampler[int]):
             )
         rng = self._random.rng()
         if self.replacement:
-            return _ints(rng.integers(0, size, count) if count else np.empty(0, np.intp))
+            # in blocks, for programs that ask for 1e10 and stop when they have enough
+            starts = range(0, count, _BLOCK)
+            blocks = (rng.integers(0, size, min(_BLOCK, count - start)) for start in starts)
+            return chain.from_iterable(map(_ints, blocks))
         if count <= size:
             return _ints(rng.permutation(size)[:count])
         rounds = (rng.permutation(size)[: count - start] for start in range(0, count, size))

@@ -17,7 +17,13 @@ import numpy as np
 
 from plait_data._arrays import is_array, stack
 
-__all__ = ["default_collate", "default_convert", "register", "set_batch_converter"]
+__all__ = [
+    "batch_converter",
+    "default_collate",
+    "default_convert",
+    "register",
+    "set_batch_converter",
+]
 
 Converter = Callable[[Any], Any]
 Collate = Callable[[list[Any]], Any]
@@ -57,6 +63,11 @@ def set_batch_converter(converter: Converter | None) -> Converter | None:
         )
     before, _converter = _converter, converter
     return before
+
+
+def batch_converter() -> Converter | None:
+    """What `set_batch_converter` registered."""
+    return _converter
 
 
 def register(kind: type, collate: Collate) -> None:

@@ -33,7 +33,8 @@ class ConversionMethods:
         """Convert parameters and buffers in place; return the module.
 
         ``to(device)``, ``to(dtype)``, ``to(device, dtype)`` and ``to(tensor)`` (its device and
-        dtype). Only floating-point and complex members change their dtype, to such a one.
+        dtype). Only floating-point and complex members change their dtype, to such a one;
+        ``memory_format=`` is for members of 4 and 5 dimensions.
 
         Example:
             >>> import plait_core as pc, plait_nn as nn
@@ -44,7 +45,7 @@ class ConversionMethods:
 
     def type(self: C, dst_type: Any) -> C:
         """Convert every parameter and buffer to ``dst_type``."""
-        return self._apply(lambda tensor: tensor.to(dst_type))
+        return self._apply(lambda tensor: tensor.type(dst_type))
 
     def float(self: C) -> C:
         """Convert floating-point parameters and buffers to float32."""

@@ -25,6 +25,7 @@ def floating(dtype: Any) -> Callable[[Tensor], Tensor]:
 
 def conversion(*args: Any, **kwargs: Any) -> Callable[[Tensor], Tensor]:
     """Return the conversion that the arguments of ``Module.to`` ask for."""
+    memory_format = kwargs.pop("memory_format", None)
     device, dtype = _device_and_dtype(args, kwargs)
     if dtype is not None:
         dtype = pc.empty(0, dtype=dtype).dtype  # also from a name or a NumPy dtype
@@ -37,6 +38,8 @@ def conversion(*args: Any, **kwargs: Any) -> Callable[[Tensor], Tensor]:
             tensor = tensor.to(device)
         if dtype is not None and (tensor.is_floating_point() or tensor.is_complex()):
             tensor = tensor.to(dtype)
+        if memory_format is not None and tensor.ndim in (4, 5):
+            tensor = tensor.contiguous(memory_format=memory_format)
         return tensor
 
     return convert

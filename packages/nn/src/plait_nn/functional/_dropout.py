@@ -33,7 +33,7 @@ def dropout2d(
     """Zero whole channels with probability ``p`` and divide the others by ``1 - p``.
 
     Args:
-        input: Shape (N, C, H, W) or (C, H, W).
+        input: Shape (N, C, H, W); also (N, C, L) and (N, C), as PyTorch reads them with a warning.
         p: In [0, 1].
         training: False returns the input as it is.
         inplace: Write the result over the input.
@@ -45,13 +45,14 @@ def dropout2d(
         True
     """
     _check(p, "dropout2d")
-    if input.ndim not in (3, 4):
+    if input.ndim not in (2, 3, 4):
         raise ValueError(
-            f"dropout2d: `input` must be (N, C, H, W) or (C, H, W); got {tuple(input.shape)}"
+            "dropout2d: `input` must be (N, C, H, W), (N, C, L) or (N, C); "
+            f"got {tuple(input.shape)}"
         )
     if not training or p == 0:
         return input
-    shape = (*tuple(input.shape)[:-2], 1, 1)
+    shape = (*tuple(input.shape)[:2], *(1,) * (input.ndim - 2))
     result = input * pc.dropout(pc.ones(shape, dtype=input.dtype, device=input.device), p, True)
     return input.copy_(result) if inplace else result
 

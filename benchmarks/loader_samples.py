@@ -1,0 +1,38 @@
+"""Datasets of bench_loader.py, for workers of both sides: a module that imports NumPy alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Rows", "Words"]
+
+
+class Rows:
+    """``size`` samples: rows of one array, or of the tensor that ``make`` makes of it."""
+
+    def __init__(self, size: int, width: int, make: Any = None) -> None:
+        self.size = size
+        rows = np.random.default_rng(0).random((64, width), dtype=np.float32)
+        self.rows = rows if make is None else make(rows)
+
+    def __getitem__(self, index: int) -> Any:
+        return self.rows[index % 64]
+
+    def __len__(self) -> int:
+        return self.size
+
+
+class Words:
+    """Pairs of a text and a number from a large list."""
+
+    def __init__(self, size: int) -> None:
+        self.pairs = [(f"images/{i:08d}.png", i % 10) for i in range(size)]
+
+    def __getitem__(self, index: int) -> tuple[int, int]:
+        path, label = self.pairs[index]
+        return len(path), label
+
+    def __len__(self) -> int:
+        return len(self.pairs)

@@ -1,0 +1,149 @@
+"""One pass through a dataset: its seed, its order, how far it is, and how it can go on later."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+from plait_data._randomness import RandomSource
+from plait_data._sampler import BatchSampler
+
+__all__ = ["Epoch", "Order"]
+
+_SEED_LIMIT = 2**63
+_VERSION = 1
+
+
+@dataclass
+class Epoch:
+    """Attributes:
+    number: how many came before.
+    seed: of the random numbers of its samples.
+    begun: the states of generators and sampler before it.
+    yielded: how many batches the program got.
+    skipped: of these, how many came before a resumption.
+    by_worker: of the batches of a stream, how many each worker gave.
+    turn: the worker whose batch of a stream is next.
+    finished: whether all were given.
+    """
+
+    number: int
+    seed: int
+    begun: dict[str, Any]
+    yielded: int = 0
+    skipped: int = 0
+    by_worker: list[int] = field(default_factory=list)
+    turn: int = 0
+    finished: bool = False
+
+
+class Order:
+    """Draws the order and the seed of each epoch, and can draw those of an earlier one again.
+
+    Args:
+        sampler: of batches or of indices; None for a stream.
+        generator: the loader's; None where the sampler's generator serves for the seeds too.
+    """
+
+    def __init__(self, sampler: Any, generator: Any, shared: bool) -> None:
+        self._sampler = sampler
+        inner = sampler.sampler if type(sampler) is BatchSampler else sampler
+        source = getattr(inner, "_random", None)
+        self._source: RandomSource | None = source if isinstance(source, RandomSource) else None
+        shared = self._source is not None and (shared or generator is None)
+        self._seeds = None if shared else RandomSource("DataLoader", generator)
+        self._stateful = next(
+            (
+                candidate
+                for candidate in (sampler, inner)
+                if hasattr(candidate, "state_dict") and hasattr(candidate, "load_state_dict")
+            ),
+            None,
+        )
+        self._epochs = 0
+        self._resumed: dict[str, Any] | None = None
+
+    def begin(self, workers: int) -> tuple[Epoch, Iterator[Any] | None]:
+        """The next epoch and the iterator of its batches of indices (None for a stream)."""
+        state, self._resumed = self._resumed, None
+        begun: dict[str, Any] = {}
+        if state is not None:
+            self._epochs = state["epoch"]
+            self._replay(state["begun"])
+        if self._stateful is not None:
+            begun["sampler"] = copy.deepcopy(self._stateful.state_dict())
+        order = None if self._sampler is None else iter(self._sampler)
+        if self._source is not None:
+            begun["order"] = self._source.begun
+        if self._seeds is None:
+            assert self._source is not None
+            rng = self._source.latest
+        else:
+            rng = self._seeds.rng()
+            begun["seeds"] = self._seeds.begun
+        epoch = Epoch(self._epochs, int(rng.integers(_SEED_LIMIT)), begun)
+        epoch.by_worker = [0] * max(workers, 1)
+        self._epochs += 1
+        if state is not None and state["batches"]:
+            epoch.seed = state["seed"]
+            epoch.yielded = epoch.skipped = state["batches"]
+            if order is None:
+                epoch.by_worker, epoch.turn = list(state["by_worker"]), state["turn"]
+            else:
+                next(islice(order, epoch.skipped, epoch.skipped), None)
+        return epoch, order
+
+    def _replay(self, begun: dict[str, Any]) -> None:
+        for name, source in (("order", self._source), ("seeds", self._seeds)):
+            if source is not None and begun.get(name) is not None:
+                source.replay(begun[name])
+        if self._stateful is not None and "sampler" in begun:
+            self._stateful.load_state_dict(copy.deepcopy(begun["sampler"]))
+
+    def state(self, epoch: Epoch | None) -> dict[str, Any]:
+        """What `resume` needs to go on after the batches of ``epoch`` that were given."""
+        state: dict[str, Any] = {"version": _VERSION, "stream": self._sampler is None}
+        if epoch is None or epoch.finished:
+            if epoch is None and self._resumed is not None:
+                return dict(self._resumed)
+            begun: dict[str, Any] = {}
+            for name, source in (("order", self._source), ("seeds", self._seeds)):
+                if source is not None:
+                    begun[name] = source.next_state
+            if self._stateful is not None:
+                begun["sampler"] = copy.deepcopy(self._stateful.state_dict())
+            number = 0 if epoch is None else epoch.number + 1
+            return {**state, "epoch": number, "batches": 0, "seed": None, "begun": begun}
+        state |= {"epoch": epoch.number, "batches": epoch.yielded, "seed": epoch.seed}
+        if self._sampler is None:
+            state |= {"by_worker": list(epoch.by_worker), "turn": epoch.turn}
+        return {**state, "begun": epoch.begun}
+
+    def resume(self, state: Any, workers: int) -> None:
+        """Makes the next epoch go on where ``state`` was taken.
+
+        Raises:
+            ValueError: it is no state of such a loader.
+        """
+        if not isinstance(state, dict) or state.get("version") != _VERSION:
+            raise ValueError(
+                "load_state_dict: `state` must be what DataLoader.state_dict() of this version of "
+                f"plait_data returned; got {type(state).__name__}"
+            )
+        stream = self._sampler is None
+        if state["stream"] != stream:
+            kinds = ("an indexable dataset", "an iterable dataset")
+            raise ValueError(
+                f"load_state_dict: the state must be of a loader of {kinds[stream]}; it is of one "
+                f"of {kinds[not stream]}"
+            )
+        if stream and state["batches"] and len(state["by_worker"]) != max(workers, 1):
+            raise ValueError(
+                "load_state_dict: the state of an iterable dataset counts the batches of each "
+                f"worker, so num_workers must be what it was ({len(state['by_worker'])}); "
+                f"got {workers}"
+            )
+        self._resumed = state

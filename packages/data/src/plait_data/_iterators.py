@@ -1,0 +1,172 @@
+"""Iterators over the batches of one epoch: in process, and from workers."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from plait_data._epoch import Epoch
+from plait_data._fetch import END, Stream
+
+__all__ = ["WorkerIterator", "from_indices", "from_stream"]
+
+
+def from_indices(make: Callable[[Any], Any], order: Iterator[Any], epoch: Epoch) -> Iterator[Any]:
+    """The batches that ``make`` makes of lists of indices."""
+    for indices in order:
+        batch = make(indices)
+        epoch.yielded += 1
+        yield batch
+    epoch.finished = True
+
+
+def from_stream(stream: Stream, make: Callable[[], Any], epoch: Epoch) -> Iterator[Any]:
+    """The batches of a stream."""
+    stream.skip(epoch.skipped)
+    while (batch := make()) is not END:
+        epoch.yielded += 1
+        epoch.by_worker[0] += 1
+        yield batch
+    epoch.finished = True
+
+
+class WorkerIterator(Iterator[Any]):
+    """Gives workers their tasks and the program their batches.
+
+    Args:
+        pool: the workers: `ProcessPool` or `ThreadPool`.
+        epoch: what to make.
+        order: lists of indices; None for a stream.
+        prefetch: tasks a worker has ahead.
+        in_order: give batches in the order of the tasks, not as they come.
+        timeout: seconds to wait for a batch; 0 for as long as it takes.
+        convert: looks up what makes tensors of arrays, at each batch.
+        keep: whether the workers live on after the epoch.
+    """
+
+    def __init__(
+        self,
+        pool: Any,
+        epoch: Epoch,
+        order: Iterator[Any] | None,
+        *,
+        prefetch: int,
+        in_order: bool,
+        timeout: float,
+        convert: Callable[[], Any],
+        keep: bool,
+    ) -> None:
+        self._pool = pool
+        self._epoch = epoch
+        self._order = order
+        self._in_order = in_order
+        self._timeout = timeout
+        self._convert = convert
+        self._keep = keep
+        self._most = prefetch * pool.size
+        self._prefetch = prefetch
+        self._loads = [0] * pool.size  # tasks that a worker has not answered
+        self._active = [True] * pool.size
+        self._turn = epoch.turn
+        self._owners: dict[int, int] = {}  # of tasks not yet answered
+        self._done: dict[int, tuple[int, Any]] = {}
+        self._sent = self._given = 0
+        self._exhausted = False
+        self._number = epoch.number
+        # Also at the interpreter's end; a pool that is kept is closed by its loader.
+        self._close = weakref.finalize(self, pool.close) if not keep else pool.close
+        skips = [0] * pool.size if order is not None else epoch.by_worker
+        pool.begin(self._number, epoch.seed, skips, convert() is not None)
+        self._top_up()
+
+    def __next__(self) -> Any:
+        if self._pool.current != self._number:
+            raise RuntimeError(
+                "DataLoader: a later iteration of this loader has taken its persistent workers; "
+                "go through one epoch at a time, or make a second loader"
+            )
+        while True:
+            found = self._take()
+            if found is None:
+                self._finish()
+                raise StopIteration
+            worker, message = found
+            self._top_up()
+            if message.kind == _END:
+                continue
+            batch = self._pool.value(worker, message, self._convert())
+            self._epoch.yielded += 1
+            if self._order is None:
+                self._epoch.by_worker[worker] += 1
+                self._epoch.turn = (worker + 1) % self._pool.size
+            return batch
+
+    def _take(self) -> tuple[int, Any] | None:
+        """The next answer to a task, in the order wanted; None when all were taken."""
+        while True:
+            if self._in_order and self._given in self._done:
+                self._given += 1
+                return self._done.pop(self._given - 1)
+            if not self._in_order and self._done:
+                self._given += 1
+                return self._done.pop(next(iter(self._done)))
+            if not self._owners:
+                return None
+            wanted = self._given if self._in_order else next(iter(self._owners))
+            worker, message = self._receive(self._owners[wanted])
+            del self._owners[message.number]
+            self._loads[worker] -= 1
+            if message.kind == _END:
+                self._active[worker] = False
+            self._done[message.number] = (worker, message)
+
+    def _receive(self, owing: int) -> tuple[int, Any]:
+        try:
+            worker, message = self._pool.receive(self._number, self._timeout, owing)
+            if message.number < 0:  # it could not begin
+                self._pool.value(worker, message, None)
+        except BaseException:  # a worker is gone, or Ctrl-C: end at once
+            self._pool.close(0)
+            raise
+        return worker, message
+
+    def _top_up(self) -> None:
+        while not self._exhausted and self._sent - self._given < self._most:
+            worker = self._choose()
+            if worker is None:
+                return
+            indices = None
+            if self._order is not None:
+                try:
+                    indices = next(self._order)
+                except StopIteration:
+                    self._exhausted = True
+                    return
+            self._pool.submit(worker, self._number, self._sent, indices)
+            self._owners[self._sent] = worker
+            self._loads[worker] += 1
+            self._sent += 1
+
+    def _choose(self) -> int | None:
+        """The worker of the next task: in turns, or the one with the fewest tasks."""
+        count = len(self._active)
+        candidates = [
+            worker
+            for worker in ((self._turn + i) % count for i in range(count))
+            if self._active[worker]
+        ]
+        if not candidates:
+            return None
+        busy = self._loads.__getitem__
+        worker = candidates[0] if self._in_order else min(candidates, key=busy)
+        self._turn = (worker + 1) % count
+        return worker
+
+    def _finish(self) -> None:
+        self._epoch.finished = True
+        if not self._keep:
+            self._close()
+
+
+_END = 1  # `plait_data._workers._codec.END`, which processes in need of no workers don't load

@@ -1,0 +1,56 @@
+"""What code of a dataset can know of the worker that runs it."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["WorkerInfo", "get_worker_info", "set_worker_info"]
+
+_local = threading.local()
+
+
+@dataclass(frozen=True)
+class WorkerInfo:
+    """What a worker knows of itself: its number, how many there are, its seed and its dataset.
+
+    Example:
+        >>> from plait_data import WorkerInfo
+        >>> info = WorkerInfo(id=1, num_workers=4, seed=7, dataset=range(8))
+        >>> list(info.dataset)[info.id :: info.num_workers]
+        [1, 5]
+    """
+
+    id: int
+    num_workers: int
+    seed: int
+    dataset: Any
+
+
+def get_worker_info() -> WorkerInfo | None:
+    """The worker this code runs in, or None outside of workers.
+
+    An iterable dataset asks it to yield only its worker's share; ``dataset`` is the worker's copy
+    (with thread workers: the dataset itself). ``seed`` is another number for each worker and epoch.
+
+    Example:
+        >>> from plait_data import DataLoader, IterableDataset, get_worker_info
+        >>> class Numbers(IterableDataset[int]):
+        ...     def __iter__(self):
+        ...         info = get_worker_info()
+        ...         first, step = (0, 1) if info is None else (info.id, info.num_workers)
+        ...         return iter(range(first, 6, step))
+        >>> def batches(workers):
+        ...     loader = DataLoader(Numbers(), batch_size=2, num_workers=workers)
+        ...     return [batch.tolist() for batch in loader]
+        >>> batches(0), batches(2)
+        ([[0, 1], [2, 3], [4, 5]], [[0, 2], [1, 3], [4], [5]])
+    """
+    info: WorkerInfo | None = getattr(_local, "info", None)
+    return info
+
+
+def set_worker_info(info: WorkerInfo | None) -> None:
+    """Says in a worker (process or thread) which one it is."""
+    _local.info = info

@@ -1,0 +1,119 @@
+"""Messages over a socket: a length, then as many bytes; descriptors beside the first of them."""
+
+from __future__ import annotations
+
+import socket
+import struct
+from collections import deque
+
+__all__ = ["Channel", "receive_descriptors", "receive_message", "send_message"]
+
+_LENGTH = struct.Struct("<I")
+_CHUNK = 1 << 16
+_MOST_DESCRIPTORS = 4
+
+
+def send_message(connection: socket.socket, message: bytes) -> None:
+    """Sends a message whole; waits as long as it takes. ConnectionError: nobody reads it."""
+    connection.sendall(_LENGTH.pack(len(message)) + message)
+
+
+def receive_message(connection: socket.socket) -> bytes | None:
+    """The next message, waiting for it; None at the end of the connection."""
+    head = _exactly(connection, _LENGTH.size)
+    return None if head is None else _exactly(connection, _LENGTH.unpack(head)[0])
+
+
+def receive_descriptors(connection: socket.socket) -> list[int]:
+    """The descriptors that came with one byte, sent by `Channel.send_descriptors`."""
+    _, descriptors, _, _ = socket.recv_fds(connection, 1, _MOST_DESCRIPTORS)
+    return descriptors
+
+
+def _exactly(connection: socket.socket, size: int) -> bytes | None:
+    data = bytearray(size)
+    view, at = memoryview(data), 0
+    while at < size:
+        try:
+            count = connection.recv_into(view[at:])
+        except ConnectionResetError:  # the other end closed with messages unread
+            return None
+        if count == 0:
+            return None
+        at += count
+    return bytes(data)
+
+
+class Channel:
+    """The parent's end: sends and receives what it can without waiting, and keeps the rest.
+
+    A worker may wait for the parent to read, so the parent must never wait for the worker to.
+    """
+
+    def __init__(self, connection: socket.socket) -> None:
+        connection.setblocking(False)
+        self._socket = connection
+        self._received = bytearray()
+        self._unsent: deque[memoryview] = deque()
+        self.ended = False
+
+    def fileno(self) -> int:
+        """The socket's descriptor."""
+        return self._socket.fileno()
+
+    @property
+    def waiting(self) -> bool:
+        """Whether something is left to send."""
+        return bool(self._unsent)
+
+    def send_descriptors(self, descriptors: list[int]) -> None:
+        """Sends descriptors with one byte."""
+        socket.send_fds(self._socket, [b"\0"], descriptors)
+
+    def send(self, message: bytes) -> None:
+        """Sends a message, or keeps for `flush` what the socket doesn't take now."""
+        self._unsent.append(memoryview(_LENGTH.pack(len(message)) + message))
+        self.flush()
+
+    def flush(self) -> None:
+        """Sends more of what is left."""
+        while self._unsent:
+            try:
+                sent = self._socket.send(self._unsent[0])
+            except BlockingIOError:
+                return
+            except OSError:  # the worker is gone; whoever reads will see the end
+                self._unsent.clear()
+                return
+            if sent == len(self._unsent[0]):
+                self._unsent.popleft()
+            else:
+                self._unsent[0] = self._unsent[0][sent:]
+
+    def messages(self) -> list[bytes]:
+        """The messages that have come whole; sets ``ended`` at the end of the connection."""
+        while not self.ended:
+            try:
+                data = self._socket.recv(_CHUNK)
+            except BlockingIOError:
+                break
+            except OSError:
+                data = b""
+            if not data:
+                self.ended = True
+            self._received += data
+            if len(data) < _CHUNK:
+                break
+        at, received, messages = 0, self._received, []
+        while len(received) - at >= _LENGTH.size:
+            end = at + _LENGTH.size + _LENGTH.unpack_from(received, at)[0]
+            if end > len(received):
+                break
+            messages.append(bytes(received[at + _LENGTH.size : end]))
+            at = end
+        del received[:at]
+        return messages
+
+    def close(self) -> None:
+        """Ends the connection, which tells the worker to end."""
+        self._socket.close()

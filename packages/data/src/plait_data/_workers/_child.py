@@ -1,0 +1,278 @@
+"""What runs in a worker process: reads tasks from its socket, makes batches, sends them."""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import pickle
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from plait_data import collate
+from plait_data._arrays import allocate_with
+from plait_data._exact import Cursor, enter, leave
+from plait_data._fetch import END, Fetch, Stream
+from plait_data._worker_info import WorkerInfo, set_worker_info
+from plait_data._workers import _arena, _codec
+from plait_data._workers._arena import Arena
+from plait_data._workers._channel import receive_descriptors, receive_message, send_message
+from plait_data._workers._failures import capture
+from plait_data._workers._job import Job, load
+from plait_data._workers._late import LateSeeds
+from plait_data._workers._manners import (
+    LazyConverter,
+    dump_signal,
+    end_with_parent,
+    stopped_iteration,
+    use_one_thread,
+)
+from plait_data._workers._phases import (
+    COLLATING,
+    IDLE,
+    INITIALISING,
+    LOADING,
+    SENDING,
+    STREAMING,
+    WORKING,
+    where,
+)
+
+__all__ = ["Hello", "main", "start"]
+
+_STREAM_APART = 1 << 40  # numbers of samples in the streams of two workers
+
+
+@dataclass(frozen=True)
+class Hello:
+    """The first message to a worker; the descriptors of arena, life line and segment come before.
+
+    Attributes:
+        worker: its number.
+        workers: how many there are.
+        seed: of the first epoch.
+        table: where the segment's table is and its entries; None where the job is inherited.
+        path: the program's ``sys.path``.
+        argv: the program's.
+    """
+
+    worker: int
+    workers: int
+    seed: int
+    table: tuple[int, int] | None
+    path: list[str]
+    argv: list[str]
+
+
+def main(descriptor: int) -> None:
+    """Runs in a process that inherited a socket's descriptor."""
+    start(socket.socket(fileno=descriptor), None)
+
+
+def start(connection: socket.socket, job: Job | None) -> None:
+    """Runs in a worker process until its parent closes the connection; doesn't return."""
+    connection.setblocking(True)
+    status = 1
+    try:
+        worker = Worker(connection, job)
+        worker.run()
+        status = 0
+    except _Stopped:
+        status = 0
+    except SystemExit as error:
+        status = error.code if isinstance(error.code, int) else int(error.code is not None)
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+    finally:
+        # As multiprocessing ends its children: no atexit functions of the program's modules.
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(Exception):
+                stream.flush()
+        os._exit(status)
+
+
+class _Stopped(BaseException):
+    """The parent wants no more batches."""
+
+
+class Worker:
+    """The loop of one worker process."""
+
+    def __init__(self, connection: socket.socket, job: Job | None) -> None:
+        self._connection = connection
+        # Ctrl-C goes to the whole group of processes: the parent acts on it. Not SIG_IGN, which
+        # programs started from here would inherit.
+        signal.signal(signal.SIGINT, lambda *_: None)
+        arena, lifeline = receive_descriptors(connection)
+        self._lifeline = end_with_parent(lifeline)
+        segment = [] if job is not None else receive_descriptors(connection)
+        content = receive_message(connection)
+        if content is None:
+            raise _Stopped
+        self._hello: Hello = pickle.loads(content)
+        self._arena = Arena(arena, self._hello.worker)
+        self._control = self._arena.control
+        faulthandler.enable(self._arena.dump_file())
+        faulthandler.register(dump_signal(), self._arena.dump_file(), all_threads=True)
+        self._job = job
+        self._segment = segment[0] if segment else -1
+        self._epoch = -1
+        self._fetch: Fetch | None = None
+        self._stream: Stream | None = None
+        self._begin_stream: Callable[[], None] | None = None
+        self._convert: Any = None
+        self._seed_globals: Callable[[int, Any], None] | None = None
+
+    def run(self) -> None:
+        """Loads the job, then serves tasks to the end."""
+        self._guarded(self._prepare, -1, partial(self._where, None))
+        while (content := receive_message(self._connection)) is not None:
+            what, *task = pickle.loads(content)
+            if what == "epoch":
+                self._begin(*task)
+            else:
+                self._serve(*task)
+
+    def _guarded(self, action: Any, number: int, where: Callable[[], str]) -> Any:
+        """Runs an action; its exception goes to the parent, and NotImplemented comes back."""
+        try:
+            return action()
+        except (_Stopped, SystemExit):
+            raise
+        except BaseException as error:
+            if isinstance(error, StopIteration):
+                error = stopped_iteration(error)
+            self._send(_codec.ERROR, number, capture(error, where()))
+            return NotImplemented
+
+    def _where(self, indices: Any) -> str:
+        position = self._control[_arena.POSITION]
+        return where(self._control[_arena.PHASE], self._control[_arena.BATCH], position, indices)
+
+    def _prepare(self) -> None:
+        hello, control = self._hello, self._control
+        control[_arena.PHASE] = LOADING
+        if self._job is None:
+            sys.path[:] = hello.path
+            sys.argv[:] = hello.argv
+            assert hello.table is not None
+            self._job = load(self._segment, *hello.table)
+        if self._segment >= 0:
+            os.close(self._segment)
+            self._segment = -1
+        job = self._job
+        info = WorkerInfo(hello.worker, hello.workers, hello.seed + hello.worker, job.dataset)
+        set_worker_info(info)
+        use_one_thread()
+        allocate_with(partial(self._arena.array, least=_codec.LEAST_SHARED))
+        if job.collate_fn is not None and job.converter is not None:
+            lazy = isinstance(job.converter, bytes)
+            collate.set_batch_converter(LazyConverter(job.converter) if lazy else job.converter)
+        seeds = LateSeeds()
+        seeds.reseed(hello.seed, -1 - hello.worker)  # no sample
+        self._seed_globals = seeds.reseed if job.globals_too else None
+        if job.worker_init_fn is not None:
+            control[_arena.PHASE] = INITIALISING
+            before = enter(Cursor(hello.seed, (hello.worker,)))
+            try:
+                job.worker_init_fn(hello.worker)
+            finally:
+                leave(before)
+        control[_arena.PHASE] = IDLE
+        self._send(_codec.READY, -1, None)
+
+    def _begin(self, epoch: int, seed: int, skip: int, convert: bool) -> None:
+        job = self._job
+        if job is None:
+            return  # it could not be loaded, which the parent knows
+        self._epoch = epoch
+        self._convert = _codec.mark if convert else None
+        self._fetch = self._stream = self._begin_stream = None
+        hello = self._hello
+        number, count = hello.worker, hello.workers
+        set_worker_info(WorkerInfo(number, count, seed + number, job.dataset))
+        default = collate.default_collate if job.batched else collate.default_convert
+        make = partial(default, convert=self._convert)
+        if not job.iterable:
+            self._fetch = Fetch(
+                job.dataset,
+                job.collate_fn or make,
+                seed,
+                convert=self._convert,
+                whole=job.collate_fn is None and job.batched,
+                seed_globals=self._seed_globals,
+                note=self._note,
+            )
+            return
+        # The stream begins with its first task, so that its errors belong to that.
+        self._begin_stream = partial(
+            self._streamed,
+            seed,
+            skip,
+            size=job.batch_size if job.batched else None,
+            drop_last=job.drop_last,
+            start=hello.worker * _STREAM_APART,
+            seed_globals=self._seed_globals,
+            note=self._note,
+        )
+
+    def _streamed(self, seed: int, skip: int, **options: Any) -> None:
+        job = self._job
+        assert job is not None
+        self._control[_arena.PHASE] = STREAMING
+        default = collate.default_collate if job.batched else collate.default_convert
+        make = job.collate_fn or partial(default, convert=self._convert)
+        stream = Stream(job.dataset, make, seed, **options)
+        self._control[_arena.PHASE] = WORKING
+        stream.skip(skip)
+        self._stream = stream
+
+    def _note(self, position: int) -> None:
+        """Tells the parent, without a message, where this worker is."""
+        control = self._control
+        control[_arena.POSITION] = position
+        if position < 0:
+            control[_arena.PHASE] = COLLATING
+        if control[_arena.STOP]:
+            raise _Stopped
+
+    def _serve(self, epoch: int, number: int, indices: Any) -> None:
+        control, job = self._control, self._job
+        control[_arena.BATCH] = number
+        control[_arena.EPOCH] = epoch
+        control[_arena.POSITION] = -1
+        if control[_arena.STOP]:
+            raise _Stopped
+        if epoch != self._epoch or epoch != control[_arena.WANTED] or job is None:
+            return
+        control[_arena.PHASE] = WORKING
+        self._guarded(partial(self._make, number, indices), number, partial(self._where, indices))
+        control[_arena.PHASE] = IDLE
+
+    def _make(self, number: int, indices: Any) -> None:
+        assert self._job is not None
+        if self._fetch is not None:
+            make = self._fetch.batch if self._job.batched else self._fetch.single
+            batch = make(indices)
+        else:
+            begin, self._begin_stream = self._begin_stream, None
+            if begin is not None:
+                begin()
+            batch = END if self._stream is None else self._stream.batch()
+        if batch is END:
+            self._send(_codec.END, number, None)
+        else:
+            self._send(_codec.BATCH, number, batch)
+
+    def _send(self, kind: int, number: int, value: Any) -> None:
+        self._control[_arena.PHASE] = SENDING
+        message = _codec.encode(self._arena, kind, self._epoch, number, value)
+        try:
+            send_message(self._connection, message)
+        except ConnectionError:
+            raise _Stopped from None

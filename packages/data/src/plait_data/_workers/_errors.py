@@ -1,0 +1,91 @@
+"""What a loader says when a worker is gone or doesn't answer."""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import signal
+from typing import Any
+
+from plait_data._worker_error import WorkerError, WorkerTimeout
+
+__all__ = ["died", "process_state", "require_descriptors", "timed_out"]
+
+_DESCRIPTORS_EACH = 3  # socket, pidfd, mapping
+_DESCRIPTORS_ELSE = 10  # the life line, the job, and what a start opens for a moment
+
+
+_HINTS = {
+    signal.SIGKILL: "something killed it, often the kernel for lack of memory",
+    signal.SIGBUS: "memory or a mapped file that can't be reached, as when a file was cut short",
+    signal.SIGSEGV: "a fault in native code",
+    signal.SIGABRT: "native code gave up",
+}
+
+
+def died(worker: int, pid: int, status: int | None, where: str, index: Any, stack: str) -> Any:
+    """The error for a worker that ended; ``status`` is negative for a signal, None if unknown."""
+    if status is None:
+        how = "ended, and another part of the program took its status"
+    elif status < 0:
+        how = f"was killed by signal {-status} ({_signal_name(-status)})"
+        if -status in _HINTS:
+            how += f": {_HINTS[signal.Signals(-status)]}"
+    else:
+        how = f"exited with status {status}"
+    text = f"DataLoader: worker {worker} (pid {pid}) {how}; it stopped {where}"
+    if stack:
+        text += f"\n\nIts stack:\n{stack}"
+    error = WorkerError(text)
+    error.worker, error.pid, error.index = worker, pid, index
+    if status is not None:
+        error.signal, error.status = (-status, None) if status < 0 else (None, status)
+    return error
+
+
+def timed_out(
+    worker: int, pid: int, seconds: float, where: str, index: Any, stopped: bool, stack: str
+) -> WorkerTimeout:
+    """The error for a worker that sent nothing within ``timeout``."""
+    state = "is stopped (by SIGSTOP, a debugger or a terminal)" if stopped else "is busy"
+    text = f"DataLoader: no batch came within timeout={seconds:g} s; worker {worker} (pid {pid}) "
+    text += f"{state} {where}"
+    text += f"\n\nIts stack:\n{stack}" if stack else "\n\nIt gave no stack: it runs no Python code"
+    error = WorkerTimeout(text)
+    error.worker, error.pid, error.index = worker, pid, index
+    return error
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"real-time signal {number}"
+
+
+def process_state(pid: int) -> str:
+    """The letter of a process's state ("T": stopped), or "" if it is gone."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
+            return file.read().rpartition(")")[2].split()[0]
+    except (OSError, IndexError):
+        return ""
+
+
+def require_descriptors(workers: int) -> None:
+    """Refuses to start what would run out of file descriptors half-way.
+
+    Raises:
+        OSError: fewer are left than ``workers`` need.
+    """
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    taken = len(os.listdir("/proc/self/fd"))
+    needed = _DESCRIPTORS_EACH * workers + _DESCRIPTORS_ELSE
+    if limit != resource.RLIM_INFINITY and taken + needed > limit:
+        raise OSError(
+            errno.EMFILE,
+            f"DataLoader: {workers} workers need {needed} file descriptors besides the {taken} that "
+            f"are open; the limit of this process is {limit} (RLIMIT_NOFILE). Raise it (ulimit -n "
+            "4096, resource.setrlimit), close files, or use fewer workers",
+        )

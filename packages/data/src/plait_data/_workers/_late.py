@@ -1,0 +1,59 @@
+"""Global generators of libraries that are imported in the middle of a sample."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+from plait_data._exact import reseed
+
+__all__ = ["LateSeeds"]
+
+_LIBRARIES = ("random", "numpy.random", "plait_core", "torch")
+
+
+class LateSeeds:
+    """A finder of modules that finds none itself: it has generators seeded after their import.
+
+    Seeding an index covers what is imported by then; a dataset may import a library, or be the
+    first to touch ``numpy.random``, inside of a sample.
+    """
+
+    def __init__(self) -> None:
+        self._key: tuple[int, Any] = (0, 0)
+        sys.meta_path.insert(0, self)
+
+    def reseed(self, seed: int, index: Any) -> None:
+        """Seeds what is imported now, and with the same key what will be before the next call."""
+        self._key = (seed, index)
+        reseed(seed, index)
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """The next finder's answer, its loader told to seed."""
+        if name not in _LIBRARIES:
+            return None
+        for finder in sys.meta_path:
+            if finder is self:
+                continue
+            spec = finder.find_spec(name, path, target)
+            if spec is not None:
+                self._seed_after(spec.loader)
+                return spec
+        return None
+
+    def _seed_after(self, loader: Any) -> None:
+        execute: Callable[[ModuleType], None] = loader.exec_module
+
+        def execute_and_seed(module: ModuleType) -> None:
+            execute(module)
+            reseed(*self._key)
+
+        try:
+            loader.exec_module = execute_and_seed
+        except AttributeError:  # a built-in or frozen module: its loader is a class
+            return

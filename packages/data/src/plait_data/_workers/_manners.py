@@ -1,0 +1,73 @@
+"""How a worker behaves: it ends with its parent, answers signals, keeps to one thread."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pickle
+import select
+import signal
+import sys
+from typing import Any
+
+__all__ = [
+    "LazyConverter",
+    "dump_signal",
+    "end_with_parent",
+    "stopped_iteration",
+    "use_one_thread",
+]
+
+
+def dump_signal() -> int:
+    """The signal that asks a worker for a stack dump."""
+    return signal.SIGRTMAX - 1
+
+
+def end_with_parent(shared: int) -> int:
+    """Has the kernel kill this process when the pipe's only writer, the parent, is gone.
+
+    Returns:
+        The descriptor to keep open.
+    """
+    # Opened anew: whom the kernel signals is noted in the open file, which all workers share.
+    lifeline = os.open(f"/proc/self/fd/{shared}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    os.close(shared)
+    fcntl.fcntl(lifeline, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(lifeline, getattr(fcntl, "F_SETSIG", 10), signal.SIGKILL)
+    flags = fcntl.fcntl(lifeline, fcntl.F_GETFL)
+    fcntl.fcntl(lifeline, fcntl.F_SETFL, flags | os.O_ASYNC)
+    watch = select.poll()
+    watch.register(lifeline, 0)
+    if watch.poll(0):  # it went before the kernel was told
+        os._exit(1)
+    return lifeline
+
+
+class LazyConverter:
+    """The program's converter, loaded (with its library) at the first array."""
+
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+        self._converter: Any = None
+
+    def __call__(self, array: Any) -> Any:
+        if self._converter is None:
+            self._converter = pickle.loads(self._content)
+        return self._converter(array)
+
+
+def stopped_iteration(error: StopIteration) -> RuntimeError:
+    """What stands for it: as in a generator, it must not look like the end of the loader."""
+    wrapped = RuntimeError("DataLoader: the dataset raised StopIteration")
+    wrapped.__cause__ = error
+    return wrapped
+
+
+def use_one_thread() -> None:
+    """Has the tensor libraries that are loaded work in one thread: there are more workers."""
+    for name in ("torch", "plait_core"):
+        library = sys.modules.get(name)
+        set_threads = getattr(library, "set_num_threads", None)
+        if set_threads is not None:
+            set_threads(1)

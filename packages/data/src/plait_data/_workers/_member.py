@@ -1,0 +1,63 @@
+"""One worker process as the program sees it."""
+
+from __future__ import annotations
+
+import os
+import select
+from collections import deque
+from typing import Any
+
+from plait_data._workers import _arena
+from plait_data._workers._arena import Window
+from plait_data._workers._channel import Channel
+from plait_data._workers._phases import sample_at, where
+from plait_data._workers._start import Process
+
+__all__ = ["Member", "ended"]
+
+
+class Member:
+    """One worker."""
+
+    def __init__(self, number: int, process: Process, channel: Channel, window: Window) -> None:
+        self.number = number
+        self.process = process
+        self.channel = channel
+        self.window = window
+        self.watch = os.pidfd_open(process.pid)
+        self.tasks: deque[tuple[int, int, Any]] = deque()  # (epoch, number, indices) sent to it
+        self.status: int | None = None
+        self.reaped = False
+        self.ready = False  # it has loaded the job
+
+    def where(self) -> tuple[str, Any]:
+        """What the worker is at, and the index of the sample."""
+        control = self.window.control
+        position, batch = control[_arena.POSITION], control[_arena.BATCH]
+        phase, epoch = control[_arena.PHASE], control[_arena.EPOCH]
+        indices = None
+        for task_epoch, number, task in self.tasks:
+            if (task_epoch, number) == (epoch, batch):
+                indices = task
+        return where(phase, batch, position, indices), sample_at(position, indices)
+
+    def reap(self, seconds: float) -> bool:
+        """Takes the exit status, waiting so long for it."""
+        if not self.reaped:
+            self.status = self.process.reap(seconds)
+            self.reaped = self.status is not None
+        return self.reaped
+
+
+def ended(member: Member, seconds: float) -> bool:
+    """Whether a worker has ended, or does within so many seconds; takes its exit status."""
+    if member.reaped:
+        return True
+    watch = select.poll()
+    watch.register(member.watch, select.POLLIN)
+    if not watch.poll(seconds * 1000):
+        return False
+    try:
+        return member.reap(1.0)
+    except ValueError:
+        return True

@@ -1,0 +1,61 @@
+"""What a worker is at, as a number in its control words and in words for errors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+__all__ = [
+    "COLLATING",
+    "IDLE",
+    "INITIALISING",
+    "LOADING",
+    "SENDING",
+    "STARTING",
+    "STREAMING",
+    "WORKING",
+    "sample_at",
+    "where",
+]
+
+STARTING, LOADING, INITIALISING, IDLE, WORKING, COLLATING, SENDING, STREAMING = range(8)
+_OTHERWISE = {
+    STARTING: "while it started",
+    LOADING: "while it loaded the dataset",
+    INITIALISING: "in `worker_init_fn`",
+    IDLE: "while it waited for work",
+    STREAMING: "while it began an iteration of the dataset",
+}
+_SHOWN = 8
+
+
+def sample_at(position: int, indices: Any) -> Any:
+    """The index of the sample at hand, None where there is none."""
+    if not isinstance(indices, Sequence) or isinstance(indices, str):
+        return indices
+    return indices[position] if 0 <= position < len(indices) else None
+
+
+def where(phase: int, batch: int, position: int, indices: Any) -> str:
+    """What a worker is at: ``indices`` are those of the batch, None in a stream.
+
+    Example:
+        >>> from plait_data._workers._phases import COLLATING, WORKING, where
+        >>> where(WORKING, 4, 1, [8, 9])
+        'at sample 9 (position 1 of batch 4)'
+        >>> where(COLLATING, 4, -1, [8, 9])
+        'while it collated batch 4 of samples [8, 9]'
+    """
+    if phase in _OTHERWISE:
+        return _OTHERWISE[phase]
+    what = "sent" if phase == SENDING else "collated" if phase == COLLATING else "made"
+    if indices is None:
+        if phase == WORKING and position >= 0:
+            return f"at sample {position} of batch {batch} of its stream"
+        return f"while it {what} batch {batch} of its stream"
+    sample = sample_at(position, indices)
+    if phase == WORKING and sample is not None:
+        return f"at sample {sample!r} (position {max(position, 0)} of batch {batch})"
+    shown = list(indices[:_SHOWN]) if isinstance(indices, Sequence) else indices
+    more = f" and {len(indices) - _SHOWN} more" if len(indices) > _SHOWN else ""
+    return f"while it {what} batch {batch} of samples {shown}{more}"

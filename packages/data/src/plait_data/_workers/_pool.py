@@ -1,0 +1,40 @@
+"""The workers that a loader's arguments ask for."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+from plait_data._workers._job import Job
+from plait_data._workers._processes import ProcessPool
+from plait_data._workers._start import start_of
+from plait_data._workers._threads import ThreadPool
+from plait_data.collate import batch_converter, default_collate, default_convert
+
+__all__ = ["open_pool"]
+
+
+def open_pool(loader: Any, seed: int) -> Any:
+    """Starts the workers of a loader."""
+    defaults = (default_collate, default_convert)
+    by_default = loader._default_collate or loader.collate_fn in defaults
+    job = Job(
+        dataset=loader.dataset,
+        collate_fn=None if by_default else loader.collate_fn,
+        worker_init_fn=loader.worker_init_fn,
+        iterable=loader._iterable,
+        batched=loader._batched,
+        batch_size=loader.batch_size,
+        drop_last=loader.drop_last,
+        globals_too=loader._exact_globals is not False,
+        converter=None,
+    )
+    context = loader.multiprocessing_context
+    if context == "thread":
+        return ThreadPool(loader.num_workers, job, seed, loader._convert)
+    if not by_default and (converter := batch_converter()) is not None:
+        try:
+            job.converter = pickle.dumps(converter)  # read only if the collate_fn makes arrays
+        except Exception:
+            job.converter = converter
+    return ProcessPool(start_of(context), loader.num_workers, job, seed)

@@ -1,0 +1,284 @@
+"""Worker processes as seen from the program: start, tasks, messages, deaths, end."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import select
+import signal
+import socket
+import sys
+import time
+import weakref
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from plait_data._workers import _arena, _codec
+from plait_data._workers._arena import Window
+from plait_data._workers._channel import Channel
+from plait_data._workers._child import Hello
+from plait_data._workers._errors import died, process_state, require_descriptors, timed_out
+from plait_data._workers._failures import restore
+from plait_data._workers._job import Job, Segment
+from plait_data._workers._manners import dump_signal
+from plait_data._workers._member import Member, ended
+from plait_data._workers._start import Start, kill
+
+__all__ = ["ProcessPool"]
+
+_GRACE = 0.5  # seconds that a worker in the middle of a sample has to end by itself
+_DUMP_SECONDS = 1.0
+_START_SECONDS = 30.0  # imports take their time, which is not that of a batch
+_pools: weakref.WeakSet[ProcessPool] = weakref.WeakSet()
+
+
+class ProcessPool:
+    """The workers of a loader.
+
+    Args:
+        start: how to start one.
+        workers: how many.
+        job: what they do.
+        seed: of the first epoch.
+    """
+
+    def __init__(self, start: Start, workers: int, job: Job, seed: int) -> None:
+        self.current = -1  # the epoch
+        self._members: list[Member] = []
+        self._ready: deque[tuple[int, _codec.Message]] = deque()
+        self._poll = select.poll()
+        self._by_descriptor: dict[int, Member] = {}
+        self._process = os.getpid()
+        # Makes the error anew: a kept one would keep its traceback, and so whoever caught it.
+        self._broken: Callable[[], Any] | None = None
+        self._lifeline = -1
+        self._mapping: Any = None  # of the segment: keeps its pages shared
+        _pools.add(self)
+        try:
+            self._begin(start, workers, job, seed)
+        except BaseException:
+            self.close(0)
+            raise
+
+    @property
+    def size(self) -> int:
+        """How many workers there are."""
+        return len(self._members)
+
+    @property
+    def pids(self) -> list[int]:
+        """The processes."""
+        return [member.process.pid for member in self._members]
+
+    def _begin(self, start: Start, workers: int, job: Job, seed: int) -> None:
+        require_descriptors(workers)
+        lifeline, self._lifeline = os.pipe()
+        segment = None
+        try:
+            for number in range(workers):
+                self._start(start, number, job, lifeline)
+            # They boot while this process pickles.
+            table = None
+            if not start.inherits:
+                segment = Segment(job)
+                self._mapping = segment.mapping
+                table = (segment.table_at, segment.entries)
+            for member in self._members:
+                if segment is not None:
+                    member.channel.send_descriptors([segment.descriptor])
+                hello = Hello(member.number, workers, seed, table, sys.path, sys.argv)
+                member.channel.send(pickle.dumps(hello))
+        finally:
+            os.close(lifeline)
+            if segment is not None:
+                os.close(segment.descriptor)
+
+    def _start(self, start: Start, number: int, job: Job, lifeline: int) -> None:
+        arena, mapping = _arena.create()
+        ours, theirs = socket.socketpair()
+        try:
+            process = start(theirs, job)
+            member = Member(number, process, Channel(ours), Window(mapping))
+            self._members.append(member)
+            member.channel.send_descriptors([arena, lifeline])
+        except BaseException:
+            ours.close()
+            raise
+        finally:
+            os.close(arena)
+            theirs.close()
+        for descriptor in (ours.fileno(), member.watch):
+            self._poll.register(descriptor, select.POLLIN)
+            self._by_descriptor[descriptor] = member
+
+    def begin(self, epoch: int, seed: int, skips: list[int], convert: bool) -> None:
+        """Starts an epoch: everything of the one before is forgotten.
+
+        Args:
+            epoch: its number.
+            seed: of its samples.
+            skips: batches of its stream that each worker leaves out.
+            convert: whether the arrays of batches go to a converter.
+        """
+        self.current = epoch
+        for member, skip in zip(self._members, skips, strict=True):
+            member.window.control[_arena.WANTED] = epoch
+            member.tasks.clear()
+            member.channel.send(pickle.dumps(("epoch", epoch, seed, skip, convert)))
+
+    def submit(self, worker: int, epoch: int, number: int, indices: Any) -> None:
+        """Sends a task."""
+        member = self._members[worker]
+        member.tasks.append((epoch, number, indices))
+        member.channel.send(pickle.dumps(("task", epoch, number, indices)))
+
+    def receive(self, epoch: int, timeout: float, owing: int) -> tuple[int, _codec.Message]:
+        """The next message of this epoch: (worker, message).
+
+        Args:
+            epoch: older ones' messages are dropped.
+            timeout: seconds to wait, 0 for as long as it takes.
+            owing: the worker whose batch is waited for, for the error.
+
+        Raises:
+            WorkerError: a worker is gone.
+            WorkerTimeout: nothing came in time.
+        """
+        while True:
+            while self._ready:
+                worker, message = self._ready.popleft()
+                if message.kind == _codec.READY:
+                    continue
+                if message.epoch == epoch or message.number < 0:
+                    return worker, message
+                message.discard()
+            if self._broken is not None:
+                raise self._broken()
+            self._wait(timeout, owing)
+
+    def _wait(self, timeout: float, owing: int) -> None:
+        flags = select.POLLIN
+        for member in self._members:
+            wanted = flags | select.POLLOUT if member.channel.waiting else flags
+            self._poll.modify(member.channel.fileno(), wanted)
+        if timeout and not self._members[owing].ready:
+            timeout = max(timeout, _START_SECONDS)
+        begun = time.monotonic()
+        events = self._poll.poll(timeout * 1000 if timeout else None)
+        if not events:
+            if time.monotonic() - begun < timeout + 1:  # else this process itself was stopped
+                raise self._no_answer(timeout, owing)
+            return
+        dead = None
+        for descriptor, event in events:
+            member = self._by_descriptor[descriptor]
+            if event & select.POLLOUT:
+                member.channel.flush()
+            self._take(member)
+            if member.channel.ended or descriptor == member.watch:
+                dead = dead or member
+        if dead is not None:
+            raise self._death(dead)
+
+    def _take(self, member: Member) -> None:
+        for content in member.channel.messages():
+            message = _codec.Message(content, member.window)
+            if member.tasks and member.tasks[0][:2] == (message.epoch, message.number):
+                member.tasks.popleft()
+            member.ready = True
+            self._ready.append((member.number, message))
+
+    def value(self, worker: int, message: _codec.Message, convert: Any) -> Any:
+        """The batch in a message; raises what the worker raised."""
+        value = _codec.decode(message, convert)
+        if message.kind == _codec.ERROR:
+            raise restore(value, worker, self._members[worker].process.pid)
+        return value
+
+    def _death(self, member: Member) -> Any:
+        try:
+            member.reap(1.0)
+        except ValueError:
+            member.reaped = True
+        place, index = member.where()
+        stack = member.window.dump()
+        pid = member.process.pid
+        self._broken = partial(died, member.number, pid, member.status, place, index, stack)
+        self.close(0)
+        return self._broken()
+
+    def _no_answer(self, timeout: float, owing: int) -> Any:
+        member = self._members[owing]
+        pid = member.process.pid
+        place, index = member.where()
+        stopped = process_state(pid) in ("T", "t")
+        kill(pid, dump_signal())
+        if stopped:  # it answers signals only when it runs
+            kill(pid, signal.SIGCONT)
+        stack = self._dump_of(member)
+        number = member.number
+        self._broken = partial(timed_out, number, pid, timeout, place, index, stopped, stack)
+        self.close(0)
+        return self._broken()
+
+    def _dump_of(self, member: Member) -> str:
+        """The stack dump, once it has stopped growing."""
+        text, end = "", time.monotonic() + _DUMP_SECONDS
+        while time.monotonic() < end:
+            time.sleep(0.02)
+            before, text = text, member.window.dump()
+            if text and text == before:
+                break
+        return text
+
+    def close(self, grace: float = _GRACE) -> None:
+        """Ends the workers; those that are in the middle of a sample after ``grace`` seconds."""
+        if os.getpid() != self._process:
+            return
+        members, self._members = self._members, []
+        for member in members:
+            member.window.control[_arena.STOP] = 1
+            member.channel.close()
+        end = time.monotonic() + grace
+        for member in members:
+            rest = max(0.0, end - time.monotonic())
+            if not ended(member, rest):
+                kill(member.process.pid)
+                ended(member, 5.0)
+            os.close(member.watch)
+        self._forget_descriptors()
+
+    def _forget_descriptors(self) -> None:
+        if self._lifeline >= 0:
+            os.close(self._lifeline)
+            self._lifeline = -1
+        self._by_descriptor.clear()
+        self._mapping = None
+        for _, message in self._ready:
+            message.discard()
+        self._ready.clear()
+
+    def _abandon(self) -> None:
+        """In a forked child: the workers are the parent's."""
+        for member in self._members:
+            member.channel.close()
+            os.close(member.watch)
+            member.process.forget()
+        self._members = []
+        self._ready.clear()
+        self._forget_descriptors()
+        self._broken = partial(
+            RuntimeError,
+            "DataLoader: this iterator belongs to the process that made it; a forked child must "
+            "make its own",
+        )
+
+
+def _abandon_all() -> None:
+    for pool in list(_pools):
+        pool._abandon()
+
+
+os.register_at_fork(after_in_child=_abandon_all)

@@ -1,0 +1,215 @@
+"""Worker threads: no processes, no copies, one memory; for code that releases the GIL."""
+
+from __future__ import annotations
+
+import queue
+import sys
+import threading
+import traceback
+from functools import partial
+from typing import Any
+
+from plait_data import collate
+from plait_data._exact import Cursor, enter, leave
+from plait_data._fetch import END, Fetch, Stream
+from plait_data._worker_error import WorkerTimeout
+from plait_data._worker_info import WorkerInfo, set_worker_info
+from plait_data._workers import _codec
+from plait_data._workers._job import Job
+from plait_data._workers._manners import stopped_iteration
+from plait_data._workers._phases import WORKING, where
+
+__all__ = ["ThreadPool"]
+
+_STREAM_APART = 1 << 40
+
+
+class _Result:
+    """What a thread made: has a message's kind, epoch and number."""
+
+    def __init__(self, kind: int, epoch: int, number: int, value: Any) -> None:
+        self.kind = kind
+        self.epoch = epoch
+        self.number = number
+        self.value = value
+
+    def discard(self) -> None:
+        """Nothing is kept elsewhere."""
+
+
+class _Stopped(BaseException):
+    """The loader wants no more batches."""
+
+
+class ThreadPool:
+    """Threads with the interface of `ProcessPool`."""
+
+    def __init__(self, workers: int, job: Job, seed: int, convert: Any) -> None:
+        self.current = -1
+        self._job = job
+        self._results: queue.SimpleQueue[tuple[int, _Result]] = queue.SimpleQueue()
+        self._threads = [
+            _Thread(number, workers, job, seed, convert, self._results) for number in range(workers)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    @property
+    def size(self) -> int:
+        """How many workers there are."""
+        return len(self._threads)
+
+    def begin(self, epoch: int, seed: int, skips: list[int], convert: bool) -> None:
+        """Starts an epoch."""
+        self.current = epoch
+        for thread, skip in zip(self._threads, skips, strict=True):
+            thread.epoch = epoch
+            thread.work.put(("epoch", epoch, seed, skip))
+
+    def submit(self, worker: int, epoch: int, number: int, indices: Any) -> None:
+        """Gives a thread a task."""
+        self._threads[worker].work.put(("task", epoch, number, indices))
+
+    def receive(self, epoch: int, timeout: float, owing: int) -> tuple[int, _Result]:
+        """The next result of this epoch."""
+        while True:
+            try:
+                worker, result = self._results.get(timeout=timeout or None)
+            except queue.Empty:
+                raise self._no_answer(timeout, owing) from None
+            if result.epoch == epoch or result.number < 0:
+                return worker, result
+
+    def value(self, worker: int, result: _Result, convert: Any) -> Any:
+        """The batch of a result; raises what the thread raised."""
+        if result.kind == _codec.ERROR:
+            raise result.value
+        return result.value
+
+    def _no_answer(self, timeout: float, owing: int) -> WorkerTimeout:
+        thread = self._threads[owing]
+        frame = sys._current_frames().get(thread.ident or 0)
+        stack = "".join(traceback.format_stack(frame)) if frame else "it ended"
+        self.close(0)
+        return WorkerTimeout(
+            f"DataLoader: no batch came within timeout={timeout:g} s; worker thread {owing} is at"
+            f"\n\n{stack}"
+        )
+
+    def close(self, grace: float = 0.5) -> None:
+        """Ends the threads; one in the middle of a sample ends after it."""
+        threads, self._threads = self._threads, []
+        for thread in threads:
+            thread.stop = True
+            thread.work.put(None)
+        for thread in threads:
+            if thread is not threading.current_thread():
+                thread.join(grace)
+
+
+class _Thread(threading.Thread):
+    def __init__(
+        self, number: int, workers: int, job: Job, seed: int, convert: Any, results: Any
+    ) -> None:
+        super().__init__(name=f"plait-data-{number}", daemon=True)
+        self.work: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self.stop = False
+        self.epoch = -1  # what the loader wants now
+        self._number, self._workers = number, workers
+        self._job, self._seed, self._convert = job, seed, convert
+        self._results = results
+        self._fetch: Fetch | None = None
+        self._stream: Stream | None = None
+        self._begin_stream: Any = None
+        self._position = -1
+
+    def run(self) -> None:
+        try:
+            if not self._guarded(self._initialise, -1, -1, None):
+                return
+            while (task := self.work.get()) is not None:
+                what, epoch, *rest = task
+                if self.stop or epoch != self.epoch:
+                    continue
+                if what == "epoch":
+                    self._begin(*rest)
+                else:
+                    number, indices = rest
+                    self._guarded(
+                        partial(self._make, epoch, number, indices), epoch, number, indices
+                    )
+        except _Stopped:
+            pass
+
+    def _guarded(self, action: Any, epoch: int, number: int, indices: Any) -> bool:
+        try:
+            action()
+            return True
+        except _Stopped:
+            raise
+        except BaseException as error:
+            if isinstance(error, StopIteration):
+                error = stopped_iteration(error)
+            if hasattr(error, "add_note"):
+                place = where(WORKING, number, self._position, indices)
+                error.add_note(f"raised in worker thread {self._number} of the DataLoader, {place}")
+            self._put(_codec.ERROR, epoch, number, error)
+            return False
+
+    def _initialise(self) -> None:
+        job = self._job
+        seed = self._seed + self._number
+        set_worker_info(WorkerInfo(self._number, self._workers, seed, job.dataset))
+        if job.worker_init_fn is not None:
+            before = enter(Cursor(self._seed, (self._number,)))
+            try:
+                job.worker_init_fn(self._number)
+            finally:
+                leave(before)
+
+    def _begin(self, seed: int, skip: int) -> None:
+        job, number = self._job, self._number
+        self._fetch = self._stream = self._begin_stream = None
+        set_worker_info(WorkerInfo(number, self._workers, seed + number, job.dataset))
+        default = collate.default_collate if job.batched else collate.default_convert
+        make = job.collate_fn or partial(default, convert=self._convert)
+        if job.iterable:
+            self._begin_stream = partial(self._streamed, make, seed, skip)
+            return
+        whole = job.collate_fn is None and job.batched
+        self._fetch = Fetch(
+            job.dataset, make, seed, convert=self._convert, whole=whole, note=self._note
+        )
+
+    def _streamed(self, make: Any, seed: int, skip: int) -> None:
+        job = self._job
+        stream = Stream(
+            job.dataset,
+            make,
+            seed,
+            size=job.batch_size if job.batched else None,
+            drop_last=job.drop_last,
+            start=self._number * _STREAM_APART,
+            note=self._note,
+        )
+        stream.skip(skip)
+        self._stream = stream
+
+    def _make(self, epoch: int, number: int, indices: Any) -> None:
+        if self._fetch is not None:
+            make = self._fetch.batch if self._job.batched else self._fetch.single
+            batch = make(indices)
+        else:
+            begin, self._begin_stream = self._begin_stream, None
+            if begin is not None:
+                begin()
+            batch = END if self._stream is None else self._stream.batch()
+        self._put(_codec.END if batch is END else _codec.BATCH, epoch, number, batch)
+
+    def _note(self, position: int) -> None:
+        self._position = position
+        if self.stop:
+            raise _Stopped
+
+    def _put(self, kind: int, epoch: int, number: int, value: Any) -> None:
+        self._results.put((self._number, _Result(kind, epoch, number, value)))

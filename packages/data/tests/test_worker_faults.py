@@ -1,0 +1,344 @@
+"""Whatever happens to a worker: an error that says what, in time, and nothing left behind.
+
+`PLAIT_DATA_FAULTS` sets at how many points workers are broken (20 unless told).
+"""
+
+import contextlib
+import gc
+import os
+import random
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from multiprocessing import resource_tracker
+
+import pytest
+from worker_datasets import Broken, OddError, Sized
+
+from plait_data import DataLoader, WorkerError, WorkerTimeout
+
+FAULTS = int(os.environ.get("PLAIT_DATA_FAULTS", "20"))
+KINDS = ["SIGKILL", "SIGSEGV", "exit", "sys.exit", "SIGSTOP", "SIGABRT", "SIGTERM"]
+
+
+def left():
+    """Descriptors of sockets, pipes, memory and processes, and children of this process."""
+    gc.collect()
+    kinds = ("socket:", "pipe:", "/memfd:", "anon_inode:[pidfd]", "/dev/shm", "/dev/null")
+    found = []
+    for name in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):
+            found.append(os.readlink(f"/proc/self/fd/{name}"))
+    descriptors = sum(target.startswith(kinds) for target in found)
+    with open(f"/proc/self/task/{os.getpid()}/children") as file:
+        return descriptors, len(file.read().split())
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left():
+    before = left(), sorted(os.listdir("/dev/shm"))
+    yield
+    assert (left(), sorted(os.listdir("/dev/shm"))) == before
+
+
+def broken(how, at, timeout=0.0, workers=2, **options):
+    """The error of a loader whose dataset breaks its worker at one index."""
+    batches = iter(DataLoader(Broken(how, at), 3, num_workers=workers, timeout=timeout, **options))
+    pids = batches._pool.pids
+    start = time.monotonic()
+    with pytest.raises(WorkerError) as caught:
+        for _ in batches:
+            pass
+    seconds = time.monotonic() - start
+    assert not any(os.path.exists(f"/proc/{pid}") for pid in pids)
+    error = caught.value
+    assert error.pid in pids
+    assert f"(pid {error.pid})" in str(error)
+    assert error.index == at
+    with pytest.raises(WorkerError, match="pid"):  # the iterator stays broken
+        next(batches)
+    return error, seconds
+
+
+def test_faults_at_many_points():
+    draw = random.Random(7)
+    before = left()
+    for fault in range(FAULTS):
+        how = KINDS[fault % len(KINDS)]
+        at = draw.randrange(40)
+        error, seconds = broken(how, at, timeout=0.3 if how == "SIGSTOP" else 0)
+        # From when the last good batch was there: some samples, the fault, the report.
+        assert seconds < 2 + 0.3, (how, at, seconds)
+        assert f"at sample {at} " in str(error)
+        if how == "SIGSTOP":
+            assert isinstance(error, WorkerTimeout)
+            assert "is stopped" in str(error)
+            assert "in break_down" in str(error)
+        elif how.startswith("SIG"):
+            assert error.signal == signal.Signals[how]
+            assert f"signal {error.signal:d} ({how})" in str(error)
+            assert ("in break_down" in str(error)) == (how in ("SIGSEGV", "SIGABRT"))
+        else:
+            assert error.status == 3
+            assert "exited with status 3" in str(error)
+        del error
+        assert left() == before
+
+
+def test_a_hang_shows_the_stack():
+    error, seconds = broken("hang", 10, timeout=0.4)
+    assert isinstance(error, TimeoutError)
+    assert seconds < 2.5
+    assert "timeout=0.4 s" in str(error) and "is busy at sample 10" in str(error)
+    assert "in break_down" in str(error)
+
+
+def test_a_hanging_thread_shows_the_stack():
+    data = Broken("SIGUSR1", 5)
+    data.break_down = lambda: time.sleep(1)
+    loader = DataLoader(data, 3, num_workers=2, timeout=0.3, multiprocessing_context="thread")
+    with pytest.raises(WorkerTimeout, match="worker thread 1 is at"):
+        list(loader)
+
+
+@pytest.mark.parametrize("context", ["fork", "spawn"])
+def test_processes_of_the_standard_module_are_watched_too(context):
+    error, _ = broken("SIGKILL", 10, workers=1, multiprocessing_context=context)
+    assert error.signal == signal.SIGKILL
+    resource_tracker._resource_tracker._stop()  # a process that spawning leaves running
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+def test_killed_from_outside_between_batches(number):
+    loader = DataLoader(Sized([1000] * 400), 1, num_workers=2, timeout=0.5)
+    batches = iter(loader)
+    next(batches)
+    victim = batches._pool.pids[1]
+    os.kill(victim, number)
+    start = time.monotonic()
+    with pytest.raises(WorkerError, match=f"worker 1 \\(pid {victim}\\)"):
+        list(batches)
+    assert time.monotonic() - start < 2.5
+
+
+def test_persistent_workers_start_again_after_a_fault():
+    data = Sized([100] * 10)
+    loader = DataLoader(data, 1, num_workers=1, persistent_workers=True)
+    batches = iter(loader)
+    os.kill(batches._pool.pids[0], signal.SIGKILL)
+    with pytest.raises(WorkerError):
+        list(batches)
+    assert len(list(loader)) == 10
+
+
+@pytest.mark.parametrize("context", [None, "thread"])
+def test_an_exception_keeps_its_type_and_the_loader_goes_on(context):
+    loader = DataLoader(Broken("raise", 4), 2, num_workers=2, multiprocessing_context=context)
+    batches = iter(loader)
+    assert [next(batches)[0, 0], next(batches)[0, 0]] == [0, 2]
+    with pytest.raises(OddError) as caught:
+        next(batches)
+    assert caught.value.args == ("first",)
+    assert caught.value.second == 2
+    if context is None:
+        text = str(caught.value.__cause__)
+        assert "in break_down" in text
+        assert "at sample 4 (position 0 of batch 2)" in text
+    assert [batch[0, 0] for batch in batches] == list(range(6, 40, 2))
+
+
+@pytest.mark.parametrize("context", [None, "thread"])
+def test_stop_iteration_is_no_end(context):
+    data = Broken("stop iteration", 4)
+    with pytest.raises(RuntimeError, match="raised StopIteration"):
+        list(DataLoader(data, 2, num_workers=1, multiprocessing_context=context))
+
+
+def test_what_fails_before_the_first_sample():
+    for context in (None, "thread"):
+        options = {"num_workers": 1, "multiprocessing_context": context}
+        with pytest.raises(ZeroDivisionError) as caught:
+            list(DataLoader([1], worker_init_fn=lambda worker: 1 / worker, **options))
+        if context is None:
+            assert "in `worker_init_fn`" in str(caught.value.__cause__)
+
+
+def test_breaking_out_of_a_loop_ends_the_workers():
+    for _ in DataLoader(Broken("raise", -1, 1000), num_workers=2):
+        break
+
+
+def script(text, tmp_path, **options):
+    path = tmp_path / "program.py"
+    path.write_text(textwrap.dedent(text))
+    return subprocess.Popen(
+        [sys.executable, str(path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **options,
+    )
+
+
+PROGRAM = """
+    import time
+    from plait_data import DataLoader
+    class Slow:
+        def __len__(self):
+            return 1000
+        def __getitem__(self, index):
+            if index == 30:
+                {act}
+            return index
+    batches = iter(DataLoader(Slow(), 1, num_workers=3))
+    print(*batches._pool.pids, flush=True)
+    for batch in batches:
+        if batch[0] == 20:
+            print("go", flush=True)
+"""
+
+
+def ended_within(pids, seconds):
+    end = time.monotonic() + seconds
+    while any(os.path.exists(f"/proc/{pid}") and _alive(pid) for pid in pids):
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def _alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_ctrl_c_ends_everything_at_once(tmp_path):
+    program = script(PROGRAM.format(act="time.sleep(1000)"), tmp_path, start_new_session=True)
+    pids = [int(pid) for pid in program.stdout.readline().split()]
+    assert program.stdout.readline() == "go\n"
+    time.sleep(0.1)
+    os.killpg(program.pid, signal.SIGINT)
+    _, errors = program.communicate(timeout=5)
+    assert errors.rstrip().endswith("KeyboardInterrupt")
+    assert errors.count("Traceback") == 1
+    assert ended_within(pids, 0.5)
+
+
+@pytest.mark.parametrize(
+    "act", ["time.sleep(1000)", "import os; os.kill(os.getpid(), 19)", "while True: pass"]
+)
+def test_workers_end_with_their_parent(tmp_path, act):
+    program = script(PROGRAM.format(act=act), tmp_path)
+    pids = [int(pid) for pid in program.stdout.readline().split()]
+    assert program.stdout.readline() == "go\n"
+    time.sleep(0.1)
+    program.kill()
+    program.communicate()
+    assert ended_within(pids, 2)
+
+
+def limited(tmp_path, limit, text):
+    """A program's output under a limit."""
+    head = f"""
+        import resource
+        resource.setrlimit(resource.{limit})
+        import numpy as np
+        from plait_data import DataLoader
+    """
+    program = script(textwrap.dedent(head) + textwrap.dedent(text), tmp_path)
+    output, errors = program.communicate(timeout=60)
+    assert errors == ""
+    return output
+
+
+def test_too_few_descriptors(tmp_path):
+    text = """
+        samples = [np.full(100_000, i) for i in range(8)]
+        print(sum(len(batch) for batch in DataLoader(samples, num_workers=5)))
+        try:
+            iter(DataLoader(samples, num_workers=30))
+        except OSError as error:
+            print(error)
+        print(sum(len(batch) for batch in DataLoader(samples, num_workers=5)))
+    """
+    output = limited(tmp_path, "RLIMIT_NOFILE, (64, 64)", text).splitlines()
+    assert [output[0], output[2]] == ["8", "8"]
+    assert "30 workers need 100 file descriptors" in output[1]
+    assert "64 (RLIMIT_NOFILE)" in output[1] and "ulimit -n" in output[1]
+
+
+def test_too_little_shared_memory(tmp_path):
+    text = """
+        class Data:
+            def __len__(self):
+                return 50
+            def __getitem__(self, i):
+                return np.full(500_000, i, np.uint8)
+        total = sum(int(batch.max()) for batch in DataLoader(Data(), num_workers=1))
+        print(total)
+        try:
+            kept = list(DataLoader(Data(), num_workers=1))
+        except MemoryError as error:
+            print(error)
+    """
+    limit = 2100 * 1024 + 8 * 512 * 1024
+    output = limited(tmp_path, f"RLIMIT_FSIZE, ({limit}, {limit})", text).splitlines()
+    assert output[0] == str(sum(range(50)))
+    assert "the shared memory of worker 0 is full" in output[1]
+    assert "ulimit -f" in output[1] and "Keep fewer batches" in output[1]
+
+
+def test_a_dataset_that_does_not_fit(tmp_path):
+    text = """
+        try:
+            iter(DataLoader(np.zeros(10_000_000), num_workers=1))
+        except OSError as error:
+            print(error)
+    """
+    limit = 20 << 20
+    output = limited(tmp_path, f"RLIMIT_FSIZE, ({limit}, {limit})", text)
+    assert "the dataset needs 80" in output and "ulimit -f" in output
+
+
+def test_dev_shm_is_not_used(tmp_path):
+    """A /dev/shm of 1 MB is none of our business: in a mount namespace where one may be made."""
+    text = """
+        import os
+        import numpy as np
+        from plait_data import DataLoader
+        print(os.statvfs("/dev/shm").f_blocks * os.statvfs("/dev/shm").f_frsize)
+        kept = list(DataLoader(np.ones((8, 1_000_000)), num_workers=2))
+        print(int(sum(batch.sum() for batch in kept)), os.listdir("/dev/shm"))
+    """
+    path = tmp_path / "program.py"
+    path.write_text(textwrap.dedent(text))
+    mount = "mount -t tmpfs -o size=1m tmpfs /dev/shm"
+    done = subprocess.run(
+        [
+            "unshare",
+            "--map-root-user",
+            "--mount",
+            "sh",
+            "-c",
+            f"{mount} && {sys.executable} {path}",
+        ],
+        capture_output=True,
+        text=True,
+    )
+    if "unshare" in done.stderr or "mount" in done.stderr:
+        _without_namespaces(path)
+        return
+    assert (done.stdout, done.stderr) == ("1048576\n8000000 []\n", "")
+
+
+def _without_namespaces(path):
+    """The same with /dev/shm as it is: nothing may be made there."""
+    before = sorted(os.listdir("/dev/shm"))
+    done = subprocess.run([sys.executable, path], capture_output=True, text=True)
+    assert done.stdout.split("\n")[1].startswith("8000000")
+    assert sorted(os.listdir("/dev/shm")) == before

@@ -1,0 +1,27 @@
+"""Programs written for PyTorch: ``python -m plait.torch SCRIPT ARGS...``, or `install` it here.
+
+Once installed, ``import torch`` and its submodules mean plait: the same modules and classes where
+there are such, thin additions where only PyTorch has the name, and an error that says the name and
+the way round where there is nothing. A PyTorch that is installed is not imported.
+
+    >>> import plait, plait.torch
+    >>> with plait.torch.installed():
+    ...     import torch
+    ...     import torch.nn as nn
+    >>> nn.Linear is plait.nn.Linear
+    True
+    >>> torch.LongTensor([1, 2]) + 1
+    tensor([2, 3])
+    >>> torch.quantize_per_tensor
+    Traceback (most recent call last):
+    ...
+    plait.torch._facade.MissingName: plait.torch: torch.quantize_per_tensor is not there; ...
+"""
+
+from __future__ import annotations
+
+from plait.torch._facade import MissingModule, MissingName
+from plait.torch._installing import install, installed, uninstall
+from plait.torch._program import run
+
+__all__ = ["MissingModule", "MissingName", "install", "installed", "run", "uninstall"]

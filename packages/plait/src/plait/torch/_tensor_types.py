@@ -1,0 +1,128 @@
+"""`torch.FloatTensor` and its kin: a dtype as a class that constructs and is asked for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import plait
+
+__all__ = [
+    "BFloat16Tensor",
+    "BoolTensor",
+    "ByteTensor",
+    "CharTensor",
+    "DoubleTensor",
+    "FloatTensor",
+    "HalfTensor",
+    "IntTensor",
+    "LongTensor",
+    "ShortTensor",
+    "dtype_of",
+    "name_of",
+]
+
+
+class _TensorType(type):
+    """Class of the tensor types: no tensor is an instance of them by class, only by its dtype."""
+
+    _dtype: Any
+    _where: str
+
+    def __instancecheck__(cls, value: Any) -> bool:
+        return (
+            isinstance(value, plait.Tensor)
+            and value.device.type == cls._where
+            and value.dtype == cls._dtype
+        )
+
+    def __subclasscheck__(cls, other: type) -> bool:
+        return other is cls
+
+    def __call__(cls, *args: Any, device: Any = None) -> Any:
+        if cls._where != "cpu":
+            raise RuntimeError(f"{cls}: there is no component for CUDA; ask is_available() first")
+        if len(args) == 1 and isinstance(args[0], plait.Size):
+            return plait.empty(args[0], dtype=cls._dtype)
+        if all(isinstance(arg, int) for arg in args):
+            return plait.empty(args or (0,), dtype=cls._dtype)
+        if len(args) != 1:
+            raise TypeError(f"{cls}: sizes, or one sequence, array or tensor is required")
+        if isinstance(args[0], plait.Tensor):
+            return args[0].detach().to(cls._dtype)
+        return plait.tensor(args[0], dtype=cls._dtype)
+
+    def __repr__(cls) -> str:
+        return f"torch.{'' if cls._where == 'cpu' else cls._where + '.'}{cls.__name__}"
+
+    @property
+    def dtype(cls) -> Any:
+        """The dtype that the type stands for."""
+        return cls._dtype
+
+
+_NAMES = {
+    "BFloat16Tensor": "bfloat16",
+    "BoolTensor": "bool",
+    "ByteTensor": "uint8",
+    "CharTensor": "int8",
+    "DoubleTensor": "float64",
+    "FloatTensor": "float32",
+    "HalfTensor": "float16",
+    "IntTensor": "int32",
+    "LongTensor": "int64",
+    "ShortTensor": "int16",
+}
+
+
+def _make(name: str, where: str = "cpu") -> Any:
+    members = {
+        "_dtype": getattr(plait, _NAMES[name]),
+        "_where": where,
+        "__doc__": f"Tensors of {_NAMES[name]}: of sizes, or of a sequence's values.",
+        "__module__": __name__,
+    }
+    return _TensorType(name, (), members)
+
+
+BFloat16Tensor = _make("BFloat16Tensor")
+BoolTensor = _make("BoolTensor")
+ByteTensor = _make("ByteTensor")
+CharTensor = _make("CharTensor")
+DoubleTensor = _make("DoubleTensor")
+FloatTensor = _make("FloatTensor")
+HalfTensor = _make("HalfTensor")
+IntTensor = _make("IntTensor")
+LongTensor = _make("LongTensor")
+ShortTensor = _make("ShortTensor")
+OF_CUDA = {name: _make(name, "cuda") for name in _NAMES}
+
+
+def dtype_of(kind: Any, asked: str) -> Any:
+    """Return the dtype of a tensor type, of its name, or a dtype itself.
+
+    Raises:
+        RuntimeError: for types of CUDA.
+        ValueError: for other names.
+    """
+    if isinstance(kind, _TensorType):
+        kind = repr(kind)
+    if kind is plait.Tensor or kind == "torch.Tensor":
+        return plait.get_default_dtype()
+    if not isinstance(kind, str):
+        return kind
+    if kind.startswith("torch.cuda."):
+        raise RuntimeError(f"{asked}: {kind} needs CUDA; ask torch.cuda.is_available() first")
+    name = kind.removeprefix("torch.")
+    if name in _NAMES:
+        return getattr(plait, _NAMES[name])
+    if name in _NAMES.values():
+        return getattr(plait, name)
+    raise ValueError(f"{asked}: a type such as 'torch.FloatTensor' is required, got {kind!r}")
+
+
+def name_of(tensor: Any) -> str:
+    """Return PyTorch's name of a tensor's type, such as ``"torch.FloatTensor"``."""
+    for name, dtype in _NAMES.items():
+        if tensor.dtype == getattr(plait, dtype):
+            return f"torch.{name}"
+    return f"torch.{tensor.dtype.name}"

@@ -1,0 +1,46 @@
+"""`torch.testing` beside `assert_close`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import plait
+from plait.testing import assert_close
+
+__all__ = ["assert_allclose", "assert_close", "make_tensor"]
+
+
+def assert_allclose(
+    actual: Any, expected: Any, rtol: float | None = None, atol: float | None = None, **rules: Any
+) -> None:
+    """Raise unless the values are close; the older name of `assert_close`."""
+    assert_close(actual, expected, rtol=rtol, atol=atol, check_dtype=False, check_stride=False)
+
+
+def make_tensor(
+    *shape: Any,
+    dtype: Any,
+    device: Any = "cpu",
+    low: float | None = None,
+    high: float | None = None,
+    requires_grad: bool = False,
+    noncontiguous: bool = False,
+    exclude_zero: bool = False,
+) -> Any:
+    """Return random values in [low, high), by default [-9, 9) (integers [-9, 10), bools 0 or 1)."""
+    sizes = tuple(shape[0]) if len(shape) == 1 and not isinstance(shape[0], int) else shape
+    whole = not (dtype.is_floating_point or dtype.is_complex)
+    least = (0 if not dtype.is_signed else -9) if low is None else low
+    most = (2 if dtype == plait.bool else 10 if whole else 9) if high is None else high
+    stored = (*sizes[:-1], sizes[-1] * 2) if noncontiguous and sizes else sizes
+    if whole:
+        values = plait.randint(int(least), int(most), stored).to(dtype)
+    elif dtype.is_complex:
+        values = plait.complex(*(plait.rand(stored) * (most - least) + least for _ in "ri")).to(dtype)
+    else:
+        values = (plait.rand(stored) * (most - least) + least).to(dtype)
+    if stored != sizes:
+        values = values[..., ::2]
+    if exclude_zero:
+        values = plait.where(values == 0, plait.ones_like(values), values)
+    return values.requires_grad_(requires_grad)
