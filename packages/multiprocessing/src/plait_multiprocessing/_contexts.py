@@ -1,0 +1,103 @@
+"""The contexts of multiprocessing with this package's classes."""
+
+from __future__ import annotations
+
+import multiprocessing
+from multiprocessing import context
+from typing import Any
+
+from plait_multiprocessing import _connections, _processes
+
+__all__ = ["DEFAULT", "DefaultContext", "ForkContext", "ForkServerContext", "SpawnContext"]
+
+
+class _Sharing:
+    """What all contexts change; locks, values and pools are the standard module's."""
+
+    def Pipe(self, duplex: bool = True) -> Any:  # noqa: N802
+        """Return two connected `Connection` objects."""
+        return _connections.Pipe(duplex)
+
+    def Queue(self, maxsize: int = 0) -> Any:  # noqa: N802
+        """Return a queue for any number of processes."""
+        from plait_multiprocessing._queues import Queue
+
+        return Queue(maxsize, ctx=self.get_context())
+
+    def JoinableQueue(self, maxsize: int = 0) -> Any:  # noqa: N802
+        """Return a queue with ``task_done`` and ``join``."""
+        from plait_multiprocessing._queues import JoinableQueue
+
+        return JoinableQueue(maxsize, ctx=self.get_context())
+
+    def SimpleQueue(self) -> Any:  # noqa: N802
+        """Return a locked pipe."""
+        from plait_multiprocessing._queues import SimpleQueue
+
+        return SimpleQueue(ctx=self.get_context())
+
+    def Manager(self) -> Any:  # noqa: N802
+        """Return a started manager."""
+        from plait_multiprocessing._managers import SyncManager
+
+        manager = SyncManager(ctx=self.get_context())
+        manager.start()
+        return manager
+
+    def get_context(self, method: str | None = None) -> Any:
+        """Return the context of a start method; None: this one."""
+        if method is None:
+            return self
+        if method not in _CONCRETE:
+            raise ValueError(f"cannot find context for {method!r}")
+        return _CONCRETE[method]
+
+
+class ForkContext(_Sharing, context.ForkContext):  # type: ignore[misc]
+    """Processes are forked."""
+
+    Process = _processes.ForkProcess  # type: ignore[assignment]
+
+
+class SpawnContext(_Sharing, context.SpawnContext):  # type: ignore[misc]
+    """Processes are fresh interpreters."""
+
+    Process = _processes.SpawnProcess  # type: ignore[assignment]
+
+
+class ForkServerContext(_Sharing, context.ForkServerContext):  # type: ignore[misc]
+    """Processes are forked from a server."""
+
+    Process = _processes.ForkServerProcess  # type: ignore[assignment]
+
+
+_CONCRETE: dict[str, Any] = {
+    "fork": ForkContext(),
+    "spawn": SpawnContext(),
+    "forkserver": ForkServerContext(),
+}
+
+
+class DefaultContext(_Sharing, context.BaseContext):  # type: ignore[misc]
+    """Follows the start method of the standard module, so that the two never disagree."""
+
+    Process = _processes.Process
+
+    def get_context(self, method: str | None = None) -> Any:
+        """Return the context of a start method; None: of the one in force."""
+        return super().get_context(method or multiprocessing.get_start_method())
+
+    def get_start_method(self, allow_none: bool = False) -> Any:
+        """Return the start method in force, which this call fixes unless `allow_none`."""
+        return multiprocessing.get_start_method(allow_none)
+
+    def set_start_method(self, method: str | None, force: bool = False) -> None:
+        """Choose the start method, once; of the standard module too."""
+        multiprocessing.set_start_method(method, force)  # type: ignore[arg-type]
+
+    def get_all_start_methods(self) -> list[str]:
+        """Return the start methods of this system."""
+        return multiprocessing.get_all_start_methods()
+
+
+DEFAULT = DefaultContext()
