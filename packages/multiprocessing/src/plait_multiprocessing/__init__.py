@@ -35,6 +35,7 @@ from multiprocessing import (
 from multiprocessing.context import assert_spawning
 from typing import Any as _Any
 
+from plait_multiprocessing import _library as _library  # first: it loads the component
 from plait_multiprocessing._connections import Client, Connection, Listener, Pipe
 from plait_multiprocessing._contexts import DEFAULT as _DEFAULT
 from plait_multiprocessing._groups import Group, GroupError, Member
