@@ -151,7 +151,7 @@ def test_numpy_arrays_share_on_request() -> None:
     receiver, sender = mp.Pipe(duplex=False)
     array = np.arange(10_000.0).reshape(100, 100)
     sender.send(array)
-    assert receiver.recv().flags.owndata or True
+    assert type(receiver.recv().base) is not type(mp.Group(1)._block)
     before = mp.share_numpy()
     try:
         sender.send([array, array[::2].T, np.arange(3), np.array([None, "x"], object)])
