@@ -34,6 +34,7 @@ def run(code: str, **environment: str) -> str:
         ("from plait.nn import functional as m", "plait_nn.functional"),
         ("import plait.optim as m", "plait_optim"),
         ("import plait.autograd as m", "plait_autograd"),
+        ("import plait.multiprocessing as m", "plait_multiprocessing"),
         ("import plait.profiler as m", "plait_profiler"),
         ("import plait.core as m", "plait_core"),
         ("import plait.ops.spec as m", "plait_ops.spec"),
@@ -70,7 +71,7 @@ def test_classes_exist_once_and_pickle_under_the_strands_name() -> None:
 
 
 def test_importing_the_umbrella_loads_nothing() -> None:
-    names = ("core", "nn", "optim", "autograd", "data", "profiler", "ops")
+    names = ("core", "nn", "optim", "autograd", "data", "multiprocessing", "profiler", "ops")
     out = run(
         f"import sys, plait\nprint([n for n in {names} if 'plait_' + n in sys.modules], "
         "'numpy' in sys.modules)"

@@ -24,6 +24,15 @@ class Connection(connection.Connection):
     """`multiprocessing.connection.Connection` that sends tensors as shared memory.
 
     Over TCP, where there is no memory to share, tensors travel by value.
+
+    Example:
+        >>> import plait_multiprocessing as mp
+        >>> first, second = mp.Pipe()
+        >>> type(first) is mp.Connection
+        True
+        >>> first.send([1, 2])
+        >>> second.recv()
+        [1, 2]
     """
 
     _local: bool | None = None
@@ -135,7 +144,21 @@ def _taken_over(end: Any) -> Connection:
 
 
 class Listener(connection.Listener):
-    """`multiprocessing.connection.Listener` whose connections are this package's."""
+    """`multiprocessing.connection.Listener` whose connections are this package's.
+
+    Example:
+        >>> import threading, plait_multiprocessing as mp
+        >>> def greet(address):
+        ...     with mp.Client(address) as end:
+        ...         end.send("hello")
+        >>> with mp.Listener() as listener:
+        ...     thread = threading.Thread(target=greet, args=(listener.address,))
+        ...     thread.start()
+        ...     with listener.accept() as end:
+        ...         print(end.recv())
+        ...     thread.join()
+        hello
+    """
 
     def accept(self) -> Connection:
         """Wait for somebody to connect."""
@@ -145,5 +168,14 @@ class Listener(connection.Listener):
 def Client(  # noqa: N802
     address: Any, family: str | None = None, authkey: bytes | None = None
 ) -> Connection:
-    """Connect to a `Listener`."""
+    """Connect to a `Listener`.
+
+    Example:
+        >>> import plait_multiprocessing as mp
+        >>> try:
+        ...     mp.Client("/nowhere/socket")
+        ... except FileNotFoundError:
+        ...     print("nobody listens there")
+        nobody listens there
+    """
     return _taken_over(connection.Client(address, family, authkey))

@@ -19,25 +19,60 @@ class _Sharing:
         return _connections.Pipe(duplex)
 
     def Queue(self, maxsize: int = 0) -> Any:  # noqa: N802
-        """Return a queue for any number of processes."""
+        """Return a queue for any number of processes; tensors in it are shared, not copied.
+
+        Example:
+            >>> import plait_core as pc, plait_multiprocessing as mp
+            >>> queue = mp.Queue()
+            >>> queue.put({"x": pc.ones(2)})
+            >>> queue.get()["x"].is_shared()
+            True
+        """
         from plait_multiprocessing._queues import Queue
 
         return Queue(maxsize, ctx=self.get_context())
 
     def JoinableQueue(self, maxsize: int = 0) -> Any:  # noqa: N802
-        """Return a queue with ``task_done`` and ``join``."""
+        """Return a queue with ``task_done`` and ``join``.
+
+        Example:
+            >>> import plait_multiprocessing as mp
+            >>> queue = mp.JoinableQueue()
+            >>> queue.put("work")
+            >>> queue.get()
+            'work'
+            >>> queue.task_done()
+            >>> queue.join()
+        """
         from plait_multiprocessing._queues import JoinableQueue
 
         return JoinableQueue(maxsize, ctx=self.get_context())
 
     def SimpleQueue(self) -> Any:  # noqa: N802
-        """Return a locked pipe."""
+        """Return a locked pipe: a queue without a thread, whose ``put`` may wait for the reader.
+
+        Example:
+            >>> import plait_core as pc, plait_multiprocessing as mp
+            >>> queue = mp.SimpleQueue()
+            >>> queue.put(pc.ones(2))
+            >>> queue.get()
+            tensor([1., 1.])
+        """
         from plait_multiprocessing._queues import SimpleQueue
 
         return SimpleQueue(ctx=self.get_context())
 
     def Manager(self) -> Any:  # noqa: N802
-        """Return a started manager."""
+        """Return a started manager, a process that keeps objects for others.
+
+        Example:
+            >>> import plait_core as pc, plait_multiprocessing as mp
+            >>> with mp.Manager() as manager:
+            ...     things = manager.dict()
+            ...     things["x"] = pc.ones(2)
+            ...     print(things["x"])
+            tensor([1., 1.])
+        """
         from plait_multiprocessing._managers import SyncManager
 
         manager = SyncManager(ctx=self.get_context())
@@ -84,19 +119,42 @@ class DefaultContext(_Sharing, context.BaseContext):  # type: ignore[misc]
     Process = _processes.Process
 
     def get_context(self, method: str | None = None) -> Any:
-        """Return the context of a start method; None: of the one in force."""
+        """Return the context of a start method; None: of the one in force.
+
+        Example:
+            >>> import plait_multiprocessing as mp
+            >>> mp.get_context("spawn").get_start_method()
+            'spawn'
+        """
         return super().get_context(method or multiprocessing.get_start_method())
 
     def get_start_method(self, allow_none: bool = False) -> Any:
-        """Return the start method in force, which this call fixes unless `allow_none`."""
+        """Return the start method in force, which this call fixes unless `allow_none`.
+
+        Example:
+            >>> import plait_multiprocessing as mp
+            >>> mp.get_start_method() in mp.get_all_start_methods()
+            True
+        """
         return multiprocessing.get_start_method(allow_none)
 
     def set_start_method(self, method: str | None, force: bool = False) -> None:
-        """Choose the start method, once; of the standard module too."""
+        """Choose the start method, once; of the standard module too.
+
+        Example:
+            >>> import plait_multiprocessing as mp
+            >>> mp.set_start_method(mp.get_start_method(), force=True)
+        """
         multiprocessing.set_start_method(method, force)  # type: ignore[arg-type]
 
     def get_all_start_methods(self) -> list[str]:
-        """Return the start methods of this system."""
+        """Return the start methods of this system.
+
+        Example:
+            >>> import plait_multiprocessing as mp
+            >>> sorted(mp.get_all_start_methods())
+            ['fork', 'forkserver', 'spawn']
+        """
         return multiprocessing.get_all_start_methods()
 
 

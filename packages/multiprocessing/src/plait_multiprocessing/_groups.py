@@ -25,7 +25,18 @@ _FLOATING = (2, 4, _COMPLEX)
 
 
 class GroupError(RuntimeError):
-    """A member died, left, or called something else than the others; the text names it."""
+    """A member died, left, or called something else than the others; the text names it.
+
+    Example:
+        >>> import plait_multiprocessing as mp
+        >>> group = mp.Group(2)
+        >>> group.join(1).leave()
+        >>> try:
+        ...     group.join(0).barrier()
+        ... except mp.GroupError as error:
+        ...     print("left the group" in str(error))
+        True
+    """
 
 
 class Group:
@@ -95,6 +106,12 @@ class Member:
     - `GroupError` if a member died, left or called something else; a group is broken once a member
       was lost, after a difference it goes on and no tensor has changed;
     - `TimeoutError` if the others did not come within the group's timeout.
+
+    Example:
+        >>> import plait_core as pc, plait_multiprocessing as mp
+        >>> with mp.Group(1).join(0) as member:  # alone, for the looks of it
+        ...     member.all_gather(pc.ones(2)), member.reduce_scatter([pc.ones(2)], "max")
+        ([tensor([1., 1.])], tensor([1., 1.]))
     """
 
     def __init__(self, group: Group, rank: int) -> None:

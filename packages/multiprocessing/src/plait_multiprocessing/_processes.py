@@ -42,6 +42,15 @@ class Process(_SendsArguments, context.Process):
 
     With the start method fork, tensors in nested tuples, lists and dicts of arguments are shared; a
     model's parameters are after `Module.share_memory`.
+
+    Example:
+        >>> import plait_core as pc, plait_multiprocessing as mp
+        >>> x = pc.zeros(2)
+        >>> process = mp.Process(target=x.share_memory_().fill_, args=(3.0,))
+        >>> process.start()
+        >>> process.join()
+        >>> x
+        tensor([3., 3.])
     """
 
 

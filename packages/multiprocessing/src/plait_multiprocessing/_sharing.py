@@ -31,6 +31,11 @@ class MemoryStats(NamedTuple):
         storages: shared storages that live in it.
         committed: bytes of memory in the arenas that it made.
         free: of them, bytes that wait for their next use.
+
+    Example:
+        >>> import plait_multiprocessing as mp
+        >>> mp.memory_stats()._fields
+        ('arenas', 'storages', 'committed', 'free')
     """
 
     arenas: int

@@ -32,6 +32,11 @@ class ProcessException(Exception):
         msg: what happened.
         error_index: which process it was.
         pid: its process id.
+
+    Example:
+        >>> import plait_multiprocessing as mp
+        >>> mp.ProcessException("it went wrong", 1, 4711).error_index
+        1
     """
 
     def __init__(self, msg: str, error_index: int, pid: int) -> None:
@@ -45,7 +50,16 @@ class ProcessException(Exception):
 
 
 class ProcessRaisedException(ProcessException):
-    """The function raised; the text holds the traceback."""
+    """The function raised; the text holds the traceback.
+
+    Example:
+        >>> import plait_multiprocessing as mp
+        >>> try:
+        ...     mp.spawn(divmod, (0,), start_method="fork")
+        ... except mp.ProcessRaisedException as error:
+        ...     print(str(error).splitlines()[-1].partition(":")[0])
+        ZeroDivisionError
+    """
 
 
 class ProcessExitedException(ProcessException):
@@ -54,6 +68,14 @@ class ProcessExitedException(ProcessException):
     Attributes:
         exit_code: as `Process.exitcode`: negative for a signal.
         signal_name: the signal, or None.
+
+    Example:
+        >>> import os, plait_multiprocessing as mp
+        >>> try:
+        ...     mp.spawn(os._exit, start_method="fork", nprocs=2)
+        ... except mp.ProcessExitedException as error:
+        ...     print(error.error_index, error.exit_code)
+        1 1
     """
 
     def __init__(
@@ -88,6 +110,15 @@ class ProcessContext:
 
     Attributes:
         processes: by index.
+
+    Example:
+        >>> import plait_core as pc, plait_multiprocessing as mp
+        >>> x = pc.zeros(2).share_memory_()
+        >>> started = mp.spawn(x.__setitem__, (4.0,), 2, join=False, start_method="fork")
+        >>> while not started.join():
+        ...     pass
+        >>> x
+        tensor([4., 4.])
     """
 
     def __init__(self, processes: list[Any], errors: list[Any]) -> None:
