@@ -87,9 +87,8 @@ def cases() -> list[tuple[str, Run, Run, float | None]]:
     found: list[tuple[str, Run, Run, float | None]] = []
     for full, name in ((False, "looked at"), (True, "read in full")):
         ours, standard, theirs = plait_side(full), standard_side(full), torch_side(full)
-        bars: tuple[float | None, float | None] = (STANDARD_BAR, TORCH_BAR)
-        if full:
-            bars = (None, None)
-        found.append((f"queue, 8 x 4 MB {name}; peer: the standard module", ours, standard, bars[0]))
-        found.append((f"queue, 8 x 4 MB {name}; peer: torch", ours, theirs, bars[1]))
+        bars = (None, None) if full else (STANDARD_BAR, TORCH_BAR)
+        text = f"queue, 8 x 4 MB {name}; peer: "
+        found.append((f"{text}the standard module", ours, standard, bars[0]))
+        found.append((f"{text}torch", ours, theirs, bars[1]))
     return found

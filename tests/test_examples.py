@@ -97,11 +97,12 @@ def test_listing2_generates_digits(example, digits, tmp_path, capsys):
 
 def test_hogwild_learns_as_a_single_process(example, digits, capsys):
     hogwild = example("hogwild")
-    flags = ["--epochs", "2", "--limit", "4000", "--lr", "0.03", "--data", str(digits)]
+    flags = ["--epochs", "2", "--limit", "8000", "--batch-size", "32", "--momentum", "0.8"]
+    flags += ["--data", str(digits)]
     many = hogwild.main([*flags, "--processes", "2", "--start-method", "fork"])
     one = hogwild.main([*flags, "--processes", "1", "--start-method", "fork"])
     assert len(many) == len(one) == 2
-    assert many[1] > 0.85 and abs(many[1] - one[1]) < 0.06
+    assert many[1] > 0.85 and many[1] > one[1] - 0.05
     assert f"test accuracy {100 * many[1]:.2f} %" in capsys.readouterr().out
 
 

@@ -88,12 +88,10 @@ void describe_errno(Failure &f, const char *what, uint64_t bytes) {
     f.set(PLAIT_MEMORY_ERROR,
           "shared memory: %llu bytes are required, and the limit of file sizes (RLIMIT_FSIZE) is "
           "%llu bytes; raise it with `ulimit -f`",
-          static_cast<unsigned long long>(bytes),
-          static_cast<unsigned long long>(limit.rlim_cur));
+          static_cast<unsigned long long>(bytes), static_cast<unsigned long long>(limit.rlim_cur));
     return;
   }
-  const plait_status code =
-      errno == ENOMEM || errno == ENOSPC ? PLAIT_MEMORY_ERROR : PLAIT_ERROR;
+  const plait_status code = errno == ENOMEM || errno == ENOSPC ? PLAIT_MEMORY_ERROR : PLAIT_ERROR;
   f.set(code, "shared memory: %s of %llu bytes failed: %s", what,
         static_cast<unsigned long long>(bytes), std::strerror(errno));
 }
@@ -130,7 +128,7 @@ Arena *make_arena(uint64_t size, Failure &f) {
     return failed(fd, MAP_FAILED, 0);
   }
   void *base = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
-  struct stat status {};
+  struct stat status{};
   if (base == MAP_FAILED || fcntl(fd, F_ADD_SEALS, seals) != 0 || fstat(fd, &status) != 0) {
     describe_errno(f, "mmap", size);
     return failed(fd, base, size);
@@ -158,7 +156,7 @@ Arena *make_arena(uint64_t size, Failure &f) {
 }
 
 Arena *map_arena(int fd, Failure &f) {
-  struct stat status {};
+  struct stat status{};
   const int found = fcntl(fd, F_GET_SEALS);
   if (fstat(fd, &status) != 0 || found < 0 || (found & F_SEAL_SHRINK) == 0 ||
       uint64_t(status.st_size) < header_bytes) {
@@ -231,9 +229,8 @@ bool commit(Arena *a, uint64_t from, uint64_t to, Failure &f) {
 void punch(Arena *a, uint64_t from, uint64_t to) {
   const auto page = uint64_t(sysconf(_SC_PAGESIZE));
   const uint64_t low = (from + page - 1) / page * page, high = to / page * page;
-  if (low < high &&
-      fallocate(a->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, off_t(low),
-                off_t(high - low)) == 0)
+  if (low < high && fallocate(a->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, off_t(low),
+                              off_t(high - low)) == 0)
     taken -= high - low;
 }
 

@@ -52,8 +52,7 @@ class Run {
     switch (call_->kind) {
       case PLAIT_ALL_REDUCE: return all_reduce(at, n, why);
       case PLAIT_BROADCAST:
-        if (group_.rank() != call_->root)
-          out_.write(at, n, group_.staging(call_->root, parity_));
+        if (group_.rank() != call_->root) out_.write(at, n, group_.staging(call_->root, parity_));
         break;
       case PLAIT_GATHER:
         if (group_.rank() == call_->root) gather(at, n);

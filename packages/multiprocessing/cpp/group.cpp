@@ -39,8 +39,7 @@ void sleep_on(std::atomic<uint32_t> &word, uint32_t seen) {
   syscall(SYS_futex, reinterpret_cast<uint32_t *>(&word), FUTEX_WAIT, seen, &t, nullptr, 0);
 }
 void wake(std::atomic<uint32_t> &word) {
-  syscall(SYS_futex, reinterpret_cast<uint32_t *>(&word), FUTEX_WAKE, INT_MAX, nullptr, nullptr,
-          0);
+  syscall(SYS_futex, reinterpret_cast<uint32_t *>(&word), FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
 // When the process began and whether it has ended; false if there is none.
@@ -140,6 +139,7 @@ bool Group::take(std::string &why) {
 }
 
 void Group::leave() {
+  if (slot(rank_).pid.load() != getpid()) return;  // a forked child's copy is no member
   slot(rank_).state.store(SLOT_LEFT, std::memory_order_release);
   wake(slot(rank_).step);
 }
@@ -204,8 +204,8 @@ std::string Group::missing(uint32_t step) const {
   return who;
 }
 
-plait_outcome Group::wait_for(uint32_t r, uint32_t step, double deadline,
-                              int (*interrupted)(void), std::string &why) {
+plait_outcome Group::wait_for(uint32_t r, uint32_t step, double deadline, int (*interrupted)(void),
+                              std::string &why) {
   std::atomic<uint32_t> &word = slot(r).step;
   for (int i = 0;; i++) {
     const uint32_t seen = word.load(std::memory_order_acquire);

@@ -55,19 +55,20 @@ enum plait_collective {
 };
 enum plait_reduction { PLAIT_SUM, PLAIT_MEAN, PLAIT_PRODUCT, PLAIT_MIN, PLAIT_MAX };
 enum plait_outcome { /* of a collective; the text says more */
-  PLAIT_DONE,
-  PLAIT_BROKEN,      /* a member died, left, or the group broke before */
-  PLAIT_MISMATCH,    /* the members called different things; nobody's tensors have changed */
-  PLAIT_TIMED_OUT,
-  PLAIT_INTERRUPTED, /* by `interrupted` */
+                     PLAIT_DONE,
+                     PLAIT_BROKEN,      /* a member died, left, or the group broke before */
+                     PLAIT_MISMATCH, /* the members called different things; nobody's tensors have
+                                        changed */
+                     PLAIT_TIMED_OUT,
+                     PLAIT_INTERRUPTED, /* by `interrupted` */
 };
 typedef struct plait_member plait_member;
 typedef struct plait_collective_call {
   uint32_t kind, reduction, root, n_in, n_out, reserved;
-  plait_tensor *const *in;  /* of one dtype, any strides */
+  plait_tensor *const *in; /* of one dtype, any strides */
   plait_tensor *const *out; /* written; may be `in` */
   int (*interrupted)(void); /* asked while waiting; not 0: give up */
-  char *text;               /* room for the reason of a failure */
+  char *text; /* room for the reason of a failure */
   uint64_t room;
 } plait_collective_call;
 

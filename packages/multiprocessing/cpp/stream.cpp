@@ -16,8 +16,7 @@ void copy(char *element, char *packed, uint64_t bytes) {
 // Elements [at, at + count) of one tensor, by whole rows of the last dimension where they are
 // dense.
 template <bool reading>
-void move_strided(const plait_tensor *t, uint64_t item, uint64_t at, uint64_t count,
-                  char *packed) {
+void move_strided(const plait_tensor *t, uint64_t item, uint64_t at, uint64_t count, char *packed) {
   const int last = t->dl.ndim - 1;
   int64_t index[PLAIT_MAX_DIMS];
   uint64_t rest = at;

@@ -136,8 +136,8 @@ void start(const plait_runtime *runtime) {
 }
 
 bool step_back(Arena *a, uint64_t offset) {
-  const uint64_t w = a->header(offset)->counts.fetch_sub(Counts::one_holder,
-                                                         std::memory_order_acq_rel);
+  const uint64_t w =
+      a->header(offset)->counts.fetch_sub(Counts::one_holder, std::memory_order_acq_rel);
   return Counts::is_free(w - Counts::one_holder);
 }
 
@@ -238,7 +238,7 @@ PLAIT_EXPORT plait_status plait_shared_adopt(plait_thread *thread, int fd, void 
   Failure f;
   {
     const std::lock_guard<std::mutex> lock(t.mutex);
-    struct stat status {};
+    struct stat status{};
     Arena *a = nullptr;
     if (fstat(fd, &status) == 0)
       for (Arena *known : t.arenas)

@@ -9,9 +9,9 @@ import subprocess
 import sys
 
 import numpy as np
-import plait_core as pc
 import pytest
 
+import plait_core as pc
 import plait_multiprocessing as mp
 
 

@@ -10,11 +10,11 @@ import threading
 
 import mp_workers
 import numpy as np
-import plait_core as pc
-import plait_nn as nn
 import pytest
 
+import plait_core as pc
 import plait_multiprocessing as mp
+import plait_nn as nn
 from plait_multiprocessing._reductions import dumps, loads
 
 

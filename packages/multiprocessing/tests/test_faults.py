@@ -15,11 +15,11 @@ import threading
 import time
 
 import mp_workers
-import plait_core as pc
-import plait_nn as nn
 import pytest
 
+import plait_core as pc
 import plait_multiprocessing as mp
+import plait_nn as nn
 
 ROUNDS = int(os.environ.get("PLAIT_FAULT_ROUNDS", "50"))
 
@@ -102,17 +102,17 @@ def test_a_process_that_ends_gives_its_counts_back(context) -> None:
 def test_a_forked_child_keeps_what_it_inherited() -> None:
     context = mp.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
-    x = pc.full((50_000,), 3.0).share_memory_()
+    inherited = [pc.full((50_000,), 3.0).share_memory_()]
 
     def child() -> None:
         sender.send(None)
         time.sleep(0.3)
-        sender.send(float(x.sum()))
+        sender.send(float(inherited.pop().sum()))
 
     process = context.Process(target=child)
     process.start()
     receiver.recv()
-    del x  # the child's is another count: nobody gets the block
+    inherited.clear()  # the child's is another count: nobody gets the block
     kept = [pc.zeros(50_000).share_memory_() for _ in range(3)]
     assert receiver.recv() == 150_000.0 and len(kept) == 3
     process.join()

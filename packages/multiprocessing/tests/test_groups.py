@@ -10,9 +10,9 @@ from typing import Any
 
 import mp_workers
 import numpy as np
-import plait_core as pc
 import pytest
 
+import plait_core as pc
 import plait_multiprocessing as mp
 
 
@@ -61,8 +61,19 @@ def test_all_reduce(op: str, n: int) -> None:
 
 @pytest.mark.parametrize(
     "dtype",
-    ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float64"]
-    + ["complex64", "complex128"],
+    [
+        "bool",
+        "uint8",
+        "int8",
+        "int16",
+        "int32",
+        "int64",
+        "float16",
+        "bfloat16",
+        "float64",
+        "complex64",
+        "complex128",
+    ],
 )
 def test_dtypes(dtype: str) -> None:
     results = together(2, lambda m: m.all_reduce(numbers(m.rank, 300, dtype)))
@@ -221,7 +232,7 @@ def test_wrong_arguments() -> None:
             wrong()
     frozen = np.ones(2)
     frozen.flags.writeable = False
-    with pytest.raises(ValueError, match="written|read-only"):
+    with pytest.raises(ValueError, match=r"written|read-only"):
         member.all_reduce(frozen)
     member.leave()
     with pytest.raises(ValueError, match="left its group"):
@@ -285,6 +296,16 @@ def test_a_member_that_left_is_named() -> None:
         with pytest.raises(mp.GroupError, match=rf"rank 1 \(pid {os.getpid()}\) left"):
             member.barrier()
     other.join()
+
+
+def test_a_forked_copy_of_a_member_is_none() -> None:
+    group = mp.Group(1)
+    member = group.join(0)
+    process = mp.get_context("fork").Process(target=member.leave)
+    process.start()
+    process.join()
+    member.barrier()
+    assert float(member.all_reduce(pc.ones(1))) == 1.0
 
 
 def test_ctrl_c_ends_the_wait() -> None:

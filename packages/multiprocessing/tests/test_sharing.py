@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import weakref
 
-import plait_autograd as autograd
-import plait_core as pc
-import plait_nn as nn
-import plait_optim as optim
 import pytest
 
+import plait_autograd as autograd
+import plait_core as pc
 import plait_multiprocessing as mp
+import plait_nn as nn
+import plait_optim as optim
 
 
 def test_the_tensor_stays_and_keeps_its_elements() -> None:
@@ -80,7 +80,7 @@ def test_writes_are_seen_by_versions() -> None:
     w = pc.ones(3, requires_grad=True)
     y = (w * x).sum()
     x.add_(1)
-    with pytest.raises(RuntimeError, match="modified|changed|version"):
+    with pytest.raises(RuntimeError, match=r"modified|changed|version"):
         y.backward()
 
 

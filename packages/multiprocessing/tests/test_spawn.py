@@ -6,9 +6,9 @@ import pickle
 import time
 
 import mp_workers
-import plait_core as pc
 import pytest
 
+import plait_core as pc
 import plait_multiprocessing as mp
 
 

@@ -17,7 +17,7 @@ namespace plait::multiprocessing::python {
 namespace {
 
 constexpr size_t most_descriptors = 250;  // the kernel takes 253 with a message
-constexpr int patience = 5000;            // milliseconds to wait for descriptors in flight to land
+constexpr int patience = 5000;  // milliseconds to wait for descriptors in flight to land
 
 unsigned long long open_files() {
   rlimit limit{};

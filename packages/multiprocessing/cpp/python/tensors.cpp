@@ -191,9 +191,9 @@ PyObject *empty(PyObject *, PyObject *args) {
     return nullptr;
   plait_tensor *t = nullptr;
   const DLDevice device{meta ? PLAIT_META : kDLCPU, 0};
-  const plait_status s = state.runtime->tensor_new(
-      state.runtime->thread(), {uint8_t(code), uint8_t(bits), 1},
-      int32_t(PyTuple_GET_SIZE(shape)), dims, nullptr, device, &t);
+  const plait_status s =
+      state.runtime->tensor_new(state.runtime->thread(), {uint8_t(code), uint8_t(bits), 1},
+                                int32_t(PyTuple_GET_SIZE(shape)), dims, nullptr, device, &t);
   return s < 0 ? raise(s) : wrap_as(type, t);
 }
 

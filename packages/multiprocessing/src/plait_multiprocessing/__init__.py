@@ -21,7 +21,7 @@ from multiprocessing import (
     AuthenticationError,
     BufferTooShort,
     ProcessError,
-    TimeoutError,  # noqa: A004 - multiprocessing's name
+    TimeoutError,
     active_children,
     cpu_count,
     current_process,

@@ -6,7 +6,7 @@ import io
 import os
 import socket
 from multiprocessing import connection, reduction
-from typing import Any
+from typing import Any, NoReturn
 
 from plait_multiprocessing import _shared
 from plait_multiprocessing._reductions import Message, dumps, loads
@@ -46,40 +46,46 @@ class Connection(connection.Connection):
                 self._local = False
         return self._local
 
+    def _check(self, way: str) -> None:
+        base: Any = super()
+        base._check_closed()
+        getattr(base, f"_check_{way}")()
+
+    def _refuse_length(self) -> NoReturn:
+        base: Any = super()
+        base._bad_message_length()
+        raise AssertionError  # it raised OSError
+
     def send(self, obj: Any) -> None:
         """Send a picklable object; its tensors go to shared memory."""
-        self._check_closed()
-        self._check_writable()
+        self._check("writable")
         self._send_bytes(dumps(obj) if self._is_local() else reduction.ForkingPickler.dumps(obj))
 
     def send_bytes(self, buf: Any, offset: int = 0, size: int | None = None) -> None:
         """Send bytes; a `Message` with what belongs to it."""
         if isinstance(buf, Message) and buf.tickets:
-            self._check_closed()
-            self._check_writable()
+            self._check("writable")
             self._send_bytes(buf)
         else:
             super().send_bytes(buf, offset, size)
 
     def recv(self) -> Any:
         """Receive an object."""
-        self._check_closed()
-        self._check_readable()
-        found = _shared.receive_message(self._handle, -1)
+        self._check("readable")
+        found = _shared.receive_message(self.fileno(), -1)
         assert found is not None
         data, _pins = found
         return loads(data)
 
     def recv_bytes(self, maxlength: int | None = None) -> bytes:
         """Receive the bytes of one message."""
-        self._check_closed()
-        self._check_readable()
+        self._check("readable")
         if maxlength is not None and maxlength < 0:
             raise ValueError("negative maxlength")
-        found = _shared.receive_message(self._handle, -1 if maxlength is None else maxlength)
+        found = _shared.receive_message(self.fileno(), -1 if maxlength is None else maxlength)
         if found is None:
-            self._bad_message_length()
-        data, pins = found  # type: ignore[misc]
+            self._refuse_length()
+        data, pins = found
         if not pins:
             return data
         received = _Received(data)
@@ -88,12 +94,12 @@ class Connection(connection.Connection):
 
     def _send_bytes(self, buf: Any) -> None:
         message = buf if isinstance(buf, Message) else None
-        _shared.send_message(self._handle, buf, message.tickets if message else ())
+        _shared.send_message(self.fileno(), buf, message.tickets if message else ())
         if message:
             message.settle()
 
     def _recv_bytes(self, maxsize: int | None = None) -> io.BytesIO | None:
-        found = _shared.receive_message(self._handle, -1 if maxsize is None else maxsize)
+        found = _shared.receive_message(self.fileno(), -1 if maxsize is None else maxsize)
         if found is None:
             return None
         file = io.BytesIO()

@@ -88,22 +88,22 @@ class _Sharing:
         return _CONCRETE[method]
 
 
-class ForkContext(_Sharing, context.ForkContext):  # type: ignore[misc]
+class ForkContext(_Sharing, context.ForkContext):
     """Processes are forked."""
 
-    Process = _processes.ForkProcess  # type: ignore[assignment]
+    Process = _processes.ForkProcess
 
 
-class SpawnContext(_Sharing, context.SpawnContext):  # type: ignore[misc]
+class SpawnContext(_Sharing, context.SpawnContext):
     """Processes are fresh interpreters."""
 
-    Process = _processes.SpawnProcess  # type: ignore[assignment]
+    Process = _processes.SpawnProcess
 
 
-class ForkServerContext(_Sharing, context.ForkServerContext):  # type: ignore[misc]
+class ForkServerContext(_Sharing, context.ForkServerContext):
     """Processes are forked from a server."""
 
-    Process = _processes.ForkServerProcess  # type: ignore[assignment]
+    Process = _processes.ForkServerProcess
 
 
 _CONCRETE: dict[str, Any] = {
@@ -113,7 +113,7 @@ _CONCRETE: dict[str, Any] = {
 }
 
 
-class DefaultContext(_Sharing, context.BaseContext):  # type: ignore[misc]
+class DefaultContext(_Sharing, context.BaseContext):
     """Follows the start method of the standard module, so that the two never disagree."""
 
     Process = _processes.Process
@@ -145,7 +145,7 @@ class DefaultContext(_Sharing, context.BaseContext):  # type: ignore[misc]
             >>> import plait_multiprocessing as mp
             >>> mp.set_start_method(mp.get_start_method(), force=True)
         """
-        multiprocessing.set_start_method(method, force)  # type: ignore[arg-type]
+        multiprocessing.set_start_method(method, force)
 
     def get_all_start_methods(self) -> list[str]:
         """Return the start methods of this system.

@@ -19,9 +19,6 @@ _REDUCTIONS = {"sum": 0, "mean": 1, "product": 2, "min": 3, "max": 4}
 _DONE, _BROKEN, _MISMATCH, _TIMED_OUT, _INTERRUPTED = range(5)
 _CHUNK = 512 << 10
 _MOST_RANKS = 1024
-# DLDataTypeCode
-_COMPLEX, _BOOL = 5, 6
-_FLOATING = (2, 4, _COMPLEX)
 
 
 class GroupError(RuntimeError):
@@ -145,11 +142,13 @@ class Member:
                 (gradients) cost little more than one large one.
             op: sum, mean, product, min or max.
         """
-        return self._in_place(ALL_REDUCE, "all_reduce", tensors, op, 0)
+        self._in_place(ALL_REDUCE, "all_reduce", tensors, op, 0)
+        return tensors
 
     def broadcast(self, tensors: TensorType, root: int = 0) -> TensorType:
         """Replace a tensor, or each of a list of them, by that of the rank `root`."""
-        return self._in_place(BROADCAST, "broadcast", tensors, None, self._root(root, "broadcast"))
+        self._in_place(BROADCAST, "broadcast", tensors, None, self._root(root, "broadcast"))
+        return tensors
 
     def all_gather(self, tensor: TensorType) -> list[TensorType]:
         """Return the tensors of all ranks, by rank; they have one shape."""
@@ -177,12 +176,12 @@ class Member:
                 f"reduce_scatter: `tensors` must be {self.size} tensors of one shape, one for each "
                 f"rank; got {len(tensors)} of the shapes {shapes}"
             )
-        result = _like(tensors[self.rank], "reduce_scatter")
+        result: TensorType = _like(tensors[self.rank], "reduce_scatter")
         reduction = _reduction("reduce_scatter", op, tensors[0])
         self._run(REDUCE_SCATTER, "reduce_scatter", tuple(tensors), (result,), reduction)
         return result
 
-    def _in_place(self, kind: int, who: str, given: Any, op: str | None, root: int) -> Any:
+    def _in_place(self, kind: int, who: str, given: Any, op: str | None, root: int) -> None:
         tensors = tuple(given) if isinstance(given, (list, tuple)) else (given,)
         by_dtype: dict[str, list[Any]] = {}
         for tensor in tensors:
@@ -192,7 +191,6 @@ class Member:
         for some in by_dtype.values():
             reduction = 0 if op is None else _reduction(who, op, some[0])
             self._run(kind, who, tuple(some), tuple(some), reduction, root)
-        return given
 
     def _root(self, root: int, who: str) -> int:
         if not 0 <= root < self.size:
@@ -238,17 +236,9 @@ def _like(tensor: Any, who: str) -> Any:
 def _reduction(who: str, op: str, tensor: Any) -> int:
     if op not in _REDUCTIONS:
         raise ValueError(f"{who}: `op` must be one of {', '.join(_REDUCTIONS)}; got {op!r}")
-    if _shared.kind(tensor) >= 0:
-        code = _shared.layout(tensor)[0]
-        if op == "mean" and code not in _FLOATING:
-            raise TypeError(f"{who}: a floating-point dtype is required for mean, got {tensor.dtype}")
-        if op in ("min", "max") and code == _COMPLEX:
-            raise TypeError(f"{who}: complex numbers have no {op}")
-    else:
-        name = str(tensor.dtype)
-        if op == "mean" and "float" not in name and "complex" not in name:
-            raise TypeError(f"{who}: a floating-point dtype is required for mean, got {name}")
-        if op in ("min", "max") and "complex" in name:
-            raise TypeError(f"{who}: complex numbers have no {op}")
+    name = str(tensor.dtype)  # plait's, NumPy's and torch's say what they are
+    if op == "mean" and "float" not in name and "complex" not in name:
+        raise TypeError(f"{who}: a floating-point dtype is required for mean, got {name}")
+    if op in ("min", "max") and "complex" in name:
+        raise TypeError(f"{who}: complex numbers have no {op}")
     return _REDUCTIONS[op]
-

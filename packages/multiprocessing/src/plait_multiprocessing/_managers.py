@@ -11,7 +11,8 @@ __all__ = ["SyncManager"]
 
 # The name of the channel; a manager's process finds it here when it has imported this module.
 _CHANNEL = "plait"
-managers.listener_client[_CHANNEL] = (Listener, Client)
+_channels: Any = managers
+_channels.listener_client[_CHANNEL] = (Listener, Client)
 
 
 class SyncManager(managers.SyncManager):

@@ -41,6 +41,9 @@ def _send_outgoing(writer: Connection, pickled: Any) -> None:
 class _Sharing:
     """What both queues with a feeder thread change."""
 
+    _reader: Connection
+    _writer: Connection
+
     def __init__(self, maxsize: int = 0, *, ctx: Any) -> None:
         super().__init__(maxsize, ctx=ctx)  # type: ignore[call-arg]
         self._reader.close()
@@ -58,7 +61,8 @@ class _Sharing:
 
     @staticmethod
     def _on_queue_feeder_error(e: BaseException, obj: Any) -> None:
-        queues.Queue._on_queue_feeder_error(e, obj.value)
+        base: Any = queues.Queue
+        base._on_queue_feeder_error(e, obj.value)
 
 
 class Queue(_Sharing, queues.Queue):  # type: ignore[type-arg]
@@ -71,6 +75,10 @@ class JoinableQueue(_Sharing, queues.JoinableQueue):  # type: ignore[type-arg]
 
 class SimpleQueue(queues.SimpleQueue):  # type: ignore[type-arg]
     """`multiprocessing.SimpleQueue` that sends tensors as shared memory."""
+
+    _reader: Connection
+    _writer: Connection
+    _wlock: Any
 
     def __init__(self, *, ctx: Any) -> None:
         super().__init__(ctx=ctx)

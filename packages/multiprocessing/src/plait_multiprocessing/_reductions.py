@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copyreg
 import io
 import pickle
 import threading
@@ -13,7 +12,15 @@ from typing import Any
 from plait_multiprocessing import _library as _library
 from plait_multiprocessing import _shared
 
-__all__ = ["InMessage", "Message", "Pickler", "dumps", "loads", "pack", "share_numpy", "shares_numpy"]
+__all__ = [
+    "InMessage",
+    "Message",
+    "Pickler",
+    "dumps",
+    "loads",
+    "pack",
+    "share_numpy",
+]
 
 # what _shared.kind returns
 SOLE, USED, SHARED, META = range(4)
@@ -123,10 +130,10 @@ class Pickler(reduction.ForkingPickler):
         made_of = (cls if cls is not base else None, base, grad, code, bits, shape)
         if kind == META:
             return rebuild_meta, made_of, state
-        storage = self._shared(value) if kind == SHARED else self._region(value)
+        storage = self._by_name(value) if kind == SHARED else self._region(value)
         return rebuild, (*made_of, storage, offset, strides), state
 
-    def _shared(self, tensor: Any) -> _Reference:
+    def _by_name(self, tensor: Any) -> _Reference:
         block = _shared.block(tensor)
         return self._block(block, block.address)
 
@@ -279,7 +286,9 @@ def _new(cls: Any, *args: Any) -> Any:
 
 def pack(parts: Any) -> tuple[Any, ...]:
     """Reduce an object for a process that is being started; `parts` is its plain reduction."""
-    if parts[0] is copyreg.__newobj__:  # pickle wants to see the object itself beside it
+    if (
+        getattr(parts[0], "__name__", "") == "__newobj__"
+    ):  # pickle wants to see the object itself beside it
         parts = (_new, *parts[1:])
     message = dumps(_Reduced(parts))
     # The start method passes the descriptors on; they stay open as long as its Popen object.
@@ -319,8 +328,3 @@ def share_numpy(enabled: bool = True) -> bool:
     global _numpy_shared
     before, _numpy_shared = _numpy_shared, bool(enabled)
     return before
-
-
-def shares_numpy() -> bool:
-    """Tell whether NumPy arrays travel through shared memory."""
-    return _numpy_shared

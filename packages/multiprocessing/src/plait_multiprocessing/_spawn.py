@@ -148,7 +148,7 @@ class ProcessContext:
         ready = connection.wait(list(self._running), timeout)
         failed = None
         for sentinel in ready:
-            index = self._running.pop(sentinel)  # type: ignore[arg-type]
+            index = self._running.pop(sentinel)
             self.processes[index].join()
             if self.processes[index].exitcode != 0 and failed is None:
                 failed = index

@@ -315,7 +315,7 @@ class Module:
         return self
 
     def share_memory(self: M) -> M:
-        """Move parameters, their gradients and buffers to shared memory; see `Tensor.share_memory_`.
+        """Move parameters, their gradients and buffers to shared memory by `share_memory_`.
 
         They stay the same objects, so an optimizer made before keeps them.
         """
