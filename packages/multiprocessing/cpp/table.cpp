@@ -42,8 +42,10 @@ void drop_block(plait_object *o) {
   auto *s = reinterpret_cast<plait_storage *>(o);
   BlockStorage *b = block_of(s);
   Table &t = table();
+  const plait_type *plain = nullptr;
   {
     const std::lock_guard<std::mutex> lock(t.mutex);
+    plain = t.plain_storage;
     if (__atomic_load_n(&o->refs, __ATOMIC_ACQUIRE) > 1 &&
         __atomic_fetch_sub(&o->refs, 1, __ATOMIC_ACQ_REL) != 1)
       return;
@@ -55,7 +57,7 @@ void drop_block(plait_object *o) {
   }
   delete b;
   s->block = nullptr;
-  o->type = t.plain_storage;
+  o->type = plain;
   o->type->drop(o);
 }
 

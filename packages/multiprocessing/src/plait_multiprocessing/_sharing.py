@@ -26,11 +26,9 @@ _STRATEGY = "file_descriptor"
 class MemoryStats(NamedTuple):
     """What this process knows of shared memory.
 
-    Attributes:
-        arenas: pieces of shared memory that it maps; each costs one file descriptor.
-        storages: shared storages that live in it.
-        committed: bytes of memory in the arenas that it made.
-        free: of them, bytes that wait for their next use.
+    `arenas` counts the pieces that it maps (each costs one file descriptor), `storages` the shared
+    storages that live in it, `committed` the bytes of memory in the arenas that it made, `free`
+    those of them that wait for their next use.
 
     Example:
         >>> import plait_multiprocessing as mp
