@@ -96,7 +96,7 @@ def main(arguments: list[str] | None = None) -> list[float]:
     digits = images[: flags.limit].clone(), labels[: flags.limit].clone()
     test_digits = mnist.load(flags.data, train=False).tensors
     model = mnist.LeNet().share_memory()
-    group = mp.Group(flags.processes + 1)
+    group = mp.Group(flags.processes + 1, timeout=3600)  # the others wait for a whole epoch
     done = mp.get_context(flags.start_method).SimpleQueue()
     processes = mp.spawn(
         work,

@@ -74,7 +74,7 @@ class Run {
   plait_outcome all_reduce(uint64_t at, uint64_t n, std::string &why) {
     char *result = group_.result(parity_);
     if (n * item_ <= small) {
-      char own[small];
+      alignas(64) char own[small];
       reduce_part(0, n, own);
       out_.write(at, n, own);
       return PLAIT_DONE;
@@ -98,7 +98,7 @@ class Run {
     const uint64_t low = std::max(at, begin), high = std::min(at + n, end);
     if (low >= high) return;
     for (uint64_t x = low; x < high;) {
-      char part[small];
+      alignas(64) char part[small];
       const uint64_t m = std::min(high - x, small / item_);
       reduce_part(x - at, m, part);
       out_.write(x - begin, m, part);

@@ -225,6 +225,40 @@ def test_too_few_descriptors_name_the_limit() -> None:
 _ARENA = pc.ones(10)
 
 
+def test_a_pipe_without_descriptors_names_the_limit() -> None:
+    out = run(
+        """
+        import os, resource
+        import plait_multiprocessing as mp
+        resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+        kept = []
+        try:
+            while True:
+                kept.append(mp.Pipe())
+        except OSError as error:
+            print(error)
+        """
+    )
+    assert "RLIMIT_NOFILE) is 64" in out
+
+
+def test_a_process_forked_by_hand_gives_back_as_it_exits() -> None:
+    out = run(
+        """
+        import os, sys, plait_core as pc, plait_multiprocessing as mp
+        x = pc.zeros(100_000).share_memory_()
+        pid = os.fork()
+        if pid == 0:
+            sys.exit(0)
+        os.waitpid(pid, 0)
+        place = x.data_ptr()
+        del x
+        print(pc.zeros(100_000).share_memory_().data_ptr() == place)
+        """
+    )
+    assert out == "True\n"
+
+
 def test_too_little_memory_is_an_error() -> None:
     big = pc.empty(2, device="meta")
     assert big.numel() == 2

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
+import resource
 import socket
 from multiprocessing import connection, reduction
 from typing import Any, NoReturn
@@ -131,7 +133,17 @@ def Pipe(duplex: bool = True) -> tuple[Connection, Connection]:  # noqa: N802
         >>> x
         tensor([7., 7., 7.])
     """
-    first, second = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        first, second = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+    except OSError as error:
+        if error.errno != errno.EMFILE:
+            raise
+        limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        raise OSError(
+            errno.EMFILE,
+            "Pipe: two file descriptors are required, and the limit of open files "
+            f"(RLIMIT_NOFILE) is {limit}; raise it with `ulimit -n` or resource.setrlimit",
+        ) from None
     first.setblocking(True)
     second.setblocking(True)
     if duplex:

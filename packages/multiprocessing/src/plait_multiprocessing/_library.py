@@ -33,6 +33,6 @@ def _at_end(watch: object = None) -> None:
     util.Finalize(None, _shared.leave, exitpriority=-100)
 
 
-os.register_at_fork(before=_shared.before_fork)
+os.register_at_fork(before=_shared.before_fork, after_in_child=_at_end)
 util.register_after_fork(_watch, _at_end)  # a child forgets its parent's finalizers
 _at_end()
