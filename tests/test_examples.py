@@ -93,3 +93,24 @@ def test_listing2_generates_digits(example, digits, tmp_path, capsys):
     assert border < 0.25
     assert middle > border + 0.15
     assert images.std(axis=0).mean() > 0.05  # and not one image 64 times
+
+
+def test_hogwild_learns_as_a_single_process(example, digits, capsys):
+    hogwild = example("hogwild")
+    flags = ["--epochs", "2", "--limit", "8000", "--batch-size", "32", "--momentum", "0.8"]
+    flags += ["--data", str(digits)]
+    many = hogwild.main([*flags, "--processes", "2", "--start-method", "fork"])
+    one = hogwild.main([*flags, "--processes", "1", "--start-method", "fork"])
+    assert len(many) == len(one) == 2
+    assert many[1] > 0.85 and many[1] > one[1] - 0.05
+    assert f"test accuracy {100 * many[1]:.2f} %" in capsys.readouterr().out
+
+
+def test_data_parallel_has_the_losses_of_a_single_process(example, digits, capsys):
+    flags = ["--limit", "1280", "--processes", "2", "--compare", "--data", str(digits)]
+    together, alone = example("data_parallel").main([*flags, "--start-method", "fork"])
+    assert together.shape == (10,) and together[-1] < together[0]
+    assert np.allclose(together.numpy(), alone.numpy(), rtol=1e-5, atol=1e-6)
+    assert "2 processes: 10 steps" in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        example("data_parallel").main(["--batch-size", "3", "--processes", "2"])

@@ -15,6 +15,7 @@ STRANDS = (
     "plait_nn",
     "plait_optim",
     "plait_data",
+    "plait_multiprocessing",
     "plait_profiler",
     "plait",
 )
@@ -37,6 +38,7 @@ def loaded_by(statement: str) -> set[str]:
         ("plait_ops", {"plait_ops"}),
         ("plait_data", {"plait_data", "numpy"}),
         ("plait_optim", {"plait_optim"}),
+        ("plait_multiprocessing", {"plait_multiprocessing"}),
         ("plait_profiler", {"plait_profiler"}),
         ("plait_autograd", {"plait_autograd", "plait_ops"}),
         ("plait_core", {"plait_core", "plait_ops", "numpy"}),
@@ -52,6 +54,7 @@ def test_the_umbrella_loads_on_access() -> None:
         "plait_nn",
         "plait_optim",
         "plait_data",
+        "plait_multiprocessing",
         "plait_profiler",
     }
     assert "plait_optim" in loaded_by("import plait; plait.optim.SGD")

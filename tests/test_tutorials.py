@@ -63,7 +63,7 @@ def test_the_code_of_a_page_runs(page: Path, tmp_path: Path) -> None:
     path = [os.environ.get("PYTHONPATH", "")]
     if page.stem == "second-engine":
         path.insert(0, str(build_engine(tmp_path)))
-    script = tmp_path / f"{page.stem}.py"
+    script = tmp_path / f"page_{page.stem}.py"  # no name of a module
     script.write_text(program(page))
     # A process of its own: pages set seeds and threads, and load plug-ins.
     run = subprocess.run(

@@ -70,7 +70,10 @@ def test_narrow_copy() -> None:
     assert x.narrow_copy(0, 1, 2).fill_(9).tolist() == [9, 9] and x.tolist() == [0, 1, 2, 3]
 
 
-def test_memory_is_shared_with_no_process() -> None:
+def test_memory_is_shared_with_no_process_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not pc.zeros(1).is_shared()
-    with pytest.raises(NotImplementedError, match="plait-multiprocessing"):
+    assert not pc.zeros(1).untyped_storage().is_shared()
+    monkeypatch.setenv("PLAIT_COMPONENTS", "multiprocessing=plait_not_there")
+    assert not pc.zeros(1).is_shared()
+    with pytest.raises(ModuleNotFoundError, match="plait-not-there"):
         pc.zeros(1).share_memory_()

@@ -44,6 +44,7 @@ def run(code: str, **environment: str) -> str:
             "from plait.utils.checkpoint import checkpoint; import plait.utils.checkpoint as m",
             "plait_autograd.checkpointing",
         ),
+        ("import plait.multiprocessing as m", "plait_multiprocessing"),
         ("import plait.profiler as m", "plait_profiler"),
         ("import plait.core as m", "plait_core"),
         ("import plait.ops.spec as m", "plait_ops.spec"),
@@ -80,7 +81,7 @@ def test_classes_exist_once_and_pickle_under_the_strands_name() -> None:
 
 
 def test_importing_the_umbrella_loads_nothing() -> None:
-    names = ("core", "nn", "optim", "autograd", "data", "profiler", "ops")
+    names = ("core", "nn", "optim", "autograd", "data", "multiprocessing", "profiler", "ops")
     out = run(
         f"import sys, plait\nprint([n for n in {names} if 'plait_' + n in sys.modules], "
         "'numpy' in sys.modules)"

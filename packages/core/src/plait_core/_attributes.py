@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
 from plait_abi import _binding
+from plait_abi.components import choose, require
 from plait_core._core import Tensor
 from plait_core._docstrings import example
 from plait_core._memory_formats import layout, strided
@@ -64,33 +66,37 @@ def _hermitian(self: Tensor) -> Tensor:
 
 
 def is_shared(self: Tensor) -> bool:
-    """Return False: no other process sees the elements.
+    """Tell whether the elements are in shared memory, where other processes may see them.
 
     Example:
         >>> import plait_core as pc
         >>> pc.zeros(2).is_shared()
         False
     """
-    return False
+    # not imported: then nothing can be shared
+    component = sys.modules.get(choose("multiprocessing"))
+    return bool(component is not None and component.is_shared(self))
 
 
 def share_memory_(self: Tensor) -> Tensor:
-    """Move the elements to memory that other processes see; plait has none yet.
+    """Move the elements to memory that other processes see; the tensor stays the same object.
+
+    A tensor that is shared already stays where it is. The component "multiprocessing" does the
+    work, by default the package plait-multiprocessing.
 
     Raises:
-        NotImplementedError: always; the package plait-multiprocessing will bring it.
+        ModuleNotFoundError: if it isn't installed.
+        RuntimeError: if the storage is used by others as well: views, `detach`, NumPy arrays, a
+            recorded graph. A storage never moves: share before they are made, or share a clone.
 
     Example:
         >>> import plait_core as pc
-        >>> try:
-        ...     pc.zeros(2).share_memory_()
-        ... except NotImplementedError as error:
-        ...     print(error)
-        share_memory_: shared memory comes with the package plait-multiprocessing, not there yet
+        >>> x = pc.zeros(2)
+        >>> x.share_memory_() is x, x.is_shared()
+        (True, True)
     """
-    raise NotImplementedError(
-        "share_memory_: shared memory comes with the package plait-multiprocessing, not there yet"
-    )
+    shared: Tensor = require("multiprocessing").share_memory_(self)
+    return shared
 
 
 METHODS: dict[str, Callable[..., Any]] = {"is_shared": is_shared, "share_memory_": share_memory_}

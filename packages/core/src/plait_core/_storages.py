@@ -60,8 +60,32 @@ class UntypedStorage:
         return found.item() if found.ndim == 0 else found.tolist()
 
     def is_shared(self) -> bool:
-        """Tell whether other processes see these bytes."""
-        return False
+        """Tell whether these bytes are in shared memory, where other processes may see them."""
+        return self._bytes.is_shared()
+
+    def share_memory_(self) -> UntypedStorage:
+        """Move the bytes to shared memory; possible as long as no tensor uses them.
+
+        Raises:
+            RuntimeError: if one does: a storage never moves. Use `Tensor.share_memory_`.
+
+        Example:
+            >>> import plait_core as pc
+            >>> storage = pc.arange(3, dtype=pc.uint8).untyped_storage()
+            >>> storage.share_memory_().is_shared(), storage.tolist()
+            (True, [0, 1, 2])
+        """
+        before = self._bytes._storage_place()
+        self._bytes.share_memory_()
+        if _known.get(before) is self:
+            del _known[before]
+            _known[self._bytes._storage_place()] = self
+        return self
+
+    @property
+    def __plait_storage__(self) -> Tensor:
+        """All bytes as a tensor, of which another storage object can be made: for sending."""
+        return self._bytes
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, UntypedStorage):

@@ -342,6 +342,17 @@ class Module(HookMethods, ConversionMethods, StateMethods):
             parameter.requires_grad_(requires_grad)
         return self
 
+    def share_memory(self: M) -> M:
+        """Move parameters, their gradients and buffers to shared memory by `share_memory_`.
+
+        They stay the same objects, so an optimizer made before keeps them.
+        """
+        for tensor in [*self.parameters(), *self.buffers()]:
+            for shared in (tensor, tensor.grad):
+                if shared is not None and not shared.is_shared():
+                    shared.share_memory_()
+        return self
+
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Drop the parameters' gradients, or with ``set_to_none=False`` fill them with zeros."""
         for parameter in self.parameters():

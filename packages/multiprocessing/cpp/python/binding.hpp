@@ -1,0 +1,60 @@
+// What the files of plait_multiprocessing._shared have in common.
+#pragma once
+#include <plait/python.h>
+
+#include <plait/plait.hpp>
+
+#include "shared.h"
+
+namespace plait::multiprocessing::python {
+
+class Object {  // a PyObject reference that is dropped at the end of the scope
+ public:
+  explicit Object(PyObject *p = nullptr) : p_(p) {}
+  Object(const Object &) = delete;
+  Object &operator=(const Object &) = delete;
+  ~Object() { Py_XDECREF(p_); }
+  PyObject *get() const { return p_; }
+  PyObject *release() { return std::exchange(p_, nullptr); }
+  explicit operator bool() const { return p_ != nullptr; }
+
+ private:
+  PyObject *p_;
+};
+
+struct State {
+  const plait_python *python;
+  const plait_runtime *runtime;
+  PyTypeObject *block_type, *ticket_type, *pin_type, *member_type;
+};
+extern State state;
+
+inline PyObject *raise(plait_status s) { return state.python->raise(state.runtime->thread(), s); }
+template <class F>
+PyCFunction function(F f) {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
+}
+
+// ---- block.cpp: a shared storage as an object with a buffer; tickets; pins
+PyObject *new_block(plait_storage *);         // steals
+plait_storage *storage_in(PyObject *);        // borrowed; nullptr with an exception
+PyObject *new_pin(void *pin);                 // steals
+int descriptor_of(PyObject *pin);             // -1 with an exception
+bool add_block_types(PyObject *module);
+extern PyMethodDef block_functions[];
+
+// ---- tensors.cpp: tensors and the storages under them
+extern PyMethodDef tensor_functions[];
+PyObject *block_tensor(PyObject *block, PyObject *const *args, Py_ssize_t n);
+plait_tensor *tensor_in(PyObject *);  // borrowed; nullptr with an exception
+
+// ---- channel.cpp: messages with descriptors over sockets
+extern PyMethodDef channel_functions[];
+
+// ---- member.cpp: collectives
+bool add_member_type(PyObject *module);
+extern PyMethodDef member_functions[];
+
+PyTypeObject *add_type(PyObject *module, PyType_Spec *);
+
+}  // namespace plait::multiprocessing::python

@@ -1,0 +1,197 @@
+// Block: a storage in shared memory. Ticket: one message that names it. Pin: an arena kept mapped.
+#include <unistd.h>
+
+#include "binding.hpp"
+
+namespace plait::multiprocessing::python {
+namespace {
+
+struct BlockObject {
+  PyObject_HEAD plait_storage *storage;
+};
+struct TicketObject {
+  PyObject_HEAD plait_block_name name;
+  void *pin;
+  pid_t pid;   // a copy of this object in a forked child is no ticket
+  bool settled;
+};
+struct PinObject {
+  PyObject_HEAD void *pin;
+};
+
+template <class T>
+T *as(PyObject *o) {
+  return reinterpret_cast<T *>(o);
+}
+template <class T>
+T *allocate(PyTypeObject *type) {
+  return as<T>(type->tp_alloc(type, 0));
+}
+void free_object(PyObject *o) {
+  PyTypeObject *type = Py_TYPE(o);
+  type->tp_free(o);
+  Py_DECREF(type);
+}
+
+// ---- Block
+void block_dealloc(PyObject *self) {
+  plait_release(as<BlockObject>(self)->storage);
+  free_object(self);
+}
+int block_buffer(PyObject *self, Py_buffer *view, int flags) {
+  const plait_storage *s = as<BlockObject>(self)->storage;
+  return PyBuffer_FillInfo(view, self, s->data, Py_ssize_t(s->nbytes), 0, flags);
+}
+Py_ssize_t block_length(PyObject *self) {
+  return Py_ssize_t(as<BlockObject>(self)->storage->nbytes);
+}
+PyObject *block_ticket(PyObject *self, PyObject *) {
+  auto *t = allocate<TicketObject>(state.ticket_type);
+  if (!t) return nullptr;
+  t->settled = true;
+  const plait_storage *s = as<BlockObject>(self)->storage;
+  const plait_status status = plait_shared_send(state.runtime->thread(), s, &t->name);
+  if (status < 0) {
+    Py_DECREF(t);
+    return raise(status);
+  }
+  t->settled = false;
+  t->pid = getpid();
+  t->pin = plait_shared_pin(s);
+  return reinterpret_cast<PyObject *>(t);
+}
+PyObject *block_address(PyObject *self, void *) {
+  return PyLong_FromVoidPtr(as<BlockObject>(self)->storage->data);
+}
+
+PyMethodDef block_methods[] = {
+    {"ticket", block_ticket, METH_NOARGS, "A message that will name this block."},
+    {"tensor", function(block_tensor), METH_FASTCALL,
+     "tensor(type, code, bits, offset, shape, strides): a tensor on these bytes."},
+    {nullptr, nullptr, 0, nullptr}};
+PyGetSetDef block_attributes[] = {
+    {"address", block_address, nullptr, "Of the first byte.", nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyType_Slot block_slots[] = {{Py_tp_dealloc, reinterpret_cast<void *>(block_dealloc)},
+                             {Py_bf_getbuffer, reinterpret_cast<void *>(block_buffer)},
+                             {Py_sq_length, reinterpret_cast<void *>(block_length)},
+                             {Py_tp_methods, block_methods},
+                             {Py_tp_getset, block_attributes},
+                             {0, nullptr}};
+PyType_Spec block_spec = {"plait_multiprocessing._shared.Block", int(sizeof(BlockObject)), 0,
+                          Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, block_slots};
+
+// ---- Ticket
+void ticket_dealloc(PyObject *self) {
+  auto *t = as<TicketObject>(self);
+  if (!t->settled && t->pid == getpid()) plait_shared_cancel(&t->name);
+  if (t->pin) plait_shared_unpin(t->pin);
+  free_object(self);
+}
+PyObject *ticket_settle(PyObject *self, PyObject *) {
+  as<TicketObject>(self)->settled = true;
+  Py_RETURN_NONE;
+}
+PyObject *ticket_name(PyObject *self, void *) {
+  const plait_block_name &n = as<TicketObject>(self)->name;
+  using number = unsigned long long;
+  return Py_BuildValue("(KKKKK)", number(n.arena[0]), number(n.arena[1]), number(n.offset),
+                       number(n.generation), number(n.nbytes));
+}
+PyObject *ticket_fileno(PyObject *self, PyObject *) {
+  return PyLong_FromLong(plait_shared_descriptor(as<TicketObject>(self)->pin));
+}
+PyMethodDef ticket_methods[] = {
+    {"settle", ticket_settle, METH_NOARGS, "The message is on its way."},
+    {"fileno", ticket_fileno, METH_NOARGS, "The descriptor that the message needs."},
+    {nullptr, nullptr, 0, nullptr}};
+PyGetSetDef ticket_attributes[] = {
+    {"name", ticket_name, nullptr, "What the message says.", nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyType_Slot ticket_slots[] = {{Py_tp_dealloc, reinterpret_cast<void *>(ticket_dealloc)},
+                              {Py_tp_methods, ticket_methods},
+                              {Py_tp_getset, ticket_attributes},
+                              {0, nullptr}};
+PyType_Spec ticket_spec = {"plait_multiprocessing._shared.Ticket", int(sizeof(TicketObject)), 0,
+                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, ticket_slots};
+
+// ---- Pin
+void pin_dealloc(PyObject *self) {
+  if (as<PinObject>(self)->pin) plait_shared_unpin(as<PinObject>(self)->pin);
+  free_object(self);
+}
+PyType_Slot pin_slots[] = {{Py_tp_dealloc, reinterpret_cast<void *>(pin_dealloc)}, {0, nullptr}};
+PyType_Spec pin_spec = {"plait_multiprocessing._shared.Pin", int(sizeof(PinObject)), 0,
+                        Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, pin_slots};
+
+// ---- functions
+PyObject *create(PyObject *, PyObject *size) {
+  const Py_ssize_t n = PyNumber_AsSsize_t(size, PyExc_OverflowError);
+  if (n == -1 && PyErr_Occurred()) return nullptr;
+  if (n < 0) return PyErr_Format(PyExc_ValueError, "create: bytes are required, got %zd", n);
+  plait_storage *s = nullptr;
+  const plait_status status = plait_shared_create(state.runtime->thread(), uint64_t(n), &s);
+  return status < 0 ? raise(status) : new_block(s);
+}
+PyObject *receive(PyObject *, PyObject *name) {
+  unsigned long long a = 0, b = 0, offset = 0, generation = 0, nbytes = 0;
+  if (!PyArg_ParseTuple(name, "KKKKK", &a, &b, &offset, &generation, &nbytes)) return nullptr;
+  const plait_block_name n{{a, b}, offset, generation, nbytes};
+  plait_storage *s = nullptr;
+  const plait_status status = plait_shared_receive(state.runtime->thread(), &n, &s);
+  return status < 0 ? raise(status) : new_block(s);
+}
+PyObject *adopt(PyObject *, PyObject *descriptor) {
+  const long fd = PyLong_AsLong(descriptor);
+  if (fd == -1 && PyErr_Occurred()) return nullptr;
+  void *pin = nullptr;
+  const plait_status s = plait_shared_adopt(state.runtime->thread(), int(fd), &pin);
+  return s < 0 ? raise(s) : new_pin(pin);
+}
+
+}  // namespace
+
+PyObject *new_block(plait_storage *s) {
+  auto *b = allocate<BlockObject>(state.block_type);
+  if (b)
+    b->storage = s;
+  else
+    plait_release(s);
+  return reinterpret_cast<PyObject *>(b);
+}
+
+plait_storage *storage_in(PyObject *o) {
+  if (Py_TYPE(o) == state.block_type) return as<BlockObject>(o)->storage;
+  PyErr_Format(PyExc_TypeError, "a Block is required, got %s", Py_TYPE(o)->tp_name);
+  return nullptr;
+}
+
+PyObject *new_pin(void *pin) {
+  auto *p = allocate<PinObject>(state.pin_type);
+  if (p)
+    p->pin = pin;
+  else
+    plait_shared_unpin(pin);
+  return reinterpret_cast<PyObject *>(p);
+}
+
+int descriptor_of(PyObject *o) {
+  if (Py_TYPE(o) == state.ticket_type) return plait_shared_descriptor(as<TicketObject>(o)->pin);
+  PyErr_Format(PyExc_TypeError, "a Ticket is required, got %s", Py_TYPE(o)->tp_name);
+  return -1;
+}
+
+bool add_block_types(PyObject *module) {
+  state.block_type = add_type(module, &block_spec);
+  state.ticket_type = add_type(module, &ticket_spec);
+  state.pin_type = add_type(module, &pin_spec);
+  return state.block_type && state.ticket_type && state.pin_type;
+}
+
+PyMethodDef block_functions[] = {
+    {"create", create, METH_O, "create(nbytes): a new block."},
+    {"receive", receive, METH_O, "receive(name): the block that a message names."},
+    {"adopt", adopt, METH_O, "adopt(descriptor): a pin on its arena; takes it over."},
+    {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace plait::multiprocessing::python

@@ -1,0 +1,193 @@
+#include "reduce.hpp"
+
+#include <algorithm>
+#include <complex>
+#include <cstdint>
+
+namespace plait::multiprocessing {
+namespace {
+
+constexpr uint64_t tile = 512;  // elements whose accumulators stay in the first cache
+
+// ---- how elements are read into accumulators and written back
+template <class T>
+struct Plain {
+  using Stored = T;
+  using Wide = T;
+  static Wide load(Stored x) { return x; }
+  static Stored store(Wide x) { return x; }
+};
+
+struct BFloat {
+  using Stored = uint16_t;
+  using Wide = float;
+  static float load(uint16_t x) {
+    const uint32_t bits = uint32_t(x) << 16;
+    float f;
+    std::memcpy(&f, &bits, sizeof f);
+    return f;
+  }
+  static uint16_t store(float f) {
+    uint32_t bits;
+    std::memcpy(&bits, &f, sizeof f);
+    if (f != f) return uint16_t(bits >> 16 | 0x40);
+    return uint16_t((bits + 0x7fff + (bits >> 16 & 1)) >> 16);  // to nearest, ties to even
+  }
+};
+
+struct Half {
+  using Stored = uint16_t;
+  using Wide = float;
+  static float load(uint16_t x) {
+    const uint32_t sign = uint32_t(x & 0x8000) << 16, rest = x & 0x7fff;
+    uint32_t bits;
+    if (rest >= 0x7c00) {
+      bits = 0x7f800000 | (rest & 0x3ff) << 13;
+    } else if (rest >= 0x400) {
+      bits = (rest << 13) + ((127 - 15) << 23);
+    } else {  // subnormal: a multiple of 2^-24
+      const float f = float(rest) * 5.9604644775390625e-8f;
+      std::memcpy(&bits, &f, sizeof bits);
+    }
+    bits |= sign;
+    float f;
+    std::memcpy(&f, &bits, sizeof f);
+    return f;
+  }
+  static uint16_t store(float f) {
+    uint32_t bits;
+    std::memcpy(&bits, &f, sizeof bits);
+    const auto sign = uint16_t(bits >> 16 & 0x8000);
+    bits &= 0x7fffffff;
+    if (bits > 0x7f800000) return uint16_t(sign | 0x7e00);
+    if (bits >= 0x477ff000) return uint16_t(sign | 0x7c00);  // rounds to infinity
+    if (bits >= 0x38800000) {
+      const uint32_t rounded = bits + 0xfff + (bits >> 13 & 1);
+      return uint16_t(sign | ((rounded >> 13) - ((127 - 15) << 10)));
+    }
+    float magnitude;
+    std::memcpy(&magnitude, &bits, sizeof bits);
+    magnitude += 0.5f;  // the sum's last bit is 2^-24: the addition rounds
+    std::memcpy(&bits, &magnitude, sizeof bits);
+    return uint16_t(sign | (bits - 0x3f000000));
+  }
+};
+
+struct Truth {  // bool: sum and max are "or", product and min are "and"
+  using Stored = uint8_t;
+  using Wide = uint8_t;
+  static uint8_t load(uint8_t x) { return x != 0; }
+  static uint8_t store(uint8_t x) { return x != 0; }
+};
+
+// ---- operations
+template <class T>
+using Wrapping = std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>,
+                                    std::common_type<T>>;  // integers wrap
+
+template <class T>
+struct Sum {
+  static T of(T a, T b) {
+    using U = typename Wrapping<T>::type;
+    return T(U(a) + U(b));
+  }
+};
+template <class T>
+struct Product {
+  static T of(T a, T b) {
+    using U = typename Wrapping<T>::type;
+    if constexpr (std::is_integral_v<T>)
+      return T(uint64_t(U(a)) * uint64_t(U(b)));  // no promotion to a signed int
+    else
+      return U(a) * U(b);
+  }
+};
+template <class T>
+struct Min {  // a NaN stays
+  static T of(T a, T b) { return b < a || b != b ? b : a; }
+};
+template <class T>
+struct Max {
+  static T of(T a, T b) { return a < b || b != b ? b : a; }
+};
+
+template <class E, class Op>
+void run(const char *const *in, uint32_t ranks, char *out, uint64_t n, bool mean) {
+  using Wide = typename E::Wide;
+  using Stored = typename E::Stored;
+  Wide sum[tile];
+  auto *to = reinterpret_cast<Stored *>(out);
+  for (uint64_t at = 0; at < n; at += tile) {
+    const uint64_t m = std::min(tile, n - at);
+    const auto *first = reinterpret_cast<const Stored *>(in[0]) + at;
+    for (uint64_t i = 0; i < m; i++) sum[i] = E::load(first[i]);
+    for (uint32_t r = 1; r < ranks; r++) {
+      const auto *x = reinterpret_cast<const Stored *>(in[r]) + at;
+      for (uint64_t i = 0; i < m; i++) sum[i] = Op::of(sum[i], E::load(x[i]));
+    }
+    if constexpr (!std::is_integral_v<Wide>)
+      if (mean)
+        for (uint64_t i = 0; i < m; i++) sum[i] = sum[i] / Wide(float(ranks));
+    for (uint64_t i = 0; i < m; i++) to[at + i] = E::store(sum[i]);
+  }
+}
+
+template <class E>
+bool ordered(uint32_t reduction, const char *const *in, uint32_t ranks, char *out, uint64_t n) {
+  using Wide = typename E::Wide;
+  if (reduction == PLAIT_MIN) return run<E, Min<Wide>>(in, ranks, out, n, false), true;
+  if (reduction == PLAIT_MAX) return run<E, Max<Wide>>(in, ranks, out, n, false), true;
+  return false;
+}
+
+template <class E>
+bool arithmetic(uint32_t reduction, const char *const *in, uint32_t ranks, char *out, uint64_t n) {
+  using Wide = typename E::Wide;
+  switch (reduction) {
+    case PLAIT_SUM: return run<E, Sum<Wide>>(in, ranks, out, n, false), true;
+    case PLAIT_MEAN:
+      if (std::is_integral_v<Wide>) return false;
+      return run<E, Sum<Wide>>(in, ranks, out, n, true), true;
+    case PLAIT_PRODUCT: return run<E, Product<Wide>>(in, ranks, out, n, false), true;
+    default: return false;
+  }
+}
+
+template <class E>
+bool real(uint32_t reduction, const char *const *in, uint32_t ranks, char *out, uint64_t n) {
+  return arithmetic<E>(reduction, in, ranks, out, n) || ordered<E>(reduction, in, ranks, out, n);
+}
+
+bool logical(uint32_t reduction, const char *const *in, uint32_t ranks, char *out, uint64_t n) {
+  if (reduction == PLAIT_MEAN) return false;
+  const bool any = reduction == PLAIT_SUM || reduction == PLAIT_MAX;
+  return ordered<Truth>(any ? PLAIT_MAX : PLAIT_MIN, in, ranks, out, n);
+}
+
+}  // namespace
+
+bool reduce(DLDataType d, uint32_t reduction, const char *const *in, uint32_t ranks, char *out,
+            uint64_t n) {
+  switch (key(d)) {
+    case key(dtype::bool_): return logical(reduction, in, ranks, out, n);
+    case key(dtype::uint8): return real<Plain<uint8_t>>(reduction, in, ranks, out, n);
+    case key(dtype::uint16): return real<Plain<uint16_t>>(reduction, in, ranks, out, n);
+    case key(dtype::uint32): return real<Plain<uint32_t>>(reduction, in, ranks, out, n);
+    case key(dtype::uint64): return real<Plain<uint64_t>>(reduction, in, ranks, out, n);
+    case key(dtype::int8): return real<Plain<int8_t>>(reduction, in, ranks, out, n);
+    case key(dtype::int16): return real<Plain<int16_t>>(reduction, in, ranks, out, n);
+    case key(dtype::int32): return real<Plain<int32_t>>(reduction, in, ranks, out, n);
+    case key(dtype::int64): return real<Plain<int64_t>>(reduction, in, ranks, out, n);
+    case key(dtype::float16): return real<Half>(reduction, in, ranks, out, n);
+    case key(dtype::bfloat16): return real<BFloat>(reduction, in, ranks, out, n);
+    case key(dtype::float32): return real<Plain<float>>(reduction, in, ranks, out, n);
+    case key(dtype::float64): return real<Plain<double>>(reduction, in, ranks, out, n);
+    case key(dtype::complex64):
+      return arithmetic<Plain<std::complex<float>>>(reduction, in, ranks, out, n);
+    case key(dtype::complex128):
+      return arithmetic<Plain<std::complex<double>>>(reduction, in, ranks, out, n);
+    default: return false;
+  }
+}
+
+}  // namespace plait::multiprocessing

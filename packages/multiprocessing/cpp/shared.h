@@ -1,0 +1,86 @@
+/* What libplait_multiprocessing exports to its binding and to programs without Python. All of it
+ * may be called from any thread; nothing in here waits for the GIL. */
+#ifndef PLAIT_SHARED_H
+#define PLAIT_SHARED_H
+#include <plait/abi.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct plait_block_name { /* where a block lies, for all processes; goes into messages */
+  uint64_t arena[2];              /* random */
+  uint64_t offset;                /* of its bytes, from the start of the arena */
+  uint64_t generation;            /* how often the place was given out */
+  uint64_t nbytes;
+} plait_block_name;
+
+typedef struct plait_shared_stats {
+  uint64_t arenas;     /* that this process maps; each costs a descriptor */
+  uint64_t storages;   /* shared storages that live in this process */
+  uint64_t committed;  /* bytes of memory in the arenas that this process made */
+  uint64_t free_bytes; /* of them, in blocks that wait for their next use */
+} plait_shared_stats;
+
+/* ---- storages in shared memory */
+plait_status plait_shared_create(plait_thread *, uint64_t nbytes, plait_storage **);
+int plait_shared_is_block(const plait_storage *);
+/* names the storage's block and counts one message that carries the name */
+plait_status plait_shared_send(plait_thread *, const plait_storage *, plait_block_name *);
+/* takes the message's count over: the storage of the block, the same one while it lives */
+plait_status plait_shared_receive(plait_thread *, const plait_block_name *, plait_storage **);
+void plait_shared_cancel(const plait_block_name *); /* the message will never arrive */
+void plait_shared_trim(void); /* gives the pages of free blocks back to the system */
+void plait_shared_get_stats(plait_shared_stats *);
+
+/* ---- arenas: a pin keeps one mapped and its descriptor open */
+void *plait_shared_pin(const plait_storage *);
+int plait_shared_descriptor(void *pin);
+/* takes the descriptor over (also on failure) and maps the arena unless it is known already */
+plait_status plait_shared_adopt(plait_thread *, int fd, void **pin);
+void plait_shared_unpin(void *pin);
+
+/* ---- processes */
+void plait_shared_before_fork(void); /* counts everything once more, for the child */
+void plait_shared_leave(void); /* gives this process' counts back: it is about to end */
+
+/* ---- collectives */
+enum plait_collective {
+  PLAIT_BARRIER,
+  PLAIT_ALL_REDUCE,
+  PLAIT_BROADCAST,
+  PLAIT_GATHER,
+  PLAIT_ALL_GATHER,
+  PLAIT_REDUCE_SCATTER,
+};
+enum plait_reduction { PLAIT_SUM, PLAIT_MEAN, PLAIT_PRODUCT, PLAIT_MIN, PLAIT_MAX };
+enum plait_outcome { /* of a collective; the text says more */
+                     PLAIT_DONE,
+                     PLAIT_BROKEN,      /* a member died, left, or the group broke before */
+                     PLAIT_MISMATCH, /* the members called different things; nobody's tensors have
+                                        changed */
+                     PLAIT_TIMED_OUT,
+                     PLAIT_INTERRUPTED, /* by `interrupted` */
+};
+typedef struct plait_member plait_member;
+typedef struct plait_collective_call {
+  uint32_t kind, reduction, root, n_in, n_out, reserved;
+  plait_tensor *const *in; /* of one dtype, any strides */
+  plait_tensor *const *out; /* written; may be `in` */
+  int (*interrupted)(void); /* asked while waiting; not 0: give up */
+  char *text; /* room for the reason of a failure */
+  uint64_t room;
+} plait_collective_call;
+
+uint64_t plait_group_bytes(uint32_t size, uint64_t chunk); /* what the block of a group needs */
+void plait_group_format(plait_storage *, uint32_t size, uint64_t chunk, double timeout);
+/* NULL with a text if the rank is taken or the bytes are no group */
+plait_member *plait_group_join(plait_storage *, uint32_t rank, char *text, uint64_t room);
+void plait_group_leave(plait_member *);
+uint32_t plait_group_size(const plait_member *);
+int plait_group_run(plait_member *, const plait_collective_call *); /* a plait_outcome */
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* PLAIT_SHARED_H */

@@ -1,0 +1,282 @@
+// Storages on blocks: one for each block in a process, found again while it lives.
+#include "table.hpp"
+
+#include <pthread.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace plait::multiprocessing {
+namespace {
+
+constexpr size_t most_idle = 4;  // arenas of others that stay mapped though nothing here uses them
+
+void drop_block(plait_object *);
+const plait_type block_type{PLAIT_HEADER(plait_type), "storage", drop_block};
+
+BlockStorage *block_of(const plait_storage *s) { return static_cast<BlockStorage *>(s->block); }
+
+void forget(Arena *a) {
+  Table &t = table();
+  for (size_t i = 0; i < t.arenas.size(); i++)
+    if (t.arenas[i] == a) t.arenas.erase(t.arenas.begin() + ptrdiff_t(i));
+  unmap_arena(a);
+}
+
+// Arenas of dead processes that nothing here uses go at once, others when they are many.
+void drop_idle() {
+  size_t idle = 0;
+  const std::vector<Arena *> all = table().arenas;
+  for (auto it = all.rbegin(); it != all.rend(); ++it) {
+    if ((*it)->own || (*it)->users) continue;
+    if (++idle > most_idle || !is_alive((*it)->pid)) forget(*it);
+  }
+}
+
+void leave_arena(Arena *a) {
+  if (--a->users == 0 && !a->own) drop_idle();
+}
+
+// The last reference went, or a sole owner let go (then the count is still 1). In between somebody
+// may have found the storage in the table and taken it up: more than one reference is left.
+void drop_block(plait_object *o) {
+  auto *s = reinterpret_cast<plait_storage *>(o);
+  BlockStorage *b = block_of(s);
+  Table &t = table();
+  const plait_type *plain = nullptr;
+  {
+    const std::lock_guard<std::mutex> lock(t.mutex);
+    plain = t.plain_storage;
+    if (__atomic_load_n(&o->refs, __ATOMIC_ACQUIRE) > 1 &&
+        __atomic_fetch_sub(&o->refs, 1, __ATOMIC_ACQ_REL) != 1)
+      return;
+    const auto it = t.storages.find(s->data);
+    if (it != t.storages.end() && it->second == s) t.storages.erase(it);
+    if (!b->given_back) step_back(b->arena, b->offset);
+    if (b->arena->own && !b->given_back) t.blocks.give(b->arena, b->offset);
+    leave_arena(b->arena);
+  }
+  delete b;
+  s->block = nullptr;
+  o->type = plain;
+  o->type->drop(o);
+}
+
+// A storage on a block whose count this process has; under the lock.
+plait_status make_storage(plait_thread *thread, Arena *a, uint64_t offset, uint64_t nbytes,
+                          plait_storage **out) {
+  Table &t = table();
+  auto *b = new (std::nothrow) BlockStorage{a, offset, false};
+  plait_status s = b ? t.runtime->storage_wrap(thread, a->base + offset, nbytes, {kDLCPU, 0},
+                                               PLAIT_STORAGE_SHARED, nullptr, b, out)
+                     : t.runtime->raise(thread, PLAIT_MEMORY_ERROR, nullptr, "out of memory");
+  if (s < 0) {
+    delete b;
+    step_back(a, offset);
+    if (a->own) t.blocks.give(a, offset);
+    return s;
+  }
+  t.plain_storage = (*out)->o.type;
+  (*out)->o.type = &block_type;
+  t.storages[(*out)->data] = *out;
+  a->users++;
+  return s;
+}
+
+// A storage in the table, retained, unless it is being dropped.
+plait_storage *living(const void *data) {
+  const auto it = table().storages.find(data);
+  if (it == table().storages.end()) return nullptr;
+  plait_object *o = &it->second->o;
+  if (__atomic_fetch_add(&o->refs, 1, __ATOMIC_ACQ_REL) > 0) return it->second;
+  __atomic_fetch_sub(&o->refs, 1, __ATOMIC_ACQ_REL);
+  return nullptr;
+}
+
+Arena *find(const uint64_t id[2]) {
+  for (Arena *a : table().arenas)
+    if (a->id[0] == id[0] && a->id[1] == id[1]) return a;
+  return nullptr;
+}
+
+bool lies_in(const plait_block_name *n, const Arena *a) {
+  return n->offset >= header_bytes + block_header && n->offset % block_header == 0 &&
+         n->offset <= a->size && n->nbytes <= a->size - n->offset;
+}
+
+// Takes a message's count over. `holding`: this process holds the block already.
+bool take_over(Arena *a, const plait_block_name *name, bool holding) {
+  std::atomic<uint64_t> &counts = a->header(name->offset)->counts;
+  uint64_t w = counts.load(std::memory_order_acquire), next = 0;
+  do {
+    if (Counts::generation(w) != name->generation || Counts::is_free(w)) return false;
+    if (a->header(name->offset)->room < name->nbytes) return false;
+    next = w + (holding ? 0 : Counts::one_holder);
+    if (Counts::messages(w)) next -= Counts::one_message;
+  } while (!counts.compare_exchange_weak(w, next, std::memory_order_acq_rel));
+  return true;
+}
+
+void lock_table() { table().mutex.lock(); }
+void unlock_table() { table().mutex.unlock(); }
+void start_child() {
+  for (Arena *a : table().arenas) a->own = false;
+  table().blocks.forget();
+  forget_taken();
+  unlock_table();
+}
+
+}  // namespace
+
+Table &table() {
+  static auto *t = new Table;  // storages are dropped on any thread, also after static objects
+  return *t;
+}
+
+void start(const plait_runtime *runtime) {
+  if (!table().runtime) pthread_atfork(lock_table, unlock_table, start_child);
+  table().runtime = runtime;
+}
+
+bool step_back(Arena *a, uint64_t offset) {
+  const uint64_t w =
+      a->header(offset)->counts.fetch_sub(Counts::one_holder, std::memory_order_acq_rel);
+  return Counts::is_free(w - Counts::one_holder);
+}
+
+}  // namespace plait::multiprocessing
+
+using namespace plait::multiprocessing;
+#define PLAIT_EXPORT extern "C" __attribute__((visibility("default")))
+
+PLAIT_EXPORT plait_status plait_shared_create(plait_thread *thread, uint64_t nbytes,
+                                              plait_storage **out) {
+  Table &t = table();
+  Failure f;
+  {
+    const std::lock_guard<std::mutex> lock(t.mutex);
+    const Place p = t.blocks.take(nbytes, t.arenas, f);
+    if (p.arena) return make_storage(thread, p.arena, p.offset, nbytes, out);
+  }
+  return t.runtime->raise(thread, f.code, nullptr, "%s", f.text);
+}
+
+PLAIT_EXPORT int plait_shared_is_block(const plait_storage *s) { return s->o.type == &block_type; }
+
+PLAIT_EXPORT plait_status plait_shared_send(plait_thread *thread, const plait_storage *s,
+                                            plait_block_name *name) {
+  const BlockStorage *b = block_of(s);
+  std::atomic<uint64_t> &counts = b->arena->header(b->offset)->counts;
+  uint64_t w = counts.load(std::memory_order_acquire);
+  do {
+    if (Counts::messages(w) == Counts::most)
+      return table().runtime->raise(thread, PLAIT_ERROR, nullptr,
+                                    "shared memory: %llu messages with one tensor are on their "
+                                    "way; receive some first",
+                                    static_cast<unsigned long long>(Counts::most));
+  } while (!counts.compare_exchange_weak(w, w + Counts::one_message, std::memory_order_acq_rel));
+  *name = {{b->arena->id[0], b->arena->id[1]}, b->offset, Counts::generation(w), s->nbytes};
+  return PLAIT_OK;
+}
+
+PLAIT_EXPORT plait_status plait_shared_receive(plait_thread *thread, const plait_block_name *name,
+                                               plait_storage **out) {
+  Table &t = table();
+  {
+    const std::lock_guard<std::mutex> lock(t.mutex);
+    Arena *a = find(name->arena);
+    if (!a)
+      return t.runtime->raise(thread, PLAIT_ERROR, nullptr,
+                              "shared memory: the message names an arena that this process does "
+                              "not know; it must arrive through a channel of "
+                              "plait_multiprocessing");
+    plait_storage *found = lies_in(name, a) ? living(a->base + name->offset) : nullptr;
+    if (lies_in(name, a) && take_over(a, name, found != nullptr)) {
+      *out = found;
+      return found ? PLAIT_OK : make_storage(thread, a, name->offset, name->nbytes, out);
+    }
+    *out = found;  // to be released when the lock is not held
+  }
+  plait_release(*out);
+  *out = nullptr;
+  return t.runtime->raise(thread, PLAIT_ERROR, nullptr,
+                          "shared memory: the message was read before, and its tensor is gone; "
+                          "bytes of plait_multiprocessing are read once");
+}
+
+PLAIT_EXPORT void plait_shared_cancel(const plait_block_name *name) {
+  const std::lock_guard<std::mutex> lock(table().mutex);
+  Arena *a = find(name->arena);
+  if (!a) return;
+  std::atomic<uint64_t> &counts = a->header(name->offset)->counts;
+  uint64_t w = counts.load(std::memory_order_acquire);
+  do {
+    if (Counts::generation(w) != name->generation || !Counts::messages(w)) return;
+  } while (!counts.compare_exchange_weak(w, w - Counts::one_message, std::memory_order_acq_rel));
+}
+
+PLAIT_EXPORT void plait_shared_trim(void) {
+  const std::lock_guard<std::mutex> lock(table().mutex);
+  table().blocks.trim();
+  drop_idle();
+}
+
+PLAIT_EXPORT void plait_shared_get_stats(plait_shared_stats *out) {
+  const std::lock_guard<std::mutex> lock(table().mutex);
+  *out = {table().arenas.size(), table().storages.size(), bytes_taken(),
+          table().blocks.free_bytes()};
+}
+
+PLAIT_EXPORT void *plait_shared_pin(const plait_storage *s) {
+  const std::lock_guard<std::mutex> lock(table().mutex);
+  Arena *a = block_of(s)->arena;
+  a->users++;
+  return a;
+}
+
+PLAIT_EXPORT int plait_shared_descriptor(void *pin) { return static_cast<Arena *>(pin)->fd; }
+
+PLAIT_EXPORT plait_status plait_shared_adopt(plait_thread *thread, int fd, void **pin) {
+  Table &t = table();
+  Failure f;
+  {
+    const std::lock_guard<std::mutex> lock(t.mutex);
+    struct stat status{};
+    Arena *a = nullptr;
+    if (fstat(fd, &status) == 0)
+      for (Arena *known : t.arenas)
+        if (known->inode == status.st_ino && known->device == status.st_dev) a = known;
+    if (a) {
+      close(fd);
+    } else {
+      drop_idle();
+      a = map_arena(fd, f);
+      if (a) t.arenas.push_back(a);
+    }
+    if (a) a->users++;
+    *pin = a;
+  }
+  return *pin ? PLAIT_OK : t.runtime->raise(thread, f.code, nullptr, "%s", f.text);
+}
+
+PLAIT_EXPORT void plait_shared_unpin(void *pin) {
+  const std::lock_guard<std::mutex> lock(table().mutex);
+  leave_arena(static_cast<Arena *>(pin));
+}
+
+PLAIT_EXPORT void plait_shared_before_fork(void) {
+  const std::lock_guard<std::mutex> lock(table().mutex);
+  for (const auto &[data, s] : table().storages) {
+    const BlockStorage *b = block_of(s);
+    b->arena->header(b->offset)->counts.fetch_add(Counts::one_holder, std::memory_order_acq_rel);
+  }
+}
+
+PLAIT_EXPORT void plait_shared_leave(void) {
+  const std::lock_guard<std::mutex> lock(table().mutex);
+  for (const auto &[data, s] : table().storages) {
+    BlockStorage *b = block_of(s);
+    if (b->given_back) continue;
+    b->given_back = true;
+    step_back(b->arena, b->offset);
+  }
+}

@@ -1,0 +1,63 @@
+// What this process knows: its arenas, the storages on their blocks, and the free blocks of the
+// arenas that it made.
+#pragma once
+#include <deque>
+#include <map>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "arena.hpp"
+
+namespace plait::multiprocessing {
+
+struct Place {
+  Arena *arena;
+  uint64_t offset;
+  bool punched;  // has no memory now
+};
+
+class Blocks {  // of the arenas that this process made; guarded by the table's mutex
+ public:
+  // a block that nobody holds, with one holder counted; arena nullptr with a failure
+  Place take(uint64_t nbytes, std::vector<Arena *> &arenas, Failure &);
+  void give(Arena *, uint64_t offset);  // this process holds it no more
+  void trim();
+  void forget();  // after a fork: they are the parent's
+  uint64_t free_bytes() const { return free_bytes_; }
+
+ private:
+  struct Sizes {
+    std::vector<Place> free;
+    std::deque<Place> held;  // by others, when last looked at
+  };
+  Place cut(uint64_t total, std::vector<Arena *> &arenas, Failure &);
+  Arena *arena_for(uint64_t total, std::vector<Arena *> &arenas, Failure &);
+  bool extend(Arena *, uint64_t to, Failure &);
+  void sweep(Sizes &, size_t at_most);
+  void put(Sizes &, Place);
+  std::map<uint64_t, Sizes> sizes_;  // by the bytes of a block with its header
+  Arena *newest_ = nullptr;
+  uint64_t free_bytes_ = 0;
+};
+
+struct BlockStorage {  // plait_storage::block of ours
+  Arena *arena;
+  uint64_t offset;
+  bool given_back;  // its count: the process is about to end
+};
+
+struct Table {
+  std::mutex mutex;
+  const plait_runtime *runtime = nullptr;
+  const plait_type *plain_storage = nullptr;  // the type that the runtime gave the storage
+  std::vector<Arena *> arenas;
+  std::unordered_map<const void *, plait_storage *> storages;  // by the block's first byte
+  Blocks blocks;
+};
+Table &table();
+
+void start(const plait_runtime *);
+bool step_back(Arena *, uint64_t offset);  // one holder fewer; true: the block is free now
+
+}  // namespace plait::multiprocessing

@@ -1,0 +1,199 @@
+"""Pipes whose messages carry descriptors of shared memory."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import resource
+import socket
+from multiprocessing import connection, reduction
+from typing import Any, NoReturn
+
+from plait_multiprocessing import _shared
+from plait_multiprocessing._reductions import Message, dumps, loads
+
+__all__ = ["Client", "Connection", "Listener", "Pipe"]
+
+
+class _Received(bytes):
+    """Bytes of a message that keep its arenas mapped until they are unpickled."""
+
+    pins: tuple[_shared.Pin, ...] = ()
+
+
+class Connection(connection.Connection):
+    """`multiprocessing.connection.Connection` that sends tensors as shared memory.
+
+    Over TCP, where there is no memory to share, tensors travel by value.
+
+    Example:
+        >>> import plait_multiprocessing as mp
+        >>> first, second = mp.Pipe()
+        >>> type(first) is mp.Connection
+        True
+        >>> first.send([1, 2])
+        >>> second.recv()
+        [1, 2]
+    """
+
+    _local: bool | None = None
+
+    def _is_local(self) -> bool:
+        if self._local is None:
+            try:
+                with socket.socket(fileno=os.dup(self.fileno())) as end:
+                    self._local = end.family == socket.AF_UNIX
+            except OSError:  # a pipe
+                self._local = False
+        return self._local
+
+    def _check(self, way: str) -> None:
+        base: Any = super()
+        base._check_closed()
+        getattr(base, f"_check_{way}")()
+
+    def _refuse_length(self) -> NoReturn:
+        base: Any = super()
+        base._bad_message_length()
+        raise AssertionError  # it raised OSError
+
+    def send(self, obj: Any) -> None:
+        """Send a picklable object; its tensors go to shared memory."""
+        self._check("writable")
+        self._send_bytes(dumps(obj) if self._is_local() else reduction.ForkingPickler.dumps(obj))
+
+    def send_bytes(self, buf: Any, offset: int = 0, size: int | None = None) -> None:
+        """Send bytes; a `Message` with what belongs to it."""
+        if isinstance(buf, Message) and buf.tickets:
+            self._check("writable")
+            self._send_bytes(buf)
+        else:
+            super().send_bytes(buf, offset, size)
+
+    def recv(self) -> Any:
+        """Receive an object."""
+        self._check("readable")
+        found = _shared.receive_message(self.fileno(), -1)
+        assert found is not None
+        data, _pins = found
+        return loads(data)
+
+    def recv_bytes(self, maxlength: int | None = None) -> bytes:
+        """Receive the bytes of one message."""
+        self._check("readable")
+        if maxlength is not None and maxlength < 0:
+            raise ValueError("negative maxlength")
+        found = _shared.receive_message(self.fileno(), -1 if maxlength is None else maxlength)
+        if found is None:
+            self._refuse_length()
+        data, pins = found
+        if not pins:
+            return data
+        received = _Received(data)
+        received.pins = pins
+        return received
+
+    def _send_bytes(self, buf: Any) -> None:
+        message = buf if isinstance(buf, Message) else None
+        _shared.send_message(self.fileno(), buf, message.tickets if message else ())
+        if message:
+            message.settle()
+
+    def _recv_bytes(self, maxsize: int | None = None) -> io.BytesIO | None:
+        found = _shared.receive_message(self.fileno(), -1 if maxsize is None else maxsize)
+        if found is None:
+            return None
+        file = io.BytesIO()
+        file.write(found[0])
+        return file
+
+
+def _rebuild_connection(descriptor: Any, readable: bool, writable: bool) -> Connection:
+    return Connection(descriptor.detach(), readable, writable)
+
+
+def _reduce_connection(end: Connection) -> tuple[Any, ...]:
+    return _rebuild_connection, (reduction.DupFd(end.fileno()), end.readable, end.writable)
+
+
+reduction.register(Connection, _reduce_connection)
+
+
+def Pipe(duplex: bool = True) -> tuple[Connection, Connection]:  # noqa: N802
+    """Return two connected ends; with ``duplex=False`` the first reads and the second writes.
+
+    Example:
+        >>> import plait_core as pc, plait_multiprocessing as mp
+        >>> receiver, sender = mp.Pipe(duplex=False)
+        >>> x = pc.zeros(3)
+        >>> sender.send(x)
+        >>> receiver.recv().fill_(7.0)
+        tensor([7., 7., 7.])
+        >>> x
+        tensor([7., 7., 7.])
+    """
+    try:
+        first, second = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+    except OSError as error:
+        if error.errno != errno.EMFILE:
+            raise
+        limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        raise OSError(
+            errno.EMFILE,
+            "Pipe: two file descriptors are required, and the limit of open files "
+            f"(RLIMIT_NOFILE) is {limit}; raise it with `ulimit -n` or resource.setrlimit",
+        ) from None
+    first.setblocking(True)
+    second.setblocking(True)
+    if duplex:
+        return Connection(first.detach()), Connection(second.detach())
+    first.shutdown(socket.SHUT_WR)
+    second.shutdown(socket.SHUT_RD)
+    return (
+        Connection(first.detach(), writable=False),
+        Connection(second.detach(), readable=False),
+    )
+
+
+def _taken_over(end: Any) -> Connection:
+    handle, end._handle = end._handle, None
+    return Connection(handle)
+
+
+class Listener(connection.Listener):
+    """`multiprocessing.connection.Listener` whose connections are this package's.
+
+    Example:
+        >>> import threading, plait_multiprocessing as mp
+        >>> def greet(address):
+        ...     with mp.Client(address) as end:
+        ...         end.send("hello")
+        >>> with mp.Listener() as listener:
+        ...     thread = threading.Thread(target=greet, args=(listener.address,))
+        ...     thread.start()
+        ...     with listener.accept() as end:
+        ...         print(end.recv())
+        ...     thread.join()
+        hello
+    """
+
+    def accept(self) -> Connection:
+        """Wait for somebody to connect."""
+        return _taken_over(super().accept())
+
+
+def Client(  # noqa: N802
+    address: Any, family: str | None = None, authkey: bytes | None = None
+) -> Connection:
+    """Connect to a `Listener`.
+
+    Example:
+        >>> import plait_multiprocessing as mp
+        >>> try:
+        ...     mp.Client("/nowhere/socket")
+        ... except FileNotFoundError:
+        ...     print("nobody listens there")
+        nobody listens there
+    """
+    return _taken_over(connection.Client(address, family, authkey))

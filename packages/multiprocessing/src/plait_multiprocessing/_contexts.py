@@ -1,0 +1,161 @@
+"""The contexts of multiprocessing with this package's classes."""
+
+from __future__ import annotations
+
+import multiprocessing
+from multiprocessing import context
+from typing import Any
+
+from plait_multiprocessing import _connections, _processes
+
+__all__ = ["DEFAULT", "DefaultContext", "ForkContext", "ForkServerContext", "SpawnContext"]
+
+
+class _Sharing:
+    """What all contexts change; locks, values and pools are the standard module's."""
+
+    def Pipe(self, duplex: bool = True) -> Any:  # noqa: N802
+        """Return two connected `Connection` objects."""
+        return _connections.Pipe(duplex)
+
+    def Queue(self, maxsize: int = 0) -> Any:  # noqa: N802
+        """Return a queue for any number of processes; tensors in it are shared, not copied.
+
+        Example:
+            >>> import plait_core as pc, plait_multiprocessing as mp
+            >>> queue = mp.Queue()
+            >>> queue.put({"x": pc.ones(2)})
+            >>> queue.get()["x"].is_shared()
+            True
+        """
+        from plait_multiprocessing._queues import Queue
+
+        return Queue(maxsize, ctx=self.get_context())
+
+    def JoinableQueue(self, maxsize: int = 0) -> Any:  # noqa: N802
+        """Return a queue with ``task_done`` and ``join``.
+
+        Example:
+            >>> import plait_multiprocessing as mp
+            >>> queue = mp.JoinableQueue()
+            >>> queue.put("work")
+            >>> queue.get()
+            'work'
+            >>> queue.task_done()
+            >>> queue.join()
+        """
+        from plait_multiprocessing._queues import JoinableQueue
+
+        return JoinableQueue(maxsize, ctx=self.get_context())
+
+    def SimpleQueue(self) -> Any:  # noqa: N802
+        """Return a locked pipe: a queue without a thread, whose ``put`` may wait for the reader.
+
+        Example:
+            >>> import plait_core as pc, plait_multiprocessing as mp
+            >>> queue = mp.SimpleQueue()
+            >>> queue.put(pc.ones(2))
+            >>> queue.get()
+            tensor([1., 1.])
+        """
+        from plait_multiprocessing._queues import SimpleQueue
+
+        return SimpleQueue(ctx=self.get_context())
+
+    def Manager(self) -> Any:  # noqa: N802
+        """Return a started manager, a process that keeps objects for others.
+
+        Example:
+            >>> import plait_core as pc, plait_multiprocessing as mp
+            >>> with mp.Manager() as manager:
+            ...     things = manager.dict()
+            ...     things["x"] = pc.ones(2)
+            ...     print(things["x"])
+            tensor([1., 1.])
+        """
+        from plait_multiprocessing._managers import SyncManager
+
+        manager = SyncManager(ctx=self.get_context())
+        manager.start()
+        return manager
+
+    def get_context(self, method: str | None = None) -> Any:
+        """Return the context of a start method; None: this one."""
+        if method is None:
+            return self
+        if method not in _CONCRETE:
+            raise ValueError(f"cannot find context for {method!r}")
+        return _CONCRETE[method]
+
+
+class ForkContext(_Sharing, context.ForkContext):
+    """Processes are forked."""
+
+    Process = _processes.ForkProcess
+
+
+class SpawnContext(_Sharing, context.SpawnContext):
+    """Processes are fresh interpreters."""
+
+    Process = _processes.SpawnProcess
+
+
+class ForkServerContext(_Sharing, context.ForkServerContext):
+    """Processes are forked from a server."""
+
+    Process = _processes.ForkServerProcess
+
+
+_CONCRETE: dict[str, Any] = {
+    "fork": ForkContext(),
+    "spawn": SpawnContext(),
+    "forkserver": ForkServerContext(),
+}
+
+
+class DefaultContext(_Sharing, context.BaseContext):
+    """Follows the start method of the standard module, so that the two never disagree."""
+
+    Process = _processes.Process
+
+    def get_context(self, method: str | None = None) -> Any:
+        """Return the context of a start method; None: of the one in force.
+
+        Example:
+            >>> import plait_multiprocessing as mp
+            >>> mp.get_context("spawn").get_start_method()
+            'spawn'
+        """
+        return super().get_context(method or multiprocessing.get_start_method())
+
+    def get_start_method(self, allow_none: bool = False) -> Any:
+        """Return the start method in force, which this call fixes unless `allow_none`.
+
+        Example:
+            >>> import plait_multiprocessing as mp
+            >>> mp.get_start_method() in mp.get_all_start_methods()
+            True
+        """
+        return multiprocessing.get_start_method(allow_none)
+
+    def set_start_method(self, method: str | None, force: bool = False) -> None:
+        """Choose the start method, once; of the standard module too.
+
+        Example:
+            >>> import plait_multiprocessing as mp
+            >>> mp.set_start_method(mp.get_start_method(), force=True)
+        """
+        multiprocessing.set_start_method(method, force)
+
+    def get_all_start_methods(self) -> list[str]:
+        """Return the start methods of this system.
+
+        Example:
+            >>> import plait_multiprocessing as mp
+            >>> sorted(mp.get_all_start_methods())
+            ['fork', 'forkserver', 'spawn']
+        """
+        return multiprocessing.get_all_start_methods()
+
+
+DEFAULT = DefaultContext()

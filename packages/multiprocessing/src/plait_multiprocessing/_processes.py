@@ -1,0 +1,66 @@
+"""Processes whose arguments arrive as shared memory."""
+
+from __future__ import annotations
+
+import multiprocessing
+from multiprocessing import context
+from typing import Any
+
+from plait_multiprocessing import _shared
+from plait_multiprocessing._reductions import SOLE, pack
+
+__all__ = ["ForkProcess", "ForkServerProcess", "Process", "SpawnProcess"]
+
+
+class _SendsArguments:
+    """What the process classes of all start methods change."""
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return pack(super().__reduce_ex__(protocol))
+
+    def start(self) -> None:
+        """Start the process; tensors among its arguments are in shared memory from now on."""
+        method = self._start_method or multiprocessing.get_start_method()  # type: ignore[attr-defined]
+        if method == "fork":
+            share_all((self._args, self._kwargs))  # type: ignore[attr-defined]
+        super().start()  # type: ignore[misc]
+
+
+def share_all(values: Any) -> None:
+    """Move the tensors in nested tuples, lists and dicts that can be moved to shared memory."""
+    if isinstance(values, (tuple, list)):
+        for value in values:
+            share_all(value)
+    elif isinstance(values, dict):
+        share_all(list(values.values()))
+    elif _shared.kind(values) == SOLE:
+        _shared.move(values)
+
+
+class Process(_SendsArguments, context.Process):
+    """`multiprocessing.Process` whose tensors arrive as shared memory.
+
+    With the start method fork, tensors in nested tuples, lists and dicts of arguments are shared; a
+    model's parameters are after `Module.share_memory`.
+
+    Example:
+        >>> import plait_core as pc, plait_multiprocessing as mp
+        >>> x = pc.zeros(2)
+        >>> process = mp.Process(target=x.share_memory_().fill_, args=(3.0,))
+        >>> process.start()
+        >>> process.join()
+        >>> x
+        tensor([3., 3.])
+    """
+
+
+class ForkProcess(_SendsArguments, context.ForkProcess):
+    """A `Process` that is forked."""
+
+
+class SpawnProcess(_SendsArguments, context.SpawnProcess):
+    """A `Process` in a fresh interpreter."""
+
+
+class ForkServerProcess(_SendsArguments, context.ForkServerProcess):
+    """A `Process` forked from a server without threads."""

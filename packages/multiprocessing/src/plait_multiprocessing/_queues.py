@@ -1,0 +1,94 @@
+"""The standard queues over this package's pipes."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from multiprocessing import queues
+from typing import Any
+
+from plait_multiprocessing._connections import Connection, Pipe
+from plait_multiprocessing._reductions import Message, dumps
+
+__all__ = ["JoinableQueue", "Queue", "SimpleQueue"]
+
+_outgoing = threading.local()
+
+
+class _Item:
+    """An object on its way through the standard feeder thread, which pickles it.
+
+    Its pickle says nothing: the message made by the way waits for `_send_outgoing`, which the same
+    thread calls next.
+    """
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        _outgoing.message = dumps(self.value)
+        return bool, ()
+
+
+def _send_outgoing(writer: Connection, pickled: Any) -> None:
+    message: Message = _outgoing.message
+    del _outgoing.message
+    writer.send_bytes(message)
+
+
+class _Sharing:
+    """What both queues with a feeder thread change."""
+
+    _reader: Connection
+    _writer: Connection
+
+    def __init__(self, maxsize: int = 0, *, ctx: Any) -> None:
+        super().__init__(maxsize, ctx=ctx)  # type: ignore[call-arg]
+        self._reader.close()
+        self._writer.close()
+        self._reader, self._writer = Pipe(duplex=False)
+        self._reset()
+
+    def _reset(self, after_fork: bool = False) -> None:
+        super()._reset(after_fork)  # type: ignore[misc]
+        self._send_bytes = functools.partial(_send_outgoing, self._writer)
+
+    def put(self, obj: Any, block: bool = True, timeout: float | None = None) -> None:
+        """Put an object into the queue; its tensors go to shared memory when it is sent."""
+        super().put(_Item(obj), block, timeout)  # type: ignore[misc]
+
+    @staticmethod
+    def _on_queue_feeder_error(e: BaseException, obj: Any) -> None:
+        base: Any = queues.Queue
+        base._on_queue_feeder_error(e, obj.value)
+
+
+class Queue(_Sharing, queues.Queue):  # type: ignore[type-arg]
+    """`multiprocessing.Queue` that sends tensors as shared memory."""
+
+
+class JoinableQueue(_Sharing, queues.JoinableQueue):  # type: ignore[type-arg]
+    """`multiprocessing.JoinableQueue` that sends tensors as shared memory."""
+
+
+class SimpleQueue(queues.SimpleQueue):  # type: ignore[type-arg]
+    """`multiprocessing.SimpleQueue` that sends tensors as shared memory."""
+
+    _reader: Connection
+    _writer: Connection
+    _wlock: Any
+
+    def __init__(self, *, ctx: Any) -> None:
+        super().__init__(ctx=ctx)
+        self._reader.close()
+        self._writer.close()
+        self._reader, self._writer = Pipe(duplex=False)
+        self._poll = self._reader.poll
+
+    def put(self, obj: Any) -> None:
+        """Send an object."""
+        message = dumps(obj)
+        with self._wlock:
+            self._writer.send_bytes(message)

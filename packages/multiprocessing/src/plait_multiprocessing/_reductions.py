@@ -1,0 +1,330 @@
+"""What a message says about tensors: where they are, instead of what is in them."""
+
+from __future__ import annotations
+
+import io
+import pickle
+import threading
+from collections.abc import Callable
+from multiprocessing import context, reduction
+from typing import Any
+
+from plait_multiprocessing import _library as _library
+from plait_multiprocessing import _shared
+
+__all__ = [
+    "InMessage",
+    "Message",
+    "Pickler",
+    "dumps",
+    "loads",
+    "pack",
+    "share_numpy",
+]
+
+# what _shared.kind returns
+SOLE, USED, SHARED, META = range(4)
+# Smaller arrays of NumPy are not worth a block and travel by value.
+_SMALLEST_ARRAY = 4096
+
+_numpy_shared = False
+_opening = threading.local()
+
+
+class Message(bytes):
+    """A pickle with the tickets that it names. Sent, or dropped: then the tickets are void."""
+
+    tickets: tuple[_shared.Ticket, ...] = ()
+
+    def settle(self) -> None:
+        """Say that it is on its way."""
+        for ticket in self.tickets:
+            ticket.settle()
+
+
+class InMessage:
+    """A block as a part of a message; what has one in it goes into no other pickle."""
+
+    __slots__ = ("block",)
+
+    def __init__(self, block: _shared.Block) -> None:
+        self.block = block
+
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            "pickle: shared memory goes to other processes as an argument, or through a channel of "
+            "plait_multiprocessing, and into no other pickle"
+        )
+
+
+class _Reference:
+    """Stands for one storage in a pickle, so that pickle's memo writes it once."""
+
+    __slots__ = ("arguments", "rebuild")
+
+    def __init__(self, rebuild: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+        self.rebuild, self.arguments = rebuild, arguments
+
+
+class _Region:
+    """The bytes that tensors of one message span in a storage that stays where it is."""
+
+    __slots__ = ("high", "low", "reference", "tensor")
+
+    def __init__(self, tensor: Any, reference: _Reference) -> None:
+        self.tensor, self.reference = tensor, reference
+        self.low, self.high = 1 << 62, 0
+
+    def include(self, low: int, high: int) -> None:
+        if low < high:
+            self.low, self.high = min(self.low, low), max(self.high, high)
+
+    def copy(self) -> tuple[_shared.Block, int]:
+        # whole units of 64 bytes, so that elements stay aligned
+        low = self.low // 64 * 64 if self.low < self.high else 0
+        return _shared.copy(self.tensor, low, max(low, self.high)), low
+
+
+class Pickler(reduction.ForkingPickler):
+    """Pickles tensors as names of their blocks and collects the tickets."""
+
+    def __init__(self, file: Any, protocol: int | None = None) -> None:
+        super().__init__(file, protocol)
+        self.tickets: list[_shared.Ticket] = []
+        self.regions: dict[int, _Region] = {}
+        self._references: dict[int, tuple[_Reference, Any]] = {}
+
+    def reducer_override(self, value: Any) -> Any:
+        """Say how to pickle what isn't plain."""
+        if type(value) is _Reference:
+            return value.rebuild, value.arguments
+        if type(value) is InMessage:
+            reference = self._block(value.block, value.block.address)
+            return reference.rebuild, reference.arguments
+        kind = _shared.kind(value)
+        if kind >= 0:
+            return self._tensor(value, kind)
+        cls = type(value)
+        if cls.__name__ == "ndarray" and cls.__module__ == "numpy":
+            return self._array(value) if _numpy_shared else NotImplemented
+        if getattr(cls, "__plait_storage__", None) is not None:
+            return cls, (value.__plait_storage__,)
+        return NotImplemented
+
+    def _tensor(self, value: Any, kind: int) -> Any:
+        grad = bool(getattr(value, "requires_grad", False))
+        if grad and not value.is_leaf:
+            raise RuntimeError(
+                "send: a tensor with a history cannot go to another process, where its graph is "
+                "not; detach() it first"
+            )
+        if kind == SOLE:
+            _shared.move(value)
+            kind = SHARED
+        cls = type(value)
+        base = next(c for c in reversed(cls.__mro__) if "__plait_tensor__" in vars(c))
+        if cls.__reduce_ex__ is not base.__reduce_ex__:
+            return NotImplemented  # a class with a pickle of its own: of a tensor, in the end
+        code, bits, offset, shape, strides = _shared.layout(value)
+        state = getattr(value, "__dict__", None) or None
+        made_of = (cls if cls is not base else None, base, grad, code, bits, shape)
+        if kind == META:
+            return rebuild_meta, made_of, state
+        storage = self._by_name(value) if kind == SHARED else self._region(value)
+        return rebuild, (*made_of, storage, offset, strides), state
+
+    def _by_name(self, tensor: Any) -> _Reference:
+        block = _shared.block(tensor)
+        return self._block(block, block.address)
+
+    def _block(self, block: _shared.Block, key: int) -> _Reference:
+        found = self._references.get(key)
+        if found is None:
+            ticket = block.ticket()
+            self.tickets.append(ticket)
+            found = _Reference(receive, ticket.name), block
+            self._references[key] = found
+        return found[0]
+
+    def _region(self, tensor: Any) -> _Reference:
+        key, low, high = _shared.span(tensor)
+        region = self.regions.get(key)
+        if region is None:
+            reference = _Reference(_opened_region, (len(self.regions),))
+            region = self.regions[key] = _Region(tensor, reference)
+        region.include(low, high)
+        return region.reference
+
+    def _array(self, array: Any) -> Any:
+        if array.dtype.hasobject or array.nbytes < _SMALLEST_ARRAY:
+            return NotImplemented
+        cls, owner = type(array), array
+        while type(owner) is cls:
+            owner = owner.base
+        if type(owner) is _shared.Block:
+            offset = array.__array_interface__["data"][0] - owner.address
+            strides, block = array.strides, owner
+        else:
+            block = _shared.create(array.nbytes)
+            copy = cls(array.shape, array.dtype, block)
+            copy[...] = array
+            offset, strides = 0, copy.strides
+        reference = self._block(block, block.address)
+        return rebuild_array, (cls, array.shape, array.dtype, reference, offset, strides)
+
+    def finish(self, pickled: bytes) -> bytes:
+        """Copy what the tensors of private storages span and put the copies' names in front."""
+        if not self.regions:
+            return pickled
+        table = []
+        for region in self.regions.values():
+            block, low = region.copy()
+            ticket = block.ticket()
+            self.tickets.append(ticket)
+            table.append((ticket.name, low))
+        return pickle.dumps(_Nested(table, pickled), pickle.HIGHEST_PROTOCOL)
+
+
+class _Nested:
+    """A pickle inside of another one, after the table of its regions."""
+
+    def __init__(self, table: list[Any], pickled: bytes) -> None:
+        self._arguments = table, pickled
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _open, self._arguments
+
+
+def receive(*name: int) -> tuple[_shared.Block, int]:
+    """Return the block that a message names, and where its bytes begin in the sender's storage."""
+    return _shared.receive(name), 0  # type: ignore[arg-type]
+
+
+def _open(table: list[tuple[_shared.Name, int]], pickled: bytes) -> Any:
+    outer = getattr(_opening, "regions", None)
+    _opening.regions = [(_shared.receive(name), low) for name, low in table]
+    try:
+        return pickle.loads(pickled)
+    finally:
+        _opening.regions = outer
+
+
+def _opened_region(index: int) -> tuple[_shared.Block, int]:
+    found: tuple[_shared.Block, int] = _opening.regions[index]
+    return found
+
+
+def rebuild(
+    cls: Any,
+    base: type,
+    grad: bool,
+    code: int,
+    bits: int,
+    shape: tuple[int, ...],
+    storage: tuple[_shared.Block, int],
+    offset: int,
+    strides: tuple[int, ...],
+) -> Any:
+    """Make the tensor that a message names."""
+    block, low = storage
+    at = offset - low if 0 not in shape else 0
+    return _finished(cls, block.tensor(base, code, bits, at, shape, strides), grad)
+
+
+def rebuild_meta(
+    cls: Any, base: type, grad: bool, code: int, bits: int, shape: tuple[int, ...]
+) -> Any:
+    """Make a tensor that has no bytes."""
+    return _finished(cls, _shared.empty(base, shape, True, code, bits), grad)
+
+
+def _finished(cls: Any, tensor: Any, grad: bool) -> Any:
+    if cls is not None:
+        return cls._make_subclass(cls, tensor, grad)
+    return tensor.requires_grad_() if grad else tensor
+
+
+def rebuild_array(
+    cls: Any,
+    shape: tuple[int, ...],
+    dtype: Any,
+    storage: tuple[_shared.Block, int],
+    offset: int,
+    strides: tuple[int, ...],
+) -> Any:
+    """Make the NumPy array that a message names, on the block itself."""
+    return cls(shape, dtype, storage[0], offset, strides)
+
+
+def dumps(value: Any) -> Message:
+    """Pickle for a channel that carries descriptors: tensors as names of shared memory."""
+    file = io.BytesIO()
+    pickler = Pickler(file, pickle.HIGHEST_PROTOCOL)
+    pickler.dump(value)
+    pickled = pickler.finish(file.getvalue())
+    message = Message(pickled)
+    message.tickets = tuple(pickler.tickets)
+    return message
+
+
+loads = pickle.loads
+
+
+class _Reduced:
+    """An object already taken apart."""
+
+    def __init__(self, parts: Any) -> None:
+        self._parts = parts
+
+    def __reduce__(self) -> Any:
+        return self._parts
+
+
+def _new(cls: Any, *args: Any) -> Any:
+    return cls.__new__(cls, *args)
+
+
+def pack(parts: Any) -> tuple[Any, ...]:
+    """Reduce an object for a process that is being started; `parts` is its plain reduction."""
+    if (
+        getattr(parts[0], "__name__", "") == "__newobj__"
+    ):  # pickle wants to see the object itself beside it
+        parts = (_new, *parts[1:])
+    message = dumps(_Reduced(parts))
+    # The start method passes the descriptors on; they stay open as long as its Popen object.
+    popen: Any = context.get_spawning_popen()
+    popen._plait_message = message
+    descriptors = {ticket.fileno() for ticket in message.tickets}
+    message.settle()
+    return unpack, (bytes(message), [reduction.DupFd(fd) for fd in sorted(descriptors)])
+
+
+def unpack(pickled: bytes, descriptors: list[Any]) -> Any:
+    """Make what `pack` took apart."""
+    pins = [_shared.adopt(descriptor.detach()) for descriptor in descriptors]
+    value = loads(pickled)
+    del pins
+    return value
+
+
+def share_numpy(enabled: bool = True) -> bool:
+    """Send NumPy arrays through shared memory too, from now on; return what was before.
+
+    An array of at least 4096 bytes, without Python objects in it, is copied into shared memory when
+    it is sent; the receiver's array lies there, is writable, and is sent on without a copy. The
+    sender keeps its own. Without this call arrays travel by value, as in the standard module.
+
+    Example:
+        >>> import numpy as np, plait_multiprocessing as mp
+        >>> before = mp.share_numpy(True)
+        >>> receiver, sender = mp.Pipe(duplex=False)
+        >>> sender.send(np.zeros(10000))
+        >>> x = receiver.recv()
+        >>> x.shape, x.flags.owndata
+        ((10000,), False)
+        >>> mp.share_numpy(before)
+        True
+    """
+    global _numpy_shared
+    before, _numpy_shared = _numpy_shared, bool(enabled)
+    return before

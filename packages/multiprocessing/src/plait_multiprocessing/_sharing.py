@@ -1,0 +1,150 @@
+"""Tensors in shared memory, and how much of it there is."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, TypeVar
+
+from plait_multiprocessing import _library as _library
+from plait_multiprocessing import _shared
+from plait_multiprocessing._reductions import META, SHARED
+
+__all__ = [
+    "MemoryStats",
+    "get_all_sharing_strategies",
+    "get_sharing_strategy",
+    "is_shared",
+    "memory_stats",
+    "set_sharing_strategy",
+    "share_memory_",
+    "trim",
+]
+
+TensorType = TypeVar("TensorType")
+_STRATEGY = "file_descriptor"
+
+
+class MemoryStats(NamedTuple):
+    """What this process knows of shared memory.
+
+    `arenas` counts the pieces that it maps (each costs one file descriptor), `storages` the shared
+    storages that live in it, `committed` the bytes of memory in the arenas that it made, `free`
+    those of them that wait for their next use.
+
+    Example:
+        >>> import plait_multiprocessing as mp
+        >>> mp.memory_stats()._fields
+        ('arenas', 'storages', 'committed', 'free')
+    """
+
+    arenas: int
+    storages: int
+    committed: int
+    free: int
+
+
+def share_memory_(tensor: TensorType) -> TensorType:
+    """Move the elements of a tensor to shared memory and return the tensor.
+
+    The tensor stays the same object, so optimizers and modules that hold it see the move. Sent to
+    another process it goes by reference, and both see each other's writes. A tensor on the device
+    meta has no elements and stays as it is; a NumPy array that a tensor was made of keeps its own.
+
+    Raises:
+        TypeError: if `tensor` is none, or not on the CPU.
+        RuntimeError: if the storage is used by others as well: views, ``detach()``, NumPy arrays,
+            a recorded graph. A storage never moves.
+        OutOfMemoryError: if there is not enough memory.
+
+    Example:
+        >>> import plait_core as pc, plait_multiprocessing as mp
+        >>> x = pc.ones(3)
+        >>> mp.share_memory_(x) is x, mp.is_shared(x), mp.is_shared(x[1:])
+        (True, True, True)
+    """
+    if _kind(tensor, "share_memory_") != META:
+        _shared.move(tensor)
+    return tensor
+
+
+def is_shared(tensor: Any) -> bool:
+    """Tell whether the elements of a tensor are in shared memory.
+
+    Example:
+        >>> import plait_core as pc, plait_multiprocessing as mp
+        >>> mp.is_shared(pc.zeros(3))
+        False
+    """
+    return _kind(tensor, "is_shared") == SHARED
+
+
+def _kind(tensor: Any, who: str) -> int:
+    kind = _shared.kind(tensor)
+    if kind < 0:
+        raise TypeError(f"{who}: `tensor` must be a tensor, got {type(tensor).__name__}")
+    return kind
+
+
+def memory_stats() -> MemoryStats:
+    """Count what this process knows of shared memory.
+
+    Example:
+        >>> import plait_core as pc, plait_multiprocessing as mp
+        >>> before = mp.memory_stats()
+        >>> shared = [mp.share_memory_(pc.zeros(10)) for _ in range(1000)]
+        >>> after = mp.memory_stats()
+        >>> after.storages - before.storages, after.arenas - before.arenas <= 1
+        (1000, True)
+    """
+    return MemoryStats(*_shared.stats())
+
+
+def trim() -> None:
+    """Give the memory of free blocks back to the system, and unmap arenas of processes that died.
+
+    Example:
+        >>> import plait_multiprocessing as mp
+        >>> mp.trim()
+    """
+    _shared.trim()
+
+
+def get_all_sharing_strategies() -> set[str]:
+    """Return the names of the ways to share: there is one.
+
+    Example:
+        >>> import plait_multiprocessing as mp
+        >>> mp.get_all_sharing_strategies()
+        {'file_descriptor'}
+    """
+    return {_STRATEGY}
+
+
+def get_sharing_strategy() -> str:
+    """Return ``"file_descriptor"``: memory without a name, whose descriptor goes with messages.
+
+    Example:
+        >>> import plait_multiprocessing as mp
+        >>> mp.get_sharing_strategy()
+        'file_descriptor'
+    """
+    return _STRATEGY
+
+
+def set_sharing_strategy(new_strategy: str) -> None:
+    """Accept the one strategy.
+
+    PyTorch has ``"file_system"`` for programs that run out of descriptors; here 100000 tensors
+    need about ten.
+
+    Raises:
+        ValueError: for any other.
+
+    Example:
+        >>> import plait_multiprocessing as mp
+        >>> mp.set_sharing_strategy("file_descriptor")
+    """
+    if new_strategy != _STRATEGY:
+        raise ValueError(
+            f"set_sharing_strategy: {_STRATEGY!r} is the only strategy, got {new_strategy!r}; "
+            "tensors share a few descriptors, so that their limit is no reason for another one"
+        )

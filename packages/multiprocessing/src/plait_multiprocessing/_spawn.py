@@ -1,0 +1,270 @@
+"""`spawn`: run a function in several processes and get the first error with its traceback."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from multiprocessing import connection
+from typing import Any
+
+from plait_multiprocessing._contexts import DEFAULT
+
+__all__ = [
+    "ProcessContext",
+    "ProcessException",
+    "ProcessExitedException",
+    "ProcessRaisedException",
+    "spawn",
+    "start_processes",
+]
+
+# Seconds that the others have to end after SIGTERM, before SIGKILL.
+_GRACE = 10.0
+
+
+class ProcessException(Exception):
+    """A process of `spawn` failed.
+
+    Attributes:
+        msg: what happened.
+        error_index: which process it was.
+        pid: its process id.
+
+    Example:
+        >>> import plait_multiprocessing as mp
+        >>> mp.ProcessException("it went wrong", 1, 4711).error_index
+        1
+    """
+
+    def __init__(self, msg: str, error_index: int, pid: int) -> None:
+        super().__init__(msg)
+        self.msg = msg
+        self.error_index = error_index
+        self.pid = pid
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.msg, self.error_index, self.pid)
+
+
+class ProcessRaisedException(ProcessException):
+    """The function raised; the text holds the traceback.
+
+    Example:
+        >>> import plait_multiprocessing as mp
+        >>> try:
+        ...     mp.spawn(divmod, (0,), start_method="fork")
+        ... except mp.ProcessRaisedException as error:
+        ...     print(str(error).splitlines()[-1].partition(":")[0])
+        ZeroDivisionError
+    """
+
+
+class ProcessExitedException(ProcessException):
+    """The process ended with another exit code than 0, or by a signal.
+
+    Attributes:
+        exit_code: as `Process.exitcode`: negative for a signal.
+        signal_name: the signal, or None.
+
+    Example:
+        >>> import os, plait_multiprocessing as mp
+        >>> try:
+        ...     mp.spawn(os._exit, start_method="fork", nprocs=2)
+        ... except mp.ProcessExitedException as error:
+        ...     print(error.error_index, error.exit_code)
+        1 1
+    """
+
+    def __init__(
+        self, msg: str, error_index: int, pid: int, exit_code: int, signal_name: str | None = None
+    ) -> None:
+        super().__init__(msg, error_index, pid)
+        self.exit_code = exit_code
+        self.signal_name = signal_name
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (
+            self.msg,
+            self.error_index,
+            self.pid,
+            self.exit_code,
+            self.signal_name,
+        )
+
+
+def _run(fn: Callable[..., Any], index: int, args: tuple[Any, ...], errors: Any) -> None:
+    try:
+        fn(index, *args)
+    except KeyboardInterrupt:
+        pass  # the parent was interrupted too and says so
+    except Exception:
+        errors.send(traceback.format_exc())
+        sys.exit(1)
+
+
+class ProcessContext:
+    """The processes that `spawn` started.
+
+    Attributes:
+        processes: by index.
+
+    Example:
+        >>> import plait_core as pc, plait_multiprocessing as mp
+        >>> x = pc.zeros(2).share_memory_()
+        >>> started = mp.spawn(x.__setitem__, (4.0,), 2, join=False, start_method="fork")
+        >>> while not started.join():
+        ...     pass
+        >>> x
+        tensor([4., 4.])
+    """
+
+    def __init__(self, processes: list[Any], errors: list[Any]) -> None:
+        self.processes = processes
+        self._errors = errors
+        self._running = {process.sentinel: i for i, process in enumerate(processes)}
+
+    def pids(self) -> list[int]:
+        """Return the process ids."""
+        return [int(process.pid) for process in self.processes]
+
+    def join(self, timeout: float | None = None, grace_period: float | None = None) -> bool:
+        """Wait for processes to end; True when all have ended well.
+
+        Returns after one of them ended, like PyTorch's: call it until it returns True.
+
+        Args:
+            timeout: seconds to wait; None: until one ends.
+            grace_period: seconds that the others have to end after a failure, before SIGKILL.
+
+        Raises:
+            ProcessRaisedException: the function raised in one of them.
+            ProcessExitedException: one of them was killed, or exited with another code than 0.
+        """
+        if not self._running:
+            return True
+        ready = connection.wait(list(self._running), timeout)
+        failed = None
+        for sentinel in ready:
+            index = self._running.pop(sentinel)
+            self.processes[index].join()
+            if self.processes[index].exitcode != 0 and failed is None:
+                failed = index
+        if failed is None:
+            if not self._running:
+                self._close()
+            return not self._running
+        self._end_others(_GRACE if grace_period is None else grace_period)
+        error = self._error(failed)
+        self._close()
+        raise error
+
+    def _end_others(self, grace: float) -> None:
+        others = [self.processes[i] for i in self._running.values()]
+        for process in others:
+            process.terminate()
+        deadline = time.monotonic() + grace
+        for process in others:
+            process.join(max(0.0, deadline - time.monotonic()))
+            if process.is_alive():
+                process.kill()
+                process.join()
+        self._running.clear()
+
+    def _error(self, index: int) -> ProcessException:
+        process, errors = self.processes[index], self._errors[index]
+        pid, code = int(process.pid), int(process.exitcode)
+        try:
+            text = errors.recv() if errors.poll() else None
+        except (EOFError, OSError):
+            text = None
+        if text is not None:
+            return ProcessRaisedException(
+                f"\n\n-- Process {index} terminated with the following error:\n{text}", index, pid
+            )
+        if code < 0:
+            name = signal.Signals(-code).name
+            return ProcessExitedException(
+                f"process {index} (pid {pid}) was ended by the signal {name}",
+                index,
+                pid,
+                code,
+                name,
+            )
+        return ProcessExitedException(
+            f"process {index} (pid {pid}) ended with exit code {code}", index, pid, code
+        )
+
+    def _close(self) -> None:
+        for end in self._errors:
+            end.close()
+
+
+def start_processes(
+    fn: Callable[..., Any],
+    args: tuple[Any, ...] = (),
+    nprocs: int = 1,
+    join: bool = True,
+    daemon: bool = False,
+    start_method: str = "spawn",
+) -> ProcessContext | None:
+    """Run ``fn(i, *args)`` in `nprocs` processes, i = 0 ... nprocs - 1; see `spawn`.
+
+    Example:
+        >>> import plait_multiprocessing as mp
+        >>> mp.start_processes(print, ("hello",), nprocs=0)
+    """
+    if nprocs < 0:
+        raise ValueError(f"spawn: `nprocs` must not be negative, got {nprocs}")
+    context = DEFAULT.get_context(start_method)
+    processes, errors = [], []
+    for index in range(nprocs):
+        receiver, sender = context.Pipe(duplex=False)
+        process = context.Process(target=_run, args=(fn, index, args, sender), daemon=daemon)
+        process.start()
+        sender.close()
+        processes.append(process)
+        errors.append(receiver)
+    started = ProcessContext(processes, errors)
+    if not join:
+        return started
+    while not started.join():
+        pass
+    return None
+
+
+def spawn(
+    fn: Callable[..., Any],
+    args: tuple[Any, ...] = (),
+    nprocs: int = 1,
+    join: bool = True,
+    daemon: bool = False,
+    start_method: str = "spawn",
+) -> ProcessContext | None:
+    """Run ``fn(i, *args)`` in `nprocs` processes, i = 0 ... nprocs - 1.
+
+    Tensors among `args` are shared by all of them and the caller. When one process fails, the
+    others are ended and its error is raised here.
+
+    Args:
+        fn: a function that the processes can import.
+        args: its further arguments.
+        nprocs: how many processes.
+        join: wait for them; else a `ProcessContext` is returned.
+        daemon: end them when this process ends.
+        start_method: spawn, fork or forkserver.
+
+    Raises:
+        ProcessRaisedException: with the traceback of the first process whose function raised.
+        ProcessExitedException: a process was killed, or exited with another code than 0.
+
+    Example:
+        >>> import plait_core as pc, plait_multiprocessing as mp
+        >>> counts = pc.zeros(3).share_memory_()
+        >>> mp.spawn(counts.__setitem__, (5.0,), nprocs=3, start_method="fork")
+        >>> counts
+        tensor([5., 5., 5.])
+    """
+    return start_processes(fn, args, nprocs, join, daemon, start_method)

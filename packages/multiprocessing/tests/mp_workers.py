@@ -1,0 +1,121 @@
+"""What the processes of the tests run: spawned ones import it."""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import signal
+import sys
+import time
+from typing import Any
+
+import plait_core as pc
+import plait_multiprocessing as mp
+
+__all__: list[str] = []
+
+
+def fill_and_echo(queue: Any, answers: Any, tensor: Any) -> None:
+    tensor.fill_(3.0)
+    x = queue.get()
+    x.add_(1)
+    answers.put((x, x[1:], x.T))
+    queue.get()  # until the parent has looked
+
+
+def produce(queue: Any, count: int) -> None:
+    for i in range(count):
+        queue.put(pc.full((1000,), float(i)))
+
+
+def produce_and_die(sender: Any) -> None:
+    sender.send([pc.arange(1000.0), pc.zeros(3, 4)[1:]])
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def share_and_wait(sender: Any, count: int) -> None:
+    kept = [pc.zeros(100).share_memory_() for _ in range(count)]
+    sender.send(len(kept))
+    time.sleep(60)
+
+
+def hold(receiver: Any, sender: Any) -> None:
+    x = receiver.recv()
+    sender.send(float(x[0]))
+    receiver.recv()
+    del x
+
+
+def raise_on_one(index: int, text: str) -> None:
+    if index == 1:
+        raise ValueError(text)
+    time.sleep(30)
+
+
+def kill_itself(index: int) -> None:
+    if index == 1:
+        faulthandler.disable()  # no dump of the stack in the tests' output
+        os.kill(os.getpid(), signal.SIGSEGV)
+    time.sleep(30)
+
+
+def exit_with(index: int, code: int) -> None:
+    sys.exit(code)
+
+
+def set_element(index: int, tensor: Any) -> None:
+    tensor[index] = index + 1.0
+
+
+def add_one(tensor: Any) -> Any:
+    return tensor + 1
+
+
+def count_descriptors() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+def receive_many(receiver: Any, sender: Any, count: int) -> None:
+    kept: list[Any] = []
+    while len(kept) < count:
+        kept += receiver.recv()
+    sender.send((count_descriptors(), mp.memory_stats().arenas, float(kept[-1][0])))
+
+
+def limited_receiver(receiver: Any, sender: Any) -> None:
+    import resource
+
+    sender.send("ready")
+    receiver.poll(None)
+    taken = [os.dup(0) for _ in range(4)]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(taken) + 1, max(taken) + 1))
+    try:
+        receiver.recv()
+        sender.send("received")
+    except OSError as error:
+        sender.send(str(error))
+
+
+def nothing() -> None:
+    pass
+
+
+# ---- collectives
+
+
+def reduce_everything(index: int, group: Any, results: Any) -> None:
+    with group.join(index) as member:
+        x = results[index]  # a row of shared memory
+        member.all_reduce(x, "sum")
+        member.barrier()
+
+
+def die_in_group(index: int, group: Any, answers: Any) -> None:
+    member = group.join(index)
+    member.barrier()
+    if index == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    try:
+        member.all_reduce(pc.zeros(5))
+    except mp.GroupError as error:
+        answers.put((index, os.getpid(), str(error)))

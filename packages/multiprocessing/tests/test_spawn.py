@@ -1,0 +1,59 @@
+"""`spawn` joins, ends the others and says what went wrong."""
+
+from __future__ import annotations
+
+import pickle
+import time
+
+import mp_workers
+import pytest
+
+import plait_core as pc
+import plait_multiprocessing as mp
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_every_process_gets_its_index(method: str) -> None:
+    x = pc.zeros(3)
+    assert mp.spawn(mp_workers.set_element, (x,), nprocs=3, start_method=method) is None
+    assert x.tolist() == [1.0, 2.0, 3.0] and x.is_shared()
+
+
+def test_an_error_comes_with_its_traceback_and_ends_the_others() -> None:
+    begun = time.monotonic()
+    with pytest.raises(mp.ProcessRaisedException) as caught:
+        mp.spawn(mp_workers.raise_on_one, ("what went wrong",), nprocs=3, start_method="fork")
+    assert time.monotonic() - begun < 20
+    error = caught.value
+    assert "ValueError: what went wrong" in str(error) and "raise_on_one" in error.msg
+    assert "Process 1" in error.msg and error.error_index == 1 and error.pid > 0
+    assert pickle.loads(pickle.dumps(error)).error_index == 1
+
+
+def test_a_signal_is_named() -> None:
+    with pytest.raises(mp.ProcessExitedException, match="SIGSEGV") as caught:
+        mp.spawn(mp_workers.kill_itself, nprocs=2, start_method="fork")
+    assert caught.value.signal_name == "SIGSEGV" and caught.value.exit_code == -11
+    assert caught.value.error_index == 1
+    assert pickle.loads(pickle.dumps(caught.value)).signal_name == "SIGSEGV"
+
+
+def test_an_exit_code_is_told() -> None:
+    with pytest.raises(mp.ProcessExitedException, match="exit code 3") as caught:
+        mp.spawn(mp_workers.exit_with, (3,), nprocs=1, start_method="fork")
+    assert caught.value.exit_code == 3 and caught.value.signal_name is None
+    assert issubclass(mp.ProcessExitedException, mp.ProcessException)
+
+
+def test_joining_later() -> None:
+    x = pc.zeros(2).share_memory_()
+    started = mp.spawn(
+        mp_workers.set_element, (x,), nprocs=2, join=False, start_method="fork", daemon=True
+    )
+    assert started is not None and len(started.pids()) == 2
+    assert all(process.daemon for process in started.processes)
+    while not started.join(timeout=10):
+        pass
+    assert started.join() and x.tolist() == [1.0, 2.0]
+    with pytest.raises(ValueError, match="nprocs"):
+        mp.spawn(mp_workers.nothing, nprocs=-1)
