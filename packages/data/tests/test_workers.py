@@ -7,6 +7,7 @@ import sys
 import textwrap
 import threading
 import warnings
+from multiprocessing import forkserver, resource_tracker
 
 import array_library
 import numpy as np
@@ -50,6 +51,8 @@ def test_contexts_of_the_standard_module(name):
     loader = DataLoader(TensorDataset(np.arange(6)), 2, num_workers=1)
     loader.multiprocessing_context = context
     assert [x.tolist() for (x,) in loader] == [[0, 1], [2, 3], [4, 5]]
+    forkserver._forkserver._stop()  # processes that the standard module leaves running
+    resource_tracker._resource_tracker._stop()
 
 
 def test_arrays_are_views_that_can_be_written_and_slots_come_back():
@@ -240,7 +243,6 @@ def run(script, **options):
 
 
 def test_a_program_without_a_main_guard(tmp_path):
-    pytest.importorskip("cloudpickle")
     done = run(
         """
         from dataclasses import dataclass

@@ -51,7 +51,7 @@ def timed_out(
     state = "is stopped (by SIGSTOP, a debugger or a terminal)" if stopped else "is busy"
     text = f"DataLoader: no batch came within timeout={seconds:g} s; worker {worker} (pid {pid}) "
     text += f"{state} {where}"
-    text += f"\n\nIts stack:\n{stack}" if stack else "\n\nIt gave no stack: it runs no Python code"
+    text += f"\n\nIts stack:\n{stack}" if stack else "\n\nIt gave no stack: no Python runs in it"
     error = WorkerTimeout(text)
     error.worker, error.pid, error.index = worker, pid, index
     return error

@@ -30,7 +30,6 @@ __all__ = ["ProcessPool"]
 
 _GRACE = 0.5  # seconds that a worker in the middle of a sample has to end by itself
 _DUMP_SECONDS = 1.0
-_START_SECONDS = 30.0  # imports take their time, which is not that of a batch
 _pools: weakref.WeakSet[ProcessPool] = weakref.WeakSet()
 
 
@@ -163,12 +162,11 @@ class ProcessPool:
         for member in self._members:
             wanted = flags | select.POLLOUT if member.channel.waiting else flags
             self._poll.modify(member.channel.fileno(), wanted)
-        if timeout and not self._members[owing].ready:
-            timeout = max(timeout, _START_SECONDS)
         begun = time.monotonic()
         events = self._poll.poll(timeout * 1000 if timeout else None)
         if not events:
-            if time.monotonic() - begun < timeout + 1:  # else this process itself was stopped
+            stopped_itself = time.monotonic() - begun > timeout + 1
+            if not stopped_itself and not self._members[owing].starting():
                 raise self._no_answer(timeout, owing)
             return
         dead = None
