@@ -319,6 +319,27 @@ def test_workers_import_no_more_than_they_need(tmp_path):
     assert (done.stdout, done.stderr) == ("[]\n", "")
 
 
+def test_threads_need_nothing_of_linux(tmp_path):
+    done = run(
+        """
+        import os, sys
+        del os.memfd_create
+        sys.modules["fcntl"] = sys.modules["resource"] = None  # as on other systems
+        from plait_data import DataLoader
+        loader = DataLoader(range(3), num_workers=2, multiprocessing_context="thread")
+        print([int(x[0]) for x in loader])
+        try:
+            iter(DataLoader(range(3), num_workers=2))
+        except OSError as error:
+            print(error)
+        """,
+        folder=tmp_path,
+    )
+    assert done.stderr == ""
+    assert done.stdout.startswith("[0, 1, 2]\n")
+    assert "need Linux" in done.stdout
+
+
 def test_arguments():
     with pytest.raises(ValueError, match="`prefetch_factor` must be a positive int"):
         DataLoader([1], num_workers=1, prefetch_factor=0)

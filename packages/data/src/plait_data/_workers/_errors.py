@@ -85,7 +85,7 @@ def require_descriptors(workers: int) -> None:
     if limit != resource.RLIM_INFINITY and taken + needed > limit:
         raise OSError(
             errno.EMFILE,
-            f"DataLoader: {workers} workers need {needed} file descriptors besides the {taken} that "
-            f"are open; the limit of this process is {limit} (RLIMIT_NOFILE). Raise it (ulimit -n "
+            f"DataLoader: {workers} workers need {needed} file descriptors and {taken} are "
+            f"open; the limit of this process is {limit} (RLIMIT_NOFILE). Raise it (ulimit -n "
             "4096, resource.setrlimit), close files, or use fewer workers",
         )

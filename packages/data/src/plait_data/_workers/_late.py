@@ -12,6 +12,7 @@ from plait_data._exact import SEEDED, reseed
 
 __all__ = ["LateSeeds"]
 
+
 class LateSeeds:
     """A finder of modules that finds none itself: it has generators seeded after their import.
 

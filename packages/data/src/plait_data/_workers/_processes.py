@@ -15,16 +15,17 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from plait_data._workers import _arena, _codec
+from plait_data._workers import _arena, _codec, _task
 from plait_data._workers._arena import Window
 from plait_data._workers._channel import Channel
 from plait_data._workers._child import Hello
 from plait_data._workers._errors import died, process_state, require_descriptors, timed_out
 from plait_data._workers._failures import restore
-from plait_data._workers._job import Job, Segment
+from plait_data._workers._job import Segment
 from plait_data._workers._manners import dump_signal
 from plait_data._workers._member import Member, ended
 from plait_data._workers._start import Start, kill
+from plait_data._workers._task import Job
 
 __all__ = ["ProcessPool"]
 
@@ -97,6 +98,7 @@ class ProcessPool:
     def _start(self, start: Start, number: int, job: Job, lifeline: int) -> None:
         arena, mapping = _arena.create()
         ours, theirs = socket.socketpair()
+        process = None
         try:
             process = start(theirs, job)
             member = Member(number, process, Channel(ours), Window(mapping))
@@ -104,6 +106,9 @@ class ProcessPool:
             member.channel.send_descriptors([arena, lifeline])
         except BaseException:
             ours.close()
+            if process is not None:
+                kill(process.pid)
+                process.reap(5.0)
             raise
         finally:
             os.close(arena)
@@ -148,7 +153,7 @@ class ProcessPool:
         while True:
             while self._ready:
                 worker, message = self._ready.popleft()
-                if message.kind == _codec.READY:
+                if message.kind == _task.READY:
                     continue
                 if message.epoch == epoch or message.number < 0:
                     return worker, message
@@ -191,7 +196,7 @@ class ProcessPool:
     def value(self, worker: int, message: _codec.Message, convert: Any) -> Any:
         """The batch in a message; raises what the worker raised."""
         value = _codec.decode(message, convert)
-        if message.kind == _codec.ERROR:
+        if message.kind == _task.ERROR:
             raise restore(value, worker, self._members[worker].process.pid)
         return value
 
