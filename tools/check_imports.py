@@ -26,7 +26,7 @@ RUN_TIME: dict[str, tuple[set[str], set[str]]] = {
     "autograd": ({"abi", "ops"}, set()),
     "nn": ({"core"}, set()),
     "optim": ({"abi"}, set()),
-    "data": (set(), {"numpy"}),
+    "data": (set(), {"numpy", "cloudpickle"}),
     "multiprocessing": ({"abi"}, set()),
     "profiler": ({"abi"}, set()),
     "conformance": ({"abi", "ops"}, {"numpy", "pytest"}),

@@ -1,5 +1,8 @@
 import pickle
 import random
+import subprocess
+import sys
+import textwrap
 
 import numpy as np
 import pytest
@@ -119,6 +122,38 @@ def test_global_generators_can_be_left_alone_in_workers():
         row[:3] for batch in free for row in batch
     ]
     assert all(a[3] != b[3] and a[4] != b[4] for a, b in zip(exact[0], free[0], strict=True))
+
+
+def test_a_library_imported_inside_of_a_sample_is_seeded(tmp_path):
+    path = tmp_path / "program.py"
+    path.write_text(
+        textwrap.dedent(
+            """
+            import numpy
+            from plait_data import DataLoader, sample_rng
+
+            class Late:
+                def __len__(self):
+                    return 6
+
+                def __getitem__(self, index):
+                    first = sample_rng().random()
+                    import random
+import subprocess
+import sys
+import textwrap
+                    return first, random.random(), numpy.random.rand()
+
+            def epoch(**options):
+                loader = DataLoader(Late(), None, generator=1, **options)
+                return list(loader)
+
+            print(epoch(num_workers=2) == epoch(exact_globals=True), len(set(epoch())))
+            """
+        )
+    )
+    done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("True 6\n", "")
 
 
 def test_outside_of_a_loader():
@@ -260,6 +295,17 @@ def test_state_errors():
         loader.load_state_dict(DataLoader([1]).state_dict())
     with pytest.raises(ValueError, match=r"must be what .* returned; got dict"):
         loader.load_state_dict({})
+
+
+def test_there_is_no_place_without_an_order():
+    loader = DataLoader(range(9), num_workers=2, in_order=False)
+    batches = iter(loader)
+    assert loader.state_dict()["batches"] == 0
+    next(batches)
+    with pytest.raises(RuntimeError, match="in_order=False"):
+        loader.state_dict()
+    list(batches)
+    assert loader.state_dict()["epoch"] == 1
 
 
 def test_a_state_before_and_after_an_epoch():

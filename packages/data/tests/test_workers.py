@@ -7,6 +7,7 @@ import sys
 import textwrap
 import threading
 import warnings
+from multiprocessing import forkserver, resource_tracker
 
 import array_library
 import numpy as np
@@ -50,6 +51,8 @@ def test_contexts_of_the_standard_module(name):
     loader = DataLoader(TensorDataset(np.arange(6)), 2, num_workers=1)
     loader.multiprocessing_context = context
     assert [x.tolist() for (x,) in loader] == [[0, 1], [2, 3], [4, 5]]
+    forkserver._forkserver._stop()  # processes that the standard module leaves running
+    resource_tracker._resource_tracker._stop()
 
 
 def test_arrays_are_views_that_can_be_written_and_slots_come_back():
@@ -240,7 +243,6 @@ def run(script, **options):
 
 
 def test_a_program_without_a_main_guard(tmp_path):
-    pytest.importorskip("cloudpickle")
     done = run(
         """
         from dataclasses import dataclass
@@ -315,6 +317,27 @@ def test_workers_import_no_more_than_they_need(tmp_path):
         folder=tmp_path,
     )
     assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
+def test_threads_need_nothing_of_linux(tmp_path):
+    done = run(
+        """
+        import os, sys
+        del os.memfd_create
+        sys.modules["fcntl"] = sys.modules["resource"] = None  # as on other systems
+        from plait_data import DataLoader
+        loader = DataLoader(range(3), num_workers=2, multiprocessing_context="thread")
+        print([int(x[0]) for x in loader])
+        try:
+            iter(DataLoader(range(3), num_workers=2))
+        except OSError as error:
+            print(error)
+        """,
+        folder=tmp_path,
+    )
+    assert done.stderr == ""
+    assert done.stdout.startswith("[0, 1, 2]\n")
+    assert "need Linux" in done.stdout
 
 
 def test_arguments():

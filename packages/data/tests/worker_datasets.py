@@ -83,6 +83,7 @@ class Broken(Dataset):
 
     def __init__(self, how: str, at: int, size: int = 40, width: int = 2000) -> None:
         self.how, self.at, self.size, self.width = how, at, size, width
+        self.clock: Any = None  # a file for the time when it happens
 
     def __len__(self) -> int:
         return self.size
@@ -93,6 +94,8 @@ class Broken(Dataset):
         return np.full(self.width, index)
 
     def break_down(self) -> None:
+        if self.clock is not None:
+            self.clock.write_text(str(time.monotonic()))
         if self.how == "exit":
             os._exit(3)
         if self.how == "sys.exit":

@@ -91,7 +91,8 @@ def stack(arrays: Sequence[Any]) -> Any:
             "(plait_data.collate.register can say how its samples become a batch)"
         )
     out = _foreign_destination(arrays)
-    return function(arrays) if out is None else function(arrays, out=out)
+    # The array API's `stack` has no `out`; the library's own, with PyTorch's names, does.
+    return function(arrays) if out is None else tensor_library(first).stack(arrays, out=out)
 
 
 def _foreign_destination(arrays: Sequence[Any]) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from operator import length_hint
 from typing import Any
@@ -13,10 +13,17 @@ import numpy as np
 
 from plait_data._randomness import RandomSource
 
-__all__ = ["Cursor", "enter", "leave", "preserved_globals", "reseed", "sample_rng"]
+__all__ = ["SEEDED", "Cursor", "enter", "leave", "preserved_globals", "reseed", "sample_rng"]
 
 _WORD = 2**64 - 1
 _SAMPLE, _BATCH, _NAMED = 0, 1, 2  # which streams a key has: a position, a whole batch, a text
+_SEEDERS: dict[str, Callable[[Any, int], object]] = {
+    "random": lambda library, z: library.seed(z),
+    "numpy.random": lambda library, z: library.seed(z & 0xFFFFFFFF),
+    "plait_core": lambda library, z: library.manual_seed(z),
+    "torch": lambda library, z: library.default_generator.manual_seed(z),
+}
+SEEDED = tuple(_SEEDERS)  # the libraries with a global generator
 _local = threading.local()
 
 
@@ -117,22 +124,18 @@ def leave(before: Cursor | None) -> None:
     _local.cursor = before
 
 
-def reseed(seed: int, index: Any) -> None:
-    """Seeds the global generators of all imported libraries with one number of (seed, index)."""
+def reseed(seed: int, index: Any, libraries: Iterable[str] = SEEDED) -> None:
+    """Seeds the global generators of those libraries that are imported by (seed, index)."""
     # The finisher of SplitMix64 (Steele, Lea, Flood 2014): neighbours get unrelated numbers.
     z = (seed + _word(index) * 0x9E3779B97F4A7C15 + 0x9E3779B97F4A7C15) & _WORD
     z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & _WORD
     z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & _WORD
     z = (z ^ (z >> 31)) >> 1
     loaded = sys.modules
-    if (python := loaded.get("random")) is not None:
-        python.seed(z)
-    if (numpy := loaded.get("numpy.random")) is not None:
-        numpy.seed(z & 0xFFFFFFFF)
-    if (plait := loaded.get("plait_core")) is not None:
-        plait.manual_seed(z)
-    if (torch := loaded.get("torch")) is not None:
-        torch.default_generator.manual_seed(z)
+    for name in libraries:
+        library = loaded.get(name)
+        if library is not None:
+            _SEEDERS[name](library, z)
 
 
 @contextmanager

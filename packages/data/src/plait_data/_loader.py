@@ -226,8 +226,18 @@ class DataLoader(Generic[T_co]):
             >>> second.load_state_dict(first.state_dict())
             >>> [b.tolist() for b in batches] == [b.tolist() for b in second]
             True
+
+        Raises:
+            RuntimeError: in the middle of an epoch with ``in_order=False``.
         """
-        return self._order.state(self._epoch)
+        epoch = self._epoch
+        unordered = not self.in_order and self.num_workers > 1 and not self._iterable
+        if unordered and epoch is not None and epoch.yielded and not epoch.finished:
+            raise RuntimeError(
+                "state_dict: with in_order=False batches come as workers finish them: there is no "
+                "place in the order to go on from. Use in_order=True, or ask between epochs"
+            )
+        return self._order.state(epoch)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Makes the next iteration go on where ``state`` was taken, with the identical remainder.

@@ -38,12 +38,6 @@ def create() -> tuple[int, mmap.mmap]:
     Raises:
         OSError: no descriptor is left, or the limits of this process leave no room.
     """
-    if not hasattr(os, "memfd_create"):
-        raise OSError(
-            errno.ENOSYS,
-            "DataLoader: worker processes need Linux (os.memfd_create); on this system use "
-            'num_workers=0 or multiprocessing_context="thread"',
-        )
     descriptor = os.memfd_create("plait-data-arena", os.MFD_CLOEXEC)
     try:
         return descriptor, _map_largest(descriptor)

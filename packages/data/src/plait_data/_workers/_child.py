@@ -19,17 +19,16 @@ from plait_data._arrays import allocate_with
 from plait_data._exact import Cursor, enter, leave
 from plait_data._fetch import END, Fetch, Stream
 from plait_data._worker_info import WorkerInfo, set_worker_info
-from plait_data._workers import _arena, _codec
+from plait_data._workers import _arena, _codec, _task
 from plait_data._workers._arena import Arena
 from plait_data._workers._channel import receive_descriptors, receive_message, send_message
 from plait_data._workers._failures import capture
-from plait_data._workers._job import Job, load
+from plait_data._workers._job import load
 from plait_data._workers._late import LateSeeds
 from plait_data._workers._manners import (
     LazyConverter,
     dump_signal,
     end_with_parent,
-    stopped_iteration,
     use_one_thread,
 )
 from plait_data._workers._phases import (
@@ -42,10 +41,9 @@ from plait_data._workers._phases import (
     WORKING,
     where,
 )
+from plait_data._workers._task import Job, stopped_iteration
 
 __all__ = ["Hello", "main", "start"]
-
-_STREAM_APART = 1 << 40  # numbers of samples in the streams of two workers
 
 
 @dataclass(frozen=True)
@@ -147,7 +145,7 @@ class Worker:
         except BaseException as error:
             if isinstance(error, StopIteration):
                 error = stopped_iteration(error)
-            self._send(_codec.ERROR, number, capture(error, where()))
+            self._send(_task.ERROR, number, capture(error, where()))
             return NotImplemented
 
     def _where(self, indices: Any) -> str:
@@ -184,7 +182,7 @@ class Worker:
             finally:
                 leave(before)
         control[_arena.PHASE] = IDLE
-        self._send(_codec.READY, -1, None)
+        self._send(_task.READY, -1, None)
 
     def _begin(self, epoch: int, seed: int, skip: int, convert: bool) -> None:
         job = self._job
@@ -216,7 +214,7 @@ class Worker:
             skip,
             size=job.batch_size if job.batched else None,
             drop_last=job.drop_last,
-            start=hello.worker * _STREAM_APART,
+            start=hello.worker * _task.STREAM_APART,
             seed_globals=self._seed_globals,
             note=self._note,
         )
@@ -265,9 +263,9 @@ class Worker:
                 begin()
             batch = END if self._stream is None else self._stream.batch()
         if batch is END:
-            self._send(_codec.END, number, None)
+            self._send(_task.END, number, None)
         else:
-            self._send(_codec.BATCH, number, batch)
+            self._send(_task.BATCH, number, batch)
 
     def _send(self, kind: int, number: int, value: Any) -> None:
         self._control[_arena.PHASE] = SENDING

@@ -22,9 +22,8 @@ import numpy as np
 from plait_data._arrays import tensor_library
 from plait_data._workers._arena import Arena, Slot, Window
 
-__all__ = ["BATCH", "END", "ERROR", "READY", "Message", "as_array", "decode", "encode", "mark"]
+__all__ = ["Message", "as_array", "decode", "encode", "mark", "rebuild"]
 
-BATCH, END, ERROR, READY = range(4)
 LEAST_SHARED = 16 << 10  # bytes; below it a copy through the socket is cheaper than a slot
 _HEADER = struct.Struct("<IIQII")
 _THREE = struct.Struct("<qqq")

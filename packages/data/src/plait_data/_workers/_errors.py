@@ -51,7 +51,7 @@ def timed_out(
     state = "is stopped (by SIGSTOP, a debugger or a terminal)" if stopped else "is busy"
     text = f"DataLoader: no batch came within timeout={seconds:g} s; worker {worker} (pid {pid}) "
     text += f"{state} {where}"
-    text += f"\n\nIts stack:\n{stack}" if stack else "\n\nIt gave no stack: it runs no Python code"
+    text += f"\n\nIts stack:\n{stack}" if stack else "\n\nIt gave no stack: no Python runs in it"
     error = WorkerTimeout(text)
     error.worker, error.pid, error.index = worker, pid, index
     return error
@@ -85,7 +85,7 @@ def require_descriptors(workers: int) -> None:
     if limit != resource.RLIM_INFINITY and taken + needed > limit:
         raise OSError(
             errno.EMFILE,
-            f"DataLoader: {workers} workers need {needed} file descriptors besides the {taken} that "
-            f"are open; the limit of this process is {limit} (RLIMIT_NOFILE). Raise it (ulimit -n "
+            f"DataLoader: {workers} workers need {needed} file descriptors and {taken} are "
+            f"open; the limit of this process is {limit} (RLIMIT_NOFILE). Raise it (ulimit -n "
             "4096, resource.setrlimit), close files, or use fewer workers",
         )

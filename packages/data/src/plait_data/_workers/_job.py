@@ -8,7 +8,6 @@ import os
 import pickle
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from types import FunctionType
 from typing import Any
 
@@ -17,39 +16,13 @@ import numpy as np
 from plait_data._workers._arena import map_file
 from plait_data._workers._codec import as_array, rebuild
 from plait_data._workers._containers import LEAST, shared
+from plait_data._workers._task import Job
 
-__all__ = ["Job", "Segment", "load"]
+__all__ = ["Segment", "load"]
 
 LEAST_SHARED = 4096  # bytes of a buffer that goes to the segment
 _ALIGNMENT = 64
 _CHUNK = 1000
-
-
-@dataclass
-class Job:
-    """What a worker needs to make batches.
-
-    Attributes:
-        dataset: of the loader.
-        collate_fn: of the loader; None for the default collation.
-        worker_init_fn: of the loader.
-        iterable: whether the dataset is a stream.
-        batched: whether samples are collated.
-        batch_size: of a stream.
-        drop_last: of a stream.
-        globals_too: whether the global generators are seeded an index.
-        converter: for a ``collate_fn`` that calls the default collation, pickled.
-    """
-
-    dataset: Any
-    collate_fn: Callable[[Any], Any] | None
-    worker_init_fn: Callable[[int], None] | None
-    iterable: bool
-    batched: bool
-    batch_size: int | None
-    drop_last: bool
-    globals_too: bool
-    converter: Any
 
 
 class _ByValue(Exception):

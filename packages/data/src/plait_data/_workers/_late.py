@@ -8,11 +8,9 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-from plait_data._exact import reseed
+from plait_data._exact import SEEDED, reseed
 
 __all__ = ["LateSeeds"]
-
-_LIBRARIES = ("random", "numpy.random", "plait_core", "torch")
 
 
 class LateSeeds:
@@ -35,7 +33,7 @@ class LateSeeds:
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """The next finder's answer, its loader told to seed."""
-        if name not in _LIBRARIES:
+        if name not in SEEDED:
             return None
         for finder in sys.meta_path:
             if finder is self:
@@ -51,7 +49,7 @@ class LateSeeds:
 
         def execute_and_seed(module: ModuleType) -> None:
             execute(module)
-            reseed(*self._key)
+            reseed(*self._key, (module.__name__,))  # others may be half imported
 
         try:
             loader.exec_module = execute_and_seed

@@ -14,7 +14,6 @@ __all__ = [
     "LazyConverter",
     "dump_signal",
     "end_with_parent",
-    "stopped_iteration",
     "use_one_thread",
 ]
 
@@ -55,13 +54,6 @@ class LazyConverter:
         if self._converter is None:
             self._converter = pickle.loads(self._content)
         return self._converter(array)
-
-
-def stopped_iteration(error: StopIteration) -> RuntimeError:
-    """What stands for it: as in a generator, it must not look like the end of the loader."""
-    wrapped = RuntimeError("DataLoader: the dataset raised StopIteration")
-    wrapped.__cause__ = error
-    return wrapped
 
 
 def use_one_thread() -> None:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import os
 import select
+import time
 from collections import deque
 from typing import Any
 
 from plait_data._workers import _arena
 from plait_data._workers._arena import Window
 from plait_data._workers._channel import Channel
+from plait_data._workers._errors import process_state
 from plait_data._workers._phases import sample_at, where
 from plait_data._workers._start import Process
 
 __all__ = ["Member", "ended"]
+
+_START_SECONDS = 30.0
 
 
 class Member:
@@ -29,6 +33,7 @@ class Member:
         self.status: int | None = None
         self.reaped = False
         self.ready = False  # it has loaded the job
+        self.started = time.monotonic()
 
     def where(self) -> tuple[str, Any]:
         """What the worker is at, and the index of the sample."""
@@ -40,6 +45,11 @@ class Member:
             if (task_epoch, number) == (epoch, batch):
                 indices = task
         return where(phase, batch, position, indices), sample_at(position, indices)
+
+    def starting(self) -> bool:
+        """Whether it is at its imports, whose time is not that of a batch."""
+        late = time.monotonic() - self.started > _START_SECONDS
+        return not self.ready and not late and process_state(self.process.pid) not in ("T", "t")
 
     def reap(self, seconds: float) -> bool:
         """Takes the exit status, waiting so long for it."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import pickle
 from typing import Any
 
-from plait_data._workers._job import Job
-from plait_data._workers._processes import ProcessPool
-from plait_data._workers._start import start_of
-from plait_data._workers._threads import ThreadPool
+from plait_data._workers._task import Job
 from plait_data.collate import batch_converter, default_collate, default_convert
 
 __all__ = ["open_pool"]
@@ -31,7 +30,18 @@ def open_pool(loader: Any, seed: int) -> Any:
     )
     context = loader.multiprocessing_context
     if context == "thread":
+        from plait_data._workers._threads import ThreadPool
+
         return ThreadPool(loader.num_workers, job, seed, loader._convert)
+    if not hasattr(os, "memfd_create") or not hasattr(os, "pidfd_open"):
+        raise OSError(
+            errno.ENOSYS,
+            "DataLoader: worker processes need Linux 5.3 or later (memfd_create, pidfd_open); on "
+            'this system use num_workers=0 or multiprocessing_context="thread"',
+        )
+    from plait_data._workers._processes import ProcessPool
+    from plait_data._workers._start import start_of
+
     if not by_default and (converter := batch_converter()) is not None:
         try:
             job.converter = pickle.dumps(converter)  # read only if the collate_fn makes arrays

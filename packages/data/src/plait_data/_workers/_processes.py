@@ -15,22 +15,22 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from plait_data._workers import _arena, _codec
+from plait_data._workers import _arena, _codec, _task
 from plait_data._workers._arena import Window
 from plait_data._workers._channel import Channel
 from plait_data._workers._child import Hello
 from plait_data._workers._errors import died, process_state, require_descriptors, timed_out
 from plait_data._workers._failures import restore
-from plait_data._workers._job import Job, Segment
+from plait_data._workers._job import Segment
 from plait_data._workers._manners import dump_signal
 from plait_data._workers._member import Member, ended
 from plait_data._workers._start import Start, kill
+from plait_data._workers._task import Job
 
 __all__ = ["ProcessPool"]
 
 _GRACE = 0.5  # seconds that a worker in the middle of a sample has to end by itself
 _DUMP_SECONDS = 1.0
-_START_SECONDS = 30.0  # imports take their time, which is not that of a batch
 _pools: weakref.WeakSet[ProcessPool] = weakref.WeakSet()
 
 
@@ -98,6 +98,7 @@ class ProcessPool:
     def _start(self, start: Start, number: int, job: Job, lifeline: int) -> None:
         arena, mapping = _arena.create()
         ours, theirs = socket.socketpair()
+        process = None
         try:
             process = start(theirs, job)
             member = Member(number, process, Channel(ours), Window(mapping))
@@ -105,6 +106,9 @@ class ProcessPool:
             member.channel.send_descriptors([arena, lifeline])
         except BaseException:
             ours.close()
+            if process is not None:
+                kill(process.pid)
+                process.reap(5.0)
             raise
         finally:
             os.close(arena)
@@ -149,7 +153,7 @@ class ProcessPool:
         while True:
             while self._ready:
                 worker, message = self._ready.popleft()
-                if message.kind == _codec.READY:
+                if message.kind == _task.READY:
                     continue
                 if message.epoch == epoch or message.number < 0:
                     return worker, message
@@ -163,12 +167,11 @@ class ProcessPool:
         for member in self._members:
             wanted = flags | select.POLLOUT if member.channel.waiting else flags
             self._poll.modify(member.channel.fileno(), wanted)
-        if timeout and not self._members[owing].ready:
-            timeout = max(timeout, _START_SECONDS)
         begun = time.monotonic()
         events = self._poll.poll(timeout * 1000 if timeout else None)
         if not events:
-            if time.monotonic() - begun < timeout + 1:  # else this process itself was stopped
+            stopped_itself = time.monotonic() - begun > timeout + 1
+            if not stopped_itself and not self._members[owing].starting():
                 raise self._no_answer(timeout, owing)
             return
         dead = None
@@ -193,7 +196,7 @@ class ProcessPool:
     def value(self, worker: int, message: _codec.Message, convert: Any) -> Any:
         """The batch in a message; raises what the worker raised."""
         value = _codec.decode(message, convert)
-        if message.kind == _codec.ERROR:
+        if message.kind == _task.ERROR:
             raise restore(value, worker, self._members[worker].process.pid)
         return value
 

@@ -14,14 +14,11 @@ from plait_data._exact import Cursor, enter, leave
 from plait_data._fetch import END, Fetch, Stream
 from plait_data._worker_error import WorkerTimeout
 from plait_data._worker_info import WorkerInfo, set_worker_info
-from plait_data._workers import _codec
-from plait_data._workers._job import Job
-from plait_data._workers._manners import stopped_iteration
+from plait_data._workers import _task
 from plait_data._workers._phases import WORKING, where
+from plait_data._workers._task import Job, stopped_iteration
 
 __all__ = ["ThreadPool"]
-
-_STREAM_APART = 1 << 40
 
 
 class _Result:
@@ -82,7 +79,7 @@ class ThreadPool:
 
     def value(self, worker: int, result: _Result, convert: Any) -> Any:
         """The batch of a result; raises what the thread raised."""
-        if result.kind == _codec.ERROR:
+        if result.kind == _task.ERROR:
             raise result.value
         return result.value
 
@@ -153,7 +150,7 @@ class _Thread(threading.Thread):
             if hasattr(error, "add_note"):
                 place = where(WORKING, number, self._position, indices)
                 error.add_note(f"raised in worker thread {self._number} of the DataLoader, {place}")
-            self._put(_codec.ERROR, epoch, number, error)
+            self._put(_task.ERROR, epoch, number, error)
             return False
 
     def _initialise(self) -> None:
@@ -189,7 +186,7 @@ class _Thread(threading.Thread):
             seed,
             size=job.batch_size if job.batched else None,
             drop_last=job.drop_last,
-            start=self._number * _STREAM_APART,
+            start=self._number * _task.STREAM_APART,
             note=self._note,
         )
         stream.skip(skip)
@@ -204,7 +201,7 @@ class _Thread(threading.Thread):
             if begin is not None:
                 begin()
             batch = END if self._stream is None else self._stream.batch()
-        self._put(_codec.END if batch is END else _codec.BATCH, epoch, number, batch)
+        self._put(_task.END if batch is END else _task.BATCH, epoch, number, batch)
 
     def _note(self, position: int) -> None:
         self._position = position

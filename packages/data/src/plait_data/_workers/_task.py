@@ -1,0 +1,46 @@
+"""What processes and threads have in common: the job, and the kinds of what comes of a task."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["BATCH", "END", "ERROR", "READY", "STREAM_APART", "Job", "stopped_iteration"]
+
+BATCH, END, ERROR, READY = range(4)
+STREAM_APART = 1 << 40  # numbers of samples in the streams of two workers
+
+
+@dataclass
+class Job:
+    """What a worker needs to make batches.
+
+    Attributes:
+        dataset: of the loader.
+        collate_fn: of the loader; None for the default collation.
+        worker_init_fn: of the loader.
+        iterable: whether the dataset is a stream.
+        batched: whether samples are collated.
+        batch_size: of a stream.
+        drop_last: of a stream.
+        globals_too: whether the global generators are seeded an index.
+        converter: for a ``collate_fn`` that calls the default collation, pickled.
+    """
+
+    dataset: Any
+    collate_fn: Callable[[Any], Any] | None
+    worker_init_fn: Callable[[int], None] | None
+    iterable: bool
+    batched: bool
+    batch_size: int | None
+    drop_last: bool
+    globals_too: bool
+    converter: Any
+
+
+def stopped_iteration(error: StopIteration) -> RuntimeError:
+    """What stands for it: as in a generator, it must not look like the end of the loader."""
+    wrapped = RuntimeError("DataLoader: the dataset raised StopIteration")
+    wrapped.__cause__ = error
+    return wrapped
