@@ -306,3 +306,42 @@ def test_grids(mode: str, padding: str, align: bool, dims: int) -> None:
         made.append((grid, sampled, x.grad, *([maps.grad] if mode == "bilinear" else [])))
     for mine, their in zip(*made, strict=True):
         close(mine, their)
+
+
+NAMED: list[tuple[str, tuple[int, ...], tuple[Any, ...]]] = [
+    ("max_pool1d_with_indices", (2, 3, 9), (3, 2, 1)),
+    ("max_pool2d_with_indices", (2, 3, 9, 8), ((3, 2), 2, 1)),
+    ("max_pool3d_with_indices", (2, 3, 5, 6, 4), (2,)),
+    ("adaptive_max_pool1d_with_indices", (2, 3, 9), (4,)),
+    ("adaptive_max_pool2d_with_indices", (2, 3, 9, 8), ((4, 3),)),
+    ("adaptive_max_pool3d_with_indices", (2, 3, 5, 6, 4), ((2, 3, 4),)),
+    ("native_channel_shuffle", (2, 6, 3, 2), (3,)),
+    ("upsample_bilinear", (2, 3, 4, 5), ((7, 8),)),
+    ("upsample_nearest", (2, 3, 4, 5), (None, 2)),
+]
+
+
+@pytest.mark.filterwarnings("ignore:.nn.functional.upsample:UserWarning")
+@pytest.mark.filterwarnings("ignore:.nn.functional.upsample:FutureWarning")
+@pytest.mark.parametrize(("name", "shape", "args"), NAMED, ids=[name for name, _, _ in NAMED])
+def test_functions_with_fixed_arguments(name: str, shape: Any, args: Any) -> None:
+    x = Draw(5).normal(*shape)
+    mine = flat(getattr(nn.functional, name)(pc.tensor(x), *args))
+    theirs = flat(getattr(torch.nn.functional, name)(torch.tensor(x), *args))
+    for a, b in zip(mine, theirs, strict=True):
+        close(a, b)
+
+
+def test_convolution_of_time_batch_channels() -> None:
+    draw = Draw(6)
+    arrays = draw.normal(7, 2, 3), draw.normal(4, 3, 5), draw.normal(5)
+    mine = nn.functional.conv_tbc(*map(pc.tensor, arrays), 2)
+    close(mine, torch.nn.functional.conv_tbc(*map(torch.tensor, arrays), 2))
+
+
+def test_adaptive_softmax_predicts() -> None:
+    case = Case("AdaptiveLogSoftmaxWithLoss", (8, 30, [4, 12], 2.0), {}, lambda draw: (), 1, True)
+    ours, theirs = build(case)
+    x = Draw(7).normal(40, 8)
+    close(ours.log_prob(pc.tensor(x)), theirs.log_prob(torch.tensor(x)))
+    assert ours.predict(pc.tensor(x)).tolist() == theirs.predict(torch.tensor(x)).tolist()

@@ -50,8 +50,11 @@ def _output_nr(self: Tensor) -> int:
 
 
 def no_gradient(self: Tensor) -> None:
-    """Warn that ``.grad`` of a tensor that is no leaf stays None; called where it is read."""
-    if not _retains_grad(self):
+    """Warn that ``.grad`` of a tensor that is no leaf stays None; called where it is read.
+
+    An engine that does not tell whether gradients are kept gets no warning.
+    """
+    if not _asked(self, "retains_grad", True):
         warnings.warn(
             f"grad: a leaf is required, or a tensor on which retain_grad() was called; this tensor "
             f"of shape {tuple(self.shape)} was made by an operator, and no backward pass sets its "

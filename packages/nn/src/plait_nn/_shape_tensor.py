@@ -49,6 +49,11 @@ def _attention(args: tuple[Any, ...], results: int) -> int:
     return int(args[1].shape[-2]) * (int(args[0].numel()) + results)
 
 
+def _recurrence(args: tuple[Any, ...], results: int) -> int:
+    """Of the gates of all steps and the state: the product of the state with its weight."""
+    return int(args[0].numel()) * int(args[1].shape[-1])
+
+
 # operator -> multiply-adds from its arguments and the number of its results
 PRODUCTS: dict[str, Callable[[tuple[Any, ...], int], int]] = {
     **dict.fromkeys(("linear", "matmul", "linalg_matmul", "mm", "bmm", "mv", "dot"), _inner(0)),
@@ -57,7 +62,7 @@ PRODUCTS: dict[str, Callable[[tuple[Any, ...], int], int]] = {
     **dict.fromkeys(("conv1d", "conv2d", "conv3d"), _convolution),
     **dict.fromkeys(("conv2d_backward_input",), _transposed),
     **dict.fromkeys(("scaled_dot_product_attention", "attention_forward"), _attention),
-    "lstm_sequence": lambda args, results: int(args[0].numel() * args[1].shape[-1]),
+    **dict.fromkeys(("lstm_sequence", "gru_sequence"), _recurrence),
     "tensordot": _contraction,
     "outer": lambda args, results: results,
 }

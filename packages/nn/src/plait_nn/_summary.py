@@ -26,13 +26,13 @@ class SummaryRow:
     Example:
         >>> import plait_nn as nn
         >>> row = nn.summary(nn.Linear(3, 2), (5, 3)).rows[0]
-        >>> row.type, row.calls, row.output_shapes, row.multiply_adds, row.output_bytes
+        >>> row.kind, row.calls, row.output_shapes, row.multiply_adds, row.output_bytes
         ('Linear', 1, [(5, 2)], 30, 40)
     """
 
     name: str
     """Its dotted path; ``""`` is the model."""
-    type: str
+    kind: str
     """The name of its class."""
     depth: int
     """How many modules it lies within."""
@@ -171,7 +171,7 @@ def summary(
         >>> import plait_nn as nn
         >>> model = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
         >>> result = nn.summary(model, (10, 3))
-        >>> [(row.type, row.output_shapes, row.parameters) for row in result.rows[1:]]
+        >>> [(row.kind, row.output_shapes, row.parameters) for row in result.rows[1:]]
         [('Linear', [(10, 4)], 16), ('ReLU', [(10, 4)], 0), ('Linear', [(10, 2)], 10)]
         >>> result.parameters, result.multiply_adds
         (26, 200)

@@ -47,7 +47,7 @@ def as_html(summary: Summary) -> str:
 
 def _cells(row: SummaryRow) -> tuple[str, str, str, str]:
     short = row.name.rpartition(".")[2]
-    name = "  " * row.depth + (f"{short}: {row.type}" if short else row.type)
+    name = "  " * row.depth + (f"{short}: {row.kind}" if short else row.kind)
     if not row.calls:
         return name, "not called", _count(row.parameters), "-"
     shapes = ", ".join(map(str, row.output_shapes)) or "-"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from plait_nn._conv import Conv2d, Conv3d, ConvTranspose2d, ConvTranspose3d
@@ -17,7 +18,7 @@ __all__ = [
 M = TypeVar("M", bound=Module)
 
 
-def skip_init(module_cls: type[M], *args: Any, **kwargs: Any) -> M:
+def skip_init(module_cls: Callable[..., M], *args: Any, **kwargs: Any) -> M:
     """Make a module whose parameters and buffers have memory, but no values yet.
 
     For modules whose values come from a file anyway: nothing is drawn.
@@ -43,7 +44,8 @@ def skip_init(module_cls: type[M], *args: Any, **kwargs: Any) -> M:
             f"skip_init: the constructor of {module_cls.__name__} must take `device`; it does not"
         )
     device = kwargs.pop("device", "cpu")
-    return module_cls(*args, **kwargs, device="meta").to_empty(device=device)
+    made: Any = module_cls(*args, **kwargs, device="meta")
+    return made.to_empty(device=device)  # type: ignore[no-any-return]
 
 
 def convert_conv2d_weight_memory_format(module: M, memory_format: Any) -> M:

@@ -249,7 +249,7 @@ def remove_parametrizations(
     return module
 
 
-def type_before_parametrizations(module: Module) -> type[Module]:
+def type_before_parametrizations(module: Module) -> Any:
     """Return the class that a module had before it was parametrized, or its class.
 
     Example:
@@ -259,7 +259,7 @@ def type_before_parametrizations(module: Module) -> type[Module]:
         True
     """
     kind: Any = type(module)
-    return kind._plain if is_parametrized(module) else kind  # type: ignore[no-any-return]
+    return kind._plain if is_parametrized(module) else kind
 
 
 def transfer_parametrizations_and_params(

@@ -7,7 +7,7 @@ function prunes what the first left. `remove` makes it permanent.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 import plait_core as pc
@@ -159,7 +159,7 @@ def custom_from_mask(module: M, name: str, mask: Tensor) -> M:
 
 def global_unstructured(
     parameters: Iterable[tuple[Module, str]],
-    pruning_method: type[BasePruningMethod],
+    pruning_method: Callable[..., BasePruningMethod],
     importance_scores: Mapping[tuple[Module, str], Tensor] | None = None,
     **kwargs: Any,
 ) -> None:
@@ -188,7 +188,7 @@ def global_unstructured(
     if method.PRUNING_TYPE != "unstructured":
         raise TypeError(
             f"global_unstructured: an unstructured method is required; "
-            f"got {pruning_method.__name__}, which is {method.PRUNING_TYPE}"
+            f"got {type(method).__name__}, which is {method.PRUNING_TYPE}"
         )
     given = {} if importance_scores is None else importance_scores
     scores, masks = [], []
