@@ -12,6 +12,7 @@ namespace {
 constexpr int64_t kQueries = 96, kKeys = 128;  // a block of scores
 constexpr int64_t kStride = kKeys + 16;  // of its rows, which would else share sets of the cache
 constexpr int64_t kUnits = 16;  // keys of few heads are cut into ranges until there are so many
+constexpr int64_t kFew = 4, kMany = 256;  // queries for which packing so many keys does not pay
 constexpr int64_t kWork = 1 << 18;  // multiplications that are worth a claim
 
 int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -413,6 +414,7 @@ class Backward {
 plait_status attention_forward(plait_call *c) {
   const Sizes s(tensor(c, 0), tensor(c, 1), tensor(c, 2));
   if (s.queries == 0) return PLAIT_OK;
+  if (s.queries <= kFew && s.keys >= kMany) return PLAIT_DECLINE;  // products with vectors
   PLAIT_FLOATING(kind(result(c)->dtype), return Forward<T>(c, s).run())
   return PLAIT_OK;
 }

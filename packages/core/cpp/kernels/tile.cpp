@@ -7,7 +7,7 @@
 namespace plait::core {
 namespace {
 
-constexpr int64_t kDepth = 256;  // of a panel that stays in the first-level cache
+constexpr int64_t kDepth = 384;  // of a panel that stays in the first-level cache
 
 template <class T, int kBytes>
 struct Register {

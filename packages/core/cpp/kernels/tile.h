@@ -23,7 +23,7 @@ struct Panels {
 };
 
 // c = a b, or c += a b where `add`: a is m x k of any strides, b is k x n, n whole panels. A result
-// is the sum of its products in their order, in blocks of 256, whatever m and n are.
+// is the sum of its products in their order, in blocks of 384, whatever m and n are.
 template <class T>
 void multiply_tile(int64_t m, int64_t n, int64_t k, Matrix<T> a, Panels<T> b, T *c, int64_t ldc,
                    bool add);

@@ -361,6 +361,7 @@ def _(s):
     yield s(*_heads(s, dtype="float64"))
     yield s(*_heads(s, 2, keys=0))
     yield s(*_heads(s, 0))
+    yield s(*_heads(s, 2, queries=2, keys=300)).loosely(8).without_gradient()
 
 
 @attention_forward.samples
