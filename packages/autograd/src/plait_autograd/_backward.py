@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from plait_abi import operator
@@ -185,8 +185,8 @@ def _gradients(value: Any, n: int, function: str, name: str) -> tuple[Any, ...] 
 
 
 def _sequence(value: Any, function: str, name: str) -> tuple[Any, ...]:
-    if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
-        return tuple(value)
+    if isinstance(value, Iterable) and not isinstance(value, (str, bytes, Mapping)):
+        return tuple(value)  # also what ``module.parameters()`` returns
     raise TypeError(
         f"{function}: `{name}` must be a tensor or a sequence of tensors, "
         f"got {type(value).__name__}"

@@ -212,5 +212,3 @@ class SummaryWriter:
             name=name,
             obj=self,
         )
-
-
