@@ -88,8 +88,9 @@ PLACES: dict[str, tuple[str, ...]] = {
 _PARTS = {
     "nn.modules": (
         "activation", "adaptive", "batchnorm", "container", "conv", "distance", "dropout",
-        "flatten", "fold", "instancenorm", "lazy", "linear", "loss", "module", "normalization", "padding",
-        "pixelshuffle", "pooling", "rnn", "sparse", "transformer", "upsampling", "channelshuffle",
+        "flatten", "fold", "instancenorm", "lazy", "linear", "loss", "module",
+        "normalization", "padding", "pixelshuffle", "pooling", "rnn", "sparse", "transformer",
+        "upsampling", "channelshuffle",
     ),
     "nn.utils": ("clip_grad", "convert_parameters", "fusion", "init", "memory_format",
                  "spectral_norm", "weight_norm"),

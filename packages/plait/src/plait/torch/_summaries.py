@@ -101,18 +101,19 @@ def image(tag: str, picture: Any, dataformats: str) -> Any:
     return summary_pb2.Summary(value=[summary_pb2.Summary.Value(tag=tag, image=record)])
 
 
-def drawn(figure: Any, close: bool) -> Any:
-    """Return a figure of matplotlib as bytes (height, width, 4)."""
+def drawn(figures: Any, close: bool) -> Any:
+    """Return one or more figures of matplotlib as bytes (figures, height, width, 4)."""
+    from matplotlib import pyplot
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-    canvas: Any = FigureCanvasAgg(figure)
-    canvas.draw()
-    pixels = np.asarray(canvas.buffer_rgba()).copy()
-    if close:
-        from matplotlib import pyplot
-
-        pyplot.close(figure)
-    return pixels
+    pictures = []
+    for figure in figures if isinstance(figures, (list, tuple)) else [figures]:
+        canvas: Any = FigureCanvasAgg(figure)
+        canvas.draw()
+        pictures.append(np.asarray(canvas.buffer_rgba()).copy())
+        if close:
+            pyplot.close(figure)
+    return np.stack(pictures)
 
 
 def text(tag: str, value: str) -> Any:
