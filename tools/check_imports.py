@@ -38,6 +38,9 @@ PARTS: dict[str, set[str]] = {
     "plait_ops/": {"numpy"},
     # the extra `images`, imported when an image is read
     "plait_data/datasets/_images.py": {"PIL"},
+    # SummaryWriter, imported when a program asks for it
+    "plait/torch/_summaries.py": {"numpy", "tensorboard", "matplotlib"},
+    "plait/torch/_tensorboard.py": {"tensorboard"},
 }
 
 
@@ -86,6 +89,8 @@ def _check_tests(package: Package, packages: dict[str, Package]) -> Iterator[str
         declared |= {*packages[name].third_party}
     known = {packages[name].module for name in reached} | {"pytest"}
     known |= {_module(text) for text in declared}
+    if package.name == "plait":
+        known.add("torch")  # what plait.torch is called within its tests
     folder = package.folder / "tests"
     files = sorted(folder.rglob("*.py"))
     trees = {path: ast.parse(path.read_text(encoding="utf-8"), str(path)) for path in files}

@@ -11,7 +11,8 @@ import sys
 import pytest
 
 TESTS = pathlib.Path(__file__).resolve().parents[2] / "packages" / "plait" / "tests"
-_spec = importlib.util.spec_from_file_location("programs_on_plait", TESTS / "test_torch_programs.py")
+_FILE = TESTS / "test_torch_programs.py"
+_spec = importlib.util.spec_from_file_location("programs_on_plait", _FILE)
 assert _spec is not None and _spec.loader is not None
 on_plait = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(on_plait)

@@ -1,7 +1,7 @@
 """Programs in the style people write for PyTorch print on plait what they print on PyTorch.
 
-``programs/expected`` holds what PyTorch printed (tests/oracle keeps it up to date). Lines that begin
-with ``#`` depend on random streams and are not compared; the programs assert what must hold there.
+``programs/expected`` holds what PyTorch printed (tests/oracle keeps it up to date). Lines that
+begin with ``#`` depend on random streams and are not compared; the programs assert what must hold.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def run(path: pathlib.Path, folder: pathlib.Path) -> subprocess.CompletedProcess
 
 def test_the_programs_are_there() -> None:
     assert len(NAMES) >= 30
-    assert NAMES == sorted(path.stem for path in (PROGRAMS / "expected").glob("*.txt"))
+    assert sorted(path.stem for path in (PROGRAMS / "expected").glob("*.txt")) == NAMES
 
 
 @pytest.mark.parametrize("name", NAMES)

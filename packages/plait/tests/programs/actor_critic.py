@@ -1,4 +1,4 @@
-"""Proximal policy optimisation with torch.distributions: a clipped objective, advantages, entropy."""
+"""Proximal policy optimisation with torch.distributions: clipped ratios, advantages, entropy."""
 
 import numpy as np
 import torch
@@ -67,7 +67,9 @@ for _iteration in range(25):
         advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-7)
         ratios = torch.exp(dist.log_prob(actions).sum(-1) - old)
         surr = torch.min(ratios * advantage, torch.clamp(ratios, 0.8, 1.2) * advantage)
-        loss = -surr + 0.5 * nn.functional.mse_loss(values, returns) - 0.001 * dist.entropy().sum(-1)
+        loss = (
+            -surr + 0.5 * nn.functional.mse_loss(values, returns) - 0.001 * dist.entropy().sum(-1)
+        )
         optimizer.zero_grad()
         loss.mean().backward()
         optimizer.step()

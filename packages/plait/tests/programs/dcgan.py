@@ -1,4 +1,4 @@
-"""Generator against discriminator, with transposed convolutions and initial weights by class name."""
+"""Generator against discriminator: transposed convolutions, initial weights by class name."""
 
 import random
 

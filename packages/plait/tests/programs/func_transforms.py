@@ -53,7 +53,9 @@ out, pull = vjp(f, v)
 print(pull(torch.ones(3))[0].numpy().round(4).tolist())
 out, tangent = jvp(f, (v,), (torch.ones(3),))
 print(tangent.numpy().round(4).tolist(), tangent.requires_grad)
-g, (value, aux) = grad_and_value(lambda a, b: ((a * b).sum(), a), argnums=(0, 1), has_aux=True)(v, v)
+g, (value, aux) = grad_and_value(lambda a, b: ((a * b).sum(), a), argnums=(0, 1), has_aux=True)(
+    v, v
+)
 print([t.numpy().round(3).tolist() for t in g], round(value.item(), 4), aux.shape[0])
 print(grad(grad(grad(torch.sin)))(torch.tensor(0.3)).item().__round__(5))
 w = torch.ones(3, requires_grad=True)

@@ -51,11 +51,11 @@ class Block(nn.Module):
         self.attn = CausalSelfAttention(config)
         self.ln_2 = nn.LayerNorm(config.n_embd)
         self.mlp = nn.ModuleDict(
-            dict(
-                c_fc=nn.Linear(config.n_embd, 4 * config.n_embd),
-                act=nn.GELU(approximate="tanh"),
-                c_proj=nn.Linear(4 * config.n_embd, config.n_embd),
-            )
+            {
+                "c_fc": nn.Linear(config.n_embd, 4 * config.n_embd),
+                "act": nn.GELU(approximate="tanh"),
+                "c_proj": nn.Linear(4 * config.n_embd, config.n_embd),
+            }
         )
 
     def forward(self, x):
@@ -68,12 +68,12 @@ class GPT(nn.Module):
         super().__init__()
         self.config = config
         self.transformer = nn.ModuleDict(
-            dict(
-                wte=nn.Embedding(config.vocab_size, config.n_embd),
-                wpe=nn.Embedding(config.block_size, config.n_embd),
-                h=nn.ModuleList([Block(config) for _ in range(config.n_layer)]),
-                ln_f=nn.LayerNorm(config.n_embd),
-            )
+            {
+                "wte": nn.Embedding(config.vocab_size, config.n_embd),
+                "wpe": nn.Embedding(config.block_size, config.n_embd),
+                "h": nn.ModuleList([Block(config) for _ in range(config.n_layer)]),
+                "ln_f": nn.LayerNorm(config.n_embd),
+            }
         )
         self.lm_head = nn.Linear(config.n_embd, config.vocab_size, bias=False)
         self.transformer.wte.weight = self.lm_head.weight
@@ -133,7 +133,9 @@ with torch.no_grad():
 
 def get_batch(size=16):
     ix = rng.integers(0, len(data) - config.block_size, size)
-    x = torch.stack([torch.from_numpy(data[i : i + config.block_size].astype(np.int64)) for i in ix])
+    x = torch.stack(
+        [torch.from_numpy(data[i : i + config.block_size].astype(np.int64)) for i in ix]
+    )
     y = torch.stack(
         [torch.from_numpy(data[i + 1 : i + 1 + config.block_size].astype(np.int64)) for i in ix]
     )

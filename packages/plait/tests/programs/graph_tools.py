@@ -21,11 +21,7 @@ torch._dynamo.config.suppress_errors = True
 print(torch.get_num_threads(), torch.are_deterministic_algorithms_enabled())
 print(torch.get_float32_matmul_precision(), torch.backends.mps.is_available())
 device = (
-    "cuda"
-    if torch.cuda.is_available()
-    else "mps"
-    if torch.backends.mps.is_available()
-    else "cpu"
+    "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
 )
 print(device, torch.cuda.device_count(), torch.version.cuda is None or torch.version.cuda)
 print(torch.cuda.memory_allocated(), torch.cuda.is_initialized())

@@ -36,7 +36,9 @@ def get_activation(name):
     return hook
 
 
-handles = [module.register_forward_hook(get_activation(name)) for name, module in net.named_children()]
+handles = [
+    module.register_forward_hook(get_activation(name)) for name, module in net.named_children()
+]
 net(x)
 print(order)
 print({k: tuple(v.shape) for k, v in activation.items()})

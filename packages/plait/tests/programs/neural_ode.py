@@ -1,5 +1,7 @@
 """A spiral learnt as a differential equation, through the solver and by the adjoint."""
 
+import itertools
+
 import numpy as np
 import torch
 import torch.nn as nn
@@ -15,7 +17,7 @@ def rk4(f, t, dt, y):
 
 def odeint(f, y0, t):
     ys = [y0]
-    for t0, t1 in zip(t[:-1], t[1:], strict=True):
+    for t0, t1 in itertools.pairwise(t):
         ys.append(rk4(f, t0, t1 - t0, ys[-1]))
     return torch.stack(ys)
 
@@ -53,7 +55,12 @@ class Adjoint(torch.autograd.Function):
             a = state[n : 2 * n] + grad_ys[i - 1].reshape(-1)
             sums = state[2 * n :]
         parts = torch.split(sums, shapes)
-        return (None, a.view_as(ys[0]), None, *(s.view_as(p) for s, p in zip(parts, params, strict=True)))
+        return (
+            None,
+            a.view_as(ys[0]),
+            None,
+            *(s.view_as(p) for s, p in zip(parts, params, strict=True)),
+        )
 
 
 class ODEFunc(nn.Module):

@@ -13,7 +13,7 @@ class Lion(Optimizer):
     def __init__(self, params, lr=1e-2, betas=(0.9, 0.99), weight_decay=0.0):
         if lr <= 0.0:
             raise ValueError(f"Invalid learning rate: {lr}")
-        super().__init__(params, dict(lr=lr, betas=betas, weight_decay=weight_decay))
+        super().__init__(params, {"lr": lr, "betas": betas, "weight_decay": weight_decay})
 
     @torch.no_grad()
     def step(self, closure=None):

@@ -56,7 +56,7 @@ class Classifier(nn.Module):
 data = Sentences(64)
 loader = DataLoader(data, batch_size=16, collate_fn=collate_batch)
 model = Classifier(12, 8, 8, 2)
-for name, p in model.named_parameters():
+for _name, p in model.named_parameters():
     p.data.copy_(torch.from_numpy(rng.uniform(-0.3, 0.3, p.shape)))
 model.embedding.weight.data[PAD].zero_()
 optimizer = torch.optim.NAdam(model.parameters(), lr=0.01)

@@ -38,7 +38,9 @@ centres = rng.normal(size=(4, 6))
 label = rng.integers(0, 4, 48)
 x = torch.from_numpy(centres[label] + rng.normal(0, 0.2, (48, 6))).to(torch.float32)
 label = torch.from_numpy(label)
-positive = torch.tensor([next(j for j in range(48) if j != i and label[j] == label[i]) for i in range(48)])
+positive = torch.tensor(
+    [next(j for j in range(48) if j != i and label[j] == label[i]) for i in range(48)]
+)
 negative = torch.tensor([next(j for j in range(48) if label[j] != label[i]) for i in range(48)])
 triplet = nn.TripletMarginLoss(margin=0.5, p=2)
 cosine = nn.CosineEmbeddingLoss(margin=0.2)
@@ -67,4 +69,6 @@ both = (F.cross_entropy(logits, torch.arange(8)) + F.cross_entropy(logits.t(), t
 both.backward()
 print(f"{both.item():.3f} {logit_scale.grad.item():.3f}")
 similarity = F.cosine_similarity(a.unsqueeze(1), b.unsqueeze(0), dim=-1)
-print(torch.allclose(similarity, a @ b.T, atol=1e-5), tuple(torch.triu(similarity, diagonal=1).shape))
+print(
+    torch.allclose(similarity, a @ b.T, atol=1e-5), tuple(torch.triu(similarity, diagonal=1).shape)
+)

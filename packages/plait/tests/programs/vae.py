@@ -68,4 +68,4 @@ with torch.no_grad():
 print("sample", tuple(sample.view(16, 1, 8, 8).shape), len(history))
 print("# first and last loss", history[0], history[-1])
 assert history[-1] < 0.75 * history[0]
-assert 0 <= sample.min() and sample.max() <= 1
+assert sample.min() >= 0 and sample.max() <= 1

@@ -5,7 +5,13 @@ import copy
 import numpy as np
 import torch
 import torch.nn as nn
-from torch.nn.utils import parametrizations, parametrize, remove_weight_norm, spectral_norm, weight_norm
+from torch.nn.utils import (
+    parametrizations,
+    parametrize,
+    remove_weight_norm,
+    spectral_norm,
+    weight_norm,
+)
 
 rng = np.random.default_rng(0)
 

@@ -41,7 +41,7 @@ def synchronize(device: Any = None) -> None:
 
 def _module(name: str, **names: Any) -> ModuleType:
     module = ModuleType(f"torch.{name}", f"Questions about the device {name}.")
-    module.__dict__.update(names, __all__=list(names))
+    module.__dict__.update(names, __all__=list(names), __path__=[])  # a package: torch.cpu.amp
     return module
 
 

@@ -188,7 +188,9 @@ class GradScaler:
         if enabled and not growth_factor > 1.0:
             raise ValueError(f"GradScaler: `growth_factor` must be > 1, got {growth_factor}")
         if enabled and not 0.0 < backoff_factor < 1.0:
-            raise ValueError(f"GradScaler: `backoff_factor` must be in (0, 1); got {backoff_factor}")
+            raise ValueError(
+                f"GradScaler: `backoff_factor` must be in (0, 1); got {backoff_factor}"
+            )
         self._enabled = enabled
         self._scale = float(init_scale)
         self._growth_factor = growth_factor

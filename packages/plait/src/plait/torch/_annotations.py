@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from typing import Any, Union
+from typing import Any
 
 import plait
 
@@ -12,12 +11,12 @@ __all__ = ["Device", "FileLike", "Number", "Storage", "Tensor", "_bool", "_dtype
            "_size"]  # fmt: skip
 
 Tensor = plait.Tensor
-Number = Union[int, float, bool]
-Device = Union[plait.device, str, int, None]
-FileLike = Union[str, "os.PathLike[str]", Any]
+Number = int | float | bool
+Device = Any  # a device, its name or number, or None
+FileLike = Any  # a path or a file object
 Storage = Any
 _int = int
 _float = float
 _bool = bool
 _dtype = plait.dtype
-_size = Union[plait.Size, Sequence[int]]
+_size = Sequence[int]

@@ -9,7 +9,7 @@ from plait.torch._tensor_types import OF_CUDA
 
 OutOfMemoryError = plait.OutOfMemoryError
 
-__all__ = [
+__all__ = [  # noqa: PLE0604 - names of a table
     "OutOfMemoryError",
     "current_device",
     "get_arch_list",

@@ -8,12 +8,16 @@ from typing import Any
 
 import plait
 from plait.torch._distributed import get_rank, get_world_size
-from plait.utils.data import Sampler
+from plait_abi.components import require
 
 __all__ = ["DistributedSampler"]
 
 
-class DistributedSampler(Sampler[int]):
+# without the umbrella's alias, which tells the strand what batches are
+_Sampler: Any = require("data").Sampler
+
+
+class DistributedSampler(_Sampler):
     """Every process takes each `num_replicas`-th index, from its rank on; all as many.
 
     Args:

@@ -36,9 +36,7 @@ class _Level:
         self._roots = {plait.autograd.graph.get_gradient_edge(x).node for x in roots}
 
     def _own(self, leaf: Any) -> Any:
-        if not plait.is_tensor(leaf) or not (
-            leaf.dtype.is_floating_point or leaf.dtype.is_complex
-        ):
+        if not plait.is_tensor(leaf) or not (leaf.dtype.is_floating_point or leaf.dtype.is_complex):
             return leaf
         with plait.enable_grad():
             own = leaf.view_as(leaf) if leaf.requires_grad else leaf.detach().requires_grad_()

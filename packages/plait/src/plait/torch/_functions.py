@@ -30,7 +30,7 @@ _OF_FUNCTIONAL = (
     "group_norm",
 )
 
-__all__ = [
+__all__ = [  # noqa: PLE0604 - names of a table
     *_OF_FUNCTIONAL,
     "constant_pad_nd",
     "dropout_",
@@ -59,7 +59,7 @@ for _name in _OF_FUNCTIONAL:
 
 
 def range(start: float = 0, end: float | None = None, step: float = 1, **options: Any) -> Any:
-    """Return ``start, start + step, ...`` up to and with `end`, in floats; PyTorch's older `arange`.
+    """Return ``start, start + step, ...`` up to and with `end`, in floats: an older `arange`.
 
     Example:
         >>> from plait.torch import _functions

@@ -6,7 +6,6 @@ import importlib
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import ModuleType
 
 from plait.torch import _tensor_methods
 from plait.torch._finder import Finder
@@ -77,8 +76,3 @@ def installed() -> Iterator[None]:
 
 def _names() -> list[str]:
     return [name for name in sys.modules if name == "torch" or name.startswith("torch.")]
-
-
-def torch_module() -> ModuleType:
-    """Return the module `torch`."""
-    return importlib.import_module("torch")

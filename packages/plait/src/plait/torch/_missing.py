@@ -14,7 +14,9 @@ _COMPRESSED = "of the sparse layouts plait has coordinates: `torch.sparse_coo_te
 _CUDA = "there is no component for CUDA: ask `torch.cuda.is_available()` first"
 _NESTED = "pad with `torch.nn.utils.rnn.pad_sequence`, or pack with `pack_padded_sequence`"
 _MASKED = "use `torch.where` and `masked_fill`"
-_EXTENSION = "operators in C++ are built with `plait_abi.build`, and in Python with `plait_abi.kernel`"
+_EXTENSION = (
+    "operators in C++ are built with `plait_abi.build`, and in Python with `plait_abi.kernel`"
+)
 _OLD = "PyTorch removed it as well; "
 
 # the name, or the beginning of names with a dot after it, below "torch."

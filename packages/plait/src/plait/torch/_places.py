@@ -87,9 +87,10 @@ PLACES: dict[str, tuple[str, ...]] = {
 # modules of PyTorch's that hold a part of the names of the package above them
 _PARTS = {
     "nn.modules": (
-        "activation", "adaptive", "batchnorm", "container", "conv", "distance", "dropout", "flatten",
-        "fold", "instancenorm", "lazy", "linear", "loss", "module", "normalization", "padding",
-        "pixelshuffle", "pooling", "rnn", "sparse", "transformer", "upsampling", "channelshuffle",
+        "activation", "adaptive", "batchnorm", "container", "conv", "distance", "dropout",
+        "flatten", "fold", "instancenorm", "lazy", "linear", "loss", "module",
+        "normalization", "padding", "pixelshuffle", "pooling", "rnn", "sparse", "transformer",
+        "upsampling", "channelshuffle",
     ),
     "nn.utils": ("clip_grad", "convert_parameters", "fusion", "init", "memory_format",
                  "spectral_norm", "weight_norm"),

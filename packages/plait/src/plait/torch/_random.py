@@ -6,8 +6,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
-
 import plait
 from plait import initial_seed, manual_seed, seed
 
@@ -26,8 +24,8 @@ def get_rng_state() -> Any:
         >>> bool((plait.rand(3) == x).all())
         True
     """
-    words = np.array(plait.get_rng_state(), dtype=np.uint64)
-    return plait.from_numpy(words.view(np.uint8))
+    words = b"".join(word.to_bytes(8, "little") for word in plait.get_rng_state())
+    return plait.tensor(list(words), dtype=plait.uint8)
 
 
 def set_rng_state(new_state: Any) -> None:
@@ -39,14 +37,14 @@ def set_rng_state(new_state: Any) -> None:
     if isinstance(new_state, tuple):
         plait.set_rng_state(new_state)
         return
-    array = np.ascontiguousarray(new_state.numpy())
-    if array.dtype != np.uint8 or array.size != 16:
+    if new_state.dtype != plait.uint8 or new_state.numel() != 16:
         raise ValueError(
             "set_rng_state: 16 bytes of plait's generator are required, got "
-            f"{array.size} of {array.dtype}; PyTorch's states are those of other generators"
+            f"{new_state.numel()} of {new_state.dtype.name}; PyTorch's states are those of other "
+            "generators"
         )
-    seed_, offset = (int(word) for word in array.view(np.uint64))
-    plait.set_rng_state((seed_, offset))
+    words = bytes(new_state.tolist())
+    plait.set_rng_state((int.from_bytes(words[:8], "little"), int.from_bytes(words[8:], "little")))
 
 
 @contextmanager

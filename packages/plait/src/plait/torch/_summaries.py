@@ -78,7 +78,9 @@ def _png(pixels: Any) -> bytes:
     """Return a PNG file of bytes (height, width, 3 or 4)."""
 
     def chunk(kind: bytes, body: bytes) -> bytes:
-        return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+        return (
+            struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+        )
 
     height, width, colours = pixels.shape
     if colours not in (3, 4):
@@ -86,9 +88,7 @@ def _png(pixels: Any) -> bytes:
     rows = np.concatenate([np.zeros((height, 1), np.uint8), pixels.reshape(height, -1)], axis=1)
     head = struct.pack(">IIBBBBB", width, height, 8, 2 if colours == 3 else 6, 0, 0, 0)
     body = zlib.compress(rows.tobytes())
-    return (
-        b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", body) + chunk(b"IEND", b"")
-    )
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", body) + chunk(b"IEND", b"")
 
 
 def image(tag: str, picture: Any, dataformats: str) -> Any:
@@ -101,18 +101,19 @@ def image(tag: str, picture: Any, dataformats: str) -> Any:
     return summary_pb2.Summary(value=[summary_pb2.Summary.Value(tag=tag, image=record)])
 
 
-def drawn(figure: Any, close: bool) -> Any:
-    """Return a figure of matplotlib as bytes (height, width, 4)."""
+def drawn(figures: Any, close: bool) -> Any:
+    """Return one or more figures of matplotlib as bytes (figures, height, width, 4)."""
+    from matplotlib import pyplot
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-    canvas = FigureCanvasAgg(figure)
-    canvas.draw()
-    pixels = np.asarray(canvas.buffer_rgba()).copy()
-    if close:
-        from matplotlib import pyplot
-
-        pyplot.close(figure)
-    return pixels
+    pictures = []
+    for figure in figures if isinstance(figures, (list, tuple)) else [figures]:
+        canvas: Any = FigureCanvasAgg(figure)
+        canvas.draw()
+        pictures.append(np.asarray(canvas.buffer_rgba()).copy())
+        if close:
+            pyplot.close(figure)
+    return np.stack(pictures)
 
 
 def text(tag: str, value: str) -> Any:
@@ -123,9 +124,7 @@ def text(tag: str, value: str) -> Any:
         dtype="DT_STRING", string_val=[str(value).encode()], tensor_shape=one
     )
     metadata = summary_pb2.SummaryMetadata(plugin_data=plugin)
-    record = summary_pb2.Summary.Value(
-        tag=f"{tag}/text_summary", metadata=metadata, tensor=tensor
-    )
+    record = summary_pb2.Summary.Value(tag=f"{tag}/text_summary", metadata=metadata, tensor=tensor)
     return summary_pb2.Summary(value=[record])
 
 

@@ -11,7 +11,7 @@ _before: dict[str, Any] = {}
 
 
 def type_(self: Any, dtype: Any = None, non_blocking: bool = False, **kwargs: Any) -> Any:
-    """Return the name of the tensor's type, or the tensor in another: ``x.type("torch.LongTensor")``.
+    """Return the name of the tensor's type, or the tensor in another one.
 
     Example:
         >>> import plait, plait.torch

@@ -9,8 +9,6 @@ import warnings
 from types import TracebackType
 from typing import Any
 
-import numpy as np
-
 from plait.torch import _summaries
 from plait.torch._facade import MissingName
 
@@ -151,9 +149,7 @@ class SummaryWriter:
         walltime: float | None = None,
     ) -> None:
         """Write a figure of matplotlib, or several of one size."""
-        figures = list(figure) if isinstance(figure, (list, tuple)) else [figure]
-        pictures = np.stack([_summaries.drawn(each, close) for each in figures])
-        self.add_image(tag, pictures, global_step, walltime, "NHWC")
+        self.add_image(tag, _summaries.drawn(figure, close), global_step, walltime, "NHWC")
 
     def add_text(
         self,
@@ -212,5 +208,3 @@ class SummaryWriter:
             name=name,
             obj=self,
         )
-
-

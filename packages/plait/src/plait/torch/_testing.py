@@ -36,7 +36,9 @@ def make_tensor(
     if whole:
         values = plait.randint(int(least), int(most), stored).to(dtype)
     elif dtype.is_complex:
-        values = plait.complex(*(plait.rand(stored) * (most - least) + least for _ in "ri")).to(dtype)
+        values = plait.complex(*(plait.rand(stored) * (most - least) + least for _ in "ri")).to(
+            dtype
+        )
     else:
         values = (plait.rand(stored) * (most - least) + least).to(dtype)
     if stored != sizes:

@@ -15,7 +15,7 @@ from plait.torch._tensor_types import *  # noqa: F403 - the ten types
 from plait.torch._version import __version__
 from plait.torch._vmap import vmap
 
-__all__ = [
+__all__ = [  # noqa: PLE0604 - names of a table
     *(name for name in _tensor_types.__all__ if name.endswith("Tensor")),
     "GradScaler",
     "are_deterministic_algorithms_enabled",

@@ -66,7 +66,10 @@ def vmap(
         whole = tree_unflatten(results[0], shape)
         places = _dims_of(out_dims, whole, "out_dims")
         return tree_unflatten(
-            [_stack(column, place) for column, place in zip(zip(*results, strict=True), places, strict=True)],
+            [
+                _stack(column, place)
+                for column, place in zip(zip(*results, strict=True), places, strict=True)
+            ],
             shape,
         )
 

@@ -1,0 +1,510 @@
+"""`plait.torch`: what `import torch` means, what is missing and says so, and the additions."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import importlib.util
+import io
+import itertools
+import os
+import pathlib
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import plait
+import plait.torch
+import plait_data
+
+
+@pytest.fixture(name="torch")
+def torch_module() -> Iterator[Any]:
+    with plait.torch.installed():
+        import torch
+
+        yield torch
+    # importing torch.utils.data told plait_data what batches are; other tests begin without
+    plait_data.set_batch_converter(None)
+    plait_data.set_seed_source(None)
+
+
+def run(*arguments: str, folder: Any = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-m", "plait.torch", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd=folder,
+    )
+
+
+# ---- names
+
+
+def test_modules_are_plaits(torch: Any) -> None:
+    import torch.fft
+    import torch.nn.init as init
+    import torch.optim.lr_scheduler
+    from torch.nn import functional as F
+    from torch.utils.data.dataloader import DataLoader
+
+    assert torch.nn.Linear is plait.nn.Linear
+    assert torch.fft is plait.fft and init is plait.nn.init
+    assert torch.optim.lr_scheduler.StepLR is plait.optim.lr_scheduler.StepLR
+    assert F.relu is plait.nn.functional.relu
+    assert DataLoader is plait.utils.data.DataLoader
+    assert torch.nn.modules.linear.Linear is plait.nn.Linear
+    assert torch.Tensor is plait.Tensor and torch.zeros is plait.zeros
+
+
+def test_every_module_of_the_table_imports(torch: Any) -> None:
+    from plait.torch._places import PLACES
+
+    for name in PLACES:
+        if "tensorboard" in name and importlib.util.find_spec("tensorboard") is None:
+            with pytest.raises(ImportError, match="pip install tensorboard"):
+                importlib.import_module(name).SummaryWriter  # noqa: B018
+            continue
+        module = importlib.import_module(name)
+        for each in dir(module):
+            if not each.startswith("_"):
+                getattr(module, each)
+
+
+def test_a_name_stays_when_it_was_replaced(torch: Any) -> None:
+    before = torch.load
+    try:
+        torch.load = "mine"
+        assert torch.load == "mine" and plait.load != "mine"
+    finally:
+        torch.load = before
+
+
+def test_functions_hide_modules_of_their_name(torch: Any) -> None:
+    import torch.autograd.gradcheck
+    from torch.autograd import gradcheck
+    from torch.autograd.gradcheck import gradcheck as the_same
+
+    assert callable(torch.autograd.gradcheck) and gradcheck is the_same
+
+
+@pytest.mark.parametrize(
+    ("name", "way"),
+    [
+        ("quantize_per_tensor", "no quantized tensors"),
+        ("fx", "no graph"),
+        ("Stream", "torch.cuda.is_available"),
+        ("never_heard_of", ""),
+    ],
+)
+def test_what_is_missing_says_so(torch: Any, name: str, way: str) -> None:
+    assert not hasattr(torch, name)
+    assert getattr(torch, name, 3) == 3
+    with pytest.raises(
+        plait.torch.MissingName, match=f"plait.torch: torch.{name} is not there"
+    ) as e:
+        getattr(torch, name)
+    assert way in str(e.value)
+    with pytest.raises(ImportError, match=f"plait.torch: torch.{name} is not there") as imported:
+        exec(f"from torch import {name}")
+    assert way in str(imported.value)
+
+
+def test_missing_modules(torch: Any) -> None:
+    with pytest.raises(plait.torch.MissingModule, match=r"torch\.fx is not .*no graph"):
+        importlib.import_module("torch.fx.experimental")
+    with pytest.raises(ModuleNotFoundError, match=r"torch\.nothing"):
+        importlib.import_module("torch.nothing")
+    with pytest.raises(ImportError, match=r"torch.nn.utils.nothing is not there"):
+        exec("from torch.nn.utils import nothing")
+
+
+def test_star_imports(torch: Any) -> None:
+    names: dict[str, Any] = {}
+    exec("from torch.nn import *", names)
+    assert names["Linear"] is plait.nn.Linear and "Sequential" in names
+    assert not any(name.startswith("_") for name in names if name != "__builtins__")
+
+
+def test_version(torch: Any) -> None:
+    from plait.torch._version import TorchVersion
+
+    version = torch.__version__
+    assert isinstance(version, str) and version.startswith("2.13.0+")
+    assert version >= "2.0" and version > (1, 9) and version < "3" and version >= (2, 13)
+    assert version == "2.13.0+plait" and version != "2.13.0" and not version <= (2, 12, 9)
+    assert TorchVersion("2.9.1") < "2.13" and TorchVersion("2.9") == (2, 9, 0)
+    assert torch.version.cuda is None
+    with pytest.raises(TypeError, match="a version such as"):
+        assert version > "new"
+
+
+# ---- installing
+
+
+def test_install_and_uninstall() -> None:
+    here = importlib.util.find_spec("torch")
+    with plait.torch.installed():
+        spec = importlib.util.find_spec("torch")
+        assert spec is not None and "plait" in str(spec.origin)
+        assert importlib.metadata.version("torch") == "2.13.0+plait"
+        assert plait.ones(1).type() == "torch.FloatTensor"
+        with plait.torch.installed():  # the inner one leaves it there
+            pass
+        import torch
+
+        assert torch.nn.ReLU is plait.nn.ReLU
+    assert importlib.util.find_spec("torch") == here or here is not None
+    assert "torch" not in sys.modules and "torch.nn" not in sys.modules
+    assert plait.ones(1).type() == "plait.float32"
+    assert not hasattr(plait.Tensor, "new")
+    plait.torch.uninstall()  # nothing is there: nothing happens
+
+
+def test_install_refuses_beside_another_torch() -> None:
+    code = (
+        "import sys, types; sys.modules['torch'] = types.ModuleType('torch')\n"
+        "import plait.torch\n"
+        "try: plait.torch.install()\n"
+        "except RuntimeError as error: print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert "torch is imported already" in done.stdout, done.stderr
+
+
+def test_importing_it_loads_no_component() -> None:
+    code = (
+        "import sys, plait.torch\n"
+        "print([n for n in ('plait_core', 'plait_nn', 'numpy', 'torch') if n in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout.strip() == "[]", done.stderr
+
+
+# ---- running programs
+
+
+def test_a_script_sees_what_python_shows_it(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "beside.py").write_text("import torch\nvalue = torch.ones(2).sum().item()\n")
+    script = tmp_path / "program.py"
+    script.write_text(
+        "import sys, beside, torch\n"
+        "print(__name__, sys.argv[1:], beside.value, __file__.endswith('program.py'))\n"
+        "print(sys.modules['__main__'].__dict__ is globals())\n"
+        "sys.exit(3)\n"
+    )
+    done = run(str(script), "--lr", "0.1")
+    assert done.returncode == 3, done.stderr
+    assert done.stdout.splitlines() == ["__main__ ['--lr', '0.1'] 2.0 True", "True"]
+
+
+def test_modules_and_usage(tmp_path: pathlib.Path) -> None:
+    package = tmp_path / "prog"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "train.py").write_text(
+        "import sys, torch, prog\nprint(torch.eye(1), sys.argv[1:])\n"
+    )
+    done = run("-m", "prog.train", "a", folder=tmp_path)
+    assert done.stdout.strip() == "tensor([[1.]]) ['a']", done.stderr
+    assert run().returncode == 2 and "usage" in run().stderr
+    assert run("--help").returncode == 0
+    assert "no such script: 'nothing.py'" in run("nothing.py").stderr
+
+
+def test_errors_keep_the_programs_lines(tmp_path: pathlib.Path) -> None:
+    script = tmp_path / "broken.py"
+    script.write_text("import torch\ntorch.ones(2) @ torch.ones(3)\n")
+    done = run(str(script))
+    assert done.returncode == 1 and "broken.py" in done.stderr and "ShapeError" in done.stderr
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_processes_have_it_as_well(tmp_path: pathlib.Path, method: str) -> None:
+    script = tmp_path / "many.py"
+    script.write_text(
+        "import multiprocessing as mp\n"
+        "import torch\n"
+        "def work(n, queue):\n"
+        "    queue.put(float(torch.ones(n).sum()))\n"
+        "if __name__ == '__main__':\n"
+        f"    context = mp.get_context({method!r})\n"
+        "    queue = context.Queue()\n"
+        "    process = context.Process(target=work, args=(3, queue))\n"
+        "    process.start()\n"
+        "    print(queue.get(timeout=60))\n"
+        "    process.join()\n"
+    )
+    done = run(str(script), folder=tmp_path)
+    assert done.stdout.strip() == "3.0", done.stderr
+
+
+# ---- additions
+
+
+def test_tensor_types(torch: Any) -> None:
+    assert torch.LongTensor([1, 2]).dtype is torch.int64
+    assert torch.FloatTensor(2, 3).shape == (2, 3) and torch.FloatTensor().shape == (0,)
+    assert torch.FloatTensor(torch.Size([2])).shape == (2,)
+    assert torch.DoubleTensor(np.arange(3)).tolist() == [0, 1, 2]
+    assert isinstance(torch.ones(1), torch.FloatTensor)
+    assert not isinstance(torch.ones(1), (torch.LongTensor, torch.cuda.FloatTensor))
+    assert not isinstance(3, torch.FloatTensor)
+    x = torch.arange(3)
+    assert x.type() == "torch.LongTensor" and x.type(torch.HalfTensor).dtype is torch.float16
+    assert x.type("torch.DoubleTensor").dtype is torch.float64 and x.type(torch.int8).itemsize == 1
+    assert x.new(2, 2).shape == (2, 2) and x.new([5]).tolist() == [5] and x.new().numel() == 0
+    assert repr(torch.ByteTensor) == "torch.ByteTensor"
+    for wrong in (lambda: torch.FloatTensor(2, [3]), lambda: x.new([1], [2])):
+        with pytest.raises(TypeError, match="one sequence"):
+            wrong()
+    with pytest.raises(RuntimeError, match="CUDA"):
+        torch.cuda.FloatTensor(2)
+    with pytest.raises(ValueError, match=r"'torch\.FloatTensor' is required, got"):
+        x.type("torch.Nothing")
+
+
+def test_default_types(torch: Any) -> None:
+    try:
+        torch.set_default_tensor_type(torch.DoubleTensor)
+        assert torch.zeros(1).dtype is torch.float64
+    finally:
+        torch.set_default_tensor_type("torch.FloatTensor")
+    assert torch.zeros(1).dtype is torch.float32
+    with pytest.raises(RuntimeError, match=r"torch\.cuda\.FloatTensor needs CUDA"):
+        torch.set_default_tensor_type("torch.cuda.FloatTensor")
+    with pytest.raises(NotImplementedError, match="on the CPU"):
+        torch.set_default_device("cuda")
+
+
+def test_cuda_is_not_there(torch: Any) -> None:
+    assert not torch.cuda.is_available() and torch.cuda.device_count() == 0
+    assert torch.cuda.max_memory_allocated() == 0
+    for kind in (AssertionError, RuntimeError):
+        with pytest.raises(kind, match=r"torch\.cuda\.synchronize: there is no component for CUDA"):
+            torch.cuda.synchronize()
+    with pytest.raises(RuntimeError):
+        torch.ones(1).cuda()
+    assert not torch.backends.mps.is_available() and not torch.accelerator.is_available()
+    with torch.backends.cudnn.flags(enabled=False):
+        assert torch.backends.cudnn.enabled is False
+    assert torch.backends.cudnn.enabled is True
+
+
+def test_saved_files_are_pytorchs(torch: Any, tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "model.pt"
+    torch.save({"model": torch.nn.Linear(2, 1).state_dict(), "epoch": 3}, path)
+    assert path.read_bytes()[:4] == b"PK\x03\x04"
+    loaded = torch.load(path, map_location="cpu", pickle_module=None, encoding="latin1")
+    assert loaded["epoch"] == 3 and set(loaded["model"]) == {"weight", "bias"}
+    file = io.BytesIO(b"before")
+    file.seek(6)
+    torch.save(torch.nn.Linear(2, 1), file)
+    assert file.getvalue().startswith(b"before")
+    file.seek(6)
+    with pytest.raises(plait.CheckpointError, match="weights_only=False"):
+        torch.load(file)
+    file.seek(6)
+    assert isinstance(torch.load(file, weights_only=False), torch.nn.Linear)
+
+
+def test_random_state_is_a_tensor(torch: Any) -> None:
+    state = torch.get_rng_state()
+    assert state.dtype is torch.uint8
+    drawn = torch.rand(3)
+    with torch.random.fork_rng():
+        torch.rand(5)
+    torch.set_rng_state(state.clone())
+    assert torch.equal(torch.rand(3), drawn)
+    with pytest.raises(ValueError, match="16 bytes"):
+        torch.set_rng_state(torch.zeros(5056, dtype=torch.uint8))
+
+
+def test_autocast_and_scaler(torch: Any) -> None:
+    from plait.torch import _amp
+
+    _amp._warned.clear()
+    with pytest.warns(UserWarning, match="nothing is cast on the CPU"), torch.autocast("cpu"):
+        assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype is torch.float32
+    with pytest.warns(UserWarning, match="'cuda' was asked for"), torch.cuda.amp.autocast():
+        assert not torch.is_autocast_enabled()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with torch.autocast("cpu"), torch.autocast("cuda", enabled=False):
+            pass
+    with pytest.warns(UserWarning, match="GradScaler"):
+        assert not torch.cuda.amp.GradScaler().is_enabled()
+    with pytest.raises(ValueError, match="growth_factor"):
+        torch.GradScaler("cpu", growth_factor=1.0)
+
+
+def test_a_scaler_says_what_is_out_of_order(torch: Any) -> None:
+    w = torch.ones(1, requires_grad=True)
+    optimizer, scaler = torch.optim.SGD([w], lr=1.0), torch.GradScaler("cpu", init_scale=4.0)
+    with pytest.raises(RuntimeError, match="needs a step"):
+        scaler.update()
+    scaler.scale([w.sum()])[0].backward()
+    scaler.unscale_(optimizer)
+    assert w.grad.tolist() == [1.0]
+    with pytest.raises(RuntimeError, match="twice"):
+        scaler.unscale_(optimizer)
+    scaler.step(optimizer)
+    with pytest.raises(RuntimeError, match="twice"):
+        scaler.step(optimizer)
+    with pytest.raises(RuntimeError, match="after step"):
+        scaler.unscale_(optimizer)
+    scaler.update()
+    again = torch.GradScaler("cpu")
+    again.load_state_dict(scaler.state_dict())
+    assert again.get_scale() == 4.0
+    with pytest.raises(RuntimeError, match="disabled"):
+        again.load_state_dict({})
+
+
+def test_distributed_is_not_available(torch: Any) -> None:
+    import torch.distributed as dist
+    from torch.nn.parallel import DataParallel, DistributedDataParallel
+    from torch.utils.data.distributed import DistributedSampler
+
+    assert not dist.is_available() and not dist.is_initialized()
+    for call in (dist.get_rank, dist.get_world_size, dist.all_reduce, dist.barrier):
+        with pytest.raises(ValueError, match="no process group"):
+            call()
+    with pytest.raises(NotImplementedError, match="one process"):
+        dist.init_process_group("gloo")
+    with pytest.raises(NotImplementedError, match="one process"):
+        DistributedDataParallel(torch.nn.Linear(1, 1))
+    assert DataParallel(torch.nn.Linear(2, 3))(torch.ones(4, 2)).shape == (4, 3)
+    parts = [list(DistributedSampler(range(10), 3, rank)) for rank in range(3)]
+    assert {len(part) for part in parts} == {4}
+    assert set(itertools.chain(*parts)) == set(range(10))
+    short = [list(DistributedSampler(range(10), 3, rank, drop_last=True)) for rank in range(3)]
+    assert [len(part) for part in short] == [3, 3, 3] and len(set(itertools.chain(*short))) == 9
+    sampler = DistributedSampler(range(10), 2, 0)
+    first = list(sampler)
+    sampler.set_epoch(1)
+    assert list(sampler) != first
+    with pytest.raises(ValueError, match="no process group"):
+        DistributedSampler(range(3))
+    with pytest.raises(ValueError, match="`rank` must be in"):
+        DistributedSampler(range(3), 2, 2)
+
+
+def test_what_promises_speed_passes_through(torch: Any) -> None:
+    import torch._dynamo
+
+    layer = torch.nn.Linear(1, 1)
+    assert torch.compile(layer) is layer and torch.jit.script(layer) is layer
+    assert torch.jit.trace(layer, torch.ones(1)) is layer
+    assert torch.compile(mode="max-autotune")(len) is len and torch._dynamo.disable(len) is len
+    with pytest.raises(NotImplementedError, match="no graph to write"):
+        torch.jit.save(layer, "file")
+    with pytest.raises(NotImplementedError, match="does not run TorchScript"):
+        torch.jit.load("file")
+    with pytest.raises(NotImplementedError, match="exporter"):
+        torch.onnx.export(layer, torch.ones(1), "file")
+    for call in (torch.hub.load, torch.hub.load_state_dict_from_url):
+        with pytest.raises(NotImplementedError, match="nothing from the network"):
+            call("a", "b")
+
+
+def test_vmap_says_what_does_not_fit(torch: Any) -> None:
+    from torch.func import vmap
+
+    x = torch.arange(6.0).reshape(2, 3)
+    assert torch.equal(vmap(torch.sum, in_dims=1)(x), x.sum(0))
+    assert torch.equal(vmap(lambda d: {"y": d["x"] * 2})({"x": x})["y"], x * 2)
+    out = vmap(lambda a, k: (a * k, a.sum()), in_dims=(0, None), out_dims=(1, 0))(x, 3)
+    assert torch.equal(out[0], (x * 3).T) and torch.equal(out[1], x.sum(1))
+    for call, text in [
+        (lambda: vmap(torch.sum)(torch.tensor(1.0)), "has no dimension 0"),
+        (lambda: vmap(torch.add)(x, torch.ones(3)), r"got sizes \[2, 3\]"),
+        (lambda: vmap(torch.sum, in_dims=None)(x), "no tensor with `in_dims`"),
+        (lambda: vmap(torch.add, in_dims=(0,))(x, x), "structure"),
+        (lambda: vmap(torch.sum)(torch.ones(0, 3)), "at least one sample"),
+    ]:
+        with pytest.raises(ValueError, match=text):
+            call()
+    with pytest.raises(NotImplementedError, match="same"):
+        vmap(torch.sum, randomness="same")
+
+
+def test_derivatives_of_functions(torch: Any) -> None:
+    from torch.func import grad, jacrev, jvp, vjp
+
+    x = torch.tensor([1.0, 2.0])
+    tree = grad(lambda p: (p["a"] ** 2).sum() * p["b"][0])({"a": x, "b": [torch.tensor(3.0)]})
+    assert tree["a"].tolist() == [6.0, 12.0] and tree["b"][0].item() == 5.0
+    assert not tree["a"].requires_grad
+    w = torch.ones(2, requires_grad=True)
+    assert grad(lambda a: (a * w).sum())(x).requires_grad  # the history beside stays
+    with torch.no_grad():
+        assert not grad(lambda a: (a * w).sum())(x).requires_grad
+    assert grad(lambda a: torch.tensor(1.0) + 0 * a.sum())(x).tolist() == [0.0, 0.0]
+    assert jacrev(lambda a: torch.ones(2))(x).tolist() == [[0, 0], [0, 0]]
+    (_out, _second), pull = vjp(lambda a: (a * 2, a.sum()), x)
+    assert pull((torch.ones(2), torch.tensor(1.0)))[0].tolist() == [3.0, 3.0]
+    value, tangent = jvp(lambda a: a * a, (x,), (torch.tensor([1.0, 0.0]),))
+    assert value.tolist() == [1.0, 4.0] and tangent.tolist() == [2.0, 0.0]
+    with pytest.raises(RuntimeError, match=r"one element, got \(2,\)"):
+        grad(lambda a: a)(x)
+    with pytest.raises(RuntimeError, match="`argnums` 2"):
+        grad(torch.sum, argnums=2)(x)
+
+
+def test_schedules_of_the_profiler(torch: Any, tmp_path: pathlib.Path) -> None:
+    from torch.profiler import profile, schedule, tensorboard_trace_handler
+
+    seen = []
+    with profile(
+        schedule=schedule(wait=1, warmup=1, active=2, repeat=1),
+        on_trace_ready=lambda p: seen.append(p.step_num),
+    ) as recorder:
+        for _ in range(6):
+            torch.ones(2).exp()
+            recorder.step()
+    assert seen == [4]
+    with profile(on_trace_ready=tensorboard_trace_handler(str(tmp_path))):
+        torch.ones(2).exp()
+    assert [name.endswith(".pt.trace.json") for name in os.listdir(tmp_path)] == [True]
+    with pytest.raises(ValueError, match="`active` must be"):
+        schedule(wait=0, warmup=0, active=0)
+
+
+def test_older_functions(torch: Any) -> None:
+    assert torch.range(1, 2, 0.5).tolist() == [1.0, 1.5, 2.0]
+    assert torch.range(3).tolist() == [0.0, 1.0, 2.0, 3.0]
+    picture = torch.ones(1, 2, 8)
+    assert torch.avg_pool1d(picture, 2).shape == (1, 2, 4)
+    assert torch.conv1d(picture, torch.ones(1, 2, 3)).shape == (1, 1, 6)
+    assert torch.constant_pad_nd(torch.ones(1), (1, 1), 5.0).tolist() == [5.0, 1.0, 5.0]
+    a = torch.randn(6, 3)
+    U, S, V = torch.pca_lowrank(a, q=3)
+    assert torch.allclose(U @ torch.diag(S) @ V.T, a - a.mean(0), atol=1e-5)
+    assert torch.fill(torch.ones(2), 3).tolist() == [3, 3] and torch.is_signed(a)
+    assert torch.typename(a) == "torch.FloatTensor" and not torch.is_inference(a)
+    i = torch.tensor([[0, 1], [1, 0]])
+    assert torch.spmm(torch.sparse_coo_tensor(i, torch.ones(2), (2, 2)), torch.eye(2))[0, 1] == 1
+    values = torch.testing.make_tensor(
+        (2, 4), dtype=torch.float32, low=1, high=2, noncontiguous=True
+    )
+    assert values.shape == (2, 4) and not values.is_contiguous() and values.min() >= 1
+    torch.testing.assert_allclose(values, values)
+
+
+def test_settings_are_kept(torch: Any) -> None:
+    torch.set_float32_matmul_precision("high")
+    assert torch.get_float32_matmul_precision() == "high"
+    with pytest.raises(RuntimeError, match="'highest', 'high' or 'medium'"):
+        torch.set_float32_matmul_precision("low")
+    torch.set_float32_matmul_precision("highest")
+    torch.use_deterministic_algorithms(True)
+    assert torch.are_deterministic_algorithms_enabled()
+    torch.use_deterministic_algorithms(False)
+    assert torch.get_default_device() == torch.device("cpu")
