@@ -118,9 +118,8 @@ class Pickler(reduction.ForkingPickler):
                 "send: a tensor with a history cannot go to another process, where its graph is "
                 "not; detach() it first"
             )
-        if kind == SOLE:
-            _shared.move(value)
-            kind = SHARED
+        if kind == SOLE:  # another thread may make a view of it while it moves
+            kind = SHARED if _shared.move(value) else USED
         cls = type(value)
         base = next(c for c in reversed(cls.__mro__) if "__plait_tensor__" in vars(c))
         if cls.__reduce_ex__ is not base.__reduce_ex__:
