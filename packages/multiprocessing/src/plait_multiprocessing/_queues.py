@@ -8,7 +8,7 @@ from multiprocessing import queues
 from typing import Any
 
 from plait_multiprocessing._connections import Connection, Pipe
-from plait_multiprocessing._reductions import Message, dumps
+from plait_multiprocessing._reductions import dumps
 
 __all__ = ["JoinableQueue", "Queue", "SimpleQueue"]
 
@@ -24,7 +24,7 @@ class _Item:
 
     __slots__ = ("message",)
 
-    def __init__(self, message: Message) -> None:
+    def __init__(self, message: bytes) -> None:
         self.message = message
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -33,7 +33,7 @@ class _Item:
 
 
 def _send_outgoing(writer: Connection, pickled: Any) -> None:
-    message: Message = _outgoing.message
+    message: bytes = _outgoing.message
     del _outgoing.message
     writer.send_bytes(message)
 

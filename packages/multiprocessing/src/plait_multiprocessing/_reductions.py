@@ -255,12 +255,14 @@ def rebuild_array(
     return cls(shape, dtype, storage[0], offset, strides)
 
 
-def dumps(value: Any) -> Message:
-    """Pickle for a channel that carries descriptors: tensors as names of shared memory."""
+def dumps(value: Any) -> bytes:
+    """Pickle for a channel that carries descriptors: a `Message` if tensors are in it."""
     file = io.BytesIO()
     pickler = Pickler(file, pickle.HIGHEST_PROTOCOL)
     pickler.dump(value)
     pickled = pickler.finish(file.getvalue())
+    if not pickler.tickets:
+        return pickled
     message = Message(pickled)
     message.tickets = tuple(pickler.tickets)
     return message
@@ -293,6 +295,8 @@ def pack(parts: Any) -> tuple[Any, ...]:
     # The start method passes the descriptors on; they stay open as long as its Popen object.
     popen: Any = context.get_spawning_popen()
     popen._plait_message = message
+    if not isinstance(message, Message):
+        return unpack, (message, [])
     descriptors = {ticket.fileno() for ticket in message.tickets}
     message.settle()
     return unpack, (bytes(message), [reduction.DupFd(fd) for fd in sorted(descriptors)])
