@@ -136,6 +136,25 @@ class _Puts:
         self.put = sender.send  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize("kills", [0, 2])
+def test_nobody_ever_sees_another_tensor_s_bytes(kills: int) -> None:
+    context = mp.get_context("fork")
+    queues = [context.Queue(20) for _ in range(4)]
+    processes = [
+        context.Process(target=mp_workers.pass_around, args=(i, queues, 1.5)) for i in range(4)
+    ]
+    for process in processes:
+        process.start()
+    for process in processes[:kills]:
+        time.sleep(0.4)
+        process.kill()
+    for process in processes:
+        process.join(30)
+    assert [process.exitcode for process in processes] == [-9] * kills + [0] * (4 - kills)
+    for queue in queues:
+        queue.close()
+
+
 def test_many_tensors_need_few_descriptors() -> None:
     context = mp.get_context("fork")
     to, far = context.Pipe()

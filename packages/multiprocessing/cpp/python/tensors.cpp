@@ -84,6 +84,8 @@ PyObject *move(PyObject *, PyObject *o) {
   const bool same = t->storage == old && __atomic_load_n(&old->o.refs, __ATOMIC_ACQUIRE) == 2;
   plait_status s = PLAIT_OK;
   if (fresh && same) {
+    // what a graph saved of this tensor is as good as before
+    fresh->version = __atomic_load_n(&old->version, __ATOMIC_RELAXED);
     plait_tensor *there = nullptr;
     plait_thread *thread = state.runtime->thread();
     char *first = static_cast<char *>(fresh->data) + (old->data ? offset : 0);
