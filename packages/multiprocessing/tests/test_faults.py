@@ -307,6 +307,21 @@ def test_too_little_memory_is_an_error() -> None:
     assert out.startswith("3 ") and "262144.0" in out
 
 
+def test_a_limit_that_is_no_number_is_an_error() -> None:
+    out = run(
+        """
+        import os
+        os.environ["PLAIT_SHARED_MEMORY_LIMIT"] = "1g"
+        import plait_core as pc
+        try:
+            pc.zeros(3).share_memory_()
+        except ValueError as error:
+            print(error)
+        """
+    )
+    assert "PLAIT_SHARED_MEMORY_LIMIT: a number of bytes is required, got '1g'" in out
+
+
 def test_a_limit_of_file_sizes_is_an_error() -> None:
     out = run(
         """
