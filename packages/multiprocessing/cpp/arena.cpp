@@ -63,12 +63,16 @@ uint64_t available() {
   return room;
 }
 
-uint64_t own_limit() {
+bool own_limit(uint64_t &limit, Failure &f) {
   const char *text = std::getenv("PLAIT_SHARED_MEMORY_LIMIT");
-  if (!text || !*text) return unlimited;
+  limit = unlimited;
+  if (!text || !*text) return true;
   char *end = nullptr;
-  const unsigned long long n = std::strtoull(text, &end, 10);
-  return *end ? unlimited : n;
+  limit = std::strtoull(text, &end, 10);
+  if (*text >= '0' && *text <= '9' && !*end) return true;
+  f.set(PLAIT_VALUE_ERROR, "PLAIT_SHARED_MEMORY_LIMIT: a number of bytes is required, got '%.100s'",
+        text);
+  return false;
 }
 
 std::atomic<uint64_t> taken{0};  // committed by this process
@@ -196,7 +200,8 @@ void unmap_arena(Arena *a) {
 
 bool commit(Arena *a, uint64_t from, uint64_t to, Failure &f) {
   const uint64_t bytes = to - from;
-  const uint64_t limit = own_limit();
+  uint64_t limit = 0;
+  if (!own_limit(limit, f)) return false;
   if (limit != unlimited && taken.load() + bytes > limit) {
     f.set(PLAIT_MEMORY_ERROR,
           "shared memory: %llu bytes more are required, this process has taken %llu of the %llu "

@@ -1,5 +1,7 @@
 #include "group.hpp"
 
+#include "arena.hpp"
+
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -180,8 +182,10 @@ plait_outcome Group::look_at(uint32_t r, std::string &why) const {
   if (state == SLOT_JOINED) {
     char letter = 0;
     uint64_t started = 0;
+    // without a /proc to look into, the member itself found no start
     const bool found = process_stat(other.pid, letter, started);
-    if (!found || letter == 'Z' || letter == 'X' || started != other.started) {
+    const bool runs = found && letter != 'Z' && letter != 'X' && started == other.started;
+    if (other.started ? !runs : !is_alive(other.pid)) {
       why = name(r) + " died";
       return PLAIT_BROKEN;
     }

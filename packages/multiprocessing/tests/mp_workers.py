@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
 import os
+import queue as queue_module
+import random
 import signal
 import sys
 import time
@@ -98,6 +101,32 @@ def limited_receiver(receiver: Any, sender: Any) -> None:
 
 def nothing() -> None:
     pass
+
+
+def pass_around(index: int, queues: list[Any], seconds: float) -> None:
+    """Make, send, view and drop tensors at random; each holds one number and is sent with it."""
+    rng = random.Random(index)
+    held: list[tuple[float, Any]] = []
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        step = rng.randrange(4)
+        if step == 0:
+            value = float(rng.randrange(1000))
+            held.append((value, pc.full((rng.choice([1, 10, 1000, 100_000]),), value)))
+        elif step == 1 and held:
+            value, x = rng.choice(held)
+            with contextlib.suppress(queue_module.Full):
+                queue = rng.choice(queues)
+                queue.put((value, x if rng.random() < 0.5 else x[len(x) // 2 :]), timeout=0.01)
+        elif step == 2:
+            with contextlib.suppress(queue_module.Empty):
+                held.append(queues[index].get(timeout=0.005))
+        elif held:
+            value, x = held.pop(rng.randrange(len(held)))
+            assert float(x[0]) == value == float(x[-1])
+        del held[:-30]
+    for queue in queues:
+        queue.cancel_join_thread()
 
 
 # ---- collectives

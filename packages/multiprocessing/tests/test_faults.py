@@ -136,6 +136,25 @@ class _Puts:
         self.put = sender.send  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize("kills", [0, 2])
+def test_nobody_ever_sees_another_tensor_s_bytes(kills: int) -> None:
+    context = mp.get_context("fork")
+    queues = [context.Queue(20) for _ in range(4)]
+    processes = [
+        context.Process(target=mp_workers.pass_around, args=(i, queues, 1.5)) for i in range(4)
+    ]
+    for process in processes:
+        process.start()
+    for process in processes[:kills]:
+        time.sleep(0.4)
+        process.kill()
+    for process in processes:
+        process.join(30)
+    assert [process.exitcode for process in processes] == [-9] * kills + [0] * (4 - kills)
+    for queue in queues:
+        queue.close()
+
+
 def test_many_tensors_need_few_descriptors() -> None:
     context = mp.get_context("fork")
     to, far = context.Pipe()
@@ -286,6 +305,21 @@ def test_too_little_memory_is_an_error() -> None:
     )
     assert "OutOfMemoryError" in out and "PLAIT_SHARED_MEMORY_LIMIT" in out
     assert out.startswith("3 ") and "262144.0" in out
+
+
+def test_a_limit_that_is_no_number_is_an_error() -> None:
+    out = run(
+        """
+        import os
+        os.environ["PLAIT_SHARED_MEMORY_LIMIT"] = "1g"
+        import plait_core as pc
+        try:
+            pc.zeros(3).share_memory_()
+        except ValueError as error:
+            print(error)
+        """
+    )
+    assert "PLAIT_SHARED_MEMORY_LIMIT: a number of bytes is required, got '1g'" in out
 
 
 def test_a_limit_of_file_sizes_is_an_error() -> None:

@@ -70,18 +70,13 @@ PyObject *copy(PyObject *, PyObject *args) {
   return to ? new_block(to) : nullptr;
 }
 
-const char in_use[] =
-    "share_memory_: the storage of this tensor is used by others as well (views, detach(), a NumPy "
-    "array, a recorded graph), and a storage never moves; share it before they are made, or share "
-    "a clone()";
-
-// Points the tensor at a copy of its storage in shared memory.
+// Points the tensor at a copy of its storage in shared memory; False if others use the storage.
 PyObject *move(PyObject *, PyObject *o) {
   plait_tensor *t = tensor_in(o);
   if (!t || !on_cpu(t, "share_memory_")) return nullptr;
   plait_storage *old = t->storage;
-  if (plait_shared_is_block(old)) Py_RETURN_NONE;
-  if (used_by_others(old)) return PyErr_Format(PyExc_RuntimeError, in_use);
+  if (plait_shared_is_block(old)) Py_RETURN_TRUE;
+  if (used_by_others(old)) Py_RETURN_FALSE;
   const auto offset = static_cast<char *>(t->dl.data) - static_cast<char *>(old->data);
   plait_retain(old);
   plait_storage *fresh = copied(old, 0, old->nbytes);
@@ -89,6 +84,8 @@ PyObject *move(PyObject *, PyObject *o) {
   const bool same = t->storage == old && __atomic_load_n(&old->o.refs, __ATOMIC_ACQUIRE) == 2;
   plait_status s = PLAIT_OK;
   if (fresh && same) {
+    // what a graph saved of this tensor is as good as before
+    fresh->version = __atomic_load_n(&old->version, __ATOMIC_RELAXED);
     plait_tensor *there = nullptr;
     plait_thread *thread = state.runtime->thread();
     char *first = static_cast<char *>(fresh->data) + (old->data ? offset : 0);
@@ -102,8 +99,8 @@ PyObject *move(PyObject *, PyObject *o) {
   retired.push_back(old);
   drop_retired();
   if (s < 0) return raise(s);
-  if (done) Py_RETURN_NONE;
-  return PyErr_Occurred() ? nullptr : PyErr_Format(PyExc_RuntimeError, in_use);
+  if (PyErr_Occurred()) return nullptr;
+  return PyBool_FromLong(done);
 }
 
 PyObject *block(PyObject *, PyObject *o) {
@@ -230,7 +227,8 @@ PyObject *block_tensor(PyObject *self, PyObject *const *args, Py_ssize_t n) {
 
 PyMethodDef tensor_functions[] = {
     {"kind", kind, METH_O, "What an object is for sending."},
-    {"move", move, METH_O, "Point a tensor at a copy of its storage in shared memory."},
+    {"move", move, METH_O,
+     "Point a tensor at a copy of its storage in shared memory: whether it was possible."},
     {"copy", copy, METH_VARARGS, "copy(tensor, low, high): bytes of its storage in a new block."},
     {"block", block, METH_O, "The block of a shared tensor."},
     {"layout", layout, METH_O, "(code, bits, offset, shape, strides) of a tensor."},

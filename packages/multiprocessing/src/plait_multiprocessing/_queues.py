@@ -8,7 +8,7 @@ from multiprocessing import queues
 from typing import Any
 
 from plait_multiprocessing._connections import Connection, Pipe
-from plait_multiprocessing._reductions import Message, dumps
+from plait_multiprocessing._reductions import dumps
 
 __all__ = ["JoinableQueue", "Queue", "SimpleQueue"]
 
@@ -16,24 +16,24 @@ _outgoing = threading.local()
 
 
 class _Item:
-    """An object on its way through the standard feeder thread, which pickles it.
+    """A message on its way through the standard feeder thread, which pickles what it gets.
 
-    Its pickle says nothing: the message made by the way waits for `_send_outgoing`, which the same
-    thread calls next.
+    Its pickle says nothing: the message waits for `_send_outgoing`, which the same thread calls
+    next.
     """
 
-    __slots__ = ("value",)
+    __slots__ = ("message",)
 
-    def __init__(self, value: Any) -> None:
-        self.value = value
+    def __init__(self, message: bytes) -> None:
+        self.message = message
 
     def __reduce__(self) -> tuple[Any, ...]:
-        _outgoing.message = dumps(self.value)
+        _outgoing.message = self.message
         return bool, ()
 
 
 def _send_outgoing(writer: Connection, pickled: Any) -> None:
-    message: Message = _outgoing.message
+    message: bytes = _outgoing.message
     del _outgoing.message
     writer.send_bytes(message)
 
@@ -56,13 +56,13 @@ class _Sharing:
         self._send_bytes = functools.partial(_send_outgoing, self._writer)
 
     def put(self, obj: Any, block: bool = True, timeout: float | None = None) -> None:
-        """Put an object into the queue; its tensors go to shared memory when it is sent."""
-        super().put(_Item(obj), block, timeout)  # type: ignore[misc]
+        """Put an object into the queue.
 
-    @staticmethod
-    def _on_queue_feeder_error(e: BaseException, obj: Any) -> None:
-        base: Any = queues.Queue
-        base._on_queue_feeder_error(e, obj.value)
+        It is pickled here and now, unlike the standard module's: what cannot be pickled is an error
+        of this call, and tensors are in shared memory when it returns, whatever is done with them
+        before the feeder thread sends the message.
+        """
+        super().put(_Item(dumps(obj)), block, timeout)  # type: ignore[misc]
 
 
 class Queue(_Sharing, queues.Queue):  # type: ignore[type-arg]

@@ -118,9 +118,8 @@ class Pickler(reduction.ForkingPickler):
                 "send: a tensor with a history cannot go to another process, where its graph is "
                 "not; detach() it first"
             )
-        if kind == SOLE:
-            _shared.move(value)
-            kind = SHARED
+        if kind == SOLE:  # another thread may make a view of it while it moves
+            kind = SHARED if _shared.move(value) else USED
         cls = type(value)
         base = next(c for c in reversed(cls.__mro__) if "__plait_tensor__" in vars(c))
         if cls.__reduce_ex__ is not base.__reduce_ex__:
@@ -256,12 +255,14 @@ def rebuild_array(
     return cls(shape, dtype, storage[0], offset, strides)
 
 
-def dumps(value: Any) -> Message:
-    """Pickle for a channel that carries descriptors: tensors as names of shared memory."""
+def dumps(value: Any) -> bytes:
+    """Pickle for a channel that carries descriptors: a `Message` if tensors are in it."""
     file = io.BytesIO()
     pickler = Pickler(file, pickle.HIGHEST_PROTOCOL)
     pickler.dump(value)
     pickled = pickler.finish(file.getvalue())
+    if not pickler.tickets:
+        return pickled
     message = Message(pickled)
     message.tickets = tuple(pickler.tickets)
     return message
@@ -294,6 +295,8 @@ def pack(parts: Any) -> tuple[Any, ...]:
     # The start method passes the descriptors on; they stay open as long as its Popen object.
     popen: Any = context.get_spawning_popen()
     popen._plait_message = message
+    if not isinstance(message, Message):
+        return unpack, (message, [])
     descriptors = {ticket.fileno() for ticket in message.tickets}
     message.settle()
     return unpack, (bytes(message), [reduction.DupFd(fd) for fd in sorted(descriptors)])

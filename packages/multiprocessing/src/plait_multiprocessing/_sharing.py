@@ -61,8 +61,12 @@ def share_memory_(tensor: TensorType) -> TensorType:
         >>> mp.share_memory_(x) is x, mp.is_shared(x), mp.is_shared(x[1:])
         (True, True, True)
     """
-    if _kind(tensor, "share_memory_") != META:
-        _shared.move(tensor)
+    if _kind(tensor, "share_memory_") != META and not _shared.move(tensor):
+        raise RuntimeError(
+            "share_memory_: the storage of this tensor is used by others as well (views, detach(), "
+            "a NumPy array, a recorded graph), and a storage never moves; share it before they are "
+            "made, or share a clone()"
+        )
     return tensor
 
 
