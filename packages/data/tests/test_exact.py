@@ -2,7 +2,6 @@ import pickle
 import random
 import subprocess
 import sys
-import textwrap
 
 import numpy as np
 import pytest
@@ -124,34 +123,30 @@ def test_global_generators_can_be_left_alone_in_workers():
     assert all(a[3] != b[3] and a[4] != b[4] for a, b in zip(exact[0], free[0], strict=True))
 
 
+LATE = """\
+import numpy
+from plait_data import DataLoader, sample_rng
+
+class Late:
+    def __len__(self):
+        return 6
+
+    def __getitem__(self, index):
+        first = sample_rng().random()
+        import random
+        return first, random.random(), numpy.random.rand()
+
+def epoch(**options):
+    loader = DataLoader(Late(), None, generator=1, **options)
+    return list(loader)
+
+print(epoch(num_workers=2) == epoch(exact_globals=True), len(set(epoch())))
+"""
+
+
 def test_a_library_imported_inside_of_a_sample_is_seeded(tmp_path):
     path = tmp_path / "program.py"
-    path.write_text(
-        textwrap.dedent(
-            """
-            import numpy
-            from plait_data import DataLoader, sample_rng
-
-            class Late:
-                def __len__(self):
-                    return 6
-
-                def __getitem__(self, index):
-                    first = sample_rng().random()
-                    import random
-import subprocess
-import sys
-import textwrap
-                    return first, random.random(), numpy.random.rand()
-
-            def epoch(**options):
-                loader = DataLoader(Late(), None, generator=1, **options)
-                return list(loader)
-
-            print(epoch(num_workers=2) == epoch(exact_globals=True), len(set(epoch())))
-            """
-        )
-    )
+    path.write_text(LATE)
     done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("True 6\n", "")
 
