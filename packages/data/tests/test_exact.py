@@ -171,13 +171,14 @@ def rest_after(count, loader, other, take=2):
     return str(rest) == str(resumed), str(following[0]) == str(following[1]), len(resumed)
 
 
-def test_resuming_at_every_batch_of_a_thousand():
+@pytest.mark.parametrize("workers", [0, 2])
+def test_resuming_at_every_batch_of_a_thousand(workers):
     data = Augmented(1000, globals_too=False)
 
-    def loader():
-        return DataLoader(data, 1, shuffle=True, generator=9)
+    def loader(workers=0):
+        return DataLoader(data, 1, shuffle=True, generator=9, num_workers=workers)
 
-    first = loader()
+    first = loader(workers)
     batches = iter(first)
     states = [first.state_dict()]
     expected = []

@@ -300,6 +300,15 @@ def test_too_little_shared_memory(tmp_path):
     assert "ulimit -f" in output[1] and "Keep fewer batches" in output[1]
 
 
+def test_a_limited_address_space(tmp_path):
+    text = """
+        samples = np.zeros((40, 100_000))
+        print(sum(len(batch) for batch in DataLoader(samples, 4, num_workers=3)))
+    """
+    limit = 4 << 30
+    assert limited(tmp_path, f"RLIMIT_AS, ({limit}, {limit})", text) == "40\n"
+
+
 def test_a_dataset_that_does_not_fit(tmp_path):
     text = """
         try:

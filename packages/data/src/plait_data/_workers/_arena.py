@@ -52,6 +52,9 @@ def _map_largest(descriptor: int) -> mmap.mmap:
     limit, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
     if limit != resource.RLIM_INFINITY:
         size = min(size, limit // PAGE * PAGE)
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit != resource.RLIM_INFINITY:  # the program and other workers need some of it, too
+        size = min(size, max(_LEAST, limit // 16 // PAGE * PAGE))
     while size >= _SLOTS + PAGE:
         try:
             os.ftruncate(descriptor, size)
