@@ -4,8 +4,9 @@
 
 Each process has a model of its own, begun alike, and computes the gradients of its part of every
 batch; an all-reduce over shared memory makes their mean, so that all take the step that one process
-would take with the whole batch. The losses are those of a single process up to rounding:
-``--compare`` trains that one too and prints the largest difference.
+would take with the whole batch. The losses are those of a single process up to rounding, which
+training amplifies from step to step: ``--compare`` trains that one too and prints the largest
+difference of a loss in the first 50 steps and in all.
 """
 
 from __future__ import annotations
@@ -92,7 +93,8 @@ def main(arguments: list[str] | None = None) -> list[Any]:
     results = [run(flags.processes, digits, flags)]
     if flags.compare:
         results.append(run(1, digits, flags))
-        print(f"largest difference of a loss: {(results[0] - results[1]).abs().max():.2e}")
+        apart = (results[0] - results[1]).abs()
+        print(f"largest difference of a loss: {apart[:50].max():.2e}, in all {apart.max():.2e}")
     return results
 
 
