@@ -86,6 +86,18 @@ def test_a_name_stays_when_it_was_replaced(torch: Any) -> None:
         torch.load = before
 
 
+def test_modules_can_be_pickled(torch: Any) -> None:
+    import pickle
+
+    import torch.nn.functional as F
+
+    assert pickle.loads(pickle.dumps(F)) is F
+    data = pickle.dumps(torch)
+    code = f"import pickle\nprint(pickle.loads({data!r}).ones(1))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout.strip() == "tensor([1.])", done.stderr
+
+
 def test_functions_hide_modules_of_their_name(torch: Any) -> None:
     import torch.autograd.gradcheck
     from torch.autograd import gradcheck
@@ -164,6 +176,8 @@ def test_install_and_uninstall() -> None:
     assert "torch" not in sys.modules and "torch.nn" not in sys.modules
     assert plait.ones(1).type() == "plait.float32"
     assert not hasattr(plait.Tensor, "new")
+    with pytest.raises(TypeError, match="add_"):
+        plait.ones(1).add_(1.0, plait.ones(1))
     plait.torch.uninstall()  # nothing is there: nothing happens
 
 
@@ -268,6 +282,17 @@ def test_tensor_types(torch: Any) -> None:
         torch.cuda.FloatTensor(2)
     with pytest.raises(ValueError, match=r"'torch\.FloatTensor' is required, got"):
         x.type("torch.Nothing")
+
+
+def test_older_forms_of_methods(torch: Any) -> None:
+    x = torch.ones(2)
+    with pytest.warns(UserWarning, match=r"add_\(number"):
+        assert x.add_(-0.5, torch.ones(2)).tolist() == [0.5, 0.5]
+    with pytest.warns(UserWarning, match="value=number"):
+        assert x.addcmul(2, x, x).tolist() == [1.0, 1.0]
+    assert x.add(x, alpha=2).tolist() == [1.5, 1.5] and x.sub_(0.5).tolist() == [0.0, 0.0]
+    assert torch.zeros(4, 2)[1].storage().size() == 8
+    assert x.storage().data_ptr() == x.data_ptr()
 
 
 def test_default_types(torch: Any) -> None:

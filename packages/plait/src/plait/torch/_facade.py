@@ -68,6 +68,10 @@ class Facade(ModuleType):
             raise ImportError(text, name=self.__name__)
         raise MissingName(text, name=name, obj=self)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # functions that a program sends to other processes name their modules
+        return _imported, (self.__name__,)
+
     def __setattr__(self, name: str, value: Any) -> None:
         # the import system sets a module's name in its package
         if isinstance(value, ModuleType):
@@ -91,6 +95,14 @@ class Facade(ModuleType):
             if name.startswith(inner):
                 own.add(name[len(inner) :].partition(".")[0])
         return sorted(own)
+
+
+def _imported(name: str) -> ModuleType:
+    """Return a torch module, in a process that may not have the finder yet."""
+    from plait.torch._installing import install
+
+    install()
+    return importlib.import_module(name)
 
 
 def _is_import_from() -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import warnings
 from typing import Any
 
 __all__ = ["bind", "unbind"]
@@ -45,14 +47,80 @@ def new(self: Any, *args: Any, device: Any = None) -> Any:
     return plait.tensor(args[0], dtype=self.dtype)
 
 
-_METHODS = {"new": new, "type": type_}
+class TypedStorage:
+    """What ``x.storage()`` returns: a tensor's memory, counted in its elements."""
+
+    def __init__(self, tensor: Any) -> None:
+        self._untyped = tensor.untyped_storage()
+        self.dtype = tensor.dtype
+
+    def untyped(self) -> Any:
+        """Return the memory counted in bytes."""
+        return self._untyped
+
+    def data_ptr(self) -> int:
+        """Return the address of the first byte."""
+        return int(self._untyped.data_ptr())
+
+    def nbytes(self) -> int:
+        """Return the number of bytes."""
+        return int(self._untyped.nbytes())
+
+    def size(self) -> int:
+        """Return the number of elements that fit."""
+        return self.nbytes() // int(self.dtype.itemsize)
+
+    __len__ = size
+
+    def __repr__(self) -> str:
+        return f"<storage of {self.size()} {self.dtype.name}>"
+
+
+def storage(self: Any) -> TypedStorage:
+    """Return the memory of the tensor, and of all that share it.
+
+    Example:
+        >>> import plait, plait.torch
+        >>> with plait.torch.installed():
+        ...     plait.zeros(2, 3)[0].storage().size()
+        6
+    """
+    return TypedStorage(self)
+
+
+def _number_first(name: str, tensors: int, word: str) -> Any:
+    """Return a method that also takes its factor first: ``p.add_(-lr, d)``, an older form."""
+    import plait
+
+    plain = getattr(plait.Tensor, name)
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if len(args) == tensors + 1 and not isinstance(args[0], plait.Tensor):
+            warnings.warn(
+                f"{name}(number, ...) is an older form: {name}(..., {word}=number)",
+                UserWarning,
+                stacklevel=2,
+            )
+            return plain(self, *args[1:], **{word: args[0]})
+        return plain(self, *args, **kwargs)
+
+    return functools.wraps(plain)(method)
+
+
+_METHODS = {"new": new, "storage": storage, "type": type_}
+# the methods that take a factor, with how many tensors, and its name
+_FACTORS = {
+    **dict.fromkeys(("add", "add_", "sub", "sub_"), (1, "alpha")),
+    **dict.fromkeys(("addcdiv", "addcdiv_", "addcmul", "addcmul_"), (2, "value")),
+}
 
 
 def bind() -> None:
     """Bind the methods to plait's `Tensor`."""
     import plait
 
-    for name, method in _METHODS.items():
+    older = {name: _number_first(name, *each) for name, each in _FACTORS.items()}
+    for name, method in {**_METHODS, **older}.items():
         _before[name] = plait.Tensor.__dict__.get(name, _MISSING)
         setattr(plait.Tensor, name, method)
 
