@@ -295,3 +295,13 @@ def test_powers_of_zero():
     negative = pc.tensor([-1.0], dtype=pc.float64, requires_grad=True)
     assert pa.grad((0.0**negative).sum(), negative)[0].tolist() == [-math.inf]
     assert pa.grad((base[:1].detach() ** negative).sum(), negative)[0].tolist() == [-math.inf]
+
+
+def test_grad_takes_iterators_and_pytorchs_order_of_arguments():
+    x, w = leaf(1, 2), leaf(3, 4)
+    found = pa.grad((x * w).sum(), (each for each in (x, w)))
+    assert [each.tolist() for each in found] == [[3, 4], [1, 2]]
+    unused = pa.grad((x * 2).sum(), (x, w), None, None, False, True, True)
+    assert unused[0].tolist() == [2, 2] and unused[1] is None
+    with pytest.raises(ValueError, match="`only_inputs` must be True"):
+        pa.grad((x * 2).sum(), x, only_inputs=False)
