@@ -1,3 +1,4 @@
+import itertools
 from collections import Counter
 
 import numpy as np
@@ -128,3 +129,9 @@ def test_batch_size_error(size):
 def test_abstract_sampler():
     with pytest.raises(NotImplementedError, match="Sampler must define `__iter__"):
         iter(Sampler())
+
+
+def test_random_with_replacement_takes_no_memory_for_what_nobody_draws():
+    sampler = RandomSampler(range(10), replacement=True, num_samples=10**10, generator=0)
+    assert len(sampler) == 10**10
+    assert set(itertools.islice(sampler, 200_000)) == set(range(10))

@@ -62,3 +62,10 @@ def test_dropout2d_zeroes_channels():
     assert F.dropout2d(pc.ones(5, 2, 2)).shape == (5, 2, 2)
     with pytest.raises(ValueError, match=r"`input` must be \(N, C, H, W\), \(N, C, L\) or"):
         F.dropout2d(pc.ones(3))
+
+
+def test_dropout2d_reads_three_dimensions_as_channels_of_samples():
+    values = F.dropout2d(pc.ones(200, 30, 4)).numpy().reshape(6000, 4)
+    assert (values == values[:, :1]).all()
+    assert (values[:, 0] == 0).mean() == pytest.approx(0.5, abs=0.05)
+    assert (F.dropout2d(pc.ones(50, 40)).numpy() == 0).mean() == pytest.approx(0.5, abs=0.1)

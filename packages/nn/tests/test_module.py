@@ -341,3 +341,9 @@ def test_a_subclass_may_have_properties():
     half = Half()
     half.value = 10
     assert half.value == 5
+
+
+def test_to_a_memory_format():
+    net = nn.Sequential(nn.Conv2d(2, 3, 2), nn.Linear(2, 2)).to(memory_format=pc.channels_last)
+    assert net[0].weight.is_contiguous(memory_format=pc.channels_last)
+    assert net[1].weight.is_contiguous()
