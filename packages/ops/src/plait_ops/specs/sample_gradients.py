@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from plait_ops.calls import add, clamp_min, exp, log, sum, zeros_like
+from plait_ops.calls import digamma as digamma_
 from plait_ops.calls import lgamma as lgamma_
 from plait_ops.spec import Operator, Pointwise
 from plait_ops.specs.gamma import _digamma, _gammainc, gammainc, gammaincc
@@ -38,7 +39,7 @@ gamma_sample_grad = Pointwise(
     doc="""
     How samples `output` of the gamma distribution move with its shape `self` while their cumulative probability
     ``F = gammainc(self, output)`` stays: ``-(dF / dself) / density`` (Figurnov, Mohamed and Mnih 2018, "Implicit
-    reparameterization gradients").
+    reparameterization gradients"). It has a derivative for `output` alone.
 
     >>> import plait_core as pc
     >>> round(pc.gamma_sample_grad(pc.tensor([2.0]), pc.tensor([1.5])).item(), 4)
@@ -92,6 +93,12 @@ def _(self):
     return result_as(self.shape, self.dtype, dense_strides(self))
 
 
+@gamma_sample_grad.vjp("output")
+def _(g, self, output, result):
+    # of -F_a / p, with F_ax = p_a and log p = (a - 1) log x - x - lgamma(a)
+    return g * (digamma_(self) - log(output) - result * ((self - 1.0) / output - 1.0))
+
+
 @standard_gamma.vjp("self")
 def _(g, self, result):
     return g * gamma_sample_grad(self, result)
@@ -101,14 +108,14 @@ def _(g, self, result):
 def _(g, self, other):
     x = add(zeros_like(self), other)
     density = exp((self - 1.0) * log(x) - x - lgamma_(self))
-    return -(g * gamma_sample_grad(add(zeros_like(other), self), x) * density)
+    return -(g * gamma_sample_grad(add(zeros_like(x), self), x) * density)
 
 
 @gammaincc.vjp("self")
 def _(g, self, other):
     x = add(zeros_like(self), other)
     density = exp((self - 1.0) * log(x) - x - lgamma_(self))
-    return g * gamma_sample_grad(add(zeros_like(other), self), x) * density
+    return g * gamma_sample_grad(add(zeros_like(x), self), x) * density
 
 
 @dirichlet_sample.decompose
