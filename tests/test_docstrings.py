@@ -19,6 +19,8 @@ from typing import Any
 
 import pytest
 
+from plait_data import set_batch_converter, set_seed_source
+
 PACKAGES = (
     "plait_autograd",
     "plait_nn",
@@ -86,6 +88,16 @@ def test_it_says_what_it_is_and_shows_an_example(name: str) -> None:
     assert ">>>" in text, "no example"
 
 
+@pytest.fixture(name="data_alone")
+def plait_data_as_it_is_alone() -> Iterator[None]:
+    """Without what the umbrella tells it once it is imported."""
+    before = set_batch_converter(None), set_seed_source(None)
+    yield
+    set_batch_converter(before[0])
+    set_seed_source(before[1])
+
+
+@pytest.mark.usefixtures("data_alone")
 @pytest.mark.parametrize("name", TEXTS.values())
 def test_its_example_gives_what_it_shows(name: str, tmp_path: Path) -> None:
     """In a folder of its own, for those that write files."""

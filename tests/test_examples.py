@@ -34,7 +34,7 @@ def test_mnist_learns_and_draws(example, digits, tmp_path, capsys):
     history = example("mnist").main(flags)
     out = capsys.readouterr().out
     assert history[1].loss < 0.6 * history[0].loss
-    assert history[1].accuracy > 0.88
+    assert history[1].accuracy > 0.85  # six seeds: 0.866 to 0.899
     assert f"test accuracy {100 * history[1].accuracy:.2f} %" in out
     assert f"picture: {tmp_path / 'mnist.png'}" in out
     assert is_png(tmp_path / "mnist.png")

@@ -318,7 +318,7 @@ WITHOUT_DERIVATIVE = {
     *("argmax", "argmin", "argsort_rows", "as_strided", "detach"),
     *("nonzero_rows", "search_sorted"),
     # nobody has written them, here or in PyTorch; asking for a gradient is an error
-    "geqrf",
+    *("beta_sample_grad", "geqrf"),
     *("linalg_ldl_factor", "linalg_ldl_factor_ex", "linalg_ldl_solve"),
     "special_airy_ai",
     "special_spherical_bessel_j0",

@@ -20,7 +20,6 @@ import pytest
 
 import plait
 import plait.torch
-import plait_data
 
 
 @pytest.fixture(name="torch")
@@ -29,9 +28,6 @@ def torch_module() -> Iterator[Any]:
         import torch
 
         yield torch
-    # importing torch.utils.data told plait_data what batches are; other tests begin without
-    plait_data.set_batch_converter(None)
-    plait_data.set_seed_source(None)
 
 
 def run(*arguments: str, folder: Any = None) -> subprocess.CompletedProcess[str]:

@@ -66,7 +66,16 @@ def set_batch_converter(converter: Converter | None) -> Converter | None:
 
 
 def batch_converter() -> Converter | None:
-    """What `set_batch_converter` registered."""
+    """What `set_batch_converter` registered, or None.
+
+    Example:
+        >>> import numpy as np
+        >>> from plait_data import collate
+        >>> before = collate.set_batch_converter(np.ndarray.tolist)
+        >>> collate.batch_converter()(np.arange(3))
+        [0, 1, 2]
+        >>> _ = collate.set_batch_converter(before)
+    """
     return _converter
 
 
