@@ -1,35 +1,12 @@
 """The examples run, learn, and leave their pictures."""
 
-import importlib
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-EXAMPLES = Path(__file__).parents[1] / "examples"
 
-
-@pytest.fixture(scope="module")
-def example():
-    """A function that imports an example as a program started beside it would."""
-    sys.path.insert(0, str(EXAMPLES))
-    yield importlib.import_module
-    sys.path.remove(str(EXAMPLES))
-
-
-@pytest.fixture(scope="module")
-def digits(example, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("mnist")
-    example("mnist_files").write_files(folder)
-    return folder
-
-
-def is_png(path):
-    return path.read_bytes().startswith(b"\x89PNG") and path.stat().st_size > 5000
-
-
-def test_mnist_learns_and_draws(example, digits, tmp_path, capsys):
+def test_mnist_learns_and_draws(example, digits, tmp_path, capsys, is_png):
     flags = ["--epochs", "2", "--limit", "4000", "--data", str(digits), "--output", str(tmp_path)]
     history = example("mnist").main(flags)
     out = capsys.readouterr().out
@@ -81,7 +58,7 @@ def test_listing1_gives_probabilities(example):
     np.testing.assert_allclose(probabilities.sum(1), 1, rtol=1e-5)
 
 
-def test_listing2_generates_digits(example, digits, tmp_path, capsys):
+def test_listing2_generates_digits(example, digits, tmp_path, capsys, is_png):
     flags = ["--epochs", "4", "--limit", "8192", "--batch-size", "64"]
     gan = example("listing2_gan")
     history, images = gan.main([*flags, "--data", str(digits), "--output", str(tmp_path)])

@@ -1,36 +1,12 @@
 """The examples that generate digits, recommend films and balance a pole: measures and learning."""
 
-import importlib
 import math
-import sys
-from pathlib import Path
 
 import gymnasium
 import numpy as np
 import pytest
 
 import plait
-
-EXAMPLES = Path(__file__).parents[1] / "examples"
-
-
-@pytest.fixture(scope="module")
-def example():
-    """A function that imports an example as a program started beside it would."""
-    sys.path.insert(0, str(EXAMPLES))
-    yield importlib.import_module
-    sys.path.remove(str(EXAMPLES))
-
-
-@pytest.fixture(scope="module")
-def digits(example, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("mnist")
-    example("mnist_files").write_files(folder)
-    return folder
-
-
-def is_png(path):
-    return path.read_bytes().startswith(b"\x89PNG") and path.stat().st_size > 5000
 
 
 def test_the_bound_of_a_known_case(example):
@@ -44,7 +20,7 @@ def test_the_bound_of_a_known_case(example):
     assert bound(x, logits, one, one).item() == pytest.approx(expected, rel=1e-6)
 
 
-def test_vae_learns_and_draws(example, digits, tmp_path, capsys):
+def test_vae_learns_and_draws(example, digits, tmp_path, capsys, is_png):
     flags = ["--epochs", "2", "--limit", "4000", "--data", str(digits), "--output", str(tmp_path)]
     history, images = example("vae").main(flags)
     assert history[0] < 784 * math.log(0.5)  # untrained: every pixel near one half, and the KL
@@ -65,7 +41,7 @@ def test_inception_score_of_known_cases(example):
     assert score(classes, plait.zeros(4, 1, 2, 2)) == pytest.approx(1, rel=1e-3)
 
 
-def test_dcgan_runs_and_draws(example, digits, tmp_path):
+def test_dcgan_runs_and_draws(example, digits, tmp_path, is_png):
     flags = ["--epochs", "1", "--limit", "512", "--batch-size", "64", "--width", "8"]
     dcgan = example("dcgan")
     history, images = dcgan.main([*flags, "--data", str(digits), "--output", str(tmp_path)])

@@ -1,24 +1,11 @@
 """The examples that read and write text: their data, their measures, and that they learn."""
 
-import importlib
 import math
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import plait
-
-EXAMPLES = Path(__file__).parents[1] / "examples"
-
-
-@pytest.fixture(scope="module")
-def example():
-    """A function that imports an example as a program started beside it would."""
-    sys.path.insert(0, str(EXAMPLES))
-    yield importlib.import_module
-    sys.path.remove(str(EXAMPLES))
 
 
 class Even(plait.nn.Module):
