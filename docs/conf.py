@@ -26,6 +26,8 @@ autodoc_typehints = "description"
 autodoc_member_order = "bysource"
 # Single backticks name code, as in the operators' docstrings.
 default_role = "code"
+# An annotation `type` is Python's, but Sphinx also finds the attribute `type` of devices.
+suppress_warnings = ["ref.python"]
 
 
 def _skip_operators(app, what, name, obj, skip, options):  # type: ignore[no-untyped-def]
