@@ -533,3 +533,32 @@ def test_settings_are_kept(torch: Any) -> None:
     assert torch.are_deterministic_algorithms_enabled()
     torch.use_deterministic_algorithms(False)
     assert torch.get_default_device() == torch.device("cpu")
+
+
+def test_base_classes_of_modules(torch: Any) -> None:
+    modules, nn = torch.nn.modules, torch.nn
+    for made in (nn.Conv2d(1, 1, 1), nn.ConvTranspose1d(1, 1, 1)):
+        assert isinstance(made, modules.conv._ConvNd)
+    assert isinstance(nn.BatchNorm2d(1), modules.batchnorm._BatchNorm)
+    assert not isinstance(nn.InstanceNorm2d(1), modules.batchnorm._BatchNorm)
+    assert isinstance(nn.InstanceNorm2d(1), modules.batchnorm._NormBase)
+    assert isinstance(nn.MSELoss(), modules.loss._Loss)
+
+    class Own(modules.loss._WeightedLoss):
+        def forward(self, x: Any) -> Any:
+            return (x * self.weight).mean() if self.reduction == "mean" else x
+
+    assert Own(weight=torch.ones(2) * 3)(torch.ones(2)) == 3
+    assert not hasattr(nn, "_ConvNd")
+
+
+def test_optimizers_of_old_programs(torch: Any) -> None:
+    optimizer = importlib.import_module("torch.optim.optimizer")
+
+    class Own(optimizer.Optimizer):  # type: ignore[misc, name-defined]
+        def __init__(self, params: Any, lr: Any = optimizer.required) -> None:
+            super().__init__(params, {"lr": lr})
+
+    assert Own([torch.nn.Parameter(torch.ones(1))], lr=1).param_groups[0]["lr"] == 1
+    with pytest.raises(ValueError, match="required optimization parameter lr"):
+        Own([torch.nn.Parameter(torch.ones(1))])
