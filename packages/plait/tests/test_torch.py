@@ -562,3 +562,31 @@ def test_optimizers_of_old_programs(torch: Any) -> None:
     assert Own([torch.nn.Parameter(torch.ones(1))], lr=1).param_groups[0]["lr"] == 1
     with pytest.raises(ValueError, match="required optimization parameter lr"):
         Own([torch.nn.Parameter(torch.ones(1))])
+
+
+def test_small_parts_of_packages(torch: Any) -> None:
+    modules = torch.nn.modules
+    assert modules.conv._pair(3) == (3, 3) and modules.utils._triple(1) == (1, 1, 1)
+    assert modules.utils._reverse_repeat_tuple((1, 2), 2) == (2, 2, 1, 1)
+    copies = modules.transformer._get_clones(torch.nn.Linear(2, 2), 3)
+    assert len(copies) == 3 and copies[0].weight is not copies[1].weight
+    assert modules.transformer._get_activation_fn("gelu") is torch.nn.functional.gelu
+    with pytest.raises(RuntimeError, match="not tanh"):
+        modules.transformer._get_activation_fn("tanh")
+    assert modules.module._addindent("a\nb", 2) == "a\n  b"
+
+    wrapped = torch.nn.Sequential()
+    wrapped.add_module("module", torch.nn.Linear(2, 2))
+    state = wrapped.state_dict()
+    modules.utils.consume_prefix_in_state_dict_if_present(state, "module.")
+    assert list(state) == ["weight", "bias"] and "" in state._metadata
+    torch.nn.Linear(2, 2).load_state_dict(state)
+
+    hooks = importlib.import_module("torch.utils.hooks")
+    handle = torch.nn.ReLU().register_forward_hook(lambda *arguments: None)
+    assert isinstance(handle, hooks.RemovableHandle)
+    utils = importlib.import_module("torch.distributions.utils")
+    assert utils._sum_rightmost(torch.ones(2, 3, 4), 2).tolist() == [12, 12]
+    assert utils._standard_normal(torch.Size([2]), torch.float64, "cpu").dtype == torch.float64
+    assert utils.broadcast_all(1.0, torch.ones(2))[0].shape == (2,)
+    assert hasattr(importlib.import_module("torch.optim.optimizer"), "ParamsT")
