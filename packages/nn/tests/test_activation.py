@@ -159,3 +159,8 @@ def test_integers():
 
 def test_prelu_of_a_number_keeps_its_shape():
     assert F.prelu(pc.tensor(-2.0), pc.tensor([0.5])).tolist() == -1.0
+
+
+def test_hardtanh_has_the_old_names_of_its_ends():
+    x = pc.tensor([-3.0, 0.0, 3.0])
+    assert nn.Hardtanh(min_value=-2, max_value=1)(x).tolist() == [-2, 0, 1]

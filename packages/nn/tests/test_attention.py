@@ -130,3 +130,16 @@ def test_dropout_of_weights_keeps_their_mean():
     assert 0.9 < made.item() < 1.1 and made.item() != 1.0
     with pytest.raises(pc.ShapeError, match=r"attention: .*\(1, 2\)"):
         F.scaled_dot_product_attention(q, pc.ones(1, 2), v, dropout_p=0.5)
+
+
+@pytest.mark.parametrize("dtype", [pc.uint8, pc.int64])
+def test_integers_are_no_masks(dtype):
+    x, mask = pc.ones(2, 3, 4), pc.ones(3, 3, dtype=dtype)
+    for rate in (0.0, 0.5):
+        with pytest.raises(pc.DTypeError, match="scaled_dot_product_attention: `attn_mask` must"):
+            F.scaled_dot_product_attention(x, x, x, mask, rate)
+    layer = nn.MultiheadAttention(4, 2, batch_first=True)
+    with pytest.raises(pc.DTypeError, match="multi_head_attention_forward: `attn_mask` must"):
+        layer(x, x, x, attn_mask=mask)
+    with pytest.raises(pc.DTypeError, match="`key_padding_mask` must be bool or floating"):
+        layer(x, x, x, key_padding_mask=mask[:2])

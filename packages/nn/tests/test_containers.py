@@ -139,3 +139,19 @@ def test_parameter_dict():
 def test_containers_have_a_state():
     net = nn.ModuleDict({"a": nn.ModuleList(layers(2)), "b": nn.ParameterList([pc.ones(1)])})
     assert list(net.state_dict()) == ["a.0.weight", "a.0.bias", "a.1.weight", "a.1.bias", "b.0"]
+
+
+def test_a_sequence_is_repeated_and_extended():
+    first = nn.Linear(2, 2)
+    model = nn.Sequential(first, nn.ReLU())
+    assert [type(m).__name__ for m in model * 2] == ["Linear", "ReLU"] * 2
+    assert (2 * model)[2] is first and len(model) == 2
+    model *= 2
+    assert len(model) == 4 and model[2] is first
+    same = model
+    model += nn.Sequential(nn.Tanh())
+    assert model is same and len(model) == 5
+    with pytest.raises(TypeError, match="Sequential: it can be repeated an integer"):
+        model * 1.5
+    with pytest.raises(ValueError, match="Sequential: it can be repeated once or more; got 0"):
+        model * 0

@@ -29,5 +29,48 @@ def test_errors_name_the_shapes():
         F.grid_sample(pc.ones(1, 1, 2, 2), pc.ones(1, 2, 2, 3))
     with pytest.raises(pc.ShapeError, match=r"affine_grid: .*\(1, 2, 2\) and \(1, 1, 2, 2\)"):
         F.affine_grid(pc.ones(1, 2, 2), (1, 1, 2, 2))
-    with pytest.raises(ValueError, match="`mode` must be bilinear or nearest; got 'bicubic'"):
-        F.grid_sample(pc.ones(1, 1, 2, 2), pc.ones(1, 2, 2, 2), "bicubic")
+    with pytest.raises(
+        ValueError, match="`mode` must be bilinear, nearest or bicubic; got 'cubic'"
+    ):
+        F.grid_sample(pc.ones(1, 1, 2, 2), pc.ones(1, 2, 2, 2), "cubic")
+    with pytest.raises(ValueError, match=r"bicubic is for images .*\(1, 1, 2, 2, 2\)"):
+        F.grid_sample(pc.ones(1, 1, 2, 2, 2), pc.ones(1, 2, 2, 2, 3), "bicubic")
+
+
+@pytest.mark.parametrize("align", [False, True])
+def test_bicubic_places_of_a_grid_resize(draw, align):
+    image = pc.tensor(draw(1, 2, 4, 5))
+    same = pc.tensor([[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]], dtype=pc.float64)
+    grid = F.affine_grid(same, (1, 2, 7, 9), align)
+    made = F.grid_sample(image, grid, "bicubic", "border", align)
+    wanted = F.interpolate(image, (7, 9), mode="bicubic", align_corners=align)
+    np.testing.assert_allclose(made.numpy(), wanted.numpy(), atol=1e-12)
+
+
+def test_bicubic_outside():
+    image = pc.tensor([[[[1.0, 2.0, 4.0]]]])
+    grid = pc.tensor([[[[0.5, 0.0], [1.5, 0.0], [-3.0, 0.0]]]])
+    wanted = {  # by PyTorch
+        "zeros": [3.46875, 2.1875, 0.0],
+        "border": [3.09375, 4.1875, 1.0],
+        "reflection": [3.28125, 3.28125, 4.0],
+    }
+    for padding, values in wanted.items():
+        made = F.grid_sample(image, grid, "bicubic", padding, align_corners=True)
+        np.testing.assert_allclose(made.flatten().numpy(), values, atol=1e-6)
+
+
+def test_bicubic_gradients(draw):
+    image = pc.tensor(draw(1, 2, 3, 4))
+    for padding in ("zeros", "border", "reflection"):
+        grid = pc.tensor(draw(1, 2, 2, 2)).requires_grad_()
+        F.grid_sample(image, grid, "bicubic", padding, align_corners=False).sum().backward()
+        slope, step = grid.grad, 1e-6
+        for place in np.ndindex(1, 2, 2, 2):
+            moved = []
+            for sign in (1, -1):
+                other = grid.detach().clone()
+                other[place] += sign * step
+                moved.append(F.grid_sample(image, other, "bicubic", padding, False).sum())
+            numeric = (moved[0] - moved[1]).item() / (2 * step)
+            assert abs(slope[place].item() - numeric) < 1e-5

@@ -167,3 +167,23 @@ def test_class_weights_are_buffers():
     assert list(loss.state_dict()) == ["weight"]
     assert loss.double().weight.dtype == pc.float64
     assert list(nn.CrossEntropyLoss().state_dict()) == []
+
+
+@pytest.mark.parametrize("name", ["mse_loss", "l1_loss", "huber_loss"])
+def test_weights_of_elements(draw, name):
+    x, y, w = draw(3, 4), draw(3, 4), np.abs(draw(3, 4))
+    losses = {
+        "mse_loss": (x - y) ** 2,
+        "l1_loss": np.abs(x - y),
+        "huber_loss": np.where(abs(x - y) <= 1, (x - y) ** 2 / 2, abs(x - y) - 0.5),
+    }[name]
+    a, b, weight = (pc.tensor(each) for each in (x, y, w))
+    function = getattr(F, name)
+    made = function(a, b, reduction="none", weight=weight)
+    np.testing.assert_allclose(made.numpy(), losses * w, rtol=1e-12)
+    total = (losses * w).sum()
+    assert np.isclose(function(a, b, reduction="sum", weight=weight).item(), total)
+    by = w.size if name == "huber_loss" else w.sum()  # as PyTorch has it
+    assert np.isclose(function(a, b, weight=weight).item(), total / by)
+    with pytest.raises(ValueError, match=rf"{name}: `weight` must have the shape .*\(4,\)"):
+        function(a, b, weight=weight[0])

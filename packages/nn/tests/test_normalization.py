@@ -69,3 +69,63 @@ def test_batch_norm_takes_the_statistics_first() -> None:
     assert var.tolist() == [1.5, 100.5]
     operator = pc.batch_norm(x, weight, bias, mean, var, eps=0.0)
     assert pc.equal(operator, F.batch_norm(x, mean, var, weight, bias, eps=0.0))
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("dtype", [pc.float16, pc.bfloat16])
+@pytest.mark.parametrize(
+    "layer",
+    [
+        nn.BatchNorm1d(4),
+        nn.InstanceNorm1d(4, affine=True, track_running_stats=True),
+        nn.GroupNorm(2, 4),
+        nn.LayerNorm(5),
+        nn.RMSNorm(5, eps=1e-5),
+    ],
+)
+def test_halves_in_a_layer_of_singles(draw, layer, dtype, training):
+    x = pc.tensor(draw(3, 4, 5)).to(dtype)
+    layer.train(training)
+    before = {name: each.clone() for name, each in layer.state_dict().items()}
+    wanted = layer(x.float())
+    after = {name: each.clone() for name, each in layer.state_dict().items()}
+    layer.load_state_dict(before)
+    made = layer(x.requires_grad_())
+    assert made.dtype == dtype
+    np.testing.assert_allclose(made.detach().float().numpy(), wanted.detach().numpy(), atol=2e-2)
+    for name, each in layer.state_dict().items():
+        assert (each == after[name]).all(), name
+    made.sum().backward()
+    assert x.grad.dtype == dtype and layer.weight.grad.dtype == pc.float32
+
+
+def test_a_batch_of_nothing_teaches_nothing():
+    layer = nn.BatchNorm2d(3)
+    made = layer(pc.zeros(0, 3, 4, 4))
+    made.sum().backward()
+    assert made.shape == (0, 3, 4, 4)
+    assert layer.weight.grad.tolist() == [0, 0, 0] == layer.bias.grad.tolist()
+    assert layer.running_mean.tolist() == [0, 0, 0] and layer.running_var.tolist() == [1, 1, 1]
+
+
+def test_instance_norm_without_members_takes_any_channels(draw):
+    x = pc.tensor(draw(2, 3, 5))
+    assert (nn.InstanceNorm1d(7)(x) == nn.InstanceNorm1d(3)(x)).all()
+    with pytest.raises(pc.ShapeError, match="InstanceNorm1d: `input` must have `num_features` 7"):
+        nn.InstanceNorm1d(7, affine=True)(x.float())
+
+
+def test_lazy_instance_norm_has_members_by_default():
+    lazy, plain = nn.LazyInstanceNorm2d(), nn.InstanceNorm2d(3, affine=True)
+    lazy(pc.ones(2, 3, 4, 4))
+    names = ["weight", "bias", "running_mean", "running_var", "num_batches_tracked"]
+    assert list(lazy.state_dict()) == names and list(plain.state_dict()) == names[:2]
+    bare = nn.LazyInstanceNorm2d(affine=False, track_running_stats=False)
+    bare(pc.ones(2, 3, 4, 4))
+    assert not bare.state_dict()
+
+
+def test_normalize_writes_to_out():
+    out = pc.empty(1, 2)
+    assert F.normalize(pc.tensor([[3.0, 4.0]]), out=out) is out
+    np.testing.assert_allclose(out.numpy(), [[0.6, 0.8]], rtol=1e-6)

@@ -76,3 +76,23 @@ def test_errors_name_the_shapes():
         F.interpolate(pc.ones(1, 1, 2), 3, align_corners=True)
     with pytest.raises(ValueError, match=r"dropout1d: .* 2 or 3 dimensions; got \(2,\)"):
         F.dropout1d(pc.ones(2))
+
+
+def test_smaller_without_aliasing():
+    row = pc.tensor([[1.0, 2.0, 3.0, 4.0]])
+    image = (row + pc.zeros(4, 1))[None, None]
+    made = F.interpolate(image, (2, 2), mode="bilinear", antialias=True)
+    np.testing.assert_allclose(made[0, 0].numpy(), [[12 / 7, 23 / 7]] * 2, rtol=1e-6)
+    np.testing.assert_allclose(  # across, the image is even
+        F.interpolate(image, (3, 4), mode="bicubic", antialias=True)[0, 0].numpy(),
+        row.expand(3, 4).numpy(),
+        rtol=1e-6,
+    )
+    for mode in ("bilinear", "bicubic"):  # nothing to smooth: the image itself
+        np.testing.assert_allclose(
+            F.interpolate(image, (4, 4), mode=mode, antialias=True).numpy(), image.numpy()
+        )
+    half = F.interpolate(image.half(), (2, 2), mode="bilinear", antialias=True)
+    assert half.dtype == pc.float16
+    with pytest.raises(ValueError, match="`antialias` is for modes bilinear and bicubic"):
+        F.interpolate(image, 2, antialias=True)

@@ -183,3 +183,13 @@ def test_loading_marks_the_write():
     layer.load_state_dict(layer.state_dict())
     with pytest.raises(RuntimeError):
         out.sum().backward()
+
+
+def test_a_number_saved_with_a_dimension_is_loaded():
+    layer = nn.BatchNorm1d(2)
+    state = {name: each.clone() for name, each in layer.state_dict().items()}
+    state["num_batches_tracked"] = pc.tensor([7])  # PyTorch before 0.4
+    layer.load_state_dict(state)
+    assert layer.num_batches_tracked.shape == () and layer.num_batches_tracked.item() == 7
+    with pytest.raises(RuntimeError, match="size mismatch for num_batches_tracked"):
+        layer.load_state_dict({**state, "num_batches_tracked": pc.tensor([7, 7])})

@@ -219,3 +219,10 @@ def test_errors():
     with pytest.raises(RuntimeError, match="asked for values"):
         nn.summary(Reads(), (2,))
     assert not layer._forward_hooks
+
+
+def test_tensors_are_no_shapes():
+    x = pc.zeros(2, 4)
+    for given in (x, (x,)):
+        with pytest.raises(TypeError, match="give tensors as `input_data`"):
+            nn.summary(nn.Linear(4, 3), given)

@@ -529,3 +529,60 @@ def test_settings_are_kept(torch: Any) -> None:
     assert torch.are_deterministic_algorithms_enabled()
     torch.use_deterministic_algorithms(False)
     assert torch.get_default_device() == torch.device("cpu")
+
+
+def test_base_classes_of_modules(torch: Any) -> None:
+    modules, nn = torch.nn.modules, torch.nn
+    for made in (nn.Conv2d(1, 1, 1), nn.ConvTranspose1d(1, 1, 1)):
+        assert isinstance(made, modules.conv._ConvNd)
+    assert isinstance(nn.BatchNorm2d(1), modules.batchnorm._BatchNorm)
+    assert not isinstance(nn.InstanceNorm2d(1), modules.batchnorm._BatchNorm)
+    assert isinstance(nn.InstanceNorm2d(1), modules.batchnorm._NormBase)
+    assert isinstance(nn.MSELoss(), modules.loss._Loss)
+
+    class Own(modules.loss._WeightedLoss):
+        def forward(self, x: Any) -> Any:
+            return (x * self.weight).mean() if self.reduction == "mean" else x
+
+    assert Own(weight=torch.ones(2) * 3)(torch.ones(2)) == 3
+    assert not hasattr(nn, "_ConvNd")
+
+
+def test_optimizers_of_old_programs(torch: Any) -> None:
+    optimizer = importlib.import_module("torch.optim.optimizer")
+
+    class Own(optimizer.Optimizer):  # type: ignore[misc, name-defined]
+        def __init__(self, params: Any, lr: Any = optimizer.required) -> None:
+            super().__init__(params, {"lr": lr})
+
+    assert Own([torch.nn.Parameter(torch.ones(1))], lr=1).param_groups[0]["lr"] == 1
+    with pytest.raises(ValueError, match="required optimization parameter lr"):
+        Own([torch.nn.Parameter(torch.ones(1))])
+
+
+def test_small_parts_of_packages(torch: Any) -> None:
+    modules = torch.nn.modules
+    assert modules.conv._pair(3) == (3, 3) and modules.utils._triple(1) == (1, 1, 1)
+    assert modules.utils._reverse_repeat_tuple((1, 2), 2) == (2, 2, 1, 1)
+    copies = modules.transformer._get_clones(torch.nn.Linear(2, 2), 3)
+    assert len(copies) == 3 and copies[0].weight is not copies[1].weight
+    assert modules.transformer._get_activation_fn("gelu") is torch.nn.functional.gelu
+    with pytest.raises(RuntimeError, match="not tanh"):
+        modules.transformer._get_activation_fn("tanh")
+    assert modules.module._addindent("a\nb", 2) == "a\n  b"
+
+    wrapped = torch.nn.Sequential()
+    wrapped.add_module("module", torch.nn.Linear(2, 2))
+    state = wrapped.state_dict()
+    modules.utils.consume_prefix_in_state_dict_if_present(state, "module.")
+    assert list(state) == ["weight", "bias"] and "" in state._metadata
+    torch.nn.Linear(2, 2).load_state_dict(state)
+
+    hooks = importlib.import_module("torch.utils.hooks")
+    handle = torch.nn.ReLU().register_forward_hook(lambda *arguments: None)
+    assert isinstance(handle, hooks.RemovableHandle)
+    utils = importlib.import_module("torch.distributions.utils")
+    assert utils._sum_rightmost(torch.ones(2, 3, 4), 2).tolist() == [12, 12]
+    assert utils._standard_normal(torch.Size([2]), torch.float64, "cpu").dtype == torch.float64
+    assert utils.broadcast_all(1.0, torch.ones(2))[0].shape == (2,)
+    assert hasattr(importlib.import_module("torch.optim.optimizer"), "ParamsT")

@@ -207,7 +207,7 @@ class _InstanceNorm(_Norm):
         self._check_input(input)
         single = input.ndim == self._ndims[0]
         batch = input.unsqueeze(0) if single else input
-        if batch.shape[1] != self.num_features:
+        if batch.shape[1] != self.num_features and (self.affine or self.track_running_stats):
             raise pc.ShapeError(
                 f"{type(self).__name__}: `input` must have `num_features` {self.num_features} "
                 f"channels; got shape {tuple(input.shape)}"

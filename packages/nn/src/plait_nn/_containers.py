@@ -118,6 +118,31 @@ class Sequential(_Ordered):
             )
         return type(self)(*self, *other)
 
+    def __iadd__(self: S, other: Sequential) -> S:
+        if not isinstance(other, Sequential):
+            raise TypeError(
+                f"Sequential: only a Sequential can be added; got {type(other).__name__}"
+            )
+        return self.extend(other)
+
+    def __mul__(self: S, times: int) -> S:
+        return type(self)(*(list(self) * self._times(times)))
+
+    __rmul__ = __mul__
+
+    def __imul__(self: S, times: int) -> S:
+        return self.extend(list(self) * (self._times(times) - 1))
+
+    @staticmethod
+    def _times(times: int) -> int:
+        if not isinstance(times, int):
+            raise TypeError(
+                f"Sequential: it can be repeated an integer of times; got {type(times).__name__}"
+            )
+        if times < 1:
+            raise ValueError(f"Sequential: it can be repeated once or more; got {times}")
+        return times
+
     def append(self: S, module: Module) -> S:
         """Put a module at the end; return the container."""
         self.add_module(str(len(self)), module)

@@ -248,6 +248,22 @@ class _LazyNorm(_Lazy, norms._Norm):
         return shape[0]
 
 
+class _LazyInstanceNorm(_LazyNorm):
+    # PyTorch's defaults here are those of the batch norms, not those of `InstanceNorm1d`
+    def __init__(
+        self,
+        eps: float = 1e-5,
+        momentum: float = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        super().__init__(eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
+
+
 class LazyConv1d(_LazyConv, convolutions.Conv1d):
     """`Conv1d` that takes ``in_channels`` from its first input.
 
@@ -371,8 +387,11 @@ class LazyBatchNorm3d(_LazyNorm, norms.BatchNorm3d):
     cls_to_become = norms.BatchNorm3d
 
 
-class LazyInstanceNorm1d(_LazyNorm, norms.InstanceNorm1d):
+class LazyInstanceNorm1d(_LazyInstanceNorm, norms.InstanceNorm1d):
     """`InstanceNorm1d` that takes ``num_features`` from its first input.
+
+    As in PyTorch, it has a weight, a bias and running statistics unless ``affine=False`` and
+    ``track_running_stats=False`` are given, which `InstanceNorm1d` has as defaults.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -385,7 +404,7 @@ class LazyInstanceNorm1d(_LazyNorm, norms.InstanceNorm1d):
     _single = 2
 
 
-class LazyInstanceNorm2d(_LazyNorm, norms.InstanceNorm2d):
+class LazyInstanceNorm2d(_LazyInstanceNorm, norms.InstanceNorm2d):
     """`InstanceNorm2d` that takes ``num_features`` from its first input.
 
     Example:
@@ -399,7 +418,7 @@ class LazyInstanceNorm2d(_LazyNorm, norms.InstanceNorm2d):
     _single = 3
 
 
-class LazyInstanceNorm3d(_LazyNorm, norms.InstanceNorm3d):
+class LazyInstanceNorm3d(_LazyInstanceNorm, norms.InstanceNorm3d):
     """`InstanceNorm3d` that takes ``num_features`` from its first input.
 
     Example:

@@ -122,7 +122,7 @@ class Softplus(Module):
 
 
 class Hardtanh(Module):
-    """Clip to ``[min_val, max_val]``.
+    """Clip to ``[min_val, max_val]``; ``min_value`` and ``max_value`` are their old names.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -130,8 +130,17 @@ class Hardtanh(Module):
         tensor([-1.,  0.,  1.])
     """
 
-    def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> None:
+    def __init__(
+        self,
+        min_val: float = -1.0,
+        max_val: float = 1.0,
+        inplace: bool = False,
+        min_value: float | None = None,
+        max_value: float | None = None,
+    ) -> None:
         super().__init__()
+        min_val = min_val if min_value is None else min_value
+        max_val = max_val if max_value is None else max_value
         if not min_val < max_val:
             raise ValueError(
                 f"Hardtanh: `min_val` must be less than `max_val`; got {min_val} and {max_val}"

@@ -154,6 +154,8 @@ def load_members(
         except Exception as error:
             errors.append(f'"{key}": expected a tensor or an array; {error}')
             continue
+        if member.ndim == 0 and tuple(value.shape) == (1,):
+            value = value[0]  # how PyTorch saved numbers before 0.4
         if tuple(value.shape) != tuple(member.shape):
             errors.append(
                 f"size mismatch for {key}: copying a param with shape {tuple(value.shape)} from "

@@ -220,6 +220,10 @@ def _inputs(size: Any, data: Any, dtypes: Sequence[Any] | None) -> tuple[Any, ..
         raise TypeError("summary: one of `input_size` and `input_data` must be given")
     if data is not None:
         return data if type(data) in (tuple, list) else (data,)
+    if isinstance(size, Tensor) or any(isinstance(n, Tensor) for n in size):
+        raise TypeError(
+            "summary: `input_size` must be a shape or shapes; give tensors as `input_data`"
+        )
     sizes = [size] if all(isinstance(n, int) for n in size) else list(size)
     kinds = [pc.float32] * len(sizes) if dtypes is None else list(dtypes)
     if len(kinds) != len(sizes):

@@ -42,6 +42,7 @@ def scaled_dot_product_attention(
 
     Raises:
         ShapeError: The shapes don't fit together.
+        DTypeError: ``attn_mask`` is neither bool nor floating point.
         ValueError: Both ``attn_mask`` and ``is_causal`` are given.
 
     Example:
@@ -50,6 +51,8 @@ def scaled_dot_product_attention(
         >>> F.scaled_dot_product_attention(q, k, v, is_causal=True).flatten()
         tensor([1., 2.])
     """
+    if attn_mask is not None:
+        _check_mask(attn_mask, "scaled_dot_product_attention", "attn_mask")
     if dropout_p > 0:
         return _with_dropout(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
     if attn_mask is not None and attn_mask.dtype not in (pc.bool, query.dtype):
@@ -57,6 +60,14 @@ def scaled_dot_product_attention(
     return pc.scaled_dot_product_attention(
         query, key, value, attn_mask, is_causal, scale, enable_gqa
     )
+
+
+def _check_mask(mask: Tensor, function: str, name: str) -> None:
+    """Integers could mean either, and added to the scores they'd hide nothing."""
+    if mask.dtype != pc.bool and not mask.dtype.is_floating_point:
+        raise pc.DTypeError(
+            f"{function}: `{name}` must be bool or floating point; got {mask.dtype}"
+        )
 
 
 def _with_dropout(
@@ -210,6 +221,7 @@ def multi_head_attention_forward(
 
     Raises:
         ShapeError: The shapes don't fit together.
+        DTypeError: A mask is neither bool nor floating point.
 
     Example:
         >>> import plait_core as pc, plait_nn.functional as F
@@ -290,6 +302,9 @@ def _merged(
     """Return both masks as numbers (N, heads, L, S) or smaller; added keys are seen by all."""
     batch, heads, length = q.shape[:3]
     total: Tensor | None = None
+    for each, name in ((mask, "attn_mask"), (padding, "key_padding_mask")):
+        if each is not None:
+            _check_mask(each, "multi_head_attention_forward", name)
     if mask is not None:
         allowed = ((length, keys), (batch * heads, length, keys))
         if tuple(mask.shape) not in allowed:

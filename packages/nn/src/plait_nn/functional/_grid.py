@@ -10,6 +10,8 @@ from plait_core import Tensor
 
 __all__ = ["affine_grid", "grid_sample"]
 
+_CUBIC = -0.75
+
 
 def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None = None) -> Tensor:
     r"""Return where each pixel of an output comes from under affine maps (Jaderberg et al. 2015).
@@ -62,7 +64,7 @@ def grid_sample(
     Args:
         input: Shape (N, C, H, W) or (N, C, D, H, W).
         grid: Shape (N, H', W', 2) or (N, D', H', W', 3): places x, y, z, from -1 to 1.
-        mode: "bilinear" (of volumes: trilinear), or "nearest".
+        mode: "bilinear" (of volumes: trilinear), "nearest", or of images "bicubic".
         padding_mode: What is outside: "zeros", "border" or "reflection".
         align_corners: Whether -1 and 1 are the middles of the outer pixels instead of their edges.
 
@@ -71,7 +73,7 @@ def grid_sample(
 
     Raises:
         ShapeError: The shapes don't fit together.
-        ValueError: An unknown word; ``mode="bicubic"`` is not supported.
+        ValueError: An unknown word, or ``mode="bicubic"`` with volumes.
 
     Example:
         >>> import plait_core as pc, plait_nn.functional as F
@@ -90,8 +92,13 @@ def grid_sample(
             f"grid_sample: `input` and `grid` must have the same batch, and images pixels; "
             f"got shapes {tuple(input.shape)} and {tuple(grid.shape)}"
         )
-    if mode not in ("bilinear", "nearest"):
-        raise ValueError(f"grid_sample: `mode` must be bilinear or nearest; got {mode!r}")
+    if mode not in ("bilinear", "nearest", "bicubic"):
+        raise ValueError(f"grid_sample: `mode` must be bilinear, nearest or bicubic; got {mode!r}")
+    if mode == "bicubic" and dims != 2:
+        raise ValueError(
+            f"grid_sample: `mode` bicubic is for images (N, C, H, W); got shape "
+            f"{tuple(input.shape)}"
+        )
     if padding_mode not in ("zeros", "border", "reflection"):
         raise ValueError(
             f"grid_sample: `padding_mode` must be zeros, border or reflection; got {padding_mode!r}"
@@ -102,9 +109,13 @@ def grid_sample(
     for i, size in enumerate(sizes):
         x = flat[:, :, dims - 1 - i]
         x = (x + 1) * (size - 1) / 2 if align_corners else ((x + 1) * size - 1) / 2
-        places.append(_inside(x, size, padding_mode, bool(align_corners)))
+        if mode != "bicubic":  # whose sixteen pixels are brought inside one by one
+            x = _inside(x, size, padding_mode, bool(align_corners))
+        places.append(x)
     pixels = input.flatten(2)
-    if mode == "nearest":
+    if mode == "bicubic":
+        made = _bicubic(pixels, places, sizes, padding_mode, bool(align_corners))
+    elif mode == "nearest":
         made = _pixels(pixels, [p.detach().round() for p in places], sizes)
     else:
         lows = [p.detach().floor() for p in places]
@@ -119,6 +130,38 @@ def grid_sample(
             at = [low + bit for bit, low in zip(corner, lows, strict=True)]
             made = made + _pixels(pixels, at, sizes) * weight.unsqueeze(1)
     return made.reshape((*input.shape[:2], *grid.shape[1:-1]))
+
+
+def _bicubic(
+    pixels: Tensor,
+    places: list[Tensor],
+    sizes: tuple[int, ...],
+    padding_mode: str,
+    align_corners: bool,
+) -> Tensor:
+    """The sum over four by four pixels, by Keys' kernel (1981) with the parameter -3/4."""
+    lows = [p.detach().floor() for p in places]
+    weights = []
+    for place, low in zip(places, lows, strict=True):
+        t = place - low
+        weights.append([_far(t + 1), _near(t), _near(1 - t), _far(2 - t)])
+    made = pixels.new_zeros((*pixels.shape[:2], places[0].shape[1]))
+    for row, column in itertools.product(range(4), repeat=2):
+        at = [
+            _inside(low + (k - 1), size, padding_mode, align_corners)
+            for low, k, size in zip(lows, (row, column), sizes, strict=True)
+        ]
+        weight = weights[0][row] * weights[1][column]
+        made = made + _pixels(pixels, at, sizes) * weight.unsqueeze(1)
+    return made
+
+
+def _near(x: Tensor) -> Tensor:
+    return ((_CUBIC + 2) * x - (_CUBIC + 3)) * x * x + 1
+
+
+def _far(x: Tensor) -> Tensor:
+    return ((_CUBIC * x - 5 * _CUBIC) * x + 8 * _CUBIC) * x - 4 * _CUBIC
 
 
 def _pixels(pixels: Tensor, at: list[Tensor], sizes: tuple[int, ...]) -> Tensor:

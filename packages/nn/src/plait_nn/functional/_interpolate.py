@@ -40,7 +40,9 @@ def interpolate(
         align_corners: Whether the corners' elements keep their values; for the linear and cubic
             modes.
         recompute_scale_factor: Use the ratio of the sizes instead of the given factors.
-        antialias: Not supported; False.
+        antialias: Whether an image made smaller is smoothed, so that each element is a weighted
+            mean of all those it stands for; for "bilinear" and "bicubic" (with the parameter
+            -1/2, as Pillow has it).
 
     Raises:
         ValueError: The arguments don't fit together.
@@ -53,8 +55,10 @@ def interpolate(
     """
     dims = input.ndim - 2
     _check(input, size, scale_factor, mode, align_corners)
-    if antialias:
-        raise NotImplementedError("interpolate: `antialias` is not supported")
+    if antialias and mode not in ("bilinear", "bicubic"):
+        raise ValueError(
+            f"interpolate: `antialias` is for modes bilinear and bicubic; got {mode!r}"
+        )
     old = tuple(input.shape[2:])
     factors: Sequence[float] | None = None
     if scale_factor is not None:
@@ -79,6 +83,9 @@ def interpolate(
     result = input
     for i in range(dims):
         ratio = old[i] / new[i] if factors is None else 1.0 / factors[i]
+        if antialias:
+            result = _smoothed(result, i + 2, new[i], ratio, mode, bool(align_corners))
+            continue
         result = _resized(result, i + 2, new[i], ratio, mode, bool(align_corners))
     return result
 
@@ -146,16 +153,49 @@ def _resized(
     return total
 
 
+def _smoothed(
+    input: Tensor, dim: int, new: int, ratio: float, mode: str, align_corners: bool
+) -> Tensor:
+    """Resize one dimension with a kernel as wide as what an element of the result stands for."""
+    old = input.shape[dim]
+    if align_corners:
+        ratio = (old - 1) / (new - 1) if new > 1 else 0.0
+    wide = max(ratio, 1.0)
+    reach = wide * (2 if mode == "bicubic" else 1)
+    rows = []
+    for i in range(new):
+        centre = ratio * (i + 0.5)
+        first = max(int(centre - reach + 0.5), 0)
+        last = min(int(centre + reach + 0.5), old)
+        weights = [_kernel((j + 0.5 - centre) / wide, mode) for j in range(first, last)]
+        total = sum(weights)
+        row = [w / total for w in weights]
+        rows.append([0.0] * first + row + [0.0] * (old - last))
+    # halves are summed in single precision
+    dtype = pc.float32 if input.itemsize == 2 else input.dtype
+    matrix = pc.tensor(rows, dtype=dtype, device=input.device)
+    result = matrix @ input.to(dtype).movedim(dim, -2)
+    return result.movedim(-2, dim).to(input.dtype)
+
+
+def _kernel(x: float, mode: str) -> float:
+    x = abs(x)
+    if mode == "bilinear":
+        return max(1 - x, 0.0)
+    return _near(x, -0.5) if x < 1 else _far(x, -0.5) if x < 2 else 0.0
+
+
 def _cubic(t: float) -> tuple[float, ...]:
     """The weights of the four neighbours at the fraction t between the middle two (Keys 1981)."""
+    return _far(t + 1, _CUBIC), _near(t, _CUBIC), _near(1 - t, _CUBIC), _far(2 - t, _CUBIC)
 
-    def near(x: float) -> float:
-        return ((_CUBIC + 2) * x - (_CUBIC + 3)) * x * x + 1
 
-    def far(x: float) -> float:
-        return ((_CUBIC * x - 5 * _CUBIC) * x + 8 * _CUBIC) * x - 4 * _CUBIC
+def _near(x: float, a: float) -> float:
+    return ((a + 2) * x - (a + 3)) * x * x + 1
 
-    return far(t + 1), near(t), near(1 - t), far(2 - t)
+
+def _far(x: float, a: float) -> float:
+    return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
 
 
 def upsample(

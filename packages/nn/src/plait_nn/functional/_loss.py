@@ -39,6 +39,24 @@ def _same_shape(input: Tensor, target: Tensor, name: str) -> None:
         )
 
 
+def _weighted(losses: Tensor, weight: Tensor, reduction: str, name: str, by_count: bool) -> Tensor:
+    """Reduce the losses of the elements, each with its factor."""
+    if weight.shape != losses.shape:
+        raise ValueError(
+            f"{name}: `weight` must have the shape of `input`; got {tuple(weight.shape)} for "
+            f"losses of shape {tuple(losses.shape)}"
+        )
+    if reduction not in ("mean", "sum", "none"):
+        raise ValueError(f'{name}: `reduction` must be "mean", "sum" or "none"; got {reduction!r}')
+    losses = losses * weight
+    if reduction == "none":
+        return losses
+    total = losses.sum()
+    if reduction == "sum":
+        return total
+    return total / losses.numel() if by_count else total / weight.sum()
+
+
 def cross_entropy(
     input: Tensor,
     target: Tensor,
@@ -108,8 +126,9 @@ def mse_loss(
     size_average: bool | None = None,
     reduce: bool | None = None,
     reduction: str = "mean",
+    weight: Tensor | None = None,
 ) -> Tensor:
-    """Compute ``(x - y)^2``.
+    """Compute ``(x - y)^2``, times ``weight`` of the same shape; the mean divides by its sum.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -117,9 +136,11 @@ def mse_loss(
         2.0
     """
     _same_shape(input, target, "mse_loss")
-    return pc.mse_loss(
-        input, target, reduction=translate_reduction(size_average, reduce, reduction)
-    )
+    reduction = translate_reduction(size_average, reduce, reduction)
+    if weight is None:
+        return pc.mse_loss(input, target, reduction=reduction)
+    losses = pc.mse_loss(input, target, reduction="none")
+    return _weighted(losses, weight, reduction, "mse_loss", by_count=False)
 
 
 def l1_loss(
@@ -128,8 +149,9 @@ def l1_loss(
     size_average: bool | None = None,
     reduce: bool | None = None,
     reduction: str = "mean",
+    weight: Tensor | None = None,
 ) -> Tensor:
-    """Compute ``|x - y|``.
+    """Compute ``|x - y|``, times ``weight`` of the same shape; the mean divides by its sum.
 
     Example:
         >>> import plait_core as pc, plait_nn.functional as F
@@ -137,7 +159,11 @@ def l1_loss(
         tensor(1.7500)
     """
     _same_shape(input, target, "l1_loss")
-    return pc.l1_loss(input, target, reduction=translate_reduction(size_average, reduce, reduction))
+    reduction = translate_reduction(size_average, reduce, reduction)
+    if weight is None:
+        return pc.l1_loss(input, target, reduction=reduction)
+    losses = pc.l1_loss(input, target, reduction="none")
+    return _weighted(losses, weight, reduction, "l1_loss", by_count=False)
 
 
 def smooth_l1_loss(
@@ -161,9 +187,15 @@ def smooth_l1_loss(
 
 
 def huber_loss(
-    input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0
+    input: Tensor,
+    target: Tensor,
+    reduction: str = "mean",
+    delta: float = 1.0,
+    weight: Tensor | None = None,
 ) -> Tensor:
     """Compute ``d^2 / 2`` where ``d = |x - y| <= delta``, else ``delta (d - delta / 2)``.
+
+    ``weight``, of the same shape, multiplies; the mean divides by the number of elements.
 
     Example:
         >>> import plait_core as pc, plait_nn.functional as F
@@ -171,7 +203,10 @@ def huber_loss(
         tensor(1.3125)
     """
     _same_shape(input, target, "huber_loss")
-    return pc.huber_loss(input, target, reduction=reduction, delta=delta)
+    if weight is None:
+        return pc.huber_loss(input, target, reduction=reduction, delta=delta)
+    losses = pc.huber_loss(input, target, reduction="none", delta=delta)
+    return _weighted(losses, weight, reduction, "huber_loss", by_count=True)
 
 
 def binary_cross_entropy(

@@ -7,7 +7,20 @@ from collections.abc import Sequence
 import plait_core as pc
 from plait_core import Tensor
 
+_HALVES = (pc.float16, pc.bfloat16)
+
 __all__ = ["batch_norm", "cosine_similarity", "layer_norm", "normalize"]
+
+
+def is_mixed(input: Tensor, *members: Tensor | None) -> bool:
+    """Tell whether the input is of halves and the layer's members of float32.
+
+    Such layers compute in float32 and give the input's dtype, as PyTorch's do.
+    """
+    given = [each for each in members if each is not None]
+    return (
+        input.dtype in _HALVES and bool(given) and all(each.dtype == pc.float32 for each in given)
+    )
 
 
 def batch_norm(
@@ -46,6 +59,15 @@ def batch_norm(
         >>> nn.functional.batch_norm(x, None, None, training=True, eps=0.0).tolist()
         [[-1.0], [1.0]]
     """
+    members = (weight, bias, running_mean, running_var)
+    if is_mixed(input, *members):
+        wide = pc.batch_norm(input.float(), *members, training, momentum, eps)
+        return wide.to(input.dtype)
+    if (
+        training and input.ndim > 1 and not input.numel()
+    ):  # nothing to count: the derivatives are 0, not 0 / 0
+        zeros = input.new_zeros(input.shape[1])
+        return pc.batch_norm(input, weight, bias, zeros, zeros + 1, False, momentum, eps)
     return pc.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
 
 
@@ -81,11 +103,17 @@ def layer_norm(
             f"layer_norm: `input` must end in the dimensions `normalized_shape` {wanted}; "
             f"got shape {tuple(input.shape)}"
         )
+    if is_mixed(input, weight, bias):
+        return pc.layer_norm(input.float(), wanted, weight, bias, eps).to(input.dtype)
     return pc.layer_norm(input, wanted, weight, bias, eps)
 
 
-def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
+def normalize(
+    input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: Tensor | None = None
+) -> Tensor:
     """Divide by the ``p``-norm along ``dim``, or by ``eps`` where that is larger.
+
+    The result is written to ``out``, if given.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -93,7 +121,8 @@ def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -
         >>> [round(u, 4) for u in unit[0].tolist()]
         [0.6, 0.8]
     """
-    return input / pc.norm(input, p, dim, True).clamp(min=eps)
+    norms = pc.norm(input, p, dim, True).clamp(min=eps)
+    return input / norms if out is None else pc.div(input, norms, out=out)
 
 
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import plait_core as pc
 from plait_core import Tensor
+from plait_nn.functional._normalization import is_mixed
 
 __all__ = ["group_norm", "instance_norm", "local_response_norm", "rms_norm"]
 
@@ -58,6 +59,8 @@ def group_norm(
             f"got shape {tuple(input.shape)}"
         )
     _check_channels("group_norm", input, weight=weight, bias=bias)
+    if is_mixed(input, weight, bias):
+        return group_norm(input.float(), num_groups, weight, bias, eps).to(input.dtype)
     shape = tuple(input.shape)
     size = input.shape[1] // num_groups * math.prod(shape[2:])
     rows = input.reshape((shape[0], num_groups, size))
@@ -107,6 +110,10 @@ def instance_norm(
         )
     _check_channels("instance_norm", input, running_mean=running_mean, running_var=running_var)
     _check_channels("instance_norm", input, weight=weight, bias=bias)
+    members = (running_mean, running_var, weight, bias)
+    if is_mixed(input, *members):
+        wide = instance_norm(input.float(), *members, use_input_stats, momentum, eps)
+        return wide.to(input.dtype)
     if not use_input_stats:
         if running_mean is None or running_var is None:
             raise ValueError(
@@ -175,7 +182,10 @@ def rms_norm(
     wide = input.float() if input.itemsize == 2 else input
     dims = tuple(range(-len(wanted), 0))
     result = (wide * pc.rsqrt((wide * wide).mean(dims, True) + eps)).to(input.dtype)
-    return result if weight is None else result * weight
+    if weight is None:
+        return result
+    scaled = result * weight
+    return scaled.to(input.dtype) if is_mixed(input, weight) else scaled
 
 
 def local_response_norm(

@@ -57,7 +57,7 @@ PLACES: dict[str, tuple[str, ...]] = {
     "torch.nn.functional": (_HERE + "_nn_functional", "plait.nn.functional"),
     "torch.nn.init": ("plait.nn.init",),
     "torch.nn.attention": (_HERE + "_attention",),
-    "torch.nn.modules": (_HERE + "_nn", "plait.nn"),
+    "torch.nn.modules": (_HERE + "_nn_modules", _HERE + "_nn", "plait.nn"),
     "torch.nn.modules.utils": (_HERE + "_tuples",),
     "torch.nn.common_types": (_HERE + "_tuples",),
     "torch.nn.parallel": (_HERE + "_parallel", "plait.nn"),
@@ -75,6 +75,7 @@ PLACES: dict[str, tuple[str, ...]] = {
     "torch.optim.swa_utils": ("plait.optim.swa_utils",),
     "torch.utils": (_HERE + "_packages",),
     "torch.utils._pytree": (_HERE + "_pytree",),
+    "torch.utils.hooks": (_HERE + "_utils_hooks",),
     "torch.utils.checkpoint": (_HERE + "_checkpoint",),
     "torch.utils.data": (_HERE + "_distributed_sampler", "plait.utils.data"),
     "torch.utils.data._utils": (_HERE + "_packages", "plait.utils.data"),
@@ -105,6 +106,9 @@ _PARTS = {
 for _package, _names in _PARTS.items():
     for _name in _names:
         PLACES[f"torch.{_package}.{_name}"] = PLACES[f"torch.{_package}"]
+
+PLACES["torch.distributions.utils"] = (_HERE + "_distribution_utils", "plait.distributions.utils")
+PLACES["torch.optim.optimizer"] = (_HERE + "_optimizer", "plait.optim")
 
 for _name in ("cpu", "cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp", "opt_einsum", "quantized"):
     PLACES[f"torch.backends.{_name}"] = (f"{_HERE}_backends:{_name}",)

@@ -1,0 +1,12 @@
+"""`torch.optim.optimizer` beside plait's: what optimizers of other people's are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, TypeAlias
+
+from plait_optim._groups import required
+
+__all__ = ["ParamsT", "required"]
+
+ParamsT: TypeAlias = Iterable[Any]
