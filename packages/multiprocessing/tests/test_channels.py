@@ -165,6 +165,8 @@ def test_numpy_arrays_share_on_request() -> None:
     try:
         sender.send(whole[1:, ::3])  # on by reference
         again = receiver.recv()
+        sender.send(np.asfortranarray(array))
+        assert receiver.recv().flags.f_contiguous  # as through a pickle
     finally:
         mp.share_numpy(False)
     again[0, 1] = -5
