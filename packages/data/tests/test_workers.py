@@ -17,6 +17,7 @@ from worker_datasets import Infos, Keeper, Mixed, Numbers, Sized, Uneven
 
 import plait_data
 from plait_data import DataLoader, TensorDataset, WorkerInfo, get_worker_info
+from plait_data._workers import _holds
 
 CONTEXTS = [None, "thread", "fork"]
 
@@ -372,6 +373,83 @@ def test_a_forked_child_leaves_the_workers_alone():
     assert status == 0
     assert len(list(batches)) == 9
     assert kept[0]["record"].label.tolist() == [0, 1, 2, 3]
+
+
+def test_a_forked_child_keeps_the_batches_it_has_seen():
+    before = len(os.listdir("/proc/self/fd"))
+    go, started = os.pipe()
+    answer, told = os.pipe()
+    loader = DataLoader(Sized([50_000] * 40), num_workers=1, persistent_workers=True)
+    batches = iter(loader)
+    batch = next(batches)
+    expected = batch.copy()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
+    if child == 0:
+        os.read(go, 1)  # the parent has dropped it, and made all the others
+        os.write(told, b"1" if (batch == expected).all() else b"0")
+        os._exit(0)
+    del batch
+    for _ in batches:
+        pass
+    os.write(started, b"x")
+    assert os.read(answer, 1) == b"1"
+    os.waitpid(child, 0)
+    for _ in loader:
+        pass
+    assert not _holds._children, "the child is gone, and with it what it held"
+    loader = batches = _ = None
+    gc.collect()
+    for descriptor in (go, started, answer, told):
+        os.close(descriptor)
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_forked_child_cannot_iterate_with_its_parent_s_threads():
+    batches = iter(DataLoader(Mixed(), 4, num_workers=1, multiprocessing_context="thread"))
+    next(batches)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
+    if child == 0:
+        try:
+            next(batches)
+        except RuntimeError as error:
+            os._exit(0 if "belongs to the process that made it" in str(error) else 2)
+        os._exit(1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_local_classes_come_back_as_the_program_s_own():
+    point = collections.namedtuple("point", "x")  # its name says nothing of where it was made
+
+    class Record:
+        pass
+
+    class Broken(ValueError):
+        pass
+
+    class Local:
+        def __len__(self):
+            return 3
+
+        def __getitem__(self, index):
+            if index == 2:
+                raise Broken("no sample")
+            return Record() if index else point(index)
+
+    batches = iter(DataLoader(Local(), None, num_workers=1))
+    assert type(next(batches)) is point
+    assert type(next(batches)) is Record
+    with pytest.raises(Broken, match="no sample"):
+        next(batches)
+
+
+def test_a_sample_that_cannot_be_sent_is_an_error_of_its_own():
+    loader = DataLoader(range(2), None, num_workers=1, collate_fn=lambda _: threading.Lock())
+    with pytest.raises(TypeError, match=r"cannot pickle '_thread.lock' object"):
+        next(iter(loader))
 
 
 def test_progress_bars_know_the_length():

@@ -148,3 +148,23 @@ def die_in_group(index: int, group: Any, answers: Any) -> None:
         member.all_reduce(pc.zeros(5))
     except mp.GroupError as error:
         answers.put((index, os.getpid(), str(error)))
+
+
+def put_into(things: Any) -> None:
+    things["x"] = pc.ones(2)
+
+
+class Doubler:
+    """An object for a manager to keep."""
+
+    def double(self, x: Any) -> Any:
+        return x.mul_(2)
+
+
+def fail_in_a_group(index: int, group: Any, how: str) -> None:
+    with group.join(index) as member:
+        if index == 1 and how == "raise":
+            raise ValueError("what went wrong")
+        if index == 1:
+            os.kill(os.getpid(), signal.SIGSTOP)
+        member.all_reduce(pc.ones(3))

@@ -24,6 +24,27 @@ def test_every_public_name_of_the_standard_module_is_there() -> None:
         mp.nothing_of_the_kind  # noqa: B018
 
 
+def test_the_modules_of_the_standard_module_are_there() -> None:
+    code = (
+        "import multiprocessing, plait_multiprocessing as mp\n"
+        "from plait_multiprocessing.pool import ThreadPool\n"
+        "from plait_multiprocessing.managers import BaseManager, SyncManager, ValueProxy\n"
+        "from plait_multiprocessing.connection import Client, Listener, answer_challenge, wait\n"
+        "from plait_multiprocessing.shared_memory import SharedMemory\n"
+        "import plait_multiprocessing.dummy as dummy, plait_multiprocessing.dummy.connection\n"
+        "assert ThreadPool is multiprocessing.pool.ThreadPool and mp.dummy is dummy\n"
+        "assert Client is mp.Client and mp.connection.wait is wait\n"
+        "assert issubclass(SyncManager, BaseManager) and callable(mp.spawn)\n"
+        "try:\n"
+        "    import plait_multiprocessing.nowhere\n"
+        "except ModuleNotFoundError as error:\n"
+        "    assert error.name == 'plait_multiprocessing.nowhere'\n"
+        "else:\n"
+        "    raise AssertionError('found')\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_signatures_are_the_standard_module_s() -> None:
     for name in ("Queue", "JoinableQueue", "Pipe", "Pool", "Process", "Value", "Barrier"):
         ours = list(inspect.signature(getattr(mp, name)).parameters)

@@ -15,6 +15,7 @@ import pytest
 import plait_core as pc
 import plait_multiprocessing as mp
 import plait_nn as nn
+from plait_multiprocessing import managers
 from plait_multiprocessing._reductions import dumps, loads
 
 
@@ -164,6 +165,8 @@ def test_numpy_arrays_share_on_request() -> None:
     try:
         sender.send(whole[1:, ::3])  # on by reference
         again = receiver.recv()
+        sender.send(np.asfortranarray(array))
+        assert receiver.recv().flags.f_contiguous  # as through a pickle
     finally:
         mp.share_numpy(False)
     again[0, 1] = -5
@@ -189,6 +192,27 @@ def test_managers() -> None:
         shared = manager.Queue()
         shared.put(pc.ones(2))
         assert shared.get().is_shared()
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_what_a_manager_keeps_goes_to_other_processes(method: str) -> None:
+    with mp.Manager() as manager:
+        things = manager.dict()
+        process = mp.get_context(method).Process(target=mp_workers.put_into, args=(things,))
+        process.start()
+        process.join()
+        assert process.exitcode == 0 and things["x"].tolist() == [1.0, 1.0]
+
+
+def test_managers_of_one_s_own_share_tensors() -> None:
+    class Doublers(managers.BaseManager):
+        pass
+
+    Doublers.register("Doubler", mp_workers.Doubler)
+    x = pc.ones(3)
+    with Doublers() as manager:
+        answer = manager.Doubler().double(x)
+        assert answer.tolist() == x.tolist() == [2.0, 2.0, 2.0]
 
 
 def test_joinable_queue() -> None:

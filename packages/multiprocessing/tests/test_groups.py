@@ -317,3 +317,12 @@ def test_ctrl_c_ends_the_wait() -> None:
         member.barrier()
     assert time.monotonic() - begun < 10
     timer.join()
+
+
+def test_a_rank_is_an_int() -> None:
+    group = mp.Group(2)
+    for rank in ("0", 0.0, True):
+        with pytest.raises(TypeError, match="join: `rank` must be an int"):
+            group.join(rank)  # type: ignore[arg-type]
+    with group.join(np.int64(1)) as member:
+        assert member.rank == 1

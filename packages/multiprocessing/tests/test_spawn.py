@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import signal
 import time
 
 import mp_workers
@@ -57,3 +58,27 @@ def test_joining_later() -> None:
     assert started.join() and x.tolist() == [1.0, 2.0]
     with pytest.raises(ValueError, match="nprocs"):
         mp.spawn(mp_workers.nothing, nprocs=-1)
+
+
+def test_the_error_is_the_one_the_others_complain_about() -> None:
+    for _ in range(5):  # whoever ends first
+        with pytest.raises(mp.ProcessRaisedException, match="what went wrong") as caught:
+            mp.spawn(
+                mp_workers.fail_in_a_group, (mp.Group(3), "raise"), nprocs=3, start_method="fork"
+            )
+        assert caught.value.error_index == 1
+
+
+def test_a_stopped_process_is_ended_with_the_others() -> None:
+    started = mp.spawn(
+        mp_workers.fail_in_a_group,
+        (mp.Group(2, timeout=0.5), "stop"),
+        nprocs=2,
+        join=False,
+        start_method="fork",
+    )
+    assert started is not None
+    with pytest.raises(mp.ProcessRaisedException, match="rank 1"):
+        started.join(grace_period=60)
+    # it saw SIGTERM, and didn't wait for SIGKILL at the end of the grace period
+    assert started.processes[1].exitcode == -signal.SIGTERM

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -74,6 +75,7 @@ class WorkerIterator(Iterator[Any]):
         self._sent = self._given = 0
         self._exhausted = False
         self._number = epoch.number
+        self._process = os.getpid()
         # Also at the interpreter's end; a pool that is kept is closed by its loader.
         self._close = weakref.finalize(self, pool.close) if not keep else pool.close
         skips = [0] * pool.size if order is not None else epoch.by_worker
@@ -81,6 +83,11 @@ class WorkerIterator(Iterator[Any]):
         self._top_up()
 
     def __next__(self) -> Any:
+        if os.getpid() != self._process:  # where its workers are not, nor its threads
+            raise RuntimeError(
+                "DataLoader: this iterator belongs to the process that made it; a forked child "
+                "must make its own"
+            )
         if self._pool.current != self._number:
             raise RuntimeError(
                 "DataLoader: a later iteration of this loader has taken its persistent workers; "

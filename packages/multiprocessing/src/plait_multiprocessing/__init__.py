@@ -16,6 +16,7 @@ shared memory, without a copy; see the guide on multiprocessing.
 
 from __future__ import annotations
 
+import importlib as _importlib
 import multiprocessing as _standard
 from multiprocessing import (
     AuthenticationError,
@@ -39,6 +40,7 @@ from plait_multiprocessing import _library as _library  # first: it loads the co
 from plait_multiprocessing._connections import Client, Connection, Listener, Pipe
 from plait_multiprocessing._contexts import DEFAULT as _DEFAULT
 from plait_multiprocessing._groups import Group, GroupError, Member
+from plait_multiprocessing._modules import install as _install
 from plait_multiprocessing._processes import Process
 from plait_multiprocessing._reductions import share_numpy
 from plait_multiprocessing._sharing import (
@@ -146,11 +148,14 @@ get_context = _DEFAULT.get_context
 get_start_method = _DEFAULT.get_start_method
 reducer = _DEFAULT.reducer
 set_start_method = _DEFAULT.set_start_method
+_install()
 
 
 def __getattr__(name: str) -> _Any:
     """Whatever else multiprocessing has: its modules (``mp.pool``), what new versions add."""
     if not name.startswith("_"):
+        if name in ("connection", "managers"):
+            return _importlib.import_module(f"{__name__}.{name}")
         try:
             return getattr(_standard, name)
         except AttributeError:

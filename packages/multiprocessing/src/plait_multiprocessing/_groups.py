@@ -71,8 +71,12 @@ class Group:
         """Become the member of this rank; each rank is joined once.
 
         Raises:
+            TypeError: the rank is no int.
             ValueError: the rank is outside of the group, or another process has it.
         """
+        if isinstance(rank, bool) or not hasattr(rank, "__index__"):
+            raise TypeError(f"join: `rank` must be an int, got {rank!r}")
+        rank = int(rank)
         if not 0 <= rank < self.size:
             raise ValueError(f"join: `rank` must be in [0, {self.size - 1}], got {rank}")
         return Member(self, rank)

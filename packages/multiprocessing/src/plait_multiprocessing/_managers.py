@@ -7,18 +7,42 @@ from typing import Any
 
 from plait_multiprocessing._connections import Client, Listener
 
-__all__ = ["SyncManager"]
+__all__ = ["BaseManager", "SyncManager"]
 
-# The name of the channel; a manager's process finds it here when it has imported this module.
-_CHANNEL = "plait"
+
+class _Channel(str):
+    """The name of the channel in a pickle: who reads it imports this module, which knows it."""
+
+    __slots__ = ()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _channel, ()
+
+
+_CHANNEL = _Channel("plait")
 _channels: Any = managers
 _channels.listener_client[_CHANNEL] = (Listener, Client)
 
 
-class SyncManager(managers.SyncManager):
-    """`multiprocessing.managers.SyncManager` over this package's connections.
+def _channel() -> _Channel:
+    return _CHANNEL
+
+
+class BaseManager(managers.BaseManager):
+    """`multiprocessing.managers.BaseManager` over this package's connections.
 
     On an address of the internet (``("host", port)``) tensors travel by value.
+
+    Example:
+        >>> from plait_multiprocessing.managers import BaseManager
+        >>> class Counters(BaseManager):
+        ...     pass
+        >>> Counters.register("numbers", list)
+        >>> with Counters() as manager:
+        ...     numbers = manager.numbers([3, 1])
+        ...     numbers.sort()
+        ...     print(numbers.index(3))
+        1
     """
 
     def __init__(
@@ -30,3 +54,10 @@ class SyncManager(managers.SyncManager):
         **options: Any,
     ) -> None:
         super().__init__(address, authkey, serializer, ctx, **options)
+
+
+class SyncManager(BaseManager, managers.SyncManager):
+    """`multiprocessing.managers.SyncManager` over this package's connections.
+
+    On an address of the internet (``("host", port)``) tensors travel by value.
+    """

@@ -165,7 +165,8 @@ class Pickler(reduction.ForkingPickler):
             strides, block = array.strides, owner
         else:
             block = _shared.create(array.nbytes)
-            copy = cls(array.shape, array.dtype, block)
+            order = "F" if array.flags.fnc else "C"  # as in a pickle
+            copy = cls(array.shape, array.dtype, block, order=order)
             copy[...] = array
             offset, strides = 0, copy.strides
         reference = self._block(block, block.address)

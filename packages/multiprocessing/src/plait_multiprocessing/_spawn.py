@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import signal
 import sys
 import time
@@ -11,6 +13,7 @@ from multiprocessing import connection
 from typing import Any
 
 from plait_multiprocessing._contexts import DEFAULT
+from plait_multiprocessing._groups import GroupError
 
 __all__ = [
     "ProcessContext",
@@ -23,6 +26,8 @@ __all__ = [
 
 # Seconds that the others have to end after SIGTERM, before SIGKILL.
 _GRACE = 10.0
+# Seconds to wait for the error of a member whose loss others complain about.
+_CAUSE = 1.0
 
 
 class ProcessException(Exception):
@@ -100,8 +105,8 @@ def _run(fn: Callable[..., Any], index: int, args: tuple[Any, ...], errors: Any)
         fn(index, *args)
     except KeyboardInterrupt:
         pass  # the parent was interrupted too and says so
-    except Exception:
-        errors.send(traceback.format_exc())
+    except Exception as error:
+        errors.send((isinstance(error, GroupError), traceback.format_exc()))
         sys.exit(1)
 
 
@@ -124,6 +129,7 @@ class ProcessContext:
     def __init__(self, processes: list[Any], errors: list[Any]) -> None:
         self.processes = processes
         self._errors = errors
+        self._texts: dict[int, tuple[bool, str] | None] = {}
         self._running = {process.sentinel: i for i, process in enumerate(processes)}
 
     def pids(self) -> list[int]:
@@ -146,18 +152,14 @@ class ProcessContext:
         if not self._running:
             return True
         ready = connection.wait(list(self._running), timeout)
-        failed = None
-        for sentinel in ready:
-            index = self._running.pop(sentinel)
-            self.processes[index].join()
-            if self.processes[index].exitcode != 0 and failed is None:
-                failed = index
-        if failed is None:
+        failed = self._ended(ready)
+        if not failed:
             if not self._running:
                 self._close()
             return not self._running
+        cause = self._cause(failed)
         self._end_others(_GRACE if grace_period is None else grace_period)
-        error = self._error(failed)
+        error = self._error(cause)
         self._close()
         raise error
 
@@ -165,6 +167,8 @@ class ProcessContext:
         others = [self.processes[i] for i in self._running.values()]
         for process in others:
             process.terminate()
+            with contextlib.suppress(OSError):  # a stopped process does not see it otherwise
+                os.kill(process.pid, signal.SIGCONT)
         deadline = time.monotonic() + grace
         for process in others:
             process.join(max(0.0, deadline - time.monotonic()))
@@ -173,19 +177,53 @@ class ProcessContext:
                 process.join()
         self._running.clear()
 
+    def _text(self, index: int) -> tuple[bool, str] | None:
+        """The error of a process that has ended: whether it is about another member, its text."""
+        if index not in self._texts:
+            end = self._errors[index]
+            try:
+                self._texts[index] = end.recv() if end.poll() else None
+            except (EOFError, OSError):
+                self._texts[index] = None
+        return self._texts[index]
+
+    def _ended(self, sentinels: Any) -> list[int]:
+        """Take the exit codes of processes that have ended; return those that failed."""
+        ended = [self._running.pop(sentinel) for sentinel in sentinels]
+        for index in ended:
+            self.processes[index].join()
+        return [index for index in ended if self.processes[index].exitcode != 0]
+
+    def _cause(self, failed: list[int]) -> int:
+        """The process that failed by itself: others of its group may be seen to fail first."""
+        deadline = time.monotonic() + _CAUSE
+        seen = failed
+        while True:
+            for index in seen:
+                text = self._text(index)
+                if text is None or not text[0]:
+                    return index
+            rest = max(0.0, deadline - time.monotonic())
+            ready = connection.wait(list(self._running), rest) if self._running else []
+            if not ready:
+                return failed[0]
+            seen = self._ended(ready)
+
     def _error(self, index: int) -> ProcessException:
-        process, errors = self.processes[index], self._errors[index]
+        process = self.processes[index]
         pid, code = int(process.pid), int(process.exitcode)
-        try:
-            text = errors.recv() if errors.poll() else None
-        except (EOFError, OSError):
-            text = None
+        text = self._text(index)
         if text is not None:
             return ProcessRaisedException(
-                f"\n\n-- Process {index} terminated with the following error:\n{text}", index, pid
+                f"\n\n-- Process {index} terminated with the following error:\n{text[1]}",
+                index,
+                pid,
             )
         if code < 0:
-            name = signal.Signals(-code).name
+            try:
+                name = signal.Signals(-code).name
+            except ValueError:
+                name = f"SIG{-code}"  # of the real-time signals few have names
             return ProcessExitedException(
                 f"process {index} (pid {pid}) was ended by the signal {name}",
                 index,

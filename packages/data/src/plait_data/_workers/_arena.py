@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from plait_data._workers._holds import Hold, collect
+
 __all__ = ["Arena", "Slot", "Window", "create"]
 
 PAGE = mmap.PAGESIZE
@@ -244,12 +246,17 @@ class Window:
     def view(self, number: int, offset: int, size: int) -> memoryview:
         """The bytes of a taken slot; the slot is free again when no view of them is left."""
         owner = np.frombuffer(self._mapping, np.uint8, size, offset)
-        flags, process = self._flags, os.getpid()
+        flags = self._flags
+        collect()
+
+        def free() -> None:
+            flags[number] = 0
+
+        hold = Hold(free)  # not freed while a child that was forked meanwhile sees it
 
         def release(reference: weakref.ref[Any]) -> None:
             del _owners[id(reference)]
-            if os.getpid() == process:  # a forked child drops its copies of the program's arrays
-                flags[number] = 0
+            hold.drop()
 
         reference = weakref.ref(owner, release)
         _owners[id(reference)] = reference

@@ -28,6 +28,7 @@ LEAST_SHARED = 16 << 10  # bytes; below it a copy through the socket is cheaper 
 _HEADER = struct.Struct("<IIQII")
 _THREE = struct.Struct("<qqq")
 _INLINE = -1
+_CLASSES, _BY_IDENTITY = "_DYNAMIC_CLASS_TRACKER_BY_CLASS", "_DYNAMIC_CLASS_TRACKER_BY_ID"
 
 _local = threading.local()  # the converter of the message that this thread reads
 
@@ -97,6 +98,9 @@ class _Pickler(pickle.Pickler):
 
 
 def _named(value: Any) -> Any:
+    tracked = _tracked(value)
+    if tracked is not None:
+        return of_parent, (tracked, value.__qualname__)
     name = value.__qualname__
     if "<" not in name:  # neither local nor a lambda
         return (of_main, (name,)) if value.__module__ == "__main__" else NotImplemented
@@ -104,6 +108,22 @@ def _named(value: Any) -> Any:
 
     # A class comes back as the parent's own: cloudpickle tracks which one it sent.
     return pickle.loads, (cloudpickle.dumps(value),)
+
+
+def _tracked(value: Any) -> str | None:
+    """What cloudpickle calls a class that came by value; its name here says little of it."""
+    if not isinstance(value, type) or "cloudpickle" not in sys.modules:
+        return None
+    classes = getattr(sys.modules.get("cloudpickle.cloudpickle"), _CLASSES, {})
+    tracked: str | None = classes.get(value)
+    return tracked
+
+
+def of_parent(tracked: str, name: str) -> Any:
+    """The class that the program sent by value, and that came back."""
+    classes = getattr(sys.modules.get("cloudpickle.cloudpickle"), _BY_IDENTITY, {})
+    found = classes.get(tracked)
+    return of_main(name) if found is None else found
 
 
 def dumps(value: Any, keep: Callable[[pickle.PickleBuffer], Any] | None = None) -> bytes:

@@ -56,6 +56,8 @@ def where(phase: int, batch: int, position: int, indices: Any) -> str:
     sample = sample_at(position, indices)
     if phase == WORKING and sample is not None:
         return f"at sample {sample!r} (position {max(position, 0)} of batch {batch})"
-    shown = list(indices[:_SHOWN]) if isinstance(indices, Sequence) else indices
+    if not isinstance(indices, Sequence) or isinstance(indices, str):  # batch_size=None: one sample
+        return f"while it {what} sample {indices!r} (batch {batch})"
+    shown = list(indices[:_SHOWN])
     more = f" and {len(indices) - _SHOWN} more" if len(indices) > _SHOWN else ""
     return f"while it {what} batch {batch} of samples {shown}{more}"

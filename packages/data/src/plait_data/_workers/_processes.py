@@ -15,7 +15,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from plait_data._workers import _arena, _codec, _task
+from plait_data._workers import _arena, _codec, _holds, _task
 from plait_data._workers._arena import Window
 from plait_data._workers._channel import Channel
 from plait_data._workers._child import Hello
@@ -262,6 +262,7 @@ class ProcessPool:
         for _, message in self._ready:
             message.discard()
         self._ready.clear()
+        _holds.collect()
 
     def _abandon(self) -> None:
         """In a forked child: the workers are the parent's."""
