@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import plait.multiprocessing
+import plait_multiprocessing
 
 __all__ = ["set_sharing_strategy"]
 
@@ -21,4 +21,4 @@ def set_sharing_strategy(new_strategy: str) -> None:
         >>> set_sharing_strategy("file_system")
     """
     if new_strategy != "file_system":
-        plait.multiprocessing.set_sharing_strategy(new_strategy)
+        plait_multiprocessing.set_sharing_strategy(new_strategy)
