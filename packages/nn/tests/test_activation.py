@@ -164,3 +164,8 @@ def test_prelu_of_a_number_keeps_its_shape():
 def test_hardtanh_has_the_old_names_of_its_ends():
     x = pc.tensor([-3.0, 0.0, 3.0])
     assert nn.Hardtanh(min_value=-2, max_value=1)(x).tolist() == [-2, 0, 1]
+
+
+def test_glu_of_a_number_is_refused():
+    with pytest.raises(pc.ShapeError, match=r"glu: `input` must have a dimension"):
+        F.glu(pc.tensor(1.0))

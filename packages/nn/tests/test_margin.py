@@ -121,3 +121,12 @@ def test_errors_name_the_shapes():
         F.ctc_loss(pc.zeros(2, 1, 3), pc.tensor([[1]]), [3], [1])
     with pytest.raises(ValueError, match="ctc_loss: `target_lengths` must hold 1 lengths"):
         F.ctc_loss(pc.zeros(2, 1, 3), pc.tensor([[1]]), [2], [1, 1])
+
+
+@pytest.mark.parametrize("number", [3, -1])
+def test_classes_that_are_not_there(number):
+    with pytest.raises(IndexError, match=rf"multi_margin_loss: .* in \[0, 3\); got {number}"):
+        F.multi_margin_loss(pc.ones(2, 3), pc.tensor([0, number]))
+    if number > 0:
+        with pytest.raises(IndexError, match=r"multilabel_margin_loss: .* got 3"):
+            F.multilabel_margin_loss(pc.ones(1, 3), pc.tensor([[0, number, -1]]))

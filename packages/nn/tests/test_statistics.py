@@ -84,7 +84,7 @@ def test_errors_name_the_shapes():
     with pytest.raises(
         pc.ShapeError, match=r"InstanceNorm1d: .* 4 channels; got shape \(2, 3, 5\)"
     ):
-        nn.InstanceNorm1d(4)(pc.ones(2, 3, 5))
+        nn.InstanceNorm1d(4, affine=True)(pc.ones(2, 3, 5))
     with pytest.raises(pc.ShapeError, match=r"rms_norm: .*\(4,\); got shape \(2, 3\)"):
         F.rms_norm(pc.ones(2, 3), (4,))
     with pytest.raises(pc.ShapeError, match=r"rms_norm: `weight` must have shape \(3,\)"):

@@ -586,3 +586,13 @@ def test_small_parts_of_packages(torch: Any) -> None:
     assert utils._standard_normal(torch.Size([2]), torch.float64, "cpu").dtype == torch.float64
     assert utils.broadcast_all(1.0, torch.ones(2))[0].shape == (2,)
     assert hasattr(importlib.import_module("torch.optim.optimizer"), "ParamsT")
+
+
+def test_strategies_of_sharing_are_accepted(torch: Any) -> None:
+    processes = importlib.import_module("torch.multiprocessing")
+    processes.set_sharing_strategy("file_system")
+    processes.set_sharing_strategy("file_descriptor")
+    assert processes.get_sharing_strategy() == "file_descriptor"
+    with pytest.raises(ValueError, match="got 'pigeon'"):
+        processes.set_sharing_strategy("pigeon")
+    assert processes.Process is plait.multiprocessing.Process

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import plait_core as pc
@@ -207,11 +208,15 @@ class _InstanceNorm(_Norm):
         self._check_input(input)
         single = input.ndim == self._ndims[0]
         batch = input.unsqueeze(0) if single else input
-        if batch.shape[1] != self.num_features and (self.affine or self.track_running_stats):
-            raise pc.ShapeError(
+        if batch.shape[1] != self.num_features:
+            text = (
                 f"{type(self).__name__}: `input` must have `num_features` {self.num_features} "
                 f"channels; got shape {tuple(input.shape)}"
             )
+            if self.affine or self.track_running_stats:
+                raise pc.ShapeError(text)
+            # nothing here has that size, and programs give any number
+            warnings.warn(f"{text}; without weight and statistics it has no effect", stacklevel=3)
         result = F.instance_norm(
             batch,
             self.running_mean,

@@ -215,6 +215,8 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
         >>> F.glu(pc.tensor([1.0, 2.0, 0.0, 0.0]))
         tensor([0.5000, 1.0000])
     """
+    if not input.ndim:
+        raise pc.ShapeError("glu: `input` must have a dimension to halve; got shape ()")
     size = input.shape[dim]
     if size % 2:
         raise ValueError(

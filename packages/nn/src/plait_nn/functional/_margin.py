@@ -99,6 +99,14 @@ def _rows(input: Tensor, target: Tensor, labels: bool, operator: str) -> tuple[T
             f"got shapes {shape} and {given}"
         )
     classes = shape[-1]
+    # a list of labels ends with a number below 0; elsewhere such numbers would count from the end
+    if target.numel() and target.device.type != "meta":
+        low, high = (0 if labels else int(target.min())), int(target.max())
+        if low < 0 or high >= classes:
+            raise IndexError(
+                f"{operator}: `target` must hold classes in [0, {classes}); "
+                f"got {low if low < 0 else high}"
+            )
     return input.reshape((-1, classes)), target.reshape((-1, classes) if labels else (-1,))
 
 
@@ -126,6 +134,7 @@ def multi_margin_loss(
 
     Raises:
         ValueError: ``p`` is neither 1 nor 2, or the shapes are others.
+        IndexError: A class isn't there.
 
     Example:
         >>> import plait_core as pc, plait_nn.functional as F

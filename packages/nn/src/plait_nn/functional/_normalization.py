@@ -17,10 +17,10 @@ def is_mixed(input: Tensor, *members: Tensor | None) -> bool:
 
     Such layers compute in float32 and give the input's dtype, as PyTorch's do.
     """
+    if input.dtype not in _HALVES:
+        return False
     given = [each for each in members if each is not None]
-    return (
-        input.dtype in _HALVES and bool(given) and all(each.dtype == pc.float32 for each in given)
-    )
+    return bool(given) and all(each.dtype == pc.float32 for each in given)
 
 
 def batch_norm(

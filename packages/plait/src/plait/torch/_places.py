@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 
 from plait import _aliases
@@ -120,6 +121,7 @@ FUNCTIONS = frozenset({"torch.autograd.gradcheck", "torch.nn.utils.weight_norm",
 # packages of plait's that need not be there
 _OPTIONAL = {"torch.distributions": "plait.distributions",
              "torch.multiprocessing": "plait.multiprocessing"}  # fmt: skip
+_BESIDE = {"torch.multiprocessing": (_HERE + "_multiprocessing",)}
 
 
 def sources(fullname: str) -> tuple[str, ...] | None:
@@ -128,15 +130,21 @@ def sources(fullname: str) -> tuple[str, ...] | None:
         return PLACES[fullname]
     for name, real in _OPTIONAL.items():
         if fullname == name and _is_there(real):
-            return (real,)
+            return (*_BESIDE.get(name, ()), real)
         inner = fullname.removeprefix(name + ".")
         # torch.distributions.normal: its own module, or a view of the package
         if inner != fullname and _is_there(real):
-            if "." not in inner and importlib.util.find_spec(f"{real}.{inner}") is not None:
+            if "." not in inner and _holds(real, inner):
                 return (f"{real}.{inner}",)
             if name == "torch.distributions" and inner in _DISTRIBUTIONS:
                 return (real, real)
     return None
+
+
+def _holds(real: str, inner: str) -> bool:
+    """Tell whether a package of plait's has a module; an alias finds one of any name."""
+    package = importlib.import_module(real).__name__
+    return importlib.util.find_spec(f"{package}.{inner}") is not None
 
 
 def _is_there(real: str) -> bool:
