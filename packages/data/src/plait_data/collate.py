@@ -66,7 +66,16 @@ def set_batch_converter(converter: Converter | None) -> Converter | None:
 
 
 def batch_converter() -> Converter | None:
-    """What `set_batch_converter` registered."""
+    """What `set_batch_converter` registered, or None.
+
+    Example:
+        >>> from plait_data.collate import batch_converter, set_batch_converter
+        >>> before = batch_converter()
+        >>> set_batch_converter(list)
+        >>> batch_converter() is list
+        True
+        >>> set_batch_converter(before)
+    """
     return _converter
 
 
