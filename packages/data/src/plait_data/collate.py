@@ -70,11 +70,10 @@ def batch_converter() -> Converter | None:
 
     Example:
         >>> from plait_data.collate import batch_converter, set_batch_converter
-        >>> before = batch_converter()
-        >>> set_batch_converter(list)
+        >>> before = set_batch_converter(list)
         >>> batch_converter() is list
         True
-        >>> set_batch_converter(before)
+        >>> _ = set_batch_converter(before)
     """
     return _converter
 
