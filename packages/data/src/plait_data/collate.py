@@ -70,7 +70,8 @@ def batch_converter() -> Converter | None:
 
     Example:
         >>> from plait_data.collate import batch_converter, set_batch_converter
-        >>> before = set_batch_converter(list)
+        >>> before = batch_converter()
+        >>> _ = set_batch_converter(list)
         >>> batch_converter() is list
         True
         >>> _ = set_batch_converter(before)
