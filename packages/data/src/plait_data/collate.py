@@ -69,12 +69,12 @@ def batch_converter() -> Converter | None:
     """What `set_batch_converter` registered, or None.
 
     Example:
-        >>> import numpy as np
-        >>> from plait_data import collate
-        >>> before = collate.set_batch_converter(np.ndarray.tolist)
-        >>> collate.batch_converter()(np.arange(3))
-        [0, 1, 2]
-        >>> _ = collate.set_batch_converter(before)
+        >>> from plait_data.collate import batch_converter, set_batch_converter
+        >>> before = batch_converter()
+        >>> _ = set_batch_converter(list)
+        >>> batch_converter() is list
+        True
+        >>> _ = set_batch_converter(before)
     """
     return _converter
 

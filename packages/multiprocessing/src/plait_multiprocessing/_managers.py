@@ -60,4 +60,12 @@ class SyncManager(BaseManager, managers.SyncManager):
     """`multiprocessing.managers.SyncManager` over this package's connections.
 
     On an address of the internet (``("host", port)``) tensors travel by value.
+
+    Example:
+        >>> import plait_core as pc
+        >>> from plait_multiprocessing.managers import SyncManager
+        >>> with SyncManager() as manager:
+        ...     things = manager.list([pc.ones(2)])
+        ...     print(things[0])
+        tensor([1., 1.])
     """

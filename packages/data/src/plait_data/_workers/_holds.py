@@ -71,8 +71,8 @@ def collect() -> None:
 
 
 def _before_fork() -> None:
-    collect()
     _forking.found = None
+    collect()
     holds = list(_holds.values())
     if not holds:
         return
