@@ -244,3 +244,15 @@ def test_softmax_of_sparse_tensors_is_differentiated() -> None:
         (want,) = plait_autograd.grad((kept * weights).sum(), full)
         assert pc.allclose(made, kept)
         assert pc.allclose(got, want, atol=1e-6)
+
+
+def test_igamma_differentiates_for_its_shape() -> None:
+    a = pc.tensor([0.4, 2.0, 30.0], dtype=pc.float64, requires_grad=True)
+    x = pc.tensor([0.7, 1.0, 33.0], dtype=pc.float64)
+    for operator, sign in ((pc.igamma, 1), (pc.igammac, -1)):
+        a.grad = None
+        operator(a, x).sum().backward()
+        held = a.detach()
+        slope = (pc.igamma(held + 1e-5, x) - pc.igamma(held - 1e-5, x)) / 2e-5
+        assert a.grad is not None
+        np.testing.assert_allclose(a.grad.numpy(), sign * slope.numpy(), rtol=1e-8)

@@ -90,7 +90,7 @@ def share_memory_(self: Tensor) -> Tensor:
             recorded graph. A storage never moves: share before they are made, or share a clone.
 
     Example:
-        >>> import plait_core as pc
+        >>> import plait_core as pc, plait_multiprocessing
         >>> x = pc.zeros(2)
         >>> x.share_memory_() is x, x.is_shared()
         (True, True)

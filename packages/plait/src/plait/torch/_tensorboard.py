@@ -9,12 +9,13 @@ import warnings
 from types import TracebackType
 from typing import Any
 
-from plait.torch import _summaries
 from plait.torch._facade import MissingName
 
 try:
     from tensorboard.compat.proto.event_pb2 import Event
     from tensorboard.summary.writer.event_file_writer import EventFileWriter
+
+    from plait.torch import _summaries
 except ImportError as error:
     raise ImportError(
         "torch.utils.tensorboard: the package tensorboard is required: "
