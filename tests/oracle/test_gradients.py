@@ -25,7 +25,7 @@ import plait_autograd as pa
 import plait_core as pc
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
-from torch_database import DRAWS, INPLACE, convert, flat, full_name, ours_of
+from torch_database import DRAWS, INPLACE, convert, flat, full_name, ours_of, samples_of
 
 DTYPES = ("float64", "complex128")
 SMALL = 1 << 11  # elements of all inputs: a matrix of a thousand rows says no more than a small one
@@ -186,8 +186,7 @@ def cases() -> Iterator[Any]:
 
 def disagreements(info: Any, dtype: str, order: int) -> Iterator[str]:
     """One line for each sample on which plait differs."""
-    samples = info.sample_inputs("cpu", getattr(torch, dtype), requires_grad=True)
-    for i, sample in enumerate(samples):
+    for i, sample in samples_of(info, dtype, requires_grad=True):
         if sum(x.numel() for x in tensors((sample.input, sample.args, sample.kwargs))) > SMALL:
             continue
         try:

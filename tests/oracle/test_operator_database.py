@@ -29,6 +29,7 @@ from torch_database import (
     flat,
     full_name,
     ours_of,
+    samples_of,
 )
 
 DTYPES = ("float32", "float64", "int64", "bool", "complex64")
@@ -124,8 +125,7 @@ def disagreements(info: Any, dtype: str) -> Iterator[str]:
     function, name = ours_of(info), full_name(info)
     assert function is not None
     variant = info.inplace_variant if name in INPLACE else info.op
-    samples = info.sample_inputs("cpu", getattr(torch, dtype), requires_grad=False)
-    for i, sample in enumerate(samples):
+    for i, sample in samples_of(info, dtype, requires_grad=False):
         try:
             arguments = convert((sample.input, *sample.args)), convert(sample.kwargs)
         except NotImplementedError as error:  # a layout that plait does not have

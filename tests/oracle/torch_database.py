@@ -10,7 +10,7 @@ import torch
 import plait_core as pc
 import plait_nn
 
-__all__ = ["DRAWS", "INPLACE", "WRAPPED", "convert", "flat", "full_name", "ours_of"]
+__all__ = ["DRAWS", "INPLACE", "WRAPPED", "convert", "flat", "full_name", "ours_of", "samples_of"]
 
 DRAWS = {
     *("bernoulli", "cauchy", "exponential", "geometric", "log_normal", "multinomial", "normal"),
@@ -59,6 +59,17 @@ def ours_of(info: Any) -> Callable[..., Any] | None:
     if isinstance(home, property) or (home is not None and not callable(home)):
         return lambda x: getattr(x, name)
     return home  # type: ignore[no-any-return]
+
+
+def samples_of(info: Any, dtype: str, requires_grad: bool) -> Iterator[tuple[int, Any]]:
+    """An entry's samples with their numbers, but those in which attention drops weights."""
+    samples = info.sample_inputs("cpu", getattr(torch, dtype), requires_grad=requires_grad)
+    for i, sample in enumerate(samples):
+        dropped = sample.kwargs.get("dropout_p", 0.0)
+        if info.name == "nn.functional.multi_head_attention_forward":
+            dropped = sample.args[9]
+        if not dropped:
+            yield i, sample
 
 
 def convert(value: Any) -> Any:
