@@ -18,6 +18,7 @@ DRAWS = {
     *("randn_like", "uniform", "nn.functional.dropout", "nn.functional.alpha_dropout"),
     *("empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "empty_permuted"),
     *("nn.functional.dropout2d", "nn.functional.dropout3d", "nn.functional.rrelu"),
+    *("nn.functional.fractional_max_pool2d", "nn.functional.fractional_max_pool3d"),
 }
 """Of these only shape and dtype are known."""
 

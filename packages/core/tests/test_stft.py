@@ -79,3 +79,11 @@ def test_there_and_back(shape: tuple[int, ...], half: bool) -> None:
 def test_refusals(error: type[Exception], call: Any, text: str) -> None:
     with pytest.raises(error, match=f"stft: .*{text}"):
         call()
+
+
+def test_the_half_that_follows_from_the_other_is_not_read() -> None:
+    spectrum = pc.stft(pc.arange(12.0), 4, return_complex=True, onesided=False, window=pc.ones(4))
+    changed = spectrum.clone()
+    changed[3:] = 7.0
+    want = pc.istft(spectrum, 4, window=pc.ones(4), onesided=False)
+    assert pc.istft(changed, 4, window=pc.ones(4), onesided=False).tolist() == want.tolist()

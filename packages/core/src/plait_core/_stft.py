@@ -152,11 +152,11 @@ def istft(
     if return_complex and half:
         raise ValueError("istft: `return_complex` needs all frequencies, with onesided=False")
     made = _window("istft", window, width, n_fft, input.real)
+    if not half and not return_complex:  # the other half follows for real numbers, as in PyTorch
+        x, half = x[:, : n_fft // 2 + 1], True
     frames = _operator("fft_irfft" if half else "fft_ifft")(
         x.transpose(1, 2), n_fft, norm="ortho" if normalized else None
     )
-    if not half and not return_complex:
-        frames = frames.real
     signal = _overlapped(frames * made, hop)
     weight = _overlapped((made * made).expand(1, frames.shape[1], n_fft), hop)
     begin = n_fft // 2 if center else 0
