@@ -596,3 +596,15 @@ def test_strategies_of_sharing_are_accepted(torch: Any) -> None:
     with pytest.raises(ValueError, match="got 'pigeon'"):
         processes.set_sharing_strategy("pigeon")
     assert processes.Process is plait.multiprocessing.Process
+
+
+def test_submodules_are_there_after_the_block() -> None:
+    code = (
+        "import plait.torch\n"
+        "with plait.torch.installed():\n"
+        "    import torch\n"
+        "assert not torch.cuda.is_available()\n"
+        "assert torch.nn.functional.relu is not None\n"
+        "import sys; assert 'torch' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, timeout=60)

@@ -54,7 +54,12 @@ class Facade(ModuleType):
 
         fullname = f"{self.__name__}.{name}"
         if fullname not in _places.FUNCTIONS and _places.sources(fullname) is not None:
-            return importlib.import_module(fullname)
+            from plait.torch._installing import installed
+
+            with installed():  # also after the block that this module was imported in
+                module = importlib.import_module(fullname)
+            self.__dict__[name] = module
+            return module
         for source in self._sources:
             try:
                 value = getattr(resolve(source), name)
