@@ -203,7 +203,8 @@ class Indexed(Dataset):
     def __getitem__(self, index: int) -> Any:
         path, label = self.paths[index]
         name = self.names[index]
-        return self.array[index], label, len(path) + len(name), self.codes[f"key {index}"]
+        touched = len(path) + len(name) + self.codes[f"key {index}"]
+        return self.array[index], label, touched, os.getpid()
 
 
 class Holder(Dataset):
