@@ -169,6 +169,9 @@ def test_lbfgs_needs_one_group_and_gradients() -> None:
     with pytest.raises(ValueError, match=r"parameter groups\); got 2 groups"):
         optim.LBFGS([{"params": [ones(1)]}, {"params": [ones(1)]}])
     optimizer = optim.LBFGS([ones(2)])
+    with pytest.raises(ValueError, match=r"parameter groups\); got 2 groups"):
+        optimizer.add_param_group({"params": [ones(1)]})
+    assert len(optimizer.param_groups) == 1
     with pytest.raises(TypeError, match=r"returns \(loss, gradients\); got float"):
         optimizer.step(lambda: 1.0)
     with pytest.raises(ValueError, match="one gradient for each of the 1 parameters; got 0"):
@@ -191,6 +194,31 @@ class OnlyDLPack:
 def test_some_compute_with_their_parameters(make: Any) -> None:
     with pytest.raises(TypeError, match=r"no `concatenate` beside .*OnlyDLPack"):
         make([OnlyDLPack(ones(2, 2))])
+
+
+def test_a_subclass_may_be_choosy_about_groups() -> None:
+    class Narrow(optim.SGD):
+        def check_group(self, group: dict[str, Any]) -> None:
+            assert group["lr"] == 0.5
+            assert all(group is not other for other in self.param_groups)
+            if group["params"][0].shape[0] > 2:
+                raise ValueError("too wide")
+
+    optimizer = Narrow([ones(2)], lr=0.5)
+    with pytest.raises(ValueError, match="too wide"):
+        optimizer.add_param_group({"params": [ones(3)]})
+    assert len(optimizer.param_groups) == 1
+    optimizer.step(grads=[ones(2)])
+    optimizer.add_param_group({"params": [ones(1)]})
+    assert len(optimizer.param_groups) == 2
+
+
+@pytest.mark.parametrize("make", [optim.Muon, optim.Adafactor])
+def test_a_refused_group_leaves_the_optimizer_as_it_was(make: Any) -> None:
+    optimizer = make([ones(2, 2)])
+    with pytest.raises(TypeError, match="no `concatenate` beside"):
+        optimizer.add_param_group({"params": [OnlyDLPack(ones(2, 2))]})
+    assert len(optimizer.param_groups) == 1
 
 
 def test_clipping() -> None:

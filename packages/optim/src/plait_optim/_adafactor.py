@@ -99,14 +99,9 @@ class Adafactor(Optimizer):
         }
         super().__init__(params, defaults)
 
-    def add_param_group(self, param_group: ParamGroup) -> None:
-        """Add a group."""
-        super().add_param_group(param_group)
-        try:
-            check_arithmetic(self, self.param_groups[-1]["params"])
-        except Exception:
-            del self.param_groups[-1]
-            raise
+    def check_group(self, group: ParamGroup) -> None:
+        """Refuse arrays that can't be computed with: see `Optimizer.check_group`."""
+        check_arithmetic(self, group["params"])
 
     def load_value(self, param: Any, name: str, value: Any) -> Any:
         """Return what is kept of a loaded value: see `Optimizer.load_value`."""

@@ -8,7 +8,7 @@ from typing import Any
 from plait_optim import _flat
 from plait_optim._arrays import filled_like, mark_written
 from plait_optim._component import grad_mode
-from plait_optim._groups import not_negative
+from plait_optim._groups import ParamGroup, not_negative
 from plait_optim._line_search import Point, strong_wolfe
 from plait_optim._optimizer import Optimizer
 
@@ -89,12 +89,15 @@ class LBFGS(Optimizer):
             "line_search_fn": line_search_fn,
         }
         super().__init__(params, defaults)
-        if len(self.param_groups) != 1:
+
+    def check_group(self, group: ParamGroup) -> None:
+        """Refuse a second group: see `Optimizer.check_group`."""
+        if self.param_groups:
             raise ValueError(
                 "LBFGS doesn't support per-parameter options (parameter groups); "
-                f"got {len(self.param_groups)} groups"
+                f"got {len(self.param_groups) + 1} groups"
             )
-        _flat.check_arithmetic(self, self.param_groups[0]["params"])
+        _flat.check_arithmetic(self, group["params"])
 
     def step(self, closure: Callable[[], Any]) -> Any:
         """Iterate until one of the limits is reached.
@@ -106,8 +109,6 @@ class LBFGS(Optimizer):
         Returns:
             The loss before the step.
         """
-        if len(self.param_groups) != 1:
-            raise ValueError(f"LBFGS has one parameter group; got {len(self.param_groups)}")
         [group] = self.param_groups
         state = self.state[group["params"][0]]
         state.setdefault("func_evals", 0)

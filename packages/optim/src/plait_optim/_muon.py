@@ -99,20 +99,15 @@ class Muon(Optimizer):
         }
         super().__init__(params, defaults)
 
-    def add_param_group(self, param_group: ParamGroup) -> None:
-        """Add a group of matrices."""
-        super().add_param_group(param_group)
-        try:
-            check_arithmetic(self, self.param_groups[-1]["params"])
-            for param in self.param_groups[-1]["params"]:
-                if len(param.shape) != 2:
-                    raise ValueError(
-                        "Muon only supports 2D parameters whereas we found a parameter with size: "
-                        f"{tuple(param.shape)}"
-                    )
-        except Exception:
-            del self.param_groups[-1]
-            raise
+    def check_group(self, group: ParamGroup) -> None:
+        """Refuse what is no matrix: see `Optimizer.check_group`."""
+        check_arithmetic(self, group["params"])
+        for param in group["params"]:
+            if len(param.shape) != 2:
+                raise ValueError(
+                    "Muon only supports 2D parameters whereas we found a parameter with size: "
+                    f"{tuple(param.shape)}"
+                )
 
     def update(
         self,

@@ -77,7 +77,15 @@ class Optimizer:
 
     def add_param_group(self, param_group: ParamGroup) -> None:
         """Add a group, whose missing options come from the defaults."""
-        self.param_groups.append(_groups.complete(param_group, self.defaults, self.param_groups))
+        group = _groups.complete(param_group, self.defaults, self.param_groups)
+        self.check_group(group)
+        self.param_groups.append(group)
+
+    def check_group(self, group: ParamGroup) -> None:
+        """Raise where this optimizer can't take a new group; for subclasses that are choosy.
+
+        The group is complete, options and all, and not yet among ``param_groups``.
+        """
 
     # ---- steps ----------------------------------------------------------------------------------
 
