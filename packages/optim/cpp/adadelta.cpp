@@ -34,7 +34,8 @@ const Step adadelta = elementwise<AdadeltaSpec>(
     "holds one for each parameter or one for all):\n"
     "g += weight_decay * p; v = rho * v + (1 - rho) * g^2; d = sqrt(u + eps) / sqrt(v + eps) * g;\n"
     "u = rho * u + (1 - rho) * d^2; p -= lr * d.\n"
-    "float32 and float64, any strides. Nothing is written if anything is wrong with an argument.\n"
+    "float32, float64, float16 and bfloat16, the last two computed in float32; any strides.\n"
+    "Nothing is written if anything is wrong with an argument.\n"
     "Zeiler 2012.");
 
 }  // namespace plait::optim

@@ -31,7 +31,8 @@ const Step adagrad = elementwise<AdagradSpec>(
     "`steps` "
     "holds one for each parameter or one for all):\n"
     "g += weight_decay * p; s += g^2; p -= lr / (1 + (t - 1) * lr_decay) * g / (sqrt(s) + eps).\n"
-    "float32 and float64, any strides. Nothing is written if anything is wrong with an argument.\n"
+    "float32, float64, float16 and bfloat16, the last two computed in float32; any strides.\n"
+    "Nothing is written if anything is wrong with an argument.\n"
     "Duchi, Hazan and Singer 2011.");
 
 }  // namespace plait::optim

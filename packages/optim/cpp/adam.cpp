@@ -63,7 +63,8 @@ const Step adam = elementwise<AdamSpec>(
     "m += (1 - beta1) * (g - m); v = beta2 * v + (1 - beta2) * g^2; w = v, or max(w, v) with "
     "AMSGrad;\n"
     "p -= lr / (1 - beta1^t) * m / (sqrt(w / (1 - beta2^t)) + eps).\n"
-    "float32 and float64, any strides. Nothing is written if anything is wrong with an argument.\n"
+    "float32, float64, float16 and bfloat16, the last two computed in float32; any strides.\n"
+    "Nothing is written if anything is wrong with an argument.\n"
     "Kingma and Ba 2015, Loshchilov and Hutter 2019, Reddi et al. 2018.");
 
 }  // namespace plait::optim

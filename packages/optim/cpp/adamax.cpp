@@ -40,7 +40,8 @@ const Step adamax = elementwise<AdamaxSpec>(
     "holds one for each parameter or one for all):\n"
     "g += weight_decay * p; m += (1 - beta1) * (g - m); u = max(beta2 * u, |g| + eps);\n"
     "p -= lr / (1 - beta1^t) * m / u.\n"
-    "float32 and float64, any strides. Nothing is written if anything is wrong with an argument.\n"
+    "float32, float64, float16 and bfloat16, the last two computed in float32; any strides.\n"
+    "Nothing is written if anything is wrong with an argument.\n"
     "Kingma and Ba 2015, section 7.1.");
 
 }  // namespace plait::optim

@@ -38,7 +38,8 @@ const Step asgd = elementwise<AsgdSpec>(
     "holds one for each parameter or one for all):\n"
     "g += weight_decay * p; p = (1 - lambd * eta) * p - eta * g; a += mu * (p - a).\n"
     "`etas` and `mus` hold one number for each parameter.\n"
-    "float32 and float64, any strides. Nothing is written if anything is wrong with an argument.\n"
+    "float32, float64, float16 and bfloat16, the last two computed in float32; any strides.\n"
+    "Nothing is written if anything is wrong with an argument.\n"
     "Polyak and Juditsky 1992.");
 
 }  // namespace plait::optim

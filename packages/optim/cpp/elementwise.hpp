@@ -12,6 +12,7 @@
 #include <initializer_list>
 #include <vector>
 
+#include "blocks.hpp"
 #include "steps.hpp"
 #include "walk.hpp"
 
@@ -38,7 +39,7 @@ struct ElementwiseUpdate final : Update {
     }
   }
   void apply(uint32_t i, void *const *data, int64_t n) const override {
-    loops().template of<R>(lists.at(0, i)->dl.dtype.bits == 64)(rules[i], data, n);
+    loops().template of<R>(is_wide(lists.at(0, i)->dl.dtype))(rules[i], data, n);
   }
   std::vector<R> rules;
 };

@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "blocks.hpp"
+
 namespace plait::optim {
 namespace {
 
@@ -11,10 +13,10 @@ bool same_shape(const plait_tensor *a, const plait_tensor *b) {
 }
 
 plait_status check_param(const plait_call *call, uint32_t i, const plait_tensor *p) {
-  if (same(p->dl.dtype, dtype::float32) || same(p->dl.dtype, dtype::float64)) return PLAIT_OK;
+  if (is_real_floating(p->dl.dtype)) return PLAIT_OK;
   return call->thread->runtime->fail(
-      call, PLAIT_DTYPE_ERROR, "`%s[%u]` must be float32 or float64; got %s of shape %s",
-      call->op->args[0].name, i, name(p->dl.dtype), shape_text(p).c_str());
+      call, PLAIT_DTYPE_ERROR, "`%s[%u]` must be %s; got %s of shape %s", call->op->args[0].name, i,
+      floating_names, name(p->dl.dtype), shape_text(p).c_str());
 }
 
 plait_status check_partner(const plait_call *call, const char *list, uint32_t i,

@@ -15,11 +15,18 @@ struct LoopPair {
   Loop f32, f64;
 };
 
+// n elements of a half dtype, as bits, to float32 and back, to nearest and ties to even.
+struct HalfRuns {
+  void (*widen)(float *, const uint16_t *, int64_t);
+  void (*narrow)(uint16_t *, const float *, int64_t);
+};
+
 template <class... Rules>
 struct LoopSet : LoopPair<Rules>... {
   const char *name;
   double (*squares_f32)(const void *, int64_t);  // the sum of n squares
   double (*squares_f64)(const void *, int64_t);
+  HalfRuns float16, bfloat16;
   template <class R>
   Loop of(bool wide) const {
     const LoopPair<R> &pair = *this;

@@ -69,7 +69,8 @@ const Step nadam = elementwise<NAdamSpec>(
     "`mu_products`, one for each parameter;\n"
     "p -= lr * ((1 - mu_t) / (1 - M) * g + mu_(t+1) / (1 - M * mu_(t+1)) * m) / (sqrt(v / (1 - "
     "beta2^t)) + eps).\n"
-    "float32 and float64, any strides. Nothing is written if anything is wrong with an argument.\n"
+    "float32, float64, float16 and bfloat16, the last two computed in float32; any strides.\n"
+    "Nothing is written if anything is wrong with an argument.\n"
     "Dozat 2016.");
 
 }  // namespace plait::optim

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <vector>
 
-#include "cursor.hpp"
+#include "blocks.hpp"
 #include "steps.hpp"
 
 namespace plait::optim {
@@ -18,14 +18,18 @@ struct Piece {
 
 double squares(const Piece &piece) {
   const plait_tensor *t = piece.t;
-  const bool wide = t->dl.dtype.bits == 64;
-  const auto sum = wide ? loops().squares_f64 : loops().squares_f32;
-  if (is_contiguous(t))
-    return sum(static_cast<const char *>(t->dl.data) + piece.start * itemsize(t->dl.dtype),
-               piece.count);
-  Cursor cursor(t, piece.start);
+  const DType d = t->dl.dtype;
+  const auto sum = is_wide(d) ? loops().squares_f64 : loops().squares_f32;
+  const bool flat = is_contiguous(t);
+  if (flat && !is_half(d))
+    return sum(static_cast<const char *>(t->dl.data) + piece.start * itemsize(d), piece.count);
+  Block block;
   double total = 0;
-  for (int64_t i = 0; i < piece.count; i++, cursor.next()) total += sum(cursor.at(), 1);
+  for (int64_t done = 0; done < piece.count; done += block_elements) {
+    const int64_t n = std::min(block_elements, piece.count - done);
+    gather(t, flat, piece.start + done, n, block);
+    total += sum(block, n);
+  }
   return total;
 }
 
@@ -33,9 +37,9 @@ plait_status shape(plait_call *call) {
   const plait_value &grads = call->in[0];
   for (uint32_t i = 0; i < grads.n; i++) {
     const DType d = grads.u.ts[i]->dl.dtype;
-    if (!same(d, dtype::float32) && !same(d, dtype::float64))
-      return call->thread->runtime->fail(
-          call, PLAIT_DTYPE_ERROR, "`grads[%u]` must be float32 or float64; got %s", i, name(d));
+    if (!is_real_floating(d))
+      return call->thread->runtime->fail(call, PLAIT_DTYPE_ERROR, "`grads[%u]` must be %s; got %s",
+                                         i, floating_names, name(d));
   }
   return call->thread->runtime->result(call, 0, dtype::float64, 0, nullptr);
 }
@@ -68,11 +72,13 @@ plait_status kernel(plait_call *call) {
 
 }  // namespace
 
-const Step grad_norm = {{PLAIT_HEADER(plait_op_def), "grad_norm(Tensor[] grads) -> Tensor",
-                         "The 2-norm of all gradients as one vector, a float64 number.\n"
-                         "\n"
-                         "sqrt(sum g^2), added up in double; float32 and float64, any strides.",
-                         0, 0, shape, nullptr, nullptr, nullptr, nullptr},
-                        kernel};
+const Step grad_norm = {
+    {PLAIT_HEADER(plait_op_def), "grad_norm(Tensor[] grads) -> Tensor",
+     "The 2-norm of all gradients as one vector, a float64 number.\n"
+     "\n"
+     "sqrt(sum g^2), added up in double; float16, bfloat16, float32 and float64, any "
+     "strides.",
+     0, 0, shape, nullptr, nullptr, nullptr, nullptr},
+    kernel};
 
 }  // namespace plait::optim

@@ -69,7 +69,8 @@ const Step radam = elementwise<RAdamSpec>(
     "* n / ((n - 4) * (n - 2) * l)) and\n"
     "p -= lr / (1 - beta1^t) * r * sqrt(c) * m / (sqrt(v) + eps); else p -= lr / (1 - beta1^t) * "
     "m.\n"
-    "float32 and float64, any strides. Nothing is written if anything is wrong with an argument.\n"
+    "float32, float64, float16 and bfloat16, the last two computed in float32; any strides.\n"
+    "Nothing is written if anything is wrong with an argument.\n"
     "Liu et al. 2020.");
 
 }  // namespace plait::optim

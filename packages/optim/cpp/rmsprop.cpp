@@ -59,7 +59,8 @@ const Step rmsprop = elementwise<RmsPropSpec>(
     "g += weight_decay * p; v = alpha * v + (1 - alpha) * g^2; a += (1 - alpha) * (g - a);\n"
     "d = g / (sqrt(v) + eps), or g / (sqrt(v - a^2) + eps) if centered; b = momentum * b + d;\n"
     "p -= lr * b with momentum, else lr * d.\n"
-    "float32 and float64, any strides. Nothing is written if anything is wrong with an argument.\n"
+    "float32, float64, float16 and bfloat16, the last two computed in float32; any strides.\n"
+    "Nothing is written if anything is wrong with an argument.\n"
     "Hinton 2012 (lecture 6e), Graves 2013.");
 
 }  // namespace plait::optim

@@ -46,7 +46,8 @@ const Step rprop = elementwise<RpropSpec>(
     "s *= etaplus where g * q > 0, etaminus where g * q < 0; s is kept in [step_size_min, "
     "step_size_max];\n"
     "g = 0 where g * q < 0; p -= sign(g) * s; q = g.\n"
-    "float32 and float64, any strides. Nothing is written if anything is wrong with an argument.\n"
+    "float32, float64, float16 and bfloat16, the last two computed in float32; any strides.\n"
+    "Nothing is written if anything is wrong with an argument.\n"
     "Riedmiller and Braun 1993.");
 
 }  // namespace plait::optim

@@ -51,7 +51,8 @@ const Step sgd = elementwise<SgdSpec>(
     "holds one for each parameter or one for all):\n"
     "g += weight_decay * p; b = g if t is 1, else momentum * b + (1 - dampening) * g;\n"
     "g = g + momentum * b with `nesterov`, else b; p -= lr * g.\n"
-    "float32 and float64, any strides. Nothing is written if anything is wrong with an argument.\n"
+    "float32, float64, float16 and bfloat16, the last two computed in float32; any strides.\n"
+    "Nothing is written if anything is wrong with an argument.\n"
     "Sutskever et al. 2013, in the form that PyTorch uses.");
 
 }  // namespace plait::optim

@@ -2,23 +2,21 @@
 
 #include <plait/plait.hpp>
 
-#include "cursor.hpp"
+#include "blocks.hpp"
 #include "steps.hpp"
 
 namespace plait::optim {
 namespace {
-
-bool is_step_dtype(DType d) { return same(d, dtype::float32) || same(d, dtype::float64); }
 
 // Dense, in the order of dimensions of the parameter, so that a step on a channels-last weight is
 // one flat loop.
 plait_status like_shape(plait_call *call) {
   return border(call->thread, call->op->name, [&]() -> plait_status {
     const plait_tensor *p = call->in[0].u.t;
-    if (call->in[1].u.f != 0 && !is_step_dtype(p->dl.dtype))
-      return call->thread->runtime->fail(
-          call, PLAIT_DTYPE_ERROR,
-          "`param` must be float32 or float64 where `fill` isn't 0; got %s", name(p->dl.dtype));
+    if (call->in[1].u.f != 0 && !is_real_floating(p->dl.dtype))
+      return call->thread->runtime->fail(call, PLAIT_DTYPE_ERROR,
+                                         "`param` must be %s where `fill` isn't 0; got %s",
+                                         floating_names, name(p->dl.dtype));
     const int n = p->dl.ndim;
     int order[PLAIT_MAX_DIMS];
     for (int i = 0; i < n; i++) order[i] = i;
@@ -36,15 +34,23 @@ plait_status like_shape(plait_call *call) {
   });
 }
 
+template <class T>
+void fill_block(void *block, double value) {
+  std::fill_n(static_cast<T *>(block), block_elements, T(value));
+}
+
 plait_status like_kernel(plait_call *call) {
   const plait_tensor *t = call->out[0].u.t;
-  const double fill = call->in[1].u.f;
-  if (fill == 0)
-    std::memset(t->dl.data, 0, size_t(numel(t) * itemsize(t->dl.dtype)));
-  else if (t->dl.dtype.bits == 64)
-    std::fill_n(static_cast<double *>(t->dl.data), numel(t), fill);
-  else
-    std::fill_n(static_cast<float *>(t->dl.data), numel(t), float(fill));
+  const int64_t n = numel(t);
+  const double value = call->in[1].u.f;
+  if (value == 0) {
+    std::memset(t->dl.data, 0, size_t(n * itemsize(t->dl.dtype)));
+    return PLAIT_OK;
+  }
+  Block block;
+  (is_wide(t->dl.dtype) ? fill_block<double> : fill_block<float>)(block, value);
+  for (int64_t start = 0; start < n; start += block_elements)
+    scatter(t, true, start, std::min(block_elements, n - start), block);
   return PLAIT_OK;
 }
 
@@ -52,10 +58,9 @@ plait_status load_shape(plait_call *call) {
   return border(call->thread, call->op->name, [&]() -> plait_status {
     const auto fail = call->thread->runtime->fail;
     const plait_tensor *to = call->in[0].u.t, *from = call->in[1].u.t;
-    if (!is_step_dtype(to->dl.dtype) || !is_step_dtype(from->dl.dtype))
-      return fail(call, PLAIT_DTYPE_ERROR,
-                  "`state` and `value` must be float32 or float64; got %s and %s",
-                  name(to->dl.dtype), name(from->dl.dtype));
+    if (!is_real_floating(to->dl.dtype) || !is_real_floating(from->dl.dtype))
+      return fail(call, PLAIT_DTYPE_ERROR, "`state` and `value` must be %s; got %s and %s",
+                  floating_names, name(to->dl.dtype), name(from->dl.dtype));
     if (shape_text(to) != shape_text(from))
       return fail(call, PLAIT_SHAPE_ERROR, "`value` must have the shape of `state`, %s; got %s",
                   shape_text(to).c_str(), shape_text(from).c_str());
@@ -64,21 +69,25 @@ plait_status load_shape(plait_call *call) {
 }
 
 template <class To, class From>
-void copy(const plait_tensor *to, const plait_tensor *from) {
-  const int64_t n = numel(to);
-  if (n == 0) return;
-  Cursor target(to, 0), source(from, 0);
-  for (int64_t i = 0; i < n; i++, target.next(), source.next())
-    *reinterpret_cast<To *>(target.at()) = To(*reinterpret_cast<const From *>(source.at()));
+void cast(void *block, int64_t n) {
+  const From *from = static_cast<const From *>(block);
+  To to[block_elements];
+  std::copy_n(from, n, to);
+  std::memcpy(block, to, size_t(n) * sizeof(To));
 }
 
 plait_status load_kernel(plait_call *call) {
   const plait_tensor *to = call->in[0].u.t, *from = call->in[1].u.t;
-  const bool wide_to = to->dl.dtype.bits == 64, wide_from = from->dl.dtype.bits == 64;
-  if (wide_to)
-    (wide_from ? copy<double, double> : copy<double, float>)(to, from);
-  else
-    (wide_from ? copy<float, double> : copy<float, float>)(to, from);
+  const bool wide = is_wide(to->dl.dtype), same_width = wide == is_wide(from->dl.dtype);
+  const bool to_flat = is_contiguous(to), from_flat = is_contiguous(from);
+  const int64_t total = numel(to);
+  Block block;
+  for (int64_t start = 0; start < total; start += block_elements) {
+    const int64_t n = std::min(block_elements, total - start);
+    gather(from, from_flat, start, n, block);
+    if (!same_width) (wide ? cast<double, float> : cast<float, double>)(block, n);
+    scatter(to, to_flat, start, n, block);
+  }
   return PLAIT_OK;
 }
 

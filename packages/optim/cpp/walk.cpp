@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "cursor.hpp"
+#include "blocks.hpp"
 
 namespace plait::optim {
 namespace {
@@ -11,7 +11,6 @@ namespace {
 // Below this many elements a hand-over to other threads costs more than it saves; a piece keeps a
 // core's L2 warm.
 constexpr int64_t parallel_elements = 1 << 16, piece_elements = 1 << 14;
-constexpr int64_t block_elements = 256;  // strided memory is gathered into blocks of this size
 
 // The elements lie without gaps in one range, in whatever order of dimensions.
 bool is_dense(const plait_tensor *t) {
@@ -59,35 +58,20 @@ void apply_flat(const Update &update, uint32_t i, int64_t start, int64_t count) 
   update.apply(i, data, count);
 }
 
-template <class T>
-void gather(const plait_tensor *t, int64_t start, int64_t n, void *block) {
-  Cursor cursor(t, start);
-  for (int64_t j = 0; j < n; j++, cursor.next())
-    static_cast<T *>(block)[j] = *reinterpret_cast<const T *>(cursor.at());
-}
-template <class T>
-void scatter(const plait_tensor *t, int64_t start, int64_t n, const void *block) {
-  Cursor cursor(t, start);
-  for (int64_t j = 0; j < n; j++, cursor.next())
-    *reinterpret_cast<T *>(cursor.at()) = static_cast<const T *>(block)[j];
-}
-
-void apply_strided(const Update &update, uint32_t i, int64_t start, int64_t count) {
+void apply_blocks(const Update &update, uint32_t i, bool flat, int64_t start, int64_t count) {
   const Lists &lists = update.lists;
-  const bool wide = lists.at(0, i)->dl.dtype.bits == 64;
-  double blocks[max_operands][block_elements];
+  Block blocks[max_operands];
   for (const int64_t end = start + count; start < end; start += block_elements) {
     const int64_t n = std::min(block_elements, end - start);
     void *data[max_operands] = {};
     for (uint32_t k = 0; k < lists.n_lists; k++)
       if (lists.has(k)) {
         data[k] = blocks[k];
-        (wide ? gather<double> : gather<float>)(lists.at(k, i), start, n, blocks[k]);
+        gather(lists.at(k, i), flat, start, n, blocks[k]);
       }
     update.apply(i, data, n);
     for (uint32_t k = 0; k < lists.n_lists; k++)
-      if (data[k] && (update.written >> k & 1))
-        (wide ? scatter<double> : scatter<float>)(lists.at(k, i), start, n, blocks[k]);
+      if (data[k] && (update.written >> k & 1)) scatter(lists.at(k, i), flat, start, n, blocks[k]);
   }
 }
 
@@ -98,7 +82,10 @@ struct Piece {
 };
 
 void apply(const Update &update, const Piece &piece) {
-  (piece.flat ? apply_flat : apply_strided)(update, piece.i, piece.start, piece.count);
+  if (piece.flat && !is_half(update.lists.at(0, piece.i)->dl.dtype))
+    apply_flat(update, piece.i, piece.start, piece.count);
+  else
+    apply_blocks(update, piece.i, piece.flat, piece.start, piece.count);
 }
 
 // Two parameters that share bytes (a parameter given twice, a view of another) must be updated one

@@ -94,12 +94,6 @@ def test_a_step_moves_the_version_on(road: str) -> None:
     assert float(t.sum().item()) == 4 - shape[0]
 
 
-def test_half_precision_is_refused() -> None:
-    half = pc.ones(2).to(pc.float16)
-    with pytest.raises(TypeError, match=r"`params\[0\]` must be float32 or float64; got float16"):
-        optim.SGD([half]).step(grads=[half])
-
-
 def test_read_only_parameters_are_refused() -> None:
     array = np.ones(3, np.float32)
     array.flags.writeable = False

@@ -24,7 +24,7 @@ class Adadelta(Elementwise):
         p &\leftarrow p - \mathrm{lr}\, d
 
     Args:
-        params: arrays of float32 or float64, or groups of them; see `Optimizer`.
+        params: real floating arrays, or groups of them; see `Optimizer`.
         lr: learning rate, at least 0.
         rho: :math:`\rho`, in [0, 1].
         eps: :math:`\epsilon`, at least 0.

@@ -5,16 +5,22 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from plait_optim._arrays import exposed, filled_like
-from plait_optim._component import operator
-from plait_optim._flat import check_arithmetic, own_gradients, zeros
+from plait_optim._arithmetic import (
+    check_arithmetic,
+    dtype_name,
+    own_gradients,
+    widened,
+    zeros,
+)
+from plait_optim._arrays import filled_like, load
 from plait_optim._groups import ParamGroup, not_negative
 from plait_optim._optimizer import Optimizer
 
 __all__ = ["Adafactor"]
 
 _FACTORS = ("row_var", "col_var")
-_EPSILON = {2: 2.0**-10, 4: 2.0**-23, 8: 2.0**-52}  # of a dtype, by its bytes
+_MOMENTS = (*_FACTORS, "variance")  # of one parameter, either the factors or the variance
+_EPSILON = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52}
 
 
 class Adafactor(Optimizer):
@@ -37,7 +43,7 @@ class Adafactor(Optimizer):
     relative step, and :math:`\epsilon_1` guards the quotients.
 
     Args:
-        params: arrays of NumPy, torch or plait, float32 or float64; see `Optimizer`.
+        params: real floating arrays of NumPy, torch or plait; see `Optimizer`.
         lr: the largest relative step, at least 0.
         beta2_decay: :math:`\tau`, at most 0.
         eps: :math:`(\epsilon_1, \epsilon_2)`; None is the epsilon of the dtype.
@@ -108,7 +114,7 @@ class Adafactor(Optimizer):
         if name not in _FACTORS:
             return super().load_value(param, name, value)
         made = zeros(param, tuple(value.shape))
-        operator("optimizer_state_load")(*exposed([made, value]))
+        load(made, value)
         return made
 
     def update(
@@ -122,7 +128,7 @@ class Adafactor(Optimizer):
         given = own_gradients(self, params, grads)
         sign = -1.0 if group["maximize"] else 1.0
         lr, decay = float(group["lr"]), float(group["weight_decay"])
-        for param, grad, state in zip(exposed(params), given, states, strict=True):
+        for param, grad, state in zip(params, given, states, strict=True):
             _start(param, state)
             state["step"] += 1
             count = math.prod(param.shape)
@@ -130,14 +136,16 @@ class Adafactor(Optimizer):
                 continue
             grad *= sign * self.grad_scale
             eps1, eps2 = group["eps"]
-            eps1 = _EPSILON[param.dtype.itemsize] if eps1 is None else float(eps1)
+            eps1 = _EPSILON[dtype_name(param)] if eps1 is None else float(eps1)
             rho = min(lr, 1 / math.sqrt(state["step"]))
-            alpha = max(float(eps2), _root_mean_square(param, count)) * rho
-            update = grad * _scale(grad, state, state["step"] ** group["beta2_decay"], eps1)
-            largest = max(1.0, _root_mean_square(update, count) / float(group["d"]))
-            if decay:
-                param *= 1 - lr * decay
-            param -= (alpha / largest) * update
+            kept = [state[name] for name in _MOMENTS if name in state]
+            with widened(param, *kept) as [values, *moments]:
+                alpha = max(float(eps2), _root_mean_square(values, count)) * rho
+                update = grad * _scale(grad, moments, state["step"] ** group["beta2_decay"], eps1)
+                largest = max(1.0, _root_mean_square(update, count) / float(group["d"]))
+                if decay:
+                    values *= 1 - lr * decay
+                values -= (alpha / largest) * update
 
 
 def _start(param: Any, state: dict[str, Any]) -> None:
@@ -156,15 +164,15 @@ def _root_mean_square(array: Any, count: int) -> float:
     return math.sqrt(float((array * array).sum()) / count)
 
 
-def _scale(grad: Any, state: dict[str, Any], weight: float, eps: float) -> Any:
+def _scale(grad: Any, moments: list[Any], weight: float, eps: float) -> Any:
     """1 over the root of the second moment, after ``weight`` of this gradient's came in."""
     squares = grad * grad
-    if "variance" in state:
-        [moment] = exposed([state["variance"]])
+    if len(moments) == 1:
+        [moment] = moments
         moment += weight * (squares - moment)
         estimate = moment
     else:
-        rows, columns = exposed([state[name] for name in _FACTORS])
+        rows, columns = moments
         shape = tuple(grad.shape)
         rows += weight * (squares.sum(-1).reshape(tuple(rows.shape)) / shape[-1] - rows)
         columns += weight * (squares.sum(-2).reshape(tuple(columns.shape)) / shape[-2] - columns)

@@ -22,7 +22,7 @@ class Adagrad(Elementwise):
         p &\leftarrow p - \frac{\mathrm{lr}}{1 + (t - 1)\, \eta} \frac{g}{\sqrt{s} + \epsilon}
 
     Args:
-        params: arrays of float32 or float64, or groups of them; see `Optimizer`.
+        params: real floating arrays, or groups of them; see `Optimizer`.
         lr: learning rate, at least 0.
         lr_decay: :math:`\eta`, at least 0.
         weight_decay: :math:`\lambda`, at least 0.

@@ -21,6 +21,7 @@ __all__ = [
     "exposed",
     "filled_like",
     "library_function",
+    "load",
     "load_into",
     "mark_written",
     "number",
@@ -104,8 +105,13 @@ def number(handle: Any) -> float:
     raise RuntimeError("reading a norm needs one of numpy, plait_core and torch to be imported")
 
 
+def load(array: Any, value: Any) -> None:
+    """Copy ``value`` into an array, cast to its dtype."""
+    operator("optimizer_state_load")(*exposed([array, value]))
+
+
 def load_into(param: Any, value: Any) -> Any:
     """Return a copy of ``value`` as state of ``param``: in its library and dtype."""
     state = filled_like(param)
-    operator("optimizer_state_load")(*exposed([state, value]))
+    load(state, value)
     return state

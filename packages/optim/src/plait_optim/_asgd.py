@@ -26,7 +26,7 @@ class ASGD(Elementwise):
     The average a is kept as ``state[p]["ax"]``.
 
     Args:
-        params: arrays of float32 or float64, or groups of them; see `Optimizer`.
+        params: real floating arrays, or groups of them; see `Optimizer`.
         lr: learning rate, at least 0.
         lambd: :math:`\lambda_d`, by which weights decay and the rate falls.
         alpha: :math:`\alpha`, the power with which the rate falls.

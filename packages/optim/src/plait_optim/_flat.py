@@ -1,45 +1,27 @@
-"""All parameters as one vector, in the arithmetic of their own library.
-
-For optimizers that need more than one fused pass. The arrays must be of one library that has
-``concatenate`` and arithmetic: NumPy's, torch's, plait's.
-"""
+"""All parameters, arrays of one library, as one vector."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import plait_abi
-from plait_optim._arrays import exposed, filled_like, library_function, type_name
-from plait_optim._component import operator
+from plait_optim._arithmetic import wide, widened, zeros
+from plait_optim._arrays import exposed, library_function, load
 
 __all__ = [
     "add",
     "assign",
-    "check_arithmetic",
     "dot",
     "joined",
     "largest",
     "loaded",
-    "own_gradients",
     "total",
-    "zeros",
 ]
 
 
-def check_arithmetic(optimizer: object, params: list[Any]) -> None:
-    """Refuse arrays that can't be computed with."""
-    for param in params:
-        if library_function(type(param), "concatenate") is None:
-            raise TypeError(
-                f"{type(optimizer).__name__} computes with its parameters, and there is no "
-                f"`concatenate` beside {type_name(param)}: give it arrays of NumPy, torch or plait"
-            )
-
-
 def joined(arrays: list[Any]) -> Any:
-    """Return a copy of all elements, in one dimension."""
+    """Return a copy of all elements, in one dimension, to compute with."""
     join = library_function(type(arrays[0]), "concatenate")
-    return join([array.reshape(-1) for array in exposed(arrays)])
+    return join([wide(array).reshape(-1) for array in exposed(arrays)])
 
 
 def total(params: list[Any]) -> int:
@@ -64,8 +46,9 @@ def _parts(flat: Any, params: list[Any]) -> list[Any]:
 
 def add(params: list[Any], flat: Any, factor: float) -> None:
     """Add ``factor`` times a vector to the parameters, in place."""
-    for param, part in zip(exposed(params), _parts(flat, params), strict=True):
-        param += factor * part
+    for param, part in zip(params, _parts(flat, params), strict=True):
+        with widened(param) as [values]:
+            values += factor * part
 
 
 def assign(params: list[Any], flat: Any) -> None:
@@ -87,26 +70,5 @@ def largest(a: Any) -> float:
 def loaded(params: list[Any], value: Any) -> Any:
     """Return a copy of a saved vector in the library and dtype of the parameters."""
     flat = zeros(params[0], total(params))
-    operator("optimizer_state_load")(*exposed([flat, value]))
+    load(flat, value)
     return flat
-
-
-def zeros(param: Any, shape: Any) -> Any:
-    """Return zeros of a shape in the library and dtype of a parameter."""
-    return library_function(type(param), "zeros")(shape, dtype=param.dtype)
-
-
-def own_gradients(optimizer: object, params: list[Any], grads: list[Any]) -> list[Any]:
-    """Return copies of the gradients, each in the library and dtype of its parameter."""
-    copies = []
-    for i, (param, grad) in enumerate(zip(params, grads, strict=True)):
-        shapes = tuple(param.shape), tuple(grad.shape) if hasattr(grad, "shape") else None
-        if shapes[1] is not None and shapes[0] != shapes[1]:
-            raise plait_abi.ShapeError(
-                f"{type(optimizer).__name__}: `grads[{i}]` must have the shape of `params[{i}]`, "
-                f"{shapes[0]}; got {shapes[1]}"
-            )
-        copy = filled_like(param)
-        operator("optimizer_state_load")(*exposed([copy, grad]))
-        copies.append(copy)
-    return copies

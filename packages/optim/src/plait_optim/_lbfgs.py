@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from plait_optim import _flat
+from plait_optim._arithmetic import check_arithmetic, narrowed, wide
 from plait_optim._arrays import filled_like, mark_written
 from plait_optim._component import grad_mode
 from plait_optim._groups import ParamGroup, not_negative
@@ -33,7 +34,7 @@ class LBFGS(Optimizer):
     they carry no ``.grad``, the closure returns the loss and a list of gradients.
 
     Args:
-        params: arrays of float32 or float64; see `Optimizer`.
+        params: real floating arrays; see `Optimizer`.
         lr: learning rate, at least 0.
         max_iter: iterations in a step.
         max_eval: calls of the closure in a step; 1.25 times ``max_iter`` by default.
@@ -97,7 +98,7 @@ class LBFGS(Optimizer):
                 "LBFGS doesn't support per-parameter options (parameter groups); "
                 f"got {len(self.param_groups) + 1} groups"
             )
-        _flat.check_arithmetic(self, group["params"])
+        check_arithmetic(self, group["params"])
 
     def step(self, closure: Callable[[], Any]) -> Any:
         """Iterate until one of the limits is reached.
@@ -130,11 +131,13 @@ class LBFGS(Optimizer):
         grad: Any,
     ) -> None:
         lr, tolerance = float(group["lr"]), group["tolerance_change"]
+        first = group["params"][0]
         evaluations, last = 1, group["max_iter"]
         for iteration in range(1, last + 1):
             state["n_iter"] += 1
-            d = state["d"] = _direction(state, grad, group["history_size"])
-            state["prev_flat_grad"], state["prev_loss"] = grad, loss
+            d = _direction(state, grad, group)
+            state["d"], state["prev_flat_grad"] = narrowed(first, d), narrowed(first, grad)
+            state["prev_loss"] = loss
             state["t"] = lr
             if state["n_iter"] == 1:
                 state["t"] = min(1.0, 1.0 / float(abs(grad).sum())) * lr
@@ -213,28 +216,28 @@ class LBFGS(Optimizer):
         return float(value)
 
 
-def _direction(state: dict[str, Any], grad: Any, history: int) -> Any:
+def _direction(state: dict[str, Any], grad: Any, group: ParamGroup) -> Any:
     """Return -H g, after the last difference was taken into the history."""
     if state["n_iter"] == 1:
         state.update(old_dirs=[], old_stps=[], ro=[], H_diag=1.0)
         return -grad
     ys, steps, rho = state["old_dirs"], state["old_stps"], state["ro"]
-    y, s = grad - state["prev_flat_grad"], state["d"] * state["t"]
+    y, s = grad - wide(state["prev_flat_grad"]), wide(state["d"]) * state["t"]
     curvature = _flat.dot(y, s)
     if curvature > 1e-10:
-        if len(ys) == history:
+        if len(ys) == group["history_size"]:
             for kept in (ys, steps, rho):
                 del kept[0]
-        ys.append(y)
-        steps.append(s)
+        ys.append(narrowed(group["params"][0], y))
+        steps.append(narrowed(group["params"][0], s))
         rho.append(1.0 / curvature)
         state["H_diag"] = curvature / _flat.dot(y, y)
     d = -grad
     weights = []
     for y, s, r in zip(reversed(ys), reversed(steps), reversed(rho), strict=True):
-        weights.append(_flat.dot(s, d) * r)
-        d -= weights[-1] * y
+        weights.append(_flat.dot(wide(s), d) * r)
+        d -= weights[-1] * wide(y)
     d *= state["H_diag"]
     for y, s, r in zip(ys, steps, rho, strict=True):
-        d += (weights.pop() - _flat.dot(y, d) * r) * s
+        d += (weights.pop() - _flat.dot(wide(y), d) * r) * wide(s)
     return d

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from plait_optim._arrays import exposed, filled_like
-from plait_optim._flat import check_arithmetic, own_gradients
+from plait_optim._arithmetic import check_arithmetic, own_gradients, widened
+from plait_optim._arrays import filled_like
 from plait_optim._groups import ParamGroup, not_negative
 from plait_optim._optimizer import Optimizer
 
@@ -29,10 +29,11 @@ class Muon(Optimizer):
     :math:`\gamma = \sqrt{\max(1, m / n)}` ("original") or :math:`0.2 \sqrt{\max(m, n)}`
     ("match_rms_adamw"). Biases, embeddings and the like belong to another optimizer.
 
-    PyTorch iterates in bfloat16, this optimizer in the dtype of the parameters.
+    PyTorch iterates in bfloat16, this optimizer in the dtype of the parameters; in float32 if they
+    are halves.
 
     Args:
-        params: matrices of float32 or float64, of NumPy, torch or plait; see `Optimizer`.
+        params: real floating matrices of NumPy, torch or plait; see `Optimizer`.
         lr: learning rate, at least 0.
         weight_decay: :math:`\lambda`, at least 0.
         momentum: :math:`\mu`, at least 0.
@@ -119,16 +120,17 @@ class Muon(Optimizer):
         """Update one group: see `Optimizer.update`."""
         given = own_gradients(self, params, grads)
         lr, mu = float(group["lr"]), float(group["momentum"])
-        for param, grad, state in zip(exposed(params), given, states, strict=True):
+        iteration = group["ns_coefficients"], group["ns_steps"], group["eps"]
+        for param, grad, state in zip(params, given, states, strict=True):
             grad *= self.grad_scale
             if "momentum_buffer" not in state:
                 state["momentum_buffer"] = filled_like(param)
-            [buffer] = exposed([state["momentum_buffer"]])
-            buffer += (1 - mu) * (grad - buffer)
-            moved = grad + mu * (buffer - grad) if group["nesterov"] else buffer
-            x = _orthogonalised(moved, group["ns_coefficients"], group["ns_steps"], group["eps"])
-            param *= 1 - lr * float(group["weight_decay"])
-            param -= lr * _adjustment(group["adjust_lr_fn"], param.shape) * x
+            with widened(param, state["momentum_buffer"]) as [values, buffer]:
+                buffer += (1 - mu) * (grad - buffer)
+                moved = grad + mu * (buffer - grad) if group["nesterov"] else buffer
+                x = _orthogonalised(moved, *iteration)
+                values *= 1 - lr * float(group["weight_decay"])
+                values -= lr * _adjustment(group["adjust_lr_fn"], param.shape) * x
 
 
 def _orthogonalised(

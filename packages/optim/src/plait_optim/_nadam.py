@@ -27,7 +27,7 @@ class NAdam(Elementwise):
             + \frac{\mu_{t+1}\, m}{1 - \prod_{i=1}^{t+1} \mu_i} \Bigr)
 
     Args:
-        params: arrays of float32 or float64, or groups of them; see `Optimizer`.
+        params: real floating arrays, or groups of them; see `Optimizer`.
         lr: learning rate, at least 0.
         betas: :math:`\beta_1, \beta_2`, each in [0, 1).
         eps: :math:`\epsilon`, at least 0.

@@ -26,6 +26,10 @@ class Optimizer:
     A subclass passes its options as ``defaults`` and implements `update`; or, as in PyTorch, it
     overrides `step` itself.
 
+    Plait's optimizers take float32, float64, float16 and bfloat16. What they keep has the dtype of
+    its parameter. A step on float16 or bfloat16 computes in float32 and rounds what it writes, so
+    that a change of less than half a last digit is lost: keep float32 parameters where that hurts.
+
     Args:
         params: plait tensors, NumPy arrays or torch tensors, in any mixture; (name, array) pairs;
             or dicts with the key ``params`` and options of their own, which make groups.

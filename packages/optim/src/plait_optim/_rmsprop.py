@@ -25,7 +25,7 @@ class RMSprop(Elementwise):
         p &\leftarrow p - \mathrm{lr}\, b
 
     Args:
-        params: arrays of float32 or float64, or groups of them; see `Optimizer`.
+        params: real floating arrays, or groups of them; see `Optimizer`.
         lr: learning rate, at least 0.
         alpha: :math:`\alpha`, at least 0.
         eps: :math:`\epsilon`, at least 0.

@@ -22,7 +22,7 @@ class Rprop(Elementwise):
         p &\leftarrow p - \operatorname{sign}(g)\, s, \quad q \leftarrow g
 
     Args:
-        params: arrays of float32 or float64, or groups of them; see `Optimizer`.
+        params: real floating arrays, or groups of them; see `Optimizer`.
         lr: the first s, at least 0.
         etas: :math:`\eta^-, \eta^+`, on either side of 1.
         step_sizes: the smallest and the largest s.

@@ -25,7 +25,7 @@ class SGD(Optimizer):
         p &\leftarrow p - \mathrm{lr}\, g
 
     Args:
-        params: arrays of float32 or float64, or groups of them; see `Optimizer`.
+        params: real floating arrays, or groups of them; see `Optimizer`.
         lr: learning rate, at least 0.
         momentum: :math:`\mu`, at least 0; with 0 nothing is kept between steps.
         dampening: :math:`\tau`.

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from plait_optim._arrays import exposed, filled_like, library_function, mark_written, sort_of
+from plait_optim._arrays import exposed, library_function, load_into, mark_written, sort_of
 from plait_optim._component import grad_mode, operator
 from plait_optim._optimizer import Optimizer
 from plait_optim.lr_scheduler._base import LRScheduler, per_group
@@ -72,7 +72,7 @@ class AveragedModel:
         if hasattr(model, "parameters"):
             self.module = copy.deepcopy(model)
         else:
-            self.module = [_copied(array) for array in model]
+            self.module = [load_into(array, array) for array in model]
         if device is not None:
             self.module = self.module.to(device)
         self.n_averaged = 0
@@ -355,14 +355,8 @@ def _arrays_of(model: Any) -> tuple[list[Any], list[Any]]:
     return list(model.parameters()), list(model.buffers())
 
 
-def _copied(array: Any) -> Any:
-    fresh = filled_like(array)
-    operator("optimizer_state_load")(*exposed([fresh, array]))
-    return fresh
-
-
 def _is_averaged_by_operator(array: Any) -> bool:
-    return str(getattr(array, "dtype", "float32")).endswith(("float32", "float64"))
+    return str(getattr(array, "dtype", "float32")).endswith(("float16", "float32", "float64"))
 
 
 def _average(averages: list[Any], values: list[Any], weight: float) -> None:

@@ -1,0 +1,93 @@
+"""Computing with parameters in the arithmetic of their own library.
+
+For optimizers that need more than one fused pass. Parameters must be of a library that has
+``concatenate`` and arithmetic: NumPy's, torch's, plait's. Halves are computed with as float32 and
+kept as halves, as in the fused steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import plait_abi
+from plait_optim._arrays import exposed, filled_like, library_function, load, type_name
+
+__all__ = [
+    "check_arithmetic",
+    "dtype_name",
+    "narrowed",
+    "own_gradients",
+    "wide",
+    "widened",
+    "zeros",
+]
+
+
+def check_arithmetic(optimizer: object, params: list[Any]) -> None:
+    """Refuse arrays that can't be computed with."""
+    for param in params:
+        if library_function(type(param), "concatenate") is None:
+            raise TypeError(
+                f"{type(optimizer).__name__} computes with its parameters, and there is no "
+                f"`concatenate` beside {type_name(param)}: give it arrays of NumPy, torch or plait"
+            )
+
+
+def dtype_name(array: Any) -> str:
+    """Return the name of an array's dtype without its library's: ``float32``."""
+    return str(array.dtype).rpartition(".")[2]
+
+
+def zeros(param: Any, shape: Any) -> Any:
+    """Return zeros of a shape in the library and dtype of a parameter."""
+    return library_function(type(param), "zeros")(shape, dtype=param.dtype)
+
+
+def wide(array: Any) -> Any:
+    """Return what can be computed with: of halves a copy in float32, all else as it is."""
+    if not dtype_name(array).endswith("float16"):
+        return array
+    cls = type(array)
+    copy = library_function(cls, "zeros")(
+        tuple(array.shape), dtype=library_function(cls, "float32")
+    )
+    load(copy, array)
+    return copy
+
+
+@contextmanager
+def widened(*arrays: Any) -> Iterator[list[Any]]:
+    """Give arrays to change in place; those that are halves are written back at the end."""
+    mine = exposed(list(arrays))
+    given = [wide(array) for array in mine]
+    yield given
+    for array, changed in zip(mine, given, strict=True):
+        if changed is not array:
+            load(array, changed)
+
+
+def narrowed(param: Any, value: Any) -> Any:
+    """Return what was computed in the dtype of a parameter, to be kept."""
+    if value.dtype == param.dtype:
+        return value
+    copy = zeros(param, tuple(value.shape))
+    load(copy, value)
+    return copy
+
+
+def own_gradients(optimizer: object, params: list[Any], grads: list[Any]) -> list[Any]:
+    """Return copies of the gradients to compute with, each in the library of its parameter."""
+    copies = []
+    for i, (param, grad) in enumerate(zip(params, grads, strict=True)):
+        shapes = tuple(param.shape), tuple(grad.shape) if hasattr(grad, "shape") else None
+        if shapes[1] is not None and shapes[0] != shapes[1]:
+            raise plait_abi.ShapeError(
+                f"{type(optimizer).__name__}: `grads[{i}]` must have the shape of `params[{i}]`, "
+                f"{shapes[0]}; got {shapes[1]}"
+            )
+        copy = wide(filled_like(param))
+        load(copy, grad)
+        copies.append(copy)
+    return copies
