@@ -11,6 +11,7 @@ import pytest
 import plait_core as pc
 import plait_nn as nn
 import plait_optim as optim
+from plait.torch._amp import GradScaler
 
 NAMES = [
     name
@@ -90,3 +91,44 @@ def test_a_saved_value_is_seen_to_be_overwritten_by_a_step() -> None:
         optimizer.step(lambda: 1.0)
         with pytest.raises(RuntimeError, match=r"in place|version|modified|overwritten"):
             loss.backward()
+
+
+@pytest.mark.parametrize("dtype", [pc.float16, pc.bfloat16], ids=str)
+@pytest.mark.parametrize("name", NAMES)
+def test_halves_are_trained_with_a_scaled_loss_and_clipping(name: str, dtype: Any) -> None:
+    pc.manual_seed(0)
+    model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2)).to(dtype)
+    x, y = pc.randn(32, 4).to(dtype), pc.randn(32, 2).to(dtype)
+    optimizer = getattr(optim, name)(model.parameters(), lr=0.5 if name == "Adadelta" else 0.01)
+
+    def loss() -> Any:
+        return ((model(x) - y) ** 2).mean()
+
+    before, scaler = loss().item(), GradScaler("cpu", init_scale=16.0)
+    for _ in range(20):
+        if name == "LBFGS":  # a scaler takes no closure, as in PyTorch
+            optimizer.step(closure(optimizer, loss))
+            continue
+        optimizer.zero_grad()
+        scaler.scale(loss()).backward()
+        scaler.unscale_(optimizer)
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        scaler.step(optimizer)
+        scaler.update()
+    assert loss().item() < before - 0.02
+    assert {p.dtype for p in model.parameters()} == {dtype}
+
+
+def test_an_infinite_gradient_of_halves_skips_the_step() -> None:
+    p = pc.ones(3).half().requires_grad_()
+    optimizer, scaler = optim.SGD([p], lr=0.5), GradScaler("cpu", init_scale=2.0**17)
+    scaler.scale(p.sum()).backward()
+    scaler.step(optimizer)
+    scaler.update()
+    assert p.detach().tolist() == [1, 1, 1]
+    assert scaler.get_scale() == 2.0**16
+    optimizer.zero_grad()
+    (p.sum() * 0.25).backward()
+    optimizer.step(max_norm=0.1)
+    assert optimizer.grad_norm == pytest.approx(0.25 * 3**0.5)
+    np.testing.assert_allclose(p.detach().float().numpy(), 1 - 0.05 / 3**0.5, atol=2**-11)

@@ -190,12 +190,14 @@ for dtype in (pc.float16, pc.bfloat16):
 def test_rounding_is_to_nearest_and_to_even(instructions: str) -> None:
     rng = np.random.default_rng(3)
     halves = np.arange(0x7C00, dtype=np.uint16).view(np.float16).astype(np.float32)
-    ties = np.concatenate([(halves[1:] + halves[:-1]) / 2, np.float32([65519.996, 65520, 1e30])])
+    ties = np.concatenate(
+        [(halves[1:] + halves[:-1]) / 2, np.array([65519.996, 65520, 1e30], np.float32)]
+    )
     tops = rng.integers(0, 1 << 15, 20_000, np.uint32) << 16 | 0x8000  # ties of bfloat16
     values = np.concatenate(
         [ties, *(np.nextafter(ties, np.float32(to)) for to in (0, np.inf)), tops.view(np.float32)]
     )
-    values = np.concatenate([values[~np.isnan(values)], np.float32([np.inf, 0])])
+    values = np.concatenate([values[~np.isnan(values)], np.array([np.inf, 0], np.float32)])
     values = np.concatenate([values, -values]).astype(np.float32)
     done = subprocess.run(
         [sys.executable, "-c", CONVERSIONS],
