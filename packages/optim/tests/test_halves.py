@@ -44,7 +44,8 @@ def ulp(values: Array, dtype: Any) -> Array:
     """How far apart the halves around values lie."""
     digits, least = (10, -14) if dtype is pc.float16 else (7, -126)
     exponents = np.frexp(np.abs(values))[1] - 1
-    return np.ldexp(1.0, np.maximum(exponents, least) - digits)
+    distances: Array = np.ldexp(1.0, np.maximum(exponents, least) - digits)
+    return distances
 
 
 def half(values: Array, dtype: Any) -> Any:
@@ -117,7 +118,7 @@ def test_adam_and_sgd_follow_their_formulas(shape: tuple[int, ...], dtype: Any) 
         m, v = b1 * m + (1 - b1) * d, b2 * v + (1 - b2) * d * d
         p = p - lr * (m / (1 - b1**t)) / (np.sqrt(v / (1 - b2**t)) + 1e-8)
         b = mu * b + g if t > 1 else g
-        # a sum in another order may fall on the other side of a tie: a last digit at most
+        # beside the rounding, the formula in another order is a few digits of float32 away
         for mine, wanted in (
             (by_adam, p),
             (adam.state[by_adam]["exp_avg"], m),

@@ -60,7 +60,7 @@ def wide(array: Any) -> Any:
 @contextmanager
 def widened(*arrays: Any) -> Iterator[list[Any]]:
     """Give arrays to change in place; those that are halves are written back at the end."""
-    mine = exposed(list(arrays))
+    [mine] = exposed(list(arrays))
     given = [wide(array) for array in mine]
     yield given
     for array, changed in zip(mine, given, strict=True):

@@ -10,8 +10,9 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal
 
 from plait_optim._component import operator
@@ -53,11 +54,11 @@ def type_name(value: object) -> str:
     )
 
 
-def exposed(arrays: list[Any]) -> list[Any]:
-    """Return the same bytes as objects that an operator takes."""
-    if not _any_torch(arrays):
-        return arrays
-    return [a.detach() if sort_of(type(a)) == "torch" else a for a in arrays]
+def exposed(*lists: list[Any]) -> Sequence[list[Any]]:
+    """Return lists of the same bytes as objects that an operator takes."""
+    if not _any_torch(itertools.chain.from_iterable(lists)):
+        return lists
+    return [[a.detach() if sort_of(type(a)) == "torch" else a for a in each] for each in lists]
 
 
 def mark_written(arrays: list[Any]) -> None:
@@ -67,8 +68,8 @@ def mark_written(arrays: list[Any]) -> None:
         sys.modules["torch"].autograd.graph.increment_version(theirs)
 
 
-def _any_torch(arrays: list[Any]) -> bool:
-    return "torch" in map(sort_of, {*map(type, arrays)})
+def _any_torch(arrays: Iterable[Any]) -> bool:
+    return "torch" in sys.modules and "torch" in map(sort_of, {*map(type, arrays)})
 
 
 def filled_like(param: Any, fill: float = 0.0) -> Any:
@@ -76,7 +77,7 @@ def filled_like(param: Any, fill: float = 0.0) -> Any:
     if sort_of(type(param)) == "plait":
         return operator("optimizer_state")(param, fill)
     make = library_function(type(param), "full_like" if fill else "zeros_like")
-    [alias] = exposed([param])
+    [[alias]] = exposed([param])
     if make is None:
         return operator("optimizer_state")(alias, fill)
     return make(alias, fill) if fill else make(alias)
@@ -107,7 +108,8 @@ def number(handle: Any) -> float:
 
 def load(array: Any, value: Any) -> None:
     """Copy ``value`` into an array, cast to its dtype."""
-    operator("optimizer_state_load")(*exposed([array, value]))
+    [pair] = exposed([array, value])
+    operator("optimizer_state_load")(*pair)
 
 
 def load_into(param: Any, value: Any) -> Any:

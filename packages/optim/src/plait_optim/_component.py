@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import functools
 import pathlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import plait_abi
@@ -20,11 +18,16 @@ def operator(name: str) -> Any:
     return plait_abi.operator(name)
 
 
-@contextmanager
-def grad_mode(enabled: bool) -> Iterator[None]:
+class grad_mode:  # noqa: N801 - used as `with grad_mode(False):`
     """Whether the engine, if one is loaded, records what runs inside."""
-    before = plait_abi.set_grad_enabled(enabled)
-    try:
-        yield
-    finally:
-        plait_abi.set_grad_enabled(before)
+
+    __slots__ = ("_before", "_enabled")
+
+    def __init__(self, enabled: bool) -> None:
+        self._enabled = enabled
+
+    def __enter__(self) -> None:
+        self._before = plait_abi.set_grad_enabled(self._enabled)
+
+    def __exit__(self, *error: object) -> None:
+        plait_abi.set_grad_enabled(self._before)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from plait_optim._arrays import exposed, filled_like
+from plait_optim._arrays import filled_like
 from plait_optim._component import operator
 from plait_optim._groups import ParamGroup
 from plait_optim._optimizer import Optimizer
@@ -55,20 +55,20 @@ class Elementwise(Optimizer):
         names = self.kept(group)
         try:
             steps = [state["step"] + 1 for state in states]
-            kept = [exposed([s[name] for s in states]) if name else [] for name in names]
+            kept = [[s[name] for s in states] if name else [] for name in names]
         except KeyError:
             for param, state in zip(params, states, strict=True):
                 self._start(group, param, state, names)
             steps = [state["step"] + 1 for state in states]
-            kept = [exposed([s[name] for s in states]) if name else [] for name in names]
+            kept = [[s[name] for s in states] if name else [] for name in names]
         numbers: list[list[float]] = []
         if self.scalars:
             pairs = zip(states, steps, strict=True)
             rows = [self.numbers(group, state, step) for state, step in pairs]
             numbers = [list(column) for column in zip(*rows, strict=True)]
         operator(self.operator)(
-            exposed(params),
-            exposed(grads),
+            params,
+            grads,
             *kept,
             steps,
             *numbers,

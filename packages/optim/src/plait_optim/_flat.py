@@ -21,7 +21,8 @@ __all__ = [
 def joined(arrays: list[Any]) -> Any:
     """Return a copy of all elements, in one dimension, to compute with."""
     join = library_function(type(arrays[0]), "concatenate")
-    return join([wide(array).reshape(-1) for array in exposed(arrays)])
+    [given] = exposed(arrays)
+    return join([wide(array).reshape(-1) for array in given])
 
 
 def total(params: list[Any]) -> int:
@@ -53,8 +54,9 @@ def add(params: list[Any], flat: Any, factor: float) -> None:
 
 def assign(params: list[Any], flat: Any) -> None:
     """Write a vector into the parameters."""
-    for param, part in zip(exposed(params), _parts(flat, params), strict=True):
-        param[...] = part
+    [targets] = exposed(params)
+    for target, part in zip(targets, _parts(flat, params), strict=True):
+        target[...] = part
 
 
 def dot(a: Any, b: Any) -> float:

@@ -27,29 +27,25 @@ class RemovableHandle:
         self.remove()
 
 
-class Hooks:
-    """Hooks of one kind, in the order in which they run."""
+class Hooks(dict[int, Callable[..., Any]]):
+    """Hooks of one kind by their numbers, in the order in which they run."""
 
-    def __init__(self) -> None:
-        self._hooks: dict[int, Callable[..., Any]] = {}
-        self._next = 0
+    _next = 0
 
     def register(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Add a hook at the end, or with ``prepend`` in front."""
         number = self._next
         self._next += 1
-        later = {} if not prepend else dict(self._hooks)
+        later = dict(self) if prepend else {}
         if prepend:
-            self._hooks.clear()
-        self._hooks[number] = hook
-        self._hooks.update(later)
-        return RemovableHandle(self._hooks, number)
+            self.clear()
+        self[number] = hook
+        self.update(later)
+        return RemovableHandle(self, number)
 
-    def __iter__(self) -> Any:
-        return iter(list(self._hooks.values()))
-
-    def __bool__(self) -> bool:
-        return bool(self._hooks)
+    def in_order(self) -> list[Callable[..., Any]]:
+        """Return the hooks as they are now: one may remove itself while it runs."""
+        return list(self.values())
 
     # a copied or a loaded optimizer starts without hooks, as in PyTorch
     def __reduce__(self) -> tuple[type[Hooks], tuple[()]]:
@@ -69,12 +65,12 @@ def hooked(step: Callable[..., Any]) -> Callable[..., Any]:
         args = (self, *args)
         self._stepping = True
         try:
-            for hook in before:
+            for hook in before.in_order():
                 changed = hook(self, args, kwargs)
                 if changed is not None:
                     args, kwargs = _checked(changed)
             result = step(*args, **kwargs)
-            for hook in after:
+            for hook in after.in_order():
                 hook(self, args, kwargs)
             return result
         finally:

@@ -147,24 +147,32 @@ class Optimizer:
         grads: list[Any],
         states: list[dict[str, Any]],
     ) -> None:
-        """Update the parameters of one group that have a gradient; for subclasses to implement."""
+        """Update the parameters of one group that have a gradient; for subclasses to implement.
+
+        Args:
+            group: whose options count.
+            params: what to write, each with a gradient; torch tensors come detached.
+            grads: a gradient for each.
+            states: what is kept for each, empty at first.
+        """
         raise NotImplementedError(f"{type(self).__name__}: implement `update` or `step`")
 
     def _with_gradients(
         self, grads: Sequence[Any] | None
     ) -> list[tuple[ParamGroup, list[Any], list[Any]]]:
-        total = sum(len(group["params"]) for group in self.param_groups)
-        if grads is not None and len(grads) != total:
-            raise ValueError(
-                f"step: `grads` must hold one gradient (or None) for each of the {total} "
-                f"parameters; got {len(grads)}"
-            )
+        if grads is not None:
+            total = sum(len(group["params"]) for group in self.param_groups)
+            if len(grads) != total:
+                raise ValueError(
+                    f"step: `grads` must hold one gradient (or None) for each of the {total} "
+                    f"parameters; got {len(grads)}"
+                )
         start = 0
         found = []
         for group in self.param_groups:
             params = group["params"]
             if grads is None:
-                given = [_grad(param) for param in params]
+                given = _own_gradients(params)
             else:
                 given = list(grads[start : start + len(params)])
                 start += len(params)
@@ -177,8 +185,10 @@ class Optimizer:
 
     def _update_groups(self, groups: list[tuple[ParamGroup, list[Any], list[Any]]]) -> None:
         for group, params, grads in groups:
-            self.update(group, params, grads, self.state.of(params))
-            mark_written(params)
+            mine, given = exposed(params, grads)
+            self.update(group, mine, given, self.state.of(params))
+            if mine is not params:
+                mark_written(params)
 
     def _clip(self, groups: list[tuple[ParamGroup, list[Any], list[Any]]], max_norm: float) -> None:
         _groups.not_negative("max_norm", max_norm)
@@ -188,7 +198,7 @@ class Optimizer:
                 "gradients; clip them before the step"
             )
         grads = [grad for _, _, given in groups for grad in given]
-        self.grad_norm = number(operator("grad_norm")(exposed(grads)))
+        self.grad_norm = number(operator("grad_norm")(*exposed(grads)))
         scale = float(max_norm) / (self.grad_norm + 1e-6)
         self.grad_scale = 1.0 if scale >= 1 else scale  # nan stays nan
 
@@ -251,7 +261,7 @@ class Optimizer:
             ``{"state": {0: {...}}, "param_groups": [{"lr": ..., "params": [0, 1]}]}``. Arrays
             are the optimizer's own, not copies.
         """
-        for before in self._state_dict_pre_hooks:
+        for before in self._state_dict_pre_hooks.in_order():
             before(self)
         numbers: dict[int, int] = {}
         for param in self._all_params():
@@ -265,7 +275,7 @@ class Optimizer:
         ]
         state = {numbers[id(param)]: dict(value) for param, value in self.state.items() if value}
         result: StateDict = {"state": state, "param_groups": groups}
-        for after in self._state_dict_post_hooks:
+        for after in self._state_dict_post_hooks.in_order():
             changed = after(self, result)
             result = result if changed is None else changed
         return result
@@ -278,7 +288,7 @@ class Optimizer:
             KeyError: if it is no state of an optimizer.
         """
         state_dict = dict(state_dict)
-        for before in self._load_state_dict_pre_hooks:
+        for before in self._load_state_dict_pre_hooks.in_order():
             changed = before(self, state_dict)
             state_dict = state_dict if changed is None else changed
         for name in ("param_groups", "state"):
@@ -311,7 +321,7 @@ class Optimizer:
                 other.setdefault(name, default)
         self.param_groups = saved
         self.state = state
-        for after in self._load_state_dict_post_hooks:
+        for after in self._load_state_dict_post_hooks.in_order():
             after(self)
 
     def load_value(self, param: Any, name: str, value: Any) -> Any:
@@ -334,10 +344,11 @@ class Optimizer:
         return itertools.chain.from_iterable(group["params"] for group in self.param_groups)
 
 
-def _grad(param: Any) -> Any:
+def _own_gradients(params: list[Any]) -> list[Any]:
     try:
-        return param.grad
+        return [param.grad for param in params]
     except AttributeError:
+        bare = next(param for param in params if not hasattr(param, "grad"))
         raise TypeError(
-            f"step: parameters of type {type_name(param)} carry no .grad; pass step(grads=[...])"
+            f"step: parameters of type {type_name(bare)} carry no .grad; pass step(grads=[...])"
         ) from None

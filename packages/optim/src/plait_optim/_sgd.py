@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from plait_optim._arrays import exposed, filled_like
+from plait_optim._arrays import filled_like
 from plait_optim._component import operator
 from plait_optim._groups import ParamGroup, not_negative, not_supported
 from plait_optim._optimizer import Optimizer
@@ -105,9 +105,9 @@ class SGD(Optimizer):
                     for param, buffer in zip(params, buffers, strict=True)
                 ]
         operator("sgd_step")(
-            exposed(params),
-            exposed(grads),
-            exposed(buffers),
+            params,
+            grads,
+            buffers,
             steps,
             lr=float(group["lr"]),
             momentum=float(group["momentum"]),
@@ -118,6 +118,6 @@ class SGD(Optimizer):
             grad_scale=self.grad_scale,
         )
         # only now: a refused step leaves no buffer that counts as a step taken
-        if 1 in steps:
-            for state, buffer in zip(states, buffers, strict=False):
+        if buffers and 1 in steps:
+            for state, buffer in zip(states, buffers, strict=True):
                 state["momentum_buffer"] = buffer

@@ -113,7 +113,7 @@ class AveragedModel:
                 f"got {len(values)}"
             )
         with grad_mode(False):
-            averages, values = exposed(averages), exposed(values)
+            averages, values = exposed(averages, values)
             if self.n_averaged == 0:
                 _assign(averages, values)
             elif self.avg_fn is not None:
@@ -126,7 +126,7 @@ class AveragedModel:
                 step = self.multi_avg_fn or get_swa_multi_avg_fn()
                 step(averages, values, self.n_averaged)
             if not self.use_buffers:
-                _assign(exposed(buffers), exposed(new_buffers))
+                _assign(*exposed(buffers, new_buffers))
             mark_written(averages)
         self.n_averaged += 1
 
@@ -152,7 +152,7 @@ class AveragedModel:
             names = [str(i) for i in range(len(self.module))]
             if sorted(inner) != sorted(names):
                 raise KeyError(f"load_state_dict: {len(names)} arrays are kept; got {len(inner)}")
-            _assign(exposed(self.module), exposed([inner[name] for name in names]))
+            _assign(*exposed(self.module, [inner[name] for name in names]))
         else:
             self.module.load_state_dict(inner)
         self.n_averaged = int(state_dict["n_averaged"])
