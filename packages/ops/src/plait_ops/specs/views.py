@@ -63,21 +63,26 @@ def _(s):
 view.error(
     "ShapeError", lambda s: s(s.array(2, 3), (4,)), contains=["view", "size", "(4,)", "(2, 3)"]
 )
+
 view.error(
     "ShapeError",
     lambda s: s(s.array(2, 3), (-1, 4)),
     contains=["view", "size", "(-1, 4)", "(2, 3)"],
 )
+
 view.error("ShapeError", lambda s: s(s.array(2, 3), (-1, -1)), contains=["view", "size", "-1"])
+
 view.error("ShapeError", lambda s: s(s.array(2, 3), (-2, 3)), contains=["view", "size", "(-2, 3)"])
+
 view.error(
     "ShapeError", lambda s: s(s.array(2, 3).T, (6,)), contains=["view", "size", "(3, 2)", "reshape"]
 )
+
 view.error("ShapeError", lambda s: s(s.array(1), (1,) * 65), contains=["view", "size", "65", "64"])
+
 view.error(
     "ShapeError", lambda s: s(s.array(2, 3), (2**62, 2**62)), contains=["view", "size", "(2, 3)"]
 )
-
 
 reshape = Composite(
     "reshape(Tensor(a) self, int[]* shape) -> Tensor(a)",
@@ -119,17 +124,18 @@ def _(s):
 reshape.error(
     "ShapeError", lambda s: s(s.array(2, 3), (4,)), contains=["reshape", "shape", "(4,)", "(2, 3)"]
 )
+
 reshape.error(
     "ShapeError",
     lambda s: s(s.array(2, 3), (-1, 4)),
     contains=["reshape", "shape", "(-1, 4)", "(2, 3)"],
 )
+
 reshape.error(
     "ShapeError",
     lambda s: s(s.array(0, 3), (-1, 0)),
     contains=["reshape", "shape", "(-1, 0)", "(0, 3)"],
 )
-
 
 flatten = Composite(
     "flatten(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)",
@@ -182,6 +188,7 @@ def _(s):
 flatten.error(
     "IndexError", lambda s: s(s.array(2, 3), 2), contains=["flatten", "start_dim", "(2, 3)", "2"]
 )
+
 flatten.error(
     "ValueError", lambda s: s(s.array(2, 3), 1, 0), contains=["flatten", "start_dim", "end_dim"]
 )
@@ -255,19 +262,22 @@ expand.error(
     lambda s: s(s.array(2, 3), (2, 4)),
     contains=["expand", "size", "(2, 4)", "(2, 3)"],
 )
+
 expand.error(
     "ShapeError", lambda s: s(s.array(2, 3), (3,)), contains=["expand", "size", "(3,)", "(2, 3)"]
 )
+
 expand.error(
     "ShapeError", lambda s: s(s.array(3), (-1, 3)), contains=["expand", "size", "(-1, 3)", "(3,)"]
 )
+
 expand.error(
     "ShapeError", lambda s: s(s.array(1), (2**62, 4)), contains=["expand", "size", "2**63"]
 )
+
 expand.error(
     "ShapeError", lambda s: s(s.array(1), (1,) * 65), contains=["expand", "size", "65", "64"]
 )
-
 
 broadcast_to = Composite(
     "broadcast_to(Tensor(a) self, int[] size|shape) -> Tensor(a)",
@@ -288,235 +298,9 @@ def _(self, size):
 
 
 broadcast_to.reference(lambda self, size: np.broadcast_to(self, size))
+
 broadcast_to.samples(lambda s: iter([s(s.array(3), (2, 3)), s(s.array(), (2,))]))
+
 broadcast_to.error(
     "ShapeError", lambda s: s(s.array(2, 3), (2, 4)), contains=["expand", "(2, 4)", "(2, 3)"]
-)
-
-
-unsqueeze = View(
-    "unsqueeze(Tensor(a) self, int dim) -> Tensor(a)",
-    doc="""
-    `self` with a dimension of size 1 inserted at `dim`, which lies in ``[-ndim - 1, ndim]``.
-
-    Raises: IndexError for a dim out of range.
-
-    >>> import plait_core as pc
-    >>> tuple(pc.zeros(3).unsqueeze(-1).shape)
-    (3, 1)
-    """,
-)
-
-
-@unsqueeze.shape
-def _(self, dim):
-    n = self.ndim + 1
-    check(
-        -n <= dim < n,
-        f"`dim` must be in [{-n}, {n - 1}] for shape {self.shape}; got {dim}",
-        "IndexError",
-    )
-    at = dim + n if dim < 0 else dim
-    max_dims("dim", n)
-    step = self.shape[at] * self.strides[at] if at < self.ndim else 1
-    return look(
-        self,
-        self.shape[:at] + [1] + self.shape[at:],
-        self.strides[:at] + [step] + self.strides[at:],
-    )
-
-
-@unsqueeze.vjp("self")
-def _(g, self):
-    return reshape(g, self.shape)
-
-
-unsqueeze.reference(lambda self, dim: np.expand_dims(self, dim))
-unsqueeze.samples(
-    lambda s: iter(
-        [
-            s(s.array(2, 3), 0),
-            s(s.array(2, 3), -1),
-            s(s.array(2, 3), 1),
-            s(s.array(), 0),
-            s(s.backwards(3), 1),
-        ]
-    )
-)
-unsqueeze.error(
-    "IndexError", lambda s: s(s.array(2, 3), 3), contains=["unsqueeze", "dim", "(2, 3)", "3"]
-)
-unsqueeze.error(
-    "IndexError", lambda s: s(s.array(2, 3), -4), contains=["unsqueeze", "dim", "(2, 3)", "-4"]
-)
-unsqueeze.error(
-    "ShapeError", lambda s: s(s.array(*[1] * 64), 0), contains=["unsqueeze", "dim", "65", "64"]
-)
-
-
-squeeze = View(
-    "squeeze(Tensor(a) self) -> Tensor(a)",
-    doc="""
-    `self` without its dimensions of size 1.
-
-    >>> import plait_core as pc
-    >>> tuple(pc.zeros(1, 3, 1).squeeze().shape)
-    (3,)
-    """,
-)
-squeeze_dim = View(
-    "squeeze.dim(Tensor(a) self, int[] dim|axis) -> Tensor(a)",
-    doc="""
-    `self` without those of the dimensions `dim` (an int or several) that have size 1.
-
-    Raises: IndexError for a dim out of range.
-
-    >>> import plait_core as pc
-    >>> tuple(pc.zeros(1, 3, 1).squeeze(0).shape)
-    (3, 1)
-    """,
-)
-
-
-@squeeze.shape
-def _(self):
-    keep = [i for i in range(self.ndim) if self.shape[i] != 1]
-    return look(self, [self.shape[i] for i in keep], [self.strides[i] for i in keep])
-
-
-@squeeze_dim.shape
-def _(self, dim):
-    drop = [wrap_dim("dim", d, self.shape) for d in dim]
-    keep = [i for i in range(self.ndim) if self.shape[i] != 1 or i not in drop]
-    return look(self, [self.shape[i] for i in keep], [self.strides[i] for i in keep])
-
-
-@squeeze.vjp("self")
-@squeeze_dim.vjp("self")
-def _(g, self):
-    return reshape(g, self.shape)
-
-
-@squeeze_dim.reference
-def _(self, dim):
-    drop = [d % max(self.ndim, 1) for d in ([dim] if isinstance(dim, int) else dim)]
-    return self.reshape([n for i, n in enumerate(self.shape) if n != 1 or i not in drop])
-
-
-squeeze.reference(lambda self: np.squeeze(self))
-squeeze.samples(
-    lambda s: iter([s(s.array(1, 3, 1)), s(s.array(2, 3)), s(s.array()), s(s.array(1, 0))])
-)
-squeeze_dim.samples(
-    lambda s: iter(
-        [s(s.array(1, 3, 1), (0,)), s(s.array(1, 3, 1), (0, -1)), s(s.array(2, 3), (0,))]
-    )
-)
-squeeze.error("TypeError", lambda s: s("x"), contains=["squeeze", "self"])
-squeeze_dim.error(
-    "IndexError", lambda s: s(s.array(1, 3), (2,)), contains=["squeeze", "dim", "(1, 3)", "2"]
-)
-
-detach = View(
-    "detach(Tensor(a) self) -> Tensor(a)",
-    doc="""
-    `self` cut off from the history of its computation: the same elements, and no gradient flows through.
-
-    >>> import plait_core as pc
-    >>> pc.ones(2).detach().tolist()
-    [1.0, 1.0]
-    """,
-)
-alias = View(
-    "alias(Tensor(a) self) -> Tensor(a)",
-    doc="""
-    Another handle of the same elements; gradients flow through.
-
-    >>> import plait_core as pc
-    >>> pc.alias(pc.ones(2)).tolist()
-    [1.0, 1.0]
-    """,
-    method=False,
-)
-
-
-@detach.shape
-@alias.shape
-def _(self):
-    return look(self, self.shape, self.strides)
-
-
-@alias.vjp("self")
-def _(g):
-    return g
-
-
-for each in (detach, alias):
-    each.reference(lambda self: self)
-    each.samples(lambda s: iter([s(s.array(2, 3)), s(s.backwards(3)), s(s.array()), s(s.array(0))]))
-    each.error("TypeError", lambda s: s(2), contains=[each.name, "self"])
-
-
-as_strided = View(
-    "as_strided(Tensor(a) self, int[] size, int[] stride, int offset=0) -> Tensor(a)",
-    doc="""
-    The memory of `self` seen with the given sizes and strides (in elements, may be negative), beginning `offset` elements
-    after its first one. Has no derivative.
-
-    Raises: ShapeError if `size` and `stride` differ in length or lead outside the memory.
-
-    >>> import plait_core as pc
-    >>> pc.as_strided(pc.arange(4), (3, 2), (1, 1)).tolist()
-    [[0, 1], [1, 2], [2, 3]]
-    """,
-)
-
-
-@as_strided.shape
-def _(self, size, stride, offset):
-    check(
-        len(size) == len(stride),
-        f"`size` {size} and `stride` {stride} must be of one length",
-    )
-    sizes("size", size)
-    return look(self, size, stride, offset)
-
-
-@as_strided.reference
-def _(self, size, stride, offset=0):
-    flat = np.ascontiguousarray(self).reshape(-1)[offset:]
-    return np.lib.stride_tricks.as_strided(
-        flat, size, [step * flat.itemsize for step in stride]
-    ).copy()
-
-
-as_strided.samples(
-    lambda s: iter(
-        [
-            s(s.array(6), (2, 3), (3, 1)),
-            s(s.array(6), (2, 2), (1, 1), 2),
-            s(s.array(2, 3), (3,), (2,), 1),
-            s(s.array(3), (), (), 1),
-        ]
-    )
-)
-as_strided.error(
-    "ShapeError",
-    lambda s: s(s.array(6), (2, 3), (1,)),
-    contains=["as_strided", "size", "stride", "(2, 3)", "(1,)"],
-)
-as_strided.error(
-    "ShapeError", lambda s: s(s.array(6), (7,), (1,)), contains=["as_strided", "(7,)", "outside"]
-)
-as_strided.error(
-    "ShapeError", lambda s: s(s.array(6), (2,), (1,), 2**62), contains=["as_strided", "outside"]
-)
-as_strided.error(
-    "ShapeError", lambda s: s(s.array(6), (2,), (1,), -1), contains=["as_strided", "outside"]
-)
-as_strided.error(
-    "ShapeError", lambda s: s(s.array(6), (2,), (2**62,)), contains=["as_strided", "outside"]
-)
-as_strided.error(
-    "ShapeError", lambda s: s(s.array(6), (-1,), (1,)), contains=["as_strided", "size", "(-1,)"]
 )
