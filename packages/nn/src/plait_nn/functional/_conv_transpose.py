@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import plait_core as pc
 from plait_core import Tensor
 from plait_nn.functional._padding import pad
@@ -55,7 +53,7 @@ def _options(
     return made
 
 
-def _full2d(
+def _full(
     input: Tensor, weight: Tensor, stride: tuple[int, ...], dilation: tuple[int, ...], groups: int
 ) -> Tensor:
     """Transpose the convolution of images without padding."""
@@ -68,55 +66,14 @@ def _full2d(
     return made
 
 
-def _full1d(
-    input: Tensor, weight: Tensor, stride: tuple[int, ...], dilation: tuple[int, ...], groups: int
-) -> Tensor:
-    rows, kernel = input.unsqueeze(2), weight.unsqueeze(2)
-    return _full2d(rows, kernel, (1, *stride), (1, *dilation), groups).squeeze(2)
-
-
-def _full3d(
-    input: Tensor, weight: Tensor, stride: tuple[int, ...], dilation: tuple[int, ...], groups: int
-) -> Tensor:
-    """Add up what the slices of a volume give with the slices of the kernel, as images."""
-    batch, channels, slices, *image = input.shape
-    taps, filters = weight.shape[2], weight.shape[1] * groups
-    images = input.transpose(1, 2).reshape((batch * slices, channels, *image))
-    kernel = weight.reshape((channels, weight.shape[1] * taps, *weight.shape[3:]))
-    flat = _full2d(images, kernel, stride[1:], dilation[1:], groups)
-    size = flat.shape[2:]
-    pieces = flat.reshape((batch, slices, filters, taps, *size)).permute((0, 2, 1, 3, 4, 5))
-    pieces = pieces.reshape((batch, filters, slices * taps, *size))
-    places = [i * stride[0] + k * dilation[0] for i in range(slices) for k in range(taps)]
-    depth = (slices - 1) * stride[0] + dilation[0] * (taps - 1) + 1
-    blank = pieces.new_zeros((batch, filters, depth, *size))
-    made: Tensor = blank.index_add(2, pc.tensor(places, device=input.device), pieces)
-    return made
-
-
 def _cut(made: Tensor, padding: tuple[int, ...], extra: tuple[int, ...]) -> Tensor:
     """Cut the padding off, less what ``output_padding`` leaves at the end."""
     borders = [n for p, e in zip(padding, extra, strict=True) for n in (e - p, -p)][::-1]
     return pad(made, borders) if any(borders) else made
 
 
-def _transposed(
-    operator: str,
-    full: Callable[[Tensor, Tensor, tuple[int, ...], tuple[int, ...], int], Tensor],
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None,
-    groups: int,
-    **options: Sizes,
-) -> Tensor:
-    """Check everything, and compute with ``full`` of a batch, without padding and bias."""
-    alone = input.ndim == int(operator[-2]) + 1
-    batch = input.unsqueeze(0) if alone else input
-    stride, padding, extra, dilation = _options(operator, batch, weight, bias, groups, **options)
-    made = _cut(full(batch, weight, stride, dilation, groups), padding, extra)
-    if bias is not None:
-        made = made + bias.reshape((-1,) + (1,) * (made.ndim - 2))
-    return made.squeeze(0) if alone else made
+def _with_bias(made: Tensor, bias: Tensor | None) -> Tensor:
+    return made if bias is None else made + bias.reshape((-1,) + (1,) * (made.ndim - 2))
 
 
 def conv_transpose2d(
@@ -156,9 +113,12 @@ def conv_transpose2d(
         >>> F.conv_transpose2d(pc.ones(1, 1, 1, 2), pc.ones(1, 1, 1, 2), stride=2).flatten()
         tensor([1., 1., 1., 1.])
     """
-    return _transposed(
+    if input.ndim == 3:
+        return conv_transpose2d(
+            input.unsqueeze(0), weight, bias, stride, padding, output_padding, groups, dilation
+        ).squeeze(0)
+    step, cut, extra, spread = _options(
         "conv_transpose2d",
-        _full2d,
         input,
         weight,
         bias,
@@ -168,6 +128,7 @@ def conv_transpose2d(
         output_padding=output_padding,
         dilation=dilation,
     )
+    return _with_bias(_cut(_full(input, weight, step, spread, groups), cut, extra), bias)
 
 
 def conv_transpose1d(
@@ -193,9 +154,12 @@ def conv_transpose1d(
         >>> F.conv_transpose1d(pc.tensor([[[1.0, 2.0]]]), pc.ones(1, 1, 3), stride=2).flatten()
         tensor([1., 1., 3., 2., 2.])
     """
-    return _transposed(
+    if input.ndim == 2:
+        return conv_transpose1d(
+            input.unsqueeze(0), weight, bias, stride, padding, output_padding, groups, dilation
+        ).squeeze(0)
+    step, cut, extra, spread = _options(
         "conv_transpose1d",
-        _full1d,
         input,
         weight,
         bias,
@@ -205,6 +169,9 @@ def conv_transpose1d(
         output_padding=output_padding,
         dilation=dilation,
     )
+    rows, kernel = input.unsqueeze(2), weight.unsqueeze(2)
+    made = _full(rows, kernel, (1, *step), (1, *spread), groups).squeeze(2)
+    return _with_bias(_cut(made, cut, extra), bias)
 
 
 def conv_transpose3d(
@@ -231,9 +198,12 @@ def conv_transpose3d(
         >>> tuple(out.shape), out.sum().item()
         ((1, 1, 2, 1, 4), 8.0)
     """
-    return _transposed(
+    if input.ndim == 4:
+        return conv_transpose3d(
+            input.unsqueeze(0), weight, bias, stride, padding, output_padding, groups, dilation
+        ).squeeze(0)
+    step, cut, extra, spread = _options(
         "conv_transpose3d",
-        _full3d,
         input,
         weight,
         bias,
@@ -243,3 +213,16 @@ def conv_transpose3d(
         output_padding=output_padding,
         dilation=dilation,
     )
+    batch, channels, slices, *image = input.shape
+    taps, filters = weight.shape[2], weight.shape[1] * groups
+    images = input.transpose(1, 2).reshape((batch * slices, channels, *image))
+    kernel = weight.reshape((channels, weight.shape[1] * taps, *weight.shape[3:]))
+    flat = _full(images, kernel, step[1:], spread[1:], groups)
+    size = flat.shape[2:]
+    pieces = flat.reshape((batch, slices, filters, taps, *size)).permute((0, 2, 1, 3, 4, 5))
+    pieces = pieces.reshape((batch, filters, slices * taps, *size))
+    places = [i * step[0] + k * spread[0] for i in range(slices) for k in range(taps)]
+    depth = (slices - 1) * step[0] + spread[0] * (taps - 1) + 1
+    blank = pieces.new_zeros((batch, filters, depth, *size))
+    made = blank.index_add(2, pc.tensor(places, device=input.device), pieces)
+    return _with_bias(_cut(made, cut, extra), bias)
