@@ -3,10 +3,7 @@
 import numpy as np
 
 from plait_ops.spec import View
-from plait_ops.words import (
-    check,
-    sizes,
-)
+from plait_ops.words import check, sizes
 from plait_ops.words import view as look
 
 detach = View(
@@ -19,7 +16,6 @@ detach = View(
     [1.0, 1.0]
     """,
 )
-
 alias = View(
     "alias(Tensor(a) self) -> Tensor(a)",
     doc="""
@@ -48,6 +44,7 @@ for each in (detach, alias):
     each.reference(lambda self: self)
     each.samples(lambda s: iter([s(s.array(2, 3)), s(s.backwards(3)), s(s.array()), s(s.array(0))]))
     each.error("TypeError", lambda s: s(2), contains=[each.name, "self"])
+
 
 as_strided = View(
     "as_strided(Tensor(a) self, int[] size, int[] stride, int offset=0) -> Tensor(a)",
@@ -92,29 +89,23 @@ as_strided.samples(
         ]
     )
 )
-
 as_strided.error(
     "ShapeError",
     lambda s: s(s.array(6), (2, 3), (1,)),
     contains=["as_strided", "size", "stride", "(2, 3)", "(1,)"],
 )
-
 as_strided.error(
     "ShapeError", lambda s: s(s.array(6), (7,), (1,)), contains=["as_strided", "(7,)", "outside"]
 )
-
 as_strided.error(
     "ShapeError", lambda s: s(s.array(6), (2,), (1,), 2**62), contains=["as_strided", "outside"]
 )
-
 as_strided.error(
     "ShapeError", lambda s: s(s.array(6), (2,), (1,), -1), contains=["as_strided", "outside"]
 )
-
 as_strided.error(
     "ShapeError", lambda s: s(s.array(6), (2,), (2**62,)), contains=["as_strided", "outside"]
 )
-
 as_strided.error(
     "ShapeError", lambda s: s(s.array(6), (-1,), (1,)), contains=["as_strided", "size", "(-1,)"]
 )

@@ -30,7 +30,6 @@ add = Pointwise(
     """,
     dtypes="any",
 )
-
 sub = Pointwise(
     "sub(Tensor|Scalar self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor",
     doc="""
@@ -42,7 +41,6 @@ sub = Pointwise(
     """,
     dtypes="arithmetic",
 )
-
 mul = Pointwise(
     "mul(Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
     doc="""
@@ -55,7 +53,6 @@ mul = Pointwise(
     dtypes="any",
     unrounded=("self", "other"),
 )
-
 pow_ = Pointwise(
     "pow(Tensor|Scalar self, Tensor|Scalar exponent|other) -> Tensor",
     doc="""
@@ -68,7 +65,6 @@ pow_ = Pointwise(
     dtypes="arithmetic",
     domain=(0.5, 2.5),
 )
-
 atan2 = Pointwise(
     "atan2(Tensor self, Tensor other) -> Tensor",
     doc="""
@@ -80,7 +76,6 @@ atan2 = Pointwise(
     """,
     promote="float",
 )
-
 hypot = Pointwise(
     "hypot(Tensor self, Tensor other) -> Tensor",
     doc="""
@@ -92,7 +87,6 @@ hypot = Pointwise(
     """,
     dtypes="floating",
 )
-
 copysign = Pointwise(
     "copysign(Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
     doc="""
@@ -118,21 +112,15 @@ add.reference(
         self, np.multiply(other, np.asarray(alpha).astype(self.dtype))
     )
 )
-
 sub.reference(
     lambda self, other, alpha: np.subtract(
         self, np.multiply(other, np.asarray(alpha).astype(self.dtype))
     )
 )
-
 mul.reference(np.multiply)
-
 pow_.reference(_power)
-
 atan2.reference(np.arctan2)
-
 hypot.reference(np.hypot)
-
 copysign.reference(np.copysign)
 
 
@@ -229,7 +217,6 @@ subtract = Composite(
     inplace=True,
     out=True,
 )
-
 multiply = Composite(
     "multiply(Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
     doc=under_another_name("`mul` under NumPy's name.", "multiply", mul),
@@ -249,9 +236,7 @@ def _(self, other):
 
 
 subtract.reference(lambda self, other, alpha=1: sub(self, other, alpha=alpha))
-
 multiply.reference(lambda self, other: mul(self, other))
-
 for each in (subtract, multiply):
     each.samples(lambda s: iter([s(s.array(2, 3), s.array(3, low=0.5)), s(s.array(3), 2.0)]))
     each.error(
@@ -293,7 +278,6 @@ for each in (add, sub, mul, pow_, copysign):
         "TypeError", lambda s: s(1, 2.0), contains=[each.schema.base, "self", "Tensor", "number"]
     )
     each.error("TypeError", lambda s: s(s.array(2), "x"), contains=[each.schema.base])
-
 add.error(
     "DTypeError",
     lambda s: s(s.array(2, dtype="uint64"), s.array(2, dtype="int64")),

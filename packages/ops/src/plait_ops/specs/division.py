@@ -3,11 +3,7 @@
 import numpy as np
 
 from plait_ops.alias import under_another_name
-from plait_ops.calls import (
-    floor,
-    trunc,
-    zeros_like,
-)
+from plait_ops.calls import floor, trunc, zeros_like
 from plait_ops.spec import Composite, Pointwise
 from plait_ops.words import check, conjugate
 
@@ -27,7 +23,6 @@ true_divide = Pointwise(
     dtypes="any",
     unrounded=("other",),
 )
-
 div_trunc = Pointwise(
     "div_trunc(Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
     doc="The quotient rounded towards 0; an integer divided by 0 gives 0.",
@@ -36,7 +31,6 @@ div_trunc = Pointwise(
     internal=True,
     inplace=True,
 )
-
 floor_divide = Pointwise(
     "floor_divide(Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
     doc="""
@@ -49,7 +43,6 @@ floor_divide = Pointwise(
     dtypes="numeric",
     unrounded=("other",),
 )
-
 remainder = Pointwise(
     "remainder(Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
     doc="""
@@ -62,7 +55,6 @@ remainder = Pointwise(
     """,
     dtypes="numeric",
 )
-
 fmod = Pointwise(
     "fmod(Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
     doc="""
@@ -99,13 +91,9 @@ def _floor_divide(a, b):
 
 
 true_divide.reference(np.divide)
-
 div_trunc.reference(_masked_zero(_trunc))
-
 floor_divide.reference(_masked_zero(_floor_divide))
-
 remainder.reference(_masked_zero(np.remainder))
-
 fmod.reference(_masked_zero(np.fmod))
 
 
@@ -197,11 +185,9 @@ div.error(
     lambda s: s(s.array(2), 2, rounding_mode="up"),
     contains=["div", "rounding_mode", "up"],
 )
-
 div.error(
     "ShapeError", lambda s: s(s.array(2, 3), s.array(4)), contains=["broadcast", "(2, 3)", "(4,)"]
 )
-
 divide = Composite(
     "divide(Tensor|Scalar self, Tensor|Scalar other, *, str? rounding_mode=None) -> Tensor",
     doc=under_another_name("`div` under NumPy's name.", "divide", div),
@@ -218,7 +204,6 @@ def _(self, other, rounding_mode):
 divide.reference(
     lambda self, other, rounding_mode=None: div(self, other, rounding_mode=rounding_mode)
 )
-
 for each in (divide,):
     each.samples(lambda s: iter([s(s.array(2, 3), s.array(3, low=0.5)), s(s.array(3), 2.0)]))
     each.error(

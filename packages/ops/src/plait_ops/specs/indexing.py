@@ -92,7 +92,6 @@ def _columns(self, indices):
 
 
 index_columns_.reference(_columns)
-
 index_columns_.samples(
     lambda s: iter(
         [
@@ -101,12 +100,12 @@ index_columns_.samples(
         ]
     )
 )
-
 index_columns_.error(
     "IndexError",
     lambda s: s(s.array(3), [s.array(4, dtype="bool")]),
     contains=["mask", "(4,)", "(3,)"],
 )
+
 
 # ---- reading -------------------------------------------------------------------------------------------------------
 index_ = Composite(
@@ -126,7 +125,6 @@ index_ = Composite(
     dtypes="any",
     method=False,
 )
-
 index_tensors_ = Operator(
     "index_tensors(Tensor self, Tensor?[] indices) -> Tensor",
     doc="`index` with integer arrays only.",
@@ -193,7 +191,6 @@ def _(grad, indices, size):
 
 
 index_.reference(lambda self, indices: np.array(self[_key(indices)]))
-
 index_tensors_.reference(lambda self, indices: np.array(self[_key(indices)]))
 
 
@@ -231,7 +228,6 @@ index_tensors_backward.samples(
         ]
     )
 )
-
 for each in (index_, index_tensors_):
     each.error(
         "IndexError",
@@ -252,18 +248,17 @@ for each in (index_, index_tensors_):
         lambda s: s(s.array(3, 3), [s.indices(3, 2), s.indices(3, 4)]),
         contains=["index", "broadcast", "(2,)", "(4,)"],
     )
-
 index_.error(
     "IndexError",
     lambda s: s(s.array(3), [s.array(4, dtype="bool")]),
     contains=["mask", "(4,)", "(3,)"],
 )
-
 index_tensors_backward.error(
     "ShapeError",
     lambda s: s(s.array(2, 5), [s.indices(4, 3)], (4, 5)),
     contains=["grad", "(2, 5)", "(3, 5)"],
 )
+
 
 # ---- writing -------------------------------------------------------------------------------------------------------
 index_put_ = Composite(
@@ -280,7 +275,6 @@ index_put_ = Composite(
     """,
     dtypes="any",
 )
-
 index_put_tensors = Operator(
     "index_put_tensors_(Tensor(a)! self, Tensor?[] indices, Tensor|Scalar values, bool accumulate=False) -> Tensor(a)!",
     doc="`index_put_` with integer arrays only.",

@@ -2,17 +2,9 @@
 
 import numpy as np
 
-from plait_ops.calls import (
-    expand,
-    index,
-    index_tensors,
-    reshape,
-)
+from plait_ops.calls import expand, index, index_tensors, reshape
 from plait_ops.spec import Composite
-from plait_ops.words import (
-    broadcast,
-    require,
-)
+from plait_ops.words import broadcast, require
 
 masked_select = Composite(
     "masked_select(Tensor self, Tensor mask) -> Tensor",
@@ -42,7 +34,6 @@ def _(self, mask):
 masked_select.reference(
     lambda self, mask: np.broadcast_arrays(self, mask)[0][np.broadcast_arrays(self, mask)[1]]
 )
-
 masked_select.samples(
     lambda s: iter(
         [
@@ -52,16 +43,15 @@ masked_select.samples(
         ]
     )
 )
-
 masked_select.error(
     "DTypeError", lambda s: s(s.array(2), s.array(2)), contains=["masked_select", "mask", "float32"]
 )
-
 masked_select.error(
     "ShapeError",
     lambda s: s(s.array(2, 3), s.array(4, dtype="bool")),
     contains=["masked_select", "broadcast", "(2, 3)", "(4,)"],
 )
+
 
 take = Composite(
     "take(Tensor self, Tensor index) -> Tensor",
@@ -86,7 +76,6 @@ def _(self, index):
 
 
 take.reference(lambda self, index: np.take(self, index))
-
 take.samples(
     lambda s: iter(
         [
@@ -96,7 +85,5 @@ take.samples(
         ]
     )
 )
-
 take.error("DTypeError", lambda s: s(s.array(2), s.array(2)), contains=["take", "index", "float32"])
-
 take.error("IndexError", lambda s: s(s.array(2), np.array([2])), contains=["index", "2"])

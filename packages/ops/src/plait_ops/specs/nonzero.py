@@ -2,19 +2,9 @@
 
 import numpy as np
 
-from plait_ops.calls import (
-    count_nonzero,
-    ne,
-)
+from plait_ops.calls import count_nonzero, ne
 from plait_ops.spec import Operator
-from plait_ops.words import (
-    check,
-    int64,
-    is_complex,
-    item,
-    require,
-    result,
-)
+from plait_ops.words import check, int64, is_complex, item, require, result
 
 nonzero_ = Operator(
     "nonzero(Tensor self) -> Tensor",
@@ -27,7 +17,6 @@ nonzero_ = Operator(
     [[1], [2]]
     """,
 )
-
 nonzero_rows = Operator(
     "nonzero_rows(Tensor self, int count) -> Tensor",
     doc="`nonzero` where the number of rows is known.",
@@ -54,11 +43,9 @@ def _(self, count):
 nonzero_.reference(
     lambda self: np.stack(np.nonzero(np.atleast_1d(self)), 1)[:, : self.ndim].astype("int64")
 )
-
 nonzero_rows.reference(
     lambda self, count: np.stack(np.nonzero(np.atleast_1d(self)), 1)[:, : self.ndim].astype("int64")
 )
-
 nonzero_.samples(
     lambda s: iter(
         [
@@ -71,13 +58,10 @@ nonzero_.samples(
         ]
     )
 )
-
 nonzero_rows.samples(
     lambda s: iter([s(np.array([[1, 0], [3, 4]]), 3), s(np.array([0.0, 2.0], "float32"), 1)])
 )
-
 nonzero_.error("TypeError", lambda s: s("a"), contains=["nonzero", "self"])
-
 nonzero_rows.error(
     "ValueError", lambda s: s(s.array(2), -1), contains=["nonzero_rows", "count", "-1"]
 )

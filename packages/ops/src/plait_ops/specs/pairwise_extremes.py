@@ -2,16 +2,7 @@
 
 import numpy as np
 
-from plait_ops.calls import (
-    eq,
-    ge,
-    gt,
-    isnan,
-    le,
-    logical_or,
-    lt,
-    where,
-)
+from plait_ops.calls import eq, ge, gt, isnan, le, logical_or, lt, where
 from plait_ops.spec import Pointwise
 
 maximum = Pointwise(
@@ -25,7 +16,6 @@ maximum = Pointwise(
     """,
     inplace=False,
 )
-
 minimum = Pointwise(
     "minimum(Tensor self, Tensor other) -> Tensor",
     doc="""
@@ -37,7 +27,6 @@ minimum = Pointwise(
     """,
     inplace=False,
 )
-
 fmax = Pointwise(
     "fmax(Tensor self, Tensor other) -> Tensor",
     doc="""
@@ -49,7 +38,6 @@ fmax = Pointwise(
     """,
     inplace=False,
 )
-
 fmin = Pointwise(
     "fmin(Tensor self, Tensor other) -> Tensor",
     doc="""
@@ -61,13 +49,9 @@ fmin = Pointwise(
     """,
     inplace=False,
 )
-
 maximum.reference(np.maximum)
-
 minimum.reference(np.minimum)
-
 fmax.reference(np.fmax)
-
 fmin.reference(np.fmin)
 
 

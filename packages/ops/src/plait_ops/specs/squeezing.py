@@ -4,11 +4,7 @@ import numpy as np
 
 from plait_ops.calls import reshape
 from plait_ops.spec import View
-from plait_ops.words import (
-    check,
-    max_dims,
-    wrap_dim,
-)
+from plait_ops.words import check, max_dims, wrap_dim
 from plait_ops.words import view as look
 
 unsqueeze = View(
@@ -49,7 +45,6 @@ def _(g, self):
 
 
 unsqueeze.reference(lambda self, dim: np.expand_dims(self, dim))
-
 unsqueeze.samples(
     lambda s: iter(
         [
@@ -61,18 +56,16 @@ unsqueeze.samples(
         ]
     )
 )
-
 unsqueeze.error(
     "IndexError", lambda s: s(s.array(2, 3), 3), contains=["unsqueeze", "dim", "(2, 3)", "3"]
 )
-
 unsqueeze.error(
     "IndexError", lambda s: s(s.array(2, 3), -4), contains=["unsqueeze", "dim", "(2, 3)", "-4"]
 )
-
 unsqueeze.error(
     "ShapeError", lambda s: s(s.array(*[1] * 64), 0), contains=["unsqueeze", "dim", "65", "64"]
 )
+
 
 squeeze = View(
     "squeeze(Tensor(a) self) -> Tensor(a)",
@@ -84,7 +77,6 @@ squeeze = View(
     (3,)
     """,
 )
-
 squeeze_dim = View(
     "squeeze.dim(Tensor(a) self, int[] dim|axis) -> Tensor(a)",
     doc="""
@@ -125,19 +117,15 @@ def _(self, dim):
 
 
 squeeze.reference(lambda self: np.squeeze(self))
-
 squeeze.samples(
     lambda s: iter([s(s.array(1, 3, 1)), s(s.array(2, 3)), s(s.array()), s(s.array(1, 0))])
 )
-
 squeeze_dim.samples(
     lambda s: iter(
         [s(s.array(1, 3, 1), (0,)), s(s.array(1, 3, 1), (0, -1)), s(s.array(2, 3), (0,))]
     )
 )
-
 squeeze.error("TypeError", lambda s: s("x"), contains=["squeeze", "self"])
-
 squeeze_dim.error(
     "IndexError", lambda s: s(s.array(1, 3), (2,)), contains=["squeeze", "dim", "(1, 3)", "2"]
 )

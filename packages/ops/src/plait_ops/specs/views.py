@@ -63,26 +63,21 @@ def _(s):
 view.error(
     "ShapeError", lambda s: s(s.array(2, 3), (4,)), contains=["view", "size", "(4,)", "(2, 3)"]
 )
-
 view.error(
     "ShapeError",
     lambda s: s(s.array(2, 3), (-1, 4)),
     contains=["view", "size", "(-1, 4)", "(2, 3)"],
 )
-
 view.error("ShapeError", lambda s: s(s.array(2, 3), (-1, -1)), contains=["view", "size", "-1"])
-
 view.error("ShapeError", lambda s: s(s.array(2, 3), (-2, 3)), contains=["view", "size", "(-2, 3)"])
-
 view.error(
     "ShapeError", lambda s: s(s.array(2, 3).T, (6,)), contains=["view", "size", "(3, 2)", "reshape"]
 )
-
 view.error("ShapeError", lambda s: s(s.array(1), (1,) * 65), contains=["view", "size", "65", "64"])
-
 view.error(
     "ShapeError", lambda s: s(s.array(2, 3), (2**62, 2**62)), contains=["view", "size", "(2, 3)"]
 )
+
 
 reshape = Composite(
     "reshape(Tensor(a) self, int[]* shape) -> Tensor(a)",
@@ -124,18 +119,17 @@ def _(s):
 reshape.error(
     "ShapeError", lambda s: s(s.array(2, 3), (4,)), contains=["reshape", "shape", "(4,)", "(2, 3)"]
 )
-
 reshape.error(
     "ShapeError",
     lambda s: s(s.array(2, 3), (-1, 4)),
     contains=["reshape", "shape", "(-1, 4)", "(2, 3)"],
 )
-
 reshape.error(
     "ShapeError",
     lambda s: s(s.array(0, 3), (-1, 0)),
     contains=["reshape", "shape", "(-1, 0)", "(0, 3)"],
 )
+
 
 flatten = Composite(
     "flatten(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)",
@@ -188,7 +182,6 @@ def _(s):
 flatten.error(
     "IndexError", lambda s: s(s.array(2, 3), 2), contains=["flatten", "start_dim", "(2, 3)", "2"]
 )
-
 flatten.error(
     "ValueError", lambda s: s(s.array(2, 3), 1, 0), contains=["flatten", "start_dim", "end_dim"]
 )
@@ -262,22 +255,19 @@ expand.error(
     lambda s: s(s.array(2, 3), (2, 4)),
     contains=["expand", "size", "(2, 4)", "(2, 3)"],
 )
-
 expand.error(
     "ShapeError", lambda s: s(s.array(2, 3), (3,)), contains=["expand", "size", "(3,)", "(2, 3)"]
 )
-
 expand.error(
     "ShapeError", lambda s: s(s.array(3), (-1, 3)), contains=["expand", "size", "(-1, 3)", "(3,)"]
 )
-
 expand.error(
     "ShapeError", lambda s: s(s.array(1), (2**62, 4)), contains=["expand", "size", "2**63"]
 )
-
 expand.error(
     "ShapeError", lambda s: s(s.array(1), (1,) * 65), contains=["expand", "size", "65", "64"]
 )
+
 
 broadcast_to = Composite(
     "broadcast_to(Tensor(a) self, int[] size|shape) -> Tensor(a)",
@@ -298,9 +288,7 @@ def _(self, size):
 
 
 broadcast_to.reference(lambda self, size: np.broadcast_to(self, size))
-
 broadcast_to.samples(lambda s: iter([s(s.array(3), (2, 3)), s(s.array(), (2,))]))
-
 broadcast_to.error(
     "ShapeError", lambda s: s(s.array(2, 3), (2, 4)), contains=["expand", "(2, 4)", "(2, 3)"]
 )
