@@ -22,7 +22,7 @@ NOT_RUN = {"", "console", "text", "pycon", "c", "cpp"}
 def pages() -> list[Path]:
     folders = [ROOT / "docs" / name for name in ("guides", "tutorial")]
     found = [path for folder in folders for path in sorted(folder.glob("*.md"))]
-    return [ROOT / "docs" / "index.md", *found]
+    return [ROOT / "README.md", ROOT / "docs" / "index.md", *found]
 
 
 def program(page: Path) -> str:
@@ -53,10 +53,14 @@ def build_engine(folder: Path) -> Path:
     return package / "src"
 
 
+def name_of(page: Path) -> str:
+    return "/".join(page.relative_to(ROOT).with_suffix("").parts[-2:])
+
+
 WITH_CODE = [page for page in pages() if BLOCK.search(page.read_text())]
 
 
-@pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: f"{page.parent.name}/{page.stem}")
+@pytest.mark.parametrize("page", WITH_CODE, ids=name_of)
 def test_the_code_of_a_page_runs(page: Path, tmp_path: Path) -> None:
     if page.stem == "replacing":
         compile_plugin(tmp_path)
@@ -83,9 +87,10 @@ def test_pages_with_code_are_found() -> None:
     names = {page.stem for page in WITH_CODE}
     assert {"first-network", "custom-layer", "custom-function"} <= names
     assert {"pytorch", "autograd", "memory", "performance", "replacing", "index"} <= names
+    assert "README" in names
 
 
-@pytest.mark.parametrize("page", pages(), ids=lambda page: f"{page.parent.name}/{page.stem}")
+@pytest.mark.parametrize("page", pages(), ids=name_of)
 def test_no_code_hides_under_another_name(page: Path) -> None:
     opened, names = "", set()
     for fence, name in FENCE.findall(page.read_text()):

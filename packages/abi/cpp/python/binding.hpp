@@ -65,6 +65,20 @@ void wait_for_lock(F &&wait) noexcept {
   }
 }
 
+// Takes the GIL for a scope, on any thread.
+class Gil {
+ public:
+  Gil() {
+    wait_for_lock([this] { state_ = PyGILState_Ensure(); });
+  }
+  ~Gil() { PyGILState_Release(state_); }
+  Gil(const Gil &) = delete;
+  Gil &operator=(const Gil &) = delete;
+
+ private:
+  PyGILState_STATE state_;
+};
+
 // Leaves the GIL for a scope; says so first, for the collector (plait_python::unlocked).
 class Unlocked {
  public:

@@ -53,17 +53,6 @@ void release_wrapper(void *, void *object) {
 plait_object *hold_object(void *, void *object) { return hold(static_cast<PyObject *>(object)); }
 void *object_of(void *, plait_object *o) { return held(o); }
 
-class Gil {  // takes it on any thread
- public:
-  Gil() {
-    wait_for_lock([this] { state_ = PyGILState_Ensure(); });
-  }
-  ~Gil() { PyGILState_Release(state_); }
-
- private:
-  PyGILState_STATE state_;
-};
-
 PyObject *to_python(plait_tensor *t) {
   if (!t) Py_RETURN_NONE;
   plait_retain(t);

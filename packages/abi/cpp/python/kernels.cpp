@@ -16,17 +16,6 @@ struct PythonKernel {
 };
 const char *const capsule_name = "plait_abi.kernel";
 
-class Gil {
- public:
-  Gil() {
-    wait_for_lock([this] { state_ = PyGILState_Ensure(); });
-  }
-  ~Gil() { PyGILState_Release(state_); }
-
- private:
-  PyGILState_STATE state_;
-};
-
 class BelowLayers {  // what a kernel calls in turn is nobody's history
  public:
   explicit BelowLayers(plait_thread *t) : thread_(t), before_(t->excluded) {

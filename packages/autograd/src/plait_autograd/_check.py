@@ -5,26 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from plait_autograd import _autograd, forward_ad
+from plait_autograd import _autograd
 from plait_autograd._backward import grad
-from plait_autograd._check_fast import Directions, compare_projection, compare_tangent
-from plait_autograd._modes import enable_grad, no_grad
+from plait_autograd._check_elements import Elements
+from plait_autograd._check_fast import Directions
+from plait_autograd._check_numbers import GradcheckError, numbers_of, outputs_of, parts_of
+from plait_autograd._modes import enable_grad
 
 __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
-
-
-class GradcheckError(AssertionError, RuntimeError):
-    """A derivative is not what finite differences say.
-
-    Example:
-        >>> import plait_core as pc, plait_autograd as pa
-        >>> x = pc.tensor([1.0], dtype=pc.float64, requires_grad=True)
-        >>> try:
-        ...     pa.gradcheck(lambda x: x * x.detach(), x)  # half of the derivative is missing
-        ... except pa.GradcheckError as error:
-        ...     print(str(error)[:32])
-        gradcheck: d output 0[0] / d inp
-    """
 
 
 def gradcheck(
@@ -82,10 +70,7 @@ def gradcheck(
         >>> pa.gradcheck(pc.tanh, pc.tensor([0.5, -1.0], dtype=pc.float64, requires_grad=True))
         True
     """
-    args = (inputs,) if _autograd.is_tensor(inputs) else tuple(inputs)
-    wanted = [
-        i for i, a in enumerate(args) if _autograd.is_tensor(a) and _autograd.requires_grad(a)
-    ]
+    args, wanted = _arguments(inputs)
     if not wanted:
         raise ValueError("gradcheck: at least one input must be a tensor that requires grad")
     if check_batched_grad or check_batched_forward_grad:
@@ -93,13 +78,15 @@ def gradcheck(
             "gradcheck: check_batched_grad and check_batched_forward_grad must be False: "
             "is_grads_batched computes one gradient after the other, which is what is checked"
         )
-    tolerances = atol, rtol
     try:
-        if fast_mode:
-            _check_fast(fn, args, wanted, eps, tolerances, check_forward_ad, check_backward_ad)
-        else:
-            _check_all(fn, args, wanted, eps, tolerances, check_forward_ad, check_backward_ad)
+        # first of all, because perturbing an input counts as writing it
+        way = Directions if fast_mode else Elements
+        differences = way(fn, args, wanted, eps, (atol, rtol))
+        if check_forward_ad:
+            for i in wanted:
+                differences.compare_tangents(i)
         if check_backward_ad:
+            _check_gradients(fn, args, differences)
             _check_passes(fn, args, wanted, nondet_tol, check_grad_dtypes)
     except GradcheckError:
         if raise_exception:
@@ -108,56 +95,26 @@ def gradcheck(
     return True
 
 
-def _check_all(
-    fn: Callable[..., Any],
-    args: tuple[Any, ...],
-    wanted: list[int],
-    eps: float,
-    tolerances: tuple[float, float],
-    forward: bool,
-    backward: bool,
+def _arguments(inputs: Any) -> tuple[tuple[Any, ...], list[int]]:
+    """Return the arguments, and which of them are to be differentiated for."""
+    args = (inputs,) if _autograd.is_tensor(inputs) else tuple(inputs)
+    return args, [
+        i for i, a in enumerate(args) if _autograd.is_tensor(a) and _autograd.requires_grad(a)
+    ]
+
+
+def _check_gradients(
+    fn: Callable[..., Any], args: tuple[Any, ...], differences: Directions | Elements
 ) -> None:
-    # first, because perturbing an input counts as writing it
-    numeric = {i: _differences(fn, args, i, eps) for i in wanted}
-    if forward:
-        for i in wanted:
-            _compare_tangents(fn, args, i, numeric[i], *tolerances)
     with enable_grad():
-        outputs = _outputs(fn(*args)) if backward else []
+        outputs = outputs_of(fn(*args))
     for k, output in enumerate(outputs):
         if _autograd.requires_grad(output):
-            _compare(output, k, args, wanted, numeric, *tolerances)
-        elif any(d for i in wanted for row in numeric[i] for d in row[k]):
+            differences.compare_gradients(k, output)
+        elif differences.changes(k):
             raise GradcheckError(
                 f"gradcheck: output {k} changes with the inputs but requires no grad"
             )
-
-
-def _check_fast(
-    fn: Callable[..., Any],
-    args: tuple[Any, ...],
-    wanted: list[int],
-    eps: float,
-    tolerances: tuple[float, float],
-    forward: bool,
-    backward: bool,
-) -> None:
-    found = Directions(lambda given: _values(fn, given), args, wanted, eps)
-    for i in wanted if forward else ():
-        compare_tangent(
-            lambda given: _outputs(fn(*given)), args, i, found, _numbers, tolerances, _differs
-        )
-    with enable_grad():
-        outputs = _outputs(fn(*args)) if backward else []
-    for k, output in enumerate(outputs):
-        if _autograd.requires_grad(output):
-            compare_projection(output, k, args, wanted, found, _numbers, tolerances, _differs)
-        elif any(d for i in wanted for d in found.slopes[i][k]):
-            _differs(f"gradcheck: output {k} changes with the inputs but requires no grad")
-
-
-def _differs(text: str) -> None:
-    raise GradcheckError(text)
 
 
 def _check_passes(
@@ -169,7 +126,7 @@ def _check_passes(
 ) -> None:
     """Require the same gradients of two passes, and on demand the inputs' dtypes."""
     with enable_grad():
-        outputs = [y for y in _outputs(fn(*args)) if _autograd.requires_grad(y)]
+        outputs = [y for y in outputs_of(fn(*args)) if _autograd.requires_grad(y)]
     chosen = [args[i] for i in wanted]
     for k, output in enumerate(outputs):
         seed = _weights(output)
@@ -180,7 +137,7 @@ def _check_passes(
             if a is None or b is None:
                 continue
             apart = max(
-                (abs(x - y) for x, y in zip(_numbers(a), _numbers(b), strict=True)), default=0
+                (abs(x - y) for x, y in zip(numbers_of(a), numbers_of(b), strict=True)), default=0
             )
             if apart > nondet_tol:
                 raise GradcheckError(
@@ -239,10 +196,7 @@ def gradgradcheck(
         raise NotImplementedError(
             "gradgradcheck: gen_non_contig_grad_outputs must be False; give `grad_outputs`"
         )
-    args = (inputs,) if _autograd.is_tensor(inputs) else tuple(inputs)
-    wanted = [
-        i for i, a in enumerate(args) if _autograd.is_tensor(a) and _autograd.requires_grad(a)
-    ]
+    args, wanted = _arguments(inputs)
     given = () if grad_outputs is None else grad_outputs
     seeds = (given,) if _autograd.is_tensor(given) else tuple(given)
 
@@ -251,7 +205,9 @@ def gradgradcheck(
             for i in wanted:
                 if not _autograd.requires_grad(values[i]):  # a dual made for a tangent
                     values[i].requires_grad_()
-            outputs = [y for y in _outputs(fn(*values[: len(args)])) if _autograd.requires_grad(y)]
+            outputs = [
+                y for y in outputs_of(fn(*values[: len(args)])) if _autograd.requires_grad(y)
+            ]
             weights = list(values[len(args) :]) or [_weights(y) for y in outputs]
             chosen = [values[i] for i in wanted]
             found: tuple[Any, ...] = grad(
@@ -277,122 +233,9 @@ def gradgradcheck(
     )
 
 
-def _outputs(result: Any) -> list[Any]:
-    items = [result] if _autograd.is_tensor(result) else list(result)
-    return [
-        y
-        for y in items
-        if _autograd.is_tensor(y) and (_autograd.is_floating(y) or _autograd.is_complex(y))
-    ]
-
-
 def _weights(output: Any) -> Any:
     weights = _autograd.zeros_like(output)
     for j in range(_autograd.count(output)):
         weight = 1.0 / (j + 1)
-        _autograd.set_element(weights, j, sum(weight * part for part in _parts(output)))
+        _autograd.set_element(weights, j, sum(weight * part for part in parts_of(output)))
     return weights
-
-
-def _parts(tensor: Any) -> tuple[complex, ...]:
-    """The directions in which an element can change: its real and its imaginary part."""
-    return (1.0, 1j) if _autograd.is_complex(tensor) else (1.0,)
-
-
-def _numbers(tensor: Any) -> list[float]:
-    """All elements, complex ones as two numbers."""
-    return [
-        number
-        for j in range(_autograd.count(tensor))
-        for z in [_autograd.element(tensor, j)]
-        for number in ((z.real, z.imag) if isinstance(z, complex) else (z,))
-    ]
-
-
-def _differences(
-    fn: Callable[..., Any], args: tuple[Any, ...], i: int, eps: float
-) -> list[list[list[float]]]:
-    """Return d[number of input i][output][number of it]."""
-    rows = []
-    steps = [(j, part * eps) for j in range(_autograd.count(args[i])) for part in _parts(args[i])]
-    for at, step in steps:
-        value = _autograd.element(args[i], at)
-        _autograd.set_element(args[i], at, value + step)
-        above = _values(fn, args)
-        _autograd.set_element(args[i], at, value - step)
-        below = _values(fn, args)
-        _autograd.set_element(args[i], at, value)
-        rows.append(
-            [
-                [(a - b) / (2 * eps) for a, b in zip(ys, zs, strict=True)]
-                for ys, zs in zip(above, below, strict=True)
-            ]
-        )
-    return rows
-
-
-def _values(fn: Callable[..., Any], args: tuple[Any, ...]) -> list[list[float]]:
-    with no_grad():
-        return [_numbers(y) for y in _outputs(fn(*args))]
-
-
-def _compare(
-    output: Any,
-    k: int,
-    args: tuple[Any, ...],
-    wanted: list[int],
-    numeric: dict[int, list[list[list[float]]]],
-    atol: float,
-    rtol: float,
-) -> None:
-    chosen = [args[i] for i in wanted]
-    seeds = [(j, part) for j in range(_autograd.count(output)) for part in _parts(output)]
-    for n, (j, part) in enumerate(seeds):
-        one = _autograd.zeros_like(output)
-        _autograd.set_element(one, j, part)
-        found = grad(output, chosen, one, retain_graph=True, allow_unused=True)
-        for i, g in zip(wanted, found, strict=True):
-            analytic = [0.0] * len(numeric[i]) if g is None else _numbers(g)
-            for at, (got, row) in enumerate(zip(analytic, numeric[i], strict=True)):
-                expected = row[k][n]
-                if not abs(got - expected) <= atol + rtol * abs(expected):
-                    raise GradcheckError(
-                        f"gradcheck: d output {k}[{_place(output, n)}] / "
-                        f"d input {i}[{_place(args[i], at)}] must be "
-                        f"{expected:.9g} by finite differences; backward gives {got:.9g}"
-                    )
-
-
-def _compare_tangents(
-    fn: Callable[..., Any],
-    args: tuple[Any, ...],
-    i: int,
-    numeric: list[list[list[float]]],
-    atol: float,
-    rtol: float,
-) -> None:
-    directions = [(j, part) for j in range(_autograd.count(args[i])) for part in _parts(args[i])]
-    for at, (j, part) in enumerate(directions):
-        direction = _autograd.zeros_like(args[i])
-        _autograd.set_element(direction, j, part)
-        with no_grad(), forward_ad.dual_level():
-            dual = forward_ad.make_dual(args[i], direction)
-            outputs = _outputs(fn(*args[:i], dual, *args[i + 1 :]))
-            tangents = [_autograd.tangent(y) for y in outputs]
-        for k, (output, tangent) in enumerate(zip(outputs, tangents, strict=True)):
-            expected = numeric[at][k]
-            found = [0.0] * len(expected) if tangent is None else _numbers(tangent)
-            for n, (got, wanted) in enumerate(zip(found, expected, strict=True)):
-                if not abs(got - wanted) <= atol + rtol * abs(wanted):
-                    raise GradcheckError(
-                        f"gradcheck: d output {k}[{_place(output, n)}] / "
-                        f"d input {i}[{_place(args[i], at)}] must be "
-                        f"{wanted:.9g} by finite differences; forward mode gives {got:.9g}"
-                    )
-
-
-def _place(tensor: Any, number: int) -> str:
-    """Name a number of a tensor: the element, and the part of a complex one."""
-    if not _autograd.is_complex(tensor):
-        return str(number)
-    return f"{number // 2}, {'imaginary' if number % 2 else 'real'} part"

@@ -8,127 +8,112 @@ from typing import Any
 
 from plait_autograd import _autograd, forward_ad
 from plait_autograd._backward import grad
+from plait_autograd._check_numbers import (
+    GradcheckError,
+    numbers_of,
+    outputs_of,
+    slopes,
+    values_of,
+)
 from plait_autograd._modes import no_grad
 
-__all__ = ["Directions", "compare_projection", "compare_tangent"]
-
-Report = Callable[[str], None]
+__all__ = ["Directions"]
 
 
 class Directions:
-    """For every wanted input a random direction, and what the outputs do along it."""
+    """For every wanted input a random direction, what the outputs do along it, and comparisons."""
 
     def __init__(
         self,
-        values: Callable[[tuple[Any, ...]], list[list[float]]],
+        fn: Callable[..., Any],
         args: tuple[Any, ...],
         wanted: list[int],
         eps: float,
+        tolerances: tuple[float, float],
     ) -> None:
+        self._fn, self._args, self._wanted, self._eps = fn, args, wanted, eps
+        self._atol, self._rtol = tolerances
         self._random = random.Random(0)  # the same in every run
-        self.directions = {i: self.draw(args[i]) for i in wanted}
-        self.slopes = {i: self._slope(values, args, i, eps) for i in wanted}
+        self._directions = {i: self._draw(args[i]) for i in wanted}
+        self._slopes = {i: self._slope(i) for i in wanted}
 
-    def draw(self, tensor: Any) -> list[float]:
+    def _draw(self, tensor: Any) -> list[float]:
         """Draw numbers for the elements, complex ones as two, of length 1 together."""
         n = _autograd.count(tensor) * (2 if _autograd.is_complex(tensor) else 1)
         drawn = [self._random.uniform(0.5, 1.5) * self._random.choice((-1, 1)) for _ in range(n)]
         length = sum(x * x for x in drawn) ** 0.5
         return [x / length for x in drawn]
 
-    def _slope(
-        self,
-        values: Callable[[tuple[Any, ...]], list[list[float]]],
-        args: tuple[Any, ...],
-        i: int,
-        eps: float,
-    ) -> list[list[float]]:
-        tensor, direction = args[i], elements(args[i], self.directions[i])
+    def _slope(self, i: int) -> list[list[float]]:
+        tensor = self._args[i]
+        direction = _elements(tensor, self._directions[i])
         before = [_autograd.element(tensor, j) for j in range(len(direction))]
         found = []
         for sign in (1, -1):
             for j, (value, step) in enumerate(zip(before, direction, strict=True)):
-                _autograd.set_element(tensor, j, value + sign * eps * step)
-            found.append(values(args))
+                _autograd.set_element(tensor, j, value + sign * self._eps * step)
+            found.append(values_of(self._fn, self._args))
         for j, value in enumerate(before):
             _autograd.set_element(tensor, j, value)
         above, below = found
-        return [
-            [(a - b) / (2 * eps) for a, b in zip(ys, zs, strict=True)]
-            for ys, zs in zip(above, below, strict=True)
-        ]
+        return slopes(above, below, self._eps)
+
+    def changes(self, k: int) -> bool:
+        """Whether output ``k`` changes with an input."""
+        return any(d for i in self._wanted for d in self._slopes[i][k])
+
+    def compare_gradients(self, k: int, output: Any) -> None:
+        """Compare u J v of a backward pass with that of the differences."""
+        u = self._draw(output)
+        if not u:
+            return
+        chosen = [self._args[i] for i in self._wanted]
+        found = grad(output, chosen, _filled(output, u), retain_graph=True, allow_unused=True)
+        for i, gradient in zip(self._wanted, found, strict=True):
+            v = self._directions[i]
+            row = [0.0] * len(v) if gradient is None else numbers_of(gradient)
+            got = sum(a * b for a, b in zip(row, v, strict=True))
+            expected = sum(a * b for a, b in zip(u, self._slopes[i][k], strict=True))
+            weight = sum(map(abs, u)) * sum(map(abs, v))
+            self._compare(got, expected, weight, k, i, "backward")
+
+    def compare_tangents(self, i: int) -> None:
+        """Compare J v of forward mode with that of the differences."""
+        args, v = self._args, self._directions[i]
+        if not v:
+            return
+        with no_grad(), forward_ad.dual_level():
+            dual = forward_ad.make_dual(args[i], _filled(args[i], v))
+            outputs = outputs_of(self._fn(*args[:i], dual, *args[i + 1 :]))
+            tangents = [_autograd.tangent(y) for y in outputs]
+        for k, (tangent, expected) in enumerate(zip(tangents, self._slopes[i], strict=True)):
+            row = [0.0] * len(expected) if tangent is None else numbers_of(tangent)
+            for got, one in zip(row, expected, strict=True):
+                self._compare(got, one, sum(map(abs, v)), k, i, "forward mode")
+
+    def _compare(
+        self, got: float, expected: float, weight: float, k: int, i: int, way: str
+    ) -> None:
+        """Compare numbers that sum derivatives with ``weight`` in all."""
+        if abs(got - expected) <= self._atol * weight + self._rtol * abs(expected):
+            return
+        raise GradcheckError(
+            f"gradcheck: the derivative of output {k} for input {i} must be {expected:.9g} in a "
+            f"random direction by finite differences; {way} gives {got:.9g}; fast_mode=False "
+            "names the element"
+        )
 
 
-def elements(tensor: Any, numbers: list[float]) -> list[complex]:
+def _elements(tensor: Any, numbers: list[float]) -> list[complex]:
     """Join numbers to the elements of a tensor: pairs of them where it is complex."""
     if not _autograd.is_complex(tensor):
         return list(numbers)
     return [complex(a, b) for a, b in zip(numbers[::2], numbers[1::2], strict=True)]
 
 
-def filled(tensor: Any, numbers: list[float]) -> Any:
+def _filled(tensor: Any, numbers: list[float]) -> Any:
     """Return a tensor like another one, of given numbers."""
     made = _autograd.zeros_like(tensor)
-    for j, value in enumerate(elements(tensor, numbers)):
+    for j, value in enumerate(_elements(tensor, numbers)):
         _autograd.set_element(made, j, value)
     return made
-
-
-def compare_projection(
-    output: Any,
-    k: int,
-    args: tuple[Any, ...],
-    wanted: list[int],
-    found: Directions,
-    numbers: Callable[[Any], list[float]],
-    tolerances: tuple[float, float],
-    report: Report,
-) -> None:
-    """Compare u J v of a backward pass with that of the differences."""
-    atol, rtol = tolerances
-    u = found.draw(output)
-    if not u:
-        return
-    chosen = [args[i] for i in wanted]
-    gradients = grad(output, chosen, filled(output, u), retain_graph=True, allow_unused=True)
-    for i, gradient in zip(wanted, gradients, strict=True):
-        v = found.directions[i]
-        row = [0.0] * len(v) if gradient is None else numbers(gradient)
-        got = sum(a * b for a, b in zip(row, v, strict=True))
-        expected = sum(a * b for a, b in zip(u, found.slopes[i][k], strict=True))
-        bound = atol * sum(map(abs, u)) * sum(map(abs, v)) + rtol * abs(expected)
-        if not abs(got - expected) <= bound:
-            report(
-                f"gradcheck: the derivative of output {k} for input {i} must be {expected:.9g} in "
-                f"a random direction by finite differences; backward gives {got:.9g}; "
-                f"fast_mode=False names the element"
-            )
-
-
-def compare_tangent(
-    call: Callable[[tuple[Any, ...]], list[Any]],
-    args: tuple[Any, ...],
-    i: int,
-    found: Directions,
-    numbers: Callable[[Any], list[float]],
-    tolerances: tuple[float, float],
-    report: Report,
-) -> None:
-    """Compare J v of forward mode with that of the differences."""
-    atol, rtol = tolerances
-    v = found.directions[i]
-    if not v:
-        return
-    with no_grad(), forward_ad.dual_level():
-        dual = forward_ad.make_dual(args[i], filled(args[i], v))
-        outputs = call((*args[:i], dual, *args[i + 1 :]))
-        tangents = [_autograd.tangent(y) for y in outputs]
-    for k, (tangent, expected) in enumerate(zip(tangents, found.slopes[i], strict=True)):
-        row = [0.0] * len(expected) if tangent is None else numbers(tangent)
-        for got, wanted in zip(row, expected, strict=True):
-            if not abs(got - wanted) <= atol * sum(map(abs, v)) + rtol * abs(wanted):
-                report(
-                    f"gradcheck: the derivative of output {k} for input {i} must be {wanted:.9g} "
-                    f"in a random direction by finite differences; forward mode gives {got:.9g}; "
-                    f"fast_mode=False names the element"
-                )

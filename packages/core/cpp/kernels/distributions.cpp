@@ -62,29 +62,6 @@ PLAIT_KERNEL("exponential_", exponential);
 PLAIT_KERNEL("cauchy_", cauchy);
 PLAIT_KERNEL("log_normal_", log_normal);
 
-// Fills a tensor of any real kind with whole numbers; make(words, j) gives the j-th of a group.
-template <class Make>
-void fill_whole(const plait_call *c, const DLTensor *out, const Make &make) {
-  const Kind k = kind(out->dtype);
-  const int64_t n = numel(out);
-  constexpr int per = kWords / 2;
-  const bool dense = is_contiguous(out);
-  const int item = size_of(k);
-  const Stream s(c, ceil_div(n, per) * kPhiloxBlocks);
-  parallel_ranges(c, ceil_div(n, per), kChunk / per, [&](int64_t begin, int64_t end) {
-    uint32_t w[kWords];
-    for (int64_t g = begin; g < end; g++) {
-      philox(s.seed, s.offset + uint64_t(g) * kPhiloxBlocks, w);
-      for (int64_t i = g * per; i < n && i < (g + 1) * per; i++) {
-        char *to = dense ? data<char>(out) + i * item : element(out, i);
-        plait_value v{PLAIT_INT, 0, {0}};
-        v.u.i = make(w, int(i - g * per));
-        store_number(k, v, to);
-      }
-    }
-  });
-}
-
 int64_t largest(Kind k) {  // up to which all whole numbers are elements
   switch (k) {
     case Bool: return 1;
@@ -123,10 +100,7 @@ plait_status random_from(plait_call *c) {  // random_.from(self, low, high, *, g
   const bool open = c->in[2].tag == PLAIT_NONE;  // up to the largest
   const uint64_t low = uint64_t(integer(c, 1));
   const uint64_t range = (open ? uint64_t(largest(k)) + 1 : uint64_t(integer(c, 2))) - low;
-  fill_whole(c, self, [=](const uint32_t *w, int j) {
-    const uint64_t bits = uint64_t(w[2 * j]) << 32 | w[2 * j + 1];
-    return int64_t(low + uint64_t((unsigned __int128)(bits)*range >> 64));
-  });
+  fill_whole(c, self, [=](const uint32_t *w, int j) { return int64_t(low + below(w, j, range)); });
   return PLAIT_OK;
 }
 PLAIT_KERNEL("random_.from", random_from);

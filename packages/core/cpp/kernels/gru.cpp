@@ -1,5 +1,4 @@
 // GRU over sequences; see lstm.cpp.
-#include "kernels/gemm.h"
 #include "kernels/recurrent.h"
 #include "scalar/math.h"
 
@@ -95,7 +94,7 @@ plait_status backward(const plait_call *c) {
   Steps steps;
   Dense<T> grad, grad_h, hx, output, kept;
   PackedWeight<T> weight;
-  Workspace by_state, before;
+  Workspace by_state;
   const DLTensor *w = tensor(c, 4);
   PLAIT_TRY(steps.take(c, c->in[8], integer(c, 9) != 0));
   PLAIT_TRY(grad.take(c, tensor(c, 0)));
@@ -105,7 +104,6 @@ plait_status backward(const plait_call *c) {
   PLAIT_TRY(kept.take(c, tensor(c, 7)));
   PLAIT_TRY(weight.take(c, {data<T>(w), w->strides[0], w->strides[1]}, 3 * width, width));
   PLAIT_TRY(by_state.take(c, uint64_t(steps.rows() * 3 * width + 16) * sizeof(T)));
-  PLAIT_TRY(before.take(c, uint64_t(steps.rows() * width + 16) * sizeof(T)));
   T *by_x = data<T>(result(c, 0)), *by_h = data<T>(result(c, 1)), *by_u = by_state.as<T>();
   const int64_t work = steps.rows() * width * width * 3;
   PLAIT_TRY(each_share<T>(c, steps.batch(), work, wide, [&](int64_t first, int64_t end, T *memory) {
@@ -127,16 +125,7 @@ plait_status backward(const plait_call *c) {
       memcpy(by_h + r * width, memory + (r - first) * wide, size_t(width) * sizeof(T));
   }));
   sum_rows(by_u, steps.rows(), 3 * width, data<T>(result(c, 3)));
-  gather_before<T>(steps, output, hx, width, before.as<T>());
-  return gemm(c, Product<T>{3 * width,
-                            width,
-                            steps.rows(),
-                            T(1),
-                            {by_u, 1, 3 * width},
-                            {before.as<T>(), width, 1},
-                            T(0),
-                            data<T>(result(c, 2)),
-                            width});
+  return weight_gradient<T>(c, steps, by_u, 3 * width, output, hx, width, data<T>(result(c, 2)));
 }
 
 plait_status gru_forward(plait_call *c) {

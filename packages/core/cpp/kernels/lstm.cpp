@@ -1,6 +1,5 @@
 // LSTM over sequences: the product of a step and its pointwise part follow each other while a
 // share's gates are in the cache; the weight's gradient is one product over all steps.
-#include "kernels/gemm.h"
 #include "kernels/recurrent.h"
 #include "scalar/math.h"
 
@@ -126,18 +125,8 @@ plait_status backward(const plait_call *c) {
     for (int64_t r = first; r < end; r++)
       memcpy(by_h + r * width, memory + (r - first) * wide, size_t(width) * sizeof(T));
   }));
-  Workspace before;
-  PLAIT_TRY(before.take(c, uint64_t(steps.rows() * width + 16) * sizeof(T)));
-  gather_before<T>(steps, output, hx, width, before.as<T>());
-  return gemm(c, Product<T>{4 * width,
-                            width,
-                            steps.rows(),
-                            T(1),
-                            {by_gates, 1, 4 * width},
-                            {before.as<T>(), width, 1},
-                            T(0),
-                            data<T>(result(c, 3)),
-                            width});
+  return weight_gradient<T>(c, steps, by_gates, 4 * width, output, hx, width,
+                            data<T>(result(c, 3)));
 }
 
 plait_status lstm_forward(plait_call *c) {

@@ -161,36 +161,10 @@ PLAIT_KERNEL("native_dropout", native_dropout);
 
 // ---- integers
 // ------------------------------------------------------------------------------------------------------
-void write(Kind k, char *to, int64_t value) {
-  plait_value number{PLAIT_INT, 0, {value}};
-  store_number(k, number, to);
-}
-
 plait_status randint(plait_call *c) {  // randint(low, high, size, ...): in [low, high)
-  DLTensor *out = result(c);
-  const int64_t low = integer(c, 0), n = numel(out);
-  const uint64_t range = uint64_t(integer(c, 1)) - uint64_t(low);
-  const Kind k = kind(out->dtype);
-  const int item = size_of(k);
-  constexpr int per = kWords / 2;
-  const Stream s(c, ceil_div(n, per) * kPhiloxBlocks);
-  parallel_ranges(c, ceil_div(n, per), kChunk / per, [&](int64_t begin, int64_t end) {
-    uint32_t w[kWords];
-    for (int64_t g = begin; g < end; g++) {
-      philox(s.seed, s.offset + uint64_t(g) * kPhiloxBlocks, w);
-      for (int64_t i = g * per; i < n && i < (g + 1) * per; i++) {
-        const int64_t j = i - g * per;
-        const uint64_t bits = uint64_t(w[2 * j]) << 32 | w[2 * j + 1];
-        // the high half of bits * range is uniform up to 2^-64 * range
-        const uint64_t value = uint64_t((unsigned __int128)(bits)*range >> 64) + uint64_t(low);
-        char *to = static_cast<char *>(out->data) + i * item;
-        if (k == I64)
-          *reinterpret_cast<int64_t *>(to) = int64_t(value);
-        else
-          write(k, to, int64_t(value));
-      }
-    }
-  });
+  const uint64_t low = uint64_t(integer(c, 0)), range = uint64_t(integer(c, 1)) - low;
+  fill_whole(c, result(c),
+             [=](const uint32_t *w, int j) { return int64_t(low + below(w, j, range)); });
   return PLAIT_OK;
 }
 PLAIT_KERNEL("randint", randint);
@@ -207,14 +181,14 @@ plait_status randperm(plait_call *c) {  // randperm(n, ...): Fisher and Yates' s
   uint32_t w[kWords];
   for (int64_t i = 0; i < n; i++) {
     if (i % per == 0) philox(s.seed, s.offset + uint64_t(i / per) * kPhiloxBlocks, w);
-    const uint64_t bits = uint64_t(w[2 * (i % per)]) << 32 | w[2 * (i % per) + 1];
-    const int64_t j = i + int64_t((unsigned __int128)(bits)*uint64_t(n - i) >> 64);
+    const int64_t j = i + int64_t(below(w, int(i % per), uint64_t(n - i)));
     const int64_t swap = p[i];
     p[i] = p[j];
     p[j] = swap;
   }
   const Kind k = kind(out->dtype);
-  for (int64_t i = 0; i < n; i++) write(k, static_cast<char *>(out->data) + i * size_of(k), p[i]);
+  for (int64_t i = 0; i < n; i++)
+    store_number(k, plait_value{PLAIT_INT, 0, {p[i]}}, data<char>(out) + i * size_of(k));
   return PLAIT_OK;
 }
 PLAIT_KERNEL("randperm", randperm);

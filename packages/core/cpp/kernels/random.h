@@ -29,6 +29,12 @@ PLAIT_INLINE double open_unit(const uint32_t *w, int i, double) {
   return (double(bits >> 12) + 0.5) * 0x1p-52;
 }
 
+// [0, range): the high half of 64 bits times range is uniform up to 2^-64 range
+PLAIT_INLINE uint64_t below(const uint32_t *w, int i, uint64_t range) {
+  const uint64_t bits = uint64_t(w[2 * i]) << 32 | w[2 * i + 1];
+  return uint64_t((unsigned __int128)(bits)*range >> 64);
+}
+
 // Fills `out` group by group; make(words, T[kMade]) gives a group.
 template <class T, int Group, class Make>
 void fill(const plait_call *c, const DLTensor *out, const Make &make) {
@@ -50,6 +56,31 @@ void fill(const plait_call *c, const DLTensor *out, const Make &make) {
     }
   };
   parallel_ranges(c, groups, kChunk / Group, run);
+}
+
+// Fills a tensor of any real kind with whole numbers; make(words, j) gives the j-th of a group.
+template <class Make>
+void fill_whole(const plait_call *c, const DLTensor *out, const Make &make) {
+  const Kind k = kind(out->dtype);
+  const int64_t n = numel(out);
+  constexpr int per = kWords / 2;
+  const bool dense = is_contiguous(out);
+  const int item = size_of(k);
+  const Stream s(c, ceil_div(n, per) * kPhiloxBlocks);
+  parallel_ranges(c, ceil_div(n, per), kChunk / per, [&](int64_t begin, int64_t end) {
+    uint32_t w[kWords];
+    for (int64_t g = begin; g < end; g++) {
+      philox(s.seed, s.offset + uint64_t(g) * kPhiloxBlocks, w);
+      for (int64_t i = g * per; i < n && i < (g + 1) * per; i++) {
+        char *to = dense ? data<char>(out) + i * item : element(out, i);
+        const int64_t made = make(w, int(i - g * per));
+        if (k == I64)
+          *reinterpret_cast<int64_t *>(to) = made;
+        else
+          store_number(k, plait_value{PLAIT_INT, 0, {made}}, to);
+      }
+    }
+  });
 }
 
 // The parts of complex numbers as an array of twice as many real ones.

@@ -3,6 +3,7 @@
 #ifndef PLAIT_CORE_RECURRENT_H
 #define PLAIT_CORE_RECURRENT_H
 #include "kernels/dense.h"
+#include "kernels/gemm.h"
 #include "kernels/tile.h"
 
 namespace plait::core {
@@ -100,7 +101,7 @@ class PackedWeight {
   Workspace space_;
 };
 
-// The states before every row, one after the other: what a weight's gradient is a product with.
+// The states before every row, one after the other.
 template <class T>
 void gather_before(const Steps &steps, const T *output, const T *first, int64_t width, T *to) {
   for (int64_t t = 0; t < steps.count(); t++)
@@ -109,6 +110,26 @@ void gather_before(const Steps &steps, const T *output, const T *first, int64_t 
       memcpy(to + (steps.start(t) + begin) * width, from,
              size_t((end - begin) * width) * sizeof(T));
     });
+}
+
+// The gradient of the weight that states are multiplied with, from the gradients `by_gates` of the
+// `gates` products of every row.
+template <class T>
+plait_status weight_gradient(const plait_call *c, const Steps &steps, const T *by_gates,
+                             int64_t gates, const T *output, const T *first, int64_t width,
+                             T *weight) {
+  Workspace before;
+  PLAIT_TRY(before.take(c, uint64_t(steps.rows() * width + 16) * sizeof(T)));
+  gather_before(steps, output, first, width, before.as<T>());
+  return gemm(c, Product<T>{gates,
+                            width,
+                            steps.rows(),
+                            T(1),
+                            {by_gates, 1, gates},
+                            {before.as<T>(), width, 1},
+                            T(0),
+                            weight,
+                            width});
 }
 
 }  // namespace plait::core

@@ -8,10 +8,8 @@ from typing import Any
 import plait_core as pc
 from plait_core import Tensor
 from plait_nn import functional as F
-from plait_nn import init
+from plait_nn._affine import Affine
 from plait_nn._linear import check_sizes
-from plait_nn._module import Module
-from plait_nn._parameter import Parameter
 
 __all__ = [
     "BatchNorm1d",
@@ -25,11 +23,9 @@ __all__ = [
 _STATISTICS = ("running_mean", "running_var", "num_batches_tracked")
 
 
-class _Norm(Module):
+class _Norm(Affine):
     """Weight and bias of the channels, and running statistics."""
 
-    weight: Parameter | None
-    bias: Parameter | None
     running_mean: Tensor | None
     running_var: Tensor | None
     num_batches_tracked: Tensor | None
@@ -55,9 +51,7 @@ class _Norm(Module):
         self.momentum = momentum
         self.affine = affine
         self.track_running_stats = track_running_stats
-        for name, wanted in (("weight", affine), ("bias", affine and bias)):
-            empty = pc.empty(num_features, device=device, dtype=dtype) if wanted else None
-            self.register_parameter(name, None if empty is None else Parameter(empty))
+        self._add_affine(num_features, affine, affine and bias, device, dtype)
         if track_running_stats:
             self.register_buffer("running_mean", pc.zeros(num_features, device=device, dtype=dtype))
             self.register_buffer("running_var", pc.ones(num_features, device=device, dtype=dtype))
@@ -79,10 +73,7 @@ class _Norm(Module):
     def reset_parameters(self) -> None:
         """Set the running statistics anew, the weight to 1 and the bias to 0."""
         self.reset_running_stats()
-        if self.weight is not None:
-            init.ones_(self.weight)
-        if self.bias is not None:
-            init.zeros_(self.bias)
+        super().reset_parameters()
 
     def _check_input(self, input: Tensor) -> None:
         if input.ndim not in self._ndims:

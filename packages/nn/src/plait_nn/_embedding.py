@@ -12,10 +12,55 @@ from plait_nn._linear import check_sizes
 from plait_nn._module import Module
 from plait_nn._parameter import Parameter
 
-__all__ = ["Embedding"]
+__all__ = ["Embedding", "Vectors"]
 
 
-class Embedding(Module):
+class Vectors(Module):
+    """A weight with a vector for each number, of which one may be kept at zero."""
+
+    weight: Parameter
+
+    def _set_up(
+        self, num_embeddings: int, embedding_dim: int, padding_idx: int | None, sparse: bool
+    ) -> None:
+        name = type(self).__name__
+        check_sizes(name, num_embeddings=num_embeddings, embedding_dim=embedding_dim)
+        if sparse:
+            raise NotImplementedError(f"{name}: `sparse` must be False: gradients are dense")
+        if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
+            raise ValueError(
+                f"{name}: `padding_idx` must be in [{-num_embeddings}, {num_embeddings - 1}]; "
+                f"got {padding_idx}"
+            )
+        self.num_embeddings = num_embeddings
+        self.embedding_dim = embedding_dim
+        self.padding_idx = None if padding_idx is None else padding_idx % num_embeddings
+        self.sparse = sparse
+
+    def _add_weight(
+        self, weight: Tensor | None, requires_grad: bool, device: Any, dtype: Any
+    ) -> None:
+        shape = (self.num_embeddings, self.embedding_dim)
+        if weight is None:
+            empty = pc.empty(shape, device=device, dtype=dtype)
+            self.weight = Parameter(empty, requires_grad=requires_grad)
+            self.reset_parameters()
+            return
+        if tuple(weight.shape) != shape:
+            raise ValueError(
+                f"{type(self).__name__}: `_weight` must have shape {shape}; "
+                f"got {tuple(weight.shape)}"
+            )
+        self.weight = Parameter(weight, requires_grad=requires_grad)
+
+    def reset_parameters(self) -> None:
+        """Draw the weight anew."""
+        init.normal_(self.weight)
+        if self.padding_idx is not None:
+            self.weight.detach().narrow(0, self.padding_idx, 1).zero_()
+
+
+class Embedding(Vectors):
     """Look vectors up by number; see `plait_nn.functional.embedding`.
 
     The weight starts normal with mean 0 and variance 1, the row ``padding_idx`` zero.
@@ -42,8 +87,6 @@ class Embedding(Module):
         (2, 2, 3)
     """
 
-    weight: Parameter
-
     def __init__(
         self,
         num_embeddings: int,
@@ -59,34 +102,11 @@ class Embedding(Module):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        check_sizes("Embedding", num_embeddings=num_embeddings, embedding_dim=embedding_dim)
-        if sparse:
-            raise NotImplementedError("Embedding: `sparse` must be False: gradients are dense")
-        if padding_idx is not None:
-            if not -num_embeddings <= padding_idx < num_embeddings:
-                raise ValueError(
-                    f"Embedding: `padding_idx` must be in [{-num_embeddings}, "
-                    f"{num_embeddings - 1}]; got {padding_idx}"
-                )
-            padding_idx %= num_embeddings
-        self.num_embeddings = num_embeddings
-        self.embedding_dim = embedding_dim
+        self._set_up(num_embeddings, embedding_dim, padding_idx, sparse)
         self.max_norm = max_norm
         self.norm_type = norm_type
         self.scale_grad_by_freq = scale_grad_by_freq
-        self.sparse = sparse
-        self.padding_idx = padding_idx
-        shape = (num_embeddings, embedding_dim)
-        if _weight is None:
-            empty = pc.empty(shape, device=device, dtype=dtype)
-            self.weight = Parameter(empty, requires_grad=not _freeze)
-            self.reset_parameters()
-        else:
-            if tuple(_weight.shape) != shape:
-                raise ValueError(
-                    f"Embedding: `_weight` must have shape {shape}; got {tuple(_weight.shape)}"
-                )
-            self.weight = Parameter(_weight, requires_grad=not _freeze)
+        self._add_weight(_weight, not _freeze, device, dtype)
 
     @classmethod
     def from_pretrained(
@@ -107,12 +127,6 @@ class Embedding(Module):
         rows, columns = embeddings.shape
         options = (padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse)
         return cls(rows, columns, *options, _weight=embeddings, _freeze=freeze)
-
-    def reset_parameters(self) -> None:
-        """Draw the weight anew."""
-        init.normal_(self.weight)
-        if self.padding_idx is not None:
-            self.weight.detach().narrow(0, self.padding_idx, 1).zero_()
 
     def forward(self, input: Tensor) -> Tensor:
         return F.embedding(

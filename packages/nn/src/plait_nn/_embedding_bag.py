@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import plait_core as pc
 from plait_core import Tensor
 from plait_nn import functional as F
-from plait_nn import init
-from plait_nn._linear import check_sizes
-from plait_nn._module import Module
-from plait_nn._parameter import Parameter
+from plait_nn._embedding import Vectors
 
 __all__ = ["EmbeddingBag"]
 
 
-class EmbeddingBag(Module):
+class EmbeddingBag(Vectors):
     """Sums, means or maxima of embeddings; see `plait_nn.functional.embedding_bag`.
 
     The weight starts normal with mean 0 and variance 1, the row ``padding_idx`` zero.
@@ -41,8 +37,6 @@ class EmbeddingBag(Module):
         (2, 3)
     """
 
-    weight: Parameter
-
     def __init__(
         self,
         num_embeddings: int,
@@ -59,33 +53,13 @@ class EmbeddingBag(Module):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        check_sizes("EmbeddingBag", num_embeddings=num_embeddings, embedding_dim=embedding_dim)
-        if sparse:
-            raise NotImplementedError("EmbeddingBag: `sparse` must be False: gradients are dense")
-        if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
-            raise ValueError(
-                f"EmbeddingBag: `padding_idx` must be in [{-num_embeddings}, "
-                f"{num_embeddings - 1}]; got {padding_idx}"
-            )
-        self.num_embeddings = num_embeddings
-        self.embedding_dim = embedding_dim
+        self._set_up(num_embeddings, embedding_dim, padding_idx, sparse)
         self.max_norm = max_norm
         self.norm_type = norm_type
         self.scale_grad_by_freq = scale_grad_by_freq
-        self.sparse = sparse
         self.mode = mode
         self.include_last_offset = include_last_offset
-        self.padding_idx = None if padding_idx is None else padding_idx % num_embeddings
-        shape = (num_embeddings, embedding_dim)
-        if _weight is None:
-            self.weight = Parameter(pc.empty(shape, device=device, dtype=dtype))
-            self.reset_parameters()
-        else:
-            if tuple(_weight.shape) != shape:
-                raise ValueError(
-                    f"EmbeddingBag: `_weight` must have shape {shape}; got {tuple(_weight.shape)}"
-                )
-            self.weight = Parameter(_weight)
+        self._add_weight(_weight, True, device, dtype)
 
     @classmethod
     def from_pretrained(
@@ -96,12 +70,6 @@ class EmbeddingBag(Module):
         made = cls(rows, columns, mode=mode, _weight=embeddings, **options)
         made.weight.requires_grad_(not freeze)
         return made
-
-    def reset_parameters(self) -> None:
-        """Draw the weight anew."""
-        init.normal_(self.weight)
-        if self.padding_idx is not None:
-            self.weight.detach().narrow(0, self.padding_idx, 1).zero_()
 
     def forward(
         self,

@@ -9,13 +9,14 @@ import plait_core as pc
 from plait_core import Tensor
 from plait_nn import functional as F
 from plait_nn import init
+from plait_nn._affine import Affine
 from plait_nn._module import Module
 from plait_nn._parameter import Parameter
 
 __all__ = ["GroupNorm", "LocalResponseNorm", "RMSNorm"]
 
 
-class GroupNorm(Module):
+class GroupNorm(Affine):
     """Normalise over groups of channels; see `plait_nn.functional.group_norm`.
 
     Args:
@@ -35,9 +36,6 @@ class GroupNorm(Module):
         >>> tuple(nn.GroupNorm(3, 6)(pc.randn(20, 6, 10, 10)).shape)
         (20, 6, 10, 10)
     """
-
-    weight: Parameter | None
-    bias: Parameter | None
 
     def __init__(
         self,
@@ -60,17 +58,8 @@ class GroupNorm(Module):
         self.num_channels = num_channels
         self.eps = eps
         self.affine = affine
-        for name, wanted in (("weight", affine), ("bias", affine and bias)):
-            empty = pc.empty(num_channels, device=device, dtype=dtype) if wanted else None
-            self.register_parameter(name, None if empty is None else Parameter(empty))
+        self._add_affine(num_channels, affine, affine and bias, device, dtype)
         self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Set the weight to 1 and the bias to 0."""
-        if self.weight is not None:
-            init.ones_(self.weight)
-        if self.bias is not None:
-            init.zeros_(self.bias)
 
     def forward(self, input: Tensor) -> Tensor:
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)

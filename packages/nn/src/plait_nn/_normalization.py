@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import plait_core as pc
 from plait_core import Tensor
 from plait_nn import functional as F
-from plait_nn import init
-from plait_nn._module import Module
-from plait_nn._parameter import Parameter
+from plait_nn._affine import Affine
 
 __all__ = ["LayerNorm"]
 
 
-class LayerNorm(Module):
+class LayerNorm(Affine):
     """Normalise over the last dimensions; see `plait_nn.functional.layer_norm`.
 
     Args:
@@ -32,9 +29,6 @@ class LayerNorm(Module):
         (2, 5, 10)
     """
 
-    weight: Parameter | None
-    bias: Parameter | None
-
     def __init__(
         self,
         normalized_shape: int | Sequence[int],
@@ -50,20 +44,9 @@ class LayerNorm(Module):
         self.normalized_shape = tuple(normalized_shape)
         self.eps = eps
         self.elementwise_affine = elementwise_affine
-        for name, wanted in (("weight", True), ("bias", bias)):
-            if elementwise_affine and wanted:
-                empty = pc.empty(self.normalized_shape, device=device, dtype=dtype)
-                self.register_parameter(name, Parameter(empty))
-            else:
-                self.register_parameter(name, None)
+        has_bias = elementwise_affine and bias
+        self._add_affine(self.normalized_shape, elementwise_affine, has_bias, device, dtype)
         self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Set the weight to 1 and the bias to 0."""
-        if self.weight is not None:
-            init.ones_(self.weight)
-        if self.bias is not None:
-            init.zeros_(self.bias)
 
     def forward(self, input: Tensor) -> Tensor:
         return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)

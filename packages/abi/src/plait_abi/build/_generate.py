@@ -7,10 +7,10 @@ import json
 import os
 import pathlib
 import shutil
-import subprocess
 import sys
 from collections.abc import Sequence
 
+from plait_abi.build._commands import run
 from plait_abi.build._errors import BuildError
 from plait_abi.build._objects import content_hash
 from plait_abi.build._targets import Generate, expand
@@ -70,18 +70,9 @@ def _run(step: Generate, root: pathlib.Path, fresh: pathlib.Path) -> None:
         command[0] = sys.executable
     path = [str(root / "src"), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
     environment = dict(os.environ, PYTHONPATH=os.pathsep.join(filter(None, path)))
-    result = subprocess.run(
-        command,
-        cwd=root,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        check=False,
-    )
-    if result.returncode != 0:
-        raise BuildError(f"{' '.join(command)} failed:\n{result.stdout.rstrip()}")
+    code, text = run(command, root, environment)
+    if code != 0:
+        raise BuildError(f"{' '.join(command)} failed:\n{text.rstrip()}")
 
 
 def _key(step: Generate, root: pathlib.Path, out: pathlib.Path) -> str:

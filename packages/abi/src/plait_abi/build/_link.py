@@ -6,9 +6,9 @@ import hashlib
 import json
 import os
 import pathlib
-import subprocess
 from collections.abc import Sequence
 
+from plait_abi.build._commands import run
 from plait_abi.build._errors import BuildError
 
 __all__ = ["link", "write_exports"]
@@ -45,17 +45,10 @@ def link(
         return False
     output.parent.mkdir(parents=True, exist_ok=True)
     unfinished = output.with_name(f".{output.name}.{os.getpid()}")
-    result = subprocess.run(
-        [*command, "-o", str(unfinished)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        check=False,
-    )
-    if result.returncode != 0:
+    code, text = run([*command, "-o", str(unfinished)])
+    if code != 0:
         unfinished.unlink(missing_ok=True)
-        raise BuildError(f"linking {output.name} failed:\n{result.stdout.rstrip()}")
+        raise BuildError(f"linking {output.name} failed:\n{text.rstrip()}")
     unfinished.replace(output)
     record.parent.mkdir(parents=True, exist_ok=True)
     record.write_text(json.dumps([now, *_stamp(output)]))

@@ -14,10 +14,10 @@ import json
 import os
 import pathlib
 import re
-import subprocess
 import time
 from collections.abc import Callable, Sequence
 
+from plait_abi.build._commands import run
 from plait_abi.build._errors import BuildError
 
 __all__ = ["Compile", "compile_all", "content_hash", "job_count"]
@@ -92,19 +92,11 @@ def _compile(job: Compile, folder: pathlib.Path) -> tuple[str, str]:
     begun = time.time_ns()
     clock = time.monotonic()
     outputs = ["-MMD", "-MF", str(depfile), "-MT", "object", "-c", str(job.source)]
-    result = subprocess.run(
-        [*job.command, *outputs, "-o", str(unfinished)],
-        cwd=folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        check=False,
-    )
-    if result.returncode != 0:
+    code, text = run([*job.command, *outputs, "-o", str(unfinished)], folder)
+    if code != 0:
         unfinished.unlink(missing_ok=True)
         depfile.unlink(missing_ok=True)
-        return "", f"{' '.join(job.command)} {job.source}\n{result.stdout}"
+        return "", f"{' '.join(job.command)} {job.source}\n{text}"
     inputs = {}
     for name in read_depfile(depfile.read_text()):
         path = folder / name
@@ -116,7 +108,7 @@ def _compile(job: Compile, folder: pathlib.Path) -> tuple[str, str]:
     unfinished.replace(job.object)
     record = {"inputs": inputs, "seconds": round(time.monotonic() - clock, 2)}
     job.record.write_text(json.dumps(record))
-    return result.stdout, ""
+    return text, ""
 
 
 def _seconds(job: Compile) -> float:
@@ -158,7 +150,7 @@ def compile_all(
             if error:
                 failed.append(job)
                 if not keep_going:
-                    # not pool.shutdown(cancel_futures=True): as_completed would wait for those for ever
+                    # after pool.shutdown(cancel_futures=True) as_completed would wait for ever
                     for other in waiting:
                         other.cancel()
     return failed

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, ClassVar
 
 import plait_core as pc
 from plait_core import Tensor
-from plait_nn.distributions import constraints
-from plait_nn.distributions.distribution import Distribution
-from plait_nn.distributions.utils import broadcast_all
+from plait_nn.distributions._location_scale import LocationScale
 
 __all__ = ["Cauchy"]
 
 
-class Cauchy(Distribution):
+class Cauchy(LocationScale):
     """Cauchy's distribution: density ``1 / (pi * scale * (1 + ((x - loc) / scale)**2))``.
 
     It has neither mean nor variance (nan and infinite).
@@ -27,21 +24,9 @@ class Cauchy(Distribution):
         tensor(0.5000)
     """
 
-    arg_constraints: ClassVar = {"loc": constraints.real, "scale": constraints.positive}
-    support = constraints.real
-    has_rsample = True
-
-    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
-        self.loc, self.scale = broadcast_all(loc, scale)
-        super().__init__(self.loc.shape, validate_args=validate_args)
-
     @property
     def mean(self) -> Tensor:
         return pc.full_like(self.loc, math.nan)
-
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
 
     @property
     def variance(self) -> Tensor:
@@ -52,15 +37,11 @@ class Cauchy(Distribution):
         return self.loc + noise * self.scale
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
-        z = (value - self.loc) / self.scale
+        z = self._standard(value)
         return -math.log(math.pi) - self.scale.log() - z.square().log1p()
 
     def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
-        return ((value - self.loc) / self.scale).atan() / math.pi + 0.5
+        return self._standard(value).atan() / math.pi + 0.5
 
     def icdf(self, value: Tensor) -> Tensor:
         return (math.pi * (value - 0.5)).tan() * self.scale + self.loc

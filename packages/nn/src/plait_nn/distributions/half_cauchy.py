@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from typing import Any
 
 import plait_core as pc
 from plait_core import Tensor
-from plait_nn.distributions import constraints
+from plait_nn.distributions._magnitude import Magnitude
 from plait_nn.distributions.cauchy import Cauchy
-from plait_nn.distributions.transformed_distribution import TransformedDistribution
-from plait_nn.distributions.transforms import AbsTransform
 
 __all__ = ["HalfCauchy"]
 
 
-class HalfCauchy(TransformedDistribution):
+class HalfCauchy(Magnitude):
     """The magnitude of a number of Cauchy's distribution around 0.
 
     Example:
@@ -25,45 +23,20 @@ class HalfCauchy(TransformedDistribution):
         tensor(0.5000)
     """
 
-    arg_constraints: ClassVar = {"scale": constraints.positive}
-    support = constraints.nonnegative
-    has_rsample = True
     base_dist: Cauchy
 
     def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
-        base = Cauchy(0, scale, validate_args=False)
-        super().__init__(base, AbsTransform(), validate_args=validate_args)
-
-    @property
-    def scale(self) -> Tensor:
-        """The scale of Cauchy's distribution."""
-        return self.base_dist.scale
+        super().__init__(Cauchy(0, scale, validate_args=False), validate_args)
 
     @property
     def mean(self) -> Tensor:
         return pc.full_like(self.scale, math.inf)
 
     @property
-    def mode(self) -> Tensor:
-        return pc.zeros_like(self.scale)
-
-    @property
     def variance(self) -> Tensor:
         return self.base_dist.variance
 
     def log_prob(self, value: Any) -> Tensor:
-        value = pc.as_tensor(value, dtype=self.scale.dtype, device=self.scale.device)
-        if self._validate_args:
-            self._validate_sample(value)
-        return pc.where(value >= 0, self.base_dist.log_prob(value) + math.log(2), -math.inf)
-
-    def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
-        return 2 * self.base_dist.cdf(value) - 1
-
-    def icdf(self, value: Tensor) -> Tensor:
-        return self.base_dist.icdf((value + 1) / 2)
-
-    def entropy(self) -> Tensor:
-        return self.base_dist.entropy() - math.log(2)
+        return super().log_prob(
+            pc.as_tensor(value, dtype=self.scale.dtype, device=self.scale.device)
+        )

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
 
 import plait_core as pc
 from plait_core import Tensor
-from plait_nn.distributions import constraints
-from plait_nn.distributions.distribution import Distribution
-from plait_nn.distributions.utils import broadcast_all
+from plait_nn.distributions._location_scale import LocationScale
 
 __all__ = ["Laplace"]
 
 
-class Laplace(Distribution):
+class Laplace(LocationScale):
     """Laplace's distribution: density ``exp(-abs(x - loc) / scale) / (2 * scale)``.
 
     Example:
@@ -24,20 +21,8 @@ class Laplace(Distribution):
         tensor(0.5000)
     """
 
-    arg_constraints: ClassVar = {"loc": constraints.real, "scale": constraints.positive}
-    support = constraints.real
-    has_rsample = True
-
-    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
-        self.loc, self.scale = broadcast_all(loc, scale)
-        super().__init__(self.loc.shape, validate_args=validate_args)
-
     @property
     def mean(self) -> Tensor:
-        return self.loc
-
-    @property
-    def mode(self) -> Tensor:
         return self.loc
 
     @property
@@ -54,14 +39,10 @@ class Laplace(Distribution):
         return self.loc - self.scale * (u.sign() * (-u.abs()).log1p())
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
-        return -(2 * self.scale).log() - (value - self.loc).abs() / self.scale
+        return -(2 * self.scale).log() - self._standard(value).abs()
 
     def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
-        z = (value - self.loc) / self.scale
+        z = self._standard(value)
         return 0.5 - 0.5 * z.sign() * (-z.abs()).expm1()
 
     def icdf(self, value: Tensor) -> Tensor:

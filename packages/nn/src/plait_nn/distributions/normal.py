@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, ClassVar
 
 import plait_core as pc
 from plait_core import Tensor
-from plait_nn.distributions import constraints
+from plait_nn.distributions._location_scale import LocationScale
 from plait_nn.distributions.exp_family import ExponentialFamily
-from plait_nn.distributions.utils import broadcast_all, normal_noise
+from plait_nn.distributions.utils import normal_noise
 
 __all__ = ["Normal"]
 
 LOG_SQRT_2_PI = 0.5 * math.log(2 * math.pi)
 
 
-class Normal(ExponentialFamily):
+class Normal(LocationScale, ExponentialFamily):
     """The normal distribution: density ``exp(-((x - loc) / scale)**2 / 2) / (scale * sqrt(2 pi))``.
 
     Args:
@@ -33,21 +32,10 @@ class Normal(ExponentialFamily):
         1.4189
     """
 
-    arg_constraints: ClassVar = {"loc": constraints.real, "scale": constraints.positive}
-    support = constraints.real
-    has_rsample = True
     _mean_carrier_measure = 0
-
-    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
-        self.loc, self.scale = broadcast_all(loc, scale)
-        super().__init__(self.loc.shape, validate_args=validate_args)
 
     @property
     def mean(self) -> Tensor:
-        return self.loc
-
-    @property
-    def mode(self) -> Tensor:
         return self.loc
 
     @property
@@ -66,15 +54,11 @@ class Normal(ExponentialFamily):
         return self.loc + normal_noise(self.loc, self._extended_shape(sample_shape)) * self.scale
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
-        z = (value - self.loc) / self.scale
+        z = self._standard(value)
         return z.square() * -0.5 - (self.scale.log() + LOG_SQRT_2_PI)
 
     def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
-        return pc.special.ndtr((value - self.loc) / self.scale)
+        return pc.special.ndtr(self._standard(value))
 
     def icdf(self, value: Tensor) -> Tensor:
         return self.loc + self.scale * pc.special.ndtri(value)

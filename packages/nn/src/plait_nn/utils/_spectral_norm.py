@@ -10,17 +10,18 @@ from plait_nn._hooks import settle
 from plait_nn._module import Module
 from plait_nn._parameter import Parameter
 from plait_nn.functional._normalization import normalize
+from plait_nn.utils._norm_hooks import NormHook
 
 __all__ = ["remove_spectral_norm", "spectral_norm"]
 
 M = TypeVar("M", bound=Module)
 
 
-class _SpectralNormHook:
-    """Computes the weight before every call."""
+class _SpectralNormHook(NormHook):
+    what = "spectral norm"
 
     def __init__(self, name: str, n_power_iterations: int, dim: int, eps: float) -> None:
-        self.name = name
+        super().__init__(name)
         self.n_power_iterations = n_power_iterations
         self.dim = dim
         self.eps = eps
@@ -82,11 +83,7 @@ def spectral_norm(
         raise ValueError(
             f"spectral_norm: `n_power_iterations` must be positive; got {n_power_iterations}"
         )
-    if _hook_of(module, name) is not None:
-        raise RuntimeError(f"spectral_norm: `{name}` must not have a spectral norm; it has one")
-    weight = module._parameters.get(name)
-    if weight is None:
-        raise ValueError(f"spectral_norm: `{name}` must be a parameter of {type(module).__name__}")
+    weight = _SpectralNormHook.parameter(module, name)
     if dim is None:
         dim = 1 if type(module).__name__.startswith("ConvTranspose") else 0
     hook = _SpectralNormHook(name, n_power_iterations, dim % max(weight.ndim, 1), eps)
@@ -101,14 +98,6 @@ def spectral_norm(
     return module
 
 
-def _hook_of(module: Module, name: str) -> tuple[int, _SpectralNormHook] | None:
-    for number, hook in module._forward_pre_hooks.items():
-        function = hook.function
-        if isinstance(function, _SpectralNormHook) and function.name == name:
-            return number, function
-    return None
-
-
 def remove_spectral_norm(module: M, name: str = "weight") -> M:
     """Make the weight an ordinary parameter again, with its present value.
 
@@ -121,10 +110,7 @@ def remove_spectral_norm(module: M, name: str = "weight") -> M:
         >>> [name for name, _ in layer.named_parameters()]
         ['bias', 'weight']
     """
-    found = _hook_of(module, name)
-    if found is None:
-        raise ValueError(f"remove_spectral_norm: `{name}` must have a spectral norm; it has none")
-    number, hook = found
+    number, hook = _SpectralNormHook.of(module, name)
     value = hook.compute(module, 0).detach()
     requires_grad = getattr(module, name + "_orig").requires_grad
     for label in ("", "_u", "_v", "_orig"):

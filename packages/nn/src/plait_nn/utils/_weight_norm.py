@@ -8,6 +8,7 @@ from plait_core import Tensor
 from plait_nn._hooks import settle
 from plait_nn._module import Module
 from plait_nn._parameter import Parameter
+from plait_nn.utils._norm_hooks import NormHook
 from plait_nn.utils.parametrizations import WeightNormMap
 
 __all__ = ["remove_weight_norm", "weight_norm"]
@@ -15,11 +16,11 @@ __all__ = ["remove_weight_norm", "weight_norm"]
 M = TypeVar("M", bound=Module)
 
 
-class _WeightNormHook:
-    """Computes the weight before every call."""
+class _WeightNormHook(NormHook):
+    what = "weight norm"
 
     def __init__(self, name: str, dim: int | None) -> None:
-        self.name = name
+        super().__init__(name)
         self.map = WeightNormMap(dim)
 
     def compute(self, module: Module) -> Tensor:
@@ -52,11 +53,7 @@ def weight_norm(module: M, name: str = "weight", dim: int | None = 0) -> M:
         >>> tuple(layer.weight_g.shape), tuple(layer.weight_v.shape)
         ((40, 1), (40, 20))
     """
-    if _hook_of(module, name) is not None:
-        raise RuntimeError(f"weight_norm: `{name}` must not have a weight norm; it has one")
-    weight = module._parameters.get(name)
-    if weight is None:
-        raise ValueError(f"weight_norm: `{name}` must be a parameter of {type(module).__name__}")
+    weight = _WeightNormHook.parameter(module, name)
     hook = _WeightNormHook(name, dim)
     g, v = hook.map.right_inverse(weight.detach())
     del module._parameters[name]
@@ -65,14 +62,6 @@ def weight_norm(module: M, name: str = "weight", dim: int | None = 0) -> M:
     setattr(module, name, hook.compute(module))
     module.register_forward_pre_hook(hook)
     return module
-
-
-def _hook_of(module: Module, name: str) -> tuple[int, _WeightNormHook] | None:
-    for number, hook in module._forward_pre_hooks.items():
-        function = hook.function
-        if isinstance(function, _WeightNormHook) and function.name == name:
-            return number, function
-    return None
 
 
 def remove_weight_norm(module: M, name: str = "weight") -> M:
@@ -87,10 +76,7 @@ def remove_weight_norm(module: M, name: str = "weight") -> M:
         >>> [name for name, _ in layer.named_parameters()]
         ['bias', 'weight']
     """
-    found = _hook_of(module, name)
-    if found is None:
-        raise ValueError(f"remove_weight_norm: `{name}` must have a weight norm; it has none")
-    number, hook = found
+    number, hook = _WeightNormHook.of(module, name)
     value = hook.compute(module).detach()
     requires_grad = getattr(module, name + "_v").requires_grad
     delattr(module, name)

@@ -5,14 +5,10 @@ import numpy as np
 from plait_ops.calls import (
     arange,
     clone,
-    count_nonzero,
     eq,
-    expand,
-    index,
     index_columns,
     index_put_tensors_,
     index_tensors,
-    ne,
     nonzero,
     reshape,
     select,
@@ -28,9 +24,7 @@ from plait_ops.words import (
     fits,
     index_shape,
     int64,
-    is_complex,
     is_tensor,
-    item,
     numel,
     require,
     result,
@@ -40,66 +34,6 @@ from plait_ops.words import (
 )
 
 # ---- masks become integer arrays -----------------------------------------------------------------------------------
-nonzero_ = Operator(
-    "nonzero(Tensor self) -> Tensor",
-    doc="""
-    The indices of the elements that are not 0, one row each, in order: int64 of shape (count, ndim). The shape of the result
-    depends on values, so that device meta is an error.
-
-    >>> import plait_core as pc
-    >>> pc.nonzero(pc.tensor([0, 5, 7])).tolist()
-    [[1], [2]]
-    """,
-)
-nonzero_rows = Operator(
-    "nonzero_rows(Tensor self, int count) -> Tensor",
-    doc="`nonzero` where the number of rows is known.",
-    internal=True,
-    kernel="writes at most in[1] rows; it is the number of elements that are not 0.",
-)
-
-
-@nonzero_.decompose
-def _(self):
-    if is_complex(self.dtype):
-        found = ne(self, 0)
-        return nonzero_rows(found, item(count_nonzero(found)))
-    return nonzero_rows(self, item(count_nonzero(self)))
-
-
-@nonzero_rows.shape
-def _(self, count):
-    check(count >= 0, f"`count` must not be negative; got {count}", "ValueError")
-    require("self", self.dtype, "all")
-    return result([count, self.ndim], int64)
-
-
-nonzero_.reference(
-    lambda self: np.stack(np.nonzero(np.atleast_1d(self)), 1)[:, : self.ndim].astype("int64")
-)
-nonzero_rows.reference(
-    lambda self, count: np.stack(np.nonzero(np.atleast_1d(self)), 1)[:, : self.ndim].astype("int64")
-)
-nonzero_.samples(
-    lambda s: iter(
-        [
-            s(s.array(3, 4, dtype="bool")),
-            s(s.array(5, dtype="int64")),
-            s(s.strided(3, 2, dtype="bool")),
-            s(s.array(dtype="bool")),
-            s(s.array(0, 3)),
-            s(np.array([0, 1j, 2], "complex64")),
-        ]
-    )
-)
-nonzero_rows.samples(
-    lambda s: iter([s(np.array([[1, 0], [3, 4]]), 3), s(np.array([0.0, 2.0], "float32"), 1)])
-)
-nonzero_.error("TypeError", lambda s: s("a"), contains=["nonzero", "self"])
-nonzero_rows.error(
-    "ValueError", lambda s: s(s.array(2), -1), contains=["nonzero_rows", "count", "-1"]
-)
-
 index_columns_ = Composite(
     "index_columns(Tensor self, Tensor?[] indices) -> Tensor[]",
     doc="`indices` with each bool mask replaced by one int64 index for each of its dimensions; None stays None.",
@@ -420,85 +354,3 @@ for each in (index_put_, index_put_tensors):
         lambda s: s(s.array(4, 5), [s.indices(4, 3)], s.array(2)),
         contains=["index_put", "values", "(2,)", "(3, 5)"],
     )
-
-masked_select = Composite(
-    "masked_select(Tensor self, Tensor mask) -> Tensor",
-    doc="""
-    The elements of `self` where `mask` is True, as a vector. Both broadcast.
-
-    Raises: DTypeError unless `mask` is bool, ShapeError if the shapes do not broadcast.
-
-    >>> import plait_core as pc
-    >>> pc.masked_select(pc.tensor([1, 2, 3]), pc.tensor([True, False, True])).tolist()
-    [1, 3]
-    """,
-    dtypes="any",
-    out=True,
-)
-
-
-@masked_select.decompose
-def _(self, mask):
-    require("mask", mask.dtype, "bool")
-    shape = broadcast("self", self.shape, "mask", mask.shape)
-    if len(shape) == 0:
-        return index(reshape(self, [1]), [reshape(mask, [1])])
-    return index(expand(self, shape), [expand(mask, shape)])
-
-
-masked_select.reference(
-    lambda self, mask: np.broadcast_arrays(self, mask)[0][np.broadcast_arrays(self, mask)[1]]
-)
-masked_select.samples(
-    lambda s: iter(
-        [
-            s(s.array(3, 4), s.array(3, 4, dtype="bool")),
-            s(s.array(3, 4), s.array(4, dtype="bool")),
-            s(s.array(4), s.array(3, 1, dtype="bool")),
-        ]
-    )
-)
-masked_select.error(
-    "DTypeError", lambda s: s(s.array(2), s.array(2)), contains=["masked_select", "mask", "float32"]
-)
-masked_select.error(
-    "ShapeError",
-    lambda s: s(s.array(2, 3), s.array(4, dtype="bool")),
-    contains=["masked_select", "broadcast", "(2, 3)", "(4,)"],
-)
-
-
-take = Composite(
-    "take(Tensor self, Tensor index) -> Tensor",
-    doc="""
-    The elements at `index` into the flattened tensor; the result has the shape of `index`.
-
-    Raises: DTypeError unless `index` is an integer tensor, IndexError for an index out of range.
-
-    >>> import plait_core as pc
-    >>> pc.take(pc.tensor([[1, 2], [3, 4]]), pc.tensor([3, 0])).tolist()
-    [4, 1]
-    """,
-    dtypes="any",
-    out=True,
-)
-
-
-@take.decompose
-def _(self, index):
-    require("index", index.dtype, "integer")
-    return index_tensors(reshape(self, [-1]), [index])
-
-
-take.reference(lambda self, index: np.take(self, index))
-take.samples(
-    lambda s: iter(
-        [
-            s(s.array(3, 4), s.indices(12, 5)),
-            s(s.strided(3, 4), s.indices(12, 2, 2, negative=True)),
-            s(s.array(3), s.indices(3)),
-        ]
-    )
-)
-take.error("DTypeError", lambda s: s(s.array(2), s.array(2)), contains=["take", "index", "float32"])
-take.error("IndexError", lambda s: s(s.array(2), np.array([2])), contains=["index", "2"])

@@ -1,0 +1,48 @@
+// What the files that carry out a call share: the call with its values, and what may be written.
+#pragma once
+#include "runtime.hpp"
+
+namespace plait::abi {
+
+// The call as shape functions and kernels see it. `plait_call::size` tells a Frame from a bare
+// plait_call.
+struct Frame : plait_call {
+  plait_value in_[PLAIT_MAX_ARGS];
+  plait_value out_[PLAIT_MAX_RESULTS];
+  plait_tensor *target[PLAIT_MAX_RESULTS];  // of the in-place and out= forms: where results must
+                                            // end up (borrowed)
+  std::vector<plait_tensor *> list;  // of a Tensor[] result that is growing
+};
+
+template <class F>
+void each_tensor(const plait_value *values, uint32_t n, F &&f) {
+  for (uint32_t i = 0; i < n; i++) {
+    if (values[i].tag == PLAIT_TENSOR) {
+      f(values[i].u.t, values + i);
+    } else if (values[i].tag == PLAIT_TENSORS) {
+      for (uint32_t k = 0; k < values[i].n; k++)
+        if (values[i].u.ts[k]) f(values[i].u.ts[k], values + i);
+    }
+  }
+}
+
+// ---- dispatch.cpp
+// Calls `op` on tensors that are nobody's history; arguments from `n` on take their defaults.
+plait_status base_call(const plait_op *op, plait_thread *, plait_value *in, uint16_t n,
+                       plait_value *out);
+
+// ---- targets.cpp
+plait_status writable(const plait_call *, const plait_tensor *, const char *name);
+// Whether a result may end up in the target of the in-place or out= form; an empty `out` takes on
+// its shape.
+plait_status accept(const plait_call *, plait_tensor *target, DLDataType, int32_t ndim,
+                    const int64_t *shape);
+// Makes result `i` of a call with targets: the target itself, or a temporary.
+plait_status into_target(Frame *, uint32_t i, DLDataType, int32_t ndim, const int64_t *shape);
+// Results of the in-place and out= forms that went to a temporary go home.
+plait_status deliver(Frame *, plait_call *);
+// Checks the arguments that the operator writes and makes copies of sources that overlap them;
+// `written` gets their bits.
+plait_status prepare_writes(Frame *, uint64_t *written);
+
+}  // namespace plait::abi

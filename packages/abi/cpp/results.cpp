@@ -1,0 +1,105 @@
+// What shape functions call: results, views and casts of arguments.
+#include "frame.hpp"
+
+namespace plait::abi {
+namespace {
+
+Frame *frame_of(plait_call *c) {
+  return c->size == sizeof(Frame) ? static_cast<Frame *>(c) : nullptr;
+}
+
+plait_status cast_one(plait_call *c, plait_tensor *t, DLDataType dtype, plait_value *out) {
+  plait_value in[] = {value(t), value(dtype)}, made[PLAIT_MAX_RESULTS];
+  const plait_status s = base_call(op_cast, c->thread, in, 2, made);
+  if (s >= 0) *out = made[0];
+  return s;
+}
+
+}  // namespace
+
+plait_status result_strided(plait_call *c, uint32_t i, DLDataType dtype, int32_t ndim,
+                            const int64_t *shape, const int64_t *strides) {
+  Frame *f = frame_of(c);
+  if (f && f->target[i]) return into_target(f, i, dtype, ndim, shape);
+  plait_tensor *t = nullptr;
+  const plait_status s = tensor_new(c->thread, dtype, ndim, shape, strides, c->device, &t);
+  if (s >= 0) {
+    c->out[i] = value(t);
+    return s;
+  }
+  const std::string why = c->thread->error ? c->thread->error->message : "";
+  return fail(c, s, "%s", why.c_str());
+}
+
+plait_status result(plait_call *c, uint32_t i, DLDataType dtype, int32_t ndim,
+                    const int64_t *shape) {
+  return result_strided(c, i, dtype, ndim, shape, nullptr);
+}
+
+plait_status view(plait_call *c, uint32_t i, plait_tensor *base, int32_t ndim, const int64_t *shape,
+                  const int64_t *strides, int64_t offset) {
+  plait_tensor *t = nullptr;
+  int64_t bytes = 0;
+  if (__builtin_mul_overflow(offset, itemsize(base->dl.dtype), &bytes))
+    return fail(c, PLAIT_SHAPE_ERROR, "a view from element %lld lies outside every storage",
+                (long long)offset);
+  void *data = base->dl.data;  // where it points is checked below
+  if (data) data = reinterpret_cast<void *>(reinterpret_cast<uintptr_t>(data) + uint64_t(bytes));
+  bool empty = false;
+  for (int32_t k = 0; k < ndim; k++) empty |= shape[k] == 0;
+  if (empty) data = base->dl.data;  // an offset past the end would name nobody's byte
+  const plait_status s =
+      tensor_on(c->thread, base->storage, data, base->dl.dtype, ndim, shape, strides, &t);
+  if (s < 0) {
+    const std::string why = c->thread->error ? c->thread->error->message : "";
+    return fail(c, s, "%s", why.c_str());
+  }
+  t->flags |= PLAIT_TENSOR_VIEW;
+  if (c->op != op_detach.load(std::memory_order_relaxed)) {
+    t->base = base->base ? base->base : base;
+    plait_retain(t->base);
+    // a layer that watches the base is switched off on this thread: it won't know of the view
+    const uint64_t unseen = (base->layers | t->base->layers) & c->thread->excluded;
+    t->flags |= unseen ? uint64_t(PLAIT_TENSOR_CUT) : base->flags & PLAIT_TENSOR_CUT;
+  }
+  Frame *f = frame_of(c);
+  if (f && c->op->results[i].kind == PLAIT_KIND_TENSORS)
+    f->list.push_back(t);
+  else
+    c->out[i] = value(t);
+  return PLAIT_OK;
+}
+
+plait_status cast(plait_call *c, uint32_t i, DLDataType dtype) {
+  plait_value *v = c->in + i;
+  if (v->tag == PLAIT_TENSOR) {
+    if (same(v->u.t->dl.dtype, dtype)) return PLAIT_OK;
+    plait_value made;
+    if (const plait_status s = cast_one(c, v->u.t, dtype, &made); s < 0) return s;
+    if (c->owned >> i & 1) release_value(v);
+    *v = made;
+    c->owned |= uint64_t(1) << i;
+  } else if (v->tag == PLAIT_TENSORS) {
+    plait_value list;
+    if (const plait_status s = tensors_value(c->thread, v->u.ts, v->n, &list); s < 0) return s;
+    plait_status s = PLAIT_OK;
+    for (uint32_t k = 0; k < list.n && s >= 0; k++) {
+      plait_tensor **slot = const_cast<plait_tensor **>(list.u.ts) + k;
+      plait_value made;
+      if (!*slot || same((*slot)->dl.dtype, dtype)) continue;
+      if (s = cast_one(c, *slot, dtype, &made); s < 0) break;
+      plait_release(*slot);
+      *slot = made.u.t;
+    }
+    if (s < 0) {
+      release_value(&list);
+      return s;
+    }
+    if (c->owned >> i & 1) release_value(v);
+    *v = list;
+    c->owned |= uint64_t(1) << i;
+  }
+  return PLAIT_OK;
+}
+
+}  // namespace plait::abi

@@ -1,0 +1,150 @@
+// What a call writes: targets of the in-place and out= forms, and arguments marked !
+#include "frame.hpp"
+
+namespace plait::abi {
+namespace {
+
+bool same_elements(const plait_tensor *a, const plait_tensor *b) {
+  if (a->dl.data != b->dl.data || a->dl.ndim != b->dl.ndim || !same(a->dl.dtype, b->dl.dtype))
+    return false;
+  for (int32_t i = 0; i < a->dl.ndim; i++)
+    if (a->dl.shape[i] != b->dl.shape[i] ||
+        (a->dl.shape[i] > 1 && a->dl.strides[i] != b->dl.strides[i]))
+      return false;
+  return true;
+}
+
+bool overlap(const plait_tensor *a, const plait_tensor *b) {
+  if (a->dl.device.device_type == PLAIT_META) return false;
+  const Extent x = extent(a), y = extent(b);
+  return x.begin < y.end && y.begin < x.end;
+}
+
+plait_status copy_into(plait_thread *thread, plait_tensor *target, plait_tensor *source) {
+  plait_value in[] = {value(target), value(source)}, out[PLAIT_MAX_RESULTS];
+  const plait_status s = base_call(op_copy, thread, in, 2, out);
+  if (s >= 0) release_value(out);
+  return s;
+}
+
+int dtype_rank(DType d) {
+  switch (d.code) {
+    case kDLBool: return 0;
+    case kDLInt:
+    case kDLUInt: return 1;
+    case kDLComplex: return 3;
+    default: return 2;
+  }
+}
+
+// The kernel may write `target` itself only if it could not tell it from a fresh result.
+bool direct(const Frame *f, const plait_tensor *target, DLDataType dtype) {
+  const bool pointwise = f->op->flags & PLAIT_OP_POINTWISE;
+  if (!same(target->dl.dtype, dtype) || (!pointwise && !is_contiguous(target))) return false;
+  bool clean = true;
+  each_tensor(f->in, f->n_in, [&](const plait_tensor *t, const plait_value *) {
+    if (overlap(t, target) && !(pointwise && same_elements(t, target))) clean = false;
+  });
+  return clean;
+}
+
+plait_status resize_out(plait_thread *thread, plait_tensor *target, int32_t ndim,
+                        const int64_t *shape) {
+  plait_tensor *fresh = nullptr;
+  plait_status s =
+      tensor_new(thread, target->dl.dtype, ndim, shape, nullptr, target->dl.device, &fresh);
+  if (s >= 0) s = tensor_repoint(thread, target, fresh);
+  plait_release(fresh);
+  return s;
+}
+
+}  // namespace
+
+plait_status writable(const plait_call *c, const plait_tensor *t, const char *name) {
+  if (t->storage->flags & PLAIT_STORAGE_READONLY)
+    return fail(c, PLAIT_VALUE_ERROR,
+                "`%s` is read-only and would be written; copy it first with clone()", name);
+  for (int32_t i = 0; i < t->dl.ndim; i++)
+    if (t->dl.strides[i] == 0 && t->dl.shape[i] > 1 && numel(t) > 0)
+      return fail(c, PLAIT_VALUE_ERROR,
+                  "`%s` of shape %s would be written but is expanded: several elements share one "
+                  "place; clone() it first",
+                  name, shape_text(t).c_str());
+  return PLAIT_OK;
+}
+
+plait_status accept(const plait_call *c, plait_tensor *target, DLDataType dtype, int32_t ndim,
+                    const int64_t *shape) {
+  const char *name = c->form == PLAIT_INPLACE ? c->op->args[0].name : "out";
+  bool fits = target->dl.ndim == ndim;
+  for (int32_t k = 0; fits && k < ndim; k++) fits = target->dl.shape[k] == shape[k];
+  const bool grows = !fits && c->form == PLAIT_OUT && numel(target) == 0;
+  if (!fits && !grows)
+    return fail(c, PLAIT_SHAPE_ERROR,
+                "the result has shape %s, which does not fit `%s` of shape %s",
+                text(shape, ndim).c_str(), name, shape_text(target).c_str());
+  if (dtype_rank(dtype) > dtype_rank(target->dl.dtype))
+    return fail(c, PLAIT_DTYPE_ERROR, "the result is %s, which cannot be cast to `%s` of %s",
+                plait::name(dtype), name, plait::name(target->dl.dtype));
+  return grows ? resize_out(c->thread, target, ndim, shape) : PLAIT_OK;
+}
+
+plait_status into_target(Frame *f, uint32_t i, DLDataType dtype, int32_t ndim,
+                         const int64_t *shape) {
+  plait_tensor *target = f->target[i];
+  if (const plait_status s = accept(f, target, dtype, ndim, shape); s < 0) return s;
+  if (direct(f, target, dtype)) {
+    plait_retain(target);
+    f->out[i] = value(target);
+    return PLAIT_OK;
+  }
+  plait_tensor *t = nullptr;
+  const plait_status s = tensor_new(f->thread, dtype, ndim, shape, nullptr, f->device, &t);
+  if (s >= 0) f->out[i] = value(t);
+  return s;
+}
+
+plait_status deliver(Frame *f, plait_call *c) {
+  for (uint16_t i = 0; i < f->n_out; i++) {
+    plait_tensor *made = f->out[i].tag == PLAIT_TENSOR ? f->out[i].u.t : nullptr;
+    if (!made) return fail(c, PLAIT_ERROR, "the kernel gave no result %u", i);
+    if (made != f->target[i])
+      if (const plait_status s = copy_into(c->thread, f->target[i], made); s < 0) return s;
+  }
+  return PLAIT_OK;
+}
+
+plait_status prepare_writes(Frame *f, uint64_t *written) {
+  const plait_op *op = f->op;
+  for (uint16_t i = 0; i < op->n_args; i++) {
+    if (!(op->args[i].flags & PLAIT_ARG_WRITES)) continue;
+    plait_status s = PLAIT_OK;
+    *written |= uint64_t(1) << i;
+    each_tensor(f->in + i, 1, [&](const plait_tensor *t, const plait_value *) {
+      if (s >= 0) s = writable(f, t, op->args[i].name);
+    });
+    if (s < 0) return s;
+    if (f->in[i].tag != PLAIT_TENSOR) continue;
+    for (uint16_t k = 0; k < op->n_args; k++) {  // a source that overlaps is copied first
+      if (k == i || f->in[k].tag != PLAIT_TENSOR || (op->args[k].flags & PLAIT_ARG_WRITES))
+        continue;
+      if (!overlap(f->in[k].u.t, f->in[i].u.t) || same_elements(f->in[k].u.t, f->in[i].u.t))
+        continue;
+      plait_value out[PLAIT_MAX_RESULTS];
+      if (s = base_call(op_clone, f->thread, f->in + k, 1, out); s < 0) return s;
+      if (f->owned >> k & 1) release_value(f->in + k);
+      f->in[k] = out[0];
+      f->owned |= uint64_t(1) << k;
+    }
+  }
+  for (uint16_t i = 0; i < op->n_results; i++) {  // results that are the written argument itself
+    const plait_arg &r = op->results[i];
+    if (!(r.flags & PLAIT_ARG_WRITES) || r.alias_arg < 0 || f->in[r.alias_arg].tag != PLAIT_TENSOR)
+      continue;
+    plait_retain(f->in[r.alias_arg].u.t);
+    f->out[i] = f->in[r.alias_arg];
+  }
+  return PLAIT_OK;
+}
+
+}  // namespace plait::abi

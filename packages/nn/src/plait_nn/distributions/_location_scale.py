@@ -1,0 +1,34 @@
+"""What distributions of a location and a scale share."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from plait_core import Tensor
+from plait_nn.distributions import constraints
+from plait_nn.distributions.distribution import Distribution
+from plait_nn.distributions.utils import broadcast_all
+
+__all__ = ["LocationScale"]
+
+
+class LocationScale(Distribution):
+    """The distribution of ``loc + scale * z``, where z has a fixed one around its mode 0."""
+
+    arg_constraints: ClassVar = {"loc": constraints.real, "scale": constraints.positive}
+    support = constraints.real
+    has_rsample = True
+
+    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
+        self.loc, self.scale = broadcast_all(loc, scale)
+        super().__init__(self.loc.shape, validate_args=validate_args)
+
+    @property
+    def mode(self) -> Tensor:
+        return self.loc
+
+    def _standard(self, value: Tensor) -> Tensor:
+        """Return the z of a value, and check it."""
+        if self._validate_args:
+            self._validate_sample(value)
+        return (value - self.loc) / self.scale

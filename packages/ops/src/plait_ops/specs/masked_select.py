@@ -1,0 +1,89 @@
+"""Elements chosen by a mask, or by their place in C order."""
+
+import numpy as np
+
+from plait_ops.calls import expand, index, index_tensors, reshape
+from plait_ops.spec import Composite
+from plait_ops.words import broadcast, require
+
+masked_select = Composite(
+    "masked_select(Tensor self, Tensor mask) -> Tensor",
+    doc="""
+    The elements of `self` where `mask` is True, as a vector. Both broadcast.
+
+    Raises: DTypeError unless `mask` is bool, ShapeError if the shapes do not broadcast.
+
+    >>> import plait_core as pc
+    >>> pc.masked_select(pc.tensor([1, 2, 3]), pc.tensor([True, False, True])).tolist()
+    [1, 3]
+    """,
+    dtypes="any",
+    out=True,
+)
+
+
+@masked_select.decompose
+def _(self, mask):
+    require("mask", mask.dtype, "bool")
+    shape = broadcast("self", self.shape, "mask", mask.shape)
+    if len(shape) == 0:
+        return index(reshape(self, [1]), [reshape(mask, [1])])
+    return index(expand(self, shape), [expand(mask, shape)])
+
+
+masked_select.reference(
+    lambda self, mask: np.broadcast_arrays(self, mask)[0][np.broadcast_arrays(self, mask)[1]]
+)
+masked_select.samples(
+    lambda s: iter(
+        [
+            s(s.array(3, 4), s.array(3, 4, dtype="bool")),
+            s(s.array(3, 4), s.array(4, dtype="bool")),
+            s(s.array(4), s.array(3, 1, dtype="bool")),
+        ]
+    )
+)
+masked_select.error(
+    "DTypeError", lambda s: s(s.array(2), s.array(2)), contains=["masked_select", "mask", "float32"]
+)
+masked_select.error(
+    "ShapeError",
+    lambda s: s(s.array(2, 3), s.array(4, dtype="bool")),
+    contains=["masked_select", "broadcast", "(2, 3)", "(4,)"],
+)
+
+
+take = Composite(
+    "take(Tensor self, Tensor index) -> Tensor",
+    doc="""
+    The elements at `index` into the flattened tensor; the result has the shape of `index`.
+
+    Raises: DTypeError unless `index` is an integer tensor, IndexError for an index out of range.
+
+    >>> import plait_core as pc
+    >>> pc.take(pc.tensor([[1, 2], [3, 4]]), pc.tensor([3, 0])).tolist()
+    [4, 1]
+    """,
+    dtypes="any",
+    out=True,
+)
+
+
+@take.decompose
+def _(self, index):
+    require("index", index.dtype, "integer")
+    return index_tensors(reshape(self, [-1]), [index])
+
+
+take.reference(lambda self, index: np.take(self, index))
+take.samples(
+    lambda s: iter(
+        [
+            s(s.array(3, 4), s.indices(12, 5)),
+            s(s.strided(3, 4), s.indices(12, 2, 2, negative=True)),
+            s(s.array(3), s.indices(3)),
+        ]
+    )
+)
+take.error("DTypeError", lambda s: s(s.array(2), s.array(2)), contains=["take", "index", "float32"])
+take.error("IndexError", lambda s: s(s.array(2), np.array([2])), contains=["index", "2"])

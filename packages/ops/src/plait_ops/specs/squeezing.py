@@ -1,0 +1,131 @@
+"""Views with dimensions of size 1 more or less."""
+
+import numpy as np
+
+from plait_ops.calls import reshape
+from plait_ops.spec import View
+from plait_ops.words import check, max_dims, wrap_dim
+from plait_ops.words import view as look
+
+unsqueeze = View(
+    "unsqueeze(Tensor(a) self, int dim) -> Tensor(a)",
+    doc="""
+    `self` with a dimension of size 1 inserted at `dim`, which lies in ``[-ndim - 1, ndim]``.
+
+    Raises: IndexError for a dim out of range.
+
+    >>> import plait_core as pc
+    >>> tuple(pc.zeros(3).unsqueeze(-1).shape)
+    (3, 1)
+    """,
+)
+
+
+@unsqueeze.shape
+def _(self, dim):
+    n = self.ndim + 1
+    check(
+        -n <= dim < n,
+        f"`dim` must be in [{-n}, {n - 1}] for shape {self.shape}; got {dim}",
+        "IndexError",
+    )
+    at = dim + n if dim < 0 else dim
+    max_dims("dim", n)
+    step = self.shape[at] * self.strides[at] if at < self.ndim else 1
+    return look(
+        self,
+        self.shape[:at] + [1] + self.shape[at:],
+        self.strides[:at] + [step] + self.strides[at:],
+    )
+
+
+@unsqueeze.vjp("self")
+def _(g, self):
+    return reshape(g, self.shape)
+
+
+unsqueeze.reference(lambda self, dim: np.expand_dims(self, dim))
+unsqueeze.samples(
+    lambda s: iter(
+        [
+            s(s.array(2, 3), 0),
+            s(s.array(2, 3), -1),
+            s(s.array(2, 3), 1),
+            s(s.array(), 0),
+            s(s.backwards(3), 1),
+        ]
+    )
+)
+unsqueeze.error(
+    "IndexError", lambda s: s(s.array(2, 3), 3), contains=["unsqueeze", "dim", "(2, 3)", "3"]
+)
+unsqueeze.error(
+    "IndexError", lambda s: s(s.array(2, 3), -4), contains=["unsqueeze", "dim", "(2, 3)", "-4"]
+)
+unsqueeze.error(
+    "ShapeError", lambda s: s(s.array(*[1] * 64), 0), contains=["unsqueeze", "dim", "65", "64"]
+)
+
+
+squeeze = View(
+    "squeeze(Tensor(a) self) -> Tensor(a)",
+    doc="""
+    `self` without its dimensions of size 1.
+
+    >>> import plait_core as pc
+    >>> tuple(pc.zeros(1, 3, 1).squeeze().shape)
+    (3,)
+    """,
+)
+squeeze_dim = View(
+    "squeeze.dim(Tensor(a) self, int[] dim|axis) -> Tensor(a)",
+    doc="""
+    `self` without those of the dimensions `dim` (an int or several) that have size 1.
+
+    Raises: IndexError for a dim out of range.
+
+    >>> import plait_core as pc
+    >>> tuple(pc.zeros(1, 3, 1).squeeze(0).shape)
+    (3, 1)
+    """,
+)
+
+
+@squeeze.shape
+def _(self):
+    keep = [i for i in range(self.ndim) if self.shape[i] != 1]
+    return look(self, [self.shape[i] for i in keep], [self.strides[i] for i in keep])
+
+
+@squeeze_dim.shape
+def _(self, dim):
+    drop = [wrap_dim("dim", d, self.shape) for d in dim]
+    keep = [i for i in range(self.ndim) if self.shape[i] != 1 or i not in drop]
+    return look(self, [self.shape[i] for i in keep], [self.strides[i] for i in keep])
+
+
+@squeeze.vjp("self")
+@squeeze_dim.vjp("self")
+def _(g, self):
+    return reshape(g, self.shape)
+
+
+@squeeze_dim.reference
+def _(self, dim):
+    drop = [d % max(self.ndim, 1) for d in ([dim] if isinstance(dim, int) else dim)]
+    return self.reshape([n for i, n in enumerate(self.shape) if n != 1 or i not in drop])
+
+
+squeeze.reference(lambda self: np.squeeze(self))
+squeeze.samples(
+    lambda s: iter([s(s.array(1, 3, 1)), s(s.array(2, 3)), s(s.array()), s(s.array(1, 0))])
+)
+squeeze_dim.samples(
+    lambda s: iter(
+        [s(s.array(1, 3, 1), (0,)), s(s.array(1, 3, 1), (0, -1)), s(s.array(2, 3), (0,))]
+    )
+)
+squeeze.error("TypeError", lambda s: s("x"), contains=["squeeze", "self"])
+squeeze_dim.error(
+    "IndexError", lambda s: s(s.array(1, 3), (2,)), contains=["squeeze", "dim", "(1, 3)", "2"]
+)
