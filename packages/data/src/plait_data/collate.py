@@ -201,11 +201,11 @@ def _numbers(samples: Sequence[Any], where: str) -> Any:
     if kind in _PACKED:
         # `np.array` looks for the common type of all first, which takes two times as long.
         code, dtype = _PACKED[kind]
-        array = np.empty(len(samples), dtype)
+        array: Any = np.empty(len(samples), dtype)
         try:
             struct.pack_into(f"{len(samples)}{code}", array, 0, *samples)
             return array
-        except (struct.error, OverflowError):
+        except (struct.error, TypeError, ValueError, RuntimeError, OverflowError):
             if kind is float:  # NumPy would take text and None for numbers
                 raise _no_numbers(samples, where) from None
     try:

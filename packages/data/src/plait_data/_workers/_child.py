@@ -17,7 +17,7 @@ from typing import Any
 from plait_data import collate
 from plait_data._arrays import allocate_with
 from plait_data._exact import Cursor, enter, leave
-from plait_data._fetch import END
+from plait_data._fetch import END, stopped_iteration
 from plait_data._worker_info import WorkerInfo, set_worker_info
 from plait_data._workers import _arena, _codec, _task
 from plait_data._workers._arena import Arena
@@ -41,7 +41,7 @@ from plait_data._workers._phases import (
     WORKING,
     where,
 )
-from plait_data._workers._task import Job, stopped_iteration
+from plait_data._workers._task import Job
 
 __all__ = ["Hello", "main", "start"]
 

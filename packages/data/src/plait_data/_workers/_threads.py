@@ -10,13 +10,13 @@ from functools import partial
 from typing import Any
 
 from plait_data._exact import Cursor, enter, leave
-from plait_data._fetch import END
+from plait_data._fetch import END, stopped_iteration
 from plait_data._worker_error import WorkerTimeout
 from plait_data._worker_info import WorkerInfo, set_worker_info
 from plait_data._workers import _task
 from plait_data._workers._maker import Maker
 from plait_data._workers._phases import WORKING, where
-from plait_data._workers._task import Job, stopped_iteration
+from plait_data._workers._task import Job
 
 __all__ = ["ThreadPool"]
 
