@@ -68,6 +68,11 @@ def test_a_library_without_stack():
     [
         ([1, 2], "int64"),
         ([1.0, 2], "float64"),
+        ([1.0, True, np.float32(0.5)], "float64"),
+        ([1, 2.5], "float64"),
+        ([1, True, np.uint64(3)], "int64"),
+        ([-(2**63), 2**63 - 1], "int64"),
+        ([True, 2], "int64"),
         ([True, False], "bool"),
         ([1j, 2], "complex128"),
         ([np.float32(1), np.float32(2)], "float32"),
@@ -78,7 +83,8 @@ def test_a_library_without_stack():
 def test_numbers(samples, dtype):
     batch = default_collate(samples)
     assert batch.dtype == dtype
-    assert batch.tolist() == np.array(samples).tolist()
+    assert batch.tolist() == [np.asarray(sample).astype(dtype).tolist() for sample in samples]
+    assert batch.flags.owndata and batch.flags.writeable
 
 
 def test_strings_stay_lists():
@@ -148,7 +154,13 @@ def test_nested():
         ([1, None], TypeError, "sample must be a number"),
         ([1.0, "a"], TypeError, "sample must be a number"),
         ([1, [2]], TypeError, "sample must be a number"),
+        ([np.float32(1), None], TypeError, "sample must be a number .* NoneType, float32"),
+        ([1.0, None], TypeError, "sample must be a number .* got NoneType, float"),
+        ([1.0, "2.5"], TypeError, "sample must be a number .* got float, str"),
+        ([1.0, 10**400], TypeError, "sample must be a number that fits 64 bits"),
         ([2**70, 1], TypeError, "sample must be a number that fits 64 bits"),
+        ([2**63], TypeError, "sample must be a number that fits 64 bits"),
+        ([1, 2**63], TypeError, "sample must be a number that fits 64 bits"),
     ],
 )
 def test_errors(samples, error, text):

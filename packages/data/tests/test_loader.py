@@ -231,6 +231,73 @@ def test_an_exception_of_the_dataset_comes_through():
         next(iter(DataLoader(Broken())))
 
 
+class FailsAtFour:
+    def __len__(self):
+        return 10
+
+    def __getitem__(self, index):
+        if index == 4:
+            raise KeyError("four")
+        return index
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_the_loop_may_go_on_after_an_error(workers):
+    loader = DataLoader(FailsAtFour(), batch_size=2, num_workers=workers)
+    batches = iter(loader)
+    assert [next(batches).tolist() for _ in range(2)] == [[0, 1], [2, 3]]
+    with pytest.raises(KeyError, match="four"):
+        next(batches)
+    assert next(batches).tolist() == [6, 7]
+    state = loader.state_dict()
+    again = DataLoader(FailsAtFour(), batch_size=2)
+    again.load_state_dict(state)
+    assert [b.tolist() for b in again] == [b.tolist() for b in batches] == [[8, 9]]
+
+
+def test_a_stream_may_go_on_after_an_error():
+    class Readings:
+        def __init__(self):
+            self.at = 0
+
+        def __iter__(self):
+            return self
+
+        def __next__(self):
+            self.at += 1
+            if self.at == 3:
+                raise OSError("lost")
+            if self.at == 6:
+                raise StopIteration
+            return self.at
+
+    class Sensor(IterableDataset):
+        def __iter__(self):
+            return Readings()
+
+    batches = iter(DataLoader(Sensor(), batch_size=2))
+    assert next(batches).tolist() == [1, 2]
+    with pytest.raises(OSError, match="lost"):
+        next(batches)
+    assert [b.tolist() for b in batches] == [[4, 5]]
+    assert list(batches) == []
+
+
+def test_stop_iteration_is_no_end():
+    class Stops:
+        def __len__(self):
+            return 4
+
+        def __getitem__(self, index):
+            return next(iter(())) if index == 1 else index
+
+    batches = iter(DataLoader(Stops()))
+    next(batches)
+    with pytest.raises(RuntimeError, match="raised StopIteration"):
+        next(batches)
+    assert [b.tolist() for b in batches] == [[2], [3]]
+
+
 def test_no_worker_info():
     assert get_worker_info() is None
 

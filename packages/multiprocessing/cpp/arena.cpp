@@ -106,6 +106,22 @@ Arena *failed(int fd, void *base, uint64_t size) {
   return nullptr;
 }
 
+// An arena over a descriptor and its mapping; nullptr with a failure, and both are gone then.
+Arena *over(int fd, void *base, uint64_t size, const struct stat &status, Failure &f) {
+  auto *a = new (std::nothrow) Arena{};
+  if (!a) {
+    f.set(PLAIT_MEMORY_ERROR, "shared memory: %zu bytes are required to note an arena",
+          sizeof(Arena));
+    return failed(fd, base, size);
+  }
+  a->fd = fd;
+  a->base = static_cast<char *>(base);
+  a->size = size;
+  a->device = status.st_dev;
+  a->inode = status.st_ino;
+  return a;
+}
+
 }  // namespace
 
 uint64_t bytes_taken() { return taken.load(); }
@@ -137,13 +153,8 @@ Arena *make_arena(uint64_t size, Failure &f) {
     describe_errno(f, "mmap", size);
     return failed(fd, base, size);
   }
-  auto *a = new (std::nothrow) Arena{};
-  if (!a) return failed(fd, base, size);
-  a->fd = fd;
-  a->base = static_cast<char *>(base);
-  a->size = size;
-  a->device = status.st_dev;
-  a->inode = status.st_ino;
+  Arena *a = over(fd, base, size, status, f);
+  if (!a) return nullptr;
   a->own = true;
   a->pid = getpid();
   a->used = header_bytes;
@@ -179,13 +190,8 @@ Arena *map_arena(int fd, Failure &f) {
           "shared memory: an arena of another version of plait-multiprocessing arrived");
     return failed(fd, base, size);
   }
-  auto *a = new (std::nothrow) Arena{};
-  if (!a) return failed(fd, base, size);
-  a->fd = fd;
-  a->base = static_cast<char *>(base);
-  a->size = size;
-  a->device = status.st_dev;
-  a->inode = status.st_ino;
+  Arena *a = over(fd, base, size, status, f);
+  if (!a) return nullptr;
   a->pid = header->pid;
   a->id[0] = header->id[0];
   a->id[1] = header->id[1];

@@ -1,4 +1,4 @@
-"""The module of the workers, importable here and in spawned processes."""
+"""The modules of the workers, importable here and in spawned processes."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ import sys
 
 import pytest
 
-_PATH = pathlib.Path(__file__).with_name("mp_workers.py")
-_spec = importlib.util.spec_from_file_location("mp_workers", _PATH)
-assert _spec is not None and _spec.loader is not None
-_module = importlib.util.module_from_spec(_spec)
-sys.modules["mp_workers"] = _module
-sys.path.append(str(_PATH.parent))  # spawned processes get it
-_spec.loader.exec_module(_module)
+_HERE = pathlib.Path(__file__).parent
+sys.path.append(str(_HERE))  # spawned processes get it
+for _name in ("mp_workers", "pool_tasks"):
+    _spec = importlib.util.spec_from_file_location(_name, _HERE / f"{_name}.py")
+    assert _spec is not None and _spec.loader is not None
+    _module = importlib.util.module_from_spec(_spec)
+    sys.modules[_name] = _module
+    _spec.loader.exec_module(_module)
 
 
 @pytest.fixture(params=["fork", "spawn", "forkserver"])

@@ -18,7 +18,8 @@ import plait_multiprocessing as mp
 def test_every_public_name_of_the_standard_module_is_there() -> None:
     missing = [name for name in multiprocessing.__all__ if not hasattr(mp, name)]
     assert not missing
-    assert mp.pool is multiprocessing.pool
+    assert issubclass(mp.pool.Pool, multiprocessing.pool.Pool)
+    assert mp.pool.ThreadPool is multiprocessing.pool.ThreadPool
     assert set(mp.__all__) <= set(dir(mp))
     with pytest.raises(AttributeError, match="plait_multiprocessing"):
         mp.nothing_of_the_kind  # noqa: B018

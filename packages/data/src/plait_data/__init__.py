@@ -28,10 +28,12 @@ from plait_data._sampler import (
     SubsetRandomSampler,
     WeightedRandomSampler,
 )
+from plait_data._stack import StackDataset
 from plait_data._subset import Subset, random_split
 from plait_data._worker_error import WorkerError, WorkerTimeout
 from plait_data._worker_info import WorkerInfo, get_worker_info
 from plait_data.collate import default_collate, default_convert, set_batch_converter
+from plait_data.distributed import DistributedSampler
 
 __all__ = [
     "BatchSampler",
@@ -39,10 +41,12 @@ __all__ = [
     "ConcatDataset",
     "DataLoader",
     "Dataset",
+    "DistributedSampler",
     "IterableDataset",
     "RandomSampler",
     "Sampler",
     "SequentialSampler",
+    "StackDataset",
     "Subset",
     "SubsetRandomSampler",
     "TensorDataset",

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from plait_data._exact import Cursor, enter, leave, preserved_globals
 from plait_data.collate import Converter, default_convert
 
-__all__ = ["END", "Fetch", "Stream", "batch_at", "in_process", "samples_at"]
+__all__ = ["END", "Fetch", "Stream", "batch_at", "in_process", "samples_at", "stopped_iteration"]
 
 Note = Callable[[int], None]
 Seed = Callable[[int, Any], None]
@@ -242,3 +242,10 @@ def in_process(make: Callable[..., Any], preserve: bool) -> Callable[..., Any]:
             return make(*indices)
 
     return preserved
+
+
+def stopped_iteration(error: StopIteration) -> RuntimeError:
+    """What stands for it: as in a generator, it must not look like the end of the loader."""
+    wrapped = RuntimeError("DataLoader: the dataset raised StopIteration")
+    wrapped.__cause__ = error
+    return wrapped

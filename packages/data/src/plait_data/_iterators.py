@@ -8,28 +8,67 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from plait_data._epoch import Epoch
-from plait_data._fetch import END, Stream
+from plait_data._fetch import END, Stream, stopped_iteration
 
-__all__ = ["WorkerIterator", "from_indices", "from_stream"]
-
-
-def from_indices(make: Callable[[Any], Any], order: Iterator[Any], epoch: Epoch) -> Iterator[Any]:
-    """The batches that ``make`` makes of lists of indices."""
-    for indices in order:
-        batch = make(indices)
-        epoch.yielded += 1
-        yield batch
-    epoch.finished = True
+__all__ = ["IndexIterator", "StreamIterator", "WorkerIterator"]
 
 
-def from_stream(stream: Stream, make: Callable[[], Any], epoch: Epoch) -> Iterator[Any]:
-    """The batches of a stream."""
-    stream.skip(epoch.skipped)
-    while (batch := make()) is not END:
-        epoch.yielded += 1
-        epoch.by_worker[0] += 1
-        yield batch
-    epoch.finished = True
+class IndexIterator(Iterator[Any]):
+    """The batches that ``make`` makes of lists of indices, in process.
+
+    Not a generator: after an error of one batch the program may go on with the next.
+    """
+
+    __slots__ = ("_epoch", "_failed", "_make", "_order")
+
+    def __init__(self, make: Callable[[Any], Any], order: Iterator[Any], epoch: Epoch) -> None:
+        self._make = make
+        self._order = order
+        self._epoch = epoch
+        self._failed = 0
+
+    def __next__(self) -> Any:
+        try:
+            indices = next(self._order)
+        except StopIteration:
+            self._epoch.finished = True
+            raise
+        self._failed += 1
+        try:
+            batch = self._make(indices)
+        except StopIteration as error:
+            raise stopped_iteration(error) from error
+        self._epoch.yielded += self._failed  # those of errors before: the place is after them
+        self._failed = 0
+        return batch
+
+
+class StreamIterator(Iterator[Any]):
+    """The batches of a stream, in process."""
+
+    __slots__ = ("_epoch", "_make", "_stream")
+
+    def __init__(self, stream: Stream, make: Callable[[], Any], epoch: Epoch) -> None:
+        self._stream: Stream | None = stream
+        self._make = make
+        self._epoch = epoch
+
+    def __next__(self) -> Any:
+        if self._epoch.finished:
+            raise StopIteration
+        try:
+            stream, self._stream = self._stream, None
+            if stream is not None:
+                stream.skip(self._epoch.skipped)
+            batch = self._make()
+        except StopIteration as error:
+            raise stopped_iteration(error) from error
+        if batch is END:
+            self._epoch.finished = True
+            raise StopIteration
+        self._epoch.yielded += 1
+        self._epoch.by_worker[0] += 1
+        return batch
 
 
 class WorkerIterator(Iterator[Any]):
@@ -73,6 +112,7 @@ class WorkerIterator(Iterator[Any]):
         self._owners: dict[int, int] = {}  # of tasks not yet answered
         self._done: dict[int, tuple[int, Any]] = {}
         self._sent = self._given = 0
+        self._failed = 0
         self._exhausted = False
         self._number = epoch.number
         self._process = os.getpid()
@@ -102,8 +142,10 @@ class WorkerIterator(Iterator[Any]):
             self._top_up()
             if message.kind == _END:
                 continue
+            self._failed += self._order is not None
             batch = self._pool.value(worker, message, self._convert())
-            self._epoch.yielded += 1
+            self._epoch.yielded += self._failed or 1  # also those of errors before
+            self._failed = 0
             if self._order is None:
                 self._epoch.by_worker[worker] += 1
                 self._epoch.turn = (worker + 1) % self._pool.size

@@ -13,7 +13,7 @@ from plait_data._dataset import IterableDataset
 from plait_data._epoch import Epoch, Order
 from plait_data._exact import reseed
 from plait_data._fetch import Fetch, Stream, in_process
-from plait_data._iterators import WorkerIterator, from_indices, from_stream
+from plait_data._iterators import IndexIterator, StreamIterator, WorkerIterator
 from plait_data._sampler import BatchSampler, RandomSampler, SequentialSampler
 from plait_data.collate import Converter, batch_converter, default_collate, default_convert
 
@@ -173,7 +173,7 @@ class DataLoader(Generic[T_co]):
                 drop_last=self.drop_last,
                 seed_globals=seed_globals,
             )
-            return from_stream(stream, in_process(stream.batch, exact), epoch)
+            return StreamIterator(stream, in_process(stream.batch, exact), epoch)
         fetch = Fetch(
             self.dataset,
             self.collate_fn,
@@ -183,7 +183,7 @@ class DataLoader(Generic[T_co]):
             seed_globals=seed_globals,
         )
         make = fetch.batch if self._batched else fetch.single
-        return from_indices(in_process(make, exact), order, epoch)
+        return IndexIterator(in_process(make, exact), order, epoch)
 
     def _from_workers(self, epoch: Epoch, order: Iterator[Any] | None) -> Iterator[T_co]:
         from plait_data._workers._pool import open_pool  # processes are not for everyone

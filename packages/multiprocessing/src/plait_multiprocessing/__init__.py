@@ -154,7 +154,7 @@ _install()
 def __getattr__(name: str) -> _Any:
     """Whatever else multiprocessing has: its modules (``mp.pool``), what new versions add."""
     if not name.startswith("_"):
-        if name in ("connection", "managers"):
+        if name in ("connection", "managers", "pool"):
             return _importlib.import_module(f"{__name__}.{name}")
         try:
             return getattr(_standard, name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+from collections.abc import Callable, Iterable
 from multiprocessing import context
 from typing import Any
 
@@ -12,7 +13,7 @@ __all__ = ["DEFAULT", "DefaultContext", "ForkContext", "ForkServerContext", "Spa
 
 
 class _Sharing:
-    """What all contexts change; locks, values and pools are the standard module's."""
+    """What all contexts change; locks and values are the standard module's."""
 
     def Pipe(self, duplex: bool = True) -> Any:  # noqa: N802
         """Return two connected `Connection` objects."""
@@ -78,6 +79,26 @@ class _Sharing:
         manager = SyncManager(ctx=self.get_context())
         manager.start()
         return manager
+
+    def Pool(  # noqa: N802
+        self,
+        processes: int | None = None,
+        initializer: Callable[..., Any] | None = None,
+        initargs: Iterable[Any] = (),
+        maxtasksperchild: int | None = None,
+    ) -> Any:
+        """Return a pool of processes, in which each task has a result or an error.
+
+        Example:
+            >>> import plait_core as pc, plait_multiprocessing as mp
+            >>> with mp.get_context("fork").Pool(2) as pool:
+            ...     print(pool.map(pc.neg, [pc.ones(1), pc.zeros(1)]))
+            [tensor([-1.]), tensor([-0.])]
+        """
+        from plait_multiprocessing._pool import Pool
+
+        context = self.get_context()
+        return Pool(processes, initializer, initargs, maxtasksperchild, context)
 
     def get_context(self, method: str | None = None) -> Any:
         """Return the context of a start method; None: this one."""

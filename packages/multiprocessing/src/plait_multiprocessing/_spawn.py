@@ -36,7 +36,7 @@ class ProcessException(Exception):
     Attributes:
         msg: what happened.
         error_index: which process it was.
-        pid: its process id.
+        error_pid: its process id; ``pid`` is the same.
 
     Example:
         >>> import plait_multiprocessing as mp
@@ -48,7 +48,12 @@ class ProcessException(Exception):
         super().__init__(msg)
         self.msg = msg
         self.error_index = error_index
-        self.pid = pid
+        self.error_pid = pid
+
+    @property
+    def pid(self) -> int:
+        """The process id of the process that failed."""
+        return self.error_pid
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.msg, self.error_index, self.pid)

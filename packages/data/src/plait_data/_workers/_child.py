@@ -17,7 +17,7 @@ from typing import Any
 from plait_data import collate
 from plait_data._arrays import allocate_with
 from plait_data._exact import Cursor, enter, leave
-from plait_data._fetch import END, Fetch, Stream
+from plait_data._fetch import END, stopped_iteration
 from plait_data._worker_info import WorkerInfo, set_worker_info
 from plait_data._workers import _arena, _codec, _task
 from plait_data._workers._arena import Arena
@@ -25,6 +25,7 @@ from plait_data._workers._channel import receive_descriptors, receive_message, s
 from plait_data._workers._failures import capture
 from plait_data._workers._job import load
 from plait_data._workers._late import LateSeeds
+from plait_data._workers._maker import Maker
 from plait_data._workers._manners import (
     LazyConverter,
     dump_signal,
@@ -37,11 +38,10 @@ from plait_data._workers._phases import (
     INITIALISING,
     LOADING,
     SENDING,
-    STREAMING,
     WORKING,
     where,
 )
-from plait_data._workers._task import Job, stopped_iteration
+from plait_data._workers._task import Job
 
 __all__ = ["Hello", "main", "start"]
 
@@ -120,10 +120,7 @@ class Worker:
         self._job = job
         self._segment = segment[0] if segment else -1
         self._epoch = -1
-        self._fetch: Fetch | None = None
-        self._stream: Stream | None = None
-        self._begin_stream: Callable[[], None] | None = None
-        self._convert: Any = None
+        self._maker: Maker | None = None
         self._seed_globals: Callable[[int, Any], None] | None = None
 
     def run(self) -> None:
@@ -185,50 +182,22 @@ class Worker:
         self._send(_task.READY, -1, None)
 
     def _begin(self, epoch: int, seed: int, skip: int, convert: bool) -> None:
-        job = self._job
+        job, hello = self._job, self._hello
         if job is None:
             return  # it could not be loaded, which the parent knows
         self._epoch = epoch
-        self._convert = _codec.mark if convert else None
-        self._fetch = self._stream = self._begin_stream = None
-        hello = self._hello
         number, count = hello.worker, hello.workers
         set_worker_info(WorkerInfo(number, count, seed + number, job.dataset))
-        default = collate.default_collate if job.batched else collate.default_convert
-        make = partial(default, convert=self._convert)
-        if not job.iterable:
-            self._fetch = Fetch(
-                job.dataset,
-                job.collate_fn or make,
-                seed,
-                convert=self._convert,
-                whole=job.collate_fn is None and job.batched,
-                seed_globals=self._seed_globals,
-                note=self._note,
-            )
-            return
-        # The stream begins with its first task, so that its errors belong to that.
-        self._begin_stream = partial(
-            self._streamed,
+        self._maker = Maker(
+            job,
+            number,
             seed,
             skip,
-            size=job.batch_size if job.batched else None,
-            drop_last=job.drop_last,
-            start=hello.worker * _task.STREAM_APART,
-            seed_globals=self._seed_globals,
+            convert=_codec.mark if convert else None,
             note=self._note,
+            seed_globals=self._seed_globals,
+            enter_phase=partial(self._control.__setitem__, _arena.PHASE),
         )
-
-    def _streamed(self, seed: int, skip: int, **options: Any) -> None:
-        job = self._job
-        assert job is not None
-        self._control[_arena.PHASE] = STREAMING
-        default = collate.default_collate if job.batched else collate.default_convert
-        make = job.collate_fn or partial(default, convert=self._convert)
-        stream = Stream(job.dataset, make, seed, **options)
-        self._control[_arena.PHASE] = WORKING
-        stream.skip(skip)
-        self._stream = stream
 
     def _note(self, position: int) -> None:
         """Tells the parent, without a message, where this worker is."""
@@ -253,15 +222,8 @@ class Worker:
         control[_arena.PHASE] = IDLE
 
     def _make(self, number: int, indices: Any) -> None:
-        assert self._job is not None
-        if self._fetch is not None:
-            make = self._fetch.batch if self._job.batched else self._fetch.single
-            batch = make(indices)
-        else:
-            begin, self._begin_stream = self._begin_stream, None
-            if begin is not None:
-                begin()
-            batch = END if self._stream is None else self._stream.batch()
+        assert self._maker is not None
+        batch = self._maker.batch(indices)
         if batch is END:
             self._send(_task.END, number, None)
         else:

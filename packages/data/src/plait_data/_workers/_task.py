@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["BATCH", "END", "ERROR", "READY", "STREAM_APART", "Job", "stopped_iteration"]
+__all__ = ["BATCH", "END", "ERROR", "READY", "STREAM_APART", "Job"]
 
 BATCH, END, ERROR, READY = range(4)
 STREAM_APART = 1 << 40  # numbers of samples in the streams of two workers
@@ -37,10 +37,3 @@ class Job:
     drop_last: bool
     globals_too: bool
     converter: Any
-
-
-def stopped_iteration(error: StopIteration) -> RuntimeError:
-    """What stands for it: as in a generator, it must not look like the end of the loader."""
-    wrapped = RuntimeError("DataLoader: the dataset raised StopIteration")
-    wrapped.__cause__ = error
-    return wrapped

@@ -9,14 +9,14 @@ import traceback
 from functools import partial
 from typing import Any
 
-from plait_data import collate
 from plait_data._exact import Cursor, enter, leave
-from plait_data._fetch import END, Fetch, Stream
+from plait_data._fetch import END, stopped_iteration
 from plait_data._worker_error import WorkerTimeout
 from plait_data._worker_info import WorkerInfo, set_worker_info
 from plait_data._workers import _task
+from plait_data._workers._maker import Maker
 from plait_data._workers._phases import WORKING, where
-from plait_data._workers._task import Job, stopped_iteration
+from plait_data._workers._task import Job
 
 __all__ = ["ThreadPool"]
 
@@ -115,9 +115,7 @@ class _Thread(threading.Thread):
         self._number, self._workers = number, workers
         self._job, self._seed, self._convert = job, seed, convert
         self._results = results
-        self._fetch: Fetch | None = None
-        self._stream: Stream | None = None
-        self._begin_stream: Any = None
+        self._maker: Maker | None = None
         self._position = -1
 
     def run(self) -> None:
@@ -166,41 +164,12 @@ class _Thread(threading.Thread):
 
     def _begin(self, seed: int, skip: int) -> None:
         job, number = self._job, self._number
-        self._fetch = self._stream = self._begin_stream = None
         set_worker_info(WorkerInfo(number, self._workers, seed + number, job.dataset))
-        default = collate.default_collate if job.batched else collate.default_convert
-        make = job.collate_fn or partial(default, convert=self._convert)
-        if job.iterable:
-            self._begin_stream = partial(self._streamed, make, seed, skip)
-            return
-        whole = job.collate_fn is None and job.batched
-        self._fetch = Fetch(
-            job.dataset, make, seed, convert=self._convert, whole=whole, note=self._note
-        )
-
-    def _streamed(self, make: Any, seed: int, skip: int) -> None:
-        job = self._job
-        stream = Stream(
-            job.dataset,
-            make,
-            seed,
-            size=job.batch_size if job.batched else None,
-            drop_last=job.drop_last,
-            start=self._number * _task.STREAM_APART,
-            note=self._note,
-        )
-        stream.skip(skip)
-        self._stream = stream
+        self._maker = Maker(job, number, seed, skip, convert=self._convert, note=self._note)
 
     def _make(self, epoch: int, number: int, indices: Any) -> None:
-        if self._fetch is not None:
-            make = self._fetch.batch if self._job.batched else self._fetch.single
-            batch = make(indices)
-        else:
-            begin, self._begin_stream = self._begin_stream, None
-            if begin is not None:
-                begin()
-            batch = END if self._stream is None else self._stream.batch()
+        assert self._maker is not None
+        batch = self._maker.batch(indices)
         self._put(_task.END if batch is END else _task.BATCH, epoch, number, batch)
 
     def _note(self, position: int) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from plait_data._arrays import gather
 from plait_data._dataset import Dataset
 from plait_data.datasets import idx
 
@@ -90,7 +91,7 @@ class MNIST(Dataset[tuple[Any, Any]]):
         """Images and labels at ``indices``; NotImplemented where a transform wants each sample."""
         if self.transform is not None or self.target_transform is not None:
             return NotImplemented
-        return [self.data[indices], self.targets[indices]]
+        return [gather(self.data, indices), gather(self.targets, indices)]
 
     def __len__(self) -> int:
         return len(self.data)

@@ -1,0 +1,126 @@
+"""The share of each process in a dataset, for data-parallel training."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sized
+from typing import Any
+
+import numpy as np
+
+from plait_data._sampler import Sampler
+
+__all__ = ["DistributedSampler"]
+
+
+class DistributedSampler(Sampler[int]):
+    """Every `num_replicas`-th index of an order that all processes share, from `rank` on.
+
+    All processes draw the same order of an epoch, from the seed and the epoch's number, so their
+    shares are disjoint but for the indices that fill up the last round.
+
+    Args:
+        dataset: what has a length.
+        num_replicas: how many processes there are. It must be given, as must ``rank``.
+        rank: which of them this is.
+        shuffle: draw a random order for each epoch.
+        seed: of the orders, the same in all processes.
+        drop_last: leave out what does not fill a round; otherwise indices from the order's
+            beginning fill it.
+
+    Call `set_epoch` before each epoch: without it all have one order, as in PyTorch.
+
+    Raises:
+        ValueError: no such rank, or one of the two is missing.
+
+    Example:
+        >>> from plait_data import DistributedSampler
+        >>> [list(DistributedSampler("abcde", 2, rank, shuffle=False)) for rank in range(2)]
+        [[0, 2, 4], [1, 3, 0]]
+    """
+
+    def __init__(
+        self,
+        dataset: Sized,
+        num_replicas: int | None = None,
+        rank: int | None = None,
+        shuffle: bool = True,
+        seed: int = 0,
+        drop_last: bool = False,
+    ) -> None:
+        if num_replicas is None or rank is None:
+            raise ValueError(
+                "DistributedSampler: `num_replicas` and `rank` must be given (those of a Group's "
+                f"member: its size and rank); got {num_replicas} and {rank}"
+            )
+        if not 0 <= rank < num_replicas:
+            raise ValueError(
+                f"DistributedSampler: `rank` must be in [0, {num_replicas}); got {rank}"
+            )
+        if seed < 0:
+            raise ValueError(f"DistributedSampler: `seed` must be >= 0; got {seed}")
+        self.dataset = dataset
+        self.num_replicas = num_replicas
+        self.rank = rank
+        self.shuffle = shuffle
+        self.seed = seed
+        self.drop_last = drop_last
+        self.epoch = 0
+
+    @property
+    def num_samples(self) -> int:
+        """How many indices an iteration yields: the same number in all processes."""
+        size = len(self.dataset)
+        return size // self.num_replicas if self.drop_last else -(-size // self.num_replicas)
+
+    @property
+    def total_size(self) -> int:
+        """How many indices all processes yield together."""
+        return self.num_samples * self.num_replicas
+
+    def __iter__(self) -> Iterator[int]:
+        size = len(self.dataset)
+        order = np.arange(size)
+        if self.shuffle:
+            order = np.random.default_rng([self.seed, self.epoch]).permutation(size)
+        order = np.resize(order, self.total_size)  # cut, or repeated from its beginning
+        return iter(order[self.rank :: self.num_replicas].tolist())
+
+    def __len__(self) -> int:
+        return self.num_samples
+
+    def set_epoch(self, epoch: int) -> None:
+        """Say which epoch the next iteration is: its order depends on this number.
+
+        Example:
+            >>> from plait_data import DistributedSampler
+            >>> sampler = DistributedSampler(range(100), 2, 0)
+            >>> first = list(sampler)
+            >>> sampler.set_epoch(1)
+            >>> first == list(sampler)
+            False
+        """
+        if epoch < 0:
+            raise ValueError(f"set_epoch: `epoch` must be >= 0; got {epoch}")
+        self.epoch = epoch
+
+    def state_dict(self) -> dict[str, Any]:
+        """The number of the epoch, for a loader that is resumed.
+
+        Example:
+            >>> from plait_data import DistributedSampler
+            >>> DistributedSampler(range(4), 2, 0).state_dict()
+            {'epoch': 0}
+        """
+        return {"epoch": self.epoch}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Takes up what `state_dict` returned.
+
+        Example:
+            >>> from plait_data import DistributedSampler
+            >>> sampler = DistributedSampler(range(4), 2, 0)
+            >>> sampler.load_state_dict({"epoch": 3})
+            >>> sampler.epoch
+            3
+        """
+        self.set_epoch(state["epoch"])

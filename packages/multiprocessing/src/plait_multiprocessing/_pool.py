@@ -1,0 +1,111 @@
+"""Pools whose tasks end with a result or an error, whatever happens to their processes."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import signal
+from collections.abc import Callable, Iterable
+from multiprocessing import pool as standard
+from typing import Any
+
+from plait_multiprocessing import _contexts
+from plait_multiprocessing._connections import Pipe
+from plait_multiprocessing._pool_results import Results
+from plait_multiprocessing._pool_tasks import Tasks
+from plait_multiprocessing._pool_worker import serve
+
+__all__ = ["Pool"]
+
+_standard: Any = standard.Pool
+
+
+class Pool(_standard):  # type: ignore[misc]
+    """`multiprocessing.Pool` that sends tensors as shared memory and loses no task.
+
+    A task that has no result is an error where the result is asked for: its worker was killed or
+    exited (`ProcessExitedException` with pid and signal or status), its exception or result cannot
+    be unpickled, or the workers cannot start because the initializer or the main module fails
+    (`ProcessRaisedException` with the traceback). Other tasks go on in other workers.
+
+    Example:
+        >>> import os, plait_multiprocessing as mp
+        >>> with mp.get_context("fork").Pool(2) as pool:
+        ...     killed = pool.apply_async(os._exit, (3,))
+        ...     good = pool.map(abs, [-1, -2])
+        ...     try:
+        ...         killed.get()
+        ...     except mp.ProcessExitedException as error:
+        ...         print(good, error.exit_code)
+        [1, 2] 3
+    """
+
+    def __init__(
+        self,
+        processes: int | None = None,
+        initializer: Callable[..., Any] | None = None,
+        initargs: Iterable[Any] = (),
+        maxtasksperchild: int | None = None,
+        context: Any = None,
+    ) -> None:
+        context = context or _contexts.DEFAULT.get_context()
+        super().__init__(processes, initializer, initargs, maxtasksperchild, context)
+
+    @staticmethod
+    def Process(ctx: Any, *_: Any, args: tuple[Any, ...], **options: Any) -> Any:  # noqa: N802
+        """Make a worker that is about to be started."""
+        tasks, results, *more = args
+        if results.broken is not None:
+            more[0] = None  # the initializer; these wait for the pool's end
+        receiver, sender = Pipe(duplex=False)
+        worker = results.expect(receiver)
+        options["target"] = serve
+        process = ctx.Process(args=(tasks, sender, worker.slot, *more), **options)
+
+        def start() -> None:
+            del process.start
+            try:
+                process.start()
+                results.started(worker, process)
+            except BaseException as error:
+                results.not_started(worker, error)
+                raise
+            finally:
+                sender.close()
+
+        process.start = start
+        return process
+
+    def _setup_queues(self) -> None:
+        # The pool's threads get these, which must not know the pool: it ends when it is dropped.
+        self._inqueue = Tasks()
+        self._outqueue = Results(self._inqueue)
+        self._quick_put = self._outqueue.send
+        self._quick_get = self._outqueue.get
+
+    def _repopulate_pool(self) -> None:
+        self._outqueue.notify = functools.partial(self._change_notifier.put, None)
+        super()._repopulate_pool()
+
+    def _get_sentinels(self) -> list[Any]:
+        return [self._change_notifier._reader]
+
+    @staticmethod
+    def _help_stuff_finish(tasks: Tasks, task_handler: Any, size: int) -> None:
+        while task_handler.is_alive() and tasks.drop():
+            pass
+
+    @classmethod
+    def _terminate_pool(cls, *args: Any, **keywords: Any) -> None:
+        outqueue, pool = args[2:4]
+        for process in pool:
+            with contextlib.suppress(OSError, TypeError):  # a stopped one sees no SIGTERM
+                os.kill(process.pid, signal.SIGCONT)
+        super()._terminate_pool(*args, **keywords)
+        outqueue.close()
+
+    def join(self) -> None:
+        """Wait for the workers' end, after `close` or `terminate`."""
+        super().join()
+        self._outqueue.close()

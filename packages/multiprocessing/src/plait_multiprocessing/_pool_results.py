@@ -1,0 +1,277 @@
+"""What comes back from a pool's workers: results, and what is to be said of tasks without one."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import threading
+import time
+import weakref
+from collections import deque
+from collections.abc import Callable
+from multiprocessing import pool as standard
+from typing import Any
+
+from plait_multiprocessing._connections import Connection
+from plait_multiprocessing._pool_tasks import BUSY, STARTING, Tasks
+from plait_multiprocessing._pool_worker import HEAD, NO_JOB
+from plait_multiprocessing._reductions import loads
+from plait_multiprocessing._spawn import (
+    ProcessException,
+    ProcessExitedException,
+    ProcessRaisedException,
+)
+
+__all__ = ["Results", "Worker"]
+
+_MOST_FAILED_STARTS = 10
+_EXIT_SECONDS = 5.0  # for another thread to learn how a process ended
+_all: weakref.WeakSet[Results] = weakref.WeakSet()
+_pool: Any = standard
+
+
+class Worker:
+    """A process of a pool, and what its pool has open for it."""
+
+    def __init__(self, number: int, slot: int, receiver: Connection) -> None:
+        self.number, self.slot, self.receiver = number, slot, receiver
+        self.process: Any = None
+        self.watch = -1  # readable when the process is gone
+
+    def close(self) -> None:
+        """Close it."""
+        self.receiver.close()
+        watch, self.watch = self.watch, -1
+        if watch >= 0:
+            os.close(watch)
+
+    __del__ = close
+
+
+class Results:
+    """Stands for the standard pool's queue of results, which a killed worker can damage.
+
+    Each worker has a pipe of its own. `get` waits for all of them and for the deaths of workers.
+
+    Attributes:
+        broken: makes what each task gets from now on; None while all is well.
+        notify: makes the pool look after its workers.
+    """
+
+    def __init__(self, tasks: Tasks) -> None:
+        self.broken: Callable[[], Exception] | None = None
+        self.notify: Callable[[], object] = bool
+        self._tasks = tasks
+        self._ready: deque[tuple[int, int, Any]] = deque()
+        self._ends: deque[None] = deque()
+        self._new: deque[Worker] = deque()
+        self._workers: set[Worker] = set()
+        self._by_descriptor: dict[int, Worker] = {}
+        self._free_slots: list[int] = []
+        self._made = 0
+        self._failed_starts = 0
+        self._waiting: set[tuple[int, int]] = set()  # tasks without an answer
+        self._lock = threading.Lock()  # of the two before and `broken`
+        self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._poll = select.poll()
+        self._poll.register(self._wake, select.POLLIN)
+        _all.add(self)
+
+    def put(self, end: None) -> None:
+        """Make `get` return None."""
+        self._ends.append(end)
+        os.eventfd_write(self._wake, 1)
+
+    def send(self, task: Any) -> None:
+        """Send a task, or None: one worker shall end.
+
+        Raises:
+            ProcessException: the workers cannot be started.
+        """
+        if task is None:
+            self._tasks.put(None)
+            return
+        key = task[0], task[1]
+        with self._lock:
+            if self.broken is not None:
+                raise self.broken()
+            self._waiting.add(key)
+        try:
+            self._tasks.put(task)
+        except BaseException:
+            with self._lock:
+                self._waiting.discard(key)
+            raise
+
+    def expect(self, receiver: Connection) -> Worker:
+        """A worker is about to be started."""
+        slot = self._free_slots.pop() if self._free_slots else self._made
+        worker = Worker(self._made, slot, receiver)
+        self._made += 1
+        self._tasks.note(slot, STARTING)
+        self._workers.add(worker)
+        return worker
+
+    def started(self, worker: Worker, process: Any) -> None:
+        """It was."""
+        worker.process = process
+        try:
+            worker.watch = os.pidfd_open(process.pid)
+        except ProcessLookupError:  # the fork server knew before
+            worker.watch = -1
+        self._new.append(worker)
+        os.eventfd_write(self._wake, 1)
+
+    def not_started(self, worker: Worker, error: BaseException) -> None:
+        """It could not be, and the standard pool does not try again."""
+        self._workers.discard(worker)
+        worker.close()
+        text = f"Pool: a worker could not be started: {type(error).__name__}: {error}"
+        self._break(lambda: ProcessException(text, worker.number, -1))
+        os.eventfd_write(self._wake, 1)
+
+    def get(self) -> tuple[int, int, Any] | None:
+        """Wait for ``(job, place, (whether it went well, value))``; None: look at the state."""
+        while True:
+            if self._ready:
+                return self._ready.popleft()
+            if self._ends:
+                return self._ends.popleft()
+            for descriptor, _ in self._poll.poll():
+                if descriptor == self._wake:
+                    os.eventfd_read(self._wake)
+                    while self._new:
+                        self._register(self._new.popleft())
+                elif (worker := self._by_descriptor.get(descriptor)) is None:
+                    continue
+                elif descriptor == worker.watch:
+                    self._gone(worker)
+                elif not self._take(worker):  # the other end is closed: its death will come
+                    self._unregister(descriptor)
+
+    def _register(self, worker: Worker) -> None:
+        if worker.watch < 0:
+            self._gone(worker)
+            return
+        for descriptor in (worker.receiver.fileno(), worker.watch):
+            self._by_descriptor[descriptor] = worker
+            self._poll.register(descriptor, select.POLLIN)
+
+    def _unregister(self, descriptor: int) -> None:
+        if self._by_descriptor.pop(descriptor, None) is not None:
+            self._poll.unregister(descriptor)
+
+    def _take(self, worker: Worker) -> bool:
+        """Read one answer; whether there was one."""
+        try:
+            data = worker.receiver.recv_bytes()
+        except (EOFError, OSError):
+            return False
+        job, place, good, size = HEAD.unpack_from(data)
+        text = data[HEAD.size : HEAD.size + size].decode(errors="replace")
+        if job == NO_JOB:
+            self._cannot_start(worker, text)
+            return True
+        try:
+            value = loads(data[HEAD.size + size :])
+        except Exception as error:
+            value = False, _unreadable(worker, bool(good), text, error)
+        self._failed_starts = 0
+        self._answer((job, place), value)
+        return True
+
+    def _answer(self, key: tuple[int, int], value: Any) -> None:
+        with self._lock:
+            if key not in self._waiting:
+                return  # answered before
+            self._waiting.discard(key)
+        self._ready.append((*key, value))
+
+    def _gone(self, worker: Worker) -> None:
+        """A worker has ended, by itself or not."""
+        while worker.receiver.poll() and self._take(worker):
+            pass
+        what, job, place = self._tasks.noted(worker.slot)
+        if what == BUSY and (job, place) in self._waiting:
+            self._answer((job, place), (False, self._exited(worker, "in a task")))
+        elif what == STARTING and self.broken is None:
+            error = self._exited(worker, "before its first task")
+            self._failed_starts += 1
+            if error.exit_code > 0 or self._failed_starts > _MOST_FAILED_STARTS:
+                self._cannot_start(worker, str(error))
+        for descriptor in (worker.receiver.fileno(), worker.watch):
+            self._unregister(descriptor)
+        self._workers.discard(worker)
+        self._free_slots.append(worker.slot)
+        worker.close()
+
+    def _exited(self, worker: Worker, when: str) -> ProcessExitedException:
+        popen, end = worker.process._popen, time.monotonic() + _EXIT_SECONDS
+        self.notify()
+        # The thread that looks after workers takes the status; there is none when the pool ends.
+        while popen.returncode is None and not self._ends and time.monotonic() < end:
+            time.sleep(0.001)
+        code, pid, name = popen.returncode, worker.process.pid, None
+        how = "ended" if code is None else f"ended with exit code {code}"
+        if code is not None and code < 0:
+            try:
+                name = signal.Signals(-code).name
+            except ValueError:
+                name = f"SIG{-code}"
+            how = f"was ended by the signal {name}"
+        text = f"Pool: worker {worker.number} (pid {pid}) {how} {when}"
+        return ProcessExitedException(text, worker.number, pid, code or 0, name)
+
+    def _cannot_start(self, worker: Worker, text: str) -> None:
+        pid = worker.process.pid if worker.process is not None else -1
+        text = (
+            "Pool: the workers cannot start: the initializer, or the import of the main module, "
+            f"fails. Worker {worker.number} (pid {pid}):\n{text}"
+        )
+        self._break(lambda: ProcessRaisedException(text, worker.number, pid))
+
+    def _break(self, error: Callable[[], Exception]) -> None:
+        """No task can be done any more."""
+        with self._lock:
+            self.broken = self.broken or error
+            lost, self._waiting = self._waiting, set()
+        for job, place in sorted(lost):
+            self._ready.append((job, place, (False, error())))
+
+    def close(self) -> None:
+        """Close what belongs to workers, when the thread that calls `get` has ended."""
+        while self._workers:
+            self._workers.pop().close()
+
+    def abandon(self) -> None:
+        """In a forked child: all this is its parent's."""
+        self.close()
+        self._tasks.close_writer()
+
+    def __del__(self) -> None:
+        os.close(self._wake)
+
+
+def _unreadable(worker: Worker, good: bool, text: str, error: Exception) -> Exception:
+    """Say what a worker sent that cannot be unpickled here."""
+    reason = f"{type(error).__name__}: {error}"
+    if good:
+        sent: Exception = _pool.MaybeEncodingError(error, text)
+        sent.__cause__ = error
+        return sent
+    raised = ProcessRaisedException(
+        f"Pool: the exception of a task cannot be unpickled here ({reason}). It was:\n\n{text}",
+        worker.number,
+        worker.process.pid,
+    )
+    raised.__cause__ = error
+    return raised
+
+
+def _abandon_all() -> None:
+    for results in list(_all):
+        results.abandon()
+
+
+os.register_at_fork(after_in_child=_abandon_all)

@@ -1,0 +1,178 @@
+"""Tasks on their way from a pool to its workers, any of which may be killed at any instruction."""
+
+from __future__ import annotations
+
+import array
+import contextlib
+import errno
+import fcntl
+import os
+import socket
+import struct
+import time
+from collections.abc import Iterator
+from multiprocessing import reduction
+from typing import Any
+
+from plait_multiprocessing import _shared
+from plait_multiprocessing._reductions import InMessage, Message, dumps, loads
+
+__all__ = ["BUSY", "IDLE", "STARTING", "Task", "Tasks"]
+
+STARTING, IDLE, BUSY = range(3)  # what a worker is at
+_HEAD = struct.Struct("<qqq")  # job, place in it, bytes that follow; a job of -1 is the end
+_ENTRY = struct.Struct("<qqq")  # on the board, for each worker: what it is at, job, place
+_MOST_INLINE = 64 << 10  # of a packet, whose size is limited; longer pickles lie in a block
+_MOST_DESCRIPTORS = 250
+
+
+class Task:
+    """A task as a worker gets it: its numbers and its pickle, with the memory that this names."""
+
+    def __init__(self, job: int, place: int, pickled: bytes, pins: list[_shared.Pin]) -> None:
+        self.job, self.place = job, place
+        self._pickled, self._pins = pickled, pins
+
+    def load(self) -> Any:
+        """Return function, arguments and keywords."""
+        call = loads(self._pickled)
+        if isinstance(call, _Long):
+            call = loads(bytes(memoryview(call.block)[: call.size]))
+        return call
+
+
+class _Long:
+    """Stands for a pickle that lies in a block."""
+
+    def __init__(self, storage: Any, size: int) -> None:
+        self.block, self.size = storage[0], size
+
+
+class _LongMessage:
+    def __init__(self, block: _shared.Block, size: int) -> None:
+        self._arguments = InMessage(block), size
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Long, self._arguments
+
+
+class Tasks:
+    """A queue that no death of a reader damages.
+
+    A task is one packet, which is read as a whole or not at all; the lock of the readers is the
+    kernel's, which frees it when its holder dies; and a worker notes on a board, before it takes a
+    task, which one that is.
+    """
+
+    def __init__(self) -> None:
+        self._reader, writer = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._writer: socket.socket | None = writer
+        descriptor = os.memfd_create("plait-pool", os.MFD_CLOEXEC)
+        self._board = open(descriptor, "r+b", buffering=0)  # noqa: SIM115
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        ends = (self._reader.fileno(), self._board.fileno())
+        return _rebuild, tuple(reduction.DupFd(end) for end in ends)
+
+    def put(self, task: Any) -> None:
+        """Send ``(job, place, function, arguments, keywords)``, or None: one worker shall end."""
+        if task is None:
+            self._send(_HEAD.pack(-1, -1, 0), ())
+            return
+        job, place, *call = task
+        message = dumps(call)
+        tickets = message.tickets if isinstance(message, Message) else ()
+        if len(message) > _MOST_INLINE:
+            block = _shared.create(len(message))
+            memoryview(block)[: len(message)] = message
+            outer = dumps(_LongMessage(block, len(message)))
+            assert isinstance(outer, Message)
+            message, tickets = outer, (*tickets, *outer.tickets)
+        self._send(_HEAD.pack(job, place, len(message)) + message, tickets)
+        for ticket in tickets:
+            ticket.settle()
+
+    def _send(self, packet: bytes, tickets: tuple[_shared.Ticket, ...]) -> None:
+        writer = self._writer
+        if writer is None:
+            raise ValueError("Pool: this pool belongs to the process that made it")
+        descriptors = array.array("i", {ticket.fileno() for ticket in tickets})
+        extra = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, descriptors)] if descriptors else []
+        while True:
+            try:
+                writer.sendmsg([packet], extra)
+                return
+            except OSError as error:  # the kernel limits descriptors on their way: some will arrive
+                if error.errno != errno.ETOOMANYREFS:
+                    raise
+            time.sleep(0.001)
+
+    def get(self, slot: int) -> Task | None:
+        """Wait for a task, in a worker; None: there are no more, or the pool's process is gone."""
+        with self._locked():
+            head = self._reader.recv(_HEAD.size, socket.MSG_PEEK)
+            if len(head) < _HEAD.size:
+                return None
+            job, place, size = _HEAD.unpack(head)
+            if job >= 0:
+                self.note(slot, BUSY, job, place)
+            return self._receive(size)
+
+    def drop(self) -> bool:
+        """Take a task back, in the pool's process; whether there was one."""
+        try:
+            head = self._reader.recv(_HEAD.size, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+            task = self._receive(_HEAD.unpack(head)[2], socket.MSG_DONTWAIT)
+        except (OSError, struct.error):
+            return False
+        with contextlib.suppress(Exception):  # for the tickets in it
+            if task is not None:
+                task.load()
+        return True
+
+    def _receive(self, size: int, flags: int = 0) -> Task | None:
+        room = socket.CMSG_SPACE(4 * _MOST_DESCRIPTORS)
+        flags |= socket.MSG_CMSG_CLOEXEC
+        packet, extra, _, _ = self._reader.recvmsg(_HEAD.size + size, room, flags)
+        descriptors = array.array("i")
+        for _, _, content in extra:
+            descriptors.frombytes(content[: len(content) // 4 * 4])
+        pins = [_shared.adopt(descriptor) for descriptor in descriptors]
+        job, place, _ = _HEAD.unpack_from(packet)
+        return None if job < 0 else Task(job, place, packet[_HEAD.size :], pins)
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        fcntl.lockf(self._board, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            fcntl.lockf(self._board, fcntl.LOCK_UN)
+
+    def note(self, slot: int, what: int, job: int = -1, place: int = -1) -> None:
+        """Say what a worker is at."""
+        os.pwrite(self._board.fileno(), _ENTRY.pack(what, job, place), slot * _ENTRY.size)
+
+    def noted(self, slot: int) -> tuple[int, int, int]:
+        """Return what a worker was at, the job and the place in it."""
+        entry = os.pread(self._board.fileno(), _ENTRY.size, slot * _ENTRY.size)
+        what, job, place = _ENTRY.unpack(entry)
+        return what, job, place
+
+    def __del__(self) -> None:
+        self.close_writer()
+        self._reader.close()
+        self._board.close()
+
+    def close_writer(self) -> None:
+        """In a forked child: the pool is its parent's, whose death shows by the last writer."""
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+
+
+def _rebuild(reader: Any, board: Any) -> Tasks:
+    tasks: Tasks = Tasks.__new__(Tasks)
+    tasks._reader, tasks._writer = socket.socket(fileno=reader.detach()), None
+    tasks._board = open(board.detach(), "r+b", buffering=0)  # noqa: SIM115
+    return tasks

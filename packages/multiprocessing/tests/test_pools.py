@@ -1,0 +1,214 @@
+"""Pools: every task ends with a result or an error that names what happened."""
+
+from __future__ import annotations
+
+import gc
+import os
+import random
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from multiprocessing import pool as standard
+
+import pool_tasks
+import pytest
+
+import plait_core as pc
+import plait_multiprocessing as mp
+
+LONG = 60.0  # seconds, for machines that are busy; a test that passes waits for none of them
+
+
+@pytest.fixture(scope="module")
+def pool():
+    """One pool for tests that kill its workers: it goes on."""
+    with mp.get_context("fork").Pool(2) as pool:
+        yield pool
+
+
+def error_of(pool, function, *args):
+    with pytest.raises(Exception) as caught:  # noqa: PT011
+        pool.apply_async(function, args).get(LONG)
+    assert pool.apply_async(pool_tasks.add_one, (1,)).get(LONG) == 2
+    return caught.value
+
+
+def test_an_exception_that_cannot_be_unpickled(pool) -> None:
+    error = error_of(pool, pool_tasks.raise_two_arguments)
+    assert isinstance(error, mp.ProcessRaisedException)
+    assert "sheep number 7" in str(error) and "raise_two_arguments" in str(error)
+    assert isinstance(error.__cause__, TypeError)
+
+
+def test_a_result_that_cannot_be_unpickled(pool) -> None:
+    error = error_of(pool, pool_tasks.Unreadable)
+    assert isinstance(error, standard.MaybeEncodingError)
+    assert "Unreadable" in str(error) and "no number" in str(error)
+
+
+@pytest.mark.parametrize("kind", [pool_tasks.Unsendable, pool_tasks.Nameless])
+def test_a_result_that_cannot_be_pickled(pool, kind) -> None:
+    error = error_of(pool, kind)
+    assert isinstance(error, standard.MaybeEncodingError)
+    assert kind.__name__ in str(error) and "not to be pickled" in str(error)
+
+
+def test_an_exception_that_cannot_be_pickled(pool) -> None:
+    error = error_of(pool, pool_tasks.raise_with_lambda)
+    assert isinstance(error, standard.MaybeEncodingError)
+    assert "carries a lambda" in str(error) and "raise_with_lambda" in str(error.__cause__)
+
+
+def test_a_task_that_cannot_be_unpickled(pool) -> None:
+    error = error_of(pool, pool_tasks.add_one, pool_tasks.Unreadable())
+    assert isinstance(error, ValueError) and "no number" in str(error)
+    if sys.version_info >= (3, 11):
+        assert "unpickled the task" in error.__notes__[0]
+
+
+@pytest.mark.parametrize("which", [signal.SIGKILL, signal.SIGTERM, signal.SIGUSR1])
+def test_a_killed_worker(pool, which) -> None:
+    error = error_of(pool, pool_tasks.kill_self, which)
+    assert isinstance(error, mp.ProcessExitedException)
+    assert error.signal_name == which.name and error.exit_code == -which
+    assert f"(pid {error.pid}) was ended by the signal {which.name} in a task" in str(error)
+
+
+def test_a_worker_that_exits(pool) -> None:
+    error = error_of(pool, pool_tasks.end_with, 3)
+    assert isinstance(error, mp.ProcessExitedException)
+    assert error.exit_code == 3 and error.signal_name is None
+
+
+def test_maps_say_what_they_lost(pool) -> None:
+    with pytest.raises(mp.ProcessExitedException, match="SIGKILL in a task"):
+        pool.map_async(pool_tasks.kill_if_two, range(4), chunksize=1).get(LONG)
+    found = pool.imap(pool_tasks.kill_if_two, range(4))
+    assert [found.next(LONG), found.next(LONG)] == [0, 1]
+    with pytest.raises(mp.ProcessExitedException):
+        found.next(LONG)
+    assert found.next(LONG) == 3
+
+
+def test_the_death_of_idle_workers_costs_nothing(pool) -> None:
+    pool.map_async(pool_tasks.work, range(4)).get(LONG)
+    for process in list(pool._pool):
+        os.kill(process.pid, signal.SIGKILL)
+    assert pool.map_async(pool_tasks.work, range(20)).get(LONG) == list(range(20))
+
+
+def test_random_kills() -> None:
+    rng = random.Random(0)
+    good = lost = 0
+    with mp.get_context("fork").Pool(3) as pool:
+        for _ in range(20):
+            results = [pool.apply_async(pool_tasks.work, (i,)) for i in range(20)]
+            results[rng.randrange(20)].wait(LONG)
+            for process in list(pool._pool)[:2]:
+                if process.pid is not None:
+                    process.kill()
+            for i, result in enumerate(results):
+                try:
+                    assert result.get(LONG) == i
+                    good += 1
+                except mp.ProcessExitedException as error:
+                    lost += 1
+                    assert error.signal_name == "SIGKILL"
+    assert good + lost == 400 and lost <= 40
+
+
+def test_every_start_method(context) -> None:
+    with context.Pool(2, maxtasksperchild=20) as pool:
+        x = pc.ones(3)
+        y = pool.apply_async(pool_tasks.shared_sum, (x,)).get(LONG)
+        assert x.tolist() == [2.0, 2.0, 2.0] and y.tolist() == [6.0, 6.0] and y.is_shared()
+        assert pool.apply_async(pool_tasks.size, (bytes(500_000),)).get(LONG) == 500_000
+        error = error_of(pool, pool_tasks.kill_self)
+        assert isinstance(error, mp.ProcessExitedException) and error.exit_code == -9
+        assert pool.map_async(pool_tasks.add_one, range(50)).get(LONG) == list(range(1, 51))
+
+
+def test_an_initializer_that_fails(context) -> None:
+    with context.Pool(2, pool_tasks.fail) as pool:
+        for _ in range(2):  # at once, and after it is known
+            with pytest.raises(mp.ProcessRaisedException, match="the initializer failed"):
+                pool.map_async(pool_tasks.add_one, range(3)).get(LONG)
+        pool.close()
+        pool.join()
+
+
+def test_a_main_module_without_a_guard(tmp_path) -> None:
+    script = tmp_path / "script.py"
+    text = """
+        import plait_multiprocessing as mp
+        pool = mp.get_context("spawn").Pool(1)
+        try:
+            pool.apply(abs, (-1,))
+        except mp.ProcessRaisedException as error:
+            print("found:", error)
+        pool.terminate()
+    """
+    script.write_text(textwrap.dedent(text))
+    done = subprocess.run(
+        [sys.executable, script], capture_output=True, text=True, timeout=4 * LONG, check=False
+    )
+    assert "found: Pool: the workers cannot start" in done.stdout, done.stderr
+
+
+def test_tasks_that_cannot_be_sent(pool) -> None:
+    error = error_of(pool, lambda: None)
+    assert "lambda" in str(error)
+
+
+def test_a_stopped_worker_ends_with_the_pool() -> None:
+    with mp.get_context("fork").Pool(1) as pool:
+        pool.apply_async(pool_tasks.stop_self)
+        process = pool._pool[0]
+        deadline = time.monotonic() + LONG
+        while state_of(process.pid) != "T":
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
+    assert process.exitcode is not None
+
+
+def state_of(pid: int) -> str:
+    with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+        return file.read().rpartition(")")[2].split()[0]
+
+
+def descriptors() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+def test_nothing_is_left_open() -> None:
+    def use() -> None:
+        with mp.get_context("fork").Pool(2) as pool:
+            assert pool.map(pool_tasks.add_one, range(4)) == [1, 2, 3, 4]
+        pool = mp.get_context("fork").Pool(2, maxtasksperchild=1)
+        with pytest.raises(mp.ProcessExitedException):
+            pool.apply(pool_tasks.kill_self)
+        assert pool.map(pool_tasks.add_one, range(4), chunksize=1) == [1, 2, 3, 4]
+        pool.close()
+        pool.join()
+
+    use()
+    gc.collect()
+    before = descriptors()
+    for _ in range(3):
+        use()
+    gc.collect()
+    assert descriptors() == before
+
+
+@pytest.mark.filterwarnings("ignore:unclosed running multiprocessing pool")
+def test_a_pool_that_is_dropped_ends_its_workers() -> None:
+    pool = mp.get_context("fork").Pool(2)
+    assert pool.map(pool_tasks.add_one, range(4)) == [1, 2, 3, 4]
+    processes = list(pool._pool)
+    del pool
+    gc.collect()
+    for process in processes:
+        process.join(LONG)
+        assert process.exitcode is not None
