@@ -63,7 +63,12 @@ def test_kills_leave_no_name_and_no_descriptor() -> None:
         process.close()
         receiver.close()
         sender.close()
-    assert set(os.listdir("/dev/shm")) <= names
+    for _ in range(300):  # other programs' semaphores come and go
+        if set(os.listdir("/dev/shm")) <= names:
+            break
+        time.sleep(0.1)
+    else:
+        pytest.fail(f"left in /dev/shm: {set(os.listdir('/dev/shm')) - names}")
     assert mp_workers.count_descriptors() == before
 
 
