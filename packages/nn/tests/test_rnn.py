@@ -137,7 +137,7 @@ def test_errors_name_the_shapes():
 
 def composed(layer):
     """The layer as it runs step by step."""
-    from plait_nn import _rnn
+    from plait_nn import _rnn_base
     from plait_nn._recurrence import STEPS, run
 
     def slowly(gates, state, weight, bias, sizes, reverse):
@@ -145,7 +145,7 @@ def composed(layer):
         outputs, final = run(STEPS[layer.mode], inputs, state, weight, bias, None, reverse)
         return (pc.stack(outputs) if sizes is None else pc.cat(outputs)), final
 
-    return pytest.MonkeyPatch.context(), _rnn, slowly
+    return pytest.MonkeyPatch.context(), _rnn_base, slowly
 
 
 @pytest.mark.parametrize("packed", [False, True])

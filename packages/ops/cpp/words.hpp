@@ -20,7 +20,10 @@ void fits(const Scope &x, const char *argument, const plait_value &number, DType
 void require_same(const Scope &x, const char *name_a, const plait_tensor *a, const char *name_b,
                   const plait_tensor *b);
 
-// ---- shapes
+// An argument's name as errors write it.
+inline std::string quoted(const char *argument) { return std::string("`") + argument + "`"; }
+
+// ---- shapes: shapes.cpp
 // --------------------------------------------------------------------------------------------------------
 inline Ints shape_of(const plait_tensor *t) { return {t->dl.shape, t->dl.ndim}; }
 inline Ints strides_of(const plait_tensor *t) { return {t->dl.strides, t->dl.ndim}; }

@@ -9,7 +9,13 @@ from plait_autograd import _autograd
 from plait_autograd._backward import grad
 from plait_autograd._check_elements import Elements
 from plait_autograd._check_fast import Directions
-from plait_autograd._check_numbers import GradcheckError, numbers_of, outputs_of, parts_of
+from plait_autograd._check_numbers import (
+    Differences,
+    GradcheckError,
+    numbers_of,
+    outputs_of,
+    parts_of,
+)
 from plait_autograd._modes import enable_grad
 
 __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
@@ -80,7 +86,7 @@ def gradcheck(
         )
     try:
         # first of all, because perturbing an input counts as writing it
-        way = Directions if fast_mode else Elements
+        way: type[Differences] = Directions if fast_mode else Elements
         differences = way(fn, args, wanted, eps, (atol, rtol))
         if check_forward_ad:
             for i in wanted:
@@ -104,7 +110,7 @@ def _arguments(inputs: Any) -> tuple[tuple[Any, ...], list[int]]:
 
 
 def _check_gradients(
-    fn: Callable[..., Any], args: tuple[Any, ...], differences: Directions | Elements
+    fn: Callable[..., Any], args: tuple[Any, ...], differences: Differences
 ) -> None:
     with enable_grad():
         outputs = outputs_of(fn(*args))

@@ -2,48 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-from plait_autograd import _autograd, forward_ad
+from plait_autograd import _autograd
 from plait_autograd._backward import grad
-from plait_autograd._check_numbers import (
-    GradcheckError,
-    numbers_of,
-    outputs_of,
-    parts_of,
-    slopes,
-    values_of,
-)
-from plait_autograd._modes import no_grad
+from plait_autograd._check_numbers import Differences, GradcheckError, numbers_of, parts_of, slopes
 
 __all__ = ["Elements"]
 
 
-class Elements:
+class Elements(Differences):
     """Every derivative of every output, by differences, and the comparisons with them."""
 
-    def __init__(
-        self,
-        fn: Callable[..., Any],
-        args: tuple[Any, ...],
-        wanted: list[int],
-        eps: float,
-        tolerances: tuple[float, float],
-    ) -> None:
-        self._fn, self._args, self._wanted, self._eps = fn, args, wanted, eps
-        self._atol, self._rtol = tolerances
+    def _measure(self) -> None:
         # numbers by input, number of the input, output, number of the output
-        self._slopes = {i: self._differences(i) for i in wanted}
+        self._slopes = {i: self._differences(i) for i in self._wanted}
 
     def _differences(self, i: int) -> list[list[list[float]]]:
         rows, eps, tensor = [], self._eps, self._args[i]
         for at, part in _directions(tensor):
             value = _autograd.element(tensor, at)
             _autograd.set_element(tensor, at, value + part * eps)
-            above = values_of(self._fn, self._args)
+            above = self._values()
             _autograd.set_element(tensor, at, value - part * eps)
-            below = values_of(self._fn, self._args)
+            below = self._values()
             _autograd.set_element(tensor, at, value)
             rows.append(slopes(above, below, eps))
         return rows
@@ -67,14 +49,11 @@ class Elements:
 
     def compare_tangents(self, i: int) -> None:
         """Compare the tangents of forward mode, one call for every number of input ``i``."""
-        args = self._args
-        for at, (j, part) in enumerate(_directions(args[i])):
-            direction = _autograd.zeros_like(args[i])
+        tensor = self._args[i]
+        for at, (j, part) in enumerate(_directions(tensor)):
+            direction = _autograd.zeros_like(tensor)
             _autograd.set_element(direction, j, part)
-            with no_grad(), forward_ad.dual_level():
-                dual = forward_ad.make_dual(args[i], direction)
-                outputs = outputs_of(self._fn(*args[:i], dual, *args[i + 1 :]))
-                tangents = [_autograd.tangent(y) for y in outputs]
+            outputs, tangents = self._with_tangent(i, direction)
             for k, (output, tangent) in enumerate(zip(outputs, tangents, strict=True)):
                 expected = self._slopes[i][at][k]
                 numbers = [0.0] * len(expected) if tangent is None else numbers_of(tangent)

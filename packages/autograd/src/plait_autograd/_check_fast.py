@@ -3,39 +3,22 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 from typing import Any
 
-from plait_autograd import _autograd, forward_ad
+from plait_autograd import _autograd
 from plait_autograd._backward import grad
-from plait_autograd._check_numbers import (
-    GradcheckError,
-    numbers_of,
-    outputs_of,
-    slopes,
-    values_of,
-)
-from plait_autograd._modes import no_grad
+from plait_autograd._check_numbers import Differences, GradcheckError, numbers_of, slopes
 
 __all__ = ["Directions"]
 
 
-class Directions:
+class Directions(Differences):
     """For every wanted input a random direction, what the outputs do along it, and comparisons."""
 
-    def __init__(
-        self,
-        fn: Callable[..., Any],
-        args: tuple[Any, ...],
-        wanted: list[int],
-        eps: float,
-        tolerances: tuple[float, float],
-    ) -> None:
-        self._fn, self._args, self._wanted, self._eps = fn, args, wanted, eps
-        self._atol, self._rtol = tolerances
+    def _measure(self) -> None:
         self._random = random.Random(0)  # the same in every run
-        self._directions = {i: self._draw(args[i]) for i in wanted}
-        self._slopes = {i: self._slope(i) for i in wanted}
+        self._directions = {i: self._draw(self._args[i]) for i in self._wanted}
+        self._slopes = {i: self._slope(i) for i in self._wanted}
 
     def _draw(self, tensor: Any) -> list[float]:
         """Draw numbers for the elements, complex ones as two, of length 1 together."""
@@ -52,7 +35,7 @@ class Directions:
         for sign in (1, -1):
             for j, (value, step) in enumerate(zip(before, direction, strict=True)):
                 _autograd.set_element(tensor, j, value + sign * self._eps * step)
-            found.append(values_of(self._fn, self._args))
+            found.append(self._values())
         for j, value in enumerate(before):
             _autograd.set_element(tensor, j, value)
         above, below = found
@@ -79,13 +62,10 @@ class Directions:
 
     def compare_tangents(self, i: int) -> None:
         """Compare J v of forward mode with that of the differences."""
-        args, v = self._args, self._directions[i]
+        v = self._directions[i]
         if not v:
             return
-        with no_grad(), forward_ad.dual_level():
-            dual = forward_ad.make_dual(args[i], _filled(args[i], v))
-            outputs = outputs_of(self._fn(*args[:i], dual, *args[i + 1 :]))
-            tangents = [_autograd.tangent(y) for y in outputs]
+        _, tangents = self._with_tangent(i, _filled(self._args[i], v))
         for k, (tangent, expected) in enumerate(zip(tangents, self._slopes[i], strict=True)):
             row = [0.0] * len(expected) if tangent is None else numbers_of(tangent)
             for got, one in zip(row, expected, strict=True):

@@ -1,14 +1,15 @@
-"""What both ways of `gradcheck` share: the numbers of tensors, and how outputs are read."""
+"""What both ways of `gradcheck` share: how numbers, outputs and tangents are got."""
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Callable
 from typing import Any
 
-from plait_autograd import _autograd
+from plait_autograd import _autograd, forward_ad
 from plait_autograd._modes import no_grad
 
-__all__ = ["GradcheckError", "numbers_of", "outputs_of", "parts_of", "slopes", "values_of"]
+__all__ = ["Differences", "GradcheckError", "numbers_of", "outputs_of", "parts_of", "slopes"]
 
 
 class GradcheckError(AssertionError, RuntimeError):
@@ -50,15 +51,54 @@ def numbers_of(tensor: Any) -> list[float]:
     ]
 
 
-def values_of(fn: Callable[..., Any], args: tuple[Any, ...]) -> list[list[float]]:
-    """Return the numbers of every output, computed without a graph."""
-    with no_grad():
-        return [numbers_of(y) for y in outputs_of(fn(*args))]
-
-
 def slopes(above: list[list[float]], below: list[list[float]], eps: float) -> list[list[float]]:
     """Return the central differences between the numbers of two calls."""
     return [
         [(a - b) / (2 * eps) for a, b in zip(ys, zs, strict=True)]
         for ys, zs in zip(above, below, strict=True)
     ]
+
+
+class Differences(abc.ABC):
+    """What a function does around its arguments, and the derivatives that must agree with it."""
+
+    def __init__(
+        self,
+        fn: Callable[..., Any],
+        args: tuple[Any, ...],
+        wanted: list[int],
+        eps: float,
+        tolerances: tuple[float, float],
+    ) -> None:
+        self._fn, self._args, self._wanted, self._eps = fn, args, wanted, eps
+        self._atol, self._rtol = tolerances
+        self._measure()
+
+    @abc.abstractmethod
+    def _measure(self) -> None:
+        """Call the function around its arguments, which counts as writing them."""
+
+    def _values(self) -> list[list[float]]:
+        """Return the numbers of every output, computed without a graph."""
+        with no_grad():
+            return [numbers_of(y) for y in outputs_of(self._fn(*self._args))]
+
+    def _with_tangent(self, i: int, direction: Any) -> tuple[list[Any], list[Any]]:
+        """Return the outputs and their tangents, of which argument ``i`` has one."""
+        args = self._args
+        with no_grad(), forward_ad.dual_level():
+            dual = forward_ad.make_dual(args[i], direction)
+            outputs = outputs_of(self._fn(*args[:i], dual, *args[i + 1 :]))
+            return outputs, [_autograd.tangent(y) for y in outputs]
+
+    @abc.abstractmethod
+    def changes(self, k: int) -> bool:
+        """Whether output ``k`` changes with an input."""
+
+    @abc.abstractmethod
+    def compare_gradients(self, k: int, output: Any) -> None:
+        """Compare the gradients of backward passes from output ``k``."""
+
+    @abc.abstractmethod
+    def compare_tangents(self, i: int) -> None:
+        """Compare the tangents of forward mode for input ``i``."""

@@ -104,8 +104,8 @@ def samples(operator: Pointwise, s: Sampler) -> Iterator[Sample]:
         yield s(*[None if names[i] in optional else draw(i, 2, 3, dtype=first) for i in n])
 
 
-_FAMILIES = {"activations", "arithmetic", "bitwise", "comparison", "complex_numbers"}
-_FAMILIES |= {"exponential", "rounding", "selection", "trigonometric"}
+_FAMILIES = {"activations", "arithmetic", "bitwise", "comparison", "complex_numbers", "division"}
+_FAMILIES |= {"exponential", "gelu", "pairwise_extremes", "rounding", "selection", "trigonometric"}
 
 
 def _edges(operator: Pointwise, s: Sampler) -> Iterator[Sample]:

@@ -1,0 +1,157 @@
+"""What the derivatives of functions share: calls on fresh inputs, and gradients with zeros."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from plait_abi import operator
+from plait_autograd import _autograd
+from plait_autograd._backward import grad
+
+__all__ = [
+    "Tensors",
+    "as_tuple",
+    "finished",
+    "gradients",
+    "of_one_number",
+    "one_or_all",
+    "run",
+    "run_forward",
+    "vector_for",
+    "zeros_like",
+]
+
+Tensors = tuple[Any, ...]
+
+
+def as_tuple(value: Any, function: str, what: str) -> tuple[bool, Tensors]:
+    """Return whether it was several, and all of them."""
+    if _autograd.is_tensor(value):
+        return False, (value,)
+    if isinstance(value, (tuple, list)) and all(_autograd.is_tensor(v) for v in value):
+        return True, tuple(value)
+    raise TypeError(
+        f"{function}: {what} must be a tensor or a tuple of tensors, got {type(value).__name__}"
+    )
+
+
+def _fresh(inputs: Tensors, create_graph: bool) -> Tensors:
+    """Return inputs to differentiate for: connected with the given ones only for create_graph."""
+    return tuple(
+        operator("reshape")(x, tuple(x.shape))
+        if create_graph and _autograd.requires_grad(x)
+        else _autograd.alias(x).requires_grad_()
+        for x in inputs
+    )
+
+
+def zeros_like(x: Any) -> Any:
+    """Return zeros of the shape, dtype and device of ``x``."""
+    return operator("zeros")(tuple(x.shape), dtype=x.dtype, device=x.device)
+
+
+def run(
+    func: Callable[..., Any], inputs: Any, create_graph: bool, name: str
+) -> tuple[bool, Tensors, bool, Tensors]:
+    """Call ``func`` on fresh inputs; return whether these are several, them, and results alike."""
+    many_in, given = as_tuple(inputs, name, "`inputs`")
+    fresh = _fresh(given, create_graph)
+    many_out, outputs = as_tuple(func(*fresh), name, "the result of `func`")
+    return many_in, fresh, many_out, outputs
+
+
+def vector_for(v: Any, like: Tensors, name: str, what: str) -> Tensors:
+    """Check a vector against the tensors whose shapes it must have; None for single numbers."""
+    if v is None:
+        if len(like) == 1 and like[0].numel() == 1:
+            return (zeros_like(like[0]) + 1,)
+        raise RuntimeError(f"{name}: `v` may be left out only if {what} is a single number")
+    _, vectors = as_tuple(v, name, "`v`")
+    if len(vectors) != len(like):
+        raise RuntimeError(
+            f"{name}: `v` must have {len(like)} tensors, as {what}; got {len(vectors)}"
+        )
+    for i, (a, b) in enumerate(zip(vectors, like, strict=True)):
+        if tuple(a.shape) != tuple(b.shape):
+            raise RuntimeError(
+                f"{name}: `v` {i} must have shape {tuple(b.shape)}, as {what}; got {tuple(a.shape)}"
+            )
+    return vectors
+
+
+def gradients(
+    outputs: Tensors, inputs: Tensors, vectors: Tensors | None, create: bool, retain: bool = False
+) -> Tensors:
+    """Return gradients, None where nothing leads; outputs without a history contribute nothing."""
+    live = [i for i, y in enumerate(outputs) if _autograd.requires_grad(y)]
+    if not live:
+        return (None,) * len(inputs)
+    found: Tensors = grad(
+        [outputs[i] for i in live],
+        inputs,
+        None if vectors is None else [vectors[i] for i in live],
+        retain_graph=retain or create,
+        create_graph=create,
+        allow_unused=True,
+    )
+    return found
+
+
+def finished(
+    found: Tensors, like: Tensors, create: bool, strict: bool, name: str, what: str
+) -> Tensors:
+    """Put zeros where nothing depended, and cut what is not to be differentiated further."""
+    result = []
+    for i, (g, x) in enumerate(zip(found, like, strict=True)):
+        if g is None and strict:
+            raise RuntimeError(f"{name}: with strict=True {what} {i} must take part in the result")
+        if create and strict and not _autograd.requires_grad(g):
+            raise RuntimeError(
+                f"{name}: with strict=True and create_graph=True the derivative for {what} {i} "
+                "must depend on the inputs"
+            )
+        if g is None:
+            result.append(zeros_like(x))
+        else:
+            result.append(g if create else _autograd.alias(g))
+    return tuple(result)
+
+
+def one_or_all(many: bool, values: Tensors) -> Any:
+    """Return a tuple where there were several, else the one value."""
+    return values if many else values[0]
+
+
+def run_forward(
+    func: Callable[..., Any], inputs: Any, vectors: Tensors, create: bool, name: str
+) -> tuple[bool, Tensors, Tensors]:
+    r"""Run ``func`` on dual tensors; return whether its results are several, these, and Jv."""
+    _, given = as_tuple(inputs, name, "`inputs`")
+    fresh = _fresh(given, create)
+    _autograd.enter_level(create)
+    try:
+        if create:
+            fresh = tuple(
+                _autograd.make_dual(x, v.to(x.dtype)) for x, v in zip(fresh, vectors, strict=True)
+            )
+        else:
+            for x, v in zip(fresh, vectors, strict=True):
+                _autograd.set_tangent(x, v)
+        many_out, outputs = as_tuple(func(*fresh), name, "the result of `func`")
+        return many_out, outputs, tuple(_autograd.tangent(y) for y in outputs)
+    finally:
+        _autograd.exit_level()
+
+
+def of_one_number(func: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """Return ``func``, whose result must be one number, with a result of shape ()."""
+
+    def single(*inputs: Any) -> Any:
+        y = func(*inputs)
+        if not _autograd.is_tensor(y) or y.numel() != 1:
+            got = tuple(y.shape) if _autograd.is_tensor(y) else type(y).__name__
+            raise RuntimeError(f"{name}: `func` must return one number; got {got}")
+        return operator("reshape")(y, ())
+
+    return single

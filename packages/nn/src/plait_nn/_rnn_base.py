@@ -1,0 +1,249 @@
+"""`RNNBase`: what recurrent layers over sequences share."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+import plait_core as pc
+from plait_core import Tensor
+from plait_nn import functional as F
+from plait_nn import init
+from plait_nn._module import Module
+from plait_nn._parameter import Parameter
+from plait_nn._recurrence import CHUNKS, STEPS, run, run_whole
+from plait_nn.utils.rnn import PackedSequence
+
+__all__ = ["RNNBase"]
+
+
+class RNNBase(Module):
+    """Base of `RNN`, `LSTM` and `GRU`: their parameters, layers and directions.
+
+    Args:
+        mode: "RNN_TANH", "RNN_RELU", "LSTM" or "GRU".
+        input_size: Features of the input.
+        hidden_size: Features of the hidden state.
+        num_layers: Layers, each with the output of the one before as its input.
+        bias: Whether there are biases.
+        batch_first: Whether sequences are (N, T, features) instead of (T, N, features).
+        dropout: Probability of dropout after every layer but the last.
+        bidirectional: Whether a second run goes from the end to the beginning.
+        proj_size: For LSTM: project the hidden state to so many features; 0 doesn't.
+        device: Where the parameters live.
+        dtype: Their dtype; None is float32.
+
+    Example:
+        >>> import plait_nn as nn
+        >>> isinstance(nn.GRU(2, 3), nn.RNNBase)
+        True
+    """
+
+    def __init__(
+        self,
+        mode: str,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        proj_size: int = 0,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        name = type(self).__name__
+        if mode not in STEPS:
+            raise ValueError(f"{name}: `mode` must be one of {', '.join(STEPS)}; got {mode!r}")
+        for argument, value in (
+            ("input_size", input_size),
+            ("hidden_size", hidden_size),
+            ("num_layers", num_layers),
+        ):
+            if not isinstance(value, int) or value < 1:
+                raise ValueError(f"{name}: `{argument}` must be a positive int; got {value!r}")
+        if isinstance(dropout, bool) or not 0 <= dropout <= 1:
+            raise ValueError(f"{name}: `dropout` must be in [0, 1]; got {dropout}")
+        if dropout > 0 and num_layers == 1:
+            warnings.warn(
+                f"{name}: `dropout` {dropout} works between layers, of which there is one",
+                stacklevel=2,
+            )
+        if not 0 <= proj_size < hidden_size or (proj_size and mode != "LSTM"):
+            raise ValueError(
+                f"{name}: `proj_size` must be 0, or for LSTM less than `hidden_size` "
+                f"{hidden_size}; got {proj_size}"
+            )
+        self.mode = mode
+        self.input_size = input_size
+        self.hidden_size = hidden_size
+        self.num_layers = num_layers
+        self.bias = bias
+        self.batch_first = batch_first
+        self.dropout = float(dropout)
+        self.bidirectional = bidirectional
+        self.proj_size = proj_size
+        for layer in range(num_layers):
+            for suffix in self._suffixes(layer):
+                self._add_direction(layer, suffix, device, dtype)
+        self.reset_parameters()
+
+    def _suffixes(self, layer: int) -> list[str]:
+        return [f"_l{layer}", f"_l{layer}_reverse"][: 2 if self.bidirectional else 1]
+
+    def _add_direction(self, layer: int, suffix: str, device: Any, dtype: Any) -> None:
+        rows = CHUNKS[self.mode] * self.hidden_size
+        out = self.proj_size or self.hidden_size
+        directions = 2 if self.bidirectional else 1
+        width = self.input_size if layer == 0 else out * directions
+        shapes: dict[str, tuple[int, ...]] = {"weight_ih": (rows, width), "weight_hh": (rows, out)}
+        if self.bias:
+            shapes.update(bias_ih=(rows,), bias_hh=(rows,))
+        if self.proj_size:
+            shapes["weight_hr"] = (self.proj_size, self.hidden_size)
+        for name, shape in shapes.items():
+            empty = pc.empty(shape, device=device, dtype=dtype)
+            self.register_parameter(name + suffix, Parameter(empty))
+
+    def reset_parameters(self) -> None:
+        """Draw all parameters anew, uniform between plus and minus 1 / sqrt(hidden_size)."""
+        bound = 1 / math.sqrt(self.hidden_size)
+        for parameter in self.parameters():
+            init.uniform_(parameter, -bound, bound)
+
+    def flatten_parameters(self) -> None:
+        """Do nothing: parameters need no special place. For programs that call it."""
+
+    @property
+    def all_weights(self) -> list[list[Parameter]]:
+        """The parameters of every layer and direction."""
+        names = ["weight_ih", "weight_hh", "bias_ih", "bias_hh", "weight_hr"]
+        return [
+            [self._parameters[n + s] for n in names if n + s in self._parameters]  # type: ignore[misc]
+            for layer in range(self.num_layers)
+            for s in self._suffixes(layer)
+        ]
+
+    def _widths(self) -> tuple[int, ...]:
+        """Sizes of the members of the state: hidden, and for LSTM cell."""
+        out = self.proj_size or self.hidden_size
+        return (out, self.hidden_size) if self.mode == "LSTM" else (out,)
+
+    def forward(self, input: Any, hx: Any = None) -> Any:
+        """Return the output of every step and the last state; see the class."""
+        if isinstance(input, PackedSequence):
+            return self._forward_packed(input, hx)
+        name = type(self).__name__
+        if input.ndim not in (2, 3) or input.shape[-1] != self.input_size:
+            raise pc.ShapeError(
+                f"{name}: `input` must have 2 or 3 dimensions, the last `input_size` "
+                f"{self.input_size}; got shape {tuple(input.shape)}"
+            )
+        single = input.ndim == 2
+        batch_dim = 0 if self.batch_first and not single else 1
+        steps = input.unsqueeze(1) if single else input
+        if batch_dim == 0:
+            steps = steps.transpose(0, 1)
+        if steps.shape[0] == 0:
+            raise pc.ShapeError(
+                f"{name}: `input` must have at least one step; got shape {tuple(input.shape)}"
+            )
+        state = self._first_state(hx, steps.shape[1], steps, single)
+        output, last = self._layers(steps, None, state)
+        if batch_dim == 0:
+            output = output.transpose(0, 1)
+        if single:
+            output, last = output.squeeze(1), tuple(s.squeeze(1) for s in last)
+        return output, last if self.mode == "LSTM" else last[0]
+
+    def _forward_packed(self, input: PackedSequence, hx: Any) -> Any:
+        data, batch_sizes, order, restore = input
+        if data.ndim != 2 or data.shape[1] != self.input_size:
+            raise pc.ShapeError(
+                f"{type(self).__name__}: packed `input` must have data of shape "
+                f"(*, {self.input_size}); got {tuple(data.shape)}"
+            )
+        sizes = [int(n) for n in batch_sizes.tolist()]
+        state = self._first_state(hx, sizes[0], data, False)
+        if order is not None and hx is not None:
+            state = tuple(s.index_select(1, order) for s in state)
+        output, last = self._layers(data, sizes, state)
+        if restore is not None:
+            last = tuple(s.index_select(1, restore) for s in last)
+        packed = PackedSequence(output, batch_sizes, order, restore)
+        return packed, last if self.mode == "LSTM" else last[0]
+
+    def _first_state(self, hx: Any, batch: int, like: Tensor, single: bool) -> tuple[Tensor, ...]:
+        """Check the state that was given, or make one of zeros."""
+        name = type(self).__name__
+        rows = self.num_layers * (2 if self.bidirectional else 1)
+        shapes = [(rows, batch, width) for width in self._widths()]
+        if hx is None:
+            return tuple(pc.zeros(s, dtype=like.dtype, device=like.device) for s in shapes)
+        if self.mode == "LSTM":
+            if not isinstance(hx, (tuple, list)) or len(hx) != 2:
+                raise TypeError(f"{name}: `hx` must be (h_0, c_0); got {type(hx).__name__}")
+            given = tuple(hx)
+        else:
+            given = (hx,)
+        for each, shape in zip(given, shapes, strict=True):
+            wanted = (shape[0], shape[2]) if single else shape
+            if tuple(each.shape) != wanted:
+                raise pc.ShapeError(
+                    f"{name}: `hx` must have shape {wanted}; got {tuple(each.shape)}"
+                )
+        return tuple(s.unsqueeze(1) for s in given) if single else given
+
+    def _layers(
+        self, x: Tensor, sizes: list[int] | None, state: tuple[Tensor, ...]
+    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """Run all layers over (T, N, features), or over packed rows with their batch sizes."""
+        last: list[tuple[Tensor, ...]] = []
+        for layer in range(self.num_layers):
+            outputs = []
+            for suffix in self._suffixes(layer):
+                first = tuple(s[len(last)] for s in state)
+                made, final = self._direction(x, sizes, first, suffix)
+                outputs.append(made)
+                last.append(final)
+            x = outputs[0] if len(outputs) == 1 else pc.cat(outputs, -1)
+            if self.dropout and layer < self.num_layers - 1:
+                x = F.dropout(x, self.dropout, self.training)
+        return x, tuple(pc.stack([s[i] for s in last]) for i in range(len(last[0])))
+
+    def _direction(
+        self, x: Tensor, sizes: list[int] | None, first: tuple[Tensor, ...], suffix: str
+    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+        own = self._parameters
+        bias, recurrent_bias = own.get(f"bias_ih{suffix}"), own.get(f"bias_hh{suffix}")
+        total: Tensor | None = bias
+        later: Tensor | None = recurrent_bias
+        if bias is not None and recurrent_bias is not None and self.mode != "GRU":
+            total, later = bias + recurrent_bias, None  # added once for all steps
+        weight, recurrent = own[f"weight_ih{suffix}"], own[f"weight_hh{suffix}"]
+        assert weight is not None and recurrent is not None
+        gates = pc.linear(x, weight, total)
+        reverse = suffix.endswith("_reverse")
+        projection = own.get(f"weight_hr{suffix}")
+        if self.mode == "GRU" or (self.mode == "LSTM" and projection is None and later is None):
+            return run_whole(gates, first, recurrent, later, sizes, reverse)
+        inputs = gates.unbind(0) if sizes is None else gates.split(sizes)
+        outputs, final = run(STEPS[self.mode], inputs, first, recurrent, later, projection, reverse)
+        return (pc.stack(outputs) if sizes is None else pc.cat(outputs)), final
+
+    def extra_repr(self) -> str:
+        text = f"{self.input_size}, {self.hidden_size}"
+        for name, usual in (
+            ("proj_size", 0),
+            ("num_layers", 1),
+            ("bias", True),
+            ("batch_first", False),
+            ("dropout", 0.0),
+            ("bidirectional", False),
+        ):
+            if getattr(self, name) != usual:
+                text += f", {name}={getattr(self, name)}"
+        return text
