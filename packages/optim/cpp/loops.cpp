@@ -5,7 +5,7 @@
 #include "loops.hpp"
 
 #if defined(__x86_64__)
-#include <immintrin.h>
+#include <immintrin.h>  // functions that name their instruction set and are always inlined
 #endif
 
 namespace plait::optim {
