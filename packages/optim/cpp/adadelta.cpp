@@ -28,14 +28,8 @@ const Step adadelta = elementwise<AdadeltaSpec>(
     "int[] steps, *, float lr=1, float rho=0.9, float eps=1e-06, float weight_decay=0, "
     "bool maximize=False, float grad_scale=1) -> ()",
     "One step of Adadelta over all parameters, in place.\n"
-    "\n"
-    "With gradient g (negated with `maximize`, times `grad_scale`) and step number t (from 1; "
-    "`steps` "
-    "holds one for each parameter or one for all):\n"
+    "\n" PLAIT_DOC_GRADIENT
     "g += weight_decay * p; v = rho * v + (1 - rho) * g^2; d = sqrt(u + eps) / sqrt(v + eps) * g;\n"
-    "u = rho * u + (1 - rho) * d^2; p -= lr * d.\n"
-    "float32, float64, float16 and bfloat16, the last two computed in float32; any strides.\n"
-    "Nothing is written if anything is wrong with an argument.\n"
-    "Zeiler 2012.");
+    "u = rho * u + (1 - rho) * d^2; p -= lr * d.\n" PLAIT_DOC_DTYPES "Zeiler 2012.");
 
 }  // namespace plait::optim

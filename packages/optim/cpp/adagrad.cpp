@@ -26,13 +26,8 @@ const Step adagrad = elementwise<AdagradSpec>(
     "float lr_decay=0, float eps=1e-10, float weight_decay=0, "
     "bool maximize=False, float grad_scale=1) -> ()",
     "One step of Adagrad over all parameters, in place.\n"
-    "\n"
-    "With gradient g (negated with `maximize`, times `grad_scale`) and step number t (from 1; "
-    "`steps` "
-    "holds one for each parameter or one for all):\n"
-    "g += weight_decay * p; s += g^2; p -= lr / (1 + (t - 1) * lr_decay) * g / (sqrt(s) + eps).\n"
-    "float32, float64, float16 and bfloat16, the last two computed in float32; any strides.\n"
-    "Nothing is written if anything is wrong with an argument.\n"
-    "Duchi, Hazan and Singer 2011.");
+    "\n" PLAIT_DOC_GRADIENT
+    "g += weight_decay * p; s += g^2; p -= lr / (1 + (t - 1) * lr_decay) * g / (sqrt(s) + "
+    "eps).\n" PLAIT_DOC_DTYPES "Duchi, Hazan and Singer 2011.");
 
 }  // namespace plait::optim

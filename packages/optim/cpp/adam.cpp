@@ -55,16 +55,11 @@ const Step adam = elementwise<AdamSpec>(
     "bool maximize=False, float grad_scale=1) -> ()",
     "One step of Adam over all parameters, in place; AdamW with `decoupled`, AMSGrad with "
     "`max_exp_avg_sqs` non-empty.\n"
-    "\n"
-    "With gradient g (negated with `maximize`, times `grad_scale`) and step number t (from 1; "
-    "`steps` "
-    "holds one for each parameter or one for all):\n"
+    "\n" PLAIT_DOC_GRADIENT
     "g += weight_decay * p, or with `decoupled` p *= 1 - lr * weight_decay;\n"
     "m += (1 - beta1) * (g - m); v = beta2 * v + (1 - beta2) * g^2; w = v, or max(w, v) with "
     "AMSGrad;\n"
-    "p -= lr / (1 - beta1^t) * m / (sqrt(w / (1 - beta2^t)) + eps).\n"
-    "float32, float64, float16 and bfloat16, the last two computed in float32; any strides.\n"
-    "Nothing is written if anything is wrong with an argument.\n"
+    "p -= lr / (1 - beta1^t) * m / (sqrt(w / (1 - beta2^t)) + eps).\n" PLAIT_DOC_DTYPES
     "Kingma and Ba 2015, Loshchilov and Hutter 2019, Reddi et al. 2018.");
 
 }  // namespace plait::optim

@@ -34,14 +34,8 @@ const Step adamax = elementwise<AdamaxSpec>(
     "bool maximize=False, float grad_scale=1) -> ()",
     "One step of Adamax, Adam with the largest gradient in place of their squares, over all "
     "parameters, in place.\n"
-    "\n"
-    "With gradient g (negated with `maximize`, times `grad_scale`) and step number t (from 1; "
-    "`steps` "
-    "holds one for each parameter or one for all):\n"
+    "\n" PLAIT_DOC_GRADIENT
     "g += weight_decay * p; m += (1 - beta1) * (g - m); u = max(beta2 * u, |g| + eps);\n"
-    "p -= lr / (1 - beta1^t) * m / u.\n"
-    "float32, float64, float16 and bfloat16, the last two computed in float32; any strides.\n"
-    "Nothing is written if anything is wrong with an argument.\n"
-    "Kingma and Ba 2015, section 7.1.");
+    "p -= lr / (1 - beta1^t) * m / u.\n" PLAIT_DOC_DTYPES "Kingma and Ba 2015, section 7.1.");
 
 }  // namespace plait::optim

@@ -32,14 +32,9 @@ const Step asgd = elementwise<AsgdSpec>(
     "*, float lambd=0.0001, float weight_decay=0, "
     "bool maximize=False, float grad_scale=1) -> ()",
     "One step of averaged gradient descent over all parameters, in place.\n"
-    "\n"
-    "With gradient g (negated with `maximize`, times `grad_scale`) and step number t (from 1; "
-    "`steps` "
-    "holds one for each parameter or one for all):\n"
+    "\n" PLAIT_DOC_GRADIENT
     "g += weight_decay * p; p = (1 - lambd * eta) * p - eta * g; a += mu * (p - a).\n"
-    "`etas` and `mus` hold one number for each parameter.\n"
-    "float32, float64, float16 and bfloat16, the last two computed in float32; any strides.\n"
-    "Nothing is written if anything is wrong with an argument.\n"
+    "`etas` and `mus` hold one number for each parameter.\n" PLAIT_DOC_DTYPES
     "Polyak and Juditsky 1992.");
 
 }  // namespace plait::optim

@@ -20,8 +20,6 @@ struct AverageSpec {
 
 const Step average = elementwise<AverageSpec>(
     "average_step(Tensor[]! averages, Tensor[] values, *, float weight) -> ()",
-    "Takes values into running averages, in place: a += weight * (value - a).\n"
-    "float32, float64, float16 and bfloat16, the last two computed in float32; any strides.\n"
-    "Nothing is written if anything is wrong with an argument.");
+    "Takes values into running averages, in place: a += weight * (value - a).\n" PLAIT_DOC_DTYPES);
 
 }  // namespace plait::optim

@@ -7,7 +7,7 @@
 
 namespace plait::optim {
 
-constexpr int64_t block_elements = 256;
+constexpr int64_t block_elements = 512;
 using Block = double[block_elements];  // or as many floats
 
 // The dtypes of parameters, gradients and state.

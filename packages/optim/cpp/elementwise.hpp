@@ -16,6 +16,14 @@
 #include "steps.hpp"
 #include "walk.hpp"
 
+// What the documentation of each says.
+#define PLAIT_DOC_GRADIENT                                                                    \
+  "With gradient g (negated with `maximize`, times `grad_scale`) and step number t (from 1; " \
+  "`steps` holds one for each parameter or one for all):\n"
+#define PLAIT_DOC_DTYPES                                                                    \
+  "float32, float64, float16 and bfloat16, the last two computed in float32; any strides. " \
+  "Nothing is written if anything is wrong with an argument.\n"
+
 namespace plait::optim {
 
 template <class Spec>

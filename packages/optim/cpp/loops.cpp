@@ -4,6 +4,10 @@
 // that may set errno keeps a loop scalar.
 #include "loops.hpp"
 
+#if defined(__x86_64__)
+#include <immintrin.h>  // functions that name their instruction set and are always inlined
+#endif
+
 namespace plait::optim {
 namespace {
 
@@ -110,20 +114,48 @@ struct Bfloat16 {
             {set##_widen<Float16>, set##_narrow<Float16>},                           \
             {set##_widen<Bfloat16>, set##_narrow<Bfloat16>}};                        \
   }                                                                                  \
-  }                                                                                  \
-  const Loops set##_loops = set##_table(Loops{});
+  }
 
 PLAIT_LOOPS(base, )
+const Loops base_loops = base_table(Loops{});
 
 #if defined(__x86_64__)
-PLAIT_LOOPS(avx2, __attribute__((target("avx2,fma"))))
+#define PLAIT_AVX2 __attribute__((target("avx2,fma,f16c")))
+PLAIT_LOOPS(avx2, PLAIT_AVX2)
+
+namespace {
+
+// eight conversions in one instruction
+PLAIT_AVX2 void f16c_widen(float *to, const uint16_t *from, int64_t n) {
+  int64_t i = 0;
+  for (; i + 8 <= n; i += 8)
+    _mm256_storeu_ps(to + i,
+                     _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i *>(from + i))));
+  for (; i < n; i++) to[i] = Float16::value(from[i]);
+}
+PLAIT_AVX2 void f16c_narrow(uint16_t *to, const float *from, int64_t n) {
+  int64_t i = 0;
+  for (; i + 8 <= n; i += 8)
+    _mm_storeu_si128(reinterpret_cast<__m128i *>(to + i),
+                     _mm256_cvtps_ph(_mm256_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT));
+  for (; i < n; i++) to[i] = Float16::bits(from[i]);
+}
+constexpr Loops with_f16c(Loops set) {
+  set.float16 = {f16c_widen, f16c_narrow};
+  return set;
+}
+const Loops avx2_loops = with_f16c(avx2_table(Loops{}));
+
+}  // namespace
 #endif
 
 const Loops &best_loops(const char *wanted) {
 #if defined(__x86_64__)
   const bool base = wanted && __builtin_strcmp(wanted, "base") == 0;
   __builtin_cpu_init();
-  if (!base && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return avx2_loops;
+  if (!base && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+      __builtin_cpu_supports("f16c"))
+    return avx2_loops;
 #else
   (void)wanted;
 #endif

@@ -59,18 +59,12 @@ const Step nadam = elementwise<NAdamSpec>(
     "float eps=1e-08, float weight_decay=0, float momentum_decay=0.004, bool decoupled=False, "
     "bool maximize=False, float grad_scale=1) -> ()",
     "One step of NAdam, Adam with Nesterov's momentum, over all parameters, in place.\n"
-    "\n"
-    "With gradient g (negated with `maximize`, times `grad_scale`) and step number t (from 1; "
-    "`steps` "
-    "holds one for each parameter or one for all):\n"
+    "\n" PLAIT_DOC_GRADIENT
     "g += weight_decay * p, or with `decoupled` p *= 1 - lr * weight_decay;\n"
     "m += (1 - beta1) * (g - m); v = beta2 * v + (1 - beta2) * g^2;\n"
     "mu_t = beta1 * (1 - 0.96^(t * momentum_decay) / 2), and M = mu_1 ... mu_t, which is given in "
     "`mu_products`, one for each parameter;\n"
     "p -= lr * ((1 - mu_t) / (1 - M) * g + mu_(t+1) / (1 - M * mu_(t+1)) * m) / (sqrt(v / (1 - "
-    "beta2^t)) + eps).\n"
-    "float32, float64, float16 and bfloat16, the last two computed in float32; any strides.\n"
-    "Nothing is written if anything is wrong with an argument.\n"
-    "Dozat 2016.");
+    "beta2^t)) + eps).\n" PLAIT_DOC_DTYPES "Dozat 2016.");
 
 }  // namespace plait::optim

@@ -59,18 +59,12 @@ const Step radam = elementwise<RAdamSpec>(
     "float weight_decay=0, bool decoupled=False, "
     "bool maximize=False, float grad_scale=1) -> ()",
     "One step of RAdam, Adam with a rectified variance, over all parameters, in place.\n"
-    "\n"
-    "With gradient g (negated with `maximize`, times `grad_scale`) and step number t (from 1; "
-    "`steps` "
-    "holds one for each parameter or one for all):\n"
+    "\n" PLAIT_DOC_GRADIENT
     "g += weight_decay * p, or with `decoupled` p *= 1 - lr * weight_decay;\n"
     "m += (1 - beta1) * (g - m); v = beta2 * v + (1 - beta2) * g^2; c = 1 - beta2^t;\n"
     "n = 2 / (1 - beta2) - 1; l = n - 2 * t * beta2^t / c; where l > 5: r = sqrt((l - 4) * (l - 2) "
     "* n / ((n - 4) * (n - 2) * l)) and\n"
     "p -= lr / (1 - beta1^t) * r * sqrt(c) * m / (sqrt(v) + eps); else p -= lr / (1 - beta1^t) * "
-    "m.\n"
-    "float32, float64, float16 and bfloat16, the last two computed in float32; any strides.\n"
-    "Nothing is written if anything is wrong with an argument.\n"
-    "Liu et al. 2020.");
+    "m.\n" PLAIT_DOC_DTYPES "Liu et al. 2020.");
 
 }  // namespace plait::optim

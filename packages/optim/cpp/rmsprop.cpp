@@ -52,15 +52,10 @@ const Step rmsprop = elementwise<RmsPropSpec>(
     "bool maximize=False, float grad_scale=1) -> ()",
     "One step of RMSprop over all parameters, in place; with momentum if `momentum_buffers` is "
     "non-empty, centered if `grad_avgs` is.\n"
-    "\n"
-    "With gradient g (negated with `maximize`, times `grad_scale`) and step number t (from 1; "
-    "`steps` "
-    "holds one for each parameter or one for all):\n"
+    "\n" PLAIT_DOC_GRADIENT
     "g += weight_decay * p; v = alpha * v + (1 - alpha) * g^2; a += (1 - alpha) * (g - a);\n"
     "d = g / (sqrt(v) + eps), or g / (sqrt(v - a^2) + eps) if centered; b = momentum * b + d;\n"
-    "p -= lr * b with momentum, else lr * d.\n"
-    "float32, float64, float16 and bfloat16, the last two computed in float32; any strides.\n"
-    "Nothing is written if anything is wrong with an argument.\n"
+    "p -= lr * b with momentum, else lr * d.\n" PLAIT_DOC_DTYPES
     "Hinton 2012 (lecture 6e), Graves 2013.");
 
 }  // namespace plait::optim

@@ -39,15 +39,10 @@ const Step rprop = elementwise<RpropSpec>(
     "*, float etaminus=0.5, float etaplus=1.2, float step_size_min=1e-06, float step_size_max=50, "
     "bool maximize=False, float grad_scale=1) -> ()",
     "One step of Rprop, which uses the signs of gradients alone, over all parameters, in place.\n"
-    "\n"
-    "With gradient g (negated with `maximize`, times `grad_scale`) and step number t (from 1; "
-    "`steps` "
-    "holds one for each parameter or one for all):\n"
+    "\n" PLAIT_DOC_GRADIENT
     "s *= etaplus where g * q > 0, etaminus where g * q < 0; s is kept in [step_size_min, "
     "step_size_max];\n"
-    "g = 0 where g * q < 0; p -= sign(g) * s; q = g.\n"
-    "float32, float64, float16 and bfloat16, the last two computed in float32; any strides.\n"
-    "Nothing is written if anything is wrong with an argument.\n"
+    "g = 0 where g * q < 0; p -= sign(g) * s; q = g.\n" PLAIT_DOC_DTYPES
     "Riedmiller and Braun 1993.");
 
 }  // namespace plait::optim

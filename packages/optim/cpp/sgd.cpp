@@ -45,14 +45,9 @@ const Step sgd = elementwise<SgdSpec>(
     "bool maximize=False, float grad_scale=1) -> ()",
     "One step of gradient descent over all parameters, in place; with momentum if "
     "`momentum_buffers` is non-empty.\n"
-    "\n"
-    "With gradient g (negated with `maximize`, times `grad_scale`) and step number t (from 1; "
-    "`steps` "
-    "holds one for each parameter or one for all):\n"
+    "\n" PLAIT_DOC_GRADIENT
     "g += weight_decay * p; b = g if t is 1, else momentum * b + (1 - dampening) * g;\n"
-    "g = g + momentum * b with `nesterov`, else b; p -= lr * g.\n"
-    "float32, float64, float16 and bfloat16, the last two computed in float32; any strides.\n"
-    "Nothing is written if anything is wrong with an argument.\n"
+    "g = g + momentum * b with `nesterov`, else b; p -= lr * g.\n" PLAIT_DOC_DTYPES
     "Sutskever et al. 2013, in the form that PyTorch uses.");
 
 }  // namespace plait::optim

@@ -54,13 +54,11 @@ class Elementwise(Optimizer):
         """Update one group: see `Optimizer.update`."""
         names = self.kept(group)
         try:
-            steps = [state["step"] + 1 for state in states]
-            kept = [[s[name] for s in states] if name else [] for name in names]
+            steps, kept = _gathered(states, names)
         except KeyError:
             for param, state in zip(params, states, strict=True):
                 self._start(group, param, state, names)
-            steps = [state["step"] + 1 for state in states]
-            kept = [[s[name] for s in states] if name else [] for name in names]
+            steps, kept = _gathered(states, names)
         numbers: list[list[float]] = []
         if self.scalars:
             pairs = zip(states, steps, strict=True)
@@ -93,3 +91,9 @@ class Elementwise(Optimizer):
         for name in names:
             if name and name not in state:
                 state[name] = filled_like(param, self.fill(group, name))
+
+
+def _gathered(states: list[dict[str, Any]], names: list[str]) -> tuple[list[int], list[list[Any]]]:
+    """Return the numbers of this step and the operator's lists; a KeyError if one is missing."""
+    steps = [state["step"] + 1 for state in states]
+    return steps, [[state[name] for state in states] if name else [] for name in names]
