@@ -13,6 +13,8 @@ from plait_data import (
     WeightedRandomSampler,
 )
 
+WITH = {"replacement": True, "num_samples": 9}
+
 
 def test_sequential_follows_the_length_of_the_data():
     data = [1, 2]
@@ -114,6 +116,30 @@ def test_batches(drop_last, batches):
     sampler = BatchSampler(SequentialSampler(range(7)), 3, drop_last)
     assert list(sampler) == batches
     assert len(sampler) == len(batches)
+
+
+@pytest.mark.parametrize("size", [1, 11, 12, 13])
+@pytest.mark.parametrize("options", [{}, {"num_samples": 7}, {"num_samples": 30}, WITH])
+@pytest.mark.parametrize("drop_last", [False, True])
+def test_batches_of_a_random_order_are_that_order(size, options, drop_last):
+    indices = list(RandomSampler(range(size), generator=5, **options))
+    sampler = BatchSampler(RandomSampler(range(size), generator=5, **options), 4, drop_last)
+    batches = list(sampler)
+    assert len(batches) == len(sampler)
+    assert [index for batch in batches for index in batch] == indices[: 4 * len(batches)]
+    assert all(type(index) is int for batch in batches for index in batch)
+
+
+def test_batches_of_an_empty_random_order():
+    assert list(BatchSampler(RandomSampler(()), 4)) == []
+
+
+def test_batches_follow_an_overridden_sampler():
+    class Sorted(RandomSampler):
+        def __iter__(self):
+            return iter(sorted(super().__iter__()))
+
+    assert list(BatchSampler(Sorted(range(5)), 2, False)) == [[0, 1], [2, 3], [4]]
 
 
 def test_batches_of_any_iterable():

@@ -239,7 +239,7 @@ def run(script, **options):
     path = options.pop("folder") / "program.py"
     path.write_text(code)
     return subprocess.run(
-        [sys.executable, str(path)], capture_output=True, text=True, timeout=60, **options
+        [sys.executable, str(path)], capture_output=True, text=True, timeout=240, **options
     )
 
 

@@ -39,7 +39,7 @@ def produce_and_die(sender: Any) -> None:
 def share_and_wait(sender: Any, count: int) -> None:
     kept = [pc.zeros(100).share_memory_() for _ in range(count)]
     sender.send(len(kept))
-    time.sleep(60)
+    time.sleep(120)
 
 
 def hold(receiver: Any, sender: Any) -> None:
@@ -52,14 +52,14 @@ def hold(receiver: Any, sender: Any) -> None:
 def raise_on_one(index: int, text: str) -> None:
     if index == 1:
         raise ValueError(text)
-    time.sleep(30)
+    time.sleep(120)
 
 
 def kill_itself(index: int) -> None:
     if index == 1:
         faulthandler.disable()  # no dump of the stack in the tests' output
         os.kill(os.getpid(), signal.SIGSEGV)
-    time.sleep(30)
+    time.sleep(120)
 
 
 def exit_with(index: int, code: int) -> None:

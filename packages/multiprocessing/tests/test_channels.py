@@ -220,7 +220,7 @@ def test_joinable_queue() -> None:
     with pytest.raises((AttributeError, pickle.PicklingError), match="lambda"):
         queue.put(lambda: 0)  # at once, not in the feeder thread
     queue.put(pc.ones(2))
-    assert queue.get(timeout=10).tolist() == [1, 1]
+    assert queue.get(timeout=60).tolist() == [1, 1]
     queue.task_done()
     queue.join()
     queue.close()
@@ -233,7 +233,7 @@ def test_a_tensor_is_shared_when_put_returns() -> None:
         x = pc.zeros(10_000)
         queue.put(x)
         view = x[1:]  # before the feeder thread has sent it
-        queue.get(timeout=10).fill_(2.0)
+        queue.get(timeout=60).fill_(2.0)
         assert view[0] == 2.0
 
 
@@ -251,7 +251,7 @@ def test_views_of_other_threads_do_no_harm() -> None:
         for _ in range(100):
             tensors[0] = pc.full((100_000,), 3.0)
             queue.put(tensors[0])
-            assert queue.get(timeout=10)[7] == 3.0
+            assert queue.get(timeout=60)[7] == 3.0
     finally:
         stop.set()
         thread.join()

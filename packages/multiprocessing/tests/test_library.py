@@ -25,7 +25,7 @@ def test_threads_of_a_program_without_python(tmp_path: Path) -> None:
     subprocess.run([*cxx, *flags, *extra, *folders, source, *link], check=True)
     runtime = str(plait_abi.paths()["libplait_abi.so"])
     done = subprocess.run(
-        [str(program), runtime, str(library)], capture_output=True, text=True, timeout=60
+        [str(program), runtime, str(library)], capture_output=True, text=True, timeout=240
     )
     assert (done.returncode, done.stdout) == (0, "0 left\n"), done.stdout + done.stderr
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import os
 import random
 import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from multiprocessing import pool as standard
 
@@ -160,6 +162,39 @@ def test_a_main_module_without_a_guard(tmp_path) -> None:
 def test_tasks_that_cannot_be_sent(pool) -> None:
     error = error_of(pool, lambda: None)
     assert "lambda" in str(error)
+
+
+def held() -> int:
+    gc.collect()
+    stats = mp.memory_stats()
+    return stats.committed - stats.free
+
+
+@pytest.mark.parametrize(("size", "ahead"), [(10, 1), (100_000, 40), (2_000_000, 8)])
+def test_an_endless_input_waits_and_ends_with_the_pool(size: int, ahead: int) -> None:
+    before = held()
+    with mp.get_context("fork").Pool(2) as pool:
+        found = pool.imap(pool_tasks.size, (bytes(size) for _ in itertools.count()))
+        assert [found.next(LONG) for _ in range(3)] == [size] * 3
+        for process in list(pool._pool):
+            os.kill(process.pid, signal.SIGSTOP)
+        assert held() - before <= ahead * (size + 4096)  # long ones lie in shared memory
+    pc.zeros(10).share_memory_()  # looks for free blocks
+    assert held() - before <= 4 * (size + 4096)  # what workers had when they were ended
+
+
+def test_threads_share_a_pool(pool) -> None:
+    found = []
+
+    def use() -> None:
+        found.append(pool.map_async(pool_tasks.work, range(30)).get(LONG) == list(range(30)))
+
+    threads = [threading.Thread(target=use) for _ in range(5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [True] * 5
 
 
 def test_a_stopped_worker_ends_with_the_pool() -> None:

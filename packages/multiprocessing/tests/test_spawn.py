@@ -24,7 +24,7 @@ def test_an_error_comes_with_its_traceback_and_ends_the_others() -> None:
     begun = time.monotonic()
     with pytest.raises(mp.ProcessRaisedException) as caught:
         mp.spawn(mp_workers.raise_on_one, ("what went wrong",), nprocs=3, start_method="fork")
-    assert time.monotonic() - begun < 20
+    assert time.monotonic() - begun < 100  # the others would take 120
     error = caught.value
     assert "ValueError: what went wrong" in str(error) and "raise_on_one" in error.msg
     assert "Process 1" in error.msg and error.error_index == 1 and error.pid > 0
@@ -53,7 +53,7 @@ def test_joining_later() -> None:
     )
     assert started is not None and len(started.pids()) == 2
     assert all(process.daemon for process in started.processes)
-    while not started.join(timeout=10):
+    while not started.join(timeout=60):
         pass
     assert started.join() and x.tolist() == [1.0, 2.0]
     with pytest.raises(ValueError, match="nprocs"):
@@ -79,6 +79,6 @@ def test_a_stopped_process_is_ended_with_the_others() -> None:
     )
     assert started is not None
     with pytest.raises(mp.ProcessRaisedException, match="rank 1"):
-        started.join(grace_period=60)
+        started.join(grace_period=240)
     # it saw SIGTERM, and didn't wait for SIGKILL at the end of the grace period
     assert started.processes[1].exitcode == -signal.SIGTERM

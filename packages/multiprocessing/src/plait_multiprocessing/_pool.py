@@ -98,12 +98,14 @@ class Pool(_standard):  # type: ignore[misc]
 
     @classmethod
     def _terminate_pool(cls, *args: Any, **keywords: Any) -> None:
-        outqueue, pool = args[2:4]
+        tasks, results, pool = args[1:4]
         for process in pool:
             with contextlib.suppress(OSError, TypeError):  # a stopped one sees no SIGTERM
                 os.kill(process.pid, signal.SIGCONT)
         super()._terminate_pool(*args, **keywords)
-        outqueue.close()
+        while tasks.drop():  # what they name is free again
+            pass
+        results.close()
 
     def join(self) -> None:
         """Wait for the workers' end, after `close` or `terminate`."""

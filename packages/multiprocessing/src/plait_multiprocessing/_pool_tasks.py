@@ -9,6 +9,7 @@ import fcntl
 import os
 import socket
 import struct
+import termios
 import time
 from collections.abc import Iterator
 from multiprocessing import reduction
@@ -24,6 +25,8 @@ _HEAD = struct.Struct("<qqq")  # job, place in it, bytes that follow; a job of -
 _ENTRY = struct.Struct("<qqq")  # on the board, for each worker: what it is at, job, place
 _MOST_INLINE = 64 << 10  # of a packet, whose size is limited; longer pickles lie in a block
 _MOST_DESCRIPTORS = 250
+_UNREAD_BEFORE_LONG = 8 << 10  # bytes as the kernel counts them: about ten packets
+_VERY_LONG = 1 << 20  # of these one waits at a time
 
 
 class Task:
@@ -83,6 +86,7 @@ class Tasks:
         message = dumps(call)
         tickets = message.tickets if isinstance(message, Message) else ()
         if len(message) > _MOST_INLINE:
+            self._wait_for_room(len(message))
             block = _shared.create(len(message))
             memoryview(block)[: len(message)] = message
             outer = dumps(_LongMessage(block, len(message)))
@@ -91,6 +95,19 @@ class Tasks:
         self._send(_HEAD.pack(job, place, len(message)) + message, tickets)
         for ticket in tickets:
             ticket.settle()
+
+    def _wait_for_room(self, size: int) -> None:
+        """Wait until few packets are unread: an endless input of long tasks must not fill memory.
+
+        Short ones wait in the kernel, whose buffer for packets is limited.
+        """
+        most = _UNREAD_BEFORE_LONG if size < _VERY_LONG else 0
+        unread = array.array("i", [0])
+        while self._writer is not None:
+            fcntl.ioctl(self._writer, termios.TIOCOUTQ, unread)
+            if unread[0] <= most:
+                return
+            time.sleep(0.0005)
 
     def _send(self, packet: bytes, tickets: tuple[_shared.Ticket, ...]) -> None:
         writer = self._writer
