@@ -6,7 +6,8 @@ import sys
 from typing import Any
 
 import plait
-from plait.torch import _tensor_types
+from plait.torch import _foreach, _tensor_types
+from plait.torch._absent import finfo
 from plait.torch._amp import GradScaler, autocast, get_autocast_dtype, is_autocast_enabled
 from plait.torch._compiler import compile
 from plait.torch._random import get_rng_state, set_rng_state
@@ -22,6 +23,7 @@ __all__ = [  # noqa: PLE0604 - names of a table
     "autocast",
     "compile",
     "compiled_with_cxx11_abi",
+    "finfo",
     "get_autocast_cpu_dtype",
     "get_autocast_dtype",
     "get_autocast_gpu_dtype",
@@ -196,6 +198,10 @@ def typename(obj: Any) -> str:
 def __getattr__(name: str) -> Any:
     if name == "classproperty" or name.startswith("__"):
         raise AttributeError(name)
+    if name == "torch":  # `torch.torch` is `torch`, as in PyTorch
+        return sys.modules["torch"]
+    if _foreach.has(name):
+        return _foreach.make(name)
     found = sys.modules[__name__].__dict__.get(name)
     if found is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
