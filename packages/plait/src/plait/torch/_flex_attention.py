@@ -10,11 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import reduce
-from typing import Any
+from typing import Any, NamedTuple
 
 import plait
 
 __all__ = [
+    "AuxOutput",
+    "AuxRequest",
     "_DEFAULT_SPARSE_BLOCK_SIZE",
     "BlockMask",
     "and_masks",
@@ -27,6 +29,20 @@ __all__ = [
 
 
 _DEFAULT_SPARSE_BLOCK_SIZE = 128
+
+
+class AuxRequest(NamedTuple):
+    """What `flex_attention` returns beside the attention."""
+
+    lse: bool = False
+    max_scores: bool = False
+
+
+class AuxOutput(NamedTuple):
+    """What an `AuxRequest` asked for; the rest is None."""
+
+    lse: Any = None
+    max_scores: Any = None
 
 
 def _positions(*sizes: int) -> list[Any]:
@@ -160,7 +176,7 @@ def flex_attention(
     return_lse: bool = False,
     kernel_options: Any = None,
     *,
-    return_aux: Any = None,
+    return_aux: AuxRequest | None = None,
 ) -> Any:
     """Return ``softmax(score_mod(query @ key.mT * scale)) @ value``.
 
@@ -175,6 +191,7 @@ def flex_attention(
         enable_gqa: whether several heads of queries share one of keys.
         return_lse: return also the logarithms of the sums of exponentials.
         kernel_options: of no effect.
+        return_aux: an `AuxRequest`, upon which an `AuxOutput` is returned as well.
 
     Raises:
         ValueError: for other than four dimensions, and for heads that do not fit.
@@ -188,8 +205,6 @@ def flex_attention(
         tensor([[[[0.],
                   [2.]]]])
     """
-    if return_aux is not None:
-        raise NotImplementedError("flex_attention: `return_aux` is not there; use `return_lse`")
     if not query.dim() == key.dim() == value.dim() == 4:
         raise ValueError(
             "flex_attention: query, key and value of 4 dimensions are required, got "
@@ -215,4 +230,7 @@ def flex_attention(
     empty = (lse == -math.inf)[..., None]
     weights = (scores - lse[..., None].masked_fill(empty, 0.0)).exp()
     out = weights @ value
+    if return_aux is not None:
+        largest = scores.amax(-1) if return_aux.max_scores else None
+        return out, AuxOutput(lse if return_aux.lse else None, largest)
     return (out, lse) if return_lse else out
