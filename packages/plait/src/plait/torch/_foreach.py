@@ -85,6 +85,9 @@ def _function(operation: str, inplace: bool) -> Callable[..., Any]:
     if operation == "pow" and not inplace:
         return plait.pow
     name = operation + "_" * inplace
+    if operation in ("addcmul", "addcdiv"):
+        scaled = getattr(plait.Tensor, name)
+        return lambda tensor, one, two, value=1: scaled(tensor, one, two, value=value)
     return lambda tensor, *others, **options: getattr(tensor, name)(*others, **options)
 
 

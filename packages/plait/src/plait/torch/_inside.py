@@ -13,6 +13,7 @@ __all__ = [
     "DispatchKeySet",
     "Generator",
     "_ExcludeDispatchKeyGuard",
+    "_are_functorch_transforms_active",
     "_LinAlgError",
     "_disabled_torch_function_impl",
     "_get_default_device",
@@ -51,6 +52,11 @@ class _ExcludeDispatchKeyGuard(nullcontext[None]):
 def _get_tracing_state() -> None:
     """Return None: nothing is traced."""
     return None
+
+
+def _are_functorch_transforms_active() -> bool:
+    """Return False: `vmap` and `grad` of `torch.func` call functions with ordinary tensors."""
+    return False
 
 
 def _log_api_usage_once(name: str) -> None:

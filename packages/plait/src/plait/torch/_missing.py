@@ -83,7 +83,6 @@ _WAYS = {
     "eig": _OLD + "use `torch.linalg.eig`",
     "symeig": _OLD + "use `torch.linalg.eigh`",
     "matrix_rank": _OLD + "use `torch.linalg.matrix_rank`",
-    "lu": "use `torch.linalg.lu` or `torch.linalg.lu_factor`",
     "FloatStorage": "a tensor's memory is `tensor.untyped_storage()`",
     "TypedStorage": "a tensor's memory is `tensor.untyped_storage()`",
     "cond": "write `if`",

@@ -12,8 +12,8 @@ __all__ = ["FUNCTIONS", "PLACES", "sources"]
 _HERE = "plait.torch."
 
 PLACES: dict[str, tuple[str, ...]] = {
-    "torch": (_HERE + "_top", _HERE + "_functions", _HERE + "_checks", "plait",
-              _HERE + "_absent"),  # fmt: skip
+    "torch": (_HERE + "_top", _HERE + "_functions", _HERE + "_checks",
+              _HERE + "_symbols", "plait", _HERE + "_absent"),  # fmt: skip
     "torch.__config__": (_HERE + "_config",),
     "torch._C": (_HERE + "_inside",),
     "torch._custom_ops": (_HERE + "_packages",),
@@ -24,6 +24,8 @@ PLACES: dict[str, tuple[str, ...]] = {
     "torch.futures": (_HERE + "_futures",),
     "torch.library": (_HERE + "_library",),
     "torch.ops": (_HERE + "_library:ops",),
+    "torch._higher_order_ops": (_HERE + "_scan",),
+    "torch._higher_order_ops.associative_scan": (_HERE + "_scan",),
     "torch._tensor_str": (_HERE + "_tensor_str",),
     "torch.quantization": (_HERE + "_quantization",),
     "torch.ao": (_HERE + "_packages",),
@@ -60,6 +62,9 @@ PLACES: dict[str, tuple[str, ...]] = {
     "torch.onnx.symbolic_opset9": (_HERE + "_packages",),
     "torch.onnx.symbolic_opset11": (_HERE + "_packages",),
     "torch.distributed": (_HERE + "_distributed",),
+    "torch.distributed.rpc": (_HERE + "_packages",),
+    "torch.distributed.tensor": (_HERE + "_distributed_tensor",),
+    "torch.distributed._tensor": (_HERE + "_distributed_tensor",),
     "torch.distributed.nn": (_HERE + "_distributed",),
     "torch.distributed.nn.functional": (_HERE + "_distributed",),
     "torch.amp": (_HERE + "_amp",),
@@ -149,7 +154,8 @@ for _name in ("cpu", "cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp", "opt_ein
     PLACES[f"torch.backends.{_name}"] = (f"{_HERE}_backends:{_name}",)
 
 # names that are functions of the package above them, whatever module was imported
-FUNCTIONS = frozenset({"torch.autograd.gradcheck", "torch.nn.utils.weight_norm",
+FUNCTIONS = frozenset({"torch._higher_order_ops.associative_scan",
+                       "torch.autograd.gradcheck", "torch.nn.utils.weight_norm",
                        "torch.nn.utils.spectral_norm", "torch.nn.parallel.parallel_apply",
                        "torch.nn.parallel.replicate"})  # fmt: skip
 
