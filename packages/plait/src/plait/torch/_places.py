@@ -7,7 +7,7 @@ import importlib.util
 
 from plait import _aliases
 
-__all__ = ["FUNCTIONS", "PLACES", "sources"]
+__all__ = ["FUNCTIONS", "LOOKED_THROUGH", "PLACES", "sources"]
 
 _HERE = "plait.torch."
 
@@ -148,6 +148,7 @@ for _package, _names in _PARTS.items():
         PLACES[f"torch.{_package}.{_name}"] = PLACES[f"torch.{_package}"]
 
 PLACES["torch.distributions.utils"] = (_HERE + "_distribution_utils", "plait.distributions.utils")
+PLACES["torch.autograd.function"] = ("plait.autograd.function", *PLACES["torch.autograd"])
 PLACES["torch.optim.optimizer"] = (_HERE + "_optimizer", "plait.optim")
 
 for _name in ("cpu", "cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp", "opt_einsum", "quantized"):
@@ -158,6 +159,9 @@ FUNCTIONS = frozenset({"torch._higher_order_ops.associative_scan",
                        "torch.autograd.gradcheck", "torch.nn.utils.weight_norm",
                        "torch.nn.utils.spectral_norm", "torch.nn.parallel.parallel_apply",
                        "torch.nn.parallel.replicate"})  # fmt: skip
+
+# libraries look for all classes in the `__dict__` of these
+LOOKED_THROUGH = frozenset({"torch.optim", "torch.optim.lr_scheduler"})
 
 # packages of plait's that need not be there
 _OPTIONAL = {"torch.distributions": "plait.distributions",
@@ -199,7 +203,9 @@ def _is_there(real: str) -> bool:
 _DISTRIBUTIONS = (
     "bernoulli", "beta", "binomial", "categorical", "cauchy", "constraints", "dirichlet",
     "distribution", "exp_family", "exponential", "gamma", "geometric", "gumbel", "half_normal",
-    "independent", "kl", "laplace", "log_normal", "mixture_same_family", "multinomial",
+    "independent", "kl", "laplace", "lkj_cholesky",
+    "log_normal", "mixture_same_family", "multinomial",
     "multivariate_normal", "normal", "one_hot_categorical", "poisson", "relaxed_bernoulli",
     "relaxed_categorical", "studentT", "transformed_distribution", "transforms", "uniform",
+    "wishart",
 )  # fmt: skip
