@@ -58,7 +58,7 @@ def test_one_call_for_a_list(torch: Any, name: str, others: Any, expected: Any) 
 
 
 def test_lists_of_other_lengths_are_refused(torch: Any) -> None:
-    with pytest.raises(RuntimeError, match="_foreach_add: lists of one length .* 1 and 2"):
+    with pytest.raises(RuntimeError, match=r"_foreach_add: lists of one length .* 1 and 2"):
         torch._foreach_add([plait.ones(1)], [plait.ones(1), plait.ones(1)])
     assert [float(x) for x in torch._foreach_norm([plait.tensor([3.0, 4.0])])] == [5]
     factors = plait.tensor([2.0, 3.0])
@@ -132,8 +132,10 @@ def test_futures(torch: Any) -> None:
 def test_absent_dtypes_compare_and_are_refused(torch: Any) -> None:
     eight = torch.float8_e4m3fn
     sizes = {torch.float32: 4, eight: 1, torch.qint8: 1}
-    assert sizes[eight] == 1 and eight is torch.float8_e4m3fn and repr(eight) == (
-        "torch.float8_e4m3fn"
+    assert (
+        sizes[eight] == 1
+        and eight is torch.float8_e4m3fn
+        and repr(eight) == ("torch.float8_e4m3fn")
     )
     assert plait.ones(1).dtype != eight and not isinstance(eight, torch.dtype)
     assert plait.ones(1).layout != torch.sparse_csr
@@ -246,9 +248,7 @@ def test_flex_attention_is_masked_attention(torch: Any) -> None:
     expected = plait.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
     plait.testing.assert_close(out, expected)
     got = plait.autograd.grad(out.sin().sum(), [q, k, v])
-    for one, two in zip(
-        got, plait.autograd.grad(expected.sin().sum(), [q, k, v]), strict=True
-    ):
+    for one, two in zip(got, plait.autograd.grad(expected.sin().sum(), [q, k, v]), strict=True):
         plait.testing.assert_close(one, two)
     assert mask.sparsity() == pytest.approx(40) and mask.to_dense().shape == (1, 1, 1, 1)
 

@@ -43,11 +43,12 @@ class LKJCholesky(Distribution):
         self.dim = dim
         (self.concentration,) = broadcast_all(concentration)
         super().__init__(self.concentration.shape, (dim, dim), validate_args=validate_args)
-        # row i of the onion: how much of its length lies before the diagonal
-        before = pc.arange(dim - 1, dtype=self.concentration.dtype)
-        before = pc.cat([before.new_zeros(1), before])
-        first = self.concentration.unsqueeze(-1) + 0.5 * (dim - 2)
-        self._beta = Beta(before + 0.5, first - 0.5 * before, validate_args=False)
+        # the i elements before the diagonal of row i are a point of a ball, of density
+        # proportional to (1 - |w|^2) ** (eta - 1 + (dim - 1 - i) / 2): |w|^2 is a beta variate.
+        # Row 0 has none; it draws as row 1 does, and `sample` drops it.
+        before = pc.arange(dim, dtype=self.concentration.dtype).clamp(min=1)
+        rest = self.concentration.unsqueeze(-1) + 0.5 * (dim - 1 - before)
+        self._beta = Beta(0.5 * before, rest, validate_args=False)
 
     def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> LKJCholesky:
         new = super().expand(batch_shape, _instance)

@@ -136,20 +136,23 @@ class Wishart(Distribution):
             self._validate_sample(value)
         size, df = self._event_shape[-1], self.df
         trace = pc.cholesky_solve(value, self._factor).diagonal(dim1=-2, dim2=-1).sum(-1)
-        return (
+        volume = pc.linalg.cholesky(value).diagonal(dim1=-2, dim2=-1).log().sum(-1)
+        found: Tensor = (
             -df * (0.5 * size * math.log(2) + self._half_log_determinant())
             - pc.mvlgamma(df / 2, size)
-            + (df - size - 1) * pc.linalg.cholesky(value).diagonal(dim1=-2, dim2=-1).log().sum(-1)
+            + (df - size - 1) * volume
             - trace / 2
         )
+        return found
 
     def entropy(self) -> Tensor:
         size, df = self._event_shape[-1], self.df
         halves = 0.5 * pc.arange(size, dtype=df.dtype)
         digammas = (df.unsqueeze(-1) / 2 - halves).digamma().sum(-1)
-        return (
+        found: Tensor = (
             (size + 1) * (0.5 * size * math.log(2) + self._half_log_determinant())
             + pc.mvlgamma(df / 2, size)
             - 0.5 * (df - size - 1) * digammas
             + df * size / 2
         )
+        return found

@@ -88,5 +88,8 @@ class finfo(plait.finfo):  # noqa: N801 - PyTorch's name
         if known is None:
             super().__init__(type)
             return
-        fraction, self.max, self.smallest_normal = known
-        self.bits, self.eps, self.min, self.dtype = 8, 2.0**-fraction, -self.max, type._name
+        fraction, largest, smallest = known
+        fields = {"bits": 8, "eps": 2.0**-fraction, "dtype": type._name}
+        fields |= {"max": largest, "min": -largest, "smallest_normal": smallest}
+        for name, value in fields.items():
+            setattr(self, name, value)  # slots of the base

@@ -1,4 +1,4 @@
-"""`torch._check` and its kin: conditions that code for PyTorch's compiler states, and which hold."""
+"""`torch._check` and its kin: conditions that code for PyTorch's compiler states."""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ the same values and derivatives, without the saving.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from functools import reduce
 from typing import Any, NamedTuple
@@ -60,12 +61,16 @@ def noop_mask(batch: Any, head: Any, token_q: Any, token_kv: Any) -> Any:
 
 def and_masks(*mask_mods: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that says what all functions allow."""
-    return lambda b, h, q, kv: reduce(lambda one, two: one & two, [f(b, h, q, kv) for f in mask_mods])
+    return lambda b, h, q, kv: reduce(
+        lambda one, two: one & two, [f(b, h, q, kv) for f in mask_mods]
+    )
 
 
 def or_masks(*mask_mods: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that says what any of the functions allows."""
-    return lambda b, h, q, kv: reduce(lambda one, two: one | two, [f(b, h, q, kv) for f in mask_mods])
+    return lambda b, h, q, kv: reduce(
+        lambda one, two: one | two, [f(b, h, q, kv) for f in mask_mods]
+    )
 
 
 class BlockMask:
@@ -97,7 +102,8 @@ class BlockMask:
         padded = plait.nn.functional.pad(
             self._mask.to(plait.int32), (0, -keys % columns, 0, -queries % rows)
         )
-        blocks = padded.reshape(batch, heads, -(-queries // rows), rows, -(-keys // columns), columns)
+        high, wide = -(-queries // rows), -(-keys // columns)
+        blocks = padded.reshape(batch, heads, high, rows, wide, columns)
         return blocks.amax(dim=(3, 5))
 
     def to(self, device: Any) -> BlockMask:

@@ -83,7 +83,8 @@ def _function(operation: str, inplace: bool) -> Callable[..., Any]:
     if operation in ("maximum", "minimum"):
         return _bounded(operation, inplace)
     if operation == "pow" and not inplace:
-        return plait.pow
+        power: Callable[..., Any] = plait.pow
+        return power
     name = operation + "_" * inplace
     if operation in ("addcmul", "addcdiv"):
         scaled = getattr(plait.Tensor, name)

@@ -1,4 +1,4 @@
-"""`torch.fx` as far as modules touch it that can be traced: marks for a tracer that is not there."""
+"""`torch.fx` as far as modules touch it: marks for a tracer that is not there."""
 
 from __future__ import annotations
 
@@ -26,8 +26,6 @@ def has_side_effect(fn: T) -> T:
 def is_fx_tracing() -> bool:
     """Return False: nothing is traced."""
     return False
-
-
 
 
 def get_proxy_mode() -> None:

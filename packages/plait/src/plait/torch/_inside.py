@@ -73,8 +73,6 @@ def _set_grad_enabled(mode: bool) -> None:
     plait.set_grad_enabled(mode)
 
 
-def _disabled_torch_function_impl(
-    func: Any, types: Any, args: Any = (), kwargs: Any = None
-) -> Any:
+def _disabled_torch_function_impl(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
     """Return ``func(*args, **kwargs)``."""
     return func(*args, **(kwargs or {}))

@@ -12,8 +12,14 @@ __all__ = ["FUNCTIONS", "LOOKED_THROUGH", "PLACES", "sources"]
 _HERE = "plait.torch."
 
 PLACES: dict[str, tuple[str, ...]] = {
-    "torch": (_HERE + "_top", _HERE + "_functions", _HERE + "_checks",
-              _HERE + "_symbols", "plait", _HERE + "_absent"),  # fmt: skip
+    "torch": (
+        _HERE + "_top",
+        _HERE + "_functions",
+        _HERE + "_checks",
+        _HERE + "_symbols",
+        "plait",
+        _HERE + "_absent",
+    ),
     "torch.__config__": (_HERE + "_config",),
     "torch._C": (_HERE + "_inside",),
     "torch._custom_ops": (_HERE + "_packages",),

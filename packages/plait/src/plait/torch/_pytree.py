@@ -227,9 +227,7 @@ def tree_map_(func: Callable[..., Any], tree: Any, *rests: Any) -> Any:
 
 def tree_map_only(kind: Any, func: Callable[[Any], Any], tree: Any, **options: Any) -> Any:
     """Return the containers with ``func(leaf)`` for the leaves of a type."""
-    return tree_map(
-        lambda leaf: func(leaf) if isinstance(leaf, kind) else leaf, tree, **options
-    )
+    return tree_map(lambda leaf: func(leaf) if isinstance(leaf, kind) else leaf, tree, **options)
 
 
 def tree_all(pred: Callable[[Any], bool], tree: Any) -> bool:

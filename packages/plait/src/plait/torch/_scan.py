@@ -62,9 +62,7 @@ def _scan(combine: Callable[..., list[Any]], leaves: list[Any], dim: int) -> lis
     if length < 2:
         return leaves
     # pairs of neighbours, their running results, and between them one more element each
-    pairs = combine(
-        _part(leaves, dim, 0, length - 1, 2), _part(leaves, dim, 1, length, 2)
-    )
+    pairs = combine(_part(leaves, dim, 0, length - 1, 2), _part(leaves, dim, 1, length, 2))
     odd = _scan(combine, pairs, dim)
     first = _part(leaves, dim, 0, 1, 1)
     if length == 2:

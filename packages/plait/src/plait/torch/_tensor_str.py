@@ -25,9 +25,7 @@ def _tensor_str(self: Any, indent: int) -> str:
     return str(_body(plait.as_tensor(self).detach(), indent))
 
 
-def _add_suffixes(
-    tensor_str: str, suffixes: list[str], indent: int, force_newline: bool
-) -> str:
+def _add_suffixes(tensor_str: str, suffixes: list[str], indent: int, force_newline: bool) -> str:
     """Return the text with notes after it, and the bracket that ends it."""
     for suffix in suffixes:
         last = len(tensor_str) - tensor_str.rfind("\n") - 1
