@@ -253,6 +253,21 @@ def test_flex_attention_is_masked_attention(torch: Any) -> None:
     assert mask.sparsity() == pytest.approx(40) and mask.to_dense().shape == (1, 1, 1, 1)
 
 
+def test_masks_of_masks(torch: Any) -> None:
+    from torch.nn.attention.flex_attention import and_masks, create_mask, noop_mask, or_masks
+
+    def causal(b: Any, h: Any, q: Any, kv: Any) -> Any:
+        return q >= kv
+
+    def near(b: Any, h: Any, q: Any, kv: Any) -> Any:
+        return (q - kv).abs() <= 1
+
+    both = create_mask(and_masks(causal, near, noop_mask), None, None, 3, 3)[0, 0]
+    assert both.tolist() == [[True, False, False], [True, True, False], [False, True, True]]
+    either = create_mask(or_masks(causal, near), None, None, 3, 3)
+    assert either.shape == (1, 1, 3, 3) and int(either.sum()) == 8
+
+
 def test_flex_attention_changes_scores(torch: Any) -> None:
     from torch.nn.attention.flex_attention import AuxRequest, create_block_mask, flex_attention
 
@@ -393,3 +408,26 @@ def test_a_function_that_fills_a_table_row_by_row(torch: Any) -> None:
     assert table.tolist() == [[1, 2], [2, 4], [4, 8]] and x.grad.tolist() == [7, 7]
     with pytest.raises(RuntimeError, match="written in place"):
         first * 2  # its bytes are no longer what its function returned
+
+
+def test_a_function_keeps_a_sparse_tensor(torch: Any) -> None:
+    class Product(torch.autograd.Function):  # type: ignore[misc]
+        @staticmethod
+        def forward(ctx: Any, places: Any, values: Any, dense: Any) -> Any:
+            matrix = torch.sparse_coo_tensor(places, values, (2, 2))
+            ctx.save_for_backward(dense, matrix, None)
+            return matrix @ dense
+
+        @staticmethod
+        def backward(ctx: Any, grad: Any) -> Any:
+            dense, matrix, nothing = ctx.saved_tensors
+            assert nothing is None and matrix.is_sparse and matrix.shape == (2, 2)
+            rows, columns = matrix._indices()
+            values = (grad[rows] * dense[columns]).sum(-1)
+            return None, values, matrix.t() @ grad
+
+    places = plait.tensor([[0, 1], [1, 0]])
+    values = plait.tensor([2.0, 3.0], requires_grad=True)
+    dense = plait.tensor([[1.0], [10.0]], requires_grad=True)
+    Product.apply(places, values, dense).sum().backward()
+    assert values.grad.tolist() == [10, 1] and dense.grad.tolist() == [[3], [2]]

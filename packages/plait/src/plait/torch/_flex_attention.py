@@ -61,16 +61,12 @@ def noop_mask(batch: Any, head: Any, token_q: Any, token_kv: Any) -> Any:
 
 def and_masks(*mask_mods: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that says what all functions allow."""
-    return lambda b, h, q, kv: reduce(
-        lambda one, two: one & two, [f(b, h, q, kv) for f in mask_mods]
-    )
+    return lambda *at: reduce(operator.and_, [each(*at) for each in mask_mods])
 
 
 def or_masks(*mask_mods: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that says what any of the functions allows."""
-    return lambda b, h, q, kv: reduce(
-        lambda one, two: one | two, [f(b, h, q, kv) for f in mask_mods]
-    )
+    return lambda *at: reduce(operator.or_, [each(*at) for each in mask_mods])
 
 
 class BlockMask:
