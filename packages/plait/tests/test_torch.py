@@ -106,7 +106,7 @@ def test_functions_hide_modules_of_their_name(torch: Any) -> None:
     ("name", "way"),
     [
         ("quantize_per_tensor", "no quantized tensors"),
-        ("fx", "no graph"),
+        ("export", "no graph"),
         ("Stream", "torch.cuda.is_available"),
         ("never_heard_of", ""),
     ],
@@ -125,8 +125,8 @@ def test_what_is_missing_says_so(torch: Any, name: str, way: str) -> None:
 
 
 def test_missing_modules(torch: Any) -> None:
-    with pytest.raises(plait.torch.MissingModule, match=r"torch\.fx is not .*no graph"):
-        importlib.import_module("torch.fx.experimental")
+    with pytest.raises(plait.torch.MissingModule, match=r"torch\.export is not .*no graph"):
+        importlib.import_module("torch.export.exported_program")
     with pytest.raises(ModuleNotFoundError, match=r"torch\.nothing"):
         importlib.import_module("torch.nothing")
     with pytest.raises(ImportError, match=r"torch.nn.utils.nothing is not there"):

@@ -51,6 +51,28 @@ PyObject *share(PyObject *, PyObject *o) {
   return state.python->wrap(made);
 }
 
+// The argument itself; of a cut view, whose history is void once its storage is written, another
+// handle that has that history: forward may write the bytes, past all histories, before the call is
+// recorded.
+PyObject *hold(PyObject *, PyObject *o) {
+  plait_tensor *t = tensor_from(o, "hold: argument"), *made = nullptr;
+  if (!t) return nullptr;
+  const plait_engine *e = engine();
+  const bool cut = t->base && (t->flags & PLAIT_TENSOR_CUT);
+  const Introspection *look = e && cut && requires_grad_in(e, t) ? introspection() : nullptr;
+  plait_object *node = nullptr;
+  uint32_t index = 0;
+  plait_status s = look ? look->place(this_thread(), t, &node, &index) : PLAIT_OK;
+  if (s >= 0 && node) s = state.runtime->tensor_alias(this_thread(), t, &made);
+  if (s >= 0 && node) s = look->attach(this_thread(), node, index, made);
+  plait_release_object(node);
+  if (s < 0) {
+    plait_release(made);
+    return raise(s);
+  }
+  return made ? state.python->wrap(made) : Py_NewRef(o);
+}
+
 // record(name, callable, inputs, outputs with None where no gradient comes from, sparse) -> whether
 // it was recorded; sparse: the callable gets None, not zeros, for gradients that are missing
 PyObject *record(PyObject *, PyObject *args) {
@@ -175,6 +197,7 @@ PyMethodDef function_functions[] = {
     {"version", version, METH_O, "How often the tensor's storage was written in place."},
     {"describe", describe, METH_O, "The tensor's dtype and shape, for messages."},
     {"alias", alias, METH_O, "A new tensor on the same bytes, without history."},
+    {"hold", hold, METH_O, "What a call is recorded with, whatever forward writes past histories."},
     {"share", share, METH_O, "A new tensor on the same bytes, as a view."},
     {"record", record, METH_VARARGS, "Makes a Python callable the history of outputs."},
     {"retains", retains, METH_NOARGS, "Whether the running pass keeps the graph."},

@@ -52,6 +52,7 @@ class FunctionContext:
 
     def __init__(self) -> None:
         self._to_save: tuple[Any, ...] = ()
+        self._forms: list[tuple[int, Any]] | None = None  # what was made of several tensors
         self._to_carry: tuple[Any, ...] | None = None
         self._for_jvp: tuple[Any, ...] | None = None  # while jvp runs, what it may ask for
         self._saved: list[_Kept] | None = []
@@ -71,10 +72,16 @@ class FunctionContext:
     def save_for_backward(self, *tensors: Any) -> None:
         """Keep tensors (or None) for backward: inputs, outputs or anything else.
 
+        What is made of tensors, such as a sparse one, says so by ``__plait_parts__``, which returns
+        them and the function that makes it of them again.
+
         Unlike attributes, what is kept here is checked for in-place writes and is freed as soon as
         the pass is over. An output may be kept here, or be an attribute itself; within an
         attribute's list or object it makes a cycle that only the pass breaks.
         """
+        self._forms = None
+        if any(hasattr(tensor, "__plait_parts__") for tensor in tensors):
+            tensors, self._forms = _taken_apart(tensors)
         _require_tensors(tensors, "save_for_backward")
         self._to_save = tensors
 
@@ -140,7 +147,10 @@ class FunctionContext:
                 has freed them.
         """
         if self._for_jvp is not None:
-            return self._for_jvp
+            given = self._for_jvp
+            if self._forms is None or self._to_carry is not None:
+                return given
+            return _put_together(given, self._forms)
         if self._saved is None:
             made = _autograd.account(None, 0)[1]
             raise RuntimeError(
@@ -148,7 +158,8 @@ class FunctionContext:
                 "was freed after the first; call the first backward with retain_graph=True"
                 + (f" (the call was made{made})" if made else "")
             )
-        return tuple(self._unpack(i, entry) for i, entry in enumerate(self._saved))
+        found = tuple(self._unpack(i, entry) for i, entry in enumerate(self._saved))
+        return found if self._forms is None else _put_together(found, self._forms)
 
     def _unpack(self, i: int, saved: _Kept) -> Any:
         if saved.packed is not None:  # its hooks are in charge
@@ -227,6 +238,28 @@ def _with_tangent(tensor: Any, made: Any) -> Any:
     if tangent is not None:
         _autograd.set_tangent(made, tangent)
     return made
+
+
+def _taken_apart(values: tuple[Any, ...]) -> tuple[tuple[Any, ...], list[tuple[int, Any]]]:
+    """Return the tensors that values are or are made of, and for each value how many, and how."""
+    parts: list[Any] = []
+    forms: list[tuple[int, Any]] = []
+    for value in values:
+        made = getattr(value, "__plait_parts__", None)
+        own, build = ((value,), None) if made is None else made()
+        parts += own
+        forms.append((len(own), build))
+    return tuple(parts), forms
+
+
+def _put_together(parts: tuple[Any, ...], forms: list[tuple[int, Any]]) -> tuple[Any, ...]:
+    """Return the values that `_taken_apart` took apart."""
+    values, at = [], 0
+    for count, build in forms:
+        own = parts[at : at + count]
+        values.append(own[0] if build is None else build(*own))
+        at += count
+    return tuple(values)
 
 
 def _require_tensors(tensors: tuple[Any, ...], name: str) -> None:

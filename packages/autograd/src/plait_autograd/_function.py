@@ -176,6 +176,8 @@ class Function:
                 f"{cls.__name__}: a static method jvp must be defined to apply it to dual tensors "
                 "(forward mode)"
             )
+        # what the outputs depend on is known now: forward may write the inputs' memory
+        held = {i: _autograd.hold(args[i]) for i in places if wanted[i]}
         output = cls._quietly(context, args, names, given is not None)
         before = _autograd.is_grad_enabled()
         if given is None and not (before and any(wanted)):
@@ -195,7 +197,10 @@ class Function:
                 if context._materialize and gives[i] is None and _autograd.is_tensor(value)
             )
             backward = _Backward(cls, context, places, blank)
-            _autograd.record(context._name, backward, inputs, gives, not context._materialize)
+            from_ = tuple(
+                args[i] if _among(args[i], context._dirty) else held.get(i, args[i]) for i in places
+            )
+            _autograd.record(context._name, backward, from_, gives, not context._materialize)
         if given is not None:
             cls._carry(context, args, given, raw, outputs)
         context._save(inputs, gives)  # last: recording counts as a write of what is dirty

@@ -46,6 +46,11 @@ class SparseTensor:
         self._places, self._stored = places, stored
         self._shape, self._coalesced = Size(shape), coalesced
 
+    def __plait_parts__(self) -> tuple[tuple[Tensor, Tensor], Any]:
+        """The tensors inside, and what makes a sparse tensor of them: for `save_for_backward`."""
+        shape, coalesced = self._shape, self._coalesced
+        return (self._places, self._stored), lambda *inside: SparseTensor(*inside, shape, coalesced)
+
     # ---- what it is
     @property
     def shape(self) -> Size:

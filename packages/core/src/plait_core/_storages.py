@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import copy
+import mmap
+import os
 import weakref
 from typing import Any
+
+import numpy as np
 
 import plait_core._core as _core
 from plait_abi import _binding
@@ -58,6 +62,49 @@ class UntypedStorage:
     def __getitem__(self, index: Any) -> Any:
         found = self._bytes[index]
         return found.item() if found.ndim == 0 else found.tolist()
+
+    def untyped(self) -> UntypedStorage:
+        """Return the storage itself, which counts bytes."""
+        return self
+
+    @staticmethod
+    def from_file(filename: Any, shared: bool = False, nbytes: int = 0) -> UntypedStorage:
+        """Return the first bytes of a file, which are read as they are needed.
+
+        Args:
+            filename: a path.
+            shared: writes go to the file, which grows to `nbytes`; otherwise they stay here.
+            nbytes: how many bytes.
+
+        Raises:
+            OSError: if the file cannot be opened.
+            ValueError: if it is shorter, and not shared.
+
+        Example:
+            >>> import os, tempfile, plait_core as pc
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     path = os.path.join(folder, "numbers")
+            ...     with open(path, "wb") as file:
+            ...         _ = file.write(bytes([1, 2, 3]))
+            ...     pc.UntypedStorage.from_file(path, nbytes=2).tolist()
+            [1, 2]
+        """
+        path = os.fspath(filename)
+        if shared and (not os.path.exists(path) or os.path.getsize(path) < nbytes):
+            with open(path, "ab") as file:
+                file.truncate(nbytes)
+        if os.path.getsize(path) < nbytes:
+            raise ValueError(
+                f"UntypedStorage.from_file: {nbytes} bytes are required, {path} has "
+                f"{os.path.getsize(path)}"
+            )
+        if not nbytes:
+            return _FileBytes(_filled(b"").__plait_storage__)
+        with open(path, "r+b" if shared else "rb") as file:
+            # of a copy the pages are the file's until they are written
+            access = mmap.ACCESS_WRITE if shared else mmap.ACCESS_COPY
+            pages = mmap.mmap(file.fileno(), nbytes, access=access)
+        return _FileBytes(_core.from_numpy(np.frombuffer(pages, np.uint8)))
 
     def is_shared(self) -> bool:
         """Tell whether these bytes are in shared memory, where other processes may see them."""
@@ -123,6 +170,15 @@ class UntypedStorage:
             ShapeError: if it would reach outside.
         """
         return self._bytes._on_storage(dtype, offset, size, stride)
+
+
+class _FileBytes(UntypedStorage):
+    """The bytes of a file: a slice is a tensor that shares them."""
+
+    __slots__ = ()
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._bytes[index] if isinstance(index, slice) else super().__getitem__(index)
 
 
 def _filled(data: bytes) -> UntypedStorage:

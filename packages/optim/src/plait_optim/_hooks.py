@@ -59,8 +59,10 @@ def hooked(step: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(step)
     def with_hooks(self: Any, *args: Any, **kwargs: Any) -> Any:
-        before, after = self._step_pre_hooks, self._step_post_hooks
-        if self._stepping or not (before or after):
+        # an optimizer around another may not have called `__init__`, and has no hooks then
+        known = self.__dict__
+        before, after = known.get("_step_pre_hooks"), known.get("_step_post_hooks")
+        if not (before or after) or before is None or after is None or self._stepping:
             return step(self, *args, **kwargs)
         args = (self, *args)
         self._stepping = True

@@ -44,6 +44,7 @@ from plait_nn.distributions.inverse_gamma import InverseGamma
 from plait_nn.distributions.kl import kl_divergence, register_kl
 from plait_nn.distributions.kumaraswamy import Kumaraswamy
 from plait_nn.distributions.laplace import Laplace
+from plait_nn.distributions.lkj_cholesky import LKJCholesky
 from plait_nn.distributions.log_normal import LogNormal
 from plait_nn.distributions.logistic_normal import LogisticNormal
 from plait_nn.distributions.lowrank_multivariate_normal import LowRankMultivariateNormal
@@ -67,6 +68,7 @@ from plait_nn.distributions.transforms import (
     AffineTransform,
     CatTransform,
     ComposeTransform,
+    CorrCholeskyTransform,
     CumulativeDistributionTransform,
     ExpTransform,
     IndependentTransform,
@@ -86,6 +88,7 @@ from plait_nn.distributions.transforms import (
 from plait_nn.distributions.uniform import Uniform
 from plait_nn.distributions.von_mises import VonMises
 from plait_nn.distributions.weibull import Weibull
+from plait_nn.distributions.wishart import Wishart
 
 del _kl_pairs
 
@@ -100,6 +103,7 @@ __all__ = [
     "Cauchy",
     "Chi2",
     "ComposeTransform",
+    "CorrCholeskyTransform",
     "ContinuousBernoulli",
     "CumulativeDistributionTransform",
     "Dirichlet",
@@ -118,6 +122,7 @@ __all__ = [
     "IndependentTransform",
     "InverseGamma",
     "Kumaraswamy",
+    "LKJCholesky",
     "Laplace",
     "LogNormal",
     "LogisticNormal",
@@ -149,6 +154,7 @@ __all__ = [
     "Uniform",
     "VonMises",
     "Weibull",
+    "Wishart",
     "biject_to",
     "constraints",
     "identity_transform",

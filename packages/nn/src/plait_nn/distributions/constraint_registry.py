@@ -141,6 +141,7 @@ for each in (biject_to, transform_to):
     each.register(constraints.independent, _independent(each))
     each.register(constraints.cat, _cat(each))
     each.register(constraints.stack, _stack(each))
+    each.register(constraints.corr_cholesky, lambda _: transforms.CorrCholeskyTransform())
 biject_to.register(constraints.simplex, lambda _: transforms.StickBreakingTransform())
 transform_to.register(constraints.simplex, lambda _: transforms.SoftmaxTransform())
 transform_to.register(constraints.lower_cholesky, lambda _: transforms.LowerCholeskyTransform())

@@ -34,6 +34,7 @@ __all__ = [
     "MixtureSameFamilyConstraint",
     "boolean",
     "cat",
+    "corr_cholesky",
     "dependent",
     "dependent_property",
     "greater_than",
@@ -260,6 +261,15 @@ class _LowerCholesky(Constraint):
         return _whole(value.tril() == value) & (value.diagonal(dim1=-2, dim2=-1) > 0).all(-1)
 
 
+class _CorrCholesky(Constraint):
+    event_dim = 2
+
+    def check(self, value: Tensor) -> Tensor:
+        near = 10 * value.shape[-1] * pc.finfo(value.dtype).eps  # what rounding may leave
+        lengths = pc.linalg.vector_norm(value.detach(), dim=-1)
+        return lower_cholesky.check(value) & ((lengths - 1).abs() <= near).all(-1)
+
+
 class _Square(Constraint):
     event_dim = 2
 
@@ -375,6 +385,7 @@ simplex = _Simplex()
 multinomial = _Multinomial
 lower_triangular = _LowerTriangular()
 lower_cholesky = _LowerCholesky()
+corr_cholesky = _CorrCholesky()
 square = _Square()
 symmetric = _Symmetric()
 positive_semidefinite = _PositiveSemidefinite()

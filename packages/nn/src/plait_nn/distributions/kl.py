@@ -33,7 +33,8 @@ def register_kl(type_p: type, type_q: type) -> Callable[[_F], _F]:
         tensor(0.)
     """
     for each in (type_p, type_q):
-        if not (isinstance(each, type) and issubclass(each, Distribution)):
+        # also a base of other people's, which their distributions have beside `Distribution`
+        if not (isinstance(each, type) and hasattr(each, "log_prob")):
             raise TypeError(f"register_kl: a type of distributions is required; got {each!r}")
 
     def decorate(function: _F) -> _F:

@@ -13,6 +13,7 @@ Example:
     tensor(2.)
 """
 
+from plait_nn.distributions._correlation_transform import CorrCholeskyTransform
 from plait_nn.distributions._elementwise_transforms import (
     AbsTransform,
     AffineTransform,
@@ -44,6 +45,7 @@ __all__ = [
     "AffineTransform",
     "CatTransform",
     "ComposeTransform",
+    "CorrCholeskyTransform",
     "CumulativeDistributionTransform",
     "ExpTransform",
     "IndependentTransform",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from numbers import Number
 from typing import Any, Generic, TypeVar, overload
@@ -9,7 +10,15 @@ from typing import Any, Generic, TypeVar, overload
 import plait_core as pc
 from plait_core import Tensor
 
-__all__ = ["broadcast_all", "clamp_probs", "lazy_property", "logits_to_probs", "probs_to_logits"]
+__all__ = [
+    "broadcast_all",
+    "clamp_probs",
+    "lazy_property",
+    "logits_to_probs",
+    "probs_to_logits",
+    "tril_matrix_to_vec",
+    "vec_to_tril_matrix",
+]
 
 _T = TypeVar("_T")
 
@@ -129,3 +138,44 @@ class lazy_property(Generic[_T]):  # noqa: N801 - a decorator, by PyTorch's name
         value = self.wrapped(instance)
         instance.__dict__[self.wrapped.__name__] = value
         return value
+
+
+def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
+    """Return the matrix whose lower triangle, up to a diagonal, has these elements row by row.
+
+    Example:
+        >>> import plait_core as pc
+        >>> from plait_nn.distributions.utils import vec_to_tril_matrix
+        >>> vec_to_tril_matrix(pc.tensor([1.0, 2.0, 3.0]))
+        tensor([[1., 0.],
+                [2., 3.]])
+    """
+    if diag > 0:
+        raise ValueError(f"vec_to_tril_matrix: `diag` must be 0 or less, got {diag}")
+    count = vec.shape[-1]
+    # n rows have (n + diag) (n + diag + 1) / 2 elements, for diag <= 0
+    size = (math.isqrt(8 * count + 1) - 1) // 2 - diag
+    rows, columns = pc.tril_indices(size, size, diag)
+    if len(rows) != count:
+        raise ValueError(
+            f"vec_to_tril_matrix: {count} elements are no lower triangle with diagonal {diag}"
+        )
+    flat = vec.new_zeros((*vec.shape[:-1], size * size))
+    places = (rows * size + columns).expand(vec.shape)
+    return flat.scatter(-1, places, vec).reshape(*vec.shape[:-1], size, size)
+
+
+def tril_matrix_to_vec(mat: Tensor, diag: int = 0) -> Tensor:
+    """Return the elements of the lower triangle, up to a diagonal, row by row.
+
+    Example:
+        >>> import plait_core as pc
+        >>> from plait_nn.distributions.utils import tril_matrix_to_vec
+        >>> tril_matrix_to_vec(pc.arange(4).reshape(2, 2))
+        tensor([0, 2, 3])
+    """
+    size = mat.shape[-1]
+    if not -size <= diag < size:
+        raise ValueError(f"tril_matrix_to_vec: `diag` must be in [{-size}, {size - 1}], got {diag}")
+    rows, columns = pc.tril_indices(size, size, diag)
+    return mat.reshape(*mat.shape[:-2], size * size)[..., rows * size + columns]

@@ -3,6 +3,7 @@ returns it; ``generator=None`` means the default one of `plait_core`."""
 
 from plait_nn.init._constant import constant_, dirac_, eye_, ones_, zeros_
 from plait_nn.init._fans import calculate_gain
+from plait_nn.init._fans import correct_fan as _calculate_correct_fan
 from plait_nn.init._fans import fan_in_and_fan_out as _calculate_fan_in_and_fan_out
 from plait_nn.init._random import normal_, orthogonal_, sparse_, trunc_normal_, uniform_
 from plait_nn.init._scaled import (
@@ -19,6 +20,7 @@ kaiming_normal, kaiming_uniform = kaiming_normal_, kaiming_uniform_
 xavier_normal, xavier_uniform = xavier_normal_, xavier_uniform_
 
 __all__ = [
+    "_calculate_correct_fan",
     "_calculate_fan_in_and_fan_out",
     "calculate_gain",
     "constant",

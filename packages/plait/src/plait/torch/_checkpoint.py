@@ -6,7 +6,7 @@ from typing import Any
 
 import plait.autograd
 
-__all__ = ["checkpoint", "checkpoint_sequential"]
+__all__ = ["checkpoint", "checkpoint_sequential", "get_device_states", "set_device_states"]
 
 # what PyTorch's takes beside, and the function is not called with
 _OPTIONS = ("context_fn", "determinism_check", "debug", "early_stop")
@@ -45,3 +45,12 @@ def checkpoint(function: Any, *args: Any, **options: Any) -> Any:
 def checkpoint_sequential(functions: Any, segments: int, input: Any, **options: Any) -> Any:
     """Return the result of functions in a row, computed again segment by segment."""
     return plait.autograd.checkpoint_sequential(functions, segments, input, **_settled(options))
+
+
+def get_device_states(*args: Any) -> tuple[list[int], list[Any]]:
+    """Return ``[], []``: the random states of the GPUs that the tensors are on."""
+    return [], []
+
+
+def set_device_states(devices: Any, states: Any, **options: Any) -> None:
+    """Do nothing: there are no GPUs whose random states could be set."""

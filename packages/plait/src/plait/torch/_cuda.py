@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any, NoReturn
 
 import plait
@@ -10,7 +11,11 @@ from plait.torch._tensor_types import OF_CUDA
 OutOfMemoryError = plait.OutOfMemoryError
 
 __all__ = [  # noqa: PLE0604 - names of a table
+    "CUDAGraph",
+    "Event",
     "OutOfMemoryError",
+    "Stream",
+    "StreamContext",
     "current_device",
     "get_arch_list",
     "get_device_capability",
@@ -18,6 +23,7 @@ __all__ = [  # noqa: PLE0604 - names of a table
     "get_device_properties",
     "get_rng_state",
     "get_rng_state_all",
+    "graph",
     "init",
     "initial_seed",
     "ipc_collect",
@@ -36,6 +42,7 @@ __all__ = [  # noqa: PLE0604 - names of a table
     "set_device",
     "set_rng_state",
     "set_rng_state_all",
+    "stream",
     "synchronize",
     *OF_CUDA,
 ]
@@ -78,6 +85,40 @@ initial_seed = _refuse("initial_seed")
 set_device = _refuse("set_device")
 set_rng_state = _refuse("set_rng_state")
 synchronize = _refuse("synchronize")
+
+
+class _NoCudaHere:
+    """Refused when it is made; the name is there for annotations and tables."""
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> NoReturn:
+        _refuse(cls.__name__)()
+        raise AssertionError  # not reached
+
+
+class Stream(_NoCudaHere):
+    """Refused when it is made: there is no CUDA device."""
+
+
+class StreamContext(_NoCudaHere):
+    """Refused when it is made: there is no CUDA device."""
+
+
+class Event(_NoCudaHere):
+    """Refused when it is made: there is no CUDA device."""
+
+
+class CUDAGraph(_NoCudaHere):
+    """Refused when it is made: there is no CUDA device."""
+
+
+class graph(_NoCudaHere):  # noqa: N801 - PyTorch's name
+    """Refused when it is made: there is no CUDA device."""
+
+
+def stream(stream: None) -> nullcontext[None]:
+    """Return a context of no effect for the stream None, as PyTorch does; there is no other."""
+    return nullcontext()
+
 
 _NOTHING = "Do nothing: there is no CUDA device."
 get_arch_list = _answer("get_arch_list", list, "Return []: no architecture was compiled for.")

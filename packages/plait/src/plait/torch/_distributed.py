@@ -6,8 +6,10 @@ from enum import Enum
 from typing import Any, NoReturn
 
 __all__ = [
+    "ProcessGroup",
     "ReduceOp",
     "all_gather",
+    "all_gather_into_tensor",
     "all_gather_object",
     "all_reduce",
     "barrier",
@@ -17,6 +19,7 @@ __all__ = [
     "get_backend",
     "get_rank",
     "get_world_size",
+    "group",
     "init_process_group",
     "is_available",
     "is_gloo_available",
@@ -99,6 +102,7 @@ def _collective(name: str) -> Any:
 
 all_gather = _collective("all_gather")
 all_gather_object = _collective("all_gather_object")
+all_gather_into_tensor = _collective("all_gather_into_tensor")
 all_reduce = _collective("all_reduce")
 broadcast = _collective("broadcast")
 broadcast_object_list = _collective("broadcast_object_list")
@@ -116,6 +120,16 @@ class ReduceOp(Enum):
     PRODUCT = 2
     MIN = 3
     MAX = 4
+
+
+class ProcessGroup:
+    """A class without instances: no process group can be made."""
+
+
+class group:  # noqa: N801 - PyTorch's name
+    """The group of all processes, which is not there."""
+
+    WORLD = None
 
 
 def init_process_group(*args: Any, **kwargs: Any) -> NoReturn:

@@ -48,11 +48,11 @@ class Facade(ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name == "__all__":
             return [each for each in dir(self) if not each.startswith("_")]
-        if name.startswith("__") and name != "__version__":
-            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
         from plait.torch import _places
 
         fullname = f"{self.__name__}.{name}"
+        if name.startswith("__") and name != "__version__" and fullname not in _places.PLACES:
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
         if fullname not in _places.FUNCTIONS and _places.sources(fullname) is not None:
             from plait.torch._installing import installed
 

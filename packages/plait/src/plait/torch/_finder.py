@@ -70,6 +70,9 @@ class _Loader(importlib.abc.Loader):
         if _is_alias(self._sources):
             # the import system returns what stands here, not the empty module it made
             sys.modules[module.__name__] = resolve(self._sources[0])
+        elif module.__name__ in _places.LOOKED_THROUGH:
+            for name in dir(module):
+                getattr(module, name)  # a facade keeps what it found
 
 
 class _Distribution(importlib.metadata.Distribution):

@@ -41,6 +41,7 @@ __all__ = [  # noqa: PLE0604 - names of a table
     "is_neg",
     "is_signed",
     "is_storage",
+    "lu",
     "nuclear_norm",
     "pca_lowrank",
     "range",
@@ -118,6 +119,23 @@ def get_device(input: Any) -> int:
 def to_dlpack(tensor: Any) -> Any:
     """Return a capsule that ``from_dlpack`` of another library reads."""
     return tensor.__dlpack__()
+
+
+def lu(A: Any, pivot: bool = True, get_infos: bool = False, out: Any = None) -> Any:
+    """Return ``LU, pivots``, an older form of `linalg.lu_factor`; with infos if asked.
+
+    Example:
+        >>> import plait
+        >>> from plait.torch._functions import lu
+        >>> LU, pivots = lu(plait.tensor([[2.0, 0.0], [4.0, 1.0]]))
+        >>> pivots.tolist()
+        [2, 2]
+    """
+    if out is not None:
+        raise NotImplementedError("lu: `out` is not there; use linalg.lu_factor")
+    if get_infos:
+        return tuple(linalg.lu_factor_ex(A, pivot=pivot))
+    return tuple(linalg.lu_factor(A, pivot=pivot))
 
 
 def frobenius_norm(input: Any, dim: Any = (), keepdim: bool = False) -> Any:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import Any, NoReturn
+from urllib.parse import urlparse
 
 __all__ = [
+    "HASH_REGEX",
+    "_get_torch_home",
     "download_url_to_file",
     "get_dir",
     "help",
@@ -13,7 +17,11 @@ __all__ = [
     "load",
     "load_state_dict_from_url",
     "set_dir",
+    "urlparse",
 ]
+
+# the beginning of a checksum in a file's name: resnet18-5c106cde.pth
+HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")
 
 _directory = ""
 
@@ -47,10 +55,15 @@ def help(github: str, model: str, *args: Any, **kwargs: Any) -> NoReturn:
     _refuse("help", "look at the repository")
 
 
+def _get_torch_home() -> str:
+    """Return PyTorch's folder of files, which libraries beside it keep theirs in."""
+    cache = os.environ.get("XDG_CACHE_HOME", os.path.join("~", ".cache"))
+    return os.path.expanduser(os.environ.get("TORCH_HOME", os.path.join(cache, "torch")))
+
+
 def get_dir() -> str:
     """Return the folder of earlier downloads."""
-    home = os.environ.get("TORCH_HOME", os.path.join(os.path.expanduser("~"), ".cache", "torch"))
-    return _directory or os.path.join(home, "hub")
+    return _directory or os.path.join(_get_torch_home(), "hub")
 
 
 def set_dir(d: Any) -> None:

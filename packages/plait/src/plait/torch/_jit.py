@@ -6,14 +6,21 @@ from collections.abc import Callable
 from typing import Any, Final, NoReturn, TypeVar
 
 import plait
+from plait.torch._futures import Future
 
 __all__ = [
     "Attribute",
     "Final",
+    "Future",
     "ScriptFunction",
     "ScriptModule",
+    "TracerWarning",
+    "_overload",
+    "_overload_method",
+    "_script_if_tracing",
     "annotate",
     "export",
+    "fork",
     "freeze",
     "ignore",
     "interface",
@@ -29,6 +36,7 @@ __all__ = [
     "trace",
     "trace_module",
     "unused",
+    "wait",
 ]
 
 T = TypeVar("T")
@@ -112,6 +120,29 @@ def _same(obj: T, *args: Any, **kwargs: Any) -> T:
 
 
 freeze = optimize_for_inference = export = interface = script_method = script_if_tracing = _same
+_overload = _overload_method = _script_if_tracing = _same
+
+
+class TracerWarning(Warning):
+    """The class of warnings that a tracer gives; there is none here."""
+
+
+def fork(func: Callable[..., T], *args: Any, **kwargs: Any) -> Future[T]:
+    """Call the function at once, as Python does for PyTorch, and return the future of its result.
+
+    Example:
+        >>> from plait.torch._jit import fork, wait
+        >>> wait(fork(max, 1, 3))
+        3
+    """
+    future: Future[T] = Future()
+    future.set_result(func(*args, **kwargs))
+    return future
+
+
+def wait(future: Future[T]) -> T:
+    """Return the result of what `fork` returned."""
+    return future.wait()
 
 
 def ignore(drop: Any = False, **kwargs: Any) -> Any:

@@ -26,3 +26,14 @@ def is_in_onnx_export() -> bool:
 def is_onnxrt_backend_supported() -> bool:
     """Return False."""
     return False
+
+
+def register_custom_op_symbolic(
+    symbolic_name: str, symbolic_fn: Any, opset_version: int, custom_opsets: Any = None
+) -> None:
+    """Do nothing: the function is for an exporter that is not there."""
+
+
+def parse_args(*arg_descriptors: str) -> Any:
+    """Return a decorator that returns its function, which is for an exporter that is not there."""
+    return lambda function: function

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 import plait
 
-__all__ = ["DistributedDataParallel", "data_parallel"]
+__all__ = [
+    "DistributedDataParallel",
+    "data_parallel",
+    "gather",
+    "parallel_apply",
+    "replicate",
+    "scatter",
+    "scatter_kwargs",
+]
 
 
 class DistributedDataParallel(plait.nn.Module):
@@ -30,3 +38,22 @@ def data_parallel(
     """Call a module with inputs, a tuple or the only one."""
     positional = inputs if isinstance(inputs, tuple) else (inputs,)
     return module(*positional, **(module_kwargs or {}))
+
+
+def _between_devices(name: str) -> Any:
+    def refused(*args: Any, **kwargs: Any) -> NoReturn:
+        raise NotImplementedError(
+            f"torch.nn.parallel.{name}: there are no devices beside the CPU; call the module, or "
+            "`DataParallel` of it"
+        )
+
+    refused.__name__ = refused.__qualname__ = name
+    refused.__doc__ = "Refuse: there are no devices beside the CPU."
+    return refused
+
+
+gather = _between_devices("gather")
+parallel_apply = _between_devices("parallel_apply")
+replicate = _between_devices("replicate")
+scatter = _between_devices("scatter")
+scatter_kwargs = _between_devices("scatter_kwargs")

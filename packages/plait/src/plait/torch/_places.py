@@ -7,12 +7,38 @@ import importlib.util
 
 from plait import _aliases
 
-__all__ = ["FUNCTIONS", "PLACES", "sources"]
+__all__ = ["FUNCTIONS", "LOOKED_THROUGH", "PLACES", "sources"]
 
 _HERE = "plait.torch."
 
 PLACES: dict[str, tuple[str, ...]] = {
-    "torch": (_HERE + "_top", _HERE + "_functions", "plait"),
+    "torch": (
+        _HERE + "_top",
+        _HERE + "_functions",
+        _HERE + "_checks",
+        _HERE + "_symbols",
+        "plait",
+        _HERE + "_absent",
+    ),
+    "torch.__config__": (_HERE + "_config",),
+    "torch._C": (_HERE + "_inside",),
+    "torch._custom_ops": (_HERE + "_packages",),
+    "torch.fx": (_HERE + "_fx",),
+    "torch.fx.proxy": (_HERE + "_fx",),
+    "torch.fx.experimental": (_HERE + "_packages",),
+    "torch.fx.experimental.proxy_tensor": (_HERE + "_fx",),
+    "torch.futures": (_HERE + "_futures",),
+    "torch.library": (_HERE + "_library",),
+    "torch.ops": (_HERE + "_library:ops",),
+    "torch._higher_order_ops": (_HERE + "_scan",),
+    "torch._higher_order_ops.associative_scan": (_HERE + "_scan",),
+    "torch._tensor_str": (_HERE + "_tensor_str",),
+    "torch.quantization": (_HERE + "_quantization",),
+    "torch.ao": (_HERE + "_packages",),
+    "torch.ao.quantization": (_HERE + "_quantization",),
+    "torch.ao.nn": (_HERE + "_packages",),
+    "torch.ao.nn.quantized": (_HERE + "_quantization",),
+    "torch.nn.quantized": (_HERE + "_quantization",),
     "torch.version": (_HERE + "_version",),
     "torch.torch_version": (_HERE + "_version",),
     "torch.types": (_HERE + "_annotations",),
@@ -29,13 +55,24 @@ PLACES: dict[str, tuple[str, ...]] = {
     "torch.func": (_HERE + "_func", _HERE + "_vmap"),
     "torch.compiler": (_HERE + "_compiler",),
     "torch._dynamo": (_HERE + "_dynamo",),
+    "torch._dynamo.utils": (_HERE + "_dynamo",),
+    "torch._dynamo._trace_wrapped_higher_order_op": (_HERE + "_dynamo",),
     "torch._dynamo.config": (_HERE + "_dynamo:config",),
     "torch._inductor": (_HERE + "_dynamo",),
     "torch._inductor.config": (_HERE + "_dynamo:config",),
     "torch.jit": (_HERE + "_jit",),
+    "torch.jit.annotations": (_HERE + "_jit_annotations",),
     "torch.hub": (_HERE + "_hub",),
     "torch.onnx": (_HERE + "_onnx",),
+    "torch.onnx.symbolic_helper": (_HERE + "_onnx",),
+    "torch.onnx.symbolic_opset9": (_HERE + "_packages",),
+    "torch.onnx.symbolic_opset11": (_HERE + "_packages",),
     "torch.distributed": (_HERE + "_distributed",),
+    "torch.distributed.rpc": (_HERE + "_packages",),
+    "torch.distributed.tensor": (_HERE + "_distributed_tensor",),
+    "torch.distributed._tensor": (_HERE + "_distributed_tensor",),
+    "torch.distributed.nn": (_HERE + "_distributed",),
+    "torch.distributed.nn.functional": (_HERE + "_distributed",),
     "torch.amp": (_HERE + "_amp",),
     "torch.amp.autocast_mode": (_HERE + "_amp",),
     "torch.amp.grad_scaler": (_HERE + "_amp",),
@@ -57,12 +94,16 @@ PLACES: dict[str, tuple[str, ...]] = {
     "torch.nn": (_HERE + "_nn", "plait.nn"),
     "torch.nn.functional": (_HERE + "_nn_functional", "plait.nn.functional"),
     "torch.nn.init": ("plait.nn.init",),
+    "torch.nn.attention.flex_attention": (_HERE + "_flex_attention",),
     "torch.nn.attention": (_HERE + "_attention",),
     "torch.nn.modules": (_HERE + "_nn_modules", _HERE + "_nn", "plait.nn"),
     "torch.nn.modules.utils": (_HERE + "_tuples",),
     "torch.nn.common_types": (_HERE + "_tuples",),
     "torch.nn.parallel": (_HERE + "_parallel", "plait.nn"),
     "torch.nn.parallel.distributed": (_HERE + "_parallel",),
+    "torch.nn.parallel.parallel_apply": (_HERE + "_parallel",),
+    "torch.nn.parallel.replicate": (_HERE + "_parallel",),
+    "torch.nn.parallel.scatter_gather": (_HERE + "_parallel",),
     "torch.utils.data.distributed": (_HERE + "_distributed_sampler",),
     "torch.nn.parameter": (_HERE + "_nn", "plait.nn"),
     "torch.nn.utils": (_HERE + "_packages", "plait.nn.utils"),
@@ -75,10 +116,14 @@ PLACES: dict[str, tuple[str, ...]] = {
     "torch.optim.lr_scheduler": (_HERE + "_lr_scheduler", "plait.optim.lr_scheduler"),
     "torch.optim.swa_utils": ("plait.optim.swa_utils",),
     "torch.utils": (_HERE + "_packages",),
+    "torch.utils.model_zoo": (_HERE + "_model_zoo",),
+    "torch._subclasses": (_HERE + "_fake_tensors",),
+    "torch._subclasses.fake_tensor": (_HERE + "_fake_tensors",),
     "torch.utils._pytree": (_HERE + "_pytree",),
+    "torch.utils._foreach_utils": (_HERE + "_foreach_utils",),
     "torch.utils.hooks": (_HERE + "_utils_hooks",),
     "torch.utils.checkpoint": (_HERE + "_checkpoint",),
-    "torch.utils.data": (_HERE + "_distributed_sampler", "plait.utils.data"),
+    "torch.utils.data": (_HERE + "_distributed_sampler", _HERE + "_dataloader", "plait.utils.data"),
     "torch.utils.data._utils": (_HERE + "_packages", "plait.utils.data"),
     "torch.utils.data._utils.collate": ("plait.utils.data.collate",),
     "torch.utils.tensorboard": (_HERE + "_tensorboard",),
@@ -109,14 +154,20 @@ for _package, _names in _PARTS.items():
         PLACES[f"torch.{_package}.{_name}"] = PLACES[f"torch.{_package}"]
 
 PLACES["torch.distributions.utils"] = (_HERE + "_distribution_utils", "plait.distributions.utils")
+PLACES["torch.autograd.function"] = ("plait.autograd.function", *PLACES["torch.autograd"])
 PLACES["torch.optim.optimizer"] = (_HERE + "_optimizer", "plait.optim")
 
 for _name in ("cpu", "cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp", "opt_einsum", "quantized"):
     PLACES[f"torch.backends.{_name}"] = (f"{_HERE}_backends:{_name}",)
 
 # names that are functions of the package above them, whatever module was imported
-FUNCTIONS = frozenset({"torch.autograd.gradcheck", "torch.nn.utils.weight_norm",
-                       "torch.nn.utils.spectral_norm"})  # fmt: skip
+FUNCTIONS = frozenset({"torch._higher_order_ops.associative_scan",
+                       "torch.autograd.gradcheck", "torch.nn.utils.weight_norm",
+                       "torch.nn.utils.spectral_norm", "torch.nn.parallel.parallel_apply",
+                       "torch.nn.parallel.replicate"})  # fmt: skip
+
+# libraries look for all classes in the `__dict__` of these
+LOOKED_THROUGH = frozenset({"torch.optim", "torch.optim.lr_scheduler"})
 
 # packages of plait's that need not be there
 _OPTIONAL = {"torch.distributions": "plait.distributions",
@@ -158,7 +209,9 @@ def _is_there(real: str) -> bool:
 _DISTRIBUTIONS = (
     "bernoulli", "beta", "binomial", "categorical", "cauchy", "constraints", "dirichlet",
     "distribution", "exp_family", "exponential", "gamma", "geometric", "gumbel", "half_normal",
-    "independent", "kl", "laplace", "log_normal", "mixture_same_family", "multinomial",
+    "independent", "kl", "laplace", "lkj_cholesky",
+    "log_normal", "mixture_same_family", "multinomial",
     "multivariate_normal", "normal", "one_hot_categorical", "poisson", "relaxed_bernoulli",
     "relaxed_categorical", "studentT", "transformed_distribution", "transforms", "uniform",
+    "wishart",
 )  # fmt: skip

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from os import PathLike
+from typing import IO, Any, TypeAlias
 
 import plait
 
-__all__ = ["add_safe_globals", "load", "safe_globals", "save"]
+__all__ = [
+    "MAP_LOCATION",
+    "FileLike",
+    "add_safe_globals",
+    "clear_safe_globals",
+    "get_safe_globals",
+    "load",
+    "safe_globals",
+    "save",
+]
+
+FileLike: TypeAlias = "str | PathLike[str] | IO[bytes]"
+MAP_LOCATION: TypeAlias = "Callable[[Any, str], Any] | plait.device | str | dict[str, str] | None"
 
 
 def save(
@@ -84,6 +97,15 @@ def load(
 
 def add_safe_globals(safe_globals: list[Any]) -> None:
     """Have no effect: what `load` calls is fixed; ``weights_only=False`` reads other classes."""
+
+
+def get_safe_globals() -> list[Any]:
+    """Return []: see `add_safe_globals`."""
+    return []
+
+
+def clear_safe_globals() -> None:
+    """Have no effect; see `add_safe_globals`."""
 
 
 @contextmanager

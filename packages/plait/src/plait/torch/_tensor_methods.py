@@ -107,7 +107,28 @@ def _number_first(name: str, tensors: int, word: str) -> Any:
     return functools.wraps(plain)(method)
 
 
-_METHODS = {"new": new, "storage": storage, "type": type_}
+def lu(self: Any, pivot: bool = True, get_infos: bool = False) -> Any:
+    """Return ``LU, pivots``; see `plait.torch._functions.lu`."""
+    from plait.torch._functions import lu as function
+
+    return function(self, pivot, get_infos)
+
+
+def split(self: Any, split_size: Any, dim: int = 0) -> Any:
+    """Return parts of one size, or of the sizes of a list, for which PyTorch has one word.
+
+    Example:
+        >>> import plait, plait.torch
+        >>> with plait.torch.installed():
+        ...     [part.tolist() for part in plait.arange(3).split(split_size=[1, 2])]
+        [[0], [1, 2]]
+    """
+    import plait
+
+    return plait.split(self, split_size, dim)
+
+
+_METHODS = {"lu": lu, "new": new, "split": split, "storage": storage, "type": type_}
 # the methods that take a factor, with how many tensors, and its name
 _FACTORS = {
     **dict.fromkeys(("add", "add_", "sub", "sub_"), (1, "alpha")),

@@ -6,9 +6,11 @@ import sys
 from typing import Any
 
 import plait
-from plait.torch import _tensor_types
+from plait.torch import _foreach, _tensor_types
+from plait.torch._absent import finfo
 from plait.torch._amp import GradScaler, autocast, get_autocast_dtype, is_autocast_enabled
 from plait.torch._compiler import compile
+from plait.torch._futures import Future
 from plait.torch._random import get_rng_state, set_rng_state
 from plait.torch._serialization import load, save
 from plait.torch._tensor_types import *  # noqa: F403 - the ten types
@@ -17,11 +19,13 @@ from plait.torch._vmap import vmap
 
 __all__ = [  # noqa: PLE0604 - names of a table
     *(name for name in _tensor_types.__all__ if name.endswith("Tensor")),
+    "Future",
     "GradScaler",
     "are_deterministic_algorithms_enabled",
     "autocast",
     "compile",
     "compiled_with_cxx11_abi",
+    "finfo",
     "get_autocast_cpu_dtype",
     "get_autocast_dtype",
     "get_autocast_gpu_dtype",
@@ -36,6 +40,7 @@ __all__ = [  # noqa: PLE0604 - names of a table
     "is_autocast_enabled",
     "is_inference",
     "is_inference_mode_enabled",
+    "is_deterministic_algorithms_warn_only_enabled",
     "is_warn_always_enabled",
     "load",
     "save",
@@ -55,6 +60,7 @@ __all__ = [  # noqa: PLE0604 - names of a table
 has_cuda = has_mps = False
 _settings: dict[str, Any] = {
     "deterministic": False,
+    "warn_only": False,
     "precision": "highest",
     "interop": 1,
     "warn_always": False,
@@ -96,12 +102,17 @@ def get_default_device() -> Any:
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
     """Keep the answer of `are_deterministic_algorithms_enabled`: plait's algorithms all are."""
-    _settings["deterministic"] = bool(mode)
+    _settings["deterministic"], _settings["warn_only"] = bool(mode), bool(warn_only)
 
 
 def are_deterministic_algorithms_enabled() -> bool:
     """Return what `use_deterministic_algorithms` was told."""
     return bool(_settings["deterministic"])
+
+
+def is_deterministic_algorithms_warn_only_enabled() -> bool:
+    """Return what `use_deterministic_algorithms` was told."""
+    return bool(_settings["warn_only"])
 
 
 def set_deterministic_debug_mode(debug_mode: Any) -> None:
@@ -196,6 +207,10 @@ def typename(obj: Any) -> str:
 def __getattr__(name: str) -> Any:
     if name == "classproperty" or name.startswith("__"):
         raise AttributeError(name)
+    if name == "torch":  # `torch.torch` is `torch`, as in PyTorch
+        return sys.modules["torch"]
+    if _foreach.has(name):
+        return _foreach.make(name)
     found = sys.modules[__name__].__dict__.get(name)
     if found is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,158 @@
+"""The Wishart distribution."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import plait_core as pc
+from plait_core import Tensor
+from plait_nn.distributions import constraints
+from plait_nn.distributions.distribution import Distribution
+from plait_nn.distributions.gamma import Gamma
+from plait_nn.distributions.multivariate_normal import factor_of_precision
+from plait_nn.distributions.utils import lazy_property, normal_noise
+
+__all__ = ["Wishart"]
+
+
+class Wishart(Distribution):
+    """The distribution of ``X @ X.T``, where X has `df` columns from ``Normal(0, V)``.
+
+    Args:
+        df: the degrees of freedom, more than the number of rows less 1; not only whole numbers.
+        covariance_matrix: V, positive definite, or else
+        precision_matrix: its inverse, or else
+        scale_tril: its Cholesky factor; the fastest.
+
+    Example:
+        >>> import plait_core as pc
+        >>> from plait_nn.distributions import Wishart
+        >>> Wishart(3.0, pc.eye(2)).mean
+        tensor([[3., 0.],
+                [0., 3.]])
+    """
+
+    arg_constraints: ClassVar = {
+        "covariance_matrix": constraints.positive_definite,
+        "precision_matrix": constraints.positive_definite,
+        "scale_tril": constraints.lower_cholesky,
+        "df": constraints.greater_than(0),
+    }
+    support = constraints.positive_definite
+    has_rsample = True
+
+    def __init__(
+        self,
+        df: Any,
+        covariance_matrix: Tensor | None = None,
+        precision_matrix: Tensor | None = None,
+        scale_tril: Tensor | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        given = {
+            "covariance_matrix": covariance_matrix,
+            "precision_matrix": precision_matrix,
+            "scale_tril": scale_tril,
+        }
+        present = {name: matrix for name, matrix in given.items() if matrix is not None}
+        if len(present) != 1:
+            raise ValueError(
+                "Wishart: one of `covariance_matrix`, `precision_matrix` and `scale_tril` is "
+                f"required; got {', '.join(present) or 'none'}"
+            )
+        ((name, matrix),) = present.items()
+        if matrix.ndim < 2:
+            raise ValueError(
+                f"Wishart: `{name}` must have two dimensions; got shape {tuple(matrix.shape)}"
+            )
+        df = pc.as_tensor(df, dtype=matrix.dtype, device=matrix.device)
+        size = matrix.shape[-1]
+        if bool((df <= size - 1).any()):
+            raise ValueError(f"Wishart: `df` must be more than {size - 1}; got {df.tolist()}")
+        batch = pc.broadcast_shapes(matrix.shape[:-2], df.shape)
+        self.df = df.expand(*batch)
+        matrix = matrix.expand(*batch, size, size)
+        self.__dict__[name] = matrix
+        super().__init__(batch, matrix.shape[-2:], validate_args=validate_args)
+        if name == "covariance_matrix":
+            self._factor = pc.linalg.cholesky(matrix)
+        elif name == "precision_matrix":
+            self._factor = factor_of_precision(matrix)
+        else:
+            self._factor = matrix
+
+    @lazy_property
+    def scale_tril(self) -> Tensor:
+        """The Cholesky factor of V."""
+        return self._factor
+
+    @lazy_property
+    def covariance_matrix(self) -> Tensor:
+        """V."""
+        return self._factor @ self._factor.mT
+
+    @lazy_property
+    def precision_matrix(self) -> Tensor:
+        """The inverse of V."""
+        identity = pc.eye(self._event_shape[-1], dtype=self._factor.dtype)
+        return pc.cholesky_solve(identity, self._factor)
+
+    @property
+    def mean(self) -> Tensor:
+        return self._wide(self.df) * self.covariance_matrix
+
+    @property
+    def mode(self) -> Tensor:
+        factor = self.df - self._event_shape[-1] - 1
+        return self._wide(factor.masked_fill(factor <= 0, math.nan)) * self.covariance_matrix
+
+    @property
+    def variance(self) -> Tensor:
+        V = self.covariance_matrix
+        diagonal = V.diagonal(dim1=-2, dim2=-1)
+        return self._wide(self.df) * (V.square() + diagonal.unsqueeze(-1) * diagonal.unsqueeze(-2))
+
+    @staticmethod
+    def _wide(values: Tensor) -> Tensor:
+        return values.unsqueeze(-1).unsqueeze(-1)
+
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+        # Bartlett: normal numbers below a diagonal of roots of chi-squared ones
+        size = self._event_shape[-1]
+        degrees = self.df.unsqueeze(-1) - pc.arange(size, dtype=self.df.dtype)
+        squares = Gamma(degrees / 2, pc.full_like(degrees, 0.5)).rsample(sample_shape)
+        noise = normal_noise(self._factor, self._extended_shape(sample_shape)).tril(-1)
+        tiny = pc.finfo(squares.dtype).tiny
+        root = self._factor @ (noise + pc.diag_embed(squares.clamp(min=tiny).sqrt()))
+        return root @ root.mT
+
+    def _half_log_determinant(self) -> Tensor:
+        return self._factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        size, df = self._event_shape[-1], self.df
+        trace = pc.cholesky_solve(value, self._factor).diagonal(dim1=-2, dim2=-1).sum(-1)
+        volume = pc.linalg.cholesky(value).diagonal(dim1=-2, dim2=-1).log().sum(-1)
+        found: Tensor = (
+            -df * (0.5 * size * math.log(2) + self._half_log_determinant())
+            - pc.mvlgamma(df / 2, size)
+            + (df - size - 1) * volume
+            - trace / 2
+        )
+        return found
+
+    def entropy(self) -> Tensor:
+        size, df = self._event_shape[-1], self.df
+        halves = 0.5 * pc.arange(size, dtype=df.dtype)
+        digammas = (df.unsqueeze(-1) / 2 - halves).digamma().sum(-1)
+        found: Tensor = (
+            (size + 1) * (0.5 * size * math.log(2) + self._half_log_determinant())
+            + pc.mvlgamma(df / 2, size)
+            - 0.5 * (df - size - 1) * digammas
+            + df * size / 2
+        )
+        return found

@@ -1,0 +1,78 @@
+"""The few names of `torch._C` that programs touch; the rest of PyTorch's binary is not here."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from enum import Enum
+from typing import Any
+
+import plait
+
+__all__ = [
+    "DispatchKey",
+    "DispatchKeySet",
+    "Generator",
+    "_ExcludeDispatchKeyGuard",
+    "_are_functorch_transforms_active",
+    "_LinAlgError",
+    "_disabled_torch_function_impl",
+    "_get_default_device",
+    "_get_tracing_state",
+    "_log_api_usage_once",
+    "_set_grad_enabled",
+]
+
+_LinAlgError = plait.linalg.LinAlgError
+Generator = plait.Generator
+
+
+class DispatchKey(Enum):
+    """For which kind of call a function is registered; calls on the CPU look at one kind only."""
+
+    CPU = "CPU"
+    CUDA = "CUDA"
+    Meta = "Meta"
+    Autograd = "Autograd"
+    AutocastCPU = "AutocastCPU"
+    AutocastCUDA = "AutocastCUDA"
+    AutocastXPU = "AutocastXPU"
+
+
+class DispatchKeySet(frozenset[DispatchKey]):
+    """Several of them."""
+
+    def __new__(cls, *keys: DispatchKey) -> DispatchKeySet:
+        return super().__new__(cls, keys)
+
+
+class _ExcludeDispatchKeyGuard(nullcontext[None]):
+    """Of no effect: no function is registered for such calls."""
+
+
+def _get_tracing_state() -> None:
+    """Return None: nothing is traced."""
+    return None
+
+
+def _are_functorch_transforms_active() -> bool:
+    """Return False: `vmap` and `grad` of `torch.func` call functions with ordinary tensors."""
+    return False
+
+
+def _log_api_usage_once(name: str) -> None:
+    """Do nothing: nobody counts calls."""
+
+
+def _get_default_device() -> str:
+    """Return the kind of device that tensors are made on."""
+    return "cpu"
+
+
+def _set_grad_enabled(mode: bool) -> None:
+    """Switch recording on or off, as ``torch.set_grad_enabled`` does at once."""
+    plait.set_grad_enabled(mode)
+
+
+def _disabled_torch_function_impl(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    """Return ``func(*args, **kwargs)``."""
+    return func(*args, **(kwargs or {}))
