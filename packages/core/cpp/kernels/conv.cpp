@@ -182,7 +182,6 @@ enum class Way { Dense, Lanes, Pixels, Columns };
 template <class T>
 Way way_of(const Conv &v, bool pixels, int64_t channels, bool lanes) {
   if (is_dense(v)) return Way::Dense;
-  if (v.is_pointwise()) return Way::Columns;
   if (pixels && channels >= 4) return Way::Pixels;
   if (sizeof(T) == 4 && lanes && lanes_fit(v)) return Way::Lanes;
   return pixels ? Way::Pixels : Way::Columns;

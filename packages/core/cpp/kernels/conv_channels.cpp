@@ -69,6 +69,11 @@ void each_panels(int64_t columns, F &&f) {
 }
 
 template <class T>
+int64_t together(int64_t columns) {  // channels that go through an image together
+  return columns < kMostPanels * kPanel<T> ? columns : kMostPanels * kPanel<T>;
+}
+
+template <class T>
 constexpr int64_t whole_panels(int64_t n) {
   return ceil_div(n, kPanel<T>) * kPanel<T>;
 }
@@ -116,29 +121,34 @@ struct Residues {
   int64_t last(int64_t at) const { return (at + padding) / stride; }
 };
 
-// [group][panel][residues][turned window][filter][channels of a panel]
+// Where the window's elements lie, residue after residue, each window turned around.
+void turned_places(const Conv &v, const Residues &rows, const Residues &columns, int64_t *place) {
+  for (int64_t i = 0; i < v.kh; i++) {
+    const int64_t down = i % v.sh, high = rows.taps(down);
+    for (int64_t j = 0; j < v.kw; j++) {
+      const int64_t across = j % v.sw, broad = columns.taps(across);
+      *place++ = rows.before(down) * v.kw + high * columns.before(across) +
+                 (high - 1 - i / v.sh) * broad + broad - 1 - j / v.sw;
+    }
+  }
+}
+
+// [group][panel][place][filter][channels of a panel]
 template <class T>
-plait_status pack_turned(const plait_call *c, const Conv &v, const Residues &rows,
-                         const Residues &columns, const T *w, T *to) {
+plait_status pack_turned(const plait_call *c, const Conv &v, const int64_t *place, const T *w,
+                         T *to) {
   const int64_t taps = v.kh * v.kw, panels = ceil_div(v.gc(), kPanel<T>), depth = v.goc();
   const int64_t size = taps * depth * kPanel<T>, tile = taps * kPanel<T>;
   return with_scratch<T>(c, v.groups * panels, kChunk / size, tile, [&](int64_t t, T *turned) {
     const int64_t first = t % panels * kPanel<T>;
     const int64_t wide = v.gc() - first < kPanel<T> ? v.gc() - first : kPanel<T>;
     if (wide < kPanel<T>) memset(turned, 0, size_t(tile) * sizeof(T));
-    for (int64_t o = 0; o < depth; o++) {
-      const T *from = w + ((t / panels * depth + o) * v.gc() + first) * taps;
+    const T *from = w + (t / panels * depth * v.gc() + first) * taps;
+    for (int64_t o = 0; o < depth; o++, from += v.gc() * taps) {
+      T *panel = to + t * size + o * kPanel<T>;
       transposed(turned, kPanel<T>, from, taps, wide, taps);
-      for (int64_t i = 0; i < v.kh; i++) {
-        const int64_t down = i % v.sh, high = rows.taps(down);
-        for (int64_t j = 0; j < v.kw; j++) {
-          const int64_t across = j % v.sw, broad = columns.taps(across);
-          const int64_t slot = rows.before(down) * v.kw + high * columns.before(across) +
-                               (high - 1 - i / v.sh) * broad + broad - 1 - j / v.sw;
-          memcpy(to + t * size + (slot * depth + o) * kPanel<T>,
-                 turned + (i * v.kw + j) * kPanel<T>, kPanel<T> * sizeof(T));
-        }
-      }
+      for (int64_t i = 0; i < taps; i++)
+        memcpy(panel + place[i] * depth * kPanel<T>, turned + i * kPanel<T>, kPanel<T> * sizeof(T));
     }
   });
 }
@@ -175,32 +185,32 @@ plait_status channels_forward(const plait_call *c, const Conv &v, const T *x, co
     shift[i] = o < v.goc() ? data<T>(bias)[(i / panels * v.goc() + o) * bias->strides[0]] : T(0);
   }
   const int64_t reach = (v.ow - 1) * v.sw + (v.kw - 1) * v.dw + 1, own = v.w + v.pw;
-  const int64_t width = reach > own ? reach : own, pitch = width * v.gc(), line = v.ow * panels;
+  const int64_t width = reach > own ? reach : own, pitch = width * v.gc();
+  const int64_t line = v.ow * together<T>(panels), area = v.oh * v.ow;
   const int64_t rows = band_rows(v.oh, v.sh, pitch, line), bands = ceil_div(v.oh, rows);
-  const int64_t in_rows = (rows - 1) * v.sh + (v.kh - 1) * v.dh + 1, area = v.oh * v.ow;
-  const int64_t beside = in_rows * v.w * v.gc(), out = rows * line;
-  const int64_t room = in_rows * pitch;
+  const int64_t in_rows = (rows - 1) * v.sh + (v.kh - 1) * v.dh + 1;
+  const int64_t beside = in_rows * v.w * v.gc(), out = rows * line, room = in_rows * pitch;
   const Window q{v.kh, v.kw, v.dh * pitch, v.dw * v.gc(), v.gc()};
   return with_scratch<T>(
       c, v.n * v.groups * bands, grain_for(v, rows * v.ow), room + (beside > out ? beside : out),
       [&](int64_t t, T *pixels) {
         const int64_t image = t / bands, begin = t % bands * rows, group = image % v.groups;
-        const int64_t n = v.oh - begin < rows ? v.oh - begin : rows;
+        const int64_t n = v.oh - begin < rows ? v.oh - begin : rows, positions = n * v.ow;
         Frame frame{v.gc(), v.h, v.w, begin * v.sh - v.ph, in_rows, v.pw, width};
         frame.rows = (n - 1) * v.sh + (v.kh - 1) * v.dh + 1;
-        T *made = pixels + room;
+        T *made = pixels + room, *to = y + image * v.goc() * area + begin * v.ow;
         to_pixels(frame, x + image * v.gc() * v.h * v.w, pixels, made);
-        for (int64_t i = 0; bias && i < n * v.ow; i++)
-          memcpy(made + i * panels, shift + group * panels, size_t(panels) * sizeof(T));
         each_panels<T>(panels, [&](int64_t j, int64_t columns) {
-          const T *of = weights + group * size + j * v.patch();
+          const T *of = weights + group * size + j * v.patch(), *first = shift + group * panels + j;
+          for (int64_t i = 0; bias && i < positions; i++)
+            memcpy(made + i * columns, first, size_t(columns) * sizeof(T));
           for (int64_t i = 0; i < n; i++)
             window_sums(q, v.ow, columns, Matrix<T>{pixels + i * v.sh * pitch, v.sw * v.gc(), 1},
-                        Panels<T>::packed(of, v.patch()), made + i * line + j, panels,
+                        Panels<T>::packed(of, v.patch()), made + i * v.ow * columns, columns,
                         bias != nullptr);
+          transposed(to + j * area, area, made, columns, positions,
+                     v.goc() - j < columns ? v.goc() - j : columns);
         });
-        transposed(y + image * v.goc() * area + begin * v.ow, area, made, panels, n * v.ow,
-                   v.goc());
       });
 }
 
@@ -210,13 +220,15 @@ plait_status channels_backward_input(const plait_call *c, const Conv &v, const T
   const Residues down{v.kh, v.sh, v.dh, v.ph}, across{v.kw, v.sw, v.dw, v.pw};
   const int64_t panels = whole_panels<T>(v.gc()), taps = v.kh * v.kw, depth = v.goc();
   const int64_t size = taps * depth * panels;
-  Workspace space;
+  Workspace space, places;
   PLAIT_TRY(space.take(c, uint64_t(v.groups * size) * sizeof(T)));
+  PLAIT_TRY(places.take(c, uint64_t(taps) * sizeof(int64_t)));
   T *weights = space.as<T>();
-  PLAIT_TRY(pack_turned(c, v, down, across, w, weights));
+  turned_places(v, down, across, places.as<int64_t>());
+  PLAIT_TRY(pack_turned(c, v, places.as<int64_t>(), w, weights));
   const int64_t least = across.least(0), left = least < 0 ? -least : 0;
   const int64_t most = across.last(v.w - 1) + 1, width = left + (most > v.ow ? most : v.ow);
-  const int64_t pitch = width * depth, line = v.w * panels, area = v.h * v.w;
+  const int64_t pitch = width * depth, line = v.w * together<T>(panels), area = v.h * v.w;
   const int64_t rows = band_rows(v.h, 1, pitch / v.sh, line), bands = ceil_div(v.h, rows);
   const int64_t in_rows = (rows - 1) / v.sh + 2 + (down.taps(0) - 1) * v.dh;
   const int64_t beside = in_rows * v.ow * depth, out = rows * line, room = in_rows * pitch;
@@ -227,7 +239,7 @@ plait_status channels_backward_input(const plait_call *c, const Conv &v, const T
         const int64_t n = v.h - begin < rows ? v.h - begin : rows;
         Frame frame{depth, v.oh, v.ow, down.least(begin), 0, left, width};
         frame.rows = down.last(begin + n - 1) - frame.first + 1;
-        T *made = pixels + room;
+        T *made = pixels + room, *to = gx + image * v.gc() * area + begin * v.w;
         to_pixels(frame, gy + image * depth * v.oh * v.ow, pixels, made);
         each_panels<T>(panels, [&](int64_t j, int64_t columns) {
           const T *of = weights + group * size + j * taps * depth;
@@ -236,10 +248,11 @@ plait_status channels_backward_input(const plait_call *c, const Conv &v, const T
             const bool any = down.taps(down.of(y)) > 0;
             const T *row = pixels + (any ? down.first(y) - frame.first : 0) * pitch;
             input_row(v, down, across, y, columns, row, pitch, left,
-                      Panels<T>::packed(of, taps * depth), made + i * line + j, panels);
+                      Panels<T>::packed(of, taps * depth), made + i * v.w * columns, columns);
           }
+          transposed(to + j * area, area, made, columns, n * v.w,
+                     v.gc() - j < columns ? v.gc() - j : columns);
         });
-        transposed(gx + image * v.gc() * area + begin * v.w, area, made, panels, n * v.w, v.gc());
       });
 }
 

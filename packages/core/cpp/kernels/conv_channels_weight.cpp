@@ -10,6 +10,9 @@ constexpr int64_t kPrepared = 4 << 20;  // numbers of images that are laid out a
 constexpr int64_t kWanted = 16;  // pieces of work, at least, if images allow
 constexpr int64_t kPartials = 4 << 20;  // numbers of partial sums, at most
 
+template <class T>
+constexpr int64_t kPair = 2 * kPanel<T>;  // filters that are summed together
+
 // How the work is cut: images at once, and within these parts with sums of their own; the result
 // into the window's rows (or elements, if these aren't neighbours) and pairs of panels.
 template <class T>
@@ -30,8 +33,8 @@ struct Cut {
     gradient = v.oh * v.ow * panels;
     at_once = kPrepared / ((image + gradient) * v.groups) + 1;
     if (at_once > v.n) at_once = v.n;
-    pairs = ceil_div(panels, 2 * kPanel<T>);
-    result = v.groups * v.patch() * panels;
+    pairs = ceil_div(panels, kPair<T>);
+    result = v.groups * pairs * v.patch() * kPair<T>;
     parts = ceil_div(kWanted, runs * pairs * v.groups);
     const int64_t most = kPartials / result < at_once ? kPartials / result : at_once;
     if (parts > most) parts = most;
@@ -46,16 +49,16 @@ template <class T>
 void add_run(const Conv &v, const Cut<T> &cut, const T *images, const T *gradients, int64_t group,
              int64_t run, int64_t pair, int64_t begin, int64_t end, bool add, T *to) {
   const int64_t row = v.dw == 1 ? run : run / v.kw, column = v.dw == 1 ? 0 : run % v.kw;
-  const int64_t pitch = cut.width * v.gc(), area = v.oh * v.ow, first = pair * 2 * kPanel<T>;
-  const int64_t rest = cut.panels - first, wide = rest < 2 * kPanel<T> ? rest : 2 * kPanel<T>;
+  const int64_t pitch = cut.width * v.gc(), area = v.oh * v.ow, first = pair * kPair<T>;
+  const int64_t rest = cut.panels - first, wide = rest < kPair<T> ? rest : kPair<T>;
   const Rounds rounds{v.oh, v.sh * pitch, v.ow * kPanel<T>};
-  T *sums = to + (group * cut.runs + run) * cut.run * cut.panels + first;
+  T *sums = to + ((group * cut.pairs + pair) * v.patch() + run * cut.run) * kPair<T>;
   for (int64_t i = begin; i < end; i++) {
     const T *x = images + (i * v.groups + group) * cut.image;
     const T *g = gradients + (i * v.groups + group) * cut.gradient + first * area;
     multiply_rounds(cut.run, wide, v.ow, rounds,
                     Matrix<T>{x + row * v.dh * pitch + column * v.dw * v.gc(), 1, v.sw * v.gc()},
-                    Panels<T>::packed(g, area), sums, cut.panels, add || i > begin);
+                    Panels<T>::packed(g, area), sums, kPair<T>, add || i > begin);
   }
 }
 
@@ -75,25 +78,28 @@ plait_status prepare(const plait_call *c, const Conv &v, const Cut<T> &cut, cons
       });
 }
 
-// The parts added up in order, and turned into filters.
+// The parts added up in order, and turned into filters: a panel of them at a time.
 template <class T>
 void finish(const plait_call *c, const Conv &v, const Cut<T> &cut, T *sums, T *gw) {
-  const int64_t taps = v.kh * v.kw, channels = v.gc();
-  parallel_ranges(c, v.groups * channels, kChunk / (taps * cut.panels),
-                  [&](int64_t t, int64_t end) {
-                    for (; t < end; t++) {
-                      const int64_t group = t / channels, channel = t % channels;
-                      T *own = sums + (group * taps * channels + channel) * cut.panels;
-                      for (int64_t p = 1; p < cut.parts; p++)
-                        for (int64_t k = 0; k < taps; k++) {
-                          T *to = own + k * channels * cut.panels;
-                          const T *from = to + p * cut.result;
-                          for (int64_t o = 0; o < cut.panels; o++) to[o] += from[o];
-                        }
-                      transposed(gw + (group * v.goc() * channels + channel) * taps,
-                                 channels * taps, own, channels * cut.panels, taps, v.goc());
-                    }
-                  });
+  const int64_t taps = v.kh * v.kw, channels = v.gc(), panels = cut.panels / kPanel<T>;
+  const int64_t patch = v.patch(), step = channels * kPair<T>;
+  parallel_ranges(c, v.groups * panels, kChunk / (patch * kPanel<T>), [&](int64_t t, int64_t end) {
+    for (; t < end; t++) {
+      const int64_t group = t / panels, first = t % panels * kPanel<T>;
+      const int64_t rest = v.goc() - first, wide = rest < kPanel<T> ? rest : kPanel<T>;
+      T *own = sums + (group * cut.pairs + first / kPair<T>)*patch * kPair<T> + first % kPair<T>;
+      T *filters = gw + (group * v.goc() + first) * patch;
+      for (int64_t k = 0; k < channels; k++, own += kPair<T>, filters += taps) {
+        for (int64_t p = 1; p < cut.parts; p++)
+          for (int64_t i = 0; i < taps; i++) {
+            T *to = own + i * step;
+            const T *from = to + p * cut.result;
+            for (int64_t o = 0; o < kPanel<T>; o++) to[o] += from[o];
+          }
+        transposed(filters, patch, own, step, taps, wide);
+      }
+    }
+  });
 }
 
 }  // namespace

@@ -72,6 +72,28 @@ def _cut(made: Tensor, padding: tuple[int, ...], extra: tuple[int, ...]) -> Tens
     return pad(made, borders) if any(borders) else made
 
 
+def _images(
+    input: Tensor,
+    weight: Tensor,
+    stride: tuple[int, ...],
+    padding: tuple[int, ...],
+    extra: tuple[int, ...],
+    dilation: tuple[int, ...],
+    groups: int,
+) -> Tensor:
+    """Transpose the convolution of images with padding."""
+    size = [input.shape[0], weight.shape[1] * groups]
+    for i in range(2):
+        whole = (input.shape[i + 2] - 1) * stride[i] + dilation[i] * (weight.shape[i + 2] - 1) + 1
+        size.append(whole + extra[i] - 2 * padding[i])
+    # a convolution of such images has results of the input's size, unless `extra` is a stride more
+    fits = all(e < s for e, s in zip(extra, stride, strict=True)) and min(size[2:]) > 0
+    if not fits or 0 in input.shape[2:]:
+        return _cut(_full(input, weight, stride, dilation, groups), padding, extra)
+    made: Tensor = _backward_input(input, weight, size, stride, padding, dilation, groups)
+    return made
+
+
 def _with_bias(made: Tensor, bias: Tensor | None) -> Tensor:
     return made if bias is None else made + bias.reshape((-1,) + (1,) * (made.ndim - 2))
 
@@ -128,7 +150,7 @@ def conv_transpose2d(
         output_padding=output_padding,
         dilation=dilation,
     )
-    return _with_bias(_cut(_full(input, weight, step, spread, groups), cut, extra), bias)
+    return _with_bias(_images(input, weight, step, cut, extra, spread, groups), bias)
 
 
 def conv_transpose1d(
@@ -170,8 +192,8 @@ def conv_transpose1d(
         dilation=dilation,
     )
     rows, kernel = input.unsqueeze(2), weight.unsqueeze(2)
-    made = _full(rows, kernel, (1, *step), (1, *spread), groups).squeeze(2)
-    return _with_bias(_cut(made, cut, extra), bias)
+    made = _images(rows, kernel, (1, *step), (0, *cut), (0, *extra), (1, *spread), groups)
+    return _with_bias(made.squeeze(2), bias)
 
 
 def conv_transpose3d(
@@ -217,7 +239,7 @@ def conv_transpose3d(
     taps, filters = weight.shape[2], weight.shape[1] * groups
     images = input.transpose(1, 2).reshape((batch * slices, channels, *image))
     kernel = weight.reshape((channels, weight.shape[1] * taps, *weight.shape[3:]))
-    flat = _full(images, kernel, step[1:], spread[1:], groups)
+    flat = _images(images, kernel, step[1:], cut[1:], extra[1:], spread[1:], groups)
     size = flat.shape[2:]
     pieces = flat.reshape((batch, slices, filters, taps, *size)).permute((0, 2, 1, 3, 4, 5))
     pieces = pieces.reshape((batch, filters, slices * taps, *size))
@@ -225,4 +247,4 @@ def conv_transpose3d(
     depth = (slices - 1) * step[0] + spread[0] * (taps - 1) + 1
     blank = pieces.new_zeros((batch, filters, depth, *size))
     made = blank.index_add(2, pc.tensor(places, device=input.device), pieces)
-    return _with_bias(_cut(made, cut, extra), bias)
+    return _with_bias(_cut(made, (cut[0], 0, 0), (extra[0], 0, 0)), bias)
