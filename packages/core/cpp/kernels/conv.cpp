@@ -6,6 +6,7 @@
 
 #include "kernels/dense.h"
 #include "kernels/gemm.h"
+#include "kernels/tile.h"
 
 namespace plait::core {
 namespace {
@@ -177,12 +178,21 @@ plait_status dense_forward(const plait_call *c, const Conv &v, const T *x, const
 }
 
 // Which way is the fastest, by measurement: few channels of small images eight images at a time,
-// many channels as pixels, what is left as columns.
+// many channels as pixels, what is left as columns. Without wide tiles BLAS is as fast as ours, and
+// without AVX2 faster.
 enum class Way { Dense, Lanes, Pixels, Columns };
+#if defined(__AVX2__)
+constexpr bool kPixels = true;
+#else
+constexpr bool kPixels = false;
+#endif
 template <class T>
 Way way_of(const Conv &v, bool pixels, int64_t channels, bool lanes) {
+  const bool wide = has_wide_tiles();
+  pixels = pixels && kPixels;
   if (is_dense(v)) return Way::Dense;
-  if (pixels && channels >= 4) return Way::Pixels;
+  if (v.is_pointwise() && !wide) return Way::Columns;
+  if (pixels && wide && channels >= 4) return Way::Pixels;
   if (sizeof(T) == 4 && lanes && lanes_fit(v)) return Way::Lanes;
   return pixels ? Way::Pixels : Way::Columns;
 }

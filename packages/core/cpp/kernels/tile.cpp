@@ -58,17 +58,30 @@ struct Squares {
   Square<T> of[2][13];  // by panels - 1 and rows
 };
 
+#if defined(__AVX2__)
+constexpr int kShort = 32;
+#else
+constexpr int kShort = 16;  // compilers keep vectors that no register holds in memory
+#endif
+// Rows whose sums the registers hold, of which Arm has twice as many.
+#if defined(__AVX2__)
+constexpr int kRowsShort = 6;
+#elif defined(__aarch64__)
+constexpr int kRowsShort = 5;
+#else
+constexpr int kRowsShort = 3;
+#endif
 template <class T, int R>
-PLAIT_NOINLINE void square_32(const Way &way, const T *a, int64_t rows, const T *b, int64_t, T *c,
-                              int64_t ldc, bool add) {
-  square<T, 32, R, 2>(way, a, rows, b, kLanes<T>, c, ldc, add);
+PLAIT_NOINLINE void square_short(const Way &way, const T *a, int64_t rows, const T *b, int64_t,
+                                 T *c, int64_t ldc, bool add) {
+  square<T, kShort, R, 64 / kShort>(way, a, rows, b, kShort / int64_t(sizeof(T)), c, ldc, add);
 }
-// with two registers each, the sums of six rows fill the registers of AVX2
 template <class T>
-constexpr Squares<T> kSquares32 = {6,
-                                   1,
-                                   {{nullptr, square_32<T, 1>, square_32<T, 2>, square_32<T, 3>,
-                                     square_32<T, 4>, square_32<T, 5>, square_32<T, 6>}}};
+constexpr Squares<T> kSquaresShort = {
+    kRowsShort,
+    1,
+    {{nullptr, square_short<T, 1>, square_short<T, 2>, square_short<T, 3>, square_short<T, 4>,
+      square_short<T, 5>, square_short<T, 6>}}};
 
 #if defined(__AVX2__) && defined(__x86_64__)
 // The same sums in the same order in the registers of AVX-512: the bits do not differ. A panel is
@@ -105,12 +118,12 @@ bool has_avx512() {
 }
 template <class T>
 const Squares<T> &squares() {
-  return has_avx512() ? kSquares64<T> : kSquares32<T>;
+  return has_avx512() ? kSquares64<T> : kSquaresShort<T>;
 }
 #else
 template <class T>
 const Squares<T> &squares() {
-  return kSquares32<T>;
+  return kSquaresShort<T>;
 }
 #endif
 
