@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import plait_core as pc
 from plait_core import Tensor
 from plait_nn.functional._padding import pad
@@ -82,6 +84,8 @@ def _images(
     groups: int,
 ) -> Tensor:
     """Transpose the convolution of images with padding."""
+    if not input.is_floating_point() and input.dtype == weight.dtype:
+        return _images_of_others(input, weight, stride, padding, extra, dilation, groups)
     size = [input.shape[0], weight.shape[1] * groups]
     for i in range(2):
         whole = (input.shape[i + 2] - 1) * stride[i] + dilation[i] * (weight.shape[i + 2] - 1) + 1
@@ -92,6 +96,18 @@ def _images(
         return _cut(_full(input, weight, stride, dilation, groups), padding, extra)
     made: Tensor = _backward_input(input, weight, size, stride, padding, dilation, groups)
     return made
+
+
+def _images_of_others(input: Tensor, weight: Tensor, *options: Any) -> Tensor:
+    """Do it for integers in float64, and for complex numbers by their parts."""
+    if not input.is_complex():
+        wide = _images(input.to(pc.float64), weight.to(pc.float64), *options)
+        return wide.to(input.dtype)
+    n = input.shape[0]
+    parts = pc.cat([input.real, input.imag])
+    real = _images(parts, weight.real, *options)
+    imaginary = _images(parts, weight.imag, *options)
+    return pc.complex(real[:n] - imaginary[n:], real[n:] + imaginary[:n])
 
 
 def _with_bias(made: Tensor, bias: Tensor | None) -> Tensor:
@@ -125,6 +141,8 @@ def conv_transpose2d(
     Returns:
         Shape (N, K, H', W'), ``H' = (H - 1) stride - 2 padding + dilation (kH - 1) +
         output_padding + 1``.
+
+    Complex numbers take two such convolutions, integers are summed in float64 (exact below 2^53).
 
     Raises:
         ShapeError: The shapes don't fit together.
