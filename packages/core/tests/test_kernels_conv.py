@@ -71,6 +71,7 @@ CASES = [
     Case(2, 16, 8, 8, 16, 3, 8, padding=(1, 0)),
     Case(4, 16, 9, 9, 32, 1, 1, stride=(2, 2)),
     Case(4, 18, 16, 16, 34, 1, 1),
+    Case(2, 16, 8, 9, 13, 7, 7),  # a large window in a small image
     Case(9, 16, 7, 5, 20, 7, 5),  # a window as large as the image: one product
     Case(9, 2, 4, 4, 1, 4, 4),
     Case(1, 3, 6, 6, 5, 6, 6),
@@ -145,6 +146,22 @@ def test_convolution(case: Case, dtype: Any, channels_last: bool) -> None:
     close(pc.conv2d(tx, tw, pc.from_numpy(bias), *rest), y + bias[:, None, None], dtype)
     close(backward_input(tg, tw, x.shape, *rest), gx, dtype)
     close(backward_weight(tg, tx, w.shape, *rest), gw, dtype)
+
+
+def test_borders_that_no_memory_holds() -> None:
+    far = 10**9  # apart, and as many zeros around: the window's corner meets the image once
+    x, w = RNG.standard_normal((2, 16, 3, 3)), RNG.standard_normal((16, 16, 2, 2))
+    tx, tw = pc.from_numpy(x), pc.from_numpy(w)
+    rest = (far, far, 1, 1)
+    y = pc.conv2d(tx, tw, None, *rest)
+    want = np.zeros((2, 16, 3, 3))
+    want[:, :, 1, 1] = np.einsum("ncij,ocij->no", x[:, :, :2, :2], w)
+    np.testing.assert_allclose(y.numpy(), want, atol=1e-12)
+    gx = np.zeros_like(x)
+    gx[:, :, :2, :2] = np.einsum("no,ocij->ncij", want[:, :, 1, 1], w)
+    np.testing.assert_allclose(backward_input(y, tw, x.shape, *rest).numpy(), gx, atol=1e-10)
+    gw = np.einsum("no,ncij->ocij", want[:, :, 1, 1], x[:, :, :2, :2])
+    np.testing.assert_allclose(backward_weight(y, tx, w.shape, *rest).numpy(), gw, atol=1e-10)
 
 
 def test_convolution_of_nothing() -> None:

@@ -45,11 +45,12 @@ void window_sums(const Window &q, int64_t m, int64_t n, Matrix<T> a, Panels<T> w
                  int64_t ldc, bool add) {
   if (q.column == q.depth || q.kw == 1 || q.kh == 0) {
     const int64_t k = q.kw * q.depth;
-    return multiply_rounds(m, n, k, {q.kh, q.row, k * kPanel<T>}, a, weights, to, ldc, add);
+    return multiply_rounds(m, n, k, {q.kh, q.row, k * kPanel<T>}, {1, 0, 0}, a, weights, to, ldc,
+                           add);
   }
   for (int64_t i = 0; i < q.kh; i++) {
-    multiply_rounds(m, n, q.depth, {q.kw, q.column, q.depth * kPanel<T>}, a.at(0, i * q.row),
-                    weights, to, ldc, add || i > 0);
+    multiply_rounds(m, n, q.depth, {q.kw, q.column, q.depth * kPanel<T>}, {1, 0, 0},
+                    a.at(0, i * q.row), weights, to, ldc, add || i > 0);
     weights.data += q.kw * q.depth * kPanel<T>;
   }
 }
@@ -256,9 +257,18 @@ plait_status channels_backward_input(const plait_call *c, const Conv &v, const T
       });
 }
 
-bool channels_forward_fit(const Conv &v) { return v.goc() >= 12 && v.gc() * v.kw >= 4; }
+bool channels_border_fit(const Conv &v) {  // zeros are laid out, too
+  const double whole = double(v.h + 2 * v.ph) * double(v.w + 2 * v.pw);
+  return whole <= 8 * (double(v.h) * double(v.w) + double(v.oh) * double(v.ow)) + 4096;
+}
+bool channels_forward_fit(const Conv &v) {
+  return v.goc() >= 12 && v.gc() * v.kw >= 4 && channels_border_fit(v);
+}
 bool channels_input_fit(const Conv &v) {
-  return v.gc() >= 12 && (v.sh == 1 || v.dh == 1) && (v.sw == 1 || v.dw == 1);
+  const bool one = (v.sh == 1 || v.dh == 1) && (v.sw == 1 || v.dw == 1);
+  // of a large window in a small image most elements see zeros
+  const double used = double(v.oh) * double(v.ow) * double(v.sh) * double(v.sw);
+  return v.gc() >= 12 && one && double(v.h) * double(v.w) < 2.5 * used && channels_border_fit(v);
 }
 
 #define PLAIT_INSTANCE(T)                                                                        \

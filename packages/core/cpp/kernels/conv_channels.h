@@ -11,6 +11,7 @@
 namespace plait::core {
 
 // Whether the way below is the faster one.
+bool channels_border_fit(const Conv &v);  // for all three
 bool channels_forward_fit(const Conv &v);
 bool channels_input_fit(const Conv &v);
 bool channels_weight_fit(const Conv &v);

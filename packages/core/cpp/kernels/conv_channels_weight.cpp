@@ -53,13 +53,12 @@ void add_run(const Conv &v, const Cut<T> &cut, const T *images, const T *gradien
   const int64_t rest = cut.panels - first, wide = rest < kPair<T> ? rest : kPair<T>;
   const Rounds rounds{v.oh, v.sh * pitch, v.ow * kPanel<T>};
   T *sums = to + ((group * cut.pairs + pair) * v.patch() + run * cut.run) * kPair<T>;
-  for (int64_t i = begin; i < end; i++) {
-    const T *x = images + (i * v.groups + group) * cut.image;
-    const T *g = gradients + (i * v.groups + group) * cut.gradient + first * area;
-    multiply_rounds(cut.run, wide, v.ow, rounds,
-                    Matrix<T>{x + row * v.dh * pitch + column * v.dw * v.gc(), 1, v.sw * v.gc()},
-                    Panels<T>::packed(g, area), sums, kPair<T>, add || i > begin);
-  }
+  const Rounds again{end - begin, v.groups * cut.image, v.groups * cut.gradient};
+  const T *x = images + (begin * v.groups + group) * cut.image;
+  const T *g = gradients + (begin * v.groups + group) * cut.gradient + first * area;
+  multiply_rounds(cut.run, wide, v.ow, rounds, again,
+                  Matrix<T>{x + row * v.dh * pitch + column * v.dw * v.gc(), 1, v.sw * v.gc()},
+                  Panels<T>::packed(g, area), sums, kPair<T>, add);
 }
 
 // Images [first, first + n) with their gradients, as pixels.
@@ -131,7 +130,7 @@ plait_status channels_backward_weight(const plait_call *c, const Conv &v, const 
   return PLAIT_OK;
 }
 
-bool channels_weight_fit(const Conv &v) { return v.goc() >= 12; }
+bool channels_weight_fit(const Conv &v) { return v.goc() >= 12 && channels_border_fit(v); }
 
 #define PLAIT_INSTANCE(T)                                                                     \
   template plait_status channels_backward_weight(const plait_call *, const Conv &, const T *, \

@@ -15,10 +15,11 @@ struct Register {
   typedef T unaligned __attribute__((vector_size(kBytes), aligned(sizeof(T)), may_alias));
 };
 
-// The way of a sum: k products, `a` and `b` elements from one to the next, in each round.
+// The way of a sum: k products, `a` and `b` elements from one to the next, in each of the rounds,
+// of which there are as many again elsewhere.
 struct Way {
   int64_t k, a, b;
-  Rounds rounds;
+  Rounds rounds, again;
 };
 
 // R rows of C registers beside each other, whose columns of b are `apart` elements apart.
@@ -30,14 +31,17 @@ PLAIT_INLINE void square(const Way &way, const T *a, int64_t rows, const T *b, i
   constexpr int64_t w = kBytes / int64_t(sizeof(T));
   Wide sum[R][C] = {};
   const int64_t k = way.k, columns = way.a, step = way.b;
-  for (int64_t q = 0; q < way.rounds.count; q++, a += way.rounds.a, b += way.rounds.b) {
-    const T *x = a, *y = b;
-    for (int64_t l = 0; l < k; l++, x += columns, y += step) {
-      Wide wide[C];
-      for (int v = 0; v < C; v++) wide[v] = *reinterpret_cast<const Unaligned *>(y + v * apart);
-      for (int r = 0; r < R; r++) {
-        const Wide factor = x[r * rows] - Wide{};
-        for (int v = 0; v < C; v++) sum[r][v] += factor * wide[v];
+  for (int64_t s = 0; s < way.again.count; s++) {
+    for (int64_t q = 0; q < way.rounds.count; q++) {
+      const T *x = a + s * way.again.a + q * way.rounds.a;
+      const T *y = b + s * way.again.b + q * way.rounds.b;
+      for (int64_t l = 0; l < k; l++, x += columns, y += step) {
+        Wide wide[C];
+        for (int v = 0; v < C; v++) wide[v] = *reinterpret_cast<const Unaligned *>(y + v * apart);
+        for (int r = 0; r < R; r++) {
+          const Wide factor = x[r * rows] - Wide{};
+          for (int v = 0; v < C; v++) sum[r][v] += factor * wide[v];
+        }
       }
     }
   }
@@ -150,25 +154,33 @@ void squares_of(int64_t m, int64_t n, const Way &way, const T *a, int64_t rows, 
 }  // namespace
 
 template <class T>
-void multiply_rounds(int64_t m, int64_t n, int64_t k, Rounds rounds, Matrix<T> a, Panels<T> b, T *c,
-                     int64_t ldc, bool add) {
+void multiply_rounds(int64_t m, int64_t n, int64_t k, Rounds rounds, Rounds again, Matrix<T> a,
+                     Panels<T> b, T *c, int64_t ldc, bool add) {
   if (m == 0) return;
-  const int64_t many = k < 1 ? rounds.count : k < kDepth ? kDepth / k : 1;
-  for (int64_t q = 0; q < rounds.count || q == 0; q += many < 1 ? 1 : many) {
-    const int64_t count = rounds.count - q < many ? rounds.count - q : many;
-    for (int64_t l = 0; l < k || l == 0; l += kDepth, add = true) {
-      const Way way{k - l < kDepth ? k - l : kDepth, a.columns, b.row, {count, rounds.a, rounds.b}};
-      const int64_t from = q * rounds.b + l * b.row;
-      squares_of(m, n, way, a.data + q * rounds.a + l * a.columns, a.rows,
-                 Panels<T>{b.data + from, b.panel, b.row}, c, ldc, add);
-    }
-  }
+  auto at_once = [](int64_t count, int64_t depth) {  // of `count` sums of `depth` products
+    const int64_t fit = kDepth / (depth < 1 ? 1 : depth);
+    return fit < 1 || count < 1 ? 1 : fit < count ? fit : count;
+  };
+  const int64_t many = at_once(rounds.count, k);
+  const int64_t whole = many < rounds.count ? 1 : at_once(again.count, rounds.count * k);
+  for (int64_t s = 0; s < again.count || s == 0; s += whole)
+    for (int64_t q = 0; q < rounds.count || q == 0; q += many)
+      for (int64_t l = 0; l < k || l == 0; l += kDepth, add = true) {
+        const Way way{k - l < kDepth ? k - l : kDepth,
+                      a.columns,
+                      b.row,
+                      {rounds.count - q < many ? rounds.count - q : many, rounds.a, rounds.b},
+                      {again.count - s < whole ? again.count - s : whole, again.a, again.b}};
+        const int64_t from = s * again.b + q * rounds.b + l * b.row;
+        squares_of(m, n, way, a.data + s * again.a + q * rounds.a + l * a.columns, a.rows,
+                   Panels<T>{b.data + from, b.panel, b.row}, c, ldc, add);
+      }
 }
 
 template <class T>
 void multiply_tile(int64_t m, int64_t n, int64_t k, Matrix<T> a, Panels<T> b, T *c, int64_t ldc,
                    bool add) {
-  multiply_rounds(m, n, k, {1, 0, 0}, a, b, c, ldc, add);
+  multiply_rounds(m, n, k, {1, 0, 0}, {1, 0, 0}, a, b, c, ldc, add);
 }
 
 bool has_wide_tiles() {
@@ -208,12 +220,12 @@ void pack_rows(Matrix<T> a, int64_t rows, int64_t columns, int64_t width, T fact
   }
 }
 
-#define PLAIT_INSTANCE(T)                                                                     \
-  template void multiply_rounds(int64_t, int64_t, int64_t, Rounds, Matrix<T>, Panels<T>, T *, \
-                                int64_t, bool);                                               \
-  template void multiply_tile(int64_t, int64_t, int64_t, Matrix<T>, Panels<T>, T *, int64_t,  \
-                              bool);                                                          \
-  template void pack_panels(Matrix<T>, int64_t, int64_t, T *);                                \
+#define PLAIT_INSTANCE(T)                                                                        \
+  template void multiply_rounds(int64_t, int64_t, int64_t, Rounds, Rounds, Matrix<T>, Panels<T>, \
+                                T *, int64_t, bool);                                             \
+  template void multiply_tile(int64_t, int64_t, int64_t, Matrix<T>, Panels<T>, T *, int64_t,     \
+                              bool);                                                             \
+  template void pack_panels(Matrix<T>, int64_t, int64_t, T *);                                   \
   template void pack_rows(Matrix<T>, int64_t, int64_t, int64_t, T, T *);
 PLAIT_INSTANCE(float)
 PLAIT_INSTANCE(double)

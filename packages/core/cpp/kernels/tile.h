@@ -33,10 +33,11 @@ struct Rounds {
   int64_t count, a, b;
 };
 
-// As multiply_tile over all rounds: a window's rows, for example. Nothing at all sums up to zero.
+// As multiply_tile over all rounds, a window's rows, for example, and these again elsewhere, in
+// other images. Nothing at all sums up to zero.
 template <class T>
-void multiply_rounds(int64_t m, int64_t n, int64_t k, Rounds rounds, Matrix<T> a, Panels<T> b, T *c,
-                     int64_t ldc, bool add);
+void multiply_rounds(int64_t m, int64_t n, int64_t k, Rounds rounds, Rounds again, Matrix<T> a,
+                     Panels<T> b, T *c, int64_t ldc, bool add);
 
 // Whether there are registers for larger tiles than the best BLAS may know of.
 bool has_wide_tiles();
