@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from nn_reference import conv2d
 
+import plait_autograd as autograd
 import plait_core as pc
 import plait_nn as nn
 from plait_nn import functional as F
@@ -94,6 +95,15 @@ def test_transposed_convolutions_of_integers_and_complex_numbers(draw, dims):
     function(c, d, stride=2).backward(pc.tensor(g))
     np.testing.assert_allclose(a.grad.numpy(), c.grad.numpy(), atol=1e-9)  # 1j * conj(1j)
     np.testing.assert_allclose(b.grad.numpy(), d.grad.numpy() * (2 + 1j), atol=1e-9)
+
+
+@pytest.mark.parametrize("function", [F.conv2d, F.conv_transpose2d])
+@pytest.mark.parametrize("stride", [1, 2])
+def test_gradients_of_many_channels(draw, function, stride):
+    leaves = [pc.tensor(draw(*size)) for size in ((1, 12, 3, 4), (12, 12, 2, 2), (12,))]
+    leaves = [leaf.requires_grad_() for leaf in leaves]
+    assert autograd.gradcheck(lambda *args: function(*args, stride, 1), leaves, fast_mode=True)
+    assert autograd.gradgradcheck(lambda *args: function(*args, stride, 1), leaves, fast_mode=True)
 
 
 @pytest.mark.parametrize("dims", [1, 2, 3])
