@@ -104,48 +104,10 @@ def products() -> Iterator[Case]:
 
 
 def images() -> Iterator[Case]:
-    """Convolutions in all three passes, pooling in both."""
-    sizes = [
-        ("LeNet 1", (128, 1, 28, 28), (6, 1, 5, 5), 2),
-        ("LeNet 2", (128, 6, 14, 14), (16, 6, 5, 5), 0),
-        ("ResNet 64@56", (4, 64, 56, 56), (64, 64, 3, 3), 1),
-    ]
-    for name, shape, filters, padding in sizes:
-        (x, y), (w, v) = draw(*shape), draw(*filters)
-        yield from convolution(name, x, y, w, v, padding)
+    """Pooling in both passes; convolutions are in bench_convolutions.py."""
     for shape in ((128, 6, 28, 28), (8, 64, 112, 112)):
         x, y = draw(*shape)
         yield from pooling(" x ".join(map(str, shape)), x, y)
-
-
-def convolution(name: str, x: Any, y: Any, w: Any, v: Any, padding: int) -> Iterator[Case]:
-    """One convolution: forward, and its derivatives by input and by weight."""
-    peer = torch.nn.functional.conv2d
-    gx, gy = both(RNG.standard_normal(peer(y, v, padding=padding).shape).astype(np.float32))
-    rest = ([1, 1], [padding, padding], [1, 1])
-
-    def derivative(wanted: list[bool]) -> Callable[[], Any]:
-        return lambda: aten.convolution_backward(gy, y, v, None, *rest, False, [0, 0], 1, wanted)
-
-    by_input, by_weight = operator("conv2d_backward_input"), operator("conv2d_backward_weight")
-    yield (
-        f"conv2d {name}",
-        lambda: pc.conv2d(x, w, None, 1, padding),
-        lambda: peer(y, v, padding=padding),
-        None,
-    )
-    yield (
-        f"conv2d {name}, by input",
-        lambda: by_input(gx, w, x.shape, *rest, 1),
-        derivative([True, False, False]),
-        None,
-    )
-    yield (
-        f"conv2d {name}, by weight",
-        lambda: by_weight(gx, x, w.shape, *rest, 1),
-        derivative([False, True, False]),
-        None,
-    )
 
 
 def pooling(name: str, x: Any, y: Any) -> Iterator[Case]:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import plait_core as pc
+from plait_abi import operator
 
 
 @pytest.fixture(autouse=True)
@@ -31,6 +32,10 @@ A, B, BATCH, IMAGES, FILTERS = (
     draw(9, 16, 29, 31),
     draw(32, 16, 3, 3),
 )
+
+BY_INPUT, BY_WEIGHT = operator("conv2d_backward_input"), operator("conv2d_backward_weight")
+HALVES, WINDOWS = draw(9, 32, 15, 16), ((2, 2), (1, 1), (1, 1), 1)
+SMALL, FEW = draw(33, 1, 28, 28), draw(6, 1, 5, 5)
 
 OPERATORS: dict[str, Callable[[], Any]] = {
     "sum": lambda: ROW.sum(),
@@ -56,6 +61,11 @@ OPERATORS: dict[str, Callable[[], Any]] = {
     "bmm": lambda: BATCH @ BATCH.mT,
     "linear": lambda: pc.linear(A, B.T),
     "conv2d": lambda: pc.conv2d(IMAGES, FILTERS, padding=1),
+    "conv2d, stride 2": lambda: pc.conv2d(IMAGES, FILTERS, None, *WINDOWS),
+    "conv2d by input": lambda: BY_INPUT(HALVES, FILTERS, IMAGES.shape, *WINDOWS),
+    "conv2d by weight": lambda: BY_WEIGHT(HALVES, IMAGES, FILTERS.shape, *WINDOWS),
+    "conv2d of whole images": lambda: pc.conv2d(IMAGES, draw(32, 16, 29, 31)),
+    "conv2d of few channels": lambda: pc.conv2d(SMALL, FEW),
 }
 
 
@@ -91,11 +101,24 @@ def test_rows_do_not_depend_on_the_batch_in_the_mode(name: str) -> None:
         assert pc.equal(BY_ROW[name](A[:rows]), whole[:rows]), rows
 
 
-def test_images_do_not_depend_on_the_batch_in_the_mode() -> None:
+BY_IMAGE: dict[str, tuple[Any, Callable[[Any], Any]]] = {
+    "columns or pixels": (IMAGES, lambda x: pc.conv2d(x, FILTERS, padding=1)),
+    "whole images": (IMAGES, lambda x: pc.conv2d(x, draw(32, 16, 29, 31))),
+    "few channels": (SMALL, lambda x: pc.conv2d(x, FEW)),
+    "transposed": (
+        HALVES,
+        lambda x: BY_INPUT(x, FILTERS, (len(x), *IMAGES.shape[1:]), *WINDOWS),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BY_IMAGE)
+def test_images_do_not_depend_on_the_batch_in_the_mode(name: str) -> None:
     pc.set_batch_invariant(True)
-    whole = pc.conv2d(IMAGES, FILTERS, padding=1)
+    batch, function = BY_IMAGE[name]
+    whole = function(batch)
     for images in (1, 2, 5, 8):
-        assert pc.equal(pc.conv2d(IMAGES[:images], FILTERS, padding=1), whole[:images])
+        assert pc.equal(function(batch[:images]), whole[:images]), images
 
 
 def test_the_mode_changes_rounding_only() -> None:

@@ -53,6 +53,28 @@ CASES = [
     Case(2, 3, 20, 1, 4, 3, 1, stride=(1, 3), padding=(1, 1)),  # of a column of padding
     Case(2, 3, 20, 1, 4, 3, 1, padding=(0, 1)),
     Case(2, 3, 1, 20, 4, 1, 3, stride=(1, 2)),
+    Case(3, 16, 7, 7, 33, 4, 4, stride=(2, 2), padding=(1, 1)),  # channels side by side
+    Case(3, 20, 16, 16, 12, 4, 4, stride=(2, 2), padding=(1, 1)),
+    Case(2, 16, 9, 10, 16, 2, 3, stride=(3, 2)),  # elements that no window sees
+    Case(2, 16, 11, 12, 16, 1, 2, stride=(3, 4), padding=(0, 1)),
+    Case(2, 13, 8, 9, 14, 3, 3, stride=(2, 1), padding=(4, 3)),  # more padding than window
+    Case(2, 16, 17, 19, 16, 3, 2, stride=(1, 1), padding=(2, 1), dilation=(3, 2)),
+    Case(2, 16, 17, 19, 16, 3, 3, stride=(2, 1), padding=(1, 2), dilation=(1, 3)),
+    Case(2, 16, 17, 19, 16, 3, 3, stride=(2, 3), padding=(2, 2), dilation=(2, 2)),
+    Case(2, 36, 10, 9, 39, 3, 3, stride=(2, 2), padding=(1, 1), groups=3),
+    Case(2, 24, 10, 9, 26, 3, 2, stride=(1, 2), dilation=(2, 1), groups=2),
+    Case(2, 3, 30, 31, 16, 7, 7, stride=(2, 2), padding=(3, 3)),
+    Case(1, 12, 90, 101, 17, 5, 3, stride=(2, 3), padding=(2, 0)),  # images in bands of rows
+    Case(1, 40, 64, 80, 16, 3, 3, padding=(1, 1)),
+    Case(40, 16, 6, 6, 14, 3, 3, padding=(1, 1)),  # parts of a batch
+    Case(2, 430, 5, 6, 12, 3, 3, padding=(1, 1)),  # sums in several pieces
+    Case(2, 16, 8, 8, 16, 3, 8, padding=(1, 0)),
+    Case(4, 16, 9, 9, 32, 1, 1, stride=(2, 2)),
+    Case(4, 18, 16, 16, 34, 1, 1),
+    Case(2, 16, 8, 9, 13, 7, 7),  # a large window in a small image
+    Case(9, 16, 7, 5, 20, 7, 5),  # a window as large as the image: one product
+    Case(9, 2, 4, 4, 1, 4, 4),
+    Case(1, 3, 6, 6, 5, 6, 6),
 ]
 
 
@@ -124,6 +146,22 @@ def test_convolution(case: Case, dtype: Any, channels_last: bool) -> None:
     close(pc.conv2d(tx, tw, pc.from_numpy(bias), *rest), y + bias[:, None, None], dtype)
     close(backward_input(tg, tw, x.shape, *rest), gx, dtype)
     close(backward_weight(tg, tx, w.shape, *rest), gw, dtype)
+
+
+def test_borders_that_no_memory_holds() -> None:
+    far = 10**9  # apart, and as many zeros around: the window's corner meets the image once
+    x, w = RNG.standard_normal((2, 16, 3, 3)), RNG.standard_normal((16, 16, 2, 2))
+    tx, tw = pc.from_numpy(x), pc.from_numpy(w)
+    rest = (far, far, 1, 1)
+    y = pc.conv2d(tx, tw, None, *rest)
+    want = np.zeros((2, 16, 3, 3))
+    want[:, :, 1, 1] = np.einsum("ncij,ocij->no", x[:, :, :2, :2], w)
+    np.testing.assert_allclose(y.numpy(), want, atol=1e-12)
+    gx = np.zeros_like(x)
+    gx[:, :, :2, :2] = np.einsum("no,ocij->ncij", want[:, :, 1, 1], w)
+    np.testing.assert_allclose(backward_input(y, tw, x.shape, *rest).numpy(), gx, atol=1e-10)
+    gw = np.einsum("no,ncij->ocij", want[:, :, 1, 1], x[:, :, :2, :2])
+    np.testing.assert_allclose(backward_weight(y, tx, w.shape, *rest).numpy(), gw, atol=1e-10)
 
 
 def test_convolution_of_nothing() -> None:

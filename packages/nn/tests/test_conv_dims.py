@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from nn_reference import conv2d
 
+import plait_autograd as autograd
 import plait_core as pc
 import plait_nn as nn
 from plait_nn import functional as F
@@ -40,6 +41,69 @@ def test_the_transposed_convolution_is_the_transpose(draw, dims):
     extra = tuple(a - b for a, b in zip(size[2:], least.shape[2:], strict=True))
     made = getattr(F, f"conv_transpose{dims}d")(g, w, output_padding=extra, **conv)
     np.testing.assert_allclose(made.numpy(), x.grad.numpy(), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"stride": 2, "padding": 1},
+        {"stride": 3, "padding": 2, "output_padding": 2},
+        {"stride": 1, "padding": 1, "dilation": 2, "output_padding": 1},  # as far as no stride
+        {"stride": (2, 1), "padding": (0, 1), "output_padding": (1, 0), "dilation": (1, 2)},
+        {"stride": 2, "groups": 2},
+    ],
+)
+def test_elements_of_a_transposed_convolution(draw, options):
+    x, w, b = draw(2, 4, 5, 4), draw(4, 3, 3, 2), draw(3 * options.get("groups", 1))
+    made = F.conv_transpose2d(*map(pc.tensor, (x, w, b)), **options).numpy()
+    (s, r), (p, q), (d, e), (m, n) = (
+        np.broadcast_to(options.get(name, default), 2)
+        for name, default in (("stride", 1), ("padding", 0), ("dilation", 1), ("output_padding", 0))
+    )
+    groups = options.get("groups", 1)
+    wide = np.zeros((2, 3 * groups, 4 * s + 2 * d + 1 + m, 3 * r + e + 1 + n))
+    for g in range(groups):
+        own = slice(g * 4 // groups, (g + 1) * 4 // groups)
+        for u in range(3):
+            for v in range(2):
+                part = np.einsum("ncij,ck->nkij", x[:, own], w[own, :, u, v])
+                wide[
+                    :,
+                    3 * g : 3 * g + 3,
+                    u * d : u * d + 5 * s - s + 1 : s,
+                    v * e : v * e + 4 * r - r + 1 : r,
+                ] += part
+    wanted = wide[:, :, p : wide.shape[2] - p, q : wide.shape[3] - q] + b.reshape(-1, 1, 1)
+    np.testing.assert_allclose(made, wanted, atol=1e-12)
+
+
+@pytest.mark.parametrize("dims", [1, 2, 3])
+def test_transposed_convolutions_of_integers_and_complex_numbers(draw, dims):
+    x, w = draw(2, 2, *(4, 3, 3)[:dims]), draw(2, 3, *(2, 3, 2)[:dims])
+    function = getattr(F, f"conv_transpose{dims}d")
+    x, w = np.round(9 * x), np.round(9 * w)
+    made = function(pc.tensor(x.astype("int64")), pc.tensor(w.astype("int64")), stride=2)
+    assert made.dtype == pc.int64
+    whole = function(pc.tensor(x), pc.tensor(w), stride=2).numpy()
+    np.testing.assert_array_equal(made.numpy(), whole)
+    a, b = pc.tensor(x * (1 + 2j)).requires_grad_(), pc.tensor(w * 1j).requires_grad_()
+    made = function(a, b, stride=2)
+    np.testing.assert_allclose(made.detach().numpy(), whole * (1j - 2), atol=1e-9)
+    g = draw(*whole.shape)
+    made.backward(pc.tensor(g * 1j))
+    c, d = pc.tensor(x).requires_grad_(), pc.tensor(w).requires_grad_()
+    function(c, d, stride=2).backward(pc.tensor(g))
+    np.testing.assert_allclose(a.grad.numpy(), c.grad.numpy(), atol=1e-9)  # 1j * conj(1j)
+    np.testing.assert_allclose(b.grad.numpy(), d.grad.numpy() * (2 + 1j), atol=1e-9)
+
+
+@pytest.mark.parametrize("function", [F.conv2d, F.conv_transpose2d])
+@pytest.mark.parametrize("stride", [1, 2])
+def test_gradients_of_many_channels(draw, function, stride):
+    leaves = [pc.tensor(draw(*size)) for size in ((1, 12, 3, 4), (12, 12, 2, 2), (12,))]
+    leaves = [leaf.requires_grad_() for leaf in leaves]
+    assert autograd.gradcheck(lambda *args: function(*args, stride, 1), leaves, fast_mode=True)
+    assert autograd.gradgradcheck(lambda *args: function(*args, stride, 1), leaves, fast_mode=True)
 
 
 @pytest.mark.parametrize("dims", [1, 2, 3])

@@ -41,6 +41,24 @@ PLAIT_INLINE void copy_row(T *to, const T *from, int64_t n) {
   store(to + n - kLanes<T>, load(from + n - kLanes<T>));
 }
 
+// Runs f(i, scratch) for i < n with scratch of `size` elements for each chunk of `grain` indices.
+template <class T, class F>
+plait_status with_scratch(const plait_call *c, int64_t n, int64_t grain, int64_t size, F &&f) {
+  const uint64_t nbytes = uint64_t(size) * sizeof(T);
+  bool failed = false;
+  parallel_ranges(c, n, grain, [&](int64_t begin, int64_t end) {
+    Workspace space;
+    if (nbytes && !space.try_take(c, nbytes))
+      return __atomic_store_n(&failed, true, __ATOMIC_RELAXED);
+    for (int64_t i = begin; i < end; i++) f(i, space.as<T>());
+  });
+  return failed ? Workspace::out_of_memory(c, nbytes) : PLAIT_OK;
+}
+inline int64_t grain_for(const Conv &v,
+                         int64_t positions) {  // units of that many output positions worth a claim
+  return (1 << 18) / (positions * v.patch() * v.goc() + 1) + 1;
+}
+
 // One group of one image, output rows [begin, end): col[patch][(end - begin) * ow].
 template <class T>
 void image_to_columns(const Conv &v, const T *image, int64_t begin, int64_t end, T *col);

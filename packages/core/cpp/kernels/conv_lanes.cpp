@@ -1,5 +1,6 @@
 #include "kernels/conv_lanes.h"
 
+#include "kernels/gemm.h"
 #include "kernels/transpose.h"
 
 namespace plait::core {
@@ -194,7 +195,7 @@ plait_status each_group(const plait_call *c, const Conv &v, int64_t scratch, F &
 }  // namespace
 
 bool lanes_fit(const Conv &v) {
-  if (v.groups != 1 || v.is_pointwise() || v.n < kImages) return false;
+  if (v.groups != 1 || v.is_pointwise() || v.n < kImages || batch_invariant()) return false;
   const int64_t wasted = ceil_div(v.n, kImages) * kImages - v.n;
   const int64_t in = v.c * (v.h + 2 * v.ph) * (v.w + 2 * v.pw), out = v.oc * v.oh * v.ow;
   return wasted * 4 <= v.n && (in + out) * kImages <= (1 << 18) && v.oc * v.patch() <= (1 << 14);

@@ -28,6 +28,17 @@ template <class T>
 void multiply_tile(int64_t m, int64_t n, int64_t k, Matrix<T> a, Panels<T> b, T *c, int64_t ldc,
                    bool add);
 
+// A sum that goes on elsewhere: `count` rounds of k products each, a and b that far apart.
+struct Rounds {
+  int64_t count, a, b;
+};
+
+// As multiply_tile over all rounds, a window's rows, for example, and these again elsewhere, in
+// other images. Nothing at all sums up to zero.
+template <class T>
+void multiply_rounds(int64_t m, int64_t n, int64_t k, Rounds rounds, Rounds again, Matrix<T> a,
+                     Panels<T> b, T *c, int64_t ldc, bool add);
+
 // Whether there are registers for larger tiles than the best BLAS may know of.
 bool has_wide_tiles();
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import plait_core as pc
 from plait_core import Tensor
 from plait_nn.functional._padding import pad
@@ -72,6 +74,42 @@ def _cut(made: Tensor, padding: tuple[int, ...], extra: tuple[int, ...]) -> Tens
     return pad(made, borders) if any(borders) else made
 
 
+def _images(
+    input: Tensor,
+    weight: Tensor,
+    stride: tuple[int, ...],
+    padding: tuple[int, ...],
+    extra: tuple[int, ...],
+    dilation: tuple[int, ...],
+    groups: int,
+) -> Tensor:
+    """Transpose the convolution of images with padding."""
+    if not input.is_floating_point() and input.dtype == weight.dtype:
+        return _images_of_others(input, weight, stride, padding, extra, dilation, groups)
+    size = [input.shape[0], weight.shape[1] * groups]
+    for i in range(2):
+        whole = (input.shape[i + 2] - 1) * stride[i] + dilation[i] * (weight.shape[i + 2] - 1) + 1
+        size.append(whole + extra[i] - 2 * padding[i])
+    # a convolution of such images has results of the input's size, unless `extra` is a stride more
+    fits = all(e < s for e, s in zip(extra, stride, strict=True)) and min(size[2:]) > 0
+    if not fits or 0 in input.shape[2:]:
+        return _cut(_full(input, weight, stride, dilation, groups), padding, extra)
+    made: Tensor = _backward_input(input, weight, size, stride, padding, dilation, groups)
+    return made
+
+
+def _images_of_others(input: Tensor, weight: Tensor, *options: Any) -> Tensor:
+    """Do it for integers in float64, and for complex numbers by their parts."""
+    if not input.is_complex():
+        wide = _images(input.to(pc.float64), weight.to(pc.float64), *options)
+        return wide.to(input.dtype)
+    n = input.shape[0]
+    parts = pc.cat([input.real, input.imag])
+    real = _images(parts, weight.real, *options)
+    imaginary = _images(parts, weight.imag, *options)
+    return pc.complex(real[:n] - imaginary[n:], real[n:] + imaginary[:n])
+
+
 def _with_bias(made: Tensor, bias: Tensor | None) -> Tensor:
     return made if bias is None else made + bias.reshape((-1,) + (1,) * (made.ndim - 2))
 
@@ -104,6 +142,8 @@ def conv_transpose2d(
         Shape (N, K, H', W'), ``H' = (H - 1) stride - 2 padding + dilation (kH - 1) +
         output_padding + 1``.
 
+    Complex numbers take two such convolutions, integers are summed in float64 (exact below 2^53).
+
     Raises:
         ShapeError: The shapes don't fit together.
         ValueError: A number is out of range.
@@ -128,7 +168,7 @@ def conv_transpose2d(
         output_padding=output_padding,
         dilation=dilation,
     )
-    return _with_bias(_cut(_full(input, weight, step, spread, groups), cut, extra), bias)
+    return _with_bias(_images(input, weight, step, cut, extra, spread, groups), bias)
 
 
 def conv_transpose1d(
@@ -170,8 +210,8 @@ def conv_transpose1d(
         dilation=dilation,
     )
     rows, kernel = input.unsqueeze(2), weight.unsqueeze(2)
-    made = _full(rows, kernel, (1, *step), (1, *spread), groups).squeeze(2)
-    return _with_bias(_cut(made, cut, extra), bias)
+    made = _images(rows, kernel, (1, *step), (0, *cut), (0, *extra), (1, *spread), groups)
+    return _with_bias(made.squeeze(2), bias)
 
 
 def conv_transpose3d(
@@ -217,7 +257,7 @@ def conv_transpose3d(
     taps, filters = weight.shape[2], weight.shape[1] * groups
     images = input.transpose(1, 2).reshape((batch * slices, channels, *image))
     kernel = weight.reshape((channels, weight.shape[1] * taps, *weight.shape[3:]))
-    flat = _full(images, kernel, step[1:], spread[1:], groups)
+    flat = _images(images, kernel, step[1:], cut[1:], extra[1:], spread[1:], groups)
     size = flat.shape[2:]
     pieces = flat.reshape((batch, slices, filters, taps, *size)).permute((0, 2, 1, 3, 4, 5))
     pieces = pieces.reshape((batch, filters, slices * taps, *size))
@@ -225,4 +265,4 @@ def conv_transpose3d(
     depth = (slices - 1) * step[0] + spread[0] * (taps - 1) + 1
     blank = pieces.new_zeros((batch, filters, depth, *size))
     made = blank.index_add(2, pc.tensor(places, device=input.device), pieces)
-    return _with_bias(_cut(made, cut, extra), bias)
+    return _with_bias(_cut(made, (cut[0], 0, 0), (extra[0], 0, 0)), bias)
