@@ -230,7 +230,7 @@ def flex_attention(
     lse = scores.logsumexp(-1)
     # of rows that are masked whole the softmax would be nan
     empty = (lse == -math.inf)[..., None]
-    weights = (scores - lse[..., None].masked_fill(empty, 0.0)).exp()
+    weights = scores.masked_fill(empty, 0.0).softmax(-1).masked_fill(empty, 0.0)
     out = weights @ value
     if return_aux is not None:
         largest = scores.amax(-1) if return_aux.max_scores else None
