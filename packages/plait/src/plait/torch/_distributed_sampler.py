@@ -1,32 +1,23 @@
-"""`DistributedSampler`: the part of a dataset's indices that one of several processes takes."""
+"""`DistributedSampler` with the process group's size and rank where none are given."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
 from typing import Any
 
-import plait
 from plait.torch._distributed import get_rank, get_world_size
 from plait_abi.components import require
 
 __all__ = ["DistributedSampler"]
 
 
-# without the umbrella's alias, which tells the strand what batches are
-_Sampler: Any = require("data").Sampler
+_DistributedSampler: Any = require("data").DistributedSampler
 
 
-class DistributedSampler(_Sampler):
+class DistributedSampler(_DistributedSampler):
     """Every process takes each `num_replicas`-th index, from its rank on; all as many.
 
-    Args:
-        dataset: what is sampled.
-        num_replicas, rank: how many processes there are, and which one this is; without a process
-            group both must be given.
-        shuffle: whether the order differs from epoch to epoch, see `set_epoch`.
-        seed: of the order; the same in all processes.
-        drop_last: leave out indices so that the parts are equal, instead of repeating some.
+    Args and errors: those of ``plait_data.DistributedSampler``; without a process group
+    ``num_replicas`` and ``rank`` must be given.
 
     Example:
         >>> from plait.torch._distributed_sampler import DistributedSampler
@@ -43,30 +34,6 @@ class DistributedSampler(_Sampler):
         seed: int = 0,
         drop_last: bool = False,
     ) -> None:
-        self.num_replicas = get_world_size() if num_replicas is None else num_replicas
-        self.rank = get_rank() if rank is None else rank
-        if not 0 <= self.rank < self.num_replicas:
-            raise ValueError(
-                f"DistributedSampler: `rank` must be in [0, {self.num_replicas - 1}], got {rank}"
-            )
-        self.dataset, self.shuffle, self.seed, self.drop_last = dataset, shuffle, seed, drop_last
-        self.epoch = 0
-        share = len(dataset) / self.num_replicas
-        self.num_samples = math.floor(share) if drop_last else math.ceil(share)
-        self.total_size = self.num_samples * self.num_replicas
-
-    def __iter__(self) -> Iterator[int]:
-        indices = list(range(len(self.dataset)))
-        if self.shuffle:
-            generator = plait.Generator().manual_seed(self.seed + self.epoch)
-            indices = plait.randperm(len(indices), generator=generator).tolist()
-        if indices and not self.drop_last:
-            indices *= math.ceil(self.total_size / len(indices))
-        return iter(indices[self.rank : self.total_size : self.num_replicas])
-
-    def __len__(self) -> int:
-        return self.num_samples
-
-    def set_epoch(self, epoch: int) -> None:
-        """Choose the order of an epoch."""
-        self.epoch = epoch
+        replicas = get_world_size() if num_replicas is None else num_replicas
+        place = get_rank() if rank is None else rank
+        super().__init__(dataset, replicas, place, shuffle, seed, drop_last)
