@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import NamedTuple
 
 import plait_core as pc
 from plait_core import Tensor
@@ -14,15 +15,30 @@ __all__ = ["conv_transpose1d", "conv_transpose2d", "conv_transpose3d"]
 _backward_input = pc.conv2d_backward_input  # an internal operator, found on demand
 
 
-def _options(
+class _Geometry(NamedTuple):
+    """How a transposed convolution lies in its result, a number for each dimension."""
+
+    stride: tuple[int, ...]
+    padding: tuple[int, ...]
+    extra: tuple[int, ...]  # what `output_padding` says
+    dilation: tuple[int, ...]
+    groups: int
+
+    def extent(self, input: Tensor, weight: Tensor, i: int) -> int:
+        """Return the size in dimension `i` of a result from which no padding is cut."""
+        spread = self.dilation[i] * (weight.shape[i + 2] - 1)
+        return int((input.shape[i + 2] - 1) * self.stride[i] + spread + 1)
+
+
+def _geometry(
     operator: str,
     input: Tensor,
     weight: Tensor,
     bias: Tensor | None,
     groups: int,
     **options: Sizes,
-) -> list[tuple[int, ...]]:
-    """Check everything; return stride, padding, output_padding and dilation."""
+) -> _Geometry:
+    """Check everything."""
     dims = weight.ndim - 2
     fits = (
         groups >= 1
@@ -46,26 +62,13 @@ def _options(
     for name, sizes, least in zip(options, made, (1, 0, 0, 1), strict=True):
         if min(sizes) < least:
             raise ValueError(f"{operator}: `{name}` must be at least {least}; got {sizes}")
-    stride, _, extra, dilation = made
+    stride, padding, extra, dilation = made
     if any(e >= max(s, d) for e, s, d in zip(extra, stride, dilation, strict=True)):
         raise ValueError(
             f"{operator}: `output_padding` must be less than stride or dilation; got {extra} with "
             f"stride {stride} and dilation {dilation}"
         )
-    return made
-
-
-def _full(
-    input: Tensor, weight: Tensor, stride: tuple[int, ...], dilation: tuple[int, ...], groups: int
-) -> Tensor:
-    """Transpose the convolution of images without padding."""
-    size = [input.shape[0], weight.shape[1] * groups]
-    for i in range(2):
-        size.append(
-            (input.shape[i + 2] - 1) * stride[i] + dilation[i] * (weight.shape[i + 2] - 1) + 1
-        )
-    made: Tensor = _backward_input(input, weight, size, stride, (0, 0), dilation, groups)
-    return made
+    return _Geometry(stride, padding, extra, dilation, groups)
 
 
 def _cut(made: Tensor, padding: tuple[int, ...], extra: tuple[int, ...]) -> Tensor:
@@ -74,43 +77,81 @@ def _cut(made: Tensor, padding: tuple[int, ...], extra: tuple[int, ...]) -> Tens
     return pad(made, borders) if any(borders) else made
 
 
-def _images(
-    input: Tensor,
-    weight: Tensor,
-    stride: tuple[int, ...],
-    padding: tuple[int, ...],
-    extra: tuple[int, ...],
-    dilation: tuple[int, ...],
-    groups: int,
-) -> Tensor:
-    """Transpose the convolution of images with padding."""
+def _images(input: Tensor, weight: Tensor, geometry: _Geometry) -> Tensor:
+    """Transpose the convolution of images."""
     if not input.is_floating_point() and input.dtype == weight.dtype:
-        return _images_of_others(input, weight, stride, padding, extra, dilation, groups)
-    size = [input.shape[0], weight.shape[1] * groups]
-    for i in range(2):
-        whole = (input.shape[i + 2] - 1) * stride[i] + dilation[i] * (weight.shape[i + 2] - 1) + 1
-        size.append(whole + extra[i] - 2 * padding[i])
+        return _images_of_others(input, weight, geometry)
+    stride, padding, extra, dilation, groups = geometry
+    leading = [input.shape[0], weight.shape[1] * groups]
+    whole = [geometry.extent(input, weight, i) for i in range(2)]
+    size = [whole[i] + extra[i] - 2 * padding[i] for i in range(2)]
     # a convolution of such images has results of the input's size, unless `extra` is a stride more
-    fits = all(e < s for e, s in zip(extra, stride, strict=True)) and min(size[2:]) > 0
-    if not fits or 0 in input.shape[2:]:
-        return _cut(_full(input, weight, stride, dilation, groups), padding, extra)
-    made: Tensor = _backward_input(input, weight, size, stride, padding, dilation, groups)
-    return made
+    fits = all(e < s for e, s in zip(extra, stride, strict=True)) and min(size) > 0
+    cuts = not fits or 0 in input.shape[2:]
+    made: Tensor = _backward_input(
+        input,
+        weight,
+        leading + (whole if cuts else size),
+        stride,
+        (0, 0) if cuts else padding,
+        dilation,
+        groups,
+    )
+    return _cut(made, padding, extra) if cuts else made
 
 
-def _images_of_others(input: Tensor, weight: Tensor, *options: Any) -> Tensor:
+def _images_of_others(input: Tensor, weight: Tensor, geometry: _Geometry) -> Tensor:
     """Do it for integers in float64, and for complex numbers by their parts."""
     if not input.is_complex():
-        wide = _images(input.to(pc.float64), weight.to(pc.float64), *options)
+        wide = _images(input.to(pc.float64), weight.to(pc.float64), geometry)
         return wide.to(input.dtype)
     n = input.shape[0]
     parts = pc.cat([input.real, input.imag])
-    real = _images(parts, weight.real, *options)
-    imaginary = _images(parts, weight.imag, *options)
+    real = _images(parts, weight.real, geometry)
+    imaginary = _images(parts, weight.imag, geometry)
     return pc.complex(real[:n] - imaginary[n:], real[n:] + imaginary[:n])
 
 
-def _with_bias(made: Tensor, bias: Tensor | None) -> Tensor:
+def _lines(input: Tensor, weight: Tensor, geometry: _Geometry) -> Tensor:
+    """Transpose the convolution of lines, which are images of one row."""
+    stride, padding, extra, dilation, groups = geometry
+    row = _Geometry((1, *stride), (0, *padding), (0, *extra), (1, *dilation), groups)
+    return _images(input.unsqueeze(2), weight.unsqueeze(2), row).squeeze(2)
+
+
+def _volumes(input: Tensor, weight: Tensor, geometry: _Geometry) -> Tensor:
+    """Transpose the convolution of volumes: of each slice by each tap, summed where they fall."""
+    stride, padding, extra, dilation, groups = geometry
+    batch, channels, slices, *image = input.shape
+    taps, filters = weight.shape[2], weight.shape[1] * groups
+    images = input.transpose(1, 2).reshape((batch * slices, channels, *image))
+    kernel = weight.reshape((channels, weight.shape[1] * taps, *weight.shape[3:]))
+    flat = _images(
+        images, kernel, _Geometry(stride[1:], padding[1:], extra[1:], dilation[1:], groups)
+    )
+    size = flat.shape[2:]
+    pieces = flat.reshape((batch, slices, filters, taps, *size)).permute((0, 2, 1, 3, 4, 5))
+    pieces = pieces.reshape((batch, filters, slices * taps, *size))
+    places = [i * stride[0] + k * dilation[0] for i in range(slices) for k in range(taps)]
+    blank = pieces.new_zeros((batch, filters, geometry.extent(input, weight, 0), *size))
+    made = blank.index_add(2, pc.tensor(places, device=input.device), pieces)
+    return _cut(made, (padding[0], 0, 0), (extra[0], 0, 0))
+
+
+def _transposed(
+    operator: str,
+    compute: Callable[[Tensor, Tensor, _Geometry], Tensor],
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    groups: int,
+    **options: Sizes,
+) -> Tensor:
+    """Check, compute and add the bias; an input without a batch is a batch of one."""
+    if input.ndim == weight.ndim - 1:
+        batch = input.unsqueeze(0)
+        return _transposed(operator, compute, batch, weight, bias, groups, **options).squeeze(0)
+    made = compute(input, weight, _geometry(operator, input, weight, bias, groups, **options))
     return made if bias is None else made + bias.reshape((-1,) + (1,) * (made.ndim - 2))
 
 
@@ -153,12 +194,9 @@ def conv_transpose2d(
         >>> F.conv_transpose2d(pc.ones(1, 1, 1, 2), pc.ones(1, 1, 1, 2), stride=2).flatten()
         tensor([1., 1., 1., 1.])
     """
-    if input.ndim == 3:
-        return conv_transpose2d(
-            input.unsqueeze(0), weight, bias, stride, padding, output_padding, groups, dilation
-        ).squeeze(0)
-    step, cut, extra, spread = _options(
+    return _transposed(
         "conv_transpose2d",
+        _images,
         input,
         weight,
         bias,
@@ -168,7 +206,6 @@ def conv_transpose2d(
         output_padding=output_padding,
         dilation=dilation,
     )
-    return _with_bias(_images(input, weight, step, cut, extra, spread, groups), bias)
 
 
 def conv_transpose1d(
@@ -194,12 +231,9 @@ def conv_transpose1d(
         >>> F.conv_transpose1d(pc.tensor([[[1.0, 2.0]]]), pc.ones(1, 1, 3), stride=2).flatten()
         tensor([1., 1., 3., 2., 2.])
     """
-    if input.ndim == 2:
-        return conv_transpose1d(
-            input.unsqueeze(0), weight, bias, stride, padding, output_padding, groups, dilation
-        ).squeeze(0)
-    step, cut, extra, spread = _options(
+    return _transposed(
         "conv_transpose1d",
+        _lines,
         input,
         weight,
         bias,
@@ -209,9 +243,6 @@ def conv_transpose1d(
         output_padding=output_padding,
         dilation=dilation,
     )
-    rows, kernel = input.unsqueeze(2), weight.unsqueeze(2)
-    made = _images(rows, kernel, (1, *step), (0, *cut), (0, *extra), (1, *spread), groups)
-    return _with_bias(made.squeeze(2), bias)
 
 
 def conv_transpose3d(
@@ -238,12 +269,9 @@ def conv_transpose3d(
         >>> tuple(out.shape), out.sum().item()
         ((1, 1, 2, 1, 4), 8.0)
     """
-    if input.ndim == 4:
-        return conv_transpose3d(
-            input.unsqueeze(0), weight, bias, stride, padding, output_padding, groups, dilation
-        ).squeeze(0)
-    step, cut, extra, spread = _options(
+    return _transposed(
         "conv_transpose3d",
+        _volumes,
         input,
         weight,
         bias,
@@ -253,16 +281,3 @@ def conv_transpose3d(
         output_padding=output_padding,
         dilation=dilation,
     )
-    batch, channels, slices, *image = input.shape
-    taps, filters = weight.shape[2], weight.shape[1] * groups
-    images = input.transpose(1, 2).reshape((batch * slices, channels, *image))
-    kernel = weight.reshape((channels, weight.shape[1] * taps, *weight.shape[3:]))
-    flat = _images(images, kernel, step[1:], cut[1:], extra[1:], spread[1:], groups)
-    size = flat.shape[2:]
-    pieces = flat.reshape((batch, slices, filters, taps, *size)).permute((0, 2, 1, 3, 4, 5))
-    pieces = pieces.reshape((batch, filters, slices * taps, *size))
-    places = [i * step[0] + k * spread[0] for i in range(slices) for k in range(taps)]
-    depth = (slices - 1) * step[0] + spread[0] * (taps - 1) + 1
-    blank = pieces.new_zeros((batch, filters, depth, *size))
-    made = blank.index_add(2, pc.tensor(places, device=input.device), pieces)
-    return _with_bias(_cut(made, (cut[0], 0, 0), (extra[0], 0, 0)), bias)
