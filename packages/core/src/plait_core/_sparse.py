@@ -49,7 +49,9 @@ class SparseTensor:
     def __plait_parts__(self) -> tuple[tuple[Tensor, Tensor], Any]:
         """The tensors inside, and what makes a sparse tensor of them: for `save_for_backward`."""
         shape, coalesced = self._shape, self._coalesced
-        return (self._places, self._stored), lambda *inside: SparseTensor(*inside, shape, coalesced)
+        return (self._places, self._stored), lambda places, stored: SparseTensor(
+            places, stored, shape, coalesced
+        )
 
     # ---- what it is
     @property

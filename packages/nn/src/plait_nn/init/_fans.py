@@ -31,7 +31,16 @@ def fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:
 
 
 def correct_fan(tensor: Tensor, mode: str) -> int:
-    """Return the fan that ``mode`` names."""
+    """Return the fan that ``mode`` names.
+
+    Raises:
+        ValueError: It names none, or the tensor has fewer than 2 dimensions.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> nn.init._calculate_correct_fan(pc.zeros(8, 3, 5, 5), "fan_out")
+        200
+    """
     modes = ("fan_in", "fan_out")
     mode = mode.lower()
     if mode not in modes:

@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 __all__ = [
     "ProcessGroup",
     "ReduceOp",
+    "ZeroRedundancyOptimizer",
     "all_gather",
     "all_gather_into_tensor",
     "all_gather_object",
@@ -124,6 +125,16 @@ class ReduceOp(Enum):
 
 class ProcessGroup:
     """A class without instances: no process group can be made."""
+
+
+class ZeroRedundancyOptimizer:
+    """Refused when it is made: there are no processes to share the state of an optimizer."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        raise NotImplementedError(
+            "torch.distributed.optim.ZeroRedundancyOptimizer: plait trains in one process; use "
+            "the optimizer itself"
+        )
 
 
 class group:  # noqa: N801 - PyTorch's name

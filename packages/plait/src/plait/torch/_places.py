@@ -71,6 +71,7 @@ PLACES: dict[str, tuple[str, ...]] = {
     "torch.distributed.rpc": (_HERE + "_packages",),
     "torch.distributed.tensor": (_HERE + "_distributed_tensor",),
     "torch.distributed._tensor": (_HERE + "_distributed_tensor",),
+    "torch.distributed.optim": (_HERE + "_distributed",),
     "torch.distributed.nn": (_HERE + "_distributed",),
     "torch.distributed.nn.functional": (_HERE + "_distributed",),
     "torch.amp": (_HERE + "_amp",),
