@@ -18,6 +18,7 @@ DRAWS = {
     *("randn_like", "uniform", "nn.functional.dropout", "nn.functional.alpha_dropout"),
     *("empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "empty_permuted"),
     *("nn.functional.dropout2d", "nn.functional.dropout3d", "nn.functional.rrelu"),
+    "nn.functional.feature_alpha_dropout.with_train",
     *("nn.functional.fractional_max_pool2d", "nn.functional.fractional_max_pool3d"),
 }
 """Of these only shape and dtype are known."""
@@ -30,6 +31,9 @@ WRAPPED: dict[str, Callable[..., Any]] = {
     "where": lambda self, condition, other: pc.where(condition, self, other),
     "nn.functional.embedding": lambda weight, indices, **options: plait_nn.functional.embedding(
         indices, weight, **options
+    ),
+    "nn.functional.embedding_bag": lambda weight, indices, **options: (
+        plait_nn.functional.embedding_bag(indices, weight, **options)
     ),
     "linalg.lstsq.grad_oriented": lambda a, b, driver: pc.linalg.lstsq(a, b, driver=driver)[:2],
     "linalg.pinv.singular": lambda a, b: pc.linalg.pinv(a @ b.mT),
@@ -63,13 +67,13 @@ def ours_of(info: Any) -> Callable[..., Any] | None:
 
 
 def samples_of(info: Any, dtype: str, requires_grad: bool) -> Iterator[tuple[int, Any]]:
-    """An entry's samples with their numbers, but those in which attention drops weights."""
+    """An entry's samples with their numbers, but those that drop weights or call torch."""
     samples = info.sample_inputs("cpu", getattr(torch, dtype), requires_grad=requires_grad)
     for i, sample in enumerate(samples):
         dropped = sample.kwargs.get("dropout_p", 0.0)
         if info.name == "nn.functional.multi_head_attention_forward":
             dropped = sample.args[9]
-        if not dropped:
+        if not dropped and "distance_function" not in sample.kwargs:  # which is torch's own
             yield i, sample
 
 

@@ -69,3 +69,11 @@ def test_dropout2d_reads_three_dimensions_as_channels_of_samples():
     assert (values == values[:, :1]).all()
     assert (values[:, 0] == 0).mean() == pytest.approx(0.5, abs=0.05)
     assert (F.dropout2d(pc.ones(50, 40)).numpy() == 0).mean() == pytest.approx(0.5, abs=0.1)
+
+
+def test_features_of_any_shape_pass_while_nothing_is_dropped():
+    x = pc.ones(5)
+    assert F.feature_alpha_dropout(x, 0.5) is x
+    assert F.feature_alpha_dropout(x, 0.0, training=True) is x
+    with pytest.raises(ValueError, match=r"must be \(N, C, \*\); got \(5,\)"):
+        F.feature_alpha_dropout(x, 0.5, training=True)

@@ -130,3 +130,10 @@ def test_classes_that_are_not_there(number):
     if number > 0:
         with pytest.raises(IndexError, match=r"multilabel_margin_loss: .* got 3"):
             F.multilabel_margin_loss(pc.ones(1, 3), pc.tensor([[0, number, -1]]))
+
+
+def test_a_single_score_has_one_class():
+    assert F.multi_margin_loss(pc.tensor(0.3), pc.tensor(0)).item() == 0.0
+    assert F.multilabel_margin_loss(pc.tensor(0.3), pc.tensor(-1)).item() == 0.0
+    with pytest.raises(IndexError, match=r"classes in \[0, 1\); got 1"):
+        F.multi_margin_loss(pc.tensor(0.3), pc.tensor(1))

@@ -56,3 +56,13 @@ def test_errors_name_the_shapes():
         F.max_unpool1d(pc.ones(1, 2), pc.tensor([[0, 3]]), 2, output_size=(9,))
     with pytest.raises(ValueError, match="AvgPool1d: `stride` must be an int or one"):
         nn.AvgPool1d(2, (1, 2))
+
+
+def test_means_of_integer_volumes_lose_their_fractions():
+    x = pc.arange(-30, 30).reshape(1, 1, 3, 4, 5)
+    for options in [{}, {"padding": 1}, {"padding": 1, "count_include_pad": False}]:
+        exact = F.avg_pool3d(x.double(), 3, 2, ceil_mode=False, **options)
+        made = F.avg_pool3d(x, 3, 2, ceil_mode=False, **options)
+        assert made.dtype == pc.int64
+        assert made.tolist() == (exact + 1e-9 * exact.sign()).trunc().long().tolist()
+    assert F.avg_pool3d(x, (3, 4, 5), divisor_override=7).tolist() == [[[[[-4]]]]]

@@ -96,3 +96,10 @@ def test_smaller_without_aliasing():
     assert half.dtype == pc.float16
     with pytest.raises(ValueError, match="`antialias` is for modes bilinear and bicubic"):
         F.interpolate(image, 2, antialias=True)
+
+
+@pytest.mark.parametrize("shape", [(0, 4, 2, 2), (1, 0, 2, 2), (1, 4, 0, 2), (1, 4, 2, 0)])
+def test_pixels_of_nothing(shape):
+    n, c, h, w = shape
+    assert F.pixel_shuffle(pc.zeros(shape), 2).shape == (n, c // 4, h * 2, w * 2)
+    assert F.pixel_unshuffle(pc.zeros(shape), 2).shape == (n, c * 4, h // 2, w // 2)

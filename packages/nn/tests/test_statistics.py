@@ -91,3 +91,10 @@ def test_errors_name_the_shapes():
         F.rms_norm(pc.ones(2, 3), (3,), pc.ones(2))
     with pytest.raises(pc.ShapeError, match="local_response_norm"):
         F.local_response_norm(pc.ones(2, 3), 2)
+
+
+def test_neighbours_of_integers_are_averaged_without_fractions():
+    x = pc.tensor([[[3], [4], [5]]])
+    made = F.local_response_norm(x, 2, alpha=1.0, beta=1.0, k=1.0)
+    # means of the squares 9, 16 and 25 with those before, fractions cut off: 4, 12 and 20
+    assert np.allclose(made.numpy()[0, :, 0], [3 / 5, 4 / 13, 5 / 21])

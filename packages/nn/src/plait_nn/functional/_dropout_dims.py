@@ -98,9 +98,11 @@ def feature_alpha_dropout(
         (True, 2)
     """
     _check(p, "feature_alpha_dropout")
+    if not training or p == 0:
+        return input
     if input.ndim < 2:
         raise ValueError(
             f"feature_alpha_dropout: `input` must be (N, C, *); got {tuple(input.shape)}"
         )
     shape = (*tuple(input.shape)[:2], *(1,) * (input.ndim - 2))
-    return _alpha(input, p, shape, inplace) if training and p > 0 else input
+    return _alpha(input, p, shape, inplace)

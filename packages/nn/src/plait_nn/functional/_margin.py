@@ -87,10 +87,10 @@ def margin_ranking_loss(
 
 
 def _rows(input: Tensor, target: Tensor, labels: bool, operator: str) -> tuple[Tensor, Tensor]:
-    """Return input as (N, C) and target as (N) or, for ``labels``, (N, C)."""
+    """Return input as (N, C) and target as (N) or, for ``labels``, (N, C); () is one class."""
     shape, given = tuple(input.shape), tuple(target.shape)
-    fits = 1 <= input.ndim <= 2 and (
-        given == shape if labels else given == shape[:-1] or (len(shape) == 1 and given == (1,))
+    fits = input.ndim <= 2 and (
+        given == shape if labels else given == shape[:-1] or (len(shape) < 2 and given == (1,))
     )
     if not fits:
         wanted = "like it" if labels else "(N) or ()"
@@ -98,7 +98,7 @@ def _rows(input: Tensor, target: Tensor, labels: bool, operator: str) -> tuple[T
             f"{operator}: `input` must be (N, C) or (C) and `target` {wanted}; "
             f"got shapes {shape} and {given}"
         )
-    classes = shape[-1]
+    classes = shape[-1] if shape else 1
     # a list of labels ends with a number below 0; elsewhere such numbers would count from the end
     if target.numel() and target.device.type != "meta":
         low, high = (0 if labels else int(target.min())), int(target.max())

@@ -166,6 +166,13 @@ def avg_pool3d(
     _check("avg_pool3d", 3, input)
     if divisor_override == 0:
         raise ValueError("avg_pool3d: `divisor_override` must not be 0")
+    if not (input.is_floating_point() or input.is_complex() or divisor_override):
+        options = (kernel_size, stride, padding, ceil_mode)
+        ones = pc.ones_like(input, dtype=pc.float64)
+        counts = avg_pool3d(ones, *options, divisor_override=1)
+        counts = (counts / avg_pool3d(ones, *options, count_include_pad)).round().to(input.dtype)
+        sums = avg_pool3d(input, *options, divisor_override=1)
+        return pc.div(sums, counts, rounding_mode="trunc")
     kernel = sizes_of(kernel_size, 3, "kernel_size", "avg_pool3d")
     step = _stride(stride, kernel, "avg_pool3d")
     side = sizes_of(padding, 3, "padding", "avg_pool3d")

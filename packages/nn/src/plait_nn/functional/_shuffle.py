@@ -35,7 +35,7 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
             f"`upscale_factor` {r}; got shape {tuple(input.shape)}"
         )
     *lead, channels, height, width = input.shape
-    parts = input.reshape((-1, channels // (r * r), r, r, height, width))
+    parts = input.reshape((math.prod(lead), channels // (r * r), r, r, height, width))
     made = parts.permute((0, 1, 4, 2, 5, 3))
     return made.reshape((*lead, channels // (r * r), height * r, width * r))
 
@@ -55,7 +55,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
             f"`downscale_factor` {r}; got shape {tuple(input.shape)}"
         )
     *lead, channels, height, width = input.shape
-    parts = input.reshape((-1, channels, height // r, r, width // r, r))
+    parts = input.reshape((math.prod(lead), channels, height // r, r, width // r, r))
     made = parts.permute((0, 1, 3, 5, 2, 4))
     return made.reshape((*lead, channels * r * r, height // r, width // r))
 

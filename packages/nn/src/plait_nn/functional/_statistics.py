@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import plait_core as pc
 from plait_core import Tensor
 from plait_nn.functional._normalization import is_mixed
+from plait_nn.functional._pooling import avg_pool2d
 
 __all__ = ["group_norm", "instance_norm", "local_response_norm", "rms_norm"]
 
@@ -225,5 +226,5 @@ def local_response_norm(
     before, after = size // 2, (size - 1) // 2
     borders = [squares.new_zeros((shape[0], width, squares.shape[2])) for width in (before, after)]
     padded = pc.cat([borders[0], squares, borders[1]], 1)
-    means = pc.avg_pool2d(padded.unsqueeze(1), (size, 1), (1, 1)).reshape(shape)
+    means = avg_pool2d(padded.unsqueeze(1), (size, 1), (1, 1)).reshape(shape)
     return input / (means * alpha + k) ** beta
