@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 from plait.torch._hub import load_state_dict_from_url as load_url
@@ -11,7 +12,5 @@ __all__ = ["load_url"]
 
 def __getattr__(name: str) -> Any:
     if name == "tqdm":  # libraries take their progress bar from here
-        from tqdm import tqdm
-
-        return tqdm
+        return importlib.import_module("tqdm").tqdm
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
