@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 from plait.torch._hub import load_state_dict_from_url as load_url
@@ -12,5 +11,7 @@ __all__ = ["load_url"]
 
 def __getattr__(name: str) -> Any:
     if name == "tqdm":  # libraries take their progress bar from here
-        return importlib.import_module("tqdm").tqdm
+        from tqdm import tqdm
+
+        return tqdm
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
