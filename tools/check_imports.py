@@ -38,8 +38,7 @@ PARTS: dict[str, set[str]] = {
     "plait_ops/": {"numpy"},
     # the extra `images`, imported when an image is read
     "plait_data/datasets/_images.py": {"PIL"},
-    # SummaryWriter, imported when a program asks for it
-    # a program's own progress bar
+    # a progress bar and SummaryWriter, imported when a program asks for them
     "plait/torch/_model_zoo.py": {"tqdm"},
     "plait/torch/_summaries.py": {"numpy", "tensorboard", "matplotlib"},
     "plait/torch/_tensorboard.py": {"tensorboard"},
