@@ -101,6 +101,14 @@ def test_the_death_of_idle_workers_costs_nothing(pool) -> None:
     assert pool.map_async(pool_tasks.work, range(20)).get(LONG) == list(range(20))
 
 
+def test_a_map_while_no_worker_lives(pool, monkeypatch) -> None:
+    answers = [pool.map_async(pool_tasks.work, range(6)) for _ in range(2)]
+    with monkeypatch.context() as moment:  # between the death of all and the start of others
+        moment.setattr(pool, "_pool", [])
+        answers.append(pool.map_async(pool_tasks.work, iter(range(6))))
+    assert [answer.get(LONG) for answer in answers] == [list(range(6))] * 3
+
+
 def test_random_kills() -> None:
     rng = random.Random(0)
     good = lost = 0
