@@ -50,6 +50,21 @@ def test_a_result_that_cannot_be_unpickled(pool) -> None:
     assert "Unreadable" in str(error) and "no number" in str(error)
 
 
+def test_a_result_that_exits_when_it_is_unpickled(pool) -> None:
+    error = error_of(pool, pool_tasks.Exiting)
+    assert isinstance(error, standard.MaybeEncodingError)
+    assert "Exiting" in str(error) and "on arrival" in str(error)
+
+
+def test_unread_tasks_that_exit_when_they_are_unpickled() -> None:
+    with mp.get_context("fork").Pool(1) as pool:
+        pool.apply_async(time.sleep, (LONG,))
+        for _ in range(3):
+            pool.apply_async(pool_tasks.add_one, (pool_tasks.Exiting(),))
+        while pool._taskqueue.qsize():
+            time.sleep(0.001)
+
+
 @pytest.mark.parametrize("kind", [pool_tasks.Unsendable, pool_tasks.Nameless])
 def test_a_result_that_cannot_be_pickled(pool, kind) -> None:
     error = error_of(pool, kind)
