@@ -161,6 +161,8 @@ def test_nested():
         ([2**70, 1], TypeError, "sample must be a number that fits 64 bits"),
         ([2**63], TypeError, "sample must be a number that fits 64 bits"),
         ([1, 2**63], TypeError, "sample must be a number that fits 64 bits"),
+        ([1, np.uint64(2**63)], TypeError, "number that fits 64 bits .* got int, uint64"),
+        ([np.uint64(2**63 + 1), 1], TypeError, "number that fits 64 bits .* got int, uint64"),
     ],
 )
 def test_errors(samples, error, text):

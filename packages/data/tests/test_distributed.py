@@ -65,6 +65,21 @@ def test_ranks_are_checked(replicas, rank, text):
         DistributedSampler(range(4), replicas, rank)
 
 
+@pytest.mark.parametrize("name", ["num_replicas", "rank", "seed"])
+def test_numbers_are_integers(name):
+    numbers = {"num_replicas": 2, "rank": 1, "seed": 3}
+    with pytest.raises(TypeError, match=f"DistributedSampler: `{name}` must be an integer; got fl"):
+        DistributedSampler(range(4), **numbers | {name: 1.5})
+
+
+def test_the_epoch_is_an_integer():
+    sampler = DistributedSampler(range(4), 2, 0)
+    with pytest.raises(TypeError, match="`epoch` must be an integer; got float"):
+        sampler.set_epoch(1.5)
+    sampler.set_epoch(np.int64(3))
+    assert type(sampler.state_dict()["epoch"]) is int
+
+
 def test_the_seed_is_checked():
     with pytest.raises(ValueError, match="`seed` must be >= 0"):
         DistributedSampler(range(4), 2, 0, seed=-1)

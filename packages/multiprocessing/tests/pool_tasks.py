@@ -25,6 +25,11 @@ class Unreadable:
         return int, ("no number",)
 
 
+class Exiting:
+    def __reduce__(self) -> Any:
+        return sys.exit, ("on arrival",)
+
+
 class Unsendable:
     def __reduce__(self) -> Any:
         raise TypeError("not to be pickled")

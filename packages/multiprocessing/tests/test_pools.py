@@ -50,6 +50,21 @@ def test_a_result_that_cannot_be_unpickled(pool) -> None:
     assert "Unreadable" in str(error) and "no number" in str(error)
 
 
+def test_a_result_that_exits_when_it_is_unpickled(pool) -> None:
+    error = error_of(pool, pool_tasks.Exiting)
+    assert isinstance(error, standard.MaybeEncodingError)
+    assert "Exiting" in str(error) and "on arrival" in str(error)
+
+
+def test_unread_tasks_that_exit_when_they_are_unpickled() -> None:
+    with mp.get_context("fork").Pool(1) as pool:
+        pool.apply_async(time.sleep, (LONG,))
+        for _ in range(3):
+            pool.apply_async(pool_tasks.add_one, (pool_tasks.Exiting(),))
+        while pool._taskqueue.qsize():
+            time.sleep(0.001)
+
+
 @pytest.mark.parametrize("kind", [pool_tasks.Unsendable, pool_tasks.Nameless])
 def test_a_result_that_cannot_be_pickled(pool, kind) -> None:
     error = error_of(pool, kind)
@@ -99,6 +114,14 @@ def test_the_death_of_idle_workers_costs_nothing(pool) -> None:
     for process in list(pool._pool):
         os.kill(process.pid, signal.SIGKILL)
     assert pool.map_async(pool_tasks.work, range(20)).get(LONG) == list(range(20))
+
+
+def test_a_map_while_no_worker_lives(pool, monkeypatch) -> None:
+    answers = [pool.map_async(pool_tasks.work, range(6)) for _ in range(2)]
+    with monkeypatch.context() as moment:  # between the death of all and the start of others
+        moment.setattr(pool, "_pool", [])
+        answers.append(pool.map_async(pool_tasks.work, iter(range(6))))
+    assert [answer.get(LONG) for answer in answers] == [list(range(6))] * 3
 
 
 def test_random_kills() -> None:

@@ -212,12 +212,17 @@ def _numbers(samples: Sequence[Any], where: str) -> Any:
         array = np.array(samples)
     except (TypeError, ValueError, OverflowError) as error:
         raise _no_numbers(samples, where) from error
-    integers = isinstance(samples[0], int) and all(isinstance(sample, int) for sample in samples)
-    # Of integers beyond int64 NumPy makes uint64, floats or objects, whatever they need.
-    wanted = "bi" if integers else _NUMERIC if isinstance(samples[0], _NUMBERS) else "USMmVO"
-    if array.ndim != 1 or array.dtype.kind not in wanted:
+    if array.ndim != 1 or array.dtype.kind not in _kinds(samples):
         raise _no_numbers(samples, where)
     return array
+
+
+def _kinds(samples: Sequence[Any]) -> str:
+    """The kinds of dtypes that hold them as they are."""
+    # Of integers that no type of 64 bits holds NumPy makes uint64, floats or objects.
+    if all(isinstance(sample, (int, np.integer)) for sample in samples):
+        return "bi" if isinstance(samples[0], int) else "biu"
+    return _NUMERIC if isinstance(samples[0], _NUMBERS) else "USMmVO"
 
 
 def _no_numbers(samples: Sequence[Any], where: str) -> TypeError:

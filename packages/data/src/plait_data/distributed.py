@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator, Sized
 from typing import Any
 
@@ -31,6 +32,7 @@ class DistributedSampler(Sampler[int]):
 
     Raises:
         ValueError: no such rank, or one of the two is missing.
+        TypeError: one of the numbers is no integer.
 
     Example:
         >>> from plait_data import DistributedSampler
@@ -52,6 +54,7 @@ class DistributedSampler(Sampler[int]):
                 "DistributedSampler: `num_replicas` and `rank` must be given (those of a Group's "
                 f"member: its size and rank); got {num_replicas} and {rank}"
             )
+        num_replicas, rank, seed = _whole(num_replicas=num_replicas, rank=rank, seed=seed)
         if not 0 <= rank < num_replicas:
             raise ValueError(
                 f"DistributedSampler: `rank` must be in [0, {num_replicas}); got {rank}"
@@ -99,6 +102,7 @@ class DistributedSampler(Sampler[int]):
             >>> first == list(sampler)
             False
         """
+        (epoch,) = _whole(epoch=epoch)
         if epoch < 0:
             raise ValueError(f"set_epoch: `epoch` must be >= 0; got {epoch}")
         self.epoch = epoch
@@ -124,3 +128,12 @@ class DistributedSampler(Sampler[int]):
             3
         """
         self.set_epoch(state["epoch"])
+
+
+def _whole(**numbers: Any) -> list[int]:
+    for name, number in numbers.items():
+        if not hasattr(number, "__index__"):
+            raise TypeError(
+                f"DistributedSampler: `{name}` must be an integer; got {type(number).__name__}"
+            )
+    return [operator.index(number) for number in numbers.values()]

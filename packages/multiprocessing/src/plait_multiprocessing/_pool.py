@@ -91,6 +91,17 @@ class Pool(_standard):  # type: ignore[misc]
     def _get_sentinels(self) -> list[Any]:
         return [self._change_notifier._reader]
 
+    def _map_async(
+        self, func: Any, iterable: Any, mapper: Any, chunksize: int | None = None, *more: Any
+    ) -> Any:
+        if chunksize is None:
+            # The standard one divides by the processes of the moment: none, when all just died.
+            if not hasattr(iterable, "__len__"):
+                self._check_running()
+                iterable = list(iterable)
+            chunksize = -(-len(iterable) // (4 * self._processes))
+        return super()._map_async(func, iterable, mapper, chunksize, *more)
+
     @staticmethod
     def _help_stuff_finish(tasks: Tasks, task_handler: Any, size: int) -> None:
         while task_handler.is_alive() and tasks.drop():

@@ -175,7 +175,7 @@ class Results:
             return True
         try:
             value = loads(data[HEAD.size + size :])
-        except Exception as error:
+        except BaseException as error:  # SystemExit, too, would end the thread and lose all tasks
             value = False, _unreadable(worker, bool(good), text, error)
         self._failed_starts = 0
         self._answer((job, place), value)
@@ -253,7 +253,7 @@ class Results:
         os.close(self._wake)
 
 
-def _unreadable(worker: Worker, good: bool, text: str, error: Exception) -> Exception:
+def _unreadable(worker: Worker, good: bool, text: str, error: BaseException) -> Exception:
     """Say what a worker sent that cannot be unpickled here."""
     reason = f"{type(error).__name__}: {error}"
     if good:

@@ -142,7 +142,7 @@ class Tasks:
             task = self._receive(_HEAD.unpack(head)[2], socket.MSG_DONTWAIT)
         except (OSError, struct.error):
             return False
-        with contextlib.suppress(Exception):  # for the tickets in it
+        with contextlib.suppress(Exception, SystemExit):  # for the tickets in it
             if task is not None:
                 task.load()
         return True
