@@ -104,3 +104,39 @@ def test_an_output_that_nobody_else_sees_can_be_written():
     z[1:].mul_(2)
     z.sum().backward()
     assert x.grad.tolist() == [30, 60, 60]
+
+
+@pytest.mark.parametrize("plain", [False, True])
+def test_where_nothing_is_recorded_an_input_that_is_returned_is_a_tensor_of_its_own(plain):
+    x = pc.ones(3) if plain else leaf(1, 2, 3)
+    with pa.no_grad():
+        y = viewing(FORWARDS["the input"]).apply(x)
+        pair = viewing(lambda ctx, x: [x, 2]).apply(x)
+    assert y is not x and not y.requires_grad and y.data_ptr() == x.data_ptr()
+    assert x.requires_grad is not plain
+    assert type(pair) is list and pair[0] is not x and pair[1] == 2
+
+
+def test_where_nothing_is_recorded_a_dirty_input_is_returned_itself():
+    def forward(ctx, x):
+        ctx.mark_dirty(x)
+        return x.mul_(2)
+
+    x = pc.ones(3)
+    assert viewing(forward).apply(x) is x
+
+
+def record_on(x):
+    with pa.enable_grad():
+        x.mul_(3)
+
+
+@pytest.mark.parametrize("change", [record_on, lambda x: x.detach_()], ids=["recorded", "detached"])
+def test_a_call_depends_on_what_its_input_was_before_forward_changed_that(change):
+    def forward(ctx, x):
+        change(x)
+        return x * 1
+
+    x = leaf(1, 2, 3)
+    viewing(forward).apply(x * 2).sum().backward()
+    assert x.grad.tolist() == [20, 20, 20]

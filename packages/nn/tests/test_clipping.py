@@ -74,3 +74,11 @@ def test_vectors():
         vector_to_parameters(pc.zeros(12), net.parameters())
     with pytest.raises(TypeError, match="`vec` must be a Tensor; got list"):
         vector_to_parameters([1.0], net.parameters())
+
+
+def test_the_norm_of_several_dtypes_has_the_widest_of_them():
+    halves, floats = pc.zeros(3, dtype=pc.float16), pc.full((4,), 1e5)
+    halves.fill_(2)
+    total = get_total_norm([halves, floats])
+    assert total.dtype == pc.float32
+    assert total.item() == pytest.approx(2e5, rel=1e-6)  # infinite as a float16

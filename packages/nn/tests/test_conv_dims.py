@@ -126,6 +126,9 @@ def test_errors_name_the_shapes():
         F.conv_transpose2d(pc.ones(1, 2, 3, 3), pc.ones(3, 1, 2, 2))
     with pytest.raises(ValueError, match="`output_padding` must be less than stride or dilation"):
         F.conv_transpose1d(pc.ones(1, 1, 3), pc.ones(1, 1, 2), output_padding=1)
+    for name in ("padding", "stride", "dilation"):
+        with pytest.raises(ValueError, match=rf"^conv_transpose1d: `{name}` must be less than 2"):
+            F.conv_transpose1d(pc.ones(1, 1, 3), pc.ones(1, 1, 2), **{name: 2**62})
     with pytest.raises(ValueError, match=r"`output_size` must be in \[11, 12\] in dimension 1"):
         nn.ConvTranspose2d(1, 1, 3, 2, 1)(pc.ones(1, 1, 6, 6), (12, 13))
     with pytest.raises(ValueError, match="ConvTranspose1d: `padding_mode` must be zeros"):

@@ -51,15 +51,15 @@ PyObject *share(PyObject *, PyObject *o) {
   return state.python->wrap(made);
 }
 
-// The argument itself; of a cut view, whose history is void once its storage is written, another
-// handle that has that history: forward may write the bytes, past all histories, before the call is
-// recorded.
+// The argument itself; of what is no leaf, another handle that has its history: forward may write
+// the bytes past all histories, which voids that of a cut view, or write, detach or record on the
+// argument in between, and the call depends on what the argument was before.
 PyObject *hold(PyObject *, PyObject *o) {
   plait_tensor *t = tensor_from(o, "hold: argument"), *made = nullptr;
   if (!t) return nullptr;
   const plait_engine *e = engine();
-  const bool cut = t->base && (t->flags & PLAIT_TENSOR_CUT);
-  const Introspection *look = e && cut && requires_grad_in(e, t) ? introspection() : nullptr;
+  const bool inner = e && requires_grad_in(e, t) && !e->is_leaf(e->ctx, t);
+  const Introspection *look = inner ? introspection() : nullptr;
   plait_object *node = nullptr;
   uint32_t index = 0;
   plait_status s = look ? look->place(this_thread(), t, &node, &index) : PLAIT_OK;

@@ -180,11 +180,11 @@ class Function:
         held = {i: _autograd.hold(args[i]) for i in places if wanted[i]}
         output = cls._quietly(context, args, names, given is not None)
         before = _autograd.is_grad_enabled()
-        if given is None and not (before and any(wanted)):
-            return output
         single = not isinstance(output, (tuple, list))
         raw = (output,) if single else tuple(output)
         inputs = tuple(args[i] for i in places)
+        if given is None and not (before and any(wanted)):
+            return cls._apart(context, output, raw, inputs)
         outputs = cls._own(context, raw, list(inputs))
         gives = tuple(
             value if _autograd.is_tensor(value) and not _among(raw[i], context._constant) else None
@@ -251,6 +251,25 @@ class Function:
         output = cls.forward(*args[:n], **given)
         cls.setup_context(context, args, output)
         return output
+
+    @staticmethod
+    def _apart(
+        context: FunctionContext, output: Any, raw: tuple[Any, ...], inputs: tuple[Any, ...]
+    ) -> Any:
+        """Return what forward did where nothing is recorded, with new tensors for its inputs."""
+        same = [
+            _autograd.is_tensor(value)
+            and _among(value, inputs)
+            and not _among(value, context._dirty)
+            for value in raw
+        ]
+        if not any(same):
+            return output
+        made = tuple(
+            _autograd.alias(value) if again else value
+            for value, again in zip(raw, same, strict=True)
+        )
+        return _like(output, made) if isinstance(output, (tuple, list)) else made[0]
 
     @classmethod
     def _own(

@@ -62,6 +62,8 @@ def _geometry(
     for name, sizes, least in zip(options, made, (1, 0, 0, 1), strict=True):
         if min(sizes) < least:
             raise ValueError(f"{operator}: `{name}` must be at least {least}; got {sizes}")
+        if max(sizes) >= 2**31:
+            raise ValueError(f"{operator}: `{name}` must be less than 2**31; got {sizes}")
     stride, padding, extra, dilation = made
     if any(e >= max(s, d) for e, s, d in zip(extra, stride, dilation, strict=True)):
         raise ValueError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterable
 
@@ -44,7 +45,9 @@ def get_total_norm(
     if not given:
         return pc.tensor(0.0)
     p = float(norm_type)
-    norms = pc.stack([_norm(tensor, p).to(given[0].dtype) for tensor in given])
+    each = [_norm(tensor, p) for tensor in given]
+    wide = functools.reduce(pc.promote_types, (norm.dtype for norm in each))  # halves overflow
+    norms = pc.stack([norm.to(wide) for norm in each])
     total = _norm(norms, p)
     if error_if_nonfinite and not math.isfinite(total.item()):
         raise RuntimeError(
