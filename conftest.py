@@ -1,11 +1,15 @@
-"""Examples see Python's builtins: plait_core has a `float`, a `round` and a `max` of its own."""
+"""Ctrl-C reaches the tests, and examples see Python's builtins: core has a `float` of its own."""
 
 from __future__ import annotations
 
 import builtins
+import signal
 from typing import Any
 
 import pytest
+
+# A shell lets its background jobs ignore Ctrl-C, and what they start; some tests send it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
