@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 from array_library import Tensor
+from worker_datasets import FailsAtFour
 
 import plait_data
 from plait_data import (
@@ -229,16 +230,6 @@ def test_an_exception_of_the_dataset_comes_through():
 
     with pytest.raises(LookupError, match="no sample 0"):
         next(iter(DataLoader(Broken())))
-
-
-class FailsAtFour:
-    def __len__(self):
-        return 10
-
-    def __getitem__(self, index):
-        if index == 4:
-            raise KeyError("four")
-        return index
 
 
 @pytest.mark.parametrize("workers", [0, 2])

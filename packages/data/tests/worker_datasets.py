@@ -207,6 +207,18 @@ class Indexed(Dataset):
         return self.array[index], label, touched, os.getpid()
 
 
+class FailsAtFour(Dataset):
+    """The numbers to 9, but for 4."""
+
+    def __len__(self) -> int:
+        return 10
+
+    def __getitem__(self, index: int) -> int:
+        if index == 4:
+            raise KeyError("four")
+        return index
+
+
 class Holder(Dataset):
     """Gives a function of what it holds."""
 

@@ -196,14 +196,15 @@ def held() -> int:
 @pytest.mark.parametrize(("size", "ahead"), [(10, 1), (100_000, 40), (2_000_000, 8)])
 def test_an_endless_input_waits_and_ends_with_the_pool(size: int, ahead: int) -> None:
     before = held()
-    with mp.get_context("fork").Pool(2) as pool:
-        found = pool.imap(pool_tasks.size, (bytes(size) for _ in itertools.count()))
-        assert [found.next(LONG) for _ in range(3)] == [size] * 3
-        for process in list(pool._pool):
-            os.kill(process.pid, signal.SIGSTOP)
-        assert held() - before <= ahead * (size + 4096)  # long ones lie in shared memory
-    pc.zeros(10).share_memory_()  # looks for free blocks
-    assert held() - before <= 4 * (size + 4096)  # what workers had when they were ended
+    for _ in range(30 if size < 1_000_000 else 5):
+        with mp.get_context("fork").Pool(2) as pool:
+            found = pool.imap(pool_tasks.size, (bytes(size) for _ in itertools.count()))
+            assert [found.next(LONG) for _ in range(3)] == [size] * 3
+            for process in list(pool._pool):
+                os.kill(process.pid, signal.SIGSTOP)
+            # long ones lie in shared memory, some of them still of those that were ended before
+            assert held() - before <= 3 * ahead * (size + 4096)
+    assert held() - before <= 2 * ahead * (size + 4096)
 
 
 def test_threads_share_a_pool(pool) -> None:

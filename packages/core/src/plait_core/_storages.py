@@ -8,8 +8,6 @@ import os
 import weakref
 from typing import Any
 
-import numpy as np
-
 import plait_core._core as _core
 from plait_abi import _binding
 from plait_core._core import Tensor
@@ -89,6 +87,8 @@ class UntypedStorage:
             ...     pc.UntypedStorage.from_file(path, nbytes=2).tolist()
             [1, 2]
         """
+        import numpy as np
+
         path = os.fspath(filename)
         if shared and (not os.path.exists(path) or os.path.getsize(path) < nbytes):
             with open(path, "ab") as file:

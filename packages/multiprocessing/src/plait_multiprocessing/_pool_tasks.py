@@ -59,6 +59,10 @@ class _LongMessage:
         return _Long, self._arguments
 
 
+class _Busy(Exception):
+    """Another process reads the queue."""
+
+
 class Tasks:
     """A queue that no death of a reader damages.
 
@@ -138,8 +142,13 @@ class Tasks:
     def drop(self) -> bool:
         """Take a task back, in the pool's process; whether there was one."""
         try:
-            head = self._reader.recv(_HEAD.size, socket.MSG_PEEK | socket.MSG_DONTWAIT)
-            task = self._receive(_HEAD.unpack(head)[2], socket.MSG_DONTWAIT)
+            self._reader.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+            with self._locked(fcntl.LOCK_NB):
+                head = self._reader.recv(_HEAD.size, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+                task = self._receive(_HEAD.unpack(head)[2], socket.MSG_DONTWAIT)
+        except _Busy:  # a worker is reading it
+            time.sleep(0.0005)
+            return True
         except (OSError, struct.error):
             return False
         with contextlib.suppress(Exception, SystemExit):  # for the tickets in it
@@ -159,8 +168,11 @@ class Tasks:
         return None if job < 0 else Task(job, place, packet[_HEAD.size :], pins)
 
     @contextlib.contextmanager
-    def _locked(self) -> Iterator[None]:
-        fcntl.lockf(self._board, fcntl.LOCK_EX)
+    def _locked(self, how: int = 0) -> Iterator[None]:
+        try:
+            fcntl.lockf(self._board, fcntl.LOCK_EX | how)
+        except (BlockingIOError, PermissionError) as error:
+            raise _Busy from error
         try:
             yield
         finally:
