@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import pickle
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,14 +12,6 @@ import pytest
 
 import plait
 import plait.torch
-
-
-@pytest.fixture(name="torch")
-def torch_module() -> Iterator[Any]:
-    with plait.torch.installed():
-        import torch
-
-        yield torch
 
 
 def test_torch_holds_itself(torch: Any) -> None:

@@ -9,22 +9,11 @@ from typing import ClassVar
 import plait_core as pc
 from plait_core import Tensor
 from plait_nn.distributions import constraints
+from plait_nn.distributions._covariance import factor_of, the_given
 from plait_nn.distributions.distribution import Distribution
 from plait_nn.distributions.utils import lazy_property, normal_noise
 
 __all__ = ["MultivariateNormal"]
-
-
-def factor_of_precision(precision: Tensor) -> Tensor:
-    """Return the Cholesky factor of the inverse of a matrix.
-
-    That of the matrix with rows and columns in reverse, inverted, is the factor wanted: no matrix
-    is inverted but a triangular one.
-    """
-    reversed_factor = pc.linalg.cholesky(precision.flip((-2, -1)))
-    upper = reversed_factor.flip((-2, -1)).mT
-    identity = pc.eye(precision.shape[-1], dtype=precision.dtype, device=precision.device)
-    return pc.linalg.solve_triangular(upper, identity, upper=False)
 
 
 def squared_distance(factor: Tensor, difference: Tensor) -> Tensor:
@@ -69,18 +58,12 @@ class MultivariateNormal(Distribution):
         scale_tril: Tensor | None = None,
         validate_args: bool | None = None,
     ) -> None:
-        given = {
-            "covariance_matrix": covariance_matrix,
-            "precision_matrix": precision_matrix,
-            "scale_tril": scale_tril,
-        }
-        present = {name: matrix for name, matrix in given.items() if matrix is not None}
-        if len(present) != 1:
-            raise ValueError(
-                "MultivariateNormal: one of `covariance_matrix`, `precision_matrix` and "
-                f"`scale_tril` is required; got {', '.join(present) or 'none'}"
-            )
-        ((name, matrix),) = present.items()
+        name, matrix = the_given(
+            "MultivariateNormal",
+            covariance_matrix=covariance_matrix,
+            precision_matrix=precision_matrix,
+            scale_tril=scale_tril,
+        )
         if loc.ndim < 1 or matrix.ndim < 2:
             raise ValueError(
                 f"MultivariateNormal: `loc` must have a dimension and `{name}` two; "
@@ -92,12 +75,7 @@ class MultivariateNormal(Distribution):
         self._given = name
         super().__init__(batch, loc.shape[-1:], validate_args=validate_args)
         # kept without batch dimensions that only the mean has: factors are costly
-        if name == "covariance_matrix":
-            self._factor = pc.linalg.cholesky(matrix)
-        elif name == "precision_matrix":
-            self._factor = factor_of_precision(matrix)
-        else:
-            self._factor = matrix
+        self._factor = factor_of(name, matrix)
 
     def _whole(self, matrix: Tensor) -> Tensor:
         size = self._event_shape[0]

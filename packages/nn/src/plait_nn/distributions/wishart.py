@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import plait_core as pc
 from plait_core import Tensor
 from plait_nn.distributions import constraints
+from plait_nn.distributions._covariance import factor_of, the_given
 from plait_nn.distributions.distribution import Distribution
 from plait_nn.distributions.gamma import Gamma
-from plait_nn.distributions.multivariate_normal import factor_of_precision
 from plait_nn.distributions.utils import lazy_property, normal_noise
 
 __all__ = ["Wishart"]
@@ -51,18 +51,12 @@ class Wishart(Distribution):
         scale_tril: Tensor | None = None,
         validate_args: bool | None = None,
     ) -> None:
-        given = {
-            "covariance_matrix": covariance_matrix,
-            "precision_matrix": precision_matrix,
-            "scale_tril": scale_tril,
-        }
-        present = {name: matrix for name, matrix in given.items() if matrix is not None}
-        if len(present) != 1:
-            raise ValueError(
-                "Wishart: one of `covariance_matrix`, `precision_matrix` and `scale_tril` is "
-                f"required; got {', '.join(present) or 'none'}"
-            )
-        ((name, matrix),) = present.items()
+        name, matrix = the_given(
+            "Wishart",
+            covariance_matrix=covariance_matrix,
+            precision_matrix=precision_matrix,
+            scale_tril=scale_tril,
+        )
         if matrix.ndim < 2:
             raise ValueError(
                 f"Wishart: `{name}` must have two dimensions; got shape {tuple(matrix.shape)}"
@@ -76,12 +70,7 @@ class Wishart(Distribution):
         matrix = matrix.expand(*batch, size, size)
         self.__dict__[name] = matrix
         super().__init__(batch, matrix.shape[-2:], validate_args=validate_args)
-        if name == "covariance_matrix":
-            self._factor = pc.linalg.cholesky(matrix)
-        elif name == "precision_matrix":
-            self._factor = factor_of_precision(matrix)
-        else:
-            self._factor = matrix
+        self._factor = factor_of(name, matrix)
 
     @lazy_property
     def scale_tril(self) -> Tensor:

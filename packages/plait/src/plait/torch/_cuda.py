@@ -6,6 +6,7 @@ from contextlib import nullcontext
 from typing import Any, NoReturn
 
 import plait
+from plait.torch._refusal import refusing
 from plait.torch._tensor_types import OF_CUDA
 
 OutOfMemoryError = plait.OutOfMemoryError
@@ -55,15 +56,8 @@ class NoCuda(AssertionError, RuntimeError):
 
 
 def _refuse(name: str) -> Any:
-    def refused(*args: Any, **kwargs: Any) -> NoReturn:
-        raise NoCuda(
-            f"torch.cuda.{name}: there is no component for CUDA; ask torch.cuda.is_available() "
-            "first"
-        )
-
-    refused.__name__ = refused.__qualname__ = name
-    refused.__doc__ = "Refuse: there is no CUDA device."
-    return refused
+    text = f"torch.cuda.{name}: there is no component for CUDA; ask torch.cuda.is_available() first"
+    return refusing(name, lambda: NoCuda(text), "Refuse: there is no CUDA device.")
 
 
 def _answer(name: str, value: Any, text: str) -> Any:

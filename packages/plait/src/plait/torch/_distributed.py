@@ -5,6 +5,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import Any, NoReturn
 
+from plait.torch._refusal import refusing
+
 __all__ = [
     "ProcessGroup",
     "ReduceOp",
@@ -59,9 +61,9 @@ def is_torchelastic_launched() -> bool:
     return False
 
 
-def _refuse_group(name: str) -> NoReturn:
-    # PyTorch's ValueError, with the same condition
-    raise ValueError(
+def _no_group(name: str) -> ValueError:
+    # PyTorch's error, with the same condition
+    return ValueError(
         f"torch.distributed.{name}: there is no process group; ask "
         "`torch.distributed.is_available() and torch.distributed.is_initialized()` first"
     )
@@ -69,36 +71,32 @@ def _refuse_group(name: str) -> NoReturn:
 
 def get_rank(group: Any = None) -> int:
     """Raise ValueError, as PyTorch does without a process group."""
-    _refuse_group("get_rank")
+    raise _no_group("get_rank")
 
 
 def get_world_size(group: Any = None) -> int:
     """Raise ValueError, as PyTorch does without a process group."""
-    _refuse_group("get_world_size")
+    raise _no_group("get_world_size")
 
 
 def get_backend(group: Any = None) -> str:
     """Raise ValueError, as PyTorch does without a process group."""
-    _refuse_group("get_backend")
+    raise _no_group("get_backend")
 
 
 def barrier(*args: Any, **kwargs: Any) -> None:
     """Raise ValueError, as PyTorch does without a process group."""
-    _refuse_group("barrier")
+    raise _no_group("barrier")
 
 
 def destroy_process_group(group: Any = None) -> None:
     """Raise ValueError, as PyTorch does without a process group."""
-    _refuse_group("destroy_process_group")
+    raise _no_group("destroy_process_group")
 
 
 def _collective(name: str) -> Any:
-    def refused(*args: Any, **kwargs: Any) -> NoReturn:
-        _refuse_group(name)
-
-    refused.__name__ = refused.__qualname__ = name
-    refused.__doc__ = "Raise ValueError, as PyTorch does without a process group."
-    return refused
+    doc = "Raise ValueError, as PyTorch does without a process group."
+    return refusing(name, lambda: _no_group(name), doc)
 
 
 all_gather = _collective("all_gather")

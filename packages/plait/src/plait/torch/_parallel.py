@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any
 
 import plait
+from plait.torch._refusal import refusing
 
 __all__ = [
     "DistributedDataParallel",
@@ -41,15 +42,12 @@ def data_parallel(
 
 
 def _between_devices(name: str) -> Any:
-    def refused(*args: Any, **kwargs: Any) -> NoReturn:
-        raise NotImplementedError(
-            f"torch.nn.parallel.{name}: there are no devices beside the CPU; call the module, or "
-            "`DataParallel` of it"
-        )
-
-    refused.__name__ = refused.__qualname__ = name
-    refused.__doc__ = "Refuse: there are no devices beside the CPU."
-    return refused
+    text = (
+        f"torch.nn.parallel.{name}: there are no devices beside the CPU; call the module, or "
+        "`DataParallel` of it"
+    )
+    doc = "Refuse: there are no devices beside the CPU."
+    return refusing(name, lambda: NotImplementedError(text), doc)
 
 
 gather = _between_devices("gather")

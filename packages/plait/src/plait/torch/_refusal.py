@@ -1,0 +1,19 @@
+"""Functions that are there by name and refuse what they would do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+__all__ = ["refusing"]
+
+
+def refusing(name: str, error: Callable[[], Exception], doc: str) -> Any:
+    """Return a function of that name and docstring which raises what `error` makes."""
+
+    def refused(*args: Any, **kwargs: Any) -> NoReturn:
+        raise error()
+
+    refused.__name__ = refused.__qualname__ = name
+    refused.__doc__ = doc
+    return refused
