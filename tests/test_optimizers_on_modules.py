@@ -11,7 +11,7 @@ import pytest
 import plait_core as pc
 import plait_nn as nn
 import plait_optim as optim
-from plait.torch._amp import GradScaler
+from plait_torch._amp import GradScaler
 
 NAMES = [
     name

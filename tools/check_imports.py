@@ -31,6 +31,8 @@ RUN_TIME: dict[str, tuple[set[str], set[str]]] = {
     "profiler": ({"abi"}, set()),
     "conformance": ({"abi", "ops"}, {"numpy", "pytest"}),
 }
+# These stand above all strands and may know any; what they may know of each other.
+WHOLE: dict[str, set[str]] = {"plait": set(), "torch": {"plait"}}
 # Imports of single parts that are never loaded by `import <package>`.
 PARTS: dict[str, set[str]] = {
     "plait_abi/build/": {"setuptools", "pybind11"},
@@ -39,9 +41,9 @@ PARTS: dict[str, set[str]] = {
     # the extra `images`, imported when an image is read
     "plait_data/datasets/_images.py": {"PIL"},
     # a progress bar and SummaryWriter, imported when a program asks for them
-    "plait/torch/_model_zoo.py": {"tqdm"},
-    "plait/torch/_summaries.py": {"numpy", "tensorboard", "matplotlib"},
-    "plait/torch/_tensorboard.py": {"tensorboard"},
+    "plait_torch/_model_zoo.py": {"tqdm"},
+    "plait_torch/_summaries.py": {"numpy", "tensorboard", "matplotlib"},
+    "plait_torch/_tensorboard.py": {"tensorboard"},
 }
 
 
@@ -61,8 +63,8 @@ def imports(tree: ast.AST) -> Iterator[tuple[int, str]]:
 
 
 def _allowed(package: Package, packages: dict[str, Package]) -> tuple[set[str], set[str]]:
-    if package.name == "plait":
-        return set(packages) - {"plait"}, set()
+    if package.name in WHOLE:
+        return set(packages) - {"torch", package.name} | WHOLE[package.name], set()
     if package.name not in RUN_TIME:
         raise SystemExit(f"check_imports: add {package.name!r} to RUN_TIME with what it may know")
     return RUN_TIME[package.name]
@@ -90,8 +92,8 @@ def _check_tests(package: Package, packages: dict[str, Package]) -> Iterator[str
         declared |= {*packages[name].third_party}
     known = {packages[name].module for name in reached} | {"pytest"}
     known |= {_module(text) for text in declared}
-    if package.name == "plait":
-        known.add("torch")  # what plait.torch is called within its tests
+    if package.name == "torch":
+        known.add("torch")  # what plait_torch is called within its tests
     folder = package.folder / "tests"
     files = sorted(folder.rglob("*.py"))
     trees = {path: ast.parse(path.read_text(encoding="utf-8"), str(path)) for path in files}

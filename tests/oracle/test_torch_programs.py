@@ -1,4 +1,4 @@
-"""What `packages/plait/tests/programs/expected` holds is what PyTorch prints."""
+"""What `packages/torch/tests/programs/expected` holds is what PyTorch prints."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-TESTS = pathlib.Path(__file__).resolve().parents[2] / "packages" / "plait" / "tests"
+TESTS = pathlib.Path(__file__).resolve().parents[2] / "packages" / "torch" / "tests"
 _FILE = TESTS / "test_torch_programs.py"
 _spec = importlib.util.spec_from_file_location("programs_on_plait", _FILE)
 assert _spec is not None and _spec.loader is not None

@@ -197,3 +197,22 @@ print(orders[0] == orders[1], sorted(sum(orders[0], [])) == list(range(20)))
 def test_report_goes_through(capsys: pytest.CaptureFixture[str]) -> None:
     plait.report()
     assert "plait_core" in capsys.readouterr().out
+
+
+def test_a_strand_beyond_the_umbrella_says_what_to_install() -> None:
+    hidden = (
+        "import importlib.util as util, sys, runpy\n"
+        "real = util.find_spec\n"
+        "util.find_spec = lambda name, *more: name != 'plait_torch' and real(name, *more) or None\n"
+        "sys.modules['plait_torch'] = None\n"
+    )
+    text = "plait: the package plait-torch is not installed (pip install plait-torch)"
+    out = run(
+        hidden + "import plait\nprint(hasattr(plait, 'torch'))\n"
+        "for how in (lambda: __import__('plait.torch'), "
+        "lambda: runpy.run_module('plait.torch', run_name='__main__')):\n"
+        "    try: how()\n"
+        "    except ImportError as error: print(error)\n"
+    ).splitlines()
+    assert out[0] == "False"
+    assert text in out[1] and text in out[2]

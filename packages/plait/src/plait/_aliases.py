@@ -13,7 +13,7 @@ import importlib.machinery
 import importlib.util
 import sys
 from collections.abc import Sequence
-from types import ModuleType
+from types import CodeType, ModuleType
 
 from plait_abi.components import DEFAULTS, choose, require
 
@@ -21,7 +21,8 @@ __all__ = ["install", "is_alias", "is_installed", "names", "target"]
 
 # name below plait. to component and module within it; others have the component's own name
 _PLACES = {"utils.data": ("data", ""), "utils.checkpoint": ("autograd", ".checkpointing")}
-_OUTER = {"abi": "plait_abi"}
+# packages that are no component: nobody chooses another one
+_OUTER = {"abi": "plait_abi", "torch": "plait_torch"}
 # modules of the component core that have a place of their own
 _OF_CORE = (
     "array_api",
@@ -82,7 +83,8 @@ class _Finder(importlib.abc.MetaPathFinder):
         real = target(fullname)
         if real is None:
             return None
-        return importlib.util.spec_from_loader(fullname, _Loader(real), is_package=True)
+        package = not fullname.endswith(".__main__")  # what python -m runs of a package
+        return importlib.util.spec_from_loader(fullname, _Loader(real), is_package=package)
 
 
 class _Loader(importlib.abc.Loader):
@@ -99,13 +101,31 @@ class _Loader(importlib.abc.Loader):
         except ModuleNotFoundError as error:
             if error.name != self._real or "." in self._real:
                 raise
-            real = require(name.removeprefix("plait.").replace("utils.", ""))
+            inner = name.removeprefix("plait.")
+            if inner in _OUTER:
+                raise _not_installed(self._real) from None
+            real = require(inner.replace("utils.", ""))
         if self._real == choose("data"):
             from plait import _batches
 
             _batches.register(real)
         # the import system returns what stands here, not the empty module it made
         sys.modules[name] = real
+
+    def get_code(self, fullname: str) -> CodeType | None:
+        """Return the real module's code: ``python -m plait.torch`` asks for it."""
+        spec = importlib.util.find_spec(self._real)
+        if spec is None:
+            raise _not_installed(self._real)
+        return spec.loader.get_code(self._real) if hasattr(spec.loader, "get_code") else None
+
+
+def _not_installed(module: str) -> ModuleNotFoundError:
+    package = module.partition(".")[0].replace("_", "-")
+    return ModuleNotFoundError(
+        f"plait: the package {package} is not installed (pip install {package})",
+        name=module,
+    )
 
 
 def install() -> None:

@@ -1,9 +1,0 @@
-"""Imported by a fork server before the program's processes start: `torch` means plait in them."""
-
-from __future__ import annotations
-
-from plait.torch._installing import install
-
-__all__: list[str] = []
-
-install()

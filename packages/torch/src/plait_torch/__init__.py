@@ -1,0 +1,29 @@
+"""Programs written for PyTorch: ``python -m plait_torch SCRIPT ARGS...``, or `install` it here.
+
+Once installed, ``import torch`` and its submodules mean plait: the same modules and classes where
+there are such, thin additions where only PyTorch has the name, and an error that says the name and
+the way round where there is nothing. A PyTorch that is installed is not imported.
+
+    >>> import plait, plait_torch
+    >>> with plait_torch.installed():
+    ...     import torch
+    ...     import torch.nn as nn
+    >>> nn.Linear is plait.nn.Linear
+    True
+    >>> torch.LongTensor([1, 2]) + 1
+    tensor([2, 3])
+    >>> torch.quantize_per_tensor
+    Traceback (most recent call last):
+    ...
+    plait_torch._facade.MissingName: plait_torch: torch.quantize_per_tensor is not there; ...
+"""
+
+from __future__ import annotations
+
+from plait_torch._facade import MissingModule, MissingName
+from plait_torch._installing import install, installed, uninstall
+from plait_torch._program import run
+
+__version__ = "2.13.0.1"
+
+__all__ = ["MissingModule", "MissingName", "install", "installed", "run", "uninstall"]

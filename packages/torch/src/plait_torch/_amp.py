@@ -1,0 +1,323 @@
+"""`torch.amp`: `autocast` that casts nothing on the CPU, and a `GradScaler` that scales."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import warnings
+from collections.abc import Callable
+from types import ModuleType, TracebackType
+from typing import Any, TypeVar
+
+import plait
+
+__all__ = [
+    "GradScaler",
+    "autocast",
+    "custom_bwd",
+    "custom_fwd",
+    "get_autocast_dtype",
+    "is_autocast_available",
+    "is_autocast_enabled",
+]
+
+F = TypeVar("F", bound=Callable[..., Any])
+_warned: set[str] = set()
+
+
+def _warn_once(text: str) -> None:
+    if text not in _warned:
+        _warned.add(text)
+        warnings.warn(text, UserWarning, stacklevel=4)
+
+
+class autocast:  # noqa: N801 - PyTorch's name
+    """A region that PyTorch computes in a shorter dtype, and plait in the tensors' own.
+
+    Halves are computed in float32 here: casting would cost precision and gain nothing. On "cpu" the
+    region therefore changes nothing and says so once; for a device that is not there it is
+    disabled with a warning, as in PyTorch. Use it with ``with`` or as a decorator.
+
+    Args:
+        device_type: "cpu", "cuda", ...
+        dtype: what PyTorch would cast to; by default bfloat16 on the CPU.
+        enabled: False for a region that PyTorch does not cast in either.
+        cache_enabled: of no effect.
+
+    Example:
+        >>> import warnings, plait
+        >>> from plait_torch._amp import autocast
+        >>> with warnings.catch_warnings():
+        ...     warnings.simplefilter("ignore")
+        ...     with autocast("cpu"):
+        ...         y = plait.ones(2, 2) @ plait.ones(2, 2)
+        >>> y.dtype
+        plait.float32
+    """
+
+    def __init__(
+        self,
+        device_type: str,
+        dtype: Any = None,
+        enabled: bool = True,
+        cache_enabled: bool | None = None,
+    ) -> None:
+        if not isinstance(device_type, str):
+            raise ValueError(
+                f"autocast: `device_type` must be str, got {type(device_type).__name__}"
+            )
+        self.device = device_type
+        self.fast_dtype = get_autocast_dtype(device_type) if dtype is None else dtype
+        self._enabled = False
+        if enabled and device_type == "cpu":
+            _warn_once(
+                "plait_torch: autocast: nothing is cast on the CPU: plait computes halves in "
+                "float32, so the region runs in the tensors' own dtypes"
+            )
+        elif enabled:
+            _warn_once(
+                f"plait_torch: autocast: device_type {device_type!r} was asked for and is not "
+                "there; disabled"
+            )
+
+    def __enter__(self) -> autocast:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        return None
+
+    def __call__(self, function: F) -> F:
+        return function
+
+
+class _DeviceAutocast(autocast):
+    """`torch.cuda.amp.autocast` and `torch.cpu.amp.autocast`: the device is in the name."""
+
+    _device = ""
+
+    def __init__(
+        self, enabled: bool = True, dtype: Any = None, cache_enabled: bool | None = True
+    ) -> None:
+        super().__init__(self._device, dtype, enabled, cache_enabled)
+
+
+class _AutocastOfCuda(_DeviceAutocast):
+    _device = "cuda"
+
+
+class _AutocastOfCpu(_DeviceAutocast):
+    _device = "cpu"
+
+
+def is_autocast_enabled(device_type: str = "cuda") -> bool:
+    """Return False: no region casts."""
+    return False
+
+
+def is_autocast_available(device_type: str) -> bool:
+    """Return whether PyTorch has autocast for the device and the device is there."""
+    return device_type == "cpu"
+
+
+def get_autocast_dtype(device_type: str) -> Any:
+    """Return the dtype that PyTorch casts to by default."""
+    return plait.bfloat16 if device_type in ("cpu", "xpu") else plait.float16
+
+
+def custom_fwd(
+    fwd: Any = None, *, device_type: str = "cuda", cast_inputs: Any = None, **kwargs: Any
+) -> Any:
+    """Return the ``forward`` of a `Function` as it is: no region casts its inputs."""
+    if fwd is None:
+        return functools.partial(
+            custom_fwd, device_type=device_type, cast_inputs=cast_inputs, **kwargs
+        )
+    return fwd
+
+
+def custom_bwd(bwd: Any = None, *, device_type: str = "cuda") -> Any:
+    """Return the ``backward`` of a `Function` as it is."""
+    return functools.partial(custom_bwd, device_type=device_type) if bwd is None else bwd
+
+
+class GradScaler:
+    """Multiply a loss, so that small gradients of halves do not vanish, and divide them again.
+
+    Gradients that are not finite skip the step and shrink the scale; `growth_interval` steps
+    without any grow it. For a device other than "cpu" it is disabled, with a warning as in
+    PyTorch: `scale` returns its argument and `step` is the optimizer's.
+
+    Args:
+        device: "cpu", or a device that is not there.
+        init_scale, growth_factor, backoff_factor, growth_interval: see above.
+        enabled: False for a scaler that does nothing.
+
+    Example:
+        >>> import plait
+        >>> from plait_torch._amp import GradScaler
+        >>> w = plait.ones(1, requires_grad=True)
+        >>> optimizer, scaler = plait.optim.SGD([w], lr=0.5), GradScaler("cpu", init_scale=8.0)
+        >>> scaler.scale(w.sum()).backward()
+        >>> w.grad
+        tensor([8.])
+        >>> _ = scaler.step(optimizer), scaler.update()
+        >>> w.detach()
+        tensor([0.5000])
+    """
+
+    def __init__(
+        self,
+        device: str = "cuda",
+        init_scale: float = 2.0**16,
+        growth_factor: float = 2.0,
+        backoff_factor: float = 0.5,
+        growth_interval: int = 2000,
+        enabled: bool = True,
+    ) -> None:
+        if enabled and device != "cpu":
+            _warn_once(
+                f"plait_torch: GradScaler: device {device!r} was asked for and is not there; "
+                "disabled"
+            )
+            enabled = False
+        if enabled and not growth_factor > 1.0:
+            raise ValueError(f"GradScaler: `growth_factor` must be > 1, got {growth_factor}")
+        if enabled and not 0.0 < backoff_factor < 1.0:
+            raise ValueError(
+                f"GradScaler: `backoff_factor` must be in (0, 1); got {backoff_factor}"
+            )
+        self._enabled = enabled
+        self._scale = float(init_scale)
+        self._growth_factor = growth_factor
+        self._backoff_factor = backoff_factor
+        self._growth_interval = growth_interval
+        self._growth_tracker = 0
+        # of each optimizer unscaled since the last update, whether its gradients are finite
+        self._finite: dict[int, bool] = {}
+        self._stepped: set[int] = set()
+
+    def scale(self, outputs: Any) -> Any:
+        """Return a tensor, or a sequence of tensors, times the scale."""
+        if not self._enabled:
+            return outputs
+        if isinstance(outputs, (list, tuple)):
+            return type(outputs)([self.scale(each) for each in outputs])
+        return outputs * self._scale
+
+    def unscale_(self, optimizer: Any) -> None:
+        """Divide the gradients of an optimizer's parameters by the scale, once before its step."""
+        if not self._enabled:
+            return
+        key = id(optimizer)
+        if key in self._stepped:
+            raise RuntimeError("GradScaler: unscale_() was called after step()")
+        if key in self._finite:
+            raise RuntimeError("GradScaler: unscale_() was called twice since the last update()")
+        finite = True
+        with plait.no_grad():
+            for group in optimizer.param_groups:
+                for parameter in group["params"]:
+                    if parameter.grad is not None:
+                        parameter.grad.mul_(1.0 / self._scale)
+                        finite = finite and bool(plait.isfinite(parameter.grad).all())
+        self._finite[key] = finite
+
+    def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+        """Step the optimizer, unless a gradient is infinite or NaN; return what its step does."""
+        if not self._enabled:
+            return optimizer.step(*args, **kwargs)
+        if "closure" in kwargs:
+            raise RuntimeError("GradScaler: a step with a closure cannot be scaled")
+        key = id(optimizer)
+        if key in self._stepped:
+            raise RuntimeError("GradScaler: step() was called twice since the last update()")
+        if key not in self._finite:
+            self.unscale_(optimizer)
+        self._stepped.add(key)
+        return optimizer.step(*args, **kwargs) if self._finite[key] else None
+
+    def update(self, new_scale: Any = None) -> None:
+        """Shrink or grow the scale, or set it."""
+        if not self._enabled:
+            return
+        if new_scale is not None:
+            self._scale = float(new_scale)
+        elif not self._finite:
+            raise RuntimeError("GradScaler: update() needs a step() or unscale_() before it")
+        elif not all(self._finite.values()):
+            self._scale *= self._backoff_factor
+            self._growth_tracker = 0
+        else:
+            self._growth_tracker += 1
+            if self._growth_tracker == self._growth_interval:
+                self._scale *= self._growth_factor
+                self._growth_tracker = 0
+        self._finite.clear()
+        self._stepped.clear()
+
+    def get_scale(self) -> float:
+        """Return the scale; 1 if disabled."""
+        return self._scale if self._enabled else 1.0
+
+    def is_enabled(self) -> bool:
+        """Return whether it scales."""
+        return self._enabled
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the scale and what governs it; empty if disabled."""
+        if not self._enabled:
+            return {}
+        return {
+            "scale": self._scale,
+            "growth_factor": self._growth_factor,
+            "backoff_factor": self._backoff_factor,
+            "growth_interval": self._growth_interval,
+            "_growth_tracker": self._growth_tracker,
+        }
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take over what `state_dict` returned."""
+        if not self._enabled:
+            return
+        if not state_dict:
+            raise RuntimeError("GradScaler: the state is empty: it comes from a disabled scaler")
+        self._scale = float(state_dict["scale"])
+        self._growth_factor = state_dict["growth_factor"]
+        self._backoff_factor = state_dict["backoff_factor"]
+        self._growth_interval = state_dict["growth_interval"]
+        self._growth_tracker = state_dict["_growth_tracker"]
+
+
+class _GradScalerOfCuda(GradScaler):
+    """`torch.cuda.amp.GradScaler`: the device is in the name."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__("cuda", *args, **kwargs)
+
+
+class _GradScalerOfCpu(GradScaler):
+    """`torch.cpu.amp.GradScaler`: the device is in the name."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__("cpu", *args, **kwargs)
+
+
+def _module(name: str, **names: Any) -> ModuleType:
+    module = ModuleType(name, inspect.getdoc(autocast))
+    module.__dict__.update(names, __all__=list(names))
+    return module
+
+
+of_cuda = _module(
+    "torch.cuda.amp",
+    autocast=_AutocastOfCuda,
+    GradScaler=_GradScalerOfCuda,
+    custom_fwd=custom_fwd,
+    custom_bwd=custom_bwd,
+)
+of_cpu = _module("torch.cpu.amp", autocast=_AutocastOfCpu, GradScaler=_GradScalerOfCpu)

@@ -1,0 +1,49 @@
+"""`torch.autograd` beside plait's: `Variable`, which is a tensor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import plait
+
+__all__ = ["Variable", "is_multithreading_enabled", "set_multithreading_enabled"]
+
+
+class _VariableType(type):
+    def __instancecheck__(cls, value: Any) -> bool:
+        return bool(plait.is_tensor(value))
+
+    def __call__(cls, data: Any, requires_grad: bool = False, volatile: bool = False) -> Any:
+        own = data.detach()
+        return own.requires_grad_() if requires_grad else own
+
+
+class Variable(metaclass=_VariableType):
+    """PyTorch's older name of a tensor that has a history: ``Variable(x)`` is a tensor.
+
+    Example:
+        >>> import plait
+        >>> from plait_torch._autograd import Variable
+        >>> Variable(plait.ones(2), requires_grad=True)
+        tensor([1., 1.], requires_grad=True)
+        >>> isinstance(plait.ones(2), Variable)
+        True
+    """
+
+
+def is_multithreading_enabled() -> bool:
+    """Return True: a backward pass uses the threads there are."""
+    return True
+
+
+class set_multithreading_enabled:  # noqa: N801 - PyTorch's name
+    """Of no effect: results do not depend on the number of threads."""
+
+    def __init__(self, mode: bool) -> None:
+        pass
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *error: object) -> None:
+        return None

@@ -1,0 +1,97 @@
+"""`torch.backends`: flags that programs set. They are kept, and nothing here reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import ModuleType
+from typing import Any
+
+__all__ = ["cpu", "cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp", "opt_einsum", "quantized"]
+
+
+class Flags(ModuleType):
+    """A module of flags; what it promises to be available is not.
+
+    Example:
+        >>> from plait_torch._backends import cudnn
+        >>> cudnn.benchmark = True
+        >>> cudnn.is_available(), cudnn.benchmark
+        (False, True)
+        >>> cudnn.benchmark = False
+    """
+
+    def __init__(self, name: str, **flags: Any) -> None:
+        super().__init__(f"torch.backends.{name}", f"Flags of {name}, which nothing here reads.")
+        self.__dict__.update(flags)
+
+    def is_available(self) -> bool:
+        """Return False: plait computes with its own kernels."""
+        return False
+
+    @contextmanager
+    def flags(self, **flags: Any) -> Iterator[None]:
+        """Set flags for the length of a ``with`` block."""
+        before = {name: self.__dict__.get(name) for name in flags}
+        self.__dict__.update(flags)
+        try:
+            yield
+        finally:
+            self.__dict__.update(before)
+
+
+def _no_version() -> None:
+    return None
+
+
+def _nothing(mode: bool = True) -> None:
+    return None
+
+
+def _false() -> bool:
+    return False
+
+
+@contextmanager
+def _sdp_kernel(*args: Any, **kwargs: Any) -> Iterator[None]:
+    yield
+
+
+cudnn = Flags(
+    "cudnn",
+    enabled=True,
+    benchmark=False,
+    benchmark_limit=10,
+    deterministic=False,
+    allow_tf32=True,
+    fp32_precision="none",
+    version=_no_version,
+    is_acceptable=lambda tensor: False,
+)
+cuda = Flags(
+    "cuda",
+    is_built=_false,
+    matmul=Flags(
+        "cuda.matmul",
+        allow_tf32=False,
+        allow_fp16_reduced_precision_reduction=True,
+        allow_bf16_reduced_precision_reduction=True,
+        fp32_precision="none",
+    ),
+    enable_flash_sdp=_nothing,
+    enable_math_sdp=_nothing,
+    enable_mem_efficient_sdp=_nothing,
+    enable_cudnn_sdp=_nothing,
+    flash_sdp_enabled=_false,
+    math_sdp_enabled=lambda: True,
+    mem_efficient_sdp_enabled=_false,
+    cudnn_sdp_enabled=_false,
+    sdp_kernel=_sdp_kernel,
+)
+mkl = Flags("mkl")
+mkldnn = Flags("mkldnn", enabled=False, deterministic=False, allow_tf32=True)
+mps = Flags("mps", is_built=_false, is_macos13_or_newer=lambda minor=0: False)
+openmp = Flags("openmp")
+opt_einsum = Flags("opt_einsum", enabled=False, strategy=None, get_opt_einsum=_no_version)
+quantized = Flags("quantized", engine="none", supported_engines=["none"])
+cpu = Flags("cpu", get_cpu_capability=lambda: "DEFAULT")

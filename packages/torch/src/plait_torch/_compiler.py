@@ -1,0 +1,88 @@
+"""`torch.compiler` and `torch.compile`: the callable itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+__all__ = [
+    "allow_in_graph",
+    "assume_constant_result",
+    "compile",
+    "cudagraph_mark_step_begin",
+    "disable",
+    "is_compiling",
+    "is_dynamo_compiling",
+    "is_exporting",
+    "list_backends",
+    "reset",
+    "set_stance",
+]
+
+T = TypeVar("T")
+
+
+def compile(model: Any = None, **options: Any) -> Any:
+    """Return the function or module as it is; without one, a decorator that does.
+
+    PyTorch compiles it, with the same results to rounding; here kernels are compiled already and
+    Python runs. The result is no wrapper: a module's ``state_dict`` keeps its names.
+
+    Example:
+        >>> from plait_torch._compiler import compile
+        >>> @compile(fullgraph=True)
+        ... def double(x):
+        ...     return x * 2
+        >>> double(3)
+        6
+    """
+    return _same if model is None else model
+
+
+def _same(obj: T, *args: Any, **kwargs: Any) -> T:
+    return obj
+
+
+def disable(fn: Any = None, recursive: bool = True, **kwargs: Any) -> Any:
+    """Return the function as it is; without one, a decorator that does."""
+    return _same if fn is None else fn
+
+
+allow_in_graph = assume_constant_result = _same
+
+
+def is_compiling() -> bool:
+    """Return False."""
+    return False
+
+
+is_dynamo_compiling = is_exporting = is_compiling
+
+
+def list_backends(exclude_tags: Any = ()) -> list[str]:
+    """Return []: there are no compilers."""
+    return []
+
+
+def reset() -> None:
+    """Do nothing: nothing was compiled."""
+
+
+def cudagraph_mark_step_begin() -> None:
+    """Do nothing."""
+
+
+class set_stance:  # noqa: N801 - PyTorch's name
+    """Of no effect, at once and in a ``with`` block."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        pass
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *error: object) -> None:
+        return None
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        return function

@@ -1,0 +1,149 @@
+"""`torch.distributed` in one process: it is not available, and says so."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any, NoReturn
+
+from plait_torch._refusal import refusing
+
+__all__ = [
+    "ProcessGroup",
+    "ReduceOp",
+    "ZeroRedundancyOptimizer",
+    "all_gather",
+    "all_gather_into_tensor",
+    "all_gather_object",
+    "all_reduce",
+    "barrier",
+    "broadcast",
+    "broadcast_object_list",
+    "destroy_process_group",
+    "get_backend",
+    "get_rank",
+    "get_world_size",
+    "group",
+    "init_process_group",
+    "is_available",
+    "is_gloo_available",
+    "is_initialized",
+    "is_mpi_available",
+    "is_nccl_available",
+    "is_torchelastic_launched",
+    "new_group",
+    "recv",
+    "reduce",
+    "send",
+]
+
+
+def is_available() -> bool:
+    """Return False: plait trains in one process.
+
+    Example:
+        >>> from plait_torch._distributed import is_available
+        >>> is_available()
+        False
+    """
+    return False
+
+
+is_gloo_available = is_mpi_available = is_nccl_available = is_available
+
+
+def is_initialized() -> bool:
+    """Return False: no process group was made."""
+    return False
+
+
+def is_torchelastic_launched() -> bool:
+    """Return False: no launcher of PyTorch's started this process."""
+    return False
+
+
+def _no_group(name: str) -> ValueError:
+    # PyTorch's error, with the same condition
+    return ValueError(
+        f"torch.distributed.{name}: there is no process group; ask "
+        "`torch.distributed.is_available() and torch.distributed.is_initialized()` first"
+    )
+
+
+def get_rank(group: Any = None) -> int:
+    """Raise ValueError, as PyTorch does without a process group."""
+    raise _no_group("get_rank")
+
+
+def get_world_size(group: Any = None) -> int:
+    """Raise ValueError, as PyTorch does without a process group."""
+    raise _no_group("get_world_size")
+
+
+def get_backend(group: Any = None) -> str:
+    """Raise ValueError, as PyTorch does without a process group."""
+    raise _no_group("get_backend")
+
+
+def barrier(*args: Any, **kwargs: Any) -> None:
+    """Raise ValueError, as PyTorch does without a process group."""
+    raise _no_group("barrier")
+
+
+def destroy_process_group(group: Any = None) -> None:
+    """Raise ValueError, as PyTorch does without a process group."""
+    raise _no_group("destroy_process_group")
+
+
+def _collective(name: str) -> Any:
+    doc = "Raise ValueError, as PyTorch does without a process group."
+    return refusing(name, lambda: _no_group(name), doc)
+
+
+all_gather = _collective("all_gather")
+all_gather_object = _collective("all_gather_object")
+all_gather_into_tensor = _collective("all_gather_into_tensor")
+all_reduce = _collective("all_reduce")
+broadcast = _collective("broadcast")
+broadcast_object_list = _collective("broadcast_object_list")
+new_group = _collective("new_group")
+recv = _collective("recv")
+reduce = _collective("reduce")
+send = _collective("send")
+
+
+class ReduceOp(Enum):
+    """How PyTorch's collectives reduce."""
+
+    SUM = 0
+    AVG = 1
+    PRODUCT = 2
+    MIN = 3
+    MAX = 4
+
+
+class ProcessGroup:
+    """A class without instances: no process group can be made."""
+
+
+class ZeroRedundancyOptimizer:
+    """Refused when it is made: there are no processes to share the state of an optimizer."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        raise NotImplementedError(
+            "torch.distributed.optim.ZeroRedundancyOptimizer: plait trains in one process; use "
+            "the optimizer itself"
+        )
+
+
+class group:  # noqa: N801 - PyTorch's name
+    """The group of all processes, which is not there."""
+
+    WORLD = None
+
+
+def init_process_group(*args: Any, **kwargs: Any) -> NoReturn:
+    """Refuse: plait trains in one process."""
+    raise NotImplementedError(
+        "torch.distributed.init_process_group: plait trains in one process; leave the launcher "
+        "out and use the program's single-process path"
+    )

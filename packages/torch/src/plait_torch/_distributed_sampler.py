@@ -1,0 +1,39 @@
+"""`DistributedSampler` with the process group's size and rank where none are given."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from plait_abi.components import require
+from plait_torch._distributed import get_rank, get_world_size
+
+__all__ = ["DistributedSampler"]
+
+
+_DistributedSampler: Any = require("data").DistributedSampler
+
+
+class DistributedSampler(_DistributedSampler):
+    """Every process takes each `num_replicas`-th index, from its rank on; all as many.
+
+    Args and errors: those of ``plait_data.DistributedSampler``; without a process group
+    ``num_replicas`` and ``rank`` must be given.
+
+    Example:
+        >>> from plait_torch._distributed_sampler import DistributedSampler
+        >>> list(DistributedSampler(range(5), num_replicas=2, rank=1, shuffle=False))
+        [1, 3, 0]
+    """
+
+    def __init__(
+        self,
+        dataset: Any,
+        num_replicas: int | None = None,
+        rank: int | None = None,
+        shuffle: bool = True,
+        seed: int = 0,
+        drop_last: bool = False,
+    ) -> None:
+        replicas = get_world_size() if num_replicas is None else num_replicas
+        place = get_rank() if rank is None else rank
+        super().__init__(dataset, replicas, place, shuffle, seed, drop_last)

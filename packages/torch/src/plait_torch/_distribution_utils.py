@@ -1,0 +1,26 @@
+"""`torch.distributions.utils` beside plait's: what distributions of other people's are made of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import plait
+
+__all__ = ["_standard_normal", "_sum_rightmost"]
+
+
+def _standard_normal(shape: Any, dtype: Any, device: Any) -> Any:
+    """Draw from the standard normal distribution."""
+    return plait.randn(tuple(shape), dtype=dtype, device=device)
+
+
+def _sum_rightmost(value: Any, dim: int) -> Any:
+    """Sum over the last dimensions.
+
+    Example:
+        >>> import plait
+        >>> from plait_torch._distribution_utils import _sum_rightmost
+        >>> _sum_rightmost(plait.ones(2, 3, 4), 2)
+        tensor([12., 12.])
+    """
+    return value if dim == 0 else value.sum(tuple(range(-dim, 0)))

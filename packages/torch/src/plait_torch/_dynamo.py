@@ -1,0 +1,65 @@
+"""`torch._dynamo` as far as programs touch it: settings, and what they call beside `compile`."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from types import ModuleType
+from typing import Any
+
+from plait_torch._compiler import (
+    allow_in_graph,
+    assume_constant_result,
+    disable,
+    is_compiling,
+    list_backends,
+    reset,
+)
+
+__all__ = [
+    "TransformGetItemToIndex",
+    "allow_in_graph",
+    "assume_constant_result",
+    "config",
+    "disable",
+    "graph_break",
+    "is_compile_supported",
+    "is_compiling",
+    "mark_dynamic",
+    "mark_static_address",
+    "maybe_mark_dynamic",
+    "list_backends",
+    "optimize",
+    "reset",
+]
+
+# settings that programs assign; nothing reads them
+config = ModuleType("torch._dynamo.config", "Settings of a compiler that is not there.")
+
+
+def graph_break() -> None:
+    """Do nothing."""
+
+
+def mark_dynamic(tensor: Any, index: Any, **kwargs: Any) -> None:
+    """Do nothing."""
+
+
+def mark_static_address(t: Any, guard: bool = True) -> None:
+    """Do nothing."""
+
+
+maybe_mark_dynamic = mark_dynamic
+
+
+def is_compile_supported(device_type: Any) -> bool:
+    """Return False: there is no compiler."""
+    return False
+
+
+class TransformGetItemToIndex(nullcontext[None]):
+    """Of no effect: within `vmap`, which is a loop, tensors of one number are indices anyhow."""
+
+
+def optimize(*args: Any, **kwargs: Any) -> Any:
+    """Return a decorator that returns its function."""
+    return allow_in_graph

@@ -1,0 +1,180 @@
+"""Functions of `torch` that stand elsewhere in plait, or under an older name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import plait
+import plait.nn.functional as F
+from plait import linalg
+
+# PyTorch has these both in `torch` and in `torch.nn.functional`, with the same arguments
+_OF_FUNCTIONAL = (
+    "adaptive_avg_pool1d",
+    "alpha_dropout",
+    "avg_pool1d",
+    "channel_shuffle",
+    "conv1d",
+    "conv2d",
+    "conv3d",
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "conv_transpose3d",
+    "feature_alpha_dropout",
+    "max_pool1d",
+    "max_pool2d",
+    "max_pool3d",
+    "pixel_shuffle",
+    "pixel_unshuffle",
+    "rms_norm",
+    "group_norm",
+)
+
+__all__ = [  # noqa: PLE0604 - names of a table
+    *_OF_FUNCTIONAL,
+    "constant_pad_nd",
+    "dropout_",
+    "fill",
+    "frobenius_norm",
+    "get_device",
+    "hspmm",
+    "is_neg",
+    "is_signed",
+    "is_storage",
+    "lu",
+    "nuclear_norm",
+    "pca_lowrank",
+    "range",
+    "resolve_neg",
+    "smm",
+    "spmm",
+    "svd_lowrank",
+    "to_dlpack",
+]
+
+for _name in _OF_FUNCTIONAL:
+    if hasattr(F, _name):
+        globals()[_name] = getattr(F, _name)
+    else:
+        __all__.remove(_name)
+
+
+def range(start: float = 0, end: float | None = None, step: float = 1, **options: Any) -> Any:
+    """Return ``start, start + step, ...`` up to and with `end`, in floats: an older `arange`.
+
+    Example:
+        >>> from plait_torch import _functions
+        >>> _functions.range(1, 3)
+        tensor([1., 2., 3.])
+    """
+    first, last = (0, start) if end is None else (start, end)
+    count = int((last - first) / step) + 1
+    options.setdefault("dtype", plait.get_default_dtype())
+    out = plait.arange(count, dtype=plait.float64) * step + first
+    return out.to(options.pop("dtype")).requires_grad_(options.pop("requires_grad", False))
+
+
+def constant_pad_nd(input: Any, pad: Any, value: float = 0.0) -> Any:
+    """Return the tensor within a border of a value: ``nn.functional.pad``."""
+    return F.pad(input, tuple(pad), "constant", value)
+
+
+def dropout_(input: Any, p: float, train: bool) -> Any:
+    """Zero elements with probability `p`, in place."""
+    return F.dropout(input, p, train, inplace=True)
+
+
+def fill(input: Any, value: Any) -> Any:
+    """Return a tensor of the input's shape and dtype that holds one value."""
+    return plait.full_like(input, value) if not plait.is_tensor(value) else (
+        plait.empty_like(input).fill_(value)
+    )  # fmt: skip
+
+
+def is_signed(input: Any) -> bool:
+    """Return whether the dtype has negative numbers."""
+    return bool(input.dtype.is_signed)
+
+
+def is_neg(input: Any) -> bool:
+    """Return False: negation is computed at once."""
+    return False
+
+
+def resolve_neg(input: Any) -> Any:
+    """Return the tensor: negation is computed at once."""
+    return input
+
+
+def is_storage(obj: Any) -> bool:
+    """Return whether the object is what ``tensor.untyped_storage()`` returns."""
+    return type(obj).__name__ == "UntypedStorage"
+
+
+def get_device(input: Any) -> int:
+    """Return -1, the number of the CPU."""
+    return -1
+
+
+def to_dlpack(tensor: Any) -> Any:
+    """Return a capsule that ``from_dlpack`` of another library reads."""
+    return tensor.__dlpack__()
+
+
+def lu(A: Any, pivot: bool = True, get_infos: bool = False, out: Any = None) -> Any:
+    """Return ``LU, pivots``, an older form of `linalg.lu_factor`; with infos if asked.
+
+    Example:
+        >>> import plait
+        >>> from plait_torch._functions import lu
+        >>> LU, pivots = lu(plait.tensor([[2.0, 0.0], [4.0, 1.0]]))
+        >>> pivots.tolist()
+        [2, 2]
+    """
+    if out is not None:
+        raise NotImplementedError("lu: `out` is not there; use linalg.lu_factor")
+    if get_infos:
+        return tuple(linalg.lu_factor_ex(A, pivot=pivot))
+    return tuple(linalg.lu_factor(A, pivot=pivot))
+
+
+def frobenius_norm(input: Any, dim: Any = (), keepdim: bool = False) -> Any:
+    """Return the root of the sum of squares."""
+    return linalg.vector_norm(input, 2, None if dim == () else dim, keepdim)
+
+
+def nuclear_norm(input: Any, keepdim: bool = False) -> Any:
+    """Return the sum of a matrix's singular values."""
+    return linalg.matrix_norm(input, "nuc", keepdim=keepdim)
+
+
+def spmm(input: Any, mat2: Any) -> Any:
+    """Return the product of a sparse matrix and another: ``torch.sparse.mm``."""
+    return plait.sparse.mm(input, mat2)
+
+
+hspmm = smm = spmm
+
+
+def svd_lowrank(A: Any, q: int | None = 6, niter: int | None = 2, M: Any = None) -> Any:
+    """Return the `q` largest singular values and their vectors, ``(U, S, V)``.
+
+    PyTorch draws random directions and iterates; here the decomposition is whole, then cut, so that
+    the result is exact and costs what `linalg.svd` costs.
+
+    Example:
+        >>> import plait
+        >>> from plait_torch._functions import svd_lowrank
+        >>> U, S, V = svd_lowrank(plait.eye(3) * plait.tensor([3.0, 2.0, 1.0]), q=2)
+        >>> S
+        tensor([3., 2.])
+    """
+    U, S, Vh = linalg.svd(A if M is None else A - M, full_matrices=False)
+    q = min(6 if q is None else q, S.shape[-1])
+    return U[..., :q], S[..., :q], Vh.mH[..., :q]
+
+
+def pca_lowrank(A: Any, q: int | None = None, center: bool = True, niter: int = 2) -> Any:
+    """Return the `q` principal components of rows, ``(U, S, V)``; see `svd_lowrank`."""
+    q = min(6, *A.shape[-2:]) if q is None else q
+    return svd_lowrank(A - A.mean(dim=-2, keepdim=True) if center else A, q, niter)

@@ -1,0 +1,181 @@
+"""`torch.jit`: what it would compile runs as the Python it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, NoReturn, TypeVar
+
+import plait
+from plait_torch._futures import Future
+
+__all__ = [
+    "Attribute",
+    "Final",
+    "Future",
+    "ScriptFunction",
+    "ScriptModule",
+    "TracerWarning",
+    "_overload",
+    "_overload_method",
+    "_script_if_tracing",
+    "annotate",
+    "export",
+    "fork",
+    "freeze",
+    "ignore",
+    "interface",
+    "is_scripting",
+    "is_tracing",
+    "isinstance",
+    "load",
+    "optimize_for_inference",
+    "save",
+    "script",
+    "script_if_tracing",
+    "script_method",
+    "trace",
+    "trace_module",
+    "unused",
+    "wait",
+]
+
+T = TypeVar("T")
+_isinstance = isinstance
+
+
+class ScriptModule(plait.nn.Module):
+    """A `Module`, for classes that derive from it; what `script` returns is not one.
+
+    There is no graph of it: ``save`` refuses, ``code`` and ``graph`` are not there.
+    """
+
+    def save(self, f: Any, **kwargs: Any) -> NoReturn:
+        """Refuse: see `save` of this module."""
+        save(self, f)
+
+
+class ScriptFunction:
+    """A class without instances: `script` returns functions as they are."""
+
+
+def script(obj: T, *args: Any, **kwargs: Any) -> T:
+    """Return a function, a module or a class as it is.
+
+    PyTorch compiles it, with the same results; here Python runs it as ever.
+
+    Example:
+        >>> from plait_torch._jit import script
+        >>> @script
+        ... def double(x):
+        ...     return x * 2
+        >>> double(3)
+        6
+    """
+    return obj
+
+
+def trace(func: T, example_inputs: Any = None, *args: Any, **kwargs: Any) -> T:
+    """Return a function or a module as it is, after one call with the examples.
+
+    PyTorch keeps the path that this call took; here conditions stay conditions.
+
+    Example:
+        >>> import plait
+        >>> from plait_torch._jit import trace
+        >>> trace(lambda x: x + 1, plait.zeros(1))(plait.ones(1))
+        tensor([2.])
+    """
+    if example_inputs is not None and callable(func):
+        inputs = example_inputs if _isinstance(example_inputs, (tuple, list)) else (example_inputs,)
+        with plait.no_grad():
+            func(*inputs)
+    return func
+
+
+def trace_module(mod: T, inputs: dict[str, Any], *args: Any, **kwargs: Any) -> T:
+    """Return a module as it is, after a call of each method with its examples."""
+    for name, examples in inputs.items():
+        trace(getattr(mod, name), examples)
+    return mod
+
+
+def save(m: Any, f: Any, *args: Any, **kwargs: Any) -> NoReturn:
+    """Refuse: there is no graph to write."""
+    raise NotImplementedError(
+        "torch.jit.save: plait runs Python as it stands and has no graph to write; "
+        "torch.save the module's state_dict"
+    )
+
+
+def load(f: Any, *args: Any, **kwargs: Any) -> NoReturn:
+    """Refuse: TorchScript is a language that is not there."""
+    raise NotImplementedError(
+        "torch.jit.load: plait does not run TorchScript; build the module from its class and "
+        "load a state_dict"
+    )
+
+
+def _same(obj: T, *args: Any, **kwargs: Any) -> T:
+    return obj
+
+
+freeze = optimize_for_inference = export = interface = script_method = script_if_tracing = _same
+_overload = _overload_method = _script_if_tracing = _same
+
+
+class TracerWarning(Warning):
+    """The class of warnings that a tracer gives; there is none here."""
+
+
+def fork(func: Callable[..., T], *args: Any, **kwargs: Any) -> Future[T]:
+    """Call the function at once, as Python does for PyTorch, and return the future of its result.
+
+    Example:
+        >>> from plait_torch._jit import fork, wait
+        >>> wait(fork(max, 1, 3))
+        3
+    """
+    future: Future[T] = Future()
+    future.set_result(func(*args, **kwargs))
+    return future
+
+
+def wait(future: Future[T]) -> T:
+    """Return the result of what `fork` returned."""
+    return future.wait()
+
+
+def ignore(drop: Any = False, **kwargs: Any) -> Any:
+    """Return the function as it is; also ``@ignore(drop=True)``."""
+    return drop if callable(drop) else _same
+
+
+def unused(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function as it is."""
+    return fn
+
+
+def annotate(the_type: Any, the_value: T) -> T:
+    """Return the value."""
+    return the_value
+
+
+def Attribute(value: T, type: Any) -> T:  # noqa: N802 - PyTorch's name
+    """Return the value."""
+    return value
+
+
+def isinstance(obj: Any, target_type: Any) -> bool:
+    """Return whether the object is of the type, by its class alone."""
+    origin = getattr(target_type, "__origin__", target_type)
+    return _isinstance(obj, origin)
+
+
+def is_scripting() -> bool:
+    """Return False: Python runs."""
+    return False
+
+
+def is_tracing() -> bool:
+    """Return False: nothing is traced."""
+    return False

@@ -1,0 +1,283 @@
+"""`torch.library` and `torch.ops`: operators that a program registers by name, and calls by it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import plait
+
+__all__ = [
+    "CustomOpDef",
+    "Library",
+    "custom_op",
+    "define",
+    "impl",
+    "opcheck",
+    "ops",
+    "register_autograd",
+    "register_fake",
+    "register_kernel",
+]
+
+_operators: dict[tuple[str, str], CustomOpDef] = {}
+
+
+def _parts(qualname: str) -> tuple[str, str]:
+    namespace, colons, name = qualname.partition("::")
+    if not (namespace and colons and name):
+        raise ValueError(f'torch.library: "namespace::name" is required, got {qualname!r}')
+    return namespace, name.partition("(")[0].partition(".")[0]
+
+
+def _operator(op: Any) -> CustomOpDef:
+    """Return the operator of a name, which may get its function later."""
+    if isinstance(op, CustomOpDef):
+        return op
+    parts = _parts(op)
+    if parts not in _operators:
+        _operators[parts] = CustomOpDef("::".join(parts))
+    return _operators[parts]
+
+
+class CustomOpDef:
+    """An operator with a name: what `custom_op` returns, and what `torch.ops` has."""
+
+    def __init__(self, qualname: str) -> None:
+        self._qualname = qualname
+        self._namespace, self._name = _parts(qualname)
+        self._kernels: dict[str, Callable[..., Any]] = {}
+        self._backward: Callable[..., Any] | None = None
+        self._setup_context: Callable[..., Any] | None = None
+        self.default = self
+        self.__name__ = f"{self._namespace}.{self._name}"
+
+    def __repr__(self) -> str:
+        return f"<operator {self._qualname}>"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        whole = self._kernels.get("CompositeImplicitAutograd")
+        if whole is not None:  # made of operators that have derivatives
+            return whole(*args, **kwargs)
+        return self._function().apply(*args, **kwargs)
+
+    def register_kernel(self, device_types: Any, func: Any = None, /) -> Any:
+        """Register what computes the operator on a kind of device; of use is ``"cpu"``."""
+        kinds = [device_types] if isinstance(device_types, str) or device_types is None else (
+            list(device_types)
+        )  # fmt: skip
+
+        def register(function: Callable[..., Any]) -> Callable[..., Any]:
+            for kind in kinds:
+                self._kernels["default" if kind is None else kind] = function
+            return function
+
+        return register if func is None else register(func)
+
+    def register_fake(self, fn: Any, /) -> Any:
+        """Return the function: shapes come from the operator itself."""
+        return fn
+
+    def register_autograd(
+        self, backward: Callable[..., Any], /, *, setup_context: Callable[..., Any] | None = None
+    ) -> None:
+        """Register the derivative, as a `Function` has it.
+
+        Args:
+            backward: ``(ctx, *gradients)`` to the gradients of the arguments.
+            setup_context: ``(ctx, inputs, output)``, which keeps what `backward` needs.
+        """
+        self._backward, self._setup_context = backward, setup_context
+
+    def _kernel(self) -> Callable[..., Any]:
+        for kind in ("cpu", "CPU", "default", "CompositeExplicitAutograd"):
+            if kind in self._kernels:
+                return self._kernels[kind]
+        raise NotImplementedError(f"{self._qualname}: no function was registered for the CPU")
+
+    def _function(self) -> Any:
+        kernel, backward, keep = self._kernel(), self._backward, self._setup_context
+        qualname = self._qualname
+
+        class Operator(plait.autograd.Function):
+            @staticmethod
+            def forward(*args: Any, **kwargs: Any) -> Any:
+                return kernel(*args, **kwargs)
+
+            @staticmethod
+            def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+                if keep is not None:
+                    keep(ctx, inputs, output)
+
+            @staticmethod
+            def backward(ctx: Any, *gradients: Any) -> Any:
+                if backward is None:
+                    raise RuntimeError(
+                        f"{qualname}: no derivative was registered; `register_autograd` does"
+                    )
+                return backward(ctx, *gradients)
+
+        return Operator
+
+
+def custom_op(
+    name: str,
+    fn: Callable[..., Any] | None = None,
+    /,
+    *,
+    mutates_args: Any = (),
+    device_types: Any = None,
+    schema: str | None = None,
+    tags: Any = None,
+) -> Any:
+    """Return an operator of a name, computed by a function; without one, a decorator.
+
+    Args:
+        name: ``"namespace::name"``; the operator is ``torch.ops.namespace.name`` too.
+        fn: what computes it.
+        mutates_args: the names of the arguments that the function writes to.
+        device_types: the devices it computes on; None is all.
+        schema, tags: of no effect.
+
+    Example:
+        >>> import plait
+        >>> from plait_torch._library import custom_op, ops
+        >>> @custom_op("mine::double", mutates_args=())
+        ... def double(x: plait.Tensor) -> plait.Tensor:
+        ...     return x * 2
+        >>> double.register_autograd(lambda ctx, g: g * 2)
+        >>> x = plait.ones(2, requires_grad=True)
+        >>> ops.mine.double(x).sum().backward()
+        >>> x.grad
+        tensor([2., 2.])
+    """
+
+    def register(function: Callable[..., Any]) -> CustomOpDef:
+        _operators.pop(_parts(name), None)
+        operator = _operator(name)
+        operator.register_kernel(device_types, function)
+        operator.__doc__ = function.__doc__
+        return operator
+
+    return register if fn is None else register(fn)
+
+
+def register_fake(op: Any, func: Any = None, /, **options: Any) -> Any:
+    """Return the function, or a decorator that does: shapes come from the operator itself."""
+    return (lambda function: function) if func is None else func
+
+
+def register_autograd(
+    op: Any, backward: Callable[..., Any], /, *, setup_context: Any = None, lib: Any = None
+) -> None:
+    """Register the derivative of an operator; see `CustomOpDef.register_autograd`."""
+    _operator(op).register_autograd(backward, setup_context=setup_context)
+
+
+def register_kernel(op: Any, device_types: Any, func: Any = None, /, *, lib: Any = None) -> Any:
+    """Register what computes an operator on a kind of device."""
+    return _operator(op).register_kernel(device_types, func)
+
+
+def define(qualname: str, schema: str = "", *, lib: Any = None, tags: Any = ()) -> None:
+    """Do nothing: a name is an operator from its first function on."""
+    _parts(qualname)
+
+
+def impl(qualname: str, types: Any, func: Any = None, *, lib: Any = None) -> Any:
+    """Register what computes an operator on a kind of device."""
+    return _operator(qualname).register_kernel(types, func)
+
+
+def opcheck(op: Any, args: Any, kwargs: Any = None, **options: Any) -> dict[str, str]:
+    """Call the operator with the arguments: an error of it is raised."""
+    op(*args, **(kwargs or {}))
+    return {"test_schema": "SUCCESS"}
+
+
+class Library:
+    """The operators of a namespace: ``define`` names them, ``impl`` gives them functions."""
+
+    def __init__(self, ns: str, kind: str, dispatch_key: str = "") -> None:
+        self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
+
+    def define(self, schema: str, **options: Any) -> str:
+        """Return the name at the beginning of a text such as ``"f(Tensor x) -> Tensor"``."""
+        return schema.partition("(")[0].strip()
+
+    def impl(self, op_name: Any, fn: Any, dispatch_key: str = "", **options: Any) -> None:
+        """Register what computes an operator; of use are the CPU and functions for all devices."""
+        key = dispatch_key or self.dispatch_key or "CompositeImplicitAutograd"
+        if isinstance(op_name, str):
+            op_name = op_name if "::" in op_name else f"{self.ns}::{op_name}"
+        _operator(op_name).register_kernel(key, fn)
+
+
+class _Namespace(ModuleType):
+    """``torch.ops.namespace``: its operators."""
+
+    def __getattr__(self, name: str) -> Any:
+        found = _operators.get((self.__name__, name))
+        if found is None or not found._kernels:
+            raise AttributeError(
+                f"plait_torch: torch.ops.{self.__name__}.{name} is not there; operators of "
+                "PyTorch's own are functions of `torch` and of `torch.nn.functional`"
+            )
+        return found
+
+
+class _Overload:
+    """An operator of PyTorch's own by its inner name, ``torch.ops.aten.add.Tensor``: a key of
+    tables, and a call of plait's operator of that name.
+    """
+
+    def __init__(self, name: str, overload: str = "") -> None:
+        self._name, self._overload = name, overload
+
+    def __repr__(self) -> str:
+        return f"<operator aten.{self._name}{'.' * bool(self._overload)}{self._overload}>"
+
+    def __getattr__(self, overload: str) -> Any:
+        if overload.startswith("_") or self._overload:
+            raise AttributeError(overload)
+        self.__dict__[overload] = _Overload(self._name, overload)
+        return self.__dict__[overload]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        for place in (plait, plait.nn.functional, plait.Tensor):
+            if hasattr(place, self._name):
+                return getattr(place, self._name)(*args, **kwargs)
+        raise NotImplementedError(
+            f"plait_torch: torch.ops.aten.{self._name}: plait has no operator of that name"
+        )
+
+
+class _Inner(ModuleType):
+    """``torch.ops.aten``: the inner names of PyTorch's operators."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        self.__dict__[name] = _Overload(name)
+        return self.__dict__[name]
+
+
+class _Operators(ModuleType):
+    """``torch.ops``: the namespaces of operators."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        self.__dict__[name] = _Inner(name) if name == "aten" else _Namespace(name)
+        return self.__dict__[name]
+
+    def load_library(self, path: Any) -> None:
+        """Raise OSError: libraries of PyTorch's operators need PyTorch's binary."""
+        raise OSError(
+            f"torch.ops.load_library: {path} needs PyTorch's binary; operators in C++ are built "
+            "for plait with `plait_abi.build`"
+        )
+
+
+ops = _Operators("torch.ops", "Operators by name.")

@@ -1,0 +1,114 @@
+"""What PyTorch has and plait does not, and the way round where there is one."""
+
+from __future__ import annotations
+
+__all__ = ["advice"]
+
+_QUANTIZED = "plait has no quantized tensors: keep float32, or `half()` for storage"
+_SCRIPT = "plait runs Python as it stands and has no graph of it to keep or to show"
+_DISTRIBUTED = (
+    "plait trains in one process, and `torch.distributed.is_available()` is False: leave the "
+    "launcher out and use the program's single-process path"
+)
+_COMPRESSED = "of the sparse layouts plait has coordinates: `torch.sparse_coo_tensor`"
+_CUDA = "there is no component for CUDA: ask `torch.cuda.is_available()` first"
+_NESTED = "pad with `torch.nn.utils.rnn.pad_sequence`, or pack with `pack_padded_sequence`"
+_MASKED = "use `torch.where` and `masked_fill`"
+_EXTENSION = (
+    "operators in C++ are built with `plait_abi.build`, and in Python with `plait_abi.kernel`"
+)
+_OLD = "PyTorch removed it as well; "
+
+# the name, or the beginning of names with a dot after it, below "torch."
+_WAYS = {
+    "quantize_per_tensor": _QUANTIZED,
+    "quantize_per_channel": _QUANTIZED,
+    "dequantize": _QUANTIZED,
+    "fake_quantize_per_tensor_affine": _QUANTIZED,
+    "qint8": _QUANTIZED,
+    "quint8": _QUANTIZED,
+    "qint32": _QUANTIZED,
+    "quint4x2": _QUANTIZED,
+    "quint2x4": _QUANTIZED,
+    "quantization": _QUANTIZED,
+    "ao": _QUANTIZED,
+    "nn.quantized": _QUANTIZED,
+    "nn.qat": _QUANTIZED,
+    "nn.intrinsic": _QUANTIZED,
+    "nn.quantizable": _QUANTIZED,
+    "fx": _SCRIPT,
+    "export": _SCRIPT,
+    "package": _SCRIPT,
+    "jit.load": _SCRIPT + "; load a `state_dict` into the module's class",
+    "jit.mobile": _SCRIPT,
+    "nested": _NESTED,
+    "masked": _MASKED,
+    "utils.cpp_extension": _EXTENSION,
+    "classes": _EXTENSION,
+    "_C": "it is the inside of PyTorch's binary, which is not here",
+    "onnx": "no exporter is there; `torch.save` the `state_dict`, which PyTorch reads and exports",
+    "hub": "it would run code from the network: copy the model's class, and `load` its weights",
+    "complex32": "use complex64",
+    "chalf": "use complex64",
+    "float8_e4m3fn": "use `torch.bfloat16` or `torch.float16`",
+    "float8_e4m3fnuz": "use `torch.bfloat16` or `torch.float16`",
+    "float8_e5m2fnuz": "use `torch.bfloat16` or `torch.float16`",
+    "float8_e8m0fnu": "use `torch.bfloat16` or `torch.float16`",
+    "float8_e5m2": "use `torch.bfloat16` or `torch.float16`",
+    "sparse_csr": _COMPRESSED,
+    "sparse_csc": _COMPRESSED,
+    "sparse_bsr": _COMPRESSED,
+    "sparse_bsc": _COMPRESSED,
+    "sparse_csr_tensor": _COMPRESSED,
+    "sparse_csc_tensor": _COMPRESSED,
+    "sparse_bsr_tensor": _COMPRESSED,
+    "sparse_bsc_tensor": _COMPRESSED,
+    "sparse_compressed_tensor": _COMPRESSED,
+    "sparse.sampled_addmm": _COMPRESSED,
+    "sparse.semi_structured": _COMPRESSED,
+    "nn.parallel.distributed": _DISTRIBUTED,
+    "distributed": _DISTRIBUTED,
+    "optim.SparseAdam": "use `torch.optim.Adam` and dense gradients (`sparse=False`)",
+    "distributions": "the package is not installed with this version of plait",
+    "multiprocessing": "Python's `multiprocessing` works with tensors as arrays (`tensor.numpy()`)",
+    "cuda.nvtx": _CUDA,
+    "cuda.nccl": _CUDA,
+    "cuda.comm": _CUDA,
+    "Stream": _CUDA,
+    "Event": _CUDA,
+    "func.functionalize": "it changes no values: call the function itself",
+    "func.linearize": "use `torch.func.jvp`",
+    "lstsq": _OLD + "use `torch.linalg.lstsq`",
+    "solve": _OLD + "use `torch.linalg.solve`",
+    "eig": _OLD + "use `torch.linalg.eig`",
+    "symeig": _OLD + "use `torch.linalg.eigh`",
+    "matrix_rank": _OLD + "use `torch.linalg.matrix_rank`",
+    "FloatStorage": "a tensor's memory is `tensor.untyped_storage()`",
+    "TypedStorage": "a tensor's memory is `tensor.untyped_storage()`",
+    "cond": "write `if`",
+    "while_loop": "write `while`",
+    "utils.data.datapipes": "use a `Dataset` and a `DataLoader`",
+    "utils.data.IterDataPipe": "use `torch.utils.data.IterableDataset`",
+    "utils.data.MapDataPipe": "use `torch.utils.data.Dataset`",
+    "utils.dlpack": "use `torch.from_dlpack`",
+    "utils.mobile_optimizer": _SCRIPT,
+    "utils.bottleneck": "use `torch.profiler`",
+    "utils.benchmark": "use `timeit`",
+    "utils.mkldnn": "kernels choose their own layouts",
+}
+
+
+def advice(fullname: str) -> str:
+    """Return the way round a missing name, also by what it stands in; "" if there is none known.
+
+    Example:
+        >>> from plait_torch._missing import advice
+        >>> advice("torch.fx.symbolic_trace") == advice("torch.fx") != ""
+        True
+    """
+    name = fullname.removeprefix("torch.")
+    while name:
+        if name in _WAYS:
+            return _WAYS[name]
+        name = name.rpartition(".")[0]
+    return ""

@@ -1,0 +1,50 @@
+"""What programs take from inside `torch.nn.modules`: base classes, and small functions."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import plait
+from plait_nn._batch_norm import _BatchNorm, _InstanceNorm, _Norm
+from plait_nn._conv import _Conv, _ConvTransposeNd
+from plait_nn._loss import _Loss, _WeightedLoss
+from plait_torch._tuples import _ntuple, _pair, _quadruple, _single, _triple
+
+__all__ = [
+    "_BatchNorm",
+    "_ConvNd",
+    "_ConvTransposeNd",
+    "_InstanceNorm",
+    "_Loss",
+    "_NormBase",
+    "_WeightedLoss",
+    "_addindent",
+    "_get_activation_fn",
+    "_get_clones",
+    "_ntuple",
+    "_pair",
+    "_quadruple",
+    "_single",
+    "_triple",
+]
+
+_ConvNd = _Conv  # in PyTorch the base of the transposed convolutions, too
+_NormBase = _Norm
+
+
+def _get_clones(module: Any, N: int) -> Any:
+    """Return a `ModuleList` of N copies."""
+    return plait.nn.ModuleList([copy.deepcopy(module) for _ in range(N)])
+
+
+def _get_activation_fn(activation: str) -> Callable[..., Any]:
+    if activation not in ("relu", "gelu"):
+        raise RuntimeError(f"activation should be relu/gelu, not {activation}")
+    return getattr(plait.nn.functional, activation)  # type: ignore[no-any-return]
+
+
+def _addindent(s_: str, numSpaces: int) -> str:
+    """Indent all lines but the first."""
+    return s_.replace("\n", "\n" + " " * numSpaces)

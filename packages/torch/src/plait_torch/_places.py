@@ -1,0 +1,218 @@
+"""In which modules the names of each torch module are looked up: one is the module itself."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+
+from plait import _aliases
+
+__all__ = ["FUNCTIONS", "LOOKED_THROUGH", "PLACES", "sources"]
+
+_HERE = "plait_torch."
+
+PLACES: dict[str, tuple[str, ...]] = {
+    "torch": (
+        _HERE + "_top",
+        _HERE + "_functions",
+        _HERE + "_checks",
+        _HERE + "_symbols",
+        "plait",
+        _HERE + "_absent",
+    ),
+    "torch.__config__": (_HERE + "_config",),
+    "torch._C": (_HERE + "_inside",),
+    "torch._custom_ops": (_HERE + "_packages",),
+    "torch.fx": (_HERE + "_fx",),
+    "torch.fx.proxy": (_HERE + "_fx",),
+    "torch.fx.experimental": (_HERE + "_packages",),
+    "torch.fx.experimental.proxy_tensor": (_HERE + "_fx",),
+    "torch.futures": (_HERE + "_futures",),
+    "torch.library": (_HERE + "_library",),
+    "torch.ops": (_HERE + "_library:ops",),
+    "torch._higher_order_ops": (_HERE + "_scan",),
+    "torch._higher_order_ops.associative_scan": (_HERE + "_scan",),
+    "torch._tensor_str": (_HERE + "_tensor_str",),
+    "torch.quantization": (_HERE + "_quantization",),
+    "torch.ao": (_HERE + "_packages",),
+    "torch.ao.quantization": (_HERE + "_quantization",),
+    "torch.ao.nn": (_HERE + "_packages",),
+    "torch.ao.nn.quantized": (_HERE + "_quantization",),
+    "torch.nn.quantized": (_HERE + "_quantization",),
+    "torch.version": (_HERE + "_version",),
+    "torch.torch_version": (_HERE + "_version",),
+    "torch.types": (_HERE + "_annotations",),
+    "torch.random": (_HERE + "_random",),
+    "torch.serialization": (_HERE + "_serialization",),
+    "torch.functional": (_HERE + "_functions", "plait"),
+    "torch.fft": ("plait.fft",),
+    "torch.linalg": ("plait.linalg",),
+    "torch.special": ("plait.special",),
+    "torch.sparse": (_HERE + "_sparse", "plait.sparse"),
+    "torch.testing": (_HERE + "_testing", "plait.testing"),
+    "torch.profiler": (_HERE + "_profiler", "plait.profiler"),
+    "torch.autograd.profiler": (_HERE + "_profiler", "plait.profiler"),
+    "torch.func": (_HERE + "_func", _HERE + "_vmap"),
+    "torch.compiler": (_HERE + "_compiler",),
+    "torch._dynamo": (_HERE + "_dynamo",),
+    "torch._dynamo.utils": (_HERE + "_dynamo",),
+    "torch._dynamo._trace_wrapped_higher_order_op": (_HERE + "_dynamo",),
+    "torch._dynamo.config": (_HERE + "_dynamo:config",),
+    "torch._inductor": (_HERE + "_dynamo",),
+    "torch._inductor.config": (_HERE + "_dynamo:config",),
+    "torch.jit": (_HERE + "_jit",),
+    "torch.jit.annotations": (_HERE + "_jit_annotations",),
+    "torch.hub": (_HERE + "_hub",),
+    "torch.onnx": (_HERE + "_onnx",),
+    "torch.onnx.symbolic_helper": (_HERE + "_onnx",),
+    "torch.onnx.symbolic_opset9": (_HERE + "_packages",),
+    "torch.onnx.symbolic_opset11": (_HERE + "_packages",),
+    "torch.distributed": (_HERE + "_distributed",),
+    "torch.distributed.rpc": (_HERE + "_packages",),
+    "torch.distributed.tensor": (_HERE + "_distributed_tensor",),
+    "torch.distributed._tensor": (_HERE + "_distributed_tensor",),
+    "torch.distributed.optim": (_HERE + "_distributed",),
+    "torch.distributed.nn": (_HERE + "_distributed",),
+    "torch.distributed.nn.functional": (_HERE + "_distributed",),
+    "torch.amp": (_HERE + "_amp",),
+    "torch.amp.autocast_mode": (_HERE + "_amp",),
+    "torch.amp.grad_scaler": (_HERE + "_amp",),
+    "torch.cpu": (_HERE + "_accelerator:cpu",),
+    "torch.cpu.amp": (_HERE + "_amp:of_cpu",),
+    "torch.cuda": (_HERE + "_cuda", "plait.cuda"),
+    "torch.cuda.amp": (_HERE + "_amp:of_cuda",),
+    "torch.cuda.random": (_HERE + "_cuda", "plait.cuda"),
+    "torch.cuda.memory": (_HERE + "_cuda", "plait.cuda"),
+    "torch.mps": (_HERE + "_accelerator:mps",),
+    "torch.xpu": (_HERE + "_accelerator:xpu",),
+    "torch.accelerator": (_HERE + "_accelerator",),
+    "torch.backends": (_HERE + "_packages",),
+    "torch.overrides": (_HERE + "_overrides",),
+    "torch.autograd": (_HERE + "_autograd", "plait.autograd"),
+    "torch.autograd.functional": ("plait.autograd.functional",),
+    "torch.autograd.forward_ad": ("plait.autograd.forward_ad",),
+    "torch.autograd.graph": ("plait.autograd.graph",),
+    "torch.nn": (_HERE + "_nn", "plait.nn"),
+    "torch.nn.functional": (_HERE + "_nn_functional", "plait.nn.functional"),
+    "torch.nn.init": ("plait.nn.init",),
+    "torch.nn.attention.flex_attention": (_HERE + "_flex_attention",),
+    "torch.nn.attention": (_HERE + "_attention",),
+    "torch.nn.modules": (_HERE + "_nn_modules", _HERE + "_nn", "plait.nn"),
+    "torch.nn.modules.utils": (_HERE + "_tuples",),
+    "torch.nn.common_types": (_HERE + "_tuples",),
+    "torch.nn.parallel": (_HERE + "_parallel", "plait.nn"),
+    "torch.nn.parallel.distributed": (_HERE + "_parallel",),
+    "torch.nn.parallel.parallel_apply": (_HERE + "_parallel",),
+    "torch.nn.parallel.replicate": (_HERE + "_parallel",),
+    "torch.nn.parallel.scatter_gather": (_HERE + "_parallel",),
+    "torch.utils.data.distributed": (_HERE + "_distributed_sampler",),
+    "torch.nn.parameter": (_HERE + "_nn", "plait.nn"),
+    "torch.nn.utils": (_HERE + "_packages", "plait.nn.utils"),
+    "torch.nn.utils.rnn": ("plait.nn.utils.rnn",),
+    "torch.nn.utils.parametrize": ("plait.nn.utils.parametrize",),
+    "torch.nn.utils.parametrizations": ("plait.nn.utils.parametrizations",),
+    "torch.nn.utils.stateless": ("plait.nn.utils.stateless",),
+    "torch.nn.utils.prune": ("plait.nn.utils.prune",),
+    "torch.optim": (_HERE + "_packages", "plait.optim"),
+    "torch.optim.lr_scheduler": (_HERE + "_lr_scheduler", "plait.optim.lr_scheduler"),
+    "torch.optim.swa_utils": ("plait.optim.swa_utils",),
+    "torch.utils": (_HERE + "_packages",),
+    "torch.utils.model_zoo": (_HERE + "_model_zoo",),
+    "torch._subclasses": (_HERE + "_fake_tensors",),
+    "torch._subclasses.fake_tensor": (_HERE + "_fake_tensors",),
+    "torch.utils._pytree": (_HERE + "_pytree",),
+    "torch.utils._foreach_utils": (_HERE + "_foreach_utils",),
+    "torch.utils.hooks": (_HERE + "_utils_hooks",),
+    "torch.utils.checkpoint": (_HERE + "_checkpoint",),
+    "torch.utils.data": (_HERE + "_distributed_sampler", _HERE + "_dataloader", "plait.utils.data"),
+    "torch.utils.data._utils": (_HERE + "_packages", "plait.utils.data"),
+    "torch.utils.data._utils.collate": ("plait.utils.data.collate",),
+    "torch.utils.tensorboard": (_HERE + "_tensorboard",),
+    "torch.utils.tensorboard.writer": (_HERE + "_tensorboard",),
+    "torch.utils.dlpack": (_HERE + "_functions", "plait"),
+}
+
+# modules of PyTorch's that hold a part of the names of the package above them
+_PARTS = {
+    "nn.modules": (
+        "activation", "adaptive", "batchnorm", "container", "conv", "distance", "dropout",
+        "flatten", "fold", "instancenorm", "lazy", "linear", "loss", "module",
+        "normalization", "padding", "pixelshuffle", "pooling", "rnn", "sparse", "transformer",
+        "upsampling", "channelshuffle",
+    ),
+    "nn.utils": ("clip_grad", "convert_parameters", "fusion", "init", "memory_format",
+                 "spectral_norm", "weight_norm"),
+    "optim": (
+        "optimizer", "adadelta", "adagrad", "adam", "adamax", "adamw", "asgd", "lbfgs", "nadam",
+        "radam", "rmsprop", "rprop", "sgd",
+    ),
+    "utils.data": ("dataset", "dataloader", "sampler"),
+    "autograd": ("anomaly_mode", "function", "grad_mode", "gradcheck", "variable"),
+}  # fmt: skip
+
+for _package, _names in _PARTS.items():
+    for _name in _names:
+        PLACES[f"torch.{_package}.{_name}"] = PLACES[f"torch.{_package}"]
+
+PLACES["torch.distributions.utils"] = (_HERE + "_distribution_utils", "plait.distributions.utils")
+PLACES["torch.autograd.function"] = ("plait.autograd.function", *PLACES["torch.autograd"])
+PLACES["torch.optim.optimizer"] = (_HERE + "_optimizer", "plait.optim")
+
+for _name in ("cpu", "cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp", "opt_einsum", "quantized"):
+    PLACES[f"torch.backends.{_name}"] = (f"{_HERE}_backends:{_name}",)
+
+# names that are functions of the package above them, whatever module was imported
+FUNCTIONS = frozenset({"torch._higher_order_ops.associative_scan",
+                       "torch.autograd.gradcheck", "torch.nn.utils.weight_norm",
+                       "torch.nn.utils.spectral_norm", "torch.nn.parallel.parallel_apply",
+                       "torch.nn.parallel.replicate"})  # fmt: skip
+
+# libraries look for all classes in the `__dict__` of these
+LOOKED_THROUGH = frozenset({"torch.optim", "torch.optim.lr_scheduler"})
+
+# packages of plait's that need not be there
+_OPTIONAL = {"torch.distributions": "plait.distributions",
+             "torch.multiprocessing": "plait.multiprocessing"}  # fmt: skip
+_BESIDE = {"torch.multiprocessing": (_HERE + "_multiprocessing",)}
+
+
+def sources(fullname: str) -> tuple[str, ...] | None:
+    """Return where the names of a torch module are looked up; None: there is no such module."""
+    if fullname in PLACES:
+        return PLACES[fullname]
+    for name, real in _OPTIONAL.items():
+        if fullname == name and _is_there(real):
+            return (*_BESIDE.get(name, ()), real)
+        inner = fullname.removeprefix(name + ".")
+        # torch.distributions.normal: its own module, or a view of the package
+        if inner != fullname and _is_there(real):
+            if "." not in inner and _holds(real, inner):
+                return (f"{real}.{inner}",)
+            if name == "torch.distributions" and inner in _DISTRIBUTIONS:
+                return (real, real)
+    return None
+
+
+def _holds(real: str, inner: str) -> bool:
+    """Tell whether a package of plait's has a module; an alias finds one of any name."""
+    package = importlib.import_module(real).__name__
+    return importlib.util.find_spec(f"{package}.{inner}") is not None
+
+
+def _is_there(real: str) -> bool:
+    """Tell whether a package of plait's is installed."""
+    name = real.removeprefix("plait.")
+    if _aliases.is_alias(name):
+        return _aliases.is_installed(name)
+    return importlib.util.find_spec(real) is not None
+
+
+_DISTRIBUTIONS = (
+    "bernoulli", "beta", "binomial", "categorical", "cauchy", "constraints", "dirichlet",
+    "distribution", "exp_family", "exponential", "gamma", "geometric", "gumbel", "half_normal",
+    "independent", "kl", "laplace", "lkj_cholesky",
+    "log_normal", "mixture_same_family", "multinomial",
+    "multivariate_normal", "normal", "one_hot_categorical", "poisson", "relaxed_bernoulli",
+    "relaxed_categorical", "studentT", "transformed_distribution", "transforms", "uniform",
+    "wishart",
+)  # fmt: skip

@@ -1,0 +1,9 @@
+"""Imported by a fork server before the program's processes start: `torch` means plait in them."""
+
+from __future__ import annotations
+
+from plait_torch._installing import install
+
+__all__: list[str] = []
+
+install()

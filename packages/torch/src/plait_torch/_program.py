@@ -1,0 +1,79 @@
+"""Running a program as ``python SCRIPT ARGS...`` would, with `torch` meaning plait."""
+
+from __future__ import annotations
+
+import os
+import runpy
+import sys
+from collections.abc import Sequence
+from multiprocessing import set_forkserver_preload, spawn
+from typing import Any
+
+from plait_torch._installing import install
+
+__all__ = ["run"]
+
+_USAGE = """usage: python -m plait_torch SCRIPT [ARGS...]
+       python -m plait_torch -m MODULE [ARGS...]
+
+Runs a program written for PyTorch: `import torch` means plait."""
+
+
+def run(arguments: Sequence[str]) -> None:
+    """Run a script, or with ``-m`` a module, as `__main__`; the rest are the program's arguments.
+
+    What the program raises, and `SystemExit`, pass through. `torch` means plait from then on, also
+    in the processes that `multiprocessing` spawns.
+
+    Args:
+        arguments: the script's path, or ``-m`` and a module's name, then ``sys.argv[1:]``.
+
+    Raises:
+        SystemExit: with the usage, if there is no script.
+        FileNotFoundError: if the script is not there.
+
+    Example:
+        >>> import os, tempfile, plait_torch
+        >>> script = os.path.join(tempfile.mkdtemp(), "program.py")
+        >>> with open(script, "w") as file:
+        ...     _ = file.write("import sys, torch; print(torch.ones(int(sys.argv[1])))")
+        >>> plait_torch.run([script, "3"])
+        tensor([1., 1., 1.])
+        >>> plait_torch.uninstall()
+    """
+    arguments = list(arguments)
+    if arguments[:1] == ["-m"] and len(arguments) > 1:
+        _prepare()
+        sys.argv[:] = arguments[1:]
+        sys.path.insert(0, os.getcwd())
+        runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
+        return
+    if not arguments or arguments[0].startswith("-"):
+        asked = arguments[:1] in (["-h"], ["--help"])
+        print(_USAGE, file=sys.stdout if asked else sys.stderr)
+        raise SystemExit(0 if asked else 2)
+    script = arguments[0]
+    if not os.path.exists(script):
+        raise FileNotFoundError(f"plait_torch: no such script: {script!r}")
+    _prepare()
+    sys.argv[:] = arguments
+    sys.path.insert(0, os.path.dirname(os.path.abspath(script)))
+    runpy.run_path(script, run_name="__main__")
+
+
+def _prepare() -> None:
+    install()
+    if getattr(spawn.get_command_line, "_of_plait", False):
+        return
+    command_line = spawn.get_command_line
+
+    def with_torch(**kwargs: Any) -> list[str]:
+        command = command_line(**kwargs)
+        where = command.index("-c") + 1 if "-c" in command else 0
+        if where:
+            command[where] = "import plait_torch; plait_torch.install(); " + command[where]
+        return command
+
+    with_torch._of_plait = True  # type: ignore[attr-defined]
+    spawn.get_command_line = with_torch
+    set_forkserver_preload(["plait_torch._preload", "__main__"])

@@ -1,0 +1,60 @@
+"""`torch.random`: states are tensors of bytes, as PyTorch's programs save and move them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import plait
+from plait import initial_seed, manual_seed, seed
+
+__all__ = ["fork_rng", "get_rng_state", "initial_seed", "manual_seed", "seed", "set_rng_state"]
+
+
+def get_rng_state() -> Any:
+    """Return the state of the default generator as 16 bytes: its seed and its offset.
+
+    Example:
+        >>> import plait
+        >>> from plait_torch._random import get_rng_state, set_rng_state
+        >>> state = get_rng_state()
+        >>> x = plait.rand(3)
+        >>> set_rng_state(state)
+        >>> bool((plait.rand(3) == x).all())
+        True
+    """
+    words = b"".join(word.to_bytes(8, "little") for word in plait.get_rng_state())
+    return plait.tensor(list(words), dtype=plait.uint8)
+
+
+def set_rng_state(new_state: Any) -> None:
+    """Set the state of the default generator to what `get_rng_state` returned.
+
+    Raises:
+        ValueError: for a tensor that is no such state, as PyTorch's own are not.
+    """
+    if isinstance(new_state, tuple):
+        plait.set_rng_state(new_state)
+        return
+    if new_state.dtype != plait.uint8 or new_state.numel() != 16:
+        raise ValueError(
+            "set_rng_state: 16 bytes of plait's generator are required, got "
+            f"{new_state.numel()} of {new_state.dtype.name}; PyTorch's states are those of other "
+            "generators"
+        )
+    words = bytes(new_state.tolist())
+    plait.set_rng_state((int.from_bytes(words[:8], "little"), int.from_bytes(words[8:], "little")))
+
+
+@contextmanager
+def fork_rng(
+    devices: Iterable[Any] | None = None, enabled: bool = True, **kwargs: Any
+) -> Iterator[None]:
+    """Put the default generator's state back at the end of a ``with`` block."""
+    before = plait.get_rng_state()
+    try:
+        yield
+    finally:
+        if enabled:
+            plait.set_rng_state(before)

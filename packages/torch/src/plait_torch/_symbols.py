@@ -1,0 +1,78 @@
+"""Sizes that PyTorch's compiler keeps as symbols: here all are ints, and so are the results."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+__all__ = [
+    "SymBool",
+    "SymFloat",
+    "SymInt",
+    "sym_float",
+    "sym_int",
+    "sym_ite",
+    "sym_max",
+    "sym_min",
+    "sym_not",
+    "sym_sqrt",
+    "sym_sum",
+]
+
+
+class SymInt:
+    """A class without instances: sizes are ints."""
+
+
+class SymFloat:
+    """A class without instances."""
+
+
+class SymBool:
+    """A class without instances."""
+
+
+def sym_int(a: Any) -> int:
+    """Return the whole number, towards 0.
+
+    Example:
+        >>> from plait_torch._symbols import sym_int
+        >>> sym_int(2.7)
+        2
+    """
+    return int(a)
+
+
+def sym_float(a: Any) -> float:
+    """Return the number as a float."""
+    return float(a)
+
+
+def sym_max(a: Any, b: Any) -> Any:
+    """Return the larger number."""
+    return max(a, b)
+
+
+def sym_min(a: Any, b: Any) -> Any:
+    """Return the smaller number."""
+    return min(a, b)
+
+
+def sym_not(a: Any) -> bool:
+    """Return the contrary."""
+    return not a
+
+
+def sym_sum(args: Any) -> Any:
+    """Return the sum of numbers."""
+    return sum(args)
+
+
+def sym_sqrt(a: Any) -> float:
+    """Return the root."""
+    return math.sqrt(a)
+
+
+def sym_ite(b: Any, t: Any, f: Any) -> Any:
+    """Return `t` if `b` holds, else `f`."""
+    return t if b else f

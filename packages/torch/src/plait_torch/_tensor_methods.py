@@ -1,0 +1,158 @@
+"""The methods of `Tensor` that only PyTorch's programs ask for, bound while `torch` means plait."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from typing import Any
+
+__all__ = ["bind", "unbind"]
+
+_MISSING = object()
+_before: dict[str, Any] = {}
+
+
+def type_(self: Any, dtype: Any = None, non_blocking: bool = False, **kwargs: Any) -> Any:
+    """Return the name of the tensor's type, or the tensor in another one.
+
+    Example:
+        >>> import plait, plait_torch
+        >>> with plait_torch.installed():
+        ...     plait.zeros(2).type(), plait.zeros(2).type("torch.LongTensor")
+        ('torch.FloatTensor', tensor([0, 0]))
+    """
+    from plait_torch._tensor_types import dtype_of, name_of
+
+    return name_of(self) if dtype is None else self.to(dtype_of(dtype, "type"))
+
+
+def new(self: Any, *args: Any, device: Any = None) -> Any:
+    """Return a tensor of this one's dtype: of sizes without values, or of a sequence's values.
+
+    Example:
+        >>> import plait, plait_torch
+        >>> with plait_torch.installed():
+        ...     plait.zeros(2, dtype=plait.int64).new([3, 4])
+        tensor([3, 4])
+    """
+    import plait
+
+    sizes = args[0] if len(args) == 1 and isinstance(args[0], plait.Size) else args
+    if all(isinstance(size, int) for size in sizes):
+        return plait.empty(sizes or (0,), dtype=self.dtype)
+    if len(args) != 1:
+        raise TypeError("new: sizes, or one sequence or tensor is required")
+    if isinstance(args[0], plait.Tensor):
+        return args[0].detach().to(self.dtype)
+    return plait.tensor(args[0], dtype=self.dtype)
+
+
+class TypedStorage:
+    """What ``x.storage()`` returns: a tensor's memory, counted in its elements."""
+
+    def __init__(self, tensor: Any) -> None:
+        self._untyped = tensor.untyped_storage()
+        self.dtype = tensor.dtype
+
+    def untyped(self) -> Any:
+        """Return the memory counted in bytes."""
+        return self._untyped
+
+    def data_ptr(self) -> int:
+        """Return the address of the first byte."""
+        return int(self._untyped.data_ptr())
+
+    def nbytes(self) -> int:
+        """Return the number of bytes."""
+        return int(self._untyped.nbytes())
+
+    def size(self) -> int:
+        """Return the number of elements that fit."""
+        return self.nbytes() // int(self.dtype.itemsize)
+
+    __len__ = size
+
+    def __repr__(self) -> str:
+        return f"<storage of {self.size()} {self.dtype.name}>"
+
+
+def storage(self: Any) -> TypedStorage:
+    """Return the memory of the tensor, and of all that share it.
+
+    Example:
+        >>> import plait, plait_torch
+        >>> with plait_torch.installed():
+        ...     plait.zeros(2, 3)[0].storage().size()
+        6
+    """
+    return TypedStorage(self)
+
+
+def _number_first(name: str, tensors: int, word: str) -> Any:
+    """Return a method that also takes its factor first: ``p.add_(-lr, d)``, an older form."""
+    import plait
+
+    plain = getattr(plait.Tensor, name)
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if len(args) == tensors + 1 and not isinstance(args[0], plait.Tensor):
+            warnings.warn(
+                f"{name}(number, ...) is an older form: {name}(..., {word}=number)",
+                UserWarning,
+                stacklevel=2,
+            )
+            return plain(self, *args[1:], **{word: args[0]})
+        return plain(self, *args, **kwargs)
+
+    return functools.wraps(plain)(method)
+
+
+def lu(self: Any, pivot: bool = True, get_infos: bool = False) -> Any:
+    """Return ``LU, pivots``; see `plait_torch._functions.lu`."""
+    from plait_torch._functions import lu as function
+
+    return function(self, pivot, get_infos)
+
+
+def split(self: Any, split_size: Any, dim: int = 0) -> Any:
+    """Return parts of one size, or of the sizes of a list, for which PyTorch has one word.
+
+    Example:
+        >>> import plait, plait_torch
+        >>> with plait_torch.installed():
+        ...     [part.tolist() for part in plait.arange(3).split(split_size=[1, 2])]
+        [[0], [1, 2]]
+    """
+    import plait
+
+    return plait.split(self, split_size, dim)
+
+
+_METHODS = {"lu": lu, "new": new, "split": split, "storage": storage, "type": type_}
+# the methods that take a factor, with how many tensors, and its name
+_FACTORS = {
+    **dict.fromkeys(("add", "add_", "sub", "sub_"), (1, "alpha")),
+    **dict.fromkeys(("addcdiv", "addcdiv_", "addcmul", "addcmul_"), (2, "value")),
+}
+
+
+def bind() -> None:
+    """Bind the methods to plait's `Tensor`."""
+    import plait
+
+    older = {name: _number_first(name, *each) for name, each in _FACTORS.items()}
+    for name, method in {**_METHODS, **older}.items():
+        _before[name] = plait.Tensor.__dict__.get(name, _MISSING)
+        setattr(plait.Tensor, name, method)
+
+
+def unbind() -> None:
+    """Put back what was there before `bind`."""
+    import plait
+
+    for name, method in _before.items():
+        if method is _MISSING:
+            delattr(plait.Tensor, name)
+        else:
+            setattr(plait.Tensor, name, method)
+    _before.clear()

@@ -1,0 +1,211 @@
+"""`torch.utils.tensorboard`: a `SummaryWriter` over the package `tensorboard`."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+import warnings
+from types import TracebackType
+from typing import Any
+
+from plait_torch._facade import MissingName
+
+try:
+    from tensorboard.compat.proto.event_pb2 import Event
+    from tensorboard.summary.writer.event_file_writer import EventFileWriter
+
+    from plait_torch import _summaries
+except ImportError as error:
+    raise ImportError(
+        "torch.utils.tensorboard: the package tensorboard is required: "
+        f"pip install tensorboard ({error})",
+        name="tensorboard",
+    ) from error
+
+__all__ = ["SummaryWriter"]
+
+_NO_GRAPH = "plait_torch: SummaryWriter.add_graph: plait keeps no graph; nothing is written"
+
+
+class SummaryWriter:
+    """Writes what a training reports into a folder that TensorBoard reads.
+
+    Args:
+        log_dir: the folder; by default ``runs/<date>_<host><comment>``.
+        comment: see `log_dir`.
+        purge_step: steps from this one on that the folder has are hidden.
+        max_queue, flush_secs: how many events wait, and how long.
+        filename_suffix: the end of the file's name.
+    """
+
+    def __init__(
+        self,
+        log_dir: Any = None,
+        comment: str = "",
+        purge_step: int | None = None,
+        max_queue: int = 10,
+        flush_secs: int = 120,
+        filename_suffix: str = "",
+    ) -> None:
+        if not log_dir:
+            when = time.strftime("%b%d_%H-%M-%S")
+            log_dir = os.path.join("runs", f"{when}_{socket.gethostname()}{comment}")
+        self.log_dir = str(log_dir)
+        self._options = (max_queue, flush_secs, filename_suffix)
+        self._writers = {self.log_dir: self._open(self.log_dir)}
+        if purge_step is not None:
+            self._add(None, purge_step, session=purge_step)
+
+    def _open(self, folder: str) -> Any:
+        writer = EventFileWriter(folder, *self._options)
+        return writer
+
+    def _add(
+        self,
+        summary: Any,
+        step: int | None,
+        walltime: float | None = None,
+        folder: str | None = None,
+        session: int | None = None,
+    ) -> None:
+        folder = self.log_dir if folder is None else folder
+        if folder not in self._writers:
+            self._writers[folder] = self._open(folder)
+        event = Event(wall_time=time.time() if walltime is None else walltime, summary=summary)
+        if session is not None:
+            event.session_log.status = event.session_log.START
+        if step is not None:
+            event.step = int(step)
+        self._writers[folder].add_event(event)
+
+    def get_logdir(self) -> str:
+        """Return the folder."""
+        return self.log_dir
+
+    def add_scalar(
+        self,
+        tag: str,
+        scalar_value: Any,
+        global_step: int | None = None,
+        walltime: float | None = None,
+        new_style: bool = False,
+        double_precision: bool = False,
+    ) -> None:
+        """Write a number."""
+        self._add(_summaries.scalar(tag, scalar_value), global_step, walltime)
+
+    def add_scalars(
+        self,
+        main_tag: str,
+        tag_scalar_dict: dict[str, Any],
+        global_step: int | None = None,
+        walltime: float | None = None,
+    ) -> None:
+        """Write numbers that belong into one diagram, each in a folder of its own."""
+        for tag, value in tag_scalar_dict.items():
+            folder = os.path.join(self.log_dir, f"{main_tag.replace('/', '_')}_{tag}")
+            self._add(_summaries.scalar(main_tag, value), global_step, walltime, folder)
+
+    def add_histogram(
+        self,
+        tag: str,
+        values: Any,
+        global_step: int | None = None,
+        bins: Any = "tensorflow",
+        walltime: float | None = None,
+        max_bins: int | None = None,
+    ) -> None:
+        """Write how values are distributed."""
+        self._add(_summaries.histogram(tag, values, bins), global_step, walltime)
+
+    def add_image(
+        self,
+        tag: str,
+        img_tensor: Any,
+        global_step: int | None = None,
+        walltime: float | None = None,
+        dataformats: str = "CHW",
+    ) -> None:
+        """Write a picture: bytes, or floats in [0, 1]."""
+        self._add(_summaries.image(tag, img_tensor, dataformats), global_step, walltime)
+
+    def add_images(
+        self,
+        tag: str,
+        img_tensor: Any,
+        global_step: int | None = None,
+        walltime: float | None = None,
+        dataformats: str = "NCHW",
+    ) -> None:
+        """Write pictures, side by side."""
+        self.add_image(tag, img_tensor, global_step, walltime, dataformats)
+
+    def add_figure(
+        self,
+        tag: str,
+        figure: Any,
+        global_step: int | None = None,
+        close: bool = True,
+        walltime: float | None = None,
+    ) -> None:
+        """Write a figure of matplotlib, or several of one size."""
+        self.add_image(tag, _summaries.drawn(figure, close), global_step, walltime, "NHWC")
+
+    def add_text(
+        self,
+        tag: str,
+        text_string: str,
+        global_step: int | None = None,
+        walltime: float | None = None,
+    ) -> None:
+        """Write a text in Markdown."""
+        self._add(_summaries.text(tag, text_string), global_step, walltime)
+
+    def add_hparams(
+        self,
+        hparam_dict: dict[str, Any],
+        metric_dict: dict[str, Any],
+        hparam_domain_discrete: Any = None,
+        run_name: str | None = None,
+        global_step: int | None = None,
+    ) -> None:
+        """Write settings and the figures they led to, in a folder of their own."""
+        folder = os.path.join(self.log_dir, run_name or str(time.time()))
+        for summary in _summaries.hyperparameters(hparam_dict, metric_dict):
+            self._add(summary, None, None, folder)
+        for tag, value in metric_dict.items():
+            self._add(_summaries.scalar(tag, value), global_step or 0, None, folder)
+
+    def add_graph(self, model: Any, input_to_model: Any = None, *args: Any, **kwargs: Any) -> None:
+        """Warn: there is no graph to write."""
+        warnings.warn(_NO_GRAPH, UserWarning, stacklevel=2)
+
+    def flush(self) -> None:
+        """Write what waits."""
+        for writer in self._writers.values():
+            writer.flush()
+
+    def close(self) -> None:
+        """Write what waits, and close the files."""
+        for writer in self._writers.values():
+            writer.close()
+
+    def __enter__(self) -> SummaryWriter:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __getattr__(self, name: str) -> Any:
+        raise MissingName(
+            f"plait_torch: SummaryWriter.{name} is not there; scalars, histograms, pictures, "
+            "figures, texts and hparams are",
+            name=name,
+            obj=self,
+        )

@@ -1,0 +1,220 @@
+"""The names of `torch` itself that are settings, or PyTorch's spellings of plait's."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import plait
+from plait_torch import _foreach, _tensor_types
+from plait_torch._absent import finfo
+from plait_torch._amp import GradScaler, autocast, get_autocast_dtype, is_autocast_enabled
+from plait_torch._compiler import compile
+from plait_torch._futures import Future
+from plait_torch._random import get_rng_state, set_rng_state
+from plait_torch._serialization import load, save
+from plait_torch._tensor_types import *  # noqa: F403 - the ten types
+from plait_torch._version import __version__
+from plait_torch._vmap import vmap
+
+__all__ = [  # noqa: PLE0604 - names of a table
+    *(name for name in _tensor_types.__all__ if name.endswith("Tensor")),
+    "Future",
+    "GradScaler",
+    "are_deterministic_algorithms_enabled",
+    "autocast",
+    "compile",
+    "compiled_with_cxx11_abi",
+    "finfo",
+    "get_autocast_cpu_dtype",
+    "get_autocast_dtype",
+    "get_autocast_gpu_dtype",
+    "get_default_device",
+    "get_deterministic_debug_mode",
+    "get_float32_matmul_precision",
+    "get_num_interop_threads",
+    "get_rng_state",
+    "has_cuda",
+    "has_mps",
+    "is_autocast_cpu_enabled",
+    "is_autocast_enabled",
+    "is_inference",
+    "is_inference_mode_enabled",
+    "is_deterministic_algorithms_warn_only_enabled",
+    "is_warn_always_enabled",
+    "load",
+    "save",
+    "set_default_device",
+    "set_default_tensor_type",
+    "set_deterministic_debug_mode",
+    "set_float32_matmul_precision",
+    "set_flush_denormal",
+    "set_num_interop_threads",
+    "set_rng_state",
+    "set_warn_always",
+    "typename",
+    "use_deterministic_algorithms",
+    "vmap",
+]
+
+has_cuda = has_mps = False
+_settings: dict[str, Any] = {
+    "deterministic": False,
+    "warn_only": False,
+    "precision": "highest",
+    "interop": 1,
+    "warn_always": False,
+}
+
+
+def set_default_tensor_type(t: Any) -> None:
+    """Set the dtype of new tensors of floats by a tensor type or its name.
+
+    Raises:
+        RuntimeError: for types of CUDA.
+        TypeError: for types that hold no floats.
+
+    Example:
+        >>> import plait
+        >>> from plait_torch._top import set_default_tensor_type
+        >>> set_default_tensor_type("torch.DoubleTensor")
+        >>> plait.zeros(1).dtype
+        plait.float64
+        >>> set_default_tensor_type("torch.FloatTensor")
+    """
+    plait.set_default_dtype(_tensor_types.dtype_of(t, "set_default_tensor_type"))
+
+
+def set_default_device(device: Any) -> None:
+    """Take "cpu", where new tensors are made; others are not there.
+
+    Raises:
+        NotImplementedError: for another device.
+    """
+    if device is not None and plait.device(device).type != "cpu":
+        raise NotImplementedError(f"set_default_device: new tensors are on the CPU; got {device!r}")
+
+
+def get_default_device() -> Any:
+    """Return the device of new tensors, the CPU."""
+    return plait.device("cpu")
+
+
+def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
+    """Keep the answer of `are_deterministic_algorithms_enabled`: plait's algorithms all are."""
+    _settings["deterministic"], _settings["warn_only"] = bool(mode), bool(warn_only)
+
+
+def are_deterministic_algorithms_enabled() -> bool:
+    """Return what `use_deterministic_algorithms` was told."""
+    return bool(_settings["deterministic"])
+
+
+def is_deterministic_algorithms_warn_only_enabled() -> bool:
+    """Return what `use_deterministic_algorithms` was told."""
+    return bool(_settings["warn_only"])
+
+
+def set_deterministic_debug_mode(debug_mode: Any) -> None:
+    """Keep the answer of `get_deterministic_debug_mode`: plait's algorithms are deterministic."""
+    _settings["deterministic"] = debug_mode not in (0, "default")
+
+
+def get_deterministic_debug_mode() -> int:
+    """Return 2 ("error") if `use_deterministic_algorithms` is on, else 0."""
+    return 2 if _settings["deterministic"] else 0
+
+
+def set_float32_matmul_precision(precision: str) -> None:
+    """Keep the setting: products of float32 are computed in float32, the highest precision."""
+    if precision not in ("highest", "high", "medium"):
+        raise RuntimeError(
+            "set_float32_matmul_precision: 'highest', 'high' or 'medium' is required, got "
+            f"{precision!r}"
+        )
+    _settings["precision"] = precision
+
+
+def get_float32_matmul_precision() -> str:
+    """Return what `set_float32_matmul_precision` was told."""
+    return str(_settings["precision"])
+
+
+def set_num_interop_threads(num: int) -> None:
+    """Keep the answer of `get_num_interop_threads`: operators run one after another."""
+    _settings["interop"] = int(num)
+
+
+def get_num_interop_threads() -> int:
+    """Return what `set_num_interop_threads` was told."""
+    return int(_settings["interop"])
+
+
+def set_flush_denormal(mode: bool) -> bool:
+    """Return False, as PyTorch does on machines where it cannot: denormal numbers stay."""
+    return False
+
+
+def set_warn_always(b: bool) -> None:
+    """Keep the answer of `is_warn_always_enabled`."""
+    _settings["warn_always"] = bool(b)
+
+
+def is_warn_always_enabled() -> bool:
+    """Return what `set_warn_always` was told."""
+    return bool(_settings["warn_always"])
+
+
+def is_inference_mode_enabled() -> bool:
+    """Return False: `inference_mode` is `no_grad`."""
+    return False
+
+
+def is_inference(input: Any) -> bool:
+    """Return False: there are no inference tensors."""
+    return False
+
+
+def is_autocast_cpu_enabled() -> bool:
+    """Return False: no region casts."""
+    return False
+
+
+def get_autocast_cpu_dtype() -> Any:
+    """Return bfloat16."""
+    return get_autocast_dtype("cpu")
+
+
+def get_autocast_gpu_dtype() -> Any:
+    """Return float16."""
+    return get_autocast_dtype("cuda")
+
+
+def compiled_with_cxx11_abi() -> bool:
+    """Return True."""
+    return True
+
+
+def typename(obj: Any) -> str:
+    """Return the name of an object's type, of tensors PyTorch's: ``"torch.FloatTensor"``."""
+    if isinstance(obj, plait.Tensor):
+        return _tensor_types.name_of(obj)
+    kind = obj if hasattr(obj, "__qualname__") else type(obj)
+    module = getattr(kind, "__module__", "") or ""
+    return kind.__qualname__ if module in ("", "builtins") else f"{module}.{kind.__qualname__}"
+
+
+def __getattr__(name: str) -> Any:
+    if name == "classproperty" or name.startswith("__"):
+        raise AttributeError(name)
+    if name == "torch":  # `torch.torch` is `torch`, as in PyTorch
+        return sys.modules["torch"]
+    if _foreach.has(name):
+        return _foreach.make(name)
+    found = sys.modules[__name__].__dict__.get(name)
+    if found is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return found
+
+
+assert __version__

@@ -1,0 +1,68 @@
+"""Programs in the style people write for PyTorch print on plait what they print on PyTorch.
+
+``programs/expected`` holds what PyTorch printed (tests/oracle keeps it up to date). Lines that
+begin with ``#`` depend on random streams and are not compared; the programs assert what must hold.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+PROGRAMS = pathlib.Path(__file__).parent / "programs"
+NAMES = sorted(path.stem for path in PROGRAMS.glob("*.py"))
+NUMBER = re.compile(r"-?\b\d+\.?\d*(?:e[+-]?\d+)?")
+
+
+def compared(text: str) -> list[str]:
+    return [line for line in text.splitlines() if not line.startswith("#")]
+
+
+def assert_alike(ours: str, theirs: str) -> None:
+    """Assert the same lines, numbers within the rounding of many steps of training."""
+    one, two = compared(ours), compared(theirs)
+    assert len(one) == len(two), f"{len(one)} lines, {len(two)} were expected:\n{ours}"
+    for line, expected in zip(one, two, strict=True):
+        assert NUMBER.sub("#", line) == NUMBER.sub("#", expected)
+        for a, b in zip(NUMBER.findall(line), NUMBER.findall(expected), strict=True):
+            assert float(a) == pytest.approx(float(b), rel=5e-3, abs=2e-3), f"{line}\n{expected}"
+
+
+def run(path: pathlib.Path, folder: pathlib.Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "plait_torch", str(path)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        cwd=folder,
+        env={**os.environ, "PLAIT_NUM_THREADS": "1"},
+    )
+
+
+def test_the_programs_are_there() -> None:
+    assert len(NAMES) >= 30
+    assert sorted(path.stem for path in (PROGRAMS / "expected").glob("*.txt")) == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_program_prints_what_it_prints_on_pytorch(name: str, tmp_path: pathlib.Path) -> None:
+    path = PROGRAMS / f"{name}.py"
+    done = run(path, tmp_path)
+    if name == "actor_critic" and importlib.util.find_spec("plait.distributions") is None:
+        assert "torch.distributions is not there" in done.stderr
+        return
+    assert done.returncode == 0, f"{done.stdout}{done.stderr}"
+    assert_alike(done.stdout, (PROGRAMS / "expected" / f"{name}.txt").read_text())
+
+
+def test_differences_are_seen() -> None:
+    assert_alike("loss 1.0001\n# 3", "loss 1.0\n# 4")
+    for ours in ("loss 1.1", "loss 1.0 1.0", "lost 1.0", "loss 1.0\nloss 1.0"):
+        with pytest.raises(AssertionError):
+            assert_alike(ours, "loss 1.0")
