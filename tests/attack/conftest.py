@@ -148,8 +148,6 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.setdefault(SEED, str(time.time_ns() // 1000 % 1_000_000_000))
 
 
-
-
 def pytest_report_header() -> str:
     seconds = os.environ.get("PLAIT_ATTACK_SECONDS", "2")
     return f"attack: {SEED}={os.environ[SEED]}, {seconds} s a test"
