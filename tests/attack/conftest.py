@@ -6,9 +6,9 @@ An attack asks for the fixture `rounds` and loops over it::
         for random in rounds:
             attack(random)
 
-Each round gets a fresh `random.Random`, drawn from the seed of the run, the name of the test and the
-number of the round, so it is the same in every process. Rounds go on until the time of one test is
-over; there is always at least one. Environment:
+Each round gets a fresh `random.Random`, drawn from the seed of the run, the name of the test and
+the number of the round, so it is the same in every process. Rounds go on until the time of one test
+is over; there is always at least one. Environment:
 
 - ``PLAIT_ATTACK_SEED``: the seed; by default one is drawn from the clock. pytest's header shows it.
 - ``PLAIT_ATTACK_SECONDS``: how many seconds one test may start rounds for; default 2.
@@ -28,9 +28,10 @@ import pathlib
 import random
 import shlex
 import shutil
+import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -94,11 +95,35 @@ def rounds(request: pytest.FixtureRequest) -> Rounds:
     return made
 
 
+@pytest.fixture(scope="session")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], pathlib.Path]:
+    """A function that compiles a C file of this folder to a library and returns its path."""
+    import plait_abi
+
+    folder = tmp_path_factory.mktemp("compiled")
+    cc = os.environ.get("CC", "cc").split()
+    flags = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
+    include = f"-I{plait_abi.paths()['include']}"
+
+    def compile_once(stem: str) -> pathlib.Path:
+        library = folder / f"{stem}.so"
+        if not library.exists():
+            source = pathlib.Path(__file__).with_name(f"{stem}.c")
+            command = [*cc, *flags, include, str(source), "-o", str(library), "-ldl", "-lpthread"]
+            subprocess.run(command, check=True)
+        return library
+
+    return compile_once
+
+
 @pytest.fixture(autouse=True)
 def _nothing_left_behind(
-    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[None]:
     """Fail a test that leaves processes, or files in the folder for temporary ones."""
+    tmp_path_factory.getbasetemp()  # lies where it would without this fixture
     # A short path: sockets of multiprocessing lie in it.
     folder = tempfile.mkdtemp(prefix="attack-")
     monkeypatch.setenv("TMPDIR", folder)
