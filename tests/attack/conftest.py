@@ -12,6 +12,7 @@ is over; there is always at least one. Environment:
 
 - ``PLAIT_ATTACK_SEED``: the seed; by default one is drawn from the clock. pytest's header shows it.
 - ``PLAIT_ATTACK_SECONDS``: how many seconds one test may start rounds for; default 2.
+- ``PLAIT_ATTACK_MINUTES``: instead of that, the minutes that all tests together may.
 - ``PLAIT_ATTACK_ROUND``: only the round with this number. The report of a failing test shows the
   command that repeats exactly the round that failed.
 - ``PLAIT_ATTACK_LOG``: a file that holds the command of the round that runs now, for when the
@@ -37,6 +38,7 @@ from typing import Any
 import pytest
 
 SEED = "PLAIT_ATTACK_SEED"
+SECONDS = "PLAIT_ATTACK_SECONDS"
 ROUND = "PLAIT_ATTACK_ROUND"
 ROUNDS = pytest.StashKey["Rounds"]()
 KEPT = pytest.StashKey[list[str]]()
@@ -51,7 +53,7 @@ class Rounds:
 
     def __init__(self, item: pytest.Item) -> None:
         self.seed = int(os.environ[SEED])
-        self.seconds = float(os.environ.get("PLAIT_ATTACK_SECONDS", "2"))
+        self.seconds = float(os.environ.get(SECONDS, "2"))
         # Neither the folder pytest was started in nor its root may change the rounds.
         self.test = item.path.name + item.nodeid[item.nodeid.find("::") :]
         self.path = item.nodeid
@@ -174,8 +176,15 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_report_header() -> str:
-    seconds = os.environ.get("PLAIT_ATTACK_SECONDS", "2")
-    return f"attack: {SEED}={os.environ[SEED]}, {seconds} s a test"
+    return f"attack: {SEED}={os.environ[SEED]}"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Divide the time that is given for all among the tests that have rounds."""
+    minutes = os.environ.get("PLAIT_ATTACK_MINUTES")
+    sharing = sum("rounds" in getattr(item, "fixturenames", ()) for item in items)
+    if minutes and sharing:
+        os.environ[SECONDS] = f"{float(minutes) * 60 / sharing:.2f}"
 
 
 @pytest.hookimpl(wrapper=True)

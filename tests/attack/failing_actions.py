@@ -1,11 +1,11 @@
 """What test_failing_calls.py runs: one action, again and again, while its n-th call fails.
 
-    LD_PRELOAD=failing_calls.so python failing_actions.py ACTION FUNCTION... [--seconds S] [--seed N]
+    LD_PRELOAD=failing_calls.so python failing_actions.py ACTION FUNCTION... --seconds S --seed N
 
-For each function and each error that it may give, n grows from 1 until no call fails any more. After
-each run the action is checked: it gave the right result, or an exception with a text; what was saved
-before or now loads; no descriptor, process or temporary file is left. What is wrong is printed, one
-line of JSON each; the last line says how far it came.
+For each function and each error that it may give, n grows from 1 until no call fails any more.
+After each run the action is checked: it gave the right result, or an exception with a text; what
+was saved before or now loads; no descriptor, process or temporary file is left. What is wrong is
+printed, one line of JSON each; the last line says how far it came.
 """
 
 from __future__ import annotations
@@ -14,11 +14,13 @@ import argparse
 import contextlib
 import ctypes
 import errno
+import faulthandler
 import gc
 import json
 import os
 import pathlib
 import random
+import signal
 import sys
 import tempfile
 import time
@@ -60,14 +62,26 @@ ERRORS = {
     "write": [errno.ENOSPC, SHORT],
     "writev": [errno.ENOSPC],
 }
+# What a program trips over when it did not look whether a call failed.
+ACCIDENTS = (AssertionError, AttributeError, LookupError, NameError, SystemError, TypeError)
 FOR_EVER = 1 << 40
 PATIENCE = 20.0
+HANGING = 60  # seconds after which a run hangs
 LIMIT = 2000  # calls of one function in one run; more means that the action never ends
 
 FAIL = ctypes.CDLL(None)  # failing_calls.so, preloaded
 FAIL.fail_arm.argtypes = [ctypes.c_char_p, ctypes.c_long, ctypes.c_long, ctypes.c_int]
 FAIL.fail_arm.restype = None
 FAIL.fail_disarm.restype = ctypes.c_long
+
+
+class Hang(BaseException):
+    """What a run that does not end is interrupted with."""
+
+
+def interrupt(*_: Any) -> None:
+    FAIL.fail_disarm()
+    raise Hang("the run does not end")
 
 
 class Action:
@@ -290,7 +304,8 @@ class Profile(Action):
         return seen.key_averages()
 
     def check(self, result: Any) -> None:
-        assert "add_" in str(result) or "add" in str(result)
+        table = str(result.table())
+        assert "add_" in table or "events were dropped" in table, table
 
 
 class Exchange(Action):
@@ -434,6 +449,8 @@ class Sweep:
         def report(what: str) -> None:
             self.report(what, function, error, n, times)
 
+        signal.alarm(HANGING)
+        faulthandler.dump_traceback_later(2 * HANGING, exit=True)  # when Python does not get to it
         FAIL.fail_arm(function.encode(), n, times, error)
         failure: BaseException | None = None
         result = None
@@ -442,24 +459,28 @@ class Sweep:
         except BaseException as caught:
             failure = caught
         seen = FAIL.fail_disarm()
+        signal.alarm(HANGING)
         try:
             if failure is None:
                 self.action.check(result)
+            elif isinstance(failure, Hang):
+                where = traceback.extract_tb(failure.__traceback__)[-3:]
+                report(f"hangs in {[f'{one.filename}:{one.lineno}' for one in where]}")
             elif seen < n:
                 report(f"an exception though no call failed: {failure!r}")
-            elif not isinstance(failure, (Exception,)) or not str(failure):
+            elif not isinstance(failure, Exception) or not str(failure):
                 report(f"an exception without a text: {failure!r}")
-            elif isinstance(failure, (AssertionError, SystemError, AttributeError, TypeError)):
+            elif isinstance(failure, ACCIDENTS):
                 text = "".join(traceback.format_exception(failure)[-2:])
                 report(f"an exception that does not say what failed: {text}")
-            elif isinstance(failure, (NameError, KeyError, UnboundLocalError, AssertionError)):
-                report(f"an exception that does not say what failed: {failure!r}")
             del failure, result
             self.action.afterwards()
-        except Exception as wrong:
+        except (Exception, Hang) as wrong:
             where = traceback.extract_tb(wrong.__traceback__)[-1]
             report(f"afterwards: {wrong!r} at {where.name}, line {where.lineno}")
+        signal.alarm(0)
         self.left(files, processes, report)
+        faulthandler.cancel_dump_traceback_later()
         return seen >= n
 
     def left(self, files: dict[int, str], processes: set[str], report: Callable[..., None]) -> None:
@@ -500,6 +521,7 @@ def main() -> int:
     functions = list(chosen.functions)
     random.Random(chosen.seed).shuffle(functions)
     complete = []
+    signal.signal(signal.SIGALRM, interrupt)
     with tempfile.TemporaryDirectory() as folder:
         action = ACTIONS[chosen.action](pathlib.Path(folder))
         # Once untouched: imports and lazy set-ups are another attack's business.
