@@ -59,7 +59,7 @@ PyObject *make(PyTypeObject *, PyObject *args, PyObject *kwargs) {
     }
   }
   plait_generator *g = state.runtime->generator_new(first_seed);
-  if (!g) return PyErr_NoMemory();
+  if (!g) return PyErr_SetString(PyExc_MemoryError, "out of memory"), nullptr;
   g->device = d;
   return generator_object(g);
 }
@@ -107,7 +107,7 @@ PyObject *set_state(PyObject *self, PyObject *s) {
 PyObject *clone_state(PyObject *self, PyObject *) {
   const plait_generator *from = generator_of(self);
   plait_generator *g = state.runtime->generator_new(from->seed);
-  if (!g) return PyErr_NoMemory();
+  if (!g) return PyErr_SetString(PyExc_MemoryError, "out of memory"), nullptr;
   set(g, from->seed, __atomic_load_n(&from->offset, __ATOMIC_RELAXED));
   g->device = from->device;
   return generator_object(g);

@@ -52,7 +52,10 @@ int get_buffer(PyObject *self, Py_buffer *view, int flags) {
   if ((flags & PyBUF_STRIDES) != PyBUF_STRIDES && !is_contiguous(t))
     return refuse_buffer(view, "buffer: a contiguous tensor is required; call contiguous() first");
   auto *s = static_cast<Shared *>(PyMem_Malloc(sizeof(Shared)));
-  if (!s) return PyErr_NoMemory(), refuse_buffer(view, nullptr);
+  if (!s) {
+    PyErr_SetString(PyExc_MemoryError, "out of memory");
+    return refuse_buffer(view, nullptr);
+  }
   s->storage = t->storage;
   plait_retain(s->storage);
   state.python->exported(s->storage, 1);
