@@ -128,7 +128,7 @@ def tests(session: nox.Session) -> None:
     # This one is there for its effect: importing it makes torch mean plait.
     ignored = "--ignore-glob=*/plait_torch/_preload.py"
     session.run("pytest", "--quiet", "--doctest-modules", ignored, "--pyargs", *modules)
-    others = [f"--ignore=tests/{name}" for name in ("oracle", "jax", "pretrained")]
+    others = [f"--ignore=tests/{name}" for name in ("oracle", "jax", "pretrained", "attack")]
     session.run("pytest", *test_folders(EVERYTHING), "tests", *others)
 
 
@@ -334,12 +334,78 @@ def sanitize(session: nox.Session) -> None:
     session.run("pytest", *(session.posargs or ["tests/hostile"]), env=environment)
 
 
+@nox.session
+def attack(session: nox.Session) -> None:
+    """Try to break it for 30 minutes: nox -s attack -- [--short | --minutes N] [pytest's arguments].
+
+    tests/attack, with random rounds whose seed is printed; tests/attack/README.md says how to
+    repeat a finding. --short takes about three minutes and needs no PyTorch: .ci/run does it.
+    Without arguments the table of tests/attack/RESULTS.md is printed at the end. Attacks that need
+    other builds: nox -s sanitize, races, coverage; more models of PyTorch: nox -s oracle.
+    """
+    words = list(session.posargs)
+    short = "--short" in words
+    minutes = 1.0 if short else 25.0  # of random rounds; what each test does once comes on top
+    if "--minutes" in words:
+        minutes = float(words.pop(words.index("--minutes") + 1))
+    chosen = [word for word in words if word not in ("--short", "--minutes")]
+    install(session, EVERYTHING, extras=True)
+    if not short:
+        session.install(TORCH, "expecttest", "hypothesis")  # for the comparisons with it
+    results = pathlib.Path(session.create_tmp()) / "results.jsonl"
+    results.unlink(missing_ok=True)
+    environment = {"PLAIT_ATTACK_RESULTS": str(results)}
+    if "PLAIT_ATTACK_SECONDS" not in os.environ and "PLAIT_ATTACK_ROUND" not in os.environ:
+        environment["PLAIT_ATTACK_MINUTES"] = str(minutes)  # divided among the tests
+    try:
+        session.run("pytest", *(chosen or ["tests/attack"]), env=environment)
+    finally:
+        if results.exists():
+            session.run("python", "tests/attack/results.py", str(results))
+
+
+@nox.session
+def races(session: nox.Session) -> None:
+    """Run the tests with threads under ThreadSanitizer: nox -s races -- [pytest's arguments]."""
+    install(session, EVERYTHING, extras=True, flavour="tsan")
+    compiler = os.environ.get("CXX", "c++").split()
+    suppressions = ROOT / "tests" / "attack" / "tsan.txt"
+    environment = {
+        "LD_PRELOAD": _library(compiler, "libtsan.so"),
+        # Python is not instrumented; its own locks are seen, since they are pthread's and futexes.
+        "TSAN_OPTIONS": f"halt_on_error=0:exitcode=66:history_size=4:suppressions={suppressions}"
+        ":report_signal_unsafe=0:ignore_noninstrumented_modules=0:die_after_fork=0",
+        "PLAIT_NUM_THREADS": os.environ.get("PLAIT_NUM_THREADS", "4"),
+    }
+    chosen = session.posargs or [str(path) for path in WITH_THREADS]
+    session.run("pytest", "-p", "no:cacheprovider", *chosen, env=environment)
+
+
+@nox.session
+def coverage(session: nox.Session) -> None:
+    """Measure which branches of the C++ the tests take: nox -s coverage -- [pytest's arguments].
+
+    The table is printed and lies, with a page for each file, in results/coverage.
+    tests/attack/RESULTS.md explains what is never taken.
+    """
+    install(session, EVERYTHING, extras=True, flavour="coverage")
+    session.install(GCOVR)
+    objects = Builder(str(pathlib.Path(session.bin) / "python"), "coverage").folder / "objects"
+    for old in objects.rglob("*.gcda"):
+        old.unlink()
+    # Failures are the business of `tests`; here only what was executed counts.
+    chosen = session.posargs or [*test_folders(EVERYTHING), "tests", *_beside("tests")]
+    session.run("pytest", "-q", *chosen, success_codes=[0, 1])
+    session.run("python", "tools/coverage.py", str(objects), "results/coverage")
+
+
 def _library(compiler: list[str], name: str) -> str:
     found = subprocess.run(
         [*compiler, f"-print-file-name={name}"], capture_output=True, text=True, check=True
     ).stdout.strip()
     if not pathlib.Path(found).is_absolute():
-        raise SystemExit(f"sanitize: {name} of {compiler[0]} is required (Debian: libasan8)")
+        package = {"libtsan.so": "libtsan2"}.get(name, "libasan8")
+        raise SystemExit(f"nox: {name} of {compiler[0]} is required (Debian: {package})")
     return str(pathlib.Path(found).resolve())
 
 

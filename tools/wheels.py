@@ -38,6 +38,10 @@ FLAVOURS = {
     # crash, which the address sanitizer sees, but its value is nobody's promise.
     "asan": "-fsanitize=address,undefined -fno-sanitize=bool -fno-sanitize-recover=undefined"
     " -fno-omit-frame-pointer -g1",
+    # At -O1 the report names the line, and a build of the kernels takes minutes, not an hour.
+    "tsan": "-fsanitize=thread -O1 -fno-omit-frame-pointer -g1",
+    # Nothing inlined or merged, or branches have no lines; counts from several threads add up.
+    "coverage": "--coverage -O0 -g1 -fprofile-update=atomic",
 }
 BUILD_TOOLS = ("setuptools>=77", "pybind11>=2.13", "numpy")
 # What other packages' builds take from abi: its runtime may change without rebuilding them.

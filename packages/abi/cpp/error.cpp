@@ -2,6 +2,8 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
+#include <new>
 
 #include "runtime.hpp"
 
@@ -21,9 +23,23 @@ void drop_error(plait_object *o) {
 }
 const plait_type error_type{PLAIT_HEADER(plait_type), "error", drop_error};
 
+// What is raised where not even an error object finds room. It is shared and never counted down to
+// nothing: whoever releases it finds another reference.
+void keep_error(plait_object *o) { plait_retain_object(o); }
+const plait_type last_error_type{PLAIT_HEADER(plait_type), "error", keep_error};
+plait_error last_error{
+    {1, &last_error_type}, PLAIT_MEMORY_ERROR, 0, "out of memory", nullptr, nullptr, nullptr};
+
+plait_status put_last(plait_thread *thread) {
+  clear(thread);
+  plait_retain_object(&last_error.o);
+  thread->error = &last_error;
+  return PLAIT_MEMORY_ERROR;
+}
+
 plait_status put(plait_thread *thread, plait_status code, std::string origin, std::string message,
                  plait_object *host) {
-  auto *e = new ErrorObject;
+  std::unique_ptr<ErrorObject> e(new ErrorObject);
   e->o = {1, &error_type};
   e->code = code;
   e->reserved = 0;
@@ -34,7 +50,7 @@ plait_status put(plait_thread *thread, plait_status code, std::string origin, st
   e->cause = nullptr;
   e->host = host;
   clear(thread);
-  thread->error = e;
+  thread->error = e.release();
   return code;
 }
 
@@ -46,6 +62,18 @@ std::string format_text(const char *format, va_list args) {
   if (n > 0) std::vsnprintf(s.data(), s.size() + 1, format, again);
   va_end(again);
   return s;
+}
+
+// Raises a text; where there is no memory for it, `last_error`. Callers are often C, or about to
+// report that there is no memory: nothing may be thrown.
+template <class Origin>
+plait_status tell(plait_thread *thread, plait_status code, const char *format, va_list args,
+                  Origin &&origin) noexcept {
+  try {
+    return put(thread, code, origin(), format_text(format, args), nullptr);
+  } catch (const std::bad_alloc &) {
+    return put_last(thread);
+  }
 }
 
 }  // namespace
@@ -60,9 +88,10 @@ std::string device_text(DLDevice d) {
   return (name ? name : "device type " + std::to_string(type)) + index;
 }
 
-void speak_for(const plait_call *c) {
+void speak(const plait_call *c) {
+  if (!c->thread->error || c->thread->error == &last_error) return;
   auto *e = static_cast<ErrorObject *>(c->thread->error);
-  if (!e || e->host || e->from.empty() || (c->op->flags & PLAIT_OP_INTERNAL)) return;
+  if (e->host || e->from.empty() || (c->op->flags & PLAIT_OP_INTERNAL)) return;
   std::string inner = e->from, own = static_cast<const Op *>(c->op)->parsed.base;
   const std::string said = e->text.substr(inner.size());
   if (inner.back() == '_') inner.pop_back();
@@ -78,6 +107,18 @@ void speak_for(const plait_call *c) {
   e->origin = e->from.c_str();
 }
 
+void speak_for(const plait_call *c) {
+  try {
+    speak(c);
+  } catch (const std::bad_alloc &) {  // the error stays as it is, or its text is cut
+    plait_error *e = c->thread->error;
+    if (e != &last_error) {
+      e->message = static_cast<ErrorObject *>(e)->text.c_str();
+      e->origin = static_cast<ErrorObject *>(e)->from.c_str();
+    }
+  }
+}
+
 void clear(plait_thread *thread) {
   plait_error *e = thread->error;
   thread->error = nullptr;
@@ -88,23 +129,29 @@ plait_status raise(plait_thread *thread, plait_status code, const char *origin, 
                    ...) {
   va_list args;
   va_start(args, format);
-  std::string message = format_text(format, args);
+  const plait_status s = tell(thread, code, format, args, [&] { return origin ? origin : ""; });
   va_end(args);
-  return put(thread, code, origin ? origin : "", std::move(message), nullptr);
+  return s;
 }
 
 plait_status fail(const plait_call *call, plait_status code, const char *format, ...) {
   va_list args;
   va_start(args, format);
-  std::string message = format_text(format, args);
+  const plait_status s = tell(call->thread, code, format, args, [&] {
+    const std::string &base = static_cast<const Op *>(call->op)->parsed.base;
+    return call->form == PLAIT_INPLACE ? base + "_" : base;
+  });
   va_end(args);
-  std::string origin = static_cast<const Op *>(call->op)->parsed.base;
-  if (call->form == PLAIT_INPLACE) origin += "_";
-  return put(call->thread, code, std::move(origin), std::move(message), nullptr);
+  return s;
 }
 
 plait_status raise_host(plait_thread *thread, plait_object *exception, const char *message) {
-  return put(thread, PLAIT_HOST_ERROR, "", message ? message : "", exception);
+  try {
+    return put(thread, PLAIT_HOST_ERROR, "", message ? message : "", exception);
+  } catch (const std::bad_alloc &) {
+    plait_release_object(exception);
+    return put_last(thread);
+  }
 }
 
 }  // namespace plait::abi

@@ -111,7 +111,8 @@ void Recorder::add(const plait_event *e, uint64_t start, uint64_t end, plait_sta
   try {
     ring = &this->ring();
   } catch (const std::bad_alloc &) {
-    return;  // a profile that misses events is better than a program that dies of being watched
+    lost_++;  // a profile that misses events is better than a program that dies of being watched
+    return;
   }
   // sequentially consistent, as `on_` is: stop() waits for whoever it did not turn away
   (*ring)->writing = true;
@@ -168,7 +169,7 @@ uint64_t Recorder::size() const {
 
 uint64_t Recorder::dropped() const {
   const std::lock_guard<std::mutex> lock(mutex_);
-  uint64_t n = 0;
+  uint64_t n = lost_;
   for (const auto &ring : rings_) n += ring->dropped();
   return n;
 }
@@ -184,6 +185,7 @@ void Recorder::copy(Record *to) const {
 void Recorder::clear() {
   const std::lock_guard<std::mutex> lock(mutex_);
   rings_.clear();
+  lost_ = 0;
 }
 
 }  // namespace plait::profiler

@@ -66,6 +66,7 @@ class Recorder {
   std::atomic<bool> on_{false};
   std::atomic<uint64_t> session_{0};
   std::atomic<uint64_t> begun_{0};
+  std::atomic<uint64_t> lost_{0};  // events of threads whose ring found no memory
   uint64_t capacity_ = 0;
   bool shapes_ = false;
   mutable std::mutex mutex_;  // of rings_

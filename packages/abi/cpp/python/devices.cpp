@@ -115,18 +115,18 @@ PyObject *reduce(PyObject *self, PyObject *) {
               : nullptr;
 }
 
-PyGetSetDef getters[] = {
-    {"type", get_type, nullptr, "\"cpu\"", nullptr},
-    {"index", get_index, nullptr, "the device's number, or None where there is one only", nullptr},
-    {nullptr, nullptr, nullptr, nullptr, nullptr}};
-PyMethodDef methods[] = {{"__reduce__", reduce, METH_NOARGS, nullptr},
+PyGetSetDef getters[] = {{"type", entry<get_type>, nullptr, "\"cpu\"", nullptr},
+                         {"index", entry<get_index>, nullptr,
+                          "the device's number, or None where there is one only", nullptr},
+                         {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyMethodDef methods[] = {{"__reduce__", entry<reduce>, METH_NOARGS, nullptr},
                          {nullptr, nullptr, 0, nullptr}};
 PyType_Slot slots[] = {
-    {Py_tp_new, reinterpret_cast<void *>(make)},
-    {Py_tp_repr, reinterpret_cast<void *>(repr)},
-    {Py_tp_str, reinterpret_cast<void *>(str)},
-    {Py_tp_hash, reinterpret_cast<void *>(hash)},
-    {Py_tp_richcompare, reinterpret_cast<void *>(compare)},
+    {Py_tp_new, reinterpret_cast<void *>(entry<make>)},
+    {Py_tp_repr, reinterpret_cast<void *>(entry<repr>)},
+    {Py_tp_str, reinterpret_cast<void *>(entry<str>)},
+    {Py_tp_hash, reinterpret_cast<void *>(entry<hash>)},
+    {Py_tp_richcompare, reinterpret_cast<void *>(entry<compare>)},
     {Py_tp_getset, getters},
     {Py_tp_methods, methods},
     {Py_tp_doc, const_cast<char *>("device(type, index=None)\n--\n\nWhere a tensor's bytes are: "

@@ -113,19 +113,20 @@ PyObject *reduce(PyObject *self, PyObject *) {
 }
 
 PyGetSetDef getters[] = {
-    {"name", get_name, nullptr, "\"float32\"", nullptr},
-    {"itemsize", get_itemsize, nullptr, "bytes of one element", nullptr},
-    {"is_floating_point", get_floating, nullptr, nullptr, nullptr},
-    {"is_complex", get_complex, nullptr, nullptr, nullptr},
-    {"is_signed", get_signed, nullptr, nullptr, nullptr},
-    {"dtype", get_numpy, nullptr, "NumPy's dtype object; lets NumPy accept a plait dtype", nullptr},
+    {"name", entry<get_name>, nullptr, "\"float32\"", nullptr},
+    {"itemsize", entry<get_itemsize>, nullptr, "bytes of one element", nullptr},
+    {"is_floating_point", entry<get_floating>, nullptr, nullptr, nullptr},
+    {"is_complex", entry<get_complex>, nullptr, nullptr, nullptr},
+    {"is_signed", entry<get_signed>, nullptr, nullptr, nullptr},
+    {"dtype", entry<get_numpy>, nullptr, "NumPy's dtype object; lets NumPy accept a plait dtype",
+     nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
-PyMethodDef methods[] = {{"__reduce__", reduce, METH_NOARGS, nullptr},
+PyMethodDef methods[] = {{"__reduce__", entry<reduce>, METH_NOARGS, nullptr},
                          {nullptr, nullptr, 0, nullptr}};
 
 PyType_Slot slots[] = {
-    {Py_tp_new, reinterpret_cast<void *>(make)},
-    {Py_tp_repr, reinterpret_cast<void *>(repr)},
+    {Py_tp_new, reinterpret_cast<void *>(entry<make>)},
+    {Py_tp_repr, reinterpret_cast<void *>(entry<repr>)},
     {Py_tp_getset, getters},
     {Py_tp_methods, methods},
     {Py_tp_doc, const_cast<char *>(

@@ -81,10 +81,10 @@ PyObject *run_backward(PyObject *, PyObject *args) {
 }
 
 PyMethodDef functions[] = {
-    {"set_grad_enabled", set_grad_enabled, METH_O,
+    {"set_grad_enabled", entry<set_grad_enabled>, METH_O,
      "set_grad_enabled(mode, /)\n--\n\nLet the engine, if there is one, record calls of this "
      "thread or not; returns the mode before."},
-    {"run_backward", run_backward, METH_VARARGS,
+    {"run_backward", entry<run_backward>, METH_VARARGS,
      "run_backward(roots, gradients=None, inputs=None, flags=0, /)\n--\n\nOne backward pass of "
      "the engine in force: what `backward` and `grad` of an engine's package are made of.\n\n"
      "`roots` is a tuple of results, `gradients` one of a gradient, or None, for each. Without\n"

@@ -103,7 +103,7 @@ PyObject *export_dlpack(plait_tensor *t, int versioned, uint64_t flags) {
   }
   const auto n = size_t(t->dl.ndim);
   auto *e = static_cast<Exported *>(std::calloc(1, sizeof(Exported) + 2 * n * sizeof(int64_t)));
-  if (!e) return PyErr_NoMemory();
+  if (!e) return PyErr_SetString(PyExc_MemoryError, "out of memory"), nullptr;
   if (n) {
     memcpy(e->dims, t->dl.shape, n * sizeof(int64_t));
     memcpy(e->dims + n, t->dl.strides, n * sizeof(int64_t));

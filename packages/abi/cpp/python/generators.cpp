@@ -59,7 +59,7 @@ PyObject *make(PyTypeObject *, PyObject *args, PyObject *kwargs) {
     }
   }
   plait_generator *g = state.runtime->generator_new(first_seed);
-  if (!g) return PyErr_NoMemory();
+  if (!g) return PyErr_SetString(PyExc_MemoryError, "out of memory"), nullptr;
   g->device = d;
   return generator_object(g);
 }
@@ -107,7 +107,7 @@ PyObject *set_state(PyObject *self, PyObject *s) {
 PyObject *clone_state(PyObject *self, PyObject *) {
   const plait_generator *from = generator_of(self);
   plait_generator *g = state.runtime->generator_new(from->seed);
-  if (!g) return PyErr_NoMemory();
+  if (!g) return PyErr_SetString(PyExc_MemoryError, "out of memory"), nullptr;
   set(g, from->seed, __atomic_load_n(&from->offset, __ATOMIC_RELAXED));
   g->device = from->device;
   return generator_object(g);
@@ -144,27 +144,27 @@ PyObject *default_generator(PyObject *, PyObject *) {
 }
 
 PyMethodDef methods[] = {
-    {"manual_seed", manual_seed, METH_O,
+    {"manual_seed", entry<manual_seed>, METH_O,
      "manual_seed($self, seed, /)\n--\n\nStart the stream named by seed; returns self."},
-    {"seed", seed, METH_NOARGS,
+    {"seed", entry<seed>, METH_NOARGS,
      "seed($self, /)\n--\n\nStart a stream that the operating system chose; returns its seed."},
-    {"initial_seed", initial_seed, METH_NOARGS,
+    {"initial_seed", entry<initial_seed>, METH_NOARGS,
      "initial_seed($self, /)\n--\n\nThe seed of this stream."},
-    {"get_state", get_state, METH_NOARGS,
+    {"get_state", entry<get_state>, METH_NOARGS,
      "get_state($self, /)\n--\n\nThe pair of ints (seed, offset): all there is to know."},
-    {"set_state", set_state, METH_O,
+    {"set_state", entry<set_state>, METH_O,
      "set_state($self, state, /)\n--\n\nGo to where get_state was called."},
-    {"clone_state", clone_state, METH_NOARGS,
+    {"clone_state", entry<clone_state>, METH_NOARGS,
      "clone_state($self, /)\n--\n\nAnother generator that stands where this one does."},
-    {"__reduce__", reduce, METH_NOARGS, nullptr},
-    {"__setstate__", set_state_only, METH_O, nullptr},
+    {"__reduce__", entry<reduce>, METH_NOARGS, nullptr},
+    {"__setstate__", entry<set_state_only>, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr}};
-PyGetSetDef getters[] = {{"device", get_device, nullptr, nullptr, nullptr},
+PyGetSetDef getters[] = {{"device", entry<get_device>, nullptr, nullptr, nullptr},
                          {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyType_Slot slots[] = {
-    {Py_tp_new, reinterpret_cast<void *>(make)},
+    {Py_tp_new, reinterpret_cast<void *>(entry<make>)},
     {Py_tp_dealloc, reinterpret_cast<void *>(dealloc)},
-    {Py_tp_repr, reinterpret_cast<void *>(repr)},
+    {Py_tp_repr, reinterpret_cast<void *>(entry<repr>)},
     {Py_tp_methods, methods},
     {Py_tp_getset, getters},
     {Py_tp_doc, const_cast<char *>(
@@ -181,7 +181,7 @@ PyType_Slot slots[] = {
     {0, nullptr}};
 PyType_Spec spec{"plait_abi.Generator", sizeof(GeneratorObject), 0, Py_TPFLAGS_DEFAULT, slots};
 PyMethodDef default_def{
-    "default_generator", default_generator, METH_NOARGS,
+    "default_generator", entry<default_generator>, METH_NOARGS,
     "default_generator()\n--\n\nThe generator that random operators draw from when none is given."};
 
 }  // namespace

@@ -51,18 +51,18 @@ plait_tensor *unwrap_handle(PyObject *o) { return handle_in(o); }
 const plait_tensor_type handle_table{PLAIT_HEADER(plait_tensor_type), unwrap_handle, wrap_handle,
                                      offsetof(HandleObject, handle)};
 
-PyGetSetDef getters[] = {{"shape", get_shape, nullptr, nullptr, nullptr},
-                         {"dtype", get_dtype, nullptr, nullptr, nullptr},
-                         {"device", get_device, nullptr, nullptr, nullptr},
+PyGetSetDef getters[] = {{"shape", entry<get_shape>, nullptr, nullptr, nullptr},
+                         {"dtype", entry<get_dtype>, nullptr, nullptr, nullptr},
+                         {"device", entry<get_device>, nullptr, nullptr, nullptr},
                          {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyMethodDef methods[] = {
-    {"__dlpack__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(dlpack)),
+    {"__dlpack__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(entry<dlpack>)),
      METH_VARARGS | METH_KEYWORDS, nullptr},
-    {"__dlpack_device__", dlpack_device, METH_NOARGS, nullptr},
+    {"__dlpack_device__", entry<dlpack_device>, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 PyType_Slot slots[] = {
     {Py_tp_dealloc, reinterpret_cast<void *>(dealloc)},
-    {Py_tp_repr, reinterpret_cast<void *>(repr)},
+    {Py_tp_repr, reinterpret_cast<void *>(entry<repr>)},
     {Py_tp_getset, getters},
     {Py_tp_methods, methods},
     {Py_tp_doc, const_cast<char *>("A result without a tensor type: exchange it by DLPack.")},

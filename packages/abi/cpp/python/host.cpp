@@ -1,5 +1,6 @@
 // Role "host": what Python gives engines and kernels that contain none of it (docs/design/0001).
 #include <ctime>
+#include <new>
 
 #include "binding.hpp"
 
@@ -249,7 +250,7 @@ const plait_plugin plugin{PLAIT_HEADER(plait_plugin), "python", PY_VERSION, 0, 0
 
 plait_object *hold(PyObject *object) {
   auto *h = static_cast<Hold *>(std::malloc(sizeof(Hold)));
-  if (!h) Py_FatalError("plait: out of memory while holding a Python object");
+  if (!h) throw std::bad_alloc();
   h->o = {1, &hold_type};
   h->release = {nullptr, end_hold};
   h->object = new_reference(object);

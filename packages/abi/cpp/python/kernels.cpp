@@ -159,10 +159,10 @@ PyObject *retract(PyObject *, PyObject *capsule) {
 }
 
 PyMethodDef functions[] = {
-    {"implement", implement, METH_VARARGS,
+    {"implement", entry<implement>, METH_VARARGS,
      "implement(name, function, device, /)\n--\n\nRegister a callable as the kernel of an "
      "operator; what is returned goes to `retract`."},
-    {"retract", retract, METH_O,
+    {"retract", entry<retract>, METH_O,
      "retract(kernel, /)\n--\n\nTake a kernel back; again is no error."},
     {nullptr, nullptr, 0, nullptr}};
 

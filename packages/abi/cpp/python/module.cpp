@@ -124,15 +124,15 @@ PyObject *set_type(PyObject *, PyObject *type) {
 }
 
 PyMethodDef functions[] = {
-    {"load", load, METH_O,
+    {"load", entry<load>, METH_O,
      "load(path, /)\n--\n\nLoad a component's shared library; again is no error."},
-    {"detach", detach, METH_O,
+    {"detach", entry<detach>, METH_O,
      "detach(plugin, /)\n--\n\nTake back all that a plug-in registered; what it lent stays valid."},
-    {"records", records, METH_NOARGS,
+    {"records", entry<records>, METH_NOARGS,
      "records()\n--\n\n(kind, name, provider, version, active) of all that is registered."},
-    {"provided", provided, METH_O,
+    {"provided", entry<provided>, METH_O,
      "provided(role, /)\n--\n\nThe name of what fills a role, or None."},
-    {"set_tensor_type", set_type, METH_O,
+    {"set_tensor_type", entry<set_type>, METH_O,
      "set_tensor_type(type, /)\n--\n\nWrap results in this class; the first call counts."},
     {nullptr, nullptr, 0, nullptr}};
 

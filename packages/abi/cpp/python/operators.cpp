@@ -241,25 +241,26 @@ PyObject *get_schemas(PyObject *self, void *) {
 PyObject *get_name(PyObject *self, void *) { return new_reference(self_of(self)->name); }
 PyObject *get_module(PyObject *self, void *) { return new_reference(self_of(self)->module); }
 
-PyGetSetDef getters[] = {{"__name__", get_name, nullptr, nullptr, nullptr},
-                         {"__qualname__", get_name, nullptr, nullptr, nullptr},
-                         {"__module__", get_module, nullptr, nullptr, nullptr},
-                         {"__doc__", get_doc, nullptr, nullptr, nullptr},
-                         {"__text_signature__", get_signature, nullptr, nullptr, nullptr},
-                         {"schemas", get_schemas, nullptr, "the schema of each overload", nullptr},
-                         {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyGetSetDef getters[] = {
+    {"__name__", entry<get_name>, nullptr, nullptr, nullptr},
+    {"__qualname__", entry<get_name>, nullptr, nullptr, nullptr},
+    {"__module__", entry<get_module>, nullptr, nullptr, nullptr},
+    {"__doc__", entry<get_doc>, nullptr, nullptr, nullptr},
+    {"__text_signature__", entry<get_signature>, nullptr, nullptr, nullptr},
+    {"schemas", entry<get_schemas>, nullptr, "the schema of each overload", nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyMethodDef methods[] = {
-    {"plain", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(plain)),
+    {"plain", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(entry<plain>)),
      METH_FASTCALL | METH_KEYWORDS, "The call itself, without asking any `__plait_function__`."},
-    {"__reduce__", reduce, METH_NOARGS, nullptr},
+    {"__reduce__", entry<reduce>, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 PyMemberDef members[] = {
     {"__vectorcalloffset__", T_PYSSIZET, offsetof(OperatorObject, vectorcall), READONLY, nullptr},
     {nullptr, 0, 0, 0, nullptr}};
 PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void *>(dealloc)},
-                       {Py_tp_repr, reinterpret_cast<void *>(repr)},
+                       {Py_tp_repr, reinterpret_cast<void *>(entry<repr>)},
                        {Py_tp_call, reinterpret_cast<void *>(PyVectorcall_Call)},
-                       {Py_tp_descr_get, reinterpret_cast<void *>(bind_method)},
+                       {Py_tp_descr_get, reinterpret_cast<void *>(entry<bind_method>)},
                        {Py_tp_getset, getters},
                        {Py_tp_methods, methods},
                        {Py_tp_members, members},
@@ -327,11 +328,11 @@ PyObject *operator_names(PyObject *, PyObject *) {
   return list.release();
 }
 
-PyMethodDef functions[] = {{"operator", operator_function, METH_O,
+PyMethodDef functions[] = {{"operator", entry<operator_function>, METH_O,
                             "operator(name, /)\n--\n\nThe operator of that name: a base name with "
                             "all its overloads, `max.dim` for one, `relu_` "
                             "and `scatter_.value` for the in-place form."},
-                           {"operator_names", operator_names, METH_NOARGS,
+                           {"operator_names", entry<operator_names>, METH_NOARGS,
                             "operator_names()\n--\n\n(name, place) of every operator and its "
                             "in-place form: the place is `method` (a function too), `function` or "
                             "`internal`."},
@@ -355,7 +356,7 @@ PyObject *new_operator(const char *name, uint32_t form) {
     if (!fill(list[i], chosen[i])) return nullptr;
   auto *o = PyObject_New(OperatorObject, state.operator_type);
   if (!o) return nullptr;
-  o->vectorcall = vectorcall;
+  o->vectorcall = entry<vectorcall>;
   o->overloads = list;
   o->n = chosen.size();
   o->form = form;

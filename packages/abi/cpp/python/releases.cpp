@@ -19,7 +19,7 @@ PyObject *begin_exit(PyObject *, PyObject *) {
   Py_RETURN_NONE;
 }
 PyMethodDef begin_exit_def{
-    "_begin_exit", begin_exit, METH_NOARGS,
+    "_begin_exit", entry<begin_exit>, METH_NOARGS,
     "From here on what C++ drops is leaked: there may be no interpreter to ask."};
 
 }  // namespace

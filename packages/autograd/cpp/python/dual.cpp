@@ -85,15 +85,16 @@ PyObject *carry_tangents(PyObject *, PyObject *on) {
 }  // namespace
 
 PyMethodDef dual_functions[] = {
-    {"enter_level", enter_level, METH_VARARGS,
+    {"enter_level", entry<enter_level>, METH_VARARGS,
      "enter_level(recorded=True): enter a dual level; return its number."},
-    {"exit_level", exit_level, METH_NOARGS, "Leave it."},
-    {"level", level, METH_NOARGS, "Return the number of this thread's dual level, or 0."},
-    {"make_dual", make_dual, METH_VARARGS, "make_dual(tensor, tangent)"},
-    {"unpack_dual", unpack_dual, METH_O, "Return a copy without tangent, and the tangent."},
-    {"tangent", tangent, METH_O, "Return the tangent, or None."},
-    {"set_tangent", set_tangent, METH_VARARGS, "set_tangent(tensor, tangent, written=False)"},
-    {"carry_tangents", carry_tangents, METH_O,
+    {"exit_level", entry<exit_level>, METH_NOARGS, "Leave it."},
+    {"level", entry<level>, METH_NOARGS, "Return the number of this thread's dual level, or 0."},
+    {"make_dual", entry<make_dual>, METH_VARARGS, "make_dual(tensor, tangent)"},
+    {"unpack_dual", entry<unpack_dual>, METH_O, "Return a copy without tangent, and the tangent."},
+    {"tangent", entry<tangent>, METH_O, "Return the tangent, or None."},
+    {"set_tangent", entry<set_tangent>, METH_VARARGS,
+     "set_tangent(tensor, tangent, written=False)"},
+    {"carry_tangents", entry<carry_tangents>, METH_O,
      "Set whether this thread does; return whether it did."},
     {nullptr, nullptr, 0, nullptr}};
 

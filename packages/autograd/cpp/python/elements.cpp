@@ -102,12 +102,12 @@ PyObject *zeros_like(PyObject *, PyObject *o) {
 }  // namespace
 
 PyMethodDef element_functions[] = {
-    {"element", element, METH_VARARGS, "The i-th element in C order."},
-    {"set_element", set_element, METH_VARARGS, "Writes the i-th element in C order."},
-    {"count", count, METH_O, "How many elements there are."},
-    {"is_floating", is_floating, METH_O, "Whether the dtype is floating point."},
-    {"is_complex", is_complex, METH_O, "Whether the dtype is complex."},
-    {"zeros_like", zeros_like, METH_O, "A new tensor of zeros on the CPU."},
+    {"element", entry<element>, METH_VARARGS, "The i-th element in C order."},
+    {"set_element", entry<set_element>, METH_VARARGS, "Writes the i-th element in C order."},
+    {"count", entry<count>, METH_O, "How many elements there are."},
+    {"is_floating", entry<is_floating>, METH_O, "Whether the dtype is floating point."},
+    {"is_complex", entry<is_complex>, METH_O, "Whether the dtype is complex."},
+    {"zeros_like", entry<zeros_like>, METH_O, "A new tensor of zeros on the CPU."},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace plait::autograd::python

@@ -192,19 +192,21 @@ PyObject *stand_in(PyObject *, PyObject *args) {
 }  // namespace
 
 PyMethodDef function_functions[] = {
-    {"is_tensor", is_tensor, METH_O, "Whether a tensor type claims the object."},
-    {"requires_grad", requires_grad, METH_O, "Whether gradients flow to the tensor."},
-    {"version", version, METH_O, "How often the tensor's storage was written in place."},
-    {"describe", describe, METH_O, "The tensor's dtype and shape, for messages."},
-    {"alias", alias, METH_O, "A new tensor on the same bytes, without history."},
-    {"hold", hold, METH_O, "What a call is recorded with, whatever forward writes past histories."},
-    {"share", share, METH_O, "A new tensor on the same bytes, as a view."},
-    {"record", record, METH_VARARGS, "Makes a Python callable the history of outputs."},
-    {"retains", retains, METH_NOARGS, "Whether the running pass keeps the graph."},
-    {"account", account, METH_VARARGS, "What is known of a write, and of the running node's call."},
-    {"as_output", as_output, METH_VARARGS, "The tensor as an output of the running node."},
-    {"as_input", as_input, METH_VARARGS, "The tensor as an input of the running node."},
-    {"stand_in", stand_in, METH_VARARGS, "A tensor with the history of a node's output."},
+    {"is_tensor", entry<is_tensor>, METH_O, "Whether a tensor type claims the object."},
+    {"requires_grad", entry<requires_grad>, METH_O, "Whether gradients flow to the tensor."},
+    {"version", entry<version>, METH_O, "How often the tensor's storage was written in place."},
+    {"describe", entry<describe>, METH_O, "The tensor's dtype and shape, for messages."},
+    {"alias", entry<alias>, METH_O, "A new tensor on the same bytes, without history."},
+    {"hold", entry<hold>, METH_O,
+     "What a call is recorded with, whatever forward writes past histories."},
+    {"share", entry<share>, METH_O, "A new tensor on the same bytes, as a view."},
+    {"record", entry<record>, METH_VARARGS, "Makes a Python callable the history of outputs."},
+    {"retains", entry<retains>, METH_NOARGS, "Whether the running pass keeps the graph."},
+    {"account", entry<account>, METH_VARARGS,
+     "What is known of a write, and of the running node's call."},
+    {"as_output", entry<as_output>, METH_VARARGS, "The tensor as an output of the running node."},
+    {"as_input", entry<as_input>, METH_VARARGS, "The tensor as an input of the running node."},
+    {"stand_in", entry<stand_in>, METH_VARARGS, "A tensor with the history of a node's output."},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace plait::autograd::python

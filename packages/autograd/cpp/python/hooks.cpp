@@ -115,14 +115,16 @@ PyObject *touch(PyObject *, PyObject *o) {
 }  // namespace
 
 PyMethodDef hook_functions[] = {
-    {"hook_node", hook_node, METH_VARARGS, "Hangs a callable on a node."},
-    {"hook_tensor", hook_tensor, METH_VARARGS, "Hangs a callable on a tensor's gradient."},
-    {"unhook", unhook, METH_O, "Takes a hook away."},
-    {"place", place, METH_O, "The node and output number where a tensor's gradients go."},
-    {"retained", retained, METH_O, "Whether retain_grad was called on a tensor that is no leaf."},
-    {"running_pass", pass, METH_NOARGS, "The number of the pass that this thread is in, or 0."},
-    {"will_run", will_run, METH_O, "Whether that pass is at the node or will come to it."},
-    {"touch", touch, METH_O, "Says that a tensor was written in place."},
+    {"hook_node", entry<hook_node>, METH_VARARGS, "Hangs a callable on a node."},
+    {"hook_tensor", entry<hook_tensor>, METH_VARARGS, "Hangs a callable on a tensor's gradient."},
+    {"unhook", entry<unhook>, METH_O, "Takes a hook away."},
+    {"place", entry<place>, METH_O, "The node and output number where a tensor's gradients go."},
+    {"retained", entry<retained>, METH_O,
+     "Whether retain_grad was called on a tensor that is no leaf."},
+    {"running_pass", entry<pass>, METH_NOARGS,
+     "The number of the pass that this thread is in, or 0."},
+    {"will_run", entry<will_run>, METH_O, "Whether that pass is at the node or will come to it."},
+    {"touch", entry<touch>, METH_O, "Says that a tensor was written in place."},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace plait::autograd::python

@@ -86,14 +86,15 @@ PyObject *compare(PyObject *a, PyObject *b, int op) {
   return PyBool_FromLong((node_in(a) == node_in(b)) == (op == Py_EQ));
 }
 
-PyMethodDef methods[] = {
-    {"name", name, METH_NOARGS, "name($self, /)\n--\n\nWhat made the tensor, as in MulBackward."},
-    {nullptr, nullptr, 0, nullptr}};
+PyMethodDef methods[] = {{"name", entry<name>, METH_NOARGS,
+                          "name($self, /)\n--\n\nWhat made the tensor, as in MulBackward."},
+                         {nullptr, nullptr, 0, nullptr}};
 PyGetSetDef getters[] = {
-    {"next_functions", next_functions, nullptr,
+    {"next_functions", entry<next_functions>, nullptr,
      "(node, output number) for each input; (None, 0) where no gradient goes.", nullptr},
-    {"metadata", metadata, nullptr, "A dict of your own that lives as long as the node.", nullptr},
-    {"sequence", sequence, nullptr, "Grows with the time of recording.", nullptr},
+    {"metadata", entry<metadata>, nullptr, "A dict of your own that lives as long as the node.",
+     nullptr},
+    {"sequence", entry<sequence>, nullptr, "Grows with the time of recording.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 constexpr char kDoc[] =
     "A node of the graph that backward walks: what made a tensor, and what that was made from.\n\n"
@@ -107,9 +108,9 @@ constexpr char kDoc[] =
 PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void *>(dealloc)},
                        {Py_tp_traverse, reinterpret_cast<void *>(traverse)},
                        {Py_tp_clear, reinterpret_cast<void *>(clear)},
-                       {Py_tp_repr, reinterpret_cast<void *>(repr)},
-                       {Py_tp_hash, reinterpret_cast<void *>(hash)},
-                       {Py_tp_richcompare, reinterpret_cast<void *>(compare)},
+                       {Py_tp_repr, reinterpret_cast<void *>(entry<repr>)},
+                       {Py_tp_hash, reinterpret_cast<void *>(entry<hash>)},
+                       {Py_tp_richcompare, reinterpret_cast<void *>(entry<compare>)},
                        {Py_tp_methods, methods},
                        {Py_tp_getset, getters},
                        {Py_tp_doc, const_cast<char *>(kDoc)},

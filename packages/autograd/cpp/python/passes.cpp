@@ -91,18 +91,18 @@ PyObject *grad_fn(PyObject *, PyObject *o) {
 }  // namespace
 
 PyMethodDef mode_functions[] = {
-    {"is_grad_enabled", is_enabled, METH_NOARGS,
+    {"is_grad_enabled", entry<is_enabled>, METH_NOARGS,
      "is_grad_enabled()\n--\n\nReturn whether this thread records operators.\n\nExample:\n"
      "    >>> import plait_autograd as pa\n    >>> with pa.no_grad():\n"
      "    ...     pa.is_grad_enabled()\n    False"},
-    {"set_enabled", set_enabled, METH_O,
+    {"set_enabled", entry<set_enabled>, METH_O,
      "Sets whether this thread records and returns what was set before."},
     {nullptr, nullptr, 0, nullptr}};
 
 PyMethodDef pass_functions[] = {
-    {"run_pass", run_pass, METH_VARARGS, "One backward pass."},
-    {"accumulate", accumulate, METH_VARARGS, "Adds to a tensor's gradient."},
-    {"grad_fn", grad_fn, METH_O,
+    {"run_pass", entry<run_pass>, METH_VARARGS, "One backward pass."},
+    {"accumulate", entry<accumulate>, METH_VARARGS, "Adds to a tensor's gradient."},
+    {"grad_fn", entry<grad_fn>, METH_O,
      "grad_fn(tensor, /)\n--\n\nReturn the node that made the tensor, or None for a leaf.\n\n"
      "Example:\n    >>> import plait_core as pc, plait_autograd as pa\n"
      "    >>> x = pc.ones(1, requires_grad=True)\n"

@@ -285,13 +285,15 @@ void add_watch() {
 }
 
 PyMethodDef watch_functions[] = {
-    {"set_callbacks", set_callbacks, METH_VARARGS, "What packs saved tensors, what reports."},
-    {"set_packing", set_packing, METH_O, "How many hooks of saved tensors are in force here."},
-    {"set_anomaly", set_anomaly, METH_VARARGS, "Turns anomaly mode on or off."},
-    {"anomaly_mode", anomaly_mode, METH_NOARGS, "0, 1, or 3 if gradients are looked at."},
-    {"node_site", node_site, METH_O, "Where a node was recorded, in anomaly mode."},
-    {"node_nan", node_nan, METH_O, "What a node's call had to do with a NaN."},
-    {"here", current_site, METH_NOARGS, "Where this thread is, as node_site says it."},
+    {"set_callbacks", entry<set_callbacks>, METH_VARARGS,
+     "What packs saved tensors, what reports."},
+    {"set_packing", entry<set_packing>, METH_O,
+     "How many hooks of saved tensors are in force here."},
+    {"set_anomaly", entry<set_anomaly>, METH_VARARGS, "Turns anomaly mode on or off."},
+    {"anomaly_mode", entry<anomaly_mode>, METH_NOARGS, "0, 1, or 3 if gradients are looked at."},
+    {"node_site", entry<node_site>, METH_O, "Where a node was recorded, in anomaly mode."},
+    {"node_nan", entry<node_nan>, METH_O, "What a node's call had to do with a NaN."},
+    {"here", entry<current_site>, METH_NOARGS, "Where this thread is, as node_site says it."},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace plait::autograd::python

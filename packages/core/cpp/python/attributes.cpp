@@ -79,65 +79,66 @@ int set_data(PyObject *self, PyObject *o, void *) {
 }  // namespace
 
 PyGetSetDef attributes[] = {
-    {"shape", get_shape, nullptr,
+    {"shape", entry<get_shape>, nullptr,
      "The sizes of the dimensions, a Size."
      "\n\nExample:\n"
      "    >>> import plait_core as pc\n"
      "    >>> pc.zeros(2, 3).shape\n"
      "    plait.Size([2, 3])",
      nullptr},
-    {"dtype", get_dtype, nullptr,
+    {"dtype", entry<get_dtype>, nullptr,
      "What the elements are."
      "\n\nExample:\n"
      "    >>> import plait_core as pc\n"
      "    >>> pc.tensor([1, 2]).dtype\n"
      "    plait.int64",
      nullptr},
-    {"device", get_device, nullptr,
+    {"device", entry<get_device>, nullptr,
      "Where the elements are."
      "\n\nExample:\n"
      "    >>> import plait_core as pc\n"
      "    >>> pc.zeros(2).device\n"
      "    device(type='cpu')",
      nullptr},
-    {"ndim", get_ndim, nullptr,
+    {"ndim", entry<get_ndim>, nullptr,
      "The number of dimensions."
      "\n\nExample:\n"
      "    >>> import plait_core as pc\n"
      "    >>> pc.zeros(2, 3).ndim\n"
      "    2",
      nullptr},
-    {"itemsize", get_itemsize, nullptr,
+    {"itemsize", entry<get_itemsize>, nullptr,
      "Bytes of one element."
      "\n\nExample:\n"
      "    >>> import plait_core as pc\n"
      "    >>> pc.zeros(2, dtype=pc.float64).itemsize\n"
      "    8",
      nullptr},
-    {"nbytes", get_nbytes, nullptr,
+    {"nbytes", entry<get_nbytes>, nullptr,
      "Bytes of all elements."
      "\n\nExample:\n"
      "    >>> import plait_core as pc\n"
      "    >>> pc.zeros(2, 3).nbytes\n"
      "    24",
      nullptr},
-    {"_version", get_version, nullptr, "How often the storage has been written in place.", nullptr},
-    {"_base", get_base, nullptr, "The tensor that this is a view of, or None.", nullptr},
-    {"T", get_t, nullptr,
+    {"_version", entry<get_version>, nullptr, "How often the storage has been written in place.",
+     nullptr},
+    {"_base", entry<get_base>, nullptr, "The tensor that this is a view of, or None.", nullptr},
+    {"T", entry<get_t>, nullptr,
      "The dimensions in reverse order, a view."
      "\n\nExample:\n"
      "    >>> import plait_core as pc\n"
      "    >>> pc.tensor([[1, 2, 3], [4, 5, 6]]).T.tolist()\n"
      "    [[1, 4], [2, 5], [3, 6]]",
      nullptr},
-    {"mT", get_mt, nullptr,
+    {"mT", entry<get_mt>, nullptr,
      "The last two dimensions exchanged, a view."
      "\n\nExample:\n"
      "    >>> import plait_core as pc\n"
      "    >>> pc.zeros(5, 2, 3).mT.shape\n"
      "    plait.Size([5, 3, 2])",
      nullptr},
-    {"data", get_data, set_data,
+    {"data", entry<get_data>, entry<set_data>,
      "The same elements without history; assigning re-points the tensor."
      "\n\nExample:\n"
      "    >>> import plait_core as pc\n"
@@ -146,7 +147,7 @@ PyGetSetDef attributes[] = {
      "    >>> x\n"
      "    tensor([1., 2., 3.])",
      nullptr},
-    {"__dict__", get_dict, PyObject_GenericSetDict, nullptr, nullptr},
+    {"__dict__", entry<get_dict>, PyObject_GenericSetDict, nullptr, nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 }  // namespace plait::core

@@ -52,7 +52,10 @@ int get_buffer(PyObject *self, Py_buffer *view, int flags) {
   if ((flags & PyBUF_STRIDES) != PyBUF_STRIDES && !is_contiguous(t))
     return refuse_buffer(view, "buffer: a contiguous tensor is required; call contiguous() first");
   auto *s = static_cast<Shared *>(PyMem_Malloc(sizeof(Shared)));
-  if (!s) return PyErr_NoMemory(), refuse_buffer(view, nullptr);
+  if (!s) {
+    PyErr_SetString(PyExc_MemoryError, "out of memory");
+    return refuse_buffer(view, nullptr);
+  }
   s->storage = t->storage;
   plait_retain(s->storage);
   state.python->exported(s->storage, 1);
@@ -247,7 +250,7 @@ bool refuse_grad(plait_tensor *t, const char *who, PyObject *exception) {
 PyBufferProcs buffer_methods{get_buffer, release_buffer};
 
 PyMethodDef exchange_methods[] = {
-    {"numpy", function(to_numpy), METH_FASTCALL | METH_KEYWORDS,
+    {"numpy", function(entry<to_numpy>), METH_FASTCALL | METH_KEYWORDS,
      "numpy($self, /, *, force=False)\n--\n\nA NumPy array on the same memory. Refused where grad "
      "is required: detach() "
      "first, or force=True, which does."
@@ -257,15 +260,15 @@ PyMethodDef exchange_methods[] = {
      "    >>> x.numpy()[1] = 5.0\n"
      "    >>> x\n"
      "    tensor([0., 5., 0.])"},
-    {"__dlpack__", function(to_dlpack), METH_VARARGS | METH_KEYWORDS,
+    {"__dlpack__", function(entry<to_dlpack>), METH_VARARGS | METH_KEYWORDS,
      "__dlpack__($self, /, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\nA "
      "DLPack capsule on the same memory."},
-    {"__dlpack_device__", dlpack_device, METH_NOARGS,
+    {"__dlpack_device__", entry<dlpack_device>, METH_NOARGS,
      "__dlpack_device__($self, /)\n--\n\n(device type, device number) of DLPack."},
     {nullptr, nullptr, 0, nullptr}};
 
 PyMethodDef exchange_functions[] = {
-    {"from_numpy", from_numpy, METH_O,
+    {"from_numpy", entry<from_numpy>, METH_O,
      "from_numpy(ndarray, /)\n--\n\nA tensor on the memory of a NumPy array; of a read-only one, a "
      "read-only tensor."
      "\n\nExample:\n"
@@ -276,7 +279,7 @@ PyMethodDef exchange_functions[] = {
      "    >>> a[0] = 7\n"
      "    >>> x\n"
      "    tensor([7, 2])"},
-    {"from_dlpack", function(from_dlpack), METH_VARARGS | METH_KEYWORDS,
+    {"from_dlpack", function(entry<from_dlpack>), METH_VARARGS | METH_KEYWORDS,
      "from_dlpack(x, /, *, device=None, copy=None)\n--\n\nA tensor on the memory of another "
      "library's array."
      "\n\nExample:\n"

@@ -45,14 +45,14 @@ PyObject *node_compare(PyObject *a, PyObject *b, int op) {
   if (Py_TYPE(a) != Py_TYPE(b) || (op != Py_EQ && op != Py_NE)) Py_RETURN_NOTIMPLEMENTED;
   return PyBool_FromLong((node_of(a) == node_of(b)) == (op == Py_EQ));
 }
-PyMethodDef node_methods[] = {{"name", get_node_name, METH_NOARGS,
+PyMethodDef node_methods[] = {{"name", entry<get_node_name>, METH_NOARGS,
                                "name($self, /)\n--\n\nThe operator's name with Backward."},
                               {nullptr, nullptr, 0, nullptr}};
 PyType_Slot node_slots[] = {
     {Py_tp_dealloc, reinterpret_cast<void *>(node_dealloc)},
-    {Py_tp_repr, reinterpret_cast<void *>(node_repr)},
-    {Py_tp_hash, reinterpret_cast<void *>(node_hash)},
-    {Py_tp_richcompare, reinterpret_cast<void *>(node_compare)},
+    {Py_tp_repr, reinterpret_cast<void *>(entry<node_repr>)},
+    {Py_tp_hash, reinterpret_cast<void *>(entry<node_hash>)},
+    {Py_tp_richcompare, reinterpret_cast<void *>(entry<node_compare>)},
     {Py_tp_methods, node_methods},
     {Py_tp_doc, const_cast<char *>("A node of the graph that backward walks.")},
     {0, nullptr}};
@@ -239,41 +239,42 @@ PyObject *backward(PyObject *self, PyObject *args, PyObject *kwargs) {
 
 }  // namespace
 
-PyGetSetDef gradient_attributes[] = {{"requires_grad", get_requires_grad, set_requires_grad,
-                                      "Whether operators on this tensor are recorded."
-                                      "\n\nExample:\n"
-                                      "    >>> import plait_core as pc\n"
-                                      "    >>> pc.zeros(2).requires_grad\n"
-                                      "    False",
-                                      nullptr},
-                                     {"grad", get_grad, set_grad,
-                                      "What backward accumulated, or None."
-                                      "\n\nExample:\n"
-                                      "    >>> import plait_core as pc\n"
-                                      "    >>> import plait_autograd\n"
-                                      "    >>> x = pc.tensor([1.0, 2.0], requires_grad=True)\n"
-                                      "    >>> (x * x).sum().backward()\n"
-                                      "    >>> x.grad\n"
-                                      "    tensor([2., 4.])",
-                                      nullptr},
-                                     {"is_leaf", get_is_leaf, nullptr,
-                                      "Whether no recorded operator made this tensor."
-                                      "\n\nExample:\n"
-                                      "    >>> import plait_core as pc\n"
-                                      "    >>> pc.zeros(2).is_leaf\n"
-                                      "    True",
-                                      nullptr},
-                                     {"grad_fn", get_grad_fn, nullptr,
-                                      "The node that made this tensor, or None."
-                                      "\n\nExample:\n"
-                                      "    >>> import plait_core as pc\n"
-                                      "    >>> pc.zeros(2).grad_fn is None\n"
-                                      "    True",
-                                      nullptr},
-                                     {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyGetSetDef gradient_attributes[] = {
+    {"requires_grad", entry<get_requires_grad>, entry<set_requires_grad>,
+     "Whether operators on this tensor are recorded."
+     "\n\nExample:\n"
+     "    >>> import plait_core as pc\n"
+     "    >>> pc.zeros(2).requires_grad\n"
+     "    False",
+     nullptr},
+    {"grad", entry<get_grad>, entry<set_grad>,
+     "What backward accumulated, or None."
+     "\n\nExample:\n"
+     "    >>> import plait_core as pc\n"
+     "    >>> import plait_autograd\n"
+     "    >>> x = pc.tensor([1.0, 2.0], requires_grad=True)\n"
+     "    >>> (x * x).sum().backward()\n"
+     "    >>> x.grad\n"
+     "    tensor([2., 4.])",
+     nullptr},
+    {"is_leaf", entry<get_is_leaf>, nullptr,
+     "Whether no recorded operator made this tensor."
+     "\n\nExample:\n"
+     "    >>> import plait_core as pc\n"
+     "    >>> pc.zeros(2).is_leaf\n"
+     "    True",
+     nullptr},
+    {"grad_fn", entry<get_grad_fn>, nullptr,
+     "The node that made this tensor, or None."
+     "\n\nExample:\n"
+     "    >>> import plait_core as pc\n"
+     "    >>> pc.zeros(2).grad_fn is None\n"
+     "    True",
+     nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 PyMethodDef gradient_methods[] = {
-    {"backward", function(backward), METH_VARARGS | METH_KEYWORDS,
+    {"backward", function(entry<backward>), METH_VARARGS | METH_KEYWORDS,
      "backward($self, /, gradient=None, retain_graph=None, create_graph=False, inputs=None)\n--\n\n"
      "Add the derivatives of this tensor to the .grad of the leaves (or of inputs) that it depends "
      "on."
@@ -284,14 +285,14 @@ PyMethodDef gradient_methods[] = {
      "    >>> (x * x).backward()\n"
      "    >>> x.grad\n"
      "    tensor(6.)"},
-    {"requires_grad_", function(requires_grad_), METH_VARARGS | METH_KEYWORDS,
+    {"requires_grad_", function(entry<requires_grad_>), METH_VARARGS | METH_KEYWORDS,
      "requires_grad_($self, /, requires_grad=True)\n--\n\nSet requires_grad and return self."
      "\n\nExample:\n"
      "    >>> import plait_core as pc\n"
      "    >>> import plait_autograd\n"
      "    >>> pc.zeros(2).requires_grad_()\n"
      "    tensor([0., 0.], requires_grad=True)"},
-    {"retain_grad", retain_grad, METH_NOARGS,
+    {"retain_grad", entry<retain_grad>, METH_NOARGS,
      "retain_grad($self, /)\n--\n\nKeep .grad although this is no leaf."
      "\n\nExample:\n"
      "    >>> import plait_core as pc\n"
@@ -301,7 +302,7 @@ PyMethodDef gradient_methods[] = {
      "    >>> y.backward()\n"
      "    >>> y.grad\n"
      "    tensor(1.)"},
-    {"detach_", detach_in_place, METH_NOARGS,
+    {"detach_", entry<detach_in_place>, METH_NOARGS,
      "detach_($self, /)\n--\n\nForget the history of this tensor."
      "\n\nExample:\n"
      "    >>> import plait_core as pc\n"

@@ -159,108 +159,108 @@ PyObject *version_bump(PyObject *self, PyObject *) {  // for code that writes th
 }  // namespace
 
 PyMethodDef methods[] = {
-    {"size", function(size), METH_FASTCALL | METH_KEYWORDS,
+    {"size", function(entry<size>), METH_FASTCALL | METH_KEYWORDS,
      "size($self, /, dim=None)\n--\n\nThe shape, or the size of one dimension."
      "\n\nExample:\n"
      "    >>> import plait_core as pc\n"
      "    >>> pc.zeros(2, 3).size(), pc.zeros(2, 3).size(-1)\n"
      "    (plait.Size([2, 3]), 3)"},
-    {"stride", function(stride), METH_FASTCALL | METH_KEYWORDS,
+    {"stride", function(entry<stride>), METH_FASTCALL | METH_KEYWORDS,
      "stride($self, /, dim=None)\n--\n\nSteps between neighbours, in elements; they may be "
      "negative."
      "\n\nExample:\n"
      "    >>> import plait_core as pc\n"
      "    >>> pc.zeros(2, 3).stride(), pc.zeros(2, 3).T.stride()\n"
      "    ((3, 1), (1, 3))"},
-    {"numel", count, METH_NOARGS,
+    {"numel", entry<count>, METH_NOARGS,
      "numel($self, /)\n--\n\nThe number of elements."
      "\n\nExample:\n"
      "    >>> import plait_core as pc\n"
      "    >>> pc.zeros(2, 3).numel()\n"
      "    6"},
-    {"nelement", count, METH_NOARGS,
+    {"nelement", entry<count>, METH_NOARGS,
      "nelement($self, /)\n--\n\nThe number of elements; `numel` by another name."
      "\n\nExample:\n"
      "    >>> import plait_core as pc\n"
      "    >>> pc.zeros(2, 3).nelement()\n"
      "    6"},
-    {"dim", dim, METH_NOARGS,
+    {"dim", entry<dim>, METH_NOARGS,
      "dim($self, /)\n--\n\nThe number of dimensions."
      "\n\nExample:\n"
      "    >>> import plait_core as pc\n"
      "    >>> pc.zeros(2, 3).dim()\n"
      "    2"},
-    {"ndimension", dim, METH_NOARGS,
+    {"ndimension", entry<dim>, METH_NOARGS,
      "ndimension($self, /)\n--\n\nThe number of dimensions; `dim` by another name."
      "\n\nExample:\n"
      "    >>> import plait_core as pc\n"
      "    >>> pc.zeros(2, 3).ndimension()\n"
      "    2"},
-    {"element_size", element_size, METH_NOARGS,
+    {"element_size", entry<element_size>, METH_NOARGS,
      "element_size($self, /)\n--\n\nBytes of one element."
      "\n\nExample:\n"
      "    >>> import plait_core as pc\n"
      "    >>> pc.zeros(2, dtype=pc.int16).element_size()\n"
      "    2"},
-    {"is_contiguous", function(contiguous), METH_FASTCALL | METH_KEYWORDS,
+    {"is_contiguous", function(entry<contiguous>), METH_FASTCALL | METH_KEYWORDS,
      "is_contiguous($self, /, memory_format=contiguous_format)\n--\n\nWhether the elements lie "
      "without gaps in C order, or in that of another memory format."
      "\n\nExample:\n"
      "    >>> import plait_core as pc\n"
      "    >>> pc.zeros(2, 3).is_contiguous(), pc.zeros(2, 3).T.is_contiguous()\n"
      "    (True, False)"},
-    {"data_ptr", data_ptr, METH_NOARGS,
+    {"data_ptr", entry<data_ptr>, METH_NOARGS,
      "data_ptr($self, /)\n--\n\nThe address of the first element."
      "\n\nExample:\n"
      "    >>> import plait_core as pc\n"
      "    >>> x = pc.arange(4.0)\n"
      "    >>> x[1:].data_ptr() - x.data_ptr()\n"
      "    4"},
-    {"storage_offset", storage_offset, METH_NOARGS,
+    {"storage_offset", entry<storage_offset>, METH_NOARGS,
      "storage_offset($self, /)\n--\n\nElements between the storage's begin and the first one."
      "\n\nExample:\n"
      "    >>> import plait_core as pc\n"
      "    >>> pc.arange(4)[1:].storage_offset()\n"
      "    1"},
-    {"is_floating_point", is_floating, METH_NOARGS,
+    {"is_floating_point", entry<is_floating>, METH_NOARGS,
      "is_floating_point($self, /)\n--\n\nWhether the elements are real floating-point numbers."
      "\n\nExample:\n"
      "    >>> import plait_core as pc\n"
      "    >>> pc.zeros(2).is_floating_point(), pc.tensor([1]).is_floating_point()\n"
      "    (True, False)"},
-    {"is_complex", is_complex, METH_NOARGS,
+    {"is_complex", entry<is_complex>, METH_NOARGS,
      "is_complex($self, /)\n--\n\nWhether the elements are complex."
      "\n\nExample:\n"
      "    >>> import plait_core as pc\n"
      "    >>> pc.tensor([1j]).is_complex()\n"
      "    True"},
-    {"is_signed", is_signed, METH_NOARGS,
+    {"is_signed", entry<is_signed>, METH_NOARGS,
      "is_signed($self, /)\n--\n\nWhether the elements can be negative."
      "\n\nExample:\n"
      "    >>> import plait_core as pc\n"
      "    >>> pc.zeros(2, dtype=pc.uint8).is_signed()\n"
      "    False"},
-    {"_is_view", is_view, METH_NOARGS,
+    {"_is_view", entry<is_view>, METH_NOARGS,
      "_is_view($self, /)\n--\n\nWhether an operator made this as a view."},
-    {"item", take_item, METH_NOARGS,
+    {"item", entry<take_item>, METH_NOARGS,
      "item($self, /)\n--\n\nThe only element as a Python number."
      "\n\nExample:\n"
      "    >>> import plait_core as pc\n"
      "    >>> pc.tensor([2.5]).item()\n"
      "    2.5"},
-    {"tolist", take_list, METH_NOARGS,
+    {"tolist", entry<take_list>, METH_NOARGS,
      "tolist($self, /)\n--\n\nThe elements as nested lists of Python numbers."
      "\n\nExample:\n"
      "    >>> import plait_core as pc\n"
      "    >>> pc.tensor([[1, 2], [3, 4]]).tolist()\n"
      "    [[1, 2], [3, 4]]"},
-    {"__complex__", complex_number, METH_NOARGS, nullptr},
-    {"_bump_version", version_bump, METH_NOARGS,
+    {"__complex__", entry<complex_number>, METH_NOARGS, nullptr},
+    {"_bump_version", entry<version_bump>, METH_NOARGS,
      "_bump_version($self, /)\n--\n\nTell plait that the elements were written outside of it."},
-    {"_cast", cast_to, METH_O, "_cast($self, dtype, /)\n--\n\nA copy in another dtype."},
-    {"_to_bytes", to_bytes, METH_NOARGS,
+    {"_cast", entry<cast_to>, METH_O, "_cast($self, dtype, /)\n--\n\nA copy in another dtype."},
+    {"_to_bytes", entry<to_bytes>, METH_NOARGS,
      "_to_bytes($self, /)\n--\n\nThe elements in C order as bytes."},
-    {"_make_subclass", function(make_subclass), METH_FASTCALL | METH_STATIC,
+    {"_make_subclass", function(entry<make_subclass>), METH_FASTCALL | METH_STATIC,
      "_make_subclass(cls, data, requires_grad=False, /)\n--\n\nAn instance of cls on the elements "
      "of data, without history."},
     {nullptr, nullptr, 0, nullptr}};

@@ -43,7 +43,7 @@ PyObject *repeat(PyObject *self, Py_ssize_t n) {
   return as_size(PyTuple_Type.tp_as_sequence->sq_repeat(self, n));
 }
 
-PyMethodDef size_methods[] = {{"numel", count, METH_NOARGS,
+PyMethodDef size_methods[] = {{"numel", entry<count>, METH_NOARGS,
                                "numel($self, /)\n--\n\nThe product of the sizes."
                                "\n\nExample:\n"
                                "    >>> import plait_core as pc\n"
@@ -51,12 +51,12 @@ PyMethodDef size_methods[] = {{"numel", count, METH_NOARGS,
                                "    6"},
                               {nullptr, nullptr, 0, nullptr}};
 PyType_Slot slots[] = {
-    {Py_tp_new, reinterpret_cast<void *>(make)},
-    {Py_tp_repr, reinterpret_cast<void *>(repr)},
+    {Py_tp_new, reinterpret_cast<void *>(entry<make>)},
+    {Py_tp_repr, reinterpret_cast<void *>(entry<repr>)},
     {Py_tp_methods, size_methods},
-    {Py_mp_subscript, reinterpret_cast<void *>(subscript_size)},
-    {Py_sq_concat, reinterpret_cast<void *>(concat)},
-    {Py_sq_repeat, reinterpret_cast<void *>(repeat)},
+    {Py_mp_subscript, reinterpret_cast<void *>(entry<subscript_size>)},
+    {Py_sq_concat, reinterpret_cast<void *>(entry<concat>)},
+    {Py_sq_repeat, reinterpret_cast<void *>(entry<repeat>)},
     {Py_tp_base, &PyTuple_Type},
     {Py_tp_doc,
      const_cast<char *>("Size(iterable=(), /)\n--\n\nA tensor's shape: a tuple of ints."

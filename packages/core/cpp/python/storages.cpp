@@ -140,14 +140,14 @@ PyObject *resize_in_place(PyObject *self, PyObject *const *args, Py_ssize_t n) {
 }  // namespace
 
 PyMethodDef storage_methods[] = {
-    {"_storage_bytes", storage_bytes, METH_NOARGS,
+    {"_storage_bytes", entry<storage_bytes>, METH_NOARGS,
      "_storage_bytes($self, /)\n--\n\nAll bytes of the storage, as a tensor of uint8."},
-    {"_storage_place", storage_place, METH_NOARGS,
+    {"_storage_place", entry<storage_place>, METH_NOARGS,
      "_storage_place($self, /)\n--\n\nThe storage's address and its number of bytes."},
-    {"_on_storage", function(on_storage), METH_FASTCALL,
+    {"_on_storage", function(entry<on_storage>), METH_FASTCALL,
      "_on_storage($self, dtype, offset, size, stride, /)\n--\n\nA new tensor on this one's "
      "storage."},
-    {"_resize", function(resize_in_place), METH_FASTCALL,
+    {"_resize", function(entry<resize_in_place>), METH_FASTCALL,
      "_resize($self, size, stride, /)\n--\n\nresize_ with the strides of the new shape."},
     {nullptr, nullptr, 0, nullptr}};
 

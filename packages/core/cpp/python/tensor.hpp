@@ -3,6 +3,7 @@
 #pragma once
 #include <plait/python.h>
 
+#include <plait/entry.hpp>
 #include <plait/plait.hpp>
 
 namespace plait::core {

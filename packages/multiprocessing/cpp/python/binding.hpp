@@ -2,6 +2,7 @@
 #pragma once
 #include <plait/python.h>
 
+#include <plait/entry.hpp>
 #include <plait/plait.hpp>
 
 #include "shared.h"

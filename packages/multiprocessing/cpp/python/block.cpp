@@ -65,16 +65,16 @@ PyObject *block_address(PyObject *self, void *) {
 }
 
 PyMethodDef block_methods[] = {
-    {"ticket", block_ticket, METH_NOARGS, "A message that will name this block."},
-    {"tensor", function(block_tensor), METH_FASTCALL,
+    {"ticket", entry<block_ticket>, METH_NOARGS, "A message that will name this block."},
+    {"tensor", function(entry<block_tensor>), METH_FASTCALL,
      "tensor(type, code, bits, offset, shape, strides): a tensor on these bytes."},
     {nullptr, nullptr, 0, nullptr}};
 PyGetSetDef block_attributes[] = {
-    {"address", block_address, nullptr, "Of the first byte.", nullptr},
+    {"address", entry<block_address>, nullptr, "Of the first byte.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyType_Slot block_slots[] = {{Py_tp_dealloc, reinterpret_cast<void *>(block_dealloc)},
-                             {Py_bf_getbuffer, reinterpret_cast<void *>(block_buffer)},
-                             {Py_sq_length, reinterpret_cast<void *>(block_length)},
+                             {Py_bf_getbuffer, reinterpret_cast<void *>(entry<block_buffer>)},
+                             {Py_sq_length, reinterpret_cast<void *>(entry<block_length>)},
                              {Py_tp_methods, block_methods},
                              {Py_tp_getset, block_attributes},
                              {0, nullptr}};
@@ -102,11 +102,11 @@ PyObject *ticket_fileno(PyObject *self, PyObject *) {
   return PyLong_FromLong(plait_shared_descriptor(as<TicketObject>(self)->pin));
 }
 PyMethodDef ticket_methods[] = {
-    {"settle", ticket_settle, METH_NOARGS, "The message is on its way."},
-    {"fileno", ticket_fileno, METH_NOARGS, "The descriptor that the message needs."},
+    {"settle", entry<ticket_settle>, METH_NOARGS, "The message is on its way."},
+    {"fileno", entry<ticket_fileno>, METH_NOARGS, "The descriptor that the message needs."},
     {nullptr, nullptr, 0, nullptr}};
 PyGetSetDef ticket_attributes[] = {
-    {"name", ticket_name, nullptr, "What the message says.", nullptr},
+    {"name", entry<ticket_name>, nullptr, "What the message says.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyType_Slot ticket_slots[] = {{Py_tp_dealloc, reinterpret_cast<void *>(ticket_dealloc)},
                               {Py_tp_methods, ticket_methods},
@@ -189,9 +189,9 @@ bool add_block_types(PyObject *module) {
 }
 
 PyMethodDef block_functions[] = {
-    {"create", create, METH_O, "create(nbytes): a new block."},
-    {"receive", receive, METH_O, "receive(name): the block that a message names."},
-    {"adopt", adopt, METH_O, "adopt(descriptor): a pin on its arena; takes it over."},
+    {"create", entry<create>, METH_O, "create(nbytes): a new block."},
+    {"receive", entry<receive>, METH_O, "receive(name): the block that a message names."},
+    {"adopt", entry<adopt>, METH_O, "adopt(descriptor): a pin on its arena; takes it over."},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace plait::multiprocessing::python

@@ -255,8 +255,8 @@ PyObject *receive_message(PyObject *, PyObject *args) {
 }  // namespace
 
 PyMethodDef channel_functions[] = {
-    {"send_message", send_message, METH_VARARGS, "send_message(fd, bytes, tickets)"},
-    {"receive_message", receive_message, METH_VARARGS, "receive_message(fd, most)"},
+    {"send_message", entry<send_message>, METH_VARARGS, "send_message(fd, bytes, tickets)"},
+    {"receive_message", entry<receive_message>, METH_VARARGS, "receive_message(fd, most)"},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace plait::multiprocessing::python

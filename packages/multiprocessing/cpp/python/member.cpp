@@ -141,10 +141,10 @@ PyObject *make_group(PyObject *, PyObject *args) {
   return new_block(s);
 }
 
-PyMethodDef member_methods[] = {
-    {"run", run, METH_VARARGS, "run(kind, reduction, root, inputs, outputs): (outcome, text)"},
-    {"leave", leave, METH_NOARGS, "Leave the group."},
-    {nullptr, nullptr, 0, nullptr}};
+PyMethodDef member_methods[] = {{"run", entry<run>, METH_VARARGS,
+                                 "run(kind, reduction, root, inputs, outputs): (outcome, text)"},
+                                {"leave", entry<leave>, METH_NOARGS, "Leave the group."},
+                                {nullptr, nullptr, 0, nullptr}};
 PyType_Slot member_slots[] = {{Py_tp_dealloc, reinterpret_cast<void *>(dealloc)},
                               {Py_tp_methods, member_methods},
                               {0, nullptr}};
@@ -159,8 +159,8 @@ bool add_member_type(PyObject *module) {
 }
 
 PyMethodDef member_functions[] = {
-    {"make_group", make_group, METH_VARARGS, "make_group(size, chunk, timeout): its block."},
-    {"join", join, METH_VARARGS, "join(block, rank): a Member."},
+    {"make_group", entry<make_group>, METH_VARARGS, "make_group(size, chunk, timeout): its block."},
+    {"join", entry<join>, METH_VARARGS, "join(block, rank): a Member."},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace plait::multiprocessing::python

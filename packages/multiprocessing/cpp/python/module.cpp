@@ -41,10 +41,11 @@ PyObject *stats(PyObject *, PyObject *) {
 }
 
 PyMethodDef process_functions[] = {
-    {"before_fork", before_fork, METH_NOARGS, "Count every storage once more, for the child."},
-    {"leave", leave, METH_NOARGS, "Give the counts of this process back."},
-    {"trim", trim, METH_NOARGS, "Give the pages of free blocks back."},
-    {"stats", stats, METH_NOARGS, "(arenas, storages, committed, free)."},
+    {"before_fork", entry<before_fork>, METH_NOARGS,
+     "Count every storage once more, for the child."},
+    {"leave", entry<leave>, METH_NOARGS, "Give the counts of this process back."},
+    {"trim", entry<trim>, METH_NOARGS, "Give the pages of free blocks back."},
+    {"stats", entry<stats>, METH_NOARGS, "(arenas, storages, committed, free)."},
     {nullptr, nullptr, 0, nullptr}};
 
 PyModuleDef definition = {PyModuleDef_HEAD_INIT,

@@ -226,14 +226,15 @@ PyObject *block_tensor(PyObject *self, PyObject *const *args, Py_ssize_t n) {
 }
 
 PyMethodDef tensor_functions[] = {
-    {"kind", kind, METH_O, "What an object is for sending."},
-    {"move", move, METH_O,
+    {"kind", entry<kind>, METH_O, "What an object is for sending."},
+    {"move", entry<move>, METH_O,
      "Point a tensor at a copy of its storage in shared memory: whether it was possible."},
-    {"copy", copy, METH_VARARGS, "copy(tensor, low, high): bytes of its storage in a new block."},
-    {"block", block, METH_O, "The block of a shared tensor."},
-    {"layout", layout, METH_O, "(code, bits, offset, shape, strides) of a tensor."},
-    {"span", span, METH_O, "(storage, low, high): the bytes that the elements reach."},
-    {"empty", empty, METH_VARARGS, "empty(type, shape, meta, code, bits): a new tensor."},
+    {"copy", entry<copy>, METH_VARARGS,
+     "copy(tensor, low, high): bytes of its storage in a new block."},
+    {"block", entry<block>, METH_O, "The block of a shared tensor."},
+    {"layout", entry<layout>, METH_O, "(code, bits, offset, shape, strides) of a tensor."},
+    {"span", entry<span>, METH_O, "(storage, low, high): the bytes that the elements reach."},
+    {"empty", entry<empty>, METH_VARARGS, "empty(type, shape, meta, code, bits): a new tensor."},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace plait::multiprocessing::python
