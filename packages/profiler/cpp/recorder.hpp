@@ -1,6 +1,7 @@
 // Keeps what an observer hears: one bounded ring for each thread, written by that thread alone.
 #ifndef PLAIT_PROFILER_RECORDER_HPP
 #define PLAIT_PROFILER_RECORDER_HPP
+#include <plait/fork.hpp>
 #include <plait/plait.hpp>
 
 #include <atomic>
@@ -68,7 +69,7 @@ class Recorder {
   std::atomic<uint64_t> begun_{0};
   uint64_t capacity_ = 0;
   bool shapes_ = false;
-  mutable std::mutex mutex_;  // of rings_
+  mutable ProcessLock mutex_;  // of rings_
   std::vector<std::shared_ptr<Ring>> rings_;
 };
 
