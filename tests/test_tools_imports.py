@@ -107,3 +107,41 @@ def test_an_unknown_package_must_be_entered_in_the_table(tree: pathlib.Path) -> 
     _package(tree, "quantum", [], "")
     with pytest.raises(SystemExit, match="add 'quantum' to RUN_TIME"):
         check_imports.check(tree)
+
+
+@pytest.mark.parametrize(
+    ("code", "name"),
+    [
+        ("def f():\n    import numpy as np\n", "numpy"),
+        ("class A:\n    def f(self):\n        from plait_abi import dtype\n", "plait_abi"),
+        ("def f():\n    if 1:\n        from . import x\n", "plait"),
+        ("import importlib\ndef f(n):\n    return importlib.import_module(n)\n", "n"),
+    ],
+)
+def test_an_import_at_first_use_goes_through_the_shield(
+    tree: pathlib.Path, code: str, name: str
+) -> None:
+    path = tree / "packages" / "abi" / "src" / "plait_abi" / "first.py"
+    path.write_text(code)
+    found = [line for line in check_imports.check(tree) if "at first use" in line]
+    assert len(found) == 1 and f"first.py:{len(code.splitlines())}: imports {name}" in found[0]
+
+
+def test_imports_at_first_use_of_the_standard_library_and_through_the_shield_pass(
+    tree: pathlib.Path,
+) -> None:
+    path = tree / "packages" / "abi" / "src" / "plait_abi" / "first.py"
+    path.write_text(
+        "from plait_abi.imports import import_module\n"
+        "def f():\n    import json\n    return import_module('plait_abi')\n"
+    )
+    assert check_imports.check(tree) == []
+
+
+def test_an_import_of_cpp_at_first_use_goes_through_the_shield(tree: pathlib.Path) -> None:
+    folder = tree / "packages" / "abi" / "cpp"
+    folder.mkdir()
+    text = 'auto a = PyImport_ImportModule("atexit");\nauto n = PyImport_ImportModule("numpy");\n'
+    (folder / "module.cpp").write_text(text)
+    found = check_imports.check(tree)
+    assert len(found) == 1 and "module.cpp:2: imports numpy" in found[0]

@@ -4,13 +4,15 @@
 
 Reads every import in ``packages/*/src`` and ``packages/*/tests`` (also inside functions, and
 ``import_module`` of a constant) and every ``pyproject.toml``. The table below is the layering of
-the design; docs/design says why.
+the design; docs/design says why. It also fails for an import at first use that an interrupt or a
+fork could break, because it does not go through `plait_abi.imports`.
 """
 
 from __future__ import annotations
 
 import ast
 import pathlib
+import re
 import sys
 from collections.abc import Iterator
 
@@ -45,6 +47,15 @@ PARTS: dict[str, set[str]] = {
     "plait_torch/_summaries.py": {"numpy", "tensorboard", "matplotlib"},
     "plait_torch/_tensorboard.py": {"tensorboard"},
 }
+
+
+# Packages that run as a part of a program and may know plait_abi. plait_data and plait_nn import no
+# more than pure Python modules of their own at first use, which Python imports again after a
+# failure; specs and the kit run in tests.
+SHIELDED = {"abi", "core", "autograd", "optim", "multiprocessing", "profiler", "plait"}
+UNSHIELDED_PARTS = ("plait_abi/imports.py", "plait_abi/build/")
+_AT_USE = re.compile(r"(plait|plait_\w+|numpy|ml_dtypes|cloudpickle|scipy_openblas32)(\.|$)")
+_IN_CPP = re.compile(r'PyImport_ImportModule\("([\w.]+)"\)')
 
 
 def imports(tree: ast.AST) -> Iterator[tuple[int, str]]:
@@ -83,6 +94,43 @@ def _check_sources(package: Package, packages: dict[str, Package]) -> Iterator[s
         tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
         rule = f"{package.distribution} may import {', '.join(sorted(allowed)) or 'nothing'}"
         yield from _foreign(path, tree, allowed, rule)
+
+
+def _check_first_uses(package: Package) -> Iterator[str]:
+    """Imports inside functions, which run at some time in the middle of a program."""
+    if package.name not in SHIELDED:
+        return
+    rule = "use import_module of plait_abi.imports, which signals and forks cannot break"
+    for path in sorted((package.folder / "src").rglob("*.py")):
+        if path.relative_to(package.folder / "src").as_posix().startswith(UNSHIELDED_PARTS):
+            continue
+        for line, name in _inside_functions(ast.parse(path.read_text(encoding="utf-8"))):
+            yield f"{path}:{line}: imports {name} at first use; {rule}"
+    rule = "use plait_import_module of plait/python.h, which signals and forks cannot break"
+    for path in sorted((package.folder / "cpp").rglob("*.[ch]pp")):
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            for name in filter(_AT_USE.match, _IN_CPP.findall(line)):
+                yield f"{path}:{number}: imports {name} at first use; {rule}"
+
+
+def _inside_functions(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+    nodes = {
+        node for each in ast.walk(tree) if isinstance(each, functions) for node in ast.walk(each)
+    }
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = ["plait" if node.level else node.module or ""]
+        elif isinstance(node, ast.Call):
+            called = ast.unparse(node.func).lstrip("_")
+            if called == "importlib.import_module":
+                yield node.lineno, ast.unparse(node.args[0])
+            names = []
+        else:
+            continue
+        yield from ((node.lineno, name) for name in names if _AT_USE.match(name))
 
 
 def _check_tests(package: Package, packages: dict[str, Package]) -> Iterator[str]:
@@ -159,6 +207,7 @@ def check(root: pathlib.Path = ROOT) -> list[str]:
     for package in packages.values():
         found += _check_declared(package, packages)
         found += _check_sources(package, packages)
+        found += _check_first_uses(package)
         found += _check_tests(package, packages)
     return [line.replace(f"{root}/", "") for line in found]
 

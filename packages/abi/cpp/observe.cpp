@@ -26,7 +26,7 @@ std::unordered_map<const plait_observer *, const plait_plugin *> owners;
 plait_status observe(plait_thread *thread, const plait_observer *o, int on) {
   return border(thread, "observe", [&]() -> plait_status {
     if (!version_fits(thread, "an observer", o->h)) return PLAIT_ERROR;
-    const std::lock_guard<std::mutex> lock(registry_mutex);
+    const std::lock_guard<ForkMutex> lock(registry_mutex);
     const List *old = current;
     List next = old ? *old : List();
     const auto it = std::find(next.begin(), next.end(), o);
@@ -50,7 +50,7 @@ plait_status observe(plait_thread *thread, const plait_observer *o, int on) {
 void forget_observers_of(plait_thread *thread, const plait_plugin *who) {
   std::vector<const plait_observer *> gone;
   {
-    const std::lock_guard<std::mutex> lock(registry_mutex);
+    const std::lock_guard<ForkMutex> lock(registry_mutex);
     for (const auto &[o, owner] : owners)
       if (owner == who) gone.push_back(o);
     for (const plait_observer *o : gone) owners.erase(o);

@@ -9,7 +9,7 @@
 
 namespace plait::abi {
 namespace {
-std::mutex plugins_mutex;
+ForkMutex plugins_mutex;
 std::vector<const plait_plugin *> plugins;
 std::unordered_map<std::string, const plait_plugin *> by_path;
 
@@ -34,7 +34,7 @@ plait_status attach(plait_thread *thread, const plait_plugin *p) {
   return border(thread, "attach", [&]() -> plait_status {
     if (!version_fits(thread, p->name ? p->name : "a plug-in", p->h)) return PLAIT_ERROR;
     {
-      const std::lock_guard<std::mutex> lock(plugins_mutex);
+      const std::lock_guard<ForkMutex> lock(plugins_mutex);
       for (const plait_plugin *each : plugins)
         if (each == p) return PLAIT_OK;
       if (plugins.empty()) std::atexit(quiesce_all);
@@ -45,7 +45,7 @@ plait_status attach(plait_thread *thread, const plait_plugin *p) {
     const plait_status s = p->init ? p->init(&runtime, p) : PLAIT_OK;
     in_init = outer;
     if (s >= 0) return PLAIT_OK;
-    const std::lock_guard<std::mutex> lock(plugins_mutex);
+    const std::lock_guard<ForkMutex> lock(plugins_mutex);
     for (size_t i = 0; i < plugins.size(); i++)
       if (plugins[i] == p) plugins.erase(plugins.begin() + long(i));
     return s;
@@ -58,7 +58,7 @@ plait_status load(plait_thread *thread, const char *path) {
     if (!realpath(path, real))
       return raise(thread, PLAIT_VALUE_ERROR, "load", "there is no file `%s`", path);
     {
-      const std::lock_guard<std::mutex> lock(plugins_mutex);
+      const std::lock_guard<ForkMutex> lock(plugins_mutex);
       if (by_path.count(real)) return PLAIT_OK;
     }
     void *library = dlopen(real, RTLD_NOW | RTLD_LOCAL);
@@ -68,7 +68,7 @@ plait_status load(plait_thread *thread, const char *path) {
       return raise(thread, PLAIT_VALUE_ERROR, "load",
                    "`%s` exports no plait_plugin_v1: it is not a plait plug-in", real);
     if (const plait_status s = attach(thread, p); s < 0) return s;
-    const std::lock_guard<std::mutex> lock(plugins_mutex);
+    const std::lock_guard<ForkMutex> lock(plugins_mutex);
     by_path[real] = p;
     return PLAIT_OK;
   });
@@ -80,7 +80,7 @@ plait_status detach(plait_thread *thread, const char *name) {
   return border(thread, "detach", [&]() -> plait_status {
     const plait_plugin *gone = nullptr;
     {
-      const std::lock_guard<std::mutex> lock(plugins_mutex);
+      const std::lock_guard<ForkMutex> lock(plugins_mutex);
       for (size_t i = 0; i < plugins.size() && !gone; i++) {
         if (std::string(plugins[i]->name) != name) continue;
         gone = plugins[i];
@@ -98,7 +98,7 @@ plait_status detach(plait_thread *thread, const char *name) {
 }
 
 void report_plugins(std::vector<plait_record> &list) {
-  const std::lock_guard<std::mutex> lock(plugins_mutex);
+  const std::lock_guard<ForkMutex> lock(plugins_mutex);
   for (const plait_plugin *p : plugins)
     list.push_back({"plugin", p->name, p->name, p->version, 1, 0});
 }

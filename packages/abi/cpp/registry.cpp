@@ -7,7 +7,7 @@
 
 namespace plait::abi {
 
-std::mutex registry_mutex;
+ForkMutex registry_mutex;
 std::atomic<const plait_op *> op_cast{nullptr}, op_copy{nullptr}, op_clone{nullptr},
     op_detach{nullptr};
 
@@ -21,7 +21,8 @@ uint64_t undo_counter = 0;
 
 using Table = const plait_entry *;
 
-// Builds one chain a slot from registrations in their order: the latest is asked first.
+// Builds one chain a slot from registrations in their order: the latest is asked first, and those
+// of packages' defaults after all others.
 void publish(Op *op) {
   std::vector<Table> backend, layer;
   uint64_t mask = 0;
@@ -33,8 +34,10 @@ void publish(Op *op) {
     table[i] = new plait_entry{r.entry.fn, r.entry.ctx, r.entry.who, table[i]};
     if (is_layer) mask |= uint64_t(1) << i;
   };
-  for (const Registration &r : for_all_ops) add(r);
-  for (const Registration &r : op->registrations) add(r);
+  for (const bool defaults : {true, false})
+    for (const auto *list : {&for_all_ops, &op->registrations})
+      for (const Registration &r : *list)
+        if (is_default(r.entry.who) == defaults) add(r);
   static const Table empty[64] = {};
   static_assert(PLAIT_MAX_DEVICE_TYPES <= 64, "the empty table serves both");
   const auto keep = [](const std::vector<Table> &v) -> Table const * {
@@ -80,7 +83,7 @@ plait_status define(plait_thread *thread, const plait_op_def *def, const plait_o
     if (!def->shape && !def->decompose)
       return raise(thread, PLAIT_VALUE_ERROR, "define",
                    "%s: a shape function or a decomposition is required", op->name);
-    const std::lock_guard<std::mutex> lock(registry_mutex);
+    const std::lock_guard<ForkMutex> lock(registry_mutex);
     if (by_name.count(op->parsed.name))
       return raise(thread, PLAIT_VALUE_ERROR, "define", "operator `%s` is already defined",
                    op->name);
@@ -105,13 +108,13 @@ plait_status define(plait_thread *thread, const plait_op_def *def, const plait_o
 }
 
 const plait_op *find_op(const char *name) {
-  const std::lock_guard<std::mutex> lock(registry_mutex);
+  const std::lock_guard<ForkMutex> lock(registry_mutex);
   const auto it = by_name.find(name);
   return it == by_name.end() ? nullptr : it->second;
 }
 
 uint64_t list_ops(const plait_op **list, uint64_t room) {
-  const std::lock_guard<std::mutex> lock(registry_mutex);
+  const std::lock_guard<ForkMutex> lock(registry_mutex);
   for (uint64_t i = 0; i < room && i < all_ops.size(); i++) list[i] = all_ops[i];
   return all_ops.size();
 }
@@ -123,7 +126,7 @@ plait_status implement(plait_thread *thread, const plait_op *op, uint32_t slot, 
     if (!fn || (!is_layer && slot >= PLAIT_MAX_DEVICE_TYPES) || (!op && !is_layer))
       return raise(thread, PLAIT_VALUE_ERROR, "implement",
                    "a function and a device type or layer are required");
-    const std::lock_guard<std::mutex> lock(registry_mutex);
+    const std::lock_guard<ForkMutex> lock(registry_mutex);
     const Registration r{next_undo(), slot, {fn, ctx, who, nullptr}};
     if (undo) *undo = r.id;
     if (op) {
@@ -140,7 +143,7 @@ plait_status implement(plait_thread *thread, const plait_op *op, uint32_t slot, 
 
 plait_status retract(plait_thread *thread, uint64_t undo) {
   return border(thread, "retract", [&]() -> plait_status {
-    const std::lock_guard<std::mutex> lock(registry_mutex);
+    const std::lock_guard<ForkMutex> lock(registry_mutex);
     const auto drop = [undo](std::vector<Registration> &list) {
       const auto it = std::find_if(list.begin(), list.end(),
                                    [undo](const Registration &r) { return r.id == undo; });
@@ -164,7 +167,7 @@ plait_status retract(plait_thread *thread, uint64_t undo) {
 }
 
 void retract_ops_of(const plait_plugin *who) {
-  const std::lock_guard<std::mutex> lock(registry_mutex);
+  const std::lock_guard<ForkMutex> lock(registry_mutex);
   const auto drop = [who](std::vector<Registration> &list) {
     const auto end = std::remove_if(list.begin(), list.end(),
                                     [who](const Registration &r) { return r.entry.who == who; });
@@ -179,7 +182,7 @@ void retract_ops_of(const plait_plugin *who) {
 
 plait_status layer(plait_thread *thread, const char *name, uint32_t wanted, uint32_t *bit) {
   return border(thread, "layer", [&]() -> plait_status {
-    const std::lock_guard<std::mutex> lock(registry_mutex);
+    const std::lock_guard<ForkMutex> lock(registry_mutex);
     if (const auto it = layer_bits.find(name); it != layer_bits.end()) {
       *bit = it->second;
       return PLAIT_OK;
@@ -197,7 +200,7 @@ plait_status layer(plait_thread *thread, const char *name, uint32_t wanted, uint
 }
 
 void report_ops(std::vector<plait_record> &list) {
-  const std::lock_guard<std::mutex> lock(registry_mutex);
+  const std::lock_guard<ForkMutex> lock(registry_mutex);
   for (const auto &[name, bit] : layer_bits)
     list.push_back({"layer", name.c_str(), "", "", 1, bit});
   for (const Op *op : all_ops) {

@@ -60,14 +60,13 @@ const plait_allocator plain{PLAIT_HEADER(plait_allocator),
                             65};
 
 void counter_reserve(void *, plait_generator *, uint64_t, uint64_t *, uint64_t *);
-plait_generator *counter_default(void *) {
-  static plait_generator *const g = [] {
-    uint64_t seed = 0;
-    if (getrandom(&seed, sizeof seed, 0) != sizeof seed)
-      seed = uint64_t(reinterpret_cast<uintptr_t>(&seed));
-    return generator_new(seed >> 11);  // 53 bits: exact as a Python float, too
-  }();
-  return g;
+plait_generator *default_generator = nullptr;
+plait_generator *counter_default(void *) { return default_generator; }
+plait_generator *seeded_generator() {
+  uint64_t seed = 0;
+  if (getrandom(&seed, sizeof seed, 0) != sizeof seed)
+    seed = uint64_t(reinterpret_cast<uintptr_t>(&seed));
+  return generator_new(seed >> 11);  // 53 bits: exact as a Python float, too
 }
 void counter_reserve(void *ctx, plait_generator *g, uint64_t blocks, uint64_t *seed,
                      uint64_t *offset) {
@@ -80,7 +79,9 @@ const plait_rng counter{PLAIT_HEADER(plait_rng), "counter", nullptr, counter_res
 
 // ---- who provides what
 // ---------------------------------------------------------------------------------------------
+enum Rank : int { built_in, by_default, chosen };
 struct Provided {
+  Rank rank;
   uint64_t undo;
   std::string role;
   int32_t device_type;
@@ -111,10 +112,11 @@ uint32_t table_size(const std::string &role) {
 }
 
 void put(const std::string &role, int32_t device_type) {
-  const plait_header *latest = nullptr;
+  const Provided *first = nullptr;  // of the highest rank, and the latest of these
   for (const Provided &p : provided)
-    if (p.role == role && p.device_type == device_type) latest = p.table;
-  __atomic_store_n(place_of(role, device_type), latest, __ATOMIC_RELEASE);
+    if (p.role == role && p.device_type == device_type && (!first || p.rank >= first->rank))
+      first = &p;
+  __atomic_store_n(place_of(role, device_type), first ? first->table : nullptr, __ATOMIC_RELEASE);
 }
 
 }  // namespace
@@ -130,8 +132,9 @@ plait_status provide(plait_thread *thread, const char *role, int32_t device_type
       return raise(thread, PLAIT_ERROR, "provide",
                    "the table for role `%s` has %u bytes; %u are required", role, table->size,
                    table_size(role));
-    const std::lock_guard<std::mutex> lock(registry_mutex);
-    provided.push_back({next_undo(), role, device_type, table, who});
+    const std::lock_guard<ForkMutex> lock(registry_mutex);
+    const Rank rank = is_default(who) ? by_default : chosen;
+    provided.push_back({rank, next_undo(), role, device_type, table, who});
     if (undo) *undo = provided.back().undo;
     put(role, device_type);
     return PLAIT_OK;
@@ -149,7 +152,7 @@ bool retract_role(uint64_t undo) {
 }
 
 void retract_roles_of(const plait_plugin *who) {
-  const std::lock_guard<std::mutex> lock(registry_mutex);
+  const std::lock_guard<ForkMutex> lock(registry_mutex);
   std::vector<Provided> gone;
   for (const Provided &p : provided)
     if (p.who == who) gone.push_back(p);
@@ -157,16 +160,17 @@ void retract_roles_of(const plait_plugin *who) {
 }
 
 void install_default_roles() {
-  provided.push_back({next_undo(), "executor", 0, &serial.h, nullptr});
-  provided.push_back({next_undo(), "rng", 0, &counter.h, nullptr});
-  provided.push_back({next_undo(), "allocator", kDLCPU, &plain.h, nullptr});
+  default_generator = seeded_generator();
+  provided.push_back({built_in, next_undo(), "executor", 0, &serial.h, nullptr});
+  provided.push_back({built_in, next_undo(), "rng", 0, &counter.h, nullptr});
+  provided.push_back({built_in, next_undo(), "allocator", kDLCPU, &plain.h, nullptr});
   roles.executor = &serial;
   roles.rng = &counter;
   roles.allocator[kDLCPU] = &plain;
 }
 
 void report_roles(std::vector<plait_record> &list) {
-  const std::lock_guard<std::mutex> lock(registry_mutex);
+  const std::lock_guard<ForkMutex> lock(registry_mutex);
   for (const Provided &p : provided)
     list.push_back({"role", p.role.c_str(), p.who ? p.who->name : "plait_abi",
                     p.who ? p.who->version : "",

@@ -1,5 +1,6 @@
 // What the files of libplait_abi share. Nothing here is visible outside the library.
 #pragma once
+#include <plait/fork.hpp>
 #include <plait/plait.hpp>
 
 #include <atomic>
@@ -14,7 +15,7 @@ namespace plait::abi {
 
 extern plait_runtime runtime;        // runtime.cpp
 extern plait_roles roles;            // roles.cpp
-extern std::mutex
+extern ForkMutex
     registry_mutex;  // guards definitions and registrations, never held while calling a plug-in
 extern uint64_t observed;  // observe.cpp
 
@@ -133,6 +134,8 @@ void retract_ops_of(const plait_plugin *);  // these three: all that one plug-in
 void retract_roles_of(const plait_plugin *);
 void forget_observers_of(plait_thread *, const plait_plugin *);
 void report_roles(std::vector<plait_record> &);
+// What a package brings as its default stands behind what a user chose, whatever came first.
+inline bool is_default(const plait_plugin *p) { return p && p->flags & PLAIT_PLUGIN_DEFAULT; }
 uint64_t next_undo();
 void install_default_roles();
 

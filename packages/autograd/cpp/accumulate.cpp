@@ -67,7 +67,7 @@ void set_leaf_grad(Leaf *leaf, Tensor gradient) {
 
 void add_to_leaf(plait_thread *thread, Leaf *leaf, Tensor g, bool record) {
   // Only passes wait for one another here, and they hold neither another lock nor the host's.
-  const std::lock_guard<std::mutex> adding(leaf->accumulating);
+  const std::lock_guard<ProcessLock> adding(leaf->accumulating);
   const Tensor old = Tensor::steal(leaf_grad(leaf));
   if (!old) return set_leaf_grad(leaf, owned(thread, leaf, std::move(g), record));
   if (record || requires_grad(old.get()) ||

@@ -8,8 +8,8 @@ namespace {
 
 // Renewing a view's history replaces what another thread may be reading; a few locks serve all
 // views.
-std::mutex view_locks[16];
-std::mutex &view_lock(const plait_tensor *t) {
+ForkMutex view_locks[16];
+ForkMutex &view_lock(const plait_tensor *t) {
   return view_locks[(reinterpret_cast<uintptr_t>(t) / sizeof *t) % 16];
 }
 
@@ -54,7 +54,7 @@ bool stale(const plait_tensor *t) {
 }
 
 Place renewed(plait_thread *thread, plait_tensor *t) {
-  const std::lock_guard<std::mutex> lock(view_lock(t));
+  const std::lock_guard<ForkMutex> lock(view_lock(t));
   if (stale(t)) {
     if (is_cut(t))
       raise(thread, PLAIT_ERROR, "autograd",

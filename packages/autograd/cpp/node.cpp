@@ -30,7 +30,6 @@ void destroy(Node *n) noexcept {
       plait_release(leaf->grad);
       if (leaf->layout.shape)
         deallocate(leaf->layout.shape, 2 * size_t(leaf->layout.ndim) * sizeof(int64_t));
-      leaf->accumulating.~mutex();
       break;
     }
     case Kind::strided:

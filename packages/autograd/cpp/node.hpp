@@ -1,6 +1,7 @@
 // The graph: a node is one recorded operator call in one block of memory. Edges point to the
 // history of its inputs.
 #pragma once
+#include <plait/fork.hpp>
 #include <plait/plait.hpp>
 
 #include <atomic>
@@ -90,7 +91,7 @@ struct OpNode : Node {
 
 struct Leaf : Node {
   plait_tensor *grad;
-  std::mutex accumulating;  // held while a backward pass adds, by threads that hold no other lock
+  ProcessLock accumulating;  // held while a backward pass adds, by threads that hold no other lock
   uint32_t spin;  // guards the pointer `grad`, never held across a call
   uint32_t frozen;  // the tensor stopped requiring grad: what older graphs bring is dropped
   Layout layout;
@@ -163,11 +164,8 @@ std::string written_name(const plait_op *op, uint32_t form);
 std::string node_name(const Node *node);
 
 struct Spin {  // a lock for a few instructions
-  explicit Spin(uint32_t &flag) noexcept : flag_(flag) {
-    while (__atomic_exchange_n(&flag_, 1, __ATOMIC_ACQUIRE)) {
-    }
-  }
-  ~Spin() { __atomic_store_n(&flag_, 0, __ATOMIC_RELEASE); }
+  explicit Spin(uint32_t &flag) noexcept : flag_(flag) { take_word(flag_); }
+  ~Spin() { give_word(flag_); }
   Spin(const Spin &) = delete;
   Spin &operator=(const Spin &) = delete;
 

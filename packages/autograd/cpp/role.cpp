@@ -150,12 +150,12 @@ plait_object *node_of(void *, plait_tensor *t) {
 
 Node *as_node(plait_object *o) { return is_node(o) ? reinterpret_cast<Node *>(o) : nullptr; }
 
+ForkMutex names_guard;
+std::set<std::string> names;  // few: one an operator or function
 const char *name_of(void *, plait_object *o) {
-  static std::mutex guard;
-  static std::set<std::string> names;  // few: one an operator or function
   const Node *n = as_node(o);
   if (!n) return nullptr;
-  const std::lock_guard<std::mutex> lock(guard);
+  const std::lock_guard<ForkMutex> lock(names_guard);
   return names.insert(node_name(n)).first->c_str();
 }
 

@@ -31,7 +31,7 @@ void drop_dual(plait_object *o) {
   auto *d = reinterpret_cast<Dual *>(o);
   plait_tensor *tangent;
   {
-    const std::lock_guard<std::mutex> guard(d->level->lock);
+    const std::lock_guard<ProcessLock> guard(d->level->lock);
     tangent = std::exchange(d->tangent, nullptr);
     if (d->back) *d->back = d->next;
     if (d->back && d->next) d->next->back = d->back;
@@ -45,7 +45,7 @@ const plait_type dual_type{PLAIT_HEADER(plait_type), "dual", drop_dual};
 Dual *new_dual(Level *level, Tensor tangent) {
   auto *d = new Dual{{1, &dual_type}, tangent.release(), level};
   plait_retain(level);
-  const std::lock_guard<std::mutex> guard(level->lock);
+  const std::lock_guard<ProcessLock> guard(level->lock);
   d->next = level->first;
   d->back = &level->first;
   if (d->next) d->next->back = &d->next;
@@ -159,7 +159,7 @@ void leave_level(plait_thread *thread) {
   thread->included &= ~forward_bit;
   std::vector<plait_tensor *> tangents;
   {
-    const std::lock_guard<std::mutex> guard(level->lock);
+    const std::lock_guard<ProcessLock> guard(level->lock);
     for (Dual *d = std::exchange(level->first, nullptr); d; d = d->next) {
       d->back = nullptr;
       if (d->tangent) tangents.push_back(std::exchange(d->tangent, nullptr));

@@ -1,5 +1,7 @@
 // Where tangents are kept: slot[2] of a root, and places within it for views.
 #pragma once
+#include <plait/fork.hpp>
+
 #include <mutex>
 #include <vector>
 
@@ -14,7 +16,7 @@ struct Level {
   plait_object o;
   uint64_t number;
   bool recorded;  // whether tangents get a history where operators are recorded
-  std::mutex lock;
+  ProcessLock lock;
   Dual *first = nullptr;
   // What autograd saves of a result while the operator runs, when that has no tangent yet: the
   // result, borrowed, and a tensor or Packed object that is to have its tangent. The level's thread

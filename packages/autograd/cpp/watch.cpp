@@ -27,18 +27,16 @@ struct Written {
 constexpr size_t kStorages = 4096, kWrites = 16;
 
 struct Writes {  // the last writes into the storages that were written last
-  std::mutex guard;
+  ForkMutex guard;
   std::unordered_map<const plait_storage *, std::deque<Written>> of;
 };
-Writes &writes() {
-  static auto *all = new Writes;  // never destroyed: threads may outlive the end of main
-  return *all;
-}
+Writes *const all_writes = new Writes;  // never destroyed: threads may outlive the end of main
+Writes &writes() { return *all_writes; }
 
 void forget_all() {
   std::unordered_map<const plait_storage *, std::deque<Written>> old;
   {
-    const std::lock_guard<std::mutex> lock(writes().guard);
+    const std::lock_guard<ForkMutex> lock(writes().guard);
     old.swap(writes().of);
   }
   for (auto &entry : old)  // outside of the lock: the host may have to be asked
@@ -51,7 +49,7 @@ void note_write(const plait_call *c, const plait_tensor *t) {
               written_name(c->op, c->form), w ? w->site() : nullptr};
   plait_object *old = nullptr;
   {
-    const std::lock_guard<std::mutex> lock(writes().guard);
+    const std::lock_guard<ForkMutex> lock(writes().guard);
     auto &list = writes().of[t->storage];
     if (!list.empty() && list.back().version >= now.version) {  // another storage lay there
       while (!list.empty() && !old) {
@@ -123,9 +121,10 @@ Tensor first_of(plait_thread *thread, LazyOperator &op, const plait_tensor *t) {
 
 }  // namespace
 
+static ForkMutex anomaly_guard;
+
 plait_status set_anomaly(plait_thread *thread, int on, int check_nan) {
-  static std::mutex guard;
-  const std::lock_guard<std::mutex> lock(guard);
+  const std::lock_guard<ForkMutex> lock(anomaly_guard);
   anomaly_nan = check_nan != 0;
   if (anomaly == (on != 0)) return PLAIT_OK;
   const plait_status s = engine.runtime->observe(thread, &observer, on != 0);
@@ -215,7 +214,7 @@ bool recent_write(const plait_storage *s, uint64_t version, uint64_t sequence, W
 bool watched_write(const plait_storage *s, uint64_t version, uint64_t sequence, Write *out) {
   plait_object *site = nullptr;
   {
-    const std::lock_guard<std::mutex> lock(writes().guard);
+    const std::lock_guard<ForkMutex> lock(writes().guard);
     const auto found = writes().of.find(s);
     if (found == writes().of.end()) return false;
     const Written *first = nullptr;

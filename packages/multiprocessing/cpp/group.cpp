@@ -66,6 +66,11 @@ bool process_stat(int64_t pid, char &state, uint64_t &started) {
   return true;
 }
 
+std::string seconds(double s) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%g", s);
+  return text;
+}
 const char *kind_name(uint32_t kind) {
   static const char *names[] = {"barrier", "all_reduce", "broadcast",
                                 "gather",  "all_gather", "reduce_scatter"};
@@ -122,6 +127,8 @@ char *Group::staging(uint32_t r, uint64_t parity) const {
 char *Group::result(uint64_t parity) const { return staging(size(), parity); }
 
 std::string Group::name(uint32_t r) const {
+  if (slot(r).state.load() == SLOT_FREE)
+    return "rank " + std::to_string(r) + ", which has not joined";
   return "rank " + std::to_string(r) + " (pid " + std::to_string(slot(r).pid.load()) + ")";
 }
 
@@ -163,47 +170,51 @@ bool Group::agreed(std::string &why) const {
   return false;
 }
 
-plait_outcome Group::give_up(plait_outcome outcome, std::string &why, const std::string &text) {
-  uint32_t nobody = 0;
-  control_->broken_by.compare_exchange_strong(nobody, rank_ + 1);
+plait_outcome Group::give_up(plait_outcome outcome, const Reason &reason, std::string &why,
+                             const std::string &text) {
+  uint64_t whole = 0;
+  control_->broken.compare_exchange_strong(whole, reason.packed());
   for (uint32_t r = 0; r < size(); r++) wake(slot(r).step);
   why = std::string(doing) + ": " + text;
   return outcome;
 }
 
-// Why this rank will not come: it died or left, or somebody gave up.
-plait_outcome Group::look_at(uint32_t r, std::string &why) const {
+// Whether this rank will not come: it died or left.
+bool Group::is_lost(uint32_t r, Cause &cause) const {
   const Slot &other = slot(r);
   const uint32_t state = other.state.load(std::memory_order_acquire);
-  if (state == SLOT_LEFT) {
-    why = name(r) + " left the group";
-    return PLAIT_BROKEN;
-  }
-  if (state == SLOT_JOINED) {
-    char letter = 0;
-    uint64_t started = 0;
-    // without a /proc to look into, the member itself found no start
-    const bool found = process_stat(other.pid, letter, started);
-    const bool runs = found && letter != 'Z' && letter != 'X' && started == other.started;
-    if (other.started ? !runs : !is_alive(other.pid)) {
-      why = name(r) + " died";
-      return PLAIT_BROKEN;
-    }
-  }
-  if (const uint32_t by = control_->broken_by.load(); by) {
-    why = "the group is broken: " + name(by - 1) + " gave up";
-    return PLAIT_BROKEN;
-  }
-  return PLAIT_DONE;
+  cause = CAUSE_LEFT;
+  if (state == SLOT_LEFT) return true;
+  if (state != SLOT_JOINED) return false;
+  cause = CAUSE_DIED;
+  char letter = 0;
+  uint64_t started = 0;
+  // without a /proc to look into, the member itself found no start
+  const bool found = process_stat(other.pid, letter, started);
+  const bool runs = found && letter != 'Z' && letter != 'X' && started == other.started;
+  return other.started ? !runs : !is_alive(other.pid);
 }
 
-std::string Group::missing(uint32_t step) const {
+// Says who did not come, not only who gave up first: that one is well.
+std::string Group::broken_text() const {
+  const Reason reason(control_->broken.load());
+  std::string text = "the group is broken: ";
+  switch (reason.cause) {
+    case CAUSE_LEFT: return text + name(reason.of) + " left it";
+    case CAUSE_DIED: return text + name(reason.of) + " died";
+    case CAUSE_INTERRUPTED: return text + name(reason.by) + " was interrupted";
+    case CAUSE_TIMED_OUT: break;
+  }
+  return text + name(reason.by) + " waited " + seconds(control_->timeout) + " s for " +
+         name(reason.of);
+}
+
+std::string Group::missing(uint32_t step, uint32_t &first) const {
   std::string who;
   for (uint32_t r = 0; r < size(); r++) {
     if (int32_t(slot(r).step.load(std::memory_order_acquire) - step) >= 0) continue;
-    const bool joined = slot(r).state.load() >= SLOT_JOINED;
-    who += (who.empty() ? "" : ", ") +
-           (joined ? name(r) : "rank " + std::to_string(r) + ", which has not joined");
+    if (who.empty()) first = r;
+    who += (who.empty() ? "" : ", ") + name(r);
   }
   return who;
 }
@@ -211,6 +222,7 @@ std::string Group::missing(uint32_t step) const {
 plait_outcome Group::wait_for(uint32_t r, uint32_t step, double deadline, int (*interrupted)(void),
                               std::string &why) {
   std::atomic<uint32_t> &word = slot(r).step;
+  const auto came = [&] { return int32_t(word.load(std::memory_order_acquire) - step) >= 0; };
   for (int i = 0;; i++) {
     const uint32_t seen = word.load(std::memory_order_acquire);
     if (int32_t(seen - step) >= 0) return PLAIT_DONE;
@@ -220,25 +232,32 @@ plait_outcome Group::wait_for(uint32_t r, uint32_t step, double deadline, int (*
     }
     sleep_on(word, seen);
     if (word.load(std::memory_order_acquire) != seen) continue;
-    std::string reason;
-    if (look_at(r, reason) != PLAIT_DONE) {
-      // it may have made the step and ended after it
-      if (int32_t(word.load(std::memory_order_acquire) - step) >= 0) return PLAIT_DONE;
-      return give_up(PLAIT_BROKEN, why, reason);
+    Cause cause;
+    if (is_lost(r, cause)) {
+      if (came()) return PLAIT_DONE;  // it made the step and ended after it
+      return give_up(PLAIT_BROKEN, {rank_, r, cause}, why,
+                     name(r) + (cause == CAUSE_LEFT ? " left the group" : " died"));
     }
-    if (interrupted && interrupted()) return give_up(PLAIT_INTERRUPTED, why, "interrupted");
+    if (control_->broken.load()) {
+      if (came()) return PLAIT_DONE;
+      why = std::string(doing) + ": " + broken_text();
+      return PLAIT_BROKEN;
+    }
+    if (interrupted && interrupted())
+      return give_up(PLAIT_INTERRUPTED, {rank_, r, CAUSE_INTERRUPTED}, why, "interrupted");
     if (now() > deadline) {
-      char seconds[32];
-      std::snprintf(seconds, sizeof seconds, "%g", control_->timeout);
-      return give_up(PLAIT_TIMED_OUT, why,
-                     "waited " + std::string(seconds) + " s for " + missing(step));
+      uint32_t first = r;
+      const std::string who = missing(step, first);
+      if (who.empty()) return PLAIT_DONE;  // they came this moment
+      return give_up(PLAIT_TIMED_OUT, {rank_, first, CAUSE_TIMED_OUT}, why,
+                     "waited " + seconds(control_->timeout) + " s for " + who);
     }
   }
 }
 
 plait_outcome Group::meet(int (*interrupted)(void), std::string &why) {
-  if (const uint32_t by = control_->broken_by.load(); by) {
-    why = std::string(doing) + ": the group is broken: " + name(by - 1) + " gave up";
+  if (control_->broken.load()) {
+    why = std::string(doing) + ": " + broken_text();
     return PLAIT_BROKEN;
   }
   std::atomic<uint32_t> &mine = slot(rank_).step;

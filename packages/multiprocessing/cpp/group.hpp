@@ -32,7 +32,18 @@ struct Control {
   uint64_t magic, chunk;
   double timeout;
   uint32_t size;
-  std::atomic<uint32_t> broken_by;  // rank + 1 of who gave up first
+  uint32_t reserved;
+  std::atomic<uint64_t> broken;  // who gave up first, why and because of whom: a Reason, or 0
+};
+
+enum Cause : uint32_t { CAUSE_LEFT = 1, CAUSE_DIED, CAUSE_TIMED_OUT, CAUSE_INTERRUPTED };
+struct Reason {  // packed into one word, so that nobody reads a half of it
+  uint32_t by, of;  // ranks; `of` did not come
+  Cause cause;
+  uint64_t packed() const { return uint64_t(cause) << 48 | uint64_t(of) << 24 | by; }
+  explicit Reason(uint64_t word)
+      : by(word & 0xffffff), of(word >> 24 & 0xffffff), cause(Cause(word >> 48)) {}
+  Reason(uint32_t by_, uint32_t of_, Cause cause_) : by(by_), of(of_), cause(cause_) {}
 };
 
 class Group {
@@ -59,9 +70,10 @@ class Group {
  private:
   plait_outcome wait_for(uint32_t r, uint32_t step, double deadline, int (*interrupted)(void),
                          std::string &why);
-  plait_outcome look_at(uint32_t r, std::string &why) const;
-  plait_outcome give_up(plait_outcome, std::string &why, const std::string &text);
-  std::string missing(uint32_t step) const;
+  bool is_lost(uint32_t r, Cause &cause) const;
+  plait_outcome give_up(plait_outcome, const Reason &, std::string &why, const std::string &text);
+  std::string missing(uint32_t step, uint32_t &first) const;
+  std::string broken_text() const;
   std::string name(uint32_t r) const;
   plait_storage *storage_;
   Control *control_;

@@ -116,7 +116,18 @@ bool take_over(Arena *a, const plait_block_name *name, bool holding) {
   return true;
 }
 
-void lock_table() { table().mutex.lock(); }
+thread_local bool fork_with_python = false;  // not followed by another program
+
+// The child holds every storage of its parent's once more. They are counted at the fork itself:
+// other threads receive some until then.
+void lock_table() {
+  table().mutex.lock();
+  if (!std::exchange(fork_with_python, false)) return;
+  for (const auto &[data, s] : table().storages) {
+    const BlockStorage *b = block_of(s);
+    b->arena->header(b->offset)->counts.fetch_add(Counts::one_holder, std::memory_order_acq_rel);
+  }
+}
 void unlock_table() { table().mutex.unlock(); }
 void start_child() {
   for (Arena *a : table().arenas) a->own = false;
@@ -263,13 +274,7 @@ PLAIT_EXPORT void plait_shared_unpin(void *pin) {
   leave_arena(static_cast<Arena *>(pin));
 }
 
-PLAIT_EXPORT void plait_shared_before_fork(void) {
-  const std::lock_guard<std::mutex> lock(table().mutex);
-  for (const auto &[data, s] : table().storages) {
-    const BlockStorage *b = block_of(s);
-    b->arena->header(b->offset)->counts.fetch_add(Counts::one_holder, std::memory_order_acq_rel);
-  }
-}
+PLAIT_EXPORT void plait_shared_before_fork(void) { fork_with_python = true; }
 
 PLAIT_EXPORT void plait_shared_leave(void) {
   const std::lock_guard<std::mutex> lock(table().mutex);

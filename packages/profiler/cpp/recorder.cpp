@@ -95,7 +95,7 @@ const std::shared_ptr<Ring> &Recorder::ring() {
   const uint64_t session = session_;
   if (current.session != session) {
     const auto thread = uint64_t(syscall(SYS_gettid));
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const std::lock_guard<ProcessLock> lock(mutex_);
     const auto known = std::find_if(rings_.begin(), rings_.end(),
                                     [&](const auto &r) { return r->thread == thread; });
     current.ring = known == rings_.end() ? std::make_shared<Ring>(capacity_, thread) : *known;
@@ -155,27 +155,27 @@ plait_status Recorder::start(const plait_runtime *runtime, uint64_t kinds, uint6
 void Recorder::stop(const plait_runtime *runtime) {
   runtime->observe(runtime->thread(), &observer_, 0);
   on_ = false;
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::lock_guard<ProcessLock> lock(mutex_);
   for (const auto &ring : rings_)
     while (ring->writing) sched_yield();
 }
 
 uint64_t Recorder::size() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::lock_guard<ProcessLock> lock(mutex_);
   uint64_t n = 0;
   for (const auto &ring : rings_) n += ring->size();
   return n;
 }
 
 uint64_t Recorder::dropped() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::lock_guard<ProcessLock> lock(mutex_);
   uint64_t n = lost_;
   for (const auto &ring : rings_) n += ring->dropped();
   return n;
 }
 
 void Recorder::copy(Record *to) const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::lock_guard<ProcessLock> lock(mutex_);
   for (const auto &ring : rings_) {
     ring->copy(to);
     to += ring->size();
@@ -183,7 +183,7 @@ void Recorder::copy(Record *to) const {
 }
 
 void Recorder::clear() {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::lock_guard<ProcessLock> lock(mutex_);
   rings_.clear();
   lost_ = 0;
 }

@@ -1,6 +1,7 @@
 // Keeps what an observer hears: one bounded ring for each thread, written by that thread alone.
 #ifndef PLAIT_PROFILER_RECORDER_HPP
 #define PLAIT_PROFILER_RECORDER_HPP
+#include <plait/fork.hpp>
 #include <plait/plait.hpp>
 
 #include <atomic>
@@ -69,7 +70,7 @@ class Recorder {
   std::atomic<uint64_t> lost_{0};  // events of threads whose ring found no memory
   uint64_t capacity_ = 0;
   bool shapes_ = false;
-  mutable std::mutex mutex_;  // of rings_
+  mutable ProcessLock mutex_;  // of rings_
   std::vector<std::shared_ptr<Ring>> rings_;
 };
 

@@ -1,7 +1,8 @@
 // Handing a tensor's bytes out as a DLPack capsule. What is handed out keeps the storage, not the
 // handle: `p.data = q` must not change what a consumer sees.
+#include <plait/fork.hpp>
+
 #include <map>
-#include <mutex>
 
 #include "binding.hpp"
 
@@ -16,26 +17,24 @@ struct Out {
   uint64_t exports;
 };
 struct Registry {
-  std::mutex mutex;
+  ForkMutex mutex;
   std::map<const char *, Out> by_begin;
 };
-Registry &registry() {
-  static auto *r = new Registry;  // deleters may run after static objects are gone
-  return *r;
-}
+Registry *const all = new Registry;  // never destroyed: deleters may run after static objects
+Registry &registry() { return *all; }
 bool is_listed(const plait_storage *s) { return s->device.device_type == kDLCPU && s->nbytes > 0; }
 
 void list(plait_storage *s) {
   if (!is_listed(s)) return;
   Registry &r = registry();
-  const std::lock_guard<std::mutex> lock(r.mutex);
+  const std::lock_guard<ForkMutex> lock(r.mutex);
   Out &out = r.by_begin.try_emplace(static_cast<const char *>(s->data), Out{s, 0}).first->second;
   if (out.storage == s) out.exports++;
 }
 void unlist(plait_storage *s) {
   if (!is_listed(s)) return;
   Registry &r = registry();
-  const std::lock_guard<std::mutex> lock(r.mutex);
+  const std::lock_guard<ForkMutex> lock(r.mutex);
   const auto it = r.by_begin.find(static_cast<const char *>(s->data));
   if (it != r.by_begin.end() && it->second.storage == s && --it->second.exports == 0)
     r.by_begin.erase(it);
@@ -78,7 +77,7 @@ void exported(plait_storage *s, int out) {
 
 plait_storage *exported_storage(const void *begin, const void *end) {
   Registry &r = registry();
-  const std::lock_guard<std::mutex> lock(r.mutex);
+  const std::lock_guard<ForkMutex> lock(r.mutex);
   auto it = r.by_begin.upper_bound(static_cast<const char *>(begin));
   if (it == r.by_begin.begin()) return nullptr;
   plait_storage *s = (--it)->second.storage;

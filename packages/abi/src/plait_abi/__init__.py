@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from plait_abi._paths import paths
 from plait_abi.components import choose, require, use
+from plait_abi.imports import import_module
 
 if TYPE_CHECKING:
     from plait_abi._binding import (
@@ -75,17 +76,11 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'plait_abi' has no attribute {name!r}")
     value: Any
     if name in ("Record", "records", "report"):
-        from plait_abi import _report
-
-        value = getattr(_report, name)
+        value = getattr(import_module("plait_abi._report"), name)
     elif name in ("Kernel", "kernel"):
-        from plait_abi import _kernel
-
-        value = getattr(_kernel, name)
+        value = getattr(import_module("plait_abi._kernel"), name)
     else:
-        from plait_abi import _binding
-
-        value = getattr(_binding, name)
+        value = getattr(import_module("plait_abi._binding"), name)
     globals()[name] = value
     return value
 

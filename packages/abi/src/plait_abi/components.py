@@ -14,6 +14,8 @@ import os
 import sys
 from types import ModuleType
 
+from plait_abi.imports import import_module
+
 __all__ = ["DEFAULTS", "GROUP", "choose", "chosen", "offers", "require", "use"]
 
 GROUP = "plait.components"
@@ -106,7 +108,7 @@ def require(component: str) -> ModuleType:
     """
     name = choose(component)
     try:
-        return importlib.import_module(name)
+        return import_module(name)
     except ModuleNotFoundError as error:
         if error.name != name:
             raise

@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <plait/fork.hpp>
 
 #include <cstdio>
 #include <cstdlib>
@@ -13,6 +14,7 @@ namespace {
 
 Blas table;
 pthread_once_t once = PTHREAD_ONCE_INIT;
+ForkMutex opening;  // a child could not open a library that is half open
 
 // SciPy's builds of OpenBLAS have prefixed names, so that several copies can live in one process.
 void *symbol(void *library, const char *name) {
@@ -66,6 +68,7 @@ bool open_beside() {
 }
 
 void load() {
+  const std::lock_guard<ForkMutex> lock(opening);
   const char *chosen = getenv("PLAIT_BLAS_LIBRARY");
   if (chosen && strcmp(chosen, "none") == 0) return;
   if (open(chosen) || open(getenv("PLAIT_CORE_BLAS")) || open_beside()) return;

@@ -11,13 +11,12 @@ constexpr int64_t kTileWork = 1 << 17;  // multiplications that are worth a clai
 using ComplexGemm = void (*)(int order, int trans_a, int trans_b, int m, int n, int k,
                              const void *alpha, const void *a, int lda, const void *b, int ldb,
                              const void *beta, void *c, int ldc);
+// No static local: a fork while another thread opens the library would leave the child waiting.
 ComplexGemm blas_gemm(Complex64) {
-  static const auto f = reinterpret_cast<ComplexGemm>(blas_symbol("cblas_cgemm"));
-  return f;
+  return reinterpret_cast<ComplexGemm>(blas_symbol("cblas_cgemm"));
 }
 ComplexGemm blas_gemm(Complex128) {
-  static const auto f = reinterpret_cast<ComplexGemm>(blas_symbol("cblas_zgemm"));
-  return f;
+  return reinterpret_cast<ComplexGemm>(blas_symbol("cblas_zgemm"));
 }
 
 // How BLAS names a layout: the leading dimension of the matrix or of its transpose. 0: neither.

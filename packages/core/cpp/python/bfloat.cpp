@@ -49,7 +49,7 @@ plait_tensor *import_array(PyObject *array) {
 }
 
 PyObject *bfloat_to_numpy(plait_tensor *t) {
-  Object package(PyImport_ImportModule("ml_dtypes"));
+  Object package(plait_import_module("ml_dtypes"));
   if (!package) {
     if (!PyErr_ExceptionMatches(PyExc_ImportError)) return nullptr;
     PyErr_Clear();
@@ -58,9 +58,10 @@ PyObject *bfloat_to_numpy(plait_tensor *t) {
                         "install ml_dtypes, which brings one");
   }
   plait_tensor *raw = retagged(t, dtype::uint16);
-  Object words(raw ? wrap(raw) : nullptr), numpy(PyImport_ImportModule("numpy"));
-  if (!words || !numpy) return nullptr;
-  Object array(PyObject_CallMethod(numpy.get(), "asarray", "O", words.get()));
+  Object words(raw ? wrap(raw) : nullptr);
+  PyObject *module = words ? numpy() : nullptr;
+  if (!module) return nullptr;
+  Object array(PyObject_CallMethod(module, "asarray", "O", words.get()));
   Object bfloat(array ? PyObject_GetAttrString(package.get(), "bfloat16") : nullptr);
   return bfloat ? PyObject_CallMethod(array.get(), "view", "O", bfloat.get()) : nullptr;
 }

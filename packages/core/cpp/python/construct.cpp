@@ -157,8 +157,8 @@ plait_tensor *from_array(PyObject *data, const DLDataType *wanted) {
   plait_thread *thread = state.runtime->thread();
   Object array(new_reference(data));
   const auto through_numpy = [&](const char *how) {
-    Object numpy(PyImport_ImportModule("numpy"));
-    array = Object(numpy ? PyObject_CallMethod(numpy.get(), how, "O", data) : nullptr);
+    PyObject *module = numpy();
+    array = Object(module ? PyObject_CallMethod(module, how, "O", data) : nullptr);
     return bool(array);
   };
   if (!PyObject_HasAttrString(data, "__dlpack__") && !through_numpy("asarray")) return nullptr;

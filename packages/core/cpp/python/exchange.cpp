@@ -111,8 +111,8 @@ PyObject *to_numpy(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject
     if (s < 0) return raise(thread, s);
     source = Object(wrap(plain));
   }
-  Object numpy(source ? PyImport_ImportModule("numpy") : nullptr);
-  return numpy ? PyObject_CallMethod(numpy.get(), "asarray", "O", source.get()) : nullptr;
+  PyObject *module = source ? numpy() : nullptr;
+  return module ? PyObject_CallMethod(module, "asarray", "O", source.get()) : nullptr;
 }
 
 PyObject *from_numpy(PyObject *, PyObject *array) {
@@ -236,6 +236,12 @@ PyObject *from_dlpack(PyObject *, PyObject *args, PyObject *kwargs) {
 }
 
 }  // namespace
+
+PyObject *numpy() {
+  static PyObject *module = nullptr;  // under the GIL
+  if (!module) module = plait_import_module("numpy");
+  return module;
+}
 
 bool refuse_grad(plait_tensor *t, const char *who, PyObject *exception) {
   const plait_engine *e = state.runtime->roles->engine;

@@ -160,6 +160,7 @@ bool refuse_grad(plait_tensor *, const char *who, PyObject *exception);
 // bfloat.cpp: through ml_dtypes, where it is installed
 plait_tensor *import_array(PyObject *);  // a new handle on an array's own bytes
 PyObject *bfloat_to_numpy(plait_tensor *);
+PyObject *numpy();  // the module, imported at its first use; borrowed; NULL with an exception
 bool add_exchange_table();  // exchange_table.cpp: __dlpack_c_exchange_api__
 
 // ---- storages.cpp

@@ -11,7 +11,6 @@ is called ``self``; `plait_ops` documents them.
 
 from __future__ import annotations
 
-import importlib as _importlib
 import typing as _typing
 from math import e, inf, nan, pi
 
@@ -25,6 +24,7 @@ from plait_abi import (
     device,
     dtype,
 )
+from plait_abi.imports import import_module as _import_module
 from plait_core import (
     _attributes,
     _bins,
@@ -285,7 +285,7 @@ def __dir__() -> list[str]:
 
 def __getattr__(name: str) -> _typing.Any:
     if name in _LAZY:
-        return _importlib.import_module(f"plait_core.{name}")
+        return _import_module(f"plait_core.{name}")
     if name == "default_generator":
         return _binding.default_generator()
     try:  # an operator that a plug-in defined after this package was imported

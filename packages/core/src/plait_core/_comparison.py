@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from plait_abi import ShapeError
+from plait_abi.imports import import_module
 from plait_core._core import Tensor
 
 __all__ = ["allclose", "equal"]
@@ -36,7 +37,7 @@ def allclose(
         >>> pc.allclose(pc.tensor([1.0]), pc.tensor([1.0 + 1e-7]))
         True
     """
-    import numpy as np
+    np = import_module("numpy")
 
     a, b = _values("allclose", "input", input), _values("allclose", "other", other)
     try:
@@ -54,7 +55,7 @@ def equal(input: Tensor, other: Tensor) -> bool:
         >>> pc.equal(pc.tensor([1, 2]), pc.tensor([1, 2]))
         True
     """
-    import numpy as np
+    np = import_module("numpy")
 
     return bool(np.array_equal(_values("equal", "input", input), _values("equal", "other", other)))
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import plait_core._core as _core
 from plait_abi import _binding
+from plait_abi.imports import import_module
 from plait_core._core import Tensor, from_dlpack, from_numpy, is_tensor
 
 __all__ = ["METHODS", "as_tensor", "asarray", "frombuffer", "new_tensor", "tensor"]
@@ -134,7 +135,7 @@ def frombuffer(
         >>> pc.frombuffer(b"\\x01\\x02", dtype=pc.uint8)
         tensor([1, 2], dtype=uint8)
     """
-    import numpy as np
+    np = import_module("numpy")
 
     kind = _binding.dtype(dtype)
     result = from_numpy(np.frombuffer(buffer, dtype=kind.dtype, count=count, offset=offset))

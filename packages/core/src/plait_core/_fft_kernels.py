@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import plait_abi
+from plait_abi.imports import import_module
 
 __all__ = ["register"]
 
 
 def _put(out: Any, function: str, x: Any, *sizes: Any, **settings: Any) -> None:
     """Write what NumPy's transform gives; infinity and nan are results, not warnings."""
-    import numpy as np
+    np = import_module("numpy")
 
     with np.errstate(all="ignore"):
         out.numpy()[...] = getattr(np.fft, function)(x.numpy(), *sizes, **settings)

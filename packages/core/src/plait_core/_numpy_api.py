@@ -10,6 +10,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from plait_abi.imports import import_module
 from plait_core._core import Tensor, from_numpy, is_tensor
 from plait_core._numpy_table import adapter
 
@@ -23,7 +24,7 @@ def __array_function__(  # noqa: N807
     self: Tensor, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
     """Run what plait has of a NumPy function, else NumPy's own on arrays of the same memory."""
-    import numpy as np
+    np = import_module("numpy")
 
     for kind in types:
         if not issubclass(kind, Tensor) and kind not in (np.ndarray, np.memmap):

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from plait_abi import _binding
+from plait_abi.imports import import_module
 from plait_core._core import Tensor, from_numpy, is_tensor
 
 __all__ = ["METHODS"]
@@ -60,7 +61,7 @@ _REDUCTIONS = {
 
 def __array__(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:  # noqa: N807
     """Return a NumPy array, on the same memory where dtype and `copy` allow it."""
-    import numpy as np
+    np = import_module("numpy")
 
     array = self.numpy()
     if dtype is not None and np.dtype(dtype) != array.dtype:
@@ -106,7 +107,7 @@ def _operator(ufunc: Any, name: str) -> Callable[..., Any]:
 
 
 def _operand(value: Any) -> Any:
-    import numpy as np
+    np = import_module("numpy")
 
     if isinstance(value, np.ndarray):
         return from_numpy(value)

@@ -9,6 +9,7 @@ from typing import Any
 
 import plait_core._core as _core
 from plait_abi import _binding
+from plait_abi.imports import import_module
 from plait_core._core import Tensor, is_tensor
 
 __all__ = ["adapter"]
@@ -20,15 +21,11 @@ def _op(name: str) -> Any:
 
 
 def _xp() -> Any:
-    from plait_core import array_api
-
-    return array_api
+    return import_module("plait_core.array_api")
 
 
 def _tensor(value: Any) -> Tensor:
-    from plait_core._creation import as_tensor
-
-    return as_tensor(value)
+    return import_module("plait_core._creation").as_tensor(value)  # type: ignore[no-any-return]
 
 
 def _floating(a: Tensor) -> Tensor:
@@ -217,8 +214,7 @@ def _searchsorted(a: Any, v: Any, side: str = "left") -> Tensor:
 def _unique(
     ar: Any, *, return_inverse: bool = False, return_counts: bool = False, axis: int | None = None
 ) -> Any:
-    from plait_core._unique import unique
-
+    unique = import_module("plait_core._unique").unique
     return unique(ar, return_inverse=return_inverse, return_counts=return_counts, dim=axis)
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from plait_abi import _binding
+from plait_abi import ShapeError, _binding
 from plait_core._core import Tensor, is_tensor
 
 __all__ = ["FUNCTIONS", "block_diag", "chain_matmul", "multi_dot", "tensordot"]
@@ -84,8 +84,6 @@ def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
 
 
 def _shape_error(text: str) -> Exception:
-    from plait_abi import ShapeError
-
     error: Exception = ShapeError(f"multi_dot: {text}")
     return error
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from plait_abi import DTypeError, ShapeError, _binding
+from plait_abi.imports import import_module
 from plait_core._core import Size, Tensor, is_tensor
 from plait_core._memory_formats import layout, sparse_coo
 
@@ -168,9 +169,7 @@ class SparseTensor:
 
     def __plait_function__(self, operator: Any, args: Any, kwargs: Any) -> Any:
         """Run what sparse tensors have of an operator; see `_sparse_calls`."""
-        from plait_core._sparse_calls import run
-
-        return run(operator, args, kwargs)
+        return import_module("plait_core._sparse_calls").run(operator, args, kwargs)
 
     # ---- other forms of it
     def _with(self, stored: Tensor, coalesced: bool | None = None) -> SparseTensor:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from plait_abi import _binding
+from plait_abi.imports import import_module
 from plait_core._core import Tensor
 from plait_core._storages import UntypedStorage, storage_of
 
@@ -164,9 +165,7 @@ def __array_namespace__(self: Tensor, /, *, api_version: str | None = None) -> A
         raise ValueError(
             f"__array_namespace__: `api_version` must be 2024.12 or an older one, got {api_version}"
         )
-    from plait_core import array_api
-
-    return array_api
+    return import_module("plait_core.array_api")
 
 
 def to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
@@ -232,9 +231,7 @@ def _numbers(self: Tensor) -> list[Any]:
 
 
 def _write(self: Tensor, values: list[Any]) -> Tensor:
-    from plait_core._creation import tensor
-
-    made = tensor(values, dtype=self.dtype)
+    made = import_module("plait_core._creation").tensor(values, dtype=self.dtype)
     return self.copy_(made.reshape(tuple(self.shape)))
 
 

@@ -16,7 +16,6 @@ shared memory, without a copy; see the guide on multiprocessing.
 
 from __future__ import annotations
 
-import importlib as _importlib
 import multiprocessing as _standard
 from multiprocessing import (
     AuthenticationError,
@@ -36,6 +35,7 @@ from multiprocessing import (
 from multiprocessing.context import assert_spawning
 from typing import Any as _Any
 
+from plait_abi.imports import import_module as _import_module
 from plait_multiprocessing import _library as _library  # first: it loads the component
 from plait_multiprocessing._connections import Client, Connection, Listener, Pipe
 from plait_multiprocessing._contexts import DEFAULT as _DEFAULT
@@ -155,7 +155,7 @@ def __getattr__(name: str) -> _Any:
     """Whatever else multiprocessing has: its modules (``mp.pool``), what new versions add."""
     if not name.startswith("_"):
         if name in ("connection", "managers", "pool"):
-            return _importlib.import_module(f"{__name__}.{name}")
+            return _import_module(f"{__name__}.{name}")
         try:
             return getattr(_standard, name)
         except AttributeError:

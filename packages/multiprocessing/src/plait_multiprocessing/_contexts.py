@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from multiprocessing import context
 from typing import Any
 
+from plait_abi.imports import import_module
 from plait_multiprocessing import _connections, _processes
 
 __all__ = ["DEFAULT", "DefaultContext", "ForkContext", "ForkServerContext", "SpawnContext"]
@@ -29,9 +30,7 @@ class _Sharing:
             >>> queue.get()["x"].is_shared()
             True
         """
-        from plait_multiprocessing._queues import Queue
-
-        return Queue(maxsize, ctx=self.get_context())
+        return import_module("plait_multiprocessing._queues").Queue(maxsize, ctx=self.get_context())
 
     def JoinableQueue(self, maxsize: int = 0) -> Any:  # noqa: N802
         """Return a queue with ``task_done`` and ``join``.
@@ -45,9 +44,9 @@ class _Sharing:
             >>> queue.task_done()
             >>> queue.join()
         """
-        from plait_multiprocessing._queues import JoinableQueue
-
-        return JoinableQueue(maxsize, ctx=self.get_context())
+        return import_module("plait_multiprocessing._queues").JoinableQueue(
+            maxsize, ctx=self.get_context()
+        )
 
     def SimpleQueue(self) -> Any:  # noqa: N802
         """Return a locked pipe: a queue without a thread, whose ``put`` may wait for the reader.
@@ -59,9 +58,7 @@ class _Sharing:
             >>> queue.get()
             tensor([1., 1.])
         """
-        from plait_multiprocessing._queues import SimpleQueue
-
-        return SimpleQueue(ctx=self.get_context())
+        return import_module("plait_multiprocessing._queues").SimpleQueue(ctx=self.get_context())
 
     def Manager(self) -> Any:  # noqa: N802
         """Return a started manager, a process that keeps objects for others.
@@ -74,9 +71,9 @@ class _Sharing:
             ...     print(things["x"])
             tensor([1., 1.])
         """
-        from plait_multiprocessing._managers import SyncManager
-
-        manager = SyncManager(ctx=self.get_context())
+        manager = import_module("plait_multiprocessing._managers").SyncManager(
+            ctx=self.get_context()
+        )
         manager.start()
         return manager
 
@@ -95,10 +92,9 @@ class _Sharing:
             ...     print(pool.map(pc.neg, [pc.ones(1), pc.zeros(1)]))
             [tensor([-1.]), tensor([-0.])]
         """
-        from plait_multiprocessing._pool import Pool
-
         context = self.get_context()
-        return Pool(processes, initializer, initargs, maxtasksperchild, context)
+        pool = import_module("plait_multiprocessing._pool")
+        return pool.Pool(processes, initializer, initargs, maxtasksperchild, context)
 
     def get_context(self, method: str | None = None) -> Any:
         """Return the context of a start method; None: this one."""

@@ -11,6 +11,8 @@ import sys
 from collections.abc import Sequence
 from types import ModuleType
 
+from plait_abi.imports import import_module
+
 __all__ = ["install"]
 
 _OURS = __name__.rpartition(".")[0] + "."
@@ -35,7 +37,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         name = module.__name__
-        real = importlib.import_module(multiprocessing.__name__ + "." + name.removeprefix(_OURS))
+        real = import_module(multiprocessing.__name__ + "." + name.removeprefix(_OURS))
         # the import system returns what stands here, not the empty module it made
         sys.modules[name] = real
 

@@ -14,12 +14,12 @@ before it is asked for.
 
 from __future__ import annotations
 
-import importlib as _importlib
 import typing as _typing
 
 from plait import _aliases
 from plait_abi import paths, use
 from plait_abi.components import require as _require
+from plait_abi.imports import import_module as _import_module
 
 if _typing.TYPE_CHECKING:
     from plait_abi import report
@@ -50,7 +50,7 @@ def __getattr__(name: str) -> _typing.Any:
     if name.startswith("__") and name != "__version__":
         raise AttributeError(f"module 'plait' has no attribute {name!r}")
     if name == "report":
-        from plait_abi import report as value
+        value = _import_module("plait_abi").report
     elif _aliases.is_alias(name):
         return _module(name)
     elif name in _FROM_AUTOGRAD:
@@ -68,7 +68,7 @@ def __getattr__(name: str) -> _typing.Any:
 def _module(name: str) -> _typing.Any:
     """Import ``plait.<name>``; what is not installed is no attribute, as hasattr expects."""
     try:
-        return _importlib.import_module(f"plait.{name}")
+        return _import_module(f"plait.{name}")
     except ModuleNotFoundError as error:
         if _aliases.is_installed(name):  # it is there, and needs something that is not
             raise

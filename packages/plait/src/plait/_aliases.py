@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from types import CodeType, ModuleType
 
 from plait_abi.components import DEFAULTS, choose, require
+from plait_abi.imports import import_module
 
 __all__ = ["install", "is_alias", "is_installed", "names", "target"]
 
@@ -97,7 +98,7 @@ class _Loader(importlib.abc.Loader):
     def exec_module(self, module: ModuleType) -> None:
         name = module.__name__
         try:
-            real = importlib.import_module(self._real)
+            real = import_module(self._real)
         except ModuleNotFoundError as error:
             if error.name != self._real or "." in self._real:
                 raise
@@ -106,9 +107,7 @@ class _Loader(importlib.abc.Loader):
                 raise _not_installed(self._real) from None
             real = require(inner.replace("utils.", ""))
         if self._real == choose("data"):
-            from plait import _batches
-
-            _batches.register(real)
+            import_module("plait._batches").register(real)
         # the import system returns what stands here, not the empty module it made
         sys.modules[name] = real
 

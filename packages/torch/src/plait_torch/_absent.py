@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import plait
+from plait_abi.imports import import_module
 
 __all__ = ["DTYPES", "LAYOUTS", "Absent", "finfo"]
 
@@ -43,11 +44,10 @@ class Absent:
         return _named, (self._name,)
 
     def __getattr__(self, name: str) -> Any:
-        from plait_torch._facade import MissingName, explain
-
+        facade = import_module("plait_torch._facade")
         if name.startswith("__"):
             raise AttributeError(name)
-        raise MissingName(explain(f"torch.{self._name}"), name=name, obj=self)
+        raise facade.MissingName(facade.explain(f"torch.{self._name}"), name=name, obj=self)
 
 
 _made: dict[str, Absent] = {}

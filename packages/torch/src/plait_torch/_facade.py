@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dis
-import importlib
 import sys
 from types import ModuleType
 from typing import Any
 
 from plait_torch._missing import advice
+from plait_abi.imports import import_module
 
 __all__ = ["Facade", "MissingModule", "MissingName", "explain", "resolve"]
 
@@ -34,7 +34,7 @@ def explain(fullname: str) -> str:
 def resolve(source: str) -> ModuleType:
     """Return the module of a source, which may stand in another one: "module:name"."""
     module, _, name = source.partition(":")
-    found = importlib.import_module(module)
+    found = import_module(module)
     return getattr(found, name) if name else found
 
 
@@ -48,16 +48,16 @@ class Facade(ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name == "__all__":
             return [each for each in dir(self) if not each.startswith("_")]
-        from plait_torch import _places
+        _places = import_module("plait_torch._places")
 
         fullname = f"{self.__name__}.{name}"
         if name.startswith("__") and name != "__version__" and fullname not in _places.PLACES:
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
         if fullname not in _places.FUNCTIONS and _places.sources(fullname) is not None:
-            from plait_torch._installing import installed
+            installed = import_module("plait_torch._installing").installed
 
             with installed():  # also after the block that this module was imported in
-                module = importlib.import_module(fullname)
+                module = import_module(fullname)
             self.__dict__[name] = module
             return module
         for source in self._sources:
@@ -80,14 +80,14 @@ class Facade(ModuleType):
     def __setattr__(self, name: str, value: Any) -> None:
         # the import system sets a module's name in its package
         if isinstance(value, ModuleType):
-            from plait_torch import _places
+            _places = import_module("plait_torch._places")
 
             if f"{self.__name__}.{name}" in _places.FUNCTIONS:
                 return
         super().__setattr__(name, value)
 
     def __dir__(self) -> list[str]:
-        from plait_torch import _places
+        _places = import_module("plait_torch._places")
 
         own = {name for name in self.__dict__ if not name.startswith("_")}
         for source in self._sources:
@@ -104,10 +104,10 @@ class Facade(ModuleType):
 
 def _imported(name: str) -> ModuleType:
     """Return a torch module, in a process that may not have the finder yet."""
-    from plait_torch._installing import install
+    install = import_module("plait_torch._installing").install
 
     install()
-    return importlib.import_module(name)
+    return import_module(name)
 
 
 def _is_import_from() -> bool:

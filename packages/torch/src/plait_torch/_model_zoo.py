@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from plait_torch._hub import load_state_dict_from_url as load_url
+from plait_abi.imports import import_module
 
 __all__ = ["load_url"]
 
 
 def __getattr__(name: str) -> Any:
     if name == "tqdm":  # libraries take their progress bar from here
-        from tqdm import tqdm
-
-        return tqdm
+        return import_module("tqdm").tqdm
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

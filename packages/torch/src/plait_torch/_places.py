@@ -6,6 +6,7 @@ import importlib
 import importlib.util
 
 from plait import _aliases
+from plait_abi.imports import import_module
 
 __all__ = ["FUNCTIONS", "LOOKED_THROUGH", "PLACES", "sources"]
 
@@ -195,7 +196,7 @@ def sources(fullname: str) -> tuple[str, ...] | None:
 
 def _holds(real: str, inner: str) -> bool:
     """Tell whether a package of plait's has a module; an alias finds one of any name."""
-    package = importlib.import_module(real).__name__
+    package = import_module(real).__name__
     return importlib.util.find_spec(f"{package}.{inner}") is not None
 
 

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from tensorboard.compat.proto import summary_pb2, tensor_pb2, tensor_shape_pb2
 
+from plait_abi.imports import import_module
+
 __all__ = ["drawn", "histogram", "hyperparameters", "image", "scalar", "text"]
 
 
@@ -103,12 +105,12 @@ def image(tag: str, picture: Any, dataformats: str) -> Any:
 
 def drawn(figures: Any, close: bool) -> Any:
     """Return one or more figures of matplotlib as bytes (figures, height, width, 4)."""
-    from matplotlib import pyplot
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    pyplot = import_module("matplotlib.pyplot")
+    canvases = import_module("matplotlib.backends.backend_agg")
 
     pictures = []
     for figure in figures if isinstance(figures, (list, tuple)) else [figures]:
-        canvas: Any = FigureCanvasAgg(figure)
+        canvas: Any = canvases.FigureCanvasAgg(figure)
         canvas.draw()
         pictures.append(np.asarray(canvas.buffer_rgba()).copy())
         if close:
@@ -130,7 +132,7 @@ def text(tag: str, value: str) -> Any:
 
 def hyperparameters(settings: dict[str, Any], figures: dict[str, Any]) -> list[Any]:
     """Return the records of an experiment's settings and of the names of its figures."""
-    from tensorboard.plugins.hparams import summary_v2
+    summary_v2 = import_module("tensorboard.plugins.hparams.summary_v2")
 
     known = {
         name: value if isinstance(value, (bool, int, float, str)) else str(value)

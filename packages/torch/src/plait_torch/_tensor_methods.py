@@ -6,6 +6,8 @@ import functools
 import warnings
 from typing import Any
 
+from plait_abi.imports import import_module
+
 __all__ = ["bind", "unbind"]
 
 _MISSING = object()
@@ -21,9 +23,8 @@ def type_(self: Any, dtype: Any = None, non_blocking: bool = False, **kwargs: An
         ...     plait.zeros(2).type(), plait.zeros(2).type("torch.LongTensor")
         ('torch.FloatTensor', tensor([0, 0]))
     """
-    from plait_torch._tensor_types import dtype_of, name_of
-
-    return name_of(self) if dtype is None else self.to(dtype_of(dtype, "type"))
+    types = import_module("plait_torch._tensor_types")
+    return types.name_of(self) if dtype is None else self.to(types.dtype_of(dtype, "type"))
 
 
 def new(self: Any, *args: Any, device: Any = None) -> Any:
@@ -35,7 +36,7 @@ def new(self: Any, *args: Any, device: Any = None) -> Any:
         ...     plait.zeros(2, dtype=plait.int64).new([3, 4])
         tensor([3, 4])
     """
-    import plait
+    plait = import_module("plait")
 
     sizes = args[0] if len(args) == 1 and isinstance(args[0], plait.Size) else args
     if all(isinstance(size, int) for size in sizes):
@@ -90,7 +91,7 @@ def storage(self: Any) -> TypedStorage:
 
 def _number_first(name: str, tensors: int, word: str) -> Any:
     """Return a method that also takes its factor first: ``p.add_(-lr, d)``, an older form."""
-    import plait
+    plait = import_module("plait")
 
     plain = getattr(plait.Tensor, name)
 
@@ -109,9 +110,7 @@ def _number_first(name: str, tensors: int, word: str) -> Any:
 
 def lu(self: Any, pivot: bool = True, get_infos: bool = False) -> Any:
     """Return ``LU, pivots``; see `plait_torch._functions.lu`."""
-    from plait_torch._functions import lu as function
-
-    return function(self, pivot, get_infos)
+    return import_module("plait_torch._functions").lu(self, pivot, get_infos)
 
 
 def split(self: Any, split_size: Any, dim: int = 0) -> Any:
@@ -123,7 +122,7 @@ def split(self: Any, split_size: Any, dim: int = 0) -> Any:
         ...     [part.tolist() for part in plait.arange(3).split(split_size=[1, 2])]
         [[0], [1, 2]]
     """
-    import plait
+    plait = import_module("plait")
 
     return plait.split(self, split_size, dim)
 
@@ -138,7 +137,7 @@ _FACTORS = {
 
 def bind() -> None:
     """Bind the methods to plait's `Tensor`."""
-    import plait
+    plait = import_module("plait")
 
     older = {name: _number_first(name, *each) for name, each in _FACTORS.items()}
     for name, method in {**_METHODS, **older}.items():
@@ -148,7 +147,7 @@ def bind() -> None:
 
 def unbind() -> None:
     """Put back what was there before `bind`."""
-    import plait
+    plait = import_module("plait")
 
     for name, method in _before.items():
         if method is _MISSING:

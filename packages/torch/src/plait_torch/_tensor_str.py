@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import plait
+from plait_abi.imports import import_module
 from plait_core._repr import _options as PRINT_OPTS
 
 __all__ = ["PRINT_OPTS", "_add_suffixes", "_str", "_tensor_str"]
@@ -20,9 +21,7 @@ def _tensor_str(self: Any, indent: int) -> str:
         [[1, 0],
          [0, 1]]
     """
-    from plait_core._repr import _body
-
-    return str(_body(plait.as_tensor(self).detach(), indent))
+    return str(import_module("plait_core._repr")._body(plait.as_tensor(self).detach(), indent))
 
 
 def _add_suffixes(tensor_str: str, suffixes: list[str], indent: int, force_newline: bool) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from plait_abi.imports import import_module
+
 __all__ = ["load", "save"]
 
 
@@ -50,9 +52,9 @@ def save(
         >>> state["weights"][0].data_ptr() == state["weights"][1].data_ptr()
         True
     """
-    from plait_core._checkpoints import _writing
-
-    _writing.save(obj, f, format, weights_only, max_shard_size)
+    import_module("plait_core._checkpoints._writing").save(
+        obj, f, format, weights_only, max_shard_size
+    )
 
 
 def load(
@@ -92,6 +94,6 @@ def load(
         >>> pc.load(io.BytesIO(file.getvalue()))
         {'w': tensor([1., 1.])}
     """
-    from plait_core._checkpoints import _reading
-
-    return _reading.load(f, map_location, weights_only, mmap, verify)
+    return import_module("plait_core._checkpoints._reading").load(
+        f, map_location, weights_only, mmap, verify
+    )

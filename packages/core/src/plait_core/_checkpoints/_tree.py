@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from plait_abi import _binding
+from plait_abi.components import choose
 from plait_core._checkpoints._errors import CheckpointError
 from plait_core._core import Size, Tensor
 from plait_core._memory_formats import layout, memory_format
@@ -30,8 +31,6 @@ _LONGEST_BYTES = 4096  # longer ones lie among the tensors
 
 def parameter_type() -> type[Tensor] | None:
     """Return the class Parameter of the chosen component nn, if somebody imported it."""
-    from plait_abi.components import choose
-
     module = sys.modules.get(choose("nn"))
     return getattr(module, "Parameter", None)
 

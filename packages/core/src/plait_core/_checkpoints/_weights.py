@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from plait_abi import _binding
+from plait_abi.components import require
 from plait_core._checkpoints._digest import ALGORITHM, digest_of
 from plait_core._checkpoints._errors import CheckpointError
 from plait_core._checkpoints._layout import (
@@ -179,8 +180,6 @@ def with_grad(tensor: Tensor, grad: bool, parameter: bool) -> Tensor:
         if parameter:
             kind = parameter_type()
             if kind is None:
-                from plait_abi.components import require
-
                 kind = require("nn").Parameter
             return kind(tensor, grad)
         return tensor.requires_grad_() if grad else tensor

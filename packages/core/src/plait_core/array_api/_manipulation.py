@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from plait_abi import ShapeError
+from plait_abi.imports import import_module
 from plait_core._core import Tensor
 from plait_core.array_api._data_types import result_type
 from plait_core.array_api._operators import axes_of, call, several, wrap_axis
@@ -98,9 +99,8 @@ def repeat(x: Tensor, repeats: Any, /, *, axis: int | None = None) -> Tensor:
 
 
 def _tensor(values: list[int]) -> Tensor:
-    from plait_core._creation import tensor
-
-    return tensor(values)
+    made: Tensor = import_module("plait_core._creation").tensor(values)
+    return made
 
 
 def reshape(x: Tensor, /, shape: tuple[int, ...], *, copy: bool | None = None) -> Tensor:

@@ -5,13 +5,14 @@ They are `plait_data` and `plait_autograd.checkpointing`.
 
 from __future__ import annotations
 
-import importlib
 from types import ModuleType
+
+from plait_abi.imports import import_module as _import_module
 
 __all__ = ["checkpoint", "data"]
 
 
 def __getattr__(name: str) -> ModuleType:
     if name in __all__:
-        return importlib.import_module(f"plait.utils.{name}")
+        return _import_module(f"plait.utils.{name}")
     raise AttributeError(f"module 'plait.utils' has no attribute {name!r}")

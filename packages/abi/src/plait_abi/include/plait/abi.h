@@ -418,10 +418,16 @@ typedef struct plait_thread { /* one for each thread that calls plait, from runt
 } plait_thread;
 
 /* ---- plug-ins and the runtime ---------------------------------------------------------------------------------- */
+enum { /* plait_plugin::flags */
+  /* A package brings this as its default: its roles, kernels and layers stand behind those of plug-ins without the
+   * flag, which a user chose, whatever is loaded first. Among equals the latest counts; the runtime's own come last. */
+  PLAIT_PLUGIN_DEFAULT = 1,
+};
+
 typedef struct plait_plugin { /* a shared library exports one as `const plait_plugin plait_plugin_v1` */
   plait_header h;
   const char *name, *version;
-  uint32_t flags;
+  uint32_t flags; /* PLAIT_PLUGIN_*; others are 0 */
   uint32_t reserved;
   plait_status (*init)(const struct plait_runtime *, const struct plait_plugin *);
   void (*quiesce)(void); /* stop threads before exit, or NULL; libraries are never unloaded */

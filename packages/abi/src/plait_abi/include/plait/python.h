@@ -121,6 +121,15 @@ static inline const plait_python *plait_python_import(void) {
   return table;
 }
 
+/* Imports a module at its first use: handlers of signals wait until it is whole, as in
+ * plait_abi.imports.import_module. A new reference; NULL with an exception. */
+static inline PyObject *plait_import_module(const char *name) {
+  PyObject *imports = PyImport_ImportModule("plait_abi.imports");
+  PyObject *module = imports ? PyObject_CallMethod(imports, "import_module", "s", name) : NULL;
+  Py_XDECREF(imports);
+  return module;
+}
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,0 +1,268 @@
+"""Imports at first use that neither a signal handler nor a fork can break.
+
+Strands import one another, and NumPy, when something of them is first asked for. NumPy cannot be
+imported twice in a process: an exception from a signal handler (``KeyboardInterrupt``) in the
+middle of its import breaks it for good. And a child of `os.fork` has only the thread that forked: a
+module that another thread was importing stays half made there, and its lock is never released. So
+
+- `import_module` and `uninterrupted` make signals wait until the import is complete;
+- `os.fork` waits until no other thread imports one of our packages or what they import at use.
+
+    >>> from plait_abi.imports import import_module
+    >>> import_module("json").loads("[1]")
+    [1]
+"""
+
+from __future__ import annotations
+
+import _imp
+import _thread
+import importlib
+import os
+import signal
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType, ModuleType
+from typing import Any
+
+__all__ = ["import_module", "uninterrupted"]
+
+_Handler = Callable[[int, FrameType | None], Any]
+
+
+def import_module(name: str) -> ModuleType:
+    """Return a module as `importlib.import_module` does; handlers of signals wait for the import.
+
+    A signal that arrives during the import is handled when the import is done: in its own handler,
+    once. A module that is there costs a look into `sys.modules`.
+
+    Args:
+        name: the absolute name of the module.
+
+    Raises:
+        ImportError: if it cannot be imported.
+        BaseException: what the handler of a signal raises that came during the import.
+
+    Example:
+        >>> from plait_abi.imports import import_module
+        >>> import_module("math").sqrt(4.0)
+        2.0
+    """
+    module = sys.modules.get(name)
+    if module is not None and not _is_being_imported(module):
+        return module
+    with uninterrupted():
+        return importlib.import_module(name)
+
+
+def _is_being_imported(module: ModuleType) -> bool:
+    return getattr(getattr(module, "__spec__", None), "_initializing", False)
+
+
+# ---- signals ------------------------------------------------------------------------------------
+# Only the main thread runs Python's handlers of signals, so these need no lock.
+_handlers: dict[int, _Handler] = {}  # what `_note` stands in for
+_noted: list[int] = []  # in the order in which they came
+_depth = 0
+_owner = 0  # the thread that holds them back
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Let the Python handlers of all signals wait until the block ends, on the main thread.
+
+    Blocks may be nested: the outermost counts. Handlers never run on other threads, where this
+    does nothing. A signal whose action is the system's (no Python handler) is not held back.
+
+    Example:
+        >>> from plait_abi.imports import uninterrupted
+        >>> with uninterrupted():
+        ...     import decimal
+    """
+    if not _is_main():
+        yield
+        return
+    try:
+        _enter()
+        yield
+    finally:
+        try:
+            _leave()
+        finally:
+            if not _depth:
+                _hand_over(sys._getframe())
+
+
+def _is_main() -> bool:
+    return threading.get_ident() == threading.main_thread().ident
+
+
+def _enter() -> None:
+    global _depth, _owner
+    _depth += 1
+    _owner = threading.get_ident()
+    if _depth == 1:
+        _hold_back()
+
+
+def _leave() -> None:
+    global _depth
+    _depth -= 1
+    if _depth == 0:
+        _put_back()
+
+
+def _note(number: int, frame: FrameType | None) -> None:
+    if _depth:
+        _noted.append(number)
+    elif (handler := _handlers.get(number)) is not None:
+        handler(number, frame)  # while handlers are put back
+
+
+def _hold_back() -> None:
+    for number in signal.valid_signals():
+        handler = signal.getsignal(number)
+        if callable(handler) and handler is not _note:
+            _handlers[number] = handler
+            try:
+                signal.signal(number, _note)
+            except ValueError:  # the main thread of a subinterpreter, which runs no handlers
+                return
+
+
+def _put_back() -> None:
+    """Restore the handlers. One that is back may raise at once: the others are restored first."""
+    try:
+        while _handlers:
+            number = next(iter(_handlers))
+            if signal.getsignal(number) is _note:  # the import may have set its own
+                signal.signal(number, _handlers[number])
+            del _handlers[number]
+    except ValueError:
+        _handlers.clear()
+    except BaseException:
+        _put_back()
+        raise
+
+
+def _hand_over(frame: FrameType | None) -> None:
+    """Call the handlers of the signals that came meanwhile, all of them, whatever one raises."""
+    while _noted:
+        number = _noted.pop(0)
+        handler = signal.getsignal(number)
+        if callable(handler):
+            try:
+                handler(number, frame)
+            except BaseException:
+                _hand_over(frame)
+                raise
+
+
+# ---- fork ---------------------------------------------------------------------------------------
+_MOST_SECONDS = 10.0  # that a fork waits; then it goes on as Python does without this module
+# what strands import at use, beside packages of our own, whose names begin with "plait"
+_AT_USE = frozenset({"numpy", "ml_dtypes", "cloudpickle", "scipy_openblas32"})
+# The import system's own: name to a weak reference to the lock that an importing thread holds. A
+# name stands here only while somebody imports it.
+_module_locks: dict[str, Any] = getattr(importlib._bootstrap, "_module_locks", {})
+_forking: set[int] = set()  # threads that hold the import system's lock, or will in a moment
+_waited: set[int] = set()  # those of them that hold signals back, because they had to wait
+
+
+def _before_fork() -> None:
+    """Wait until no other thread imports one of ours, and let none begin before the fork is over.
+
+    No thread begins an import without the import system's lock, which CPython, too, takes for a
+    fork. An exception here would be printed and passed over: nobody could catch it. So signals that
+    come while this waits are handed over after the fork.
+    """
+    me = threading.get_ident()
+    end = 0.0
+    while True:
+        _forking.add(me)
+        _imp.acquire_lock()
+        name = _import_of_another(me)
+        if not name or (end and time.monotonic() > end):
+            break
+        _imp.release_lock()
+        _forking.discard(me)
+        if not end:
+            end = time.monotonic() + _MOST_SECONDS
+            if _is_main():
+                _waited.add(me)
+                _enter()
+        time.sleep(0.0005)
+    if name:
+        warnings.warn(
+            f"plait: a process was forked while another thread has imported {name} for "
+            f"{_MOST_SECONDS:g} s; the child cannot import it",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+
+
+def _import_of_another(me: int) -> str:
+    """Return a name that another thread imports; "" if it may be waiting for this one's imports."""
+    found = ""
+    for name, reference in list(_module_locks.items()):
+        package = name.partition(".")[0]
+        if package not in _AT_USE and package != "plait" and not package.startswith("plait_"):
+            continue
+        lock = reference()
+        if lock is None:
+            continue
+        if lock.owner == me:
+            return ""
+        found = name
+    return found
+
+
+def _unlock(me: int) -> None:
+    if me in _forking:
+        _forking.discard(me)
+        with suppress(RuntimeError):  # a handler raised before the lock was taken
+            _imp.release_lock()
+
+
+def _after_fork() -> None:
+    me = threading.get_ident()
+    _unlock(me)
+    if me not in _waited:
+        return
+    _waited.discard(me)
+    _leave()
+    if _depth == 0:
+        # At once, the handlers would run here, where their exceptions are passed over.
+        interrupt: Any = _thread.interrupt_main
+        for number in _noted:
+            _thread.start_new_thread(interrupt, (number,))
+        _noted.clear()
+
+
+def _after_fork_in_child() -> None:
+    me = threading.get_ident()
+    _unlock(me)
+    _forking.clear()
+    _noted.clear()  # they were the parent's
+    if me in _waited:
+        _leave()
+    elif _depth and me != _owner:  # who held them back is not here
+        _forget_depth()
+        _put_back()
+    _waited.clear()
+
+
+def _forget_depth() -> None:
+    global _depth
+    _depth = 0
+
+
+os.register_at_fork(
+    before=_before_fork,
+    after_in_parent=_after_fork,
+    after_in_child=_after_fork_in_child,
+)

@@ -1,0 +1,96 @@
+// Locks that a fork leaves free. A child of fork has only the thread that forked: what another
+// thread held there would be held for ever.
+#ifndef PLAIT_FORK_HPP
+#define PLAIT_FORK_HPP
+#include <pthread.h>
+#include <time.h>
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <new>
+
+// one a library: a library's files share them, other libraries have their own
+#define PLAIT_OF_LIBRARY __attribute__((visibility("hidden")))
+
+namespace plait {
+
+// A mutex of static storage. A fork takes it first, so that what it guards is whole in the child;
+// not for ever, as its holder may wait for something that the forking thread has, such as the
+// host's lock. In the child it is free in either case.
+class PLAIT_OF_LIBRARY ForkMutex {
+ public:
+  ForkMutex() : next_(first()) {
+    if (!first()) pthread_atfork(take_all, give_back_all, renew_all);
+    first() = this;
+  }
+  ForkMutex(const ForkMutex &) = delete;
+  void lock() { mutex_.lock(); }
+  void unlock() { mutex_.unlock(); }
+
+ private:
+  static constexpr int most_tries = 1000;  // of 0.1 ms, for all mutexes of a library together
+
+  static ForkMutex *&first() {
+    static ForkMutex *head = nullptr;
+    return head;
+  }
+  static void take_all() {
+    int tries = 0;
+    for (ForkMutex *m = first(); m; m = m->next_)
+      while (!(m->taken_ = m->mutex_.try_lock()) && tries++ < most_tries) {
+        const timespec pause{0, 100000};
+        nanosleep(&pause, nullptr);
+      }
+  }
+  static void give_back_all() {
+    for (ForkMutex *m = first(); m; m = m->next_)
+      if (m->taken_) m->mutex_.unlock();
+  }
+  static void renew_all() {
+    for (ForkMutex *m = first(); m; m = m->next_) new (&m->mutex_) std::mutex;
+  }
+
+  std::mutex mutex_;
+  bool taken_ = false;
+  ForkMutex *next_;
+};
+
+// How many forks lie between this process and the first that loaded the library, plus one.
+struct PLAIT_OF_LIBRARY Forks {
+  std::atomic<uint32_t> number{1};
+  Forks();
+};
+inline PLAIT_OF_LIBRARY Forks forks;
+inline Forks::Forks() {
+  pthread_atfork(nullptr, nullptr, [] { forks.number++; });
+}
+
+// A lock of one word, 0 where nobody holds it, for short waits and for objects that come and go.
+// It belongs to the process that took it: a child takes what it finds held for free.
+inline void take_word(uint32_t &word) noexcept {
+  const uint32_t mine = forks.number.load(std::memory_order_relaxed);
+  for (int i = 0;; i++) {
+    uint32_t seen = __atomic_load_n(&word, __ATOMIC_RELAXED);
+    if (seen != mine &&
+        __atomic_compare_exchange_n(&word, &seen, mine, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+      return;
+    if (i < 1000) continue;
+    const timespec pause{0, i < 2000 ? 0 : 50000};
+    nanosleep(&pause, nullptr);
+  }
+}
+inline void give_word(uint32_t &word) noexcept { __atomic_store_n(&word, 0, __ATOMIC_RELEASE); }
+
+class ProcessLock {
+ public:
+  void lock() noexcept { take_word(word_); }
+  void unlock() noexcept { give_word(word_); }
+
+ private:
+  uint32_t word_ = 0;
+};
+
+}  // namespace plait
+#undef PLAIT_OF_LIBRARY
+#endif  // PLAIT_FORK_HPP
