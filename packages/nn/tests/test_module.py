@@ -106,7 +106,7 @@ def test_registered_names_take_only_their_kind():
         scale.factor = pc.zeros(2)
     with pytest.raises(TypeError, match="`first` must be a Module or None; got int"):
         Net().first = 3
-    with pytest.raises(TypeError, match="buffer `offset` must be a Tensor or None; got list"):
+    with pytest.raises(TypeError, match="`offset` must be a Tensor or None; got list"):
         scale.offset = [1]
     scale.factor = None
     assert scale.factor is None
