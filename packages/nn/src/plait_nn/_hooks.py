@@ -143,7 +143,7 @@ def adopt_hooks(owner: object) -> None:
         for number, hook in hooks_of(owner, hooks).items():
             if not isinstance(hook, Hook):
                 attributes[hooks][number] = Hook(hook, number in with_kwargs, number in always)
-    if "_hooked" not in attributes:
+    if "_hooked" not in attributes and "_parameters" in attributes:
         settle(owner)
 
 

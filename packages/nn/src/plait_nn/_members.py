@@ -43,11 +43,12 @@ def displace(module: Module, kind: str, name: str) -> None:
         raise AttributeError(
             f"{type(module).__name__}: call super().__init__() before assigning `{name}`"
         )
-    module.__dict__.pop(name, None)
-    for other in KINDS:
-        if other != kind:
-            getattr(module, other).pop(name, None)
-    module._non_persistent_buffers_set.discard(name)
+    others = [getattr(module, other) for other in KINDS if other != kind]
+    transient = module._non_persistent_buffers_set
+    for members in (module.__dict__, *others):
+        if name in members:
+            del members[name]
+    transient.discard(name)
 
 
 def refuse_value(module: Module, name: str, accepted: str, value: object) -> NoReturn:
@@ -68,7 +69,7 @@ def registered(module: Module, kind: str, name: str, value: Any) -> Any:
 def check_name(module: Module, what: str, kind: str, name: str) -> None:
     """Refuse a name under which a member could not be found again."""
     owner = type(module).__name__
-    if kind not in module.__dict__:
+    if kind not in module.__dict__ and kind != "_modules":  # the last is found missing below
         raise AttributeError(f"{owner}: call super().__init__() before registering a {what}")
     if not isinstance(name, str):
         raise TypeError(f"{owner}: a {what} name must be a str; got {type(name).__name__}")
@@ -85,7 +86,7 @@ def find_absent(module: Module, name: str) -> Any:
     if "_parameters" in attributes:
         if name in _HOOKS:  # made when something is registered
             return attributes.setdefault(name, {})
-    elif name in KINDS or name in _HOOKS:
+    elif name in KINDS or name in _HOOKS or name == "_hooked":
         text = f"{type(module).__name__}: call super().__init__() first; the module has no {name}"
     raise AttributeError(text, name=name, obj=module)
 

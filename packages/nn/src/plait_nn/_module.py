@@ -35,6 +35,7 @@ except ImportError:  # another library's core: Python's own lookup finds the sam
 __all__ = ["Module"]
 
 M = TypeVar("M", bound="Module")
+_ABSENT: Any = object()
 
 class Module(HookMethods, ConversionMethods, StateMethods):
     """Base of every layer and every model: members by name, and a ``forward`` that uses them.
@@ -76,12 +77,13 @@ class Module(HookMethods, ConversionMethods, StateMethods):
                 f"{', '.join([*(type(each).__name__ for each in args), *kwargs])}"
             )
         attributes = self.__dict__
-        if "_hooked" in attributes:  # made a second time
+        if "_hooked" in attributes:  # __init__ runs a second time
             forget_hooks(self)
         attributes["_parameters"] = {}  # the registries first: lookups in C expect them there
         attributes["_buffers"] = {}
         attributes["_modules"] = {}
         attributes["training"] = True
+        attributes["_hooked"] = False
         attributes["_non_persistent_buffers_set"] = set()
         attributes["_forward_hooks"] = {}
         attributes["_forward_pre_hooks"] = {}
@@ -223,8 +225,8 @@ class Module(HookMethods, ConversionMethods, StateMethods):
         """Return the submodule at a dotted path, such as ``"encoder.layers.0"``; ``""`` is self."""
         module: Module = self
         for name in target.split(".") if target else ():
-            child = module.__dict__["_modules"].get(name)
-            if child is None:
+            child = getattr(module, name, None)
+            if not isinstance(child, Module):
                 raise AttributeError(f"{type(module).__name__} has no submodule `{name}`")
             module = child
         return module
@@ -248,20 +250,21 @@ class Module(HookMethods, ConversionMethods, StateMethods):
         if not name:
             raise ValueError("set_submodule: `target` must name a submodule; got ''")
         if not isinstance(module, Module):
-            raise TypeError(
+            raise ValueError(
                 f"set_submodule: `module` must be a Module; got {type(module).__name__}"
             )
         parent = self.get_submodule(path)
-        if name not in parent._modules and (strict or hasattr(parent, name)):
+        present = getattr(parent, name, _ABSENT)
+        if not isinstance(present, Module) and (strict or present is not _ABSENT):
             raise AttributeError(f"{type(parent).__name__} has no submodule `{name}`")
-        parent.add_module(name, module)
+        setattr(parent, name, module)
 
     def get_parameter(self, target: str) -> Parameter:
         """Return the parameter at a dotted path."""
         path, _, name = target.rpartition(".")
         module = self.get_submodule(path)
-        parameter = module._parameters.get(name)
-        if parameter is None:
+        parameter = getattr(module, name, None)
+        if not isinstance(parameter, Parameter):
             raise AttributeError(f"{type(module).__name__} has no parameter `{name}`")
         return parameter
 
@@ -269,8 +272,8 @@ class Module(HookMethods, ConversionMethods, StateMethods):
         """Return the buffer at a dotted path."""
         path, _, name = target.rpartition(".")
         module = self.get_submodule(path)
-        buffer = module._buffers.get(name)
-        if buffer is None:
+        buffer: Tensor = getattr(module, name, _ABSENT)
+        if buffer is _ABSENT or name not in module._buffers:
             raise AttributeError(f"{type(module).__name__} has no buffer `{name}`")
         return buffer
 
