@@ -106,7 +106,7 @@ def test_registered_names_take_only_their_kind():
         scale.factor = pc.zeros(2)
     with pytest.raises(TypeError, match="`first` must be a Module or None; got int"):
         Net().first = 3
-    with pytest.raises(TypeError, match="buffer `offset` must be a Tensor or None; got list"):
+    with pytest.raises(TypeError, match="`offset` must be a Tensor or None; got list"):
         scale.offset = [1]
     scale.factor = None
     assert scale.factor is None
@@ -125,9 +125,14 @@ def test_a_name_changes_its_kind():
     net.x = 1
     net.x = nn.Parameter(pc.zeros(1))
     assert [n for n, _ in net.named_parameters()] == ["x"]
+    with pytest.raises(TypeError, match="`x` must be a Parameter or None; got ReLU"):
+        net.x = nn.ReLU()
+    del net.x
     net.x = nn.ReLU()
     assert list(net.parameters()) == []
     assert isinstance(net.x, nn.ReLU)
+    net.x = nn.Parameter(pc.zeros(1))
+    assert list(net.children()) == [] and len(list(net.parameters())) == 1
     del net.x
     assert not hasattr(net, "x")
     net.x = 5

@@ -9,7 +9,8 @@ namespace plait::core {
 
 State state;
 
-void add_digests(py::module_ &m);  // digest.cpp
+void add_digests(py::module_ &m);           // digest.cpp
+void add_attribute_lookup(py::module_ &m);  // attribute_lookup.cpp
 
 namespace {
 
@@ -242,4 +243,5 @@ PYBIND11_MODULE(_core, m) {
            PyModule_AddFunctions(m.ptr(), exchange_functions) < 0);
   add_functions(m);
   add_digests(m);
+  add_attribute_lookup(m);
 }

@@ -64,9 +64,10 @@ def _replaced(
     places: dict[str, tuple[dict[str, Any], str]] = {}
     for path, owner in module.named_modules(remove_duplicate=False):
         for kind in ("_parameters", "_buffers"):
-            for name, member in owner.__dict__[kind].items():
+            members = getattr(owner, kind)
+            for name, member in members.items():
                 if member is not None:
-                    places[f"{path}.{name}" if path else name] = (owner.__dict__[kind], name)
+                    places[f"{path}.{name}" if path else name] = (members, name)
     unknown = [name for name in given if name not in places]
     wanted = dict(given)
     if tie_weights:

@@ -24,7 +24,7 @@ __all__ = [
 class HookMethods:
     """What registers hooks of one module."""
 
-    _hooked = False
+    _hooked: bool  # whether a call has hooks to run
 
     def register_forward_pre_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False

@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from plait_nn._module import Module
 
-__all__ = ["GLOBAL", "Hook", "RemovableHandle", "add_hook", "call_with_hooks", "hooks_of", "settle"]
+__all__ = [
+    "GLOBAL",
+    "Hook",
+    "RemovableHandle",
+    "add_hook",
+    "adopt_hooks",
+    "call_with_hooks",
+    "forget_hooks",
+    "hooks_of",
+    "settle",
+]
 
 _ids = itertools.count()
 
@@ -30,6 +40,13 @@ _OF_CALLS = (
     "_backward_pre_hooks",
     "_backward_hooks",
     "_operator_hooks",
+)
+# those that run when a state is taken or put back
+_OF_STATES = (
+    "_state_dict_hooks",
+    "_state_dict_pre_hooks",
+    "_load_state_dict_pre_hooks",
+    "_load_state_dict_post_hooks",
 )
 
 
@@ -107,6 +124,27 @@ def add_hook(owner: object, hooks: str, hook: Hook, prepend: bool = False) -> Re
 def settle(owner: object) -> None:
     """Note whether calls of the owner have hooks to run."""
     owner.__dict__["_hooked"] = any(owner.__dict__.get(hooks) for hooks in _OF_CALLS)
+
+
+def forget_hooks(owner: object) -> None:
+    """Remove every hook of a module that is made anew."""
+    for hooks in (*_OF_CALLS, *_OF_STATES, "_hooked"):
+        owner.__dict__.pop(hooks, None)
+
+
+def adopt_hooks(owner: object) -> None:
+    """Make the hooks of a state that PyTorch's modules have, bare functions, ours."""
+    attributes = owner.__dict__
+    if attributes.get("_is_full_backward_hook") is False:
+        attributes["_operator_hooks"] = attributes.pop("_backward_hooks", {})
+    for hooks in (*_OF_CALLS, *_OF_STATES):
+        with_kwargs = attributes.get(f"{hooks}_with_kwargs", ())
+        always = attributes.get(f"{hooks}_always_called", ())
+        for number, hook in hooks_of(owner, hooks).items():
+            if not isinstance(hook, Hook):
+                attributes[hooks][number] = Hook(hook, number in with_kwargs, number in always)
+    if "_hooked" not in attributes and "_parameters" in attributes:
+        settle(owner)
 
 
 def _all(module: Module, hooks: str) -> list[tuple[int, Hook]]:

@@ -1,19 +1,33 @@
-"""Registration and lookup of a module's members."""
+"""Registration and lookup of a module's members.
+
+Members are in three dicts of the module's ``__dict__`` and nowhere else, so that Python asks
+``__getattr__`` for each of them: design note 0015.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from plait_nn._hooks import GLOBAL, hooks_of
 
 if TYPE_CHECKING:
     from plait_nn._module import Module
 
-__all__ = ["attach", "check_name", "detach_name", "find_member", "named_members", "registered"]
+__all__ = [
+    "KINDS",
+    "check_name",
+    "displace",
+    "find_absent",
+    "named_members",
+    "refuse_value",
+    "registered",
+]
 
-_KINDS = ("_parameters", "_buffers", "_modules")
+KINDS = ("_parameters", "_buffers", "_modules")  # the order in which attributes are looked up
 _HOOKS = (
+    "_forward_hooks",
+    "_forward_pre_hooks",
     "_backward_hooks",
     "_backward_pre_hooks",
     "_state_dict_hooks",
@@ -23,21 +37,25 @@ _HOOKS = (
 )
 
 
-def attach(module: Module, kind: str, name: str, value: object) -> None:
-    """Register ``value`` under ``name`` as a member of one kind, and of no other."""
-    members = module.__dict__.get(kind)
-    if members is None:
+def displace(module: Module, kind: str, name: str) -> None:
+    """Remove what an attribute called ``name`` was, unless it is a member of this kind already."""
+    if kind not in module.__dict__:
         raise AttributeError(
             f"{type(module).__name__}: call super().__init__() before assigning `{name}`"
         )
-    if name not in members:
-        for other in _KINDS:
-            if other != kind:
-                module.__dict__[other].pop(name, None)
-        module._non_persistent_buffers_set.discard(name)
-    value = registered(module, kind, name, value)
-    members[name] = value
-    module.__dict__[name] = value  # also where a subclass restored a plain dict from its pickle
+    others = [getattr(module, other) for other in KINDS if other != kind]
+    transient = module._non_persistent_buffers_set
+    for members in (module.__dict__, *others):
+        if name in members:
+            del members[name]
+    transient.discard(name)
+
+
+def refuse_value(module: Module, name: str, accepted: str, value: object) -> NoReturn:
+    """Refuse a value that a member can't be replaced by, or can't be."""
+    raise TypeError(
+        f"{type(module).__name__}: `{name}` must be {accepted} or None; got {type(value).__name__}"
+    )
 
 
 def registered(module: Module, kind: str, name: str, value: Any) -> Any:
@@ -48,50 +66,29 @@ def registered(module: Module, kind: str, name: str, value: Any) -> Any:
     return value
 
 
-def detach_name(module: Module, name: str) -> bool:
-    """Remove the member called ``name``; False if there is none."""
-    for kind in _KINDS:
-        members = module.__dict__.get(kind, {})
-        if name in members:
-            del members[name]
-            module.__dict__.pop(name, None)
-            module._non_persistent_buffers_set.discard(name)
-            return True
-    return False
-
-
 def check_name(module: Module, what: str, kind: str, name: str) -> None:
     """Refuse a name under which a member could not be found again."""
     owner = type(module).__name__
-    if kind not in module.__dict__:
+    if kind not in module.__dict__ and kind != "_modules":  # the last is found missing below
         raise AttributeError(f"{owner}: call super().__init__() before registering a {what}")
     if not isinstance(name, str):
         raise TypeError(f"{owner}: a {what} name must be a str; got {type(name).__name__}")
     if name == "" or "." in name:
         raise KeyError(f"{owner}: a {what} name can't be empty or contain a dot; got {name!r}")
-    if name not in module.__dict__[kind] and hasattr(module, name):
+    if hasattr(module, name) and name not in getattr(module, kind):
         raise KeyError(f"{owner}: `{name}` can't be a {what}: the attribute exists already")
 
 
-def find_member(module: Module, name: str) -> Any:
-    """Find a member that is no instance attribute, or raise what an absent attribute deserves."""
+def find_absent(module: Module, name: str) -> Any:
+    """Give what an attribute that is no member is: a dict of hooks, or the error it deserves."""
     attributes = module.__dict__
-    if "_parameters" not in attributes:
-        if name in _KINDS or name.startswith("_forward"):
-            raise AttributeError(
-                f"{type(module).__name__}: call super().__init__() first; the module has no {name}",
-                name=name,
-                obj=module,
-            )
-    else:
-        for kind in _KINDS:
-            if name in attributes[kind]:
-                return attributes[kind][name]
+    text = f"'{type(module).__name__}' object has no attribute '{name}'"
+    if "_parameters" in attributes:
         if name in _HOOKS:  # made when something is registered
             return attributes.setdefault(name, {})
-    raise AttributeError(
-        f"'{type(module).__name__}' object has no attribute '{name}'", name=name, obj=module
-    )
+    elif name in KINDS or name in _HOOKS or name == "_hooked":
+        text = f"{type(module).__name__}: call super().__init__() first; the module has no {name}"
+    raise AttributeError(text, name=name, obj=module)
 
 
 def named_members(
@@ -105,7 +102,7 @@ def named_members(
         else [(prefix, module)]
     )
     for path, owner in modules:
-        for name, member in owner.__dict__[kind].items():
+        for name, member in getattr(owner, kind).items():
             if member is None or (remove_duplicate and id(member) in seen):
                 continue
             seen.add(id(member))

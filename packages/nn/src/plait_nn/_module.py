@@ -9,26 +9,33 @@ from plait_core import Tensor
 from plait_nn._call import Call
 from plait_nn._conversion_methods import ConversionMethods
 from plait_nn._hook_methods import HookMethods
-from plait_nn._hooks import GLOBAL, Hook, call_with_hooks
+from plait_nn._hooks import GLOBAL, Hook, adopt_hooks, call_with_hooks, forget_hooks
 from plait_nn._members import (
-    attach,
+    KINDS,
     check_name,
-    detach_name,
-    find_member,
+    displace,
+    find_absent,
     named_members,
+    refuse_value,
     registered,
 )
 from plait_nn._parameter import Buffer, Parameter
-from plait_nn._registry import Registry
 from plait_nn._repr import module_html, module_text
 from plait_nn._state import StateMethods
 from plait_nn._trace import note_module
 
+try:
+    from plait_core.attribute_lookup import install as _look_up_in_c
+except ImportError:  # another library's core: Python's own lookup finds the same
+
+    def _look_up_in_c(cls: type, getattr: Callable[[Any, str], Any]) -> bool:
+        return False
+
+
 __all__ = ["Module"]
 
 M = TypeVar("M", bound="Module")
-_KINDS = ("_parameters", "_buffers", "_modules")
-
+_ABSENT: Any = object()
 
 class Module(HookMethods, ConversionMethods, StateMethods):
     """Base of every layer and every model: members by name, and a ``forward`` that uses them.
@@ -70,14 +77,22 @@ class Module(HookMethods, ConversionMethods, StateMethods):
                 f"{', '.join([*(type(each).__name__ for each in args), *kwargs])}"
             )
         attributes = self.__dict__
+        if "_hooked" in attributes:  # __init__ runs a second time
+            forget_hooks(self)
+        attributes["_parameters"] = {}  # the registries first: lookups in C expect them there
+        attributes["_buffers"] = {}
+        attributes["_modules"] = {}
         attributes["training"] = True
-        for kind in _KINDS:
-            attributes[kind] = Registry(self)
+        attributes["_hooked"] = False
         attributes["_non_persistent_buffers_set"] = set()
         attributes["_forward_hooks"] = {}
         attributes["_forward_pre_hooks"] = {}
         if self.call_super_init:
             super().__init__(*args, **kwargs)
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        _look_up_in_c(cls, _GETATTR)
 
     # ---- calling -------------------------------------------------------------------------------
 
@@ -106,45 +121,57 @@ class Module(HookMethods, ConversionMethods, StateMethods):
                 raise
 
         def __getattr__(self, name):
-            # members are instance attributes: only what is missing comes here
-            return find_member(self, name)
+            # for what is in no class and not in __dict__; `_look_up_in_c` does the same
+            attributes = self.__dict__
+            for kind in KINDS:
+                if kind in attributes:
+                    members = attributes[kind]
+                    if name in members:
+                        return members[name]
+            return find_absent(self, name)
 
     # ---- members -------------------------------------------------------------------------------
 
     def __setattr__(self, name: str, value: Any) -> None:
+        attributes = self.__dict__
         if isinstance(value, Parameter):
-            attach(self, "_parameters", name, value)
+            displace(self, "_parameters", name)
+            self.register_parameter(name, value)
+        elif name in attributes.get("_parameters", ()):
+            if value is not None:
+                refuse_value(self, name, "a Parameter", value)
+            self.register_parameter(name, None)
         elif isinstance(value, Module):
-            attach(self, "_modules", name, value)
+            displace(self, "_modules", name)
+            self._modules[name] = registered(self, "_modules", name, value)
+        elif name in attributes.get("_modules", ()):
+            if value is not None:
+                refuse_value(self, name, "a Module", value)
+            self._modules[name] = registered(self, "_modules", name, None)
         elif isinstance(value, Buffer):
-            attach(self, "_buffers", name, value)
-            if value.persistent:
-                self._non_persistent_buffers_set.discard(name)
-            else:
-                self._non_persistent_buffers_set.add(name)
+            self.register_buffer(name, value, value.persistent)
+        elif name in attributes.get("_buffers", ()):
+            if not (value is None or isinstance(value, Tensor)):
+                refuse_value(self, name, "a Tensor", value)
+            self.register_buffer(name, value, name not in self._non_persistent_buffers_set)
         else:
-            for kind, accepted in (("_parameters", "a Parameter"), ("_modules", "a Module")):
-                if name in self.__dict__.get(kind, ()):
-                    if value is not None:
-                        raise TypeError(
-                            f"{type(self).__name__}: `{name}` must be {accepted} or None; "
-                            f"got {type(value).__name__}"
-                        )
-                    self.__dict__[kind][name] = None
-                    return
-            if name in self.__dict__.get("_buffers", ()):
-                if not (value is None or isinstance(value, Tensor)):
-                    raise TypeError(
-                        f"{type(self).__name__}: buffer `{name}` must be a Tensor or None; "
-                        f"got {type(value).__name__}"
-                    )
-                self._buffers[name] = value
-                return
-            object.__setattr__(self, name, value)
+            super().__setattr__(name, value)
 
     def __delattr__(self, name: str) -> None:
-        if not detach_name(self, name):
-            object.__delattr__(self, name)
+        if name in self._parameters:
+            del self._parameters[name]
+        elif name in self._buffers:
+            del self._buffers[name]
+            self._non_persistent_buffers_set.discard(name)
+        elif name in self._modules:
+            del self._modules[name]
+        else:
+            super().__delattr__(name)
+
+    def __dir__(self) -> list[str]:
+        names = {*dir(type(self)), *self.__dict__}
+        names.update(self._parameters, self._buffers, self._modules)
+        return sorted(name for name in names if not name[:1].isdigit())
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
         """Make ``param`` the parameter called ``name``; None keeps the name free for one.
@@ -152,16 +179,19 @@ class Module(HookMethods, ConversionMethods, StateMethods):
         Raises:
             TypeError: ``name`` is not a str, or ``param`` neither a Parameter nor None.
             KeyError: ``name`` is empty, contains a dot, or is an attribute already.
+            ValueError: ``param`` is the result of a recorded operator.
         """
         check_name(self, "parameter", "_parameters", name)
-        if param is not None and not isinstance(param, Parameter):
-            raise TypeError(
-                f"{type(self).__name__}: `{name}` must be a Parameter or None; "
-                f"got {type(param).__name__}"
-            )
-        self._parameters[name] = (
-            None if param is None else registered(self, "_parameters", name, param)
-        )
+        if param is not None:
+            if not isinstance(param, Parameter):
+                refuse_value(self, name, "a Parameter", param)
+            if not param.is_leaf:
+                raise ValueError(
+                    f"{type(self).__name__}: parameter `{name}` must be a leaf; got the result of "
+                    f"an operator. Compute it in `forward`"
+                )
+            param = registered(self, "_parameters", name, param)
+        self._parameters[name] = param
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Make ``tensor`` a buffer: it moves with the module, but no optimizer changes it.
@@ -173,10 +203,7 @@ class Module(HookMethods, ConversionMethods, StateMethods):
         """
         check_name(self, "buffer", "_buffers", name)
         if tensor is not None and not isinstance(tensor, Tensor):
-            raise TypeError(
-                f"{type(self).__name__}: buffer `{name}` must be a Tensor or None; "
-                f"got {type(tensor).__name__}"
-            )
+            refuse_value(self, name, "a Tensor", tensor)
         self._buffers[name] = registered(self, "_buffers", name, tensor)
         if persistent:
             self._non_persistent_buffers_set.discard(name)
@@ -189,20 +216,17 @@ class Module(HookMethods, ConversionMethods, StateMethods):
 
     def add_module(self, name: str, module: Module | None) -> None:
         """Make ``module`` the submodule called ``name``."""
-        check_name(self, "module", "_modules", name)
         if module is not None and not isinstance(module, Module):
-            raise TypeError(
-                f"{type(self).__name__}: `{name}` must be a Module or None; "
-                f"got {type(module).__name__}"
-            )
+            refuse_value(self, name, "a Module", module)
+        check_name(self, "module", "_modules", name)
         self._modules[name] = registered(self, "_modules", name, module)
 
     def get_submodule(self, target: str) -> Module:
         """Return the submodule at a dotted path, such as ``"encoder.layers.0"``; ``""`` is self."""
         module: Module = self
         for name in target.split(".") if target else ():
-            child = module.__dict__["_modules"].get(name)
-            if child is None:
+            child = getattr(module, name, None)
+            if not isinstance(child, Module):
                 raise AttributeError(f"{type(module).__name__} has no submodule `{name}`")
             module = child
         return module
@@ -226,20 +250,21 @@ class Module(HookMethods, ConversionMethods, StateMethods):
         if not name:
             raise ValueError("set_submodule: `target` must name a submodule; got ''")
         if not isinstance(module, Module):
-            raise TypeError(
+            raise ValueError(
                 f"set_submodule: `module` must be a Module; got {type(module).__name__}"
             )
         parent = self.get_submodule(path)
-        if name not in parent._modules and (strict or hasattr(parent, name)):
+        present = getattr(parent, name, _ABSENT)
+        if not isinstance(present, Module) and (strict or present is not _ABSENT):
             raise AttributeError(f"{type(parent).__name__} has no submodule `{name}`")
-        parent.add_module(name, module)
+        setattr(parent, name, module)
 
     def get_parameter(self, target: str) -> Parameter:
         """Return the parameter at a dotted path."""
         path, _, name = target.rpartition(".")
         module = self.get_submodule(path)
-        parameter = module._parameters.get(name)
-        if parameter is None:
+        parameter = getattr(module, name, None)
+        if not isinstance(parameter, Parameter):
             raise AttributeError(f"{type(module).__name__} has no parameter `{name}`")
         return parameter
 
@@ -247,8 +272,8 @@ class Module(HookMethods, ConversionMethods, StateMethods):
         """Return the buffer at a dotted path."""
         path, _, name = target.rpartition(".")
         module = self.get_submodule(path)
-        buffer = module._buffers.get(name)
-        if buffer is None:
+        buffer: Tensor = getattr(module, name, _ABSENT)
+        if buffer is _ABSENT or name not in module._buffers:
             raise AttributeError(f"{type(module).__name__} has no buffer `{name}`")
         return buffer
 
@@ -363,20 +388,16 @@ class Module(HookMethods, ConversionMethods, StateMethods):
 
     # ---- pickles and copies --------------------------------------------------------------------
 
-    # A state holds each member once, in its registry.
+    # A state is the module's `__dict__`, as PyTorch's is: a shallow copy shares the registries.
     def __getstate__(self) -> dict[str, Any]:
-        state = self.__dict__.copy()
-        for kind in _KINDS:
-            members = dict(state[kind])
-            state[kind] = members
-            for name in members:
-                state.pop(name, None)
-        return state
+        return self.__dict__.copy()
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        for kind in _KINDS:
-            self.__dict__[kind] = Registry(self, state.get(kind))
+        attributes = self.__dict__
+        attributes.update((kind, state[kind]) for kind in KINDS if kind in state)  # first: see init
+        attributes.update(state)
+        attributes.setdefault("_non_persistent_buffers_set", set())  # older states lack it
+        adopt_hooks(self)
 
     # ---- text ----------------------------------------------------------------------------------
 
@@ -392,3 +413,7 @@ class Module(HookMethods, ConversionMethods, StateMethods):
 
     def _repr_html_(self) -> str:
         return module_html(self)
+
+
+_GETATTR = Module.__getattr__
+_look_up_in_c(Module, _GETATTR)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import plait_core as pc
@@ -95,7 +95,7 @@ def load(module: Module, state: Any, strict: bool, assign: bool) -> Incompatible
     versions = getattr(state, "_metadata", None) or {}
     visited: set[str] = set()
     after: list[tuple[Module, Hook]] = []
-    for path, owner in module.named_modules(remove_duplicate=False):
+    for path, owner in _walk(module, ""):
         prefix = f"{path}." if path else ""
         metadata = {**versions.get(path, {}), "assign_to_params_buffers": assign, "writes": writes}
         for hook in hooks_of(owner, "_load_state_dict_pre_hooks").values():
@@ -122,6 +122,14 @@ def load(module: Module, state: Any, strict: bool, assign: bool) -> Incompatible
     if strict and after:
         _raise_all(module, _name_errors(missing, unexpected))
     return keys
+
+
+def _walk(module: Module, path: str) -> Iterator[tuple[str, Module]]:
+    """Give every module with its path, shared ones under each."""
+    yield path, module
+    for name, child in module._modules.items():
+        if child is not None:
+            yield from _walk(child, f"{path}.{name}" if path else name)
 
 
 def _raise_all(module: Module, errors: list[str]) -> None:

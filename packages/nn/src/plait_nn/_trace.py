@@ -54,17 +54,15 @@ def note_module(error: Any, module: Module) -> None:
 
 def _describe(module: Module) -> str:
     """The module's own arguments, if they fit a line."""
-    if module._modules:
-        return ""
     try:
-        text = repr(module)
+        text = "" if module._modules else repr(module)
     except Exception:  # the error on its way is the one to see
         return ""
     return "" if "\n" in text or len(text) > _LONGEST else f": {text}"
 
 
 def _name_within(parent: Module, child: Module) -> str:
-    for name, module in parent.named_modules():
-        if module is child:
-            return name
-    return ""
+    try:
+        return next((name for name, each in parent.named_modules() if each is child), "")
+    except Exception:  # a subclass may break the walk: its error must not hide the one on its way
+        return ""

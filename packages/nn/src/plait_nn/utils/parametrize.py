@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copyreg
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from typing import Any
 
 from plait_core import Tensor
@@ -49,6 +51,13 @@ def cached() -> Iterator[None]:
         _cache = before
 
 
+def _register(module: Module, name: str, tensor: Tensor) -> None:
+    if isinstance(tensor, Parameter):
+        module.register_parameter(name, tensor)
+    else:
+        module.register_buffer(name, tensor)
+
+
 class ParametrizationList(ModuleList):
     """The parametrizations of one tensor, and the originals it is computed from.
 
@@ -71,15 +80,19 @@ class ParametrizationList(ModuleList):
             if inverse is not None:
                 made = inverse(made)
         self.is_tensor = isinstance(made, Tensor)
-        parts = [made] if self.is_tensor else list(made)
+        if self.is_tensor:  # the same object, so that an optimizer made before keeps it
+            self.ntensors = 1
+            if made is not original:
+                original.data = made.detach()
+            _register(self, "original", original)
+            return
+        parts = list(made)
         self.ntensors = len(parts)
         for number, part in enumerate(parts):
-            name = "original" if self.is_tensor else f"original{number}"
+            own = part.detach()
             if isinstance(original, Parameter):
-                parameter = Parameter(part.detach(), original.requires_grad)
-                self.register_parameter(name, parameter)
-            else:
-                self.register_buffer(name, part.detach())
+                own = Parameter(own, original.requires_grad)
+            _register(self, f"original{number}", own)
 
     def _originals(self) -> list[Tensor]:
         if self.is_tensor:
@@ -123,12 +136,29 @@ def _property(name: str) -> property:
     return property(read, write)
 
 
-def _assign(self: Any, name: str, value: Any) -> None:
-    """Set an attribute; a parametrized tensor by its originals, also from a parameter."""
-    if is_parametrized(self, name):
-        self.parametrizations[name]._assign(value)
-    else:
-        type(self)._plain.__setattr__(self, name, value)
+def _refuse_state(module: Module) -> Any:
+    raise RuntimeError(
+        f"{type(module).__name__}: a parametrized module can't be pickled, for its class was made at "
+        f"run time; save its state_dict. copy.deepcopy copies it"
+    )
+
+
+def _deepcopy(module: Module, memo: dict[int, Any]) -> Module:
+    new: Module = module.__new__(type(module))
+    memo[id(module)] = new
+    new.__dict__.update(deepcopy(module.__dict__, memo))
+    for slot in copyreg._slotnames(type(module)):  # type: ignore[attr-defined]
+        if hasattr(module, slot):
+            setattr(new, slot, deepcopy(getattr(module, slot), memo))
+    return new
+
+
+def _members_of_class(plain: type[Module]) -> dict[str, Any]:
+    """What the class of a parametrized module has besides its properties."""
+    members: dict[str, Any] = {"_plain": plain, "__getstate__": _refuse_state}
+    if not hasattr(plain, "__deepcopy__"):
+        members["__deepcopy__"] = _deepcopy
+    return members
 
 
 def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
@@ -139,7 +169,7 @@ def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
         >>> nn.utils.parametrize.is_parametrized(nn.Linear(2, 3))
         False
     """
-    found = module.__dict__["_modules"].get("parametrizations")
+    found = getattr(module, "parametrizations", None)
     if not isinstance(found, ModuleDict):
         return False
     return len(found) > 0 if tensor_name is None else tensor_name in found
@@ -180,24 +210,27 @@ def register_parametrization(
         if getattr(parametrization, "right_inverse", None) is not None:
             found._assign(value)
         return module
-    own = module._parameters.get(tensor_name)
-    tensor = module._buffers.get(tensor_name) if own is None else own
+    if tensor_name not in module._buffers and tensor_name not in module._parameters:
+        tensor = None
+    else:
+        tensor = getattr(module, tensor_name)
     if tensor is None:
         raise ValueError(
             f"register_parametrization: `{tensor_name}` must be a parameter or buffer of "
             f"{type(module).__name__}"
         )
+    before = tensor.detach()
     made = ParametrizationList([parametrization], tensor)
-    if not unsafe and tuple(made().shape) != tuple(tensor.shape):
+    if not unsafe and tuple(made().shape) != tuple(before.shape):
+        tensor.data = before
         raise ValueError(
             f"register_parametrization: {type(parametrization).__name__} must keep the shape "
-            f"{tuple(tensor.shape)} of `{tensor_name}`; got {tuple(made().shape)}"
+            f"{tuple(before.shape)} of `{tensor_name}`; got {tuple(made().shape)}"
         )
     delattr(module, tensor_name)
     if not is_parametrized(module):
         kind = type(module)
-        members = {"_plain": kind, "__setattr__": _assign}
-        module.__class__ = type(f"Parametrized{kind.__name__}", (kind,), members)
+        module.__class__ = type(f"Parametrized{kind.__name__}", (kind,), _members_of_class(kind))
         module.parametrizations = ModuleDict()
     setattr(type(module), tensor_name, _property(tensor_name))
     module.parametrizations[tensor_name] = made
@@ -236,13 +269,17 @@ def remove_parametrizations(
             f"`leave_parametrized` must be True"
         )
     first = found._originals()[0]
-    value = (found() if leave_parametrized else first).detach()
+    if found.is_tensor:
+        value = first
+        if leave_parametrized:
+            value.data = getattr(module, tensor_name).detach()
+    else:
+        value = getattr(module, tensor_name).detach()
+        if isinstance(first, Parameter):
+            value = Parameter(value, first.requires_grad)
     delattr(type(module), tensor_name)
     del module.parametrizations[tensor_name]
-    if isinstance(first, Parameter):
-        module.register_parameter(tensor_name, Parameter(value, first.requires_grad))
-    else:
-        module.register_buffer(tensor_name, value)
+    _register(module, tensor_name, value)
     if len(module.parametrizations) == 0:
         del module.parametrizations
         module.__class__ = type(module)._plain  # type: ignore[attr-defined]

@@ -1,0 +1,170 @@
+// Attribute lookup of modules: members come from dicts in the instance's __dict__, without a call
+// of Python code. It does what object.__getattribute__ and then Module.__getattr__ do, and leaves
+// what is unusual to the latter. CPython takes the slot back by itself when __getattr__,
+// __getattribute__ or the bases of a class, or of one of its bases, are assigned.
+#include <pybind11/pybind11.h>
+
+#include "tensor.hpp"
+
+namespace py = pybind11;
+
+namespace plait::core {
+namespace {
+
+struct Key {
+  PyObject *name;  // exactly a str
+  Py_hash_t hash;
+};
+
+Key key_of(PyObject *name) {
+  const Py_hash_t known = reinterpret_cast<PyASCIIObject *>(name)->hash;
+  return {name, known == -1 ? PyObject_Hash(name) : known};
+}
+
+constexpr int kKinds = 3;
+Key registries[kKinds];  // the names of the dicts, in the order of the search
+PyObject *getattr_name, *getattribute_name;
+
+// Looks a key up in a dict: 1 found (a new reference), 0 absent, -1 an error.
+int find(PyObject *dict, const Key &key, PyObject **found) {
+#if PY_VERSION_HEX >= 0x030D0000
+  return PyDict_GetItemRef(dict, key.name, found);
+#else
+  *found = _PyDict_GetItem_KnownHash(dict, key.name, key.hash);
+  if (!*found) return PyErr_Occurred() ? -1 : 0;
+  Py_INCREF(*found);
+  return 1;
+#endif
+}
+
+// What the classes of the MRO hold under a name, through CPython's cache; a new reference or null.
+// Neither function is documented; both are exported, since 2.3 and 3.13. Elsewhere lookups stay
+// Python's own: `install` refuses.
+#if defined(PYPY_VERSION) || PY_VERSION_HEX >= 0x030F0000
+constexpr bool kHasTypeLookup = false;
+Object in_type(PyTypeObject *, PyObject *) { return Object(); }
+#elif PY_VERSION_HEX >= 0x030D0000
+constexpr bool kHasTypeLookup = true;
+Object in_type(PyTypeObject *type, PyObject *name) { return Object(_PyType_LookupRef(type, name)); }
+#else
+constexpr bool kHasTypeLookup = true;
+Object in_type(PyTypeObject *type, PyObject *name) {
+  PyObject *found = _PyType_Lookup(type, name);
+  Py_XINCREF(found);
+  return Object(found);
+}
+#endif
+
+// A descriptor's value: 1 found, 0 it raised AttributeError, -1 another error.
+int value_of(descrgetfunc get, PyObject *descriptor, PyObject *self, PyObject **found) {
+  *found = get(descriptor, self, reinterpret_cast<PyObject *>(Py_TYPE(self)));
+  if (*found) return 1;
+  if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return -1;
+  PyErr_Clear();
+  return 0;
+}
+
+// What object.__getattribute__ finds: 1 found (a new reference), 0 absent, -1 an error.
+int ordinary(PyObject *self, PyObject *attributes, const Key &key, PyObject **found) {
+  const Object of_type = in_type(Py_TYPE(self), key.name);
+  const descrgetfunc get = of_type ? Py_TYPE(of_type.get())->tp_descr_get : nullptr;
+  if (get && PyDescr_IsData(of_type.get())) return value_of(get, of_type.get(), self, found);
+  const int there = find(attributes, key, found);
+  if (there || !of_type) return there;
+  if (get) return value_of(get, of_type.get(), self, found);
+  *found = new_reference(of_type.get());
+  return 1;
+}
+
+// Finds the next registry: 1 found (a new reference), 0 absent, -1 an error. Modules write them
+// first into their __dict__, in the order of the search; a walk takes less than lookups.
+int next_registry(PyObject *attributes, const Key &kind, Py_ssize_t *place, PyObject **members) {
+#ifndef Py_GIL_DISABLED
+  PyObject *name;
+  if (*place >= 0 && PyDict_Next(attributes, place, &name, members) && name == kind.name) {
+    Py_INCREF(*members);
+    return 1;
+  }
+#endif
+  *place = -1;
+  return find(attributes, kind, members);
+}
+
+// What Module.__getattr__ finds: 1 found (a new reference), 0 absent or unusual, -1 an error.
+int in_registries(PyObject *attributes, const Key &key, PyObject **found) {
+  Py_ssize_t place = 0;
+  for (const Key &kind : registries) {
+    PyObject *members = nullptr;
+    const int there = next_registry(attributes, kind, &place, &members);
+    if (there < 0) return -1;
+    if (!there) continue;
+    const Object held(members);
+    if (!PyDict_CheckExact(members)) return 0;  // it may define __contains__ or __getitem__
+    if (PyDict_GET_SIZE(members) == 0) continue;
+    const int done = find(members, key, found);
+    if (done) return done;
+  }
+  return 0;
+}
+
+// Ends a lookup as Python does: by the __getattr__ of the type.
+PyObject *by_getattr(PyObject *self, PyObject *name) {
+  const Object method = in_type(Py_TYPE(self), getattr_name);
+  if (!method) {
+    PyErr_SetObject(PyExc_AttributeError, name);
+    return nullptr;
+  }
+  const descrgetfunc get = Py_TYPE(method.get())->tp_descr_get;
+  if (!get) return PyObject_CallFunctionObjArgs(method.get(), name, nullptr);
+  const Object bound(get(method.get(), self, reinterpret_cast<PyObject *>(Py_TYPE(self))));
+  return bound ? PyObject_CallFunctionObjArgs(bound.get(), name, nullptr) : nullptr;
+}
+
+// The slot tp_getattro of modules.
+PyObject *get_attribute(PyObject *self, PyObject *name) {
+  if (!PyUnicode_CheckExact(name)) {  // a subclass of str may define __eq__ and __hash__
+    PyObject *value = PyObject_GenericGetAttr(self, name);
+    if (value || !PyErr_ExceptionMatches(PyExc_AttributeError)) return value;
+    PyErr_Clear();
+    return by_getattr(self, name);
+  }
+  const Object attributes(PyObject_GenericGetDict(self, nullptr));
+  if (!attributes) return nullptr;
+  const Key key = key_of(name);
+  PyObject *value = nullptr;
+  int there = ordinary(self, attributes.get(), key, &value);
+  if (!there) there = in_registries(attributes.get(), key, &value);
+  if (there) return there > 0 ? value : nullptr;
+  return by_getattr(self, name);
+}
+
+bool install(const py::object &cls, const py::object &getattr) {
+  if (!PyType_Check(cls.ptr())) throw py::type_error("install: `cls` must be a class");
+  auto *type = reinterpret_cast<PyTypeObject *>(cls.ptr());
+  if (!kHasTypeLookup || !PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE)) return false;
+  const Object usual = in_type(&PyBaseObject_Type, getattribute_name);
+  if (in_type(type, getattr_name).get() != getattr.ptr() ||
+      in_type(type, getattribute_name).get() != usual.get())
+    return false;
+  type->tp_getattro = get_attribute;
+  PyType_Modified(type);
+  return true;
+}
+
+bool installed(const py::object &cls) {
+  return PyType_Check(cls.ptr()) &&
+         reinterpret_cast<PyTypeObject *>(cls.ptr())->tp_getattro == get_attribute;
+}
+
+}  // namespace
+
+void add_attribute_lookup(py::module_ &m) {
+  const char *names[] = {"_parameters", "_buffers", "_modules"};
+  for (int i = 0; i < kKinds; i++) registries[i] = key_of(PyUnicode_InternFromString(names[i]));
+  getattr_name = PyUnicode_InternFromString("__getattr__");
+  getattribute_name = PyUnicode_InternFromString("__getattribute__");
+  m.def("_install_attribute_lookup", install, py::arg("cls"), py::arg("getattr"));
+  m.def("_has_attribute_lookup", installed, py::arg("cls"));
+}
+
+}  // namespace plait::core

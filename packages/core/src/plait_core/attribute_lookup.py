@@ -1,0 +1,63 @@
+"""Attribute lookup in C for classes that keep members in registries, as modules do.
+
+A class that defines ``__getattr__`` pays a call of Python code for every member. For one whose
+``__getattr__`` looks into the dicts ``_parameters``, ``_buffers`` and ``_modules`` of the
+instance's ``__dict__``, in this order, a function in C does the same in a tenth of the time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from plait_core import _core
+
+__all__ = ["install", "installed"]
+
+
+def install(cls: type, getattr: Callable[[Any, str], Any]) -> bool:
+    """Let instances of a class find their members in C, if that gives what Python would.
+
+    Reading an attribute stays what it is in Python: data descriptors of the class, the instance's
+    ``__dict__``, other attributes of the class, and then ``getattr``, which is called for what
+    neither these nor the registries hold, and where a registry is not exactly a dict. When
+    ``__getattr__``, ``__getattribute__`` or the bases of the class, or of one of its bases, are
+    assigned later, Python goes back to its own lookup by itself. Subclasses start with Python's.
+
+    Args:
+        cls: the class.
+        getattr: the ``__getattr__`` that looks into the registries.
+
+    Returns:
+        Whether lookups are in C now: not if the class gets another ``__getattr__`` by its MRO, or a
+        ``__getattribute__`` that is not ``object``'s.
+
+    Raises:
+        TypeError: ``cls`` is not a class.
+
+    Example:
+        >>> from plait_core import attribute_lookup
+        >>> class Holder:
+        ...     def __init__(self):
+        ...         self._parameters = {"weight": 3}
+        ...     def __getattr__(self, name):
+        ...         if name in self._parameters:
+        ...             return self._parameters[name]
+        ...         raise AttributeError(name)
+        >>> attribute_lookup.install(Holder, Holder.__getattr__)
+        True
+        >>> Holder().weight
+        3
+    """
+    return _core._install_attribute_lookup(cls, getattr)
+
+
+def installed(cls: type) -> bool:
+    """Return whether `install` holds for a class still.
+
+    Example:
+        >>> from plait_core import attribute_lookup
+        >>> attribute_lookup.installed(int)
+        False
+    """
+    return _core._has_attribute_lookup(cls)
