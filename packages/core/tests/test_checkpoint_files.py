@@ -187,10 +187,11 @@ def test_folder_and_file_are_synchronised(tmp_path: Path, monkeypatch: Any) -> N
 def test_leftovers_go_and_files_in_use_stay(tmp_path: Path) -> None:
     dead = tmp_path / ".a.01234567.partial"
     dead.write_bytes(b"x")
-    name, file = _atomic._open_temporary(str(tmp_path), "a")
-    pc.save({}, tmp_path / "a")
-    assert not dead.exists() and os.path.exists(name)
-    os.close(file)
+    with _atomic.Replacement(str(tmp_path / "a")) as other:
+        pc.save({}, tmp_path / "a")
+        assert not dead.exists() and os.path.exists(other._temporary)
+        other.take_name()
+    assert os.listdir(tmp_path) == ["a"]
 
 
 def test_mode_and_link_are_kept(tmp_path: Path) -> None:
@@ -416,16 +417,16 @@ def test_reading_and_digesting_give_what_the_file_holds(tmp_path: Path) -> None:
         path.write_bytes(data)
         with path.open("rb") as file:
             target = np.zeros(size, np.uint8)
-            count, text = _core._read_into(file.fileno(), 5, target, True)
+            count, text = _core._read_into(file.fileno(), 5, target, "digest")
             assert (count, target.tobytes()) == (size, data[5:])
             assert text == _digest.digest_of(target)
-            assert _core._read_into(file.fileno(), 5, target, False) == (size, None)
+            assert _core._read_into(file.fileno(), 5, target, "") == (size, None)
             longer = np.zeros(size + 9, np.uint8)
-            assert _core._read_into(file.fileno(), 5, longer, True) == (size, None)
+            assert _core._read_into(file.fileno(), 5, longer, "digest") == (size, None)
     with pytest.raises(OSError, match="Bad file descriptor"):
-        _core._read_into(-1, 0, np.zeros(1, np.uint8), False)
+        _core._read_into(-1, 0, np.zeros(1, np.uint8), "")
     with pytest.raises((TypeError, BufferError)):
-        _core._read_into(0, 0, b"constant", False)
+        _core._read_into(0, 0, b"constant", "")
 
 
 def test_a_header_cannot_ask_for_more_than_the_file_has() -> None:

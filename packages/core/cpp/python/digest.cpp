@@ -1,17 +1,8 @@
-// Sums of columns run at the speed of the cache; reading is fused with them, block by block.
-#define PY_SSIZE_T_CLEAN
+// Sums of columns run at the speed of the cache.
 #include "digest.hpp"
 
-#include "crc32.hpp"
-
-#include <pybind11/pybind11.h>
-#include <pybind11/stl.h>
-#include <unistd.h>
-
-#include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <vector>
 
 namespace plait::core {
 namespace {
@@ -107,6 +98,11 @@ void Digest::update(const void *data, uint64_t nbytes) {
   }
 }
 
+void Digest::append(const Digest &next) {
+  for (uint64_t c = 0; c < kColumns; c++) sums_[c] *= kFactor;
+  for (uint64_t c = 0; c < kColumns; c++) sums_[c] += next.sums_[c];
+}
+
 std::string Digest::text() const {
   uint64_t lanes[4] = {nbytes_, 0, 0, 0};  // side by side: each waits for its own products alone
   for (uint64_t c = 0; c < kColumns; c++) lanes[c % 4] = mixed(lanes[c % 4], sums_[c]);
@@ -115,126 +111,6 @@ std::string Digest::text() const {
   char out[17];
   snprintf(out, sizeof out, "%016llx", static_cast<unsigned long long>(h));
   return out;
-}
-
-namespace {
-
-namespace py = pybind11;
-
-// Bytes of an object for as long as this lives.
-class Bytes {
- public:
-  Bytes(const py::object &o, int flags) {
-    if (PyObject_GetBuffer(o.ptr(), &view_, flags) < 0) throw py::error_already_set();
-  }
-  Bytes(const Bytes &) = delete;
-  Bytes &operator=(const Bytes &) = delete;
-  ~Bytes() { PyBuffer_Release(&view_); }
-  char *data() const { return static_cast<char *>(view_.buf); }
-  uint64_t size() const { return uint64_t(view_.len); }
-
- private:
-  Py_buffer view_;
-};
-
-std::string digest(const py::object &data) {
-  const Bytes bytes(data, PyBUF_SIMPLE);
-  Digest made(bytes.size());
-  const py::gil_scoped_release free;
-  made.update(bytes.data(), bytes.size());
-  return made.text();
-}
-
-uint32_t crc32(const py::object &data) {
-  const Bytes bytes(data, PyBUF_SIMPLE);
-  Crc32 made;
-  const py::gil_scoped_release free;
-  made.update(bytes.data(), bytes.size());
-  return made.value();
-}
-
-// By each of the ways that this processor has, for tests.
-std::vector<uint32_t> crc32_in_every_way(const py::object &data) {
-  const Bytes bytes(data, PyBUF_SIMPLE);
-  std::vector<uint32_t> found;
-  for (int i = 0; i < Crc32::kWays; i++)
-    if (const Crc32::Way way = Crc32::way(i))
-      found.push_back(~way(~0u, bytes.data(), bytes.size()));
-  return found;
-}
-
-// What is computed of bytes while they are read: nothing, the digest or the CRC.
-class Sums {
- public:
-  Sums(const std::string &kind, uint64_t nbytes)
-      : digest_(nbytes), is_digest_(kind == "digest"), is_crc_(kind == "crc") {
-    if (!is_digest_ && !is_crc_ && !kind.empty())
-      throw py::value_error("_read_into: `kind` must be \"\", \"digest\" or \"crc\"");
-  }
-  bool wanted() const { return is_digest_ || is_crc_; }
-  void update(const char *data, uint64_t nbytes) {
-    if (is_digest_) digest_.update(data, nbytes);
-    if (is_crc_) crc_.update(data, nbytes);
-  }
-  py::object value() const {
-    if (is_digest_) return py::str(digest_.text());
-    return is_crc_ ? py::object(py::int_(crc_.value())) : py::none();
-  }
-
- private:
-  Digest digest_;
-  Crc32 crc_;
-  bool is_digest_, is_crc_;
-};
-
-// Bytes of a read: they stay in the second-level cache until they are summed.
-constexpr uint64_t kRead = Digest::kBlock * Digest::kRow;
-
-// Reads [done, size) until an interruption; 0 at the end, else errno, or -1 where the file ends.
-int read_on(int file, int64_t offset, char *data, uint64_t size, uint64_t *done, uint64_t *digested,
-            Sums *made) {
-  while (*done < size) {
-    const uint64_t left = size - *done,
-                   n = made->wanted() && left > kRead ? kRead - *done % kRead : left;
-    const ssize_t got = pread(file, data + *done, n, offset + int64_t(*done));
-    if (got < 0) return errno;
-    if (got == 0) return -1;
-    *done += uint64_t(got);
-    const uint64_t ready = *done == size ? size : *done - *done % Digest::kRow;
-    made->update(data + *digested, ready - *digested);
-    *digested = ready;
-  }
-  return 0;
-}
-
-// (how many bytes were read, what was computed of them or None)
-py::tuple read_into(int file, int64_t offset, const py::object &target, const std::string &kind) {
-  const Bytes bytes(target, PyBUF_WRITABLE);
-  Sums made(kind, bytes.size());
-  uint64_t done = 0, digested = 0;
-  for (;;) {
-    int code;
-    {
-      const py::gil_scoped_release free;
-      code = read_on(file, offset, bytes.data(), bytes.size(), &done, &digested, &made);
-    }
-    if (code <= 0) break;
-    errno = code;
-    if (code == EINTR ? PyErr_CheckSignals() < 0 : !PyErr_SetFromErrno(PyExc_OSError))
-      throw py::error_already_set();
-  }
-  return py::make_tuple(done, done == bytes.size() ? made.value() : py::none());
-}
-
-}  // namespace
-
-void add_digests(py::module_ &m) {
-  m.def("_digest", digest, py::arg("data"), "The digest of the bytes of a checkpoint's tensor.");
-  m.def("_read_into", read_into, py::arg("file"), py::arg("offset"), py::arg("target"),
-        py::arg("kind"),
-        "Fill a buffer from a file; how many bytes there were, and their digest or crc.");
-  m.def("_crc32", crc32, py::arg("data"), "The CRC-32 of bytes, as zip files have it.");
-  m.def("_crc32_in_every_way", crc32_in_every_way, py::arg("data"), "For tests of the ways.");
 }
 
 }  // namespace plait::core

@@ -59,11 +59,13 @@ class Replacement:
     with the process that holds it. What an exception leaves to do is asked of the disk and not of
     a variable, because Ctrl-C may come between a call and the note that it was made: while the
     temporary name is this file, it has not taken its place and is removed; otherwise it has, and
-    nothing is.
+    nothing is. A part of something larger names that as its `whole`, which it does not change.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, whole: str = "") -> None:
         self.path = os.path.realpath(path)
+        self._kept = f"what was at {whole} is unchanged" if whole else "what was there is unchanged"
+        self._is_part = bool(whole)
         self.folder, self.name = os.path.split(self.path)
         self.token = self._temporary = ""
         self._file: io.FileIO | None = None
@@ -75,8 +77,7 @@ class Replacement:
         except OSError as error:
             self._discard()
             raise system_error(
-                f"save: no file can be made in {self.folder} for {self.name} ({error}); what was "
-                "there is unchanged",
+                f"save: no file can be made in {self.folder} for {self.name} ({error}); {self._kept}",
                 error,
             ) from error
         except BaseException:
@@ -119,10 +120,10 @@ class Replacement:
         waiting = self._discard()
         if isinstance(error, OSError) and not isinstance(error, CheckpointError):
             said = (
-                f"could not be written ({error}); what was there is unchanged"
-                if waiting
-                else f"is written and complete, but its folder could not be synchronised ({error}):"
-                " a power failure may bring back what was there before"
+                f"could not be written ({error}); {self._kept}"
+                if waiting or self._is_part
+                else f"is written and in its place, but its folder was not synchronised ({error}): "
+                "a power failure may bring back what was there before"
             )
             raise system_error(f"save: {self.path} {said}", error) from error
 
@@ -131,14 +132,16 @@ class Replacement:
 
         The lock goes last: what is gone nobody can take for something else.
         """
-        waiting = self._is_there()
-        if waiting:
-            with contextlib.suppress(OSError):
-                os.unlink(self._temporary)
-        if self._file is not None:
-            with contextlib.suppress(OSError):  # what counts was synchronised before
-                self._file.close()
-        return waiting
+        try:
+            waiting = self._is_there()
+            if waiting:
+                with contextlib.suppress(OSError):
+                    os.unlink(self._temporary)
+            return waiting
+        finally:
+            if self._file is not None:
+                with contextlib.suppress(OSError):  # what counts was synchronised before
+                    self._file.close()
 
     def _is_there(self) -> bool:
         """Tell whether the temporary name is this file."""

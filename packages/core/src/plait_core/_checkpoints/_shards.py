@@ -53,7 +53,7 @@ def write_shards(checkpoint: Checkpoint, path: str, largest: int) -> None:
             names = [f"{stem}-{i + 1:05d}-of-{len(parts):05d}{_SUFFIX}" for i in range(len(parts))]
             text = _index(checkpoint, names, parts)
             for part, entries in zip(names, parts, strict=True):
-                with Replacement(os.path.join(index.folder, part)) as file:
+                with Replacement(os.path.join(index.folder, part), index.path) as file:
                     checkpoint.write(Writer(file.write), entries, whole=False)
                     file.take_name()
             sync_folder(index.folder)

@@ -8,6 +8,7 @@ import io
 import mmap
 import os
 import stat
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -92,7 +93,9 @@ class _File(Source):
     def mapped(self) -> np.ndarray[Any, Any]:
         if not self._owned:
             return super().mapped()
-        memory = mmap.mmap(self._file, 0, access=mmap.ACCESS_COPY)
+        # before Python 3.13 a mapping keeps the file open
+        more: dict[str, Any] = {"trackfd": False} if sys.version_info >= (3, 13) else {}
+        memory = mmap.mmap(self._file, 0, access=mmap.ACCESS_COPY, **more)
         return np.frombuffer(memory, np.uint8)
 
     def close(self) -> None:
