@@ -94,19 +94,33 @@ def _lengths(metadata: dict[str, str]) -> list[int]:
     return [n for i, (key, value) in pairs for n in (len(key), len(value) if i != 2 else 0)]
 
 
-def _is_ours(metadata: dict[str, str]) -> bool:
-    """Tell whether a mark of plait's is left, any of them, or the form of its metadata."""
+def _is_ours(metadata: dict[str, str], content: dict[str, Any]) -> bool:
+    """Tell whether a mark of plait's is left, any of them, or the form of its metadata.
+
+    The name of the metadata may be damaged too, so other tables are looked at.
+    """
+    if metadata.get("format") == "plait" or any(key.startswith("plait") for key in metadata):
+        return True
+    others = (table for key, table in content.items() if key != "weight_map")
+    tables = (table for table in (metadata, *others) if isinstance(table, dict))
+    return any(_is_marked(table) for table in tables)
+
+
+def _is_marked(table: dict[str, Any]) -> bool:
+    if not table or not all(isinstance(value, str) for value in table.values()):
+        return False
+    texts = (*table, *table.values())
     return (
-        metadata.get("format") == "plait"
-        or any(key.startswith("plait") for key in metadata)
-        or any(_END_TEXT in value or _MARK in value for value in metadata.values())
-        or _lengths(metadata) == _lengths(_metadata(""))
+        any(_END in text or _END_TEXT in text or _MARK in text for text in texts)
+        or _lengths(table) == _lengths(_metadata(""))
     )
 
 
-def verify_marked(text: bytes, metadata: dict[str, str], name: str) -> bool:
+def verify_marked(
+    text: bytes, metadata: dict[str, str], content: dict[str, Any], name: str
+) -> bool:
     """Tell whether the JSON is plait's; raise where its digest is wrong."""
-    if not _is_ours(metadata):
+    if not _is_ours(metadata, content):
         return False
     found = metadata.get(_MARK, "")
     blank = text.replace(f'"{_MARK}":"{found}"'.encode(), f'"{_MARK}":"{_BLANK}"'.encode(), 1)
@@ -179,7 +193,7 @@ def read_header(source: Source) -> tuple[dict[str, Entry], dict[str, str], int, 
     text = source.read(8, length)
     content = parse_json(text, source.name)
     metadata = metadata_of(content, source.name)
-    ours = verify_marked(text, metadata, source.name)
+    ours = verify_marked(text, metadata, content, source.name)
     start = 8 + length
     entries = {key: _entry(key, value, source.name) for key, value in content.items()}
     _check_cover(entries, source, source.size - start)

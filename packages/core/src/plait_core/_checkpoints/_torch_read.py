@@ -186,6 +186,7 @@ class _Archive:
         if (
             local[:4] != b"PK\x03\x04"
             or local[8:10] != b"\0\0"  # not compressed
+            or info.compress_size != info.file_size
             or begin + info.file_size > self._source.size
             or self._source.read(info.header_offset + 30, length)
             != info.orig_filename.encode(coding)

@@ -263,7 +263,7 @@ def load_index(source: Source, options: Options, path: str) -> Any:
     text = source.read(0, source.size)
     index = parse_json(text, source.name)
     metadata = metadata_of(index, source.name)
-    ours = verify_marked(text, metadata, source.name)
+    ours = verify_marked(text, metadata, index, source.name)
     places = index.get("weight_map")
     if not isinstance(places, dict) or not all(_is_file_name(v) for v in places.values()):
         raise CheckpointError(
@@ -311,7 +311,7 @@ class _Parts:
     def __init__(self, path: str, options: Options, ours: bool) -> None:
         # a link to an index may have parts beside it, or beside what it leads to
         self._folders = [os.path.dirname(path), os.path.dirname(os.path.realpath(path))]
-        self._options, self._ours = options, ours
+        self._path, self._options, self._ours = path, options, ours
         self._files: dict[str, File] = {}
 
     def of(self, name: str) -> File:
@@ -320,8 +320,12 @@ class _Parts:
             source = self._open(name)
             try:
                 file = File(source, self._options)
-                if self._ours and not file.ours:
-                    raise CheckpointError(f"load: {source.name} is damaged: the index is plait's")
+                if self._ours != file.ours and (self._ours or "tree" not in file.said):
+                    damaged = source.name if self._ours else self._path
+                    raise CheckpointError(
+                        f"load: {damaged} is damaged: an index of plait's and its parts are "
+                        "required, and one of the two is not plait's"
+                    )
             except BaseException:
                 source.close()
                 raise
