@@ -1,11 +1,6 @@
-// Sums of columns run at the speed of the cache; reading is fused with them, block by block.
-#define PY_SSIZE_T_CLEAN
+// Sums of columns run at the speed of the cache.
 #include "digest.hpp"
 
-#include <pybind11/pybind11.h>
-#include <unistd.h>
-
-#include <cerrno>
 #include <cstdio>
 #include <cstring>
 
@@ -103,6 +98,11 @@ void Digest::update(const void *data, uint64_t nbytes) {
   }
 }
 
+void Digest::append(const Digest &next) {
+  for (uint64_t c = 0; c < kColumns; c++) sums_[c] *= kFactor;
+  for (uint64_t c = 0; c < kColumns; c++) sums_[c] += next.sums_[c];
+}
+
 std::string Digest::text() const {
   uint64_t lanes[4] = {nbytes_, 0, 0, 0};  // side by side: each waits for its own products alone
   for (uint64_t c = 0; c < kColumns; c++) lanes[c % 4] = mixed(lanes[c % 4], sums_[c]);
@@ -111,83 +111,6 @@ std::string Digest::text() const {
   char out[17];
   snprintf(out, sizeof out, "%016llx", static_cast<unsigned long long>(h));
   return out;
-}
-
-namespace {
-
-namespace py = pybind11;
-
-// Bytes of an object for as long as this lives.
-class Bytes {
- public:
-  Bytes(const py::object &o, int flags) {
-    if (PyObject_GetBuffer(o.ptr(), &view_, flags) < 0) throw py::error_already_set();
-  }
-  Bytes(const Bytes &) = delete;
-  Bytes &operator=(const Bytes &) = delete;
-  ~Bytes() { PyBuffer_Release(&view_); }
-  char *data() const { return static_cast<char *>(view_.buf); }
-  uint64_t size() const { return uint64_t(view_.len); }
-
- private:
-  Py_buffer view_;
-};
-
-std::string digest(const py::object &data) {
-  const Bytes bytes(data, PyBUF_SIMPLE);
-  Digest made(bytes.size());
-  const py::gil_scoped_release free;
-  made.update(bytes.data(), bytes.size());
-  return made.text();
-}
-
-// Bytes of a read: they stay in the second-level cache until they are digested.
-constexpr uint64_t kRead = Digest::kBlock * Digest::kRow;
-
-// Reads [done, size) until an interruption; 0 at the end, else errno, or -1 where the file ends.
-int read_on(int file, int64_t offset, char *data, uint64_t size, uint64_t *done, uint64_t *digested,
-            Digest *made) {
-  while (*done < size) {
-    const uint64_t left = size - *done, n = made && left > kRead ? kRead - *done % kRead : left;
-    const ssize_t got = pread(file, data + *done, n, offset + int64_t(*done));
-    if (got < 0) return errno;
-    if (got == 0) return -1;
-    *done += uint64_t(got);
-    const uint64_t ready = *done == size ? size : *done - *done % Digest::kRow;
-    if (made) made->update(data + *digested, ready - *digested);
-    *digested = ready;
-  }
-  return 0;
-}
-
-// (how many bytes were read, their digest or None)
-py::tuple read_into(int file, int64_t offset, const py::object &target, bool with_digest) {
-  const Bytes bytes(target, PyBUF_WRITABLE);
-  Digest made(bytes.size());
-  uint64_t done = 0, digested = 0;
-  for (;;) {
-    int code;
-    {
-      const py::gil_scoped_release free;
-      code = read_on(file, offset, bytes.data(), bytes.size(), &done, &digested,
-                     with_digest ? &made : nullptr);
-    }
-    if (code <= 0) break;
-    errno = code;
-    if (code == EINTR ? PyErr_CheckSignals() < 0 : !PyErr_SetFromErrno(PyExc_OSError))
-      throw py::error_already_set();
-  }
-  const bool whole = with_digest && done == bytes.size();
-  return py::make_tuple(done, whole ? py::object(py::str(made.text())) : py::none());
-}
-
-}  // namespace
-
-void add_digests(py::module_ &m) {
-  m.def("_digest", digest, py::arg("data"), "The digest of the bytes of a checkpoint's tensor.");
-  m.def("_read_into", read_into, py::arg("file"), py::arg("offset"), py::arg("target"),
-        py::arg("digest"),
-        "Fill a buffer from a file; how many bytes there were, and their digest.");
 }
 
 }  // namespace plait::core

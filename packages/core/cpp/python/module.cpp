@@ -9,7 +9,7 @@ namespace plait::core {
 
 State state;
 
-void add_digests(py::module_ &m);           // digest.cpp
+void add_checkpoint_files(py::module_ &m);  // checkpoint_files.cpp
 void add_attribute_lookup(py::module_ &m);  // attribute_lookup.cpp
 
 namespace {
@@ -242,6 +242,6 @@ PYBIND11_MODULE(_core, m) {
   throw_if(!add_size(m.ptr()) || !add_node(m.ptr()) || !add_tensor(m.ptr()) ||
            PyModule_AddFunctions(m.ptr(), exchange_functions) < 0);
   add_functions(m);
-  add_digests(m);
+  add_checkpoint_files(m);
   add_attribute_lookup(m);
 }

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
-import glob
+import io
 import os
+import re
 import secrets
-from collections.abc import Callable
+import stat
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from plait_core._checkpoints._errors import CheckpointError
+from plait_core._checkpoints._errors import CheckpointError, system_error
 
-__all__ = ["Writer", "write_file", "write_stream"]
+__all__ = ["Replacement", "Writer", "is_free", "names_in", "sweep", "sync_folder", "write_file", "write_stream"]
 
 _STEP = 1 << 24  # bytes a write
+TOKEN = "[0-9a-f]{8}"
 
 
 class Writer:
@@ -48,65 +52,200 @@ class Writer:
         """Do nothing: nothing is held back."""
 
 
+class Replacement:
+    """A temporary file beside `path` that takes the place of what is there, durably.
+
+    It is locked as long as it is open, so that no other save takes it for a leftover; the lock goes
+    with the process that holds it. What an exception leaves to do is asked of the disk and not of
+    a variable, because Ctrl-C may come between a call and the note that it was made: while the
+    temporary name is this file, it has not taken its place and is removed; otherwise it has, and
+    nothing is. A part of something larger names that as its `whole`, which it does not change.
+    """
+
+    def __init__(self, path: str, whole: str = "") -> None:
+        self.path = os.path.realpath(path)
+        self._kept = f"what was at {whole} is unchanged" if whole else "what was there is unchanged"
+        self._is_part = bool(whole)
+        self.folder, self.name = os.path.split(self.path)
+        self.token = self._temporary = ""
+        self._file: io.FileIO | None = None
+
+    def __enter__(self) -> Replacement:
+        _check_kind(self.path)
+        try:
+            self._open()
+        except OSError as error:
+            self._discard()
+            raise system_error(
+                f"save: no file can be made in {self.folder} for {self.name} ({error}); {self._kept}",
+                error,
+            ) from error
+        except BaseException:
+            self._discard()
+            raise
+        return self
+
+    def _open(self) -> None:
+        taken = " ".join(names_in(self.folder))
+        while True:
+            self.token = secrets.token_hex(4)
+            if self.token in taken:
+                continue
+            self._temporary = os.path.join(self.folder, f".{self.name}.{self.token}.partial")
+            try:
+                self._file = io.FileIO(self._temporary, "xb")
+            except FileExistsError:
+                continue
+            with contextlib.suppress(OSError):  # a file system without locks
+                fcntl.flock(self._file, fcntl.LOCK_EX)
+            if self._is_there():
+                break
+            file, self._file = self._file, None
+            file.close()  # somebody took it for a leftover before it was locked
+        with contextlib.suppress(FileNotFoundError):
+            os.fchmod(self._file.fileno(), os.stat(self.path).st_mode & 0o7777)
+
+    def write(self, data: memoryview) -> int:
+        """Write some bytes and return how many."""
+        assert self._file is not None
+        return os.write(self._file.fileno(), data)
+
+    def take_name(self) -> None:
+        """Make the bytes durable, then the name theirs; `sync_folder` makes the name durable."""
+        assert self._file is not None
+        os.fsync(self._file.fileno())
+        os.replace(self._temporary, self.path)
+
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
+        waiting = self._discard()
+        if isinstance(error, OSError) and not isinstance(error, CheckpointError):
+            said = (
+                f"could not be written ({error}); {self._kept}"
+                if waiting or self._is_part
+                else f"is written and in its place, but its folder was not synchronised ({error}): "
+                "a power failure may bring back what was there before"
+            )
+            raise system_error(f"save: {self.path} {said}", error) from error
+
+    def _discard(self) -> bool:
+        """Remove the file if it has not taken its place, and close it; return whether it had not.
+
+        The lock goes last: what is gone nobody can take for something else.
+        """
+        try:
+            waiting = self._is_there()
+            if waiting:
+                with contextlib.suppress(OSError):
+                    os.unlink(self._temporary)
+            return waiting
+        finally:
+            if self._file is not None:
+                with contextlib.suppress(OSError):  # what counts was synchronised before
+                    self._file.close()
+
+    def _is_there(self) -> bool:
+        """Tell whether the temporary name is this file."""
+        try:
+            found = os.lstat(self._temporary)
+            return self._file is None or os.path.samestat(found, os.fstat(self._file.fileno()))
+        except (OSError, ValueError):  # no such name, or closed
+            return False
+
+
+def _check_kind(path: str) -> None:
+    """What is replaced must be a file: not a folder, a device or a pipe."""
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
+        return
+    if stat.S_ISDIR(mode):
+        error = IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+        raise system_error(f"save: a file is required, {path!r} is a folder", error)
+    if not stat.S_ISREG(mode):
+        raise CheckpointError(
+            f"save: {path!r} is {kind_of(mode)}, which is not replaced; write to it by "
+            "save(value, file) with a file that is open"
+        )
+
+
+def kind_of(mode: int) -> str:
+    """Say what kind of file that is no regular one has this mode."""
+    tests = {
+        "a pipe (FIFO)": stat.S_ISFIFO,
+        "a socket": stat.S_ISSOCK,
+        "a device": lambda mode: stat.S_ISCHR(mode) or stat.S_ISBLK(mode),
+    }
+    return next((name for name, test in tests.items() if test(mode)), "no regular file")
+
+
 def write_file(path: str, write: Callable[[Writer], object]) -> None:
     """Replace the file at `path` by what `write` writes, durably, or leave it as it was."""
-    path = os.path.realpath(path)
-    if os.path.isdir(path):
-        raise IsADirectoryError(f"save: a file is required, {path!r} is a folder")
-    folder, name = os.path.split(path)
-    _remove_leftovers(folder, name)
-    temporary, file = _open_temporary(folder, name)
+    folder, name = os.path.split(os.path.realpath(path))
+    sweep(folder, names_in(folder), re.escape(name))
+    with Replacement(path) as file:
+        write(Writer(file.write))
+        file.take_name()
+        sync_folder(folder)
+
+
+def names_in(folder: str) -> list[str]:
+    """Return the names in a folder; none if it cannot be read."""
     try:
-        with contextlib.suppress(FileNotFoundError):
-            os.fchmod(file, os.stat(path).st_mode & 0o7777)
-        write(Writer(lambda data: os.write(file, data)))
-        os.fsync(file)
-        os.replace(temporary, path)
-    except BaseException as error:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        if isinstance(error, OSError):
-            raise CheckpointError(
-                f"save: {path} could not be written ({error}); what was there is unchanged"
-            ) from error
-        raise
+        return os.listdir(folder)
+    except OSError:
+        return []
+
+
+def sweep(folder: str, names: Iterable[str], pattern: str) -> None:
+    """Remove what killed saves left: temporary files of names that match, which nobody locks."""
+    form = re.compile(rf"\.(?:{pattern})\.{TOKEN}\.partial")
+    for name in names:
+        if form.fullmatch(name):
+            with contextlib.suppress(OSError), _locked(os.path.join(folder, name)) as path:
+                os.unlink(path)
+
+
+def is_free(path: str) -> bool:
+    """Tell whether a temporary file is gone or a leftover: its process has ended."""
+    try:
+        with _locked(path):
+            return True
+    except FileNotFoundError:
+        return True
+    except OSError:  # locked, or on a file system that cannot tell
+        return False
+
+
+@contextlib.contextmanager
+def _locked(path: str) -> Any:
+    """Hold the lock of a temporary file; raise OSError if another has it or it cannot be told."""
+    flags = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+    try:
+        file = os.open(path, os.O_RDWR | flags)
+    except PermissionError:  # of the mode of a file that must not be written
+        file = os.open(path, os.O_RDONLY | flags)
+    try:
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            raise OSError(f"{path} is no file")
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield path
     finally:
         os.close(file)
-    _sync_folder(folder)
 
 
-def _open_temporary(folder: str, name: str) -> tuple[str, int]:
-    """A new file that is locked as long as this process lives, so that no other removes it."""
-    while True:
-        path = os.path.join(folder, f".{name}.{secrets.token_hex(4)}.partial")
-        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-        with contextlib.suppress(OSError):  # a file system without locks
-            fcntl.flock(file, fcntl.LOCK_EX)
-        if os.fstat(file).st_nlink:
-            return path, file
-        os.close(file)  # somebody took it for a leftover before it was locked
-
-
-def _remove_leftovers(folder: str, name: str) -> None:
-    """Remove what killed saves to this name left: temporary files that nobody locks."""
-    pattern = os.path.join(glob.escape(folder), f".{glob.escape(name)}.????????.partial")
-    for path in glob.glob(pattern):
-        with contextlib.suppress(OSError):
-            file = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                os.unlink(path)
-            finally:
-                os.close(file)
-
-
-def _sync_folder(folder: str) -> None:
-    """Make the new name durable; where folders cannot be synchronised, the system does it later."""
-    with contextlib.suppress(OSError):
+def sync_folder(folder: str) -> None:
+    """Make the new name durable; a folder that cannot be opened or has no fsync is left out."""
+    try:
         file = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(file)
-        finally:
+    except OSError:
+        return
+    try:
+        os.fsync(file)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP, errno.EROFS):
+            raise
+    finally:
+        with contextlib.suppress(OSError):
             os.close(file)
 
 
@@ -117,6 +256,7 @@ def write_stream(stream: Any, write: Callable[[Writer], object]) -> None:
         if hasattr(stream, "flush"):
             stream.flush()
     except OSError as error:
-        raise CheckpointError(
-            f"save: the file object could not be written ({error}); what it holds is incomplete"
+        raise system_error(
+            f"save: the file object could not be written ({error}); what it holds is incomplete",
+            error,
         ) from error

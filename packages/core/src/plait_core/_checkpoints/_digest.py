@@ -1,4 +1,4 @@
-"""A digest of bytes that costs little beside reading them: design note 0010."""
+"""Sums of bytes that cost little beside reading them: design note 0010."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from plait_core import _core
 
-__all__ = ["ALGORITHM", "BLOCK", "digest_of"]
+__all__ = ["ALGORITHM", "BLOCK", "crc_of", "digest_of", "sum_of"]
 
 ALGORITHM = "sums509-64"
 BLOCK = 509 * 8 * 128  # bytes whose columns are added up before the next ones
@@ -17,3 +17,13 @@ BLOCK = 509 * 8 * 128  # bytes whose columns are added up before the next ones
 def digest_of(data: np.ndarray[Any, Any]) -> str:
     """Return the digest of a one-dimensional uint8 array."""
     return _core._digest(data)
+
+
+def crc_of(data: Any) -> int:
+    """Return the CRC-32 of bytes or a contiguous array: the one of zip files."""
+    return _core._crc32(data)
+
+
+def sum_of(data: np.ndarray[Any, Any], kind: str) -> str | int:
+    """Return the "digest" or the "crc" of a one-dimensional uint8 array."""
+    return digest_of(data) if kind == "digest" else crc_of(data)

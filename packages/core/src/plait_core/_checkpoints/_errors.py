@@ -1,17 +1,20 @@
-"""The one error of checkpoints."""
+"""The one error of checkpoints, and the classes of it that are errors of the operating system."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from plait_abi import PlaitError
 
-__all__ = ["CheckpointError"]
+__all__ = ["CheckpointError", "system_error"]
 
 
 class CheckpointError(PlaitError):
     """A checkpoint could not be written, or is damaged, or holds what `load` refuses to build.
 
-    What was on disk before a failed save is still there; `__cause__` holds the error of the
-    operating system, if there was one.
+    What was on disk before a failed save is still there. What the operating system refuses is a
+    `CheckpointError` and also the `OSError` that it was (`FileNotFoundError`, ...), with its
+    ``errno`` and in `__cause__`; the text names the path and the reason.
 
     Example:
         >>> import io, plait_core as pc
@@ -20,4 +23,50 @@ class CheckpointError(PlaitError):
         ... except pc.CheckpointError as error:
         ...     print(str(error).partition(";")[0])
         load: a checkpoint is required (safetensors, or a file of torch.save)
+        >>> try:
+        ...     pc.load("/nowhere/a.safetensors")
+        ... except FileNotFoundError as error:
+        ...     print(isinstance(error, pc.CheckpointError))
+        True
     """
+
+
+class CheckpointOSError(CheckpointError, OSError):
+    """What the operating system refused."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+    def __reduce__(self) -> Any:
+        return _made, (type(self), self.args[0], self.errno, self.strerror, self.filename)
+
+
+class CheckpointNotFoundError(CheckpointOSError, FileNotFoundError):
+    pass
+
+
+class CheckpointPermissionError(CheckpointOSError, PermissionError):
+    pass
+
+
+class CheckpointIsADirectoryError(CheckpointOSError, IsADirectoryError):
+    pass
+
+
+class CheckpointNotADirectoryError(CheckpointOSError, NotADirectoryError):
+    pass
+
+
+def _made(
+    kind: type[CheckpointOSError], text: str, number: Any, reason: Any, filename: Any
+) -> CheckpointOSError:
+    error = kind(text)
+    error.errno, error.strerror, error.filename = number, reason, filename
+    return error
+
+
+def system_error(text: str, error: OSError) -> CheckpointError:
+    """Return the `CheckpointError` that says `text` and is of the class of `error` too."""
+    kinds = (CheckpointNotFoundError, CheckpointPermissionError, CheckpointIsADirectoryError, CheckpointNotADirectoryError)
+    kind = next((kind for kind in kinds if isinstance(error, kind.__bases__[1])), CheckpointOSError)
+    return _made(kind, text, error.errno, error.strerror, error.filename)

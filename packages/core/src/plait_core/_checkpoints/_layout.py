@@ -13,7 +13,9 @@ from plait_core._checkpoints._source import Source
 
 __all__ = [
     "DTYPES",
+    "LARGEST_HEADER",
     "Entry",
+    "checked_size",
     "header_bytes",
     "marked",
     "metadata_of",
@@ -42,9 +44,12 @@ DTYPES = {
 ITEMSIZES = {
     name: {"BOOL": 1, "BF16": 2, "C64": 8}.get(name) or int(name[1:]) // 8 for name in DTYPES
 }
-_LARGEST_HEADER = 100_000_000  # the layout's own limit
+LARGEST_HEADER = 100_000_000  # the layout's own limit
 _BLANK = "0" * 32
 _MARK = "plait.header"
+_END = "plait.end"
+_END_TEXT = "a checkpoint of plait, whose header has a digest"
+_DISTANCE = 512  # bytes at least between the marks: one sector of a disk
 
 
 class Entry(NamedTuple):
@@ -64,9 +69,14 @@ def _text(value: Any) -> bytes:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=True).encode()
 
 
-def marked(content: dict[str, Any], metadata: dict[str, str], pad: bool = True) -> bytes:
-    """Return JSON with `metadata` under its key, which holds a digest of the whole."""
-    metadata = {"format": "plait", _MARK: _BLANK, **metadata}
+def marked(content: dict[str, Any], said: dict[str, Any], pad: bool = True) -> bytes:
+    """Return JSON with `said` in its metadata, which holds a digest of the whole.
+
+    What makes the file plait's stands before `said` and after it, far enough that damage of one
+    place leaves the other: a file of which one mark is left must have the digest.
+    """
+    inner = json.dumps(said, separators=(",", ":"), allow_nan=False).ljust(_DISTANCE)
+    metadata = _metadata(inner)
     text = _text({"__metadata__": metadata, **content})
     if pad:
         text += b" " * (-(8 + len(text)) % 64)
@@ -74,19 +84,63 @@ def marked(content: dict[str, Any], metadata: dict[str, str], pad: bool = True) 
     return text[:begin] + _digest(text).encode() + text[begin + len(_BLANK) :]
 
 
-def verify_marked(text: bytes, metadata: dict[str, str], name: str) -> bool:
+def _metadata(inner: str) -> dict[str, str]:
+    return {"format": "plait", _MARK: _BLANK, "plait": inner, _END: _END_TEXT}
+
+
+def _lengths(metadata: dict[str, str]) -> list[int]:
+    """The lengths of all keys and values, but what is said."""
+    pairs = enumerate(metadata.items())
+    return [n for i, (key, value) in pairs for n in (len(key), len(value) if i != 2 else 0)]
+
+
+def _is_ours(metadata: dict[str, str], content: dict[str, Any]) -> bool:
+    """Tell whether a mark of plait's is left, any of them, or the form of its metadata.
+
+    The name of the metadata may be damaged too, so other tables are looked at.
+    """
+    if metadata.get("format") == "plait" or any(key.startswith("plait") for key in metadata):
+        return True
+    others = (table for key, table in content.items() if key != "weight_map")
+    tables = (table for table in (metadata, *others) if isinstance(table, dict))
+    return any(_is_marked(table) for table in tables)
+
+
+def _is_marked(table: dict[str, Any]) -> bool:
+    if not table or not all(isinstance(value, str) for value in table.values()):
+        return False
+    texts = (*table, *table.values())
+    return (
+        any(_END in text or _END_TEXT in text or _MARK in text for text in texts)
+        or _lengths(table) == _lengths(_metadata(""))
+    )
+
+
+def verify_marked(
+    text: bytes, metadata: dict[str, str], content: dict[str, Any], name: str
+) -> bool:
     """Tell whether the JSON is plait's; raise where its digest is wrong."""
-    if metadata.get("format") != "plait" and not any(key.startswith("plait") for key in metadata):
+    if not _is_ours(metadata, content):
         return False
     found = metadata.get(_MARK, "")
     blank = text.replace(f'"{_MARK}":"{found}"'.encode(), f'"{_MARK}":"{_BLANK}"'.encode(), 1)
-    if metadata.get("format") != "plait" or len(found) != len(_BLANK) or _digest(blank) != found:
+    if len(found) != len(_BLANK) or _digest(blank) != found:
         raise CheckpointError(f"load: the header of {name} is damaged: its digest differs")
     return True
 
 
+def checked_size(text: bytes) -> bytes:
+    """Return a header or an index that is not too large to be read."""
+    if len(text) > LARGEST_HEADER:
+        raise CheckpointError(
+            f"save: names and nested data must take at most {LARGEST_HEADER} bytes, got "
+            f"{len(text)}; make long lists of numbers tensors"
+        )
+    return text
+
+
 def header_bytes(
-    entries: Iterable[tuple[str, str, tuple[int, ...], int]], metadata: dict[str, str]
+    entries: Iterable[tuple[str, str, tuple[int, ...], int]], said: dict[str, Any]
 ) -> bytes:
     """Return length and header for entries (name, dtype, shape, nbytes) in order of their bytes."""
     content: dict[str, Any] = {}
@@ -98,12 +152,7 @@ def header_bytes(
             "data_offsets": [begin, begin + nbytes],
         }
         begin += nbytes
-    text = marked(content, metadata)
-    if len(text) > _LARGEST_HEADER:
-        raise CheckpointError(
-            f"save: names and nested data must take at most {_LARGEST_HEADER} bytes, got "
-            f"{len(text)}; make long lists of numbers tensors"
-        )
+    text = checked_size(marked(content, said))
     return len(text).to_bytes(8, "little") + text
 
 
@@ -136,15 +185,15 @@ def metadata_of(content: dict[str, Any], name: str) -> dict[str, str]:
 def read_header(source: Source) -> tuple[dict[str, Entry], dict[str, str], int, bool]:
     """Return entries, metadata, where the data begins, and whether plait wrote the file."""
     length = int.from_bytes(source.read(0, 8), "little")
-    if length > _LARGEST_HEADER:
+    if length > LARGEST_HEADER:
         raise CheckpointError(
-            f"load: {source.name} must have a header of at most {_LARGEST_HEADER} bytes, got "
+            f"load: {source.name} must have a header of at most {LARGEST_HEADER} bytes, got "
             f"{length}: it is damaged, or no safetensors file"
         )
     text = source.read(8, length)
     content = parse_json(text, source.name)
     metadata = metadata_of(content, source.name)
-    ours = verify_marked(text, metadata, source.name)
+    ours = verify_marked(text, metadata, content, source.name)
     start = 8 + length
     entries = {key: _entry(key, value, source.name) for key, value in content.items()}
     _check_cover(entries, source, source.size - start)

@@ -156,7 +156,7 @@ class Machine:
             raise CheckpointError("load: the pickle is damaged: arguments must be a tuple")
         try:
             self.push(function.call(*args))
-        except CheckpointError:
+        except (CheckpointError, MemoryError):
             raise
         except Exception as error:
             raise CheckpointError(
@@ -340,7 +340,7 @@ def run(
             operation(m)
     except CheckpointError:
         raise
-    except (ArithmeticError, LookupError, TypeError, ValueError, MemoryError) as error:
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
         raise CheckpointError(
             f"load: the pickle is damaged near byte {m.place} ({type(error).__name__}: {error})"
         ) from error

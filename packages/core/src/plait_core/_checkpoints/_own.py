@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import pickle
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -46,18 +45,18 @@ class Checkpoint(NamedTuple):
     table: list[dict[str, Any]]
     tree: Any
 
-    def metadata(self, entries: list[Stored], whole: bool = True) -> dict[str, str]:
+    def said(self, entries: list[Stored], whole: bool = True) -> dict[str, Any]:
         """Return what is written beside these entries."""
         said: dict[str, Any] = {"version": VERSION, "digest": ALGORITHM}
         said["digests"] = {entry.name: digest_of(entry.data) for entry in entries}
         if whole:
             said |= {"tensors": self.table, "tree": self.tree}
-        return {"plait": json.dumps(said, separators=(",", ":"), allow_nan=False)}
+        return said
 
     def write(self, writer: Writer, entries: list[Stored], whole: bool = True) -> None:
         """Write some of the entries as a file; without `whole`, a part of a sharded checkpoint."""
         places = ((e.name, e.code, e.shape, e.data.size) for e in entries)
-        writer.write(header_bytes(places, self.metadata(entries, whole)))
+        writer.write(header_bytes(places, self.said(entries, whole)))
         for entry in entries:
             writer.write(entry.data)
 

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 from typing import Any
 
-from plait_core._checkpoints._errors import CheckpointError
+from plait_abi import OutOfMemoryError
+from plait_core._checkpoints._errors import CheckpointError, system_error
 from plait_core._checkpoints._locations import Locations
 from plait_core._checkpoints._source import Source, open_source
 from plait_core._checkpoints._torch_read import LEGACY, load_legacy, load_zip
-from plait_core._checkpoints._weights import Options, load_index, load_weights
+from plait_core._checkpoints._weights import Options, Replaced, load_index, load_weights
 
 __all__ = ["load"]
+
+
+_TRIES = 1000  # new indexes that may take a place while `load` begins with one
 
 
 def load(
@@ -20,19 +26,33 @@ def load(
     """Read the objects of a checkpoint."""
     only = weights_only is None or bool(weights_only)
     options = Options(Locations(map_location), only, bool(mmap), verify)
-    source = open_source(f)
-    try:
-        return _loaded(source, options, f)
-    except (CheckpointError, OSError):
-        raise
-    except Exception as error:  # damage may show in any way, and must not look like another error
-        if not only or error is options.locations.failure:  # the error of code that was called
-            raise
-        raise CheckpointError(
-            f"load: {source.name} is damaged ({type(error).__name__}: {error})"
-        ) from error
-    finally:
-        source.close()
+    for _ in range(_TRIES):
+        with contextlib.closing(open_source(f)) as source:
+            try:
+                return _loaded(source, options, f)
+            except Replaced:
+                continue
+            except Exception as error:
+                failure = _failure(error, source.name, options)
+                if failure is error:
+                    raise
+                raise failure from error
+    raise CheckpointError(f"load: {f} was replaced {_TRIES} times while it was read")
+
+
+def _failure(error: Exception, name: str, options: Options) -> Exception:
+    """Say what an error means: damage may show in any way, and must not look like another one."""
+    if isinstance(error, CheckpointError) or error is options.locations.failure:
+        return error
+    if isinstance(error, MemoryError) or (
+        isinstance(error, OSError) and error.errno == errno.ENOMEM
+    ):
+        return OutOfMemoryError(f"load: there is not enough memory for {name} ({error!r})")
+    if not options.weights_only:  # perhaps of code that the file called
+        return error
+    if isinstance(error, OSError):
+        return system_error(f"load: {name} could not be read ({error})", error)
+    return CheckpointError(f"load: {name} is damaged ({type(error).__name__}: {error})")
 
 
 def _loaded(source: Source, options: Options, f: Any) -> Any:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import io
 import mmap
 import os
+import stat
+import sys
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from plait_core import _core
-from plait_core._checkpoints._digest import digest_of
-from plait_core._checkpoints._errors import CheckpointError
+from plait_core._checkpoints._atomic import kind_of
+from plait_core._checkpoints._digest import sum_of
+from plait_core._checkpoints._errors import CheckpointError, system_error
 
-__all__ = ["Source", "open_source"]
+__all__ = ["Part", "Source", "open_source"]
 
 
 class Source:
@@ -26,10 +32,10 @@ class Source:
         """Fill a one-dimensional uint8 array with the bytes from `begin`."""
         raise NotImplementedError
 
-    def read_checked(self, begin: int, target: np.ndarray[Any, Any]) -> str:
-        """As `read_into`; returns the digest of the bytes."""
+    def read_checked(self, begin: int, target: np.ndarray[Any, Any], kind: str) -> str | int:
+        """As `read_into`; returns the "digest" of the bytes, or their "crc"."""
         self.read_into(begin, target)
-        return digest_of(target)
+        return sum_of(target, kind)
 
     def read(self, begin: int, count: int) -> bytes:
         """Return `count` bytes from `begin`."""
@@ -60,17 +66,24 @@ class _File(Source):
         self._file, self._base, self._owned = file, base, owned
 
     def read_into(self, begin: int, target: np.ndarray[Any, Any]) -> None:
-        self._read(begin, target, False)
+        self._read(begin, target, "")
 
-    def read_checked(self, begin: int, target: np.ndarray[Any, Any]) -> str:
-        return str(self._read(begin, target, True))
+    def read_checked(self, begin: int, target: np.ndarray[Any, Any], kind: str) -> str | int:
+        found = self._read(begin, target, kind)
+        assert found is not None
+        return found
 
-    def _read(self, begin: int, target: np.ndarray[Any, Any], digest: bool) -> str | None:
+    def _read(self, begin: int, target: np.ndarray[Any, Any], kind: str) -> str | int | None:
         place = self._base + begin
-        count, text = _core._read_into(self._file, place, target, digest)
+        with self._opened() as file:
+            count, sums = _core._read_into(file, place, target, kind)
         if count < target.size:
             raise CheckpointError(f"load: {self.name} ends before byte {place + target.size}")
-        return text
+        return sums
+
+    @contextlib.contextmanager
+    def _opened(self) -> Iterator[int]:
+        yield self._file
 
     def view(self) -> Any:
         if not self._owned or not self.size:
@@ -80,12 +93,41 @@ class _File(Source):
     def mapped(self) -> np.ndarray[Any, Any]:
         if not self._owned:
             return super().mapped()
-        memory = mmap.mmap(self._file, 0, access=mmap.ACCESS_COPY)
+        # before Python 3.13 a mapping keeps the file open
+        more: dict[str, Any] = {"trackfd": False} if sys.version_info >= (3, 13) else {}
+        memory = mmap.mmap(self._file, 0, access=mmap.ACCESS_COPY, **more)
         return np.frombuffer(memory, np.uint8)
 
     def close(self) -> None:
         if self._owned:
-            os.close(self._file)
+            file, self._file, self._owned = self._file, -1, False
+            os.close(file)
+
+
+class Part(_File):
+    """A file of a checkpoint in several; it can be closed between two readings."""
+
+    def __init__(self, path: str) -> None:
+        file = _open_path(path)
+        try:
+            super().__init__(path, file, 0, True)
+            self._identity = os.fstat(file)
+        except BaseException:
+            os.close(file)
+            raise
+
+    @contextlib.contextmanager
+    def _opened(self) -> Iterator[int]:
+        if self._owned:
+            yield self._file
+            return
+        file = _open_path(self.name)
+        try:
+            if not os.path.samestat(os.fstat(file), self._identity):
+                raise CheckpointError(f"load: {self.name} was replaced while it was read")
+            yield file
+        finally:
+            os.close(file)
 
 
 class _Bytes(Source):
@@ -99,20 +141,35 @@ class _Bytes(Source):
         target[:] = self._data[begin : begin + target.size]
 
 
+def _open_path(path: str) -> int:
+    """Open a regular file; a pipe would be waited for."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        mode = os.fstat(file).st_mode
+    except OSError as error:
+        raise system_error(f"load: {path} cannot be opened ({error})", error) from error
+    if stat.S_ISREG(mode):
+        return file
+    os.close(file)
+    if stat.S_ISDIR(mode):
+        folder = IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+        raise system_error(f"load: a file is required, {path!r} is a folder", folder)
+    raise CheckpointError(
+        f"load: a file is required, {path!r} is {kind_of(mode)}; "
+        "load(io.BytesIO(data)) takes what was read from it"
+    )
+
+
 def open_source(f: Any) -> Source:
     """Open a path, or take what an open file has from its position on."""
     if isinstance(f, (str, os.PathLike)):
-        path = os.fspath(f)
-        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        if os.path.isdir(path):
-            os.close(file)
-            raise IsADirectoryError(f"load: a file is required, {path!r} is a folder")
-        return _File(str(path), file, 0, True)
+        path = os.fsdecode(f)
+        return _File(path, _open_path(path), 0, True)
     if not hasattr(f, "read"):
         raise TypeError(f"load: `f` must be a path or an open file, got {type(f).__name__}")
     name = f"<{type(f).__name__}>"
     raw = f.raw if type(f) in (io.BufferedReader, io.BufferedRandom) else f
-    if type(raw) is io.FileIO:  # others may decode what lies beneath, as gzip does
+    if type(raw) is io.FileIO and raw.seekable():  # others may decode what lies beneath, as gzip
         return _File(str(raw.name), raw.fileno(), f.tell(), False)
     data = f.read()
     if not isinstance(data, bytes):

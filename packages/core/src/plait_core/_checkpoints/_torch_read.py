@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import io
 import pickle
+import struct
 import zipfile
-import zlib
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy as np
 
 from plait_abi import _binding
 from plait_core._checkpoints import _machine
+from plait_core._checkpoints._digest import crc_of
 from plait_core._checkpoints._errors import CheckpointError
 from plait_core._checkpoints._machine import Named
 from plait_core._checkpoints._regions import empty_bytes
@@ -130,46 +131,98 @@ def _unpickled(file: Any, storage: Callable[[Any], Any], late: bool) -> Any:
 
 
 class _Archive:
-    """A zip file of torch.save."""
+    """A zip file of torch.save, whose records lie one after another.
+
+    Each local header must repeat what the directory says, and the records must fill the file up to
+    the directory: then no damage of names, places and lengths gives other records than were saved.
+    """
 
     def __init__(self, source: Source, options: Options) -> None:
         self._source, self._options = source, options
         with zipfile.ZipFile(_File(source)) as archive:
-            self._records = {info.filename: info for info in archive.infolist()}
+            infos, end = archive.infolist(), archive.start_dir
+        self._records = {info.filename: info for info in infos}
         self._prefix = _prefix(self._records, source.name)
+        self._begins: dict[str, int] = {}
+        sums = self._read_places(infos, end)
+        if options.verify and not sums:
+            raise CheckpointError(
+                f"load: {source.name} was saved without sums (set_crc32_options(False) of PyTorch),"
+                " which verify=True asks for; verify=False loads it"
+            )
+        # small records are read as a whole and checked, also of a file that is mapped
+        self._checked = sums and options.verify is not False
+        self._data_checked = sums and options.checked
         self._data: dict[str, Tensor] = {}
         self._map = source.mapped() if options.mmap else None
         order = self._prefix + "byteorder"
         self._big = order in self._records and self.record(order) == b"big"
+
+    def _read_places(self, infos: list[zipfile.ZipInfo], end: int) -> bool:
+        """Note where the bytes of each record begin; return whether they have sums."""
+        place, sums = 0, 0
+        for info in sorted(infos, key=lambda info: info.header_offset):
+            sums |= self._read_place(info, place)
+            place = self._begins[info.filename] + info.file_size
+        described = infos[-1].flag_bits & 8 if infos else 0
+        if not self._follows(place, end, described) or len(self._begins) != len(infos):
+            raise self._damaged("directory")
+        return bool(sums)
+
+    def _read_place(self, info: zipfile.ZipInfo, place: int) -> int:
+        """Compare a local header with the directory; return the sum, 0 if there is none."""
+        name = info.filename
+        if info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1:
+            raise CheckpointError(
+                f"load: the record {name!r} of {self._source.name} is compressed or encrypted, "
+                "which torch.save does not do; unpack it and pack it without (zip -0)"
+            )
+        if info.header_offset + 30 > self._source.size:
+            raise self._damaged(name)
+        local = self._source.read(info.header_offset, 30)
+        crc, _, _, length, extra = struct.unpack("<3L2H", local[14:])
+        coding = "utf-8" if info.flag_bits & 0x800 else "cp437"
+        begin = info.header_offset + 30 + length + extra
+        if (
+            local[:4] != b"PK\x03\x04"
+            or local[8:10] != b"\0\0"  # not compressed
+            or info.compress_size != info.file_size
+            or begin + info.file_size > self._source.size
+            or self._source.read(info.header_offset + 30, length)
+            != info.orig_filename.encode(coding)
+            or not self._follows(place, info.header_offset, place and self._described)
+        ):
+            raise self._damaged(name)
+        self._begins[name], self._described = begin, info.flag_bits & 8
+        return int(crc | info.CRC)
+
+    def _follows(self, place: int, begin: int, described: int) -> bool:
+        """Tell whether `begin` is where a record ends, or the sums and lengths behind it."""
+        return begin - place in ((12, 16, 20, 24) if described else (0,))
+
+    def _damaged(self, name: str) -> CheckpointError:
+        return CheckpointError(
+            f"load: {self._source.name} is damaged or cut off at the record {name!r}: its header "
+            "and the directory of the zip differ"
+        )
 
     def _place(self, name: str) -> tuple[int, zipfile.ZipInfo]:
         """Where the bytes of a record begin."""
         info = self._records.get(name)
         if info is None:
             raise CheckpointError(f"load: {self._source.name} has no record {name!r}")
-        if info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1:
-            raise CheckpointError(
-                f"load: the record {name!r} of {self._source.name} is compressed or encrypted, "
-                "which torch.save does not do; unpack it and pack it without (zip -0)"
-            )
-        local = self._source.read(info.header_offset, 30)
-        if local[:4] != b"PK\x03\x04":
-            raise CheckpointError(f"load: {self._source.name} is damaged at the record {name!r}")
-        lengths = int.from_bytes(local[26:28], "little") + int.from_bytes(local[28:30], "little")
-        begin = info.header_offset + 30 + lengths
-        if begin + info.file_size > self._source.size:
-            raise CheckpointError(f"load: {self._source.name} is cut off in the record {name!r}")
-        return begin, info
+        return self._begins[name], info
 
     def record(self, name: str) -> bytes:
         """Return the bytes of a record."""
         begin, info = self._place(name)
         data = self._source.read(begin, info.file_size)
-        self._verify(name, info, data)
+        if self._checked:
+            self._compare(name, info, crc_of(data))
         return data
 
-    def _verify(self, name: str, info: zipfile.ZipInfo, data: Any) -> None:
-        if self._options.verify and zlib.crc32(data) != info.CRC:
+    def _compare(self, name: str, info: zipfile.ZipInfo, crc: str | int) -> None:
+        if crc != info.CRC:
             raise CheckpointError(
                 f"load: the record {name!r} of {self._source.name} is damaged: its crc differs; "
                 "verify=False loads it unchecked"
@@ -196,10 +249,15 @@ class _Archive:
         aligned = begin % _binding.dtype(dtype).itemsize == 0
         if self._map is not None and aligned and size and not self._big:
             data = from_numpy(self._map[begin : begin + size])
+            if self._data_checked:
+                self._compare(name, info, crc_of(data.numpy()))
         else:
             data = empty_bytes(size)
-            self._source.read_into(begin, data.numpy())
-        self._verify(name, info, data.numpy())
+            if self._data_checked:
+                crc = self._source.read_checked(begin, data.numpy(), "crc")
+                self._compare(name, info, crc)
+            else:
+                self._source.read_into(begin, data.numpy())
         if self._big:
             _swapped(data.numpy(), dtype)
         return locations.moved(data, location)
@@ -304,6 +362,11 @@ def load_legacy(source: Source, options: Options) -> Any:
     """Load a file of torch.save before PyTorch 1.6."""
     if options.mmap:
         raise CheckpointError(f"load: mmap=True requires the zip format; {source.name} is older")
+    if options.verify:
+        raise CheckpointError(
+            f"load: {source.name} is a file of PyTorch's older format, which has no sums that "
+            "verify=True asks for; verify=False loads it"
+        )
     data = source.view()
     storages = _Storages(source, options)
     head, place = [], 0

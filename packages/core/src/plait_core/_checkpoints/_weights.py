@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import math
 import os
 import pickle
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from plait_abi import _binding
 from plait_abi.components import require
 from plait_core._checkpoints._digest import ALGORITHM, digest_of
-from plait_core._checkpoints._errors import CheckpointError
+from plait_core._checkpoints._errors import CheckpointError, system_error
 from plait_core._checkpoints._layout import (
     DTYPES,
+    LARGEST_HEADER,
     Entry,
     metadata_of,
     parse_json,
@@ -25,11 +27,11 @@ from plait_core._checkpoints._layout import (
 from plait_core._checkpoints._locations import Locations
 from plait_core._checkpoints._own import VERSION
 from plait_core._checkpoints._regions import c_strides, empty_bytes
-from plait_core._checkpoints._source import Source, open_source
+from plait_core._checkpoints._source import Part, Source, open_source
 from plait_core._checkpoints._tree import decode, parameter_type
 from plait_core._core import Tensor, from_numpy
 
-__all__ = ["Options", "load_index", "load_weights", "with_grad"]
+__all__ = ["Options", "Replaced", "load_index", "load_weights", "with_grad"]
 
 
 class Options:
@@ -41,6 +43,11 @@ class Options:
         self.locations, self.weights_only, self.mmap = locations, weights_only, mmap
         self.verify = verify
 
+    @property
+    def checked(self) -> bool:
+        """Whether the elements are checked: unless they are mapped, which would read them all."""
+        return not self.mmap if self.verify is None else self.verify
+
 
 class File:
     """The entries of one file."""
@@ -49,8 +56,13 @@ class File:
         self.source, self.options = source, options
         self.entries, metadata, self._start, ours = read_header(source)
         self.said = _said(metadata, source.name) if ours else {}
-        checked = not options.mmap if options.verify is None else options.verify
-        self._digests: dict[str, Any] = self.said.get("digests", {}) if checked else {}
+        if options.verify and not ours:
+            raise CheckpointError(
+                f"load: {source.name} has no digests, which verify=True asks for; verify=False "
+                "loads it"
+            )
+        self.ours = ours
+        self._digests: dict[str, Any] = self.said.get("digests", {}) if options.checked else {}
         if ours and set(self.said["digests"]) != set(self.entries):
             raise CheckpointError(f"load: {source.name} is damaged: not every tensor has a digest")
         if self._digests and self.said.get("digest") != ALGORITHM:
@@ -76,11 +88,11 @@ class File:
     def _read(self, name: str, target: np.ndarray[Any, Any], entry: Entry) -> None:
         begin = self._start + entry.begin
         if name in self._digests:
-            self._compare(name, self.source.read_checked(begin, target))
+            self._compare(name, self.source.read_checked(begin, target, "digest"))
         else:
             self.source.read_into(begin, target)
 
-    def _compare(self, name: str, digest: str) -> None:
+    def _compare(self, name: str, digest: str | int) -> None:
         if digest != self._digests[name]:
             raise CheckpointError(
                 f"load: the tensor {name!r} of {self.source.name} is damaged: its digest differs "
@@ -237,30 +249,101 @@ class _Unpickler(pickle.Unpickler):
     """Unpickles whole objects; only weights_only=False comes here."""
 
 
+class Replaced(Exception):
+    """While an index was read, a new one took its place: `load` begins again."""
+
+
 def load_index(source: Source, options: Options, path: str) -> Any:
     """Load a checkpoint whose tensors lie in several files, which the index at `path` names."""
+    if source.size > LARGEST_HEADER:
+        raise CheckpointError(
+            f"load: {source.name} must have at most {LARGEST_HEADER} bytes to be an index"
+        )
     text = source.read(0, source.size)
     index = parse_json(text, source.name)
     metadata = metadata_of(index, source.name)
-    ours = verify_marked(text, metadata, source.name)
+    ours = verify_marked(text, metadata, index, source.name)
     places = index.get("weight_map")
     if not isinstance(places, dict) or not all(_is_file_name(v) for v in places.values()):
         raise CheckpointError(
             f"load: {source.name}: weight_map must say for each tensor the name of a file beside"
         )
-    parts: dict[str, File] = {}
     try:
-        for part in dict.fromkeys(places.values()):
-            parts[part] = File(open_source(os.path.join(os.path.dirname(path), part)), options)
-        for name, part in places.items():
-            if name not in parts[part].entries:
-                raise CheckpointError(f"load: {part} has no tensor {name!r}, which the index names")
-        files = {name: parts[part] for name, part in places.items()}
-        if not ours:
-            return _flat(files, options)
-        return _restored(_said(metadata, source.name), files, options, source.name)
-    finally:
-        for file in parts.values():
+        with contextlib.closing(_Parts(path, options, ours)) as parts:
+            files = {name: parts.of(part) for name, part in places.items()}
+            for name, part in places.items():
+                if name not in files[name].entries:
+                    raise CheckpointError(
+                        f"load: {part} has no tensor {name!r}, which the index names"
+                    )
+            if not ours:
+                return _flat(files, options)
+            return _restored(_said(metadata, source.name), files, options, source.name)
+    except FileNotFoundError as error:
+        if error.filename and os.path.basename(error.filename) in places.values():
+            _check_index(path, text, error)
+        raise
+
+
+def _check_index(path: str, text: bytes, error: FileNotFoundError) -> NoReturn:
+    """A part is missing: because a save replaced the index, or because somebody removed it."""
+    with contextlib.closing(open_source(path)) as source:
+        if source.size != len(text) or source.read(0, source.size) != text:
+            raise Replaced from error
+    raise system_error(
+        f"load: {path} is incomplete: {os.path.basename(error.filename)}, which it names, is not "
+        "there",
+        error,
+    ) from error
+
+
+class _Parts:
+    """The files of an index, opened before anything is read of them.
+
+    What is open stays readable when a save removes its name. So that the number of open files has a
+    bound, only the first ones stay open; others are opened again, and if one of them is gone by
+    then, `load` begins again with the index that is there.
+    """
+
+    _MOST_OPEN = 128
+
+    def __init__(self, path: str, options: Options, ours: bool) -> None:
+        # a link to an index may have parts beside it, or beside what it leads to
+        self._folders = [os.path.dirname(path), os.path.dirname(os.path.realpath(path))]
+        self._path, self._options, self._ours = path, options, ours
+        self._files: dict[str, File] = {}
+
+    def of(self, name: str) -> File:
+        """Return a part, opened once."""
+        if name not in self._files:
+            source = self._open(name)
+            try:
+                file = File(source, self._options)
+                if self._ours != file.ours and (self._ours or "tree" not in file.said):
+                    damaged = source.name if self._ours else self._path
+                    raise CheckpointError(
+                        f"load: {damaged} is damaged: an index of plait's and its parts are "
+                        "required, and one of the two is not plait's"
+                    )
+            except BaseException:
+                source.close()
+                raise
+            self._files[name] = file
+            if self._options.mmap or len(self._files) > self._MOST_OPEN:
+                source.close()
+        return self._files[name]
+
+    def _open(self, name: str) -> Part:
+        try:
+            return Part(os.path.join(self._folders[0], name))
+        except FileNotFoundError:
+            if self._folders[0] == self._folders[1]:
+                raise
+            return Part(os.path.join(self._folders[1], name))
+
+    def close(self) -> None:
+        """Close all."""
+        for file in self._files.values():
             file.source.close()
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import struct
-import zlib
 from typing import Any
 
 from plait_core._checkpoints._atomic import Writer
+from plait_core._checkpoints._digest import crc_of
 
 __all__ = ["Zip"]
 
@@ -25,7 +25,7 @@ class Zip:
 
     def add(self, name: str, data: Any) -> None:
         """Write one record: bytes, or a contiguous array of them."""
-        size, crc, text = memoryview(data).nbytes, zlib.crc32(data), name.encode()
+        size, crc, text = memoryview(data).nbytes, crc_of(data), name.encode()
         place = self._writer.tell() - self._begin
         large = size >= _MANY
         extra = struct.pack("<HHQQ", 1, 16, size, size) if large else b""

@@ -1,0 +1,199 @@
+// Reads checkpoints into memory; digest or CRC are computed of each piece while it is in the cache.
+#define PY_SSIZE_T_CLEAN
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <vector>
+
+#include "crc32.hpp"
+#include "digest.hpp"
+#include "tensor.hpp"
+
+namespace plait::core {
+namespace {
+
+namespace py = pybind11;
+
+// Bytes of an object for as long as this lives.
+class Bytes {
+ public:
+  Bytes(const py::object &o, int flags) {
+    if (PyObject_GetBuffer(o.ptr(), &view_, flags) < 0) throw py::error_already_set();
+  }
+  Bytes(const Bytes &) = delete;
+  Bytes &operator=(const Bytes &) = delete;
+  ~Bytes() { PyBuffer_Release(&view_); }
+  char *data() const { return static_cast<char *>(view_.buf); }
+  uint64_t size() const { return uint64_t(view_.len); }
+
+ private:
+  Py_buffer view_;
+};
+
+std::string digest(const py::object &data) {
+  const Bytes bytes(data, PyBUF_SIMPLE);
+  Digest made(bytes.size());
+  const py::gil_scoped_release free;
+  made.update(bytes.data(), bytes.size());
+  return made.text();
+}
+
+uint32_t crc32(const py::object &data) {
+  const Bytes bytes(data, PyBUF_SIMPLE);
+  Crc32 made;
+  const py::gil_scoped_release free;
+  made.update(bytes.data(), bytes.size());
+  return made.value();
+}
+
+// By each of the ways that this processor has, for tests.
+std::vector<uint32_t> crc32_in_every_way(const py::object &data) {
+  const Bytes bytes(data, PyBUF_SIMPLE);
+  std::vector<uint32_t> found;
+  for (int i = 0; i < Crc32::kWays; i++)
+    if (const Crc32::Way way = Crc32::way(i))
+      found.push_back(~way(~0u, bytes.data(), bytes.size()));
+  return found;
+}
+
+// What is computed of bytes while they are read: nothing, the digest or the CRC.
+enum class Kind { none, digest, crc };
+
+Kind kind_of(const std::string &name) {
+  if (name.empty()) return Kind::none;
+  if (name == "digest") return Kind::digest;
+  if (name == "crc") return Kind::crc;
+  throw py::value_error("_read_into: `kind` must be \"\", \"digest\" or \"crc\", got " + name);
+}
+
+class Sums {
+ public:
+  Sums(Kind kind, uint64_t nbytes) : kind_(kind), digest_(nbytes) {}
+  void update(const char *data, uint64_t nbytes) {
+    if (kind_ == Kind::digest) digest_.update(data, nbytes);
+    if (kind_ == Kind::crc) crc_.update(data, nbytes);
+  }
+  void append(const Sums &next, uint64_t nbytes) {
+    if (kind_ == Kind::digest) digest_.append(next.digest_);
+    if (kind_ == Kind::crc) crc_.append(next.crc_, nbytes);
+  }
+  py::object value() const {
+    if (kind_ == Kind::digest) return py::str(digest_.text());
+    return kind_ == Kind::crc ? py::object(py::int_(crc_.value())) : py::none();
+  }
+
+ private:
+  Kind kind_;
+  Digest digest_;
+  Crc32 crc_;
+};
+
+// Bytes of a piece: a block of the digest, which stays in the second-level cache until it is
+// summed.
+constexpr uint64_t kPiece = Digest::kBlock * Digest::kRow;
+constexpr uint64_t kPiecesAtOnce = 64;  // between two looks at signals
+
+// Fills data; how many bytes there were, and errno or 0.
+struct Got {
+  uint64_t nbytes = 0;
+  int code = 0;
+};
+Got read_all(int file, int64_t offset, char *data, uint64_t size) {
+  Got got;
+  while (got.nbytes < size) {
+    const ssize_t n =
+        pread(file, data + got.nbytes, size - got.nbytes, offset + int64_t(got.nbytes));
+    if (n > 0) got.nbytes += uint64_t(n);
+    if (n < 0 && errno == EINTR) continue;  // the caller looks at signals after each stretch
+    if (n < 0) got.code = errno;
+    if (n <= 0) break;
+  }
+  return got;
+}
+
+// A stretch of pieces, each read and summed by one thread of the executor.
+struct Stretch {
+  int file;
+  int64_t offset;
+  char *data;
+  uint64_t size;
+  std::vector<Sums> sums;
+  std::vector<Got> got;
+
+  Stretch(int f, int64_t o, char *d, uint64_t n, Kind kind)
+      : file(f),
+        offset(o),
+        data(d),
+        size(n),
+        sums((n + kPiece - 1) / kPiece, Sums(kind, 0)),
+        got(sums.size()) {}
+  uint64_t size_of(uint64_t i) const { return std::min(kPiece, size - i * kPiece); }
+  static void piece(void *self, uint64_t i) {
+    auto &s = *static_cast<Stretch *>(self);
+    char *to = s.data + i * kPiece;
+    s.got[i] = read_all(s.file, s.offset + int64_t(i * kPiece), to, s.size_of(i));
+    s.sums[i].update(to, s.got[i].nbytes);
+  }
+  void read() {
+    const plait_executor *e = state.runtime->roles->executor;
+    if (sums.size() > 1 && e)
+      e->parallel(e->ctx, sums.size(), piece, this);
+    else
+      for (uint64_t i = 0; i < sums.size(); i++) piece(this, i);
+  }
+};
+
+// Reads a stretch and adds its sums up; the pieces behind the first short one do not count.
+Got read_summed(int file, int64_t offset, char *data, uint64_t size, Kind kind, Sums *total) {
+  Stretch stretch(file, offset, data, size, kind);
+  stretch.read();
+  Got all;
+  for (uint64_t i = 0; i < stretch.sums.size() && !all.code; i++) {
+    total->append(stretch.sums[i], stretch.got[i].nbytes);
+    all.nbytes += stretch.got[i].nbytes;
+    all.code = stretch.got[i].code;
+    if (stretch.got[i].nbytes < stretch.size_of(i)) break;
+  }
+  return all;
+}
+
+// (how many bytes were read, what was computed of them or None)
+py::tuple read_into(int file, int64_t offset, const py::object &target, const std::string &name) {
+  const Kind kind = kind_of(name);
+  const Bytes bytes(target, PyBUF_WRITABLE);
+  Sums sums(kind, bytes.size());
+  uint64_t done = 0;
+  while (done < bytes.size()) {
+    const uint64_t size = std::min(bytes.size() - done, kPiecesAtOnce * kPiece);
+    Got got;
+    {
+      const py::gil_scoped_release free;
+      char *to = bytes.data() + done;
+      const int64_t from = offset + int64_t(done);
+      got = kind == Kind::none ? read_all(file, from, to, size)
+                               : read_summed(file, from, to, size, kind, &sums);
+    }
+    errno = got.code;
+    if (got.code) PyErr_SetFromErrno(PyExc_OSError);
+    if (PyErr_Occurred() || PyErr_CheckSignals() < 0) throw py::error_already_set();
+    done += got.nbytes;
+    if (got.nbytes < size) break;
+  }
+  return py::make_tuple(done, done == bytes.size() ? sums.value() : py::none());
+}
+
+}  // namespace
+
+void add_checkpoint_files(py::module_ &m) {
+  m.def("_digest", digest, py::arg("data"), "The digest of the bytes of a checkpoint's tensor.");
+  m.def("_read_into", read_into, py::arg("file"), py::arg("offset"), py::arg("target"),
+        py::arg("kind"),
+        "Fill a buffer from a file; how many bytes there were, and their digest or crc.");
+  m.def("_crc32", crc32, py::arg("data"), "The CRC-32 of bytes, as zip files have it.");
+  m.def("_crc32_in_every_way", crc32_in_every_way, py::arg("data"), "For tests of the ways.");
+}
+
+}  // namespace plait::core

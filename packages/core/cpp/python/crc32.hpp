@@ -1,0 +1,25 @@
+// The CRC-32 of zip files: docs/design/0010.
+#ifndef PLAIT_CORE_CRC32_HPP
+#define PLAIT_CORE_CRC32_HPP
+#include <cstdint>
+
+namespace plait::core {
+
+class Crc32 {
+ public:
+  // Ways to compute it, the fastest last; those that this processor has not are null.
+  using Way = uint32_t (*)(uint32_t crc, const char *p, uint64_t nbytes);
+  static constexpr int kWays = 3;
+  static Way way(int number);
+
+  void update(const void *data, uint64_t nbytes);
+  // What was computed of the `nbytes` that follow.
+  void append(const Crc32 &next, uint64_t nbytes);
+  uint32_t value() const { return ~crc_; }
+
+ private:
+  uint32_t crc_ = ~uint32_t(0);
+};
+
+}  // namespace plait::core
+#endif  // PLAIT_CORE_CRC32_HPP

@@ -1,0 +1,394 @@
+"""Saves in several files: whatever stops them, the old checkpoint is there or the new one."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import plait_core as pc
+
+CALLS = ("open", "write", "fsync", "replace", "unlink", "close", "stat", "lstat", "fstat", "fchmod")
+
+
+def value(version: int) -> dict[str, Any]:
+    return {"version": version, **{f"x{i}": pc.full((50,), float(version)) for i in range(3)}}
+
+
+def save(version: int, index: Path, **options: Any) -> None:
+    pc.save(value(version), index, max_shard_size=200, **options)
+
+
+def version_of(index: Path) -> int:
+    found = pc.load(index)
+    version = found["version"]
+    assert all(found[f"x{i}"].tolist() == [float(version)] * 50 for i in range(3))
+    return int(version)
+
+
+def own_files(index: Path) -> list[str]:
+    """The names that a checkpoint at `index` consists of."""
+    return sorted([index.name, *set(json.loads(index.read_text())["weight_map"].values())])
+
+
+class Stopped:
+    """Raises at the n-th call of the operating system: before it is made, or after."""
+
+    def __init__(self, at: int, error: Callable[[], BaseException], after: bool) -> None:
+        self.at, self.error, self.after, self.count = at, error, after, 0
+
+    def patch(self, patch: pytest.MonkeyPatch) -> None:
+        for name in CALLS:
+            patch.setattr(os, name, self.stopped(getattr(os, name)))
+        patch.setattr(fcntl, "flock", self.stopped(fcntl.flock))
+
+    def stopped(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        def made(*args: Any, **kwargs: Any) -> Any:
+            self.count += 1
+            stop = self.count == self.at
+            if stop and not self.after:
+                raise self.error()
+            result = call(*args, **kwargs)
+            if stop:
+                raise self.error()
+            return result
+
+        return made
+
+
+def failed() -> OSError:
+    return OSError(errno.EIO, "Input/output error")
+
+
+@pytest.mark.parametrize("shards", [True, False], ids=["shards", "file"])
+@pytest.mark.parametrize("after", [True, False], ids=["after", "before"])
+@pytest.mark.parametrize("error", [KeyboardInterrupt, failed])
+def test_stopped_at_every_call(tmp_path: Path, error: Any, after: bool, shards: bool) -> None:
+    index = tmp_path / "m.index.json"
+    options = {"max_shard_size": 200} if shards else {}
+    pc.save(value(0), index, **options)
+    at, version = 0, 0
+    while True:
+        at += 1
+        stop = Stopped(at, error, after)
+        with pytest.MonkeyPatch.context() as patch:
+            stop.patch(patch)
+            try:
+                pc.save(value(at), index, **options)
+                said = ""
+            except KeyboardInterrupt:
+                said = "interrupted"
+            except pc.CheckpointError as caught:
+                said = str(caught)
+        if stop.count < at:
+            break
+        found = version_of(index)
+        assert found in (version, at), (at, said)
+        if "unchanged" in said:
+            assert found == version, (at, said)
+        if "is written" in said or not said:
+            assert found == at, (at, said)
+        version = found
+    assert at > 20 and version_of(index) == at
+    pc.save(value(-1), index, **options)
+    assert sorted(os.listdir(tmp_path)) == (own_files(index) if shards else [index.name])
+
+
+def test_a_second_interrupt_in_the_cleaning(tmp_path: Path) -> None:
+    index = tmp_path / "m.index.json"
+    save(0, index)
+
+    def replaced_and_interrupted(old: str, new: str, real: Any = os.replace) -> None:
+        real(old, new)
+        if new.endswith("m.index.json"):
+            raise KeyboardInterrupt
+
+    def interrupted(*args: Any) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "replace", replaced_and_interrupted)
+        patch.setattr(os, "unlink", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            save(1, index)
+    assert version_of(index) == 1
+    save(2, index)
+    assert version_of(index) == 2 and sorted(os.listdir(tmp_path)) == own_files(index)
+
+
+def test_a_folder_that_cannot_be_synchronised(tmp_path: Path) -> None:
+    """Nothing is lost, and what was said is what is there."""
+    index = tmp_path / "m.index.json"
+    save(0, index)
+    real, folders = os.fsync, 0
+
+    def fsync(file: int) -> None:
+        nonlocal folders
+        if stat.S_ISDIR(os.fstat(file).st_mode):
+            folders += 1
+            if folders == 2:  # the first one is before the index takes its place
+                raise failed()
+        real(file)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", fsync)
+        with pytest.raises(pc.CheckpointError, match=r"m\.index\.json is written.*power failure"):
+            save(1, index)
+    assert version_of(index) == 1 and sorted(os.listdir(tmp_path)) == own_files(index)
+
+
+# ---- what is removed
+
+
+def test_a_forged_index_removes_nothing(tmp_path: Path) -> None:
+    index = tmp_path / "m.index.json"
+    save(0, index)
+    text = json.loads(index.read_text())
+    victims = ["train.py", "m-00001-of-00002.safetensors", "m-x.safetensors", "other-" + "a" * 8]
+    victims += ["n-01234567-00001-of-00001.safetensors", "m-0123456-00001-of-00001.safetensors"]
+    for name in victims:
+        (tmp_path / name).write_text("precious")
+    for metadata in (text["__metadata__"], {"format": "plait"}, {"format": "pt"}, None):
+        for names in (victims, ["../train.py"], ["."], [""], ["m.index.json"]):
+            forged = {"__metadata__": metadata, "weight_map": dict(enumerate(names))}
+            index.write_text(json.dumps(forged))
+            save(1, index)
+            assert version_of(index) == 1
+            assert sorted(os.listdir(tmp_path)) == sorted([*own_files(index), *victims])
+
+
+@pytest.mark.parametrize("name", ["best.index.json", "best", "m-best.json"])
+def test_a_copy_of_an_index_keeps_its_parts(tmp_path: Path, name: str) -> None:
+    index, copy = tmp_path / "m.index.json", tmp_path / name
+    save(1, index)
+    shutil.copy(index, copy)
+    save(2, index)
+    save(3, index)
+    assert (version_of(copy), version_of(index)) == (1, 3)
+    assert sorted(os.listdir(tmp_path)) == sorted({*own_files(index), *own_files(copy)})
+    copy.unlink()
+    save(4, index)
+    assert sorted(os.listdir(tmp_path)) == own_files(index)
+
+
+def test_indexes_with_one_stem_in_a_folder(tmp_path: Path) -> None:
+    one, two = tmp_path / "m.index.json", tmp_path / "m.safetensors.index.json"
+    for version in range(3):
+        save(version, one)
+        save(version + 10, two)
+    assert (version_of(one), version_of(two)) == (2, 12)
+    assert len(os.listdir(tmp_path)) == 8
+
+
+def test_an_index_that_cannot_be_read_keeps_all(tmp_path: Path) -> None:
+    index = tmp_path / "m.index.json"
+    save(0, index)
+    (tmp_path / "copy.json").symlink_to("copy.json")  # a loop
+    (tmp_path / "folder.json").mkdir()
+    os.mkfifo(tmp_path / "pipe.json")
+    before = set(own_files(index))
+    real = os.open
+
+    def refusing(path: Any, flags: int, *args: Any, **kwargs: Any) -> int:
+        if str(path).endswith("copy.json"):
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return real(path, flags, *args, **kwargs)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "open", refusing)
+        save(1, index)
+    assert version_of(index) == 1 and before < set(os.listdir(tmp_path))
+    save(2, index)
+    assert len(os.listdir(tmp_path)) == 4 + 3
+
+
+def test_without_locks_nothing_that_may_be_in_use_goes(tmp_path: Path) -> None:
+    index = tmp_path / "m.index.json"
+    save(0, index)
+    token = "89abcdef"
+    part = tmp_path / f"m-{token}-00001-of-00001.safetensors"
+    part.write_bytes(b"x")
+    (tmp_path / f".m.index.json.{token}.partial").write_bytes(b"")
+
+    def refused(*args: Any) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fcntl, "flock", refused)
+        save(1, index)
+    assert version_of(index) == 1 and part.exists()
+    save(2, index)
+    assert version_of(index) == 2 and sorted(os.listdir(tmp_path)) == own_files(index)
+
+
+KILLED = """
+import os, random, signal, sys, time
+import plait_core as pc
+
+index, count = sys.argv[1], int(sys.argv[2])
+value = {f"x{i}": pc.ones(20_000) for i in range(6)}
+pc.save(value, index, max_shard_size=80_000)
+begin = time.perf_counter()
+pc.save(value, index, max_shard_size=80_000)
+longest = 1.2 * (time.perf_counter() - begin)
+chance, most = random.Random(0), 0
+for _ in range(count):
+    child = os.fork()
+    if child == 0:
+        pc.save(value, index, max_shard_size=80_000)
+        os._exit(0)
+    time.sleep(chance.uniform(0, longest))
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    most = max(most, len(os.listdir(os.path.dirname(index))))
+print(most)
+"""
+
+
+def test_what_killed_saves_leave_is_removed(tmp_path: Path) -> None:
+    """Also each by the next killed one, so that the disk does not fill up."""
+    index = tmp_path / "m.index.json"
+    command = [sys.executable, "-c", KILLED, str(index), "200"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) <= 3 * 7 + 2  # two checkpoints, one being written, two partial files
+    save(5, index)
+    assert version_of(index) == 5 and sorted(os.listdir(tmp_path)) == own_files(index)
+
+
+# ---- readers
+
+
+def test_a_save_between_index_and_parts(tmp_path: Path) -> None:
+    index = tmp_path / "m.index.json"
+    save(0, index)
+    real, version = os.open, 0
+
+    def opened(path: Any, flags: int, *args: Any, **kwargs: Any) -> int:
+        nonlocal version
+        if "-of-" in str(path) and not flags & os.O_WRONLY and version < 3 and not saving:
+            saving.append(1)
+            version += 1
+            save(version, index)
+            saving.clear()
+        return real(path, flags, *args, **kwargs)
+
+    saving: list[int] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "open", opened)
+        assert version_of(index) == 3
+
+
+def test_a_part_that_is_missing(tmp_path: Path) -> None:
+    index = tmp_path / "m.index.json"
+    save(0, index)
+    part = next(tmp_path.glob("*-00002-of-*"))
+    part.unlink()
+    with pytest.raises(FileNotFoundError, match=rf"is incomplete: {part.name}, which it names"):
+        pc.load(index)
+    with pytest.raises(pc.CheckpointError, match="incomplete"):
+        pc.load(index, mmap=True)
+
+
+def test_more_parts_than_files_may_be_open(tmp_path: Path) -> None:
+    index = tmp_path / "m.index.json"
+    code = (
+        "import resource, sys, plait_core as pc\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (200, 200))\n"
+        "value = {str(i): pc.full((10,), float(i)) for i in range(400)}\n"
+        "pc.save(value, sys.argv[1], max_shard_size=40)\n"
+        "back = pc.load(sys.argv[1])\n"
+        "assert all(back[str(i)].tolist() == [float(i)] * 10 for i in range(400))\n"
+        "try:\n"
+        "    pc.load(sys.argv[1], mmap=True)\n"
+        "except OSError as error:  # a mapping keeps its file open before Python 3.13\n"
+        "    assert sys.version_info < (3, 13) and 'Too many open files' in str(error)\n"
+    )
+    subprocess.run([sys.executable, "-c", code, str(index)], check=True, timeout=120)
+    assert len(os.listdir(tmp_path)) == 401
+
+
+def test_a_save_while_parts_are_read_one_by_one(tmp_path: Path, monkeypatch: Any) -> None:
+    """Parts that are opened again may be gone by then: the new checkpoint is read."""
+    from plait_core._checkpoints import _weights
+
+    monkeypatch.setattr(_weights._Parts, "_MOST_OPEN", 1)
+    index = tmp_path / "m.index.json"
+    save(0, index)
+    real, done = _weights._restored, []
+
+    def restored(*args: Any) -> Any:
+        if not done:
+            done.append(1)
+            save(1, index)
+        return real(*args)
+
+    monkeypatch.setattr(_weights, "_restored", restored)
+    assert version_of(index) == 1
+
+
+def test_a_link_to_an_index(tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    index, link = tmp_path / "there" / "m.index.json", tmp_path / "link.json"
+    save(0, index)
+    link.symlink_to(index)
+    assert version_of(link) == 0
+    save(1, link)
+    assert link.is_symlink() and version_of(link) == version_of(index) == 1
+    assert sorted(os.listdir(index.parent)) == own_files(index)
+
+
+# ---- what is no file
+
+
+@pytest.fixture
+def no_waiting() -> Any:
+    """A call that waits is stopped."""
+
+    def late(*args: Any) -> None:
+        raise AssertionError("waits")
+
+    old = signal.signal(signal.SIGALRM, late)
+    signal.alarm(20)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, old)
+
+
+@pytest.mark.usefixtures("no_waiting")
+def test_pipes_devices_and_sockets(tmp_path: Path) -> None:
+    pipe, index = tmp_path / "pipe", tmp_path / "m.json"
+    os.mkfifo(pipe)
+    for name in ("pipe", "null"):
+        index.write_text(json.dumps({"weight_map": {"x": name}}))
+        if name == "null":
+            (tmp_path / name).symlink_to("/dev/null")
+        with pytest.raises(pc.CheckpointError, match="a file is required.*(pipe|device)"):
+            pc.load(index)
+        with pytest.raises(pc.CheckpointError, match="a file is required.*(pipe|device)"):
+            pc.load(tmp_path / name)
+        with pytest.raises(pc.CheckpointError, match="(pipe|device).*is not replaced"):
+            pc.save({}, tmp_path / name)
+        with pytest.raises(pc.CheckpointError, match="(pipe|device).*is not replaced"):
+            pc.save({}, tmp_path / name, max_shard_size=5)
+    assert stat.S_ISFIFO(pipe.stat().st_mode) and stat.S_ISCHR(os.stat("/dev/null").st_mode)
+    assert sorted(os.listdir(tmp_path)) == ["m.json", "null", "pipe"]
+
+
+def test_an_open_pipe_is_read_to_its_end(tmp_path: Path) -> None:
+    save(3, tmp_path / "unused")
+    pc.save(value(4), tmp_path / "a")
+    command = ["cat", str(tmp_path / "a")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as cat:
+        assert pc.load(cat.stdout)["version"] == 4
