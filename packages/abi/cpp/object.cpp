@@ -59,8 +59,8 @@ void drop_tensor(plait_object *o) {
   auto *t = reinterpret_cast<plait_tensor *>(o);
   for (const int i : {0, 2, 3})
     if (t->slot[i]) plait_release_object(static_cast<plait_object *>(t->slot[i]));
-  if ((t->flags & PLAIT_TENSOR_OWNS_WRAPPER) && roles.host)
-    roles.host->release(roles.host->ctx, t->slot[1]);
+  if (const plait_host *host = PLAIT_ROLE(roles.host); host && t->flags & PLAIT_TENSOR_OWNS_WRAPPER)
+    host->release(host->ctx, t->slot[1]);
   if (t->dl.shape != t->inline_dims) std::free(t->dl.shape);
   plait_release(t->storage);
   plait_release(t->base);
@@ -202,7 +202,8 @@ plait_status storage_new(plait_thread *thread, DLDevice device, uint64_t nbytes,
     return PLAIT_OK;
   }
   const auto type = uint32_t(device.device_type);
-  const plait_allocator *a = type < PLAIT_MAX_DEVICE_TYPES ? roles.allocator[type] : nullptr;
+  const plait_allocator *a =
+      type < PLAIT_MAX_DEVICE_TYPES ? PLAIT_ROLE(roles.allocator[type]) : nullptr;
   if (!a) {
     plait_release(s);
     return raise(thread, PLAIT_NOT_IMPLEMENTED, nullptr,

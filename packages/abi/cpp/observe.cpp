@@ -21,6 +21,9 @@ const List *published(List list) {  // under the registry's mutex
   return all->back().get();
 }
 std::unordered_map<const plait_observer *, const plait_plugin *> owners;
+
+// An observer that is used again may ask for other events while an old one still runs through it.
+uint64_t kinds_of(const plait_observer *o) { return __atomic_load_n(&o->kinds, __ATOMIC_RELAXED); }
 }  // namespace
 
 plait_status observe(plait_thread *thread, const plait_observer *o, int on) {
@@ -40,7 +43,7 @@ plait_status observe(plait_thread *thread, const plait_observer *o, int on) {
       next.erase(it);
     }
     uint64_t kinds = 0;
-    for (const plait_observer *each : next) kinds |= each->kinds;
+    for (const plait_observer *each : next) kinds |= kinds_of(each);
     current.store(published(std::move(next)), std::memory_order_release);
     __atomic_store_n(&observed, kinds, __ATOMIC_RELEASE);
     return PLAIT_OK;
@@ -62,7 +65,7 @@ void emit(const plait_event *e) {
   const List *list = current.load(std::memory_order_acquire);
   if (!list) return;
   for (const plait_observer *o : *list)
-    if (o->kinds & e->kind) o->begin(o->ctx, e, nullptr);
+    if (kinds_of(o) & e->kind) o->begin(o->ctx, e, nullptr);
 }
 
 uint64_t begin_event(const plait_event *e, uint64_t *tokens, uint64_t room) {
@@ -71,7 +74,7 @@ uint64_t begin_event(const plait_event *e, uint64_t *tokens, uint64_t room) {
   tokens[0] = reinterpret_cast<uint64_t>(list);
   for (size_t i = 0; i < list->size(); i++) {
     tokens[i + 1] = 0;
-    if ((*list)[i]->kinds & e->kind) (*list)[i]->begin((*list)[i]->ctx, e, tokens + i + 1);
+    if (kinds_of((*list)[i]) & e->kind) (*list)[i]->begin((*list)[i]->ctx, e, tokens + i + 1);
   }
   return list->size() + 1;
 }
@@ -80,7 +83,7 @@ void end_event(const plait_event *e, const uint64_t *tokens, uint64_t n, plait_s
   if (!n) return;
   const auto *list = reinterpret_cast<const List *>(tokens[0]);
   for (size_t i = 0; i < list->size(); i++)
-    if (((*list)[i]->kinds & e->kind) && (*list)[i]->end)
+    if ((kinds_of((*list)[i]) & e->kind) && (*list)[i]->end)
       (*list)[i]->end((*list)[i]->ctx, e, tokens[i + 1], status);
 }
 

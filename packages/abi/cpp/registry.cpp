@@ -46,9 +46,9 @@ void publish(Op *op) {
     std::copy(v.begin(), v.end(), copy);
     return copy;
   };
-  // One store replaces a table, and all tables have one size: a call meets the old chain or the new
-  // one. A layer that has left may be in the mask that a call read before: no entry, nothing to do.
-  op->n_backend = PLAIT_MAX_DEVICE_TYPES;
+  // One store replaces a table, and all tables have one size, which stands since the definition: a
+  // call meets the old chain or the new one. A layer that has left may be in the mask that a call
+  // read before: no entry, nothing to do.
   __atomic_store_n(&op->backend, keep(backend), __ATOMIC_RELEASE);
   __atomic_store_n(&op->layer, keep(layer), __ATOMIC_RELEASE);
   __atomic_store_n(&op->layer_mask, mask, __ATOMIC_RELEASE);
@@ -67,6 +67,7 @@ void name_op(Op *op, const plait_op_def *def) {
   op->n_args = uint16_t(op->parsed.args.size());
   op->n_results = uint16_t(op->parsed.results.size());
   op->flags = def->flags;
+  op->n_backend = PLAIT_MAX_DEVICE_TYPES;
 }
 
 }  // namespace

@@ -7,6 +7,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import sysconfig
 import zipfile
 
 import pytest
@@ -36,6 +37,13 @@ extern "C" __attribute__((visibility("default"))) int plait_second() {
 C_FILE = (
     'int plait_c(void);\n__attribute__((visibility("default"))) int plait_c(void) { return 3; }\n'
 )
+ASSERTING = """
+#include <pybind11/pybind11.h>
+extern "C" int plait_first(int);
+PYBIND11_MODULE(_toy, m) {
+  m.def("first", [](pybind11::tuple t) { return PyTuple_GET_SIZE(t.ptr()); });
+}
+"""
 MODULE = """
 #include <pybind11/pybind11.h>
 extern "C" int plait_first(int);
@@ -193,6 +201,16 @@ def test_an_extension_finds_its_library(trial: Trial) -> None:
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
     )
     assert result.stdout == "42\n"
+
+
+def test_an_extension_names_no_folder_of_this_machine(trial: Trial) -> None:
+    trial.write("cpp/python/module.cpp", ASSERTING)  # Python's header asserts, and names itself
+    trial.build(extensions=[Extension("plait_toy._toy", ["cpp/python/*.cpp"])])
+    (built,) = (trial.root / "src/plait_toy").glob("_toy*.so")
+    data = built.read_bytes()
+    assert b"tupleobject.h" in data
+    for place in (sysconfig.get_path("include"), str(trial.root)):
+        assert place.encode() not in data
 
 
 def test_generated_files_are_compiled_and_shipped(trial: Trial) -> None:

@@ -43,13 +43,14 @@ bool worthwhile(const Node *node) {
   return work >= (n->op->flags & PLAIT_OP_POINTWISE ? kLeastPointwise : kLeast) && work < kLarge;
 }
 
-// A worker's thread does as the one that runs the pass.
+// A worker's thread does as the one that runs the pass, which may itself be at work, with layers
+// switched off for a while: so it does as that one did before the work was given out.
 class Alike {
  public:
-  Alike(plait_thread *worker, const plait_thread *like)
+  Alike(plait_thread *worker, uint64_t excluded, uint64_t included)
       : worker_(worker), excluded_(worker->excluded), included_(worker->included) {
-    worker->excluded = like->excluded;
-    worker->included = like->included;
+    worker->excluded = excluded;
+    worker->included = included;
   }
   ~Alike() {
     worker_->excluded = excluded_;
@@ -66,7 +67,7 @@ class Alike {
 }  // namespace
 
 uint32_t threads_for(const plait_thread *thread, bool particular) {
-  const plait_executor *e = thread->roles->executor;
+  const plait_executor *e = PLAIT_ROLE(thread->roles->executor);
   return particular || watching() || level_of(thread) || !e ? 1 : e->width(e->ctx);
 }
 
@@ -99,22 +100,23 @@ void Task::look_ahead(Node *first) {
   struct Job {
     Task *task;
     Ahead *from;
-  } job{this, ahead_.data() + old};
-  const plait_executor *e = thread_->roles->executor;
+    uint64_t excluded, included;
+  } job{this, ahead_.data() + old, thread_->excluded, thread_->included};
+  const plait_executor *e = PLAIT_ROLE(thread_->roles->executor);
   e->parallel(
       e->ctx, ahead_.size() - old,
       [](void *arg, uint64_t i) {
         auto *j = static_cast<Job *>(arg);
-        j->task->compute(j->from[i]);
+        j->task->compute(j->from[i], j->excluded, j->included);
       },
       &job);
 }
 
 // A derivative that fails here runs again when its turn comes, and fails there, in order; so the
 // node keeps its values until it has succeeded.
-void Task::compute(Ahead &a) const noexcept {
+void Task::compute(Ahead &a, uint64_t excluded, uint64_t included) const noexcept {
   plait_thread *thread = engine.runtime->thread();
-  const Alike alike(thread, thread_);
+  const Alike alike(thread, excluded, included);
   std::vector<plait_tensor *> gx;
   try {
     gx.resize(a.gx.size(), nullptr);

@@ -103,7 +103,7 @@ plait_status backward(void *, plait_thread *thread, plait_tensor *const *roots,
                       uint32_t n_inputs, uint32_t flags, plait_tensor **gx) {
   for (uint32_t i = 0; i < n_inputs; i++) gx[i] = nullptr;
   Request r{thread, roots, grads, n_roots, inputs, n_inputs, flags, gx, PLAIT_OK};
-  const plait_host *host = thread->roles->host;
+  const plait_host *host = PLAIT_ROLE(thread->roles->host);
   if (host)
     host->unlocked(host->ctx, run_unlocked, &r);
   else

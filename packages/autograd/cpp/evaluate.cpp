@@ -129,7 +129,7 @@ void Task::evaluate_assigned(ViewNode *n, plait_tensor **gradients) {
 }
 
 void Task::evaluate_host(HostNode *n, plait_tensor **gradients) {
-  const plait_host *host = thread_->roles->host;
+  const plait_host *host = PLAIT_ROLE(thread_->roles->host);
   if (!host)
     raise(thread_, PLAIT_ERROR, n->name,
           "the host language that this function was written in is gone");

@@ -81,7 +81,7 @@ void check_derivative(const plait_call *c) {
   if (!c->op->def->vjp && !c->op->def->jvp)
     refuse_tangents(
         c, "the operator has no derivative; detach() its inputs if it should count as constant");
-  if (!c->thread->roles->engine) refuse_tangents(c, "an engine must be loaded");
+  if (!PLAIT_ROLE(c->thread->roles->engine)) refuse_tangents(c, "an engine must be loaded");
 }
 
 // What lies in the memory that is written is copied first: the derivative sees it as it was.

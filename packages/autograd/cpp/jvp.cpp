@@ -132,7 +132,7 @@ Tensor as_gradient(plait_thread *thread, const Tensor &g, const Tensor &like) {
 // output.
 std::vector<Tensor> transposed(const plait_call *c, const Tangents &tangents) {
   plait_thread *thread = c->thread;
-  const plait_engine *e = thread->roles->engine;
+  const plait_engine *e = PLAIT_ROLE(thread->roles->engine);
   const Outputs outputs(c);
   std::vector<Tensor> made(outputs.tensors.size()), held;
   std::vector<plait_tensor *> gy, wanted;
@@ -213,7 +213,7 @@ std::vector<Tensor> jvp(const plait_call *c, const Tangents &tangents) {
   if (!c->op->def->vjp)
     refuse_tangents(
         c, "the operator has no derivative; detach() its inputs if it should count as constant");
-  if (!c->thread->roles->engine) refuse_tangents(c, "an engine must be loaded");
+  if (!PLAIT_ROLE(c->thread->roles->engine)) refuse_tangents(c, "an engine must be loaded");
   return transposed(c, tangents);
 }
 

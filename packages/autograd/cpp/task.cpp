@@ -200,7 +200,7 @@ void Task::loop() {
     }
     if (count < kPoll) continue;
     count = 0;
-    const plait_host *host = thread_->roles->host;
+    const plait_host *host = PLAIT_ROLE(thread_->roles->host);
     if (host && host->interrupted(host->ctx)) {
       if (thread_->error) throw Error(thread_->error->code);
       raise(thread_, PLAIT_ERROR, "backward", "interrupted");

@@ -109,7 +109,7 @@ class Task {
     std::vector<Tensor> gx;
     bool done;
   };
-  void compute(Ahead &) const noexcept;
+  void compute(Ahead &, uint64_t excluded, uint64_t included) const noexcept;
   uint32_t width_ = 1;  // threads that may run derivatives at once
   std::vector<Ahead> ahead_;
 };

@@ -102,7 +102,7 @@ bool recent_write(const plait_storage *, uint64_t version, uint64_t sequence, Wr
 bool watched_write(const plait_storage *, uint64_t version, uint64_t sequence, Write *);
 
 std::string line_of(plait_object *code, int64_t offset) {
-  const plait_host *host = engine.runtime->roles->host;
+  const plait_host *host = PLAIT_ROLE(engine.runtime->roles->host);
   if (!host || !code) return "";
   const plait_site site{code, offset};
   char text[512];

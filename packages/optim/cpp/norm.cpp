@@ -58,7 +58,7 @@ plait_status kernel(plait_call *call) {
       Piece &piece = static_cast<Piece *>(arg)[j];
       piece.sum = squares(piece);
     };
-    const plait_executor *executor = call->thread->roles->executor;
+    const plait_executor *executor = PLAIT_ROLE(call->thread->roles->executor);
     if (pieces.size() < parallel_pieces || executor->width(executor->ctx) == 1)
       for (size_t j = 0; j < pieces.size(); j++) job(pieces.data(), j);
     else

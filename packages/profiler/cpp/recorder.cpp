@@ -146,7 +146,8 @@ plait_status Recorder::start(const plait_runtime *runtime, uint64_t kinds, uint6
   session_ = ++last_session;
   begun_ = now();
   on_ = true;
-  observer_ = {PLAIT_HEADER(plait_observer), this, kinds, begin, end};
+  // an event of an old session may be running through it: the rest of it never changes
+  __atomic_store_n(&observer_.kinds, kinds, __ATOMIC_RELAXED);
   const plait_status status = runtime->observe(runtime->thread(), &observer_, 1);
   if (status < 0) on_ = false;
   return status;

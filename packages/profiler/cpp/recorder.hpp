@@ -63,7 +63,7 @@ class Recorder {
   void record(Ring &, const plait_event *, uint64_t start, uint64_t end, plait_status) const;
   const std::shared_ptr<Ring> &ring();
 
-  plait_observer observer_{};
+  plait_observer observer_{PLAIT_HEADER(plait_observer), this, 0, begin, end};
   std::atomic<bool> on_{false};
   std::atomic<uint64_t> session_{0};
   std::atomic<uint64_t> begun_{0};

@@ -23,8 +23,9 @@ bool numbered(DLDevice d) { return d.device_type != kDLCPU && d.device_type != P
 
 const char *type_name(DLDevice d) {
   const auto i = uint32_t(d.device_type);
-  if (i < PLAIT_MAX_DEVICE_TYPES && state.runtime->roles->device[i])
-    return state.runtime->roles->device[i]->name;
+  const plait_device *brought =
+      i < PLAIT_MAX_DEVICE_TYPES ? PLAIT_ROLE(state.runtime->roles->device[i]) : nullptr;
+  if (brought) return brought->name;
   for (const Known &k : known)
     if (k.type == int(d.device_type)) return k.name;
   return "unknown";
@@ -32,7 +33,7 @@ const char *type_name(DLDevice d) {
 
 int type_of(const char *text, size_t n) {
   for (int i = 0; i < PLAIT_MAX_DEVICE_TYPES; i++) {
-    const plait_device *d = state.runtime->roles->device[i];
+    const plait_device *d = PLAIT_ROLE(state.runtime->roles->device[i]);
     if (d && strlen(d->name) == n && strncmp(d->name, text, n) == 0) return i;
   }
   for (const Known &k : known)

@@ -197,7 +197,7 @@ class Workspace {  // bytes for the duration of a kernel, 64-byte aligned
   }
   // For use on several threads at once: the error is left to the caller's thread.
   bool try_take(const plait_call *c, uint64_t nbytes) {
-    from_ = c->thread->roles->allocator[kDLCPU];
+    from_ = PLAIT_ROLE(c->thread->roles->allocator[kDLCPU]);
     nbytes_ = nbytes;
     if (from_->alloc(from_->ctx, DLDevice{kDLCPU, 0}, nbytes, nullptr, &data_, &block_) != PLAIT_OK)
       data_ = nullptr;
@@ -222,7 +222,7 @@ class Workspace {  // bytes for the duration of a kernel, 64-byte aligned
 template <class F>
 inline void parallel(const plait_call *c, int64_t n, F &&f) {
   if (n == 1) return f(int64_t(0));
-  const plait_executor *e = c->thread->roles->executor;
+  const plait_executor *e = PLAIT_ROLE(c->thread->roles->executor);
   struct Context {
     __typeof__(&f) function;
   } context{&f};

@@ -77,7 +77,7 @@ struct Stream {  // a reserved part of a generator's stream
     for (int i = 0; i < c->n_in; i++)
       if (c->op->args[i].kind == PLAIT_KIND_GENERATOR && c->in[i].tag == PLAIT_OBJECT)
         g = reinterpret_cast<plait_generator *>(c->in[i].u.o);
-    const plait_rng *rng = c->thread->roles->rng;
+    const plait_rng *rng = PLAIT_ROLE(c->thread->roles->rng);
     rng->reserve(rng->ctx, g, uint64_t(blocks), &seed, &offset);
   }
 };

@@ -7,7 +7,7 @@
 namespace plait::core {
 namespace {
 
-const plait_engine *present() { return state.runtime->roles->engine; }
+const plait_engine *present() { return PLAIT_ROLE(state.runtime->roles->engine); }
 bool requires_grad(plait_tensor *t) {
   const plait_engine *e = present();
   // also a view whose base was written since by something with a history

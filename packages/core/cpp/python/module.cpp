@@ -25,7 +25,7 @@ py::dict memory_stats(const py::object &device) {
   throw_if(done == PLAIT_CONVERSION_FAILED);
   const auto type = uint32_t(d.device_type);
   const plait_allocator *a =
-      type < PLAIT_MAX_DEVICE_TYPES ? state.runtime->roles->allocator[type] : nullptr;
+      type < PLAIT_MAX_DEVICE_TYPES ? PLAIT_ROLE(state.runtime->roles->allocator[type]) : nullptr;
   plait_alloc_stats s{};
   if (a && a->stats) a->stats(a->ctx, &s);
   py::dict out;
@@ -41,18 +41,18 @@ py::dict memory_stats(const py::object &device) {
 }
 
 void empty_cache() {
-  const plait_allocator *a = state.runtime->roles->allocator[kDLCPU];
+  const plait_allocator *a = PLAIT_ROLE(state.runtime->roles->allocator[kDLCPU]);
   if (a && a->trim) a->trim(a->ctx);
 }
 
 uint32_t get_num_threads() {
-  const plait_executor *e = state.runtime->roles->executor;
+  const plait_executor *e = PLAIT_ROLE(state.runtime->roles->executor);
   return e ? e->width(e->ctx) : 1;
 }
 void set_num_threads(int64_t n) {
   if (n < 1 || n > 4096)
     throw py::value_error("set_num_threads: `n` must be in [1, 4096]; got " + std::to_string(n));
-  const plait_executor *e = state.runtime->roles->executor;
+  const plait_executor *e = PLAIT_ROLE(state.runtime->roles->executor);
   if (e && e->set_width) e->set_width(e->ctx, uint32_t(n));
 }
 

@@ -149,10 +149,13 @@ class Project:
         folders += [_toolchain.headers_of(package) for package in target.requires]
         flags = [f"-I{self.root / folder}" for folder in folders]
         if isinstance(target, Extension):
-            # -isystem: warnings of other projects' headers are not ours to mend.
-            flags.append(f"-isystem{_toolchain.python_headers()}")
+            others = {"python": _toolchain.python_headers()}
             if target.pybind11:
-                flags.append(f"-isystem{_toolchain.pybind11_headers()}")
+                others["pybind11"] = _toolchain.pybind11_headers()
+            for name, place in others.items():
+                # -isystem: warnings of other projects' headers are not ours to mend. Their
+                # assertions name their files, whose place is this machine's.
+                flags += [f"-isystem{place}", f"-ffile-prefix-map={place}={name}"]
         return flags
 
     def _link(

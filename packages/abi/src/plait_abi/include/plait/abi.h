@@ -406,6 +406,8 @@ typedef struct plait_roles { /* the tables in force; fields are replaced atomica
   const plait_allocator *allocator[PLAIT_MAX_DEVICE_TYPES];
   const plait_device *device[PLAIT_MAX_DEVICE_TYPES];
 } plait_roles;
+/* Reads who fills a role: plug-ins come and go while other threads call. Read it once, use that. */
+#define PLAIT_ROLE(place) __atomic_load_n(&(place), __ATOMIC_ACQUIRE)
 
 typedef struct plait_thread { /* one for each thread that calls plait, from runtime->thread() */
   plait_header h;
