@@ -5,6 +5,8 @@ from __future__ import annotations
 import ctypes
 import os
 import subprocess
+import sys
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -127,3 +129,37 @@ def test_what_is_no_plugin_is_refused(tmp_path: Path) -> None:
     assert not hasattr(other, "plait_plugin_v1")
     with pytest.raises(ValueError, match="no plug-in `stranger` is loaded"):
         plait_abi.detach("stranger")
+
+
+@pytest.mark.parametrize(
+    ("stem", "counter", "role"),
+    [
+        ("allocator", "example_allocator_blocks", "allocator"),
+        ("executor", "example_executor_regions", "executor"),
+    ],
+)
+def test_what_was_chosen_before_the_first_use_stays(
+    compiled: dict[str, Path], stem: str, counter: str, role: str
+) -> None:
+    """plait_core, which brings an allocator and an executor, is loaded after the plug-in."""
+    code = f"""
+        import ctypes, sys
+        import plait, plait_abi
+        plait_abi.load({str(compiled[stem])!r})
+        assert "plait_core" not in sys.modules
+        x = plait.ones(1 << 20)
+        y = (x + x).sum()
+        counted = ctypes.c_uint64.in_dll(ctypes.CDLL({str(compiled[stem])!r}), {counter!r}).value
+        active = [r.provider for r in plait_abi.records() if r.name == {role!r} and r.active]
+        print(counted > 0, active)
+        plait_abi.detach("example-{stem}")
+        print([r.provider for r in plait_abi.records() if r.name == {role!r} and r.active])
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    assert done.stdout == f"True ['example-{stem}']\n['plait_core']\n"

@@ -102,6 +102,9 @@ const plait_header **place_of(const std::string &role, int32_t device_type) {
   return nullptr;
 }
 
+// Of the other roles there is one, whatever device type a plug-in names.
+bool is_by_device(const std::string &role) { return role == "allocator" || role == "device"; }
+
 uint32_t table_size(const std::string &role) {
   if (role == "executor") return sizeof(plait_executor);
   if (role == "rng") return sizeof(plait_rng);
@@ -134,9 +137,10 @@ plait_status provide(plait_thread *thread, const char *role, int32_t device_type
                    table_size(role));
     const std::lock_guard<ForkMutex> lock(registry_mutex);
     const Rank rank = is_default(who) ? by_default : chosen;
-    provided.push_back({rank, next_undo(), role, device_type, table, who});
+    const int32_t of = is_by_device(role) ? device_type : 0;
+    provided.push_back({rank, next_undo(), role, of, table, who});
     if (undo) *undo = provided.back().undo;
-    put(role, device_type);
+    put(role, of);
     return PLAIT_OK;
   });
 }

@@ -458,6 +458,48 @@ TEST(an_allocator_can_be_replaced_and_taken_back) {
   small = large = Tensor();  // freed by the allocator that made them
   REQUIRE(lent == 0);
 }
+const plait_plugin chosen_plugin{PLAIT_HEADER(plait_plugin), "chosen", "1", 0, 0, nullptr, nullptr};
+const plait_plugin default_plugin{
+    PLAIT_HEADER(plait_plugin), "default", "1", PLAIT_PLUGIN_DEFAULT, 0, nullptr, nullptr};
+TEST(a_default_takes_no_role_from_what_was_chosen_before) {
+  const plait_executor *built_in = th->roles->executor;
+  plait_executor mine = *built_in, theirs = *built_in, later = *built_in;
+  uint64_t of_mine = 0, of_theirs = 0, of_later = 0;
+  check(rt->provide(th, "executor", 0, &mine.h, &chosen_plugin, &of_mine));
+  check(rt->provide(th, "executor", 0, &theirs.h, &default_plugin, &of_theirs));
+  REQUIRE(th->roles->executor == &mine);
+  check(rt->provide(th, "executor", 0, &later.h, &chosen_plugin, &of_later));
+  REQUIRE(th->roles->executor == &later);  // among equals the latest
+  check(rt->retract(th, of_later));
+  REQUIRE(th->roles->executor == &mine);
+  check(rt->retract(th, of_mine));
+  REQUIRE(th->roles->executor == &theirs);
+  check(rt->retract(th, of_theirs));
+  REQUIRE(th->roles->executor == built_in);
+}
+int order_asked;
+TEST(a_default_kernel_is_asked_after_one_that_was_chosen_before) {
+  define_basics();
+  const auto first = [](plait_call *) -> plait_status {
+    order_asked = order_asked * 10 + 1;
+    return PLAIT_DECLINE;
+  };
+  const auto second = [](plait_call *) -> plait_status {
+    order_asked = order_asked * 10 + 2;
+    return PLAIT_DECLINE;
+  };
+  const plait_op *op = rt->op("twice");
+  uint64_t undo[2] = {};
+  check(rt->implement(th, op, kDLCPU, first, nullptr, &chosen_plugin, undo));
+  check(rt->implement(th, op, kDLCPU, second, nullptr, &default_plugin, undo + 1));
+  const Tensor x = make({2}, {1, 2});
+  plait_value out;
+  order_asked = 0;
+  check(run("twice", {value(x)}, &out));
+  rt->release_value(&out);
+  REQUIRE(order_asked == 1);  // then the kernel that the test defined, which is no default either
+  for (const uint64_t u : undo) check(rt->retract(th, u));
+}
 int calls_of_plugin, events_of_plugin;
 plait_status plugin_init(const plait_runtime *r, const plait_plugin *self) {
   static const plait_observer o{PLAIT_HEADER(plait_observer), nullptr, PLAIT_EVENT_OP,

@@ -268,6 +268,31 @@ def test_a_member_that_never_joins_is_named() -> None:
         member.barrier()
 
 
+def test_all_survivors_name_the_member_that_does_not_come() -> None:
+    group = mp.Group(3, timeout=0.5)
+    members = [group.join(rank) for rank in range(3)]  # 2 is like stopped: it is there, and waits
+    found: dict[int, Exception] = {}
+
+    def meet(rank: int) -> None:
+        try:
+            members[rank].barrier()
+        except Exception as error:
+            found[rank] = error
+
+    threads = [threading.Thread(target=meet, args=(rank,)) for rank in (0, 1)]
+    threads[0].start()
+    time.sleep(0.25)  # so that 0 gives up first and 1 hears of it
+    threads[1].start()
+    for thread in threads:
+        thread.join()
+    here = os.getpid()
+    assert isinstance(found[0], TimeoutError) and isinstance(found[1], mp.GroupError)
+    for error in found.values():
+        assert f"waited 0.5 s for rank 2 (pid {here})" in str(error)
+    with pytest.raises(mp.GroupError, match=r"rank 0 \(pid \d+\) waited 0.5 s for rank 2"):
+        members[2].barrier()  # it learns that the others no longer wait for it
+
+
 def test_a_dead_member_is_named_by_rank_and_pid() -> None:
     context = mp.get_context("fork")
     group, answers = mp.Group(3, timeout=600), context.SimpleQueue()

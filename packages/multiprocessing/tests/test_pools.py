@@ -271,3 +271,35 @@ def test_a_pool_that_is_dropped_ends_its_workers() -> None:
     for process in processes:
         process.join(LONG)
         assert process.exitcode is not None
+
+
+KILLERS = """
+    import os, signal, sys
+    import plait_multiprocessing as mp
+
+    def task(i):
+        import plait_core as pc
+        if i % 3 == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return pc.full((2,), float(i))
+
+    with mp.get_context("fork").Pool(3) as pool:
+        tasks = [pool.apply_async(task, (i,)) for i in range(60)]
+        for i, each in enumerate(tasks):
+            try:
+                print(i, each.get(60)[0].item())
+            except mp.ProcessExitedException:
+                print(i, "killed")
+"""
+
+
+def test_workers_are_replaced_while_the_first_tensor_is_unpickled() -> None:
+    """The program has not loaded plait_core: a thread of the pool does, and another one forks."""
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(KILLERS)],
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+    expected = [f"{i} killed" if i % 3 == 1 else f"{i} {float(i)}" for i in range(60)]
+    assert done.stdout.splitlines() == expected, done.stderr

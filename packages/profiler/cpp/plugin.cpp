@@ -47,7 +47,7 @@ PLAIT_EXPORT const plait_plugin plait_plugin_v1 = {
 PLAIT_EXPORT void *plait_profiler_start(uint64_t kinds, uint64_t capacity, int shapes) {
   Recorder *recorder = idle_recorder();
   if (recorder->start(runtime, kinds, capacity, shapes) >= 0) return recorder;
-  const std::lock_guard<ForkMutex> lock(idle_mutex);
+  const std::lock_guard<plait::ForkMutex> lock(idle_mutex);
   idle.push_back(recorder);
   return nullptr;
 }
@@ -70,7 +70,7 @@ PLAIT_EXPORT void plait_profiler_copy(void *recorder, void *records) {
 
 PLAIT_EXPORT void plait_profiler_free(void *recorder) {
   static_cast<Recorder *>(recorder)->clear();
-  const std::lock_guard<ForkMutex> lock(idle_mutex);
+  const std::lock_guard<plait::ForkMutex> lock(idle_mutex);
   idle.push_back(static_cast<Recorder *>(recorder));
 }
 

@@ -16,6 +16,7 @@ module that another thread was importing stays half made there, and its lock is 
 from __future__ import annotations
 
 import _imp
+import _signal
 import _thread
 import importlib
 import os
@@ -25,7 +26,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from types import FrameType, ModuleType
 from typing import Any
 
@@ -65,6 +66,7 @@ def _is_being_imported(module: ModuleType) -> bool:
 
 # ---- signals ------------------------------------------------------------------------------------
 # Only the main thread runs Python's handlers of signals, so these need no lock.
+_SIGNALS = tuple(map(int, sorted(signal.valid_signals())))  # _signal takes no time to make enums
 _handlers: dict[int, _Handler] = {}  # what `_note` stands in for
 _noted: list[int] = []  # in the order in which they came
 _depth = 0
@@ -124,12 +126,12 @@ def _note(number: int, frame: FrameType | None) -> None:
 
 
 def _hold_back() -> None:
-    for number in signal.valid_signals():
-        handler = signal.getsignal(number)
+    for number in _SIGNALS:
+        handler = _signal.getsignal(number)
         if callable(handler) and handler is not _note:
             _handlers[number] = handler
             try:
-                signal.signal(number, _note)
+                _signal.signal(number, _note)
             except ValueError:  # the main thread of a subinterpreter, which runs no handlers
                 return
 
@@ -139,8 +141,8 @@ def _put_back() -> None:
     try:
         while _handlers:
             number = next(iter(_handlers))
-            if signal.getsignal(number) is _note:  # the import may have set its own
-                signal.signal(number, _handlers[number])
+            if _signal.getsignal(number) is _note:  # the import may have set its own
+                _signal.signal(number, _handlers[number])
             del _handlers[number]
     except ValueError:
         _handlers.clear()
@@ -153,7 +155,7 @@ def _hand_over(frame: FrameType | None) -> None:
     """Call the handlers of the signals that came meanwhile, all of them, whatever one raises."""
     while _noted:
         number = _noted.pop(0)
-        handler = signal.getsignal(number)
+        handler = _signal.getsignal(number)
         if callable(handler):
             try:
                 handler(number, frame)
@@ -169,40 +171,41 @@ _AT_USE = frozenset({"numpy", "ml_dtypes", "cloudpickle", "scipy_openblas32"})
 # The import system's own: name to a weak reference to the lock that an importing thread holds. A
 # name stands here only while somebody imports it.
 _module_locks: dict[str, Any] = getattr(importlib._bootstrap, "_module_locks", {})
-_forking: set[int] = set()  # threads that hold the import system's lock, or will in a moment
-_waited: set[int] = set()  # those of them that hold signals back, because they had to wait
 
 
 def _before_fork() -> None:
     """Wait until no other thread imports one of ours, and let none begin before the fork is over.
 
     No thread begins an import without the import system's lock, which CPython, too, takes for a
-    fork. An exception here would be printed and passed over: nobody could catch it. So signals that
-    come while this waits are handed over after the fork.
+    fork; this returns with it, and C functions release it. A signal that comes during a fork is
+    handled by the first function in Python that runs after it. Were that a hook in the parent, what
+    the handler raises would be printed and lost: so there is none.
     """
     me = threading.get_ident()
-    end = 0.0
+    _imp.acquire_lock()
+    if _import_of_another(me):
+        _imp.release_lock()
+        with _interrupts_later():
+            name = _wait_for_imports(me)
+        if name:
+            warnings.warn(
+                f"plait: a process is forked while another thread has imported {name} for "
+                f"{_MOST_SECONDS:g} s; the child cannot import it",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+
+
+def _wait_for_imports(me: int) -> str:
+    """Take the import system's lock; return what is still being imported after all that time."""
+    end = time.monotonic() + _MOST_SECONDS
     while True:
-        _forking.add(me)
+        time.sleep(0.0005)
         _imp.acquire_lock()
         name = _import_of_another(me)
-        if not name or (end and time.monotonic() > end):
-            break
+        if not name or time.monotonic() > end:
+            return name
         _imp.release_lock()
-        _forking.discard(me)
-        if not end:
-            end = time.monotonic() + _MOST_SECONDS
-            if _is_main():
-                _waited.add(me)
-                _enter()
-        time.sleep(0.0005)
-    if name:
-        warnings.warn(
-            f"plait: a process was forked while another thread has imported {name} for "
-            f"{_MOST_SECONDS:g} s; the child cannot import it",
-            RuntimeWarning,
-            stacklevel=2,
-        )
 
 
 def _import_of_another(me: int) -> str:
@@ -221,48 +224,42 @@ def _import_of_another(me: int) -> str:
     return found
 
 
-def _unlock(me: int) -> None:
-    if me in _forking:
-        _forking.discard(me)
-        with suppress(RuntimeError):  # a handler raised before the lock was taken
-            _imp.release_lock()
-
-
-def _after_fork() -> None:
-    me = threading.get_ident()
-    _unlock(me)
-    if me not in _waited:
+@contextmanager
+def _interrupts_later() -> Iterator[None]:
+    """Let signals wait as `uninterrupted` does, and for the end of the fork that comes after."""
+    if not _is_main():
+        yield
         return
-    _waited.discard(me)
-    _leave()
-    if _depth == 0:
-        # At once, the handlers would run here, where their exceptions are passed over.
-        interrupt: Any = _thread.interrupt_main
-        for number in _noted:
-            _thread.start_new_thread(interrupt, (number,))
-        _noted.clear()
+    try:
+        _enter()
+        yield
+    finally:
+        try:
+            _leave()
+        finally:
+            if not _depth:
+                for number in _noted:
+                    threading.Thread(target=_interrupt_soon, args=(number,), daemon=True).start()
+                _noted.clear()
+
+
+def _interrupt_soon(number: int) -> None:
+    time.sleep(0.01)  # the forking thread keeps the interpreter's lock until the fork is over
+    interrupt: Any = _thread.interrupt_main
+    interrupt(number)
 
 
 def _after_fork_in_child() -> None:
-    me = threading.get_ident()
-    _unlock(me)
-    _forking.clear()
-    _noted.clear()  # they were the parent's
-    if me in _waited:
-        _leave()
-    elif _depth and me != _owner:  # who held them back is not here
-        _forget_depth()
-        _put_back()
-    _waited.clear()
-
-
-def _forget_depth() -> None:
     global _depth
-    _depth = 0
+    _noted.clear()  # they were the parent's
+    if _depth and threading.get_ident() != _owner:  # who held them back is not here
+        _depth = 0
+        _put_back()
 
 
 os.register_at_fork(
     before=_before_fork,
-    after_in_parent=_after_fork,
-    after_in_child=_after_fork_in_child,
+    after_in_parent=_imp.release_lock,
+    after_in_child=_imp.release_lock,
 )
+os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import functools
 import threading
+import time
 from multiprocessing import queues
+from queue import Full
 from typing import Any
 
+from plait_abi.imports import uninterrupted
 from plait_multiprocessing._connections import Connection, Pipe
 from plait_multiprocessing._reductions import dumps
 
@@ -43,6 +46,7 @@ class _Sharing:
 
     _reader: Connection
     _writer: Connection
+    _sem: Any
 
     def __init__(self, maxsize: int = 0, *, ctx: Any) -> None:
         super().__init__(maxsize, ctx=ctx)  # type: ignore[call-arg]
@@ -62,7 +66,24 @@ class _Sharing:
         of this call, and tensors are in shared memory when it returns, whatever is done with them
         before the feeder thread sends the message.
         """
-        super().put(_Item(dumps(obj)), block, timeout)  # type: ignore[misc]
+        item, end = _Item(dumps(obj)), time.monotonic() + (timeout or 0)
+        while True:
+            # An interrupt within it could leave the lock held for ever, or a thread without an end.
+            with uninterrupted():
+                try:
+                    super().put(item, False)  # type: ignore[misc]
+                    return
+                except Full:
+                    if not block:
+                        raise
+            if not self._sem.acquire(True, None if timeout is None else end - time.monotonic()):
+                raise Full
+            self._sem.release()  # there is room now, unless another takes it
+
+    def close(self) -> None:
+        """Send no more; the feeder thread ends when it has sent what there is."""
+        with uninterrupted():
+            super().close()  # type: ignore[misc]
 
 
 class Queue(_Sharing, queues.Queue):  # type: ignore[type-arg]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import io
 import pickle
+import sys
 import threading
 from collections.abc import Callable
 from multiprocessing import context, reduction
 from typing import Any
 
+from plait_abi.imports import uninterrupted
 from plait_multiprocessing import _library as _library
 from plait_multiprocessing import _shared
 
@@ -204,7 +206,7 @@ def _open(table: list[tuple[_shared.Name, int]], pickled: bytes) -> Any:
     outer = getattr(_opening, "regions", None)
     _opening.regions = [(_shared.receive(name), low) for name, low in table]
     try:
-        return pickle.loads(pickled)
+        return loads(pickled)
     finally:
         _opening.regions = outer
 
@@ -269,7 +271,21 @@ def dumps(value: Any) -> bytes:
     return message
 
 
-loads = pickle.loads
+class _Unpickler(pickle.Unpickler):
+    """Imports what a message names so that interrupts wait."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        if module not in sys.modules:
+            with uninterrupted():
+                return super().find_class(module, name)
+        return super().find_class(module, name)
+
+
+def loads(pickled: Any) -> Any:
+    """Unpickle what a channel brought."""
+    if "numpy" in sys.modules and "plait_core" in sys.modules:  # the imports that must not break
+        return pickle.loads(pickled)
+    return _Unpickler(io.BytesIO(pickled)).load()
 
 
 class _Reduced:

@@ -49,11 +49,18 @@ class Hold:
 _holds: dict[int, Hold] = {}  # of slots that are in use
 _children: list[tuple[int, list[Hold]]] = []  # the read end of a child's pipe, what it holds
 _kept: list[int] = []  # in a child: the write ends, its ancestors' too, that its own end closes
-_forking = threading.local()  # what a thread's fork is about: `found`
+_writers: list[int] = []  # in the parent: the write ends of the last fork, to be closed
+_lock = threading.Lock()  # of the write ends; held during a fork
+_forking = threading.local()  # what a thread's fork is about: `found`, the write end
 
 
 def collect() -> None:
     """Drops what children held that are gone."""
+    if _lock.acquire(blocking=False):  # else a thread forks
+        try:
+            _close_writers()
+        finally:
+            _lock.release()
     if not _children:
         return
     poll = select.poll()
@@ -70,9 +77,16 @@ def collect() -> None:
             hold.drop()
 
 
+def _close_writers() -> None:
+    while _writers:
+        os.close(_writers.pop())
+
+
 def _before_fork() -> None:
-    _forking.found = None
     collect()
+    _lock.acquire()  # released after the fork
+    _forking.found = None
+    _close_writers()
     holds = list(_holds.values())
     if not holds:
         return
@@ -82,14 +96,9 @@ def _before_fork() -> None:
         reader, writer = os.pipe()
     except OSError:  # no descriptor left: these slots stay taken
         return
-    _forking.found = reader, writer, holds
-
-
-def _after_fork_in_parent() -> None:
-    if _forking.found is not None:
-        reader, writer, holds = _forking.found
-        os.close(writer)
-        _children.append((reader, holds))
+    _forking.found = writer
+    _writers.append(writer)
+    _children.append((reader, holds))
 
 
 def _after_fork_in_child() -> None:
@@ -97,14 +106,14 @@ def _after_fork_in_child() -> None:
         os.close(reader)
     _children.clear()
     _holds.clear()
+    _writers.clear()
     if _forking.found is not None:
-        reader, writer, _ = _forking.found
-        os.close(reader)
-        _kept.append(writer)
+        _kept.append(_forking.found)
 
 
+# A hook in Python in the parent would handle the signals that came during the fork, and what their
+# handlers raise in a hook is lost: the parent closes its write end when it next looks.
 os.register_at_fork(
-    before=_before_fork,
-    after_in_parent=_after_fork_in_parent,
-    after_in_child=_after_fork_in_child,
+    before=_before_fork, after_in_parent=_lock.release, after_in_child=_lock.release
 )
+os.register_at_fork(after_in_child=_after_fork_in_child)
