@@ -62,8 +62,7 @@ def collect(
 def save_members(module: Module, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
     """Add the module's own parameters, persistent buffers and extra state."""
     for name, member in _persistent(module).items():
-        if member is not None:
-            destination[prefix + name] = member if keep_vars else member.detach()
+        destination[prefix + name] = member if keep_vars else member.detach()
     if _has_extra(module, "get_extra_state"):
         destination[prefix + _EXTRA] = module.get_extra_state()
 
@@ -72,10 +71,11 @@ def _has_extra(module: Module, method: str) -> bool:
     return getattr(type(module), method) is not getattr(StateMethods, method)
 
 
-def _persistent(module: Module) -> dict[str, Tensor | None]:
-    members: dict[str, Tensor | None] = dict(module._parameters)
+def _persistent(module: Module) -> dict[str, Tensor]:
+    """The parameters and buffers that a state holds, without places that are None."""
+    members = {name: p for name, p in module._parameters.items() if p is not None}
     for name, buffer in module._buffers.items():
-        if name not in module._non_persistent_buffers_set:
+        if buffer is not None and name not in module._non_persistent_buffers_set:
             members[name] = buffer
     return members
 
@@ -102,7 +102,7 @@ def load(module: Module, state: Any, strict: bool, assign: bool) -> Incompatible
             rest = (values, prefix, metadata, strict, missing, unexpected, errors)
             hook.function(owner, *rest)
         owner._load_from_state_dict(values, prefix, metadata, strict, missing, unexpected, errors)
-        visited.update(prefix + name for name, m in _persistent(owner).items() if m is not None)
+        visited.update(prefix + name for name in _persistent(owner))
         if _has_extra(owner, "set_extra_state"):
             visited.add(prefix + _EXTRA)
         hooks = hooks_of(owner, "_load_state_dict_post_hooks").values()
@@ -152,8 +152,6 @@ def load_members(
     """Check the module's own members against the state and note what to write."""
     for name, member in _persistent(module).items():
         key = prefix + name
-        if member is None:
-            continue
         if key not in state:
             missing.append(key)
             continue

@@ -228,6 +228,11 @@ def register_parametrization(
             f"{tuple(before.shape)} of `{tensor_name}`; got {tuple(made().shape)}"
         )
     delattr(module, tensor_name)
+    if hasattr(module, tensor_name):
+        raise RuntimeError(
+            f"register_parametrization: `{tensor_name}` must be gone after `delattr`; "
+            f"{type(module).__name__} still has it"
+        )
     if not is_parametrized(module):
         kind = type(module)
         module.__class__ = type(f"Parametrized{kind.__name__}", (kind,), _members_of_class(kind))
