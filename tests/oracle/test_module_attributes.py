@@ -7,7 +7,8 @@ import random
 from types import SimpleNamespace
 
 import torch
-from module_programs import generate, run
+from module_program_runs import run
+from module_programs import generate
 
 import plait_autograd  # noqa: F401 - the engine
 import plait_core as pc
@@ -33,7 +34,9 @@ def difference(seed: int) -> str:
     ours, theirs = run(program, OURS), run(program, THEIRS)
     if ours == theirs:
         return ""
-    n = next((i for i, pair in enumerate(zip(ours, theirs, strict=False)) if pair[0] != pair[1]), -1)
+    n = next(
+        (i for i, pair in enumerate(zip(ours, theirs, strict=False)) if pair[0] != pair[1]), -1
+    )
     return (
         f"PLAIT_MODULE_SEED={seed} PLAIT_MODULE_PROGRAMS=1: shown {ours[n]!r}; by torch "
         f"{theirs[n]!r}, after {ours[max(0, n - 3) : n]}\n{program}"

@@ -109,7 +109,7 @@ def test_the_same_for_every_kind_of_attribute(kind: str, made: Callable[..., Any
     body = {name: value for name, value in vars(Body).items() if not name.startswith("__")}
     fast, slow = pair(**body)
     body["cached"].__set_name__(fast, "cached")
-    for members in ({}, {name: object for name in NAMES}, {"w": 3}):
+    for members in ({}, dict.fromkeys(NAMES, object), {"w": 3}):
         for own in ({}, {"own": 1, "plain": 2, "data": 3, "cached": 4, "w": 5}):
             both = fast(), slow()
             for instance in both:

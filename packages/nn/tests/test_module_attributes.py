@@ -183,8 +183,8 @@ def test_a_parametrized_parameter_stays_the_same_object():
             refused(layer)
     parametrize.remove_parametrizations(layer, "weight")
     assert layer.weight is weight and type(layer) is nn.Linear
+    before = layer.weight.tolist()
     with pytest.raises(ValueError, match="must keep the shape"):
-        before = layer.weight.tolist()
         parametrize.register_parametrization(layer, "weight", nn.Flatten(0))
     assert layer.weight.tolist() == before
 
