@@ -42,6 +42,20 @@ def test_the_path_of_the_module_is_named() -> None:
     assert origin.operator == "SqrtBackward"
 
 
+def test_a_diverged_parameter_is_named() -> None:
+    net = Net()
+    with pa.no_grad():
+        net.first.weight[0, 0] = float("nan")  # as an optimizer with a large step leaves it
+    loss = net(pc.ones(3, 2)).sum()
+    origin = pa.find_nan(loss, net.named_parameters())
+    assert origin is not None
+    assert (origin.leaf, origin.shape) == ("first.weight", (2, 2))
+    with pa.detect_anomaly():
+        origin = pa.find_nan(net(pc.ones(3, 2)).sum(), net.named_parameters())
+    assert origin is not None
+    assert (origin.leaf, origin.shape, origin.module) == ("first.weight", (2, 2), "Net.first")
+
+
 def test_checkpointed_modules_give_the_same_gradients() -> None:
     pc.manual_seed(0)
     net = nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.5), nn.Tanh(), nn.Linear(4, 1))

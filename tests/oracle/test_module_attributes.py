@@ -1,19 +1,36 @@
-"""Attributes of modules against torch's: random classes, random statements, the same outcomes."""
+"""Attributes of modules against torch's: random classes, random statements, the same outcomes.
+
+``PLAIT_MODULE_PROGRAMS`` says how many programs (24,000 take eight minutes), ``PLAIT_MODULE_SEED``
+the number of the first. What differs on purpose, and is not in the programs:
+
+- Loading a state compares all of it before it writes anything.
+- A cycle of modules, which torch loads until its stack is full.
+- `register_parametrization` raises before it changes the class where ``delattr`` leaves the name.
+- `weight_norm` leaves a frozen parameter frozen, and refuses what is no parameter by a ValueError.
+- `functional_call` refuses names that are no parameters or buffers.
+- ``__init__`` writes into ``__dict__`` without asking a ``__setattr__`` behind Module in the MRO.
+- A recorded result as a buffer, after a parameter was registered as one and converted, has no pickle.
+"""
 
 from __future__ import annotations
 
 import os
+import pathlib
 import random
+import sys
 from types import SimpleNamespace
 
 import torch
-from module_programs import generate, run
 
 import plait_autograd  # noqa: F401 - the engine
 import plait_core as pc
 import plait_nn as nn
 
-PROGRAMS = int(os.environ.get("PLAIT_MODULE_PROGRAMS", "2000"))
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+from module_program_runs import run
+from module_programs import generate
+
+PROGRAMS = int(os.environ.get("PLAIT_MODULE_PROGRAMS", "1000"))
 FIRST = int(os.environ.get("PLAIT_MODULE_SEED", "0"))
 
 OURS = SimpleNamespace(
@@ -33,7 +50,9 @@ def difference(seed: int) -> str:
     ours, theirs = run(program, OURS), run(program, THEIRS)
     if ours == theirs:
         return ""
-    n = next((i for i, pair in enumerate(zip(ours, theirs, strict=False)) if pair[0] != pair[1]), -1)
+    n = next(
+        (i for i, pair in enumerate(zip(ours, theirs, strict=False)) if pair[0] != pair[1]), -1
+    )
     return (
         f"PLAIT_MODULE_SEED={seed} PLAIT_MODULE_PROGRAMS=1: shown {ours[n]!r}; by torch "
         f"{theirs[n]!r}, after {ours[max(0, n - 3) : n]}\n{program}"

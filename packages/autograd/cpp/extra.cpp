@@ -66,7 +66,7 @@ Extra *extra_of(Node *n) {
   Extra *x = n->extra.load(std::memory_order_acquire);
   if (x) return x;
   auto *made = static_cast<Extra *>(allocate(sizeof(Extra)));
-  *made = {0, Nan::none, nullptr, nullptr, nullptr, 0};
+  *made = {0, Nan::unknown, nullptr, nullptr, nullptr, 0, 0};
   if (n->extra.compare_exchange_strong(x, made, std::memory_order_acq_rel)) return made;
   deallocate(made, sizeof *made);
   return x;

@@ -28,7 +28,8 @@ struct Hook {
 };
 extern const plait_type hook_type;
 
-enum class Nan : uint32_t { none, made, took };  // what the call had to do with the first NaN
+// What the call had to do with the first NaN; unknown: nobody looked at its results.
+enum class Nan : uint32_t { unknown, none, made, took };
 
 struct Extra {
   uint32_t spin;  // guards what follows, never held across a call
@@ -36,7 +37,8 @@ struct Extra {
   Hook *hooks;  // in the order of registration
   plait_object *metadata;
   plait_object *site;
-  uint64_t argument;  // Nan::took: which
+  uint32_t argument;  // Nan::took: which
+  uint32_t edge;      // and of which edge, if from a leaf; else the number of edges
 };
 
 Extra *extra_of(Node *);  // made if there is none

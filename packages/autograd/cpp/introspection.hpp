@@ -7,6 +7,14 @@ namespace plait::autograd {
 
 struct Watch;
 
+struct NanNote {  // what is known of a node's call and NaN; see extra.hpp
+  uint32_t nan;  // a Nan
+  uint32_t number, edge;  // took: of the argument; of the edge to a leaf, or the number of edges
+  const char *argument;  // took: its name, or "" where the call is not an operator's
+  int32_t ndim;  // took from a leaf: its layout
+  const int64_t *shape;
+};
+
 struct Introspection {
   plait_header h;
   uint32_t (*edges)(plait_object *node);
@@ -39,7 +47,7 @@ struct Introspection {
   plait_status (*set_anomaly)(plait_thread *, int on, int check_nan);
   int (*anomaly)(void);  // 0, 1, or 3 with check_nan
   plait_object *(*site)(plait_object *node);  // a new reference, or NULL
-  uint32_t (*nan)(plait_object *node, const char **argument);  // a Nan; the argument it came in by
+  void (*nan)(plait_object *node, NanNote *out);
   int (*set_packing)(int depth);  // gives the depth before
   // a tensor with the history of the node's output, for a pass to begin or end at
   plait_status (*stand_in)(plait_thread *, plait_object *node, uint32_t index, plait_tensor **);

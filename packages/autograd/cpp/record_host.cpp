@@ -1,5 +1,6 @@
 // Nodes that are written in the host language.
 #include "record.hpp"
+#include "watch.hpp"
 
 namespace plait::autograd {
 namespace {
@@ -104,6 +105,7 @@ plait_status record_host(void *, plait_thread *thread, const char *name, plait_o
     for (uint32_t i = 0; i < n_out; i++)
       if (outputs[i]) check_output(thread, name, outputs[i], written(outputs[i]), i);
     const Ref<HostNode> n = host_node(thread, name, callable, inputs, n_in, outputs, n_out);
+    if (watching() && anomaly_nan) note_nan(thread, n.get(), inputs, n_in, outputs, n_out);
     for (uint32_t i = 0; i < n_out; i++) {
       plait_tensor *t = outputs[i];
       if (!t || !differentiable(t->dl.dtype)) continue;

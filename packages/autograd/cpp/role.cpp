@@ -270,13 +270,22 @@ plait_object *site_of_node(plait_object *o) {
   if (site) plait_retain_object(site);
   return site;
 }
-uint32_t nan_at(plait_object *o, const char **argument) {
+void nan_at(plait_object *o, NanNote *out) {
+  *out = {0, 0, 0, "", 0, nullptr};
   const Node *n = as_node(o);
   const Extra *x = n ? n->extra.load(std::memory_order_acquire) : nullptr;
-  *argument = x && x->nan == Nan::took && n->kind == Kind::op
-                  ? static_cast<const OpNode *>(n)->op->args[x->argument].name
-                  : "";
-  return x ? uint32_t(x->nan) : 0;
+  // views and their bases make nothing: the call that wrote is looked at
+  const bool computes = n && (n->kind == Kind::op || n->kind == Kind::host);
+  out->nan = uint32_t(computes ? (x ? x->nan : Nan::unknown) : Nan::none);
+  if (!x || x->nan != Nan::took) return;
+  out->number = x->argument;
+  out->edge = x->edge;
+  if (n->kind == Kind::op)
+    out->argument = static_cast<const OpNode *>(n)->op->args[x->argument].name;
+  if (x->edge >= n->n_edges || n->edges[x->edge].node->kind != Kind::leaf) return;
+  const Layout &layout = static_cast<const Leaf *>(n->edges[x->edge].node)->layout;
+  out->ndim = layout.ndim;
+  out->shape = layout.shape;
 }
 
 void account(plait_object *o, const plait_storage *s, uint64_t version, char *by, char *made,

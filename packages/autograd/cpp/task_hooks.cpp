@@ -153,7 +153,7 @@ void Task::refuse_nan(Node *n, uint32_t edge) {
   const Node *first = nullptr;  // the oldest call whose result had one
   for (const Node *m : visited_) {
     const Extra *x = m->extra.load(std::memory_order_acquire);
-    if (x && x->nan != Nan::none && (!first || m->sequence < first->sequence)) first = m;
+    if (x && x->nan > Nan::none && (!first || m->sequence < first->sequence)) first = m;
   }
   std::string forward;
   if (first) {

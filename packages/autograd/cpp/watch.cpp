@@ -241,20 +241,43 @@ bool has_nan(plait_thread *thread, const plait_tensor *t) {
   return *any.data<bool>();
 }
 
+namespace {
+
+// Blames an input that has a NaN: a leaf, or what is outside the graph, brought it in; a result of
+// a call before this one means that this is not the first.
+void note_input(plait_thread *thread, Node *n, Extra *x, const plait_tensor *t, uint32_t argument) {
+  if (x->nan == Nan::none || !has_nan(thread, t)) return;
+  const bool outside = is_leaf(t);
+  x->nan = outside ? Nan::took : Nan::none;
+  x->argument = argument;
+  x->edge = 0;
+  const Leaf *leaf = outside && has_bit(t) ? as_leaf(t->slot[0]) : nullptr;
+  while (x->edge < n->n_edges && (!leaf || n->edges[x->edge].node != leaf)) x->edge++;
+}
+
+}  // namespace
+
 void note_nan(const plait_call *c, Node *n) {
+  Extra *x = extra_of(n);
   bool result = false;
   each_result(c, [&](const plait_tensor *t, uint32_t, uint32_t, uint32_t) {
     result = result || has_nan(c->thread, t);
   });
-  if (!result) return;
-  Extra *x = extra_of(n);
-  x->nan = Nan::made;
-  if (c->form == PLAIT_INPLACE) return;  // what it was made of is gone
+  x->nan = result ? Nan::made : Nan::none;
+  if (!result || c->form == PLAIT_INPLACE) return;  // what a write was made of is gone
   each_input(c, [&](const plait_tensor *t, uint32_t argument, uint32_t, uint32_t) {
-    if (x->nan == Nan::none || !has_nan(c->thread, t)) return;
-    x->nan = requires_grad(t) ? Nan::none : Nan::took;
-    x->argument = argument;
+    note_input(c->thread, n, x, t, argument);
   });
+}
+
+void note_nan(plait_thread *thread, Node *n, plait_tensor *const *inputs, uint32_t n_in,
+              plait_tensor *const *outputs, uint32_t n_out) {
+  Extra *x = extra_of(n);
+  bool result = false;
+  for (uint32_t i = 0; i < n_out; i++) result = result || has_nan(thread, outputs[i]);
+  x->nan = result ? Nan::made : Nan::none;
+  for (uint32_t i = 0; result && i < n_in; i++)
+    if (inputs[i]) note_input(thread, n, x, inputs[i], i);
 }
 
 // ---- saved tensors

@@ -42,6 +42,8 @@ void note_recent_write(const plait_call *, const plait_tensor *) noexcept;
 bool has_nan(plait_thread *, const plait_tensor *);
 // Remembers on the node whether its call made a NaN, or took one from outside the graph.
 void note_nan(const plait_call *, Node *);
+void note_nan(plait_thread *, Node *, plait_tensor *const *inputs, uint32_t n_in,
+              plait_tensor *const *outputs, uint32_t n_out);
 
 struct Write {  // what is known of a write into a storage
   std::string name, place;

@@ -65,7 +65,83 @@ def test_the_first_nan_of_the_forward_pass_is_found() -> None:
     assert origin is not None
     assert (origin.operator, origin.argument, origin.module) == ("SqrtBackward", "", "")
     assert "return x.sqrt()  # the call" in origin.traceback
-    assert pa.find_nan(x * 2) is None
+    with pa.detect_anomaly():
+        assert pa.find_nan(x * 2) is None
+
+
+def diverged() -> pc.Tensor:
+    return pc.tensor([float("nan"), 1.0], requires_grad=True)
+
+
+def test_a_nan_in_a_leaf_is_an_origin() -> None:
+    x, w = pc.ones(2, requires_grad=True), diverged()
+    with pa.detect_anomaly():
+        loss = ((x + 1) * w).exp().sum()
+        origin = pa.find_nan(loss)
+        named = pa.find_nan(loss, {"x": x, "w": w})
+        with pytest.raises(RuntimeError, match="first NaN came in as `other` of mul at"):
+            loss.backward()
+    assert origin is not None and named is not None
+    assert (origin.operator, origin.argument, origin.leaf) == ("MulBackward", "other", "")
+    assert origin.shape == (2,)
+    assert "loss = ((x + 1) * w)" in origin.traceback
+    assert named == origin._replace(leaf="w")
+
+
+def test_what_was_recorded_holds_when_a_leaf_changes_later() -> None:
+    w = diverged()
+    with pa.detect_anomaly():
+        loss = (w * 2).sum()
+        good = (pc.ones(2, requires_grad=True) * 2).sum()
+    with pa.no_grad():
+        w.fill_(1)
+    origin = pa.find_nan(loss, {"w": w})
+    assert origin is not None and (origin.operator, origin.leaf) == ("MulBackward", "w")
+    assert pa.find_nan(good) is None
+
+
+def test_named_leaves_are_looked_at_in_any_graph() -> None:
+    x, w = pc.ones(2, requires_grad=True), diverged()
+    origin = pa.find_nan(((x * 3) * w).exp().sum(), [("x", x), ("w", w)])
+    assert origin is not None
+    assert (origin.operator, origin.leaf, origin.shape) == ("MulBackward", "w", (2,))
+    assert pa.find_nan(w, {"w": w}) == pa.NanOrigin("", "", "", "", "w", (2,))
+    assert pa.find_nan(w) == pa.NanOrigin("", "", "", "", "", (2,))
+    assert pa.find_nan(x) is None
+
+
+def test_nothing_recorded_is_no_answer() -> None:
+    x = pc.tensor([-1.0], requires_grad=True)
+    with pytest.raises(RuntimeError, match="2 recorded calls were not looked at for NaN; run the"):
+        pa.find_nan(x.sqrt() * 2)
+    with pytest.raises(RuntimeError, match="the given leaves have no NaN"):
+        pa.find_nan(x.sqrt(), {"x": x})
+    with pytest.raises(RuntimeError, match="no recorded history"):
+        pa.find_nan(x.detach().sqrt())
+    with pa.detect_anomaly(check_nan=False):
+        y = x.sqrt()
+    with pytest.raises(RuntimeError, match="1 recorded calls were not looked at"):
+        pa.find_nan(y)
+
+
+class Halved(pa.Function):
+    @staticmethod
+    def forward(ctx, x):  # type: ignore[no-untyped-def]
+        return x / 2
+
+    @staticmethod
+    def backward(ctx, gradient):  # type: ignore[no-untyped-def]
+        return gradient / 2
+
+
+def test_functions_are_looked_at() -> None:
+    with pa.detect_anomaly():
+        good = Halved.apply(pc.ones(2, requires_grad=True)).sum()
+        bad = Halved.apply(diverged()).sum()
+    assert pa.find_nan(good) is None
+    origin = pa.find_nan(bad)
+    assert origin is not None
+    assert (origin.operator, origin.argument, origin.shape) == ("HalvedBackward", "input 0", (2,))
 
 
 def test_a_nan_from_outside_is_named_by_its_argument() -> None:

@@ -271,9 +271,20 @@ PyObject *node_nan(PyObject *, PyObject *o) {
   plait_object *node = node_from(o);
   const Introspection *look = node ? introspection() : nullptr;
   if (!node) return nullptr;
-  const char *argument = "";
-  const uint32_t nan = look ? look->nan(node, &argument) : 0;
-  return Py_BuildValue("(Is)", unsigned(nan), argument);
+  NanNote note{};
+  note.argument = "";
+  if (look) look->nan(node, &note);
+  PyObject *shape = note.shape ? PyTuple_New(note.ndim) : Py_NewRef(Py_None);
+  for (int32_t i = 0; shape && note.shape && i < note.ndim; i++) {
+    PyObject *size = PyLong_FromLongLong(note.shape[i]);
+    if (!size)
+      Py_CLEAR(shape);
+    else
+      PyTuple_SET_ITEM(shape, i, size);
+  }
+  if (!shape) return nullptr;
+  return Py_BuildValue("(IsIIN)", unsigned(note.nan), note.argument, unsigned(note.number),
+                       unsigned(note.edge), shape);
 }
 
 PyObject *current_site(PyObject *, PyObject *) { return site_object(site()); }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import traceback
 import warnings
+from collections.abc import Iterable, Mapping
 from types import CodeType, TracebackType
 from typing import Any, NamedTuple
 
@@ -130,7 +131,7 @@ def is_anomaly_check_nan_enabled() -> bool:
 
 
 class NanOrigin(NamedTuple):
-    """The first call of a forward pass that gave NaN, as `find_nan` returns it.
+    """Where the first NaN of a tensor's history came from, as `find_nan` returns it.
 
     Example:
         >>> import plait_core as pc, plait_autograd as pa
@@ -143,19 +144,39 @@ class NanOrigin(NamedTuple):
     """
 
     operator: str
-    """The name of its node, as ``LogBackward``."""
+    """The name of the node that made it, or used it first, as ``LogBackward``."""
     argument: str
-    """The argument that brought the NaN in from outside the graph; empty if the call made it."""
+    """The argument that brought the NaN in: a leaf, or what is outside the graph; empty if the call
+    made it, or if the call was not recorded in anomaly mode."""
     module: str
     """The path of the module that it ran in, as ``Net.head.fc``; empty if there was none."""
     traceback: str
     """The lines of the call, as Python prints them."""
+    leaf: str = ""
+    """The name of the leaf that has it, if `find_nan` was given names."""
+    shape: tuple[int, ...] | None = None
+    """The shape of the leaf that has it, None if it came from no leaf that requires grad."""
 
 
-def find_nan(tensor: Any) -> NanOrigin | None:
-    """Return the first recorded call in a tensor's history whose result had a NaN, or None.
+_UNKNOWN, _NONE, _TOOK = 0, 1, 3  # extra.hpp: Nan
 
-    Only calls that were recorded in anomaly mode with ``check_nan`` are known.
+
+def find_nan(
+    tensor: Any, named_leaves: Iterable[tuple[str, Any]] | Mapping[str, Any] = ()
+) -> NanOrigin | None:
+    """Return where the first NaN in a tensor's history came from, or None if there is none.
+
+    Leaves are looked at as well: a parameter that a diverging optimizer made NaN is an origin, by
+    the operator that used it first. Calls must have been recorded in anomaly mode with
+    ``check_nan``; of other calls only the leaves that ``named_leaves`` gives are looked at, as
+    they are now. None means that every call was looked at, and none had to do with a NaN.
+
+    Args:
+        tensor: the tensor, for example a loss.
+        named_leaves: tensors by name, as ``model.named_parameters()``.
+
+    Raises:
+        RuntimeError: no NaN was found, but some or all calls were not looked at.
 
     Example:
         >>> import plait_core as pc, plait_autograd as pa
@@ -164,24 +185,101 @@ def find_nan(tensor: Any) -> NanOrigin | None:
         ...     loss = (x.log() * 2).sum()
         >>> pa.find_nan(loss).operator
         'LogBackward'
+        >>> w = pc.tensor([float("nan"), 1.0], requires_grad=True)
+        >>> origin = pa.find_nan((w * 2).sum(), {"w": w})
+        >>> origin.operator, origin.leaf, origin.shape
+        ('MulBackward', 'w', (2,))
     """
-    first: Node | None = None
-    node, _ = _autograd.place(tensor)
-    waiting = [node]
+    nodes = _history(tensor)
+    named = dict(named_leaves)
+    first = min((n for n in nodes if _nan(n) > _NONE), key=_sequence, default=None)
+    by_leaf = _use_of_leaf(nodes, named)
+    if by_leaf is not None and (first is None or by_leaf[0].sequence < first.sequence):
+        node, name = by_leaf
+        return _origin(node, "", name, tuple(named[name].shape))
+    if first is not None:
+        kind, argument, number, edge, shape = _autograd.node_nan(first)
+        if kind == _TOOK and not argument:
+            argument = f"input {number}"
+        edges = first.next_functions
+        leaf = edges[edge][0] if kind == _TOOK and edge < len(edges) else None
+        return _origin(first, argument, _name_of(leaf, named), shape)
+    if _is_leaf(tensor):
+        own = next((name for name, each in named.items() if each is tensor), "")
+        return NanOrigin("", "", "", "", own, tuple(tensor.shape)) if _has_nan(tensor) else None
+    unknown = sum(_nan(node) == _UNKNOWN for node in nodes)
+    if unknown or not nodes:
+        raise RuntimeError(_not_known(unknown, len(nodes), bool(named)))
+    return None
+
+
+def _history(tensor: Any) -> list[Node]:
+    """The nodes of what computed a tensor, leaves included."""
+    waiting = [_autograd.place(tensor)[0]]
     seen: set[Node] = set()
     while waiting:
         node = waiting.pop()
-        if node is None or node in seen:
-            continue
-        seen.add(node)
-        if _autograd.node_nan(node)[0] and (first is None or node.sequence < first.sequence):
-            first = node
-        waiting += [to for to, _ in node.next_functions]
-    if first is None:
-        return None
-    site = _autograd.node_site(first)
+        if node is not None and node not in seen:
+            seen.add(node)
+            waiting += [to for to, _ in node.next_functions]
+    return list(seen)
+
+
+def _nan(node: Node) -> int:
+    return _autograd.node_nan(node)[0]
+
+
+def _sequence(node: Node) -> int:
+    return node.sequence
+
+
+def _is_leaf(tensor: Any) -> bool:
+    return _autograd.requires_grad(tensor) and _autograd.grad_fn(tensor) is None
+
+
+def _has_nan(tensor: Any) -> bool:
+    values = tensor.detach()
+    return bool((values != values).any())
+
+
+def _name_of(leaf: Node | None, named: dict[str, Any]) -> str:
+    if leaf is None:
+        return ""
+    return next((name for name, t in named.items() if _autograd.place(t)[0] == leaf), "")
+
+
+def _use_of_leaf(nodes: list[Node], named: dict[str, Any]) -> tuple[Node, str] | None:
+    """The first call that nobody looked at and that used a leaf which is NaN now; its name."""
+    names: dict[Node | None, str] = {}
+    for name, tensor in named.items():
+        if _is_leaf(tensor) and _has_nan(tensor):
+            names.setdefault(_autograd.place(tensor)[0], name)
+    uses = [
+        (node, names[to])
+        for node in nodes
+        if _nan(node) == _UNKNOWN
+        for to, _ in node.next_functions
+        if to in names
+    ]
+    return min(uses, key=lambda use: use[0].sequence, default=None)
+
+
+def _origin(node: Node, argument: str, leaf: str, shape: tuple[int, ...] | None) -> NanOrigin:
+    site = _autograd.node_site(node)
     module = site[0] if site else ""
-    return NanOrigin(first.name(), _autograd.node_nan(first)[1], module, forward_traceback(first))
+    return NanOrigin(node.name(), argument, module, forward_traceback(node), leaf, shape)
+
+
+def _not_known(unknown: int, nodes: int, named: bool) -> str:
+    if nodes:
+        what = f"{unknown} recorded calls were not looked at for NaN"
+    else:
+        what = "the tensor has no recorded history"
+    leaves = "the given leaves have no NaN" if named else "give `named_leaves` to look at leaves"
+    return (
+        f"find_nan: {what}; run the forward pass within detect_anomaly() (check_nan=True) and with "
+        f"a gradient to record; {leaves}"
+    )
 
 
 def forward_traceback(node: Node) -> str:

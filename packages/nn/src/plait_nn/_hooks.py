@@ -140,9 +140,10 @@ def adopt_hooks(owner: object) -> None:
     for hooks in (*_OF_CALLS, *_OF_STATES):
         with_kwargs = attributes.get(f"{hooks}_with_kwargs", ())
         always = attributes.get(f"{hooks}_always_called", ())
-        for number, hook in hooks_of(owner, hooks).items():
+        found: dict[int, Any] = hooks_of(owner, hooks)
+        for number, hook in found.items():
             if not isinstance(hook, Hook):
-                attributes[hooks][number] = Hook(hook, number in with_kwargs, number in always)
+                found[number] = Hook(hook, number in with_kwargs, number in always)
     if "_hooked" not in attributes and "_parameters" in attributes:
         settle(owner)
 

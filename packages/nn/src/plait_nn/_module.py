@@ -37,6 +37,7 @@ __all__ = ["Module"]
 M = TypeVar("M", bound="Module")
 _ABSENT: Any = object()
 
+
 class Module(HookMethods, ConversionMethods, StateMethods):
     """Base of every layer and every model: members by name, and a ``forward`` that uses them.
 

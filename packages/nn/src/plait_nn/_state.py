@@ -62,8 +62,7 @@ def collect(
 def save_members(module: Module, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
     """Add the module's own parameters, persistent buffers and extra state."""
     for name, member in _persistent(module).items():
-        if member is not None:
-            destination[prefix + name] = member if keep_vars else member.detach()
+        destination[prefix + name] = member if keep_vars else member.detach()
     if _has_extra(module, "get_extra_state"):
         destination[prefix + _EXTRA] = module.get_extra_state()
 
@@ -72,10 +71,12 @@ def _has_extra(module: Module, method: str) -> bool:
     return getattr(type(module), method) is not getattr(StateMethods, method)
 
 
-def _persistent(module: Module) -> dict[str, Tensor | None]:
-    members: dict[str, Tensor | None] = dict(module._parameters)
+def _persistent(module: Module) -> dict[str, Tensor]:
+    """The parameters and buffers that a state holds, without places that are None."""
+    members: dict[str, Tensor] = {}
+    members.update((name, p) for name, p in module._parameters.items() if p is not None)
     for name, buffer in module._buffers.items():
-        if name not in module._non_persistent_buffers_set:
+        if buffer is not None and name not in module._non_persistent_buffers_set:
             members[name] = buffer
     return members
 
@@ -102,17 +103,17 @@ def load(module: Module, state: Any, strict: bool, assign: bool) -> Incompatible
             rest = (values, prefix, metadata, strict, missing, unexpected, errors)
             hook.function(owner, *rest)
         owner._load_from_state_dict(values, prefix, metadata, strict, missing, unexpected, errors)
-        visited.update(prefix + name for name, m in _persistent(owner).items() if m is not None)
+        visited.update(prefix + name for name in _persistent(owner))
         if _has_extra(owner, "set_extra_state"):
             visited.add(prefix + _EXTRA)
         hooks = hooks_of(owner, "_load_state_dict_post_hooks").values()
         after = [*((owner, hook) for hook in hooks), *after]
     unexpected += [key for key in values if key not in visited and key not in unexpected]
-    if strict and not after:
-        errors = _name_errors(missing, unexpected) + errors
-    _raise_all(module, errors)
+    names = _name_errors(missing, unexpected) if strict and not after else []
+    _raise_all(module, names + errors)
     for write in writes:
         write()
+    _raise_all(module, errors)  # of attributes that refuse to be set
     keys = IncompatibleKeys(missing, unexpected)
     for owner, hook in after:  # those of a module after those of the modules below it
         if hook.function(owner, keys) is not None:
@@ -152,8 +153,6 @@ def load_members(
     """Check the module's own members against the state and note what to write."""
     for name, member in _persistent(module).items():
         key = prefix + name
-        if member is None:
-            continue
         if key not in state:
             missing.append(key)
             continue
@@ -174,7 +173,7 @@ def load_members(
             write = _assignment(module, name, member, value)
         else:
             write = _copy(member, value)
-        metadata["writes"].append(write)
+        metadata["writes"].append(_collecting(errors, key, write))
     key = prefix + _EXTRA
     if _has_extra(module, "set_extra_state"):
         if key in state:
@@ -192,6 +191,16 @@ def _as_tensor(value: Any) -> Tensor:
     if hasattr(value, "detach"):  # another library's parameter
         value = value.detach()
     return pc.as_tensor(value)
+
+
+def _collecting(errors: list[str], key: str, write: Callable[[], object]) -> Callable[[], object]:
+    def run() -> None:
+        try:
+            write()
+        except Exception as error:
+            errors.append(f'"{key}": it could not be written; {type(error).__name__}: {error}')
+
+    return run
 
 
 def _copy(member: Tensor, value: Tensor) -> Callable[[], object]:

@@ -117,6 +117,11 @@ class ParametrizationList(ModuleList):
                 )
             made = module.right_inverse(made)
         parts = [made] if self.is_tensor else list(made)
+        if not all(isinstance(part, Tensor) for part in parts):
+            kinds = ", ".join(type(part).__name__ for part in parts)
+            raise ValueError(
+                f"ParametrizationList: `right_inverse` must return Tensors; got {kinds}"
+            )
         for original, part in zip(self._originals(), parts, strict=True):
             original.detach().copy_(part.detach())
 
@@ -138,8 +143,8 @@ def _property(name: str) -> property:
 
 def _refuse_state(module: Module) -> Any:
     raise RuntimeError(
-        f"{type(module).__name__}: a parametrized module can't be pickled, for its class was made at "
-        f"run time; save its state_dict. copy.deepcopy copies it"
+        f"{type(module).__name__}: a parametrized module can't be pickled, as its class was made "
+        f"by this program; save its state_dict. copy.deepcopy copies it"
     )
 
 
@@ -228,6 +233,11 @@ def register_parametrization(
             f"{tuple(before.shape)} of `{tensor_name}`; got {tuple(made().shape)}"
         )
     delattr(module, tensor_name)
+    if hasattr(module, tensor_name):
+        raise RuntimeError(
+            f"register_parametrization: `{tensor_name}` must be gone after `delattr`; "
+            f"{type(module).__name__} still has it"
+        )
     if not is_parametrized(module):
         kind = type(module)
         module.__class__ = type(f"Parametrized{kind.__name__}", (kind,), _members_of_class(kind))
