@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import io
+import random
+import struct
 import warnings
+import zipfile
+import zlib
 from collections import Counter, OrderedDict
 from pathlib import Path
 from typing import Any
@@ -232,7 +236,13 @@ def test_a_tensor_of_a_gpu_asks_for_map_location() -> None:
     """The location is text in the pickle: the file of a machine with a GPU, made without one."""
     file = io.BytesIO()
     torch.save(torch.ones(2), file)
-    data = file.getvalue().replace(b"X\x03\x00\x00\x00cpu", b"X\x03\x00\x00\x00gpu")
+    with zipfile.ZipFile(file) as archive:
+        old = archive.read("archive/data.pkl")
+    new = old.replace(b"X\x03\x00\x00\x00cpu", b"X\x03\x00\x00\x00gpu")
+    data = file.getvalue().replace(old, new)
+    data = data.replace(
+        struct.pack("<L", zlib.crc32(old)), struct.pack("<L", zlib.crc32(new))
+    )  # the sum of the pickle, in the directory and behind the record
     with pytest.raises(pc.CheckpointError, match='map_location="cpu"'):
         pc.load(io.BytesIO(data))
     assert pc.load(io.BytesIO(data), map_location="cpu").tolist() == [1.0, 1.0]
@@ -240,3 +250,36 @@ def test_a_tensor_of_a_gpu_asks_for_map_location() -> None:
     seen: list[str] = []
     pc.load(io.BytesIO(data), map_location=lambda storage, at: (seen.append(at), storage)[1])
     assert seen == ["gpu"]
+
+
+def test_a_flipped_bit_is_never_silent(tmp_path: Path) -> None:
+    """PyTorch's own zips: headers, pickle and elements are checked without being asked for."""
+    path = tmp_path / "a.pt"
+    theirs = {"w": torch.arange(12.0), "n": (1, "x", 0.5), "z": torch.zeros(5, dtype=torch.int64)}
+    torch.save(theirs, path)
+    data = path.read_bytes()
+    chance = random.Random(0)
+    refused = 0
+    for place in range(len(data)):
+        broken = bytearray(data)
+        broken[place] ^= 1 << chance.randrange(8)
+        try:
+            ours = pc.load(io.BytesIO(bytes(broken)))
+        except pc.CheckpointError:
+            refused += 1
+        else:
+            assert same(ours, theirs), place
+    assert refused > len(data) // 3  # the rest is padding, dates, and records that are not read
+
+
+def test_files_without_sums(tmp_path: Path) -> None:
+    path = tmp_path / "a.pt"
+    torch.serialization.set_crc32_options(False)
+    try:
+        torch.save({"w": torch.arange(3.0)}, path)
+    finally:
+        torch.serialization.set_crc32_options(True)
+    assert pc.load(path)["w"].tolist() == [0.0, 1.0, 2.0]
+    assert pc.load(path, mmap=True)["w"].tolist() == [0.0, 1.0, 2.0]
+    with pytest.raises(pc.CheckpointError, match=r"saved without sums.*verify=False loads it"):
+        pc.load(path, verify=True)

@@ -418,7 +418,7 @@ def test_a_zip_without_sums() -> None:
                 broken[at : at + 4] = bytes(4)
             place += 46 + len(info.filename)
     assert is_small(pc.load(io.BytesIO(bytes(broken))))
-    with pytest.raises(pc.CheckpointError, match="saved without sums.*verify=False loads it"):
+    with pytest.raises(pc.CheckpointError, match=r"saved without sums.*verify=False loads it"):
         pc.load(io.BytesIO(bytes(broken)), verify=True)
 
 
@@ -558,7 +558,7 @@ def test_a_file_that_cannot_be_read(tmp_path: Path, monkeypatch: Any) -> None:
         raise OSError(errno.EIO, "Input/output error")
 
     monkeypatch.setattr(_core, "_read_into", failing)
-    with pytest.raises(pc.CheckpointError, match="could not be read.*Input/output") as caught:
+    with pytest.raises(pc.CheckpointError, match=r"could not be read.*Input/output") as caught:
         pc.load(tmp_path / "a")
     assert isinstance(caught.value, OSError)
 

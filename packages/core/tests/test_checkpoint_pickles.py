@@ -184,6 +184,16 @@ ATTACKS: dict[str, bytes] = {
     "a range that is filled": call("builtins", "list", name("builtins", "range")),
     "a bytearray of a size": call("builtins", "bytearray", b"J\xff\xff\xff\x7f"),
     "a list to hash": b"\x80\x02}]K\x01s.",
+    # keys that take 2**60 steps to hash, or more stack than there is
+    "a key of the same tuples": b"\x80\x02}K\x01" + b"2\x86" * 60 + b"K\x01s.",
+    "a set of the same tuples": b"\x80\x04\x8f(K\x01" + b"2\x86" * 60 + b"\x90.",
+    "a frozenset of the same tuples": b"\x80\x04(K\x01" + b"2\x86" * 60 + b"\x91.",
+    "pairs of the same tuples": call(
+        "collections", "OrderedDict", b"]K\x01" + b"2\x86" * 60 + b"K\x01\x86a"
+    ),
+    "a list of the same tuples": call("builtins", "set", b"]K\x01" + b"2\x86" * 60 + b"a"),
+    "a deep key": b"\x80\x02}K\x01" + b"\x85" * 1_000_000 + b"K\x01s.",
+    "a persistent id of the same tuples": b"\x80\x02(K\x01" + b"2\x86" * 60 + b"tQ.",
     "no stack": b"\x80\x02.",
     "no mark": b"\x80\x02K\x01t.",
     "a mark that is returned": b"\x80\x02(.",

@@ -15,7 +15,16 @@ from typing import Any
 
 from plait_core._checkpoints._errors import CheckpointError, system_error
 
-__all__ = ["Replacement", "Writer", "is_free", "names_in", "sweep", "sync_folder", "write_file", "write_stream"]
+__all__ = [
+    "Replacement",
+    "Writer",
+    "is_free",
+    "names_in",
+    "sweep",
+    "sync_folder",
+    "write_file",
+    "write_stream",
+]
 
 _STEP = 1 << 24  # bytes a write
 TOKEN = "[0-9a-f]{8}"
@@ -77,7 +86,8 @@ class Replacement:
         except OSError as error:
             self._discard()
             raise system_error(
-                f"save: no file can be made in {self.folder} for {self.name} ({error}); {self._kept}",
+                f"save: no file can be made in {self.folder} for {self.name} ({error}); "
+                f"{self._kept}",
                 error,
             ) from error
         except BaseException:
@@ -170,7 +180,7 @@ def _check_kind(path: str) -> None:
 
 def kind_of(mode: int) -> str:
     """Say what kind of file that is no regular one has this mode."""
-    tests = {
+    tests: dict[str, Callable[[int], bool]] = {
         "a pipe (FIFO)": stat.S_ISFIFO,
         "a socket": stat.S_ISSOCK,
         "a device": lambda mode: stat.S_ISCHR(mode) or stat.S_ISBLK(mode),

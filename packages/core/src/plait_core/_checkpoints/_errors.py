@@ -57,6 +57,14 @@ class CheckpointNotADirectoryError(CheckpointOSError, NotADirectoryError):
     pass
 
 
+_KINDS: dict[type[OSError], type[CheckpointOSError]] = {
+    FileNotFoundError: CheckpointNotFoundError,
+    PermissionError: CheckpointPermissionError,
+    IsADirectoryError: CheckpointIsADirectoryError,
+    NotADirectoryError: CheckpointNotADirectoryError,
+}
+
+
 def _made(
     kind: type[CheckpointOSError], text: str, number: Any, reason: Any, filename: Any
 ) -> CheckpointOSError:
@@ -67,6 +75,11 @@ def _made(
 
 def system_error(text: str, error: OSError) -> CheckpointError:
     """Return the `CheckpointError` that says `text` and is of the class of `error` too."""
-    kinds = (CheckpointNotFoundError, CheckpointPermissionError, CheckpointIsADirectoryError, CheckpointNotADirectoryError)
+    kinds = (
+        CheckpointNotFoundError,
+        CheckpointPermissionError,
+        CheckpointIsADirectoryError,
+        CheckpointNotADirectoryError,
+    )
     kind = next((kind for kind in kinds if isinstance(error, kind.__bases__[1])), CheckpointOSError)
     return _made(kind, text, error.errno, error.strerror, error.filename)

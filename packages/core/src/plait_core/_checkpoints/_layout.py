@@ -110,10 +110,9 @@ def _is_marked(table: dict[str, Any]) -> bool:
     if not table or not all(isinstance(value, str) for value in table.values()):
         return False
     texts = (*table, *table.values())
-    return (
-        any(_END in text or _END_TEXT in text or _MARK in text for text in texts)
-        or _lengths(table) == _lengths(_metadata(""))
-    )
+    return any(_END in text or _END_TEXT in text or _MARK in text for text in texts) or _lengths(
+        table
+    ) == _lengths(_metadata(""))
 
 
 def verify_marked(

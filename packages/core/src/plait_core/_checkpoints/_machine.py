@@ -16,7 +16,7 @@ from typing import Any
 
 from plait_core._checkpoints._errors import CheckpointError
 
-__all__ = ["Named", "run"]
+__all__ = ["Named", "keys", "run"]
 
 
 class Named:
@@ -37,6 +37,9 @@ class _Mark:
 
 _MARK = _Mark()
 _HIGHEST_MEMO = 1 << 26
+_LARGEST_KEY = 10_000  # values in tuples of a key, each counted as often as it occurs
+_LARGE_KEYS = 16  # such values in each of many keys
+_DEEPEST_KEY = 100
 
 _REFUSED = {
     b"P": "PERSID",
@@ -186,11 +189,27 @@ def _quoted(m: Machine) -> None:
     m.push(_decoded(codecs.escape_decode(line[1:-1])[0]))
 
 
+def keys(values: Any) -> Any:
+    """Return values that become keys or members of sets, none of which is too costly to hash.
+
+    A tuple of twice the same tuple, and so on, takes time without end, and a deep one the stack.
+    """
+    level, count = [value for value in values if type(value) is tuple], 0
+    for _ in range(_DEEPEST_KEY):
+        if not level:
+            return values
+        count += sum(map(len, level))
+        if count > _LARGEST_KEY + _LARGE_KEYS * len(values):
+            break
+        level = [value for group in level for value in group if type(value) is tuple]
+    raise CheckpointError("load: the pickle has a key of too many values, which is refused")
+
+
 def _pairs(m: Machine) -> list[tuple[Any, Any]]:
     values = m.to_mark()
     if len(values) % 2:
         raise CheckpointError("load: the pickle is damaged: a key without a value")
-    return list(zip(values[::2], values[1::2], strict=True))
+    return list(zip(keys(values[::2]), values[1::2], strict=True))
 
 
 def _set_items(m: Machine, pairs: list[tuple[Any, Any]]) -> None:
@@ -201,7 +220,7 @@ def _set_items(m: Machine, pairs: list[tuple[Any, Any]]) -> None:
 
 def _set_item(m: Machine) -> None:
     value, key = m.pop(), m.pop()
-    _set_items(m, [(key, value)])
+    _set_items(m, [(*keys([key]), value)])
 
 
 def _append(m: Machine) -> None:
@@ -295,8 +314,8 @@ _OPCODES: dict[bytes, Callable[[Machine], Any]] = {
     b"s": _set_item,
     b"u": lambda m: _set_items(m, _pairs(m)),
     b"\x8f": lambda m: m.push(set()),
-    b"\x90": lambda m: (lambda values: m.top((set,)).update(values))(m.to_mark()),
-    b"\x91": lambda m: m.push(frozenset(m.to_mark())),
+    b"\x90": lambda m: (lambda values: m.top((set,)).update(values))(keys(m.to_mark())),
+    b"\x91": lambda m: m.push(frozenset(keys(m.to_mark()))),
     # names of the table
     b"c": lambda m: m.global_(_decoded(m.line()), _decoded(m.line())),
     b"\x93": _stack_global,

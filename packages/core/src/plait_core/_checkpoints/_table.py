@@ -11,7 +11,7 @@ import numpy as np
 
 from plait_abi import _binding
 from plait_core._checkpoints._errors import CheckpointError
-from plait_core._checkpoints._machine import Named
+from plait_core._checkpoints._machine import Named, keys
 from plait_core._checkpoints._tree import sparse_of
 from plait_core._checkpoints._weights import with_grad
 from plait_core._core import Size, Tensor
@@ -223,14 +223,20 @@ def _counted(values: Any = ()) -> Counter[Any]:
 def _ordered(pairs: Any = ()) -> OrderedDict[Any, Any]:
     if type(pairs) not in (list, tuple, dict):
         raise TypeError("pairs are required")
-    return OrderedDict(pairs)
+    return OrderedDict(pairs if type(pairs) is dict else zip(*_split(pairs), strict=True))
+
+
+def _split(pairs: Any) -> tuple[list[Any], list[Any]]:
+    """Keys and values of pairs, the keys looked at before they are hashed."""
+    values = [(key, value) for key, value in pairs]
+    return keys([key for key, _ in values]), [value for _, value in values]
 
 
 def _collected(kind: type) -> Callable[..., Any]:
     def make(values: Any = ()) -> Any:
         if type(values) not in (list, tuple, set, frozenset):
             raise TypeError("a list is required")
-        return kind(values)
+        return kind(keys(list(values)))
 
     return make
 

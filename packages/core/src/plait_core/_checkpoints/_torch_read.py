@@ -7,6 +7,7 @@ import pickle
 import struct
 import zipfile
 from collections.abc import Callable
+from reprlib import repr as shown  # of bounded length and depth
 from typing import Any
 
 import numpy as np
@@ -59,13 +60,13 @@ def _described(reference: Any) -> tuple[str, str, str, int, Any]:
     """Dtype, key, location, number of elements and view of a reference to a storage."""
     if type(reference) is not tuple or len(reference) not in (5, 6) or reference[0] != "storage":
         what = reference[0] if type(reference) is tuple and reference else reference
-        raise CheckpointError(f"load: the pickle refers to a {what!r:.60}, which is refused")
+        raise CheckpointError(f"load: the pickle refers to a {shown(what)}, which is refused")
     _, kind, key, location, count = reference[:5]
     name = kind.name.removeprefix("torch.") if type(kind) is Named else ""
     if name not in STORAGES or type(key) is not str or type(location) is not str:
-        raise CheckpointError(f"load: the pickle refers to a storage of {kind!r:.60}: refused")
+        raise CheckpointError(f"load: the pickle refers to a storage of {shown(kind)}: refused")
     if type(count) is not int or count < 0:
-        raise CheckpointError(f"load: a storage of {count!r:.60} elements is refused")
+        raise CheckpointError(f"load: a storage of {shown(count)} elements is refused")
     return STORAGES[name], key, location, count, reference[5] if len(reference) > 5 else None
 
 
@@ -144,6 +145,7 @@ class _Archive:
         self._records = {info.filename: info for info in infos}
         self._prefix = _prefix(self._records, source.name)
         self._begins: dict[str, int] = {}
+        self._described = 0  # whether sums and lengths lie behind the last record
         sums = self._read_places(infos, end)
         if options.verify and not sums:
             raise CheckpointError(
@@ -374,7 +376,7 @@ def load_legacy(source: Source, options: Options) -> Any:
         part, place = _machine.run(data, place, _dry, storages.declare, lambda old, state: old)
         head.append(part)
     if head[1] != _PROTOCOL or type(head[2]) is not dict:
-        raise CheckpointError(f"load: {source.name} is damaged: protocol {head[1]!r:.60}")
+        raise CheckpointError(f"load: {source.name} is damaged: protocol {shown(head[1])}")
     big = head[2].get("little_endian") is False
     if not options.weights_only:
         file = io.BytesIO(data[place:])

@@ -1,0 +1,61 @@
+"""What the attacks on saves share: a state with a version, and children that save it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import plait_core as pc
+
+KINDS: dict[str, dict[str, Any]] = {
+    "file": {},
+    "shards": {"max_shard_size": 150_000},
+    "torch": {"format": "torch"},
+}
+# four tensors, of which two go to a part
+PARTS = 2
+
+
+def value(version: int) -> dict[str, Any]:
+    state: dict[str, Any] = {f"x{i}": pc.full((16_000,), float(version)) for i in range(4)}
+    return {"version": version, **state}
+
+
+def save(version: int, path: Path, kind: str) -> None:
+    pc.save(value(version), path, **KINDS[kind])
+
+
+def version_of(path: Path) -> int:
+    found = pc.load(path)
+    version = int(found["version"])
+    assert all(bool((found[f"x{i}"] == float(version)).all()) for i in range(4))
+    return version
+
+
+def in_child(work: Callable[[], None]) -> int:
+    """Fork a child that does `work`, and return its number."""
+    child = os.fork()
+    if child:
+        return child
+    code = 1
+    try:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        work()
+        code = 0
+    except BaseException:
+        traceback.print_exc(file=sys.__stderr__)
+    finally:
+        os._exit(code)
+
+
+def check_what_is_left(path: Path, kind: str) -> None:
+    """The next save leaves its own files alone."""
+    save(-1, path, kind)
+    assert version_of(path) == -1
+    left = sorted(os.listdir(path.parent))
+    assert len(left) == (1 + PARTS if kind == "shards" else 1), left

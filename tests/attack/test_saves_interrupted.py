@@ -1,0 +1,114 @@
+"""Saves that are killed and interrupted at random times: the old checkpoint loads, or the new one.
+
+The saves run in a child that imports once and is forked for each round, so a round is short.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+from checkpoint_saves import KINDS, PARTS, check_what_is_left, in_child, save, version_of
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Where the checkpoint is; nothing else may be there in the end."""
+    return tmp_path / "m.index.json"
+
+
+def duration(path: Path, kind: str) -> float:
+    """Save twice, which imports what is needed, and return how long the second time took."""
+    save(0, path, kind)
+    version_of(path)
+    begin = time.perf_counter()
+    save(0, path, kind)
+    return time.perf_counter() - begin
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_killed(rounds: Any, path: Path, kind: str) -> None:
+    longest = 1.3 * duration(path, kind) + 0.001
+    version, most = 0, 0
+    for new, rng in enumerate(rounds, 1):
+
+        def work(new: int = new) -> None:
+            save(new, path, kind)
+
+        child = in_child(work)
+        time.sleep(rng.uniform(0, longest))
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        found = version_of(path)
+        assert found in (version, new), f"{found} instead of {version} or {new}"
+        version = found
+        most = max(most, len(os.listdir(path.parent)))
+    # the checkpoint, and what one killed save left: the next one removes it before it writes
+    assert most <= (3 * PARTS + 4 if kind == "shards" else 4), most
+    check_what_is_left(path, kind)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_interrupted(rounds: Any, path: Path, kind: str) -> None:
+    """Ctrl-C, once or twice, in a process that goes on and saves again."""
+    longest = 1.3 * duration(path, kind) + 0.001
+    version, number = 0, 0
+    for rng in rounds:
+        number += 10
+        first = number
+
+        def work(first: int = first) -> None:
+            said = 0
+            for new in range(first, first + 5):
+                try:
+                    save(new, path, kind)
+                    said = new
+                except KeyboardInterrupt:
+                    pass
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            found = version_of(path)
+            assert said <= found, f"{found}, but {said} was saved"
+            check_what_is_left(path, kind)
+
+        child = in_child(work)
+        for _ in range(rng.randrange(1, 6)):
+            time.sleep(rng.choice((0.0, rng.uniform(0, longest))))
+            os.kill(child, signal.SIGINT)
+        _, status = os.waitpid(child, 0)
+        # one that came before or after the loop ends the child, which is no finding
+        if os.WIFEXITED(status) and os.WEXITSTATUS(status) == 0:
+            assert version_of(path) == -1
+            save(version := number + 9, path, kind)
+            continue
+        found = version_of(path)
+        assert found in (version, -1, *range(first, first + 5)), found
+        version = found
+    check_what_is_left(path, kind)
+
+
+def test_many_processes_save_to_one_place(rounds: Any, path: Path) -> None:
+    """Some of them are killed; none takes another's files."""
+    longest = 2 * duration(path, "shards")
+    for rng in rounds:
+
+        def work() -> None:
+            for _ in range(3):
+                save(os.getpid(), path, "shards")
+
+        children = [in_child(work) for _ in range(3)]
+        killed = rng.choice(children) if rng.random() < 0.7 else None
+        time.sleep(rng.uniform(0, longest))
+        if killed:
+            os.kill(killed, signal.SIGKILL)
+        for child in children:
+            _, status = os.waitpid(child, 0)
+            assert child == killed or status == 0
+        assert version_of(path) in (0, -1, *children)
+    check_what_is_left(path, "shards")
