@@ -13,6 +13,8 @@ namespace plait::core {
 namespace {
 
 Blas table;
+char packaged[1024];
+char refusal[1536];  // why the library of PLAIT_BLAS_LIBRARY is of no use; empty: it is, or not set
 pthread_once_t once = PTHREAD_ONCE_INIT;
 ForkMutex opening;  // a child could not open a library that is half open
 
@@ -37,12 +39,11 @@ void use_one_thread(void *library) {
 }
 
 bool open(const char *path) {
-  if (!path || !*path) return false;
+  if (!*path) return false;
   void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (!library) return false;
   Blas t{};
-  if (!find(library, "cblas_sgemm", &t.s.gemm) || !find(library, "cblas_dgemm", &t.d.gemm) ||
-      !find(library, "cblas_sgemv", &t.s.gemv) || !find(library, "cblas_dgemv", &t.d.gemv))
+  if (!find(library, "cblas_sgemm", &t.s.gemm) || !find(library, "cblas_dgemm", &t.d.gemm))
     return false;
   use_one_thread(library);
   snprintf(t.path, sizeof t.path, "%s", path);
@@ -67,11 +68,23 @@ bool open_beside() {
   return open(path);
 }
 
+const char *chosen() {  // by the user, or NULL
+  const char *path = getenv("PLAIT_BLAS_LIBRARY");
+  return path && *path ? path : nullptr;
+}
+
 void load() {
   const std::lock_guard<ForkMutex> lock(opening);
-  const char *chosen = getenv("PLAIT_BLAS_LIBRARY");
-  if (chosen && strcmp(chosen, "none") == 0) return;
-  if (open(chosen) || open(getenv("PLAIT_CORE_BLAS")) || open_beside()) return;
+  if (const char *path = chosen()) {
+    if (strcmp(path, "none") == 0 || open(path)) return;
+    const char *why = dlerror();
+    snprintf(refusal, sizeof refusal,
+             "PLAIT_BLAS_LIBRARY: the path of a library with cblas_sgemm and cblas_dgemm, or none, "
+             "is required; got '%.500s': %.700s",
+             path, why ? why : "it lacks these functions");
+    return;
+  }
+  if (open(packaged) || open_beside()) return;
   for (const char *name :
        {"libopenblas.so.0", "libopenblas.so", "libcblas.so.3", "libcblas.so", "libblis.so.4"})
     if (open(name)) return;
@@ -84,12 +97,29 @@ const Blas &blas() {
   return table;
 }
 
+plait_status check_blas(const plait_call *c) {
+  static const bool asked = chosen() != nullptr;
+  if (!asked) return PLAIT_OK;
+  blas();
+  return refusal[0] ? PLAIT_FAIL(c, PLAIT_VALUE_ERROR, "%s", refusal) : PLAIT_OK;
+}
+
 void *blas_symbol(const char *name) {
   void *library = blas().library;
   return library ? symbol(library, name) : nullptr;
 }
 
 }  // namespace plait::core
+
+// To be called before the first product: `path` is where the packaged BLAS lies, or "". NULL, or
+// why the library that PLAIT_BLAS_LIBRARY names cannot be used.
+extern "C" __attribute__((visibility("default"))) const char *plait_core_use_blas(
+    const char *path) {
+  using namespace plait::core;
+  snprintf(packaged, sizeof packaged, "%s", path);
+  if (chosen()) blas();
+  return refusal[0] ? refusal : nullptr;
+}
 
 // The path of the BLAS library in use, or "": matrix products then run on plait's own loops.
 extern "C" __attribute__((visibility("default"))) const char *plait_core_blas_path(void) {

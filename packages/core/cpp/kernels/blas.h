@@ -1,7 +1,7 @@
 // The BLAS library found at run time, as a table of functions.
 #ifndef PLAIT_CORE_BLAS_H
 #define PLAIT_CORE_BLAS_H
-#include <cstdint>
+#include "kernels/kernel.h"
 
 namespace plait::core {
 
@@ -11,8 +11,6 @@ template <class T>
 struct BlasOf {
   void (*gemm)(int order, int trans_a, int trans_b, int m, int n, int k, T alpha, const T *a,
                int lda, const T *b, int ldb, T beta, T *c, int ldc);
-  void (*gemv)(int order, int trans, int m, int n, T alpha, const T *a, int lda, const T *x,
-               int incx, T beta, T *y, int incy);
 };
 
 struct Blas {
@@ -22,10 +20,12 @@ struct Blas {
   void *library;
 };
 
-// Opened at the first call, told to use one thread: it runs inside our executor. Searched in this
-// order: PLAIT_BLAS_LIBRARY, PLAIT_CORE_BLAS, the scipy_openblas32 package beside this library's
-// package, the system.
+// Opened at the first call, told to use one thread: it runs inside our executor. The library that
+// PLAIT_BLAS_LIBRARY names and no other; or else, in this order: the one that plait_core_use_blas
+// was told of, the scipy_openblas32 package beside this library's package, the system's.
 const Blas &blas();
+// Fails if PLAIT_BLAS_LIBRARY names what cannot be used.
+plait_status check_blas(const plait_call *c);
 // A function of that library by its Fortran or C name, whatever prefix it has there; or NULL.
 void *blas_symbol(const char *name);
 

@@ -32,7 +32,7 @@ struct Handle {  // owned
   }
 };
 
-// sum, mean (self, dims, ...) and cumsum(self, dim, ...)
+// sum, mean (self, dims, ...)
 plait_status by_parts(plait_call *c) {
   if (!is_complex(tensor(c, 0)) || !is_complex(result(c))) return PLAIT_DECLINE;
   const int ndim = tensor(c, 0)->ndim;
@@ -45,16 +45,12 @@ plait_status by_parts(plait_call *c) {
   in[0].u.t = self.t;
   out.u.t = made.t;
   int64_t dims[PLAIT_MAX_DIMS];
-  if (in[1].tag == PLAIT_INT) {
-    in[1].u.i = wrapped(in[1].u.i, ndim);
-  } else {
-    const uint64_t mask = dims_mask(c, 1, ndim);
-    uint32_t n = 0;
-    for (int d = 0; d < ndim; d++)
-      if (mask >> d & 1) dims[n++] = d;
-    in[1] = plait_value{PLAIT_INTS, n, {0}};
-    in[1].u.is = dims;
-  }
+  const uint64_t mask = dims_mask(c, 1, ndim);
+  uint32_t n = 0;
+  for (int d = 0; d < ndim; d++)
+    if (mask >> d & 1) dims[n++] = d;
+  in[1] = plait_value{PLAIT_INTS, n, {0}};
+  in[1].u.is = dims;
   plait_call inner = *c;
   inner.in = in;
   inner.out = &out;
@@ -69,7 +65,6 @@ plait_status by_parts(plait_call *c) {
 }
 PLAIT_KERNEL("sum", by_parts);
 PLAIT_KERNEL("mean", by_parts);
-PLAIT_KERNEL("cumsum", by_parts);
 
 // Calls f(i, walk) for each result i, where walk(g) gives g every element, with its parts as
 // float64.
@@ -106,26 +101,6 @@ plait_status prod(plait_call *c) { return product(c, all_dims(tensor(c, 0)->ndim
 plait_status prod_dim(plait_call *c) { return product(c, dims_mask(c, 1, tensor(c, 0)->ndim)); }
 PLAIT_KERNEL("prod", prod);
 PLAIT_KERNEL("prod.dim", prod_dim);
-
-plait_status cumprod(plait_call *c) {
-  DLTensor *out = result(c);
-  if (!is_complex(out)) return PLAIT_DECLINE;
-  PLAIT_TRY(copy(c, out, tensor(c, 0)));
-  if (out->ndim == 0 || numel(out) == 0) return PLAIT_OK;
-  const int64_t dim = wrapped(integer(c, 1), out->ndim), n = out->shape[dim];
-  int64_t inner = 1;
-  for (int64_t d = dim + 1; d < out->ndim; d++) inner *= out->shape[d];
-  PLAIT_COMPLEX(kind(out->dtype), {
-    T *all = data<T>(out);
-    const int64_t outer = numel(out) / (n * inner);
-    parallel_ranges(c, outer, kSerial / (n * inner) + 1, [&](int64_t begin, int64_t end) {
-      for (T *p = all + begin * n * inner; p < all + end * n * inner; p += n * inner)
-        for (int64_t i = inner; i < n * inner; i++) p[i] = p[i - inner] * p[i];
-    });
-  })
-  return PLAIT_OK;
-}
-PLAIT_KERNEL("cumprod", cumprod);
 
 // The mean of |z - mean|^2: the sum of the parts' variances. (self, dim, *, correction, keepdim)
 plait_status moments(const plait_call *c, DLTensor *variance, DLTensor *mean, bool root) {

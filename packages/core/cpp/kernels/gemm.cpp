@@ -38,19 +38,6 @@ void scale(T *c, int64_t ldc, int64_t m, int64_t n, T beta) {
     for (int64_t j = 0; j < n; j++) c[i * ldc + j] = beta == T(0) ? T(0) : T(beta * c[i * ldc + j]);
 }
 
-// One column (or, transposed, one row) of results.
-template <class T>
-bool gemv(const Product<T> &p) {
-  const Layout a = layout(p.a, p.m, p.k);
-  const int64_t step = p.k == 1 ? 1 : p.b.rows;
-  if (!a.ld || step < 1 || step > INT32_MAX || p.ldc > INT32_MAX) return false;
-  if (p.m > INT32_MAX || p.k > INT32_MAX) return false;
-  const bool t = a.trans == kTrans;
-  blas_of<T>().gemv(kRowMajor, a.trans, int(t ? p.k : p.m), int(t ? p.m : p.k), p.alpha, p.a.data,
-                    int(a.ld), p.b.data, int(step), p.beta, p.c, int(p.ldc));
-  return true;
-}
-
 template <class T>
 plait_status pack(const plait_call *c, Matrix<T> *a, int64_t rows, int64_t columns,
                   Workspace *space) {
@@ -79,7 +66,7 @@ plait_status gemm_deep(const plait_call *c, const Product<T> &p, int64_t pieces)
     q.beta = T(0);
     q.c = part + i * results;
     q.ldc = p.n;
-    gemm_serial(q);
+    gemm_serial(c, q);
   });
   for (int64_t r = 0; r < p.m; r++) {
     T *to = p.c + r * p.ldc;
@@ -101,34 +88,38 @@ bool is_plain(const Matrix<T> &a, int64_t rows, int64_t columns) {
 
 // Not packed at all, or by BLAS.
 template <class T>
-bool gemm_floats(const Product<T> &p) {
+bool gemm_floats(const plait_call *c, const Product<T> &p) {
   if constexpr (is_float<T>) {
     if (batch_invariant()) return false;
     if (p.m > 1 && gemm_direct(p)) return true;
-    if (!blas_of<T>().gemm) return false;
-    if (p.n == 1 && p.m > 1 && gemv(p)) return true;
+    if (p.n == 1 && gemv(p)) return true;
     if (p.m == 1 && p.n > 1) {
       const Product<T> q{p.n, 1, p.k, p.alpha, p.b.transposed(), p.a.transposed(), p.beta, p.c, 1};
       if (gemv(q)) return true;
     }
+    if (!blas_of<T>().gemm) return false;
     const Layout a = layout(p.a, p.m, p.k), b = layout(p.b, p.k, p.n);
     const bool fits =
         p.m <= INT32_MAX && p.n <= INT32_MAX && p.k <= INT32_MAX && p.ldc <= INT32_MAX;
     if (!a.ld || !b.ld || !fits) return false;
-    blas_of<T>().gemm(kRowMajor, a.trans, b.trans, int(p.m), int(p.n), int(p.k), p.alpha, p.a.data,
-                      int(a.ld), p.b.data, int(b.ld), p.beta, p.c, int(p.ldc > p.n ? p.ldc : p.n));
+    gemm_in_runs(c, p, [&](const Product<T> &q) {
+      blas_of<T>().gemm(kRowMajor, a.trans, b.trans, int(q.m), int(q.n), int(q.k), q.alpha,
+                        q.a.data, int(a.ld), q.b.data, int(b.ld), q.beta, q.c,
+                        int(q.ldc > q.n ? q.ldc : q.n));
+    });
     return true;
   }
   return false;
 }
 
 template <class T>
-void gemm_serial(const Product<T> &p) {
-  if (!gemm_floats(p)) gemm_own(p);
+void gemm_serial(const plait_call *c, const Product<T> &p) {
+  if (!gemm_floats(c, p)) gemm_own(p);
 }
 
 template <class T>
 plait_status gemm(const plait_call *c, Product<T> p) {
+  PLAIT_TRY(check_blas(c));
   if (p.m == 0 || p.n == 0) return PLAIT_OK;
   if (p.k == 0) {
     scale(p.c, p.ldc, p.m, p.n, p.beta);
@@ -139,7 +130,7 @@ plait_status gemm(const plait_call *c, Product<T> p) {
     if (tiled != PLAIT_DECLINE) return tiled;
   }
   const int64_t work = p.m * p.n * p.k;
-  if (work <= kTileWork && gemm_floats(p)) return PLAIT_OK;
+  if (work <= kTileWork && gemm_floats(c, p)) return PLAIT_OK;
   if (work <= kUnpacked) {
     gemm_own(p);
     return PLAIT_OK;
@@ -176,14 +167,14 @@ plait_status gemm(const plait_call *c, Product<T> p) {
     q.a = p.a.at(i, 0);
     q.b = p.b.at(0, j);
     q.c = p.c + i * p.ldc + j;
-    gemm_serial(q);
+    gemm_serial(c, q);
   });
   return PLAIT_OK;
 }
 
-#define PLAIT_INSTANCE(T)                                     \
-  template void gemm_serial(const Product<T> &);              \
-  template plait_status gemm(const plait_call *, Product<T>); \
+#define PLAIT_INSTANCE(T)                                            \
+  template void gemm_serial(const plait_call *, const Product<T> &); \
+  template plait_status gemm(const plait_call *, Product<T>);        \
   template bool is_plain(const Matrix<T> &, int64_t, int64_t);
 PLAIT_INSTANCE(float)
 PLAIT_INSTANCE(double)

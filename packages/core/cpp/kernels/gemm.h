@@ -18,9 +18,51 @@ struct Product {
   int64_t ldc;
 };
 
+// How many products are summed up one after the other, at most: the error of such a sum grows with
+// their number, of a sum of such sums with its root. Of the libraries' kernels some sum up all k,
+// so they get no more than this at a time, and the error does not depend on the processor.
+constexpr int64_t kRun = 512;
+
+// run(begin, depth) for even runs of [0, k), in order; once if k is 0.
+template <class F>
+void in_runs(int64_t k, const F &run) {
+  const int64_t depth = k > kRun ? ceil_div(k, ceil_div(k, kRun)) : k;
+  int64_t l = 0;
+  do {
+    run(l, k - l < depth ? k - l : depth);
+    l += depth;
+  } while (l < k);
+}
+
+// c of p by runs of k, each of them by multiply(product): not into c itself, in which some
+// libraries add up product by product.
+template <class T, class F>
+void gemm_in_runs(const plait_call *c, const Product<T> &p, const F &multiply) {
+  Workspace space;
+  const bool whole = p.k <= kRun,
+             apart = !whole && space.try_take(c, uint64_t(p.m * p.n) * sizeof(T));
+  in_runs(p.k, [&](int64_t l, int64_t depth) {
+    Product<T> q = p;
+    q.a = p.a.at(0, l);
+    q.b = p.b.at(l, 0);
+    q.k = depth;
+    if (l && apart) {
+      q.c = space.as<T>();
+      q.ldc = p.n;
+    }
+    if (l) q.beta = T(apart ? 0 : 1);
+    multiply(q);
+    if (!l || !apart) return;
+    for (int64_t i = 0; i < p.m; i++) {
+      T *to = p.c + i * p.ldc;
+      for (int64_t j = 0; j < p.n; j++) to[j] = to[j] + q.c[i * p.n + j];
+    }
+  });
+}
+
 // On the calling thread: by BLAS if it takes the strides, else by plait's own loops.
 template <class T>
-void gemm_serial(const Product<T> &p);
+void gemm_serial(const plait_call *c, const Product<T> &p);
 
 // On all threads, any strides.
 template <class T>
@@ -39,9 +81,9 @@ plait_status gemm(const plait_call *c, Product<Complex64> p);
 template <>
 plait_status gemm(const plait_call *c, Product<Complex128> p);
 template <>
-void gemm_serial(const Product<Complex64> &p);
+void gemm_serial(const plait_call *c, const Product<Complex64> &p);
 template <>
-void gemm_serial(const Product<Complex128> &p);
+void gemm_serial(const plait_call *c, const Product<Complex128> &p);
 template <>
 bool is_plain(const Matrix<Complex64> &a, int64_t rows, int64_t columns);
 template <>
@@ -50,6 +92,11 @@ bool is_plain(const Matrix<Complex128> &a, int64_t rows, int64_t columns);
 // plait's own loops: no library needed, any strides, integers too.
 template <class T>
 void gemm_own(const Product<T> &p);
+
+// One column of results, n = 1. False, and nothing done, if neither the rows nor the columns of the
+// matrix lie side by side.
+template <class T>
+bool gemv(const Product<T> &p);
 
 // Small products, whose operands are not worth packing. False, and nothing done, if the product
 // isn't small, or b is neither dense nor transposed and small. Not for the batch-invariant mode.

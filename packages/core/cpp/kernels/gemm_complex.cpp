@@ -38,32 +38,42 @@ Layout layout(const Matrix<T> &a, int64_t rows, int64_t columns) {
 }
 
 template <class T>
-bool by_blas(const Product<T> &p) {
+bool by_blas(const plait_call *c, const Product<T> &p) {
   const ComplexGemm gemm = batch_invariant() ? nullptr : blas_gemm(T(0));
   const Layout a = layout(p.a, p.m, p.k), b = layout(p.b, p.k, p.n);
   const bool fits = p.m <= INT32_MAX && p.n <= INT32_MAX && p.k <= INT32_MAX && p.ldc <= INT32_MAX;
   if (!gemm || !a.ld || !b.ld || !fits) return false;
-  gemm(kRowMajor, a.trans, b.trans, int(p.m), int(p.n), int(p.k), &p.alpha, p.a.data, int(a.ld),
-       p.b.data, int(b.ld), &p.beta, p.c, int(p.ldc > p.n ? p.ldc : p.n));
+  gemm_in_runs(c, p, [&](const Product<T> &q) {
+    gemm(kRowMajor, a.trans, b.trans, int(q.m), int(q.n), int(q.k), &q.alpha, q.a.data, int(a.ld),
+         q.b.data, int(b.ld), &q.beta, q.c, int(q.ldc > q.n ? q.ldc : q.n));
+  });
   return true;
 }
 
 template <class T>
 void by_loops(const Product<T> &p) {
-  for (int64_t i = 0; i < p.m; i++) {
-    T *to = p.c + i * p.ldc;
-    for (int64_t j = 0; j < p.n; j++) to[j] = p.beta == T(0) ? T(0) : p.beta * to[j];
-    for (int64_t l = 0; l < p.k; l++) {
-      const T x = p.alpha * p.a.data[i * p.a.rows + l * p.a.columns];
-      const T *row = p.b.data + l * p.b.rows;
-      for (int64_t j = 0; j < p.n; j++) to[j] = to[j] + x * row[j * p.b.columns];
+  constexpr int64_t kBeside = 64;
+  T sum[kBeside];
+  for (int64_t i = 0; i < p.m; i++)
+    for (int64_t j = 0; j < p.n; j += kBeside) {
+      T *to = p.c + i * p.ldc + j;
+      const int64_t w = p.n - j < kBeside ? p.n - j : kBeside;
+      for (int64_t v = 0; v < w; v++) to[v] = p.beta == T(0) ? T(0) : p.beta * to[v];
+      in_runs(p.k, [&](int64_t begin, int64_t depth) {
+        for (int64_t v = 0; v < w; v++) sum[v] = T(0);
+        for (int64_t l = begin; l < begin + depth; l++) {
+          const T x = p.alpha * p.a.data[i * p.a.rows + l * p.a.columns];
+          const T *row = p.b.at(l, j).data;
+          for (int64_t v = 0; v < w; v++) sum[v] = sum[v] + x * row[v * p.b.columns];
+        }
+        for (int64_t v = 0; v < w; v++) to[v] = to[v] + sum[v];
+      });
     }
-  }
 }
 
 template <class T>
-void serial(const Product<T> &p) {
-  if (!by_blas(p)) by_loops(p);
+void serial(const plait_call *c, const Product<T> &p) {
+  if (!by_blas(c, p)) by_loops(p);
 }
 
 template <class T>
@@ -81,6 +91,7 @@ plait_status pack(const plait_call *c, Matrix<T> *a, int64_t rows, int64_t colum
 
 template <class T>
 plait_status whole(const plait_call *c, Product<T> p) {
+  PLAIT_TRY(check_blas(c));
   if (p.m == 0 || p.n == 0) return PLAIT_OK;
   if (p.k == 0) return by_loops(p), PLAIT_OK;
   Workspace space_a, space_b;
@@ -93,7 +104,7 @@ plait_status whole(const plait_call *c, Product<T> p) {
     q.a = p.a.at(t * rows, 0);
     q.c = p.c + t * rows * p.ldc;
     q.m = p.m - t * rows < rows ? p.m - t * rows : rows;
-    serial(q);
+    serial(c, q);
   });
   return PLAIT_OK;
 }
@@ -109,12 +120,12 @@ plait_status gemm(const plait_call *c, Product<Complex128> p) {
   return whole(c, p);
 }
 template <>
-void gemm_serial(const Product<Complex64> &p) {
-  serial(p);
+void gemm_serial(const plait_call *c, const Product<Complex64> &p) {
+  serial(c, p);
 }
 template <>
-void gemm_serial(const Product<Complex128> &p) {
-  serial(p);
+void gemm_serial(const plait_call *c, const Product<Complex128> &p) {
+  serial(c, p);
 }
 template <>
 bool is_plain(const Matrix<Complex64> &a, int64_t rows, int64_t columns) {

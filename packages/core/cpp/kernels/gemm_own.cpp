@@ -130,6 +130,7 @@ void strips(const Product<T> &p, int64_t i) {
 
 }  // namespace
 
+// In runs of k: a result is a sum of sums.
 template <class T>
 bool gemm_direct(Product<T> p) {
   const bool shallow = p.k < 8 && p.m * p.n > 4096;  // BLAS writes results faster
@@ -141,9 +142,16 @@ bool gemm_direct(Product<T> p) {
                     p.b.columns, p.n, p.k, sizeof(T));
     p.b = {turned, p.n, 1};
   }
-  int64_t i = 0;
-  for (; i + 4 <= p.m; i += 4) strips<T, 4>(p, i);
-  for (; i < p.m; i++) strips<T, 1>(p, i);
+  in_runs(p.k, [&](int64_t l, int64_t depth) {
+    Product<T> q = p;
+    q.a = p.a.at(0, l);
+    q.b = p.b.at(l, 0);
+    q.k = depth;
+    if (l) q.beta = T(1);
+    int64_t i = 0;
+    for (; i + 4 <= q.m; i += 4) strips<T, 4>(q, i);
+    for (; i < q.m; i++) strips<T, 1>(q, i);
+  });
   return true;
 }
 

@@ -51,6 +51,7 @@ const Lapack &lapack_of(int which) {
 }
 
 plait_status no_lapack(const plait_call *c) {
+  PLAIT_TRY(check_blas(c));
   return PLAIT_FAIL(
       c, PLAIT_NOT_IMPLEMENTED,
       "a LAPACK library is required and none was found; install one with `pip install "

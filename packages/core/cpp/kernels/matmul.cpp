@@ -84,12 +84,13 @@ plait_status bmm_as(const plait_call *c, const DLTensor *a, const DLTensor *b, D
     return PLAIT_OK;
   }
   parallel_ranges(c, batch, (1 << 19) / (m * n * k) + 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; i++) gemm_serial(one(i));
+    for (int64_t i = begin; i < end; i++) gemm_serial(c, one(i));
   });
   return PLAIT_OK;
 }
 
 plait_status bmm(plait_call *c) {
+  PLAIT_TRY(check_blas(c));
   DLTensor *out = result(c);
   if (numel(out) == 0) return PLAIT_OK;
   PLAIT_PRODUCT(kind(out->dtype), return bmm_as<T>(c, tensor(c, 0), tensor(c, 1), out))

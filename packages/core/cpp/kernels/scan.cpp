@@ -2,20 +2,39 @@
 //
 // A long line is cut into chains of a fixed length: their totals first, then the chains from where
 // they begin, several at a time. So threads share one line, additions do not wait for each other,
-// and the result depends on the length of the line alone.
+// and the result depends on the length of the line alone. Sums and products of float32 are carried
+// in float64: an error of one of them would be in all that follow.
 #include "kernels/copy.h"
 #include "scalar/math.h"
 
 namespace plait::core {
 namespace {
 
-constexpr int64_t kChain = 4096, kAtOnce = 4;
+constexpr int64_t kChain = 4096, kAtOnce = 4, kWidth = 1024;
+
+template <class T>
+struct Carried {
+  using type = scalar::math::wide<T>;
+};
+template <>
+struct Carried<float> {
+  using type = double;
+};
+template <>
+struct Carried<Complex64> {
+  using type = Complex128;
+};
 
 template <class T, bool product>
 struct Scan {
-  using W = scalar::math::wide<T>;
+  using W = typename Carried<T>::type;
   static W first() { return W(product ? 1 : 0); }
-  static W step(W a, W b) { return product ? W(a * b) : W(a + b); }
+  static W step(W a, W b) {
+    if constexpr (product &&
+                  scalar::math::is_complex<W>)  // 1 times infinity has a part 0 * infinity
+      if (a.re == 1 && a.im == 0) return b;
+    return product ? W(a * b) : W(a + b);
+  }
 
   static W total(const T *from, int64_t n) {
     constexpr int kLanes = 16;
@@ -70,14 +89,29 @@ struct Scan {
     return PLAIT_OK;
   }
 
+  // Rows of so few elements that their sums stay in registers.
+  template <int kFew>
+  static void narrow(const T *from, T *to, int64_t n) {
+    W acc[kFew];
+    for (W &each : acc) each = first();
+    for (int64_t i = 0; i < n; i++)
+      for (int j = 0; j < kFew; j++)
+        to[i * kFew + j] = T(acc[j] = step(acc[j], W(from[i * kFew + j])));
+  }
+
   // [begin, end) of the inner positions of one block of n rows of `inner` elements
   static void columns(const T *from, T *to, int64_t n, int64_t inner, int64_t begin, int64_t end) {
-    for (int64_t j = begin; j < end; j++) to[j] = from[j];
-    for (int64_t i = 1; i < n; i++) {
-      const T *own = from + i * inner;
-      T *now = to + i * inner, *before = now - inner;
+    if (inner == 2) return narrow<2>(from, to, n);
+    if (inner == 3) return narrow<3>(from, to, n);
+    if (inner == 4) return narrow<4>(from, to, n);
+    W acc[kWidth];
+    const int64_t width = end - begin;
+    for (int64_t j = 0; j < width; j++) acc[j] = first();
+    for (int64_t i = 0; i < n; i++) {
+      const T *own = from + i * inner + begin;
+      T *now = to + i * inner + begin;
 #pragma GCC ivdep
-      for (int64_t j = begin; j < end; j++) now[j] = T(step(W(before[j]), W(own[j])));
+      for (int64_t j = 0; j < width; j++) now[j] = T(acc[j] = step(acc[j], W(own[j])));
     }
   }
 
@@ -93,7 +127,7 @@ struct Scan {
       });
       return PLAIT_OK;
     }
-    const int64_t width = inner < 1024 ? inner : 1024, parts = ceil_div(inner, width);
+    const int64_t width = inner < kWidth ? inner : kWidth, parts = ceil_div(inner, width);
     parallel_ranges(c, outer * parts, kSerial / (n * width) + 1, [&](int64_t begin, int64_t end) {
       for (int64_t k = begin; k < end; k++) {
         const int64_t o = k / parts, j = k % parts * width,
@@ -110,7 +144,7 @@ plait_status cumulate(const plait_call *c) {
   const DLTensor *in = tensor(c, 0);
   DLTensor *out = result(c);
   const Kind k = kind(out->dtype);
-  if (k >= kReal || k == Bool) return PLAIT_DECLINE;
+  if (k == Bool) return PLAIT_DECLINE;
   const bool direct = is_contiguous(in) && kind(in->dtype) == k;
   if (!direct || out->ndim == 0) PLAIT_TRY(copy(c, out, in));
   if (out->ndim == 0 || numel(out) == 0) return PLAIT_OK;
@@ -118,6 +152,11 @@ plait_status cumulate(const plait_call *c) {
   int64_t inner = 1;
   for (int64_t d = dim + 1; d < out->ndim; d++) inner *= out->shape[d];
   const int64_t outer = numel(out) / (n * inner);
+  if (is_complex_kind(k)) {
+    PLAIT_COMPLEX(k, return (Scan<T, product>::run(c, data<T>(direct ? in : out), data<T>(out),
+                                                   outer, n, inner)))
+    return PLAIT_OK;
+  }
   PLAIT_NUMERIC(k, return (Scan<T, product>::run(c, data<T>(direct ? in : out), data<T>(out), outer,
                                                  n, inner)))
   return PLAIT_OK;

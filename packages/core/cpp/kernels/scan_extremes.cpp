@@ -76,56 +76,72 @@ PLAIT_INLINE T log_add(T a, T b) {
 
 constexpr int64_t kBlock = 64;
 
-// A line in blocks around their largest element m: m + log(sum of exp(x - m)). Where a block rises
-// so far that its first sums would vanish, one by one.
+// A line in blocks around their largest element m: m + log(sum of exp(x - m)), in float64, as an
+// error of one result would be in all that follow. Where a block rises so far that its first sums
+// would vanish, one by one.
 template <class T>
 void log_line(const T *from, T *to, int64_t n) {
-  T acc = -T(scalar::math::kInf);
+  double acc = -scalar::math::kInf;
   for (int64_t i = 0; i < n; i += kBlock) {
     const int64_t m = n - i < kBlock ? n - i : kBlock;
-    const T *x = from + i;
-    T top = acc;
+    double x[kBlock], part[kBlock], top = acc;
+    for (int64_t j = 0; j < m; j++) x[j] = double(from[i + j]);
     bool finite = true;
     for (int64_t j = 0; j < m; j++) {
       top = x[j] > top ? x[j] : top;
       finite &= x[j] - x[j] == 0;
     }
-    const T first = x[0] > acc ? x[0] : acc;
-    if (finite && top - first < T(40)) {
-      T part[kBlock];
+    const double first = x[0] > acc ? x[0] : acc;
+    if (finite && top - first < 40) {
       for (int64_t j = 0; j < m; j++) part[j] = scalar::math::exp(x[j] - top);
-      T sum = scalar::math::exp(acc - top);
+      double sum = scalar::math::exp(acc - top);
       for (int64_t j = 0; j < m; j++) part[j] = sum += part[j];
-      for (int64_t j = 0; j < m; j++) to[i + j] = top + scalar::math::log(part[j]);
-      acc = to[i + m - 1];
+      for (int64_t j = 0; j < m; j++) part[j] = top + scalar::math::log(part[j]);
+      acc = part[m - 1];
     } else {
-      for (int64_t j = 0; j < m; j++) to[i + j] = acc = log_add(acc, x[j]);
+      for (int64_t j = 0; j < m; j++) part[j] = acc = log_add(acc, x[j]);
     }
+    for (int64_t j = 0; j < m; j++) to[i + j] = T(part[j]);
   }
 }
 
+// Columns [begin, end) of rows of `inner` elements.
 template <class T>
-void log_rows(const T *from, T *to, const Layout &l) {
-  for (int64_t j = 0; j < l.inner; j++) to[j] = from[j];
-  for (int64_t i = 1; i < l.n; i++) {
-    const T *own = from + i * l.inner;
-    T *now = to + i * l.inner, *before = now - l.inner;
+void log_rows(const T *from, T *to, const Layout &l, int64_t begin, int64_t end) {
+  for (; begin < end; begin += kBlock) {
+    const int64_t width = end - begin < kBlock ? end - begin : kBlock;
+    double acc[kBlock];
+    for (int64_t j = 0; j < width; j++) {
+      acc[j] = double(from[begin + j]);
+      to[begin + j] = from[begin + j];
+    }
+    for (int64_t i = 1; i < l.n; i++) {
+      const T *own = from + i * l.inner + begin;
+      T *now = to + i * l.inner + begin;
 #pragma GCC ivdep
-    for (int64_t j = 0; j < l.inner; j++) now[j] = log_add(before[j], own[j]);
+      for (int64_t j = 0; j < width; j++) now[j] = T(acc[j] = log_add(acc[j], double(own[j])));
+    }
   }
 }
 
 template <class T>
 plait_status complex_lines(const plait_call *c, const DLTensor *self, const Layout &l) {
   using C = scalar::math::Complex<T>;
+  using Wide = scalar::math::Complex<double>;
   Dense<C> from;
   PLAIT_TRY(from.take(c, self));
   const C *p = from;
   C *to = data<C>(result(c));
-  parallel_ranges(c, l.outer, l.grain() / 8 + 1, [&](int64_t begin, int64_t end) {
-    const int64_t step = l.inner, line = l.n * step;
-    for (int64_t i = begin * line; i < end * line; i++)
-      to[i] = i % line < step ? p[i] : scalar::logaddexp(to[i - step], p[i]);
+  parallel_ranges(c, l.outer * l.inner, l.grain() / 8 + 1, [&](int64_t begin, int64_t end) {
+    for (int64_t line = begin; line < end; line++) {
+      const int64_t at = line / l.inner * l.n * l.inner + line % l.inner;
+      Wide acc(p[at]);
+      to[at] = p[at];
+      for (int64_t i = 1; i < l.n; i++) {
+        acc = scalar::logaddexp(acc, Wide(p[at + i * l.inner]));
+        to[at + i * l.inner] = C(acc);
+      }
+    }
   });
   return PLAIT_OK;
 }
@@ -148,7 +164,7 @@ plait_status logcumsumexp(plait_call *c) {
           log_line(p + first, to + first, l.n);
           continue;
         }
-        log_rows(p + first, to + first, l);
+        log_rows(p + first, to + first, l, 0, l.inner);
       }
     });
   })

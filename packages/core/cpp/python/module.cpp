@@ -1,4 +1,5 @@
 // plait_core._core. The Tensor class is raw CPython; what is cold goes through pybind11.
+#include <dlfcn.h>
 #include <pybind11/pybind11.h>
 
 #include "tensor.hpp"
@@ -124,6 +125,19 @@ bool cpu_supports_avx2() {
 #endif
 }
 
+// Tell a kernel library that is loaded where the packaged BLAS lies; None, or why it cannot do with
+// the one that the user names.
+py::object use_blas(const std::string &library, const std::string &packaged) {
+  void *handle = dlopen(library.c_str(), RTLD_NOW | RTLD_NOLOAD);
+  if (!handle) return py::none();
+  const auto use =
+      reinterpret_cast<const char *(*)(const char *)>(dlsym(handle, "plait_core_use_blas"));
+  const char *why = use ? use(packaged.c_str()) : nullptr;
+  py::object told = why ? py::object(py::str(why)) : py::object(py::none());
+  dlclose(handle);
+  return told;
+}
+
 py::object from_bytes(const py::bytes &data, const py::object &dtype, const py::tuple &shape) {
   DLDataType d;
   const int done = state.python->dtype(dtype.ptr(), &d);
@@ -228,6 +242,7 @@ void add_functions(py::module_ &m) {
   m.def("_from_bytes", from_bytes);
   m.def("_start", start);
   m.def("_cpu_supports_avx2", cpu_supports_avx2);
+  m.def("_use_blas", use_blas);
 }
 
 }  // namespace

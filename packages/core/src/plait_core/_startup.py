@@ -27,25 +27,30 @@ def kernel_library() -> str:
     return "plait_cpu_avx2" if _core._cpu_supports_avx2() else "plait_cpu_base"
 
 
-def _check_threads() -> None:
-    """Fail for a number of threads that the pool would pass over."""
-    text = os.environ.get("PLAIT_NUM_THREADS") or "1"
-    if not (text.isascii() and text.isdigit() and int(text) >= 1):
-        raise ValueError(f"PLAIT_NUM_THREADS: a positive integer is required; got {text!r}")
+def _check_numbers() -> None:
+    """Fail for numbers that the libraries would pass over."""
+    threads = os.environ.get("PLAIT_NUM_THREADS") or "1"
+    if not (threads.isascii() and threads.isdigit() and int(threads) >= 1):
+        raise ValueError(f"PLAIT_NUM_THREADS: a positive integer is required; got {threads!r}")
+    kept = os.environ.get("PLAIT_CACHE_BYTES") or "0"
+    if not (kept.isascii() and kept.isdigit() and int(kept) < 2**63):
+        raise ValueError(f"PLAIT_CACHE_BYTES: a number of bytes is required; got {kept!r}")
 
 
 def start() -> None:
     """Load the libraries in the order in which they build on each other."""
-    _check_threads()
+    _check_numbers()
     ours = pathlib.Path(__file__).parent / "lib"
     best = kernel_library()
     _load(paths("plait_ops").get("libplait_ops.so"), "plait-ops")
     _load(str(ours / "libplait_core.so"), "plait-core")
-    _load(str(ours / "libplait_cpu_base.so"), "plait-core")
+    kernels = [str(ours / "libplait_cpu_base.so")]
     faster = ours / f"lib{best}.so"
     if best != "plait_cpu_base" and (faster.exists() or os.environ.get("PLAIT_CPU")):
-        _load(str(faster), "plait-core")
-    _point_to_blas()
+        kernels.append(str(faster))
+    for library in kernels:
+        _load(library, "plait-core")
+    _use_blas(kernels)
     _core._start()
 
 
@@ -59,12 +64,22 @@ def _load(path: str | None, package: str) -> None:
     _binding.load(path)
 
 
-def _point_to_blas() -> None:
-    """Say where the packaged BLAS lies; the kernels open it at the first matrix product."""
-    if os.environ.get("PLAIT_BLAS_LIBRARY"):
-        return
+def _use_blas(libraries: list[str]) -> None:
+    """Tell the kernels where the packaged BLAS lies, which they open at the first matrix product.
+
+    One that the user names is opened at once, so that an unusable one is an error here.
+    """
+    packaged = "" if os.environ.get("PLAIT_BLAS_LIBRARY") else _packaged_blas()
+    for library in libraries:
+        refusal = _core._use_blas(library, packaged)
+        if refusal is not None:
+            raise ValueError(refusal)
+
+
+def _packaged_blas() -> str:
+    """Return the path of the library in the package scipy_openblas32, or ""."""
     spec = importlib.util.find_spec("scipy_openblas32")
     for folder in (spec.submodule_search_locations or []) if spec else []:
         for path in sorted(pathlib.Path(folder, "lib").glob("libscipy_openblas*.so")):
-            os.environ["PLAIT_CORE_BLAS"] = str(path)
-            return
+            return str(path)
+    return ""

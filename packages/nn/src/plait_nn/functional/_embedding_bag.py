@@ -66,7 +66,8 @@ def embedding_bag(
     lengths = _lengths(input, offsets, include_last_offset)
     flat, bags = input.reshape((-1,)), len(lengths)
     device = input.device
-    owner = pc.arange(bags, device=device).repeat_interleave(pc.tensor(lengths, device=device))
+    counted = pc.tensor(lengths, dtype=pc.int64, device=device)
+    owner = pc.arange(bags, device=device).repeat_interleave(counted)
     rows = weight.shape[0]
     if padding_idx is not None:
         if not -rows <= padding_idx < rows:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import plait_core as pc
 from plait_core import Tensor
 from plait_nn.functional._pooling import adaptive_avg_pool2d
 from plait_nn.functional._pooling_dims import adaptive_avg_pool1d, adaptive_avg_pool3d
+from plait_nn.functional._sizes import reserve
 
 __all__ = ["interpolate", "upsample"]
 
 _DIMS = {"linear": 1, "bilinear": 2, "trilinear": 3, "bicubic": 2}
 _MODES = ("nearest", "nearest-exact", "linear", "bilinear", "bicubic", "trilinear", "area")
 _CUBIC = -0.75
+_Number = TypeVar("_Number", float, Tensor)
 
 
 def interpolate(
@@ -122,32 +125,35 @@ def _resized(
     input: Tensor, dim: int, new: int, ratio: float, mode: str, align_corners: bool
 ) -> Tensor:
     """Resize one dimension: each element of the result is a sum of a few weighted ones."""
-    old = input.shape[dim]
+    old, device = input.shape[dim], input.device
+    reserve(new * (48 + 3 * (input.numel() // old) * input.element_size()), input)
     if mode.startswith("nearest"):
-        shift = 0.5 if mode == "nearest-exact" else 0.0
-        places = [min(math.floor((i + shift) * ratio), old - 1) for i in range(new)]
-        return input.index_select(dim, pc.tensor(places, device=input.device))
+        # in the precision of others, as a place that rounds otherwise is another element
+        precision = pc.float64 if input.dtype == pc.float64 else pc.float32
+        at = pc.arange(new, dtype=precision, device=device)
+        at = at + 0.5 if mode == "nearest-exact" else at
+        step = pc.tensor(ratio, dtype=precision, device=device)
+        return input.index_select(dim, (at * step).floor().clamp(max=old - 1).to(pc.int64))
+    at = pc.arange(new, dtype=pc.float64, device=device)
     if align_corners:
-        ratio = (old - 1) / (new - 1) if new > 1 else 0.0
-        sources = [i * ratio for i in range(new)]
+        sources = at * ((old - 1) / (new - 1) if new > 1 else 0.0)
     else:
-        sources = [(i + 0.5) * ratio - 0.5 for i in range(new)]
+        sources = (at + 0.5) * ratio - 0.5
+    if mode != "bicubic":
+        sources = sources.clamp(min=0.0)
+    bases = sources.floor()
+    fraction = sources - bases
     if mode == "bicubic":
-        bases = [math.floor(s) for s in sources]
-        weights = [_cubic(s - b) for s, b in zip(sources, bases, strict=True)]
-        first = -1
+        weights, first = _cubic(fraction), -1
     else:
-        sources = [max(s, 0.0) for s in sources]
-        bases = [min(math.floor(s), old - 1) for s in sources]
-        weights = [(1 - (s - b), s - b) for s, b in zip(sources, bases, strict=True)]
-        first = 0
+        inside = bases.clamp(max=old - 1)
+        fraction = sources - inside
+        weights, bases, first = (1 - fraction, fraction), inside, 0
     total: Tensor | None = None
     shape = (new,) + (1,) * (input.ndim - dim - 1)
-    for k in range(len(weights[0])):
-        places = [min(max(b + first + k, 0), old - 1) for b in bases]
-        factor = pc.tensor([w[k] for w in weights], dtype=input.dtype, device=input.device)
-        term = input.index_select(dim, pc.tensor(places, device=input.device))
-        term = term * factor.reshape(shape)
+    for k, weight in enumerate(weights):
+        places = (bases + (first + k)).clamp(0, old - 1).to(pc.int64)
+        term = input.index_select(dim, places) * weight.to(input.dtype).reshape(shape)
         total = term if total is None else total + term
     assert total is not None
     return total
@@ -162,6 +168,7 @@ def _smoothed(
         ratio = (old - 1) / (new - 1) if new > 1 else 0.0
     wide = max(ratio, 1.0)
     reach = wide * (2 if mode == "bicubic" else 1)
+    reserve(new * (8 * old + input.numel() // old * 4), input)
     rows = []
     for i in range(new):
         centre = ratio * (i + 0.5)
@@ -185,16 +192,16 @@ def _kernel(x: float, mode: str) -> float:
     return _near(x, -0.5) if x < 1 else _far(x, -0.5) if x < 2 else 0.0
 
 
-def _cubic(t: float) -> tuple[float, ...]:
+def _cubic(t: Tensor) -> tuple[Tensor, ...]:
     """The weights of the four neighbours at the fraction t between the middle two (Keys 1981)."""
     return _far(t + 1, _CUBIC), _near(t, _CUBIC), _near(1 - t, _CUBIC), _far(2 - t, _CUBIC)
 
 
-def _near(x: float, a: float) -> float:
+def _near(x: _Number, a: float) -> _Number:
     return ((a + 2) * x - (a + 3)) * x * x + 1
 
 
-def _far(x: float, a: float) -> float:
+def _far(x: _Number, a: float) -> _Number:
     return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
 
 

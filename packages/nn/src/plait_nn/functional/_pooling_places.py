@@ -8,7 +8,7 @@ from typing import Any
 
 import plait_core as pc
 from plait_core import Tensor
-from plait_nn.functional._sizes import Sizes, sizes_of
+from plait_nn.functional._sizes import Sizes, reserve, sizes_of
 
 __all__ = [
     "adaptive_max_pool1d",
@@ -38,14 +38,7 @@ def _adaptive(operator: str, dims: int, input: Tensor, output: Output, indices: 
         size, count = input.shape[dim], wanted[dim]
         if count is None:
             continue
-        starts = [i * size // count for i in range(count)]
-        ends = [-(-(i + 1) * size // count) for i in range(count)]
-        longest = max((e - s for s, e in zip(starts, ends, strict=True)), default=0)
-        # shorter windows see their last element again
-        seen = [
-            min(s + k, e - 1) for s, e in zip(starts, ends, strict=True) for k in range(longest)
-        ]
-        index = pc.tensor(seen, dtype=pc.int64, device=input.device)
+        index, longest = _windows(operator, size, count, values)
         axis = values.ndim + dim
         shape = (*values.shape[:axis], count, longest, *values.shape[axis + 1 :])
         windows = values.index_select(axis, index).reshape(shape)
@@ -53,6 +46,26 @@ def _adaptive(operator: str, dims: int, input: Tensor, output: Output, indices: 
         at = at.index_select(axis, index).reshape(shape).gather(axis + 1, where).squeeze(axis + 1)
         values = best.squeeze(axis + 1)
     return (values, at) if indices else values
+
+
+def _windows(operator: str, size: int, count: int, values: Tensor) -> tuple[Tensor, int]:
+    """Return the places of ``count`` windows over ``size``, one after the other, and their length.
+
+    Shorter windows see their last element again. The memory of all that follows is asked for first.
+    """
+    if count < 0 or (count > 0 and size == 0):
+        raise ValueError(
+            f"{operator}: `output_size` must be at least 0, and 0 of an empty dimension; got "
+            f"{count} for `input` of shape {tuple(values.shape)}"
+        )
+    longest = max(1, -(-size // count) + (size % count != 0)) if count else 1
+    others = values.numel() // size if size else 0
+    reserve(count * longest * (others * (values.element_size() + 8) + 32), values)
+    at = pc.arange(count, device=values.device)
+    starts = (at * size).div(max(count, 1), rounding_mode="floor")
+    ends = ((at + 1) * size + count - 1).div(max(count, 1), rounding_mode="floor")
+    inside = starts.unsqueeze(1) + pc.arange(longest, device=values.device)
+    return inside.minimum((ends - 1).unsqueeze(1)).reshape((-1,)), longest
 
 
 def adaptive_max_pool1d(input: Tensor, output_size: Output, return_indices: bool = False) -> Any:

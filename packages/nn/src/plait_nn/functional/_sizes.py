@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["Sizes", "sizes_of"]
+import plait_core as pc
+from plait_core import Tensor
+
+__all__ = ["Sizes", "reserve", "sizes_of"]
 
 Sizes = int | Sequence[int]
 
@@ -17,3 +20,8 @@ def sizes_of(value: Sizes, dims: int, name: str, operator: str) -> tuple[int, ..
         return tuple(int(v) for v in value) * (dims if len(value) == 1 else 1)
     count = {1: "one in a tuple", 2: "two ints", 3: "three ints"}[dims]
     raise ValueError(f"{operator}: `{name}` must be an int or {count}; got {tuple(value)}")
+
+
+def reserve(nbytes: int, like: Tensor) -> None:
+    """Fail at once where a computation will need ``nbytes`` beside ``like`` that nobody has."""
+    pc.empty(nbytes, dtype=pc.uint8, device=like.device)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from plait_ops.calls import cat, gather, mean, narrow, reshape, scatter_add, zeros
+from plait_ops.calls import cat, expand, gather, mean, narrow, reshape, scatter_add, zeros
 from plait_ops.spec import Composite, Operator
 from plait_ops.words import check, int64, require, result, sizes, windows
 
@@ -383,7 +383,7 @@ adaptive_avg_pool2d = Composite(
     ``floor(i * h / oh)`` to ``ceil((i + 1) * h / oh)``, and so for columns.
 
     Shapes: (n, c, h, w) or (c, h, w). Dtypes: floating-point dtypes.
-    Raises: ShapeError for other shapes, ValueError if `output_size` holds numbers below 1, or above 65536
+    Raises: ShapeError for other shapes, ValueError if `output_size` holds numbers below 0, or above 65536
     where windows have several sizes.
 
     >>> import plait_core as pc
@@ -402,8 +402,8 @@ def _(input, output_size):
         f"`input` must have 3 or 4 dimensions, (c, h, w) or (n, c, h, w); got shape {input.shape}",
     )
     check(
-        output_size[0] >= 1 and output_size[1] >= 1,
-        f"`output_size` must be at least 1; got {output_size}",
+        output_size[0] >= 0 and output_size[1] >= 0,
+        f"`output_size` must be at least 0; got {output_size}",
         "ValueError",
     )
     h = input.shape[-2]
@@ -413,6 +413,12 @@ def _(input, output_size):
     check(h > 0 and w > 0, f"`input` of shape {input.shape} has images without elements")
     if oh == 1 and ow == 1:
         return mean(input, [-2, -1], True)
+    if oh == 0 or ow == 0:
+        shape = list(input.shape)
+        shape[input.ndim - 2] = oh
+        shape[input.ndim - 1] = ow
+        none = narrow(input, -2, 0, 1) if oh > 0 else narrow(input, -2, 0, 0)
+        return expand(narrow(none, -1, 0, 1) if ow > 0 else narrow(none, -1, 0, 0), shape)
     if h % oh == 0 and w % ow == 0:
         return avg_pool2d(input, [h // oh, w // ow])
     check(
@@ -456,6 +462,7 @@ adaptive_avg_pool2d.samples(
             s(s.array(2, 3, 5, 7), (2, 3)),
             s(s.array(3, 5, 4), 1),
             s(s.array(1, 1, 2, 2), 3),
+            s(s.array(1, 2, 3, 4), (0, 2)),
         ]
     )
 )
@@ -464,6 +471,6 @@ adaptive_avg_pool2d.error(
 )
 adaptive_avg_pool2d.error(
     "ValueError",
-    lambda s: s(s.array(1, 4, 4), 0),
-    contains=["adaptive_avg_pool2d", "output_size", "(0, 0)"],
+    lambda s: s(s.array(1, 4, 4), -1),
+    contains=["adaptive_avg_pool2d", "output_size", "(-1, -1)"],
 )
