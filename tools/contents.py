@@ -58,6 +58,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "plait_ops": ("ops.json", "include/plait/ops.hpp", "lib/libplait_ops.so"),
     "plait_optim": ("lib/libplait_optim.so",),
     "plait_profiler": ("lib/libplait_profiler.so",),
+    "plait_torch": (),
 }
 METADATA = ("METADATA", "RECORD", "WHEEL", "top_level.txt", "entry_points.txt", "licenses/LICENSE")
 OPTIONAL = ("entry_points.txt",)
