@@ -9,7 +9,7 @@ the number of the first. What differs on purpose, and is not in the programs:
 - `weight_norm` leaves a frozen parameter frozen, and refuses what is no parameter by a ValueError.
 - `functional_call` refuses names that are no parameters or buffers.
 - ``__init__`` writes into ``__dict__`` without asking a ``__setattr__`` behind Module in the MRO.
-- A recorded result as a buffer, after a parameter was registered as one and converted, has no pickle.
+- A buffer that is a recorded result, such as a converted parameter, has no pickle.
 """
 
 from __future__ import annotations
