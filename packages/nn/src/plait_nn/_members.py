@@ -14,7 +14,10 @@ from plait_nn._hooks import GLOBAL, hooks_of
 try:
     from plait_core.attribute_lookup import has as _has
 except ImportError:  # another library's core
-    _has = hasattr
+
+    def _has(instance: object, name: str) -> bool:
+        return hasattr(instance, name)
+
 
 if TYPE_CHECKING:
     from plait_nn._module import Module
