@@ -1,7 +1,8 @@
 """Attributes of modules against torch's: random classes, random statements, the same outcomes.
 
 ``PLAIT_MODULE_PROGRAMS`` says how many programs (24,000 take eight minutes), ``PLAIT_MODULE_SEED``
-the number of the first. What differs on purpose, and is not in the programs:
+the number of the first. What differs on purpose, and is not in the programs, or
+in one of some thousands:
 
 - Loading a state compares all of it before it writes anything.
 - A cycle of modules, which torch loads until its stack is full.
@@ -9,7 +10,7 @@ the number of the first. What differs on purpose, and is not in the programs:
 - `weight_norm` leaves a frozen parameter frozen, and refuses what is no parameter by a ValueError.
 - `functional_call` refuses names that are no parameters or buffers.
 - ``__init__`` writes into ``__dict__`` without asking a ``__setattr__`` behind Module in the MRO.
-- A recorded result as a buffer, after a parameter was registered as one and converted, has no pickle.
+- A recorded result has no pickle: a converted parameter as a buffer, the weight of a weight norm.
 """
 
 from __future__ import annotations

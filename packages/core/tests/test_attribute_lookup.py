@@ -118,6 +118,13 @@ def test_the_same_for_every_kind_of_attribute(kind: str, made: Callable[..., Any
             for name in [*NAMES, *map(Name, NAMES)]:
                 results = [shown(instance, name) for instance in both]
                 assert results[0] == results[1] or name == "__class__", name
+                if name != "wrong":
+                    there = [attribute_lookup.has(instance, name) for instance in both]
+                    assert there == [hasattr(instance, name) for instance in both], name
+                    continue
+                for instance in both:
+                    with pytest.raises(ValueError, match="wrong"):
+                        attribute_lookup.has(instance, name)
 
 
 def test_registries_are_searched_in_order_wherever_they_are() -> None:

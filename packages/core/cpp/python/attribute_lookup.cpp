@@ -90,7 +90,9 @@ int next_registry(PyObject *attributes, const Key &kind, Py_ssize_t *place, PyOb
   return find(attributes, kind, members);
 }
 
-// What Module.__getattr__ finds: 1 found (a new reference), 0 absent or unusual, -1 an error.
+// What Module.__getattr__ finds: 1 found (a new reference), 0 absent, -1 an error, kUnusual if only
+// Python can tell.
+constexpr int kUnusual = 2;
 int in_registries(PyObject *attributes, const Key &key, PyObject **found) {
   Py_ssize_t place = 0;
   for (const Key &kind : registries) {
@@ -99,7 +101,7 @@ int in_registries(PyObject *attributes, const Key &key, PyObject **found) {
     if (there < 0) return -1;
     if (!there) continue;
     const Object held(members);
-    if (!PyDict_CheckExact(members)) return 0;  // it may define __contains__ or __getitem__
+    if (!PyDict_CheckExact(members)) return kUnusual;  // it may define __contains__
     if (PyDict_GET_SIZE(members) == 0) continue;
     const int done = find(members, key, found);
     if (done) return done;
@@ -134,8 +136,28 @@ PyObject *get_attribute(PyObject *self, PyObject *name) {
   PyObject *value = nullptr;
   int there = ordinary(self, attributes.get(), key, &value);
   if (!there) there = in_registries(attributes.get(), key, &value);
-  if (there) return there > 0 ? value : nullptr;
-  return by_getattr(self, name);
+  if (there == 0 || there == kUnusual) return by_getattr(self, name);
+  return there > 0 ? value : nullptr;
+}
+
+// hasattr, without an AttributeError that is made to be dropped.
+bool has(const py::object &self, const py::object &name) {
+  PyObject *value = nullptr;
+  int there = kUnusual;
+  if (Py_TYPE(self.ptr())->tp_getattro == get_attribute && PyUnicode_CheckExact(name.ptr())) {
+    const Object attributes(PyObject_GenericGetDict(self.ptr(), nullptr));
+    const Key key = key_of(name.ptr());
+    there = attributes ? ordinary(self.ptr(), attributes.get(), key, &value) : -1;
+    if (!there) there = in_registries(attributes.get(), key, &value);
+  }
+  if (there == kUnusual) {
+    value = PyObject_GetAttr(self.ptr(), name.ptr());
+    there = value ? 1 : PyErr_ExceptionMatches(PyExc_AttributeError) ? 0 : -1;
+    if (!there) PyErr_Clear();
+  }
+  Py_XDECREF(value);
+  if (there < 0) throw py::error_already_set();
+  return there;
 }
 
 bool install(const py::object &cls, const py::object &getattr) {
@@ -163,6 +185,7 @@ void add_attribute_lookup(py::module_ &m) {
   for (int i = 0; i < kKinds; i++) registries[i] = key_of(PyUnicode_InternFromString(names[i]));
   getattr_name = PyUnicode_InternFromString("__getattr__");
   getattribute_name = PyUnicode_InternFromString("__getattribute__");
+  m.def("_has_attribute", has, py::arg("instance"), py::arg("name"));
   m.def("_install_attribute_lookup", install, py::arg("cls"), py::arg("getattr"));
   m.def("_has_attribute_lookup", installed, py::arg("cls"));
 }

@@ -12,7 +12,7 @@ from typing import Any
 
 from plait_core import _core
 
-__all__ = ["install", "installed"]
+__all__ = ["has", "install", "installed"]
 
 
 def install(cls: type, getattr: Callable[[Any, str], Any]) -> bool:
@@ -50,6 +50,20 @@ def install(cls: type, getattr: Callable[[Any, str], Any]) -> bool:
         3
     """
     return _core._install_attribute_lookup(cls, getattr)
+
+
+def has(instance: object, name: str) -> bool:
+    """Return what ``hasattr(instance, name)`` does, sooner where the answer is no.
+
+    Where `install` holds for the instance's class, ``getattr`` is not asked for what neither Python
+    nor the registries find: it would raise.
+
+    Example:
+        >>> from plait_core import attribute_lookup
+        >>> attribute_lookup.has(3, "real"), attribute_lookup.has(3, "weight")
+        (True, False)
+    """
+    return _core._has_attribute(instance, name)
 
 
 def installed(cls: type) -> bool:

@@ -11,6 +11,14 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from plait_nn._hooks import GLOBAL, hooks_of
 
+try:
+    from plait_core.attribute_lookup import has as _has
+except ImportError:  # another library's core
+
+    def _has(instance: object, name: str) -> bool:
+        return hasattr(instance, name)
+
+
 if TYPE_CHECKING:
     from plait_nn._module import Module
 
@@ -75,7 +83,7 @@ def check_name(module: Module, what: str, kind: str, name: str) -> None:
         raise TypeError(f"{owner}: a {what} name must be a str; got {type(name).__name__}")
     if name == "" or "." in name:
         raise KeyError(f"{owner}: a {what} name can't be empty or contain a dot; got {name!r}")
-    if hasattr(module, name) and name not in getattr(module, kind):
+    if (_has(module, name) or name in _HOOKS) and name not in getattr(module, kind):
         raise KeyError(f"{owner}: `{name}` can't be a {what}: the attribute exists already")
 
 

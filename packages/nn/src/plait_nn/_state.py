@@ -74,7 +74,9 @@ def _has_extra(module: Module, method: str) -> bool:
 def _persistent(module: Module) -> dict[str, Tensor]:
     """The parameters and buffers that a state holds, without places that are None."""
     members: dict[str, Tensor] = {}
-    members.update((name, p) for name, p in module._parameters.items() if p is not None)
+    for name, parameter in module._parameters.items():
+        if parameter is not None:
+            members[name] = parameter
     for name, buffer in module._buffers.items():
         if buffer is not None and name not in module._non_persistent_buffers_set:
             members[name] = buffer
