@@ -10,7 +10,6 @@
 
 #include "crc32.hpp"
 #include "digest.hpp"
-#include "tensor.hpp"
 
 namespace plait::core {
 namespace {
@@ -76,10 +75,6 @@ class Sums {
     if (kind_ == Kind::digest) digest_.update(data, nbytes);
     if (kind_ == Kind::crc) crc_.update(data, nbytes);
   }
-  void append(const Sums &next, uint64_t nbytes) {
-    if (kind_ == Kind::digest) digest_.append(next.digest_);
-    if (kind_ == Kind::crc) crc_.append(next.crc_, nbytes);
-  }
   py::object value() const {
     if (kind_ == Kind::digest) return py::str(digest_.text());
     return kind_ == Kind::crc ? py::object(py::int_(crc_.value())) : py::none();
@@ -114,48 +109,17 @@ Got read_all(int file, int64_t offset, char *data, uint64_t size) {
   return got;
 }
 
-// A stretch of pieces, each read and summed by one thread of the executor.
-struct Stretch {
-  int file;
-  int64_t offset;
-  char *data;
-  uint64_t size;
-  std::vector<Sums> sums;
-  std::vector<Got> got;
-
-  Stretch(int f, int64_t o, char *d, uint64_t n, Kind kind)
-      : file(f),
-        offset(o),
-        data(d),
-        size(n),
-        sums((n + kPiece - 1) / kPiece, Sums(kind, 0)),
-        got(sums.size()) {}
-  uint64_t size_of(uint64_t i) const { return std::min(kPiece, size - i * kPiece); }
-  static void piece(void *self, uint64_t i) {
-    auto &s = *static_cast<Stretch *>(self);
-    char *to = s.data + i * kPiece;
-    s.got[i] = read_all(s.file, s.offset + int64_t(i * kPiece), to, s.size_of(i));
-    s.sums[i].update(to, s.got[i].nbytes);
-  }
-  void read() {
-    const plait_executor *e = state.runtime->roles->executor;
-    if (sums.size() > 1 && e)
-      e->parallel(e->ctx, sums.size(), piece, this);
-    else
-      for (uint64_t i = 0; i < sums.size(); i++) piece(this, i);
-  }
-};
-
-// Reads a stretch and adds its sums up; the pieces behind the first short one do not count.
-Got read_summed(int file, int64_t offset, char *data, uint64_t size, Kind kind, Sums *total) {
-  Stretch stretch(file, offset, data, size, kind);
-  stretch.read();
+// Reads piece by piece and computes the sums of each.
+Got read_summed(int file, int64_t offset, char *data, uint64_t size, Sums *sums) {
   Got all;
-  for (uint64_t i = 0; i < stretch.sums.size() && !all.code; i++) {
-    total->append(stretch.sums[i], stretch.got[i].nbytes);
-    all.nbytes += stretch.got[i].nbytes;
-    all.code = stretch.got[i].code;
-    if (stretch.got[i].nbytes < stretch.size_of(i)) break;
+  while (all.nbytes < size && !all.code) {
+    char *to = data + all.nbytes;
+    const uint64_t n = std::min(kPiece, size - all.nbytes);
+    const Got got = read_all(file, offset + int64_t(all.nbytes), to, n);
+    sums->update(to, got.nbytes);
+    all.nbytes += got.nbytes;
+    all.code = got.code;
+    if (got.nbytes < n) break;
   }
   return all;
 }
@@ -174,7 +138,7 @@ py::tuple read_into(int file, int64_t offset, const py::object &target, const st
       char *to = bytes.data() + done;
       const int64_t from = offset + int64_t(done);
       got = kind == Kind::none ? read_all(file, from, to, size)
-                               : read_summed(file, from, to, size, kind, &sums);
+                               : read_summed(file, from, to, size, &sums);
     }
     errno = got.code;
     if (got.code) PyErr_SetFromErrno(PyExc_OSError);

@@ -212,8 +212,4 @@ void Crc32::update(const void *data, uint64_t nbytes) {
   crc_ = best(crc_, static_cast<const char *>(data), nbytes);
 }
 
-void Crc32::append(const Crc32 &next, uint64_t nbytes) {
-  crc_ = ~(product(value(), power_of_x(8 * nbytes)) ^ next.value());
-}
-
 }  // namespace plait::core

@@ -13,8 +13,6 @@ class Crc32 {
   static Way way(int number);
 
   void update(const void *data, uint64_t nbytes);
-  // What was computed of the `nbytes` that follow.
-  void append(const Crc32 &next, uint64_t nbytes);
   uint32_t value() const { return ~crc_; }
 
  private:

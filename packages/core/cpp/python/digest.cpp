@@ -98,11 +98,6 @@ void Digest::update(const void *data, uint64_t nbytes) {
   }
 }
 
-void Digest::append(const Digest &next) {
-  for (uint64_t c = 0; c < kColumns; c++) sums_[c] *= kFactor;
-  for (uint64_t c = 0; c < kColumns; c++) sums_[c] += next.sums_[c];
-}
-
 std::string Digest::text() const {
   uint64_t lanes[4] = {nbytes_, 0, 0, 0};  // side by side: each waits for its own products alone
   for (uint64_t c = 0; c < kColumns; c++) lanes[c % 4] = mixed(lanes[c % 4], sums_[c]);

@@ -14,8 +14,6 @@ class Digest {
   explicit Digest(uint64_t nbytes) : nbytes_(nbytes) {}
   // The next bytes; whole rows but for the last ones.
   void update(const void *data, uint64_t nbytes);
-  // The sums of up to kBlock rows behind those of whole blocks.
-  void append(const Digest &next);
   std::string text() const;
 
  private:

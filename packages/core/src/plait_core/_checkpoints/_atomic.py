@@ -108,7 +108,7 @@ class Replacement:
                 continue
             with contextlib.suppress(OSError):  # a file system without locks
                 fcntl.flock(self._file, fcntl.LOCK_EX)
-            if self._is_there():
+            if os.fstat(self._file.fileno()).st_nlink:
                 break
             file, self._file = self._file, None
             file.close()  # somebody took it for a leftover before it was locked

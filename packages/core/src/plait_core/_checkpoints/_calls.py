@@ -34,12 +34,13 @@ def save(
         weights_only: False pickles whole objects of any class, in the format "plait"; only
             ``load(..., weights_only=False)`` reads them.
         max_shard_size: bytes, or a text like "5GB": tensors go to files of about that size beside
-            `f`, which becomes the index that names them.
+            `f`, which becomes the index that names them. Parts that no index in the folder names
+            any more are removed, and nothing else.
 
     Raises:
         CheckpointError: if something in `obj` is no data, which is named by its path, or if the
-            file cannot be written.
-        OSError: if the file cannot be made, such as FileNotFoundError without its folder.
+            operating system refuses something; then it is also the OSError that it was, such as
+            FileNotFoundError without the folder, and says what is on the disk.
 
     Example:
         >>> import os, tempfile, plait_core as pc
@@ -79,13 +80,16 @@ def load(
             files of authors you trust.
         mmap: True reads the elements from the file when they are touched; writes stay in memory.
             The file must not be changed meanwhile (`save` replaces it, which is no change).
-        verify: whether digests are checked; None: those of plait's files, unless `mmap`, which
-            would read everything. True also checks the sums in files of ``torch.save``.
+        verify: whether elements are checked, by the digests of plait's files and the sums of zips;
+            None: wherever there are some, unless `mmap`, which would read everything; True: an
+            error if there are none, as in the older format of ``torch.save`` and in safetensors
+            files of others; False: not.
 
     Raises:
         CheckpointError: if the file is damaged (a damaged tensor is named), or holds what is
-            refused (which is named).
-        OSError: if the file cannot be opened.
+            refused (which is named); if it cannot be opened or read, it is also the OSError that
+            it was, such as FileNotFoundError.
+        OutOfMemoryError: if there is not enough memory.
 
     Example:
         >>> import io, plait_core as pc

@@ -100,8 +100,8 @@ def _sweep(index: Replacement) -> None:
 def _locked_tokens(folder: str) -> set[str]:
     """The tokens of temporary files that are in use."""
     matches = [re.search(rf"\.({TOKEN})\.partial$", name) for name in os.listdir(folder)]
-    paths = {match[1]: os.path.join(folder, match.string) for match in matches if match}
-    return {token for token, path in paths.items() if not is_free(path)}
+    found = [(match[1], os.path.join(folder, match.string)) for match in matches if match]
+    return {token for token, path in found if not is_free(path)}
 
 
 def _mentioned(path: str, tokens: set[str], known: bool) -> set[str]:
