@@ -67,7 +67,7 @@ def marked(action: str) -> Any:
     return pytest.param(action, marks=marks)
 
 
-@pytest.mark.parametrize("action", map(marked, [*MEMORY, *CHECKPOINTS, *PROCESSES]))
+@pytest.mark.parametrize("action", [marked(a) for a in (*MEMORY, *CHECKPOINTS, *PROCESSES)])
 def test_failing_calls(action: str, rounds: Any, compiled: Callable[[str], pathlib.Path]) -> None:
     for draw in rounds:
         findings, _ = run(action, compiled("failing_calls"), rounds.seconds, draw.randrange(2**31))
