@@ -403,7 +403,7 @@ def races(session: nox.Session) -> None:
         "LD_PRELOAD": _library(compiler, "libtsan.so"),
         # Python is not instrumented; its own locks are seen, since they are pthread's and futexes.
         "TSAN_OPTIONS": f"halt_on_error=0:exitcode=66:history_size=4:suppressions={suppressions}"
-        ":report_signal_unsafe=0:die_after_fork=0",
+        ":report_signal_unsafe=0:die_after_fork=0:allocator_may_return_null=1",
         "PLAIT_NUM_THREADS": os.environ.get("PLAIT_NUM_THREADS", "4"),
     }
     chosen = session.posargs or [*WITH_THREADS, "-k", NOT_FOR_RACES]

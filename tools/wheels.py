@@ -41,7 +41,8 @@ FLAVOURS = {
     # At -O1 the report names the line, and a build of the kernels takes minutes, not an hour.
     "tsan": "-fsanitize=thread -O1 -fno-omit-frame-pointer -g1",
     # Nothing inlined or merged, or branches have no lines; counts from several threads add up.
-    "coverage": "--coverage -O0 -g1 -fprofile-update=atomic",
+    # The counters name sources where they lie, which the builds hide elsewhere.
+    "coverage": "--coverage -O0 -g1 -fprofile-update=atomic -fprofile-prefix-map=/=/",
 }
 BUILD_TOOLS = ("setuptools>=77", "pybind11>=2.13", "numpy")
 # What other packages' builds take from abi: its runtime may change without rebuilding them.

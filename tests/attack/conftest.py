@@ -208,7 +208,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
         return
     line = {
         "test": report.nodeid,
-        "outcome": report.outcome,
+        "outcome": "known" if report.skipped and hasattr(report, "wasxfail") else report.outcome,
         "rounds": dict(report.user_properties).get("rounds"),
         "seconds": round(report.duration, 2),
         "repeat": [text for name, text in report.sections if name.startswith("repeat")],

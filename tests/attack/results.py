@@ -48,7 +48,7 @@ def commit() -> str:
 
 
 def table(lines: Iterable[dict[str, Any]]) -> str:
-    """Return one row for each test: its cases, rounds, seconds and findings."""
+    """Return one row for each test; known: expected failures, whose reasons stand in the tests."""
     rows: dict[str, collections.Counter[str]] = {}
     repeats: list[str] = []
     for line in lines:
@@ -59,12 +59,12 @@ def table(lines: Iterable[dict[str, Any]]) -> str:
         counts[line["outcome"]] += 1
         if line["outcome"] == "failed":
             repeats += line["repeat"] or [f"python -m pytest {line['test']}"]
-    text = ["| attack | cases | rounds | seconds | skipped | findings |"]
-    text += ["|---|--:|--:|--:|--:|--:|"]
+    text = ["| attack | cases | rounds | seconds | skipped | known | findings |"]
+    text += ["|---|--:|--:|--:|--:|--:|--:|"]
     for test, counts in sorted(rows.items()):
         name = test.removeprefix("tests/attack/").removeprefix("tests/")
         numbers = (counts["cases"], counts["rounds"], counts["ms"] // 1000)
-        cells = [*numbers, counts["skipped"], counts["failed"]]
+        cells = [*numbers, counts["skipped"], counts["known"], counts["failed"]]
         text.append(f"| {name} | " + " | ".join(map(str, cells)) + " |")
     if repeats:
         text += ["", "Findings, each repeated by its line:", ""]
