@@ -107,11 +107,11 @@ def _lengths(input: Tensor, offsets: Tensor | None, include_last: bool) -> list[
             f"got shape {tuple(input.shape)}"
         )
     starts = [int(n) for n in offsets.tolist()]
-    ends = [*starts[1:], input.shape[0]]
-    if include_last:
+    first, ends = starts[:1], [*starts[1:], input.shape[0]]
+    if include_last or not starts:
         starts, ends = starts[:-1], ends[:-1]
     falls = any(e < s for s, e in zip(starts, ends, strict=True))
-    if falls or (starts and starts[0] != 0) or (ends and ends[-1] > input.shape[0]):
+    if falls or first not in ([], [0]) or (ends and ends[-1] > input.shape[0]):
         raise ValueError(
             f"embedding_bag: `offsets` must begin with 0 and rise to at most {input.shape[0]}; "
             f"got {offsets.tolist()}"
