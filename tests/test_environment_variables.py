@@ -22,9 +22,7 @@ def sources() -> list[pathlib.Path]:
 
 
 def test_table_has_what_is_read() -> None:
-    read = {
-        name for path in sources() for name in READ.findall(path.read_text(encoding="utf-8"))
-    }
+    read = {name for path in sources() for name in READ.findall(path.read_text(encoding="utf-8"))}
     guide = (ROOT / "docs/guides/environment.md").read_text(encoding="utf-8")
     table = set(re.findall(r"^\| `(PLAIT_\w+)` \|", guide, re.MULTILINE))
     assert read == table
@@ -33,7 +31,5 @@ def test_table_has_what_is_read() -> None:
 
 def test_nothing_is_written_into_the_environment() -> None:
     """But the number of jobs, which pip's build of a package takes as an option of its command."""
-    writers = {
-        path.name for path in sources() if WRITTEN.search(path.read_text(encoding="utf-8"))
-    }
+    writers = {path.name for path in sources() if WRITTEN.search(path.read_text(encoding="utf-8"))}
     assert writers <= {"_setup.py"}

@@ -16,7 +16,7 @@ import plait_core as pc
 
 RNG = np.random.default_rng(11)
 BAR = 30
-"""Units of ``eps * sqrt(k)``: sums of 512 in one run reach 25, of 20,000 in one run 100 and more."""
+"""Units of ``eps * sqrt(k)``: runs of 512 reach 25, one run of 20,000 reaches 100 and more."""
 
 WORST = r"""
 #include <complex.h>

@@ -1,4 +1,4 @@
-"""Sizes at the edge: nothing in a bag, a window larger than the image, results that nobody can hold."""
+"""Sizes at the edge: empty bags, windows larger than the image, results that nobody can hold."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def test_embedding_bag_without_bags(mode: str) -> None:
     made = F.embedding_bag(none, table, ends, mode=mode, include_last_offset=True)
     assert tuple(made.shape) == (0, 2)
     assert tuple(F.embedding_bag(none, table, none, mode=mode).shape) == (0, 2)
+    one = pc.tensor([1])
     with pytest.raises(ValueError, match="begin with 0"):
-        one = pc.tensor([1])
         F.embedding_bag(one, table, one, mode=mode, include_last_offset=True)
 
 
@@ -32,13 +32,18 @@ def test_embedding_bag_of_empty_bags(mode: str) -> None:
 
 
 def test_interpolate_nearest_to_the_same_and_the_double_size() -> None:
-    """The given factor, whose floor of the size it is, does not move places."""
+    """The given factor says which element is taken, but not in small images, as in PyTorch."""
     x = pc.arange(5.0).reshape(1, 1, 5)
-    same = F.interpolate(x, scale_factor=1.1, mode="nearest")
+    line = F.interpolate(x, scale_factor=1.1, mode="nearest")
+    assert line.flatten().tolist() == [0, 0, 1, 2, 3]
+    image = x.reshape(1, 1, 1, 5)
+    same = F.interpolate(image, scale_factor=1.1, mode="nearest")
     assert same.flatten().tolist() == [0, 1, 2, 3, 4]
-    double = F.interpolate(x, scale_factor=2.15, mode="nearest")
+    double = F.interpolate(image, scale_factor=(1, 2.15), mode="nearest")
     assert double.flatten().tolist() == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
     assert F.interpolate(x, scale_factor=1.1, mode="linear").tolist() == x.tolist()
+    with pytest.raises(ValueError, match="recompute_scale_factor"):
+        F.interpolate(x, 5, recompute_scale_factor=True)
 
 
 def test_windows_larger_than_the_image() -> None:
@@ -97,12 +102,13 @@ CALLS: dict[str, Callable[[], Any]] = {
     "combinations": lambda: pc.combinations(pc.arange(2_000_000), 2),
     "cartesian_prod": lambda: pc.cartesian_prod(pc.arange(2_000_000), pc.arange(2_000_000)),
     "fft": lambda: pc.fft.fft(pc.ones(3), HUGE),
-    "tensor_split": lambda: pc.tensor_split(pc.ones(3), 2**31),
+    "tensor_split": lambda: pc.tensor_split(pc.ones(3), 2**22 + 1),
     "chunk": lambda: pc.chunk(pc.ones(3), HUGE),
     "upsample": lambda: F.upsample(pc.zeros(1, 1, 4), HUGE),
     "diag_embed": lambda: pc.diag_embed(pc.ones(3), HUGE),
     "fold": lambda: F.fold(pc.zeros(1, 4, 1), (HUGE, 2), (2, 2)),
     "unfold": lambda: F.unfold(pc.zeros(1, 1, 4, 4), (2, 2), padding=2**30),
+    "affine_grid": lambda: F.affine_grid(pc.zeros(1, 2, 3), [1, 1, HUGE, 2]),
     "combinations of many": lambda: pc.combinations(pc.arange(60), 30),
 }
 

@@ -128,7 +128,7 @@ def _maxima(found: Tensor, owner: Tensor, counts: Tensor) -> Tensor:
     """Return each bag's maxima: bags are padded with minus infinity."""
     bags, longest = counts.shape[0], int(counts.max()) if counts.numel() else 0
     if longest == 0:
-        return found.new_zeros((bags, found.shape[1]))
+        return found.new_zeros((bags, found.shape[1])) + found.sum(0)  # which leads to the weight
     starts = counts.cumsum(0) - counts
     place = pc.arange(owner.shape[0], device=owner.device) - starts.index_select(0, owner)
     padded = pc.full(
