@@ -272,12 +272,14 @@ int64_t windows(const Scope &x, Ints shape, int64_t at, int64_t size, int64_t st
                show(each.value));
   const int64_t span = dilation * (size - 1) + 1;
   const __int128 room = __int128(shape[at]) + 2 * padding - span;
-  if (room < 0)
+  const __int128 steps = ceil ? room + stride - 1 : room;
+  auto count = int64_t(steps < 0 ? 0 : steps / stride + 1);
+  if (ceil && __int128(count - 1) * stride >= __int128(shape[at]) + padding) count--;
+  if (room < 0 && count < 1)
     fail(x, PLAIT_SHAPE_ERROR,
          "windows of " + show(span) + " elements must fit into the padded dimension " + show(at) +
              " of shape " + show(shape) + ", which has " + show(shape[at] + 2 * padding));
-  const auto count = int64_t((ceil ? room + stride - 1 : room) / stride + 1);
-  return ceil && __int128(count - 1) * stride >= __int128(shape[at]) + padding ? count - 1 : count;
+  return count;
 }
 bool viewable(const plait_tensor *t, Ints shape) { return strides_for(t, shape).has_value(); }
 Dims view_strides(const plait_tensor *t, Ints shape) {

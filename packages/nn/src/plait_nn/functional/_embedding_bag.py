@@ -107,11 +107,11 @@ def _lengths(input: Tensor, offsets: Tensor | None, include_last: bool) -> list[
             f"got shape {tuple(input.shape)}"
         )
     starts = [int(n) for n in offsets.tolist()]
-    ends = [*starts[1:], input.shape[0]]
-    if include_last:
+    first, ends = starts[:1], [*starts[1:], input.shape[0]]
+    if include_last or not starts:
         starts, ends = starts[:-1], ends[:-1]
     falls = any(e < s for s, e in zip(starts, ends, strict=True))
-    if falls or (starts and starts[0] != 0) or (ends and ends[-1] > input.shape[0]):
+    if falls or first not in ([], [0]) or (ends and ends[-1] > input.shape[0]):
         raise ValueError(
             f"embedding_bag: `offsets` must begin with 0 and rise to at most {input.shape[0]}; "
             f"got {offsets.tolist()}"
@@ -128,7 +128,7 @@ def _maxima(found: Tensor, owner: Tensor, counts: Tensor) -> Tensor:
     """Return each bag's maxima: bags are padded with minus infinity."""
     bags, longest = counts.shape[0], int(counts.max()) if counts.numel() else 0
     if longest == 0:
-        return found.new_zeros((bags, found.shape[1]))
+        return found.new_zeros((bags, found.shape[1])) + found.sum(0)  # which leads to the weight
     starts = counts.cumsum(0) - counts
     place = pc.arange(owner.shape[0], device=owner.device) - starts.index_select(0, owner)
     padded = pc.full(

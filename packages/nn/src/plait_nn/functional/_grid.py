@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import plait_core as pc
 from plait_core import Tensor
+from plait_nn.functional._sizes import reserve
 
 __all__ = ["affine_grid", "grid_sample"]
 
@@ -40,6 +41,7 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
             f"affine_grid: `theta` must be (N, 2, 3) with `size` (N, C, H, W), or (N, 3, 4) with "
             f"(N, C, D, H, W); got shape {tuple(theta.shape)} and {tuple(size)}"
         )
+    reserve(sum(64 * max(n, 0) for n in size[2:]), theta)
     axes = []
     for n in size[2:]:
         if align_corners:

@@ -62,6 +62,8 @@ def interpolate(
         raise ValueError(
             f"interpolate: `antialias` is for modes bilinear and bicubic; got {mode!r}"
         )
+    if recompute_scale_factor and size is not None:
+        raise ValueError("interpolate: `recompute_scale_factor` must be False with `size`")
     old = tuple(input.shape[2:])
     factors: Sequence[float] | None = None
     if scale_factor is not None:
@@ -84,12 +86,14 @@ def interpolate(
         }
         return pools[dims](input, tuple(new))
     result = input
+    # PyTorch's kernel for small images, and no other one, keeps places where sizes are the same
+    plain = dims == 2 and sum(new) <= 128
     for i in range(dims):
         ratio = old[i] / new[i] if factors is None else 1.0 / factors[i]
         if antialias:
             result = _smoothed(result, i + 2, new[i], ratio, mode, bool(align_corners))
             continue
-        result = _resized(result, i + 2, new[i], ratio, mode, bool(align_corners))
+        result = _resized(result, i + 2, new[i], ratio, mode, bool(align_corners), plain)
     return result
 
 
@@ -122,11 +126,19 @@ def _check(
 
 
 def _resized(
-    input: Tensor, dim: int, new: int, ratio: float, mode: str, align_corners: bool
+    input: Tensor, dim: int, new: int, ratio: float, mode: str, align_corners: bool, plain: bool
 ) -> Tensor:
-    """Resize one dimension: each element of the result is a sum of a few weighted ones."""
+    """Resize one dimension: each element of the result is a sum of a few weighted ones.
+
+    ``plain``: "nearest" to the same or the double size does not look at the ratio.
+    """
     old, device = input.shape[dim], input.device
     reserve(new * (48 + 3 * (input.numel() // old) * input.element_size()), input)
+    if new == old and mode.endswith("linear"):  # whatever the factor was, as PyTorch does
+        return input
+    if mode == "nearest" and plain and new in (old, 2 * old):
+        places = pc.arange(new, device=device).div(new // old, rounding_mode="floor")
+        return input.index_select(dim, places)
     if mode.startswith("nearest"):
         # in the precision of others, as a place that rounds otherwise is another element
         precision = pc.float64 if input.dtype == pc.float64 else pc.float32

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import plait_core as pc
 from plait_core import Tensor
+from plait_nn.functional._sizes import reserve
 
 __all__ = ["pad"]
 
@@ -55,6 +56,7 @@ def _pad_dim(input: Tensor, dim: int, before: int, after: int, mode: str, value:
         input, before, after = input.narrow(dim, start, stop - start), max(before, 0), max(after, 0)
         size = input.shape[dim]
     if mode != "constant" and (before > 0 or after > 0):
+        reserve((before + after) * (48 + input.numel() // max(size, 1) * input.itemsize), input)
         indices = _source_indices(size, before, after, mode, dim, tuple(input.shape))
         return input.index_select(dim, pc.tensor(indices, device=input.device))
     start, stop = max(-before, 0), size - max(-after, 0)

@@ -233,6 +233,8 @@ def adaptive_avg_pool3d(input: Tensor, output_size: int | Sequence[int | None] |
     size = [s if w is None else w for w, s in zip(wanted, (depth, height, width), strict=True)]
     slices = input.reshape((math.prod(lead), depth, height, width))
     flat = pc.adaptive_avg_pool2d(slices, size[1:])
+    if flat.numel() == 0:
+        return flat[:, :1].expand((math.prod(lead), *size)).reshape((*lead, *size))
     columns = flat.reshape((math.prod(lead), 1, depth, size[1] * size[2]))
     return pc.adaptive_avg_pool2d(columns, (size[0], size[1] * size[2])).reshape((*lead, *size))
 

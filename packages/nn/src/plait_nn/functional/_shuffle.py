@@ -7,7 +7,7 @@ import math
 import plait_core as pc
 from plait_core import Tensor
 from plait_nn.functional._padding import pad
-from plait_nn.functional._sizes import Sizes, sizes_of
+from plait_nn.functional._sizes import Sizes, reserve, sizes_of
 
 __all__ = ["channel_shuffle", "fold", "pixel_shuffle", "pixel_unshuffle", "unfold"]
 
@@ -80,12 +80,13 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
 
 def _windows(
     operator: str,
+    input: Tensor,
     size: tuple[int, ...],
     kernel: Sizes,
     dilation: Sizes,
     padding: Sizes,
     stride: Sizes,
-) -> tuple[tuple[int, ...], tuple[int, ...], list[int], list[list[int]]]:
+) -> tuple[tuple[int, ...], tuple[int, ...], list[int], list[Tensor]]:
     """Return kernel, padding, the windows' number in each dimension and what they see."""
     window = sizes_of(kernel, 2, "kernel_size", operator)
     spread = sizes_of(dilation, 2, "dilation", operator)
@@ -104,10 +105,12 @@ def _windows(
             f"{operator}: a window of {window} with dilation {spread} must fit into {size} with "
             f"padding {side}"
         )
-    places = [
-        [k * spread[i] + o * step[i] for k in range(window[i]) for o in range(counts[i])]
-        for i in (0, 1)
-    ]
+    reserve(sum(32 * window[i] * counts[i] for i in (0, 1)), input)
+    places = []
+    for i in (0, 1):
+        taps = pc.arange(window[i], device=input.device) * spread[i]
+        firsts = pc.arange(counts[i], device=input.device) * step[i]
+        places.append((taps.unsqueeze(1) + firsts).flatten())
     return window, side, counts, places
 
 
@@ -147,11 +150,11 @@ def unfold(
         )
     *lead, channels, height, width = input.shape
     window, side, counts, places = _windows(
-        "unfold", (height, width), kernel_size, dilation, padding, stride
+        "unfold", input, (height, width), kernel_size, dilation, padding, stride
     )
     if any(side):
         input = pad(input, (side[1], side[1], side[0], side[0]))
-    rows, columns = (pc.tensor(p, device=input.device) for p in places)
+    rows, columns = places
     seen = input.index_select(-2, rows).index_select(-1, columns)
     seen = seen.reshape((-1, channels, window[0], counts[0], window[1], counts[1]))
     made = seen.permute((0, 1, 2, 4, 3, 5))
@@ -190,7 +193,7 @@ def fold(
     """
     height, width = sizes_of(output_size, 2, "output_size", "fold")
     window, side, counts, places = _windows(
-        "fold", (height, width), kernel_size, dilation, padding, stride
+        "fold", input, (height, width), kernel_size, dilation, padding, stride
     )
     if (
         input.ndim not in (2, 3)
@@ -206,7 +209,7 @@ def fold(
     channels = many // math.prod(window)
     parts = input.reshape((-1, channels, *window, *counts)).permute((0, 1, 2, 4, 3, 5))
     parts = parts.reshape((-1, channels, window[0] * counts[0], window[1] * counts[1]))
-    rows, columns = (pc.tensor(p, device=input.device) for p in places)
+    rows, columns = places
     wide = (parts.shape[0], channels, parts.shape[2], width + 2 * side[1])
     made = parts.new_zeros(wide).index_add(3, columns, parts)
     full = (parts.shape[0], channels, height + 2 * side[0], width + 2 * side[1])

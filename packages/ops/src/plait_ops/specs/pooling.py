@@ -177,6 +177,7 @@ def _(s):
     yield s(s.distinct(3, 5, 5), 2, ceil_mode=True)
     yield s(s.distinct(1, 2, 7, 7), 3, 2, 1, 2)
     yield s(s.distinct(1, 2, 6, 6), 3, 2, 1, ceil_mode=True)
+    yield s(s.distinct(2, 1, 3), 2, ceil_mode=True)
     yield s(s.distinct(2, 5, 6, 3).transpose(0, 3, 1, 2), 2)
     yield s(s.array(2, 3, 4, 4, dtype="int64"), 2)
     yield s(s.array(0, 3, 4, 4), 2)
@@ -344,6 +345,7 @@ def _(s):
     yield s(s.array(2, 3, 5, 5), 3, 2, 1, False, False)
     yield s(s.array(3, 5, 5), 2, ceil_mode=True)
     yield s(s.array(1, 2, 6, 6), 3, 2, 1, True)
+    yield s(s.array(2, 1, 3), 2, ceil_mode=True)
     yield s(s.strided(2, 3, 4, 4), 2)
 
 

@@ -114,13 +114,15 @@ def windows(
         if not least <= value < 2**31:
             fail("ValueError", f"`{name}` must be in [{least}, 2**31); got {value}")
     room = shape[at] + 2 * padding - dilation * (size - 1) - 1
-    if room < 0:
+    count = (room + stride - 1 if ceil else room) // stride + 1
+    # the last window must begin inside the image or its left padding
+    if ceil and (count - 1) * stride >= shape[at] + padding:
+        count -= 1
+    if room < 0 and count < 1:
         fail(
             "ShapeError",
             f"windows of {dilation * (size - 1) + 1} elements must fit into the padded "
             f"dimension {at} of shape "
             f"{show(shape)}, which has {shape[at] + 2 * padding}",
         )
-    count = (room + stride - 1 if ceil else room) // stride + 1
-    # the last window must begin inside the image or its left padding
-    return count - 1 if ceil and (count - 1) * stride >= shape[at] + padding else count
+    return count
