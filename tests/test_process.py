@@ -128,3 +128,105 @@ def test_interpreter_exit_runs_no_python_from_threads() -> None:
         import atexit
         atexit.register(lambda: out.sum().backward())
     """)
+
+
+INTERRUPTED_FORK = """
+import _thread, os
+# the first hook of all in the parent, and no Python: the signal is there when other hooks run
+os.register_at_fork(after_in_parent=_thread.interrupt_main)
+import plait, plait_data, plait_multiprocessing
+import plait_data._workers._processes
+plait.ones(1).numpy()
+child = 0
+try:
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    print("not interrupted")
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+def test_no_hook_of_ours_loses_an_interrupt_that_comes_during_a_fork() -> None:
+    command = [sys.executable, "-c", INTERRUPTED_FORK]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert (done.stdout, done.stderr) == ("interrupted\n", "")
+
+
+FIRST_FORK = """
+import os, sys, threading, time
+import plait
+
+def first():
+    plait.ones(3).numpy()
+
+def child_of_fork():
+    child = os.fork()
+    if child == 0:
+        os._exit(plait.ones(4).sum().item() != 4)
+    end = time.monotonic() + 30
+    while time.monotonic() < end:
+        found, status = os.waitpid(child, os.WNOHANG)
+        if found:
+            return status
+        time.sleep(0.001)
+    os.kill(child, 9)
+    return "hangs"
+
+thread = threading.Thread(target=first)
+thread.start()
+while not any(name.startswith("plait_core") for name in list(sys.modules)):
+    time.sleep(0)
+print(child_of_fork())
+thread.join()
+"""
+
+
+def test_a_fork_in_the_middle_of_the_first_use_in_another_thread() -> None:
+    command = [sys.executable, "-c", FIRST_FORK]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert (done.stdout, done.stderr) == ("0\n", "")
+
+
+INTERRUPTED_NUMPY = """
+import io, os, signal, sys
+import plait
+
+class Interrupts:
+    \"\"\"Interrupts the import of NumPy in its middle.\"\"\"
+
+    def find_spec(self, name, path, target=None):
+        if name in ("numpy.exceptions", "numpy.linalg"):
+            sys.meta_path.remove(self)
+            os.kill(os.getpid(), signal.SIGINT)
+            for _ in range(1000):
+                pass
+
+sys.meta_path.insert(0, Interrupts())
+try:
+    {use}
+    print("not interrupted")
+except KeyboardInterrupt:
+    plait.save({{"w": plait.ones(2)}}, kept := io.BytesIO())
+    print(plait.load(io.BytesIO(kept.getvalue()))["w"].numpy().sum())
+"""
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "plait.ones(1).numpy()",
+        "plait.save({'x': plait.ones(1)}, io.BytesIO())",
+        "plait.load('nothing')",
+        "plait.allclose(plait.ones(1), plait.ones(1))",
+        "plait.tensor(memoryview(b'ab'))",
+        "plait.utils.data",
+        "import plait_multiprocessing as mp, pickle; from plait_multiprocessing._reductions "
+        "import loads; loads(b'cnumpy\\nint8\\n.')",
+    ],
+)
+def test_an_interrupt_in_the_first_import_of_numpy_breaks_nothing(use: str) -> None:
+    command = [sys.executable, "-c", INTERRUPTED_NUMPY.format(use=use)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert (done.stdout, done.stderr) == ("2.0\n", "")

@@ -25,12 +25,12 @@ PROGRAM = """
         raise KeyboardInterrupt
 
     # What a handler raises in a destructor, a callback of a weak reference or a hook of a fork,
-    # Python itself prints and passes over. Such functions of ours must not be the ones.
+    # Python itself prints and passes over. No hook of ours may be the one that handles a signal.
     lost = []
 
     def unraisable(found):
         code = getattr(found.object, "__code__", None)
-        if code is not None and "plait" in code.co_filename:
+        if code is not None and "plait" in code.co_filename and "fork" in code.co_name:
             print(f"lost in {code.co_filename}:{code.co_firstlineno} {code.co_name}")
         lost.append(found.exc_type)
 

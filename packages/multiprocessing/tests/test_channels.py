@@ -6,7 +6,10 @@ import copyreg
 import gc
 import pickle
 import queue as queues
+import subprocess
+import sys
 import threading
+import time
 
 import mp_workers
 import numpy as np
@@ -372,3 +375,48 @@ def test_the_standard_pickler_is_untouched() -> None:
     x = pc.ones(3)
     y = pickle.loads(ForkingPickler.dumps(x))
     assert not x.is_shared() and not y.is_shared()
+
+
+INTERRUPTED_PUT = """
+import os, signal
+from multiprocessing import util
+import plait_multiprocessing as mp
+
+class Finalize(util.Finalize):
+    def __init__(self, obj, callback, *args, **kwargs):
+        super().__init__(obj, callback, *args, **kwargs)
+        if callback is mp.Queue(1)._finalize_join:  # what ends the thread is not registered yet
+            os.kill(os.getpid(), signal.SIGINT)
+            for _ in range(1000):
+                pass
+
+from multiprocessing import queues
+queues.Finalize = Finalize
+queue = mp.Queue()
+try:
+    queue.put(1)
+    print("not interrupted")
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+def test_a_process_exits_whose_first_put_was_interrupted() -> None:
+    command = [sys.executable, "-c", INTERRUPTED_PUT]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    assert (done.stdout, done.stderr) == ("interrupted\n", "")
+
+
+def test_a_bounded_queue_is_full_and_has_room_again() -> None:
+    queue = mp.Queue(2)
+    queue.put(1)
+    queue.put(2, timeout=1)
+    with pytest.raises(queues.Full):
+        queue.put(3, block=False)
+    begun = time.monotonic()
+    with pytest.raises(queues.Full):
+        queue.put(3, timeout=0.1)
+    assert time.monotonic() - begun >= 0.1
+    threading.Timer(0.1, queue.get).start()
+    queue.put(3, timeout=60)
+    assert [queue.get(timeout=60), queue.get(timeout=60)] == [2, 3]

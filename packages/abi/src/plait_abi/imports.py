@@ -16,8 +16,9 @@ module that another thread was importing stays half made there, and its lock is 
 from __future__ import annotations
 
 import _imp
-import _signal
+import _signal  # type: ignore[import-not-found]
 import _thread
+import functools
 import importlib
 import os
 import signal
@@ -70,7 +71,6 @@ _SIGNALS = tuple(map(int, sorted(signal.valid_signals())))  # _signal takes no t
 _handlers: dict[int, _Handler] = {}  # what `_note` stands in for
 _noted: list[int] = []  # in the order in which they came
 _depth = 0
-_owner = 0  # the thread that holds them back
 
 
 @contextmanager
@@ -78,7 +78,8 @@ def uninterrupted() -> Iterator[None]:
     """Let the Python handlers of all signals wait until the block ends, on the main thread.
 
     Blocks may be nested: the outermost counts. Handlers never run on other threads, where this
-    does nothing. A signal whose action is the system's (no Python handler) is not held back.
+    does nothing. A signal whose action is the system's (no Python handler) is not held back. In a
+    child that is forked within the block nothing is held back any more.
 
     Example:
         >>> from plait_abi.imports import uninterrupted
@@ -104,16 +105,16 @@ def _is_main() -> bool:
 
 
 def _enter() -> None:
-    global _depth, _owner
+    global _depth
     _depth += 1
-    _owner = threading.get_ident()
     if _depth == 1:
         _hold_back()
 
 
 def _leave() -> None:
     global _depth
-    _depth -= 1
+    if _depth:  # not in a child that was forked within the block
+        _depth -= 1
     if _depth == 0:
         _put_back()
 
@@ -173,16 +174,13 @@ _AT_USE = frozenset({"numpy", "ml_dtypes", "cloudpickle", "scipy_openblas32"})
 _module_locks: dict[str, Any] = getattr(importlib._bootstrap, "_module_locks", {})
 
 
-def _before_fork() -> None:
-    """Wait until no other thread imports one of ours, and let none begin before the fork is over.
+def _look(name: str) -> int:
+    """Before a fork, for a name that is being imported: wait, if it is one of ours.
 
-    No thread begins an import without the import system's lock, which CPython, too, takes for a
-    fork; this returns with it, and C functions release it. A signal that comes during a fork is
-    handled by the first function in Python that runs after it. Were that a hook in the parent, what
-    the handler raises would be printed and lost: so there is none.
+    Called with the import system's lock, without which no thread begins an import, and which
+    CPython, too, takes for a fork. It is held on return.
     """
     me = threading.get_ident()
-    _imp.acquire_lock()
     if _import_of_another(me):
         _imp.release_lock()
         with _interrupts_later():
@@ -192,8 +190,9 @@ def _before_fork() -> None:
                 f"plait: a process is forked while another thread has imported {name} for "
                 f"{_MOST_SECONDS:g} s; the child cannot import it",
                 RuntimeWarning,
-                stacklevel=3,
+                stacklevel=2,
             )
+    return 0
 
 
 def _wait_for_imports(me: int) -> str:
@@ -250,15 +249,20 @@ def _interrupt_soon(number: int) -> None:
 
 
 def _after_fork_in_child() -> None:
+    """Nothing is held back in a child, which may never come to the end of the parent's block."""
     global _depth
     _noted.clear()  # they were the parent's
-    if _depth and threading.get_ident() != _owner:  # who held them back is not here
-        _depth = 0
-        _put_back()
+    _depth = 0
+    _put_back()
 
 
+# A signal that comes during a fork is handled by the first function in Python that runs then. Were
+# that a hook, what the handler raises would be printed and lost. So these are functions in C: the
+# one before the fork calls `_look` for each name in a copy of the table, which is nearly always
+# empty. Hooks before a fork run in reverse order: `_imp.acquire_lock` is the first.
+os.register_at_fork(before=functools.partial(sorted, _module_locks, key=_look))
 os.register_at_fork(
-    before=_before_fork,
+    before=_imp.acquire_lock,
     after_in_parent=_imp.release_lock,
     after_in_child=_imp.release_lock,
 )

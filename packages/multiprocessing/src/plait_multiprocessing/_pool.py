@@ -8,8 +8,10 @@ import os
 import signal
 from collections.abc import Callable, Iterable
 from multiprocessing import pool as standard
+from multiprocessing import util
 from typing import Any
 
+from plait_abi.imports import uninterrupted
 from plait_multiprocessing import _contexts
 from plait_multiprocessing._connections import Pipe
 from plait_multiprocessing._pool_results import Results
@@ -50,7 +52,9 @@ class Pool(_standard):  # type: ignore[misc]
         context: Any = None,
     ) -> None:
         context = context or _contexts.DEFAULT.get_context()
-        super().__init__(processes, initializer, initargs, maxtasksperchild, context)
+        # An interrupt within it would leave threads that go on replacing workers for ever.
+        with uninterrupted():
+            super().__init__(processes, initializer, initargs, maxtasksperchild, context)
 
     @staticmethod
     def Process(ctx: Any, *_: Any, args: tuple[Any, ...], **options: Any) -> Any:  # noqa: N802
@@ -113,7 +117,11 @@ class Pool(_standard):  # type: ignore[misc]
         for process in pool:
             with contextlib.suppress(OSError, TypeError):  # a stopped one sees no SIGTERM
                 os.kill(process.pid, signal.SIGCONT)
-        super()._terminate_pool(*args, **keywords)
+        try:
+            super()._terminate_pool(*args, **keywords)
+        except BaseException:  # an interrupt: at exit it is tried once more
+            util.Finalize(None, cls._terminate_pool, args, keywords, exitpriority=15)
+            raise
         while tasks.drop():  # what they name is free again
             pass
         results.close()
