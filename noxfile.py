@@ -427,7 +427,7 @@ def coverage(session: nox.Session) -> None:
     others = [f"--ignore=tests/{name}" for name in BESIDE_TESTS]
     chosen = session.posargs or [*test_folders(EVERYTHING), "tests", *others]
     session.run("pytest", "-q", *chosen, success_codes=[0, 1])
-    session.run("python", "tools/coverage.py", str(objects), "results/coverage")
+    session.run("python", "tools/branches.py", str(objects), "results/coverage")
 
 
 def _library(compiler: list[str], name: str) -> str:

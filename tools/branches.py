@@ -1,6 +1,6 @@
 """Make the table of branches from what `nox -s coverage` has counted, with gcovr.
 
-    python tools/coverage.py OBJECTS OUT
+    python tools/branches.py OBJECTS OUT
 
 OBJECTS holds the counters that compilers and tests left, a folder for each package; OUT gets a page
 for each file and ``branches.md``, the table by folder, which is printed too. Branches that only an
