@@ -124,6 +124,9 @@ PROGRAM = """
             break
     else:
         print("well")
+    # An interrupt within the text of an older `eval` or `exec` (dataclasses have some) makes Python
+    # end by SIGINT although it was caught, until the next one.
+    eval("0")
 """
 
 KINDS = ("save", "load", "numpy", "product", "backward", "loader", "queue", "process", "pool")
