@@ -7,8 +7,8 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from plait_torch._missing import advice
 from plait_abi.imports import import_module
+from plait_torch._missing import advice
 
 __all__ = ["Facade", "MissingModule", "MissingName", "explain", "resolve"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from plait_torch._hub import load_state_dict_from_url as load_url
 from plait_abi.imports import import_module
+from plait_torch._hub import load_state_dict_from_url as load_url
 
 __all__ = ["load_url"]
 
