@@ -116,7 +116,10 @@ class _Loader(importlib.abc.Loader):
         spec = importlib.util.find_spec(self._real)
         if spec is None:
             raise _not_installed(self._real)
-        return spec.loader.get_code(self._real) if hasattr(spec.loader, "get_code") else None
+        loader = spec.loader
+        return (
+            loader.get_code(self._real) if isinstance(loader, importlib.abc.InspectLoader) else None
+        )
 
 
 def _not_installed(module: str) -> ModuleNotFoundError:
