@@ -5,11 +5,13 @@ rest `PLAIT_DATA_LATE=2 PLAIT_DATA_HANGS=0.3` asks for errors within two seconds
 """
 
 import contextlib
+import errno
 import gc
 import os
 import pathlib
 import random
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -152,6 +154,27 @@ def test_persistent_workers_start_again_after_a_fault():
     with pytest.raises(WorkerError):
         list(batches)
     assert len(list(loader)) == 10
+
+
+@pytest.mark.parametrize(
+    ("call", "at"), [("send", n) for n in range(1, 8)] + [("recv", n) for n in range(1, 4)]
+)
+def test_a_message_that_the_system_refuses(call, at, monkeypatch):
+    real, count, refused = getattr(socket.socket, call), 0, errno.ENOBUFS
+
+    def failing(end, *arguments):
+        nonlocal count
+        count += 1
+        if count == at:
+            raise OSError(refused, os.strerror(refused))
+        return real(end, *arguments)
+
+    monkeypatch.setattr(socket.socket, call, failing, raising=False)
+    loader = DataLoader(Sized([100] * 20), 1, num_workers=2, timeout=HANGS, persistent_workers=True)
+    with pytest.raises(OSError, match=r"worker \d \(pid \d+\) fail: No buffer space") as caught:
+        list(loader)
+    assert caught.value.errno == refused and count == at
+    assert len(list(loader)) == 20, "it starts others"
 
 
 @pytest.mark.parametrize("context", [None, "thread"])

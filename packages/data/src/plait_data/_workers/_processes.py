@@ -89,7 +89,7 @@ class ProcessPool:
                 if segment is not None:
                     member.channel.send_descriptors([segment.descriptor])
                 hello = Hello(member.number, workers, seed, table, sys.path, sys.argv)
-                member.channel.send(pickle.dumps(hello))
+                self._send(member, hello)
         finally:
             os.close(lifeline)
             if segment is not None:
@@ -130,13 +130,22 @@ class ProcessPool:
         for member, skip in zip(self._members, skips, strict=True):
             member.window.control[_arena.WANTED] = epoch
             member.tasks.clear()
-            member.channel.send(pickle.dumps(("epoch", epoch, seed, skip, convert)))
+            self._send(member, ("epoch", epoch, seed, skip, convert))
 
     def submit(self, worker: int, epoch: int, number: int, indices: Any) -> None:
         """Sends a task."""
+        if self._broken is not None:
+            raise self._broken()
         member = self._members[worker]
         member.tasks.append((epoch, number, indices))
-        member.channel.send(pickle.dumps(("task", epoch, number, indices)))
+        self._send(member, ("task", epoch, number, indices))
+
+    def _send(self, member: Member, content: Any) -> None:
+        message = pickle.dumps(content)
+        try:
+            member.channel.send(message)
+        except OSError as error:
+            raise self._unreachable(member, error) from error
 
     def receive(self, epoch: int, timeout: float, owing: int) -> tuple[int, _codec.Message]:
         """The next message of this epoch: (worker, message).
@@ -177,9 +186,12 @@ class ProcessPool:
         dead = None
         for descriptor, event in events:
             member = self._by_descriptor[descriptor]
-            if event & select.POLLOUT:
-                member.channel.flush()
-            self._take(member)
+            try:
+                if event & select.POLLOUT:
+                    member.channel.flush()
+                self._take(member)
+            except OSError as error:
+                raise self._unreachable(member, error) from error
             if member.channel.ended or descriptor == member.watch:
                 dead = dead or member
         if dead is not None:
@@ -209,6 +221,16 @@ class ProcessPool:
         stack = member.window.dump()
         pid = member.process.pid
         self._broken = partial(died, member.number, pid, member.status, place, index, stack)
+        self.close(0)
+        return self._broken()
+
+    def _unreachable(self, member: Member, error: OSError) -> Any:
+        """What is sent comes in order or not at all: without one message the others are nothing."""
+        text = (
+            f"DataLoader: messages to and from worker {member.number} (pid {member.process.pid}) "
+            f"fail: {error.strerror}"
+        )
+        self._broken = partial(OSError, error.errno, text)
         self.close(0)
         return self._broken()
 
