@@ -10,6 +10,7 @@ import gc
 import os
 import pathlib
 import random
+import select
 import signal
 import socket
 import subprocess
@@ -175,6 +176,30 @@ def test_a_message_that_the_system_refuses(call, at, monkeypatch):
         list(loader)
     assert caught.value.errno == refused and count == at
     assert len(list(loader)) == 20, "it starts others"
+
+
+@pytest.mark.parametrize("at", [1, 2])
+def test_what_fails_while_one_worker_ends_leaves_none(at, monkeypatch):
+    real, count = select.poll, 0
+
+    class Poll:
+        def __init__(self):
+            nonlocal count
+            count += 1
+            self.wanted, self.fails = real(), count >= at
+            self.register, self.modify = self.wanted.register, self.wanted.modify
+
+        def poll(self, timeout=None):
+            if self.fails:
+                raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
+            return self.wanted.poll(timeout)
+
+    loader = DataLoader(Sized([100] * 20), 1, num_workers=2)
+    batches = iter(loader)
+    monkeypatch.setattr(select, "poll", Poll)
+    with pytest.raises(OSError, match="Cannot allocate"):
+        batches._pool.close()
+    assert batches._pool.size == 0
 
 
 @pytest.mark.parametrize("context", [None, "thread"])

@@ -12,6 +12,7 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable
+from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
@@ -23,7 +24,7 @@ from plait_data._workers._errors import died, process_state, require_descriptors
 from plait_data._workers._failures import restore
 from plait_data._workers._job import Segment
 from plait_data._workers._manners import dump_signal
-from plait_data._workers._member import Member, ended
+from plait_data._workers._member import Member
 from plait_data._workers._start import Start, kill
 from plait_data._workers._task import Job
 
@@ -263,17 +264,14 @@ class ProcessPool:
         if os.getpid() != self._process:
             return
         members, self._members = self._members, []
-        for member in members:
-            member.window.control[_arena.STOP] = 1
-            member.channel.close()
-        end = time.monotonic() + grace
-        for member in members:
-            rest = max(0.0, end - time.monotonic())
-            if not ended(member, rest):
-                kill(member.process.pid)
-                ended(member, 5.0)
-            os.close(member.watch)
-        self._forget_descriptors()
+        with ExitStack() as closing:  # what fails for one worker, or Ctrl-C, leaves none behind
+            closing.callback(self._forget_descriptors)
+            end = time.monotonic() + grace
+            for member in members:
+                closing.callback(member.end, end)
+            for member in members:
+                member.window.control[_arena.STOP] = 1
+                member.channel.close()
 
     def _forget_descriptors(self) -> None:
         if self._lifeline >= 0:
