@@ -392,3 +392,28 @@ def test_an_open_pipe_is_read_to_its_end(tmp_path: Path) -> None:
     command = ["cat", str(tmp_path / "a")]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as cat:
         assert pc.load(cat.stdout)["version"] == 4
+
+
+@pytest.mark.parametrize("at", [1, 2, 3])
+def test_a_close_that_fails_leaves_no_part_open(
+    at: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save(3, tmp_path / "m")
+    assert len(own_files(tmp_path / "m")) > 3
+    close, closed = os.close, 0
+
+    def failing(file: int) -> None:
+        nonlocal closed
+        name = os.readlink(f"/proc/self/fd/{file}")
+        close(file)  # it is gone on Linux whatever is returned
+        closed += name.startswith(str(tmp_path)) and "-of-" in name
+        if closed == at:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(os, "close", failing)
+    with pytest.raises(OSError, match="Input/output"):
+        pc.load(tmp_path / "m")
+    monkeypatch.undo()
+    opened = [os.path.realpath(f"/proc/self/fd/{name}") for name in os.listdir("/proc/self/fd")]
+    assert not [name for name in opened if name.startswith(str(tmp_path))]
+    assert version_of(tmp_path / "m") == 3

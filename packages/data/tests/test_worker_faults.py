@@ -5,11 +5,14 @@ rest `PLAIT_DATA_LATE=2 PLAIT_DATA_HANGS=0.3` asks for errors within two seconds
 """
 
 import contextlib
+import errno
 import gc
 import os
 import pathlib
 import random
+import select
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -152,6 +155,51 @@ def test_persistent_workers_start_again_after_a_fault():
     with pytest.raises(WorkerError):
         list(batches)
     assert len(list(loader)) == 10
+
+
+@pytest.mark.parametrize(
+    ("call", "at"), [("send", n) for n in range(1, 8)] + [("recv", n) for n in range(1, 4)]
+)
+def test_a_message_that_the_system_refuses(call, at, monkeypatch):
+    real, count, refused = getattr(socket.socket, call), 0, errno.ENOBUFS
+
+    def failing(end, *arguments):
+        nonlocal count
+        count += 1
+        if count == at:
+            raise OSError(refused, os.strerror(refused))
+        return real(end, *arguments)
+
+    monkeypatch.setattr(socket.socket, call, failing, raising=False)
+    loader = DataLoader(Sized([100] * 20), 1, num_workers=2, timeout=HANGS, persistent_workers=True)
+    with pytest.raises(OSError, match=r"worker \d \(pid \d+\) fail: No buffer space") as caught:
+        list(loader)
+    assert caught.value.errno == refused and count == at
+    assert len(list(loader)) == 20, "it starts others"
+
+
+@pytest.mark.parametrize("at", [1, 2])
+def test_what_fails_while_one_worker_ends_leaves_none(at, monkeypatch):
+    real, count = select.poll, 0
+
+    class Poll:
+        def __init__(self):
+            nonlocal count
+            count += 1
+            self.wanted, self.fails = real(), count >= at
+            self.register, self.modify = self.wanted.register, self.wanted.modify
+
+        def poll(self, timeout=None):
+            if self.fails:
+                raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
+            return self.wanted.poll(timeout)
+
+    loader = DataLoader(Sized([100] * 20), 1, num_workers=2)
+    batches = iter(loader)
+    monkeypatch.setattr(select, "poll", Poll)
+    with pytest.raises(OSError, match="Cannot allocate"):
+        batches._pool.close()
+    assert batches._pool.size == 0
 
 
 @pytest.mark.parametrize("context", [None, "thread"])

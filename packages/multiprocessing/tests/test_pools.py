@@ -241,6 +241,12 @@ def descriptors() -> int:
     return len(os.listdir("/proc/self/fd"))
 
 
+def children_of_this_process() -> set[str]:
+    """Those that are to be waited for, too."""
+    with open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as file:
+        return set(file.read().split())
+
+
 def test_nothing_is_left_open() -> None:
     def use() -> None:
         with mp.get_context("fork").Pool(2) as pool:
@@ -259,6 +265,41 @@ def test_nothing_is_left_open() -> None:
         use()
     gc.collect()
     assert descriptors() == before
+
+
+@pytest.mark.parametrize("at", [1, 2, 3])
+def test_a_thread_that_cannot_be_started_leaves_nothing(at: int, monkeypatch) -> None:
+    mp.get_context("fork").Pool(1).terminate()
+    gc.collect()
+    processes = children_of_this_process()
+    before, threads = descriptors(), threading.active_count()
+    real, count = threading.Thread.start, 0
+
+    def start(thread: threading.Thread) -> None:
+        nonlocal count
+        count += 1
+        if count == at:
+            raise RuntimeError("can't start new thread")
+        real(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    with pytest.raises(RuntimeError, match="can't start"):
+        mp.get_context("fork").Pool(2)
+    monkeypatch.undo()
+    gc.collect()
+    assert children_of_this_process() <= processes
+    assert (descriptors(), threading.active_count()) == (before, threads)
+
+
+def test_what_a_pool_has_open_is_closed_without_destructors() -> None:
+    """Those in Python would handle signals at times, and lose what the handler raises."""
+    pool = mp.get_context("fork").Pool(1)
+    for one in (pool._outqueue, pool._inqueue, *pool._outqueue._workers):
+        assert type(one).__module__.startswith("plait_multiprocessing")
+        assert not hasattr(type(one), "__del__")
+    pool.terminate()
+    assert pool._outqueue._wake.closed and pool._inqueue._board.closed
+    pool.join()
 
 
 @pytest.mark.filterwarnings("ignore:unclosed running multiprocessing pool")

@@ -23,6 +23,18 @@ __all__ = ["Pool"]
 _standard: Any = standard.Pool
 
 
+class _NoThread:
+    """Stands for a thread that could not be started."""
+
+    _state = ""
+
+    def is_alive(self) -> bool:
+        return False
+
+    def join(self) -> None:
+        pass
+
+
 class Pool(_standard):  # type: ignore[misc]
     """`multiprocessing.Pool` that sends tensors as shared memory and loses no task.
 
@@ -54,7 +66,22 @@ class Pool(_standard):  # type: ignore[misc]
         context = context or _contexts.DEFAULT.get_context()
         # An interrupt within it would leave threads that go on replacing workers for ever.
         with uninterrupted():
-            super().__init__(processes, initializer, initargs, maxtasksperchild, context)
+            try:
+                super().__init__(processes, initializer, initargs, maxtasksperchild, context)
+            except BaseException:
+                self._undo_start()
+                raise
+
+    def _undo_start(self) -> None:
+        """End what was started before something could not be."""
+        names = ("_worker_handler", "_task_handler", "_result_handler")
+        threads = [getattr(self, name, None) for name in names]
+        if threads[0] is not None:  # else the standard class has ended the workers
+            started = [_NoThread() if t is None or t.ident is None else t for t in threads]
+            queues = self._taskqueue, self._inqueue, self._outqueue
+            self._terminate_pool(*queues, self._pool, self._change_notifier, *started, self._cache)
+        elif hasattr(self, "_outqueue"):
+            self._outqueue.close()
 
     @staticmethod
     def Process(ctx: Any, *_: Any, args: tuple[Any, ...], **options: Any) -> Any:  # noqa: N802

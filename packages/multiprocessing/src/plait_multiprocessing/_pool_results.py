@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import select
 import signal
@@ -37,22 +39,34 @@ class Worker:
     def __init__(self, number: int, slot: int, receiver: Connection) -> None:
         self.number, self.slot, self.receiver = number, slot, receiver
         self.process: Any = None
-        self.watch = -1  # readable when the process is gone
+        self._watch: io.FileIO | None = None
+
+    def watch_process(self, process: Any) -> None:
+        """From now on `watch` is readable when the process is gone."""
+        self.process = process
+        with contextlib.suppress(ProcessLookupError):  # the fork server knew before
+            self._watch = io.FileIO(os.pidfd_open(process.pid))
+
+    @property
+    def watch(self) -> int:
+        """A descriptor, or -1."""
+        return -1 if self._watch is None else self._watch.fileno()
 
     def close(self) -> None:
         """Close it."""
         self.receiver.close()
-        watch, self.watch = self.watch, -1
-        if watch >= 0:
-            os.close(watch)
-
-    __del__ = close
+        watch, self._watch = self._watch, None
+        if watch is not None:
+            watch.close()
 
 
 class Results:
     """Stands for the standard pool's queue of results, which a killed worker can damage.
 
     Each worker has a pipe of its own. `get` waits for all of them and for the deaths of workers.
+
+    No destructor here is written in Python: it would be the one to handle a signal at times, and
+    what a handler raises in a destructor is lost. What is not closed, files and sockets close.
 
     Attributes:
         broken: makes what each task gets from now on; None while all is well.
@@ -73,15 +87,20 @@ class Results:
         self._failed_starts = 0
         self._waiting: set[tuple[int, int]] = set()  # tasks without an answer
         self._lock = threading.Lock()  # of the two before and `broken`
-        self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._wake = io.FileIO(os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK), "r+")
         self._poll = select.poll()
-        self._poll.register(self._wake, select.POLLIN)
+        self._poll.register(self._wake.fileno(), select.POLLIN)
         _all.add(self)
 
     def put(self, end: None) -> None:
         """Make `get` return None."""
         self._ends.append(end)
-        os.eventfd_write(self._wake, 1)
+        self._notice()
+
+    def _notice(self) -> None:
+        """Make `get` look around."""
+        if not self._wake.closed:
+            os.eventfd_write(self._wake.fileno(), 1)
 
     def send(self, task: Any) -> None:
         """Send a task, or None: one worker shall end.
@@ -115,13 +134,9 @@ class Results:
 
     def started(self, worker: Worker, process: Any) -> None:
         """It was."""
-        worker.process = process
-        try:
-            worker.watch = os.pidfd_open(process.pid)
-        except ProcessLookupError:  # the fork server knew before
-            worker.watch = -1
+        worker.watch_process(process)
         self._new.append(worker)
-        os.eventfd_write(self._wake, 1)
+        self._notice()
 
     def not_started(self, worker: Worker, error: BaseException) -> None:
         """It could not be, and the standard pool does not try again."""
@@ -129,18 +144,19 @@ class Results:
         worker.close()
         text = f"Pool: a worker could not be started: {type(error).__name__}: {error}"
         self._break(lambda: ProcessException(text, worker.number, -1))
-        os.eventfd_write(self._wake, 1)
+        self._notice()
 
     def get(self) -> tuple[int, int, Any] | None:
         """Wait for ``(job, place, (whether it went well, value))``; None: look at the state."""
+        wake = self._wake.fileno()
         while True:
             if self._ready:
                 return self._ready.popleft()
             if self._ends:
                 return self._ends.popleft()
             for descriptor, _ in self._poll.poll():
-                if descriptor == self._wake:
-                    os.eventfd_read(self._wake)
+                if descriptor == wake:
+                    os.eventfd_read(wake)
                     while self._new:
                         self._register(self._new.popleft())
                 elif (worker := self._by_descriptor.get(descriptor)) is None:
@@ -240,17 +256,19 @@ class Results:
             self._ready.append((job, place, (False, error())))
 
     def close(self) -> None:
-        """Close what belongs to workers, when the thread that calls `get` has ended."""
+        """Close all that is open, when the thread that calls `get` has ended."""
+        self._close_own()
+        self._tasks.close()
+
+    def _close_own(self) -> None:
         while self._workers:
             self._workers.pop().close()
+        self._wake.close()
 
     def abandon(self) -> None:
-        """In a forked child: all this is its parent's."""
-        self.close()
+        """In a forked child: all this is its parent's, but a worker reads tasks."""
+        self._close_own()
         self._tasks.close_writer()
-
-    def __del__(self) -> None:
-        os.close(self._wake)
 
 
 def _unreadable(worker: Worker, good: bool, text: str, error: BaseException) -> Exception:

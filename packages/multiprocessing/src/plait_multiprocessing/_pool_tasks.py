@@ -188,7 +188,8 @@ class Tasks:
         what, job, place = _ENTRY.unpack(entry)
         return what, job, place
 
-    def __del__(self) -> None:
+    def close(self) -> None:
+        """Close it, in the pool's process."""
         self.close_writer()
         self._reader.close()
         self._board.close()

@@ -342,9 +342,10 @@ class _Parts:
             return Part(os.path.join(self._folders[1], name))
 
     def close(self) -> None:
-        """Close all."""
-        for file in self._files.values():
-            file.source.close()
+        """Close all, the others too where one cannot be closed."""
+        with contextlib.ExitStack() as closing:
+            for file in self._files.values():
+                closing.callback(file.source.close)
 
 
 def _is_file_name(value: Any) -> bool:

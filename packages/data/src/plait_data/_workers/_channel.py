@@ -76,13 +76,13 @@ class Channel:
         self.flush()
 
     def flush(self) -> None:
-        """Sends more of what is left."""
+        """Sends more of what is left. OSError: the system refuses, though the worker is there."""
         while self._unsent:
             try:
                 sent = self._socket.send(self._unsent[0])
             except BlockingIOError:
                 return
-            except OSError:  # the worker is gone; whoever reads will see the end
+            except ConnectionError:  # the worker is gone; whoever reads will see the end
                 self._unsent.clear()
                 return
             if sent == len(self._unsent[0]):
@@ -91,13 +91,16 @@ class Channel:
                 self._unsent[0] = self._unsent[0][sent:]
 
     def messages(self) -> list[bytes]:
-        """The messages that have come whole; sets ``ended`` at the end of the connection."""
+        """The messages that have come whole; sets ``ended`` at the end of the connection.
+
+        OSError: the system refuses to read, though the worker is there.
+        """
         while not self.ended:
             try:
                 data = self._socket.recv(_CHUNK)
             except BlockingIOError:
                 break
-            except OSError:
+            except ConnectionError:
                 data = b""
             if not data:
                 self.ended = True

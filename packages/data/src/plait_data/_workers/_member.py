@@ -13,11 +13,12 @@ from plait_data._workers._arena import Window
 from plait_data._workers._channel import Channel
 from plait_data._workers._errors import process_state
 from plait_data._workers._phases import sample_at, where
-from plait_data._workers._start import Process
+from plait_data._workers._start import Process, kill
 
-__all__ = ["Member", "ended"]
+__all__ = ["Member"]
 
 _START_SECONDS = 30.0
+_KILLED_SECONDS = 5.0  # that a killed process may take to end
 
 
 class Member:
@@ -58,16 +59,28 @@ class Member:
             self.reaped = self.status is not None
         return self.reaped
 
+    def end(self, by: float) -> None:
+        """Waits for its end until that time of the monotonic clock; then kills it."""
+        try:
+            if not self._ended(max(0.0, by - time.monotonic())):
+                kill(self.process.pid)
+                self._ended(_KILLED_SECONDS)
+        except BaseException:  # it could not be waited for, or Ctrl-C
+            kill(self.process.pid)
+            self.reap(_KILLED_SECONDS)
+            raise
+        finally:
+            os.close(self.watch)
 
-def ended(member: Member, seconds: float) -> bool:
-    """Whether a worker has ended, or does within so many seconds; takes its exit status."""
-    if member.reaped:
-        return True
-    watch = select.poll()
-    watch.register(member.watch, select.POLLIN)
-    if not watch.poll(seconds * 1000):
-        return False
-    try:
-        return member.reap(1.0)
-    except ValueError:
-        return True
+    def _ended(self, seconds: float) -> bool:
+        """Whether it has ended, or does within so many seconds; takes its exit status."""
+        if self.reaped:
+            return True
+        watch = select.poll()
+        watch.register(self.watch, select.POLLIN)
+        if not watch.poll(seconds * 1000):
+            return False
+        try:
+            return self.reap(1.0)
+        except ValueError:
+            return True

@@ -12,6 +12,7 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable
+from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
@@ -23,7 +24,7 @@ from plait_data._workers._errors import died, process_state, require_descriptors
 from plait_data._workers._failures import restore
 from plait_data._workers._job import Segment
 from plait_data._workers._manners import dump_signal
-from plait_data._workers._member import Member, ended
+from plait_data._workers._member import Member
 from plait_data._workers._start import Start, kill
 from plait_data._workers._task import Job
 
@@ -89,7 +90,7 @@ class ProcessPool:
                 if segment is not None:
                     member.channel.send_descriptors([segment.descriptor])
                 hello = Hello(member.number, workers, seed, table, sys.path, sys.argv)
-                member.channel.send(pickle.dumps(hello))
+                self._send(member, hello)
         finally:
             os.close(lifeline)
             if segment is not None:
@@ -130,13 +131,22 @@ class ProcessPool:
         for member, skip in zip(self._members, skips, strict=True):
             member.window.control[_arena.WANTED] = epoch
             member.tasks.clear()
-            member.channel.send(pickle.dumps(("epoch", epoch, seed, skip, convert)))
+            self._send(member, ("epoch", epoch, seed, skip, convert))
 
     def submit(self, worker: int, epoch: int, number: int, indices: Any) -> None:
         """Sends a task."""
+        if self._broken is not None:
+            raise self._broken()
         member = self._members[worker]
         member.tasks.append((epoch, number, indices))
-        member.channel.send(pickle.dumps(("task", epoch, number, indices)))
+        self._send(member, ("task", epoch, number, indices))
+
+    def _send(self, member: Member, content: Any) -> None:
+        message = pickle.dumps(content)
+        try:
+            member.channel.send(message)
+        except OSError as error:
+            raise self._unreachable(member, error) from error
 
     def receive(self, epoch: int, timeout: float, owing: int) -> tuple[int, _codec.Message]:
         """The next message of this epoch: (worker, message).
@@ -177,9 +187,12 @@ class ProcessPool:
         dead = None
         for descriptor, event in events:
             member = self._by_descriptor[descriptor]
-            if event & select.POLLOUT:
-                member.channel.flush()
-            self._take(member)
+            try:
+                if event & select.POLLOUT:
+                    member.channel.flush()
+                self._take(member)
+            except OSError as error:
+                raise self._unreachable(member, error) from error
             if member.channel.ended or descriptor == member.watch:
                 dead = dead or member
         if dead is not None:
@@ -212,6 +225,16 @@ class ProcessPool:
         self.close(0)
         return self._broken()
 
+    def _unreachable(self, member: Member, error: OSError) -> Any:
+        """What is sent comes in order or not at all: without one message the others are nothing."""
+        text = (
+            f"DataLoader: messages to and from worker {member.number} (pid {member.process.pid}) "
+            f"fail: {error.strerror}"
+        )
+        self._broken = partial(OSError, error.errno, text)
+        self.close(0)
+        return self._broken()
+
     def _no_answer(self, timeout: float, owing: int) -> Any:
         member = self._members[owing]
         pid = member.process.pid
@@ -241,17 +264,14 @@ class ProcessPool:
         if os.getpid() != self._process:
             return
         members, self._members = self._members, []
-        for member in members:
-            member.window.control[_arena.STOP] = 1
-            member.channel.close()
-        end = time.monotonic() + grace
-        for member in members:
-            rest = max(0.0, end - time.monotonic())
-            if not ended(member, rest):
-                kill(member.process.pid)
-                ended(member, 5.0)
-            os.close(member.watch)
-        self._forget_descriptors()
+        with ExitStack() as closing:  # what fails for one worker, or Ctrl-C, leaves none behind
+            closing.callback(self._forget_descriptors)
+            end = time.monotonic() + grace
+            for member in members:
+                closing.callback(member.end, end)
+            for member in members:
+                member.window.control[_arena.STOP] = 1
+                member.channel.close()
 
     def _forget_descriptors(self) -> None:
         if self._lifeline >= 0:

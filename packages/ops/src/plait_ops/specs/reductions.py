@@ -6,6 +6,7 @@ from plait_ops.calls import (
     cat,
     clone,
     cumprod,
+    cumprod_backward,
     cumsum,
     expand,
     flip,
@@ -13,8 +14,6 @@ from plait_ops.calls import (
     ne,
     ones,
     reshape,
-    select,
-    stack,
 )
 from plait_ops.spec import Composite, Operator, Reduction
 from plait_ops.words import (
@@ -358,60 +357,6 @@ def _(g, self, dim):
 def _(g, self, dim):
     return to_dtype(cumprod_backward(g, to_dtype(self, g.dtype), dim), self.dtype)
 
-
-cumprod_backward = Composite(
-    "cumprod_backward(Tensor grad, Tensor self, int dim) -> Tensor",
-    doc="The derivative of `cumprod`, exact with zeros.",
-    dtypes="floating",
-    internal=True,
-)
-
-
-@cumprod_backward.decompose
-def _(grad, self, dim):
-    check(
-        grad.shape == self.shape,
-        f"`grad` of shape {grad.shape} must have the shape of `self`, {self.shape}",
-    )
-    # d_i = before_i * r_i with r_i = g_i + x_(i+1) * r_(i+1): one pass from the back, no division
-    if self.ndim == 0:
-        return clone(grad)
-    at = wrap_dim("dim", dim, self.shape)
-    n = self.shape[at]
-    if n == 0:
-        return clone(grad)
-    factors = conjugate(self)
-    parts = []
-    rest = select(grad, at, n - 1)
-    parts.append(rest)
-    for i in reversed(range(n - 1)):
-        rest = select(grad, at, i) + select(factors, at, i + 1) * rest
-        parts.append(rest)
-    return exclusive_prod(factors, at, False) * flip(stack(parts, at), [at])
-
-
-@cumprod_backward.reference
-def _(grad, self, dim):
-    if self.ndim == 0:
-        return grad
-    g, x = np.moveaxis(grad, dim, 0), np.moveaxis(self, dim, 0)
-    made = np.zeros_like(x)
-    for i in range(len(x)):
-        for k in range(i, len(x)):
-            made[i] += g[k] * np.prod(np.delete(x[: k + 1], i, axis=0), axis=0)
-    return np.moveaxis(made, 0, dim)
-
-
-cumprod_backward.samples(
-    lambda s: iter(
-        [s(s.array(2, 4), s.array(2, 4), 1), s(s.array(3), np.array([2, 0, 3], "float32"), 0)]
-    )
-)
-cumprod_backward.error(
-    "ShapeError",
-    lambda s: s(s.array(2), s.array(3), 0),
-    contains=["cumprod_backward", "grad", "(2,)", "(3,)"],
-)
 
 count_nonzero = Composite(
     "count_nonzero(Tensor self, int[]? dim|axis=None, bool keepdim|keepdims=False) -> Tensor",
