@@ -46,3 +46,49 @@ def test_any_tensor_type_travels() -> None:
     """
     subprocess.run([sys.executable, "-c", code], check=True)
     assert mp.__version__ == "0.1.0"
+
+
+NO_MEMORY = """if True:
+    import ctypes, gc, os
+    import plait_core as pc, plait_multiprocessing as mp
+    fail_new = ctypes.CDLL(None).fail_new
+    fail_new.argtypes, fail_new.restype = [ctypes.c_long], None
+
+    def opened():
+        gc.collect()
+        return sorted(os.readlink(f"/proc/self/fd/{n}") for n in os.listdir("/proc/self/fd")
+                      if os.path.exists(f"/proc/self/fd/{n}"))
+
+    def exchange():
+        receiver, sender = mp.Pipe(duplex=False)
+        with receiver, sender:
+            sender.send(pc.full((300,), 2.0))
+            return receiver.recv()[0].item()
+
+    assert exchange() == 2
+    before, stats = opened(), mp._shared.stats()[:2]
+    failures = 0
+    for n in range(1, 200):
+        fail_new(n)
+        try:
+            assert exchange() == 2
+        except MemoryError:
+            failures += 1
+        fail_new(0)
+        assert opened() == before, (n, opened(), before)
+        assert mp._shared.stats()[:2] == stats, (n, mp._shared.stats(), stats)
+        assert exchange() == 2
+    assert failures > 3, failures
+"""
+
+
+def test_a_message_without_memory_for_what_it_brings(tmp_path: Path) -> None:
+    library = tmp_path / "failing_new.so"
+    cxx = os.environ.get("CXX", "c++").split()
+    flags = ["-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
+    source = str(HERE / "failing_new.cpp")
+    subprocess.run([*cxx, *flags, source, "-o", str(library)], check=True)
+    environment = {**os.environ, "LD_PRELOAD": str(library)}
+    command = [sys.executable, "-c", NO_MEMORY]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stderr
