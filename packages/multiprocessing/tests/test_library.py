@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import plait_abi
 import plait_multiprocessing as mp
 
@@ -82,13 +84,33 @@ NO_MEMORY = """if True:
 """
 
 
-def test_a_message_without_memory_for_what_it_brings(tmp_path: Path) -> None:
+DROPPED = """if True:
+    import ctypes, threading
+    import plait_core as pc, plait_multiprocessing
+    fail_new = ctypes.CDLL(None).fail_new
+    fail_new.argtypes, fail_new.restype = [ctypes.c_long], None
+    kept = [pc.ones(300)]
+
+    def drop():
+        fail_new(1)
+        kept.clear()
+        fail_new(0)
+
+    thread = threading.Thread(target=drop)
+    thread.start()
+    thread.join()
+    assert pc.ones(3).sum() == 3
+"""
+
+
+@pytest.mark.parametrize("program", [NO_MEMORY, DROPPED], ids=["messages", "a_thread_that_drops"])
+def test_memory_that_ends_in_the_middle(program: str, tmp_path: Path) -> None:
     library = tmp_path / "failing_new.so"
     cxx = os.environ.get("CXX", "c++").split()
     flags = ["-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
     source = str(HERE / "failing_new.cpp")
     subprocess.run([*cxx, *flags, source, "-o", str(library)], check=True)
     environment = {**os.environ, "LD_PRELOAD": str(library)}
-    command = [sys.executable, "-c", NO_MEMORY]
+    command = [sys.executable, "-c", program]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr
