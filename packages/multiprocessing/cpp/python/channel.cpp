@@ -219,9 +219,11 @@ int read_all(int fd, char *to, size_t n, Arrived *arrived) {
 // The pins of what arrived, or nullptr with an exception.
 PyObject *pins_of(Arrived &arrived) {
   Object pins(PyTuple_New(Py_ssize_t(arrived.count())));
+  // now: it may ask for memory
+  plait_thread *thread = arrived.count() ? state.runtime->thread() : nullptr;
   while (pins && arrived.count()) {
     void *pin = nullptr;
-    const plait_status s = plait_shared_adopt(state.runtime->thread(), arrived.take(), &pin);
+    const plait_status s = plait_shared_adopt(thread, arrived.take(), &pin);
     PyObject *o = s < 0 ? raise(s) : new_pin(pin);
     if (!o) return nullptr;
     PyTuple_SET_ITEM(pins.get(), Py_ssize_t(arrived.count()), o);
