@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
 #include <sys/uio.h>
@@ -203,9 +204,13 @@ SHOWN int posix_fallocate(int f, off_t a, off_t n) {
   return failing("fallocate") ? code : real(f, a, n);
 }
 
-SHOWN int close(int f) { /* as Linux does it: the descriptor is gone whatever is returned */
+/* As Linux does it: only files have a close that fails, and the descriptor is gone all the same. */
+SHOWN int close(int f) {
   REAL(int, close, int);
-  const int fails = failing("close"), result = real(f);
+  struct stat status;
+  const int before = errno, is_file = fstat(f, &status) == 0 && S_ISREG(status.st_mode);
+  errno = before;
+  const int fails = is_file && failing("close"), result = real(f);
   if (!fails) return result;
   errno = code;
   return -1;

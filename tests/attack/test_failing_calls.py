@@ -24,14 +24,6 @@ MEMORY = ("tensors", "kernels", "backward", "optimizer", "profile", "exchange")
 CHECKPOINTS = ("save_file", "save_shards", "save_torch")
 CHECKPOINTS += ("load_file", "load_mapped", "load_index", "load_torch")
 PROCESSES = ("loader", "pool", "queue", "sharing")
-# What fails still; RESULTS.md lists the findings. To be emptied: each line goes when it is mended.
-KNOWN = {
-    "save_shards": "a failure after the index was renamed loses the checkpoint; parts are left",
-    "load_index": "a `close` that fails leaves the other parts open",
-    "loader": "a `send` that fails while workers start hangs",
-    "pool": "a thread that cannot start leaves workers, pipes and sockets",
-    "queue": "a descriptor of shared memory is left where an allocation fails",
-}
 STARTING = 300.0  # seconds for a process to start on a loaded machine, and for its last run
 
 
@@ -60,14 +52,7 @@ def run(
     return [line for line in lines if "finding" in line], ended[0]
 
 
-def marked(action: str) -> Any:
-    """The action as a parameter; strict would fail where chance draws only calls that work."""
-    reason = KNOWN.get(action)
-    marks = [pytest.mark.xfail(reason=reason, strict=False)] if reason else []
-    return pytest.param(action, marks=marks)
-
-
-@pytest.mark.parametrize("action", [marked(a) for a in (*MEMORY, *CHECKPOINTS, *PROCESSES)])
+@pytest.mark.parametrize("action", [*MEMORY, *CHECKPOINTS, *PROCESSES])
 def test_failing_calls(action: str, rounds: Any, compiled: Callable[[str], pathlib.Path]) -> None:
     for draw in rounds:
         findings, _ = run(action, compiled("failing_calls"), rounds.seconds, draw.randrange(2**31))

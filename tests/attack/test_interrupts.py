@@ -25,13 +25,17 @@ PROGRAM = """
         raise KeyboardInterrupt
 
     # What a handler raises in a destructor, a callback of a weak reference or a hook of a fork,
-    # Python itself prints and passes over. No hook of ours may be the one that handles a signal.
+    # Python itself prints and passes over. None of ours may be the one that handles a signal, but
+    # what tells a loader's worker that an array is gone: its package has no code in C.
     lost = []
+    allowed = {"release"}
 
     def unraisable(found):
-        code = getattr(found.object, "__code__", None)
-        if code is not None and "plait" in code.co_filename and "fork" in code.co_name:
-            print(f"lost in {code.co_filename}:{code.co_firstlineno} {code.co_name}")
+        frame = found.exc_traceback and found.exc_traceback.tb_frame  # the outermost
+        if frame is not None:
+            code = frame.f_code
+            if "plait_" in code.co_filename and code.co_name not in allowed:
+                print(f"lost in {code.co_filename}:{code.co_firstlineno} {code.co_name}")
         lost.append(found.exc_type)
 
     sys.unraisablehook = unraisable

@@ -4,6 +4,7 @@
 
 #include <climits>
 #include <cstdlib>
+#include <new>
 
 #include "runtime.hpp"
 
@@ -81,7 +82,11 @@ bool start() {
 Thread *this_thread() { return current_thread ? current_thread : make_thread(); }
 Thread *this_thread_if_alive() {
   if (current_thread) return current_thread;
-  return thread_gone ? nullptr : make_thread();
+  try {
+    return thread_gone ? nullptr : make_thread();
+  } catch (const std::bad_alloc &) {
+    return nullptr;
+  }
 }
 
 DLDataType default_dtype = dtype::float32;

@@ -45,7 +45,7 @@ struct Thread : plait_thread {
                                // the most there were
 };
 Thread *this_thread();  // made on first use
-Thread *this_thread_if_alive();  // nullptr while the thread is being torn down
+Thread *this_thread_if_alive();  // nullptr without memory or while it is torn down
 
 // ---- objects
 // -------------------------------------------------------------------------------------------------------

@@ -406,6 +406,24 @@ def test_a_forked_child_keeps_the_batches_it_has_seen():
     assert len(os.listdir("/proc/self/fd")) == before
 
 
+def test_no_python_runs_in_the_parent_of_a_fork_where_no_batch_is_kept():
+    """It would handle a signal, and what the handler raises in a hook is lost."""
+    assert list(DataLoader(Sized([50_000] * 4), num_workers=1))
+    gc.collect()
+    _holds.collect()
+    assert not _holds._holds
+    called = []
+    sys.setprofile(lambda frame, *_: called.append(frame.f_code.co_filename))
+    try:
+        child = os.fork()
+        if child == 0:
+            os._exit(0)
+    finally:
+        sys.setprofile(None)
+    os.waitpid(child, 0)
+    assert not [name for name in called if "plait_data" in name]
+
+
 def test_a_forked_child_cannot_iterate_with_its_parent_s_threads():
     batches = iter(DataLoader(Mixed(), 4, num_workers=1, multiprocessing_context="thread"))
     next(batches)

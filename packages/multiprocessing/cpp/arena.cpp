@@ -137,6 +137,17 @@ void Failure::set(plait_status c, const char *format, ...) {
 
 bool is_alive(int64_t pid) { return kill(pid_t(pid), 0) == 0 || errno != ESRCH; }
 
+bool room_for_one_more(std::vector<Arena *> &arenas, Failure &f) {
+  try {
+    if (arenas.size() == arenas.capacity()) arenas.reserve(2 * arenas.size() + 4);
+    return true;
+  } catch (const std::bad_alloc &) {
+    f.set(PLAIT_MEMORY_ERROR, "shared memory: %zu bytes are required to note an arena",
+          (2 * arenas.size() + 4) * sizeof(Arena *));
+    return false;
+  }
+}
+
 Arena *make_arena(uint64_t size, Failure &f) {
   const int fd = memfd_create("plait", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (fd < 0) {

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <vector>
 
 #include "shared.h"
 
@@ -70,5 +71,7 @@ void punch(Arena *, uint64_t from, uint64_t to);  // gives whole pages in betwee
 uint64_t bytes_taken();                           // by this process
 void forget_taken();
 bool is_alive(int64_t pid);
+// Before an arena is made that there must be room to note; false with a failure.
+bool room_for_one_more(std::vector<Arena *> &, Failure &);
 
 }  // namespace plait::multiprocessing

@@ -1,6 +1,7 @@
 // Blocks of the arenas that this process made: sizes, free lists, the end of what is used.
 #include <algorithm>
 #include <cstdlib>
+#include <new>
 
 #include "table.hpp"
 
@@ -71,6 +72,7 @@ Arena *Blocks::arena_for(uint64_t total, std::vector<Arena *> &arenas, Failure &
   const uint64_t least = round_up(header_bytes + total, step);
   uint64_t size = newest_ ? std::min(2 * newest_->size, largest_arena) : first_arena;
   size = std::max(size, least);
+  if (!room_for_one_more(arenas, f)) return nullptr;
   Arena *a = make_arena(size, f);
   if (!a && size > least) {  // limits of addresses or of file sizes
     Failure again;
@@ -99,15 +101,17 @@ bool Blocks::extend(Arena *a, uint64_t to, Failure &f) {
 void Blocks::sweep(Sizes &sizes, size_t at_most) {
   for (size_t n = std::min(at_most, sizes.held.size()); n > 0; n--) {
     const Place p = sizes.held.front();
-    sizes.held.pop_front();
     if (Counts::is_free(p.arena->header(p.offset)->counts.load(std::memory_order_acquire)))
       put(sizes, p);
     else
       sizes.held.push_back(p);
+    sizes.held.pop_front();  // last: there may be no memory to list it elsewhere
   }
 }
 
-void Blocks::put(Sizes &sizes, Place p) {
+void Blocks::put(Sizes &sizes, const Place &found) {
+  sizes.free.push_back(found);
+  Place &p = sizes.free.back();
   const uint64_t total = p.arena->header(p.offset)->room + block_header;
   if (total >= large && free_bytes_ + total > most_free) {
     punch(p.arena, p.offset, p.offset - block_header + total);
@@ -115,19 +119,21 @@ void Blocks::put(Sizes &sizes, Place p) {
   } else {
     free_bytes_ += total;
   }
-  sizes.free.push_back(p);
 }
 
-void Blocks::give(Arena *a, uint64_t offset) {
+// Called where a storage is dropped, who cannot be told of a failure: without memory to list the
+// block it stays unused.
+void Blocks::give(Arena *a, uint64_t offset) try {
   BlockHeader *h = a->header(offset);
   if (h->listed) return;  // it waits in `held` already, since before it came back here
-  h->listed = 1;
   Sizes &sizes = sizes_[h->room + block_header];
   const Place p{a, offset, false};
   if (Counts::is_free(h->counts.load(std::memory_order_acquire)))
     put(sizes, p);
   else
     sizes.held.push_back(p);
+  h->listed = 1;
+} catch (const std::bad_alloc &) {
 }
 
 void Blocks::trim() {

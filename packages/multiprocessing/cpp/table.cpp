@@ -25,10 +25,10 @@ void forget(Arena *a) {
 // Arenas of dead processes that nothing here uses go at once, others when they are many.
 void drop_idle() {
   size_t idle = 0;
-  const std::vector<Arena *> all = table().arenas;
-  for (auto it = all.rbegin(); it != all.rend(); ++it) {
-    if ((*it)->own || (*it)->users) continue;
-    if (++idle > most_idle || !is_alive((*it)->pid)) forget(*it);
+  for (size_t i = table().arenas.size(); i-- > 0;) {
+    Arena *a = table().arenas[i];
+    if (a->own || a->users) continue;
+    if (++idle > most_idle || !is_alive(a->pid)) forget(a);
   }
 }
 
@@ -61,23 +61,34 @@ void drop_block(plait_object *o) {
   o->type->drop(o);
 }
 
+// The storage on a block, to be written; nullptr without memory.
+plait_storage **entry_of(const void *data) {
+  try {
+    return &table().storages[data];
+  } catch (const std::bad_alloc &) {
+    return nullptr;
+  }
+}
+
 // A storage on a block whose count this process has; under the lock.
 plait_status make_storage(plait_thread *thread, Arena *a, uint64_t offset, uint64_t nbytes,
                           plait_storage **out) {
   Table &t = table();
   auto *b = new (std::nothrow) BlockStorage{a, offset, false};
-  plait_status s = b ? t.runtime->storage_wrap(thread, a->base + offset, nbytes, {kDLCPU, 0},
-                                               PLAIT_STORAGE_SHARED, nullptr, b, out)
-                     : t.runtime->raise(thread, PLAIT_MEMORY_ERROR, nullptr, "out of memory");
+  plait_storage **entry = b ? entry_of(a->base + offset) : nullptr;
+  plait_status s = entry ? t.runtime->storage_wrap(thread, a->base + offset, nbytes, {kDLCPU, 0},
+                                                   PLAIT_STORAGE_SHARED, nullptr, b, out)
+                         : t.runtime->raise(thread, PLAIT_MEMORY_ERROR, nullptr, "out of memory");
   if (s < 0) {
     delete b;
+    t.storages.erase(a->base + offset);
     step_back(a, offset);
     if (a->own) t.blocks.give(a, offset);
     return s;
   }
   t.plain_storage = (*out)->o.type;
   (*out)->o.type = &block_type;
-  t.storages[(*out)->data] = *out;
+  *entry = *out;
   a->users++;
   return s;
 }
@@ -260,7 +271,7 @@ PLAIT_EXPORT plait_status plait_shared_adopt(plait_thread *thread, int fd, void 
       close(fd);
     } else {
       drop_idle();
-      a = map_arena(fd, f);
+      a = room_for_one_more(t.arenas, f) ? map_arena(fd, f) : (close(fd), nullptr);
       if (a) t.arenas.push_back(a);
     }
     if (a) a->users++;

@@ -35,7 +35,7 @@ class Blocks {  // of the arenas that this process made; guarded by the table's 
   Arena *arena_for(uint64_t total, std::vector<Arena *> &arenas, Failure &);
   bool extend(Arena *, uint64_t to, Failure &);
   void sweep(Sizes &, size_t at_most);
-  void put(Sizes &, Place);
+  void put(Sizes &, const Place &);
   std::map<uint64_t, Sizes> sizes_;  // by the bytes of a block with its header
   Arena *newest_ = nullptr;
   uint64_t free_bytes_ = 0;

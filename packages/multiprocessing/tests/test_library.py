@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import plait_abi
 import plait_multiprocessing as mp
 
@@ -46,3 +48,69 @@ def test_any_tensor_type_travels() -> None:
     """
     subprocess.run([sys.executable, "-c", code], check=True)
     assert mp.__version__ == "0.1.0"
+
+
+NO_MEMORY = """if True:
+    import ctypes, gc, os
+    import plait_core as pc, plait_multiprocessing as mp
+    fail_new = ctypes.CDLL(None).fail_new
+    fail_new.argtypes, fail_new.restype = [ctypes.c_long], None
+
+    def opened():
+        gc.collect()
+        return sorted(os.readlink(f"/proc/self/fd/{n}") for n in os.listdir("/proc/self/fd")
+                      if os.path.exists(f"/proc/self/fd/{n}"))
+
+    def exchange():
+        receiver, sender = mp.Pipe(duplex=False)
+        with receiver, sender:
+            sender.send(pc.full((300,), 2.0))
+            return receiver.recv()[0].item()
+
+    assert exchange() == 2
+    before, stats = opened(), mp._shared.stats()[:2]
+    failures = 0
+    for n in range(1, 200):
+        fail_new(n)
+        try:
+            assert exchange() == 2
+        except MemoryError:
+            failures += 1
+        fail_new(0)
+        assert opened() == before, (n, opened(), before)
+        assert mp._shared.stats()[:2] == stats, (n, mp._shared.stats(), stats)
+        assert exchange() == 2
+    assert failures > 3, failures
+"""
+
+
+DROPPED = """if True:
+    import ctypes, threading
+    import plait_core as pc, plait_multiprocessing
+    fail_new = ctypes.CDLL(None).fail_new
+    fail_new.argtypes, fail_new.restype = [ctypes.c_long], None
+    kept = [pc.ones(300)]
+
+    def drop():
+        fail_new(1)
+        kept.clear()
+        fail_new(0)
+
+    thread = threading.Thread(target=drop)
+    thread.start()
+    thread.join()
+    assert pc.ones(3).sum() == 3
+"""
+
+
+@pytest.mark.parametrize("program", [NO_MEMORY, DROPPED], ids=["messages", "a_thread_that_drops"])
+def test_memory_that_ends_in_the_middle(program: str, tmp_path: Path) -> None:
+    library = tmp_path / "failing_new.so"
+    cxx = os.environ.get("CXX", "c++").split()
+    flags = ["-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
+    source = str(HERE / "failing_new.cpp")
+    subprocess.run([*cxx, *flags, source, "-o", str(library)], check=True)
+    environment = {**os.environ, "LD_PRELOAD": str(library)}
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stderr

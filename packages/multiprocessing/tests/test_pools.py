@@ -291,6 +291,36 @@ def test_a_thread_that_cannot_be_started_leaves_nothing(at: int, monkeypatch) ->
     assert (descriptors(), threading.active_count()) == (before, threads)
 
 
+@pytest.mark.parametrize("error", [MemoryError("no memory"), OSError(12, "no memory")])
+def test_results_that_cannot_be_received_are_an_error(error: Exception, monkeypatch) -> None:
+    with mp.get_context("fork").Pool(2) as pool:
+        assert pool.apply(pool_tasks.add_one, (1,)) == 2
+        results, real = pool._outqueue, pool._outqueue._poll
+
+        class Poll:
+            def __getattr__(self, name: str):
+                return getattr(real, name)
+
+            def poll(self):
+                real.poll()
+                raise error
+
+        def receive():
+            raise error
+
+        if isinstance(error, OSError):
+            results._poll = Poll()
+        else:
+            for worker in results._workers:
+                monkeypatch.setattr(worker.receiver, "recv_bytes", receive)
+        tasks = [pool.apply_async(pool_tasks.add_one, (i,)) for i in range(4)]
+        for task in tasks:
+            with pytest.raises(mp.ProcessException, match=r"cannot be received: .*no memory"):
+                task.get(LONG)
+        with pytest.raises(mp.ProcessException, match="no memory"):
+            pool.apply_async(pool_tasks.add_one, (1,)).get(LONG)
+
+
 def test_what_a_pool_has_open_is_closed_without_destructors() -> None:
     """Those in Python would handle signals at times, and lose what the handler raises."""
     pool = mp.get_context("fork").Pool(1)

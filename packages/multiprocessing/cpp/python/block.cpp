@@ -144,8 +144,15 @@ PyObject *receive(PyObject *, PyObject *name) {
 PyObject *adopt(PyObject *, PyObject *descriptor) {
   const long fd = PyLong_AsLong(descriptor);
   if (fd == -1 && PyErr_Occurred()) return nullptr;
+  plait_thread *thread = nullptr;
+  try {
+    thread = state.runtime->thread();
+  } catch (const std::bad_alloc &) {
+    close(int(fd));
+    throw;
+  }
   void *pin = nullptr;
-  const plait_status s = plait_shared_adopt(state.runtime->thread(), int(fd), &pin);
+  const plait_status s = plait_shared_adopt(thread, int(fd), &pin);
   return s < 0 ? raise(s) : new_pin(pin);
 }
 

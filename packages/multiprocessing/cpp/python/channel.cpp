@@ -95,19 +95,23 @@ bool send_all(int fd, iovec *parts, size_t n, const std::vector<int> &descriptor
   return true;
 }
 
+struct Bytes : Py_buffer {  // released at the end of the scope
+  Bytes() : Py_buffer{} {}
+  Bytes(const Bytes &) = delete;
+  Bytes &operator=(const Bytes &) = delete;
+  ~Bytes() { PyBuffer_Release(this); }
+};
+
 // send_message(fd, bytes, tickets)
 PyObject *send_message(PyObject *, PyObject *args) {
   int fd = -1;
-  Py_buffer data;
+  Bytes data;
   PyObject *tickets = nullptr;
   if (!PyArg_ParseTuple(args, "iy*O!", &fd, &data, &PyTuple_Type, &tickets)) return nullptr;
   std::vector<int> descriptors;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tickets); i++) {
     const int d = descriptor_of(PyTuple_GET_ITEM(tickets, i));
-    if (d < 0) {
-      PyBuffer_Release(&data);
-      return nullptr;
-    }
+    if (d < 0) return nullptr;
     bool known = false;
     for (const int other : descriptors) known |= other == d;
     if (!known) descriptors.push_back(d);
@@ -126,23 +130,45 @@ PyObject *send_message(PyObject *, PyObject *args) {
     iovec parts[] = {{header, is_long ? size_t(12) : size_t(4)}, {data.buf, size_t(data.len)}};
     sent = send_all(fd, parts, data.len ? 2 : 1, descriptors);
   }
-  PyBuffer_Release(&data);
   if (!sent) return nullptr;
   Py_RETURN_NONE;
 }
 
-struct Arrived {
-  std::vector<int> descriptors;
+// Descriptors that a message brought; those that nobody took over are closed. It asks for no
+// memory: what has arrived must not get lost.
+class Arrived {
+ public:
+  Arrived() = default;
+  Arrived(const Arrived &) = delete;
+  Arrived &operator=(const Arrived &) = delete;
+  ~Arrived() {
+    while (count_) close(descriptors_[--count_]);
+  }
+  void add(int fd) {
+    if (count_ < most_descriptors)
+      descriptors_[count_++] = fd;
+    else
+      close(fd), cut = true;
+  }
+  size_t count() const { return count_; }
+  int take() { return descriptors_[--count_]; }
+
   bool cut = false;  // some found no room
+
+ private:
+  int descriptors_[most_descriptors];
+  size_t count_ = 0;
 };
 
 void take_descriptors(msghdr &m, Arrived &arrived) {
   for (cmsghdr *c = CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c)) {
     if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
     const size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    const size_t before = arrived.descriptors.size();
-    arrived.descriptors.resize(before + n);
-    std::memcpy(arrived.descriptors.data() + before, CMSG_DATA(c), n * sizeof(int));
+    for (size_t i = 0; i < n; i++) {
+      int fd = -1;
+      std::memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
+      arrived.add(fd);
+    }
   }
   arrived.cut |= (m.msg_flags & MSG_CTRUNC) != 0;
 }
@@ -190,22 +216,19 @@ int read_all(int fd, char *to, size_t n, Arrived *arrived) {
   return 1;
 }
 
-// The pins of what arrived; takes all descriptors over.
+// The pins of what arrived, or nullptr with an exception.
 PyObject *pins_of(Arrived &arrived) {
-  Object pins(PyTuple_New(Py_ssize_t(arrived.descriptors.size())));
-  for (size_t i = 0; i < arrived.descriptors.size(); i++) {
-    const int fd = arrived.descriptors[i];
-    if (!pins || PyErr_Occurred()) {
-      close(fd);
-      continue;
-    }
+  Object pins(PyTuple_New(Py_ssize_t(arrived.count())));
+  // now: it may ask for memory
+  plait_thread *thread = arrived.count() ? state.runtime->thread() : nullptr;
+  while (pins && arrived.count()) {
     void *pin = nullptr;
-    const plait_status s = plait_shared_adopt(state.runtime->thread(), fd, &pin);
+    const plait_status s = plait_shared_adopt(thread, arrived.take(), &pin);
     PyObject *o = s < 0 ? raise(s) : new_pin(pin);
-    if (o) PyTuple_SET_ITEM(pins.get(), Py_ssize_t(i), o);
+    if (!o) return nullptr;
+    PyTuple_SET_ITEM(pins.get(), Py_ssize_t(arrived.count()), o);
   }
-  arrived.descriptors.clear();
-  return PyErr_Occurred() ? nullptr : pins.release();
+  return pins.release();
 }
 
 // -2 with an exception, -1 for too long, else the size
@@ -236,10 +259,7 @@ PyObject *receive_message(PyObject *, PyObject *args) {
     const int got = read_all(fd, PyBytes_AS_STRING(data.get()), size_t(size), nullptr);
     if (got == 0) PyErr_SetString(PyExc_OSError, "got end of file during message");
   }
-  if (PyErr_Occurred()) {
-    for (const int d : arrived.descriptors) close(d);
-    return nullptr;
-  }
+  if (PyErr_Occurred()) return nullptr;
   Object pins(pins_of(arrived));
   if (!pins) return nullptr;
   if (arrived.cut)

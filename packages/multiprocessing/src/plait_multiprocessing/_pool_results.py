@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import os
 import select
@@ -154,17 +155,28 @@ class Results:
                 return self._ready.popleft()
             if self._ends:
                 return self._ends.popleft()
-            for descriptor, _ in self._poll.poll():
-                if descriptor == wake:
-                    os.eventfd_read(wake)
-                    while self._new:
-                        self._register(self._new.popleft())
-                elif (worker := self._by_descriptor.get(descriptor)) is None:
-                    continue
-                elif descriptor == worker.watch:
+            try:
+                for descriptor, _ in self._poll.poll():
+                    self._look(descriptor, wake)
+            except Exception as error:  # without the thread that is here tasks would wait for ever
+                text = f"Pool: results cannot be received: {type(error).__name__}: {error}"
+                self._break(functools.partial(ProcessException, text, -1, -1))
+                time.sleep(0.001)
+
+    def _look(self, descriptor: int, wake: int) -> None:
+        if descriptor == wake:
+            os.eventfd_read(wake)
+            while self._new:
+                self._register(self._new.popleft())
+        elif (worker := self._by_descriptor.get(descriptor)) is not None:
+            try:
+                if descriptor == worker.watch:
                     self._gone(worker)
                 elif not self._take(worker):  # the other end is closed: its death will come
                     self._unregister(descriptor)
+            except BaseException:  # what follows in it has no known beginning
+                self._unregister(descriptor)
+                raise
 
     def _register(self, worker: Worker) -> None:
         if worker.watch < 0:

@@ -163,7 +163,14 @@ class Tasks:
         descriptors = array.array("i")
         for _, _, content in extra:
             descriptors.frombytes(content[: len(content) // 4 * 4])
-        pins = [_shared.adopt(descriptor) for descriptor in descriptors]
+        pins = []
+        try:
+            while descriptors:
+                pins.append(_shared.adopt(descriptors.pop()))
+        except BaseException:
+            for descriptor in descriptors:
+                os.close(descriptor)
+            raise
         job, place, _ = _HEAD.unpack_from(packet)
         return None if job < 0 else Task(job, place, packet[_HEAD.size :], pins)
 

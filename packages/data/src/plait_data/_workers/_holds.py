@@ -8,6 +8,7 @@ write end only the child (and its children) holds says when they are gone, or ru
 
 from __future__ import annotations
 
+import functools
 import os
 import select
 import threading
@@ -51,7 +52,7 @@ _children: list[tuple[int, list[Hold]]] = []  # the read end of a child's pipe, 
 _kept: list[int] = []  # in a child: the write ends, its ancestors' too, that its own end closes
 _writers: list[int] = []  # in the parent: the write ends of the last fork, to be closed
 _lock = threading.Lock()  # of the write ends; held during a fork
-_forking = threading.local()  # what a thread's fork is about: `found`, the write end
+_new: list[int] = []  # of the fork that is under way: its write end, once there is one; else -1
 
 
 def collect() -> None:
@@ -82,23 +83,28 @@ def _close_writers() -> None:
         os.close(_writers.pop())
 
 
-def _before_fork() -> None:
-    collect()
-    _lock.acquire()  # released after the fork
-    _forking.found = None
-    _close_writers()
-    holds = list(_holds.values())
-    if not holds:
-        return
-    for hold in holds:
+def _before_fork(key: int) -> int:
+    """Before a fork, for each slot in use: the child will hold it, too."""
+    if not _new:
+        collect()
+        _close_writers()
+        _new.append(_pipe())
+    hold = _holds.get(key)
+    if hold is not None:
         hold.add()
+        if _new[0] >= 0:
+            _children[-1][1].append(hold)
+    return 0
+
+
+def _pipe() -> int:
     try:
         reader, writer = os.pipe()
     except OSError:  # no descriptor left: these slots stay taken
-        return
-    _forking.found = writer
+        return -1
     _writers.append(writer)
-    _children.append((reader, holds))
+    _children.append((reader, []))
+    return writer
 
 
 def _after_fork_in_child() -> None:
@@ -106,14 +112,21 @@ def _after_fork_in_child() -> None:
         os.close(reader)
     _children.clear()
     _holds.clear()
+    for writer in _writers:
+        if writer in _new:
+            _kept.append(writer)
+        else:  # of an earlier fork, when no slot is in use
+            os.close(writer)
     _writers.clear()
-    if _forking.found is not None:
-        _kept.append(_forking.found)
 
 
-# A hook in Python in the parent would handle the signals that came during the fork, and what their
-# handlers raise in a hook is lost: the parent closes its write end when it next looks.
+# A hook in Python in the parent would handle the signals that came before or during the fork, and
+# what their handlers raise in a hook is lost. So these are functions in C; the one that calls
+# `_before_fork` does so for each slot in use, of which there are mostly none; and the parent closes
+# its write end when it next looks. Hooks before a fork run in reverse order: the lock is the first.
+os.register_at_fork(before=functools.partial(sorted, _holds, key=_before_fork))
+os.register_at_fork(before=_new.clear)
 os.register_at_fork(
-    before=_before_fork, after_in_parent=_lock.release, after_in_child=_lock.release
+    before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
 )
 os.register_at_fork(after_in_child=_after_fork_in_child)
