@@ -44,17 +44,21 @@ DIFFERS: list[tuple[str, str, str]] = [
     ("dist", "Expected a proper Tensor but got None", "its gradient of the norm 0"),
     ("logsumexp", "doesn't match the broadcast shape", "of bools"),
     ("nanmean", "could not infer output dtype", "the mean is computed, then cast"),
+    ("quantile", "must be non-empty", "of no rows there are no quantiles"),
     ("unique", "0 sized dimensions", "there is nothing to compare"),
     ("triplet_margin_loss", "margin must be greater than 0", "a margin of 0 is one, too"),
     ("through", "function that returns multiple views", "allowed here, as the guide says"),
     ("pixel_", "memory format|invalid gradient|channel. dimension", "other layouts, empty batches"),
     ("nll_loss|cross_entropy", "grad_input must be contiguous", "its gradient needs a layout"),
+    ("group_norm", "Expected more than 1 value", "such a value is its own mean"),
+    ("local_response_norm", "view size is not compatible", "it needs a layout"),
     ("group_norm", "tensor does not have a device", "its gradient needs a weight"),
 ]
 """Calls that PyTorch refuses and plait computes."""
 
 REFUSED: list[tuple[str, str, str]] = [
     # function, what plait says, reason
+    ("sum|mean|prod", "must be complex", "imaginary parts are not dropped in silence"),
     ("nextafter", "must be a floating-point dtype", "integers are not promoted"),
     ("logdet|slogdet", "is singular", "there is no gradient"),
     ("median", "must be a floating-point dtype", "no integer stands for the median of none"),

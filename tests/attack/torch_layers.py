@@ -35,6 +35,8 @@ def normalization(rng: random.Random) -> Call:
         return Call("nn.functional.normalize", [x], options)
     weight, bias = (maybe(rng, 0.6, tensor(rng, [channels], dtype)) for _ in range(2))
     if kind == "group":
+        if dtype in HALVES:  # PyTorch dies of the gradient in channels_last without a bias
+            x = x.detach().contiguous().requires_grad_()
         return Call("nn.functional.group_norm", [x, groups, weight, bias, 1e-3])
     stats = [
         tensor(rng, [channels], dtype, positive=True, grad=False, layout=False) for _ in range(2)
