@@ -51,7 +51,7 @@ DIFFERS: list[tuple[str, str, str]] = [
     ("pixel_", "memory format|invalid gradient|channel. dimension", "other layouts, empty batches"),
     ("nll_loss|cross_entropy", "grad_input must be contiguous", "its gradient needs a layout"),
     ("group_norm", "Expected more than 1 value", "such a value is its own mean"),
-    ("local_response_norm", "view size is not compatible", "it needs a layout"),
+    ("local_response_norm|kron", "view size is not compatible", "it needs a layout"),
     ("group_norm", "tensor does not have a device", "its gradient needs a weight"),
 ]
 """Calls that PyTorch refuses and plait computes."""

@@ -20,17 +20,17 @@ def slope(function: Callable[[Any], Any], values: list[float]) -> list[float]:
 
 
 @pytest.mark.parametrize(
-    "function",
+    ("function", "flat"),
     [
-        pc.relu6,
-        pc.hardtanh,
-        pc.hardshrink,
-        pc.softshrink,
-        lambda x: pc.threshold(x, 0.0, 0.0),
+        (pc.relu6, -1.0),
+        (pc.hardtanh, 2.0),
+        (pc.hardshrink, 0.1),
+        (pc.softshrink, 0.1),
+        (lambda x: pc.threshold(x, 0.0, 0.0), -1.0),
     ],
 )
-def test_a_nan_passes_its_gradient_on(function: Callable[[Any], Any]) -> None:
-    assert slope(function, [NAN, 0.0]) == [1.0, 0.0]
+def test_a_nan_passes_its_gradient_on(function: Callable[[Any], Any], flat: float) -> None:
+    assert slope(function, [NAN, flat]) == [1.0, 0.0]
 
 
 def test_hardswish_at_its_ends() -> None:
