@@ -42,3 +42,13 @@ def test_the_deviation_of_equal_numbers(correction: int) -> None:
     """As of `std`: the slope of a root at 0 is taken as 0."""
     both = slope(lambda x: pc.std_mean(x, correction=correction)[0], [2.0, 2.0, 2.0])
     assert both == slope(lambda x: pc.std(x, correction=correction), [2.0, 2.0, 2.0]) == [0, 0, 0]
+
+
+@pytest.mark.parametrize(("p", "dtype"), [(-1, pc.float16), (-3, pc.float32)])
+def test_norms_whose_powers_overflow(p: int, dtype: Any) -> None:
+    """The powers of an element and of the norm leave the dtype; their quotient does not."""
+    values = {-1: [0.002, 0.001], -3: [1e-11, 2e-11]}[p]
+    wide, x = (pc.tensor(values, dtype=d).requires_grad_() for d in (pc.float64, dtype))
+    norms = [pc.norm(each, p) for each in (wide, x)]
+    want, got = (pa.grad([n], [each])[0] for n, each in zip(norms, (wide, x), strict=True))
+    assert got.tolist() == pytest.approx(want.tolist(), rel=1e-2)
