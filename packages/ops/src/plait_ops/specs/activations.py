@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from plait_ops.calls import exp, ge, gt, le, logical_and, lt, sigmoid, where, zeros_like
+from plait_ops.calls import exp, ge, gt, le, logical_and, logical_or, lt, sigmoid, where, zeros_like
 from plait_ops.calls import tanh as tanh_
 from plait_ops.spec import Pointwise
 from plait_ops.specs.complex_numbers import complex_silu_gradient, complex_softsign_gradient
@@ -329,12 +329,12 @@ hardswish = _activation(
 
 @hardtanh.vjp("self")
 def _(g, self, min_val, max_val):
-    return g * logical_and(gt(self, min_val), lt(self, max_val))
+    return where(logical_or(le(self, min_val), ge(self, max_val)), 0.0, g)  # nan passes
 
 
 @relu6.vjp("self")
 def _(g, self):
-    return g * logical_and(gt(self, 0.0), lt(self, 6.0))
+    return where(logical_or(le(self, 0.0), ge(self, 6.0)), 0.0, g)
 
 
 @hardsigmoid.vjp("self")
@@ -344,5 +344,5 @@ def _(g, self):
 
 @hardswish.vjp("self")
 def _(g, self):
-    inside = where(le(self, 3.0), g * (self / 3.0 + 0.5), g)
-    return where(lt(self, -3.0), 0.0, inside)
+    inside = where(lt(self, 3.0), g * (self / 3.0 + 0.5), g)
+    return where(le(self, -3.0), 0.0, inside)

@@ -7,6 +7,7 @@ from plait_ops.calls import (
     amin,
     bitwise_not,
     div,
+    eq,
     isnan,
     reshape,
     std_mean,
@@ -187,7 +188,9 @@ std_mean_unbiased = Composite(
 @std_mean_.decompose
 def _(self, dim, correction, keepdim):
     variance, centre = var_mean(self, dim, correction=correction, keepdim=keepdim)
-    return sqrt_of(variance), centre
+    # the derivative of a root at 0 is taken as 0, as by `std`
+    none = eq(variance, 0)
+    return where(none, 0.0, sqrt_of(where(none, 1.0, variance))), centre
 
 
 @std_mean_unbiased.decompose

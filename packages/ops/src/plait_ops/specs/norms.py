@@ -135,9 +135,11 @@ def _(g, self, result, p, dim):
         return to_dtype(sgn(x) * found * (grad / sum(found, dims, True)), self.dtype)
     if float(p) == 2.0:
         return to_dtype(x * masked_fill(grad / size, eq(size, 0), 0.0), self.dtype)
-    scale = masked_fill(grad / pow(size, float(p) - 1.0), eq(size, 0), 0.0)
-    slope = masked_fill(sgn(x) * pow(abs_(x), float(p) - 1.0), eq(x, 0), 0.0)
-    return to_dtype(slope * scale, self.dtype)
+    # the powers of a share, as those of x and of the norm overflow
+    none = eq(size, 0)
+    share = abs_(x) / masked_fill(size, none, 1.0)
+    slope = masked_fill(sgn(x) * pow(share, float(p) - 1.0), eq(x, 0), 0.0)
+    return to_dtype(slope * masked_fill(grad, none, 0.0), self.dtype)
 
 
 @norm.reference

@@ -8,6 +8,7 @@ from plait_ops.calls import (
 from plait_ops.calls import (
     empty_like,
     gt,
+    le,
     leaky_relu,
     mul,
     narrow,
@@ -60,7 +61,7 @@ threshold.error(
 
 @threshold_elements.vjp("self")
 def _(g, self, threshold):
-    return where(gt(self, threshold), g, 0.0)
+    return where(le(self, threshold), 0.0, g)  # nan passes
 
 
 def _shrink(name, text, reference, example):
@@ -79,7 +80,7 @@ def _shrink(name, text, reference, example):
 
     @operator.vjp("self")
     def _(g, self, lambd):
-        return where(gt(abs_(self), lambd), g, 0.0)
+        return where(le(abs_(self), lambd), 0.0, g)  # nan passes
 
     @operator.samples
     def _(s):
