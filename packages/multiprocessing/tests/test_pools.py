@@ -312,6 +312,7 @@ def test_results_that_cannot_be_received_are_an_error(error: Exception, monkeypa
 
         if getattr(error, "errno", 0) == 12:
             results._poll = Poll()
+            pool.apply(pool_tasks.add_one, (1,))  # ends the wait that goes on
         else:
             for worker in results._workers:
                 monkeypatch.setattr(worker.receiver, "recv_bytes", receive)
