@@ -291,7 +291,9 @@ def test_a_thread_that_cannot_be_started_leaves_nothing(at: int, monkeypatch) ->
     assert (descriptors(), threading.active_count()) == (before, threads)
 
 
-@pytest.mark.parametrize("error", [MemoryError("no memory"), OSError(12, "no memory")])
+@pytest.mark.parametrize(
+    "error", [MemoryError("no memory"), OSError(12, "no memory"), OSError(105, "no memory")]
+)
 def test_results_that_cannot_be_received_are_an_error(error: Exception, monkeypatch) -> None:
     with mp.get_context("fork").Pool(2) as pool:
         assert pool.apply(pool_tasks.add_one, (1,)) == 2
@@ -308,8 +310,9 @@ def test_results_that_cannot_be_received_are_an_error(error: Exception, monkeypa
         def receive():
             raise error
 
-        if isinstance(error, OSError):
+        if getattr(error, "errno", 0) == 12:
             results._poll = Poll()
+            pool.apply(pool_tasks.add_one, (1,))  # ends the wait that goes on
         else:
             for worker in results._workers:
                 monkeypatch.setattr(worker.receiver, "recv_bytes", receive)

@@ -194,8 +194,12 @@ class Results:
         """Read one answer; whether there was one."""
         try:
             data = worker.receiver.recv_bytes()
-        except (EOFError, OSError):
+        except EOFError:
             return False
+        except OSError as error:
+            if error.errno is None:  # the end within a message: it was killed
+                return False
+            raise
         job, place, good, size = HEAD.unpack_from(data)
         text = data[HEAD.size : HEAD.size + size].decode(errors="replace")
         if job == NO_JOB:
