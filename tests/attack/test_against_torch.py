@@ -59,7 +59,7 @@ DIFFERS: list[tuple[str, str, str]] = [
 REFUSED: list[tuple[str, str, str]] = [
     # function, what plait says, reason
     ("sum|mean|prod", "must be complex", "imaginary parts are not dropped in silence"),
-    ("pad", "can put at most 0", "nothing is left to repeat"),
+    ("pad", "can put at most", "it crops first: less is left to repeat"),
     ("nextafter", "must be a floating-point dtype", "integers are not promoted"),
     ("logdet|slogdet", "is singular", "there is no gradient"),
     ("median", "must be a floating-point dtype", "no integer stands for the median of none"),

@@ -567,7 +567,7 @@ def promotion(rng: random.Random) -> Call:
 
         return Call(inplace, [x, y], {}, f"{name}_")
     swapped = rng.random() < 0.2 and name in ("add", "mul", "eq", "pow", "sub", "div")
-    if swapped:
+    if swapped and not isinstance(y, torch.Tensor):  # as Python calls it
         operator = {"add": "__radd__", "mul": "__rmul__", "eq": "__eq__", "pow": "__rpow__",
                     "sub": "__rsub__", "div": "__rtruediv__"}[name]  # fmt: skip
         return Call(lambda m, x, y: getattr(x, operator)(y), [x, y], {}, operator)
