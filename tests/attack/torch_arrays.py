@@ -90,7 +90,11 @@ def statistic(rng: random.Random) -> Call:
     if name in ("vector_norm", "norm"):
         p = rng.choice([0, 1, 2, 3, 0.5, -1, float("inf"), float("-inf")])
         return Call("linalg.vector_norm" if name == "vector_norm" else "norm", [x, p, dims], keep)
-    x = with_nan(rng, shape) if name == "nanquantile" else tensor(rng, shape, rng.choice(FLOATS))
+    x = (
+        with_nan(rng, shape)
+        if name == "nanquantile"
+        else tensor(rng, shape, rng.choice(FLOATS), layout=False)
+    )
     one = dims if isinstance(dims, int) else rng.randrange(len(shape)) if shape else 0
     q = rng.choice([0.3, 1.0, torch.rand(3, dtype=x.dtype), torch.rand((), dtype=x.dtype)])
     keep["interpolation"] = rng.choice(["linear", "lower", "higher", "midpoint", "nearest"])
