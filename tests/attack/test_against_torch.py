@@ -59,6 +59,7 @@ DIFFERS: list[tuple[str, str, str]] = [
 REFUSED: list[tuple[str, str, str]] = [
     # function, what plait says, reason
     ("sum|mean|prod", "must be complex", "imaginary parts are not dropped in silence"),
+    ("pad", "can put at most", "it crops first: less is left to repeat"),
     ("nextafter", "must be a floating-point dtype", "integers are not promoted"),
     ("logdet|slogdet", "is singular", "there is no gradient"),
     ("median", "must be a floating-point dtype", "no integer stands for the median of none"),
@@ -73,12 +74,15 @@ OTHERWISE: list[tuple[str, str]] = [
     (r"^(std|var).*correction': (1.5|2|1)\b", "nan is the gradient of a nan that has no divisor"),
     (r"^(ldexp|atan2)\(.*int", "its gradient is computed in the integers, which wrap around"),
     (r"(lu|relu6|softsign|hard\w+|\w+shrink|threshold)\(.*nan", "PyTorch's depend on the place"),
+    (r"^ctc_loss.*zero_infinity': False", "an impossible target has the gradient 0, not nan"),
     (r"softsign\(.*inf", "the gradient is its limit, not nan"),
+    (r"^prod.*float16", "infinite on the way, but not at the end: it is carried in float32"),
     (r"^result_type.*complex64.*float16", "there is no complex32"),
 ]
 """Calls whose results differ."""
 
-TOLERANCES = {"float16": 4e-3, "bfloat16": 3e-2, "float32": 1e-4, "complex64": 1e-4}
+# PyTorch rounds the terms of some gradients in halves
+TOLERANCES = {"float16": 3e-2, "bfloat16": 1e-1, "float32": 1e-4, "complex64": 1e-4}
 COARSE = 1e-8  # of float64 and complex128
 
 

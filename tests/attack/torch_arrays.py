@@ -90,7 +90,11 @@ def statistic(rng: random.Random) -> Call:
     if name in ("vector_norm", "norm"):
         p = rng.choice([0, 1, 2, 3, 0.5, -1, float("inf"), float("-inf")])
         return Call("linalg.vector_norm" if name == "vector_norm" else "norm", [x, p, dims], keep)
-    x = with_nan(rng, shape) if name == "nanquantile" else tensor(rng, shape, rng.choice(FLOATS))
+    x = (
+        with_nan(rng, shape)
+        if name == "nanquantile"
+        else tensor(rng, shape, rng.choice(FLOATS), layout=False)
+    )
     one = dims if isinstance(dims, int) else rng.randrange(len(shape)) if shape else 0
     q = rng.choice([0.3, 1.0, torch.rand(3, dtype=x.dtype), torch.rand((), dtype=x.dtype)])
     keep["interpolation"] = rng.choice(["linear", "lower", "higher", "midpoint", "nearest"])
@@ -567,7 +571,7 @@ def promotion(rng: random.Random) -> Call:
 
         return Call(inplace, [x, y], {}, f"{name}_")
     swapped = rng.random() < 0.2 and name in ("add", "mul", "eq", "pow", "sub", "div")
-    if swapped:
+    if swapped and not isinstance(y, torch.Tensor):  # as Python calls it
         operator = {"add": "__radd__", "mul": "__rmul__", "eq": "__eq__", "pow": "__rpow__",
                     "sub": "__rsub__", "div": "__rtruediv__"}[name]  # fmt: skip
         return Call(lambda m, x, y: getattr(x, operator)(y), [x, y], {}, operator)

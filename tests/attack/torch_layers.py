@@ -150,7 +150,7 @@ def margin_loss(rng: random.Random) -> Call:
         return Call("nn.functional.triplet_margin_loss", [a, b, other], options)
     if name == "multi":
         weight = maybe(rng, 0.5, tensor(rng, [c], dtype, positive=True, grad=False))
-        options.update(p=rng.choice([1, 2]), margin=margin, weight=weight)
+        options.update(p=rng.choice([1, 2]), margin=margin or 0.7, weight=weight)  # 0: ties
         return Call("nn.functional.multi_margin_loss", [a, torch.randint(0, c, [n])], options)
     if name == "multilabel":
         labels = torch.stack([torch.randperm(c) for _ in range(n)])
@@ -308,7 +308,7 @@ def blocks(rng: random.Random) -> Call:
 
         return Call(run, [image], {}, f"fold[{options}]")
     r = rng.randint(1, 3)
-    lead = shape_of(rng, 0, 2)
+    lead = shape_of(rng, 0, 2, "filled")  # PyTorch leaves empty batches as they are
     h, w, c = (rng.randint(1, 3) for _ in "hwc")
     if name == "pixel_shuffle":
         return Call(f"nn.functional.{name}", [tensor(rng, [*lead, c * r * r, h, w]), r])
