@@ -90,7 +90,8 @@ def statistic(rng: random.Random) -> Call:
     if name in ("vector_norm", "norm"):
         p = rng.choice([0, 1, 2, 3, 0.5, -1, float("inf"), float("-inf")])
         return Call("linalg.vector_norm" if name == "vector_norm" else "norm", [x, p, dims], keep)
-    x = (
+    floats = tensor(rng, shape, layout=False)  # no ties
+    x = with_nan(rng, shape) if name == "nanquantile" else floats
         with_nan(rng, shape)
         if name == "nanquantile"
         else tensor(rng, shape, rng.choice(FLOATS), layout=False)
