@@ -1,5 +1,6 @@
-// Products of a matrix and a vector, which read each element of the matrix once: memory bounds
-// them, and no library is faster. Their sums are cut into runs, whose sums are added up.
+// Products of a matrix and a vector, which read each element of the matrix once. Libraries sum up
+// whole rows in one run, whose error grows with their length; here sums are cut into runs, whose
+// sums are added up two and two.
 #include "kernels/gemm.h"
 
 namespace plait::core {
