@@ -31,6 +31,26 @@ def test_embedding_bag_of_empty_bags(mode: str) -> None:
     assert made.tolist() == [[0.0, 0.0], [0.0, 0.0]]
 
 
+def test_the_last_offset_is_the_end_of_the_input() -> None:
+    three = pc.tensor([0, 1, 2])
+    with pytest.raises(ValueError, match="the last of `offsets` must be 3"):
+        F.embedding_bag(three, pc.ones(3, 2), pc.tensor([0]), include_last_offset=True)
+
+
+def test_a_dilated_window_that_sees_nothing() -> None:
+    """As in PyTorch its value is minus infinity; it has no place and gets no gradient."""
+    x = pc.tensor([[[5.0]]], requires_grad=True)
+    value, place = F.max_pool1d(x, 2, 3, 1, 2, return_indices=True)
+    assert value.tolist() == [[[float("-inf")]]] and place.tolist() == [[[-1]]]
+    value.backward(pc.ones_like(value))
+    assert x.grad is not None and x.grad.tolist() == [[[0.0]]]
+    volume = pc.arange(2.0).reshape(1, 1, 2, 1, 1)
+    made, places = F.max_pool3d(
+        volume, (1, 2, 1), (1, 3, 1), (0, 1, 0), (1, 2, 1), return_indices=True
+    )
+    assert made.flatten().tolist() == [float("-inf")] * 2 and places.flatten().tolist() == [-1, -1]
+
+
 def test_interpolate_nearest_to_the_same_and_the_double_size() -> None:
     """The given factor says which element is taken, but not in small images, as in PyTorch."""
     x = pc.arange(5.0).reshape(1, 1, 5)

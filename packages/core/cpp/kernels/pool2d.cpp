@@ -3,6 +3,7 @@
 #include "kernels/conv.h"
 #include "kernels/dense.h"
 #include "kernels/pool_halves.h"
+#include "kernels/rows.h"
 
 namespace plait::core {
 namespace {
@@ -55,8 +56,9 @@ void max_plane(const Pool &v, const T *x, T *y, int64_t *where) {
         for (int64_t q = left, b = 0; b < v.kw; b++, q += v.dw)
           if (q >= 0 && q < v.w && (at < 0 || better(x[r * v.w + q], x[at]))) at = r * v.w + q;
       }
-      where[i * v.ow + j] = at < 0 ? 0 : at;
-      y[i * v.ow + j] = x[at < 0 ? 0 : at];
+      // A dilated window may see nothing of the image: -1 is no place, and gets no gradient.
+      where[i * v.ow + j] = at;
+      y[i * v.ow + j] = at < 0 ? lowest<T>() : x[at];
     }
 }
 
@@ -137,6 +139,7 @@ template <class T>
 bool spread(const T *g, const int64_t *where, int64_t n, int64_t area, T *gx) {
   memset(gx, 0, size_t(area) * sizeof(T));
   for (int64_t j = 0; j < n; j++) {
+    if (where[j] == -1) continue;
     if (uint64_t(where[j]) >= uint64_t(area)) return false;
     gx[where[j]] += g[j];
   }

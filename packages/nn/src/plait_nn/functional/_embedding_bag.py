@@ -108,6 +108,7 @@ def _lengths(input: Tensor, offsets: Tensor | None, include_last: bool) -> list[
         )
     starts = [int(n) for n in offsets.tolist()]
     first, ends = starts[:1], [*starts[1:], input.shape[0]]
+    last = starts[-1:]
     if include_last or not starts:
         starts, ends = starts[:-1], ends[:-1]
     falls = any(e < s for s, e in zip(starts, ends, strict=True))
@@ -116,7 +117,7 @@ def _lengths(input: Tensor, offsets: Tensor | None, include_last: bool) -> list[
             f"embedding_bag: `offsets` must begin with 0 and rise to at most {input.shape[0]}; "
             f"got {offsets.tolist()}"
         )
-    if ends and include_last and ends[-1] != input.shape[0]:
+    if include_last and last not in ([], [input.shape[0]]):
         raise ValueError(
             f"embedding_bag: the last of `offsets` must be {input.shape[0]} with "
             f"`include_last_offset`; got {offsets.tolist()}"

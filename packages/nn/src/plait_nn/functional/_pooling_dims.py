@@ -118,9 +118,11 @@ def max_pool3d(
     if not return_indices:
         return made.reshape(shape)
     # a column's place is d * (H' W') + column: in which slice, and where in that slice
-    within = places.reshape((rows, -1)).gather(1, at.reshape((rows, -1)))
-    slice_number = at.reshape((rows, -1)) // max(math.prod(size), 1)
-    return made.reshape(shape), (slice_number * (height * width) + within).reshape(shape)
+    at = at.reshape((rows, -1))
+    within = places.reshape((rows, -1)).gather(1, at.clamp(min=0))
+    found = at // max(math.prod(size), 1) * (height * width) + within
+    found = found.masked_fill((at < 0) | (within < 0), -1)  # a window that sees nothing
+    return made.reshape(shape), found.reshape(shape)
 
 
 def avg_pool1d(

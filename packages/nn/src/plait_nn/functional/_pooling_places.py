@@ -32,6 +32,11 @@ def _adaptive(operator: str, dims: int, input: Tensor, output: Output, indices: 
             f"{dims}; got shape {tuple(input.shape)} and {wanted}"
         )
     spatial = tuple(input.shape[-dims:])
+    least = math.prod(
+        size if count is None else max(count, 0)
+        for size, count in zip(spatial, wanted, strict=True)
+    )
+    reserve(least * math.prod(input.shape[:-dims]) * (input.element_size() + 8), input)
     places = pc.arange(math.prod(spatial), device=input.device).reshape(spatial)
     values, at = input, places.expand(tuple(input.shape))
     for dim in reversed(range(-dims, 0)):

@@ -24,4 +24,5 @@ def sizes_of(value: Sizes, dims: int, name: str, operator: str) -> tuple[int, ..
 
 def reserve(nbytes: int, like: Tensor) -> None:
     """Fail at once where a computation will need ``nbytes`` beside ``like`` that nobody has."""
-    pc.empty(nbytes, dtype=pc.uint8, device=like.device)
+    # sizes of more than 62 bits are no size for `empty`; nobody has these either
+    pc.empty(min(nbytes, 2**62), dtype=pc.uint8, device=like.device)

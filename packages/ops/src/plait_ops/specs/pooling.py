@@ -2,7 +2,19 @@
 
 import numpy as np
 
-from plait_ops.calls import cat, expand, gather, mean, narrow, reshape, scatter_add, zeros
+from plait_ops.calls import (
+    cat,
+    clamp_min,
+    expand,
+    gather,
+    ge,
+    mean,
+    mul,
+    narrow,
+    reshape,
+    scatter_add,
+    zeros,
+)
 from plait_ops.spec import Composite, Operator
 from plait_ops.words import check, int64, require, result, sizes, windows
 
@@ -10,7 +22,8 @@ max_pool2d_with_indices = Operator(
     "max_pool2d_with_indices(Tensor input, int[2] kernel_size, int[2]? stride=None, int[2] padding=0, int[2] dilation=1, "
     "bool ceil_mode=False) -> (Tensor, Tensor)",
     doc="""
-    `max_pool2d`, and where each largest element is: its place ``y * w + x`` in the image, as int64.
+    `max_pool2d`, and where each largest element is: its place ``y * w + x`` in the image, as int64; -1 where a dilated window
+    sees nothing of the image, whose value is the least of the dtype and which gets no gradient.
 
     >>> import plait_core as pc
     >>> pc.max_pool2d_with_indices(pc.arange(4.0).reshape(1, 1, 2, 2), 2)[1].item()
@@ -76,7 +89,9 @@ def _(grad, indices, size):
     planes = list(size[: len(size) - 2])
     flat = zeros(planes + [size[-2] * size[-1]], dtype=grad.dtype, device=grad.device)
     windows_shape = planes + [grad.shape[-2] * grad.shape[-1]]
-    made = scatter_add(flat, -1, reshape(indices, windows_shape), reshape(grad, windows_shape))
+    counted = mul(grad, ge(indices, 0))
+    places = reshape(clamp_min(indices, 0), windows_shape)
+    made = scatter_add(flat, -1, places, reshape(counted, windows_shape))
     return reshape(made, size)
 
 
@@ -89,8 +104,8 @@ def _(g0, input, result1):
 def _(g, grad, indices):
     planes = list(g.shape[: g.ndim - 2])
     flat = reshape(g, planes + [g.shape[-2] * g.shape[-1]])
-    picked = gather(flat, -1, reshape(indices, planes + [grad.shape[-2] * grad.shape[-1]]))
-    return reshape(picked, grad.shape)
+    places = reshape(clamp_min(indices, 0), planes + [grad.shape[-2] * grad.shape[-1]])
+    return mul(reshape(gather(flat, -1, places), grad.shape), ge(indices, 0))
 
 
 def _starts(n, k, stride, padding, dilation, ceil_mode):
@@ -116,6 +131,10 @@ def _max_pool(input, kernel_size, stride=None, padding=(0, 0), dilation=(1, 1), 
             columns = [
                 x + j * dilation[1] for j in range(kernel_size[1]) if 0 <= x + j * dilation[1] < w
             ]
+            if not rows or not columns:
+                made[..., a, b] = -np.inf if input.dtype.kind == "f" else np.iinfo(input.dtype).min
+                where[..., a, b] = -1
+                continue
             window = input[..., rows, :][..., columns].reshape(
                 *input.shape[:-2], len(rows) * len(columns)
             )
@@ -133,7 +152,7 @@ def _(grad, indices, size):
     made = np.zeros((int(np.prod(size[:-2])), size[-2] * size[-1]), grad.dtype)
     planes = (len(made), grad.shape[-2] * grad.shape[-1])
     for row, at, g in zip(made, indices.reshape(planes), grad.reshape(planes), strict=True):
-        np.add.at(row, at, g)
+        np.add.at(row, at[at >= 0], g[at >= 0])
     return made.reshape(size)
 
 
