@@ -22,7 +22,6 @@ __all__ = [
     "names_in",
     "sweep",
     "sync_folder",
-    "write_file",
     "write_stream",
 ]
 
@@ -186,16 +185,6 @@ def kind_of(mode: int) -> str:
         "a device": lambda mode: stat.S_ISCHR(mode) or stat.S_ISBLK(mode),
     }
     return next((name for name, test in tests.items() if test(mode)), "no regular file")
-
-
-def write_file(path: str, write: Callable[[Writer], object]) -> None:
-    """Replace the file at `path` by what `write` writes, durably, or leave it as it was."""
-    folder, name = os.path.split(os.path.realpath(path))
-    sweep(folder, names_in(folder), re.escape(name))
-    with Replacement(path) as file:
-        write(Writer(file.write))
-        file.take_name()
-        sync_folder(folder)
 
 
 def names_in(folder: str) -> list[str]:

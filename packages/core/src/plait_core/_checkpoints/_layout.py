@@ -13,6 +13,7 @@ from plait_core._checkpoints._source import Source
 
 __all__ = [
     "DTYPES",
+    "INDEX_START",
     "LARGEST_HEADER",
     "Entry",
     "checked_size",
@@ -45,6 +46,7 @@ ITEMSIZES = {
     name: {"BOOL": 1, "BF16": 2, "C64": 8}.get(name) or int(name[1:]) // 8 for name in DTYPES
 }
 LARGEST_HEADER = 100_000_000  # the layout's own limit
+INDEX_START = b'{"__metadata__":{'  # of an index that `marked` made
 _BLANK = "0" * 32
 _MARK = "plait.header"
 _END = "plait.end"
