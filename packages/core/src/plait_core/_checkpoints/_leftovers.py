@@ -8,7 +8,7 @@ import os
 import re
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable
 
 from plait_core._checkpoints._atomic import TOKEN, is_free, names_in, sweep
 from plait_core._checkpoints._layout import INDEX_START, LARGEST_HEADER
@@ -17,6 +17,7 @@ __all__ = ["SUFFIX", "remove_leftovers", "stem_of"]
 
 SUFFIX = ".safetensors"
 _KEY = b'"weight_map"'  # which every index has, of plait and of others
+_OBJECT = re.compile(rb'\{[ \t\r\n]*(?:"|\Z)')  # how JSON of an object with keys begins
 _BLOCK = 1 << 20  # bytes of a file that are in memory at a time
 _SETTLED = 2_000_000_000  # nanoseconds after which another change of a file has another time
 _MOST_KNOWN = 10_000
@@ -90,9 +91,9 @@ def _mentioned(path: str, tokens: set[str], known: bool) -> set[str]:
         state = _state(found)
         if _no_indexes.get(path) == state:
             return set()
-        if any(_KEY in text for text in _blocks(file)):
-            wanted = {f"-{token}-".encode(): token for token in tokens}
-            return {wanted[word] for text in _blocks(file) for word in wanted if word in text}
+        if _found(file, [_KEY]):
+            words = {f"-{token}-".encode(): token for token in tokens}
+            return {words[word] for word in _found(file, words)}
         if _state(os.fstat(file)) == state and _is_settled(found):
             if len(_no_indexes) >= _MOST_KNOWN:
                 _no_indexes.clear()
@@ -102,14 +103,25 @@ def _mentioned(path: str, tokens: set[str], known: bool) -> set[str]:
         os.close(file)
 
 
-def _blocks(file: int) -> Iterator[bytes]:
-    """The bytes of a file, a block at a time, each after the end of the one before."""
-    place, end = 0, b""
-    while block := os.pread(file, _BLOCK, place):
-        place += len(block)
-        text = end + block
-        yield text
-        end = text[-len(_KEY) :]  # as long as anything that is looked for
+def _found(file: int, words: Iterable[bytes]) -> set[bytes]:
+    """Those of the words, none longer than the key, that occur in a file that may be an index.
+
+    It is read a block at a time, each after the end of the one before, in the same memory.
+    """
+    found: set[bytes] = set()
+    rest, kept, place = set(words), 0, 0
+    memory = bytearray(len(_KEY) + _BLOCK)
+    while rest:
+        count = os.preadv(file, [memoryview(memory)[kept:]], place)
+        end = kept + count
+        if not count or (not place and not _OBJECT.match(memory, 0, end)):
+            break
+        found |= {word for word in rest if memory.find(word, 0, end) >= 0}
+        rest -= found
+        place += count
+        kept = min(end, len(_KEY))
+        memory[:kept] = memory[end - kept : end]
+    return found
 
 
 def _state(found: os.stat_result) -> tuple[int, ...]:
