@@ -346,6 +346,59 @@ def test_files_of_the_version_before_load() -> None:
     assert is_small(pc.load(io.BytesIO(len(text).to_bytes(8, "little") + text + data[start:])))
 
 
+def foreign(metadata: dict[str, str]) -> bytes:
+    header = {
+        "__metadata__": metadata,
+        "x": {"dtype": "F32", "shape": [3], "data_offsets": [0, 12]},
+    }
+    text = json.dumps(header).encode()
+    return len(text).to_bytes(8, "little") + text + np.arange(3, dtype="<f4").tobytes()
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [{"plait_version": "0.1"}, {"plaited": "x"}, {"note": "see plait.end"}, {"plait.x": "plait"}],
+)
+def test_metadata_of_others_that_speaks_of_plait(metadata: dict[str, str]) -> None:
+    assert pc.load(io.BytesIO(foreign(metadata)))["x"].tolist() == [0.0, 1.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [{"format": "plait"}, {"plait": "{}"}, {"plait.end": ""}, {"plait.header": "0" * 32}],
+)
+def test_marks_without_a_digest(metadata: dict[str, str], tmp_path: Path) -> None:
+    """Damage, or another program's: who knows better loads it."""
+    path = tmp_path / "a"
+    path.write_bytes(foreign(metadata))
+    for verify in (None, True):
+        with pytest.raises(pc.CheckpointError, match=r"marks but not its digest.*another program"):
+            pc.load(path, verify=verify)
+    assert pc.load(path, verify=False)["x"].tolist() == [0.0, 1.0, 2.0]
+    (tmp_path / "i.json").write_text(
+        json.dumps({"__metadata__": metadata, "weight_map": {"x": "a"}})
+    )
+    with pytest.raises(pc.CheckpointError, match="marks but not its digest"):
+        pc.load(tmp_path / "i.json")
+    assert pc.load(tmp_path / "i.json", verify=False)["x"].tolist() == [0.0, 1.0, 2.0]
+
+
+@pytest.mark.parametrize("end", ["new/", "new/.", "new/.."])
+def test_names_of_folders(end: str, tmp_path: Path) -> None:
+    for options in ({}, {"max_shard_size": 8}, {"format": "torch"}):
+        with pytest.raises(IsADirectoryError, match=r"save: a file is required.*names a folder"):
+            pc.save({"x": pc.ones(3)}, f"{tmp_path}/{end}", **options)
+    assert not os.listdir(tmp_path)
+
+
+def test_paths_with_a_null_character(tmp_path: Path) -> None:
+    for options in ({}, {"max_shard_size": 8}, {"format": "torch"}):
+        with pytest.raises(ValueError, match=r"save: a path must not hold a null.*a\\x00b"):
+            pc.save({"x": pc.ones(3)}, tmp_path / "a\0b", **options)
+    with pytest.raises(ValueError, match=r"load: a path must not hold a null.*a\\x00b"):
+        pc.load(tmp_path / "a\0b")
+
+
 def harmless(data: bytes) -> set[int]:
     """The bytes of a zip that say nothing of what is loaded."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:

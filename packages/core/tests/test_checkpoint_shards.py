@@ -11,6 +11,8 @@ import signal
 import stat
 import subprocess
 import sys
+import time
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -189,6 +191,82 @@ def test_indexes_with_one_stem_in_a_folder(tmp_path: Path) -> None:
         save(version + 10, two)
     assert (version_of(one), version_of(two)) == (2, 12)
     assert len(os.listdir(tmp_path)) == 8
+
+
+@pytest.mark.parametrize("at", [0, 100, 2**20 - 30, 2**20 - 5, 2**20 + 1, 5 * 2**20])
+@pytest.mark.parametrize("later", [False, True])
+def test_an_index_that_was_written_anew_keeps_its_parts(
+    at: int, later: bool, tmp_path: Path
+) -> None:
+    """By another program, in any order, with a name across the end of what is read at a time."""
+    index, copy = tmp_path / "m.index.json", tmp_path / "copy.json"
+    save(1, index)
+    places = json.loads(index.read_text())["weight_map"]
+    blank = {"a": " " * at}
+    parts = {"weight_map": places}
+    copy.write_text(json.dumps(parts | blank if later else blank | parts, indent=2))
+    kept = set(places.values())
+    save(2, index)
+    save(3, index)
+    assert set(os.listdir(tmp_path)) == {*own_files(index), *kept, "copy.json"}
+
+
+def test_large_files_beside_are_read_once_and_in_blocks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index, log, block = tmp_path / "m.index.json", tmp_path / "log.json", 1 << 20
+    with log.open("wb") as file:
+        file.write(b'{"losses": [')
+        file.truncate(50 * block)
+    now, preadv, sizes = time.time_ns, os.preadv, []
+
+    def counted(file: int, buffers: Any, place: int) -> int:
+        count = preadv(file, buffers, place)
+        sizes.append(count)
+        return count
+
+    monkeypatch.setattr(time, "time_ns", lambda: now() + 10**10)
+    monkeypatch.setattr(os, "preadv", counted)
+    save(0, index)
+    tracemalloc.start()
+    try:
+        save(1, index)
+        assert tracemalloc.get_traced_memory()[1] < 10 * block
+    finally:
+        tracemalloc.stop()
+    assert 50 * block <= sum(sizes) < 52 * block and max(sizes) < 2 * block
+    sizes.clear()
+    save(2, index)
+    assert sum(sizes) < block  # it has not changed
+    with log.open("r+b") as file:
+        file.write(json.dumps({"weight_map": {"x": own_files(index)[0]}}).encode())
+    before = own_files(index)
+    save(3, index)
+    assert set(os.listdir(tmp_path)) == {*before, *own_files(index), "log.json"}
+
+
+def test_a_file_that_takes_the_place_of_an_index(tmp_path: Path) -> None:
+    """Its parts go, and those that a killed save left; those of other indexes stay."""
+    index, other = tmp_path / "m.index.json", tmp_path / "m.safetensors.index.json"
+    for form in ("plait", "torch"):
+        save(1, index)
+        save(2, other)
+        (tmp_path / "m-01234567-00001-of-00002.safetensors").write_bytes(b"x")
+        pc.save(value(3), index, format=form)
+        assert version_of(index) == 3 and version_of(other) == 2
+        assert sorted(os.listdir(tmp_path)) == sorted([index.name, *own_files(other)])
+
+
+def test_a_file_beside_sharded_checkpoints_keeps_parts_in_use(tmp_path: Path) -> None:
+    """Also where its name has the same beginning."""
+    index, copy = tmp_path / "m.index.json", tmp_path / "best"
+    save(1, index)
+    shutil.copy(index, copy)
+    save(2, index)
+    before = set(os.listdir(tmp_path))
+    pc.save(value(3), tmp_path / "m.safetensors")
+    assert set(os.listdir(tmp_path)) == before | {"m.safetensors"}
+    assert (version_of(copy), version_of(index)) == (1, 2)
 
 
 def test_an_index_that_cannot_be_read_keeps_all(tmp_path: Path) -> None:

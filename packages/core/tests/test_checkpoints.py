@@ -314,7 +314,7 @@ def test_shards_that_are_damaged_or_missing(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         pc.load(index)
     index.write_bytes(text.replace(b"safetensors", b"safetensorz", 1))
-    with pytest.raises(pc.CheckpointError, match="digest differs"):
+    with pytest.raises(pc.CheckpointError, match="not its digest"):
         pc.load(index)
     index.write_text('{"weight_map": {"x": "../secret"}}')
     with pytest.raises(pc.CheckpointError, match="name of a file beside"):

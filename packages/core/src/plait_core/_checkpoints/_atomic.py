@@ -20,9 +20,9 @@ __all__ = [
     "Writer",
     "is_free",
     "names_in",
+    "path_of",
     "sweep",
     "sync_folder",
-    "write_file",
     "write_stream",
 ]
 
@@ -72,6 +72,8 @@ class Replacement:
     """
 
     def __init__(self, path: str, whole: str = "") -> None:
+        if path and os.path.basename(path) in ("", os.curdir, os.pardir):
+            raise _no_folder(path, "names a folder")  # where it ends in "/", as "new/" does
         self.path = os.path.realpath(path)
         self._kept = f"what was at {whole} is unchanged" if whole else "what was there is unchanged"
         self._is_part = bool(whole)
@@ -169,13 +171,25 @@ def _check_kind(path: str) -> None:
     except OSError:
         return
     if stat.S_ISDIR(mode):
-        error = IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
-        raise system_error(f"save: a file is required, {path!r} is a folder", error)
+        raise _no_folder(path, "is a folder")
     if not stat.S_ISREG(mode):
         raise CheckpointError(
             f"save: {path!r} is {kind_of(mode)}, which is not replaced; write to it by "
             "save(value, file) with a file that is open"
         )
+
+
+def _no_folder(path: str, said: str) -> CheckpointError:
+    error = IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    return system_error(f"save: a file is required, {path!r} {said}", error)
+
+
+def path_of(f: str | os.PathLike[Any], function: str) -> str:
+    """Return the text of a path, which no name with a zero byte is."""
+    path = os.fsdecode(f)
+    if "\0" in path:
+        raise ValueError(f"{function}: a path must not hold a null character, got {path!r}")
+    return path
 
 
 def kind_of(mode: int) -> str:
@@ -186,16 +200,6 @@ def kind_of(mode: int) -> str:
         "a device": lambda mode: stat.S_ISCHR(mode) or stat.S_ISBLK(mode),
     }
     return next((name for name, test in tests.items() if test(mode)), "no regular file")
-
-
-def write_file(path: str, write: Callable[[Writer], object]) -> None:
-    """Replace the file at `path` by what `write` writes, durably, or leave it as it was."""
-    folder, name = os.path.split(os.path.realpath(path))
-    sweep(folder, names_in(folder), re.escape(name))
-    with Replacement(path) as file:
-        write(Writer(file.write))
-        file.take_name()
-        sync_folder(folder)
 
 
 def names_in(folder: str) -> list[str]:

@@ -13,6 +13,7 @@ from plait_core._checkpoints._source import Source
 
 __all__ = [
     "DTYPES",
+    "INDEX_START",
     "LARGEST_HEADER",
     "Entry",
     "checked_size",
@@ -45,6 +46,7 @@ ITEMSIZES = {
     name: {"BOOL": 1, "BF16": 2, "C64": 8}.get(name) or int(name[1:]) // 8 for name in DTYPES
 }
 LARGEST_HEADER = 100_000_000  # the layout's own limit
+INDEX_START = b'{"__metadata__":{'  # of an index that `marked` made
 _BLANK = "0" * 32
 _MARK = "plait.header"
 _END = "plait.end"
@@ -94,38 +96,47 @@ def _lengths(metadata: dict[str, str]) -> list[int]:
     return [n for i, (key, value) in pairs for n in (len(key), len(value) if i != 2 else 0)]
 
 
-def _is_ours(metadata: dict[str, str], content: dict[str, Any]) -> bool:
-    """Tell whether a mark of plait's is left, any of them, or the form of its metadata.
+def _is_marked(metadata: dict[str, str], content: dict[str, Any]) -> bool:
+    """Tell whether a mark of plait's is left, any of them as it was written, or their lengths.
 
     The name of the metadata may be damaged too, so other tables are looked at.
     """
-    if metadata.get("format") == "plait" or any(key.startswith("plait") for key in metadata):
-        return True
     others = (table for key, table in content.items() if key != "weight_map")
     tables = (table for table in (metadata, *others) if isinstance(table, dict))
-    return any(_is_marked(table) for table in tables)
+    return any(_has_mark(table) for table in tables)
 
 
-def _is_marked(table: dict[str, Any]) -> bool:
+def _has_mark(table: dict[str, Any]) -> bool:
     if not table or not all(isinstance(value, str) for value in table.values()):
         return False
-    texts = (*table, *table.values())
-    return any(_END in text or _END_TEXT in text or _MARK in text for text in texts) or _lengths(
-        table
-    ) == _lengths(_metadata(""))
+    marks = _metadata("")
+    return (
+        table.get("format") == marks["format"]
+        or any(key in table for key in marks if key != "format")
+        or _END_TEXT in table.values()
+        or _lengths(table) == _lengths(marks)
+    )
 
 
 def verify_marked(
-    text: bytes, metadata: dict[str, str], content: dict[str, Any], name: str
+    text: bytes, metadata: dict[str, str], content: dict[str, Any], name: str, verify: bool | None
 ) -> bool:
-    """Tell whether the JSON is plait's; raise where its digest is wrong."""
-    if not _is_ours(metadata, content):
+    """Tell whether the JSON is plait's; raise where it has the marks and its digest is wrong.
+
+    Unchecked, it is then taken for another program's: tensors by their names.
+    """
+    if not _is_marked(metadata, content):
         return False
     found = metadata.get(_MARK, "")
     blank = text.replace(f'"{_MARK}":"{found}"'.encode(), f'"{_MARK}":"{_BLANK}"'.encode(), 1)
-    if len(found) != len(_BLANK) or _digest(blank) != found:
-        raise CheckpointError(f"load: the header of {name} is damaged: its digest differs")
-    return True
+    if len(found) == len(_BLANK) and _digest(blank) == found:
+        return True
+    if verify is False:
+        return False
+    raise CheckpointError(
+        f"load: the header of {name} has plait's marks but not its digest: it is damaged, or "
+        "another program's, whose tensors verify=False loads unchecked, by their names"
+    )
 
 
 def checked_size(text: bytes) -> bytes:
@@ -181,7 +192,9 @@ def metadata_of(content: dict[str, Any], name: str) -> dict[str, str]:
     return metadata
 
 
-def read_header(source: Source) -> tuple[dict[str, Entry], dict[str, str], int, bool]:
+def read_header(
+    source: Source, verify: bool | None
+) -> tuple[dict[str, Entry], dict[str, str], int, bool]:
     """Return entries, metadata, where the data begins, and whether plait wrote the file."""
     length = int.from_bytes(source.read(0, 8), "little")
     if length > LARGEST_HEADER:
@@ -192,7 +205,7 @@ def read_header(source: Source) -> tuple[dict[str, Entry], dict[str, str], int, 
     text = source.read(8, length)
     content = parse_json(text, source.name)
     metadata = metadata_of(content, source.name)
-    ours = verify_marked(text, metadata, content, source.name)
+    ours = verify_marked(text, metadata, content, source.name, verify)
     start = 8 + length
     entries = {key: _entry(key, value, source.name) for key, value in content.items()}
     _check_cover(entries, source, source.size - start)

@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
-import errno
 import os
 import re
-import stat
 
-from plait_core._checkpoints._atomic import (
-    TOKEN,
-    Replacement,
-    Writer,
-    is_free,
-    names_in,
-    sweep,
-    sync_folder,
-)
-from plait_core._checkpoints._layout import LARGEST_HEADER, checked_size, marked
+from plait_core._checkpoints._atomic import Replacement, Writer, sync_folder
+from plait_core._checkpoints._layout import checked_size, marked
+from plait_core._checkpoints._leftovers import SUFFIX, remove_leftovers, stem_of
 from plait_core._checkpoints._own import VERSION, Checkpoint, Stored
 
 __all__ = ["bytes_in", "write_shards"]
 
-_SUFFIX = ".safetensors"
 _UNITS = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 
 
@@ -46,11 +35,11 @@ def write_shards(checkpoint: Checkpoint, path: str, largest: int) -> None:
     """
     parts = _parts(checkpoint.entries, largest)
     index = Replacement(path)
-    _sweep(index)
+    remove_leftovers(index.folder, index.name)
     try:
         with index:
-            stem = f"{_stem(index.name)}-{index.token}"
-            names = [f"{stem}-{i + 1:05d}-of-{len(parts):05d}{_SUFFIX}" for i in range(len(parts))]
+            stem = f"{stem_of(index.name)}-{index.token}"
+            names = [f"{stem}-{i + 1:05d}-of-{len(parts):05d}{SUFFIX}" for i in range(len(parts))]
             text = _index(checkpoint, names, parts)
             for part, entries in zip(names, parts, strict=True):
                 with Replacement(os.path.join(index.folder, part), index.path) as file:
@@ -61,70 +50,7 @@ def write_shards(checkpoint: Checkpoint, path: str, largest: int) -> None:
             index.take_name()
             sync_folder(index.folder)
     finally:  # of the old index, or those of this one if it has not taken its place
-        _sweep(index)
-
-
-def _stem(name: str) -> str:
-    return name.removesuffix(".json").removesuffix(".index").removesuffix(".safetensors")
-
-
-def _sweep(index: Replacement) -> None:
-    """Remove what saves to this index left: unlocked temporary files, and parts out of use.
-
-    A part is in use while the temporary file with its token is locked, and while an index names
-    it; any file of the folder that begins as an index does and mentions the token counts as one,
-    so that copies of an index keep their parts. What an index says is never a reason to remove.
-
-    The order makes saves at the same time safe: the parts are listed, then the locks are tried,
-    then the indexes are read. The temporary file of a part that is listed was made before the
-    part; so at the second step it is locked, or it has become the index that is read at the third
-    (or a newer one has taken that one's place), or its process has ended.
-    """
-    stem, form = re.escape(_stem(index.name)), rf"-({TOKEN})-[0-9]{{5}}-of-[0-9]{{5}}{_SUFFIX}"
-    names = names_in(index.folder)
-    sweep(index.folder, names, rf"{re.escape(index.name)}|{stem}{form}")
-    matches = [re.fullmatch(stem + form, name) for name in names]
-    parts = {match[0]: match[1] for match in matches if match}
-    with contextlib.suppress(OSError):  # what cannot be read may name any part
-        tokens = set(parts.values())
-        tokens -= _locked_tokens(index.folder) if tokens else set()
-        for name in [index.name, *(os.listdir(index.folder) if tokens else [])]:
-            if tokens and name not in parts:
-                known = name == index.name or name.endswith(".json")
-                tokens -= _mentioned(os.path.join(index.folder, name), tokens, known)
-        for name, token in parts.items():
-            if token in tokens:
-                os.unlink(os.path.join(index.folder, name))
-
-
-def _locked_tokens(folder: str) -> set[str]:
-    """The tokens of temporary files that are in use."""
-    matches = [re.search(rf"\.({TOKEN})\.partial$", name) for name in os.listdir(folder)]
-    found = [(match[1], os.path.join(folder, match.string)) for match in matches if match]
-    return {token for token, path in found if not is_free(path)}
-
-
-def _mentioned(path: str, tokens: set[str], known: bool) -> set[str]:
-    """Those of the tokens that occur in a file, if it may be an index; `known`: by its name."""
-    try:
-        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    except OSError as error:
-        if error.errno in (errno.ENOENT, errno.ENXIO, errno.ELOOP):
-            return set()  # no file
-        if error.errno in (errno.EACCES, errno.EPERM) and not known:
-            return set()
-        raise
-    try:
-        found = os.fstat(file)
-        if not stat.S_ISREG(found.st_mode) or found.st_size > LARGEST_HEADER:
-            return set()
-        if os.pread(file, 1, 0) != b"{":
-            return set()
-        with open(file, "rb", closefd=False) as stream:
-            text = stream.read()
-        return {token for token in tokens if f"-{token}-".encode() in text}
-    finally:
-        os.close(file)
+        remove_leftovers(index.folder, index.name)
 
 
 def _parts(entries: list[Stored], largest: int) -> list[list[Stored]]:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from plait_core import _core
-from plait_core._checkpoints._atomic import kind_of
+from plait_core._checkpoints._atomic import kind_of, path_of
 from plait_core._checkpoints._digest import sum_of
 from plait_core._checkpoints._errors import CheckpointError, system_error
 
@@ -163,7 +163,7 @@ def _open_path(path: str) -> int:
 def open_source(f: Any) -> Source:
     """Open a path, or take what an open file has from its position on."""
     if isinstance(f, (str, os.PathLike)):
-        path = os.fsdecode(f)
+        path = path_of(f, "load")
         return _File(path, _open_path(path), 0, True)
     if not hasattr(f, "read"):
         raise TypeError(f"load: `f` must be a path or an open file, got {type(f).__name__}")

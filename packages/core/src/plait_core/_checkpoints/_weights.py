@@ -54,7 +54,7 @@ class File:
 
     def __init__(self, source: Source, options: Options) -> None:
         self.source, self.options = source, options
-        self.entries, metadata, self._start, ours = read_header(source)
+        self.entries, metadata, self._start, ours = read_header(source, options.verify)
         self.said = _said(metadata, source.name) if ours else {}
         if options.verify and not ours:
             raise CheckpointError(
@@ -262,7 +262,7 @@ def load_index(source: Source, options: Options, path: str) -> Any:
     text = source.read(0, source.size)
     index = parse_json(text, source.name)
     metadata = metadata_of(index, source.name)
-    ours = verify_marked(text, metadata, index, source.name)
+    ours = verify_marked(text, metadata, index, source.name, options.verify)
     places = index.get("weight_map")
     if not isinstance(places, dict) or not all(_is_file_name(v) for v in places.values()):
         raise CheckpointError(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import Any
 
-from plait_core._checkpoints._atomic import write_file, write_stream
+from plait_core._checkpoints._atomic import Replacement, Writer, path_of, sync_folder, write_stream
+from plait_core._checkpoints._leftovers import remove_leftovers
 from plait_core._checkpoints._own import taken_apart
 from plait_core._checkpoints._shards import bytes_in, write_shards
 from plait_core._checkpoints._torch_write import TorchZip
@@ -27,7 +29,7 @@ def save(
     if max_shard_size is not None:
         if not is_path:
             raise TypeError("save: `max_shard_size` requires a path")
-        write_shards(taken_apart(obj, weights_only), os.fsdecode(f), bytes_in(max_shard_size))
+        write_shards(taken_apart(obj, weights_only), path_of(f, "save"), bytes_in(max_shard_size))
         return
     if format == "torch":
         write = TorchZip(obj).write
@@ -38,6 +40,22 @@ def save(
             checkpoint.write(writer, checkpoint.entries)
 
     if is_path:
-        write_file(os.fsdecode(f), write)
+        _write_file(path_of(f, "save"), write)
     else:
         write_stream(f, write)
+
+
+def _write_file(path: str, write: Callable[[Writer], object]) -> None:
+    """Replace the file at `path` by what `write` writes, durably, or leave it as it was.
+
+    What was there may be an index: its parts go with it.
+    """
+    file = Replacement(path)
+    remove_leftovers(file.folder, file.name)
+    try:
+        with file:
+            write(Writer(file.write))
+            file.take_name()
+            sync_folder(file.folder)
+    finally:
+        remove_leftovers(file.folder, file.name)

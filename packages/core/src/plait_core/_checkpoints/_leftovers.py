@@ -1,0 +1,134 @@
+"""What saves leave in a folder, and what of it is out of use: temporary files, and parts."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import re
+import stat
+import time
+from collections.abc import Iterable
+
+from plait_core._checkpoints._atomic import TOKEN, is_free, names_in, sweep
+from plait_core._checkpoints._layout import INDEX_START, LARGEST_HEADER
+
+__all__ = ["SUFFIX", "remove_leftovers", "stem_of"]
+
+SUFFIX = ".safetensors"
+_KEY = b'"weight_map"'  # which every index has, of plait and of others
+_OBJECT = re.compile(rb'\{[ \t\r\n]*(?:"|\Z)')  # how JSON of an object with keys begins
+_BLOCK = 1 << 20  # bytes of a file that are in memory at a time
+_SETTLED = 2_000_000_000  # nanoseconds after which another change of a file has another time
+_MOST_KNOWN = 10_000
+
+# Files that are no index, by their path: size, times and inode when they were read.
+_no_indexes: dict[str, tuple[int, ...]] = {}
+
+
+def stem_of(name: str) -> str:
+    """Return what the names of the parts begin with, for the name of an index."""
+    return name.removesuffix(".json").removesuffix(".index").removesuffix(".safetensors")
+
+
+def remove_leftovers(folder: str, target: str) -> None:
+    """Remove what saves to this name left: unlocked temporary files, and parts out of use.
+
+    A part is in use while the temporary file with its token is locked, and while an index names
+    it; any file of the folder that may be an index and mentions the token counts as one, so that
+    copies of an index keep their parts. What an index says is never a reason to remove.
+
+    The order makes saves at the same time safe: the parts are listed, then the locks are tried,
+    then the indexes are read. The temporary file of a part that is listed was made before the
+    part; so at the second step it is locked, or it has become the index that is read at the third
+    (or a newer one has taken that one's place), or its process has ended.
+    """
+    stem, form = re.escape(stem_of(target)), rf"-({TOKEN})-[0-9]{{5}}-of-[0-9]{{5}}{SUFFIX}"
+    names = names_in(folder)
+    sweep(folder, names, rf"{re.escape(target)}|{stem}{form}")
+    matches = [re.fullmatch(stem + form, name) for name in names]
+    parts = {match[0]: match[1] for match in matches if match}
+    if not parts:
+        return
+    with contextlib.suppress(OSError):  # what cannot be read may name any part
+        tokens = set(parts.values())
+        tokens -= _locked_tokens(folder)
+        for name in [target, *os.listdir(folder)]:
+            if not tokens:
+                return
+            if name not in parts:
+                known = name == target or name.endswith(".json")
+                tokens -= _mentioned(os.path.join(folder, name), tokens, known)
+        for name, token in parts.items():
+            if token in tokens:
+                os.unlink(os.path.join(folder, name))
+
+
+def _locked_tokens(folder: str) -> set[str]:
+    """The tokens of temporary files that are in use."""
+    matches = [re.search(rf"\.({TOKEN})\.partial$", name) for name in os.listdir(folder)]
+    found = [(match[1], os.path.join(folder, match.string)) for match in matches if match]
+    return {token for token, path in found if not is_free(path)}
+
+
+def _mentioned(path: str, tokens: set[str], known: bool) -> set[str]:
+    """Those of the tokens that occur in a file, if it may be an index; `known`: by its name."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ENXIO, errno.ELOOP):
+            return set()  # no file
+        if error.errno in (errno.EACCES, errno.EPERM) and not known:
+            return set()
+        raise
+    try:
+        found = os.fstat(file)
+        if not stat.S_ISREG(found.st_mode) or found.st_size > LARGEST_HEADER:
+            return set()
+        start = os.pread(file, len(INDEX_START), 0)
+        if not (start.startswith(b"{") if known else start == INDEX_START):
+            return set()
+        state = _state(found)
+        if _no_indexes.get(path) == state:
+            return set()
+        if _found(file, [_KEY]):
+            words = {f"-{token}-".encode(): token for token in tokens}
+            return {words[word] for word in _found(file, words)}
+        if _state(os.fstat(file)) == state and _is_settled(found):
+            if len(_no_indexes) >= _MOST_KNOWN:
+                _no_indexes.clear()
+            _no_indexes[path] = state
+        return set()
+    finally:
+        os.close(file)
+
+
+def _found(file: int, words: Iterable[bytes]) -> set[bytes]:
+    """Those of the words, none longer than the key, that occur in a file that may be an index.
+
+    It is read a block at a time, each after the end of the one before, in the same memory.
+    """
+    found: set[bytes] = set()
+    rest, kept, place = set(words), 0, 0
+    memory = bytearray(len(_KEY) + _BLOCK)
+    while rest:
+        count = os.preadv(file, [memoryview(memory)[kept:]], place)
+        end = kept + count
+        if not count or (not place and not _OBJECT.match(memory, 0, end)):
+            break
+        found |= {word for word in rest if memory.find(word, 0, end) >= 0}
+        rest -= found
+        place += count
+        kept = min(end, len(_KEY))
+        memory[:kept] = memory[end - kept : end]
+    return found
+
+
+def _state(found: os.stat_result) -> tuple[int, ...]:
+    """What changes where a file changes."""
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+def _is_settled(found: os.stat_result) -> bool:
+    """Tell whether a change from now on is seen: a clock's step may hide one that follows soon."""
+    return time.time_ns() - max(found.st_mtime_ns, found.st_ctime_ns) > _SETTLED
