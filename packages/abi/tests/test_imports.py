@@ -255,3 +255,58 @@ print(seen, go.is_set(), status_of(child))
 """,
     )
     assert out == "1 True 3\n"
+
+
+def test_a_handler_that_an_import_chains_goes_on_calling_the_first(
+    run: Callable[[str, str], str],
+) -> None:
+    out = run(
+        """
+import signal
+calls = []
+old = signal.getsignal(signal.SIGINT)
+def mine(number, frame):
+    calls.append(number)
+    old(number, frame)
+signal.signal(signal.SIGINT, mine)
+""",
+        """
+from plait_abi.imports import import_module, uninterrupted
+module = import_module("plait_slow")
+def interrupt(block):
+    module.calls.clear()
+    try:
+        with block:
+            os.kill(os.getpid(), signal.SIGINT)
+            for _ in range(1000):
+                pass
+        return "swallowed"
+    except KeyboardInterrupt:
+        return len(module.calls), signal.getsignal(signal.SIGINT) is module.mine
+import contextlib
+print(interrupt(contextlib.nullcontext()), interrupt(uninterrupted()))
+signal.signal(signal.SIGINT, module.old)  # as a module does that takes its handler back
+print(interrupt(contextlib.nullcontext())[0], interrupt(uninterrupted())[0])
+print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)
+""",
+    )
+    assert out == "(1, True) (1, True)\n0 0\nTrue\n"
+
+
+def test_a_block_says_that_a_signal_waits_for_its_end(run: Callable[[str, str], str]) -> None:
+    out = run(
+        "",
+        """
+from plait_abi.imports import uninterrupted
+signal.signal(signal.SIGUSR1, lambda *_: None)
+with uninterrupted() as waits:
+    print(bool(waits))
+    os.kill(os.getpid(), signal.SIGUSR1)
+    for _ in range(1000):
+        pass
+    with uninterrupted() as inner:
+        print(bool(waits), bool(inner))
+print(bool(waits))
+""",
+    )
+    assert out == "False\nTrue False\nFalse\n"

@@ -420,3 +420,89 @@ def test_a_bounded_queue_is_full_and_has_room_again() -> None:
     threading.Timer(0.1, queue.get).start()
     queue.put(3, timeout=60)
     assert [queue.get(timeout=60), queue.get(timeout=60)] == [2, 3]
+
+
+INTERRUPTED_GET = """
+import os, signal, sys
+import plait_multiprocessing as mp
+
+def interrupt():
+    os.kill(os.getpid(), signal.SIGINT)
+    for _ in range(1000):
+        pass
+
+class Interrupted:  # a lock that a signal follows as soon as it is taken
+    def __init__(self, lock):
+        self.lock = lock
+    def acquire(self, *args):
+        taken = self.lock.acquire(*args)
+        interrupt()
+        return taken
+    def release(self):
+        self.lock.release()
+    def __enter__(self):
+        return self.acquire()
+    def __exit__(self, *args):
+        self.release()
+
+queue = getattr(mp, sys.argv[1])()
+lock = queue._rlock
+before = lock._semlock._get_value()
+queue._rlock = Interrupted(lock)
+try:
+    queue.get()
+except KeyboardInterrupt:
+    print("interrupted", before - lock._semlock._get_value(), flush=True)
+os._exit(0)
+"""
+
+
+@pytest.mark.parametrize("kind", ["Queue", "SimpleQueue", "JoinableQueue"])
+def test_an_interrupted_get_gives_the_lock_back(kind: str) -> None:
+    command = [sys.executable, "-c", INTERRUPTED_GET, kind]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    assert (done.stdout, done.stderr) == ("interrupted 0\n", "")
+
+
+INTERRUPTED_FULL = """
+import os, signal, threading, time
+import plait_multiprocessing as mp
+
+queue = mp.Queue(1)
+queue.put(0)
+main = threading.main_thread().ident
+taken = queue._sem.acquire
+
+class Slots:  # the signal comes when room was waited for and found
+    def __getattr__(self, name):
+        return getattr(slots, name)
+    def acquire(self, *args):
+        found = taken(*args)
+        if found and threading.get_ident() == main and not waited:
+            waited.append(1)
+            os.kill(os.getpid(), signal.SIGINT)
+            for _ in range(1000):
+                pass
+        return found
+slots, waited = queue._sem, []
+queue._sem = Slots()
+threading.Timer(0.1, queue.get).start()
+try:
+    queue.put(1)
+except KeyboardInterrupt:
+    pass
+queue._sem = slots
+while True:
+    try:
+        queue.get(timeout=0.5)
+    except Exception:
+        break
+print(slots._semlock._get_value(), flush=True)
+os._exit(0)
+"""
+
+
+def test_an_interrupted_put_into_a_full_queue_keeps_the_room() -> None:
+    command = [sys.executable, "-c", INTERRUPTED_FULL]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    assert (done.stdout, done.stderr) == ("1\n", "")

@@ -26,8 +26,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from types import FrameType, ModuleType
 from typing import Any
 
@@ -67,102 +66,130 @@ def _is_being_imported(module: ModuleType) -> bool:
 
 # ---- signals ------------------------------------------------------------------------------------
 # Only the main thread runs Python's handlers of signals, so these need no lock.
+_Noted = tuple[int, _Handler]
 _SIGNALS = tuple(map(int, sorted(signal.valid_signals())))  # _signal takes no time to make enums
-_handlers: dict[int, _Handler] = {}  # what `_note` stands in for
-_noted: list[int] = []  # in the order in which they came
+_get_handler, _set_handler = _signal.getsignal, _signal.signal
+_noted: list[_Noted] = []  # in the order in which they came
 _depth = 0
+_main = threading.main_thread().ident
 
 
-@contextmanager
-def uninterrupted() -> Iterator[None]:
+class _Note:
+    """Stands in for one handler while signals wait.
+
+    A module that is imported meanwhile may keep it, to call it from a handler of its own: once
+    nothing is held back it does what the handler does, for as long as anybody has it.
+    """
+
+    __slots__ = ("handler",)
+
+    def __init__(self, handler: _Handler) -> None:
+        self.handler = handler
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        if _depth:
+            _noted.append((number, self.handler))
+        else:
+            self.handler(number, frame)
+
+
+class uninterrupted:  # noqa: N801
     """Let the Python handlers of all signals wait until the block ends, on the main thread.
 
     Blocks may be nested: the outermost counts. Handlers never run on other threads, where this
     does nothing. A signal whose action is the system's (no Python handler) is not held back. In a
     child that is forked within the block nothing is held back any more.
 
+    The value of the block is true once a signal waits for its end: code that waits in the block
+    looks at it so as to end before it has done what an exception would undo.
+
     Example:
         >>> from plait_abi.imports import uninterrupted
         >>> with uninterrupted():
         ...     import decimal
     """
-    if not _is_main():
-        yield
-        return
-    try:
-        _enter()
-        yield
-    finally:
+
+    __slots__ = ("_is_main",)
+
+    def __enter__(self) -> Sequence[object]:
+        global _depth
+        self._is_main = _thread.get_ident() == _main
+        if not self._is_main:
+            return ()
         try:
-            _leave()
+            _depth += 1
+            if _depth == 1:
+                _hold_back()
+                return _noted
+        except BaseException:
+            self._leave()
+            raise
+        return ()
+
+    def __exit__(self, *_: object) -> None:
+        if self._is_main:
+            self._leave()
+
+    def _leave(self) -> None:
+        global _depth
+        try:
+            if _depth:  # not in a child that was forked within the block
+                _depth -= 1
+            if _depth == 0:
+                _put_back()
         finally:
-            if not _depth:
-                _hand_over(sys._getframe())
+            if _noted and not _depth:
+                self._hand_over()
+
+    def _hand_over(self) -> None:
+        _call_handlers(sys._getframe(2))
 
 
-def _is_main() -> bool:
-    return threading.get_ident() == threading.main_thread().ident
-
-
-def _enter() -> None:
-    global _depth
-    _depth += 1
-    if _depth == 1:
-        _hold_back()
-
-
-def _leave() -> None:
-    global _depth
-    if _depth:  # not in a child that was forked within the block
-        _depth -= 1
-    if _depth == 0:
-        _put_back()
-
-
-def _note(number: int, frame: FrameType | None) -> None:
-    if _depth:
-        _noted.append(number)
-    elif (handler := _handlers.get(number)) is not None:
-        handler(number, frame)  # while handlers are put back
+_seen: list[Any] = []  # the handlers of all signals at the last look
+_notes: dict[int, _Note] = {}  # what stands in for those of them that are functions
+_held: list[tuple[int, _Note]] = []  # which notes are in place
 
 
 def _hold_back() -> None:
-    for number in _SIGNALS:
-        handler = _signal.getsignal(number)
-        if callable(handler) and handler is not _note:
-            _handlers[number] = handler
-            try:
-                _signal.signal(number, _note)
-            except ValueError:  # the main thread of a subinterpreter, which runs no handlers
-                return
+    global _seen, _notes
+    # Programs change handlers at any time: all are looked at, and most often they are as before.
+    handlers = list(map(_get_handler, _SIGNALS))
+    if handlers != _seen:
+        _notes = {
+            number: handler if isinstance(handler, _Note) else _Note(handler)
+            for number, handler in zip(_SIGNALS, handlers, strict=True)
+            if callable(handler)
+        }
+        _seen = handlers
+    try:
+        for number, note in _notes.items():
+            _held.append((number, note))
+            _set_handler(number, note)
+    except ValueError:  # the main thread of a subinterpreter, which runs no handlers
+        _held.clear()
 
 
 def _put_back() -> None:
     """Restore the handlers. One that is back may raise at once: the others are restored first."""
     try:
-        while _handlers:
-            number = next(iter(_handlers))
-            if _signal.getsignal(number) is _note:  # the import may have set its own
-                _signal.signal(number, _handlers[number])
-            del _handlers[number]
-    except ValueError:
-        _handlers.clear()
+        while _held:
+            number, note = _held.pop()
+            if _get_handler(number) is note:  # the import may have set its own
+                _set_handler(number, note.handler)
     except BaseException:
         _put_back()
         raise
 
 
-def _hand_over(frame: FrameType | None) -> None:
-    """Call the handlers of the signals that came meanwhile, all of them, whatever one raises."""
+def _call_handlers(frame: FrameType | None) -> None:
+    """Hand over the signals that came meanwhile, all of them, whatever one handler raises."""
     while _noted:
-        number = _noted.pop(0)
-        handler = _signal.getsignal(number)
-        if callable(handler):
-            try:
-                handler(number, frame)
-            except BaseException:
-                _hand_over(frame)
-                raise
+        number, handler = _noted.pop(0)
+        try:
+            handler(number, frame)
+        except BaseException:
+            _call_handlers(frame)
+            raise
 
 
 # ---- fork ---------------------------------------------------------------------------------------
@@ -183,7 +210,7 @@ def _look(name: str) -> int:
     me = threading.get_ident()
     if _import_of_another(me):
         _imp.release_lock()
-        with _interrupts_later():
+        with _InterruptsLater():
             name = _wait_for_imports(me)
         if name:
             warnings.warn(
@@ -223,23 +250,15 @@ def _import_of_another(me: int) -> str:
     return found
 
 
-@contextmanager
-def _interrupts_later() -> Iterator[None]:
-    """Let signals wait as `uninterrupted` does, and for the end of the fork that comes after."""
-    if not _is_main():
-        yield
-        return
-    try:
-        _enter()
-        yield
-    finally:
-        try:
-            _leave()
-        finally:
-            if not _depth:
-                for number in _noted:
-                    threading.Thread(target=_interrupt_soon, args=(number,), daemon=True).start()
-                _noted.clear()
+class _InterruptsLater(uninterrupted):
+    """Let signals wait for the end of the fork, too, that comes after the block."""
+
+    __slots__ = ()
+
+    def _hand_over(self) -> None:
+        for number, _ in _noted:
+            threading.Thread(target=_interrupt_soon, args=(number,), daemon=True).start()
+        _noted.clear()
 
 
 def _interrupt_soon(number: int) -> None:
@@ -250,9 +269,10 @@ def _interrupt_soon(number: int) -> None:
 
 def _after_fork_in_child() -> None:
     """Nothing is held back in a child, which may never come to the end of the parent's block."""
-    global _depth
+    global _depth, _main
     _noted.clear()  # they were the parent's
     _depth = 0
+    _main = _thread.get_ident()
     _put_back()
 
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import functools
+import select
 import threading
 import time
 from multiprocessing import queues
-from queue import Full
+from queue import Empty, Full
 from typing import Any
 
 from plait_abi.imports import uninterrupted
 from plait_multiprocessing._connections import Connection, Pipe
-from plait_multiprocessing._reductions import dumps
+from plait_multiprocessing._reductions import dumps, loads
 
 __all__ = ["JoinableQueue", "Queue", "SimpleQueue"]
 
@@ -41,12 +42,63 @@ def _send_outgoing(writer: Connection, pickled: Any) -> None:
     writer.send_bytes(message)
 
 
+_SLICE = 0.05  # seconds that a signal waits at most while a process waits for a queue
+
+
+class _Slices:
+    """A wait in slices, between which the handlers of signals run."""
+
+    __slots__ = ("_end",)
+
+    def __init__(self, timeout: float | None) -> None:
+        self._end = None if timeout is None else time.monotonic() + timeout
+
+    def next(self) -> float:
+        if self._end is None:
+            return _SLICE
+        return min(_SLICE, max(0.0, self._end - time.monotonic()))
+
+    def are_over(self) -> bool:
+        return self._end is not None and time.monotonic() >= self._end
+
+
+def _receive(
+    reader: Connection, lock: Any, slots: Any, block: bool = True, timeout: float | None = None
+) -> bytes:
+    """Receive one message under the readers' lock, which no interrupt leaves taken.
+
+    An interrupt is raised between two slices, and none begins to receive once one has come.
+    """
+    left = _Slices(timeout if block else 0.0)
+    while True:
+        with uninterrupted() as interrupted:
+            if lock.acquire(block, left.next()):
+                try:
+                    if _is_readable(reader, left.next()) and not interrupted:
+                        message = reader.recv_bytes()
+                        if slots is not None:
+                            slots.release()
+                        return message
+                finally:
+                    lock.release()
+            if not interrupted and left.are_over():
+                raise Empty
+
+
+def _is_readable(reader: Connection, seconds: float) -> bool:
+    poll = select.poll()  # the standard module's way costs more than to receive a small message
+    poll.register(reader.fileno(), select.POLLIN)
+    return bool(poll.poll(seconds * 1000))
+
+
 class _Sharing:
     """What both queues with a feeder thread change."""
 
     _reader: Connection
     _writer: Connection
+    _rlock: Any
     _sem: Any
+    _closed: bool
 
     def __init__(self, maxsize: int = 0, *, ctx: Any) -> None:
         super().__init__(maxsize, ctx=ctx)  # type: ignore[call-arg]
@@ -66,19 +118,32 @@ class _Sharing:
         of this call, and tensors are in shared memory when it returns, whatever is done with them
         before the feeder thread sends the message.
         """
-        item, end = _Item(dumps(obj)), time.monotonic() + (timeout or 0)
+        item, left = _Item(dumps(obj)), _Slices(timeout)
         while True:
-            # An interrupt within it could leave the lock held for ever, or a thread without an end.
+            # An interrupt within it could lose the place in a bounded queue, leave the lock held
+            # for ever, or a thread without an end.
             with uninterrupted():
                 try:
-                    super().put(item, False)  # type: ignore[misc]
+                    super().put(item, block, left.next())  # type: ignore[misc]
                     return
                 except Full:
-                    if not block:
+                    if not block or left.are_over():
                         raise
-            if not self._sem.acquire(True, None if timeout is None else end - time.monotonic()):
-                raise Full
-            self._sem.release()  # there is room now, unless another takes it
+
+    def get(self, block: bool = True, timeout: float | None = None) -> Any:
+        """Take an object out of the queue.
+
+        Args:
+            block: whether to wait for one.
+            timeout: the most seconds that it waits; by default for ever.
+
+        Raises:
+            queue.Empty: if there is none, after the wait.
+            ValueError: if the queue was closed in this process.
+        """
+        if self._closed:
+            raise ValueError(f"Queue {self!r} is closed")
+        return loads(_receive(self._reader, self._rlock, self._sem, block, timeout))
 
     def close(self) -> None:
         """Send no more; the feeder thread ends when it has sent what there is."""
@@ -99,6 +164,7 @@ class SimpleQueue(queues.SimpleQueue):  # type: ignore[type-arg]
 
     _reader: Connection
     _writer: Connection
+    _rlock: Any
     _wlock: Any
 
     def __init__(self, *, ctx: Any) -> None:
@@ -113,3 +179,7 @@ class SimpleQueue(queues.SimpleQueue):  # type: ignore[type-arg]
         message = dumps(obj)
         with self._wlock:
             self._writer.send_bytes(message)
+
+    def get(self) -> Any:
+        """Receive an object; wait for it."""
+        return loads(_receive(self._reader, self._rlock, None))
