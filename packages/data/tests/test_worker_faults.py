@@ -51,7 +51,8 @@ def left():
 def nothing_is_left():
     before, names = left(), shared_names()
     yield
-    assert left() == before
+    # what ended meanwhile was of a test before
+    assert all(now <= then for now, then in zip(left(), before, strict=True))
     assert shared_names() <= names
 
 
@@ -106,7 +107,8 @@ def test_faults_at_many_points():
             assert error.status == 3
             assert "exited with status 3" in str(error)
         del error
-        assert left() == before
+        # what ended meanwhile was of a test before
+    assert all(now <= then for now, then in zip(left(), before, strict=True))
 
 
 def test_a_hang_shows_the_stack():
