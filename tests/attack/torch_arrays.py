@@ -340,7 +340,7 @@ def factors(rng: random.Random) -> Call:
             return m.linalg.eigvalsh(x + x.mH)
         if name == "eigh":
             return m.linalg.eigh(x + x.mH)[0]
-        factor = m.linalg.cholesky(x @ x.mH)
+        factor = m.linalg.cholesky(x @ x.mH + m.eye(n, dtype=x.dtype))  # well conditioned
         return factor if name == "cholesky" else m.cholesky_solve(b, factor)
 
     def svd(m: Any, x: Any) -> Any:
