@@ -108,8 +108,8 @@ def _check_first_uses(package: Package) -> Iterator[str]:
             yield f"{path}:{line}: imports {name} at first use; {rule}"
     rule = "use plait_import_module of plait/python.h, which signals and forks cannot break"
     for path in sorted((package.folder / "cpp").rglob("*.[ch]pp")):
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-            for name in filter(_AT_USE.match, _IN_CPP.findall(line)):
+        for number, text in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            for name in filter(_AT_USE.match, _IN_CPP.findall(text)):
                 yield f"{path}:{number}: imports {name} at first use; {rule}"
 
 
