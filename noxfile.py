@@ -387,7 +387,8 @@ def attack(session: nox.Session) -> None:
     if "PLAIT_ATTACK_SECONDS" not in os.environ and "PLAIT_ATTACK_ROUND" not in os.environ:
         environment["PLAIT_ATTACK_MINUTES"] = str(minutes)  # divided among the tests
     try:
-        session.run("pytest", *(chosen or ["tests/attack"]), env=environment)
+        # As a module: workers import what tests define from the working directory.
+        session.run("python", "-m", "pytest", *(chosen or ["tests/attack"]), env=environment)
     finally:
         if results.exists():
             session.run("python", "tests/attack/results.py", str(results))
