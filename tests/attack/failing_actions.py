@@ -371,6 +371,9 @@ class _Sharing(Action):
 
 
 class Pool(_Sharing):
+    # CPython's Popen leaves its pipes open where the second one, or the fork, fails.
+    passed_over = (*_Sharing.passed_over, "fork", "pipe", "pipe2")
+
     def act(self) -> Any:
         import plait_multiprocessing as mp
 
