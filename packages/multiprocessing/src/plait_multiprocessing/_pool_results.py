@@ -134,13 +134,13 @@ class Results:
         return worker
 
     def started(self, worker: Worker, process: Any) -> None:
-        """It was."""
+        """Watch a worker whose process has been started."""
         worker.watch_process(process)
         self._new.append(worker)
         self._notice()
 
     def not_started(self, worker: Worker, error: BaseException) -> None:
-        """It could not be, and the standard pool does not try again."""
+        """Give up on a worker that cannot be started: the standard pool does not try again."""
         self._workers.discard(worker)
         worker.close()
         text = f"Pool: a worker could not be started: {type(error).__name__}: {error}"

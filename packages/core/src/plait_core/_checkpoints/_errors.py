@@ -75,11 +75,5 @@ def _made(
 
 def system_error(text: str, error: OSError) -> CheckpointError:
     """Return the `CheckpointError` that says `text` and is of the class of `error` too."""
-    kinds = (
-        CheckpointNotFoundError,
-        CheckpointPermissionError,
-        CheckpointIsADirectoryError,
-        CheckpointNotADirectoryError,
-    )
-    kind = next((kind for kind in kinds if isinstance(error, kind.__bases__[1])), CheckpointOSError)
-    return _made(kind, text, error.errno, error.strerror, error.filename)
+    kinds = (ours for theirs, ours in _KINDS.items() if isinstance(error, theirs))
+    return _made(next(kinds, CheckpointOSError), text, error.errno, error.strerror, error.filename)
