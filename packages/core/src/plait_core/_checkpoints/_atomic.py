@@ -98,7 +98,8 @@ class Replacement:
         return self
 
     def _open(self) -> None:
-        taken = " ".join(names_in(self.folder))
+        # A token may become part of the names of parts; that of a part itself does not.
+        taken = "" if self._is_part else " ".join(names_in(self.folder))
         while True:
             self.token = secrets.token_hex(4)
             if self.token in taken:

@@ -8,12 +8,19 @@ import os
 import re
 import stat
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
-from plait_core._checkpoints._atomic import TOKEN, is_free, names_in, sweep
+from plait_core._checkpoints._atomic import (
+    TOKEN,
+    Replacement,
+    is_free,
+    names_in,
+    sweep,
+    sync_folder,
+)
 from plait_core._checkpoints._layout import INDEX_START, LARGEST_HEADER
 
-__all__ = ["SUFFIX", "remove_leftovers", "stem_of"]
+__all__ = ["SUFFIX", "remove_leftovers", "replace", "stem_of"]
 
 SUFFIX = ".safetensors"
 _KEY = b'"weight_map"'  # which every index has, of plait and of others
@@ -29,6 +36,23 @@ _no_indexes: dict[str, tuple[int, ...]] = {}
 def stem_of(name: str) -> str:
     """Return what the names of the parts begin with, for the name of an index."""
     return name.removesuffix(".json").removesuffix(".index").removesuffix(".safetensors")
+
+
+def replace(path: str, fill: Callable[[Replacement], object]) -> None:
+    """Replace the file at `path` by what `fill` writes, durably, or leave it as it was.
+
+    What saves left is removed before; and after, the parts of an index that was there, or those of
+    this one if it has not taken its place.
+    """
+    file = Replacement(path)
+    remove_leftovers(file.folder, file.name)
+    try:
+        with file:
+            fill(file)
+            file.take_name()
+            sync_folder(file.folder)
+    finally:
+        remove_leftovers(file.folder, file.name)
 
 
 def remove_leftovers(folder: str, target: str) -> None:

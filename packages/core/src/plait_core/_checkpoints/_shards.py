@@ -7,7 +7,7 @@ import re
 
 from plait_core._checkpoints._atomic import Replacement, Writer, sync_folder
 from plait_core._checkpoints._layout import checked_size, marked
-from plait_core._checkpoints._leftovers import SUFFIX, remove_leftovers, stem_of
+from plait_core._checkpoints._leftovers import SUFFIX, replace, stem_of
 from plait_core._checkpoints._own import VERSION, Checkpoint, Stored
 
 __all__ = ["bytes_in", "write_shards"]
@@ -34,23 +34,19 @@ def write_shards(checkpoint: Checkpoint, path: str, largest: int) -> None:
     index takes its place: its token is in the names of the parts, which says that they are in use.
     """
     parts = _parts(checkpoint.entries, largest)
-    index = Replacement(path)
-    remove_leftovers(index.folder, index.name)
-    try:
-        with index:
-            stem = f"{stem_of(index.name)}-{index.token}"
-            names = [f"{stem}-{i + 1:05d}-of-{len(parts):05d}{SUFFIX}" for i in range(len(parts))]
-            text = _index(checkpoint, names, parts)
-            for part, entries in zip(names, parts, strict=True):
-                with Replacement(os.path.join(index.folder, part), index.path) as file:
-                    checkpoint.write(Writer(file.write), entries, whole=False)
-                    file.take_name()
-            sync_folder(index.folder)
-            Writer(index.write).write(text)
-            index.take_name()
-            sync_folder(index.folder)
-    finally:  # of the old index, or those of this one if it has not taken its place
-        remove_leftovers(index.folder, index.name)
+
+    def fill(index: Replacement) -> None:
+        stem = f"{stem_of(index.name)}-{index.token}"
+        names = [f"{stem}-{i + 1:05d}-of-{len(parts):05d}{SUFFIX}" for i in range(len(parts))]
+        text = _index(checkpoint, names, parts)
+        for part, entries in zip(names, parts, strict=True):
+            with Replacement(os.path.join(index.folder, part), index.path) as file:
+                checkpoint.write(Writer(file.write), entries, whole=False)
+                file.take_name()
+        sync_folder(index.folder)
+        Writer(index.write).write(text)
+
+    replace(path, fill)
 
 
 def _parts(entries: list[Stored], largest: int) -> list[list[Stored]]:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from typing import Any
 
-from plait_core._checkpoints._atomic import Replacement, Writer, path_of, sync_folder, write_stream
-from plait_core._checkpoints._leftovers import remove_leftovers
+from plait_core._checkpoints._atomic import Writer, path_of, write_stream
+from plait_core._checkpoints._leftovers import replace
 from plait_core._checkpoints._own import taken_apart
 from plait_core._checkpoints._shards import bytes_in, write_shards
 from plait_core._checkpoints._torch_write import TorchZip
@@ -40,22 +39,6 @@ def save(
             checkpoint.write(writer, checkpoint.entries)
 
     if is_path:
-        _write_file(path_of(f, "save"), write)
+        replace(path_of(f, "save"), lambda file: write(Writer(file.write)))
     else:
         write_stream(f, write)
-
-
-def _write_file(path: str, write: Callable[[Writer], object]) -> None:
-    """Replace the file at `path` by what `write` writes, durably, or leave it as it was.
-
-    What was there may be an index: its parts go with it.
-    """
-    file = Replacement(path)
-    remove_leftovers(file.folder, file.name)
-    try:
-        with file:
-            write(Writer(file.write))
-            file.take_name()
-            sync_folder(file.folder)
-    finally:
-        remove_leftovers(file.folder, file.name)
