@@ -1,25 +1,12 @@
 // y_i = f_i y_(i-1) + t_i along a dimension, or from its end with the same links. float32 is
 // carried in float64: an error of one result would be in all that follow.
 #include "kernels/dense.h"
-#include "scalar/math.h"
+#include "kernels/scan.h"
 
 namespace plait::core {
 namespace {
 
 constexpr int64_t kBlock = 512;
-
-template <class T>
-struct Carried {
-  using type = scalar::math::wide<T>;
-};
-template <>
-struct Carried<float> {
-  using type = double;
-};
-template <>
-struct Carried<Complex64> {
-  using type = Complex128;
-};
 
 template <class T>
 struct Lines {

@@ -4,26 +4,13 @@
 // they begin, several at a time. So threads share one line, additions do not wait for each other,
 // and the result depends on the length of the line alone. Sums and products of float32 are carried
 // in float64: an error of one of them would be in all that follow.
+#include "kernels/scan.h"
 #include "kernels/copy.h"
-#include "scalar/math.h"
 
 namespace plait::core {
 namespace {
 
 constexpr int64_t kChain = 4096, kAtOnce = 4, kWidth = 1024;
-
-template <class T>
-struct Carried {
-  using type = scalar::math::wide<T>;
-};
-template <>
-struct Carried<float> {
-  using type = double;
-};
-template <>
-struct Carried<Complex64> {
-  using type = Complex128;
-};
 
 template <class T, bool product>
 struct Scan {
