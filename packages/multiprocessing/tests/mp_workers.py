@@ -79,10 +79,11 @@ def count_descriptors() -> int:
 
 
 def receive_many(receiver: Any, sender: Any, count: int) -> None:
+    inherited = count_descriptors()
     kept: list[Any] = []
     while len(kept) < count:
         kept += receiver.recv()
-    sender.send((count_descriptors(), mp.memory_stats().arenas, float(kept[-1][0])))
+    sender.send((count_descriptors() - inherited, mp.memory_stats().arenas, float(kept[-1][0])))
 
 
 def limited_receiver(receiver: Any, sender: Any) -> None:
