@@ -377,3 +377,19 @@ def test_workers_are_replaced_while_the_first_tensor_is_unpickled() -> None:
     )
     expected = [f"{i} killed" if i % 3 == 1 else f"{i} {float(i)}" for i in range(60)]
     assert done.stdout.splitlines() == expected, done.stderr
+
+
+def test_a_worker_that_cannot_be_watched_is_ended(monkeypatch) -> None:
+    def fail(pid: int) -> int:
+        failed.append(pid)
+        raise OSError(24, "Too many open files")
+
+    failed: list[int] = []
+    descriptors = set(os.listdir("/proc/self/fd"))
+    monkeypatch.setattr(os, "pidfd_open", fail)
+    with pytest.raises(OSError, match="Too many"):
+        mp.get_context("fork").Pool(2)
+    (pid,) = failed
+    with pytest.raises(ProcessLookupError):  # it is gone, and waited for
+        os.kill(pid, 0)
+    assert set(os.listdir("/proc/self/fd")) <= descriptors

@@ -100,6 +100,10 @@ class Pool(_standard):  # type: ignore[misc]
                 process.start()
                 results.started(worker, process)
             except BaseException as error:
+                if process.pid is not None:  # it runs, but cannot be watched
+                    process.kill()
+                    process.join()
+                    process.close()
                 results.not_started(worker, error)
                 raise
             finally:
