@@ -110,7 +110,8 @@ def test_memory_that_ends_in_the_middle(program: str, tmp_path: Path) -> None:
     flags = ["-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
     source = str(HERE / "failing_new.cpp")
     subprocess.run([*cxx, *flags, source, "-o", str(library)], check=True)
-    environment = {**os.environ, "LD_PRELOAD": str(library)}
+    preloaded = [str(library), *os.environ.get("LD_PRELOAD", "").split()]  # a sanitizer's
+    environment = {**os.environ, "LD_PRELOAD": " ".join(preloaded)}
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import itertools
 import os
@@ -312,7 +313,8 @@ def test_results_that_cannot_be_received_are_an_error(error: Exception, monkeypa
 
         if getattr(error, "errno", 0) == 12:
             results._poll = Poll()
-            pool.apply(pool_tasks.add_one, (1,))  # ends the wait that goes on
+            with contextlib.suppress(mp.ProcessException):  # where it waits in it already
+                pool.apply(pool_tasks.add_one, (1,))  # ends the wait that goes on
         else:
             for worker in results._workers:
                 monkeypatch.setattr(worker.receiver, "recv_bytes", receive)
@@ -393,3 +395,25 @@ def test_a_worker_that_cannot_be_watched_is_ended(monkeypatch) -> None:
     with pytest.raises(ProcessLookupError):  # it is gone, and waited for
         os.kill(pid, 0)
     assert set(os.listdir("/proc/self/fd")) <= descriptors
+
+
+@pytest.mark.parametrize("end", ["terminate", "join"])
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_pool_ends_though_its_workers_cannot_be_replaced(end: str, monkeypatch) -> None:
+    def refuse(*args: object, **keywords: object) -> None:
+        raise OSError(12, "Cannot allocate memory")
+
+    with mp.get_context("fork").Pool(2) as pool:
+        assert pool.map(pool_tasks.add_one, range(4)) == [1, 2, 3, 4]
+        monkeypatch.setattr(standard, "wait", refuse)
+        pool._change_notifier.put(None)  # look around, and wait again
+        pool._worker_handler.join(LONG)
+        assert pool.map(pool_tasks.add_one, range(4)) == [1, 2, 3, 4]
+        with pytest.raises(mp.ProcessExitedException, match="exit code 3"):
+            pool.apply_async(os._exit, (3,)).get(LONG)
+        with pytest.raises(mp.ProcessException, match="thread that would replace it has failed"):
+            pool.apply_async(pool_tasks.add_one, (1,)).get(LONG)
+        if end == "join":
+            pool.close()
+            pool.join()
+    assert not pool._task_handler.is_alive()

@@ -71,6 +71,7 @@ class Pool(_standard):  # type: ignore[misc]
             except BaseException:
                 self._undo_start()
                 raise
+        self._outqueue.is_replacing = self._worker_handler.is_alive
 
     def _undo_start(self) -> None:
         """End what was started before something could not be."""
@@ -144,11 +145,14 @@ class Pool(_standard):  # type: ignore[misc]
 
     @classmethod
     def _terminate_pool(cls, *args: Any, **keywords: Any) -> None:
-        tasks, results, pool = args[1:4]
+        unsent, tasks, results, pool, notifier, worker_handler = args[:6]
         for process in pool:
             with contextlib.suppress(OSError, TypeError):  # a stopped one sees no SIGTERM
                 os.kill(process.pid, signal.SIGCONT)
+        worker_handler._state = standard.TERMINATE
         try:
+            notifier.put(None)
+            _join_worker_handler(worker_handler, unsent)
             super()._terminate_pool(*args, **keywords)
         except BaseException:  # an interrupt: at exit it is tried once more
             util.Finalize(None, cls._terminate_pool, args, keywords, exitpriority=15)
@@ -159,5 +163,17 @@ class Pool(_standard):  # type: ignore[misc]
 
     def join(self) -> None:
         """Wait for the workers' end, after `close` or `terminate`."""
+        if self._state != standard.RUN:  # else it is an error
+            _join_worker_handler(self._worker_handler, self._taskqueue)
         super().join()
         self._outqueue.close()
+
+
+def _join_worker_handler(thread: Any, unsent: Any) -> None:
+    """Wait for the thread that replaces workers.
+
+    At its end it tells the thread that sends tasks to end, but not if the system refused it
+    something, of which it dies.
+    """
+    thread.join()
+    unsent.put(None)

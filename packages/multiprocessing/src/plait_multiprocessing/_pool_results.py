@@ -72,11 +72,13 @@ class Results:
     Attributes:
         broken: makes what each task gets from now on; None while all is well.
         notify: makes the pool look after its workers.
+        is_replacing: whether the thread lives that starts a worker in the place of another.
     """
 
     def __init__(self, tasks: Tasks) -> None:
         self.broken: Callable[[], Exception] | None = None
         self.notify: Callable[[], object] = bool
+        self.is_replacing: Callable[[], bool] = lambda: True
         self._tasks = tasks
         self._ready: deque[tuple[int, int, Any]] = deque()
         self._ends: deque[None] = deque()
@@ -232,6 +234,9 @@ class Results:
             self._failed_starts += 1
             if error.exit_code > 0 or self._failed_starts > _MOST_FAILED_STARTS:
                 self._cannot_start(worker, str(error))
+        if not (self._ends or self.is_replacing()):
+            text = "Pool: a worker has ended, and the thread that would replace it has failed"
+            self._break(lambda: ProcessException(text, worker.number, worker.process.pid))
         for descriptor in (worker.receiver.fileno(), worker.watch):
             self._unregister(descriptor)
         self._workers.discard(worker)
@@ -241,8 +246,10 @@ class Results:
     def _exited(self, worker: Worker, when: str) -> ProcessExitedException:
         popen, end = worker.process._popen, time.monotonic() + _EXIT_SECONDS
         self.notify()
-        # The thread that looks after workers takes the status; there is none when the pool ends.
+        # The thread that replaces workers takes the status; there is none when the pool ends.
         while popen.returncode is None and not self._ends and time.monotonic() < end:
+            if not self.is_replacing():
+                popen.poll()
             time.sleep(0.001)
         code, pid, name = popen.returncode, worker.process.pid, None
         how = "ended" if code is None else f"ended with exit code {code}"
