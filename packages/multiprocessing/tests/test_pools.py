@@ -329,11 +329,15 @@ def test_results_that_cannot_be_received_are_an_error(error: Exception, monkeypa
 def test_what_a_pool_has_open_is_closed_without_destructors() -> None:
     """Those in Python would handle signals at times, and lose what the handler raises."""
     pool = mp.get_context("fork").Pool(1)
-    for one in (pool._outqueue, pool._inqueue, *pool._outqueue._workers):
+    results = pool._outqueue
+    for one in (results, results.changes, pool._inqueue, *results._workers):
         assert type(one).__module__.startswith("plait_multiprocessing")
         assert not hasattr(type(one), "__del__")
     pool.terminate()
-    assert pool._outqueue._wake.closed and pool._inqueue._board.closed
+    for one in (results._wake, results.changes):
+        with pytest.raises(ValueError, match="closed"):
+            one.fileno()
+    assert pool._inqueue._board.closed
     pool.join()
 
 

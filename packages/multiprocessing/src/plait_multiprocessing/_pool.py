@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
 import signal
 from collections.abc import Callable, Iterable
@@ -14,7 +13,7 @@ from typing import Any
 from plait_abi.imports import uninterrupted
 from plait_multiprocessing import _contexts
 from plait_multiprocessing._connections import Pipe
-from plait_multiprocessing._pool_results import Results
+from plait_multiprocessing._pool_results import Results, Wakeup
 from plait_multiprocessing._pool_tasks import Tasks
 from plait_multiprocessing._pool_worker import serve
 
@@ -120,12 +119,17 @@ class Pool(_standard):  # type: ignore[misc]
         self._quick_put = self._outqueue.send
         self._quick_get = self._outqueue.get
 
-    def _repopulate_pool(self) -> None:
-        self._outqueue.notify = functools.partial(self._change_notifier.put, None)
-        super()._repopulate_pool()
+    @property
+    def _change_notifier(self) -> Wakeup:
+        changes: Wakeup = self._outqueue.changes
+        return changes
+
+    @_change_notifier.setter
+    def _change_notifier(self, queue: Any) -> None:
+        """The standard class sets a queue, which is not used."""
 
     def _get_sentinels(self) -> list[Any]:
-        return [self._change_notifier._reader]
+        return [self._change_notifier]
 
     def _map_async(
         self, func: Any, iterable: Any, mapper: Any, chunksize: int | None = None, *more: Any

@@ -61,6 +61,35 @@ class Worker:
             watch.close()
 
 
+class Wakeup:
+    """Wakes a thread that waits for descriptors.
+
+    The standard pool uses a queue for it, whose pipe the system may refuse memory.
+    """
+
+    def __init__(self) -> None:
+        self._file = io.FileIO(os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK), "r+")
+
+    def fileno(self) -> int:
+        """The descriptor, which is readable after `put`."""
+        return self._file.fileno()
+
+    def put(self, nothing: None = None) -> None:
+        """Wake it, unless it is closed."""
+        if not self._file.closed:
+            os.eventfd_write(self._file.fileno(), 1)
+
+    def empty(self) -> bool:
+        """Take back all that was put: there is nothing to `get`."""
+        with contextlib.suppress(BlockingIOError):
+            os.eventfd_read(self._file.fileno())
+        return True
+
+    def close(self) -> None:
+        """Close the descriptor."""
+        self._file.close()
+
+
 class Results:
     """Stands for the standard pool's queue of results, which a killed worker can damage.
 
@@ -71,13 +100,12 @@ class Results:
 
     Attributes:
         broken: makes what each task gets from now on; None while all is well.
-        notify: makes the pool look after its workers.
+        changes: makes the pool look after its workers.
         is_replacing: whether the thread lives that starts a worker in the place of another.
     """
 
     def __init__(self, tasks: Tasks) -> None:
         self.broken: Callable[[], Exception] | None = None
-        self.notify: Callable[[], object] = bool
         self.is_replacing: Callable[[], bool] = lambda: True
         self._tasks = tasks
         self._ready: deque[tuple[int, int, Any]] = deque()
@@ -90,7 +118,7 @@ class Results:
         self._failed_starts = 0
         self._waiting: set[tuple[int, int]] = set()  # tasks without an answer
         self._lock = threading.Lock()  # of the two before and `broken`
-        self._wake = io.FileIO(os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK), "r+")
+        self.changes, self._wake = Wakeup(), Wakeup()
         self._poll = select.poll()
         self._poll.register(self._wake.fileno(), select.POLLIN)
         _all.add(self)
@@ -98,12 +126,7 @@ class Results:
     def put(self, end: None) -> None:
         """Make `get` return None."""
         self._ends.append(end)
-        self._notice()
-
-    def _notice(self) -> None:
-        """Make `get` look around."""
-        if not self._wake.closed:
-            os.eventfd_write(self._wake.fileno(), 1)
+        self._wake.put()
 
     def send(self, task: Any) -> None:
         """Send a task, or None: one worker shall end.
@@ -139,7 +162,7 @@ class Results:
         """Watch a worker whose process has been started."""
         worker.watch_process(process)
         self._new.append(worker)
-        self._notice()
+        self._wake.put()
 
     def not_started(self, worker: Worker, error: BaseException) -> None:
         """Give up on a worker that cannot be started: the standard pool does not try again."""
@@ -147,7 +170,7 @@ class Results:
         worker.close()
         text = f"Pool: a worker could not be started: {type(error).__name__}: {error}"
         self._break(lambda: ProcessException(text, worker.number, -1))
-        self._notice()
+        self._wake.put()
 
     def get(self) -> tuple[int, int, Any] | None:
         """Wait for ``(job, place, (whether it went well, value))``; None: look at the state."""
@@ -167,7 +190,7 @@ class Results:
 
     def _look(self, descriptor: int, wake: int) -> None:
         if descriptor == wake:
-            os.eventfd_read(wake)
+            self._wake.empty()
             while self._new:
                 self._register(self._new.popleft())
         elif (worker := self._by_descriptor.get(descriptor)) is not None:
@@ -245,7 +268,7 @@ class Results:
 
     def _exited(self, worker: Worker, when: str) -> ProcessExitedException:
         popen, end = worker.process._popen, time.monotonic() + _EXIT_SECONDS
-        self.notify()
+        self.changes.put()
         # The thread that replaces workers takes the status; there is none when the pool ends.
         while popen.returncode is None and not self._ends and time.monotonic() < end:
             if not self.is_replacing():
@@ -287,6 +310,7 @@ class Results:
         while self._workers:
             self._workers.pop().close()
         self._wake.close()
+        self.changes.close()
 
     def abandon(self) -> None:
         """In a forked child: all this is its parent's, but a worker reads tasks."""
