@@ -1,5 +1,7 @@
 #include "reduce.hpp"
 
+#include <plait/half.h>
+
 #include <algorithm>
 #include <complex>
 #include <cstdint>
@@ -21,56 +23,15 @@ struct Plain {
 struct BFloat {
   using Stored = uint16_t;
   using Wide = float;
-  static float load(uint16_t x) {
-    const uint32_t bits = uint32_t(x) << 16;
-    float f;
-    std::memcpy(&f, &bits, sizeof f);
-    return f;
-  }
-  static uint16_t store(float f) {
-    uint32_t bits;
-    std::memcpy(&bits, &f, sizeof f);
-    if (f != f) return uint16_t(bits >> 16 | 0x40);
-    return uint16_t((bits + 0x7fff + (bits >> 16 & 1)) >> 16);  // to nearest, ties to even
-  }
+  static float load(uint16_t x) { return plait_bfloat16_to_float(x); }
+  static uint16_t store(float f) { return plait_bfloat16_of_float(f); }
 };
 
 struct Half {
   using Stored = uint16_t;
   using Wide = float;
-  static float load(uint16_t x) {
-    const uint32_t sign = uint32_t(x & 0x8000) << 16, rest = x & 0x7fff;
-    uint32_t bits;
-    if (rest >= 0x7c00) {
-      bits = 0x7f800000 | (rest & 0x3ff) << 13;
-    } else if (rest >= 0x400) {
-      bits = (rest << 13) + ((127 - 15) << 23);
-    } else {  // subnormal: a multiple of 2^-24
-      const float f = float(rest) * 5.9604644775390625e-8f;
-      std::memcpy(&bits, &f, sizeof bits);
-    }
-    bits |= sign;
-    float f;
-    std::memcpy(&f, &bits, sizeof f);
-    return f;
-  }
-  static uint16_t store(float f) {
-    uint32_t bits;
-    std::memcpy(&bits, &f, sizeof bits);
-    const auto sign = uint16_t(bits >> 16 & 0x8000);
-    bits &= 0x7fffffff;
-    if (bits > 0x7f800000) return uint16_t(sign | 0x7e00);
-    if (bits >= 0x477ff000) return uint16_t(sign | 0x7c00);  // rounds to infinity
-    if (bits >= 0x38800000) {
-      const uint32_t rounded = bits + 0xfff + (bits >> 13 & 1);
-      return uint16_t(sign | ((rounded >> 13) - ((127 - 15) << 10)));
-    }
-    float magnitude;
-    std::memcpy(&magnitude, &bits, sizeof bits);
-    magnitude += 0.5f;  // the sum's last bit is 2^-24: the addition rounds
-    std::memcpy(&bits, &magnitude, sizeof bits);
-    return uint16_t(sign | (bits - 0x3f000000));
-  }
+  static float load(uint16_t x) { return plait_float16_to_float(x); }
+  static uint16_t store(float f) { return plait_float16_of_float(f); }
 };
 
 struct Truth {  // bool: sum and max are "or", product and min are "and"

@@ -4,6 +4,8 @@
 // that may set errno keeps a loop scalar.
 #include "loops.hpp"
 
+#include <plait/half.h>
+
 #if defined(__x86_64__)
 #include <immintrin.h>  // functions that name their instruction set and are always inlined
 #endif
@@ -47,42 +49,14 @@ PLAIT_INLINE double sum_of_squares(const void *data, int64_t n) {
   return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
 }
 
-// ---- halves, in integer arithmetic that vectorises ---------------------------------------------
-PLAIT_INLINE uint32_t bits_of(float x) {
-  uint32_t u;
-  __builtin_memcpy(&u, &x, 4);
-  return u;
-}
-PLAIT_INLINE float float_of(uint32_t u) {
-  float x;
-  __builtin_memcpy(&x, &u, 4);
-  return x;
-}
-
 struct Float16 {
-  static PLAIT_INLINE float value(uint16_t h) {
-    const uint32_t sign = uint32_t(h & 0x8000) << 16, rest = uint32_t(h & 0x7fff) << 13;
-    // the exponent's bias goes from 15 to 127, and subnormal numbers become normal on the way
-    const uint32_t scaled = bits_of(float_of(rest) * 0x1p112f);
-    return float_of(sign | (rest < 0x0f800000 ? scaled : scaled | 0x7f800000));
-  }
-  static PLAIT_INLINE uint16_t bits(float x) {
-    const uint32_t u = bits_of(x), sign = u >> 16 & 0x8000, rest = u & 0x7fffffff;
-    const uint32_t normal = (rest - (112u << 23) + 0xfff + (rest >> 13 & 1)) >> 13;
-    // beside 0.5 a float32 ends where a subnormal half does: the sum rounds
-    const uint32_t small = bits_of(float_of(rest) + 0.5f) - bits_of(0.5f);
-    const uint32_t finite = rest < (113u << 23) ? small : normal;
-    const uint32_t special = rest > 0x7f800000 ? 0x7e00 : 0x7c00;
-    return uint16_t(sign | (rest < 0x477ff000 ? finite : special));
-  }
+  static PLAIT_INLINE float value(uint16_t h) { return plait_float16_to_float(h); }
+  static PLAIT_INLINE uint16_t bits(float x) { return plait_float16_of_float(x); }
 };
 
 struct Bfloat16 {
-  static PLAIT_INLINE float value(uint16_t b) { return float_of(uint32_t(b) << 16); }
-  static PLAIT_INLINE uint16_t bits(float x) {
-    const uint32_t u = bits_of(x), finite = (u + 0x7fff + (u >> 16 & 1)) >> 16;
-    return uint16_t(x == x ? finite : u >> 16 | 0x40);
-  }
+  static PLAIT_INLINE float value(uint16_t b) { return plait_bfloat16_to_float(b); }
+  static PLAIT_INLINE uint16_t bits(float x) { return plait_bfloat16_of_float(x); }
 };
 
 }  // namespace

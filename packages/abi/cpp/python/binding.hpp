@@ -12,28 +12,6 @@
 
 namespace plait::python {
 
-// A PyObject reference that is dropped at the end of the scope.
-class Object {
- public:
-  explicit Object(PyObject *p = nullptr) : p_(p) {}
-  Object(Object &&o) noexcept : p_(std::exchange(o.p_, nullptr)) {}
-  Object &operator=(Object o) noexcept {
-    std::swap(p_, o.p_);
-    return *this;
-  }
-  ~Object() { Py_XDECREF(p_); }
-  PyObject *get() const { return p_; }
-  PyObject *release() { return std::exchange(p_, nullptr); }
-  explicit operator bool() const { return p_ != nullptr; }
-
- private:
-  PyObject *p_;
-};
-inline PyObject *new_reference(PyObject *p) {
-  Py_INCREF(p);
-  return p;
-}
-
 // Filled while the module is initialised; afterwards `tensor_type` and `tensor` change once.
 struct State {
   const plait_runtime *runtime;

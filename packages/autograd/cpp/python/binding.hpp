@@ -12,22 +12,7 @@
 
 namespace plait::autograd::python {
 
-class Object {  // a reference that is dropped at the end of the scope
- public:
-  explicit Object(PyObject *p = nullptr) : p_(p) {}
-  Object(Object &&o) noexcept : p_(std::exchange(o.p_, nullptr)) {}
-  Object &operator=(Object o) noexcept {
-    std::swap(p_, o.p_);
-    return *this;
-  }
-  ~Object() { Py_XDECREF(p_); }
-  PyObject *get() const { return p_; }
-  PyObject *release() { return std::exchange(p_, nullptr); }
-  explicit operator bool() const { return p_ != nullptr; }
-
- private:
-  PyObject *p_;
-};
+using plait::python::Object;
 
 struct State {
   const plait_python *python = nullptr;

@@ -1,4 +1,6 @@
 // Elements as Python numbers and back.
+#include <plait/half.h>
+
 #include <cmath>
 #include <string>
 
@@ -7,27 +9,6 @@
 namespace plait::core {
 namespace {
 
-float half_to_float(uint16_t h) {
-  const uint32_t sign = uint32_t(h & 0x8000) << 16, exponent = h >> 10 & 31, mantissa = h & 1023;
-  uint32_t bits;
-  if (exponent == 31) {
-    bits = sign | 0x7f800000 | mantissa << 13;
-  } else if (exponent) {
-    bits = sign | (exponent + 112) << 23 | mantissa << 13;
-  } else {
-    const float f = float(mantissa) * 5.9604644775390625e-8f;  // 2**-24
-    return sign ? -f : f;
-  }
-  float f;
-  memcpy(&f, &bits, sizeof f);
-  return f;
-}
-float bfloat_to_float(uint16_t h) {
-  const uint32_t bits = uint32_t(h) << 16;
-  float f;
-  memcpy(&f, &bits, sizeof f);
-  return f;
-}
 template <class T>
 T load(const void *p) {
   T x;
@@ -111,8 +92,9 @@ PyObject *read_element(DLDataType d, const void *p) {
     case key(dtype::int16): return PyLong_FromLong(load<int16_t>(p));
     case key(dtype::int32): return PyLong_FromLong(load<int32_t>(p));
     case key(dtype::int64): return PyLong_FromLongLong(load<int64_t>(p));
-    case key(dtype::float16): return PyFloat_FromDouble(half_to_float(load<uint16_t>(p)));
-    case key(dtype::bfloat16): return PyFloat_FromDouble(bfloat_to_float(load<uint16_t>(p)));
+    case key(dtype::float16): return PyFloat_FromDouble(plait_float16_to_float(load<uint16_t>(p)));
+    case key(dtype::bfloat16):
+      return PyFloat_FromDouble(plait_bfloat16_to_float(load<uint16_t>(p)));
     case key(dtype::float32): return PyFloat_FromDouble(load<float>(p));
     case key(dtype::float64): return PyFloat_FromDouble(load<double>(p));
     case key(dtype::complex64): {

@@ -71,30 +71,9 @@ struct State {  // filled at import; the operators when plait_core starts
 };
 extern State state;
 
-class Object {  // a PyObject reference that is dropped at the end of the scope
- public:
-  explicit Object(PyObject *p = nullptr) : p_(p) {}
-  Object(Object &&o) noexcept : p_(std::exchange(o.p_, nullptr)) {}
-  Object &operator=(Object o) noexcept {
-    std::swap(p_, o.p_);
-    return *this;
-  }
-  ~Object() { Py_XDECREF(p_); }
-  PyObject *get() const { return p_; }
-  PyObject *release() { return std::exchange(p_, nullptr); }
-  explicit operator bool() const { return p_ != nullptr; }
-
- private:
-  PyObject *p_;
-};
-inline PyObject *new_reference(PyObject *p) {
-  Py_INCREF(p);
-  return p;
-}
-template <class F>
-PyCFunction function(F f) {
-  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
-}
+using plait::python::function;
+using plait::python::new_reference;
+using plait::python::Object;
 
 inline plait_tensor *handle_of(PyObject *o) { return reinterpret_cast<TensorObject *>(o)->handle; }
 inline bool is_exact(PyObject *o) { return Py_TYPE(o) == state.tensor_type; }

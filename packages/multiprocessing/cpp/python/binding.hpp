@@ -9,19 +9,8 @@
 
 namespace plait::multiprocessing::python {
 
-class Object {  // a PyObject reference that is dropped at the end of the scope
- public:
-  explicit Object(PyObject *p = nullptr) : p_(p) {}
-  Object(const Object &) = delete;
-  Object &operator=(const Object &) = delete;
-  ~Object() { Py_XDECREF(p_); }
-  PyObject *get() const { return p_; }
-  PyObject *release() { return std::exchange(p_, nullptr); }
-  explicit operator bool() const { return p_ != nullptr; }
-
- private:
-  PyObject *p_;
-};
+using plait::python::function;
+using plait::python::Object;
 
 struct State {
   const plait_python *python;
@@ -31,10 +20,6 @@ struct State {
 extern State state;
 
 inline PyObject *raise(plait_status s) { return state.python->raise(state.runtime->thread(), s); }
-template <class F>
-PyCFunction function(F f) {
-  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
-}
 
 // ---- block.cpp: a shared storage as an object with a buffer; tickets; pins
 PyObject *new_block(plait_storage *);         // steals

@@ -132,5 +132,40 @@ static inline PyObject *plait_import_module(const char *name) {
 
 #ifdef __cplusplus
 }
+
+#include <utility>
+
+namespace plait::python {
+
+/* A reference to a Python object that is dropped at the end of the scope. */
+class Object {
+ public:
+  explicit Object(PyObject *steals = nullptr) : p_(steals) {}
+  Object(Object &&o) noexcept : p_(o.release()) {}
+  Object &operator=(Object o) noexcept {
+    std::swap(p_, o.p_);
+    return *this;
+  }
+  ~Object() { Py_XDECREF(p_); }
+  PyObject *get() const { return p_; }
+  PyObject *release() { return std::exchange(p_, nullptr); }
+  explicit operator bool() const { return p_ != nullptr; }
+
+ private:
+  PyObject *p_;
+};
+
+inline PyObject *new_reference(PyObject *p) {
+  Py_INCREF(p);
+  return p;
+}
+
+/* A function of whatever calling convention, for a table of methods. */
+template <class F>
+PyCFunction function(F f) {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
+}
+
+}  // namespace plait::python
 #endif
 #endif /* PLAIT_PYTHON_H */
