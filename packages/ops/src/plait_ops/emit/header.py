@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from plait_ops.lower.types import literal
+from plait_ops.lower.cpp import literal
 from plait_ops.schema import Argument
 from plait_ops.spec import Operator
 
@@ -154,7 +154,7 @@ def _default(argument: Argument) -> str:
         return " = nullptr" if argument.type == "Generator" else " = {}"
     if argument.type == "dtype":
         return f" = dtype::{argument.default}"
-    text = literal(argument.default).code
+    text = literal(argument.default)
     return f" = {text}"
 
 

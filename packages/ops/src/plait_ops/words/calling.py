@@ -1,4 +1,4 @@
-"""The call on whose behalf words work: how they are marked, fail and see tensors without values."""
+"""The call on whose behalf words work: how they fail and see tensors without values."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import contextlib
 import dataclasses
 import inspect
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import Any
+
+from plait_ops.value_types import Shape
+from plait_ops.words.declaring import word
 
 __all__ = [
     "Call",
@@ -21,13 +24,9 @@ __all__ = [
     "contiguous_strides",
     "fail",
     "infer",
-    "part",
     "show",
-    "word",
 ]
 
-Function = TypeVar("Function", bound=Callable[..., Any])
-Shape = Sequence[int]
 MAX_DIMS = 64
 LIMIT = 2**63
 
@@ -63,26 +62,7 @@ class Size(tuple[int, ...]):
         return repr(tuple(self))
 
 
-def word(signature: str) -> Callable[[Function], Function]:
-    """Give a function its C++ types; ``@`` before them means that it works on the call."""
-
-    def mark(function: Function) -> Function:
-        function.__word__ = signature  # type: ignore[attr-defined]
-        return function
-
-    return mark
-
-
-def part(function: Function) -> Function:
-    """Mark a function that shape functions, derivatives and decompositions share: the translator
-    puts its body where it is called. It returns a value of one type, or nothing, and makes no
-    results.
-    """
-    function.__part__ = True  # type: ignore[attr-defined]
-    return function
-
-
-@word("ints -> list")
+@word()
 def contiguous_strides(shape: Shape) -> list[int]:
     """Return the strides of C order."""
     strides, step = [0] * len(shape), 1

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
-from plait_ops.words.calling import Shape, contiguous_strides, fail, show, word
+from plait_ops.value_types import Shape, Tensor
+from plait_ops.words.calling import contiguous_strides, fail, show
+from plait_ops.words.declaring import word
 
 __all__ = [
     "dense_strides",
@@ -18,8 +19,8 @@ __all__ = [
 ]
 
 
-@word("tensor -> list")
-def dense_strides(tensor: Any) -> list[int]:
+@word()
+def dense_strides(tensor: Tensor) -> list[int]:
     """Return strides of a fresh tensor that keeps the order in which this one's dimensions lie in
     memory.
     """
@@ -40,8 +41,8 @@ def dense_strides(tensor: Any) -> list[int]:
     return strides
 
 
-@word("@str ints ints -> list")
-def format_strides(memory_format: str, shape: Shape, preserved: Sequence[int]) -> list[int]:
+@word(on_call=True)
+def format_strides(memory_format: str, shape: Shape, preserved: Shape) -> list[int]:
     """Return the strides of a fresh tensor in a memory format; `preserved` are those of
     "preserve_format".
     """
@@ -66,8 +67,8 @@ def format_strides(memory_format: str, shape: Shape, preserved: Sequence[int]) -
     return [dense[order.index(i)] for i in range(len(shape))]
 
 
-@word("@str tensor -> bool")
-def is_in_format(memory_format: str, tensor: Any) -> bool:
+@word(on_call=True)
+def is_in_format(memory_format: str, tensor: Tensor) -> bool:
     """Whether the elements lie without gaps in the order of a memory format."""
     if memory_format == "contiguous_format":
         return is_contiguous(tensor)
@@ -100,8 +101,8 @@ def _view_strides(tensor: Any, shape: Shape) -> list[int] | None:
     return strides if at < 0 else None
 
 
-@word("tensor -> bool")
-def is_contiguous(tensor: Any) -> bool:
+@word()
+def is_contiguous(tensor: Tensor) -> bool:
     """Whether the elements lie in C order."""
     flags = getattr(tensor, "flags", None)
     if flags is not None:
@@ -112,13 +113,13 @@ def is_contiguous(tensor: Any) -> bool:
     )
 
 
-@word("tensor ints -> bool")
-def viewable(tensor: Any, shape: Shape) -> bool:
+@word()
+def viewable(tensor: Tensor, shape: Shape) -> bool:
     """Whether a tensor of `shape`, of as many elements, can look at the same bytes."""
     return _view_strides(tensor, shape) is not None
 
 
-@word("tensor ints -> list")
-def view_strides(tensor: Any, shape: Shape) -> list[int]:
+@word()
+def view_strides(tensor: Tensor, shape: Shape) -> list[int]:
     """Return the strides of that look; meaningless unless `viewable`."""
     return _view_strides(tensor, shape) or [0] * len(shape)

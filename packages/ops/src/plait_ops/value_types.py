@@ -1,0 +1,119 @@
+"""The types of values in functions of a spec, for the words' signatures and the translator.
+
+A function of a spec is Python without annotations; the translator infers one of these types for
+each expression. Numbers, strings and dtypes are what they are in Python. Lists and tensors come
+in two types each: *borrowed*, which somebody else keeps alive, and *own*.
+"""
+
+from __future__ import annotations
+
+import collections.abc
+import dataclasses
+import enum
+import types
+import typing
+from typing import Annotated, Any
+
+__all__ = [
+    "AnyDType",
+    "Anything",
+    "ArgumentName",
+    "HeldOperand",
+    "Kind",
+    "MadeResult",
+    "Message",
+    "Operand",
+    "Scalar",
+    "Shape",
+    "Tensor",
+    "TensorList",
+    "Type",
+    "of_annotation",
+]
+
+
+class Kind(enum.Enum):
+    """What a value is; the text is how errors name it."""
+
+    INT = "int"
+    FLOAT = "float"
+    BOOL = "bool"
+    STR = "str"
+    TEXT = "text"  # a message that is put together
+    DTYPE = "dtype"
+    DEVICE = "device"
+    GENERATOR = "generator"
+    SCALAR = "scalar"  # a number of any type
+    OPERAND = "operand"  # a tensor or a number
+    HELD = "held"  # an operand that may have been made for the purpose
+    INTS = "ints"  # a borrowed list of integers
+    FLOATS = "floats"  # a borrowed list of floats
+    LIST = "list"  # an own list of integers
+    TENSOR = "tensor"  # a borrowed tensor
+    OWNED = "owned"  # a counted tensor
+    TENSORS = "tensors"  # a borrowed list of tensors
+    BAG = "bag"  # an own list of tensors
+    EMPTY = "empty"  # a list of which nobody knows yet what it holds
+    NONE = "none"
+    ANY = "any"  # C++ has overloads
+    ARGUMENT = "argument"  # the name of an argument of the schema, which C++ takes by position
+    RESULT = "result"  # what a shape function returns
+    RESULTS = "results"  # those of an operator with several
+
+
+@dataclasses.dataclass(frozen=True)
+class Type:
+    """A type; an optional one has None among its values."""
+
+    kind: Kind
+    optional: bool = False
+
+    @property
+    def base(self) -> Type:
+        """The type without None."""
+        return Type(self.kind)
+
+    @property
+    def or_none(self) -> Type:
+        """The type with None."""
+        return Type(self.kind, optional=True)
+
+    def __str__(self) -> str:
+        return self.kind.value + ("?" if self.optional else "")
+
+
+# ---- what the words' annotations are written with, beside int, float, bool and str ---------------
+Shape = collections.abc.Sequence[int]
+AnyDType = Annotated[Any, Type(Kind.DTYPE)]
+Scalar = Annotated[Any, Type(Kind.SCALAR)]
+Operand = Annotated[Any, Type(Kind.OPERAND)]
+HeldOperand = Annotated[Any, Type(Kind.HELD)]
+Tensor = Annotated[Any, Type(Kind.TENSOR)]
+TensorList = Annotated[collections.abc.Sequence[Any], Type(Kind.TENSORS)]
+Anything = Annotated[Any, Type(Kind.ANY)]
+Message = Annotated[str, Type(Kind.TEXT)]
+ArgumentName = Annotated[str, Type(Kind.ARGUMENT)]
+MadeResult = Annotated[Any, Type(Kind.RESULT)]
+
+PLAIN = {
+    int: Kind.INT,
+    float: Kind.FLOAT,
+    bool: Kind.BOOL,
+    str: Kind.STR,
+    type(None): Kind.NONE,
+    collections.abc.Sequence[int]: Kind.INTS,
+    list[int]: Kind.LIST,
+}
+
+
+def of_annotation(hint: Any) -> Type:
+    """Return the type that a word's annotation stands for; ``TypeError`` if it is none."""
+    if typing.get_origin(hint) is Annotated:
+        return next(each for each in typing.get_args(hint)[1:] if isinstance(each, Type))
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        inner = [each for each in typing.get_args(hint) if each is not type(None)]
+        if len(inner) == 1:
+            return of_annotation(inner[0]).or_none
+    elif hint in PLAIN:
+        return Type(PLAIN[hint])
+    raise TypeError(f"no type of the spec language is written {hint}")
