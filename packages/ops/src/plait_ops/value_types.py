@@ -15,6 +15,27 @@ import typing
 from typing import Annotated, Any
 
 __all__ = [
+    "INT",
+    "FLOAT",
+    "BOOL",
+    "STR",
+    "TEXT",
+    "DTYPE",
+    "DEVICE",
+    "SCALAR",
+    "OPERAND",
+    "HELD",
+    "INTS",
+    "LIST",
+    "TENSOR",
+    "OWNED",
+    "TENSORS",
+    "BAG",
+    "EMPTY",
+    "NONE",
+    "ARGUMENT",
+    "RESULT",
+    "RESULTS",
     "AnyDType",
     "Anything",
     "ArgumentName",
@@ -82,18 +103,41 @@ class Type:
         return self.kind.value + ("?" if self.optional else "")
 
 
+INT = Type(Kind.INT)
+FLOAT = Type(Kind.FLOAT)
+BOOL = Type(Kind.BOOL)
+STR = Type(Kind.STR)
+TEXT = Type(Kind.TEXT)
+DTYPE = Type(Kind.DTYPE)
+DEVICE = Type(Kind.DEVICE)
+SCALAR = Type(Kind.SCALAR)
+OPERAND = Type(Kind.OPERAND)
+HELD = Type(Kind.HELD)
+INTS = Type(Kind.INTS)
+LIST = Type(Kind.LIST)
+TENSOR = Type(Kind.TENSOR)
+OWNED = Type(Kind.OWNED)
+TENSORS = Type(Kind.TENSORS)
+BAG = Type(Kind.BAG)
+EMPTY = Type(Kind.EMPTY)
+NONE = Type(Kind.NONE)
+ARGUMENT = Type(Kind.ARGUMENT)
+RESULT = Type(Kind.RESULT)
+RESULTS = Type(Kind.RESULTS)
+
+
 # ---- what the words' annotations are written with, beside int, float, bool and str ---------------
 Shape = collections.abc.Sequence[int]
-AnyDType = Annotated[Any, Type(Kind.DTYPE)]
-Scalar = Annotated[Any, Type(Kind.SCALAR)]
-Operand = Annotated[Any, Type(Kind.OPERAND)]
-HeldOperand = Annotated[Any, Type(Kind.HELD)]
-Tensor = Annotated[Any, Type(Kind.TENSOR)]
-TensorList = Annotated[collections.abc.Sequence[Any], Type(Kind.TENSORS)]
+AnyDType = Annotated[Any, DTYPE]
+Scalar = Annotated[Any, SCALAR]
+Operand = Annotated[Any, OPERAND]
+HeldOperand = Annotated[Any, HELD]
+Tensor = Annotated[Any, TENSOR]
+TensorList = Annotated[collections.abc.Sequence[Any], TENSORS]
 Anything = Annotated[Any, Type(Kind.ANY)]
-Message = Annotated[str, Type(Kind.TEXT)]
-ArgumentName = Annotated[str, Type(Kind.ARGUMENT)]
-MadeResult = Annotated[Any, Type(Kind.RESULT)]
+Message = Annotated[str, TEXT]
+ArgumentName = Annotated[str, ARGUMENT]
+MadeResult = Annotated[Any, RESULT]
 
 PLAIN = {
     int: Kind.INT,

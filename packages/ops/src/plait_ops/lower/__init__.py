@@ -22,11 +22,9 @@ from plait_ops.lower.expressions import type_of
 from plait_ops.lower.source import read
 from plait_ops.lower.statements import Statements
 from plait_ops.spec import Operator, SpecError, Vjp
-from plait_ops.value_types import Kind, Type
+from plait_ops.value_types import TENSOR, Type
 
 __all__ = ["decompose", "jvp", "printed", "reads_values", "shape", "vjp"]
-
-TENSOR = Type(Kind.TENSOR)
 
 
 def _parameters(operator: Operator, context: str) -> dict[str, ir.Parameter]:
@@ -121,7 +119,7 @@ def _operands(node: ir.Field | ir.IsNone | ir.Call) -> list[ir.Expression]:
     values: list[ir.Expression] = list(node.arguments) if isinstance(node, ir.Call) else []
     values += [node.tensor] if isinstance(node, ir.Field) else []
     values += [node.value] if isinstance(node, ir.IsNone) else []
-    bare = []
+    bare: list[ir.Expression] = []
     for value in values:
         while isinstance(value, (ir.Convert, ir.Present)):
             value = value.value

@@ -3,7 +3,26 @@
 from __future__ import annotations
 
 from plait_ops.lower.ir import Convert, Expression, Literal, Present
-from plait_ops.value_types import Kind, Type
+from plait_ops.value_types import (
+    BAG,
+    BOOL,
+    EMPTY,
+    FLOAT,
+    HELD,
+    INT,
+    INTS,
+    LIST,
+    NONE,
+    OPERAND,
+    OWNED,
+    SCALAR,
+    STR,
+    TENSOR,
+    TENSORS,
+    TEXT,
+    Kind,
+    Type,
+)
 
 __all__ = ["BY_VALUE", "CONVERSIONS", "NOTHING", "NUMBERS", "converted"]
 
@@ -11,15 +30,8 @@ NUMBERS = (Kind.INT, Kind.FLOAT, Kind.BOOL)
 # These are a plait_value in C++, which may be absent by itself.
 BY_VALUE = (Kind.SCALAR, Kind.OPERAND, Kind.GENERATOR, Kind.DEVICE)
 
-TENSOR, MAYBE_TENSOR = Type(Kind.TENSOR), Type(Kind.TENSOR, optional=True)
-OWNED, OPERAND, SCALAR, HELD = (
-    Type(kind) for kind in (Kind.OWNED, Kind.OPERAND, Kind.SCALAR, Kind.HELD)
-)
-INT, FLOAT, BOOL = (Type(kind) for kind in NUMBERS)
-INTS, LIST, EMPTY = Type(Kind.INTS), Type(Kind.LIST), Type(Kind.EMPTY)
-TENSORS, BAG = Type(Kind.TENSORS), Type(Kind.BAG)
-
-NOTHING = Literal(None, Type(Kind.NONE))
+MAYBE_TENSOR = TENSOR.or_none
+NOTHING = Literal(None, NONE)
 
 CONVERSIONS: dict[tuple[Type, Type], str] = {
     (MAYBE_TENSOR, TENSOR): "{}",
@@ -42,7 +54,7 @@ CONVERSIONS: dict[tuple[Type, Type], str] = {
     (EMPTY, LIST): "{}",
     (EMPTY, BAG): "{}",
     (EMPTY, TENSORS): "{}.span()",
-    (Type(Kind.STR), Type(Kind.TEXT)): "std::string({})",
+    (STR, TEXT): "std::string({})",
     (BAG, TENSORS): "{}.span()",
     (TENSORS, BAG): "Bag({})",
     (HELD, TENSOR): "tensor_of({}.get())",

@@ -72,7 +72,7 @@ def literal(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int):
-        return f"int64_t({value})"
+        return "INT64_MAX" if value == 2**63 - 1 else f"int64_t({value})"
     if isinstance(value, float):
         if value != value or value in (float("inf"), float("-inf")):
             text = "NAN" if value != value else "INFINITY" if value > 0 else "-INFINITY"
@@ -134,6 +134,11 @@ def _argument(node: ir.Argument) -> str:
         return f"value(int64_t({text}))"
     maker = {Kind.INTS: "ints_value", Kind.TENSORS: "tensors_value"}.get(have.kind, "value")
     return f"{maker}({text})"
+
+
+def _not(node: ir.Not) -> str:
+    text = expression(node.value)
+    return f"!{text}" if isinstance(node.value, (ir.Call, ir.IsNone)) else f"!({text})"
 
 
 def _arithmetic(node: ir.Arithmetic) -> str:
@@ -208,7 +213,7 @@ EXPRESSIONS: dict[type, Callable[[Any], str]] = {
     ir.Present: _present,
     ir.Argument: _argument,
     ir.Move: lambda node: f"std::move({expression(node.value)})",
-    ir.Not: lambda node: f"!({expression(node.value)})",
+    ir.Not: _not,
     ir.IsNone: lambda node: f"is_none({expression(node.value)})",
     ir.Logic: lambda node: f"({f' {node.sign} '.join(map(expression, node.values))})",
     ir.Arithmetic: _arithmetic,

@@ -13,19 +13,32 @@ from plait_ops.lower.conversions import BY_VALUE, NUMBERS, converted
 from plait_ops.lower.source import Source
 from plait_ops.schema import Argument
 from plait_ops.spec import Operator, SpecError
-from plait_ops.value_types import Kind, Type
+from plait_ops.value_types import (
+    BAG,
+    BOOL,
+    DEVICE,
+    DTYPE,
+    EMPTY,
+    FLOAT,
+    INT,
+    INTS,
+    LIST,
+    NONE,
+    OPERAND,
+    OWNED,
+    RESULTS,
+    STR,
+    TENSOR,
+    TENSORS,
+    Kind,
+    Type,
+)
 from plait_ops.words import DType, Word
 
 __all__ = ["Expressions", "type_of"]
 
-INT, FLOAT, BOOL = (Type(kind) for kind in NUMBERS)
-STR, DTYPE, OPERAND = Type(Kind.STR), Type(Kind.DTYPE), Type(Kind.OPERAND)
-INTS, LIST, EMPTY = Type(Kind.INTS), Type(Kind.LIST), Type(Kind.EMPTY)
-TENSOR, OWNED, BAG, TENSORS = (
-    Type(kind) for kind in (Kind.TENSOR, Kind.OWNED, Kind.BAG, Kind.TENSORS)
-)
 CONSTANTS: dict[type, Type] = {
-    type(None): Type(Kind.NONE),
+    type(None): NONE,
     bool: BOOL,
     int: INT,
     float: FLOAT,
@@ -77,7 +90,7 @@ FIELDS = {
     "strides": INTS,
     "ndim": INT,
     "dtype": DTYPE,
-    "device": Type(Kind.DEVICE),
+    "device": DEVICE,
 }
 ARGUMENTS = {
     "Tensor": Kind.TENSOR,
@@ -134,11 +147,11 @@ class Expressions:
     # ---- names and constants ---------------------------------------------------------------------
     def expression(self, node: ast.expr) -> ir.Expression:
         """Translate an expression: there is a method for each kind of node."""
-        handler: Callable[[Any], ir.Expression] | None
         handler = getattr(self, "on_" + type(node).__name__, None)
         if handler is None:
             raise self.refuse(node)
-        return handler(node)
+        made: ir.Expression = handler(node)
+        return made
 
     def on_Constant(self, node: ast.Constant) -> ir.Expression:
         return self._constant(node, node.value)
@@ -234,9 +247,7 @@ class Expressions:
             return parts[0]
         return ir.Logic("&&", tuple(self.converted(node, part, BOOL) for part in parts))
 
-    def _compare(
-        self, node: ast.Compare, a: ast.expr, op: ast.cmpop, b: ast.expr
-    ) -> ir.Expression:
+    def _compare(self, node: ast.Compare, a: ast.expr, op: ast.cmpop, b: ast.expr) -> ir.Expression:
         left = self.expression(a)
         if isinstance(op, (ast.Is, ast.IsNot)):
             if not (isinstance(b, ast.Constant) and b.value is None):
@@ -335,7 +346,7 @@ class Expressions:
         word = self.called_word(node)
         if word is not None:
             return self.word_call(node, word)
-        if hasattr(target, "__part__"):
+        if target is not None and hasattr(target, "__part__"):
             return self.part_call(node, target)
         if target is None and name in BUILTINS:
             return BUILTINS[name](self, node)
@@ -369,7 +380,8 @@ class Expressions:
             types = ", ".join(str(each.type) for each in wanted)
             raise self.error(node, f"`{word.name}` takes ({types})")
         given = [
-            self._argument_position(arg) if each.type.kind is Kind.ARGUMENT
+            self._argument_position(arg)
+            if each.type.kind is Kind.ARGUMENT
             else self.as_type(arg, each.type)
             for arg, each in zip(node.args, wanted, strict=False)
         ]
@@ -411,7 +423,7 @@ class Expressions:
                 values.append(ir.Default(operator.identifier, i))
         results = operator.schema.results
         if len(results) > 1:
-            form, made = ir.Form.SEVERAL, Type(Kind.RESULTS)
+            form, made = ir.Form.SEVERAL, RESULTS
         elif results and results[0].type == "Tensor[]":
             form, made = ir.Form.LIST, BAG
         else:

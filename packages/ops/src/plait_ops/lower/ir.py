@@ -9,9 +9,9 @@ from __future__ import annotations
 import dataclasses
 import enum
 from collections.abc import Iterator
-from typing import Any, TypeAlias, Union
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from plait_ops.value_types import Kind, Type
+from plait_ops.value_types import ARGUMENT, BOOL, DTYPE, NONE, OPERAND, TEXT, Type
 
 __all__ = [
     "Arithmetic",
@@ -64,8 +64,6 @@ __all__ = [
     "walk",
 ]
 
-BOOL = Type(Kind.BOOL)
-
 
 @dataclasses.dataclass(eq=False)
 class Variable:
@@ -75,33 +73,46 @@ class Variable:
     type: Type
 
 
+class Expression:
+    """A value and its type."""
+
+    if TYPE_CHECKING:
+
+        @property
+        def type(self) -> Type: ...
+
+
+class Statement:
+    """A step of a function."""
+
+
 # ---- expressions ---------------------------------------------------------------------------------
 @dataclasses.dataclass(frozen=True)
-class Literal:
+class Literal(Expression):
     """A constant of Python: None, a truth value, a number, a string or a tuple of integers."""
 
-    value: None | bool | int | float | str | tuple[int, ...]
+    value: bool | int | float | str | tuple[int, ...] | None
     type: Type
 
 
 @dataclasses.dataclass(frozen=True)
-class Position:
+class Position(Expression):
     """The position of an argument or of a result."""
 
     value: int
-    type: Type = Type(Kind.ARGUMENT)
+    type: Type = ARGUMENT
 
 
 @dataclasses.dataclass(frozen=True)
-class DTypeName:
+class DTypeName(Expression):
     """A dtype by name."""
 
     name: str
-    type: Type = Type(Kind.DTYPE)
+    type: Type = DTYPE
 
 
 @dataclasses.dataclass(frozen=True)
-class Read:
+class Read(Expression):
     """The value of a variable."""
 
     variable: Variable
@@ -112,7 +123,7 @@ class Read:
 
 
 @dataclasses.dataclass(frozen=True)
-class Convert:
+class Convert(Expression):
     """A value as another type; `conversions.py` has the pairs."""
 
     value: Expression
@@ -120,7 +131,7 @@ class Convert:
 
 
 @dataclasses.dataclass(frozen=True)
-class Cast:
+class Cast(Expression):
     """A number as a whole one, without its fraction."""
 
     value: Expression
@@ -128,7 +139,7 @@ class Cast:
 
 
 @dataclasses.dataclass(frozen=True)
-class Present:
+class Present(Expression):
     """An optional value where it is there."""
 
     value: Expression
@@ -139,15 +150,15 @@ class Present:
 
 
 @dataclasses.dataclass(frozen=True)
-class Argument:
+class Argument(Expression):
     """A value as an argument of an operator call, where Python's None is a value too."""
 
     value: Expression
-    type: Type = Type(Kind.OPERAND)
+    type: Type = OPERAND
 
 
 @dataclasses.dataclass(frozen=True)
-class Move:
+class Move(Expression):
     """A list that is given away."""
 
     value: Expression
@@ -158,7 +169,7 @@ class Move:
 
 
 @dataclasses.dataclass(frozen=True)
-class Not:
+class Not(Expression):
     """The opposite of a truth value."""
 
     value: Expression
@@ -166,7 +177,7 @@ class Not:
 
 
 @dataclasses.dataclass(frozen=True)
-class IsNone:
+class IsNone(Expression):
     """Whether an optional value is None."""
 
     value: Expression
@@ -174,7 +185,7 @@ class IsNone:
 
 
 @dataclasses.dataclass(frozen=True)
-class Logic:
+class Logic(Expression):
     """Truth values joined by ``and`` or ``or``."""
 
     sign: str
@@ -183,7 +194,7 @@ class Logic:
 
 
 @dataclasses.dataclass(frozen=True)
-class Arithmetic:
+class Arithmetic(Expression):
     """Numbers joined or compared by an operator that C++ has; without `left`, its sign."""
 
     left: Expression | None
@@ -193,7 +204,7 @@ class Arithmetic:
 
 
 @dataclasses.dataclass(frozen=True)
-class Choice:
+class Choice(Expression):
     """``a if test else b``."""
 
     test: Expression
@@ -206,7 +217,7 @@ class Choice:
 
 
 @dataclasses.dataclass(frozen=True)
-class ListOf:
+class ListOf(Expression):
     """A list of integers or of tensors, or one without items."""
 
     items: tuple[Expression, ...]
@@ -214,7 +225,7 @@ class ListOf:
 
 
 @dataclasses.dataclass(frozen=True)
-class Index:
+class Index(Expression):
     """An item of a list."""
 
     list: Expression
@@ -223,7 +234,7 @@ class Index:
 
 
 @dataclasses.dataclass(frozen=True)
-class Field:
+class Field(Expression):
     """What a tensor says about itself: its shape, strides, ndim, dtype or device."""
 
     tensor: Expression
@@ -232,15 +243,15 @@ class Field:
 
 
 @dataclasses.dataclass(frozen=True)
-class Text:
+class Text(Expression):
     """A message made of pieces, each a string or a value to show."""
 
     pieces: tuple[Expression, ...]
-    type: Type = Type(Kind.TEXT)
+    type: Type = TEXT
 
 
 @dataclasses.dataclass(frozen=True)
-class Call:
+class Call(Expression):
     """A call of a word or of a helper by name; `on_call` as `plait_ops.words.Word` has it."""
 
     function: str
@@ -260,7 +271,7 @@ class Form(enum.Enum):
 
 
 @dataclasses.dataclass(frozen=True)
-class OperatorCall:
+class OperatorCall(Expression):
     """A call of an operator that has so many results."""
 
     operator: str
@@ -271,16 +282,16 @@ class OperatorCall:
 
 
 @dataclasses.dataclass(frozen=True)
-class Default:
+class Default(Expression):
     """The default of an operator's argument."""
 
     operator: str
     position: int
-    type: Type = Type(Kind.OPERAND)
+    type: Type = OPERAND
 
 
 @dataclasses.dataclass(frozen=True)
-class Comprehension:
+class Comprehension(Expression):
     """``[element for ... if ...]``."""
 
     head: LoopHead
@@ -290,7 +301,7 @@ class Comprehension:
 
 
 @dataclasses.dataclass(frozen=True)
-class PartCall:
+class PartCall(Expression):
     """A part, in the place where it is called."""
 
     function: Function
@@ -303,19 +314,19 @@ class PartCall:
 
 # ---- statements ----------------------------------------------------------------------------------
 @dataclasses.dataclass(frozen=True)
-class Assign:
+class Assign(Statement):
     variable: Variable
     value: Expression
 
 
 @dataclasses.dataclass(frozen=True)
-class AssignItem:
+class AssignItem(Statement):
     item: Index
     value: Expression
 
 
 @dataclasses.dataclass(frozen=True)
-class Unpack:
+class Unpack(Statement):
     """The results of an operator with several, each to a variable."""
 
     call: OperatorCall
@@ -323,7 +334,7 @@ class Unpack:
 
 
 @dataclasses.dataclass(frozen=True)
-class Push:
+class Push(Statement):
     """Append to a list."""
 
     list: Variable
@@ -331,14 +342,14 @@ class Push:
 
 
 @dataclasses.dataclass(frozen=True)
-class Do:
+class Do(Statement):
     """A call for its effect."""
 
     call: Expression
 
 
 @dataclasses.dataclass(frozen=True)
-class Fail:
+class Fail(Statement):
     """Fail with a kind of error and a message unless the condition holds."""
 
     condition: Expression
@@ -347,14 +358,14 @@ class Fail:
 
 
 @dataclasses.dataclass(frozen=True)
-class If:
+class If(Statement):
     test: Expression
     body: tuple[Statement, ...]
     orelse: tuple[Statement, ...]
 
 
 @dataclasses.dataclass(frozen=True)
-class While:
+class While(Statement):
     test: Expression
     body: tuple[Statement, ...]
 
@@ -382,32 +393,32 @@ class Each:
     backwards: bool
 
 
-LoopHead: TypeAlias = Union[Range, Each]
+LoopHead: TypeAlias = Range | Each
 
 
 @dataclasses.dataclass(frozen=True)
-class For:
+class For(Statement):
     head: LoopHead
     body: tuple[Statement, ...]
 
 
 @dataclasses.dataclass(frozen=True)
-class Break:
+class Break(Statement):
     pass
 
 
 @dataclasses.dataclass(frozen=True)
-class Continue:
+class Continue(Statement):
     pass
 
 
 @dataclasses.dataclass(frozen=True)
-class Return:
+class Return(Statement):
     value: Expression | None = None
 
 
 @dataclasses.dataclass(frozen=True)
-class GiveGradient:
+class GiveGradient(Statement):
     """The gradient of one of the inputs that a derivative is for."""
 
     position: int
@@ -415,7 +426,7 @@ class GiveGradient:
 
 
 @dataclasses.dataclass(frozen=True)
-class GiveGradients:
+class GiveGradients(Statement):
     """The gradients of an input that is a list of tensors."""
 
     value: Expression
@@ -448,50 +459,7 @@ class Function:
     parameters: tuple[Parameter, ...]
     locals: tuple[Variable, ...]
     body: tuple[Statement, ...]
-    result: Type = Type(Kind.NONE)
-
-
-Expression: TypeAlias = Union[
-    Literal,
-    Position,
-    DTypeName,
-    Read,
-    Convert,
-    Cast,
-    Present,
-    Argument,
-    Move,
-    Not,
-    IsNone,
-    Logic,
-    Arithmetic,
-    Choice,
-    ListOf,
-    Index,
-    Field,
-    Text,
-    Call,
-    OperatorCall,
-    Default,
-    Comprehension,
-    PartCall,
-]
-Statement: TypeAlias = Union[
-    Assign,
-    AssignItem,
-    Unpack,
-    Push,
-    Do,
-    Fail,
-    If,
-    While,
-    For,
-    Break,
-    Continue,
-    Return,
-    GiveGradient,
-    GiveGradients,
-]
+    result: Type = NONE
 
 
 def walk(node: Any) -> Iterator[Any]:

@@ -3,36 +3,53 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from plait_ops.lower import ir
-from plait_ops.lower.conversions import converted
-from plait_ops.lower.cpp import FAILURES, SPELLINGS
-from plait_ops.lower.expressions import (
+from plait_ops.lower.conversions import NUMBERS, converted
+from plait_ops.lower.expressions import ONE_TENSOR, Expressions
+from plait_ops.lower.source import Source, read
+from plait_ops.spec import Operator
+from plait_ops.value_types import (
     BAG,
     BOOL,
     EMPTY,
+    HELD,
     INT,
     INTS,
     LIST,
-    ONE_TENSOR,
+    NONE,
     OWNED,
+    RESULT,
     TENSOR,
     TENSORS,
-    Expressions,
+    Kind,
+    Type,
 )
-from plait_ops.lower.source import Source, read
-from plait_ops.spec import Operator
-from plait_ops.value_types import Kind, Type
-from plait_ops.words import WORDS
+from plait_ops.words import KINDS, WORDS
 
 __all__ = ["Statements"]
 
-RESULT, NONE = Type(Kind.RESULT), Type(Kind.NONE)
 # A variable keeps what it holds alive.
 HELD_BY_VARIABLES = {INTS: LIST, TENSOR: OWNED, TENSOR.or_none: OWNED, TENSORS: BAG}
+# What a variable can hold and a part return.
+VARIABLES = (
+    *NUMBERS,
+    Kind.STR,
+    Kind.DTYPE,
+    Kind.DEVICE,
+    Kind.SCALAR,
+    Kind.OPERAND,
+    Kind.HELD,
+    Kind.GENERATOR,
+    Kind.INTS,
+    Kind.LIST,
+    Kind.OWNED,
+    Kind.BAG,
+)
 CHECK = WORDS["check"]
 
 
@@ -62,20 +79,22 @@ class Statements(Expressions):
 
     def block(self, nodes: list[ast.stmt]) -> tuple[ir.Statement, ...]:
         """Translate the statements of a block."""
-        return self.collected(lambda: [self.statement(node) for node in nodes])
+        with self.emitted() as body:
+            for node in nodes:
+                self.statement(node)
+        return tuple(body)
 
-    def collected(self, translate: Callable[[], Any]) -> tuple[ir.Statement, ...]:
-        """Return what `translate` emits."""
+    @contextlib.contextmanager
+    def emitted(self) -> Iterator[list[ir.Statement]]:
+        """Collect the statements that are emitted within."""
         outer, self.body = self.body, []
         try:
-            translate()
-            return tuple(self.body)
+            yield self.body
         finally:
             self.body = outer
 
     def statement(self, node: ast.stmt) -> None:
         """Translate a statement: there is a method for each kind of node."""
-        handler: Callable[[Any], None] | None
         handler = getattr(self, "on_" + type(node).__name__, None)
         if handler is None:
             raise self.refuse(node)
@@ -87,7 +106,7 @@ class Statements(Expressions):
         type_ = HELD_BY_VARIABLES.get(value.type, value.type)
         variable = self.scope.get(name)
         if variable is None:
-            if type_.kind in (Kind.TEXT, Kind.NONE, Kind.RESULT, Kind.RESULTS):
+            if type_.kind not in (*VARIABLES, Kind.EMPTY):
                 raise self.error(node, f"`{name}` cannot hold {type_}")
             variable = self.declare(name, type_)
         elif variable is not self.locals.get(name):
@@ -175,7 +194,7 @@ class Statements(Expressions):
         generator = node.generators[0]
         head, bound = self.loop(generator.target, generator.iter)
         value = self.expression(node.elt)
-        bag = value.type in (OWNED, TENSOR, Type(Kind.HELD))
+        bag = value.type in (OWNED, TENSOR, HELD)
         element = self.converted(node.elt, value, OWNED if bag else INT)
         conditions = tuple(self.as_type(test, BOOL) for test in generator.ifs)
         self.forget(bound)
@@ -255,9 +274,9 @@ class Statements(Expressions):
         kind = CHECK.parameters[2].default
         if len(node.args) == 3:
             kind = node.args[2].value if isinstance(node.args[2], ast.Constant) else None
-        if len(node.args) not in (2, 3) or node.keywords or kind not in FAILURES:
+        if len(node.args) not in (2, 3) or node.keywords or kind not in KINDS:
             raise self.error(
-                node, f"check(condition, text, kind) where kind is one of {', '.join(FAILURES)}"
+                node, f"check(condition, text, kind) where kind is one of {', '.join(KINDS)}"
             )
         condition, message = (
             self.as_type(arg, each.type)
@@ -316,11 +335,11 @@ class Statements(Expressions):
     def make_result(self, node: ast.expr, index: int) -> None:
         """Emit the call that makes a result of a shape function."""
         if isinstance(node, ast.IfExp):
-            branches = [node.body, node.orelse]
-            body, orelse = (
-                self.collected(lambda each=each: self.make_result(each, index)) for each in branches
-            )
-            self.emit(ir.If(self.as_type(node.test, BOOL), body, orelse))
+            with self.emitted() as body:
+                self.make_result(node.body, index)
+            with self.emitted() as orelse:
+                self.make_result(node.orelse, index)
+            self.emit(ir.If(self.as_type(node.test, BOOL), tuple(body), tuple(orelse)))
             return
         word = self.called_word(node)
         if word is not None and word.makes_result and isinstance(node, ast.Call):
@@ -391,7 +410,7 @@ class Part(Statements):
             return
         value = self.expression(node.value)
         type_ = HELD_BY_VARIABLES.get(value.type, value.type)
-        if type_.kind not in SPELLINGS or self.result not in (NONE, type_):
+        if type_.kind not in VARIABLES or self.result not in (NONE, type_):
             raise self.error(node, f"a part returns one type of value; got {type_}")
         self.result = type_
         self.emit(ir.Return(self.converted(node, value, type_)))

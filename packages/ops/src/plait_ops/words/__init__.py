@@ -39,6 +39,7 @@ from plait_ops.words.dtypes import (
     uint8,
 )
 from plait_ops.words.failing import (
+    KINDS,
     check,
     fits,
     in_range,
@@ -72,6 +73,7 @@ from plait_ops.words.values import (
 __all__ = [
     "DType",
     "Fault",
+    "KINDS",
     "Meta",
     "WORDS",
     "Word",

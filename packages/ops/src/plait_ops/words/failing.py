@@ -10,6 +10,7 @@ from plait_ops.words.calling import LIMIT, MAX_DIMS, fail, show
 from plait_ops.words.declaring import word
 
 __all__ = [
+    "KINDS",
     "check",
     "fits",
     "in_range",
@@ -20,6 +21,18 @@ __all__ = [
     "wrap_dim",
     "wrap_index",
 ]
+
+
+KINDS = (
+    "ShapeError",
+    "DTypeError",
+    "ValueError",
+    "IndexError",
+    "TypeError",
+    "NotImplementedError",
+    "RuntimeError",
+)
+"""The kinds of errors that `check` may fail with."""
 
 
 @word(on_call=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from plait_ops.value_types import Anything, Shape
 from plait_ops.words.calling import fail, show
@@ -15,7 +16,7 @@ __all__ = ["broadcast", "infer_size", "numel", "reduce_dims", "reduced"]
 @word(reads_values=False)
 def numel(shape: Anything) -> int:
     """Return the number of elements of a shape or tensor."""
-    return math.prod(getattr(shape, "shape", shape))
+    return math.prod(shape if isinstance(shape, Sequence) else shape.shape)
 
 
 @word(on_call=True)
