@@ -65,12 +65,11 @@ def test_a_change_of_one_spec_changes_one_unit() -> None:
 def test_kernel_units_hold_each_scalar_function_once() -> None:
     files = kernels.emit(OPERATORS)
     chosen = [spec for spec in OPERATORS if isinstance(spec, Pointwise) and spec.scalar]
-    text = "".join(files[name] for name in files if name.endswith(".cpp"))
+    text = "".join(files.values())
     assert text.count("PLAIT_POINTWISE(") == len(chosen)
     assert 'PLAIT_POINTWISE(add, "add", 2, 1, SAME, ANY)' in text
     assert 'PLAIT_POINTWISE(div, "true_divide", 2, 0, FLOAT, INEXACT)' in text
     assert 'PLAIT_POINTWISE(lt, "lt", 2, 0, BOOL, ALL)' in text
-    assert files["pointwise_table.inc"].count("X(") == len(chosen)
 
 
 def test_a_scalar_function_takes_no_strings(scratch: None) -> None:

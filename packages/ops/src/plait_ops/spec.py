@@ -273,6 +273,10 @@ class Pointwise(Operator):
         domain: the interval that samples are drawn from.
         real: of complex numbers it makes real ones.
         exact: numbers must fit in the dtype, where others wrap around.
+        factor: the number among the arguments that multiplies the last operand; it must be whole
+            where that holds integers.
+        special_values: whether samples hold nan, infinities, extremes and subnormal numbers; False
+            where the reference is exact on the domain only, or samples name what is special.
         unrounded: operands that are taken as numbers where they are 0-d, on the CPU, and wider than
             the half they meet: they are not rounded before the computation.
     """
@@ -294,12 +298,15 @@ class Pointwise(Operator):
         real: bool = False,
         exact: bool = False,
         unrounded: Sequence[str] = (),
+        factor: str | None = None,
+        special_values: bool = True,
         kernel: str = "",
         internal: bool = False,
         method: bool = True,
         reference: Reference | None = None,
     ) -> None:
         self.exact, self.unrounded = exact, tuple(unrounded)
+        self.factor, self.special_values = factor, special_values
         default_inplace = not internal and not conditions
         super().__init__(
             schema,
@@ -423,7 +430,9 @@ class Reduction(Operator):
 class View(Operator):
     """Another look at the same bytes: the shape function makes the result, there is no kernel.
 
-    `fresh` ones make new memory whose elements nobody has set.
+    Args:
+        fresh: it makes new memory whose elements nobody has set.
+        cut: no gradient flows through it.
     """
 
     kind = "view"
@@ -436,10 +445,12 @@ class View(Operator):
         method: bool = True,
         internal: bool = False,
         fresh: bool = False,
+        cut: bool = False,
     ) -> None:
         super().__init__(
             schema, doc=doc, dtypes="any", method=method, internal=internal, unpredictable=fresh
         )
+        self.cut = cut
         if not fresh and not any(result.alias for result in self.schema.results):
             raise SpecError(f"{self.name}: a view's result must alias an argument: write (a)")
 

@@ -37,8 +37,7 @@ def _pointwise(operator: Operator) -> str:
     operands = sum(1 << place for place in places.values())
     conditions = sum(1 << places[name] for name in operator.conditions)
     unrounded = sum(1 << places[name] for name in operator.unrounded)
-    names = [argument.name for argument in operator.schema.arguments]
-    factor = names.index("alpha") if operator.name in ("add", "sub") else -1
+    factor = -1 if operator.factor is None else operator.schema.position(operator.factor)
     group = GROUPS.get(operator.dtypes, operator.dtypes)
     real, exact = ("true" if on else "false" for on in (operator.real, operator.exact))
     return (

@@ -23,8 +23,9 @@ from plait_ops.lower.source import read
 from plait_ops.lower.statements import Statements
 from plait_ops.spec import Operator, SpecError, Vjp
 from plait_ops.value_types import TENSOR, Type
+from plait_ops.words import WORDS
 
-__all__ = ["decompose", "jvp", "printed", "reads_values", "shape", "vjp"]
+__all__ = ["decompose", "jvp", "printed", "reads_values", "result_dtypes", "shape", "vjp"]
 
 
 def _parameters(operator: Operator, context: str) -> dict[str, ir.Parameter]:
@@ -112,6 +113,19 @@ def reads_values(function: ir.Function) -> set[str]:
         and id(node) not in spared
         and any(each.variable is node.variable for each in function.parameters)
     }
+
+
+def result_dtypes(function: ir.Function) -> set[str]:
+    """Return the dtypes of the results that a shape function makes, ``?`` for those that depend on
+    the call.
+    """
+    found = set()
+    for node in ir.walk(function.body):
+        word = WORDS.get(node.function) if isinstance(node, ir.Call) else None
+        if word is not None and word.makes_result:
+            named = [each.name for each in node.arguments if isinstance(each, ir.DTypeName)]
+            found.add(named[0].rstrip("_") if named else "?")
+    return found
 
 
 def _operands(node: ir.Field | ir.IsNone | ir.Call) -> list[ir.Expression]:

@@ -342,6 +342,7 @@ def _divisors(name, text, function, example):
     """,
         dtypes="integer",
         reference=function,
+        special_values=False,
     )
 
     @operator.samples
