@@ -69,6 +69,7 @@ def fft_sizes(shape: Shape, s: Shape | None, dims: Shape) -> list[int]:
     """
     made = []
     for i, d in enumerate(dims):
+        check(d < len(shape), f"`dim` {d} names no dimension of shape {tuple(shape)}", "IndexError")
         given = -1 if s is None else s[i]
         size = shape[d] if given == -1 else given
         check(

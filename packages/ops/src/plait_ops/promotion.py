@@ -78,7 +78,9 @@ def number_dtype(value: object) -> str:
         return "bool"
     if isinstance(value, int):
         return "int64"
-    return "complex64" if isinstance(value, complex) else DEFAULT
+    if isinstance(value, complex):
+        return "complex128" if DEFAULT == "float64" else "complex64"
+    return DEFAULT
 
 
 def _bits(dtype: str) -> int:

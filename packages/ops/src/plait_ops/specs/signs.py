@@ -118,6 +118,7 @@ nextafter_elements = Pointwise(
     dtypes="floating",
     internal=True,
     reference=np.nextafter,
+    special_values=False,
 )
 
 

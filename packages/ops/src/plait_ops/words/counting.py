@@ -31,7 +31,9 @@ def count_of(start: Scalar, end: Scalar, step: Scalar, whole: bool) -> int:
                 "ValueError",
                 f"`start`, `end` and `step` must fit in 64 bits; got {start}, {end} and {step}",
             )
-        start, end, step = int(start), int(end), int(step)
+        start, end, step = (
+            int(value) if isinstance(value, float) else value for value in (start, end, step)
+        )
     if step == 0:
         fail("ValueError", f"`step` must not be 0; got {step}")
     if (end - start if step > 0 else start - end) < 0:

@@ -107,10 +107,14 @@ def is_contiguous(tensor: Tensor) -> bool:
     flags = getattr(tensor, "flags", None)
     if flags is not None:
         return bool(flags["C_CONTIGUOUS"])
-    want = contiguous_strides(tensor.shape)
-    return all(
-        size == 1 or a == b for size, a, b in zip(tensor.shape, tensor.strides, want, strict=True)
-    )
+    want = 1
+    for size, stride in zip(reversed(tensor.shape), reversed(tensor.strides), strict=True):
+        if size == 0:
+            return True
+        if size != 1 and stride != want:
+            return False
+        want *= size
+    return True
 
 
 @word()

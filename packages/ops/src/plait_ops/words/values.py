@@ -47,7 +47,9 @@ def to_dtype(tensor: Tensor, dtype: AnyDType) -> Tensor:
 
 @word(on_call=True)
 def sum_to(tensor: Tensor, shape: Shape) -> Tensor:
-    """Return the tensor summed over the dimensions in which `shape` was broadcast."""
+    """Return a floating-point or complex tensor summed over the dimensions in which `shape` was
+    broadcast.
+    """
     lead = tensor.ndim - len(shape)
     dims = tuple(
         i for i in range(tensor.ndim) if i < lead or (shape[i - lead] == 1 and tensor.shape[i] != 1)
