@@ -14,9 +14,21 @@ import pytest
 import plait_abi
 import plait_ops
 from plait_ops import specs
-from plait_ops.emit import derivatives, functions, header, kernels, ops_json, pages, register, stubs
+from plait_ops.emit import (
+    derivatives,
+    functions,
+    header,
+    kernels,
+    ops_json,
+    pages,
+    register,
+    stubs,
+    words_page,
+)
+from plait_ops.lower.expressions import BUILTINS
 from plait_ops.schema import parse
 from plait_ops.spec import NAMESPACES, Pointwise
+from plait_ops.words import WORDS
 
 OPERATORS = list(specs.all())
 PROGRAM = """
@@ -138,6 +150,17 @@ def test_pages_name_every_operator() -> None:
         space, _, name = spec.name.partition("_")
         shown = f"{space}.{name}" if space in NAMESPACES and name else spec.name
         assert f"## {shown}\n" in files[f"{spec.file.stem}.md"]
+
+
+def test_the_page_of_words_names_every_word() -> None:
+    page = words_page.emit()["words.md"]
+    for word in WORDS.values():
+        assert page.count(f"### {word.name}\n\n```text\n{word.name}(") == 1
+        assert word.function.__doc__
+        assert " ".join(word.function.__doc__.split()) in " ".join(page.split())
+    assert "wrap_dim(argument: str, dim: int, shape: ints) -> int\n" in page
+    for name in BUILTINS:
+        assert f"- ``{name}(" in page
 
 
 def test_the_command(tmp_path: pathlib.Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from plait_ops import lower, specs
 from plait_ops.calls import add_, cat, max_dim, mul, split
-from plait_ops.spec import Composite, Operator, SpecError
+from plait_ops.spec import REGISTRY, Composite, Operator, SpecError
 from plait_ops.words import (
     bool_,
     check,
@@ -211,6 +211,49 @@ def test_a_derivative_names_what_it_saves() -> None:
     assert "plait_tensor * g_ = v->gy[0];" in text
     assert "plait_tensor * result_ = as_tensor(v->out[0]);" in text
     assert "gx[0] = to_dtype(x, " in text
+
+
+def test_dtypes_that_a_shape_function_names() -> None:
+    def named(self, flag):  # type: ignore[no-untyped-def]
+        if flag:
+            return result(self.shape, bool_)
+        return result([], float32)
+
+    def given(self):  # type: ignore[no-untyped-def]
+        return result(self.shape, self.dtype)
+
+    for function, want in ((named, {"bool", "float32"}), (given, {"?"})):
+        spec = Operator(SCHEMA, doc="x")
+        spec.shape(function)
+        assert lower.result_dtypes(lower.shape(spec)) == want
+        REGISTRY.pop(spec.name)
+
+
+def test_a_loop_s_names_end_with_it() -> None:
+    def function(self, size):  # type: ignore[no-untyped-def]
+        for n in size:
+            check(n > 0, "no")
+        return result([n], self.dtype)
+
+    with pytest.raises(SpecError, match="`n` is neither a variable"):
+        shape(function)
+
+
+def test_a_list_that_began_empty_takes_its_type_from_the_first_item() -> None:
+    def function(self, parts, size):  # type: ignore[no-untyped-def]
+        tensors = []
+        sizes = []
+        for p in parts:
+            tensors.append(p)
+        for n in size:
+            sizes.append(n)
+        sizes = []
+        check(len(sizes) == 0, "no")
+        return cat(tensors)
+
+    text = decomposed(function)
+    assert "Bag tensors_; Dims sizes_; tensors_ = {}; sizes_ = {};" in text
+    assert "sizes_.push(n_); } sizes_ = {}; " in text
 
 
 # ---- what cannot be translated -------------------------------------------------------------------

@@ -30,7 +30,8 @@ import plait_abi
 from plait_abi import operator
 from plait_ops import calls, fft_words, linear_words, promotion, specs, words
 from plait_ops.emit import functions, register
-from plait_ops.spec import GROUPS, REGISTRY, Composite, Operator
+from plait_ops.promotion import GROUPS
+from plait_ops.spec import REGISTRY, Composite, Operator
 from plait_ops.value_types import Kind
 from plait_ops.words import WORDS, Fault, Meta, Word
 
@@ -274,7 +275,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
 
 # ---- values --------------------------------------------------------------------------------------
 STRINGS = {
-    "group": GROUPS,
+    "group": tuple(GROUPS),
     "memory_format": (
         *("contiguous_format", "preserve_format", "channels_last", "channels_last_3d", "rows"),
     ),

@@ -1,4 +1,7 @@
-"""Type promotion in Python: the oracle of `cpp/promotion.cpp`, by category as PyTorch documents it.
+"""Type promotion, by category as PyTorch documents it.
+
+`cpp/promotion.cpp` says the same in C++ for calls; tests hold the two against each other for all
+dtypes and kinds of operands (`tests/test_words_in_cpp.py`).
 
 Tensors with dimensions decide first, then 0-d tensors, then numbers: the later only count if their
 category (bool < int < float < complex) is higher. Within a level the smallest dtype that holds
@@ -15,6 +18,7 @@ __all__ = [
     "COMPLEX",
     "DEFAULT",
     "FLOATING",
+    "GROUPS",
     "HALF",
     "INTEGER",
     "PromotionError",
@@ -42,20 +46,23 @@ class PromotionError(TypeError):
     """Two dtypes that no third one holds."""
 
 
+GROUPS = {
+    "any": ANY,
+    "all": ALL,
+    "arithmetic": (*INTEGER, *FLOATING, *COMPLEX),
+    "numeric": (*INTEGER, *FLOATING),
+    "inexact": (*FLOATING, *COMPLEX),
+    "floating": FLOATING,
+    "integral": ("bool", *INTEGER),
+    "integer": INTEGER,
+    "bool": ("bool",),
+}
+"""Sets of dtypes by name: what an operator or an argument takes."""
+
+
 def group(name: str) -> tuple[str, ...]:
-    """Return the dtypes of a group (see `plait_ops.spec.GROUPS`)."""
-    groups = {
-        "any": ANY,
-        "all": ALL,
-        "arithmetic": (*INTEGER, *FLOATING, *COMPLEX),
-        "numeric": (*INTEGER, *FLOATING),
-        "inexact": (*FLOATING, *COMPLEX),
-        "floating": FLOATING,
-        "integral": ("bool", *INTEGER),
-        "integer": INTEGER,
-        "bool": ("bool",),
-    }
-    return groups[name]
+    """Return the dtypes of a group."""
+    return GROUPS[name]
 
 
 def category(dtype: str) -> int:

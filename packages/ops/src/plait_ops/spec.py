@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from plait_ops import documentation
 from plait_ops import schema as grammar
+from plait_ops.promotion import GROUPS
 from plait_ops.samples import Sample, Sampler
 
 __all__ = [
@@ -37,21 +38,6 @@ REGISTRY: dict[str, Operator] = {}
 
 NAMESPACES = ("linalg", "fft", "special")
 """Operators called ``linalg_solve`` are ``linalg.solve`` to users (docs/design/0008)."""
-
-GROUPS = (
-    "any",
-    "all",
-    "arithmetic",
-    "numeric",
-    "inexact",
-    "floating",
-    "integral",
-    "integer",
-    "bool",
-)
-"""Sets of dtypes: any; all (but complex); arithmetic (no bool), numeric (nor complex); inexact
-(floating and complex), floating (float16 and bfloat16 among them); integral (with bool), integer.
-"""
 
 
 class SpecError(ValueError):
@@ -84,7 +70,8 @@ class Operator:
         doc: one line, then formula, shapes, dtypes, errors and an example.
         inplace: it has the form ``name_``.
         out: it has the form ``out=``.
-        dtypes: the group of dtypes that its tensors may have; see GROUPS.
+        dtypes: the group of dtypes that its tensors may have; see
+            `plait_ops.promotion.GROUPS`.
         kernel: what a kernel sees, where that is not plain from the schema.
         random: it draws from a generator.
         any_device: its tensors may be on several devices.
@@ -134,7 +121,7 @@ class Operator:
         self.errors: list[ErrorFact] = []
         self.file = self._where()
         if dtypes not in GROUPS:
-            raise SpecError(f"{self.name}: `dtypes` must be one of {GROUPS}, got {dtypes!r}")
+            raise SpecError(f"{self.name}: `dtypes` must be one of {tuple(GROUPS)}, got {dtypes!r}")
         if self.name in REGISTRY:
             raise SpecError(
                 f"{self.name} is specified twice: {REGISTRY[self.name].file} and {self.file}"

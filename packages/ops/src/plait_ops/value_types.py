@@ -54,32 +54,35 @@ __all__ = [
 
 
 class Kind(enum.Enum):
-    """What a value is; the text is how errors name it."""
+    """What a value is: its name in errors, and what it stands for."""
 
-    INT = "int"
-    FLOAT = "float"
-    BOOL = "bool"
-    STR = "str"
-    TEXT = "text"  # a message that is put together
-    DTYPE = "dtype"
-    DEVICE = "device"
-    GENERATOR = "generator"
-    SCALAR = "scalar"  # a number of any type
-    OPERAND = "operand"  # a tensor or a number
-    HELD = "held"  # an operand that may have been made for the purpose
-    INTS = "ints"  # a borrowed list of integers
-    FLOATS = "floats"  # a borrowed list of floats
-    LIST = "list"  # an own list of integers
-    TENSOR = "tensor"  # a borrowed tensor
-    OWNED = "owned"  # a counted tensor
-    TENSORS = "tensors"  # a borrowed list of tensors
-    BAG = "bag"  # an own list of tensors
-    EMPTY = "empty"  # a list of which nobody knows yet what it holds
-    NONE = "none"
-    ANY = "any"  # C++ has overloads
-    ARGUMENT = "argument"  # the name of an argument of the schema, which C++ takes by position
-    RESULT = "result"  # what a shape function returns
-    RESULTS = "results"  # those of an operator with several
+    INT = "int", "an integer of 64 bits"
+    FLOAT = "float", "a float64"
+    BOOL = "bool", "a truth value"
+    STR = "str", "a string"
+    TEXT = "text", "a message, made of strings and values"
+    DTYPE = "dtype", "a dtype"
+    DEVICE = "device", "a device"
+    GENERATOR = "generator", "a generator of random numbers"
+    SCALAR = "scalar", "a number of any type"
+    OPERAND = "operand", "a tensor or a number"
+    HELD = "held", "an operand that may have been made for the purpose"
+    INTS = "ints", "a list of integers that somebody else keeps"
+    FLOATS = "floats", "a list of floats that somebody else keeps"
+    LIST = "list", "a list of integers that may be changed"
+    TENSOR = "tensor", "a tensor that somebody else keeps"
+    OWNED = "owned", "a tensor that is kept while the variable lives"
+    TENSORS = "tensors", "a list of tensors that somebody else keeps"
+    BAG = "bag", "a list of tensors that may be appended to"
+    EMPTY = "empty", "a list of which is not known yet what it holds"
+    NONE = "none", "None"
+    ANY = "any", "a list of integers or a tensor"
+    ARGUMENT = "argument", "the name of an argument of the operator"
+    RESULT = "result", "a result, which a shape function returns"
+    RESULTS = "results", "the results of an operator that has several"
+
+    def __init__(self, text: str, meaning: str) -> None:
+        self.text, self.meaning = text, meaning
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,7 +103,7 @@ class Type:
         return Type(self.kind, optional=True)
 
     def __str__(self) -> str:
-        return self.kind.value + ("?" if self.optional else "")
+        return self.kind.text + ("?" if self.optional else "")
 
 
 INT = Type(Kind.INT)

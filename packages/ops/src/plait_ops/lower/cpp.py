@@ -10,7 +10,7 @@ from plait_ops.lower import ir
 from plait_ops.lower.conversions import BY_VALUE, CONVERSIONS, NUMBERS
 from plait_ops.value_types import Kind, Type
 
-__all__ = ["function", "literal"]
+__all__ = ["SPELLINGS", "function", "literal"]
 
 SPELLINGS = {
     Kind.INT: "int64_t",
@@ -328,7 +328,7 @@ def _parameter(parameter: ir.Parameter) -> str:
     type_, value = parameter.variable.type, SOURCES[parameter.source].format(parameter.position)
     if type_.kind not in BY_VALUE and parameter.source is not ir.Source.GRADIENT:
         prefix = "maybe" if type_.optional and type_.kind not in NULLABLE else "as"
-        value = f"{prefix}_{type_.kind.value}({value})"
+        value = f"{prefix}_{type_.kind.text}({value})"
     text = declared(type_)
     reference = "&" if type_.kind in BY_VALUE else ""
     const = "" if text.endswith("*") else "const "

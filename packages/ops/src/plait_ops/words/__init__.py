@@ -5,7 +5,7 @@ against each other. The annotations are the C++ types of arguments and result (s
 `plait_ops.value_types`). Words that fail or make results work on the call that `infer` runs.
 """
 
-from plait_ops.words.calling import Fault, Meta, calling, contiguous_strides, infer
+from plait_ops.words.calling import Fault, calling
 from plait_ops.words.counting import (
     count_of,
     gather_check,
@@ -50,9 +50,11 @@ from plait_ops.words.failing import (
     wrap_dim,
     wrap_index,
 )
+from plait_ops.words.meta import Meta, infer
 from plait_ops.words.results import cast_argument, result, result_as, view, view_parts
 from plait_ops.words.sizes import broadcast, infer_size, numel, reduce_dims, reduced
 from plait_ops.words.strides import (
+    contiguous_strides,
     dense_strides,
     format_strides,
     is_contiguous,

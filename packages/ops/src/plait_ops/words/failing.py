@@ -95,7 +95,7 @@ def max_dims(argument: str, ndim: int) -> None:
 
 @word(on_call=True)
 def require(argument: str, dtype: AnyDType, group: str) -> None:
-    """Fail unless `dtype` belongs to the group (see `plait_ops.spec.GROUPS`)."""
+    """Fail unless `dtype` belongs to the group (see `plait_ops.promotion.GROUPS`)."""
     if str(dtype) in promotion.group(group):
         return
     what = {

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from plait_ops.value_types import AnyDType, ArgumentName, MadeResult, Shape, Tensor
-from plait_ops.words.calling import MAX_DIMS, Meta, current, fail
+from plait_ops.words.calling import MAX_DIMS, current, fail
 from plait_ops.words.declaring import word
 from plait_ops.words.dtypes import is_complex
 from plait_ops.words.failing import max_dims
+from plait_ops.words.meta import Meta
 
 __all__ = ["cast_argument", "result", "result_as", "view", "view_parts"]
 

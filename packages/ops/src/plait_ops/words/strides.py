@@ -6,10 +6,11 @@ import math
 from typing import Any
 
 from plait_ops.value_types import Shape, Tensor
-from plait_ops.words.calling import contiguous_strides, fail, show
+from plait_ops.words.calling import fail, show
 from plait_ops.words.declaring import word
 
 __all__ = [
+    "contiguous_strides",
     "dense_strides",
     "format_strides",
     "is_contiguous",
@@ -17,6 +18,16 @@ __all__ = [
     "view_strides",
     "viewable",
 ]
+
+
+@word()
+def contiguous_strides(shape: Shape) -> list[int]:
+    """Return the strides of C order."""
+    strides, step = [0] * len(shape), 1
+    for i in reversed(range(len(shape))):
+        strides[i] = step
+        step *= max(shape[i], 1)
+    return strides
 
 
 @word()
