@@ -219,10 +219,8 @@ def plugin_source(operators: list[Operator]) -> str:
     declarations, definitions = [], []
     for spec in operators:
         made = functions.functions_of(spec)
-        for name in made.values():
-            declarations.append(
-                f"plait_status {name.removeprefix(functions.NAMESPACE)}(plait_call *);"
-            )
+        for name in functions.own_functions(spec).values():
+            declarations.append(f"plait_status {name}(plait_call *);")
         flags = " | ".join(register.flags(spec)) or "0"
         definitions.append(
             f'{{PLAIT_HEADER(plait_op_def), {json.dumps(spec.schema.text)}, "", {flags}, 0, '

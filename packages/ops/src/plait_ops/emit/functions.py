@@ -15,32 +15,38 @@ from plait_ops.lower import ir
 from plait_ops.schema import Argument
 from plait_ops.spec import Operator, Pointwise, Reduction, SpecError, Vjp
 
-__all__ = ["NAMESPACE", "emit", "functions_of"]
+__all__ = ["emit", "functions_of", "own_functions"]
 
 NAMESPACE = "generated::"
 UNITS = 8
 
 
+def own_functions(operator: Operator) -> dict[str, str]:
+    """Return the C++ functions that are emitted for an operator, by their field of plait_op_def."""
+    has = {
+        "shape": operator.shape_function is not None,
+        "saves": bool(operator.vjps),
+        "vjp": bool(operator.vjps),
+        "jvp": operator.jvp_function is not None,
+        "decompose": operator.decompose_function is not None,
+    }
+    return {name: f"{name}_{operator.identifier}" for name, emitted in has.items() if emitted}
+
+
 def functions_of(operator: Operator) -> dict[str, str]:
-    """Return the C++ functions by their field of plait_op_def."""
-    names = {}
-    if operator.shape_function is not None:
-        names["shape"] = f"{NAMESPACE}shape_{operator.identifier}"
-    elif isinstance(operator, Pointwise):
-        names["shape"] = "pointwise_shape"
-    elif isinstance(operator, Reduction):
-        names["shape"] = "reduction_shape"
-    elif operator.decompose_function is None:
-        raise SpecError(
-            f"{operator.file}: {operator.name}: a shape function or a decomposition is required"
-        )
-    if operator.vjps:
-        names["saves"] = f"{NAMESPACE}saves_{operator.identifier}"
-        names["vjp"] = f"{NAMESPACE}vjp_{operator.identifier}"
-    if operator.jvp_function is not None:
-        names["jvp"] = f"{NAMESPACE}jvp_{operator.identifier}"
-    if operator.decompose_function is not None:
-        names["decompose"] = f"{NAMESPACE}decompose_{operator.identifier}"
+    """Return the C++ functions of an operator by their field of plait_op_def: its own and the
+    shape function that all of its kind share.
+    """
+    names = {field: NAMESPACE + name for field, name in own_functions(operator).items()}
+    if "shape" not in names:
+        if isinstance(operator, Pointwise):
+            names["shape"] = "pointwise_shape"
+        elif isinstance(operator, Reduction):
+            names["shape"] = "reduction_shape"
+        elif "decompose" not in names:
+            raise SpecError(
+                f"{operator.file}: {operator.name}: a shape function or a decomposition is required"
+            )
     return names
 
 
@@ -173,28 +179,29 @@ def _hand_over(operator: Operator, i: int, name: str) -> str:
 
 
 def _public(operator: Operator, kind: str, inner: str) -> str:
-    argument = "plait_vjp *v" if kind == "vjp" else "plait_call *c"
-    guard = "guarded_vjp" if kind == "vjp" else "guarded"
-    head = f"plait_status {kind}_{operator.identifier}({argument})"
-    return f"{head} {{ return {guard}<{inner}>({argument[-1]}); }}"
+    guard, type_, name = ("guarded", "plait_call", "c")
+    if kind == "vjp":
+        guard, type_, name = ("guarded_vjp", "plait_vjp", "v")
+    head = f"plait_status {kind}_{operator.identifier}({type_} *{name})"
+    return f"{head} {{ return {guard}<{inner}>({name}); }}"
 
 
 def _operator(operator: Operator) -> tuple[list[str], list[str]]:
     """Return internal and exported functions."""
     inside, outside = [], []
-    functions = functions_of(operator)
+    functions = own_functions(operator)
     for kind, translate in (
         ("shape", lower.shape),
         ("jvp", lower.jvp),
         ("decompose", lower.decompose),
     ):
-        if functions.get(kind, "").startswith(NAMESPACE):
+        if kind in functions:
             inner = f"{kind}_{operator.identifier}_body"
             inside.append(
                 f"void {inner}([[maybe_unused]] const Scope &x, [[maybe_unused]] plait_call *c) "
                 f"{{\n{lower.printed(translate(operator))}\n}}"
             )
-            if kind == "decompose" and functions.get("shape", "").startswith(NAMESPACE):
+            if kind == "decompose" and "shape" in functions:
                 inner = f"shape_{operator.identifier}_body, {inner}"
             outside.append(_public(operator, kind, inner))
     if operator.vjps:

@@ -159,17 +159,15 @@ def _default(argument: Argument) -> str:
 
 
 def _parameters(operator: Operator) -> str:
-    parts = []
-    for argument in operator.schema.arguments:
-        kind = (OPTIONAL if argument.optional else TYPES)[argument.type]
-        parts.append(f"{kind}{KEYWORDS.get(argument.name, argument.name)}{_default(argument)}")
+    arguments = operator.schema.arguments
     # C++ has no keyword arguments: a required one after a default loses the default before it
-    required = max(
-        (i for i, a in enumerate(operator.schema.arguments) if not a.has_default), default=-1
-    )
-    return ", ".join(
-        part.partition(" = ")[0] if i < required else part for i, part in enumerate(parts)
-    )
+    required = max((i for i, each in enumerate(arguments) if not each.has_default), default=-1)
+    parts = []
+    for i, argument in enumerate(arguments):
+        kind = (OPTIONAL if argument.optional else TYPES)[argument.type]
+        default = _default(argument) if i > required else ""
+        parts.append(f"{kind}{KEYWORDS.get(argument.name, argument.name)}{default}")
+    return ", ".join(parts)
 
 
 def _calls(operator: Operator, index: int) -> str:

@@ -18,7 +18,7 @@ from typing import Any
 
 from plait_ops.lower import ir
 from plait_ops.lower.cpp import function as printed
-from plait_ops.lower.expressions import type_of
+from plait_ops.lower.expressions import Context, type_of
 from plait_ops.lower.source import read
 from plait_ops.lower.statements import Statements
 from plait_ops.spec import Operator, SpecError, Vjp
@@ -28,7 +28,7 @@ from plait_ops.words import WORDS
 __all__ = ["decompose", "jvp", "printed", "reads_values", "result_dtypes", "shape", "vjp"]
 
 
-def _parameters(operator: Operator, context: str) -> dict[str, ir.Parameter]:
+def _parameters(operator: Operator, context: Context) -> dict[str, ir.Parameter]:
     """Return what a function of the spec may ask for, by name."""
     arguments, results = operator.schema.arguments, operator.schema.results
     known: dict[str, ir.Parameter] = {}
@@ -55,7 +55,7 @@ def _parameters(operator: Operator, context: str) -> dict[str, ir.Parameter]:
 
 
 def _translate(
-    operator: Operator, context: str, function: Callable[..., Any], inputs: tuple[str, ...] = ()
+    operator: Operator, context: Context, function: Callable[..., Any], inputs: tuple[str, ...] = ()
 ) -> ir.Function:
     source, known = read(function), _parameters(operator, context)
     for name in source.parameters:

@@ -54,6 +54,18 @@ SOURCES = {  # where parameters are read from
     ir.Source.GRADIENT: "v->gy[{}]",
     ir.Source.RESULT: "v->out[{}]",
 }
+FORMS = {
+    ir.Form.ONE: "run",
+    ir.Form.IN_PLACE: "run_in_place",
+    ir.Form.LIST: "run_list",
+    ir.Form.SEVERAL: "run_all",
+}
+STANDARD = {  # helpers that are the standard library's
+    "abs": "std::abs",
+    "max": "std::max<{}>",
+    "min": "std::min<{}>",
+    "pow": "std::pow",
+}
 UNSETTLED = (Kind.EMPTY, Kind.RESULT)  # of lists that no C++ variable stands for
 INDEX = "i"  # names of variables end in _, so this is none
 
@@ -167,19 +179,15 @@ def _text(node: ir.Text) -> str:
 
 
 def _call(node: ir.Call) -> str:
-    name = node.function
-    if name in ("min", "max"):
-        name = f"std::{name}<{SPELLINGS[node.type.kind]}>"
-    elif name in ("pow", "abs"):
-        name = f"std::{name}"
     arguments = [expression(argument) for argument in node.arguments]
-    if name == "size":
+    if node.function == "size":
         return f"{arguments[0]}.size()"
+    name = STANDARD.get(node.function, node.function).format(SPELLINGS.get(node.type.kind))
     return f"{name}({', '.join((['x'] if node.on_call else []) + arguments)})"
 
 
 def _operator_call(node: ir.OperatorCall) -> str:
-    return f"{node.form.value}(x, Op::{node.operator}, {{{_list(node.arguments)}}})"
+    return f"{FORMS[node.form]}(x, Op::{node.operator}, {{{_list(node.arguments)}}})"
 
 
 def _comprehension(node: ir.Comprehension) -> str:

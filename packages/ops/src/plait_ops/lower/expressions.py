@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 from plait_ops.calls import Named
 from plait_ops.lower import ir
@@ -35,7 +35,7 @@ from plait_ops.value_types import (
 )
 from plait_ops.words import DType, Word
 
-__all__ = ["Expressions", "type_of"]
+__all__ = ["BUILTINS", "FIELDS", "Context", "Expressions", "type_of"]
 
 CONSTANTS: dict[type, Type] = {
     type(None): NONE,
@@ -118,10 +118,14 @@ def _is_list_of_tensors(type_: Type) -> bool:
     return type_ in (TENSORS, BAG)
 
 
+Context = Literal["shape", "vjp", "jvp", "decompose"]
+"""What a function is to its operator."""
+
+
 class Expressions:
     """Translates expressions; `Statements` adds variables and control flow."""
 
-    def __init__(self, operator: Operator, context: str, source: Source) -> None:
+    def __init__(self, operator: Operator, context: Context, source: Source) -> None:
         self.operator, self.context, self.source = operator, context, source
         self.scope: dict[str, ir.Variable] = {}
 

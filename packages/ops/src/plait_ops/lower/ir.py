@@ -97,7 +97,7 @@ class Literal(Expression):
 
 @dataclasses.dataclass(frozen=True)
 class Position(Expression):
-    """The position of an argument or of a result."""
+    """The position of an argument, of a result or in a list."""
 
     value: int
     type: Type = ARGUMENT
@@ -264,10 +264,10 @@ class Call(Expression):
 class Form(enum.Enum):
     """In which way an operator is called."""
 
-    ONE = "run"
-    IN_PLACE = "run_in_place"
-    LIST = "run_list"
-    SEVERAL = "run_all"
+    ONE = "for its result"
+    IN_PLACE = "in place"
+    LIST = "for the list of its results"
+    SEVERAL = "for several results"
 
 
 @dataclasses.dataclass(frozen=True)

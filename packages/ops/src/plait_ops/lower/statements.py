@@ -10,7 +10,7 @@ from typing import Any
 
 from plait_ops.lower import ir
 from plait_ops.lower.conversions import NUMBERS, converted
-from plait_ops.lower.expressions import ONE_TENSOR, Expressions
+from plait_ops.lower.expressions import ONE_TENSOR, Context, Expressions
 from plait_ops.lower.source import Source, read
 from plait_ops.spec import Operator
 from plait_ops.value_types import (
@@ -60,7 +60,7 @@ class Statements(Expressions):
     """
 
     def __init__(
-        self, operator: Operator, context: str, source: Source, inputs: tuple[str, ...] = ()
+        self, operator: Operator, context: Context, source: Source, inputs: tuple[str, ...] = ()
     ) -> None:
         super().__init__(operator, context, source)
         self.inputs = inputs
