@@ -169,7 +169,8 @@ def test_operator_calls_and_tensor_arithmetic() -> None:
         best, _where = max_dim(y, -1, keepdim=True)
         joined = cat([best, y], dim=1)
         more = [mul(p, 2) for p in parts]
-        for piece in split(joined, 2):
+        pieces = split(joined, 2)
+        for piece in pieces:
             more.append(piece)
         return to_dtype(y if is_tensor(other) else more[0], self.dtype)
 
@@ -182,7 +183,7 @@ def test_operator_calls_and_tensor_arithmetic() -> None:
         "run_all(x, Op::max_dim, {value(y_), value(int64_t((-int64_t(1)))), "
         "value(true)}).into({&best_, &_where_});",
         "run(x, Op::cat, {tensors_value(Bag({best_, y_}).span()), value(int64_t(int64_t(1)))})",
-        "run_list(x, Op::split, {value(joined_), value(int64_t(int64_t(2)))})",
+        "pieces_ = run_list(x, Op::split, {value(joined_), value(int64_t(int64_t(2)))});",
         "more_.push(Tensor::share(piece_));",
         "give(x, 0, to_dtype(x,",
     ):
@@ -237,6 +238,17 @@ def test_a_loop_s_names_end_with_it() -> None:
 
     with pytest.raises(SpecError, match="`n` is neither a variable"):
         shape(function)
+
+
+def test_a_loop_is_over_tensors_that_live() -> None:
+    def function(self):  # type: ignore[no-untyped-def]
+        total = self
+        for piece in split(self, 2):
+            total = total + piece
+        return total
+
+    with pytest.raises(SpecError, match="name the list before the loop"):
+        decomposed(function)
 
 
 def test_a_list_that_began_empty_takes_its_type_from_the_first_item() -> None:

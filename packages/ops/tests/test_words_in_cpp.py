@@ -76,6 +76,14 @@ namespace {{
 const plait_op_def definitions[] = {{
 {definitions}
 }};
+// Marks a tensor as one that stands for a number.
+plait_status wrap(plait_call *c) {{
+  c->in[0].u.t->flags |= PLAIT_TENSOR_WRAPPED_NUMBER;
+  return c->thread->runtime->result(c, 0, dtype::bool_, 0, nullptr);
+}}
+const plait_op_def wrapping{{
+    PLAIT_HEADER(plait_op_def), "word_wrap(Tensor self) -> Tensor", "", 0, 0,
+    wrap, nullptr, nullptr, nullptr, nullptr}};
 const char *const called[] = {{{called}}};
 const plait_op *table[kOperators];
 const plait_runtime *runtime_;
@@ -87,6 +95,8 @@ plait_status init(const plait_runtime *runtime, const plait_plugin *) {{
     const plait_status s = runtime->define(runtime->thread(), &each, &table[i++]);
     if (s < 0) return s;
   }}
+  const plait_op *wrapper;
+  if (runtime->define(runtime->thread(), &wrapping, &wrapper) < 0) return PLAIT_ERROR;
   for (const char *name : called) table[i++] = runtime->op(name);
   return PLAIT_OK;
 }}
@@ -360,7 +370,10 @@ def on_meta(value: Any) -> Any:
     if not isinstance(value, Meta):
         return value
     made = operator("empty")((1,), dtype=value.dtype, device="meta")
-    return operator("as_strided")(made, value.shape, value.strides)
+    made = operator("as_strided")(made, value.shape, value.strides)
+    if value.wrapped_number:
+        operator("word_wrap")(made)
+    return made
 
 
 def shown(value: Any) -> str:
@@ -623,6 +636,7 @@ def test_what_64_bits_cannot_hold_is_an_error(library: Library) -> None:
 # ---- promotion -----------------------------------------------------------------------------------
 KINDS_OF_OPERANDS = [
     *(Meta(shape, dtype) for dtype in promotion.ANY for shape in ((2,), ())),
+    *(Meta((), dtype, wrapped_number=True) for dtype in ("bool", "int64", "float64", "complex128")),
     *(True, 2, 2.5, 2j),
 ]
 

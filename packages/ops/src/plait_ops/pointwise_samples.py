@@ -16,16 +16,10 @@ __all__ = ["compute_dtype", "error_facts", "run", "samples"]
 
 def compute_dtype(operator: Pointwise, values: dict[str, Any]) -> str:
     """Return the dtype that the operator computes in."""
-    levels: tuple[list[str], list[str], list[str]] = ([], [], [])
-    for argument in operator.operands:
-        value = values[argument.name]
-        if argument.name in operator.conditions or value is None:
-            continue
-        if hasattr(value, "shape"):
-            levels[len(value.shape) == 0].append(str(value.dtype))
-        else:
-            levels[2].append(promotion.number_dtype(value))
-    dtype = promotion.result_type(*levels)
+    operands = [
+        values[each.name] for each in operator.operands if each.name not in operator.conditions
+    ]
+    dtype = promotion.of_operands(value for value in operands if value is not None)
     if operator.promote == "first":
         first = next(a.name for a in operator.operands if a.name not in operator.conditions)
         return str(values[first].dtype)

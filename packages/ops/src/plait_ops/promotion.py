@@ -10,7 +10,8 @@ both is taken.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 __all__ = [
     "ALL",
@@ -25,6 +26,7 @@ __all__ = [
     "category",
     "group",
     "number_dtype",
+    "of_operands",
     "promote",
     "promote_types",
     "real_dtype",
@@ -161,3 +163,18 @@ def result_type(dimensioned: Sequence[str], zero_dim: Sequence[str], numbers: Se
     if result is None:
         raise PromotionError("no operands")
     return result
+
+
+def of_operands(operands: Iterable[Any]) -> str:
+    """Return the dtype for tensors (whatever has a shape and a dtype) and numbers; a 0-d tensor
+    that stands for a number of the host counts as one.
+    """
+    levels: tuple[list[str], list[str], list[str]] = ([], [], [])
+    for operand in operands:
+        if not hasattr(operand, "shape"):
+            levels[2].append(number_dtype(operand))
+        elif getattr(operand, "wrapped_number", False):
+            levels[2].append(str(operand.dtype))
+        else:
+            levels[len(operand.shape) == 0].append(str(operand.dtype))
+    return result_type(*levels)

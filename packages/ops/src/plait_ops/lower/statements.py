@@ -222,6 +222,8 @@ class Statements(Expressions):
         for node in nodes:
             value = self.expression(node)
             of_tensors = value.type in (TENSORS, BAG)
+            if value.type == BAG and not isinstance(value, ir.Read):
+                raise self.error(source, "name the list before the loop, so that its tensors live")
             lists.append(value if of_tensors else self.converted(source, value, INTS))
         counter = self._loop_variable(names[0], INT) if counted else None
         items = tuple(

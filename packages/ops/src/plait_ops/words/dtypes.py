@@ -6,7 +6,6 @@ from plait_ops import promotion
 from plait_ops.value_types import AnyDType, Operand, Scalar, TensorList
 from plait_ops.words.calling import fail
 from plait_ops.words.declaring import word
-from plait_ops.words.values import is_tensor
 
 __all__ = [
     "DType",
@@ -101,11 +100,8 @@ def promote_all(argument: str, tensors: TensorList) -> AnyDType:
     """Return the dtype to which a list of tensors promotes; of none, the default dtype."""
     if not tensors:
         return promotion.DEFAULT
-    levels: tuple[list[str], list[str]] = ([], [])
-    for tensor in tensors:
-        levels[tensor.ndim == 0].append(str(tensor.dtype))
     try:
-        return promotion.result_type(*levels, [])
+        return promotion.of_operands(tensors)
     except promotion.PromotionError as error:
         fail("DTypeError", f"`{argument}`: {error}")
         raise
@@ -114,14 +110,8 @@ def promote_all(argument: str, tensors: TensorList) -> AnyDType:
 @word(on_call=True)
 def require_common(name_a: str, a: Operand, name_b: str, b: Operand) -> AnyDType:
     """Return the dtype to which two operands promote."""
-    levels: tuple[list[str], list[str], list[str]] = ([], [], [])
-    for value in (a, b):
-        if not is_tensor(value):
-            levels[2].append(promotion.number_dtype(value))
-        else:
-            levels[value.ndim == 0].append(str(value.dtype))
     try:
-        return promotion.result_type(*levels)
+        return promotion.of_operands([a, b])
     except promotion.PromotionError as error:
         fail("DTypeError", f"`{name_a}` and `{name_b}`: {error}")
         raise

@@ -38,12 +38,13 @@ class Size(tuple[int, ...]):
 
 @dataclasses.dataclass
 class Meta:
-    """A tensor without values."""
+    """A tensor without values; a 0-d one may stand for a number of the host."""
 
     shape: tuple[int, ...]
     dtype: str = "float32"
     strides: tuple[int, ...] | None = None
     offset: int = 0
+    wrapped_number: bool = False
 
     def __post_init__(self) -> None:
         self.shape = Size(self.shape)
