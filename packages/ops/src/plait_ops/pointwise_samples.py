@@ -16,13 +16,10 @@ __all__ = ["compute_dtype", "error_facts", "run", "samples"]
 
 def compute_dtype(operator: Pointwise, values: dict[str, Any]) -> str:
     """Return the dtype that the operator computes in."""
-    operands = [
-        values[each.name] for each in operator.operands if each.name not in operator.conditions
-    ]
-    dtype = promotion.of_operands(value for value in operands if value is not None)
+    computed = [each.name for each in operator.operands if each.name not in operator.conditions]
+    dtype = promotion.of_operands(values[name] for name in computed if values[name] is not None)
     if operator.promote == "first":
-        first = next(a.name for a in operator.operands if a.name not in operator.conditions)
-        return str(values[first].dtype)
+        return str(values[computed[0]].dtype)
     if operator.promote == "number" and dtype == "bool":
         return "int64"
     return (
