@@ -305,6 +305,21 @@ def too_few_words(self, dim):  # type: ignore[no-untyped-def]
     return result([wrap_dim("dim", dim)], self.dtype)  # type: ignore[call-arg]
 
 
+def a_variable_of_nothing(self):  # type: ignore[no-untyped-def]
+    n = None
+    return result([n], self.dtype)
+
+
+def a_variable_of_two_types(self, size):  # type: ignore[no-untyped-def]
+    for n in size:
+        check(n > 0, "no")
+    n = 1
+    for n in size:
+        check(n > 0, "no")
+    n = self.shape
+    return result(n, self.dtype)
+
+
 def an_unknown_argument(self, nobody):  # type: ignore[no-untyped-def]
     return result(self.shape, self.dtype)
 
@@ -324,6 +339,8 @@ def an_unknown_error(self):  # type: ignore[no-untyped-def]
         (a_value_in_a_shape_function, 1, "a shape function sees no values of tensors"),
         (no_result, 1, "returns result"),
         (an_argument_assigned, 1, "the argument `dim` cannot be assigned"),
+        (a_variable_of_nothing, 1, "`n` cannot hold none"),
+        (a_variable_of_two_types, 6, "`n` stands for something else; use another name"),
         (too_few_words, 1, "`wrap_dim` takes (str, int, ints)"),
         (an_unknown_argument, None, "shape asks for `nobody`"),
         (an_unknown_error, 1, "check(condition, text, kind)"),

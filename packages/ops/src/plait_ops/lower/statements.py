@@ -104,23 +104,22 @@ class Statements(Expressions):
     def assign(self, node: ast.AST, name: str, value: ir.Expression) -> None:
         """Assign to a variable, which the first assignment declares."""
         type_ = HELD_BY_VARIABLES.get(value.type, value.type)
-        variable = self.scope.get(name)
-        if variable is None:
-            if type_.kind not in (*VARIABLES, Kind.EMPTY):
-                raise self.error(node, f"`{name}` cannot hold {type_}")
-            variable = self.declare(name, type_)
-        elif variable is not self.locals.get(name):
+        if name not in self.scope and type_.kind not in (*VARIABLES, Kind.EMPTY):
+            raise self.error(node, f"`{name}` cannot hold {type_}")
+        variable = self.scope.get(name) or self.declare(node, name, type_)
+        if variable is not self.locals.get(name):
             raise self.error(node, f"the argument `{name}` cannot be assigned; use another name")
-        elif variable.type == EMPTY:
+        if variable.type == EMPTY:
             variable.type = type_
         if type_ != EMPTY:
             value = self.converted(node, value, variable.type)
         self.emit(ir.Assign(variable, value))
 
-    def declare(self, name: str, type_: Type) -> ir.Variable:
-        """Return a variable of the function; loops end what a name stands for, not the variable."""
+    def declare(self, node: ast.AST, name: str, type_: Type) -> ir.Variable:
+        """Return the variable that a name stands for from now on."""
         variable = self.locals.setdefault(name, ir.Variable(name, type_))
-        variable.type = type_
+        if variable.type != type_ or self.scope.get(name, variable) is not variable:
+            raise self.error(node, f"`{name}` stands for something else; use another name")
         self.scope[name] = variable
         return variable
 
@@ -151,7 +150,7 @@ class Statements(Expressions):
         made = self.expression(value)
         sizes = converted(made, INTS)
         if isinstance(made, ir.OperatorCall) and made.results == len(names):
-            self.emit(ir.Unpack(made, tuple(self.declare(name, OWNED) for name in names)))
+            self.emit(ir.Unpack(made, tuple(self.declare(node, name, OWNED) for name in names)))
         elif sizes is not None:
             for i, name in enumerate(names):
                 self.assign(node, name, ir.Index(sizes, ir.Position(i), INT))
