@@ -44,6 +44,9 @@ Dims fft_dims(const Scope &x, Ints shape, const std::optional<Ints> &s,
 Dims fft_sizes(const Scope &x, Ints shape, const std::optional<Ints> &s, Ints dims) {
   Dims out;
   for (int64_t i = 0; i < dims.size(); i++) {
+    if (dims[i] >= shape.size())  // 0, of a shape without dimensions
+      fail(x, PLAIT_INDEX_ERROR,
+           "`dim` " + show(dims[i]) + " names no dimension of shape " + show(shape));
     const int64_t given = s ? (*s)[i] : -1, size = given == -1 ? shape[dims[i]] : given;
     if (size < 1)
       fail(x, PLAIT_VALUE_ERROR,

@@ -14,9 +14,21 @@ import pytest
 import plait_abi
 import plait_ops
 from plait_ops import specs
-from plait_ops.emit import derivatives, functions, header, kernels, ops_json, pages, register, stubs
+from plait_ops.emit import (
+    derivatives,
+    functions,
+    header,
+    kernels,
+    ops_json,
+    pages,
+    register,
+    stubs,
+    words_page,
+)
+from plait_ops.lower.expressions import BUILTINS
 from plait_ops.schema import parse
 from plait_ops.spec import NAMESPACES, Pointwise
+from plait_ops.words import WORDS
 
 OPERATORS = list(specs.all())
 PROGRAM = """
@@ -65,12 +77,11 @@ def test_a_change_of_one_spec_changes_one_unit() -> None:
 def test_kernel_units_hold_each_scalar_function_once() -> None:
     files = kernels.emit(OPERATORS)
     chosen = [spec for spec in OPERATORS if isinstance(spec, Pointwise) and spec.scalar]
-    text = "".join(files[name] for name in files if name.endswith(".cpp"))
+    text = "".join(files.values())
     assert text.count("PLAIT_POINTWISE(") == len(chosen)
     assert 'PLAIT_POINTWISE(add, "add", 2, 1, SAME, ANY)' in text
     assert 'PLAIT_POINTWISE(div, "true_divide", 2, 0, FLOAT, INEXACT)' in text
     assert 'PLAIT_POINTWISE(lt, "lt", 2, 0, BOOL, ALL)' in text
-    assert files["pointwise_table.inc"].count("X(") == len(chosen)
 
 
 def test_a_scalar_function_takes_no_strings(scratch: None) -> None:
@@ -139,6 +150,17 @@ def test_pages_name_every_operator() -> None:
         space, _, name = spec.name.partition("_")
         shown = f"{space}.{name}" if space in NAMESPACES and name else spec.name
         assert f"## {shown}\n" in files[f"{spec.file.stem}.md"]
+
+
+def test_the_page_of_words_names_every_word() -> None:
+    page = words_page.emit()["words.md"]
+    for word in WORDS.values():
+        assert page.count(f"### {word.name}\n\n```text\n{word.name}(") == 1
+        assert word.function.__doc__
+        assert " ".join(word.function.__doc__.split()) in " ".join(page.split())
+    assert "wrap_dim(argument: str, dim: int, shape: ints) -> int\n" in page
+    for name in BUILTINS:
+        assert f"- ``{name}(" in page
 
 
 def test_the_command(tmp_path: pathlib.Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from plait_ops import lower, specs
 from plait_ops.calls import add_, cat, max_dim, mul, split
-from plait_ops.spec import Composite, Operator, SpecError
+from plait_ops.spec import REGISTRY, Composite, Operator, SpecError
 from plait_ops.words import (
     bool_,
     check,
@@ -37,13 +37,13 @@ SCHEMA = (
 def shape(function: Callable[..., Any]) -> str:
     spec = Operator(SCHEMA, doc="x")
     spec.shape(function)
-    return squeezed(lower.shape(spec))
+    return squeezed(lower.printed(lower.shape(spec)))
 
 
 def decomposed(function: Callable[..., Any], schema: str = SCHEMA) -> str:
     spec = Composite(schema, doc="x")
     spec.decompose(function)
-    return squeezed(lower.decompose(spec))
+    return squeezed(lower.printed(lower.decompose(spec)))
 
 
 def squeezed(text: str) -> str:
@@ -169,7 +169,8 @@ def test_operator_calls_and_tensor_arithmetic() -> None:
         best, _where = max_dim(y, -1, keepdim=True)
         joined = cat([best, y], dim=1)
         more = [mul(p, 2) for p in parts]
-        for piece in split(joined, 2):
+        pieces = split(joined, 2)
+        for piece in pieces:
             more.append(piece)
         return to_dtype(y if is_tensor(other) else more[0], self.dtype)
 
@@ -182,7 +183,7 @@ def test_operator_calls_and_tensor_arithmetic() -> None:
         "run_all(x, Op::max_dim, {value(y_), value(int64_t((-int64_t(1)))), "
         "value(true)}).into({&best_, &_where_});",
         "run(x, Op::cat, {tensors_value(Bag({best_, y_}).span()), value(int64_t(int64_t(1)))})",
-        "run_list(x, Op::split, {value(joined_), value(int64_t(int64_t(2)))})",
+        "pieces_ = run_list(x, Op::split, {value(joined_), value(int64_t(int64_t(2)))});",
         "more_.push(Tensor::share(piece_));",
         "give(x, 0, to_dtype(x,",
     ):
@@ -204,17 +205,67 @@ def test_a_derivative_names_what_it_saves() -> None:
     def _(g, self, other, bias, dim, result):  # type: ignore[no-untyped-def]
         return to_dtype(g * other * result, self.dtype)
 
-    use = lower.used(spec.vjps[0])
-    assert {name: use[name] for name in ("self", "other", "bias", "result")} == {
-        "self": "meta",
-        "other": "value",
-        "bias": "meta",
-        "result": "value",
-    }
-    text = squeezed(lower.vjp(spec, spec.vjps[0]))
+    derivative = lower.vjp(spec, spec.vjps[0])
+    read = lower.reads_values(derivative)
+    assert read == {"g", "other", "result"}
+    text = squeezed(lower.printed(derivative))
     assert "plait_tensor * g_ = v->gy[0];" in text
     assert "plait_tensor * result_ = as_tensor(v->out[0]);" in text
     assert "gx[0] = to_dtype(x, " in text
+
+
+def test_dtypes_that_a_shape_function_names() -> None:
+    def named(self, flag):  # type: ignore[no-untyped-def]
+        if flag:
+            return result(self.shape, bool_)
+        return result([], float32)
+
+    def given(self):  # type: ignore[no-untyped-def]
+        return result(self.shape, self.dtype)
+
+    for function, want in ((named, {"bool", "float32"}), (given, {"?"})):
+        spec = Operator(SCHEMA, doc="x")
+        spec.shape(function)
+        assert lower.result_dtypes(lower.shape(spec)) == want
+        REGISTRY.pop(spec.name)
+
+
+def test_a_loop_s_names_end_with_it() -> None:
+    def function(self, size):  # type: ignore[no-untyped-def]
+        for n in size:
+            check(n > 0, "no")
+        return result([n], self.dtype)
+
+    with pytest.raises(SpecError, match="`n` is neither a variable"):
+        shape(function)
+
+
+def test_a_loop_is_over_tensors_that_live() -> None:
+    def function(self):  # type: ignore[no-untyped-def]
+        total = self
+        for piece in split(self, 2):
+            total = total + piece
+        return total
+
+    with pytest.raises(SpecError, match="name the list before the loop"):
+        decomposed(function)
+
+
+def test_a_list_that_began_empty_takes_its_type_from_the_first_item() -> None:
+    def function(self, parts, size):  # type: ignore[no-untyped-def]
+        tensors = []
+        sizes = []
+        for p in parts:
+            tensors.append(p)
+        for n in size:
+            sizes.append(n)
+        sizes = []
+        check(len(sizes) == 0, "no")
+        return cat(tensors)
+
+    text = decomposed(function)
+    assert "Bag tensors_; Dims sizes_; tensors_ = {}; sizes_ = {};" in text
+    assert "sizes_.push(n_); } sizes_ = {}; " in text
 
 
 # ---- what cannot be translated -------------------------------------------------------------------
@@ -254,6 +305,21 @@ def too_few_words(self, dim):  # type: ignore[no-untyped-def]
     return result([wrap_dim("dim", dim)], self.dtype)  # type: ignore[call-arg]
 
 
+def a_variable_of_nothing(self):  # type: ignore[no-untyped-def]
+    n = None
+    return result([n], self.dtype)
+
+
+def a_variable_of_two_types(self, size):  # type: ignore[no-untyped-def]
+    for n in size:
+        check(n > 0, "no")
+    n = 1
+    for n in size:
+        check(n > 0, "no")
+    n = self.shape
+    return result(n, self.dtype)
+
+
 def an_unknown_argument(self, nobody):  # type: ignore[no-untyped-def]
     return result(self.shape, self.dtype)
 
@@ -273,6 +339,8 @@ def an_unknown_error(self):  # type: ignore[no-untyped-def]
         (a_value_in_a_shape_function, 1, "a shape function sees no values of tensors"),
         (no_result, 1, "returns result"),
         (an_argument_assigned, 1, "the argument `dim` cannot be assigned"),
+        (a_variable_of_nothing, 1, "`n` cannot hold none"),
+        (a_variable_of_two_types, 6, "`n` stands for something else; use another name"),
         (too_few_words, 1, "`wrap_dim` takes (str, int, ints)"),
         (an_unknown_argument, None, "shape asks for `nobody`"),
         (an_unknown_error, 1, "check(condition, text, kind)"),

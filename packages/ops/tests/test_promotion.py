@@ -12,8 +12,7 @@ import pytest
 
 from plait_abi import DTypeError, operator
 from plait_ops import promotion, specs
-from plait_ops.promotion import ANY, COMPLEX, FLOATING, HALF, INTEGER, SIGNED, UNSIGNED
-from plait_ops.spec import GROUPS
+from plait_ops.promotion import ANY, COMPLEX, FLOATING, GROUPS, HALF, INTEGER, SIGNED, UNSIGNED
 
 # The rules in one place: of a category the widest; of signed and unsigned the smallest signed that
 # holds both;

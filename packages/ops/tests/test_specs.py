@@ -7,7 +7,7 @@ import inspect
 
 import pytest
 
-from plait_ops import lower, specs
+from plait_ops import specs
 from plait_ops.samples import Sampler
 from plait_ops.spec import Composite, Operator, Pointwise, Reduction, SpecError, View
 
@@ -67,7 +67,6 @@ def test_derivatives_name_their_inputs_once(spec: Operator) -> None:
     assert len(set(names)) == len(names)
     assert not set(names) & spec.constants
     for each in spec.vjps:
-        assert set(lower.used(each).values()) <= {"value", "meta"}
         for name in inspect.signature(each.function).parameters:
             known = name.rstrip("0123456789") in ("g", "result")
             assert known or spec.schema.argument(name)

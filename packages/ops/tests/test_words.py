@@ -11,7 +11,7 @@ import pytest
 
 from plait_ops import words
 from plait_ops.words import Fault, Meta
-from plait_ops.words.calling import Size
+from plait_ops.words.meta import Size
 
 
 def meta(array: np.ndarray[Any, Any]) -> Meta:

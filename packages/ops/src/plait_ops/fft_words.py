@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 from plait_ops import promotion
+from plait_ops.value_types import AnyDType, Shape
 from plait_ops.words import check, reduce_dims, word
 
 __all__ = ["fft_dims", "fft_dtype", "fft_norm", "fft_sizes", "fft_swapped", "fft_whole"]
@@ -13,7 +11,7 @@ __all__ = ["fft_dims", "fft_dtype", "fft_norm", "fft_sizes", "fft_swapped", "fft
 NORMS = ("backward", "ortho", "forward")
 
 
-@word("@str? -> str")
+@word(on_call=True)
 def fft_norm(norm: str | None) -> str:
     """Return the name of a normalisation, by default "backward"."""
     chosen = "backward" if norm is None else norm
@@ -25,15 +23,15 @@ def fft_norm(norm: str | None) -> str:
     return chosen
 
 
-@word("@str? -> str")
+@word(on_call=True)
 def fft_swapped(norm: str | None) -> str:
     """Return the normalisation that does in the other direction what this one does."""
     chosen = fft_norm(norm)
     return {"backward": "forward", "forward": "backward"}.get(chosen, chosen)
 
 
-@word("@dtype -> dtype")
-def fft_dtype(dtype: Any) -> str:
+@word(on_call=True)
+def fft_dtype(dtype: AnyDType) -> AnyDType:
     """Return the dtype in which is transformed: integers and halves become floats."""
     name = str(dtype)
     if name in promotion.HALF:
@@ -41,8 +39,8 @@ def fft_dtype(dtype: Any) -> str:
     return promotion.DEFAULT if promotion.category(name) < 2 else name
 
 
-@word("@ints ints? ints? -> list")
-def fft_dims(shape: Sequence[int], s: Sequence[int] | None, dim: Sequence[int] | None) -> list[int]:
+@word(on_call=True)
+def fft_dims(shape: Shape, s: Shape | None, dim: Shape | None) -> list[int]:
     """Return the dimensions to transform, counted from the front: `dim`, or as many of the last
     as `s` has sizes, or all.
     """
@@ -64,13 +62,14 @@ def fft_dims(shape: Sequence[int], s: Sequence[int] | None, dim: Sequence[int] |
     return list(range(len(shape) - len(s), len(shape)))
 
 
-@word("@ints ints? ints -> list")
-def fft_sizes(shape: Sequence[int], s: Sequence[int] | None, dims: Sequence[int]) -> list[int]:
+@word(on_call=True)
+def fft_sizes(shape: Shape, s: Shape | None, dims: Shape) -> list[int]:
     """Return the size of each of `dims` that is transformed: that of `s`, or of the shape where
     `s` is None or -1.
     """
     made = []
     for i, d in enumerate(dims):
+        check(d < len(shape), f"`dim` {d} names no dimension of shape {tuple(shape)}", "IndexError")
         given = -1 if s is None else s[i]
         size = shape[d] if given == -1 else given
         check(
@@ -83,8 +82,8 @@ def fft_sizes(shape: Sequence[int], s: Sequence[int] | None, dims: Sequence[int]
     return made
 
 
-@word("@ints ints str -> none")
-def fft_whole(shape: Sequence[int], dim: Sequence[int], norm: str) -> None:
+@word(on_call=True)
+def fft_whole(shape: Shape, dim: Shape, norm: str) -> None:
     """Fail unless `shape` can be transformed over `dim` as it is."""
     fft_norm(norm)
     check(len(dim) > 0, "`dim` must name a dimension", "ValueError")

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from plait_ops.value_types import Tensor
 from plait_ops.words import check, require, word
 
 __all__ = ["require_matrix", "require_square"]
 
 
-@word("@str tensor -> none")
-def require_matrix(argument: str, tensor: Any) -> None:
+@word(on_call=True)
+def require_matrix(argument: str, tensor: Tensor) -> None:
     """Fail unless it is a matrix, or a batch of them, of floating-point or complex numbers."""
     check(
         tensor.ndim >= 2,
@@ -20,8 +19,8 @@ def require_matrix(argument: str, tensor: Any) -> None:
     require(argument, tensor.dtype, "inexact")
 
 
-@word("@str tensor -> none")
-def require_square(argument: str, tensor: Any) -> None:
+@word(on_call=True)
+def require_square(argument: str, tensor: Tensor) -> None:
     """Fail unless it is a square matrix, or a batch of them."""
     require_matrix(argument, tensor)
     check(

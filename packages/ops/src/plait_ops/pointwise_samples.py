@@ -16,19 +16,10 @@ __all__ = ["compute_dtype", "error_facts", "run", "samples"]
 
 def compute_dtype(operator: Pointwise, values: dict[str, Any]) -> str:
     """Return the dtype that the operator computes in."""
-    levels: tuple[list[str], list[str], list[str]] = ([], [], [])
-    for argument in operator.operands:
-        value = values[argument.name]
-        if argument.name in operator.conditions or value is None:
-            continue
-        if hasattr(value, "shape"):
-            levels[len(value.shape) == 0].append(str(value.dtype))
-        else:
-            levels[2].append(promotion.number_dtype(value))
-    dtype = promotion.result_type(*levels)
+    computed = [each.name for each in operator.operands if each.name not in operator.conditions]
+    dtype = promotion.of_operands(values[name] for name in computed if values[name] is not None)
     if operator.promote == "first":
-        first = next(a.name for a in operator.operands if a.name not in operator.conditions)
-        return str(values[first].dtype)
+        return str(values[computed[0]].dtype)
     if operator.promote == "number" and dtype == "bool":
         return "int64"
     return (
@@ -85,7 +76,7 @@ def samples(operator: Pointwise, s: Sampler) -> Iterator[Sample]:
         sample = s(*[draw(i, 2, 3, dtype=dtype) for i in range(len(names))])
         yield sample.without_gradient() if dtype == "float16" else sample
     yield from _apart(operator, s, draw, len(names))
-    yield from _edges(operator, s)
+    yield from _special_values(operator, s)
     dtypes = [dtype for dtype in dtypes if dtype not in _APART]
     first = dtypes[0]
     n = range(len(names))
@@ -104,17 +95,13 @@ def samples(operator: Pointwise, s: Sampler) -> Iterator[Sample]:
         yield s(*[None if names[i] in optional else draw(i, 2, 3, dtype=first) for i in n])
 
 
-_FAMILIES = {"activations", "arithmetic", "bitwise", "comparison", "complex_numbers", "division"}
-_FAMILIES |= {"exponential", "gelu", "pairwise_extremes", "rounding", "selection", "trigonometric"}
-
-
-def _edges(operator: Pointwise, s: Sampler) -> Iterator[Sample]:
+def _special_values(operator: Pointwise, s: Sampler) -> Iterator[Sample]:
     """Yield every pair of special values and extremes: nan, infinities, -0, subnormal numbers, and
     what makes integers wrap around.
     """
     import numpy as np
 
-    if operator.file.stem not in _FAMILIES:  # what has other edges names them itself
+    if not operator.special_values:
         return
     group = promotion.group(operator.dtypes)
     low, high = operator.domain

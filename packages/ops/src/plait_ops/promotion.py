@@ -1,4 +1,7 @@
-"""Type promotion in Python: the oracle of `cpp/promotion.cpp`, by category as PyTorch documents it.
+"""Type promotion, by category as PyTorch documents it.
+
+`cpp/promotion.cpp` says the same in C++ for calls; tests hold the two against each other for all
+dtypes and kinds of operands (`tests/test_words_in_cpp.py`).
 
 Tensors with dimensions decide first, then 0-d tensors, then numbers: the later only count if their
 category (bool < int < float < complex) is higher. Within a level the smallest dtype that holds
@@ -7,7 +10,8 @@ both is taken.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 __all__ = [
     "ALL",
@@ -15,12 +19,14 @@ __all__ = [
     "COMPLEX",
     "DEFAULT",
     "FLOATING",
+    "GROUPS",
     "HALF",
     "INTEGER",
     "PromotionError",
     "category",
     "group",
     "number_dtype",
+    "of_operands",
     "promote",
     "promote_types",
     "real_dtype",
@@ -42,20 +48,23 @@ class PromotionError(TypeError):
     """Two dtypes that no third one holds."""
 
 
+GROUPS = {
+    "any": ANY,
+    "all": ALL,
+    "arithmetic": (*INTEGER, *FLOATING, *COMPLEX),
+    "numeric": (*INTEGER, *FLOATING),
+    "inexact": (*FLOATING, *COMPLEX),
+    "floating": FLOATING,
+    "integral": ("bool", *INTEGER),
+    "integer": INTEGER,
+    "bool": ("bool",),
+}
+"""Sets of dtypes by name: what an operator or an argument takes."""
+
+
 def group(name: str) -> tuple[str, ...]:
-    """Return the dtypes of a group (see `plait_ops.spec.GROUPS`)."""
-    groups = {
-        "any": ANY,
-        "all": ALL,
-        "arithmetic": (*INTEGER, *FLOATING, *COMPLEX),
-        "numeric": (*INTEGER, *FLOATING),
-        "inexact": (*FLOATING, *COMPLEX),
-        "floating": FLOATING,
-        "integral": ("bool", *INTEGER),
-        "integer": INTEGER,
-        "bool": ("bool",),
-    }
-    return groups[name]
+    """Return the dtypes of a group."""
+    return GROUPS[name]
 
 
 def category(dtype: str) -> int:
@@ -78,7 +87,9 @@ def number_dtype(value: object) -> str:
         return "bool"
     if isinstance(value, int):
         return "int64"
-    return "complex64" if isinstance(value, complex) else DEFAULT
+    if isinstance(value, complex):
+        return "complex128" if DEFAULT == "float64" else "complex64"
+    return DEFAULT
 
 
 def _bits(dtype: str) -> int:
@@ -152,3 +163,18 @@ def result_type(dimensioned: Sequence[str], zero_dim: Sequence[str], numbers: Se
     if result is None:
         raise PromotionError("no operands")
     return result
+
+
+def of_operands(operands: Iterable[Any]) -> str:
+    """Return the dtype for tensors (whatever has a shape and a dtype) and numbers; a 0-d tensor
+    that stands for a number of the host counts as one.
+    """
+    levels: tuple[list[str], list[str], list[str]] = ([], [], [])
+    for operand in operands:
+        if not hasattr(operand, "shape"):
+            levels[2].append(number_dtype(operand))
+        elif getattr(operand, "wrapped_number", False):
+            levels[2].append(str(operand.dtype))
+        else:
+            levels[len(operand.shape) == 0].append(str(operand.dtype))
+    return result_type(*levels)

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from plait_ops import documentation
 from plait_ops import schema as grammar
+from plait_ops.promotion import GROUPS
 from plait_ops.samples import Sample, Sampler
 
 __all__ = [
@@ -37,21 +38,6 @@ REGISTRY: dict[str, Operator] = {}
 
 NAMESPACES = ("linalg", "fft", "special")
 """Operators called ``linalg_solve`` are ``linalg.solve`` to users (docs/design/0008)."""
-
-GROUPS = (
-    "any",
-    "all",
-    "arithmetic",
-    "numeric",
-    "inexact",
-    "floating",
-    "integral",
-    "integer",
-    "bool",
-)
-"""Sets of dtypes: any; all (but complex); arithmetic (no bool), numeric (nor complex); inexact
-(floating and complex), floating (float16 and bfloat16 among them); integral (with bool), integer.
-"""
 
 
 class SpecError(ValueError):
@@ -84,7 +70,8 @@ class Operator:
         doc: one line, then formula, shapes, dtypes, errors and an example.
         inplace: it has the form ``name_``.
         out: it has the form ``out=``.
-        dtypes: the group of dtypes that its tensors may have; see GROUPS.
+        dtypes: the group of dtypes that its tensors may have; see
+            `plait_ops.promotion.GROUPS`.
         kernel: what a kernel sees, where that is not plain from the schema.
         random: it draws from a generator.
         any_device: its tensors may be on several devices.
@@ -134,7 +121,7 @@ class Operator:
         self.errors: list[ErrorFact] = []
         self.file = self._where()
         if dtypes not in GROUPS:
-            raise SpecError(f"{self.name}: `dtypes` must be one of {GROUPS}, got {dtypes!r}")
+            raise SpecError(f"{self.name}: `dtypes` must be one of {tuple(GROUPS)}, got {dtypes!r}")
         if self.name in REGISTRY:
             raise SpecError(
                 f"{self.name} is specified twice: {REGISTRY[self.name].file} and {self.file}"
@@ -273,6 +260,10 @@ class Pointwise(Operator):
         domain: the interval that samples are drawn from.
         real: of complex numbers it makes real ones.
         exact: numbers must fit in the dtype, where others wrap around.
+        factor: the number among the arguments that multiplies the last operand; it must be whole
+            where that holds integers.
+        special_values: whether samples hold nan, infinities, extremes and subnormal numbers; False
+            where the reference is exact on the domain only, or samples name what is special.
         unrounded: operands that are taken as numbers where they are 0-d, on the CPU, and wider than
             the half they meet: they are not rounded before the computation.
     """
@@ -294,12 +285,15 @@ class Pointwise(Operator):
         real: bool = False,
         exact: bool = False,
         unrounded: Sequence[str] = (),
+        factor: str | None = None,
+        special_values: bool = True,
         kernel: str = "",
         internal: bool = False,
         method: bool = True,
         reference: Reference | None = None,
     ) -> None:
         self.exact, self.unrounded = exact, tuple(unrounded)
+        self.factor, self.special_values = factor, special_values
         default_inplace = not internal and not conditions
         super().__init__(
             schema,
@@ -423,7 +417,9 @@ class Reduction(Operator):
 class View(Operator):
     """Another look at the same bytes: the shape function makes the result, there is no kernel.
 
-    `fresh` ones make new memory whose elements nobody has set.
+    Args:
+        fresh: it makes new memory whose elements nobody has set.
+        cut: no gradient flows through it.
     """
 
     kind = "view"
@@ -436,10 +432,12 @@ class View(Operator):
         method: bool = True,
         internal: bool = False,
         fresh: bool = False,
+        cut: bool = False,
     ) -> None:
         super().__init__(
             schema, doc=doc, dtypes="any", method=method, internal=internal, unpredictable=fresh
         )
+        self.cut = cut
         if not fresh and not any(result.alias for result in self.schema.results):
             raise SpecError(f"{self.name}: a view's result must alias an argument: write (a)")
 

@@ -4,7 +4,17 @@
 
 from __future__ import annotations
 
-from plait_ops.emit import derivatives, functions, header, kernels, ops_json, pages, register, stubs
+from plait_ops.emit import (
+    derivatives,
+    functions,
+    header,
+    kernels,
+    ops_json,
+    pages,
+    register,
+    stubs,
+    words_page,
+)
 
 __all__ = [
     "derivatives",
@@ -15,4 +25,5 @@ __all__ = [
     "pages",
     "register",
     "stubs",
+    "words_page",
 ]

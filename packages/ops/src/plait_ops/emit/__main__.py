@@ -6,7 +6,17 @@ import argparse
 import pathlib
 
 from plait_ops import specs
-from plait_ops.emit import derivatives, functions, header, kernels, ops_json, pages, register, stubs
+from plait_ops.emit import (
+    derivatives,
+    functions,
+    header,
+    kernels,
+    ops_json,
+    pages,
+    register,
+    stubs,
+    words_page,
+)
 
 
 def main() -> None:
@@ -30,7 +40,7 @@ def main() -> None:
     elif asked.stubs:
         files = stubs.emit(operators)
     elif asked.pages:
-        files = pages.emit(operators) | derivatives.emit(operators)
+        files = pages.emit(operators) | derivatives.emit(operators) | words_page.emit()
     else:
         files = {}
         for emitter in (register.emit, functions.emit, header.emit, ops_json.emit):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from plait_ops import lower
+from plait_ops.promotion import group
 from plait_ops.spec import Operator, Pointwise, View
 
 __all__ = ["emit", "forward", "reverse"]
@@ -21,8 +23,16 @@ def _constant(operator: Operator) -> bool:
         or not any(argument.is_tensor for argument in operator.schema.arguments)
         or getattr(operator, "promote", "") == "bool"
         or getattr(operator, "result", "") in ("bool", "int64")
-        or operator.name in ("argmax", "argmin", "nonzero_rows", "search_sorted", "argsort_rows")
+        or _makes_integers(operator)
     )
+
+
+def _makes_integers(operator: Operator) -> bool:
+    """Whether the shape function names the dtype of each result, and none has derivatives."""
+    if operator.shape_function is None:
+        return False
+    dtypes = lower.result_dtypes(lower.shape(operator))
+    return bool(dtypes) and dtypes <= set(group("integral"))
 
 
 def reverse(operator: Operator) -> str:
@@ -30,7 +40,7 @@ def reverse(operator: Operator) -> str:
     if operator.vjps:
         return "spec"
     if isinstance(operator, View):
-        return "cut" if operator.name == "detach" else "view"
+        return "cut" if operator.cut else "view"
     if operator.decompose_function is not None:
         return "parts"
     return "constant" if _constant(operator) else "none"

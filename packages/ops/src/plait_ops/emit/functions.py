@@ -11,35 +11,42 @@ import zlib
 from collections.abc import Sequence
 
 from plait_ops import lower
+from plait_ops.lower import ir
 from plait_ops.schema import Argument
 from plait_ops.spec import Operator, Pointwise, Reduction, SpecError, Vjp
 
-__all__ = ["NAMESPACE", "emit", "functions_of"]
+__all__ = ["emit", "functions_of", "own_functions"]
 
 NAMESPACE = "generated::"
 UNITS = 8
 
 
+def own_functions(operator: Operator) -> dict[str, str]:
+    """Return the C++ functions that are emitted for an operator, by their field of plait_op_def."""
+    has = {
+        "shape": operator.shape_function is not None,
+        "saves": bool(operator.vjps),
+        "vjp": bool(operator.vjps),
+        "jvp": operator.jvp_function is not None,
+        "decompose": operator.decompose_function is not None,
+    }
+    return {name: f"{name}_{operator.identifier}" for name, emitted in has.items() if emitted}
+
+
 def functions_of(operator: Operator) -> dict[str, str]:
-    """Return the C++ functions by their field of plait_op_def."""
-    names = {}
-    if operator.shape_function is not None:
-        names["shape"] = f"{NAMESPACE}shape_{operator.identifier}"
-    elif isinstance(operator, Pointwise):
-        names["shape"] = "pointwise_shape"
-    elif isinstance(operator, Reduction):
-        names["shape"] = "reduction_shape"
-    elif operator.decompose_function is None:
-        raise SpecError(
-            f"{operator.file}: {operator.name}: a shape function or a decomposition is required"
-        )
-    if operator.vjps:
-        names["saves"] = f"{NAMESPACE}saves_{operator.identifier}"
-        names["vjp"] = f"{NAMESPACE}vjp_{operator.identifier}"
-    if operator.jvp_function is not None:
-        names["jvp"] = f"{NAMESPACE}jvp_{operator.identifier}"
-    if operator.decompose_function is not None:
-        names["decompose"] = f"{NAMESPACE}decompose_{operator.identifier}"
+    """Return the C++ functions of an operator by their field of plait_op_def: its own and the
+    shape function that all of its kind share.
+    """
+    names = {field: NAMESPACE + name for field, name in own_functions(operator).items()}
+    if "shape" not in names:
+        if isinstance(operator, Pointwise):
+            names["shape"] = "pointwise_shape"
+        elif isinstance(operator, Reduction):
+            names["shape"] = "reduction_shape"
+        elif "decompose" not in names:
+            raise SpecError(
+                f"{operator.file}: {operator.name}: a shape function or a decomposition is required"
+            )
     return names
 
 
@@ -85,42 +92,34 @@ def _mask_in_vjp(operator: Operator, each: Vjp) -> str:
     return " | ".join(parts)
 
 
-def _saves(operator: Operator) -> str:
+def _saves(operator: Operator, derivatives: Sequence[ir.Function]) -> str:
+    """Return the function that says what the derivatives read: elements, or shape and dtype."""
     lines = [
-        f"plait_needs saves_{operator.identifier}(const plait_call *c, uint64_t need) {{",
+        f"plait_needs saves_{operator.identifier}([[maybe_unused]] const plait_call *c, "
+        "uint64_t need) {",
         "  plait_needs n{};",
     ]
-    results = operator.schema.results
-    for each in operator.vjps:
-        use = lower.used(each)
+    for each, derivative in zip(operator.vjps, derivatives, strict=True):
+        read = lower.reads_values(derivative) - set(each.meta)
         lines.append(f"  if (need & ({_mask(operator, each, 'c')})) {{")
-        for name, how in use.items():
-            if name.startswith("result") and name not in {
-                a.name for a in operator.schema.arguments
-            }:
-                if how == "meta":
+        for parameter in derivative.parameters:
+            name = parameter.variable.name
+            if parameter.source is ir.Source.RESULT:
+                if name not in read:
                     raise SpecError(
                         f"{operator.file}: {operator.name}: read `g`'s shape and dtype, not "
                         f"`{name}`'s"
                     )
-                lines.append(
-                    f"    n.out |= {1 << (0 if len(results) == 1 else int(name[6:])):#x}u;"
-                )
-            elif not (name == "g" or (name[0] == "g" and name[1:].isdigit())):
-                argument = operator.schema.argument(name)
+                lines.append(f"    n.out |= {1 << parameter.position:#x}u;")
+            elif parameter.source is ir.Source.VJP:
+                argument = operator.schema.arguments[parameter.position]
                 if argument.is_tensor:
-                    lines.append(
-                        f"    n.{'in' if how == 'value' else 'meta'} |= "
-                        f"{_bits(operator, argument, 'c')};"
-                    )
+                    field = "in" if name in read else "meta"
+                    lines.append(f"    n.{field} |= {_bits(operator, argument, 'c')};")
         lines.append("  }")
     if isinstance(operator, Pointwise):
         lines.append("  n.meta |= broadcast_bits(c, need);")
-    lines += ["  n.meta &= ~n.in;", "  return n;", "}"]
-    text = "\n".join(lines)
-    return (
-        text if "c->" in text or "(c," in text else text.replace("plait_call *c,", "plait_call *,")
-    )
+    return "\n".join([*lines, "  n.meta &= ~n.in;", "  return n;", "}"])
 
 
 def _refusals(operator: Operator) -> list[str]:
@@ -143,36 +142,21 @@ def _refusals(operator: Operator) -> list[str]:
     return lines
 
 
-def _gradients(operator: Operator) -> str:
+def _gradients(operator: Operator, derivatives: Sequence[ir.Function]) -> str:
+    """Return the derivatives and the function that calls those that are needed."""
     parts, calls = [], []
-    for k, each in enumerate(operator.vjps):
+    for k, (each, derivative) in enumerate(zip(operator.vjps, derivatives, strict=True)):
         name = f"gradient_{operator.identifier}_{k}"
-        body = lower.vjp(operator, each)
-        vjp = "v" if "v->" in body else ""
-        gx = "gx" if "gx[" in body else ""
-        bag = "list" if "list = " in body else ""
-        scope = "x" if "(x," in body else ""
         parts.append(
-            f"void {name}(const Scope &{scope}, const plait_vjp *{vjp}, Tensor *{gx}, Bag "
-            f"&{bag}) {{\n{body}\n}}"
+            f"void {name}([[maybe_unused]] const Scope &x, [[maybe_unused]] const plait_vjp *v, "
+            "[[maybe_unused]] Tensor *gx, [[maybe_unused]] Bag &list) "
+            f"{{\n{lower.printed(derivative)}\n}}"
         )
         calls.append(f"  if (v->need & ({_mask_in_vjp(operator, each)})) {{")
         calls.append(
             f"    Tensor gx[{len(each.inputs)}];\n    Bag list;\n    {name}(x, v, gx, list);"
         )
-        for i, input_name in enumerate(each.inputs):
-            argument = operator.schema.argument(input_name)
-            at = operator.schema.position(input_name)
-            position = _position(operator, input_name)
-            if argument.type == "Tensor[]":
-                calls.append(f"    give_gradients(v, position_of(v->op, v->in, {at}), list);")
-                continue
-            place = str(position) if position is not None else f"position_of(v->op, v->in, {at})"
-            wanted = f"v->need & bit({place})"
-            value = f"gx[{i}]"
-            if isinstance(operator, Pointwise):
-                value = f"reduce_to(x, std::move(gx[{i}]), v->in[{at}])"
-            calls.append(f"    if ({wanted}) v->gx[{place}] = {value}.release();")
+        calls += [_hand_over(operator, i, input_name) for i, input_name in enumerate(each.inputs)]
         calls.append("  }")
     calls += _refusals(operator)
     body = "\n".join(calls)
@@ -182,37 +166,48 @@ def _gradients(operator: Operator) -> str:
     return "\n".join(parts)
 
 
+def _hand_over(operator: Operator, i: int, name: str) -> str:
+    """Return the line that gives the gradient of an input to the engine."""
+    at, position = operator.schema.position(name), _position(operator, name)
+    if operator.schema.argument(name).type == "Tensor[]":
+        return f"    give_gradients(v, position_of(v->op, v->in, {at}), list);"
+    place = str(position) if position is not None else f"position_of(v->op, v->in, {at})"
+    value = f"gx[{i}]"
+    if isinstance(operator, Pointwise):
+        value = f"reduce_to(x, std::move(gx[{i}]), v->in[{at}])"
+    return f"    if (v->need & bit({place})) v->gx[{place}] = {value}.release();"
+
+
 def _public(operator: Operator, kind: str, inner: str) -> str:
-    argument = "plait_vjp *v" if kind == "vjp" else "plait_call *c"
-    guard = "guarded_vjp" if kind == "vjp" else "guarded"
-    head = f"plait_status {kind}_{operator.identifier}({argument})"
-    return f"{head} {{ return {guard}<{inner}>({argument[-1]}); }}"
+    guard, type_, name = ("guarded", "plait_call", "c")
+    if kind == "vjp":
+        guard, type_, name = ("guarded_vjp", "plait_vjp", "v")
+    head = f"plait_status {kind}_{operator.identifier}({type_} *{name})"
+    return f"{head} {{ return {guard}<{inner}>({name}); }}"
 
 
 def _operator(operator: Operator) -> tuple[list[str], list[str]]:
     """Return internal and exported functions."""
     inside, outside = [], []
-    functions = functions_of(operator)
+    functions = own_functions(operator)
     for kind, translate in (
         ("shape", lower.shape),
         ("jvp", lower.jvp),
         ("decompose", lower.decompose),
     ):
-        if functions.get(kind, "").startswith(NAMESPACE):
-            body = translate(operator)
-            call = "c" if "c->" in body else ""
-            scope = "x" if "(x," in body else ""
-            inside.append(
-                f"void {kind}_{operator.identifier}_body(const Scope &{scope}, plait_call "
-                f"*{call}) {{\n{body}\n}}"
-            )
+        if kind in functions:
             inner = f"{kind}_{operator.identifier}_body"
-            if kind == "decompose" and functions.get("shape", "").startswith(NAMESPACE):
+            inside.append(
+                f"void {inner}([[maybe_unused]] const Scope &x, [[maybe_unused]] plait_call *c) "
+                f"{{\n{lower.printed(translate(operator))}\n}}"
+            )
+            if kind == "decompose" and "shape" in functions:
                 inner = f"shape_{operator.identifier}_body, {inner}"
             outside.append(_public(operator, kind, inner))
     if operator.vjps:
-        inside.append(_gradients(operator))
-        outside.append(_saves(operator))
+        derivatives = [lower.vjp(operator, each) for each in operator.vjps]
+        inside.append(_gradients(operator, derivatives))
+        outside.append(_saves(operator, derivatives))
         outside.append(_public(operator, "vjp", f"gradients_{operator.identifier}"))
     return inside, outside
 

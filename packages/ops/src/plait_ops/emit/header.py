@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from plait_ops.lower.types import literal
+from plait_ops.lower.cpp import literal
 from plait_ops.schema import Argument
 from plait_ops.spec import Operator
 
@@ -154,22 +154,20 @@ def _default(argument: Argument) -> str:
         return " = nullptr" if argument.type == "Generator" else " = {}"
     if argument.type == "dtype":
         return f" = dtype::{argument.default}"
-    text = literal(argument.default).code
+    text = literal(argument.default)
     return f" = {text}"
 
 
 def _parameters(operator: Operator) -> str:
-    parts = []
-    for argument in operator.schema.arguments:
-        kind = (OPTIONAL if argument.optional else TYPES)[argument.type]
-        parts.append(f"{kind}{KEYWORDS.get(argument.name, argument.name)}{_default(argument)}")
+    arguments = operator.schema.arguments
     # C++ has no keyword arguments: a required one after a default loses the default before it
-    required = max(
-        (i for i, a in enumerate(operator.schema.arguments) if not a.has_default), default=-1
-    )
-    return ", ".join(
-        part.partition(" = ")[0] if i < required else part for i, part in enumerate(parts)
-    )
+    required = max((i for i, each in enumerate(arguments) if not each.has_default), default=-1)
+    parts = []
+    for i, argument in enumerate(arguments):
+        kind = (OPTIONAL if argument.optional else TYPES)[argument.type]
+        default = _default(argument) if i > required else ""
+        parts.append(f"{kind}{KEYWORDS.get(argument.name, argument.name)}{default}")
+    return ", ".join(parts)
 
 
 def _calls(operator: Operator, index: int) -> str:

@@ -56,9 +56,10 @@ def emit(operators: Sequence[Operator]) -> dict[str, str]:
         files[f"{stem}.md"] = f"# {title}\n\n{entries}"
         names = ", ".join(f"`{_shown(operator)}`" for operator in members if not operator.internal)
         rows.append(f"| [{title}]({stem}.md) | {names} |")
-    toc = "\n".join([*families, "derivatives"])
+    toc = "\n".join([*families, "derivatives", "words"])
     files["index.md"] = (
-        "# Operators\n\nWhere each has its derivatives from is in [a table](derivatives.md).\n\n"
+        "# Operators\n\nWhere each has its derivatives from is in [a table](derivatives.md); the\n"
+        "[words](words.md) are what their shape functions and derivatives are written with.\n\n"
         "| Family | Operators |\n| --- | --- |\n"
         + "\n".join(rows)
         + f"\n\n```{{toctree}}\n:hidden:\n\n{toc}\n```\n"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from keyword import iskeyword
+from typing import TypeGuard
 
 from plait_ops.schema import Argument
 from plait_ops.spec import NAMESPACES, Operator
@@ -47,41 +49,54 @@ def _parameter(argument: Argument, name: str) -> str:
     return f"{name}: {_type(argument)}{default}"
 
 
-def _signatures(operator: Operator, method: bool) -> list[str]:
+@dataclasses.dataclass(frozen=True)
+class Signature:
+    """A parameter list: `star` is what stands between positional and keyword parameters."""
+
+    positional: tuple[str, ...]
+    keywords: tuple[str, ...] = ()
+    star: str = "*"
+
+    def __str__(self) -> str:
+        star = (self.star,) if self.keywords or self.star != "*" else ()
+        return ", ".join((*self.positional, *star, *self.keywords))
+
+    def taking(self, *keywords: str) -> Signature:
+        """Return the signature with more keyword parameters."""
+        return dataclasses.replace(self, keywords=(*self.keywords, *keywords))
+
+
+def _signatures(operator: Operator, method: bool) -> list[Signature]:
     """Return parameter lists: one for each way to name the arguments that have two names, and for
     varargs.
     """
     arguments = operator.schema.arguments[1 if method else 0 :]
-    choices: list[list[str]] = []
-    for second in (False, True):
-        names = [
-            (a.second if second and a.second and not iskeyword(a.second) else a.name)
-            for a in arguments
-        ]
-        if names not in choices:
-            choices.append(names)
-    lists = []
-    for names in choices:
-        parts, marked = [], False
-        for argument, name in zip(arguments, names, strict=True):
-            if argument.keyword_only and not marked:
-                parts.append("*")
-                marked = True
-            parts.append(_parameter(argument, name))
-        lists.append(", ".join((["self"] if method else []) + parts))
-    varargs = [i for i, argument in enumerate(arguments) if argument.varargs]
-    if varargs:
-        rest = [_parameter(a, a.name) for a in arguments if a.keyword_only]
-        first = [_parameter(a, a.name) for a in arguments[: varargs[0]]]
-        lists.append(
-            ", ".join(
-                (["self"] if method else [])
-                + first
-                + [f"*{arguments[varargs[0]].name}: int"]
-                + rest
-            )
+    receiver = ("self",) if method else ()
+    positional = [each for each in arguments if not each.keyword_only]
+    keywords = [each for each in arguments if each.keyword_only]
+
+    def parameters(chosen: Sequence[Argument], second: bool = False) -> tuple[str, ...]:
+        return tuple(
+            _parameter(each, each.second if second and _usable(each.second) else each.name)
+            for each in chosen
         )
-    return lists
+
+    made = [
+        Signature((*receiver, *parameters(positional, second)), parameters(keywords, second))
+        for second in (False, True)
+    ]
+    made = list(dict.fromkeys(made))
+    varargs = next((i for i, each in enumerate(arguments) if each.varargs), None)
+    if varargs is not None:
+        before = (*receiver, *parameters(arguments[:varargs]))
+        star = f"*{arguments[varargs].name}: int"
+        made.append(Signature(before, parameters(keywords), star))
+    return made
+
+
+def _usable(name: str | None) -> TypeGuard[str]:
+    """Whether Python takes it as the name of a parameter."""
+    return name is not None and not iskeyword(name)
 
 
 def _result(operator: Operator) -> str:
@@ -94,23 +109,22 @@ def _result(operator: Operator) -> str:
     return kinds[0] if len(kinds) == 1 else f"tuple[{', '.join(kinds)}]"
 
 
-def _with_requires_grad(signature: str, operator: Operator) -> str:
+def _with_requires_grad(signature: Signature, operator: Operator) -> Signature:
     """Let operators that make tensors on a device say that they are recorded."""
     devices = any(argument.type == "device" for argument in operator.schema.arguments)
     if not devices or len(operator.schema.results) != 1:
         return signature
-    star = "" if "*" in signature else ", *"
-    more = "layout: Any = None, pin_memory: bool = False, requires_grad: bool = False"
-    return f"{signature}{star}, {more}"
+    return signature.taking(
+        "layout: Any = None", "pin_memory: bool = False", "requires_grad: bool = False"
+    )
 
 
-def _with_out(signature: str, operator: Operator) -> str:
+def _with_out(signature: Signature, operator: Operator) -> Signature:
     signature = _with_requires_grad(signature, operator)
     if not operator.out:
         return signature
-    star = "" if "*" in signature.replace("**", "") else ", *"
     kind = "Tensor" if len(operator.schema.results) == 1 else "tuple[Tensor, ...]"
-    return f"{signature}{star}, out: {kind} | None = None"
+    return signature.taking(f"out: {kind} | None = None")
 
 
 def _place(operator: Operator) -> tuple[str, str]:
@@ -141,19 +155,19 @@ def _text(operators: Sequence[Operator], method: bool, namespace: str = "") -> s
         summary = operator.doc.split("\n")[0]
         for signature in _signatures(operator, method):
             by_name.setdefault(base, []).append(
-                (_with_out(signature, operator), _result(operator), summary)
+                (str(_with_out(signature, operator)), _result(operator), summary)
             )
             if operator.inplace:
                 by_name.setdefault(base + "_", []).append(
-                    (signature, "Tensor", summary + " In place.")
+                    (str(signature), "Tensor", summary + " In place.")
                 )
     indent = "    " if method else ""
     lines = []
     for name, entries in by_name.items():
-        for signature, result, summary in entries:
+        for parameters, result, summary in entries:
             if len(entries) > 1:
                 lines.append(f"{indent}@overload")
-            lines.append(f"{indent}def {name}({signature}) -> {result}:")
+            lines.append(f"{indent}def {name}({parameters}) -> {result}:")
             lines.append(f'{indent}    """{summary}"""')
     return "\n".join(lines) + "\n"
 

@@ -1,20 +1,53 @@
-"""Expressions: from a Python AST node to a C++ expression with a type."""
+"""Expressions: from Python's syntax tree to the typed representation."""
 
 from __future__ import annotations
 
 import ast
+import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 from plait_ops.calls import Named
-from plait_ops.lower.types import Typed, coerce, literal, type_of
+from plait_ops.lower import ir
+from plait_ops.lower.conversions import BY_VALUE, NUMBERS, converted
+from plait_ops.lower.source import Source
+from plait_ops.schema import Argument
 from plait_ops.spec import Operator, SpecError
-from plait_ops.words import DType
+from plait_ops.value_types import (
+    BAG,
+    BOOL,
+    DEVICE,
+    DTYPE,
+    EMPTY,
+    FLOAT,
+    INT,
+    INTS,
+    LIST,
+    NONE,
+    OPERAND,
+    OWNED,
+    RESULTS,
+    STR,
+    TENSOR,
+    TENSORS,
+    Kind,
+    Type,
+)
+from plait_ops.words import DType, Word
 
-__all__ = ["Expressions"]
+__all__ = ["BUILTINS", "FIELDS", "Context", "Expressions", "type_of"]
 
-TENSORS = ("tensor", "owned", "tensor?", "operand", "operand?", "held")
-NUMBERS = ("int", "float", "bool")
+CONSTANTS: dict[type, Type] = {
+    type(None): NONE,
+    bool: BOOL,
+    int: INT,
+    float: FLOAT,
+    str: STR,
+    tuple: LIST,
+}
+ZERO, LAST = ir.Literal(0, INT), ir.Literal(2**63 - 1, INT)
+ONE_TENSOR = (Kind.TENSOR, Kind.OWNED, Kind.OPERAND, Kind.HELD)
+COMPUTED = (*ONE_TENSOR, Kind.SCALAR)  # what an operator call is needed for to compute with
 ARITHMETIC = {
     ast.Add: "add",
     ast.Sub: "sub",
@@ -23,6 +56,14 @@ ARITHMETIC = {
     ast.Pow: "pow",
     ast.MatMult: "matmul",
 }
+INTEGER_HELPERS = {  # Python's rounding, and an error where 64 bits are too few
+    ast.Add: "plus",
+    ast.Sub: "minus",
+    ast.Mult: "times",
+    ast.FloorDiv: "floor_div",
+    ast.Mod: "floor_mod",
+}
+SIGNS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
 COMPARISON = {
     ast.Eq: ("==", "eq"),
     ast.NotEq: ("!=", "ne"),
@@ -31,392 +72,448 @@ COMPARISON = {
     ast.Gt: (">", "gt"),
     ast.GtE: (">=", "ge"),
 }
-KINDS = {
-    "ShapeError": "PLAIT_SHAPE_ERROR",
-    "DTypeError": "PLAIT_DTYPE_ERROR",
-    "ValueError": "PLAIT_VALUE_ERROR",
-    "IndexError": "PLAIT_INDEX_ERROR",
-    "TypeError": "PLAIT_TYPE_ERROR",
-    "NotImplementedError": "PLAIT_NOT_IMPLEMENTED",
-    "RuntimeError": "PLAIT_ERROR",
+# The type of a conditional expression is the last of these that a branch has.
+CHOICES = (
+    Kind.BOOL,
+    Kind.INT,
+    Kind.FLOAT,
+    Kind.STR,
+    Kind.DTYPE,
+    Kind.INTS,
+    Kind.LIST,
+    Kind.OPERAND,
+    Kind.SCALAR,
+    Kind.DEVICE,
+)
+FIELDS = {
+    "shape": INTS,
+    "strides": INTS,
+    "ndim": INT,
+    "dtype": DTYPE,
+    "device": DEVICE,
 }
+ARGUMENTS = {
+    "Tensor": Kind.TENSOR,
+    "Tensor|Scalar": Kind.OPERAND,
+    "Tensor[]": Kind.TENSORS,
+    "Scalar": Kind.SCALAR,
+    "int": Kind.INT,
+    "float": Kind.FLOAT,
+    "bool": Kind.BOOL,
+    "str": Kind.STR,
+    "dtype": Kind.DTYPE,
+    "device": Kind.DEVICE,
+    "int[]": Kind.INTS,
+    "float[]": Kind.FLOATS,
+    "Generator": Kind.GENERATOR,
+}
+
+
+def type_of(argument: Argument) -> Type:
+    """Return the type in which an argument of the schema is seen by a spec's functions."""
+    return Type(ARGUMENTS[argument.type], argument.optional)
+
+
+def _is_list_of_tensors(type_: Type) -> bool:
+    return type_ in (TENSORS, BAG)
+
+
+Context = Literal["shape", "vjp", "jvp", "decompose"]
+"""What a function is to its operator."""
 
 
 class Expressions:
     """Translates expressions; `Statements` adds variables and control flow."""
 
-    context: str
-    globals: dict[str, Any]
+    def __init__(self, operator: Operator, context: Context, source: Source) -> None:
+        self.operator, self.context, self.source = operator, context, source
+        self.scope: dict[str, ir.Variable] = {}
 
-    def __init__(self, operator: Operator, path: str, first_line: int) -> None:
-        self.operator, self.path, self.first_line = operator, path, first_line
-        self.variables: dict[str, str] = {}
-
-    # ---- errors and coercion ---------------------------------------------------------------------
+    # ---- errors and conversions ------------------------------------------------------------------
     def error(self, node: ast.AST, why: str) -> SpecError:
-        line = self.first_line + getattr(node, "lineno", 1) - 1
-        return SpecError(f"{self.path}:{line}: {self.operator.name}: {why}")
+        line = self.source.first_line + getattr(node, "lineno", 1) - 1
+        return SpecError(f"{self.source.path}:{line}: {self.operator.name}: {why}")
 
     def refuse(self, node: ast.AST) -> SpecError:
         return self.error(node, f"`{ast.unparse(node)}` cannot be translated")
 
-    def as_type(self, node: ast.expr, wanted: str) -> str:
-        """Translate and coerce."""
-        return self.coerced(node, self.expression(node), wanted)
+    def as_type(self, node: ast.expr, wanted: Type) -> ir.Expression:
+        """Translate and convert."""
+        return self.converted(node, self.expression(node), wanted)
 
-    def coerced(self, node: ast.AST, value: Typed, wanted: str) -> str:
-        code = coerce(value, wanted)
-        if code is None:
+    def converted(self, node: ast.AST, value: ir.Expression, wanted: Type) -> ir.Expression:
+        """Convert, or fail with the line of ``node``."""
+        made = converted(value, wanted)
+        if made is None:
             raise self.error(node, f"`{ast.unparse(node)}` is {value.type}, {wanted} is required")
-        return code
+        return made
 
-    # ---- the switch ------------------------------------------------------------------------------
-    def expression(self, node: ast.expr) -> Typed:
-        handler: Callable[[Any], Typed] | None = getattr(self, "on_" + type(node).__name__, None)
+    # ---- names and constants ---------------------------------------------------------------------
+    def expression(self, node: ast.expr) -> ir.Expression:
+        """Translate an expression: there is a method for each kind of node."""
+        handler = getattr(self, "on_" + type(node).__name__, None)
         if handler is None:
             raise self.refuse(node)
-        return handler(node)
+        made: ir.Expression = handler(node)
+        return made
 
-    def on_Constant(self, node: ast.Constant) -> Typed:
-        try:
-            return literal(node.value)
-        except TypeError as why:
-            raise self.error(node, str(why)) from None
+    def on_Constant(self, node: ast.Constant) -> ir.Expression:
+        return self._constant(node, node.value)
 
-    def on_Name(self, node: ast.Name) -> Typed:
-        if node.id in self.variables:
-            return Typed(node.id + "_", self.variables[node.id])
-        value = self.globals.get(node.id)
+    def _constant(self, node: ast.AST, value: Any) -> ir.Literal:
+        if type(value) not in CONSTANTS:
+            raise self.error(node, f"no C++ for the constant {value!r}")
+        return ir.Literal(value, CONSTANTS[type(value)])
+
+    def on_Name(self, node: ast.Name) -> ir.Expression:
+        if node.id in self.scope:
+            return ir.Read(self.scope[node.id])
+        value = self.source.names.get(node.id)
         if isinstance(value, DType):
-            return Typed(f"dtype::{node.id}", "dtype")
+            return ir.DTypeName(node.id)
         if isinstance(value, (int, float)):
-            return literal(value)
+            return self._constant(node, value)
         raise self.error(
             node, f"`{node.id}` is neither a variable, an argument, a word nor an operator"
         )
 
-    def on_List(self, node: ast.List | ast.Tuple) -> Typed:
+    def on_List(self, node: ast.List | ast.Tuple) -> ir.Expression:
         values = [self.expression(item) for item in node.elts]
-        if any(value.type in TENSORS or value.type in ("none",) for value in values):
-            items = ", ".join(self.coerced(node, value, "owned") for value in values)
-            return Typed(f"Bag({{{items}}})", "bag")
-        items = ", ".join(self.coerced(node, value, "int") for value in values)
-        return Typed(f"Dims{{{items}}}" if items else "Dims()", "list" if values else "empty")
+        if not values:
+            return ir.ListOf((), EMPTY)
+        bag = any(value.type.kind in (*ONE_TENSOR, Kind.NONE) for value in values)
+        wanted = OWNED if bag else INT
+        items = tuple(self.converted(node, value, wanted) for value in values)
+        return ir.ListOf(items, BAG if bag else LIST)
 
     on_Tuple = on_List
 
-    def on_UnaryOp(self, node: ast.UnaryOp) -> Typed:
+    # ---- arithmetic ------------------------------------------------------------------------------
+    def on_UnaryOp(self, node: ast.UnaryOp) -> ir.Expression:
         value = self.expression(node.operand)
         if isinstance(node.op, ast.Not):
-            return Typed(f"!({self.coerced(node.operand, value, 'bool')})", "bool")
-        constant = isinstance(node.operand, ast.Constant)
-        if isinstance(node.op, ast.USub) and value.type == "int" and not constant:
-            return Typed(f"minus(0, {value.code})", "int")
-        if isinstance(node.op, ast.USub) and value.type in NUMBERS:
-            return Typed(f"(-{value.code})", value.type)
-        if isinstance(node.op, ast.USub) and value.type in TENSORS:
+            return ir.Not(self.converted(node.operand, value, BOOL))
+        if not isinstance(node.op, ast.USub):
+            raise self.refuse(node)
+        if value.type == INT and not isinstance(node.operand, ast.Constant):
+            return ir.Call("minus", (ZERO, value), INT)
+        if value.type.kind in NUMBERS and not value.type.optional:
+            return ir.Arithmetic(None, "-", value, value.type)
+        if value.type.kind in ONE_TENSOR:
             return self.tensor_call(node, "neg", [value])
         raise self.refuse(node)
 
-    def on_BinOp(self, node: ast.BinOp) -> Typed:
+    def on_BinOp(self, node: ast.BinOp) -> ir.Expression:
         left, right = self.expression(node.left), self.expression(node.right)
-        types = (left.type.rstrip("?"), right.type.rstrip("?"))
-        if any(t in ("tensor", "owned", "operand", "scalar", "held") for t in types):
+        kinds = (left.type.kind, right.type.kind)
+        if any(kind in COMPUTED for kind in kinds):
             name = ARITHMETIC.get(type(node.op))
             if name is None:
                 raise self.refuse(node)
             return self.tensor_call(node, name, [left, right])
-        if types[0] in ("list", "ints"):
+        if kinds[0] in (Kind.LIST, Kind.INTS):
             return self._list_arithmetic(node, left, right)
-        if not all(t in NUMBERS for t in types):
+        if not all(kind in NUMBERS for kind in kinds):
             raise self.refuse(node)
-        wanted = "float" if "float" in types or isinstance(node.op, ast.Div) else "int"
-        a, b = self.coerced(node.left, left, wanted), self.coerced(node.right, right, wanted)
-        if isinstance(node.op, (ast.FloorDiv, ast.Mod)) and wanted == "int":
-            return Typed(
-                f"{'floor_div' if isinstance(node.op, ast.FloorDiv) else 'floor_mod'}({a}, {b})",
-                "int",
-            )
-        if isinstance(node.op, ast.Pow) and wanted == "float":
-            return Typed(f"std::pow({a}, {b})", "float")
-        name = {ast.Add: "plus", ast.Sub: "minus", ast.Mult: "times"}.get(type(node.op))
-        if name is not None and wanted == "int":
-            return Typed(f"{name}({a}, {b})", "int")
-        sign = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}.get(type(node.op))
-        if sign is None:
+        real = Kind.FLOAT in kinds or isinstance(node.op, ast.Div)
+        wanted = FLOAT if real else INT
+        a = self.converted(node.left, left, wanted)
+        b = self.converted(node.right, right, wanted)
+        if real and isinstance(node.op, ast.Pow):
+            return ir.Call("pow", (a, b), FLOAT)
+        if not real and type(node.op) in INTEGER_HELPERS:
+            return ir.Call(INTEGER_HELPERS[type(node.op)], (a, b), INT)
+        if type(node.op) not in SIGNS:
             raise self.refuse(node)
-        return Typed(f"({a} {sign} {b})", wanted)
+        return ir.Arithmetic(a, SIGNS[type(node.op)], b, wanted)
 
-    def _list_arithmetic(self, node: ast.BinOp, left: Typed, right: Typed) -> Typed:
-        a = self.coerced(node.left, left, "ints")
+    def _list_arithmetic(
+        self, node: ast.BinOp, left: ir.Expression, right: ir.Expression
+    ) -> ir.Expression:
+        a = self.converted(node.left, left, INTS)
         if isinstance(node.op, ast.Add):
-            return Typed(f"concat({a}, {self.coerced(node.right, right, 'ints')})", "list")
+            return ir.Call("concat", (a, self.converted(node.right, right, INTS)), LIST)
         if isinstance(node.op, ast.Mult):
-            return Typed(f"repeat({a}, {self.coerced(node.right, right, 'int')})", "list")
+            return ir.Call("repeat", (a, self.converted(node.right, right, INT)), LIST)
         raise self.refuse(node)
 
-    def on_BoolOp(self, node: ast.BoolOp) -> Typed:
-        sign = " && " if isinstance(node.op, ast.And) else " || "
-        return Typed(
-            "(" + sign.join(self.as_type(value, "bool") for value in node.values) + ")", "bool"
-        )
+    # ---- truth -----------------------------------------------------------------------------------
+    def on_BoolOp(self, node: ast.BoolOp) -> ir.Expression:
+        sign = "&&" if isinstance(node.op, ast.And) else "||"
+        return ir.Logic(sign, tuple(self.as_type(value, BOOL) for value in node.values))
 
-    def on_Compare(self, node: ast.Compare) -> Typed:
+    def on_Compare(self, node: ast.Compare) -> ir.Expression:
         parts, left = [], node.left
         for op, right in zip(node.ops, node.comparators, strict=True):
             parts.append(self._compare(node, left, op, right))
             left = right
         if len(parts) == 1:
             return parts[0]
-        return Typed(
-            "(" + " && ".join(self.coerced(node, part, "bool") for part in parts) + ")", "bool"
-        )
+        return ir.Logic("&&", tuple(self.converted(node, part, BOOL) for part in parts))
 
-    def _compare(self, node: ast.Compare, a: ast.expr, op: ast.cmpop, b: ast.expr) -> Typed:
+    def _compare(self, node: ast.Compare, a: ast.expr, op: ast.cmpop, b: ast.expr) -> ir.Expression:
         left = self.expression(a)
         if isinstance(op, (ast.Is, ast.IsNot)):
             if not (isinstance(b, ast.Constant) and b.value is None):
                 raise self.error(node, "`is` is for None only")
-            return Typed(
-                ("is_none(" if isinstance(op, ast.Is) else "!is_none(") + left.code + ")", "bool"
-            )
+            return ir.IsNone(left) if isinstance(op, ast.Is) else ir.Not(ir.IsNone(left))
         if isinstance(op, (ast.In, ast.NotIn)):
-            code = self._contains(node, left, b)
-            return Typed(code if isinstance(op, ast.In) else f"!{code}", "bool")
+            found = self._contains(node, left, b)
+            return found if isinstance(op, ast.In) else ir.Not(found)
         right = self.expression(b)
         sign, name = COMPARISON[type(op)]
-        types = {left.type, right.type}
-        if types & {"tensor", "owned", "operand", "scalar", "held"}:
+        types = (left.type, right.type)
+        if any(each.kind in COMPUTED and not each.optional for each in types):
             return self.tensor_call(node, name, [left, right])
-        if types <= set(NUMBERS) | {"int?", "float?"}:
-            wanted = "float" if types & {"float", "float?"} else "int"
-            return Typed(
-                f"({self.coerced(a, left, wanted)} {sign} {self.coerced(b, right, wanted)})", "bool"
-            )
-        for kind in ("str", "ints", "dtype"):
-            if (
-                sign in ("==", "!=")
-                and coerce(left, kind) is not None
-                and coerce(right, kind) is not None
-            ):
-                negate = "" if sign == "==" else "!"
-                return Typed(f"{negate}equal({coerce(left, kind)}, {coerce(right, kind)})", "bool")
+        if all(each.kind in NUMBERS and each != BOOL.or_none for each in types):
+            wanted = FLOAT if Kind.FLOAT in (left.type.kind, right.type.kind) else INT
+            x, y = self.converted(a, left, wanted), self.converted(b, right, wanted)
+            return ir.Arithmetic(x, sign, y, BOOL)
+        for wanted in (STR, INTS, DTYPE):
+            first, second = converted(left, wanted), converted(right, wanted)
+            if sign in ("==", "!=") and first is not None and second is not None:
+                same = ir.Call("equal", (first, second), BOOL)
+                return same if sign == "==" else ir.Not(same)
         raise self.refuse(node)
 
-    def _contains(self, node: ast.AST, left: Typed, b: ast.expr) -> str:
-        if left.type in ("str", "dtype") and isinstance(b, (ast.Tuple, ast.List)):
-            tests = [f"equal({left.code}, {self.as_type(item, left.type)})" for item in b.elts]
-            return "(" + " || ".join(tests) + ")"
-        return f"contains({self.as_type(b, 'ints')}, {self.coerced(node, left, 'int')})"
+    def _contains(self, node: ast.AST, left: ir.Expression, b: ast.expr) -> ir.Expression:
+        if left.type in (STR, DTYPE) and isinstance(b, (ast.Tuple, ast.List)):
+            items = (self.as_type(item, left.type) for item in b.elts)
+            return ir.Logic("||", tuple(ir.Call("equal", (left, item), BOOL) for item in items))
+        items_of, value = self.as_type(b, INTS), self.converted(node, left, INT)
+        return ir.Call("contains", (items_of, value), BOOL)
 
-    def on_IfExp(self, node: ast.IfExp) -> Typed:
+    def on_IfExp(self, node: ast.IfExp) -> ir.Expression:
         a, b = self.expression(node.body), self.expression(node.orelse)
-        order = (
-            "bool",
-            "int",
-            "float",
-            "str",
-            "dtype",
-            "ints",
-            "list",
-            "operand",
-            "scalar",
-            "device",
-        )
-        owned = ("tensor", "owned", "tensor?", "held")
-        if a.type in owned or b.type in owned:
-            kinds: tuple[str, ...] = ("owned",)
+        either = {a.type.kind, b.type.kind}
+        if either & {Kind.TENSOR, Kind.OWNED, Kind.HELD}:
+            kinds = [Kind.OWNED]
         else:
-            kinds = tuple(
-                kind for kind in order if kind in (a.type.rstrip("?"), b.type.rstrip("?"))
-            )
-        for kind in (
-            "list" if set(kinds) == {"ints", "list"} else kind for kind in reversed(kinds)
-        ):
-            x, y = coerce(a, kind), coerce(b, kind)
+            kinds = [kind for kind in reversed(CHOICES) if kind in either]
+        for kind in kinds:
+            x, y = converted(a, Type(kind)), converted(b, Type(kind))
             if x is not None and y is not None:
-                return Typed(f"({self.as_type(node.test, 'bool')} ? {x} : {y})", kind)
+                return ir.Choice(self.as_type(node.test, BOOL), x, y)
         raise self.error(node, f"the branches are {a.type} and {b.type}")
 
-    def on_Attribute(self, node: ast.Attribute) -> Typed:
+    # ---- parts of values -------------------------------------------------------------------------
+    def on_Attribute(self, node: ast.Attribute) -> ir.Expression:
         value = self.expression(node.value)
-        code = coerce(value, "tensor")
-        if code is None or value.type == "none":
+        tensor = converted(value, TENSOR)
+        if tensor is None or value.type.kind is Kind.NONE or node.attr not in FIELDS:
             raise self.refuse(node)
-        known = {
-            "shape": ("shape_of({})", "ints"),
-            "strides": ("strides_of({})", "ints"),
-            "ndim": ("int64_t(({})->dl.ndim)", "int"),
-            "dtype": ("({})->dl.dtype", "dtype"),
-            "device": ("value(({})->dl.device)", "device"),
-        }
-        if node.attr not in known:
-            raise self.refuse(node)
-        template, kind = known[node.attr]
-        return Typed(template.format(code), kind)
+        return ir.Field(tensor, node.attr, FIELDS[node.attr])
 
-    def on_Subscript(self, node: ast.Subscript) -> Typed:
+    def on_Subscript(self, node: ast.Subscript) -> ir.Expression:
         value = self.expression(node.value)
-        if value.type in ("tensors", "bag"):
-            return Typed(f"{value.code}[{self.as_type(node.slice, 'int')}]", "tensor")
-        code = self.coerced(node.value, value, value.type if value.type == "list" else "ints")
+        if _is_list_of_tensors(value.type):
+            return ir.Index(value, self.as_type(node.slice, INT), TENSOR)
+        if value.type != LIST:
+            value = self.converted(node.value, value, INTS)
         if not isinstance(node.slice, ast.Slice):
-            return Typed(f"{code}[{self.as_type(node.slice, 'int')}]", "int")
-        if node.slice.step is not None:
-            if ast.unparse(node.slice) == "::-1":
-                return Typed(f"backwards({code})", "list")
-            raise self.refuse(node)
-        low = self.as_type(node.slice.lower, "int") if node.slice.lower else "0"
-        high = self.as_type(node.slice.upper, "int") if node.slice.upper else "INT64_MAX"
-        return Typed(f"part({code}, {low}, {high})", "list")
+            return ir.Index(value, self.as_type(node.slice, INT), INT)
+        lower, upper, step = node.slice.lower, node.slice.upper, node.slice.step
+        if step is not None:
+            if ast.unparse(node.slice) != "::-1":
+                raise self.refuse(node)
+            return ir.Call("backwards", (value,), LIST)
+        low = self.as_type(lower, INT) if lower else ZERO
+        high = self.as_type(upper, INT) if upper else LAST
+        return ir.Call("part", (value, low, high), LIST)
 
-    def on_JoinedStr(self, node: ast.JoinedStr) -> Typed:
-        pieces = ["std::string()"]
+    def on_JoinedStr(self, node: ast.JoinedStr) -> ir.Expression:
+        pieces: list[ir.Expression] = []
         for value in node.values:
             if isinstance(value, ast.Constant):
-                pieces.append(literal(value.value).code)
+                pieces.append(self._constant(value, value.value))
             elif isinstance(value, ast.FormattedValue) and value.format_spec is None:
                 item = self.expression(value.value)
-                pieces.append(f"show({self.coerced(value.value, item, item.type.rstrip('?'))})")
+                pieces.append(self.converted(value.value, item, item.type.base))
             else:
                 raise self.refuse(node)
-        return Typed(" + ".join(pieces), "text")
-
-    def on_ListComp(self, node: ast.ListComp) -> Typed:
-        raise self.refuse(node)  # Statements knows loops
+        return ir.Text(tuple(pieces))
 
     # ---- calls -----------------------------------------------------------------------------------
-    def on_Call(self, node: ast.Call) -> Typed:
+    def on_Call(self, node: ast.Call) -> ir.Expression:
         if not isinstance(node.func, ast.Name):
             raise self.refuse(node)
         name = node.func.id
-        target = self.globals.get(name)
-        in_place = False
-        named = target
-        if isinstance(named, Named):
+        target = self.source.names.get(name)
+        if isinstance(target, Named):
             try:
-                target, in_place = named.operator, named.in_place
+                operator, in_place = target.operator, target.in_place
             except SpecError as why:
                 raise self.error(node, str(why)) from None
+            return self.operator_call(node, operator, in_place)
         if isinstance(target, Operator):
-            return self.operator_call(node, target, in_place)
-        if target is not None and hasattr(target, "__word__"):
-            return self.word_call(node, target.__name__, str(target.__word__))
+            return self.operator_call(node, target)
+        word = self.called_word(node)
+        if word is not None:
+            return self.word_call(node, word)
         if target is not None and hasattr(target, "__part__"):
             return self.part_call(node, target)
-        builtin = getattr(self, "call_" + name, None)
-        if target is None and builtin is not None:
-            made: Typed = builtin(node)
-            return made
+        if target is None and name in BUILTINS:
+            return BUILTINS[name](self, node)
         raise self.error(node, f"`{name}` is neither a word nor an operator")
 
-    def part_call(self, node: ast.Call, function: Callable[..., Any]) -> Typed:
-        raise self.refuse(node)  # Statements knows variables
+    def called_word(self, node: ast.expr) -> Word | None:
+        """Return the word that is called, None if it is no call of one."""
+        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
+            return None
+        return getattr(self.source.names.get(node.func.id), "__word__", None)
 
-    def word_call(self, node: ast.Call, name: str, signature: str) -> Typed:
-        if name == "check":
-            raise self.error(node, "`check` is a statement")
-        if signature.startswith("@result"):
-            raise self.error(node, f"`{name}` is for what a shape function returns")
-        arguments, _, kind = signature.partition(" -> ")
-        on_call, types = arguments.startswith("@"), arguments.removeprefix("@").split()
-        if node.keywords or len(node.args) != len(types):
-            raise self.error(node, f"`{name}` takes ({', '.join(types)})")
-        codes = [self.as_type(arg, wanted) for arg, wanted in zip(node.args, types, strict=True)]
-        made = "owned" if kind == "tensor" else kind
-        return Typed(f"{name}({', '.join((['x'] if on_call else []) + codes)})", made)
+    def word_call(self, node: ast.Call, word: Word) -> ir.Expression:
+        """Translate a call of a word in an expression."""
+        if any(each.type.kind is Kind.TEXT for each in word.parameters):
+            raise self.error(node, f"`{word.name}` is a statement")
+        if word.makes_result:
+            raise self.error(node, f"`{word.name}` is for what a shape function returns")
+        made = OWNED if word.result == TENSOR else word.result
+        arguments = self.word_arguments(node, word)
+        return ir.Call(word.name, arguments, made, word.on_call, word.reads_values)
 
-    def tensor_call(self, node: ast.AST, name: str, values: list[Typed]) -> Typed:
+    def word_arguments(self, node: ast.Call, word: Word) -> tuple[ir.Expression, ...]:
+        """Translate the arguments of a word, with the defaults of those that are left out."""
+        wanted = word.parameters
+        left_out = wanted[len(node.args) :]
+        if (
+            node.keywords
+            or len(node.args) > len(wanted)
+            or any(each.default is inspect.Parameter.empty for each in left_out)
+        ):
+            types = ", ".join(str(each.type) for each in wanted)
+            raise self.error(node, f"`{word.name}` takes ({types})")
+        given = [
+            self._argument_position(arg)
+            if each.type.kind is Kind.ARGUMENT
+            else self.as_type(arg, each.type)
+            for arg, each in zip(node.args, wanted, strict=False)
+        ]
+        return (*given, *(self._constant(node, each.default) for each in left_out))
+
+    def _argument_position(self, node: ast.expr) -> ir.Expression:
+        """Translate the name of an argument of the schema."""
+        if not (isinstance(node, ast.Constant) and isinstance(node.value, str)):
+            raise self.refuse(node)
+        return ir.Position(self.operator.schema.position(node.value))
+
+    def part_call(self, node: ast.Call, function: Callable[..., Any]) -> ir.Expression:
+        raise NotImplementedError("`Statements` knows what a body is")
+
+    # ---- calls of operators ----------------------------------------------------------------------
+    def tensor_call(self, node: ast.AST, name: str, values: list[ir.Expression]) -> ir.Expression:
         """Tensor arithmetic: the operator called ``name``."""
         if self.context == "shape":
             raise self.error(node, "a shape function sees no values of tensors")
-        codes = [self.coerced(node, value, "operand") for value in values]
-        return Typed(f"run(x, Op::{name}, {{{', '.join(codes)}}})", "owned")
+        arguments = tuple(self.converted(node, value, OPERAND) for value in values)
+        return ir.OperatorCall(name, ir.Form.ONE, arguments, OWNED)
 
-    def operator_call(self, node: ast.Call, operator: Operator, in_place: bool = False) -> Typed:
+    def operator_call(
+        self, node: ast.Call, operator: Operator, in_place: bool = False
+    ) -> ir.Expression:
+        """Translate the call of an operator; arguments that are left out take their defaults."""
         if self.context == "shape":
             raise self.error(node, "a shape function calls no operators")
-        given: dict[str, ast.expr] = {}
+        given = self._bound(node, operator)
         arguments = operator.schema.arguments
-        if any(isinstance(arg, ast.Starred) for arg in node.args) or any(
-            k.arg is None for k in node.keywords
-        ):
-            raise self.refuse(node)
-        for argument, value in zip(arguments, node.args, strict=False):
-            given[argument.name] = value
-        if len(node.args) > len([a for a in arguments if not a.keyword_only]):
-            raise self.error(node, f"too many arguments for `{operator.schema.text}`")
-        for keyword in node.keywords:
-            operator.schema.argument(str(keyword.arg))
-            given[str(keyword.arg)] = keyword.value
-        last = max((i for i, a in enumerate(arguments) if a.name in given), default=-1)
-        codes = []
+        last = max((i for i, each in enumerate(arguments) if each.name in given), default=-1)
+        values: list[ir.Expression] = []
         for i, argument in enumerate(arguments):
             if argument.name in given:
-                codes.append(self._argument(given[argument.name], type_of(argument)))
+                values.append(self._operator_argument(given[argument.name], type_of(argument)))
             elif not argument.has_default:
                 raise self.error(node, f"`{argument.name}` of `{operator.schema.text}` is missing")
             elif i < last:
-                codes.append(f"standard(Op::{operator.identifier}, {i})")
+                values.append(ir.Default(operator.identifier, i))
         results = operator.schema.results
-        call = f"(x, Op::{operator.identifier}, {{{', '.join(codes)}}})"
         if len(results) > 1:
-            return Typed(f"run_all{call}", f"results{len(results)}")
-        if results and results[0].type == "Tensor[]":
-            return Typed(f"run_list{call}", "bag")
-        return Typed(f"{'run_in_place' if in_place else 'run'}{call}", "owned")
+            form, made = ir.Form.SEVERAL, RESULTS
+        elif results and results[0].type == "Tensor[]":
+            form, made = ir.Form.LIST, BAG
+        else:
+            form, made = (ir.Form.IN_PLACE if in_place else ir.Form.ONE), OWNED
+        return ir.OperatorCall(operator.identifier, form, tuple(values), made, len(results))
 
-    def _argument(self, node: ast.expr, wanted: str) -> str:
-        """Translate an argument of an operator call into a plait_value."""
+    def _bound(self, node: ast.Call, operator: Operator) -> dict[str, ast.expr]:
+        """Return the arguments of a call by name."""
+        arguments = operator.schema.arguments
+        starred = any(isinstance(arg, ast.Starred) for arg in node.args)
+        if starred or any(keyword.arg is None for keyword in node.keywords):
+            raise self.refuse(node)
+        if len(node.args) > len([each for each in arguments if not each.keyword_only]):
+            raise self.error(node, f"too many arguments for `{operator.schema.text}`")
+        given = {each.name: arg for each, arg in zip(arguments, node.args, strict=False)}
+        for keyword in node.keywords:
+            operator.schema.argument(str(keyword.arg))
+            given[str(keyword.arg)] = keyword.value
+        return given
+
+    def _operator_argument(self, node: ast.expr, wanted: Type) -> ir.Expression:
+        """Translate an argument of an operator call; None is handed on."""
+        value, base = self.expression(node), wanted.base
         if isinstance(node, ast.Constant) and node.value is None:
-            return "none()"
-        base = wanted.removesuffix("?")
-        value = self.expression(node)
-        if value.type == base + "?" and base in ("int", "float", "dtype", "ints", "str"):
-            return f"value_or_none({value.code})"
-        if base in ("tensor", "operand", "scalar", "device", "generator"):
-            return self.coerced(node, value, "operand" if base == "tensor" else base)
-        if base == "ints":
-            return f"ints_value({self.coerced(node, value, 'ints')})"
-        if base == "tensors":
-            return f"tensors_value({self.coerced(node, value, 'tensors')})"
-        code = self.coerced(node, value, base)
-        return f"value(int64_t({code}))" if base == "int" else f"value({code})"
+            return ir.Argument(value)
+        if value.type == base.or_none and base.kind not in (*BY_VALUE, *ONE_TENSOR):
+            return ir.Argument(value)
+        return ir.Argument(self.converted(node, value, OPERAND if base == TENSOR else base))
 
-    # ---- builtins --------------------------------------------------------------------------------
-    def call_len(self, node: ast.Call) -> Typed:
+    # ---- what Python has without import ----------------------------------------------------------
+    def call_len(self, node: ast.Call) -> ir.Expression:
+        """``len(list) -> int``: how many items a list of integers or tensors has."""
         value = self.expression(node.args[0])
-        wanted = "tensors" if value.type in ("tensors", "bag") else "ints"
-        return Typed(f"{self.coerced(node, value, wanted)}.size()", "int")
+        wanted = TENSORS if _is_list_of_tensors(value.type) else INTS
+        return ir.Call("size", (self.converted(node, value, wanted),), INT)
 
-    def call_list(self, node: ast.Call) -> Typed:
-        return Typed(f"Dims({self.as_type(node.args[0], 'ints')})", "list")
+    def call_list(self, node: ast.Call) -> ir.Expression:
+        """``list(ints) -> list``: a copy that can be changed."""
+        return ir.Convert(self.as_type(node.args[0], INTS), LIST)
 
-    def call_tuple(self, node: ast.Call) -> Typed:
-        return Typed(self.as_type(node.args[0], "ints"), "ints")
+    def call_tuple(self, node: ast.Call) -> ir.Expression:
+        """``tuple(ints) -> ints``: the same integers, not to be changed."""
+        return self.as_type(node.args[0], INTS)
 
-    def call_sorted(self, node: ast.Call) -> Typed:
-        return Typed(f"sorted({self.as_type(node.args[0], 'ints')})", "list")
+    def call_sorted(self, node: ast.Call) -> ir.Expression:
+        """``sorted(ints) -> list``: the integers in ascending order."""
+        return ir.Call("sorted", (self.as_type(node.args[0], INTS),), LIST)
 
-    def call_int(self, node: ast.Call) -> Typed:
+    def call_int(self, node: ast.Call) -> ir.Expression:
+        """``int(number) -> int``: the number without its fraction."""
         value = self.expression(node.args[0])
-        return Typed(f"int64_t({self.coerced(node, value, value.type.rstrip('?'))})", "int")
+        return ir.Cast(self.converted(node, value, value.type.base), INT)
 
-    def call_float(self, node: ast.Call) -> Typed:
-        return Typed(self.as_type(node.args[0], "float"), "float")
+    def call_float(self, node: ast.Call) -> ir.Expression:
+        """``float(number) -> float``."""
+        return self.as_type(node.args[0], FLOAT)
 
-    def call_abs(self, node: ast.Call) -> Typed:
-        return Typed(f"std::abs({self.as_type(node.args[0], 'int')})", "int")
+    def call_abs(self, node: ast.Call) -> ir.Expression:
+        """``abs(int) -> int``."""
+        return ir.Call("abs", (self.as_type(node.args[0], INT),), INT)
 
-    def _extreme(self, node: ast.Call, name: str) -> Typed:
-        types = [self.expression(arg).type.rstrip("?") for arg in node.args]
-        kind = "float" if "float" in types else "int"
-        cpp = "double" if kind == "float" else "int64_t"
-        a, b = (self.as_type(arg, kind) for arg in node.args)
-        return Typed(f"std::{name}<{cpp}>({a}, {b})", kind)
-
-    def call_min(self, node: ast.Call) -> Typed:
+    def call_min(self, node: ast.Call) -> ir.Expression:
+        """``min(a, b)``: the smaller of two numbers; a float if one of them is."""
         return self._extreme(node, "min")
 
-    def call_max(self, node: ast.Call) -> Typed:
+    def call_max(self, node: ast.Call) -> ir.Expression:
+        """``max(a, b)``: the larger of two numbers; a float if one of them is."""
         return self._extreme(node, "max")
+
+    def _extreme(self, node: ast.Call, name: str) -> ir.Expression:
+        values = [self.expression(arg) for arg in node.args]
+        if len(values) != 2:
+            raise self.refuse(node)
+        wanted = FLOAT if any(value.type.kind is Kind.FLOAT for value in values) else INT
+        return ir.Call(name, tuple(self.converted(node, each, wanted) for each in values), wanted)
+
+
+BUILTINS: dict[str, Callable[[Expressions, ast.Call], ir.Expression]] = {
+    "abs": Expressions.call_abs,
+    "float": Expressions.call_float,
+    "int": Expressions.call_int,
+    "len": Expressions.call_len,
+    "list": Expressions.call_list,
+    "max": Expressions.call_max,
+    "min": Expressions.call_min,
+    "sorted": Expressions.call_sorted,
+    "tuple": Expressions.call_tuple,
+}
+"""Functions of Python itself that specs may call; loops know range, reversed, enumerate, zip."""

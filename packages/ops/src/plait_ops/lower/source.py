@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import inspect
 import textwrap
 from collections.abc import Callable
@@ -10,20 +11,26 @@ from typing import Any
 
 from plait_ops.spec import SpecError
 
-__all__ = ["definition", "visible"]
+__all__ = ["Source", "read"]
 
 
-def definition(function: Callable[..., Any]) -> tuple[ast.FunctionDef, str, int]:
-    """Return the syntax tree of a function, its file and its first line."""
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """A function's syntax tree, its file and first line, and the names that it sees."""
+
+    tree: ast.FunctionDef
+    path: str
+    first_line: int
+    names: dict[str, Any]
+    parameters: tuple[str, ...]
+
+
+def read(function: Callable[..., Any]) -> Source:
+    """Return the source of a function; it sees the names of its module and of functions around."""
     lines, first = inspect.getsourcelines(function)
-    tree = ast.parse(textwrap.dedent("".join(lines)))
-    node = tree.body[0]
+    node = ast.parse(textwrap.dedent("".join(lines))).body[0]
     path = inspect.getsourcefile(function) or "?"
     if not isinstance(node, ast.FunctionDef):
         raise SpecError(f"{path}:{first}: a function is required, not {type(node).__name__}")
-    return node, path, first
-
-
-def visible(function: Callable[..., Any]) -> dict[str, Any]:
-    """Return the names that a function sees: those of its module and of functions around it."""
-    return {**function.__globals__, **inspect.getclosurevars(function).nonlocals}
+    names = {**function.__globals__, **inspect.getclosurevars(function).nonlocals}
+    return Source(node, path, first, names, tuple(inspect.signature(function).parameters))

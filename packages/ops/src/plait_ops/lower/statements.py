@@ -1,89 +1,127 @@
-"""Statements: variables, conditions, loops, and what the three kinds of function return."""
+"""Statements: variables, conditions, loops, and what the kinds of function return."""
 
 from __future__ import annotations
 
 import ast
-import inspect
-from collections.abc import Callable
+import contextlib
+import dataclasses
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from plait_ops.lower.expressions import KINDS, Expressions
-from plait_ops.lower.source import definition, visible
-from plait_ops.lower.types import CPP, Typed, coerce, declared
+from plait_ops.lower import ir
+from plait_ops.lower.conversions import NUMBERS, converted
+from plait_ops.lower.expressions import ONE_TENSOR, Context, Expressions
+from plait_ops.lower.source import Source, read
 from plait_ops.spec import Operator
+from plait_ops.value_types import (
+    BAG,
+    BOOL,
+    EMPTY,
+    HELD,
+    INT,
+    INTS,
+    LIST,
+    NONE,
+    OWNED,
+    RESULT,
+    TENSOR,
+    TENSORS,
+    Kind,
+    Type,
+)
+from plait_ops.words import KINDS, WORDS
 
 __all__ = ["Statements"]
 
-EMPTY = "//empty "
-OWNED = {"ints": "list", "tensor": "owned", "tensor?": "owned", "tensors": "bag"}
+# A variable keeps what it holds alive.
+HELD_BY_VARIABLES = {INTS: LIST, TENSOR: OWNED, TENSOR.or_none: OWNED, TENSORS: BAG}
+# What a variable can hold and a part return.
+VARIABLES = (
+    *NUMBERS,
+    Kind.STR,
+    Kind.DTYPE,
+    Kind.DEVICE,
+    Kind.SCALAR,
+    Kind.OPERAND,
+    Kind.HELD,
+    Kind.GENERATOR,
+    Kind.INTS,
+    Kind.LIST,
+    Kind.OWNED,
+    Kind.BAG,
+)
+CHECK = WORDS["check"]
 
 
 class Statements(Expressions):
-    """Translates one function body; `context` is shape, vjp or decompose."""
+    """Translates one function body; `context` is shape, vjp, jvp or decompose.
+
+    `inputs` are the arguments whose gradients a derivative returns.
+    """
 
     def __init__(
-        self, operator: Operator, context: str, path: str, first_line: int, names: dict[str, Any]
+        self, operator: Operator, context: Context, source: Source, inputs: tuple[str, ...] = ()
     ) -> None:
-        super().__init__(operator, path, first_line)
-        self.context, self.globals = context, names
-        self.lines: list[str] = []
-        self.locals: dict[str, str] = {}
-        self.inputs: tuple[str, ...] = ()
-        self.depth = 1
+        super().__init__(operator, context, source)
+        self.inputs = inputs
+        self.locals: dict[str, ir.Variable] = {}
+        self.body: list[ir.Statement] = []
 
-    def emit(self, line: str) -> None:
-        self.lines.append("  " * self.depth + line)
+    def function(self, parameters: tuple[ir.Parameter, ...]) -> ir.Function:
+        """Translate the function."""
+        self.scope = {each.variable.name: each.variable for each in parameters}
+        body = self.block(self.source.tree.body)
+        return ir.Function(parameters, tuple(self.locals.values()), body)
 
-    def settle(self) -> None:
-        """Turn the marks of empty lists into assignments."""
-        lines = []
-        for line in self.lines:
-            before, mark, name = line.partition(EMPTY)
-            if not mark:
-                lines.append(line)
-            elif self.locals[name] not in ("empty", "made"):
-                lines.append(f"{before}{name}_ = {{}};")
-        self.lines = lines
+    def emit(self, statement: ir.Statement) -> None:
+        """Add a statement to the block that is being translated."""
+        self.body.append(statement)
 
-    def declarations(self) -> list[str]:
-        """Return the lines that declare the variables."""
-        lines = []
-        for name, kind in self.locals.items():
-            if kind not in ("empty", "made"):
-                initial = "{}" if kind in ("int", "float", "bool", "str", "dtype") else ""
-                lines.append(f"  {declared(kind)} {name}_{initial};")
-        return lines
+    def block(self, nodes: list[ast.stmt]) -> tuple[ir.Statement, ...]:
+        """Translate the statements of a block."""
+        with self.emitted() as body:
+            for node in nodes:
+                self.statement(node)
+        return tuple(body)
 
-    def body(self, statements: list[ast.stmt]) -> None:
-        for node in statements:
-            handler = getattr(self, "on_" + type(node).__name__, None)
-            if handler is None:
-                raise self.refuse(node)
-            handler(node)
+    @contextlib.contextmanager
+    def emitted(self) -> Iterator[list[ir.Statement]]:
+        """Collect the statements that are emitted within."""
+        outer, self.body = self.body, []
+        try:
+            yield self.body
+        finally:
+            self.body = outer
 
-    def block(self, statements: list[ast.stmt]) -> None:
-        self.depth += 1
-        self.body(statements)
-        self.depth -= 1
+    def statement(self, node: ast.stmt) -> None:
+        """Translate a statement: there is a method for each kind of node."""
+        handler = getattr(self, "on_" + type(node).__name__, None)
+        if handler is None:
+            raise self.refuse(node)
+        handler(node)
 
     # ---- variables -------------------------------------------------------------------------------
-    def assign(self, node: ast.AST, name: str, value: Typed) -> None:
-        kind = OWNED.get(value.type, value.type)
-        have = self.variables.get(name)
-        if have is None or (have == "empty" and kind != "empty"):
-            if kind in ("text", "none", "made"):
-                raise self.error(node, f"`{name}` cannot hold {kind}")
-            self.variables[name] = self.locals[name] = have = kind
-        if have == "empty" or (kind == "empty" and have == "made"):
-            self.emit(
-                f"{EMPTY}{name}"
-            )  # becomes an assignment once it is known what the list holds
-            return
-        if kind == "empty":
-            value = Typed("{}", have)
-        if name not in self.locals:
+    def assign(self, node: ast.AST, name: str, value: ir.Expression) -> None:
+        """Assign to a variable, which the first assignment declares."""
+        type_ = HELD_BY_VARIABLES.get(value.type, value.type)
+        if name not in self.scope and type_.kind not in (*VARIABLES, Kind.EMPTY):
+            raise self.error(node, f"`{name}` cannot hold {type_}")
+        variable = self.scope.get(name) or self.declare(node, name, type_)
+        if variable is not self.locals.get(name):
             raise self.error(node, f"the argument `{name}` cannot be assigned; use another name")
-        self.emit(f"{name}_ = {self.coerced(node, value, have)};")
+        if variable.type == EMPTY:
+            variable.type = type_
+        if type_ != EMPTY:
+            value = self.converted(node, value, variable.type)
+        self.emit(ir.Assign(variable, value))
+
+    def declare(self, node: ast.AST, name: str, type_: Type) -> ir.Variable:
+        """Return the variable that a name stands for from now on."""
+        variable = self.locals.setdefault(name, ir.Variable(name, type_))
+        if variable.type != type_ or self.scope.get(name, variable) is not variable:
+            raise self.error(node, f"`{name}` stands for something else; use another name")
+        self.scope[name] = variable
+        return variable
 
     def on_Assign(self, node: ast.Assign) -> None:
         if len(node.targets) != 1:
@@ -92,10 +130,10 @@ class Statements(Expressions):
         if isinstance(target, ast.Name):
             self.assign(node, target.id, self.expression(node.value))
         elif isinstance(target, ast.Subscript):
-            place = self.expression(target)
-            if place.type != "int":
+            item = self.expression(target)
+            if not isinstance(item, ir.Index) or item.type != INT:
                 raise self.refuse(node)
-            self.emit(f"{place.code} = {self.as_type(node.value, 'int')};")
+            self.emit(ir.AssignItem(item, self.as_type(node.value, INT)))
         elif isinstance(target, ast.Tuple):
             self._unpack(node, list(target.elts), node.value)
         else:
@@ -110,19 +148,20 @@ class Statements(Expressions):
                 self.assign(node, name, self.expression(item))
             return
         made = self.expression(value)
-        if made.type == f"results{len(names)}":
-            for name in names:
-                self.variables[name] = self.locals[name] = "owned"
-            self.emit(f"{made.code}.into({{{', '.join(f'&{name}_' for name in names)}}});")
-        elif coerce(made, "ints") is not None:
+        sizes = converted(made, INTS)
+        if isinstance(made, ir.OperatorCall) and made.results == len(names):
+            self.emit(ir.Unpack(made, tuple(self.declare(node, name, OWNED) for name in names)))
+        elif sizes is not None:
             for i, name in enumerate(names):
-                self.assign(node, name, Typed(f"{self.coerced(value, made, 'ints')}[{i}]", "int"))
+                self.assign(node, name, ir.Index(sizes, ir.Position(i), INT))
         else:
             raise self.refuse(node)
 
     def on_AugAssign(self, node: ast.AugAssign) -> None:
-        source = ast.copy_location(ast.BinOp(_read(node.target), node.op, node.value), node)
-        self.on_Assign(ast.copy_location(ast.Assign([node.target], source), node))
+        read_target = ast.parse(ast.unparse(node.target), mode="eval").body
+        value = ast.BinOp(ast.copy_location(read_target, node.target), node.op, node.value)
+        assignment = ast.Assign([node.target], ast.copy_location(value, node))
+        self.on_Assign(ast.copy_location(assignment, node))
 
     def on_AnnAssign(self, node: ast.AnnAssign) -> None:
         """``out: list[int] = []`` is read like ``out = []``."""
@@ -132,118 +171,87 @@ class Statements(Expressions):
 
     # ---- control flow ----------------------------------------------------------------------------
     def on_If(self, node: ast.If) -> None:
-        self.emit(f"if ({self.as_type(node.test, 'bool')}) {{")
-        self.block(node.body)
-        if node.orelse:
-            self.emit("} else {")
-            self.block(node.orelse)
-        self.emit("}")
+        test = self.as_type(node.test, BOOL)
+        self.emit(ir.If(test, self.block(node.body), self.block(node.orelse)))
 
     def on_While(self, node: ast.While) -> None:
         if node.orelse:
             raise self.refuse(node)
-        self.emit(f"while ({self.as_type(node.test, 'bool')}) {{")
-        self.block(node.body)
-        self.emit("}")
+        self.emit(ir.While(self.as_type(node.test, BOOL), self.block(node.body)))
 
     def on_For(self, node: ast.For) -> None:
         if node.orelse:
             raise self.refuse(node)
-        bound = self.loop(node.target, node.iter)
-        self.block(node.body)
-        self.emit("}")
-        for name in bound:
-            self.variables.pop(name, None)
+        head, bound = self.loop(node.target, node.iter)
+        self.emit(ir.For(head, self.block(node.body)))
+        self.forget(bound)
 
-    def loop(self, target: ast.expr, source: ast.expr) -> list[str]:
-        """Open a C++ loop; return the names it binds."""
-        call = (
-            source.func.id
-            if isinstance(source, ast.Call) and isinstance(source.func, ast.Name)
-            else ""
-        )
-        args = source.args if isinstance(source, ast.Call) else []
-        if call == "range" or (call == "reversed" and ast.unparse(args[0]).startswith("range(")):
-            bounds = (
-                args if isinstance(source, ast.Call) and call == "range" else _arguments(args[0])
-            )
-            return self._range(target, bounds, call == "reversed")
-        names = [
-            item.id
-            for item in (target.elts if isinstance(target, ast.Tuple) else [target])
-            if isinstance(item, ast.Name)
-        ]
-        index = f"i{len(self.lines)}_"
-        lists = args if call in ("enumerate", "zip", "reversed") else [source]
-        wanted = len(lists) + (call == "enumerate")
-        if len(names) != wanted:
-            raise self.refuse(source)
-        values = [self.expression(item) for item in lists]
-        bags = [value.type in ("tensors", "bag") for value in values]
-        codes = [
-            value.code if bag else self.coerced(source, value, "ints")
-            for value, bag in zip(values, bags, strict=True)
-        ]
-        order = f"int64_t {index} = 0; {index} < {codes[0]}.size(); {index}++"
-        if call == "reversed":
-            order = f"int64_t {index} = {codes[0]}.size() - 1; {index} >= 0; {index}--"
-        self.emit(f"for ({order}) {{")
-        if call == "enumerate":
-            self._bind(names.pop(0), "int", index)
-        for name, code, bag in zip(names, codes, bags, strict=True):
-            self._bind(name, "tensor" if bag else "int", f"{code}[{index}]")
-        return [item.id for item in ast.walk(target) if isinstance(item, ast.Name)]
-
-    def _bind(self, name: str, kind: str, code: str) -> None:
-        if name == "_":
-            return
-        self.variables[name] = kind
-        self.lines.append(
-            "  " * (self.depth + 1)
-            + f"{declared(kind)}{'' if kind == 'tensor' else ' '}{name}_ = {code};"
-        )
-
-    def _range(self, target: ast.expr, args: list[ast.expr], backwards: bool) -> list[str]:
-        if not isinstance(target, ast.Name) or len(args) > 2:
-            raise self.refuse(target)
-        bounds = [self.as_type(arg, "int") for arg in args]
-        low, high = bounds if len(bounds) == 2 else ("int64_t(0)", bounds[0])
-        name = target.id + "_"
-        if backwards:
-            self.emit(f"for (int64_t {name} = {high} - 1; {name} >= {low}; {name}--) {{")
-        else:
-            self.emit(
-                f"for (int64_t {name} = {low}, end_{name} = {high}; {name} < end_{name}; "
-                f"{name}++) {{"
-            )
-        self.variables[target.id] = "int"
-        return [target.id]
-
-    def on_ListComp(self, node: ast.ListComp) -> Typed:
+    def on_ListComp(self, node: ast.ListComp) -> ir.Expression:
+        """``[element for ... if ...]``: one loop."""
         if len(node.generators) != 1:
             raise self.refuse(node)
         generator = node.generators[0]
-        outer, self.lines, depth = self.lines, [], self.depth
-        bound = self.loop(generator.target, generator.iter)
+        head, bound = self.loop(generator.target, generator.iter)
         value = self.expression(node.elt)
-        bag = value.type in ("owned", "tensor", "held")
-        push = f"made_.push({self.coerced(node.elt, value, 'owned' if bag else 'int')});"
-        for test in generator.ifs:
-            self.emit(f"if (!({self.as_type(test, 'bool')})) continue;")
-        inner, self.lines, self.depth = self.lines, outer, depth
+        bag = value.type in (OWNED, TENSOR, HELD)
+        element = self.converted(node.elt, value, OWNED if bag else INT)
+        conditions = tuple(self.as_type(test, BOOL) for test in generator.ifs)
+        self.forget(bound)
+        return ir.Comprehension(head, conditions, element, BAG if bag else LIST)
+
+    def forget(self, bound: list[str]) -> None:
+        """Forget the names that a loop bound."""
         for name in bound:
-            self.variables.pop(name, None)
-        kind = "Bag" if bag else "Dims"
-        text = " ".join(line.strip() for line in inner)
-        return Typed(
-            f"[&] {{ {kind} made_; {text} {push} }} return made_; }}()", "bag" if bag else "list"
+            self.scope.pop(name, None)
+
+    def loop(self, target: ast.expr, source: ast.expr) -> tuple[ir.LoopHead, list[str]]:
+        """Return the head of a loop and the names that it binds."""
+        call, args = _called(source)
+        if call == "reversed" and len(args) == 1 and _called(args[0])[0] == "range":
+            return self._range(target, _called(args[0])[1], backwards=True)
+        if call == "range":
+            return self._range(target, args, backwards=False)
+        targets = target.elts if isinstance(target, ast.Tuple) else [target]
+        names = [item.id for item in targets if isinstance(item, ast.Name)]
+        nodes = args if call in ("enumerate", "zip", "reversed") else [source]
+        counted = call == "enumerate"
+        if len(names) != len(nodes) + counted:
+            raise self.refuse(source)
+        lists = []
+        for node in nodes:
+            value = self.expression(node)
+            of_tensors = value.type in (TENSORS, BAG)
+            if value.type == BAG and not isinstance(value, ir.Read):
+                raise self.error(source, "name the list before the loop, so that its tensors live")
+            lists.append(value if of_tensors else self.converted(source, value, INTS))
+        counter = self._loop_variable(names[0], INT) if counted else None
+        items = tuple(
+            self._loop_variable(name, TENSOR if value.type in (TENSORS, BAG) else INT)
+            for name, value in zip(names[counted:], lists, strict=True)
         )
+        return ir.Each(tuple(lists), items, counter, call == "reversed"), names
+
+    def _loop_variable(self, name: str, type_: Type) -> ir.Variable | None:
+        if name == "_":
+            return None
+        self.scope[name] = ir.Variable(name, type_)
+        return self.scope[name]
+
+    def _range(
+        self, target: ast.expr, args: list[ast.expr], backwards: bool
+    ) -> tuple[ir.LoopHead, list[str]]:
+        if not isinstance(target, ast.Name) or len(args) not in (1, 2):
+            raise self.refuse(target)
+        bounds = [self.as_type(arg, INT) for arg in args]
+        low = bounds[0] if len(bounds) == 2 else ir.Literal(0, INT)
+        self.scope[target.id] = variable = ir.Variable(target.id, INT)
+        return ir.Range(variable, low, bounds[-1], backwards), [target.id]
 
     def on_Break(self, node: ast.Break) -> None:
-        self.emit("break;")
+        self.emit(ir.Break())
 
     def on_Continue(self, node: ast.Continue) -> None:
-        self.emit("continue;")
+        self.emit(ir.Continue())
 
     def on_Pass(self, node: ast.Pass) -> None:
         pass
@@ -257,132 +265,109 @@ class Statements(Expressions):
             raise self.refuse(node)
         if isinstance(value.func, ast.Attribute):
             self._list_method(value, value.func)
-        elif isinstance(value.func, ast.Name) and value.func.id == "check":
+        elif self.called_word(value) is CHECK:
             self._check(value)
-        elif isinstance(value.func, ast.Name) and value.func.id == "cast_argument":
-            name = value.args[0]
-            if not (isinstance(name, ast.Constant) and isinstance(name.value, str)):
-                raise self.refuse(node)
-            at = self.operator.schema.position(name.value)
-            self.emit(f"cast_argument(x, {at}, {self.as_type(value.args[1], 'dtype')});")
         else:
-            self.emit(self.expression(value).code + ";")
+            self.emit(ir.Do(self.expression(value)))
 
     def _check(self, node: ast.Call) -> None:
-        kind = (
-            node.args[2].value
-            if len(node.args) > 2 and isinstance(node.args[2], ast.Constant)
-            else "ShapeError"
-        )
+        """Translate ``check(condition, message, kind)``; the message is made only to fail."""
+        kind = CHECK.parameters[2].default
+        if len(node.args) == 3:
+            kind = node.args[2].value if isinstance(node.args[2], ast.Constant) else None
         if len(node.args) not in (2, 3) or node.keywords or kind not in KINDS:
             raise self.error(
                 node, f"check(condition, text, kind) where kind is one of {', '.join(KINDS)}"
             )
-        message = self.as_type(node.args[1], "text")
-        self.emit(
-            f"if (!({self.as_type(node.args[0], 'bool')})) fail(x, {KINDS[str(kind)]}, {message});"
+        condition, message = (
+            self.as_type(arg, each.type)
+            for arg, each in zip(node.args[:2], CHECK.parameters, strict=False)
         )
+        self.emit(ir.Fail(condition, kind, message))
 
     def _list_method(self, node: ast.Call, method: ast.Attribute) -> None:
-        if not isinstance(method.value, ast.Name) or method.value.id not in self.locals:
+        name = method.value.id if isinstance(method.value, ast.Name) else ""
+        variable = self.locals.get(name)
+        if variable is None or self.scope.get(name) is not variable:
             raise self.refuse(node)
-        name = method.value.id
         if method.attr == "append" and len(node.args) == 1:
-            if self.variables[name] in ("empty", "made") and self._is_made(node.args[0]):
-                self.variables[name] = self.locals[name] = "made"
-                self.make(node.args[0], 0)
-                return
-            value = self.expression(node.args[0])
-            bag = value.type in ("owned", "tensor", "tensor?", "operand", "held", "none")
-            if self.variables[name] == "empty":
-                self.variables[name] = self.locals[name] = "bag" if bag else "list"
-            wanted = "owned" if self.variables[name] == "bag" else "int"
-            self.emit(f"{name}_.push({self.coerced(node, value, wanted)});")
-        elif method.attr in ("insert", "pop") and self.variables[name] == "list":
-            arguments = ", ".join(self.as_type(arg, "int") for arg in node.args)
-            self.emit(f"{method.attr}({name}_, {arguments});")
+            self._append(node, variable)
+        elif method.attr in ("insert", "pop") and variable.type == LIST:
+            arguments = tuple(self.as_type(arg, INT) for arg in node.args)
+            self.emit(ir.Do(ir.Call(method.attr, (ir.Read(variable), *arguments), NONE)))
         else:
             raise self.refuse(node)
 
+    def _append(self, node: ast.Call, variable: ir.Variable) -> None:
+        """Append to a list; the first item says what a list that began empty holds."""
+        if variable.type in (EMPTY, RESULT) and self._makes_result(node.args[0]):
+            variable.type = RESULT
+            self.make_result(node.args[0], 0)
+            return
+        value = self.expression(node.args[0])
+        if variable.type == EMPTY:
+            tensors = value.type.kind in (*ONE_TENSOR, Kind.NONE)
+            variable.type = BAG if tensors else LIST
+        wanted = OWNED if variable.type == BAG else INT
+        self.emit(ir.Push(variable, self.converted(node, value, wanted)))
+
     # ---- parts -----------------------------------------------------------------------------------
-    def part_call(self, node: ast.Call, function: Callable[..., Any]) -> Typed:
-        """Translate a part where it is called: a lambda with the types of the arguments."""
-        parameters = inspect.signature(function).parameters.values()
-        written = [ast.unparse(item) for item in (*node.args, *node.keywords)]
-        if node.keywords or len(node.args) != len(parameters):
+    def part_call(self, node: ast.Call, function: Callable[..., Any]) -> ir.Expression:
+        """Translate a part where it is called, with the types of the arguments."""
+        source = read(function)
+        if node.keywords or len(node.args) != len(source.parameters):
+            written = [ast.unparse(item) for item in (*node.args, *node.keywords)]
             raise self.error(
-                node, f"`{function.__name__}` takes {len(parameters)} arguments; got {written}"
+                node,
+                f"`{function.__name__}` takes {len(source.parameters)} arguments; got {written}",
             )
-        tree, path, first = definition(function)
-        inner = Part(self.operator, self.context, path, first, visible(function))
-        values = [self.expression(argument) for argument in node.args]
-        inner.variables = {p.name: v.type for p, v in zip(parameters, values, strict=True)}
-        names = list(inner.variables)
-        inner.body(tree.body)
-        arguments = ", ".join(value.code for value in values)
-        return Typed(f"{inner.lambda_(names)}({arguments})", inner.kind)
+        arguments = tuple(self.expression(argument) for argument in node.args)
+        parameters = tuple(
+            ir.Parameter(ir.Variable(name, value.type), ir.Source.CALLER, i)
+            for i, (name, value) in enumerate(zip(source.parameters, arguments, strict=True))
+        )
+        return ir.PartCall(Part(self.operator, self.context, source).part(parameters), arguments)
 
     # ---- returning -------------------------------------------------------------------------------
-    def _is_made(self, node: ast.expr) -> bool:
-        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
-            return False
-        return str(getattr(self.globals.get(node.func.id), "__word__", "")).startswith("@result")
+    def _makes_result(self, node: ast.expr) -> bool:
+        word = self.called_word(node)
+        return word is not None and word.makes_result
 
-    def make(self, node: ast.expr, index: int) -> None:
+    def make_result(self, node: ast.expr, index: int) -> None:
         """Emit the call that makes a result of a shape function."""
         if isinstance(node, ast.IfExp):
-            self.emit(f"if ({self.as_type(node.test, 'bool')}) {{")
-            self.make(node.body, index)
-            self.emit("} else {")
-            self.make(node.orelse, index)
-            self.emit("}")
+            with self.emitted() as body:
+                self.make_result(node.body, index)
+            with self.emitted() as orelse:
+                self.make_result(node.orelse, index)
+            self.emit(ir.If(self.as_type(node.test, BOOL), tuple(body), tuple(orelse)))
             return
-        if not isinstance(node, ast.Call) or not self._is_made(node):
-            if (
-                index < len(self.operator.schema.results)
-                and self.operator.schema.results[index].writes
-            ):
-                return  # the runtime hands back the written argument
+        word = self.called_word(node)
+        if word is not None and word.makes_result and isinstance(node, ast.Call):
+            arguments = (ir.Position(index), *self.word_arguments(node, word))
+            self.emit(ir.Do(ir.Call(word.name, arguments, NONE, on_call=True)))
+            return
+        results = self.operator.schema.results
+        if not (index < len(results) and results[index].writes):
+            # the runtime hands back the argument that is written
             raise self.error(
                 node, "a shape function returns result(...), result_as(...) or view(...)"
             )
-        assert isinstance(node.func, ast.Name)
-        name = self.globals[node.func.id].__name__
-        types = (
-            str(self.globals[node.func.id].__word__)
-            .removeprefix("@result ")
-            .partition(" -> ")[0]
-            .split()
-        )
-        args = [self.as_type(arg, wanted) for arg, wanted in zip(node.args, types, strict=False)]
-        if name == "view" and len(args) == 3:
-            args.append("0")
-        if len(args) != len(types) or node.keywords:
-            raise self.error(node, f"`{name}` takes ({', '.join(types)})")
-        self.emit(f"{name}(x, {index}, {', '.join(args)});")
 
     def on_Return(self, node: ast.Return) -> None:
-        items = (
-            node.value.elts
-            if isinstance(node.value, ast.Tuple)
-            else [node.value]
-            if node.value
-            else []
-        )
-        made = isinstance(node.value, ast.Name) and self.variables.get(node.value.id) in (
-            "made",
-            "empty",
-        )
+        value = node.value
+        items = value.elts if isinstance(value, ast.Tuple) else [value] if value else []
+        variable = self.scope.get(value.id) if isinstance(value, ast.Name) else None
+        made = variable is not None and variable.type in (RESULT, EMPTY)
         for i, item in enumerate(items):
-            if self.context == "shape" and made:
-                continue
             if self.context == "shape":
-                self.make(item, i)
+                if not made:  # the results were made where they were appended
+                    self.make_result(item, i)
             elif self.context == "vjp":
                 self._return_gradient(item, i)
             else:
                 self._return_value(item, i, len(items))
-        self.emit("return;")
+        self.emit(ir.Return())
 
     def _return_gradient(self, item: ast.expr, i: int) -> None:
         if i >= len(self.inputs):
@@ -390,56 +375,50 @@ class Statements(Expressions):
                 item, f"{len(self.inputs)} gradients are asked for: {', '.join(self.inputs)}"
             )
         if self.operator.schema.argument(self.inputs[i]).type == "Tensor[]":
-            code = self.as_type(item, "bag")
-            self.emit(f"list = {f'std::move({code})' if isinstance(item, ast.Name) else code};")
+            value = self.as_type(item, BAG)
+            self.emit(ir.GiveGradients(ir.Move(value) if isinstance(item, ast.Name) else value))
         else:
-            self.emit(f"gx[{i}] = {self.as_type(item, 'owned')};")
+            self.emit(ir.GiveGradient(i, self.as_type(item, OWNED)))
 
     def _return_value(self, item: ast.expr, i: int, n: int) -> None:
         value = self.expression(item)
         results = self.operator.schema.results
-        if value.type.startswith("results") and n == 1:
-            self.emit(f"give(x, {value.code});")
+        at = ir.Position(i)
+        if value.type.kind is Kind.RESULTS and n == 1:
+            call = ir.Call("give", (value,), NONE, on_call=True)
         elif i < len(results) and results[i].type == "Tensor[]":
-            self.emit(f"give_list(x, {i}, {self.coerced(item, value, 'bag')});")
+            bag = self.converted(item, value, BAG)
+            call = ir.Call("give_list", (at, bag), NONE, on_call=True)
         else:
-            self.emit(f"give(x, {i}, {self.coerced(item, value, 'owned')});")
+            tensor = self.converted(item, value, OWNED)
+            call = ir.Call("give", (at, tensor), NONE, on_call=True)
+        self.emit(ir.Do(call))
 
 
 class Part(Statements):
     """Translates the body of a part, which returns a value like any function."""
 
-    def __init__(
-        self, operator: Operator, context: str, path: str, first_line: int, names: dict[str, Any]
-    ) -> None:
-        super().__init__(operator, context, path, first_line, names)
-        self.kind = "none"
+    result = NONE
+
+    def part(self, parameters: tuple[ir.Parameter, ...]) -> ir.Function:
+        """Translate the part for parameters of the types of its arguments."""
+        made = self.function(parameters)
+        return dataclasses.replace(made, result=self.result)
 
     def on_Return(self, node: ast.Return) -> None:
         if node.value is None:
-            self.emit("return;")
+            self.emit(ir.Return())
             return
         value = self.expression(node.value)
-        kind = OWNED.get(value.type, value.type)
-        if kind not in CPP or self.kind not in ("none", kind):
-            raise self.error(node, f"a part returns one type of value; got {kind}")
-        self.kind = kind
-        self.emit(f"return {self.coerced(node, value, kind)};")
-
-    def lambda_(self, names: list[str]) -> str:
-        """Return the translated part, a function of what ``names`` names."""
-        self.settle()
-        body = " ".join(line.strip() for line in self.declarations() + self.lines)
-        taken = ", ".join(f"auto &&{name}_" if f"{name}_" in body else "auto &&" for name in names)
-        made = "void" if self.kind == "none" else declared(self.kind)
-        return f"[&]({taken}) -> {made} {{ {body} }}"
+        type_ = HELD_BY_VARIABLES.get(value.type, value.type)
+        if type_.kind not in VARIABLES or self.result not in (NONE, type_):
+            raise self.error(node, f"a part returns one type of value; got {type_}")
+        self.result = type_
+        self.emit(ir.Return(self.converted(node, value, type_)))
 
 
-def _read(target: ast.expr) -> ast.expr:
-    """Return the target of an assignment as an expression that reads it."""
-    copy = ast.parse(ast.unparse(target), mode="eval").body
-    return ast.copy_location(copy, target)
-
-
-def _arguments(call: ast.expr) -> list[ast.expr]:
-    return call.args if isinstance(call, ast.Call) else []
+def _called(node: ast.expr) -> tuple[str, list[ast.expr]]:
+    """Return the name of the function that is called, and its arguments."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        return node.func.id, node.args
+    return "", []

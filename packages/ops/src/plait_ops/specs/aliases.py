@@ -15,6 +15,7 @@ detach = View(
     >>> pc.ones(2).detach().tolist()
     [1.0, 1.0]
     """,
+    cut=True,
 )
 alias = View(
     "alias(Tensor(a) self) -> Tensor(a)",

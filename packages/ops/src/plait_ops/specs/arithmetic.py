@@ -29,6 +29,7 @@ add = Pointwise(
     [11, 12]
     """,
     dtypes="any",
+    factor="alpha",
 )
 sub = Pointwise(
     "sub(Tensor|Scalar self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor",
@@ -40,6 +41,7 @@ sub = Pointwise(
     [9, 18]
     """,
     dtypes="arithmetic",
+    factor="alpha",
 )
 mul = Pointwise(
     "mul(Tensor|Scalar self, Tensor|Scalar other) -> Tensor",

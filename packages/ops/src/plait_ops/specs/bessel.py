@@ -73,6 +73,7 @@ def _special(name, text, reference, at, domain=(-3.0, 3.0), high=None):
         promote="float",
         reference=np.vectorize(reference, otypes=["float64"]),
         domain=domain,
+        special_values=False,
         inplace=False,
         method=False,
     )
@@ -123,6 +124,7 @@ i0 = Pointwise(
     """,
     promote="float",
     reference=np.vectorize(lambda x: _i(0, x), otypes=["float64"]),
+    special_values=False,
 )
 i0.samples(lambda s: iter([s(s.array(60, dtype="float64", low=-30.0, high=30.0))]))
 i0e = _special(

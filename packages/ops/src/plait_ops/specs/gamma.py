@@ -120,6 +120,7 @@ polygamma_elements = Pointwise(
     internal=True,
     reference=lambda x, n: each(_polygamma, otypes=["float64"])(x, n),
     domain=(0.3, 3),
+    special_values=False,
 )
 
 
@@ -233,6 +234,7 @@ def _binary(name, text, reference, example, first="self", second="other"):
     """,
         promote="float",
         domain=(1.2, 6.0),
+        special_values=False,
         reference=each(reference, otypes=["float64"]),
         inplace=False,
         method=False,

@@ -67,6 +67,7 @@ def _special(name, text, reference, at, domain=(-3.0, 3.0), wide=None, **options
         promote="float",
         reference=np.vectorize(reference, otypes=["float64"]),
         domain=domain,
+        special_values=False,
         method="." not in public,
         inplace="." not in public,
     )

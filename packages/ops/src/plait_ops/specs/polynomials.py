@@ -36,6 +36,7 @@ def _polynomial(name, text, first, step, example, shift=False):
     """,
         promote="float",
         domain=(0.0, 2.5),
+        special_values=False,
         inplace=False,
         method=False,
         reference=np.vectorize(

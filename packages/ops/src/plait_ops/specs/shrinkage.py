@@ -76,6 +76,7 @@ def _shrink(name, text, reference, example):
     """,
         dtypes="floating",
         reference=reference,
+        special_values=False,
     )
 
     @operator.vjp("self")

@@ -118,6 +118,7 @@ nextafter_elements = Pointwise(
     dtypes="floating",
     internal=True,
     reference=np.nextafter,
+    special_values=False,
 )
 
 
@@ -342,6 +343,7 @@ def _divisors(name, text, function, example):
     """,
         dtypes="integer",
         reference=function,
+        special_values=False,
     )
 
     @operator.samples

@@ -1,11 +1,11 @@
 """The words of shape functions, derivatives and decompositions, in Python.
 
-Each has a namesake in `cpp/words.hpp`, which is what the translator calls; these are the oracle.
-The string in `@word("int str int ints -> int")` gives the C++ types of arguments and result. Words
-that fail or make results work on the call that `infer` runs.
+Each has a namesake in `cpp/words.hpp`, which is what the translator calls; tests hold the two
+against each other. The annotations are the C++ types of arguments and result (see
+`plait_ops.value_types`). Words that fail or make results work on the call that `infer` runs.
 """
 
-from plait_ops.words.calling import Fault, Meta, calling, contiguous_strides, infer, part, word
+from plait_ops.words.calling import Fault, calling
 from plait_ops.words.counting import (
     count_of,
     gather_check,
@@ -14,6 +14,7 @@ from plait_ops.words.counting import (
     slice_start,
     windows,
 )
+from plait_ops.words.declaring import WORDS, Word, part, word
 from plait_ops.words.dtypes import (
     DType,
     accumulated,
@@ -38,6 +39,7 @@ from plait_ops.words.dtypes import (
     uint8,
 )
 from plait_ops.words.failing import (
+    KINDS,
     check,
     fits,
     in_range,
@@ -48,9 +50,11 @@ from plait_ops.words.failing import (
     wrap_dim,
     wrap_index,
 )
+from plait_ops.words.meta import Meta, infer
 from plait_ops.words.results import cast_argument, result, result_as, view, view_parts
 from plait_ops.words.sizes import broadcast, infer_size, numel, reduce_dims, reduced
 from plait_ops.words.strides import (
+    contiguous_strides,
     dense_strides,
     format_strides,
     is_contiguous,
@@ -71,7 +75,10 @@ from plait_ops.words.values import (
 __all__ = [
     "DType",
     "Fault",
+    "KINDS",
     "Meta",
+    "WORDS",
+    "Word",
     "accumulated",
     "bfloat16",
     "bool_",

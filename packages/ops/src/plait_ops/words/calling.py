@@ -1,12 +1,13 @@
-"""The call on whose behalf words work: how they are marked, fail and see tensors without values."""
+"""The call on whose behalf words work, and how they fail."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
-import inspect
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeVar
+from collections.abc import Iterator
+from typing import Any
+
+from plait_ops.value_types import Shape
 
 __all__ = [
     "Call",
@@ -14,20 +15,12 @@ __all__ = [
     "Fault",
     "LIMIT",
     "MAX_DIMS",
-    "Meta",
     "Shape",
-    "Size",
     "calling",
-    "contiguous_strides",
     "fail",
-    "infer",
-    "part",
     "show",
-    "word",
 ]
 
-Function = TypeVar("Function", bound=Callable[..., Any])
-Shape = Sequence[int]
 MAX_DIMS = 64
 LIMIT = 2**63
 
@@ -38,78 +31,6 @@ class Fault(Exception):
     def __init__(self, kind: str, text: str) -> None:
         super().__init__(f"{kind}: {text}")
         self.kind, self.text = kind, text
-
-
-class Size(tuple[int, ...]):
-    """A shape as C++ has it: it joins with lists and equals them."""
-
-    def __add__(self, other: Sequence[int]) -> Size:  # type: ignore[override]
-        return Size(tuple(self) + tuple(other))
-
-    def __radd__(self, other: Sequence[int]) -> Size:
-        return Size(tuple(other) + tuple(self))
-
-    def __eq__(self, other: object) -> bool:
-        return tuple(self) == tuple(other) if isinstance(other, (list, tuple)) else False
-
-    def __hash__(self) -> int:
-        return hash(tuple(self))
-
-    def __getitem__(self, at: Any) -> Any:
-        value = tuple(self)[at]
-        return Size(value) if isinstance(at, slice) else value
-
-    def __repr__(self) -> str:
-        return repr(tuple(self))
-
-
-def word(signature: str) -> Callable[[Function], Function]:
-    """Give a function its C++ types; ``@`` before them means that it works on the call."""
-
-    def mark(function: Function) -> Function:
-        function.__word__ = signature  # type: ignore[attr-defined]
-        return function
-
-    return mark
-
-
-def part(function: Function) -> Function:
-    """Mark a function that shape functions, derivatives and decompositions share: the translator
-    puts its body where it is called. It returns a value of one type, or nothing, and makes no
-    results.
-    """
-    function.__part__ = True  # type: ignore[attr-defined]
-    return function
-
-
-@word("ints -> list")
-def contiguous_strides(shape: Shape) -> list[int]:
-    """Return the strides of C order."""
-    strides, step = [0] * len(shape), 1
-    for i in reversed(range(len(shape))):
-        strides[i] = step
-        step *= max(shape[i], 1)
-    return strides
-
-
-@dataclasses.dataclass
-class Meta:
-    """A tensor without values."""
-
-    shape: tuple[int, ...]
-    dtype: str = "float32"
-    strides: tuple[int, ...] | None = None
-    offset: int = 0
-
-    def __post_init__(self) -> None:
-        self.shape = Size(self.shape)
-        self.strides = Size(
-            contiguous_strides(self.shape) if self.strides is None else self.strides
-        )
-
-    @property
-    def ndim(self) -> int:
-        return len(self.shape)
 
 
 @dataclasses.dataclass
@@ -143,12 +64,3 @@ def fail(kind: str, text: str) -> None:
 
 def show(shape: Shape) -> str:
     return str(tuple(int(size) for size in shape))
-
-
-def infer(function: Callable[..., Any], name: str, values: dict[str, Any]) -> list[Any]:
-    """Run a shape function on values whose tensors are `Meta`; return its results."""
-    values = {key: Size(value) if type(value) is tuple else value for key, value in values.items()}
-    with calling(name, values):
-        wanted = inspect.signature(function).parameters
-        made = function(**{key: value for key, value in values.items() if key in wanted})
-    return list(made) if isinstance(made, (tuple, list)) else [made]

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
 
-from plait_ops.words.calling import LIMIT, Shape, fail, show, word
+from plait_ops.value_types import Scalar, Shape, Tensor, TensorList
+from plait_ops.words.calling import LIMIT, fail, show
+from plait_ops.words.declaring import word
 from plait_ops.words.failing import require, wrap_dim
 from plait_ops.words.sizes import broadcast
 
 __all__ = ["count_of", "gather_check", "index_shape", "slice_count", "slice_start", "windows"]
 
 
-@word("@scalar scalar scalar bool -> int")
-def count_of(start: Any, end: Any, step: Any, whole: bool) -> int:
+@word(on_call=True)
+def count_of(start: Scalar, end: Scalar, step: Scalar, whole: bool) -> int:
     """Return how many of ``start, start + step, ...`` come before `end`; if `whole`, of the three
     without their fractions.
     """
@@ -31,7 +31,9 @@ def count_of(start: Any, end: Any, step: Any, whole: bool) -> int:
                 "ValueError",
                 f"`start`, `end` and `step` must fit in 64 bits; got {start}, {end} and {step}",
             )
-        start, end, step = int(start), int(end), int(step)
+        start, end, step = (
+            int(value) if isinstance(value, float) else value for value in (start, end, step)
+        )
     if step == 0:
         fail("ValueError", f"`step` must not be 0; got {step}")
     if (end - start if step > 0 else start - end) < 0:
@@ -48,20 +50,20 @@ def count_of(start: Any, end: Any, step: Any, whole: bool) -> int:
     return count
 
 
-@word("int? int int -> int")
+@word()
 def slice_start(start: int | None, step: int, size: int) -> int:
     """Return the index at which ``start::step`` begins."""
     return slice(start, None, step).indices(size)[0]
 
 
-@word("int? int? int int -> int")
+@word()
 def slice_count(start: int | None, end: int | None, step: int, size: int) -> int:
     """Return how many elements ``start:end:step`` names."""
     return len(range(*slice(start, end, step).indices(size)))
 
 
-@word("@str ints int str tensor -> none")
-def gather_check(name: str, shape: Shape, dim: int, index_name: str, index: Any) -> None:
+@word(on_call=True)
+def gather_check(name: str, shape: Shape, dim: int, index_name: str, index: Tensor) -> None:
     """Fail unless `index` can pick elements of `shape` along `dim`."""
     at = wrap_dim("dim", dim, shape)
     require(index_name, str(index.dtype), "integer")
@@ -77,8 +79,8 @@ def gather_check(name: str, shape: Shape, dim: int, index_name: str, index: Any)
         )
 
 
-@word("@str ints tensors -> list")
-def index_shape(argument: str, shape: Shape, indices: Sequence[Any]) -> list[int]:
+@word(on_call=True)
+def index_shape(argument: str, shape: Shape, indices: TensorList) -> list[int]:
     """Return the shape of ``x[indices]`` for integer tensors, with None for whole dimensions."""
     if len(indices) > len(shape):
         fail(
@@ -98,7 +100,7 @@ def index_shape(argument: str, shape: Shape, indices: Sequence[Any]) -> list[int
     return rest[:lead] + common + rest[lead:]
 
 
-@word("@ints int int int int int bool -> int")
+@word(on_call=True)
 def windows(
     shape: Shape, at: int, size: int, stride: int, padding: int, dilation: int, ceil: bool
 ) -> int:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from plait_ops import promotion
-from plait_ops.words.calling import LIMIT, MAX_DIMS, Shape, fail, show, word
+from plait_ops.value_types import AnyDType, Message, Operand, Shape, Tensor
+from plait_ops.words.calling import LIMIT, MAX_DIMS, fail, show
+from plait_ops.words.declaring import word
 
 __all__ = [
+    "KINDS",
     "check",
     "fits",
     "in_range",
@@ -21,14 +23,26 @@ __all__ = [
 ]
 
 
-@word("@bool text str -> none")
-def check(condition: bool, message: str, kind: str = "ShapeError") -> None:
+KINDS = (
+    "ShapeError",
+    "DTypeError",
+    "ValueError",
+    "IndexError",
+    "TypeError",
+    "NotImplementedError",
+    "RuntimeError",
+)
+"""The kinds of errors that `check` may fail with."""
+
+
+@word(on_call=True)
+def check(condition: bool, message: Message, kind: str = "ShapeError") -> None:
     """Fail with `kind` and `message` unless the condition holds."""
     if not condition:
         fail(kind, message)
 
 
-@word("@str int ints -> int")
+@word(on_call=True)
 def wrap_dim(argument: str, dim: int, shape: Shape) -> int:
     """Return `dim` counted from the front; a 0-d shape has the dims -1 and 0."""
     room = max(len(shape), 1)
@@ -40,7 +54,7 @@ def wrap_dim(argument: str, dim: int, shape: Shape) -> int:
     return dim + room if dim < 0 else dim
 
 
-@word("@str int int -> int")
+@word(on_call=True)
 def wrap_index(argument: str, index: int, size: int) -> int:
     """Return `index` counted from the front of `size` elements."""
     if not -size <= index < size:
@@ -52,7 +66,7 @@ def wrap_index(argument: str, index: int, size: int) -> int:
     return index + size if index < 0 else index
 
 
-@word("@str ints -> none")
+@word(on_call=True)
 def sizes(argument: str, shape: Shape) -> None:
     """Fail unless `shape` could be a new tensor's."""
     if len(shape) > MAX_DIMS:
@@ -68,7 +82,7 @@ def sizes(argument: str, shape: Shape) -> None:
         )
 
 
-@word("@str int -> none")
+@word(on_call=True)
 def max_dims(argument: str, ndim: int) -> None:
     """Fail if a result of `ndim` dimensions has too many."""
     if ndim > MAX_DIMS:
@@ -79,9 +93,9 @@ def max_dims(argument: str, ndim: int) -> None:
         )
 
 
-@word("@str dtype str -> none")
-def require(argument: str, dtype: str, group: str) -> None:
-    """Fail unless `dtype` belongs to the group (see `plait_ops.spec.GROUPS`)."""
+@word(on_call=True)
+def require(argument: str, dtype: AnyDType, group: str) -> None:
+    """Fail unless `dtype` belongs to the group (see `plait_ops.promotion.GROUPS`)."""
     if str(dtype) in promotion.group(group):
         return
     what = {
@@ -96,8 +110,8 @@ def require(argument: str, dtype: str, group: str) -> None:
     fail("DTypeError", f"`{argument}` must be {what}; got {dtype}")
 
 
-@word("@str operand dtype -> none")
-def fits(argument: str, number: Any, dtype: Any) -> None:
+@word(on_call=True)
+def fits(argument: str, number: Operand, dtype: AnyDType) -> None:
     """Fail unless a number can be stored in `dtype` but for its fraction; tensors pass."""
     if hasattr(number, "shape") or str(dtype) in promotion.COMPLEX:
         return
@@ -119,8 +133,8 @@ LARGEST = {
 }
 
 
-@word("@str operand dtype -> none")
-def in_range(argument: str, number: Any, dtype: Any) -> None:
+@word(on_call=True)
+def in_range(argument: str, number: Operand, dtype: AnyDType) -> None:
     """As `fits`, and fail for a finite number that a floating dtype would make infinite."""
     fits(argument, number, dtype)
     largest = LARGEST.get(str(dtype))
@@ -130,8 +144,8 @@ def in_range(argument: str, number: Any, dtype: Any) -> None:
         fail("ValueError", f"`{argument}` must fit in {dtype}; got {number}")
 
 
-@word("@str tensor str tensor -> none")
-def require_same(name_a: str, a: Any, name_b: str, b: Any) -> None:
+@word(on_call=True)
+def require_same(name_a: str, a: Tensor, name_b: str, b: Tensor) -> None:
     """Fail unless the two tensors have one dtype."""
     if str(a.dtype) != str(b.dtype):
         fail(

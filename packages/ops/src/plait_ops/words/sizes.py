@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
 
-from plait_ops.words.calling import Shape, fail, show, word
+from plait_ops.value_types import Anything, Shape
+from plait_ops.words.calling import fail, show
+from plait_ops.words.declaring import word
 from plait_ops.words.failing import max_dims, wrap_dim
 
 __all__ = ["broadcast", "infer_size", "numel", "reduce_dims", "reduced"]
 
 
-@word("any -> int")
-def numel(shape: Any) -> int:
+@word(reads_values=False)
+def numel(shape: Anything) -> int:
     """Return the number of elements of a shape or tensor."""
-    return math.prod(getattr(shape, "shape", shape))
+    return math.prod(shape if isinstance(shape, Sequence) else shape.shape)
 
 
-@word("@str ints str ints -> list")
+@word(on_call=True)
 def broadcast(name_a: str, a: Shape, name_b: str, b: Shape) -> list[int]:
     """Return the shape that both broadcast to."""
     n = max(len(a), len(b))
@@ -35,7 +37,7 @@ def broadcast(name_a: str, a: Shape, name_b: str, b: Shape) -> list[int]:
     return out
 
 
-@word("@str ints? ints -> list")
+@word(on_call=True)
 def reduce_dims(argument: str, dims: Shape | None, shape: Shape) -> list[int]:
     """Return the dims in [0, ndim) that are named, all of them for None or an empty list; fail
     for repeated ones.
@@ -51,7 +53,7 @@ def reduce_dims(argument: str, dims: Shape | None, shape: Shape) -> list[int]:
     return out
 
 
-@word("ints ints bool -> list")
+@word()
 def reduced(shape: Shape, dims: Shape, keepdim: bool) -> list[int]:
     """Return the shape without `dims`, or with 1 in their place."""
     if keepdim:
@@ -59,7 +61,7 @@ def reduced(shape: Shape, dims: Shape, keepdim: bool) -> list[int]:
     return [size for i, size in enumerate(shape) if i not in dims]
 
 
-@word("@str ints ints -> list")
+@word(on_call=True)
 def infer_size(argument: str, size: Shape, shape: Shape) -> list[int]:
     """Return `size` with its -1 replaced by what makes as many elements as `shape` has."""
     have, known, unknown = math.prod(shape), 1, 0

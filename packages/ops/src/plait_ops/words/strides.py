@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
-from plait_ops.words.calling import Shape, contiguous_strides, fail, show, word
+from plait_ops.value_types import Shape, Tensor
+from plait_ops.words.calling import fail, show
+from plait_ops.words.declaring import word
 
 __all__ = [
+    "contiguous_strides",
     "dense_strides",
     "format_strides",
     "is_contiguous",
@@ -18,8 +20,18 @@ __all__ = [
 ]
 
 
-@word("tensor -> list")
-def dense_strides(tensor: Any) -> list[int]:
+@word()
+def contiguous_strides(shape: Shape) -> list[int]:
+    """Return the strides of C order."""
+    strides, step = [0] * len(shape), 1
+    for i in reversed(range(len(shape))):
+        strides[i] = step
+        step *= max(shape[i], 1)
+    return strides
+
+
+@word()
+def dense_strides(tensor: Tensor) -> list[int]:
     """Return strides of a fresh tensor that keeps the order in which this one's dimensions lie in
     memory.
     """
@@ -40,8 +52,8 @@ def dense_strides(tensor: Any) -> list[int]:
     return strides
 
 
-@word("@str ints ints -> list")
-def format_strides(memory_format: str, shape: Shape, preserved: Sequence[int]) -> list[int]:
+@word(on_call=True)
+def format_strides(memory_format: str, shape: Shape, preserved: Shape) -> list[int]:
     """Return the strides of a fresh tensor in a memory format; `preserved` are those of
     "preserve_format".
     """
@@ -66,8 +78,8 @@ def format_strides(memory_format: str, shape: Shape, preserved: Sequence[int]) -
     return [dense[order.index(i)] for i in range(len(shape))]
 
 
-@word("@str tensor -> bool")
-def is_in_format(memory_format: str, tensor: Any) -> bool:
+@word(on_call=True)
+def is_in_format(memory_format: str, tensor: Tensor) -> bool:
     """Whether the elements lie without gaps in the order of a memory format."""
     if memory_format == "contiguous_format":
         return is_contiguous(tensor)
@@ -100,25 +112,29 @@ def _view_strides(tensor: Any, shape: Shape) -> list[int] | None:
     return strides if at < 0 else None
 
 
-@word("tensor -> bool")
-def is_contiguous(tensor: Any) -> bool:
+@word()
+def is_contiguous(tensor: Tensor) -> bool:
     """Whether the elements lie in C order."""
     flags = getattr(tensor, "flags", None)
     if flags is not None:
         return bool(flags["C_CONTIGUOUS"])
-    want = contiguous_strides(tensor.shape)
-    return all(
-        size == 1 or a == b for size, a, b in zip(tensor.shape, tensor.strides, want, strict=True)
-    )
+    want = 1
+    for size, stride in zip(reversed(tensor.shape), reversed(tensor.strides), strict=True):
+        if size == 0:
+            return True
+        if size != 1 and stride != want:
+            return False
+        want *= size
+    return True
 
 
-@word("tensor ints -> bool")
-def viewable(tensor: Any, shape: Shape) -> bool:
+@word()
+def viewable(tensor: Tensor, shape: Shape) -> bool:
     """Whether a tensor of `shape`, of as many elements, can look at the same bytes."""
     return _view_strides(tensor, shape) is not None
 
 
-@word("tensor ints -> list")
-def view_strides(tensor: Any, shape: Shape) -> list[int]:
+@word()
+def view_strides(tensor: Tensor, shape: Shape) -> list[int]:
     """Return the strides of that look; meaningless unless `viewable`."""
     return _view_strides(tensor, shape) or [0] * len(shape)
