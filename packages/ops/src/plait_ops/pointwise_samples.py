@@ -114,7 +114,9 @@ def _edges(operator: Pointwise, s: Sampler) -> Iterator[Sample]:
     """
     import numpy as np
 
-    if operator.file.stem not in _FAMILIES:  # what has other edges names them itself
+    if (
+        operator.family.rpartition("/")[2] not in _FAMILIES
+    ):  # what has other edges names them itself
         return
     group = promotion.group(operator.dtypes)
     low, high = operator.domain

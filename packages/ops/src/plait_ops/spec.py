@@ -32,6 +32,9 @@ __all__ = [
 Function = TypeVar("Function", bound=Callable[..., Any])
 Reference = Callable[..., Any]
 
+SPECS = pathlib.Path(__file__).with_name("specs")
+"""The folder of the specs; a file in it is a family."""
+
 REGISTRY: dict[str, Operator] = {}
 """All operators by name (``max.dim``), in order of definition; filled by importing the specs."""
 
@@ -149,11 +152,8 @@ class Operator:
 
     @staticmethod
     def _where() -> pathlib.Path:
-        here = pathlib.Path(__file__)
-        for frame in inspect.stack(context=0):
-            if pathlib.Path(frame.filename) != here:
-                return pathlib.Path(frame.filename)
-        return here
+        files = (pathlib.Path(frame.filename) for frame in inspect.stack(context=0))
+        return next(file for file in files if file.parent != SPECS.parent)  # not of the language
 
     def __repr__(self) -> str:
         return f"<{self.kind} operator {self.name}>"
@@ -161,6 +161,13 @@ class Operator:
     @property
     def name(self) -> str:
         return self.schema.name
+
+    @property
+    def family(self) -> str:
+        """Folder and stem of the file that defines it: ``pointwise/activations``."""
+        if SPECS in self.file.parents:
+            return self.file.relative_to(SPECS).with_suffix("").as_posix()
+        return self.file.stem
 
     @property
     def identifier(self) -> str:

@@ -47,16 +47,16 @@ def emit(operators: Sequence[Operator]) -> dict[str, str]:
     """Return the pages by name."""
     families: dict[str, list[Operator]] = {}
     for operator in operators:
-        families.setdefault(operator.file.stem, []).append(operator)
+        families.setdefault(operator.family, []).append(operator)
     files = {}
     rows = []
-    for stem, members in families.items():
-        title = stem.replace("_", " ").capitalize()
+    for family, members in sorted(families.items()):
+        title = family.rpartition("/")[2].replace("_", " ").capitalize()
         entries = "\n".join(_entry(operator) for operator in members)
-        files[f"{stem}.md"] = f"# {title}\n\n{entries}"
+        files[f"{family}.md"] = f"# {title}\n\n{entries}"
         names = ", ".join(f"`{_shown(operator)}`" for operator in members if not operator.internal)
-        rows.append(f"| [{title}]({stem}.md) | {names} |")
-    toc = "\n".join([*families, "derivatives"])
+        rows.append(f"| [{title}]({family}.md) | {names} |")
+    toc = "\n".join([*sorted(families), "derivatives"])
     files["index.md"] = (
         "# Operators\n\nWhere each has its derivatives from is in [a table](derivatives.md).\n\n"
         "| Family | Operators |\n| --- | --- |\n"

@@ -1,4 +1,4 @@
-"""The operators: one module a family. `all()` imports them and iterates."""
+"""The operators: one module a family, in folders. `all()` imports them and iterates."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ __all__ = ["all", "find"]
 
 
 def _import_all() -> None:
-    for module in sorted(info.name for info in pkgutil.iter_modules(__path__)):
-        importlib.import_module(f"{__name__}.{module}")
+    names = [info.name for info in pkgutil.walk_packages(__path__, f"{__name__}.")]
+    for name in sorted(names, key=lambda name: name.rpartition(".")[2]):
+        importlib.import_module(name)
 
 
 def all() -> Iterator[Operator]:

@@ -2,8 +2,8 @@
 
 from plait_ops.calls import bernoulli, copy_, expand, zeros_like
 from plait_ops.spec import Operator
-from plait_ops.specs import random
-from plait_ops.specs.random import bounds_fit
+from plait_ops.specs.random import random
+from plait_ops.specs.random.random import bounds_fit
 from plait_ops.words import check, in_range, require
 
 BEFORE = random  # overloads come after the operator

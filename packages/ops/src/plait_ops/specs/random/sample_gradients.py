@@ -8,8 +8,8 @@ from plait_ops.calls import add, clamp_min, exp, log, sum, zeros_like
 from plait_ops.calls import digamma as digamma_
 from plait_ops.calls import lgamma as lgamma_
 from plait_ops.spec import Operator, Pointwise
-from plait_ops.specs.gamma import _digamma, _gammainc, gammainc, gammaincc
-from plait_ops.specs.sampling import standard_gamma
+from plait_ops.specs.pointwise.gamma import _digamma, _gammainc, gammainc, gammaincc
+from plait_ops.specs.random.sampling import standard_gamma
 from plait_ops.words import check, dense_strides, float64, require, result_as, to_dtype
 
 _each = np.vectorize

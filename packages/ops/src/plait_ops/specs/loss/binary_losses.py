@@ -9,7 +9,7 @@ from plait_ops.calls import (
     softplus,
 )
 from plait_ops.spec import Composite, Pointwise
-from plait_ops.specs.losses import _reduced
+from plait_ops.specs.loss.losses import _reduced
 from plait_ops.words import (
     check,
 )

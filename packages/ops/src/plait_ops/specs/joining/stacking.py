@@ -23,8 +23,8 @@ from plait_ops.calls import (
     unsqueeze,
 )
 from plait_ops.spec import Composite
-from plait_ops.specs.joining import cat as cat_spec
-from plait_ops.specs.joining import promoted
+from plait_ops.specs.joining.joining import cat as cat_spec
+from plait_ops.specs.joining.joining import promoted
 from plait_ops.words import bool_, broadcast, check
 
 

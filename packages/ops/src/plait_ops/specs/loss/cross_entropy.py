@@ -16,8 +16,8 @@ from plait_ops.calls import (
     where,
 )
 from plait_ops.spec import Composite, Operator
-from plait_ops.specs.losses import _reduced
-from plait_ops.specs.nll_loss import (
+from plait_ops.specs.loss.losses import _reduced
+from plait_ops.specs.loss.nll_loss import (
     _class_samples,
     _class_weights,
     _nll,

@@ -14,8 +14,8 @@ from plait_ops.calls import (
     zeros_like,
 )
 from plait_ops.spec import Composite, Operator
-from plait_ops.specs import random
-from plait_ops.specs.random import bounds_fit
+from plait_ops.specs.random import random
+from plait_ops.specs.random.random import bounds_fit
 from plait_ops.words import (
     broadcast,
     check,

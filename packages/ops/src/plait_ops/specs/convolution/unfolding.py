@@ -5,7 +5,7 @@ import numpy as np
 from plait_ops.calls import add_, select, sum, zeros
 from plait_ops.calls import slice as slice_
 from plait_ops.spec import Operator, View
-from plait_ops.specs.slicing import _slice
+from plait_ops.specs.views.slicing import _slice
 from plait_ops.words import (
     check,
     max_dims,

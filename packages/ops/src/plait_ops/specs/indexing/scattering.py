@@ -15,7 +15,7 @@ from plait_ops.calls import (
     zeros,
 )
 from plait_ops.spec import Operator
-from plait_ops.specs.gathering import _KERNEL, _gather_errors
+from plait_ops.specs.indexing.gathering import _KERNEL, _gather_errors
 from plait_ops.words import (
     cast_argument,
     check,

@@ -25,7 +25,8 @@ from plait_ops.calls import (
     where,
 )
 from plait_ops.spec import Composite, Operator
-from plait_ops.specs import repeating, selection  # noqa: F401, these stand before their overloads
+from plait_ops.specs.joining import repeating  # noqa: F401, these stand before their overloads
+from plait_ops.specs.pointwise import selection  # noqa: F401, these stand before their overloads
 from plait_ops.words import check, int64, item, numel, require, result, to_dtype, wrap_dim
 
 argwhere = Composite(

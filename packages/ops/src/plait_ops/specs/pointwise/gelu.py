@@ -7,7 +7,7 @@ import numpy as np
 from plait_ops.calls import exp
 from plait_ops.calls import tanh as tanh_
 from plait_ops.spec import Composite, Pointwise
-from plait_ops.specs.activations import SPECIAL
+from plait_ops.specs.pointwise.activations import SPECIAL
 from plait_ops.words import check
 
 SQRT_HALF = math.sqrt(0.5)

@@ -26,8 +26,8 @@ from plait_ops.calls import (
     zeros_like,
 )
 from plait_ops.spec import Composite, Operator
-from plait_ops.specs.gathering import _KERNEL, _gather_errors
-from plait_ops.specs.scattering import pad_end
+from plait_ops.specs.indexing.gathering import _KERNEL, _gather_errors
+from plait_ops.specs.indexing.scattering import pad_end
 from plait_ops.words import (
     cast_argument,
     check,

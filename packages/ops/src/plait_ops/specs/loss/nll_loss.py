@@ -15,7 +15,7 @@ from plait_ops.calls import (
     zeros,
 )
 from plait_ops.spec import Composite, Operator
-from plait_ops.specs.losses import known_reduction
+from plait_ops.specs.loss.losses import known_reduction
 from plait_ops.words import (
     cast_argument,
     check,

@@ -13,7 +13,7 @@ from plait_ops.calls import (
     tanh_backward,
 )
 from plait_ops.spec import Composite, Operator
-from plait_ops.specs.lstm import (
+from plait_ops.specs.recurrent.lstm import (
     _layers,
     _run,
     _shown,

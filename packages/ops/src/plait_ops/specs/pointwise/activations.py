@@ -7,7 +7,10 @@ import numpy as np
 from plait_ops.calls import exp, ge, gt, le, logical_and, logical_or, lt, sigmoid, where, zeros_like
 from plait_ops.calls import tanh as tanh_
 from plait_ops.spec import Pointwise
-from plait_ops.specs.complex_numbers import complex_silu_gradient, complex_softsign_gradient
+from plait_ops.specs.pointwise.complex_numbers import (
+    complex_silu_gradient,
+    complex_softsign_gradient,
+)
 from plait_ops.words import conjugate, is_complex
 
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 3.0, -3.0, 6.0, math.inf, math.nan, 1e-30, 40.0, -40.0]

@@ -5,7 +5,7 @@ import numpy as np
 from plait_ops.calls import div, mul
 from plait_ops.calls import round as round_
 from plait_ops.spec import Composite
-from plait_ops.specs import rounding
+from plait_ops.specs.pointwise import rounding
 from plait_ops.words import check, require
 
 BEFORE = rounding  # overloads come after the operator

@@ -25,7 +25,7 @@ from plait_ops.calls import (
 from plait_ops.linear_samples import regular
 from plait_ops.linear_words import require_square
 from plait_ops.spec import Composite, Operator
-from plait_ops.specs.linalg_solve import square_errors
+from plait_ops.specs.linalg.systems import square_errors
 from plait_ops.words import (
     conjugate,
     float64,
