@@ -12,9 +12,9 @@ import pathlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from plait_ops import documentation
+from plait_ops import documentation, references
 from plait_ops import schema as grammar
-from plait_ops.samples import Sample, Sampler
+from plait_ops.sampling import Sample, Sampler
 
 __all__ = [
     "REGISTRY",
@@ -115,7 +115,6 @@ class Operator:
         method: bool = True,
         unpredictable: bool = False,
         auxiliary: Sequence[int] = (),
-        reference: Reference | None = None,
     ) -> None:
         self.schema = grammar.parse(schema)
         self.summary = inspect.cleandoc(doc)
@@ -130,7 +129,7 @@ class Operator:
         self.shape_function: Callable[..., Any] | None = None
         self.decompose_function: Callable[..., Any] | None = None
         self.jvp_function: Callable[..., Any] | None = None
-        self.reference_function = reference
+        self.reference_function: Reference | None = None
         self.sample_function: Callable[[Sampler], Iterator[Sample]] | None = None
         self.vjps: list[Vjp] = []
         self.constants: set[str] = set()
@@ -222,7 +221,9 @@ class Operator:
         return function
 
     def reference(self, function: Function) -> Function:
-        """Set the NumPy reference, which kernels are tested against."""
+        """Set the NumPy reference, which kernels are tested against; without one the decomposition,
+        of other operators' references, is it.
+        """
         self.reference_function = function
         return function
 
@@ -243,26 +244,21 @@ class Operator:
         """Names of the inputs that have a derivative."""
         return tuple(name for vjp in self.vjps for name in vjp.inputs)
 
-    def draw(self, seed: int = 0) -> Iterator[Sample]:
-        """Yield the sample calls, the same ones for the same seed."""
-        if self.sample_function is not None:
-            yield from self.sample_function(Sampler(seed))
-
-    def error_facts(self) -> list[ErrorFact]:
-        """Return the calls that must fail."""
-        return list(self.errors)
-
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the reference on NumPy arrays: this is what a derivative's operator calls do under
         test.
         """
         return self.run_reference(self.schema.bind(args, kwargs))
 
-    def run_reference(self, values: dict[str, Any]) -> Any:
-        """Run the reference on bound values."""
+    def _loaded_reference(self) -> Reference:
         function = self.reference_function or self.decompose_function
         if function is None:
-            raise SpecError(f"{self.name}: {self.file.name} gives no reference")
+            raise SpecError(f"{self.name}: it has no reference; plait_ops.samples.load() sets them")
+        return function
+
+    def run_reference(self, values: dict[str, Any]) -> Any:
+        """Run the reference on bound values."""
+        function = self._loaded_reference()
         wanted = inspect.signature(function).parameters
         return function(**{name: value for name, value in values.items() if name in wanted})
 
@@ -304,10 +300,9 @@ class Pointwise(Operator):
         kernel: str = "",
         internal: bool = False,
         method: bool = True,
-        reference: Reference | None = None,
     ) -> None:
         self.exact, self.unrounded = exact, tuple(unrounded)
-        self.extremes = True  # samples pair nan, infinities and limits of integers
+        self.extremes = True  # whether samples pair nan, infinities and limits of integers
         default_inplace = not internal and not conditions
         super().__init__(
             schema,
@@ -318,7 +313,6 @@ class Pointwise(Operator):
             kernel=kernel,
             internal=internal,
             method=method,
-            reference=reference,
         )
         modes = ("same", "float", "bool", "first", "number")
         if promote not in modes:
@@ -345,21 +339,8 @@ class Pointwise(Operator):
         """The other arguments, which the scalar function gets after the operands."""
         return [argument for argument in self.schema.arguments if not argument.is_tensor]
 
-    def draw(self, seed: int = 0) -> Iterator[Sample]:
-        from plait_ops.pointwise_samples import samples
-
-        yield from samples(self, Sampler(seed))
-        yield from super().draw(seed)
-
-    def error_facts(self) -> list[ErrorFact]:
-        from plait_ops.pointwise_samples import error_facts
-
-        return [*error_facts(self), *self.errors]
-
     def run_reference(self, values: dict[str, Any]) -> Any:
-        from plait_ops.pointwise_samples import run
-
-        return run(self, values)
+        return references.run_pointwise(self, self._loaded_reference(), values)
 
 
 def _is_half(value: Any) -> bool:
@@ -390,7 +371,6 @@ class Reduction(Operator):
         kernel: str = "",
         internal: bool = False,
         method: bool = True,
-        reference: Reference | None = None,
     ) -> None:
         super().__init__(
             schema,
@@ -400,7 +380,6 @@ class Reduction(Operator):
             kernel=kernel,
             internal=internal,
             method=method,
-            reference=reference,
         )
         if result not in ("same", "sum", "float", "real", "bool", "int64"):
             raise SpecError(f"{self.name}: unknown `result` {result!r}")
@@ -410,22 +389,11 @@ class Reduction(Operator):
     def doc(self) -> str:
         return self.summary + documentation.reduction(self)
 
-    def draw(self, seed: int = 0) -> Iterator[Sample]:
-        from plait_ops.reduction_samples import samples
-
-        yield from samples(self, Sampler(seed))
-        yield from super().draw(seed)
-
     def run_reference(self, values: dict[str, Any]) -> Any:
         """Run the reference; of float16 in float32, so that the result alone is rounded."""
         halves = {k: v.astype("float32") for k, v in values.items() if _is_half(v)}
         made = super().run_reference({**values, **halves})
         return made.astype("float16") if halves and str(made.dtype) == "float32" else made
-
-    def error_facts(self) -> list[ErrorFact]:
-        from plait_ops.reduction_samples import error_facts
-
-        return [*error_facts(self), *self.errors]
 
 
 class View(Operator):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plait_ops.spec import Pointwise, Reference
+from plait_ops.spec import Pointwise
 
 __all__ = ["float_function"]
 
@@ -10,7 +10,6 @@ __all__ = ["float_function"]
 def float_function(
     name: str,
     text: str,
-    reference: Reference,
     at: float,
     value: float,
     domain: tuple[float, float] = (-3.0, 3.0),
@@ -30,7 +29,6 @@ def float_function(
     [{value}]
     """,
         promote="float",
-        reference=reference,
         domain=domain,
         dtypes=dtypes,
     )

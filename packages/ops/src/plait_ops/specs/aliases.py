@@ -21,46 +21,45 @@ from plait_ops.specs.pointwise.rounding import trunc
 from plait_ops.specs.pointwise.trigonometric import acos, asin, atan, atan2, sinc
 from plait_ops.specs.reduction.norms import logsumexp
 
-for _name, _operator in {
-    "arccos": acos,
-    "arcsin": asin,
-    "arctan": atan,
-    "arctan2": atan2,
-    "arccosh": acosh,
-    "arcsinh": asinh,
-    "arctanh": atanh,
-    "fix": trunc,
-}.items():
-    alias(_name, _operator)
-
-for _name, _operator in {"igamma": gammainc, "igammac": gammaincc}.items():
-    # the first argument has no derivative
-    alias(_name, _operator).samples(
-        lambda s, of=_operator: (each.without_gradient() for each in of.draw())
-    )
-
-for _name, _operator in {
-    "digamma": digamma,
-    "psi": digamma,
-    "erf": erf,
-    "erfc": erfc,
-    "erfinv": erfinv,
-    "exp2": exp2,
-    "expit": sigmoid,
-    "expm1": expm1,
-    "gammaln": lgamma,
-    "i0": i0,
-    "log1p": log1p,
-    "log_softmax": log_softmax,
-    "logit": inverse_sigmoid,
-    "logsumexp": logsumexp,
-    "modified_bessel_i0": i0,
-    "modified_bessel_i1": i1,
-    "multigammaln": mvlgamma,
-    "polygamma": polygamma,
-    "sinc": sinc,
-    "softmax": softmax,
-    "xlogy": xlogy,
-}.items():
-    alias(f"special_{_name}", _operator, method=False)
-alias("special_polygamma.n", polygamma_n, method=False)
+ALIASES = {
+    alias(name, of): of
+    for name, of in {
+        "arccos": acos,
+        "arcsin": asin,
+        "arctan": atan,
+        "arctan2": atan2,
+        "arccosh": acosh,
+        "arcsinh": asinh,
+        "arctanh": atanh,
+        "fix": trunc,
+        "igamma": gammainc,
+        "igammac": gammaincc,
+    }.items()
+}
+ALIASES |= {
+    alias(name, of, method=False): of
+    for name, of in {
+        "special_digamma": digamma,
+        "special_psi": digamma,
+        "special_erf": erf,
+        "special_erfc": erfc,
+        "special_erfinv": erfinv,
+        "special_exp2": exp2,
+        "special_expit": sigmoid,
+        "special_expm1": expm1,
+        "special_gammaln": lgamma,
+        "special_i0": i0,
+        "special_log1p": log1p,
+        "special_log_softmax": log_softmax,
+        "special_logit": inverse_sigmoid,
+        "special_logsumexp": logsumexp,
+        "special_modified_bessel_i0": i0,
+        "special_modified_bessel_i1": i1,
+        "special_multigammaln": mvlgamma,
+        "special_polygamma": polygamma,
+        "special_sinc": sinc,
+        "special_softmax": softmax,
+        "special_xlogy": xlogy,
+        "special_polygamma.n": polygamma_n,
+    }.items()
+}

@@ -1,7 +1,5 @@
 """Coordinates of a grid, Cartesian products and combinations."""
 
-import numpy as np
-
 from plait_ops.calls import (
     expand,
     index_select,
@@ -17,13 +15,7 @@ from plait_ops.calls import (
     triu,
 )
 from plait_ops.spec import Composite
-from plait_ops.words import bool_, check, promote_all
-
-
-def promoted(tensors):
-    """Return the NumPy dtype that the tensors promote to."""
-    return np.dtype(promote_all("tensors", tensors))
-
+from plait_ops.words import bool_, check
 
 meshgrid_ = Composite(
     'meshgrid(Tensor[] tensors, *, str indexing="ij") -> Tensor[]',
@@ -70,26 +62,6 @@ def _(tensors, indexing):
     return made
 
 
-meshgrid_.reference(
-    lambda tensors, indexing="ij": [np.array(x) for x in np.meshgrid(*tensors, indexing=indexing)]
-)
-meshgrid_.samples(
-    lambda s: iter(
-        [
-            s([s.array(2), s.array(3)]),
-            s([s.array(2), s.array(3), s.array(4)], indexing="xy"),
-            s([s.array(2), s.array()]),
-            s([s.array(3)], indexing="xy"),
-        ]
-    )
-)
-meshgrid_.error(
-    "ShapeError", lambda s: s([s.array(2, 3)]), contains=["meshgrid", "tensors", "(2, 3)"]
-)
-meshgrid_.error(
-    "ValueError", lambda s: s([s.array(2)], indexing="ji"), contains=["meshgrid", "indexing", "ji"]
-)
-
 cartesian_prod = Composite(
     "cartesian_prod(Tensor[] tensors) -> Tensor",
     doc="""
@@ -118,24 +90,6 @@ def _(tensors):
     grids = meshgrid(tensors)
     return stack([reshape(t, [-1]) for t in grids], 1)
 
-
-@cartesian_prod.reference
-def _(tensors):
-    if len(tensors) == 1:
-        return tensors[0]
-    return np.stack(
-        [x.reshape(-1).astype(promoted(tensors)) for x in np.meshgrid(*tensors, indexing="ij")], 1
-    )
-
-
-cartesian_prod.samples(
-    lambda s: iter(
-        [s([s.array(2), s.array(3)]), s([s.array(3)]), s([s.array(2), s.array(1), s.array(2)])]
-    )
-)
-cartesian_prod.error(
-    "ShapeError", lambda s: s([s.array(2, 3)]), contains=["cartesian_prod", "tensors", "(2, 3)"]
-)
 
 combinations = Composite(
     "combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor",
@@ -173,33 +127,3 @@ def _(self, r, with_replacement):
         chosen = logical_and(chosen, reshape(pair, own))
     rows = nonzero(chosen)
     return stack([index_select(self, 0, select(rows, 1, i)) for i in range(r)], 1)
-
-
-@combinations.reference
-def _(self, r=2, with_replacement=False):
-    import itertools
-
-    if r == 0:
-        return self[:0]
-    choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
-    rows = list(choose(self.tolist(), r))
-    return np.array(rows, self.dtype).reshape(len(rows), r)
-
-
-combinations.samples(
-    lambda s: iter(
-        [
-            s(s.array(4)),
-            s(s.array(4), 3),
-            s(s.array(3), 2, True),
-            s(s.array(3, dtype="int64"), 1),
-            s(s.array(2), 3),
-            s(s.array(3), 0),
-            s(s.array(0)),
-        ]
-    )
-)
-combinations.error(
-    "ShapeError", lambda s: s(s.array(2, 3)), contains=["combinations", "self", "(2, 3)"]
-)
-combinations.error("ValueError", lambda s: s(s.array(3), -1), contains=["combinations", "r", "-1"])

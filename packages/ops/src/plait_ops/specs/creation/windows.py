@@ -1,7 +1,5 @@
 """Windows of signal processing: Hann, Hamming, Blackman, Bartlett, Kaiser."""
 
-import numpy as np
-
 from plait_ops.calls import abs as abs_
 from plait_ops.calls import arange, clamp_min, cos, div, full, i0, mul, rsub, sqrt, square, sub
 from plait_ops.spec import Composite
@@ -28,28 +26,7 @@ def _window(name, arguments, text, example, internal=False):
         method=False,
         internal=internal,
     )
-
-    @operator.samples
-    def _(s):
-        for n in (0, 1, 2, 7, 8):
-            yield s(n)
-        yield s(6, False)
-        yield s(5, dtype="float64")
-
-    operator.error("ValueError", lambda s: s(-1), contains=["window_length", "-1"])
-    operator.error("DTypeError", lambda s: s(4, dtype="int64"), contains=["dtype", "int64"])
     return operator
-
-
-def _reference(formula):
-    def reference(window_length, periodic=True, dtype=None, **numbers):
-        if window_length < 2:
-            return np.ones(window_length, dtype or "float32")
-        last = window_length if periodic else window_length - 1
-        made = formula(np.arange(window_length) / last, **numbers)
-        return made.astype(dtype or "float32")
-
-    return reference
 
 
 cosine_window = _window(
@@ -84,12 +61,6 @@ def _(window_length, periodic, a, b, c, dtype, device):
     made_wide = sub(cos(mul(angle, 2.0)) * c + a, cos(angle) * b)
     return to_dtype(made_wide, made)
 
-
-cosine_window.reference_function = (
-    lambda window_length, periodic=True, a=0.5, b=0.5, c=0.0, dtype=None: _reference(
-        lambda t: a - b * np.cos(TAU * t) + c * np.cos(2 * TAU * t)
-    )(window_length, periodic, dtype)
-)
 
 hann_window = _window(
     "hann_window",
@@ -158,20 +129,3 @@ def _(window_length, periodic, beta, dtype, device):
     height = sqrt(clamp_min(rsub(square(place), 1.0), 0.0))
     top = i0(full([], beta, dtype=float64, device=device))
     return to_dtype(div(i0(mul(height, beta)), top), made)
-
-
-hann_window.reference(_reference(lambda t: 0.5 - 0.5 * np.cos(TAU * t)))
-blackman_window.reference(
-    _reference(lambda t: 0.42 - 0.5 * np.cos(TAU * t) + 0.08 * np.cos(2 * TAU * t))
-)
-bartlett_window.reference(_reference(lambda t: 1 - np.abs(2 * t - 1)))
-hamming_window.reference(
-    lambda window_length, periodic=True, alpha=0.54, beta=0.46, dtype=None: _reference(
-        lambda t: alpha - beta * np.cos(TAU * t)
-    )(window_length, periodic, dtype)
-)
-kaiser_window.reference(
-    lambda window_length, periodic=True, beta=12.0, dtype=None: _reference(
-        lambda t: np.i0(beta * np.sqrt(np.maximum(1 - (2 * t - 1) ** 2, 0))) / np.i0(beta)
-    )(window_length, periodic, dtype)
-)

@@ -1,7 +1,5 @@
 """Elements chosen by a mask, or by their place in C order."""
 
-import numpy as np
-
 from plait_ops.calls import expand, index, reshape
 from plait_ops.spec import Composite
 from plait_ops.words import broadcast, require
@@ -29,25 +27,3 @@ def _(self, mask):
     if len(shape) == 0:
         return index(reshape(self, [1]), [reshape(mask, [1])])
     return index(expand(self, shape), [expand(mask, shape)])
-
-
-masked_select.reference(
-    lambda self, mask: np.broadcast_arrays(self, mask)[0][np.broadcast_arrays(self, mask)[1]]
-)
-masked_select.samples(
-    lambda s: iter(
-        [
-            s(s.array(3, 4), s.array(3, 4, dtype="bool")),
-            s(s.array(3, 4), s.array(4, dtype="bool")),
-            s(s.array(4), s.array(3, 1, dtype="bool")),
-        ]
-    )
-)
-masked_select.error(
-    "DTypeError", lambda s: s(s.array(2), s.array(2)), contains=["masked_select", "mask", "float32"]
-)
-masked_select.error(
-    "ShapeError",
-    lambda s: s(s.array(2, 3), s.array(4, dtype="bool")),
-    contains=["masked_select", "broadcast", "(2, 3)", "(4,)"],
-)

@@ -1,7 +1,5 @@
 """Repeating, reversing and rolling."""
 
-import numpy as np
-
 from plait_ops.calls import (
     amin,
     arange,
@@ -87,31 +85,6 @@ def _(self, dims):
     return repeat(self, times)
 
 
-repeat.reference(lambda self, repeats: np.tile(self, repeats))
-tile.reference(lambda self, dims: np.tile(self, dims))
-repeat.samples(
-    lambda s: iter(
-        [
-            s(s.array(2, 3), 2, 1),
-            s(s.array(2), (3, 2)),
-            s(s.array(), (2,)),
-            s(s.array(2, 3), (0, 1)),
-        ]
-    )
-)
-tile.samples(
-    lambda s: iter([s(s.array(2, 3), 2), s(s.array(2), (3, 2)), s(s.array(2, 2), (2, 1, 2))])
-)
-repeat.error(
-    "ShapeError", lambda s: s(s.array(2, 3), (2,)), contains=["repeat", "repeats", "(2,)", "(2, 3)"]
-)
-repeat.error("ValueError", lambda s: s(s.array(2), (-1,)), contains=["repeat", "repeats", "(-1,)"])
-repeat.error(
-    "ShapeError", lambda s: s(s.array(1), (2**62, 4)), contains=["repeat", "repeats", "2**63"]
-)
-tile.error("ValueError", lambda s: s(s.array(2), (-1,)), contains=["repeat", "(-1,)"])
-
-
 repeat_interleave = Composite(
     "repeat_interleave(Tensor self, int repeats, int? dim|axis=None, *, int? output_size=None) -> Tensor",
     doc="""
@@ -152,29 +125,6 @@ def _(self, repeats, dim, output_size):
         )
     return reshape(clone(expand(wide, size)), shape)
 
-
-repeat_interleave.reference(lambda self, repeats, dim=None: np.repeat(self, repeats, dim))
-repeat_interleave.samples(
-    lambda s: iter(
-        [
-            s(s.array(2, 3), 2),
-            s(s.array(2, 3), 3, 0, output_size=6),
-            s(s.array(2, 3), 2, -1),
-            s(s.array(2), 0),
-        ]
-    )
-)
-repeat_interleave.error(
-    "ValueError", lambda s: s(s.array(2), -1), contains=["repeat_interleave", "repeats", "-1"]
-)
-repeat_interleave.error(
-    "IndexError", lambda s: s(s.array(2), 2, 1), contains=["repeat_interleave", "dim", "(2,)"]
-)
-repeat_interleave.error(
-    "ValueError",
-    lambda s: s(s.array(2), 2, output_size=5),
-    contains=["repeat_interleave", "output_size", "4", "5"],
-)
 
 # ---- repetition --------------------------------------------------------------------------------
 repeat_each = Composite(
@@ -241,43 +191,3 @@ def _(self, repeats, dim, output_size):
         counts = expand(counts, [n])
     places = repeat_interleave_counts(counts, output_size=output_size)
     return index_select(flat, at, places)
-
-
-@repeat_each.reference
-def _(self, repeats, dim=None):
-    return np.repeat(self, repeats.reshape(-1), dim if self.ndim else None)
-
-
-repeat_counts.reference(lambda repeats: np.repeat(np.arange(len(repeats)), repeats))
-repeat_each.samples(
-    lambda s: iter(
-        [
-            s(s.array(3), np.array([2, 0, 1])),
-            s(s.array(2, 3), np.array([2, 1, 3]), 1),
-            s(s.array(2, 3), np.array([2]), 0),
-            s(s.array(2, 2), np.array([1, 2, 0, 1])),
-            s(s.array(2), np.array([1, 2], "int32"), 0, output_size=3),
-        ]
-    )
-)
-repeat_counts.samples(
-    lambda s: iter([s(np.array([1, 0, 3])), s(s.indices(3, 0)), s(np.array([2]), output_size=2)])
-)
-repeat_each.error(
-    "ShapeError",
-    lambda s: s(s.array(3), s.indices(3, 2)),
-    contains=["repeat_interleave", "repeats", "(2,)", "(3,)"],
-)
-repeat_each.error(
-    "ValueError",
-    lambda s: s(s.array(2), np.array([1, -1])),
-    contains=["repeat_interleave", "repeats", "-1"],
-)
-repeat_counts.error(
-    "ValueError",
-    lambda s: s(np.array([1, 2]), output_size=4),
-    contains=["repeat_interleave", "output_size", "3", "4"],
-)
-repeat_counts.error(
-    "DTypeError", lambda s: s(s.array(2)), contains=["repeat_interleave", "repeats", "float32"]
-)

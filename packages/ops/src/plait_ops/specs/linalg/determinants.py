@@ -1,7 +1,5 @@
 """Determinants of square matrices."""
 
-import numpy as np
-
 from plait_ops.calls import abs as abs_
 from plait_ops.calls import (
     amax,
@@ -22,10 +20,8 @@ from plait_ops.calls import (
     where,
     zeros_like,
 )
-from plait_ops.linear_samples import regular
 from plait_ops.linear_words import require_square
 from plait_ops.spec import Composite, Operator
-from plait_ops.specs.linalg.systems import square_errors
 from plait_ops.words import (
     conjugate,
     float64,
@@ -87,23 +83,6 @@ def _(g, A):
     return scale * conjugate(transpose(linalg_inv(regular_), -2, -1))
 
 
-linalg_det_.reference(lambda A: np.asarray(np.linalg.det(A)))
-
-
-@linalg_det_.samples
-def _(s):
-    yield s(regular(s, 3, 3)).loosely(100)
-    yield s(regular(s, 2, 3, 3, dtype="float64")).loosely(100)
-    yield s(regular(s, 2, 3, 3).swapaxes(1, 2)[::-1]).loosely(100)
-    yield s(s.np.ones((2, 2), "float32"))
-    yield s(s.np.zeros((2, 2), "float32"))
-    yield s(regular(s, 3, 3, dtype="complex64")).loosely(100)
-    yield s(s.array(0, 3, 3))
-    yield s(s.array(2, 0, 0))
-
-
-square_errors(linalg_det_)
-
 linalg_slogdet_ = Operator(
     "linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)",
     doc="""
@@ -139,22 +118,6 @@ def _(g0, g1, A, result0):
         scale = g1 - (turn - conj(turn)) * 0.5
     return unsqueeze(unsqueeze(scale, -1), -1) * conjugate(transpose(linalg_inv(A), -2, -1))
 
-
-linalg_slogdet_.reference(lambda A: tuple(np.asarray(x) for x in np.linalg.slogdet(A)))
-
-
-@linalg_slogdet_.samples
-def _(s):
-    yield s(regular(s, 3, 3)).loosely(10)
-    yield s(-regular(s, 2, 3, 3, dtype="float64")).loosely(10)
-    yield s(regular(s, 3, 3, dtype="complex64")).loosely(10)
-    yield s(s.np.ones((2, 2), "float32"))
-    yield s(s.np.zeros((2, 2), "float32"))
-    yield s(s.array(0, 3, 3))
-    yield s(s.array(2, 0, 0))
-
-
-square_errors(linalg_slogdet_)
 
 det = Composite(
     "det(Tensor self) -> Tensor",
@@ -210,28 +173,3 @@ def _(self):
     if is_complex(self.dtype):
         return log(sign) + logabsdet
     return masked_fill(logabsdet, lt(sign, 0), NAN)
-
-
-det.reference(lambda self: linalg_det_(self))
-slogdet.reference(lambda self: linalg_slogdet_(self))
-
-
-@logdet.reference
-def _(self):
-    sign, size = np.linalg.slogdet(self)
-    if self.dtype.kind == "c":
-        return np.asarray(np.log(sign) + size).astype(self.dtype)
-    return np.asarray(np.where(sign < 0, np.nan, size)).astype(self.dtype)
-
-
-for _each in (det, slogdet, logdet):
-    _each.samples(
-        lambda s: iter(
-            [
-                s(regular(s, 3, 3)).loosely(100),
-                s(regular(s, 2, 2, 2)),
-                s(regular(s, 3, 3, dtype="complex64")).loosely(100),
-            ]
-        )
-    )
-    _each.error("ShapeError", lambda s: s(s.array(2, 3)), contains=["square", "(2, 3)"])

@@ -1,9 +1,6 @@
 """Inverses of tensors, and equations with tensors."""
 
-import numpy as np
-
 from plait_ops.calls import linalg_inv, linalg_solve, movedim, reshape
-from plait_ops.linear_samples import regular
 from plait_ops.spec import Composite
 from plait_ops.words import check, numel, wrap_dim
 
@@ -33,23 +30,6 @@ def _(A, ind):
     )
     n = numel(A.shape[:ind])
     return reshape(linalg_inv(reshape(A, [n, n])), A.shape[ind:] + A.shape[:ind])
-
-
-linalg_tensorinv.reference(lambda A, ind=2: np.linalg.tensorinv(A, ind))
-linalg_tensorinv.samples(
-    lambda s: iter(
-        [
-            s(regular(s, 6, 6).reshape(2, 3, 6)).loosely(20),
-            s(regular(s, 6, 6).reshape(6, 3, 2), 1).loosely(20),
-        ]
-    )
-)
-linalg_tensorinv.error(
-    "ShapeError", lambda s: s(s.array(2, 3, 4)), contains=["linalg_tensorinv", "`A`", "(2, 3, 4)"]
-)
-linalg_tensorinv.error(
-    "ValueError", lambda s: s(s.array(2, 2), 0), contains=["linalg_tensorinv", "ind", "0"]
-)
 
 
 linalg_tensorsolve = Composite(
@@ -90,21 +70,3 @@ def _(A, B, dims):
     )
     x = linalg_solve(reshape(moved, [n, n]), reshape(B, [n]))
     return reshape(x, moved.shape[B.ndim :])
-
-
-linalg_tensorsolve.reference(
-    lambda A, B, dims=None: np.linalg.tensorsolve(A, B, None if dims is None else tuple(dims))
-)
-linalg_tensorsolve.samples(
-    lambda s: iter(
-        [
-            s(regular(s, 6, 6).reshape(2, 3, 6), s.array(2, 3)).loosely(20),
-            s(regular(s, 6, 6).reshape(6, 2, 3).transpose(1, 0, 2), s.array(6), (0, 2)).loosely(20),
-        ]
-    )
-)
-linalg_tensorsolve.error(
-    "ShapeError",
-    lambda s: s(s.array(2, 3, 4), s.array(2)),
-    contains=["linalg_tensorsolve", "`A`", "(2, 3, 4)", "(2,)"],
-)

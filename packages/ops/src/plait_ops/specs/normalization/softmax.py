@@ -1,7 +1,5 @@
 """Softmax, its logarithm and its negative counterpart."""
 
-import numpy as np
-
 from plait_ops.calls import exp, mul, neg, sub, sum
 from plait_ops.spec import Composite, Operator
 from plait_ops.words import cast_argument, check, require, result, to_dtype, wrap_dim
@@ -74,21 +72,6 @@ def _(d_self, result, dim):
     return d - sum(exp(result) * d, [dim], True)
 
 
-def _softmax(self, dim, dtype=None):
-    x = self.astype(dtype or self.dtype).reshape(self.shape or (1,))
-    e = np.exp(x - x.max(axis=dim, keepdims=True, initial=-np.inf))
-    return (e / e.sum(axis=dim, keepdims=True)).reshape(self.shape)
-
-
-def _log_softmax(self, dim, dtype=None):
-    x = self.astype(dtype or self.dtype).reshape(self.shape or (1,))
-    y = x - x.max(axis=dim, keepdims=True, initial=-np.inf)
-    return (y - np.log(np.exp(y).sum(axis=dim, keepdims=True))).reshape(self.shape)
-
-
-softmax.reference(_softmax)
-log_softmax.reference(_log_softmax)
-
 softmax_backward = Operator(
     "softmax_backward(Tensor grad, Tensor result, int dim) -> Tensor",
     doc="``result * (grad - sum(grad * result))`` along `dim`: the derivative of `softmax`.",
@@ -147,64 +130,6 @@ def _(g, grad, result, dim):
     return -(g * exp(result) * sum(grad, [dim], True))
 
 
-softmax_backward.reference(
-    lambda grad, result, dim: result * (grad - (grad * result).sum(dim, keepdims=True))
-)
-log_softmax_backward.reference(
-    lambda grad, result, dim: grad - np.exp(result) * grad.sum(dim, keepdims=True)
-)
-
-
-@softmax.samples
-@log_softmax.samples
-def _(s):
-    yield s(s.array(2, 3), 1)
-    yield s(s.array(4), 0)
-    yield s(s.array(2, 3, 4), 1)
-    yield s(s.array(2, 3, 4), -3)
-    yield s(s.strided(3, 5), 1)
-    yield s(s.array(6, 4)[::2, ::-1].T, 0)
-    yield s(s.array(3, 4, dtype="float64"), -1)
-    yield s(s.array(2, 40, low=-200.0, high=200.0), 1).without_gradient()
-    yield s(s.array(3, 1000), 1)
-    yield s(s.array(), 0)
-    yield s(s.array(0, 3), 1)
-    yield s(s.array(2, 3, dtype="int64"), 1, dtype="float32")
-
-
-@softmax_backward.samples
-@log_softmax_backward.samples
-def _(s):
-    yield s(s.array(2, 3), s.array(2, 3), 1)
-    yield s(s.strided(2, 3), s.array(2, 3), 0)
-    yield s(s.array(2, 3, 4, dtype="float64"), s.array(2, 3, 4, dtype="float64"), -2)
-
-
-for each in (softmax, log_softmax):
-    each.error(
-        "IndexError", lambda s: s(s.array(2, 3), 2), contains=[each.name, "dim", "(2, 3)", "2"]
-    )
-    each.error(
-        "IndexError", lambda s: s(s.array(2, 3), -3), contains=[each.name, "dim", "(2, 3)", "-3"]
-    )
-    each.error(
-        "DTypeError",
-        lambda s: s(s.array(2, 3, dtype="int64"), 1),
-        contains=[each.name, "self", "int64"],
-    )
-    each.error(
-        "DTypeError",
-        lambda s: s(s.array(2, dtype="complex64"), 0),
-        contains=[each.name, "self", "complex64"],
-    )
-for each in (softmax_backward, log_softmax_backward):
-    each.error(
-        "ShapeError",
-        lambda s: s(s.array(2), s.array(3), 0),
-        contains=[each.name, "grad", "(2,)", "(3,)"],
-    )
-
-
 softmin = Composite(
     "softmin(Tensor self, int dim|axis, *, dtype? dtype=None) -> Tensor",
     doc="""
@@ -224,8 +149,3 @@ softmin = Composite(
 @softmin.decompose
 def _(self, dim, dtype):
     return softmax(neg(self), dim, dtype=dtype)
-
-
-softmin.reference(lambda self, dim, dtype=None: softmax(-self, dim, dtype=dtype))
-softmin.samples(lambda s: iter([s(s.array(2, 3), 1), s(s.array(4), 0), s(s.strided(2, 3), -2)]))
-softmin.error("IndexError", lambda s: s(s.array(2, 3), 2), contains=["dim", "(2, 3)", "2"])

@@ -1,9 +1,5 @@
 """Activations: relu, sigmoid, leaky and exponential units, gelu, silu and what approximates them."""
 
-import math
-
-import numpy as np
-
 from plait_ops.calls import abs as abs_
 from plait_ops.calls import (
     conj,
@@ -25,12 +21,11 @@ from plait_ops.spec import Pointwise
 from plait_ops.unary import float_function
 from plait_ops.words import conjugate, is_complex, part
 
-SPECIAL = [0.0, -0.0, 1.0, -1.0, 3.0, -3.0, 6.0, math.inf, math.nan, 1e-30, 40.0, -40.0]
 SELU_SCALE = 1.0507009873554805
 SELU_ALPHA = 1.6732632423543772
 
 
-def _activation(name, text, reference, example, parameters="", dtypes="floating", promote="same"):
+def _activation(name, text, example, parameters="", dtypes="floating", promote="same"):
     """Declare an activation; `example` is an argument and its value."""
     operator = Pointwise(
         f"{name}(Tensor self{parameters}) -> Tensor",
@@ -43,27 +38,12 @@ def _activation(name, text, reference, example, parameters="", dtypes="floating"
     """,
         dtypes=dtypes,
         promote=promote,
-        reference=reference,
     )
-
-    @operator.samples
-    def _(s):
-        for dtype in ("float32", "float64"):
-            yield s(np.array(SPECIAL, dtype)).without_gradient()
-        yield s(s.array(200, low=-9.0, high=9.0))
 
     return operator
 
 
-def _sigmoid(x):
-    return 1 / (1 + np.exp(-x))
-
-
-def _relu6(x):
-    return np.minimum(np.maximum(x, 0), 6)
-
-
-# ---- relu ----------------------------------------------------------------------------------------------------------
+# ---- relu ----------------------------------------------------------------------------------------
 relu = Pointwise(
     "relu(Tensor self) -> Tensor",
     doc="""
@@ -74,14 +54,12 @@ relu = Pointwise(
     [0.0, 0.0, 2.0]
     """,
     dtypes="numeric",
-    reference=lambda x: np.maximum(x, 0),
 )
 relu_backward = Pointwise(
     "relu_backward(Tensor grad, Tensor result) -> Tensor",
     doc="`grad` where `result` is not 0, 0 elsewhere: the derivative of `relu`.",
     dtypes="floating",
     internal=True,
-    reference=lambda g, y: np.where(y <= 0, 0, g),
 )
 
 
@@ -96,22 +74,10 @@ def _(g):
     return zeros_like(g)
 
 
-relu.samples(
-    lambda s: iter(
-        [
-            s(np.array(SPECIAL, "float32")).without_gradient(),
-            s(s.array(200, low=-9.0, high=9.0)),
-            s(s.array(50, dtype="int8")),
-        ]
-    )
-)
-
-
-# ---- leaky and exponential units -----------------------------------------------------------------------------------
+# ---- leaky and exponential units -----------------------------------------------------------------
 leaky_relu = _activation(
     "leaky_relu",
     "`self` where it is positive, ``negative_slope * self`` elsewhere (Maas et al. 2013).",
-    lambda x, slope: np.where(x > 0, x, x * x.dtype.type(slope)),
     ("[-100.0, 2.0]", "[-1.0, 2.0]"),
     ", float negative_slope=0.01",
 )
@@ -120,12 +86,10 @@ leaky_relu_backward = Pointwise(
     doc="`grad` where `self` is positive, ``negative_slope * grad`` elsewhere: the derivative of `leaky_relu`.",
     dtypes="floating",
     internal=True,
-    reference=lambda g, x, slope: np.where(x > 0, g, g * x.dtype.type(slope)),
 )
 elu = _activation(
     "elu",
     "`self` where it is positive, ``alpha * (exp(self) - 1)`` elsewhere (Clevert et al. 2016).",
-    lambda x, alpha: np.where(x > 0, x, x.dtype.type(alpha) * np.expm1(x)),
     ("[0.0, 2.0]", "[0.0, 2.0]"),
     ", float alpha=1.0",
 )
@@ -134,18 +98,15 @@ elu_backward = Pointwise(
     doc="`grad` where `self` is positive, ``alpha * exp(self) * grad`` elsewhere: the derivative of `elu`.",
     dtypes="floating",
     internal=True,
-    reference=lambda g, x, alpha: np.where(x > 0, g, g * (x.dtype.type(alpha) * np.exp(x))),
 )
 selu = _activation(
     "selu",
     "``1.0507 * elu(self, 1.6733)``: the constants keep mean 0 and variance 1 (Klambauer et al. 2017).",
-    lambda x: SELU_SCALE * np.where(x > 0, x, SELU_ALPHA * np.expm1(x)),
     ("[0.0]", "[0.0]"),
 )
 celu = _activation(
     "celu",
     "`self` where it is positive, ``alpha * (exp(self / alpha) - 1)`` elsewhere (Barron 2017).",
-    lambda x, alpha: np.where(x > 0, x, x.dtype.type(alpha) * np.expm1(x / x.dtype.type(alpha))),
     ("[0.0, 2.0]", "[0.0, 2.0]"),
     ", float alpha=1.0",
 )
@@ -191,18 +152,10 @@ def _(g, self, alpha):
     return elu_backward(g, self / alpha, 1.0)
 
 
-for each in (leaky_relu_backward, elu_backward):
-
-    @each.samples
-    def _(s):
-        yield s(s.array(4, 5), s.array(4, 5), 0.3)
-
-
-# ---- silu, mish, softplus and their kin ----------------------------------------------------------------------------
+# ---- silu, mish, softplus and their kin ----------------------------------------------------------
 silu = _activation(
     "silu",
     "``self * sigmoid(self)``, also called swish (Elfwing et al. 2018).",
-    lambda x: x / (1 + np.exp(-x)),
     ("[0.0]", "[0.0]"),
     dtypes="inexact",
 )
@@ -211,35 +164,26 @@ silu_backward = Pointwise(
     doc="``grad * s * (1 + self * (1 - s))`` with ``s = sigmoid(self)``: the derivative of `silu`.",
     dtypes="floating",
     internal=True,
-    reference=lambda g, x: g * (_sigmoid(x) * (1 + x * (1 - _sigmoid(x)))),
 )
 mish = _activation(
     "mish",
     "``self * tanh(softplus(self))`` (Misra 2019).",
-    lambda x: x * np.tanh(np.logaddexp(0, x)),
     ("[0.0]", "[0.0]"),
 )
 softplus = _activation(
     "softplus",
     "``log(1 + exp(beta * self)) / beta``, and `self` itself where ``beta * self`` is above `threshold`.",
-    lambda x, beta, threshold: np.where(
-        x * x.dtype.type(beta) > threshold,
-        x,
-        np.logaddexp(0, x * x.dtype.type(beta)) / x.dtype.type(beta),
-    ),
     ("[0.0, 30.0]", "[0.6931471824645996, 30.0]"),
     ", float beta=1.0, float threshold=20.0",
 )
 log_sigmoid = _activation(
     "log_sigmoid",
     "``log(1 / (1 + exp(-self)))``, without overflow.",
-    lambda x: -np.logaddexp(0, -x),
     ("[0.0]", "[-0.6931471824645996]"),
 )
 tanhshrink = _activation(
     "tanhshrink",
     "``self - tanh(self)``.",
-    lambda x: x - np.tanh(x),
     ("[0.0]", "[0.0]"),
     dtypes="any",
     promote="float",
@@ -247,7 +191,6 @@ tanhshrink = _activation(
 softsign = _activation(
     "softsign",
     "``self / (1 + abs(self))``.",
-    lambda x: x / (1 + np.abs(x)),
     ("[0.0, 1.0, -3.0]", "[0.0, 0.5, -0.75]"),
     dtypes="any",
     promote="float",
@@ -317,41 +260,27 @@ def _(g, self):
     return g / (size * size)
 
 
-softplus.samples(
-    lambda s: iter(
-        [
-            s(s.array(50, low=-9.0, high=9.0), 2.0, 5.0),
-            s(np.array(SPECIAL, "float32")).without_gradient(),
-        ]
-    )
-)
-
-
-# ---- pieces of straight lines --------------------------------------------------------------------------------------
+# ---- pieces of straight lines --------------------------------------------------------------------
 hardtanh = _activation(
     "hardtanh",
     "`self` clamped to [`min_val`, `max_val`].",
-    lambda x, low, high: np.minimum(np.maximum(x, x.dtype.type(low)), x.dtype.type(high)),
     ("[-2.0, 0.5, 2.0]", "[-1.0, 0.5, 1.0]"),
     ", float min_val=-1.0, float max_val=1.0",
 )
 relu6 = _activation(
     "relu6",
     "`self` clamped to [0, 6].",
-    _relu6,
     ("[-1.0, 3.0, 9.0]", "[0.0, 3.0, 6.0]"),
     dtypes="numeric",
 )
 hardsigmoid = _activation(
     "hardsigmoid",
     "``relu6(self + 3) / 6``: straight lines in place of `sigmoid` (Howard et al. 2019).",
-    lambda x: _relu6(x + 3) / 6,
     ("[-3.0, 0.0, 3.0]", "[0.0, 0.5, 1.0]"),
 )
 hardswish = _activation(
     "hardswish",
     "``self * relu6(self + 3) / 6``: straight lines in place of `silu` (Howard et al. 2019).",
-    lambda x: x * _relu6(x + 3) / 6,
     ("[0.0, 3.0]", "[0.0, 3.0]"),
 )
 
@@ -377,11 +306,9 @@ def _(g, self):
     return where(le(self, -3.0), 0.0, inside)
 
 
-WIDE = [0.0, -0.0, 1.0, -1.0, math.inf, -math.inf, math.nan, 1e-30, 80.0, -80.0, 1e30]
 sigmoid = float_function(
     "sigmoid",
     "The logistic function ``1 / (1 + exp(-self))``.",
-    lambda x: 1 / (1 + np.exp(-x)),
     0.0,
     0.5,
 )
@@ -392,7 +319,6 @@ sigmoid_backward = Pointwise(
     doc="``grad * result * (1 - result)``: the derivative of `sigmoid`.",
     dtypes="floating",
     internal=True,
-    reference=lambda g, y: g * y * (1 - y),
 )
 
 
@@ -411,11 +337,3 @@ def _(g, result):
 @sigmoid_backward.vjp("result")
 def _(g, grad, result):
     return g * grad * (1.0 - 2.0 * result)
-
-
-sigmoid.samples(
-    lambda s: iter(
-        [s(np.array(WIDE, dtype)).without_gradient() for dtype in ("float32", "float64")]
-        + [s(s.array(1000, high=9.0, low=0.0))]
-    )
-)

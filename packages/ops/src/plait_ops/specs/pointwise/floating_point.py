@@ -1,7 +1,5 @@
 """The representation of floating-point numbers: neighbours, mantissa and exponent."""
 
-import numpy as np
-
 from plait_ops.calls import abs as abs_of
 from plait_ops.calls import (
     bitwise_and,
@@ -34,7 +32,6 @@ from plait_ops.words import (
 )
 
 LARGEST_BFLOAT16, LARGEST_16 = 3.3895313892515355e38, 65504.0
-HALVES = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 6e-8, -6e-8, 6.1e-5, 0.3, 65504.0]
 
 
 nextafter_elements = Pointwise(
@@ -42,7 +39,6 @@ nextafter_elements = Pointwise(
     doc="`nextafter` of float32 and float64.",
     dtypes="floating",
     internal=True,
-    reference=np.nextafter,
 )
 
 
@@ -81,27 +77,6 @@ def _(self, other, digits, least, largest):
     return where(eq(a, b), b, where(isnan(a), a, where(isnan(b), b, moved)))
 
 
-@half_nextafter_.reference
-def _(self, other, digits, least, largest):
-    return np.nextafter(self, other).astype("float64")
-
-
-half_nextafter_.samples(
-    lambda s: iter(
-        [
-            s(
-                np.array(HALVES[:-1], "float16")[:, None],
-                np.array(HALVES[:-1], "float16"),
-                11,
-                -24,
-                LARGEST_16,
-            ).without_gradient()
-        ]
-    )
-)
-half_nextafter_.error("TypeError", lambda s: s("x"), contains=["half_nextafter", "self"])
-
-
 nextafter = Composite(
     "nextafter(Tensor self, Tensor other) -> Tensor",
     doc="""
@@ -131,24 +106,6 @@ def _(self, other):
     return nextafter_elements(self, other)
 
 
-nextafter.reference(lambda self, other: np.nextafter(self, other))
-
-
-@nextafter.samples
-def _(s):
-    yield s(s.array(3, 4), s.array(4)).without_gradient()
-    yield s(s.strided(3, 4, dtype="float64"), s.array(3, 4, dtype="float64")).without_gradient()
-    values = np.array([0.0, -0.0, 1.0, np.inf, -np.inf, np.nan, 1e-45, 3.4e38], "float32")
-    yield s(values[:, None], values).without_gradient()
-    halves = np.array(HALVES, "float16")
-    yield s(halves[:, None], halves).without_gradient()
-
-
-nextafter.error(
-    "DTypeError", lambda s: s(s.array(2, dtype="int64"), s.array(2)), contains=["self", "int64"]
-)
-
-
 ldexp = Composite(
     "ldexp(Tensor self, Tensor other) -> Tensor",
     doc="""
@@ -176,39 +133,17 @@ def _(self, other):
     return to_dtype(wide, made if inexact else default_dtype())
 
 
-@ldexp.reference
-def _(self, other):
-    kinds = [x.dtype for x in (self, other) if x.dtype.kind == "f"]
-    made = np.result_type(*kinds) if kinds else np.dtype("float32")
-    return (self.astype("float64") * np.exp2(other.astype("float64"))).astype(made)
-
-
-@ldexp.samples
-def _(s):
-    yield s(s.array(3, 4), s.array(4, dtype="int64"))
-    yield s(s.array(3, dtype="int32"), s.array(3, dtype="int64"))
-    yield s(s.strided(3, 4, dtype="float64"), s.array(3, 4))
-    yield s(np.array([2.0**-100], "float32"), np.array([200]))
-    yield s(np.array([1.0]), np.array([255]))
-    yield s(s.array(0), s.array(1))
-
-
-ldexp.error("ShapeError", lambda s: s(s.array(2, 3), s.array(4)), contains=["(2, 3)", "(4,)"])
-
-
 frexp_mantissa = Pointwise(
     "frexp_mantissa(Tensor self) -> Tensor",
     doc="The first result of `frexp`.",
     dtypes="floating",
     internal=True,
-    reference=lambda x: np.frexp(x)[0],
 )
 frexp_exponent = Pointwise(
     "frexp_exponent(Tensor self) -> Tensor",
     doc="The second result of `frexp`, as a floating-point number.",
     dtypes="floating",
     internal=True,
-    reference=lambda x: np.where(np.isfinite(x), np.frexp(x)[1], 0),
 )
 
 
@@ -243,22 +178,3 @@ frexp = Composite(
 def _(self):
     mantissa = frexp_mantissa(self)
     return mantissa, to_dtype(frexp_exponent(self), int32)
-
-
-@frexp.reference
-def _(self):
-    mantissa, exponent = np.frexp(self)
-    return mantissa, np.where(np.isfinite(self), exponent, 0).astype("int32")
-
-
-@frexp.samples
-def _(s):
-    yield s(s.array(3, 4, low=0.1))
-    yield s(s.strided(3, 4, dtype="float64"))
-    yield s(
-        np.array([0.0, np.inf, -np.inf, np.nan, 1.0, -8.0, 1e-40], "float32")
-    ).without_gradient()
-    yield s(s.array(0))
-
-
-frexp.error("DTypeError", lambda s: s(s.array(2, dtype="int64")), contains=["self", "int64"])

@@ -1,7 +1,5 @@
 """The larger and the smaller of two operands."""
 
-import numpy as np
-
 from plait_ops.calls import eq, ge, gt, isnan, le, logical_or, lt, where
 from plait_ops.spec import Pointwise
 
@@ -49,10 +47,6 @@ fmin = Pointwise(
     """,
     inplace=False,
 )
-maximum.reference(np.maximum)
-minimum.reference(np.minimum)
-fmax.reference(np.fmax)
-fmin.reference(np.fmin)
 
 
 @maximum.vjp("self")

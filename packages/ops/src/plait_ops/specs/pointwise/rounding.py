@@ -1,13 +1,11 @@
 """Rounding to whole numbers and to decimal places."""
 
-import numpy as np
-
 from plait_ops.calls import div, mul, zeros_like
 from plait_ops.spec import Composite, Pointwise
 from plait_ops.words import check, require
 
 
-def _unary(name, text, reference, example, dtypes="all", real=False):
+def _unary(name, text, example, dtypes="all", real=False):
     return Pointwise(
         f"{name}(Tensor self) -> Tensor",
         doc=f"""
@@ -19,46 +17,36 @@ def _unary(name, text, reference, example, dtypes="all", real=False):
     """,
         dtypes=dtypes,
         real=real,
-        reference=reference,
     )
-
-
-def _keep_integers(function):
-    return lambda x: x if x.dtype.kind in "biu" else function(x)
 
 
 floor = _unary(
     "floor",
     "The largest whole number that is not above.",
-    _keep_integers(np.floor),
     "[-2.0, 2.0]",
     "numeric",
 )
 ceil = _unary(
     "ceil",
     "The smallest whole number that is not below.",
-    _keep_integers(np.ceil),
     "[-1.0, 3.0]",
     "numeric",
 )
 round_ = _unary(
     "round",
     "The nearest whole number; of two, the even one.",
-    _keep_integers(np.round),
     "[-2.0, 2.0]",
     "numeric",
 )
 trunc = _unary(
     "trunc",
     "The whole number without the fraction.",
-    _keep_integers(np.trunc),
     "[-1.0, 2.0]",
     "numeric",
 )
 frac = _unary(
     "frac",
     "The fraction: ``self - trunc(self)``.",
-    lambda x: x - np.trunc(x),
     "[-0.5, 0.5]",
     "floating",
 )
@@ -75,15 +63,6 @@ def _(g):
 @frac.vjp("self")
 def _(g):
     return g
-
-
-_TIES = [0.5, 1.5, -0.5, -2.5, 2.0, np.inf, -np.inf, np.nan, -0.0]
-for each in (floor, ceil, round_, trunc):
-    each.samples(
-        lambda s: iter(
-            [s(np.array(_TIES, dtype)).without_gradient() for dtype in ("float32", "float64")]
-        )
-    )
 
 
 def _rounding(name, public, text):
@@ -133,35 +112,3 @@ def _(self, decimals):
         return div(round_(mul(self, scale)), scale)
     step = 10.0 ** float(-decimals)
     return mul(round_(div(self, step)), step)
-
-
-@decimals_.reference
-@special_round.reference
-def _(self, decimals=0):
-    if decimals == 0:
-        return np.round(self).astype(self.dtype)
-    scale = 10.0 ** abs(decimals)
-    made = np.round(self * scale) / scale if decimals > 0 else np.round(self / scale) * scale
-    return made.astype(self.dtype)
-
-
-@decimals_.samples
-@special_round.samples
-def _(s):
-    for decimals in (0, 1, 2, -1):
-        yield s(
-            s.array(3, 4, dtype="float64", low=-90.0, high=90.0), decimals=decimals
-        ).without_gradient()
-    yield s(s.strided(3, 4), decimals=1).without_gradient()
-    yield s(s.array(3, dtype="int64"), decimals=0)
-
-
-for each in (decimals_, special_round):
-    each.error(
-        "ValueError",
-        lambda s: s(s.array(2), decimals=400),
-        contains=[each.schema.base, "decimals", "400"],
-    )
-    each.error(
-        "DTypeError", lambda s: s(s.array(2, dtype="int64"), decimals=1), contains=["self", "int64"]
-    )

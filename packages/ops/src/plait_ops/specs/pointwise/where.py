@@ -1,7 +1,5 @@
 """One of two elements, by a condition."""
 
-import numpy as np
-
 from plait_ops.calls import nonzero, reshape, select, where
 from plait_ops.spec import Composite, Pointwise
 
@@ -20,7 +18,6 @@ where_ = Pointwise(
     exact=True,
     kernel="in[0] is bool; in[1] and in[2] have the dtype of the result or are numbers; all broadcast.",
     method=False,
-    reference=lambda condition, a, b: np.where(condition, a, b),
 )
 
 
@@ -32,20 +29,6 @@ def _(g, condition):
 @where_.vjp("other")
 def _(g, condition):
     return where(condition, 0.0, g)
-
-
-where_.error(
-    "DTypeError",
-    lambda s: s(s.array(2), s.array(2), s.array(2)),
-    contains=["where", "condition", "bool", "float32"],
-)
-
-
-@where_.samples
-def _(s):
-    yield s(s.array(2, 3, dtype="bool"), 1.5, 2)
-    yield s(s.array(2, 3, dtype="bool"), s.array(3), 0)
-    yield s(s.array(3, dtype="bool"), s.array(2, 3), s.array(2, 1, dtype="float64"))
 
 
 masked_fill = Pointwise(
@@ -67,9 +50,6 @@ masked_fill = Pointwise(
 )
 
 
-masked_fill.reference(lambda self, mask, value: np.where(mask, value, self))
-
-
 @masked_fill.vjp("self")
 def _(g, mask):
     return where(mask, 0.0, g)
@@ -80,29 +60,6 @@ def _(g, mask):
     return where(mask, g, 0.0)
 
 
-@masked_fill.samples
-def _(s):
-    mask = s.array(3, dtype="bool")
-    yield s(s.array(3, dtype="bool"), mask, 10)
-    yield s(s.array(3, dtype="int64"), mask, 1.5)
-    yield s(s.array(3), mask, s.array(dtype="float64"))
-
-
-masked_fill.error(
-    "ValueError",
-    lambda s: s(s.array(2, dtype="uint8"), s.array(2, dtype="bool"), 300),
-    contains=["masked_fill", "`value`", "uint8", "300"],
-)
-masked_fill.error(
-    "DTypeError",
-    lambda s: s(s.array(2), s.array(2, dtype="bool"), 1j),
-    contains=["masked_fill", "value", "complex", "float32"],
-)
-masked_fill.error(
-    "DTypeError",
-    lambda s: s(s.array(2), s.array(2), 1),
-    contains=["masked_fill", "mask", "bool", "float32"],
-)
 where_condition = Composite(
     "where.condition(Tensor condition) -> Tensor[]",
     doc="""
@@ -121,21 +78,3 @@ def _(condition):
     x = condition if condition.ndim > 0 else reshape(condition, [1])
     rows = nonzero(x)
     return [select(rows, 1, d) for d in range(x.ndim)]
-
-
-where_condition.reference(lambda condition: list(np.nonzero(np.atleast_1d(condition))))
-where_condition.samples(
-    lambda s: iter(
-        [
-            s(s.array(3, 4, dtype="bool")),
-            s(s.array(5, dtype="int64")),
-            s(np.array(True)),
-            s(s.array(0, 2)),
-        ]
-    )
-)
-where_condition.error(
-    "TypeError",
-    lambda s: s("a"),
-    contains=["condition"],
-)

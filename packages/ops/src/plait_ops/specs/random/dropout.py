@@ -1,7 +1,5 @@
 """Dropout."""
 
-import numpy as np
-
 from plait_ops.calls import bernoulli_, empty_like, mul
 from plait_ops.spec import Composite, Operator
 from plait_ops.words import bool_, check, dense_strides, require, result_as
@@ -44,23 +42,6 @@ def _(g0, result1, p):
     return mul(mul(g0, result1), 1.0 / (1.0 - p) if p < 1.0 else 0.0)
 
 
-native_dropout.reference(
-    lambda input, p: (np.zeros(input.shape, input.dtype), np.zeros(input.shape, bool))
-)
-native_dropout.samples(
-    lambda s: iter(
-        [s(s.array(3, 4), 0.5), s(s.strided(3, 4), 0.0), s(s.array(3), 1.0), s(s.array(0), 0.1)]
-    )
-)
-native_dropout.error(
-    "ValueError", lambda s: s(s.array(2), 1.5), contains=["native_dropout", "p", "1.5"]
-)
-native_dropout.error(
-    "DTypeError",
-    lambda s: s(s.array(2, dtype="int64"), 0.5),
-    contains=["native_dropout", "input", "int64"],
-)
-
 dropout = Composite(
     "dropout(Tensor input, float p=0.5, bool training=True) -> Tensor",
     doc="""
@@ -85,10 +66,3 @@ def _(input, p, training):
         return input
     made, _kept = native_dropout(input, p)
     return made
-
-
-dropout.reference(lambda input: input)
-dropout.samples(
-    lambda s: iter([s(s.array(3, 4)), s(s.array(3, 4), 0.1, False), s(s.array(3), 1.0)])
-)
-dropout.error("ValueError", lambda s: s(s.array(2), -0.5), contains=["dropout", "p", "-0.5"])

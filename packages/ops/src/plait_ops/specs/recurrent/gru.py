@@ -1,7 +1,5 @@
 """Gated recurrent units over sequences."""
 
-import numpy as np
-
 from plait_ops.calls import (
     cat,
     narrow,
@@ -14,10 +12,6 @@ from plait_ops.calls import (
 )
 from plait_ops.spec import Composite, Operator
 from plait_ops.specs.recurrent.lstm import (
-    _layers,
-    _run,
-    _shown,
-    _sigmoid,
     check_like,
     check_sequences,
     first_rows,
@@ -193,64 +187,3 @@ def _(grad, grad_h, gates, hx, weight, bias, sizes, reverse):
     by_row = in_order(by_recurrent, not reverse)
     by_weight = t(by_row) @ in_order(before, reverse)
     return in_order(by_gates, not reverse), gh, by_weight, sum(by_row, [0])
-
-
-@gru_sequence.reference
-def _(gates, hx, weight, bias, sizes, reverse=False):
-    def step(x, state):
-        u = weight.astype("float64") @ state[0] + (0 if bias is None else bias)
-        (a, b, c), (d, e, f) = np.split(x, 3), np.split(u, 3)
-        z = _sigmoid(b + e)
-        return [(1 - z) * np.tanh(c + _sigmoid(a + d) * f) + z * state[0]]
-
-    return tuple(_run(step, gates, [hx], sizes, reverse))
-
-
-def _gru_samples(s):
-    for k, (gates, (hx,), weight, sizes, reverse, large) in enumerate(_layers(s, 3, 1)):
-        bias = s.array(len(weight), dtype=str(gates.dtype)) if k % 3 else None
-        yield _shown(s(gates, hx, weight, bias, sizes, reverse), large)
-
-
-@gru_backward.samples
-def _(s):
-    for k, (gates, (hx,), weight, sizes, reverse, _) in enumerate(_layers(s, 3, 1)):
-        bias = s.array(len(weight), dtype=str(gates.dtype)) if k % 3 else None
-        made, _, activated = gru_forward(gates, hx, weight, bias, sizes, reverse)
-        grads = [s.array(*each.shape, dtype=str(gates.dtype)) for each in (made, hx)]
-        operands = [*grads, gates, hx, weight, bias, made, activated]
-        yield s(*operands, sizes, reverse).loosely(32).without_gradient()
-
-
-for each in (gru_sequence, gru_forward):
-    each.samples(_gru_samples)
-
-
-for each in (gru_sequence, gru_forward):
-    each.error(
-        "ShapeError",
-        lambda s: s(s.array(4, 8), s.array(2, 2), s.array(6, 2), None, [2, 2], False),
-        contains=["gates", "(4, 8)", "(6, 2)"],
-    )
-    each.error(
-        "ShapeError",
-        lambda s: s(s.array(4, 6), s.array(2, 2), s.array(6, 2), s.array(4), [2, 2], False),
-        contains=["bias", "(6,)", "(4,)"],
-    )
-
-
-gru_backward.error(
-    "ShapeError",
-    lambda s: s(
-        *[s.array(2, 2)] * 2,
-        s.array(2, 6),
-        s.array(2, 2),
-        s.array(6, 2),
-        None,
-        s.array(2, 3),
-        s.array(2, 8),
-        [2],
-        False,
-    ),
-    contains=["output", "(2, 2)", "(2, 3)"],
-)

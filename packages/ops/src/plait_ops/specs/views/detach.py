@@ -35,9 +35,3 @@ def _(self):
 @alias.vjp("self")
 def _(g):
     return g
-
-
-for each in (detach, alias):
-    each.reference(lambda self: self)
-    each.samples(lambda s: iter([s(s.array(2, 3)), s(s.backwards(3)), s(s.array()), s(s.array(0))]))
-    each.error("TypeError", lambda s: s(2), contains=[each.name, "self"])

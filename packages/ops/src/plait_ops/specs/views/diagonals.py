@@ -1,7 +1,5 @@
 """Diagonals: views of them, and tensors made from them."""
 
-import numpy as np
-
 from plait_ops.calls import clone, copy_, diag_embed, reshape, zeros
 from plait_ops.calls import diagonal as diagonal_view
 from plait_ops.spec import Composite, Operator, View
@@ -76,34 +74,6 @@ def _(g, offset, dim1, dim2):
     return diagonal(g, offset, dim1, dim2)
 
 
-@diag_embed_.reference
-def _(self, offset=0, dim1=-2, dim2=-1):
-    n = self.shape[-1] + abs(offset)
-    made = np.zeros((*self.shape[:-1], n, n), self.dtype)
-    line = np.diagonal(made, offset, -2, -1)
-    line.setflags(write=True)
-    line[...] = self
-    return np.moveaxis(made, (-2, -1), (dim1, dim2))
-
-
-@diag_embed_.samples
-def _(s):
-    yield s(s.array(3))
-    yield s(s.array(2, 3), 1)
-    yield s(s.array(2, 3), -2, 0, 2)
-    yield s(s.strided(2, 3), 0, -1, 0)
-    yield s(s.array(3, dtype="complex64"))
-    yield s(s.array(0))
-
-
-diag_embed_.error("ShapeError", lambda s: s(s.array()), contains=["diag_embed", "self", "()"])
-diag_embed_.error(
-    "ValueError", lambda s: s(s.array(3), 0, 1, -1), contains=["diag_embed", "dim1", "dim2"]
-)
-diag_embed_.error(
-    "IndexError", lambda s: s(s.array(3), 0, 0, 2), contains=["diag_embed", "dim2", "2"]
-)
-
 diag = Composite(
     "diag(Tensor self, int diagonal|k=0) -> Tensor",
     doc="""
@@ -145,17 +115,6 @@ def _(self, diagonal):
 def _(self, offset):
     return diag_embed(reshape(self, [-1]), offset)
 
-
-diag.reference(lambda self, diagonal=0: np.diag(self, diagonal))
-diagflat.reference(lambda self, offset=0: np.diagflat(self, offset))
-diag.samples(
-    lambda s: iter([s(s.array(3)), s(s.array(3, 4), 1), s(s.array(3, 4), -1), s(s.array(2), -2)])
-)
-diagflat.samples(lambda s: iter([s(s.array(2, 2)), s(s.array(), 1), s(s.array(3), -1)]))
-diag.error("ShapeError", lambda s: s(s.array(2, 2, 2)), contains=["diag", "self", "(2, 2, 2)"])
-diagflat.error(
-    "ValueError", lambda s: s(s.array(2), 2**40), contains=["diag_embed", "offset", str(2**40)]
-)
 
 diagonal = View(
     "diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)",
@@ -216,41 +175,6 @@ def _(g, offset, dim1, dim2):
     return diagonal(g, offset, dim1, dim2)
 
 
-@diagonal_backward.reference
-def _(grad, size, offset, dim1, dim2):
-    made = np.zeros(size, grad.dtype)
-    d = np.diagonal(made, offset, dim1, dim2)
-    d.setflags(write=True)
-    d[...] = grad
-    return made
-
-
-diagonal.reference(lambda self, offset=0, dim1=0, dim2=1: np.diagonal(self, offset, dim1, dim2))
-diagonal.samples(
-    lambda s: iter(
-        [
-            s(s.array(3, 4)),
-            s(s.array(3, 4), 1),
-            s(s.array(3, 4), -2),
-            s(s.array(2, 3, 4), 0, -1, 0),
-            s(s.array(2, 2), 5),
-        ]
-    )
-)
-diagonal_backward.samples(
-    lambda s: iter([s(s.array(3), (3, 4), 0, 0, 1), s(s.array(2), (3, 4), 2, 0, 1)])
-)
-diagonal.error("ShapeError", lambda s: s(s.array(3)), contains=["diagonal", "self", "(3,)"])
-diagonal.error(
-    "ValueError", lambda s: s(s.array(3, 4), 0, 1, -1), contains=["diagonal", "dim1", "dim2"]
-)
-diagonal.error(
-    "IndexError", lambda s: s(s.array(3, 4), 0, 0, 2), contains=["diagonal", "dim2", "(3, 4)", "2"]
-)
-diagonal_backward.error(
-    "ShapeError", lambda s: s(s.array(3), (-1, 3), 0, 0, 1), contains=["diagonal_backward", "-1"]
-)
-
 linalg_diagonal = Composite(
     "linalg_diagonal(Tensor(a) A|self, *, int offset=0, int dim1=-2, int dim2=-1) -> Tensor(a)",
     doc="""
@@ -268,10 +192,3 @@ linalg_diagonal = Composite(
 @linalg_diagonal.decompose
 def _(A, offset, dim1, dim2):
     return diagonal(A, offset, dim1, dim2)
-
-
-linalg_diagonal.reference(lambda A, offset=0, dim1=-2, dim2=-1: np.diagonal(A, offset, dim1, dim2))
-linalg_diagonal.samples(
-    lambda s: iter([s(s.array(2, 3, 4)), s(s.array(2, 3, 4), offset=1, dim1=0, dim2=2)])
-)
-linalg_diagonal.error("ShapeError", lambda s: s(s.array(3)), contains=["diagonal", "(3,)"])

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from plait_ops.samples import Sampler
+from plait_ops.sampling import Sampler
 
 __all__ = ["definite", "ldl", "lu", "regular", "triangular", "unldl"]
 

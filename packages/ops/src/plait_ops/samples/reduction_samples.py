@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from plait_ops import promotion
-from plait_ops.samples import Sample, Sampler
+from plait_ops.sampling import Sample, Sampler
 
 if TYPE_CHECKING:
     from plait_ops.spec import ErrorFact, Reduction
