@@ -141,6 +141,23 @@ def test_pages_name_every_operator() -> None:
         assert f"## {shown}\n" in files[f"{spec.family}.md"]
 
 
+def test_a_page_links_the_files_of_its_family(tmp_path: pathlib.Path) -> None:
+    ops, core = "packages/ops/src/plait_ops", "packages/core/cpp"
+    there = {
+        "definition": f"{ops}/specs/reduction/scans.py",
+        "test data": f"{ops}/samples/reduction/scans.py",
+        "kernels: scans.cpp": f"{core}/reduction/scans.cpp",
+        "kernels: scans_extremes.cpp": f"{core}/reduction/scans_extremes.cpp",
+    }
+    for file in there.values():
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).touch()
+    files = pages.emit(OPERATORS, tmp_path)
+    links = ", ".join(f"[{text}](../../../../{file})" for text, file in there.items())
+    assert files["reduction/scans.md"].startswith(f"# Scans\n\nFiles: {links}.\n\n## ")
+    assert "Files:" not in files["reduction/norms.md"]
+
+
 def test_the_command(tmp_path: pathlib.Path) -> None:
     for option, name in (
         ((), "register.cpp"),
