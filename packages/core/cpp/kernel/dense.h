@@ -1,0 +1,33 @@
+// Operands as C-order arrays: the tensor's own memory, or a copy of it.
+#ifndef PLAIT_CORE_DENSE_H
+#define PLAIT_CORE_DENSE_H
+#include "kernel/copy.h"
+
+namespace plait::core {
+
+template <class T>
+class Dense {
+ public:
+  plait_status take(const plait_call *c, const DLTensor *t) {
+    data_ = data<T>(t);
+    if (is_contiguous(t)) return PLAIT_OK;
+    PLAIT_TRY(space_.take(c, uint64_t(numel(t)) * sizeof(T)));
+    int64_t strides[PLAIT_MAX_DIMS], step = 1;
+    for (int d = t->ndim - 1; d >= 0; d--) {
+      strides[d] = step;
+      step *= t->shape[d];
+    }
+    copy_strided(c, space_.as<char>(), strides, data<char>(t), t->strides, t->shape, t->ndim,
+                 sizeof(T));
+    data_ = space_.as<T>();
+    return PLAIT_OK;
+  }
+  operator const T *() const { return data_; }
+
+ private:
+  const T *data_ = nullptr;
+  Workspace space_;
+};
+
+}  // namespace plait::core
+#endif  // PLAIT_CORE_DENSE_H

@@ -1,0 +1,21 @@
+// What scans carry along a line: an error of one result would be in all that follow.
+#pragma once
+#include "kernel/kernel.h"
+#include "pointwise/math.h"
+
+namespace plait::core {
+
+template <class T>
+struct Carried {
+  using type = scalar::math::wide<T>;
+};
+template <>
+struct Carried<float> {
+  using type = double;
+};
+template <>
+struct Carried<Complex64> {
+  using type = Complex128;
+};
+
+}  // namespace plait::core
