@@ -307,6 +307,7 @@ class Pointwise(Operator):
         reference: Reference | None = None,
     ) -> None:
         self.exact, self.unrounded = exact, tuple(unrounded)
+        self.extremes = True  # samples pair nan, infinities and limits of integers
         default_inplace = not internal and not conditions
         super().__init__(
             schema,

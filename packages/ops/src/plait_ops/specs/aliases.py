@@ -2,9 +2,10 @@
 
 from plait_ops.alias import alias
 from plait_ops.specs.normalization.softmax import log_softmax, softmax
-from plait_ops.specs.pointwise.arithmetic import atan2
+from plait_ops.specs.pointwise.activations import sigmoid
 from plait_ops.specs.pointwise.bessel import i0, i1
-from plait_ops.specs.pointwise.exponential import erf, erfc, expm1, log1p, sigmoid
+from plait_ops.specs.pointwise.error_functions import erf, erfc, erfinv
+from plait_ops.specs.pointwise.exponential import exp2, expm1
 from plait_ops.specs.pointwise.gamma import (
     digamma,
     gammainc,
@@ -14,11 +15,10 @@ from plait_ops.specs.pointwise.gamma import (
     polygamma,
     polygamma_n,
 )
-from plait_ops.specs.pointwise.hyperbolic import acosh, asinh, atanh, sinc
-from plait_ops.specs.pointwise.logarithms import bounded, exp2, xlogy
-from plait_ops.specs.pointwise.normal import erfinv
+from plait_ops.specs.pointwise.hyperbolic import acosh, asinh, atanh
+from plait_ops.specs.pointwise.logarithms import inverse_sigmoid, log1p, xlogy
 from plait_ops.specs.pointwise.rounding import trunc
-from plait_ops.specs.pointwise.trigonometric import acos, asin, atan
+from plait_ops.specs.pointwise.trigonometric import acos, asin, atan, atan2, sinc
 from plait_ops.specs.reduction.norms import logsumexp
 
 for _name, _operator in {
@@ -52,7 +52,7 @@ for _name, _operator in {
     "i0": i0,
     "log1p": log1p,
     "log_softmax": log_softmax,
-    "logit": bounded,
+    "logit": inverse_sigmoid,
     "logsumexp": logsumexp,
     "modified_bessel_i0": i0,
     "modified_bessel_i1": i1,

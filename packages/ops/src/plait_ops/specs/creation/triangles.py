@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from plait_ops.spec import Operator
-from plait_ops.words import check, result
+from plait_ops.calls import clone, nonzero_rows, ones, transpose
+from plait_ops.spec import Composite, Operator
+from plait_ops.words import bool_, check, require, result, to_dtype
 
 
 def _triangle(name, text, example, reference):
@@ -66,3 +67,65 @@ def _(g, diagonal):
 @triu.vjp("self")
 def _(g, diagonal):
     return triu(g, diagonal)
+
+
+def _places(triangle, lower):
+    def decompose(row, col, offset, dtype, device):
+        check(
+            row >= 0 and col >= 0,
+            f"`row` and `col` must not be negative; got {row} and {col}",
+            "ValueError",
+        )
+        require("dtype", dtype, "integer")
+        square = triangle(ones([row, col], dtype=bool_, device=device), offset)
+        # Row i holds start + i places left of the edge, but not below 0, and not beyond `col`. So
+        # the shape is known without looking, and on device meta.
+        start = offset + (1 if lower else 0)
+        some = min(max(1 - start, 0), row)
+        full = min(max(col - start, some), row)
+        below = (full - some) * (2 * start + full + some - 1) // 2 + (row - full) * col
+        rows = nonzero_rows(square, below if lower else row * col - below)
+        return clone(transpose(to_dtype(rows, dtype), 0, 1))
+
+    return decompose
+
+
+def _triangle_indices(name, what, reference):
+    operator = Composite(
+        f"{name}_indices(int row, int col, int offset=0, *, dtype dtype=int64, device? device=None) -> Tensor",
+        doc=f"""
+    Where the {what} triangle of a matrix of `row` rows and `col` columns is: row numbers and column numbers, shape (2, n),
+    row by row. `offset` moves its edge to the upper right.
+
+    Raises: ValueError for a negative size, DTypeError unless `dtype` is int32 or int64.
+
+    >>> import plait_core as pc
+    >>> pc.{name}_indices(2, 2).tolist()
+    {np.stack(reference(2, 0, 2)).tolist()}
+    """,
+    )
+    operator.reference(
+        lambda row, col, offset=0, dtype="int64": np.stack(reference(row, offset, col)).astype(
+            dtype
+        )
+    )
+    operator.samples(
+        lambda s: iter(
+            [s(3, 3), s(3, 4, 1), s(4, 3, -1, dtype="int32"), s(0, 3), s(2, 2, 5), s(2, 2, -5)]
+        )
+    )
+    operator.error("ValueError", lambda s: s(-1, 3), contains=[f"{name}_indices", "row", "-1"])
+    operator.error(
+        "DTypeError",
+        lambda s: s(2, 3, dtype="float32"),
+        contains=[f"{name}_indices", "dtype", "float32"],
+    )
+    return operator
+
+
+tril_indices = _triangle_indices("tril", "lower", np.tril_indices)
+triu_indices = _triangle_indices("triu", "upper", np.triu_indices)
+
+
+tril_indices.decompose(_places(tril, True))
+triu_indices.decompose(_places(triu, False))

@@ -2,9 +2,20 @@
 
 import numpy as np
 
-from plait_ops.calls import index_add, index_select, reshape, scatter_add, sum, zeros
-from plait_ops.spec import Operator
+from plait_ops.calls import (
+    expand,
+    gather,
+    index_add,
+    index_select,
+    index_tensors,
+    reshape,
+    scatter_add,
+    sum,
+    zeros,
+)
+from plait_ops.spec import Composite, Operator
 from plait_ops.words import (
+    broadcast,
     cast_argument,
     check,
     conjugate,
@@ -284,3 +295,105 @@ def _gather_errors(operator, *rest):
 
 
 _gather_errors(gather_)
+
+take_along_dim = Composite(
+    "take_along_dim(Tensor self, Tensor indices, int? dim|axis=None) -> Tensor",
+    doc="""
+    The elements of `self` at `indices` along `dim`, as `gather`, but shapes broadcast in the other dimensions; `dim` None: of
+    the flattened tensors. What `argsort` and `argmax` with ``keepdim=True`` give is what it takes.
+
+    Raises: as `gather`, and ShapeError if the numbers of dimensions differ.
+
+    >>> import plait_core as pc
+    >>> x = pc.tensor([[3, 1], [2, 4]])
+    >>> pc.take_along_dim(x, pc.argsort(x, 1), 1).tolist()
+    [[1, 3], [2, 4]]
+    """,
+    dtypes="any",
+    out=True,
+)
+
+
+@take_along_dim.decompose
+def _(self, indices, dim):
+    require("indices", indices.dtype, "integer")
+    if dim is None:
+        return gather(reshape(self, [-1]), 0, reshape(indices, [-1]))
+    at = wrap_dim("dim", dim, self.shape)
+    check(
+        self.ndim == indices.ndim,
+        f"`indices` of shape {indices.shape} must have as many dimensions as `self` of shape {self.shape}",
+    )
+    if self.ndim == 0:
+        return gather(self, 0, indices)
+    rest = list(self.shape)
+    rest[at] = 1
+    own = list(indices.shape)
+    own[at] = 1
+    common = broadcast("self", rest, "indices", own)
+    common[at] = self.shape[at]
+    wide = expand(self, common)
+    common[at] = indices.shape[at]
+    return gather(wide, at, expand(indices, common))
+
+
+@take_along_dim.reference
+def _(self, indices, dim=None):
+    if dim is None:
+        return self.reshape(-1)[indices.reshape(-1)]
+    return np.take_along_axis(self, indices, dim) if self.ndim else self.copy()
+
+
+@take_along_dim.samples
+def _(s):
+    yield s(s.array(3, 4), s.indices(4, 3, 2), 1)
+    yield s(s.array(3, 4), s.indices(4, 1, 2), -1)
+    yield s(s.array(1, 4), s.indices(4, 3, 2, negative=True), 1)
+    yield s(s.array(3, 4), s.indices(12, 2, 2))
+    yield s(s.array(), np.array(0), 0)
+
+
+take_along_dim.error(
+    "ShapeError",
+    lambda s: s(s.array(3, 4), s.indices(3, 3), 0),
+    contains=["take_along_dim", "indices", "(3,)", "(3, 4)"],
+)
+take_along_dim.error(
+    "DTypeError", lambda s: s(s.array(3), s.array(3), 0), contains=["take_along_dim", "indices"]
+)
+
+
+take = Composite(
+    "take(Tensor self, Tensor index) -> Tensor",
+    doc="""
+    The elements at `index` into the flattened tensor; the result has the shape of `index`.
+
+    Raises: DTypeError unless `index` is an integer tensor, IndexError for an index out of range.
+
+    >>> import plait_core as pc
+    >>> pc.take(pc.tensor([[1, 2], [3, 4]]), pc.tensor([3, 0])).tolist()
+    [4, 1]
+    """,
+    dtypes="any",
+    out=True,
+)
+
+
+@take.decompose
+def _(self, index):
+    require("index", index.dtype, "integer")
+    return index_tensors(reshape(self, [-1]), [index])
+
+
+take.reference(lambda self, index: np.take(self, index))
+take.samples(
+    lambda s: iter(
+        [
+            s(s.array(3, 4), s.indices(12, 5)),
+            s(s.strided(3, 4), s.indices(12, 2, 2, negative=True)),
+            s(s.array(3), s.indices(3)),
+        ]
+    )
+)
+take.error("DTypeError", lambda s: s(s.array(2), s.array(2)), contains=["take", "index", "float32"])
+take.error("IndexError", lambda s: s(s.array(2), np.array([2])), contains=["index", "2"])

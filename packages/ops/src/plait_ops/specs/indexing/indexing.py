@@ -3,13 +3,17 @@
 import numpy as np
 
 from plait_ops.calls import (
+    amax,
+    amin,
     arange,
     clone,
     eq,
+    floor_divide,
     index_columns,
     index_put_tensors_,
     index_tensors,
     nonzero,
+    remainder,
     reshape,
     select,
     where,
@@ -25,6 +29,7 @@ from plait_ops.words import (
     index_shape,
     int64,
     is_tensor,
+    item,
     numel,
     require,
     result,
@@ -354,3 +359,62 @@ for each in (index_put_, index_put_tensors):
         lambda s: s(s.array(4, 5), [s.indices(4, 3)], s.array(2)),
         contains=["index_put", "values", "(2,)", "(3, 5)"],
     )
+
+
+unravel_index = Composite(
+    "unravel_index(Tensor indices, int[] shape) -> Tensor[]",
+    doc="""
+    The coordinates of `indices`, which count the elements of a tensor of the given `shape` in C order: one int64 tensor of
+    their shape for each dimension.
+
+    Raises: DTypeError unless `indices` holds integers, ShapeError for negative sizes, IndexError for an index out of range.
+
+    >>> import plait_core as pc
+    >>> [x.tolist() for x in pc.unravel_index(pc.tensor([0, 5]), (2, 3))]
+    [[0, 1], [0, 2]]
+    """,
+)
+
+
+@unravel_index.decompose
+def _(indices, shape):
+    require("indices", indices.dtype, "integer")
+    sizes("shape", shape)
+    total = numel(shape)
+    if numel(indices.shape) > 0:
+        low = item(to_dtype(amin(indices), int64))
+        high = item(to_dtype(amax(indices), int64))
+        check(
+            low >= 0 and high < total,
+            f"`indices` must be in [0, {total}) for `shape` {shape}; got {low if low < 0 else high}",
+            "IndexError",
+        )
+    rest = to_dtype(indices, int64)
+    made = []
+    for d in range(len(shape)):
+        step = max(numel(shape[d + 1 :]), 1)
+        made.append(floor_divide(rest, step))
+        rest = remainder(rest, step)
+    return made
+
+
+unravel_index.reference(
+    lambda indices, shape: [np.asarray(x, "int64") for x in np.unravel_index(indices, shape)]
+)
+unravel_index.samples(
+    lambda s: iter(
+        [
+            s(s.indices(12, 5), (3, 4)),
+            s(s.indices(24, 2, 2, dtype="int32"), (2, 3, 4)),
+            s(s.indices(4), (4,)),
+        ]
+    )
+)
+unravel_index.error(
+    "IndexError",
+    lambda s: s(np.array([6]), (2, 3)),
+    contains=["unravel_index", "indices", "6", "(2, 3)"],
+)
+unravel_index.error(
+    "DTypeError", lambda s: s(s.array(2), (2, 3)), contains=["unravel_index", "indices", "float32"]
+)

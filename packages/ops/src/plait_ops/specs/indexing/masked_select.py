@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from plait_ops.calls import expand, index, index_tensors, reshape
+from plait_ops.calls import expand, index, reshape
 from plait_ops.spec import Composite
 from plait_ops.words import broadcast, require
 
@@ -51,39 +51,3 @@ masked_select.error(
     lambda s: s(s.array(2, 3), s.array(4, dtype="bool")),
     contains=["masked_select", "broadcast", "(2, 3)", "(4,)"],
 )
-
-
-take = Composite(
-    "take(Tensor self, Tensor index) -> Tensor",
-    doc="""
-    The elements at `index` into the flattened tensor; the result has the shape of `index`.
-
-    Raises: DTypeError unless `index` is an integer tensor, IndexError for an index out of range.
-
-    >>> import plait_core as pc
-    >>> pc.take(pc.tensor([[1, 2], [3, 4]]), pc.tensor([3, 0])).tolist()
-    [4, 1]
-    """,
-    dtypes="any",
-    out=True,
-)
-
-
-@take.decompose
-def _(self, index):
-    require("index", index.dtype, "integer")
-    return index_tensors(reshape(self, [-1]), [index])
-
-
-take.reference(lambda self, index: np.take(self, index))
-take.samples(
-    lambda s: iter(
-        [
-            s(s.array(3, 4), s.indices(12, 5)),
-            s(s.strided(3, 4), s.indices(12, 2, 2, negative=True)),
-            s(s.array(3), s.indices(3)),
-        ]
-    )
-)
-take.error("DTypeError", lambda s: s(s.array(2), s.array(2)), contains=["take", "index", "float32"])
-take.error("IndexError", lambda s: s(s.array(2), np.array([2])), contains=["index", "2"])

@@ -2,9 +2,26 @@
 
 import numpy as np
 
-from plait_ops.calls import count_nonzero, ne
-from plait_ops.spec import Operator
-from plait_ops.words import check, int64, is_complex, item, require, result
+from plait_ops.calls import (
+    arange,
+    bitwise_and,
+    copy_,
+    count_nonzero,
+    cumsum,
+    floor_divide,
+    full,
+    lt,
+    narrow,
+    ne,
+    nonzero,
+    remainder,
+    reshape,
+    scatter,
+    select,
+    where,
+)
+from plait_ops.spec import Composite, Operator
+from plait_ops.words import check, int64, is_complex, item, numel, require, result
 
 nonzero_ = Operator(
     "nonzero(Tensor self) -> Tensor",
@@ -64,4 +81,121 @@ nonzero_rows.samples(
 nonzero_.error("TypeError", lambda s: s("a"), contains=["nonzero", "self"])
 nonzero_rows.error(
     "ValueError", lambda s: s(s.array(2), -1), contains=["nonzero_rows", "count", "-1"]
+)
+
+argwhere = Composite(
+    "argwhere(Tensor self) -> Tensor",
+    doc="""
+    The indices of the elements that are not 0, one row each: `nonzero` under NumPy's name.
+
+    >>> import plait_core as pc
+    >>> pc.argwhere(pc.tensor([0, 5, 7])).tolist()
+    [[1], [2]]
+    """,
+)
+
+
+@argwhere.decompose
+def _(self):
+    return nonzero(self)
+
+
+argwhere.reference(
+    lambda self: np.stack(np.nonzero(np.atleast_1d(self)), 1)[:, : self.ndim].astype("int64")
+)
+argwhere.samples(
+    lambda s: iter(
+        [s(s.array(3, 4, dtype="bool")), s(s.array(5, dtype="int64")), s(s.array(dtype="bool"))]
+    )
+)
+argwhere.error("TypeError", lambda s: s("a"), contains=["argwhere", "self"])
+
+nonzero_static = Composite(
+    "nonzero_static(Tensor self, *, int size, int fill_value=-1) -> Tensor",
+    doc="""
+    The indices of the first `size` elements that are not 0, one row each, then rows of `fill_value`: `nonzero` with a shape
+    that does not depend on the elements.
+
+    Shape: (size, ndim). Dtype: int64. Raises: ValueError if `size` is negative.
+
+    >>> import plait_core as pc
+    >>> pc.nonzero_static(pc.tensor([0, 5, 7]), size=3).tolist()
+    [[1], [2], [-1]]
+    """,
+    dtypes="any",
+)
+
+
+@nonzero_static.decompose
+def _(self, size, fill_value):
+    check(size >= 0, f"`size` must not be negative; got {size}", "ValueError")
+    n = numel(self.shape)
+    found = reshape(ne(self, 0), [n])
+    before = cumsum(found, 0) - 1
+    # what is not wanted falls on one more place, which is dropped
+    rows = where(bitwise_and(found, lt(before, size)), before, size)
+    empty = full([size + 1], -1, dtype=int64, device=self.device)
+    flat = narrow(scatter(empty, 0, rows, arange(n, device=self.device)), 0, 0, size)
+    missing = lt(flat, 0)
+    made = full([size, self.ndim], fill_value, dtype=int64, device=self.device)
+    step = n
+    for d in range(self.ndim):
+        step = step // max(self.shape[d], 1)
+        place = remainder(floor_divide(flat, max(step, 1)), max(self.shape[d], 1))
+        copy_(select(made, 1, d), where(missing, fill_value, place))
+    return made
+
+
+@nonzero_static.reference
+def _(self, size, fill_value=-1):
+    rows = np.stack(np.nonzero(np.atleast_1d(self)), 1)[:, : self.ndim][:size]
+    made = np.full((size, self.ndim), fill_value, "int64")
+    made[: len(rows)] = rows
+    return made
+
+
+@nonzero_static.samples
+def _(s):
+    yield s(s.array(3, 4, dtype="bool"), size=20)
+    yield s(s.array(3, 4, dtype="bool"), size=2, fill_value=7)
+    yield s(s.strided(2, 3, 2), size=4)
+    yield s(s.array(dtype="int64"), size=2)
+    yield s(s.array(0, 3), size=2)
+    yield s(s.array(5), size=0)
+
+
+nonzero_static.error(
+    "ValueError", lambda s: s(s.array(3), size=-1), contains=["nonzero_static", "size", "-1"]
+)
+
+
+nonzero_list = Composite(
+    "nonzero_list(Tensor self) -> Tensor[]",
+    doc="`nonzero` as one int64 vector for each dimension: what indexes `self`. A 0-d tensor counts as a vector.",
+    internal=True,
+)
+
+
+@nonzero_list.decompose
+def _(self):
+    x = self if self.ndim > 0 else reshape(self, [1])
+    rows = nonzero(x)
+    return [select(rows, 1, d) for d in range(x.ndim)]
+
+
+nonzero_list.reference(lambda self: list(np.nonzero(np.atleast_1d(self))))
+nonzero_list.samples(
+    lambda s: iter(
+        [
+            s(s.array(3, 4, dtype="bool")),
+            s(s.array(5, dtype="int64")),
+            s(np.array(True)),
+            s(s.array(0, 2)),
+        ]
+    )
+)
+nonzero_list.error(
+    "TypeError",
+    lambda s: s("a"),
+    contains=["self"],
 )

@@ -2,165 +2,23 @@
 
 import numpy as np
 
-from plait_ops.calls import cat, clone, dense, expand, narrow, reshape, unsqueeze
-from plait_ops.spec import Composite, View
-from plait_ops.words import (
-    check,
-    max_dims,
-    reduce_dims,
-    sizes,
-    view,
-    wrap_dim,
+from plait_ops.calls import (
+    amin,
+    arange,
+    clone,
+    cumsum,
+    expand,
+    index_select,
+    repeat_interleave_counts,
+    reshape,
+    search_sorted,
+    select,
+    unsqueeze,
 )
+from plait_ops.spec import Composite
+from plait_ops.words import check, int64, item, max_dims, numel, require, sizes, to_dtype, wrap_dim
 
 LARGEST = 2**31 - 1
-
-flip = View(
-    "flip_view(Tensor(a) self, int[] dims) -> Tensor(a)",
-    doc="`self` with the order of elements along `dims` reversed, as a view with negative strides.",
-    internal=True,
-)
-
-
-@flip.shape
-def _(self, dims):
-    strides = list(self.strides)
-    offset = 0
-    if len(dims) > 0:
-        for at in reduce_dims("dims", dims, self.shape):
-            if self.ndim > 0 and self.shape[at] > 0:
-                strides[at] = -self.strides[at]
-                offset += (self.shape[at] - 1) * self.strides[at]
-    return view(self, self.shape, strides, offset)
-
-
-@flip.vjp("self")
-def _(g, dims):
-    return flip(g, dims)
-
-
-flip_copy = Composite(
-    "flip(Tensor self, int[]* dims|axis) -> Tensor",
-    doc="""
-    A copy of `self` with the order of elements along `dims` reversed.
-
-    Raises: IndexError for a dim out of range, ValueError for a repeated one.
-
-    >>> import plait_core as pc
-    >>> pc.flip(pc.tensor([1, 2, 3]), 0).tolist()
-    [3, 2, 1]
-    """,
-    dtypes="any",
-)
-
-
-@flip_copy.decompose
-def _(self, dims):
-    return dense(flip(self, dims))
-
-
-def _flip(self, dims):
-    return np.flip(self, dims) if self.ndim and len(dims) else self
-
-
-flip.reference(_flip)
-flip_copy.reference(_flip)
-for each in (flip, flip_copy):
-    each.samples(
-        lambda s: iter(
-            [
-                s(s.array(4), (0,)),
-                s(s.array(2, 3), (0, -1)),
-                s(s.array(2, 3), (1,)),
-                s(s.strided(2, 3), (0,)),
-                s(s.array(0, 2), (0,)),
-            ]
-        )
-    )
-    each.error(
-        "IndexError", lambda s: s(s.array(2, 3), (2,)), contains=["flip", "dims", "(2, 3)", "2"]
-    )
-    each.error(
-        "ValueError", lambda s: s(s.array(2, 3), (1, -1)), contains=["flip", "dims", "(1, -1)"]
-    )
-
-
-roll = Composite(
-    "roll(Tensor self, int[] shifts, int[]? dims|axis=None) -> Tensor",
-    doc="""
-    The elements of `self` moved by `shifts` places along `dims`, those that fall off come in again at the other end.
-    `dims` None: of the flattened tensor.
-
-    Raises: ValueError if the two lists differ in length, IndexError for a dim out of range.
-
-    >>> import plait_core as pc
-    >>> pc.roll(pc.tensor([1, 2, 3, 4]), 1).tolist()
-    [4, 1, 2, 3]
-    """,
-    dtypes="any",
-)
-
-
-@roll.decompose
-def _(self, shifts, dims):
-    if dims is None:
-        check(
-            len(shifts) == 1,
-            f"`shifts` must be one number where `dims` is None; got {shifts}",
-            "ValueError",
-        )
-        return reshape(roll_one(reshape(self, [-1]), shifts[0], 0), self.shape)
-    check(
-        len(shifts) == len(dims),
-        f"`shifts` {shifts} and `dims` {dims} must be of one length",
-        "ValueError",
-    )
-    made = clone(self)
-    for shift, dim in zip(shifts, dims, strict=True):
-        made = roll_one(made, shift, dim)
-    return made
-
-
-roll_one = Composite(
-    "roll_one(Tensor self, int shift, int dim) -> Tensor",
-    doc="`roll` along one dimension.",
-    dtypes="any",
-    internal=True,
-)
-
-
-@roll_one.decompose
-def _(self, shift, dim):
-    at = wrap_dim("dims", dim, self.shape)
-    if self.ndim == 0 or self.shape[at] == 0:
-        return clone(self)
-    k = shift % self.shape[at]
-    return cat(
-        [narrow(self, at, self.shape[at] - k, k), narrow(self, at, 0, self.shape[at] - k)], at
-    )
-
-
-roll.reference(
-    lambda self, shifts, dims=None: np.roll(self, shifts if dims is not None else shifts[0], dims)
-)
-roll_one.reference(lambda self, shift, dim: np.roll(self, shift, dim))
-roll.samples(
-    lambda s: iter(
-        [
-            s(s.array(5), (2,)),
-            s(s.array(2, 3), (1, -1), (0, 1)),
-            s(s.array(2, 3), (4,)),
-            s(s.array(0), (1,), (0,)),
-        ]
-    )
-)
-roll_one.samples(lambda s: iter([s(s.array(5), 2, 0), s(s.array(2, 3), -1, -1)]))
-roll.error(
-    "ValueError",
-    lambda s: s(s.array(2, 3), (1, 2), (0,)),
-    contains=["roll", "shifts", "dims", "(1, 2)", "(0,)"],
-)
-roll_one.error("IndexError", lambda s: s(s.array(3), 1, 1), contains=["roll_one", "dims", "(3,)"])
 
 
 tile = Composite(
@@ -316,4 +174,110 @@ repeat_interleave.error(
     "ValueError",
     lambda s: s(s.array(2), 2, output_size=5),
     contains=["repeat_interleave", "output_size", "4", "5"],
+)
+
+# ---- repetition --------------------------------------------------------------------------------
+repeat_each = Composite(
+    "repeat_interleave.tensor(Tensor self, Tensor repeats, int? dim|axis=None, *, int? output_size=None) -> Tensor",
+    doc="""
+    Element `i` of `self` along `dim` repeated ``repeats[i]`` times; `dim` None: of the flattened tensor. `repeats` of one element
+    serve all.
+
+    Raises: DTypeError unless `repeats` holds integers, ShapeError unless it has as many as the dimension, ValueError for a
+    negative one or an `output_size` that is not their sum.
+
+    >>> import plait_core as pc
+    >>> pc.repeat_interleave(pc.tensor([5, 6]), pc.tensor([1, 3])).tolist()
+    [5, 6, 6, 6]
+    """,
+    dtypes="any",
+)
+repeat_counts = Composite(
+    "repeat_interleave.counts(Tensor repeats, *, int? output_size=None) -> Tensor",
+    doc="""
+    ``[0] * repeats[0] + [1] * repeats[1] + ...`` as int64.
+
+    >>> import plait_core as pc
+    >>> pc.repeat_interleave(pc.tensor([1, 3])).tolist()
+    [0, 1, 1, 1]
+    """,
+    method=False,
+)
+
+
+@repeat_counts.decompose
+def _(repeats, output_size):
+    require("repeats", repeats.dtype, "integer")
+    check(repeats.ndim == 1, f"`repeats` must have 1 dimension; got shape {repeats.shape}")
+    n = repeats.shape[0]
+    ends = cumsum(to_dtype(repeats, int64), 0)
+    total = item(select(ends, 0, n - 1)) if n > 0 else 0
+    least = item(to_dtype(amin(repeats), int64)) if n > 0 else 0
+    check(least >= 0, f"`repeats` must not be negative; got {least}", "ValueError")
+    if output_size is not None:
+        check(
+            int(output_size) == total,
+            f"`output_size` must be the sum of `repeats`, {total}; got {int(output_size)}",
+            "ValueError",
+        )
+    # element j belongs to the first one that ends behind it
+    return search_sorted(ends, arange(total, dtype=int64, device=repeats.device), True)
+
+
+@repeat_each.decompose
+def _(self, repeats, dim, output_size):
+    require("repeats", repeats.dtype, "integer")
+    flat = reshape(self, [-1]) if dim is None or self.ndim == 0 else self
+    at = wrap_dim(
+        "dim", dim if dim is not None else 0, self.shape if dim is not None else flat.shape
+    )
+    n = flat.shape[at]
+    check(
+        repeats.ndim <= 1 and (numel(repeats.shape) == 1 or numel(repeats.shape) == n),
+        f"`repeats` of shape {repeats.shape} must have 1 or {n} elements for `self` of shape {self.shape}",
+    )
+    counts = reshape(repeats, [-1])
+    if n != 1 and counts.shape[0] == 1:
+        counts = expand(counts, [n])
+    places = repeat_interleave_counts(counts, output_size=output_size)
+    return index_select(flat, at, places)
+
+
+@repeat_each.reference
+def _(self, repeats, dim=None):
+    return np.repeat(self, repeats.reshape(-1), dim if self.ndim else None)
+
+
+repeat_counts.reference(lambda repeats: np.repeat(np.arange(len(repeats)), repeats))
+repeat_each.samples(
+    lambda s: iter(
+        [
+            s(s.array(3), np.array([2, 0, 1])),
+            s(s.array(2, 3), np.array([2, 1, 3]), 1),
+            s(s.array(2, 3), np.array([2]), 0),
+            s(s.array(2, 2), np.array([1, 2, 0, 1])),
+            s(s.array(2), np.array([1, 2], "int32"), 0, output_size=3),
+        ]
+    )
+)
+repeat_counts.samples(
+    lambda s: iter([s(np.array([1, 0, 3])), s(s.indices(3, 0)), s(np.array([2]), output_size=2)])
+)
+repeat_each.error(
+    "ShapeError",
+    lambda s: s(s.array(3), s.indices(3, 2)),
+    contains=["repeat_interleave", "repeats", "(2,)", "(3,)"],
+)
+repeat_each.error(
+    "ValueError",
+    lambda s: s(s.array(2), np.array([1, -1])),
+    contains=["repeat_interleave", "repeats", "-1"],
+)
+repeat_counts.error(
+    "ValueError",
+    lambda s: s(np.array([1, 2]), output_size=4),
+    contains=["repeat_interleave", "output_size", "3", "4"],
+)
+repeat_counts.error(
+    "DTypeError", lambda s: s(s.array(2)), contains=["repeat_interleave", "repeats", "float32"]
 )

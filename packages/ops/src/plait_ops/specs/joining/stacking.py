@@ -1,31 +1,10 @@
-"""Joining with dimensions added first, broadcasting of several tensors, and grids."""
+"""Tensors joined along a new dimension, or along one that depends on their number of dimensions."""
 
 import numpy as np
 
-from plait_ops.alias import under_another_name
-from plait_ops.calls import (
-    atleast_1d,
-    atleast_2d,
-    atleast_3d,
-    cat,
-    expand,
-    index_select,
-    logical_and,
-    meshgrid,
-    narrow,
-    nonzero,
-    ones,
-    reshape,
-    select,
-    stack,
-    transpose,
-    triu,
-    unsqueeze,
-)
+from plait_ops.calls import atleast_1d, atleast_2d, atleast_3d, cat, reshape, unsqueeze
 from plait_ops.spec import Composite
-from plait_ops.specs.joining.joining import cat as cat_spec
-from plait_ops.specs.joining.joining import promoted
-from plait_ops.words import bool_, broadcast, check
+from plait_ops.words import check, promote_all
 
 
 def _of_list(name, text, reference, example, samples):
@@ -139,27 +118,6 @@ hstack.error(
     "ShapeError", lambda s: s([s.array(2, 3), s.array(3, 3)]), contains=["cat", "(2, 3)", "(3, 3)"]
 )
 
-concatenate = Composite(
-    "concatenate(Tensor[] tensors, int dim|axis=0) -> Tensor",
-    doc=under_another_name("`cat` under NumPy's name.", "concatenate", cat_spec),
-    out=True,
-    dtypes="any",
-)
-
-
-@concatenate.decompose
-def _(tensors, dim):
-    return cat(tensors, dim)
-
-
-concatenate.reference(
-    lambda tensors, dim=0: np.concatenate([t.astype(promoted(tensors)) for t in tensors], dim)
-)
-concatenate.samples(
-    lambda s: iter([s([s.array(2, 3), s.array(4, 3)]), s([s.array(2, 3), s.array(2, 1)], -1)])
-)
-concatenate.error("ValueError", lambda s: s([]), contains=["cat", "tensors"])
-
 
 # ---- dimensions added where there are too few --------------------------------------------------
 def _atleast(n, text, reference, example):
@@ -216,221 +174,61 @@ def _(self):
     return unsqueeze(atleast_2d(self), 2)
 
 
-# ---- several tensors ---------------------------------------------------------------------------
-broadcast_tensors_ = Composite(
-    "broadcast_tensors(Tensor[] tensors) -> Tensor[]",
-    doc="""
-    Views of the `tensors` in the shape to which they all broadcast; they must not be written.
+def promoted(tensors):
+    """Return the NumPy dtype that the tensors promote to."""
+    return np.dtype(promote_all("tensors", tensors))
 
-    Raises: ShapeError if they do not broadcast.
+
+stack = Composite(
+    "stack(Tensor[] tensors, int dim|axis=0) -> Tensor",
+    doc="""
+    The `tensors`, all of one shape, along a new dimension `dim`, which lies in ``[-ndim - 1, ndim]``.
+
+    Raises: ValueError for an empty list, ShapeError if shapes differ, IndexError for a `dim` out of range.
 
     >>> import plait_core as pc
-    >>> [x.tolist() for x in pc.broadcast_tensors([pc.tensor([1, 2]), pc.tensor([[3], [4]])])]
-    [[[1, 2], [1, 2]], [[3, 3], [4, 4]]]
+    >>> pc.stack([pc.tensor([1, 2]), pc.tensor([3, 4])], 1).tolist()
+    [[1, 3], [2, 4]]
     """,
+    out=True,
     dtypes="any",
 )
 
 
-@broadcast_tensors_.decompose
-def _(tensors):
-    shape = [1] * 0
-    for t in tensors:
-        shape = broadcast("tensors", shape, "tensors", t.shape)
-    return [expand(t, shape) for t in tensors]
-
-
-broadcast_tensors_.reference(lambda tensors: [np.array(x) for x in np.broadcast_arrays(*tensors)])
-broadcast_tensors_.samples(
-    lambda s: iter(
-        [
-            s([s.array(2, 1), s.array(3)]),
-            s([s.array()]),
-            s([s.array(1, 2), s.array(), s.array(4, 1)]),
-        ]
+@stack.decompose
+def _(tensors, dim):
+    check(
+        len(tensors) > 0, "`tensors` must hold at least one tensor; got an empty list", "ValueError"
     )
+    first = tensors[0]
+    parts = []
+    for i in range(len(tensors)):
+        t = tensors[i]
+        check(
+            t.shape == first.shape,
+            f"`tensors` must have one shape; got {first.shape} and, at {i}, {t.shape}",
+        )
+        parts.append(unsqueeze(t, dim))
+    return cat(parts, dim)
+
+
+stack.reference(
+    lambda tensors, dim=0: np.stack([t.astype(promoted(tensors)) for t in tensors], axis=dim)
 )
-broadcast_tensors_.error(
+
+
+@stack.samples
+def _(s):
+    yield s([s.array(2, 3), s.array(2, 3)])
+    yield s([s.array(2, 3), s.strided(2, 3)], -1)
+    yield s([s.array(), s.array()])
+    yield s([s.array(3, dtype="int64"), s.array(3)], 1)
+
+
+stack.error("ValueError", lambda s: s([]), contains=["stack", "tensors", "empty"])
+stack.error(
     "ShapeError",
     lambda s: s([s.array(2), s.array(3)]),
-    contains=["broadcast_tensors", "tensors", "(2,)", "(3,)"],
+    contains=["stack", "tensors", "(2,)", "(3,)"],
 )
-
-meshgrid_ = Composite(
-    'meshgrid(Tensor[] tensors, *, str indexing="ij") -> Tensor[]',
-    doc="""
-    The coordinates of a grid: tensor `i` of the result has shape ``(n0, n1, ...)`` and holds ``tensors[i]`` along dimension `i`.
-    With `indexing` "xy" the first two dimensions are swapped, as NumPy does by default. The results are views that must not
-    be written.
-
-    Raises: ShapeError unless all have at most 1 dimension, ValueError for another `indexing`.
-
-    >>> import plait_core as pc
-    >>> [x.tolist() for x in pc.meshgrid([pc.tensor([1, 2]), pc.tensor([3, 4, 5])])]
-    [[[1, 1, 1], [2, 2, 2]], [[3, 4, 5], [3, 4, 5]]]
-    """,
-    dtypes="any",
-)
-
-
-@meshgrid_.decompose
-def _(tensors, indexing):
-    check(
-        indexing == "ij" or indexing == "xy",
-        f'`indexing` must be "ij" or "xy"; got "{indexing}"',
-        "ValueError",
-    )
-    check(
-        len(tensors) > 0, "`tensors` must hold at least one tensor; got an empty list", "ValueError"
-    )
-    shape = [1] * len(tensors)
-    for i in range(len(tensors)):
-        t = tensors[i]
-        check(t.ndim <= 1, f"`tensors` must have at most 1 dimension; got, at {i}, shape {t.shape}")
-        if t.ndim == 1:
-            shape[i] = t.shape[0]
-    made = []
-    for i in range(len(tensors)):
-        own = [1] * len(tensors)
-        own[i] = shape[i]
-        grid = expand(reshape(tensors[i], own), shape)
-        if indexing == "xy" and len(tensors) > 1:
-            made.append(transpose(grid, 0, 1))
-        else:
-            made.append(grid)
-    return made
-
-
-meshgrid_.reference(
-    lambda tensors, indexing="ij": [np.array(x) for x in np.meshgrid(*tensors, indexing=indexing)]
-)
-meshgrid_.samples(
-    lambda s: iter(
-        [
-            s([s.array(2), s.array(3)]),
-            s([s.array(2), s.array(3), s.array(4)], indexing="xy"),
-            s([s.array(2), s.array()]),
-            s([s.array(3)], indexing="xy"),
-        ]
-    )
-)
-meshgrid_.error(
-    "ShapeError", lambda s: s([s.array(2, 3)]), contains=["meshgrid", "tensors", "(2, 3)"]
-)
-meshgrid_.error(
-    "ValueError", lambda s: s([s.array(2)], indexing="ji"), contains=["meshgrid", "indexing", "ji"]
-)
-
-cartesian_prod = Composite(
-    "cartesian_prod(Tensor[] tensors) -> Tensor",
-    doc="""
-    All combinations of one element of each of the `tensors`, as rows; one tensor alone is returned as it is.
-
-    Raises: ShapeError unless all are vectors, ValueError for an empty list.
-
-    >>> import plait_core as pc
-    >>> pc.cartesian_prod([pc.tensor([1, 2]), pc.tensor([3, 4])]).tolist()
-    [[1, 3], [1, 4], [2, 3], [2, 4]]
-    """,
-    dtypes="any",
-)
-
-
-@cartesian_prod.decompose
-def _(tensors):
-    check(
-        len(tensors) > 0, "`tensors` must hold at least one tensor; got an empty list", "ValueError"
-    )
-    for i in range(len(tensors)):
-        t = tensors[i]
-        check(t.ndim == 1, f"`tensors` must be vectors; got, at {i}, shape {t.shape}")
-    if len(tensors) == 1:
-        return tensors[0]
-    grids = meshgrid(tensors)
-    return stack([reshape(t, [-1]) for t in grids], 1)
-
-
-@cartesian_prod.reference
-def _(tensors):
-    if len(tensors) == 1:
-        return tensors[0]
-    return np.stack(
-        [x.reshape(-1).astype(promoted(tensors)) for x in np.meshgrid(*tensors, indexing="ij")], 1
-    )
-
-
-cartesian_prod.samples(
-    lambda s: iter(
-        [s([s.array(2), s.array(3)]), s([s.array(3)]), s([s.array(2), s.array(1), s.array(2)])]
-    )
-)
-cartesian_prod.error(
-    "ShapeError", lambda s: s([s.array(2, 3)]), contains=["cartesian_prod", "tensors", "(2, 3)"]
-)
-
-combinations = Composite(
-    "combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor",
-    doc="""
-    All choices of `r` elements of a vector as rows, in the order of their places; with `with_replacement` an element may be
-    chosen again.
-
-    Raises: ShapeError unless `self` is a vector, ValueError if `r` is negative.
-
-    >>> import plait_core as pc
-    >>> pc.combinations(pc.tensor([1, 2, 3])).tolist()
-    [[1, 2], [1, 3], [2, 3]]
-    """,
-    dtypes="any",
-    method=False,
-)
-
-
-@combinations.decompose
-def _(self, r, with_replacement):
-    check(self.ndim == 1, f"`self` must have 1 dimension; got shape {self.shape}")
-    check(r >= 0 and r <= 64, f"`r` must be in [0, 64]; got {r}", "ValueError")
-    if r == 0:
-        return narrow(self, 0, 0, 0)
-    n = self.shape[0]
-    # a place of the grid counts if each of its coordinates is larger than the one before
-    grid = [n] * r
-    shape = list(grid)
-    chosen = ones(shape, dtype=bool_, device=self.device)
-    for i in range(r - 1):
-        pair = triu(ones([n, n], dtype=bool_, device=self.device), 0 if with_replacement else 1)
-        own = [1] * r
-        own[i] = n
-        own[i + 1] = n
-        chosen = logical_and(chosen, reshape(pair, own))
-    rows = nonzero(chosen)
-    return stack([index_select(self, 0, select(rows, 1, i)) for i in range(r)], 1)
-
-
-@combinations.reference
-def _(self, r=2, with_replacement=False):
-    import itertools
-
-    if r == 0:
-        return self[:0]
-    choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
-    rows = list(choose(self.tolist(), r))
-    return np.array(rows, self.dtype).reshape(len(rows), r)
-
-
-combinations.samples(
-    lambda s: iter(
-        [
-            s(s.array(4)),
-            s(s.array(4), 3),
-            s(s.array(3), 2, True),
-            s(s.array(3, dtype="int64"), 1),
-            s(s.array(2), 3),
-            s(s.array(3), 0),
-            s(s.array(0)),
-        ]
-    )
-)
-combinations.error(
-    "ShapeError", lambda s: s(s.array(2, 3)), contains=["combinations", "self", "(2, 3)"]
-)
-combinations.error("ValueError", lambda s: s(s.array(3), -1), contains=["combinations", "r", "-1"])
+stack.error("IndexError", lambda s: s([s.array(2)], 2), contains=["unsqueeze", "dim", "(2,)"])

@@ -1,8 +1,11 @@
 """Affine maps: addmm, baddbmm and linear."""
 
-from plait_ops.calls import add, bmm, mm, mul, reshape, sum, t
+import numpy as np
+
+from plait_ops.calls import add, bmm, expand, mm, mul, mv, outer, reshape, sum, t
 from plait_ops.spec import Composite, Operator
 from plait_ops.words import (
+    bool_,
     broadcast,
     check,
     conjugate,
@@ -14,6 +17,7 @@ from plait_ops.words import (
     require_same,
     result,
     sum_to,
+    to_dtype,
 )
 
 addmm = Operator(
@@ -295,4 +299,169 @@ linear.error(
     "DTypeError",
     lambda s: s(s.array(2, 3, dtype="bool"), s.array(4, 3, dtype="bool")),
     contains=["linear", "input", "bool"],
+)
+
+
+# ---- products that are added ---------------------------------------------------------------------
+_BETA = """`beta` 0 leaves `self` unread, so that infinities in it do not count.
+
+    Dtypes: numbers, one for all; of integers fractions of `beta` and `alpha` are cut off, as in PyTorch. Raises: ShapeError for other shapes, DTypeError if dtypes differ."""
+
+
+def _added(self, product, beta, alpha):
+    if self.dtype.kind in "biu":
+        beta, alpha = int(beta), int(alpha)
+    made = (alpha * product).astype(self.dtype)
+    return made if beta == 0 else (beta * self + made).astype(self.dtype)
+
+
+addmv = Composite(
+    "addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    doc=f"""
+    ``beta * self + alpha * (mat @ vec)`` for a matrix (n, k) and a vector (k,); `self` broadcasts to (n,).
+    {_BETA}
+
+    >>> import plait_core as pc
+    >>> pc.addmv(pc.ones(2), pc.eye(2), pc.tensor([3.0, 4.0])).tolist()
+    [4.0, 5.0]
+    """,
+    out=True,
+    inplace=True,
+    dtypes="arithmetic",
+)
+addr = Composite(
+    "addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    doc=f"""
+    ``beta * self + alpha * outer(vec1, vec2)`` for vectors (n,) and (m,); `self` broadcasts to (n, m).
+    {_BETA}
+
+    >>> import plait_core as pc
+    >>> pc.addr(pc.zeros(1, 2), pc.ones(1), pc.tensor([3.0, 4.0])).tolist()
+    [[3.0, 4.0]]
+    """,
+    out=True,
+    inplace=True,
+    dtypes="arithmetic",
+)
+addbmm = Composite(
+    "addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    doc=f"""
+    ``beta * self + alpha * sum_b(batch1[b] @ batch2[b])`` for (b, n, k) and (b, k, m); `self` broadcasts to (n, m).
+    {_BETA}
+
+    >>> import plait_core as pc
+    >>> pc.addbmm(pc.zeros(1, 1), pc.ones(2, 1, 3), pc.ones(2, 3, 1)).item()
+    6.0
+    """,
+    out=True,
+    inplace=True,
+    dtypes="arithmetic",
+)
+
+
+@addmv.decompose
+def _(self, mat, vec, beta, alpha):
+    require_same("self", self, "mat", mat)
+    product = mv(mat, vec)
+    if is_integral(self.dtype):
+        whole = product * int(float(alpha))
+        return whole + expand(self, product.shape) * int(float(beta))
+    made = product * alpha
+    if not is_complex(dtype_of(beta)) and float(beta) == 0.0:
+        return made
+    return expand(self, product.shape) * beta + made
+
+
+@addr.decompose
+def _(self, vec1, vec2, beta, alpha):
+    product = outer(vec1, vec2)
+    if is_integral(self.dtype) and is_integral(product.dtype):
+        check(
+            is_integral(dtype_of(beta)) and is_integral(dtype_of(alpha)),
+            f"`beta` and `alpha` must be integers for {product.dtype} tensors; got {beta} and {alpha}",
+            "TypeError",
+        )
+        whole = product * int(float(alpha)) + expand(self, product.shape) * int(float(beta))
+        if self.dtype == bool_ and product.dtype == bool_:
+            return to_dtype(whole, bool_)
+        return whole
+    made = product * alpha
+    if not is_complex(dtype_of(beta)) and float(beta) == 0.0:
+        return made
+    return expand(self, product.shape) * beta + made
+
+
+@addbmm.decompose
+def _(self, batch1, batch2, beta, alpha):
+    require_same("self", self, "batch1", batch1)
+    product = sum(bmm(batch1, batch2), [0], dtype=self.dtype)
+    if is_integral(self.dtype):
+        whole = product * int(float(alpha))
+        return whole + expand(self, product.shape) * int(float(beta))
+    made = product * alpha
+    if not is_complex(dtype_of(beta)) and float(beta) == 0.0:
+        return made
+    return expand(self, product.shape) * beta + made
+
+
+addmv.reference(
+    lambda self, mat, vec, beta=1, alpha=1: _added(self, np.matmul(mat, vec), beta, alpha)
+)
+addr.reference(
+    lambda self, vec1, vec2, beta=1, alpha=1: _added(self, np.outer(vec1, vec2), beta, alpha)
+)
+addbmm.reference(
+    lambda self, batch1, batch2, beta=1, alpha=1: _added(
+        self, np.matmul(batch1, batch2).sum(0), beta, alpha
+    )
+)
+addmv.samples(
+    lambda s: iter(
+        [
+            s(s.array(3), s.array(3, 2), s.array(2)),
+            s(s.array(3), s.array(3, 2), s.array(2), beta=0.5, alpha=2.0),
+            s(s.np.full(3, s.np.nan, "float32"), s.array(3, 2), s.array(2), beta=0),
+            s(
+                s.array(2, dtype="int64"),
+                s.array(2, 2, dtype="int64"),
+                s.array(2, dtype="int64"),
+                beta=2,
+            ),
+            s(*[s.array(*n, dtype="int64") for n in ((2,), (2, 2), (2,))], beta=0.5, alpha=2.7),
+        ]
+    )
+)
+addr.samples(
+    lambda s: iter(
+        [
+            s(s.array(3, 2), s.array(3), s.array(2)),
+            s(s.array(3, 2), s.array(3), s.array(2), beta=0.5, alpha=2.0),
+            s(s.array(2), s.array(3), s.array(2), beta=0.5),
+            s(*[s.array(*n, dtype="bool") for n in ((3, 2), (3,), (2,))], beta=3, alpha=2),
+            s(
+                *[s.array(*n, dtype="complex64") for n in ((3, 2), (3,), (2,))],
+                beta=0.4 + 0.6j,
+                alpha=2j,
+            ),
+        ]
+    )
+)
+addbmm.samples(
+    lambda s: iter(
+        [
+            s(s.array(3, 2), s.array(2, 3, 4), s.array(2, 4, 2)).loosely(4),
+            s(s.array(3, 2), s.array(2, 3, 4), s.array(2, 4, 2), beta=0.5, alpha=2.0).loosely(4),
+            s(s.array(3, 2), s.array(0, 3, 4), s.array(0, 4, 2)),
+            s(*[s.array(*n, dtype="int64") for n in ((3, 2), (2, 3, 4), (2, 4, 2))], alpha=1.5),
+        ]
+    )
+)
+addmv.error(
+    "ShapeError", lambda s: s(s.array(3), s.array(3, 2), s.array(3)), contains=["(3, 2)", "(3,)"]
+)
+addr.error("ShapeError", lambda s: s(s.array(3, 2), s.array(3, 1), s.array(2)), contains=["(3, 1)"])
+addbmm.error(
+    "ShapeError",
+    lambda s: s(s.array(3, 2), s.array(2, 3, 4), s.array(2, 3, 2)),
+    contains=["(2, 3, 4)", "(2, 3, 2)"],
 )

@@ -453,3 +453,27 @@ matmul_.error(
     lambda s: s(s.array(2, 3), s.array(3, 2, dtype="float64")),
     contains=["self", "float32", "float64"],
 )
+
+linalg_matmul = Composite(
+    "linalg_matmul(Tensor self|x1, Tensor other|x2) -> Tensor",
+    doc="""
+    The products of matrices: `matmul`.
+
+    >>> import plait_core as pc
+    >>> pc.linalg.matmul(pc.ones(1, 2), pc.ones(2, 1)).item()
+    2.0
+    """,
+    method=False,
+    out=True,
+    dtypes="arithmetic",
+)
+
+
+@linalg_matmul.decompose
+def _(self, other):
+    return matmul(self, other)
+
+
+linalg_matmul.reference(lambda self, other: np.matmul(self, other))
+linalg_matmul.samples(lambda s: iter([s(s.array(2, 3), s.array(3, 2))]))
+linalg_matmul.error("ShapeError", lambda s: s(s.array(2, 3), s.array(2)), contains=["(2, 3)"])

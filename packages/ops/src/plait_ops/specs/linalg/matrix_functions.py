@@ -1,28 +1,23 @@
-"""Powers and exponentials of matrices, products of vectors, systems over several dimensions."""
+"""Exponentials and powers of matrices."""
 
 import numpy as np
 
 from plait_ops.calls import (
     cat,
-    conj,
     expand,
     eye,
-    linalg_cross,
     linalg_inv,
     linalg_matrix_exp,
     linalg_matrix_power,
     matmul,
-    movedim,
     narrow,
-    roll,
-    sum,
     transpose,
     zeros_like,
 )
 from plait_ops.linear_samples import regular
 from plait_ops.linear_words import require_square
 from plait_ops.spec import Composite, Operator
-from plait_ops.words import broadcast, check, conjugate, is_complex, require_same, result, wrap_dim
+from plait_ops.words import check, conjugate, result
 
 # ---- functions of matrices -----------------------------------------------------------------------
 linalg_matrix_exp_ = Operator(
@@ -190,162 +185,3 @@ linalg_matrix_power_.error(
 )
 for _each in (linalg_matrix_power_, matrix_power):
     _each.error("ShapeError", lambda s: s(s.array(2, 3), 2), contains=["square", "(2, 3)"])
-
-
-# ---- products of vectors -------------------------------------------------------------------------
-linalg_cross_ = Composite(
-    "linalg_cross(Tensor self|x1, Tensor other|x2, *, int dim|axis=-1) -> Tensor",
-    doc="""
-    The cross product of vectors of three elements along `dim`; other dimensions broadcast.
-
-    Raises: ShapeError unless both have 3 elements along `dim` and as many dimensions, IndexError for a `dim` out of range.
-
-    >>> import plait_core as pc
-    >>> pc.linalg.cross(pc.tensor([1, 0, 0]), pc.tensor([0, 1, 0])).tolist()
-    [0, 0, 1]
-    """,
-    method=False,
-    out=True,
-    dtypes="arithmetic",
-)
-cross = Composite(
-    "cross(Tensor self, Tensor other, int? dim|axis=None) -> Tensor",
-    doc="""
-    The cross product along `dim`; without it along the first dimension of 3 elements.
-
-    Raises: ShapeError if there is none; what `linalg.cross` raises.
-
-    >>> import plait_core as pc
-    >>> pc.tensor([1, 0, 0]).cross(pc.tensor([0, 1, 0])).tolist()
-    [0, 0, 1]
-    """,
-    out=True,
-    dtypes="arithmetic",
-)
-
-
-@linalg_cross_.decompose
-def _(self, other, dim):
-    check(
-        self.ndim == other.ndim,
-        f"`self` and `other` must have as many dimensions; got shapes {self.shape} and {other.shape}",
-    )
-    at = wrap_dim("dim", dim, self.shape)
-    check(
-        self.ndim > 0 and self.shape[at] == 3 and other.shape[at] == 3,
-        f"`self` and `other` must have 3 elements along `dim` {dim}; got shapes {self.shape} and {other.shape}",
-    )
-    shape = broadcast("self", self.shape, "other", other.shape)
-    a = expand(self, shape)
-    b = expand(other, shape)
-    return roll(a, [-1], [at]) * roll(b, [-2], [at]) - roll(a, [-2], [at]) * roll(b, [-1], [at])
-
-
-@cross.decompose
-def _(self, other, dim):
-    at = -1
-    if dim is not None:
-        return linalg_cross(self, other, dim=dim)
-    for i in range(self.ndim):
-        if at < 0 and self.shape[i] == 3:
-            at = i
-    check(at >= 0, f"`self` must have a dimension of 3 elements; got shape {self.shape}")
-    return linalg_cross(self, other, dim=at)
-
-
-@linalg_cross_.reference
-def _(self, other, dim=-1):
-    return np.cross(self, other, axis=dim).astype(np.result_type(self, other))
-
-
-@cross.reference
-def _(self, other, dim=None):
-    at = self.shape.index(3) if dim is None else dim
-    return np.cross(self, other, axis=at)
-
-
-@linalg_cross_.samples
-def _(s):
-    yield s(s.array(3), s.array(3))
-    yield s(s.array(2, 3), s.array(2, 3))
-    yield s(s.array(3, 4), s.strided(3, 4), dim=0)
-    yield s(s.array(2, 3, dtype="int64"), s.array(2, 3, dtype="int64"))
-    yield s(s.array(2, 1, 3), s.array(1, 4, 3))
-    yield s(s.array(0, 3), s.array(0, 3))
-
-
-cross.samples(
-    lambda s: iter(
-        [s(s.array(2, 3, 3), s.array(2, 3, 3)), s(s.array(3, 2, 3), s.array(3, 2, 3), -1)]
-    )
-)
-linalg_cross_.error(
-    "ShapeError",
-    lambda s: s(s.array(2, 2), s.array(2, 2)),
-    contains=["linalg_cross", "3 elements", "(2, 2)"],
-)
-linalg_cross_.error(
-    "ShapeError",
-    lambda s: s(s.array(3), s.array(1, 3)),
-    contains=["linalg_cross", "dimensions", "(3,)", "(1, 3)"],
-)
-cross.error("ShapeError", lambda s: s(s.array(2), s.array(2)), contains=["cross", "`self`", "(2,)"])
-
-
-_VECDOT = """
-    Shapes: they broadcast; `dim` counts in each of them and goes. Dtypes: numbers, the same for both.
-    Raises: ShapeError where sizes along `dim` differ or others do not broadcast, IndexError for a `dim` out of range.
-"""
-linalg_vecdot_ = Composite(
-    "linalg_vecdot(Tensor x|x1, Tensor y|x2, *, int dim|axis=-1) -> Tensor",
-    doc=f"""
-    The scalar product of vectors along `dim`: ``sum(conj(x) * y, dim)``.
-    {_VECDOT}
-    >>> import plait_core as pc
-    >>> pc.linalg.vecdot(pc.tensor([[1, 2], [3, 4]]), pc.tensor([1, 1])).tolist()
-    [3, 7]
-    """,
-    method=False,
-    out=True,
-    dtypes="arithmetic",
-)
-
-
-@linalg_vecdot_.decompose
-def _(x, y, dim):
-    at = wrap_dim("dim", dim, x.shape)
-    other = wrap_dim("dim", dim, y.shape)
-    check(
-        x.ndim > 0 and y.ndim > 0 and x.shape[at] == y.shape[other],
-        f"`x` and `y` must have as many elements along `dim` {dim}; got shapes {x.shape} and {y.shape}",
-    )
-    require_same("x", x, "y", y)
-    left = conj(x) if is_complex(x.dtype) else x
-    if dim < 0:
-        return sum(left * y, [dim], dtype=x.dtype)
-    return sum(movedim(left, [at], [-1]) * movedim(y, [other], [-1]), [-1], dtype=x.dtype)
-
-
-@linalg_vecdot_.reference
-def _(x, y, dim=-1):
-    return np.asarray((np.moveaxis(x.conj(), dim, -1) * np.moveaxis(y, dim, -1)).sum(-1)).astype(
-        x.dtype
-    )
-
-
-@linalg_vecdot_.samples
-def _(s):
-    yield s(s.array(4), s.array(4))
-    yield s(s.array(2, 3), s.array(2, 3), dim=0)
-    yield s(s.array(2, 1, 3), s.array(4, 3))
-    yield s(s.array(2, 3, dtype="int32"), s.array(3, dtype="int32"))
-    yield s(s.strided(2, 3), s.backwards(2, 3))
-    yield s(s.array(3, dtype="complex64"), s.array(3, dtype="complex64"))
-    yield s(s.array(2, 0), s.array(2, 0))
-
-
-linalg_vecdot_.error(
-    "ShapeError",
-    lambda s: s(s.array(2, 3), s.array(2)),
-    contains=["linalg_vecdot", "dim", "(2, 3)", "(2,)"],
-)

@@ -3,30 +3,22 @@
 import numpy as np
 
 from plait_ops.calls import (
-    bmm,
     conj,
     diagonal,
     dot,
     expand,
+    linalg_cross,
     mm,
+    movedim,
     mul,
-    mv,
     outer,
     reshape,
+    roll,
     sum,
     transpose,
 )
 from plait_ops.spec import Composite
-from plait_ops.words import (
-    bool_,
-    check,
-    dtype_of,
-    is_complex,
-    is_integral,
-    numel,
-    require_same,
-    to_dtype,
-)
+from plait_ops.words import broadcast, check, is_complex, numel, require_same, to_dtype, wrap_dim
 
 inner = Composite(
     "inner(Tensor self, Tensor other) -> Tensor",
@@ -157,170 +149,6 @@ trace.samples(
 )
 trace.error("ShapeError", lambda s: s(s.array(3)), contains=["trace", "`self`", "(3,)"])
 
-
-# ---- products that are added ---------------------------------------------------------------------
-_BETA = """`beta` 0 leaves `self` unread, so that infinities in it do not count.
-
-    Dtypes: numbers, one for all; of integers fractions of `beta` and `alpha` are cut off, as in PyTorch. Raises: ShapeError for other shapes, DTypeError if dtypes differ."""
-
-addmv = Composite(
-    "addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-    doc=f"""
-    ``beta * self + alpha * (mat @ vec)`` for a matrix (n, k) and a vector (k,); `self` broadcasts to (n,).
-    {_BETA}
-
-    >>> import plait_core as pc
-    >>> pc.addmv(pc.ones(2), pc.eye(2), pc.tensor([3.0, 4.0])).tolist()
-    [4.0, 5.0]
-    """,
-    out=True,
-    inplace=True,
-    dtypes="arithmetic",
-)
-addr = Composite(
-    "addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-    doc=f"""
-    ``beta * self + alpha * outer(vec1, vec2)`` for vectors (n,) and (m,); `self` broadcasts to (n, m).
-    {_BETA}
-
-    >>> import plait_core as pc
-    >>> pc.addr(pc.zeros(1, 2), pc.ones(1), pc.tensor([3.0, 4.0])).tolist()
-    [[3.0, 4.0]]
-    """,
-    out=True,
-    inplace=True,
-    dtypes="arithmetic",
-)
-addbmm = Composite(
-    "addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-    doc=f"""
-    ``beta * self + alpha * sum_b(batch1[b] @ batch2[b])`` for (b, n, k) and (b, k, m); `self` broadcasts to (n, m).
-    {_BETA}
-
-    >>> import plait_core as pc
-    >>> pc.addbmm(pc.zeros(1, 1), pc.ones(2, 1, 3), pc.ones(2, 3, 1)).item()
-    6.0
-    """,
-    out=True,
-    inplace=True,
-    dtypes="arithmetic",
-)
-
-
-@addmv.decompose
-def _(self, mat, vec, beta, alpha):
-    require_same("self", self, "mat", mat)
-    product = mv(mat, vec)
-    if is_integral(self.dtype):
-        whole = product * int(float(alpha))
-        return whole + expand(self, product.shape) * int(float(beta))
-    made = product * alpha
-    if not is_complex(dtype_of(beta)) and float(beta) == 0.0:
-        return made
-    return expand(self, product.shape) * beta + made
-
-
-@addr.decompose
-def _(self, vec1, vec2, beta, alpha):
-    product = outer(vec1, vec2)
-    if is_integral(self.dtype) and is_integral(product.dtype):
-        check(
-            is_integral(dtype_of(beta)) and is_integral(dtype_of(alpha)),
-            f"`beta` and `alpha` must be integers for {product.dtype} tensors; got {beta} and {alpha}",
-            "TypeError",
-        )
-        whole = product * int(float(alpha)) + expand(self, product.shape) * int(float(beta))
-        if self.dtype == bool_ and product.dtype == bool_:
-            return to_dtype(whole, bool_)
-        return whole
-    made = product * alpha
-    if not is_complex(dtype_of(beta)) and float(beta) == 0.0:
-        return made
-    return expand(self, product.shape) * beta + made
-
-
-@addbmm.decompose
-def _(self, batch1, batch2, beta, alpha):
-    require_same("self", self, "batch1", batch1)
-    product = sum(bmm(batch1, batch2), [0], dtype=self.dtype)
-    if is_integral(self.dtype):
-        whole = product * int(float(alpha))
-        return whole + expand(self, product.shape) * int(float(beta))
-    made = product * alpha
-    if not is_complex(dtype_of(beta)) and float(beta) == 0.0:
-        return made
-    return expand(self, product.shape) * beta + made
-
-
-def _added(self, product, beta, alpha):
-    if self.dtype.kind in "biu":
-        beta, alpha = int(beta), int(alpha)
-    made = (alpha * product).astype(self.dtype)
-    return made if beta == 0 else (beta * self + made).astype(self.dtype)
-
-
-addmv.reference(
-    lambda self, mat, vec, beta=1, alpha=1: _added(self, np.matmul(mat, vec), beta, alpha)
-)
-addr.reference(
-    lambda self, vec1, vec2, beta=1, alpha=1: _added(self, np.outer(vec1, vec2), beta, alpha)
-)
-addbmm.reference(
-    lambda self, batch1, batch2, beta=1, alpha=1: _added(
-        self, np.matmul(batch1, batch2).sum(0), beta, alpha
-    )
-)
-addmv.samples(
-    lambda s: iter(
-        [
-            s(s.array(3), s.array(3, 2), s.array(2)),
-            s(s.array(3), s.array(3, 2), s.array(2), beta=0.5, alpha=2.0),
-            s(s.np.full(3, s.np.nan, "float32"), s.array(3, 2), s.array(2), beta=0),
-            s(
-                s.array(2, dtype="int64"),
-                s.array(2, 2, dtype="int64"),
-                s.array(2, dtype="int64"),
-                beta=2,
-            ),
-            s(*[s.array(*n, dtype="int64") for n in ((2,), (2, 2), (2,))], beta=0.5, alpha=2.7),
-        ]
-    )
-)
-addr.samples(
-    lambda s: iter(
-        [
-            s(s.array(3, 2), s.array(3), s.array(2)),
-            s(s.array(3, 2), s.array(3), s.array(2), beta=0.5, alpha=2.0),
-            s(s.array(2), s.array(3), s.array(2), beta=0.5),
-            s(*[s.array(*n, dtype="bool") for n in ((3, 2), (3,), (2,))], beta=3, alpha=2),
-            s(
-                *[s.array(*n, dtype="complex64") for n in ((3, 2), (3,), (2,))],
-                beta=0.4 + 0.6j,
-                alpha=2j,
-            ),
-        ]
-    )
-)
-addbmm.samples(
-    lambda s: iter(
-        [
-            s(s.array(3, 2), s.array(2, 3, 4), s.array(2, 4, 2)).loosely(4),
-            s(s.array(3, 2), s.array(2, 3, 4), s.array(2, 4, 2), beta=0.5, alpha=2.0).loosely(4),
-            s(s.array(3, 2), s.array(0, 3, 4), s.array(0, 4, 2)),
-            s(*[s.array(*n, dtype="int64") for n in ((3, 2), (2, 3, 4), (2, 4, 2))], alpha=1.5),
-        ]
-    )
-)
-addmv.error(
-    "ShapeError", lambda s: s(s.array(3), s.array(3, 2), s.array(3)), contains=["(3, 2)", "(3,)"]
-)
-addr.error("ShapeError", lambda s: s(s.array(3, 2), s.array(3, 1), s.array(2)), contains=["(3, 1)"])
-addbmm.error(
-    "ShapeError",
-    lambda s: s(s.array(3, 2), s.array(2, 3, 4), s.array(2, 3, 2)),
-    contains=["(2, 3, 4)", "(2, 3, 2)"],
-)
-
 bilinear = Composite(
     "bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor",
     doc="""
@@ -380,4 +208,163 @@ bilinear.error(
     "ShapeError",
     lambda s: s(s.array(2, 3), s.array(3, 2), s.array(4, 3, 2)),
     contains=["bilinear", "input1", "(2, 3)", "(3, 2)", "(4, 3, 2)"],
+)
+
+
+_VECDOT = """
+    Shapes: they broadcast; `dim` counts in each of them and goes. Dtypes: numbers, the same for both.
+    Raises: ShapeError where sizes along `dim` differ or others do not broadcast, IndexError for a `dim` out of range.
+"""
+
+
+# ---- products of vectors -------------------------------------------------------------------------
+linalg_cross_ = Composite(
+    "linalg_cross(Tensor self|x1, Tensor other|x2, *, int dim|axis=-1) -> Tensor",
+    doc="""
+    The cross product of vectors of three elements along `dim`; other dimensions broadcast.
+
+    Raises: ShapeError unless both have 3 elements along `dim` and as many dimensions, IndexError for a `dim` out of range.
+
+    >>> import plait_core as pc
+    >>> pc.linalg.cross(pc.tensor([1, 0, 0]), pc.tensor([0, 1, 0])).tolist()
+    [0, 0, 1]
+    """,
+    method=False,
+    out=True,
+    dtypes="arithmetic",
+)
+cross = Composite(
+    "cross(Tensor self, Tensor other, int? dim|axis=None) -> Tensor",
+    doc="""
+    The cross product along `dim`; without it along the first dimension of 3 elements.
+
+    Raises: ShapeError if there is none; what `linalg.cross` raises.
+
+    >>> import plait_core as pc
+    >>> pc.tensor([1, 0, 0]).cross(pc.tensor([0, 1, 0])).tolist()
+    [0, 0, 1]
+    """,
+    out=True,
+    dtypes="arithmetic",
+)
+
+
+@linalg_cross_.decompose
+def _(self, other, dim):
+    check(
+        self.ndim == other.ndim,
+        f"`self` and `other` must have as many dimensions; got shapes {self.shape} and {other.shape}",
+    )
+    at = wrap_dim("dim", dim, self.shape)
+    check(
+        self.ndim > 0 and self.shape[at] == 3 and other.shape[at] == 3,
+        f"`self` and `other` must have 3 elements along `dim` {dim}; got shapes {self.shape} and {other.shape}",
+    )
+    shape = broadcast("self", self.shape, "other", other.shape)
+    a = expand(self, shape)
+    b = expand(other, shape)
+    return roll(a, [-1], [at]) * roll(b, [-2], [at]) - roll(a, [-2], [at]) * roll(b, [-1], [at])
+
+
+@cross.decompose
+def _(self, other, dim):
+    at = -1
+    if dim is not None:
+        return linalg_cross(self, other, dim=dim)
+    for i in range(self.ndim):
+        if at < 0 and self.shape[i] == 3:
+            at = i
+    check(at >= 0, f"`self` must have a dimension of 3 elements; got shape {self.shape}")
+    return linalg_cross(self, other, dim=at)
+
+
+@linalg_cross_.reference
+def _(self, other, dim=-1):
+    return np.cross(self, other, axis=dim).astype(np.result_type(self, other))
+
+
+@cross.reference
+def _(self, other, dim=None):
+    at = self.shape.index(3) if dim is None else dim
+    return np.cross(self, other, axis=at)
+
+
+@linalg_cross_.samples
+def _(s):
+    yield s(s.array(3), s.array(3))
+    yield s(s.array(2, 3), s.array(2, 3))
+    yield s(s.array(3, 4), s.strided(3, 4), dim=0)
+    yield s(s.array(2, 3, dtype="int64"), s.array(2, 3, dtype="int64"))
+    yield s(s.array(2, 1, 3), s.array(1, 4, 3))
+    yield s(s.array(0, 3), s.array(0, 3))
+
+
+cross.samples(
+    lambda s: iter(
+        [s(s.array(2, 3, 3), s.array(2, 3, 3)), s(s.array(3, 2, 3), s.array(3, 2, 3), -1)]
+    )
+)
+linalg_cross_.error(
+    "ShapeError",
+    lambda s: s(s.array(2, 2), s.array(2, 2)),
+    contains=["linalg_cross", "3 elements", "(2, 2)"],
+)
+linalg_cross_.error(
+    "ShapeError",
+    lambda s: s(s.array(3), s.array(1, 3)),
+    contains=["linalg_cross", "dimensions", "(3,)", "(1, 3)"],
+)
+cross.error("ShapeError", lambda s: s(s.array(2), s.array(2)), contains=["cross", "`self`", "(2,)"])
+linalg_vecdot_ = Composite(
+    "linalg_vecdot(Tensor x|x1, Tensor y|x2, *, int dim|axis=-1) -> Tensor",
+    doc=f"""
+    The scalar product of vectors along `dim`: ``sum(conj(x) * y, dim)``.
+    {_VECDOT}
+    >>> import plait_core as pc
+    >>> pc.linalg.vecdot(pc.tensor([[1, 2], [3, 4]]), pc.tensor([1, 1])).tolist()
+    [3, 7]
+    """,
+    method=False,
+    out=True,
+    dtypes="arithmetic",
+)
+
+
+@linalg_vecdot_.decompose
+def _(x, y, dim):
+    at = wrap_dim("dim", dim, x.shape)
+    other = wrap_dim("dim", dim, y.shape)
+    check(
+        x.ndim > 0 and y.ndim > 0 and x.shape[at] == y.shape[other],
+        f"`x` and `y` must have as many elements along `dim` {dim}; got shapes {x.shape} and {y.shape}",
+    )
+    require_same("x", x, "y", y)
+    left = conj(x) if is_complex(x.dtype) else x
+    if dim < 0:
+        return sum(left * y, [dim], dtype=x.dtype)
+    return sum(movedim(left, [at], [-1]) * movedim(y, [other], [-1]), [-1], dtype=x.dtype)
+
+
+@linalg_vecdot_.reference
+def _(x, y, dim=-1):
+    return np.asarray((np.moveaxis(x.conj(), dim, -1) * np.moveaxis(y, dim, -1)).sum(-1)).astype(
+        x.dtype
+    )
+
+
+@linalg_vecdot_.samples
+def _(s):
+    yield s(s.array(4), s.array(4))
+    yield s(s.array(2, 3), s.array(2, 3), dim=0)
+    yield s(s.array(2, 1, 3), s.array(4, 3))
+    yield s(s.array(2, 3, dtype="int32"), s.array(3, dtype="int32"))
+    yield s(s.strided(2, 3), s.backwards(2, 3))
+    yield s(s.array(3, dtype="complex64"), s.array(3, dtype="complex64"))
+    yield s(s.array(2, 0), s.array(2, 0))
+
+
+linalg_vecdot_.error(
+    "ShapeError",
+    lambda s: s(s.array(2, 3), s.array(2)),
+    contains=["linalg_vecdot", "dim", "(2, 3)", "(2,)"],
 )

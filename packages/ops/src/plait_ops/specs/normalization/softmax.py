@@ -1,9 +1,9 @@
-"""Softmax and its logarithm."""
+"""Softmax, its logarithm and its negative counterpart."""
 
 import numpy as np
 
-from plait_ops.calls import exp, mul, sub, sum
-from plait_ops.spec import Operator
+from plait_ops.calls import exp, mul, neg, sub, sum
+from plait_ops.spec import Composite, Operator
 from plait_ops.words import cast_argument, check, require, result, to_dtype, wrap_dim
 from plait_ops.words import result as made
 
@@ -203,3 +203,29 @@ for each in (softmax_backward, log_softmax_backward):
         lambda s: s(s.array(2), s.array(3), 0),
         contains=[each.name, "grad", "(2,)", "(3,)"],
     )
+
+
+softmin = Composite(
+    "softmin(Tensor self, int dim|axis, *, dtype? dtype=None) -> Tensor",
+    doc="""
+    ``softmax(-self)`` along `dim`.
+
+    Shape: that of `self`. Dtypes: floating; `dtype` is cast to first.
+
+    >>> import plait_core as pc
+    >>> pc.softmin(pc.tensor([0.0, 0.0]), 0).tolist()
+    [0.5, 0.5]
+    """,
+    dtypes="floating",
+    method=False,
+)
+
+
+@softmin.decompose
+def _(self, dim, dtype):
+    return softmax(neg(self), dim, dtype=dtype)
+
+
+softmin.reference(lambda self, dim, dtype=None: softmax(-self, dim, dtype=dtype))
+softmin.samples(lambda s: iter([s(s.array(2, 3), 1), s(s.array(4), 0), s(s.strided(2, 3), -2)]))
+softmin.error("IndexError", lambda s: s(s.array(2, 3), 2), contains=["dim", "(2, 3)", "2"])

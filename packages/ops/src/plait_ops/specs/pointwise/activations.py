@@ -1,17 +1,29 @@
-"""Activations: relu, leaky and exponential units, gelu, silu and what approximates them."""
+"""Activations: relu, sigmoid, leaky and exponential units, gelu, silu and what approximates them."""
 
 import math
 
 import numpy as np
 
-from plait_ops.calls import exp, ge, gt, le, logical_and, logical_or, lt, sigmoid, where, zeros_like
+from plait_ops.calls import abs as abs_
+from plait_ops.calls import (
+    conj,
+    eq,
+    exp,
+    ge,
+    gt,
+    le,
+    logical_and,
+    logical_or,
+    lt,
+    masked_fill,
+    where,
+    zeros_like,
+)
+from plait_ops.calls import real as real_
 from plait_ops.calls import tanh as tanh_
 from plait_ops.spec import Pointwise
-from plait_ops.specs.pointwise.complex_numbers import (
-    complex_silu_gradient,
-    complex_softsign_gradient,
-)
-from plait_ops.words import conjugate, is_complex
+from plait_ops.unary import float_function
+from plait_ops.words import conjugate, is_complex, part
 
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 3.0, -3.0, 6.0, math.inf, math.nan, 1e-30, 40.0, -40.0]
 SELU_SCALE = 1.0507009873554805
@@ -242,6 +254,20 @@ softsign = _activation(
 )
 
 
+@part
+def complex_silu_gradient(g, z):
+    s = sigmoid(z)
+    return g * conj(s * (1.0 + z * (1.0 - s)))
+
+
+@part
+def complex_softsign_gradient(g, z):
+    length = abs_(z)  # counts too: the function is not holomorphic
+    whole = length + 1.0
+    along = real_(g * conj(z)) / masked_fill(length, eq(length, 0), 1.0)
+    return g / whole - z * along / (whole * whole)
+
+
 @silu.vjp("self")
 def _(g, self):
     if is_complex(g.dtype):
@@ -349,3 +375,47 @@ def _(g, self):
 def _(g, self):
     inside = where(lt(self, 3.0), g * (self / 3.0 + 0.5), g)
     return where(le(self, -3.0), 0.0, inside)
+
+
+WIDE = [0.0, -0.0, 1.0, -1.0, math.inf, -math.inf, math.nan, 1e-30, 80.0, -80.0, 1e30]
+sigmoid = float_function(
+    "sigmoid",
+    "The logistic function ``1 / (1 + exp(-self))``.",
+    lambda x: 1 / (1 + np.exp(-x)),
+    0.0,
+    0.5,
+)
+
+
+sigmoid_backward = Pointwise(
+    "sigmoid_backward(Tensor grad, Tensor result) -> Tensor",
+    doc="``grad * result * (1 - result)``: the derivative of `sigmoid`.",
+    dtypes="floating",
+    internal=True,
+    reference=lambda g, y: g * y * (1 - y),
+)
+
+
+@sigmoid.vjp("self")
+def _(g, result):
+    if is_complex(g.dtype):
+        return g * conj(result * (1.0 - result))
+    return sigmoid_backward(g, result)
+
+
+@sigmoid_backward.vjp("grad")
+def _(g, result):
+    return sigmoid_backward(g, result)
+
+
+@sigmoid_backward.vjp("result")
+def _(g, grad, result):
+    return g * grad * (1.0 - 2.0 * result)
+
+
+sigmoid.samples(
+    lambda s: iter(
+        [s(np.array(WIDE, dtype)).without_gradient() for dtype in ("float32", "float64")]
+        + [s(s.array(1000, high=9.0, low=0.0))]
+    )
+)

@@ -1,23 +1,10 @@
-"""Arithmetic of two operands."""
+"""Arithmetic: sums, products, greatest common divisors."""
 
 import numpy as np
 
 from plait_ops.alias import under_another_name
-from plait_ops.calls import (
-    eq,
-    full_like,
-    imag,
-    log,
-    logical_or,
-    lt,
-    ne,
-    real,
-    true_divide,
-    where,
-    zeros_like,
-)
 from plait_ops.spec import Composite, Pointwise
-from plait_ops.words import conjugate, dtype_of, is_complex, is_tensor, to_dtype
+from plait_ops.words import conjugate
 
 add = Pointwise(
     "add(Tensor|Scalar self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor",
@@ -53,58 +40,6 @@ mul = Pointwise(
     dtypes="any",
     unrounded=("self", "other"),
 )
-pow_ = Pointwise(
-    "pow(Tensor|Scalar self, Tensor|Scalar exponent|other) -> Tensor",
-    doc="""
-    ``self ** exponent``. A negative power of an integer is 0, unless the integer is 1 or -1.
-
-    >>> import plait_core as pc
-    >>> pc.pow(pc.tensor([1, 2, 3]), 2).tolist()
-    [1, 4, 9]
-    """,
-    dtypes="arithmetic",
-    domain=(0.5, 2.5),
-)
-atan2 = Pointwise(
-    "atan2(Tensor self, Tensor other) -> Tensor",
-    doc="""
-    The angle of the point ``(other, self)``, in radians from -pi to pi.
-
-    >>> import plait_core as pc
-    >>> pc.atan2(pc.tensor([0.0]), pc.tensor([1.0])).tolist()
-    [0.0]
-    """,
-    promote="float",
-)
-hypot = Pointwise(
-    "hypot(Tensor self, Tensor other) -> Tensor",
-    doc="""
-    ``sqrt(self ** 2 + other ** 2)`` without overflow on the way.
-
-    >>> import plait_core as pc
-    >>> pc.hypot(pc.tensor([3.0]), pc.tensor([4.0])).tolist()
-    [5.0]
-    """,
-    dtypes="floating",
-)
-copysign = Pointwise(
-    "copysign(Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
-    doc="""
-    The magnitude of `self` with the sign of `other` (that of -0.0 counts).
-
-    >>> import plait_core as pc
-    >>> pc.copysign(pc.tensor([1.0, 2.0]), -1.0).tolist()
-    [-1.0, -2.0]
-    """,
-    promote="float",
-)
-
-
-def _power(a, b):
-    if a.dtype.kind in "fc":
-        return np.power(a, b)
-    with_sign = np.where(a == 1, 1, np.where(a == -1, np.where(b % 2 == 0, 1, -1), 0))
-    return np.where(b < 0, with_sign, np.power(a, np.where(b < 0, 0, b).astype(a.dtype)))
 
 
 add.reference(
@@ -118,10 +53,6 @@ sub.reference(
     )
 )
 mul.reference(np.multiply)
-pow_.reference(_power)
-atan2.reference(np.arctan2)
-hypot.reference(np.hypot)
-copysign.reference(np.copysign)
 
 
 # ---- derivatives ---------------------------------------------------------------------------------------------------
@@ -149,66 +80,6 @@ def _(g, other):
 @mul.vjp("other")
 def _(g, self):
     return g * conjugate(self)
-
-
-@pow_.vjp("self")
-def _(g, self, exponent):
-    # a factor 0 ** -1 must not meet an exponent 0
-    if is_tensor(exponent):
-        slope = conjugate(exponent * pow_(self, sub(exponent, 1)))
-        return where(eq(exponent, 0), 0.0, g * slope)
-    if is_complex(dtype_of(exponent)):
-        less = sub(full_like(g, exponent), 1)
-        return g * conjugate(exponent * pow_(self, less))
-    if float(exponent) == 0.0:
-        return zeros_like(g)
-    return g * conjugate(exponent * pow_(self, float(exponent) - 1.0))
-
-
-@pow_.vjp("exponent")
-def _(g, self, exponent, result):
-    # powers of 0 don't move where the exponent isn't negative: a log(0) must not be met there
-    if is_complex(exponent.dtype):
-        falls = logical_or(ne(imag(exponent), 0), lt(real(exponent), 0))
-    else:
-        falls = lt(exponent, 0)
-    base = to_dtype(self, g.dtype) if is_tensor(self) else full_like(g, self)
-    base = where(logical_or(ne(base, 0), falls), base, 1.0)
-    return g * conjugate(result * log(base))
-
-
-@atan2.vjp("self")  # at (0, 0), where there is none: 0
-def _(g, self, other):
-    square = self * self + other * other
-    slope = true_divide(other, where(eq(square, 0), 1.0, square))
-    return g * where(eq(square, 0), 0.0, slope)
-
-
-@atan2.vjp("other")
-def _(g, self, other):
-    square = self * self + other * other
-    slope = true_divide(self, where(eq(square, 0), 1.0, square))
-    return -g * where(eq(square, 0), 0.0, slope)
-
-
-@hypot.vjp("self")
-def _(g, self, result):
-    return g * true_divide(self, result)
-
-
-@hypot.vjp("other")
-def _(g, other, result):
-    return g * true_divide(other, result)
-
-
-@copysign.vjp("self")
-def _(g, self, result):
-    return where(eq(result, self), g, -g)
-
-
-@copysign.vjp("other")
-def _(g):
-    return zeros_like(g)
 
 
 subtract = Composite(
@@ -264,16 +135,7 @@ def _(s):
     yield s(s.array(2, 3, dtype="float64"), s.array(3, dtype="float32"))
 
 
-@pow_.samples
-def _(s):
-    yield s(s.array(8), 2)
-    yield s(s.array(8), 0)
-    yield s(s.array(8, low=0.5), -1.5)
-    yield s(2, s.array(4))
-    yield s(s.array(8, dtype="int64"), s.array(8, dtype="int64"))
-
-
-for each in (add, sub, mul, pow_, copysign):
+for each in (add, sub, mul):
     each.error(
         "TypeError", lambda s: s(1, 2.0), contains=[each.schema.base, "self", "Tensor", "number"]
     )
@@ -283,3 +145,136 @@ add.error(
     lambda s: s(s.array(2, dtype="uint64"), s.array(2, dtype="int64")),
     contains=["add", "self", "other", "uint64", "int64"],
 )
+
+
+def _divisors(name, text, function, example):
+    operator = Pointwise(
+        f"{name}(Tensor self, Tensor other) -> Tensor",
+        doc=f"""
+    {text}
+
+    >>> import plait_core as pc
+    >>> pc.{name}(pc.tensor([12, -4]), pc.tensor([8, 6])).tolist()
+    {example}
+    """,
+        dtypes="integer",
+        reference=function,
+    )
+
+    @operator.samples
+    def _(s):
+        yield s(np.array([0, 0, 5, -5, 12, 2**40]), np.array([0, 7, 0, 15, 18, 2**33]))
+
+    return operator
+
+
+rsub = Composite(
+    "rsub(Tensor self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor",
+    doc="""
+    ``other - alpha * self``: `sub` with its operands exchanged.
+
+    Shapes: both broadcast. Dtypes: those of `sub`.
+
+    >>> import plait_core as pc
+    >>> pc.rsub(pc.tensor([1, 2]), 10).tolist()
+    [9, 8]
+    """,
+    dtypes="arithmetic",
+)
+
+
+@rsub.decompose
+def _(self, other, alpha):
+    return sub(other, self, alpha=alpha)
+
+
+rsub.reference(lambda self, other, alpha=1: sub(other, self * np.asarray(alpha, self.dtype)))
+rsub.samples(
+    lambda s: iter(
+        [s(s.array(2, 3), s.array(3)), s(s.array(3, dtype="int64"), 4), s(s.array(3), 1, alpha=2)]
+    )
+)
+rsub.error("ShapeError", lambda s: s(s.array(2, 3), s.array(4)), contains=["(2, 3)", "(4,)"])
+
+
+gcd = _divisors(
+    "gcd", "The greatest common divisor, never negative; ``gcd(0, 0)`` is 0.", np.gcd, "[4, 2]"
+)
+lcm = _divisors(
+    "lcm", "The least common multiple, never negative; 0 where one is 0.", np.lcm, "[24, 12]"
+)
+
+
+def _unary(name, text, reference, example, dtypes="all", real=False):
+    return Pointwise(
+        f"{name}(Tensor self) -> Tensor",
+        doc=f"""
+    {text}
+
+    >>> import plait_core as pc
+    >>> pc.{name}(pc.tensor([-1.5, 2.5])).tolist()
+    {example}
+    """,
+        dtypes=dtypes,
+        real=real,
+        reference=reference,
+    )
+
+
+_TIES = [0.5, 1.5, -0.5, -2.5, 2.0, np.inf, -np.inf, np.nan, -0.0]
+
+
+neg = _unary(
+    "neg", "``-self``; unsigned integers wrap around.", np.negative, "[1.5, -2.5]", "arithmetic"
+)
+
+
+@neg.vjp("self")
+def _(g):
+    return -g
+
+
+positive = Composite(
+    "positive(Tensor(a) self) -> Tensor(a)",
+    doc="""
+    `self` itself: Python's ``+x``.
+
+    >>> import plait_core as pc
+    >>> pc.positive(pc.tensor([1.5])).tolist()
+    [1.5]
+    """,
+    dtypes="any",
+)
+
+
+@positive.decompose
+def _(self):
+    return self
+
+
+positive.reference(lambda self: self)
+positive.samples(lambda s: iter([s(s.array(2, 3)), s(s.array(dtype="int64"))]))
+positive.error("TypeError", lambda s: s("x"), contains=["positive", "self"])
+negative = Composite(
+    "negative(Tensor self) -> Tensor",
+    doc=under_another_name("`neg` under NumPy's name.", "negative", neg),
+    inplace=True,
+    out=True,
+)
+
+
+@negative.decompose
+def _(self):
+    return neg(self)
+
+
+negative.reference(lambda self: np.negative(self))
+negative.samples(lambda s: iter([s(s.array(2, 3)), s(s.array(4, dtype="int64"))]))
+negative.error("TypeError", lambda s: s("x"), contains=[negative.name, "self"])
+neg.samples(
+    lambda s: iter(
+        [s(np.array(_TIES, dtype)).without_gradient() for dtype in ("float32", "float64")]
+    )
+)
+
+lcm.extremes = False  # NumPy's wraps around elsewhere

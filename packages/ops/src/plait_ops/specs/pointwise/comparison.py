@@ -83,30 +83,3 @@ logical_not = Pointwise(
     dtypes="any",
     reference=np.logical_not,
 )
-
-
-def _predicate(name, text, reference, example):
-    operator = Pointwise(
-        f"{name}(Tensor self) -> Tensor",
-        doc=f"""
-    Whether an element is {text}.
-
-    >>> import plait_core as pc
-    >>> pc.{name}(pc.tensor([1.0, pc.nan, pc.inf])).tolist()
-    {example}
-    """,
-        promote="bool",
-        dtypes="any",
-        reference=reference,
-        inplace=False,
-    )
-
-    @operator.samples
-    def _(s):
-        yield s(np.array([np.nan, 1, np.inf, -np.inf, 0], "float32"))
-        yield s(np.array([np.nan, 1, np.inf, -np.inf, 0], "float64"))
-
-
-_predicate("isnan", "nan", np.isnan, "[False, True, False]")
-_predicate("isinf", "inf or -inf", np.isinf, "[False, False, True]")
-_predicate("isfinite", "neither nan nor infinite", np.isfinite, "[True, False, False]")

@@ -10,9 +10,7 @@ from plait_ops.calls import (
     cos,
     eq,
     expand,
-    masked_fill,
     mul,
-    sigmoid,
     sin,
     square,
     stack,
@@ -28,7 +26,6 @@ from plait_ops.words import (
     float64,
     is_complex,
     numel,
-    part,
     real_dtype,
     require_same,
     to_dtype,
@@ -337,24 +334,6 @@ angle = Pointwise(
         np.angle(x) if x.dtype.kind == "c" else np.where(np.isnan(x), x, np.where(x < 0, np.pi, 0))
     ),
 )
-sgn = Pointwise(
-    "sgn(Tensor self) -> Tensor",
-    doc="""
-    ``self / abs(self)``, and 0 at 0: the direction of a complex number, the sign of a real one.
-
-    >>> import plait_core as pc
-    >>> pc.sgn(pc.tensor([3 + 4j, 0j])).tolist()
-    [(0.6000000238418579+0.800000011920929j), 0j]
-    """,
-    dtypes="any",
-    reference=lambda x: (
-        x
-        if x.dtype == bool
-        else np.where(x == 0, 0, x / np.where(x == 0, 1, np.abs(x)))
-        if x.dtype.kind == "c"
-        else np.sign(x)
-    ),
-)
 
 
 @conj_.vjp("self")
@@ -368,15 +347,6 @@ def _(g, self):
         return zeros_like(g)
     slope = complex_(-imag(self), real_(self)) / square(abs_(self))
     return where(eq(self, 0), 0.0, g * slope)
-
-
-@sgn.vjp("self")
-def _(g, self, result):
-    if not is_complex(self.dtype):
-        return zeros_like(g)
-    # what changes the length alone changes nothing
-    along = result * real_(g * conj(result))
-    return where(eq(self, 0), 0.0, (g - along) / abs_(self))
 
 
 @real_.vjp("self")
@@ -409,16 +379,37 @@ conj_physical.samples(lambda s: iter([s(s.array(2, 3, dtype="complex64")), s(s.a
 conj_physical.error("TypeError", lambda s: s("x"), contains=["conj_physical", "self"])
 
 
-# ---- gradients of activations --------------------------------------------------------------------
-@part
-def complex_silu_gradient(g, z):
-    s = sigmoid(z)
-    return g * conj(s * (1.0 + z * (1.0 - s)))
+NONFINITE = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 1e-30]
 
 
-@part
-def complex_softsign_gradient(g, z):
-    length = abs_(z)  # counts too: the function is not holomorphic
-    whole = length + 1.0
-    along = real_(g * conj(z)) / masked_fill(length, eq(length, 0), 1.0)
-    return g / whole - z * along / (whole * whole)
+def _test(name, text, reference, example, dtypes="all"):
+    operator = Pointwise(
+        f"{name}(Tensor self) -> Tensor",
+        doc=f"""
+    {text}
+
+    >>> import plait_core as pc
+    >>> pc.{name}(pc.tensor([-float("inf"), 1.0])).tolist()
+    {example}
+    """,
+        promote="bool",
+        dtypes=dtypes,
+        inplace=False,
+        reference=reference,
+    )
+
+    @operator.samples
+    def _(s):
+        for dtype in ("float32", "float64"):
+            yield s(np.array(NONFINITE, dtype))
+
+    return operator
+
+
+isreal = _test(
+    "isreal",
+    "Whether an element has no imaginary part; True for real dtypes.",
+    np.isreal,
+    "[True, True]",
+    "any",
+)

@@ -276,3 +276,8 @@ def _(g, self, other):
 def _(g, self, other):
     a = add(zeros_like(other), self)
     return -g * exp((a - 1.0) * log(other) - other - lgamma_(a))
+
+
+polygamma_elements.extremes = False  # no order is infinite
+
+zeta.extremes = False  # the reference is for finite numbers

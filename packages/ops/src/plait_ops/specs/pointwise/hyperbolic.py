@@ -1,54 +1,16 @@
-"""Inverse hyperbolic functions, angles in degrees, sinc."""
+"""Hyperbolic functions and their inverses."""
+
+import math
 
 import numpy as np
 
-from plait_ops.calls import (
-    cos,
-    div,
-    eq,
-    masked_fill,
-    mul,
-    ne,
-    rsqrt,
-    square,
-    where,
-)
+from plait_ops.calls import conj, mul, rsqrt, square
 from plait_ops.spec import Pointwise
-from plait_ops.words import conjugate
+from plait_ops.unary import float_function
+from plait_ops.words import conjugate, is_complex
 
-PI = 3.141592653589793
-DEGREE = 0.017453292519943295
-RADIAN = 57.29577951308232
-
-
-def _unary(name, text, reference, at, value, domain=(-3.0, 3.0), dtypes="any"):
-    operator = Pointwise(
-        f"{name}(Tensor self) -> Tensor",
-        doc=f"""
-    {text}
-
-    >>> import plait_core as pc
-    >>> pc.{name}(pc.tensor([{at}])).tolist()
-    [{value}]
-    """,
-        promote="float",
-        reference=reference,
-        domain=domain,
-        dtypes=dtypes,
-    )
-    special = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 1e-30, 1e30, -1e30, 1.5]
-
-    @operator.samples
-    def _(s):
-        for dtype in ("float32", "float64"):
-            yield s(np.array(special, dtype)).without_gradient()
-        yield s(s.array(500, low=domain[0], high=domain[1]))
-
-    return operator
-
-
-asinh = _unary("asinh", "The number whose hyperbolic sine is `self`.", np.arcsinh, 0.0, 0.0)
-acosh = _unary(
+asinh = float_function("asinh", "The number whose hyperbolic sine is `self`.", np.arcsinh, 0.0, 0.0)
+acosh = float_function(
     "acosh",
     "The number from 0 on whose hyperbolic cosine is `self`; nan below 1.",
     np.arccosh,
@@ -56,30 +18,13 @@ acosh = _unary(
     0.0,
     (1.2, 9.0),
 )
-atanh = _unary(
+atanh = float_function(
     "atanh",
     "The number whose hyperbolic tangent is `self`; infinite at -1 and 1, nan outside.",
     np.arctanh,
     0.0,
     0.0,
     (-0.9, 0.9),
-)
-sinc = _unary("sinc", "``sin(pi * self) / (pi * self)``, 1 at 0.", np.sinc, 0.0, 1.0)
-deg2rad = _unary(
-    "deg2rad",
-    "An angle in degrees, in radians: ``self * pi / 180``.",
-    np.deg2rad,
-    0.0,
-    0.0,
-    dtypes="all",
-)
-rad2deg = _unary(
-    "rad2deg",
-    "An angle in radians, in degrees: ``self * 180 / pi``.",
-    np.rad2deg,
-    0.0,
-    0.0,
-    dtypes="all",
 )
 
 
@@ -98,20 +43,74 @@ def _(g, self):
     return g / conjugate(1.0 - square(self))
 
 
-@sinc.vjp("self")
-def _(g, self, result):
-    # at 0 the first terms of its series, for the derivatives of the derivative
-    away = masked_fill(self, eq(self, 0.0), 1.0)
-    slope = div(cos(mul(self, PI)) - result, away)
-    series = self * (square(self) * (PI**4 / 30.0) - PI**2 / 3.0)
-    return g * conjugate(where(ne(self, 0.0), slope, series))
+WIDE = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 1e-30, 1e30, -1e30, 1.5]
+for each in (asinh, acosh, atanh):
+    each.samples(
+        lambda s, domain=each.domain: iter(
+            [s(np.array(WIDE, dtype)).without_gradient() for dtype in ("float32", "float64")]
+            + [s(s.array(500, low=domain[0], high=domain[1]))]
+        )
+    )
 
 
-@deg2rad.vjp("self")
-def _(g):
-    return g * DEGREE
+_SPECIAL = [0.0, -0.0, 1.0, -1.0, math.inf, -math.inf, math.nan, 1e-30, 80.0, -80.0, 1e30]
+tanh = float_function("tanh", "The hyperbolic tangent.", np.tanh, 0.0, 0.0)
 
 
-@rad2deg.vjp("self")
-def _(g):
-    return g * RADIAN
+tanh_backward = Pointwise(
+    "tanh_backward(Tensor grad, Tensor result) -> Tensor",
+    doc="``grad * (1 - result ** 2)``: the derivative of `tanh`.",
+    dtypes="floating",
+    internal=True,
+    reference=lambda g, y: g * (1 - y * y),
+)
+
+
+@tanh.vjp("self")
+def _(g, result):
+    if is_complex(g.dtype):
+        return g * conj(1.0 - result * result)
+    return tanh_backward(g, result)
+
+
+@tanh_backward.vjp("grad")
+def _(g, result):
+    return tanh_backward(g, result)
+
+
+@tanh_backward.vjp("result")
+def _(g, grad, result):
+    return mul(g * grad * -2.0, result)
+
+
+tanh.samples(
+    lambda s: iter(
+        [s(np.array(_SPECIAL, dtype)).without_gradient() for dtype in ("float32", "float64")]
+        + [s(s.array(1000, high=9.0, low=0.0))]
+    )
+)
+sinh = float_function("sinh", "The hyperbolic sine.", np.sinh, 0.0, 0.0)
+cosh = float_function("cosh", "The hyperbolic cosine.", np.cosh, 0.0, 1.0)
+
+
+@sinh.vjp("self")
+def _(g, self):
+    return g * conjugate(cosh(self))
+
+
+@cosh.vjp("self")
+def _(g, self):
+    return g * conjugate(sinh(self))
+
+
+for each in (sinh, cosh):
+    each.samples(
+        lambda s: iter(
+            [
+                s(
+                    np.array([0.0, -0.0, 1.0, np.inf, -np.inf, np.nan, 100.0], "float32")
+                ).without_gradient(),
+                s(s.array(500, low=-0.9, high=0.9)),
+            ]
+        )
+    )

@@ -1,4 +1,6 @@
-"""Powers of two, sums of exponentials, log-odds, mantissa and exponent."""
+"""Logarithms, sums of exponentials in logarithms, log-odds."""
+
+import math
 
 import numpy as np
 
@@ -11,57 +13,15 @@ from plait_ops.calls import (
     masked_fill,
     mul,
     ones_like,
-    pow,
     sigmoid,
     sub,
-    zeros_like,
 )
 from plait_ops.spec import Composite, Pointwise
-from plait_ops.words import (
-    check,
-    complex128,
-    conjugate,
-    default_dtype,
-    float64,
-    int32,
-    is_complex,
-    is_floating,
-    is_tensor,
-    part,
-    require_common,
-    to_dtype,
-)
+from plait_ops.unary import float_function
+from plait_ops.words import conjugate
 
 LOG_2 = 0.6931471805599453
 NONFINITE = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 1e-30, 80.0, -80.0, 1e30]
-
-exp2 = Pointwise(
-    "exp2(Tensor self) -> Tensor",
-    doc="""
-    ``2 ** self``.
-
-    >>> import plait_core as pc
-    >>> pc.exp2(pc.tensor([0.0, 3.0])).tolist()
-    [1.0, 8.0]
-    """,
-    promote="float",
-    reference=np.exp2,
-    dtypes="any",
-)
-
-
-@exp2.vjp("self")
-def _(g, result):
-    return g * conjugate(result * LOG_2)
-
-
-@exp2.samples
-def _(s):
-    for dtype in ("float32", "float64"):
-        yield s(
-            np.array([*NONFINITE, 127.5, 128.0, -126.0, -149.0, 1023.5], dtype)
-        ).without_gradient()
-    yield s(s.array(1000, low=-140.0, high=120.0))
 
 
 def _log_sum(name, text, reference, value, dtypes="floating"):
@@ -194,7 +154,7 @@ def _(g, self):
     return g / (self * (1.0 - self))
 
 
-bounded = Composite(
+inverse_sigmoid = Composite(
     "logit(Tensor self, float? eps=None) -> Tensor",
     doc="""
     ``log(self / (1 - self))``, the inverse of `sigmoid`: infinite at 0 and 1, nan outside. With `eps`, `self` is first clamped
@@ -211,20 +171,20 @@ bounded = Composite(
 )
 
 
-@bounded.decompose
+@inverse_sigmoid.decompose
 def _(self, eps):
     if eps is None:
         return log_odds(self)
     return log_odds(clamp(self * 1.0, eps, 1.0 - eps))
 
 
-@bounded.reference
+@inverse_sigmoid.reference
 def _(self, eps=None):
     x = self.astype("float32") if self.dtype.kind in "biu" else self
     return log_odds(x if eps is None else np.clip(x, eps, 1 - eps))
 
 
-@bounded.samples
+@inverse_sigmoid.samples
 def _(s):
     yield s(s.array(3, 4, low=0.1, high=0.9))
     yield s(s.strided(3, 4, low=0.1, high=0.9))
@@ -234,174 +194,54 @@ def _(s):
     yield s(s.array(low=0.1, high=0.9))
 
 
-bounded.error("TypeError", lambda s: s("x"), contains=["logit", "self"])
+inverse_sigmoid.error("TypeError", lambda s: s("x"), contains=["logit", "self"])
+LOG_10 = math.log(10.0)
 
 
-ldexp = Composite(
-    "ldexp(Tensor self, Tensor other) -> Tensor",
-    doc="""
-    ``self * 2 ** other``, computed in float64.
-
-    Shapes: both broadcast. Dtypes: the common one; the default dtype for two of integers.
-
-    >>> import plait_core as pc
-    >>> pc.ldexp(pc.tensor([1.5]), pc.tensor([2])).tolist()
-    [6.0]
-    """,
-    inplace=True,
-    out=True,
-    dtypes="any",
+_SPECIAL = [0.0, -0.0, 1.0, -1.0, math.inf, -math.inf, math.nan, 1e-30, 80.0, -80.0, 1e30]
+log = float_function(
+    "log", "The natural logarithm; -inf at 0, nan below.", np.log, 1.0, 0.0, (0.2, 3.0)
+)
+log2 = float_function(
+    "log2", "The logarithm to base 2; -inf at 0, nan below.", np.log2, 8.0, 3.0, (0.2, 3.0)
+)
+log10 = float_function(
+    "log10", "The logarithm to base 10; -inf at 0, nan below.", np.log10, 100.0, 2.0, (0.2, 3.0)
+)
+log1p = float_function(
+    "log1p",
+    "``log(1 + self)``, exact near 0; -inf at -1, nan below.",
+    np.log1p,
+    0.0,
+    0.0,
+    (-0.8, 3.0),
 )
 
 
-@ldexp.decompose
-def _(self, other):
-    # in float64, where no power of a float32's exponent overflows
-    power = exp2(other if is_complex(other.dtype) else to_dtype(other, float64))
-    wide = mul(self if is_complex(self.dtype) else to_dtype(self, float64), power)
-    made = require_common("self", self, "other", other)
-    inexact = is_floating(made) or is_complex(made)
-    return to_dtype(wide, made if inexact else default_dtype())
-
-
-@ldexp.reference
-def _(self, other):
-    kinds = [x.dtype for x in (self, other) if x.dtype.kind == "f"]
-    made = np.result_type(*kinds) if kinds else np.dtype("float32")
-    return (self.astype("float64") * np.exp2(other.astype("float64"))).astype(made)
-
-
-@ldexp.samples
-def _(s):
-    yield s(s.array(3, 4), s.array(4, dtype="int64"))
-    yield s(s.array(3, dtype="int32"), s.array(3, dtype="int64"))
-    yield s(s.strided(3, 4, dtype="float64"), s.array(3, 4))
-    yield s(np.array([2.0**-100], "float32"), np.array([200]))
-    yield s(np.array([1.0]), np.array([255]))
-    yield s(s.array(0), s.array(1))
-
-
-ldexp.error("ShapeError", lambda s: s(s.array(2, 3), s.array(4)), contains=["(2, 3)", "(4,)"])
-
-
-frexp_mantissa = Pointwise(
-    "frexp_mantissa(Tensor self) -> Tensor",
-    doc="The first result of `frexp`.",
-    dtypes="floating",
-    internal=True,
-    reference=lambda x: np.frexp(x)[0],
-)
-frexp_exponent = Pointwise(
-    "frexp_exponent(Tensor self) -> Tensor",
-    doc="The second result of `frexp`, as a floating-point number.",
-    dtypes="floating",
-    internal=True,
-    reference=lambda x: np.where(np.isfinite(x), np.frexp(x)[1], 0),
-)
-
-
-@frexp_mantissa.vjp("self")
+@log.vjp("self")
 def _(g, self):
-    return g * exp2(-frexp_exponent(self))
+    return g / conjugate(self)
 
 
-@frexp_exponent.vjp("self")
-def _(g):
-    return zeros_like(g)
+@log2.vjp("self")
+def _(g, self):
+    return g / conjugate(self * LOG_2)
 
 
-frexp = Composite(
-    "frexp(Tensor self) -> (Tensor, Tensor)",
-    doc="""
-    Mantissa and exponent: ``self = mantissa * 2 ** exponent`` with mantissas of magnitude in [0.5, 1) and int32 exponents.
-    0, infinity and nan are their own mantissas, with exponent 0.
-
-    Shapes: those of `self`. Dtypes: floating; DTypeError for others.
-
-    >>> import plait_core as pc
-    >>> [t.tolist() for t in pc.frexp(pc.tensor([6.0]))]
-    [[0.75], [3]]
-    """,
-    out=True,
-    dtypes="floating",
-)
+@log10.vjp("self")
+def _(g, self):
+    return g / conjugate(self * LOG_10)
 
 
-@frexp.decompose
-def _(self):
-    mantissa = frexp_mantissa(self)
-    return mantissa, to_dtype(frexp_exponent(self), int32)
+@log1p.vjp("self")
+def _(g, self):
+    return g / conjugate(self + 1.0)
 
 
-@frexp.reference
-def _(self):
-    mantissa, exponent = np.frexp(self)
-    return mantissa, np.where(np.isfinite(self), exponent, 0).astype("int32")
-
-
-@frexp.samples
-def _(s):
-    yield s(s.array(3, 4, low=0.1))
-    yield s(s.strided(3, 4, dtype="float64"))
-    yield s(
-        np.array([0.0, np.inf, -np.inf, np.nan, 1.0, -8.0, 1e-40], "float32")
-    ).without_gradient()
-    yield s(s.array(0))
-
-
-frexp.error("DTypeError", lambda s: s(s.array(2, dtype="int64")), contains=["self", "int64"])
-
-
-float_power = Composite(
-    "float_power(Tensor|Scalar self, Tensor|Scalar exponent) -> Tensor",
-    doc="""
-    ``self ** exponent``, computed in float64.
-
-    Shapes: both broadcast. Dtypes: float64.
-
-    >>> import plait_core as pc
-    >>> pc.float_power(pc.tensor([2.0, 3.0], dtype=pc.float64), 2).tolist()
-    [4.0, 9.0]
-    """,
-    inplace=True,
-    out=True,
-)
-
-
-@part
-def _widest(dtype):
-    return complex128 if is_complex(dtype) else float64
-
-
-@float_power.decompose
-def _(self, exponent):
-    check(
-        is_tensor(self) or is_tensor(exponent),
-        "`self` or `exponent` must be a Tensor; got numbers only",
-        "TypeError",
+for each in (log, log2, log10, log1p):
+    each.samples(
+        lambda s: iter(
+            [s(np.array(_SPECIAL, dtype)).without_gradient() for dtype in ("float32", "float64")]
+            + [s(s.array(1000, high=9.0, low=0.0))]
+        )
     )
-    if not is_tensor(self):
-        return pow(self, to_dtype(exponent, _widest(exponent.dtype)))
-    base = to_dtype(self, _widest(self.dtype))
-    if not is_tensor(exponent):
-        return pow(base, exponent)
-    return pow(base, to_dtype(exponent, _widest(exponent.dtype)))
-
-
-float_power.reference(
-    lambda self, exponent: np.power(
-        np.asarray(self, "float64"), np.asarray(exponent, "float64"), dtype="float64"
-    )
-)
-
-
-@float_power.samples
-def _(s):
-    yield s(s.array(3, 4, low=0.2), s.array(4, low=0.2))
-    yield s(s.array(3, dtype="int64", low=1), 2)
-    yield s(2, s.array(3, dtype="int32", low=0))
-    yield s(s.array(3, low=0.2), -1.5)
-
-
-float_power.error("TypeError", lambda s: s(2, 3), contains=["`self` or `exponent`", "numbers"])
-float_power.error("ShapeError", lambda s: s(s.array(2, 3), s.array(4)), contains=["(2, 3)", "(4,)"])

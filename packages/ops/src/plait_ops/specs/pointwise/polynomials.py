@@ -43,6 +43,8 @@ def _polynomial(name, text, first, step, example, shift=False):
         ),
     )
 
+    operator.extremes = False  # no degree is infinite
+
     @operator.samples
     def _(s):
         yield s(s.array(40, 1, dtype="float64", low=-1.0, high=1.0), np.arange(12))

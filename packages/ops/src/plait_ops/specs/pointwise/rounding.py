@@ -1,10 +1,10 @@
-"""Signs and rounding."""
+"""Rounding to whole numbers and to decimal places."""
 
 import numpy as np
 
-from plait_ops.alias import under_another_name
-from plait_ops.calls import mul, sgn, zeros_like
+from plait_ops.calls import div, mul, zeros_like
 from plait_ops.spec import Composite, Pointwise
+from plait_ops.words import check, require
 
 
 def _unary(name, text, reference, example, dtypes="all", real=False):
@@ -27,16 +27,6 @@ def _keep_integers(function):
     return lambda x: x if x.dtype.kind in "biu" else function(x)
 
 
-neg = _unary(
-    "neg", "``-self``; unsigned integers wrap around.", np.negative, "[1.5, -2.5]", "arithmetic"
-)
-abs_ = _unary("abs", "The magnitude.", np.abs, "[1.5, 2.5]", "any", real=True)
-sign = _unary(
-    "sign",
-    "-1, 0 or 1; nan for nan.",
-    lambda x: x if x.dtype == bool else np.sign(x),
-    "[-1.0, 1.0]",
-)
 floor = _unary(
     "floor",
     "The largest whole number that is not above.",
@@ -74,17 +64,6 @@ frac = _unary(
 )
 
 
-@neg.vjp("self")
-def _(g):
-    return -g
-
-
-@abs_.vjp("self")
-def _(g, self):
-    return mul(g, sgn(self))
-
-
-@sign.vjp("self")
 @floor.vjp("self")
 @ceil.vjp("self")
 @round_.vjp("self")
@@ -98,62 +77,91 @@ def _(g):
     return g
 
 
-positive = Composite(
-    "positive(Tensor(a) self) -> Tensor(a)",
-    doc="""
-    `self` itself: Python's ``+x``.
-
-    >>> import plait_core as pc
-    >>> pc.positive(pc.tensor([1.5])).tolist()
-    [1.5]
-    """,
-    dtypes="any",
-)
-
-
-@positive.decompose
-def _(self):
-    return self
-
-
-positive.reference(lambda self: self)
-positive.samples(lambda s: iter([s(s.array(2, 3)), s(s.array(dtype="int64"))]))
-positive.error("TypeError", lambda s: s("x"), contains=["positive", "self"])
-
-absolute = Composite(
-    "absolute(Tensor self) -> Tensor",
-    doc=under_another_name("`abs` under NumPy's name.", "absolute", abs_),
-    inplace=True,
-    out=True,
-)
-negative = Composite(
-    "negative(Tensor self) -> Tensor",
-    doc=under_another_name("`neg` under NumPy's name.", "negative", neg),
-    inplace=True,
-    out=True,
-)
-
-
-@absolute.decompose
-def _(self):
-    return abs_(self)
-
-
-@negative.decompose
-def _(self):
-    return neg(self)
-
-
-absolute.reference(lambda self: np.abs(self))
-negative.reference(lambda self: np.negative(self))
-for each in (absolute, negative):
-    each.samples(lambda s: iter([s(s.array(2, 3)), s(s.array(4, dtype="int64"))]))
-    each.error("TypeError", lambda s: s("x"), contains=[each.name, "self"])
-
 _TIES = [0.5, 1.5, -0.5, -2.5, 2.0, np.inf, -np.inf, np.nan, -0.0]
-for each in (neg, abs_, sign, floor, ceil, round_, trunc):
+for each in (floor, ceil, round_, trunc):
     each.samples(
         lambda s: iter(
             [s(np.array(_TIES, dtype)).without_gradient() for dtype in ("float32", "float64")]
         )
+    )
+
+
+def _rounding(name, public, text):
+    return Composite(
+        name,
+        doc=f"""
+    {text}
+
+    Shape: that of `self`. Dtypes: floating; with 0 decimals integers too. Raises: ValueError for |decimals| above 300.
+
+    >>> import plait_core as pc
+    >>> pc.{public}(pc.tensor([1.375, 250.0], dtype=pc.float64), decimals=2).tolist()
+    [1.38, 250.0]
+    >>> pc.{public}(pc.tensor([1.375, 250.0]), decimals=-2).tolist()
+    [0.0, 200.0]
+    """,
+        out=True,
+        inplace=public == "round",
+        method=public == "round",
+    )
+
+
+decimals_ = _rounding(
+    "round.decimals(Tensor self, *, int decimals) -> Tensor",
+    "round",
+    "The nearest number with that many `decimals`: ``round(self * 10 ** decimals) / 10 ** decimals``; below 0, a multiple of"
+    " ``10 ** -decimals``.",
+)
+special_round = _rounding(
+    "special_round(Tensor self, *, int decimals=0) -> Tensor",
+    "special.round",
+    "The nearest number with that many `decimals`; see `round`.",
+)
+
+
+@decimals_.decompose
+@special_round.decompose
+def _(self, decimals):
+    if decimals == 0:
+        return round_(self)
+    require("self", self.dtype, "floating")
+    check(
+        -300 <= decimals <= 300, f"`decimals` must be in [-300, 300]; got {decimals}", "ValueError"
+    )
+    if decimals > 0:
+        scale = 10.0 ** float(decimals)
+        return div(round_(mul(self, scale)), scale)
+    step = 10.0 ** float(-decimals)
+    return mul(round_(div(self, step)), step)
+
+
+@decimals_.reference
+@special_round.reference
+def _(self, decimals=0):
+    if decimals == 0:
+        return np.round(self).astype(self.dtype)
+    scale = 10.0 ** abs(decimals)
+    made = np.round(self * scale) / scale if decimals > 0 else np.round(self / scale) * scale
+    return made.astype(self.dtype)
+
+
+@decimals_.samples
+@special_round.samples
+def _(s):
+    for decimals in (0, 1, 2, -1):
+        yield s(
+            s.array(3, 4, dtype="float64", low=-90.0, high=90.0), decimals=decimals
+        ).without_gradient()
+    yield s(s.strided(3, 4), decimals=1).without_gradient()
+    yield s(s.array(3, dtype="int64"), decimals=0)
+
+
+for each in (decimals_, special_round):
+    each.error(
+        "ValueError",
+        lambda s: s(s.array(2), decimals=400),
+        contains=[each.schema.base, "decimals", "400"],
+    )
+    each.error(
+        "DTypeError", lambda s: s(s.array(2, dtype="int64"), decimals=1), contains=["self", "int64"]
     )

@@ -2,9 +2,7 @@
 
 import numpy as np
 
-from plait_ops.calls import (
-    abs as abs_,
-)
+from plait_ops.calls import abs as abs_
 from plait_ops.calls import (
     empty_like,
     gt,
@@ -12,10 +10,8 @@ from plait_ops.calls import (
     leaky_relu,
     mul,
     narrow,
-    neg,
     reshape,
     sigmoid,
-    softmax,
     uniform_,
     where,
 )
@@ -99,7 +95,9 @@ hardshrink = _shrink(
 softshrink = _shrink(
     "softshrink",
     "`self` moved towards 0 by `lambd`, and 0 where that would cross it.",
-    lambda x, lambd=0.5: np.where(np.abs(x) > lambd, x - np.sign(x) * lambd, 0),
+    lambda x, lambd=0.5: np.where(
+        np.abs(x) > lambd, x - np.sign(x) * lambd, np.where(x != x, x, 0)
+    ),
     "[-1.5, 0.0, 0.5]",
 )
 threshold.samples(lambda s: iter([s(s.array(50), 0.3, 7.0), s(s.array(9, dtype="int64"), 1, 3)]))
@@ -266,29 +264,3 @@ def _(s):
 
 glu.error("ShapeError", lambda s: s(s.array(2, 3)), contains=["glu", "dim", "(2, 3)", "3"])
 glu.error("IndexError", lambda s: s(s.array(2, 4), 2), contains=["dim", "(2, 4)", "2"])
-
-
-softmin = Composite(
-    "softmin(Tensor self, int dim|axis, *, dtype? dtype=None) -> Tensor",
-    doc="""
-    ``softmax(-self)`` along `dim`.
-
-    Shape: that of `self`. Dtypes: floating; `dtype` is cast to first.
-
-    >>> import plait_core as pc
-    >>> pc.softmin(pc.tensor([0.0, 0.0]), 0).tolist()
-    [0.5, 0.5]
-    """,
-    dtypes="floating",
-    method=False,
-)
-
-
-@softmin.decompose
-def _(self, dim, dtype):
-    return softmax(neg(self), dim, dtype=dtype)
-
-
-softmin.reference(lambda self, dim, dtype=None: softmax(-self, dim, dtype=dtype))
-softmin.samples(lambda s: iter([s(s.array(2, 3), 1), s(s.array(4), 0), s(s.strided(2, 3), -2)]))
-softmin.error("IndexError", lambda s: s(s.array(2, 3), 2), contains=["dim", "(2, 3)", "2"])

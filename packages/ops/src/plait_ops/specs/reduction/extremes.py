@@ -18,6 +18,7 @@ from plait_ops.spec import Composite, Operator, Reduction
 from plait_ops.words import (
     check,
     int64,
+    numel,
     reduce_dims,
     reduced,
     require,
@@ -384,3 +385,58 @@ def _arg(name, what, reference):
 
 _arg("argmax", "largest", np.argmax)
 _arg("argmin", "smallest", np.argmin)
+
+aminmax = Composite(
+    "aminmax(Tensor self, *, int? dim|axis=None, bool keepdim|keepdims=False) -> (Tensor, Tensor)",
+    doc="""
+    The smallest and the largest elements along `dim`, of all for None: `amin` and `amax`.
+
+    Raises: ShapeError for an empty reduction, IndexError for a `dim` out of range, DTypeError for complex numbers.
+
+    >>> import plait_core as pc
+    >>> [x.item() for x in pc.aminmax(pc.tensor([3, 1, 2]))]
+    [1, 3]
+    """,
+    out=True,
+)
+
+
+@aminmax.decompose
+def _(self, dim, keepdim):
+    if dim is not None:
+        at = wrap_dim("dim", dim, self.shape)
+        if self.ndim == 0:
+            return amin(self), amax(self)
+        return amin(self, [at], keepdim), amax(self, [at], keepdim)
+    check(
+        numel(self.shape) > 0,
+        f"`self` of shape {self.shape} has no elements, and an empty reduction has no value",
+    )
+    if keepdim:
+        shape = [1] * self.ndim
+        return reshape(amin(self), shape), reshape(amax(self), shape)
+    return amin(self), amax(self)
+
+
+@aminmax.reference
+def _(self, dim=None, keepdim=False):
+    at = dim if self.ndim else None
+    return tuple(np.asarray(each(self, axis=at, keepdims=keepdim)) for each in (np.min, np.max))
+
+
+aminmax.samples(
+    lambda s: iter(
+        [
+            s(s.distinct(3, 4)),
+            s(s.distinct(3, 4), dim=1),
+            s(s.distinct(3, 4), dim=0, keepdim=True),
+            s(s.distinct(3, 4), keepdim=True),
+            s(s.array(5, dtype="int64")),
+            s(s.array(), dim=0),
+        ]
+    )
+)
+aminmax.error("ShapeError", lambda s: s(s.array(0, 3)), contains=["aminmax", "self", "(0, 3)"])
+aminmax.error(
+    "IndexError", lambda s: s(s.array(2), dim=1), contains=["aminmax", "dim", "(2,)", "1"]
+)

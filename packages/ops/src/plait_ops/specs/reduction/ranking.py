@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from plait_ops.calls import full, index_backward, median_dim, nanmedian_dim, reshape, sort
+from plait_ops.calls import full, index_backward, median_dim, nanmedian_dim, reshape
 from plait_ops.spec import Composite, Operator
 from plait_ops.words import check, int64, numel, reduced, require, result, wrap_dim
 
@@ -259,28 +259,3 @@ kthvalue_.error(
     "IndexError", lambda s: s(s.array(2, 3), 4), contains=["kthvalue", "k", "(2, 3)", "4"]
 )
 kthvalue_.error("IndexError", lambda s: s(s.array(2, 3), 0), contains=["kthvalue", "k", "0"])
-
-msort = Composite(
-    "msort(Tensor self) -> Tensor",
-    doc="""
-    `self` sorted along dimension 0: ``sort(self, 0)[0]``.
-
-    >>> import plait_core as pc
-    >>> pc.msort(pc.tensor([3, 1, 2])).tolist()
-    [1, 2, 3]
-    """,
-    out=True,
-)
-
-
-@msort.decompose
-def _(self):
-    values, _places = sort(self, 0)
-    return values
-
-
-msort.reference(lambda self: np.sort(self, 0) if self.ndim else self.copy())
-msort.samples(lambda s: iter([s(s.distinct(5)), s(s.distinct(4, 3)), s(s.array())]))
-msort.error(
-    "DTypeError", lambda s: s(s.array(2, dtype="complex64")), contains=["sort", "complex64"]
-)

@@ -1,17 +1,9 @@
-"""Linear recurrences along a dimension, and the derivative of running products."""
+"""Linear recurrences along a dimension."""
 
 import numpy as np
 
-from plait_ops.calls import (
-    cat,
-    clone,
-    exclusive_prod,
-    linear_recurrence,
-    mul,
-    narrow,
-    zeros,
-)
-from plait_ops.spec import Composite, Operator
+from plait_ops.calls import cat, clone, linear_recurrence, mul, narrow, zeros
+from plait_ops.spec import Operator
 from plait_ops.words import check, conjugate, require, require_same, result, wrap_dim
 
 recurrence = Operator(
@@ -107,48 +99,4 @@ recurrence.error(
     "IndexError",
     lambda s: s(s.array(2), s.array(2), 1, False),
     contains=["linear_recurrence", "dim", "1"],
-)
-
-cumprod_backward = Composite(
-    "cumprod_backward(Tensor grad, Tensor self, int dim) -> Tensor",
-    doc="The derivative of `cumprod`, exact with zeros.",
-    dtypes="inexact",
-    internal=True,
-)
-
-
-@cumprod_backward.decompose
-def _(grad, self, dim):
-    check(
-        grad.shape == self.shape,
-        f"`grad` of shape {grad.shape} must have the shape of `self`, {self.shape}",
-    )
-    # d_i = before_i * r_i with r_i = g_i + x_(i+1) * r_(i+1): no division, so zeros need no care
-    if self.ndim == 0:
-        return clone(grad)
-    factors = conjugate(self)
-    return mul(exclusive_prod(factors, dim, False), linear_recurrence(factors, grad, dim, True))
-
-
-@cumprod_backward.reference
-def _(grad, self, dim):
-    if self.ndim == 0:
-        return grad
-    g, x = np.moveaxis(grad, dim, 0), np.moveaxis(self, dim, 0)
-    made = np.zeros_like(x)
-    for i in range(len(x)):
-        for k in range(i, len(x)):
-            made[i] += g[k] * np.prod(np.delete(x[: k + 1], i, axis=0), axis=0)
-    return np.moveaxis(made, 0, dim)
-
-
-cumprod_backward.samples(
-    lambda s: iter(
-        [s(s.array(2, 4), s.array(2, 4), 1), s(s.array(3), np.array([2, 0, 3], "float32"), 0)]
-    )
-)
-cumprod_backward.error(
-    "ShapeError",
-    lambda s: s(s.array(2), s.array(3), 0),
-    contains=["cumprod_backward", "grad", "(2,)", "(3,)"],
 )

@@ -2,32 +2,9 @@
 
 import numpy as np
 
-from plait_ops.calls import (
-    cat,
-    clone,
-    cumprod,
-    cumprod_backward,
-    cumsum,
-    expand,
-    flip,
-    narrow,
-    ne,
-    ones,
-    reshape,
-)
-from plait_ops.spec import Composite, Operator, Reduction
-from plait_ops.words import (
-    accumulated,
-    cast_argument,
-    check,
-    conjugate,
-    numel,
-    reduce_dims,
-    reduced,
-    to_dtype,
-    wrap_dim,
-)
-from plait_ops.words import result as made_like
+from plait_ops.calls import exclusive_prod, expand, ne, reshape
+from plait_ops.spec import Composite, Reduction
+from plait_ops.words import check, conjugate, numel, reduce_dims, reduced, to_dtype, wrap_dim
 
 
 def _axes(dim):
@@ -185,39 +162,6 @@ def _(grad, self, result, dim):
     return grad * conjugate(others)
 
 
-exclusive_prod = Composite(
-    "exclusive_prod(Tensor self, int dim, bool reverse) -> Tensor",
-    doc="The product of all elements before each one along `dim` (after it if `reverse`).",
-    dtypes="floating",
-    internal=True,
-)
-
-
-@exclusive_prod.decompose
-def _(self, dim, reverse):
-    at = wrap_dim("dim", dim, self.shape)
-    n = self.shape[at]
-    if n == 0:
-        return clone(self)
-    shape = list(self.shape)
-    shape[at] = 1
-    one = ones(shape, dtype=self.dtype, device=self.device)
-    if reverse:
-        return flip(cumprod(cat([one, narrow(flip(self, [at]), at, 0, n - 1)], at), at), [at])
-    return cumprod(cat([one, narrow(self, at, 0, n - 1)], at), at)
-
-
-@exclusive_prod.reference
-def _(self, dim, reverse):
-    x = np.flip(self, dim) if reverse else self
-    x = np.moveaxis(x, dim, 0)
-    made = np.concatenate([np.ones_like(x[:1]), np.cumprod(x, axis=0, dtype=x.dtype)[:-1]])[
-        : len(x)
-    ]
-    made = np.moveaxis(made, 0, dim)
-    return np.flip(made, dim) if reverse else made
-
-
 @prod_backward.reference
 def _(grad, self, result, dim):
     return grad * exclusive_prod(self, dim, False) * exclusive_prod(self, dim, True)
@@ -236,16 +180,10 @@ prod_backward.samples(
         ]
     )
 )
-exclusive_prod.samples(
-    lambda s: iter([s(s.array(2, 4), 1, False), s(s.array(2, 4), -2, True), s(s.array(5), 0, True)])
-)
 prod_backward.error(
     "ShapeError",
     lambda s: s(s.array(2), s.array(2, 4), s.array(2), 1),
     contains=["prod_backward", "grad", "(2, 1)", "(2,)"],
-)
-exclusive_prod.error(
-    "IndexError", lambda s: s(s.array(2, 4), 2, False), contains=["exclusive_prod", "dim", "(2, 4)"]
 )
 
 
@@ -284,78 +222,6 @@ def _truth(name, text, function, example):
 
 _truth("any", "an element is", np.any, "True")
 _truth("all", "all elements are", np.all, "False")
-
-
-def _scan(name, text, reference, example):
-    operator = Operator(
-        f"{name}(Tensor self, int dim|axis, *, dtype? dtype=None) -> Tensor",
-        doc=f"""
-    {text} Bool and integers give int64; `dtype` is cast to first.
-
-    Raises: IndexError for a `dim` out of range.
-
-    >>> import plait_core as pc
-    >>> pc.tensor([1, 2, 3]).{name}(0).tolist()
-    {example}
-    """,
-        inplace=True,
-        out=True,
-        dtypes="any",
-        kernel="in[0] has the dtype of the result.",
-    )
-
-    @operator.shape
-    def _(self, dim, dtype):
-        wrap_dim("dim", dim, self.shape)
-        made = dtype if dtype is not None else accumulated(self.dtype)
-        cast_argument("self", made)
-        return made_like(self.shape, made)
-
-    @operator.reference
-    def _(self, dim, dtype=None):
-        made = dtype or ("int64" if self.dtype.kind in "biu" else self.dtype)
-        inner = "float32" if made == "float16" else made
-        x = self.astype(inner).reshape(self.shape or (1,))
-        return reference(x, axis=dim, dtype=inner).reshape(self.shape).astype(made)
-
-    @operator.samples
-    def _(s):
-        yield s(s.array(5), 0)
-        yield s(s.array(2, 3, 4), 1)
-        yield s(s.strided(3, 4), -1)
-        yield s(s.array(3, 4, dtype="uint8"), 0)
-        yield s(s.array(3, dtype="bool"), 0)
-        yield s(s.array(3, dtype="int32"), 0, dtype="float64")
-        yield s(s.array(3, 4, dtype="float16"), 1).loosely(4)
-        yield s(s.array(3, 4, dtype="complex64"), 0)
-        yield s(s.array(3, 4, dtype="complex128"), 1)
-        yield s(s.array(), 0)
-        yield s(s.array(0, 3), 1)
-
-    operator.error(
-        "IndexError", lambda s: s(s.array(2, 3), 2), contains=[name, "dim", "(2, 3)", "2"]
-    )
-    return operator
-
-
-cumsum_ = _scan(
-    "cumsum", "The sum of all elements up to each one along `dim`.", np.cumsum, "[1, 3, 6]"
-)
-cumprod_ = _scan(
-    "cumprod", "The product of all elements up to each one along `dim`.", np.cumprod, "[1, 2, 6]"
-)
-
-
-@cumsum_.vjp("self")
-def _(g, self, dim):
-    if self.ndim == 0:
-        return to_dtype(g, self.dtype)
-    return to_dtype(flip(cumsum(flip(g, [dim]), dim), [dim]), self.dtype)
-
-
-@cumprod_.vjp("self")
-def _(g, self, dim):
-    return to_dtype(cumprod_backward(g, to_dtype(self, g.dtype), dim), self.dtype)
 
 
 count_nonzero = Composite(

@@ -1,26 +1,41 @@
-"""Running extremes and log-sum-exps, and differences."""
+"""Running sums, products, extremes and log-sum-exps."""
 
 import numpy as np
 
 from plait_ops.calls import (
-    bitwise_xor,
     cat,
     clone,
     conj,
+    cumprod,
+    cumsum,
     eq,
     exp,
     flip,
+    linear_recurrence,
     log,
     logcumsumexp,
+    mul,
     narrow,
     neg,
+    ones,
     scatter_add,
-    sub,
     where,
     zeros,
 )
 from plait_ops.spec import Composite, Operator
-from plait_ops.words import bool_, check, int64, is_complex, require, result, wrap_dim
+from plait_ops.words import (
+    accumulated,
+    cast_argument,
+    check,
+    conjugate,
+    int64,
+    is_complex,
+    require,
+    result,
+    to_dtype,
+    wrap_dim,
+)
+from plait_ops.words import result as made_like
 
 
 def _extreme(name, what, reference, example):
@@ -174,73 +189,160 @@ running_logsumexp.error(
     contains=["logcumsumexp", "self", "int64"],
 )
 
-diff = Composite(
-    "diff(Tensor self, int n=1, int dim|axis=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor",
-    doc="""
-    Differences of neighbours along `dim`, ``self[i + 1] - self[i]``, taken `n` times; of bool: whether they differ. `prepend`
-    and `append` are joined to `self` first.
 
-    Raises: ValueError for a negative `n`, ShapeError for a 0-d tensor or parts that do not fit, IndexError for a `dim` out of
-    range.
+def _scan(name, text, reference, example):
+    operator = Operator(
+        f"{name}(Tensor self, int dim|axis, *, dtype? dtype=None) -> Tensor",
+        doc=f"""
+    {text} Bool and integers give int64; `dtype` is cast to first.
+
+    Raises: IndexError for a `dim` out of range.
 
     >>> import plait_core as pc
-    >>> pc.diff(pc.tensor([1, 3, 2])).tolist()
-    [2, -1]
+    >>> pc.tensor([1, 2, 3]).{name}(0).tolist()
+    {example}
     """,
-    dtypes="any",
-    out=True,
+        inplace=True,
+        out=True,
+        dtypes="any",
+        kernel="in[0] has the dtype of the result.",
+    )
+
+    @operator.shape
+    def _(self, dim, dtype):
+        wrap_dim("dim", dim, self.shape)
+        made = dtype if dtype is not None else accumulated(self.dtype)
+        cast_argument("self", made)
+        return made_like(self.shape, made)
+
+    @operator.reference
+    def _(self, dim, dtype=None):
+        made = dtype or ("int64" if self.dtype.kind in "biu" else self.dtype)
+        inner = "float32" if made == "float16" else made
+        x = self.astype(inner).reshape(self.shape or (1,))
+        return reference(x, axis=dim, dtype=inner).reshape(self.shape).astype(made)
+
+    @operator.samples
+    def _(s):
+        yield s(s.array(5), 0)
+        yield s(s.array(2, 3, 4), 1)
+        yield s(s.strided(3, 4), -1)
+        yield s(s.array(3, 4, dtype="uint8"), 0)
+        yield s(s.array(3, dtype="bool"), 0)
+        yield s(s.array(3, dtype="int32"), 0, dtype="float64")
+        yield s(s.array(3, 4, dtype="float16"), 1).loosely(4)
+        yield s(s.array(3, 4, dtype="complex64"), 0)
+        yield s(s.array(3, 4, dtype="complex128"), 1)
+        yield s(s.array(), 0)
+        yield s(s.array(0, 3), 1)
+
+    operator.error(
+        "IndexError", lambda s: s(s.array(2, 3), 2), contains=[name, "dim", "(2, 3)", "2"]
+    )
+    return operator
+
+
+exclusive_prod = Composite(
+    "exclusive_prod(Tensor self, int dim, bool reverse) -> Tensor",
+    doc="The product of all elements before each one along `dim` (after it if `reverse`).",
+    dtypes="floating",
+    internal=True,
 )
 
 
-@diff.decompose
-def _(self, n, dim, prepend, append):
-    check(n >= 0, f"`n` must not be negative; got {n}", "ValueError")
-    check(self.ndim > 0, "`self` must have at least 1 dimension; got shape ()")
+@exclusive_prod.decompose
+def _(self, dim, reverse):
     at = wrap_dim("dim", dim, self.shape)
+    n = self.shape[at]
     if n == 0:
         return clone(self)
-    parts = []
-    if prepend is not None:
-        parts.append(prepend)
-    parts.append(self)
-    if append is not None:
-        parts.append(append)
-    made = clone(self) if len(parts) == 1 else cat(parts, at)
-    turns = min(n, made.shape[at])
-    for _i in range(turns):
-        m = max(made.shape[at] - 1, 0)
-        after = narrow(made, at, made.shape[at] - m, m)
-        before = narrow(made, at, 0, m)
-        if made.dtype == bool_:
-            made = bitwise_xor(after, before)
-        else:
-            made = sub(after, before)
-    return made
+    shape = list(self.shape)
+    shape[at] = 1
+    one = ones(shape, dtype=self.dtype, device=self.device)
+    if reverse:
+        return flip(cumprod(cat([one, narrow(flip(self, [at]), at, 0, n - 1)], at), at), [at])
+    return cumprod(cat([one, narrow(self, at, 0, n - 1)], at), at)
 
 
-@diff.reference
-def _(self, n=1, dim=-1, prepend=None, append=None):
-    if n == 0:
-        return self.copy()
-    parts = [x for x in (prepend, self, append) if x is not None]
-    return np.diff(np.concatenate(parts, dim), n, dim)
+@exclusive_prod.reference
+def _(self, dim, reverse):
+    x = np.flip(self, dim) if reverse else self
+    x = np.moveaxis(x, dim, 0)
+    made = np.concatenate([np.ones_like(x[:1]), np.cumprod(x, axis=0, dtype=x.dtype)[:-1]])[
+        : len(x)
+    ]
+    made = np.moveaxis(made, 0, dim)
+    return np.flip(made, dim) if reverse else made
 
 
-diff.samples(
+exclusive_prod.samples(
+    lambda s: iter([s(s.array(2, 4), 1, False), s(s.array(2, 4), -2, True), s(s.array(5), 0, True)])
+)
+exclusive_prod.error(
+    "IndexError", lambda s: s(s.array(2, 4), 2, False), contains=["exclusive_prod", "dim", "(2, 4)"]
+)
+
+
+cumsum_ = _scan(
+    "cumsum", "The sum of all elements up to each one along `dim`.", np.cumsum, "[1, 3, 6]"
+)
+cumprod_ = _scan(
+    "cumprod", "The product of all elements up to each one along `dim`.", np.cumprod, "[1, 2, 6]"
+)
+
+
+@cumsum_.vjp("self")
+def _(g, self, dim):
+    if self.ndim == 0:
+        return to_dtype(g, self.dtype)
+    return to_dtype(flip(cumsum(flip(g, [dim]), dim), [dim]), self.dtype)
+
+
+@cumprod_.vjp("self")
+def _(g, self, dim):
+    return to_dtype(cumprod_backward(g, to_dtype(self, g.dtype), dim), self.dtype)
+
+
+cumprod_backward = Composite(
+    "cumprod_backward(Tensor grad, Tensor self, int dim) -> Tensor",
+    doc="The derivative of `cumprod`, exact with zeros.",
+    dtypes="inexact",
+    internal=True,
+)
+
+
+@cumprod_backward.decompose
+def _(grad, self, dim):
+    check(
+        grad.shape == self.shape,
+        f"`grad` of shape {grad.shape} must have the shape of `self`, {self.shape}",
+    )
+    # d_i = before_i * r_i with r_i = g_i + x_(i+1) * r_(i+1): no division, so zeros need no care
+    if self.ndim == 0:
+        return clone(grad)
+    factors = conjugate(self)
+    return mul(exclusive_prod(factors, dim, False), linear_recurrence(factors, grad, dim, True))
+
+
+@cumprod_backward.reference
+def _(grad, self, dim):
+    if self.ndim == 0:
+        return grad
+    g, x = np.moveaxis(grad, dim, 0), np.moveaxis(self, dim, 0)
+    made = np.zeros_like(x)
+    for i in range(len(x)):
+        for k in range(i, len(x)):
+            made[i] += g[k] * np.prod(np.delete(x[: k + 1], i, axis=0), axis=0)
+    return np.moveaxis(made, 0, dim)
+
+
+cumprod_backward.samples(
     lambda s: iter(
-        [
-            s(s.array(5)),
-            s(s.array(3, 5), 2),
-            s(s.strided(3, 5), 1, 0),
-            s(s.array(3, 5), 1, 1, s.array(3, 1), s.array(3, 2)),
-            s(s.array(6, dtype="bool")),
-            s(s.array(6, dtype="int64"), 3),
-            s(s.array(3), 5),
-            s(s.array(3), 0, 0, s.array(1)),
-            s(s.array(4), append=s.array(1)),
-        ]
+        [s(s.array(2, 4), s.array(2, 4), 1), s(s.array(3), np.array([2, 0, 3], "float32"), 0)]
     )
 )
-diff.error("ValueError", lambda s: s(s.array(3), -1), contains=["diff", "n", "-1"])
-diff.error("ShapeError", lambda s: s(s.array()), contains=["diff", "self", "()"])
-diff.error("IndexError", lambda s: s(s.array(3), 1, 1), contains=["diff", "dim", "(3,)"])
+cumprod_backward.error(
+    "ShapeError",
+    lambda s: s(s.array(2), s.array(3), 0),
+    contains=["cumprod_backward", "grad", "(2,)", "(3,)"],
+)

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from plait_ops.calls import eq, expand, masked_fill, mean, reshape
+from plait_ops.calls import eq, expand, masked_fill, mean, reshape, std_mean, where
+from plait_ops.calls import sqrt as sqrt_of
 from plait_ops.spec import Composite, Operator, Reduction
 from plait_ops.words import numel, real_dtype, reduce_dims, reduced, require, result
 
@@ -280,3 +281,82 @@ def _(self, unbiased):
 @var_mean_flag.decompose
 def _(self, unbiased):
     return var_mean(self, None, correction=1 if unbiased else 0)
+
+
+std_mean_ = Composite(
+    "std_mean(Tensor self, int[]? dim|axis=None, *, Scalar? correction=1, bool keepdim|keepdims=False) -> (Tensor, Tensor)",
+    doc="""
+    `std` and `mean` in one go; see `var_mean`.
+
+    >>> import plait_core as pc
+    >>> [x.item() for x in pc.std_mean(pc.tensor([1.0, 3.0]), correction=0)]
+    [1.0, 2.0]
+    """,
+    dtypes="floating",
+)
+std_mean_unbiased = Composite(
+    "std_mean.unbiased(Tensor self, int[]? dim|axis=None, bool unbiased=True, bool keepdim|keepdims=False)"
+    " -> (Tensor, Tensor)",
+    doc="`std_mean` with `correction` 1 if `unbiased`, else 0.",
+    dtypes="floating",
+)
+
+
+@std_mean_.decompose
+def _(self, dim, correction, keepdim):
+    variance, centre = var_mean(self, dim, correction=correction, keepdim=keepdim)
+    # the derivative of a root at 0 is taken as 0, as by `std`
+    none = eq(variance, 0)
+    return where(none, 0.0, sqrt_of(where(none, 1.0, variance))), centre
+
+
+@std_mean_unbiased.decompose
+def _(self, dim, unbiased, keepdim):
+    return std_mean(self, dim, correction=1 if unbiased else 0, keepdim=keepdim)
+
+
+@std_mean_.reference
+def _(self, dim=None, correction=1, keepdim=False):
+    variance, centre = var_mean(self, dim, correction=correction, keepdim=keepdim)
+    return np.sqrt(variance), centre
+
+
+std_mean_unbiased.reference(
+    lambda self, dim=None, unbiased=True, keepdim=False: std_mean_(
+        self, dim, correction=int(unbiased), keepdim=keepdim
+    )
+)
+std_mean_.samples(
+    lambda s: iter(
+        [
+            s(s.array(3, 5)),
+            s(s.array(3, 5), 1, correction=0),
+            s(s.array(3, 5), (0, 1), keepdim=True),
+        ]
+    )
+)
+std_mean_unbiased.samples(
+    lambda s: iter([s(s.array(3, 4), 0, False), s(s.array(3, 4), None, True)])
+)
+std_mean_.error(
+    "DTypeError", lambda s: s(s.array(2, dtype="int64")), contains=["var_mean", "self", "int64"]
+)
+std_mean_unbiased.error(
+    "IndexError", lambda s: s(s.array(2, 3), 2, False), contains=["var_mean", "dim", "(2, 3)", "2"]
+)
+
+std_mean_flag = Composite(
+    "std_mean.flag(Tensor self, bool unbiased) -> (Tensor, Tensor)",
+    doc="`std_mean` of all elements with `correction` 1 if `unbiased`, else 0.",
+    dtypes="inexact",
+)
+
+
+@std_mean_flag.decompose
+def _(self, unbiased):
+    return std_mean(self, None, correction=1 if unbiased else 0)
+
+
+std_mean_flag.reference(lambda self, unbiased: std_mean_(self, correction=int(unbiased)))
+std_mean_flag.samples(lambda s: iter([s(s.array(3, 4), True), s(s.array(3, 4), False)]))
+std_mean_flag.error("TypeError", lambda s: s("a", True), contains=["std_mean"])

@@ -164,3 +164,64 @@ topk.error(
     lambda s: s(s.array(2, dtype="complex64"), 1),
     contains=["topk", "self", "complex64"],
 )
+
+argsort_rows = Operator(
+    "argsort_rows(Tensor self) -> Tensor",
+    doc="The places of the rows of a matrix in ascending order, compared from their first element on; equal rows keep theirs.",
+    internal=True,
+    kernel="the result is int64; nan is the largest number.",
+)
+
+
+@argsort_rows.shape
+def _(self):
+    check(self.ndim == 2, f"`self` must have 2 dimensions; got shape {self.shape}")
+    require("self", self.dtype, "all")
+    return result([self.shape[0]], int64)
+
+
+@argsort_rows.reference
+def _(self):
+    if self.shape[1] == 0:
+        return np.arange(len(self))
+    return np.lexsort(self.T[::-1]).astype("int64")
+
+
+argsort_rows.samples(
+    lambda s: iter(
+        [
+            s(s.array(40, 3, dtype="int8") % 3),
+            s(s.distinct(5, 2)),
+            s(s.array(300, 2, dtype="bool")),
+            s(s.array(0, 3)),
+            s(s.array(3, 0)),
+            s(s.strided(9, 2)),
+        ]
+    )
+)
+argsort_rows.error("ShapeError", lambda s: s(s.array(3)), contains=["argsort_rows", "self", "(3,)"])
+
+msort = Composite(
+    "msort(Tensor self) -> Tensor",
+    doc="""
+    `self` sorted along dimension 0: ``sort(self, 0)[0]``.
+
+    >>> import plait_core as pc
+    >>> pc.msort(pc.tensor([3, 1, 2])).tolist()
+    [1, 2, 3]
+    """,
+    out=True,
+)
+
+
+@msort.decompose
+def _(self):
+    values, _places = sort(self, 0)
+    return values
+
+
+msort.reference(lambda self: np.sort(self, 0) if self.ndim else self.copy())
+msort.samples(lambda s: iter([s(s.distinct(5)), s(s.distinct(4, 3)), s(s.array())]))
+msort.error(
+    "DTypeError", lambda s: s(s.array(2, dtype="complex64")), contains=["sort", "complex64"]
+)

@@ -1,39 +1,12 @@
-"""Matrices from diagonals, and the indices of triangles."""
+"""Diagonals: views of them, and tensors made from them."""
 
 import numpy as np
 
-from plait_ops.calls import (
-    amax,
-    amin,
-    clone,
-    copy_,
-    diag_embed,
-    diagonal,
-    floor_divide,
-    nonzero_rows,
-    ones,
-    remainder,
-    reshape,
-    transpose,
-    tril,
-    triu,
-    zeros,
-)
+from plait_ops.calls import clone, copy_, diag_embed, reshape, zeros
 from plait_ops.calls import diagonal as diagonal_view
-from plait_ops.spec import Composite, Operator
-from plait_ops.words import (
-    bool_,
-    check,
-    int64,
-    item,
-    max_dims,
-    numel,
-    require,
-    result,
-    sizes,
-    to_dtype,
-    wrap_dim,
-)
+from plait_ops.spec import Composite, Operator, View
+from plait_ops.words import check, max_dims, result, sizes, wrap_dim
+from plait_ops.words import view as look
 
 diag_embed_ = Operator(
     "diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor",
@@ -184,124 +157,121 @@ diagflat.error(
     "ValueError", lambda s: s(s.array(2), 2**40), contains=["diag_embed", "offset", str(2**40)]
 )
 
-
-# ---- indices of triangles ----------------------------------------------------------------------
-def _triangle(name, what, reference):
-    operator = Composite(
-        f"{name}_indices(int row, int col, int offset=0, *, dtype dtype=int64, device? device=None) -> Tensor",
-        doc=f"""
-    Where the {what} triangle of a matrix of `row` rows and `col` columns is: row numbers and column numbers, shape (2, n),
-    row by row. `offset` moves its edge to the upper right.
-
-    Raises: ValueError for a negative size, DTypeError unless `dtype` is int32 or int64.
-
-    >>> import plait_core as pc
-    >>> pc.{name}_indices(2, 2).tolist()
-    {np.stack(reference(2, 0, 2)).tolist()}
-    """,
-    )
-    operator.reference(
-        lambda row, col, offset=0, dtype="int64": np.stack(reference(row, offset, col)).astype(
-            dtype
-        )
-    )
-    operator.samples(
-        lambda s: iter(
-            [s(3, 3), s(3, 4, 1), s(4, 3, -1, dtype="int32"), s(0, 3), s(2, 2, 5), s(2, 2, -5)]
-        )
-    )
-    operator.error("ValueError", lambda s: s(-1, 3), contains=[f"{name}_indices", "row", "-1"])
-    operator.error(
-        "DTypeError",
-        lambda s: s(2, 3, dtype="float32"),
-        contains=[f"{name}_indices", "dtype", "float32"],
-    )
-    return operator
-
-
-tril_indices = _triangle("tril", "lower", np.tril_indices)
-triu_indices = _triangle("triu", "upper", np.triu_indices)
-
-
-def _places(triangle, lower):
-    def decompose(row, col, offset, dtype, device):
-        check(
-            row >= 0 and col >= 0,
-            f"`row` and `col` must not be negative; got {row} and {col}",
-            "ValueError",
-        )
-        require("dtype", dtype, "integer")
-        square = triangle(ones([row, col], dtype=bool_, device=device), offset)
-        # Row i holds start + i places left of the edge, but not below 0, and not beyond `col`. So
-        # the shape is known without looking, and on device meta.
-        start = offset + (1 if lower else 0)
-        some = min(max(1 - start, 0), row)
-        full = min(max(col - start, some), row)
-        below = (full - some) * (2 * start + full + some - 1) // 2 + (row - full) * col
-        rows = nonzero_rows(square, below if lower else row * col - below)
-        return clone(transpose(to_dtype(rows, dtype), 0, 1))
-
-    return decompose
-
-
-tril_indices.decompose(_places(tril, True))
-triu_indices.decompose(_places(triu, False))
-
-
-unravel_index = Composite(
-    "unravel_index(Tensor indices, int[] shape) -> Tensor[]",
+diagonal = View(
+    "diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)",
     doc="""
-    The coordinates of `indices`, which count the elements of a tensor of the given `shape` in C order: one int64 tensor of
-    their shape for each dimension.
+    The diagonal of the matrices in dimensions `dim1` and `dim2`, as a new last dimension; `offset` counts to the upper
+    right.
 
-    Raises: DTypeError unless `indices` holds integers, ShapeError for negative sizes, IndexError for an index out of range.
+    Raises: IndexError for a dim out of range, ValueError if both are the same.
 
     >>> import plait_core as pc
-    >>> [x.tolist() for x in pc.unravel_index(pc.tensor([0, 5]), (2, 3))]
-    [[0, 1], [0, 2]]
+    >>> pc.tensor([[1, 2], [3, 4]]).diagonal().tolist()
+    [1, 4]
     """,
+)
+diagonal_backward = Operator(
+    "diagonal_backward(Tensor grad, int[] size, int offset, int dim1, int dim2) -> Tensor",
+    doc="Zeros of shape `size` with `grad` on a diagonal: the derivative of `diagonal`.",
+    dtypes="floating",
+    internal=True,
 )
 
 
-@unravel_index.decompose
-def _(indices, shape):
-    require("indices", indices.dtype, "integer")
-    sizes("shape", shape)
-    total = numel(shape)
-    if numel(indices.shape) > 0:
-        low = item(to_dtype(amin(indices), int64))
-        high = item(to_dtype(amax(indices), int64))
-        check(
-            low >= 0 and high < total,
-            f"`indices` must be in [0, {total}) for `shape` {shape}; got {low if low < 0 else high}",
-            "IndexError",
-        )
-    rest = to_dtype(indices, int64)
-    made = []
-    for d in range(len(shape)):
-        step = max(numel(shape[d + 1 :]), 1)
-        made.append(floor_divide(rest, step))
-        rest = remainder(rest, step)
+@diagonal.shape
+def _(self, offset, dim1, dim2):
+    check(self.ndim >= 2, f"`self` must have at least 2 dimensions; got shape {self.shape}")
+    a = wrap_dim("dim1", dim1, self.shape)
+    b = wrap_dim("dim2", dim2, self.shape)
+    check(a != b, f"`dim1` and `dim2` must differ; got {dim1} and {dim2}", "ValueError")
+    rows = self.shape[a] - max(-offset, 0)
+    columns = self.shape[b] - max(offset, 0)
+    n = max(min(rows, columns), 0)
+    shape = [self.shape[i] for i in range(self.ndim) if i != a and i != b]
+    strides = [self.strides[i] for i in range(self.ndim) if i != a and i != b]
+    start = max(-offset, 0) * self.strides[a] + max(offset, 0) * self.strides[b] if n > 0 else 0
+    return look(self, shape + [n], strides + [self.strides[a] + self.strides[b]], start)
+
+
+@diagonal.vjp("self")
+def _(g, self, offset, dim1, dim2):
+    return diagonal_backward(g, self.shape, offset, dim1, dim2)
+
+
+@diagonal_backward.shape
+def _(grad, size):
+    sizes("size", size)
+    return result(size, grad.dtype)
+
+
+@diagonal_backward.decompose
+def _(grad, size, offset, dim1, dim2):
+    made = zeros(size, dtype=grad.dtype, device=grad.device)
+    copy_(diagonal(made, offset, dim1, dim2), grad)
     return made
 
 
-unravel_index.reference(
-    lambda indices, shape: [np.asarray(x, "int64") for x in np.unravel_index(indices, shape)]
-)
-unravel_index.samples(
+@diagonal_backward.vjp("grad")
+def _(g, offset, dim1, dim2):
+    return diagonal(g, offset, dim1, dim2)
+
+
+@diagonal_backward.reference
+def _(grad, size, offset, dim1, dim2):
+    made = np.zeros(size, grad.dtype)
+    d = np.diagonal(made, offset, dim1, dim2)
+    d.setflags(write=True)
+    d[...] = grad
+    return made
+
+
+diagonal.reference(lambda self, offset=0, dim1=0, dim2=1: np.diagonal(self, offset, dim1, dim2))
+diagonal.samples(
     lambda s: iter(
         [
-            s(s.indices(12, 5), (3, 4)),
-            s(s.indices(24, 2, 2, dtype="int32"), (2, 3, 4)),
-            s(s.indices(4), (4,)),
+            s(s.array(3, 4)),
+            s(s.array(3, 4), 1),
+            s(s.array(3, 4), -2),
+            s(s.array(2, 3, 4), 0, -1, 0),
+            s(s.array(2, 2), 5),
         ]
     )
 )
-unravel_index.error(
-    "IndexError",
-    lambda s: s(np.array([6]), (2, 3)),
-    contains=["unravel_index", "indices", "6", "(2, 3)"],
+diagonal_backward.samples(
+    lambda s: iter([s(s.array(3), (3, 4), 0, 0, 1), s(s.array(2), (3, 4), 2, 0, 1)])
 )
-unravel_index.error(
-    "DTypeError", lambda s: s(s.array(2), (2, 3)), contains=["unravel_index", "indices", "float32"]
+diagonal.error("ShapeError", lambda s: s(s.array(3)), contains=["diagonal", "self", "(3,)"])
+diagonal.error(
+    "ValueError", lambda s: s(s.array(3, 4), 0, 1, -1), contains=["diagonal", "dim1", "dim2"]
 )
+diagonal.error(
+    "IndexError", lambda s: s(s.array(3, 4), 0, 0, 2), contains=["diagonal", "dim2", "(3, 4)", "2"]
+)
+diagonal_backward.error(
+    "ShapeError", lambda s: s(s.array(3), (-1, 3), 0, 0, 1), contains=["diagonal_backward", "-1"]
+)
+
+linalg_diagonal = Composite(
+    "linalg_diagonal(Tensor(a) A|self, *, int offset=0, int dim1=-2, int dim2=-1) -> Tensor(a)",
+    doc="""
+    `diagonal` of the matrices in the last two dimensions.
+
+    >>> import plait_core as pc
+    >>> pc.linalg.diagonal(pc.tensor([[[1, 2], [3, 4]]])).tolist()
+    [[1, 4]]
+    """,
+    method=False,
+    dtypes="any",
+)
+
+
+@linalg_diagonal.decompose
+def _(A, offset, dim1, dim2):
+    return diagonal(A, offset, dim1, dim2)
+
+
+linalg_diagonal.reference(lambda A, offset=0, dim1=-2, dim2=-1: np.diagonal(A, offset, dim1, dim2))
+linalg_diagonal.samples(
+    lambda s: iter([s(s.array(2, 3, 4)), s(s.array(2, 3, 4), offset=1, dim1=0, dim2=2)])
+)
+linalg_diagonal.error("ShapeError", lambda s: s(s.array(3)), contains=["diagonal", "(3,)"])

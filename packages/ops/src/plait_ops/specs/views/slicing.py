@@ -1,18 +1,10 @@
-"""Views of a part of the elements, and their derivatives."""
+"""Views of a part: one element or a range along a dimension."""
 
 import numpy as np
 
 from plait_ops.calls import copy_, zeros
 from plait_ops.spec import Operator, View
-from plait_ops.words import (
-    check,
-    result,
-    sizes,
-    slice_count,
-    slice_start,
-    wrap_dim,
-    wrap_index,
-)
+from plait_ops.words import check, result, sizes, slice_count, slice_start, wrap_dim, wrap_index
 from plait_ops.words import view as look
 
 select = View(
@@ -295,98 +287,4 @@ narrow.error("IndexError", lambda s: s(s.array(2, 3), 0, 3, 0), contains=["narro
 narrow.error("ShapeError", lambda s: s(s.array(2, 3), 1, 1, 3), contains=["narrow", "length", "3"])
 narrow.error(
     "ShapeError", lambda s: s(s.array(2, 3), 1, 1, -1), contains=["narrow", "length", "-1"]
-)
-
-diagonal = View(
-    "diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)",
-    doc="""
-    The diagonal of the matrices in dimensions `dim1` and `dim2`, as a new last dimension; `offset` counts to the upper
-    right.
-
-    Raises: IndexError for a dim out of range, ValueError if both are the same.
-
-    >>> import plait_core as pc
-    >>> pc.tensor([[1, 2], [3, 4]]).diagonal().tolist()
-    [1, 4]
-    """,
-)
-diagonal_backward = Operator(
-    "diagonal_backward(Tensor grad, int[] size, int offset, int dim1, int dim2) -> Tensor",
-    doc="Zeros of shape `size` with `grad` on a diagonal: the derivative of `diagonal`.",
-    dtypes="floating",
-    internal=True,
-)
-
-
-@diagonal.shape
-def _(self, offset, dim1, dim2):
-    check(self.ndim >= 2, f"`self` must have at least 2 dimensions; got shape {self.shape}")
-    a = wrap_dim("dim1", dim1, self.shape)
-    b = wrap_dim("dim2", dim2, self.shape)
-    check(a != b, f"`dim1` and `dim2` must differ; got {dim1} and {dim2}", "ValueError")
-    rows = self.shape[a] - max(-offset, 0)
-    columns = self.shape[b] - max(offset, 0)
-    n = max(min(rows, columns), 0)
-    shape = [self.shape[i] for i in range(self.ndim) if i != a and i != b]
-    strides = [self.strides[i] for i in range(self.ndim) if i != a and i != b]
-    start = max(-offset, 0) * self.strides[a] + max(offset, 0) * self.strides[b] if n > 0 else 0
-    return look(self, shape + [n], strides + [self.strides[a] + self.strides[b]], start)
-
-
-@diagonal.vjp("self")
-def _(g, self, offset, dim1, dim2):
-    return diagonal_backward(g, self.shape, offset, dim1, dim2)
-
-
-@diagonal_backward.shape
-def _(grad, size):
-    sizes("size", size)
-    return result(size, grad.dtype)
-
-
-@diagonal_backward.decompose
-def _(grad, size, offset, dim1, dim2):
-    made = zeros(size, dtype=grad.dtype, device=grad.device)
-    copy_(diagonal(made, offset, dim1, dim2), grad)
-    return made
-
-
-@diagonal_backward.vjp("grad")
-def _(g, offset, dim1, dim2):
-    return diagonal(g, offset, dim1, dim2)
-
-
-@diagonal_backward.reference
-def _(grad, size, offset, dim1, dim2):
-    made = np.zeros(size, grad.dtype)
-    d = np.diagonal(made, offset, dim1, dim2)
-    d.setflags(write=True)
-    d[...] = grad
-    return made
-
-
-diagonal.reference(lambda self, offset=0, dim1=0, dim2=1: np.diagonal(self, offset, dim1, dim2))
-diagonal.samples(
-    lambda s: iter(
-        [
-            s(s.array(3, 4)),
-            s(s.array(3, 4), 1),
-            s(s.array(3, 4), -2),
-            s(s.array(2, 3, 4), 0, -1, 0),
-            s(s.array(2, 2), 5),
-        ]
-    )
-)
-diagonal_backward.samples(
-    lambda s: iter([s(s.array(3), (3, 4), 0, 0, 1), s(s.array(2), (3, 4), 2, 0, 1)])
-)
-diagonal.error("ShapeError", lambda s: s(s.array(3)), contains=["diagonal", "self", "(3,)"])
-diagonal.error(
-    "ValueError", lambda s: s(s.array(3, 4), 0, 1, -1), contains=["diagonal", "dim1", "dim2"]
-)
-diagonal.error(
-    "IndexError", lambda s: s(s.array(3, 4), 0, 0, 2), contains=["diagonal", "dim2", "(3, 4)", "2"]
-)
-diagonal_backward.error(
-    "ShapeError", lambda s: s(s.array(3), (-1, 3), 0, 0, 1), contains=["diagonal_backward", "-1"]
 )

@@ -4,16 +4,7 @@ import numpy as np
 
 from plait_ops.calls import dense
 from plait_ops.spec import Composite, View
-from plait_ops.words import (
-    check,
-    infer_size,
-    max_dims,
-    sizes,
-    sum_to,
-    view_strides,
-    viewable,
-    wrap_dim,
-)
+from plait_ops.words import check, infer_size, sizes, view_strides, viewable, wrap_dim
 from plait_ops.words import view as look
 
 view = View(
@@ -186,109 +177,67 @@ flatten.error(
     "ValueError", lambda s: s(s.array(2, 3), 1, 0), contains=["flatten", "start_dim", "end_dim"]
 )
 
-expand = View(
-    "expand(Tensor(a) self, int[]* size) -> Tensor(a)",
-    doc="""
-    `self` seen as a larger tensor of shape `size`: dimensions of size 1 repeat, new ones come first; -1 keeps a size.
-    Repeated elements share one place in memory, so that the result must not be written.
 
-    Raises: ShapeError if `self` does not broadcast to `size`.
+as_strided = View(
+    "as_strided(Tensor(a) self, int[] size, int[] stride, int offset=0) -> Tensor(a)",
+    doc="""
+    The memory of `self` seen with the given sizes and strides (in elements, may be negative), beginning `offset` elements
+    after its first one. Has no derivative.
+
+    Raises: ShapeError if `size` and `stride` differ in length or lead outside the memory.
 
     >>> import plait_core as pc
-    >>> pc.tensor([[1], [2]]).expand(2, 3).tolist()
-    [[1, 1, 1], [2, 2, 2]]
+    >>> pc.as_strided(pc.arange(4), (3, 2), (1, 1)).tolist()
+    [[0, 1], [1, 2], [2, 3]]
     """,
 )
 
 
-@expand.shape
-def _(self, size):
-    max_dims("size", len(size))
-    extra = len(size) - self.ndim
-    check(extra >= 0, f"`size` {size} must have at least as many dimensions as shape {self.shape}")
-    shape = list(size)
-    strides = [0] * len(size)
-    for i in range(len(size)):
-        have = self.shape[i - extra] if i >= extra else 1
-        if size[i] == -1:
-            check(
-                i >= extra,
-                f"`size` {size} may hold -1 only for dimensions that shape {self.shape} has",
-            )
-            shape[i] = have
-        else:
-            check(
-                size[i] >= 0 and (have == 1 or have == size[i]),
-                f"shape {self.shape} of `self` must broadcast to `size` {size}; they differ in dimension {i - len(size)}",
-            )
-        if i >= extra and (have != 1 or shape[i] == 1):
-            strides[i] = self.strides[i - extra]
-    sizes("size", shape)
-    return look(self, shape, strides)
-
-
-@expand.vjp("self")
-def _(g, self):
-    return sum_to(g, self.shape)
-
-
-@expand.reference
-def _(self, size):
-    lead = len(size) - self.ndim
-    return np.broadcast_to(
-        self, [self.shape[i - lead] if n == -1 else n for i, n in enumerate(size)]
+@as_strided.shape
+def _(self, size, stride, offset):
+    check(
+        len(size) == len(stride),
+        f"`size` {size} and `stride` {stride} must be of one length",
     )
+    sizes("size", size)
+    return look(self, size, stride, offset)
 
 
-@expand.samples
-def _(s):
-    yield s(s.array(3, 1), 3, 4)
-    yield s(s.array(3), (2, 3))
-    yield s(s.array(), (2, 2))
-    yield s(s.array(2, 1), (-1, 3))
-    yield s(s.array(1), (0,))
-    yield s(s.array(2, 3), (4, 2, 3))
+@as_strided.reference
+def _(self, size, stride, offset=0):
+    flat = np.ascontiguousarray(self).reshape(-1)[offset:]
+    return np.lib.stride_tricks.as_strided(
+        flat, size, [step * flat.itemsize for step in stride]
+    ).copy()
 
 
-expand.error(
+as_strided.samples(
+    lambda s: iter(
+        [
+            s(s.array(6), (2, 3), (3, 1)),
+            s(s.array(6), (2, 2), (1, 1), 2),
+            s(s.array(2, 3), (3,), (2,), 1),
+            s(s.array(3), (), (), 1),
+        ]
+    )
+)
+as_strided.error(
     "ShapeError",
-    lambda s: s(s.array(2, 3), (2, 4)),
-    contains=["expand", "size", "(2, 4)", "(2, 3)"],
+    lambda s: s(s.array(6), (2, 3), (1,)),
+    contains=["as_strided", "size", "stride", "(2, 3)", "(1,)"],
 )
-expand.error(
-    "ShapeError", lambda s: s(s.array(2, 3), (3,)), contains=["expand", "size", "(3,)", "(2, 3)"]
+as_strided.error(
+    "ShapeError", lambda s: s(s.array(6), (7,), (1,)), contains=["as_strided", "(7,)", "outside"]
 )
-expand.error(
-    "ShapeError", lambda s: s(s.array(3), (-1, 3)), contains=["expand", "size", "(-1, 3)", "(3,)"]
+as_strided.error(
+    "ShapeError", lambda s: s(s.array(6), (2,), (1,), 2**62), contains=["as_strided", "outside"]
 )
-expand.error(
-    "ShapeError", lambda s: s(s.array(1), (2**62, 4)), contains=["expand", "size", "2**63"]
+as_strided.error(
+    "ShapeError", lambda s: s(s.array(6), (2,), (1,), -1), contains=["as_strided", "outside"]
 )
-expand.error(
-    "ShapeError", lambda s: s(s.array(1), (1,) * 65), contains=["expand", "size", "65", "64"]
+as_strided.error(
+    "ShapeError", lambda s: s(s.array(6), (2,), (2**62,)), contains=["as_strided", "outside"]
 )
-
-
-broadcast_to = Composite(
-    "broadcast_to(Tensor(a) self, int[] size|shape) -> Tensor(a)",
-    doc="""
-    `expand` under NumPy's name.
-
-    >>> import plait_core as pc
-    >>> tuple(pc.broadcast_to(pc.ones(3), (2, 3)).shape)
-    (2, 3)
-    """,
-    dtypes="any",
-)
-
-
-@broadcast_to.decompose
-def _(self, size):
-    return expand(self, size)
-
-
-broadcast_to.reference(lambda self, size: np.broadcast_to(self, size))
-broadcast_to.samples(lambda s: iter([s(s.array(3), (2, 3)), s(s.array(), (2,))]))
-broadcast_to.error(
-    "ShapeError", lambda s: s(s.array(2, 3), (2, 4)), contains=["expand", "(2, 4)", "(2, 3)"]
+as_strided.error(
+    "ShapeError", lambda s: s(s.array(6), (-1,), (1,)), contains=["as_strided", "size", "(-1,)"]
 )

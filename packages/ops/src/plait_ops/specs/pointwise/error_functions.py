@@ -1,11 +1,13 @@
-"""Relatives of the error function: scaled, inverse, the normal distribution, entropy."""
+"""The error function, its inverse, the normal distribution's cumulative function, entropy."""
 
 import math
 
 import numpy as np
 
 from plait_ops.calls import exp, log, mul, square
+from plait_ops.calls import exp as exp_
 from plait_ops.spec import Pointwise
+from plait_ops.unary import float_function
 
 SQRT_PI = math.sqrt(math.pi)
 SQRT_2_PI = math.sqrt(2 * math.pi)
@@ -148,3 +150,46 @@ def _(g, self, result):
 @entr.vjp("self")
 def _(g, self):
     return -g * (log(self) + 1.0)
+
+
+TWO_OVER_SQRT_PI = 2.0 / math.sqrt(math.pi)
+
+
+_SPECIAL = [0.0, -0.0, 1.0, -1.0, math.inf, -math.inf, math.nan, 1e-30, 80.0, -80.0, 1e30]
+erf = float_function(
+    "erf",
+    "The error function: ``2 / sqrt(pi)`` times the integral of ``exp(-t ** 2)`` from 0 to `self`.",
+    np.vectorize(math.erf, otypes=["float64"]),
+    0.0,
+    0.0,
+    dtypes="all",
+)
+erfc = float_function(
+    "erfc",
+    "``1 - erf(self)``, exact where that is small.",
+    np.vectorize(math.erfc, otypes=["float64"]),
+    0.0,
+    1.0,
+    dtypes="all",
+)
+
+
+@erf.vjp("self")
+def _(g, self):
+    return g * (exp_(-(self * self)) * TWO_OVER_SQRT_PI)
+
+
+@erfc.vjp("self")
+def _(g, self):
+    return g * (exp_(-(self * self)) * -TWO_OVER_SQRT_PI)
+
+
+for each in (erf, erfc):
+    each.samples(
+        lambda s: iter(
+            [s(np.array(_SPECIAL, dtype)).without_gradient() for dtype in ("float32", "float64")]
+            + [s(s.array(1000, high=9.0, low=0.0))]
+        )
+    )
+
+log_ndtr.extremes = False  # the reference is for finite numbers

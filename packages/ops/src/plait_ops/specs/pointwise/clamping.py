@@ -1,0 +1,159 @@
+"""Elements limited to an interval."""
+
+import numpy as np
+
+from plait_ops.alias import under_another_name
+from plait_ops.calls import ge, gt, le, logical_and, lt, mul, zeros_like
+from plait_ops.spec import Composite, Pointwise
+from plait_ops.words import check, is_tensor
+
+
+def _bound(name, text, reference, sign):
+    return Pointwise(
+        f"{name}(Tensor self, Tensor|Scalar {name[6:]}) -> Tensor",
+        doc=f"""
+    {text}
+
+    >>> import plait_core as pc
+    >>> pc.{name}(pc.tensor([1, 2, 3]), 2).tolist()
+    {sign}
+    """,
+        dtypes="all",
+        exact=True,
+        reference=reference,
+    )
+
+
+clamp_min = _bound(
+    "clamp_min", "``maximum(self, min)``; `min` may be a number.", np.maximum, "[2, 2, 3]"
+)
+clamp_max = _bound(
+    "clamp_max", "``minimum(self, max)``; `max` may be a number.", np.minimum, "[1, 2, 2]"
+)
+clamp_between = Pointwise(
+    "clamp_between(Tensor self, Tensor|Scalar min, Tensor|Scalar max) -> Tensor",
+    doc="``minimum(maximum(self, min), max)``: `clamp` with both bounds.",
+    dtypes="numeric",
+    scalar="clamp",
+    exact=True,
+    internal=True,
+    inplace=True,
+    reference=lambda x, low, high: np.minimum(np.maximum(x, low), high),
+)
+
+
+@clamp_min.vjp("self")
+def _(g, self, min):
+    return mul(g, ge(self, min))
+
+
+@clamp_min.vjp("min")
+def _(g, self, min):
+    return mul(g, lt(self, min))
+
+
+@clamp_max.vjp("self")
+def _(g, self, max):
+    return mul(g, le(self, max))
+
+
+@clamp_max.vjp("max")
+def _(g, self, max):
+    return mul(g, gt(self, max))
+
+
+@clamp_between.vjp("self")
+def _(g, self, min, max):
+    return mul(g, logical_and(ge(self, min), le(self, max)))
+
+
+@clamp_between.vjp("min")
+def _(g, self, min, max):
+    return mul(g, logical_and(lt(self, min), lt(min, max)))
+
+
+@clamp_between.vjp("max")
+def _(g, self, min, max):
+    if is_tensor(max):
+        return mul(g, gt(clamp_min(self, min), max))
+    return zeros_like(g)
+
+
+clamp = Composite(
+    "clamp(Tensor self, Tensor|Scalar? min=None, Tensor|Scalar? max=None) -> Tensor",
+    doc="""
+    ``minimum(maximum(self, min), max)``; a bound that is None does not bind. Where `min` is above `max` the result is `max`.
+
+    Raises: ValueError if both bounds are None, ShapeError if shapes do not broadcast, DTypeError for bool.
+
+    >>> import plait_core as pc
+    >>> pc.clamp(pc.tensor([1, 2, 3, 4]), 2, 3).tolist()
+    [2, 2, 3, 3]
+    """,
+    inplace=True,
+    out=True,
+    dtypes="numeric",
+)
+clip = Composite(
+    "clip(Tensor self, Tensor|Scalar? min=None, Tensor|Scalar? max=None) -> Tensor",
+    doc=under_another_name("`clamp` under NumPy's name.", "clip", clamp),
+    inplace=True,
+    out=True,
+    dtypes="numeric",
+)
+
+
+@clamp.decompose
+@clip.decompose
+def _(self, min, max):
+    check(
+        min is not None or max is not None,
+        "`min` or `max` must be given; got None for both",
+        "ValueError",
+    )
+    if min is None:
+        return clamp_max(self, max)
+    if max is None:
+        return clamp_min(self, min)
+    return clamp_between(self, min, max)
+
+
+@clamp.reference
+@clip.reference
+def _(self, min=None, max=None):
+    made = self if min is None else clamp_min(self, min)
+    return made if max is None else clamp_max(made, max)
+
+
+@clamp.samples
+@clip.samples
+def _(s):
+    yield s(s.distinct(4, 5), -1.2, 1.3)
+    yield s(s.distinct(4, 5), min=0.1)
+    yield s(s.distinct(4, 5), max=0.1)
+    yield s(s.array(8, dtype="int64"), -2, 3)
+    yield s(s.array(3, 4), s.array(4, high=0), s.array(3, 1, low=0.1))
+    yield s(s.array(8, dtype="int64"), 0.5)
+
+
+@clamp_between.samples
+def _(s):
+    yield s(s.array(3, 4), -1, 1.5)
+    yield s(s.array(3, 4), s.array(4), 1.5).without_gradient()
+
+
+for each in (clamp, clip):
+    each.error(
+        "ValueError",
+        lambda s: s(s.array(2, dtype="uint8"), -1, 300),
+        contains=[each.schema.base, "`min`", "uint8", "-1"],
+    )
+    each.error("ValueError", lambda s: s(s.array(2)), contains=[each.name, "min", "max"])
+    each.error(
+        "ShapeError",
+        lambda s: s(s.array(2, 3), s.array(4), 1.0),
+        contains=["broadcast", "(2, 3)", "(4,)"],
+    )
+    each.error(
+        "DTypeError", lambda s: s(s.array(2, dtype="bool"), False, True), contains=["self", "bool"]
+    )
