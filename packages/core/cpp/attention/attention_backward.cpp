@@ -1,4 +1,4 @@
-// The derivative of attention; see attention.cpp.
+// The derivative of attention, in blocks as attention.cpp computes attention.
 #include "attention/attention.h"
 
 namespace plait::core {

@@ -1,6 +1,6 @@
 // The geometry of a two-dimensional convolution, and how patches become columns of a matrix.
-#ifndef PLAIT_CORE_CONV_H
-#define PLAIT_CORE_CONV_H
+#ifndef PLAIT_CORE_CONVOLUTION_H
+#define PLAIT_CORE_CONVOLUTION_H
 #include "kernel/vec.h"
 
 namespace plait::core {
@@ -67,4 +67,4 @@ template <class T>
 void columns_to_image(const Conv &v, const T *col, T *image);
 
 }  // namespace plait::core
-#endif  // PLAIT_CORE_CONV_H
+#endif  // PLAIT_CORE_CONVOLUTION_H

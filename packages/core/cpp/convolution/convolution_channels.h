@@ -3,8 +3,8 @@
 // out. The derivative by the input is one such convolution for each residue of the stride: an
 // element of the input sees every stride-th element of the window, always the same ones for a
 // residue, and nothing is scattered.
-#ifndef PLAIT_CORE_CONV_CHANNELS_H
-#define PLAIT_CORE_CONV_CHANNELS_H
+#ifndef PLAIT_CORE_CONVOLUTION_CHANNELS_H
+#define PLAIT_CORE_CONVOLUTION_CHANNELS_H
 #include "convolution/convolution.h"
 #include "kernel/transpose.h"
 
@@ -50,4 +50,4 @@ template <class T>
 void to_pixels(const Frame &f, const T *image, T *to, T *beside);
 
 }  // namespace plait::core
-#endif  // PLAIT_CORE_CONV_CHANNELS_H
+#endif  // PLAIT_CORE_CONVOLUTION_CHANNELS_H

@@ -1,8 +1,8 @@
 // Convolutions of many small images, eight at a time: one image in each lane of a vector. No lane
 // is ever wasted at an image's border, whatever its width, and windows of any size are handled by
 // the same few loops.
-#ifndef PLAIT_CORE_CONV_LANES_H
-#define PLAIT_CORE_CONV_LANES_H
+#ifndef PLAIT_CORE_CONVOLUTION_LANES_H
+#define PLAIT_CORE_CONVOLUTION_LANES_H
 #include "convolution/convolution.h"
 
 namespace plait::core {
@@ -18,4 +18,4 @@ plait_status lanes_backward_weight(const plait_call *c, const Conv &v, const flo
                                    const float *x, float *gw);
 
 }  // namespace plait::core
-#endif  // PLAIT_CORE_CONV_LANES_H
+#endif  // PLAIT_CORE_CONVOLUTION_LANES_H

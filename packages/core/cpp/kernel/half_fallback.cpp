@@ -1,5 +1,5 @@
-// Casts the half arguments to float32, calls the operator's own kernel on them, and rounds the
-// results back: a computation accumulates in float32, and each result is rounded once.
+// Casts the float16 and bfloat16 arguments to float32, calls the operator's own kernel on them, and
+// rounds the results back: a computation accumulates in float32, and each result is rounded once.
 #include "kernel/half_fallback.h"
 
 #include "kernel/copy.h"

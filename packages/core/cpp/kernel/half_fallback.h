@@ -1,6 +1,6 @@
 // float16 and bfloat16 for every operator: the fallback behind the kernels.
-#ifndef PLAIT_CORE_WIDENED_H
-#define PLAIT_CORE_WIDENED_H
+#ifndef PLAIT_CORE_HALF_FALLBACK_H
+#define PLAIT_CORE_HALF_FALLBACK_H
 #include "kernel/kernel.h"
 
 namespace plait::core {
@@ -10,4 +10,4 @@ namespace plait::core {
 plait_status widened(plait_call *c);
 
 }  // namespace plait::core
-#endif  // PLAIT_CORE_WIDENED_H
+#endif  // PLAIT_CORE_HALF_FALLBACK_H

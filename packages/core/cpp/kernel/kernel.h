@@ -29,7 +29,7 @@
 
 namespace plait::scalar::math {
 template <class T>
-struct Complex;  // scalar/complex.h
+struct Complex;  // pointwise/complex.h
 }
 namespace plait::core {
 

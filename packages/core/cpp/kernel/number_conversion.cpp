@@ -1,4 +1,4 @@
-// Python numbers as elements.
+// Python numbers become elements of any dtype.
 #include "kernel/half.h"
 #include "kernel/kernel.h"
 

@@ -75,7 +75,7 @@ bool batch_invariant();
 template <class T>
 bool is_plain(const Matrix<T> &a, int64_t rows, int64_t columns);
 
-// Of complex numbers, gemm_complex.cpp.
+// Of complex numbers, in gemm_complex.cpp.
 template <>
 plait_status gemm(const plait_call *c, Product<Complex64> p);
 template <>

@@ -1,7 +1,7 @@
 // What the kernels of linear algebra share: batches of matrices, copies into columns and back, and
 // errors that name the matrix.
-#ifndef PLAIT_CORE_LINALG_H
-#define PLAIT_CORE_LINALG_H
+#ifndef PLAIT_CORE_MATRIX_BATCHES_H
+#define PLAIT_CORE_MATRIX_BATCHES_H
 #include "linalg/lapack.h"
 
 namespace plait::core::linalg {
@@ -158,4 +158,4 @@ int getrf(int m, int n, T *a, int *pivots) {
 }
 
 }  // namespace plait::core::linalg
-#endif  // PLAIT_CORE_LINALG_H
+#endif  // PLAIT_CORE_MATRIX_BATCHES_H

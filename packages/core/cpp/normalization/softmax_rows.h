@@ -1,6 +1,6 @@
 // Sums of exponentials over contiguous rows, shared by softmax and the losses.
-#ifndef PLAIT_CORE_EXP_ROWS_H
-#define PLAIT_CORE_EXP_ROWS_H
+#ifndef PLAIT_CORE_SOFTMAX_ROWS_H
+#define PLAIT_CORE_SOFTMAX_ROWS_H
 #include "pointwise/math.h"
 #include "reduction/rows.h"
 
@@ -58,4 +58,4 @@ LogSum<T> log_sum(const T *x, int64_t n, T *scratch) {
 }
 
 }  // namespace plait::core
-#endif  // PLAIT_CORE_EXP_ROWS_H
+#endif  // PLAIT_CORE_SOFTMAX_ROWS_H

@@ -1,4 +1,4 @@
-// Activation functions and the derivatives that have kernels of their own.
+// Activation functions, and the derivatives that have kernels of their own.
 #pragma once
 #include "pointwise/math.h"
 
@@ -14,6 +14,12 @@ PLAIT_HD T relu(T x) {
 template <class T>
 PLAIT_HD T relu_backward(T g, T y) {
   return y <= T(0) ? T(0) : g;
+}
+
+// x clamped to [0, 6]
+template <class T>
+PLAIT_HD T relu6(T x) {
+  return x < T(0) ? T(0) : x > T(6) ? T(6) : x;
 }
 
 // x where positive, slope * x elsewhere
@@ -53,6 +59,24 @@ PLAIT_HD T celu(T x, T alpha) {
   return x > T(0) ? x : alpha * math::expm1(x / alpha);
 }
 
+// 1 / (1 + e^-x)
+template <class T>
+PLAIT_HD T sigmoid(T x) {
+  return math::sigmoid(x);
+}
+
+// the derivative of sigmoid, from its result: grad result (1 - result)
+template <class T>
+PLAIT_HD T sigmoid_backward(T grad, T result) {
+  return grad * (T(1) - result) * result;
+}
+
+// log(sigmoid(x)) without overflow
+template <class T>
+PLAIT_HD T log_sigmoid(T x) {
+  return -math::softplus(-x);
+}
+
 // x sigmoid(x)
 template <class T>
 PLAIT_HD T silu(T x) {
@@ -78,10 +102,10 @@ PLAIT_HD T softplus(T x, T beta, T threshold) {
   return x * beta > threshold ? x : math::softplus(x * beta) / beta;
 }
 
-// log(sigmoid(x)) without overflow
+// x / (1 + |x|)
 template <class T>
-PLAIT_HD T log_sigmoid(T x) {
-  return -math::softplus(-x);
+PLAIT_HD T softsign(T x) {
+  return x / T(typename math::RealOf<T>::type(1) + math::abs(x));
 }
 
 // x - tanh(x)
@@ -90,22 +114,10 @@ PLAIT_HD T tanhshrink(T x) {
   return x - math::tanh(x);
 }
 
-// x / (1 + |x|)
-template <class T>
-PLAIT_HD T softsign(T x) {
-  return x / T(typename math::RealOf<T>::type(1) + math::abs(x));
-}
-
 // x clamped to [low, high]
 template <class T>
 PLAIT_HD T hardtanh(T x, T low, T high) {
   return x < low ? low : x > high ? high : x;
-}
-
-// x clamped to [0, 6]
-template <class T>
-PLAIT_HD T relu6(T x) {
-  return x < T(0) ? T(0) : x > T(6) ? T(6) : x;
 }
 
 // relu6(x + 3) / 6

@@ -1,8 +1,15 @@
-// Sums, differences, products and powers of two numbers. Integers wrap around.
+// Sums, differences and products, and divisors of integers. Integers wrap around.
 #pragma once
 #include "pointwise/math.h"
 
 namespace plait::scalar {
+
+// -x
+template <class T>
+PLAIT_HD T neg(T x) {
+  using W = math::wide<T>;
+  return T(-W(x));
+}
 
 // a + alpha b
 template <class T>
@@ -25,41 +32,32 @@ PLAIT_HD T mul(T a, T b) {
   return T(W(a) * W(b));
 }
 
-// a^b; of integers it wraps around, and a negative power is 0 unless |a| is 1
+// the greatest common divisor, not negative
 template <class T>
-PLAIT_HD T pow(T a, T b) {
-  if constexpr (math::is_floating<T> || math::is_complex<T>) {
-    return math::pow(a, b);
-  } else {
-    if constexpr (math::is_signed<T>) {
-      if (b < T(0)) return a == T(1) ? T(1) : a == T(-1) ? (b & 1 ? T(-1) : T(1)) : T(0);
-    }
-    using W = math::wide<T>;
-    W power = W(1), base = W(a);
-    for (W n = W(b); n != 0; n >>= 1) {
-      if (n & 1) power *= base;
-      base *= base;
-    }
-    return T(power);
+PLAIT_HD T gcd(T a, T b) {
+  using W = math::wide<T>;
+  W x = a < T(0) ? W(0) - W(a) : W(a), y = b < T(0) ? W(0) - W(b) : W(b);
+  while (y != 0) {
+    const W rest = x % y;
+    x = y;
+    y = rest;
   }
+  return T(x);
 }
 
-// the angle of the point (b, a)
+// the least common multiple, not negative; 0 if one is 0
 template <class T>
-PLAIT_HD T atan2(T a, T b) {
-  return math::atan2(a, b);
-}
-
-// sqrt(a^2 + b^2) without overflow
-template <class T>
-PLAIT_HD T hypot(T a, T b) {
-  return math::hypot(a, b);
-}
-
-// |a| with the sign of b
-template <class T>
-PLAIT_HD T copysign(T a, T b) {
-  return math::copysign(a, b);
+PLAIT_HD T lcm(T a, T b) {
+  using W = math::wide<T>;
+  const W x = a < T(0) ? W(0) - W(a) : W(a), y = b < T(0) ? W(0) - W(b) : W(b);
+  W p = x, q = y;
+  while (q != 0) {
+    const W rest = p % q;
+    p = q;
+    q = rest;
+  }
+  const T r = p == 0 ? T(0) : T(x / p * y);
+  return r < T(0) ? T(W(0) - W(r)) : r;
 }
 
 }  // namespace plait::scalar

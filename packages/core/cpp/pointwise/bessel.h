@@ -1,6 +1,6 @@
-// Modified Bessel functions of orders 0 and 1. The coefficients are Chebyshev interpolants of the
-// functions named beside them, computed with 40 digits; the division of the line follows Clenshaw
-// (1962), "Chebyshev series for mathematical functions".
+// Bessel functions and Airy's function Ai. The coefficients of the modified Bessel functions are
+// Chebyshev interpolants of the functions named beside them, computed with 40 digits; the division
+// of the line follows Clenshaw (1962), "Chebyshev series for mathematical functions".
 #pragma once
 #include "pointwise/chebyshev_series.h"
 

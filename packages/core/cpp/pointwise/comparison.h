@@ -1,4 +1,4 @@
-// Comparisons, logical operations, and tests for NaN and infinity.
+// Comparisons and logical operations.
 #pragma once
 #include "pointwise/math.h"
 
@@ -62,36 +62,6 @@ PLAIT_HD bool logical_xor(T a, T b) {
 template <class T>
 PLAIT_HD bool logical_not(T x) {
   return x == T(0);
-}
-
-// x is not a number
-template <class T>
-PLAIT_HD bool isnan(T x) {
-  return x != x;
-}
-
-// x is infinite
-template <class T>
-PLAIT_HD bool isinf(T x) {
-  if constexpr (math::is_floating<T>) {
-    return math::abs(x) == T(math::kInf);
-  } else if constexpr (math::is_complex<T>) {
-    return (math::abs(x.re) == math::kInf) | (math::abs(x.im) == math::kInf);
-  } else {
-    return false;
-  }
-}
-
-// x is neither infinite nor NaN
-template <class T>
-PLAIT_HD bool isfinite(T x) {
-  if constexpr (math::is_floating<T>) {
-    return math::abs(x) < T(math::kInf);
-  } else if constexpr (math::is_complex<T>) {
-    return (math::abs(x.re) < math::kInf) & (math::abs(x.im) < math::kInf);
-  } else {
-    return true;
-  }
 }
 
 }  // namespace plait::scalar

@@ -1,6 +1,6 @@
 // Complex numbers as an element type: arithmetic by the textbook, quotients scaled after Smith
 // (1962) so that they don't overflow on the way, elementary functions by the C library, which
-// follows Annex G. `scalar/math.h` includes this file at its end.
+// follows Annex G. `pointwise/math.h` includes this file at its end.
 #pragma once
 
 namespace plait::scalar::math {

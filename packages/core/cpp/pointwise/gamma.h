@@ -1,4 +1,5 @@
-// Digamma, Hurwitz's zeta function and polygamma.
+// The logarithm of the gamma function, digamma, polygamma, Hurwitz's zeta function, and the
+// regularised incomplete gamma functions P and Q = 1 - P.
 #pragma once
 #include "pointwise/chebyshev_series.h"
 

@@ -1,4 +1,5 @@
-// Inverse hyperbolic functions, sinc, and degrees and radians.
+// Hyperbolic functions and their inverses. float32 is computed by polynomials and logarithms that
+// vectorise, float64 by the C library.
 #pragma once
 #include "pointwise/math.h"
 
@@ -29,6 +30,30 @@ PLAIT_HD double atanh(double x) { return ::atanh(x); }
 
 namespace plait::scalar {
 
+// the hyperbolic sine
+template <class T>
+PLAIT_HD T sinh(T x) {
+  return math::sinh(x);
+}
+
+// the hyperbolic cosine
+template <class T>
+PLAIT_HD T cosh(T x) {
+  return math::cosh(x);
+}
+
+// the hyperbolic tangent
+template <class T>
+PLAIT_HD T tanh(T x) {
+  return math::tanh(x);
+}
+
+// the derivative of tanh, from its result: grad (1 - result^2)
+template <class T>
+PLAIT_HD T tanh_backward(T grad, T result) {
+  return grad * (T(1) - result * result);
+}
+
 // the inverse of sinh
 template <class T>
 PLAIT_HD T asinh(T x) {
@@ -45,33 +70,6 @@ PLAIT_HD T acosh(T x) {
 template <class T>
 PLAIT_HD T atanh(T x) {
   return math::atanh(x);
-}
-
-// sin(pi x) / (pi x), 1 at 0
-template <class T>
-PLAIT_HD T sinc(T x) {
-  constexpr double pi = 3.14159265358979324;
-  if constexpr (math::is_complex<T>) {
-    const T y = T(pi) * x;
-    return x == T(0) ? T(1) : math::sin(y) / y;
-  } else {  // sin(pi x) = +-sin(pi (x - n)), whose argument is small where the sine is
-    const T n = sizeof(T) == 4 ? T(__builtin_rintf(float(x))) : T(__builtin_rint(double(x)));
-    const T half = n * T(0.5), r = math::abs(x) < T(0x1p52) ? x - n : x - x;
-    const T s = math::sin(T(pi) * r), signed_s = half == math::floor(half) ? s : -s;
-    return x == T(0) ? T(1) : signed_s / (T(pi) * x);
-  }
-}
-
-// an angle in degrees in radians
-template <class T>
-PLAIT_HD T deg2rad(T x) {
-  return x * T(0.0174532925199432958);
-}
-
-// an angle in radians in degrees
-template <class T>
-PLAIT_HD T rad2deg(T x) {
-  return x * T(57.2957795130823209);
 }
 
 }  // namespace plait::scalar

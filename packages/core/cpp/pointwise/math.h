@@ -142,6 +142,22 @@ PLAIT_HD float expm1(float x) {
 PLAIT_HD double exp(double x) { return ::exp(x); }
 PLAIT_HD double expm1(double x) { return ::expm1(x); }
 
+// 2^n 2^r with |r| <= 1/2
+PLAIT_HD float exp2(float x) {
+  float y = x < -151.0f ? -151.0f : x;  // NaN passes both
+  y = y > 128.0f ? 128.0f : y;
+  const float t = y + kRound, k = t - kRound, r = y - k;
+  const int32_t n = int32_t(bits(t) - bits(kRound)), half = n >> 1;
+  float q = 0.0001545316294512069f;
+  q = q * r + 0.0013390863364671234f;
+  q = q * r + 0.009618082557277852f;
+  q = q * r + 0.05550357114219078f;
+  q = q * r + 0.24022650760568126f;
+  q = q * r + 0.6931471880262288f;
+  return (1.0f + r * q) * power_of_two(half) * power_of_two(n - half);
+}
+PLAIT_HD double exp2(double x) { return ::exp2(x); }
+
 // Logarithms.
 
 // x = 2^k (1 + f), 1 + f in [sqrt(1/2), sqrt(2)); returns f. Positive x only.

@@ -1,13 +1,13 @@
 // Pointwise operators: one scalar function, every dtype, any strides.
 //
-// The emitter of plait-ops writes a unit for each operator:
+// The emitter of plait-ops writes a unit for each family that has scalar functions:
 //     #include "pointwise/pointwise.h"
-//     #include "scalar/add.h"
-//     PLAIT_POINTWISE(add, "add", 2, 1, SAME, ALL)
-// with the operator's name, its number of operands (the first arguments) and of parameters (the
-// next ones, numbers), the result's dtype (SAME or FLOAT: the operands'; BOOL; REAL: that of a
-// complex number's parts) and the dtypes it is made for. float16 and bfloat16 need no instances:
-// tiles of them pass through the float32 loop.
+//     #include "pointwise/arithmetic.h"
+//     PLAIT_POINTWISE(add, "add", 2, 1, SAME, ANY)
+// with the names of the function and of the operator, the operator's number of operands (the first
+// arguments) and of parameters (the next ones, numbers), the result's dtype (SAME or FLOAT: the
+// operands'; BOOL; REAL: that of a complex number's parts) and the dtypes it is made for. float16
+// and bfloat16 need no instances: tiles of them pass through the float32 loop.
 #ifndef PLAIT_CORE_POINTWISE_H
 #define PLAIT_CORE_POINTWISE_H
 #include <utility>

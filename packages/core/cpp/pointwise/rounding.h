@@ -1,32 +1,8 @@
-// Rounding to whole numbers, signs and magnitudes.
+// Rounding to whole numbers.
 #pragma once
 #include "pointwise/math.h"
 
 namespace plait::scalar {
-
-// -x
-template <class T>
-PLAIT_HD T neg(T x) {
-  using W = math::wide<T>;
-  return T(-W(x));
-}
-
-// |x|; the most negative integer stays itself
-template <class T>
-PLAIT_HD typename math::RealOf<T>::type abs(T x) {
-  if constexpr (math::is_floating<T> || math::is_complex<T>) {
-    return math::abs(x);
-  } else {
-    using W = math::wide<T>;
-    return x < T(0) ? T(-W(x)) : x;
-  }
-}
-
-// -1, 0 or 1; NaN stays NaN
-template <class T>
-PLAIT_HD T sign(T x) {
-  return x > T(0) ? T(1) : x < T(0) ? T(-1) : x == x ? T(0) : x;
-}
 
 // the largest whole number <= x
 template <class T>

@@ -1,4 +1,4 @@
-// Functions that set small or negative numbers to a value or shrink them.
+// Functions that set numbers below a bound to a value, or move them towards 0.
 #pragma once
 #include "pointwise/math.h"
 

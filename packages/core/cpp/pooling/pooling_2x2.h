@@ -1,6 +1,6 @@
 // Windows of 2 x 2 side by side, several at a time: the pooling of nearly every small network.
-#ifndef PLAIT_CORE_POOL_HALVES_H
-#define PLAIT_CORE_POOL_HALVES_H
+#ifndef PLAIT_CORE_POOLING_2X2_H
+#define PLAIT_CORE_POOLING_2X2_H
 #include <utility>
 
 #include "kernel/vec.h"
@@ -98,4 +98,4 @@ struct Windows {  // L windows: 2 L columns of two rows
 };
 
 }  // namespace plait::core
-#endif  // PLAIT_CORE_POOL_HALVES_H
+#endif  // PLAIT_CORE_POOLING_2X2_H

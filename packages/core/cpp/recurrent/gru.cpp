@@ -1,4 +1,5 @@
-// GRU over sequences; see lstm.cpp.
+// GRU over sequences. As in lstm.cpp, the product of a step and its pointwise part follow each
+// other while a share's gates are in the cache.
 #include "pointwise/math.h"
 #include "recurrent/recurrent.h"
 

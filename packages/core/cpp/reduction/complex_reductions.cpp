@@ -1,5 +1,7 @@
-// Reductions and running products of complex numbers. What is linear runs on their parts, as the
-// real operator along one more dimension of two.
+// Reductions of complex numbers. What is linear runs on their parts, as the real operator along one
+// more dimension of two. Of the kernels of an operator the last is asked first, and files are
+// linked in the order of their names: those of reductions.cpp and variance.cpp, for real numbers,
+// come after.
 #include "kernel/copy.h"
 #include "pointwise/math.h"
 #include "reduction/reduce.h"

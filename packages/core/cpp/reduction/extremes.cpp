@@ -1,5 +1,5 @@
 // Where the largest or smallest element stands: argmax, argmin, max.dim, min.dim. The first one
-// counts; NaN beats all.
+// counts; NaN beats all. The elements themselves, amax, amin, max and min, are in reductions.cpp.
 #include "reduction/reduce.h"
 #include "reduction/rows.h"
 

@@ -1,4 +1,4 @@
-// Running sums and products along a dimension.
+// Running sums and products along a dimension: cumsum and cumprod.
 //
 // A long line is cut into chains of a fixed length: their totals first, then the chains from where
 // they begin, several at a time. So threads share one line, additions do not wait for each other,

@@ -1,4 +1,5 @@
-// What scans carry along a line: an error of one result would be in all that follow.
+// The types in which scans carry a result to the next one. float32 is carried in float64: an error
+// of one result would be in all that follow.
 #pragma once
 #include "kernel/kernel.h"
 #include "pointwise/math.h"

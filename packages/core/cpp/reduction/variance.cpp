@@ -1,4 +1,4 @@
-// Variance and standard deviation.
+// Variance and standard deviation of real numbers: var, std, var_mean.
 #include "reduction/moments.h"
 #include "reduction/reduce.h"
 

@@ -1,7 +1,7 @@
 // What sorting and ranking share: elements as unsigned integers of the same order, a stable radix
 // sort of those with their places, and the lines of a tensor along one dimension.
-#ifndef PLAIT_CORE_ORDER_H
-#define PLAIT_CORE_ORDER_H
+#ifndef PLAIT_CORE_RADIX_SORT_H
+#define PLAIT_CORE_RADIX_SORT_H
 #include <type_traits>
 
 #include "kernel/vec.h"
@@ -132,4 +132,4 @@ struct Lines {  // the positions of a tensor without one dimension
 };
 
 }  // namespace plait::core
-#endif  // PLAIT_CORE_ORDER_H
+#endif  // PLAIT_CORE_RADIX_SORT_H

@@ -1,4 +1,4 @@
-// search_sorted: binary search for many values at once; argsort_rows: rows of a matrix in order.
+// search_sorted: binary search for many values at once.
 #include "kernel/dense.h"
 #include "sorting/radix_sort.h"
 
@@ -82,59 +82,6 @@ plait_status search_sorted(plait_call *c) {
   return PLAIT_OK;
 }
 PLAIT_KERNEL("search_sorted", search_sorted);
-
-template <class T>
-PLAIT_INLINE bool is_before(const T *a, const T *b, int64_t width) {
-  for (int64_t j = 0; j < width; j++) {
-    const Key<T> x = key_of(a[j]), y = key_of(b[j]);
-    if (x != y) return x < y;
-  }
-  return false;
-}
-
-// Merges neighbouring runs of places until one is left; stable.
-template <class T>
-void merge_rows(const T *p, int64_t width, int64_t n, int64_t *at, int64_t *room) {
-  int64_t *from = at, *to = room;
-  for (int64_t run = 1; run < n; run *= 2) {
-    for (int64_t begin = 0; begin < n; begin += 2 * run) {
-      const int64_t middle = begin + run < n ? begin + run : n,
-                    end = begin + 2 * run < n ? begin + 2 * run : n;
-      int64_t i = begin, j = middle;
-      for (int64_t k = begin; k < end; k++) {
-        const bool second =
-            j < end && (i >= middle || is_before(p + from[j] * width, p + from[i] * width, width));
-        to[k] = second ? from[j++] : from[i++];
-      }
-    }
-    int64_t *swap = from;
-    from = to;
-    to = swap;
-  }
-  if (from != at) memcpy(at, from, size_t(n) * sizeof(int64_t));
-}
-
-plait_status argsort_rows(plait_call *c) {
-  const DLTensor *self = tensor(c, 0);
-  const int64_t n = self->shape[0], width = self->shape[1];
-  int64_t *at = data<int64_t>(result(c));
-  for (int64_t i = 0; i < n; i++) at[i] = i;
-  if (n < 2 || width == 0) return PLAIT_OK;
-  const Kind k = kind(self->dtype);
-  const auto run = [&](auto zero) -> plait_status {
-    using T = decltype(zero);
-    Workspace space;
-    Dense<T> rows;
-    PLAIT_TRY(space.take(c, uint64_t(n) * sizeof(int64_t)));
-    PLAIT_TRY(rows.take(c, self));
-    merge_rows<T>(rows, width, n, at, space.as<int64_t>());
-    return PLAIT_OK;
-  };
-  if (k == Bool) return run(uint8_t());
-  PLAIT_NUMERIC(k, return run(T()))
-  return PLAIT_OK;
-}
-PLAIT_KERNEL("argsort_rows", argsort_rows);
 
 }  // namespace
 }  // namespace plait::core

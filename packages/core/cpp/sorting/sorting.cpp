@@ -1,6 +1,7 @@
 // sort and topk along one dimension: always stable, NaN counts as the largest number. Elements
 // become unsigned integers of the same order, which are sorted digit by digit (least significant
-// first) together with their places.
+// first) together with their places. argsort_rows orders the rows of a matrix.
+#include "kernel/dense.h"
 #include "sorting/radix_sort.h"
 
 namespace plait::core {
@@ -77,6 +78,60 @@ plait_status sort(plait_call *c) { return sorted(c, 1, integer(c, 2) != 0, -1); 
 plait_status topk(plait_call *c) { return sorted(c, 2, integer(c, 3, 1) != 0, integer(c, 1)); }
 PLAIT_KERNEL("sort", sort);
 PLAIT_KERNEL("topk", topk);
+
+template <class T>
+PLAIT_INLINE bool is_before(const T *a, const T *b, int64_t width) {
+  for (int64_t j = 0; j < width; j++) {
+    const Key<T> x = key_of(a[j]), y = key_of(b[j]);
+    if (x != y) return x < y;
+  }
+  return false;
+}
+
+// Merges neighbouring runs of places until one is left; stable.
+template <class T>
+void merge_rows(const T *p, int64_t width, int64_t n, int64_t *at, int64_t *room) {
+  int64_t *from = at, *to = room;
+  for (int64_t run = 1; run < n; run *= 2) {
+    for (int64_t begin = 0; begin < n; begin += 2 * run) {
+      const int64_t middle = begin + run < n ? begin + run : n,
+                    end = begin + 2 * run < n ? begin + 2 * run : n;
+      int64_t i = begin, j = middle;
+      for (int64_t k = begin; k < end; k++) {
+        const bool second =
+            j < end && (i >= middle || is_before(p + from[j] * width, p + from[i] * width, width));
+        to[k] = second ? from[j++] : from[i++];
+      }
+    }
+    int64_t *swap = from;
+    from = to;
+    to = swap;
+  }
+  if (from != at) memcpy(at, from, size_t(n) * sizeof(int64_t));
+}
+
+// argsort_rows(self): the order of the rows of a matrix
+plait_status argsort_rows(plait_call *c) {
+  const DLTensor *self = tensor(c, 0);
+  const int64_t n = self->shape[0], width = self->shape[1];
+  int64_t *at = data<int64_t>(result(c));
+  for (int64_t i = 0; i < n; i++) at[i] = i;
+  if (n < 2 || width == 0) return PLAIT_OK;
+  const Kind k = kind(self->dtype);
+  const auto run = [&](auto zero) -> plait_status {
+    using T = decltype(zero);
+    Workspace space;
+    Dense<T> rows;
+    PLAIT_TRY(space.take(c, uint64_t(n) * sizeof(int64_t)));
+    PLAIT_TRY(rows.take(c, self));
+    merge_rows<T>(rows, width, n, at, space.as<int64_t>());
+    return PLAIT_OK;
+  };
+  if (k == Bool) return run(uint8_t());
+  PLAIT_NUMERIC(k, return run(T()))
+  return PLAIT_OK;
+}
+PLAIT_KERNEL("argsort_rows", argsort_rows);
 
 }  // namespace
 }  // namespace plait::core

@@ -1,4 +1,4 @@
-// where and masked_fill: elements are only moved, so one instance for each size serves all dtypes.
+// where and masked_fill. Elements are only moved, so one instance for each size serves all dtypes.
 #include "kernel/elementwise.h"
 
 namespace plait::core {

@@ -1,4 +1,4 @@
-// The error function's relatives: scaled, inverse, and the normal distribution's.
+// The error function and its relatives: scaled, inverse, and the normal distribution's.
 #pragma once
 #include "pointwise/chebyshev_series.h"
 
@@ -69,6 +69,18 @@ PLAIT_HD_CALL double ndtri(double p) {
 }  // namespace plait::scalar::math
 
 namespace plait::scalar {
+
+// the error function
+template <class T>
+PLAIT_HD T erf(T x) {
+  return math::erf(x);
+}
+
+// 1 - erf(x), exact in the tail
+template <class T>
+PLAIT_HD T erfc(T x) {
+  return math::erfc(x);
+}
 
 // the inverse of erf
 template <class T>
