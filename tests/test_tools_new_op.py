@@ -47,14 +47,14 @@ def test_names_that_cannot_be(tmp_path: pathlib.Path, name: str) -> None:
 
 
 def test_an_operator_that_exists_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"there is an operator 'softmax' in .*specs/softmax\.py"):
+    with pytest.raises(ValueError, match=r"there is an operator 'softmax' in .*specs/normalization/softmax\.py"):
         new_op.write("softmax", "composite")
 
 
 def test_nothing_is_overwritten(tmp_path: pathlib.Path) -> None:
     _, scalar = new_op.write("twofold", "pointwise", tmp_path)
-    (tmp_path / new_op.SPECS / "twofold.py").unlink()
+    (tmp_path / new_op.SPECS / "pointwise/twofold.py").unlink()
     scalar.write_text("mine")
-    with pytest.raises(ValueError, match=r"cpp/scalar/twofold\.h would be overwritten"):
+    with pytest.raises(ValueError, match=r"cpp/pointwise/twofold\.h would be overwritten"):
         new_op.write("twofold", "pointwise", tmp_path)
     assert scalar.read_text() == "mine"

@@ -4,8 +4,10 @@
     nox -s new-op -- NAME --kind composite    calls of other operators: no kernel
     nox -s new-op -- NAME --kind structured   a kernel of its own
 
-The skeleton builds and passes its tests as it is, with a formula to replace (marked EDIT). No
-build file changes, and the tests come from the spec.
+The family that it makes has the operator's name. Its files lie in the folder `pointwise`, of the
+specs and of the kernels, unless `--folder` names another. The skeleton builds and passes its tests
+as it is, with a formula to replace (marked EDIT). No build file changes, and the tests come from
+the spec.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from strands import ROOT
 __all__ = ["main", "write"]
 
 SPECS = "packages/ops/src/plait_ops/specs"
+KERNELS = "packages/core/cpp"
 HEAD = '''"""NAME: EDIT say in one line what the family is."""
 
 import numpy as np
@@ -128,7 +131,7 @@ NAME.error(
 )
 SCALAR = """// EDIT: the formula
 #pragma once
-#include "scalar/math.h"
+#include "pointwise/math.h"
 
 namespace plait::scalar {
 
@@ -140,7 +143,7 @@ PLAIT_HD T NAME(T x) {
 }  // namespace plait::scalar
 """
 KERNEL = """// NAME: EDIT how it goes about it, and what of that is not plain.
-#include "kernels/copy.h"
+#include "kernel/copy.h"
 
 namespace plait::core {
 namespace {
@@ -160,22 +163,33 @@ PLAIT_KERNEL("NAME", NAME);
 }  // namespace plait::core
 """
 KINDS = {
-    "pointwise": {f"{SPECS}/NAME.py": POINTWISE, "packages/core/cpp/scalar/NAME.h": SCALAR},
-    "composite": {f"{SPECS}/NAME.py": COMPOSITE},
-    "structured": {f"{SPECS}/NAME.py": STRUCTURED, "packages/core/cpp/kernels/NAME.cpp": KERNEL},
+    "pointwise": {
+        f"{SPECS}/FOLDER/NAME.py": POINTWISE,
+        f"{KERNELS}/FOLDER/NAME.h": SCALAR,
+    },
+    "composite": {f"{SPECS}/FOLDER/NAME.py": COMPOSITE},
+    "structured": {
+        f"{SPECS}/FOLDER/NAME.py": STRUCTURED,
+        f"{KERNELS}/FOLDER/NAME.cpp": KERNEL,
+    },
 }
 
 
-def write(name: str, kind: str, root: pathlib.Path = ROOT) -> list[pathlib.Path]:
+def write(
+    name: str, kind: str, root: pathlib.Path = ROOT, folder: str = "pointwise"
+) -> list[pathlib.Path]:
     """Write the files of operator ``name`` and return them; ValueError if it can't be."""
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or keyword.iskeyword(name) or name[-1] == "_":
         raise ValueError(
             f"`name` must be like log_softmax (forms in place come by themselves), got {name!r}"
         )
-    for spec in sorted((root / SPECS).glob("*.py")):
+    for spec in sorted((root / SPECS).rglob("*.py")):
         if re.search(rf'"{name}(\.\w+)?\(', spec.read_text(encoding="utf-8")):
             raise ValueError(f"there is an operator {name!r} in {spec.relative_to(root)}")
-    files = {root / path.replace("NAME", name): text for path, text in KINDS[kind].items()}
+    files = {
+        root / path.replace("FOLDER", folder).replace("NAME", name): text
+        for path, text in KINDS[kind].items()
+    }
     taken = [str(path.relative_to(root)) for path in files if path.exists()]
     if taken:
         raise ValueError(f"{', '.join(taken)} would be overwritten")
@@ -190,9 +204,11 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser("new-op")
     parser.add_argument("name", help="such as log_softmax")
     parser.add_argument("--kind", choices=sorted(KINDS), default="pointwise")
+    folders = sorted(path.parent.name for path in (ROOT / SPECS).glob("*/__init__.py"))
+    parser.add_argument("--folder", choices=folders, default="pointwise")
     chosen = parser.parse_args(arguments)
     try:
-        files = write(chosen.name, chosen.kind)
+        files = write(chosen.name, chosen.kind, folder=chosen.folder)
     except ValueError as error:
         parser.error(str(error))
     for path in files:

@@ -10,7 +10,12 @@ class Dense {
  public:
   plait_status take(const plait_call *c, const DLTensor *t) {
     data_ = data<T>(t);
-    if (is_contiguous(t)) return PLAIT_OK;
+    return is_contiguous(t) ? PLAIT_OK : take_copy(c, t);
+  }
+  operator const T *() const { return data_; }
+
+ private:
+  PLAIT_NOINLINE plait_status take_copy(const plait_call *c, const DLTensor *t) {
     PLAIT_TRY(space_.take(c, uint64_t(numel(t)) * sizeof(T)));
     int64_t strides[PLAIT_MAX_DIMS], step = 1;
     for (int d = t->ndim - 1; d >= 0; d--) {
@@ -22,9 +27,7 @@ class Dense {
     data_ = space_.as<T>();
     return PLAIT_OK;
   }
-  operator const T *() const { return data_; }
 
- private:
   const T *data_ = nullptr;
   Workspace space_;
 };

@@ -33,8 +33,8 @@ inline int64_t offset_of(const DLTensor *t, int core, const Batch &batch, int64_
 
 // to[j * ld + i] = from[i * rows + j * columns]
 template <class T>
-void to_columns(const T *from, int64_t rows, int64_t columns, int64_t m, int64_t n, T *to,
-                int64_t ld) {
+PLAIT_NOINLINE void to_columns(const T *from, int64_t rows, int64_t columns, int64_t m, int64_t n,
+                               T *to, int64_t ld) {
   constexpr int64_t tile = 32;  // keeps both sides of a transposition in the cache
   for (int64_t i0 = 0; i0 < m; i0 += tile)
     for (int64_t j0 = 0; j0 < n; j0 += tile) {
