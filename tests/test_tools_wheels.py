@@ -68,7 +68,7 @@ def test_equal_trees_have_equal_keys(tree: pathlib.Path) -> None:
         ("abi/src/plait_abi/include/plait/abi.h", ["abi", "core", "ops"]),
         ("abi/src/plait_abi/build/_link.py", ["abi", "core", "ops"]),
         ("ops/src/plait_ops/specs/pointwise/activations.py", ["core", "ops"]),
-        ("core/cpp/kernels/relu.cpp", ["core"]),
+        ("core/cpp/pointwise/activations.h", ["core"]),
         ("core/tests/test_one.py", []),
         ("core/src/plait_core/lib/libplait_core.so", []),
         ("core/src/plait_core/__pycache__/x.cpython-311.pyc", []),

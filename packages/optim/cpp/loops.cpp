@@ -47,7 +47,8 @@ PLAIT_INLINE double sum_of_squares(const void *data, int64_t n) {
   return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
 }
 
-// ---- halves, in integer arithmetic that vectorises ---------------------------------------------
+// float16 and bfloat16, in integer arithmetic that vectorises.
+
 PLAIT_INLINE uint32_t bits_of(float x) {
   uint32_t u;
   __builtin_memcpy(&u, &x, 4);
