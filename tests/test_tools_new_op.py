@@ -17,27 +17,64 @@ import new_op  # noqa: E402
 CHECK = """
 import importlib.util, sys
 import numpy as np
-from plait_ops import specs
-list(specs.all())
-spec = importlib.util.spec_from_file_location("skeleton", sys.argv[1])
-module = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(module)
+from plait_ops import samples, specs
+samples.load()
+names = "plait_ops.specs.FAMILY", "plait_ops.samples.FAMILY"
+for name, file in zip(names, sys.argv[1:], strict=True):
+    spec = importlib.util.spec_from_file_location(name, file)
+    sys.modules[name] = module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
 operator = module.twofold
-samples = list(operator.draw())
-assert len(samples) >= 3
+assert len(list(samples.draw(operator))) >= 3
+assert samples.error_facts(operator)
 assert operator.doc
 np.testing.assert_array_equal(operator(np.array([1.0, -2.0])), [1.0, 4.0])
 """
 
 
+def check(definition: pathlib.Path, data: pathlib.Path, family: str) -> None:
+    """Import both files, in a process of their own, for specs register themselves."""
+    program = CHECK.replace("FAMILY", family.replace("/", "."))
+    command = [sys.executable, "-c", program, str(definition), str(data)]
+    subprocess.run(command, check=True, env=dict(os.environ))
+
+
 @pytest.mark.parametrize("kind", sorted(new_op.KINDS))
 def test_a_skeleton_is_a_working_spec(tmp_path: pathlib.Path, kind: str) -> None:
-    spec, *others = new_op.write("twofold", kind, tmp_path)
-    assert len(others) == (kind != "composite")
-    assert all("twofold" in path.read_text() and "EDIT" in path.read_text() for path in others)
-    assert not any("NAME" in path.read_text() for path in [spec, *others])
-    # Elsewhere, for specs register themselves.
-    subprocess.run([sys.executable, "-c", CHECK, str(spec)], check=True, env=dict(os.environ))
+    definition, data, *kernel = new_op.write("twofold", kind, tmp_path)
+    assert definition == tmp_path / new_op.SPECS / "pointwise/twofold.py"
+    assert data == tmp_path / new_op.SAMPLES / "pointwise/twofold.py"
+    suffix = {"pointwise": ["h"], "structured": ["cpp"], "composite": []}[kind]
+    assert kernel == [tmp_path / new_op.KERNELS / f"pointwise/twofold.{each}" for each in suffix]
+    for path in (definition, data, *kernel):
+        assert "twofold" in path.read_text() and "EDIT" in path.read_text()
+        assert "NAME" not in path.read_text()
+    check(definition, data, "pointwise/twofold")
+
+
+@pytest.mark.parametrize("kind", sorted(new_op.KINDS))
+def test_an_operator_joins_a_family(tmp_path: pathlib.Path, kind: str) -> None:
+    family = "reduction/differences"
+    for folder in (new_op.SPECS, new_op.SAMPLES):
+        there = tmp_path / folder / f"{family}.py"
+        there.parent.mkdir(parents=True)
+        text = (ROOT / folder / f"{family}.py").read_text()
+        there.write_text(text.replace('"diff(', '"diff_of(').replace('"diff"', '"diff_of"'))
+    header = tmp_path / new_op.KERNELS / f"{family}.h"
+    header.parent.mkdir(parents=True)
+    header.write_text("// differences\n" + new_op.HEADER)
+    definition, data, *kernel = new_op.write("twofold", kind, tmp_path, family)
+    assert (definition, data) == tuple(
+        tmp_path / folder / f"{family}.py" for folder in (new_op.SPECS, new_op.SAMPLES)
+    )
+    for path in (definition, data):
+        assert "diff_of" in path.read_text()
+        lines = [line for line in path.read_text().splitlines() if line.startswith("from ")]
+        assert len({line.split()[1] for line in lines}) == len(lines)  # one import a module
+    if kind == "pointwise":
+        assert kernel == [header] and header.read_text().startswith("// differences\n")
+        assert "PLAIT_HD T twofold(T x)" in header.read_text()
+    check(definition, data, family)
 
 
 @pytest.mark.parametrize("name", ["Softmax", "relu_", "2d", "", "a-b", "lambda"])
@@ -46,15 +83,23 @@ def test_names_that_cannot_be(tmp_path: pathlib.Path, name: str) -> None:
         new_op.write(name, "pointwise", tmp_path)
 
 
+@pytest.mark.parametrize("family", ["activations", "pointwise/", "unknown/one", "pointwise/One"])
+def test_families_that_cannot_be(tmp_path: pathlib.Path, family: str) -> None:
+    with pytest.raises(ValueError, match="`family` must be like pointwise/activations"):
+        new_op.write("twofold", "pointwise", tmp_path, family)
+
+
 def test_an_operator_that_exists_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"there is an operator 'softmax' in .*specs/softmax\.py"):
+    text = r"there is an operator 'softmax' in .*specs/normalization/softmax\.py"
+    with pytest.raises(ValueError, match=text):
         new_op.write("softmax", "composite")
 
 
-def test_nothing_is_overwritten(tmp_path: pathlib.Path) -> None:
-    _, scalar = new_op.write("twofold", "pointwise", tmp_path)
-    (tmp_path / new_op.SPECS / "twofold.py").unlink()
-    scalar.write_text("mine")
-    with pytest.raises(ValueError, match=r"cpp/scalar/twofold\.h would be overwritten"):
-        new_op.write("twofold", "pointwise", tmp_path)
-    assert scalar.read_text() == "mine"
+def test_no_kernel_is_overwritten(tmp_path: pathlib.Path) -> None:
+    definition, data, kernel = new_op.write("twofold", "structured", tmp_path)
+    definition.unlink()
+    kernel.write_text("mine")
+    before = data.read_text()
+    with pytest.raises(ValueError, match=r"cpp/pointwise/twofold\.cpp would be overwritten"):
+        new_op.write("twofold", "structured", tmp_path)
+    assert kernel.read_text() == "mine" and data.read_text() == before

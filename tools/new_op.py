@@ -1,16 +1,20 @@
-"""Write the skeleton of an operator: a spec, and a kernel unless it is made of other operators.
+"""Write the skeleton of an operator: definition, test data, and a kernel unless it is composite.
 
     nox -s new-op -- NAME                     pointwise: one scalar function serves all
     nox -s new-op -- NAME --kind composite    calls of other operators: no kernel
     nox -s new-op -- NAME --kind structured   a kernel of its own
 
-The skeleton builds and passes its tests as it is, with a formula to replace (marked EDIT). No
-build file changes, and the tests come from the spec.
+Files are those of the operator's family, ``--family pointwise/activations`` for example; without it
+a family of the operator's name is made in the folder ``pointwise``. Where the family has a file
+already, the operator is added at its end. The skeleton builds and passes its tests as it is, with a
+formula to replace (marked EDIT). No build file changes.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
+import dataclasses
 import keyword
 import pathlib
 import re
@@ -22,11 +26,9 @@ from strands import ROOT
 __all__ = ["main", "write"]
 
 SPECS = "packages/ops/src/plait_ops/specs"
-HEAD = '''"""NAME: EDIT say in one line what the family is."""
+SAMPLES = "packages/ops/src/plait_ops/samples"
+KERNELS = "packages/core/cpp"
 
-import numpy as np
-
-'''
 DOC = '''    doc="""
     EDIT what it computes: ``self * self``, elementwise.
 
@@ -41,38 +43,24 @@ VJP = """
 def _(g, self):
     return 2.0 * self * g  # EDIT: the gradient `g` of the result, times the derivative
 """
-POINTWISE = (
-    HEAD
-    + """from plait_ops.spec import Pointwise
-
-NAME = Pointwise(
+POINTWISE = f"""NAME = Pointwise(
     "NAME(Tensor self) -> Tensor",
-"""
-    + DOC
-    + """    dtypes="floating",
-    reference=lambda x: np.square(x),  # EDIT: NumPy's word for it; kernels are tested against it
+{DOC}    dtypes="floating",
 )
+{VJP}"""
+POINTWISE_DATA = """# EDIT: NumPy's word for it. Samples and errors come by themselves.
+NAME.reference(lambda x: np.square(x))
 """
-    + VJP
-)
-COMPOSITE = (
-    HEAD
-    + """from plait_ops.calls import mul
-from plait_ops.spec import Composite
-
-NAME = Composite(
+COMPOSITE = f"""NAME = Composite(
     "NAME(Tensor self) -> Tensor",
-"""
-    + DOC
-    + """)
+{DOC})
 
 
 @NAME.decompose
 def _(self):
     return mul(self, self)  # EDIT: calls of other operators, which bring derivatives and errors
-
-
-@NAME.reference
+"""
+COMPOSITE_DATA = """@NAME.reference
 def _(self):
     return np.multiply(self, self)  # EDIT
 
@@ -82,18 +70,13 @@ def _(s):
     yield s(s.array(2, 3))
     yield s(s.array(0))
     yield s(s.strided(3, 4))
-"""
-)
-STRUCTURED = (
-    HEAD
-    + """from plait_ops.spec import Operator
-from plait_ops.words import require, result
 
-NAME = Operator(
-    "NAME(Tensor self) -> Tensor",
+
+NAME.error("TypeError", lambda s: s("x"), contains=["NAME", "self"])
 """
-    + DOC
-    + """    dtypes="floating",
+STRUCTURED = f"""NAME = Operator(
+    "NAME(Tensor self) -> Tensor",
+{DOC}    dtypes="floating",
 )
 
 
@@ -101,11 +84,8 @@ NAME = Operator(
 def _(self):
     require("self", self.dtype, "floating")
     return result(self.shape, self.dtype)  # EDIT: validate everything here; kernels do not
-"""
-    + VJP
-    + """
-
-@NAME.reference
+{VJP}"""
+STRUCTURED_DATA = """@NAME.reference
 def _(self):
     return np.square(self)  # EDIT
 
@@ -125,22 +105,22 @@ NAME.error(
     contains=["NAME", "`self`", "int64"],
 )
 """
-)
 SCALAR = """// EDIT: the formula
-#pragma once
-#include "scalar/math.h"
-
-namespace plait::scalar {
-
 template <class T>
 PLAIT_HD T NAME(T x) {
   return x * x;  // EDIT
 }
+"""
+HEADER = """// EDIT: what the functions of the family are
+#pragma once
+#include "pointwise/math.h"
+
+namespace plait::scalar {
 
 }  // namespace plait::scalar
 """
 KERNEL = """// NAME: EDIT how it goes about it, and what of that is not plain.
-#include "kernels/copy.h"
+#include "kernel/copy.h"
 
 namespace plait::core {
 namespace {
@@ -159,26 +139,135 @@ PLAIT_KERNEL("NAME", NAME);
 }  // namespace
 }  // namespace plait::core
 """
+
+
+@dataclasses.dataclass(frozen=True)
+class Kind:
+    """What is written of an operator: its definition with what that imports, and its test data."""
+
+    imports: tuple[tuple[str, str], ...]
+    definition: str
+    data: str
+
+
 KINDS = {
-    "pointwise": {f"{SPECS}/NAME.py": POINTWISE, "packages/core/cpp/scalar/NAME.h": SCALAR},
-    "composite": {f"{SPECS}/NAME.py": COMPOSITE},
-    "structured": {f"{SPECS}/NAME.py": STRUCTURED, "packages/core/cpp/kernels/NAME.cpp": KERNEL},
+    "pointwise": Kind((("plait_ops.spec", "Pointwise"),), POINTWISE, POINTWISE_DATA),
+    "composite": Kind(
+        (("plait_ops.calls", "mul"), ("plait_ops.spec", "Composite")), COMPOSITE, COMPOSITE_DATA
+    ),
+    "structured": Kind(
+        (
+            ("plait_ops.spec", "Operator"),
+            ("plait_ops.words", "require"),
+            ("plait_ops.words", "result"),
+        ),
+        STRUCTURED,
+        STRUCTURED_DATA,
+    ),
 }
 
 
-def write(name: str, kind: str, root: pathlib.Path = ROOT) -> list[pathlib.Path]:
-    """Write the files of operator ``name`` and return them; ValueError if it can't be."""
+def _with_import(text: str, module: str, name: str) -> str:
+    """Return a module's text with ``from module import name``, merged with one that is there."""
+    lines = text.splitlines(keepends=True)
+    body = ast.parse(text).body
+    found = [node for node in body if isinstance(node, ast.ImportFrom)]
+    for node in found:
+        names = [alias.name for alias in node.names if not alias.asname]
+        if node.module == module and names:
+            if name in names:
+                return text
+            names = sorted([*names, name], key=lambda each: (not each[0].isupper(), each))
+            line = f"from {module} import {', '.join(names)}\n"
+            if len(line) > 101:
+                line = f"from {module} import (\n" + "".join(f"    {n},\n" for n in names) + ")\n"
+            lines[node.lineno - 1 : node.end_lineno] = [line]
+            return "".join(lines)
+    before = [node for node in found if (node.module or "") < module]
+    at = before[-1].end_lineno if before else (found[0].lineno - 1 if found else None)
+    if at is None:  # after the docstring, or after `import numpy`
+        at = max(node.end_lineno or 0 for node in body[:2] if not isinstance(node, ast.Assign))
+        lines.insert(at, "\n")
+        at += 1
+    lines.insert(at or 0, f"from {module} import {name}\n")
+    return "".join(lines)
+
+
+def _module(path: pathlib.Path, head: str, imports: Sequence[tuple[str, str]], body: str) -> str:
+    """Return the text of the Python file at `path` with `body` at its end."""
+    text = path.read_text(encoding="utf-8") if path.exists() else head
+    for module, name in imports:
+        text = _with_import(text, module, name)
+    return f"{text.rstrip()}\n\n{'' if text.startswith(head) else chr(10)}{body}"
+
+
+def _header(path: pathlib.Path, function: str) -> str:
+    """Return the text of a family's header of scalar functions with one more."""
+    text = path.read_text(encoding="utf-8") if path.exists() else HEADER
+    before, end, after = text.rpartition("}  // namespace plait::scalar")
+    if not end:
+        raise ValueError(f"{path} has no namespace plait::scalar")
+    return f"{before}{function}\n{end}{after}"
+
+
+def _files(name: str, kind: str, family: str, root: pathlib.Path) -> dict[pathlib.Path, str]:
+    """Return the files and their texts."""
+    chosen = KINDS[kind]
+    definition, data = (root / folder / f"{family}.py" for folder in (SPECS, SAMPLES))
+    module = f"plait_ops.specs.{family.replace('/', '.')}"
+    files = {
+        definition: _module(
+            definition,
+            f'"""{family}: EDIT say in one line what the family is."""\n',
+            chosen.imports,
+            chosen.definition,
+        ),
+        data: _module(
+            data,
+            f'"""Test data of {family}: references in NumPy, sample calls, errors."""\n\n'
+            "import numpy as np\n",
+            [(module, name)],
+            chosen.data,
+        ),
+    }
+    if kind == "pointwise":
+        header = root / KERNELS / f"{family}.h"
+        files[header] = _header(header, SCALAR)
+    if kind == "structured":
+        kernel = root / KERNELS / family.partition("/")[0] / f"{name}.cpp"
+        if kernel.exists():
+            raise ValueError(f"{kernel.relative_to(root)} would be overwritten")
+        files[kernel] = KERNEL
+    return files
+
+
+def write(
+    name: str, kind: str, root: pathlib.Path = ROOT, family: str | None = None
+) -> list[pathlib.Path]:
+    """Write operator ``name`` to the files of its family, by default ``pointwise/<name>``.
+
+    Returns:
+        The files: definition, test data, kernel.
+
+    Raises:
+        ValueError: the name or the family cannot be, or the operator is there already.
+    """
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or keyword.iskeyword(name) or name[-1] == "_":
         raise ValueError(
             f"`name` must be like log_softmax (forms in place come by themselves), got {name!r}"
         )
-    for spec in sorted((root / SPECS).glob("*.py")):
+    family = family or f"pointwise/{name}"
+    folders = sorted(path.parent.name for path in (ROOT / SPECS).glob("*/__init__.py"))
+    folder, _, stem = family.partition("/")
+    if folder not in folders or not re.fullmatch(r"[a-z][a-z0-9_]*", stem):
+        raise ValueError(
+            f"`family` must be like pointwise/activations, in one of the folders {folders}; "
+            f"got {family!r}"
+        )
+    for spec in sorted((root / SPECS).rglob("*.py")):
         if re.search(rf'"{name}(\.\w+)?\(', spec.read_text(encoding="utf-8")):
             raise ValueError(f"there is an operator {name!r} in {spec.relative_to(root)}")
-    files = {root / path.replace("NAME", name): text for path, text in KINDS[kind].items()}
-    taken = [str(path.relative_to(root)) for path in files if path.exists()]
-    if taken:
-        raise ValueError(f"{', '.join(taken)} would be overwritten")
+    files = _files(name, kind, family, root)
     for path, text in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text.replace("NAME", name), encoding="utf-8")
@@ -190,9 +279,10 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser("new-op")
     parser.add_argument("name", help="such as log_softmax")
     parser.add_argument("--kind", choices=sorted(KINDS), default="pointwise")
+    parser.add_argument("--family", help="such as pointwise/activations; default: pointwise/NAME")
     chosen = parser.parse_args(arguments)
     try:
-        files = write(chosen.name, chosen.kind)
+        files = write(chosen.name, chosen.kind, family=chosen.family)
     except ValueError as error:
         parser.error(str(error))
     for path in files:

@@ -14,8 +14,8 @@ const plait_entry *backend_entry(const plait_op *op, DLDeviceType type) {
                                         : nullptr;
 }
 
-// ---- where a call runs
-// ---------------------------------------------------------------------------------------------
+// The device of a call.
+
 plait_status different_devices(const plait_call *c, const plait_tensor *a, const plait_tensor *b,
                                const plait_value *at) {
   return fail(c, PLAIT_VALUE_ERROR,
@@ -74,7 +74,8 @@ plait_status place(plait_call *c, uint64_t *layers) {
   return c->form == PLAIT_OUT ? place_out(c, chosen) : PLAIT_OK;
 }
 
-// ---- kernels
+// Running kernels.
+
 bool nothing_to_do(const Frame *f, uint64_t written) {
   if (f->device.device_type == PLAIT_META || (f->op->flags & PLAIT_OP_VIEW)) return true;
   if (written) return false;
@@ -105,8 +106,8 @@ void release_all(plait_value *v, uint16_t n) {
   for (uint16_t i = 0; i < n; i++) release_value(v + i);
 }
 
-// ---- decompositions
-// ------------------------------------------------------------------------------------------------
+// Decompositions.
+
 // Layers keep what operators read, and the in-place form is about to overwrite it: a decomposition
 // that they watch reads copies of what shares its memory with the target.
 plait_status read_copies(const plait_call *c, plait_value *in, std::vector<Tensor> *copies) {
@@ -165,8 +166,8 @@ plait_status decomposed(plait_call *c, bool layers_on) {
   return s == PLAIT_DECLINE ? no_kernel(c) : s;
 }
 
-// ---- the call below all layers
-// -------------------------------------------------------------------------------------
+// A call below all layers.
+
 plait_status validated(Frame *f, plait_call *c, uint64_t *written, bool *ran) {
   plait_status s = prepare_writes(f, written);
   for (uint16_t i = 0; s >= 0 && c->form != PLAIT_FUNCTION && i < c->n_out; i++) {

@@ -26,12 +26,14 @@ void each_tensor(const plait_value *values, uint32_t n, F &&f) {
   }
 }
 
-// ---- dispatch.cpp
+// From dispatch.cpp.
+
 // Calls `op` on tensors that are nobody's history; arguments from `n` on take their defaults.
 plait_status base_call(const plait_op *op, plait_thread *, plait_value *in, uint16_t n,
                        plait_value *out);
 
-// ---- targets.cpp
+// From targets.cpp.
+
 plait_status writable(const plait_call *, const plait_tensor *, const char *name);
 // Whether a result may end up in the target of the in-place or out= form; an empty `out` takes on
 // its shape.

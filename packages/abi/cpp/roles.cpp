@@ -13,8 +13,8 @@ plait_roles roles{};
 
 namespace {
 
-// ---- defaults
-// ------------------------------------------------------------------------------------------------------
+// What holds where nobody provides a role.
+
 uint32_t serial_width(void *) { return 1; }
 void serial_parallel(void *, uint64_t n, void (*fn)(void *, uint64_t), void *arg) {
   for (uint64_t i = 0; i < n; i++) fn(arg, i);
@@ -77,8 +77,8 @@ void counter_reserve(void *ctx, plait_generator *g, uint64_t blocks, uint64_t *s
 const plait_rng counter{PLAIT_HEADER(plait_rng), "counter", nullptr, counter_reserve,
                         counter_default};
 
-// ---- who provides what
-// ---------------------------------------------------------------------------------------------
+// Who provides which role.
+
 enum Rank : int { built_in, by_default, chosen };
 struct Provided {
   Rank rank;

@@ -13,8 +13,8 @@ namespace {
 
 std::string own_path, refusal;
 
-// ---- threads
-// -------------------------------------------------------------------------------------------------------
+// Threads.
+
 __thread Thread *current_thread __attribute__((tls_model("initial-exec"))) = nullptr;
 __thread bool thread_gone __attribute__((tls_model("initial-exec"))) = false;
 
@@ -51,8 +51,8 @@ uint64_t report(plait_record *list, uint64_t room) {
   return all.size();
 }
 
-// ---- one runtime a process
-// -----------------------------------------------------------------------------------------
+// One runtime in a process.
+
 int other_copy(dl_phdr_info *info, size_t, void *) {
   const std::string name = info->dlpi_name ? info->dlpi_name : "";
   const size_t slash = name.rfind('/');

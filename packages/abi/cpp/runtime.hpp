@@ -19,9 +19,8 @@ extern ForkMutex
     registry_mutex;  // guards definitions and registrations, never held while calling a plug-in
 extern uint64_t observed;  // observe.cpp
 
-// ---- threads and block recycling
-// ----------------------------------------------------------------------------------- Handles come
-// and go by the million, so each thread keeps a few blocks of the two sizes that matter.
+// Handles come and go by the million, so each thread keeps a few blocks of the two sizes that
+// matter.
 class BlockCache {
  public:
   void *take() { return n_ ? block_[--n_] : nullptr; }
@@ -47,8 +46,8 @@ struct Thread : plait_thread {
 Thread *this_thread();  // made on first use
 Thread *this_thread_if_alive();  // nullptr without memory or while it is torn down
 
-// ---- objects
-// -------------------------------------------------------------------------------------------------------
+// Objects.
+
 extern const plait_type tensor_type, storage_type;
 plait_status tensor_new(plait_thread *, DLDataType, int32_t, const int64_t *, const int64_t *,
                         DLDevice, plait_tensor **);
@@ -69,8 +68,8 @@ struct Extent {
 };
 Extent extent(const plait_tensor *);
 
-// ---- errors
-// --------------------------------------------------------------------------------------------------------
+// Errors.
+
 std::string device_text(DLDevice);  // "cpu", "cuda:1"
 // an error of an operator that is a part of others becomes one of the operator that was called
 void speak_for(const plait_call *);
@@ -81,8 +80,8 @@ plait_status fail(const plait_call *, plait_status, const char *format, ...)
 plait_status raise_host(plait_thread *, plait_object *, const char *);
 void clear(plait_thread *);
 
-// ---- operators
-// -----------------------------------------------------------------------------------------------------
+// Operators.
+
 struct Schema {  // owns every string that the plait_arg tables point to
   std::string name, base;
   std::vector<plait_arg> args, results;
@@ -112,8 +111,8 @@ plait_status layer(plait_thread *, const char *, uint32_t, uint32_t *);
 // names and providers for the report
 void report_ops(std::vector<plait_record> &);
 
-// ---- dispatch
-// ------------------------------------------------------------------------------------------------------
+// Dispatch.
+
 plait_status call(plait_call *);
 plait_status call_below(plait_call *);
 plait_status result(plait_call *, uint32_t, DLDataType, int32_t, const int64_t *);
@@ -125,8 +124,8 @@ plait_status cast(plait_call *, uint32_t, DLDataType);
 // the operators that dispatch itself needs, set when they are defined
 extern std::atomic<const plait_op *> op_cast, op_copy, op_clone, op_detach;
 
-// ---- roles, observers, plug-ins
-// ------------------------------------------------------------------------------------
+// Roles, observers and plug-ins.
+
 plait_status provide(plait_thread *, const char *, int32_t, const plait_header *,
                      const plait_plugin *, uint64_t *);
 bool retract_role(uint64_t);

@@ -18,7 +18,8 @@ DLDataType dtype_of(const plait_call *c) {
   return plait::dtype::float64;
 }
 
-// ---- add(Tensor|Scalar self, Tensor|Scalar other, *, Scalar alpha=1)
+// add(Tensor|Scalar self, Tensor|Scalar other, *, Scalar alpha=1)
+
 plait_status add_shape(plait_call *c) {
   const plait_tensor *a = c->in[0].tag == PLAIT_TENSOR ? c->in[0].u.t : nullptr;
   const plait_tensor *b = c->in[1].tag == PLAIT_TENSOR ? c->in[1].u.t : nullptr;
@@ -61,7 +62,8 @@ plait_status add_kernel(plait_call *c) {
   return PLAIT_OK;
 }
 
-// ---- copies: copy_, clone, cast
+// Copies: copy_, clone, cast.
+
 plait_status copy_shape(plait_call *c) {
   plait_retain(c->in[0].u.t);
   c->out[0] = c->in[0];
@@ -83,7 +85,7 @@ plait_status clone_kernel(plait_call *c) {
   return PLAIT_OK;
 }
 
-// ---- peak(Tensor self) and peak.dim(Tensor self, int dim, ...): overloads; max.dim has named
+// peak(Tensor self) and peak.dim(Tensor self, int dim, ...): overloads; max.dim has named
 // results
 plait_status whole_shape(plait_call *c) { return runtime->result(c, 0, dtype_of(c), 0, nullptr); }
 plait_status whole_kernel(plait_call *c) {
@@ -103,7 +105,8 @@ plait_status dim_kernel(plait_call *c) {
   return PLAIT_OK;
 }
 
-// ---- view(Tensor(a) self, int[]* size) -> Tensor(a)
+// view(Tensor(a) self, int[]* size) -> Tensor(a)
+
 plait_status view_shape(plait_call *c) {
   const plait_value &v = c->in[1];
   Dims strides;
@@ -115,7 +118,8 @@ plait_status view_shape(plait_call *c) {
   }
   return runtime->view(c, 0, c->in[0].u.t, int32_t(v.n), v.u.is, strides.data(), 0);
 }
-// ---- halves(Tensor(a) self) -> Tensor(a)[]
+// halves(Tensor(a) self) -> Tensor(a)[]
+
 plait_status halves_shape(plait_call *c) {
   const int64_t n = c->in[0].u.t->dl.shape[0] / 2;
   for (int64_t i = 0; i < 2; i++)
@@ -126,7 +130,8 @@ plait_status halves_shape(plait_call *c) {
   return PLAIT_OK;
 }
 
-// ---- step(Tensor[]! params, Tensor[] grads, float rate): an optimizer
+// step(Tensor[]! params, Tensor[] grads, float rate): an optimizer
+
 plait_status nothing(plait_call *) { return PLAIT_OK; }
 plait_status step_kernel(plait_call *c) {
   for (uint32_t k = 0; k < c->in[0].n; k++)
@@ -137,7 +142,7 @@ plait_status step_kernel(plait_call *c) {
   return PLAIT_OK;
 }
 
-// ---- echo(...): every kind, answered as numbers: (tag of the argument) * 1000 + what it holds
+// echo(...): every kind, answered as numbers: (tag of the argument) * 1000 + what it holds
 plait_status echo_shape(plait_call *c) {
   const int64_t n = c->n_in * 2;
   return runtime->result(c, 0, plait::dtype::int64, 1, &n);
@@ -173,7 +178,8 @@ plait_status echo_kernel(plait_call *c) {
   return PLAIT_OK;
 }
 
-// ---- keep(Tensor self) and kept(): a handle held by C++ alone
+// keep(Tensor self) and kept(): a handle held by C++ alone
+
 plait_tensor *in_hand;
 plait_status keep_kernel(plait_call *c) {
   plait_release(in_hand);

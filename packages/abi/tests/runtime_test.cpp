@@ -53,8 +53,8 @@ Tensor make(Dims shape, std::vector<float> values = {}, DType dtype = dtype::flo
   return t;
 }
 
-// ---- three small operators to dispatch: copy_, clone (what dispatch itself needs) and a pointwise
-// twice ------------
+// Three small operators to dispatch: copy_, clone (what dispatch itself needs) and a pointwise
+// `twice`.
 plait_status copy_shape(plait_call *c) {
   return numel(c->in[0].u.t) == numel(c->in[1].u.t)
              ? PLAIT_OK
@@ -134,8 +134,8 @@ plait_status run_into(const char *name, const Tensor &in, const Tensor &target,
   return run(name, {value(in)}, &out, form);
 }
 
-// ---- handles
-// -------------------------------------------------------------------------------------------------------
+// Handles.
+
 TEST(tensors_of_many_dimensions) {
   const Tensor t = make({2, 1, 3, 1, 2, 2, 1});
   REQUIRE(t.ndim() == 7 && t.numel() == 24 && t.stride(0) == 12 && is_contiguous(t.get()));
@@ -207,8 +207,8 @@ TEST(handles_cross_threads) {
   made.clear();  // dropped here, made there
 }
 
-// ---- schemas
-// -------------------------------------------------------------------------------------------------------
+// Schemas.
+
 TEST(schemas_are_parsed) {
   const plait_op *op = define(
       "parse.me(Tensor(a)! self, Tensor|Scalar other, int[2] size=1, int[]? dim|axis=None, "
@@ -255,8 +255,8 @@ TEST(a_name_is_defined_once) {
   REQUIRE(rt->define(th, &def, nullptr) == PLAIT_VALUE_ERROR && error_has({"twice", "already"}));
 }
 
-// ---- forms, writes, versions
-// ---------------------------------------------------------------------------------------
+// Forms of a call, writes and versions.
+
 TEST(one_definition_gives_three_forms) {
   define_basics();
   const Tensor x = make({3}, {1, 2, 3});
@@ -311,8 +311,8 @@ TEST(what_must_not_be_written_is_refused) {
           error_has({"expanded", "(3,)"}));
 }
 
-// ---- chains, layers, observers, roles
-// ------------------------------------------------------------------------------
+// Kernel chains, layers, observers and roles.
+
 int asked;
 TEST(a_provider_may_decline) {
   define_basics();
@@ -545,8 +545,8 @@ TEST(other_versions_are_refused_with_both_named) {
   REQUIRE(rt->load(th, "nowhere.so") == PLAIT_VALUE_ERROR && error_has({"nowhere.so"}));
 }
 
-// ---- devices and decompositions
-// ------------------------------------------------------------------------------------
+// Devices and decompositions.
+
 TEST(devices_must_agree) {
   define_basics();
   define("both(Tensor a, Tensor b) -> Tensor", 0, like_shape, clone_kernel);

@@ -14,8 +14,8 @@ import plait_autograd as pa
 import plait_core as pc
 from plait_abi import operator
 from plait_autograd import forward_ad
-from plait_ops import specs
-from plait_ops.samples import Sample, copy_layout
+from plait_ops import samples, specs
+from plait_ops.sampling import Sample, copy_layout
 from plait_ops.spec import Operator
 
 # weights of classes are constants, as in PyTorch
@@ -148,7 +148,7 @@ def accepted(function: Callable[..., Any], varied: list[Any]) -> bool:
 def problems(
     spec: Operator, complex_: bool = False, held: Collection[str] = ()
 ) -> list[tuple[Callable[..., Any], list[Any]]]:
-    found = (problem(spec, sample, complex_, held) for sample in spec.draw())
+    found = (problem(spec, sample, complex_, held) for sample in samples.draw(spec))
     made = [each for each in found if each is not None]
     if not complex_:
         return made

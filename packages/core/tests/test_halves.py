@@ -14,7 +14,8 @@ import pytest
 import plait_core as pc
 from plait_abi import operator
 from plait_ops import specs
-from plait_ops.samples import Sample, copy_layout
+from plait_ops.samples import draw
+from plait_ops.sampling import Sample, copy_layout
 from plait_ops.spec import Operator
 
 EPS = {"float16": 2.0**-10, "bfloat16": 2.0**-7}
@@ -54,7 +55,7 @@ def next_of(rounded: list[Any], x: np.ndarray[Any, Any]) -> Any:
 
 def samples(spec: Operator, dtype: str) -> Iterator[tuple[Sample, Sample]]:
     """Yield the samples whose floating arrays are all float32: in halves, and what those hold."""
-    for sample in spec.draw():
+    for sample in draw(spec):
         kinds: list[str] = []
         sample.mapped(functools.partial(note, kinds))
         floats = {kind for kind in kinds if kind.startswith(("float", "complex"))}

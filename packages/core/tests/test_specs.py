@@ -12,7 +12,8 @@ import pytest
 import plait_core as pc
 from plait_abi import operator
 from plait_ops import specs
-from plait_ops.samples import Sample, copy_layout
+from plait_ops.samples import draw, error_facts
+from plait_ops.sampling import Sample, Sampler, copy_layout
 from plait_ops.spec import ErrorFact, Operator
 
 ERRORS: dict[str, type[Exception]] = {
@@ -44,7 +45,7 @@ def tensors(sample: Sample) -> Sample:
 
 
 def samples(spec: Operator) -> list[Sample]:
-    return list(spec.draw())
+    return list(draw(spec))
 
 
 def listed(result: Any) -> list[Any]:
@@ -195,9 +196,7 @@ def test_out_that_does_not_fit(spec: Operator) -> None:
 # ---- errors --------------------------------------------------------------------------------------
 @over(OPERATORS)
 def test_errors(spec: Operator) -> None:
-    from plait_ops.samples import Sampler
-
-    facts: list[ErrorFact] = spec.error_facts()
+    facts: list[ErrorFact] = error_facts(spec)
     assert facts, f"{spec.file.name} names no errors of {spec.name}"
     for fact in facts:
         sample = fact.call(Sampler(0))

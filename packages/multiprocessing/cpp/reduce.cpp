@@ -11,7 +11,8 @@ namespace {
 
 constexpr uint64_t tile = 512;  // elements whose accumulators stay in the first cache
 
-// ---- how elements are read into accumulators and written back
+// How elements are read into accumulators and written back.
+
 template <class T>
 struct Plain {
   using Stored = T;
@@ -41,7 +42,8 @@ struct Truth {  // bool: sum and max are "or", product and min are "and"
   static uint8_t store(uint8_t x) { return x != 0; }
 };
 
-// ---- operations
+// Operations.
+
 template <class T>
 using Wrapping = std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>,
                                     std::common_type<T>>;  // integers wrap

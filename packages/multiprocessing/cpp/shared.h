@@ -22,7 +22,8 @@ typedef struct plait_shared_stats {
   uint64_t free_bytes; /* of them, in blocks that wait for their next use */
 } plait_shared_stats;
 
-/* ---- storages in shared memory */
+/* Storages in shared memory. */
+
 plait_status plait_shared_create(plait_thread *, uint64_t nbytes, plait_storage **);
 int plait_shared_is_block(const plait_storage *);
 /* names the storage's block and counts one message that carries the name */
@@ -33,18 +34,21 @@ void plait_shared_cancel(const plait_block_name *); /* the message will never ar
 void plait_shared_trim(void); /* gives the pages of free blocks back to the system */
 void plait_shared_get_stats(plait_shared_stats *);
 
-/* ---- arenas: a pin keeps one mapped and its descriptor open */
+/* Arenas: a pin keeps one mapped and its descriptor open. */
+
 void *plait_shared_pin(const plait_storage *);
 int plait_shared_descriptor(void *pin);
 /* takes the descriptor over (also on failure) and maps the arena unless it is known already */
 plait_status plait_shared_adopt(plait_thread *, int fd, void **pin);
 void plait_shared_unpin(void *pin);
 
-/* ---- processes */
+/* Processes. */
+
 void plait_shared_before_fork(void); /* counts everything once more, for the child */
 void plait_shared_leave(void); /* gives this process' counts back: it is about to end */
 
-/* ---- collectives */
+/* Collectives. */
+
 enum plait_collective {
   PLAIT_BARRIER,
   PLAIT_ALL_REDUCE,

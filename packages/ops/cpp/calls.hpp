@@ -51,8 +51,8 @@ inline plait_value value_or_none(const std::optional<Ints> &o) {
   return o ? ints_value(*o) : none();
 }
 
-// ---- results of decompositions
-// -------------------------------------------------------------------------------------
+// Results of decompositions.
+
 inline void give(const Scope &x, uint32_t i, Tensor t) {
   x.call->out[i] = value(t.get());
   t.release();

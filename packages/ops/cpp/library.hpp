@@ -40,8 +40,8 @@ inline const Definition *definition(const plait_op *op) {
 plait_status pointwise_shape(plait_call *);
 plait_status reduction_shape(plait_call *);
 
-// ---- derivatives
-// ---------------------------------------------------------------------------------------------------
+// Derivatives.
+
 // Bit positions of plait_needs::in, ::meta and plait_vjp::need: the tensor-valued arguments
 // (Tensor, Tensor?, Tensor|Scalar, each entry of a Tensor[]) are counted through in the order of
 // the schema; others take none. A number or None in such a place keeps its position and is never

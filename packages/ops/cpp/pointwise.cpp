@@ -204,8 +204,8 @@ plait_status pointwise_shape(plait_call *c) {
   });
 }
 
-// ---- derivatives
-// ---------------------------------------------------------------------------------------------------
+// Derivatives.
+
 uint64_t broadcast_bits(const plait_call *c, uint64_t need) {
   const uint32_t operands = definition(c->op)->pointwise.operands;
   const uint32_t conditions = definition(c->op)->pointwise.conditions;

@@ -23,8 +23,8 @@ struct Scope {
 // Sets the thread's error and throws it.
 [[noreturn]] void fail(const Scope &x, plait_status code, const std::string &text);
 
-// ---- lists of sizes
-// ------------------------------------------------------------------------------------------------
+// Lists of sizes.
+
 class Ints {  // borrowed
  public:
   Ints() = default;
@@ -57,7 +57,8 @@ Dims backwards(Ints a);
 Dims sorted(Ints a);
 void insert(Dims &d, int64_t at, int64_t value);
 void pop(Dims &d, int64_t at = -1);
-// ---- integers
+// Integers.
+
 // Python's have no bounds; here, what 64 bits cannot hold is an error.
 [[noreturn]] void too_large();
 inline int64_t plus(int64_t a, int64_t b) {
@@ -83,8 +84,8 @@ inline int64_t floor_mod(int64_t a, int64_t b) {
   return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
 }
 
-// ---- lists of tensors
-// ----------------------------------------------------------------------------------------------
+// Lists of tensors.
+
 class Tensors {  // borrowed
  public:
   Tensors() = default;
@@ -132,8 +133,8 @@ class Bag {  // owned
 };
 
 std::string show(const plait_value &number);
-// ---- reading values
-// ------------------------------------------------------------------------------------------------
+// Reading values.
+
 inline int64_t as_int(const plait_value &v) { return v.u.i; }
 inline bool as_bool(const plait_value &v) { return v.u.i != 0; }
 inline double as_float(const plait_value &v) {
@@ -174,8 +175,8 @@ inline std::optional<double> maybe_float(const plait_value &v) { return maybe(v,
 inline std::optional<DType> maybe_dtype(const plait_value &v) { return maybe(v, v.u.dtype); }
 inline std::optional<Ints> maybe_ints(const plait_value &v) { return maybe(v, as_ints(v)); }
 
-// ---- text for messages
-// ---------------------------------------------------------------------------------------------
+// Text for messages.
+
 std::string show(Ints a);
 std::string show(int64_t i);
 std::string show(double f);

@@ -4,8 +4,8 @@
 #include "promotion.hpp"
 
 namespace plait::ops {
-// ---- validation
-// ----------------------------------------------------------------------------------------------------
+// Validation.
+
 int64_t wrap_dim(const Scope &x, const char *argument, int64_t dim, Ints shape) {
   const int64_t room = std::max<int64_t>(shape.size(), 1);
   if (dim < -room || dim >= room)
@@ -89,8 +89,8 @@ void require_same(const Scope &x, const char *name_a, const plait_tensor *a, con
              name(a->dl.dtype) + " and " + name(b->dl.dtype));
 }
 
-// ---- dtypes
-// --------------------------------------------------------------------------------------------------------
+// Dtypes.
+
 bool is_floating(DType dtype) { return category(dtype) == Category::floating; }
 bool is_integral(DType dtype) { return category(dtype) <= Category::integer; }
 DType dtype_of(const plait_value &number) { return number_dtype(number); }
@@ -115,8 +115,8 @@ DType require_common(const Scope &x, const char *name_a, const plait_value &a, c
   return p.result();
 }
 
-// ---- values
-// --------------------------------------------------------------------------------------------------------
+// Values.
+
 int64_t item(const Scope &x, const plait_tensor *t) {
   if (t->dl.device.device_type != kDLCPU || !same(t->dl.dtype, dtype::int64) || numel(t) != 1)
     fail(x, PLAIT_VALUE_ERROR,

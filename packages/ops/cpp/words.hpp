@@ -8,8 +8,8 @@
 
 namespace plait::ops {
 
-// ---- validation
-// ----------------------------------------------------------------------------------------------------
+// Validation.
+
 int64_t wrap_dim(const Scope &x, const char *argument, int64_t dim, Ints shape);
 int64_t wrap_index(const Scope &x, const char *argument, int64_t index, int64_t size);
 void sizes(const Scope &x, const char *argument, Ints shape);
@@ -23,8 +23,8 @@ void require_same(const Scope &x, const char *name_a, const plait_tensor *a, con
 // An argument's name as errors write it.
 inline std::string quoted(const char *argument) { return std::string("`") + argument + "`"; }
 
-// ---- shapes: shapes.cpp
-// --------------------------------------------------------------------------------------------------------
+// Shapes, from shapes.cpp.
+
 inline Ints shape_of(const plait_tensor *t) { return {t->dl.shape, t->dl.ndim}; }
 inline Ints strides_of(const plait_tensor *t) { return {t->dl.strides, t->dl.ndim}; }
 int64_t numel(Ints shape);
@@ -52,8 +52,8 @@ using plait::is_contiguous;
 bool viewable(const plait_tensor *t, Ints shape);
 Dims view_strides(const plait_tensor *t, Ints shape);
 
-// ---- dtypes
-// --------------------------------------------------------------------------------------------------------
+// Dtypes.
+
 bool is_floating(DType dtype);
 bool is_integral(DType dtype);
 inline bool is_complex(DType dtype) { return dtype.code == kDLComplex; }
@@ -66,8 +66,8 @@ DType promote_all(const Scope &x, const char *argument, Tensors tensors);
 DType require_common(const Scope &x, const char *name_a, const plait_value &a, const char *name_b,
                      const plait_value &b);
 
-// ---- values
-// --------------------------------------------------------------------------------------------------------
+// Values.
+
 inline bool is_tensor(const plait_value &v) { return v.tag == PLAIT_TENSOR; }
 inline bool is_number(const plait_value &v) {
   return v.tag >= PLAIT_BOOL && v.tag <= PLAIT_COMPLEX;
@@ -96,8 +96,8 @@ int64_t item(const Scope &x, const plait_tensor *t);
 Tensor sum_to(const Scope &x, plait_tensor *t, Ints shape);
 Tensor to_dtype(const Scope &x, plait_tensor *t, DType dtype);
 
-// ---- results of shape functions
-// ------------------------------------------------------------------------------------
+// Results of shape functions.
+
 inline void result(const Scope &x, uint32_t i, Ints shape, DType dtype) {
   if (x.checking) return;
   check(x.thread->runtime->result(x.call, i, dtype, int32_t(shape.size()), shape.data()));

@@ -78,6 +78,9 @@ def test_kernel_units_hold_each_scalar_function_once() -> None:
     files = kernels.emit(OPERATORS)
     chosen = [spec for spec in OPERATORS if isinstance(spec, Pointwise) and spec.scalar]
     text = "".join(files.values())
+    assert set(files) == {spec.family.replace("/", "_") + ".cpp" for spec in chosen}
+    assert '#include "pointwise/activations.h"\n' in files["pointwise_activations.cpp"]
+    assert "PLAIT_POINTWISE(relu, " in files["pointwise_activations.cpp"]
     assert text.count("PLAIT_POINTWISE(") == len(chosen)
     assert 'PLAIT_POINTWISE(add, "add", 2, 1, SAME, ANY)' in text
     assert 'PLAIT_POINTWISE(div, "true_divide", 2, 0, FLOAT, INEXACT)' in text
@@ -149,7 +152,24 @@ def test_pages_name_every_operator() -> None:
     for spec in OPERATORS:
         space, _, name = spec.name.partition("_")
         shown = f"{space}.{name}" if space in NAMESPACES and name else spec.name
-        assert f"## {shown}\n" in files[f"{spec.file.stem}.md"]
+        assert f"## {shown}\n" in files[f"{spec.family}.md"]
+
+
+def test_a_page_links_the_files_of_its_family(tmp_path: pathlib.Path) -> None:
+    ops, core = "packages/ops/src/plait_ops", "packages/core/cpp"
+    there = {
+        "definition": f"{ops}/specs/reduction/scans.py",
+        "test data": f"{ops}/samples/reduction/scans.py",
+        "kernels: scans.cpp": f"{core}/reduction/scans.cpp",
+        "kernels: scans_extremes.cpp": f"{core}/reduction/scans_extremes.cpp",
+    }
+    for file in there.values():
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).touch()
+    files = pages.emit(OPERATORS, tmp_path)
+    links = ", ".join(f"[{text}](../../../../{file})" for text, file in there.items())
+    assert files["reduction/scans.md"].startswith(f"# Scans\n\nFiles: {links}.\n\n## ")
+    assert "Files:" not in files["reduction/norms.md"]
 
 
 def test_the_page_of_words_names_every_word() -> None:
@@ -166,7 +186,7 @@ def test_the_page_of_words_names_every_word() -> None:
 def test_the_command(tmp_path: pathlib.Path) -> None:
     for option, name in (
         ((), "register.cpp"),
-        (("--kernels",), "pointwise_0.cpp"),
+        (("--kernels",), "pointwise_activations.cpp"),
         (("--pages",), "index.md"),
     ):
         command = [sys.executable, "-m", "plait_ops.emit", *option, str(tmp_path)]

@@ -10,8 +10,8 @@ import pytest
 
 import plait_abi
 from plait_abi import operator
-from plait_ops import specs, words
-from plait_ops.samples import Sample, Sampler
+from plait_ops import samples, specs, words
+from plait_ops.sampling import Sample, Sampler
 from plait_ops.spec import Operator
 from plait_ops.words import Fault, Meta
 
@@ -67,7 +67,7 @@ def with_device(spec: Operator, sample: Sample) -> dict[str, Any]:
     "spec", [s for s in OPERATORS if s.name not in BY_VALUE], ids=lambda spec: spec.name
 )
 def test_shapes_and_dtypes(spec: Operator) -> None:
-    for sample in spec.draw():
+    for sample in samples.draw(spec):
         copied = sample.copied()
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
@@ -83,7 +83,7 @@ def test_shapes_and_dtypes(spec: Operator) -> None:
 @pytest.mark.parametrize("spec", WITH_SHAPE, ids=lambda spec: spec.name)
 def test_the_python_shape_function_agrees(spec: Operator) -> None:
     assert spec.shape_function is not None
-    for sample in spec.draw():
+    for sample in samples.draw(spec):
         made = sample.mapped(as_meta)
         values = spec.schema.bind(made.args, made.kwargs)
         inferred = words.infer(spec.shape_function, spec.schema.base, values)
@@ -98,7 +98,7 @@ def test_the_python_shape_function_agrees(spec: Operator) -> None:
 def test_both_refuse_with_the_same_words(spec: Operator) -> None:
     """A call that fails before its kernel fails in Python and in C++ with one text."""
     assert spec.shape_function is not None
-    for fact in spec.error_facts():
+    for fact in samples.error_facts(spec):
         try:
             made = fact.call(Sampler(0)).mapped(as_meta)
             values = spec.schema.bind(made.args, made.kwargs)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import doctest
 import inspect
+import pathlib
+import subprocess
+import sys
 
 import pytest
 
-from plait_ops import specs
-from plait_ops.samples import Sampler
+from plait_ops import lower, samples, specs
+from plait_ops.sampling import Sampler
 from plait_ops.spec import Composite, Operator, Pointwise, Reduction, SpecError, View
 
 OPERATORS = list(specs.all())
@@ -29,13 +32,49 @@ def over(chosen: list[Operator]) -> pytest.MarkDecorator:
 
 @over(OPERATORS)
 def test_parts(spec: Operator) -> None:
+    assert list(samples.draw(spec)), "no samples"
     assert spec.reference_function or spec.decompose_function
-    assert list(spec.draw()), "no samples"
-    assert spec.error_facts(), "no errors"
+    assert samples.error_facts(spec), "no errors"
     kinds = (Pointwise, Reduction)
     assert spec.shape_function or spec.decompose_function or isinstance(spec, kinds)
     assert isinstance(spec, Composite) <= (spec.decompose_function is not None)
-    assert all(fact.kind in EXCEPTIONS and fact.contains for fact in spec.error_facts())
+    assert all(fact.kind in EXCEPTIONS and fact.contains for fact in samples.error_facts(spec))
+
+
+def test_every_family_has_a_file_of_test_data() -> None:
+    families = {spec.family for spec in OPERATORS}
+    folder = pathlib.Path(samples.__file__).parent
+    files = {
+        path.relative_to(folder).with_suffix("").as_posix()
+        for path in [*folder.glob("*/*.py"), folder / "aliases.py"]
+        if path.stem != "__init__"
+    }
+    assert families == files
+
+
+def test_specs_load_neither_numpy_nor_test_data() -> None:
+    program = """
+import sys
+from plait_ops import emit, specs
+specs.load()
+print([name for name in ("numpy", "plait_ops.samples") if name in sys.modules])
+"""
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert ran.stdout == "[]\n", ran.stderr
+
+
+def test_a_reference_that_is_not_loaded_says_what_loads_it() -> None:
+    program = """
+from plait_ops import specs
+for name, *arguments in (("relu", 0), ("cumsum", 0, 0)):
+    try:
+        specs.find(name)(*arguments)
+    except Exception as error:
+        print(type(error).__name__, error)
+"""
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    text = "it has no reference; plait_ops.samples.load() sets them"
+    assert ran.stdout == "".join(f"SpecError {name}: {text}\n" for name in ("relu", "cumsum"))
 
 
 @over(OPERATORS)
@@ -74,7 +113,7 @@ def test_derivatives_name_their_inputs_once(spec: Operator) -> None:
 
 @over(OPERATORS)
 def test_samples_are_the_same_every_time(spec: Operator) -> None:
-    first, second = ([repr(sample) for sample in spec.draw(7)] for _ in range(2))
+    first, second = ([repr(sample) for sample in samples.draw(spec, 7)] for _ in range(2))
     assert first == second
 
 
@@ -83,7 +122,7 @@ def test_pointwise_samples_cover_what_kernels_get_wrong() -> None:
         if isinstance(spec, Pointwise):
             arrays = [
                 sample.args[i]
-                for sample in spec.draw()
+                for sample in samples.draw(spec)
                 for i in (0,)
                 if hasattr(sample.args[0], "shape")
             ]

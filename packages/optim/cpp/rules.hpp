@@ -25,7 +25,8 @@ struct Rule {
   enum : uint32_t { decays = 1 };
 };
 
-// ---- with a running average of the gradient ---------------------------------------------------
+// Rules with a running average of the gradient.
+
 struct Adam : Rule {
   enum : uint32_t { amsgrad = 2, n_flags = 4 };
   double keep;     // 1 - lr * weight_decay when decoupled, else 1
@@ -79,7 +80,8 @@ struct Adamax : Rule {
   }
 };
 
-// ---- with sums or averages of squares ----------------------------------------------------------
+// Rules with sums or averages of squares.
+
 struct Adagrad : Rule {
   enum : uint32_t { n_flags = 2 };
   double step, eps;
@@ -119,7 +121,8 @@ struct RmsProp : Rule {
   }
 };
 
-// ---- the others --------------------------------------------------------------------------------
+// The other rules.
+
 struct Sgd : Rule {
   enum : uint32_t { with_momentum = 2, first = 4, nesterov = 8, n_flags = 16 };
   double lr, momentum;

@@ -56,8 +56,8 @@ std::string shapes_of(const plait_call *call) {
 
 }  // namespace
 
-// ---- rings
-// -----------------------------------------------------------------------------------------------
+// Rings.
+
 void Ring::push(const Record &record) {
   if (records_.size() < capacity_)
     records_.push_back(record);
@@ -77,8 +77,8 @@ void Ring::copy(Record *to) const {
   std::copy(records_.begin(), middle, std::copy(middle, records_.end(), to));
 }
 
-// ---- what the runtime calls
-// --------------------------------------------------------------------------------
+// What the runtime calls.
+
 void Recorder::begin(void *self, const plait_event *e, uint64_t *token) {
   const uint64_t t = now();
   if (token)
@@ -136,8 +136,8 @@ void Recorder::record(Ring &ring, const plait_event *e, uint64_t start, uint64_t
   }
 }
 
-// ---- sessions
-// ----------------------------------------------------------------------------------------------
+// Sessions.
+
 plait_status Recorder::start(const plait_runtime *runtime, uint64_t kinds, uint64_t capacity,
                              bool shapes) {
   clear();

@@ -76,23 +76,23 @@ class Unlocked {
   PyThreadState *saved_;
 };
 
-// ---- errors.cpp
+// From errors.cpp.
 bool add_errors(PyObject *module);
 PyObject *raise(plait_thread *, plait_status);
 plait_status keep(plait_thread *);
 
-// ---- host.cpp
+// From host.cpp.
 bool add_host(PyObject *module);
 plait_object *hold(PyObject *);
 PyObject *held(plait_object *);
 
-// ---- kernels.cpp: kernels written in Python
+// From kernels.cpp: kernels written in Python.
 bool add_kernels(PyObject *module);
 
-// ---- engine.cpp: the role "engine"
+// From engine.cpp: the role "engine".
 bool add_engine(PyObject *module);
 
-// ---- releases.cpp: what C++ drops on any thread waits here for the GIL
+// From releases.cpp: what C++ drops on any thread waits here for the GIL.
 struct Release {
   Release *next;
   void (*run)(Release *);
@@ -107,7 +107,7 @@ inline void drain() {
 }
 bool add_releases(PyObject *module);
 
-// ---- dtypes.cpp, devices.cpp, generators.cpp
+// From dtypes.cpp, devices.cpp and generators.cpp.
 bool add_dtypes(PyObject *module);
 int dtype_from(PyObject *, DLDataType *);
 PyObject *dtype_object(DLDataType);
@@ -118,7 +118,7 @@ bool add_generators(PyObject *module);
 PyObject *generator_object(plait_generator *);
 plait_generator *generator_from(PyObject *);
 
-// ---- tensor_types.cpp: what an argument's type can do, looked up once for each type
+// From tensor_types.cpp: what an argument's type can do, looked up once for each type.
 struct TypeFacts {
   PyTypeObject *type;
   unsigned version;
@@ -137,7 +137,7 @@ inline plait_tensor *handle_of(PyObject *o, const plait_tensor_type *type) {
 }
 int overrides(PyObject *);
 
-// ---- foreign.cpp, export.cpp, handle_type.cpp
+// From foreign.cpp, export.cpp and handle_type.cpp.
 plait_tensor *import_array(plait_thread *, PyObject *);
 plait_tensor *import_dlpack(plait_thread *, PyObject *capsule);
 PyObject *export_dlpack(plait_tensor *, int versioned, uint64_t flags);
@@ -147,7 +147,7 @@ plait_storage *exported_storage(const void *begin, const void *end);
 bool add_handle_type(PyObject *module);
 PyObject *wrap_handle(plait_tensor *);
 
-// ---- scratch: memory and references that live as long as one call
+// Memory and references that live as long as one call.
 class Scratch {
  public:
   Scratch() = default;
@@ -182,7 +182,7 @@ class Scratch {
   alignas(16) char buffer_[512];
 };
 
-// ---- convert.cpp
+// From convert.cpp.
 struct Foreign {  // an array that stands in a call under a temporary handle
   Foreign *next;
   plait_tensor *handle;
@@ -204,7 +204,7 @@ int number_from(PyObject *, Scratch *, plait_value *);
 int operand(plait_thread *, PyObject *, plait_value *);
 const char *kind_name(const plait_arg &, char *room, size_t size);
 
-// ---- operators.cpp, overloads.cpp, results.cpp
+// From operators.cpp, overloads.cpp and results.cpp.
 struct Overload {
   const plait_op *op;
   PyObject *name[PLAIT_MAX_ARGS], *second[PLAIT_MAX_ARGS];  // interned

@@ -79,8 +79,7 @@ plait_tensor *adopt(plait_thread *thread, const DLTensor &dl, bool readonly, Own
   return s < 0 ? nullptr : t;
 }
 
-// ---- buffer protocol
-// -----------------------------------------------------------------------------------------------
+// The buffer protocol.
 
 bool dtype_of(const Py_buffer &view, DLDataType *out) {
   const char *f = view.format ? view.format : "B";
@@ -150,8 +149,7 @@ plait_tensor *import_buffer(plait_thread *thread, PyObject *array) {
   return adopt(thread, dl, view.readonly, owner);
 }
 
-// ---- DLPack
-// --------------------------------------------------------------------------------------------------------
+// DLPack.
 
 bool on_this_machine(DLTensor &dl) {
   if (dl.device.device_type == kDLCUDAHost || dl.device.device_type == kDLROCMHost)

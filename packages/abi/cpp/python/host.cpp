@@ -134,8 +134,7 @@ plait_status apply(void *, plait_thread *thread, plait_object *callable, plait_t
   return keep(thread);
 }
 
-// ---- call sites
-// ----------------------------------------------------------------------------------------------------
+// Call sites.
 
 // Frames inside plait's own packages say nothing to the user.
 bool is_ours(PyCodeObject *code) {
@@ -205,8 +204,7 @@ void describe(void *, const plait_site *s, char *text, uint64_t size) {
            name ? name : "?");
 }
 
-// ---- signals and the global lock
-// -----------------------------------------------------------------------------------
+// Signals and the global interpreter lock.
 
 // A signal can be seen only on the main thread. What its handler raised becomes the thread's error
 // at once.

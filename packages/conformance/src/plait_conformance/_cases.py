@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from plait_ops import specs
-from plait_ops.samples import Sample
+from plait_ops.samples import draw
+from plait_ops.sampling import Sample
 from plait_ops.spec import Operator
 
 __all__ = ["Case", "cases", "map_arrays"]
@@ -69,5 +70,5 @@ def cases(names: set[str] | None = None) -> Iterator[Case]:
             continue
         if names is not None and operator.name not in names:
             continue
-        for number, sample in enumerate(operator.draw()):
+        for number, sample in enumerate(draw(operator)):
             yield Case(operator, number, sample)

@@ -10,7 +10,8 @@ import numpy as np
 
 import plait_abi
 from plait_ops import specs
-from plait_ops.samples import Sample, copy_layout
+from plait_ops.samples import draw
+from plait_ops.sampling import Sample, copy_layout
 from plait_ops.spec import Operator
 
 __all__ = ["Derivative", "check_derivative", "derivatives", "differentiable"]
@@ -52,7 +53,7 @@ def derivatives() -> Iterator[Derivative]:
     for operator in specs.all():
         if not differentiable(operator) or operator.name in PARTS:
             continue
-        samples = tuple(sample for sample in operator.draw() if varied(operator, sample))
+        samples = tuple(sample for sample in draw(operator) if varied(operator, sample))
         if samples:
             yield Derivative(operator, samples)
 

@@ -116,7 +116,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         return
     from plait_conformance._cases import cases
     from plait_ops import specs
-    from plait_ops.samples import Sampler
+    from plait_ops.samples import error_facts
+    from plait_ops.sampling import Sampler
 
     names = provided_names(metafunc.config)
     if "case" in metafunc.fixturenames:
@@ -126,7 +127,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             pytest.param(operator, fact, fact.call(Sampler(0)), id=f"{operator.name}-{number}")
             for operator in specs.all()
             if names is None or operator.name in names
-            for number, fact in enumerate(operator.error_facts())
+            for number, fact in enumerate(error_facts(operator))
         ]
         metafunc.parametrize(("operator", "fact", "sample"), facts)
 

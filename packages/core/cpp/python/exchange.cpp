@@ -4,8 +4,7 @@
 namespace plait::core {
 namespace {
 
-// ---- buffer protocol
-// -----------------------------------------------------------------------------------------------
+// The buffer protocol.
 
 struct Shared {  // what a buffer view needs for as long as it lives
   plait_storage *storage;
@@ -86,8 +85,7 @@ void release_buffer(PyObject *, Py_buffer *view) {
   PyMem_Free(s);
 }
 
-// ---- NumPy
-// ---------------------------------------------------------------------------------------------------------
+// NumPy.
 
 PyObject *to_numpy(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *kwnames) {
   plait_tensor *t = handle_of(self);
@@ -125,8 +123,7 @@ PyObject *from_numpy(PyObject *, PyObject *array) {
   return t ? wrap(t) : nullptr;
 }
 
-// ---- DLPack
-// --------------------------------------------------------------------------------------------------------
+// DLPack.
 
 bool parse_version(PyObject *o, bool *versioned) {
   if (!o || o == Py_None) return true;

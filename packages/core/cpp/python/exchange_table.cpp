@@ -20,7 +20,8 @@ struct ExchangeTable {
   int (*current_stream)(DLDeviceType, int32_t device_id, void **out);
 };
 
-// ---- from here on: C callbacks, with Python's exceptions set as the standard says
+// C callbacks: they set Python's exceptions as DLPack's standard says.
+
 constexpr const char *capsule_name = "dltensor_versioned";
 
 int managed_of(plait_tensor *t, DLManagedTensorVersioned **out) {

@@ -14,8 +14,7 @@ bool requires_grad(plait_tensor *t) {
   return e && ((t->layers >> e->layer & 1) || (t->base && !e->is_leaf(e->ctx, t)));
 }
 
-// ---- graph nodes, for looking at
-// -----------------------------------------------------------------------------------
+// Nodes of the graph, to be inspected.
 
 struct NodeObject {
   PyObject_HEAD plait_object *node;
@@ -65,8 +64,7 @@ void track(PyObject *self) {
   if (!PyObject_GC_IsTracked(self)) PyObject_GC_Track(self);
 }
 
-// ---- properties
-// ----------------------------------------------------------------------------------------------------
+// Properties of tensors.
 
 int fail(plait_thread *thread, plait_status s) {
   raise(thread, s);

@@ -81,7 +81,7 @@ inline bool is_tensor(PyObject *o) {
   return is_exact(o) || PyType_IsSubtype(Py_TYPE(o), state.tensor_type);
 }
 
-// ---- lifetime.cpp
+// From lifetime.cpp.
 PyObject *wrap(plait_tensor *);  // steals
 PyObject *wrap_as(PyTypeObject *, plait_tensor *);  // a new wrapper of this class; steals
 void dealloc(PyObject *);
@@ -91,7 +91,7 @@ int set_attribute(PyObject *, PyObject *, PyObject *);
 PyObject *get_dict(PyObject *, void *);
 bool find_subtype_dealloc();
 
-// ---- operators.cpp: a new handle, or nullptr with an exception
+// From operators.cpp: a new handle, or nullptr with an exception.
 plait_tensor *call(Op, std::initializer_list<plait_value>, uint32_t form = PLAIT_FUNCTION);
 plait_tensor *cast(plait_tensor *, DLDataType);
 extern PyNumberMethods number_methods;
@@ -100,7 +100,7 @@ bool start_operators();
 PyObject *raise(plait_thread *, plait_status);
 const plait_op *known(Op);
 
-// ---- scalars.cpp: elements and Python numbers
+// From scalars.cpp: elements and Python numbers.
 PyObject *read_element(DLDataType, const void *);
 // stores a Python number; false with an exception
 bool write_element(DLDataType, void *, PyObject *);
@@ -114,7 +114,7 @@ PyObject *as_complex(PyObject *);
 PyObject *as_index(PyObject *);
 bool readable(plait_tensor *, const char *who);
 
-// ---- indexing.cpp, keys.cpp
+// From indexing.cpp and keys.cpp.
 PyObject *subscript(PyObject *, PyObject *);
 int assign_subscript(PyObject *, PyObject *, PyObject *);
 PyObject *get_item(PyObject *, Py_ssize_t);
@@ -130,7 +130,7 @@ struct Keys {  // an index, taken apart: the view it selects and the arrays that
 bool take_apart(plait_tensor *, PyObject *key, Keys &);
 plait_tensor *take_slice(plait_tensor *, int dim, PyObject *slice);  // a new handle, also of x[:]
 
-// ---- construct.cpp, exchange.cpp
+// From construct.cpp and exchange.cpp.
 plait_tensor *from_data(PyObject *data,
                         const DLDataType *);  // nested lists, numbers, arrays: always a copy
 extern PyBufferProcs buffer_methods;
@@ -142,10 +142,10 @@ PyObject *bfloat_to_numpy(plait_tensor *);
 PyObject *numpy();  // the module, imported at its first use; borrowed; NULL with an exception
 bool add_exchange_table();  // exchange_table.cpp: __dlpack_c_exchange_api__
 
-// ---- storages.cpp
+// From storages.cpp.
 extern PyMethodDef storage_methods[];
 
-// ---- size.cpp, attributes.cpp, methods.cpp, gradients.cpp, type.cpp
+// From size.cpp, attributes.cpp, methods.cpp, gradients.cpp and type.cpp.
 PyObject *size_object(const int64_t *, int32_t);
 bool add_size(PyObject *module);
 extern PyGetSetDef attributes[];

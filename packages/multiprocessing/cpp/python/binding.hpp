@@ -21,7 +21,7 @@ extern State state;
 
 inline PyObject *raise(plait_status s) { return state.python->raise(state.runtime->thread(), s); }
 
-// ---- block.cpp: a shared storage as an object with a buffer; tickets; pins
+// From block.cpp: a shared storage as an object with a buffer; tickets; pins.
 PyObject *new_block(plait_storage *);         // steals
 plait_storage *storage_in(PyObject *);        // borrowed; nullptr with an exception
 PyObject *new_pin(void *pin);                 // steals
@@ -29,15 +29,15 @@ int descriptor_of(PyObject *pin);             // -1 with an exception
 bool add_block_types(PyObject *module);
 extern PyMethodDef block_functions[];
 
-// ---- tensors.cpp: tensors and the storages under them
+// From tensors.cpp: tensors and the storages under them.
 extern PyMethodDef tensor_functions[];
 PyObject *block_tensor(PyObject *block, PyObject *const *args, Py_ssize_t n);
 plait_tensor *tensor_in(PyObject *);  // borrowed; nullptr with an exception
 
-// ---- channel.cpp: messages with descriptors over sockets
+// From channel.cpp: messages with descriptors over sockets.
 extern PyMethodDef channel_functions[];
 
-// ---- member.cpp: collectives
+// From member.cpp: collectives.
 bool add_member_type(PyObject *module);
 extern PyMethodDef member_functions[];
 

@@ -33,7 +33,8 @@ void free_object(PyObject *o) {
   Py_DECREF(type);
 }
 
-// ---- Block
+// The type Block.
+
 void block_dealloc(PyObject *self) {
   plait_release(as<BlockObject>(self)->storage);
   free_object(self);
@@ -81,7 +82,8 @@ PyType_Slot block_slots[] = {{Py_tp_dealloc, reinterpret_cast<void *>(block_deal
 PyType_Spec block_spec = {"plait_multiprocessing._shared.Block", int(sizeof(BlockObject)), 0,
                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, block_slots};
 
-// ---- Ticket
+// The type Ticket.
+
 void ticket_dealloc(PyObject *self) {
   auto *t = as<TicketObject>(self);
   if (!t->settled && t->pid == getpid()) plait_shared_cancel(&t->name);
@@ -115,7 +117,8 @@ PyType_Slot ticket_slots[] = {{Py_tp_dealloc, reinterpret_cast<void *>(ticket_de
 PyType_Spec ticket_spec = {"plait_multiprocessing._shared.Ticket", int(sizeof(TicketObject)), 0,
                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, ticket_slots};
 
-// ---- Pin
+// The type Pin.
+
 void pin_dealloc(PyObject *self) {
   if (as<PinObject>(self)->pin) plait_shared_unpin(as<PinObject>(self)->pin);
   free_object(self);
@@ -124,7 +127,8 @@ PyType_Slot pin_slots[] = {{Py_tp_dealloc, reinterpret_cast<void *>(pin_dealloc)
 PyType_Spec pin_spec = {"plait_multiprocessing._shared.Pin", int(sizeof(PinObject)), 0,
                         Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, pin_slots};
 
-// ---- functions
+// Functions of the module.
+
 PyObject *create(PyObject *, PyObject *size) {
   const Py_ssize_t n = PyNumber_AsSsize_t(size, PyExc_OverflowError);
   if (n == -1 && PyErr_Occurred()) return nullptr;

@@ -6,7 +6,8 @@
     >>> operator("add").__name__
     'add'
 
-`plait_ops.specs` (needs NumPy, nothing compiled) iterates over the specs, for tests and tools;
+`plait_ops.specs` (needs nothing compiled) iterates over the specs, for tests and tools;
+`plait_ops.samples` (needs NumPy) has the references and sample calls of each;
 `plait_ops.hostile` makes calls that nobody should make.
 """
 

@@ -46,9 +46,5 @@ def alias(name: str, of: Operator, method: bool = True) -> Composite:
         dtypes=of.dtypes,
         method=method and of.method,
     )
-    function = _function(name, of)
-    made.decompose(function)
-    made.reference(function)
-    made.samples(lambda s: of.draw())
-    made.error("TypeError", lambda s: s("x"), contains=[name.partition(".")[0]])
+    made.decompose(_function(name, of))
     return made

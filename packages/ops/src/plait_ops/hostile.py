@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from plait_ops import samples
 from plait_ops.schema import Argument
 from plait_ops.spec import Operator
 
@@ -233,12 +234,12 @@ def calls(operator: Operator, seed: int = 0, n: int = 500) -> Iterator[HostileCa
 
     rng = np.random.default_rng([seed, zlib.crc32(operator.name.encode())])
     draw = _Draw(rng)
-    samples = list(operator.draw(seed))
+    drawn = list(samples.draw(operator, seed))
     arguments = list(operator.schema.arguments)
     forms = ["", "", "", *(["_"] if operator.inplace else []), *(["out"] if operator.out else [])]
     for _ in range(n):
-        if samples and draw.maybe(0.67):
-            sample = samples[int(rng.integers(len(samples)))]
+        if drawn and draw.maybe(0.67):
+            sample = drawn[int(rng.integers(len(drawn)))]
             values = dict(operator.schema.bind(sample.args, sample.kwargs))
             changed = rng.choice(
                 len(arguments), size=min(len(arguments), int(rng.integers(1, 4))), replace=False

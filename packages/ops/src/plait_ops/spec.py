@@ -12,10 +12,10 @@ import pathlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from plait_ops import documentation
+from plait_ops import documentation, references
 from plait_ops import schema as grammar
 from plait_ops.promotion import GROUPS
-from plait_ops.samples import Sample, Sampler
+from plait_ops.sampling import Sample, Sampler
 
 __all__ = [
     "REGISTRY",
@@ -32,6 +32,9 @@ __all__ = [
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Reference = Callable[..., Any]
+
+SPECS = pathlib.Path(__file__).with_name("specs")
+"""The folder of the specs; a file in it is a family."""
 
 REGISTRY: dict[str, Operator] = {}
 """All operators by name (``max.dim``), in order of definition; filled by importing the specs."""
@@ -99,7 +102,6 @@ class Operator:
         method: bool = True,
         unpredictable: bool = False,
         auxiliary: Sequence[int] = (),
-        reference: Reference | None = None,
     ) -> None:
         self.schema = grammar.parse(schema)
         self.summary = inspect.cleandoc(doc)
@@ -114,7 +116,7 @@ class Operator:
         self.shape_function: Callable[..., Any] | None = None
         self.decompose_function: Callable[..., Any] | None = None
         self.jvp_function: Callable[..., Any] | None = None
-        self.reference_function = reference
+        self.reference_function: Reference | None = None
         self.sample_function: Callable[[Sampler], Iterator[Sample]] | None = None
         self.vjps: list[Vjp] = []
         self.constants: set[str] = set()
@@ -136,11 +138,8 @@ class Operator:
 
     @staticmethod
     def _where() -> pathlib.Path:
-        here = pathlib.Path(__file__)
-        for frame in inspect.stack(context=0):
-            if pathlib.Path(frame.filename) != here:
-                return pathlib.Path(frame.filename)
-        return here
+        files = (pathlib.Path(frame.filename) for frame in inspect.stack(context=0))
+        return next(file for file in files if file.parent != SPECS.parent)  # not of the language
 
     def __repr__(self) -> str:
         return f"<{self.kind} operator {self.name}>"
@@ -148,6 +147,13 @@ class Operator:
     @property
     def name(self) -> str:
         return self.schema.name
+
+    @property
+    def family(self) -> str:
+        """Folder and stem of the file that defines it: ``pointwise/activations``."""
+        if SPECS in self.file.parents:
+            return self.file.relative_to(SPECS).with_suffix("").as_posix()
+        return self.file.stem
 
     @property
     def identifier(self) -> str:
@@ -202,7 +208,9 @@ class Operator:
         return function
 
     def reference(self, function: Function) -> Function:
-        """Set the NumPy reference, which kernels are tested against."""
+        """Set the NumPy reference, which kernels are tested against; without one the decomposition,
+        of other operators' references, is it.
+        """
         self.reference_function = function
         return function
 
@@ -223,26 +231,21 @@ class Operator:
         """Names of the inputs that have a derivative."""
         return tuple(name for vjp in self.vjps for name in vjp.inputs)
 
-    def draw(self, seed: int = 0) -> Iterator[Sample]:
-        """Yield the sample calls, the same ones for the same seed."""
-        if self.sample_function is not None:
-            yield from self.sample_function(Sampler(seed))
-
-    def error_facts(self) -> list[ErrorFact]:
-        """Return the calls that must fail."""
-        return list(self.errors)
-
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the reference on NumPy arrays: this is what a derivative's operator calls do under
         test.
         """
         return self.run_reference(self.schema.bind(args, kwargs))
 
-    def run_reference(self, values: dict[str, Any]) -> Any:
-        """Run the reference on bound values."""
+    def _loaded_reference(self) -> Reference:
         function = self.reference_function or self.decompose_function
         if function is None:
-            raise SpecError(f"{self.name}: {self.file.name} gives no reference")
+            raise SpecError(f"{self.name}: it has no reference; plait_ops.samples.load() sets them")
+        return function
+
+    def run_reference(self, values: dict[str, Any]) -> Any:
+        """Run the reference on bound values."""
+        function = self._loaded_reference()
         wanted = inspect.signature(function).parameters
         return function(**{name: value for name, value in values.items() if name in wanted})
 
@@ -262,8 +265,6 @@ class Pointwise(Operator):
         exact: numbers must fit in the dtype, where others wrap around.
         factor: the number among the arguments that multiplies the last operand; it must be whole
             where that holds integers.
-        special_values: whether samples hold nan, infinities, extremes and subnormal numbers; False
-            where the reference is exact on the domain only, or samples name what is special.
         unrounded: operands that are taken as numbers where they are 0-d, on the CPU, and wider than
             the half they meet: they are not rounded before the computation.
     """
@@ -286,14 +287,13 @@ class Pointwise(Operator):
         exact: bool = False,
         unrounded: Sequence[str] = (),
         factor: str | None = None,
-        special_values: bool = True,
         kernel: str = "",
         internal: bool = False,
         method: bool = True,
-        reference: Reference | None = None,
     ) -> None:
         self.exact, self.unrounded = exact, tuple(unrounded)
-        self.factor, self.special_values = factor, special_values
+        self.factor = factor
+        self.special_values = True  # whether samples hold nan, infinities and limits of integers
         default_inplace = not internal and not conditions
         super().__init__(
             schema,
@@ -304,7 +304,6 @@ class Pointwise(Operator):
             kernel=kernel,
             internal=internal,
             method=method,
-            reference=reference,
         )
         modes = ("same", "float", "bool", "first", "number")
         if promote not in modes:
@@ -331,21 +330,8 @@ class Pointwise(Operator):
         """The other arguments, which the scalar function gets after the operands."""
         return [argument for argument in self.schema.arguments if not argument.is_tensor]
 
-    def draw(self, seed: int = 0) -> Iterator[Sample]:
-        from plait_ops.pointwise_samples import samples
-
-        yield from samples(self, Sampler(seed))
-        yield from super().draw(seed)
-
-    def error_facts(self) -> list[ErrorFact]:
-        from plait_ops.pointwise_samples import error_facts
-
-        return [*error_facts(self), *self.errors]
-
     def run_reference(self, values: dict[str, Any]) -> Any:
-        from plait_ops.pointwise_samples import run
-
-        return run(self, values)
+        return references.run_pointwise(self, self._loaded_reference(), values)
 
 
 def _is_half(value: Any) -> bool:
@@ -376,7 +362,6 @@ class Reduction(Operator):
         kernel: str = "",
         internal: bool = False,
         method: bool = True,
-        reference: Reference | None = None,
     ) -> None:
         super().__init__(
             schema,
@@ -386,7 +371,6 @@ class Reduction(Operator):
             kernel=kernel,
             internal=internal,
             method=method,
-            reference=reference,
         )
         if result not in ("same", "sum", "float", "real", "bool", "int64"):
             raise SpecError(f"{self.name}: unknown `result` {result!r}")
@@ -396,22 +380,11 @@ class Reduction(Operator):
     def doc(self) -> str:
         return self.summary + documentation.reduction(self)
 
-    def draw(self, seed: int = 0) -> Iterator[Sample]:
-        from plait_ops.reduction_samples import samples
-
-        yield from samples(self, Sampler(seed))
-        yield from super().draw(seed)
-
     def run_reference(self, values: dict[str, Any]) -> Any:
         """Run the reference; of float16 in float32, so that the result alone is rounded."""
         halves = {k: v.astype("float32") for k, v in values.items() if _is_half(v)}
         made = super().run_reference({**values, **halves})
         return made.astype("float16") if halves and str(made.dtype) == "float32" else made
-
-    def error_facts(self) -> list[ErrorFact]:
-        from plait_ops.reduction_samples import error_facts
-
-        return [*error_facts(self), *self.errors]
 
 
 class View(Operator):

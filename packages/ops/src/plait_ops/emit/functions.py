@@ -216,7 +216,7 @@ def emit(operators: Sequence[Operator]) -> dict[str, str]:
     """Return the units by name."""
     units: list[tuple[list[str], list[str]]] = [([], []) for _ in range(UNITS)]
     for operator in operators:
-        unit = units[zlib.crc32(operator.file.stem.encode()) % UNITS]
+        unit = units[zlib.crc32(operator.family.encode()) % UNITS]
         for mine, more in zip(unit, _operator(operator), strict=True):
             mine.extend(more)
     files = {}

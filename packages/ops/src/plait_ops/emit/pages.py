@@ -1,7 +1,12 @@
-"""Reference pages: one Markdown page a spec file, and an index."""
+"""Reference pages: one Markdown page a family, and an index.
+
+A page links the family's files (definition, test data, kernels) where the repository that it is
+written in has them: `docs/reference/operators` is where pages go.
+"""
 
 from __future__ import annotations
 
+import pathlib
 import re
 from collections.abc import Sequence
 
@@ -43,20 +48,41 @@ def _entry(operator: Operator) -> str:
     return text
 
 
-def emit(operators: Sequence[Operator]) -> dict[str, str]:
-    """Return the pages by name."""
+def _files(family: str, root: pathlib.Path) -> str:
+    """Return a line with links to the family's files, relative to its page; empty without any."""
+    ops, core = "packages/ops/src/plait_ops", "packages/core/cpp"
+    named = {"definition": f"{ops}/specs/{family}.py", "test data": f"{ops}/samples/{family}.py"}
+    kernels = sorted(
+        path
+        for pattern in (f"{core}/{family}.*", f"{core}/{family}_*")
+        for path in root.glob(pattern)
+        if path.suffix in (".h", ".cpp")
+    )
+    named |= {f"kernels: {path.name}": path.relative_to(root).as_posix() for path in kernels}
+    up = "../" * len(pathlib.PurePath("docs/reference/operators", family).parent.parts)
+    links = [f"[{text}]({up}{path})" for text, path in named.items() if (root / path).exists()]
+    return f"Files: {', '.join(links)}.\n\n" if links else ""
+
+
+def emit(operators: Sequence[Operator], root: pathlib.Path | None = None) -> dict[str, str]:
+    """Return the pages by name.
+
+    Args:
+        root: the repository whose files are linked; default: the working directory.
+    """
+    root = root or pathlib.Path.cwd()
     families: dict[str, list[Operator]] = {}
     for operator in operators:
-        families.setdefault(operator.file.stem, []).append(operator)
+        families.setdefault(operator.family, []).append(operator)
     files = {}
     rows = []
-    for stem, members in families.items():
-        title = stem.replace("_", " ").capitalize()
+    for family, members in sorted(families.items()):
+        title = family.rpartition("/")[2].replace("_", " ").capitalize()
         entries = "\n".join(_entry(operator) for operator in members)
-        files[f"{stem}.md"] = f"# {title}\n\n{entries}"
+        files[f"{family}.md"] = f"# {title}\n\n{_files(family, root)}{entries}"
         names = ", ".join(f"`{_shown(operator)}`" for operator in members if not operator.internal)
-        rows.append(f"| [{title}]({stem}.md) | {names} |")
-    toc = "\n".join([*families, "derivatives", "words"])
+        rows.append(f"| [{title}]({family}.md) | {names} |")
+    toc = "\n".join([*sorted(families), "derivatives", "words"])
     files["index.md"] = (
         "# Operators\n\nWhere each has its derivatives from is in [a table](derivatives.md); the\n"
         "[words](words.md) are what their shape functions and derivatives are written with.\n\n"

@@ -1,4 +1,4 @@
-"""The operators: one module a family. `all()` imports them and iterates."""
+"""The operators: one module a family, in folders. `all()` imports them and iterates."""
 
 from __future__ import annotations
 
@@ -8,21 +8,23 @@ from collections.abc import Iterator
 
 from plait_ops.spec import REGISTRY, Operator
 
-__all__ = ["all", "find"]
+__all__ = ["all", "find", "load"]
 
 
-def _import_all() -> None:
-    for module in sorted(info.name for info in pkgutil.iter_modules(__path__)):
-        importlib.import_module(f"{__name__}.{module}")
+def load() -> None:
+    """Import all families; `all` and `find` do it."""
+    names = [info.name for info in pkgutil.walk_packages(__path__, f"{__name__}.")]
+    for name in sorted(names, key=lambda name: name.rpartition(".")[2]):
+        importlib.import_module(name)
 
 
 def all() -> Iterator[Operator]:
-    """Iterate over all operators, in order of definition; needs NumPy and nothing compiled."""
-    _import_all()
+    """Iterate over all operators, in order of definition; needs nothing compiled, and no NumPy."""
+    load()
     yield from list(REGISTRY.values())
 
 
 def find(name: str) -> Operator:
     """Return the operator called ``name``, for example ``max.dim``; ``KeyError`` if there is none."""
-    _import_all()
+    load()
     return REGISTRY[name]

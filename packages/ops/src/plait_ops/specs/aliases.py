@@ -1,112 +1,65 @@
-"""Views of the same elements, and of any layout."""
+"""NumPy's names of operators, and those of the namespace `special` for what has a name already."""
 
-import numpy as np
-
-from plait_ops.spec import View
-from plait_ops.words import check, sizes
-from plait_ops.words import view as look
-
-detach = View(
-    "detach(Tensor(a) self) -> Tensor(a)",
-    doc="""
-    `self` cut off from the history of its computation: the same elements, and no gradient flows through.
-
-    >>> import plait_core as pc
-    >>> pc.ones(2).detach().tolist()
-    [1.0, 1.0]
-    """,
-    cut=True,
+from plait_ops.alias import alias
+from plait_ops.specs.normalization.softmax import log_softmax, softmax
+from plait_ops.specs.pointwise.activations import sigmoid
+from plait_ops.specs.pointwise.bessel import i0, i1
+from plait_ops.specs.pointwise.error_functions import erf, erfc, erfinv
+from plait_ops.specs.pointwise.exponential import exp2, expm1
+from plait_ops.specs.pointwise.gamma import (
+    digamma,
+    gammainc,
+    gammaincc,
+    lgamma,
+    mvlgamma,
+    polygamma,
+    polygamma_n,
 )
-alias = View(
-    "alias(Tensor(a) self) -> Tensor(a)",
-    doc="""
-    Another handle of the same elements; gradients flow through.
+from plait_ops.specs.pointwise.hyperbolic import acosh, asinh, atanh
+from plait_ops.specs.pointwise.logarithms import inverse_sigmoid, log1p, xlogy
+from plait_ops.specs.pointwise.rounding import trunc
+from plait_ops.specs.pointwise.trigonometric import acos, asin, atan, atan2, sinc
+from plait_ops.specs.reduction.norms import logsumexp
 
-    >>> import plait_core as pc
-    >>> pc.alias(pc.ones(2)).tolist()
-    [1.0, 1.0]
-    """,
-    method=False,
-)
-
-
-@detach.shape
-@alias.shape
-def _(self):
-    return look(self, self.shape, self.strides)
-
-
-@alias.vjp("self")
-def _(g):
-    return g
-
-
-for each in (detach, alias):
-    each.reference(lambda self: self)
-    each.samples(lambda s: iter([s(s.array(2, 3)), s(s.backwards(3)), s(s.array()), s(s.array(0))]))
-    each.error("TypeError", lambda s: s(2), contains=[each.name, "self"])
-
-
-as_strided = View(
-    "as_strided(Tensor(a) self, int[] size, int[] stride, int offset=0) -> Tensor(a)",
-    doc="""
-    The memory of `self` seen with the given sizes and strides (in elements, may be negative), beginning `offset` elements
-    after its first one. Has no derivative.
-
-    Raises: ShapeError if `size` and `stride` differ in length or lead outside the memory.
-
-    >>> import plait_core as pc
-    >>> pc.as_strided(pc.arange(4), (3, 2), (1, 1)).tolist()
-    [[0, 1], [1, 2], [2, 3]]
-    """,
-)
-
-
-@as_strided.shape
-def _(self, size, stride, offset):
-    check(
-        len(size) == len(stride),
-        f"`size` {size} and `stride` {stride} must be of one length",
-    )
-    sizes("size", size)
-    return look(self, size, stride, offset)
-
-
-@as_strided.reference
-def _(self, size, stride, offset=0):
-    flat = np.ascontiguousarray(self).reshape(-1)[offset:]
-    return np.lib.stride_tricks.as_strided(
-        flat, size, [step * flat.itemsize for step in stride]
-    ).copy()
-
-
-as_strided.samples(
-    lambda s: iter(
-        [
-            s(s.array(6), (2, 3), (3, 1)),
-            s(s.array(6), (2, 2), (1, 1), 2),
-            s(s.array(2, 3), (3,), (2,), 1),
-            s(s.array(3), (), (), 1),
-        ]
-    )
-)
-as_strided.error(
-    "ShapeError",
-    lambda s: s(s.array(6), (2, 3), (1,)),
-    contains=["as_strided", "size", "stride", "(2, 3)", "(1,)"],
-)
-as_strided.error(
-    "ShapeError", lambda s: s(s.array(6), (7,), (1,)), contains=["as_strided", "(7,)", "outside"]
-)
-as_strided.error(
-    "ShapeError", lambda s: s(s.array(6), (2,), (1,), 2**62), contains=["as_strided", "outside"]
-)
-as_strided.error(
-    "ShapeError", lambda s: s(s.array(6), (2,), (1,), -1), contains=["as_strided", "outside"]
-)
-as_strided.error(
-    "ShapeError", lambda s: s(s.array(6), (2,), (2**62,)), contains=["as_strided", "outside"]
-)
-as_strided.error(
-    "ShapeError", lambda s: s(s.array(6), (-1,), (1,)), contains=["as_strided", "size", "(-1,)"]
-)
+ALIASES = {
+    alias(name, of): of
+    for name, of in {
+        "arccos": acos,
+        "arcsin": asin,
+        "arctan": atan,
+        "arctan2": atan2,
+        "arccosh": acosh,
+        "arcsinh": asinh,
+        "arctanh": atanh,
+        "fix": trunc,
+        "igamma": gammainc,
+        "igammac": gammaincc,
+    }.items()
+}
+ALIASES |= {
+    alias(name, of, method=False): of
+    for name, of in {
+        "special_digamma": digamma,
+        "special_psi": digamma,
+        "special_erf": erf,
+        "special_erfc": erfc,
+        "special_erfinv": erfinv,
+        "special_exp2": exp2,
+        "special_expit": sigmoid,
+        "special_expm1": expm1,
+        "special_gammaln": lgamma,
+        "special_i0": i0,
+        "special_log1p": log1p,
+        "special_log_softmax": log_softmax,
+        "special_logit": inverse_sigmoid,
+        "special_logsumexp": logsumexp,
+        "special_modified_bessel_i0": i0,
+        "special_modified_bessel_i1": i1,
+        "special_multigammaln": mvlgamma,
+        "special_polygamma": polygamma,
+        "special_sinc": sinc,
+        "special_softmax": softmax,
+        "special_xlogy": xlogy,
+        "special_polygamma.n": polygamma_n,
+    }.items()
+}

@@ -14,8 +14,8 @@
 
 namespace plait {
 
-// ---- dtypes
-// --------------------------------------------------------------------------------------------------------
+// Dtypes.
+
 using DType = DLDataType;
 namespace dtype {
 inline constexpr DType bool_{kDLBool, 8, 1};
@@ -52,8 +52,8 @@ inline const char *name(DType d) {
   }
 }
 
-// ---- errors
-// --------------------------------------------------------------------------------------------------------
+// Errors.
+
 // Thrown inside a component, turned back into its status by `border`; the text is in the thread's
 // error object.
 struct Error : std::exception {
@@ -79,8 +79,8 @@ plait_status border(plait_thread *thread, const char *origin, F &&f) noexcept {
   }
 }
 
-// ---- counted handles
-// -----------------------------------------------------------------------------------------------
+// Counted handles.
+
 template <class T>
 class Ref {
  public:
@@ -144,8 +144,8 @@ class Tensor : public Ref<plait_tensor> {
   }
 };
 
-// ---- values
-// --------------------------------------------------------------------------------------------------------
+// Values of arguments.
+
 inline plait_value none() { return plait_value{PLAIT_NONE, 0, {0}}; }
 inline plait_value value(plait_tensor *t) {
   plait_value v{t ? PLAIT_TENSOR : PLAIT_NONE, 0, {0}};
@@ -188,8 +188,8 @@ inline plait_value tensors(plait_tensor *const *p, size_t n) {
 }
 inline plait_value value(const plait_value &v) { return v; }
 
-// ---- operators
-// -----------------------------------------------------------------------------------------------------
+// Calls of operators.
+
 // Calls op with one value for each argument of its schema (trailing ones take their defaults);
 // throws Error.
 inline void call(plait_thread *thread, const plait_op *op, const plait_value *in, size_t n_in,
@@ -243,8 +243,8 @@ class Operator {
   const char *name_;
 };
 
-// ---- small vectors of sizes
-// ----------------------------------------------------------------------------------------
+// Small vectors of sizes.
+
 // Where index i of a list of n lies; -1 is the last. A forgotten check is an error, not a stray
 // read or write.
 inline int64_t place(int64_t i, int64_t n) {

@@ -1,0 +1,122 @@
+// Attention in blocks (Dao et al. 2022): scores are computed tile by tile and never held as a
+// whole. The forward pass keeps the logarithm of each row's sum of exponentials, from which the
+// backward pass computes the weights again.
+#include "attention/attention.h"
+
+namespace plait::core {
+namespace {
+
+constexpr int64_t kFew = 4, kMany = 256;  // queries for which packing so many keys does not pay
+
+// What a row knows of the keys it has seen: the largest score, and the sum of exponentials beside
+// it.
+template <class T>
+struct Seen {
+  T top, sum;
+};
+
+// Makes exponentials of a row of scores; the results so far are scaled to the new largest score.
+template <class T>
+void absorb(T *x, Seen<T> *seen, T *out, int64_t width) {
+  const T block = largest(x, kKeys), top = seen->top > block ? seen->top : block;
+  const T shift = top == -T(math::kInf) ? T(0) : top;  // nothing seen yet
+  exp_row(x, shift, kKeys, x);
+  const T scale = math::exp(seen->top - shift);
+  if (scale != T(1))
+    for (int64_t j = 0; j < width; j++) out[j] *= scale;
+  *seen = {top, seen->sum * scale + total(x, kKeys)};
+}
+
+template <class T>
+class Forward {
+ public:
+  Forward(const plait_call *c, const HeadSizes &s)
+      : c_(c),
+        s_(s),
+        query_(tensor(c, 0)),
+        key_(tensor(c, 1)),
+        value_rows_(tensor(c, 2)),
+        result_(result(c)),
+        mask_(tensor(c, 3), tensor(c, 0), integer(c, 4) != 0) {}
+
+  plait_status run() {
+    const int64_t blocks = ceil_div(s_.queries, kQueries), width = padded(s_.values);
+    key_width_ = ceil_div(s_.keys, kPanel<T>) * kPanel<T>;
+    PLAIT_TRY(value_rows_.take(c_, tensor(c_, 2), s_.heads, s_.keys, s_.values, T(1)));
+    PLAIT_TRY(panels_.take(c_, room(s_.heads, key_width_, s_.width, sizeof(T))));
+    parallel_ranges(c_, s_.heads, kWork / 8 / (s_.keys * (s_.width + s_.values) + 1) + 1,
+                    [&](int64_t begin, int64_t end) {
+                      for (int64_t n = begin; n < end; n++) pack(n);
+                    });
+    const int64_t work = least(kQueries, s_.queries) * s_.keys * (s_.width + s_.values);
+    const int64_t size = kQueries * (s_.width + kStride + width);
+    return each_unit<T>(c_, s_.heads * blocks, work, size, [&](int64_t unit, T *memory) {
+      block(unit / blocks, unit % blocks * kQueries, memory);
+    });
+  }
+
+ private:
+  T *panels(int64_t head) const { return panels_.as<T>() + head * key_width_ * s_.width; }
+  void pack(int64_t head) const {
+    value_rows_.fill(head);
+    pack_panels(key_.of<T>(tensor(c_, 1), head).transposed(), s_.width, s_.keys, panels(head));
+  }
+
+  void block(int64_t head, int64_t first, T *memory) const {
+    const int64_t m = least(kQueries, s_.queries - first), width = padded(s_.values);
+    T *q = memory, *scores = q + kQueries * s_.width, *out = scores + kQueries * kStride;
+    Seen<T> seen[kQueries];
+    for (int64_t i = 0; i < m; i++) seen[i] = {-T(math::kInf), T(0)};
+    memset(out, 0, size_t(m * width) * sizeof(T));
+    pack_rows(query_.of<T>(tensor(c_, 0), head).at(first, 0), m, s_.width, s_.width, T(real(c_, 5)),
+              q);
+    const int64_t end = mask_.end(first + m - 1, s_.keys);
+    for (int64_t begin = 0; begin < end; begin += kKeys) {
+      const int64_t n = least(kKeys, s_.keys - begin);
+      multiply_tile(m, ceil_div(n, kPanel<T>) * kPanel<T>, s_.width, {q, s_.width, 1},
+                    Panels<T>::packed(panels(head) + begin * s_.width, s_.width), scores, kStride,
+                    false);
+      for (int64_t i = 0; i < m; i++) {
+        mask_.apply(scores + i * kStride, head, first + i, begin, n);
+        absorb(scores + i * kStride, seen + i, out + i * width, width);
+      }
+      multiply_tile(m, width, n, {scores, kStride, 1},
+                    Panels<T>::of_rows(value_rows_.rows(head, begin), width), out, width, true);
+    }
+    finish(head, first, m, seen, out, width);
+  }
+
+  void finish(int64_t head, int64_t first, int64_t m, const Seen<T> *seen, T *out,
+              int64_t width) const {
+    T *lse = data<T>(result(c_, 1)) + head * s_.queries + first;
+    for (int64_t i = 0; i < m; i++) {
+      const bool blind = seen[i].sum == T(0);  // it attends to nothing: 0, and weights of 0 below
+      lse[i] = blind ? T(math::kInf) : seen[i].top + math::log(seen[i].sum);
+      const T scale = blind ? T(0) : T(1) / seen[i].sum;
+      for (int64_t j = 0; j < width; j++) out[i * width + j] *= scale;
+    }
+    write_rows(out, width, m, s_.values, T(1), result_.of<T>(result(c_), head).at(first, 0));
+  }
+
+  const plait_call *c_;
+  HeadSizes s_;
+  Heads query_, key_;
+  PaddedRows<T> value_rows_;
+  Heads result_;
+  ScoreMask<T> mask_;
+  Workspace panels_;
+  int64_t key_width_ = 0;
+};
+
+plait_status attention_forward(plait_call *c) {
+  const HeadSizes s(tensor(c, 0), tensor(c, 1), tensor(c, 2));
+  if (s.queries == 0) return PLAIT_OK;
+  if (s.queries <= kFew && s.keys >= kMany) return PLAIT_DECLINE;  // products with vectors
+  PLAIT_FLOATING(kind(result(c)->dtype), return Forward<T>(c, s).run())
+  return PLAIT_OK;
+}
+
+PLAIT_KERNEL("attention_forward", attention_forward);
+
+}  // namespace
+}  // namespace plait::core

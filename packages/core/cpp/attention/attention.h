@@ -1,0 +1,152 @@
+// What both passes of attention share: heads, masks, and blocks of scores.
+#ifndef PLAIT_CORE_ATTENTION_H
+#define PLAIT_CORE_ATTENTION_H
+#include "kernel/dense.h"
+#include "linalg/tile.h"
+#include "normalization/softmax_rows.h"
+#include "reduction/reduce.h"
+
+namespace plait::core {
+
+constexpr int64_t kQueries = 96, kKeys = 128;  // a block of scores
+constexpr int64_t kStride = kKeys + 16;  // of its rows, which would else share sets of the cache
+constexpr int64_t kWork = 1 << 18;  // multiplications that are worth a claim
+
+inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+// Bytes of heads x rows x columns elements; more than any memory where that overflows.
+inline uint64_t room(int64_t heads, int64_t rows, int64_t columns, size_t item) {
+  const unsigned __int128 n = (unsigned __int128)uint64_t(heads) * uint64_t(rows);
+  const unsigned __int128 limit = uint64_t(1) << 60,
+                          bytes = n > limit ? limit : n * uint64_t(columns) * item;
+  return bytes > limit ? uint64_t(limit) : bytes < 64 ? 64 : uint64_t(bytes);
+}
+
+// The leading dimensions as one, and the strides of the matrices in the last two.
+struct Heads {
+  Axes lead;
+  int64_t rows, columns;
+  explicit Heads(const DLTensor *t) : Heads(t, t) {}
+  // Of a tensor that is broadcast to the leading dimensions of `to` and `rows` by `columns`.
+  Heads(const DLTensor *t, const DLTensor *to) {
+    const int skip = to->ndim - t->ndim;
+    auto stride = [&](int d) {
+      return d < skip || t->shape[d - skip] == 1 ? int64_t(0) : t->strides[d - skip];
+    };
+    for (int d = 0; d < to->ndim - 2; d++) lead.push(to->shape[d], stride(d));
+    rows = stride(to->ndim - 2);
+    columns = stride(to->ndim - 1);
+  }
+  template <class T>
+  Matrix<T> of(const DLTensor *t, int64_t n) const {
+    return {data<T>(t) + lead.offset(n), rows, columns};
+  }
+};
+
+struct HeadSizes {
+  int64_t heads, queries, keys, width, values;  // N, L, S, E, Ev
+  HeadSizes(const DLTensor *q, const DLTensor *k, const DLTensor *v)
+      : heads(1),
+        queries(q->shape[q->ndim - 2]),
+        keys(k->shape[k->ndim - 2]),
+        width(q->shape[q->ndim - 1]),
+        values(v->shape[v->ndim - 1]) {
+    for (int d = 0; d < q->ndim - 2; d++) heads *= q->shape[d];
+  }
+};
+
+// Which scores count, and what is added to them.
+template <class T>
+struct ScoreMask {
+  const DLTensor *t;
+  Heads heads;
+  bool causal, is_bool;
+  ScoreMask(const DLTensor *mask, const DLTensor *q, bool is_causal)
+      : t(mask),
+        heads(mask ? mask : q, q),
+        causal(is_causal),
+        is_bool(mask && kind(mask->dtype) == Bool) {}
+  // Keys from this one on do not count for query i and those before it.
+  int64_t end(int64_t i, int64_t keys) const { return causal ? least(keys, i + 1) : keys; }
+
+  // Scores of query i and keys [begin, begin + n); the rest of kKeys is -inf.
+  void apply(T *x, int64_t head, int64_t i, int64_t begin, int64_t n) const {
+    if (t && is_bool) {
+      const bool *m = data<bool>(t) + at(head, i, begin);
+      for (int64_t j = 0; j < n; j++) x[j] = m[j * heads.columns] ? x[j] : -T(math::kInf);
+    } else if (t) {
+      const T *m = data<T>(t) + at(head, i, begin);
+      if (heads.columns == 1)
+        for (int64_t j = 0; j < n; j++) x[j] += m[j];
+      else
+        for (int64_t j = 0; j < n; j++) x[j] += m[j * heads.columns];
+    }
+    const int64_t seen = end(i, begin + n) - begin;
+    for (int64_t j = seen < 0 ? 0 : seen; j < kKeys; j++) x[j] = -T(math::kInf);
+  }
+
+ private:
+  int64_t at(int64_t head, int64_t i, int64_t j) const {
+    return heads.lead.offset(head) + i * heads.rows + j * heads.columns;
+  }
+};
+
+// A head's rows without gaps, padded to whole panels: its own memory where it is so already.
+template <class T>
+class PaddedRows {
+ public:
+  plait_status take(const plait_call *c, const DLTensor *t, int64_t heads, int64_t n,
+                    int64_t columns, T factor) {
+    t_ = t;
+    n_ = n;
+    columns_ = columns;
+    width_ = padded(columns);
+    factor_ = factor;
+    own_ = factor == T(1) && heads_.columns == 1 && heads_.rows == width_ && columns == width_;
+    return own_ ? PLAIT_OK : space_.take(c, room(heads, n, width_, sizeof(T)));
+  }
+  explicit PaddedRows(const DLTensor *t) : heads_(t) {}
+  void fill(int64_t head) const {
+    if (!own_)
+      pack_rows(heads_.of<T>(t_, head), n_, columns_, width_, factor_,
+                space_.template as<T>() + head * n_ * width_);
+  }
+  const T *rows(int64_t head, int64_t i) const {
+    return (own_ ? data<T>(t_) + heads_.lead.offset(head)
+                 : space_.template as<T>() + head * n_ * width_) +
+           i * width_;
+  }
+  int64_t width() const { return width_; }
+
+ private:
+  const DLTensor *t_ = nullptr;
+  Heads heads_;
+  int64_t n_ = 0, columns_ = 0, width_ = 0;
+  T factor_ = T(1);
+  bool own_ = false;
+  Workspace space_;
+};
+
+template <class T>
+void write_rows(const T *from, int64_t width, int64_t rows, int64_t columns, T factor,
+                Matrix<T> to) {
+  for (int64_t i = 0; i < rows; i++) {
+    T *out = const_cast<T *>(to.data) + i * to.rows;
+    for (int64_t j = 0; j < columns; j++) out[j * to.columns] = from[i * width + j] * factor;
+  }
+}
+
+// f(unit, memory of `size` elements) for each unit of about `work` multiplications.
+template <class T, class F>
+plait_status each_unit(const plait_call *c, int64_t units, int64_t work, int64_t size, F &&f) {
+  bool failed = false;
+  parallel_ranges(c, units, kWork / (work + 1) + 1, [&](int64_t begin, int64_t end) {
+    Workspace space;
+    if (!space.try_take(c, uint64_t(size) * sizeof(T)))
+      return __atomic_store_n(&failed, true, __ATOMIC_RELAXED);
+    for (int64_t i = begin; i < end; i++) f(i, space.as<T>());
+  });
+  return failed ? Workspace::out_of_memory(c, uint64_t(size) * sizeof(T)) : PLAIT_OK;
+}
+
+}  // namespace plait::core
+#endif  // PLAIT_CORE_ATTENTION_H

@@ -1,0 +1,286 @@
+// conv2d and its two derivatives: patches as columns (im2col), then matrix products, image by
+// image.
+#include "convolution/convolution.h"
+#include "convolution/convolution_channels.h"
+#include "convolution/convolution_lanes.h"
+
+#include "kernel/dense.h"
+#include "linalg/gemm.h"
+#include "linalg/tile.h"
+
+namespace plait::core {
+namespace {
+
+constexpr int64_t kColumns =
+    1 << 16;  // elements of a block of columns: it stays in the second-level cache
+constexpr int64_t kParts = 16;         // partial sums of a weight gradient
+
+// Arguments `at` and following: stride, padding, dilation, groups.
+Conv geometry(const plait_call *c, const int64_t *in, const int64_t *weight, const int64_t *out,
+              int at) {
+  auto pair = [&](int i, int k) {
+    const plait_value &v = c->in[at + i];
+    return v.tag == PLAIT_INTS ? v.u.is[v.n > 1 ? k : 0] : v.u.i;
+  };
+  // A column of pixels is computed as a row, which is the same in memory: rows fill vectors.
+  const bool turned = in[3] == 1 && weight[3] == 1 && out[3] == 1;
+  const int h = turned ? 3 : 2, w = 5 - h, i = h - 2, j = w - 2;
+  return {in[0],      in[1],      in[h],      in[w],
+          weight[0],  out[h],     out[w],     weight[h],
+          weight[w],  pair(0, i), pair(0, j), pair(1, i),
+          pair(1, j), pair(2, i), pair(2, j), integer(c, at + 3, 1)};
+}
+
+// How the work is cut: by images, groups and blocks of output rows.
+struct Blocks {
+  int64_t rows, count, total;
+  Blocks(const Conv &v) {
+    rows = kColumns / (v.patch() * v.ow + 1);
+    rows = rows < 1 ? 1 : rows > v.oh ? v.oh : rows;
+    count = ceil_div(v.oh, rows);
+    total = v.n * v.groups * count;
+  }
+};
+
+template <class T>
+plait_status forward(const plait_call *c, const Conv &v, const T *x, const T *w,
+                     const DLTensor *bias, T *y) {
+  const Blocks b(v);
+  const int64_t k = v.patch(), m = v.goc(), area = v.oh * v.ow;
+  const bool direct = v.is_pointwise();
+  return with_scratch<T>(c, b.total, grain_for(v, b.rows * v.ow), direct ? 0 : k * b.rows * v.ow,
+                         [&](int64_t t, T *col) {
+                           const int64_t image = t / b.count,
+                                         begin = t % b.count * b.rows;  // image: and its group
+                           const int64_t end = begin + b.rows < v.oh ? begin + b.rows : v.oh,
+                                         positions = (end - begin) * v.ow;
+                           const T *from = x + image * v.gc() * v.h * v.w;
+                           T *to = y + image * m * area + begin * v.ow;
+                           Matrix<T> columns{from + begin * v.ow, v.h * v.w, 1};
+                           if (!direct) {
+                             image_to_columns(v, from, begin, end, col);
+                             columns = {col, positions, 1};
+                           }
+                           const int64_t group = image % v.groups;
+                           if (bias)
+                             for (int64_t o = 0; o < m; o++) {
+                               const T value = data<T>(bias)[(group * m + o) * bias->strides[0]];
+                               for (int64_t j = 0; j < positions; j++) to[o * area + j] = value;
+                             }
+                           gemm_serial(c, Product<T>{m,
+                                                     positions,
+                                                     k,
+                                                     T(1),
+                                                     {w + group * m * k, k, 1},
+                                                     columns,
+                                                     bias ? T(1) : T(0),
+                                                     to,
+                                                     area});
+                         });
+}
+
+template <class T>
+plait_status backward_input(const plait_call *c, const Conv &v, const T *gy, const T *w, T *gx) {
+  const int64_t k = v.patch(), m = v.goc(), area = v.oh * v.ow, image_size = v.gc() * v.h * v.w;
+  const bool direct = v.is_pointwise();
+  return with_scratch<T>(c, v.n * v.groups, grain_for(v, area), direct ? 0 : k * area,
+                         [&](int64_t t, T *col) {
+                           const Matrix<T> weight{w + t % v.groups * m * k, 1, k};
+                           T *to = gx + t * image_size;
+                           gemm_serial(c, Product<T>{k,
+                                                     area,
+                                                     m,
+                                                     T(1),
+                                                     weight,
+                                                     {gy + t * m * area, area, 1},
+                                                     T(0),
+                                                     direct ? to : col,
+                                                     area});
+                           if (direct) return;
+                           memset(to, 0, size_t(image_size) * sizeof(T));
+                           columns_to_image(v, col, to);
+                         });
+}
+
+// Partial sums over fixed ranges of images, added up in order.
+template <class T>
+plait_status backward_weight(const plait_call *c, const Conv &v, const T *gy, const T *x, T *gw) {
+  const int64_t k = v.patch(), m = v.goc(), area = v.oh * v.ow, size = v.oc * k;
+  const int64_t images = ceil_div(v.n, kParts), parts = ceil_div(v.n, images);
+  const Blocks b(v);
+  const bool direct = v.is_pointwise();
+  Workspace space;
+  if (parts > 1) PLAIT_TRY(space.take(c, uint64_t((parts - 1) * size) * sizeof(T)));
+  auto part = [&](int64_t p) { return p ? space.as<T>() + (p - 1) * size : gw; };
+  const plait_status s =
+      with_scratch<T>(c, parts, grain_for(v, area * images), direct ? 0 : k * b.rows * v.ow,
+                      [&](int64_t p, T *col) {
+                        const int64_t last = (p + 1) * images < v.n ? (p + 1) * images : v.n;
+                        for (int64_t i = p * images * v.groups; i < last * v.groups; i++) {
+                          const int64_t group = i % v.groups;
+                          for (int64_t begin = 0; begin < v.oh; begin += b.rows) {
+                            const int64_t end = begin + b.rows < v.oh ? begin + b.rows : v.oh,
+                                          positions = (end - begin) * v.ow;
+                            const T *from = x + i * v.gc() * v.h * v.w;
+                            Matrix<T> columns{from + begin * v.ow, 1, v.h * v.w};
+                            if (!direct) {
+                              image_to_columns(v, from, begin, end, col);
+                              columns = {col, 1, positions};
+                            }
+                            const bool first = i < p * images * v.groups + v.groups && begin == 0;
+                            gemm_serial(c, Product<T>{m,
+                                                      k,
+                                                      positions,
+                                                      T(1),
+                                                      {gy + i * m * area + begin * v.ow, area, 1},
+                                                      columns,
+                                                      first ? T(0) : T(1),
+                                                      part(p) + group * m * k,
+                                                      k});
+                          }
+                        }
+                      });
+  PLAIT_TRY(s);
+  parallel_ranges(c, size, kChunk, [&](int64_t begin, int64_t end) {
+    for (int64_t p = 1; p < parts; p++) {
+      const T *q = part(p);
+      for (int64_t i = begin; i < end; i++) gw[i] += q[i];
+    }
+  });
+  return PLAIT_OK;
+}
+
+template <class T>
+const float *floats(const T *p) {  // what is float32 already
+  return reinterpret_cast<const float *>(p);
+}
+
+template <class T>
+void zero(DLTensor *out) {
+  memset(out->data, 0, size_t(numel(out)) * sizeof(T));
+}
+
+template <class T>
+plait_status only_bias(const Conv &v, const DLTensor *bias, T *y) {  // of images without channels
+  for (int64_t i = 0; i < v.n * v.oc * v.oh * v.ow; i++) {
+    const int64_t o = i / (v.oh * v.ow) % v.oc;
+    y[i] = bias ? data<T>(bias)[o * bias->strides[0]] : T(0);
+  }
+  return PLAIT_OK;
+}
+
+// A window as large as the image: each result is the product of a whole image and a filter.
+bool is_dense(const Conv &v) {
+  const bool whole = v.kh == v.h && v.kw == v.w && v.oh == 1 && v.ow == 1;
+  return whole && v.ph == 0 && v.pw == 0 && v.groups == 1;
+}
+
+template <class T>
+plait_status dense_forward(const plait_call *c, const Conv &v, const T *x, const T *w,
+                           const DLTensor *bias, T *y) {
+  const int64_t k = v.patch();
+  for (int64_t i = 0; bias && i < v.n * v.oc; i++)
+    y[i] = data<T>(bias)[i % v.oc * bias->strides[0]];
+  return gemm(c, Product<T>{v.n, v.oc, k, T(1), {x, k, 1}, {w, 1, k}, T(bias ? 1 : 0), y, v.oc});
+}
+
+// Which way is the fastest, by measurement: few channels of small images eight images at a time,
+// many channels as pixels, what is left as columns. Without wide tiles BLAS is as fast as ours, and
+// without AVX2 faster.
+enum class Way { Dense, Lanes, Pixels, Columns };
+#if defined(__AVX2__)
+constexpr bool kPixels = true;
+#else
+constexpr bool kPixels = false;
+#endif
+template <class T>
+Way way_of(const Conv &v, bool pixels, int64_t channels, bool lanes) {
+  const bool wide = has_wide_tiles();
+  pixels = pixels && kPixels;
+  if (is_dense(v)) return Way::Dense;
+  if (v.is_pointwise() && !wide) return Way::Columns;
+  if (pixels && wide && channels >= 4) return Way::Pixels;
+  if (sizeof(T) == 4 && lanes && lanes_fit(v)) return Way::Lanes;
+  return pixels ? Way::Pixels : Way::Columns;
+}
+
+// conv2d(input, weight, bias, stride, padding, dilation, groups)
+plait_status conv2d(plait_call *c) {
+  const DLTensor *in = tensor(c, 0), *weight = tensor(c, 1), *bias = tensor(c, 2);
+  DLTensor *out = result(c);
+  if (numel(out) == 0) return PLAIT_OK;
+  const Conv v = geometry(c, in->shape, weight->shape, out->shape, 3);
+  PLAIT_FLOATING(kind(out->dtype), {
+    T *y = data<T>(out);
+    if (v.patch() == 0) return only_bias<T>(v, bias, y);
+    Dense<T> x, w;
+    PLAIT_TRY(x.take(c, in));
+    PLAIT_TRY(w.take(c, weight));
+    switch (way_of<T>(v, channels_forward_fit(v), v.gc(), true)) {
+      case Way::Dense: return dense_forward<T>(c, v, x, w, bias, y);
+      case Way::Lanes:
+        return lanes_forward(c, v, floats<T>(x), floats<T>(w), bias, data<float>(out));
+      case Way::Pixels: return channels_forward<T>(c, v, x, w, bias, y);
+      case Way::Columns: return forward<T>(c, v, x, w, bias, y);
+    }
+  })
+  return PLAIT_OK;
+}
+
+// conv2d_backward_input(gy, weight, input_size, stride, padding, dilation, groups)
+plait_status conv2d_backward_input(plait_call *c) {
+  const DLTensor *gy = tensor(c, 0), *weight = tensor(c, 1);
+  DLTensor *out = result(c);
+  const Conv v = geometry(c, out->shape, weight->shape, gy->shape, 3);
+  PLAIT_FLOATING(kind(out->dtype), {
+    if (numel(gy) == 0 || numel(weight) == 0) zero<T>(out);
+    if (numel(gy) == 0 || numel(out) == 0 || numel(weight) == 0) return PLAIT_OK;
+    Dense<T> g, w;
+    PLAIT_TRY(g.take(c, gy));
+    PLAIT_TRY(w.take(c, weight));
+    T *gx = data<T>(out);
+    const bool plain = v.sh == 1 && v.sw == 1 && v.dh == 1 && v.dw == 1;
+    const int64_t k = v.patch();
+    switch (way_of<T>(v, channels_input_fit(v), v.goc(), plain)) {
+      case Way::Dense:
+        return gemm(c, Product<T>{v.n, k, v.oc, T(1), {g, v.oc, 1}, {w, k, 1}, T(0), gx, k});
+      case Way::Lanes:
+        return lanes_backward_input(c, v, floats<T>(g), floats<T>(w), data<float>(out));
+      case Way::Pixels: return channels_backward_input<T>(c, v, g, w, gx);
+      case Way::Columns: return backward_input<T>(c, v, g, w, gx);
+    }
+  })
+  return PLAIT_OK;
+}
+
+// conv2d_backward_weight(gy, input, weight_size, stride, padding, dilation, groups)
+plait_status conv2d_backward_weight(plait_call *c) {
+  const DLTensor *gy = tensor(c, 0), *in = tensor(c, 1);
+  DLTensor *out = result(c);
+  const Conv v = geometry(c, in->shape, out->shape, gy->shape, 3);
+  PLAIT_FLOATING(kind(out->dtype), {
+    if (numel(gy) == 0 || numel(in) == 0) zero<T>(out);
+    if (numel(gy) == 0 || numel(in) == 0 || numel(out) == 0) return PLAIT_OK;
+    Dense<T> g, x;
+    PLAIT_TRY(g.take(c, gy));
+    PLAIT_TRY(x.take(c, in));
+    T *gw = data<T>(out);
+    const int64_t k = v.patch();
+    switch (way_of<T>(v, channels_weight_fit(v), v.gc(), true)) {
+      case Way::Dense:
+        return gemm(c, Product<T>{v.oc, k, v.n, T(1), {g, 1, v.oc}, {x, k, 1}, T(0), gw, k});
+      case Way::Lanes:
+        return lanes_backward_weight(c, v, floats<T>(g), floats<T>(x), data<float>(out));
+      case Way::Pixels: return channels_backward_weight<T>(c, v, g, x, gw);
+      case Way::Columns: return backward_weight<T>(c, v, g, x, gw);
+    }
+  })
+  return PLAIT_OK;
+}
+
+PLAIT_KERNEL("conv2d", conv2d);
+PLAIT_KERNEL("conv2d_backward_input", conv2d_backward_input);
+PLAIT_KERNEL("conv2d_backward_weight", conv2d_backward_weight);
+
+}  // namespace
+}  // namespace plait::core

@@ -1,0 +1,92 @@
+// Reading and adding along one dimension by indices: index_select, index_add, gather.
+#include "indexing/index_walk.h"
+#include "kernel/dense.h"
+#include "pointwise/math.h"
+
+namespace plait::core {
+namespace {
+
+// index_select(self, dim, index)
+plait_status index_select(plait_call *c) {
+  const DLTensor *in = tensor(c, 0), *index = tensor(c, 2);
+  DLTensor *out = result(c);
+  const Along a(in, dim_of(c, 1, in));
+  PLAIT_TRY(check_indices(c, "index", index, a.n));
+  if (numel(out) == 0) return PLAIT_OK;
+  Dense<int64_t> at;
+  PLAIT_TRY(at.take(c, index));
+  PLAIT_BY_SIZE(size_of(kind(in->dtype)), {
+    Dense<T> from;
+    PLAIT_TRY(from.take(c, in));
+    pick<T>(c, from, a, at, numel(index), data<T>(out));
+  })
+  return PLAIT_OK;
+}
+
+// index_add(self, dim, index, source, alpha): in order
+plait_status index_add(plait_call *c) {
+  const DLTensor *in = tensor(c, 0), *index = tensor(c, 2), *source = tensor(c, 3);
+  DLTensor *out = result(c);
+  const Kind k = kind(in->dtype);
+  const Along a(in, dim_of(c, 1, in));
+  PLAIT_TRY(check_indices(c, "index", index, a.n));
+  PLAIT_TRY(copy(c, out, in));
+  Dense<int64_t> at;
+  PLAIT_TRY(at.take(c, index));
+  const int64_t count = numel(index);
+  alignas(16) char alpha[16] = {};
+  store_number(k, c->in[4], alpha);
+  auto run = [&](auto zero) -> plait_status {
+    using T = decltype(zero);
+    using W = scalar::math::wide<T>;
+    Dense<T> from;
+    PLAIT_TRY(from.take(c, source));
+    const W factor = W(*reinterpret_cast<const T *>(alpha));
+    T *to = data<T>(out);
+    const T *add = from;
+    const int64_t *where = at;
+    parallel_ranges(c, a.outer, kSerial / (count * a.inner + 1) + 1,
+                    [&](int64_t begin, int64_t end) {
+                      for (int64_t o = begin; o < end; o++)
+                        for (int64_t i = 0; i < count; i++) {
+                          T *row = to + (o * a.n + from_start(where[i], a.n)) * a.inner;
+                          const T *more = add + (o * count + i) * a.inner;
+                          for (int64_t j = 0; j < a.inner; j++)
+                            row[j] = T(W(row[j]) + factor * W(more[j]));
+                        }
+                    });
+    return PLAIT_OK;
+  };
+  if (k == Bool) return run(bool());
+  if (is_complex_kind(k)) PLAIT_COMPLEX(k, return run(T()))
+  PLAIT_NUMERIC(k, return run(T()))
+  return PLAIT_OK;
+}
+
+// gather(self, dim, index)
+plait_status gather(plait_call *c) {
+  const DLTensor *in = tensor(c, 0), *index = tensor(c, 2);
+  DLTensor line = *in;  // one element counts as a vector
+  int64_t one = 1;
+  if (in->ndim == 0 && index->ndim == 1) {
+    line.ndim = 1;
+    line.shape = line.strides = &one;
+    in = &line;
+  }
+  DLTensor *out = result(c);
+  const int64_t dim = dim_of(c, 1, in);
+  const int item = size_of(kind(in->dtype));
+  if (numel(index) == 0) return PLAIT_OK;
+  PLAIT_TRY(check_indices(c, "index", index, in->ndim ? in->shape[dim] : 1));
+  PLAIT_BY_SIZE(item, parallel_parts(c, index, in, out, dim, item, true, [](const Pointed &p) {
+                  p.each<T>([](const T *from, T *to) { *to = *from; });
+                }))
+  return PLAIT_OK;
+}
+
+PLAIT_KERNEL("index_select", index_select);
+PLAIT_KERNEL("index_add", index_add);
+PLAIT_KERNEL("gather", gather);
+
+}  // namespace
+}  // namespace plait::core

@@ -1,0 +1,116 @@
+// What kernels share that read or write along one dimension by an index tensor: int64, where
+// negative ones count from the end.
+#ifndef PLAIT_CORE_INDEX_WALK_H
+#define PLAIT_CORE_INDEX_WALK_H
+#include "kernel/plan.h"
+
+namespace plait::core {
+
+// Checks all indices before anything is read or written: PLAIT_INDEX_ERROR that names the first
+// one outside [-n, n).
+plait_status check_indices(const plait_call *c, const char *argument, const DLTensor *index,
+                           int64_t n);
+
+PLAIT_INLINE int64_t from_start(int64_t i, int64_t n) { return i < 0 ? i + n : i; }
+
+// Positions of a tensor as [outer][n along dim][inner], C order.
+struct Along {
+  int64_t outer = 1, n = 1, inner = 1;
+  Along(const DLTensor *t, int64_t dim) {
+    for (int d = 0; d < t->ndim; d++) (d < dim ? outer : d == dim ? n : inner) *= t->shape[d];
+  }
+};
+inline int64_t dim_of(const plait_call *c, int i, const DLTensor *t) {
+  return t->ndim ? wrapped(integer(c, i), t->ndim) : 0;
+}
+
+template <class T>
+PLAIT_INLINE void copy_items(T *to, const T *from, int64_t n) {
+  if (n == 1) {
+    *to = *from;
+  } else {
+    memcpy(to, from, size_t(n) * sizeof(T));
+  }
+}
+
+// Rows of `inner` elements of a dense source, picked by indices along its middle dimension.
+template <class T>
+void pick(const plait_call *c, const T *from, const Along &a, const int64_t *index, int64_t count,
+          T *to) {
+  parallel_ranges(c, a.outer * count, kSerial / (a.inner + 1) + 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; i++) {
+      const int64_t o = i / count, k = from_start(index[i - o * count], a.n);
+      copy_items(to + i * a.inner, from + (o * a.n + k) * a.inner, a.inner);
+    }
+  });
+}
+
+// Walks over an index tensor in C order together with `other` (a tensor of at least its sizes, or
+// NULL) and with what it points to along `dim` of `self`. f(place, other's element, n, steps) gets
+// the innermost dimension's indices.
+struct Pointed {
+  Plan plan;
+  int64_t length, step;  // of dim, in self; the step in elements
+  Pointed(const DLTensor *index, const DLTensor *self, const DLTensor *other, int64_t dim,
+          int item) {
+    DLTensor base = *self, rest = other ? *other : *index;
+    int64_t strides[PLAIT_MAX_DIMS];
+    for (int d = 0; d < self->ndim; d++) strides[d] = d == dim ? 0 : self->strides[d];
+    base.strides = strides;
+    base.shape = rest.shape = index->shape;
+    length = self->ndim ? self->shape[dim] : 1;
+    step = self->ndim ? self->strides[dim] : 0;
+    plan.add(index, 8);
+    plan.add(&base, item);
+    plan.add(&rest, other ? item : 8);
+    plan.finish(false);
+  }
+  // f(self's element, other's element) for each index, in order.
+  template <class T, class F>
+  void each(F &&f) const {
+    if (plan.numel == 0) return;
+    int64_t at[PLAIT_MAX_DIMS + 1];
+    char *p[kMaxOperands];
+    plan.seek(0, at, p);
+    const int last = plan.ndim - 1;
+    const int64_t n = plan.size[last], a = plan.stride[0][last], b = plan.stride[1][last],
+                  e = plan.stride[2][last];
+    for (int64_t done = 0; done < plan.numel; done += n, plan.next_row(at, p))
+      for (int64_t i = 0; i < n; i++) {
+        const int64_t v = from_start(*reinterpret_cast<const int64_t *>(p[0] + i * a), length);
+        f(reinterpret_cast<T *>(p[1] + i * b) + v * step, reinterpret_cast<T *>(p[2] + i * e));
+      }
+  }
+};
+
+// Runs f(const Pointed &) over parts of the index tensor on several threads. Parts are cut along
+// the largest dimension but `dim`, so that what falls on one place stays in one part and in order;
+// with `any` (nothing is written through the index) `dim` may be cut too.
+template <class F>
+void parallel_parts(const plait_call *c, const DLTensor *index, const DLTensor *self,
+                    const DLTensor *other, int64_t dim, int item, bool any, F &&f) {
+  const int64_t total = numel(index);
+  int cut = -1;
+  for (int d = 0; d < index->ndim; d++)
+    if ((d != dim || any) && (cut < 0 || index->shape[d] > index->shape[cut])) cut = d;
+  const int64_t size = cut < 0 ? 1 : index->shape[cut];
+  if (total <= kSerial || size < 2) return f(Pointed(index, self, other, dim, item));
+  const int64_t width = total / size, grain = kSerial / 2 / width + 1;
+  parallel_ranges(c, size, grain, [&](int64_t begin, int64_t end) {
+    DLTensor part[3] = {*index, *self, other ? *other : *index};
+    int64_t shape[PLAIT_MAX_DIMS];
+    for (int d = 0; d < index->ndim; d++) shape[d] = d == cut ? end - begin : index->shape[d];
+    part[0].shape = shape;
+    for (int k = 0; k < 3; k++) {
+      if (k == 1 && cut == dim) continue;  // the index says where along dim
+      part[k].data = static_cast<char *>(part[k].data) + begin * part[k].strides[cut] *
+                                                             (k == 0             ? 8
+                                                              : k == 2 && !other ? 8
+                                                                                 : item);
+    }
+    f(Pointed(&part[0], &part[1], other ? &part[2] : nullptr, dim, item));
+  });
+}
+
+}  // namespace plait::core
+#endif  // PLAIT_CORE_INDEX_WALK_H

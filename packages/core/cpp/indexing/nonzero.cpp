@@ -1,0 +1,66 @@
+// nonzero_rows(self, count): the coordinates of the elements that are not 0, of which there are
+// `count`.
+#include "kernel/copy.h"
+
+namespace plait::core {
+namespace {
+
+constexpr int64_t kRun = 256;
+
+// Places of the nonzero bytes among n <= kRun.
+int64_t places_of(const uint8_t *p, int64_t n, int64_t *to) {
+  int64_t found = 0;
+  for (int64_t i = 0; i < n; i++) {  // every place is written, only those that count are kept
+    to[found] = i;
+    found += p[i] != 0;
+  }
+  return found;
+}
+
+plait_status nonzero_rows(plait_call *c) {
+  const DLTensor *self = tensor(c, 0);
+  DLTensor *out = result(c);
+  const int64_t n = numel(self), rows = out->shape[0];
+  const int ndim = self->ndim;
+  int64_t *to = data<int64_t>(out), *const end = to + rows * ndim;
+  memset(to, 0,
+         size_t(numel(out)) * sizeof(int64_t));  // should self have changed since it was counted
+  if (n == 0 || ndim == 0) return PLAIT_OK;
+  Workspace space;
+  const uint8_t *p = data<uint8_t>(self);
+  if (kind(self->dtype) != Bool || !is_contiguous(self)) {
+    PLAIT_TRY(space.take(c, uint64_t(n)));
+    int64_t strides[PLAIT_MAX_DIMS], step = 1;
+    for (int d = ndim - 1; d >= 0; d--) {
+      strides[d] = step;
+      step *= self->shape[d];
+    }
+    DLTensor dense = *self;
+    dense.dtype = DLDataType{kDLBool, 8, 1};
+    dense.strides = strides;
+    dense.data = space.as<char>();
+    PLAIT_TRY(copy(c, &dense, self));
+    p = space.as<uint8_t>();
+  }
+  const int64_t width = self->shape[ndim - 1];
+  int64_t at[PLAIT_MAX_DIMS] = {}, found[kRun];
+  for (int64_t row = 0; row < n / width; row++) {
+    for (int64_t j = 0; j < width; j += kRun) {
+      const int64_t m = width - j < kRun ? width - j : kRun,
+                    count = places_of(p + row * width + j, m, found);
+      for (int64_t i = 0; i < count && to < end; i++) {
+        for (int d = 0; d < ndim - 1; d++) *to++ = at[d];
+        *to++ = j + found[i];
+      }
+    }
+    for (int d = ndim - 2; d >= 0; d--) {
+      if (++at[d] < self->shape[d]) break;
+      at[d] = 0;
+    }
+  }
+  return PLAIT_OK;
+}
+PLAIT_KERNEL("nonzero_rows", nonzero_rows);
+
+}  // namespace
+}  // namespace plait::core

@@ -1,0 +1,51 @@
+// cat and stack: every input is copied into its slice of the result.
+#include "kernel/copy.h"
+
+namespace plait::core {
+namespace {
+
+plait_status cat(plait_call *c) {
+  const DLTensor *out = result(c);
+  const int64_t dim = wrapped(integer(c, 1), out->ndim);
+  int64_t shape[PLAIT_MAX_DIMS], at = 0;
+  memcpy(shape, out->shape, size_t(out->ndim) * sizeof(int64_t));
+  const int64_t step = out->strides[dim] * size_of(kind(out->dtype));
+  for (uint32_t i = 0; i < c->in[0].n; i++) {
+    const DLTensor *t = &c->in[0].u.ts[i]->dl;
+    if (t->ndim == 1 && t->shape[0] == 0) continue;  // PyTorch's empty (0,) joins anything
+    DLTensor slice = *out;
+    slice.shape = shape;
+    shape[dim] = t->shape[dim];
+    slice.data = data<char>(out) + at * step;
+    PLAIT_TRY(copy(c, &slice, t));
+    at += t->shape[dim];
+  }
+  return PLAIT_OK;
+}
+
+plait_status stack(plait_call *c) {
+  const DLTensor *out = result(c);
+  const int64_t dim = wrapped(integer(c, 1), out->ndim);
+  int64_t shape[PLAIT_MAX_DIMS], strides[PLAIT_MAX_DIMS];
+  int n = 0;
+  for (int d = 0; d < out->ndim; d++) {
+    if (d == dim) continue;
+    shape[n] = out->shape[d];
+    strides[n++] = out->strides[d];
+  }
+  DLTensor slice = *out;
+  slice.ndim = n;
+  slice.shape = shape;
+  slice.strides = strides;
+  for (uint32_t i = 0; i < c->in[0].n; i++) {
+    slice.data = data<char>(out) + int64_t(i) * out->strides[dim] * size_of(kind(out->dtype));
+    PLAIT_TRY(copy(c, &slice, &c->in[0].u.ts[i]->dl));
+  }
+  return PLAIT_OK;
+}
+
+PLAIT_KERNEL("cat", cat);
+PLAIT_KERNEL("stack", stack);
+
+}  // namespace
+}  // namespace plait::core

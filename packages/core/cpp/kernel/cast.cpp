@@ -1,0 +1,115 @@
+// Conversions. float16 and bfloat16 go through float32 or, where that would round twice, through
+// float64.
+#include "kernel/cast.h"
+
+#include "kernel/half.h"
+
+namespace plait::core {
+namespace {
+
+template <class S, class D>
+PLAIT_INLINE D convert(S x) {
+  if constexpr (is_float<S> && !is_float<D> && sizeof(D) < 4 && D(2) != D(1)) {
+    return D(
+        int32_t(x));  // by way of int32, so that small negative numbers wrap around as integers do
+  } else if constexpr (is_float<S> && (sizeof(D) == 4) && D(-1) > D(0) && !is_float<D>) {
+    return D(int64_t(x));
+  } else if constexpr (is_float<S> && sizeof(D) == 8 && D(-1) > D(0) && !is_float<D>) {
+    return x >= S(9223372036854775808.0) ? D(int64_t(x - S(9223372036854775808.0))) + (D(1) << 63)
+                                         : D(int64_t(x));
+  } else {
+    return static_cast<D>(x);
+  }
+}
+
+template <class S, class D>
+void convert_loop(char *out, char *const *in, int64_t n, const void *) {
+  D *to = reinterpret_cast<D *>(out);
+  const S *from = reinterpret_cast<const S *>(in[0]);
+  if constexpr (D(2) == D(1)) {  // bool
+    for (int64_t i = 0; i < n; i++) to[i] = from[i] != S(0);
+  } else {
+    for (int64_t i = 0; i < n; i++) to[i] = convert<S, D>(from[i]);
+  }
+}
+
+template <class S>
+struct From {
+  static constexpr Loop to[kReal] = {
+      convert_loop<S, bool>,     convert_loop<S, uint8_t>,  convert_loop<S, int8_t>,
+      convert_loop<S, uint16_t>, convert_loop<S, int16_t>,  convert_loop<S, uint32_t>,
+      convert_loop<S, int32_t>,  convert_loop<S, uint64_t>, convert_loop<S, int64_t>,
+      convert_loop<S, float>,    convert_loop<S, double>};
+};
+constexpr const Loop *kConvert[kReal] = {From<bool>::to,     From<uint8_t>::to,  From<int8_t>::to,
+                                         From<uint16_t>::to, From<int16_t>::to,  From<uint32_t>::to,
+                                         From<int32_t>::to,  From<uint64_t>::to, From<int64_t>::to,
+                                         From<float>::to,    From<double>::to};
+
+void half_to_float(char *out, char *const *in, int64_t n, const void *) {
+  widen_halves(reinterpret_cast<float *>(out), reinterpret_cast<const uint16_t *>(in[0]), n);
+}
+void bfloat_to_float(char *out, char *const *in, int64_t n, const void *) {
+  widen_bfloats(reinterpret_cast<float *>(out), reinterpret_cast<const uint16_t *>(in[0]), n);
+}
+void float_to_half(char *out, char *const *in, int64_t n, const void *) {
+  narrow_halves(reinterpret_cast<uint16_t *>(out), reinterpret_cast<const float *>(in[0]), n);
+}
+void float_to_bfloat(char *out, char *const *in, int64_t n, const void *) {
+  narrow_bfloats(reinterpret_cast<uint16_t *>(out), reinterpret_cast<const float *>(in[0]), n);
+}
+void double_to_half(char *out, char *const *in, int64_t n, const void *) {
+  for (int64_t i = 0; i < n; i++)
+    reinterpret_cast<uint16_t *>(out)[i] =
+        half_bits(round_to_odd(reinterpret_cast<const double *>(in[0])[i]));
+}
+void double_to_bfloat(char *out, char *const *in, int64_t n, const void *) {
+  for (int64_t i = 0; i < n; i++)
+    reinterpret_cast<uint16_t *>(out)[i] =
+        bfloat_bits(round_to_odd(reinterpret_cast<const double *>(in[0])[i]));
+}
+
+template <class T>
+void complex_bool(char *out, char *const *in, int64_t n, const void *) {
+  const T *from = reinterpret_cast<const T *>(in[0]);
+  for (int64_t i = 0; i < n; i++) out[i] = (from[2 * i] != T(0)) | (from[2 * i + 1] != T(0));
+}
+
+}  // namespace
+
+CastSteps cast_steps(Kind from, Kind to) {
+  const bool half_from = from == F16 || from == BF16, half_to = to == F16 || to == BF16;
+  const Loop widen = from == F16 ? half_to_float : bfloat_to_float;
+  const Loop narrow = to == F16 ? float_to_half : float_to_bfloat;
+  const Loop narrow64 = to == F16 ? double_to_half : double_to_bfloat;
+  CastSteps s{nullptr, nullptr, size_of(from), size_of(to)};
+  if (half_from) {
+    s.first = widen;
+    if (to != F32) s.second = half_to ? narrow : kConvert[F32][to];
+  } else if (!half_to) {
+    s.first = kConvert[from][to];
+  } else if (from == F32 || from == F64) {
+    s.first = from == F32 ? narrow : narrow64;
+  } else {
+    s.first = kConvert[from][F64];
+    s.second = narrow64;
+  }
+  return s;
+}
+
+Loop complex_to_bool(Kind from) { return from == C64 ? complex_bool<float> : complex_bool<double>; }
+
+void run_cast(char *out, char *const *in, int64_t n, const void *context) {
+  const CastSteps &s = *static_cast<const CastSteps *>(context);
+  if (!s.second) return s.first(out, in, n, nullptr);
+  alignas(64) char buffer[kBlock * 8];
+  char *middle = buffer;
+  for (int64_t i = 0; i < n; i += kBlock) {
+    const int64_t m = n - i < kBlock ? n - i : kBlock;
+    char *from = in[0] + i * s.from;
+    s.first(buffer, &from, m, nullptr);
+    s.second(out + i * s.to, &middle, m, nullptr);
+  }
+}
+
+}  // namespace plait::core

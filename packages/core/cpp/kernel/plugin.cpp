@@ -1,0 +1,75 @@
+// A kernel library: every record that PLAIT_KERNEL left becomes a kernel of its operator.
+#include "kernel/half_fallback.h"
+#include "linalg/gemm.h"
+
+#if defined(__AVX2__)
+#define PLAIT_LIBRARY "plait_cpu_avx2"
+#else
+#define PLAIT_LIBRARY "plait_cpu_base"
+#endif
+
+#ifndef PLAIT_CORE_VERSION
+#define PLAIT_CORE_VERSION "0.1.0"
+#endif
+
+extern "C" {
+// The linker defines these around the sections of those names.
+using plait::core::Registration;
+#define PLAIT_HIDDEN __attribute__((visibility("hidden"))) extern const Registration
+PLAIT_HIDDEN __start_plait_kernels[], __stop_plait_kernels[];
+PLAIT_HIDDEN __start_plait_special[], __stop_plait_special[];
+}
+
+namespace {
+
+const uint64_t *settings;
+
+bool supported() {
+#if defined(__AVX2__)
+  __builtin_cpu_init();
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+         __builtin_cpu_supports("f16c");
+#else
+  return true;
+#endif
+}
+
+// The last kernel of an operator is asked first; behind each general one stands the one for halves.
+plait_status implement(const plait_runtime *runtime, const plait_plugin *self,
+                       const Registration *r, const Registration *end, bool general) {
+  for (; r != end; r++) {
+    const plait_op *op = runtime->op(r->op);
+    if (!op) continue;  // another version of the operator set: its definitions decide
+    uint64_t undo = 0;
+    plait_thread *thread = runtime->thread();
+    if (general)
+      PLAIT_TRY(runtime->implement(thread, op, kDLCPU, plait::core::widened, nullptr, self, &undo));
+    PLAIT_TRY(runtime->implement(thread, op, kDLCPU, r->kernel, nullptr, self, &undo));
+  }
+  return PLAIT_OK;
+}
+
+plait_status init(const plait_runtime *runtime, const plait_plugin *self) {
+  plait_thread *thread = runtime->thread();
+  settings = runtime->settings;
+  if (!supported())
+    return runtime->raise(thread, PLAIT_ERROR, PLAIT_LIBRARY,
+                          "a processor with AVX2, FMA and F16C is required; this one lacks them");
+  PLAIT_TRY(implement(runtime, self, __start_plait_kernels, __stop_plait_kernels, true));
+  return implement(runtime, self, __start_plait_special, __stop_plait_special, false);
+}
+
+}  // namespace
+
+bool plait::core::batch_invariant() {
+  return (__atomic_load_n(settings, __ATOMIC_RELAXED) & PLAIT_SETTING_BATCH_INVARIANT) != 0;
+}
+
+extern "C" __attribute__((visibility("default"))) const plait_plugin plait_plugin_v1;
+extern "C" const plait_plugin plait_plugin_v1 = {PLAIT_HEADER(plait_plugin),
+                                                 PLAIT_LIBRARY,
+                                                 PLAIT_CORE_VERSION,
+                                                 PLAIT_PLUGIN_DEFAULT,
+                                                 0,
+                                                 init,
+                                                 nullptr};

@@ -1,0 +1,81 @@
+#include "kernel/transpose.h"
+
+#include "kernel/vec.h"
+
+namespace plait::core {
+namespace {
+
+typedef uint32_t Row8 __attribute__((vector_size(32), aligned(4), may_alias));
+
+// An 8 x 8 square of 4-byte elements in registers: three rounds of interleaving.
+PLAIT_INLINE void transpose_8x8(uint32_t *to, int64_t to_step, const uint32_t *from,
+                                int64_t from_step) {
+  Row8 a[8], b[8];
+  for (int i = 0; i < 8; i++) a[i] = *reinterpret_cast<const Row8 *>(from + i * from_step);
+  for (int i = 0; i < 8; i += 2) {
+    b[i] = shuffled<0, 8, 1, 9, 4, 12, 5, 13>(a[i], a[i + 1]);
+    b[i + 1] = shuffled<2, 10, 3, 11, 6, 14, 7, 15>(a[i], a[i + 1]);
+  }
+  for (int i = 0; i < 8; i += 4)
+    for (int j = 0; j < 2; j++) {
+      a[i + 2 * j] = shuffled<0, 1, 8, 9, 4, 5, 12, 13>(b[i + j], b[i + j + 2]);
+      a[i + 2 * j + 1] = shuffled<2, 3, 10, 11, 6, 7, 14, 15>(b[i + j], b[i + j + 2]);
+    }
+  for (int i = 0; i < 4; i++) {
+    *reinterpret_cast<Row8 *>(to + i * to_step) =
+        shuffled<0, 1, 2, 3, 8, 9, 10, 11>(a[i], a[i + 4]);
+    *reinterpret_cast<Row8 *>(to + (i + 4) * to_step) =
+        shuffled<4, 5, 6, 7, 12, 13, 14, 15>(a[i], a[i + 4]);
+  }
+}
+
+template <class T>
+PLAIT_INLINE void transpose_edge(T *to, int64_t to_step, const T *from, int64_t from_step,
+                                 int64_t rows, int64_t columns) {
+  for (int64_t c = 0; c < columns; c++)
+    for (int64_t r = 0; r < rows; r++) to[r + c * to_step] = from[r * from_step + c];
+}
+
+template <class T>
+void transpose_items(T *to, int64_t to_step, const T *from, int64_t from_step, int64_t rows,
+                     int64_t columns) {
+  constexpr int64_t kSide = 16;  // a square of this side stays in the first-level cache
+  for (int64_t r = 0; r < rows; r += kSide)
+    for (int64_t c = 0; c < columns; c += kSide)
+      transpose_edge(to + r + c * to_step, to_step, from + r * from_step + c, from_step,
+                     rows - r < kSide ? rows - r : kSide,
+                     columns - c < kSide ? columns - c : kSide);
+}
+
+void transpose_words(uint32_t *to, int64_t to_step, const uint32_t *from, int64_t from_step,
+                     int64_t rows, int64_t columns) {
+  const int64_t whole_rows = rows & ~7, whole_columns = columns & ~7;
+  for (int64_t c = 0; c < whole_columns; c += 8)
+    for (int64_t r = 0; r < whole_rows; r += 8)
+      transpose_8x8(to + r + c * to_step, to_step, from + r * from_step + c, from_step);
+  transpose_edge(to + whole_rows, to_step, from + whole_rows * from_step, from_step,
+                 rows - whole_rows, columns);
+  transpose_edge(to + whole_columns * to_step, to_step, from + whole_columns, from_step, whole_rows,
+                 columns - whole_columns);
+}
+
+}  // namespace
+
+void transpose_block(char *to, int64_t to_step, const char *from, int64_t from_step, int64_t rows,
+                     int64_t columns, int item) {
+#define PLAIT_ITEMS(type)                                                                      \
+  transpose_items(reinterpret_cast<type *>(to), to_step, reinterpret_cast<const type *>(from), \
+                  from_step, rows, columns)
+  switch (item) {
+    case 1: return PLAIT_ITEMS(uint8_t);
+    case 2: return PLAIT_ITEMS(uint16_t);
+    case 4:
+      return transpose_words(reinterpret_cast<uint32_t *>(to), to_step,
+                             reinterpret_cast<const uint32_t *>(from), from_step, rows, columns);
+    case 8: return PLAIT_ITEMS(uint64_t);
+    default: return PLAIT_ITEMS(Bits128);
+  }
+#undef PLAIT_ITEMS
+}
+
+}  // namespace plait::core

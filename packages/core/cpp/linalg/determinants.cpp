@@ -1,0 +1,64 @@
+// Determinants, from the LU factors.
+#include "linalg/matrix_batches.h"
+
+namespace plait::core::linalg {
+namespace {
+
+// The product of the diagonal of U and of the signs of the exchanges, as sign and log magnitude.
+template <class T>
+struct Determinant {
+  T sign = T(1), product = T(1);
+  double log = 0;
+};
+template <class T>
+Determinant<T> determinant(int64_t n, const T *lu, const int *pivots) {
+  Determinant<T> d;
+  for (int64_t i = 0; i < n; i++) {
+    const T x = lu[i * n + i];
+    const double size = magnitude(x);
+    d.product *= x;
+    d.sign *= size == 0 ? T(0) : x / T(Real<T>(size));
+    d.log += size == 0 ? -__builtin_inf() : __builtin_log(size);
+    if (pivots[i] == i + 1) continue;
+    d.product = -d.product;
+    d.sign = -d.sign;
+  }
+  return d;
+}
+
+template <class T, class F>
+plait_status determinants(plait_call *c, F &&store) {
+  const DLTensor *a = tensor(c, 0);
+  const Batch batch(a, 2);
+  const int64_t n = a->shape[a->ndim - 1];
+  if (!fits(n)) return too_large(c);
+  const Outcome o = each_matrix(c, batch.count, double(n) * n * n, [&](int64_t i, Room &room) {
+    T *at = room.take<T>(n * n);
+    int *pivots = room.take<int>(n);
+    if (room.failed) return kNoMemory;
+    part<T>(a, batch, i).copy(at);
+    if (n) getrf<T>(int(n), int(n), at, pivots);
+    store(i, determinant<T>(n, at, pivots));
+    return 0;
+  });
+  return o.code ? fail_at(c, o, batch, "A", "") : PLAIT_OK;
+}
+template <class T>
+plait_status det(plait_call *c) {
+  T *out = data<T>(result(c));
+  return determinants<T>(c, [&](int64_t i, const Determinant<T> &d) { out[i] = d.product; });
+}
+template <class T>
+plait_status slogdet(plait_call *c) {
+  T *sign = data<T>(result(c, 0));
+  Real<T> *log = data<Real<T>>(result(c, 1));
+  return determinants<T>(c, [&](int64_t i, const Determinant<T> &d) {
+    sign[i] = d.sign;
+    log[i] = Real<T>(d.log);
+  });
+}
+PLAIT_LINALG_KERNEL("linalg_det", det);
+PLAIT_LINALG_KERNEL("linalg_slogdet", slogdet);
+
+}  // namespace
+}  // namespace plait::core::linalg

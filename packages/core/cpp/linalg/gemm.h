@@ -1,0 +1,134 @@
+// Matrix products of any layout, cut into tiles whose grid depends on the sizes alone.
+#ifndef PLAIT_CORE_GEMM_H
+#define PLAIT_CORE_GEMM_H
+#include "linalg/blas.h"
+#include "linalg/matrix.h"
+
+namespace plait::core {
+
+// c = alpha a b + beta c for an m x k a, a k x n b, and c with rows of ldc elements. beta 0: c
+// isn't read.
+template <class T>
+struct Product {
+  int64_t m, n, k;
+  T alpha;
+  Matrix<T> a, b;
+  T beta;
+  T *c;
+  int64_t ldc;
+};
+
+// How many products are summed up one after the other, at most: the error of such a sum grows with
+// their number, of a sum of such sums with its root. Of the libraries' kernels some sum up all k,
+// so they get no more than this at a time, and the error does not depend on the processor.
+constexpr int64_t kRun = 512;
+
+// run(begin, depth) for even runs of [0, k), in order; once if k is 0.
+template <class F>
+void in_runs(int64_t k, const F &run) {
+  const int64_t depth = k > kRun ? ceil_div(k, ceil_div(k, kRun)) : k;
+  int64_t l = 0;
+  do {
+    run(l, k - l < depth ? k - l : depth);
+    l += depth;
+  } while (l < k);
+}
+
+// c of p by runs of k, each of them by multiply(product): not into c itself, in which some
+// libraries add up product by product.
+template <class T, class F>
+void gemm_in_runs(const plait_call *c, const Product<T> &p, const F &multiply) {
+  Workspace space;
+  const bool whole = p.k <= kRun,
+             apart = !whole && space.try_take(c, uint64_t(p.m * p.n) * sizeof(T));
+  in_runs(p.k, [&](int64_t l, int64_t depth) {
+    Product<T> q = p;
+    q.a = p.a.at(0, l);
+    q.b = p.b.at(l, 0);
+    q.k = depth;
+    if (l && apart) {
+      q.c = space.as<T>();
+      q.ldc = p.n;
+    }
+    if (l) q.beta = T(apart ? 0 : 1);
+    multiply(q);
+    if (!l || !apart) return;
+    for (int64_t i = 0; i < p.m; i++) {
+      T *to = p.c + i * p.ldc;
+      for (int64_t j = 0; j < p.n; j++) to[j] = to[j] + q.c[i * p.n + j];
+    }
+  });
+}
+
+// On the calling thread: by BLAS if it takes the strides, else by plait's own loops.
+template <class T>
+void gemm_serial(const plait_call *c, const Product<T> &p);
+
+// On all threads, any strides.
+template <class T>
+plait_status gemm(const plait_call *c, Product<T> p);
+
+// Whether the user wants rows that do not depend on the others.
+bool batch_invariant();
+
+// Whether BLAS takes the strides of a rows x columns matrix.
+template <class T>
+bool is_plain(const Matrix<T> &a, int64_t rows, int64_t columns);
+
+// Of complex numbers, in gemm_complex.cpp.
+template <>
+plait_status gemm(const plait_call *c, Product<Complex64> p);
+template <>
+plait_status gemm(const plait_call *c, Product<Complex128> p);
+template <>
+void gemm_serial(const plait_call *c, const Product<Complex64> &p);
+template <>
+void gemm_serial(const plait_call *c, const Product<Complex128> &p);
+template <>
+bool is_plain(const Matrix<Complex64> &a, int64_t rows, int64_t columns);
+template <>
+bool is_plain(const Matrix<Complex128> &a, int64_t rows, int64_t columns);
+
+// plait's own loops: no library needed, any strides, integers too.
+template <class T>
+void gemm_own(const Product<T> &p);
+
+// One column of results, n = 1. False, and nothing done, if neither the rows nor the columns of the
+// matrix lie side by side.
+template <class T>
+bool gemv(const Product<T> &p);
+
+// Small products, whose operands are not worth packing. False, and nothing done, if the product
+// isn't small, or b is neither dense nor transposed and small. Not for the batch-invariant mode.
+constexpr int64_t kDirect = 1 << 16;
+template <class T>
+bool gemm_direct(Product<T> p);
+
+// Large products on processors with wide tiles, on all threads. DECLINE, and nothing done, if there
+// are none, or the product is small, huge, or laid out as they don't take it.
+template <class T>
+plait_status gemm_tiled(const plait_call *c, const Product<T> &p);
+
+// Runs a block for the element type T of a product. Sums and products wrap around: signed integers
+// are treated as the unsigned ones of their size.
+#define PLAIT_PRODUCT(k, ...)                        \
+  switch (k) {                                       \
+    PLAIT_CASE(F32, float, __VA_ARGS__)              \
+    PLAIT_CASE(F64, double, __VA_ARGS__)             \
+    PLAIT_CASE(C64, Complex64, __VA_ARGS__)          \
+    PLAIT_CASE(C128, Complex128, __VA_ARGS__)        \
+    case U8: PLAIT_CASE(I8, uint8_t, __VA_ARGS__)    \
+    case U16: PLAIT_CASE(I16, uint16_t, __VA_ARGS__) \
+    case U32: PLAIT_CASE(I32, uint32_t, __VA_ARGS__) \
+    case U64: PLAIT_CASE(I64, uint64_t, __VA_ARGS__) \
+    default: return PLAIT_DECLINE;                   \
+  }
+
+// The matrix of the last two dimensions.
+template <class T>
+Matrix<T> matrix(const DLTensor *t) {
+  return {data<T>(t), t->strides[t->ndim - 2], t->strides[t->ndim - 1]};
+}
+
+}  // namespace plait::core
+#endif  // PLAIT_CORE_GEMM_H

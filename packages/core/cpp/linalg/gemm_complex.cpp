@@ -1,0 +1,139 @@
+// Matrix products of complex numbers: BLAS's cgemm and zgemm, or plain loops where there is none.
+#include "kernel/copy.h"
+#include "linalg/gemm.h"
+#include "pointwise/math.h"
+
+namespace plait::core {
+namespace {
+
+constexpr int64_t kTileWork = 1 << 17;  // multiplications that are worth a claim
+
+using ComplexGemm = void (*)(int order, int trans_a, int trans_b, int m, int n, int k,
+                             const void *alpha, const void *a, int lda, const void *b, int ldb,
+                             const void *beta, void *c, int ldc);
+// No static local: a fork while another thread opens the library would leave the child waiting.
+ComplexGemm blas_gemm(Complex64) {
+  return reinterpret_cast<ComplexGemm>(blas_symbol("cblas_cgemm"));
+}
+ComplexGemm blas_gemm(Complex128) {
+  return reinterpret_cast<ComplexGemm>(blas_symbol("cblas_zgemm"));
+}
+
+// How BLAS names a layout: the leading dimension of the matrix or of its transpose. 0: neither.
+struct Layout {
+  int64_t ld = 0;
+  int trans = kNoTrans;
+};
+template <class T>
+Layout layout(const Matrix<T> &a, int64_t rows, int64_t columns) {
+  if ((a.columns == 1 || columns <= 1) && (a.rows >= columns || rows <= 1)) {
+    const int64_t ld = rows <= 1 ? columns : a.rows;
+    if (ld <= INT32_MAX) return {ld > 1 ? ld : 1, kNoTrans};
+  }
+  if ((a.rows == 1 || rows <= 1) && (a.columns >= rows || columns <= 1)) {
+    const int64_t ld = columns <= 1 ? rows : a.columns;
+    if (ld <= INT32_MAX) return {ld > 1 ? ld : 1, kTrans};
+  }
+  return {};
+}
+
+template <class T>
+bool by_blas(const plait_call *c, const Product<T> &p) {
+  const ComplexGemm gemm = batch_invariant() ? nullptr : blas_gemm(T(0));
+  const Layout a = layout(p.a, p.m, p.k), b = layout(p.b, p.k, p.n);
+  const bool fits = p.m <= INT32_MAX && p.n <= INT32_MAX && p.k <= INT32_MAX && p.ldc <= INT32_MAX;
+  if (!gemm || !a.ld || !b.ld || !fits) return false;
+  gemm_in_runs(c, p, [&](const Product<T> &q) {
+    gemm(kRowMajor, a.trans, b.trans, int(q.m), int(q.n), int(q.k), &q.alpha, q.a.data, int(a.ld),
+         q.b.data, int(b.ld), &q.beta, q.c, int(q.ldc > q.n ? q.ldc : q.n));
+  });
+  return true;
+}
+
+template <class T>
+void by_loops(const Product<T> &p) {
+  constexpr int64_t kBeside = 64;
+  T sum[kBeside];
+  for (int64_t i = 0; i < p.m; i++)
+    for (int64_t j = 0; j < p.n; j += kBeside) {
+      T *to = p.c + i * p.ldc + j;
+      const int64_t w = p.n - j < kBeside ? p.n - j : kBeside;
+      for (int64_t v = 0; v < w; v++) to[v] = p.beta == T(0) ? T(0) : p.beta * to[v];
+      in_runs(p.k, [&](int64_t begin, int64_t depth) {
+        for (int64_t v = 0; v < w; v++) sum[v] = T(0);
+        for (int64_t l = begin; l < begin + depth; l++) {
+          const T x = p.alpha * p.a.data[i * p.a.rows + l * p.a.columns];
+          const T *row = p.b.at(l, j).data;
+          for (int64_t v = 0; v < w; v++) sum[v] = sum[v] + x * row[v * p.b.columns];
+        }
+        for (int64_t v = 0; v < w; v++) to[v] = to[v] + sum[v];
+      });
+    }
+}
+
+template <class T>
+void serial(const plait_call *c, const Product<T> &p) {
+  if (!by_blas(c, p)) by_loops(p);
+}
+
+template <class T>
+plait_status pack(const plait_call *c, Matrix<T> *a, int64_t rows, int64_t columns,
+                  Workspace *space) {
+  if (layout(*a, rows, columns).ld) return PLAIT_OK;
+  PLAIT_TRY(space->take(c, uint64_t(rows * columns) * sizeof(T)));
+  const int64_t shape[2] = {rows, columns}, dense[2] = {columns, 1},
+                from[2] = {a->rows, a->columns};
+  copy_strided(c, space->as<char>(), dense, reinterpret_cast<const char *>(a->data), from, shape, 2,
+               sizeof(T));
+  *a = {space->as<T>(), columns, 1};
+  return PLAIT_OK;
+}
+
+template <class T>
+plait_status whole(const plait_call *c, Product<T> p) {
+  PLAIT_TRY(check_blas(c));
+  if (p.m == 0 || p.n == 0) return PLAIT_OK;
+  if (p.k == 0) return by_loops(p), PLAIT_OK;
+  Workspace space_a, space_b;
+  PLAIT_TRY(pack(c, &p.a, p.m, p.k, &space_a));
+  PLAIT_TRY(pack(c, &p.b, p.k, p.n, &space_b));
+  const int64_t wanted = p.m * p.n * p.k / kTileWork + 1, most = p.m < 16 ? p.m : 16;
+  const int64_t rows = ceil_div(p.m, wanted < most ? wanted : most);
+  parallel(c, ceil_div(p.m, rows), [&](int64_t t) {
+    Product<T> q = p;
+    q.a = p.a.at(t * rows, 0);
+    q.c = p.c + t * rows * p.ldc;
+    q.m = p.m - t * rows < rows ? p.m - t * rows : rows;
+    serial(c, q);
+  });
+  return PLAIT_OK;
+}
+
+}  // namespace
+
+template <>
+plait_status gemm(const plait_call *c, Product<Complex64> p) {
+  return whole(c, p);
+}
+template <>
+plait_status gemm(const plait_call *c, Product<Complex128> p) {
+  return whole(c, p);
+}
+template <>
+void gemm_serial(const plait_call *c, const Product<Complex64> &p) {
+  serial(c, p);
+}
+template <>
+void gemm_serial(const plait_call *c, const Product<Complex128> &p) {
+  serial(c, p);
+}
+template <>
+bool is_plain(const Matrix<Complex64> &a, int64_t rows, int64_t columns) {
+  return layout(a, rows, columns).ld != 0;
+}
+template <>
+bool is_plain(const Matrix<Complex128> &a, int64_t rows, int64_t columns) {
+  return layout(a, rows, columns).ld != 0;
+}
+
+}  // namespace plait::core

@@ -1,0 +1,86 @@
+// Products of matrices and vectors: mm, bmm, mv, dot.
+#include "linalg/gemm.h"
+#include "pointwise/math.h"
+
+namespace plait::core {
+namespace {
+
+plait_status mm(plait_call *c) {
+  const DLTensor *a = tensor(c, 0), *b = tensor(c, 1);
+  DLTensor *out = result(c);
+  PLAIT_PRODUCT(kind(out->dtype), {
+    return gemm(c, Product<T>{a->shape[0], b->shape[1], a->shape[1], T(1), matrix<T>(a),
+                              matrix<T>(b), T(0), data<T>(out), b->shape[1]});
+  })
+  return PLAIT_OK;
+}
+
+plait_status mv(plait_call *c) {
+  const DLTensor *a = tensor(c, 0), *x = tensor(c, 1);
+  DLTensor *out = result(c);
+  PLAIT_PRODUCT(kind(out->dtype), {
+    return gemm(c, Product<T>{a->shape[0],
+                              1,
+                              a->shape[1],
+                              T(1),
+                              matrix<T>(a),
+                              {data<T>(x), x->strides[0], 1},
+                              T(0),
+                              data<T>(out),
+                              1});
+  })
+  return PLAIT_OK;
+}
+
+plait_status dot(plait_call *c) {
+  const DLTensor *a = tensor(c, 0), *b = tensor(c, 1);
+  DLTensor *out = result(c);
+  PLAIT_PRODUCT(kind(out->dtype), {
+    return gemm(c, Product<T>{1,
+                              1,
+                              a->shape[0],
+                              T(1),
+                              {data<T>(a), 1, a->strides[0]},
+                              {data<T>(b), b->strides[0], 1},
+                              T(0),
+                              data<T>(out),
+                              1});
+  })
+  return PLAIT_OK;
+}
+
+template <class T>
+plait_status bmm_as(const plait_call *c, const DLTensor *a, const DLTensor *b, DLTensor *out) {
+  const int64_t batch = a->shape[0], m = a->shape[1], k = a->shape[2], n = b->shape[2];
+  auto one = [&](int64_t i) {
+    Product<T> p{m, n, k, T(1), matrix<T>(a), matrix<T>(b), T(0), data<T>(out) + i * m * n, n};
+    p.a.data += i * a->strides[0];
+    p.b.data += i * b->strides[0];
+    return p;
+  };
+  const bool plain = is_plain(one(0).a, m, k) && is_plain(one(0).b, k, n);
+  if (batch < 4 || m * n * k == 0 || !plain) {  // few: each on all threads
+    for (int64_t i = 0; i < batch; i++) PLAIT_TRY(gemm(c, one(i)));
+    return PLAIT_OK;
+  }
+  parallel_ranges(c, batch, (1 << 19) / (m * n * k) + 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; i++) gemm_serial(c, one(i));
+  });
+  return PLAIT_OK;
+}
+
+plait_status bmm(plait_call *c) {
+  PLAIT_TRY(check_blas(c));
+  DLTensor *out = result(c);
+  if (numel(out) == 0) return PLAIT_OK;
+  PLAIT_PRODUCT(kind(out->dtype), return bmm_as<T>(c, tensor(c, 0), tensor(c, 1), out))
+  return PLAIT_OK;
+}
+
+PLAIT_KERNEL("mm", mm);
+PLAIT_KERNEL("mv", mv);
+PLAIT_KERNEL("dot", dot);
+PLAIT_KERNEL("bmm", bmm);
+
+}  // namespace
+}  // namespace plait::core

@@ -1,0 +1,161 @@
+// What the kernels of linear algebra share: batches of matrices, copies into columns and back, and
+// errors that name the matrix.
+#ifndef PLAIT_CORE_MATRIX_BATCHES_H
+#define PLAIT_CORE_MATRIX_BATCHES_H
+#include "linalg/lapack.h"
+
+namespace plait::core::linalg {
+
+constexpr int kNoMemory = INT32_MIN;
+
+// The leading dimensions of a result, over which those of the arguments broadcast.
+struct Batch {
+  const int64_t *shape;
+  int ndim;
+  int64_t count = 1;
+  Batch(const int64_t *s, int n) : shape(s), ndim(n < 0 ? 0 : n) {
+    for (int d = 0; d < ndim; d++) count *= shape[d];
+  }
+  Batch(const DLTensor *t, int core) : Batch(t->shape, t->ndim - core) {}
+};
+
+// Elements from the first of `t` to its part at position i of the batch; the part has `core`
+// dimensions.
+inline int64_t offset_of(const DLTensor *t, int core, const Batch &batch, int64_t i) {
+  int64_t offset = 0;
+  for (int d = batch.ndim - 1, e = t->ndim - core - 1; d >= 0; d--, e--) {
+    const int64_t at = i % batch.shape[d];
+    i /= batch.shape[d];
+    if (e >= 0 && t->shape[e] != 1) offset += at * t->strides[e];
+  }
+  return offset;
+}
+
+// to[j * ld + i] = from[i * rows + j * columns]
+template <class T>
+PLAIT_NOINLINE void to_columns(const T *from, int64_t rows, int64_t columns, int64_t m, int64_t n,
+                               T *to, int64_t ld) {
+  constexpr int64_t tile = 32;  // keeps both sides of a transposition in the cache
+  for (int64_t i0 = 0; i0 < m; i0 += tile)
+    for (int64_t j0 = 0; j0 < n; j0 += tile) {
+      const int64_t i1 = i0 + tile < m ? i0 + tile : m, j1 = j0 + tile < n ? j0 + tile : n;
+      for (int64_t j = j0; j < j1; j++)
+        for (int64_t i = i0; i < i1; i++) to[j * ld + i] = from[i * rows + j * columns];
+    }
+}
+// A rows x columns matrix without gaps from one in columns.
+template <class T>
+void to_rows(const T *from, int64_t ld, int64_t m, int64_t n, T *to) {
+  to_columns(from, ld, int64_t(1), n, m, to, n);
+}
+
+// One of the matrices that an argument holds.
+template <class T>
+struct Part {
+  const T *data;
+  int64_t rows, columns, row_step, column_step;
+  // into columns; `flipped`: transposed, not conjugated
+  void copy(T *to, bool flipped = false) const {
+    if (flipped)
+      to_columns(data, column_step, row_step, columns, rows, to, columns);
+    else
+      to_columns(data, row_step, column_step, rows, columns, to, rows);
+  }
+};
+template <class T>
+Part<T> part(const DLTensor *t, const Batch &batch, int64_t i) {
+  const int r = t->ndim - 2, k = t->ndim - 1;
+  return {data<T>(t) + offset_of(t, 2, batch, i), t->shape[r], t->shape[k], t->strides[r],
+          t->strides[k]};
+}
+// A vector stands as one column.
+template <class T>
+Part<T> column(const DLTensor *t, const Batch &batch, int64_t i) {
+  const int k = t->ndim - 1;
+  return {data<T>(t) + offset_of(t, 1, batch, i), t->shape[k], 1, t->strides[k], 1};
+}
+
+class Room {  // workspaces for one matrix
+ public:
+  explicit Room(const plait_call *c) : call_(c) {}
+  template <class T>
+  T *take(int64_t n) {
+    if (used_ == kMost || !space_[used_].try_take(call_, uint64_t(n > 0 ? n : 1) * sizeof(T))) {
+      failed = true;
+      return nullptr;
+    }
+    return space_[used_++].template as<T>();
+  }
+  bool failed = false;
+
+ private:
+  static constexpr int kMost = 10;
+  const plait_call *call_;
+  Workspace space_[kMost];
+  int used_ = 0;
+};
+
+struct Outcome {  // the first matrix that failed, and how; code 0: none did
+  int64_t index = 0;
+  int code = 0;
+};
+
+// Runs `int f(i, Room &)` for every matrix of a batch; `work` is about the flops for one.
+template <class F>
+Outcome each_matrix(const plait_call *c, int64_t count, double work, F &&f) {
+  int64_t first = INT64_MAX;  // index and code in one word, so that the smallest index wins
+  const int64_t grain = work > 1e5 ? 1 : int64_t(1e5 / (work + 1)) + 1;
+  parallel_ranges(c, count, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; i++) {
+      Room room(c);
+      const int code = f(i, room);
+      if (code == 0) continue;
+      const int64_t mine = i << 32 | uint32_t(code);
+      int64_t seen = __atomic_load_n(&first, __ATOMIC_RELAXED);
+      while (mine < seen && !__atomic_compare_exchange_n(&first, &seen, mine, false,
+                                                         __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+      }
+    }
+  });
+  if (first == INT64_MAX) return {};
+  return {first >> 32, int(uint32_t(first))};
+}
+
+// Fails for the matrix of an outcome: "`A` at batch index (1, 0) is singular: ..."; `why` says what
+// is wrong with it, with one %d for the code.
+plait_status fail_at(const plait_call *c, const Outcome &o, const Batch &batch, const char *name,
+                     const char *why);
+
+// Whether LAPACK's int holds the sizes.
+inline bool fits(int64_t m, int64_t n = 0) { return m < INT32_MAX && n < INT32_MAX; }
+plait_status too_large(const plait_call *c);
+
+// The status of integers a caller may have asked for (`info`): result i, an int32 for each matrix.
+inline int32_t *infos(const plait_call *c, int i) {
+  return c->n_out > i ? data<int32_t>(result(c, i)) : nullptr;
+}
+
+// Size that a workspace query answered in its first element.
+template <class T>
+int queried(T first) {
+  return int(real_part(first)) + 1;
+}
+
+// Whether all elements are finite: LAPACK may never return from a matrix with others.
+template <class T>
+bool finite(const T *a, int64_t n) {
+  for (int64_t i = 0; i < n; i++)
+    if (!__builtin_isfinite(magnitude(a[i]))) return false;
+  return true;
+}
+
+// P A = L U in place of A.
+template <class T>
+int getrf(int m, int n, T *a, int *pivots) {
+  int info = 0, ld = m > 1 ? m : 1;
+  fortran(lapack<T>().getrf, &m, &n, a, &ld, pivots, &info);
+  return info;
+}
+
+}  // namespace plait::core::linalg
+#endif  // PLAIT_CORE_MATRIX_BATCHES_H

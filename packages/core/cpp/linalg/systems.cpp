@@ -1,0 +1,97 @@
+// Inverses and solutions of square systems.
+#include "linalg/matrix_batches.h"
+
+namespace plait::core::linalg {
+namespace {
+
+const char *const kSingular =
+    "is singular: the pivot in column %d is 0, so it has no inverse; solve in the least squares "
+    "sense with linalg.lstsq or linalg.pinv";
+
+// linalg_inv, linalg_inv_ex: (inverse[, info])
+
+template <class T>
+int invert(int n, T *a, int *pivots, Room &room) {
+  int info = getrf<T>(n, n, a, pivots), lwork = -1;
+  if (info) return info;
+  T ask{};
+  fortran(lapack<T>().getri, &n, a, &n, pivots, &ask, &lwork, &info);
+  lwork = queried(ask);
+  T *work = room.take<T>(lwork);
+  if (room.failed) return kNoMemory;
+  fortran(lapack<T>().getri, &n, a, &n, pivots, work, &lwork, &info);
+  return info;
+}
+template <class T>
+plait_status inverse(plait_call *c) {
+  const DLTensor *a = tensor(c, 0);
+  const Batch batch(a, 2);
+  const int64_t n = a->shape[a->ndim - 1];
+  if (!fits(n)) return too_large(c);
+  T *out = data<T>(result(c));
+  int32_t *info = infos(c, 1);
+  const bool raises = !info || integer(c, 1);
+  const Outcome o = each_matrix(c, batch.count, 2.0 * n * n * n, [&](int64_t i, Room &room) {
+    T *at = room.take<T>(n * n);
+    int *pivots = room.take<int>(n);
+    if (room.failed) return kNoMemory;
+    part<T>(a, batch, i).copy(at);
+    const int failed = n ? invert<T>(int(n), at, pivots, room) : 0;
+    to_rows(at, n, n, n, out + i * n * n);
+    if (info) info[i] = failed;
+    return raises || failed == kNoMemory ? failed : 0;
+  });
+  return o.code ? fail_at(c, o, batch, c->op->args[0].name, kSingular) : PLAIT_OK;
+}
+PLAIT_LINALG_KERNEL("linalg_inv", inverse);
+plait_status inverse_ex(plait_call *c) { return inverse_any(c); }
+PLAIT_KERNEL("linalg_inv_ex", inverse_ex);
+
+// linalg_solve, linalg_solve_ex: (result[, info])
+
+// Whether B is a batch of vectors: the shape function has decided, and the result shows it.
+bool vectors(const DLTensor *a, const DLTensor *b, const DLTensor *out) {
+  return b->ndim == 1 || (b->ndim + 1 == a->ndim && out->ndim + 1 == a->ndim);
+}
+
+template <class T>
+plait_status solve(plait_call *c) {
+  const DLTensor *a = tensor(c, 0), *b = tensor(c, 1), *out = result(c);
+  const bool vector = vectors(a, b, out), flipped = !integer(c, 2);
+  const int core = vector ? 1 : 2;
+  const Batch batch(out, core);
+  const int64_t n = a->shape[a->ndim - 1];
+  const int64_t k = vector ? 1 : out->shape[out->ndim - (flipped ? 2 : 1)];
+  if (!fits(n, k)) return too_large(c);
+  T *to = data<T>(out);
+  int32_t *info = infos(c, 1);
+  const bool raises = !info || integer(c, 3);
+  const Outcome o =
+      each_matrix(c, batch.count, double(n) * n * (n + k), [&](int64_t i, Room &room) {
+        T *at = room.take<T>(n * n), *x = room.take<T>(n * k);
+        int *pivots = room.take<int>(n);
+        if (room.failed) return kNoMemory;
+        part<T>(a, batch, i).copy(at, flipped);
+        if (vector)
+          column<T>(b, batch, i).copy(x);
+        else
+          part<T>(b, batch, i).copy(x, flipped);
+        int rows = int(n), columns = int(k), failed = 0;
+        if (n && k)
+          fortran(lapack<T>().gesv, &rows, &columns, at, &rows, pivots, x, &rows, &failed);
+        if (flipped)
+          memcpy(to + i * n * k, x,
+                 size_t(n * k) * sizeof(T));  // columns of x are rows of the result
+        else
+          to_rows(x, n, n, k, to + i * n * k);
+        if (info) info[i] = failed;
+        return raises ? failed : 0;
+      });
+  return o.code ? fail_at(c, o, batch, "A", kSingular) : PLAIT_OK;
+}
+PLAIT_LINALG_KERNEL("linalg_solve", solve);
+plait_status solve_ex(plait_call *c) { return solve_any(c); }
+PLAIT_KERNEL("linalg_solve_ex", solve_ex);
+
+}  // namespace
+}  // namespace plait::core::linalg

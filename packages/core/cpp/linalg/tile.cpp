@@ -1,0 +1,233 @@
+#include "linalg/tile.h"
+
+#include <stdlib.h>
+
+#include "kernel/transpose.h"
+
+namespace plait::core {
+namespace {
+
+constexpr int64_t kDepth = 384;  // of a panel that stays in the first-level cache
+
+template <class T, int kBytes>
+struct Register {
+  typedef T type __attribute__((vector_size(kBytes)));
+  typedef T unaligned __attribute__((vector_size(kBytes), aligned(sizeof(T)), may_alias));
+};
+
+// The way of a sum: k products, `a` and `b` elements from one to the next, in each of the rounds,
+// of which there are as many again elsewhere.
+struct Way {
+  int64_t k, a, b;
+  Rounds rounds, again;
+};
+
+// R rows of C registers beside each other, whose columns of b are `apart` elements apart.
+template <class T, int kBytes, int R, int C>
+PLAIT_INLINE void square(const Way &way, const T *a, int64_t rows, const T *b, int64_t apart, T *c,
+                         int64_t ldc, bool add) {
+  typedef typename Register<T, kBytes>::type Wide;
+  typedef typename Register<T, kBytes>::unaligned Unaligned;
+  constexpr int64_t w = kBytes / int64_t(sizeof(T));
+  Wide sum[R][C] = {};
+  const int64_t k = way.k, columns = way.a, step = way.b;
+  for (int64_t s = 0; s < way.again.count; s++) {
+    for (int64_t q = 0; q < way.rounds.count; q++) {
+      const T *x = a + s * way.again.a + q * way.rounds.a;
+      const T *y = b + s * way.again.b + q * way.rounds.b;
+      for (int64_t l = 0; l < k; l++, x += columns, y += step) {
+        Wide wide[C];
+        for (int v = 0; v < C; v++) wide[v] = *reinterpret_cast<const Unaligned *>(y + v * apart);
+        for (int r = 0; r < R; r++) {
+          const Wide factor = x[r * rows] - Wide{};
+          for (int v = 0; v < C; v++) sum[r][v] += factor * wide[v];
+        }
+      }
+    }
+  }
+  for (int r = 0; r < R; r++)
+    for (int v = 0; v < C; v++) {
+      Unaligned *to = reinterpret_cast<Unaligned *>(c + r * ldc + v * w);
+      *to = add ? *to + sum[r][v] : sum[r][v];
+    }
+}
+
+template <class T>
+using Square = void (*)(const Way &, const T *, int64_t, const T *, int64_t, T *, int64_t, bool);
+
+// The squares of an instruction set: of how many rows at most, and the function for each number.
+template <class T>
+struct Squares {
+  int64_t rows, panels;  // at most; panels: beside each other
+  Square<T> of[2][13];  // by panels - 1 and rows
+};
+
+#if defined(__AVX2__)
+constexpr int kShort = 32;
+#else
+constexpr int kShort = 16;  // compilers keep vectors that no register holds in memory
+#endif
+// Rows whose sums the registers hold, of which Arm has twice as many.
+#if defined(__AVX2__)
+constexpr int kRowsShort = 6;
+#elif defined(__aarch64__)
+constexpr int kRowsShort = 5;
+#else
+constexpr int kRowsShort = 3;
+#endif
+template <class T, int R>
+PLAIT_NOINLINE void square_short(const Way &way, const T *a, int64_t rows, const T *b, int64_t,
+                                 T *c, int64_t ldc, bool add) {
+  square<T, kShort, R, 64 / kShort>(way, a, rows, b, kShort / int64_t(sizeof(T)), c, ldc, add);
+}
+template <class T>
+constexpr Squares<T> kSquaresShort = {
+    kRowsShort,
+    1,
+    {{nullptr, square_short<T, 1>, square_short<T, 2>, square_short<T, 3>, square_short<T, 4>,
+      square_short<T, 5>, square_short<T, 6>}}};
+
+#if defined(__AVX2__) && defined(__x86_64__)
+// The same sums in the same order in the registers of AVX-512: the bits do not differ. A panel is
+// one of them.
+template <class T, int R, int P>
+__attribute__((noinline, target("avx512f"))) void square_64(const Way &way, const T *a,
+                                                            int64_t rows, const T *b, int64_t apart,
+                                                            T *c, int64_t ldc, bool add) {
+  square<T, 64, R, P>(way, a, rows, b, apart, c, ldc, add);
+}
+#define PLAIT_ROWS_64(P) \
+  {nullptr,              \
+   square_64<T, 1, P>,   \
+   square_64<T, 2, P>,   \
+   square_64<T, 3, P>,   \
+   square_64<T, 4, P>,   \
+   square_64<T, 5, P>,   \
+   square_64<T, 6, P>,   \
+   square_64<T, 7, P>,   \
+   square_64<T, 8, P>,   \
+   square_64<T, 9, P>,   \
+   square_64<T, 10, P>,  \
+   square_64<T, 11, P>,  \
+   square_64<T, 12, P>}
+template <class T>
+constexpr Squares<T> kSquares64 = {12, 2, {PLAIT_ROWS_64(1), PLAIT_ROWS_64(2)}};
+
+bool has_avx512() {
+  static const bool has = [] {
+    const char *level = getenv("PLAIT_CPU");
+    return !(level && strcmp(level, "avx2") == 0) && __builtin_cpu_supports("avx512f");
+  }();
+  return has;
+}
+template <class T>
+const Squares<T> &squares() {
+  return has_avx512() ? kSquares64<T> : kSquaresShort<T>;
+}
+#else
+template <class T>
+const Squares<T> &squares() {
+  return kSquaresShort<T>;
+}
+#endif
+
+// m x n results by squares; groups of rows are as even as they come: two rows alone would wait for
+// their own sums.
+template <class T>
+void squares_of(int64_t m, int64_t n, const Way &way, const T *a, int64_t rows, Panels<T> b, T *c,
+                int64_t ldc, bool add) {
+  const Squares<T> &best = squares<T>();
+  const int64_t groups = ceil_div(m, best.rows), each = m / groups, larger = m % groups;
+  for (int64_t j = 0; j < n;) {
+    const int64_t beside = n - j >= best.panels * kPanel<T> ? best.panels : 1;
+    const T *panel = b.data + j / kPanel<T> * b.panel;
+    for (int64_t g = 0, i = 0; g < groups; g++) {
+      const int64_t height = each + (g < larger);
+      best.of[beside - 1][height](way, a + i * rows, rows, panel, b.panel, c + i * ldc + j, ldc,
+                                  add);
+      i += height;
+    }
+    j += beside * kPanel<T>;
+  }
+}
+
+}  // namespace
+
+template <class T>
+void multiply_rounds(int64_t m, int64_t n, int64_t k, Rounds rounds, Rounds again, Matrix<T> a,
+                     Panels<T> b, T *c, int64_t ldc, bool add) {
+  if (m == 0) return;
+  auto at_once = [](int64_t count, int64_t depth) {  // of `count` sums of `depth` products
+    const int64_t fit = kDepth / (depth < 1 ? 1 : depth);
+    return fit < 1 || count < 1 ? 1 : fit < count ? fit : count;
+  };
+  const int64_t many = at_once(rounds.count, k);
+  const int64_t whole = many < rounds.count ? 1 : at_once(again.count, rounds.count * k);
+  for (int64_t s = 0; s < again.count || s == 0; s += whole)
+    for (int64_t q = 0; q < rounds.count || q == 0; q += many)
+      for (int64_t l = 0; l < k || l == 0; l += kDepth, add = true) {
+        const Way way{k - l < kDepth ? k - l : kDepth,
+                      a.columns,
+                      b.row,
+                      {rounds.count - q < many ? rounds.count - q : many, rounds.a, rounds.b},
+                      {again.count - s < whole ? again.count - s : whole, again.a, again.b}};
+        const int64_t from = s * again.b + q * rounds.b + l * b.row;
+        squares_of(m, n, way, a.data + s * again.a + q * rounds.a + l * a.columns, a.rows,
+                   Panels<T>{b.data + from, b.panel, b.row}, c, ldc, add);
+      }
+}
+
+template <class T>
+void multiply_tile(int64_t m, int64_t n, int64_t k, Matrix<T> a, Panels<T> b, T *c, int64_t ldc,
+                   bool add) {
+  multiply_rounds(m, n, k, {1, 0, 0}, {1, 0, 0}, a, b, c, ldc, add);
+}
+
+bool has_wide_tiles() {
+#if defined(__AVX2__) && defined(__x86_64__)
+  return has_avx512();
+#else
+  return false;
+#endif
+}
+
+template <class T>
+void pack_panels(Matrix<T> a, int64_t rows, int64_t columns, T *to) {
+  constexpr int64_t w = kPanel<T>;
+  for (int64_t j = 0; j < columns; j += w, to += rows * w) {
+    const int64_t wide = columns - j < w ? columns - j : w;
+    const Matrix<T> from = a.at(0, j);
+    if (a.rows == 1 && wide == w) {
+      transpose_block(reinterpret_cast<char *>(to), w, reinterpret_cast<const char *>(from.data),
+                      a.columns, w, rows, sizeof(T));
+      continue;
+    }
+    for (int64_t l = 0; l < rows; l++)
+      for (int64_t i = 0; i < w; i++)
+        to[l * w + i] = i < wide ? from.data[l * a.rows + i * a.columns] : T(0);
+  }
+}
+
+template <class T>
+void pack_rows(Matrix<T> a, int64_t rows, int64_t columns, int64_t width, T factor, T *to) {
+  for (int64_t i = 0; i < rows; i++, to += width) {
+    const T *from = a.data + i * a.rows;
+    if (a.columns == 1)
+      for (int64_t j = 0; j < columns; j++) to[j] = from[j] * factor;
+    else
+      for (int64_t j = 0; j < columns; j++) to[j] = from[j * a.columns] * factor;
+    for (int64_t j = columns; j < width; j++) to[j] = T(0);
+  }
+}
+
+#define PLAIT_INSTANCE(T)                                                                        \
+  template void multiply_rounds(int64_t, int64_t, int64_t, Rounds, Rounds, Matrix<T>, Panels<T>, \
+                                T *, int64_t, bool);                                             \
+  template void multiply_tile(int64_t, int64_t, int64_t, Matrix<T>, Panels<T>, T *, int64_t,     \
+                              bool);                                                             \
+  template void pack_panels(Matrix<T>, int64_t, int64_t, T *);                                   \
+  template void pack_rows(Matrix<T>, int64_t, int64_t, int64_t, T, T *);
+PLAIT_INSTANCE(float)
+PLAIT_INSTANCE(double)
+
+}  // namespace plait::core

@@ -1,0 +1,54 @@
+// Products of blocks that lie in the caches: the pieces of attention and of recurrent layers, which
+// use their operands many times and pack them once.
+#ifndef PLAIT_CORE_TILE_H
+#define PLAIT_CORE_TILE_H
+#include "linalg/matrix.h"
+
+namespace plait::core {
+
+template <class T>
+constexpr int64_t kPanel = 2 * kLanes<T>;  // columns of a panel
+constexpr int64_t kPadding = 16;  // columns of padded matrices: whole panels of either type
+constexpr int64_t padded(int64_t n) { return (n + kPadding - 1) / kPadding * kPadding; }
+
+// Element (l, j) is data[j / kPanel * panel + l * row + j % kPanel].
+template <class T>
+struct Panels {
+  const T *data;
+  int64_t panel, row;
+  static Panels of_rows(const T *data, int64_t row) { return {data, kPanel<T>, row}; }
+  static Panels packed(const T *data, int64_t depth) {
+    return {data, depth * kPanel<T>, kPanel<T>};
+  }
+};
+
+// c = a b, or c += a b where `add`: a is m x k of any strides, b is k x n, n whole panels. A result
+// is the sum of its products in their order, in blocks of 384, whatever m and n are.
+template <class T>
+void multiply_tile(int64_t m, int64_t n, int64_t k, Matrix<T> a, Panels<T> b, T *c, int64_t ldc,
+                   bool add);
+
+// A sum that goes on elsewhere: `count` rounds of k products each, a and b that far apart.
+struct Rounds {
+  int64_t count, a, b;
+};
+
+// As multiply_tile over all rounds, a window's rows, for example, and these again elsewhere, in
+// other images. Nothing at all sums up to zero.
+template <class T>
+void multiply_rounds(int64_t m, int64_t n, int64_t k, Rounds rounds, Rounds again, Matrix<T> a,
+                     Panels<T> b, T *c, int64_t ldc, bool add);
+
+// Whether there are registers for larger tiles than the best BLAS may know of.
+bool has_wide_tiles();
+
+// Panels of a's rows x columns elements; columns beyond the last are zeros.
+template <class T>
+void pack_panels(Matrix<T> a, int64_t rows, int64_t columns, T *to);
+
+// Rows of `width` elements, `factor` times those of a; columns beyond the last are zeros.
+template <class T>
+void pack_rows(Matrix<T> a, int64_t rows, int64_t columns, int64_t width, T factor, T *to);
+
+}  // namespace plait::core
+#endif  // PLAIT_CORE_TILE_H

@@ -1,0 +1,148 @@
+// Layer normalisation and its derivative: each row is read while it is in the first-level cache.
+#include "kernel/dense.h"
+#include "reduction/moments.h"
+
+namespace plait::core {
+namespace {
+
+constexpr int64_t kParts = 64;  // partial sums of the derivatives by weight and bias
+
+// A vector of n factors: a tensor's, or `value` everywhere.
+template <class T>
+class Factors {
+ public:
+  plait_status take(const plait_call *c, const DLTensor *t, int64_t n, T value) {
+    if (t) {
+      PLAIT_TRY(dense_.take(c, t));
+      p_ = dense_;
+      return PLAIT_OK;
+    }
+    PLAIT_TRY(space_.take(c, uint64_t(n) * sizeof(T)));
+    for (int64_t i = 0; i < n; i++) space_.as<T>()[i] = value;
+    p_ = space_.as<T>();
+    return PLAIT_OK;
+  }
+  operator const T *() const { return p_; }
+
+ private:
+  const T *p_ = nullptr;
+  Dense<T> dense_;
+  Workspace space_;
+};
+
+struct Sizes {
+  int64_t rows, n;
+  Sizes(const DLTensor *t, const plait_value &shape) : rows(1), n(1) {
+    for (int d = 0; d < t->ndim; d++) (d < t->ndim - int(shape.n) ? rows : n) *= t->shape[d];
+  }
+};
+int64_t grain(int64_t n) { return kSerial / 2 / (n + 1) + 1; }
+
+template <class T>
+void normalise_row(const T *x, int64_t n, T mean, T scale, const T *w, const T *b, T *y) {
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; i++) y[i] = (x[i] - mean) * scale * w[i] + b[i];
+}
+
+// native_layer_norm(input, normalized_shape, weight, bias, eps) -> (result, mean, 1 / sqrt(var +
+// eps))
+template <class T>
+plait_status forward(const plait_call *c, const DLTensor *in) {
+  const Sizes s(in, c->in[1]);
+  const double eps = real(c, 4);
+  Dense<T> input;
+  Factors<T> weight, bias;
+  PLAIT_TRY(input.take(c, in));
+  PLAIT_TRY(weight.take(c, tensor(c, 2), s.n, T(1)));
+  PLAIT_TRY(bias.take(c, tensor(c, 3), s.n, T(0)));
+  const T *x = input, *w = weight, *b = bias;
+  T *y = data<T>(result(c)), *mean = data<T>(result(c, 1)), *rstd = data<T>(result(c, 2));
+  parallel_ranges(c, s.rows, grain(s.n), [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; r++) {
+      const Moments m = moments_of_run(x + r * s.n, s.n);
+      mean[r] = T(s.n ? m.mean : __builtin_nan(""));
+      rstd[r] = T(1 / __builtin_sqrt(m.squares / double(s.n) + eps));
+      normalise_row(x + r * s.n, s.n, mean[r], rstd[r], w, b, y + r * s.n);
+    }
+  });
+  return PLAIT_OK;
+}
+
+// One row of the derivative by the input; adds the row's share to the sums for weight and bias.
+template <class T>
+void backward_row(const T *g, const T *x, int64_t n, T mean, T rstd, const T *w, T *gx, T *gw,
+                  T *gb) {
+  constexpr int64_t k = kLanes<T>;
+  Vec<T> sum = {}, dot = {};
+  int64_t i = 0;
+  for (; i + k <= n; i += k) {
+    const Vec<T> own = load(g + i), h = (load(x + i) - mean) * rstd, a = own * load(w + i);
+    sum += a;
+    dot += a * h;
+    store(gw + i, load(gw + i) + own * h);
+    store(gb + i, load(gb + i) + own);
+  }
+  T total = sum_of<T>(sum), product = sum_of<T>(dot);
+  for (; i < n; i++) {
+    const T h = (x[i] - mean) * rstd;
+    total += g[i] * w[i];
+    product += g[i] * w[i] * h;
+    gw[i] += g[i] * h;
+    gb[i] += g[i];
+  }
+  const T p = total / T(n), q = product / T(n);
+#pragma GCC ivdep
+  for (int64_t j = 0; j < n; j++) gx[j] = rstd * (g[j] * w[j] - p - (x[j] - mean) * rstd * q);
+}
+
+// layer_norm_backward(grad, input, mean, rstd, weight, normalized_shape) -> by input, weight, bias
+template <class T>
+plait_status backward(const plait_call *c, const DLTensor *in) {
+  const Sizes s(in, c->in[5]);
+  Dense<T> grad, input, means, scales;
+  Factors<T> weight;
+  PLAIT_TRY(grad.take(c, tensor(c, 0)));
+  PLAIT_TRY(input.take(c, in));
+  PLAIT_TRY(means.take(c, tensor(c, 2)));
+  PLAIT_TRY(scales.take(c, tensor(c, 3)));
+  PLAIT_TRY(weight.take(c, tensor(c, 4), s.n, T(1)));
+  const T *g = grad, *x = input, *mean = means, *rstd = scales, *w = weight;
+  T *gx = data<T>(result(c)), *gw = data<T>(result(c, 1)), *gb = data<T>(result(c, 2));
+  int64_t each = ceil_div(s.rows, kParts);
+  each = each > grain(s.n) ? each : grain(s.n);
+  const int64_t parts = s.rows ? ceil_div(s.rows, each) : 1;
+  Workspace space;
+  PLAIT_TRY(space.take(c, uint64_t(parts * 2 * s.n) * sizeof(T)));
+  T *sums = space.as<T>();
+  memset(sums, 0, size_t(parts * 2 * s.n) * sizeof(T));
+  parallel(c, parts, [&](int64_t p) {
+    T *own = sums + p * 2 * s.n;
+    for (int64_t r = p * each; r < (p + 1) * each && r < s.rows; r++)
+      backward_row(g + r * s.n, x + r * s.n, s.n, mean[r], rstd[r], w, gx + r * s.n, own,
+                   own + s.n);
+  });
+  for (int64_t i = 0; i < s.n; i++) {
+    double a = 0, b = 0;
+    for (int64_t p = 0; p < parts; p++) {
+      a += double(sums[p * 2 * s.n + i]);
+      b += double(sums[p * 2 * s.n + s.n + i]);
+    }
+    gw[i] = T(a);
+    gb[i] = T(b);
+  }
+  return PLAIT_OK;
+}
+
+plait_status native_layer_norm(plait_call *c) {
+  PLAIT_FLOATING(kind(result(c)->dtype), return forward<T>(c, tensor(c, 0)))
+  return PLAIT_OK;
+}
+plait_status layer_norm_backward(plait_call *c) {
+  PLAIT_FLOATING(kind(result(c)->dtype), return backward<T>(c, tensor(c, 1)))
+  return PLAIT_OK;
+}
+PLAIT_KERNEL("native_layer_norm", native_layer_norm);
+PLAIT_KERNEL("layer_norm_backward", layer_norm_backward);
+
+}  // namespace
+}  // namespace plait::core

@@ -1,0 +1,190 @@
+// softmax, log_softmax, their derivatives, and logsumexp: one pass over each row while it is in the
+// first-level cache.
+#include "kernel/copy.h"
+#include "normalization/softmax_rows.h"
+#include "reduction/reduce.h"
+
+namespace plait::core {
+namespace {
+
+template <class T>
+void softmax_row(const T *x, int64_t n, T *out) {
+  if (n <= kShort) {
+    ShortRow<T> row(x, n);
+    exp_row(row.data, largest(x, n), row.padded, row.data);
+    const T scale = T(1) / total(row.data, n);
+    for (int64_t i = 0; i < n; i++) out[i] = row.data[i] * scale;
+    return;
+  }
+  exp_row(x, largest(x, n), n, out);
+  const T scale = T(1) / total(out, n);
+  for (int64_t i = 0; i < n; i++) out[i] *= scale;
+}
+
+template <class T>
+void log_softmax_row(const T *x, int64_t n, T *out) {
+  const LogSum<T> sum = log_sum(x, n, out);
+  for (int64_t i = 0; i < n; i++) out[i] = (x[i] - sum.top) - sum.rest;
+}
+
+template <class T>
+PLAIT_INLINE T dot_row(const T *a, const T *b, int64_t n) {
+  Vec<T> s = {}, t = {};
+  constexpr int64_t w = kLanes<T>;
+  int64_t i = 0;
+  for (; i + 2 * w <= n; i += 2 * w) {
+    s += load(a + i) * load(b + i);
+    t += load(a + i + w) * load(b + i + w);
+  }
+  T sum = sum_of<T>(s + t);
+  for (; i < n; i++) sum += a[i] * b[i];
+  return sum;
+}
+
+template <class T>
+void softmax_backward_row(const T *g, const T *y, int64_t n, T *out) {
+  const T d = dot_row(g, y, n);
+  for (int64_t i = 0; i < n; i++) out[i] = (g[i] - d) * y[i];
+}
+
+template <class T>
+void log_softmax_backward_row(const T *g, const T *y, int64_t n, T *out) {
+  const T s = total(g, n);
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; i++) out[i] = g[i] - math::exp(y[i]) * s;
+}
+
+// Rows of any layout.
+
+// A tensor with dimension `dim` last and contiguous: itself, or a copy.
+template <class T>
+class Rows {
+ public:
+  plait_status take(const plait_call *c, const DLTensor *t, int64_t dim, bool fill = true) {
+    describe(t, dim);
+    if (n_ <= 1 || t->strides[dim] == 1) return PLAIT_OK;
+    PLAIT_TRY(space_.take(c, uint64_t(numel(t)) * sizeof(T)));
+    moved_ = *t;
+    int n = 0;
+    for (int d = 0; d < t->ndim; d++)
+      if (d != dim) order_[n++] = d;
+    order_[n] = int(dim);
+    int64_t step = 1;
+    for (int i = t->ndim - 1; i >= 0; i--) {
+      strides_[order_[i]] = step;
+      step *= t->shape[order_[i]];
+    }
+    moved_.strides = strides_;
+    moved_.data = space_.as<char>();
+    source_ = t;
+    if (fill) PLAIT_TRY(copy(c, &moved_, t));
+    describe(&moved_, dim);
+    return PLAIT_OK;
+  }
+  plait_status give_back(const plait_call *c) const {
+    return source_ ? copy(c, source_, &moved_) : PLAIT_OK;
+  }
+  T *row(int64_t i) const { return data_ + rest_.offset(i); }
+  int64_t length() const { return n_; }
+  int64_t count() const { return rest_.count; }
+
+ private:
+  void describe(const DLTensor *t, int64_t dim) {
+    rest_ = Axes();
+    data_ = data<T>(t);
+    n_ = t->ndim ? t->shape[dim] : 1;
+    for (int d = 0; d < t->ndim; d++)
+      if (d != dim) rest_.push(t->shape[d], t->strides[d]);
+  }
+  T *data_ = nullptr;
+  int64_t n_ = 1;
+  Axes rest_;
+  Workspace space_;
+  DLTensor moved_;
+  const DLTensor *source_ = nullptr;
+  int64_t strides_[PLAIT_MAX_DIMS];
+  int order_[PLAIT_MAX_DIMS];
+};
+
+int64_t grain(int64_t n) { return kSerial / 4 / (n + 1) + 1; }
+
+template <class T, class F>
+plait_status map_rows(const plait_call *c, F &&f) {
+  DLTensor *out = result(c);
+  if (numel(out) == 0) return PLAIT_OK;
+  const int64_t dim = out->ndim ? wrapped(integer(c, 1), out->ndim) : 0;
+  Rows<T> from, to;
+  PLAIT_TRY(from.take(c, tensor(c, 0), dim));
+  PLAIT_TRY(to.take(c, out, dim, false));
+  const int64_t n = from.length();
+  parallel_ranges(c, from.count(), grain(n), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; i++) f(from.row(i), n, to.row(i));
+  });
+  return to.give_back(c);
+}
+
+template <class T, class F>
+plait_status map_rows_2(const plait_call *c, F &&f) {
+  DLTensor *out = result(c);
+  if (numel(out) == 0) return PLAIT_OK;
+  const int64_t dim = out->ndim ? wrapped(integer(c, 2), out->ndim) : 0;
+  Rows<T> a, b, to;
+  PLAIT_TRY(a.take(c, tensor(c, 0), dim));
+  PLAIT_TRY(b.take(c, tensor(c, 1), dim));
+  PLAIT_TRY(to.take(c, out, dim, false));
+  const int64_t n = a.length();
+  parallel_ranges(c, a.count(), grain(n), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; i++) f(a.row(i), b.row(i), n, to.row(i));
+  });
+  return to.give_back(c);
+}
+
+plait_status softmax(plait_call *c) {
+  PLAIT_FLOATING(kind(result(c)->dtype), return map_rows<T>(c, softmax_row<T>))
+  return PLAIT_OK;
+}
+plait_status log_softmax(plait_call *c) {
+  PLAIT_FLOATING(kind(result(c)->dtype), return map_rows<T>(c, log_softmax_row<T>))
+  return PLAIT_OK;
+}
+plait_status softmax_backward(plait_call *c) {
+  PLAIT_FLOATING(kind(result(c)->dtype), return map_rows_2<T>(c, softmax_backward_row<T>))
+  return PLAIT_OK;
+}
+plait_status log_softmax_backward(plait_call *c) {
+  PLAIT_FLOATING(kind(result(c)->dtype), return map_rows_2<T>(c, log_softmax_backward_row<T>))
+  return PLAIT_OK;
+}
+
+// logsumexp(self, dim, keepdim)
+plait_status logsumexp(plait_call *c) {
+  const DLTensor *in = tensor(c, 0);
+  DLTensor *out = result(c);
+  const Kind k = kind(out->dtype);
+  Workspace space;
+  Reduction r;
+  PLAIT_TRY(prepare(c, in, dims_mask(c, 1, in->ndim), k, Layout::kRow, &space, &r));
+  const int64_t n = r.reduced.count;
+  PLAIT_FLOATING(k, {
+    T *to = data<T>(out);
+    const T *from = reinterpret_cast<const T *>(r.data);
+    Workspace scratch;
+    const int64_t rows = r.kept.count, each = grain(n), chunks = ceil_div(rows, each);
+    PLAIT_TRY(scratch.take(c, uint64_t(chunks * n) * sizeof(T)));
+    parallel(c, chunks, [&](int64_t chunk) {
+      for (int64_t i = chunk * each; i < (chunk + 1) * each && i < rows; i++)
+        to[i] = n ? log_sum(from + r.kept.offset(i), n, scratch.as<T>() + chunk * n).value()
+                  : -T(math::kInf);
+    });
+  })
+  return PLAIT_OK;
+}
+
+PLAIT_KERNEL("softmax", softmax);
+PLAIT_KERNEL("log_softmax", log_softmax);
+PLAIT_KERNEL("softmax_backward", softmax_backward);
+PLAIT_KERNEL("log_softmax_backward", log_softmax_backward);
+PLAIT_KERNEL("logsumexp", logsumexp);
+
+}  // namespace
+}  // namespace plait::core

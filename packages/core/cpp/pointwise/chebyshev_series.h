@@ -1,0 +1,32 @@
+// Sums of Chebyshev polynomials, and what special functions share. They compute in float64, also
+// for float32 arguments.
+#pragma once
+#include "pointwise/math.h"
+
+#if defined(__CUDACC__)
+#define PLAIT_HD_CALL __host__ __device__ inline
+#else
+#define PLAIT_HD_CALL inline  // too large to be copied into every loop
+#endif
+
+namespace plait::scalar::math {
+
+constexpr double kNan64 = __builtin_nan(""), kInf64 = __builtin_inf();
+constexpr double kPi = 3.14159265358979324, kSqrtPi = 1.77245385090551603;
+constexpr double kEuler = 0.577215664901532861;
+
+// sum of c[k] T_k(t) for |t| <= 1, by Clenshaw's recurrence
+template <int n>
+PLAIT_HD_CALL double chebyshev(const double (&c)[n], double t) {
+  double ahead = 0, here = 0;
+  for (int k = n - 1; k > 0; k--) {
+    const double next = 2 * t * here - ahead + c[k];
+    ahead = here;
+    here = next;
+  }
+  return t * here - ahead + c[0];
+}
+
+PLAIT_HD_CALL bool is_whole(double x) { return x == __builtin_floor(x); }
+
+}  // namespace plait::scalar::math

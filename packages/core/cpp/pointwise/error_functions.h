@@ -1,0 +1,121 @@
+// The error function and its relatives: scaled, inverse, and the normal distribution's.
+#pragma once
+#include "pointwise/chebyshev_series.h"
+
+namespace plait::scalar::math {
+
+// (1 + 2 x) exp(x^2) erfc(x) for x >= 0 in (x - 3.75) / (x + 3.75), the variable of Shepherd and
+// Laframboise (1981), "Chebyshev approximation of (1 + 2x) exp(x^2) erfc x"; own coefficients
+constexpr double kErfcx[25] = {
+    1.1775789345674017,     -0.004590054580646478,   -0.08424913336651792,
+    0.05920993999819189,    -0.026658668435305753,   0.009074997670705265,
+    -0.002413163540417608,  0.0004907758365258086,   -6.916973302501207e-05,
+    4.13902798607301e-06,   7.74038306619849e-07,    -2.1886401049234397e-07,
+    1.076499946567091e-08,  4.521959811218287e-09,   -7.754400208831351e-10,
+    -6.318088340886684e-11, 2.86879501093067e-11,    1.9455868545777347e-13,
+    -9.65469674843344e-13,  3.25254814814874e-14,    3.3478119482868056e-14,
+    -1.864562880419313e-15, -1.2507950530688648e-15, 7.418235256624044e-17,
+    5.068148904796111e-17};
+
+PLAIT_HD_CALL double erfcx(double x) {
+  if (x < 0) {
+    if (x < -26.7) return kInf64;
+    // x^2 in two parts: its rounding would be magnified by the exponential
+    const double high = from_bits(bits(x) & 0xfffffffff8000000u), low = x - high;
+    return 2 * (::exp(high * high) * ::exp(low * (x + high))) - erfcx(-x);
+  }
+  if (x > 1e8) return 1 / (kSqrtPi * x);
+  return chebyshev(kErfcx, (x - 3.75) / (x + 3.75)) / (1 + 2 * x);
+}
+
+// The y > 0 with erfc(y) = q, for q <= 1: Winitzki's formula (2008), then Halley's steps.
+PLAIT_HD_CALL double erfc_inverse(double q) {
+  if (q == 0) return kInf64;
+  const double l = ::log(q) + ::log(2 - q), a = 2 / (kPi * 0.147) + l / 2;
+  double y = sqrt(sqrt(a * a - l / 0.147) - a);
+  for (int step = 0; step < 3; step++) {
+    const double slope = 2 / kSqrtPi * ::exp(-y * y), u = (::erfc(y) - q) / slope;
+    if (!(slope > 0)) break;
+    y += u / (1 - y * u);
+  }
+  return y;
+}
+PLAIT_HD_CALL double erfinv(double x) {
+  const double a = abs(x);
+  if (!(a < 1)) return a == 1 ? copysign(kInf64, x) : kNan64;
+  if (a > 0.5) return copysign(erfc_inverse(1 - a), x);
+  const double l = ::log1p(-a * a), b = 2 / (kPi * 0.147) + l / 2;
+  double y = a < 1e-4 ? a * (kSqrtPi / 2) : sqrt(sqrt(b * b - l / 0.147) - b);
+  for (int step = 0; step < 2; step++) {
+    const double u = (::erf(y) - a) / (2 / kSqrtPi * ::exp(-y * y));
+    y -= u / (1 + y * u);
+  }
+  return x == 0 ? x : copysign(y, x);
+}
+
+PLAIT_HD_CALL double ndtr(double x) { return 0.5 * ::erfc(-x * 0.707106781186547524); }
+PLAIT_HD_CALL double log_ndtr(double x) {
+  const double t = x * 0.707106781186547524;
+  if (x < -1) return ::log(erfcx(-t) / 2) - t * t;
+  return ::log1p(-::erfc(t) / 2);
+}
+PLAIT_HD_CALL double ndtri(double p) {
+  if (!(p >= 0 && p <= 1)) return kNan64;
+  if (p > 0.25 && p < 0.75) return 1.41421356237309505 * erfinv(2 * (p - 0.5));
+  const double y = 1.41421356237309505 * erfc_inverse(2 * (p < 0.5 ? p : 1 - p));
+  return p < 0.5 ? -y : y;
+}
+
+}  // namespace plait::scalar::math
+
+namespace plait::scalar {
+
+// the error function
+template <class T>
+PLAIT_HD T erf(T x) {
+  return math::erf(x);
+}
+
+// 1 - erf(x), exact in the tail
+template <class T>
+PLAIT_HD T erfc(T x) {
+  return math::erfc(x);
+}
+
+// the inverse of erf
+template <class T>
+PLAIT_HD T erfinv(T x) {
+  return T(math::erfinv(double(x)));
+}
+
+// exp(x^2) erfc(x)
+template <class T>
+PLAIT_HD T special_erfcx(T x) {
+  return T(math::erfcx(double(x)));
+}
+
+// the normal distribution's cumulative function
+template <class T>
+PLAIT_HD T special_ndtr(T x) {
+  return T(math::ndtr(double(x)));
+}
+
+// the inverse of ndtr
+template <class T>
+PLAIT_HD T special_ndtri(T x) {
+  return T(math::ndtri(double(x)));
+}
+
+// log(ndtr(x))
+template <class T>
+PLAIT_HD T special_log_ndtr(T x) {
+  return T(math::log_ndtr(double(x)));
+}
+
+// -x log(x), 0 at 0, -infinity below
+template <class T>
+PLAIT_HD T special_entr(T x) {
+  return x > T(0) ? -x * math::log(x) : x == T(0) ? T(0) : x != x ? x : -T(math::kInf);
+}
+
+}  // namespace plait::scalar

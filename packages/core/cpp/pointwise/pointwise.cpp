@@ -1,0 +1,146 @@
+#include "pointwise/pointwise.h"
+
+#include "kernel/half.h"
+
+namespace plait::core {
+namespace {
+
+// The operands' common kind. Where all are numbers it is the result's, or the widest that the
+// numbers have.
+Kind operand_kind(const plait_call *c, const PointwiseOp &op) {
+  for (int i = 0; i < op.n_operands; i++)
+    if (c->in[i].tag == PLAIT_TENSOR) return kind(c->in[i].u.t->dl.dtype);
+  if (op.to != promote::BOOL) return kind(result(c)->dtype);
+  int32_t tag = PLAIT_INT;
+  for (int i = 0; i < op.n_operands; i++) tag = c->in[i].tag > tag ? c->in[i].tag : tag;
+  return tag == PLAIT_COMPLEX ? C128 : tag == PLAIT_FLOAT ? F64 : I64;
+}
+
+PLAIT_INLINE void read_params(const plait_call *c, const PointwiseOp &op, Params *q) {
+  for (int j = 0; j < op.n_params; j++) {
+    const plait_value &v = c->in[op.n_operands + j];
+    q->imaginary[j] = v.tag == PLAIT_COMPLEX ? v.u.fs[1] : 0;
+    if (v.tag == PLAIT_FLOAT || v.tag == PLAIT_COMPLEX) {
+      q->f[j] = v.tag == PLAIT_FLOAT ? v.u.f : v.u.fs[0];
+      q->i[j] = q->f[j] >= -9.2e18 && q->f[j] <= 9.2e18 ? int64_t(q->f[j]) : 0;
+    } else {
+      q->i[j] = v.tag == PLAIT_NONE ? 0 : v.u.i;
+      q->f[j] = double(q->i[j]);
+    }
+  }
+}
+
+// The float32 loop over tiles of float16 or bfloat16.
+struct Halves {
+  Loop loop;
+  const Params *params;
+  int n_operands;
+  bool narrow, bfloat;          // narrow: the result is a half too
+  bool wide[kMaxOperands - 1];  // numbers are float32 already
+};
+PLAIT_NOINLINE void halves_loop(char *out, char *const *in, int64_t n, const void *context) {
+  const Halves &h = *static_cast<const Halves *>(context);
+  alignas(64) float tile[kMaxOperands][kBlock];
+  char *p[kMaxOperands - 1];
+  for (int64_t at = 0; at < n; at += kBlock) {
+    const int64_t m = n - at < kBlock ? n - at : kBlock;
+    for (int k = 0; k < h.n_operands; k++) {
+      if (h.wide[k]) {
+        p[k] = in[k] + at * 4;
+        continue;
+      }
+      p[k] = reinterpret_cast<char *>(tile[k + 1]);
+      const uint16_t *from = reinterpret_cast<const uint16_t *>(in[k]) + at;
+      if (h.bfloat) {
+        widen_bfloats(tile[k + 1], from, m);
+      } else {
+        widen_halves(tile[k + 1], from, m);
+      }
+    }
+    if (!h.narrow) {
+      h.loop(out + at, p, m, h.params);  // bool
+      continue;
+    }
+    h.loop(reinterpret_cast<char *>(tile[0]), p, m, h.params);
+    uint16_t *to = reinterpret_cast<uint16_t *>(out) + at;
+    if (h.bfloat) {
+      narrow_bfloats(to, tile[0], m);
+    } else {
+      narrow_halves(to, tile[0], m);
+    }
+  }
+}
+
+Loop loop_of(const PointwiseOp &op, Kind k) {
+  if (PLAIT_LIKELY(unsigned(k) < unsigned(kReal))) return op.loop[k];
+  return is_half(k) ? op.loop[F32] : is_complex_kind(k) ? op.complex[k - C64] : nullptr;
+}
+
+}  // namespace
+
+bool all_small(const float *x, int64_t n) {
+  uint32_t largest = 0;
+  for (int64_t i = 0; i < n; i++) {
+    uint32_t u;
+    memcpy(&u, x + i, 4);
+    u &= 0x7fffffffu;
+    largest = u > largest ? u : largest;
+  }
+  return largest < 0x4d800000u;
+}
+
+plait_status run_pointwise(plait_call *c, const PointwiseOp &op) {
+  const Kind k = operand_kind(c, op);
+  Inner inner{loop_of(op, k), nullptr, {}};
+  if (PLAIT_UNLIKELY(!inner.loop)) return PLAIT_DECLINE;
+  const DLTensor *out = result(c);
+  Params params;
+  read_params(c, op, &params);
+  inner.context = &params;
+  Halves halves;
+  const bool half = is_half(k);
+  if (PLAIT_UNLIKELY(half)) {
+    halves = Halves{inner.loop, &params, op.n_operands, op.to != promote::BOOL, k == BF16, {}};
+    inner.loop = halves_loop;
+    inner.context = &halves;
+  }
+  const int item = size_of(k);
+  // a number is rounded once, with the result; but it equals what it would be as an element
+  const Kind number_kind = half && op.to != promote::BOOL ? F32 : k;
+  inner.item[0] = op.to == promote::BOOL                         ? 1
+                  : op.to == promote::REAL && is_complex_kind(k) ? item / 2
+                                                                 : item;
+  alignas(16) char number[kMaxOperands][16];
+  for (int i = 0; i < op.n_operands; i++) {
+    const plait_value &v = c->in[i];
+    inner.item[i + 1] = item;
+    if (v.tag == PLAIT_TENSOR) continue;
+    store_number(number_kind, v, number[i]);
+    if (PLAIT_UNLIKELY(half)) halves.wide[i] = number_kind == F32;
+    inner.item[i + 1] = size_of(number_kind);
+  }
+  if (PLAIT_LIKELY(numel(out) == 1)) {  // then so are the operands: nothing to plan
+    char *in[kMaxOperands];
+    for (int i = 0; i < op.n_operands; i++) {
+      const plait_value &v = c->in[i];
+      in[i] = v.tag == PLAIT_TENSOR ? static_cast<char *>(v.u.t->dl.data) : number[i];
+    }
+    inner.loop(static_cast<char *>(out->data), in, 1, inner.context);
+    return PLAIT_OK;
+  }
+  Plan plan;
+  plan.add(out, inner.item[0]);
+  for (int i = 0; i < op.n_operands; i++) {
+    const plait_value &v = c->in[i];
+    if (v.tag == PLAIT_TENSOR) {
+      plan.add(&v.u.t->dl, item);
+    } else {
+      plan.add_constant(number[i]);
+    }
+  }
+  plan.finish();
+  run_elementwise(c, plan, inner);
+  return PLAIT_OK;
+}
+
+}  // namespace plait::core

@@ -1,0 +1,182 @@
+// Pointwise operators: one scalar function, every dtype, any strides.
+//
+// The emitter of plait-ops writes a unit for each family that has scalar functions:
+//     #include "pointwise/pointwise.h"
+//     #include "pointwise/arithmetic.h"
+//     PLAIT_POINTWISE(add, "add", 2, 1, SAME, ANY)
+// with the names of the function and of the operator, the operator's number of operands (the first
+// arguments) and of parameters (the next ones, numbers), the result's dtype (SAME or FLOAT: the
+// operands'; BOOL; REAL: that of a complex number's parts) and the dtypes it is made for. float16
+// and bfloat16 need no instances: tiles of them pass through the float32 loop.
+#ifndef PLAIT_CORE_POINTWISE_H
+#define PLAIT_CORE_POINTWISE_H
+#include <utility>
+
+#include "kernel/elementwise.h"
+#include "pointwise/math.h"
+
+namespace plait::core {
+
+constexpr int kMaxParams = 6;
+struct Params {
+  double f[kMaxParams];
+  int64_t i[kMaxParams];
+  double imaginary[kMaxParams];
+};
+
+namespace group {  // which dtypes an operator is made for
+enum {
+  FLOATING = 1,
+  INTEGERS = 2,
+  BOOLEAN = 4,
+  COMPLEX = 8,
+  NUMERIC = FLOATING | INTEGERS,
+  INTEGRAL = INTEGERS | BOOLEAN,
+  INEXACT = FLOATING | COMPLEX,
+  ARITHMETIC = NUMERIC | COMPLEX,
+  ALL = NUMERIC | BOOLEAN,
+  ANY = ALL | COMPLEX
+};
+}
+namespace promote {
+enum { SAME, FLOAT, BOOL, REAL };
+}
+
+struct PointwiseOp {
+  int n_operands, n_params, to;  // to: of promote
+  Loop loop[kReal];              // NULL: not made for this dtype
+  Loop complex[2];
+};
+
+plait_status run_pointwise(plait_call *c, const PointwiseOp &op);
+
+template <class T>
+PLAIT_INLINE T param(const Params &q, size_t j) {
+  if constexpr (scalar::math::is_complex<T>) {
+    using R = typename scalar::math::RealOf<T>::type;
+    return T(R(q.f[j]), R(q.imaginary[j]));
+  } else {
+    return is_float<T> ? T(q.f[j]) : T(q.i[j]);
+  }
+}
+
+// Some functions have a form for small arguments that vectorises where the general one can't:
+// `name<T, true>`.
+template <bool yes>
+struct QuickIf {
+  static constexpr bool value = yes;
+};
+template <class Op, class T>
+constexpr bool has_quick = decltype(Op::template quick_test<T>(0))::value;
+bool all_small(const float *x, int64_t n);  // |x| < 2^28
+
+template <class Op, class T, class R, bool quick, class... P>
+PLAIT_INLINE void pointwise_apply(R *r, int64_t n, const Params &params,
+                                  std::index_sequence<> /*no parameters*/, P... p) {
+  (void)params;
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; i++) r[i] = static_cast<R>(Op::template call<T, quick>(p[i]...));
+}
+template <class Op, class T, class R, bool quick, size_t... J, class... P>
+PLAIT_INLINE void pointwise_apply(R *r, int64_t n, const Params &params, std::index_sequence<J...>,
+                                  P... p) {
+  [&](auto... q) {
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; i++)
+      r[i] = static_cast<R>(Op::template call<T, quick>(p[i]..., q...));
+  }(param<T>(params, J)...);
+}
+
+template <class Op, class T, int params, class R, size_t... I>
+PLAIT_INLINE void pointwise_body(R *r, char *const *in, int64_t n, const Params &q,
+                                 std::index_sequence<I...>) {
+  constexpr std::make_index_sequence<params> js;
+  if constexpr (has_quick<Op, T>) {
+    if (all_small(reinterpret_cast<const T *>(in[0]), n))
+      return pointwise_apply<Op, T, R, true>(r, n, q, js, reinterpret_cast<const T *>(in[I])...);
+  }
+  pointwise_apply<Op, T, R, false>(r, n, q, js, reinterpret_cast<const T *>(in[I])...);
+}
+
+template <int to, class T>
+struct ResultOf {
+  using type = T;
+};
+template <class T>
+struct ResultOf<promote::BOOL, T> {
+  using type = bool;
+};
+template <class T>
+struct ResultOf<promote::REAL, T> {
+  using type = typename scalar::math::RealOf<T>::type;
+};
+
+template <class Op, class T, int operands, int params, int to>
+void pointwise_loop(char *out, char *const *in, int64_t n, const void *context) {
+  using R = typename ResultOf<to, T>::type;
+  pointwise_body<Op, T, params>(reinterpret_cast<R *>(out), in, n,
+                                *static_cast<const Params *>(context),
+                                std::make_index_sequence<operands>());
+}
+
+template <class Op, class T, int operands, int params, int to, bool made>
+constexpr Loop loop_if() {
+  if constexpr (made) {
+    return pointwise_loop<Op, T, operands, params, to>;
+  } else {
+    return nullptr;
+  }
+}
+
+template <class Op, int operands, int params, int to, int g>
+constexpr PointwiseOp pointwise_op = {
+    operands,
+    params,
+    to,
+    {loop_if<Op, bool, operands, params, to, (g & group::BOOLEAN) != 0>(),
+     loop_if<Op, uint8_t, operands, params, to, (g & group::INTEGERS) != 0>(),
+     loop_if<Op, int8_t, operands, params, to, (g & group::INTEGERS) != 0>(),
+     loop_if<Op, uint16_t, operands, params, to, (g & group::INTEGERS) != 0>(),
+     loop_if<Op, int16_t, operands, params, to, (g & group::INTEGERS) != 0>(),
+     loop_if<Op, uint32_t, operands, params, to, (g & group::INTEGERS) != 0>(),
+     loop_if<Op, int32_t, operands, params, to, (g & group::INTEGERS) != 0>(),
+     loop_if<Op, uint64_t, operands, params, to, (g & group::INTEGERS) != 0>(),
+     loop_if<Op, int64_t, operands, params, to, (g & group::INTEGERS) != 0>(),
+     loop_if<Op, float, operands, params, to, (g & group::FLOATING) != 0>(),
+     loop_if<Op, double, operands, params, to, (g & group::FLOATING) != 0>()},
+    {loop_if<Op, Complex64, operands, params, to, (g & group::COMPLEX) != 0>(),
+     loop_if<Op, Complex128, operands, params, to, (g & group::COMPLEX) != 0>()}};
+
+}  // namespace plait::core
+
+#define PLAIT_POINTWISE(function, op, n_operands, n_params, to, dtypes)                        \
+  namespace plait::core {                                                                      \
+  namespace {                                                                                  \
+  struct Scalar_##function {                                                                   \
+    template <class T, bool quick, class... A>                                                 \
+    static PLAIT_INLINE auto call(A... a) {                                                    \
+      if constexpr (quick) {                                                                   \
+        return quick_call<T>(a...);                                                            \
+      } else {                                                                                 \
+        return ::plait::scalar::function<T>(a...);                                             \
+      }                                                                                        \
+    }                                                                                          \
+    template <class T, class... A>                                                             \
+    static PLAIT_INLINE auto quick_call(A... a)                                                \
+        -> decltype(::plait::scalar::function<T, true>(a...)) {                                \
+      return ::plait::scalar::function<T, true>(a...);                                         \
+    }                                                                                          \
+    template <class T>                                                                         \
+    static auto quick_test(int)                                                                \
+        -> decltype(::plait::scalar::function<T, true>(T()), QuickIf<sizeof(T) == 4>());       \
+    template <class T>                                                                         \
+    static QuickIf<false> quick_test(...);                                                     \
+  };                                                                                           \
+  plait_status pointwise_##function(plait_call *c) {                                           \
+    return run_pointwise(                                                                      \
+        c, pointwise_op<Scalar_##function, n_operands, n_params, promote::to, group::dtypes>); \
+  }                                                                                            \
+  PLAIT_KERNEL(op, pointwise_##function);                                                      \
+  }                                                                                            \
+  }
+#endif  // PLAIT_CORE_POINTWISE_H

@@ -1,0 +1,31 @@
+// Functions that set numbers below a bound to a value, or move them towards 0.
+#pragma once
+#include "pointwise/math.h"
+
+namespace plait::scalar {
+
+// x above the bound, else `value`
+template <class T>
+PLAIT_HD T threshold(T x, T bound, T value) {
+  return x <= bound ? value : x;
+}
+
+// x, or 0 within [-lambd, lambd]
+template <class T>
+PLAIT_HD T hardshrink(T x, T lambd) {
+  return (x >= -lambd) & (x <= lambd) ? T(0) : x;
+}
+
+// x moved towards 0 by lambd, 0 within
+template <class T>
+PLAIT_HD T softshrink(T x, T lambd) {
+  return x > lambd ? x - lambd : x < -lambd ? x + lambd : x != x ? x : T(0);
+}
+
+// x, times `weight` below 0
+template <class T>
+PLAIT_HD T prelu_elements(T x, T weight) {
+  return x > T(0) ? x : weight * x;
+}
+
+}  // namespace plait::scalar

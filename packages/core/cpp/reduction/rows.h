@@ -1,0 +1,180 @@
+// Steps of reductions, and what they make of one run of elements.
+#ifndef PLAIT_CORE_ROWS_H
+#define PLAIT_CORE_ROWS_H
+#include "kernel/vec.h"
+
+namespace plait::core {
+
+constexpr int64_t kBlockOf = 1024;  // elements that lanes of T collect before they are put together
+
+template <class T>
+struct Collected {  // what partial results of T are put together in
+  using type = T;
+};
+template <>
+struct Collected<float> {
+  using type = double;
+};
+
+struct Sum {
+  static constexpr bool kNanWins = false;
+  template <class T>
+  static constexpr T start() {
+    return T(0);
+  }
+  template <class V>
+  static PLAIT_INLINE V step(V a, V x) {
+    return a + x;
+  }
+};
+struct Product {
+  static constexpr bool kNanWins = false;
+  template <class T>
+  static constexpr T start() {
+    return T(1);
+  }
+  template <class V>
+  static PLAIT_INLINE V step(V a, V x) {
+    return a * x;
+  }
+};
+template <class T>
+constexpr T lowest() {
+  if constexpr (is_float<T>) return -T(__builtin_inff());
+  if constexpr (T(-1) > T(0)) return T(0);
+  if constexpr (!is_float<T>) return T(uint64_t(1) << (sizeof(T) * 8 - 1));
+}
+template <class T>
+constexpr T highest() {
+  if constexpr (is_float<T>) return T(__builtin_inff());
+  if constexpr (!is_float<T>) return T(~lowest<T>());
+}
+struct Max {
+  static constexpr bool kNanWins = true;
+  template <class T>
+  static constexpr T start() {
+    return lowest<T>();
+  }
+  template <class V>
+  static PLAIT_INLINE V step(V a, V x) {
+    return (x > a) | (x != x) ? x : a;
+  }
+  template <class V>
+  static PLAIT_INLINE V pick(V a, V x) {  // one instruction, which may lose a NaN
+    return x > a ? x : a;
+  }
+};
+struct Min {
+  static constexpr bool kNanWins = true;
+  template <class T>
+  static constexpr T start() {
+    return highest<T>();
+  }
+  template <class V>
+  static PLAIT_INLINE V step(V a, V x) {
+    return (x < a) | (x != x) ? x : a;
+  }
+  template <class V>
+  static PLAIT_INLINE V pick(V a, V x) {
+    return x < a ? x : a;
+  }
+};
+
+template <class Op, class T, class P = typename Collected<T>::type>
+PLAIT_INLINE P collect_lanes(Vec<T> v) {
+  T lane[kLanes<T>];
+  memcpy(lane, &v, 32);
+  P r = P(lane[0]);
+  for (int64_t i = 1; i < kLanes<T>; i++) r = Op::step(r, P(lane[i]));
+  return r;
+}
+
+template <class V>
+PLAIT_INLINE bool any_bit(V mask) {
+  uint64_t part[4];
+  memcpy(part, &mask, 32);
+  return part[0] | part[1] | part[2] | part[3];
+}
+
+template <class T>
+bool any_nan(const T *p, int64_t n) {  // n: a multiple of the lanes
+  auto nan = load(p) != load(p);
+  for (int64_t i = kLanes<T>; i < n; i += kLanes<T>) nan |= load(p + i) != load(p + i);
+  return any_bit(nan);
+}
+
+// Step by step over m elements, a multiple of four vectors.
+template <class Op, class T, class P>
+PLAIT_INLINE P reduce_block(const T *p, int64_t m) {
+  constexpr int64_t w = kLanes<T>;
+  Vec<T> a = load(p), b = load(p + w), c = load(p + 2 * w), d = load(p + 3 * w);
+  for (int64_t i = 4 * w; i < m; i += 4 * w) {
+    a = Op::step(a, load(p + i));
+    b = Op::step(b, load(p + i + w));
+    c = Op::step(c, load(p + i + 2 * w));
+    d = Op::step(d, load(p + i + 3 * w));
+  }
+  return collect_lanes<Op, T, P>(Op::step(Op::step(a, b), Op::step(c, d)));
+}
+
+// The same where NaN wins, with steps that may lose it: a sum beside them is NaN if there is one.
+// It also is where infinities of both signs meet, so NaN is looked for then.
+template <class Op, class T, class P>
+PLAIT_INLINE P extreme_block(const T *p, int64_t m) {
+  constexpr int64_t w = kLanes<T>;
+  Vec<T> a = load(p), b = load(p + w), c = load(p + 2 * w), d = load(p + 3 * w);
+  Vec<T> sum_a = a, sum_b = b, sum_c = c, sum_d = d;
+  for (int64_t i = 4 * w; i < m; i += 4 * w) {
+    const Vec<T> e = load(p + i), f = load(p + i + w), g = load(p + i + 2 * w),
+                 h = load(p + i + 3 * w);
+    a = Op::pick(a, e);
+    b = Op::pick(b, f);
+    c = Op::pick(c, g);
+    d = Op::pick(d, h);
+    sum_a += e;
+    sum_b += f;
+    sum_c += g;
+    sum_d += h;
+  }
+  const Vec<T> sum = (sum_a + sum_b) + (sum_c + sum_d);
+  if (any_bit(sum != sum) && any_nan(p, m)) return P(__builtin_nan(""));
+  const Vec<T> best = Op::pick(Op::pick(a, b), Op::pick(c, d));
+  T lane[w];
+  memcpy(lane, &best, 32);
+  for (int64_t half = w / 2; half; half /= 2)
+    for (int64_t i = 0; i < half; i++) lane[i] = Op::pick(lane[i], lane[i + half]);
+  return P(lane[0]);
+}
+
+template <class Op, class T, class P = typename Collected<T>::type>
+P reduce_contiguous(const T *p, int64_t n) {
+  constexpr int64_t w = kLanes<T>;
+  P result = Op::template start<P>();
+  while (n >= 4 * w) {
+    const int64_t m = n < kBlockOf ? n & ~(4 * w - 1) : kBlockOf;
+    if constexpr (is_float<T> && Op::kNanWins)
+      result = Op::step(result, extreme_block<Op, T, P>(p, m));
+    else
+      result = Op::step(result, reduce_block<Op, T, P>(p, m));
+    p += m;
+    n -= m;
+  }
+  for (int64_t i = 0; i < n; i++) result = Op::step(result, P(p[i]));
+  return result;
+}
+
+template <class Op, class T, class P = typename Collected<T>::type>
+P reduce_run(const T *p, int64_t n, int64_t step) {
+  if (step == 1) return reduce_contiguous<Op>(p, n);
+  P a = Op::template start<P>(), b = a;
+  int64_t i = 0;
+  for (; i + 2 <= n; i += 2) {
+    a = Op::step(a, P(p[i * step]));
+    b = Op::step(b, P(p[(i + 1) * step]));
+  }
+  if (i < n) a = Op::step(a, P(p[i * step]));
+  return Op::step(a, b);
+}
+
+}  // namespace plait::core
+#endif  // PLAIT_CORE_ROWS_H

@@ -1,0 +1,275 @@
+"""Attention: scores, softmax and the weighted sum of values in one operator."""
+
+import math
+
+from plait_ops.calls import (
+    amax,
+    eq,
+    expand,
+    logical_not,
+    logsumexp,
+    masked_fill,
+    ones,
+    reshape,
+    softmax,
+    softmax_backward,
+    transpose,
+    tril,
+    unsqueeze,
+)
+from plait_ops.spec import Composite, Operator
+from plait_ops.words import (
+    bfloat16,
+    bool_,
+    broadcast,
+    check,
+    dense_strides,
+    float16,
+    float32,
+    part,
+    require,
+    require_same,
+    result,
+    result_as,
+    sum_to,
+)
+
+NOTHING = -math.inf  # the score of what isn't seen
+ENDLESS = math.inf  # the logarithm of the sum of a row that sees nothing: its weights become 0
+
+scaled_dot_product_attention = Composite(
+    "scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, bool is_causal=False, "
+    "float? scale=None, bool enable_gqa=False) -> Tensor",
+    doc="""
+    ``softmax(query @ key^T * scale + attn_mask) @ value`` (Vaswani et al. 2017), computed in blocks (Dao et al. 2022): the
+    scores are never held as a whole. `attn_mask` is True where there is attention, or numbers that are added; with
+    `is_causal` row i sees the columns up to i. A row that sees nothing gives 0. `scale` is ``1 / sqrt(E)`` unless given.
+    With `enable_gqa` groups of the query's heads, dimension -3, share a head of key and value.
+
+    Shapes: `query` (*, L, E), `key` (*, S, E), `value` (*, S, Ev), whose leading dimensions broadcast, `attn_mask`
+    broadcastable to (*, L, S); the result is (*, L, Ev). Dtypes: floating-point, the same for all; `attn_mask` also bool.
+    Raises: ShapeError for other shapes, DTypeError for other dtypes, ValueError for `attn_mask` with `is_causal`.
+
+    >>> import plait_core as pc
+    >>> q, k, v = pc.zeros(1, 2, 4), pc.zeros(1, 2, 4), pc.tensor([[[1.0], [3.0]]])
+    >>> pc.scaled_dot_product_attention(q, k, v, is_causal=True).flatten().tolist()
+    [1.0, 2.0]
+    """,
+    dtypes="floating",
+    method=False,
+)
+attention_forward = Operator(
+    "attention_forward(Tensor query, Tensor key, Tensor value, Tensor? mask, bool is_causal, float scale) -> (Tensor, Tensor)",
+    doc="""
+    `scaled_dot_product_attention` of operands with the same leading dimensions, and the logarithm of each row's sum of
+    exponentials, inf for a row that sees nothing; of halves in float32.
+    """,
+    dtypes="floating",
+    internal=True,
+    method=False,
+    auxiliary=[1],
+    kernel="optional; any strides, out[0] in those its shape function says; in[3] is bool or of in[0]'s dtype.",
+)
+attention_backward = Operator(
+    "attention_backward(Tensor grad, Tensor query, Tensor key, Tensor value, Tensor? mask, Tensor output, Tensor lse, "
+    "bool is_causal, float scale) -> (Tensor, Tensor, Tensor)",
+    doc="""
+    The derivative of `attention_forward` by query, key and value. With the weights ``P = exp(scores - lse)`` the gradient of
+    the scores is ``P * (grad @ value^T - sum(grad * output))``.
+    """,
+    dtypes="floating",
+    internal=True,
+    kernel="optional; any strides, results in those their shape function says.",
+)
+
+
+# ---- shapes --------------------------------------------------------------------------------------
+@part
+def check_heads(query, key, value):
+    check(
+        min(query.ndim, min(key.ndim, value.ndim)) >= 2
+        and query.shape[-1] == key.shape[-1]
+        and key.shape[-2] == value.shape[-2],
+        f"`query` must be (*, L, E), `key` (*, S, E) and `value` (*, S, Ev); "
+        f"got shapes {query.shape}, {key.shape} and {value.shape}",
+    )
+    require("query", query.dtype, "floating")
+    require_same("query", query, "key", key)
+    require_same("query", query, "value", value)
+
+
+@part
+def check_same_heads(query, key, value):
+    check_heads(query, key, value)
+    check(
+        query.shape[:-2] == key.shape[:-2] and query.shape[:-2] == value.shape[:-2],
+        f"`query`, `key` and `value` must have the same leading dimensions; "
+        f"got shapes {query.shape}, {key.shape} and {value.shape}",
+    )
+
+
+@part
+def check_mask(mask, query, columns):
+    if mask.dtype != bool_:
+        require_same("query", query, "attn_mask", mask)
+    scores = list(query.shape[:-1]) + [columns]
+    lead = len(scores) - mask.ndim
+    fits = lead >= 0
+    for i in range(mask.ndim):
+        if lead >= 0:
+            fits = fits and (mask.shape[i] == scores[lead + i] or mask.shape[i] == 1)
+    check(fits, f"`attn_mask` of shape {mask.shape} must broadcast to {tuple(scores)}")
+
+
+@attention_forward.shape
+def _(query, key, value, mask):
+    check_same_heads(query, key, value)
+    if mask is not None:
+        check_mask(mask, query, key.shape[-2])
+    rows = list(query.shape[:-1])
+    wide = query.dtype
+    if wide in (float16, bfloat16):
+        wide = float32
+    made = rows + [value.shape[-1]]
+    strides = dense_strides(query)
+    if value.shape[-1] != query.shape[-1]:
+        return result(made, query.dtype), result(rows, wide)
+    return result_as(made, query.dtype, strides), result(rows, wide)
+
+
+@attention_backward.shape
+def _(grad, query, key, value, mask, output, lse):
+    check_same_heads(query, key, value)
+    require_same("query", query, "grad", grad)
+    require_same("query", query, "output", output)
+    rows = list(query.shape[:-1])
+    made = rows + [value.shape[-1]]
+    check(
+        grad.shape == made and output.shape == made,
+        f"`grad` and `output` must have shape {tuple(made)}; got {grad.shape} and {output.shape}",
+    )
+    check(lse.shape == rows, f"`lse` must have shape {tuple(rows)}; got {lse.shape}")
+    wide = query.dtype
+    if wide in (float16, bfloat16):
+        wide = float32
+    check(
+        lse.dtype == wide or lse.dtype == query.dtype,
+        f"`lse` must be {wide}; got {lse.dtype}",
+        "DTypeError",
+    )
+    if mask is not None:
+        check_mask(mask, query, key.shape[-2])
+    return (
+        result_as(query.shape, query.dtype, dense_strides(query)),
+        result_as(key.shape, query.dtype, dense_strides(key)),
+        result_as(value.shape, query.dtype, dense_strides(value)),
+    )
+
+
+# ---- derivatives and decompositions --------------------------------------------------------------
+@part
+def attention_scores(query, key, mask, is_causal, scale):
+    scores = (query * scale) @ transpose(key, -2, -1)
+    if mask is not None:
+        if mask.dtype == bool_:
+            scores = masked_fill(scores, logical_not(mask), NOTHING)
+        else:
+            scores = scores + mask
+    if is_causal:
+        square = ones([query.shape[-2], key.shape[-2]], dtype=bool_, device=query.device)
+        scores = masked_fill(scores, logical_not(tril(square)), NOTHING)
+    return scores
+
+
+@part
+def attention_weights(scores):
+    if scores.shape[-1] == 0:
+        return scores * 1.0
+    blind = eq(amax(scores, [-1], True), NOTHING)  # its softmax would be 0 / 0
+    return masked_fill(softmax(masked_fill(scores, blind, 0.0), -1), blind, 0.0)
+
+
+@attention_forward.decompose
+def _(query, key, value, mask, is_causal, scale):
+    scores = attention_scores(query, key, mask, is_causal, scale)
+    made = attention_weights(scores) @ value
+    lse = logsumexp(scores, [-1])
+    return made, masked_fill(lse, eq(lse, NOTHING), ENDLESS)
+
+
+@attention_forward.vjp("query", "key", "value")
+def _(g0, query, key, value, mask, result0, result1, is_causal, scale):
+    gq, gk, gv = attention_backward(g0, query, key, value, mask, result0, result1, is_causal, scale)
+    return gq, gk, gv
+
+
+@attention_forward.vjp("mask")
+def _(g0, query, key, value, mask, is_causal, scale):
+    # of the shape of the scores, as a mask of numbers may be itself
+    weights = attention_weights(attention_scores(query, key, mask, is_causal, scale))
+    return sum_to(softmax_backward(g0 @ transpose(value, -2, -1), weights, -1), mask.shape)
+
+
+@attention_backward.decompose
+def _(grad, query, key, value, mask, is_causal, scale):
+    # what was saved is a function of the operands: here it is computed of them, and differentiated
+    weights = attention_weights(attention_scores(query, key, mask, is_causal, scale))
+    by_scores = softmax_backward(grad @ transpose(value, -2, -1), weights, -1)
+    gq = by_scores @ key * scale
+    gk = transpose(by_scores, -2, -1) @ (query * scale)
+    return gq, gk, transpose(weights, -2, -1) @ grad
+
+
+@scaled_dot_product_attention.decompose
+def _(query, key, value, attn_mask, is_causal, scale, enable_gqa):
+    check_heads(query, key, value)
+    check(
+        attn_mask is None or not is_causal,
+        "`attn_mask` must be None with `is_causal`",
+        "ValueError",
+    )
+    factor = 0.0
+    if scale is not None:
+        factor = scale
+    elif query.shape[-1] > 0:
+        factor = float(query.shape[-1]) ** -0.5
+    q = query
+    k = key
+    v = value
+    mask = attn_mask
+    heads = query.shape[-3] if query.ndim > 2 else 1
+    shared = heads
+    if enable_gqa:
+        shared = key.shape[-3] if key.ndim > 2 else 0
+        check(
+            query.ndim == key.ndim
+            and key.ndim == value.ndim
+            and shared > 0
+            and value.shape[-3] == shared
+            and heads % max(shared, 1) == 0,
+            f"the heads of `query` must be a multiple of those of `key` and `value`; "
+            f"got shapes {query.shape}, {key.shape} and {value.shape}",
+        )
+    if heads != shared:  # (*, shared, groups, L, E) beside (*, shared, 1, S, E)
+        groups = [shared, heads // max(shared, 1)]
+        q = reshape(query, query.shape[:-3] + groups + query.shape[-2:])
+        k = unsqueeze(key, -3)
+        v = unsqueeze(value, -3)
+        if mask is not None and mask.ndim > 2:
+            if mask.shape[-3] == heads:
+                mask = reshape(mask, mask.shape[:-3] + groups + mask.shape[-2:])
+            else:
+                mask = unsqueeze(mask, -3)
+    lead = broadcast(
+        "key", broadcast("query", q.shape[:-2], "key", k.shape[:-2]), "value", v.shape[:-2]
+    )
+    if q.shape[:-2] != lead:
+        q = expand(q, lead + q.shape[-2:])
+    if k.shape[:-2] != lead:
+        k = expand(k, lead + k.shape[-2:])
+    if v.shape[:-2] != lead:
+        v = expand(v, lead + v.shape[-2:])
+    made, _lse = attention_forward(q, k, v, mask, is_causal, factor)
+    if heads != shared:
+        return reshape(made, query.shape[:-1] + [value.shape[-1]])
+    return made

@@ -1,0 +1,164 @@
+"""Convolution in two dimensions."""
+
+from plait_ops.calls import sum
+from plait_ops.spec import Operator
+from plait_ops.words import check, require, require_same, result, sizes, windows
+
+conv2d = Operator(
+    "conv2d(Tensor input, Tensor weight, Tensor? bias=None, int[2] stride=1, int[2] padding=0, int[2] dilation=1, "
+    "int groups=1) -> Tensor",
+    doc="""
+    Cross-correlation of images with filters, plus a bias for each filter:
+    ``out[n, o, y, x] = bias[o] + sum_{c,i,j} weight[o, c, i, j] * input[n, c', y * sh + i * dh - ph, x * sw + j * dw - pw]``,
+    where `input` counts as 0 outside and c' runs over the channels of the group that o belongs to.
+
+    Shapes: `input` is (n, c, h, w), `weight` (o, c / groups, kh, kw), `bias` (o,), the result (n, o, oh, ow) with
+    ``oh = (h + 2 * ph - dh * (kh - 1) - 1) // sh + 1``. Dtypes: floats, the same for all.
+    Raises: ShapeError for other shapes and where a filter is larger than the padded image, ValueError for a stride,
+    dilation or number of groups below 1 or a negative padding, DTypeError if the dtypes differ.
+
+    >>> import plait_core as pc
+    >>> pc.conv2d(pc.ones(1, 1, 3, 3), pc.ones(1, 1, 2, 2)).tolist()
+    [[[[4.0, 4.0], [4.0, 4.0]]]]
+    """,
+    dtypes="floating",
+    kernel="operands have one dtype, any strides; the result is in C order; in[2] may be None.",
+    method=False,
+)
+conv2d_backward_input = Operator(
+    "conv2d_backward_input(Tensor grad, Tensor weight, int[] size, int[2] stride, int[2] padding, int[2] dilation, "
+    "int groups) -> Tensor",
+    doc="The derivative of `conv2d` for its input, which has shape `size`; also the transposed convolution.",
+    dtypes="floating",
+    internal=True,
+    kernel="in[0] has the shape of the result of `conv2d`, any strides.",
+)
+conv2d_backward_weight = Operator(
+    "conv2d_backward_weight(Tensor grad, Tensor input, int[] size, int[2] stride, int[2] padding, int[2] dilation, "
+    "int groups) -> Tensor",
+    doc="The derivative of `conv2d` for its weight, which has shape `size`.",
+    dtypes="floating",
+    internal=True,
+    kernel="in[0] has the shape of the result of `conv2d`, any strides.",
+)
+
+
+@conv2d.shape
+def _(input, weight, bias, stride, padding, dilation, groups):
+    check(
+        input.ndim == 4 and weight.ndim == 4,
+        f"`input` and `weight` must have 4 dimensions; got shapes {input.shape} and {weight.shape}",
+    )
+    require("input", input.dtype, "floating")
+    require_same("input", input, "weight", weight)
+    check(groups >= 1, f"`groups` must be at least 1; got {groups}", "ValueError")
+    check(
+        weight.shape[0] % groups == 0
+        and input.shape[1] % groups == 0
+        and weight.shape[1] == input.shape[1] // groups,
+        f"`weight` of shape {weight.shape} does not fit `input` of shape {input.shape} with `groups` {groups}: "
+        f"(o, c / groups, kh, kw) and (n, c, h, w) are required",
+    )
+    if bias is not None:
+        check(
+            bias.ndim == 1 and bias.shape[0] == weight.shape[0],
+            f"`bias` must have shape {tuple(weight.shape[:1])} for `weight` of shape {weight.shape}; got {bias.shape}",
+        )
+        require_same("input", input, "bias", bias)
+    made = [input.shape[0], weight.shape[0]]
+    for i in range(2):
+        made.append(
+            windows(
+                input.shape, 2 + i, weight.shape[2 + i], stride[i], padding[i], dilation[i], False
+            )
+        )
+    return result(made, input.dtype)
+
+
+@conv2d_backward_input.shape
+def _(grad, weight, size, stride, padding, dilation, groups):
+    sizes("size", size)
+    check(
+        grad.ndim == 4 and weight.ndim == 4 and len(size) == 4,
+        f"`grad`, `weight` and `size` must have 4 dimensions; got {grad.shape}, {weight.shape} and {size}",
+    )
+    require("grad", grad.dtype, "floating")
+    require_same("grad", grad, "weight", weight)
+    check(groups >= 1, f"`groups` must be at least 1; got {groups}", "ValueError")
+    check(
+        size[0] == grad.shape[0]
+        and weight.shape[0] == grad.shape[1]
+        and weight.shape[0] % groups == 0
+        and size[1] % groups == 0
+        and weight.shape[1] == size[1] // groups,
+        f"`grad` of shape {grad.shape} and `weight` of shape {weight.shape} do not fit `size` {size} with `groups` {groups}",
+    )
+    for i in range(2):
+        n = windows(size, 2 + i, weight.shape[2 + i], stride[i], padding[i], dilation[i], False)
+        check(
+            grad.shape[2 + i] == n,
+            f"`grad` of shape {grad.shape} must have {n} elements in dimension {2 + i}",
+        )
+    return result(size, grad.dtype)
+
+
+@conv2d_backward_weight.shape
+def _(grad, input, size, stride, padding, dilation, groups):
+    sizes("size", size)
+    check(
+        grad.ndim == 4 and input.ndim == 4 and len(size) == 4,
+        f"`grad`, `input` and `size` must have 4 dimensions; got {grad.shape}, {input.shape} and {size}",
+    )
+    require("grad", grad.dtype, "floating")
+    require_same("grad", grad, "input", input)
+    check(groups >= 1, f"`groups` must be at least 1; got {groups}", "ValueError")
+    check(
+        input.shape[0] == grad.shape[0]
+        and size[0] == grad.shape[1]
+        and size[0] % groups == 0
+        and input.shape[1] % groups == 0
+        and size[1] == input.shape[1] // groups,
+        f"`grad` of shape {grad.shape} and `input` of shape {input.shape} do not fit `size` {size} with `groups` {groups}",
+    )
+    for i in range(2):
+        n = windows(input.shape, 2 + i, size[2 + i], stride[i], padding[i], dilation[i], False)
+        check(
+            grad.shape[2 + i] == n,
+            f"`grad` of shape {grad.shape} must have {n} elements in dimension {2 + i}",
+        )
+    return result(size, grad.dtype)
+
+
+@conv2d.vjp("input")
+def _(g, input, weight, stride, padding, dilation, groups):
+    return conv2d_backward_input(g, weight, input.shape, stride, padding, dilation, groups)
+
+
+@conv2d.vjp("weight")
+def _(g, input, weight, stride, padding, dilation, groups):
+    return conv2d_backward_weight(g, input, weight.shape, stride, padding, dilation, groups)
+
+
+@conv2d.vjp("bias")
+def _(g):
+    return sum(g, [0, 2, 3])
+
+
+@conv2d_backward_input.vjp("grad")
+def _(g, weight, stride, padding, dilation, groups):
+    return conv2d(g, weight, None, stride, padding, dilation, groups)
+
+
+@conv2d_backward_input.vjp("weight")
+def _(g, grad, weight, stride, padding, dilation, groups):
+    return conv2d_backward_weight(grad, g, weight.shape, stride, padding, dilation, groups)
+
+
+@conv2d_backward_weight.vjp("grad")
+def _(g, input, stride, padding, dilation, groups):
+    return conv2d(input, g, None, stride, padding, dilation, groups)
+
+
+@conv2d_backward_weight.vjp("input")
+def _(g, grad, input, stride, padding, dilation, groups):
+    return conv2d_backward_input(grad, g, input.shape, stride, padding, dilation, groups)

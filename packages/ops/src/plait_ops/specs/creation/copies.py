@@ -1,0 +1,201 @@
+"""Copies and writes: clone, cast, copy_, fill_."""
+
+from plait_ops.calls import empty, zeros_like
+from plait_ops.spec import Composite, Operator
+from plait_ops.words import (
+    broadcast,
+    check,
+    contiguous_strides,
+    dense_strides,
+    fits,
+    format_strides,
+    is_in_format,
+    result_as,
+    sum_to,
+    to_dtype,
+)
+
+clone = Operator(
+    'clone(Tensor self, *, str memory_format="preserve_format") -> Tensor',
+    doc="""
+    A copy of `self` with memory of its own, dense in the order of dimensions that `self` has, or in that of
+    `memory_format`: `contiguous_format`, `channels_last` (4 dimensions) or `channels_last_3d` (5).
+
+    Raises: ShapeError if `memory_format` is for another number of dimensions; ValueError if there is no such format.
+
+    >>> import plait_core as pc
+    >>> pc.clone(pc.ones(2)).tolist()
+    [1.0, 1.0]
+    """,
+    dtypes="any",
+)
+
+
+@clone.shape
+def _(self, memory_format):
+    strides = format_strides(memory_format, self.shape, dense_strides(self))
+    return result_as(self.shape, self.dtype, strides)
+
+
+@clone.vjp("self")
+def _(g):
+    return g
+
+
+contiguous = Composite(
+    'contiguous(Tensor(a) self, *, str memory_format="contiguous_format") -> Tensor(a)',
+    doc="""
+    `self` if its elements lie in C order, else a copy in which they do; or the order of another `memory_format`:
+    `channels_last` (4 dimensions) or `channels_last_3d` (5).
+
+    Raises: ShapeError if `memory_format` is for another number of dimensions; ValueError if there is no such format.
+
+    >>> import plait_core as pc
+    >>> pc.contiguous(pc.zeros(2, 3).t()).is_contiguous()
+    True
+    """,
+    dtypes="any",
+)
+dense = Operator(
+    "dense(Tensor self) -> Tensor",
+    doc="A copy of `self` in C order.",
+    dtypes="any",
+    kernel="copies, like clone; the result is in C order.",
+    internal=True,
+)
+
+
+@dense.shape
+def _(self):
+    return result_as(self.shape, self.dtype, contiguous_strides(self.shape))
+
+
+@dense.decompose
+def _(self):
+    return copy_(empty(self.shape, dtype=self.dtype, device=self.device), self)
+
+
+@dense.vjp("self")
+def _(g):
+    return g
+
+
+@contiguous.decompose
+def _(self, memory_format):
+    if is_in_format(memory_format, self):
+        return self
+    if memory_format == "contiguous_format":
+        return dense(self)
+    return clone(self, memory_format=memory_format)
+
+
+cast = Operator(
+    "cast(Tensor self, dtype dtype) -> Tensor",
+    doc="""
+    A copy of `self` in another dtype. Floats are cut towards 0 to become integers (numbers that the integer dtype does not
+    hold give some value, never an error); numbers other than 0 become True; complex numbers lose their imaginary part.
+    `Tensor.to`, `.float()` and their kin call it.
+
+    >>> import plait_core as pc
+    >>> pc.cast(pc.tensor([0.5, -1.5]), "int64").tolist()
+    [0, -1]
+    """,
+    dtypes="any",
+    kernel="all pairs of dtypes; the result is dense in the order of dimensions of in[0].",
+    method=False,
+)
+
+
+@cast.shape
+def _(self, dtype):
+    return result_as(self.shape, dtype, dense_strides(self))
+
+
+@cast.vjp("self")
+def _(g, self):
+    return to_dtype(g, self.dtype)
+
+
+copy_ = Operator(
+    "copy_(Tensor(a)! self, Tensor src) -> Tensor(a)!",
+    doc="""
+    Write `src` into `self`: `src` broadcasts to the shape of `self` and is cast to its dtype. Returns `self`.
+
+    Raises: ShapeError if `src` does not broadcast to `self`.
+
+    >>> import plait_core as pc
+    >>> x = pc.zeros(2, 2)
+    >>> x.copy_(pc.tensor([1, 2])).tolist()
+    [[1.0, 2.0], [1.0, 2.0]]
+    """,
+    dtypes="any",
+    any_device=True,
+    kernel="in[0] and in[1] have any strides, dtypes and devices; in[1] broadcasts to in[0].",
+)
+
+
+@copy_.shape
+def _(self, src):
+    shape = broadcast("self", self.shape, "src", src.shape)
+    check(
+        shape == list(self.shape),
+        f"`src` of shape {src.shape} must broadcast to the shape of `self`, {self.shape}",
+    )
+    return self
+
+
+@copy_.vjp("src")
+def _(g, src):
+    return to_dtype(sum_to(g, src.shape), src.dtype)
+
+
+@copy_.vjp("self")
+def _(g):
+    return zeros_like(g)
+
+
+fill_ = Operator(
+    "fill_(Tensor(a)! self, Scalar value) -> Tensor(a)!",
+    doc="""
+    Write `value` to every element of `self`, cast to its dtype. Returns `self`.
+
+    >>> import plait_core as pc
+    >>> pc.zeros(2).fill_(3).tolist()
+    [3.0, 3.0]
+    """,
+    dtypes="any",
+    kernel="in[0] has any strides.",
+)
+zero_ = Operator(
+    "zero_(Tensor(a)! self) -> Tensor(a)!",
+    doc="""
+    Write 0 to every element of `self`. Returns `self`.
+
+    >>> import plait_core as pc
+    >>> pc.ones(2).zero_().tolist()
+    [0.0, 0.0]
+    """,
+    dtypes="any",
+)
+
+
+@fill_.shape
+def _(self, value):
+    fits("value", value, self.dtype)
+    return self
+
+
+@zero_.shape
+def _(self):
+    return self
+
+
+@fill_.vjp("self")
+@zero_.vjp("self")
+def _(g):
+    return zeros_like(g)
+
+
+@zero_.decompose
+def _(self):
+    return fill_(self, 0)

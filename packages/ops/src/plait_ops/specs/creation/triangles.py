@@ -1,0 +1,91 @@
+"""One triangle of a matrix."""
+
+from plait_ops.calls import clone, nonzero_rows, ones, transpose
+from plait_ops.spec import Composite, Operator
+from plait_ops.words import bool_, check, require, result, to_dtype
+
+
+def _triangle(name, text, example):
+    operator = Operator(
+        f"{name}(Tensor self, int diagonal|k=0) -> Tensor",
+        doc=f"""
+    The {text} of the matrices in the last two dimensions, 0 elsewhere; `diagonal` moves its edge to the upper right.
+
+    Shape: at least two dimensions; the result has the shape of `self`. Dtypes: all.
+    Raises: ShapeError for fewer dimensions.
+
+    >>> import plait_core as pc
+    >>> pc.{name}(pc.tensor([[1, 2], [3, 4]])).tolist()
+    {example}
+    """,
+        inplace=True,
+        out=True,
+        dtypes="any",
+    )
+
+    @operator.shape
+    def _(self):
+        check(self.ndim >= 2, f"`self` must have at least 2 dimensions; got shape {self.shape}")
+        return result(self.shape, self.dtype)
+
+    return operator
+
+
+tril = _triangle("tril", "lower triangle with the diagonal", "[[1, 0], [3, 4]]")
+triu = _triangle("triu", "upper triangle with the diagonal", "[[1, 2], [0, 4]]")
+
+
+@tril.vjp("self")
+def _(g, diagonal):
+    return tril(g, diagonal)
+
+
+@triu.vjp("self")
+def _(g, diagonal):
+    return triu(g, diagonal)
+
+
+def _places(triangle, lower):
+    def decompose(row, col, offset, dtype, device):
+        check(
+            row >= 0 and col >= 0,
+            f"`row` and `col` must not be negative; got {row} and {col}",
+            "ValueError",
+        )
+        require("dtype", dtype, "integer")
+        square = triangle(ones([row, col], dtype=bool_, device=device), offset)
+        # Row i holds start + i places left of the edge, but not below 0, and not beyond `col`. So
+        # the shape is known without looking, and on device meta.
+        start = offset + (1 if lower else 0)
+        some = min(max(1 - start, 0), row)
+        full = min(max(col - start, some), row)
+        below = (full - some) * (2 * start + full + some - 1) // 2 + (row - full) * col
+        rows = nonzero_rows(square, below if lower else row * col - below)
+        return clone(transpose(to_dtype(rows, dtype), 0, 1))
+
+    return decompose
+
+
+def _triangle_indices(name, what, example):
+    operator = Composite(
+        f"{name}_indices(int row, int col, int offset=0, *, dtype dtype=int64, device? device=None) -> Tensor",
+        doc=f"""
+    Where the {what} triangle of a matrix of `row` rows and `col` columns is: row numbers and column numbers, shape (2, n),
+    row by row. `offset` moves its edge to the upper right.
+
+    Raises: ValueError for a negative size, DTypeError unless `dtype` is int32 or int64.
+
+    >>> import plait_core as pc
+    >>> pc.{name}_indices(2, 2).tolist()
+    {example}
+    """,
+    )
+    return operator
+
+
+tril_indices = _triangle_indices("tril", "lower", "[[0, 1, 1], [0, 0, 1]]")
+triu_indices = _triangle_indices("triu", "upper", "[[0, 0, 1], [0, 1, 1]]")
+
+
+tril_indices.decompose(_places(tril, True))
+triu_indices.decompose(_places(triu, False))

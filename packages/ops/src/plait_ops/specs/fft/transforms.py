@@ -1,0 +1,99 @@
+"""The three transforms that all others are made of; kernels come from the host language."""
+
+from plait_ops.calls import cat, narrow, real, slice_backward
+from plait_ops.fft_words import fft_swapped, fft_whole
+from plait_ops.spec import Operator
+from plait_ops.words import check, complex_dtype, is_complex, real_dtype, require, result
+
+_KERNEL = "`dim` counts from the front; `norm` is backward, ortho or forward, as in NumPy."
+
+fft_c2c = Operator(
+    "fft_c2c(Tensor self, int[] dim, str norm, bool forward) -> Tensor",
+    doc="""
+    The Fourier transform of complex numbers over `dim`, or its inverse.
+
+    Raises: DTypeError unless `self` is complex.
+    """,
+    method=False,
+    internal=True,
+    dtypes="inexact",
+    kernel=_KERNEL,
+)
+fft_r2c = Operator(
+    "fft_r2c(Tensor self, int[] dim, str norm, bool onesided) -> Tensor",
+    doc="""
+    The Fourier transform of real numbers over `dim`; `onesided`: of the last of them only the first half, and one.
+
+    Raises: DTypeError unless `self` is real and floating.
+    """,
+    method=False,
+    internal=True,
+    dtypes="floating",
+    kernel=_KERNEL,
+)
+fft_c2r = Operator(
+    "fft_c2r(Tensor self, int[] dim, str norm, int last) -> Tensor",
+    doc="""
+    The inverse Fourier transform over `dim` to real numbers, `last` of them in the last of `dim`, of which `self` has the
+    first half, and one.
+
+    Raises: DTypeError unless `self` is complex.
+    """,
+    method=False,
+    internal=True,
+    dtypes="inexact",
+    kernel=_KERNEL,
+)
+
+
+@fft_c2c.shape
+def _(self, dim, norm):
+    check(is_complex(self.dtype), f"`self` must be complex; got {self.dtype}", "DTypeError")
+    fft_whole(self.shape, dim, norm)
+    return result(self.shape, self.dtype)
+
+
+@fft_r2c.shape
+def _(self, dim, norm, onesided):
+    require("self", self.dtype, "floating")
+    fft_whole(self.shape, dim, norm)
+    shape = list(self.shape)
+    if onesided:
+        shape[dim[-1]] = shape[dim[-1]] // 2 + 1
+    return result(shape, complex_dtype(self.dtype))
+
+
+@fft_c2r.shape
+def _(self, dim, norm, last):
+    check(is_complex(self.dtype), f"`self` must be complex; got {self.dtype}", "DTypeError")
+    fft_whole(self.shape, dim, norm)
+    check(
+        last >= 1 and self.shape[dim[-1]] == last // 2 + 1,
+        f"`last` must be one or two less than twice the size along {dim[-1]} of shape {self.shape}; got {last}",
+    )
+    shape = list(self.shape)
+    shape[dim[-1]] = last
+    return result(shape, real_dtype(self.dtype))
+
+
+@fft_c2c.vjp("self")
+def _(g, dim, norm, forward):
+    return fft_c2c(g, dim, fft_swapped(norm), not forward)
+
+
+@fft_r2c.vjp("self")
+def _(g, self, dim, norm, onesided):
+    last = dim[-1]
+    whole = slice_backward(g, self.shape, last, 0, g.shape[last], 1) if onesided else g
+    return real(fft_c2c(whole, dim, fft_swapped(norm), False))
+
+
+@fft_c2r.vjp("self")
+def _(g, dim, norm, last):
+    half = fft_r2c(g, dim, fft_swapped(norm), True)
+    at = dim[-1]
+    size = half.shape[at]
+    twice = last - size  # all but the first, and the middle one of an even number, stand for two
+    first = narrow(half, at, 0, 1)
+    others = narrow(half, at, 1, twice) * 2.0
+    return cat([first, others, narrow(half, at, 1 + twice, size - 1 - twice)], at)

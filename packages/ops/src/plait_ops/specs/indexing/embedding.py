@@ -1,0 +1,110 @@
+"""Rows of a table, and one-hot rows."""
+
+from plait_ops.calls import arange, cast, eq, index_add, reshape, unsqueeze, where, zeros
+from plait_ops.calls import max as largest
+from plait_ops.spec import Composite, Operator
+from plait_ops.words import cast_argument, check, int64, is_complex, item, numel, require, result
+
+embedding = Operator(
+    "embedding(Tensor weight, Tensor indices, int padding_idx=-1) -> Tensor",
+    doc="""
+    The rows of `weight` at `indices`; negative ones count from the end. A row `padding_idx` (if not -1) gets no gradient.
+
+    Shapes: `weight` is (n, d), `indices` any, the result that of `indices` plus (d,). Dtypes: any; `indices` integers.
+    Raises: ShapeError unless `weight` is a matrix, DTypeError unless `indices` hold integers, IndexError for an index
+    outside [-n, n).
+
+    >>> import plait_core as pc
+    >>> pc.embedding(pc.tensor([[1, 2], [3, 4]]), pc.tensor([1, 1])).tolist()
+    [[3, 4], [3, 4]]
+    """,
+    dtypes="any",
+    kernel="indices are int64; a value outside [-n, n) is an IndexError that names it and n.",
+    method=False,
+)
+embedding_backward = Operator(
+    "embedding_backward(Tensor grad, Tensor indices, int num_weights, int padding_idx) -> Tensor",
+    doc="Rows of `grad` added up at `indices` in zeros of `num_weights` rows: the derivative of `embedding`.",
+    dtypes="floating",
+    internal=True,
+    kernel="indices are int64; rows are added in order.",
+)
+
+
+@embedding.shape
+def _(weight, indices):
+    check(weight.ndim == 2, f"`weight` must have 2 dimensions; got shape {weight.shape}")
+    require("indices", indices.dtype, "integer")
+    cast_argument("indices", int64)
+    return result(indices.shape + weight.shape[1:], weight.dtype)
+
+
+@embedding_backward.shape
+def _(grad, indices, num_weights):
+    require("grad", grad.dtype, "floating")
+    require("indices", indices.dtype, "integer")
+    check(
+        grad.ndim == indices.ndim + 1 and grad.shape[:-1] == indices.shape,
+        f"`grad` of shape {grad.shape} must have the shape of `indices`, {indices.shape}, and one more dimension",
+    )
+    cast_argument("indices", int64)
+    return result([num_weights] + grad.shape[-1:], grad.dtype)
+
+
+@embedding_backward.decompose
+def _(grad, indices, num_weights, padding_idx):
+    rows = reshape(grad, [numel(indices.shape), grad.shape[-1]])
+    at = reshape(indices, [-1])
+    if padding_idx >= 0:
+        rows = where(unsqueeze(eq(at, padding_idx), 1), 0.0, rows)
+    made = zeros([num_weights, grad.shape[-1]], dtype=grad.dtype, device=grad.device)
+    return index_add(made, 0, at, rows)
+
+
+@embedding.vjp("weight")
+def _(g, weight, indices, padding_idx):
+    if is_complex(g.dtype):
+        flat = reshape(indices, [-1])
+        rows = reshape(g, [numel(indices.shape), weight.shape[1]])
+        if padding_idx >= 0:
+            rows = where(unsqueeze(eq(flat, padding_idx), -1), 0.0, rows)
+        return index_add(zeros(weight.shape, dtype=g.dtype, device=g.device), 0, flat, rows)
+    return embedding_backward(g, indices, weight.shape[0], padding_idx)
+
+
+@embedding_backward.vjp("grad")
+def _(g, grad, indices, padding_idx):
+    rows = embedding(g, indices)
+    if padding_idx >= 0:
+        return where(unsqueeze(eq(indices, padding_idx), -1), 0.0, rows)
+    return rows
+
+
+one_hot = Composite(
+    "one_hot(Tensor self, int num_classes=-1) -> Tensor",
+    doc="""
+    int64 rows of 0 with a 1 at the place that each element names; `num_classes` -1 is the largest element plus 1.
+
+    Raises: DTypeError unless `self` holds integers, ValueError for another negative `num_classes`.
+
+    >>> import plait_core as pc
+    >>> pc.one_hot(pc.tensor([0, 2]), 3).tolist()
+    [[1, 0, 0], [0, 0, 1]]
+    """,
+    dtypes="integer",
+    method=False,
+)
+
+
+@one_hot.decompose
+def _(self, num_classes):
+    require("self", self.dtype, "integer")
+    check(
+        num_classes >= -1,
+        f"`num_classes` must not be negative, or -1; got {num_classes}",
+        "ValueError",
+    )
+    n = num_classes
+    if num_classes == -1:
+        n = item(cast(largest(self), int64)) + 1
+    return cast(eq(unsqueeze(self, -1), arange(n, device=self.device)), int64)

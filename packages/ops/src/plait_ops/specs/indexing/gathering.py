@@ -1,0 +1,221 @@
+"""Reading along one dimension by an index tensor, and adding there."""
+
+from plait_ops.calls import (
+    expand,
+    gather,
+    index_add,
+    index_select,
+    index_tensors,
+    reshape,
+    scatter_add,
+    sum,
+    zeros,
+)
+from plait_ops.spec import Composite, Operator
+from plait_ops.words import (
+    broadcast,
+    cast_argument,
+    check,
+    conjugate,
+    gather_check,
+    int64,
+    numel,
+    require,
+    require_same,
+    result,
+    wrap_dim,
+)
+
+_KERNEL = "the index is int64, values in [-n, n), else an IndexError that names the value and n; `dim` is not wrapped."
+
+index_select_ = Operator(
+    "index_select(Tensor self, int dim|axis, Tensor index) -> Tensor",
+    doc="""
+    The slices of `self` at `index`, a vector of integers, along `dim`. Negative indices count from the end.
+
+    Raises: IndexError for a `dim` or an index out of range, ShapeError if `index` has several dimensions, DTypeError unless
+    it holds integers.
+
+    >>> import plait_core as pc
+    >>> pc.index_select(pc.tensor([[1, 2], [3, 4]]), 1, pc.tensor([1, 1, 0])).tolist()
+    [[2, 2, 1], [4, 4, 3]]
+    """,
+    dtypes="any",
+    kernel=_KERNEL,
+    out=True,
+)
+
+
+@index_select_.shape
+def _(self, dim, index):
+    at = wrap_dim("dim", dim, self.shape)
+    check(index.ndim <= 1, f"`index` must have 1 dimension; got shape {index.shape}")
+    require("index", index.dtype, "integer")
+    cast_argument("index", int64)
+    if self.ndim == 0:
+        check(
+            index.ndim == 0 or index.shape[0] == 1,
+            f"`index` of shape {index.shape} must name one element of a 0-d tensor",
+        )
+        return result(self.shape, self.dtype)
+    shape = list(self.shape)
+    shape[at] = index.shape[0] if index.ndim == 1 else 1
+    return result(shape, self.dtype)
+
+
+@index_select_.vjp("self")
+def _(g, self, dim, index):
+    if self.ndim == 0:
+        return g
+    rows = reshape(index, [-1])
+    return index_add(zeros(self.shape, dtype=g.dtype, device=g.device), dim, rows, g)
+
+
+index_add_ = Operator(
+    "index_add(Tensor self, int dim|axis, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
+    doc="""
+    `self` with ``alpha * source`` added to its slices at `index` along `dim`; a slice named several times gets every addend.
+
+    Raises: IndexError for a `dim` or an index out of range, ShapeError if `source` has not the shape of `self` with the
+    length of `index` along `dim`, DTypeError if dtypes differ.
+
+    >>> import plait_core as pc
+    >>> pc.index_add(pc.zeros(3), 0, pc.tensor([0, 0]), pc.ones(2)).tolist()
+    [2.0, 0.0, 0.0]
+    """,
+    inplace=True,
+    dtypes="any",
+    kernel=_KERNEL + " Addends of one place are added in order.",
+    out=True,
+)
+
+
+@index_add_.shape
+def _(self, dim, index, source):
+    at = wrap_dim("dim", dim, self.shape)
+    check(index.ndim <= 1, f"`index` must have 1 dimension; got shape {index.shape}")
+    require("index", index.dtype, "integer")
+    require_same("self", self, "source", source)
+    cast_argument("index", int64)
+    want = list(self.shape)
+    if self.ndim > 0:
+        want[at] = index.shape[0] if index.ndim == 1 else 1
+    check(
+        source.shape == tuple(want),
+        f"`source` must have shape {tuple(want)} for `self` of shape {self.shape}; got {source.shape}",
+    )
+    return result(self.shape, self.dtype)
+
+
+@index_add_.vjp("self")
+def _(g):
+    return g
+
+
+@index_add_.vjp("source")
+def _(g, dim, index, source, alpha):
+    return reshape(index_select(g, dim, index), source.shape) * conjugate(alpha)
+
+
+gather_ = Operator(
+    "gather(Tensor self, int dim|axis, Tensor index) -> Tensor",
+    doc="""
+    The elements of `self` at `index` along `dim`: ``out[i, j] = self[index[i, j], j]`` for `dim` 0, and so on. `index` has as
+    many dimensions as `self` and, except along `dim`, sizes that are not larger. Negative indices count from the end.
+
+    Raises: IndexError for a `dim` or an index out of range, ShapeError for other shapes, DTypeError unless `index` holds
+    integers.
+
+    >>> import plait_core as pc
+    >>> pc.gather(pc.tensor([[1, 2], [3, 4]]), 1, pc.tensor([[1], [0]])).tolist()
+    [[2], [3]]
+    """,
+    dtypes="any",
+    kernel=_KERNEL,
+    out=True,
+)
+
+
+@gather_.shape
+def _(self, dim, index):
+    if numel(index.shape) == 0:  # names nothing, and fits everywhere
+        wrap_dim("dim", dim, self.shape)
+        require("index", index.dtype, "integer")
+    elif self.ndim == 0 and index.ndim == 1:  # one element counts as a vector
+        gather_check("self", [1], dim, "index", index)
+    else:
+        gather_check("self", self.shape, dim, "index", index)
+    cast_argument("index", int64)
+    return result(index.shape, self.dtype)
+
+
+@gather_.vjp("self")
+def _(g, self, dim, index):
+    if numel(index.shape) == 0:
+        return zeros(self.shape, dtype=g.dtype, device=g.device)
+    if self.ndim == 0:
+        return sum(g)
+    return scatter_add(zeros(self.shape, dtype=g.dtype, device=g.device), dim, index, g)
+
+
+take_along_dim = Composite(
+    "take_along_dim(Tensor self, Tensor indices, int? dim|axis=None) -> Tensor",
+    doc="""
+    The elements of `self` at `indices` along `dim`, as `gather`, but shapes broadcast in the other dimensions; `dim` None: of
+    the flattened tensors. What `argsort` and `argmax` with ``keepdim=True`` give is what it takes.
+
+    Raises: as `gather`, and ShapeError if the numbers of dimensions differ.
+
+    >>> import plait_core as pc
+    >>> x = pc.tensor([[3, 1], [2, 4]])
+    >>> pc.take_along_dim(x, pc.argsort(x, 1), 1).tolist()
+    [[1, 3], [2, 4]]
+    """,
+    dtypes="any",
+    out=True,
+)
+
+
+@take_along_dim.decompose
+def _(self, indices, dim):
+    require("indices", indices.dtype, "integer")
+    if dim is None:
+        return gather(reshape(self, [-1]), 0, reshape(indices, [-1]))
+    at = wrap_dim("dim", dim, self.shape)
+    check(
+        self.ndim == indices.ndim,
+        f"`indices` of shape {indices.shape} must have as many dimensions as `self` of shape {self.shape}",
+    )
+    if self.ndim == 0:
+        return gather(self, 0, indices)
+    rest = list(self.shape)
+    rest[at] = 1
+    own = list(indices.shape)
+    own[at] = 1
+    common = broadcast("self", rest, "indices", own)
+    common[at] = self.shape[at]
+    wide = expand(self, common)
+    common[at] = indices.shape[at]
+    return gather(wide, at, expand(indices, common))
+
+
+take = Composite(
+    "take(Tensor self, Tensor index) -> Tensor",
+    doc="""
+    The elements at `index` into the flattened tensor; the result has the shape of `index`.
+
+    Raises: DTypeError unless `index` is an integer tensor, IndexError for an index out of range.
+
+    >>> import plait_core as pc
+    >>> pc.take(pc.tensor([[1, 2], [3, 4]]), pc.tensor([3, 0])).tolist()
+    [4, 1]
+    """,
+    dtypes="any",
+    out=True,
+)
+
+
+@take.decompose
+def _(self, index):
+    require("index", index.dtype, "integer")
+    return index_tensors(reshape(self, [-1]), [index])

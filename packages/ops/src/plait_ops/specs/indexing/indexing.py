@@ -1,0 +1,251 @@
+"""Indexing with integer arrays and bool masks, as NumPy does."""
+
+from plait_ops.calls import (
+    amax,
+    amin,
+    arange,
+    clone,
+    eq,
+    floor_divide,
+    index_columns,
+    index_put_tensors_,
+    index_tensors,
+    nonzero,
+    remainder,
+    reshape,
+    select,
+    where,
+    zeros,
+)
+from plait_ops.spec import Composite, Operator
+from plait_ops.words import (
+    bool_,
+    broadcast,
+    cast_argument,
+    check,
+    fits,
+    index_shape,
+    int64,
+    is_tensor,
+    item,
+    numel,
+    require,
+    result,
+    sizes,
+    sum_to,
+    to_dtype,
+)
+
+# ---- masks become integer arrays -----------------------------------------------------------------
+index_columns_ = Composite(
+    "index_columns(Tensor self, Tensor?[] indices) -> Tensor[]",
+    doc="`indices` with each bool mask replaced by one int64 index for each of its dimensions; None stays None.",
+    internal=True,
+    dtypes="any",
+)
+
+
+@index_columns_.decompose
+def _(self, indices):
+    made = []
+    at = 0
+    for i in range(len(indices)):
+        index = indices[i]
+        if index is None:
+            made.append(None)
+            at += 1
+        elif index.dtype == bool_:
+            check(
+                at + index.ndim <= self.ndim,
+                f"too many indices for `self` of shape {self.shape}: the mask at {i} has shape {index.shape}",
+                "IndexError",
+            )
+            for d in range(index.ndim):
+                check(
+                    index.shape[d] == self.shape[at + d],
+                    f"the mask at {i} of shape {index.shape} must fit `self` of shape {self.shape} from dimension {at} on",
+                    "IndexError",
+                )
+            rows = nonzero(index)
+            for d in range(index.ndim):
+                made.append(select(rows, 1, d))
+            at += index.ndim
+            if index.ndim == 0:
+                made.append(None)
+        else:
+            check(
+                at < self.ndim,
+                f"too many indices for `self` of shape {self.shape}: got {len(indices)}",
+                "IndexError",
+            )
+            require("indices", index.dtype, "integer")
+            made.append(index)
+            at += 1
+    return made
+
+
+# ---- reading -------------------------------------------------------------------------------------
+index_ = Composite(
+    "index(Tensor self, Tensor?[] indices) -> Tensor",
+    doc="""
+    ``self[i, j, ...]`` with integer arrays and bool masks; None stands for ``:``. The indices broadcast; a mask counts as
+    the indices of its True elements. The shape they broadcast to takes the place of the indexed dimensions, or comes first
+    if None stands between them. Negative indices count from the end.
+
+    Raises: IndexError for too many indices, one out of range, or a mask that does not fit, DTypeError for other dtypes,
+    ShapeError if the indices do not broadcast.
+
+    >>> import plait_core as pc
+    >>> pc.index(pc.tensor([[1, 2], [3, 4]]), [pc.tensor([0, 1]), pc.tensor([1, 0])]).tolist()
+    [2, 3]
+    """,
+    dtypes="any",
+    method=False,
+)
+index_tensors_ = Operator(
+    "index_tensors(Tensor self, Tensor?[] indices) -> Tensor",
+    doc="`index` with integer arrays only.",
+    dtypes="any",
+    internal=True,
+    kernel="indices are int64 or None; they broadcast; values in [-n, n), else an IndexError that names the value and n.",
+)
+
+
+@index_.decompose
+def _(self, indices):
+    return index_tensors(self, index_columns(self, indices))
+
+
+@index_tensors_.shape
+def _(self, indices):
+    shape = index_shape("indices", self.shape, indices)
+    cast_argument("indices", int64)
+    return result(shape, self.dtype)
+
+
+@index_tensors_.vjp("self")
+def _(g, self, indices):
+    return index_tensors_backward(g, indices, self.shape)
+
+
+index_tensors_backward = Operator(
+    "index_tensors_backward(Tensor grad, Tensor?[] indices, int[] size) -> Tensor",
+    doc="Zeros of shape `size` with `grad` added up at `indices`: the derivative of `index`.",
+    dtypes="floating",
+    internal=True,
+)
+
+
+@index_tensors_backward.shape
+def _(grad, indices, size):
+    sizes("size", size)
+    shape = index_shape("indices", size, indices)
+    check(grad.shape == shape, f"`grad` of shape {grad.shape} must have shape {tuple(shape)}")
+    return result(size, grad.dtype)
+
+
+@index_tensors_backward.decompose
+def _(grad, indices, size):
+    return index_put_tensors_(
+        zeros(size, dtype=grad.dtype, device=grad.device), indices, grad, True
+    )
+
+
+@index_tensors_backward.vjp("grad")
+def _(g, indices):
+    return index_tensors(g, indices)
+
+
+# ---- writing -------------------------------------------------------------------------------------
+index_put_ = Composite(
+    "index_put_(Tensor(a)! self, Tensor?[] indices, Tensor|Scalar values, bool accumulate=False) -> Tensor(a)!",
+    doc="""
+    ``self[i, j, ...] = values`` with integer arrays and bool masks, or ``+=`` with `accumulate`, where an element named
+    several times gets every addend. `values` broadcast to the shape of ``index(self, indices)``. Returns `self`.
+
+    Raises: as `index`, and ShapeError if `values` do not broadcast.
+
+    >>> import plait_core as pc
+    >>> pc.zeros(3).index_put_([pc.tensor([0, 2])], 1).tolist()
+    [1.0, 0.0, 1.0]
+    """,
+    dtypes="any",
+)
+index_put_tensors = Operator(
+    "index_put_tensors_(Tensor(a)! self, Tensor?[] indices, Tensor|Scalar values, bool accumulate=False) -> Tensor(a)!",
+    doc="`index_put_` with integer arrays only.",
+    dtypes="any",
+    internal=True,
+    kernel="indices as for index_tensors; in[2] has the dtype of in[0] or is a number, and broadcasts.",
+)
+
+
+@index_put_.decompose
+def _(self, indices, values, accumulate):
+    return index_put_tensors_(self, index_columns(self, indices), values, accumulate)
+
+
+@index_put_tensors.shape
+def _(self, indices, values, accumulate):
+    shape = index_shape("indices", self.shape, indices)
+    cast_argument("indices", int64)
+    if is_tensor(values):
+        whole = broadcast("values", values.shape, "self[indices]", shape)
+        check(whole == shape, f"`values` of shape {values.shape} must broadcast to {tuple(shape)}")
+        cast_argument("values", self.dtype)
+    fits("values", values, self.dtype)
+    return self
+
+
+@index_put_tensors.vjp("self")
+def _(g, indices, accumulate):
+    if accumulate:
+        return g
+    return index_put_tensors_(clone(g), indices, 0)
+
+
+@index_put_tensors.vjp("values")
+def _(g, indices, values, accumulate):
+    picked = index_tensors(g, indices)
+    if not accumulate:  # of values for one place the last one counts, which is the one that stays
+        order = reshape(arange(numel(picked.shape), device=g.device), picked.shape)
+        last = index_put_tensors_(zeros(g.shape, dtype=int64, device=g.device), indices, order)
+        picked = where(eq(index_tensors(last, indices), order), picked, 0.0)
+    return to_dtype(sum_to(picked, values.shape), values.dtype)
+
+
+unravel_index = Composite(
+    "unravel_index(Tensor indices, int[] shape) -> Tensor[]",
+    doc="""
+    The coordinates of `indices`, which count the elements of a tensor of the given `shape` in C order: one int64 tensor of
+    their shape for each dimension.
+
+    Raises: DTypeError unless `indices` holds integers, ShapeError for negative sizes, IndexError for an index out of range.
+
+    >>> import plait_core as pc
+    >>> [x.tolist() for x in pc.unravel_index(pc.tensor([0, 5]), (2, 3))]
+    [[0, 1], [0, 2]]
+    """,
+)
+
+
+@unravel_index.decompose
+def _(indices, shape):
+    require("indices", indices.dtype, "integer")
+    sizes("shape", shape)
+    total = numel(shape)
+    if numel(indices.shape) > 0:
+        low = item(to_dtype(amin(indices), int64))
+        high = item(to_dtype(amax(indices), int64))
+        check(
+            low >= 0 and high < total,
+            f"`indices` must be in [0, {total}) for `shape` {shape}; got {low if low < 0 else high}",
+            "IndexError",
+        )
+    rest = to_dtype(indices, int64)
+    made = []
+    for d in range(len(shape)):
+        step = max(numel(shape[d + 1 :]), 1)
+        made.append(floor_divide(rest, step))
+        rest = remainder(rest, step)
+    return made

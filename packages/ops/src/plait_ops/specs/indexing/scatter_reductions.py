@@ -1,0 +1,288 @@
+"""Scattering that combines what falls on one place: sums, products, means, extremes."""
+
+from plait_ops.calls import (
+    alias,
+    cat,
+    clone,
+    div,
+    eq,
+    expand,
+    flip,
+    full,
+    gather,
+    lt,
+    masked_fill,
+    narrow,
+    ones_like,
+    reshape,
+    scatter,
+    scatter_add,
+    scatter_reduce,
+    scatter_value,
+    sort,
+    where,
+    zeros_like,
+)
+from plait_ops.spec import Composite, Operator
+from plait_ops.specs.indexing.gathering import _KERNEL
+from plait_ops.specs.indexing.scattering import pad_end
+from plait_ops.words import (
+    cast_argument,
+    check,
+    conjugate,
+    gather_check,
+    int64,
+    numel,
+    part,
+    require,
+    require_same,
+    result,
+    to_dtype,
+    wrap_dim,
+)
+
+scatter_reduce_ = Operator(
+    "scatter_reduce(Tensor self, int dim|axis, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor",
+    doc="""
+    `self` in which each place that `index` names along `dim` holds the sum, the product, the mean, the largest or the smallest
+    (`reduce` is "sum", "prod", "mean", "amax" or "amin"; also "max" and "min") of the elements of `src` that fall on it and, with `include_self`, of
+    what was there. Other places stay as they are. A mean of integers is rounded down. nan wins.
+
+    Shape: as for `scatter`. Dtypes: numbers; for sums bool too. Among equal extremes the gradient is divided evenly.
+    Raises: ValueError for another `reduce`, else as `scatter`.
+
+    >>> import plait_core as pc
+    >>> index = pc.tensor([0, 0, 1])
+    >>> pc.scatter_reduce(pc.ones(3), 0, index, pc.tensor([2.0, 5.0, 3.0]), "amax").tolist()
+    [5.0, 3.0, 1.0]
+    >>> pc.scatter_reduce(pc.ones(3), 0, index, pc.tensor([2.0, 5.0, 3.0]), "mean", include_self=False).tolist()
+    [3.5, 3.0, 1.0]
+    """,
+    inplace=True,
+    dtypes="any",
+    kernel=_KERNEL + " Combined in order.",
+    out=True,
+)
+
+
+@scatter_reduce_.shape
+def _(self, dim, index, src, reduce):
+    check(
+        reduce in ("sum", "prod", "mean", "amax", "amin", "max", "min"),
+        f'`reduce` must be "sum", "prod", "mean", "amax" or "amin"; got "{reduce}"',
+        "ValueError",
+    )
+    gather_check("self", self.shape, dim, "index", index)
+    check(
+        src.ndim == index.ndim,
+        f"`src` of shape {src.shape} must have as many dimensions as `index` of shape {index.shape}",
+    )
+    for d in range(index.ndim):
+        check(
+            index.shape[d] <= src.shape[d],
+            f"`index` of shape {index.shape} must not be larger than `src` of shape {src.shape}",
+        )
+    require_same("self", self, "src", src)
+    if reduce in ("amax", "amin", "max", "min"):
+        require("self", self.dtype, "all")
+    cast_argument("index", int64)
+    return result(self.shape, self.dtype)
+
+
+@scatter_reduce_.vjp("self", "src")
+def _(g, self, dim, index, src, reduce, include_self, result):
+    part = src
+    if src.shape != index.shape:
+        part = cut(src, index.shape)
+    # what each place gives to what it was, and to each addend
+    if reduce == "sum":
+        own = g
+        each = gather(g, dim, index)
+    elif reduce == "mean":
+        ones = ones_like(part)
+        count = scatter_add(ones_like(self) if include_self else zeros_like(self), dim, index, ones)
+        own = div(g, masked_fill(count, eq(count, 0), 1))
+        each = gather(own, dim, index)
+        if not include_self:
+            own = g
+    elif reduce == "prod":
+        own, each = scatter_prod_backward(g, self, dim, index, part, result, include_self)
+    else:
+        mine = to_dtype(eq(self, result), g.dtype)
+        theirs = to_dtype(eq(part, gather(result, dim, index)), g.dtype)
+        hits = scatter_add(
+            mine if include_self else scatter_value(zeros_like(mine), dim, index, 0),
+            dim,
+            index,
+            theirs,
+        )
+        share = div(g, masked_fill(hits, eq(hits, 0), 1))
+        own = share * mine
+        each = gather(share, dim, index) * theirs
+        own = where(eq(hits, 0), g, own)
+    if not include_self:
+        own = scatter_value(own if reduce == "sum" or reduce == "mean" else g, dim, index, 0)
+    if src.shape != index.shape:
+        each = pad_end(each, src.shape)
+    return own, each
+
+
+cut = Composite(
+    "cut(Tensor self, int[] size) -> Tensor",
+    doc="The first `size` elements of `self` in each dimension.",
+    dtypes="any",
+    internal=True,
+)
+
+
+@cut.decompose
+def _(self, size):
+    check(len(size) == self.ndim, f"`size` {size} must have {self.ndim} dimensions")
+    part = alias(self)
+    for d in range(self.ndim):
+        part = narrow(part, d, 0, size[d])
+    return part
+
+
+scatter_prod_backward = Composite(
+    "scatter_prod_backward(Tensor grad, Tensor self, int dim, Tensor index, Tensor src, Tensor result, bool include_self)"
+    " -> (Tensor, Tensor)",
+    doc="The derivative of `scatter_reduce` with products for `self` and `src`; right with zeros too.",
+    dtypes="floating",
+    internal=True,
+)
+
+
+@part
+def _products_before(x, keys, at):
+    """The product of what stands before each element along `at` and has its key; equal keys stand
+    together. Every step takes in twice as many.
+    """
+    n = x.shape[at]
+    one = ones_like(narrow(x, at, 0, 1))
+    same = eq(narrow(keys, at, 1, n - 1), narrow(keys, at, 0, n - 1))
+    made = cat([one, where(same, narrow(x, at, 0, n - 1), 1.0)], at)
+    step = 1
+    while step < n:
+        same = eq(narrow(keys, at, step, n - step), narrow(keys, at, 0, n - step))
+        earlier = where(same, narrow(made, at, 0, n - step), 1.0)
+        made = cat([narrow(made, at, 0, step), narrow(made, at, step, n - step) * earlier], at)
+        step = step * 2
+    return made
+
+
+@scatter_prod_backward.decompose
+def _(grad, self, dim, index, src, result, include_self):
+    # products of others without a division: right where there are zeros, and so are their
+    # derivatives
+    base = self if include_self else scatter_value(self, dim, index, 1)
+    own = grad * conjugate(scatter_reduce(ones_like(base), dim, index, src, "prod"))
+    pull = gather(grad * conjugate(base), dim, index)
+    if index.ndim == 0 or numel(index.shape) == 0:
+        return own, clone(pull)
+    at = wrap_dim("dim", dim, self.shape)
+    places = where(lt(index, 0), index + self.shape[at], index)
+    keys, order = sort(places, at)
+    x = gather(src, at, order)
+    before = _products_before(x, keys, at)
+    after = flip(_products_before(flip(x, [at]), flip(keys, [at]), at), [at])
+    others = scatter(zeros_like(src), at, order, before * after)
+    return own, pull * conjugate(others)
+
+
+# ---- the older spelling ------------------------------------------------------------------------
+scatter_named = Composite(
+    "scatter.combined(Tensor self, int dim|axis, Tensor index, Tensor src, *, str reduce) -> Tensor",
+    doc="""
+    `scatter_reduce` with `reduce` "add" or "multiply".
+
+    >>> import plait_core as pc
+    >>> pc.scatter(pc.ones(2), 0, pc.tensor([0, 0]), pc.tensor([2.0, 3.0]), reduce="multiply").tolist()
+    [6.0, 1.0]
+    """,
+    inplace=True,
+)
+scatter_value_named = Composite(
+    "scatter.combined_value(Tensor self, int dim|axis, Tensor index, Scalar value, *, str reduce) -> Tensor",
+    doc='`scatter_reduce` of one number with `reduce` "add" or "multiply".',
+    inplace=True,
+)
+
+
+@scatter_named.decompose
+def _(self, dim, index, src, reduce):
+    check(
+        reduce == "add" or reduce == "multiply",
+        f'`reduce` must be "add" or "multiply"; got "{reduce}"',
+        "ValueError",
+    )
+    if reduce == "add":
+        return scatter_reduce(self, dim, index, src, "sum")
+    return scatter_reduce(self, dim, index, src, "prod")
+
+
+@scatter_value_named.decompose
+def _(self, dim, index, value, reduce):
+    check(
+        reduce == "add" or reduce == "multiply",
+        f'`reduce` must be "add" or "multiply"; got "{reduce}"',
+        "ValueError",
+    )
+    src = full(index.shape, value, dtype=self.dtype, device=self.device)
+    if reduce == "add":
+        return scatter_reduce(self, dim, index, src, "sum")
+    return scatter_reduce(self, dim, index, src, "prod")
+
+
+index_reduce = Composite(
+    "index_reduce(Tensor self, int dim|axis, Tensor index, Tensor source, str reduce, *, bool include_self=True) -> Tensor",
+    doc="""
+    `scatter_reduce` of whole slices: the slices of `source` are combined with those of `self` at `index` along `dim`, by
+    `reduce` "prod", "mean", "amax" or "amin" (also "sum").
+
+    Shape: `source` has that of `self` with the length of `index` along `dim`.
+    Raises: as `scatter_reduce`, ShapeError for another shape.
+
+    >>> import plait_core as pc
+    >>> pc.index_reduce(pc.ones(2), 0, pc.tensor([1, 1]), pc.tensor([2.0, 3.0]), "prod").tolist()
+    [1.0, 6.0]
+    """,
+    inplace=True,
+    out=True,
+)
+
+
+@index_reduce.decompose
+def _(self, dim, index, source, reduce, include_self):
+    at = wrap_dim("dim", dim, self.shape)
+    check(
+        reduce in ("sum", "prod", "mean", "amax", "amin"),
+        f'`reduce` must be "prod", "mean", "amax", "amin" or "sum"; got "{reduce}"',
+        "ValueError",
+    )
+    check(index.ndim <= 1, f"`index` must have 1 dimension; got shape {index.shape}")
+    require("index", index.dtype, "integer")
+    if self.ndim == 0:
+        check(
+            numel(source.shape) == numel(index.shape),
+            f"`source` must have {numel(index.shape)} elements; got shape {source.shape}",
+        )
+        flat = scatter_reduce(
+            reshape(self, [1]),
+            0,
+            reshape(index, [-1]),
+            reshape(source, [-1]),
+            reduce,
+            include_self=include_self,
+        )
+        return reshape(flat, [])
+    want = list(self.shape)
+    want[at] = numel(index.shape)
+    check(
+        source.shape == want,
+        f"`source` must have shape {tuple(want)} for `self` of shape {self.shape}; got {source.shape}",
+    )
+    shape = [1] * self.ndim
+    shape[at] = want[at]
+    places = expand(reshape(index, shape), want)
+    return scatter_reduce(self, at, places, source, reduce, include_self=include_self)

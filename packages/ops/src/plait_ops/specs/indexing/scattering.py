@@ -1,0 +1,171 @@
+"""Writing along one dimension by an index tensor."""
+
+from plait_ops.calls import (
+    alias,
+    arange,
+    copy_,
+    eq,
+    gather,
+    narrow,
+    reshape,
+    scatter_value,
+    where,
+    zeros,
+)
+from plait_ops.spec import Operator
+from plait_ops.specs.indexing.gathering import _KERNEL
+from plait_ops.words import (
+    cast_argument,
+    check,
+    fits,
+    gather_check,
+    int64,
+    numel,
+    require_same,
+    result,
+)
+
+_SCATTER = """
+    `self` with {what} `index` along `dim`: ``out[index[i, j], j] {sign} src[i, j]`` for `dim` 0, and so on.{more}
+    `index` has as many dimensions as `self`, and its sizes are not larger than those of `src`, nor, except along `dim`,
+    than those of `self`.
+
+    Raises: IndexError for a `dim` or an index out of range, ShapeError for other shapes, DTypeError unless `index` holds
+    integers and the others have one dtype.
+
+    >>> import plait_core as pc
+    >>> pc.{name}(pc.zeros(3), 0, pc.tensor([2, 0]), pc.tensor([5.0, 6.0])).tolist()
+    [6.0, 0.0, 5.0]
+    """
+scatter_ = Operator(
+    "scatter(Tensor self, int dim|axis, Tensor index, Tensor src) -> Tensor",
+    doc=_SCATTER.format(
+        name="scatter",
+        what="the elements of `src` written at",
+        sign="=",
+        more=" Of several the last is kept.",
+    ),
+    inplace=True,
+    dtypes="any",
+    kernel=_KERNEL + " Written in order.",
+    out=True,
+)
+scatter_value_ = Operator(
+    "scatter.value(Tensor self, int dim|axis, Tensor index, Scalar value) -> Tensor",
+    doc="""
+    `self` with `value` written at `index` along `dim`.
+
+    >>> import plait_core as pc
+    >>> pc.scatter(pc.zeros(3), 0, pc.tensor([2, 0]), 1).tolist()
+    [1.0, 0.0, 1.0]
+    """,
+    inplace=True,
+    dtypes="any",
+    kernel=_KERNEL,
+    out=True,
+)
+scatter_add_ = Operator(
+    "scatter_add(Tensor self, int dim|axis, Tensor index, Tensor src) -> Tensor",
+    doc=_SCATTER.format(
+        name="scatter_add",
+        what="the elements of `src` added at",
+        sign="+=",
+        more=" Of several each is added.",
+    ),
+    inplace=True,
+    dtypes="any",
+    kernel=_KERNEL + " Added in order.",
+    out=True,
+)
+
+
+@scatter_.shape
+@scatter_add_.shape
+def _(self, dim, index, src):
+    gather_check("self", self.shape, dim, "index", index)
+    for d in range(index.ndim):
+        check(
+            src.ndim == index.ndim and index.shape[d] <= src.shape[d],
+            f"`index` of shape {index.shape} must not be larger than `src` of shape {src.shape}",
+        )
+    check(
+        src.ndim == index.ndim,
+        f"`src` of shape {src.shape} must have as many dimensions as `index` of shape {index.shape}",
+    )
+    require_same("self", self, "src", src)
+    cast_argument("index", int64)
+    return result(self.shape, self.dtype)
+
+
+@scatter_value_.shape
+def _(self, dim, index, value):
+    gather_check("self", self.shape, dim, "index", index)
+    cast_argument("index", int64)
+    fits("value", value, self.dtype)
+    return result(self.shape, self.dtype)
+
+
+@scatter_.vjp("self")
+@scatter_value_.vjp("self")
+def _(g, dim, index):
+    return scatter_value(g, dim, index, 0)
+
+
+@scatter_add_.vjp("self")
+def _(g):
+    return g
+
+
+@scatter_.vjp("src")
+def _(g, dim, index, src):
+    # of elements for one place the last one stays, the others count for nothing
+    order = reshape(arange(numel(index.shape), device=g.device), index.shape)
+    last = scatter_(zeros(g.shape, dtype=int64, device=g.device), dim, index, order)
+    picked = where(eq(gather(last, dim, index), order), gather(g, dim, index), 0.0)
+    if picked.shape == src.shape:
+        return picked
+    return pad_end(picked, src.shape)
+
+
+@scatter_add_.vjp("src")
+def _(g, dim, index, src):
+    picked = gather(g, dim, index)
+    if picked.shape == src.shape:
+        return picked
+    return pad_end(picked, src.shape)
+
+
+pad_end = Operator(
+    "pad_end(Tensor self, int[] size) -> Tensor",
+    doc="`self` with zeros behind it in every dimension, up to `size`.",
+    dtypes="floating",
+    internal=True,
+)
+
+
+@pad_end.shape
+def _(self, size):
+    check(len(size) == self.ndim, f"`size` {size} must have {self.ndim} dimensions")
+    for d in range(self.ndim):
+        check(
+            self.shape[d] <= size[d], f"`size` {size} must not be smaller than shape {self.shape}"
+        )
+    return result(size, self.dtype)
+
+
+@pad_end.decompose
+def _(self, size):
+    made = zeros(size, dtype=self.dtype, device=self.device)
+    part = alias(made)
+    for d in range(self.ndim):
+        part = narrow(part, d, 0, self.shape[d])
+    copy_(part, self)
+    return made
+
+
+@pad_end.vjp("self")
+def _(g, self):
+    part = g
+    for d in range(self.ndim):
+        part = narrow(part, d, 0, self.shape[d])
+    return part

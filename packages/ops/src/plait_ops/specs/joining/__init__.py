@@ -1,0 +1,1 @@
+"""Several tensors, or several copies of one, as one."""

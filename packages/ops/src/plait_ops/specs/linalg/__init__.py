@@ -1,0 +1,1 @@
+"""Products of matrices, decompositions, and systems of linear equations."""

@@ -1,0 +1,256 @@
+"""Cholesky factors of positive definite matrices, and triangular systems."""
+
+from plait_ops.calls import clone, linalg_solve_triangular, swapaxes, transpose, tril, triu
+from plait_ops.linear_words import require_matrix, require_square
+from plait_ops.spec import Composite, Operator
+from plait_ops.words import broadcast, check, conjugate, int32, require_same, result, sum_to
+
+_DEFINITE = (
+    "RuntimeError if a matrix is not positive definite (the text names its place in the batch)"
+)
+
+
+# ---- factors -------------------------------------------------------------------------------------
+linalg_cholesky_ = Operator(
+    "linalg_cholesky(Tensor A, *, bool upper=False) -> Tensor",
+    doc=f"""
+    The lower triangular L with a positive diagonal for which ``A = L L^H``; with `upper`, L^H. Only the triangle that is
+    meant is read.
+
+    Shapes: `A` is (..., n, n), symmetric or Hermitian positive definite; the result too. Dtypes: floating and complex.
+    The gradient is that of a symmetric `A`.
+    Raises: ShapeError if a matrix is not square, DTypeError for integers, {_DEFINITE}.
+
+    >>> import plait_core as pc
+    >>> pc.linalg.cholesky(pc.tensor([[4.0, 2.0], [2.0, 5.0]])).tolist()
+    [[2.0, 0.0], [1.0, 2.0]]
+    """,
+    method=False,
+    out=True,
+    dtypes="inexact",
+)
+linalg_cholesky_ex = Operator(
+    "linalg_cholesky_ex(Tensor A, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor info)",
+    doc="""
+    `linalg.cholesky` without a check: `info` is 0 where there is a factor, else the order of the first leading minor that
+    is not positive.
+
+    Shapes: `A` is (..., n, n), `L` too, `info` is (...), int32. Dtypes: floating and complex.
+    Raises: ShapeError if a matrix is not square, DTypeError for integers; with `check_errors` what `linalg.cholesky` raises.
+
+    >>> import plait_core as pc
+    >>> pc.linalg.cholesky_ex(pc.tensor([[1.0, 2.0], [2.0, 1.0]])).info.item()
+    2
+    """,
+    method=False,
+    out=True,
+    dtypes="inexact",
+)
+cholesky = Operator(
+    "cholesky(Tensor self, bool upper=False) -> Tensor",
+    doc=f"""
+    The triangular factors of positive definite matrices: `linalg.cholesky`.
+
+    Shapes: `self` is (..., n, n), and so is the result. Dtypes: floating and complex.
+    Raises: ShapeError if a matrix is not square, DTypeError for integers, {_DEFINITE}.
+
+    >>> import plait_core as pc
+    >>> pc.tensor([[4.0]]).cholesky().item()
+    2.0
+    """,
+    out=True,
+    dtypes="inexact",
+)
+
+
+@linalg_cholesky_.shape
+def _(A):
+    require_square("A", A)
+    return result(A.shape, A.dtype)
+
+
+@linalg_cholesky_ex.shape
+def _(A):
+    require_square("A", A)
+    return result(A.shape, A.dtype), result(A.shape[:-2], int32)
+
+
+@cholesky.shape
+def _(self):
+    require_square("self", self)
+    return result(self.shape, self.dtype)
+
+
+cholesky_backward = Composite(
+    "cholesky_backward(Tensor grad, Tensor L, bool upper) -> Tensor",
+    doc="The gradient of `linalg.cholesky` from its result: ``sym(L^-T phi(L^T grad) L^-1)``.",
+    internal=True,
+    dtypes="inexact",
+)
+
+
+@cholesky_backward.decompose
+def _(grad, L, upper):
+    low = conjugate(transpose(L, -2, -1)) if upper else L
+    g = conjugate(transpose(grad, -2, -1)) if upper else grad
+    high = conjugate(transpose(low, -2, -1))
+    product = high @ g
+    half = (tril(product) + tril(product, -1)) * 0.5
+    left = linalg_solve_triangular(high, half, upper=True)
+    full = linalg_solve_triangular(low, left, upper=False, left=False)
+    return (full + conjugate(transpose(full, -2, -1))) * 0.5
+
+
+@linalg_cholesky_.vjp("A")
+def _(g, result, upper):
+    return cholesky_backward(g, result, upper)
+
+
+@linalg_cholesky_ex.vjp("A")
+def _(g0, result0, upper):
+    return cholesky_backward(g0, result0, upper)
+
+
+@cholesky.vjp("self")
+def _(g, result, upper):
+    return cholesky_backward(g, result, upper)
+
+
+# ---- what factors solve --------------------------------------------------------------------------
+cholesky_solve = Operator(
+    "cholesky_solve(Tensor self|B, Tensor L|input2, bool upper=False) -> Tensor",
+    doc="""
+    Solve ``A X = self`` with a Cholesky factor of A: ``A = L L^H``, or ``L^H L`` with `upper`.
+
+    Shapes: `self` is (..., n, k), `L` (..., n, n); batches broadcast. Dtypes: floating and complex, the same for both.
+    Raises: ShapeError for other shapes, DTypeError if dtypes differ.
+
+    >>> import plait_core as pc
+    >>> pc.cholesky_solve(pc.ones(1, 1), pc.tensor([[2.0]])).item()
+    0.25
+    """,
+    out=True,
+    dtypes="inexact",
+)
+
+
+@cholesky_solve.shape
+def _(self, L):
+    require_square("L", L)
+    require_matrix("self", self)
+    require_same("self", self, "L", L)
+    check(
+        self.shape[-2] == L.shape[-1],
+        f"`self` of shape {self.shape} must have as many rows as `L` of shape {L.shape}",
+    )
+    batch = broadcast("self", self.shape[:-2], "L", L.shape[:-2])
+    return result(batch + self.shape[-2:], self.dtype)
+
+
+@cholesky_solve.vjp("self", "L", meta=["self"])
+def _(g, self, L, result, upper):
+    back = cholesky_solve(g, L, upper)
+    outer = back @ conjugate(transpose(result, -2, -1))
+    both = outer + conjugate(transpose(outer, -2, -1))
+    gL = -triu(L @ both) if upper else -tril(both @ L)
+    return sum_to(back, self.shape), sum_to(gL, L.shape)
+
+
+cholesky_inverse = Operator(
+    "cholesky_inverse(Tensor self|L, bool upper=False) -> Tensor",
+    doc="""
+    The inverse of ``A = L L^H`` (``L^H L`` with `upper`) from its Cholesky factor `self`.
+
+    Shapes: `self` is (..., n, n), and so is the result. Dtypes: floating and complex.
+    Raises: ShapeError if a matrix is not square, DTypeError for integers, RuntimeError for a 0 on the diagonal.
+
+    >>> import plait_core as pc
+    >>> pc.cholesky_inverse(pc.tensor([[2.0]])).item()
+    0.25
+    """,
+    out=True,
+    dtypes="inexact",
+)
+
+
+@cholesky_inverse.shape
+def _(self):
+    require_square("self", self)
+    return result(self.shape, self.dtype)
+
+
+@cholesky_inverse.vjp("self")
+def _(g, self, result, upper):
+    both = result @ (g + conjugate(transpose(g, -2, -1))) @ result
+    return -triu(self @ both) if upper else -tril(both @ self)
+
+
+# ---- triangular systems --------------------------------------------------------------------------
+linalg_solve_triangular_ = Operator(
+    "linalg_solve_triangular(Tensor A, Tensor B, *, bool upper, bool left=True, bool unitriangular=False) -> Tensor",
+    doc="""
+    The X of ``A X = B``, or of ``X A = B`` with ``left=False``, for a triangular `A`. The other triangle is not read, nor
+    is the diagonal with `unitriangular`, where it counts as 1. A 0 on the diagonal gives infinities.
+
+    Shapes: `A` is (..., n, n), `B` (..., n, k), or (..., k, n) with ``left=False``; batches broadcast.
+    Dtypes: floating and complex, the same for both.
+    Raises: ShapeError for other shapes, DTypeError if dtypes differ.
+
+    >>> import plait_core as pc
+    >>> a = pc.tensor([[2.0, 0.0], [1.0, 1.0]])
+    >>> pc.linalg.solve_triangular(a, pc.tensor([[2.0], [3.0]]), upper=False).tolist()
+    [[1.0], [2.0]]
+    """,
+    method=False,
+    out=True,
+    dtypes="inexact",
+)
+
+
+@linalg_solve_triangular_.shape
+def _(A, B, left):
+    require_square("A", A)
+    require_matrix("B", B)
+    require_same("A", A, "B", B)
+    check(
+        (B.shape[-2] if left else B.shape[-1]) == A.shape[-1],
+        f"`B` of shape {B.shape} must have as many {'rows' if left else 'columns'} as `A` of shape {A.shape}",
+    )
+    return result(broadcast("A", A.shape[:-2], "B", B.shape[:-2]) + B.shape[-2:], A.dtype)
+
+
+@linalg_solve_triangular_.vjp("A", "B")
+def _(g, A, B, result, upper, left, unitriangular):
+    back = linalg_solve_triangular(
+        conjugate(transpose(A, -2, -1)), g, upper=not upper, left=left, unitriangular=unitriangular
+    )
+    x = conjugate(transpose(result, -2, -1))
+    full = back @ x if left else x @ back
+    edge = 1 if unitriangular else 0
+    gA = -triu(full, edge) if upper else -tril(full, -edge)
+    return sum_to(gA, A.shape), sum_to(back, B.shape)
+
+
+triangular_solve = Composite(
+    "triangular_solve(Tensor self|b, Tensor A, bool upper=True, bool transpose=False, bool unitriangular=False) -> (Tensor solution, Tensor cloned_coefficient)",
+    doc="""
+    `linalg.solve_triangular` with `self` first, the upper triangle by default, and a copy of `A` as second result.
+
+    >>> import plait_core as pc
+    >>> pc.triangular_solve(pc.ones(1, 1), pc.tensor([[4.0]])).solution.item()
+    0.25
+    """,
+    dtypes="inexact",
+)
+
+
+@triangular_solve.decompose
+def _(self, A, upper, transpose, unitriangular):
+    if transpose:
+        return (
+            linalg_solve_triangular(
+                swapaxes(A, -2, -1), self, upper=not upper, unitriangular=unitriangular
+            ),
+            clone(A),
+        )
+    return linalg_solve_triangular(A, self, upper=upper, unitriangular=unitriangular), clone(A)

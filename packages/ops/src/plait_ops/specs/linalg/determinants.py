@@ -1,0 +1,175 @@
+"""Determinants of square matrices."""
+
+from plait_ops.calls import abs as abs_
+from plait_ops.calls import (
+    amax,
+    conj,
+    detach,
+    diagonal,
+    eq,
+    linalg_det,
+    linalg_inv,
+    linalg_lu_factor_ex,
+    linalg_slogdet,
+    log,
+    lt,
+    lu_unpack,
+    masked_fill,
+    transpose,
+    unsqueeze,
+    where,
+    zeros_like,
+)
+from plait_ops.linear_words import require_square
+from plait_ops.spec import Composite, Operator
+from plait_ops.words import (
+    conjugate,
+    float64,
+    is_complex,
+    numel,
+    part,
+    real_dtype,
+    result,
+    to_dtype,
+)
+
+NAN = float("nan")
+
+
+linalg_det_ = Operator(
+    "linalg_det(Tensor A) -> Tensor",
+    doc="""
+    The determinant of every matrix of a batch.
+
+    Shapes: `A` is (..., n, n), the result (...). Dtypes: floating and complex. The gradient
+    at a singular matrix is that of a regular one nearby, since cofactors are continuous.
+    Raises: ShapeError if a matrix is not square, DTypeError for integers.
+
+    >>> import plait_core as pc
+    >>> pc.linalg.det(pc.tensor([[2.0, 1.0], [0.0, 4.0]])).item()
+    8.0
+    """,
+    method=False,
+    out=True,
+    dtypes="inexact",
+)
+
+
+@linalg_det_.shape
+def _(A):
+    require_square("A", A)
+    return result(A.shape[:-2], A.dtype)
+
+
+@part
+def _made_regular(A):
+    """`A`, with a little in the place of every pivot that is 0: cofactors are continuous."""
+    LU, pivots, _info = linalg_lu_factor_ex(detach(A))
+    P, L, U = lu_unpack(LU, pivots)
+    sizes_ = abs_(diagonal(U, 0, -2, -1))
+    largest = amax(sizes_, [-1], True)
+    little = 1e-10 if real_dtype(A.dtype) == float64 else 1e-5
+    scale = where(eq(largest, 0), 1.0, largest) * little
+    added = to_dtype(where(eq(sizes_, 0), scale, 0.0), A.dtype)
+    return A + P @ (L * unsqueeze(added, -2))
+
+
+@linalg_det_.vjp("A")
+def _(g, A):
+    if numel(A.shape) == 0:
+        return zeros_like(A)
+    regular_ = _made_regular(A)
+    scale = unsqueeze(unsqueeze(g * conjugate(linalg_det(regular_)), -1), -1)
+    return scale * conjugate(transpose(linalg_inv(regular_), -2, -1))
+
+
+linalg_slogdet_ = Operator(
+    "linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)",
+    doc="""
+    The sign of the determinant and the logarithm of its magnitude: ``det(A) == sign * exp(logabsdet)``; it does not
+    overflow. A singular matrix has sign 0 and -inf.
+
+    Shapes: `A` is (..., n, n), `sign` and `logabsdet` are (...). Dtypes: floating and complex; `logabsdet` is real.
+    The gradient needs a regular matrix.
+    Raises: ShapeError if a matrix is not square, DTypeError for integers.
+
+    >>> import plait_core as pc
+    >>> sign, logabsdet = pc.linalg.slogdet(pc.tensor([[-1.0, 0.0], [0.0, 1.0]]))
+    >>> sign.item(), logabsdet.item()
+    (-1.0, 0.0)
+    """,
+    method=False,
+    out=True,
+    dtypes="inexact",
+)
+
+
+@linalg_slogdet_.shape
+def _(A):
+    require_square("A", A)
+    return result(A.shape[:-2], A.dtype), result(A.shape[:-2], real_dtype(A.dtype))
+
+
+@linalg_slogdet_.vjp("A")
+def _(g0, g1, A, result0):
+    scale = g1
+    if is_complex(A.dtype):  # the sign turns, too
+        turn = conj(g0) * result0
+        scale = g1 - (turn - conj(turn)) * 0.5
+    return unsqueeze(unsqueeze(scale, -1), -1) * conjugate(transpose(linalg_inv(A), -2, -1))
+
+
+det = Composite(
+    "det(Tensor self) -> Tensor",
+    doc="""
+    The determinant of every matrix of a batch: `linalg.det`.
+
+    >>> import plait_core as pc
+    >>> pc.eye(3).det().item()
+    1.0
+    """,
+    dtypes="inexact",
+)
+slogdet = Composite(
+    "slogdet(Tensor self) -> (Tensor sign, Tensor logabsdet)",
+    doc="""
+    Sign and logarithm of the magnitude of determinants: `linalg.slogdet`.
+
+    >>> import plait_core as pc
+    >>> pc.eye(3).slogdet().logabsdet.item()
+    0.0
+    """,
+    dtypes="inexact",
+)
+logdet = Composite(
+    "logdet(Tensor self) -> Tensor",
+    doc="""
+    The logarithm of the determinant of every matrix of a batch: NaN where that is negative, -inf where it is 0;
+    of complex matrices the complex logarithm.
+
+    Raises: as `linalg.slogdet`.
+
+    >>> import plait_core as pc
+    >>> pc.eye(3).logdet().item()
+    0.0
+    """,
+    dtypes="inexact",
+)
+
+
+@det.decompose
+def _(self):
+    return linalg_det(self)
+
+
+@slogdet.decompose
+def _(self):
+    return linalg_slogdet(self)
+
+
+@logdet.decompose
+def _(self):
+    sign, logabsdet = linalg_slogdet(self)
+    if is_complex(self.dtype):
+        return log(sign) + logabsdet
+    return masked_fill(logabsdet, lt(sign, 0), NAN)

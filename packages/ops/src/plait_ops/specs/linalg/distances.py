@@ -1,0 +1,198 @@
+"""Distances between vectors, and norms that are limited."""
+
+import math
+
+from plait_ops.calls import (
+    cat,
+    clamp_min,
+    expand,
+    gt,
+    linalg_vector_norm,
+    narrow,
+    norm,
+    sum,
+    unsqueeze,
+    where,
+    zeros,
+)
+from plait_ops.spec import Composite
+from plait_ops.words import broadcast, check, require, require_same, wrap_dim
+
+INFINITY = math.inf
+
+
+cdist_ = Composite(
+    "cdist(Tensor x1, Tensor x2, float p=2.0, str? compute_mode=None) -> Tensor",
+    doc="""
+    The p-norm of the difference of every row of `x1` and every row of `x2`: ``out[..., i, j] = |x1[..., i] - x2[..., j]|``.
+
+    Shapes: `x1` is (..., n, k), `x2` (..., m, k), the result (..., n, m); batches broadcast. Dtypes: floating, the same for
+    both. `compute_mode` is taken and makes no difference: differences are always computed one by one, which does not cancel.
+    Raises: ShapeError for other shapes, DTypeError for other dtypes, ValueError for a negative `p`.
+
+    >>> import plait_core as pc
+    >>> pc.cdist(pc.tensor([[0.0, 0.0]]), pc.tensor([[3.0, 4.0]])).item()
+    5.0
+    """,
+    method=False,
+    dtypes="floating",
+)
+
+
+@cdist_.decompose
+def _(x1, x2, p):
+    check(
+        x1.ndim >= 2 and x2.ndim >= 2,
+        f"`x1` and `x2` must have at least 2 dimensions; got shapes {x1.shape} and {x2.shape}",
+    )
+    require("x1", x1.dtype, "floating")
+    require_same("x1", x1, "x2", x2)
+    check(
+        x1.shape[-1] == x2.shape[-1],
+        f"`x1` and `x2` must have the same last size; got shapes {x1.shape} and {x2.shape}",
+    )
+    check(p >= 0.0, f"`p` must not be negative; got {p}", "ValueError")
+    batch = broadcast("x1", x1.shape[:-2], "x2", x2.shape[:-2])
+    if x1.shape[-1] == 0:
+        n = x1.shape[-2]
+        m = x2.shape[-2]
+        return expand(sum(x1, [-1], True) * 1.0, batch + [n, 1]) * expand(
+            unsqueeze(sum(x2, [-1]), -2), batch + [1, m]
+        )
+    return norm(unsqueeze(x1, -2) - unsqueeze(x2, -3), p, [-1])
+
+
+pairwise_distance_ = Composite(
+    "pairwise_distance(Tensor x1, Tensor x2, float p=2.0, float eps=1e-6, bool keepdim=False) -> Tensor",
+    doc="""
+    The p-norm of ``x1 - x2 + eps`` over the last dimension; `eps` keeps the gradient finite at equal vectors.
+
+    Shapes: both broadcast; the last dimension goes, or stays with size 1 with `keepdim`. Dtypes: floating.
+    Raises: ShapeError if shapes do not broadcast.
+
+    >>> import plait_core as pc
+    >>> round(pc.pairwise_distance(pc.tensor([0.0, 0.0]), pc.tensor([3.0, 4.0])).item(), 3)
+    5.0
+    """,
+    method=False,
+    dtypes="floating",
+)
+
+
+@pairwise_distance_.decompose
+def _(x1, x2, p, eps, keepdim):
+    return norm(x1 - x2 + eps, p, [-1], keepdim)
+
+
+pdist = Composite(
+    "pdist(Tensor self, float p=2.0) -> Tensor",
+    doc="""
+    The p-norms of the differences of all pairs of rows: the upper triangle of ``cdist(self, self, p)`` without the diagonal.
+
+    Shapes: `self` is (n, k), the result (n * (n - 1) / 2,). Dtypes: floating.
+    Raises: ShapeError unless `self` has 2 dimensions, ValueError for a negative `p`.
+
+    >>> import plait_core as pc
+    >>> pc.pdist(pc.tensor([[0.0], [1.0], [3.0]])).tolist()
+    [1.0, 3.0, 2.0]
+    """,
+    method=False,
+    dtypes="floating",
+)
+
+
+@pdist.decompose
+def _(self, p):
+    check(self.ndim == 2, f"`self` must have 2 dimensions; got shape {self.shape}")
+    require("self", self.dtype, "floating")
+    check(p >= 0.0, f"`p` must not be negative; got {p}", "ValueError")
+    n = self.shape[0]
+    if n < 2:
+        return zeros([0], dtype=self.dtype, device=self.device)
+    parts = []
+    for i in range(n - 1):
+        rest = narrow(self, 0, i + 1, n - 1 - i)
+        parts.append(norm(rest - narrow(self, 0, i, 1), p, [-1]))
+    return cat(parts)
+
+
+cosine_similarity = Composite(
+    "cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-8) -> Tensor",
+    doc="""
+    The cosine of the angle between vectors along `dim`: ``x1 . x2 / (max(|x1|, eps) * max(|x2|, eps))``.
+
+    Shapes: both broadcast; `dim` goes. Dtypes: floating.
+    Raises: ShapeError if shapes do not broadcast, IndexError for a `dim` out of range.
+
+    >>> import plait_core as pc
+    >>> pc.cosine_similarity(pc.tensor([3.0, 4.0]), pc.tensor([6.0, 8.0]), dim=0).item()
+    1.0
+    """,
+    method=False,
+    dtypes="floating",
+)
+
+
+@cosine_similarity.decompose
+def _(x1, x2, dim, eps):
+    require("x1", x1.dtype, "floating")
+    shape = broadcast("x1", x1.shape, "x2", x2.shape)
+    at = wrap_dim("dim", dim, shape)
+    a = expand(x1, shape)
+    b = expand(x2, shape)
+    first = clamp_min(norm(a, 2, [at], True), eps)
+    second = clamp_min(norm(b, 2, [at], True), eps)
+    return sum((a / first) * (b / second), [at])
+
+
+dist = Composite(
+    "dist(Tensor self, Tensor other, Scalar p=2) -> Tensor",
+    doc="""
+    The p-norm of all elements of ``self - other``.
+
+    Raises: ShapeError if shapes do not broadcast.
+
+    >>> import plait_core as pc
+    >>> pc.dist(pc.tensor([0.0, 0.0]), pc.tensor([3.0, 4.0])).item()
+    5.0
+    """,
+    dtypes="inexact",
+)
+
+
+@dist.decompose
+def _(self, other, p):
+    return linalg_vector_norm(self - other, p)
+
+
+renorm = Composite(
+    "renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor",
+    doc="""
+    Every slice along `dim` whose p-norm is larger than `maxnorm` is scaled down to it.
+
+    Shape: that of `self`, at least 2 dimensions. Dtypes: floating and complex.
+    Raises: ShapeError for fewer dimensions, IndexError for a `dim` out of range, ValueError for a `p` that is not positive or
+    a negative `maxnorm`.
+
+    >>> import plait_core as pc
+    >>> pc.renorm(pc.tensor([[3.0, 4.0], [0.3, 0.4]]), 2, 0, 1.0).norm(dim=1).tolist()[1]
+    0.5
+    """,
+    inplace=True,
+    out=True,
+    dtypes="inexact",
+)
+
+
+@renorm.decompose
+def _(self, p, dim, maxnorm):
+    check(self.ndim >= 2, f"`self` must have at least 2 dimensions; got shape {self.shape}")
+    check(float(p) > 0.0, f"`p` must be positive; got {float(p)}", "ValueError")
+    check(
+        float(maxnorm) >= 0.0, f"`maxnorm` must not be negative; got {float(maxnorm)}", "ValueError"
+    )
+    at = wrap_dim("dim", dim, self.shape)
+    others = [i for i in range(self.ndim) if i != at]
+    size = linalg_vector_norm(self, p, others, True)
+    scale = where(gt(size, float(maxnorm)), float(maxnorm) / (size + 1e-7), 1.0)
+    return self * scale

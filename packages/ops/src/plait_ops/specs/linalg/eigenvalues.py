@@ -1,0 +1,149 @@
+"""Eigenvalues and eigenvectors."""
+
+from plait_ops.calls import (
+    conj,
+    diagonal,
+    eye,
+    linalg_eigh,
+    linalg_solve,
+    real,
+    transpose,
+    unsqueeze,
+)
+from plait_ops.linear_words import require_square
+from plait_ops.spec import Operator
+from plait_ops.words import check, complex_dtype, conjugate, real_dtype, result
+
+_SYMMETRIC = """
+    Shapes: `A` is (..., n, n), symmetric or Hermitian: only the triangle that `UPLO` names ("L" or "U") is read.
+    `eigenvalues` is (..., n), real and ascending{}. Dtypes: floating and complex.
+"""
+_ERRORS = """Raises: ShapeError if a matrix is not square, DTypeError for integers, ValueError for another `UPLO`,
+    RuntimeError for matrices with infinities or NaN."""
+
+linalg_eigh_ = Operator(
+    'linalg_eigh(Tensor A, str UPLO="L") -> (Tensor eigenvalues, Tensor eigenvectors)',
+    doc=f"""
+    The eigenvalues and orthonormal eigenvectors of symmetric (Hermitian) matrices: ``A = V diag(w) V^H``.
+    {_SYMMETRIC.format(", `eigenvectors` (..., n, n), in columns; their signs (phases) are arbitrary")}    The gradient is that of a symmetric `A` with distinct eigenvalues.
+    {_ERRORS}
+
+    >>> import plait_core as pc
+    >>> pc.linalg.eigh(pc.tensor([[2.0, 1.0], [1.0, 2.0]])).eigenvalues.round().tolist()
+    [1.0, 3.0]
+    """,
+    method=False,
+    out=True,
+    dtypes="inexact",
+)
+linalg_eigvalsh = Operator(
+    'linalg_eigvalsh(Tensor A, str UPLO="L") -> Tensor',
+    doc=f"""
+    The eigenvalues of symmetric (Hermitian) matrices.
+    {_SYMMETRIC.format("")}    {_ERRORS}
+
+    >>> import plait_core as pc
+    >>> pc.linalg.eigvalsh(pc.tensor([[2.0, 1.0], [1.0, 2.0]])).round().tolist()
+    [1.0, 3.0]
+    """,
+    method=False,
+    out=True,
+    dtypes="inexact",
+)
+
+
+@linalg_eigh_.shape
+def _(A, UPLO):
+    require_square("A", A)
+    check(UPLO in ("L", "U", "l", "u"), f'`UPLO` must be "L" or "U"; got "{UPLO}"', "ValueError")
+    return result(A.shape[:-1], real_dtype(A.dtype)), result(A.shape, A.dtype)
+
+
+@linalg_eigvalsh.shape
+def _(A, UPLO):
+    require_square("A", A)
+    check(UPLO in ("L", "U", "l", "u"), f'`UPLO` must be "L" or "U"; got "{UPLO}"', "ValueError")
+    return result(A.shape[:-1], real_dtype(A.dtype))
+
+
+@linalg_eigh_.vjp("A")
+def _(g0, g1, result0, result1):
+    n = result0.shape[-1]
+    adjoint = conjugate(transpose(result1, -2, -1))
+    one = eye(n, dtype=result0.dtype, device=result0.device)
+    gaps = unsqueeze(result0, -2) - unsqueeze(result0, -1) + one
+    inner = (adjoint @ g1) / gaps * (1 - one) + unsqueeze(g0, -1) * one
+    return result1 @ inner @ adjoint
+
+
+@linalg_eigvalsh.vjp("A")
+def _(g, A, UPLO):
+    _values, vectors = linalg_eigh(A, UPLO)
+    return (vectors * unsqueeze(g, -2)) @ conjugate(transpose(vectors, -2, -1))
+
+
+_GENERAL = """
+    Shapes: `A` is (..., n, n), `eigenvalues` (..., n){}. Dtypes: floating and complex; the results are complex.
+    Raises: ShapeError if a matrix is not square, DTypeError for integers, RuntimeError for matrices with infinities or NaN.
+"""
+
+linalg_eig = Operator(
+    "linalg_eig(Tensor A) -> (Tensor eigenvalues, Tensor eigenvectors)",
+    doc=f"""
+    The eigenvalues and eigenvectors of square matrices: ``A v = w v``, in no particular order.
+    {_GENERAL.format(", `eigenvectors` (..., n, n), in columns of length 1")}
+    >>> import plait_core as pc
+    >>> pc.linalg.eig(pc.tensor([[0.0, -1.0], [1.0, 0.0]])).eigenvalues.tolist()
+    [1j, -1j]
+    """,
+    method=False,
+    out=True,
+    dtypes="inexact",
+)
+linalg_eigvals = Operator(
+    "linalg_eigvals(Tensor A) -> Tensor",
+    doc=f"""
+    The eigenvalues of square matrices.
+    {_GENERAL.format("")}
+    >>> import plait_core as pc
+    >>> pc.linalg.eigvals(pc.tensor([[0.0, -1.0], [1.0, 0.0]])).tolist()
+    [1j, -1j]
+    """,
+    method=False,
+    out=True,
+    dtypes="inexact",
+)
+
+
+@linalg_eig.vjp("A")
+def _(g0, g1, result0, result1):
+    # the part of g1 along a vector would change its length, which is 1
+    n = result0.shape[-1]
+    one = eye(n, dtype=g1.dtype, device=g1.device)
+    adjoint = conj(transpose(result1, -2, -1))
+    product = adjoint @ g1
+    lengths = real(diagonal(product, 0, -2, -1))
+    turned = product - (adjoint @ result1) * unsqueeze(lengths, -2)
+    gaps = conj(unsqueeze(result0, -2) - unsqueeze(result0, -1)) + one
+    inner = turned / gaps * (1 - one) + unsqueeze(g0, -1) * one
+    return linalg_solve(adjoint, inner @ adjoint)
+
+
+@linalg_eigvals.vjp("A")
+def _(g, A):
+    _values, vectors = linalg_eig(A)
+    adjoint = conj(transpose(vectors, -2, -1))
+    return linalg_solve(adjoint, unsqueeze(g, -1) * adjoint)
+
+
+@linalg_eig.shape
+def _(A):
+    require_square("A", A)
+    dtype = complex_dtype(A.dtype)
+    return result(A.shape[:-1], dtype), result(A.shape, dtype)
+
+
+@linalg_eigvals.shape
+def _(A):
+    require_square("A", A)
+    return result(A.shape[:-1], complex_dtype(A.dtype))

@@ -1,0 +1,90 @@
+"""Factors of a symmetric or Hermitian matrix that need not be positive definite, and what they solve."""
+
+from plait_ops.linear_words import require_matrix, require_square
+from plait_ops.spec import Operator
+from plait_ops.words import broadcast, check, int32, require_same, result
+
+
+def _factor(schema, results, example):
+    return Operator(
+        schema,
+        doc=f"""
+        The factors ``A = L D L^T`` (``L D L^H`` with `hermitian`) of a symmetric matrix, by Bunch and Kaufman's pivoting, in
+        one matrix: D, with blocks of size 1 and 2, on the diagonal and below it, the rest of L below that. Only the lower
+        triangle of `A` is read.
+
+        Shapes: `A` is (..., n, n), `LD` too; `pivots` is (..., n), int32, as LAPACK's `sytrf` gives them{results}.
+        Dtypes: floating and complex; `hermitian` makes a difference for complex ones only. There is no gradient.
+        Raises: ShapeError if `A` is not square, DTypeError for integers.
+
+        >>> import plait_core as pc
+        >>> {example}
+        """,
+        method=False,
+        out=True,
+        dtypes="inexact",
+    )
+
+
+linalg_ldl_factor = _factor(
+    "linalg_ldl_factor(Tensor A, *, bool hermitian=False) -> (Tensor LD, Tensor pivots)",
+    "",
+    "pc.linalg.ldl_factor(pc.tensor([[2.0, 1.0], [1.0, 3.0]])).LD.tolist()\n"
+    "        [[2.0, 0.0], [0.5, 2.5]]",
+)
+linalg_ldl_factor_ex = _factor(
+    "linalg_ldl_factor_ex(Tensor A, *, bool hermitian=False, bool check_errors=False)"
+    " -> (Tensor LD, Tensor pivots, Tensor info)",
+    "; `info` is (...), int32: the first zero on the diagonal of D, counted from 1, or 0",
+    "pc.linalg.ldl_factor_ex(pc.zeros(2, 2)).info.item()\n        1",
+)
+
+
+@linalg_ldl_factor.shape
+def _(A):
+    require_square("A", A)
+    return result(A.shape, A.dtype), result(A.shape[:-1], int32)
+
+
+@linalg_ldl_factor_ex.shape
+def _(A):
+    require_square("A", A)
+    return result(A.shape, A.dtype), result(A.shape[:-1], int32), result(A.shape[:-2], int32)
+
+
+linalg_ldl_solve = Operator(
+    "linalg_ldl_solve(Tensor LD, Tensor pivots, Tensor B, *, bool hermitian=False) -> Tensor",
+    doc="""
+    Solve ``A X = B`` with the factors of `linalg.ldl_factor`. There is no gradient.
+
+    Shapes: `LD` is (..., n, n), `pivots` (..., n), `B` (..., n, k); batches broadcast.
+    Dtypes: floating and complex, the same for `LD` and `B`; `pivots` is int32.
+    Raises: ShapeError for other shapes, DTypeError for other dtypes, RuntimeError for pivots out of range.
+
+    >>> import plait_core as pc
+    >>> ld, pivots = pc.linalg.ldl_factor(pc.tensor([[2.0, 0.0], [0.0, 4.0]]))
+    >>> pc.linalg.ldl_solve(ld, pivots, pc.ones(2, 1)).tolist()
+    [[0.5], [0.25]]
+    """,
+    method=False,
+    out=True,
+    dtypes="inexact",
+)
+
+
+@linalg_ldl_solve.shape
+def _(LD, pivots, B):
+    require_square("LD", LD)
+    require_matrix("B", B)
+    require_same("LD", LD, "B", B)
+    check(pivots.dtype == int32, f"`pivots` must be int32; got {pivots.dtype}", "DTypeError")
+    check(
+        pivots.shape == LD.shape[:-1],
+        f"`pivots` of shape {pivots.shape} must have the shape {LD.shape[:-1]} for `LD` of shape {LD.shape}",
+    )
+    check(
+        B.shape[-2] == LD.shape[-1],
+        f"`B` of shape {B.shape} must have as many rows as `LD` of shape {LD.shape}",
+    )
+    batch = broadcast("LD", LD.shape[:-2], "B", B.shape[:-2])
+    return result(batch + B.shape[-2:], B.dtype)

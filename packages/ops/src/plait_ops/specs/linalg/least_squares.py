@@ -1,0 +1,127 @@
+"""Least squares."""
+
+from plait_ops.calls import (
+    detach,
+    linalg_pinv,
+    lstsq_parts,
+    pinv_backward,
+    squeeze_dim,
+    transpose,
+    unsqueeze,
+    zeros,
+)
+from plait_ops.linear_words import require_matrix
+from plait_ops.spec import Composite, Operator
+from plait_ops.words import (
+    broadcast,
+    check,
+    conjugate,
+    float64,
+    int64,
+    real_dtype,
+    require_same,
+    result,
+    sum_to,
+)
+
+lstsq_parts_ = Operator(
+    "lstsq_parts(Tensor A, Tensor B, float rcond) -> (Tensor solution, Tensor residuals, Tensor rank, Tensor singular_values)",
+    doc="""
+    The shortest X that minimises ``|A X - B|``, the squares that are left in every column of B (0 where A has no more rows
+    than columns), the rank of A (singular values up to `rcond` times the largest count as 0), and its singular values.
+    """,
+    internal=True,
+    dtypes="inexact",
+    auxiliary=(3,),
+)
+
+
+@lstsq_parts_.shape
+def _(A, B):
+    require_matrix("A", A)
+    require_matrix("B", B)
+    require_same("A", A, "B", B)
+    m = A.shape[-2]
+    n = A.shape[-1]
+    check(
+        B.shape[-2] == m,
+        f"`B` of shape {B.shape} must have as many rows as `A` of shape {A.shape}",
+    )
+    batch = broadcast("A", A.shape[:-2], "B", B.shape[:-2])
+    k = B.shape[-1]
+    real = real_dtype(A.dtype)
+    return (
+        result(batch + [n, k], A.dtype),
+        result(batch + [k], real),
+        result(batch, int64),
+        result(batch + [min(m, n)], real),
+    )
+
+
+@lstsq_parts_.vjp("A", "B")
+def _(g0, g1, A, B, result0, rcond):
+    P = linalg_pinv(A, rtol=rcond, atol=0.0)
+    gB = conjugate(transpose(P, -2, -1)) @ g0
+    gA = pinv_backward(g0 @ conjugate(transpose(B, -2, -1)), A, P)
+    if A.shape[-2] > A.shape[-1]:  # |A X - B|^2 is least at X: it changes with A and B alone
+        pull = (A @ result0 - B) * unsqueeze(g1 * 2.0, -2)
+        gA = gA + pull @ conjugate(transpose(result0, -2, -1))
+        gB = gB - pull
+    return sum_to(gA, A.shape), sum_to(gB, B.shape)
+
+
+linalg_lstsq = Composite(
+    "linalg_lstsq(Tensor A, Tensor B|b, float? rcond=None, *, str? driver=None) -> (Tensor solution, Tensor residuals, Tensor rank, Tensor singular_values)",
+    doc="""
+    Least squares: the X that minimises ``|A X - B|``, the shortest one where there are several.
+
+    Shapes: `A` is (..., m, n); `B` (..., m, k), or one vector for every matrix of `A`, (..., m); `solution` is (..., n, k) or
+    (..., n). `driver` is "gelsy" (the default), "gelsd", "gelss" or "gels": all are computed by singular values, and say
+    which results are more than empty: `residuals`, the squares that are left, (..., k), where m > n, of all but "gelsy";
+    `rank`, (...), int64, of all but "gels"; `singular_values` of "gelsd" and "gelss". Singular values up to `rcond` times
+    the largest count as 0; default: the larger side times the distance from 1 to the next number. Unlike in PyTorch there
+    are residuals of matrices that turn out not to have full rank. Dtypes: floating and complex, the same for both.
+    Raises: ShapeError for other shapes, DTypeError if dtypes differ, ValueError for another `driver`, RuntimeError for
+    infinities or NaN. `solution` and `residuals` have gradients, `singular_values` do not: `linalg.svdvals` does.
+
+    >>> import plait_core as pc
+    >>> a = pc.tensor([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]])
+    >>> x = pc.linalg.lstsq(a, pc.tensor([[1.0], [3.0], [5.0]])).solution
+    >>> [f"{v:.3f}" for v in x.flatten().tolist()]
+    ['1.000', '2.000']
+    """,
+    method=False,
+    dtypes="inexact",
+    auxiliary=(3,),
+)
+
+
+@linalg_lstsq.decompose
+def _(A, B, rcond, driver):
+    require_matrix("A", A)
+    require_same("A", A, "B", B)
+    check(
+        driver is None
+        or driver == "gelsy"
+        or driver == "gelsd"
+        or driver == "gelss"
+        or driver == "gels",
+        f'`driver` must be "gels", "gelsy", "gelsd" or "gelss"; got "{driver}"',
+        "ValueError",
+    )
+    eps = 2.220446049250313e-16 if real_dtype(A.dtype) == float64 else 1.1920928955078125e-07
+    cut = eps * max(A.shape[-2], A.shape[-1])
+    if rcond is not None:
+        cut = rcond
+    vector = B.ndim == 1 or (A.ndim == B.ndim + 1 and B.shape == A.shape[:-1])
+    solution, residuals, rank, values = lstsq_parts(A, unsqueeze(B, -1) if vector else B, cut)
+    nothing = zeros([0], dtype=real_dtype(A.dtype), device=A.device)
+    if vector:
+        solution = squeeze_dim(solution, [-1])
+    if A.shape[-2] <= A.shape[-1] or driver is None or driver == "gelsy":
+        residuals = nothing
+    if driver is not None and driver == "gels":
+        rank = zeros([0], dtype=int64, device=A.device)
+    if driver is None or driver == "gelsy" or driver == "gels":
+        values = nothing
+    return solution, residuals, rank, detach(values)

@@ -1,0 +1,261 @@
+"""Factors of a square or rectangular matrix, P A = L U, and what they solve."""
+
+from plait_ops.calls import (
+    cat,
+    linalg_lu_factor,
+    linalg_lu_solve,
+    linalg_solve_triangular,
+    lu_unpack,
+    narrow,
+    pad_end,
+    transpose,
+    tril,
+    triu,
+)
+from plait_ops.linear_words import require_matrix, require_square
+from plait_ops.spec import Composite, Operator
+from plait_ops.words import broadcast, check, conjugate, int32, part, require_same, result
+
+
+def _factor(name, schema, results, example):
+    return Operator(
+        schema,
+        doc=f"""
+        The LU factors of `A` with partial pivoting, in one matrix: U on and above the diagonal, L below it (its diagonal is 1).
+
+        Shapes: `A` is (..., m, n), `LU` too; `pivots` is (..., min(m, n)), int32: row i was exchanged with row
+        ``pivots[i] - 1``{results}. Dtypes: floating and complex. `lu_unpack` takes the factors apart.
+        Raises: ShapeError for fewer than 2 dimensions, DTypeError for integers, NotImplementedError for ``pivot=False``.
+
+        >>> import plait_core as pc
+        >>> {example}
+        """,
+        method=False,
+        out=True,
+        dtypes="inexact",
+    )
+
+
+linalg_lu_factor_ = _factor(
+    "lu_factor",
+    "linalg_lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Tensor pivots)",
+    "",
+    "pc.linalg.lu_factor(pc.tensor([[2.0, 1.0], [4.0, 3.0]])).LU.tolist()\n"
+    "        [[4.0, 3.0], [0.5, -0.5]]",
+)
+linalg_lu_factor_ex = _factor(
+    "lu_factor_ex",
+    "linalg_lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False) -> (Tensor LU, Tensor pivots, Tensor info)",
+    "; `info` is (...), int32: the first zero on the diagonal of U, counted from 1, or 0",
+    "pc.linalg.lu_factor_ex(pc.zeros(2, 2)).info.item()\n        1",
+)
+
+
+@linalg_lu_factor_.shape
+def _(A, pivot):
+    require_matrix("A", A)
+    check(pivot, "`pivot=False` is not available on this device", "NotImplementedError")
+    small = min(A.shape[-2], A.shape[-1])
+    return result(A.shape, A.dtype), result(A.shape[:-2] + [small], int32)
+
+
+@linalg_lu_factor_ex.shape
+def _(A, pivot):
+    require_matrix("A", A)
+    check(pivot, "`pivot=False` is not available on this device", "NotImplementedError")
+    small = min(A.shape[-2], A.shape[-1])
+    return (
+        result(A.shape, A.dtype),
+        result(A.shape[:-2] + [small], int32),
+        result(A.shape[:-2], int32),
+    )
+
+
+@part
+def _factor_gradient(g, LU, pivots):
+    """The gradient of A from that of both factors in one matrix."""
+    P, L, U = lu_unpack(LU, pivots)
+    m = LU.shape[-2]
+    n = LU.shape[-1]
+    k = min(m, n)
+    lh = conjugate(transpose(narrow(L, -2, 0, k), -2, -1))
+    uh = conjugate(transpose(narrow(U, -1, 0, k), -2, -1))
+    square = narrow(narrow(g, -1, 0, k), -2, 0, k)
+    below = lh @ tril(square, -1)
+    above = triu(square) @ uh
+    if n > k:
+        wide = narrow(narrow(g, -2, 0, k), -1, k, n - k)
+        below = below - wide @ conjugate(transpose(narrow(U, -1, k, n - k), -2, -1))
+    if m > k:
+        tall = narrow(narrow(g, -1, 0, k), -2, k, m - k)
+        above = above - conjugate(transpose(narrow(L, -2, k, m - k), -2, -1)) @ tall
+    inner = linalg_solve_triangular(
+        lh, tril(below, -1) + triu(above), upper=True, unitriangular=True
+    )
+    made = linalg_solve_triangular(uh, inner, upper=False, left=False)
+    if n > k:
+        rest = narrow(narrow(g, -2, 0, k), -1, k, n - k)
+        made = cat([made, linalg_solve_triangular(lh, rest, upper=True, unitriangular=True)], -1)
+    if m > k:
+        rest = narrow(narrow(g, -1, 0, k), -2, k, m - k)
+        made = cat([made, linalg_solve_triangular(uh, rest, upper=False, left=False)], -2)
+    return P @ made
+
+
+@linalg_lu_factor_.vjp("A")
+def _(g0, result0, result1):
+    return _factor_gradient(g0, result0, result1)
+
+
+@linalg_lu_factor_ex.vjp("A")
+def _(g0, result0, result1):
+    return _factor_gradient(g0, result0, result1)
+
+
+lu_unpack_ = Operator(
+    "lu_unpack(Tensor LU_data, Tensor LU_pivots) -> (Tensor P, Tensor L, Tensor U)",
+    doc="""
+    P, L and U of the factors that `linalg.lu_factor` made: ``A = P @ L @ U``.
+
+    Shapes: for (..., m, n) with k = min(m, n): P (..., m, m), L (..., m, k), U (..., k, n).
+    Dtypes: floating and complex; `LU_pivots` is int32.
+    Raises: ShapeError if the shapes don't belong together, DTypeError for other dtypes, RuntimeError for pivots out of
+    range.
+
+    >>> import plait_core as pc
+    >>> p, l, u = pc.lu_unpack(*pc.linalg.lu_factor(pc.tensor([[2.0, 1.0], [4.0, 3.0]])))
+    >>> (p @ l @ u).tolist()
+    [[2.0, 1.0], [4.0, 3.0]]
+    """,
+    method=False,
+    dtypes="inexact",
+)
+
+
+@lu_unpack_.shape
+def _(LU_data, LU_pivots):
+    require_matrix("LU_data", LU_data)
+    m = LU_data.shape[-2]
+    n = LU_data.shape[-1]
+    k = min(m, n)
+    check(
+        LU_pivots.dtype == int32,
+        f"`LU_pivots` must be int32; got {LU_pivots.dtype}",
+        "DTypeError",
+    )
+    check(
+        LU_pivots.shape == LU_data.shape[:-2] + [k],
+        f"`LU_pivots` of shape {LU_pivots.shape} must have the shape {LU_data.shape[:-2] + [k]} for `LU_data` of shape {LU_data.shape}",
+    )
+    batch = LU_data.shape[:-2]
+    return (
+        result(batch + [m, m], LU_data.dtype),
+        result(batch + [m, k], LU_data.dtype),
+        result(batch + [k, n], LU_data.dtype),
+    )
+
+
+@lu_unpack_.vjp("LU_data")
+def _(g1, g2, LU_data):
+    return pad_end(tril(g1, -1), LU_data.shape) + pad_end(triu(g2), LU_data.shape)
+
+
+linalg_lu = Composite(
+    "linalg_lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor U)",
+    doc="""
+    Factors ``A = P @ L @ U``: P permutes rows, L is lower triangular with 1 on its diagonal, U is upper triangular.
+
+    Raises: as `linalg.lu_factor`.
+
+    >>> import plait_core as pc
+    >>> pc.linalg.lu(pc.tensor([[2.0, 1.0], [4.0, 3.0]])).U.tolist()
+    [[4.0, 3.0], [0.0, -0.5]]
+    """,
+    method=False,
+    dtypes="inexact",
+)
+
+
+@linalg_lu.decompose
+def _(A, pivot):
+    LU, pivots = linalg_lu_factor(A, pivot=pivot)
+    return lu_unpack(LU, pivots)
+
+
+linalg_lu_solve_ = Operator(
+    "linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> Tensor",
+    doc="""
+    Solve ``A X = B`` with the factors of `linalg.lu_factor`; ``X A = B`` with ``left=False``; with `adjoint` for the
+    conjugate transpose of A.
+
+    Shapes: `LU` is (..., n, n), `pivots` (..., n), `B` (..., n, k), or (..., k, n) with ``left=False``; batches broadcast.
+    Dtypes: floating and complex, the same for `LU` and `B`.
+    Raises: ShapeError for other shapes, DTypeError for other dtypes, RuntimeError for pivots out of range.
+
+    >>> import plait_core as pc
+    >>> lu, pivots = pc.linalg.lu_factor(pc.tensor([[2.0, 0.0], [0.0, 4.0]]))
+    >>> pc.linalg.lu_solve(lu, pivots, pc.ones(2, 1)).tolist()
+    [[0.5], [0.25]]
+    """,
+    method=False,
+    out=True,
+    dtypes="inexact",
+)
+
+
+@linalg_lu_solve_.shape
+def _(LU, pivots, B, left):
+    require_square("LU", LU)
+    require_matrix("B", B)
+    require_same("LU", LU, "B", B)
+    check(pivots.dtype == int32, f"`pivots` must be int32; got {pivots.dtype}", "DTypeError")
+    check(
+        pivots.shape == LU.shape[:-1],
+        f"`pivots` of shape {pivots.shape} must have the shape {LU.shape[:-1]} for `LU` of shape {LU.shape}",
+    )
+    check(
+        (B.shape[-2] if left else B.shape[-1]) == LU.shape[-1],
+        f"`B` of shape {B.shape} must have as many {'rows' if left else 'columns'} as `LU` of shape {LU.shape}",
+    )
+    batch = broadcast("LU", LU.shape[:-2], "B", B.shape[:-2])
+    return result(batch + B.shape[-2:], B.dtype)
+
+
+@linalg_lu_solve_.decompose
+def _(LU, pivots, B, left, adjoint):
+    P, L, U = lu_unpack(LU, pivots)
+    if left and not adjoint:
+        inner = linalg_solve_triangular(
+            L, transpose(P, -2, -1) @ B, upper=False, unitriangular=True
+        )
+        return linalg_solve_triangular(U, inner, upper=True)
+    if not left and not adjoint:
+        first = linalg_solve_triangular(U, B, upper=True, left=False)
+        inner = linalg_solve_triangular(L, first, upper=False, left=False, unitriangular=True)
+        return inner @ transpose(P, -2, -1)
+    lh = conjugate(transpose(L, -2, -1))
+    uh = conjugate(transpose(U, -2, -1))
+    if left:
+        first = linalg_solve_triangular(uh, B, upper=False)
+        return P @ linalg_solve_triangular(lh, first, upper=True, unitriangular=True)
+    inner = linalg_solve_triangular(lh, B @ P, upper=True, left=False, unitriangular=True)
+    return linalg_solve_triangular(uh, inner, upper=False, left=False)
+
+
+lu_solve = Composite(
+    "lu_solve(Tensor b, Tensor LU_data, Tensor LU_pivots) -> Tensor",
+    doc="""
+    `linalg.lu_solve` with `b` first.
+
+    >>> import plait_core as pc
+    >>> pc.lu_solve(pc.ones(1, 1), *pc.linalg.lu_factor(pc.tensor([[4.0]]))).item()
+    0.25
+    """,
+    method=False,
+    dtypes="inexact",
+)
+
+
+@lu_solve.decompose
+def _(b, LU_data, LU_pivots):
+    return linalg_lu_solve(LU_data, LU_pivots, b)

@@ -1,0 +1,126 @@
+"""Exponentials and powers of matrices."""
+
+from plait_ops.calls import (
+    cat,
+    expand,
+    eye,
+    linalg_inv,
+    linalg_matrix_exp,
+    linalg_matrix_power,
+    matmul,
+    narrow,
+    transpose,
+    zeros_like,
+)
+from plait_ops.linear_words import require_square
+from plait_ops.spec import Composite, Operator
+from plait_ops.words import check, conjugate, result
+
+# ---- functions of matrices -----------------------------------------------------------------------
+linalg_matrix_exp_ = Operator(
+    "linalg_matrix_exp(Tensor A) -> Tensor",
+    doc="""
+    The exponential of matrices, ``sum_k A^k / k!``, by scaling, an approximant of order 13 and squaring (Higham 2005).
+
+    Shapes: `A` is (..., n, n), and so is the result. Dtypes: floating and complex.
+    Raises: ShapeError if a matrix is not square, DTypeError for integers.
+
+    >>> import plait_core as pc
+    >>> pc.linalg.matrix_exp(pc.zeros(2, 2)).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """,
+    method=False,
+    dtypes="inexact",
+)
+
+
+@linalg_matrix_exp_.shape
+def _(A):
+    require_square("A", A)
+    return result(A.shape, A.dtype)
+
+
+@linalg_matrix_exp_.vjp("A")
+def _(g, A):
+    # exp of [[A^T, g], [0, A^T]] holds the derivative in its upper right corner
+    n = A.shape[-1]
+    turned = conjugate(transpose(A, -2, -1))
+    top = cat([turned, g], -1)
+    bottom = cat([zeros_like(g), turned], -1)
+    whole = linalg_matrix_exp(cat([top, bottom], -2))
+    return narrow(narrow(whole, -2, 0, n), -1, n, n)
+
+
+matrix_exp = Composite(
+    "matrix_exp(Tensor self) -> Tensor",
+    doc="""
+    The exponentials of matrices: `linalg.matrix_exp`.
+
+    >>> import plait_core as pc
+    >>> pc.zeros(1, 1).matrix_exp().item()
+    1.0
+    """,
+    dtypes="inexact",
+)
+
+
+@matrix_exp.decompose
+def _(self):
+    return linalg_matrix_exp(self)
+
+
+linalg_matrix_power_ = Composite(
+    "linalg_matrix_power(Tensor A, int n) -> Tensor",
+    doc="""
+    The n-th power of square matrices: for a negative `n` of the inverse, for 0 the identity.
+
+    Shapes: `A` is (..., k, k), and so is the result. Dtypes: of `linalg.inv` for a negative `n`, else of `matmul`.
+    Raises: ShapeError if a matrix is not square, RuntimeError for the inverse of a singular one.
+
+    >>> import plait_core as pc
+    >>> pc.linalg.matrix_power(pc.tensor([[2.0, 0.0], [0.0, 3.0]]), 2).tolist()
+    [[4.0, 0.0], [0.0, 9.0]]
+    """,
+    method=False,
+    dtypes="arithmetic",
+)
+matrix_power = Composite(
+    "matrix_power(Tensor self, int n) -> Tensor",
+    doc="""
+    The `n`-th powers of matrices: `linalg.matrix_power`.
+
+    >>> import plait_core as pc
+    >>> pc.tensor([[2.0]]).matrix_power(3).item()
+    8.0
+    """,
+    dtypes="arithmetic",
+)
+
+
+@linalg_matrix_power_.decompose
+def _(A, n):
+    check(
+        A.ndim >= 2 and A.shape[-1] == A.shape[-2],
+        f"`A` must be square in its last two dimensions; got shape {A.shape}",
+    )
+    check(n > -9223372036854775807, f"`n` must be larger than -2**63 + 1; got {n}", "ValueError")
+    left = n
+    factor = A * 1
+    if n < 0:
+        factor = linalg_inv(A)
+        left = -n
+    made = expand(eye(A.shape[-1], dtype=A.dtype, device=A.device), A.shape) * 1
+    started = False
+    while left > 0:
+        if left % 2 == 1:
+            made = matmul(made, factor) if started else factor
+            started = True
+        left = left // 2
+        if left > 0:
+            factor = matmul(factor, factor)
+    return made
+
+
+@matrix_power.decompose
+def _(self, n):
+    return linalg_matrix_power(self, n)

@@ -1,0 +1,263 @@
+"""Norms of vectors and matrices, and condition numbers."""
+
+import math
+
+from plait_ops.calls import (
+    abs as abs_,
+)
+from plait_ops.calls import (
+    amax,
+    amin,
+    gt,
+    linalg_inv_ex,
+    linalg_matrix_norm,
+    linalg_matrix_norm_name,
+    linalg_svdvals,
+    linalg_vector_norm,
+    masked_fill,
+    movedim,
+    norm,
+    reshape,
+    select,
+    sum,
+    zeros,
+)
+from plait_ops.linear_words import require_matrix, require_square
+from plait_ops.spec import Composite
+from plait_ops.words import (
+    check,
+    is_complex,
+    numel,
+    real_dtype,
+    reduced,
+    require,
+    to_dtype,
+    wrap_dim,
+)
+
+INFINITY = math.inf
+
+linalg_vector_norm_ = Composite(
+    "linalg_vector_norm(Tensor x|self, Scalar ord=2, int[]? dim|axis=None, bool keepdim|keepdims=False, *, dtype? dtype=None) -> Tensor",
+    doc="""
+    The norm of the elements along `dim`, as of one vector: ``sum(abs(x) ** ord) ** (1 / ord)``; inf: the largest magnitude,
+    -inf: the smallest, 0: how many are not 0.
+
+    Shapes: `dim` names what is reduced (None: everything). Dtypes: floating and complex, the result is real; `dtype` is
+    cast to first.
+    Raises: DTypeError for integers, IndexError for a `dim` out of range, ShapeError for an empty reduction without a value.
+
+    >>> import plait_core as pc
+    >>> pc.linalg.vector_norm(pc.tensor([3.0, 4.0])).item()
+    5.0
+    """,
+    method=False,
+    out=True,
+    dtypes="inexact",
+)
+
+
+@linalg_vector_norm_.decompose
+def _(x, ord, dim, keepdim, dtype):
+    y = to_dtype(x, dtype if dtype is not None else x.dtype)
+    require("x", x.dtype, "inexact")
+    if is_complex(y.dtype):
+        return norm(abs_(y), ord, dim, keepdim)
+    return norm(y, ord, dim, keepdim)
+
+
+_MATRIX = """
+    Shapes: `dim` names the two dimensions of the matrices, rows first. Dtypes: floating and complex, the result is real.
+    Raises: ValueError for another `ord` and for a `dim` of other length or with the same dimension twice, DTypeError for
+    integers, IndexError for a `dim` out of range.
+"""
+linalg_matrix_norm_ = Composite(
+    "linalg_matrix_norm(Tensor A|self, Scalar ord, int[] dim|axis=(-2, -1), bool keepdim|keepdims=False, *, dtype? dtype=None) -> Tensor",
+    doc=f"""
+    The norm of matrices: `ord` 1 and -1: the largest and smallest sum of magnitudes of a column; inf and -inf: of a row;
+    2 and -2: the largest and smallest singular value.
+    {_MATRIX}
+    >>> import plait_core as pc
+    >>> pc.linalg.matrix_norm(pc.tensor([[1.0, -2.0], [3.0, 4.0]]), 1).item()
+    6.0
+    """,
+    method=False,
+    dtypes="inexact",
+)
+linalg_matrix_norm_name_ = Composite(
+    'linalg_matrix_norm.name(Tensor A|self, str ord="fro", int[] dim|axis=(-2, -1), bool keepdim|keepdims=False, *, dtype? dtype=None) -> Tensor',
+    doc=f"""
+    The Frobenius norm, "fro": the root of the sum of squares; or the nuclear norm, "nuc": the sum of singular values.
+    {_MATRIX}
+    >>> import plait_core as pc
+    >>> pc.linalg.matrix_norm(pc.tensor([[3.0, 0.0], [0.0, 4.0]])).item()
+    5.0
+    """,
+    method=False,
+    dtypes="inexact",
+)
+
+
+@linalg_matrix_norm_.decompose
+def _(A, ord, dim, keepdim, dtype):
+    require_matrix("A", A)
+    check(len(dim) == 2, f"`dim` must be two dimensions; got {dim}", "ValueError")
+    rows = wrap_dim("dim", dim[0], A.shape)
+    columns = wrap_dim("dim", dim[1], A.shape)
+    check(rows != columns, f"`dim` must be two different dimensions; got {dim}", "ValueError")
+    x = to_dtype(A, dtype if dtype is not None else A.dtype)
+    kind = float(ord)
+    size = kind if kind > 0.0 else -kind
+    check(
+        size == 1.0 or size == 2.0 or size == INFINITY,
+        f'`ord` must be 1, -1, 2, -2, inf, -inf, "fro" or "nuc"; got {kind}',
+        "ValueError",
+    )
+    shape = reduced(A.shape, [rows, columns], keepdim)
+    if size == 2.0:
+        values = linalg_svdvals(movedim(x, [rows, columns], [-2, -1]))
+        if kind > 0.0 and values.shape[-1] == 0:
+            return reshape(sum(values, [-1]), shape)
+        return reshape(amax(values, [-1]) if kind > 0.0 else amin(values, [-1]), shape)
+    inner = sum(abs_(x), [rows if size == 1.0 else columns], True)
+    both = [rows, columns]
+    if kind > 0.0 and (A.shape[rows] == 0 or A.shape[columns] == 0):
+        return reshape(sum(inner, both), shape)  # the norm of no elements is 0
+    return reshape(amax(inner, both) if kind > 0.0 else amin(inner, both), shape)
+
+
+@linalg_matrix_norm_name_.decompose
+def _(A, ord, dim, keepdim, dtype):
+    require_matrix("A", A)
+    check(len(dim) == 2, f"`dim` must be two dimensions; got {dim}", "ValueError")
+    rows = wrap_dim("dim", dim[0], A.shape)
+    columns = wrap_dim("dim", dim[1], A.shape)
+    check(rows != columns, f"`dim` must be two different dimensions; got {dim}", "ValueError")
+    check(
+        ord in ("fro", "nuc"), f'`ord` must be a number, "fro" or "nuc"; got "{ord}"', "ValueError"
+    )
+    x = to_dtype(A, dtype if dtype is not None else A.dtype)
+    if ord == "fro":
+        return linalg_vector_norm(x, 2, [rows, columns], keepdim)
+    values = linalg_svdvals(movedim(x, [rows, columns], [-2, -1]))
+    return reshape(sum(values, [-1]), reduced(A.shape, [rows, columns], keepdim))
+
+
+linalg_norm_ = Composite(
+    "linalg_norm(Tensor A|self, Scalar? ord=None, int[]? dim|axis=None, bool keepdim|keepdims=False, *, dtype? dtype=None) -> Tensor",
+    doc="""
+    A norm of vectors or matrices. Without `ord` the 2-norm of the elements along `dim` (None: of all of them). With `ord`,
+    two dims: `linalg.matrix_norm`; one: `linalg.vector_norm`; None: whichever `A`, of 1 or 2 dimensions, calls for.
+
+    Raises: ShapeError if `ord` is given, `dim` isn't and `A` has neither 1 nor 2 dimensions; what those raise.
+
+    >>> import plait_core as pc
+    >>> pc.linalg.norm(pc.tensor([[3.0, 0.0], [0.0, 4.0]]), 2).item()
+    4.0
+    """,
+    method=False,
+    dtypes="inexact",
+)
+linalg_norm_name = Composite(
+    "linalg_norm.name(Tensor A|self, str ord, int[]? dim|axis=None, bool keepdim|keepdims=False, *, dtype? dtype=None) -> Tensor",
+    doc="""
+    `linalg.matrix_norm` with `ord` "fro" or "nuc".
+
+    >>> import plait_core as pc
+    >>> pc.linalg.norm(pc.tensor([[3.0, 0.0], [0.0, 4.0]]), "nuc").item()
+    7.0
+    """,
+    method=False,
+    dtypes="inexact",
+)
+
+
+@linalg_norm_.decompose
+def _(A, ord, dim, keepdim, dtype):
+    if ord is None:
+        return linalg_vector_norm(A, 2, dim, keepdim, dtype=dtype)
+    if dim is not None:
+        check(
+            len(dim) == 1 or len(dim) == 2,
+            f"`dim` must be one dimension of vectors or two of matrices; got {dim}",
+            "ValueError",
+        )
+        if len(dim) == 1:
+            return linalg_vector_norm(A, ord, dim, keepdim, dtype=dtype)
+        return linalg_matrix_norm(A, ord, dim, keepdim, dtype=dtype)
+    check(
+        A.ndim == 1 or A.ndim == 2,
+        f"`A` must have 1 or 2 dimensions where `ord` is given and `dim` is not; got shape {A.shape}",
+    )
+    if A.ndim == 1:
+        return linalg_vector_norm(A, ord, dim, keepdim, dtype=dtype)
+    return linalg_matrix_norm(A, ord, [-2, -1], keepdim, dtype=dtype)
+
+
+@linalg_norm_name.decompose
+def _(A, ord, dim, keepdim, dtype):
+    if dim is not None:
+        return linalg_matrix_norm_name(A, ord, dim, keepdim, dtype=dtype)
+    check(
+        A.ndim == 2,
+        f"`A` must have 2 dimensions where `dim` is not given; got shape {A.shape}",
+    )
+    return linalg_matrix_norm_name(A, ord, [-2, -1], keepdim, dtype=dtype)
+
+
+# ---- condition numbers ---------------------------------------------------------------------------
+linalg_cond = Composite(
+    "linalg_cond(Tensor A, Scalar? p=None) -> Tensor",
+    doc="""
+    The condition number ``|A| |A^-1|`` in the norm `p` of `linalg.matrix_norm`; by default the quotient of the largest and
+    smallest singular value, also of matrices that are not square. Of a singular matrix inf.
+
+    Shapes: `A` is (..., m, n), square unless `p` is None, 2 or -2; the result is (...), real. Dtypes: floating and complex.
+    Raises: ShapeError for other shapes, DTypeError for integers, ValueError for another `p`.
+
+    >>> import plait_core as pc
+    >>> pc.linalg.cond(pc.tensor([[2.0, 0.0], [0.0, 0.5]])).item()
+    4.0
+    """,
+    method=False,
+    dtypes="inexact",
+)
+linalg_cond_name = Composite(
+    "linalg_cond.name(Tensor A, str p) -> Tensor",
+    doc="""
+    The condition number in the Frobenius or nuclear norm, `p` "fro" or "nuc".
+
+    >>> import plait_core as pc
+    >>> round(pc.linalg.cond(pc.eye(2), "fro").item(), 3)
+    2.0
+    """,
+    method=False,
+    dtypes="inexact",
+)
+
+
+@linalg_cond.decompose
+def _(A, p):
+    require_matrix("A", A)
+    kind = 2.0
+    if p is not None:
+        kind = float(p)
+    if kind == 2.0 or kind == -2.0:
+        values = linalg_svdvals(A)
+        if numel(values.shape) == 0:
+            return zeros(A.shape[:-2], dtype=real_dtype(A.dtype), device=A.device)
+        first = select(values, -1, 0)
+        last = select(values, -1, -1)
+        return first / last if kind > 0.0 else last / first
+    require_square("A", A)
+    inverse, info = linalg_inv_ex(A)
+    made = linalg_matrix_norm(A, kind) * linalg_matrix_norm(inverse, kind)
+    return masked_fill(made, gt(info, 0), INFINITY)
+
+
+@linalg_cond_name.decompose
+def _(A, p):
+    require_square("A", A)
+    inverse, info = linalg_inv_ex(A)
+    made = linalg_matrix_norm_name(A, p) * linalg_matrix_norm_name(inverse, p)
+    return masked_fill(made, gt(info, 0), INFINITY)

@@ -1,0 +1,209 @@
+"""What is said with singular values: ranks and pseudo-inverses."""
+
+from plait_ops.calls import abs as abs_
+from plait_ops.calls import (
+    amax,
+    clamp_min,
+    conj,
+    gt,
+    linalg_eigh,
+    linalg_eigvalsh,
+    linalg_matrix_rank,
+    linalg_pinv,
+    linalg_svd,
+    linalg_svdvals,
+    rank_tolerance,
+    reciprocal,
+    sum,
+    transpose,
+    unsqueeze,
+    where,
+    zeros,
+)
+from plait_ops.linear_words import require_matrix, require_square
+from plait_ops.spec import Composite, Operator
+from plait_ops.words import conjugate, float64, int64, is_complex, is_tensor, numel, result
+
+rank_tolerance_ = Composite(
+    "rank_tolerance(Tensor S, Tensor|Scalar? atol, Tensor|Scalar? rtol, int size) -> Tensor",
+    doc="""
+    The size, (..., 1), up to which singular values `S` count as 0: ``max(atol, rtol * S.max())``; by default rtol is the
+    larger side of the matrix times the distance from 1 to the next number, or 0 where `atol` is given.
+    """,
+    internal=True,
+    dtypes="floating",
+)
+
+
+@rank_tolerance_.decompose
+def _(S, atol, rtol, size):
+    eps = 2.220446049250313e-16 if S.dtype == float64 else 1.1920928955078125e-07
+    top = amax(S, [-1], True)
+    cut = top * (eps * size if atol is None else 0.0)
+    if rtol is not None:
+        if is_tensor(rtol):
+            cut = top * unsqueeze(rtol, -1)
+        else:
+            cut = top * rtol
+    if atol is not None:
+        if is_tensor(atol):
+            cut = clamp_min(cut, unsqueeze(atol, -1))
+        else:
+            cut = clamp_min(cut, atol)
+    return cut
+
+
+linalg_matrix_rank_ = Composite(
+    "linalg_matrix_rank(Tensor A, *, Tensor|Scalar? atol=None, Tensor|Scalar? rtol=None, bool hermitian=False) -> Tensor",
+    doc="""
+    How many singular values of `A` are larger than ``max(atol, rtol * largest)``. By default `atol` is 0 and `rtol` is the
+    larger side of the matrix times the distance from 1 to the next number of the dtype, 0 where `atol` is given.
+
+    Shapes: `A` is (..., m, n), the result (...), int64; tolerances broadcast with it. With `hermitian` eigenvalues
+    are used, which is faster. Dtypes: floating and complex.
+    Raises: ShapeError for fewer than 2 dimensions, DTypeError for integers.
+
+    >>> import plait_core as pc
+    >>> pc.linalg.matrix_rank(pc.ones(3, 3)).item()
+    1
+    """,
+    method=False,
+    dtypes="inexact",
+)
+linalg_matrix_rank_tol = Composite(
+    "linalg_matrix_rank.tol(Tensor A, Tensor|Scalar tol, bool hermitian=False) -> Tensor",
+    doc="""
+    The rank with `tol` as absolute tolerance.
+
+    >>> import plait_core as pc
+    >>> pc.linalg.matrix_rank(pc.eye(3) * 0.5, 1.0).item()
+    0
+    """,
+    method=False,
+    dtypes="inexact",
+)
+
+
+@linalg_matrix_rank_.decompose
+def _(A, atol, rtol, hermitian):
+    require_matrix("A", A)
+    if numel(A.shape) == 0:
+        return zeros(A.shape[:-2], dtype=int64, device=A.device)
+    values = abs_(linalg_eigvalsh(A)) if hermitian else linalg_svdvals(A)
+    cut = rank_tolerance(values, atol, rtol, max(A.shape[-2], A.shape[-1]))
+    return sum(gt(values, cut), [-1])
+
+
+@linalg_matrix_rank_tol.decompose
+def _(A, tol, hermitian):
+    return linalg_matrix_rank(A, atol=tol, rtol=0.0, hermitian=hermitian)
+
+
+linalg_pinv_ = Operator(
+    "linalg_pinv(Tensor A, *, Tensor|Scalar? atol=None, Tensor|Scalar? rtol=None, bool hermitian=False) -> Tensor",
+    doc="""
+    The pseudo-inverse (Moore and Penrose) by singular values, of which those up to ``max(atol, rtol * largest)`` count as 0;
+    the defaults are those of `linalg.matrix_rank`.
+
+    Shapes: `A` is (..., m, n), the result (..., n, m). Dtypes: floating and complex. The gradient holds where the rank
+    doesn't change.
+    Raises: ShapeError for fewer than 2 dimensions, or not square with `hermitian`; DTypeError for integers.
+
+    >>> import plait_core as pc
+    >>> pc.linalg.pinv(pc.tensor([[2.0], [0.0]])).tolist()
+    [[0.5, 0.0]]
+    """,
+    method=False,
+    dtypes="inexact",
+)
+
+
+@linalg_pinv_.shape
+def _(A, hermitian):
+    require_matrix("A", A)
+    if hermitian:
+        require_square("A", A)
+    return result(A.shape[:-2] + [A.shape[-1], A.shape[-2]], A.dtype)
+
+
+@linalg_pinv_.decompose
+def _(A, atol, rtol, hermitian):
+    if numel(A.shape) == 0:
+        turned = A.shape[:-2] + [A.shape[-1], A.shape[-2]]
+        return zeros(turned, dtype=A.dtype, device=A.device)
+    if hermitian:
+        values, v = linalg_eigh(A)
+        size = abs_(values)
+        kept = gt(size, rank_tolerance(size, atol, rtol, A.shape[-1]))
+        inverse = where(kept, reciprocal(values), 0.0)
+        return (v * unsqueeze(inverse, -2)) @ transpose(
+            conj(v) if is_complex(A.dtype) else v, -2, -1
+        )
+    u, s, vh = linalg_svd(A, False)
+    kept = gt(s, rank_tolerance(s, atol, rtol, max(A.shape[-2], A.shape[-1])))
+    inverse = where(kept, reciprocal(s), 0.0)
+    v = transpose(conj(vh) if is_complex(A.dtype) else vh, -2, -1)
+    ut = transpose(conj(u) if is_complex(A.dtype) else u, -2, -1)
+    return (v * unsqueeze(inverse, -2)) @ ut
+
+
+pinv_backward = Composite(
+    "pinv_backward(Tensor grad, Tensor A, Tensor P) -> Tensor",
+    doc="""
+    The gradient of the pseudo-inverse P of constant rank (Golub and Pereyra 1973):
+    ``-P^T g P^T + (I - A P) g^T P P^T + P^T P g^T (I - P A)``.
+    """,
+    internal=True,
+    dtypes="inexact",
+)
+
+
+@pinv_backward.decompose
+def _(grad, A, P):
+    pt = conjugate(transpose(P, -2, -1))
+    gt_ = conjugate(transpose(grad, -2, -1))
+    rows = gt_ - A @ (P @ gt_)
+    columns = gt_ - (gt_ @ P) @ A
+    return rows @ P @ pt + pt @ P @ columns - pt @ grad @ pt
+
+
+@linalg_pinv_.vjp("A")
+def _(g, A, result):
+    return pinv_backward(g, A, result)
+
+
+linalg_pinv_.constant("atol", "rtol")
+
+linalg_pinv_rcond = Composite(
+    "linalg_pinv.rcond(Tensor A, Tensor|Scalar rcond, bool hermitian=False) -> Tensor",
+    doc="""
+    The pseudo-inverse with `rcond` as relative tolerance.
+
+    >>> import plait_core as pc
+    >>> pc.linalg.pinv(pc.tensor([[4.0]]), 1e-3).item()
+    0.25
+    """,
+    method=False,
+    dtypes="inexact",
+)
+pinverse = Composite(
+    "pinverse(Tensor self, float rcond=1e-15) -> Tensor",
+    doc="""
+    `linalg.pinv` with a relative tolerance.
+
+    >>> import plait_core as pc
+    >>> pc.tensor([[4.0]]).pinverse().item()
+    0.25
+    """,
+    dtypes="inexact",
+)
+
+
+@linalg_pinv_rcond.decompose
+def _(A, rcond, hermitian):
+    return linalg_pinv(A, rtol=rcond, atol=0.0, hermitian=hermitian)
+
+
+@pinverse.decompose
+def _(self, rcond):
+    return linalg_pinv(self, rtol=rcond, atol=0.0)

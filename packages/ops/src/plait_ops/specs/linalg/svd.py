@@ -1,0 +1,151 @@
+"""Singular values, and what is said with them: pseudo-inverses, ranks, least squares."""
+
+from plait_ops.calls import (
+    conj,
+    eye,
+    linalg_svd,
+    linalg_svdvals,
+    narrow,
+    transpose,
+    unsqueeze,
+    zeros,
+)
+from plait_ops.linear_words import require_matrix
+from plait_ops.spec import Composite, Operator
+from plait_ops.words import check, conjugate, is_complex, real_dtype, result
+
+_DRIVERS = "Raises: ShapeError for fewer than 2 dimensions, DTypeError for integers, RuntimeError for infinities or NaN."
+
+linalg_svd_ = Operator(
+    "linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)",
+    doc=f"""
+    The singular value decomposition ``A = U diag(S) Vh``: U and Vh have orthonormal columns and rows, S is real, not negative
+    and descending. Signs (phases) of the vectors are arbitrary.
+
+    Shapes: `A` is (..., m, n) and k = min(m, n); U is (..., m, m), S (..., k), Vh (..., n, n); without `full_matrices` U is
+    (..., m, k) and Vh (..., k, n). Dtypes: floating and complex. `driver` must be None: there is one.
+    The gradient exists for distinct singular values that are not 0; what `full_matrices` adds may count by the space that it
+    spans, and of complex `A` the phases of vectors must not count.
+    {_DRIVERS}
+
+    >>> import plait_core as pc
+    >>> pc.linalg.svd(pc.tensor([[3.0, 0.0], [0.0, -4.0]])).S.tolist()
+    [4.0, 3.0]
+    """,
+    method=False,
+    out=True,
+    dtypes="inexact",
+)
+linalg_svdvals_ = Operator(
+    "linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor",
+    doc=f"""
+    The singular values of every matrix of a batch, descending.
+
+    Shapes: `A` is (..., m, n), the result (..., min(m, n)), real. Dtypes: floating and complex.
+    {_DRIVERS}
+
+    >>> import plait_core as pc
+    >>> pc.linalg.svdvals(pc.tensor([[3.0, 0.0], [0.0, -4.0]])).tolist()
+    [4.0, 3.0]
+    """,
+    method=False,
+    out=True,
+    dtypes="inexact",
+)
+
+
+@linalg_svd_.shape
+def _(A, full_matrices, driver):
+    require_matrix("A", A)
+    check(driver is None, "`driver` must be None on this device", "ValueError")
+    m = A.shape[-2]
+    n = A.shape[-1]
+    k = min(m, n)
+    batch = A.shape[:-2]
+    return (
+        result(batch + [m, m if full_matrices else k], A.dtype),
+        result(batch + [k], real_dtype(A.dtype)),
+        result(batch + [n if full_matrices else k, n], A.dtype),
+    )
+
+
+@linalg_svdvals_.shape
+def _(A, driver):
+    require_matrix("A", A)
+    check(driver is None, "`driver` must be None on this device", "ValueError")
+    return result(A.shape[:-2] + [min(A.shape[-2], A.shape[-1])], real_dtype(A.dtype))
+
+
+@linalg_svd_.vjp("A")
+def _(g0, g1, g2, A, result0, result1, result2, full_matrices):
+    m = A.shape[-2]
+    n = A.shape[-1]
+    k = min(m, n)
+    u = narrow(result0, -1, 0, k)
+    vh = narrow(result2, -2, 0, k)
+    gu = narrow(g0, -1, 0, k)
+    one = eye(k, dtype=result1.dtype, device=result1.device)
+    row = unsqueeze(result1, -2)
+    column = unsqueeze(result1, -1)
+    gaps = (row - column) * (row + column) + one
+    ut = conjugate(transpose(u, -2, -1))
+    v = conjugate(transpose(vh, -2, -1))
+    gv = conjugate(transpose(narrow(g2, -2, 0, k), -2, -1))
+    left = ut @ gu
+    right = vh @ gv
+    skew_u = (left - conjugate(transpose(left, -2, -1))) / gaps
+    skew_v = (right - conjugate(transpose(right, -2, -1))) / gaps
+    inner = skew_u * row + column * skew_v + unsqueeze(g1, -1) * one
+    if is_complex(A.dtype):  # one phase of each pair of vectors is free: the other turns A
+        phases = skew_u * one
+        inner = inner - phases * row - skew_v * one * row + phases / (row * 2.0)
+    whole = u @ inner @ vh
+    if m > n:
+        rest = gu - u @ left
+        if full_matrices:  # what completes the basis turns with the space that is left for it
+            more = narrow(result0, -1, k, m - k)
+            turned = conjugate(transpose(narrow(g0, -1, k, m - k), -2, -1))
+            rest = rest - more @ (turned @ u)
+        whole = whole + (rest / row) @ vh
+    if n > m:
+        rest = gv - v @ right
+        if full_matrices:
+            more = conjugate(transpose(narrow(result2, -2, k, n - k), -2, -1))
+            rest = rest - more @ (narrow(g2, -2, k, n - k) @ v)
+        whole = whole + (u / row) @ conjugate(transpose(rest, -2, -1))
+    return whole
+
+
+@linalg_svdvals_.vjp("A")
+def _(g, A):
+    u, _s, vh = linalg_svd(A, False)
+    return (u * unsqueeze(g, -2)) @ vh
+
+
+svd = Composite(
+    "svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)",
+    doc="""
+    As `linalg.svd`, but with V in place of its conjugate transpose: ``self = U diag(S) V^H``; `some` means
+    ``full_matrices=False``; without `compute_uv` U and V are zeros.
+
+    >>> import plait_core as pc
+    >>> pc.svd(pc.tensor([[3.0, 0.0], [0.0, -4.0]])).S.tolist()
+    [4.0, 3.0]
+    """,
+    dtypes="inexact",
+)
+
+
+@svd.decompose
+def _(self, some, compute_uv):
+    if not compute_uv:
+        m = self.shape[-2]
+        n = self.shape[-1]
+        batch = self.shape[:-2]
+        return (
+            zeros(batch + [m, m], dtype=self.dtype, device=self.device),
+            linalg_svdvals(self),
+            zeros(batch + [n, n], dtype=self.dtype, device=self.device),
+        )
+    u, s, vh = linalg_svd(self, not some)
+    return u, s, transpose(conj(vh) if is_complex(self.dtype) else vh, -2, -1)

@@ -1,0 +1,181 @@
+"""Systems of linear equations, and inverses of square matrices."""
+
+from plait_ops.calls import linalg_inv, linalg_solve, transpose, unsqueeze
+from plait_ops.linear_words import require_square
+from plait_ops.spec import Composite, Operator
+from plait_ops.words import broadcast, check, conjugate, int32, part, require_same, result, sum_to
+
+_SINGULAR = "RuntimeError if a matrix is singular (the text names its place in the batch)"
+
+
+# ---- inverses ------------------------------------------------------------------------------------
+linalg_inv_ = Operator(
+    "linalg_inv(Tensor A) -> Tensor",
+    doc=f"""
+    The inverse of every matrix of a batch. To solve equations, `linalg.solve` is faster and more accurate.
+
+    Shapes: `A` is (..., n, n), and so is the result. Dtypes: floating and complex.
+    Raises: ShapeError if a matrix is not square, DTypeError for integers, {_SINGULAR}.
+
+    >>> import plait_core as pc
+    >>> pc.linalg.inv(pc.tensor([[2.0, 1.0], [0.0, 4.0]])).tolist()
+    [[0.5, -0.125], [0.0, 0.25]]
+    """,
+    method=False,
+    out=True,
+    dtypes="inexact",
+)
+linalg_inv_ex = Operator(
+    "linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)",
+    doc="""
+    `linalg.inv` without a check: `info` is 0 where the inverse exists, else the column, counted from 1, whose pivot is 0.
+
+    Shapes: `A` is (..., n, n), `inverse` too, `info` is (...), int32. Dtypes: floating and complex.
+    Raises: ShapeError if a matrix is not square, DTypeError for integers; with `check_errors` what `linalg.inv` raises.
+
+    >>> import plait_core as pc
+    >>> pc.linalg.inv_ex(pc.zeros(2, 2)).info.item()
+    1
+    """,
+    method=False,
+    out=True,
+    dtypes="inexact",
+)
+
+
+@linalg_inv_.shape
+def _(A):
+    require_square("A", A)
+    return result(A.shape, A.dtype)
+
+
+@linalg_inv_ex.shape
+def _(A):
+    require_square("A", A)
+    return result(A.shape, A.dtype), result(A.shape[:-2], int32)
+
+
+@linalg_inv_.vjp("A")
+def _(g, result):
+    back = conjugate(transpose(result, -2, -1))
+    return -(back @ g @ back)
+
+
+@linalg_inv_ex.vjp("A")
+def _(g0, result0):
+    back = conjugate(transpose(result0, -2, -1))
+    return -(back @ g0 @ back)
+
+
+inverse = Composite(
+    "inverse(Tensor self) -> Tensor",
+    doc="""
+    The inverses of matrices: `linalg.inv`.
+
+    >>> import plait_core as pc
+    >>> pc.tensor([[4.0]]).inverse().item()
+    0.25
+    """,
+    out=True,
+    dtypes="inexact",
+)
+
+
+@inverse.decompose
+def _(self):
+    return linalg_inv(self)
+
+
+# ---- systems of equations ------------------------------------------------------------------------
+_SOLVE = """
+    Shapes: `A` is (..., n, n). `B` is a batch of matrices (..., n, k), or (..., k, n) with ``left=False``, and batches
+    broadcast; or a vector (n,), or as many vectors as `A` has matrices, (..., n). The result has the shape of `B` with
+    the broadcast batch. Dtypes: floating and complex, the same for both.
+"""
+
+linalg_solve_ = Operator(
+    "linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor",
+    doc=f"""
+    The X of ``A X = B``, or of ``X A = B`` with ``left=False``.
+    {_SOLVE}    Raises: ShapeError for other shapes, DTypeError if dtypes differ, {_SINGULAR}.
+
+    >>> import plait_core as pc
+    >>> pc.linalg.solve(pc.tensor([[2.0, 0.0], [0.0, 4.0]]), pc.tensor([1.0, 1.0])).tolist()
+    [0.5, 0.25]
+    """,
+    method=False,
+    out=True,
+    dtypes="inexact",
+)
+linalg_solve_ex = Operator(
+    "linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor info)",
+    doc=f"""
+    `linalg.solve` without a check: `info` is 0 where there is a solution, else the column, counted from 1, whose pivot is 0.
+    {_SOLVE}    Raises: ShapeError for other shapes, DTypeError if dtypes differ; with `check_errors` what `linalg.solve` raises.
+
+    >>> import plait_core as pc
+    >>> pc.linalg.solve_ex(pc.zeros(2, 2), pc.ones(2)).info.item()
+    1
+    """,
+    method=False,
+    out=True,
+    dtypes="inexact",
+)
+
+
+@part
+def are_vectors(A, B):
+    """Whether `B` is one vector, or as many as `A` has matrices."""
+    return B.ndim == 1 or (A.ndim == B.ndim + 1 and B.shape == A.shape[:-1])
+
+
+@part
+def _solve_batch(A, B, left):
+    """Check the arguments of a solution; return the batch of the result."""
+    require_square("A", A)
+    require_same("A", A, "B", B)
+    vector = are_vectors(A, B)
+    check(left or not vector, "`left=False` is for a `B` of matrices", "ValueError")
+    check(B.ndim >= 1, f"`B` must have at least 1 dimension; got shape {B.shape}")
+    last = B.shape[-1] if vector or not left else B.shape[-2]
+    check(
+        last == A.shape[-1],
+        f"`B` of shape {B.shape} must have as many {'rows' if left else 'columns'} as `A` of shape {A.shape}",
+    )
+    return broadcast("A", A.shape[:-2], "B", B.shape[:-1] if vector else B.shape[:-2])
+
+
+@linalg_solve_.shape
+def _(A, B, left):
+    batch = _solve_batch(A, B, left)
+    one = A.shape[-1:] if are_vectors(A, B) else B.shape[-2:]
+    return result(batch + one, A.dtype)
+
+
+@linalg_solve_ex.shape
+def _(A, B, left):
+    batch = _solve_batch(A, B, left)
+    one = A.shape[-1:] if are_vectors(A, B) else B.shape[-2:]
+    return result(batch + one, A.dtype), result(batch, int32)
+
+
+@linalg_solve_.vjp("A", "B")
+def _(g, A, B, result, left):
+    back = linalg_solve(conjugate(transpose(A, -2, -1)), g, left=left)
+    if are_vectors(A, B):
+        outer = unsqueeze(back, -1) * unsqueeze(conjugate(result), -2)
+        return -outer, sum_to(back, B.shape)
+    x = conjugate(transpose(result, -2, -1))
+    gA = back @ x if left else x @ back
+    return sum_to(-gA, A.shape), sum_to(back, B.shape)
+
+
+@linalg_solve_ex.vjp("A", "B")
+def _(g0, A, B, result0, left):
+    back = linalg_solve(conjugate(transpose(A, -2, -1)), g0, left=left)
+    if are_vectors(A, B):
+        outer = unsqueeze(back, -1) * unsqueeze(conjugate(result0), -2)
+        return -outer, sum_to(back, B.shape)
+    x = conjugate(transpose(result0, -2, -1))
+    gA = back @ x if left else x @ back
+    return sum_to(-gA, A.shape), sum_to(back, B.shape)

@@ -1,0 +1,54 @@
+"""Vandermonde matrices."""
+
+from plait_ops.calls import arange, flip, linalg_vander, pow, reshape, unsqueeze
+from plait_ops.spec import Composite
+from plait_ops.words import check, require
+
+linalg_vander_ = Composite(
+    "linalg_vander(Tensor x, *, int? N=None) -> Tensor",
+    doc="""
+    Vandermonde matrices: ``out[..., i, j] = x[..., i] ** j`` for j < `N` (by default as many as `x` has elements in a row).
+
+    Shapes: `x` is (..., n), the result (..., n, N). Dtypes: numbers.
+    A 0-d `x` counts as one of shape (1,). Raises: ValueError for a negative `N`.
+
+    >>> import plait_core as pc
+    >>> pc.linalg.vander(pc.tensor([1, 2, 3])).tolist()
+    [[1, 1, 1], [1, 2, 4], [1, 3, 9]]
+    """,
+    method=False,
+    dtypes="arithmetic",
+)
+vander = Composite(
+    "vander(Tensor x, int? N=None, bool increasing=False) -> Tensor",
+    doc="""
+    The Vandermonde matrix of a vector: powers from the highest to 0, or from 0 on if `increasing`.
+
+    Shapes: `x` is (n,), the result (n, N). Raises: ShapeError for other shapes, ValueError for a negative `N`.
+
+    >>> import plait_core as pc
+    >>> pc.vander(pc.tensor([1, 2, 3])).tolist()
+    [[1, 1, 1], [4, 2, 1], [9, 3, 1]]
+    """,
+    method=False,
+    dtypes="arithmetic",
+)
+
+
+@linalg_vander_.decompose
+def _(x, N):
+    require("x", x.dtype, "arithmetic")
+    if x.ndim == 0:
+        return linalg_vander(reshape(x, [1]), N=N)
+    count = x.shape[-1] if N is None else N
+    check(count >= 0, f"`N` must not be negative; got {count}", "ValueError")
+    return pow(unsqueeze(x, -1), arange(count, device=x.device))
+
+
+@vander.decompose
+def _(x, N, increasing):
+    check(x.ndim == 1, f"`x` must have 1 dimension; got shape {x.shape}")
+    made = linalg_vander(x, N=N)
+    if increasing:
+        return made
+    return flip(made, [-1])

@@ -1,0 +1,131 @@
+"""Losses of the probabilities of two classes."""
+
+from plait_ops.calls import (
+    clamp_min,
+    log,
+    reduce_loss,
+    softplus,
+)
+from plait_ops.spec import Composite, Pointwise
+from plait_ops.words import (
+    check,
+)
+
+bce_elements = Pointwise(
+    "bce_elements(Tensor input, Tensor target) -> Tensor",
+    doc="``-(target * log(input) + (1 - target) * log(1 - input))`` with logarithms of at least -100.",
+    dtypes="floating",
+    internal=True,
+    domain=(0.05, 0.95),
+)
+bce_backward = Pointwise(
+    "bce_backward(Tensor grad, Tensor input, Tensor target) -> Tensor",
+    doc="``grad * (input - target) / max(input * (1 - input), 1e-12)``: the derivative of `bce_elements`.",
+    dtypes="floating",
+    internal=True,
+    domain=(0.05, 0.95),
+)
+
+
+@bce_elements.vjp("input")
+def _(g, input, target):
+    return bce_backward(g, input, target)
+
+
+@bce_elements.vjp("target")
+def _(g, input):
+    return g * (clipped_log(1.0 - input) - clipped_log(input))
+
+
+@bce_backward.vjp("grad")
+def _(g, input, target):
+    return bce_backward(g, input, target)
+
+
+@bce_backward.vjp("input")
+def _(g, grad, input, target):
+    spread = clamp_min(input * (1.0 - input), 1e-12)
+    return g * grad * (1.0 - (input - target) * (1.0 - 2.0 * input) / spread) / spread
+
+
+@bce_backward.vjp("target")
+def _(g, grad, input):
+    return -g * grad / clamp_min(input * (1.0 - input), 1e-12)
+
+
+clipped_log = Composite(
+    "clipped_log(Tensor self) -> Tensor",
+    doc="The logarithm, at least -100.",
+    dtypes="floating",
+    internal=True,
+)
+
+
+@clipped_log.decompose
+def _(self):
+    return clamp_min(log(self), -100.0)
+
+
+_BCE = 'binary_cross_entropy(Tensor input, Tensor target, Tensor? weight=None, str reduction="mean") -> Tensor'
+binary_cross_entropy = Composite(
+    _BCE,
+    doc="""
+    ``-weight * (target * log(input) + (1 - target) * log(1 - input))`` with logarithms of at least -100; `input` are
+    probabilities. Then the mean or sum of all, or with `reduction` "none" each one.
+
+    Shapes: `input` and `target` have one shape, `weight` broadcasts to it. Dtypes: floating-point dtypes.
+    Raises: ValueError for another `reduction`, ShapeError for other shapes.
+
+    >>> import plait_core as pc
+    >>> f"{pc.binary_cross_entropy(pc.tensor([0.5]), pc.tensor([1.0])).item():.4f}"
+    '0.6931'
+    """,
+    dtypes="floating",
+    method=False,
+)
+
+
+@binary_cross_entropy.decompose
+def _(input, target, weight, reduction):
+    check(
+        input.shape == target.shape,
+        f"`input` and `target` must have one shape; got {input.shape} and {target.shape}",
+    )
+    loss = bce_elements(input, target)
+    if weight is not None:
+        loss = loss * weight
+    return reduce_loss(loss, reduction)
+
+
+binary_cross_entropy_with_logits = Composite(
+    "binary_cross_entropy_with_logits(Tensor input, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, "
+    'str reduction="mean") -> Tensor',
+    doc="""
+    `binary_cross_entropy` of ``sigmoid(input)``, exact also for large inputs:
+    ``weight * ((1 - target) * input + (1 + (pos_weight - 1) * target) * softplus(-input))``.
+
+    Shapes: `input` and `target` have one shape, `weight` and `pos_weight` broadcast to it. Dtypes: floating-point dtypes.
+    Raises: ValueError for another `reduction`, ShapeError for other shapes.
+
+    >>> import plait_core as pc
+    >>> f"{pc.binary_cross_entropy_with_logits(pc.tensor([0.0]), pc.tensor([1.0])).item():.4f}"
+    '0.6931'
+    """,
+    dtypes="floating",
+    method=False,
+)
+
+
+@binary_cross_entropy_with_logits.decompose
+def _(input, target, weight, pos_weight, reduction):
+    check(
+        input.shape == target.shape,
+        f"`input` and `target` must have one shape; got {input.shape} and {target.shape}",
+    )
+    spread = softplus(-input, 1.0, 40.0)
+    if pos_weight is not None:
+        spread = spread * (1.0 + (pos_weight - 1.0) * target)
+    loss = (1.0 - target) * input + spread
+    if weight is not None:
+        loss = loss * weight
+    return reduce_loss(loss, reduction)

@@ -1,0 +1,204 @@
+"""Cross entropy of classes and of probabilities."""
+
+from plait_ops.calls import (
+    class_weights,
+    log_softmax,
+    logsumexp,
+    ne,
+    nll_loss,
+    nll_loss_backward,
+    reduce_loss,
+    reshape,
+    softmax,
+    sum,
+    where,
+)
+from plait_ops.spec import Composite, Operator
+from plait_ops.specs.loss.nll_loss import (
+    classes_fit,
+    classes_gradient_fits,
+)
+from plait_ops.words import (
+    check,
+    is_floating,
+    numel,
+    require_same,
+    result,
+)
+
+# The pass over the classes that softmax, logarithm and loss share; what is saved is one number a row.
+cross_entropy_forward = Operator(
+    "cross_entropy_forward(Tensor input, Tensor target, Tensor? weight, str reduction, int ignore_index) -> (Tensor, Tensor)",
+    doc="`nll_loss` of `log_softmax(input)` along the classes, and the logarithm of the sum of exponentials, of target's shape.",
+    dtypes="floating",
+    internal=True,
+    method=False,
+    auxiliary=[1],
+    kernel="in[1] is int64; out[1] has its shape.",
+)
+cross_entropy_backward = Operator(
+    "cross_entropy_backward(Tensor grad, Tensor input, Tensor lse, Tensor target, Tensor? weight, str reduction, "
+    "int ignore_index) -> Tensor",
+    doc="``(exp(input - lse) - [class is target]) * weight[target] * grad``, over the sum of weights for the mean.",
+    dtypes="floating",
+    internal=True,
+)
+
+
+@cross_entropy_forward.shape
+def _(input, target, weight, reduction):
+    classes_fit(
+        input,
+        target,
+        weight,
+        reduction,
+        ", or that of `input` and its dtype for probabilities",
+    )
+    return result(target.shape if reduction == "none" else (), input.dtype), result(
+        target.shape, input.dtype
+    )
+
+
+@cross_entropy_forward.decompose
+def _(input, target, weight, reduction, ignore_index):
+    c = 1 if input.ndim > 1 else 0
+    loss = nll_loss(log_softmax(input, c), target, weight, reduction, ignore_index)
+    return loss, logsumexp(input, [c])
+
+
+@cross_entropy_forward.vjp("input")
+def _(g0, input, target, weight, result1, reduction, ignore_index):
+    return cross_entropy_backward(g0, input, result1, target, weight, reduction, ignore_index)
+
+
+@cross_entropy_backward.shape
+def _(grad, input, lse, target, weight, reduction):
+    classes_gradient_fits(grad, target, weight, input.shape, reduction)
+    check(
+        lse.shape == target.shape,
+        f"`lse` of shape {lse.shape} must have the shape of `target` {target.shape} for `input` of shape {input.shape}",
+    )
+    if weight is not None:
+        require_same("input", input, "weight", weight)
+    require_same("input", input, "grad", grad)
+    require_same("input", input, "lse", lse)
+    return result(input.shape, input.dtype)
+
+
+@cross_entropy_backward.decompose
+def _(grad, input, lse, target, weight, reduction, ignore_index):
+    c = 1 if input.ndim > 1 else 0
+    chosen = nll_loss_backward(grad, target, weight, input.shape, reduction, ignore_index)
+    return chosen - softmax(input, c) * sum(chosen, [c], True)
+
+
+@cross_entropy_backward.vjp("grad")
+def _(g, input, lse, target, weight, reduction, ignore_index):
+    c = 1 if input.ndim > 1 else 0
+    shares = softmax(input, c)
+    return nll_loss(g - sum(g * shares, [c], True), target, weight, reduction, ignore_index)
+
+
+@cross_entropy_backward.vjp("input")
+def _(g, grad, input, lse, target, weight, reduction, ignore_index):
+    # lse depends on input too: this is the derivative through both
+    c = 1 if input.ndim > 1 else 0
+    shares = softmax(input, c)
+    total = sum(
+        nll_loss_backward(grad, target, weight, input.shape, reduction, ignore_index), [c], True
+    )
+    return -total * shares * (g - sum(g * shares, [c], True))
+
+
+# what goes through lse is counted in input
+cross_entropy_backward.constant("lse")
+
+
+cross_entropy = Composite(
+    "cross_entropy(Tensor input, Tensor target, Tensor? weight=None, int ignore_index=-100, "
+    'str reduction="mean", float label_smoothing=0.0) -> Tensor',
+    doc="""
+    The cross entropy between ``softmax(input)`` and the target classes: `nll_loss` of ``log_softmax(input)`` along the
+    classes. `target` may also hold probabilities: a float tensor of the shape of `input`. With `label_smoothing` e the
+    target distribution is mixed with the uniform one: ``(1 - e) * target + e / c``.
+
+    Shapes: `input` is (c,), (n, c) or (n, c, ...), `target` the same without c (or with c: probabilities), `weight` (c,).
+    Dtypes: floats; `target` integers for classes.
+    Raises: ShapeError for other shapes, DTypeError for other dtypes, ValueError for another `reduction` or a
+    `label_smoothing` outside [0, 1], IndexError for a target outside [0, c).
+
+    >>> import plait_core as pc
+    >>> f"{pc.cross_entropy(pc.zeros(2, 4), pc.tensor([0, 3])).item():.4f}"
+    '1.3863'
+    """,
+    dtypes="floating",
+    method=False,
+)
+
+
+@cross_entropy.decompose
+def _(input, target, weight, ignore_index, reduction, label_smoothing):
+    check(
+        0.0 <= label_smoothing <= 1.0,
+        f"`label_smoothing` must be in [0, 1]; got {label_smoothing}",
+        "ValueError",
+    )
+    if not is_floating(target.dtype):
+        if label_smoothing == 0.0:
+            loss, _lse = cross_entropy_forward(input, target, weight, reduction, ignore_index)
+            return loss
+        return cross_entropy_smooth(input, target, weight, ignore_index, reduction, label_smoothing)
+    return cross_entropy_soft(input, target, weight, reduction, label_smoothing)
+
+
+cross_entropy_smooth = Composite(
+    "cross_entropy_smooth(Tensor input, Tensor target, Tensor? weight, int ignore_index, str reduction, "
+    "float label_smoothing) -> Tensor",
+    doc="`cross_entropy` of classes with label smoothing.",
+    dtypes="floating",
+    internal=True,
+)
+cross_entropy_soft = Composite(
+    "cross_entropy_soft(Tensor input, Tensor target, Tensor? weight, str reduction, float label_smoothing) -> Tensor",
+    doc="`cross_entropy` of probabilities.",
+    dtypes="floating",
+    internal=True,
+)
+
+
+@cross_entropy_smooth.decompose
+def _(input, target, weight, ignore_index, reduction, label_smoothing):
+    check(input.ndim > 0, f"`input` must have at least 1 dimension; got shape {input.shape}")
+    c = 1 if input.ndim > 1 else 0
+    logs = log_softmax(input, c)
+    sharp = nll_loss(logs, target, weight, reduction, ignore_index)
+    weighted = logs
+    if weight is not None:
+        weighted = logs * reshape(weight, [-1] + [1] * (input.ndim - 1 - c))
+    counts = ne(target, ignore_index)
+    even = where(counts, -sum(weighted, [c]), 0.0)
+    share = label_smoothing / float(max(input.shape[c], 1))
+    if reduction == "mean":
+        even = sum(even) / sum(class_weights(target, weight, input, ignore_index))
+    if reduction == "sum":
+        even = sum(even)
+    return sharp * (1.0 - label_smoothing) + even * share
+
+
+@cross_entropy_soft.decompose
+def _(input, target, weight, reduction, label_smoothing):
+    check(
+        input.ndim > 0 and input.shape == target.shape,
+        f"`target` of shape {target.shape} holds probabilities and must have the shape of `input`, {input.shape}",
+    )
+    c = 1 if input.ndim > 1 else 0
+    logs = log_softmax(input, c)
+    wanted = target
+    if label_smoothing > 0.0:
+        wanted = target * (1.0 - label_smoothing) + label_smoothing / float(max(input.shape[c], 1))
+    if weight is not None:
+        wanted = wanted * reshape(weight, [-1] + [1] * (input.ndim - 1 - c))
+    each = -sum(logs * wanted, [c])
+    if reduction == "mean":
+        return sum(each) / float(max(numel(input.shape) // max(input.shape[c], 1), 1))
+    return reduce_loss(each, reduction)

@@ -1,0 +1,113 @@
+"""Losses of pairs of tensors. `reduction` is "mean", "sum" or "none"."""
+
+from plait_ops.calls import (
+    abs,
+    lt,
+    mean,
+    reduce_loss,
+    square,
+    sub,
+    sum,
+    where,
+)
+from plait_ops.spec import Composite
+from plait_ops.words import check, part
+
+
+@part
+def known_reduction(reduction):
+    """Check the name of a reduction."""
+    check(
+        reduction in ("mean", "sum", "none"),
+        f'`reduction` must be "mean", "sum" or "none"; got "{reduction}"',
+        "ValueError",
+    )
+
+
+reduction_ = Composite(
+    "reduce_loss(Tensor self, str reduction) -> Tensor",
+    doc="`self`, its sum or its mean, as `reduction` says.",
+    dtypes="floating",
+    internal=True,
+)
+
+
+@reduction_.decompose
+def _(self, reduction):
+    known_reduction(reduction)
+    if reduction == "mean":
+        return mean(self)
+    if reduction == "sum":
+        return sum(self)
+    return self
+
+
+# ---- of pairs of tensors -------------------------------------------------------------------------
+def _loss(schema, formula, example, more=""):
+    name = schema.partition("(")[0]
+    operator = Composite(
+        schema,
+        doc=f"""
+    {formula}, then the mean or sum of all, or with `reduction` "none" each one.
+
+    Shapes: `input` and `target` broadcast. Dtypes: floating-point dtypes.
+    Raises: ValueError for another `reduction`{more}, ShapeError if the shapes do not broadcast.
+
+    >>> import plait_core as pc
+    >>> pc.{name}(pc.tensor([0.0, 0.5]), pc.tensor([1.0, 0.5])).item()
+    {example}
+    """,
+        dtypes="floating",
+        method=False,
+    )
+    return operator
+
+
+mse_loss = _loss(
+    'mse_loss(Tensor input, Tensor target, str reduction="mean") -> Tensor',
+    "``(input - target) ** 2``",
+    "0.5",
+)
+l1_loss = _loss(
+    'l1_loss(Tensor input, Tensor target, str reduction="mean") -> Tensor',
+    "``abs(input - target)``",
+    "0.5",
+)
+smooth_l1_loss = _loss(
+    'smooth_l1_loss(Tensor input, Tensor target, str reduction="mean", float beta=1.0) -> Tensor',
+    "With ``d = abs(input - target)``: ``d ** 2 / (2 * beta)`` where d is below `beta`, ``d - beta / 2`` elsewhere",
+    "0.25",
+    " or a negative `beta`",
+)
+huber_loss = _loss(
+    'huber_loss(Tensor input, Tensor target, str reduction="mean", float delta=1.0) -> Tensor',
+    "With ``d = abs(input - target)``: ``d ** 2 / 2`` where d is at most `delta`, ``delta * (d - delta / 2)`` elsewhere",
+    "0.25",
+    " or a `delta` that is not positive",
+)
+
+
+@mse_loss.decompose
+def _(input, target, reduction):
+    return reduce_loss(square(sub(input, target)), reduction)
+
+
+@l1_loss.decompose
+def _(input, target, reduction):
+    return reduce_loss(abs(sub(input, target)), reduction)
+
+
+@smooth_l1_loss.decompose
+def _(input, target, reduction, beta):
+    check(beta >= 0.0, f"`beta` must not be negative; got {beta}", "ValueError")
+    d = abs(sub(input, target))
+    if beta == 0.0:
+        return reduce_loss(d, reduction)
+    return reduce_loss(where(lt(d, beta), square(d) * (0.5 / beta), d - 0.5 * beta), reduction)
+
+
+@huber_loss.decompose
+def _(input, target, reduction, delta):
+    check(delta > 0.0, f"`delta` must be positive; got {delta}", "ValueError")
+    d = abs(sub(input, target))
+    return reduce_loss(where(lt(d, delta), square(d) * 0.5, (d - 0.5 * delta) * delta), reduction)

@@ -1,0 +1,1 @@
+"""Softmax and the normalization of batches, layers and groups."""

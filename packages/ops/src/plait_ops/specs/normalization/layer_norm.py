@@ -1,0 +1,179 @@
+"""Layer normalisation, and what its derivative shares with batch normalisation's."""
+
+from plait_ops.calls import mean, rsqrt, sum, var
+from plait_ops.spec import Composite, Operator
+from plait_ops.words import check, numel, require, require_same, result, sizes
+
+layer_norm = Composite(
+    "layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-5) -> Tensor",
+    doc="""
+    ``(input - mean) / sqrt(var + eps) * weight + bias``, mean and (biased) variance taken over the last
+    ``len(normalized_shape)`` dimensions (Ba et al. 2016).
+
+    Shapes: `input` (*, *normalized_shape), which is the result's; `weight` and `bias` normalized_shape.
+    Dtypes: floating-point, the same for all. Raises: ShapeError or DTypeError otherwise.
+
+    >>> import plait_core as pc
+    >>> pc.layer_norm(pc.tensor([[1.0, 3.0]]), (2,), eps=0.0).tolist()
+    [[-1.0, 1.0]]
+    """,
+    dtypes="floating",
+    method=False,
+)
+native_layer_norm = Operator(
+    "native_layer_norm(Tensor input, int[] normalized_shape, Tensor? weight, Tensor? bias, float eps)"
+    " -> (Tensor, Tensor, Tensor)",
+    doc="""
+    `layer_norm` with what its derivative needs: the result, the mean and ``1 / sqrt(var + eps)``, both with 1 in place of
+    the normalised dimensions. Those two pass no gradient on.
+    """,
+    dtypes="floating",
+    internal=True,
+    kernel="optional; the statistics have as many dimensions as in[0].",
+)
+layer_norm_backward = Operator(
+    "layer_norm_backward(Tensor grad, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, int[] normalized_shape)"
+    " -> (Tensor, Tensor, Tensor)",
+    doc="""
+    The derivative of `layer_norm` by input, weight and bias. With ``h = (input - mean) * rstd`` and ``a = grad * weight``
+    the first is ``rstd * (a - mean(a) - h * mean(a * h))``.
+    """,
+    dtypes="floating",
+    internal=True,
+    kernel="optional; out[1] and out[2] have shape `normalized_shape`, also without a weight.",
+)
+centre = Composite(
+    "norm_centre(Tensor grad, Tensor normal, int[] dims) -> Tensor",
+    doc="``grad - mean(grad) - normal * mean(grad * normal)`` over `dims`: what normalising leaves of a gradient.",
+    dtypes="floating",
+    internal=True,
+)
+
+
+@layer_norm.decompose
+def _(input, normalized_shape, weight, bias, eps):
+    made, _mean, _scale = native_layer_norm(input, normalized_shape, weight, bias, eps)
+    return made
+
+
+@native_layer_norm.shape
+def _(input, normalized_shape, weight, bias):
+    require("input", input.dtype, "floating")
+    sizes("normalized_shape", normalized_shape)
+    lead = input.ndim - len(normalized_shape)
+    check(
+        len(normalized_shape) > 0,
+        f"`normalized_shape` must name at least one dimension; got {normalized_shape}",
+    )
+    check(
+        lead >= 0 and list(input.shape[max(lead, 0) :]) == list(normalized_shape),
+        f"`input` of shape {input.shape} must end in `normalized_shape` {normalized_shape}",
+    )
+    if weight is not None:
+        require_same("input", input, "weight", weight)
+        check(
+            weight.shape == normalized_shape,
+            f"`weight` must have shape `normalized_shape` {normalized_shape}; got {weight.shape}",
+        )
+    if bias is not None:
+        require_same("input", input, "bias", bias)
+        check(
+            bias.shape == normalized_shape,
+            f"`bias` must have shape `normalized_shape` {normalized_shape}; got {bias.shape}",
+        )
+    small = list(input.shape[:lead]) + [1] * len(normalized_shape)
+    return result(input.shape, input.dtype), result(small, input.dtype), result(small, input.dtype)
+
+
+@native_layer_norm.decompose
+def _(input, normalized_shape, weight, bias, eps):
+    lead = input.ndim - len(normalized_shape)
+    dims = [i for i in range(lead, input.ndim)]
+    m = mean(input, dims, True)
+    r = rsqrt(var(input, dims, correction=0, keepdim=True) + eps)
+    made = (input - m) * r
+    if weight is not None:
+        made = made * weight
+    if bias is not None:
+        made = made + bias
+    return made, m, r
+
+
+@native_layer_norm.vjp("input", "weight", "bias")
+def _(g0, input, result1, result2, weight, normalized_shape):
+    gx, gw, gb = layer_norm_backward(g0, input, result1, result2, weight, normalized_shape)
+    return gx, gw, gb
+
+
+@layer_norm_backward.shape
+def _(grad, input, mean, rstd, weight, normalized_shape):
+    require("grad", grad.dtype, "floating")
+    require_same("grad", grad, "input", input)
+    check(
+        grad.shape == input.shape,
+        f"`grad` of shape {grad.shape} must have the shape of `input`, {input.shape}",
+    )
+    lead = input.ndim - len(normalized_shape)
+    check(
+        lead >= 0 and list(input.shape[max(lead, 0) :]) == list(normalized_shape),
+        f"`input` of shape {input.shape} must end in `normalized_shape` {normalized_shape}",
+    )
+    small = list(input.shape[:lead]) + [1] * len(normalized_shape)
+    check(
+        mean.shape == small and rstd.shape == small,
+        f"`mean` and `rstd` must have shape {tuple(small)}; got {mean.shape} and {rstd.shape}",
+    )
+    require_same("grad", grad, "mean", mean)
+    require_same("grad", grad, "rstd", rstd)
+    if weight is not None:
+        require_same("grad", grad, "weight", weight)
+        check(
+            weight.shape == normalized_shape,
+            f"`weight` must have shape `normalized_shape` {normalized_shape}; got {weight.shape}",
+        )
+    return (
+        result(input.shape, grad.dtype),
+        result(normalized_shape, grad.dtype),
+        result(normalized_shape, grad.dtype),
+    )
+
+
+@layer_norm_backward.decompose
+def _(grad, input, mean, rstd, weight, normalized_shape):
+    lead = input.ndim - len(normalized_shape)
+    dims = [i for i in range(lead, input.ndim)]
+    normal = (input - mean) * rstd
+    scaled = grad * 1.0 if weight is None else grad * weight
+    gx = rstd * centre(scaled, normal, dims)
+    if lead == 0:
+        return gx, grad * normal, grad * 1.0
+    rows = [i for i in range(lead)]
+    return gx, sum(grad * normal, rows), sum(grad, rows)
+
+
+# what goes through the statistics is counted in input
+layer_norm_backward.constant("mean", "rstd")
+
+
+@layer_norm_backward.vjp("grad", "input", "weight")
+def _(g0, g1, g2, grad, input, mean, rstd, weight, normalized_shape):
+    # mean and rstd are functions of input: their share is in the gradient of input
+    lead = input.ndim - len(normalized_shape)
+    dims = [i for i in range(lead, input.ndim)]
+    rows = [i for i in range(lead)]
+    normal = (input - mean) * rstd
+    scaled = grad * 1.0 if weight is None else grad * weight
+    q = rstd * centre(g0, normal, dims)
+    along = sum(scaled * normal, dims, True) / numel(normalized_shape)
+    other = sum(g0 * normal, dims, True) / numel(normalized_shape)
+    by_normal = g1 * grad - rstd * (g0 * along + scaled * other)
+    by_rstd = sum(g0 * centre(scaled, normal, dims), dims, True) / numel(normalized_shape)
+    gx = rstd * centre(by_normal, normal, dims) - by_rstd * rstd * rstd * normal
+    gg = (q if weight is None else q * weight) + g1 * normal + g2
+    gw = q * grad
+    return gg, gx, gw if lead == 0 else sum(gw, rows)
+
+
+@centre.decompose
+def _(grad, normal, dims):
+    return grad - mean(grad, dims, True) - normal * mean(grad * normal, dims, True)

@@ -1,0 +1,151 @@
+"""Softmax, its logarithm and its negative counterpart."""
+
+from plait_ops.calls import exp, mul, neg, sub, sum
+from plait_ops.spec import Composite, Operator
+from plait_ops.words import cast_argument, check, require, result, to_dtype, wrap_dim
+from plait_ops.words import result as made
+
+_DOC = """
+    {formula}
+
+    Shape: that of `self`. Dtypes: floating-point dtypes; `dtype` is cast to first.
+    Raises: IndexError for a `dim` out of range, DTypeError for other dtypes.
+
+    >>> import plait_core as pc
+    >>> pc.{name}(pc.zeros(2), 0).tolist()
+    {example}
+    """
+
+softmax = Operator(
+    "softmax(Tensor self, int dim|axis, dtype? dtype=None) -> Tensor",
+    doc=_DOC.format(
+        name="softmax",
+        formula="``exp(self) / sum(exp(self))`` along `dim`, computed without overflow.",
+        example="[0.5, 0.5]",
+    ),
+    out=True,
+    dtypes="floating",
+    kernel="in[0] has the dtype of the result; `dim` is not wrapped; a 0-d input counts as one of shape (1,).",
+)
+log_softmax = Operator(
+    "log_softmax(Tensor self, int dim|axis, dtype? dtype=None) -> Tensor",
+    doc=_DOC.format(
+        name="log_softmax",
+        formula="``self - log(sum(exp(self)))`` along `dim`, computed without overflow.",
+        example="[-0.6931471824645996, -0.6931471824645996]",
+    ),
+    out=True,
+    dtypes="floating",
+    kernel="as for `softmax`.",
+)
+
+
+@softmax.shape
+@log_softmax.shape
+def _(self, dim, dtype):
+    wrap_dim("dim", dim, self.shape)
+    require("self", self.dtype, "all" if dtype is not None else "floating")
+    wanted = dtype if dtype is not None else self.dtype
+    require("dtype", wanted, "floating")
+    cast_argument("self", wanted)
+    return result(self.shape, wanted)
+
+
+@softmax.vjp("self")
+def _(g, self, result, dim):
+    return to_dtype(softmax_backward(g, result, dim), self.dtype)
+
+
+@log_softmax.vjp("self")
+def _(g, self, result, dim):
+    return to_dtype(log_softmax_backward(g, result, dim), self.dtype)
+
+
+@softmax.jvp
+def _(d_self, result, dim):  # the Jacobian is symmetric
+    return softmax_backward(to_dtype(d_self, result.dtype), result, dim)
+
+
+@log_softmax.jvp
+def _(d_self, result, dim):
+    d = to_dtype(d_self, result.dtype)
+    return d - sum(exp(result) * d, [dim], True)
+
+
+softmax_backward = Operator(
+    "softmax_backward(Tensor grad, Tensor result, int dim) -> Tensor",
+    doc="``result * (grad - sum(grad * result))`` along `dim`: the derivative of `softmax`.",
+    dtypes="floating",
+    internal=True,
+    kernel="both operands have one shape and dtype, any strides.",
+)
+log_softmax_backward = Operator(
+    "log_softmax_backward(Tensor grad, Tensor result, int dim) -> Tensor",
+    doc="``grad - exp(result) * sum(grad)`` along `dim`: the derivative of `log_softmax`.",
+    dtypes="floating",
+    internal=True,
+    kernel="both operands have one shape and dtype, any strides.",
+)
+
+
+@softmax_backward.shape
+@log_softmax_backward.shape
+def _(grad, result, dim):
+    wrap_dim("dim", dim, result.shape)
+    require("grad", grad.dtype, "floating")
+    check(
+        grad.shape == result.shape and grad.dtype == result.dtype,
+        f"`grad` of shape {grad.shape} and {grad.dtype} must be like `result` of shape {result.shape} and {result.dtype}",
+    )
+    return made(grad.shape, grad.dtype)
+
+
+@softmax_backward.decompose
+def _(grad, result, dim):
+    return mul(result, sub(grad, sum(mul(grad, result), [dim], True)))
+
+
+@log_softmax_backward.decompose
+def _(grad, result, dim):
+    return sub(grad, mul(exp(result), sum(grad, [dim], True)))
+
+
+@softmax_backward.vjp("grad")
+def _(g, result, dim):
+    return softmax_backward(g, result, dim)
+
+
+@softmax_backward.vjp("result")
+def _(g, grad, result, dim):
+    return g * (grad - sum(grad * result, [dim], True)) - grad * sum(g * result, [dim], True)
+
+
+@log_softmax_backward.vjp("grad")
+def _(g, result, dim):
+    return g - sum(g * exp(result), [dim], True)
+
+
+@log_softmax_backward.vjp("result")
+def _(g, grad, result, dim):
+    return -(g * exp(result) * sum(grad, [dim], True))
+
+
+softmin = Composite(
+    "softmin(Tensor self, int dim|axis, *, dtype? dtype=None) -> Tensor",
+    doc="""
+    ``softmax(-self)`` along `dim`.
+
+    Shape: that of `self`. Dtypes: floating; `dtype` is cast to first.
+
+    >>> import plait_core as pc
+    >>> pc.softmin(pc.tensor([0.0, 0.0]), 0).tolist()
+    [0.5, 0.5]
+    """,
+    dtypes="floating",
+    method=False,
+)
+
+
+@softmin.decompose
+def _(self, dim, dtype):
+    return softmax(neg(self), dim, dtype=dtype)

@@ -1,0 +1,177 @@
+"""Bessel functions, Airy's function. Tests compare with integrals (DLMF 10.9.1, 10.32.1, 10.32.9, 9.5.8)."""
+
+from plait_ops.calls import div, eq, masked_fill, mul, where
+from plait_ops.calls import sign as sign_
+from plait_ops.spec import Pointwise
+
+
+def _special(name, text, at, domain=(-3.0, 3.0)):
+    public = name.removeprefix("special_")
+    operator = Pointwise(
+        f"{name}(Tensor self) -> Tensor",
+        doc=f"""
+    {text}
+
+    >>> import plait_core as pc
+    >>> round(pc.special.{public}(pc.tensor([{at[0]}])).item(), 4)
+    {at[1]}
+    """,
+        promote="float",
+        domain=domain,
+        inplace=False,
+        method=False,
+    )
+    return operator
+
+
+j0 = _special(
+    "special_bessel_j0",
+    "The Bessel function of the first kind of order 0.",
+    ("0.0", 1.0),
+)
+j1 = _special(
+    "special_bessel_j1",
+    "The Bessel function of the first kind of order 1.",
+    ("1.0", 0.4401),
+)
+y0 = _special(
+    "special_bessel_y0",
+    "The Bessel function of the second kind of order 0: -inf at 0, nan below.",
+    ("1.0", 0.0883),
+    (0.3, 3.0),
+)
+y1 = _special(
+    "special_bessel_y1",
+    "The Bessel function of the second kind of order 1: -inf at 0, nan below.",
+    ("1.0", -0.7812),
+    (0.3, 3.0),
+)
+i0 = Pointwise(
+    "i0(Tensor self) -> Tensor",
+    doc="""
+    The modified Bessel function of the first kind of order 0.
+
+    >>> import plait_core as pc
+    >>> round(pc.i0(pc.tensor([1.0])).item(), 4)
+    1.2661
+    """,
+    promote="float",
+)
+i0e = _special(
+    "special_i0e",
+    "``exp(-abs(self)) * i0(self)``.",
+    ("1.0", 0.4658),
+)
+i1 = _special(
+    "special_i1",
+    "The modified Bessel function of the first kind of order 1.",
+    ("1.0", 0.5652),
+)
+i1e = _special(
+    "special_i1e",
+    "``exp(-abs(self)) * i1(self)``.",
+    ("1.0", 0.2079),
+)
+k0 = _special(
+    "special_modified_bessel_k0",
+    "The modified Bessel function of the second kind of order 0: inf at 0, nan below.",
+    ("1.0", 0.421),
+    (0.3, 3.0),
+)
+k1 = _special(
+    "special_modified_bessel_k1",
+    "The modified Bessel function of the second kind of order 1: inf at 0, nan below.",
+    ("1.0", 0.6019),
+    (0.3, 3.0),
+)
+k0e = _special(
+    "special_scaled_modified_bessel_k0",
+    "``exp(self) * modified_bessel_k0(self)``.",
+    ("1.0", 1.1445),
+    (0.3, 3.0),
+)
+k1e = _special(
+    "special_scaled_modified_bessel_k1",
+    "``exp(self) * modified_bessel_k1(self)``.",
+    ("1.0", 1.6362),
+    (0.3, 3.0),
+)
+spherical_j0 = _special(
+    "special_spherical_bessel_j0",
+    "``sin(self) / self``, 1 at 0.",
+    ("0.0", 1.0),
+)
+airy_ai = _special(
+    "special_airy_ai",
+    "Airy's function Ai: the solution of ``y'' = self * y`` that decays. No derivative.",
+    ("0.0", 0.355),
+)
+
+
+@j0.vjp("self")
+def _(g, self):
+    return -g * j1(self)
+
+
+@j1.vjp("self")
+def _(g, self, result):
+    away = masked_fill(self, eq(self, 0.0), 1.0)
+    x2 = self * self  # at 0 the first terms of the series, for the derivatives of the derivative
+    series = 0.5 - x2 * (3.0 / 16.0) + x2 * x2 * (5.0 / 384.0)
+    slope = where(eq(self, 0.0), series, j0(self) - div(result, away))
+    return g * slope
+
+
+@y0.vjp("self")
+def _(g, self):
+    return -g * y1(self)
+
+
+@y1.vjp("self")
+def _(g, self, result):
+    return g * (y0(self) - div(result, self))
+
+
+@i0.vjp("self")
+def _(g, self):
+    return g * i1(self)
+
+
+@i0e.vjp("self")
+def _(g, self, result):
+    return g * (i1e(self) - mul(sign_(self), result))
+
+
+@i1.vjp("self")
+def _(g, self, result):
+    away = masked_fill(self, eq(self, 0.0), 1.0)
+    x2 = self * self
+    series = 0.5 + x2 * (3.0 / 16.0) + x2 * x2 * (5.0 / 384.0)
+    return g * where(eq(self, 0.0), series, i0(self) - div(result, away))
+
+
+@i1e.vjp("self")
+def _(g, self, result):
+    away = masked_fill(self, eq(self, 0.0), 1.0)
+    slope = i0e(self) - mul(result, sign_(self)) - div(result, away)
+    return g * where(eq(self, 0.0), 0.5, slope)
+
+
+@k0.vjp("self")
+def _(g, self):
+    return -g * k1(self)
+
+
+@k1.vjp("self")
+def _(g, self, result):
+    return -g * (k0(self) + div(result, self))
+
+
+@k0e.vjp("self")
+def _(g, self, result):
+    return g * (result - k1e(self))
+
+
+@k1e.vjp("self")
+def _(g, self, result):
+    return g * (result - k0e(self) - div(result, self))

@@ -1,0 +1,143 @@
+"""Quotients and rests."""
+
+from plait_ops.alias import under_another_name
+from plait_ops.calls import floor, trunc, zeros_like
+from plait_ops.spec import Composite, Pointwise
+from plait_ops.words import check, conjugate
+
+true_divide = Pointwise(
+    "true_divide(Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
+    doc="""
+    The quotient ``self / other``, never of integers: they become float32. Division by 0 gives inf or nan.
+
+    >>> import plait_core as pc
+    >>> pc.true_divide(pc.tensor([1.0, 2.0]), 2).tolist()
+    [0.5, 1.0]
+    """,
+    promote="float",
+    scalar="div",
+    domain=(0.5, 2.5),
+    kernel="the scalar function is `div`.",
+    dtypes="any",
+    unrounded=("other",),
+)
+div_trunc = Pointwise(
+    "div_trunc(Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
+    doc="The quotient rounded towards 0; an integer divided by 0 gives 0.",
+    dtypes="numeric",
+    scalar="trunc_divide",
+    internal=True,
+    inplace=True,
+)
+floor_divide = Pointwise(
+    "floor_divide(Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
+    doc="""
+    The quotient rounded down; an integer divided by 0 gives 0.
+
+    >>> import plait_core as pc
+    >>> pc.floor_divide(pc.tensor([-3, 3]), 2).tolist()
+    [-2, 1]
+    """,
+    dtypes="numeric",
+    unrounded=("other",),
+)
+remainder = Pointwise(
+    "remainder(Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
+    doc="""
+    What floor division leaves: ``self - other * floor_divide(self, other)``, with the sign of `other`; Python's ``%``.
+    An integer modulo 0 is 0.
+
+    >>> import plait_core as pc
+    >>> pc.remainder(pc.tensor([-3, 3]), 2).tolist()
+    [1, 1]
+    """,
+    dtypes="numeric",
+)
+fmod = Pointwise(
+    "fmod(Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
+    doc="""
+    What truncating division leaves, with the sign of `self`; C's ``fmod``. An integer modulo 0 is 0.
+
+    >>> import plait_core as pc
+    >>> pc.fmod(pc.tensor([-3, 3]), 2).tolist()
+    [-1, 1]
+    """,
+    dtypes="numeric",
+)
+
+
+@true_divide.vjp("self")
+def _(g, other):
+    return true_divide(g, conjugate(other))
+
+
+@true_divide.vjp("other")
+def _(g, other, result):
+    return -true_divide(g * conjugate(result), conjugate(other))
+
+
+@div_trunc.vjp("self", "other")
+@floor_divide.vjp("self", "other")
+def _(g):
+    return zeros_like(g), zeros_like(g)
+
+
+@remainder.vjp("self")
+@fmod.vjp("self")
+def _(g):
+    return g
+
+
+@remainder.vjp("other")
+def _(g, self, other):
+    return -g * floor(true_divide(self, other))
+
+
+@fmod.vjp("other")
+def _(g, self, other):
+    return -g * trunc(true_divide(self, other))
+
+
+# ---- what is made of them ------------------------------------------------------------------------
+div = Composite(
+    "div(Tensor|Scalar self, Tensor|Scalar other, *, str? rounding_mode=None) -> Tensor",
+    doc="""
+    The quotient ``self / other``: of integers too a float32 one, unless `rounding_mode` is ``"floor"`` (rounded down) or
+    ``"trunc"`` (towards 0), which keep the promoted dtype.
+
+    Raises: ShapeError if the shapes do not broadcast, ValueError for another `rounding_mode`.
+
+    >>> import plait_core as pc
+    >>> pc.div(pc.tensor([-3, 3]), 2, rounding_mode="trunc").tolist()
+    [-1, 1]
+    """,
+    inplace=True,
+    out=True,
+)
+
+
+@div.decompose
+def _(self, other, rounding_mode):
+    if rounding_mode is None:
+        return true_divide(self, other)
+    if rounding_mode == "floor":
+        return floor_divide(self, other)
+    check(
+        rounding_mode == "trunc",
+        f'`rounding_mode` must be None, "floor" or "trunc"; got "{rounding_mode}"',
+        "ValueError",
+    )
+    return div_trunc(self, other)
+
+
+divide = Composite(
+    "divide(Tensor|Scalar self, Tensor|Scalar other, *, str? rounding_mode=None) -> Tensor",
+    doc=under_another_name("`div` under NumPy's name.", "divide", div),
+    inplace=True,
+    out=True,
+)
+
+
+@divide.decompose
+def _(self, other, rounding_mode):
+    return div(self, other, rounding_mode=rounding_mode)

@@ -1,0 +1,39 @@
+"""Exponential functions."""
+
+from plait_ops.spec import Pointwise
+from plait_ops.unary import float_function
+from plait_ops.words import conjugate
+
+exp = float_function("exp", "``e ** self``.", 0.0, 1.0)
+expm1 = float_function("expm1", "``e ** self - 1``, exact near 0.", 0.0, 0.0)
+
+
+@exp.vjp("self")
+def _(g, result):
+    return g * conjugate(result)
+
+
+@expm1.vjp("self")
+def _(g, result):
+    return g * conjugate(result + 1.0)
+
+
+LOG_2 = 0.6931471805599453
+
+exp2 = Pointwise(
+    "exp2(Tensor self) -> Tensor",
+    doc="""
+    ``2 ** self``.
+
+    >>> import plait_core as pc
+    >>> pc.exp2(pc.tensor([0.0, 3.0])).tolist()
+    [1.0, 8.0]
+    """,
+    promote="float",
+    dtypes="any",
+)
+
+
+@exp2.vjp("self")
+def _(g, result):
+    return g * conjugate(result * LOG_2)

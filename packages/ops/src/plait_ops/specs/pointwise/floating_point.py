@@ -1,0 +1,180 @@
+"""The representation of floating-point numbers: neighbours, mantissa and exponent."""
+
+from plait_ops.calls import abs as abs_of
+from plait_ops.calls import (
+    bitwise_and,
+    clamp_min,
+    copysign,
+    eq,
+    exp2,
+    full,
+    half_nextafter,
+    isinf,
+    isnan,
+    lt,
+    mul,
+    sgn,
+    where,
+    zeros_like,
+)
+from plait_ops.spec import Composite, Pointwise
+from plait_ops.words import (
+    bfloat16,
+    default_dtype,
+    float16,
+    float64,
+    int32,
+    is_complex,
+    is_floating,
+    require,
+    require_common,
+    to_dtype,
+)
+
+LARGEST_BFLOAT16, LARGEST_16 = 3.3895313892515355e38, 65504.0
+
+
+nextafter_elements = Pointwise(
+    "nextafter_elements(Tensor self, Tensor other) -> Tensor",
+    doc="`nextafter` of float32 and float64.",
+    dtypes="floating",
+    internal=True,
+)
+
+
+@nextafter_elements.vjp("self")
+def _(g, self, other):
+    return where(eq(self, other), 0.0, g)
+
+
+@nextafter_elements.vjp("other")
+def _(g):
+    return zeros_like(g)
+
+
+half_nextafter_ = Composite(
+    "half_nextafter(Tensor self, Tensor other, int digits, int least, float largest) -> Tensor",
+    doc="""
+    `nextafter` in float64, of numbers with so many binary `digits`, multiples of ``2 ** least``, up to `largest`.
+    """,
+    internal=True,
+    dtypes="floating",
+)
+
+
+@half_nextafter_.decompose
+def _(self, other, digits, least, largest):
+    a = to_dtype(self, float64)
+    b = to_dtype(other, float64)
+    mantissa, exponent = frexp(a)
+    inwards = lt(a * sgn(b - a), 0)
+    # below a power of 2 numbers are twice as close
+    closer = where(bitwise_and(inwards, eq(abs_of(mantissa), 0.5)), 1, 0)
+    place = clamp_min(exponent - digits - closer, least)
+    place = where(eq(a, 0), least, place)
+    moved = copysign(a + ldexp(sgn(b - a), place), where(eq(a, 0), b, a))
+    moved = where(isinf(a), copysign(full([], largest, dtype=float64, device=a.device), a), moved)
+    return where(eq(a, b), b, where(isnan(a), a, where(isnan(b), b, moved)))
+
+
+nextafter = Composite(
+    "nextafter(Tensor self, Tensor other) -> Tensor",
+    doc="""
+    The next number that the dtype has after `self` on the way to `other`.
+
+    Shapes: both broadcast. Dtypes: floating-point ones; DTypeError for others.
+
+    >>> import plait_core as pc
+    >>> pc.nextafter(pc.tensor([0.0]), pc.tensor([1.0])).item() > 0
+    True
+    """,
+    inplace=True,
+    out=True,
+    dtypes="floating",
+)
+
+
+@nextafter.decompose
+def _(self, other):
+    require("self", self.dtype, "floating")
+    require("other", other.dtype, "floating")
+    dtype = require_common("self", self, "other", other)
+    if dtype == float16:
+        return to_dtype(half_nextafter(self, other, 11, -24, LARGEST_16), dtype)
+    if dtype == bfloat16:
+        return to_dtype(half_nextafter(self, other, 8, -133, LARGEST_BFLOAT16), dtype)
+    return nextafter_elements(self, other)
+
+
+ldexp = Composite(
+    "ldexp(Tensor self, Tensor other) -> Tensor",
+    doc="""
+    ``self * 2 ** other``, computed in float64.
+
+    Shapes: both broadcast. Dtypes: the common one; the default dtype for two of integers.
+
+    >>> import plait_core as pc
+    >>> pc.ldexp(pc.tensor([1.5]), pc.tensor([2])).tolist()
+    [6.0]
+    """,
+    inplace=True,
+    out=True,
+    dtypes="any",
+)
+
+
+@ldexp.decompose
+def _(self, other):
+    # in float64, where no power of a float32's exponent overflows
+    power = exp2(other if is_complex(other.dtype) else to_dtype(other, float64))
+    wide = mul(self if is_complex(self.dtype) else to_dtype(self, float64), power)
+    made = require_common("self", self, "other", other)
+    inexact = is_floating(made) or is_complex(made)
+    return to_dtype(wide, made if inexact else default_dtype())
+
+
+frexp_mantissa = Pointwise(
+    "frexp_mantissa(Tensor self) -> Tensor",
+    doc="The first result of `frexp`.",
+    dtypes="floating",
+    internal=True,
+)
+frexp_exponent = Pointwise(
+    "frexp_exponent(Tensor self) -> Tensor",
+    doc="The second result of `frexp`, as a floating-point number.",
+    dtypes="floating",
+    internal=True,
+)
+
+
+@frexp_mantissa.vjp("self")
+def _(g, self):
+    return g * exp2(-frexp_exponent(self))
+
+
+@frexp_exponent.vjp("self")
+def _(g):
+    return zeros_like(g)
+
+
+frexp = Composite(
+    "frexp(Tensor self) -> (Tensor, Tensor)",
+    doc="""
+    Mantissa and exponent: ``self = mantissa * 2 ** exponent`` with mantissas of magnitude in [0.5, 1) and int32 exponents.
+    0, infinity and nan are their own mantissas, with exponent 0.
+
+    Shapes: those of `self`. Dtypes: floating; DTypeError for others.
+
+    >>> import plait_core as pc
+    >>> [t.tolist() for t in pc.frexp(pc.tensor([6.0]))]
+    [[0.75], [3]]
+    """,
+    out=True,
+    dtypes="floating",
+)
+
+
+@frexp.decompose
+def _(self):
+    mantissa = frexp_mantissa(self)
+    return mantissa, to_dtype(frexp_exponent(self), int32)

@@ -1,0 +1,104 @@
+"""`gelu` and its derivatives."""
+
+import math
+
+from plait_ops.calls import exp
+from plait_ops.calls import tanh as tanh_
+from plait_ops.spec import Composite, Pointwise
+from plait_ops.words import check
+
+DENSITY_AT_0 = 1.0 / math.sqrt(2.0 * math.pi)
+GELU_SCALE = math.sqrt(2.0 / math.pi)
+GELU_CUBE = 0.044715
+
+
+gelu_erf = Pointwise(
+    "gelu_erf(Tensor self) -> Tensor",
+    doc="`gelu` by its definition.",
+    dtypes="floating",
+    scalar="gelu",
+    internal=True,
+)
+gelu_tanh = Pointwise(
+    "gelu_tanh(Tensor self) -> Tensor",
+    doc='`gelu` with `approximate` "tanh".',
+    dtypes="floating",
+    internal=True,
+)
+gelu_erf_backward = Pointwise(
+    "gelu_erf_backward(Tensor grad, Tensor self) -> Tensor",
+    doc="The derivative of `gelu_erf`: ``grad * (P(self) + self * p(self))``, P the normal distribution and p its density.",
+    dtypes="floating",
+    internal=True,
+)
+gelu_tanh_backward = Pointwise(
+    "gelu_tanh_backward(Tensor grad, Tensor self) -> Tensor",
+    doc="The derivative of `gelu_tanh`.",
+    dtypes="floating",
+    internal=True,
+)
+gelu = Composite(
+    'gelu(Tensor self, *, str approximate="none") -> Tensor',
+    doc="""
+    ``self * P(self)`` with the normal distribution function ``P(x) = (1 + erf(x / sqrt(2))) / 2`` (Hendrycks and Gimpel 2016).
+    `approximate` "tanh" computes ``self / 2 * (1 + tanh(sqrt(2 / pi) * (self + 0.044715 * self ** 3)))``.
+
+    Shape: the result has the shape of `self`.
+    Dtypes: floating-point dtypes.
+    Raises: ValueError for another `approximate`, DTypeError for other dtypes.
+
+    >>> import plait_core as pc
+    >>> pc.gelu(pc.tensor([0.0, 100.0])).tolist()
+    [0.0, 100.0]
+    """,
+    out=True,
+    inplace=True,
+    dtypes="floating",
+)
+
+
+@gelu.decompose
+def _(self, approximate):
+    if approximate == "tanh":
+        return gelu_tanh(self)
+    check(
+        approximate == "none",
+        f'`approximate` must be "none" or "tanh"; got "{approximate}"',
+        "ValueError",
+    )
+    return gelu_erf(self)
+
+
+@gelu_erf.vjp("self")
+def _(g, self):
+    return gelu_erf_backward(g, self)
+
+
+@gelu_erf_backward.vjp("grad")
+def _(g, self):
+    return gelu_erf_backward(g, self)
+
+
+@gelu_erf_backward.vjp("self")
+def _(g, grad, self):
+    square = self * self
+    return g * grad * (exp(square * -0.5) * DENSITY_AT_0 * (2.0 - square))
+
+
+@gelu_tanh.vjp("self")
+def _(g, self):
+    return gelu_tanh_backward(g, self)
+
+
+@gelu_tanh_backward.vjp("grad")
+def _(g, self):
+    return gelu_tanh_backward(g, self)
+
+
+@gelu_tanh_backward.vjp("self")
+def _(g, grad, self):
+    square = self * self
+    t = tanh_((square * GELU_CUBE + 1.0) * self * GELU_SCALE)
+    slope = (square * (3.0 * GELU_CUBE) + 1.0) * GELU_SCALE
+    bend = self * (6.0 * GELU_CUBE * GELU_SCALE)
+    return g * grad * (1.0 - t * t) * (slope + self * (bend - t * slope * slope * 2.0) * 0.5)

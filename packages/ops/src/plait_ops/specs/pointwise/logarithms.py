@@ -1,0 +1,182 @@
+"""Logarithms, sums of exponentials in logarithms, log-odds."""
+
+import math
+
+from plait_ops.calls import (
+    clamp,
+    eq,
+    isfinite,
+    logical_and,
+    logical_not,
+    masked_fill,
+    mul,
+    ones_like,
+    sigmoid,
+    sub,
+)
+from plait_ops.spec import Composite, Pointwise
+from plait_ops.unary import float_function
+from plait_ops.words import conjugate
+
+LOG_2 = 0.6931471805599453
+
+
+def _log_sum(name, text, value, dtypes="floating"):
+    operator = Pointwise(
+        f"{name}(Tensor self, Tensor other) -> Tensor",
+        doc=f"""
+    {text} Nothing overflows on the way.
+
+    >>> import plait_core as pc
+    >>> round(pc.{name}(pc.tensor([1000.0]), pc.tensor([1000.0])).item(), 2)
+    {value}
+    """,
+        dtypes=dtypes,
+    )
+
+    return operator
+
+
+logaddexp = _log_sum("logaddexp", "``log(exp(self) + exp(other))``.", 1000.69, "inexact")
+logaddexp2 = _log_sum("logaddexp2", "``log2(2 ** self + 2 ** other)``.", 1001.0)
+
+
+@logaddexp.vjp("self")
+def _(g, self, other):
+    return g * conjugate(sigmoid(sub(self, other)))
+
+
+@logaddexp.vjp("other")
+def _(g, self, other):
+    return g * conjugate(sigmoid(sub(other, self)))
+
+
+@logaddexp2.vjp("self")
+def _(g, self, other):
+    return g * sigmoid(sub(self, other) * LOG_2)
+
+
+@logaddexp2.vjp("other")
+def _(g, self, other):
+    return g * sigmoid(sub(other, self) * LOG_2)
+
+
+def _times_log(name, text, example):
+    public = name if name == "xlogy" else f"special.{name[8:]}"
+    operator = Pointwise(
+        f"{name}(Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
+        doc=f"""
+    {text}, which is 0 where `self` is 0 unless `other` is nan.
+
+    >>> import plait_core as pc
+    >>> pc.{public}(pc.tensor([0.0, 2.0]), {example}).tolist()
+    [0.0, 0.0]
+    """,
+        promote="float",
+        domain=(0.2, 3.0),
+        method=name == "xlogy",
+        inplace=name == "xlogy",
+    )
+
+    return operator
+
+
+xlogy = _times_log("xlogy", "``self * log(other)``", 1)
+xlog1py = _times_log("special_xlog1py", "``self * log(1 + other)``", 0)
+
+
+@xlogy.vjp("self")
+def _(g, self, other):
+    slope = xlogy(ones_like(self), other)
+    return masked_fill(g * slope, logical_and(eq(self, 0.0), logical_not(isfinite(slope))), 0.0)
+
+
+@xlogy.vjp("other")
+def _(g, self, other):
+    return mul(g, self) / other
+
+
+@xlog1py.vjp("self")
+def _(g, self, other):
+    slope = xlog1py(ones_like(self), other)
+    return masked_fill(g * slope, logical_and(eq(self, 0.0), logical_not(isfinite(slope))), 0.0)
+
+
+@xlog1py.vjp("other")
+def _(g, self, other):
+    return mul(g, self) / (other + 1.0)
+
+
+log_odds = Pointwise(
+    "log_odds(Tensor self) -> Tensor",
+    doc="``log(self / (1 - self))``: `logit` without bounds.",
+    promote="float",
+    internal=True,
+    domain=(0.1, 0.9),
+)
+
+
+@log_odds.vjp("self")
+def _(g, self):
+    return g / (self * (1.0 - self))
+
+
+inverse_sigmoid = Composite(
+    "logit(Tensor self, float? eps=None) -> Tensor",
+    doc="""
+    ``log(self / (1 - self))``, the inverse of `sigmoid`: infinite at 0 and 1, nan outside. With `eps`, `self` is first clamped
+    to [eps, 1 - eps].
+
+    Shape: that of `self`. Dtypes: floating; integers and bool become the default dtype.
+
+    >>> import plait_core as pc
+    >>> pc.logit(pc.tensor([0.5, 1.0])).tolist()
+    [0.0, inf]
+    """,
+    inplace=True,
+    out=True,
+)
+
+
+@inverse_sigmoid.decompose
+def _(self, eps):
+    if eps is None:
+        return log_odds(self)
+    return log_odds(clamp(self * 1.0, eps, 1.0 - eps))
+
+
+LOG_10 = math.log(10.0)
+log = float_function("log", "The natural logarithm; -inf at 0, nan below.", 1.0, 0.0, (0.2, 3.0))
+log2 = float_function(
+    "log2", "The logarithm to base 2; -inf at 0, nan below.", 8.0, 3.0, (0.2, 3.0)
+)
+log10 = float_function(
+    "log10", "The logarithm to base 10; -inf at 0, nan below.", 100.0, 2.0, (0.2, 3.0)
+)
+log1p = float_function(
+    "log1p",
+    "``log(1 + self)``, exact near 0; -inf at -1, nan below.",
+    0.0,
+    0.0,
+    (-0.8, 3.0),
+)
+
+
+@log.vjp("self")
+def _(g, self):
+    return g / conjugate(self)
+
+
+@log2.vjp("self")
+def _(g, self):
+    return g / conjugate(self * LOG_2)
+
+
+@log10.vjp("self")
+def _(g, self):
+    return g / conjugate(self * LOG_10)
+
+
+@log1p.vjp("self")
+def _(g, self):
+    return g / conjugate(self + 1.0)

@@ -1,0 +1,85 @@
+"""Linear interpolation, and sums with a product or quotient."""
+
+from plait_ops.calls import sub
+from plait_ops.spec import Pointwise
+from plait_ops.words import conjugate, is_tensor
+
+lerp = Pointwise(
+    "lerp(Tensor self, Tensor end, Tensor|Scalar weight) -> Tensor",
+    doc="""
+    ``self + weight * (end - self)``: `self` for weight 0, `end` for weight 1, both exactly.
+
+    >>> import plait_core as pc
+    >>> pc.lerp(pc.tensor([0.0]), pc.tensor([10.0]), 0.25).tolist()
+    [2.5]
+    """,
+    dtypes="inexact",
+)
+
+
+@lerp.vjp("self")
+def _(g, weight):
+    if is_tensor(weight):
+        return g * conjugate(sub(1.0, weight))
+    return sub(g, g * conjugate(weight))
+
+
+@lerp.vjp("end")
+def _(g, weight):
+    return g * conjugate(weight)
+
+
+@lerp.vjp("weight")
+def _(g, self, end):
+    return g * conjugate(end - self)
+
+
+addcmul = Pointwise(
+    "addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
+    doc="""
+    ``self + value * tensor1 * tensor2``.
+
+    >>> import plait_core as pc
+    >>> pc.addcmul(pc.tensor([1]), pc.tensor([2]), pc.tensor([3]), value=2).tolist()
+    [13]
+    """,
+    dtypes="arithmetic",
+)
+addcdiv = Pointwise(
+    "addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
+    doc="""
+    ``self + value * tensor1 / tensor2``.
+
+    >>> import plait_core as pc
+    >>> pc.addcdiv(pc.tensor([1.0]), pc.tensor([6.0]), pc.tensor([3.0]), value=2).tolist()
+    [5.0]
+    """,
+    dtypes="inexact",
+    domain=(0.5, 2.5),
+)
+
+
+@addcmul.vjp("self")
+@addcdiv.vjp("self")
+def _(g):
+    return g
+
+
+@addcmul.vjp("tensor1")
+def _(g, tensor2, value):
+    return g * conjugate(tensor2) * conjugate(value)
+
+
+@addcmul.vjp("tensor2")
+def _(g, tensor1, value):
+    return g * conjugate(tensor1) * conjugate(value)
+
+
+@addcdiv.vjp("tensor1")
+def _(g, tensor2, value):
+    return g / conjugate(tensor2) * conjugate(value)
+
+
+@addcdiv.vjp("tensor2")
+def _(g, tensor1, tensor2, value):
+    return -g * conjugate(tensor1 / (tensor2 * tensor2)) * conjugate(value)

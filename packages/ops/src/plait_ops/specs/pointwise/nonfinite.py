@@ -1,0 +1,107 @@
+"""Infinities and nan: tests for them, and numbers in their place."""
+
+from plait_ops.calls import clone, isfinite, mul, view_as_complex, view_as_real
+from plait_ops.spec import Composite, Pointwise
+from plait_ops.words import bfloat16, float16, float64, is_complex, is_floating
+
+LARGEST_64, LARGEST_32 = 1.7976931348623157e308, 3.4028234663852886e38
+LARGEST_BFLOAT16, LARGEST_16 = 3.3895313892515355e38, 65504.0
+
+
+def _test(name, text, example, dtypes="all"):
+    operator = Pointwise(
+        f"{name}(Tensor self) -> Tensor",
+        doc=f"""
+    {text}
+
+    >>> import plait_core as pc
+    >>> pc.{name}(pc.tensor([-float("inf"), 1.0])).tolist()
+    {example}
+    """,
+        promote="bool",
+        dtypes=dtypes,
+        inplace=False,
+    )
+
+    return operator
+
+
+isposinf = _test("isposinf", "Whether an element is +inf.", "[False, False]")
+isneginf = _test("isneginf", "Whether an element is -inf.", "[True, False]")
+
+
+replace_nonfinite = Pointwise(
+    "replace_nonfinite(Tensor self, float nan=0, float posinf=0, float neginf=0) -> Tensor",
+    doc="`self` with these numbers in the place of nan, inf and -inf: a part of `nan_to_num`.",
+    internal=True,
+    dtypes="floating",
+)
+
+
+@replace_nonfinite.vjp("self")
+def _(g, self):
+    return mul(g, isfinite(self))
+
+
+nan_to_num = Composite(
+    "nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor",
+    doc="""
+    `self` with numbers in the place of nan (default: 0), inf (default: the largest number of the dtype) and -inf (default: the
+    lowest).
+
+    Shape: that of `self`. Dtypes: floating and complex ones, whose parts are replaced; integers and bool have nothing to
+    replace.
+
+    >>> import plait_core as pc
+    >>> pc.nan_to_num(pc.tensor([float("nan"), float("inf"), 1.0]), posinf=2.0).tolist()
+    [0.0, 2.0, 1.0]
+    """,
+    inplace=True,
+    out=True,
+    dtypes="any",
+)
+
+
+@nan_to_num.decompose
+def _(self, nan, posinf, neginf):
+    if is_complex(self.dtype):
+        parts = nan_to_num(view_as_real(self), nan, posinf, neginf)
+        return view_as_complex(parts)
+    if not is_floating(self.dtype):
+        return clone(self)
+    largest = LARGEST_32
+    if self.dtype == float64:
+        largest = LARGEST_64
+    if self.dtype == float16:
+        largest = LARGEST_16
+    if self.dtype == bfloat16:
+        largest = LARGEST_BFLOAT16
+    return replace_nonfinite(
+        self,
+        nan if nan is not None else 0.0,
+        posinf if posinf is not None else largest,
+        neginf if neginf is not None else -largest,
+    )
+
+
+def _predicate(name, text, example):
+    operator = Pointwise(
+        f"{name}(Tensor self) -> Tensor",
+        doc=f"""
+    Whether an element is {text}.
+
+    >>> import plait_core as pc
+    >>> pc.{name}(pc.tensor([1.0, pc.nan, pc.inf])).tolist()
+    {example}
+    """,
+        promote="bool",
+        dtypes="any",
+        inplace=False,
+    )
+
+    return operator
+
+
+isnan = _predicate("isnan", "nan", "[False, True, False]")
+isinf = _predicate("isinf", "inf or -inf", "[False, False, True]")
+isfinite_ = _predicate("isfinite", "neither nan nor infinite", "[True, False, False]")

@@ -1,0 +1,90 @@
+"""The larger and the smaller of two operands."""
+
+from plait_ops.calls import eq, ge, gt, isnan, le, logical_or, lt, where
+from plait_ops.spec import Pointwise
+
+maximum = Pointwise(
+    "maximum(Tensor self, Tensor other) -> Tensor",
+    doc="""
+    The larger of each pair; nan if one is nan.
+
+    >>> import plait_core as pc
+    >>> pc.maximum(pc.tensor([1, 5]), pc.tensor([3, 4])).tolist()
+    [3, 5]
+    """,
+    inplace=False,
+)
+minimum = Pointwise(
+    "minimum(Tensor self, Tensor other) -> Tensor",
+    doc="""
+    The smaller of each pair; nan if one is nan.
+
+    >>> import plait_core as pc
+    >>> pc.minimum(pc.tensor([1, 5]), pc.tensor([3, 4])).tolist()
+    [1, 4]
+    """,
+    inplace=False,
+)
+fmax = Pointwise(
+    "fmax(Tensor self, Tensor other) -> Tensor",
+    doc="""
+    The larger of each pair; where one is nan, the other.
+
+    >>> import plait_core as pc
+    >>> pc.fmax(pc.tensor([1.0, pc.nan]), pc.tensor([3.0, 4.0])).tolist()
+    [3.0, 4.0]
+    """,
+    inplace=False,
+)
+fmin = Pointwise(
+    "fmin(Tensor self, Tensor other) -> Tensor",
+    doc="""
+    The smaller of each pair; where one is nan, the other.
+
+    >>> import plait_core as pc
+    >>> pc.fmin(pc.tensor([1.0, pc.nan]), pc.tensor([3.0, 4.0])).tolist()
+    [1.0, 4.0]
+    """,
+    inplace=False,
+)
+
+
+@maximum.vjp("self")
+def _(g, self, other):
+    # where both are equal each gets half
+    return where(eq(self, other), g * 0.5, where(gt(self, other), g, 0.0))
+
+
+@maximum.vjp("other")
+def _(g, self, other):
+    return where(eq(self, other), g * 0.5, where(gt(self, other), 0.0, g))
+
+
+@minimum.vjp("self")
+def _(g, self, other):
+    return where(eq(self, other), g * 0.5, where(lt(self, other), g, 0.0))
+
+
+@minimum.vjp("other")
+def _(g, self, other):
+    return where(eq(self, other), g * 0.5, where(lt(self, other), 0.0, g))
+
+
+@fmax.vjp("self")
+def _(g, self, other):
+    return where(logical_or(ge(self, other), isnan(other)), g, 0.0)
+
+
+@fmax.vjp("other")
+def _(g, self, other):
+    return where(logical_or(ge(self, other), isnan(other)), 0.0, g)
+
+
+@fmin.vjp("self")
+def _(g, self, other):
+    return where(logical_or(le(self, other), isnan(other)), g, 0.0)
+
+
+@fmin.vjp("other")
+def _(g, self, other):
+    return where(logical_or(le(self, other), isnan(other)), 0.0, g)

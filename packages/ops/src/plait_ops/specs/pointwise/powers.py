@@ -1,0 +1,147 @@
+"""Powers and roots."""
+
+from plait_ops.calls import (
+    eq,
+    full_like,
+    imag,
+    log,
+    logical_or,
+    lt,
+    ne,
+    pow,
+    real,
+    sub,
+    where,
+    zeros_like,
+)
+from plait_ops.spec import Composite, Pointwise
+from plait_ops.unary import float_function
+from plait_ops.words import (
+    check,
+    complex128,
+    conjugate,
+    dtype_of,
+    float64,
+    is_complex,
+    is_tensor,
+    part,
+    to_dtype,
+)
+
+sqrt = float_function("sqrt", "The square root; nan below 0.", 9.0, 3.0, (0.2, 3.0))
+rsqrt = float_function(
+    "rsqrt",
+    "``1 / sqrt(self)``; inf at 0, nan below.",
+    4.0,
+    0.5,
+    (0.2, 3.0),
+)
+reciprocal = float_function("reciprocal", "``1 / self``; inf at 0.", 4.0, 0.25, (0.2, 3.0))
+square = Pointwise(
+    "square(Tensor self) -> Tensor",
+    doc="""
+    ``self * self``; bools count as integers.
+
+    >>> import plait_core as pc
+    >>> pc.square(pc.tensor([3, -2])).tolist()
+    [9, 4]
+    """,
+    promote="number",
+    dtypes="any",
+)
+
+
+@sqrt.vjp("self")
+def _(g, result):
+    return g / conjugate(result * 2.0)
+
+
+@rsqrt.vjp("self")
+def _(g, result):
+    return g * conjugate(result * result * result) * -0.5
+
+
+@reciprocal.vjp("self")
+def _(g, result):
+    return -g * conjugate(result * result)
+
+
+@square.vjp("self")
+def _(g, self):
+    return g * conjugate(self * 2.0)
+
+
+pow_ = Pointwise(
+    "pow(Tensor|Scalar self, Tensor|Scalar exponent|other) -> Tensor",
+    doc="""
+    ``self ** exponent``. A negative power of an integer is 0, unless the integer is 1 or -1.
+
+    >>> import plait_core as pc
+    >>> pc.pow(pc.tensor([1, 2, 3]), 2).tolist()
+    [1, 4, 9]
+    """,
+    dtypes="arithmetic",
+    domain=(0.5, 2.5),
+)
+
+
+@pow_.vjp("self")
+def _(g, self, exponent):
+    # a factor 0 ** -1 must not meet an exponent 0
+    if is_tensor(exponent):
+        slope = conjugate(exponent * pow_(self, sub(exponent, 1)))
+        return where(eq(exponent, 0), 0.0, g * slope)
+    if is_complex(dtype_of(exponent)):
+        less = sub(full_like(g, exponent), 1)
+        return g * conjugate(exponent * pow_(self, less))
+    if float(exponent) == 0.0:
+        return zeros_like(g)
+    return g * conjugate(exponent * pow_(self, float(exponent) - 1.0))
+
+
+@pow_.vjp("exponent")
+def _(g, self, exponent, result):
+    # powers of 0 don't move where the exponent isn't negative: a log(0) must not be met there
+    if is_complex(exponent.dtype):
+        falls = logical_or(ne(imag(exponent), 0), lt(real(exponent), 0))
+    else:
+        falls = lt(exponent, 0)
+    base = to_dtype(self, g.dtype) if is_tensor(self) else full_like(g, self)
+    base = where(logical_or(ne(base, 0), falls), base, 1.0)
+    return g * conjugate(result * log(base))
+
+
+@part
+def _widest(dtype):
+    return complex128 if is_complex(dtype) else float64
+
+
+float_power = Composite(
+    "float_power(Tensor|Scalar self, Tensor|Scalar exponent) -> Tensor",
+    doc="""
+    ``self ** exponent``, computed in float64.
+
+    Shapes: both broadcast. Dtypes: float64.
+
+    >>> import plait_core as pc
+    >>> pc.float_power(pc.tensor([2.0, 3.0], dtype=pc.float64), 2).tolist()
+    [4.0, 9.0]
+    """,
+    inplace=True,
+    out=True,
+)
+
+
+@float_power.decompose
+def _(self, exponent):
+    check(
+        is_tensor(self) or is_tensor(exponent),
+        "`self` or `exponent` must be a Tensor; got numbers only",
+        "TypeError",
+    )
+    if not is_tensor(self):
+        return pow(self, to_dtype(exponent, _widest(exponent.dtype)))
+    base = to_dtype(self, _widest(self.dtype))
+    if not is_tensor(exponent):
+        return pow(base, exponent)
+    return pow(base, to_dtype(exponent, _widest(exponent.dtype)))

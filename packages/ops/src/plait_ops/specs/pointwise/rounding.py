@@ -1,0 +1,114 @@
+"""Rounding to whole numbers and to decimal places."""
+
+from plait_ops.calls import div, mul, zeros_like
+from plait_ops.spec import Composite, Pointwise
+from plait_ops.words import check, require
+
+
+def _unary(name, text, example, dtypes="all", real=False):
+    return Pointwise(
+        f"{name}(Tensor self) -> Tensor",
+        doc=f"""
+    {text}
+
+    >>> import plait_core as pc
+    >>> pc.{name}(pc.tensor([-1.5, 2.5])).tolist()
+    {example}
+    """,
+        dtypes=dtypes,
+        real=real,
+    )
+
+
+floor = _unary(
+    "floor",
+    "The largest whole number that is not above.",
+    "[-2.0, 2.0]",
+    "numeric",
+)
+ceil = _unary(
+    "ceil",
+    "The smallest whole number that is not below.",
+    "[-1.0, 3.0]",
+    "numeric",
+)
+round_ = _unary(
+    "round",
+    "The nearest whole number; of two, the even one.",
+    "[-2.0, 2.0]",
+    "numeric",
+)
+trunc = _unary(
+    "trunc",
+    "The whole number without the fraction.",
+    "[-1.0, 2.0]",
+    "numeric",
+)
+frac = _unary(
+    "frac",
+    "The fraction: ``self - trunc(self)``.",
+    "[-0.5, 0.5]",
+    "floating",
+)
+
+
+@floor.vjp("self")
+@ceil.vjp("self")
+@round_.vjp("self")
+@trunc.vjp("self")
+def _(g):
+    return zeros_like(g)
+
+
+@frac.vjp("self")
+def _(g):
+    return g
+
+
+def _rounding(name, public, text):
+    return Composite(
+        name,
+        doc=f"""
+    {text}
+
+    Shape: that of `self`. Dtypes: floating; with 0 decimals integers too. Raises: ValueError for |decimals| above 300.
+
+    >>> import plait_core as pc
+    >>> pc.{public}(pc.tensor([1.375, 250.0], dtype=pc.float64), decimals=2).tolist()
+    [1.38, 250.0]
+    >>> pc.{public}(pc.tensor([1.375, 250.0]), decimals=-2).tolist()
+    [0.0, 200.0]
+    """,
+        out=True,
+        inplace=public == "round",
+        method=public == "round",
+    )
+
+
+decimals_ = _rounding(
+    "round.decimals(Tensor self, *, int decimals) -> Tensor",
+    "round",
+    "The nearest number with that many `decimals`: ``round(self * 10 ** decimals) / 10 ** decimals``; below 0, a multiple of"
+    " ``10 ** -decimals``.",
+)
+special_round = _rounding(
+    "special_round(Tensor self, *, int decimals=0) -> Tensor",
+    "special.round",
+    "The nearest number with that many `decimals`; see `round`.",
+)
+
+
+@decimals_.decompose
+@special_round.decompose
+def _(self, decimals):
+    if decimals == 0:
+        return round_(self)
+    require("self", self.dtype, "floating")
+    check(
+        -300 <= decimals <= 300, f"`decimals` must be in [-300, 300]; got {decimals}", "ValueError"
+    )
+    if decimals > 0:
+        scale = 10.0 ** float(decimals)
+        return div(round_(mul(self, scale)), scale)
+    step = 10.0 ** float(-decimals)
+    return mul(round_(div(self, step)), step)

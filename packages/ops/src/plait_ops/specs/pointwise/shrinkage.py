@@ -1,0 +1,193 @@
+"""Activations with bounds, gates and learned slopes: threshold, shrinkage, prelu, rrelu, glu, softmin."""
+
+from plait_ops.calls import abs as abs_
+from plait_ops.calls import (
+    empty_like,
+    gt,
+    le,
+    leaky_relu,
+    mul,
+    narrow,
+    reshape,
+    sigmoid,
+    uniform_,
+    where,
+)
+from plait_ops.spec import Composite, Pointwise
+from plait_ops.words import check, require, wrap_dim
+
+threshold_elements = Pointwise(
+    "threshold_elements(Tensor self, Scalar threshold=0, Scalar value=0) -> Tensor",
+    doc="`threshold` with a default for each number.",
+    dtypes="numeric",
+    internal=True,
+    scalar="threshold",
+)
+threshold = Composite(
+    "threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor",
+    doc="""
+    `self` where it is above `threshold`, `value` elsewhere; nan stays nan.
+
+    Shape and dtype: those of `self`; any but bool and complex.
+
+    >>> import plait_core as pc
+    >>> pc.threshold(pc.tensor([-1.0, 0.5, 2.0]), 0.5, 0.0).tolist()
+    [0.0, 0.0, 2.0]
+    """,
+    inplace=True,
+    out=True,
+    dtypes="numeric",
+    method=False,
+)
+
+
+@threshold.decompose
+def _(self, threshold, value):
+    return threshold_elements(self, threshold, value)
+
+
+@threshold_elements.vjp("self")
+def _(g, self, threshold):
+    return where(le(self, threshold), 0.0, g)  # nan passes
+
+
+def _shrink(name, text, example):
+    operator = Pointwise(
+        f"{name}(Tensor self, float lambd=0.5) -> Tensor",
+        doc=f"""
+    {text}
+
+    >>> import plait_core as pc
+    >>> pc.{name}(pc.tensor([-2.0, 0.25, 1.0])).tolist()
+    {example}
+    """,
+        dtypes="floating",
+    )
+
+    @operator.vjp("self")
+    def _(g, self, lambd):
+        return where(le(abs_(self), lambd), 0.0, g)  # nan passes
+
+    return operator
+
+
+hardshrink = _shrink(
+    "hardshrink",
+    "`self` where its magnitude is above `lambd`, 0 elsewhere.",
+    "[-2.0, 0.0, 1.0]",
+)
+softshrink = _shrink(
+    "softshrink",
+    "`self` moved towards 0 by `lambd`, and 0 where that would cross it.",
+    "[-1.5, 0.0, 0.5]",
+)
+
+
+prelu_elements = Pointwise(
+    "prelu_elements(Tensor self, Tensor weight) -> Tensor",
+    doc="`self` above 0, ``weight * self`` elsewhere: `prelu` with a weight that broadcasts.",
+    dtypes="floating",
+    internal=True,
+)
+
+
+@prelu_elements.vjp("self")
+def _(g, self, weight):
+    return where(gt(self, 0.0), g, g * weight)
+
+
+@prelu_elements.vjp("weight")
+def _(g, self):
+    return where(gt(self, 0.0), 0.0, g * self)
+
+
+prelu = Composite(
+    "prelu(Tensor self, Tensor weight) -> Tensor",
+    doc="""
+    `self` above 0, ``weight * self`` elsewhere (He et al. 2015), with one weight, or one for each channel of dimension 1.
+
+    Shapes: `weight` has 1 element or as many as dimension 1 of `self`; the result has the shape of `self`. Dtypes: floating.
+    Raises: ShapeError for other shapes.
+
+    >>> import plait_core as pc
+    >>> pc.prelu(pc.tensor([-4.0, 2.0]), pc.tensor([0.25])).tolist()
+    [-1.0, 2.0]
+    """,
+    dtypes="floating",
+)
+
+
+@prelu.decompose
+def _(self, weight):
+    require("self", self.dtype, "floating")
+    check(weight.ndim <= 1, f"`weight` must be 0-d or 1-d; got shape {weight.shape}")
+    if weight.ndim == 0:
+        return prelu_elements(self, weight)
+    n = weight.shape[0]
+    if n == 1:
+        return prelu_elements(self, reshape(weight, []))
+    channels = self.shape[1] if self.ndim > 1 else 1
+    check(
+        n == channels,
+        f"`weight` must have 1 element or one for each channel of `self` of shape {self.shape}; got {n}",
+    )
+    return prelu_elements(self, reshape(weight, [n] + [1] * (self.ndim - 2)))
+
+
+rrelu = Composite(
+    "rrelu(Tensor self, float lower=0.125, float upper=0.3333333333333333, bool training=False, *, "
+    "Generator? generator=None) -> Tensor",
+    doc="""
+    `self` above 0; elsewhere `self` times a slope, which is drawn uniformly from [lower, upper) for each element while
+    `training` and is their mean otherwise (Xu et al. 2015).
+
+    Shape: that of `self`. Dtypes: floating. Raises: ValueError if `lower` is above `upper`.
+
+    >>> import plait_core as pc
+    >>> pc.rrelu(pc.tensor([-4.0, 2.0]), 0.25, 0.75).tolist()
+    [-2.0, 2.0]
+    """,
+    inplace=True,
+    dtypes="floating",
+    random=True,
+)
+
+
+@rrelu.decompose
+def _(self, lower, upper, training, generator):
+    require("self", self.dtype, "floating")
+    check(
+        lower <= upper, f"`lower` must not be above `upper`; got {lower} and {upper}", "ValueError"
+    )
+    if not training:
+        return leaky_relu(self, (lower + upper) / 2.0)
+    slope = uniform_(empty_like(self), lower, upper, generator=generator)
+    return prelu_elements(self, slope)
+
+
+glu = Composite(
+    "glu(Tensor self, int dim|axis=-1) -> Tensor",
+    doc="""
+    The gated linear unit ``a * sigmoid(b)``, where `a` and `b` are the halves of `self` along `dim` (Dauphin et al. 2017).
+
+    Shape: that of `self` with half of `dim`. Dtypes: floating.
+    Raises: IndexError for a bad `dim`, ShapeError if its size is odd or `self` is 0-d.
+
+    >>> import plait_core as pc
+    >>> pc.glu(pc.tensor([4.0, 0.0])).tolist()
+    [2.0]
+    """,
+    dtypes="floating",
+    method=False,
+)
+
+
+@glu.decompose
+def _(self, dim):
+    require("self", self.dtype, "floating")
+    check(self.ndim > 0, f"`self` must have a dimension; got shape {self.shape}")
+    at = wrap_dim("dim", dim, self.shape)
+    size = self.shape[at]
+    check(size % 2 == 0, f"`dim` {dim} of `self` of shape {self.shape} must be even; got {size}")
+    half = size // 2
+    return mul(narrow(self, at, 0, half), sigmoid(narrow(self, at, half, half)))

@@ -1,0 +1,145 @@
+"""Signs, magnitudes and the step function."""
+
+from plait_ops.alias import under_another_name
+from plait_ops.calls import conj, eq, mul, where, zeros_like
+from plait_ops.calls import real as real_
+from plait_ops.spec import Composite, Pointwise
+from plait_ops.words import is_complex
+
+
+def _test(name, text, example, dtypes="all"):
+    operator = Pointwise(
+        f"{name}(Tensor self) -> Tensor",
+        doc=f"""
+    {text}
+
+    >>> import plait_core as pc
+    >>> pc.{name}(pc.tensor([-float("inf"), 1.0])).tolist()
+    {example}
+    """,
+        promote="bool",
+        dtypes=dtypes,
+        inplace=False,
+    )
+
+    return operator
+
+
+signbit = _test(
+    "signbit",
+    "Whether the sign is set: of numbers below 0 and of -0.",
+    "[True, False]",
+)
+
+
+heaviside = Pointwise(
+    "heaviside(Tensor self, Tensor values) -> Tensor",
+    doc="""
+    The step function: 0 where `self` is below 0 or nan, 1 above, `values` at 0.
+
+    >>> import plait_core as pc
+    >>> pc.heaviside(pc.tensor([-2.0, 0.0, 3.0]), pc.tensor([0.5])).tolist()
+    [0.0, 0.5, 1.0]
+    """,
+)
+
+
+@heaviside.vjp("self")
+def _(g):
+    return zeros_like(g)
+
+
+@heaviside.vjp("values")
+def _(g, self):
+    return where(eq(self, 0), g, 0.0)
+
+
+def _unary(name, text, example, dtypes="all", real=False):
+    return Pointwise(
+        f"{name}(Tensor self) -> Tensor",
+        doc=f"""
+    {text}
+
+    >>> import plait_core as pc
+    >>> pc.{name}(pc.tensor([-1.5, 2.5])).tolist()
+    {example}
+    """,
+        dtypes=dtypes,
+        real=real,
+    )
+
+
+abs_ = _unary("abs", "The magnitude.", "[1.5, 2.5]", "any", real=True)
+sign = _unary(
+    "sign",
+    "-1, 0 or 1; nan for nan.",
+    "[-1.0, 1.0]",
+)
+
+
+@abs_.vjp("self")
+def _(g, self):
+    return mul(g, sgn(self))
+
+
+@sign.vjp("self")
+def _(g):
+    return zeros_like(g)
+
+
+absolute = Composite(
+    "absolute(Tensor self) -> Tensor",
+    doc=under_another_name("`abs` under NumPy's name.", "absolute", abs_),
+    inplace=True,
+    out=True,
+)
+
+
+@absolute.decompose
+def _(self):
+    return abs_(self)
+
+
+copysign = Pointwise(
+    "copysign(Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
+    doc="""
+    The magnitude of `self` with the sign of `other` (that of -0.0 counts).
+
+    >>> import plait_core as pc
+    >>> pc.copysign(pc.tensor([1.0, 2.0]), -1.0).tolist()
+    [-1.0, -2.0]
+    """,
+    promote="float",
+)
+
+
+@copysign.vjp("self")
+def _(g, self, result):
+    return where(eq(result, self), g, -g)
+
+
+@copysign.vjp("other")
+def _(g):
+    return zeros_like(g)
+
+
+sgn = Pointwise(
+    "sgn(Tensor self) -> Tensor",
+    doc="""
+    ``self / abs(self)``, and 0 at 0: the direction of a complex number, the sign of a real one.
+
+    >>> import plait_core as pc
+    >>> pc.sgn(pc.tensor([3 + 4j, 0j])).tolist()
+    [(0.6000000238418579+0.800000011920929j), 0j]
+    """,
+    dtypes="any",
+)
+
+
+@sgn.vjp("self")
+def _(g, self, result):
+    if not is_complex(self.dtype):
+        return zeros_like(g)
+    # what changes the length alone changes nothing
+    along = result * real_(g * conj(result))
+    return where(eq(self, 0), 0.0, (g - along) / abs_(self))

@@ -1,0 +1,142 @@
+"""Trigonometric functions; angles are in radians."""
+
+from plait_ops.calls import div, eq, masked_fill, mul, ne, rsqrt, square, true_divide, where
+from plait_ops.spec import Pointwise
+from plait_ops.unary import float_function
+from plait_ops.words import conjugate
+
+sin = float_function("sin", "The sine.", 0.0, 0.0)
+cos = float_function("cos", "The cosine.", 0.0, 1.0)
+tan = float_function("tan", "The tangent.", 0.0, 0.0, (-1.2, 1.2))
+asin = float_function(
+    "asin",
+    "The angle from -pi/2 to pi/2 whose sine is `self`; nan outside [-1, 1].",
+    0.0,
+    0.0,
+    (-0.9, 0.9),
+)
+acos = float_function(
+    "acos",
+    "The angle from 0 to pi whose cosine is `self`; nan outside [-1, 1].",
+    1.0,
+    0.0,
+    (-0.9, 0.9),
+)
+atan = float_function("atan", "The angle from -pi/2 to pi/2 whose tangent is `self`.", 0.0, 0.0)
+
+
+@sin.vjp("self")
+def _(g, self):
+    return g * conjugate(cos(self))
+
+
+@cos.vjp("self")
+def _(g, self):
+    return -g * conjugate(sin(self))
+
+
+@tan.vjp("self")
+def _(g, result):
+    return g * conjugate(square(result) + 1.0)
+
+
+@asin.vjp("self")
+def _(g, self):
+    return g * conjugate(rsqrt(1.0 - square(self)))
+
+
+@acos.vjp("self")
+def _(g, self):
+    return -g * conjugate(rsqrt(1.0 - square(self)))
+
+
+@atan.vjp("self")
+def _(g, self):
+    return g / conjugate(square(self) + 1.0)
+
+
+PI = 3.141592653589793
+DEGREE = 0.017453292519943295
+RADIAN = 57.29577951308232
+sinc = float_function("sinc", "``sin(pi * self) / (pi * self)``, 1 at 0.", 0.0, 1.0)
+deg2rad = float_function(
+    "deg2rad",
+    "An angle in degrees, in radians: ``self * pi / 180``.",
+    0.0,
+    0.0,
+    dtypes="all",
+)
+rad2deg = float_function(
+    "rad2deg",
+    "An angle in radians, in degrees: ``self * 180 / pi``.",
+    0.0,
+    0.0,
+    dtypes="all",
+)
+
+
+@sinc.vjp("self")
+def _(g, self, result):
+    # at 0 the first terms of its series, for the derivatives of the derivative
+    away = masked_fill(self, eq(self, 0.0), 1.0)
+    slope = div(cos(mul(self, PI)) - result, away)
+    series = self * (square(self) * (PI**4 / 30.0) - PI**2 / 3.0)
+    return g * conjugate(where(ne(self, 0.0), slope, series))
+
+
+@deg2rad.vjp("self")
+def _(g):
+    return g * DEGREE
+
+
+@rad2deg.vjp("self")
+def _(g):
+    return g * RADIAN
+
+
+atan2 = Pointwise(
+    "atan2(Tensor self, Tensor other) -> Tensor",
+    doc="""
+    The angle of the point ``(other, self)``, in radians from -pi to pi.
+
+    >>> import plait_core as pc
+    >>> pc.atan2(pc.tensor([0.0]), pc.tensor([1.0])).tolist()
+    [0.0]
+    """,
+    promote="float",
+)
+hypot = Pointwise(
+    "hypot(Tensor self, Tensor other) -> Tensor",
+    doc="""
+    ``sqrt(self ** 2 + other ** 2)`` without overflow on the way.
+
+    >>> import plait_core as pc
+    >>> pc.hypot(pc.tensor([3.0]), pc.tensor([4.0])).tolist()
+    [5.0]
+    """,
+    dtypes="floating",
+)
+
+
+@atan2.vjp("self")  # at (0, 0), where there is none: 0
+def _(g, self, other):
+    square = self * self + other * other
+    slope = true_divide(other, where(eq(square, 0), 1.0, square))
+    return g * where(eq(square, 0), 0.0, slope)
+
+
+@atan2.vjp("other")
+def _(g, self, other):
+    square = self * self + other * other
+    slope = true_divide(self, where(eq(square, 0), 1.0, square))
+    return -g * where(eq(square, 0), 0.0, slope)
+
+
+@hypot.vjp("self")
+def _(g, self, result):
+    return g * true_divide(self, result)
+
+
+@hypot.vjp("other")
+def _(g, other, result):
+    return g * true_divide(other, result)

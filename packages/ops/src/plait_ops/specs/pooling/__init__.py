@@ -1,0 +1,1 @@
+"""Pooling: a maximum or an average of each window."""

@@ -1,0 +1,274 @@
+"""Pooling in two dimensions."""
+
+from plait_ops.calls import (
+    cat,
+    clamp_min,
+    expand,
+    gather,
+    ge,
+    mean,
+    mul,
+    narrow,
+    reshape,
+    scatter_add,
+    zeros,
+)
+from plait_ops.spec import Composite, Operator
+from plait_ops.words import check, int64, require, result, sizes, windows
+
+max_pool2d_with_indices = Operator(
+    "max_pool2d_with_indices(Tensor input, int[2] kernel_size, int[2]? stride=None, int[2] padding=0, int[2] dilation=1, "
+    "bool ceil_mode=False) -> (Tensor, Tensor)",
+    doc="""
+    `max_pool2d`, and where each largest element is: its place ``y * w + x`` in the image, as int64; -1 where a dilated window
+    sees nothing of the image, whose value is the least of the dtype and which gets no gradient.
+
+    >>> import plait_core as pc
+    >>> pc.max_pool2d_with_indices(pc.arange(4.0).reshape(1, 1, 2, 2), 2)[1].item()
+    3
+    """,
+    dtypes="numeric",
+    kernel="in[0] is (n, c, h, w) or (c, h, w) with any strides; the first of equal elements counts, nan wins; stride None: kernel_size.",
+    method=False,
+)
+
+
+@max_pool2d_with_indices.shape
+def _(input, kernel_size, stride, padding, dilation, ceil_mode):
+    check(
+        input.ndim == 3 or input.ndim == 4,
+        f"`input` must have 3 or 4 dimensions, (c, h, w) or (n, c, h, w); got shape {input.shape}",
+    )
+    require("input", input.dtype, "numeric")
+    step = stride if stride is not None else kernel_size
+    made = list(input.shape)
+    for i in range(2):
+        at = input.ndim - 2 + i
+        check(
+            padding[i] <= kernel_size[i] // 2,
+            f"`padding` must be at most half of `kernel_size`; got {padding} and {kernel_size}",
+            "ValueError",
+        )
+        made[at] = windows(
+            input.shape, at, kernel_size[i], step[i], padding[i], dilation[i], ceil_mode
+        )
+    return result(made, input.dtype), result(made, int64)
+
+
+max_pool2d_backward = Operator(
+    "max_pool2d_backward(Tensor grad, Tensor indices, int[] size) -> Tensor",
+    doc="`grad` added up at `indices` in images of shape `size`: the derivative of `max_pool2d`.",
+    dtypes="floating",
+    internal=True,
+    kernel="in[1] is int64 of the shape of in[0]; indices are those that max_pool2d_with_indices gave.",
+)
+
+
+@max_pool2d_backward.shape
+def _(grad, indices, size):
+    sizes("size", size)
+    check(
+        grad.shape == indices.shape
+        and grad.ndim == len(size)
+        and (len(size) == 3 or len(size) == 4),
+        f"`grad` of shape {grad.shape} and `indices` of shape {indices.shape} do not fit `size` {size}",
+    )
+    check(
+        grad.shape[: grad.ndim - 2] == size[: len(size) - 2],
+        f"`grad` of shape {grad.shape} does not fit `size` {size}",
+    )
+    require("grad", grad.dtype, "floating")
+    check(indices.dtype == int64, f"`indices` must be int64; got {indices.dtype}", "DTypeError")
+    return result(size, grad.dtype)
+
+
+@max_pool2d_backward.decompose
+def _(grad, indices, size):
+    planes = list(size[: len(size) - 2])
+    flat = zeros(planes + [size[-2] * size[-1]], dtype=grad.dtype, device=grad.device)
+    windows_shape = planes + [grad.shape[-2] * grad.shape[-1]]
+    counted = mul(grad, ge(indices, 0))
+    places = reshape(clamp_min(indices, 0), windows_shape)
+    made = scatter_add(flat, -1, places, reshape(counted, windows_shape))
+    return reshape(made, size)
+
+
+@max_pool2d_with_indices.vjp("input")
+def _(g0, input, result1):
+    return max_pool2d_backward(g0, result1, input.shape)
+
+
+@max_pool2d_backward.vjp("grad")
+def _(g, grad, indices):
+    planes = list(g.shape[: g.ndim - 2])
+    flat = reshape(g, planes + [g.shape[-2] * g.shape[-1]])
+    places = reshape(clamp_min(indices, 0), planes + [grad.shape[-2] * grad.shape[-1]])
+    return mul(reshape(gather(flat, -1, places), grad.shape), ge(indices, 0))
+
+
+max_pool2d = Composite(
+    "max_pool2d(Tensor input, int[2] kernel_size, int[2]? stride=None, int[2] padding=0, int[2] dilation=1, "
+    "bool ceil_mode=False) -> Tensor",
+    doc="""
+    The largest element in each window of an image; what lies outside does not count. `stride` None is `kernel_size`.
+
+    Shapes: (n, c, h, w) or (c, h, w); ``oh = (h + 2 * ph - dh * (kh - 1) - 1) // sh + 1``, rounded up with `ceil_mode` if the
+    last window begins inside the image or its left padding. Dtypes: integers and floating-point dtypes.
+    Raises: ShapeError for other shapes and where a window is larger than the padded image, ValueError for sizes or steps
+    below 1 or a `padding` of more than half a window.
+
+    >>> import plait_core as pc
+    >>> pc.max_pool2d(pc.arange(16.0).reshape(1, 1, 4, 4), 2).tolist()
+    [[[[5.0, 7.0], [13.0, 15.0]]]]
+    """,
+    dtypes="numeric",
+    method=False,
+)
+
+
+@max_pool2d.decompose
+def _(input, kernel_size, stride, padding, dilation, ceil_mode):
+    made, _where = max_pool2d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
+    return made
+
+
+avg_pool2d = Operator(
+    "avg_pool2d(Tensor input, int[2] kernel_size, int[2]? stride=None, int[2] padding=0, bool ceil_mode=False, "
+    "bool count_include_pad=True) -> Tensor",
+    doc="""
+    The mean of each window of an image; what lies outside is 0 and counts unless `count_include_pad` is False. `stride` None
+    is `kernel_size`. Shapes and errors are those of `max_pool2d`. Dtypes: floating-point dtypes.
+
+    >>> import plait_core as pc
+    >>> pc.avg_pool2d(pc.arange(16.0).reshape(1, 1, 4, 4), 2).tolist()
+    [[[[2.5, 4.5], [10.5, 12.5]]]]
+    """,
+    dtypes="floating",
+    kernel="a window counts the padding it covers (but not beyond it) if in[5]; stride None: kernel_size.",
+    method=False,
+)
+avg_pool2d_backward = Operator(
+    "avg_pool2d_backward(Tensor grad, int[] size, int[2] kernel_size, int[2] stride, int[2] padding, bool ceil_mode, "
+    "bool count_include_pad) -> Tensor",
+    doc="The derivative of `avg_pool2d` for an input of shape `size`.",
+    dtypes="floating",
+    internal=True,
+)
+
+
+@avg_pool2d.shape
+def _(input, kernel_size, stride, padding, ceil_mode):
+    check(
+        input.ndim == 3 or input.ndim == 4,
+        f"`input` must have 3 or 4 dimensions, (c, h, w) or (n, c, h, w); got shape {input.shape}",
+    )
+    require("input", input.dtype, "floating")
+    step = stride if stride is not None else kernel_size
+    made = list(input.shape)
+    for i in range(2):
+        at = input.ndim - 2 + i
+        check(
+            padding[i] <= kernel_size[i] // 2,
+            f"`padding` must be at most half of `kernel_size`; got {padding} and {kernel_size}",
+            "ValueError",
+        )
+        made[at] = windows(input.shape, at, kernel_size[i], step[i], padding[i], 1, ceil_mode)
+    return result(made, input.dtype)
+
+
+@avg_pool2d_backward.shape
+def _(grad, size, kernel_size, stride, padding, ceil_mode):
+    sizes("size", size)
+    check(
+        grad.ndim == len(size) and (grad.ndim == 3 or grad.ndim == 4),
+        f"`grad` of shape {grad.shape} does not fit `size` {size}",
+    )
+    require("grad", grad.dtype, "floating")
+    made = list(size)
+    for i in range(2):
+        at = len(size) - 2 + i
+        made[at] = windows(size, at, kernel_size[i], stride[i], padding[i], 1, ceil_mode)
+    check(
+        grad.shape == tuple(made),
+        f"`grad` must have shape {tuple(made)} for `size` {size}; got {grad.shape}",
+    )
+    return result(size, grad.dtype)
+
+
+@avg_pool2d.vjp("input")
+def _(g, input, kernel_size, stride, padding, ceil_mode, count_include_pad):
+    step = stride if stride is not None else kernel_size
+    return avg_pool2d_backward(
+        g, input.shape, kernel_size, step, padding, ceil_mode, count_include_pad
+    )
+
+
+@avg_pool2d_backward.vjp("grad")
+def _(g, kernel_size, stride, padding, ceil_mode, count_include_pad):
+    return avg_pool2d(g, kernel_size, stride, padding, ceil_mode, count_include_pad)
+
+
+adaptive_avg_pool2d = Composite(
+    "adaptive_avg_pool2d(Tensor input, int[2] output_size) -> Tensor",
+    doc="""
+    Means over windows chosen so that the result has `output_size`: row i is the mean of the rows from
+    ``floor(i * h / oh)`` to ``ceil((i + 1) * h / oh)``, and so for columns.
+
+    Shapes: (n, c, h, w) or (c, h, w). Dtypes: floating-point dtypes.
+    Raises: ShapeError for other shapes, ValueError if `output_size` holds numbers below 0, or above 65536
+    where windows have several sizes.
+
+    >>> import plait_core as pc
+    >>> pc.adaptive_avg_pool2d(pc.arange(16.0).reshape(1, 1, 4, 4), 1).tolist()
+    [[[[7.5]]]]
+    """,
+    dtypes="floating",
+    method=False,
+)
+
+
+@adaptive_avg_pool2d.decompose
+def _(input, output_size):
+    check(
+        input.ndim == 3 or input.ndim == 4,
+        f"`input` must have 3 or 4 dimensions, (c, h, w) or (n, c, h, w); got shape {input.shape}",
+    )
+    check(
+        output_size[0] >= 0 and output_size[1] >= 0,
+        f"`output_size` must be at least 0; got {output_size}",
+        "ValueError",
+    )
+    h = input.shape[-2]
+    w = input.shape[-1]
+    oh = output_size[0]
+    ow = output_size[1]
+    check(h > 0 and w > 0, f"`input` of shape {input.shape} has images without elements")
+    if oh == 1 and ow == 1:
+        return mean(input, [-2, -1], True)
+    if oh == 0 or ow == 0:
+        shape = list(input.shape)
+        shape[input.ndim - 2] = oh
+        shape[input.ndim - 1] = ow
+        none = narrow(input, -2, 0, 1) if oh > 0 else narrow(input, -2, 0, 0)
+        return expand(narrow(none, -1, 0, 1) if ow > 0 else narrow(none, -1, 0, 0), shape)
+    if h % oh == 0 and w % ow == 0:
+        return avg_pool2d(input, [h // oh, w // ow])
+    check(
+        oh <= 65536 and ow <= 65536,
+        f"`output_size` must be at most 65536 where it does not divide the images of `input`, {h} x {w}; got {output_size}",
+        "ValueError",
+    )
+    rows = []
+    for i in range(oh):
+        first = i * h // oh
+        rows.append(
+            mean(narrow(input, -2, first, ((i + 1) * h + oh - 1) // oh - first), [-2], True)
+        )
+    tall = cat(rows, -2)
+    columns = []
+    for j in range(ow):
+        start = j * w // ow
+        columns.append(
+            mean(narrow(tall, -1, start, ((j + 1) * w + ow - 1) // ow - start), [-1], True)
+        )
+    return cat(columns, -1)

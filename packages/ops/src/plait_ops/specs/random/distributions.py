@@ -1,0 +1,171 @@
+"""Filling with numbers of a distribution: exponential, Cauchy, log-normal, geometric, whole numbers of a range."""
+
+from plait_ops.calls import bernoulli, copy_, expand, zeros_like
+from plait_ops.spec import Operator
+from plait_ops.specs.random import random
+from plait_ops.specs.random.random import bounds_fit
+from plait_ops.words import check, in_range, require
+
+BEFORE = random  # overloads come after the operator
+
+
+def _zero(g):
+    return zeros_like(g)
+
+
+def _fill(name, arguments, text, example, dtypes="floating"):
+    operator = Operator(
+        f"{name}(Tensor(a)! self{arguments}, *, Generator? generator=None) -> Tensor(a)!",
+        doc=f"""
+    {text} Returns `self`.
+
+    Raises: DTypeError for other dtypes, ValueError for parameters that make no distribution.
+
+    >>> import plait_core as pc
+    >>> {example}
+    True
+    """,
+        random=True,
+        dtypes=dtypes,
+    )
+
+    operator.vjp("self")(_zero)
+    return operator
+
+
+exponential = _fill(
+    "exponential_",
+    ", float lambd=1",
+    "Write numbers drawn from the exponential distribution of rate `lambd`: density ``lambd * exp(-lambd * x)`` for x above 0.",
+    "bool((pc.zeros(100).exponential_() > 0).all())",
+)
+cauchy = _fill(
+    "cauchy_",
+    ", float median=0, float sigma=1",
+    "Write numbers drawn from the Cauchy distribution: density ``sigma / (pi * (sigma ** 2 + (x - median) ** 2))``.",
+    "bool(pc.zeros(100).cauchy_().isfinite().all())",
+)
+normal_logarithm = _fill(
+    "log_normal_",
+    ", float mean=1, float std=2",
+    "Write ``exp`` of numbers drawn from the normal distribution with this `mean` and standard deviation.",
+    "bool((pc.zeros(100).log_normal_() > 0).all())",
+)
+geometric = _fill(
+    "geometric_",
+    ", float p",
+    "Write how many trials of probability `p` it takes to the first success: k with probability ``(1 - p) ** (k - 1) * p``.",
+    "bool((pc.zeros(100).geometric_(0.5) >= 1).all())",
+    "all",
+)
+
+
+@exponential.shape
+def _(self, lambd):
+    require("self", self.dtype, "floating")
+    check(lambd > 0.0, f"`lambd` must be above 0; got {lambd}", "ValueError")
+    return self
+
+
+@cauchy.shape
+def _(self, sigma):
+    require("self", self.dtype, "floating")
+    check(sigma > 0.0, f"`sigma` must be above 0; got {sigma}", "ValueError")
+    return self
+
+
+@normal_logarithm.shape
+def _(self, std):
+    require("self", self.dtype, "floating")
+    check(std > 0.0, f"`std` must be above 0; got {std}", "ValueError")
+    return self
+
+
+@geometric.shape
+def _(self, p):
+    require("self", self.dtype, "all")
+    check(0.0 < p < 1.0, f"`p` must be in (0, 1); got {p}", "ValueError")
+    return self
+
+
+random_ = _fill(
+    "random_",
+    "",
+    "Write whole numbers drawn uniformly from 0 to the largest of the dtype; of a floating dtype, to the largest up to which it"
+    " holds all of them.",
+    "bool((pc.zeros(100, dtype=pc.int8).random_() >= 0).all())",
+    "all",
+)
+random_to = _fill(
+    "random_.to",
+    ", int to",
+    "Write whole numbers drawn uniformly from [0, to).",
+    "bool((pc.zeros(100).random_(3) < 3).all())",
+    "all",
+)
+random_from = _fill(
+    "random_.from",
+    ", int low|from, int? high|to",
+    "Write whole numbers drawn uniformly from [low, high); `high` None: up to the largest of the dtype.",
+    "bool((pc.zeros(100).random_(2, 5) >= 2).all())",
+    "all",
+)
+
+
+@random_.shape
+def _(self):
+    require("self", self.dtype, "all")
+    return self
+
+
+@random_to.shape
+def _(self, to):
+    require("self", self.dtype, "all")
+    check(to > 0, f"`to` must be positive; got {to}", "ValueError")
+    bounds_fit(0, to, self.dtype)
+    return self
+
+
+@random_from.shape
+def _(self, low, high):
+    require("self", self.dtype, "all")
+    if high is not None:
+        check(low < high, f"`low` must be below `high`; got {low} and {high}", "ValueError")
+        bounds_fit(low, high, self.dtype)
+    else:
+        in_range("low", low, self.dtype)
+    return self
+
+
+@random_.decompose
+def _(self, generator):
+    return random_from(self, 0, None, generator=generator)
+
+
+@random_to.decompose
+def _(self, to, generator):
+    return random_from(self, 0, to, generator=generator)
+
+
+bernoulli_tensor = _fill(
+    "bernoulli_.Tensor",
+    ", Tensor p",
+    "Write 1 with the probability that each element of `p` gives, else 0; `p` broadcasts to the shape of `self`.",
+    "pc.zeros(2).bernoulli_(pc.tensor([0.0, 1.0])).tolist() == [0.0, 1.0]",
+    "all",
+)
+
+
+@bernoulli_tensor.shape
+def _(self, p):
+    require("self", self.dtype, "all")
+    require("p", p.dtype, "floating")
+    return self
+
+
+@bernoulli_tensor.decompose
+def _(self, p, generator):
+    return copy_(self, bernoulli(expand(p, self.shape), generator=generator))
+
+
+bernoulli_tensor.constant("p")

@@ -1,0 +1,68 @@
+"""Dropout."""
+
+from plait_ops.calls import bernoulli_, empty_like, mul
+from plait_ops.spec import Composite, Operator
+from plait_ops.words import bool_, check, dense_strides, require, result_as
+
+native_dropout = Operator(
+    "native_dropout(Tensor input, float p, *, Generator? generator=None) -> (Tensor, Tensor)",
+    doc="""
+    `input` with each element set to 0 with probability `p` and the others divided by ``1 - p``, and a bool mask of those
+    that were kept.
+
+    Raises: ValueError unless `p` is in [0, 1], DTypeError for dtypes that are not floating-point.
+
+    >>> import plait_core as pc
+    >>> pc.native_dropout(pc.ones(2), 0.0)[1].tolist()
+    [True, True]
+    """,
+    random=True,
+    dtypes="floating",
+    kernel="with p = 1 all is 0.",
+    method=False,
+)
+
+
+@native_dropout.shape
+def _(input, p):
+    require("input", input.dtype, "floating")
+    check(0.0 <= p <= 1.0, f"`p` must be in [0, 1]; got {p}", "ValueError")
+    strides = dense_strides(input)
+    return result_as(input.shape, input.dtype, strides), result_as(input.shape, bool_, strides)
+
+
+@native_dropout.decompose
+def _(input, p, generator):
+    kept = bernoulli_(empty_like(input, dtype=bool_), 1.0 - p, generator=generator)
+    return mul(mul(input, kept), 1.0 / (1.0 - p) if p < 1.0 else 0.0), kept
+
+
+@native_dropout.vjp("input")
+def _(g0, result1, p):
+    return mul(mul(g0, result1), 1.0 / (1.0 - p) if p < 1.0 else 0.0)
+
+
+dropout = Composite(
+    "dropout(Tensor input, float p=0.5, bool training=True) -> Tensor",
+    doc="""
+    While `training`: `input` with each element set to 0 with probability `p` and the others divided by ``1 - p``; else `input`.
+
+    Raises: ValueError unless `p` is in [0, 1], DTypeError for dtypes that are not floating-point.
+
+    >>> import plait_core as pc
+    >>> pc.dropout(pc.ones(2), training=False).tolist()
+    [1.0, 1.0]
+    """,
+    dtypes="floating",
+    random=True,
+    method=False,
+)
+
+
+@dropout.decompose
+def _(input, p, training):
+    check(0.0 <= p <= 1.0, f"`p` must be in [0, 1]; got {p}", "ValueError")
+    if not training or p == 0.0:
+        return input
+    made, _kept = native_dropout(input, p)
+    return made

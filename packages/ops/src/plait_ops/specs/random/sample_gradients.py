@@ -1,0 +1,108 @@
+"""Gamma and Dirichlet samples that can be differentiated: how they move with their parameters."""
+
+from plait_ops.calls import add, clamp_min, exp, log, sum, zeros_like
+from plait_ops.calls import digamma as digamma_
+from plait_ops.calls import lgamma as lgamma_
+from plait_ops.spec import Operator, Pointwise
+from plait_ops.specs.pointwise.gamma import gammainc, gammaincc
+from plait_ops.specs.random.sampling import standard_gamma
+from plait_ops.words import check, dense_strides, float64, require, result_as, to_dtype
+
+gamma_sample_grad = Pointwise(
+    "gamma_sample_grad(Tensor self, Tensor output) -> Tensor",
+    doc="""
+    How samples `output` of the gamma distribution move with its shape `self` while their cumulative probability
+    ``F = gammainc(self, output)`` stays: ``-(dF / dself) / density`` (Figurnov, Mohamed and Mnih 2018, "Implicit
+    reparameterization gradients"). It has a derivative for `output` alone.
+
+    >>> import plait_core as pc
+    >>> round(pc.gamma_sample_grad(pc.tensor([2.0]), pc.tensor([1.5])).item(), 4)
+    0.895
+    """,
+    dtypes="floating",
+    internal=True,
+    domain=(1.2, 6.0),
+)
+beta_sample_grad = Pointwise(
+    "beta_sample_grad(Tensor x, Tensor alpha, Tensor beta) -> Tensor",
+    doc="""
+    How samples `x` of the beta distribution move with `alpha` while their cumulative probability stays, divided by
+    ``1 - x``: by that factor the other shares of a Dirichlet sample shrink.
+
+    >>> import plait_core as pc
+    >>> round(pc.beta_sample_grad(pc.tensor([0.25]), pc.tensor([1.0]), pc.tensor([1.0])).item(), 4)
+    0.4621
+    """,
+    dtypes="floating",
+    internal=True,
+    domain=(0.15, 0.85),
+)
+
+dirichlet_sample = Operator(
+    "dirichlet_sample(Tensor self, *, Generator? generator=None) -> Tensor",
+    doc="""
+    Shares drawn from the Dirichlet distribution with the concentrations in the last dimension of `self`: gamma samples
+    divided by their sum. The gradient is that of the marginal beta distributions, which has the least variance.
+
+    Dtypes: floating; the result has the same. Raises: ShapeError if `self` is 0-d.
+
+    >>> import plait_core as pc
+    >>> shares = pc.dirichlet_sample(pc.tensor([1.0, 2.0, 3.0]))
+    >>> bool((shares.sum() - 1).abs() < 1e-6)
+    True
+    """,
+    random=True,
+    dtypes="floating",
+    internal=True,
+    method=False,
+)
+
+
+@dirichlet_sample.shape
+def _(self):
+    require("self", self.dtype, "floating")
+    check(self.ndim > 0, f"`self` must have a dimension of concentrations; got shape {self.shape}")
+    return result_as(self.shape, self.dtype, dense_strides(self))
+
+
+@gamma_sample_grad.vjp("output")
+def _(g, self, output, result):
+    # of -F_a / p, with F_ax = p_a and log p = (a - 1) log x - x - lgamma(a)
+    return g * (digamma_(self) - log(output) - result * ((self - 1.0) / output - 1.0))
+
+
+@standard_gamma.vjp("self")
+def _(g, self, result):
+    return g * gamma_sample_grad(self, result)
+
+
+@gammainc.vjp("self")
+def _(g, self, other):
+    x = add(zeros_like(self), other)
+    density = exp((self - 1.0) * log(x) - x - lgamma_(self))
+    return -(g * gamma_sample_grad(add(zeros_like(x), self), x) * density)
+
+
+@gammaincc.vjp("self")
+def _(g, self, other):
+    x = add(zeros_like(self), other)
+    density = exp((self - 1.0) * log(x) - x - lgamma_(self))
+    return g * gamma_sample_grad(add(zeros_like(x), self), x) * density
+
+
+@dirichlet_sample.decompose
+def _(self, generator):
+    # In float64, whose gamma samples of small shapes underflow later, and never to 0 shares.
+    made = standard_gamma(to_dtype(self, float64), generator=generator)
+    shares = made / clamp_min(sum(made, [-1], True), 1e-300)
+    least = 2.3e-308 if self.dtype == float64 else 1.2e-38
+    return to_dtype(clamp_min(shares, least), self.dtype)
+
+
+@dirichlet_sample.vjp("self")
+def _(g, self, result):
+    # The rest of a concentration is a difference: in float64, where it may be small beside it.
+    wide = to_dtype(self, float64)
+    rest = to_dtype(sum(wide, [-1], True) - wide, self.dtype)
+    moved = beta_sample_grad(result, self, rest)
+    return moved * (g - sum(result * g, [-1], True))

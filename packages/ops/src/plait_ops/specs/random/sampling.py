@@ -1,0 +1,344 @@
+"""Drawing from tables, rates and moments: multinomial, poisson, binomial, normal with tensors, randint_like."""
+
+from plait_ops.calls import (
+    add,
+    bernoulli_,
+    empty,
+    empty_like,
+    expand,
+    mul,
+    normal_,
+    random__from,
+    zeros_like,
+)
+from plait_ops.spec import Composite, Operator
+from plait_ops.specs.random import random
+from plait_ops.specs.random.random import bounds_fit
+from plait_ops.words import (
+    broadcast,
+    check,
+    default_dtype,
+    dense_strides,
+    format_strides,
+    int64,
+    is_tensor,
+    require,
+    require_common,
+    require_same,
+    result,
+    result_as,
+    sizes,
+    to_dtype,
+)
+
+BEFORE = random  # overloads come after the operator
+
+multinomial = Operator(
+    "multinomial(Tensor self, int num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor",
+    doc="""
+    `num_samples` indices of each row of `self`, drawn with probabilities proportional to its weights; without `replacement`
+    none twice, in the order of the draws.
+
+    Shapes: `self` is (n,) or (rows, n), the result (num_samples,) or (rows, num_samples). Dtypes: floating; the result is int64.
+    Raises: ShapeError for other shapes; ValueError unless `num_samples` is positive and, without replacement, no larger than n,
+    or if weights are negative, not finite, all 0, or too many of them 0.
+
+    >>> import plait_core as pc
+    >>> pc.multinomial(pc.tensor([0.0, 3.0, 0.0]), 2, replacement=True).tolist()
+    [1, 1]
+    """,
+    random=True,
+    dtypes="floating",
+    kernel="Efraimidis and Spirakis (2006) without replacement; sums and bisection with it.",
+    out=True,
+)
+
+
+@multinomial.shape
+def _(self, num_samples, replacement):
+    require("self", self.dtype, "floating")
+    check(1 <= self.ndim <= 2, f"`self` must have 1 or 2 dimensions; got shape {self.shape}")
+    n = self.shape[-1]
+    check(n > 0, f"`self` must hold weights; got shape {self.shape}")
+    check(num_samples > 0, f"`num_samples` must be positive; got {num_samples}", "ValueError")
+    check(
+        replacement or num_samples <= n,
+        f"`num_samples` without replacement must be at most {n} for `self` of shape {self.shape}; got {num_samples}",
+        "ValueError",
+    )
+    shape = [self.shape[0], num_samples] if self.ndim == 2 else [num_samples]
+    sizes("num_samples", shape)
+    return result(shape, int64)
+
+
+multinomial.constant("self")
+
+
+def _elementwise(name, arguments, text, example, internal=False):
+    operator = Operator(
+        f"{name}({arguments}, *, Generator? generator=None) -> Tensor",
+        doc=f"""
+    {text}
+
+    Dtypes: floating; the result has the same. Parameters that make no distribution give nan.
+
+    >>> import plait_core as pc
+    >>> {example}
+    """,
+        random=True,
+        dtypes="floating",
+        internal=internal,
+        method=False,
+    )
+    return operator
+
+
+poisson = _elementwise(
+    "poisson",
+    "Tensor self",
+    "Whole numbers drawn from the Poisson distribution with the rates in `self`: k with probability ``exp(-r) * r ** k / k!``.",
+    "pc.poisson(pc.zeros(2)).tolist()\n    [0.0, 0.0]",
+)
+standard_gamma = _elementwise(
+    "_standard_gamma",
+    "Tensor self",
+    "Numbers drawn from the gamma distribution with the shapes in `self`: density proportional to ``x ** (a - 1) * exp(-x)``.",
+    "tuple(pc.poisson(pc.ones(2)).shape)\n    (2,)",
+    internal=True,
+)
+
+
+@poisson.shape
+@standard_gamma.shape
+def _(self):
+    require("self", self.dtype, "floating")
+    return result_as(self.shape, self.dtype, dense_strides(self))
+
+
+@poisson.vjp("self")
+def _(g):
+    return zeros_like(g)
+
+
+binomial_draw = _elementwise(
+    "binomial_draw",
+    "Tensor count, Tensor prob",
+    "`binomial` of tensors of one shape and dtype.",
+    "tuple(pc.binomial(pc.ones(2), pc.ones(2)).shape)\n    (2,)",
+    internal=True,
+)
+
+
+@binomial_draw.shape
+def _(count, prob):
+    require("count", count.dtype, "floating")
+    require_same("count", count, "prob", prob)
+    check(
+        prob.shape == count.shape,
+        f"`count` and `prob` must have one shape; got {count.shape} and {prob.shape}",
+    )
+    return result(count.shape, count.dtype)
+
+
+binomial_draw.constant("count", "prob")
+
+binomial = Composite(
+    "binomial(Tensor count, Tensor prob, *, Generator? generator=None) -> Tensor",
+    doc="""
+    Whole numbers drawn from the binomial distribution: how many of `count` trials of probability `prob` succeed.
+
+    Shapes: both broadcast. Dtypes: floating; parameters that make no distribution give nan.
+
+    >>> import plait_core as pc
+    >>> pc.binomial(pc.tensor([4.0, 4.0]), pc.tensor([0.0, 1.0])).tolist()
+    [0.0, 4.0]
+    """,
+    random=True,
+    dtypes="floating",
+)
+
+
+@binomial.decompose
+def _(count, prob, generator):
+    made = require_common("count", count, "prob", prob)
+    require("count", made, "floating")
+    shape = broadcast("count", count.shape, "prob", prob.shape)
+    n, p = to_dtype(count, made), to_dtype(prob, made)
+    return binomial_draw(expand(n, shape), expand(p, shape), generator=generator)
+
+
+def _normal(schema, text, shape):
+    operator = Operator(
+        schema,
+        doc=f"""
+    {text}
+
+    >>> import plait_core as pc
+    >>> {shape}
+    """,
+        random=True,
+        dtypes="floating",
+        method=False,
+        out=True,
+    )
+    return operator
+
+
+normal = _normal(
+    "normal(Tensor mean, Tensor|Scalar std=1, *, Generator? generator=None) -> Tensor",
+    "Numbers drawn from normal distributions with these means and standard deviations, which broadcast. No gradient flows back.",
+    "pc.normal(pc.tensor([2.0, 3.0]), 0).tolist()\n    [2.0, 3.0]",
+)
+normal_std = _normal(
+    "normal.std(float mean, Tensor std, *, Generator? generator=None) -> Tensor",
+    "Numbers drawn from normal distributions with one `mean` and these standard deviations.",
+    "pc.normal(2.0, pc.zeros(2)).tolist()\n    [2.0, 2.0]",
+)
+normal_size = _normal(
+    "normal.size(float mean, float std, int[] size, *, Generator? generator=None, dtype? dtype=None, device? device=None)"
+    " -> Tensor",
+    "Numbers of the shape `size` drawn from one normal distribution; `dtype` None is the default dtype.",
+    "pc.normal(2.0, 0.0, (2,)).tolist()\n    [2.0, 2.0]",
+)
+
+
+@normal.shape
+def _(mean, std):
+    made = require_common("mean", mean, "std", std)
+    require("mean", made, "floating")
+    if is_tensor(std):
+        return result(broadcast("mean", mean.shape, "std", std.shape), made)
+    return result(mean.shape, made)
+
+
+@normal_std.shape
+def _(std):
+    require("std", std.dtype, "floating")
+    return result(std.shape, std.dtype)
+
+
+@normal_size.shape
+def _(std, size, dtype):
+    sizes("size", size)
+    check(std >= 0.0, f"`std` must not be negative; got {std}", "ValueError")
+    made = dtype if dtype is not None else default_dtype()
+    require("dtype", made, "floating")
+    return result(size, made)
+
+
+@normal.decompose
+def _(mean, std, generator):
+    made = require_common("mean", mean, "std", std)
+    shape = mean.shape
+    if is_tensor(std):
+        shape = broadcast("mean", mean.shape, "std", std.shape)
+    noise = normal_(empty(shape, dtype=made, device=mean.device), generator=generator)
+    return add(mul(noise, std), mean)
+
+
+@normal_std.decompose
+def _(mean, std, generator):
+    noise = normal_(empty(std.shape, dtype=std.dtype, device=std.device), generator=generator)
+    return add(mul(noise, std), mean)
+
+
+@normal_size.decompose
+def _(mean, std, size, generator, dtype, device):
+    made = dtype if dtype is not None else default_dtype()
+    return normal_(empty(size, dtype=made, device=device), mean, std, generator=generator)
+
+
+normal.constant("mean", "std")
+normal_std.constant("std")
+
+
+bernoulli_p = Operator(
+    "bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor",
+    doc="""
+    1 with probability `p`, else 0, in the shape and dtype of `self`, whose elements don't matter.
+
+    Raises: ValueError unless `p` is in [0, 1].
+
+    >>> import plait_core as pc
+    >>> pc.bernoulli(pc.zeros(2), 1.0).tolist()
+    [1.0, 1.0]
+    """,
+    random=True,
+)
+
+
+@bernoulli_p.shape
+def _(self, p):
+    require("self", self.dtype, "all")
+    check(0.0 <= p <= 1.0, f"`p` must be in [0, 1]; got {p}", "ValueError")
+    return result_as(self.shape, self.dtype, dense_strides(self))
+
+
+@bernoulli_p.decompose
+def _(self, p, generator):
+    return bernoulli_(empty_like(self), p, generator=generator)
+
+
+bernoulli_p.constant("self")
+
+
+def _randint_like(name, arguments, text):
+    return Operator(
+        f"{name}(Tensor self, {arguments}, *, Generator? generator=None, dtype? dtype=None, device? device=None, "
+        'str memory_format="preserve_format") -> Tensor',
+        doc=f"""
+    {text}, in the shape of `self`. `dtype` and `device` None are those of `self`.
+
+    Raises: ValueError for an empty range or one that does not fit in `dtype`, DTypeError for complex numbers.
+
+    >>> import plait_core as pc
+    >>> pc.randint_like(pc.zeros(2), 3, 4).tolist()
+    [3.0, 3.0]
+    """,
+        random=True,
+        method=False,
+    )
+
+
+randint_like = _randint_like(
+    "randint_like", "int low, int high", "Integers drawn uniformly from [low, high)"
+)
+randint_like_high = _randint_like(
+    "randint_like.high", "int high", "Integers drawn uniformly from [0, high)"
+)
+
+
+@randint_like.shape
+def _(self, low, high, dtype, memory_format):
+    check(low < high, f"`low` must be below `high`; got {low} and {high}", "ValueError")
+    made = dtype if dtype is not None else self.dtype
+    require("self" if dtype is None else "dtype", made, "all")
+    bounds_fit(low, high, made)
+    strides = format_strides(memory_format, self.shape, dense_strides(self))
+    return result_as(self.shape, made, strides)
+
+
+@randint_like_high.shape
+def _(self, high, dtype, memory_format):
+    check(high > 0, f"`high` must be positive; got {high}", "ValueError")
+    made = dtype if dtype is not None else self.dtype
+    require("self" if dtype is None else "dtype", made, "all")
+    bounds_fit(0, high, made)
+    strides = format_strides(memory_format, self.shape, dense_strides(self))
+    return result_as(self.shape, made, strides)
+
+
+@randint_like.decompose
+def _(self, low, high, generator, dtype, device, memory_format):
+    fresh = empty_like(self, dtype=dtype, device=device, memory_format=memory_format)
+    return random__from(fresh, low, high, generator=generator)
+
+
+@randint_like_high.decompose
+def _(self, high, generator, dtype, device, memory_format):
+    fresh = empty_like(self, dtype=dtype, device=device, memory_format=memory_format)
+    return random__from(fresh, 0, high, generator=generator)
+
+
+randint_like.constant("self")
+randint_like_high.constant("self")

@@ -1,0 +1,189 @@
+"""Gated recurrent units over sequences."""
+
+from plait_ops.calls import (
+    cat,
+    narrow,
+    sigmoid,
+    sigmoid_backward,
+    sum,
+    t,
+    tanh,
+    tanh_backward,
+)
+from plait_ops.spec import Composite, Operator
+from plait_ops.specs.recurrent.lstm import (
+    check_like,
+    check_sequences,
+    first_rows,
+    in_order,
+    state_before,
+)
+from plait_ops.words import result
+
+gru_sequence = Composite(
+    "gru_sequence(Tensor gates, Tensor hx, Tensor weight, Tensor? bias, int[] sizes, bool reverse=False)"
+    " -> (Tensor, Tensor)",
+    doc="""
+    Gated recurrent units over sequences (Cho et al. 2014): ``h' = (1 - z) * n + z * h`` with ``r = sigmoid(gates_r + u_r)``,
+    ``z = sigmoid(gates_z + u_z)`` and ``n = tanh(gates_n + r * u_n)``, where the u are the three parts of
+    ``h @ weight^T + bias`` and `gates` holds what the input brings. Gives h of every step, and of each sequence's last one.
+
+    Sequences lie in rows, and `sizes` and `reverse` are those of `lstm_sequence`.
+
+    Shapes: `gates` (rows, 3 H), `hx` (N, H), `weight` (3 H, H), `bias` (3 H,); the results are (rows, H) and (N, H).
+    Dtypes: floating-point, the same for all.
+    Raises: ShapeError for other shapes, ValueError for other `sizes`, DTypeError for other dtypes.
+
+    >>> import plait_core as pc
+    >>> x, h, w = pc.zeros(3, 3), pc.ones(2, 1), pc.zeros(3, 1)
+    >>> output, last = pc.gru_sequence(x, h, w, None, [2, 1])
+    >>> last.flatten().tolist()
+    [0.25, 0.5]
+    """,
+    dtypes="floating",
+    method=False,
+)
+
+
+gru_forward = Operator(
+    "gru_forward(Tensor gates, Tensor hx, Tensor weight, Tensor? bias, int[] sizes, bool reverse)"
+    " -> (Tensor, Tensor, Tensor)",
+    doc="`gru_sequence`, and what its derivative needs: r, z, n and u_n of every row, side by side.",
+    dtypes="floating",
+    internal=True,
+    method=False,
+    auxiliary=[2],
+    kernel="optional; any strides, results in C order.",
+)
+
+
+gru_backward = Operator(
+    "gru_backward(Tensor grad, Tensor grad_h, Tensor gates, Tensor hx, Tensor weight, Tensor? bias, Tensor output, "
+    "Tensor activated, int[] sizes, bool reverse) -> (Tensor, Tensor, Tensor, Tensor)",
+    doc="The derivative of `gru_forward` by gates, hx, weight and bias; the last has shape (3 H,), also without a bias.",
+    dtypes="floating",
+    internal=True,
+    kernel="optional; any strides, results in C order; `gates` and `bias` are for the decomposition.",
+)
+
+
+@gru_forward.shape
+def _(gates, hx, weight, bias, sizes):
+    check_sequences(gates, hx, weight, sizes, 3)
+    if bias is not None:
+        check_like("bias", bias, gates, [gates.shape[1]])
+    return (
+        result([gates.shape[0], hx.shape[1]], gates.dtype),
+        result(hx.shape, gates.dtype),
+        result([gates.shape[0], 4 * hx.shape[1]], gates.dtype),
+    )
+
+
+@gru_backward.shape
+def _(grad, grad_h, gates, hx, weight, bias, output, activated, sizes):
+    check_sequences(gates, hx, weight, sizes, 3)
+    rows = [gates.shape[0], hx.shape[1]]
+    if bias is not None:
+        check_like("bias", bias, gates, [gates.shape[1]])
+    check_like("grad", grad, gates, rows)
+    check_like("grad_h", grad_h, gates, list(hx.shape))
+    check_like("output", output, gates, rows)
+    check_like("activated", activated, gates, [gates.shape[0], 4 * hx.shape[1]])
+    return (
+        result(gates.shape, gates.dtype),
+        result(hx.shape, gates.dtype),
+        result(weight.shape, gates.dtype),
+        result([gates.shape[1]], gates.dtype),
+    )
+
+
+@gru_sequence.decompose
+def _(gates, hx, weight, bias, sizes, reverse):
+    output, h, _activated = gru_forward(gates, hx, weight, bias, sizes, reverse)
+    return output, h
+
+
+@gru_forward.decompose
+def _(gates, hx, weight, bias, sizes, reverse):
+    starts = first_rows(sizes)
+    steps = len(sizes)
+    width = hx.shape[1]
+    h = narrow(hx, 0, 0, sizes[steps - 1]) if reverse else hx
+    outputs = []
+    activated = []
+    last = []
+    for k in range(steps):
+        at = steps - 1 - k if reverse else k
+        n = sizes[at]
+        if h.shape[0] > n:
+            last.append(narrow(h, 0, n, h.shape[0] - n))
+        h = state_before(h, hx, n)
+        u = h @ t(weight)
+        if bias is not None:
+            u = u + bias
+        x = narrow(gates, 0, starts[at], n)
+        r = sigmoid(narrow(x, 1, 0, width) + narrow(u, 1, 0, width))
+        z = sigmoid(narrow(x, 1, width, width) + narrow(u, 1, width, width))
+        own = narrow(u, 1, 2 * width, width)
+        new = tanh(narrow(x, 1, 2 * width, width) + r * own)
+        h = new + z * (h - new)
+        outputs.append(h)
+        activated.append(cat([r, z, new, own], 1))
+    last.append(h)
+    return in_order(outputs, reverse), in_order(last, True), in_order(activated, reverse)
+
+
+@gru_forward.vjp("gates", "hx", "weight", "bias")
+def _(g0, g1, gates, hx, weight, bias, result0, result2, sizes, reverse):
+    gx, gh, gw, gb = gru_backward(g0, g1, gates, hx, weight, bias, result0, result2, sizes, reverse)
+    return gx, gh, gw, gb
+
+
+@gru_backward.decompose
+def _(grad, grad_h, gates, hx, weight, bias, sizes, reverse):
+    starts = first_rows(sizes)
+    steps = len(sizes)
+    width = hx.shape[1]
+    rows = hx.shape[0]
+    h = narrow(hx, 0, 0, sizes[steps - 1]) if reverse else hx
+    before = []
+    resets = []
+    updates = []
+    news = []
+    owns = []
+    for k in range(steps):
+        at = steps - 1 - k if reverse else k
+        n = sizes[at]
+        h = state_before(h, hx, n)
+        before.append(h)
+        u = h @ t(weight)
+        if bias is not None:
+            u = u + bias
+        x = narrow(gates, 0, starts[at], n)
+        r = sigmoid(narrow(x, 1, 0, width) + narrow(u, 1, 0, width))
+        z = sigmoid(narrow(x, 1, width, width) + narrow(u, 1, width, width))
+        own = narrow(u, 1, 2 * width, width)
+        new = tanh(narrow(x, 1, 2 * width, width) + r * own)
+        h = new + z * (h - new)
+        resets.append(r)
+        updates.append(z)
+        news.append(new)
+        owns.append(own)
+    gh = grad_h * 1.0
+    by_gates = []
+    by_recurrent = []
+    for j in range(steps):
+        k = steps - 1 - j
+        at = steps - 1 - k if reverse else k
+        n = sizes[at]
+        own_h = narrow(gh, 0, 0, n) + narrow(grad, 0, starts[at], n)
+        by_new = tanh_backward(own_h * (1.0 - updates[k]), news[k])
+        by_reset = sigmoid_backward(by_new * owns[k], resets[k])
+        by_update = sigmoid_backward(own_h * (before[k] - news[k]), updates[k])
+        by_u = cat([by_reset, by_update, by_new * resets[k]], 1)
+        by_gates.append(cat([by_reset, by_update, by_new], 1))
+        by_recurrent.append(by_u)
+        gh = cat([own_h * updates[k] + by_u @ weight, narrow(gh, 0, n, rows - n)])
+    by_row = in_order(by_recurrent, not reverse)
+    by_weight = t(by_row) @ in_order(before, reverse)
+    return in_order(by_gates, not reverse), gh, by_weight, sum(by_row, [0])

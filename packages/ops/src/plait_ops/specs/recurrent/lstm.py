@@ -1,0 +1,281 @@
+"""Long short-term memory over sequences, and what runs of recurrent cells share."""
+
+from plait_ops.calls import (
+    cat,
+    narrow,
+    sigmoid,
+    sigmoid_backward,
+    t,
+    tanh,
+    tanh_backward,
+)
+from plait_ops.spec import Composite, Operator
+from plait_ops.words import check, part, require, require_same, result
+
+lstm_sequence = Composite(
+    "lstm_sequence(Tensor gates, Tensor hx, Tensor cx, Tensor weight, int[] sizes, bool reverse=False)"
+    " -> (Tensor, Tensor, Tensor)",
+    doc="""
+    Long short-term memory over sequences (Hochreiter and Schmidhuber 1997): ``c' = sigmoid(f) * c + sigmoid(i) * tanh(g)`` and
+    ``h' = sigmoid(o) * tanh(c')``, where i, f, g, o are the four parts of ``gates + h @ weight^T``; `gates` holds what the
+    input and the biases bring. Gives h of every step, and h and c of each sequence's last one.
+
+    Sequences lie in rows, as packed ones do: a row of each sequence for the first step, then for the second. `sizes` says how
+    many sequences a step has, at least as many as the next. With `reverse` each is run from its own end to its beginning.
+
+    Shapes: `gates` (rows, 4 H), `hx` and `cx` (N, H), `weight` (4 H, H), `sizes` N, ..., whose sum is the number of rows; the
+    results are (rows, H), (N, H), (N, H). Dtypes: floating-point, the same for all.
+    Raises: ShapeError for other shapes, ValueError for other `sizes`, DTypeError for other dtypes.
+
+    >>> import plait_core as pc
+    >>> x, h, w = pc.zeros(3, 4), pc.ones(2, 1), pc.zeros(4, 1)
+    >>> output, h, c = pc.lstm_sequence(x, h, h, w, [2, 1])
+    >>> c.flatten().tolist()
+    [0.25, 0.5]
+    """,
+    dtypes="floating",
+    method=False,
+)
+
+
+lstm_forward = Operator(
+    "lstm_forward(Tensor gates, Tensor hx, Tensor cx, Tensor weight, int[] sizes, bool reverse)"
+    " -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
+    doc="`lstm_sequence`, and what its derivative needs: c of every step, and the four gates after their functions.",
+    dtypes="floating",
+    internal=True,
+    method=False,
+    auxiliary=[3, 4],
+    kernel="optional; any strides, results in C order.",
+)
+
+
+lstm_backward = Operator(
+    "lstm_backward(Tensor grad, Tensor grad_h, Tensor grad_c, Tensor gates, Tensor hx, Tensor cx, Tensor weight, "
+    "Tensor output, Tensor cells, Tensor activated, int[] sizes, bool reverse) -> (Tensor, Tensor, Tensor, Tensor)",
+    doc="The derivative of `lstm_forward` by gates, hx, cx and weight.",
+    dtypes="floating",
+    internal=True,
+    kernel="optional; any strides, results in C order; `gates` is for the decomposition.",
+)
+
+
+@part
+def check_sequences(gates, hx, weight, sizes, parts):
+    require("gates", gates.dtype, "floating")
+    require_same("gates", gates, "hx", hx)
+    require_same("gates", gates, "weight", weight)
+    check(
+        gates.ndim == 2 and hx.ndim == 2 and weight.ndim == 2,
+        f"`gates`, `hx` and `weight` must have 2 dimensions; "
+        f"got shapes {gates.shape}, {hx.shape} and {weight.shape}",
+    )
+    hidden = hx.shape[1]
+    check(
+        gates.shape[1] % parts == 0
+        and gates.shape[1] // parts == hidden
+        and weight.shape[0] == gates.shape[1]
+        and weight.shape[1] == hidden,
+        f"`gates` (rows, {parts} H), `hx` (N, H) and `weight` ({parts} H, H) must agree on H; "
+        f"got shapes {gates.shape}, {hx.shape} and {weight.shape}",
+    )
+    rows = 0
+    before = hx.shape[0]
+    for n in sizes:
+        check(
+            n >= 0 and n <= before,
+            f"`sizes` must not grow, nor be negative, and begin with the rows of `hx`, {hx.shape[0]}; got {tuple(sizes)}",
+            "ValueError",
+        )
+        before = n
+        rows = rows + n
+    check(
+        len(sizes) > 0 and sizes[0] == hx.shape[0] and rows == gates.shape[0],
+        f"`sizes` must begin with the rows of `hx`, {hx.shape[0]}, and add up to those of `gates`, "
+        f"{gates.shape[0]}; got {tuple(sizes)}",
+        "ValueError",
+    )
+
+
+@part
+def check_like(name, given, like, shape):
+    require_same("gates", like, name, given)
+    check(given.shape == shape, f"`{name}` must have shape {tuple(shape)}; got {given.shape}")
+
+
+@lstm_forward.shape
+def _(gates, hx, cx, weight, sizes):
+    check_sequences(gates, hx, weight, sizes, 4)
+    check_like("cx", cx, gates, list(hx.shape))
+    rows = [gates.shape[0], hx.shape[1]]
+    return (
+        result(rows, gates.dtype),
+        result(hx.shape, gates.dtype),
+        result(hx.shape, gates.dtype),
+        result(rows, gates.dtype),
+        result(gates.shape, gates.dtype),
+    )
+
+
+@lstm_backward.shape
+def _(grad, grad_h, grad_c, gates, hx, cx, weight, output, cells, activated, sizes):
+    check_sequences(gates, hx, weight, sizes, 4)
+    rows = [gates.shape[0], hx.shape[1]]
+    check_like("cx", cx, gates, list(hx.shape))
+    check_like("grad", grad, gates, rows)
+    check_like("grad_h", grad_h, gates, list(hx.shape))
+    check_like("grad_c", grad_c, gates, list(hx.shape))
+    check_like("output", output, gates, rows)
+    check_like("cells", cells, gates, rows)
+    check_like("activated", activated, gates, list(gates.shape))
+    return (
+        result(gates.shape, gates.dtype),
+        result(hx.shape, gates.dtype),
+        result(hx.shape, gates.dtype),
+        result(weight.shape, gates.dtype),
+    )
+
+
+@part
+def first_rows(sizes):
+    """The row with which each step begins."""
+    starts = []
+    rows = 0
+    for n in sizes:
+        starts.append(rows)
+        rows = rows + n
+    return starts
+
+
+@part
+def state_before(h, first, n):
+    """The state of the n sequences of a step: those that ended drop out, those that join bring their first state."""
+    before = h.shape[0]
+    made = narrow(h, 0, 0, min(n, before))
+    if n > before:
+        made = cat([h, narrow(first, 0, before, n - before)])
+    return made
+
+
+@lstm_sequence.decompose
+def _(gates, hx, cx, weight, sizes, reverse):
+    output, h, c, _cells, _activated = lstm_forward(gates, hx, cx, weight, sizes, reverse)
+    return output, h, c
+
+
+@part
+def in_order(pieces, reverse):
+    """What was made step by step, as one tensor in the order of the rows."""
+    if not reverse:
+        return cat(pieces)
+    return cat([pieces[len(pieces) - 1 - i] for i in range(len(pieces))])
+
+
+@lstm_forward.decompose
+def _(gates, hx, cx, weight, sizes, reverse):
+    starts = first_rows(sizes)
+    steps = len(sizes)
+    width = hx.shape[1]
+    h = narrow(hx, 0, 0, sizes[steps - 1]) if reverse else hx
+    c = narrow(cx, 0, 0, sizes[steps - 1]) if reverse else cx
+    outputs = []
+    cells = []
+    activated = []
+    last_h = []
+    last_c = []
+    for k in range(steps):
+        at = steps - 1 - k if reverse else k
+        n = sizes[at]
+        if h.shape[0] > n:
+            last_h.append(narrow(h, 0, n, h.shape[0] - n))
+            last_c.append(narrow(c, 0, n, c.shape[0] - n))
+        h = state_before(h, hx, n)
+        c = state_before(c, cx, n)
+        a = narrow(gates, 0, starts[at], n) + h @ t(weight)
+        i = sigmoid(narrow(a, 1, 0, width))
+        f = sigmoid(narrow(a, 1, width, width))
+        g = tanh(narrow(a, 1, 2 * width, width))
+        o = sigmoid(narrow(a, 1, 3 * width, width))
+        c = f * c + i * g
+        h = o * tanh(c)
+        outputs.append(h)
+        cells.append(c)
+        activated.append(cat([i, f, g, o], 1))
+    last_h.append(h)
+    last_c.append(c)
+    return (
+        in_order(outputs, reverse),
+        in_order(last_h, True),
+        in_order(last_c, True),
+        in_order(cells, reverse),
+        in_order(activated, reverse),
+    )
+
+
+@lstm_forward.vjp("gates", "hx", "cx", "weight")
+def _(g0, g1, g2, gates, hx, cx, weight, result0, result3, result4, sizes, reverse):
+    gx, gh, gc, gw = lstm_backward(
+        g0, g1, g2, gates, hx, cx, weight, result0, result3, result4, sizes, reverse
+    )
+    return gx, gh, gc, gw
+
+
+@lstm_backward.decompose
+def _(grad, grad_h, grad_c, gates, hx, cx, weight, sizes, reverse):
+    # what was saved is a function of the operands: here it is computed of them, and differentiated
+    starts = first_rows(sizes)
+    steps = len(sizes)
+    width = hx.shape[1]
+    rows = hx.shape[0]
+    h = narrow(hx, 0, 0, sizes[steps - 1]) if reverse else hx
+    c = narrow(cx, 0, 0, sizes[steps - 1]) if reverse else cx
+    before_h = []
+    before_c = []
+    ins = []
+    forgets = []
+    news = []
+    outs = []
+    squashed = []
+    for k in range(steps):
+        at = steps - 1 - k if reverse else k
+        n = sizes[at]
+        h = state_before(h, hx, n)
+        c = state_before(c, cx, n)
+        before_h.append(h)
+        before_c.append(c)
+        a = narrow(gates, 0, starts[at], n) + h @ t(weight)
+        i = sigmoid(narrow(a, 1, 0, width))
+        f = sigmoid(narrow(a, 1, width, width))
+        g = tanh(narrow(a, 1, 2 * width, width))
+        o = sigmoid(narrow(a, 1, 3 * width, width))
+        c = f * c + i * g
+        s = tanh(c)
+        h = o * s
+        ins.append(i)
+        forgets.append(f)
+        news.append(g)
+        outs.append(o)
+        squashed.append(s)
+    gh = grad_h * 1.0
+    gc = grad_c * 1.0
+    by_gates = []
+    for j in range(steps):
+        k = steps - 1 - j
+        at = steps - 1 - k if reverse else k
+        n = sizes[at]
+        own_h = narrow(gh, 0, 0, n) + narrow(grad, 0, starts[at], n)
+        own_c = narrow(gc, 0, 0, n) + tanh_backward(own_h * outs[k], squashed[k])
+        by_gate = cat(
+            [
+                sigmoid_backward(own_c * news[k], ins[k]),
+                sigmoid_backward(own_c * before_c[k], forgets[k]),
+                tanh_backward(own_c * ins[k], news[k]),
+                sigmoid_backward(own_h * squashed[k], outs[k]),
+            ],
+            1,
+        )
+        by_gates.append(by_gate)
+        gh = cat([by_gate @ weight, narrow(gh, 0, n, rows - n)])
+        gc = cat([own_c * forgets[k], narrow(gc, 0, n, rows - n)])
+    by_row = in_order(by_gates, not reverse)
+    return by_row, gh, gc, t(by_row) @ in_order(before_h, reverse)

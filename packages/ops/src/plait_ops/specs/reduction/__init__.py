@@ -1,0 +1,1 @@
+"""Operators that make one number of many, and scans, which keep what came before."""

@@ -1,0 +1,178 @@
+"""Counting: how often numbers occur, and how many fall into bins."""
+
+from plait_ops.calls import abs as abs_of
+from plait_ops.calls import (
+    amax,
+    amin,
+    bitwise_and,
+    bitwise_not,
+    cast,
+    clamp,
+    eq,
+    floor,
+    full,
+    ge,
+    le,
+    lt,
+    masked_fill,
+    narrow,
+    ones,
+    reshape,
+    scatter_add,
+    search_sorted,
+    sum,
+    where,
+    zeros,
+)
+from plait_ops.spec import Composite
+from plait_ops.words import (
+    check,
+    float32,
+    float64,
+    has_values,
+    int64,
+    item,
+    numel,
+    require,
+    to_dtype,
+)
+
+bincount = Composite(
+    "bincount(Tensor self|input, Tensor? weights=None, int minlength=0) -> Tensor",
+    doc="""
+    How often each of 0, 1, 2, ... occurs in a vector of integers, at least `minlength` numbers; with `weights` the sums of those.
+
+    Dtype: int64; of weights float64, but float32 for float32.
+    Raises: ShapeError unless `self` is a vector and `weights` has its shape, ValueError for a negative element or `minlength`,
+    DTypeError unless `self` holds integers. Device meta is an error.
+
+    >>> import plait_core as pc
+    >>> pc.bincount(pc.tensor([0, 2, 2])).tolist()
+    [1, 0, 2]
+    """,
+)
+
+
+@bincount.decompose
+def _(self, weights, minlength):
+    require("self", self.dtype, "integer")
+    check(self.ndim == 1, f"`self` must have 1 dimension; got shape {self.shape}")
+    check(minlength >= 0, f"`minlength` must not be negative; got {minlength}", "ValueError")
+    n = minlength
+    if self.shape[0] > 0:
+        low = item(to_dtype(amin(self), int64))
+        check(low >= 0, f"`self` must not hold negative elements; got {low}", "ValueError")
+        n = max(n, item(to_dtype(amax(self), int64)) + 1)
+    if weights is None:
+        made = zeros([n], dtype=int64, device=self.device)
+        return scatter_add(made, 0, self, ones(self.shape, dtype=int64, device=self.device))
+    check(
+        weights.shape == self.shape,
+        f"`weights` of shape {weights.shape} must have the shape of `self`, {self.shape}",
+    )
+    dtype = float32 if weights.dtype == float32 else float64
+    return scatter_add(
+        zeros([n], dtype=dtype, device=self.device), 0, self, to_dtype(weights, dtype)
+    )
+
+
+histc = Composite(
+    "histc(Tensor self|input, int bins=100, Scalar min=0, Scalar max=0) -> Tensor",
+    doc="""
+    How many elements of `self` fall into each of `bins` equal bins between `min` and `max`, which belongs to the last; elements
+    outside and nan are not counted. Where `min` equals `max`, the smallest and the largest element are meant, and 1 on
+    either side of them where these are equal.
+
+    Dtype: that of `self`.
+    Raises: ValueError for no bins or bounds that are not finite or not in order, DTypeError for integers.
+
+    >>> import plait_core as pc
+    >>> pc.histc(pc.tensor([1.0, 2.0, 1.0]), bins=4, min=0, max=3).tolist()
+    [0.0, 2.0, 1.0, 0.0]
+    """,
+    dtypes="floating",
+    out=True,
+)
+
+
+@histc.decompose
+def _(self, bins, min, max):
+    require("self", self.dtype, "floating")
+    check(bins >= 1, f"`bins` must be at least 1; got {bins}", "ValueError")
+    low, high = float(min), float(max)
+    check(low <= high, f"`min` {low} must not be above `max` {high}", "ValueError")
+    values = reshape(self, [-1])
+    if low == high and numel(self.shape) > 0:
+        start = amin(values)
+        end = amax(values)
+    else:
+        start = full([], low, dtype=self.dtype, device=self.device)
+        end = full([], high, dtype=self.dtype, device=self.device)
+    same = eq(start, end)
+    start = where(same, start - 1, start)
+    end = where(same, end + 1, end)
+    finite = bitwise_and(lt(abs_of(start), INFINITY), lt(abs_of(end), INFINITY))
+    if has_values(self):
+        check(
+            item(cast(finite, int64)) == 1,
+            f"`self` and the bounds must be finite; got `min` {low} and `max` {high}",
+            "ValueError",
+        )
+    inside = bitwise_and(ge(values, start), le(values, end))
+    place = floor((masked_fill(values - start, bitwise_not(inside), 0)) * bins / (end - start))
+    at = clamp(cast(place, int64), 0, bins - 1)
+    return scatter_add(
+        zeros([bins], dtype=self.dtype, device=self.device), 0, at, cast(inside, self.dtype)
+    )
+
+
+INFINITY = float("inf")
+
+histogram = Composite(
+    "histogram(Tensor self|input, Tensor bins, *, Tensor? weight=None, bool density=False) -> (Tensor, Tensor)",
+    doc="""
+    How many elements of `self` fall between each two of the ascending edges `bins`, the last edge included, and those edges.
+    With `weight` the sums of weights; with `density` divided by their total and the widths.
+
+    Shapes: (n - 1,) and (n,) for n edges. Dtypes: float32 and float64.
+    Raises: ShapeError unless `bins` is a vector and `weight` has the shape of `self`, DTypeError unless dtypes are one.
+
+    >>> import plait_core as pc
+    >>> [x.tolist() for x in pc.histogram(pc.tensor([1.0, 2.0, 1.0]), pc.tensor([0.0, 1.5, 3.0]))]
+    [[2.0, 1.0], [0.0, 1.5, 3.0]]
+    """,
+    dtypes="floating",
+)
+
+
+@histogram.decompose
+def _(self, bins, weight, density):
+    require("self", self.dtype, "floating")
+    check(
+        bins.ndim == 1 and bins.shape[0] >= 2,
+        f"`bins` must be a vector of at least 2 edges; got shape {bins.shape}",
+    )
+    check(
+        bins.dtype == self.dtype,
+        f"`bins` must have the dtype of `self`, {self.dtype}; got {bins.dtype}",
+        "DTypeError",
+    )
+    n = bins.shape[0] - 1
+    flat = reshape(self, [-1])
+    last = narrow(bins, 0, n, 1)
+    place = search_sorted(bins, flat, True) - 1
+    place = place - cast(eq(flat, last), int64)
+    inside = bitwise_and(ge(flat, narrow(bins, 0, 0, 1)), le(flat, last))
+    mass = cast(inside, self.dtype)
+    if weight is not None:
+        check(
+            weight.shape == self.shape,
+            f"`weight` of shape {weight.shape} must have the shape of `self`, {self.shape}",
+        )
+        mass = where(inside, to_dtype(reshape(weight, [-1]), self.dtype), 0.0)
+    made = scatter_add(
+        zeros([n], dtype=self.dtype, device=self.device), 0, clamp(place, 0, n - 1), mass
+    )
+    if density:
+        made = made / sum(made) / (narrow(bins, 0, 1, n) - narrow(bins, 0, 0, n))
+    return made, bins

@@ -1,0 +1,98 @@
+"""Covariances and coefficients of correlation."""
+
+from plait_ops.calls import (
+    clamp_between,
+    conj,
+    cov,
+    diagonal,
+    mean,
+    mm,
+    real,
+    reshape,
+    sqrt,
+    sum,
+    t,
+    unsqueeze,
+    zeros,
+)
+from plait_ops.spec import Composite
+from plait_ops.words import check, is_complex, is_integral, real_dtype, to_dtype
+
+# ---- covariance ----------------------------------------------------------------------------------
+cov_ = Composite(
+    "cov(Tensor self, *, int correction=1, Tensor? fweights=None, Tensor? aweights=None) -> Tensor",
+    doc="""
+    The covariances of variables, the rows of `self`, over observations, its columns:
+    ``sum_k w[k] (x[i, k] - mean[i]) conj(x[j, k] - mean[j]) / (sum(w) - correction)``.
+
+    Shapes: `self` is (n, k), or (k,) for one variable; the result is (n, n), or 0-d for n = 1. `fweights` are
+    frequencies (integers), `aweights` importances (floats), both (k,). With `aweights` the divisor is
+    ``sum(w) - correction * sum(w * aweights) / sum(w)``.
+    Raises: ShapeError for other shapes.
+
+    >>> import plait_core as pc
+    >>> pc.cov(pc.tensor([[0.0, 2.0], [2.0, 0.0]])).tolist()
+    [[2.0, -2.0], [-2.0, 2.0]]
+    """,
+    dtypes="arithmetic",
+)
+corrcoef = Composite(
+    "corrcoef(Tensor self) -> Tensor",
+    doc="""
+    The correlations of variables, the rows of `self`: `cov` divided by the standard deviations, within [-1, 1].
+
+    Shapes: `self` is (n, k) or (k,); the result (n, n) or 0-d. Raises: ShapeError for other shapes.
+
+    >>> import plait_core as pc
+    >>> pc.corrcoef(pc.tensor([[0.0, 2.0], [2.0, 0.0]])).round().tolist()
+    [[1.0, -1.0], [-1.0, 1.0]]
+    """,
+    dtypes="arithmetic",
+)
+
+
+@cov_.decompose
+def _(self, correction, fweights, aweights):
+    check(self.ndim <= 2, f"`self` must have at most 2 dimensions; got shape {self.shape}")
+    x = self * 1.0 if is_integral(self.dtype) else self
+    n = 1 if self.ndim < 2 else self.shape[0]
+    k = 1 if self.ndim == 0 else self.shape[-1]
+    x = reshape(x, [n, k])
+    if fweights is None and aweights is None:
+        centred = x - mean(x, [1], True)
+        other = conj(centred) if is_complex(x.dtype) else centred
+        made = mm(centred, t(other)) / max(float(k) - float(correction), 0.0)
+        return reshape(made, []) if n == 1 else made
+    w = zeros([k], dtype=real_dtype(x.dtype), device=self.device) + 1.0
+    if fweights is not None:
+        check(
+            fweights.ndim == 1 and fweights.shape[0] == k,
+            f"`fweights` of shape {fweights.shape} must have the shape ({k},)",
+        )
+        w = w * fweights
+    if aweights is not None:
+        check(
+            aweights.ndim == 1 and aweights.shape[0] == k,
+            f"`aweights` of shape {aweights.shape} must have the shape ({k},)",
+        )
+        w = w * aweights
+    total = sum(w)
+    average = unsqueeze(sum(x * w, [1]) / total, 1)
+    centred = x - average
+    other = conj(centred) if is_complex(x.dtype) else centred
+    divisor = total - float(correction)
+    if aweights is not None:
+        divisor = total - float(correction) * sum(w * aweights) / total
+    product = mm(centred * to_dtype(w, x.dtype), t(other))
+    made = product / divisor
+    return reshape(made, []) if n == 1 else made
+
+
+@corrcoef.decompose
+def _(self):
+    made = cov(self)
+    if made.ndim == 0:
+        return made / made
+    deviation = sqrt(diagonal(real(made) if is_complex(made.dtype) else made))
+    scaled = made / unsqueeze(deviation, 1) / unsqueeze(deviation, 0)
+    return scaled if is_complex(made.dtype) else clamp_between(scaled, -1.0, 1.0)

@@ -1,0 +1,301 @@
+"""The largest and smallest elements, and where they are."""
+
+from plait_ops.calls import (
+    eq,
+    gather,
+    maximum,
+    minimum,
+    reshape,
+    scatter,
+    squeeze_dim,
+    sum,
+    unsqueeze,
+    zeros,
+)
+from plait_ops.spec import Composite, Operator, Reduction
+from plait_ops.words import (
+    check,
+    int64,
+    numel,
+    reduce_dims,
+    reduced,
+    require,
+    result,
+    sizes,
+    to_dtype,
+    wrap_dim,
+)
+from plait_ops.words import result as made
+
+
+def _whole(name, what, example):
+    return Reduction(
+        f"{name}(Tensor self) -> Tensor",
+        doc=f"""
+    The {what} of all elements; nan if one is nan.
+
+    >>> import plait_core as pc
+    >>> pc.tensor([1, 3, 2]).{name}().item()
+    {example}
+    """,
+        identity=False,
+    )
+
+
+max_ = _whole("max", "largest", 3)
+min_ = _whole("min", "smallest", 1)
+
+
+def _along(name, what, example):
+    operator = Operator(
+        f"{name}.dim(Tensor self, int dim|axis, bool keepdim|keepdims=False) -> (Tensor, Tensor)",
+        doc=f"""
+    The {what} elements along `dim`, and their indices as int64; of equal ones the first, and nan wins.
+
+    Raises: IndexError for a `dim` out of range, ShapeError for a dimension without elements.
+
+    >>> import plait_core as pc
+    >>> [x.tolist() for x in pc.tensor([[1, 3], [4, 2]]).{name}(1)]
+    {example}
+    """,
+        kernel="out[1] is int64; `dim` is not wrapped; a 0-d input counts as one of shape (1,).",
+        out=True,
+    )
+
+    @operator.shape
+    def _(self, dim, keepdim):
+        at = wrap_dim("dim", dim, self.shape)
+        require("self", self.dtype, "all")
+        check(
+            self.ndim == 0 or self.shape[at] > 0,
+            f"`self` of shape {self.shape} has no elements along dimension {at}, and an empty reduction has no value",
+        )
+        shape = reduced(self.shape, [at], keepdim)
+        return result(shape, self.dtype), result(shape, int64)
+
+    @operator.vjp("self")
+    def _(g0, self, result1, dim, keepdim):
+        if self.ndim == 0:
+            return g0
+        return index_backward(g0, result1, self.shape, dim, keepdim)
+
+    return operator
+
+
+index_backward = Operator(
+    "index_backward(Tensor grad, Tensor index, int[] size, int dim, bool keepdim) -> Tensor",
+    doc="Zeros of shape `size` with `grad` at `index` along `dim`: the derivative of `max.dim` and its kin.",
+    dtypes="floating",
+    internal=True,
+)
+
+
+@index_backward.shape
+def _(grad, index, size, dim, keepdim):
+    sizes("size", size)
+    at = wrap_dim("dim", dim, size)
+    want = reduced(size, [at], keepdim)
+    if keepdim and index.ndim == len(size):
+        want[at] = index.shape[at]
+    check(
+        grad.shape == want and index.shape == want,
+        f"`grad` and `index` must have shape {tuple(want)}; got {grad.shape} and {index.shape}",
+    )
+    require("index", index.dtype, "integer")
+    return result(size, grad.dtype)
+
+
+@index_backward.decompose
+def _(grad, index, size, dim, keepdim):
+    made = zeros(size, dtype=grad.dtype, device=grad.device)
+    if keepdim:
+        return scatter(made, dim, index, grad)
+    at = wrap_dim("dim", dim, size)
+    return scatter(made, at, unsqueeze(index, at), unsqueeze(grad, at))
+
+
+@index_backward.vjp("grad")
+def _(g, index, size, dim, keepdim):
+    if keepdim:
+        return gather(g, dim, index)
+    at = wrap_dim("dim", dim, size)
+    return squeeze_dim(gather(g, at, unsqueeze(index, at)), [at])
+
+
+# these stand before the others: a 0-d tensor of integers is one number of `dim`, too
+def _other(name, what, base, example):
+    operator = Composite(
+        f"{name}.other(Tensor self, Tensor other) -> Tensor",
+        doc=f"""
+    The {what} of each pair: `{base}`.
+
+    >>> import plait_core as pc
+    >>> pc.{name}(pc.tensor([1, 5]), pc.tensor([3, 4])).tolist()
+    {example}
+    """,
+    )
+    return operator
+
+
+max_other = _other("max", "larger", "maximum", "[3, 5]")
+min_other = _other("min", "smaller", "minimum", "[1, 4]")
+
+
+@max_other.decompose
+def _(self, other):
+    return maximum(self, other)
+
+
+@min_other.decompose
+def _(self, other):
+    return minimum(self, other)
+
+
+max_dim = _along(
+    "max",
+    "largest",
+    "[[3, 4], [1, 0]]",
+)
+min_dim = _along(
+    "min",
+    "smallest",
+    "[[1, 2], [0, 1]]",
+)
+
+
+def _extreme(name, what, example):
+    operator = Reduction(
+        f"{name}(Tensor self, int[] dim|axis=(), bool keepdim|keepdims=False) -> Tensor",
+        doc=f"""
+    The {what} element along `dim`; nan if one is nan. Among equal ones the gradient is divided evenly.
+
+    >>> import plait_core as pc
+    >>> pc.{name}(pc.tensor([[1, 3], [4, 2]]), 0).tolist()
+    {example}
+    """,
+        identity=False,
+    )
+
+    @operator.vjp("self")
+    def _(g, self, result, dim, keepdim):
+        small = reduced(self.shape, reduce_dims("dim", dim, self.shape), True)
+        return extreme_backward(reshape(g, small), self, reshape(result, small))
+
+    return operator
+
+
+amax = _extreme("amax", "largest", "[4, 3]")
+amin = _extreme("amin", "smallest", "[1, 2]")
+
+extreme_backward = Operator(
+    "extreme_backward(Tensor grad, Tensor self, Tensor result) -> Tensor",
+    doc="`grad` divided evenly among the elements of `self` that equal `result`, both with reduced dimensions kept.",
+    dtypes="floating",
+    internal=True,
+)
+
+
+@extreme_backward.shape
+def _(grad, self, result):
+    check(
+        grad.shape == result.shape,
+        f"`grad` {grad.shape} and `result` {result.shape} must have one shape",
+    )
+    check(
+        result.ndim == self.ndim,
+        f"`result` {result.shape} must have the dimensions of `self` {self.shape}, reduced ones kept",
+    )
+    return made(self.shape, grad.dtype)
+
+
+@extreme_backward.decompose
+def _(grad, self, result):
+    hits = to_dtype(eq(self, result), grad.dtype)
+    dims = [i for i in range(self.ndim) if result.shape[i] == 1]
+    return hits * (grad / sum(hits, dims, True)) if len(dims) > 0 else hits * grad
+
+
+@extreme_backward.vjp("grad")
+def _(g, self, result):
+    hits = to_dtype(eq(self, result), g.dtype)
+    dims = [i for i in range(self.ndim) if result.shape[i] == 1]
+    return sum(g * hits, dims, True) / sum(hits, dims, True) if len(dims) > 0 else g * hits
+
+
+# which elements are the extreme ones does not change with a small step
+extreme_backward.constant("self", "result")
+
+
+@max_.vjp("self")
+@min_.vjp("self")
+def _(g, self, result):
+    small = [1] * self.ndim
+    return extreme_backward(reshape(g, small), self, reshape(result, small))
+
+
+def _arg(name, what, example):
+    operator = Operator(
+        f"{name}(Tensor self, int? dim|axis=None, bool keepdim|keepdims=False) -> Tensor",
+        doc=f"""
+    The index of the {what} element along `dim` as int64, the first of equal ones, nan before all; `dim` None: into the
+    flattened tensor.
+
+    Raises: IndexError for a `dim` out of range, ShapeError for an empty reduction.
+
+    >>> import plait_core as pc
+    >>> pc.{name}(pc.tensor([1, 3, 2])).item()
+    {example}
+    """,
+        out=True,
+        kernel="in[1] is an int (not wrapped) or None; the result is int64; a 0-d input counts as one of shape (1,).",
+    )
+
+    @operator.shape
+    def _(self, dim, keepdim):
+        require("self", self.dtype, "all")
+        dims = (
+            [wrap_dim("dim", dim, self.shape)] if dim is not None else [i for i in range(self.ndim)]
+        )
+        for d in dims:
+            check(
+                self.ndim == 0 or self.shape[d] > 0,
+                f"`self` of shape {self.shape} has no elements along dimension {d}, and an empty reduction has no value",
+            )
+        return result(reduced(self.shape, dims, keepdim), int64)
+
+    return operator
+
+
+argmax = _arg("argmax", "largest", 1)
+argmin = _arg("argmin", "smallest", 0)
+
+aminmax = Composite(
+    "aminmax(Tensor self, *, int? dim|axis=None, bool keepdim|keepdims=False) -> (Tensor, Tensor)",
+    doc="""
+    The smallest and the largest elements along `dim`, of all for None: `amin` and `amax`.
+
+    Raises: ShapeError for an empty reduction, IndexError for a `dim` out of range, DTypeError for complex numbers.
+
+    >>> import plait_core as pc
+    >>> [x.item() for x in pc.aminmax(pc.tensor([3, 1, 2]))]
+    [1, 3]
+    """,
+    out=True,
+)
+
+
+@aminmax.decompose
+def _(self, dim, keepdim):
+    if dim is not None:
+        at = wrap_dim("dim", dim, self.shape)
+        if self.ndim == 0:
+            return amin(self), amax(self)
+        return amin(self, [at], keepdim), amax(self, [at], keepdim)
+    check(
+        numel(self.shape) > 0,
+        f"`self` of shape {self.shape} has no elements, and an empty reduction has no value",
+    )
+    if keepdim:
+        shape = [1] * self.ndim
+        return reshape(amin(self), shape), reshape(amax(self), shape)
+    return amin(self), amax(self)

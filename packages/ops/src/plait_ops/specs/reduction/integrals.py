@@ -1,0 +1,114 @@
+"""Integrals of samples by the trapezoidal rule."""
+
+from plait_ops.calls import cumsum, narrow, reshape, sum, trapezoid, trapezoid_x
+from plait_ops.spec import Composite
+from plait_ops.words import check, wrap_dim
+
+# ---- the trapezoidal rule ------------------------------------------------------------------------
+_TEXT = """
+    Raises: IndexError for a `dim` out of range{}.
+"""
+
+
+def _rule(name, text, more=""):
+    return Composite(
+        f"{name}(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor",
+        doc=f"""
+    {text} of samples `dx` apart, by the trapezoidal rule, along `dim`.
+    {_TEXT.format("")}
+    >>> import plait_core as pc
+    >>> pc.{name}(pc.tensor([1.0, 2.0, 3.0])){more}
+    """,
+        method=False,
+        dtypes="arithmetic",
+    ), Composite(
+        f"{name}.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor",
+        doc=f"""
+    {text} of samples at the places `x`, of as many elements along `dim`.
+    {_TEXT.format(", ShapeError if `x` has another size")}
+    >>> import plait_core as pc
+    >>> pc.{name}(pc.tensor([1.0, 2.0, 3.0]), pc.tensor([0.0, 1.0, 2.0])){more}
+    """,
+        method=False,
+        dtypes="arithmetic",
+    )
+
+
+trapezoid_, trapezoid_x_ = _rule("trapezoid", "The integral", ".item()\n    4.0")
+trapz, trapz_x = _rule("trapz", "`trapezoid`, the integral", ".item()\n    4.0")
+cumulative_trapezoid_, cumulative_trapezoid_x_ = _rule(
+    "cumulative_trapezoid", "The integrals up to every sample but the first",
+    ".tolist()\n    [1.5, 4.0]",
+)  # fmt: skip
+
+
+@trapezoid_.decompose
+def _(y, dx, dim):
+    at = wrap_dim("dim", dim, y.shape)
+    n = y.shape[at] if y.ndim > 0 else 0
+    check(y.ndim > 0, "`y` must have at least 1 dimension; got shape ()")
+    if n < 2:
+        return sum(narrow(y, at, 0, 0), [at]) * dx
+    ends = narrow(y, at, 0, n - 1) + narrow(y, at, 1, n - 1)
+    return sum(ends, [at], dtype=ends.dtype) * dx / 2.0
+
+
+@trapezoid_x_.decompose
+def _(y, x, dim):
+    check(y.ndim > 0 and x.ndim > 0, "`y` and `x` must have at least 1 dimension")
+    at = wrap_dim("dim", dim, y.shape)
+    n = y.shape[at]
+    places = x
+    if x.ndim == 1 and y.ndim > 1:
+        places = reshape(x, [x.shape[0]] + [1] * (y.ndim - 1 - at))
+        where = 0
+    else:
+        where = wrap_dim("dim", dim, x.shape)
+    check(
+        places.shape[where] == n,
+        f"`x` of shape {x.shape} must have as many elements along `dim` {dim} as `y` of shape {y.shape}",
+    )
+    if n < 2:
+        return sum(narrow(y, at, 0, 0), [at])
+    steps = narrow(places, where, 1, n - 1) - narrow(places, where, 0, n - 1)
+    ends = (narrow(y, at, 0, n - 1) + narrow(y, at, 1, n - 1)) * steps
+    return sum(ends, [at - y.ndim], dtype=ends.dtype) / 2.0
+
+
+@trapz.decompose
+def _(y, dx, dim):
+    return trapezoid(y, dx=dx, dim=dim)
+
+
+@trapz_x.decompose
+def _(y, x, dim):
+    return trapezoid_x(y, x, dim=dim)
+
+
+@cumulative_trapezoid_.decompose
+def _(y, dx, dim):
+    check(y.ndim > 0, "`y` must have at least 1 dimension; got shape ()")
+    at = wrap_dim("dim", dim, y.shape)
+    n = max(y.shape[at], 1)
+    ends = narrow(y, at, 0, n - 1) + narrow(y, at, 1, n - 1)
+    return cumsum(ends, at, dtype=ends.dtype) * dx / 2.0
+
+
+@cumulative_trapezoid_x_.decompose
+def _(y, x, dim):
+    check(y.ndim > 0 and x.ndim > 0, "`y` and `x` must have at least 1 dimension")
+    at = wrap_dim("dim", dim, y.shape)
+    n = max(y.shape[at], 1)
+    places = x
+    if x.ndim == 1 and y.ndim > 1:
+        places = reshape(x, [x.shape[0]] + [1] * (y.ndim - 1 - at))
+        where = 0
+    else:
+        where = wrap_dim("dim", dim, x.shape)
+    check(
+        places.shape[where] == y.shape[at],
+        f"`x` of shape {x.shape} must have as many elements along `dim` {dim} as `y` of shape {y.shape}",
+    )
+    steps = narrow(places, where, 1, n - 1) - narrow(places, where, 0, n - 1)
+    ends = (narrow(y, at, 0, n - 1) + narrow(y, at, 1, n - 1)) * steps
+    return cumsum(ends, at - y.ndim, dtype=ends.dtype) / 2.0

@@ -1,0 +1,55 @@
+"""Sums and means that leave nan out."""
+
+from plait_ops.calls import bitwise_not, div, isnan, sum, where
+from plait_ops.spec import Composite
+from plait_ops.words import accumulated, is_integral, require
+
+
+def _reduction(name, text, example, dtypes):
+    operator = Composite(
+        f"{name}(Tensor self, int[]? dim|axis=None, bool keepdim|keepdims=False, *, dtype? dtype=None) -> Tensor",
+        doc=f"""
+    {text}
+
+    Shape: `dim` names what is reduced (None or an empty list: everything); with `keepdim` it stays with size 1.
+    Raises: IndexError for a `dim` out of range, ValueError for a repeated one, DTypeError.
+
+    >>> import plait_core as pc
+    >>> pc.{name}(pc.tensor([1.0, float("nan"), 3.0])).item()
+    {example}
+    """,
+        out=True,
+        dtypes=dtypes,
+    )
+    return operator
+
+
+nansum = _reduction(
+    "nansum",
+    "The sum of the elements along `dim` that are not nan; of none it is 0.",
+    "4.0",
+    "all",
+)
+nanmean = _reduction(
+    "nanmean",
+    "The mean of the elements along `dim` that are not nan; of none it is nan.",
+    "2.0",
+    "floating",
+)
+
+
+@nansum.decompose
+def _(self, dim, keepdim, dtype):
+    chosen = dtype if dtype is not None else accumulated(self.dtype)
+    if is_integral(self.dtype):
+        return sum(self, dim, keepdim, dtype=chosen)
+    return sum(where(isnan(self), 0.0, self), dim, keepdim, dtype=chosen)
+
+
+@nanmean.decompose
+def _(self, dim, keepdim, dtype):
+    require("self", self.dtype, "floating")
+    chosen = dtype if dtype is not None else self.dtype
+    missing = isnan(self)
+    count = sum(bitwise_not(missing), dim, keepdim, dtype=chosen)
+    return div(sum(where(missing, 0.0, self), dim, keepdim, dtype=chosen), count)

@@ -1,0 +1,211 @@
+"""Norms and the logarithm of a sum of exponentials."""
+
+import math
+
+from plait_ops.calls import abs as abs_
+from plait_ops.calls import (
+    amax,
+    amin,
+    eq,
+    exp,
+    isinf,
+    linalg_svdvals,
+    log,
+    masked_fill,
+    ne,
+    permute,
+    pow,
+    real,
+    reshape,
+    sgn,
+    sqrt,
+    sum,
+    where,
+    zeros_like,
+)
+from plait_ops.spec import Composite, Operator
+from plait_ops.words import (
+    bfloat16,
+    cast_argument,
+    check,
+    conjugate,
+    default_dtype,
+    float16,
+    float32,
+    is_complex,
+    is_integral,
+    numel,
+    real_dtype,
+    reduce_dims,
+    reduced,
+    require,
+    result,
+    to_dtype,
+)
+
+INFINITY = math.inf
+
+
+norm = Operator(
+    "norm(Tensor self, Scalar p|ord=2, int[]? dim|axis=None, bool keepdim|keepdims=False, *, dtype? dtype=None) -> Tensor",
+    doc="""
+    The p-norm of the elements along `dim`, as of one vector: ``sum(abs(self) ** p) ** (1 / p)``.
+    `p` inf is the largest and -inf the smallest magnitude; 0 counts what is not 0.
+
+    Shape: `dim` names what is reduced (None or an empty list: everything); with `keepdim` it stays with size 1.
+    Dtypes: floating-point and complex dtypes, of which the result has the parts'; `dtype` is cast to first.
+    The gradient at 0 is 0.
+    Raises: DTypeError for other dtypes, IndexError for a `dim` out of range, ValueError for a repeated one, ShapeError
+    for an empty reduction if `p` is infinite or negative.
+
+    >>> import plait_core as pc
+    >>> pc.norm(pc.tensor([3.0, 4.0])).item()
+    5.0
+    >>> pc.norm(pc.tensor([[3.0, -4.0], [0.0, 2.0]]), 1, dim=1).tolist()
+    [7.0, 2.0]
+    """,
+    dtypes="inexact",
+    kernel="optional: it runs as other operators where there is none.",
+)
+
+
+@norm.shape
+def _(self, p, dim, keepdim, dtype):
+    chosen = dtype if dtype is not None else self.dtype
+    require("self" if dtype is None else "dtype", chosen, "inexact")
+    check(
+        is_complex(chosen) or not is_complex(self.dtype),
+        f"`dtype` must be complex for `self` of {self.dtype}; got {chosen}",
+        "DTypeError",
+    )
+    dims = reduce_dims("dim", dim, self.shape)
+    for at in dims:
+        check(
+            self.ndim == 0 or self.shape[at] > 0 or (float(p) >= 0.0 and float(p) < INFINITY),
+            f"`self` of shape {self.shape} has no elements along dimension {at}, and an empty norm with `p` {float(p)} has no value",
+        )
+    cast_argument("self", chosen)
+    return result(reduced(self.shape, dims, keepdim), real_dtype(chosen))
+
+
+@norm.decompose
+def _(self, p, dim, keepdim, dtype):
+    chosen = dtype if dtype is not None else self.dtype
+    dims = reduce_dims("dim", dim, self.shape)
+    # whose squares overflow; the translator knows no `in`
+    if chosen == float16 or chosen == bfloat16:  # noqa: SIM109
+        whole = norm(to_dtype(to_dtype(self, chosen), float32), p, dims, keepdim)
+        return to_dtype(whole, chosen)
+    wide = to_dtype(self, chosen)
+    x = abs_(wide) if is_complex(wide.dtype) else wide
+    if float(p) == 2.0:
+        return sqrt(sum(x * x, dims, keepdim))
+    if float(p) == 1.0:
+        return sum(abs_(x), dims, keepdim)
+    if float(p) == 0.0:
+        return sum(ne(x, 0), dims, keepdim, dtype=x.dtype)
+    if float(p) == INFINITY:
+        return amax(abs_(x), dims, keepdim)
+    if float(p) == -INFINITY:
+        return amin(abs_(x), dims, keepdim)
+    return pow(sum(pow(abs_(x), float(p)), dims, keepdim), 1.0 / float(p))
+
+
+@norm.vjp("self")
+def _(g, self, result, p, dim):
+    x = self if is_complex(self.dtype) else to_dtype(self, g.dtype)
+    dims = reduce_dims("dim", dim, self.shape)
+    small = reduced(self.shape, dims, True)
+    grad = reshape(g, small)
+    size = reshape(result, small)
+    if float(p) == 0.0:
+        return zeros_like(self)
+    if float(p) == 1.0:
+        return to_dtype(grad * sgn(x), self.dtype)
+    if float(p) == INFINITY or float(p) == -INFINITY:
+        found = to_dtype(eq(abs_(x), size), g.dtype)
+        return to_dtype(sgn(x) * found * (grad / sum(found, dims, True)), self.dtype)
+    if float(p) == 2.0:
+        return to_dtype(x * masked_fill(grad / size, eq(size, 0), 0.0), self.dtype)
+    # the powers of a share, as those of x and of the norm overflow
+    none = eq(size, 0)
+    share = abs_(x) / masked_fill(size, none, 1.0)
+    slope = masked_fill(sgn(x) * pow(share, float(p) - 1.0), eq(x, 0), 0.0)
+    return to_dtype(slope * masked_fill(grad, none, 0.0), self.dtype)
+
+
+norm_name = Composite(
+    "norm.name(Tensor self, str p|ord, int[]? dim|axis=None, bool keepdim|keepdims=False, *, dtype? dtype=None) -> Tensor",
+    doc="""
+    `p` "fro": the Frobenius norm, the 2-norm of all elements along `dim`; "nuc": the nuclear norm of the matrices in the two
+    dimensions of `dim`, the sum of their singular values.
+
+    Raises: ValueError for another name, ShapeError if "nuc" has no two dimensions.
+
+    >>> import plait_core as pc
+    >>> pc.norm(pc.tensor([[3.0, 4.0]]), "fro").item()
+    5.0
+    """,
+    dtypes="floating",
+)
+
+
+@norm_name.decompose
+def _(self, p, dim, keepdim, dtype):
+    check(
+        p == "fro" or p == "nuc", f'`p` must be "fro", "nuc" or a number; got "{p}"', "ValueError"
+    )
+    if p == "nuc":
+        dims = reduce_dims("dim", dim, self.shape)
+        check(len(dims) == 2, f'`dim` must name two dimensions of shape {self.shape} for `p` "nuc"')
+        x = to_dtype(self, dtype if dtype is not None else self.dtype)
+        rest = [i for i in range(self.ndim) if i != dims[0] and i != dims[1]]
+        made = sum(linalg_svdvals(permute(x, rest + [dims[0], dims[1]])), [-1])
+        return reshape(made, reduced(self.shape, dims, keepdim))
+    return norm(self, 2, dim, keepdim, dtype=dtype)
+
+
+logsumexp = Operator(
+    "logsumexp(Tensor self, int[] dim|axis, bool keepdim|keepdims=False) -> Tensor",
+    doc="""
+    ``log(sum(exp(self)))`` along `dim`, computed around the largest element so that nothing overflows; of nothing -inf.
+
+    Shape: `dim` names what is reduced (an empty list: everything); with `keepdim` it stays with size 1.
+    Dtypes: that of `self`; bool and integers give the default dtype.
+    Raises: IndexError for a `dim` out of range, ValueError for a repeated one.
+
+    >>> import plait_core as pc
+    >>> f"{pc.logsumexp(pc.tensor([1000.0, 1000.0]), 0).item():.3f}"
+    '1000.693'
+    """,
+    dtypes="any",
+    kernel="optional: it runs as other operators where there is none. in[0] has the dtype of the result.",
+    out=True,
+)
+
+
+@logsumexp.shape
+def _(self, dim, keepdim):
+    chosen = default_dtype() if is_integral(self.dtype) else self.dtype
+    cast_argument("self", chosen)
+    return result(reduced(self.shape, reduce_dims("dim", dim, self.shape), keepdim), chosen)
+
+
+@logsumexp.decompose
+def _(self, dim, keepdim):
+    x = to_dtype(self, default_dtype() if is_integral(self.dtype) else self.dtype)
+    dims = reduce_dims("dim", dim, self.shape)
+    if numel(self.shape) == 0:
+        return log(sum(exp(x), dims, keepdim))
+    top = amax(real(x) if is_complex(x.dtype) else x, dims, True)
+    base = where(isinf(top), 0.0, top)
+    sums = log(sum(exp(x - base), dims, keepdim))
+    return sums + reshape(base, reduced(self.shape, dims, keepdim))
+
+
+@logsumexp.vjp("self")
+def _(g, self, result, dim):
+    small = reduced(self.shape, reduce_dims("dim", dim, self.shape), True)
+    total = reshape(result, small)
+    parts = masked_fill(exp(self - total), eq(total, -INFINITY), 0.0)
+    return reshape(g, small) * conjugate(parts)

@@ -1,0 +1,136 @@
+"""Quantiles: elements of given rank, and between them."""
+
+from plait_ops.calls import (
+    bitwise_not,
+    cast,
+    clamp,
+    expand,
+    full,
+    gather,
+    isnan,
+    lerp,
+    movedim,
+    narrow,
+    quantile_of,
+    reshape,
+    select,
+    sort,
+    sum,
+    unsqueeze,
+    where,
+)
+from plait_ops.calls import ceil as ceil_of
+from plait_ops.calls import floor as floor_of
+from plait_ops.calls import round as round_of
+from plait_ops.spec import Composite
+from plait_ops.words import check, int64, is_tensor, require, to_dtype, wrap_dim
+
+
+# ---- quantiles ---------------------------------------------------------------------------------
+def _quantile(name, text, example):
+    operator = Composite(
+        f"{name}(Tensor self, Tensor|Scalar q, int? dim|axis=None, bool keepdim|keepdims=False, *,"
+        ' str interpolation="linear") -> Tensor',
+        doc=f"""
+    The elements of rank ``q * (n - 1)`` among {text} along `dim`, all for None; `q`, a number or a vector in [0, 1], becomes
+    the first dimension of the result. A rank between two elements is interpolated: `interpolation` is "linear", "lower",
+    "higher", "midpoint" or "nearest" (of two equally near the even one).
+
+    Dtypes: float32 and float64, the same for `q`.
+    Raises: ValueError for another `interpolation` or a number `q` outside [0, 1], ShapeError if nothing is there or `q` has several dimensions, DTypeError.
+
+    >>> import plait_core as pc
+    >>> pc.{name}(pc.tensor([{example}]), 0.5).item()
+    1.5
+    """,
+        dtypes="floating",
+        out=True,
+    )
+    return operator
+
+
+quantile = _quantile("quantile", "the elements (nan if one is nan)", "1.0, 2.0")
+nanquantile = _quantile("nanquantile", "the elements that are not nan", "1.0, 2.0, float('nan')")
+quantile_of_ = Composite(
+    "quantile_of(Tensor self, Tensor|Scalar q, int? dim, bool keepdim, str interpolation, bool ignore_nan) -> Tensor",
+    doc="`quantile`, and with `ignore_nan` `nanquantile`.",
+    dtypes="floating",
+    internal=True,
+)
+
+
+@quantile.decompose
+def _(self, q, dim, keepdim, interpolation):
+    return quantile_of(self, q, dim, keepdim, interpolation, False)
+
+
+@nanquantile.decompose
+def _(self, q, dim, keepdim, interpolation):
+    return quantile_of(self, q, dim, keepdim, interpolation, True)
+
+
+@quantile_of_.decompose
+def _(self, q, dim, keepdim, interpolation, ignore_nan):
+    require("self", self.dtype, "floating")
+    check(
+        interpolation in ("linear", "lower", "higher", "midpoint", "nearest"),
+        f'`interpolation` must be "linear", "lower", "higher", "midpoint" or "nearest"; got "{interpolation}"',
+        "ValueError",
+    )
+    flat = reshape(self, [-1]) if dim is None or self.ndim == 0 else self
+    at = wrap_dim(
+        "dim", dim if dim is not None else 0, self.shape if dim is not None else flat.shape
+    )
+    check(flat.shape[at] > 0, f"`self` of shape {self.shape} must have elements to rank")
+    if is_tensor(q):
+        check(q.ndim <= 1, f"`q` must have at most 1 dimension; got shape {q.shape}")
+        wanted = to_dtype(reshape(q, [-1]), self.dtype)
+    else:
+        check(
+            float(q) >= 0.0 and float(q) <= 1.0,
+            f"`q` must be in [0, 1]; got {float(q)}",
+            "ValueError",
+        )
+        wanted = full([1], q, dtype=self.dtype, device=self.device)
+    if is_tensor(q):
+        several = q.ndim == 1
+    else:
+        several = False
+    rows = movedim(flat, [at], [flat.ndim - 1])
+    ordered, _places = sort(rows, -1)
+    n = rows.shape[-1]
+    # ranks (rows..., q); a row with nan gets its last element, which is nan
+    if ignore_nan:
+        count = sum(bitwise_not(isnan(ordered)), [-1], True, dtype=self.dtype)
+        ranks = clamp(wanted * (count - 1), 0, n - 1)
+    else:
+        ranks = clamp(wanted * (n - 1), 0, n - 1)
+        nan = isnan(narrow(ordered, -1, n - 1, 1))
+        ranks = where(nan, n - 1, ranks)
+    size = list(rows.shape)
+    size[-1] = wanted.shape[0]
+    ranks = expand(ranks, size)
+    if interpolation == "lower":
+        ranks = floor_of(ranks)
+    elif interpolation == "higher":
+        ranks = ceil_of(ranks)
+    elif interpolation == "nearest":
+        ranks = round_of(ranks)
+    low = floor_of(ranks)
+    made = gather(ordered, -1, cast(low, int64))
+    if interpolation == "linear" or interpolation == "midpoint":
+        above = gather(ordered, -1, cast(ceil_of(ranks), int64))
+        if interpolation == "midpoint":
+            made = lerp(made, above, to_dtype(ranks > low, self.dtype) * 0.5)
+        else:
+            made = lerp(made, above, ranks - low)
+    # the q first, the reduced dimension in its place or gone
+    made = movedim(made, [made.ndim - 1], [0])
+    if keepdim:
+        if self.ndim == 0 or dim is not None:
+            made = unsqueeze(made, at + 1) if self.ndim > 0 else made
+        else:
+            made = reshape(made, [made.shape[0]] + [1] * self.ndim)
+    if several:
+        return made
+    return select(made, 0, 0)

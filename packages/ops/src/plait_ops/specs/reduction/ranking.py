@@ -1,0 +1,141 @@
+"""Elements by rank: the k-th smallest, medians, the most frequent, quantiles."""
+
+from plait_ops.calls import full, index_backward, median_dim, nanmedian_dim, reshape
+from plait_ops.spec import Composite, Operator
+from plait_ops.words import check, int64, numel, reduced, require, result, wrap_dim
+
+_RAISES = "Raises: IndexError for a `dim` out of range, ShapeError for a dimension without elements, DTypeError for complex numbers."
+_KERNEL = "out[1] is int64; `dim` is not wrapped; a 0-d input counts as one of shape (1,)."
+
+
+def _ranked(name, arguments, text, example, dtypes="all"):
+    operator = Operator(
+        f"{name}(Tensor self, {arguments}, bool keepdim|keepdims=False) -> (Tensor, Tensor)",
+        doc=f"""
+    {text}
+
+    {_RAISES}
+
+    >>> import plait_core as pc
+    >>> [x.tolist() for x in pc.{name.partition(".")[0]}({example[0]})]
+    {example[1]}
+    """,
+        out=True,
+        dtypes=dtypes,
+        kernel=_KERNEL,
+    )
+
+    @operator.vjp("self")
+    def _(g0, self, result1, dim, keepdim):
+        if self.ndim == 0:
+            return g0
+        return index_backward(g0, result1, self.shape, dim, keepdim)
+
+    return operator
+
+
+kthvalue_ = _ranked(
+    "kthvalue",
+    "int k, int dim|axis=-1",
+    "The `k`-th smallest elements along `dim`, counted from 1, and where they are, as int64. nan counts as the largest number.",
+    ("pc.tensor([5, 1, 3]), 2", "[3, 2]"),
+)
+
+
+# the whole forms stand before the overloads
+def _whole(name, text, example):
+    operator = Composite(
+        f"{name}(Tensor self) -> Tensor",
+        doc=f"""
+    {text} Of an even number of elements it is the lower of the two in the middle.
+
+    >>> import plait_core as pc
+    >>> pc.{name}(pc.tensor([{example}])).item()
+    3.0
+    """,
+    )
+    return operator
+
+
+median = _whole(
+    "median", "The median of all elements; nan if one is nan, and of none.", "5.0, 1.0, 3.0, 4.0"
+)
+nanmedian = _whole(
+    "nanmedian",
+    "The median of all elements that are not nan; nan if there are none.",
+    "5.0, 1.0, 3.0, float('nan')",
+)
+median_along = _ranked(
+    "median.dim",
+    "int dim|axis",
+    """
+    The medians of the elements along `dim`, and where they are, as int64: of an even number of elements the lower of the two
+    in the middle; nan if one is nan.
+    """,
+    ("pc.tensor([[5, 1, 3, 4]]), 1", "[[3], [2]]"),
+)
+nanmedian_along = _ranked(
+    "nanmedian.dim",
+    "int dim|axis",
+    "The medians of the elements along `dim` that are not nan, and where they are, as int64; nan if there are none.",
+    ("pc.tensor([[5.0, 1.0, float('nan'), 4.0]]), 1", "[[4.0], [3]]"),
+)
+mode = _ranked(
+    "mode",
+    "int dim|axis=-1",
+    "The most frequent elements along `dim`, of several the smallest, and where they stand last, as int64. Every nan is one of its own.",
+    ("pc.tensor([2, 1, 2, 3])", "[2, 2]"),
+)
+
+
+@kthvalue_.shape
+def _(self, k, dim, keepdim):
+    at = wrap_dim("dim", dim, self.shape)
+    require("self", self.dtype, "all")
+    n = self.shape[at] if self.ndim > 0 else 1
+    check(
+        n > 0,
+        f"`self` of shape {self.shape} has no elements along dimension {at}",
+    )
+    check(
+        k >= 1 and k <= n,
+        f"`k` must be in [1, {n}] for dimension {at} of shape {self.shape}; got {k}",
+        "IndexError",
+    )
+    shape = reduced(self.shape, [at], keepdim)
+    return result(shape, self.dtype), result(shape, int64)
+
+
+@median_along.shape
+@nanmedian_along.shape
+@mode.shape
+def _(self, dim, keepdim):
+    at = wrap_dim("dim", dim, self.shape)
+    require("self", self.dtype, "all")
+    check(
+        self.ndim == 0 or self.shape[at] > 0,
+        f"`self` of shape {self.shape} has no elements along dimension {at}",
+    )
+    shape = reduced(self.shape, [at], keepdim)
+    return result(shape, self.dtype), result(shape, int64)
+
+
+@median.decompose
+def _(self):
+    if numel(self.shape) == 0:
+        require("self", self.dtype, "floating")
+        return full([], NAN, dtype=self.dtype, device=self.device)
+    values, _places = median_dim(reshape(self, [-1]), 0)
+    return values
+
+
+@nanmedian.decompose
+def _(self):
+    if numel(self.shape) == 0:
+        require("self", self.dtype, "floating")
+        return full([], NAN, dtype=self.dtype, device=self.device)
+    values, _places = nanmedian_dim(reshape(self, [-1]), 0)
+    return values
+
+
+NAN = float("nan")

@@ -1,0 +1,159 @@
+"""Sums, means, products and their kin."""
+
+from plait_ops.calls import exclusive_prod, expand, ne, reshape
+from plait_ops.spec import Composite, Reduction
+from plait_ops.words import check, conjugate, numel, reduce_dims, reduced, to_dtype, wrap_dim
+
+sum_ = Reduction(
+    "sum(Tensor self, int[]? dim|axis=None, bool keepdim|keepdims=False, *, dtype? dtype=None) -> Tensor",
+    doc="""
+    The sum of the elements along `dim`; of none it is 0.
+
+    >>> import plait_core as pc
+    >>> pc.tensor([[1, 2], [3, 4]]).sum(0).tolist()
+    [4, 6]
+    """,
+    result="sum",
+    kernel="in[0] has the dtype of the result, or is bool or an integer of any width with a result of int64; `dim` is not wrapped.",
+    dtypes="any",
+)
+mean = Reduction(
+    "mean(Tensor self, int[]? dim|axis=None, bool keepdim|keepdims=False, *, dtype? dtype=None) -> Tensor",
+    doc="""
+    The sum of the elements along `dim`, divided by their number; of none it is nan.
+
+    >>> import plait_core as pc
+    >>> pc.tensor([[1.0, 2.0], [3.0, 4.0]]).mean().item()
+    2.5
+    """,
+    result="float",
+    dtypes="inexact",
+    kernel="in[0] has the dtype of the result.",
+)
+
+
+@sum_.vjp("self")
+def _(g, self, dim, keepdim):
+    dims = reduce_dims("dim", dim, self.shape)
+    return to_dtype(expand(reshape(g, reduced(self.shape, dims, True)), self.shape), self.dtype)
+
+
+@mean.vjp("self")
+def _(g, self, dim, keepdim):
+    dims = reduce_dims("dim", dim, self.shape)
+    small = reduced(self.shape, dims, True)
+    n = numel(self.shape) / max(numel(small), 1)
+    return to_dtype(expand(reshape(g / n, small), self.shape), self.dtype)
+
+
+prod = Reduction(
+    "prod(Tensor self, *, dtype? dtype=None) -> Tensor",
+    doc="""
+    The product of all elements; of none it is 1.
+
+    >>> import plait_core as pc
+    >>> pc.tensor([1, 2, 3]).prod().item()
+    6
+    """,
+    result="sum",
+    kernel="as for `sum`.",
+    dtypes="any",
+)
+prod_dim = Reduction(
+    "prod.dim(Tensor self, int dim|axis, bool keepdim|keepdims=False, *, dtype? dtype=None) -> Tensor",
+    doc="""
+    The product of the elements along `dim`.
+
+    >>> import plait_core as pc
+    >>> pc.tensor([[1, 2], [3, 4]]).prod(1).tolist()
+    [2, 12]
+    """,
+    result="sum",
+    kernel="as for `sum`.",
+    dtypes="any",
+)
+prod_backward = Composite(
+    "prod_backward(Tensor grad, Tensor self, Tensor result, int dim) -> Tensor",
+    doc="The product of the other elements along `dim`, times `grad`: the derivative of `prod`. Exact with zeros.",
+    dtypes="floating",
+    internal=True,
+)
+
+
+@prod.vjp("self")
+def _(g, self, result):
+    flat = reshape(to_dtype(self, g.dtype), [-1])
+    return to_dtype(
+        reshape(prod_backward(reshape(g, [1]), flat, reshape(result, [1]), 0), self.shape),
+        self.dtype,
+    )
+
+
+@prod_dim.vjp("self")
+def _(g, self, result, dim):
+    if self.ndim == 0:
+        return to_dtype(g, self.dtype)
+    small = reduced(self.shape, [wrap_dim("dim", dim, self.shape)], True)
+    made = prod_backward(reshape(g, small), to_dtype(self, g.dtype), reshape(result, small), dim)
+    return to_dtype(made, self.dtype)
+
+
+@prod_backward.decompose
+def _(grad, self, result, dim):
+    # products of all before and of all after: no division, so zeros are no trouble
+    small = reduced(self.shape, [wrap_dim("dim", dim, self.shape)], True)
+    check(
+        grad.shape == small and result.shape == small,
+        f"`grad` and `result` must have shape {tuple(small)}; got {grad.shape}",
+    )
+    others = exclusive_prod(self, dim, False) * exclusive_prod(self, dim, True)
+    return grad * conjugate(others)
+
+
+def _truth(name, text, example):
+    whole = Reduction(
+        f"{name}(Tensor self) -> Tensor",
+        doc=f"""
+    Whether {text} not 0.
+
+    >>> import plait_core as pc
+    >>> pc.tensor([True, False]).{name}().item()
+    {example}
+    """,
+        result="bool",
+        dtypes="any",
+    )
+    along = Reduction(
+        f"{name}.dim(Tensor self, int[]? dim|axis, bool keepdim|keepdims=False) -> Tensor",
+        doc=f"""
+    Whether {text} not 0, along `dim`.
+
+    >>> import plait_core as pc
+    >>> pc.tensor([[True, False]]).{name}(1).tolist()
+    [{example}]
+    """,
+        result="bool",
+        dtypes="any",
+    )
+    return whole, along
+
+
+any_, any_dim = _truth("any", "an element is", "True")
+all_, all_dim = _truth("all", "all elements are", "False")
+
+
+count_nonzero = Composite(
+    "count_nonzero(Tensor self, int[]? dim|axis=None, bool keepdim|keepdims=False) -> Tensor",
+    doc="""
+    How many elements along `dim` are not 0, as int64.
+
+    >>> import plait_core as pc
+    >>> pc.count_nonzero(pc.tensor([0, 1, 2])).item()
+    2
+    """,
+)
+
+
+@count_nonzero.decompose
+def _(self, dim, keepdim):
+    return sum_(ne(self, 0), dim, keepdim)

@@ -1,0 +1,195 @@
+"""Running sums, products, extremes and log-sum-exps."""
+
+from plait_ops.calls import (
+    cat,
+    clone,
+    conj,
+    cumprod,
+    cumsum,
+    eq,
+    exp,
+    flip,
+    linear_recurrence,
+    log,
+    logcumsumexp,
+    mul,
+    narrow,
+    neg,
+    ones,
+    scatter_add,
+    where,
+    zeros,
+)
+from plait_ops.spec import Composite, Operator
+from plait_ops.words import (
+    accumulated,
+    cast_argument,
+    check,
+    conjugate,
+    int64,
+    is_complex,
+    require,
+    result,
+    to_dtype,
+    wrap_dim,
+)
+from plait_ops.words import result as made_like
+
+
+def _extreme(name, what, example):
+    operator = Operator(
+        f"{name}(Tensor self, int dim|axis) -> (Tensor, Tensor)",
+        doc=f"""
+    The {what} of all elements up to each one along `dim`, and where it stands, as int64: of equal ones the last; nan wins.
+
+    Shapes: those of `self`. Raises: IndexError for a `dim` out of range, DTypeError for complex numbers.
+
+    >>> import plait_core as pc
+    >>> [x.tolist() for x in pc.{name}(pc.tensor([1, 3, 2]), 0)]
+    {example}
+    """,
+        out=True,
+        kernel="out[1] is int64; `dim` is not wrapped.",
+    )
+
+    @operator.shape
+    def _(self, dim):
+        wrap_dim("dim", dim, self.shape)
+        require("self", self.dtype, "all")
+        return result(self.shape, self.dtype), result(self.shape, int64)
+
+    @operator.vjp("self")
+    def _(g0, self, result1, dim):
+        return scatter_add(zeros(self.shape, dtype=g0.dtype, device=g0.device), dim, result1, g0)
+
+    return operator
+
+
+cummax = _extreme("cummax", "largest", "[[1, 3, 3], [0, 1, 1]]")
+cummin = _extreme("cummin", "smallest", "[[1, 1, 1], [0, 0, 0]]")
+
+running_logsumexp = Operator(
+    "logcumsumexp(Tensor self, int dim|axis) -> Tensor",
+    doc="""
+    ``log(cumsum(exp(self)))`` along `dim`, computed so that nothing overflows.
+
+    Shape: that of `self`. Dtypes: floating and complex (whose imaginary parts may leave [-pi, pi]). Raises: IndexError for a `dim` out of range, DTypeError.
+
+    >>> import plait_core as pc
+    >>> [round(x, 4) for x in pc.logcumsumexp(pc.zeros(3), 0).tolist()]
+    [0.0, 0.6931, 1.0986]
+    """,
+    out=True,
+    dtypes="inexact",
+)
+INFINITY = float("inf")
+
+
+@running_logsumexp.shape
+def _(self, dim):
+    wrap_dim("dim", dim, self.shape)
+    require("self", self.dtype, "inexact")
+    return result(self.shape, self.dtype)
+
+
+@running_logsumexp.vjp("self")
+def _(g, self, result, dim):
+    # sum of g_k * exp(self - result_k) over k >= i, in logarithms for both signs of g
+    if self.ndim == 0:
+        return g
+    if is_complex(g.dtype):
+        turned = where(eq(g, 0), -INFINITY, log(conj(g))) - result
+        return conj(exp(flip(logcumsumexp(flip(turned, [dim]), dim), [dim]) + self))
+    up = where(g > 0, log(g), -INFINITY)
+    down = where(g < 0, log(neg(g)), -INFINITY)
+    base = where(result > -INFINITY, result, 0.0)
+    rise = exp(flip(logcumsumexp(flip(up - base, [dim]), dim), [dim]) + self)
+    fall = exp(flip(logcumsumexp(flip(down - base, [dim]), dim), [dim]) + self)
+    return rise - fall
+
+
+def _scan(name, text, example):
+    operator = Operator(
+        f"{name}(Tensor self, int dim|axis, *, dtype? dtype=None) -> Tensor",
+        doc=f"""
+    {text} Bool and integers give int64; `dtype` is cast to first.
+
+    Raises: IndexError for a `dim` out of range.
+
+    >>> import plait_core as pc
+    >>> pc.tensor([1, 2, 3]).{name}(0).tolist()
+    {example}
+    """,
+        inplace=True,
+        out=True,
+        dtypes="any",
+        kernel="in[0] has the dtype of the result.",
+    )
+
+    @operator.shape
+    def _(self, dim, dtype):
+        wrap_dim("dim", dim, self.shape)
+        made = dtype if dtype is not None else accumulated(self.dtype)
+        cast_argument("self", made)
+        return made_like(self.shape, made)
+
+    return operator
+
+
+exclusive_prod = Composite(
+    "exclusive_prod(Tensor self, int dim, bool reverse) -> Tensor",
+    doc="The product of all elements before each one along `dim` (after it if `reverse`).",
+    dtypes="floating",
+    internal=True,
+)
+
+
+@exclusive_prod.decompose
+def _(self, dim, reverse):
+    at = wrap_dim("dim", dim, self.shape)
+    n = self.shape[at]
+    if n == 0:
+        return clone(self)
+    shape = list(self.shape)
+    shape[at] = 1
+    one = ones(shape, dtype=self.dtype, device=self.device)
+    if reverse:
+        return flip(cumprod(cat([one, narrow(flip(self, [at]), at, 0, n - 1)], at), at), [at])
+    return cumprod(cat([one, narrow(self, at, 0, n - 1)], at), at)
+
+
+cumsum_ = _scan("cumsum", "The sum of all elements up to each one along `dim`.", "[1, 3, 6]")
+cumprod_ = _scan("cumprod", "The product of all elements up to each one along `dim`.", "[1, 2, 6]")
+
+
+@cumsum_.vjp("self")
+def _(g, self, dim):
+    if self.ndim == 0:
+        return to_dtype(g, self.dtype)
+    return to_dtype(flip(cumsum(flip(g, [dim]), dim), [dim]), self.dtype)
+
+
+@cumprod_.vjp("self")
+def _(g, self, dim):
+    return to_dtype(cumprod_backward(g, to_dtype(self, g.dtype), dim), self.dtype)
+
+
+cumprod_backward = Composite(
+    "cumprod_backward(Tensor grad, Tensor self, int dim) -> Tensor",
+    doc="The derivative of `cumprod`, exact with zeros.",
+    dtypes="inexact",
+    internal=True,
+)
+
+
+@cumprod_backward.decompose
+def _(grad, self, dim):
+    check(
+        grad.shape == self.shape,
+        f"`grad` of shape {grad.shape} must have the shape of `self`, {self.shape}",
+    )
+    # d_i = before_i * r_i with r_i = g_i + x_(i+1) * r_(i+1): no division, so zeros need no care
+    if self.ndim == 0:
+        return clone(grad)
+    factors = conjugate(self)
+    return mul(exclusive_prod(factors, dim, False), linear_recurrence(factors, grad, dim, True))

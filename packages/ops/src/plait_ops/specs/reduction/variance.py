@@ -1,0 +1,209 @@
+"""Variance and standard deviation."""
+
+from plait_ops.calls import eq, expand, masked_fill, mean, reshape, std_mean, where
+from plait_ops.calls import sqrt as sqrt_of
+from plait_ops.spec import Composite, Operator, Reduction
+from plait_ops.words import numel, real_dtype, reduce_dims, reduced, require, result
+
+TEXT = """
+    The sum is divided by ``n - correction`` (never by less than 0), n the number of elements reduced: 1 is the unbiased
+    estimate, 0 the variance of a whole population; None is 1. Where nothing is left to divide by, the result is nan.
+"""
+
+
+var = Reduction(
+    "var(Tensor self, int[]? dim|axis=None, *, Scalar? correction=1, bool keepdim|keepdims=False) -> Tensor",
+    doc=f"""
+    The variance of the elements along `dim`: ``sum((self - mean(self)) ** 2) / (n - correction)``.
+    {TEXT}
+    >>> import plait_core as pc
+    >>> pc.tensor([1.0, 3.0]).var().item()
+    2.0
+    """,
+    result="real",
+    dtypes="inexact",
+    kernel="`dim` is not wrapped; the sums are taken around the mean, so that no large numbers are subtracted.",
+)
+std = Reduction(
+    "std(Tensor self, int[]? dim|axis=None, *, Scalar? correction=1, bool keepdim|keepdims=False) -> Tensor",
+    doc=f"""
+    The standard deviation of the elements along `dim`: ``sqrt(sum((self - mean(self)) ** 2) / (n - correction))``.
+    {TEXT}
+    >>> import plait_core as pc
+    >>> pc.tensor([1.0, 3.0]).std(correction=0).item()
+    1.0
+    """,
+    result="real",
+    dtypes="inexact",
+    kernel="as for `var`.",
+)
+var_mean = Operator(
+    "var_mean(Tensor self, int[]? dim|axis=None, *, Scalar? correction=1, bool keepdim|keepdims=False)"
+    " -> (Tensor, Tensor)",
+    doc=f"""
+    `var` and `mean` in one go.
+    {TEXT}
+    Shapes: those of `var`. Dtypes: floating-point dtypes.
+    Raises: DTypeError for other dtypes, IndexError for a `dim` out of range, ValueError for a repeated one.
+
+    >>> import plait_core as pc
+    >>> [x.item() for x in pc.var_mean(pc.tensor([1.0, 3.0]))]
+    [2.0, 2.0]
+    """,
+    out=True,
+    dtypes="inexact",
+    kernel="as for `var`; out[1] is the mean.",
+)
+var_backward = Composite(
+    "var_backward(Tensor grad, Tensor self, int[]? dim, Scalar? correction) -> Tensor",
+    doc="``grad * 2 * (self - mean(self)) / (n - correction)``: the derivative of `var`.",
+    dtypes="floating",
+    internal=True,
+)
+
+
+@var_mean.shape
+def _(self, dim, keepdim):
+    require("self", self.dtype, "inexact")
+    shape = reduced(self.shape, reduce_dims("dim", dim, self.shape), keepdim)
+    return result(shape, real_dtype(self.dtype)), result(shape, self.dtype)
+
+
+@var_backward.decompose
+def _(grad, self, dim, correction):
+    dims = reduce_dims("dim", dim, self.shape)
+    small = reduced(self.shape, dims, True)
+    n = numel(self.shape) / max(numel(small), 1)
+    left = max(n - (1.0 if correction is None else float(correction)), 0.0)
+    return (self - mean(self, dims, True)) * (reshape(grad * 2.0, small) / left)
+
+
+@var.vjp("self")
+def _(g, self, dim, correction):
+    return var_backward(g, self, dim, correction)
+
+
+@std.vjp("self")
+def _(g, self, result, dim, correction):
+    # where all elements are equal the slope is infinite: 0 is one of its generalised derivatives
+    return var_backward(masked_fill(g / (result * 2.0), eq(result, 0), 0.0), self, dim, correction)
+
+
+@var_mean.vjp("self")
+def _(g0, g1, self, dim, correction):
+    dims = reduce_dims("dim", dim, self.shape)
+    small = reduced(self.shape, dims, True)
+    n = numel(self.shape) / max(numel(small), 1)
+    return var_backward(g0, self, dim, correction) + expand(reshape(g1 / n, small), self.shape)
+
+
+# ---- the names that older programs use -----------------------------------------------------------
+def _unbiased(name, results, example):
+    return Composite(
+        f"{name}.unbiased(Tensor self, int[]? dim|axis=None, bool unbiased=True, bool keepdim|keepdims=False) -> {results}",
+        doc=f"""
+    `{name}` with `correction` 1 if `unbiased`, else 0.
+
+    >>> import plait_core as pc
+    >>> pc.{name}(pc.tensor([1.0, 3.0]), 0, unbiased=False){example}
+    """,
+        dtypes="floating",
+    )
+
+
+var_unbiased = _unbiased("var", "Tensor", ".item()\n    1.0")
+std_unbiased = _unbiased("std", "Tensor", ".item()\n    1.0")
+var_mean_unbiased = _unbiased("var_mean", "(Tensor, Tensor)", "[0].item()\n    1.0")
+
+
+@var_unbiased.decompose
+def _(self, dim, unbiased, keepdim):
+    return var(self, dim, correction=1 if unbiased else 0, keepdim=keepdim)
+
+
+@std_unbiased.decompose
+def _(self, dim, unbiased, keepdim):
+    return std(self, dim, correction=1 if unbiased else 0, keepdim=keepdim)
+
+
+@var_mean_unbiased.decompose
+def _(self, dim, unbiased, keepdim):
+    return var_mean(self, dim, correction=1 if unbiased else 0, keepdim=keepdim)
+
+
+def _flag(name, results, example):
+    operator = Composite(
+        f"{name}.flag(Tensor self, bool unbiased) -> {results}",
+        doc=f"""
+    `{name}` of all elements with `correction` 1 if `unbiased`, else 0.
+
+    >>> import plait_core as pc
+    >>> pc.{name}(pc.tensor([1.0, 3.0]), False){example}
+    """,
+        dtypes="inexact",
+    )
+    return operator
+
+
+var_flag = _flag("var", "Tensor", ".item()\n    1.0")
+std_flag = _flag("std", "Tensor", ".item()\n    1.0")
+var_mean_flag = _flag("var_mean", "(Tensor, Tensor)", "[0].item()\n    1.0")
+
+
+@var_flag.decompose
+def _(self, unbiased):
+    return var(self, None, correction=1 if unbiased else 0)
+
+
+@std_flag.decompose
+def _(self, unbiased):
+    return std(self, None, correction=1 if unbiased else 0)
+
+
+@var_mean_flag.decompose
+def _(self, unbiased):
+    return var_mean(self, None, correction=1 if unbiased else 0)
+
+
+std_mean_ = Composite(
+    "std_mean(Tensor self, int[]? dim|axis=None, *, Scalar? correction=1, bool keepdim|keepdims=False) -> (Tensor, Tensor)",
+    doc="""
+    `std` and `mean` in one go; see `var_mean`.
+
+    >>> import plait_core as pc
+    >>> [x.item() for x in pc.std_mean(pc.tensor([1.0, 3.0]), correction=0)]
+    [1.0, 2.0]
+    """,
+    dtypes="floating",
+)
+std_mean_unbiased = Composite(
+    "std_mean.unbiased(Tensor self, int[]? dim|axis=None, bool unbiased=True, bool keepdim|keepdims=False)"
+    " -> (Tensor, Tensor)",
+    doc="`std_mean` with `correction` 1 if `unbiased`, else 0.",
+    dtypes="floating",
+)
+
+
+@std_mean_.decompose
+def _(self, dim, correction, keepdim):
+    variance, centre = var_mean(self, dim, correction=correction, keepdim=keepdim)
+    # the derivative of a root at 0 is taken as 0, as by `std`
+    none = eq(variance, 0)
+    return where(none, 0.0, sqrt_of(where(none, 1.0, variance))), centre
+
+
+@std_mean_unbiased.decompose
+def _(self, dim, unbiased, keepdim):
+    return std_mean(self, dim, correction=1 if unbiased else 0, keepdim=keepdim)
+
+
+std_mean_flag = Composite(
+    "std_mean.flag(Tensor self, bool unbiased) -> (Tensor, Tensor)",
+    doc="`std_mean` of all elements with `correction` 1 if `unbiased`, else 0.",
+    dtypes="inexact",
+)
+
+
+@std_mean_flag.decompose
+def _(self, unbiased):
+    return std_mean(self, None, correction=1 if unbiased else 0)

@@ -1,0 +1,117 @@
+"""Sorting along one dimension."""
+
+from plait_ops.calls import scatter, zeros
+from plait_ops.spec import Composite, Operator
+from plait_ops.words import check, int64, require, result, wrap_dim
+
+sort = Operator(
+    "sort(Tensor self, int dim|axis=-1, bool descending=False, bool stable=False) -> (Tensor, Tensor)",
+    doc="""
+    The elements of `self` sorted along `dim`, and where they were, as int64. Equal elements keep their order, whatever
+    `stable` says; nan counts as the largest number.
+
+    Shapes: both results have the shape of `self`. Dtypes: bool, integers and floating-point dtypes.
+    Raises: IndexError for a `dim` out of range, DTypeError for other dtypes.
+
+    >>> import plait_core as pc
+    >>> [x.tolist() for x in pc.sort(pc.tensor([3, 1, 2]))]
+    [[1, 2, 3], [1, 2, 0]]
+    """,
+    out=True,
+    kernel="out[1] is int64; `dim` is not wrapped.",
+)
+topk = Operator(
+    "topk(Tensor self, int k, int dim|axis=-1, bool largest=True, bool sorted=True) -> (Tensor, Tensor)",
+    doc="""
+    The `k` largest (or smallest) elements of `self` along `dim`, the largest (smallest) first, and where they were, as
+    int64. Of equal elements the first are taken; nan counts as the largest number. They are sorted, whatever `sorted` says.
+
+    Shapes: both results have the shape of `self` with `k` along `dim`. Dtypes: bool, integers and floating-point dtypes.
+    Raises: IndexError for a `dim` out of range, ShapeError for a `k` larger than the dimension, DTypeError.
+
+    >>> import plait_core as pc
+    >>> [x.tolist() for x in pc.topk(pc.tensor([3, 1, 2]), 2)]
+    [[3, 2], [0, 2]]
+    """,
+    out=True,
+    kernel="out[1] is int64; `dim` is not wrapped.",
+)
+argsort = Composite(
+    "argsort(Tensor self, int dim|axis=-1, bool descending=False, bool stable=False) -> Tensor",
+    doc="""
+    Where the elements of the sorted `self` were: the second result of `sort`.
+
+    >>> import plait_core as pc
+    >>> pc.argsort(pc.tensor([3, 1, 2])).tolist()
+    [1, 2, 0]
+    """,
+)
+
+
+@sort.shape
+def _(self, dim):
+    wrap_dim("dim", dim, self.shape)
+    require("self", self.dtype, "all")
+    return result(self.shape, self.dtype), result(self.shape, int64)
+
+
+@topk.shape
+def _(self, k, dim):
+    at = wrap_dim("dim", dim, self.shape)
+    require("self", self.dtype, "all")
+    shape = list(self.shape)
+    if self.ndim == 0:
+        check(k == 1, f"`k` must be 1 for `self` of shape (); got {k}")
+    else:
+        check(
+            k >= 0 and k <= self.shape[at],
+            f"`k` must be in [0, {self.shape[at]}] for dimension {at} of shape {self.shape}; got {k}",
+        )
+        shape[at] = k
+    return result(shape, self.dtype), result(shape, int64)
+
+
+@sort.vjp("self")
+@topk.vjp("self")
+def _(g0, self, result1, dim):
+    return scatter(zeros(self.shape, dtype=g0.dtype, device=g0.device), dim, result1, g0)
+
+
+@argsort.decompose
+def _(self, dim, descending, stable):
+    _values, places = sort(self, dim, descending, stable)
+    return places
+
+
+argsort_rows = Operator(
+    "argsort_rows(Tensor self) -> Tensor",
+    doc="The places of the rows of a matrix in ascending order, compared from their first element on; equal rows keep theirs.",
+    internal=True,
+    kernel="the result is int64; nan is the largest number.",
+)
+
+
+@argsort_rows.shape
+def _(self):
+    check(self.ndim == 2, f"`self` must have 2 dimensions; got shape {self.shape}")
+    require("self", self.dtype, "all")
+    return result([self.shape[0]], int64)
+
+
+msort = Composite(
+    "msort(Tensor self) -> Tensor",
+    doc="""
+    `self` sorted along dimension 0: ``sort(self, 0)[0]``.
+
+    >>> import plait_core as pc
+    >>> pc.msort(pc.tensor([3, 1, 2])).tolist()
+    [1, 2, 3]
+    """,
+    out=True,
+)
+
+
+@msort.decompose
+def _(self):
+    values, _places = sort(self, 0)
+    return values

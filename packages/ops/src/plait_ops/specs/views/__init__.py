@@ -1,0 +1,1 @@
+"""Tensors that share the elements of another."""

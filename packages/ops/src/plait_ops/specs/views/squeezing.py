@@ -1,0 +1,85 @@
+"""Views with dimensions of size 1 more or less."""
+
+from plait_ops.calls import reshape
+from plait_ops.spec import View
+from plait_ops.words import check, max_dims, wrap_dim
+from plait_ops.words import view as look
+
+unsqueeze = View(
+    "unsqueeze(Tensor(a) self, int dim) -> Tensor(a)",
+    doc="""
+    `self` with a dimension of size 1 inserted at `dim`, which lies in ``[-ndim - 1, ndim]``.
+
+    Raises: IndexError for a dim out of range.
+
+    >>> import plait_core as pc
+    >>> tuple(pc.zeros(3).unsqueeze(-1).shape)
+    (3, 1)
+    """,
+)
+
+
+@unsqueeze.shape
+def _(self, dim):
+    n = self.ndim + 1
+    check(
+        -n <= dim < n,
+        f"`dim` must be in [{-n}, {n - 1}] for shape {self.shape}; got {dim}",
+        "IndexError",
+    )
+    at = dim + n if dim < 0 else dim
+    max_dims("dim", n)
+    step = self.shape[at] * self.strides[at] if at < self.ndim else 1
+    return look(
+        self,
+        self.shape[:at] + [1] + self.shape[at:],
+        self.strides[:at] + [step] + self.strides[at:],
+    )
+
+
+@unsqueeze.vjp("self")
+def _(g, self):
+    return reshape(g, self.shape)
+
+
+squeeze = View(
+    "squeeze(Tensor(a) self) -> Tensor(a)",
+    doc="""
+    `self` without its dimensions of size 1.
+
+    >>> import plait_core as pc
+    >>> tuple(pc.zeros(1, 3, 1).squeeze().shape)
+    (3,)
+    """,
+)
+squeeze_dim = View(
+    "squeeze.dim(Tensor(a) self, int[] dim|axis) -> Tensor(a)",
+    doc="""
+    `self` without those of the dimensions `dim` (an int or several) that have size 1.
+
+    Raises: IndexError for a dim out of range.
+
+    >>> import plait_core as pc
+    >>> tuple(pc.zeros(1, 3, 1).squeeze(0).shape)
+    (3, 1)
+    """,
+)
+
+
+@squeeze.shape
+def _(self):
+    keep = [i for i in range(self.ndim) if self.shape[i] != 1]
+    return look(self, [self.shape[i] for i in keep], [self.strides[i] for i in keep])
+
+
+@squeeze_dim.shape
+def _(self, dim):
+    drop = [wrap_dim("dim", d, self.shape) for d in dim]
+    keep = [i for i in range(self.ndim) if self.shape[i] != 1 or i not in drop]
+    return look(self, [self.shape[i] for i in keep], [self.strides[i] for i in keep])
+
+
+@squeeze.vjp("self")
+@squeeze_dim.vjp("self")
+def _(g, self):
+    return reshape(g, self.shape)

@@ -1,0 +1,113 @@
+"""Views: other shapes of the same bytes."""
+
+from plait_ops.calls import dense
+from plait_ops.spec import Composite, View
+from plait_ops.words import check, infer_size, sizes, view_strides, viewable, wrap_dim
+from plait_ops.words import view as look
+
+view = View(
+    "view(Tensor(a) self, int[]* size) -> Tensor(a)",
+    doc="""
+    The elements of `self`, in order, as a tensor of shape `size`, without a copy; one -1 stands for the size that fits.
+
+    Raises: ShapeError if the number of elements differs, or if no strides lead to the elements in that order (a transposed
+    tensor, say): `reshape` copies then.
+
+    >>> import plait_core as pc
+    >>> pc.arange(6).view(2, -1).tolist()
+    [[0, 1, 2], [3, 4, 5]]
+    """,
+)
+
+
+@view.shape
+def _(self, size):
+    shape = infer_size("size", size, self.shape)
+    check(
+        viewable(self, shape),
+        f"`size` {tuple(shape)} is no view of shape {self.shape} with strides {self.strides}; reshape() copies where needed",
+    )
+    return look(self, shape, view_strides(self, shape))
+
+
+@view.vjp("self")
+def _(g, self):
+    return reshape(g, self.shape)
+
+
+reshape = Composite(
+    "reshape(Tensor(a) self, int[]* shape) -> Tensor(a)",
+    doc="""
+    The elements of `self`, in order, as a tensor of the given `shape`; one -1 stands for the size that fits. A view where
+    that is possible, else a copy.
+
+    Raises: ShapeError if the number of elements differs.
+
+    >>> import plait_core as pc
+    >>> pc.arange(6).reshape(3, 2).tolist()
+    [[0, 1], [2, 3], [4, 5]]
+    """,
+    dtypes="any",
+)
+
+
+@reshape.decompose
+def _(self, shape):
+    size = infer_size("shape", shape, self.shape)
+    if viewable(self, size):
+        return view(self, size)
+    return view(dense(self), size)
+
+
+flatten = Composite(
+    "flatten(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)",
+    doc="""
+    `self` with the dimensions from `start_dim` to `end_dim`, both included, as one.
+
+    Raises: IndexError for a dim out of range, ValueError if `end_dim` comes before `start_dim`.
+
+    >>> import plait_core as pc
+    >>> tuple(pc.zeros(2, 3, 4).flatten(1).shape)
+    (2, 12)
+    """,
+    dtypes="any",
+)
+
+
+@flatten.decompose
+def _(self, start_dim, end_dim):
+    first = wrap_dim("start_dim", start_dim, self.shape)
+    last = wrap_dim("end_dim", end_dim, self.shape)
+    check(first <= last, f"`end_dim` {end_dim} comes before `start_dim` {start_dim}", "ValueError")
+    if self.ndim == 0:
+        return reshape(self, [1])
+    size = self.shape[:first]
+    n = 1
+    for i in range(first, last + 1):
+        n *= self.shape[i]
+    return reshape(self, size + [n] + self.shape[last + 1 :])
+
+
+as_strided = View(
+    "as_strided(Tensor(a) self, int[] size, int[] stride, int offset=0) -> Tensor(a)",
+    doc="""
+    The memory of `self` seen with the given sizes and strides (in elements, may be negative), beginning `offset` elements
+    after its first one. Has no derivative.
+
+    Raises: ShapeError if `size` and `stride` differ in length or lead outside the memory.
+
+    >>> import plait_core as pc
+    >>> pc.as_strided(pc.arange(4), (3, 2), (1, 1)).tolist()
+    [[0, 1], [1, 2], [2, 3]]
+    """,
+)
+
+
+@as_strided.shape
+def _(self, size, stride, offset):
+    check(
+        len(size) == len(stride),
+        f"`size` {size} and `stride` {stride} must be of one length",
+    )
+    sizes("size", size)
+    return look(self, size, stride, offset)
