@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from plait_ops import lower, samples, specs
+from plait_ops import samples, specs
 from plait_ops.sampling import Sampler
 from plait_ops.spec import Composite, Operator, Pointwise, Reduction, SpecError, View
 
