@@ -235,12 +235,13 @@ def dev(session: nox.Session) -> None:
 
 @nox.session(reuse_venv=True)
 def lint(session: nox.Session) -> None:
-    """Check style, formatting, and who imports whom."""
+    """Check style, formatting, who imports whom, and the form of changes."""
     session.install(RUFF, CLANG_FORMAT)
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
     session.run("clang-format", "--dry-run", "-Werror", *c_files())
     session.run("python", "tools/check_imports.py")
+    session.run("python", "tools/check_changes.py")
 
 
 @nox.session(name="format", reuse_venv=True)

@@ -133,7 +133,7 @@ def test_imports_at_first_use_of_the_standard_library_and_through_the_shield_pas
     path = tree / "packages" / "abi" / "src" / "plait_abi" / "first.py"
     path.write_text(
         "from plait_abi.imports import import_module\n"
-        "def f():\n    import json\n    return import_module('plait_abi')\n"
+        "def f():\n    import json\n    return import_module('plait_abi.build')\n"
     )
     assert check_imports.check(tree) == []
 
@@ -145,3 +145,63 @@ def test_an_import_of_cpp_at_first_use_goes_through_the_shield(tree: pathlib.Pat
     (folder / "module.cpp").write_text(text)
     found = check_imports.check(tree)
     assert len(found) == 1 and "module.cpp:2: imports numpy" in found[0]
+
+
+CIRCLES = {
+    "in functions": {
+        "a.py": "def f():\n    from plait_data import b\n",
+        "b.py": "from .a import f\n",
+    },
+    "of types": {
+        "a.py": "if TYPE_CHECKING:\n    from plait_data.b import B\n",
+        "b.py": "import plait_data.a\n",
+    },
+    "by import_module": {
+        "a.py": "import importlib\nimportlib.import_module('plait_data.b')\n",
+        "b.py": "from plait_data import a\n",
+    },
+    "of a stub": {"a.pyi": "from plait_data.b import B\n", "b.py": "from plait_data.a import f\n"},
+    "of three": {
+        "a.py": "from plait_data import b\n",
+        "b.py": "from plait_data.c import x\n",
+        "c.py": "from . import a\n",
+    },
+    "of folders": {
+        "one/__init__.py": "",
+        "one/a.py": "from plait_data.two import c\n",
+        "one/b.py": "",
+        "two/__init__.py": "",
+        "two/c.py": "",
+        "two/d.py": "from ..one.b import x\n",
+    },
+}
+
+
+def _write(tree: pathlib.Path, files: dict[str, str]) -> None:
+    for name, code in files.items():
+        path = tree / "packages/data/src/plait_data" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(code)
+
+
+@pytest.mark.parametrize("kind", CIRCLES)
+def test_a_circle_within_a_package_is_found(tree: pathlib.Path, kind: str) -> None:
+    _write(tree, CIRCLES[kind])
+    found = check_imports.check(tree)
+    assert len(found) == (3 if kind == "of three" else 2)
+    assert all("in a circle" in line for line in found)
+
+
+def test_imports_downward_are_no_circle(tree: pathlib.Path) -> None:
+    _write(tree, {"__init__.py": "from plait_data.a import f\nfrom plait_data import b\n"})
+    _write(tree, {"a.py": "from plait_data import _compiled, b\n", "b.py": "import numpy\n"})
+    assert check_imports.check(tree) == []
+
+
+@pytest.mark.parametrize(
+    "code", ["from plait_data import f", "from . import f", "import plait_data"]
+)
+def test_an_import_upward_is_found(tree: pathlib.Path, code: str) -> None:
+    _write(tree, {"__init__.py": "def f(): pass\n", "b.py": code})
+    (found,) = check_imports.check(tree)
+    assert "packages/data/src/plait_data/b.py:1: imports a name from plait_data" in found

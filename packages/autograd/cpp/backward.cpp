@@ -1,12 +1,9 @@
 // The entry to a pass: checks roots, gradients and inputs, leaves the host's lock, runs.
-#include "history.hpp"
+#include "backward_pass.hpp"
 #include "role.hpp"
-#include "task.hpp"
 
 namespace plait::autograd {
 namespace {
-
-constexpr uint32_t kAccumulate = 8;  // PLAIT_BACKWARD_ACCUMULATE of plait/python.h
 
 struct Request {
   plait_thread *thread;
@@ -19,7 +16,7 @@ struct Request {
 };
 
 const char *origin(const Request &r) {
-  return r.inputs && !(r.flags & kAccumulate) ? "grad" : "backward";
+  return r.inputs && !(r.flags & PLAIT_BACKWARD_ACCUMULATE) ? "grad" : "backward";
 }
 
 Tensor root_gradient(const Request &r, uint32_t i) {
@@ -75,10 +72,11 @@ void check_request(const Request &r) {
 void run(const Request &r) {
   check_request(r);
   const bool create = r.flags & PLAIT_BACKWARD_CREATE;
-  Task task(r.thread, r.flags & PLAIT_BACKWARD_RETAIN || create, create, r.flags & kAccumulate);
-  for (uint32_t i = 0; i < r.n_roots; i++) task.root(r.roots[i], root_gradient(r, i).get());
-  for (uint32_t i = 0; i < r.n_inputs; i++) task.capture(r.inputs[i], r.gx + i);
-  task.run();
+  BackwardPass pass(r.thread, r.flags & PLAIT_BACKWARD_RETAIN || create, create,
+                    r.flags & PLAIT_BACKWARD_ACCUMULATE);
+  for (uint32_t i = 0; i < r.n_roots; i++) pass.root(r.roots[i], root_gradient(r, i).get());
+  for (uint32_t i = 0; i < r.n_inputs; i++) pass.capture(r.inputs[i], r.gx + i);
+  pass.run();
   if (r.flags & PLAIT_BACKWARD_ALLOW_UNUSED) return;
   for (uint32_t i = 0; i < r.n_inputs; i++)
     if (!r.gx[i])

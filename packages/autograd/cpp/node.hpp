@@ -11,7 +11,7 @@
 
 namespace plait::autograd {
 
-class Task;
+class PassMarks;
 
 enum class Kind : uint8_t {
   op,         // an operator with a vjp
@@ -61,7 +61,7 @@ enum : uint8_t { kHolding = 0, kReading = 1, kTaken = 2 };  // Node::values
 
 struct Node {
   plait_object o;
-  std::atomic<Task *> owner;  // the backward pass whose marks these are
+  std::atomic<PassMarks *> owner;  // the backward pass whose marks these are
   Node *link;                 // of the list of nodes that wait to be destroyed
   uint64_t sequence;  // grows with time: an edge leads to a smaller one, or to a leaf's, the
                       // largest of all
@@ -80,6 +80,8 @@ struct Node {
   bool needed;  // lies on a path to the inputs of the pass
   uint8_t form;
 };
+
+inline bool older(const Node *a, const Node *b) { return a->sequence < b->sequence; }
 
 struct OpNode : Node {
   const plait_op *op;

@@ -4,9 +4,9 @@
 #include <set>
 
 #include "accumulate.hpp"
+#include "backward_pass.hpp"
 #include "introspection.hpp"
 #include "record.hpp"
-#include "task.hpp"
 #include "watch.hpp"
 
 namespace plait::autograd {
@@ -303,8 +303,8 @@ void account(plait_object *o, const plait_storage *s, uint64_t version, char *by
 }
 
 int retains() {
-  const Task *task = Task::current();
-  return !task || task->retains();
+  const BackwardPass *pass = BackwardPass::current();
+  return !pass || pass->retains();
 }
 plait_status retained(plait_thread *thread, plait_tensor *t, int *out) {
   return border(thread, "retains_grad", [&]() -> plait_status {
@@ -318,17 +318,17 @@ plait_status retained(plait_thread *thread, plait_tensor *t, int *out) {
   });
 }
 uint64_t pass() {
-  const Task *task = Task::current();
-  return task ? task->number() : 0;
+  const BackwardPass *pass = BackwardPass::current();
+  return pass ? pass->number() : 0;
 }
 int will_run(plait_object *o) {
-  Task *task = Task::current();
+  BackwardPass *pass = BackwardPass::current();
   Node *n = o ? as_node(o) : nullptr;
-  return task && n && task->will_run(n);
+  return pass && n && pass->will_run(n);
 }
 plait_object *running() {
-  const Task *task = Task::current();
-  Node *n = task ? task->running() : nullptr;
+  const BackwardPass *pass = BackwardPass::current();
+  Node *n = pass ? pass->running() : nullptr;
   return n ? &n->o : nullptr;
 }
 

@@ -1,5 +1,7 @@
 // Handing saved values to a derivative: checks that nobody has written to them since.
-#include "op_node.hpp"
+#include "unpack.hpp"
+
+#include "record.hpp"
 #include "tangents.hpp"
 #include "views.hpp"
 #include "watch.hpp"

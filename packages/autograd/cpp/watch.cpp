@@ -289,4 +289,48 @@ int set_packing(int depth) {
 }
 bool packing_here() noexcept { return packing_depth > 0; }
 
+namespace {
+
+[[noreturn]] void refuse_nan(plait_thread *thread, const std::vector<Node *> &visited, Node *n,
+                             uint32_t edge) {
+  const Node *first = nullptr;  // the oldest call whose result had one
+  for (const Node *m : visited) {
+    const Extra *x = m->extra.load(std::memory_order_acquire);
+    if (x && x->nan > Nan::none && (!first || m->sequence < first->sequence)) first = m;
+  }
+  std::string forward;
+  if (first) {
+    const Extra *x = first->extra.load(std::memory_order_acquire);
+    const auto *op = first->kind == Kind::op ? static_cast<const OpNode *>(first) : nullptr;
+    const std::string name = op ? written_name(op->op, op->form) : node_name(first);
+    forward = "; in the forward pass the first NaN ";
+    if (x->nan == Nan::took && op)
+      forward += std::string("came in as `") + op->op->args[x->argument].name + "` of " + name;
+    else
+      forward += "was made by " + name;
+    forward += where(first);
+  }
+  const std::string called = where(n);
+  raise(thread, PLAIT_ERROR, node_name(n),
+        "it returned NaN as gradient of input %u, of gradients that were not NaN%s%s%s",
+        unsigned(edge), called.empty() ? "" : "; the call was made", called.c_str(),
+        forward.c_str());
+}
+
+}  // namespace
+
+void check_nan(plait_thread *thread, const std::vector<Node *> &visited, Node *n,
+               plait_tensor *const *given, plait_tensor *const *made) {
+  for (uint32_t i = 0; i < n->n_edges; i++) {
+    if (!made[i] || !n->edges[i].node || !has_nan(thread, made[i])) continue;
+    for (uint32_t k = 0; k < n->n_outs; k++)
+      if (has_nan(thread, given[k]))  // no node before this one made it
+        raise(thread, PLAIT_ERROR, node_name(n),
+              "it returned NaN as gradient of input %u because it was given NaN: the gradient of a "
+              "result, or what a hook returned, is NaN",
+              unsigned(i));
+    refuse_nan(thread, visited, n, i);
+  }
+}
+
 }  // namespace plait::autograd

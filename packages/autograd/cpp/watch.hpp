@@ -4,6 +4,7 @@
 #pragma once
 #include <atomic>
 #include <string>
+#include <vector>
 
 #include "extra.hpp"
 
@@ -40,6 +41,10 @@ std::string made_at(const Node *);             // "", or " (the call was made at
 void note_recent_write(const plait_call *, const plait_tensor *) noexcept;
 
 bool has_nan(plait_thread *, const plait_tensor *);
+// Refuses a NaN among the gradients of inputs that a node made of gradients without one, and names
+// the first call of the forward pass, among the nodes that the backward pass visits, that had one.
+void check_nan(plait_thread *, const std::vector<Node *> &visited, Node *,
+               plait_tensor *const *given, plait_tensor *const *made);
 // Remembers on the node whether its call made a NaN, or took one from outside the graph.
 void note_nan(const plait_call *, Node *);
 void note_nan(plait_thread *, Node *, plait_tensor *const *inputs, uint32_t n_in,

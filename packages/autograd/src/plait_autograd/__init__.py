@@ -33,7 +33,6 @@ from plait_autograd._checkpoint import checkpoint, checkpoint_sequential  # noqa
 from plait_autograd._context import FunctionContext  # noqa: E402
 from plait_autograd._function import Function, once_differentiable  # noqa: E402
 from plait_autograd._hooks import (  # noqa: E402
-    RemovableHandle,
     output_nr,
     register_hook,
     register_post_accumulate_grad_hook,
@@ -45,6 +44,7 @@ from plait_autograd._modes import (  # noqa: E402
     no_grad,
     set_grad_enabled,
 )
+from plait_autograd._removable_handle import RemovableHandle  # noqa: E402
 
 __all__ = [
     "Function",

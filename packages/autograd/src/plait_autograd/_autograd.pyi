@@ -1,7 +1,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from plait_autograd._hooks import RemovableHandle
+from plait_autograd._removable_handle import RemovableHandle
 
 class Node:
     def name(self) -> str: ...

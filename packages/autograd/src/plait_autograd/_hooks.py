@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any
 
 from plait_autograd import _autograd
-from plait_autograd._autograd import Node
+from plait_autograd._autograd import Node, unhook
+from plait_autograd._removable_handle import RemovableHandle
 
 __all__ = [
-    "RemovableHandle",
     "output_nr",
     "register_hook",
     "register_post_accumulate_grad_hook",
@@ -19,44 +18,6 @@ __all__ = [
 ]
 
 _ARRIVED, _BEFORE, _AFTER, _ACCUMULATED = 0, 2, 3, 4  # the engine's numbers
-
-
-class RemovableHandle:
-    """Takes a hook away again: `remove`, or the end of a ``with``.
-
-    It keeps neither the hook's node nor the graph alive.
-
-    Example:
-        >>> import plait_core as pc
-        >>> x = pc.ones(2, requires_grad=True)
-        >>> with x.register_hook(lambda g: 2 * g):
-        ...     x.sum().backward()
-        >>> x.sum().backward()
-        >>> x.grad.tolist()
-        [3.0, 3.0]
-    """
-
-    __slots__ = ("_hook",)
-
-    def __init__(self, hook: object) -> None:
-        self._hook: object | None = hook
-
-    def remove(self) -> None:
-        """Take the hook away; again is no error."""
-        hook, self._hook = self._hook, None
-        if hook is not None:
-            _autograd.unhook(hook)
-
-    def __enter__(self) -> RemovableHandle:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.remove()
 
 
 def register_hook(tensor: Any, hook: Callable[[Any], Any]) -> RemovableHandle:
@@ -85,7 +46,7 @@ def register_hook(tensor: Any, hook: Callable[[Any], Any]) -> RemovableHandle:
     _check(hook, "register_hook")
     if not _autograd.requires_grad(tensor):
         raise RuntimeError("register_hook: the tensor must require grad")
-    return RemovableHandle(_autograd.hook_tensor(tensor, _ARRIVED, hook))
+    return RemovableHandle(_autograd.hook_tensor(tensor, _ARRIVED, hook), unhook)
 
 
 class _Accumulated:
@@ -129,7 +90,7 @@ def register_post_accumulate_grad_hook(tensor: Any, hook: Callable[[Any], Any]) 
             "register_post_accumulate_grad_hook: a leaf that requires grad is required"
         )
     adaptor = _Accumulated(tensor, hook)
-    return RemovableHandle(_autograd.hook_tensor(tensor, _ACCUMULATED, adaptor))
+    return RemovableHandle(_autograd.hook_tensor(tensor, _ACCUMULATED, adaptor), unhook)
 
 
 def retains_grad(tensor: Any) -> bool:
@@ -180,7 +141,7 @@ def _register_prehook(self: Node, fn: Callable[..., Any]) -> RemovableHandle:
         answer = fn(gradients)
         return gradients if answer is None else _tuple(answer, len(gradients), "register_prehook")
 
-    return RemovableHandle(_autograd.hook_node(self, _BEFORE, before))
+    return RemovableHandle(_autograd.hook_node(self, _BEFORE, before), unhook)
 
 
 def _register_hook(self: Node, fn: Callable[..., Any]) -> RemovableHandle:
@@ -205,7 +166,7 @@ def _register_hook(self: Node, fn: Callable[..., Any]) -> RemovableHandle:
         answer = fn(gradients[:n], gradients[n:])
         return gradients[:n] if answer is None else _tuple(answer, n, "register_hook")
 
-    return RemovableHandle(_autograd.hook_node(self, _AFTER, after))
+    return RemovableHandle(_autograd.hook_node(self, _AFTER, after), unhook)
 
 
 def _tuple(answer: Any, n: int, name: str) -> tuple[Any, ...]:

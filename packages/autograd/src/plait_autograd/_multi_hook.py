@@ -8,7 +8,7 @@ from typing import Any
 
 from plait_autograd import _autograd
 from plait_autograd._autograd import Node
-from plait_autograd._hooks import RemovableHandle
+from plait_autograd._removable_handle import RemovableHandle
 
 __all__ = ["MultiHandle", "register_multi_grad_hook"]
 
@@ -29,7 +29,7 @@ class MultiHandle(RemovableHandle):
     __slots__ = ("_handles",)
 
     def __init__(self, handles: tuple[RemovableHandle, ...]) -> None:
-        super().__init__(None)
+        super().__init__(None, _autograd.unhook)
         self._handles = handles
 
     def remove(self) -> None:
@@ -135,4 +135,4 @@ def _hang(tensor: Any, hook: _All | _Any, i: int) -> RemovableHandle:
     def arrived(gradient: Any) -> None:
         hook(i, gradient)
 
-    return RemovableHandle(_autograd.hook_tensor(tensor, 0, arrived))
+    return RemovableHandle(_autograd.hook_tensor(tensor, 0, arrived), _autograd.unhook)

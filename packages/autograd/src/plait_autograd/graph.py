@@ -8,8 +8,8 @@ from plait_autograd import _autograd
 from plait_autograd._autograd import Node
 from plait_autograd._dot import to_dot
 from plait_autograd._edge import GradientEdge
-from plait_autograd._hooks import RemovableHandle
 from plait_autograd._multi_hook import register_multi_grad_hook
+from plait_autograd._removable_handle import RemovableHandle
 from plait_autograd._saved import (
     disable_saved_tensors_hooks,
     save_on_cpu,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from plait_conformance import (
-    Case,
+from plait_conformance._cases import Case
+from plait_conformance._checks import (
     check_error,
     check_inplace,
     check_layouts,

@@ -3,15 +3,44 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from plait_abi import DTypeError, ShapeError, _binding
-from plait_abi.imports import import_module
 from plait_core._core import Size, Tensor, is_tensor
 from plait_core._memory_formats import layout, sparse_coo
 
-__all__ = ["SparseTensor"]
+__all__ = ["KEEPING_ZERO", "SparseTensor", "cat"]
+
+KEEPING_ZERO = [
+    "abs",
+    "asin",
+    "asinh",
+    "atan",
+    "atanh",
+    "ceil",
+    "deg2rad",
+    "erf",
+    "erfinv",
+    "expm1",
+    "floor",
+    "log1p",
+    "nan_to_num",
+    "neg",
+    "rad2deg",
+    "relu",
+    "round",
+    "sgn",
+    "sign",
+    "sin",
+    "sinh",
+    "sqrt",
+    "square",
+    "tan",
+    "tanh",
+    "trunc",
+]
+"""Unary operators whose value at 0 is 0: they run on the elements that are held."""
 
 
 def _operator(name: str) -> Any:
@@ -20,6 +49,12 @@ def _operator(name: str) -> Any:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, (bool, int, float, complex)) or (is_tensor(value) and value.ndim == 0)
+
+
+def _dim(name: str, dim: int, ndim: int) -> int:
+    if not -ndim <= dim < ndim:
+        raise IndexError(f"{name}: `dim` must be in [{-ndim}, {ndim - 1}], got {dim}")
+    return dim % ndim
 
 
 class SparseTensor:
@@ -103,6 +138,14 @@ class SparseTensor:
         """Return the number of dimensions."""
         return self.ndim
 
+    def sparse_dim(self) -> int:
+        """Return the number of dimensions: all are sparse."""
+        return self.ndim
+
+    def dense_dim(self) -> int:
+        """Return 0: the elements are numbers."""
+        return 0
+
     def numel(self) -> int:
         """Return the number of elements, those that are 0 counted."""
         return self._shape.numel()
@@ -168,8 +211,8 @@ class SparseTensor:
         raise AttributeError(f"{text}; call to_dense() first" if known else text)
 
     def __plait_function__(self, operator: Any, args: Any, kwargs: Any) -> Any:
-        """Run what sparse tensors have of an operator; see `_sparse_calls`."""
-        return import_module("plait_core._sparse_calls").run(operator, args, kwargs)
+        """Run what sparse tensors have of an operator."""
+        return _run(operator, args, kwargs)
 
     # ---- other forms of it
     def _with(self, stored: Tensor, coalesced: bool | None = None) -> SparseTensor:
@@ -259,6 +302,35 @@ class SparseTensor:
         if self.ndim > 2:
             raise ShapeError(f"t: a matrix is required, got shape {tuple(self._shape)}")
         return self.transpose(0, 1) if self.ndim == 2 else self
+
+    def index_select(self, dim: int, index: Tensor) -> SparseTensor:
+        """Return the slices that `index` names along a dimension.
+
+        Raises:
+            IndexError: for a `dim` or an index out of range.
+
+        Example:
+            >>> import plait_core as pc
+            >>> pc.eye(2).to_sparse().index_select(0, pc.tensor([1, 1])).to_dense()
+            tensor([[0., 1.],
+                    [0., 1.]])
+        """
+        at = _dim("index_select", dim, self.ndim)
+        size, n = self.shape[at], index.numel()
+        if n and not (int(index.min()) >= 0 and int(index.max()) < size):
+            raise IndexError(f"index_select: `index` must hold numbers from 0 to {size - 1}")
+        places, order = _operator("sort")(self._indices()[at])
+        wanted = index.reshape(-1).contiguous()
+        first = _operator("searchsorted")(places, wanted)
+        counts = _operator("searchsorted")(places, wanted, right=True) - first
+        row = _operator("arange")(n, device=index.device).repeat_interleave(counts)
+        begun = (counts.cumsum(0) - counts).index_select(0, row)
+        step = _operator("arange")(row.shape[0], device=index.device) - begun
+        source = order.index_select(0, first.index_select(0, row) + step)
+        picked = [row if i == at else each[source] for i, each in enumerate(self._indices())]
+        shape = tuple(n if i == at else each for i, each in enumerate(self.shape))
+        stored = self._values().index_select(0, source)
+        return SparseTensor(_operator("stack")(picked, 0), stored, shape)
 
     # ---- arithmetic
     def _same_shape(self, name: str, other: SparseTensor | Tensor) -> None:
@@ -391,6 +463,38 @@ class SparseTensor:
             return self.t() @ other
         return self.t().mm(other.t()).t()
 
+    def pow(self, exponent: float) -> SparseTensor:
+        """Return the tensor with every element raised to a positive power.
+
+        Raises:
+            ValueError: unless `exponent` is a number above 0: other powers of 0 are not 0.
+
+        Example:
+            >>> import plait_core as pc
+            >>> pc.tensor([0.0, 3.0]).to_sparse().pow(2).to_dense()
+            tensor([0., 9.])
+        """
+        if not isinstance(exponent, (int, float)) or not exponent > 0:
+            raise ValueError(
+                "pow: `exponent` must be a number above 0 for a sparse tensor, whose zeros would "
+                f"not stay; got {exponent!r}"
+            )
+        here = self.coalesce()
+        return here._with(here._values() ** exponent)
+
+    __pow__ = pow
+
+    def norm(self, p: Any = "fro") -> Tensor:
+        """Return the norm of all elements.
+
+        Example:
+            >>> import plait_core as pc
+            >>> pc.tensor([0.0, 3.0, 4.0]).to_sparse().norm()
+            tensor(5.)
+        """
+        values = self.coalesce()._values()
+        return _operator("linalg_vector_norm")(values, 2 if p == "fro" else p)  # type: ignore[no-any-return]
+
 
 def _cast(name: str) -> Callable[[SparseTensor], SparseTensor]:
     def method(self: SparseTensor) -> SparseTensor:
@@ -416,3 +520,155 @@ for _name in [
     "short",
 ]:
     setattr(SparseTensor, _name, _cast(_name))
+
+
+# ---- unary functions
+
+
+def _elementwise(name: str) -> Callable[..., SparseTensor]:
+    def method(self: SparseTensor, *args: Any, **kwargs: Any) -> SparseTensor:
+        here = self.coalesce()  # f(a + b) is not f(a) + f(b)
+        return here._with(_operator(name)(here._values(), *args, **kwargs))
+
+    method.__name__, method.__qualname__ = name, f"SparseTensor.{name}"
+    method.__doc__ = f"""Return the tensor of the elements that `{name}` gives; 0 stays 0.
+
+    Example:
+        >>> import plait_core as pc
+        >>> pc.zeros(1, 2).to_sparse().{name}().to_dense()
+        tensor([[0., 0.]])
+    """
+    return method
+
+
+for _name in KEEPING_ZERO:
+    setattr(SparseTensor, _name, _elementwise(_name))
+SparseTensor.__abs__ = _elementwise("abs")  # type: ignore[attr-defined]
+
+
+# ---- operators on sparse tensors: ``mm(S, x)`` and so on
+
+
+def cat(tensors: Sequence[SparseTensor], dim: int = 0) -> SparseTensor:
+    """Return sparse tensors one after another along a dimension.
+
+    Raises:
+        ShapeError: if they differ in another dimension.
+        TypeError: unless all are sparse.
+
+    Example:
+        >>> import plait_core as pc
+        >>> pc.cat([pc.eye(2).to_sparse(), pc.eye(2).to_sparse()], 1).to_dense()
+        tensor([[1., 0., 1., 0.],
+                [0., 1., 0., 1.]])
+    """
+    if not tensors or not all(isinstance(each, SparseTensor) for each in tensors):
+        raise TypeError("cat: `tensors` must all be sparse; call to_dense() or to_sparse() first")
+    at = _dim("cat", dim, tensors[0].ndim)
+    shape, places, before = list(tensors[0].shape), [], 0
+    for each in tensors:
+        if [*each.shape[:at], *each.shape[at + 1 :]] != [*shape[:at], *shape[at + 1 :]]:
+            raise ShapeError(
+                f"cat: shapes must be equal but for dimension {at}, got {tuple(shape)} and "
+                f"{tuple(each.shape)}"
+            )
+        moved = [row + before if i == at else row for i, row in enumerate(each._indices())]
+        places.append(_operator("stack")(moved, 0))
+        before += each.shape[at]
+    shape[at] = before
+    stored = _operator("cat")([each._values() for each in tensors], 0)
+    return SparseTensor(_operator("cat")(places, 1), stored, tuple(shape))
+
+
+def _run(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Run the function that stands for an operator.
+
+    Raises:
+        TypeError: if there is none.
+    """
+    name = operator.__name__
+    known = _CALLS.get(name)
+    if known is None:
+        raise TypeError(f"{name}: sparse tensors do not have this operator; call to_dense() first")
+    try:
+        result = known(*args, **kwargs)
+    except TypeError as error:
+        # only what Python says of the arguments lacks our name for the function
+        if "positional argument" in str(error) or "keyword argument" in str(error):
+            raise TypeError(f"{name}: on sparse tensors, {error}") from None
+        raise
+    if result is NotImplemented:
+        kinds = ", ".join(type(value).__name__ for value in args)
+        raise TypeError(f"{name}: sparse tensors do not have this operator for {kinds}")
+    return result
+
+
+def _mm(input: Any, mat2: Any) -> Any:
+    if isinstance(input, SparseTensor):
+        return input.mm(mat2)
+    return mat2.t().mm(input.t()).t()
+
+
+def _matmul(input: Any, other: Any) -> Any:
+    if isinstance(input, SparseTensor):
+        return input.__matmul__(other)
+    return other.__rmatmul__(input)
+
+
+def _addmm(input: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1) -> Any:
+    return beta * input + alpha * _mm(mat1, mat2)
+
+
+def _add(input: Any, other: Any, *, alpha: float = 1) -> Any:
+    if isinstance(input, SparseTensor):
+        return input.add(other, alpha=alpha)
+    return (other.mul(alpha)).add(input)
+
+
+def _sub(input: Any, other: Any, *, alpha: float = 1) -> Any:
+    return _add(input, other, alpha=-alpha)
+
+
+def _mul(input: Any, other: Any) -> Any:
+    return input.mul(other) if isinstance(input, SparseTensor) else other.mul(input)
+
+
+def _div(input: Any, other: Any) -> Any:
+    return input.div(other) if isinstance(input, SparseTensor) else NotImplemented
+
+
+def _sum(input: SparseTensor, dim: Any = None) -> Any:
+    return input.sum(dim)
+
+
+def _index_select(input: SparseTensor, dim: int, index: Tensor) -> SparseTensor:
+    return input.index_select(dim, index)
+
+
+def _method(name: str) -> Callable[..., Any]:
+    def function(input: SparseTensor, *args: Any) -> Any:
+        return getattr(input, name)(*args)
+
+    return function
+
+
+_CALLS: dict[str, Callable[..., Any]] = {
+    "add": _add,
+    "addmm": _addmm,
+    "div": _div,
+    "divide": _div,
+    "matmul": _matmul,
+    "mm": _mm,
+    "mul": _mul,
+    "multiply": _mul,
+    "sub": _sub,
+    "subtract": _sub,
+    "sum": _sum,
+    "true_divide": _div,
+    "cat": cat,
+    "index_select": _index_select,
+    **{
+        name: _method(name)
+        for name in ("clone", "detach", "mv", "norm", "pow", "t", "transpose", *KEEPING_ZERO)
+    },
+}

@@ -127,7 +127,31 @@ def to_dense(self: Tensor) -> Tensor:
     return self
 
 
+def sparse_mask(self: Tensor, mask: SparseTensor) -> SparseTensor:
+    """Return the elements of a dense tensor at the places that a sparse one holds.
+
+    Raises:
+        ShapeError: if the shapes differ.
+
+    Example:
+        >>> import plait_core as pc
+        >>> pc.full((2, 2), 3.0).sparse_mask(pc.eye(2).to_sparse()).to_dense()
+        tensor([[3., 0.],
+                [0., 3.]])
+    """
+    if not isinstance(mask, SparseTensor):
+        raise TypeError(f"sparse_mask: `mask` must be SparseTensor, got {type(mask).__name__}")
+    if tuple(self.shape) != tuple(mask.shape):
+        raise ShapeError(
+            f"sparse_mask: equal shapes are required, got {tuple(self.shape)} and "
+            f"{tuple(mask.shape)}"
+        )
+    here = mask.coalesce()
+    return here._with(self.reshape(-1).index_select(0, here._flat()))
+
+
 METHODS: dict[str, Callable[..., Any]] = {
+    "sparse_mask": sparse_mask,
     "to_dense": to_dense,
     "to_sparse": to_sparse,
     "to_sparse_coo": to_sparse,

@@ -6,8 +6,7 @@ from typing import Any
 
 from plait_core._core import Tensor
 from plait_core._namespaces import shown as _shown
-from plait_core._sparse import SparseTensor
-from plait_core._sparse_functions import log_softmax, softmax
+from plait_core._sparse import SparseTensor, _dim, _operator
 
 __all__ = ["addmm", "log_softmax", "mm", "softmax", "sum"]
 
@@ -58,3 +57,61 @@ def sum(input: SparseTensor, dim: int | tuple[int, ...] | None = None) -> Any:
         tensor(2.)
     """
     return _sparse("sparse.sum", "input", input).sum(dim)
+
+
+def _lines(input: SparseTensor, dim: int) -> tuple[Tensor, int]:
+    """Return on which line along `dim` each element lies, and how many lines there are."""
+    line, count = input._indices()[0] * 0, 1
+    for i, size in enumerate(input.shape):
+        if i != dim:
+            line, count = line * size + input._indices()[i], count * size
+    return line, count
+
+
+def _log_sums(input: SparseTensor, dim: int) -> tuple[SparseTensor, Tensor]:
+    """Return the tensor, and each element without the logarithm of its line's sum."""
+    here = input.coalesce()
+    line, count = _lines(here, dim)
+    values = here._values()
+    lowest = _operator("full")([count], float("-inf"), dtype=values.dtype, device=values.device)
+    most = _operator("scatter_reduce")(lowest, 0, line, values.detach(), "amax")
+    moved = values - most.index_select(0, line)
+    total = _operator("zeros_like")(most).index_add(0, line, moved.exp())
+    return here, moved - total.index_select(0, line).log()
+
+
+def log_softmax(input: SparseTensor, dim: int, *, dtype: Any = None) -> SparseTensor:
+    """Return the logarithm of `softmax`, of the elements that are held.
+
+    Example:
+        >>> import plait_core as pc
+        >>> pc.sparse.log_softmax(pc.eye(2).to_sparse(), 1).to_dense()
+        tensor([[0., 0.],
+                [0., 0.]])
+    """
+    input = input if dtype is None else input.to(dtype)
+    here, made = _log_sums(input, _dim("log_softmax", dim, input.ndim))
+    return here._with(made)
+
+
+def softmax(input: SparseTensor, dim: int, *, dtype: Any = None) -> SparseTensor:
+    """Return ``exp(x) / sum(exp(x))`` along a dimension, of the elements that are held.
+
+    Places that hold nothing count as -inf, as the attention of graph programs wants it.
+
+    Args:
+        input: a sparse tensor.
+        dim: the dimension.
+        dtype: the dtype that is cast to first.
+
+    Raises:
+        IndexError: for a `dim` out of range.
+
+    Example:
+        >>> import plait_core as pc
+        >>> pc.sparse.softmax(pc.tensor([[0.0, 2.0], [3.0, 3.0]]).to_sparse(), 1).to_dense()
+        tensor([[0.0000, 1.0000],
+                [0.5000, 0.5000]])
+    """
+    made = log_softmax(input, dim, dtype=dtype)
+    return made._with(made._values().exp())

@@ -15,8 +15,7 @@ Example:
 """
 
 from plait_data import datasets
-from plait_data._concat import ChainDataset, ConcatDataset
-from plait_data._dataset import Dataset, IterableDataset, TensorDataset
+from plait_data._dataset import ChainDataset, ConcatDataset, Dataset, IterableDataset, TensorDataset
 from plait_data._exact import sample_rng
 from plait_data._loader import DataLoader
 from plait_data._randomness import manual_seed, set_seed_source

@@ -41,6 +41,11 @@ from plait_multiprocessing._connections import Client, Connection, Listener, Pip
 from plait_multiprocessing._contexts import DEFAULT as _DEFAULT
 from plait_multiprocessing._groups import Group, GroupError, Member
 from plait_multiprocessing._modules import install as _install
+from plait_multiprocessing._process_errors import (
+    ProcessException,
+    ProcessExitedException,
+    ProcessRaisedException,
+)
 from plait_multiprocessing._processes import Process
 from plait_multiprocessing._reductions import share_numpy
 from plait_multiprocessing._sharing import (
@@ -53,14 +58,7 @@ from plait_multiprocessing._sharing import (
     share_memory_,
     trim,
 )
-from plait_multiprocessing._spawn import (
-    ProcessContext,
-    ProcessException,
-    ProcessExitedException,
-    ProcessRaisedException,
-    spawn,
-    start_processes,
-)
+from plait_multiprocessing._spawn import ProcessContext, spawn, start_processes
 
 __all__ = [
     "Array",

@@ -8,10 +8,9 @@ import signal
 from collections.abc import Callable, Iterable
 from multiprocessing import pool as standard
 from multiprocessing import util
-from typing import Any
+from typing import Any, ClassVar
 
 from plait_abi.imports import uninterrupted
-from plait_multiprocessing import _contexts
 from plait_multiprocessing._connections import Pipe
 from plait_multiprocessing._pool_results import Results, Wakeup
 from plait_multiprocessing._pool_tasks import Tasks
@@ -54,6 +53,10 @@ class Pool(_standard):  # type: ignore[misc]
         [1, 2] 3
     """
 
+    # What is taken where no context is given. `plait_multiprocessing.pool` sets it: contexts make
+    # pools, so that a pool's module can't import them.
+    default_context: ClassVar[staticmethod[[], Any]]
+
     def __init__(
         self,
         processes: int | None = None,
@@ -62,7 +65,7 @@ class Pool(_standard):  # type: ignore[misc]
         maxtasksperchild: int | None = None,
         context: Any = None,
     ) -> None:
-        context = context or _contexts.DEFAULT.get_context()
+        context = context or self.default_context()
         # An interrupt within it would leave threads that go on replacing workers for ever.
         with uninterrupted():
             try:

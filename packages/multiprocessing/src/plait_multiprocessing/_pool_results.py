@@ -19,12 +19,12 @@ from typing import Any
 from plait_multiprocessing._connections import Connection
 from plait_multiprocessing._pool_tasks import BUSY, STARTING, Tasks
 from plait_multiprocessing._pool_worker import HEAD, NO_JOB
-from plait_multiprocessing._reductions import loads
-from plait_multiprocessing._spawn import (
+from plait_multiprocessing._process_errors import (
     ProcessException,
     ProcessExitedException,
     ProcessRaisedException,
 )
+from plait_multiprocessing._reductions import loads
 
 __all__ = ["Results", "Worker"]
 

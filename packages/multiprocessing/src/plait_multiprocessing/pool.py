@@ -19,7 +19,10 @@ from multiprocessing.pool import (
 )
 from typing import Any as _Any
 
+from plait_multiprocessing._contexts import DEFAULT as _DEFAULT
 from plait_multiprocessing._pool import Pool
+
+Pool.default_context = staticmethod(_DEFAULT.get_context)
 
 MaybeEncodingError: _Any = _standard.MaybeEncodingError  # type: ignore[attr-defined]
 RemoteTraceback: _Any = _standard.RemoteTraceback  # type: ignore[attr-defined]

@@ -94,12 +94,7 @@ from plait_nn._fractional_pooling import (
 from plait_nn._functional_call import (
     functional_call,
 )
-from plait_nn._group_norm import (
-    GroupNorm,
-    LocalResponseNorm,
-    RMSNorm,
-)
-from plait_nn._hook_methods import (
+from plait_nn._global_hooks import (
     register_module_backward_hook,
     register_module_buffer_registration_hook,
     register_module_forward_hook,
@@ -108,6 +103,11 @@ from plait_nn._hook_methods import (
     register_module_full_backward_pre_hook,
     register_module_module_registration_hook,
     register_module_parameter_registration_hook,
+)
+from plait_nn._group_norm import (
+    GroupNorm,
+    LocalResponseNorm,
+    RMSNorm,
 )
 from plait_nn._hooks import (
     RemovableHandle,

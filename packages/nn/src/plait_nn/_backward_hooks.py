@@ -10,15 +10,12 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from plait_core import Tensor, engine
 from plait_nn._hooks import GLOBAL, Hook, hooks_of
 
-if TYPE_CHECKING:
-    from plait_nn._module import Module
-
-__all__ = ["Passage", "check_kind", "hook_result"]
+__all__ = ["Passage", "hook_result"]
 
 Gradients = tuple[Any, ...]
 
@@ -38,7 +35,7 @@ def _passage_function(base: type) -> Any:
     return type("ModuleBoundary", (base,), methods)
 
 
-def _functions(module: Module, kind: str) -> list[Callable[..., Any]]:
+def _functions(module: object, kind: str) -> list[Callable[..., Any]]:
     found: list[Hook] = [*hooks_of(GLOBAL, kind).values(), *hooks_of(module, kind).values()]
     return [hook.function for hook in found]
 
@@ -48,7 +45,7 @@ class Passage:
 
     def __init__(
         self,
-        module: Module,
+        module: object,
         hooks: list[Callable[..., Any]],
         pre_hooks: list[Callable[..., Any]],
     ) -> None:
@@ -60,7 +57,7 @@ class Passage:
         self.gradients: Gradients | None = None  # of the outputs, as the pre-hooks left them
 
     @classmethod
-    def of(cls, module: Module) -> Passage | None:
+    def of(cls, module: object) -> Passage | None:
         """The passage for a call, or None where there are no hooks."""
         hooks = _functions(module, "_backward_hooks")
         pre_hooks = _functions(module, "_backward_pre_hooks")
@@ -166,17 +163,7 @@ def _spread(found: Gradients, places: list[int], n: int) -> Gradients:
     return tuple(result)
 
 
-def check_kind(module: object, full: bool) -> None:
-    """Refuse to mix hooks of `register_full_backward_hook` and `register_backward_hook`."""
-    other = "_operator_hooks" if full else "_backward_hooks"
-    if hooks_of(module, other):
-        raise RuntimeError(
-            "register_full_backward_hook and register_backward_hook: one of both is required for a "
-            "module; got both"
-        )
-
-
-def hook_result(module: Module, result: Any) -> None:
+def hook_result(module: object, result: Any) -> None:
     """Hang the hooks of `register_backward_hook` on the operator that made the result."""
     hooks = _functions(module, "_operator_hooks")
     if not hooks:

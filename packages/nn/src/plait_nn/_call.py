@@ -1,14 +1,14 @@
-"""How a type checker sees a call of a module: with the signature of its ``forward``.
-
-At run time ``Module.__call__`` is an ordinary function; this module is for annotations alone.
-"""
+"""A call of a module: how a type checker sees it, and its hooks around ``forward``."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ParamSpec, Protocol, TypeVar
+from typing import Any, ParamSpec, Protocol, TypeVar
 
-__all__ = ["Call"]
+from plait_nn._backward_hooks import Passage, hook_result
+from plait_nn._hooks import GLOBAL, Hook, hooks_of
+
+__all__ = ["Call", "call_with_hooks"]
 
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
@@ -20,7 +20,73 @@ class _Forwards(Protocol[P, R_co]):
 
 
 class Call:
-    """A descriptor whose value is typed as the instance's ``forward``."""
+    """A descriptor whose value is typed as the instance's ``forward``.
+
+    For annotations alone: at run time ``Module.__call__`` is an ordinary function.
+    """
 
     def __get__(self, module: _Forwards[P, R_co], owner: object) -> Callable[P, R_co]:
         return module.forward
+
+
+def _all(module: Any, hooks: str) -> list[tuple[int, Hook]]:
+    """The hooks of every module, then the module's own."""
+    return [*hooks_of(GLOBAL, hooks).items(), *hooks_of(module, hooks).items()]
+
+
+def call_with_hooks(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Run the module's forward between its hooks."""
+    ran: set[int] = set()
+    result: Any = None
+    try:
+        for _, hook in _all(module, "_forward_pre_hooks"):
+            args, kwargs = _before(module, hook, args, kwargs)
+        passage = Passage.of(module)
+        if passage is not None:
+            args = passage.enter(args)
+        result = module.forward(*args, **kwargs)
+        for number, hook in _all(module, "_forward_hooks"):
+            ran.add(number)
+            result = _after(module, hook, args, kwargs, result)
+        if passage is not None:
+            result = passage.leave(result)
+        hook_result(module, result)
+    except Exception:
+        # hooks that free or close something run in any case; the first error is the one to see
+        for number, hook in _all(module, "_forward_hooks"):
+            if hook.always_call and number not in ran:
+                try:
+                    _after(module, hook, args, kwargs, result)
+                except Exception:
+                    continue
+        raise
+    return result
+
+
+def _before(
+    module: Any, hook: Hook, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    if not hook.with_kwargs:
+        changed = hook.function(module, args)
+        if changed is None:
+            return args, kwargs
+        return (changed if isinstance(changed, tuple) else (changed,)), kwargs
+    changed = hook.function(module, args, kwargs)
+    if changed is None:
+        return args, kwargs
+    if not (isinstance(changed, tuple) and len(changed) == 2):
+        raise RuntimeError(
+            f"{type(module).__name__}: a forward pre-hook with kwargs must return None or a tuple "
+            f"(args, kwargs); got {type(changed).__name__}"
+        )
+    return changed[0], changed[1]
+
+
+def _after(
+    module: Any, hook: Hook, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any
+) -> Any:
+    if hook.with_kwargs:
+        changed = hook.function(module, args, kwargs, result)
+    else:
+        changed = hook.function(module, args, result)
+    return result if changed is None else changed

@@ -1,17 +1,14 @@
-"""Changing the dtype and device of everything a module holds."""
+"""What `Module.to` and its kin do to one tensor."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import plait_core as pc
 from plait_core import Tensor
 
-if TYPE_CHECKING:
-    from plait_nn._module import Module
-
-__all__ = ["apply", "conversion", "floating"]
+__all__ = ["conversion", "floating"]
 
 
 def floating(dtype: Any) -> Callable[[Tensor], Tensor]:
@@ -66,23 +63,3 @@ def _device_and_dtype(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[An
 
 def _is_dtype(name: str) -> bool:
     return isinstance(getattr(pc, name, None), pc.dtype)
-
-
-def apply(module: Module, fn: Callable[[Tensor], Tensor], recurse: bool) -> None:
-    """Replace the values of the module's members; parameters keep their identity."""
-    if recurse:
-        for child in module.children():
-            child._apply(fn)
-    for parameter in module._parameters.values():
-        if parameter is None:
-            continue
-        values = fn(parameter.detach())
-        gradient = parameter.grad
-        if gradient is not None:
-            parameter.grad = None  # it must fit the parameter at every moment
-        parameter.data = values
-        if gradient is not None:
-            parameter.grad = fn(gradient.detach())
-    for name, buffer in module._buffers.items():
-        if buffer is not None:
-            module._buffers[name] = fn(buffer)

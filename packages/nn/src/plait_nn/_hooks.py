@@ -1,14 +1,11 @@
-"""Hooks of modules: how they are kept, removed and run."""
+"""Hooks of modules: how they are kept and removed."""
 
 from __future__ import annotations
 
 import itertools
 import weakref
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-if TYPE_CHECKING:
-    from plait_nn._module import Module
+from typing import Any, NamedTuple
 
 __all__ = [
     "GLOBAL",
@@ -16,7 +13,7 @@ __all__ = [
     "RemovableHandle",
     "add_hook",
     "adopt_hooks",
-    "call_with_hooks",
+    "check_kind",
     "forget_hooks",
     "hooks_of",
     "settle",
@@ -148,66 +145,11 @@ def adopt_hooks(owner: object) -> None:
         settle(owner)
 
 
-def _all(module: Module, hooks: str) -> list[tuple[int, Hook]]:
-    """The hooks of every module, then the module's own."""
-    return [*hooks_of(GLOBAL, hooks).items(), *hooks_of(module, hooks).items()]
-
-
-def call_with_hooks(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Run the module's forward between its hooks."""
-    from plait_nn._backward_hooks import Passage, hook_result  # seldom needed
-
-    ran: set[int] = set()
-    result: Any = None
-    try:
-        for _, hook in _all(module, "_forward_pre_hooks"):
-            args, kwargs = _before(module, hook, args, kwargs)
-        passage = Passage.of(module)
-        if passage is not None:
-            args = passage.enter(args)
-        result = module.forward(*args, **kwargs)
-        for number, hook in _all(module, "_forward_hooks"):
-            ran.add(number)
-            result = _after(module, hook, args, kwargs, result)
-        if passage is not None:
-            result = passage.leave(result)
-        hook_result(module, result)
-    except Exception:
-        # hooks that free or close something run in any case; the first error is the one to see
-        for number, hook in _all(module, "_forward_hooks"):
-            if hook.always_call and number not in ran:
-                try:
-                    _after(module, hook, args, kwargs, result)
-                except Exception:
-                    continue
-        raise
-    return result
-
-
-def _before(
-    module: Module, hook: Hook, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    if not hook.with_kwargs:
-        changed = hook.function(module, args)
-        if changed is None:
-            return args, kwargs
-        return (changed if isinstance(changed, tuple) else (changed,)), kwargs
-    changed = hook.function(module, args, kwargs)
-    if changed is None:
-        return args, kwargs
-    if not (isinstance(changed, tuple) and len(changed) == 2):
+def check_kind(module: object, full: bool) -> None:
+    """Refuse to mix hooks of `register_full_backward_hook` and `register_backward_hook`."""
+    other = "_operator_hooks" if full else "_backward_hooks"
+    if hooks_of(module, other):
         raise RuntimeError(
-            f"{type(module).__name__}: a forward pre-hook with kwargs must return None or a tuple "
-            f"(args, kwargs); got {type(changed).__name__}"
+            "register_full_backward_hook and register_backward_hook: one of both is required for a "
+            "module; got both"
         )
-    return changed[0], changed[1]
-
-
-def _after(
-    module: Module, hook: Hook, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any
-) -> Any:
-    if hook.with_kwargs:
-        changed = hook.function(module, args, kwargs, result)
-    else:
-        changed = hook.function(module, args, result)
-    return result if changed is None else changed

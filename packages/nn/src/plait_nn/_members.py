@@ -6,8 +6,7 @@ Members are in three dicts of the module's ``__dict__`` and nowhere else, so tha
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from plait_nn._hooks import GLOBAL, hooks_of
 
@@ -19,15 +18,11 @@ except ImportError:  # another library's core
         return hasattr(instance, name)
 
 
-if TYPE_CHECKING:
-    from plait_nn._module import Module
-
 __all__ = [
     "KINDS",
     "check_name",
     "displace",
     "find_absent",
-    "named_members",
     "refuse_value",
     "registered",
 ]
@@ -45,7 +40,7 @@ _HOOKS = (
 )
 
 
-def displace(module: Module, kind: str, name: str) -> None:
+def displace(module: Any, kind: str, name: str) -> None:
     """Remove what an attribute called ``name`` was, unless it is a member of this kind already."""
     if kind not in module.__dict__:
         raise AttributeError(
@@ -59,14 +54,14 @@ def displace(module: Module, kind: str, name: str) -> None:
     transient.discard(name)
 
 
-def refuse_value(module: Module, name: str, accepted: str, value: object) -> NoReturn:
+def refuse_value(module: object, name: str, accepted: str, value: object) -> NoReturn:
     """Refuse a value that a member can't be replaced by, or can't be."""
     raise TypeError(
         f"{type(module).__name__}: `{name}` must be {accepted} or None; got {type(value).__name__}"
     )
 
 
-def registered(module: Module, kind: str, name: str, value: Any) -> Any:
+def registered(module: object, kind: str, name: str, value: Any) -> Any:
     """What the hooks of registrations make of a member."""
     for hook in hooks_of(GLOBAL, kind).values():
         changed = hook.function(module, name, value)
@@ -74,7 +69,7 @@ def registered(module: Module, kind: str, name: str, value: Any) -> Any:
     return value
 
 
-def check_name(module: Module, what: str, kind: str, name: str) -> None:
+def check_name(module: object, what: str, kind: str, name: str) -> None:
     """Refuse a name under which a member could not be found again."""
     owner = type(module).__name__
     if kind not in module.__dict__ and kind != "_modules":  # the last is found missing below
@@ -87,7 +82,7 @@ def check_name(module: Module, what: str, kind: str, name: str) -> None:
         raise KeyError(f"{owner}: `{name}` can't be a {what}: the attribute exists already")
 
 
-def find_absent(module: Module, name: str) -> Any:
+def find_absent(module: object, name: str) -> Any:
     """Give what an attribute that is no member is: a dict of hooks, or the error it deserves."""
     attributes = module.__dict__
     text = f"'{type(module).__name__}' object has no attribute '{name}'"
@@ -97,21 +92,3 @@ def find_absent(module: Module, name: str) -> Any:
     elif name in KINDS or name in _HOOKS or name == "_hooked":
         text = f"{type(module).__name__}: call super().__init__() first; the module has no {name}"
     raise AttributeError(text, name=name, obj=module)
-
-
-def named_members(
-    module: Module, kind: str, prefix: str, recurse: bool, remove_duplicate: bool
-) -> Iterator[tuple[str, Any]]:
-    """Iterate over the members of one kind with their dotted names."""
-    seen: set[int] = set()
-    modules = (
-        module.named_modules(prefix=prefix, remove_duplicate=remove_duplicate)
-        if recurse
-        else [(prefix, module)]
-    )
-    for path, owner in modules:
-        for name, member in getattr(owner, kind).items():
-            if member is None or (remove_duplicate and id(member) in seen):
-                continue
-            seen.add(id(member))
-            yield (f"{path}.{name}" if path else name), member

@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
+import plait_core as pc
 from plait_core import Tensor
-from plait_nn._call import Call
-from plait_nn._conversion_methods import ConversionMethods
-from plait_nn._hook_methods import HookMethods
-from plait_nn._hooks import GLOBAL, Hook, adopt_hooks, call_with_hooks, forget_hooks
-from plait_nn._members import (
-    KINDS,
-    check_name,
-    displace,
-    find_absent,
-    named_members,
-    refuse_value,
-    registered,
+from plait_nn._call import Call, call_with_hooks
+from plait_nn._convert import conversion, floating
+from plait_nn._hooks import (
+    GLOBAL,
+    Hook,
+    RemovableHandle,
+    add_hook,
+    adopt_hooks,
+    check_kind,
+    forget_hooks,
 )
+from plait_nn._members import KINDS, check_name, displace, find_absent, refuse_value, registered
 from plait_nn._parameter import Buffer, Parameter
 from plait_nn._repr import module_html, module_text
-from plait_nn._state import StateMethods
+from plait_nn._state_dict import (
+    IncompatibleKeys,
+    collect,
+    load,
+    load_members,
+    save_members,
+)
 from plait_nn._trace import note_module
 
 try:
@@ -38,7 +44,7 @@ M = TypeVar("M", bound="Module")
 _ABSENT: Any = object()
 
 
-class Module(HookMethods, ConversionMethods, StateMethods):
+class Module:
     """Base of every layer and every model: members by name, and a ``forward`` that uses them.
 
     A subclass calls ``super().__init__()``, assigns its `Parameter` s and submodules as attributes,
@@ -63,7 +69,10 @@ class Module(HookMethods, ConversionMethods, StateMethods):
     dump_patches: bool = False  # of old programs; it says nothing here
     call_super_init: bool = False  # whether __init__ goes on to a second base class
 
+    _version: int = 1  # of what the state of this class contains
+
     training: bool
+    _hooked: bool  # whether a call has hooks to run
     _parameters: dict[str, Parameter | None]
     _buffers: dict[str, Tensor | None]
     _modules: dict[str, Module | None]
@@ -289,7 +298,7 @@ class Module(HookMethods, ConversionMethods, StateMethods):
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Parameter]]:
         """Iterate over ``(dotted name, parameter)``; a shared one appears under its first name."""
-        yield from named_members(self, "_parameters", prefix, recurse, remove_duplicate)
+        yield from self._named_members("_parameters", prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
         """Iterate over the buffers, each once."""
@@ -300,7 +309,23 @@ class Module(HookMethods, ConversionMethods, StateMethods):
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Tensor]]:
         """Iterate over ``(dotted name, buffer)``."""
-        yield from named_members(self, "_buffers", prefix, recurse, remove_duplicate)
+        yield from self._named_members("_buffers", prefix, recurse, remove_duplicate)
+
+    def _named_members(
+        self, kind: str, prefix: str, recurse: bool, remove_duplicate: bool
+    ) -> Iterator[tuple[str, Any]]:
+        seen: set[int] = set()
+        modules = (
+            self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate)
+            if recurse
+            else [(prefix, self)]
+        )
+        for path, owner in modules:
+            for name, member in getattr(owner, kind).items():
+                if member is None or (remove_duplicate and id(member) in seen):
+                    continue
+                seen.add(id(member))
+                yield (f"{path}.{name}" if path else name), member
 
     def children(self) -> Iterator[Module]:
         """Iterate over the submodules one level down, each once."""
@@ -338,7 +363,7 @@ class Module(HookMethods, ConversionMethods, StateMethods):
                 path = f"{prefix}.{name}" if prefix else name
                 yield from module.named_modules(memo, path, remove_duplicate)
 
-    # ---- modes and conversions -----------------------------------------------------------------
+    # ---- modes -----------------------------------------------------------------------------------
 
     def train(self: M, mode: bool = True) -> M:
         """Set training mode (``True``) or evaluation mode here and below; return the module."""
@@ -368,6 +393,78 @@ class Module(HookMethods, ConversionMethods, StateMethods):
             parameter.requires_grad_(requires_grad)
         return self
 
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Drop the parameters' gradients, or with ``set_to_none=False`` fill them with zeros."""
+        for parameter in self.parameters():
+            if set_to_none:
+                parameter.grad = None
+            elif parameter.grad is not None:
+                parameter.grad = parameter.grad.detach().zero_()
+
+    # ---- conversions -----------------------------------------------------------------------------
+
+    @overload
+    def to(self: M, device: Any = ..., dtype: Any = ..., non_blocking: bool = ...) -> M: ...
+
+    @overload
+    def to(self: M, dtype: Any, non_blocking: bool = ...) -> M: ...
+
+    @overload
+    def to(self: M, tensor: Tensor, non_blocking: bool = ...) -> M: ...
+
+    def to(self: M, *args: Any, **kwargs: Any) -> M:
+        """Convert parameters and buffers in place; return the module.
+
+        ``to(device)``, ``to(dtype)``, ``to(device, dtype)`` and ``to(tensor)`` (its device and
+        dtype). Only floating-point and complex members change their dtype, to such a one;
+        ``memory_format=`` is for members of 4 and 5 dimensions.
+
+        Example:
+            >>> import plait_core as pc, plait_nn as nn
+            >>> nn.Linear(2, 3).to(pc.float64).weight.dtype
+            plait.float64
+        """
+        return self._apply(conversion(*args, **kwargs))
+
+    def type(self: M, dst_type: Any) -> M:
+        """Convert every parameter and buffer to ``dst_type``."""
+        return self._apply(lambda tensor: tensor.type(dst_type))
+
+    def float(self: M) -> M:
+        """Convert floating-point parameters and buffers to float32."""
+        return self._apply(floating(pc.float32))
+
+    def double(self: M) -> M:
+        """Convert floating-point parameters and buffers to float64."""
+        return self._apply(floating(pc.float64))
+
+    def half(self: M) -> M:
+        """Convert floating-point parameters and buffers to float16."""
+        return self._apply(floating(pc.float16))
+
+    def bfloat16(self: M) -> M:
+        """Convert floating-point parameters and buffers to bfloat16."""
+        return self._apply(floating(pc.bfloat16))
+
+    def cpu(self: M) -> M:
+        """Move parameters and buffers to the CPU."""
+        return self.to("cpu")
+
+    def cuda(self: M, device: Any = None) -> M:
+        """Move parameters and buffers to a CUDA device; an error where there is none."""
+        return self.to("cuda" if device is None else pc.device("cuda", device))
+
+    def to_empty(self: M, *, device: Any, recurse: bool = True) -> M:
+        """Give parameters and buffers new memory on ``device``, without copying the values.
+
+        Example:
+            >>> import plait_nn as nn
+            >>> layer = nn.Linear(2, 3, device="meta")
+            >>> layer.to_empty(device="cpu").weight.device
+            device(type='cpu')
+        """
+        return self._apply(lambda tensor: pc.empty_like(tensor, device=device), recurse)
+
     def share_memory(self: M) -> M:
         """Move parameters, their gradients and buffers to shared memory by `share_memory_`.
 
@@ -379,13 +476,262 @@ class Module(HookMethods, ConversionMethods, StateMethods):
                     shared.share_memory_()
         return self
 
-    def zero_grad(self, set_to_none: bool = True) -> None:
-        """Drop the parameters' gradients, or with ``set_to_none=False`` fill them with zeros."""
-        for parameter in self.parameters():
-            if set_to_none:
-                parameter.grad = None
-            elif parameter.grad is not None:
-                parameter.grad = parameter.grad.detach().zero_()
+    def _apply(self: M, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> M:
+        """Replace the values of the members by ``fn`` of them; parameters keep their identity."""
+        if recurse:
+            for child in self.children():
+                child._apply(fn)
+        for parameter in self._parameters.values():
+            if parameter is None:
+                continue
+            values = fn(parameter.detach())
+            gradient = parameter.grad
+            if gradient is not None:
+                parameter.grad = None  # it must fit the parameter at every moment
+            parameter.data = values
+            if gradient is not None:
+                parameter.grad = fn(gradient.detach())
+        for name, buffer in self._buffers.items():
+            if buffer is not None:
+                self._buffers[name] = fn(buffer)
+        return self
+
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Leave the module as it is: operators run one by one. For programs that call it."""
+
+    # ---- state_dict ------------------------------------------------------------------------------
+
+    def state_dict(
+        self,
+        *,
+        destination: dict[str, Any] | None = None,
+        prefix: str = "",
+        keep_vars: bool = False,
+    ) -> dict[str, Any]:
+        """Return the parameters and persistent buffers by dotted name, detached, sharing memory.
+
+        What `get_extra_state` returns stands under ``_extra_state``. The dict's attribute
+        ``_metadata`` has the version of each module's class, ``_version``.
+
+        Args:
+            destination: A dict to fill and return.
+            prefix: Put before every name.
+            keep_vars: Return the parameters themselves instead of detached tensors.
+
+        Example:
+            >>> import plait_nn as nn
+            >>> list(nn.Sequential(nn.Linear(2, 3), nn.ReLU()).state_dict())
+            ['0.weight', '0.bias']
+        """
+        return collect(self, destination, prefix, keep_vars)
+
+    def load_state_dict(
+        self, state_dict: Any, strict: bool = True, assign: bool = False
+    ) -> IncompatibleKeys:
+        """Copy parameters and buffers from a mapping of dotted names to tensors or arrays.
+
+        Everything is compared before anything is written: when it raises, the module is unchanged.
+
+        Args:
+            state_dict: The values. Arrays that speak DLPack or the NumPy protocol will do.
+            strict: Whether the names must be exactly those of `state_dict`.
+            assign: Put the given tensors in the place of the present ones instead of copying.
+
+        Returns:
+            ``(missing_keys, unexpected_keys)``.
+
+        Raises:
+            RuntimeError: Names (if ``strict``) or shapes differ; the message lists all differences.
+        """
+        return load(self, state_dict, strict, assign)
+
+    def _save_to_state_dict(
+        self, destination: dict[str, Any], prefix: str, keep_vars: bool
+    ) -> None:
+        """Add this module's own members; submodules follow by themselves. May be overridden."""
+        save_members(self, destination, prefix, keep_vars)
+
+    def _load_from_state_dict(
+        self,
+        state_dict: dict[str, Any],
+        prefix: str,
+        local_metadata: dict[str, Any],
+        strict: bool,
+        missing_keys: list[str],
+        unexpected_keys: list[str],
+        error_msgs: list[str],
+    ) -> None:
+        """Take this module's own members from ``state_dict``. May be overridden."""
+        load_members(
+            self,
+            state_dict,
+            prefix,
+            local_metadata,
+            strict,
+            missing_keys,
+            unexpected_keys,
+            error_msgs,
+        )
+
+    def _defines(self, method: str) -> bool:
+        """Whether a subclass has a ``get_extra_state`` or ``set_extra_state`` of its own."""
+        return getattr(type(self), method) is not getattr(Module, method)
+
+    def get_extra_state(self) -> Any:
+        """Return what else belongs to the state, for a subclass to define with `set_extra_state`.
+
+        Example:
+            >>> import plait_nn as nn
+            >>> class Counts(nn.Module):
+            ...     calls = 3
+            ...     def get_extra_state(self):
+            ...         return {"calls": self.calls}
+            ...     def set_extra_state(self, state):
+            ...         self.calls = state["calls"]
+            >>> Counts().state_dict()["_extra_state"]
+            {'calls': 3}
+        """
+        raise RuntimeError(f"{type(self).__name__}: get_extra_state is called, but not defined")
+
+    def set_extra_state(self, state: Any) -> None:
+        """Take back what `get_extra_state` returned."""
+        raise RuntimeError(
+            f"{type(self).__name__}: a state has extra state, but set_extra_state is not defined"
+        )
+
+    # ---- hooks -----------------------------------------------------------------------------------
+
+    def register_forward_pre_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+    ) -> RemovableHandle:
+        """Call ``hook(module, args)`` before every ``forward``.
+
+        It returns None or new positional arguments. With ``with_kwargs`` it is called as
+        ``hook(module, args, kwargs)`` and returns None or ``(args, kwargs)``.
+        """
+        return add_hook(self, "_forward_pre_hooks", Hook(hook, with_kwargs), prepend)
+
+    def register_forward_hook(
+        self,
+        hook: Callable[..., Any],
+        *,
+        prepend: bool = False,
+        with_kwargs: bool = False,
+        always_call: bool = False,
+    ) -> RemovableHandle:
+        """Call ``hook(module, args, output)`` after every ``forward``.
+
+        It returns None or a new output. With ``with_kwargs`` it is called as
+        ``hook(module, args, kwargs, output)``; with ``always_call`` also when ``forward`` raised.
+        """
+        return add_hook(self, "_forward_hooks", Hook(hook, with_kwargs, always_call), prepend)
+
+    def register_full_backward_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
+        """Call ``hook(module, grad_input, grad_output)`` when the inputs' gradients are there.
+
+        Both are tuples with one gradient for each positional argument and each result, None where
+        that is no tensor. The hook returns None or new gradients of the inputs; it must not write
+        the ones it got. Where no input requires grad it runs when the results' gradients are
+        there, with None for each input. Keyword arguments take no part, and inputs and results
+        can't be written in place by the module and its callers.
+
+        Example:
+            >>> import plait_core as pc, plait_nn as nn
+            >>> layer = nn.Linear(2, 3)
+            >>> def show(module, grad_input, grad_output):
+            ...     print(tuple(grad_input[0].shape), tuple(grad_output[0].shape))
+            >>> handle = layer.register_full_backward_hook(show)
+            >>> layer(pc.ones(4, 2, requires_grad=True)).sum().backward()
+            (4, 2) (4, 3)
+        """
+        check_kind(self, full=True)
+        return add_hook(self, "_backward_hooks", Hook(hook), prepend)
+
+    def register_full_backward_pre_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
+        """Call ``hook(module, grad_output)`` before the module's backward pass.
+
+        It returns None or the gradients of the results to use instead.
+
+        Example:
+            >>> import plait_core as pc, plait_nn as nn
+            >>> layer = nn.Identity()
+            >>> handle = layer.register_full_backward_pre_hook(lambda m, grads: (grads[0] * 10,))
+            >>> x = pc.ones(1, requires_grad=True)
+            >>> layer(x).backward()
+            >>> x.grad
+            tensor([10.])
+        """
+        return add_hook(self, "_backward_pre_hooks", Hook(hook), prepend)
+
+    def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Hang ``hook(module, grad_input, grad_output)`` on the operator that made the result.
+
+        For programs that have it: the gradients are those of the module's last operator alone. Use
+        `register_full_backward_hook`.
+        """
+        check_kind(self, full=False)
+        return add_hook(self, "_operator_hooks", Hook(hook))
+
+    def register_state_dict_pre_hook(self, hook: Callable[..., None]) -> RemovableHandle:
+        """Call ``hook(module, prefix, keep_vars)`` before ``state_dict`` takes the members."""
+        return add_hook(self, "_state_dict_pre_hooks", Hook(hook))
+
+    def register_state_dict_post_hook(self, hook: Callable[..., None]) -> RemovableHandle:
+        """Call ``hook(module, state_dict, prefix, local_metadata)`` after ``state_dict``.
+
+        It may change the state in place. It sees what the modules below have added.
+
+        Example:
+            >>> import plait_nn as nn
+            >>> layer = nn.Linear(1, 1)
+            >>> def forget(module, state, prefix, metadata):
+            ...     del state[prefix + "bias"]
+            >>> handle = layer.register_state_dict_post_hook(forget)
+            >>> list(layer.state_dict())
+            ['weight']
+        """
+        return add_hook(self, "_state_dict_hooks", Hook(hook))
+
+    def register_load_state_dict_pre_hook(self, hook: Callable[..., None]) -> RemovableHandle:
+        """Call a hook before ``load_state_dict`` looks for the module's members.
+
+        It is called as ``hook(module, state_dict, prefix, local_metadata, strict, missing_keys,
+        unexpected_keys, error_msgs)`` and may change ``state_dict``, a copy of what was given.
+
+        Example:
+            >>> import plait_core as pc, plait_nn as nn
+            >>> layer = nn.Linear(1, 1, bias=False)
+            >>> def rename(module, state, prefix, *rest):
+            ...     state[prefix + "weight"] = state.pop(prefix + "kernel")
+            >>> handle = layer.register_load_state_dict_pre_hook(rename)
+            >>> layer.load_state_dict({"kernel": pc.ones(1, 1)})
+            <All keys matched successfully>
+        """
+        return add_hook(self, "_load_state_dict_pre_hooks", Hook(hook))
+
+    def register_load_state_dict_post_hook(self, hook: Callable[..., None]) -> RemovableHandle:
+        """Call ``hook(module, incompatible_keys)`` after ``load_state_dict`` wrote the members.
+
+        It may take names from ``incompatible_keys.missing_keys`` and ``unexpected_keys``; what is
+        left is an error if the loading is strict. Because of that a module that has such a hook is
+        written before the names are compared; shapes are compared first all the same.
+        """
+        return add_hook(self, "_load_state_dict_post_hooks", Hook(hook))
+
+    def _register_state_dict_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Like `register_state_dict_post_hook`, but the hook may return another state."""
+        return add_hook(self, "_state_dict_hooks", Hook(hook, True))
+
+    def _register_load_state_dict_pre_hook(
+        self, hook: Callable[..., None], with_module: bool = False
+    ) -> RemovableHandle:
+        """Like `register_load_state_dict_pre_hook`; the module is given only on demand."""
+        called = hook if with_module else (lambda module, *rest: hook(*rest))
+        return add_hook(self, "_load_state_dict_pre_hooks", Hook(called))
 
     # ---- pickles and copies --------------------------------------------------------------------
 

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from html import escape
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from plait_nn._module import Module
+from typing import Any, Protocol
 
 __all__ = ["indent_rest", "module_html", "module_text"]
+
+
+class _Module(Protocol):
+    """What these functions use of a `Module`."""
+
+    @property
+    def _modules(self) -> Mapping[str, Any]: ...
+
+    def _get_name(self) -> str: ...
+    def extra_repr(self) -> str: ...
+    def parameters(self) -> Iterator[Any]: ...
 
 
 def indent_rest(text: str, width: int = 2) -> str:
@@ -16,7 +25,7 @@ def indent_rest(text: str, width: int = 2) -> str:
     return text.replace("\n", "\n" + " " * width)
 
 
-def module_text(module: Module) -> str:
+def module_text(module: _Module) -> str:
     """Return the repr of a module."""
     extra = module.extra_repr()
     lines = extra.split("\n") if extra else []
@@ -28,12 +37,12 @@ def module_text(module: Module) -> str:
     return f"{module._get_name()}({body})"
 
 
-def module_html(module: Module) -> str:
+def module_html(module: _Module) -> str:
     """Return the module as a tree whose branches fold: the first level open, the others closed."""
     return _branch(module, "", True)
 
 
-def _branch(module: Module, name: str, opened: bool) -> str:
+def _branch(module: _Module, name: str, opened: bool) -> str:
     children = [(key, child) for key, child in module._modules.items() if child is not None]
     title = f"<b>{escape(module._get_name())}</b>"
     if name:

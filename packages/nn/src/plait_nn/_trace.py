@@ -11,26 +11,33 @@ Nothing is done until there is an exception. Python 3.10 has no notes: the text 
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-if TYPE_CHECKING:
-    from plait_nn._module import Module
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple, Protocol
 
 __all__ = ["note_module"]
 
 _LONGEST = 200
 
 
+class _Module(Protocol):
+    """What these functions use of a `Module`."""
+
+    @property
+    def _modules(self) -> Mapping[str, Any]: ...
+
+    def named_modules(self) -> Iterator[tuple[str, Any]]: ...
+
+
 class _Place(NamedTuple):
     """What the last module wrote: who it was, the path from it down, and where the note is."""
 
-    module: Module
+    module: _Module
     path: str
     description: str
     number: int
 
 
-def note_module(error: Any, module: Module) -> None:
+def note_module(error: Any, module: _Module) -> None:
     """Say on ``error`` that it passed through ``module``."""
     if not hasattr(error, "add_note") or isinstance(error, RecursionError):
         return
@@ -52,7 +59,7 @@ def note_module(error: Any, module: Module) -> None:
         error.__plait_place__ = _Place(module, path, description, index)
 
 
-def _describe(module: Module) -> str:
+def _describe(module: _Module) -> str:
     """The module's own arguments, if they fit a line."""
     try:
         text = "" if module._modules else repr(module)
@@ -61,7 +68,7 @@ def _describe(module: Module) -> str:
     return "" if "\n" in text or len(text) > _LONGEST else f": {text}"
 
 
-def _name_within(parent: Module, child: Module) -> str:
+def _name_within(parent: _Module, child: _Module) -> str:
     try:
         return next((name for name, each in parent.named_modules() if each is child), "")
     except Exception:  # a subclass may break the walk: its error must not hide the one on its way

@@ -15,13 +15,13 @@ the way round where there is nothing. A PyTorch that is installed is not importe
     >>> torch.quantize_per_tensor
     Traceback (most recent call last):
     ...
-    plait_torch._facade.MissingName: plait_torch: torch.quantize_per_tensor is not there; ...
+    plait_torch._missing.MissingName: plait_torch: torch.quantize_per_tensor is not there; ...
 """
 
 from __future__ import annotations
 
-from plait_torch._facade import MissingModule, MissingName
-from plait_torch._installing import install, installed, uninstall
+from plait_torch._finder import install, installed, uninstall
+from plait_torch._missing import MissingModule, MissingName
 from plait_torch._program import run
 
 __version__ = "2.13.0.1"

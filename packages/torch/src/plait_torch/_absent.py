@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import plait
-from plait_abi.imports import import_module
+from plait_torch._missing import MissingName, explain
 
 __all__ = ["DTYPES", "LAYOUTS", "Absent", "finfo"]
 
@@ -31,7 +31,7 @@ class Absent:
         False
         >>> eight_bits.itemsize
         Traceback (most recent call last):
-        plait_torch._facade.MissingName: plait_torch: torch.float8_e5m2 is not there; use ...
+        plait_torch._missing.MissingName: plait_torch: torch.float8_e5m2 is not there; use ...
     """
 
     def __init__(self, name: str) -> None:
@@ -44,10 +44,9 @@ class Absent:
         return _named, (self._name,)
 
     def __getattr__(self, name: str) -> Any:
-        facade = import_module("plait_torch._facade")
         if name.startswith("__"):
             raise AttributeError(name)
-        raise facade.MissingName(facade.explain(f"torch.{self._name}"), name=name, obj=self)
+        raise MissingName(explain(f"torch.{self._name}"), name=name, obj=self)
 
 
 _made: dict[str, Absent] = {}

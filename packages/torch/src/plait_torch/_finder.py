@@ -1,7 +1,8 @@
-"""The finder that answers for `torch` and every name below it."""
+"""What `import torch` finds: the finder, the modules that it makes, and putting it in place."""
 
 from __future__ import annotations
 
+import dis
 import importlib
 import importlib.abc
 import importlib.machinery
@@ -9,18 +10,96 @@ import importlib.metadata
 import importlib.util
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
-from plait_torch import _places
-from plait_torch._facade import Facade, MissingModule, explain, resolve
-from plait_torch._missing import advice
+from plait_abi.imports import import_module
+from plait_torch import _places, _tensor_methods
+from plait_torch._missing import MissingModule, MissingName, advice, explain
 from plait_torch._version import __version__
 
-__all__ = ["Finder"]
+__all__ = ["Facade", "Finder", "install", "installed", "resolve", "uninstall"]
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
+_IMPORT_FROM = dis.opmap["IMPORT_FROM"]
+# asked for anew each time, because the answer changes
+_CHANGING = frozenset({"default_generator"})
+
+
+def resolve(source: str) -> ModuleType:
+    """Return the module of a source, which may stand in another one: "module:name"."""
+    module, _, name = source.partition(":")
+    found = import_module(module)
+    return getattr(found, name) if name else found
+
+
+class Facade(ModuleType):
+    """Looks names up in its sources, in order, and keeps what it found."""
+
+    def __init__(self, name: str, sources: tuple[str, ...]) -> None:
+        super().__init__(name, f"PyTorch's `{name}`, from {', '.join(sources)}.")
+        self._sources = sources
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "__all__":
+            return [each for each in dir(self) if not each.startswith("_")]
+        fullname = f"{self.__name__}.{name}"
+        if name.startswith("__") and name != "__version__" and fullname not in _places.PLACES:
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        if fullname not in _places.FUNCTIONS and _places.sources(fullname) is not None:
+            with installed():  # also after the block that this module was imported in
+                module = import_module(fullname)
+            self.__dict__[name] = module
+            return module
+        for source in self._sources:
+            try:
+                value = getattr(resolve(source), name)
+            except AttributeError:
+                continue
+            if name not in _CHANGING:
+                self.__dict__[name] = value
+            return value
+        text = explain(fullname)
+        if _is_import_from():
+            raise ImportError(text, name=self.__name__)
+        raise MissingName(text, name=name, obj=self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # functions that a program sends to other processes name their modules
+        return _imported, (self.__name__,)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        # the import system sets a module's name in its package
+        if isinstance(value, ModuleType) and f"{self.__name__}.{name}" in _places.FUNCTIONS:
+            return
+        super().__setattr__(name, value)
+
+    def __dir__(self) -> list[str]:
+        own = {name for name in self.__dict__ if not name.startswith("_")}
+        for source in self._sources:
+            module = resolve(source)
+            own.update(getattr(module, "__all__", ()))
+            if not source.startswith("plait_torch."):
+                own.update(name for name in dir(module) if not name.startswith("_"))
+        inner = self.__name__ + "."
+        for name in _places.PLACES:
+            if name.startswith(inner):
+                own.add(name[len(inner) :].partition(".")[0])
+        return sorted(own)
+
+
+def _imported(name: str) -> ModuleType:
+    """Return a torch module, in a process that may not have the finder yet."""
+    install()
+    return import_module(name)
+
+
+def _is_import_from() -> bool:
+    """Tell whether the code that asks for the attribute is a ``from ... import``."""
+    frame = sys._getframe(2)
+    return frame.f_lasti >= 0 and frame.f_code.co_code[frame.f_lasti] == _IMPORT_FROM
 
 
 class Finder(importlib.metadata.DistributionFinder):
@@ -85,3 +164,69 @@ class _Distribution(importlib.metadata.Distribution):
 
     def locate_file(self, path: Any) -> Any:
         return os.path.join(_HERE, str(path))
+
+
+_finder = Finder()
+
+
+def is_installed() -> bool:
+    """Tell whether `torch` means plait now."""
+    return _finder in sys.meta_path
+
+
+def install() -> None:
+    """Make ``import torch`` mean plait, until `uninstall`. A second time nothing happens.
+
+    Raises:
+        RuntimeError: if PyTorch is imported already.
+
+    Example:
+        >>> import importlib.util, plait_torch
+        >>> plait_torch.install()
+        >>> importlib.util.find_spec("torch.nn") is not None
+        True
+        >>> plait_torch.uninstall()
+    """
+    if is_installed():
+        return
+    there = sys.modules.get("torch")
+    if there is not None:
+        place = getattr(there, "__file__", None) or there.__name__
+        raise RuntimeError(f"plait_torch.install: torch is imported already, from {place}")
+    sys.meta_path.insert(0, _finder)
+    _tensor_methods.bind()
+    importlib.invalidate_caches()
+
+
+def uninstall() -> None:
+    """Take the finder back; ``import torch`` means what it meant before."""
+    if not is_installed():
+        return
+    sys.meta_path.remove(_finder)
+    _tensor_methods.unbind()
+    for name in _names():
+        del sys.modules[name]
+
+
+@contextmanager
+def installed() -> Iterator[None]:
+    """`install` for the length of a ``with`` block; modules imported in it stay with who has them.
+
+    Example:
+        >>> import plait_torch
+        >>> with plait_torch.installed():
+        ...     import torch
+        >>> torch.zeros(2)
+        tensor([0., 0.])
+    """
+    before = is_installed()
+    install()
+    try:
+        yield
+    finally:
+        if not before:
+            uninstall()
+
+
+def _names() -> list[str]:
+    return [name for name in sys.modules if name == "torch" or name.startswith("torch.")]

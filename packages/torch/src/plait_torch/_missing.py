@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["advice"]
+__all__ = ["MissingModule", "MissingName", "advice", "explain"]
 
 _QUANTIZED = "plait has no quantized tensors: keep float32, or `half()` for storage"
 _SCRIPT = "plait runs Python as it stands and has no graph of it to keep or to show"
@@ -112,3 +112,17 @@ def advice(fullname: str) -> str:
             return _WAYS[name]
         name = name.rpartition(".")[0]
     return ""
+
+
+class MissingName(AttributeError):
+    """A name of PyTorch that plait has no counterpart for."""
+
+
+class MissingModule(ModuleNotFoundError):
+    """A module of PyTorch that plait has no counterpart for."""
+
+
+def explain(fullname: str) -> str:
+    """Return the text for a missing name: its own name, and the way round where there is one."""
+    way = advice(fullname)
+    return f"plait_torch: {fullname} is not there" + (f"; {way}" if way else "")

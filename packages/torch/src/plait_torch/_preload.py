@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plait_torch._installing import install
+from plait_torch._finder import install
 
 __all__: list[str] = []
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from multiprocessing import set_forkserver_preload, spawn
 from typing import Any
 
-from plait_torch._installing import install
+from plait_torch._finder import install
 
 __all__ = ["run"]
 

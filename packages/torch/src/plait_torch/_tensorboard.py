@@ -9,7 +9,7 @@ import warnings
 from types import TracebackType
 from typing import Any
 
-from plait_torch._facade import MissingName
+from plait_torch._missing import MissingName
 
 try:
     from tensorboard.compat.proto.event_pb2 import Event

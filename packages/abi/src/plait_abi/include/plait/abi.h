@@ -356,7 +356,14 @@ typedef struct plait_host { /* role "host": what a host language gives an engine
   void (*release)(void *ctx, void *wrapper); /* gives up slot[1] of a dying tensor that owned it; any thread, any lock */
 } plait_host;
 
-enum { PLAIT_BACKWARD_RETAIN = 1, PLAIT_BACKWARD_CREATE = 2, PLAIT_BACKWARD_ALLOW_UNUSED = 4 };
+enum { /* flags of plait_engine::backward */
+  PLAIT_BACKWARD_RETAIN = 1,
+  PLAIT_BACKWARD_CREATE = 2,
+  PLAIT_BACKWARD_ALLOW_UNUSED = 4,
+  /* leaves among `inputs` accumulate, hooks and all, and have NULL in gx; an engine that doesn't know it fills gx, which
+   * the caller then adds up */
+  PLAIT_BACKWARD_ACCUMULATE = 8
+};
 
 typedef struct plait_engine { /* role "engine": automatic differentiation */
   plait_header h;

@@ -28,10 +28,6 @@ enum plait_conversion {
   PLAIT_CONVERSION_FAILED = -1
 };
 
-/* A flag of plait_engine::backward for bindings: leaves among `inputs` accumulate, hooks and all,
- * and have NULL in gx. An engine that doesn't know it fills gx, which the binding then adds up. */
-enum { PLAIT_BACKWARD_ACCUMULATE = 8 };
-
 typedef struct plait_python {
   plait_header h;
   const plait_runtime *runtime;

@@ -1,11 +1,9 @@
-// Where branches of the graph are independent, several nodes are ready at once. Their derivatives
-// run on the threads of the executor; what they give is delivered when their turn comes, so that
-// the order of all sums, and every bit, is that of one thread.
-#include "ahead.hpp"
+#include "parallel.hpp"
 
-#include "op_node.hpp"
+#include "evaluate.hpp"
+#include "record.hpp"
 #include "tangents.hpp"
-#include "task.hpp"
+#include "unpack.hpp"
 #include "watch.hpp"
 
 namespace plait::autograd {
@@ -66,79 +64,84 @@ class Alike {
 
 }  // namespace
 
-uint32_t threads_for(const plait_thread *thread, bool particular) {
+// Nor is a second thread used in anomaly mode, nor within a level of forward mode.
+void ParallelDerivatives::start(plait_thread *thread, bool keep, bool particular) {
+  thread_ = thread;
+  keep_ = keep;
   const plait_executor *e = PLAIT_ROLE(thread->roles->executor);
-  return particular || watching() || level_of(thread) || !e ? 1 : e->width(e->ctx);
+  width_ = particular || watching() || level_of(thread) || !e ? 1 : e->width(e->ctx);
 }
 
-void Task::look_ahead(Node *first) {
+void ParallelDerivatives::look_ahead(Node *first, const std::vector<Node *> &others,
+                                     PassMarks &marks) {
   const auto known = [this](const Node *n) {
-    for (const Ahead &a : ahead_)
-      if (a.node == n) return true;
+    for (const Derivative &d : done_)
+      if (d.node == n) return true;
     return false;
   };
   if (!worthwhile(first) || known(first)) return;
-  const size_t old = ahead_.size();
-  const auto add = [this](Node *n) {
+  const size_t old = done_.size();
+  const auto add = [&](Node *n) {
     uint64_t need = 0;
     for (uint32_t i = 0; i < n->n_edges; i++)
       if (n->edges[i].node) need |= bit_of(i);
-    ahead_.push_back({static_cast<OpNode *>(n), buffers(n), need, {}, false});
-    ahead_.back().gx.resize(n->n_edges);
+    done_.push_back({static_cast<OpNode *>(n), marks.buffers(n), need, {}, false});
+    done_.back().gx.resize(n->n_edges);
   };
-  for (Node *n : heap_) {
-    if (ahead_.size() - old + 1 >= width_) break;
+  for (Node *n : others) {
+    if (done_.size() - old + 1 >= width_) break;
     bool whole = worthwhile(n) && !known(n);
-    for (uint32_t i = 0; whole && i < n->n_outs; i++) whole = buffers(n)[i];
+    for (uint32_t i = 0; whole && i < n->n_outs; i++) whole = marks.buffers(n)[i];
     if (whole) add(n);
   }
-  if (ahead_.size() == old) return;
+  if (done_.size() == old) return;
   bool whole = true;
-  for (uint32_t i = 0; whole && i < first->n_outs; i++) whole = buffers(first)[i];
-  if (!whole) return ahead_.resize(old);
+  for (uint32_t i = 0; whole && i < first->n_outs; i++) whole = marks.buffers(first)[i];
+  if (!whole) return done_.resize(old);
   add(first);
   struct Job {
-    Task *task;
-    Ahead *from;
+    ParallelDerivatives *all;
+    Derivative *from;
     uint64_t excluded, included;
-  } job{this, ahead_.data() + old, thread_->excluded, thread_->included};
+  } job{this, done_.data() + old, thread_->excluded, thread_->included};
   const plait_executor *e = PLAIT_ROLE(thread_->roles->executor);
   e->parallel(
-      e->ctx, ahead_.size() - old,
+      e->ctx, done_.size() - old,
       [](void *arg, uint64_t i) {
         auto *j = static_cast<Job *>(arg);
-        j->task->compute(j->from[i], j->excluded, j->included);
+        j->all->compute(j->from[i], j->excluded, j->included);
       },
       &job);
 }
 
 // A derivative that fails here runs again when its turn comes, and fails there, in order; so the
 // node keeps its values until it has succeeded.
-void Task::compute(Ahead &a, uint64_t excluded, uint64_t included) const noexcept {
+void ParallelDerivatives::compute(Derivative &d, uint64_t excluded,
+                                  uint64_t included) const noexcept {
   plait_thread *thread = engine.runtime->thread();
   const Alike alike(thread, excluded, included);
   std::vector<plait_tensor *> gx;
   try {
-    gx.resize(a.gx.size(), nullptr);
-    vjp(thread, a.node, a.gy, a.need, gx.data(), true);
-    if (!retain_) const Unpacked last(thread, a.node, false, false);
-    a.done = true;
+    gx.resize(d.gx.size(), nullptr);
+    vjp({thread, true, false}, d.node, d.gy, d.need, gx.data());
+    if (!keep_) const Unpacked last(thread, d.node, false, false);
+    d.done = true;
   } catch (...) {
     engine.runtime->clear(thread);
   }
   for (size_t i = 0; i < gx.size(); i++) {
     Tensor t = Tensor::steal(gx[i]);
-    if (a.done) a.gx[i] = std::move(t);
+    if (d.done) d.gx[i] = std::move(t);
   }
 }
 
-bool Task::computed(Node *n, plait_tensor **gx) {
-  for (Ahead &a : ahead_) {
-    if (a.node != n) continue;
-    for (size_t i = 0; a.done && i < a.gx.size(); i++) gx[i] = a.gx[i].release();
-    const bool done = a.done;
-    std::swap(a, ahead_.back());
-    ahead_.pop_back();
+bool ParallelDerivatives::found(const Node *n, plait_tensor **gx) {
+  for (Derivative &d : done_) {
+    if (d.node != n) continue;
+    for (size_t i = 0; d.done && i < d.gx.size(); i++) gx[i] = d.gx[i].release();
+    const bool done = d.done;
+    std::swap(d, done_.back());
+    done_.pop_back();
     return done;
   }
   return false;

@@ -4,19 +4,47 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import plait_core as pc
 from plait_core import Tensor
 from plait_nn._hooks import Hook, hooks_of
 from plait_nn._parameter import Parameter
 
-if TYPE_CHECKING:
-    from plait_nn._module import Module
-
-__all__ = ["IncompatibleKeys", "StateMethods", "collect", "load", "load_members", "save_members"]
+__all__ = ["IncompatibleKeys", "collect", "load", "load_members", "save_members"]
 
 _EXTRA = "_extra_state"
+
+
+class _Module(Protocol):
+    """What these functions use of a `Module`."""
+
+    _version: int
+    _non_persistent_buffers_set: set[str]
+
+    @property
+    def _parameters(self) -> Mapping[str, Parameter | None]: ...
+    @property
+    def _buffers(self) -> Mapping[str, Tensor | None]: ...
+    @property
+    def _modules(self) -> Mapping[str, Any]: ...
+
+    def _defines(self, method: str) -> bool: ...
+    def get_extra_state(self) -> Any: ...
+    def set_extra_state(self, state: Any) -> None: ...
+    def _save_to_state_dict(
+        self, destination: dict[str, Any], prefix: str, keep_vars: bool
+    ) -> None: ...
+    def _load_from_state_dict(
+        self,
+        state_dict: dict[str, Any],
+        prefix: str,
+        local_metadata: dict[str, Any],
+        strict: bool,
+        missing_keys: list[str],
+        unexpected_keys: list[str],
+        error_msgs: list[str],
+    ) -> None: ...
 
 
 class IncompatibleKeys(NamedTuple):
@@ -35,7 +63,7 @@ class IncompatibleKeys(NamedTuple):
 
 
 def collect(
-    module: Module, destination: dict[str, Any] | None, prefix: str, keep_vars: bool
+    module: _Module, destination: dict[str, Any] | None, prefix: str, keep_vars: bool
 ) -> dict[str, Any]:
     """Fill ``destination`` with the state of the module and of those below it."""
     if destination is None:
@@ -59,19 +87,17 @@ def collect(
     return destination
 
 
-def save_members(module: Module, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
+def save_members(
+    module: _Module, destination: dict[str, Any], prefix: str, keep_vars: bool
+) -> None:
     """Add the module's own parameters, persistent buffers and extra state."""
     for name, member in _persistent(module).items():
         destination[prefix + name] = member if keep_vars else member.detach()
-    if _has_extra(module, "get_extra_state"):
+    if module._defines("get_extra_state"):
         destination[prefix + _EXTRA] = module.get_extra_state()
 
 
-def _has_extra(module: Module, method: str) -> bool:
-    return getattr(type(module), method) is not getattr(StateMethods, method)
-
-
-def _persistent(module: Module) -> dict[str, Tensor]:
+def _persistent(module: _Module) -> dict[str, Tensor]:
     """The parameters and buffers that a state holds, without places that are None."""
     members: dict[str, Tensor] = {}
     for name, parameter in module._parameters.items():
@@ -83,7 +109,7 @@ def _persistent(module: Module) -> dict[str, Tensor]:
     return members
 
 
-def load(module: Module, state: Any, strict: bool, assign: bool) -> IncompatibleKeys:
+def load(module: _Module, state: Any, strict: bool, assign: bool) -> IncompatibleKeys:
     """Compare all of the state with the module, then write all of it."""
     if not isinstance(state, Mapping):
         raise TypeError(
@@ -97,7 +123,7 @@ def load(module: Module, state: Any, strict: bool, assign: bool) -> Incompatible
     values = OrderedDict(state)
     versions = getattr(state, "_metadata", None) or {}
     visited: set[str] = set()
-    after: list[tuple[Module, Hook]] = []
+    after: list[tuple[_Module, Hook]] = []
     for path, owner in _walk(module, ""):
         prefix = f"{path}." if path else ""
         metadata = {**versions.get(path, {}), "assign_to_params_buffers": assign, "writes": writes}
@@ -106,7 +132,7 @@ def load(module: Module, state: Any, strict: bool, assign: bool) -> Incompatible
             hook.function(owner, *rest)
         owner._load_from_state_dict(values, prefix, metadata, strict, missing, unexpected, errors)
         visited.update(prefix + name for name in _persistent(owner))
-        if _has_extra(owner, "set_extra_state"):
+        if owner._defines("set_extra_state"):
             visited.add(prefix + _EXTRA)
         hooks = hooks_of(owner, "_load_state_dict_post_hooks").values()
         after = [*((owner, hook) for hook in hooks), *after]
@@ -127,7 +153,7 @@ def load(module: Module, state: Any, strict: bool, assign: bool) -> Incompatible
     return keys
 
 
-def _walk(module: Module, path: str) -> Iterator[tuple[str, Module]]:
+def _walk(module: _Module, path: str) -> Iterator[tuple[str, _Module]]:
     """Give every module with its path, shared ones under each."""
     yield path, module
     for name, child in module._modules.items():
@@ -135,7 +161,7 @@ def _walk(module: Module, path: str) -> Iterator[tuple[str, Module]]:
             yield from _walk(child, f"{path}.{name}" if path else name)
 
 
-def _raise_all(module: Module, errors: list[str]) -> None:
+def _raise_all(module: _Module, errors: list[str]) -> None:
     if errors:
         raise RuntimeError(
             f"Error(s) in loading state_dict for {type(module).__name__}:\n\t" + "\n\t".join(errors)
@@ -143,7 +169,7 @@ def _raise_all(module: Module, errors: list[str]) -> None:
 
 
 def load_members(
-    module: Module,
+    module: _Module,
     state: dict[str, Any],
     prefix: str,
     metadata: dict[str, Any],
@@ -177,7 +203,7 @@ def load_members(
             write = _copy(member, value)
         metadata["writes"].append(_collecting(errors, key, write))
     key = prefix + _EXTRA
-    if _has_extra(module, "set_extra_state"):
+    if module._defines("set_extra_state"):
         if key in state:
             extra = state[key]
             metadata["writes"].append(lambda: module.set_extra_state(extra))
@@ -209,7 +235,7 @@ def _copy(member: Tensor, value: Tensor) -> Callable[[], object]:
     return lambda: member.detach().copy_(value.detach())
 
 
-def _assignment(module: Module, name: str, member: Tensor, value: Tensor) -> Callable[[], object]:
+def _assignment(module: _Module, name: str, member: Tensor, value: Tensor) -> Callable[[], object]:
     if isinstance(member, Parameter) and not isinstance(value, Parameter):
         value = Parameter(value.detach(), member.requires_grad)
     return lambda: setattr(module, name, value)
@@ -247,107 +273,3 @@ def _common_prefix(short: list[str], long: list[str]) -> str:
             if prefix and {prefix + name for name in short} <= set(long):
                 return prefix
     return ""
-
-
-def _module(methods: StateMethods) -> Module:
-    return methods  # type: ignore[return-value]  # a base of Module alone
-
-
-class StateMethods:
-    """What makes a module's state and takes it back."""
-
-    _version: int = 1  # of what the state of this class contains
-
-    def state_dict(
-        self,
-        *,
-        destination: dict[str, Any] | None = None,
-        prefix: str = "",
-        keep_vars: bool = False,
-    ) -> dict[str, Any]:
-        """Return the parameters and persistent buffers by dotted name, detached, sharing memory.
-
-        What `get_extra_state` returns stands under ``_extra_state``. The dict's attribute
-        ``_metadata`` has the version of each module's class, ``_version``.
-
-        Args:
-            destination: A dict to fill and return.
-            prefix: Put before every name.
-            keep_vars: Return the parameters themselves instead of detached tensors.
-
-        Example:
-            >>> import plait_nn as nn
-            >>> list(nn.Sequential(nn.Linear(2, 3), nn.ReLU()).state_dict())
-            ['0.weight', '0.bias']
-        """
-        return collect(_module(self), destination, prefix, keep_vars)
-
-    def load_state_dict(
-        self, state_dict: Any, strict: bool = True, assign: bool = False
-    ) -> IncompatibleKeys:
-        """Copy parameters and buffers from a mapping of dotted names to tensors or arrays.
-
-        Everything is compared before anything is written: when it raises, the module is unchanged.
-
-        Args:
-            state_dict: The values. Arrays that speak DLPack or the NumPy protocol will do.
-            strict: Whether the names must be exactly those of `state_dict`.
-            assign: Put the given tensors in the place of the present ones instead of copying.
-
-        Returns:
-            ``(missing_keys, unexpected_keys)``.
-
-        Raises:
-            RuntimeError: Names (if ``strict``) or shapes differ; the message lists all differences.
-        """
-        return load(_module(self), state_dict, strict, assign)
-
-    def _save_to_state_dict(
-        self, destination: dict[str, Any], prefix: str, keep_vars: bool
-    ) -> None:
-        """Add this module's own members; submodules follow by themselves. May be overridden."""
-        save_members(_module(self), destination, prefix, keep_vars)
-
-    def _load_from_state_dict(
-        self,
-        state_dict: dict[str, Any],
-        prefix: str,
-        local_metadata: dict[str, Any],
-        strict: bool,
-        missing_keys: list[str],
-        unexpected_keys: list[str],
-        error_msgs: list[str],
-    ) -> None:
-        """Take this module's own members from ``state_dict``. May be overridden."""
-        load_members(
-            _module(self),
-            state_dict,
-            prefix,
-            local_metadata,
-            strict,
-            missing_keys,
-            unexpected_keys,
-            error_msgs,
-        )
-
-    def get_extra_state(self) -> Any:
-        """Return what else belongs to the state, for a subclass to define with `set_extra_state`.
-
-        Example:
-            >>> import plait_nn as nn
-            >>> class Counts(nn.Module):
-            ...     calls = 3
-            ...     def get_extra_state(self):
-            ...         return {"calls": self.calls}
-            ...     def set_extra_state(self, state):
-            ...         self.calls = state["calls"]
-            >>> Counts().state_dict()["_extra_state"]
-            {'calls': 3}
-        """
-        raise RuntimeError(f"{type(self).__name__}: get_extra_state is called, but not defined")
-
-    def set_extra_state(self, state: Any) -> None:
-        """Take back what `get_extra_state` returned."""
-        raise RuntimeError(
-            f"{type(self).__name__}: a state has extra state, but set_extra_state is not defined"
-        )

@@ -1,0 +1,255 @@
+// A pass: discovery counts how many gradients each node will get, the walk runs nodes whose
+// gradients are complete, youngest first. Nothing recurses, and nothing is locked while an operator
+// runs.
+#include "backward_pass.hpp"
+
+#include <algorithm>
+
+#include "accumulate.hpp"
+#include "gradient_hooks.hpp"
+#include "record.hpp"
+#include "watch.hpp"
+
+namespace plait::autograd {
+namespace {
+
+__thread BackwardPass *innermost = nullptr;
+
+constexpr uint32_t kPoll = 256;  // small nodes between two looks for an interrupt
+
+uint32_t weight(const Node *n) {  // of a large one that many small ones have
+  if (!n->n_outs || n->outs[0].ndim < 0) return 1;
+  int64_t count = 1;
+  for (int32_t i = 0; i < n->outs[0].ndim; i++) count *= n->outs[0].shape[i];
+  return 1 + uint32_t(std::min<int64_t>(count >> 12, kPoll));
+}
+
+class Observed {  // tells observers of a scope, if there are any
+ public:
+  Observed(uint32_t kind, const char *name, uint64_t a) {
+    if (!(__atomic_load_n(engine.runtime->observed, __ATOMIC_RELAXED) & kind)) return;
+    event_.size = sizeof event_;
+    event_.kind = kind;
+    event_.name = name_ = name;
+    event_.a = a;
+    n_ = engine.runtime->begin(&event_, tokens_, PLAIT_TOKENS);
+    on_ = true;
+  }
+  void done() { status_ = PLAIT_OK; }
+  ~Observed() {
+    if (on_) engine.runtime->end(&event_, tokens_, n_, status_);
+  }
+  Observed(const Observed &) = delete;
+  Observed &operator=(const Observed &) = delete;
+
+ private:
+  bool on_ = false;
+  const char *name_ = nullptr;
+  plait_event event_{};
+  uint64_t tokens_[PLAIT_TOKENS], n_ = 0;
+  plait_status status_ = PLAIT_ERROR;
+};
+
+const char *event_name(const Node *n) {
+  switch (n->kind) {
+    case Kind::op: return static_cast<const OpNode *>(n)->op->name;
+    case Kind::host: return static_cast<const HostNode *>(n)->name;
+    case Kind::leaf: return "accumulate";
+    case Kind::strided: return "strided view";
+    case Kind::assigned: return "assigned view";
+    case Kind::missing: return static_cast<const MissingNode *>(n)->op->name;
+  }
+  return "node";
+}
+
+// A derivative may leave broadcasting undone, and may answer in another precision or in complex
+// numbers for a real input, whose gradient is then their real part; nothing else passes.
+Tensor fitted(plait_thread *thread, const Node *from, uint32_t position, const Layout &l,
+              Tensor g) {
+  bool broadcasts = l.ndim <= g.ndim();
+  for (int32_t i = 0; broadcasts && i < l.ndim; i++) {
+    const int64_t had = g.size(g.ndim() - l.ndim + i);
+    broadcasts = l.shape[i] == had || l.shape[i] == 1;
+  }
+  if (!broadcasts)
+    raise(thread, PLAIT_SHAPE_ERROR, node_name(from),
+          "the gradient for input %u must have shape %s; got %s%s", static_cast<unsigned>(position),
+          text(l.shape, l.ndim).c_str(), shape_text(g.get()).c_str(), made_at(from).c_str());
+  if (!differentiable(g.dtype()))
+    raise(thread, PLAIT_DTYPE_ERROR, node_name(from),
+          "the gradient for input %u must be %s; got %s%s", static_cast<unsigned>(position),
+          plait::name(l.dtype), plait::name(g.dtype()), made_at(from).c_str());
+  if (!same_device(l.device, g.device()))
+    raise(thread, PLAIT_VALUE_ERROR, node_name(from),
+          "the gradient for input %u must be on device %s; got %s%s",
+          static_cast<unsigned>(position), device_text(l.device).c_str(),
+          device_text(g.device()).c_str(), made_at(from).c_str());
+  g = sum_to(thread, g, l.shape, l.ndim);
+  return same(g.dtype(), l.dtype) ? g : cast(thread, g, l.dtype);
+}
+
+}  // namespace
+
+BackwardPass *BackwardPass::current() noexcept { return innermost; }
+
+uint64_t BackwardPass::next_number() noexcept {
+  static std::atomic<uint64_t> count{0};
+  return count.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+void BackwardPass::root(plait_tensor *tensor, plait_tensor *gradient) {
+  roots_.emplace_back(history_of(thread(), tensor), Tensor::share(gradient));
+}
+
+void BackwardPass::capture(plait_tensor *tensor, plait_tensor **out) {
+  captures_.push_back({history_of(thread(), tensor), out, 0});
+}
+
+void BackwardPass::run() {
+  const Excluding mode(thread(), evaluation_.create);
+  struct Restore {
+    BackwardPass *outer;
+    ~Restore() { innermost = outer; }
+  } const restore{innermost};
+  innermost = this;
+  Observed whole(PLAIT_EVENT_BACKWARD, "backward", roots_.size());
+  for (const auto &root : roots_) marks_.add_root(root.first.node.get());
+  marks_.discover();
+  if (!captures_.empty()) marks_.mark_needed(captures_);
+  begin_roots();
+  parallel_.start(thread(), evaluation_.keep, evaluation_.create || !captures_.empty());
+  walk();
+  whole.done();
+}
+
+void BackwardPass::begin_roots() {
+  for (auto &[place, gradient] : roots_) {
+    Node *n = place.node.get();
+    arrive(marks_.buffers(n) + place.index, std::move(gradient));
+  }
+  for (const auto &root : roots_) {
+    Node *n = root.first.node.get();
+    if (marks_.pending(n) != 0) continue;
+    marks_.pending(n) = ~0u;  // the same node may be the root of several results
+    ready_.push(n);
+  }
+}
+
+void BackwardPass::walk() {
+  uint32_t count = 0;
+  while (Node *n = ready_.pop()) {
+    if (parallel_.on() && !ready_.others().empty())
+      parallel_.look_ahead(n, ready_.others(), marks_);
+    count += weight(n);
+    execute(n);
+    if (count < kPoll) continue;
+    count = 0;
+    const plait_host *host = PLAIT_ROLE(thread()->roles->host);
+    if (host && host->interrupted(host->ctx)) {
+      if (thread()->error) throw Error(thread()->error->code);
+      raise(thread(), PLAIT_ERROR, "backward", "interrupted");
+    }
+  }
+}
+
+void BackwardPass::execute(Node *n) {
+  plait_tensor **slots = marks_.buffers(n);
+  Gradients gradients(n->n_outs);
+  bool any = false;
+  for (uint32_t i = 0; i < n->n_outs; i++) {  // from here on nothing of this pass stays in the node
+    gradients[i] = std::exchange(slots[i], nullptr);
+    any |= gradients[i] != nullptr;
+  }
+  const bool extra = n->extra.load(std::memory_order_acquire) != nullptr;
+  if (any && extra) {
+    run_arrived_hooks(thread(), n, gradients);
+    keep_retained(n, gradients);
+  }
+  const bool grows = accumulate_ && n->kind == Kind::leaf && marks_.capture(n);
+  if (any && !captures_.empty() && !grows) capture_at(n, gradients);
+  bool work = any;
+  if (any && !captures_.empty()) {
+    work = grows;
+    for (uint32_t i = 0; i < n->n_edges && !work; i++) work = wants(n->edges[i]);
+  }
+  if (work) {
+    running_ = n;
+    Observed node(PLAIT_EVENT_NODE, event_name(n), n->sequence);
+    Gradients made(n->n_edges);
+    if (extra || watching())
+      evaluate_watched(n, gradients, made);
+    else
+      evaluate_node(n, gradients, made);
+    for (uint32_t i = 0; i < n->n_edges; i++) deliver(n, i, made.take(i));
+    node.done();
+  } else {
+    for (uint32_t i = 0; i < n->n_edges; i++) deliver(n, i, Tensor());
+  }
+  marks_.give_up(n);
+}
+
+void BackwardPass::capture_at(Node *n, Gradients &gradients) {
+  for (int32_t i = marks_.capture(n); i; i = captures_[size_t(i) - 1].next) {
+    const Capture &c = captures_[size_t(i) - 1];
+    plait_tensor *g = gradients[c.place.index];
+    if (!g) continue;
+    plait_retain(g);
+    *c.out = g;
+  }
+}
+
+void BackwardPass::evaluate_node(Node *n, Gradients &gradients, Gradients &made) {
+  if (parallel_.take(n, made.data())) return gradients.clear();
+  uint64_t need = 0;
+  for (uint32_t i = 0; i < n->n_edges; i++)
+    if (wants(n->edges[i])) need |= bit_of(i);
+  evaluate(evaluation_, n, need, gradients, made);
+}
+
+// At nodes that have hooks, and at every node in anomaly mode.
+void BackwardPass::evaluate_watched(Node *n, Gradients &gradients, Gradients &made) {
+  if (!run_before_hooks(thread(), n, gradients)) return;
+  const bool nan = watching() && anomaly_nan && n->kind != Kind::leaf;
+  std::vector<Tensor> given;  // to show: the node gives its own away
+  if (nan || has_hooks(n, When::after))
+    for (uint32_t i = 0; i < n->n_outs; i++) given.push_back(Tensor::share(gradients[i]));
+  std::vector<plait_tensor *> shown;
+  for (const Tensor &g : given) shown.push_back(g.get());
+  const Ref<plait_object> site = Ref<plait_object>::share(site_of(n));
+  try {
+    evaluate_node(n, gradients, made);
+    if (!shown.empty()) run_after_hooks(thread(), n, shown.data(), made);
+    if (nan) check_nan(thread(), marks_.visited(), n, shown.data(), made.data());
+  } catch (...) {
+    const Watch *w = watch.load(std::memory_order_acquire);
+    if (watching() && w) w->failed(node_name(n).c_str(), site.get());
+    throw;
+  }
+  if (n->kind == Kind::leaf && !is_frozen(static_cast<const Leaf *>(n)))
+    run_accumulated_hooks(thread(), n);
+}
+
+void BackwardPass::arrive(plait_tensor **slot, Tensor gradient) {
+  if (!*slot) {
+    *slot = gradient.release();
+    return;
+  }
+  *slot = sum(thread(), Tensor::steal(std::exchange(*slot, nullptr)), std::move(gradient),
+              evaluation_.create)
+              .release();
+}
+
+void BackwardPass::deliver(const Node *from, uint32_t position, Tensor gradient) {
+  const Edge &e = from->edges[position];
+  if (!e.node) return;
+  if (gradient && wants(e)) {
+    const Layout &l = e.node->outs[e.index];
+    if (l.ndim >= 0 && !fits(l, gradient.get()))
+      gradient = fitted(thread(), from, position, l, std::move(gradient));
+    arrive(marks_.buffers(e.node) + e.index, std::move(gradient));
+  }
+  uint32_t &left = marks_.pending(e.node);
+  if (--left == 0) ready_.push(e.node);
+}
+
+}  // namespace plait::autograd

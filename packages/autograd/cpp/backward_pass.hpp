@@ -1,0 +1,54 @@
+// One backward pass.
+#pragma once
+#include "evaluate.hpp"
+#include "parallel.hpp"
+#include "pass_marks.hpp"
+#include "ready_queue.hpp"
+
+namespace plait::autograd {
+
+class BackwardPass {
+ public:
+  // accumulate: leaves among the captured tensors get their gradient as without captures
+  BackwardPass(plait_thread *thread, bool retain, bool create, bool accumulate)
+      : evaluation_{thread, retain, create}, accumulate_(accumulate) {}
+  BackwardPass(const BackwardPass &) = delete;
+  BackwardPass &operator=(const BackwardPass &) = delete;
+
+  void root(plait_tensor *tensor, plait_tensor *gradient);
+  // The gradient of `tensor` goes to *out (a new reference), and no leaf is touched.
+  void capture(plait_tensor *tensor, plait_tensor **out);
+  void run();
+
+  bool retains() const { return evaluation_.keep; }
+  Node *running() const { return running_; }
+  uint64_t number() const { return number_; }
+  bool will_run(Node *n) { return marks_.has(n) && (captures_.empty() || marks_.needed(n)); }
+  static BackwardPass *current() noexcept;  // the innermost pass of this thread
+
+ private:
+  plait_thread *thread() const { return evaluation_.thread; }
+  void begin_roots();
+  void walk();
+  void execute(Node *);
+  void capture_at(Node *, Gradients &);
+  void evaluate_node(Node *, Gradients &gradients, Gradients &made);
+  void evaluate_watched(Node *, Gradients &gradients, Gradients &made);
+  void deliver(const Node *from, uint32_t position, Tensor gradient);
+  void arrive(plait_tensor **slot, Tensor gradient);
+  bool wants(const Edge &e) { return e.node && (captures_.empty() || marks_.needed(e.node)); }
+
+  static uint64_t next_number() noexcept;
+
+  const Evaluation evaluation_;
+  const bool accumulate_;
+  const uint64_t number_ = next_number();
+  std::vector<std::pair<Place, Tensor>> roots_;
+  std::vector<Capture> captures_;
+  PassMarks marks_;
+  ReadyQueue ready_;
+  ParallelDerivatives parallel_;
+  Node *running_ = nullptr;
+};
+
+}  // namespace plait::autograd

@@ -1,0 +1,59 @@
+// What one node does in a backward pass: from the gradients of its outputs to those of its inputs.
+#pragma once
+#include <utility>
+#include <vector>
+
+#include "engine.hpp"
+
+namespace plait::autograd {
+
+class Gradients {  // an owned array of possibly NULL tensors
+ public:
+  explicit Gradients(uint32_t n) : n_(n) {
+    if (n > kFew) {
+      many_.resize(n, nullptr);
+      at_ = many_.data();
+    } else {
+      for (uint32_t i = 0; i < n; i++) few_[i] = nullptr;
+    }
+  }
+  ~Gradients() {
+    for (uint32_t i = 0; i < n_; i++) plait_release(at_[i]);
+  }
+  Gradients(const Gradients &) = delete;
+  Gradients &operator=(const Gradients &) = delete;
+  uint32_t size() const { return n_; }
+  plait_tensor **data() { return at_; }
+  plait_tensor *&operator[](uint32_t i) { return at_[i]; }
+  Tensor take(uint32_t i) { return Tensor::steal(std::exchange(at_[i], nullptr)); }
+  void put(uint32_t i, Tensor t) {
+    drop(at_[i]);
+    at_[i] = t.release();
+  }
+  void clear() {
+    for (uint32_t i = 0; i < n_; i++) drop(at_[i]);
+  }
+
+ private:
+  static constexpr uint32_t kFew = 8;
+  uint32_t n_;
+  plait_tensor *few_[kFew];
+  std::vector<plait_tensor *> many_;
+  plait_tensor **at_ = few_;
+};
+
+struct Evaluation {
+  plait_thread *thread;
+  bool keep;    // the node keeps what it saved, for another pass
+  bool create;  // what derivatives compute is recorded itself
+};
+
+// Fills `made`, one an edge, and takes the gradients of the outputs, of which some may be missing.
+// `need` has the edges whose gradients are wanted, by bit_of. A leaf adds its gradient up instead.
+void evaluate(const Evaluation &, Node *, uint64_t need, Gradients &gradients, Gradients &made);
+
+// The derivative of an operator's call alone. `within`: the assigned node whose call this is.
+void vjp(const Evaluation &, OpNode *, plait_tensor *const *gy, uint64_t need, plait_tensor **gx,
+         ViewNode *within = nullptr);
+
+}  // namespace plait::autograd

@@ -1,0 +1,103 @@
+#include "gradient_hooks.hpp"
+
+#include "watch.hpp"
+
+namespace plait::autograd {
+namespace {
+
+// Calls a hook with gradients (NULL: None) and gets as many as `n_out` back.
+void apply(plait_thread *thread, const Hook *hook, plait_tensor *const *in, uint32_t n_in,
+           plait_tensor **out, uint32_t n_out) {
+  const plait_host *host = PLAIT_ROLE(thread->roles->host);
+  if (!host)
+    raise(thread, PLAIT_ERROR, "backward", "the host language that a hook was written in is gone");
+  check(host->apply(host->ctx, thread, hook->what, in, n_in, out, n_out));
+}
+
+// A hook may answer with another gradient of the same kind only.
+void check_answer(plait_thread *thread, const Node *n, const Layout &l, const plait_tensor *g,
+                  const char *kind) {
+  if (!g || l.ndim < 0 || fits(l, g)) return;
+  if (!same_device(l.device, g->dl.device))
+    raise(thread, PLAIT_VALUE_ERROR, node_name(n),
+          "a hook must return %s on device %s, or None; got %s", kind,
+          device_text(l.device).c_str(), device_text(g->dl.device).c_str());
+  if (l.ndim == g->dl.ndim && std::memcmp(l.shape, g->dl.shape, size_t(l.ndim) * 8) == 0)
+    raise(thread, PLAIT_DTYPE_ERROR, node_name(n),
+          "a hook must return %s of dtype %s, or None; got %s", kind, plait::name(l.dtype),
+          plait::name(g->dl.dtype));
+  raise(thread, PLAIT_SHAPE_ERROR, node_name(n), "a hook must return %s of shape %s; got %s", kind,
+        text(l.shape, l.ndim).c_str(), shape_text(g).c_str());
+}
+
+void release_all(std::vector<plait_tensor *> &all) {
+  for (plait_tensor *&t : all) drop(t);
+}
+
+}  // namespace
+
+void run_arrived_hooks(plait_thread *thread, Node *n, Gradients &gradients) {
+  for (const Ref<Hook> &hook : hooks_at(n, When::arrived)) {
+    if (hook->index >= n->n_outs || !gradients[hook->index]) continue;
+    plait_tensor *answer = nullptr;
+    apply(thread, hook.get(), gradients.data() + hook->index, 1, &answer, 1);
+    const Tensor owned = Tensor::steal(answer);
+    if (!answer) continue;
+    check_answer(thread, n, n->outs[hook->index], answer, "the tensor's gradient");
+    drop(gradients[hook->index]);
+    gradients[hook->index] = Tensor(owned).release();
+  }
+}
+
+void keep_retained(Node *n, Gradients &gradients) {
+  for (const Ref<Hook> &hook : hooks_at(n, When::retained)) {
+    plait_tensor *g = gradients[hook->index];
+    if (!g) continue;
+    auto *cell = reinterpret_cast<Cell *>(hook->what);
+    plait_retain(g);
+    plait_tensor *old;
+    {
+      const Spin guard(cell->spin);
+      old = std::exchange(cell->grad, g);
+    }
+    plait_release(old);
+  }
+}
+
+bool run_before_hooks(plait_thread *thread, Node *n, Gradients &gradients) {
+  for (const Ref<Hook> &hook : hooks_at(n, When::before)) {
+    std::vector<plait_tensor *> answer(n->n_outs, nullptr);
+    apply(thread, hook.get(), gradients.data(), n->n_outs, answer.data(), n->n_outs);
+    try {
+      for (uint32_t i = 0; i < n->n_outs; i++)
+        check_answer(thread, n, n->outs[i], answer[i], "an output's gradient");
+    } catch (...) {
+      release_all(answer);
+      throw;
+    }
+    for (uint32_t i = 0; i < n->n_outs; i++) {
+      drop(gradients[i]);
+      gradients[i] = answer[i];
+    }
+  }
+  for (uint32_t i = 0; i < n->n_outs; i++)
+    if (gradients[i]) return true;
+  return false;
+}
+
+void run_after_hooks(plait_thread *thread, Node *n, plait_tensor *const *given, Gradients &made) {
+  for (const Ref<Hook> &hook : hooks_at(n, When::after)) {
+    std::vector<plait_tensor *> in, answer(n->n_edges, nullptr);
+    in.insert(in.end(), made.data(), made.data() + n->n_edges);
+    in.insert(in.end(), given, given + n->n_outs);
+    apply(thread, hook.get(), in.data(), uint32_t(in.size()), answer.data(), n->n_edges);
+    for (uint32_t i = 0; i < n->n_edges; i++) made.put(i, Tensor::steal(answer[i]));
+  }
+}
+
+void run_accumulated_hooks(plait_thread *thread, Node *n) {
+  for (const Ref<Hook> &hook : hooks_at(n, When::accumulated))
+    apply(thread, hook.get(), nullptr, 0, nullptr, 0);
+}
+
+}  // namespace plait::autograd

@@ -1,0 +1,41 @@
+// Derivatives of several nodes at once. Where branches of the graph are independent, several nodes
+// are ready at the same time. Their derivatives run on the threads of the executor; what they give
+// is delivered when their turn comes, so that the order of all sums, and every bit, is that of one
+// thread.
+#pragma once
+#include <vector>
+
+#include "pass_marks.hpp"
+
+namespace plait::autograd {
+
+class ParallelDerivatives {
+ public:
+  // At most one thread is used if the pass is `particular`: recorded itself, or asked for the
+  // gradients of some inputs only.
+  void start(plait_thread *, bool keep, bool particular);
+  // Whether derivatives may run before their turn.
+  bool on() const { return width_ > 1; }
+  // Computes `first` and other nodes that are ready, if that is worth it.
+  void look_ahead(Node *first, const std::vector<Node *> &others, PassMarks &);
+  // Gives what was computed for the node, if anything was.
+  bool take(const Node *n, plait_tensor **gx) { return !done_.empty() && found(n, gx); }
+
+ private:
+  struct Derivative {
+    OpNode *node;
+    plait_tensor *const *gy;
+    uint64_t need;
+    std::vector<Tensor> gx;
+    bool done;
+  };
+  bool found(const Node *, plait_tensor **gx);
+  void compute(Derivative &, uint64_t excluded, uint64_t included) const noexcept;
+
+  plait_thread *thread_ = nullptr;
+  bool keep_ = false;
+  uint32_t width_ = 1;  // threads that may run derivatives at once
+  std::vector<Derivative> done_;
+};
+
+}  // namespace plait::autograd

@@ -1,0 +1,36 @@
+// The values that a node saved, as its derivative gets them.
+#pragma once
+#include <vector>
+
+#include "engine.hpp"
+
+namespace plait::autograd {
+
+// A call's arguments and results as its derivative sees them. Releases what it holds.
+class Unpacked {
+ public:
+  // `keep`: the node keeps its values for another pass; otherwise they move here
+  // `within`: the assigned node whose call this is, or NULL
+  Unpacked(plait_thread *thread, OpNode *node, bool keep, bool create, ViewNode *within = nullptr);
+  ~Unpacked();
+  Unpacked(const Unpacked &) = delete;
+  Unpacked &operator=(const Unpacked &) = delete;
+  const plait_value *in() const { return in_; }
+  const plait_value *out() const { return out_; }
+
+ private:
+  void take(plait_thread *, bool keep);
+  void place(plait_value *values, uint32_t argument, uint32_t item, plait_tensor *t);
+  void unpack_all(plait_thread *);
+  void give_history(plait_thread *, ViewNode *within);
+
+  OpNode *node_;
+  plait_value in_[PLAIT_MAX_ARGS], out_[PLAIT_MAX_RESULTS];
+  plait_tensor *few_[16];
+  std::vector<plait_tensor *> many_;  // beyond 16
+  plait_tensor **held_ = few_;
+  uint32_t n_held_ = 0;
+  std::vector<plait_tensor *> list_;  // the elements of Tensor[] arguments
+};
+
+}  // namespace plait::autograd

@@ -1,0 +1,72 @@
+"""Fail where a change lacks the form that CONTRIBUTING.md asks for.
+
+    python tools/check_changes.py
+
+Looks at the files of ``changes/`` and ``docs/design/`` and, in a git checkout, at the subjects of
+the last commits.
+"""
+
+from __future__ import annotations
+
+import pathlib
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+
+from strands import ROOT, load_all
+
+__all__ = ["check", "main"]
+
+COMMITS = 20  # of the last ones: what is older was pushed
+SUBJECT = 72  # characters that git and its viewers show of a subject
+_FRAGMENT = re.compile(r"([a-z]+)\.[a-z0-9_-]+\.md")
+
+
+def _check_fragments(root: pathlib.Path) -> Iterator[str]:
+    strands = {*load_all(root), "docs"}
+    for path in sorted((root / "changes").iterdir()):
+        if path.name == "README.md":
+            continue
+        match = _FRAGMENT.fullmatch(path.name)
+        if match is None or match[1] not in strands:
+            yield f"{path}: a name <strand>.<what>.md is required; see changes/README.md"
+        elif not path.read_text(encoding="utf-8").strip():
+            yield f"{path}: one or two sentences are required"
+
+
+def _check_notes(root: pathlib.Path) -> Iterator[str]:
+    for path in sorted((root / "docs" / "design").glob("*.md")):
+        if not re.match(r"\d{4}-", path.name):
+            yield f"{path}: a name <number of four digits>-<what>.md is required"
+        if "Rejected" not in path.read_text(encoding="utf-8"):
+            yield f"{path}: what was rejected, and why, is required"
+
+
+def _check_subjects(root: pathlib.Path) -> Iterator[str]:
+    if not (root / ".git").exists():
+        return
+    command = ["git", "log", "--no-merges", f"-{COMMITS}", "--format=%h %s"]
+    log = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True).stdout
+    for line in log.splitlines():
+        commit, _, subject = line.partition(" ")
+        if len(subject) > SUBJECT:
+            yield f"{commit}: a subject of at most {SUBJECT} characters is required: {subject}"
+
+
+def check(root: pathlib.Path = ROOT) -> list[str]:
+    """Return one line for every file or commit that lacks its form."""
+    found = [*_check_fragments(root), *_check_notes(root), *_check_subjects(root)]
+    return [line.replace(f"{root}/", "") for line in found]
+
+
+def main() -> int:
+    """Print what lacks its form; return 1 if anything does."""
+    found = check()
+    for line in found:
+        print(line, file=sys.stderr)
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,108 @@
+"""Who imports whom within a package: no circle, and nothing upward.
+
+Modules of one folder, and the folders beside them, import one another without a circle; a module
+imports no name from the ``__init__`` of a package that it lies in. Every import counts: in
+functions, below ``TYPE_CHECKING``, by ``import_module`` of a constant, and in the stubs of compiled
+modules. Two files that need each other are one topic: join them, or move what both need below them.
+"""
+
+from __future__ import annotations
+
+import ast
+import graphlib
+import itertools
+import pathlib
+from collections.abc import Iterator
+
+__all__ = ["check"]
+
+Imports = dict[tuple[str, str], str]  # (importing module, imported module): where
+
+
+def check(source: pathlib.Path) -> Iterator[str]:
+    """Yield a line for each import upward below ``source``, and for a circle if there is one."""
+    edges: Imports = {}
+    modules = _modules(source)
+    for name, path in modules.items():
+        for line, imported in _imported(name, path, modules):
+            edges.setdefault((name, imported), f"{path}:{line}")
+    graph: dict[str, set[str]] = {}
+    places: dict[tuple[str, str], str] = {}
+    for (importing, imported), place in edges.items():
+        package = imported.removesuffix("__init__")
+        if imported.endswith(".__init__") and importing.startswith(package):
+            yield f"{place}: imports a name from {package[:-1]}, in which it lies"
+            continue
+        one, other = _siblings(importing, imported)
+        graph.setdefault(one, set()).add(other)
+        places.setdefault((one, other), place)
+    try:
+        graphlib.TopologicalSorter(graph).prepare()
+    except graphlib.CycleError as error:
+        circle = error.args[1][::-1]  # who is imported comes first there
+        for one, other in itertools.pairwise(circle):
+            yield f"{places[one, other]}: {one} imports {other}, which imports it in a circle"
+
+
+def _modules(source: pathlib.Path) -> dict[str, pathlib.Path]:
+    """Return the files of modules by dotted name; that of a package ends in ``.__init__``."""
+    found: dict[str, pathlib.Path] = {}
+    for suffix in (".py", ".pyi"):
+        for path in sorted(source.rglob(f"*{suffix}")):
+            name = ".".join(path.relative_to(source).with_suffix("").parts)
+            found.setdefault(name, path)
+    return found
+
+
+def _imported(
+    name: str, path: pathlib.Path, modules: dict[str, pathlib.Path]
+) -> Iterator[tuple[int, str]]:
+    """Yield the line and the name of each of ``modules`` that a module imports."""
+    for line, module, taken in _taken(name.split(".")[:-1], path):
+        for found in (f"{module}.{taken}", f"{module}.{taken}.__init__", module):
+            if found in modules and found != name:
+                yield line, found
+                break
+        else:
+            init = f"{module}.__init__"
+            if init not in modules or init == name:
+                continue
+            # a compiled module that is not built has no file, and is no name of its package's
+            if not name.startswith(f"{module}.") or _defines(modules[init], module, taken):
+                yield line, init
+
+
+def _taken(package: list[str], path: pathlib.Path) -> Iterator[tuple[int, str, str]]:
+    """Yield line, module and name for all that a module of ``package`` imports; no name: ""."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"), str(path))):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name, "") for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            above = package[: len(package) - node.level + 1] if node.level else []
+            module = ".".join([*above, *filter(None, [node.module])])
+            yield from ((node.lineno, module, alias.name) for alias in node.names)
+        elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
+            called = getattr(node.func, "attr", getattr(node.func, "id", ""))
+            if called.lstrip("_") in ("import_module", "import__"):
+                yield node.lineno, str(node.args[0].value), ""
+
+
+def _defines(path: pathlib.Path, package: str, name: str) -> bool:
+    """Whether a package's ``__init__`` has a name that is not one of the package's modules."""
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.ImportFrom) and (node.level or node.module != package):
+            bound = {alias.asname or alias.name for alias in node.names}
+        elif isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            bound = {node.name}
+        else:
+            bound = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+        if name in bound or not name:
+            return True
+    return False
+
+
+def _siblings(one: str, other: str) -> tuple[str, str]:
+    """Return the folders or files, beside each other, in which two modules lie."""
+    a, b = one.split("."), other.split(".")
+    depth = next(i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y) + 1
+    return ".".join(a[:depth]), ".".join(b[:depth])
