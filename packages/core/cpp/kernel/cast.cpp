@@ -61,12 +61,12 @@ void float_to_bfloat(char *out, char *const *in, int64_t n, const void *) {
 void double_to_half(char *out, char *const *in, int64_t n, const void *) {
   for (int64_t i = 0; i < n; i++)
     reinterpret_cast<uint16_t *>(out)[i] =
-        half_bits(round_to_odd(reinterpret_cast<const double *>(in[0])[i]));
+        plait_float16_of_float(round_to_odd(reinterpret_cast<const double *>(in[0])[i]));
 }
 void double_to_bfloat(char *out, char *const *in, int64_t n, const void *) {
   for (int64_t i = 0; i < n; i++)
     reinterpret_cast<uint16_t *>(out)[i] =
-        bfloat_bits(round_to_odd(reinterpret_cast<const double *>(in[0])[i]));
+        plait_bfloat16_of_float(round_to_odd(reinterpret_cast<const double *>(in[0])[i]));
 }
 
 template <class T>

@@ -26,8 +26,10 @@ void floor_loop(char *out, char *const *in, int64_t n, const void *) {
   uint16_t *to = reinterpret_cast<uint16_t *>(out);
   const float *from = reinterpret_cast<const float *>(in[0]);
   for (int64_t i = 0; i < n; i++) {
-    const uint16_t near = bfloat ? bfloat_bits(from[i]) : half_bits(from[i]);
-    const bool above = (bfloat ? bfloat_value(near) : half_value(near)) > from[i];
+    const uint16_t near =
+        bfloat ? plait_bfloat16_of_float(from[i]) : plait_float16_of_float(from[i]);
+    const bool above =
+        (bfloat ? plait_bfloat16_to_float(near) : plait_float16_to_float(near)) > from[i];
     const bool negative = near >> 15;
     to[i] = uint16_t(!above ? near : negative ? near + 1 : near - 1);
   }

@@ -35,8 +35,8 @@ void store_number(Kind k, const plait_value &v, void *to) {
     case I8:
     case U8: return put(to, int8_t(to_int(v)));
     case Bool: return put(to, f != 0 || imaginary != 0);
-    case F16: return put(to, half_bits(round_to_odd(f)));
-    case BF16: return put(to, bfloat_bits(round_to_odd(f)));
+    case F16: return put(to, plait_float16_of_float(round_to_odd(f)));
+    case BF16: return put(to, plait_bfloat16_of_float(round_to_odd(f)));
     case C64: put(to, float(f)); return put(static_cast<char *>(to) + 4, float(imaginary));
     case C128: put(to, f); return put(static_cast<char *>(to) + 8, imaginary);
     default: return;

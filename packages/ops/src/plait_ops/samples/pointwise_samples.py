@@ -59,7 +59,7 @@ def samples(operator: Pointwise, s: Sampler) -> Iterator[Sample]:
 
 def _special_values(operator: Pointwise, s: Sampler) -> Iterator[Sample]:
     """Yield every pair of special values and extremes: nan, infinities, -0, subnormal numbers, and
-    what makes integers wrap around; none where the reference cannot tell (`special_values` is False).
+    what makes integers wrap around; none if the reference cannot tell (`special_values` is False).
     """
     import numpy as np
 
