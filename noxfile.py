@@ -17,7 +17,7 @@ import nox
 ROOT = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(ROOT / "tools"))
 
-from strands import closure, load_all  # noqa: E402
+from package_graph import closure, load_all  # noqa: E402
 
 from wheels import Builder  # noqa: E402
 

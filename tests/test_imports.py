@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-STRANDS = (
+PACKAGES = (
     "plait_ops",
     "plait_core",
     "plait_autograd",
@@ -22,7 +22,7 @@ STRANDS = (
 
 
 def loaded_by(statement: str) -> set[str]:
-    watched = (*STRANDS, "numpy", "torch")
+    watched = (*PACKAGES, "numpy", "torch")
     code = f"import sys; {statement}; print(*[m for m in {watched!r} if m in sys.modules])"
     return set(
         subprocess.run(

@@ -33,8 +33,8 @@ def test_a_tree_in_form_passes(tree: pathlib.Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
-        ("changes/loader.md", "Added.", "a name <strand>.<what>.md is required"),
-        ("changes/dat.loader.md", "Added.", "a name <strand>.<what>.md is required"),
+        ("changes/loader.md", "Added.", "a name <package>.<what>.md is required"),
+        ("changes/dat.loader.md", "Added.", "a name <package>.<what>.md is required"),
         ("changes/data.empty.md", "\n", "one or two sentences are required"),
         ("docs/design/loader.md", "Rejected", "of four digits>-<what>.md is required"),
         ("docs/design/0002-queue.md", "**Decision.**", "what was rejected, and why"),

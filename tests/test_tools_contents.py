@@ -135,7 +135,7 @@ def test_a_package_without_a_manifest(tmp_path: pathlib.Path) -> None:
 
 
 def test_every_package_has_a_manifest() -> None:
-    from strands import load_all
+    from package_graph import load_all
 
     assert set(contents.ALLOWED) == {package.module for package in load_all().values()}
 

@@ -10,7 +10,7 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tools"))
 
-from strands import build_order, closure, load_all  # noqa: E402
+from package_graph import build_order, closure, load_all  # noqa: E402
 
 from wheels import Builder, source_files  # noqa: E402
 

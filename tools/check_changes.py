@@ -14,7 +14,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 
-from strands import ROOT, load_all
+from package_graph import ROOT, load_all
 
 __all__ = ["check", "main"]
 
@@ -24,13 +24,13 @@ _FRAGMENT = re.compile(r"([a-z]+)\.[a-z0-9_-]+\.md")
 
 
 def _check_fragments(root: pathlib.Path) -> Iterator[str]:
-    strands = {*load_all(root), "docs"}
+    packages = {*load_all(root), "docs"}
     for path in sorted((root / "changes").iterdir()):
         if path.name == "README.md":
             continue
         match = _FRAGMENT.fullmatch(path.name)
-        if match is None or match[1] not in strands:
-            yield f"{path}: a name <strand>.<what>.md is required; see changes/README.md"
+        if match is None or match[1] not in packages:
+            yield f"{path}: a name <package>.<what>.md is required; see changes/README.md"
         elif not path.read_text(encoding="utf-8").strip():
             yield f"{path}: one or two sentences are required"
 

@@ -18,7 +18,7 @@ import sys
 from collections.abc import Iterator
 
 import import_circles
-from strands import ROOT, Package, closure, load_all
+from package_graph import ROOT, Package, closure, load_all
 
 __all__ = ["check", "main"]
 
@@ -35,7 +35,7 @@ RUN_TIME: dict[str, tuple[set[str], set[str]]] = {
     "profiler": ({"abi"}, set()),
     "conformance": ({"abi", "ops"}, {"numpy", "pytest"}),
 }
-# These stand above all strands and may know any; what they may know of each other.
+# These stand above all packages and may know any; what they may know of each other.
 WHOLE: dict[str, set[str]] = {"plait": set(), "torch": {"plait"}}
 # Imports of single parts that are never loaded by `import <package>`.
 PARTS: dict[str, set[str]] = {

@@ -15,7 +15,7 @@ import os
 import subprocess
 import sys
 
-from strands import Package, build_order, closure, load_all
+from package_graph import Package, build_order, closure, load_all
 
 __all__ = ["main"]
 

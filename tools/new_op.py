@@ -21,7 +21,7 @@ import re
 import sys
 from collections.abc import Sequence
 
-from strands import ROOT
+from package_graph import ROOT
 
 __all__ = ["main", "write"]
 

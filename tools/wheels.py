@@ -28,7 +28,7 @@ import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from strands import ROOT, Package, build_order, closure, load_all
+from package_graph import ROOT, Package, build_order, closure, load_all
 
 __all__ = ["FLAVOURS", "Builder", "build_wheels"]
 

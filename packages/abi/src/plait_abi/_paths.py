@@ -9,10 +9,10 @@ __all__ = ["paths"]
 
 
 def paths(package: str = "plait_abi") -> dict[str, str]:
-    """Return the folders and files of a strand that C and C++ programs need.
+    """Return the folders and files of a package that C and C++ programs need.
 
     Args:
-        package: import name of an installed strand or plug-in; it isn't imported.
+        package: import name of an installed package or plug-in; it isn't imported.
 
     Returns:
         ``include`` (header folder), ``lib`` (folder of its shared libraries), ``pkgconfig``, each

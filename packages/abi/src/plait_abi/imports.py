@@ -1,6 +1,6 @@
 """Imports at first use that neither a signal handler nor a fork can break.
 
-Strands import one another, and NumPy, when something of them is first asked for. NumPy cannot be
+Packages import one another, and NumPy, when something of them is first asked for. NumPy cannot be
 imported twice in a process: an exception from a signal handler (``KeyboardInterrupt``) in the
 middle of its import breaks it for good. And a child of `os.fork` has only the thread that forked: a
 module that another thread was importing stays half made there, and its lock is never released. So
@@ -194,7 +194,7 @@ def _call_handlers(frame: FrameType | None) -> None:
 
 # ---- fork ---------------------------------------------------------------------------------------
 _MOST_SECONDS = 10.0  # that a fork waits; then it goes on as Python does without this module
-# what strands import at use, beside packages of our own, whose names begin with "plait"
+# what packages import at use, beside packages of our own, whose names begin with "plait"
 _AT_USE = frozenset({"numpy", "ml_dtypes", "cloudpickle", "scipy_openblas32"})
 # The import system's own: name to a weak reference to the lock that an importing thread holds. A
 # name stands here only while somebody imports it.

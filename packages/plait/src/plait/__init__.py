@@ -1,4 +1,4 @@
-"""The strands of plait under one name.
+"""The packages of plait under one name.
 
 ``import plait`` gives the familiar surface and has no features of its own: `plait.randn` is
 `plait_core.randn`, `plait.nn` is `plait_nn`, `plait.utils.data` is `plait_data`. Nothing is loaded

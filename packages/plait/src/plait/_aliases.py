@@ -2,7 +2,7 @@
 
 A finder in front of the others answers for names below ``plait.`` that stand for a component. It
 puts the real module into ``sys.modules`` under the second name, so that classes exist once and
-pickles carry the name of the strand.
+pickles carry the name of the package.
 """
 
 from __future__ import annotations
