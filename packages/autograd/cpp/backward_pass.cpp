@@ -153,13 +153,9 @@ void BackwardPass::walk() {
 }
 
 void BackwardPass::execute(Node *n) {
-  plait_tensor **slots = marks_.buffers(n);
-  Gradients gradients(n->n_outs);
+  Gradients gradients(n->n_outs, marks_.buffers(n));  // nothing of this pass stays in the node
   bool any = false;
-  for (uint32_t i = 0; i < n->n_outs; i++) {  // from here on nothing of this pass stays in the node
-    gradients[i] = std::exchange(slots[i], nullptr);
-    any |= gradients[i] != nullptr;
-  }
+  for (uint32_t i = 0; i < n->n_outs; i++) any |= gradients[i] != nullptr;
   const bool extra = n->extra.load(std::memory_order_acquire) != nullptr;
   if (any && extra) {
     run_arrived_hooks(thread(), n, gradients);

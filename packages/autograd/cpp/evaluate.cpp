@@ -10,7 +10,7 @@
 namespace plait::autograd {
 namespace {
 
-void fill_zeros(plait_thread *thread, const Node *n, Gradients &gradients) {
+inline void fill_zeros(plait_thread *thread, const Node *n, Gradients &gradients) {
   for (uint32_t i = 0; i < n->n_outs; i++)
     if (!gradients[i] && n->outs[i].ndim >= 0) gradients[i] = zeros(thread, n->outs[i]).release();
 }

@@ -10,19 +10,19 @@ namespace plait::autograd {
 class Gradients {  // an owned array of possibly NULL tensors
  public:
   explicit Gradients(uint32_t n) : n_(n) {
-    if (n > kFew) {
-      many_.resize(n, nullptr);
-      at_ = many_.data();
-    } else {
-      for (uint32_t i = 0; i < n; i++) few_[i] = nullptr;
-    }
+    make_room();
+    for (uint32_t i = 0; i < n; i++) at_[i] = nullptr;
+  }
+  // Takes what is in the slots, and leaves NULL there.
+  Gradients(uint32_t n, plait_tensor **slots) : n_(n) {
+    make_room();
+    for (uint32_t i = 0; i < n; i++) at_[i] = std::exchange(slots[i], nullptr);
   }
   ~Gradients() {
     for (uint32_t i = 0; i < n_; i++) plait_release(at_[i]);
   }
   Gradients(const Gradients &) = delete;
   Gradients &operator=(const Gradients &) = delete;
-  uint32_t size() const { return n_; }
   plait_tensor **data() { return at_; }
   plait_tensor *&operator[](uint32_t i) { return at_[i]; }
   Tensor take(uint32_t i) { return Tensor::steal(std::exchange(at_[i], nullptr)); }
@@ -36,6 +36,11 @@ class Gradients {  // an owned array of possibly NULL tensors
 
  private:
   static constexpr uint32_t kFew = 8;
+  void make_room() {
+    if (n_ <= kFew) return;
+    many_.resize(n_);
+    at_ = many_.data();
+  }
   uint32_t n_;
   plait_tensor *few_[kFew];
   std::vector<plait_tensor *> many_;
