@@ -1,6 +1,6 @@
 // Pointwise operators: one scalar function, every dtype, any strides.
 //
-// The emitter of plait-ops writes a unit for each family that has scalar functions:
+// The emitter of plait-ops writes units that include the headers of families:
 //     #include "pointwise/pointwise.h"
 //     #include "pointwise/arithmetic.h"
 //     PLAIT_POINTWISE(add, "add", 2, 1, SAME, ANY)
