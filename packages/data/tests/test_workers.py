@@ -17,7 +17,7 @@ from worker_datasets import Infos, Keeper, Mixed, Numbers, Sized, Uneven
 
 import plait_data
 from plait_data import DataLoader, TensorDataset, WorkerInfo, get_worker_info
-from plait_data._workers import _holds
+from plait_data._workers import _slot_holders
 
 CONTEXTS = [None, "thread", "fork"]
 
@@ -398,7 +398,7 @@ def test_a_forked_child_keeps_the_batches_it_has_seen():
     os.waitpid(child, 0)
     for _ in loader:
         pass
-    assert not _holds._children, "the child is gone, and with it what it held"
+    assert not _slot_holders._children, "the child is gone, and with it what it held"
     loader = batches = _ = None
     gc.collect()
     for descriptor in (go, started, answer, told):
@@ -410,8 +410,8 @@ def test_no_python_runs_in_the_parent_of_a_fork_where_no_batch_is_kept():
     """It would handle a signal, and what the handler raises in a hook is lost."""
     assert list(DataLoader(Sized([50_000] * 4), num_workers=1))
     gc.collect()
-    _holds.collect()
-    assert not _holds._holds
+    _slot_holders.collect()
+    assert not _slot_holders._holds
     called = []
     sys.setprofile(lambda frame, *_: called.append(frame.f_code.co_filename))
     try:

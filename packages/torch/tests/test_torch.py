@@ -65,7 +65,7 @@ def test_modules_are_plaits(torch: Any) -> None:
 
 
 def test_every_module_of_the_table_imports(torch: Any) -> None:
-    from plait_torch._places import PLACES
+    from plait_torch._module_names import PLACES
 
     for name in PLACES:
         if "tensorboard" in name and importlib.util.find_spec("tensorboard") is None:

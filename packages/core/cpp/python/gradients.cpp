@@ -91,7 +91,7 @@ int set_requires_grad(PyObject *self, PyObject *o, void *) {
 
 // Python decides, since the engine's package knows more than the role: seldom, and once a line.
 PyObject *no_gradient(PyObject *self) {
-  Object module(plait_import_module("plait_core._retained"));
+  Object module(plait_import_module("plait_core._graph_attributes"));
   if (!module) return nullptr;
   return PyObject_CallMethod(module.get(), "no_gradient", "O", self);
 }

@@ -27,14 +27,16 @@ from plait_abi import (
 from plait_abi.imports import import_module as _import_module
 from plait_core import (
     _attributes,
-    _bins,
     _comparison,
     _complex,
     _conversions,
     _creation,
     _einsum,
     _fft_kernels,
+    _functional,
     _gradient,
+    _graph_attributes,
+    _histograms,
     _hooks,
     _namespaces,
     _numpy_api,
@@ -42,19 +44,16 @@ from plait_core import (
     _products,
     _promotion,
     _protocols,
-    _repointing,
-    _retained,
-    _several,
+    _resizing,
     _sparse_creation,
     _startup,
     _stft,
-    _surface,
+    _tensor_methods,
     _unique,
     _views,
     arguments,
     sparse,
 )
-from plait_core._bins import histogramdd, segment_reduce
 from plait_core._checkpoints import CheckpointError, load, save
 from plait_core._comparison import allclose, equal
 from plait_core._core import (
@@ -99,7 +98,20 @@ from plait_core._dtypes import (
     uint64,
 )
 from plait_core._einsum import einsum
+from plait_core._functional import (
+    as_strided,
+    atleast_1d,
+    atleast_2d,
+    atleast_3d,
+    broadcast_shapes,
+    broadcast_tensors,
+    cartesian_prod,
+    histogram,
+    meshgrid,
+    nonzero,
+)
 from plait_core._gradient import gradient
+from plait_core._histograms import histogramdd, segment_reduce
 from plait_core._memory_formats import (
     channels_last,
     channels_last_3d,
@@ -121,23 +133,11 @@ from plait_core._promotion import (
 from plait_core._protocols import mark_written
 from plait_core._random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 from plait_core._repr import set_printoptions
-from plait_core._several import (
-    as_strided,
-    atleast_1d,
-    atleast_2d,
-    atleast_3d,
-    broadcast_shapes,
-    broadcast_tensors,
-    cartesian_prod,
-    histogram,
-    meshgrid,
-    nonzero,
-)
 from plait_core._sparse import SparseTensor
 from plait_core._sparse_creation import sparse_coo_tensor
 from plait_core._stft import istft, stft
 from plait_core._storages import UntypedStorage
-from plait_core._surface import is_same_size
+from plait_core._tensor_methods import is_same_size
 from plait_core._unique import unique, unique_consecutive
 from plait_core._views import narrow_copy
 
@@ -312,13 +312,13 @@ _TOPICS = (
     _protocols,
     _comparison,
     _numpy_functions,
-    _surface,
+    _tensor_methods,
     _attributes,
-    _repointing,
+    _resizing,
     _sparse_creation,
     _complex,
-    _several,
-    _bins,
+    _functional,
+    _histograms,
     _unique,
     _einsum,
     _products,
@@ -327,7 +327,7 @@ _TOPICS = (
     _views,
     _numpy_api,
     _hooks,
-    _retained,
+    _graph_attributes,
     _stft,
 )
 
@@ -345,7 +345,7 @@ def _bind_fallbacks() -> None:
         for name, member in getattr(topic, "FALLBACKS", {}).items():
             if name not in Tensor.__dict__:
                 setattr(Tensor, name, member)
-    for name, first in _surface.SECOND_NAMES.items():
+    for name, first in _tensor_methods.SECOND_NAMES.items():
         operator = _binding.operator(first)
         globals().setdefault(name, operator)
         if name not in Tensor.__dict__:

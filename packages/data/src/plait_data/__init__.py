@@ -16,9 +16,9 @@ Example:
 
 from plait_data import datasets
 from plait_data._dataset import ChainDataset, ConcatDataset, Dataset, IterableDataset, TensorDataset
-from plait_data._exact import sample_rng
 from plait_data._loader import DataLoader
 from plait_data._randomness import manual_seed, set_seed_source
+from plait_data._sample_seeds import sample_rng
 from plait_data._sampler import (
     BatchSampler,
     RandomSampler,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from plait_data._exact import Cursor, enter, leave, preserved_globals
+from plait_data._sample_seeds import Cursor, enter, leave, preserved_globals
 from plait_data.collate import Converter, default_convert
 
 __all__ = ["END", "Fetch", "Stream", "batch_at", "in_process", "samples_at", "stopped_iteration"]

@@ -11,9 +11,9 @@ from typing import Any, Generic, TypeVar
 from plait_data._arguments import check_order, check_workers, refuse
 from plait_data._dataset import IterableDataset
 from plait_data._epoch import Epoch, Order
-from plait_data._exact import reseed
 from plait_data._fetch import Fetch, Stream, in_process
 from plait_data._iterators import IndexIterator, StreamIterator, WorkerIterator
+from plait_data._sample_seeds import reseed
 from plait_data._sampler import BatchSampler, RandomSampler, SequentialSampler
 from plait_data.collate import Converter, batch_converter, default_collate, default_convert
 

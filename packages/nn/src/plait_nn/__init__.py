@@ -31,6 +31,16 @@ from plait_nn._activation import (
     Tanh,
     Tanhshrink,
 )
+from plait_nn._adaptive_pooling import (
+    AdaptiveAvgPool1d,
+    AdaptiveAvgPool3d,
+    AdaptiveMaxPool1d,
+    AdaptiveMaxPool2d,
+    AdaptiveMaxPool3d,
+    MaxUnpool1d,
+    MaxUnpool2d,
+    MaxUnpool3d,
+)
 from plait_nn._adaptive_softmax import (
     AdaptiveLogSoftmaxWithLoss,
 )
@@ -220,16 +230,6 @@ from plait_nn._pooling_dims import (
     LPPool3d,
     MaxPool1d,
     MaxPool3d,
-)
-from plait_nn._pooling_places import (
-    AdaptiveAvgPool1d,
-    AdaptiveAvgPool3d,
-    AdaptiveMaxPool1d,
-    AdaptiveMaxPool2d,
-    AdaptiveMaxPool3d,
-    MaxUnpool1d,
-    MaxUnpool2d,
-    MaxUnpool3d,
 )
 from plait_nn._rearrangement import (
     ChannelShuffle,

@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import Any
 
 from plait_abi.imports import import_module
-from plait_torch import _places, _tensor_methods
+from plait_torch import _module_names, _tensor_methods
 from plait_torch._missing import MissingModule, MissingName, advice, explain
 from plait_torch._version import __version__
 
@@ -46,9 +46,9 @@ class Facade(ModuleType):
         if name == "__all__":
             return [each for each in dir(self) if not each.startswith("_")]
         fullname = f"{self.__name__}.{name}"
-        if name.startswith("__") and name != "__version__" and fullname not in _places.PLACES:
+        if name.startswith("__") and name != "__version__" and fullname not in _module_names.PLACES:
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
-        if fullname not in _places.FUNCTIONS and _places.sources(fullname) is not None:
+        if fullname not in _module_names.FUNCTIONS and _module_names.sources(fullname) is not None:
             with installed():  # also after the block that this module was imported in
                 module = import_module(fullname)
             self.__dict__[name] = module
@@ -72,7 +72,7 @@ class Facade(ModuleType):
 
     def __setattr__(self, name: str, value: Any) -> None:
         # the import system sets a module's name in its package
-        if isinstance(value, ModuleType) and f"{self.__name__}.{name}" in _places.FUNCTIONS:
+        if isinstance(value, ModuleType) and f"{self.__name__}.{name}" in _module_names.FUNCTIONS:
             return
         super().__setattr__(name, value)
 
@@ -84,7 +84,7 @@ class Facade(ModuleType):
             if not source.startswith("plait_torch."):
                 own.update(name for name in dir(module) if not name.startswith("_"))
         inner = self.__name__ + "."
-        for name in _places.PLACES:
+        for name in _module_names.PLACES:
             if name.startswith(inner):
                 own.add(name[len(inner) :].partition(".")[0])
         return sorted(own)
@@ -110,7 +110,7 @@ class Finder(importlib.metadata.DistributionFinder):
     ) -> importlib.machinery.ModuleSpec | None:
         if fullname != "torch" and not fullname.startswith("torch."):
             return None
-        sources = _places.sources(fullname)
+        sources = _module_names.sources(fullname)
         if sources is None:
             if advice(fullname):
                 raise MissingModule(explain(fullname), name=fullname)
@@ -149,7 +149,7 @@ class _Loader(importlib.abc.Loader):
         if _is_alias(self._sources):
             # the import system returns what stands here, not the empty module it made
             sys.modules[module.__name__] = resolve(self._sources[0])
-        elif module.__name__ in _places.LOOKED_THROUGH:
+        elif module.__name__ in _module_names.LOOKED_THROUGH:
             for name in dir(module):
                 getattr(module, name)  # a facade keeps what it found
 

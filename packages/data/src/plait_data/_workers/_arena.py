@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from plait_data._workers._holds import Hold, collect
+from plait_data._workers._slot_holders import Hold, collect
 
 __all__ = ["Arena", "Slot", "Window", "create"]
 

@@ -16,22 +16,16 @@ from typing import Any
 
 from plait_data import collate
 from plait_data._arrays import allocate_with
-from plait_data._exact import Cursor, enter, leave
 from plait_data._fetch import END, stopped_iteration
+from plait_data._sample_seeds import Cursor, enter, leave
 from plait_data._worker_info import WorkerInfo, set_worker_info
 from plait_data._workers import _arena, _codec, _task
 from plait_data._workers._arena import Arena
 from plait_data._workers._channel import receive_descriptors, receive_message, send_message
 from plait_data._workers._failures import capture
+from plait_data._workers._import_seeds import LateSeeds
 from plait_data._workers._job import load
-from plait_data._workers._late import LateSeeds
 from plait_data._workers._maker import Maker
-from plait_data._workers._manners import (
-    LazyConverter,
-    dump_signal,
-    end_with_parent,
-    use_one_thread,
-)
 from plait_data._workers._phases import (
     COLLATING,
     IDLE,
@@ -42,6 +36,12 @@ from plait_data._workers._phases import (
     where,
 )
 from plait_data._workers._task import Job
+from plait_data._workers._worker_process import (
+    LazyConverter,
+    dump_signal,
+    end_with_parent,
+    use_one_thread,
+)
 
 __all__ = ["Hello", "main", "start"]
 

@@ -16,17 +16,17 @@ from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
-from plait_data._workers import _arena, _codec, _holds, _task
+from plait_data._workers import _arena, _codec, _slot_holders, _task
 from plait_data._workers._arena import Window
 from plait_data._workers._channel import Channel
 from plait_data._workers._child import Hello
 from plait_data._workers._errors import died, process_state, require_descriptors, timed_out
 from plait_data._workers._failures import restore
 from plait_data._workers._job import Segment
-from plait_data._workers._manners import dump_signal
 from plait_data._workers._member import Member
 from plait_data._workers._start import Start, kill
 from plait_data._workers._task import Job
+from plait_data._workers._worker_process import dump_signal
 
 __all__ = ["ProcessPool"]
 
@@ -282,7 +282,7 @@ class ProcessPool:
         for _, message in self._ready:
             message.discard()
         self._ready.clear()
-        _holds.collect()
+        _slot_holders.collect()
 
     def _abandon(self) -> None:
         """In a forked child: the workers are the parent's."""

@@ -9,8 +9,8 @@ import traceback
 from functools import partial
 from typing import Any
 
-from plait_data._exact import Cursor, enter, leave
 from plait_data._fetch import END, stopped_iteration
+from plait_data._sample_seeds import Cursor, enter, leave
 from plait_data._worker_error import WorkerTimeout
 from plait_data._worker_info import WorkerInfo, set_worker_info
 from plait_data._workers import _task

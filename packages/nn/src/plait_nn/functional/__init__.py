@@ -31,6 +31,26 @@ from plait_nn.functional._activation import (
     tanh,
     tanhshrink,
 )
+from plait_nn.functional._adaptive_pooling import (
+    adaptive_max_pool1d,
+    adaptive_max_pool2d,
+    adaptive_max_pool3d,
+    max_unpool1d,
+    max_unpool2d,
+    max_unpool3d,
+)
+from plait_nn.functional._aliases import (
+    adaptive_max_pool1d_with_indices,
+    adaptive_max_pool2d_with_indices,
+    adaptive_max_pool3d_with_indices,
+    conv_tbc,
+    max_pool1d_with_indices,
+    max_pool2d_with_indices,
+    max_pool3d_with_indices,
+    native_channel_shuffle,
+    upsample_bilinear,
+    upsample_nearest,
+)
 from plait_nn.functional._attention import (
     multi_head_attention_forward,
     scaled_dot_product_attention,
@@ -141,26 +161,6 @@ from plait_nn.functional._pooling_dims import (
     lp_pool3d,
     max_pool1d,
     max_pool3d,
-)
-from plait_nn.functional._pooling_places import (
-    adaptive_max_pool1d,
-    adaptive_max_pool2d,
-    adaptive_max_pool3d,
-    max_unpool1d,
-    max_unpool2d,
-    max_unpool3d,
-)
-from plait_nn.functional._second_names import (
-    adaptive_max_pool1d_with_indices,
-    adaptive_max_pool2d_with_indices,
-    adaptive_max_pool3d_with_indices,
-    conv_tbc,
-    max_pool1d_with_indices,
-    max_pool2d_with_indices,
-    max_pool3d_with_indices,
-    native_channel_shuffle,
-    upsample_bilinear,
-    upsample_nearest,
 )
 from plait_nn.functional._shrinkage import (
     celu_,

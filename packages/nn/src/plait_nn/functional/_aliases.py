@@ -6,15 +6,15 @@ from typing import Any
 
 import plait_core as pc
 from plait_core import Tensor
-from plait_nn.functional._conv_dims import conv1d
-from plait_nn.functional._interpolate import interpolate
-from plait_nn.functional._pooling import max_pool2d
-from plait_nn.functional._pooling_dims import max_pool1d, max_pool3d
-from plait_nn.functional._pooling_places import (
+from plait_nn.functional._adaptive_pooling import (
     adaptive_max_pool1d,
     adaptive_max_pool2d,
     adaptive_max_pool3d,
 )
+from plait_nn.functional._conv_dims import conv1d
+from plait_nn.functional._interpolate import interpolate
+from plait_nn.functional._pooling import max_pool2d
+from plait_nn.functional._pooling_dims import max_pool1d, max_pool3d
 from plait_nn.functional._shuffle import channel_shuffle
 from plait_nn.functional._sizes import Sizes
 

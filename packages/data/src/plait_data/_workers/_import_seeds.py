@@ -8,7 +8,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-from plait_data._exact import SEEDED, reseed
+from plait_data._sample_seeds import SEEDED, reseed
 
 __all__ = ["LateSeeds"]
 

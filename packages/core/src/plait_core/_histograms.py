@@ -8,7 +8,7 @@ from typing import Any
 
 from plait_abi import DTypeError, ShapeError, _binding
 from plait_core._core import Tensor, is_tensor
-from plait_core._several import histogram
+from plait_core._functional import histogram
 
 __all__ = ["FUNCTIONS", "METHODS", "histogramdd", "segment_reduce"]
 
