@@ -208,6 +208,15 @@ def array_api(session: nox.Session) -> None:
     )
 
 
+@nox.session
+def tutorial(session: nox.Session) -> None:
+    """Build the operators of the tutorial in a copy of the repository; run its blocks and tests."""
+    install(session, EVERYTHING, extras=True)
+    session.install("setuptools>=77", "pybind11>=2.13")
+    test = "tests/test_tutorial_operators.py"
+    session.run("pytest", test, *session.posargs, env={"PLAIT_BUILD_TUTORIAL": "1"})
+
+
 @nox.session(venv_backend="none")
 def dev(session: nox.Session) -> None:
     """Make or update .venv: everything editable and compiled in place."""

@@ -32,8 +32,8 @@ def over(chosen: list[Operator]) -> pytest.MarkDecorator:
 
 @over(OPERATORS)
 def test_parts(spec: Operator) -> None:
-    assert spec.reference_function or spec.decompose_function
     assert list(samples.draw(spec)), "no samples"
+    assert spec.reference_function or spec.decompose_function
     assert samples.error_facts(spec), "no errors"
     kinds = (Pointwise, Reduction)
     assert spec.shape_function or spec.decompose_function or isinstance(spec, kinds)

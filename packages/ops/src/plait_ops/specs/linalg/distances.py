@@ -1,7 +1,5 @@
 """Distances between vectors, and norms that are limited."""
 
-import math
-
 from plait_ops.calls import (
     cat,
     clamp_min,
@@ -17,9 +15,6 @@ from plait_ops.calls import (
 )
 from plait_ops.spec import Composite
 from plait_ops.words import broadcast, check, require, require_same, wrap_dim
-
-INFINITY = math.inf
-
 
 cdist_ = Composite(
     "cdist(Tensor x1, Tensor x2, float p=2.0, str? compute_mode=None) -> Tensor",

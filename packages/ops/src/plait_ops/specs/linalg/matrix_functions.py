@@ -16,7 +16,6 @@ from plait_ops.linear_words import require_square
 from plait_ops.spec import Composite, Operator
 from plait_ops.words import check, conjugate, result
 
-# ---- functions of matrices -----------------------------------------------------------------------
 linalg_matrix_exp_ = Operator(
     "linalg_matrix_exp(Tensor A) -> Tensor",
     doc="""

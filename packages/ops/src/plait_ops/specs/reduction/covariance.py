@@ -18,7 +18,6 @@ from plait_ops.calls import (
 from plait_ops.spec import Composite
 from plait_ops.words import check, is_complex, is_integral, real_dtype, to_dtype
 
-# ---- covariance ----------------------------------------------------------------------------------
 cov_ = Composite(
     "cov(Tensor self, *, int correction=1, Tensor? fweights=None, Tensor? aweights=None) -> Tensor",
     doc="""

@@ -4,7 +4,6 @@ from plait_ops.calls import cumsum, narrow, reshape, sum, trapezoid, trapezoid_x
 from plait_ops.spec import Composite
 from plait_ops.words import check, wrap_dim
 
-# ---- the trapezoidal rule ------------------------------------------------------------------------
 _TEXT = """
     Raises: IndexError for a `dim` out of range{}.
 """

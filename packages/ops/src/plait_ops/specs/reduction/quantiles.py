@@ -26,7 +26,6 @@ from plait_ops.spec import Composite
 from plait_ops.words import check, int64, is_tensor, require, to_dtype, wrap_dim
 
 
-# ---- quantiles ---------------------------------------------------------------------------------
 def _quantile(name, text, example):
     operator = Composite(
         f"{name}(Tensor self, Tensor|Scalar q, int? dim|axis=None, bool keepdim|keepdims=False, *,"
