@@ -258,7 +258,7 @@ class Pointwise(Operator):
             (computed in the common dtype, gives bool), ``first`` (the first operand's dtype, which
             the others are cast to), ``number`` (the operands' dtype, int64 for bools).
         conditions: tensor arguments that must be bool and take no part in promotion.
-        scalar: whether ``core/cpp/scalar/<name>.h`` has it, or the name under which; False: a
+        scalar: whether the family's header in ``core/cpp`` has it, or its name there; False: a
             kernel is written by hand.
         domain: the interval that samples are drawn from.
         real: of complex numbers it makes real ones.
