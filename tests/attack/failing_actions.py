@@ -344,6 +344,9 @@ class Squares:
 
 
 class Loader(Action):
+    # CPython's Popen reads whether its child has begun; if it cannot, a later Popen waits for that.
+    passed_over = ("read",)
+
     def act(self) -> Any:
         from plait_data import DataLoader
 

@@ -118,9 +118,14 @@ def touch(result: Any) -> None:
 
 
 def note(call: hostile.HostileCall) -> None:
-    if LOG:
-        with open(LOG, "w", encoding="utf-8", errors="replace") as file:
-            file.write(f"{call.operator.name}{call.form} {call.args!r} {call.kwargs!r}\n")
+    if not LOG:
+        return
+    try:
+        arguments = f"{call.args!r} {call.kwargs!r}"
+    except MemoryError:
+        arguments = "with arguments that little memory cannot show"
+    with open(LOG, "w", encoding="utf-8", errors="replace") as file:
+        file.write(f"{call.operator.name}{call.form} {arguments}\n")
 
 
 def run(call: hostile.HostileCall) -> bool:
