@@ -12,7 +12,7 @@ import pathlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from plait_ops import documentation, references
+from plait_ops import promotion
 from plait_ops import schema as grammar
 from plait_ops.promotion import GROUPS
 from plait_ops.sampling import Sample, Sampler
@@ -28,6 +28,7 @@ __all__ = [
     "SpecError",
     "View",
     "Vjp",
+    "compute_dtype",
 ]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -318,7 +319,7 @@ class Pointwise(Operator):
 
     @property
     def doc(self) -> str:
-        return self.summary + documentation.pointwise(self)
+        return self.summary + _pointwise_paragraphs(self)
 
     @property
     def operands(self) -> list[grammar.Argument]:
@@ -331,7 +332,7 @@ class Pointwise(Operator):
         return [argument for argument in self.schema.arguments if not argument.is_tensor]
 
     def run_reference(self, values: dict[str, Any]) -> Any:
-        return references.run_pointwise(self, self._loaded_reference(), values)
+        return _run_pointwise(self, self._loaded_reference(), values)
 
 
 def _is_half(value: Any) -> bool:
@@ -378,7 +379,7 @@ class Reduction(Operator):
 
     @property
     def doc(self) -> str:
-        return self.summary + documentation.reduction(self)
+        return self.summary + _reduction_paragraphs(self)
 
     def run_reference(self, values: dict[str, Any]) -> Any:
         """Run the reference; of float16 in float32, so that the result alone is rounded."""
@@ -423,3 +424,113 @@ class Composite(Operator):
     @property
     def composite(self) -> bool:
         return True
+
+
+_GROUP_TEXT = {
+    "any": "all dtypes",
+    "all": "bool, integers and floating-point dtypes",
+    "arithmetic": "integers, floating-point and complex dtypes",
+    "numeric": "integers and floating-point dtypes",
+    "inexact": "floating-point and complex dtypes",
+    "floating": "floating-point dtypes",
+    "integral": "bool and integers",
+    "integer": "integers",
+    "bool": "bool",
+}
+
+
+def _pointwise_paragraphs(operator: Pointwise) -> str:
+    """Return the paragraphs on shapes, dtypes and errors."""
+    names = [f"`{argument.name}`" for argument in operator.operands]
+    computed = [f"`{a.name}`" for a in operator.operands if a.name not in operator.conditions]
+    common = (
+        "the dtype of `self`"
+        if computed == ["`self`"]
+        else f"the dtype to which {' and '.join(computed)} promote"
+    )
+    shapes = "Shape: the result has the shape of `self`."
+    if len(names) > 1:
+        shapes = (
+            f"Shapes: {', '.join(names)} broadcast; the result has the shape they broadcast to."
+        )
+    dtypes = {
+        "same": f"Dtypes: {_GROUP_TEXT[operator.dtypes]}; the result has {common}.",
+        "float": f"Dtypes: {_GROUP_TEXT[operator.dtypes]}; the result has {common}, or float32 "
+        "where that is bool or an integer.",
+        "bool": f"Dtypes: {_GROUP_TEXT[operator.dtypes]}; the result is bool.",
+        "number": f"Dtypes: {_GROUP_TEXT[operator.dtypes]}; the result has {common}, or int64 "
+        "where that is bool.",
+        "first": f"Dtypes: {_GROUP_TEXT[operator.dtypes]}; the result has the dtype of "
+        f"{computed[0]}, which the others are cast to.",
+    }[operator.promote]
+    if operator.real:
+        dtypes = dtypes.removesuffix(".") + "; of complex numbers, the real dtype of their parts."
+    if operator.conditions:
+        dtypes += f" {' and '.join(f'`{name}`' for name in operator.conditions)} must be bool."
+    raises = "Raises: DTypeError for other dtypes."
+    if len(names) > 1:
+        raises = "Raises: ShapeError if the shapes do not broadcast, DTypeError for other dtypes."
+    return f"\n\n{shapes}\n{dtypes}\n{raises}"
+
+
+def _reduction_paragraphs(operator: Reduction) -> str:
+    """Return the paragraphs on shapes, dtypes and errors."""
+    names = [argument.name for argument in operator.schema.arguments]
+    shapes = "Shape: the result is 0-d."
+    if "dim" in names:
+        shapes = "Shape: `dim` names what is reduced (None or an empty list: everything)"
+        shapes += "; with `keepdim` it stays with size 1." if "keepdim" in names else "."
+    dtypes = (
+        f"Dtypes: {_GROUP_TEXT[operator.dtypes]}; "
+        + {
+            "same": "the result has the dtype of `self`",
+            "sum": "bool and integers give int64, others their own dtype",
+            "float": "the result has the dtype of `self`",
+            "real": "the result has the dtype of `self`, of complex numbers that of their parts",
+            "bool": "the result is bool",
+            "int64": "the result is int64",
+        }[operator.result]
+    )
+    dtypes += "; `dtype` is cast to first." if "dtype" in names else "."
+    raises = "Raises: DTypeError for other dtypes"
+    if "dim" in names:
+        raises += ", IndexError for a `dim` out of range, ValueError for a repeated one"
+    if not operator.identity:
+        raises += ", ShapeError for an empty reduction"
+    return f"\n\n{shapes}\n{dtypes}\n{raises}."
+
+
+def compute_dtype(operator: Pointwise, values: dict[str, Any]) -> str:
+    """Return the dtype that the operator computes in."""
+    computed = [each.name for each in operator.operands if each.name not in operator.conditions]
+    dtype = promotion.of_operands(values[name] for name in computed if values[name] is not None)
+    if operator.promote == "first":
+        return str(values[computed[0]].dtype)
+    if operator.promote == "number" and dtype == "bool":
+        return "int64"
+    return (
+        promotion.DEFAULT
+        if operator.promote == "float" and promotion.category(dtype) < 2
+        else dtype
+    )
+
+
+def _run_pointwise(operator: Pointwise, reference: Reference, values: dict[str, Any]) -> Any:
+    """Promote and cast the operands, run `reference`, cast its result: of float16 too, once."""
+    import numpy as np
+
+    dtype = compute_dtype(operator, values)
+    inner = "float32" if dtype == "float16" else dtype
+    conditions = operator.conditions
+    arguments = [
+        np.asarray(values[argument.name]).astype(inner)
+        if argument.is_tensor
+        and argument.name not in conditions
+        and values[argument.name] is not None
+        else values[argument.name]
+        for argument in operator.schema.arguments
+    ]
+    with np.errstate(all="ignore"):
+        made = reference(*arguments)
+        made_dtype = promotion.real_dtype(dtype) if operator.real else dtype
+        return np.asarray(made).astype("bool" if operator.promote == "bool" else made_dtype)

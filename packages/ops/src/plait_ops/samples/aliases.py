@@ -1,6 +1,6 @@
 """Test data of second names: the samples of the operators that they call."""
 
-from plait_ops.samples import draw
+from plait_ops.samples.drawing import draw
 from plait_ops.specs.aliases import ALIASES
 
 NO_GRADIENT = ("igamma", "igammac")  # the first argument has no derivative
