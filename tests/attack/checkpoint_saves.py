@@ -38,13 +38,19 @@ def version_of(path: Path) -> int:
 
 
 def in_child(work: Callable[[], None]) -> int:
-    """Fork a child that does `work`, and return its number."""
+    """Fork a child that does `work`, and return its number.
+
+    An interrupt waits until the child is where it ends by itself, and not with pytest's own end.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     child = os.fork()
     if child:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
         return child
     code = 1
     try:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
         work()
         code = 0
     except BaseException:
