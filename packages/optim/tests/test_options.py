@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import plait_optim as optim
-from plait_optim._options import COMMON, checked, documented
+from plait_optim._options import COMMON, checked, document_common_options
 
 # in PyTorch's order, which is not everywhere that of its signatures
 GROUPS = {
@@ -75,7 +75,7 @@ def test_common_options_have_their_common_line_and_own_lines_win() -> None:
 
 
 def test_a_line_that_goes_on_stays_whole() -> None:
-    @documented
+    @document_common_options
     class Wide(optim.Optimizer):
         """Wide.
 
@@ -112,4 +112,4 @@ def test_an_option_without_a_line_and_a_line_without_an_option() -> None:
 
     words = r"Odd: options without a line in its docstring: \['width'\]; .*: \['height'\]"
     with pytest.raises(TypeError, match=words):
-        documented(Odd)
+        document_common_options(Odd)

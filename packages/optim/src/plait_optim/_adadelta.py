@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from plait_optim._elementwise import Elementwise
-from plait_optim._options import checked, documented
+from plait_optim._options import checked, document_common_options
 
 __all__ = ["Adadelta"]
 
 _FIRST_IN_GROUPS = ("lr", "rho", "eps", "weight_decay", "maximize", "capturable")
 
 
-@documented
+@document_common_options
 class Adadelta(Elementwise):
     r"""Steps as large as those of late were, relative to the gradients of late.
 
@@ -47,7 +47,7 @@ class Adadelta(Elementwise):
 
     operator = "adadelta_step"
     arrays = ("square_avg", "acc_delta")
-    takes = ("lr", "rho", "eps", "weight_decay")
+    operator_options = ("lr", "rho", "eps", "weight_decay")
 
     def __init__(
         self,

@@ -15,7 +15,7 @@ from plait_optim._arithmetic import (
 from plait_optim._arrays import filled_like, load
 from plait_optim._groups import ParamGroup
 from plait_optim._optimizer import Optimizer
-from plait_optim._options import checked, documented, not_negative
+from plait_optim._options import checked, document_common_options, not_negative
 
 __all__ = ["Adafactor"]
 
@@ -24,7 +24,7 @@ _MOMENTS = (*_FACTORS, "variance")  # of one parameter, either the factors or th
 _EPSILON = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52}
 
 
-@documented
+@document_common_options
 class Adafactor(Optimizer):
     r"""Adam's second moments in memory for rows and columns alone, and steps relative to weights.
 

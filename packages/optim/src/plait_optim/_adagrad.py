@@ -6,14 +6,14 @@ from typing import Any
 
 from plait_optim._elementwise import Elementwise
 from plait_optim._groups import ParamGroup
-from plait_optim._options import checked, documented, not_negative
+from plait_optim._options import checked, document_common_options, not_negative
 
 __all__ = ["Adagrad"]
 
 _FIRST_IN_GROUPS = ("lr", "lr_decay", "eps")
 
 
-@documented
+@document_common_options
 class Adagrad(Elementwise):
     r"""Steps divided by the root of the sum of all squared gradients so far.
 
@@ -47,7 +47,7 @@ class Adagrad(Elementwise):
 
     operator = "adagrad_step"
     arrays = ("sum",)
-    takes = ("lr", "lr_decay", "eps", "weight_decay")
+    operator_options = ("lr", "lr_decay", "eps", "weight_decay")
 
     def __init__(
         self,

@@ -6,14 +6,14 @@ from typing import Any
 
 from plait_optim._elementwise import Elementwise
 from plait_optim._groups import ParamGroup
-from plait_optim._options import checked, documented, given
+from plait_optim._options import checked, document_common_options, given
 
 __all__ = ["Adam", "AdamW"]
 
 _FIRST_IN_GROUPS = ("lr", "betas", "eps", "weight_decay", "amsgrad", "maximize")
 
 
-@documented
+@document_common_options
 class Adam(Elementwise):
     r"""Adam: steps scaled by running averages of the gradient and of its square.
 
@@ -51,7 +51,7 @@ class Adam(Elementwise):
     """
 
     operator = "adam_step"
-    takes = ("lr", "betas", "eps", "weight_decay", "decoupled_weight_decay")
+    operator_options = ("lr", "betas", "eps", "weight_decay", "decoupled_weight_decay")
 
     def __init__(
         self,

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from plait_optim._elementwise import Elementwise
-from plait_optim._options import checked, documented
+from plait_optim._options import checked, document_common_options
 
 __all__ = ["Adamax"]
 
 
-@documented
+@document_common_options
 class Adamax(Elementwise):
     r"""Adam scaled by the largest gradient of late instead of by squares.
 
@@ -43,7 +43,7 @@ class Adamax(Elementwise):
 
     operator = "adamax_step"
     arrays = ("exp_avg", "exp_inf")
-    takes = ("lr", "betas", "eps", "weight_decay")
+    operator_options = ("lr", "betas", "eps", "weight_decay")
 
     def __init__(
         self,

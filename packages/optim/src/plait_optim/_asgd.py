@@ -6,12 +6,12 @@ from typing import Any
 
 from plait_optim._elementwise import Elementwise
 from plait_optim._groups import ParamGroup
-from plait_optim._options import checked, documented
+from plait_optim._options import checked, document_common_options
 
 __all__ = ["ASGD"]
 
 
-@documented
+@document_common_options
 class ASGD(Elementwise):
     r"""Gradient descent with a falling rate that keeps the average of the points it goes through.
 
@@ -50,7 +50,7 @@ class ASGD(Elementwise):
 
     operator = "asgd_step"
     arrays = ("ax",)
-    takes = ("lambd", "weight_decay")
+    operator_options = ("lambd", "weight_decay")
     scalars = ("eta", "mu")
 
     def __init__(

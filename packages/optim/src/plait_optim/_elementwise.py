@@ -25,7 +25,7 @@ class Elementwise(Optimizer):
     """State that is an array for each parameter, in the operator's order."""
     scalars: ClassVar[tuple[str, ...]] = ()
     """State that is a number for each parameter."""
-    takes: ClassVar[tuple[str, ...]] = ()
+    operator_options: ClassVar[tuple[str, ...]] = ()
     """The options that the operator takes, ``maximize`` apart."""
 
     def kept(self, group: ParamGroup) -> list[str]:
@@ -35,7 +35,7 @@ class Elementwise(Optimizer):
     def options(self, group: ParamGroup) -> dict[str, Any]:
         """Return the operator's options, ``maximize`` and ``grad_scale`` apart."""
         found: dict[str, Any] = {}
-        for name in self.takes:
+        for name in self.operator_options:
             value = group[name]
             if name == "betas":
                 beta1, beta2 = value

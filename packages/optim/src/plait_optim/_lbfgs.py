@@ -12,12 +12,12 @@ from plait_optim._component import grad_mode
 from plait_optim._groups import ParamGroup
 from plait_optim._line_search import Point, strong_wolfe
 from plait_optim._optimizer import Optimizer
-from plait_optim._options import checked, documented
+from plait_optim._options import checked, document_common_options
 
 __all__ = ["LBFGS"]
 
 
-@documented
+@document_common_options
 class LBFGS(Optimizer):
     r"""Steps along an estimate of Newton's direction, from the last gradients. For full batches.
 

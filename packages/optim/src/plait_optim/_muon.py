@@ -9,12 +9,12 @@ from plait_optim._arithmetic import check_arithmetic, own_gradients, widened
 from plait_optim._arrays import filled_like
 from plait_optim._groups import ParamGroup
 from plait_optim._optimizer import Optimizer
-from plait_optim._options import checked, documented
+from plait_optim._options import checked, document_common_options
 
 __all__ = ["Muon"]
 
 
-@documented
+@document_common_options
 class Muon(Optimizer):
     r"""Momentum whose singular values are all brought near 1. For the matrices of hidden layers.
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from plait_optim._elementwise import Elementwise
 from plait_optim._groups import ParamGroup
-from plait_optim._options import checked, documented, not_negative
+from plait_optim._options import checked, document_common_options, not_negative
 
 __all__ = ["NAdam"]
 
@@ -21,7 +21,7 @@ _FIRST_IN_GROUPS = (
 )
 
 
-@documented
+@document_common_options
 class NAdam(Elementwise):
     r"""Adam whose average of gradients looks one step ahead, as Nesterov's momentum does.
 
@@ -59,7 +59,14 @@ class NAdam(Elementwise):
 
     operator = "nadam_step"
     arrays = ("exp_avg", "exp_avg_sq")
-    takes = ("lr", "betas", "eps", "weight_decay", "momentum_decay", "decoupled_weight_decay")
+    operator_options = (
+        "lr",
+        "betas",
+        "eps",
+        "weight_decay",
+        "momentum_decay",
+        "decoupled_weight_decay",
+    )
     scalars = ("mu_product",)
 
     def __init__(

@@ -6,8 +6,8 @@ All else follows from the name:
 - the check and the line of documentation of an option that many have (`lr`, `betas`, `eps`,
   `maximize`, ...) stand in `COMMON`; an optimizer checks in its `__init__` only what it has alone;
 - the defaults of its groups are what `__init__` was called with: `checked(self, locals())`;
-- the class decorator `documented` writes the lines of common options into the section ``Args`` of
-  the docstring, which holds those of the optimizer's own options; a line there wins.
+- the class decorator `document_common_options` adds the lines of common options to the section
+  ``Args`` of the docstring, which holds those of the optimizer's own options; a line there wins.
 
 State and what a step hands to its operator are declared beside them: see `Elementwise`.
 
@@ -25,7 +25,7 @@ __all__ = [
     "COMMON",
     "Option",
     "checked",
-    "documented",
+    "document_common_options",
     "given",
     "not_negative",
 ]
@@ -122,7 +122,7 @@ def checked(
     return {**{name: options[name] for name in first}, **options}
 
 
-def documented(optimizer: Class) -> Class:
+def document_common_options(optimizer: Class) -> Class:
     """Complete the section ``Args`` of an optimizer's docstring, in the order of its parameters.
 
     A docstring without that section stays as it is.

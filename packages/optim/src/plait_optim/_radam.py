@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from plait_optim._elementwise import Elementwise
-from plait_optim._options import checked, documented
+from plait_optim._options import checked, document_common_options
 
 __all__ = ["RAdam"]
 
 _FIRST_IN_GROUPS = ("lr", "betas", "eps", "weight_decay", "maximize", "foreach", "capturable")
 
 
-@documented
+@document_common_options
 class RAdam(Elementwise):
     r"""Adam that waits with its adaptive rates until their variance is known well enough.
 
@@ -51,7 +51,7 @@ class RAdam(Elementwise):
 
     operator = "radam_step"
     arrays = ("exp_avg", "exp_avg_sq")
-    takes = ("lr", "betas", "eps", "weight_decay", "decoupled_weight_decay")
+    operator_options = ("lr", "betas", "eps", "weight_decay", "decoupled_weight_decay")
 
     def __init__(
         self,

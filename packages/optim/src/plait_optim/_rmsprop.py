@@ -6,14 +6,14 @@ from typing import Any
 
 from plait_optim._elementwise import Elementwise
 from plait_optim._groups import ParamGroup
-from plait_optim._options import checked, documented, not_negative
+from plait_optim._options import checked, document_common_options, not_negative
 
 __all__ = ["RMSprop"]
 
 _FIRST_IN_GROUPS = ("lr", "momentum", "alpha", "eps", "centered")
 
 
-@documented
+@document_common_options
 class RMSprop(Elementwise):
     r"""Steps divided by the root of a running average of squared gradients.
 
@@ -51,7 +51,7 @@ class RMSprop(Elementwise):
     """
 
     operator = "rmsprop_step"
-    takes = ("lr", "alpha", "eps", "weight_decay", "momentum")
+    operator_options = ("lr", "alpha", "eps", "weight_decay", "momentum")
 
     def __init__(
         self,

@@ -6,14 +6,14 @@ from typing import Any
 
 from plait_optim._elementwise import Elementwise
 from plait_optim._groups import ParamGroup
-from plait_optim._options import checked, documented
+from plait_optim._options import checked, document_common_options
 
 __all__ = ["Rprop"]
 
 _FIRST_IN_GROUPS = ("lr", "etas", "step_sizes", "foreach", "maximize", "differentiable")
 
 
-@documented
+@document_common_options
 class Rprop(Elementwise):
     r"""Steps that use the signs of gradients alone, and grow while these stay. For full batches.
 

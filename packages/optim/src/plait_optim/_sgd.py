@@ -8,12 +8,12 @@ from plait_optim._arrays import filled_like
 from plait_optim._component import operator
 from plait_optim._groups import ParamGroup
 from plait_optim._optimizer import Optimizer
-from plait_optim._options import checked, documented
+from plait_optim._options import checked, document_common_options
 
 __all__ = ["SGD"]
 
 
-@documented
+@document_common_options
 class SGD(Optimizer):
     r"""Stochastic gradient descent, with momentum if wanted.
 
