@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from plait_optim._elementwise import Elementwise
-from plait_optim._groups import ParamGroup, not_negative, not_supported
+from plait_optim._options import checked, document_common_options
 
 __all__ = ["Adadelta"]
 
+_FIRST_IN_GROUPS = ("lr", "rho", "eps", "weight_decay", "maximize", "capturable")
 
+
+@document_common_options
 class Adadelta(Elementwise):
     r"""Steps as large as those of late were, relative to the gradients of late.
 
@@ -25,13 +28,7 @@ class Adadelta(Elementwise):
 
     Args:
         params: real floating arrays, or groups of them; see `Optimizer`.
-        lr: learning rate, at least 0.
         rho: :math:`\rho`, in [0, 1].
-        eps: :math:`\epsilon`, at least 0.
-        weight_decay: :math:`\lambda`, at least 0.
-        foreach: accepted as in PyTorch; every step is fused.
-        maximize: go up instead of down.
-        capturable, differentiable: must be False.
 
     Raises:
         ValueError: if an option is out of its range.
@@ -49,6 +46,8 @@ class Adadelta(Elementwise):
     """
 
     operator = "adadelta_step"
+    arrays = ("square_avg", "acc_delta")
+    operator_options = ("lr", "rho", "eps", "weight_decay")
 
     def __init__(
         self,
@@ -63,33 +62,7 @@ class Adadelta(Elementwise):
         maximize: bool = False,
         differentiable: bool = False,
     ) -> None:
-        not_negative("learning rate", lr)
+        defaults = checked(self, locals(), first=_FIRST_IN_GROUPS)
         if not 0.0 <= rho <= 1.0:
             raise ValueError(f"Invalid rho value: {rho}")
-        not_negative("epsilon value", eps)
-        not_negative("weight_decay value", weight_decay)
-        not_supported(self, capturable=capturable, differentiable=differentiable)
-        defaults = {
-            "lr": lr,
-            "rho": rho,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "maximize": maximize,
-            "capturable": capturable,
-            "foreach": foreach,
-            "differentiable": differentiable,
-        }
         super().__init__(params, defaults)
-
-    def kept(self, group: ParamGroup) -> list[str]:
-        """Return the names of the operator's lists."""
-        return ["square_avg", "acc_delta"]
-
-    def options(self, group: ParamGroup) -> dict[str, Any]:
-        """Return the operator's options."""
-        return {
-            "lr": float(group["lr"]),
-            "rho": float(group["rho"]),
-            "eps": float(group["eps"]),
-            "weight_decay": float(group["weight_decay"]),
-        }

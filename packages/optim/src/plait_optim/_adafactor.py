@@ -13,8 +13,9 @@ from plait_optim._arithmetic import (
     zeros,
 )
 from plait_optim._arrays import filled_like, load
-from plait_optim._groups import ParamGroup, not_negative
+from plait_optim._groups import ParamGroup
 from plait_optim._optimizer import Optimizer
+from plait_optim._options import checked, document_common_options, not_negative
 
 __all__ = ["Adafactor"]
 
@@ -23,6 +24,7 @@ _MOMENTS = (*_FACTORS, "variance")  # of one parameter, either the factors or th
 _EPSILON = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52}
 
 
+@document_common_options
 class Adafactor(Optimizer):
     r"""Adam's second moments in memory for rows and columns alone, and steps relative to weights.
 
@@ -48,9 +50,7 @@ class Adafactor(Optimizer):
         beta2_decay: :math:`\tau`, at most 0.
         eps: :math:`(\epsilon_1, \epsilon_2)`; None is the epsilon of the dtype.
         d: the largest root mean square of an update, at least 1.
-        weight_decay: :math:`\lambda`, at least 0.
         foreach: accepted as in PyTorch.
-        maximize: go up instead of down.
 
     Raises:
         ValueError: if an option is out of its range.
@@ -86,23 +86,13 @@ class Adafactor(Optimizer):
         foreach: bool | None = None,
         maximize: bool = False,
     ) -> None:
-        not_negative("learning rate", lr)
+        defaults = checked(self, locals(), own=("eps",))
         not_negative("epsilon1", 0.0 if eps[0] is None else eps[0])
         not_negative("epsilon2", eps[1])
-        not_negative("weight_decay value", weight_decay)
         if not beta2_decay <= 0:
             raise ValueError(f"Adafactor: beta2_decay must be at most 0; got {beta2_decay}")
         if not d >= 1:
             raise ValueError(f"Adafactor: d must be at least 1; got {d}")
-        defaults = {
-            "lr": lr,
-            "beta2_decay": beta2_decay,
-            "eps": eps,
-            "d": d,
-            "weight_decay": weight_decay,
-            "foreach": foreach,
-            "maximize": maximize,
-        }
         super().__init__(params, defaults)
 
     def check_group(self, group: ParamGroup) -> None:

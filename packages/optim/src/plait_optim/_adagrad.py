@@ -5,11 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from plait_optim._elementwise import Elementwise
-from plait_optim._groups import ParamGroup, not_negative, not_supported
+from plait_optim._groups import ParamGroup
+from plait_optim._options import checked, document_common_options, not_negative
 
 __all__ = ["Adagrad"]
 
+_FIRST_IN_GROUPS = ("lr", "lr_decay", "eps")
 
+
+@document_common_options
 class Adagrad(Elementwise):
     r"""Steps divided by the root of the sum of all squared gradients so far.
 
@@ -23,14 +27,8 @@ class Adagrad(Elementwise):
 
     Args:
         params: real floating arrays, or groups of them; see `Optimizer`.
-        lr: learning rate, at least 0.
         lr_decay: :math:`\eta`, at least 0.
-        weight_decay: :math:`\lambda`, at least 0.
         initial_accumulator_value: what s is before the first step, at least 0.
-        eps: :math:`\epsilon`, at least 0.
-        foreach: accepted as in PyTorch; every step is fused.
-        maximize: go up instead of down.
-        capturable, differentiable: must be False.
 
     Raises:
         ValueError: if an option is out of its range.
@@ -48,6 +46,8 @@ class Adagrad(Elementwise):
     """
 
     operator = "adagrad_step"
+    arrays = ("sum",)
+    operator_options = ("lr", "lr_decay", "eps", "weight_decay")
 
     def __init__(
         self,
@@ -63,37 +63,10 @@ class Adagrad(Elementwise):
         differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
-        not_negative("learning rate", lr)
+        defaults = checked(self, locals(), first=_FIRST_IN_GROUPS)
         not_negative("lr_decay value", lr_decay)
-        not_negative("weight_decay value", weight_decay)
         not_negative("initial_accumulator_value value", initial_accumulator_value)
-        not_negative("epsilon value", eps)
-        not_supported(self, differentiable=differentiable)
-        defaults = {
-            "lr": lr,
-            "lr_decay": lr_decay,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "initial_accumulator_value": initial_accumulator_value,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-            "fused": fused,
-        }
         super().__init__(params, defaults)
-
-    def kept(self, group: ParamGroup) -> list[str]:
-        """Return the names of the operator's lists."""
-        return ["sum"]
-
-    def options(self, group: ParamGroup) -> dict[str, Any]:
-        """Return the operator's options."""
-        return {
-            "lr": float(group["lr"]),
-            "lr_decay": float(group["lr_decay"]),
-            "eps": float(group["eps"]),
-            "weight_decay": float(group["weight_decay"]),
-        }
 
     def fill(self, group: ParamGroup, name: str) -> float:
         """Return what the sum begins with."""

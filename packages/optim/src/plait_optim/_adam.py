@@ -5,11 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from plait_optim._elementwise import Elementwise
-from plait_optim._groups import ParamGroup, fractions, not_negative, not_supported
+from plait_optim._groups import ParamGroup
+from plait_optim._options import checked, document_common_options, given
 
 __all__ = ["Adam", "AdamW"]
 
+_FIRST_IN_GROUPS = ("lr", "betas", "eps", "weight_decay", "amsgrad", "maximize")
 
+
+@document_common_options
 class Adam(Elementwise):
     r"""Adam: steps scaled by running averages of the gradient and of its square.
 
@@ -28,15 +32,7 @@ class Adam(Elementwise):
 
     Args:
         params: real floating arrays, or groups of them; see `Optimizer`.
-        lr: learning rate, at least 0.
-        betas: :math:`\beta_1, \beta_2`, each in [0, 1).
-        eps: :math:`\epsilon`, at least 0.
-        weight_decay: :math:`\lambda`, at least 0.
         amsgrad: keep the maximum of v.
-        maximize: go up instead of down.
-        decoupled_weight_decay: decay weights as `AdamW` does.
-        foreach, fused: accepted as in PyTorch; every step is fused.
-        capturable, differentiable: must be False.
 
     Raises:
         ValueError: if an option is out of its range.
@@ -55,6 +51,7 @@ class Adam(Elementwise):
     """
 
     operator = "adam_step"
+    operator_options = ("lr", "betas", "eps", "weight_decay", "decoupled_weight_decay")
 
     def __init__(
         self,
@@ -72,41 +69,11 @@ class Adam(Elementwise):
         fused: bool | None = None,
         decoupled_weight_decay: bool = False,
     ) -> None:
-        not_negative("learning rate", lr)
-        not_negative("epsilon value", eps)
-        fractions(betas)
-        not_negative("weight_decay value", weight_decay)
-        not_supported(self, capturable=capturable, differentiable=differentiable)
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "amsgrad": amsgrad,
-            "maximize": maximize,
-            "foreach": foreach,
-            "capturable": capturable,
-            "differentiable": differentiable,
-            "fused": fused,
-            "decoupled_weight_decay": decoupled_weight_decay,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, checked(self, locals(), first=_FIRST_IN_GROUPS))
 
     def kept(self, group: ParamGroup) -> list[str]:
         """Return the names of the operator's lists."""
         return ["exp_avg", "exp_avg_sq", "max_exp_avg_sq" if group["amsgrad"] else ""]
-
-    def options(self, group: ParamGroup) -> dict[str, Any]:
-        """Return the operator's options."""
-        beta1, beta2 = group["betas"]
-        return {
-            "lr": float(group["lr"]),
-            "beta1": float(beta1),
-            "beta2": float(beta2),
-            "eps": float(group["eps"]),
-            "weight_decay": float(group["weight_decay"]),
-            "decoupled": bool(group["decoupled_weight_decay"]),
-        }
 
 
 class AdamW(Adam):
@@ -141,17 +108,4 @@ class AdamW(Adam):
         differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
-        super().__init__(
-            params,
-            lr,
-            betas,
-            eps,
-            weight_decay,
-            amsgrad,
-            foreach=foreach,
-            maximize=maximize,
-            capturable=capturable,
-            differentiable=differentiable,
-            fused=fused,
-            decoupled_weight_decay=True,
-        )
+        super().__init__(params, **given(locals()), decoupled_weight_decay=True)

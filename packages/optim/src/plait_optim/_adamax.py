@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from plait_optim._elementwise import Elementwise
-from plait_optim._groups import ParamGroup, fractions, not_negative, not_supported
+from plait_optim._options import checked, document_common_options
 
 __all__ = ["Adamax"]
 
 
+@document_common_options
 class Adamax(Elementwise):
     r"""Adam scaled by the largest gradient of late instead of by squares.
 
@@ -24,13 +25,6 @@ class Adamax(Elementwise):
 
     Args:
         params: real floating arrays, or groups of them; see `Optimizer`.
-        lr: learning rate, at least 0.
-        betas: :math:`\beta_1, \beta_2`, each in [0, 1).
-        eps: :math:`\epsilon`, at least 0.
-        weight_decay: :math:`\lambda`, at least 0.
-        foreach: accepted as in PyTorch; every step is fused.
-        maximize: go up instead of down.
-        capturable, differentiable: must be False.
 
     Raises:
         ValueError: if an option is out of its range.
@@ -48,6 +42,8 @@ class Adamax(Elementwise):
     """
 
     operator = "adamax_step"
+    arrays = ("exp_avg", "exp_inf")
+    operator_options = ("lr", "betas", "eps", "weight_decay")
 
     def __init__(
         self,
@@ -62,34 +58,4 @@ class Adamax(Elementwise):
         differentiable: bool = False,
         capturable: bool = False,
     ) -> None:
-        not_negative("learning rate", lr)
-        not_negative("epsilon value", eps)
-        fractions(betas)
-        not_negative("weight_decay value", weight_decay)
-        not_supported(self, capturable=capturable, differentiable=differentiable)
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-            "capturable": capturable,
-        }
-        super().__init__(params, defaults)
-
-    def kept(self, group: ParamGroup) -> list[str]:
-        """Return the names of the operator's lists."""
-        return ["exp_avg", "exp_inf"]
-
-    def options(self, group: ParamGroup) -> dict[str, Any]:
-        """Return the operator's options."""
-        beta1, beta2 = group["betas"]
-        return {
-            "lr": float(group["lr"]),
-            "beta1": float(beta1),
-            "beta2": float(beta2),
-            "eps": float(group["eps"]),
-            "weight_decay": float(group["weight_decay"]),
-        }
+        super().__init__(params, checked(self, locals()))

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from plait_optim._elementwise import Elementwise
-from plait_optim._groups import ParamGroup, not_negative, not_supported
+from plait_optim._groups import ParamGroup
+from plait_optim._options import checked, document_common_options
 
 __all__ = ["ASGD"]
 
 
+@document_common_options
 class ASGD(Elementwise):
     r"""Gradient descent with a falling rate that keeps the average of the points it goes through.
 
@@ -27,14 +29,9 @@ class ASGD(Elementwise):
 
     Args:
         params: real floating arrays, or groups of them; see `Optimizer`.
-        lr: learning rate, at least 0.
         lambd: :math:`\lambda_d`, by which weights decay and the rate falls.
         alpha: :math:`\alpha`, the power with which the rate falls.
         t0: the step :math:`t_0` after which averaging begins.
-        weight_decay: :math:`\lambda`, at least 0.
-        foreach: accepted as in PyTorch; every step is fused.
-        maximize: go up instead of down.
-        capturable, differentiable: must be False.
 
     Raises:
         ValueError: if an option is out of its range.
@@ -52,6 +49,8 @@ class ASGD(Elementwise):
     """
 
     operator = "asgd_step"
+    arrays = ("ax",)
+    operator_options = ("lambd", "weight_decay")
     scalars = ("eta", "mu")
 
     def __init__(
@@ -67,32 +66,7 @@ class ASGD(Elementwise):
         differentiable: bool = False,
         capturable: bool = False,
     ) -> None:
-        not_negative("learning rate", lr)
-        not_negative("weight_decay value", weight_decay)
-        not_supported(self, capturable=capturable, differentiable=differentiable)
-        defaults = {
-            "lr": lr,
-            "lambd": lambd,
-            "alpha": alpha,
-            "t0": t0,
-            "weight_decay": weight_decay,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-            "capturable": capturable,
-        }
-        super().__init__(params, defaults)
-
-    def kept(self, group: ParamGroup) -> list[str]:
-        """Return the names of the operator's lists."""
-        return ["ax"]
-
-    def options(self, group: ParamGroup) -> dict[str, Any]:
-        """Return the operator's options."""
-        return {
-            "lambd": float(group["lambd"]),
-            "weight_decay": float(group["weight_decay"]),
-        }
+        super().__init__(params, checked(self, locals()))
 
     def fill(self, group: ParamGroup, name: str) -> float:
         """Return what a state begins with."""

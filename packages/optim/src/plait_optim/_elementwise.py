@@ -15,22 +15,36 @@ __all__ = ["Elementwise"]
 class Elementwise(Optimizer):
     """Calls an operator once a group: parameters, gradients, lists of state, step numbers, options.
 
-    A subclass names the operator and says in `kept`, `options`, and where they are needed `fill`,
-    `numbers` and `count`, what it is called with.
+    A subclass names the operator, its state and the options that the operator takes; where names
+    don't say enough, it overrides `kept`, `options`, `fill`, `numbers` and `count`.
     """
 
     scales_gradients = True
     operator: ClassVar[str]
+    arrays: ClassVar[tuple[str, ...]] = ()
+    """State that is an array for each parameter, in the operator's order."""
     scalars: ClassVar[tuple[str, ...]] = ()
     """State that is a number for each parameter."""
+    operator_options: ClassVar[tuple[str, ...]] = ()
+    """The options that the operator takes, ``maximize`` apart."""
 
     def kept(self, group: ParamGroup) -> list[str]:
         """Return the names of the state's arrays in the operator's order; "" for an absent one."""
-        raise NotImplementedError
+        return list(self.arrays)
 
     def options(self, group: ParamGroup) -> dict[str, Any]:
         """Return the operator's options, ``maximize`` and ``grad_scale`` apart."""
-        raise NotImplementedError
+        found: dict[str, Any] = {}
+        for name in self.operator_options:
+            value = group[name]
+            if name == "betas":
+                beta1, beta2 = value
+                found["beta1"], found["beta2"] = float(beta1), float(beta2)
+            elif name == "decoupled_weight_decay":
+                found["decoupled"] = bool(value)
+            else:
+                found[name] = float(value)
+        return found
 
     def fill(self, group: ParamGroup, name: str) -> float:
         """Return what the state ``name`` is filled with before the first step."""

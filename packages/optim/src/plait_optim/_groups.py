@@ -11,9 +11,6 @@ from plait_optim._arrays import sort_of, type_name
 __all__ = [
     "ParamGroup",
     "complete",
-    "fractions",
-    "not_negative",
-    "not_supported",
     "required",
     "split",
 ]
@@ -29,30 +26,6 @@ class _Required:
 
 
 required: Any = _Required()
-
-
-def not_negative(what: str, value: Any) -> None:
-    """Refuse an option that is no number, or is below 0 or nan."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        raise TypeError(f"{what} must be a number; got {value!r}") from None
-    if not number >= 0.0:
-        raise ValueError(f"Invalid {what}: {value}")
-
-
-def fractions(betas: tuple[float, float]) -> None:
-    """Refuse a pair of which one isn't in [0, 1)."""
-    for index, beta in enumerate(betas):
-        if not 0.0 <= beta < 1.0:
-            raise ValueError(f"Invalid beta parameter at index {index}: {beta}")
-
-
-def not_supported(optimizer: object, **options: bool) -> None:
-    """Refuse options that are on and that nothing here implements."""
-    for name, on in options.items():
-        if on:
-            raise NotImplementedError(f"{type(optimizer).__name__}: {name} steps are not supported")
 
 
 def split(params: Any) -> list[ParamGroup]:

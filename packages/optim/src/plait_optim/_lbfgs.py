@@ -9,13 +9,15 @@ from plait_optim import _flat
 from plait_optim._arithmetic import check_arithmetic, narrowed, wide
 from plait_optim._arrays import filled_like, mark_written
 from plait_optim._component import grad_mode
-from plait_optim._groups import ParamGroup, not_negative
+from plait_optim._groups import ParamGroup
 from plait_optim._line_search import Point, strong_wolfe
 from plait_optim._optimizer import Optimizer
+from plait_optim._options import checked, document_common_options
 
 __all__ = ["LBFGS"]
 
 
+@document_common_options
 class LBFGS(Optimizer):
     r"""Steps along an estimate of Newton's direction, from the last gradients. For full batches.
 
@@ -35,7 +37,6 @@ class LBFGS(Optimizer):
 
     Args:
         params: real floating arrays; see `Optimizer`.
-        lr: learning rate, at least 0.
         max_iter: iterations in a step.
         max_eval: calls of the closure in a step; 1.25 times ``max_iter`` by default.
         tolerance_grad: stop where no element of the gradient is larger.
@@ -77,18 +78,11 @@ class LBFGS(Optimizer):
         history_size: int = 100,
         line_search_fn: str | None = None,
     ) -> None:
-        not_negative("learning rate", lr)
+        defaults = checked(self, locals())
         if line_search_fn not in (None, "strong_wolfe"):
             raise ValueError(f"only 'strong_wolfe' is supported; got {line_search_fn!r}")
-        defaults = {
-            "lr": lr,
-            "max_iter": max_iter,
-            "max_eval": max_iter * 5 // 4 if max_eval is None else max_eval,
-            "tolerance_grad": tolerance_grad,
-            "tolerance_change": tolerance_change,
-            "history_size": history_size,
-            "line_search_fn": line_search_fn,
-        }
+        if max_eval is None:
+            defaults["max_eval"] = max_iter * 5 // 4
         super().__init__(params, defaults)
 
     def check_group(self, group: ParamGroup) -> None:

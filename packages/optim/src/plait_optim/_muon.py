@@ -7,12 +7,14 @@ from typing import Any
 
 from plait_optim._arithmetic import check_arithmetic, own_gradients, widened
 from plait_optim._arrays import filled_like
-from plait_optim._groups import ParamGroup, not_negative
+from plait_optim._groups import ParamGroup
 from plait_optim._optimizer import Optimizer
+from plait_optim._options import checked, document_common_options
 
 __all__ = ["Muon"]
 
 
+@document_common_options
 class Muon(Optimizer):
     r"""Momentum whose singular values are all brought near 1. For the matrices of hidden layers.
 
@@ -34,9 +36,6 @@ class Muon(Optimizer):
 
     Args:
         params: real floating matrices of NumPy, torch or plait; see `Optimizer`.
-        lr: learning rate, at least 0.
-        weight_decay: :math:`\lambda`, at least 0.
-        momentum: :math:`\mu`, at least 0.
         nesterov: use Nesterov's form.
         ns_coefficients: the polynomial of an iteration.
         eps: :math:`\epsilon`.
@@ -76,9 +75,7 @@ class Muon(Optimizer):
         ns_steps: int = 5,
         adjust_lr_fn: str | None = None,
     ) -> None:
-        not_negative("learning rate", lr)
-        not_negative("momentum value", momentum)
-        not_negative("weight_decay value", weight_decay)
+        defaults = checked(self, locals(), own=("eps",))
         if adjust_lr_fn not in (None, "original", "match_rms_adamw"):
             raise ValueError(
                 "Muon: adjust_lr_fn must be 'original', 'match_rms_adamw' or None; "
@@ -88,16 +85,6 @@ class Muon(Optimizer):
             raise ValueError(f"Muon: ns_steps must be less than 100; got {ns_steps}")
         if len(ns_coefficients) != 3:
             raise ValueError(f"Muon: ns_coefficients must be 3 numbers; got {ns_coefficients}")
-        defaults = {
-            "lr": lr,
-            "weight_decay": weight_decay,
-            "momentum": momentum,
-            "nesterov": nesterov,
-            "ns_coefficients": ns_coefficients,
-            "eps": eps,
-            "ns_steps": ns_steps,
-            "adjust_lr_fn": adjust_lr_fn,
-        }
         super().__init__(params, defaults)
 
     def check_group(self, group: ParamGroup) -> None:

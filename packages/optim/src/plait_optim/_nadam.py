@@ -5,11 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 from plait_optim._elementwise import Elementwise
-from plait_optim._groups import ParamGroup, fractions, not_negative, not_supported
+from plait_optim._groups import ParamGroup
+from plait_optim._options import checked, document_common_options, not_negative
 
 __all__ = ["NAdam"]
 
+_FIRST_IN_GROUPS = (
+    "lr",
+    "betas",
+    "eps",
+    "weight_decay",
+    "momentum_decay",
+    "decoupled_weight_decay",
+    "maximize",
+)
 
+
+@document_common_options
 class NAdam(Elementwise):
     r"""Adam whose average of gradients looks one step ahead, as Nesterov's momentum does.
 
@@ -28,15 +40,7 @@ class NAdam(Elementwise):
 
     Args:
         params: real floating arrays, or groups of them; see `Optimizer`.
-        lr: learning rate, at least 0.
-        betas: :math:`\beta_1, \beta_2`, each in [0, 1).
-        eps: :math:`\epsilon`, at least 0.
-        weight_decay: :math:`\lambda`, at least 0.
         momentum_decay: :math:`\psi`, at least 0.
-        decoupled_weight_decay: decay weights as `AdamW` does.
-        maximize: go up instead of down.
-        foreach: accepted as in PyTorch; every step is fused.
-        capturable, differentiable: must be False.
 
     Raises:
         ValueError: if an option is out of its range.
@@ -54,6 +58,15 @@ class NAdam(Elementwise):
     """
 
     operator = "nadam_step"
+    arrays = ("exp_avg", "exp_avg_sq")
+    operator_options = (
+        "lr",
+        "betas",
+        "eps",
+        "weight_decay",
+        "momentum_decay",
+        "decoupled_weight_decay",
+    )
     scalars = ("mu_product",)
 
     def __init__(
@@ -71,42 +84,9 @@ class NAdam(Elementwise):
         capturable: bool = False,
         differentiable: bool = False,
     ) -> None:
-        not_negative("learning rate", lr)
-        not_negative("epsilon value", eps)
-        fractions(betas)
-        not_negative("weight_decay value", weight_decay)
+        defaults = checked(self, locals(), first=_FIRST_IN_GROUPS)
         not_negative("momentum_decay value", momentum_decay)
-        not_supported(self, capturable=capturable, differentiable=differentiable)
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "momentum_decay": momentum_decay,
-            "decoupled_weight_decay": decoupled_weight_decay,
-            "maximize": maximize,
-            "foreach": foreach,
-            "capturable": capturable,
-            "differentiable": differentiable,
-        }
         super().__init__(params, defaults)
-
-    def kept(self, group: ParamGroup) -> list[str]:
-        """Return the names of the operator's lists."""
-        return ["exp_avg", "exp_avg_sq"]
-
-    def options(self, group: ParamGroup) -> dict[str, Any]:
-        """Return the operator's options."""
-        beta1, beta2 = group["betas"]
-        return {
-            "lr": float(group["lr"]),
-            "beta1": float(beta1),
-            "beta2": float(beta2),
-            "eps": float(group["eps"]),
-            "weight_decay": float(group["weight_decay"]),
-            "momentum_decay": float(group["momentum_decay"]),
-            "decoupled": bool(group["decoupled_weight_decay"]),
-        }
 
     def fill(self, group: ParamGroup, name: str) -> float:
         """Return what a state begins with: an empty product, and averages of 0."""

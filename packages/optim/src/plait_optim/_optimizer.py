@@ -12,6 +12,7 @@ from plait_optim._arrays import exposed, load_into, mark_written, number, sort_o
 from plait_optim._component import grad_mode, operator
 from plait_optim._groups import ParamGroup
 from plait_optim._hooks import Hooks, RemovableHandle, hooked
+from plait_optim._options import not_negative
 from plait_optim._state import State
 
 __all__ = ["Optimizer"]
@@ -191,7 +192,7 @@ class Optimizer:
                 mark_written(params)
 
     def _clip(self, groups: list[tuple[ParamGroup, list[Any], list[Any]]], max_norm: float) -> None:
-        _groups.not_negative("max_norm", max_norm)
+        not_negative("max_norm", max_norm)
         if not self.scales_gradients:
             raise NotImplementedError(
                 f"{type(self).__name__}: step(max_norm=...) needs an update that scales "

@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from plait_optim._elementwise import Elementwise
-from plait_optim._groups import ParamGroup, fractions, not_negative, not_supported
+from plait_optim._options import checked, document_common_options
 
 __all__ = ["RAdam"]
 
+_FIRST_IN_GROUPS = ("lr", "betas", "eps", "weight_decay", "maximize", "foreach", "capturable")
 
+
+@document_common_options
 class RAdam(Elementwise):
     r"""Adam that waits with its adaptive rates until their variance is known well enough.
 
@@ -30,14 +33,6 @@ class RAdam(Elementwise):
 
     Args:
         params: real floating arrays, or groups of them; see `Optimizer`.
-        lr: learning rate, at least 0.
-        betas: :math:`\beta_1, \beta_2`, each in [0, 1).
-        eps: :math:`\epsilon`, at least 0.
-        weight_decay: :math:`\lambda`, at least 0.
-        decoupled_weight_decay: decay weights as `AdamW` does.
-        maximize: go up instead of down.
-        foreach: accepted as in PyTorch; every step is fused.
-        capturable, differentiable: must be False.
 
     Raises:
         ValueError: if an option is out of its range.
@@ -55,6 +50,8 @@ class RAdam(Elementwise):
     """
 
     operator = "radam_step"
+    arrays = ("exp_avg", "exp_avg_sq")
+    operator_options = ("lr", "betas", "eps", "weight_decay", "decoupled_weight_decay")
 
     def __init__(
         self,
@@ -70,36 +67,4 @@ class RAdam(Elementwise):
         capturable: bool = False,
         differentiable: bool = False,
     ) -> None:
-        not_negative("learning rate", lr)
-        not_negative("epsilon value", eps)
-        fractions(betas)
-        not_negative("weight_decay value", weight_decay)
-        not_supported(self, capturable=capturable, differentiable=differentiable)
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "maximize": maximize,
-            "foreach": foreach,
-            "capturable": capturable,
-            "decoupled_weight_decay": decoupled_weight_decay,
-            "differentiable": differentiable,
-        }
-        super().__init__(params, defaults)
-
-    def kept(self, group: ParamGroup) -> list[str]:
-        """Return the names of the operator's lists."""
-        return ["exp_avg", "exp_avg_sq"]
-
-    def options(self, group: ParamGroup) -> dict[str, Any]:
-        """Return the operator's options."""
-        beta1, beta2 = group["betas"]
-        return {
-            "lr": float(group["lr"]),
-            "beta1": float(beta1),
-            "beta2": float(beta2),
-            "eps": float(group["eps"]),
-            "weight_decay": float(group["weight_decay"]),
-            "decoupled": bool(group["decoupled_weight_decay"]),
-        }
+        super().__init__(params, checked(self, locals(), first=_FIRST_IN_GROUPS))

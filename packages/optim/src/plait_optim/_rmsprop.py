@@ -5,11 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from plait_optim._elementwise import Elementwise
-from plait_optim._groups import ParamGroup, not_negative, not_supported
+from plait_optim._groups import ParamGroup
+from plait_optim._options import checked, document_common_options, not_negative
 
 __all__ = ["RMSprop"]
 
+_FIRST_IN_GROUPS = ("lr", "momentum", "alpha", "eps", "centered")
 
+
+@document_common_options
 class RMSprop(Elementwise):
     r"""Steps divided by the root of a running average of squared gradients.
 
@@ -26,15 +30,9 @@ class RMSprop(Elementwise):
 
     Args:
         params: real floating arrays, or groups of them; see `Optimizer`.
-        lr: learning rate, at least 0.
         alpha: :math:`\alpha`, at least 0.
-        eps: :math:`\epsilon`, at least 0.
-        weight_decay: :math:`\lambda`, at least 0.
         momentum: :math:`\mu`, at least 0; with 0 there is no b.
         centered: divide by an estimate of the standard deviation instead.
-        foreach: accepted as in PyTorch; every step is fused.
-        maximize: go up instead of down.
-        capturable, differentiable: must be False.
 
     Raises:
         ValueError: if an option is out of its range.
@@ -53,6 +51,7 @@ class RMSprop(Elementwise):
     """
 
     operator = "rmsprop_step"
+    operator_options = ("lr", "alpha", "eps", "weight_decay", "momentum")
 
     def __init__(
         self,
@@ -68,24 +67,8 @@ class RMSprop(Elementwise):
         maximize: bool = False,
         differentiable: bool = False,
     ) -> None:
-        not_negative("learning rate", lr)
-        not_negative("epsilon value", eps)
-        not_negative("momentum value", momentum)
-        not_negative("weight_decay value", weight_decay)
+        defaults = checked(self, locals(), first=_FIRST_IN_GROUPS)
         not_negative("alpha value", alpha)
-        not_supported(self, capturable=capturable, differentiable=differentiable)
-        defaults = {
-            "lr": lr,
-            "momentum": momentum,
-            "alpha": alpha,
-            "eps": eps,
-            "centered": centered,
-            "weight_decay": weight_decay,
-            "capturable": capturable,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-        }
         super().__init__(params, defaults)
 
     def kept(self, group: ParamGroup) -> list[str]:
@@ -95,13 +78,3 @@ class RMSprop(Elementwise):
             "momentum_buffer" if group["momentum"] > 0 else "",
             "grad_avg" if group["centered"] else "",
         ]
-
-    def options(self, group: ParamGroup) -> dict[str, Any]:
-        """Return the operator's options."""
-        return {
-            "lr": float(group["lr"]),
-            "alpha": float(group["alpha"]),
-            "eps": float(group["eps"]),
-            "weight_decay": float(group["weight_decay"]),
-            "momentum": float(group["momentum"]),
-        }

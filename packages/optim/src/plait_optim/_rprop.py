@@ -5,11 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from plait_optim._elementwise import Elementwise
-from plait_optim._groups import ParamGroup, not_negative, not_supported
+from plait_optim._groups import ParamGroup
+from plait_optim._options import checked, document_common_options
 
 __all__ = ["Rprop"]
 
+_FIRST_IN_GROUPS = ("lr", "etas", "step_sizes", "foreach", "maximize", "differentiable")
 
+
+@document_common_options
 class Rprop(Elementwise):
     r"""Steps that use the signs of gradients alone, and grow while these stay. For full batches.
 
@@ -26,9 +30,6 @@ class Rprop(Elementwise):
         lr: the first s, at least 0.
         etas: :math:`\eta^-, \eta^+`, on either side of 1.
         step_sizes: the smallest and the largest s.
-        foreach: accepted as in PyTorch; every step is fused.
-        maximize: go up instead of down.
-        capturable, differentiable: must be False.
 
     Raises:
         ValueError: if an option is out of its range.
@@ -46,6 +47,7 @@ class Rprop(Elementwise):
     """
 
     operator = "rprop_step"
+    arrays = ("prev", "step_size")
 
     def __init__(
         self,
@@ -59,24 +61,10 @@ class Rprop(Elementwise):
         maximize: bool = False,
         differentiable: bool = False,
     ) -> None:
-        not_negative("learning rate", lr)
+        defaults = checked(self, locals(), first=_FIRST_IN_GROUPS)
         if not 0.0 < etas[0] < 1.0 < etas[1]:
             raise ValueError(f"Invalid eta values: {etas[0]}, {etas[1]}")
-        not_supported(self, capturable=capturable, differentiable=differentiable)
-        defaults = {
-            "lr": lr,
-            "etas": etas,
-            "step_sizes": step_sizes,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-            "capturable": capturable,
-        }
         super().__init__(params, defaults)
-
-    def kept(self, group: ParamGroup) -> list[str]:
-        """Return the names of the operator's lists."""
-        return ["prev", "step_size"]
 
     def options(self, group: ParamGroup) -> dict[str, Any]:
         """Return the operator's options."""

@@ -6,12 +6,14 @@ from typing import Any
 
 from plait_optim._arrays import filled_like
 from plait_optim._component import operator
-from plait_optim._groups import ParamGroup, not_negative, not_supported
+from plait_optim._groups import ParamGroup
 from plait_optim._optimizer import Optimizer
+from plait_optim._options import checked, document_common_options
 
 __all__ = ["SGD"]
 
 
+@document_common_options
 class SGD(Optimizer):
     r"""Stochastic gradient descent, with momentum if wanted.
 
@@ -26,14 +28,9 @@ class SGD(Optimizer):
 
     Args:
         params: real floating arrays, or groups of them; see `Optimizer`.
-        lr: learning rate, at least 0.
         momentum: :math:`\mu`, at least 0; with 0 nothing is kept between steps.
         dampening: :math:`\tau`.
-        weight_decay: :math:`\lambda`, at least 0.
         nesterov: use Nesterov's form; needs a momentum and no dampening.
-        maximize: go up instead of down.
-        foreach, fused: accepted as in PyTorch; every step is fused.
-        differentiable: must be False.
 
     Raises:
         ValueError: if an option is out of its range.
@@ -67,23 +64,9 @@ class SGD(Optimizer):
         differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
-        not_negative("learning rate", lr)
-        not_negative("momentum value", momentum)
-        not_negative("weight_decay value", weight_decay)
+        defaults = checked(self, locals())
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
-        not_supported(self, differentiable=differentiable)
-        defaults = {
-            "lr": lr,
-            "momentum": momentum,
-            "dampening": dampening,
-            "weight_decay": weight_decay,
-            "nesterov": nesterov,
-            "maximize": maximize,
-            "foreach": foreach,
-            "differentiable": differentiable,
-            "fused": fused,
-        }
         super().__init__(params, defaults)
 
     def update(

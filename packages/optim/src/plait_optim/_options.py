@@ -1,0 +1,158 @@
+r"""What the options are that optimizers have in common, and how an optimizer declares its own.
+
+An optimizer declares its options once, as the parameters of its `__init__`: name, type, default.
+All else follows from the name:
+
+- the check and the line of documentation of an option that many have (`lr`, `betas`, `eps`,
+  `maximize`, ...) stand in `COMMON`; an optimizer checks in its `__init__` only what it has alone;
+- the defaults of its groups are what `__init__` was called with: `checked(self, locals())`;
+- the class decorator `document_common_options` adds the lines of common options to the section
+  ``Args`` of the docstring, which holds those of the optimizer's own options; a line there wins.
+
+State and what a step hands to its operator are declared beside them: see `Elementwise`.
+
+PyTorch's groups list options in another order than its signatures do, and saved files show it: an
+optimizer whose two orders differ tells `checked` the options that come first in its groups.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+__all__ = [
+    "COMMON",
+    "Option",
+    "checked",
+    "document_common_options",
+    "given",
+    "not_negative",
+]
+
+Class = TypeVar("Class", bound=type)
+
+
+def not_negative(what: str, value: Any) -> None:
+    """Refuse an option that is no number, or is below 0 or nan."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"{what} must be a number; got {value!r}") from None
+    if not number >= 0.0:
+        raise ValueError(f"Invalid {what}: {value}")
+
+
+def _fractions(betas: tuple[float, float]) -> None:
+    for index, beta in enumerate(betas):
+        if not 0.0 <= beta < 1.0:
+            raise ValueError(f"Invalid beta parameter at index {index}: {beta}")
+
+
+class Option(NamedTuple):
+    """What an option means in every optimizer that has it under this name."""
+
+    text: str
+    """The line in the documentation."""
+
+    check: Callable[[Any], None] | None = None
+    """Raises where a value is none for this option."""
+
+    supported: bool = True
+    """Whether it may be on; a flag that PyTorch has and that nothing here implements may not."""
+
+
+def _number(text: str, what: str) -> Option:
+    return Option(text, lambda value: not_negative(what, value))
+
+
+COMMON = {
+    "lr": _number("learning rate, at least 0.", "learning rate"),
+    "betas": Option(r":math:`\beta_1, \beta_2`, each in [0, 1).", _fractions),
+    "eps": _number(r":math:`\epsilon`, at least 0.", "epsilon value"),
+    "momentum": _number(r":math:`\mu`, at least 0.", "momentum value"),
+    "weight_decay": _number(r":math:`\lambda`, at least 0.", "weight_decay value"),
+    "decoupled_weight_decay": Option("decay weights as `AdamW` does."),
+    "maximize": Option("go up instead of down."),
+    "foreach": Option("accepted as in PyTorch; every step is fused."),
+    "fused": Option("accepted as in PyTorch; every step is fused."),
+    "capturable": Option("must be False.", supported=False),
+    "differentiable": Option("must be False.", supported=False),
+}
+"""The options that several optimizers have, by name."""
+
+
+def given(local: dict[str, Any]) -> dict[str, Any]:
+    """Return the options among the ``locals()`` of an `__init__` that has bound nothing yet."""
+    return {
+        name: value
+        for name, value in local.items()
+        if name not in ("self", "params", "__class__")  # `super()` makes the last one
+    }
+
+
+def checked(
+    optimizer: object,
+    local: dict[str, Any],
+    *,
+    own: Sequence[str] = (),
+    first: Sequence[str] = (),
+) -> dict[str, Any]:
+    """Return what an optimizer was made with as the defaults of its groups.
+
+    Args:
+        optimizer: whose `__init__` asks, for error texts.
+        local: its ``locals()``, before it has bound anything.
+        own: options that have the name of a common one and another meaning, not checked here.
+        first: options that come first in the groups; all others follow as in the signature.
+
+    Raises:
+        TypeError, ValueError: if a common option is out of its range.
+        NotImplementedError: if a flag is on that isn't supported.
+    """
+    options = given(local)
+    for name, value in options.items():
+        option = COMMON.get(name)
+        if option is None or name in own:
+            continue
+        if option.check is not None:
+            option.check(value)
+        if not option.supported and value:
+            raise NotImplementedError(f"{type(optimizer).__name__}: {name} steps are not supported")
+    return {**{name: options[name] for name in first}, **options}
+
+
+def document_common_options(optimizer: Class) -> Class:
+    """Complete the section ``Args`` of an optimizer's docstring, in the order of its parameters.
+
+    A docstring without that section stays as it is.
+
+    Raises:
+        TypeError: if a parameter has no line, there or in `COMMON`, or a line has no parameter.
+    """
+    doc = optimizer.__doc__ or ""  # none with python -OO
+    section = re.search(r"^( *)Args:\n((?:.+\n)*)", doc, re.MULTILINE)
+    if section is None:
+        return optimizer
+    indent = section[1] + "    "
+    texts = {}
+    for entry in re.split(rf"^{indent}(?! )", section[2], flags=re.MULTILINE)[1:]:
+        several, _, text = entry.partition(": ")
+        texts.update(dict.fromkeys(several.split(", "), text))
+    # as `inspect.signature` has them: importing `inspect` would slow the import of this package
+    code = vars(optimizer)["__init__"].__code__
+    names = code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]
+    missing = [name for name in names if name not in texts and name not in COMMON]
+    unknown = [name for name in texts if name not in names]
+    if missing or unknown:
+        raise TypeError(
+            f"{optimizer.__name__}: options without a line in its docstring: {missing}; "
+            f"lines without an option: {unknown}"
+        )
+    alike: dict[str, list[str]] = {}
+    for name in names:
+        text = texts[name] if name in texts else COMMON[name].text + "\n"
+        alike.setdefault(text, []).append(name)
+    lines = [f"{indent}{', '.join(several)}: {text}" for text, several in alike.items()]
+    optimizer.__doc__ = doc[: section.start(2)] + "".join(lines) + doc[section.end(2) :]
+    return optimizer
