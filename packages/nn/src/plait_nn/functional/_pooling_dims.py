@@ -39,6 +39,21 @@ def _stride(stride: Sizes | None, kernel: tuple[int, ...], operator: str) -> tup
     return sizes_of(stride, len(kernel), "stride", operator)
 
 
+def _windows(
+    operator: str,
+    dims: int,
+    input: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None,
+    padding: Sizes,
+) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    """Check the input; return the windows' size, their distance and the padding on their sides."""
+    _check(operator, dims, input)
+    kernel = sizes_of(kernel_size, dims, "kernel_size", operator)
+    step = _stride(stride, kernel, operator)
+    return kernel, step, sizes_of(padding, dims, "padding", operator)
+
+
 def max_pool1d(
     input: Tensor,
     kernel_size: Sizes,
@@ -57,20 +72,11 @@ def max_pool1d(
         >>> F.max_pool1d(pc.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
         tensor([[3., 2.]])
     """
-    _check("max_pool1d", 1, input)
-    (size,) = sizes_of(kernel_size, 1, "kernel_size", "max_pool1d")
-    (step,) = _stride(stride, (size,), "max_pool1d")
-    (side,) = sizes_of(padding, 1, "padding", "max_pool1d")
+    windows = _windows("max_pool1d", 1, input, kernel_size, stride, padding)
+    (size,), (step,), (side,) = windows
     (spread,) = sizes_of(dilation, 1, "dilation", "max_pool1d")
-    made = images.max_pool2d(
-        input.unsqueeze(-2),
-        (1, size),
-        (1, step),
-        (0, side),
-        (1, spread),
-        ceil_mode,
-        return_indices,
-    )
+    rows, flat = input.unsqueeze(-2), ((1, size), (1, step), (0, side), (1, spread))
+    made = images.max_pool2d(rows, *flat, ceil_mode, return_indices)
     return tuple(m.squeeze(-2) for m in made) if return_indices else made.squeeze(-2)
 
 
@@ -92,10 +98,7 @@ def max_pool3d(
         >>> F.max_pool3d(pc.arange(8.0).reshape(1, 1, 2, 2, 2), 2).flatten()
         tensor([7.])
     """
-    _check("max_pool3d", 3, input)
-    kernel = sizes_of(kernel_size, 3, "kernel_size", "max_pool3d")
-    step = _stride(stride, kernel, "max_pool3d")
-    side = sizes_of(padding, 3, "padding", "max_pool3d")
+    kernel, step, side = _windows("max_pool3d", 3, input, kernel_size, stride, padding)
     spread = sizes_of(dilation, 3, "dilation", "max_pool3d")
     *lead, depth, height, width = input.shape
     rows = math.prod(lead)
@@ -140,10 +143,8 @@ def avg_pool1d(
         >>> F.avg_pool1d(pc.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
         tensor([[2., 1.]])
     """
-    _check("avg_pool1d", 1, input)
-    (size,) = sizes_of(kernel_size, 1, "kernel_size", "avg_pool1d")
-    (step,) = _stride(stride, (size,), "avg_pool1d")
-    (side,) = sizes_of(padding, 1, "padding", "avg_pool1d")
+    windows = _windows("avg_pool1d", 1, input, kernel_size, stride, padding)
+    (size,), (step,), (side,) = windows
     rows = input.unsqueeze(-2)
     made = images.avg_pool2d(rows, (1, size), (1, step), (0, side), ceil_mode, count_include_pad)
     return made.squeeze(-2)
@@ -165,7 +166,7 @@ def avg_pool3d(
         >>> F.avg_pool3d(pc.arange(8.0).reshape(1, 1, 2, 2, 2), 2).flatten()
         tensor([3.5000])
     """
-    _check("avg_pool3d", 3, input)
+    kernel, step, side = _windows("avg_pool3d", 3, input, kernel_size, stride, padding)
     if divisor_override == 0:
         raise ValueError("avg_pool3d: `divisor_override` must not be 0")
     if not (input.is_floating_point() or input.is_complex() or divisor_override):
@@ -175,9 +176,6 @@ def avg_pool3d(
         counts = (counts / avg_pool3d(ones, *options, count_include_pad)).round().to(input.dtype)
         sums = avg_pool3d(input, *options, divisor_override=1)
         return pc.div(sums, counts, rounding_mode="trunc")
-    kernel = sizes_of(kernel_size, 3, "kernel_size", "avg_pool3d")
-    step = _stride(stride, kernel, "avg_pool3d")
-    side = sizes_of(padding, 3, "padding", "avg_pool3d")
     *lead, depth, height, width = input.shape
     slices = input.reshape((math.prod(lead), depth, height, width))
     first = None if divisor_override is None else 1
