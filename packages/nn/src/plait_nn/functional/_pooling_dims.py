@@ -33,24 +33,14 @@ def _check(operator: str, dims: int, input: Tensor) -> None:
         )
 
 
-def _stride(stride: Sizes | None, kernel: tuple[int, ...], operator: str) -> tuple[int, ...]:
-    if stride is None or (not isinstance(stride, int) and not stride):
-        return kernel
-    return sizes_of(stride, len(kernel), "stride", operator)
-
-
 def _windows(
-    operator: str,
-    dims: int,
-    input: Tensor,
-    kernel_size: Sizes,
-    stride: Sizes | None,
-    padding: Sizes,
+    operator: str, dims: int, kernel_size: Sizes, stride: Sizes | None, padding: Sizes
 ) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-    """Check the input; return the windows' size, their distance and the padding on their sides."""
-    _check(operator, dims, input)
+    """Return the windows' size, their distance and the padding on every side."""
     kernel = sizes_of(kernel_size, dims, "kernel_size", operator)
-    step = _stride(stride, kernel, operator)
+    step = kernel
+    if isinstance(stride, int) or stride:  # None and () are the windows' size
+        step = sizes_of(stride, dims, "stride", operator)
     return kernel, step, sizes_of(padding, dims, "padding", operator)
 
 
@@ -72,8 +62,8 @@ def max_pool1d(
         >>> F.max_pool1d(pc.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
         tensor([[3., 2.]])
     """
-    windows = _windows("max_pool1d", 1, input, kernel_size, stride, padding)
-    (size,), (step,), (side,) = windows
+    _check("max_pool1d", 1, input)
+    (size,), (step,), (side,) = _windows("max_pool1d", 1, kernel_size, stride, padding)
     (spread,) = sizes_of(dilation, 1, "dilation", "max_pool1d")
     rows, flat = input.unsqueeze(-2), ((1, size), (1, step), (0, side), (1, spread))
     made = images.max_pool2d(rows, *flat, ceil_mode, return_indices)
@@ -98,7 +88,8 @@ def max_pool3d(
         >>> F.max_pool3d(pc.arange(8.0).reshape(1, 1, 2, 2, 2), 2).flatten()
         tensor([7.])
     """
-    kernel, step, side = _windows("max_pool3d", 3, input, kernel_size, stride, padding)
+    _check("max_pool3d", 3, input)
+    kernel, step, side = _windows("max_pool3d", 3, kernel_size, stride, padding)
     spread = sizes_of(dilation, 3, "dilation", "max_pool3d")
     *lead, depth, height, width = input.shape
     rows = math.prod(lead)
@@ -143,8 +134,8 @@ def avg_pool1d(
         >>> F.avg_pool1d(pc.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
         tensor([[2., 1.]])
     """
-    windows = _windows("avg_pool1d", 1, input, kernel_size, stride, padding)
-    (size,), (step,), (side,) = windows
+    _check("avg_pool1d", 1, input)
+    (size,), (step,), (side,) = _windows("avg_pool1d", 1, kernel_size, stride, padding)
     rows = input.unsqueeze(-2)
     made = images.avg_pool2d(rows, (1, size), (1, step), (0, side), ceil_mode, count_include_pad)
     return made.squeeze(-2)
@@ -166,7 +157,7 @@ def avg_pool3d(
         >>> F.avg_pool3d(pc.arange(8.0).reshape(1, 1, 2, 2, 2), 2).flatten()
         tensor([3.5000])
     """
-    kernel, step, side = _windows("avg_pool3d", 3, input, kernel_size, stride, padding)
+    _check("avg_pool3d", 3, input)
     if divisor_override == 0:
         raise ValueError("avg_pool3d: `divisor_override` must not be 0")
     if not (input.is_floating_point() or input.is_complex() or divisor_override):
@@ -176,6 +167,7 @@ def avg_pool3d(
         counts = (counts / avg_pool3d(ones, *options, count_include_pad)).round().to(input.dtype)
         sums = avg_pool3d(input, *options, divisor_override=1)
         return pc.div(sums, counts, rounding_mode="trunc")
+    kernel, step, side = _windows("avg_pool3d", 3, kernel_size, stride, padding)
     *lead, depth, height, width = input.shape
     slices = input.reshape((math.prod(lead), depth, height, width))
     first = None if divisor_override is None else 1
@@ -278,8 +270,7 @@ def lp_pool2d(
         tensor([[[5.]]])
     """
     _check("lp_pool2d", 2, input)
-    kernel = sizes_of(kernel_size, 2, "kernel_size", "lp_pool2d")
-    step = _stride(stride, kernel, "lp_pool2d")
+    kernel, step, _ = _windows("lp_pool2d", 2, kernel_size, stride, 0)
     means = images.avg_pool2d(input**norm_type, kernel, step, 0, ceil_mode)  # type: ignore[arg-type]
     return _lp(means, norm_type, math.prod(kernel))
 
