@@ -65,8 +65,15 @@ def max_pool1d(
     _check("max_pool1d", 1, input)
     (size,), (step,), (side,) = _windows("max_pool1d", 1, kernel_size, stride, padding)
     (spread,) = sizes_of(dilation, 1, "dilation", "max_pool1d")
-    rows, flat = input.unsqueeze(-2), ((1, size), (1, step), (0, side), (1, spread))
-    made = images.max_pool2d(rows, *flat, ceil_mode, return_indices)
+    made = images.max_pool2d(
+        input.unsqueeze(-2),
+        (1, size),
+        (1, step),
+        (0, side),
+        (1, spread),
+        ceil_mode,
+        return_indices,
+    )
     return tuple(m.squeeze(-2) for m in made) if return_indices else made.squeeze(-2)
 
 
