@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Callable
 
@@ -56,7 +57,6 @@ def _of_elements(
     weight: Tensor | None,
     reduction: str,
     by_count: bool = False,
-    **options: float,
 ) -> Tensor:
     """Compare elements with an operator that knows no weights: they multiply its losses.
 
@@ -69,8 +69,8 @@ def _of_elements(
             stacklevel=4,  # the function that calls this one, and `name_arguments` around it
         )
     if weight is None:
-        return operator(input, target, reduction=reduction, **options)
-    losses = operator(input, target, reduction="none", **options)
+        return operator(input, target, reduction=reduction)
+    losses = operator(input, target, reduction="none")
     return _weighted(losses, weight, reduction, name, by_count)
 
 
@@ -199,9 +199,8 @@ def smooth_l1_loss(
         tensor(1.3125)
     """
     reduction = translate_reduction(size_average, reduce, reduction)
-    return _of_elements(
-        "smooth_l1_loss", pc.smooth_l1_loss, input, target, None, reduction, beta=beta
-    )
+    operator = functools.partial(pc.smooth_l1_loss, beta=beta)
+    return _of_elements("smooth_l1_loss", operator, input, target, None, reduction)
 
 
 def huber_loss(
@@ -220,9 +219,8 @@ def huber_loss(
         >>> F.huber_loss(pc.tensor([0.5, 3.0]), pc.zeros(2))
         tensor(1.3125)
     """
-    return _of_elements(
-        "huber_loss", pc.huber_loss, input, target, weight, reduction, by_count=True, delta=delta
-    )
+    operator = functools.partial(pc.huber_loss, delta=delta)
+    return _of_elements("huber_loss", operator, input, target, weight, reduction, by_count=True)
 
 
 def binary_cross_entropy(
