@@ -71,6 +71,13 @@ def test_a_broadcast_target_warns(loss):
         loss(pc.ones(3, 1), pc.ones(3))
 
 
+@pytest.mark.parametrize("loss", [F.mse_loss, F.l1_loss, F.smooth_l1_loss, F.huber_loss])
+def test_the_warning_shows_the_callers_line(loss):
+    with pytest.warns(UserWarning, match="is broadcast against") as caught:
+        loss(pc.ones(3, 1), pc.ones(3))
+    assert caught[0].filename == __file__
+
+
 def cross_entropy(x, y, w, ignore, reduction):
     kept = y != ignore
     index = np.where(kept, y, 0)

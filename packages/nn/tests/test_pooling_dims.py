@@ -66,3 +66,11 @@ def test_means_of_integer_volumes_lose_their_fractions():
         assert made.dtype == pc.int64
         assert made.tolist() == (exact + 1e-9 * exact.sign()).trunc().long().tolist()
     assert F.avg_pool3d(x, (3, 4, 5), divisor_override=7).tolist() == [[[[[-4]]]]]
+
+
+def test_a_subclass_pools_whatever_its_name():
+    class Energy(nn.LPPool2d):
+        pass
+
+    x = pc.rand(1, 1, 4, 6)
+    np.testing.assert_array_equal(Energy(2, 2)(x).numpy(), nn.LPPool2d(2, 2)(x).numpy())

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from plait_core import Tensor
 from plait_nn import functional as F
-from plait_nn._module import Module
+from plait_nn._pooling import _AdaptiveAvgPool, _AdaptivePool, _Windowed
 from plait_nn.functional._sizes import Sizes, sizes_of
 
 __all__ = [
@@ -22,7 +22,7 @@ __all__ = [
 ]
 
 
-class AdaptiveAvgPool1d(Module):
+class AdaptiveAvgPool1d(_AdaptiveAvgPool):
     """Average sequences (N, C, L) or (C, L) to a fixed size.
 
     See `plait_nn.functional.adaptive_avg_pool1d`.
@@ -33,18 +33,10 @@ class AdaptiveAvgPool1d(Module):
         (1, 3, 2)
     """
 
-    def __init__(self, output_size: Any) -> None:
-        super().__init__()
-        self.output_size = output_size
-
-    def forward(self, input: Tensor) -> Tensor:
-        return F.adaptive_avg_pool1d(input, self.output_size)
-
-    def extra_repr(self) -> str:
-        return f"output_size={self.output_size}"
+    _pool = staticmethod(F.adaptive_avg_pool1d)
 
 
-class AdaptiveAvgPool3d(Module):
+class AdaptiveAvgPool3d(_AdaptiveAvgPool):
     """Average volumes (N, C, D, H, W) or (C, D, H, W) to a fixed size.
 
     See `plait_nn.functional.adaptive_avg_pool3d`.
@@ -55,18 +47,19 @@ class AdaptiveAvgPool3d(Module):
         (1, 3, 2, 2, 2)
     """
 
-    def __init__(self, output_size: Any) -> None:
-        super().__init__()
-        self.output_size = output_size
-
-    def forward(self, input: Tensor) -> Tensor:
-        return F.adaptive_avg_pool3d(input, self.output_size)
-
-    def extra_repr(self) -> str:
-        return f"output_size={self.output_size}"
+    _pool = staticmethod(F.adaptive_avg_pool3d)
 
 
-class AdaptiveMaxPool1d(Module):
+class _AdaptiveMaxPool(_AdaptivePool):
+    def __init__(self, output_size: Any, return_indices: bool = False) -> None:
+        super().__init__(output_size)
+        self.return_indices = return_indices
+
+    def forward(self, input: Tensor) -> Any:
+        return type(self)._pool(input, self.output_size, self.return_indices)
+
+
+class AdaptiveMaxPool1d(_AdaptiveMaxPool):
     """Take maxima of sequences (N, C, L) or (C, L) to a fixed size.
 
     See `plait_nn.functional.adaptive_max_pool1d`.
@@ -77,19 +70,10 @@ class AdaptiveMaxPool1d(Module):
         (1, 3, 2)
     """
 
-    def __init__(self, output_size: Any, return_indices: bool = False) -> None:
-        super().__init__()
-        self.output_size = output_size
-        self.return_indices = return_indices
-
-    def forward(self, input: Tensor) -> Any:
-        return F.adaptive_max_pool1d(input, self.output_size, self.return_indices)
-
-    def extra_repr(self) -> str:
-        return f"output_size={self.output_size}"
+    _pool = staticmethod(F.adaptive_max_pool1d)
 
 
-class AdaptiveMaxPool2d(Module):
+class AdaptiveMaxPool2d(_AdaptiveMaxPool):
     """Take maxima of images (N, C, H, W) or (C, H, W) to a fixed size.
 
     See `plait_nn.functional.adaptive_max_pool2d`.
@@ -100,19 +84,10 @@ class AdaptiveMaxPool2d(Module):
         (1, 3, 2, 2)
     """
 
-    def __init__(self, output_size: Any, return_indices: bool = False) -> None:
-        super().__init__()
-        self.output_size = output_size
-        self.return_indices = return_indices
-
-    def forward(self, input: Tensor) -> Any:
-        return F.adaptive_max_pool2d(input, self.output_size, self.return_indices)
-
-    def extra_repr(self) -> str:
-        return f"output_size={self.output_size}"
+    _pool = staticmethod(F.adaptive_max_pool2d)
 
 
-class AdaptiveMaxPool3d(Module):
+class AdaptiveMaxPool3d(_AdaptiveMaxPool):
     """Take maxima of volumes (N, C, D, H, W) or (C, D, H, W) to a fixed size.
 
     See `plait_nn.functional.adaptive_max_pool3d`.
@@ -123,20 +98,12 @@ class AdaptiveMaxPool3d(Module):
         (1, 3, 2, 2, 2)
     """
 
-    def __init__(self, output_size: Any, return_indices: bool = False) -> None:
-        super().__init__()
-        self.output_size = output_size
-        self.return_indices = return_indices
-
-    def forward(self, input: Tensor) -> Any:
-        return F.adaptive_max_pool3d(input, self.output_size, self.return_indices)
-
-    def extra_repr(self) -> str:
-        return f"output_size={self.output_size}"
+    _pool = staticmethod(F.adaptive_max_pool3d)
 
 
-class _MaxUnpool(Module):
+class _MaxUnpool(_Windowed):
     _dims: int
+    _unpool: Callable[..., Tensor]
 
     def __init__(self, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0) -> None:
         super().__init__()
@@ -149,14 +116,9 @@ class _MaxUnpool(Module):
     def forward(
         self, input: Tensor, indices: Tensor, output_size: Sequence[int] | None = None
     ) -> Tensor:
-        unpool = getattr(F, f"max_unpool{self._dims}d")
-        made: Tensor = unpool(
+        return type(self)._unpool(
             input, indices, self.kernel_size, self.stride, self.padding, output_size
         )
-        return made
-
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
 class MaxUnpool1d(_MaxUnpool):
@@ -170,6 +132,7 @@ class MaxUnpool1d(_MaxUnpool):
     """
 
     _dims = 1
+    _unpool = staticmethod(F.max_unpool1d)
 
 
 class MaxUnpool2d(_MaxUnpool):
@@ -183,6 +146,7 @@ class MaxUnpool2d(_MaxUnpool):
     """
 
     _dims = 2
+    _unpool = staticmethod(F.max_unpool2d)
 
 
 class MaxUnpool3d(_MaxUnpool):
@@ -196,3 +160,4 @@ class MaxUnpool3d(_MaxUnpool):
     """
 
     _dims = 3
+    _unpool = staticmethod(F.max_unpool3d)

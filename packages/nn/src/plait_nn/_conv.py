@@ -10,7 +10,7 @@ import plait_core as pc
 from plait_core import Tensor
 from plait_nn import functional as F
 from plait_nn import init
-from plait_nn._linear import check_sizes
+from plait_nn._linear import add_bias, check_sizes
 from plait_nn._module import Module
 from plait_nn._parameter import Parameter
 from plait_nn.functional._sizes import Sizes, sizes_of
@@ -76,10 +76,7 @@ class _Conv(Module):
             first, second = second, first
         shape = (first, second // groups, *self.kernel_size)
         self.weight = Parameter(pc.empty(shape, device=device, dtype=dtype))
-        if bias:
-            self.bias = Parameter(pc.empty(out_channels, device=device, dtype=dtype))
-        else:
-            self.register_parameter("bias", None)
+        add_bias(self, out_channels, bias, device, dtype)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from plait_core import Tensor
 from plait_nn import functional as F
-from plait_nn._loss import _Loss
+from plait_nn._loss import _Loss, _MarginLoss
 from plait_nn._module import Module
 
 __all__ = [
@@ -57,7 +57,7 @@ class PairwiseDistance(Module):
         return F.pairwise_distance(x1, x2, self.norm, self.eps, self.keepdim)
 
 
-class CosineEmbeddingLoss(_Loss):
+class CosineEmbeddingLoss(_MarginLoss):
     """Alike or not by the cosine; see `plait_nn.functional.cosine_embedding_loss`.
 
     Example:
@@ -66,16 +66,6 @@ class CosineEmbeddingLoss(_Loss):
         >>> nn.CosineEmbeddingLoss(reduction="none")(x, x, pc.tensor([1, -1]))
         tensor([0., 1.])
     """
-
-    def __init__(
-        self,
-        margin: float = 0.0,
-        size_average: bool | None = None,
-        reduce: bool | None = None,
-        reduction: str = "mean",
-    ) -> None:
-        super().__init__(size_average, reduce, reduction)
-        self.margin = margin
 
     def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
         return F.cosine_embedding_loss(

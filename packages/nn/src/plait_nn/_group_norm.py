@@ -124,14 +124,8 @@ class RMSNorm(Module):
         )
 
 
-class LocalResponseNorm(Module):
-    """Divide by the neighbouring channels' size; see `plait_nn.functional.local_response_norm`.
-
-    Example:
-        >>> import plait_core as pc, plait_nn as nn
-        >>> nn.LocalResponseNorm(3, alpha=3.0, beta=1.0)(pc.ones(1, 3, 1)).reshape(-1)
-        tensor([0.3333, 0.2500, 0.3333])
-    """
+class _ResponseNorm(Module):
+    """Division by a power of the neighbouring channels' squares."""
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
         super().__init__()
@@ -140,8 +134,18 @@ class LocalResponseNorm(Module):
         self.beta = beta
         self.k = k
 
-    def forward(self, input: Tensor) -> Tensor:
-        return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
-
     def extra_repr(self) -> str:
         return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
+
+
+class LocalResponseNorm(_ResponseNorm):
+    """Divide by the neighbouring channels' size; see `plait_nn.functional.local_response_norm`.
+
+    Example:
+        >>> import plait_core as pc, plait_nn as nn
+        >>> nn.LocalResponseNorm(3, alpha=3.0, beta=1.0)(pc.ones(1, 3, 1)).reshape(-1)
+        tensor([0.3333, 0.2500, 0.3333])
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)

@@ -32,6 +32,13 @@ __all__ = [
 ]
 
 
+def _fill(tensor: Tensor, shape: Any, device: Any, dtype: Any) -> None:
+    """Give a tensor that waited for its shape values that are not set; None keeps what it has."""
+    device = tensor.device if device is None else device
+    dtype = tensor.dtype if dtype is None else dtype
+    tensor.data = pc.empty(tuple(shape), device=device, dtype=dtype)
+
+
 class UninitializedParameter(Parameter):
     """A parameter whose shape is not known yet; it is an empty tensor until then.
 
@@ -53,9 +60,7 @@ class UninitializedParameter(Parameter):
 
     def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
         """Become an ordinary parameter of a shape, with values that are not set."""
-        device = self.device if device is None else device
-        dtype = self.dtype if dtype is None else dtype
-        self.data = pc.empty(tuple(shape), device=device, dtype=dtype)
+        _fill(self, shape, device, dtype)
         self.__class__ = Parameter  # type: ignore[assignment]
 
     def __deepcopy__(self, memo: dict[int, Any]) -> UninitializedParameter:
@@ -100,9 +105,7 @@ class UninitializedBuffer(Buffer):
 
     def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
         """Become an ordinary buffer of a shape, with values that are not set."""
-        device = self.device if device is None else device
-        dtype = self.dtype if dtype is None else dtype
-        self.data = pc.empty(tuple(shape), device=device, dtype=dtype)
+        _fill(self, shape, device, dtype)
         self.__class__ = Buffer  # type: ignore[assignment]
 
 

@@ -13,7 +13,7 @@ from plait_nn import init
 from plait_nn._module import Module
 from plait_nn._parameter import Parameter
 
-__all__ = ["Bilinear", "Identity", "Linear", "check_sizes"]
+__all__ = ["Bilinear", "Identity", "Linear", "add_bias", "check_sizes"]
 
 _linear = pc.linear
 
@@ -27,6 +27,14 @@ def check_sizes(layer: str, **sizes: int) -> None:
             raise TypeError(f"{layer}: `{name}` must be an integer; got {size!r}") from None
         if size < 0:
             raise ValueError(f"{layer}: `{name}` must not be negative; got {size}")
+
+
+def add_bias(module: Module, size: int, wanted: bool, device: Any, dtype: Any) -> None:
+    """Register the parameter ``bias``, whose values are not set, or None in its place."""
+    if wanted:
+        module.bias = Parameter(pc.empty(size, device=device, dtype=dtype))
+    else:
+        module.register_parameter("bias", None)
 
 
 class Identity(Module):
@@ -86,10 +94,7 @@ class Linear(Module):
         self.in_features = in_features
         self.out_features = out_features
         self.weight = Parameter(pc.empty(out_features, in_features, device=device, dtype=dtype))
-        if bias:
-            self.bias = Parameter(pc.empty(out_features, device=device, dtype=dtype))
-        else:
-            self.register_parameter("bias", None)
+        add_bias(self, out_features, bias, device, dtype)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -149,10 +154,7 @@ class Bilinear(Module):
         self.out_features = out_features
         shape = (out_features, in1_features, in2_features)
         self.weight = Parameter(pc.empty(shape, device=device, dtype=dtype))
-        if bias:
-            self.bias = Parameter(pc.empty(out_features, device=device, dtype=dtype))
-        else:
-            self.register_parameter("bias", None)
+        add_bias(self, out_features, bias, device, dtype)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

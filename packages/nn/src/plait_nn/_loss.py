@@ -55,6 +55,37 @@ class _WeightedLoss(_Loss):
         self.register_buffer("weight", weight)
 
 
+class _MarginLoss(_Loss):
+    margin: float
+
+    def __init__(
+        self,
+        margin: float = 0.0,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(size_average, reduce, reduction)
+        self.margin = margin
+
+
+class _ClassLoss(_WeightedLoss):
+    """A loss of class numbers, of which one contributes nothing."""
+
+    ignore_index: int
+
+    def __init__(
+        self,
+        weight: Tensor | None = None,
+        size_average: bool | None = None,
+        ignore_index: int = -100,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(weight, size_average, reduce, reduction)
+        self.ignore_index = ignore_index
+
+
 class L1Loss(_Loss):
     """The absolute error; see `plait_nn.functional.l1_loss`.
 
@@ -121,7 +152,7 @@ class HuberLoss(_Loss):
         return F.huber_loss(input, target, reduction=self.reduction, delta=self.delta)
 
 
-class NLLLoss(_WeightedLoss):
+class NLLLoss(_ClassLoss):
     """The negative log-likelihood, of log-probabilities; see `plait_nn.functional.nll_loss`.
 
     Example:
@@ -129,17 +160,6 @@ class NLLLoss(_WeightedLoss):
         >>> nn.NLLLoss()(pc.tensor([[-0.5, -1.5]]), pc.tensor([1]))
         tensor(1.5000)
     """
-
-    def __init__(
-        self,
-        weight: Tensor | None = None,
-        size_average: bool | None = None,
-        ignore_index: int = -100,
-        reduce: bool | None = None,
-        reduction: str = "mean",
-    ) -> None:
-        super().__init__(weight, size_average, reduce, reduction)
-        self.ignore_index = ignore_index
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.nll_loss(
@@ -161,7 +181,7 @@ class NLLLoss2d(NLLLoss):
     """
 
 
-class CrossEntropyLoss(_WeightedLoss):
+class CrossEntropyLoss(_ClassLoss):
     """The cross entropy, of logits; see `plait_nn.functional.cross_entropy`.
 
     Args:
@@ -188,8 +208,7 @@ class CrossEntropyLoss(_WeightedLoss):
         reduction: str = "mean",
         label_smoothing: float = 0.0,
     ) -> None:
-        super().__init__(weight, size_average, reduce, reduction)
-        self.ignore_index = ignore_index
+        super().__init__(weight, size_average, ignore_index, reduce, reduction)
         self.label_smoothing = label_smoothing
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from plait_core import Tensor
 from plait_nn import functional as F
-from plait_nn._loss import _Loss, _WeightedLoss
+from plait_nn._loss import _Loss, _MarginLoss, _WeightedLoss
 
 __all__ = [
     "HingeEmbeddingLoss",
@@ -29,7 +29,7 @@ class SoftMarginLoss(_Loss):
         return F.soft_margin_loss(input, target, reduction=self.reduction)
 
 
-class HingeEmbeddingLoss(_Loss):
+class HingeEmbeddingLoss(_MarginLoss):
     """Near or farther than a margin; see `plait_nn.functional.hinge_embedding_loss`.
 
     Example:
@@ -46,14 +46,13 @@ class HingeEmbeddingLoss(_Loss):
         reduce: bool | None = None,
         reduction: str = "mean",
     ) -> None:
-        super().__init__(size_average, reduce, reduction)
-        self.margin = margin
+        super().__init__(margin, size_average, reduce, reduction)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.hinge_embedding_loss(input, target, margin=self.margin, reduction=self.reduction)
 
 
-class MarginRankingLoss(_Loss):
+class MarginRankingLoss(_MarginLoss):
     """Which of two is larger; see `plait_nn.functional.margin_ranking_loss`.
 
     Example:
@@ -61,16 +60,6 @@ class MarginRankingLoss(_Loss):
         >>> nn.MarginRankingLoss(0.5)(pc.tensor([2.0]), pc.tensor([3.0]), pc.tensor([1.0]))
         tensor(1.5000)
     """
-
-    def __init__(
-        self,
-        margin: float = 0.0,
-        size_average: bool | None = None,
-        reduce: bool | None = None,
-        reduction: str = "mean",
-    ) -> None:
-        super().__init__(size_average, reduce, reduction)
-        self.margin = margin
 
     def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
         return F.margin_ranking_loss(

@@ -7,6 +7,7 @@ from typing import Any
 import plait_core as pc
 from plait_core import Tensor
 from plait_nn._batch_norm import _BatchNorm
+from plait_nn._group_norm import _ResponseNorm
 from plait_nn._module import Module
 
 __all__ = ["CrossMapLRN2d", "SyncBatchNorm"]
@@ -102,7 +103,7 @@ class SyncBatchNorm(_BatchNorm):
         return result
 
 
-class CrossMapLRN2d(Module):
+class CrossMapLRN2d(_ResponseNorm):
     r"""Divide each channel of images by the sum of the squares of its neighbours.
 
     :math:`y = x \, (k + \frac{\alpha}{n} \sum x_j^2)^{-\beta}`, the sum over the channel itself and
@@ -125,11 +126,7 @@ class CrossMapLRN2d(Module):
     """
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1) -> None:
-        super().__init__()
-        self.size = size
-        self.alpha = alpha
-        self.beta = beta
-        self.k = k
+        super().__init__(size, alpha, beta, k)
 
     def forward(self, input: Tensor) -> Tensor:
         if input.ndim != 4:
@@ -153,6 +150,3 @@ class CrossMapLRN2d(Module):
         scale = total * (self.alpha / self.size) + self.k
         result: Tensor = input * scale**-self.beta
         return result
-
-    def extra_repr(self) -> str:
-        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"

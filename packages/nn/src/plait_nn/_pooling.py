@@ -1,13 +1,15 @@
-"""`MaxPool2d`, `AvgPool2d`, `AdaptiveAvgPool2d`."""
+"""Pooling of images as modules, and what that of sequences and volumes shares with it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from plait_core import Tensor
 from plait_nn import functional as F
 from plait_nn._module import Module
 from plait_nn.functional._conv import Pair
+from plait_nn.functional._sizes import Sizes
 
 __all__ = ["AdaptiveAvgPool2d", "AvgPool2d", "MaxPool2d"]
 
@@ -20,6 +22,8 @@ class MaxPool2d(Module):
         >>> tuple(nn.MaxPool2d(2)(pc.randn(1, 3, 28, 28)).shape)
         (1, 3, 14, 14)
     """
+
+    _pool: Callable[..., Any] = staticmethod(F.max_pool2d)
 
     def __init__(
         self,
@@ -39,7 +43,7 @@ class MaxPool2d(Module):
         self.ceil_mode = ceil_mode
 
     def forward(self, input: Tensor) -> Any:
-        return F.max_pool2d(
+        return type(self)._pool(
             input,
             self.kernel_size,
             self.stride,
@@ -56,7 +60,18 @@ class MaxPool2d(Module):
         )
 
 
-class AvgPool2d(Module):
+class _Windowed(Module):
+    """Pooling whose text shows its windows alone: their size, their distance and the padding."""
+
+    kernel_size: Sizes
+    stride: Sizes
+    padding: Sizes
+
+    def extra_repr(self) -> str:
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class AvgPool2d(_Windowed):
     """Take the mean of every window; see `plait_nn.functional.avg_pool2d`.
 
     Example:
@@ -64,6 +79,8 @@ class AvgPool2d(Module):
         >>> tuple(nn.AvgPool2d(2)(pc.ones(1, 3, 28, 28)).shape)
         (1, 3, 14, 14)
     """
+
+    _pool: Callable[..., Tensor] = staticmethod(F.avg_pool2d)
 
     def __init__(
         self,
@@ -83,7 +100,7 @@ class AvgPool2d(Module):
         self.divisor_override = divisor_override
 
     def forward(self, input: Tensor) -> Tensor:
-        return F.avg_pool2d(
+        return type(self)._pool(
             input,
             self.kernel_size,
             self.stride,
@@ -93,11 +110,27 @@ class AvgPool2d(Module):
             self.divisor_override,
         )
 
+
+class _AdaptivePool(Module):
+    """Pooling to a fixed output size by ``_pool``."""
+
+    _pool: Callable[..., Any]
+
+    def __init__(self, output_size: Any) -> None:
+        super().__init__()
+        self.output_size = output_size
+
     def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+        return f"output_size={self.output_size}"
 
 
-class AdaptiveAvgPool2d(Module):
+class _AdaptiveAvgPool(_AdaptivePool):
+    def forward(self, input: Tensor) -> Tensor:
+        made: Tensor = type(self)._pool(input, self.output_size)
+        return made
+
+
+class AdaptiveAvgPool2d(_AdaptiveAvgPool):
     """Average to a fixed output size; see `plait_nn.functional.adaptive_avg_pool2d`.
 
     Example:
@@ -106,12 +139,7 @@ class AdaptiveAvgPool2d(Module):
         (1, 3, 2, 6)
     """
 
+    _pool = staticmethod(F.adaptive_avg_pool2d)
+
     def __init__(self, output_size: int | tuple[int | None, int | None] | None) -> None:
-        super().__init__()
-        self.output_size = output_size
-
-    def forward(self, input: Tensor) -> Tensor:
-        return F.adaptive_avg_pool2d(input, self.output_size)
-
-    def extra_repr(self) -> str:
-        return f"output_size={self.output_size}"
+        super().__init__(output_size)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 from plait_core import Tensor
 from plait_nn import functional as F
 from plait_nn._module import Module
-from plait_nn._pooling import AvgPool2d, MaxPool2d
+from plait_nn._pooling import AvgPool2d, MaxPool2d, _Windowed
 from plait_nn.functional._sizes import Sizes, sizes_of
 
 __all__ = ["AvgPool1d", "AvgPool3d", "LPPool1d", "LPPool2d", "LPPool3d", "MaxPool1d", "MaxPool3d"]
@@ -24,16 +24,7 @@ class MaxPool1d(MaxPool2d):
         (1, 3, 4)
     """
 
-    def forward(self, input: Tensor) -> Any:
-        return F.max_pool1d(
-            input,
-            self.kernel_size,
-            self.stride,
-            self.padding,
-            self.dilation,
-            self.ceil_mode,
-            self.return_indices,
-        )
+    _pool = staticmethod(F.max_pool1d)
 
 
 class MaxPool3d(MaxPool2d):
@@ -47,19 +38,10 @@ class MaxPool3d(MaxPool2d):
         (1, 3, 4, 4, 4)
     """
 
-    def forward(self, input: Tensor) -> Any:
-        return F.max_pool3d(
-            input,
-            self.kernel_size,
-            self.stride,
-            self.padding,
-            self.dilation,
-            self.ceil_mode,
-            self.return_indices,
-        )
+    _pool = staticmethod(F.max_pool3d)
 
 
-class AvgPool1d(Module):
+class AvgPool1d(_Windowed):
     """Take the mean of every window of sequences (N, C, L) or (C, L).
 
     See `plait_nn.functional.avg_pool1d`.
@@ -96,9 +78,6 @@ class AvgPool1d(Module):
             self.count_include_pad,
         )
 
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
-
 
 class AvgPool3d(AvgPool2d):
     """Take the mean of every window of volumes (N, C, D, H, W) or (C, D, H, W).
@@ -111,19 +90,12 @@ class AvgPool3d(AvgPool2d):
         (1, 3, 4, 4, 4)
     """
 
-    def forward(self, input: Tensor) -> Tensor:
-        return F.avg_pool3d(
-            input,
-            self.kernel_size,
-            self.stride,
-            self.padding,
-            self.ceil_mode,
-            self.count_include_pad,
-            self.divisor_override,
-        )
+    _pool = staticmethod(F.avg_pool3d)
 
 
 class _LPPool(Module):
+    _pool: Callable[..., Tensor]
+
     def __init__(
         self,
         norm_type: float,
@@ -138,11 +110,9 @@ class _LPPool(Module):
         self.ceil_mode = ceil_mode
 
     def forward(self, input: Tensor) -> Tensor:
-        pool = getattr(F, f"lp_pool{type(self).__name__[-2]}d")
-        made: Tensor = pool(
+        return type(self)._pool(
             input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode
         )
-        return made
 
     def extra_repr(self) -> str:
         return (
@@ -162,6 +132,8 @@ class LPPool1d(_LPPool):
         5.0
     """
 
+    _pool = staticmethod(F.lp_pool1d)
+
 
 class LPPool2d(_LPPool):
     """Take the p-norm of every window of images (N, C, H, W) or (C, H, W).
@@ -174,6 +146,8 @@ class LPPool2d(_LPPool):
         5.0
     """
 
+    _pool = staticmethod(F.lp_pool2d)
+
 
 class LPPool3d(_LPPool):
     """Take the p-norm of every window of volumes (N, C, D, H, W) or (C, D, H, W).
@@ -185,3 +159,5 @@ class LPPool3d(_LPPool):
         >>> nn.LPPool3d(2, (1, 1, 2,))(pc.tensor([3.0, 4.0]).reshape(1, 1, 1, 2)).item()
         5.0
     """
+
+    _pool = staticmethod(F.lp_pool3d)

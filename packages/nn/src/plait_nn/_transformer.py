@@ -173,7 +173,24 @@ class TransformerDecoderLayer(_Layer):
         return self._residual(x, 3, self._feed_forward)
 
 
-class TransformerEncoder(Module):
+class _Stack(Module):
+    """Several copies of a layer, one after the other, and a norm of the result or None."""
+
+    norm: Module | None
+
+    def __init__(self, layer: Module, num_layers: int, norm: Module | None) -> None:
+        super().__init__()
+        self.layers = ModuleList([copy.deepcopy(layer) for _ in range(num_layers)])
+        self.num_layers = num_layers
+        self.norm = norm
+
+    def _run(self, x: Tensor, *memory: Tensor, **options: Any) -> Tensor:
+        for layer in self.layers:
+            x = layer(x, *memory, **options)
+        return x if self.norm is None else self.norm(x)
+
+
+class TransformerEncoder(_Stack):
     """Several copies of an encoder layer, one after the other.
 
     Args:
@@ -190,8 +207,6 @@ class TransformerEncoder(Module):
         (5, 2, 16)
     """
 
-    norm: Module | None
-
     def __init__(
         self,
         encoder_layer: Module,
@@ -200,10 +215,7 @@ class TransformerEncoder(Module):
         enable_nested_tensor: bool = True,
         mask_check: bool = True,
     ) -> None:
-        super().__init__()
-        self.layers = ModuleList([copy.deepcopy(encoder_layer) for _ in range(num_layers)])
-        self.num_layers = num_layers
-        self.norm = norm
+        super().__init__(encoder_layer, num_layers, norm)
 
     def forward(
         self,
@@ -212,18 +224,15 @@ class TransformerEncoder(Module):
         src_key_padding_mask: Tensor | None = None,
         is_causal: bool | None = None,
     ) -> Tensor:
-        x = src
-        for layer in self.layers:
-            x = layer(
-                x,
-                src_mask=mask,
-                src_key_padding_mask=src_key_padding_mask,
-                is_causal=bool(is_causal),
-            )
-        return x if self.norm is None else self.norm(x)
+        return self._run(
+            src,
+            src_mask=mask,
+            src_key_padding_mask=src_key_padding_mask,
+            is_causal=bool(is_causal),
+        )
 
 
-class TransformerDecoder(Module):
+class TransformerDecoder(_Stack):
     """Several copies of a decoder layer, one after the other; see `TransformerEncoder`.
 
     Example:
@@ -233,13 +242,8 @@ class TransformerDecoder(Module):
         (3, 2, 16)
     """
 
-    norm: Module | None
-
     def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
-        super().__init__()
-        self.layers = ModuleList([copy.deepcopy(decoder_layer) for _ in range(num_layers)])
-        self.num_layers = num_layers
-        self.norm = norm
+        super().__init__(decoder_layer, num_layers, norm)
 
     def forward(
         self,
@@ -252,19 +256,16 @@ class TransformerDecoder(Module):
         tgt_is_causal: bool | None = None,
         memory_is_causal: bool = False,
     ) -> Tensor:
-        x = tgt
-        for layer in self.layers:
-            x = layer(
-                x,
-                memory,
-                tgt_mask=tgt_mask,
-                memory_mask=memory_mask,
-                tgt_key_padding_mask=tgt_key_padding_mask,
-                memory_key_padding_mask=memory_key_padding_mask,
-                tgt_is_causal=bool(tgt_is_causal),
-                memory_is_causal=memory_is_causal,
-            )
-        return x if self.norm is None else self.norm(x)
+        return self._run(
+            tgt,
+            memory,
+            tgt_mask=tgt_mask,
+            memory_mask=memory_mask,
+            tgt_key_padding_mask=tgt_key_padding_mask,
+            memory_key_padding_mask=memory_key_padding_mask,
+            tgt_is_causal=bool(tgt_is_causal),
+            memory_is_causal=memory_is_causal,
+        )
 
 
 class Transformer(Module):

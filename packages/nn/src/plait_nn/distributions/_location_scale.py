@@ -1,4 +1,4 @@
-"""What distributions of a location and a scale share."""
+"""What distributions around a location share, and those that have a scale, too."""
 
 from __future__ import annotations
 
@@ -9,7 +9,21 @@ from plait_nn.distributions import constraints
 from plait_nn.distributions.distribution import Distribution
 from plait_nn.distributions.utils import broadcast_all
 
-__all__ = ["LocationScale"]
+__all__ = ["Centered", "LocationScale"]
+
+
+class Centered(Distribution):
+    """A distribution whose location is its mean and its mode."""
+
+    loc: Tensor
+
+    @property
+    def mean(self) -> Tensor:
+        return self.loc
+
+    @property
+    def mode(self) -> Tensor:
+        return self.loc
 
 
 class LocationScale(Distribution):

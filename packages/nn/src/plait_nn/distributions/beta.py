@@ -8,26 +8,15 @@ from typing import Any, ClassVar
 import plait_core as pc
 from plait_core import Tensor
 from plait_nn.distributions import constraints
+from plait_nn.distributions.distribution import Distribution
 from plait_nn.distributions.exp_family import ExponentialFamily
 from plait_nn.distributions.utils import broadcast_all
 
 __all__ = ["Beta"]
 
 
-class Beta(ExponentialFamily):
-    """The beta distribution: density ``x**(a - 1) * (1 - x)**(b - 1) / B(a, b)`` on [0, 1].
-
-    Samples are differentiable for both parameters.
-
-    Args:
-        concentration1: the ``a``.
-        concentration0: the ``b``.
-
-    Example:
-        >>> from plait_nn.distributions import Beta
-        >>> Beta(1.0, 3.0).mean
-        tensor(0.2500)
-    """
+class _TwoConcentrations(Distribution):
+    """A distribution on [0, 1] with a power for each of its ends."""
 
     arg_constraints: ClassVar = {
         "concentration1": constraints.positive,
@@ -41,6 +30,22 @@ class Beta(ExponentialFamily):
     ) -> None:
         self.concentration1, self.concentration0 = broadcast_all(concentration1, concentration0)
         super().__init__(self.concentration1.shape, validate_args=validate_args)
+
+
+class Beta(_TwoConcentrations, ExponentialFamily):
+    """The beta distribution: density ``x**(a - 1) * (1 - x)**(b - 1) / B(a, b)`` on [0, 1].
+
+    Samples are differentiable for both parameters.
+
+    Args:
+        concentration1: the ``a``.
+        concentration0: the ``b``.
+
+    Example:
+        >>> from plait_nn.distributions import Beta
+        >>> Beta(1.0, 3.0).mean
+        tensor(0.2500)
+    """
 
     @property
     def _total(self) -> Tensor:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
 
 import plait_core as pc
 from plait_core import Tensor
-from plait_nn.distributions import constraints
-from plait_nn.distributions.distribution import Distribution
+from plait_nn.distributions.beta import _TwoConcentrations
 from plait_nn.distributions.gumbel import EULER
-from plait_nn.distributions.utils import broadcast_all, open_uniform
+from plait_nn.distributions.utils import open_uniform
 
 __all__ = ["Kumaraswamy"]
 
 
-class Kumaraswamy(Distribution):
+class Kumaraswamy(_TwoConcentrations):
     """Kumaraswamy's distribution: ``cdf(x) = 1 - (1 - x**a)**b``; close to the beta distribution.
 
     Args:
@@ -27,19 +25,6 @@ class Kumaraswamy(Distribution):
         >>> Kumaraswamy(1.0, 1.0).mean
         tensor(0.5000)
     """
-
-    arg_constraints: ClassVar = {
-        "concentration1": constraints.positive,
-        "concentration0": constraints.positive,
-    }
-    support = constraints.unit_interval
-    has_rsample = True
-
-    def __init__(
-        self, concentration1: Any, concentration0: Any, validate_args: bool | None = None
-    ) -> None:
-        self.concentration1, self.concentration0 = broadcast_all(concentration1, concentration0)
-        super().__init__(self.concentration1.shape, validate_args=validate_args)
 
     def _moment(self, order: int) -> Tensor:
         a, b = self.concentration1, self.concentration0

@@ -9,14 +9,14 @@ from typing import ClassVar
 import plait_core as pc
 from plait_core import Tensor
 from plait_nn.distributions import constraints
-from plait_nn.distributions.distribution import Distribution
+from plait_nn.distributions._location_scale import Centered
 from plait_nn.distributions.multivariate_normal import squared_distance
 from plait_nn.distributions.utils import normal_noise
 
 __all__ = ["LowRankMultivariateNormal"]
 
 
-class LowRankMultivariateNormal(Distribution):
+class LowRankMultivariateNormal(Centered):
     """The normal distribution of vectors with covariance ``W @ W.T + diag(D)``.
 
     Only matrices of the rank's size are factorised (Woodbury's identity).
@@ -69,14 +69,6 @@ class LowRankMultivariateNormal(Distribution):
         size = cov_factor.shape[-1]
         identity = pc.eye(size, dtype=loc.dtype, device=loc.device)
         self._capacitance = pc.linalg.cholesky(scaled @ cov_factor + identity)
-
-    @property
-    def mean(self) -> Tensor:
-        return self.loc
-
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
 
     @property
     def variance(self) -> Tensor:

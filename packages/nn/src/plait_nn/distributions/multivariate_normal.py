@@ -10,7 +10,7 @@ import plait_core as pc
 from plait_core import Tensor
 from plait_nn.distributions import constraints
 from plait_nn.distributions._covariance import factor_of, the_given
-from plait_nn.distributions.distribution import Distribution
+from plait_nn.distributions._location_scale import Centered
 from plait_nn.distributions.utils import lazy_property, normal_noise
 
 __all__ = ["MultivariateNormal"]
@@ -22,7 +22,7 @@ def squared_distance(factor: Tensor, difference: Tensor) -> Tensor:
     return solved.squeeze(-1).square().sum(-1)
 
 
-class MultivariateNormal(Distribution):
+class MultivariateNormal(Centered):
     """The normal distribution of vectors: density proportional to ``exp(-d @ inv(C) @ d / 2)``.
 
     Here ``d = x - loc`` and C is the covariance.
@@ -98,14 +98,6 @@ class MultivariateNormal(Distribution):
         identity = pc.eye(size, dtype=self.loc.dtype, device=self.loc.device)
         inverse = pc.linalg.solve_triangular(self._factor, identity, upper=False)
         return self._whole(inverse.mT @ inverse)
-
-    @property
-    def mean(self) -> Tensor:
-        return self.loc
-
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
 
     @property
     def variance(self) -> Tensor:

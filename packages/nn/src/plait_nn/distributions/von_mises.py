@@ -9,13 +9,13 @@ from typing import Any, ClassVar
 import plait_core as pc
 from plait_core import Tensor
 from plait_nn.distributions import constraints
-from plait_nn.distributions.distribution import Distribution
+from plait_nn.distributions._location_scale import Centered
 from plait_nn.distributions.utils import broadcast_all
 
 __all__ = ["VonMises"]
 
 
-class VonMises(Distribution):
+class VonMises(Centered):
     """Angles with density ``exp(concentration * cos(x - loc)) / (2 pi I0(concentration))``.
 
     Args:
@@ -39,14 +39,6 @@ class VonMises(Distribution):
     def __init__(self, loc: Any, concentration: Any, validate_args: bool | None = None) -> None:
         self.loc, self.concentration = broadcast_all(loc, concentration)
         super().__init__(self.loc.shape, validate_args=validate_args)
-
-    @property
-    def mean(self) -> Tensor:
-        return self.loc
-
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
 
     @property
     def variance(self) -> Tensor:

@@ -11,6 +11,7 @@ from plait_nn.functional._adaptive_pooling import (
     adaptive_max_pool2d,
     adaptive_max_pool3d,
 )
+from plait_nn.functional._conv import Pair
 from plait_nn.functional._conv_dims import conv1d
 from plait_nn.functional._interpolate import interpolate
 from plait_nn.functional._pooling import max_pool2d
@@ -30,8 +31,6 @@ __all__ = [
     "upsample_bilinear",
     "upsample_nearest",
 ]
-
-Pair = int | tuple[int, int]
 
 
 def adaptive_max_pool1d_with_indices(

@@ -12,6 +12,8 @@ from plait_nn.functional._sizes import Sizes, sizes_of
 
 __all__ = ["conv_transpose1d", "conv_transpose2d", "conv_transpose3d"]
 
+_Options = tuple[Sizes, Sizes, Sizes, Sizes]  # stride, padding, output_padding, dilation
+
 _backward_input = pc.conv2d_backward_input  # an internal operator, found on demand
 
 
@@ -36,7 +38,7 @@ def _geometry(
     weight: Tensor,
     bias: Tensor | None,
     groups: int,
-    **options: Sizes,
+    options: _Options,
 ) -> _Geometry:
     """Check everything."""
     dims = weight.ndim - 2
@@ -58,8 +60,9 @@ def _geometry(
             f"{operator}: `bias` must have shape ({weight.shape[1] * groups},); "
             f"got {tuple(bias.shape)}"
         )
-    made = [sizes_of(value, dims, name, operator) for name, value in options.items()]
-    for name, sizes, least in zip(options, made, (1, 0, 0, 1), strict=True):
+    names = ("stride", "padding", "output_padding", "dilation")
+    made = [sizes_of(value, dims, n, operator) for n, value in zip(names, options, strict=True)]
+    for name, sizes, least in zip(names, made, (1, 0, 0, 1), strict=True):
         if min(sizes) < least:
             raise ValueError(f"{operator}: `{name}` must be at least {least}; got {sizes}")
         if max(sizes) >= 2**31:
@@ -147,13 +150,13 @@ def _transposed(
     weight: Tensor,
     bias: Tensor | None,
     groups: int,
-    **options: Sizes,
+    options: _Options,
 ) -> Tensor:
     """Check, compute and add the bias; an input without a batch is a batch of one."""
     if input.ndim == weight.ndim - 1:
         batch = input.unsqueeze(0)
-        return _transposed(operator, compute, batch, weight, bias, groups, **options).squeeze(0)
-    made = compute(input, weight, _geometry(operator, input, weight, bias, groups, **options))
+        return _transposed(operator, compute, batch, weight, bias, groups, options).squeeze(0)
+    made = compute(input, weight, _geometry(operator, input, weight, bias, groups, options))
     return made if bias is None else made + bias.reshape((-1,) + (1,) * (made.ndim - 2))
 
 
@@ -196,18 +199,8 @@ def conv_transpose2d(
         >>> F.conv_transpose2d(pc.ones(1, 1, 1, 2), pc.ones(1, 1, 1, 2), stride=2).flatten()
         tensor([1., 1., 1., 1.])
     """
-    return _transposed(
-        "conv_transpose2d",
-        _images,
-        input,
-        weight,
-        bias,
-        groups,
-        stride=stride,
-        padding=padding,
-        output_padding=output_padding,
-        dilation=dilation,
-    )
+    options = (stride, padding, output_padding, dilation)
+    return _transposed("conv_transpose2d", _images, input, weight, bias, groups, options)
 
 
 def conv_transpose1d(
@@ -233,18 +226,8 @@ def conv_transpose1d(
         >>> F.conv_transpose1d(pc.tensor([[[1.0, 2.0]]]), pc.ones(1, 1, 3), stride=2).flatten()
         tensor([1., 1., 3., 2., 2.])
     """
-    return _transposed(
-        "conv_transpose1d",
-        _lines,
-        input,
-        weight,
-        bias,
-        groups,
-        stride=stride,
-        padding=padding,
-        output_padding=output_padding,
-        dilation=dilation,
-    )
+    options = (stride, padding, output_padding, dilation)
+    return _transposed("conv_transpose1d", _lines, input, weight, bias, groups, options)
 
 
 def conv_transpose3d(
@@ -271,15 +254,5 @@ def conv_transpose3d(
         >>> tuple(out.shape), out.sum().item()
         ((1, 1, 2, 1, 4), 8.0)
     """
-    return _transposed(
-        "conv_transpose3d",
-        _volumes,
-        input,
-        weight,
-        bias,
-        groups,
-        stride=stride,
-        padding=padding,
-        output_padding=output_padding,
-        dilation=dilation,
-    )
+    options = (stride, padding, output_padding, dilation)
+    return _transposed("conv_transpose3d", _volumes, input, weight, bias, groups, options)

@@ -33,10 +33,15 @@ def _check(operator: str, dims: int, input: Tensor) -> None:
         )
 
 
-def _stride(stride: Sizes | None, kernel: tuple[int, ...], operator: str) -> tuple[int, ...]:
-    if stride is None or (not isinstance(stride, int) and not stride):
-        return kernel
-    return sizes_of(stride, len(kernel), "stride", operator)
+def _windows(
+    operator: str, dims: int, kernel_size: Sizes, stride: Sizes | None, padding: Sizes
+) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    """Return the windows' size, their distance and the padding on every side."""
+    kernel = sizes_of(kernel_size, dims, "kernel_size", operator)
+    step = kernel
+    if isinstance(stride, int) or stride:  # None and () are the windows' size
+        step = sizes_of(stride, dims, "stride", operator)
+    return kernel, step, sizes_of(padding, dims, "padding", operator)
 
 
 def max_pool1d(
@@ -58,9 +63,7 @@ def max_pool1d(
         tensor([[3., 2.]])
     """
     _check("max_pool1d", 1, input)
-    (size,) = sizes_of(kernel_size, 1, "kernel_size", "max_pool1d")
-    (step,) = _stride(stride, (size,), "max_pool1d")
-    (side,) = sizes_of(padding, 1, "padding", "max_pool1d")
+    (size,), (step,), (side,) = _windows("max_pool1d", 1, kernel_size, stride, padding)
     (spread,) = sizes_of(dilation, 1, "dilation", "max_pool1d")
     made = images.max_pool2d(
         input.unsqueeze(-2),
@@ -93,9 +96,7 @@ def max_pool3d(
         tensor([7.])
     """
     _check("max_pool3d", 3, input)
-    kernel = sizes_of(kernel_size, 3, "kernel_size", "max_pool3d")
-    step = _stride(stride, kernel, "max_pool3d")
-    side = sizes_of(padding, 3, "padding", "max_pool3d")
+    kernel, step, side = _windows("max_pool3d", 3, kernel_size, stride, padding)
     spread = sizes_of(dilation, 3, "dilation", "max_pool3d")
     *lead, depth, height, width = input.shape
     rows = math.prod(lead)
@@ -141,9 +142,7 @@ def avg_pool1d(
         tensor([[2., 1.]])
     """
     _check("avg_pool1d", 1, input)
-    (size,) = sizes_of(kernel_size, 1, "kernel_size", "avg_pool1d")
-    (step,) = _stride(stride, (size,), "avg_pool1d")
-    (side,) = sizes_of(padding, 1, "padding", "avg_pool1d")
+    (size,), (step,), (side,) = _windows("avg_pool1d", 1, kernel_size, stride, padding)
     rows = input.unsqueeze(-2)
     made = images.avg_pool2d(rows, (1, size), (1, step), (0, side), ceil_mode, count_include_pad)
     return made.squeeze(-2)
@@ -175,9 +174,7 @@ def avg_pool3d(
         counts = (counts / avg_pool3d(ones, *options, count_include_pad)).round().to(input.dtype)
         sums = avg_pool3d(input, *options, divisor_override=1)
         return pc.div(sums, counts, rounding_mode="trunc")
-    kernel = sizes_of(kernel_size, 3, "kernel_size", "avg_pool3d")
-    step = _stride(stride, kernel, "avg_pool3d")
-    side = sizes_of(padding, 3, "padding", "avg_pool3d")
+    kernel, step, side = _windows("avg_pool3d", 3, kernel_size, stride, padding)
     *lead, depth, height, width = input.shape
     slices = input.reshape((math.prod(lead), depth, height, width))
     first = None if divisor_override is None else 1
@@ -280,8 +277,7 @@ def lp_pool2d(
         tensor([[[5.]]])
     """
     _check("lp_pool2d", 2, input)
-    kernel = sizes_of(kernel_size, 2, "kernel_size", "lp_pool2d")
-    step = _stride(stride, kernel, "lp_pool2d")
+    kernel, step, _ = _windows("lp_pool2d", 2, kernel_size, stride, 0)
     means = images.avg_pool2d(input**norm_type, kernel, step, 0, ceil_mode)  # type: ignore[arg-type]
     return _lp(means, norm_type, math.prod(kernel))
 
