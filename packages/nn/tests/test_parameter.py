@@ -84,3 +84,16 @@ def test_data_may_be_replaced():
     parameter.data = pc.zeros(3)
     assert parameter.tolist() == [0.0] * 3
     assert type(parameter) is nn.Parameter and parameter.requires_grad
+
+
+def test_what_waits_for_its_shape_can_be_pickled_and_copied():
+    layer = nn.LazyLinear(3, dtype=pc.float64)
+    for other in (pickle.loads(pickle.dumps(layer)), copy.deepcopy(layer)):
+        assert isinstance(other.weight, nn.UninitializedParameter)
+        assert other(pc.ones(2, 5, dtype=pc.float64)).shape == (2, 3)
+        assert type(other.weight) is nn.Parameter
+    buffer = nn.UninitializedBuffer(dtype=pc.int64, persistent=False)
+    for other in (pickle.loads(pickle.dumps(buffer)), copy.deepcopy(buffer)):
+        assert isinstance(other, nn.UninitializedBuffer)
+        other.materialize((2, 3))
+        assert (other.dtype, other.persistent, tuple(other.shape)) == (pc.int64, False, (2, 3))

@@ -63,12 +63,18 @@ class UninitializedParameter(Parameter):
         _fill(self, shape, device, dtype)
         self.__class__ = Parameter  # type: ignore[assignment]
 
+    def _arguments(self) -> tuple[Any, ...]:
+        plain = self.detach()
+        return self.requires_grad, plain.device, plain.dtype
+
     def __deepcopy__(self, memo: dict[int, Any]) -> UninitializedParameter:
         if id(self) not in memo:
-            kept = self.detach()
-            memo[id(self)] = type(self)(self.requires_grad, kept.device, kept.dtype)
+            memo[id(self)] = type(self)(*self._arguments())
         found: UninitializedParameter = memo[id(self)]
         return found
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        return type(self), self._arguments()
 
 
 class UninitializedBuffer(Buffer):
@@ -107,6 +113,19 @@ class UninitializedBuffer(Buffer):
         """Become an ordinary buffer of a shape, with values that are not set."""
         _fill(self, shape, device, dtype)
         self.__class__ = Buffer  # type: ignore[assignment]
+
+    def _arguments(self) -> tuple[Any, ...]:
+        plain = self.detach()
+        return self.requires_grad, plain.device, plain.dtype, self.persistent
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> UninitializedBuffer:
+        if id(self) not in memo:
+            memo[id(self)] = type(self)(*self._arguments())
+        found: UninitializedBuffer = memo[id(self)]
+        return found
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        return type(self), self._arguments()
 
 
 class _Lazy(Module):
