@@ -16,9 +16,9 @@ class _Kept(NamedTuple):
     tensor: Any  # None if it was None or is packed
     version: int
     output: int | None
-    """Which output it is."""
+    """The index of the output that the tensor is; None if it is no output."""
     input: int | None
-    """Which of the tensor arguments it is; asked of packed ones only."""
+    """The index among the tensor arguments, for packed tensors only."""
     packed: tuple[Callable[[Any], Any], Any] | None
     tangent: tuple[int, Any] | None
     """Level and tangent of a packed one; others have theirs with them."""

@@ -38,7 +38,7 @@ class UnpackedDualTensor(NamedTuple):
     """
 
     primal: Any
-    """The values."""
+    """The tensor without its tangent."""
     tangent: Any
     """The derivative in the direction that the level follows; None if there is none."""
 

@@ -102,22 +102,22 @@ class SparseTensor:
 
     @property
     def dtype(self) -> _binding.dtype:
-        """What the elements are."""
+        """The dtype of the elements."""
         return self._stored.dtype
 
     @property
     def device(self) -> _binding.device:
-        """Where the elements are."""
+        """The device of the elements."""
         return self._stored.device
 
     @property
     def layout(self) -> layout:
-        """sparse_coo."""
+        """The layout, which is `sparse_coo` for every sparse tensor."""
         return sparse_coo
 
     @property
     def is_sparse(self) -> bool:
-        """True."""
+        """Whether this is a sparse tensor: True."""
         return True
 
     @property

@@ -35,7 +35,7 @@ class UntypedStorage:
 
     @property
     def device(self) -> _binding.device:
-        """Where the bytes are."""
+        """The device of the memory."""
         return self._bytes.device
 
     def nbytes(self) -> int:

@@ -120,7 +120,7 @@ def enter(cursor: Cursor) -> Cursor | None:
 
 
 def leave(before: Cursor | None) -> None:
-    """Undoes `enter`."""
+    """Restore the random numbers that `enter` replaced."""
     _local.cursor = before
 
 

@@ -106,7 +106,7 @@ class _Sharing:
 
 
 class ForkContext(_Sharing, context.ForkContext):
-    """Processes are forked."""
+    """The context whose processes are forks of this one."""
 
     Process = _processes.ForkProcess
 

@@ -50,11 +50,11 @@ class Worker:
 
     @property
     def watch(self) -> int:
-        """A descriptor, or -1."""
+        """A descriptor that is readable when the process is gone, or -1."""
         return -1 if self._watch is None else self._watch.fileno()
 
     def close(self) -> None:
-        """Close it."""
+        """Close the pipe of results and the descriptor of the process."""
         self.receiver.close()
         watch, self._watch = self._watch, None
         if watch is not None:

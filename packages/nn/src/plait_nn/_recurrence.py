@@ -36,7 +36,7 @@ def tanh_step(gates: Tensor, state: State, weight: Tensor, bias: Tensor | None) 
 
 
 def relu_step(gates: Tensor, state: State, weight: Tensor, bias: Tensor | None) -> State:
-    """The same with relu."""
+    """Elman's cell: relu of the sum."""
     return (pc.relu(_hidden(gates, state[0], weight, bias)),)
 
 

@@ -37,7 +37,7 @@ class _Call:
 
 
 class _Reference(tuple[Any, ...]):
-    """A persistent id."""
+    """A persistent id: what a pickle names that lies outside of it."""
 
 
 class _Emitter:

@@ -30,7 +30,7 @@ class Hold:
         _holds[id(self)] = self
 
     def add(self) -> None:
-        """One holder more."""
+        """Count one holder more."""
         self._count.append(None)
 
     def drop(self) -> None:

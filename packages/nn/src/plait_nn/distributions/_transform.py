@@ -139,7 +139,7 @@ class Transform:
 
 
 class _InverseTransform(Transform):
-    """The other way round."""
+    """The inverse of another transform."""
 
     def __init__(self, transform: Transform) -> None:
         super().__init__(transform._cache_size)
