@@ -24,7 +24,7 @@ from wheels import Builder  # noqa: E402
 PACKAGES = load_all()
 EVERYTHING = list(PACKAGES)
 CONFORMANCE_ROLES = ("kernels.cpu", "engine", "optimizer")
-BESIDE_TESTS = ("attack", "jax", "oracle", "pretrained")  # folders with sessions of their own
+BESIDE_TESTS = ("abi_growth", "attack", "jax", "oracle", "pretrained")  # folders with sessions of their own
 CHECKED_BY_CLANG_FORMAT = ("packages", "benchmarks", "examples", "tests")
 
 # The tests with threads, for ThreadSanitizer.
@@ -71,6 +71,7 @@ JAX = "jax>=0.6"
 # The suite's commit; its submodule array-api comes with it (git submodule update --init).
 ARRAY_API_TESTS = "55fcc60179efa2680ddd6cd926ddf17b83530e2b"
 ARRAY_API_NEEDS = ("pytest>=8", "hypothesis>=6.151", "ndindex>=1.8", "pytest-json-report")
+BUILD = ("setuptools>=77", "pybind11>=2.13")
 SPHINX = ("sphinx>=8", "myst-parser>=4")
 
 nox.needs_version = ">=2024.4.15"
@@ -212,7 +213,7 @@ def array_api(session: nox.Session) -> None:
 def tutorial(session: nox.Session) -> None:
     """Build the operators of the tutorial in a copy of the repository; run its blocks and tests."""
     install(session, EVERYTHING, extras=True)
-    session.install("setuptools>=77", "pybind11>=2.13")
+    session.install(*BUILD)
     test = "tests/test_tutorial_operators.py"
     session.run("pytest", test, *session.posargs, env={"PLAIT_BUILD_TUTORIAL": "1"})
 
@@ -227,7 +228,7 @@ def dev(session: nox.Session) -> None:
         others = {text for package in PACKAGES.values() for text in package.third_party}
         others |= {text for package in PACKAGES.values() for text in package.test_third_party}
         pip = (python, "-m", "pip", "install", "--quiet")
-        tools = ("setuptools>=77", "pybind11>=2.13", RUFF, MYPY, CLANG_FORMAT, *EXAMPLES, GYMNASIUM)
+        tools = (*BUILD, RUFF, MYPY, CLANG_FORMAT, *EXAMPLES, GYMNASIUM)
         session.run(*pip, *tools, *sorted(others), external=True)
         session.run(*pip, "--no-deps", MNIST, *CORPORA, external=True)
     session.run(python, "tools/dev.py", *session.posargs, external=True)
@@ -242,6 +243,7 @@ def lint(session: nox.Session) -> None:
     session.run("clang-format", "--dry-run", "-Werror", *c_files())
     session.run("python", "tools/check_imports.py")
     session.run("python", "tools/check_changes.py")
+    session.run("python", "tools/check_abi.py")
 
 
 @nox.session(name="format", reuse_venv=True)
@@ -351,6 +353,14 @@ def conformance(session: nox.Session) -> None:
     chosen = [session.posargs] if session.posargs else [["--role", r] for r in CONFORMANCE_ROLES]
     for options in chosen:
         session.run("pytest", "--pyargs", "plait_conformance", *options)
+
+
+@nox.session
+def growth(session: nox.Session) -> None:
+    """Run components as they are on a runtime of a later minor version of the C ABI."""
+    install(session, EVERYTHING, extras=True)
+    session.install(*BUILD)
+    session.run("pytest", "tests/abi_growth", *session.posargs)
 
 
 @nox.session

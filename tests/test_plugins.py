@@ -122,6 +122,40 @@ def test_an_executor_runs_the_kernels_with_the_same_bits(loaded: Counters) -> No
         np.testing.assert_array_equal(a.numpy(), b.numpy())
 
 
+@pytest.mark.parametrize("loaded", ["generator"], indirect=True)
+def test_a_generator_serves_every_random_operator(loaded: Counters) -> None:
+    def draws() -> list[np.ndarray]:
+        pc.manual_seed(5)
+        made = [
+            pc.rand(10_000),
+            pc.randn(10_000, dtype="float64"),
+            pc.randint(0, 7, (10_000,)).double(),
+            pc.poisson(pc.full((2_000,), 4.0)),
+            pc.multinomial(pc.ones(4), 400, replacement=True).double(),
+            pc.randperm(1000).double(),
+            plait_abi.operator("dropout")(pc.ones(10_000), 0.5, True),
+        ]
+        return [x.numpy() for x in made]
+
+    theirs = draws()
+    assert loaded["example_generator_blocks"] > 0
+    for a, b in zip(theirs, draws(), strict=True):
+        np.testing.assert_array_equal(a, b)
+    threads = pc.get_num_threads()
+    pc.set_num_threads(1)
+    for a, b in zip(theirs, draws(), strict=True):
+        np.testing.assert_array_equal(a, b)
+    pc.set_num_threads(threads)
+    means = [x.mean() for x in theirs]
+    np.testing.assert_allclose(means, [0.5, 0, 3, 4, 1.5, 499.5, 1], atol=0.25)
+    assert abs(theirs[1].std() - 1) < 0.05
+    plait_abi.detach("example-generator")
+    blocks = loaded["example_generator_blocks"]
+    ours = draws()
+    assert loaded["example_generator_blocks"] == blocks
+    assert all((a != b).any() for a, b in zip(theirs, ours, strict=True))
+
+
 def test_what_is_no_plugin_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"no file.*nowhere\.so"):
         plait_abi.load(str(tmp_path / "nowhere.so"))

@@ -21,7 +21,7 @@ namespace {
 struct Session {
   const plait_runtime *runtime;
   plait_thread *thread;
-  const plait_engine *engine() const { return PLAIT_ROLE(thread->roles->engine); }
+  const plait_engine *engine() const { return plait::role<plait_engine>(thread->runtime); }
 };
 
 Tensor matrix(const Session &s, int64_t rows, int64_t columns, const std::vector<float> &values) {

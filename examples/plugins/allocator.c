@@ -39,11 +39,8 @@ static void give(void *ctx, void *data, uint64_t nbytes, void *block) {
   free(block);
 }
 
-static void trim(void *ctx) { (void)ctx; }
-
 static void stats(void *ctx, plait_alloc_stats *s) {
   (void)ctx;
-  memset(s, 0, sizeof *s);
   s->live_bytes = example_allocator_live;
   s->peak_bytes = example_allocator_peak;
   s->allocations = s->system_allocations = example_allocator_blocks;
@@ -51,11 +48,11 @@ static void stats(void *ctx, plait_alloc_stats *s) {
 
 /* inline_below 0: even the smallest tensor's bytes come from here */
 static const plait_allocator allocator = {
-    PLAIT_HEADER(plait_allocator), "guarded malloc", NULL, take, give, trim, stats, 0};
+    PLAIT_HEADER(plait_allocator), "guarded malloc", NULL, take, give, NULL, stats, 0};
 
 static plait_status init(const plait_runtime *runtime, const plait_plugin *self) {
   return runtime->provide(runtime->thread(), "allocator", kDLCPU, &allocator.h, self, NULL);
 }
 
 __attribute__((visibility("default"))) const plait_plugin plait_plugin_v1 = {
-    PLAIT_HEADER(plait_plugin), "example-allocator", "1.0", 0, 0, init, NULL};
+    PLAIT_HEADER(plait_plugin), "example-allocator", "1.0", 0, init, NULL};

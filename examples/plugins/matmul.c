@@ -43,4 +43,4 @@ static plait_status init(const plait_runtime *runtime, const plait_plugin *self)
 }
 
 __attribute__((visibility("default"))) const plait_plugin plait_plugin_v1 = {
-    PLAIT_HEADER(plait_plugin), "example-matmul", "1.0", 0, 0, init, NULL};
+    PLAIT_HEADER(plait_plugin), "example-matmul", "1.0", 0, init, NULL};

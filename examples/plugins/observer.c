@@ -33,4 +33,4 @@ static void quiesce(void) {
 }
 
 __attribute__((visibility("default"))) const plait_plugin plait_plugin_v1 = {
-    PLAIT_HEADER(plait_plugin), "example-observer", "1.0", 0, 0, init, quiesce};
+    PLAIT_HEADER(plait_plugin), "example-observer", "1.0", 0, init, quiesce};

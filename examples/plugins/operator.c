@@ -65,9 +65,9 @@ static plait_status mul(plait_thread *thread, plait_value a, plait_value b, plai
   return runtime->call(&call);
 }
 
-static plait_needs cube_saves(const plait_call *call, uint64_t need) {
+static void cube_saves(const plait_call *call, uint64_t need, plait_needs *needs) {
   (void)call, (void)need;
-  return (plait_needs){.in = 1}; /* the value of input 0 */
+  needs->in = 1; /* the value of input 0 */
 }
 
 static plait_status cube_vjp(plait_vjp *v) {
@@ -88,18 +88,18 @@ static const plait_op_def cube_def = {PLAIT_HEADER(plait_op_def),
                                       "example_cube(Tensor self) -> Tensor",
                                       "The cube of each element.",
                                       PLAIT_OP_FUNCTION,
-                                      0,
                                       like_input,
                                       cube_saves,
                                       cube_vjp,
+                                      NULL,
                                       NULL,
                                       NULL};
 static const plait_op_def tent_def = {PLAIT_HEADER(plait_op_def),
                                       "example_tent(Tensor self) -> Tensor",
                                       "max(0, 1 - |x|) of each element.",
                                       PLAIT_OP_FUNCTION,
-                                      0,
                                       like_input,
+                                      NULL,
                                       NULL,
                                       NULL,
                                       NULL,
@@ -127,4 +127,4 @@ static plait_status init(const plait_runtime *given, const plait_plugin *self) {
 }
 
 __attribute__((visibility("default"))) const plait_plugin plait_plugin_v1 = {
-    PLAIT_HEADER(plait_plugin), "example-operator", "1.0", 0, 0, init, NULL};
+    PLAIT_HEADER(plait_plugin), "example-operator", "1.0", 0, init, NULL};

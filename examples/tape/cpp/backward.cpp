@@ -56,7 +56,8 @@ struct Request {  // the arguments of plait_engine::backward
   plait_tensor *const *roots, *const *grads;
   uint32_t n_roots;
   plait_tensor *const *inputs;
-  uint32_t n_inputs, flags;
+  uint32_t n_inputs;
+  uint64_t flags;
   plait_tensor **gx;
 };
 
@@ -114,7 +115,7 @@ Tensor Pass::unpacked(const Node *n, const Call &call, const Saved &s) const {
           "`%s` (%s, shape %s), which the derivative needs, was overwritten in place after it was "
           "saved: it is at version %llu, saved at version %llu; use the out-of-place form of the "
           "operator that wrote it, or clone() the tensor first",
-          s.result ? "its result" : call.op->args[s.argument].name, plait::name(t->dl.dtype),
+          s.result ? "its result" : plait_arg_at(call.op, s.argument)->name, plait::name(t->dl.dtype),
           shape_text(t).c_str(), static_cast<unsigned long long>(version(t)),
           static_cast<unsigned long long>(s.version));
   if (!create_ || !differentiable(t->dl.dtype)) return s.bytes;
@@ -167,7 +168,7 @@ plait_status Pass::derivative(Node *n, Pointers &gy, Pointers &gx) {
 Gradients Pass::called(Node *n, const Gradients &gradients) {
   Pointers gy, gx(n->edges.size(), nullptr);
   for (const Tensor &g : gradients) gy.push_back(g.get());
-  const plait_host *host = PLAIT_ROLE(thread_->roles->host);
+  const plait_host *host = role<plait_host>(thread_->runtime);
   if (n->function && !host)
     raise(thread_, PLAIT_ERROR, n->name, "the function's host language is gone");
   const plait_status s = n->function
@@ -276,7 +277,7 @@ void Pass::run() {
   const Recording mode(thread_, create_);
   for (uint32_t i = 0; i < r.n_roots; i++) arrive(place_of(thread_, r.roots[i]), seed(r, i));
   if (r.inputs) find_needed();
-  const plait_host *host = PLAIT_ROLE(thread_->roles->host);
+  const plait_host *host = role<plait_host>(thread_->runtime);
   for (uint32_t count = 1; !waiting_.empty(); count++) {
     const auto youngest = std::prev(waiting_.end());
     Arrived a = std::move(youngest->second);
@@ -344,7 +345,7 @@ plait_status run(const Request &r) {
 // [entry]
 plait_status backward(void *, plait_thread *thread, plait_tensor *const *roots,
                       plait_tensor *const *grads, uint32_t n_roots, plait_tensor *const *inputs,
-                      uint32_t n_inputs, uint32_t flags, plait_tensor **gx) {
+                      uint32_t n_inputs, uint64_t flags, plait_tensor **gx) {
   for (uint32_t i = 0; i < n_inputs; i++) gx[i] = nullptr;
   struct Job {
     Request request;
@@ -354,7 +355,7 @@ plait_status backward(void *, plait_thread *thread, plait_tensor *const *roots,
     auto *j = static_cast<Job *>(arg);
     j->status = run(j->request);
   };
-  if (const plait_host *host = PLAIT_ROLE(thread->roles->host))
+  if (const plait_host *host = role<plait_host>(thread->runtime))
     host->unlocked(host->ctx, work, &job);  // other Python threads go on meanwhile
   else
     work(&job);

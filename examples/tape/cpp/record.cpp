@@ -20,7 +20,7 @@ std::string node_name(const plait_op *op) {  // mul: MulBackward
 uint32_t written_arguments(const plait_call *c) {
   uint32_t bits = c->form == PLAIT_INPLACE ? 1u : 0u;
   for (uint16_t i = 0; i < c->op->n_args; i++)
-    if (c->op->args[i].flags & PLAIT_ARG_WRITES) bits |= 1u << i;
+    if (plait_arg_at(c->op, i)->flags & PLAIT_ARG_WRITES) bits |= 1u << i;
   return bits;
 }
 
@@ -61,7 +61,7 @@ void check_write(const plait_call *c, const plait_tensor *t, const char *name, b
 
 void check_writes(const plait_call *c, uint32_t written, bool recorded) {
   each_input(c, [&](const plait_tensor *t, uint32_t argument, uint32_t, uint32_t) {
-    if (written >> argument & 1) check_write(c, t, c->op->args[argument].name, recorded);
+    if (written >> argument & 1) check_write(c, t, plait_arg_at(c->op, argument)->name, recorded);
   });
   if (c->form != PLAIT_OUT) return;
   bool target = false;
@@ -141,32 +141,6 @@ void save_results(const plait_call *c, Call &call, const plait_needs &needs) {
 }
 // [/save]
 
-// [parts]
-// An operator that has no derivative but says what it is made of: its parts are recorded.
-plait_status through_parts(plait_call *c) {
-  static const Operator clone(engine.runtime, "clone"), copy(engine.runtime, "copy_");
-  if (c->form == PLAIT_FUNCTION) return c->op->def->decompose(c);
-  plait_value in[PLAIT_MAX_ARGS], out[PLAIT_MAX_RESULTS];
-  std::vector<Tensor> copies;  // what is recorded must not be what is overwritten
-  for (uint16_t i = 0; i < c->n_in; i++) {
-    in[i] = c->in[i];
-    if (in[i].tag != PLAIT_TENSOR || in[i].u.t->storage != c->out[0].u.t->storage) continue;
-    copies.push_back(clone(c->thread, Tensor::share(in[i].u.t)));
-    in[i] = value(copies.back());
-  }
-  for (uint16_t i = 0; i < c->n_out; i++) out[i] = none();
-  plait_call inner = *c;
-  inner.form = PLAIT_FUNCTION;
-  inner.in = in;
-  inner.out = out;
-  const plait_status s = c->op->def->decompose(&inner);
-  if (s != PLAIT_OK) return s;
-  for (uint16_t i = 0; i < c->n_out; i++)
-    copy(c->thread, Tensor::share(c->out[i].u.t), Tensor::steal(out[i].u.t));
-  return s;
-}
-// [/parts]
-
 // [attach]
 void attach(const plait_call *c, const Ref<Node> &node, uint32_t written) {
   const auto is_written = [&](const plait_tensor *t) {
@@ -213,8 +187,8 @@ plait_status recorded(plait_call *c) {
   if (written || c->form == PLAIT_OUT) check_writes(c, written, need);
   if (!need) return engine.runtime->call_below(c);
   const plait_op_def *def = c->op->def;
-  if (!def->vjp && def->decompose) return through_parts(c);
-  const plait_needs needs = def->vjp && def->saves ? def->saves(c, need) : plait_needs{0, 0, 0};
+  if (!def->vjp && def->decompose) return engine.runtime->decompose(c);
+  const plait_needs needs = plait::needs_of(c, need);
   const auto call = saved_call(c, needs, written);  // before the call: it may write
   const plait_status s = engine.runtime->call_below(c);
   if (s != PLAIT_OK || !worth_it(c)) return s;

@@ -159,4 +159,4 @@ plait_status init(const plait_runtime *runtime, const plait_plugin *self) {
 }  // namespace plait::tape
 
 extern "C" __attribute__((visibility("default"))) const plait_plugin plait_plugin_v1{
-    PLAIT_HEADER(plait_plugin), "plait_tape", "0.1.0", 0, 0, plait::tape::init, nullptr};
+    PLAIT_HEADER(plait_plugin), "plait_tape", "0.1.0", 0, plait::tape::init, nullptr};

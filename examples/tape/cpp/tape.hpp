@@ -171,6 +171,6 @@ plait_status record(void *, plait_thread *, const char *name, plait_object *call
                     uint32_t n_out, plait_object **node);
 plait_status backward(void *, plait_thread *, plait_tensor *const *roots,
                       plait_tensor *const *grads, uint32_t n_roots, plait_tensor *const *inputs,
-                      uint32_t n_inputs, uint32_t flags, plait_tensor **gx);  // backward.cpp
+                      uint32_t n_inputs, uint64_t flags, plait_tensor **gx);  // backward.cpp
 
 }  // namespace plait::tape

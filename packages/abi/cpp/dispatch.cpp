@@ -94,10 +94,11 @@ plait_status no_kernel(const plait_call *c) {
 }
 
 plait_status run_kernels(Frame *f) {
+  const plait_error *before = f->thread->error;
   for (const plait_entry *e = backend_entry(f->op, f->device.device_type); e; e = e->prev) {
     f->self = e;
     const plait_status s = e->fn(f);
-    if (s != PLAIT_DECLINE) return s;
+    if (s != PLAIT_DECLINE) return judged(f, s, before);
   }
   return PLAIT_DECLINE;
 }
@@ -125,13 +126,15 @@ plait_status read_copies(const plait_call *c, plait_value *in, std::vector<Tenso
   });
 }
 
+enum class Layers { off, on };
+
 // Runs as the function form; the other forms copy the result into their target through `copy_`,
-// layers and all.
-plait_status decomposed(plait_call *c, bool layers_on) {
+// layers and all. `kept`: a layer keeps what the parts read.
+plait_status decomposed(plait_call *c, Layers layers, bool kept = false) {
   plait_value in[PLAIT_MAX_ARGS], out[PLAIT_MAX_RESULTS];
   std::vector<Tensor> copies;
-  plait_call inner = *c;
-  if (layers_on && c->todo && c->form == PLAIT_INPLACE) {
+  plait_call inner = known_part(c);
+  if (kept && c->form == PLAIT_INPLACE) {
     if (const plait_status s = read_copies(c, in, &copies); s < 0) return s;
     inner.in = in;
   }
@@ -140,9 +143,10 @@ plait_status decomposed(plait_call *c, bool layers_on) {
   for (uint16_t i = 0; i < c->n_out; i++) out[i] = none();
   inner.form = PLAIT_FUNCTION;
   const uint64_t excluded = c->thread->excluded;
-  if (!layers_on) c->thread->excluded = ~uint64_t(0);
-  plait_status s = c->op->def->decompose(&inner);
-  if (s >= 0 && c->form != PLAIT_FUNCTION) {
+  if (layers == Layers::off) c->thread->excluded = ~uint64_t(0);
+  const plait_error *before = c->thread->error;
+  plait_status s = judged(c, c->op->def->decompose(&inner), before);
+  if (s == PLAIT_OK && c->form != PLAIT_FUNCTION) {
     for (uint16_t i = 0; i < c->n_out && s >= 0; i++) {
       plait_tensor *target = c->out[i].u.t;
       const DLTensor &made = out[i].u.t->dl;
@@ -156,7 +160,7 @@ plait_status decomposed(plait_call *c, bool layers_on) {
         });
     }
     release_all(out, c->n_out);
-  } else if (s >= 0) {
+  } else if (s == PLAIT_OK) {
     for (uint16_t i = 0; i < c->n_out; i++) c->out[i] = out[i];
   } else {
     release_all(out, c->n_out);
@@ -164,6 +168,118 @@ plait_status decomposed(plait_call *c, bool layers_on) {
   c->thread->excluded = excluded;
   if (s < 0) speak_for(c);
   return s == PLAIT_DECLINE ? no_kernel(c) : s;
+}
+
+// Kernels of composites.
+
+// A tensor of the same shape, dtype and strides that has no bytes.
+plait_status meta_like(plait_thread *thread, const plait_tensor *t, plait_tensor **out) {
+  plait_storage *none = nullptr;
+  plait_status s = storage_new(thread, {PLAIT_META, 0}, 0, &none);
+  if (s < 0) return s;
+  s = tensor_on(thread, none, nullptr, t->dl.dtype, t->dl.ndim, t->dl.shape, t->dl.strides, out);
+  plait_release(none);
+  if (s >= 0) (*out)->flags |= t->flags & PLAIT_TENSOR_WRAPPED_NUMBER;
+  return s;
+}
+
+// The inputs of a call without their bytes.
+class MetaInputs {
+ public:
+  plait_status make(const plait_call *c) {
+    for (uint16_t i = 0; i < c->n_in; i++) in_[i] = c->in[i];
+    n_ = c->n_in;
+    for (uint16_t i = 0; i < c->n_in; i++) {
+      plait_status s = PLAIT_OK;
+      if (in_[i].tag == PLAIT_DEVICE) {
+        in_[i] = value(DLDevice{PLAIT_META, 0});
+      } else if (in_[i].tag == PLAIT_TENSOR) {
+        plait_tensor *made = nullptr;
+        s = meta_like(c->thread, in_[i].u.t, &made);
+        if (s >= 0) own(i, value(made));
+      } else if (in_[i].tag == PLAIT_TENSORS) {
+        s = make_list(c->thread, i);
+      }
+      if (s < 0) return s;
+    }
+    return PLAIT_OK;
+  }
+  ~MetaInputs() {
+    for (uint16_t i = 0; i < n_; i++)
+      if (owned_ >> i & 1) release_value(in_ + i);
+  }
+  plait_value *values() { return in_; }
+
+ private:
+  void own(uint16_t i, plait_value v) {
+    in_[i] = v;
+    owned_ |= uint64_t(1) << i;
+  }
+  plait_status make_list(plait_thread *thread, uint16_t i) {
+    plait_value list;
+    if (const plait_status s = tensors_value(thread, in_[i].u.ts, in_[i].n, &list); s < 0) return s;
+    own(i, list);
+    for (uint32_t k = 0; k < list.n; k++) {
+      plait_tensor **slot = const_cast<plait_tensor **>(list.u.ts) + k, *made = nullptr;
+      if (!*slot) continue;
+      if (const plait_status s = meta_like(thread, *slot, &made); s < 0) return s;
+      plait_release(*slot);
+      *slot = made;
+    }
+    return PLAIT_OK;
+  }
+  plait_value in_[PLAIT_MAX_ARGS];
+  uint16_t n_ = 0;
+  uint64_t owned_ = 0;
+};
+
+bool is_dense(const plait_tensor *t) {  // each element of its span belongs to one index
+  int64_t last = 0;
+  for (int32_t i = 0; i < t->dl.ndim; i++) {
+    if (t->dl.strides[i] < 0) return false;
+    last += (t->dl.shape[i] - 1) * t->dl.strides[i];
+  }
+  return numel(t) > 0 && last == numel(t) - 1;
+}
+
+plait_status result_like(Frame *f, uint16_t i, const plait_value &made) {
+  if (made.tag == PLAIT_TENSOR) {
+    const DLTensor &t = made.u.t->dl;
+    return result_strided(f, i, t.dtype, t.ndim, t.shape,
+                          is_dense(made.u.t) ? t.strides : nullptr);
+  }
+  for (uint32_t k = 0; made.tag == PLAIT_TENSORS && k < made.n; k++) {
+    const DLTensor &t = made.u.ts[k]->dl;
+    plait_tensor *one = nullptr;
+    const plait_status s =
+        tensor_new(f->thread, t.dtype, t.ndim, t.shape, nullptr, f->device, &one);
+    if (s < 0) return s;
+    f->list.push_back(one);
+  }
+  return PLAIT_OK;
+}
+
+// Does for a composite what a shape function does: its decomposition, run on meta tensors, refuses
+// wrong arguments and says what the results are. PLAIT_DECLINE where they depend on values.
+plait_status shape_by_decomposition(Frame *f) {
+  MetaInputs inputs;
+  if (const plait_status s = inputs.make(f); s < 0) return s;
+  plait_value out[PLAIT_MAX_RESULTS];
+  plait_call inner = *f;
+  inner.size = sizeof inner;
+  inner.in = inputs.values();
+  inner.out = out;
+  inner.device = {PLAIT_META, 0};
+  inner.form = PLAIT_FUNCTION;
+  for (uint16_t i = 0; i < f->n_out; i++) out[i] = none();
+  plait_status s = decomposed(&inner, Layers::off);
+  if (s == PLAIT_NOT_IMPLEMENTED) {
+    clear(f->thread);
+    s = PLAIT_DECLINE;
+  }
+  for (uint16_t i = 0; s == PLAIT_OK && i < f->n_out; i++) s = result_like(f, i, out[i]);
+  release_all(out, f->n_out);
+  return s;
 }
 
 // A call below all layers.
@@ -174,18 +290,20 @@ plait_status validated(Frame *f, plait_call *c, uint64_t *written, bool *ran) {
     f->target[i] = c->out[i].u.t;
     s = writable(f, f->target[i], c->form == PLAIT_INPLACE ? c->op->args[0].name : "out");
   }
-  if (s >= 0) s = c->op->def->shape(f);
-  if (s >= 0 && !f->list.empty())
+  const plait_error *before = c->thread->error;
+  if (s >= 0)
+    s = judged(f, c->op->def->shape ? c->op->def->shape(f) : shape_by_decomposition(f), before);
+  if (s == PLAIT_OK && !f->list.empty())
     s = tensors_value(f->thread, f->list.data(), uint32_t(f->list.size()), f->out);
   for (plait_tensor *t : f->list) plait_release(t);
-  if (s < 0) return s;
+  if (s != PLAIT_OK) return s;
   *ran = true;
   return nothing_to_do(f, *written) ? PLAIT_OK : run_kernels(f);
 }
 
 Frame frame_for(plait_call *c) {
   Frame f;
-  static_cast<plait_call &>(f) = *c;
+  static_cast<plait_call &>(f) = known_part(c);
   f.size = sizeof f;
   f.owned = 0;
   for (uint16_t i = 0; i < c->n_in; i++) f.in_[i] = c->in[i];
@@ -218,10 +336,10 @@ plait_status refusals(plait_call *c) {
 
 plait_status base(plait_call *c) {
   const plait_op *op = c->op;
-  if (op->def->decompose && (!op->def->shape || !backend_entry(op, c->device.device_type)) &&
+  if (op->def->decompose && !backend_entry(op, c->device.device_type) &&
       !(op->flags & PLAIT_OP_VIEW)) {
     const plait_status refused = op->def->shape ? refusals(c) : PLAIT_OK;
-    return refused < 0 ? refused : decomposed(c, false);
+    return refused < 0 ? refused : decomposed(c, Layers::off);
   }
   Frame f = frame_for(c);
   f.in = f.in_;
@@ -242,7 +360,8 @@ plait_status base(plait_call *c) {
     return PLAIT_OK;
   }
   release_all(f.out_, c->n_out);
-  if (s == PLAIT_DECLINE) return op->def->decompose ? decomposed(c, false) : no_kernel(c);
+  if (s == PLAIT_DECLINE)
+    return op->def->decompose ? decomposed(c, Layers::off) : no_kernel(c);
   return s;
 }
 
@@ -251,8 +370,8 @@ plait_status layered(plait_call *c) {
   // a kernel of its own serves a composite only where no layer needs to see what it is made of
   if (op->flags & PLAIT_OP_COMPOSITE) {
     const bool fused =
-        op->def->shape && backend_entry(op, c->device.device_type) && (!c->todo || op->def->vjp);
-    if (!fused) return decomposed(c, true);
+        backend_entry(op, c->device.device_type) && (!c->todo || op->def->vjp);
+    if (!fused) return decomposed(c, Layers::on, c->todo);
   }
   return call_below(c);
 }
@@ -272,6 +391,14 @@ plait_status watched(plait_call *c) {
 }
 
 }  // namespace
+
+plait_status judged(const plait_call *c, plait_status s, const plait_error *before) {
+  if (__builtin_expect(s == PLAIT_OK, 1)) return s;
+  if (s == PLAIT_DECLINE) return s;
+  if (s < 0 && s >= PLAIT_HOST_ERROR && c->thread->error != before) return s;
+  const bool known = s < 0 && s > PLAIT_HOST_ERROR;
+  return fail(c, known ? s : PLAIT_ERROR, "it failed with status %d and gave no text", s);
+}
 
 plait_status base_call(const plait_op *op, plait_thread *thread, plait_value *in, uint16_t n,
                        plait_value *out) {
@@ -296,11 +423,18 @@ plait_status base_call(const plait_op *op, plait_thread *thread, plait_value *in
 
 plait_status call(plait_call *c) {
   uint64_t layers = 0;
+  if (__builtin_expect(c->size < PLAIT_END_OF(plait_call, owned), 0))
+    return raise(c->thread, PLAIT_VALUE_ERROR, c->op->name, "a plait_call of %u bytes; %zu are required",
+                 c->size, PLAIT_END_OF(plait_call, owned));
   if (const plait_status s = place(c, &layers); s < 0) return s;
   c->todo = (layers | c->thread->included) & ~c->thread->excluded &
             __atomic_load_n(&c->op->layer_mask, __ATOMIC_ACQUIRE);
   if (__atomic_load_n(&observed, __ATOMIC_RELAXED) & PLAIT_EVENT_OP) return watched(c);
   return layered(c);
+}
+
+plait_status decompose(plait_call *c) {
+  return c->op->def->decompose ? decomposed(c, Layers::on, true) : no_kernel(c);
 }
 
 plait_status call_below(plait_call *c) {

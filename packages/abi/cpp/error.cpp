@@ -83,7 +83,7 @@ std::string device_text(DLDevice d) {
   if (type == uint32_t(PLAIT_META)) return "meta";
   if (type == kDLCPU) return "cpu";
   const plait_device *known =
-      type < PLAIT_MAX_DEVICE_TYPES ? PLAIT_ROLE(roles.device[type]) : nullptr;
+      type < PLAIT_MAX_DEVICE_TYPES ? in_force(roles.device[type]) : nullptr;
   const char *name = known ? known->name : type == kDLCUDA ? "cuda" : nullptr;
   const std::string index = ":" + std::to_string(d.device_id);
   return (name ? name : "device type " + std::to_string(type)) + index;

@@ -14,6 +14,14 @@ struct Frame : plait_call {
   std::vector<plait_tensor *> list;  // of a Tensor[] result that is growing
 };
 
+// The call as its maker wrote it; fields that the maker does not know are 0.
+inline plait_call known_part(const plait_call *c) {
+  if (__builtin_expect(c->size >= sizeof(plait_call), 1)) return *c;
+  plait_call known{};
+  std::memcpy(&known, c, c->size);
+  return known;
+}
+
 template <class F>
 void each_tensor(const plait_value *values, uint32_t n, F &&f) {
   for (uint32_t i = 0; i < n; i++) {
@@ -28,6 +36,10 @@ void each_tensor(const plait_value *values, uint32_t n, F &&f) {
 
 // From dispatch.cpp.
 
+// What a status of a shape function, kernel or decomposition means: more than PLAIT_DECLINE, and an
+// error without a text of its own (`before` was the thread's error when it began), become errors
+// that name the operator.
+plait_status judged(const plait_call *, plait_status, const plait_error *before);
 // Calls `op` on tensors that are nobody's history; arguments from `n` on take their defaults.
 plait_status base_call(const plait_op *op, plait_thread *, plait_value *in, uint16_t n,
                        plait_value *out);

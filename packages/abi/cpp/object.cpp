@@ -1,6 +1,7 @@
 // Tensors, storages and generators: making, sharing, dropping.
 #include <malloc.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 
@@ -14,6 +15,8 @@ constexpr uint64_t kInlineRoom =
 constexpr int64_t kCrowd =
     30000;      // blocks that must have left before malloc is asked to give pages back
 constexpr uint64_t kStorageBlock = sizeof(plait_storage) + kInlineRoom;
+
+int64_t *inline_dims(plait_tensor *t) { return static_cast<TensorBlock *>(t)->inline_dims; }
 
 void *take_block(BlockCache Thread::*cache, size_t size) {
   Thread *t = this_thread();
@@ -59,9 +62,9 @@ void drop_tensor(plait_object *o) {
   auto *t = reinterpret_cast<plait_tensor *>(o);
   for (const int i : {0, 2, 3})
     if (t->slot[i]) plait_release_object(static_cast<plait_object *>(t->slot[i]));
-  if (const plait_host *host = PLAIT_ROLE(roles.host); host && t->flags & PLAIT_TENSOR_OWNS_WRAPPER)
+  if (const plait_host *host = in_force(roles.host); host && t->flags & PLAIT_TENSOR_OWNS_WRAPPER)
     host->release(host->ctx, t->slot[1]);
-  if (t->dl.shape != t->inline_dims) std::free(t->dl.shape);
+  if (t->dl.shape != inline_dims(t)) std::free(t->dl.shape);
   plait_release(t->storage);
   plait_release(t->base);
   give_block(&Thread::tensors, t);
@@ -102,8 +105,8 @@ std::string size_text(uint64_t bytes) {  // "3.00 GiB (3221225472 bytes)"
 plait_status handle(plait_thread *thread, plait_storage *storage, void *data, DLDataType dtype,
                     int32_t ndim, const int64_t *shape, const int64_t *strides,
                     plait_tensor **out) {
-  auto *t = static_cast<plait_tensor *>(take_block(&Thread::tensors, sizeof(plait_tensor)));
-  int64_t *dims = t ? t->inline_dims : nullptr;
+  auto *t = static_cast<plait_tensor *>(take_block(&Thread::tensors, sizeof(TensorBlock)));
+  int64_t *dims = t ? inline_dims(t) : nullptr;
   if (t && ndim > 5) dims = static_cast<int64_t *>(std::malloc(2 * size_t(ndim) * sizeof(int64_t)));
   if (!dims) {
     std::free(t);
@@ -117,7 +120,6 @@ plait_status handle(plait_thread *thread, plait_storage *storage, void *data, DL
   t->layers = t->flags = 0;
   t->slot[0] = t->slot[1] = t->slot[2] = t->slot[3] = nullptr;
   t->base = nullptr;
-  t->reserved = 0;
   if (ndim) std::memcpy(t->dl.shape, shape, size_t(ndim) * sizeof(int64_t));
   if (strides) {
     if (ndim) std::memcpy(t->dl.strides, strides, size_t(ndim) * sizeof(int64_t));
@@ -203,20 +205,19 @@ plait_status storage_new(plait_thread *thread, DLDevice device, uint64_t nbytes,
   }
   const auto type = uint32_t(device.device_type);
   const plait_allocator *a =
-      type < PLAIT_MAX_DEVICE_TYPES ? PLAIT_ROLE(roles.allocator[type]) : nullptr;
+      type < PLAIT_MAX_DEVICE_TYPES ? in_force(roles.allocator[type]) : nullptr;
   if (!a) {
-    plait_release(s);
+    give_block(&Thread::storages, s);
     return raise(thread, PLAIT_NOT_IMPLEMENTED, nullptr,
                  "no component for the device %s is installed: it would bring memory and kernels",
                  device_text(device).c_str());
   }
   if (type == kDLCPU && nbytes <= kInlineRoom && nbytes < a->inline_below) {
     s->data = s + 1;
-  } else if (const plait_status failed =
-                 a->alloc(a->ctx, device, nbytes, nullptr, &s->data, &s->block);
-             failed < 0) {
-    plait_release(s);
+  } else if (a->alloc(a->ctx, device, nbytes, nullptr, &s->data, &s->block) != PLAIT_OK) {
+    give_block(&Thread::storages, s);
     plait_alloc_stats stats{};
+    stats.size = sizeof stats;
     if (a->stats) a->stats(a->ctx, &stats);
     return raise(thread, PLAIT_MEMORY_ERROR, nullptr,
                  "out of memory: %s requested; %s are live in %llu blocks, %s are cached, of which "
@@ -226,6 +227,15 @@ plait_status storage_new(plait_thread *thread, DLDevice device, uint64_t nbytes,
                  size_text(stats.largest_cached).c_str());
   } else {
     s->allocator = a;
+    if (!s->data || uint64_t(reinterpret_cast<uintptr_t>(s->data)) % 64) {
+      void *given = s->data;
+      a->free(a->ctx, given, nbytes, s->block);
+      give_block(&Thread::storages, s);
+      return raise(thread, PLAIT_ERROR, nullptr,
+                   "the allocator `%s` for %s gave memory at %p; an address that is a multiple of "
+                   "64 is required",
+                   a->name, device_text(device).c_str(), given);
+    }
   }
   watch_memory(PLAIT_EVENT_ALLOC, s);
   *out = s;
@@ -312,12 +322,12 @@ plait_status tensor_repoint(plait_thread *thread, plait_tensor *t, plait_tensor 
   // old bytes away
   std::swap(t->dl, fresh->dl);
   std::swap(t->storage, fresh->storage);
-  std::swap(t->inline_dims, fresh->inline_dims);
+  std::swap_ranges(inline_dims(t), inline_dims(t) + 10, inline_dims(fresh));
   std::swap(t->base, fresh->base);  // it is no view of its old base any more
   for (plait_tensor *x : {t, fresh}) {
     if (x->dl.ndim > 5) continue;
-    x->dl.shape = x->inline_dims;
-    x->dl.strides = x->inline_dims + 5;
+    x->dl.shape = inline_dims(x);
+    x->dl.strides = inline_dims(x) + 5;
   }
   plait_release(fresh);
   return PLAIT_OK;

@@ -29,6 +29,10 @@ uint64_t kinds_of(const plait_observer *o) { return __atomic_load_n(&o->kinds, _
 plait_status observe(plait_thread *thread, const plait_observer *o, int on) {
   return border(thread, "observe", [&]() -> plait_status {
     if (!version_fits(thread, "an observer", o->h)) return PLAIT_ERROR;
+    if (!size_fits(thread, "an observer", o->h, PLAIT_END_OF(plait_observer, end)))
+      return PLAIT_VALUE_ERROR;
+    if (!o->begin)
+      return raise(thread, PLAIT_VALUE_ERROR, "observe", "an observer must have `begin`");
     const std::lock_guard<ForkMutex> lock(registry_mutex);
     const List *old = current;
     List next = old ? *old : List();

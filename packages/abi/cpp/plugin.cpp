@@ -4,6 +4,7 @@
 
 #include <climits>
 #include <cstdlib>
+#include <cstring>
 
 #include "runtime.hpp"
 
@@ -22,33 +23,75 @@ void quiesce_all() {
 }  // namespace
 
 bool version_fits(plait_thread *thread, const char *what, const plait_header &h) {
-  if (h.major == PLAIT_ABI_MAJOR && h.minor == PLAIT_ABI_MINOR) return true;
+  const bool too_old = h.major == 0 && h.minor < 3;  // 0.3 is the first that later ones run
+  if (h.major == PLAIT_ABI_MAJOR && h.minor <= PLAIT_ABI_MINOR && !too_old) return true;
   raise(thread, PLAIT_ERROR, nullptr,
-        "%s was built for plait ABI %u.%u, this runtime is %d.%d; rebuild it or install the "
-        "matching plait-abi",
-        what, h.major, h.minor, PLAIT_ABI_MAJOR, PLAIT_ABI_MINOR);
+        "%s was built for plait ABI %u.%u, this runtime is %d.%d; %s", what, h.major, h.minor,
+        PLAIT_ABI_MAJOR, PLAIT_ABI_MINOR,
+        h.major == PLAIT_ABI_MAJOR && !too_old
+            ? "install a later plait-abi, or build it with an older PLAIT_TARGET"
+            : "rebuild it or install the matching plait-abi");
   return false;
 }
 
+bool size_fits(plait_thread *thread, const char *what, const plait_header &h, size_t required) {
+  if (h.size >= required) return true;
+  raise(thread, PLAIT_VALUE_ERROR, nullptr, "%s has %u bytes; %zu are required", what, h.size,
+        required);
+  return false;
+}
+
+bool flags_fit(plait_thread *thread, const char *what, uint64_t flags, uint64_t known) {
+  const uint64_t unknown = flags & ~known & PLAIT_MUST_UNDERSTAND;
+  if (!unknown) return true;
+  raise(thread, PLAIT_VALUE_ERROR, nullptr,
+        "%s has flag bit %d, which this runtime (plait ABI %d.%d) doesn't know and must understand",
+        what, __builtin_ctzll(unknown), PLAIT_ABI_MAJOR, PLAIT_ABI_MINOR);
+  return false;
+}
+
+namespace {
+void take_back(plait_thread *thread, const plait_plugin *p) {
+  forget_observers_of(thread, p);
+  retract_roles_of(p);
+  retract_ops_of(p);
+}
+}  // namespace
+
 plait_status attach(plait_thread *thread, const plait_plugin *p) {
   return border(thread, "attach", [&]() -> plait_status {
-    if (!version_fits(thread, p->name ? p->name : "a plug-in", p->h)) return PLAIT_ERROR;
+    const char *name = p->name ? p->name : "a plug-in";
+    if (!version_fits(thread, name, p->h)) return PLAIT_ERROR;
+    if (!size_fits(thread, name, p->h, PLAIT_END_OF(plait_plugin, quiesce))) return PLAIT_VALUE_ERROR;
+    if (!flags_fit(thread, name, p->flags, PLAIT_PLUGIN_DEFAULT)) return PLAIT_VALUE_ERROR;
+    if (!p->name || !p->version)
+      return raise(thread, PLAIT_VALUE_ERROR, "attach", "a plug-in must have a name and a version");
     {
       const std::lock_guard<ForkMutex> lock(plugins_mutex);
-      for (const plait_plugin *each : plugins)
+      for (const plait_plugin *each : plugins) {
         if (each == p) return PLAIT_OK;
+        if (!std::strcmp(each->name, p->name))
+          return raise(thread, PLAIT_VALUE_ERROR, "attach",
+                       "a plug-in `%s` (version %s) is loaded already; detach it first", p->name,
+                       each->version);
+      }
       if (plugins.empty()) std::atexit(quiesce_all);
       plugins.push_back(p);
     }
     const plait_plugin *outer = in_init;
+    const plait_error *before = thread->error;
     in_init = p;
     const plait_status s = p->init ? p->init(&runtime, p) : PLAIT_OK;
     in_init = outer;
-    if (s >= 0) return PLAIT_OK;
+    if (s == PLAIT_OK) return PLAIT_OK;
+    take_back(thread, p);
+    undefine_ops_of(p);
     const std::lock_guard<ForkMutex> lock(plugins_mutex);
     for (size_t i = 0; i < plugins.size(); i++)
       if (plugins[i] == p) plugins.erase(plugins.begin() + long(i));
-    return s;
+    if (s < 0 && thread->error != before) return s;
+    return raise(thread, s < 0 ? s : PLAIT_ERROR, "attach",
+                 "`init` of the plug-in `%s` gave status %d and no text", p->name, s);
   });
 }
 
@@ -90,9 +133,7 @@ plait_status detach(plait_thread *thread, const char *name) {
         it = it->second == gone ? by_path.erase(it) : std::next(it);
     }
     if (!gone) return raise(thread, PLAIT_VALUE_ERROR, "detach", "no plug-in `%s` is loaded", name);
-    forget_observers_of(thread, gone);
-    retract_roles_of(gone);
-    retract_ops_of(gone);
+    take_back(thread, gone);
     return PLAIT_OK;
   });
 }

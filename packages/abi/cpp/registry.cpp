@@ -64,10 +64,43 @@ void name_op(Op *op, const plait_op_def *def) {
   op->def = def;
   op->args = op->parsed.args.data();
   op->results = op->parsed.results.data();
+  op->arg_size = sizeof(plait_arg);
   op->n_args = uint16_t(op->parsed.args.size());
   op->n_results = uint16_t(op->parsed.results.size());
   op->flags = def->flags;
   op->n_backend = PLAIT_MAX_DEVICE_TYPES;
+}
+
+bool is_sound(plait_thread *thread, const plait_op_def *def) {
+  if (!size_fits(thread, def->schema, def->h, PLAIT_END_OF(plait_op_def, batch))) return false;
+  if (!flags_fit(thread, def->schema, def->flags, 0)) return false;
+  const char *wrong = nullptr;
+  if (!def->shape && !def->decompose) wrong = "a shape function or a decomposition is required";
+  if (!def->saves != !def->vjp) wrong = "`saves` and `vjp` are given together";
+  if (def->batch) wrong = "`batch` is reserved and must be NULL";
+  if (wrong) raise(thread, PLAIT_VALUE_ERROR, "define", "%s: %s", def->schema, wrong);
+  return !wrong;
+}
+
+// Takes an operator out of the lists. Calls that hold it go on: it is never freed.
+void undefine(Op *op) {
+  all_ops.erase(std::find(all_ops.begin(), all_ops.end(), op));
+  const auto first = by_name.find(op->parsed.base);
+  if (first->second != op) {
+    plait_op *before = first->second;
+    while (before->next != op) before = const_cast<plait_op *>(before->next);
+    __atomic_store_n(&before->next, op->next, __ATOMIC_RELEASE);
+  } else if (op->next) {
+    first->second = const_cast<Op *>(static_cast<const Op *>(op->next));
+  } else {
+    by_name.erase(first);
+  }
+  if (const auto full = by_name.find(op->parsed.name); full != by_name.end() && full->second == op)
+    by_name.erase(full);
+  for (auto *known : {&op_cast, &op_copy, &op_clone, &op_detach}) {
+    const plait_op *mine = op;
+    known->compare_exchange_strong(mine, nullptr);
+  }
 }
 
 }  // namespace
@@ -77,13 +110,14 @@ uint64_t next_undo() { return ++undo_counter; }
 plait_status define(plait_thread *thread, const plait_op_def *def, const plait_op **out) {
   return border(thread, "define", [&]() -> plait_status {
     if (!version_fits(thread, "an operator definition", def->h)) return PLAIT_ERROR;
+    if (!def->schema)
+      return raise(thread, PLAIT_VALUE_ERROR, "define", "an operator must have a schema");
+    if (!is_sound(thread, def)) return PLAIT_VALUE_ERROR;
     auto op = std::make_unique<Op>();
     static_cast<plait_op &>(*op) = plait_op{};
     parse_schema(def->schema, op->parsed);
     name_op(op.get(), def);
-    if (!def->shape && !def->decompose)
-      return raise(thread, PLAIT_VALUE_ERROR, "define",
-                   "%s: a shape function or a decomposition is required", op->name);
+    op->who = initialising();
     const std::lock_guard<ForkMutex> lock(registry_mutex);
     if (by_name.count(op->parsed.name))
       return raise(thread, PLAIT_VALUE_ERROR, "define", "operator `%s` is already defined",
@@ -127,6 +161,11 @@ plait_status implement(plait_thread *thread, const plait_op *op, uint32_t slot, 
     if (!fn || (!is_layer && slot >= PLAIT_MAX_DEVICE_TYPES) || (!op && !is_layer))
       return raise(thread, PLAIT_VALUE_ERROR, "implement",
                    "a function and a device type or layer are required");
+    if (op && !is_layer && op->flags & PLAIT_OP_VIEW)
+      return raise(thread, PLAIT_VALUE_ERROR, "implement",
+                   "`%s` makes views in its shape function: a kernel for it would never run",
+                   op->name);
+    if (!who) who = initialising();
     const std::lock_guard<ForkMutex> lock(registry_mutex);
     const Registration r{next_undo(), slot, {fn, ctx, who, nullptr}};
     if (undo) *undo = r.id;
@@ -165,6 +204,13 @@ plait_status retract(plait_thread *thread, uint64_t undo) {
     return raise(thread, PLAIT_VALUE_ERROR, "retract", "nothing is registered under %llu",
                  (unsigned long long)undo);
   });
+}
+
+void undefine_ops_of(const plait_plugin *who) {
+  const std::lock_guard<ForkMutex> lock(registry_mutex);
+  const std::vector<Op *> ops = all_ops;
+  for (Op *op : ops)
+    if (op->who == who) undefine(op);
 }
 
 void retract_ops_of(const plait_plugin *who) {

@@ -4,12 +4,13 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 
 #include "runtime.hpp"
 
 namespace plait::abi {
 
-plait_roles roles{};
+Roles roles{};
 
 namespace {
 
@@ -46,16 +47,17 @@ void plain_free(void *, void *data, uint64_t nbytes, void *) {
   live_bytes -= nbytes;
   live_blocks--;
 }
-void plain_trim(void *) {}
 void plain_stats(void *, plait_alloc_stats *s) {
-  *s = {live_bytes, live_blocks, 0, peak_bytes, allocations, allocations, 0, 0};
+  const plait_alloc_stats all{s->size,     live_bytes,  live_blocks, 0,
+                              peak_bytes, allocations, allocations, 0};
+  std::memcpy(s, &all, std::min<size_t>(s->size, sizeof all));
 }
 const plait_allocator plain{PLAIT_HEADER(plait_allocator),
                             "malloc",
                             nullptr,
                             plain_alloc,
                             plain_free,
-                            plain_trim,
+                            nullptr,
                             plain_stats,
                             65};
 
@@ -75,7 +77,7 @@ void counter_reserve(void *ctx, plait_generator *g, uint64_t blocks, uint64_t *s
   *offset = __atomic_fetch_add(&g->offset, blocks, __ATOMIC_RELAXED);
 }
 const plait_rng counter{PLAIT_HEADER(plait_rng), "counter", nullptr, counter_reserve,
-                        counter_default};
+                        counter_default, nullptr};
 
 // Who provides which role.
 
@@ -105,13 +107,63 @@ const plait_header **place_of(const std::string &role, int32_t device_type) {
 // Of the other roles there is one, whatever device type a plug-in names.
 bool is_by_device(const std::string &role) { return role == "allocator" || role == "device"; }
 
-uint32_t table_size(const std::string &role) {
-  if (role == "executor") return sizeof(plait_executor);
-  if (role == "rng") return sizeof(plait_rng);
-  if (role == "host") return sizeof(plait_host);
-  if (role == "engine") return sizeof(plait_engine);
-  if (role == "allocator") return sizeof(plait_allocator);
-  return sizeof(plait_device);
+// What a role's table must have: its length of version 0.3, and these pointers.
+struct Required {
+  const char *name;
+  size_t offset;
+};
+struct Contract {
+  size_t size;
+  std::vector<Required> fields;
+};
+const Contract &contract_of(const std::string &role) {
+#define FIELD(T, field) {#field, offsetof(T, field)}
+  static const std::unordered_map<std::string, Contract> all{
+      {"executor",
+       {PLAIT_END_OF(plait_executor, set_width),
+        {FIELD(plait_executor, name), FIELD(plait_executor, width),
+         FIELD(plait_executor, parallel)}}},
+      {"rng",
+       {PLAIT_END_OF(plait_rng, fill),
+        {FIELD(plait_rng, name), FIELD(plait_rng, reserve), FIELD(plait_rng, default_generator)}}},
+      {"host",
+       {PLAIT_END_OF(plait_host, release),
+        {FIELD(plait_host, name), FIELD(plait_host, hold), FIELD(plait_host, object),
+         FIELD(plait_host, apply), FIELD(plait_host, site), FIELD(plait_host, describe),
+         FIELD(plait_host, interrupted), FIELD(plait_host, unlocked),
+         FIELD(plait_host, release)}}},
+      {"engine",
+       {PLAIT_END_OF(plait_engine, record),
+        {FIELD(plait_engine, name), FIELD(plait_engine, enabled), FIELD(plait_engine, set_enabled),
+         FIELD(plait_engine, set_requires_grad), FIELD(plait_engine, is_leaf),
+         FIELD(plait_engine, grad), FIELD(plait_engine, set_grad), FIELD(plait_engine, node),
+         FIELD(plait_engine, node_name), FIELD(plait_engine, retain_grad),
+         FIELD(plait_engine, detach_), FIELD(plait_engine, backward),
+         FIELD(plait_engine, record)}}},
+      {"allocator",
+       {PLAIT_END_OF(plait_allocator, inline_below),
+        {FIELD(plait_allocator, name), FIELD(plait_allocator, alloc),
+         FIELD(plait_allocator, free)}}},
+      {"device",
+       {PLAIT_END_OF(plait_device, current),
+        {FIELD(plait_device, name), FIELD(plait_device, count)}}}};
+#undef FIELD
+  return all.at(role);
+}
+
+bool is_complete(plait_thread *thread, const char *role, const plait_header *table) {
+  const Contract &contract = contract_of(role);
+  const std::string what = std::string("the table for the role `") + role + "`";
+  if (!size_fits(thread, what.c_str(), *table, contract.size)) return false;
+  for (const Required &field : contract.fields) {
+    const void *pointer = nullptr;
+    std::memcpy(&pointer, reinterpret_cast<const char *>(table) + field.offset, sizeof pointer);
+    if (pointer) continue;
+    raise(thread, PLAIT_VALUE_ERROR, "provide", "%s must have `%s`, which is NULL", what.c_str(),
+          field.name);
+    return false;
+  }
+  return true;
 }
 
 void put(const std::string &role, int32_t device_type) {
@@ -127,14 +179,15 @@ void put(const std::string &role, int32_t device_type) {
 plait_status provide(plait_thread *thread, const char *role, int32_t device_type,
                      const plait_header *table, const plait_plugin *who, uint64_t *undo) {
   return border(thread, "provide", [&]() -> plait_status {
-    if (!table || !place_of(role, device_type))
+    if (!role || !place_of(role, device_type))
       return raise(thread, PLAIT_VALUE_ERROR, "provide", "there is no role `%s` for device type %d",
-                   role, device_type);
+                   role ? role : "NULL", device_type);
+    if (!table)
+      return raise(thread, PLAIT_VALUE_ERROR, "provide", "the table for the role `%s` is NULL",
+                   role);
     if (!version_fits(thread, role, *table)) return PLAIT_ERROR;
-    if (table->size < table_size(role))
-      return raise(thread, PLAIT_ERROR, "provide",
-                   "the table for role `%s` has %u bytes; %u are required", role, table->size,
-                   table_size(role));
+    if (!is_complete(thread, role, table)) return PLAIT_VALUE_ERROR;
+    if (!who) who = initialising();
     const std::lock_guard<ForkMutex> lock(registry_mutex);
     const Rank rank = is_default(who) ? by_default : chosen;
     const int32_t of = is_by_device(role) ? device_type : 0;
@@ -143,6 +196,10 @@ plait_status provide(plait_thread *thread, const char *role, int32_t device_type
     put(role, of);
     return PLAIT_OK;
   });
+}
+
+const plait_header *const *role(const char *name, int32_t device_type) {
+  return name ? place_of(name, device_type) : nullptr;
 }
 
 bool retract_role(uint64_t undo) {

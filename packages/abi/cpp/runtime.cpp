@@ -2,6 +2,7 @@
 #include <dlfcn.h>
 #include <link.h>
 
+#include <algorithm>
 #include <climits>
 #include <cstdlib>
 #include <new>
@@ -36,18 +37,21 @@ Thread *make_thread() {
   static_cast<plait_thread &>(*t) = plait_thread{};
   t->h = PLAIT_HEADER(plait_thread);
   t->runtime = &runtime;
-  t->roles = &roles;
   return current_thread = t;
 }
 
 plait_thread *thread_for_table() { return this_thread(); }
 
-uint64_t report(plait_record *list, uint64_t room) {
+uint64_t report(plait_record *list, uint64_t room, uint64_t record_size) {
   std::vector<plait_record> all;
   report_plugins(all);
   report_roles(all);
   report_ops(all);
-  for (size_t i = 0; i < room && i < all.size(); i++) list[i] = all[i];
+  for (size_t i = 0; i < room && i < all.size(); i++) {
+    char *to = reinterpret_cast<char *>(list) + i * record_size;
+    std::memset(to, 0, record_size);
+    std::memcpy(to, &all[i], std::min<size_t>(record_size, sizeof all[i]));
+  }
   return all.size();
 }
 
@@ -97,7 +101,7 @@ plait_runtime runtime{
     PLAIT_HEADER(plait_runtime),
     nullptr,
     thread_for_table,
-    &roles,
+    role,
     define,
     find_op,
     list_ops,
@@ -106,6 +110,7 @@ plait_runtime runtime{
     layer,
     call,
     call_below,
+    decompose,
     result,
     result_strided,
     view,

@@ -14,7 +14,21 @@
 namespace plait::abi {
 
 extern plait_runtime runtime;        // runtime.cpp
-extern plait_roles roles;            // roles.cpp
+
+// The tables in force; fields are replaced atomically. Components find them by plait_runtime::role.
+struct Roles {
+  const plait_executor *executor;
+  const plait_rng *rng;
+  const plait_host *host;
+  const plait_engine *engine;
+  const plait_allocator *allocator[PLAIT_MAX_DEVICE_TYPES];
+  const plait_device *device[PLAIT_MAX_DEVICE_TYPES];
+};
+extern Roles roles;  // roles.cpp
+template <class T>
+const T *in_force(const T *const &table) {
+  return __atomic_load_n(&table, __ATOMIC_ACQUIRE);
+}
 extern ForkMutex
     registry_mutex;  // guards definitions and registrations, never held while calling a plug-in
 extern uint64_t observed;  // observe.cpp
@@ -48,6 +62,10 @@ Thread *this_thread_if_alive();  // nullptr without memory or while it is torn d
 
 // Objects.
 
+// What the runtime allocates for a tensor: the public fields, and room for its shape and strides.
+struct TensorBlock : plait_tensor {
+  int64_t inline_dims[10];  // of up to 5 dimensions
+};
 extern const plait_type tensor_type, storage_type;
 plait_status tensor_new(plait_thread *, DLDataType, int32_t, const int64_t *, const int64_t *,
                         DLDevice, plait_tensor **);
@@ -97,6 +115,7 @@ struct Registration {
   plait_entry entry;
 };
 struct Op : plait_op {
+  const plait_plugin *who;  // whose `init` defined it, or nullptr
   Schema parsed;
   std::string schema_text, doc_text;
   std::vector<Registration> registrations;
@@ -115,6 +134,7 @@ void report_ops(std::vector<plait_record> &);
 
 plait_status call(plait_call *);
 plait_status call_below(plait_call *);
+plait_status decompose(plait_call *);
 plait_status result(plait_call *, uint32_t, DLDataType, int32_t, const int64_t *);
 plait_status result_strided(plait_call *, uint32_t, DLDataType, int32_t, const int64_t *,
                             const int64_t *);
@@ -128,7 +148,9 @@ extern std::atomic<const plait_op *> op_cast, op_copy, op_clone, op_detach;
 
 plait_status provide(plait_thread *, const char *, int32_t, const plait_header *,
                      const plait_plugin *, uint64_t *);
+const plait_header *const *role(const char *, int32_t);
 bool retract_role(uint64_t);
+void undefine_ops_of(const plait_plugin *);  // the operators that its `init` defined
 void retract_ops_of(const plait_plugin *);  // these three: all that one plug-in registered
 void retract_roles_of(const plait_plugin *);
 void forget_observers_of(plait_thread *, const plait_plugin *);
@@ -149,5 +171,10 @@ void report_plugins(std::vector<plait_record> &);
 plait_status detach(plait_thread *, const char *);
 const plait_plugin *initialising();  // the plug-in whose init runs on this thread, or nullptr
 bool version_fits(plait_thread *, const char *what, const plait_header &);
+// whether a struct is as long as that of version 0.3, whose last field ends at `required`
+bool size_fits(plait_thread *, const char *what, const plait_header &, size_t required);
+// whether all flags that must be understood are among `known`
+bool flags_fit(plait_thread *, const char *what, uint64_t flags, uint64_t known);
+#define PLAIT_END_OF(T, field) (offsetof(T, field) + sizeof(((T *)nullptr)->field))
 
 }  // namespace plait::abi

@@ -198,9 +198,9 @@ struct Definition {
   plait_op_def def;
   plait_kernel kernel;
 };
-plait_op_def define(const char *schema, uint32_t flags, plait_kernel shape, const char *doc = "") {
+plait_op_def define(const char *schema, uint64_t flags, plait_kernel shape, const char *doc = "") {
   return {
-      PLAIT_HEADER(plait_op_def), schema, doc, flags, 0, shape, nullptr, nullptr, nullptr, nullptr};
+      PLAIT_HEADER(plait_op_def), schema, doc, flags, shape, nullptr, nullptr, nullptr, nullptr, nullptr};
 }
 const Definition definitions[] = {
     {define("probe_add(Tensor|Scalar self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor",
@@ -253,13 +253,13 @@ plait_status init(const plait_runtime *r, const plait_plugin *self) {
 extern "C" {
 extern __attribute__((visibility("default"))) const plait_plugin plait_plugin_v1;
 const plait_plugin plait_plugin_v1 = {
-    PLAIT_HEADER(plait_plugin), "probe", "0.1", 0, 0, init, nullptr};
+    PLAIT_HEADER(plait_plugin), "probe", "0.1", 0, init, nullptr};
 
 // For tests of the host role: what an engine would do with a held callable, on a thread without the
 // GIL.
 plait_object *probe_held;
 __attribute__((visibility("default"))) void probe_hold(void *object) {
-  probe_held = runtime->roles->host->hold(runtime->roles->host->ctx, object);
+  probe_held = plait::role<plait_host>(runtime)->hold(plait::role<plait_host>(runtime)->ctx, object);
 }
 __attribute__((visibility("default"))) void probe_drop(void) {
   plait_release_object(probe_held);
@@ -270,7 +270,7 @@ __attribute__((visibility("default"))) int probe_apply(int64_t n, char *text, ui
   plait_tensor *in = nullptr, *out = nullptr;
   runtime->tensor_new(thread, plait::dtype::float64, 1, &n, nullptr, {kDLCPU, 0}, &in);
   for (int64_t i = 0; i < n; i++) static_cast<double *>(in->dl.data)[i] = double(i);
-  const plait_host *host = runtime->roles->host;
+  const plait_host *host = plait::role<plait_host>(runtime);
   const plait_status s = host->apply(host->ctx, thread, probe_held, &in, 1, &out, 1);
   if (s < 0 && thread->error) snprintf(text, size, "%s", thread->error->message);
   const int same = out == in;
@@ -280,7 +280,7 @@ __attribute__((visibility("default"))) int probe_apply(int64_t n, char *text, ui
   return s < 0 ? s : same;
 }
 __attribute__((visibility("default"))) void probe_site(char *text, uint64_t size) {
-  const plait_host *host = runtime->roles->host;
+  const plait_host *host = plait::role<plait_host>(runtime);
   plait_site site;
   host->site(host->ctx, &site);
   host->describe(host->ctx, &site, text, size);

@@ -94,18 +94,18 @@ plait_status reverse_kernel(
   return PLAIT_OK;
 }
 
-const plait_op *define(const char *schema, uint32_t flags, plait_kernel shape, plait_kernel kernel,
+const plait_op *define(const char *schema, uint64_t flags, plait_kernel shape, plait_kernel kernel,
                        plait_kernel decompose = nullptr) {
   auto *def = new plait_op_def{PLAIT_HEADER(plait_op_def),
                                schema,
                                "",
                                flags,
-                               0,
                                shape,
                                nullptr,
                                nullptr,
                                nullptr,
-                               decompose};
+                               decompose,
+                               nullptr};
   const plait_op *op = nullptr;
   check(rt->define(th, def, &op));
   if (kernel) check(rt->implement(th, op, kDLCPU, kernel, nullptr, nullptr, nullptr));
@@ -180,7 +180,8 @@ TEST(repoint_keeps_the_handle) {
 }
 TEST(memory_is_freed_at_once) {
   plait_alloc_stats before{}, during{}, after{};
-  const plait_allocator *a = th->roles->allocator[kDLCPU];
+  before.size = during.size = after.size = sizeof before;
+  const plait_allocator *a = role<plait_allocator>(th->runtime, kDLCPU);
   a->stats(a->ctx, &before);
   {
     const Tensor t = make({1000});
@@ -234,7 +235,8 @@ TEST(bad_schemas_are_errors) {
         "x(Tensor self) -> ", "x(int! n) -> Tensor", "x(Tensor self=) -> Tensor",
         "x(bool[] b) -> Tensor", "x(Tensor a) -> Tensor y z"}) {
     const plait_op_def def{
-        PLAIT_HEADER(plait_op_def), bad, "", 0, 0, like_shape, nullptr, nullptr, nullptr, nullptr};
+        PLAIT_HEADER(plait_op_def), bad, "", 0, like_shape, nullptr, nullptr, nullptr, nullptr,
+        nullptr};
     const plait_op *op = nullptr;
     REQUIRE(rt->define(th, &def, &op) == PLAIT_ERROR);
     REQUIRE(error_has({"define: schema", bad, "position"}));
@@ -246,8 +248,8 @@ TEST(a_name_is_defined_once) {
                          "twice(Tensor self) -> Tensor",
                          "",
                          0,
-                         0,
                          like_shape,
+                         nullptr,
                          nullptr,
                          nullptr,
                          nullptr,
@@ -458,24 +460,24 @@ TEST(an_allocator_can_be_replaced_and_taken_back) {
   small = large = Tensor();  // freed by the allocator that made them
   REQUIRE(lent == 0);
 }
-const plait_plugin chosen_plugin{PLAIT_HEADER(plait_plugin), "chosen", "1", 0, 0, nullptr, nullptr};
+const plait_plugin chosen_plugin{PLAIT_HEADER(plait_plugin), "chosen", "1", 0, nullptr, nullptr};
 const plait_plugin default_plugin{
-    PLAIT_HEADER(plait_plugin), "default", "1", PLAIT_PLUGIN_DEFAULT, 0, nullptr, nullptr};
+    PLAIT_HEADER(plait_plugin), "default", "1", PLAIT_PLUGIN_DEFAULT, nullptr, nullptr};
 TEST(a_default_takes_no_role_from_what_was_chosen_before) {
-  const plait_executor *built_in = th->roles->executor;
+  const plait_executor *built_in = role<plait_executor>(th->runtime);
   plait_executor mine = *built_in, theirs = *built_in, later = *built_in;
   uint64_t of_mine = 0, of_theirs = 0, of_later = 0;
   check(rt->provide(th, "executor", 0, &mine.h, &chosen_plugin, &of_mine));
   check(rt->provide(th, "executor", 0, &theirs.h, &default_plugin, &of_theirs));
-  REQUIRE(th->roles->executor == &mine);
+  REQUIRE(role<plait_executor>(th->runtime) == &mine);
   check(rt->provide(th, "executor", 0, &later.h, &chosen_plugin, &of_later));
-  REQUIRE(th->roles->executor == &later);  // among equals the latest
+  REQUIRE(role<plait_executor>(th->runtime) == &later);  // among equals the latest
   check(rt->retract(th, of_later));
-  REQUIRE(th->roles->executor == &mine);
+  REQUIRE(role<plait_executor>(th->runtime) == &mine);
   check(rt->retract(th, of_mine));
-  REQUIRE(th->roles->executor == &theirs);
+  REQUIRE(role<plait_executor>(th->runtime) == &theirs);
   check(rt->retract(th, of_theirs));
-  REQUIRE(th->roles->executor == built_in);
+  REQUIRE(role<plait_executor>(th->runtime) == built_in);
 }
 int order_asked;
 TEST(a_default_kernel_is_asked_after_one_that_was_chosen_before) {
@@ -515,7 +517,7 @@ plait_status plugin_init(const plait_runtime *r, const plait_plugin *self) {
 TEST(a_plugin_can_be_detached_and_comes_back) {
   define_basics();
   static const plait_plugin p{
-      PLAIT_HEADER(plait_plugin), "counting", "1", 0, 0, plugin_init, nullptr};
+      PLAIT_HEADER(plait_plugin), "counting", "1", 0, plugin_init, nullptr};
   const Tensor x = make({1}, {2});
   const auto go = [&x] {
     plait_value out = none();
@@ -533,12 +535,211 @@ TEST(a_plugin_can_be_detached_and_comes_back) {
   }
   REQUIRE(rt->detach(th, "counting") == PLAIT_VALUE_ERROR && error_has({"counting"}));
 }
+plait_status failing_init(const plait_runtime *r, const plait_plugin *self) {
+  static const plait_observer o{PLAIT_HEADER(plait_observer), nullptr, PLAIT_EVENT_OP,
+                                [](void *, const plait_event *, uint64_t *) { events_of_plugin++; },
+                                nullptr};
+  static plait_executor mine = *role<plait_executor>(r);
+  static const plait_op_def def{
+      PLAIT_HEADER(plait_op_def), "half_way(Tensor self) -> Tensor", "", 0, like_shape, nullptr,
+      nullptr, nullptr, nullptr, nullptr};
+  const auto count = [](plait_call *) -> plait_status {
+    calls_of_plugin++;
+    return PLAIT_DECLINE;
+  };
+  check(r->define(th, &def, nullptr));
+  check(r->implement(th, r->op("twice"), kDLCPU, count, nullptr, self, nullptr));
+  check(r->provide(th, "executor", 0, &mine.h, nullptr, nullptr));  // found by whose `init` runs
+  check(r->observe(th, &o, 1));
+  return r->raise(th, PLAIT_VALUE_ERROR, self->name, "no licence");
+}
+TEST(a_plugin_whose_init_fails_leaves_nothing) {
+  define_basics();
+  static const plait_plugin p{PLAIT_HEADER(plait_plugin), "half", "1", 0, failing_init, nullptr};
+  const plait_executor *before = role<plait_executor>(rt);
+  const uint64_t operators = rt->ops(nullptr, 0), records = rt->report(nullptr, 0, sizeof(plait_record));
+  for (int round = 0; round < 2; round++) {
+    REQUIRE(rt->attach(th, &p) == PLAIT_VALUE_ERROR && error_has({"half", "no licence"}));
+    REQUIRE(role<plait_executor>(rt) == before && !rt->op("half_way"));
+    REQUIRE(rt->ops(nullptr, 0) == operators);
+    REQUIRE(rt->report(nullptr, 0, sizeof(plait_record)) == records);
+  }
+  plait_value out;
+  check(run("twice", {value(make({1}, {2}))}, &out));
+  rt->release_value(&out);
+  REQUIRE(calls_of_plugin == 0 && events_of_plugin == 0);
+}
+TEST(an_init_that_fails_without_a_text_is_named) {
+  static const plait_plugin p{
+      PLAIT_HEADER(plait_plugin), "mute", "1", 0,
+      [](const plait_runtime *, const plait_plugin *) -> plait_status { return PLAIT_ERROR; },
+      nullptr};
+  REQUIRE(rt->attach(th, &p) == PLAIT_ERROR && error_has({"mute", "status -1"}));
+}
+TEST(two_plugins_of_one_name_are_refused) {
+  static const plait_plugin one{PLAIT_HEADER(plait_plugin), "same", "1", 0, nullptr, nullptr};
+  static const plait_plugin two{PLAIT_HEADER(plait_plugin), "same", "2", 0, nullptr, nullptr};
+  check(rt->attach(th, &one));
+  REQUIRE(rt->attach(th, &two) == PLAIT_VALUE_ERROR && error_has({"same", "version 1"}));
+  check(rt->detach(th, "same"));
+  check(rt->attach(th, &two));
+  check(rt->detach(th, "same"));
+  static const plait_plugin nameless{PLAIT_HEADER(plait_plugin), nullptr, "2", 0, nullptr, nullptr};
+  REQUIRE(rt->attach(th, &nameless) == PLAIT_VALUE_ERROR && error_has({"name"}));
+}
+TEST(tables_without_a_function_are_refused) {
+  plait_executor executor = *role<plait_executor>(rt);
+  executor.parallel = nullptr;
+  REQUIRE(rt->provide(th, "executor", 0, &executor.h, nullptr, nullptr) == PLAIT_VALUE_ERROR &&
+          error_has({"executor", "`parallel`"}));
+  plait_allocator allocator = *role<plait_allocator>(rt, kDLCPU);
+  allocator.free = nullptr;
+  REQUIRE(rt->provide(th, "allocator", kDLCPU, &allocator.h, nullptr, nullptr) ==
+              PLAIT_VALUE_ERROR &&
+          error_has({"allocator", "`free`"}));
+  allocator = *role<plait_allocator>(rt, kDLCPU);
+  allocator.h.size = 24;
+  REQUIRE(rt->provide(th, "allocator", kDLCPU, &allocator.h, nullptr, nullptr) ==
+              PLAIT_VALUE_ERROR &&
+          error_has({"allocator", "24 bytes"}));
+  REQUIRE(rt->provide(th, "allocator", kDLCPU, nullptr, nullptr, nullptr) == PLAIT_VALUE_ERROR);
+  REQUIRE(rt->provide(th, "optimiser", 0, &allocator.h, nullptr, nullptr) == PLAIT_VALUE_ERROR &&
+          error_has({"`optimiser`"}));
+  REQUIRE(!rt->role("optimiser", 0) && !rt->role("device", -1) && !rt->role("device", 1 << 20));
+  const plait_observer blind{PLAIT_HEADER(plait_observer), nullptr, PLAIT_EVENT_OP, nullptr, nullptr};
+  REQUIRE(rt->observe(th, &blind, 1) == PLAIT_VALUE_ERROR && error_has({"`begin`"}));
+}
+TEST(memory_that_breaks_its_contract_is_an_error) {
+  define_basics();
+  static plait_status status;
+  static void *given;
+  static const plait_allocator bad{
+      PLAIT_HEADER(plait_allocator),
+      "bad",
+      nullptr,
+      [](void *, DLDevice, uint64_t, plait_stream *, void **data, void **block) -> plait_status {
+        *data = given, *block = nullptr;
+        return status;
+      },
+      [](void *, void *, uint64_t, void *) {},
+      nullptr,
+      nullptr,
+      0};
+  alignas(64) static char room[256];
+  uint64_t undo = 0;
+  check(rt->provide(th, "allocator", kDLCPU, &bad.h, nullptr, &undo));
+  const Dims size{4};
+  const auto ask = [&size] {
+    Tensor t;
+    return rt->tensor_new(th, dtype::float32, 1, size.data(), nullptr, kCpu, t.out());
+  };
+  status = 1, given = room;
+  REQUIRE(ask() == PLAIT_MEMORY_ERROR);
+  status = PLAIT_OK, given = nullptr;
+  REQUIRE(ask() == PLAIT_ERROR && error_has({"`bad`", "64"}));
+  given = room + 8;
+  REQUIRE(ask() == PLAIT_ERROR && error_has({"`bad`", "64"}));
+  given = room;
+  REQUIRE(ask() == PLAIT_OK);
+  check(rt->retract(th, undo));
+}
+TEST(a_kernel_that_says_nothing_is_named) {
+  define_basics();
+  static plait_status status;
+  const auto mute = [](plait_call *) { return status; };
+  const plait_op *op = rt->op("twice");
+  check(rt->implement(th, op, kDLCPU, mute, nullptr, &chosen_plugin, nullptr));
+  const Tensor x = make({2}, {1, 2});
+  plait_value out;
+  rt->raise(th, PLAIT_ERROR, "earlier", "an error of another call");
+  for (const plait_status s : {int(PLAIT_SHAPE_ERROR), int(PLAIT_HOST_ERROR), -77, 2}) {
+    status = s;
+    const plait_status seen = run("twice", {value(x)}, &out);
+    REQUIRE(seen == (s == PLAIT_SHAPE_ERROR ? s : PLAIT_ERROR));
+    REQUIRE(error_has({"twice", "status", std::to_string(s).c_str()}));
+  }
+}
+TEST(definitions_that_contradict_themselves_are_refused) {
+  plait_op_def def{PLAIT_HEADER(plait_op_def), "odd(Tensor self) -> Tensor", "", 0, like_shape,
+                   nullptr, nullptr, nullptr, nullptr, nullptr};
+  def.flags = uint64_t(1) << 40;
+  REQUIRE(rt->define(th, &def, nullptr) == PLAIT_VALUE_ERROR && error_has({"odd", "bit 40"}));
+  def.flags = uint64_t(1) << 30;  // may be ignored
+  REQUIRE(rt->define(th, &def, nullptr) == PLAIT_OK);
+  plait_op_def other = def;
+  other.schema = "odder(Tensor self) -> Tensor";
+  other.batch = like_shape;
+  REQUIRE(rt->define(th, &other, nullptr) == PLAIT_VALUE_ERROR && error_has({"odder", "`batch`"}));
+  other.batch = nullptr;
+  other.vjp = [](plait_vjp *) -> plait_status { return PLAIT_OK; };
+  REQUIRE(rt->define(th, &other, nullptr) == PLAIT_VALUE_ERROR && error_has({"odder", "`saves`"}));
+  other.vjp = nullptr, other.shape = nullptr;
+  REQUIRE(rt->define(th, &other, nullptr) == PLAIT_VALUE_ERROR && error_has({"odder", "shape"}));
+  const plait_op *view = define("look(Tensor(a) self) -> Tensor(a)", PLAIT_OP_VIEW, like_shape, nullptr);
+  REQUIRE(rt->implement(th, view, kDLCPU, twice_kernel, nullptr, nullptr, nullptr) ==
+              PLAIT_VALUE_ERROR &&
+          error_has({"look", "view"}));
+}
+int fused_calls;
+TEST(a_kernel_of_a_composite_runs) {
+  define_basics();
+  const plait_op *op =
+      define("four_times(Tensor self, *, Tensor? like=None) -> Tensor",
+             PLAIT_OP_COMPOSITE | PLAIT_OP_INPLACE | PLAIT_OP_OUT, nullptr, nullptr,
+             [](plait_call *c) -> plait_status {
+               if (c->in[1].tag == PLAIT_TENSOR)
+                 return rt->fail(c, PLAIT_SHAPE_ERROR, "`like` does not fit");
+               plait_value two;
+               plait_status s = try_call(c->thread, rt->op("twice"), c->in, 1, &two);
+               if (s < 0) return s;
+               s = try_call(c->thread, rt->op("twice"), &two, 1, c->out);
+               rt->release_value(&two);
+               return s;
+             });
+  const auto fused = [](plait_call *c) -> plait_status {
+    fused_calls++;
+    if (*at(c->in[0].u.t, 0) < 0) return PLAIT_DECLINE;
+    for (int64_t i = 0, n = numel(c->out[0].u.t); i < n; i++)
+      *at(c->out[0].u.t, i) = 4 * *at(c->in[0].u.t, i);
+    return PLAIT_OK;
+  };
+  check(rt->implement(th, op, kDLCPU, fused, nullptr, &chosen_plugin, nullptr));
+  const Tensor x = make({2, 3}, {1, 2, 3, 4, 5, 6});
+  plait_value out;
+  check(run("four_times", {value(x)}, &out));
+  REQUIRE(fused_calls == 1 && out.u.t->dl.ndim == 2 && *at(out.u.t, 5) == 24);
+  rt->release_value(&out);
+  REQUIRE(run("four_times", {value(x), value(x)}, &out) == PLAIT_SHAPE_ERROR &&
+          error_has({"four_times", "`like`"}) && fused_calls == 1);  // the arguments are validated
+  const Tensor target = make({2, 3});
+  REQUIRE(run_into("four_times", x, target) == PLAIT_OK && *at(target.get(), 1) == 8);
+  REQUIRE(run_into("four_times", x, make({4})) == PLAIT_SHAPE_ERROR && fused_calls == 2);
+  REQUIRE(run_into("four_times", x, x, PLAIT_INPLACE) == PLAIT_OK && *at(x.get(), 1) == 8);
+  REQUIRE(fused_calls == 3);
+  check(run("four_times", {value(make({1}, {-1}))}, &out));  // declined: its decomposition serves
+  REQUIRE(fused_calls == 4 && *at(out.u.t, 0) == -4);
+  rt->release_value(&out);
+}
+TEST(a_call_of_an_older_size_is_refused_or_understood) {
+  define_basics();
+  const Tensor x = make({1}, {3});
+  plait_value in[] = {value(x)}, out[] = {none()};
+  plait_call c{};
+  c.n_in = c.n_out = 1;
+  c.op = rt->op("twice");
+  c.in = in, c.out = out, c.thread = th;
+  c.size = 8;
+  REQUIRE(rt->call(&c) == PLAIT_VALUE_ERROR && error_has({"twice", "8 bytes"}));
+  c.size = sizeof c;
+  check(rt->call(&c));
+  rt->release_value(out);
+}
 TEST(other_versions_are_refused_with_both_named) {
-  plait_plugin old{PLAIT_HEADER(plait_plugin), "old", "9", 0, 0, nullptr, nullptr};
+  plait_plugin old{PLAIT_HEADER(plait_plugin), "old", "9", 0, nullptr, nullptr};
   old.h.minor = 77;
   const std::string own = std::to_string(PLAIT_ABI_MAJOR) + "." + std::to_string(PLAIT_ABI_MINOR);
   REQUIRE(rt->attach(th, &old) == PLAIT_ERROR && error_has({"old", "0.77", own.c_str()}));
-  plait_executor table = *th->roles->executor;
+  plait_executor table = *role<plait_executor>(th->runtime);
   table.h.major = 5;
   REQUIRE(rt->provide(th, "executor", 0, &table.h, nullptr, nullptr) == PLAIT_ERROR &&
           error_has({("5." + std::to_string(PLAIT_ABI_MINOR)).c_str()}));

@@ -10,7 +10,8 @@ struct Request {
   plait_tensor *const *roots, *const *grads;
   uint32_t n_roots;
   plait_tensor *const *inputs;
-  uint32_t n_inputs, flags;
+  uint32_t n_inputs;
+  uint64_t flags;
   plait_tensor **gx;
   plait_status status;
 };
@@ -98,10 +99,10 @@ void run_unlocked(void *arg) {
 
 plait_status backward(void *, plait_thread *thread, plait_tensor *const *roots,
                       plait_tensor *const *grads, uint32_t n_roots, plait_tensor *const *inputs,
-                      uint32_t n_inputs, uint32_t flags, plait_tensor **gx) {
+                      uint32_t n_inputs, uint64_t flags, plait_tensor **gx) {
   for (uint32_t i = 0; i < n_inputs; i++) gx[i] = nullptr;
   Request r{thread, roots, grads, n_roots, inputs, n_inputs, flags, gx, PLAIT_OK};
-  const plait_host *host = PLAIT_ROLE(thread->roles->host);
+  const plait_host *host = plait::role<plait_host>(thread->runtime);
   if (host)
     host->unlocked(host->ctx, run_unlocked, &r);
   else

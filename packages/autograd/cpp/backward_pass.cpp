@@ -144,7 +144,7 @@ void BackwardPass::walk() {
     execute(n);
     if (count < kPoll) continue;
     count = 0;
-    const plait_host *host = PLAIT_ROLE(thread()->roles->host);
+    const plait_host *host = role<plait_host>(thread()->runtime);
     if (host && host->interrupted(host->ctx)) {
       if (thread()->error) throw Error(thread()->error->code);
       raise(thread(), PLAIT_ERROR, "backward", "interrupted");

@@ -54,7 +54,7 @@ void evaluate_assigned(const Evaluation &e, ViewNode *n, uint64_t need, Gradient
 }
 
 void evaluate_host(const Evaluation &e, HostNode *n, Gradients &gradients, Gradients &made) {
-  const plait_host *host = PLAIT_ROLE(e.thread->roles->host);
+  const plait_host *host = role<plait_host>(e.thread->runtime);
   if (!host)
     raise(e.thread, PLAIT_ERROR, n->name,
           "the host language that this function was written in is gone");

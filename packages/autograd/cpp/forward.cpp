@@ -81,7 +81,7 @@ void check_derivative(const plait_call *c) {
   if (!c->op->def->vjp && !c->op->def->jvp)
     refuse_tangents(
         c, "the operator has no derivative; detach() its inputs if it should count as constant");
-  if (!PLAIT_ROLE(c->thread->roles->engine)) refuse_tangents(c, "an engine must be loaded");
+  if (!role<plait_engine>(c->thread->runtime)) refuse_tangents(c, "an engine must be loaded");
 }
 
 // What lies in the memory that is written is copied first: the derivative sees it as it was.
@@ -110,13 +110,13 @@ plait_status in_place(plait_call *c, const Tangents &tangents, Expecting &expect
 
 plait_status writer(plait_call *c, uint32_t written, const Tangents &tangents,
                     Expecting &expecting) {
-  if (c->op->def->vjp && c->op->def->saves) {
+  if (c->op->def->vjp) {
     uint64_t all = 0, own = 0;
     each_input(c, [&](const plait_tensor *, uint32_t argument, uint32_t, uint32_t position) {
       all |= bit_of(position);
       if (written >> argument & 1) own |= bit_of(position);
     });
-    if (c->op->def->saves(c, all).in & own)
+    if (needs_of(c, all).in & own)
       refuse_tangents(c, "its derivative reads what it overwrites");
   }
   const plait_status s = engine.runtime->call_below(c);
@@ -140,7 +140,7 @@ plait_status carried(plait_call *c) {
       });
   }
   if (tangents.empty()) return engine.runtime->call_below(c);
-  if (!c->op->def->vjp && c->op->def->decompose) return through_decomposition(c);
+  if (!c->op->def->vjp && c->op->def->decompose) return engine.runtime->decompose(c);
   if (c->form == PLAIT_INPLACE) return in_place(c, tangents, expecting);
   if (const uint32_t written = written_arguments(c)) return writer(c, written, tangents, expecting);
   return function(c, tangents, expecting);

@@ -8,7 +8,7 @@ namespace {
 // Calls a hook with gradients (NULL: None) and gets as many as `n_out` back.
 void apply(plait_thread *thread, const Hook *hook, plait_tensor *const *in, uint32_t n_in,
            plait_tensor **out, uint32_t n_out) {
-  const plait_host *host = PLAIT_ROLE(thread->roles->host);
+  const plait_host *host = role<plait_host>(thread->runtime);
   if (!host)
     raise(thread, PLAIT_ERROR, "backward", "the host language that a hook was written in is gone");
   check(host->apply(host->ctx, thread, hook->what, in, n_in, out, n_out));

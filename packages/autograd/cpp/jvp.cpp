@@ -8,7 +8,7 @@ namespace {
 uint32_t positions_of(const plait_op *op, const plait_value *in) {
   uint32_t n = 0;
   for (uint16_t i = 0; i < op->n_args; i++) {
-    const uint8_t kind = op->args[i].kind;
+    const uint8_t kind = plait_arg_at(op, i)->kind;
     if (in[i].tag == PLAIT_TENSORS)
       n += in[i].n;
     else
@@ -132,7 +132,7 @@ Tensor as_gradient(plait_thread *thread, const Tensor &g, const Tensor &like) {
 // output.
 std::vector<Tensor> transposed(const plait_call *c, const Tangents &tangents) {
   plait_thread *thread = c->thread;
-  const plait_engine *e = PLAIT_ROLE(thread->roles->engine);
+  const plait_engine *e = role<plait_engine>(thread->runtime);
   const Outputs outputs(c);
   std::vector<Tensor> made(outputs.tensors.size()), held;
   std::vector<plait_tensor *> gy, wanted;
@@ -162,7 +162,7 @@ std::vector<Tensor> transposed(const plait_call *c, const Tangents &tangents) {
   }
   if (roots.empty() || wanted.empty()) return made;
   Products found{uint32_t(wanted.size())};
-  const uint32_t flags = PLAIT_BACKWARD_ALLOW_UNUSED |
+  const uint64_t flags = PLAIT_BACKWARD_ALLOW_UNUSED |
                          (recording.before() ? PLAIT_BACKWARD_CREATE | PLAIT_BACKWARD_RETAIN : 0);
   check(e->backward(e->ctx, thread, roots.data(), seeds.data(), uint32_t(roots.size()),
                     wanted.data(), uint32_t(wanted.size()), flags, found.data()));
@@ -213,7 +213,7 @@ std::vector<Tensor> jvp(const plait_call *c, const Tangents &tangents) {
   if (!c->op->def->vjp)
     refuse_tangents(
         c, "the operator has no derivative; detach() its inputs if it should count as constant");
-  if (!PLAIT_ROLE(c->thread->roles->engine)) refuse_tangents(c, "an engine must be loaded");
+  if (!role<plait_engine>(c->thread->runtime)) refuse_tangents(c, "an engine must be loaded");
   return transposed(c, tangents);
 }
 

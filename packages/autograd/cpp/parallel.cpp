@@ -68,7 +68,7 @@ class Alike {
 void ParallelDerivatives::start(plait_thread *thread, bool keep, bool particular) {
   thread_ = thread;
   keep_ = keep;
-  const plait_executor *e = PLAIT_ROLE(thread->roles->executor);
+  const plait_executor *e = role<plait_executor>(thread->runtime);
   width_ = particular || watching() || level_of(thread) || !e ? 1 : e->width(e->ctx);
 }
 
@@ -104,7 +104,7 @@ void ParallelDerivatives::look_ahead(Node *first, const std::vector<Node *> &oth
     Derivative *from;
     uint64_t excluded, included;
   } job{this, done_.data() + old, thread_->excluded, thread_->included};
-  const plait_executor *e = PLAIT_ROLE(thread_->roles->executor);
+  const plait_executor *e = role<plait_executor>(thread_->runtime);
   e->parallel(
       e->ctx, done_.size() - old,
       [](void *arg, uint64_t i) {

@@ -12,34 +12,8 @@ namespace plait::autograd {
 uint32_t written_arguments(const plait_call *c) {
   uint32_t bits = c->form == PLAIT_INPLACE ? 1u : 0u;
   for (uint16_t i = 0; i < c->op->n_args; i++)
-    if (c->op->args[i].flags & PLAIT_ARG_WRITES) bits |= 1u << i;
+    if (plait_arg_at(c->op, i)->flags & PLAIT_ARG_WRITES) bits |= 1u << i;
   return bits;
-}
-
-plait_status through_decomposition(plait_call *c) {
-  plait_value in[PLAIT_MAX_ARGS], out[PLAIT_MAX_RESULTS];
-  std::vector<Tensor> copies;
-  plait_call inner = *c;
-  inner.form = PLAIT_FUNCTION;
-  inner.out = out;
-  if (c->form == PLAIT_INPLACE) {  // what is recorded must not be what is overwritten
-    inner.in = in;
-    for (uint16_t i = 0; i < c->n_in; i++) {
-      in[i] = c->in[i];
-      if (in[i].tag != PLAIT_TENSOR || in[i].u.t->storage != c->out[0].u.t->storage) continue;
-      copies.push_back(clone(c->thread, Tensor::share(in[i].u.t)));
-      in[i] = value(copies.back());
-    }
-  }
-  for (uint16_t i = 0; i < c->n_out; i++) out[i] = none();
-  const plait_status s = c->op->def->decompose(&inner);
-  if (s != PLAIT_OK || c->form == PLAIT_FUNCTION) {
-    for (uint16_t i = 0; i < c->n_out; i++) c->out[i] = out[i];
-    return s;
-  }
-  for (uint16_t i = 0; i < c->n_out; i++)
-    copy_into(c->thread, Tensor::share(c->out[i].u.t), Tensor::steal(out[i].u.t));
-  return s;
 }
 
 namespace {
@@ -52,7 +26,7 @@ struct Wanted {  // the inputs that want gradients
 uint32_t count_positions(const plait_call *c) {
   uint32_t n = 0;
   for (uint16_t i = 0; i < c->n_in; i++) {
-    const uint8_t kind = c->op->args[i].kind;
+    const uint8_t kind = plait_arg_at(c->op, i)->kind;
     if (c->in[i].tag == PLAIT_TENSORS)
       n += c->in[i].n;
     else
@@ -82,7 +56,7 @@ void refuse_out(const plait_call *c, const Wanted &w) {
   std::string name = "out";
   if (!target)
     each_input(c, [&](const plait_tensor *t, uint32_t argument, uint32_t, uint32_t) {
-      if (requires_grad(t)) name = c->op->args[argument].name;
+      if (requires_grad(t)) name = plait_arg_at(c->op, argument)->name;
     });
   raise(c->thread, PLAIT_ERROR, c->op->name,
         "out= has no derivative, but `%s` requires grad; call it without out=, or within no_grad()",
@@ -93,7 +67,7 @@ void refuse_out(const plait_call *c, const Wanted &w) {
 void refuse_cut(const plait_call *c, const plait_tensor *t, uint32_t argument) {
   if (!is_cut(t) || !(has_bit(t) || has_bit(base_of(t)))) return;
   const std::string name = written_name(c->op, c->form);
-  const char *argument_name = c->op->args[argument].name;
+  const char *argument_name = plait_arg_at(c->op, argument)->name;
   if (has_bit(t))
     raise(c->thread, PLAIT_ERROR, name,
           "`%s` of shape %s was returned by a Function (or is a view of such a tensor), shares its "
@@ -120,7 +94,7 @@ void refuse_leaf(const plait_call *c, const plait_tensor *t, uint32_t argument) 
         "`%s` of shape %s is a %sleaf that requires grad and would be written in place: its "
         "gradient would be that of "
         "another value; write it within no_grad(), or use the out-of-place form on it",
-        c->op->args[argument].name, shape_text(t).c_str(), of_leaf ? "view of a " : "");
+        plait_arg_at(c->op, argument)->name, shape_text(t).c_str(), of_leaf ? "view of a " : "");
 }
 
 bool any_differentiable_result(const plait_call *c) {
@@ -216,7 +190,7 @@ void or_release(plait_call *c, F &&f) {
 // ---- operators without a derivative of their own
 // -------------------------------------------------------------------
 plait_status without_vjp(plait_call *c, const Wanted &w, uint32_t written) {
-  if (c->op->def->decompose) return through_decomposition(c);
+  if (c->op->def->decompose) return engine.runtime->decompose(c);
   Overwritten before;
   if (written) before.look(c, written, w.need, 0);
   const plait_status s = engine.runtime->call_below(c);
@@ -244,7 +218,7 @@ plait_status recorded(plait_call *c) {
     });
   if (!w.need) return engine.runtime->call_below(c);
   if (!c->op->def->vjp) return without_vjp(c, w, written);
-  const plait_needs needs = c->op->def->saves ? c->op->def->saves(c, w.need) : plait_needs{0, 0, 0};
+  const plait_needs needs = needs_of(c, w.need);
   Overwritten before;
   if (written) before.look(c, written, w.need, needs.in);
   const plait_status s = engine.runtime->call_below(c);

@@ -34,8 +34,6 @@ void each_result(const plait_call *c, F &&f) {
 
 // Bits of the arguments that the call writes.
 uint32_t written_arguments(const plait_call *);
-// Runs an operator's decomposition for a layer; an in-place form on clones of what it overwrites.
-plait_status through_decomposition(plait_call *);
 
 // Bits of positions; those beyond 63 share the last one.
 inline uint64_t bit_of(uint32_t position) { return uint64_t(1) << (position < 63 ? position : 63); }

@@ -281,7 +281,7 @@ void nan_at(plait_object *o, NanNote *out) {
   out->number = x->argument;
   out->edge = x->edge;
   if (n->kind == Kind::op)
-    out->argument = static_cast<const OpNode *>(n)->op->args[x->argument].name;
+    out->argument = plait_arg_at(static_cast<const OpNode *>(n)->op, x->argument)->name;
   if (x->edge >= n->n_edges || n->edges[x->edge].node->kind != Kind::leaf) return;
   const Layout &layout = static_cast<const Leaf *>(n->edges[x->edge].node)->layout;
   out->ndim = layout.ndim;

@@ -9,51 +9,15 @@
 namespace plait::autograd {
 namespace {
 
-// ---- handles that have a layout and no bytes
-// -----------------------------------------------------------------------
-const plait_type nothing_type{PLAIT_HEADER(plait_type), "autograd layout storage",
-                              [](plait_object *) {}};
-plait_storage *nothing() {  // one meta storage for all of them; its count never gets near zero
-  static plait_storage storage = [] {
-    plait_storage s{};
-    s.o = {uint64_t(1) << 40, &nothing_type};
-    s.device = {PLAIT_META, 0};
-    return s;
+// A meta tensor for an input of which only the layout was saved; all of them share one storage.
+plait_tensor *shadow(plait_thread *thread, const Layout &l) {
+  static plait_storage *const nothing = [thread] {
+    plait_storage *made = nullptr;
+    check(engine.runtime->storage_new(thread, {PLAIT_META, 0}, 0, &made));
+    return made;
   }();
-  return &storage;
-}
-
-size_t shadow_bytes(int32_t ndim) {
-  return sizeof(plait_tensor) + (ndim > 5 ? 2 * size_t(ndim) * sizeof(int64_t) : 0);
-}
-
-void drop_shadow(plait_object *o) {
-  auto *t = reinterpret_cast<plait_tensor *>(o);
-  if (t->slot[0]) plait_release_object(static_cast<plait_object *>(t->slot[0]));
-  plait_release(t->base);
-  plait_release(t->storage);
-  deallocate(t, shadow_bytes(t->dl.ndim));
-}
-const plait_type shadow_type{PLAIT_HEADER(plait_type), "autograd layout", drop_shadow};
-
-// A meta tensor for an input of which only the layout was saved: much cheaper than one with a
-// storage of its own.
-plait_tensor *shadow(const Layout &l) {
-  auto *t = static_cast<plait_tensor *>(allocate(shadow_bytes(l.ndim)));
-  std::memset(static_cast<void *>(t), 0, offsetof(plait_tensor, inline_dims));
-  t->o = {1, &shadow_type};
-  int64_t *dims = l.ndim > 5 ? reinterpret_cast<int64_t *>(t + 1) : t->inline_dims;
-  t->dl = {nullptr, {PLAIT_META, 0}, l.ndim, l.dtype, dims, dims + (l.ndim > 5 ? l.ndim : 5), 0};
-  int64_t step = 1;
-  for (int32_t i = l.ndim - 1; i >= 0; i--) {
-    t->dl.shape[i] = l.shape[i];
-    t->dl.strides[i] = step;
-    step *= l.shape[i] > 1 ? l.shape[i] : 1;
-  }
-  t->storage = nothing();
-  plait_retain(t->storage);
-  t->base = nullptr;
-  t->reserved = 0;
+  plait_tensor *t = nullptr;
+  check(engine.runtime->tensor_on(thread, nothing, nullptr, l.dtype, l.ndim, l.shape, nullptr, &t));
   return t;
 }
 
@@ -67,7 +31,7 @@ plait_tensor *shadow(const Layout &l) {
 [[noreturn]] void overwritten(plait_thread *thread, const OpNode *n, const Saved &saved,
                               const plait_tensor *t, uint64_t now) {
   const std::string what =
-      saved.result ? "its result" : std::string("`") + n->op->args[saved.argument].name + "`";
+      saved.result ? "its result" : std::string("`") + plait_arg_at(n->op, saved.argument)->name + "`";
   Write write;
   std::string by = "an in-place operator";
   const bool known = write_after(t->storage, saved.version, n->sequence, &write);
@@ -100,7 +64,7 @@ void check_versions(plait_thread *thread, const OpNode *n, const Saved *saved,
 uint32_t position_of(const OpNode *n, const Saved &s) {
   uint32_t position = 0;
   for (uint32_t i = 0; i < s.argument; i++) {
-    const uint8_t kind = n->op->args[i].kind;
+    const uint8_t kind = plait_arg_at(n->op, i)->kind;
     if (n->in[i].tag == PLAIT_TENSORS)
       position += n->in[i].n;
     else
@@ -125,7 +89,7 @@ Unpacked::Unpacked(plait_thread *thread, OpNode *node, bool keep, bool create, V
     check_versions(thread, node, node->saved, held_);
     if (n) unpack_all(thread);
     if (n && create) give_history(thread, within);
-    for (uint32_t i = 0; i < node->n_shapes; i++) held_[n_held_++] = shadow(node->shapes[i].layout);
+    for (uint32_t i = 0; i < node->n_shapes; i++) held_[n_held_++] = shadow(thread, node->shapes[i].layout);
     size_t room = 0;
     for (uint32_t i = 0; i < node->n_in; i++) room += in_[i].tag == PLAIT_TENSORS ? in_[i].n : 0;
     list_.resize(room);

@@ -75,7 +75,7 @@ void ended(void *, const plait_event *e, uint64_t, plait_status status) {
       for (uint16_t i = 0; i < c->n_out; i++)
         if (c->out[i].tag == PLAIT_TENSOR && c->out[i].u.t) note_write(c, c->out[i].u.t);
     for (uint16_t i = 0; i < c->n_in; i++)
-      if ((c->op->args[i].flags & PLAIT_ARG_WRITES) && c->in[i].tag == PLAIT_TENSOR)
+      if ((plait_arg_at(c->op, i)->flags & PLAIT_ARG_WRITES) && c->in[i].tag == PLAIT_TENSOR)
         note_write(c, c->in[i].u.t);
   } catch (const std::exception &) {  // no memory: nothing is remembered
   }
@@ -102,7 +102,7 @@ bool recent_write(const plait_storage *, uint64_t version, uint64_t sequence, Wr
 bool watched_write(const plait_storage *, uint64_t version, uint64_t sequence, Write *);
 
 std::string line_of(plait_object *code, int64_t offset) {
-  const plait_host *host = PLAIT_ROLE(engine.runtime->roles->host);
+  const plait_host *host = role<plait_host>(engine.runtime);
   if (!host || !code) return "";
   const plait_site site{code, offset};
   char text[512];
@@ -305,7 +305,7 @@ namespace {
     const std::string name = op ? written_name(op->op, op->form) : node_name(first);
     forward = "; in the forward pass the first NaN ";
     if (x->nan == Nan::took && op)
-      forward += std::string("came in as `") + op->op->args[x->argument].name + "` of " + name;
+      forward += std::string("came in as `") + plait_arg_at(op->op, x->argument)->name + "` of " + name;
     else
       forward += "was made by " + name;
     forward += where(first);

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import plait_abi
 import plait_core as pc
 from plait_abi import operator
 from plait_ops import specs
@@ -86,6 +87,31 @@ def test_values(spec: Operator) -> None:
         want = expected(spec, sample)
         call = tensors(sample.copied())
         assert_like(spec, sample, operator(spec.name)(*call.args, **call.kwargs), want)
+
+
+# Their results' shapes depend on values: no kernel can be given results that are made for it.
+SHAPED_BY_VALUES: set[str] = set()
+
+
+@over([spec for spec in OPERATORS if spec.composite])
+def test_a_kernel_of_a_composite_is_asked(spec: Operator) -> None:
+    asked: list[list[Any]] = []
+
+    def kernel(*values: Any) -> Any:
+        asked.append([each for value in values[len(spec.schema.arguments) :] for each in listed(value)])
+        return NotImplemented
+
+    with plait_abi.kernel(spec.name, kernel):
+        for sample in samples(spec):
+            asked.clear()
+            want = expected(spec, sample)
+            call = tensors(sample.copied())
+            assert_like(spec, sample, operator(spec.name)(*call.args, **call.kwargs), want)
+            if spec.name in SHAPED_BY_VALUES or not any(x.size for x in want):
+                continue
+            assert asked, sample
+            got = [(tuple(x.shape), str(x.dtype).rpartition(".")[2]) for x in asked[0]]
+            assert got == [(x.shape, x.dtype.name) for x in want], sample
 
 
 @over([spec for spec in OPERATORS if not any(a.writes for a in spec.schema.arguments)])

@@ -17,6 +17,5 @@ const plait_plugin plait_plugin_v1{PLAIT_HEADER(plait_plugin),
                                    "plait_multiprocessing",
                                    "0.1.0",
                                    PLAIT_PLUGIN_DEFAULT,
-                                   0,
                                    plait::multiprocessing::init,
                                    nullptr};

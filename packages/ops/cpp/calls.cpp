@@ -5,7 +5,7 @@
 namespace plait::ops {
 
 const plait_op *find(Op op) { return operators()[size_t(op)]; }
-const plait_value &standard(Op op, uint32_t i) { return find(op)->args[i].value; }
+const plait_value &standard(Op op, uint32_t i) { return plait_arg_at(find(op), i)->value; }
 
 Tensor run(const Scope &x, Op op, std::initializer_list<plait_value> in) {
   plait_value out[PLAIT_MAX_RESULTS];

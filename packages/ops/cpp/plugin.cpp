@@ -10,4 +10,4 @@ plait_status init(const plait_runtime *runtime, const plait_plugin *) {
 
 extern "C" __attribute__((visibility("default"))) const plait_plugin plait_plugin_v1;
 const plait_plugin plait_plugin_v1{
-    PLAIT_HEADER(plait_plugin), "plait_ops", "0.1.0", PLAIT_PLUGIN_DEFAULT, 0, init, nullptr};
+    PLAIT_HEADER(plait_plugin), "plait_ops", "0.1.0", PLAIT_PLUGIN_DEFAULT, init, nullptr};

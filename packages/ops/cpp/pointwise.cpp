@@ -11,7 +11,7 @@ namespace {
   std::string names;
   for (uint32_t i = 0; i < x.op->n_args; i++)
     if (operands >> i & 1)
-      names += (names.empty() ? "`" : " or `") + std::string(x.op->args[i].name) + "`";
+      names += (names.empty() ? "`" : " or `") + std::string(plait_arg_at(x.op, i)->name) + "`";
   fail(x, PLAIT_TYPE_ERROR, names + " must be a Tensor; got numbers only");
 }
 
@@ -19,7 +19,7 @@ namespace {
   std::string names;
   for (uint32_t i = 0; i < x.op->n_args; i++)
     if ((operands >> i & 1) && is_tensor(x.call->in[i]))
-      names += (names.empty() ? "`" : ", `") + std::string(x.op->args[i].name) + "` has " +
+      names += (names.empty() ? "`" : ", `") + std::string(plait_arg_at(x.op, i)->name) + "` has " +
                show(shape_of(x.call->in[i].u.t));
   fail(x, PLAIT_SHAPE_ERROR, "shapes must broadcast; " + names);
 }
@@ -61,7 +61,7 @@ struct Operands {
     for (uint32_t i = 0; i < x.op->n_args; i++)
       if (in[i].tag == PLAIT_COMPLEX && category(d) != Category::complex)
         fail(x, PLAIT_DTYPE_ERROR,
-             std::string("`") + x.op->args[i].name + "` must be a real number for " + name(d) +
+             std::string("`") + plait_arg_at(x.op, i)->name + "` must be a real number for " + name(d) +
                  " tensors; got a complex number");
     return d;
   }
@@ -77,7 +77,7 @@ struct Operands {
   // a factor of integers is not cut off in silence
   void check_factor(DType compute) const {
     const plait_value &v = x.call->in[rule.factor];
-    const std::string argument = std::string("`") + x.op->args[rule.factor].name + "`";
+    const std::string argument = std::string("`") + plait_arg_at(x.op, rule.factor)->name + "`";
     if (v.tag == PLAIT_FLOAT && category(compute) <= Category::integer)
       fail(x, PLAIT_TYPE_ERROR,
            argument + " must be an integer for " + name(compute) + " tensors; got " + show(v));
@@ -88,7 +88,7 @@ struct Operands {
   std::string names() const {
     std::string s;
     each(rule.operands & ~rule.conditions, [&](uint32_t i) {
-      s += (s.empty() ? "`" : " and `") + std::string(x.op->args[i].name) + "`";
+      s += (s.empty() ? "`" : " and `") + std::string(plait_arg_at(x.op, i)->name) + "`";
     });
     return s;
   }
@@ -128,7 +128,7 @@ void general(const Scope &x, const PointwiseRule &rule) {
   plait_value *in = x.call->in;
   const plait_tensor *first = nullptr;
   operands.each(rule.conditions, [&](uint32_t i) {
-    if (is_tensor(in[i])) require(x, x.op->args[i].name, in[i].u.t->dl.dtype, "bool");
+    if (is_tensor(in[i])) require(x, plait_arg_at(x.op, i)->name, in[i].u.t->dl.dtype, "bool");
   });
   bool any = false;
   operands.each(rule.operands, [&](uint32_t i) { any |= is_tensor(in[i]); });
@@ -148,7 +148,7 @@ void general(const Scope &x, const PointwiseRule &rule) {
     else if (is_tensor(in[i]))
       cast_argument(x, i, compute);
     else if (rule.exact)
-      fits(x, x.op->args[i].name, in[i], compute);
+      fits(x, plait_arg_at(x.op, i)->name, in[i], compute);
   });
   const DType made = made_dtype(rule, compute);
   if (permuted)
@@ -243,10 +243,10 @@ Tensor reduce_to(const Scope &x, Tensor g, const plait_value &meta) {
 uint64_t position_of(const plait_op *op, const plait_value *in, uint32_t argument) {
   uint64_t position = 0;
   for (uint32_t i = 0; i < argument; i++) {
-    if (op->args[i].kind == PLAIT_KIND_TENSORS)
+    if (plait_arg_at(op, i)->kind == PLAIT_KIND_TENSORS)
       position += in[i].tag == PLAIT_TENSORS ? in[i].n : 0;
     else
-      position += op->args[i].kind == PLAIT_KIND_TENSOR || op->args[i].kind == PLAIT_KIND_OPERAND;
+      position += plait_arg_at(op, i)->kind == PLAIT_KIND_TENSOR || plait_arg_at(op, i)->kind == PLAIT_KIND_OPERAND;
   }
   return position;
 }

@@ -13,7 +13,7 @@ DType made_dtype(const Scope &x, const ReductionRule &rule, DType in) {
       fail(x, PLAIT_DTYPE_ERROR, "`dtype` " + not_in_group(asked.u.dtype, rule.group));
     if (category(in) == Category::complex && category(asked.u.dtype) != Category::complex)
       fail(x, PLAIT_DTYPE_ERROR,
-           std::string("`dtype` must be complex for `") + x.op->args[0].name + "` of " + name(in) +
+           std::string("`dtype` must be complex for `") + plait_arg_at(x.op, 0)->name + "` of " + name(in) +
                "; got " + name(asked.u.dtype));
     if (!same(asked.u.dtype, accumulated(in))) cast_argument(x, 0, asked.u.dtype);
     return asked.u.dtype;
@@ -34,7 +34,7 @@ void reduce(const Scope &x, const ReductionRule &rule) {
   for (uint32_t i = 0; i < x.op->n_args; i++)
     if (x.call->in[i].tag == PLAIT_COMPLEX)
       fail(x, PLAIT_DTYPE_ERROR,
-           std::string("`") + x.op->args[i].name + "` must be a real number; got " +
+           std::string("`") + plait_arg_at(x.op, i)->name + "` must be a real number; got " +
                show(x.call->in[i]));
   const Ints shape = shape_of(self);
   std::optional<Ints> dims;
@@ -45,14 +45,14 @@ void reduce(const Scope &x, const ReductionRule &rule) {
   // with dtype= only the dtype that is computed in has to fit
   if (is_none(dtype) && !in_group(self->dl.dtype, rule.group))
     fail(x, PLAIT_DTYPE_ERROR,
-         std::string("`") + x.op->args[0].name + "` " + not_in_group(self->dl.dtype, rule.group) +
+         std::string("`") + plait_arg_at(x.op, 0)->name + "` " + not_in_group(self->dl.dtype, rule.group) +
              (rule.dtype >= 0 ? "; or give `dtype`" : ""));
   const bool keepdim = rule.keepdim >= 0 && as_bool(x.call->in[rule.keepdim]);
-  const Dims over = reduce_dims(x, rule.dim >= 0 ? x.op->args[rule.dim].name : "dim", dims, shape);
+  const Dims over = reduce_dims(x, rule.dim >= 0 ? plait_arg_at(x.op, rule.dim)->name : "dim", dims, shape);
   for (int64_t d : over)
     if (!rule.identity && d < shape.size() && shape[d] == 0)
       fail(x, PLAIT_SHAPE_ERROR,
-           std::string("`") + x.op->args[0].name + "` of shape " + show(shape) +
+           std::string("`") + plait_arg_at(x.op, 0)->name + "` of shape " + show(shape) +
                " has no elements along dimension " + show(d) +
                ", and an empty reduction has no value");
   const Dims made = reduced(shape, over, keepdim);

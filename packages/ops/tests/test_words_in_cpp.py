@@ -82,8 +82,8 @@ plait_status wrap(plait_call *c) {{
   return c->thread->runtime->result(c, 0, dtype::bool_, 0, nullptr);
 }}
 const plait_op_def wrapping{{
-    PLAIT_HEADER(plait_op_def), "word_wrap(Tensor self) -> Tensor", "", 0, 0,
-    wrap, nullptr, nullptr, nullptr, nullptr}};
+    PLAIT_HEADER(plait_op_def), "word_wrap(Tensor self) -> Tensor", "", 0,
+    wrap, nullptr, nullptr, nullptr, nullptr, nullptr}};
 const char *const called[] = {{{called}}};
 const plait_op *table[kOperators];
 const plait_runtime *runtime_;
@@ -108,7 +108,7 @@ extern "C" __attribute__((visibility("default"))) void set_default(int bits) {{
 }}
 extern "C" __attribute__((visibility("default"))) const plait_plugin plait_plugin_v1;
 const plait_plugin plait_plugin_v1{{
-    PLAIT_HEADER(plait_plugin), "word_tests", "1", 0, 0, plait::ops::init, nullptr}};
+    PLAIT_HEADER(plait_plugin), "word_tests", "1", 0, plait::ops::init, nullptr}};
 """
 
 

@@ -73,8 +73,8 @@ plait_status elementwise_kernel(plait_call *call) {
 
 template <class Spec>
 constexpr Step elementwise(const char *schema, const char *doc) {
-  return {{PLAIT_HEADER(plait_op_def), schema, doc, 0, 0, elementwise_shape<Spec>, nullptr, nullptr,
-           nullptr, nullptr},
+  return {{PLAIT_HEADER(plait_op_def), schema, doc, 0, elementwise_shape<Spec>, nullptr, nullptr,
+           nullptr, nullptr, nullptr},
           elementwise_kernel<Spec>};
 }
 
@@ -88,7 +88,7 @@ inline plait_status check_fractions(const plait_call *call, std::initializer_lis
   for (int k : which)
     if (!(call->in[k].u.f >= 0 && call->in[k].u.f < 1))
       return call->thread->runtime->fail(call, PLAIT_VALUE_ERROR, "`%s` must be in [0, 1); got %g",
-                                         call->op->args[k].name, call->in[k].u.f);
+                                         plait_arg_at(call->op, k)->name, call->in[k].u.f);
   return PLAIT_OK;
 }
 
@@ -97,7 +97,7 @@ inline plait_status check_per_parameter(const plait_call *call, int which) {
   if (call->in[which].n == call->in[0].n) return PLAIT_OK;
   return call->thread->runtime->fail(call, PLAIT_VALUE_ERROR,
                                      "`%s` must hold one number for each of `params`, %u; got %u",
-                                     call->op->args[which].name, call->in[0].n, call->in[which].n);
+                                     plait_arg_at(call->op, which)->name, call->in[0].n, call->in[which].n);
 }
 
 }  // namespace plait::optim

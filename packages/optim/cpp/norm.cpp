@@ -58,7 +58,7 @@ plait_status kernel(plait_call *call) {
       Piece &piece = static_cast<Piece *>(arg)[j];
       piece.sum = squares(piece);
     };
-    const plait_executor *executor = PLAIT_ROLE(call->thread->roles->executor);
+    const plait_executor *executor = role<plait_executor>(call->thread->runtime);
     if (pieces.size() < parallel_pieces || executor->width(executor->ctx) == 1)
       for (size_t j = 0; j < pieces.size(); j++) job(pieces.data(), j);
     else
@@ -78,7 +78,7 @@ const Step grad_norm = {
      "\n"
      "sqrt(sum g^2), added up in double; float16, bfloat16, float32 and float64, any "
      "strides.",
-     0, 0, shape, nullptr, nullptr, nullptr, nullptr},
+     0, shape, nullptr, nullptr, nullptr, nullptr, nullptr},
     kernel};
 
 }  // namespace plait::optim

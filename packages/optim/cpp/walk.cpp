@@ -140,7 +140,7 @@ Plan make_plan(const Update &update) {
 
 void run(const plait_call *call, const Update &update) {
   const Lists &lists = update.lists;
-  const plait_executor *executor = PLAIT_ROLE(call->thread->roles->executor);
+  const plait_executor *executor = role<plait_executor>(call->thread->runtime);
   int64_t total = 0;
   for (uint32_t i = 0; i < lists.length; i++) total += numel(lists.at(0, i));
   if (total < parallel_elements || executor->width(executor->ctx) == 1 || share_memory(lists)) {

@@ -222,7 +222,7 @@ int scalar_from(PyObject *o, Bound &b, plait_value *v) {
   if (done != PLAIT_NOT_CONVERTIBLE) return done;
   plait_tensor *t = unwrap(o);
   if (!t) return PyErr_Occurred() ? PLAIT_CONVERSION_FAILED : PLAIT_NOT_CONVERTIBLE;
-  const plait_engine *e = PLAIT_ROLE(state.runtime->roles->engine);
+  const plait_engine *e = role<plait_engine>(state.runtime);
   if (e && (t->layers >> e->layer & 1))
     return PLAIT_NOT_CONVERTIBLE;  // its history would be lost in silence
   return number_in(o, t, &b.scratch, v);

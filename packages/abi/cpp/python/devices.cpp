@@ -22,10 +22,8 @@ PyObject *cpu;
 bool numbered(DLDevice d) { return d.device_type != kDLCPU && d.device_type != PLAIT_META; }
 
 const char *type_name(DLDevice d) {
-  const auto i = uint32_t(d.device_type);
-  const plait_device *brought =
-      i < PLAIT_MAX_DEVICE_TYPES ? PLAIT_ROLE(state.runtime->roles->device[i]) : nullptr;
-  if (brought) return brought->name;
+  if (const auto *brought = role<plait_device>(state.runtime, int32_t(d.device_type)))
+    return brought->name;
   for (const Known &k : known)
     if (k.type == int(d.device_type)) return k.name;
   return "unknown";
@@ -33,7 +31,7 @@ const char *type_name(DLDevice d) {
 
 int type_of(const char *text, size_t n) {
   for (int i = 0; i < PLAIT_MAX_DEVICE_TYPES; i++) {
-    const plait_device *d = PLAIT_ROLE(state.runtime->roles->device[i]);
+    const plait_device *d = role<plait_device>(state.runtime, i);
     if (d && strlen(d->name) == n && strncmp(d->name, text, n) == 0) return i;
   }
   for (const Known &k : known)

@@ -12,7 +12,7 @@ namespace {
 PyObject *set_grad_enabled(PyObject *, PyObject *on) {
   const int wanted = PyObject_IsTrue(on);
   if (wanted < 0) return nullptr;
-  const plait_engine *e = PLAIT_ROLE(state.runtime->roles->engine);
+  const plait_engine *e = role<plait_engine>(state.runtime);
   plait_thread *thread = e ? state.runtime->thread() : nullptr;
   const bool before = !e || e->enabled(e->ctx, thread);
   if (e) e->set_enabled(e->ctx, thread, wanted);

@@ -51,8 +51,7 @@ PyObject *make(PyTypeObject *, PyObject *args, PyObject *kwargs) {
                    Py_TYPE(device)->tp_name);
     if (done != PLAIT_CONVERTED) return nullptr;
     const auto type = uint32_t(d.device_type);
-    if (type != kDLCPU &&
-        (type >= PLAIT_MAX_DEVICE_TYPES || !PLAIT_ROLE(state.runtime->roles->device[type]))) {
+    if (type != kDLCPU && !role<plait_device>(state.runtime, int32_t(type))) {
       PyErr_Format(PyExc_RuntimeError,
                    "Generator: `device` must be cpu or one whose backend is loaded, got %R",
                    device);
@@ -132,7 +131,7 @@ PyObject *repr(PyObject *self) {
 }
 
 PyObject *default_generator(PyObject *, PyObject *) {
-  const plait_rng *rng = PLAIT_ROLE(state.runtime->roles->rng);
+  const plait_rng *rng = role<plait_rng>(state.runtime);
   plait_generator *g = rng ? rng->default_generator(rng->ctx) : nullptr;
   if (!g) {
     PyErr_SetString(

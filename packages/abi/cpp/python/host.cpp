@@ -242,7 +242,7 @@ const plait_host host{PLAIT_HEADER(plait_host),
                       interrupted,
                       unlocked,
                       release_wrapper};
-const plait_plugin plugin{PLAIT_HEADER(plait_plugin), "python", PY_VERSION, 0, 0, nullptr, nullptr};
+const plait_plugin plugin{PLAIT_HEADER(plait_plugin), "python", PY_VERSION, 0, nullptr, nullptr};
 
 }  // namespace
 

@@ -110,7 +110,7 @@ const plait_plugin *plugin_of(PyObject *function) {
   const auto [at, fresh] = known->try_emplace(text);
   if (fresh)
     at->second.reset(new plait_plugin{PLAIT_HEADER(plait_plugin), at->first.c_str(), PY_VERSION, 0,
-                                      0, nullptr, nullptr});
+                                      nullptr, nullptr});
   return at->second.get();
 }
 

@@ -88,8 +88,10 @@ PyObject *detach(PyObject *, PyObject *name) {
 }
 
 PyObject *records(PyObject *, PyObject *) {
-  std::vector<plait_record> list(state.runtime->report(nullptr, 0));
-  list.resize(std::min<uint64_t>(list.size(), state.runtime->report(list.data(), list.size())));
+  constexpr uint64_t size = sizeof(plait_record);
+  std::vector<plait_record> list(state.runtime->report(nullptr, 0, size));
+  const uint64_t now = state.runtime->report(list.data(), list.size(), size);
+  list.resize(std::min<uint64_t>(list.size(), now));
   Object out(PyList_New(0));
   for (const plait_record &r : list) {
     Object line(Py_BuildValue("zzzzO", r.kind, r.name, r.provider, r.version,
@@ -99,16 +101,17 @@ PyObject *records(PyObject *, PyObject *) {
   return out.release();
 }
 
+// How the table of every role begins.
+struct NamedTable {
+  plait_header h;
+  const char *name;
+};
+
 PyObject *provided(PyObject *, PyObject *role) {
   const char *s = PyUnicode_AsUTF8(role);
   if (!s) return nullptr;
-  const plait_roles *r = state.runtime->roles;
-  const char *found = nullptr;
-  if (!strcmp(s, "engine") && r->engine) found = r->engine->name;
-  if (!strcmp(s, "executor") && r->executor) found = r->executor->name;
-  if (!strcmp(s, "rng") && r->rng) found = r->rng->name;
-  if (!strcmp(s, "host") && r->host) found = r->host->name;
-  if (!strcmp(s, "allocator") && r->allocator[kDLCPU]) found = r->allocator[kDLCPU]->name;
+  const auto *table = PLAIT_ROLE(NamedTable, state.runtime->role(s, kDLCPU));
+  const char *found = table ? table->name : nullptr;
   return found ? PyUnicode_FromString(found) : new_reference(Py_None);
 }
 

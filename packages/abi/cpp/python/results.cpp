@@ -145,11 +145,11 @@ PyObject *results_of(plait_call *c, const Bound *b, PyTypeObject *result_type) {
 PyObject *results(plait_call *c) { return results_of(c, nullptr, nullptr); }
 
 const plait_engine *engine() {
-  if (const plait_engine *e = PLAIT_ROLE(state.runtime->roles->engine)) return e;
+  if (const plait_engine *e = role<plait_engine>(state.runtime)) return e;
   Object abi(PyImport_Import(state.str_plait_abi));
   Object done(abi ? PyObject_CallMethod(abi.get(), "require", "s", "engine") : nullptr);
   if (!done) return nullptr;
-  const plait_engine *e = PLAIT_ROLE(state.runtime->roles->engine);
+  const plait_engine *e = role<plait_engine>(state.runtime);
   if (!e)
     PyErr_SetString(state.plait_error,
                     "engine: the component that was loaded did not provide the role \"engine\"");

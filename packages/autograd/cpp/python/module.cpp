@@ -9,7 +9,7 @@ State state;
 const plait_engine *engine() { return state.python->engine(); }
 
 const Introspection *introspection() {
-  const plait_engine *e = PLAIT_ROLE(state.runtime->roles->engine);
+  const plait_engine *e = role<plait_engine>(state.runtime);
   if (!e || std::strcmp(e->name, "plait_autograd") != 0) return nullptr;
   const auto *table = static_cast<const Introspection *>(e->ctx);
   return table && table->h.size == sizeof(Introspection) ? table : nullptr;

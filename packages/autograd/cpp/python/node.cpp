@@ -27,7 +27,7 @@ int clear(PyObject *self) {
 }
 
 const char *name_of(PyObject *self) {
-  const plait_engine *e = PLAIT_ROLE(state.runtime->roles->engine);
+  const plait_engine *e = role<plait_engine>(state.runtime);
   const char *name = e ? e->node_name(e->ctx, node_in(self)) : nullptr;
   return name ? name : "Node";
 }

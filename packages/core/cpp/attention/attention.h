@@ -141,7 +141,7 @@ plait_status each_unit(const plait_call *c, int64_t units, int64_t work, int64_t
   bool failed = false;
   parallel_ranges(c, units, kWork / (work + 1) + 1, [&](int64_t begin, int64_t end) {
     Workspace space;
-    if (!space.try_take(c, uint64_t(size) * sizeof(T)))
+    if (!space.try_take(uint64_t(size) * sizeof(T)))
       return __atomic_store_n(&failed, true, __ATOMIC_RELAXED);
     for (int64_t i = begin; i < end; i++) f(i, space.as<T>());
   });

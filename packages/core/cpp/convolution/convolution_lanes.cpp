@@ -186,7 +186,7 @@ plait_status each_group(const plait_call *c, const Conv &v, int64_t scratch, F &
   bool failed = false;
   parallel(c, ceil_div(v.n, kImages), [&](int64_t g) {
     Workspace space;  // what a thread gives back is what it gets again, still in its cache
-    if (!space.try_take(c, nbytes)) return __atomic_store_n(&failed, true, __ATOMIC_RELAXED);
+    if (!space.try_take(nbytes)) return __atomic_store_n(&failed, true, __ATOMIC_RELAXED);
     const int64_t first = g * kImages;
     f(first, v.n - first < kImages ? v.n - first : kImages, space.as<float>());
   });
@@ -289,7 +289,7 @@ plait_status lanes_backward_weight(const plait_call *c, const Conv &v, const flo
   bool failed = false;
   parallel(c, parts, [&](int64_t p) {
     Workspace lanes;
-    if (!lanes.try_take(c, nbytes)) return __atomic_store_n(&failed, true, __ATOMIC_RELAXED);
+    if (!lanes.try_take(nbytes)) return __atomic_store_n(&failed, true, __ATOMIC_RELAXED);
     float *sums = space.as<float>() + p * size * kImages;
     float *xs = lanes.as<float>(), *gs = xs + xl.size();
     memset(sums, 0, size_t(size * kImages) * sizeof(float));

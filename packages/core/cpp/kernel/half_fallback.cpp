@@ -76,7 +76,7 @@ class Widened {
     for (int i = 0; i < call_.n_out; i++) {
       if (out_[i].tag == PLAIT_TENSORS && is_half(out_[i])) return PLAIT_DECLINE;
       if (out_[i].tag != PLAIT_TENSOR || !is_half(out_[i])) continue;
-      const plait_arg &result = call_.op->results[i];
+      const plait_arg &result = *plait_result_at(call_.op, i);
       plait_value made;
       if ((result.flags & PLAIT_ARG_WRITES) && result.alias_arg >= 0) {
         made = in_[result.alias_arg];  // the written argument itself
@@ -100,7 +100,7 @@ class Widened {
   }
   plait_status narrow() {
     for (int i = 0; i < call_.n_in; i++) {
-      if (!(made_in_ >> i & 1) || !(call_.op->args[i].flags & PLAIT_ARG_WRITES)) continue;
+      if (!(made_in_ >> i & 1) || !(plait_arg_at(call_.op, i)->flags & PLAIT_ARG_WRITES)) continue;
       const plait_value &from = in_[i], &to = outer_->in[i];
       if (to.tag == PLAIT_TENSOR && strcmp(call_.op->name, "uniform_") == 0) {
         copy_down(&call_, &to.u.t->dl, &from.u.t->dl);
@@ -111,7 +111,7 @@ class Widened {
         if (to.u.ts[k]) PLAIT_TRY(copy(&call_, &to.u.ts[k]->dl, &from.u.ts[k]->dl));
     }
     for (int i = 0; i < call_.n_out; i++) {
-      const plait_arg &result = call_.op->results[i];
+      const plait_arg &result = *plait_result_at(call_.op, i);
       const bool written = (result.flags & PLAIT_ARG_WRITES) && result.alias_arg >= 0;
       if ((made_out_ >> i & 1) && !written)
         PLAIT_TRY(copy(&call_, &outer_->out[i].u.t->dl, &out_[i].u.t->dl));

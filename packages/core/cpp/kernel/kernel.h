@@ -184,6 +184,11 @@ void store_number(Kind k, const plait_value &v, void *to);
 
 // Memory and threads.
 
+struct Roles {  // who brings them at the moment is read with PLAIT_ROLE
+  plait_role executor, memory, rng;
+};
+inline Roles roles{};  // set when the library is loaded
+
 class Workspace {  // bytes for the duration of a kernel, 64-byte aligned
  public:
   Workspace() = default;
@@ -193,11 +198,11 @@ class Workspace {  // bytes for the duration of a kernel, 64-byte aligned
     if (data_) from_->free(from_->ctx, data_, nbytes_, block_);
   }
   plait_status take(const plait_call *c, uint64_t nbytes) {
-    return try_take(c, nbytes) ? PLAIT_OK : out_of_memory(c, nbytes);
+    return try_take(nbytes) ? PLAIT_OK : out_of_memory(c, nbytes);
   }
   // For use on several threads at once: the error is left to the caller's thread.
-  bool try_take(const plait_call *c, uint64_t nbytes) {
-    from_ = PLAIT_ROLE(c->thread->roles->allocator[kDLCPU]);
+  bool try_take(uint64_t nbytes) {
+    from_ = PLAIT_ROLE(plait_allocator, roles.memory);
     nbytes_ = nbytes;
     if (from_->alloc(from_->ctx, DLDevice{kDLCPU, 0}, nbytes, nullptr, &data_, &block_) != PLAIT_OK)
       data_ = nullptr;
@@ -222,7 +227,7 @@ class Workspace {  // bytes for the duration of a kernel, 64-byte aligned
 template <class F>
 inline void parallel(const plait_call *c, int64_t n, F &&f) {
   if (n == 1) return f(int64_t(0));
-  const plait_executor *e = PLAIT_ROLE(c->thread->roles->executor);
+  const plait_executor *e = PLAIT_ROLE(plait_executor, roles.executor);
   struct Context {
     __typeof__(&f) function;
   } context{&f};

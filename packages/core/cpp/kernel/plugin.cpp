@@ -52,6 +52,8 @@ plait_status implement(const plait_runtime *runtime, const plait_plugin *self,
 plait_status init(const plait_runtime *runtime, const plait_plugin *self) {
   plait_thread *thread = runtime->thread();
   settings = runtime->settings;
+  plait::core::roles = {runtime->role("executor", 0), runtime->role("allocator", kDLCPU),
+                        runtime->role("rng", 0)};
   if (!supported())
     return runtime->raise(thread, PLAIT_ERROR, PLAIT_LIBRARY,
                           "a processor with AVX2, FMA and F16C is required; this one lacks them");
@@ -70,6 +72,5 @@ extern "C" const plait_plugin plait_plugin_v1 = {PLAIT_HEADER(plait_plugin),
                                                  PLAIT_LIBRARY,
                                                  PLAIT_CORE_VERSION,
                                                  PLAIT_PLUGIN_DEFAULT,
-                                                 0,
                                                  init,
                                                  nullptr};

@@ -37,7 +37,7 @@ plait_status cholesky(plait_call *c) {
     if (info) info[i] = failed;
     return raises ? failed : 0;
   });
-  return o.code ? fail_at(c, o, batch, c->op->args[0].name, kIndefinite) : PLAIT_OK;
+  return o.code ? fail_at(c, o, batch, plait_arg_at(c->op, 0)->name, kIndefinite) : PLAIT_OK;
 }
 PLAIT_LINALG_KERNEL("linalg_cholesky", cholesky);
 PLAIT_KERNEL("cholesky", cholesky_any);

@@ -80,7 +80,7 @@ class Room {  // workspaces for one matrix
   explicit Room(const plait_call *c) : call_(c) {}
   template <class T>
   T *take(int64_t n) {
-    if (used_ == kMost || !space_[used_].try_take(call_, uint64_t(n > 0 ? n : 1) * sizeof(T))) {
+    if (used_ == kMost || !space_[used_].try_take(uint64_t(n > 0 ? n : 1) * sizeof(T))) {
       failed = true;
       return nullptr;
     }

@@ -41,7 +41,7 @@ plait_status inverse(plait_call *c) {
     if (info) info[i] = failed;
     return raises || failed == kNoMemory ? failed : 0;
   });
-  return o.code ? fail_at(c, o, batch, c->op->args[0].name, kSingular) : PLAIT_OK;
+  return o.code ? fail_at(c, o, batch, plait_arg_at(c->op, 0)->name, kSingular) : PLAIT_OK;
 }
 PLAIT_LINALG_KERNEL("linalg_inv", inverse);
 plait_status inverse_ex(plait_call *c) { return inverse_any(c); }

@@ -241,7 +241,7 @@ PyObject *numpy() {
 }
 
 bool refuse_grad(plait_tensor *t, const char *who, PyObject *exception) {
-  const plait_engine *e = PLAIT_ROLE(state.runtime->roles->engine);
+  const plait_engine *e = role<plait_engine>(state.runtime);
   if (!e || !((t->layers >> e->layer & 1) || (t->base && !e->is_leaf(e->ctx, t)))) return true;
   PyErr_Format(exception,
                "%s: a tensor that requires no grad is required; call detach() first, as in "

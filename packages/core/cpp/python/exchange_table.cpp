@@ -74,9 +74,7 @@ int tensor_from_object(void *object, DLTensor *out) {
 }
 
 int current_stream(DLDeviceType type, int32_t id, void **out) {
-  const auto at = uint32_t(type);
-  const plait_device *d =
-      at < PLAIT_MAX_DEVICE_TYPES ? PLAIT_ROLE(state.runtime->roles->device[at]) : nullptr;
+  const plait_device *d = role<plait_device>(state.runtime, int32_t(type));
   const bool streams = d && d->current && d->native;
   *out = streams ? d->native(d->ctx, d->current(d->ctx, {type, id})) : nullptr;
   return 0;

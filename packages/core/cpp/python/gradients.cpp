@@ -7,7 +7,7 @@
 namespace plait::core {
 namespace {
 
-const plait_engine *present() { return PLAIT_ROLE(state.runtime->roles->engine); }
+const plait_engine *present() { return role<plait_engine>(state.runtime); }
 bool requires_grad(plait_tensor *t) {
   const plait_engine *e = present();
   // also a view whose base was written since by something with a history
@@ -221,7 +221,7 @@ PyObject *backward(PyObject *self, PyObject *args, PyObject *kwargs) {
   std::vector<plait_tensor *> found(wanted.size(), nullptr);
   plait_thread *thread = state.runtime->thread();
   plait_tensor *root = handle_of(self), *grad = gradient == Py_None ? nullptr : handle_of(gradient);
-  const uint32_t flags = (keep_graph ? PLAIT_BACKWARD_RETAIN : 0) |
+  const uint64_t flags = (keep_graph ? PLAIT_BACKWARD_RETAIN : 0) |
                          (create ? PLAIT_BACKWARD_CREATE : 0) | PLAIT_BACKWARD_ALLOW_UNUSED |
                          PLAIT_BACKWARD_ACCUMULATE;
   plait_status s =  // leaves the GIL itself

@@ -24,10 +24,9 @@ py::dict memory_stats(const py::object &device) {
   const int done = state.python->device(device.ptr(), &d);
   if (done == PLAIT_NOT_CONVERTIBLE) throw py::type_error("memory_stats: `device` must be device");
   throw_if(done == PLAIT_CONVERSION_FAILED);
-  const auto type = uint32_t(d.device_type);
-  const plait_allocator *a =
-      type < PLAIT_MAX_DEVICE_TYPES ? PLAIT_ROLE(state.runtime->roles->allocator[type]) : nullptr;
+  const plait_allocator *a = role<plait_allocator>(state.runtime, int32_t(d.device_type));
   plait_alloc_stats s{};
+  s.size = sizeof s;
   if (a && a->stats) a->stats(a->ctx, &s);
   py::dict out;
   out["allocator"] = a ? py::object(py::str(a->name)) : py::none();
@@ -42,18 +41,18 @@ py::dict memory_stats(const py::object &device) {
 }
 
 void empty_cache() {
-  const plait_allocator *a = PLAIT_ROLE(state.runtime->roles->allocator[kDLCPU]);
+  const plait_allocator *a = role<plait_allocator>(state.runtime, kDLCPU);
   if (a && a->trim) a->trim(a->ctx);
 }
 
 uint32_t get_num_threads() {
-  const plait_executor *e = PLAIT_ROLE(state.runtime->roles->executor);
+  const plait_executor *e = role<plait_executor>(state.runtime);
   return e ? e->width(e->ctx) : 1;
 }
 void set_num_threads(int64_t n) {
   if (n < 1 || n > 4096)
     throw py::value_error("set_num_threads: `n` must be in [1, 4096]; got " + std::to_string(n));
-  const plait_executor *e = PLAIT_ROLE(state.runtime->roles->executor);
+  const plait_executor *e = role<plait_executor>(state.runtime);
   if (e && e->set_width) e->set_width(e->ctx, uint32_t(n));
 }
 

@@ -64,7 +64,7 @@ inline bool fast_operand(PyObject *o, plait_value *v) {
 
 // a number only where the schema says Tensor|Scalar
 inline bool accepted(const plait_op *op, int i, const plait_value &v) {
-  return v.tag == PLAIT_TENSOR || op->args[i].kind == PLAIT_KIND_OPERAND;
+  return v.tag == PLAIT_TENSOR || plait_arg_at(op, i)->kind == PLAIT_KIND_OPERAND;
 }
 inline bool fast_pair(const plait_op *op, PyObject *a, PyObject *b, plait_value *in) {
   return fast_operand(a, in) && fast_operand(b, in + 1) && accepted(op, 0, in[0]) &&
@@ -85,7 +85,7 @@ struct Call : plait_call {
     out_ = none();
   }
   void defaults(size_t from) {
-    for (size_t i = from; i < op->n_args; i++) in_[i] = op->args[i].value;
+    for (size_t i = from; i < op->n_args; i++) in_[i] = plait_arg_at(op, i)->value;
   }
 };
 

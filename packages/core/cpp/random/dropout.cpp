@@ -12,7 +12,7 @@ void drop(const plait_call *c, const T *x, T *y, uint8_t *kept, int64_t n, doubl
   parallel_ranges(c, ceil_div(n, kWords), kChunk / kWords, [&](int64_t begin, int64_t end) {
     uint32_t w[kWords];
     for (int64_t g = begin; g < end; g++) {
-      philox(s.seed, s.offset + uint64_t(g) * kPhiloxBlocks, w);
+      s.words(g * kPhiloxBlocks, w);
       const int64_t first = g * kWords, left = n - first < kWords ? n - first : kWords;
       for (int64_t i = 0; i < left; i++) kept[first + i] = w[i] < below;
       for (int64_t i = 0; i < left; i++) y[first + i] = w[i] < below ? x[first + i] * scale : T(0);

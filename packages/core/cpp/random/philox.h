@@ -50,13 +50,41 @@ inline void philox_turn(uint64_t seed, uint64_t offset, uint32_t turn, uint32_t 
   words[0] = a, words[1] = b, words[2] = x, words[3] = y;
 }
 
-// As many numbers as a rejection method needs for one element, which alone names them.
+class Stream {  // a reserved part of a generator's stream
+ public:
+  Stream(const plait_call *c, int64_t blocks) {
+    plait_generator *g = nullptr;
+    for (int i = 0; i < c->n_in; i++)
+      if (plait_arg_at(c->op, uint64_t(i))->kind == PLAIT_KIND_GENERATOR &&
+          c->in[i].tag == PLAIT_OBJECT)
+        g = reinterpret_cast<plait_generator *>(c->in[i].u.o);
+    rng_ = PLAIT_ROLE(plait_rng, roles.rng);
+    rng_->reserve(rng_->ctx, g, uint64_t(blocks), &seed_, &offset_);
+  }
+  // The words of blocks [first, first + kPhiloxBlocks) of this part.
+  void words(int64_t first, uint32_t *words) const {
+    if (PLAIT_LIKELY(!rng_->fill)) return philox(seed_, offset_ + uint64_t(first), words);
+    rng_->fill(rng_->ctx, seed_, offset_ + uint64_t(first), 0, kPhiloxBlocks, words);
+  }
+  // Four further words of one block; `turn` counts from 1.
+  void words_of_turn(int64_t block, uint32_t turn, uint32_t *words) const {
+    if (PLAIT_LIKELY(!rng_->fill))
+      return philox_turn(seed_, offset_ + uint64_t(block), turn, words);
+    rng_->fill(rng_->ctx, seed_, offset_ + uint64_t(block), turn, 1, words);
+  }
+
+ private:
+  const plait_rng *rng_;
+  uint64_t seed_, offset_;
+};
+
+// As many numbers as a rejection method needs for one element, which has a block of the stream.
 class Draws {
  public:
-  Draws(uint64_t seed, uint64_t offset) : seed_(seed), offset_(offset) {}
+  Draws(const Stream &stream, int64_t block) : stream_(stream), block_(block) {}
   double uniform() {  // (0, 1), 52 bits
     if (left_ == 0) {
-      philox_turn(seed_, offset_, ++turn_, words_);
+      stream_.words_of_turn(block_, ++turn_, words_);
       left_ = 2;
     }
     left_--;
@@ -65,21 +93,10 @@ class Draws {
   }
 
  private:
-  uint64_t seed_, offset_;
+  const Stream &stream_;
+  int64_t block_;
   uint32_t turn_ = 0, words_[4];
   int left_ = 0;
-};
-
-struct Stream {  // a reserved part of a generator's stream
-  uint64_t seed, offset;
-  Stream(const plait_call *c, int64_t blocks) {
-    plait_generator *g = nullptr;
-    for (int i = 0; i < c->n_in; i++)
-      if (c->op->args[i].kind == PLAIT_KIND_GENERATOR && c->in[i].tag == PLAIT_OBJECT)
-        g = reinterpret_cast<plait_generator *>(c->in[i].u.o);
-    const plait_rng *rng = PLAIT_ROLE(c->thread->roles->rng);
-    rng->reserve(rng->ctx, g, uint64_t(blocks), &seed, &offset);
-  }
 };
 
 }  // namespace plait::core

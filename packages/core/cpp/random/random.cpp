@@ -100,7 +100,7 @@ void draw(const plait_call *c, const DLTensor *p, DLTensor *out) {
   Counter from(p->ndim, p->shape, p->strides), to(out->ndim, out->shape, out->strides);
   uint32_t words[kWords];
   for (int64_t i = 0; i < n; i++, from.next(), to.next()) {
-    if (i % kWords == 0) philox(s.seed, s.offset + uint64_t(i / 4), words);
+    if (i % kWords == 0) s.words(i / 4, words);
     data<T>(out)[to.offset] = T(words[i % kWords] < threshold(double(data<T>(p)[from.offset])));
   }
 }
@@ -121,7 +121,7 @@ plait_status bernoulli(
   PLAIT_FLOATING(kind(p->dtype), {
     if (!are_probabilities<T>(p))
       return PLAIT_FAIL(c, PLAIT_VALUE_ERROR, "`%s` must hold probabilities, from 0 to 1",
-                        c->op->args[0].name);
+                        plait_arg_at(c->op, 0)->name);
     draw<T>(c, p, result(c));
   })
   return PLAIT_OK;
@@ -149,7 +149,7 @@ plait_status randperm(plait_call *c) {  // randperm(n, ...): Fisher and Yates' s
   const Stream s(c, ceil_div(n, per) * kPhiloxBlocks);
   uint32_t w[kWords];
   for (int64_t i = 0; i < n; i++) {
-    if (i % per == 0) philox(s.seed, s.offset + uint64_t(i / per) * kPhiloxBlocks, w);
+    if (i % per == 0) s.words(i / per * kPhiloxBlocks, w);
     const int64_t j = i + int64_t(below(w, int(i % per), uint64_t(n - i)));
     const int64_t swap = p[i];
     p[i] = p[j];

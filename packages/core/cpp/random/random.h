@@ -50,7 +50,7 @@ void fill(const plait_call *c, const DLTensor *out, const Make &make) {
     uint32_t words[kWords];
     T made[Group];
     for (int64_t g = begin; g < end; g++) {
-      philox(s.seed, s.offset + uint64_t(g) * kPhiloxBlocks, words);
+      s.words(g * kPhiloxBlocks, words);
       const int64_t first = g * Group, left = n - first < Group ? n - first : Group;
       if (dense && left == Group) {
         make(words, data<T>(out) + first);
@@ -75,7 +75,7 @@ void fill_whole(const plait_call *c, const DLTensor *out, const Make &make) {
   parallel_ranges(c, ceil_div(n, per), kChunk / per, [&](int64_t begin, int64_t end) {
     uint32_t w[kWords];
     for (int64_t g = begin; g < end; g++) {
-      philox(s.seed, s.offset + uint64_t(g) * kPhiloxBlocks, w);
+      s.words(g * kPhiloxBlocks, w);
       for (int64_t i = g * per; i < n && i < (g + 1) * per; i++) {
         char *to = dense ? data<char>(out) + i * item : element(out, i);
         const int64_t made = make(w, int(i - g * per));

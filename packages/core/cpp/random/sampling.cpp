@@ -109,7 +109,7 @@ plait_status each(const plait_call *c, const Draw &draw) {
   };
   parallel_ranges(c, n, 1024, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; i++) {
-      Draws d(s.seed, s.offset + uint64_t(i));
+      Draws d(s, i);
       const double x = draw(read(a, i), read(b, i), d);
       char *to = element(out, i);
       if (k == F32)
@@ -235,7 +235,7 @@ plait_status multinomial(
                            : *reinterpret_cast<const double *>(p);
     }
     PLAIT_TRY(check_weights(c, weight, n, count, again));
-    Draws d(s.seed, s.offset + uint64_t(r));
+    Draws d(s, r);
     int64_t *to = data<int64_t>(out) + r * count;
     if (again)
       draw_again(weight, n, count, d, to);

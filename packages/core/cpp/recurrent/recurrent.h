@@ -71,7 +71,7 @@ plait_status each_share(const plait_call *c, int64_t batch, int64_t work, int64_
   bool failed = false;
   parallel(c, n, [&](int64_t i) {
     Workspace space;
-    if (!space.try_take(c, nbytes)) return __atomic_store_n(&failed, true, __ATOMIC_RELAXED);
+    if (!space.try_take(nbytes)) return __atomic_store_n(&failed, true, __ATOMIC_RELAXED);
     const int64_t begin = i * batch / n, end = (i + 1) * batch / n;
     if (begin < end) f(begin, end, space.as<T>());
   });

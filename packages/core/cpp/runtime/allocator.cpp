@@ -224,7 +224,6 @@ void Cache::trim() {
 }
 
 void Cache::stats(plait_alloc_stats *out) {
-  std::memset(out, 0, sizeof *out);
   for (uint32_t c = 0; c < kSmallClasses; c++) {
     SlabClass &cls = small_[c];
     cls.lock();
@@ -266,7 +265,12 @@ void cache_free(void *, void *data, uint64_t nbytes, void *block) {
   cache.free(data, nbytes, block);
 }
 void cache_trim(void *) { cache.trim(); }
-void cache_stats(void *, plait_alloc_stats *out) { cache.stats(out); }
+void cache_stats(void *, plait_alloc_stats *out) {
+  plait_alloc_stats all{};
+  all.size = out->size;
+  cache.stats(&all);
+  std::memcpy(out, &all, out->size < sizeof all ? out->size : sizeof all);
+}
 
 const plait_allocator kTable = {PLAIT_HEADER(plait_allocator),
                                 "plait_core.cache",

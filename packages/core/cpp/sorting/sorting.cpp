@@ -34,7 +34,7 @@ plait_status sort_lines(const plait_call *c, int dim, bool descending, int64_t k
   bool failed = false;
   parallel_ranges(c, from.count, kSerial / 8 / (n + 1) + 1, [&](int64_t begin, int64_t end) {
     Workspace space;
-    if (!space.try_take(c, room)) return __atomic_store_n(&failed, true, __ATOMIC_RELAXED);
+    if (!space.try_take(room)) return __atomic_store_n(&failed, true, __ATOMIC_RELAXED);
     auto *x = space.as<Keyed<Key<T>>>();
     for (int64_t line = begin; line < end; line++) {
       const T *p = data<T>(self) + from.first(line);

@@ -95,9 +95,8 @@ def _mask_in_vjp(operator: Operator, each: Vjp) -> str:
 def _saves(operator: Operator, derivatives: Sequence[ir.Function]) -> str:
     """Return the function that says what the derivatives read: elements, or shape and dtype."""
     lines = [
-        f"plait_needs saves_{operator.identifier}([[maybe_unused]] const plait_call *c, "
-        "uint64_t need) {",
-        "  plait_needs n{};",
+        f"void saves_{operator.identifier}([[maybe_unused]] const plait_call *c, "
+        "uint64_t need, plait_needs *n) {",
     ]
     for each, derivative in zip(operator.vjps, derivatives, strict=True):
         read = lower.reads_values(derivative) - set(each.meta)
@@ -110,16 +109,16 @@ def _saves(operator: Operator, derivatives: Sequence[ir.Function]) -> str:
                         f"{operator.file}: {operator.name}: read `g`'s shape and dtype, not "
                         f"`{name}`'s"
                     )
-                lines.append(f"    n.out |= {1 << parameter.position:#x}u;")
+                lines.append(f"    n->out |= {1 << parameter.position:#x}u;")
             elif parameter.source is ir.Source.VJP:
                 argument = operator.schema.arguments[parameter.position]
                 if argument.is_tensor:
                     field = "in" if name in read else "meta"
-                    lines.append(f"    n.{field} |= {_bits(operator, argument, 'c')};")
+                    lines.append(f"    n->{field} |= {_bits(operator, argument, 'c')};")
         lines.append("  }")
     if isinstance(operator, Pointwise):
-        lines.append("  n.meta |= broadcast_bits(c, need);")
-    return "\n".join([*lines, "  n.meta &= ~n.in;", "  return n;", "}"])
+        lines.append("  n->meta |= broadcast_bits(c, need);")
+    return "\n".join([*lines, "  n->meta &= ~n->in;", "}"])
 
 
 def _refusals(operator: Operator) -> list[str]:

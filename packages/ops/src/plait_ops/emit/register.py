@@ -67,8 +67,8 @@ def _definition(operator: Operator) -> str:
         "\n       "
         + "\n       ".join(json.dumps(line + "\n") for line in operator.doc.split("\n")),
         " | ".join(flags(operator)) or "0",
-        "0",
         *(functions.get(name, "nullptr") for name in ("shape", "saves", "vjp", "jvp", "decompose")),
+        "nullptr",
     ]
     return f"    {{{{{', '.join(fields)}}},\n     {_pointwise(operator)}, {_reduction(operator)}}},"
 
@@ -88,7 +88,7 @@ def _source(operators: Sequence[Operator]) -> str:
         functions = own_functions(operator)
         for name, signature in (
             ("shape", "plait_status {}(plait_call *)"),
-            ("saves", "plait_needs {}(const plait_call *, uint64_t)"),
+            ("saves", "void {}(const plait_call *, uint64_t, plait_needs *)"),
             ("vjp", "plait_status {}(plait_vjp *)"),
             ("jvp", "plait_status {}(plait_call *)"),
             ("decompose", "plait_status {}(plait_call *)"),

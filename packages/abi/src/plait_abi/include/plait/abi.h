@@ -1,7 +1,8 @@
 /* clang-format off */
 /* plait's C ABI: the joint that every component hangs on. Plain C11: no Python, no C++ types, no implicit padding.
- * While the major version is 0 the minor must match exactly; from 1.0 on tables only grow at their end.
- * Every struct is documented where it stands; docs/ quotes this file. */
+ * A component runs on every later runtime of its major version: structs grow at their end alone, whoever writes one
+ * says how much of it there is, and whoever reads it asks before it reads a field that its writer may not know.
+ * docs/design/0019 has the rules. Every struct is documented where it stands; docs/ quotes this file. */
 #ifndef PLAIT_ABI_H
 #define PLAIT_ABI_H
 #include "dlpack.h"
@@ -11,7 +12,17 @@ extern "C" {
 #endif
 
 #define PLAIT_ABI_MAJOR 0
-#define PLAIT_ABI_MINOR 2
+#define PLAIT_ABI_MINOR 3
+
+/* The version that a component is compiled for: that of this header, or an older one (-DPLAIT_TARGET='PLAIT_VERSION(1,0)'),
+ * whose structs it then sees. The component runs on runtimes of that version and of later ones. */
+#define PLAIT_VERSION(major, minor) ((major) * 1000 + (minor))
+#ifndef PLAIT_TARGET
+#define PLAIT_TARGET PLAIT_VERSION(PLAIT_ABI_MAJOR, PLAIT_ABI_MINOR)
+#endif
+#if PLAIT_TARGET < PLAIT_VERSION(0, 3) || PLAIT_TARGET > PLAIT_VERSION(PLAIT_ABI_MAJOR, PLAIT_ABI_MINOR)
+#error "PLAIT_TARGET must be a version from 0.3 on that this header knows"
+#endif
 
 /* ---- status ---------------------------------------------------------------------------------------------------- */
 /* 0 is success; 1 makes the runtime ask the next provider; negative codes are errors whose object is in
@@ -19,7 +30,7 @@ extern "C" {
 typedef int32_t plait_status;
 enum {
   PLAIT_OK = 0,
-  PLAIT_DECLINE = 1,
+  PLAIT_DECLINE = 1, /* of kernels alone: everywhere else it is an error */
   PLAIT_ERROR = -1,           /* RuntimeError */
   PLAIT_SHAPE_ERROR = -2,     /* ShapeError(ValueError, RuntimeError) */
   PLAIT_DTYPE_ERROR = -3,     /* DTypeError(TypeError, RuntimeError) */
@@ -35,8 +46,14 @@ typedef struct plait_header { /* first member of every table that crosses a comp
   uint32_t size;              /* sizeof on the writer's side */
   uint16_t major, minor;
 } plait_header;
-#define PLAIT_HEADER(T) {(uint32_t)sizeof(T), PLAIT_ABI_MAJOR, PLAIT_ABI_MINOR}
+#define PLAIT_HEADER(T) {(uint32_t)sizeof(T), PLAIT_TARGET / 1000, PLAIT_TARGET % 1000}
+/* Whether a table has the field and it isn't NULL; and whether a struct of which `size` bytes are there has it. */
 #define PLAIT_HAS(T, p, f) ((p)->h.size >= offsetof(T, f) + sizeof((p)->f) && (p)->f)
+#define PLAIT_KNOWS(T, size, f) ((size) >= offsetof(T, f) + sizeof(((T *)0)->f))
+
+/* Flags: who doesn't know one of the low 32 bits may ignore it. One of the high 32 bits must be understood: whoever
+ * takes the struct refuses it otherwise, and names the bit. */
+#define PLAIT_MUST_UNDERSTAND 0xffffffff00000000u
 
 struct plait_runtime;
 struct plait_thread;
@@ -46,6 +63,7 @@ struct plait_stream; /* opaque, belongs to a device; NULL is the device's defaul
 struct plait_allocator;
 
 /* ---- counted objects ------------------------------------------------------------------------------------------- */
+/* Components count inline, so this struct, what the two functions do and the order of their atomics never change. */
 typedef struct plait_object { /* everything that is counted; its type's drop frees it, on whatever thread */
   uint64_t refs;              /* atomic */
   const struct plait_type *type;
@@ -79,6 +97,7 @@ enum { /* plait_storage::flags */
   PLAIT_STORAGE_EXPORTED = 16, /* handed out through DLPack or the buffer protocol: writes there are unseen */
 };
 
+/* Only the runtime makes storages and tensors; what lies behind the fields here is its own, and may grow. */
 typedef struct plait_storage { /* bytes; a storage never moves; freed by the allocator that made them */
   plait_object o;
   void *data;
@@ -99,31 +118,33 @@ enum { /* plait_tensor::flags */
                          * that it gave another history: its writes are not the base's, see notes 0006 */
 };
 
-typedef struct plait_tensor { /* the prefix up to inline_dims is public: fields are read, not called for */
+typedef struct plait_tensor { /* fields are read, not called for */
   plait_object o;
   DLTensor dl;            /* data includes the offset (byte_offset is 0); strides are never NULL and are signed */
   plait_storage *storage; /* never NULL; a meta tensor's has data NULL */
   uint64_t layers;        /* bits of the layers that want to see operators on this tensor */
   uint64_t flags;
   void *slot[4];          /* 0 the engine's, 1 the host wrapper (weak), 2 forward mode's, 3 free; all but 1 are owned objects */
-  int64_t inline_dims[10]; /* shape and strides of up to 5 dimensions live here */
   struct plait_tensor *base; /* of a view by any operator but detach: the tensor it was made from, at the root; owned */
-  uint64_t reserved;
-} plait_tensor; /* only runtime->tensor_new allocates one */
+} plait_tensor;
 
-typedef struct plait_alloc_stats {
-  uint64_t live_bytes, live_blocks, cached_bytes, peak_bytes, allocations, system_allocations, largest_cached, reserved;
+typedef struct plait_alloc_stats { /* who asks sets `size` and zeroes the rest; the allocator fills what lies within it */
+  uint64_t size;
+  uint64_t live_bytes, live_blocks, cached_bytes, peak_bytes, allocations, system_allocations, largest_cached;
 } plait_alloc_stats;
 
+/* Tables of roles: a function may be NULL where its comment begins with "or NULL", which says what that means;
+ * `provide` refuses a table without one of the others. `ctx` is handed back as it is. */
 typedef struct plait_allocator { /* role "allocator", one for each device type */
   plait_header h;
   const char *name;
   void *ctx;
-  /* at least 64-byte aligned; *block is handed back to free; PLAIT_MEMORY_ERROR without an error object when full */
+  /* at least 64-byte aligned; *block is handed back to free; PLAIT_MEMORY_ERROR without an error object when full. Any
+   * other status but PLAIT_OK is taken for that, too */
   plait_status (*alloc)(void *ctx, DLDevice, uint64_t nbytes, struct plait_stream *, void **data, void **block);
   void (*free)(void *ctx, void *data, uint64_t nbytes, void *block); /* any thread */
-  void (*trim)(void *ctx);                                           /* give cached memory back to the system */
-  void (*stats)(void *ctx, plait_alloc_stats *);
+  void (*trim)(void *ctx); /* or NULL, it caches nothing: give cached memory back to the system */
+  void (*stats)(void *ctx, plait_alloc_stats *); /* or NULL, nothing is counted */
   uint64_t inline_below; /* storages of fewer bytes may live beside their plait_storage; 0: it wants to see them all */
 } plait_allocator;
 
@@ -144,7 +165,7 @@ enum plait_tag {
   PLAIT_OBJECT = 12, /* u.o: a Generator */
 };
 
-typedef struct plait_value { /* 16 bytes: one argument or result */
+typedef struct plait_value { /* one argument or result: 16 bytes for ever. Pointers are borrowed for the call */
   int32_t tag;
   uint32_t n; /* length of lists and strings */
   union {
@@ -164,7 +185,7 @@ typedef struct plait_value { /* 16 bytes: one argument or result */
 enum plait_form { PLAIT_FUNCTION = 0, PLAIT_INPLACE = 1, PLAIT_OUT = 2 };
 
 typedef struct plait_call { /* one operator call: inputs borrowed, outputs owned by the caller */
-  uint32_t size;
+  uint32_t size;              /* sizeof on the caller's side: what lies behind it counts as 0 */
   uint16_t n_in, n_out;
   const struct plait_op *op;
   plait_value *in;  /* one for each argument of the schema, in its order, defaults filled in */
@@ -203,7 +224,8 @@ enum { /* plait_arg::flags */
   PLAIT_ARG_DEFAULT = 32,
 };
 
-typedef struct plait_arg { /* one argument of a schema; also used for results (name and default unused) */
+typedef struct plait_arg { /* one argument of a schema; also used for results (name and default unused); may grow:
+                            * plait_arg_at and plait_result_at step over a list of them */
   const char *name;
   const char *second;  /* dim|axis: "axis", or NULL */
   uint8_t kind;        /* plait_kind */
@@ -227,6 +249,7 @@ enum { /* plait_op_def::flags */
 };
 
 typedef struct plait_needs { /* what a derivative will read, answered before the call is recorded */
+  uint64_t size; /* set by who asks, who zeroes the rest; `saves` sets what lies within it */
   uint64_t in;   /* bits of tensor inputs whose values are read */
   uint64_t out;  /* bits of outputs whose values are read */
   uint64_t meta; /* bits of tensor inputs of which only shape, dtype and device are read */
@@ -246,14 +269,18 @@ typedef struct plait_vjp { /* one vector-Jacobian product. in and out look like 
 
 typedef struct plait_op_def { /* all that an operator is, kernels apart; must outlive the process' use of it */
   plait_header h;
-  const char *schema, *doc;
-  uint32_t flags;
-  uint32_t reserved;
-  plait_kernel shape;     /* validates; makes the results with runtime->result or ->view; casts with runtime->cast */
-  plait_needs (*saves)(const plait_call *, uint64_t need); /* NULL with vjp NULL: not differentiable */
-  plait_status (*vjp)(plait_vjp *);
+  const char *schema, *doc; /* doc: or NULL */
+  uint64_t flags;           /* PLAIT_OP_* */
+  /* or NULL if it has a decomposition: validates; makes the results with runtime->result or ->view; casts with
+   * runtime->cast */
+  plait_kernel shape;
+  void (*saves)(const plait_call *, uint64_t need, plait_needs *); /* NULL if and only if vjp is */
+  plait_status (*vjp)(plait_vjp *); /* or NULL: not differentiable, or only through its decomposition */
   plait_kernel jvp;       /* or NULL. in: primals, then as many tangents (NONE where zero), then results; out: tangents */
-  plait_kernel decompose; /* the operator as calls of others */
+  plait_kernel decompose; /* or NULL if it has a shape function: the operator as calls of others */
+  /* or NULL: the call with arguments that have a batch dimension more; its form is settled with vectorised mapping, until
+   * then a definition that sets it is refused */
+  plait_kernel batch;
 } plait_op_def;
 
 typedef struct plait_op { /* looked up once, at load; its tables are immutable and republished on change */
@@ -262,15 +289,22 @@ typedef struct plait_op { /* looked up once, at load; its tables are immutable a
   const char *schema; /* "max.dim(Tensor self, int dim|axis, bool keepdim|keepdims=False) -> (Tensor, Tensor)" */
   const char *doc;
   const plait_op_def *def;
-  const plait_arg *args, *results;
+  const plait_arg *args, *results; /* plait_arg_at and plait_result_at give one */
   uint16_t n_args, n_results;
-  uint32_t flags;
+  uint32_t arg_size;               /* of an entry of args and results */
+  uint64_t flags;
   uint64_t layer_mask;                 /* layers that have an entry here */
   const plait_entry *const *layer;     /* [64] */
   const plait_entry *const *backend;   /* [n_backend], by DLDeviceType */
   uint64_t n_backend;
   const struct plait_op *next;         /* the next overload of the same base name, in order of definition */
 } plait_op;
+static inline const plait_arg *plait_arg_at(const plait_op *op, uint64_t i) {
+  return (const plait_arg *)((const char *)op->args + i * op->arg_size);
+}
+static inline const plait_arg *plait_result_at(const plait_op *op, uint64_t i) {
+  return (const plait_arg *)((const char *)op->results + i * op->arg_size);
+}
 
 /* ---- events ---------------------------------------------------------------------------------------------------- */
 enum plait_event_kind {
@@ -290,11 +324,11 @@ typedef struct plait_observer { /* profilers, loggers, memory timelines: any num
   void *ctx;
   uint64_t kinds;
   void (*begin)(void *ctx, const plait_event *, uint64_t *token); /* ALLOC and FREE have only this one */
-  void (*end)(void *ctx, const plait_event *, uint64_t token, plait_status);
+  void (*end)(void *ctx, const plait_event *, uint64_t token, plait_status); /* or NULL, it wants none */
 } plait_observer;
 
 /* ---- errors ---------------------------------------------------------------------------------------------------- */
-typedef struct plait_error {
+typedef struct plait_error { /* the runtime makes it */
   plait_object o;
   plait_status code;
   uint32_t reserved;
@@ -313,26 +347,31 @@ typedef struct plait_executor { /* role "executor": one thread pool for all; for
   /* runs fn(arg, i) for every i in [0, n) and returns when all are done; the caller takes part; nested calls run
    * in the caller. What i computes must not depend on the number of threads. */
   void (*parallel)(void *ctx, uint64_t n, void (*fn)(void *arg, uint64_t i), void *arg);
-  void (*set_width)(void *ctx, uint32_t);
+  void (*set_width)(void *ctx, uint32_t); /* or NULL, its width is fixed */
 } plait_executor;
 
-typedef struct plait_generator { /* counter-based random numbers: (seed, offset) names a position in one stream */
+typedef struct plait_generator { /* counter-based random numbers: (seed, offset) names a position in one stream; the
+                                  * runtime makes it */
   plait_object o;
   uint64_t seed;
   uint64_t offset; /* atomic; in blocks of four 32-bit words */
   DLDevice device;
 } plait_generator;
 
-typedef struct plait_rng { /* role "rng" */
+typedef struct plait_rng { /* role "rng": kernels draw bits here, and make numbers of them */
   plait_header h;
   const char *name;
   void *ctx;
   /* takes `blocks` blocks of 4 x 32 bits of the generator's stream (NULL: the default generator) */
   void (*reserve)(void *ctx, plait_generator *, uint64_t blocks, uint64_t *seed, uint64_t *offset);
   plait_generator *(*default_generator)(void *ctx); /* borrowed */
+  /* or NULL, kernels compute Philox 4x32-10 (Salmon et al. 2011) themselves: fills 4 x `blocks` words, those of the blocks
+   * `offset`, `offset` + 1, ... of the stream that `seed` names. The same arguments give the same words, on any thread.
+   * `turn` is 0, or counts the further words that one block is asked for (rejection methods) */
+  void (*fill)(void *ctx, uint64_t seed, uint64_t offset, uint32_t turn, uint64_t blocks, uint32_t *words);
 } plait_rng;
 
-typedef struct plait_site { /* where a call was made: never holds a frame */
+typedef struct plait_site { /* where a call was made: never holds a frame; 16 bytes for ever */
   plait_object *code;       /* the host's code object, counted, or NULL */
   int64_t offset;           /* instruction offset within it */
 } plait_site;
@@ -382,7 +421,7 @@ typedef struct plait_engine { /* role "engine": automatic differentiation */
   plait_status (*detach_)(void *ctx, struct plait_thread *, plait_tensor *);
   /* inputs NULL: accumulate into the leaves; else their gradients go to gx (NULL where unused) and no leaf is touched */
   plait_status (*backward)(void *ctx, struct plait_thread *, plait_tensor *const *roots, plait_tensor *const *grads,
-                           uint32_t n_roots, plait_tensor *const *inputs, uint32_t n_inputs, uint32_t flags,
+                           uint32_t n_roots, plait_tensor *const *inputs, uint32_t n_inputs, uint64_t flags,
                            plait_tensor **gx);
   /* a node written in the host language: outputs' history becomes `callable`, which maps n_out gradients to one for
    * each of the inputs; `saved` is kept alive by the node */
@@ -403,23 +442,17 @@ typedef struct plait_device { /* role "device", one for each device type but the
   struct plait_stream *(*current)(void *ctx, DLDevice);
 } plait_device;
 
-enum { PLAIT_MAX_DEVICE_TYPES = 20, PLAIT_MAX_DIMS = 64, PLAIT_MAX_ARGS = 32, PLAIT_MAX_RESULTS = 8, PLAIT_TOKENS = 17 };
+enum { PLAIT_MAX_DEVICE_TYPES = 32, PLAIT_MAX_DIMS = 64, PLAIT_MAX_ARGS = 32, PLAIT_MAX_RESULTS = 8, PLAIT_TOKENS = 17 };
 
-typedef struct plait_roles { /* the tables in force; fields are replaced atomically, old tables stay valid */
-  const plait_executor *executor;
-  const plait_rng *rng;
-  const plait_host *host;     /* NULL without a host language */
-  const plait_engine *engine; /* NULL until one is loaded */
-  const plait_allocator *allocator[PLAIT_MAX_DEVICE_TYPES];
-  const plait_device *device[PLAIT_MAX_DEVICE_TYPES];
-} plait_roles;
-/* Reads who fills a role: plug-ins come and go while other threads call. Read it once, use that. */
-#define PLAIT_ROLE(place) __atomic_load_n(&(place), __ATOMIC_ACQUIRE)
+/* Where the table of a role in force is found: runtime->role gives it once, it stays for ever, and is read for each use,
+ * because plug-ins come and go while other threads call. Old tables stay valid. NULL where nobody fills the role: always
+ * filled are "executor", "rng" and the CPU's "allocator". */
+typedef const plait_header *const *plait_role;
+#define PLAIT_ROLE(T, role) ((const T *)(role ? __atomic_load_n(role, __ATOMIC_ACQUIRE) : NULL))
 
-typedef struct plait_thread { /* one for each thread that calls plait, from runtime->thread() */
+typedef struct plait_thread { /* one for each thread that calls plait, from runtime->thread(); the runtime makes it */
   plait_header h;
   const struct plait_runtime *runtime;
-  const plait_roles *roles;
   plait_error *error;   /* of the last failure; owned */
   uint64_t excluded;    /* layers that this thread skips: no_grad sets autograd's bit */
   uint64_t included;    /* layers that see every call on this thread, whatever the tensors say */
@@ -436,14 +469,14 @@ enum { /* plait_plugin::flags */
 typedef struct plait_plugin { /* a shared library exports one as `const plait_plugin plait_plugin_v1` */
   plait_header h;
   const char *name, *version;
-  uint32_t flags; /* PLAIT_PLUGIN_*; others are 0 */
-  uint32_t reserved;
+  uint64_t flags; /* PLAIT_PLUGIN_* */
+  /* or NULL: registers what the plug-in brings. If it fails, all that it registered is taken back */
   plait_status (*init)(const struct plait_runtime *, const struct plait_plugin *);
-  void (*quiesce)(void); /* stop threads before exit, or NULL; libraries are never unloaded */
+  void (*quiesce)(void); /* or NULL: stop threads before exit; libraries are never unloaded */
 } plait_plugin;
 
 typedef struct plait_record { /* one line of the report */
-  const char *kind;           /* "role", "kernel", "layer", "plugin" */
+  const char *kind;           /* "role", "kernel", "layer", "plugin", "observer" */
   const char *name, *provider, *version;
   int32_t active;
   uint32_t reserved;
@@ -459,13 +492,16 @@ typedef struct plait_runtime { /* the one singleton; components get a pointer to
   plait_header h;
   const char *path; /* of the library that this is */
   plait_thread *(*thread)(void);
-  const plait_roles *roles;
+  /* NULL if there is no such role. The device type counts for "allocator" and "device" alone */
+  plait_role (*role)(const char *name, int32_t device_type);
 
   /* operators */
   plait_status (*define)(plait_thread *, const plait_op_def *, const plait_op **);
   const plait_op *(*op)(const char *name); /* NULL if unknown; "max" gives the first overload */
   uint64_t (*ops)(const plait_op **list, uint64_t room); /* all, in order of definition; returns how many there are */
-  /* op NULL (layers only): every operator. *undo is for `retract` */
+  /* op NULL (layers only): every operator. *undo is for `retract`. A view has no kernel: its slots are refused. The
+   * kernel of a composite runs where no layer watches its inputs or the operator has a derivative of its own; its results
+   * are made for it, of the shapes that a run of the decomposition on meta tensors gives */
   plait_status (*implement)(plait_thread *, const plait_op *, uint32_t slot, plait_kernel, void *ctx,
                             const plait_plugin *, uint64_t *undo);
   plait_status (*retract)(plait_thread *, uint64_t undo);
@@ -473,6 +509,9 @@ typedef struct plait_runtime { /* the one singleton; components get a pointer to
   plait_status (*layer)(plait_thread *, const char *name, uint32_t wanted, uint32_t *bit);
   plait_status (*call)(plait_call *);       /* fills todo from the tensors and the thread, then runs */
   plait_status (*call_below)(plait_call *); /* runs what call->todo still holds, then the kernel */
+  /* runs the decomposition, whose calls all layers see; for a layer that can't serve the operator itself. An in-place
+   * form reads copies of what it overwrites. PLAIT_NOT_IMPLEMENTED if there is none */
+  plait_status (*decompose)(plait_call *);
 
   /* for shape functions */
   plait_status (*result)(plait_call *, uint32_t i, DLDataType, int32_t ndim, const int64_t *shape);
@@ -506,7 +545,7 @@ typedef struct plait_runtime { /* the one singleton; components get a pointer to
   plait_status (*raise_host)(plait_thread *, plait_object *exception, const char *message);
   void (*clear)(plait_thread *);
 
-  /* roles, observers, plug-ins */
+  /* roles, observers, plug-ins. device_type counts for "allocator" and "device" alone; elsewhere it is 0 */
   plait_status (*provide)(plait_thread *, const char *role, int32_t device_type, const plait_header *table,
                           const plait_plugin *, uint64_t *undo);
   plait_status (*observe)(plait_thread *, const plait_observer *, int on);
@@ -516,7 +555,7 @@ typedef struct plait_runtime { /* the one singleton; components get a pointer to
   void (*end)(const plait_event *, const uint64_t *tokens, uint64_t n, plait_status);
   plait_status (*load)(plait_thread *, const char *path);            /* once a path; its plait_plugin_v1 */
   plait_status (*attach)(plait_thread *, const plait_plugin *);      /* a plug-in that is already in memory */
-  uint64_t (*report)(plait_record *list, uint64_t room);
+  uint64_t (*report)(plait_record *list, uint64_t room, uint64_t record_size); /* record_size: sizeof(plait_record) */
   /* takes back every kernel, layer, role and observer that the plug-in of this name registered; what it lent (memory,
    * tables in use) stays valid, its library stays loaded, and loading it again starts it anew */
   plait_status (*detach)(plait_thread *, const char *plugin);
@@ -531,10 +570,11 @@ const char *plait_runtime_refusal(void);
 
 PLAIT_ASSERT(sizeof(plait_value) == 16, "plait_value");
 PLAIT_ASSERT(sizeof(plait_object) == 16, "plait_object");
-PLAIT_ASSERT(sizeof(plait_storage) == 80, "plait_storage");
-PLAIT_ASSERT(sizeof(plait_tensor) == 216, "plait_tensor");
+PLAIT_ASSERT(sizeof(plait_site) == 16, "plait_site");
+PLAIT_ASSERT(offsetof(plait_storage, release) == 72, "plait_storage");
+PLAIT_ASSERT(offsetof(plait_tensor, base) == 120, "plait_tensor");
 PLAIT_ASSERT(offsetof(plait_tensor, dl) == 16 && offsetof(plait_tensor, storage) == 64, "plait_tensor");
-PLAIT_ASSERT(sizeof(plait_call) == 88, "plait_call");
+PLAIT_ASSERT(offsetof(plait_call, owned) == 80, "plait_call");
 
 #ifdef __cplusplus
 }

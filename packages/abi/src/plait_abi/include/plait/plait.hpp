@@ -2,6 +2,7 @@
 // name. Header-only, nothing of it crosses a component border.
 #ifndef PLAIT_HPP
 #define PLAIT_HPP
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <initializer_list>
@@ -54,8 +55,9 @@ inline const char *name(DType d) {
 
 // Errors.
 
+#if defined(__cpp_exceptions)
 // Thrown inside a component, turned back into its status by `border`; the text is in the thread's
-// error object.
+// error object. With -fno-exceptions there is neither, nor what throws: use `try_call` and statuses.
 struct Error : std::exception {
   explicit Error(plait_status s) : status(s) {}
   const char *what() const noexcept override {
@@ -77,6 +79,39 @@ plait_status border(plait_thread *thread, const char *origin, F &&f) noexcept {
   } catch (const std::exception &e) {
     return thread->runtime->raise(thread, PLAIT_ERROR, origin, "%s", e.what());
   }
+}
+#endif
+
+// Roles.
+
+// The name of the role that a table fills.
+template <class T>
+constexpr const char *role_name = nullptr;
+template <>
+inline constexpr const char *role_name<plait_executor> = "executor";
+template <>
+inline constexpr const char *role_name<plait_rng> = "rng";
+template <>
+inline constexpr const char *role_name<plait_host> = "host";
+template <>
+inline constexpr const char *role_name<plait_engine> = "engine";
+template <>
+inline constexpr const char *role_name<plait_allocator> = "allocator";
+template <>
+inline constexpr const char *role_name<plait_device> = "device";
+
+// The table in force of a role that there is once, as in role<plait_engine>(runtime); NULL where
+// nobody fills it. Read it once, use that: plug-ins come and go while other threads call.
+template <class T>
+const T *role(const plait_runtime *runtime) {
+  static const plait_role at = runtime->role(role_name<T>, 0);
+  return PLAIT_ROLE(T, at);
+}
+// The same of a role that each device type has: "allocator" or "device".
+template <class T>
+const T *role(const plait_runtime *runtime, int32_t device_type) {
+  const plait_role at = runtime->role(role_name<T>, device_type);
+  return PLAIT_ROLE(T, at);
 }
 
 // Counted handles.
@@ -190,12 +225,11 @@ inline plait_value value(const plait_value &v) { return v; }
 
 // Calls of operators.
 
-// Calls op with one value for each argument of its schema (trailing ones take their defaults);
-// throws Error.
-inline void call(plait_thread *thread, const plait_op *op, const plait_value *in, size_t n_in,
-                 plait_value *out, uint32_t form = PLAIT_FUNCTION) {
+// Calls op with one value for each argument of its schema (trailing ones take their defaults).
+inline plait_status try_call(plait_thread *thread, const plait_op *op, const plait_value *in,
+                             size_t n_in, plait_value *out, uint32_t form = PLAIT_FUNCTION) {
   plait_value full[PLAIT_MAX_ARGS];
-  for (size_t i = 0; i < op->n_args; i++) full[i] = i < n_in ? in[i] : op->args[i].value;
+  for (size_t i = 0; i < op->n_args; i++) full[i] = i < n_in ? in[i] : plait_arg_at(op, i)->value;
   plait_call c{};
   c.size = sizeof c;
   c.n_in = op->n_args;
@@ -207,7 +241,22 @@ inline void call(plait_thread *thread, const plait_op *op, const plait_value *in
   c.form = form;
   if (form == PLAIT_FUNCTION)
     for (size_t i = 0; i < op->n_results; i++) out[i] = none();
-  check(thread->runtime->call(&c));
+  return thread->runtime->call(&c);
+}
+
+// What the operator's derivative will read, for gradients of the inputs in `need`.
+inline plait_needs needs_of(const plait_call *c, uint64_t need) {
+  plait_needs needs{};
+  needs.size = sizeof needs;
+  if (c->op->def->saves) c->op->def->saves(c, need, &needs);
+  return needs;
+}
+
+#if defined(__cpp_exceptions)
+// The same; throws Error.
+inline void call(plait_thread *thread, const plait_op *op, const plait_value *in, size_t n_in,
+                 plait_value *out, uint32_t form = PLAIT_FUNCTION) {
+  check(try_call(thread, op, in, n_in, out, form));
 }
 
 // An operator looked up once: `static const Operator mul(runtime, "mul"); Tensor c = mul(thread, a,
@@ -242,15 +291,23 @@ class Operator {
   const plait_op *op_;
   const char *name_;
 };
+#endif
 
 // Small vectors of sizes.
+
+[[noreturn]] inline void out_of_range([[maybe_unused]] const char *text) {
+#if defined(__cpp_exceptions)
+  throw std::out_of_range(text);
+#else
+  std::abort();
+#endif
+}
 
 // Where index i of a list of n lies; -1 is the last. A forgotten check is an error, not a stray
 // read or write.
 inline int64_t place(int64_t i, int64_t n) {
   const int64_t at = i < 0 ? i + n : i;
-  if (uint64_t(at) >= uint64_t(n))
-    throw std::out_of_range("a list of sizes or tensors is too short");
+  if (uint64_t(at) >= uint64_t(n)) out_of_range("a list of sizes or tensors is too short");
   return at;
 }
 
@@ -267,7 +324,7 @@ class Dims {
     for (int64_t i = 0; i < n; i++) push(fill);
   }
   void push(int64_t x) {
-    if (n_ == PLAIT_MAX_DIMS) throw std::length_error("more than 64 dimensions");
+    if (n_ == PLAIT_MAX_DIMS) out_of_range("more than 64 dimensions");
     d_[n_++] = x;
   }
   int64_t size() const { return n_; }

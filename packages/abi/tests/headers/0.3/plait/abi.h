@@ -1,0 +1,582 @@
+/* clang-format off */
+/* plait's C ABI: the joint that every component hangs on. Plain C11: no Python, no C++ types, no implicit padding.
+ * A component runs on every later runtime of its major version: structs grow at their end alone, whoever writes one
+ * says how much of it there is, and whoever reads it asks before it reads a field that its writer may not know.
+ * docs/design/0019 has the rules. Every struct is documented where it stands; docs/ quotes this file. */
+#ifndef PLAIT_ABI_H
+#define PLAIT_ABI_H
+#include "dlpack.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define PLAIT_ABI_MAJOR 0
+#define PLAIT_ABI_MINOR 3
+
+/* The version that a component is compiled for: that of this header, or an older one (-DPLAIT_TARGET='PLAIT_VERSION(1,0)'),
+ * whose structs it then sees. The component runs on runtimes of that version and of later ones. */
+#define PLAIT_VERSION(major, minor) ((major) * 1000 + (minor))
+#ifndef PLAIT_TARGET
+#define PLAIT_TARGET PLAIT_VERSION(PLAIT_ABI_MAJOR, PLAIT_ABI_MINOR)
+#endif
+#if PLAIT_TARGET < PLAIT_VERSION(0, 3) || PLAIT_TARGET > PLAIT_VERSION(PLAIT_ABI_MAJOR, PLAIT_ABI_MINOR)
+#error "PLAIT_TARGET must be a version from 0.3 on that this header knows"
+#endif
+
+/* ---- status ---------------------------------------------------------------------------------------------------- */
+/* 0 is success; 1 makes the runtime ask the next provider; negative codes are errors whose object is in
+ * plait_thread::error. The codes are the kinds of exception that host languages map them to. */
+typedef int32_t plait_status;
+enum {
+  PLAIT_OK = 0,
+  PLAIT_DECLINE = 1, /* of kernels alone: everywhere else it is an error */
+  PLAIT_ERROR = -1,           /* RuntimeError */
+  PLAIT_SHAPE_ERROR = -2,     /* ShapeError(ValueError, RuntimeError) */
+  PLAIT_DTYPE_ERROR = -3,     /* DTypeError(TypeError, RuntimeError) */
+  PLAIT_VALUE_ERROR = -4,     /* ValueError */
+  PLAIT_INDEX_ERROR = -5,     /* IndexError */
+  PLAIT_TYPE_ERROR = -6,      /* TypeError */
+  PLAIT_MEMORY_ERROR = -7,    /* OutOfMemoryError(MemoryError, RuntimeError) */
+  PLAIT_NOT_IMPLEMENTED = -8, /* NotImplementedError */
+  PLAIT_HOST_ERROR = -9,      /* the exception of the host language held in plait_error::host */
+};
+
+typedef struct plait_header { /* first member of every table that crosses a component border */
+  uint32_t size;              /* sizeof on the writer's side */
+  uint16_t major, minor;
+} plait_header;
+#define PLAIT_HEADER(T) {(uint32_t)sizeof(T), PLAIT_TARGET / 1000, PLAIT_TARGET % 1000}
+/* Whether a table has the field and it isn't NULL; and whether a struct of which `size` bytes are there has it. */
+#define PLAIT_HAS(T, p, f) ((p)->h.size >= offsetof(T, f) + sizeof((p)->f) && (p)->f)
+#define PLAIT_KNOWS(T, size, f) ((size) >= offsetof(T, f) + sizeof(((T *)0)->f))
+
+/* Flags: who doesn't know one of the low 32 bits may ignore it. One of the high 32 bits must be understood: whoever
+ * takes the struct refuses it otherwise, and names the bit. */
+#define PLAIT_MUST_UNDERSTAND 0xffffffff00000000u
+
+struct plait_runtime;
+struct plait_thread;
+struct plait_op;
+struct plait_plugin;
+struct plait_stream; /* opaque, belongs to a device; NULL is the device's default stream */
+struct plait_allocator;
+
+/* ---- counted objects ------------------------------------------------------------------------------------------- */
+/* Components count inline, so this struct, what the two functions do and the order of their atomics never change. */
+typedef struct plait_object { /* everything that is counted; its type's drop frees it, on whatever thread */
+  uint64_t refs;              /* atomic */
+  const struct plait_type *type;
+} plait_object;
+
+typedef struct plait_type {
+  plait_header h;
+  const char *name;
+  void (*drop)(plait_object *); /* called once, when the count reaches 0 */
+} plait_type;
+
+static inline void plait_retain_object(plait_object *o) { __atomic_fetch_add(&o->refs, 1, __ATOMIC_RELAXED); }
+static inline void plait_release_object(plait_object *o) {
+  if (!o) return;
+  /* a sole owner needs no read-modify-write: nobody else can be counting */
+  if (__atomic_load_n(&o->refs, __ATOMIC_ACQUIRE) == 1 || __atomic_fetch_sub(&o->refs, 1, __ATOMIC_ACQ_REL) == 1)
+    o->type->drop(o);
+}
+/* for anything whose first member is a plait_object; `p` is evaluated once, and plait_release accepts NULL */
+#define plait_retain(p) plait_retain_object((plait_object *)(p))
+#define plait_release(p) plait_release_object((plait_object *)(p))
+
+/* ---- memory ---------------------------------------------------------------------------------------------------- */
+#define PLAIT_META ((DLDeviceType)0) /* shapes without bytes; DLPack leaves 0 unused */
+
+enum { /* plait_storage::flags */
+  PLAIT_STORAGE_READONLY = 1, /* writes are an error (a read-only NumPy array, a mapped file) */
+  PLAIT_STORAGE_EXTERNAL = 2, /* somebody else's bytes; release(block) tells the owner */
+  PLAIT_STORAGE_SHARED = 4,   /* visible to other processes */
+  PLAIT_STORAGE_MAPPED = 8,
+  PLAIT_STORAGE_EXPORTED = 16, /* handed out through DLPack or the buffer protocol: writes there are unseen */
+};
+
+/* Only the runtime makes storages and tensors; what lies behind the fields here is its own, and may grow. */
+typedef struct plait_storage { /* bytes; a storage never moves; freed by the allocator that made them */
+  plait_object o;
+  void *data;
+  uint64_t nbytes;
+  uint64_t version; /* atomic; bumped by every in-place write through any view */
+  uint64_t flags;
+  DLDevice device;
+  const struct plait_allocator *allocator; /* NULL: external */
+  void *block;                             /* the allocator's, or the owner's context for release */
+  void (*release)(void *block);            /* external memory: called on any thread, without the GIL */
+} plait_storage;
+
+enum { /* plait_tensor::flags */
+  PLAIT_TENSOR_VIEW = 1,          /* made by an operator whose schema aliases its input */
+  PLAIT_TENSOR_OWNS_WRAPPER = 2,  /* slot[1] is a strong reference: the wrapper was resurrected (see notes 0001) */
+  PLAIT_TENSOR_WRAPPED_NUMBER = 4, /* a 0-d tensor that stands for a number of the host: promotes weakly */
+  PLAIT_TENSOR_CUT = 8, /* a view, and views of it, that a layer watching `base` did not see made (it was switched off) or
+                         * that it gave another history: its writes are not the base's, see notes 0006 */
+};
+
+typedef struct plait_tensor { /* fields are read, not called for */
+  plait_object o;
+  DLTensor dl;            /* data includes the offset (byte_offset is 0); strides are never NULL and are signed */
+  plait_storage *storage; /* never NULL; a meta tensor's has data NULL */
+  uint64_t layers;        /* bits of the layers that want to see operators on this tensor */
+  uint64_t flags;
+  void *slot[4];          /* 0 the engine's, 1 the host wrapper (weak), 2 forward mode's, 3 free; all but 1 are owned objects */
+  struct plait_tensor *base; /* of a view by any operator but detach: the tensor it was made from, at the root; owned */
+} plait_tensor;
+
+typedef struct plait_alloc_stats { /* who asks sets `size` and zeroes the rest; the allocator fills what lies within it */
+  uint64_t size;
+  uint64_t live_bytes, live_blocks, cached_bytes, peak_bytes, allocations, system_allocations, largest_cached;
+} plait_alloc_stats;
+
+/* Tables of roles: a function may be NULL where its comment begins with "or NULL", which says what that means;
+ * `provide` refuses a table without one of the others. `ctx` is handed back as it is. */
+typedef struct plait_allocator { /* role "allocator", one for each device type */
+  plait_header h;
+  const char *name;
+  void *ctx;
+  /* at least 64-byte aligned; *block is handed back to free; PLAIT_MEMORY_ERROR without an error object when full. Any
+   * other status but PLAIT_OK is taken for that, too */
+  plait_status (*alloc)(void *ctx, DLDevice, uint64_t nbytes, struct plait_stream *, void **data, void **block);
+  void (*free)(void *ctx, void *data, uint64_t nbytes, void *block); /* any thread */
+  void (*trim)(void *ctx); /* or NULL, it caches nothing: give cached memory back to the system */
+  void (*stats)(void *ctx, plait_alloc_stats *); /* or NULL, nothing is counted */
+  uint64_t inline_below; /* storages of fewer bytes may live beside their plait_storage; 0: it wants to see them all */
+} plait_allocator;
+
+/* ---- values and calls ------------------------------------------------------------------------------------------ */
+enum plait_tag {
+  PLAIT_NONE = 0,
+  PLAIT_TENSOR = 1,  /* u.t */
+  PLAIT_BOOL = 2,    /* u.i; BOOL..COMPLEX are also what a Scalar or a number for a Tensor|Scalar arrives as (weak) */
+  PLAIT_INT = 3,     /* u.i */
+  PLAIT_FLOAT = 4,   /* u.f */
+  PLAIT_COMPLEX = 5, /* u.fs, borrowed const double[2] */
+  PLAIT_INTS = 6,    /* u.is, n of them */
+  PLAIT_FLOATS = 7,  /* u.fs */
+  PLAIT_TENSORS = 8, /* u.ts; entries may be NULL where the schema says Tensor?[] */
+  PLAIT_STRING = 9,  /* u.s, n bytes, NUL-terminated */
+  PLAIT_DTYPE = 10,
+  PLAIT_DEVICE = 11,
+  PLAIT_OBJECT = 12, /* u.o: a Generator */
+};
+
+typedef struct plait_value { /* one argument or result: 16 bytes for ever. Pointers are borrowed for the call */
+  int32_t tag;
+  uint32_t n; /* length of lists and strings */
+  union {
+    int64_t i;
+    double f;
+    plait_tensor *t;
+    plait_object *o;
+    const int64_t *is;
+    const double *fs;
+    plait_tensor *const *ts;
+    const char *s;
+    DLDataType dtype;
+    DLDevice device;
+  } u;
+} plait_value;
+
+enum plait_form { PLAIT_FUNCTION = 0, PLAIT_INPLACE = 1, PLAIT_OUT = 2 };
+
+typedef struct plait_call { /* one operator call: inputs borrowed, outputs owned by the caller */
+  uint32_t size;              /* sizeof on the caller's side: what lies behind it counts as 0 */
+  uint16_t n_in, n_out;
+  const struct plait_op *op;
+  plait_value *in;  /* one for each argument of the schema, in its order, defaults filled in */
+  plait_value *out; /* FUNCTION: none on entry. INPLACE: out[0] is in[0] (retained). OUT: the targets (retained) */
+  struct plait_thread *thread; /* all context arrives here; a kernel never reads thread-local storage */
+  const struct plait_entry *self; /* the entry that is running; self->prev is what it wraps */
+  uint64_t todo;                  /* layers still to run */
+  struct plait_stream *stream;
+  uint32_t form; /* plait_form */
+  uint32_t reserved;
+  DLDevice device; /* where the call runs; set before shape functions and kernels see the call */
+  uint64_t owned;  /* bits of the inputs that runtime->cast replaced; the runtime's own */
+} plait_call;
+
+typedef plait_status (*plait_kernel)(plait_call *);
+
+typedef struct plait_entry { /* a registered kernel; prev is what it wraps or falls back to */
+  plait_kernel fn;
+  void *ctx;
+  const struct plait_plugin *who;
+  const struct plait_entry *prev;
+} plait_entry;
+
+/* ---- operators ------------------------------------------------------------------------------------------------- */
+enum plait_kind { /* types of the schema grammar, docs/design/0003 */
+  PLAIT_KIND_TENSOR = 1, PLAIT_KIND_OPERAND, /* Tensor|Scalar */
+  PLAIT_KIND_TENSORS, PLAIT_KIND_SCALAR, PLAIT_KIND_INT, PLAIT_KIND_INTS, PLAIT_KIND_FLOAT, PLAIT_KIND_FLOATS,
+  PLAIT_KIND_BOOL, PLAIT_KIND_STRING, PLAIT_KIND_DTYPE, PLAIT_KIND_DEVICE, PLAIT_KIND_GENERATOR,
+};
+enum { /* plait_arg::flags */
+  PLAIT_ARG_OPTIONAL = 1,     /* T? : None is accepted */
+  PLAIT_ARG_WRITES = 2,       /* ! */
+  PLAIT_ARG_ALIASES = 4,      /* (a) */
+  PLAIT_ARG_KEYWORD_ONLY = 8, /* after * */
+  PLAIT_ARG_VARARGS = 16,     /* int[]* : f(x, 1, 2) is f(x, (1, 2)) */
+  PLAIT_ARG_DEFAULT = 32,
+};
+
+typedef struct plait_arg { /* one argument of a schema; also used for results (name and default unused); may grow:
+                            * plait_arg_at and plait_result_at step over a list of them */
+  const char *name;
+  const char *second;  /* dim|axis: "axis", or NULL */
+  uint8_t kind;        /* plait_kind */
+  uint8_t flags;
+  char alias;          /* 'a', or 0 */
+  uint8_t length;      /* int[2]: 2, where one int stands for all of them; 0: any length */
+  int32_t alias_arg;   /* results: index of the argument that this one aliases, or -1 */
+  plait_value value;   /* the default */
+} plait_arg;
+
+enum { /* plait_op_def::flags */
+  PLAIT_OP_VIEW = 1,       /* the shape function makes the results; there is no kernel */
+  PLAIT_OP_POINTWISE = 2,  /* out[i] depends on in[..][i] alone: an output may be exactly an input */
+  PLAIT_OP_INPLACE = 4,    /* has the form name_ */
+  PLAIT_OP_OUT = 8,        /* has the form out= */
+  PLAIT_OP_COMPOSITE = 16, /* decompose runs above the layers unless a backend has a kernel of its own */
+  PLAIT_OP_RANDOM = 32,    /* draws from a generator */
+  PLAIT_OP_ANY_DEVICE = 64, /* its tensors may be on several devices (copies); it runs where the first one is */
+  PLAIT_OP_INTERNAL = 128,  /* a part of other operators: no public name */
+  PLAIT_OP_FUNCTION = 256,  /* not a method of tensors */
+};
+
+typedef struct plait_needs { /* what a derivative will read, answered before the call is recorded */
+  uint64_t size; /* set by who asks, who zeroes the rest; `saves` sets what lies within it */
+  uint64_t in;   /* bits of tensor inputs whose values are read */
+  uint64_t out;  /* bits of outputs whose values are read */
+  uint64_t meta; /* bits of tensor inputs of which only shape, dtype and device are read */
+} plait_needs;
+
+typedef struct plait_vjp { /* one vector-Jacobian product. in and out look like the call's, but only what `saves` named
+                            * is there (other tensors are PLAIT_NONE); `meta` inputs arrive as meta tensors */
+  uint32_t size;
+  uint16_t n_in, n_out;
+  const struct plait_op *op;
+  struct plait_thread *thread;
+  const plait_value *in, *out;
+  plait_tensor *const *gy; /* n_out; never NULL: the engine fills undefined ones with zeros */
+  uint64_t need;           /* bits of the gradients wanted; inputs are numbered through, a Tensor[] counts its length */
+  plait_tensor **gx;       /* one for each bit position of need, preset to NULL; owned by the caller */
+} plait_vjp;
+
+typedef struct plait_op_def { /* all that an operator is, kernels apart; must outlive the process' use of it */
+  plait_header h;
+  const char *schema, *doc; /* doc: or NULL */
+  uint64_t flags;           /* PLAIT_OP_* */
+  /* or NULL if it has a decomposition: validates; makes the results with runtime->result or ->view; casts with
+   * runtime->cast */
+  plait_kernel shape;
+  void (*saves)(const plait_call *, uint64_t need, plait_needs *); /* NULL if and only if vjp is */
+  plait_status (*vjp)(plait_vjp *); /* or NULL: not differentiable, or only through its decomposition */
+  plait_kernel jvp;       /* or NULL. in: primals, then as many tangents (NONE where zero), then results; out: tangents */
+  plait_kernel decompose; /* or NULL if it has a shape function: the operator as calls of others */
+  /* or NULL: the call with arguments that have a batch dimension more; its form is settled with vectorised mapping, until
+   * then a definition that sets it is refused */
+  plait_kernel batch;
+} plait_op_def;
+
+typedef struct plait_op { /* looked up once, at load; its tables are immutable and republished on change */
+  plait_header h;
+  const char *name;   /* "max.dim" */
+  const char *schema; /* "max.dim(Tensor self, int dim|axis, bool keepdim|keepdims=False) -> (Tensor, Tensor)" */
+  const char *doc;
+  const plait_op_def *def;
+  const plait_arg *args, *results; /* plait_arg_at and plait_result_at give one */
+  uint16_t n_args, n_results;
+  uint32_t arg_size;               /* of an entry of args and results */
+  uint64_t flags;
+  uint64_t layer_mask;                 /* layers that have an entry here */
+  const plait_entry *const *layer;     /* [64] */
+  const plait_entry *const *backend;   /* [n_backend], by DLDeviceType */
+  uint64_t n_backend;
+  const struct plait_op *next;         /* the next overload of the same base name, in order of definition */
+} plait_op;
+static inline const plait_arg *plait_arg_at(const plait_op *op, uint64_t i) {
+  return (const plait_arg *)((const char *)op->args + i * op->arg_size);
+}
+static inline const plait_arg *plait_result_at(const plait_op *op, uint64_t i) {
+  return (const plait_arg *)((const char *)op->results + i * op->arg_size);
+}
+
+/* ---- events ---------------------------------------------------------------------------------------------------- */
+enum plait_event_kind {
+  PLAIT_EVENT_OP = 1, PLAIT_EVENT_ALLOC = 2, PLAIT_EVENT_FREE = 4, PLAIT_EVENT_BACKWARD = 8, PLAIT_EVENT_RANGE = 16,
+  PLAIT_EVENT_NODE = 32, PLAIT_EVENT_COLLECTIVE = 64, PLAIT_EVENT_DATA = 128,
+};
+typedef struct plait_event {
+  uint32_t size, kind;
+  const plait_call *call;  /* OP: at end its results are there */
+  const char *name;        /* OP, NODE, RANGE */
+  uint64_t a, b;           /* ALLOC, FREE: bytes and data address; NODE: sequence number */
+  DLDevice device;
+} plait_event;
+
+typedef struct plait_observer { /* profilers, loggers, memory timelines: any number at once */
+  plait_header h;
+  void *ctx;
+  uint64_t kinds;
+  void (*begin)(void *ctx, const plait_event *, uint64_t *token); /* ALLOC and FREE have only this one */
+  void (*end)(void *ctx, const plait_event *, uint64_t token, plait_status); /* or NULL, it wants none */
+} plait_observer;
+
+/* ---- errors ---------------------------------------------------------------------------------------------------- */
+typedef struct plait_error { /* the runtime makes it */
+  plait_object o;
+  plait_status code;
+  uint32_t reserved;
+  const char *message; /* "softmax: `dim` must be in [-2, 1] for shape (2, 3); got 2" */
+  const char *origin;  /* the operator or component, or NULL */
+  plait_object *cause; /* another error, or NULL */
+  plait_object *host;  /* the host language's own exception, or NULL */
+} plait_error;
+
+/* ---- roles ----------------------------------------------------------------------------------------------------- */
+typedef struct plait_executor { /* role "executor": one thread pool for all; fork-safe; nobody links OpenMP */
+  plait_header h;
+  const char *name;
+  void *ctx;
+  uint32_t (*width)(void *ctx); /* threads that may run at once, the caller's included; 1 on a worker */
+  /* runs fn(arg, i) for every i in [0, n) and returns when all are done; the caller takes part; nested calls run
+   * in the caller. What i computes must not depend on the number of threads. */
+  void (*parallel)(void *ctx, uint64_t n, void (*fn)(void *arg, uint64_t i), void *arg);
+  void (*set_width)(void *ctx, uint32_t); /* or NULL, its width is fixed */
+} plait_executor;
+
+typedef struct plait_generator { /* counter-based random numbers: (seed, offset) names a position in one stream; the
+                                  * runtime makes it */
+  plait_object o;
+  uint64_t seed;
+  uint64_t offset; /* atomic; in blocks of four 32-bit words */
+  DLDevice device;
+} plait_generator;
+
+typedef struct plait_rng { /* role "rng": kernels draw bits here, and make numbers of them */
+  plait_header h;
+  const char *name;
+  void *ctx;
+  /* takes `blocks` blocks of 4 x 32 bits of the generator's stream (NULL: the default generator) */
+  void (*reserve)(void *ctx, plait_generator *, uint64_t blocks, uint64_t *seed, uint64_t *offset);
+  plait_generator *(*default_generator)(void *ctx); /* borrowed */
+  /* or NULL, kernels compute Philox 4x32-10 (Salmon et al. 2011) themselves: fills 4 x `blocks` words, those of the blocks
+   * `offset`, `offset` + 1, ... of the stream that `seed` names. The same arguments give the same words, on any thread.
+   * `turn` is 0, or counts the further words that one block is asked for (rejection methods) */
+  void (*fill)(void *ctx, uint64_t seed, uint64_t offset, uint32_t turn, uint64_t blocks, uint32_t *words);
+} plait_rng;
+
+typedef struct plait_site { /* where a call was made: never holds a frame; 16 bytes for ever */
+  plait_object *code;       /* the host's code object, counted, or NULL */
+  int64_t offset;           /* instruction offset within it */
+} plait_site;
+
+typedef struct plait_host { /* role "host": what a host language gives an engine */
+  plait_header h;
+  const char *name;
+  void *ctx;
+  /* a counted object around one of the host's; dropping it is safe on any thread, with or without the GIL */
+  plait_object *(*hold)(void *ctx, void *object);
+  void *(*object)(void *ctx, plait_object *); /* borrowed; NULL if it isn't one of hold's */
+  /* calls a held callable with tensors (NULL: None) and gets tensors (NULL: None) back; the caller owns out */
+  plait_status (*apply)(void *ctx, struct plait_thread *, plait_object *callable, plait_tensor *const *in, uint32_t n_in,
+                        plait_tensor **out, uint32_t n_out);
+  void (*site)(void *ctx, plait_site *);  /* of the innermost user frame; code NULL when unknown */
+  /* "file.py:12 in forward" into text (truncated) */
+  void (*describe)(void *ctx, const plait_site *, char *text, uint64_t size);
+  int (*interrupted)(void *ctx); /* may be called from any thread: a signal waits (Ctrl-C) */
+  /* run fn(arg) without the host's global lock, if this thread holds it */
+  void (*unlocked)(void *ctx, void (*fn)(void *arg), void *arg);
+  void (*release)(void *ctx, void *wrapper); /* gives up slot[1] of a dying tensor that owned it; any thread, any lock */
+} plait_host;
+
+enum { /* flags of plait_engine::backward */
+  PLAIT_BACKWARD_RETAIN = 1,
+  PLAIT_BACKWARD_CREATE = 2,
+  PLAIT_BACKWARD_ALLOW_UNUSED = 4,
+  /* leaves among `inputs` accumulate, hooks and all, and have NULL in gx; an engine that doesn't know it fills gx, which
+   * the caller then adds up */
+  PLAIT_BACKWARD_ACCUMULATE = 8
+};
+
+typedef struct plait_engine { /* role "engine": automatic differentiation */
+  plait_header h;
+  const char *name;
+  void *ctx;
+  uint64_t layer; /* the bit (its number) in plait_tensor::layers; set exactly on tensors that require grad */
+  int (*enabled)(void *ctx, struct plait_thread *);
+  void (*set_enabled)(void *ctx, struct plait_thread *, int);
+  plait_status (*set_requires_grad)(void *ctx, struct plait_thread *, plait_tensor *, int);
+  int (*is_leaf)(void *ctx, plait_tensor *);
+  plait_status (*grad)(void *ctx, struct plait_thread *, plait_tensor *, plait_tensor **out); /* new or NULL */
+  plait_status (*set_grad)(void *ctx, struct plait_thread *, plait_tensor *, plait_tensor *grad);
+  plait_object *(*node)(void *ctx, plait_tensor *); /* new reference to grad_fn, or NULL */
+  const char *(*node_name)(void *ctx, plait_object *);
+  plait_status (*retain_grad)(void *ctx, struct plait_thread *, plait_tensor *);
+  plait_status (*detach_)(void *ctx, struct plait_thread *, plait_tensor *);
+  /* inputs NULL: accumulate into the leaves; else their gradients go to gx (NULL where unused) and no leaf is touched */
+  plait_status (*backward)(void *ctx, struct plait_thread *, plait_tensor *const *roots, plait_tensor *const *grads,
+                           uint32_t n_roots, plait_tensor *const *inputs, uint32_t n_inputs, uint64_t flags,
+                           plait_tensor **gx);
+  /* a node written in the host language: outputs' history becomes `callable`, which maps n_out gradients to one for
+   * each of the inputs; `saved` is kept alive by the node */
+  plait_status (*record)(void *ctx, struct plait_thread *, const char *name, plait_object *callable,
+                         plait_tensor *const *inputs, uint32_t n_in, plait_tensor *const *outputs, uint32_t n_out,
+                         plait_object **node);
+} plait_engine;
+
+typedef struct plait_device { /* role "device", one for each device type but the CPU, which needs none */
+  plait_header h;
+  const char *name; /* "cuda" */
+  void *ctx;
+  int32_t (*count)(void *ctx);
+  plait_status (*copy)(void *ctx, struct plait_thread *, void *dst, DLDevice to, const void *src, DLDevice from,
+                       uint64_t nbytes, struct plait_stream *);
+  plait_status (*synchronize)(void *ctx, DLDevice, struct plait_stream *);
+  void *(*native)(void *ctx, struct plait_stream *); /* e.g. the cudaStream_t */
+  struct plait_stream *(*current)(void *ctx, DLDevice);
+} plait_device;
+
+enum { PLAIT_MAX_DEVICE_TYPES = 32, PLAIT_MAX_DIMS = 64, PLAIT_MAX_ARGS = 32, PLAIT_MAX_RESULTS = 8, PLAIT_TOKENS = 17 };
+
+/* Where the table of a role in force is found: runtime->role gives it once, it stays for ever, and is read for each use,
+ * because plug-ins come and go while other threads call. Old tables stay valid. NULL where nobody fills the role: always
+ * filled are "executor", "rng" and the CPU's "allocator". */
+typedef const plait_header *const *plait_role;
+#define PLAIT_ROLE(T, role) ((const T *)(role ? __atomic_load_n(role, __ATOMIC_ACQUIRE) : NULL))
+
+typedef struct plait_thread { /* one for each thread that calls plait, from runtime->thread(); the runtime makes it */
+  plait_header h;
+  const struct plait_runtime *runtime;
+  plait_error *error;   /* of the last failure; owned */
+  uint64_t excluded;    /* layers that this thread skips: no_grad sets autograd's bit */
+  uint64_t included;    /* layers that see every call on this thread, whatever the tensors say */
+  void *slot[4];        /* 0 the engine's, 1 the level of forward mode, 2-3 free */
+} plait_thread;
+
+/* ---- plug-ins and the runtime ---------------------------------------------------------------------------------- */
+enum { /* plait_plugin::flags */
+  /* A package brings this as its default: its roles, kernels and layers stand behind those of plug-ins without the
+   * flag, which a user chose, whatever is loaded first. Among equals the latest counts; the runtime's own come last. */
+  PLAIT_PLUGIN_DEFAULT = 1,
+};
+
+typedef struct plait_plugin { /* a shared library exports one as `const plait_plugin plait_plugin_v1` */
+  plait_header h;
+  const char *name, *version;
+  uint64_t flags; /* PLAIT_PLUGIN_* */
+  /* or NULL: registers what the plug-in brings. If it fails, all that it registered is taken back */
+  plait_status (*init)(const struct plait_runtime *, const struct plait_plugin *);
+  void (*quiesce)(void); /* or NULL: stop threads before exit; libraries are never unloaded */
+} plait_plugin;
+
+typedef struct plait_record { /* one line of the report */
+  const char *kind;           /* "role", "kernel", "layer", "plugin", "observer" */
+  const char *name, *provider, *version;
+  int32_t active;
+  uint32_t reserved;
+} plait_record;
+
+enum { PLAIT_SLOT_LAYER = 0x100 }; /* implement's slot: a DLDeviceType, or PLAIT_SLOT_LAYER + bit */
+
+enum { /* plait_runtime::settings */
+  PLAIT_SETTING_BATCH_INVARIANT = 1, /* rows of a result have the same bits whatever other rows there are */
+};
+
+typedef struct plait_runtime { /* the one singleton; components get a pointer to it and never link to it */
+  plait_header h;
+  const char *path; /* of the library that this is */
+  plait_thread *(*thread)(void);
+  /* NULL if there is no such role. The device type counts for "allocator" and "device" alone */
+  plait_role (*role)(const char *name, int32_t device_type);
+
+  /* operators */
+  plait_status (*define)(plait_thread *, const plait_op_def *, const plait_op **);
+  const plait_op *(*op)(const char *name); /* NULL if unknown; "max" gives the first overload */
+  uint64_t (*ops)(const plait_op **list, uint64_t room); /* all, in order of definition; returns how many there are */
+  /* op NULL (layers only): every operator. *undo is for `retract`. A view has no kernel: its slots are refused. The
+   * kernel of a composite runs where no layer watches its inputs or the operator has a derivative of its own; its results
+   * are made for it, of the shapes that a run of the decomposition on meta tensors gives */
+  plait_status (*implement)(plait_thread *, const plait_op *, uint32_t slot, plait_kernel, void *ctx,
+                            const plait_plugin *, uint64_t *undo);
+  plait_status (*retract)(plait_thread *, uint64_t undo);
+  /* reserves a layer; `wanted` is its bit's preferred position: higher ones run earlier; the next free one is taken */
+  plait_status (*layer)(plait_thread *, const char *name, uint32_t wanted, uint32_t *bit);
+  plait_status (*call)(plait_call *);       /* fills todo from the tensors and the thread, then runs */
+  plait_status (*call_below)(plait_call *); /* runs what call->todo still holds, then the kernel */
+  /* runs the decomposition, whose calls all layers see; for a layer that can't serve the operator itself. An in-place
+   * form reads copies of what it overwrites. PLAIT_NOT_IMPLEMENTED if there is none */
+  plait_status (*decompose)(plait_call *);
+
+  /* for shape functions */
+  plait_status (*result)(plait_call *, uint32_t i, DLDataType, int32_t ndim, const int64_t *shape);
+  /* as `result`, with strides in elements for a fresh result (dense in another order) */
+  plait_status (*result_strided)(plait_call *, uint32_t i, DLDataType, int32_t ndim, const int64_t *shape,
+                                 const int64_t *strides);
+  /* a view of base; offset in elements relative to base's data; for a result of type Tensor[]: appends one more */
+  plait_status (*view)(plait_call *, uint32_t i, plait_tensor *base, int32_t ndim, const int64_t *shape,
+                       const int64_t *strides, int64_t offset);
+  plait_status (*cast)(plait_call *, uint32_t i, DLDataType); /* the kernel sees in[i] in this dtype */
+
+  /* objects; each gives a new reference */
+  plait_status (*tensor_new)(plait_thread *, DLDataType, int32_t ndim, const int64_t *shape, const int64_t *strides,
+                             DLDevice, plait_tensor **); /* strides NULL: C order; bytes are uninitialised */
+  plait_status (*tensor_on)(plait_thread *, plait_storage *, void *data, DLDataType, int32_t ndim, const int64_t *shape,
+                            const int64_t *strides, plait_tensor **); /* data: first element; bounds are checked */
+  plait_status (*tensor_alias)(plait_thread *, plait_tensor *, plait_tensor **); /* same bytes, new handle, no layers */
+  plait_status (*storage_new)(plait_thread *, DLDevice, uint64_t nbytes, plait_storage **);
+  plait_status (*storage_wrap)(plait_thread *, void *data, uint64_t nbytes, DLDevice, uint64_t flags,
+                               void (*release)(void *), void *block, plait_storage **);
+  /* re-points the handle at another's bytes, shape and dtype (p.data = q) */
+  plait_status (*tensor_repoint)(plait_thread *, plait_tensor *, plait_tensor *source);
+  plait_status (*tensors)(plait_thread *, plait_tensor *const *, uint32_t n, plait_value *); /* owned Tensor[] value */
+  void (*release_value)(plait_value *); /* releases what an owned value holds and makes it NONE */
+  void (*touched)(plait_storage *); /* for writers outside dispatch: `!` marks and forms are bumped by call */
+  plait_generator *(*generator_new)(uint64_t seed);
+
+  /* errors: the return value is `code`, to be handed on */
+  plait_status (*raise)(plait_thread *, plait_status code, const char *origin, const char *format, ...);
+  plait_status (*fail)(const plait_call *, plait_status code, const char *format, ...); /* origin: the operator */
+  plait_status (*raise_host)(plait_thread *, plait_object *exception, const char *message);
+  void (*clear)(plait_thread *);
+
+  /* roles, observers, plug-ins. device_type counts for "allocator" and "device" alone; elsewhere it is 0 */
+  plait_status (*provide)(plait_thread *, const char *role, int32_t device_type, const plait_header *table,
+                          const plait_plugin *, uint64_t *undo);
+  plait_status (*observe)(plait_thread *, const plait_observer *, int on);
+  uint64_t *observed; /* the kinds that anybody watches: test before `emit` */
+  void (*emit)(const plait_event *);
+  uint64_t (*begin)(const plait_event *, uint64_t *tokens, uint64_t room); /* room: PLAIT_TOKENS */
+  void (*end)(const plait_event *, const uint64_t *tokens, uint64_t n, plait_status);
+  plait_status (*load)(plait_thread *, const char *path);            /* once a path; its plait_plugin_v1 */
+  plait_status (*attach)(plait_thread *, const plait_plugin *);      /* a plug-in that is already in memory */
+  uint64_t (*report)(plait_record *list, uint64_t room, uint64_t record_size); /* record_size: sizeof(plait_record) */
+  /* takes back every kernel, layer, role and observer that the plug-in of this name registered; what it lent (memory,
+   * tables in use) stays valid, its library stays loaded, and loading it again starts it anew */
+  plait_status (*detach)(plait_thread *, const char *plugin);
+  /* of the host's floats, and of floats that operators make of integers or of nothing; the host may set it */
+  DLDataType *default_dtype;
+  uint64_t *settings; /* PLAIT_SETTING_*: what the user asks of all kernels */
+} plait_runtime;
+
+/* What libplait_abi.so exports. NULL if another copy runs in this process: plait_runtime_refusal says which. */
+const plait_runtime *plait_runtime_v0(void);
+const char *plait_runtime_refusal(void);
+
+PLAIT_ASSERT(sizeof(plait_value) == 16, "plait_value");
+PLAIT_ASSERT(sizeof(plait_object) == 16, "plait_object");
+PLAIT_ASSERT(sizeof(plait_site) == 16, "plait_site");
+PLAIT_ASSERT(offsetof(plait_storage, release) == 72, "plait_storage");
+PLAIT_ASSERT(offsetof(plait_tensor, base) == 120, "plait_tensor");
+PLAIT_ASSERT(offsetof(plait_tensor, dl) == 16 && offsetof(plait_tensor, storage) == 64, "plait_tensor");
+PLAIT_ASSERT(offsetof(plait_call, owned) == 80, "plait_call");
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* PLAIT_ABI_H */

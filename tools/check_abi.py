@@ -1,0 +1,158 @@
+"""Fail where the header of the C ABI breaks what was compiled against an older one.
+
+    python tools/check_abi.py
+
+Each folder of ``packages/abi/tests/headers`` holds the header of one version. Every struct of it
+must begin with the same fields at the same offsets in today's header, every enumerator must have
+its value, and the frozen structs must not grow. `docs/design/0019` has the rules.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+
+from package_graph import ROOT
+
+__all__ = ["FROZEN", "Layout", "check", "compare", "layout", "main", "structs"]
+
+INCLUDE = ROOT / "packages" / "abi" / "src" / "plait_abi" / "include"
+STORED = ROOT / "packages" / "abi" / "tests" / "headers"
+FROZEN = ("plait_header", "plait_object", "plait_value", "plait_site")
+"""What is passed by value, or lies in arrays without a stride: it never grows."""
+
+_STRUCT = re.compile(r"typedef struct (\w+) \{(.*?)\n?\} \1;", re.DOTALL)
+_ENUMERATOR = re.compile(r"\b(PLAIT_[A-Z0-9_]+)\b(?=\s*(?:=|,|\}))")
+
+
+@dataclasses.dataclass(frozen=True)
+class Layout:
+    """What a compiler says of a header: offset and size of each field, size of each struct, value
+    of each enumerator.
+    """
+
+    fields: dict[tuple[str, str], tuple[int, int]]
+    sizes: dict[str, int]
+    values: dict[str, int]
+
+
+def _without_comments(text: str) -> str:
+    return re.sub(r"/\*.*?\*/", " ", text, flags=re.DOTALL)
+
+
+def _field_names(body: str) -> Iterator[str]:
+    """Yield the names that the declarations of a struct declare; a union is one field."""
+    body = re.sub(r"union \{.*?\}", "union", body, flags=re.DOTALL)
+    for declaration in body.split(";"):
+        if not declaration.strip():
+            continue
+        function = re.search(r"\(\*(\w+)\)\s*\(", declaration)
+        if function:
+            yield function[1]
+            continue
+        for declarator in declaration.split(","):
+            yield re.findall(r"\w+", re.sub(r"\[.*?\]", "", declarator))[-1]
+
+
+def structs(header: pathlib.Path) -> dict[str, list[str]]:
+    """Return the structs of a header and the names of their fields, in order."""
+    text = _without_comments(header.read_text(encoding="utf-8"))
+    return {name: list(_field_names(body)) for name, body in _STRUCT.findall(text)}
+
+
+def _enumerators(header: pathlib.Path) -> list[str]:
+    text = _without_comments(header.read_text(encoding="utf-8"))
+    bodies = re.findall(r"enum(?:\s+\w+)?\s*\{(.*?\})", text, re.DOTALL)
+    return sorted({name for body in bodies for name in _ENUMERATOR.findall(body)})
+
+
+def layout(include: pathlib.Path) -> Layout:
+    """Compile a program that says where the fields of ``include``/plait/abi.h lie, and run it.
+
+    Padding that nobody wrote is an error: compilers differ in it.
+    """
+    header = include / "plait" / "abi.h"
+    found = structs(header)
+    lines = [
+        f'printf("field {struct} {field} %zu %zu\\n", offsetof({struct}, {field}), '
+        f"sizeof((({struct} *)0)->{field}));"
+        for struct, fields in found.items()
+        for field in fields
+    ]
+    lines += [f'printf("size {struct} %zu\\n", sizeof({struct}));' for struct in found]
+    lines += [
+        f'printf("value {name} %lld\\n", (long long){name});' for name in _enumerators(header)
+    ]
+    source = "\n".join(
+        ["#include <plait/abi.h>", "#include <stdio.h>", "int main(void) {", *lines, "}"]
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        program = pathlib.Path(folder) / "layout"
+        file = program.with_suffix(".c")
+        file.write_text(source, encoding="utf-8")
+        compiler = os.environ.get("CC", "cc").split()
+        flags = ["-std=c11", "-Wall", "-Wextra", "-Wpadded", "-Werror", f"-I{include}"]
+        command = [*compiler, *flags, str(file), "-o", str(program)]
+        subprocess.run(command, check=True)
+        said = subprocess.run([str(program)], check=True, capture_output=True, text=True).stdout
+    fields, sizes, values = {}, {}, {}
+    for line in said.splitlines():
+        kind, *words = line.split()
+        if kind == "field":
+            fields[words[0], words[1]] = (int(words[2]), int(words[3]))
+        elif kind == "size":
+            sizes[words[0]] = int(words[1])
+        else:
+            values[words[0]] = int(words[1])
+    return Layout(fields, sizes, values)
+
+
+def compare(old: Layout, new: Layout) -> Iterator[str]:
+    """Yield a line for each thing in ``new`` that would break what was compiled against ``old``."""
+    for (struct, field), where in old.fields.items():
+        found = new.fields.get((struct, field))
+        if found is None:
+            yield f"{struct}.{field} is gone"
+        elif found != where:
+            yield (
+                f"{struct}.{field} was at {where[0]} with {where[1]} bytes, and is at {found[0]} "
+                f"with {found[1]}"
+            )
+    for (struct, field), (offset, _) in new.fields.items():
+        if (struct, field) in old.fields or struct not in old.sizes:
+            continue
+        if offset < old.sizes[struct]:
+            yield f"{struct}.{field} is new and stands before the old end of the struct"
+        elif struct in FROZEN:
+            yield f"{struct}.{field} is new, and the struct is frozen"
+    for name, value in old.values.items():
+        if new.values.get(name) != value:
+            yield f"{name} was {value} and is {new.values.get(name, 'gone')}"
+
+
+def check(stored: pathlib.Path = STORED, include: pathlib.Path = INCLUDE) -> list[str]:
+    """Return one line for every break with a stored header, with the version of that header."""
+    today = layout(include)
+    versions = sorted(folder for folder in stored.iterdir() if folder.is_dir())
+    if not versions:
+        return [f"{stored}: no header is stored"]
+    return [
+        f"{folder.name}: {line}" for folder in versions for line in compare(layout(folder), today)
+    ]
+
+
+def main() -> int:
+    """Print what breaks; the exit status is 1 if anything does."""
+    broken = check()
+    print("\n".join(broken))
+    return bool(broken)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
