@@ -12,18 +12,27 @@ import pytest
 
 import plait_abi
 
-SOURCE = Path(__file__).with_name("foreign.c")
+HERE = Path(__file__).parent
 
 
-def build(folder: Path, *flags: str) -> Path:
-    out = folder / "foreign.so"
+def build(folder: Path, *flags: str, source: str = "foreign", name: str = "foreign") -> Path:
+    out = folder / f"{name}.so"
     cc = os.environ.get("CC", "cc").split()
     include = plait_abi.paths()["include"]
     subprocess.run(
-        [*cc, "-std=c11", "-shared", "-fPIC", f"-I{include}", *flags, str(SOURCE), "-o", str(out)],
+        [
+            *(*cc, "-std=c11", "-shared", "-fPIC", f"-I{include}", *flags),
+            *(str(HERE / f"{source}.c"), "-o", str(out)),
+        ],
         check=True,
     )
     return out
+
+
+def build_idle(folder: Path, name: str, answer: str, *operators: str) -> Path:
+    listed = ",".join(f'"{operator}"' for operator in operators)
+    flags = [f'-DNAME="{name}"', f"-DOPERATORS={listed}", f"-DANSWER={answer}"]
+    return build(folder, *flags, source="idle", name=name)
 
 
 def run_kit(*options: str) -> tuple[int, dict[str, int], str]:
@@ -41,7 +50,7 @@ def run_kit(*options: str) -> tuple[int, dict[str, int], str]:
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     counts = {
         word: int(number)
-        for number, word in re.findall(r"(\d+) (passed|failed|error)", done.stdout[-300:])
+        for number, word in re.findall(r"(\d+) (passed|failed|skipped|error)", done.stdout[-300:])
     }
     return done.returncode, counts, done.stdout + done.stderr
 
@@ -66,6 +75,77 @@ def test_a_wrong_provider_fails(tmp_path: Path) -> None:
 def test_a_missing_provider_is_named() -> None:
     code, _, text = run_kit("--provider", "nobody")
     assert code != 0 and "nobody" in text and "--load" in text
+
+
+def failures(text: str) -> set[str]:
+    """Names of the tests in pytest's summary, without the numbers of samples."""
+    return set(re.findall(r"^FAILED \S*::(\w+\[[^\]]*?)(?:-\d+)?\]", text, flags=re.MULTILINE))
+
+
+def test_one_that_returns_ok_and_writes_nothing_is_named(tmp_path: Path) -> None:
+    compared = {"mul", "isnan", "sort", "cat"}
+    operators = {*compared, "bernoulli", "uniform_"}
+    library = build_idle(tmp_path, "silent", "PLAIT_OK", *operators)
+    code, _, text = run_kit("--provider", "silent", "--load", str(library))
+    failed = failures(text)
+    assert code == 1, text
+    assert {f"test_values[{operator}" for operator in compared} <= failed
+    assert "test_unpredictable[uniform_" in failed, "it leaves in memory what was there"
+    for operator in operators - {"uniform_"}:
+        assert f"test_serves[silent-{operator}" in failed
+        said = rf"silent: its kernel of {operator} returned PLAIT_OK \d+ times and never wrote"
+        assert re.search(said, text)
+
+
+def test_one_that_always_declines_is_named(tmp_path: Path) -> None:
+    library = build_idle(tmp_path, "shy", "PLAIT_DECLINE", "mul", "randperm")
+    code, counts, text = run_kit("--provider", "shy", "--load", str(library))
+    assert code == 1, text
+    named = {"test_serves[shy-mul", "test_serves[shy-randperm"}
+    assert failures(text) == named, "the kernels below are right"
+    assert counts["passed"] > 20
+    for operator in ("mul", "randperm"):
+        assert re.search(rf"shy: its kernel of {operator} accepted none of \d+ calls", text)
+    alone = run_kit("--provider", "shy", "--load", str(library), "-k", "serves")
+    assert alone[0] == 1 and failures(alone[2]) == named
+
+
+@pytest.mark.parametrize("answer", ["PLAIT_OK", "PLAIT_DECLINE"])
+def test_one_for_a_composite_is_named(tmp_path: Path, answer: str) -> None:
+    library = build_idle(tmp_path, "fused", answer, "layer_norm", "stack")
+    code, _, text = run_kit("--provider", "fused", "--load", str(library))
+    assert code == 1, text
+    for operator in ("layer_norm", "stack"):
+        assert f"test_serves[fused-{operator}" in failures(text)
+        assert f"fused: its kernel of {operator}" in text
+
+
+def test_one_that_is_never_called_is_named(tmp_path: Path) -> None:
+    hidden = build(tmp_path)
+    before = build_idle(tmp_path, "before", "PLAIT_OK", "mul")
+    options = ["--provider", "foreign", "--load", str(hidden), "--load", str(before)]
+    code, _, text = run_kit(*options, "-k", "serves")
+    assert code == 1, text
+    assert failures(text) == {"test_serves[foreign-mul"}
+    assert "foreign: its kernel of mul was never called" in text
+
+
+def test_an_operator_of_the_provider_s_own_is_skipped_by_name(tmp_path: Path) -> None:
+    library = build_idle(tmp_path, "inventor", "PLAIT_OK", "invented")
+    text = run_kit("--provider", "inventor", "--load", str(library), "-rs")[2]
+    assert "the kit has no samples of invented, which inventor defines" in text
+    assert "passed" not in text and "failed" not in text
+
+
+def test_kernels_in_python_are_held_to_it() -> None:
+    code, counts, text = run_kit("--provider", "plait_core._fft_kernels")
+    assert code == 0 and counts["passed"] > 20 and "failed" not in counts, text
+
+
+def test_single_tests_of_a_provider_stand_alone(tmp_path: Path) -> None:
+    library = build(tmp_path)
+    code, counts, text = run_kit("--provider", "foreign", "--load", str(library), "-k", "serves")
+    assert code == 0 and counts == {"passed": 1}, text
 
 
 @pytest.mark.parametrize("layout", ["reversed", "expanded", "transposed"])

@@ -89,6 +89,9 @@ PyObject *held(plait_object *);
 // From kernels.cpp: kernels written in Python.
 bool add_kernels(PyObject *module);
 
+// From probes.cpp: what registered kernels do with calls.
+bool add_probes(PyObject *module);
+
 // From engine.cpp: the role "engine".
 bool add_engine(PyObject *module);
 

@@ -37,9 +37,11 @@ if TYPE_CHECKING:
         set_grad_enabled,
     )
     from plait_abi._kernel import Kernel, kernel
+    from plait_abi._probe import Counts, Probe
     from plait_abi._report import Record, records, report
 
 __all__ = [
+    "Counts",
     "DTypeError",
     "Generator",
     "Handle",
@@ -47,6 +49,7 @@ __all__ = [
     "Operator",
     "OutOfMemoryError",
     "PlaitError",
+    "Probe",
     "Record",
     "ShapeError",
     "choose",
@@ -79,6 +82,8 @@ def __getattr__(name: str) -> Any:
         value = getattr(import_module("plait_abi._report"), name)
     elif name in ("Kernel", "kernel"):
         value = getattr(import_module("plait_abi._kernel"), name)
+    elif name in ("Counts", "Probe"):
+        value = getattr(import_module("plait_abi._probe"), name)
     else:
         value = getattr(import_module("plait_abi._binding"), name)
     globals()[name] = value

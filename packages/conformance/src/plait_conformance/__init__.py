@@ -4,18 +4,19 @@ For role ``kernels.cpu`` the cases come from the operators' specs: samples and N
 layouts that kernels get wrong, the ``out=`` and in-place forms, and the errors that each operator
 must give::
 
-    pytest --pyargs plait_conformance --role kernels.cpu --provider NAME --load matmul.so
+    pytest --pyargs plait_conformance --role kernels.cpu --provider NAME --load ./matmul.so
 
 ``--provider`` limits the run to the operators that this provider has kernels for; without it
 everything that is installed is tested. A provider may decline cases: the kernel below it then
-answers, and the result counts.
+answers, and the result counts. A kernel that is never called, accepts no call, or returns without
+ever writing a result fails by name.
 
 For role ``engine`` the gradients of every operator are compared with finite differences at its
 samples, and then come the programs that users write: accumulation, shared results, roots and seeds,
 modes, writes in place, views, threads. An engine may refuse what is hard, with a
 NotImplementedError; a wrong gradient fails::
 
-    pytest --pyargs plait_conformance --role engine --provider NAME --load engine.so
+    pytest --pyargs plait_conformance --role engine --provider NAME --load ./engine.so
 """
 
 from __future__ import annotations
@@ -26,22 +27,28 @@ from plait_conformance._checks import (
     check_inplace,
     check_layouts,
     check_out,
+    check_unpredictable,
     check_values,
 )
 from plait_conformance._engine import engine_in_force, right_or_refused
 from plait_conformance._gradients import Derivative, check_derivative, derivatives
+from plait_conformance._kernels import Registered, check_serves, registered
 
 __all__ = [
     "Case",
     "Derivative",
+    "Registered",
     "cases",
     "check_derivative",
     "check_error",
     "check_inplace",
     "check_layouts",
     "check_out",
+    "check_serves",
+    "check_unpredictable",
     "check_values",
     "derivatives",
     "engine_in_force",
+    "registered",
     "right_or_refused",
 ]

@@ -63,12 +63,17 @@ def copy_layout(array: Any) -> Any:
     return array[flipped].copy(order="K")[flipped]
 
 
-def cases(names: set[str] | None = None) -> Iterator[Case]:
-    """Yield the cases of all operators with kernels, or of those called `names` alone."""
+def cases(names: set[str] | None = None, *, unpredictable: bool = False) -> Iterator[Case]:
+    """Yield the cases of the operators called `names`, or of all that have kernels of their own.
+
+    Args:
+        names: operators; composites, and views, only where they are named.
+        unpredictable: those of which only shapes and dtypes are known, in place of all others.
+    """
     for operator in specs.all():
-        if operator.kind in ("view", "composite") or operator.random:
+        if operator.unpredictable != unpredictable:
             continue
-        if names is not None and operator.name not in names:
+        if operator.kind in ("view", "composite") if names is None else operator.name not in names:
             continue
         for number, sample in enumerate(draw(operator)):
             yield Case(operator, number, sample)

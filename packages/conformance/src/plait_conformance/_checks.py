@@ -11,7 +11,14 @@ import plait_abi
 from plait_conformance._cases import Case, map_arrays
 from plait_ops.spec import ErrorFact, Operator
 
-__all__ = ["check_error", "check_inplace", "check_layouts", "check_out", "check_values"]
+__all__ = [
+    "check_error",
+    "check_inplace",
+    "check_layouts",
+    "check_out",
+    "check_unpredictable",
+    "check_values",
+]
 
 Arrays = list[Any]
 RELATIVE = {
@@ -70,6 +77,9 @@ def assert_same(case: Case, got: Arrays, want: Arrays, what: str) -> None:
         where = f"{case}: {what}, result {number}"
         assert a.shape == b.shape, f"{where}: shape {a.shape}, expected {b.shape}"
         assert a.dtype == b.dtype, f"{where}: dtype {a.dtype}, expected {b.dtype}"
+        if a.dtype == bool:
+            stored = np.asarray(a).view(np.uint8) if a.flags.c_contiguous else np.uint8(0)
+            assert np.all(stored <= 1), f"{where}: the bytes of bools are 0 and 1"
         relative = RELATIVE.get(str(b.dtype), 0.0) * case.sample.tolerance
         np.testing.assert_allclose(
             a, b, rtol=relative, atol=relative, equal_nan=True, err_msg=where
@@ -89,6 +99,27 @@ def check_values(case: Case) -> None:
             np.testing.assert_array_equal(
                 a, b, err_msg=f"{case}: `{name}` was written but has no mark"
             )
+
+
+def check_unpredictable(case: Case) -> None:
+    """Results have the reference's shapes and dtypes; what is random repeats from the same seed,
+    whatever the memory that it is written to held before.
+    """
+    want, found = expected(case), []
+    for fill in (None, 0):
+        sample = case.fresh()
+        bound = case.operator.schema.bind(sample.args, sample.kwargs)
+        for argument in case.operator.schema.arguments:
+            if argument.writes and fill is not None and argument.name in bound:
+                bound[argument.name][...] = fill
+        plait_abi.default_generator().manual_seed(0)
+        found.append(as_arrays(call(case.operator, sample.args, sample.kwargs)))
+    for number, (a, b, c) in enumerate(zip(*found, want, strict=True)):
+        where = f"{case}: result {number}"
+        assert a.shape == c.shape, f"{where}: shape {a.shape}, expected {c.shape}"
+        assert a.dtype == c.dtype, f"{where}: dtype {a.dtype}, expected {c.dtype}"
+        if case.operator.random:
+            np.testing.assert_array_equal(a, b, err_msg=f"{where}: from the same seed")
 
 
 def relayouts() -> dict[str, Any]:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 import pathlib
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from plait_conformance._kernels import Registered
 
 __all__ = [
     "pytest_addoption",
@@ -20,6 +24,9 @@ ROLES = {
     "optimizer": ("test_optimizer",),
 }
 """The modules whose tests belong to a role."""
+
+KERNELS = pytest.StashKey["list[Registered]"]()
+"""The kernels under test, watched by probes until the session ends."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -77,26 +84,35 @@ def start_engine(config: pytest.Config) -> None:
         )
 
 
-def provided_names(config: pytest.Config) -> set[str] | None:
-    """Load what was asked for; give the operators that the provider has kernels for (None: all)."""
-    import plait_abi
+def kernels_under_test(config: pytest.Config) -> list[Registered]:
+    """Load what was asked for; watch the provider's kernels, or those that are asked first."""
+    if KERNELS in config.stash:
+        return config.stash[KERNELS]
+    from plait_conformance._kernels import registered
 
     load(config)
     provider = config.getoption("--provider")
-    if provider is None:
-        return None
-    names = {
-        record.name
-        for record in plait_abi.records()
-        if (record.kind, record.provider) == ("kernel", provider)
-    }
-    if not names:
+    kernels = list(registered(provider))
+    if not kernels and provider is not None:
         raise pytest.UsageError(f"no kernel is provided by {provider!r}: load it with --load PATH")
+    for kernel in kernels:
+        config.add_cleanup(kernel.probe.close)
+    config.stash[KERNELS] = kernels
+    return kernels
+
+
+def operators_under_test(config: pytest.Config) -> set[str]:
+    """Name the operators that the kernels are for; without a provider all that can have one."""
+    from plait_ops import specs
+
+    names = {kernel.name for kernel in kernels_under_test(config)}
+    if config.getoption("--provider") is None:
+        names |= {o.name for o in specs.all() if o.kind not in ("view", "composite")}
     return names
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Make one test a sample, and one an error fact."""
+    """Make one test a sample, one an error fact, and one a kernel."""
     if not metafunc.module.__name__.startswith("plait_conformance."):
         return
     if metafunc.config.getoption("--role") == "engine":
@@ -114,19 +130,25 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             subjects = list(optimizer_cases(metafunc.config.getoption("--provider")))
             metafunc.parametrize("optimizer", subjects, ids=str)
         return
-    from plait_conformance._cases import cases
-    from plait_ops import specs
-    from plait_ops.samples import error_facts
-    from plait_ops.sampling import Sampler
+    if "kernel" in metafunc.fixturenames:
+        metafunc.parametrize("kernel", kernels_under_test(metafunc.config), ids=str)
+        return
+    names = operators_under_test(metafunc.config)
+    if "case" in metafunc.fixturenames or "draw_case" in metafunc.fixturenames:
+        from plait_conformance._cases import cases
 
-    names = provided_names(metafunc.config)
-    if "case" in metafunc.fixturenames:
-        metafunc.parametrize("case", list(cases(names)), ids=str)
+        fixture = "case" if "case" in metafunc.fixturenames else "draw_case"
+        unpredictable = fixture == "draw_case"
+        metafunc.parametrize(fixture, list(cases(names, unpredictable=unpredictable)), ids=str)
     elif "fact" in metafunc.fixturenames:
+        from plait_ops import specs
+        from plait_ops.samples import error_facts
+        from plait_ops.sampling import Sampler
+
         facts = [
             pytest.param(operator, fact, fact.call(Sampler(0)), id=f"{operator.name}-{number}")
             for operator in specs.all()
-            if names is None or operator.name in names
+            if operator.name in names
             for number, fact in enumerate(error_facts(operator))
         ]
         metafunc.parametrize(("operator", "fact", "sample"), facts)

@@ -10,8 +10,10 @@ from plait_conformance._checks import (
     check_inplace,
     check_layouts,
     check_out,
+    check_unpredictable,
     check_values,
 )
+from plait_conformance._kernels import Registered, check_serves
 from plait_ops.spec import ErrorFact, Operator
 
 
@@ -31,5 +33,13 @@ def test_inplace(case: Case) -> None:
     check_inplace(case)
 
 
+def test_unpredictable(draw_case: Case) -> None:
+    check_unpredictable(draw_case)
+
+
 def test_errors(operator: Operator, fact: ErrorFact, sample: Any) -> None:
     check_error(operator, fact, sample)
+
+
+def test_serves(kernel: Registered) -> None:
+    check_serves(kernel)

@@ -1,4 +1,4 @@
-// New tensors of one value, full, zeros and ones, and those without values, empty.
+// New tensors of one value: full, zeros and ones.
 #include "kernel/copy.h"
 
 namespace plait::core {
@@ -7,7 +7,6 @@ namespace {
 plait_status full(plait_call *c) { return fill_with(c, result(c), c->in[1]); }
 plait_status zeros(plait_call *c) { return fill_with(c, result(c), 0); }
 plait_status ones(plait_call *c) { return fill_with(c, result(c), 1); }
-plait_status empty(plait_call *) { return PLAIT_OK; }
 
 PLAIT_KERNEL("full", full);
 PLAIT_KERNEL("full_like", full);
@@ -15,9 +14,6 @@ PLAIT_KERNEL("zeros", zeros);
 PLAIT_KERNEL("zeros_like", zeros);
 PLAIT_KERNEL("ones", ones);
 PLAIT_KERNEL("ones_like", ones);
-PLAIT_KERNEL("empty", empty);
-PLAIT_KERNEL("empty_like", empty);
-PLAIT_KERNEL("empty_strided", empty);
 
 }  // namespace
 }  // namespace plait::core

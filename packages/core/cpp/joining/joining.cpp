@@ -1,4 +1,4 @@
-// cat and stack: every input is copied into its slice of the result.
+// cat: every input is copied into its slice of the result.
 #include "kernel/copy.h"
 
 namespace plait::core {
@@ -23,29 +23,7 @@ plait_status cat(plait_call *c) {
   return PLAIT_OK;
 }
 
-plait_status stack(plait_call *c) {
-  const DLTensor *out = result(c);
-  const int64_t dim = wrapped(integer(c, 1), out->ndim);
-  int64_t shape[PLAIT_MAX_DIMS], strides[PLAIT_MAX_DIMS];
-  int n = 0;
-  for (int d = 0; d < out->ndim; d++) {
-    if (d == dim) continue;
-    shape[n] = out->shape[d];
-    strides[n++] = out->strides[d];
-  }
-  DLTensor slice = *out;
-  slice.ndim = n;
-  slice.shape = shape;
-  slice.strides = strides;
-  for (uint32_t i = 0; i < c->in[0].n; i++) {
-    slice.data = data<char>(out) + int64_t(i) * out->strides[dim] * size_of(kind(out->dtype));
-    PLAIT_TRY(copy(c, &slice, &c->in[0].u.ts[i]->dl));
-  }
-  return PLAIT_OK;
-}
-
 PLAIT_KERNEL("cat", cat);
-PLAIT_KERNEL("stack", stack);
 
 }  // namespace
 }  // namespace plait::core

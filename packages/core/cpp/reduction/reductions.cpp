@@ -175,7 +175,12 @@ plait_status reduce_truth(const plait_call *c, uint64_t mask) {
   Workspace space;
   Reduction r;
   PLAIT_TRY(prepare(c, tensor(c, 0), mask, Bool, Layout::kAny, &space, &r));
-  return reduce_as<Op, uint8_t>(c, r, result(c), false);
+  DLTensor *out = result(c);
+  if (r.reduced.count == 0) {  // what a reduction of bytes starts from may be no bool
+    memset(data<uint8_t>(out), Op::template start<uint8_t>() != 0, size_t(r.kept.count));
+    return PLAIT_OK;
+  }
+  return reduce_as<Op, uint8_t>(c, r, out, false);
 }
 
 uint64_t dims(const plait_call *c) { return dims_mask(c, 1, tensor(c, 0)->ndim); }

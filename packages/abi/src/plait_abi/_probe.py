@@ -1,0 +1,83 @@
+"""What the kernels that a provider registered do with the calls of an operator."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any, NamedTuple
+
+from plait_abi import _binding
+
+__all__ = ["Counts", "Probe"]
+
+
+class Counts(NamedTuple):
+    """What happened to calls: every one was accepted, declined, or failed with an error.
+
+    ``poisoned`` counts those accepted ones whose results had been filled with bytes that no
+    operator gives, and ``untouched`` those of them that still had these bytes afterwards.
+    """
+
+    calls: int
+    accepted: int
+    declined: int
+    failed: int
+    poisoned: int
+    untouched: int
+
+
+class Probe:
+    """Watches the kernels of one provider for one operator until `close`, or for a ``with`` block.
+
+    Kernels are asked in their order, as without a probe. Before that, results in memory that no
+    argument shares are filled with bytes that no operator gives: a kernel that reads them, or
+    leaves some as they are, gives wrong results. Where every kernel declines they are asked once
+    more, which is not counted.
+
+    Args:
+        name: the operator, ``"exp"``, or one overload of several, ``"max.dim"``.
+        provider: the plug-in whose kernels are watched, as `records` names it.
+        device: the kind of device that they are for.
+
+    Raises:
+        AttributeError: if there is no such operator.
+        ValueError: if the provider has no kernel for it.
+
+    Example:
+        >>> import numpy as np, plait_abi, plait_core as pc
+        >>> def exp(x, out):
+        ...     if x.ndim == 0:
+        ...         return NotImplemented
+        ...     np.exp(x.numpy(), out=out.numpy())
+        >>> with plait_abi.kernel("exp", exp), plait_abi.Probe("exp", exp.__module__) as probe:
+        ...     print(pc.exp(pc.tensor(0.0)), pc.exp(pc.tensor([0.0])))
+        tensor(1.) tensor([1.])
+        >>> probe.counts
+        Counts(calls=2, accepted=1, declined=1, failed=0, poisoned=1, untouched=0)
+    """
+
+    def __init__(self, name: str, provider: str, device: Any = "cpu") -> None:
+        self._text = f"<probe of {provider} for {name}>"
+        self._registered = _binding.probe(name, provider, device)
+
+    def __repr__(self) -> str:
+        return self._text
+
+    @property
+    def counts(self) -> Counts:
+        """The counts so far."""
+        return Counts(*_binding.probe_counts(self._registered))
+
+    def close(self) -> None:
+        """Stop watching. A second time nothing happens; the counts stay."""
+        _binding.probe_close(self._registered)
+
+    def __enter__(self) -> Probe:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
