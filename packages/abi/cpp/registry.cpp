@@ -16,7 +16,7 @@ namespace {
 std::unordered_map<std::string, Op *> by_name;
 std::vector<Op *> all_ops;
 std::unordered_map<std::string, uint32_t> layer_bits;
-std::vector<Registration> for_all_ops;  // layers registered with op NULL
+std::vector<Registration> for_all_ops;  // layers and kernels registered with op NULL
 uint64_t undo_counter = 0;
 
 using Table = const plait_entry *;
@@ -34,10 +34,16 @@ void publish(Op *op) {
     table[i] = new plait_entry{r.entry.fn, r.entry.ctx, r.entry.who, table[i]};
     if (is_layer) mask |= uint64_t(1) << i;
   };
+  // A kernel for all operators serves those that nothing else does, and is asked last.
+  const bool served = op->flags & PLAIT_OP_VIEW || op->def->decompose;
+  for (const Registration &r : for_all_ops)
+    if (r.slot < PLAIT_SLOT_LAYER && !served) add(r);
   for (const bool defaults : {true, false})
     for (const auto *list : {&for_all_ops, &op->registrations})
       for (const Registration &r : *list)
-        if (is_default(r.entry.who) == defaults) add(r);
+        if ((list != &for_all_ops || r.slot >= PLAIT_SLOT_LAYER) &&
+            is_default(r.entry.who) == defaults)
+          add(r);
   static const Table empty[64] = {};
   static_assert(PLAIT_MAX_DEVICE_TYPES <= 64, "the empty table serves both");
   const auto keep = [](const std::vector<Table> &v) -> Table const * {
@@ -158,7 +164,7 @@ plait_status implement(plait_thread *thread, const plait_op *op, uint32_t slot, 
                        void *ctx, const plait_plugin *who, uint64_t *undo) {
   return border(thread, "implement", [&]() -> plait_status {
     const bool is_layer = slot >= PLAIT_SLOT_LAYER && slot < PLAIT_SLOT_LAYER + 64;
-    if (!fn || (!is_layer && slot >= PLAIT_MAX_DEVICE_TYPES) || (!op && !is_layer))
+    if (!fn || (!is_layer && slot >= PLAIT_MAX_DEVICE_TYPES))
       return raise(thread, PLAIT_VALUE_ERROR, "implement",
                    "a function and a device type or layer are required");
     if (op && !is_layer && op->flags & PLAIT_OP_VIEW)

@@ -680,6 +680,35 @@ TEST(definitions_that_contradict_themselves_are_refused) {
               PLAIT_VALUE_ERROR &&
           error_has({"look", "view"}));
 }
+int catch_all_calls;
+TEST(a_kernel_for_all_operators_serves_what_nothing_else_does) {
+  define_basics();
+  const auto doubling = [](plait_call *c) -> plait_status {
+    catch_all_calls++;
+    return std::strncmp(c->op->name, "twice", 5) ? PLAIT_DECLINE : twice_kernel(c);
+  };
+  const auto parts = [](plait_call *c) -> plait_status {
+    return try_call(c->thread, rt->op("twice"), c->in, 1, c->out);
+  };
+  define("by_parts(Tensor self) -> Tensor", PLAIT_OP_COMPOSITE, nullptr, nullptr, parts);
+  uint64_t undo = 0;
+  check(rt->implement(th, nullptr, kDLCPU, doubling, nullptr, &chosen_plugin, &undo));
+  define("twice_later(Tensor self) -> Tensor", 0, like_shape, nullptr);
+  define("never(Tensor self) -> Tensor", 0, like_shape, nullptr);
+  const Tensor x = make({2}, {1, 2});
+  plait_value out;
+  for (const char *name : {"twice", "by_parts"}) {  // what has a kernel or parts is not its affair
+    check(run(name, {value(x)}, &out));
+    rt->release_value(&out);
+  }
+  REQUIRE(catch_all_calls == 0);
+  check(run("twice_later", {value(x)}, &out));
+  REQUIRE(catch_all_calls == 1 && *at(out.u.t, 1) == 4);
+  rt->release_value(&out);
+  REQUIRE(run("never", {value(x)}, &out) == PLAIT_NOT_IMPLEMENTED && error_has({"never", "no kernel"}));
+  check(rt->retract(th, undo));
+  REQUIRE(run("twice_later", {value(x)}, &out) == PLAIT_NOT_IMPLEMENTED && catch_all_calls == 2);
+}
 int fused_calls;
 TEST(a_kernel_of_a_composite_runs) {
   define_basics();

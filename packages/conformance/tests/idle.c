@@ -18,8 +18,8 @@ static const plait_op_def own = {PLAIT_HEADER(plait_op_def),
                                  "invented(Tensor self) -> Tensor",
                                  "Nothing.",
                                  0,
-                                 0,
                                  like_input,
+                                 NULL,
                                  NULL,
                                  NULL,
                                  NULL,
@@ -39,4 +39,4 @@ static plait_status init(const plait_runtime *given, const plait_plugin *self) {
 }
 
 __attribute__((visibility("default")))
-const plait_plugin plait_plugin_v1 = {PLAIT_HEADER(plait_plugin), NAME, "1.0", 0, 0, init, NULL};
+const plait_plugin plait_plugin_v1 = {PLAIT_HEADER(plait_plugin), NAME, "1.0", 0, init, NULL};

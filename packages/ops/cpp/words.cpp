@@ -119,7 +119,7 @@ DType require_common(const Scope &x, const char *name_a, const plait_value &a, c
 
 int64_t item(const Scope &x, const plait_tensor *t) {
   if (t->dl.device.device_type != kDLCPU || !same(t->dl.dtype, dtype::int64) || numel(t) != 1)
-    fail(x, PLAIT_VALUE_ERROR,
+    fail(x, PLAIT_NOT_IMPLEMENTED,
          "the shape of the result depends on values, which a tensor on device meta does not have");
   return *static_cast<const int64_t *>(t->dl.data);
 }

@@ -111,7 +111,7 @@ plait_status run(plait_call *c) {
 }
 
 const plait_plugin prober{
-    PLAIT_HEADER(plait_plugin), "plait_abi.probe", PY_VERSION, 0, 0, nullptr, nullptr};
+    PLAIT_HEADER(plait_plugin), "plait_abi.probe", PY_VERSION, 0, nullptr, nullptr};
 
 PyObject *open(PyObject *, PyObject *args) {
   const char *name, *provider;

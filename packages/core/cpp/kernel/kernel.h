@@ -225,7 +225,7 @@ class Workspace {  // bytes for the duration of a kernel, 64-byte aligned
 
 // Runs f(i) for i in [0, n). Results must not depend on threads: cut work by its size alone.
 template <class F>
-inline void parallel(const plait_call *c, int64_t n, F &&f) {
+inline void parallel(const plait_call *, int64_t n, F &&f) {
   if (n == 1) return f(int64_t(0));
   const plait_executor *e = PLAIT_ROLE(plait_executor, roles.executor);
   struct Context {

@@ -102,7 +102,7 @@ bool gemm_floats(const plait_call *c, const Product<T> &p) {
     const bool fits =
         p.m <= INT32_MAX && p.n <= INT32_MAX && p.k <= INT32_MAX && p.ldc <= INT32_MAX;
     if (!a.ld || !b.ld || !fits) return false;
-    gemm_in_runs(c, p, [&](const Product<T> &q) {
+    gemm_in_runs(p, [&](const Product<T> &q) {
       blas_of<T>().gemm(kRowMajor, a.trans, b.trans, int(q.m), int(q.n), int(q.k), q.alpha,
                         q.a.data, int(a.ld), q.b.data, int(b.ld), q.beta, q.c,
                         int(q.ldc > q.n ? q.ldc : q.n));

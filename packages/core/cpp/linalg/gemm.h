@@ -37,7 +37,7 @@ void in_runs(int64_t k, const F &run) {
 // c of p by runs of k, each of them by multiply(product): not into c itself, in which some
 // libraries add up product by product.
 template <class T, class F>
-void gemm_in_runs(const plait_call *c, const Product<T> &p, const F &multiply) {
+void gemm_in_runs(const Product<T> &p, const F &multiply) {
   Workspace space;
   const bool whole = p.k <= kRun,
              apart = !whole && space.try_take(uint64_t(p.m * p.n) * sizeof(T));

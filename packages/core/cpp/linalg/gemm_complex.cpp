@@ -43,7 +43,7 @@ bool by_blas(const plait_call *c, const Product<T> &p) {
   const Layout a = layout(p.a, p.m, p.k), b = layout(p.b, p.k, p.n);
   const bool fits = p.m <= INT32_MAX && p.n <= INT32_MAX && p.k <= INT32_MAX && p.ldc <= INT32_MAX;
   if (!gemm || !a.ld || !b.ld || !fits) return false;
-  gemm_in_runs(c, p, [&](const Product<T> &q) {
+  gemm_in_runs(p, [&](const Product<T> &q) {
     gemm(kRowMajor, a.trans, b.trans, int(q.m), int(q.n), int(q.k), &q.alpha, q.a.data, int(a.ld),
          q.b.data, int(b.ld), &q.beta, q.c, int(q.ldc > q.n ? q.ldc : q.n));
   });

@@ -78,7 +78,7 @@ plait_status each_line(const plait_call *c, int dim, int64_t room, F &&f) {
   parallel_ranges(c, from.count, kSerial / 8 / (from.size + 1) + 1,
                   [&](int64_t begin, int64_t end) {
                     Workspace space;
-                    if (room && !space.try_take(c, uint64_t(room)))
+                    if (room && !space.try_take(uint64_t(room)))
                       return __atomic_store_n(&failed, true, __ATOMIC_RELAXED);
                     for (int64_t line = begin; line < end; line++) {
                       const T *p = data<T>(self) + from.first(line);

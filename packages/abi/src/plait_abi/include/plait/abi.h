@@ -435,6 +435,7 @@ typedef struct plait_device { /* role "device", one for each device type but the
   const char *name; /* "cuda" */
   void *ctx;
   int32_t (*count)(void *ctx);
+  /* or NULL, like the three behind it: nothing but the exchange of arrays asks for them yet (docs/design/0020) */
   plait_status (*copy)(void *ctx, struct plait_thread *, void *dst, DLDevice to, const void *src, DLDevice from,
                        uint64_t nbytes, struct plait_stream *);
   plait_status (*synchronize)(void *ctx, DLDevice, struct plait_stream *);
