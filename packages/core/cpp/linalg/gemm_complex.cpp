@@ -1,5 +1,5 @@
 // Matrix products of complex numbers: BLAS's cgemm and zgemm, or plain loops where there is none.
-#include "kernel/copy.h"
+#include "linalg/blas_layout.h"
 #include "linalg/gemm.h"
 #include "pointwise/math.h"
 
@@ -17,24 +17,6 @@ ComplexGemm blas_gemm(Complex64) {
 }
 ComplexGemm blas_gemm(Complex128) {
   return reinterpret_cast<ComplexGemm>(blas_symbol("cblas_zgemm"));
-}
-
-// How BLAS names a layout: the leading dimension of the matrix or of its transpose. 0: neither.
-struct Layout {
-  int64_t ld = 0;
-  int trans = kNoTrans;
-};
-template <class T>
-Layout layout(const Matrix<T> &a, int64_t rows, int64_t columns) {
-  if ((a.columns == 1 || columns <= 1) && (a.rows >= columns || rows <= 1)) {
-    const int64_t ld = rows <= 1 ? columns : a.rows;
-    if (ld <= INT32_MAX) return {ld > 1 ? ld : 1, kNoTrans};
-  }
-  if ((a.rows == 1 || rows <= 1) && (a.columns >= rows || columns <= 1)) {
-    const int64_t ld = columns <= 1 ? rows : a.columns;
-    if (ld <= INT32_MAX) return {ld > 1 ? ld : 1, kTrans};
-  }
-  return {};
 }
 
 template <class T>
@@ -77,19 +59,6 @@ void serial(const plait_call *c, const Product<T> &p) {
 }
 
 template <class T>
-plait_status pack(const plait_call *c, Matrix<T> *a, int64_t rows, int64_t columns,
-                  Workspace *space) {
-  if (layout(*a, rows, columns).ld) return PLAIT_OK;
-  PLAIT_TRY(space->take(c, uint64_t(rows * columns) * sizeof(T)));
-  const int64_t shape[2] = {rows, columns}, dense[2] = {columns, 1},
-                from[2] = {a->rows, a->columns};
-  copy_strided(c, space->as<char>(), dense, reinterpret_cast<const char *>(a->data), from, shape, 2,
-               sizeof(T));
-  *a = {space->as<T>(), columns, 1};
-  return PLAIT_OK;
-}
-
-template <class T>
 plait_status whole(const plait_call *c, Product<T> p) {
   PLAIT_TRY(check_blas(c));
   if (p.m == 0 || p.n == 0) return PLAIT_OK;
@@ -126,14 +95,6 @@ void gemm_serial(const plait_call *c, const Product<Complex64> &p) {
 template <>
 void gemm_serial(const plait_call *c, const Product<Complex128> &p) {
   serial(c, p);
-}
-template <>
-bool is_plain(const Matrix<Complex64> &a, int64_t rows, int64_t columns) {
-  return layout(a, rows, columns).ld != 0;
-}
-template <>
-bool is_plain(const Matrix<Complex128> &a, int64_t rows, int64_t columns) {
-  return layout(a, rows, columns).ld != 0;
 }
 
 }  // namespace plait::core

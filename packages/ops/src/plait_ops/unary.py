@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from plait_ops.spec import Pointwise
 
-__all__ = ["float_function", "function_of_one", "predicate"]
+__all__ = ["float_function", "function_of_one", "predicate", "special_function"]
 
 
 def float_function(
@@ -70,4 +70,30 @@ def predicate(name: str, text: str, example: str, dtypes: str = "all") -> Pointw
         promote="bool",
         dtypes=dtypes,
         inplace=False,
+    )
+
+
+def special_function(
+    name: str,
+    text: str,
+    at: tuple[str, float],
+    domain: tuple[float, float] = (-3.0, 3.0),
+) -> Pointwise:
+    """Return a float function whose documentation shows its value at a number, rounded: `at` has
+    both. With a name that begins with "special_" it stands in the namespace ``special`` alone.
+    """
+    public = f"special.{name[8:]}" if name.startswith("special_") else name
+    return Pointwise(
+        f"{name}(Tensor self) -> Tensor",
+        doc=f"""
+    {text}
+
+    >>> import plait_core as pc
+    >>> round(pc.{public}(pc.tensor([{at[0]}])).item(), 4)
+    {at[1]}
+    """,
+        promote="float",
+        domain=domain,
+        inplace="." not in public,
+        method="." not in public,
     )
