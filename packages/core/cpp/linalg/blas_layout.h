@@ -8,13 +8,13 @@
 namespace plait::core {
 
 // The leading dimension of the matrix or of its transpose. 0: neither.
-struct Layout {
+struct BlasLayout {
   int64_t ld;
   int trans;
 };
 
 template <class T>
-Layout layout(const Matrix<T> &a, int64_t rows, int64_t columns) {
+BlasLayout blas_layout(const Matrix<T> &a, int64_t rows, int64_t columns) {
   const bool one_row = rows <= 1, one_column = columns <= 1;
   if (a.columns == 1 || one_column) {
     const int64_t ld = one_row ? (columns > 1 ? columns : 1) : a.rows;
@@ -31,7 +31,7 @@ Layout layout(const Matrix<T> &a, int64_t rows, int64_t columns) {
 template <class T>
 plait_status pack(const plait_call *c, Matrix<T> *a, int64_t rows, int64_t columns,
                   Workspace *space) {
-  if (layout(*a, rows, columns).ld) return PLAIT_OK;
+  if (blas_layout(*a, rows, columns).ld) return PLAIT_OK;
   PLAIT_TRY(space->take(c, uint64_t(rows * columns) * sizeof(T)));
   const int64_t shape[2] = {rows, columns}, dense[2] = {columns, 1},
                 from[2] = {a->rows, a->columns};

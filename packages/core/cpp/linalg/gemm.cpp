@@ -60,7 +60,7 @@ bool gemm_floats(const plait_call *c, const Product<T> &p) {
       if (gemv(q)) return true;
     }
     if (!blas_of<T>().gemm) return false;
-    const Layout a = layout(p.a, p.m, p.k), b = layout(p.b, p.k, p.n);
+    const BlasLayout a = blas_layout(p.a, p.m, p.k), b = blas_layout(p.b, p.k, p.n);
     const bool fits =
         p.m <= INT32_MAX && p.n <= INT32_MAX && p.k <= INT32_MAX && p.ldc <= INT32_MAX;
     if (!a.ld || !b.ld || !fits) return false;

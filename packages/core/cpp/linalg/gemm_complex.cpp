@@ -22,7 +22,7 @@ ComplexGemm blas_gemm(Complex128) {
 template <class T>
 bool by_blas(const plait_call *c, const Product<T> &p) {
   const ComplexGemm gemm = batch_invariant() ? nullptr : blas_gemm(T(0));
-  const Layout a = layout(p.a, p.m, p.k), b = layout(p.b, p.k, p.n);
+  const BlasLayout a = blas_layout(p.a, p.m, p.k), b = blas_layout(p.b, p.k, p.n);
   const bool fits = p.m <= INT32_MAX && p.n <= INT32_MAX && p.k <= INT32_MAX && p.ldc <= INT32_MAX;
   if (!gemm || !a.ld || !b.ld || !fits) return false;
   gemm_in_runs(c, p, [&](const Product<T> &q) {
