@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import torch
 import torch.utils.data
+from loader_samples import epoch
 
 import plait_data
 
@@ -63,18 +64,6 @@ class Numbers:
 
     def __len__(self) -> int:
         return COUNT
-
-
-def epoch(loader: Any) -> Callable[[], object]:
-    """A function that passes once through the loader and keeps no batch."""
-
-    def run() -> int:
-        count = 0
-        for _ in loader:
-            count += 1
-        return count
-
-    return run
 
 
 def converter() -> Callable[[Any], Any]:

@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 import torch.utils.data
-from loader_samples import Rows, Words
+from loader_samples import Rows, Words, epoch
 from timing import Case, Figure
 
 import plait_data
@@ -26,18 +26,6 @@ __all__ = ["FIGURES", "cases"]
 WORKERS = 2
 FIRST_BATCH_SECONDS = 0.5
 GROWTH_MEGABYTES = 5.0
-
-
-def epoch(loader: Any) -> Callable[[], object]:
-    """A function that passes once through the loader and keeps no batch."""
-
-    def run() -> int:
-        count = 0
-        for _ in loader:
-            count += 1
-        return count
-
-    return run
 
 
 def loaders(width: int, batch: int, batches: int) -> tuple[Any, Any]:

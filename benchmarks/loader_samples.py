@@ -1,12 +1,13 @@
-"""Datasets of bench_loader.py, for workers of both sides: a module that imports NumPy alone."""
+"""Datasets and epochs for the benchmarks of loaders; workers import it, so it needs NumPy alone."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-__all__ = ["Rows", "Words"]
+__all__ = ["Rows", "Words", "epoch"]
 
 
 class Rows:
@@ -36,3 +37,15 @@ class Words:
 
     def __len__(self) -> int:
         return len(self.pairs)
+
+
+def epoch(loader: Any) -> Callable[[], object]:
+    """A function that passes once through the loader and keeps no batch."""
+
+    def run() -> int:
+        count = 0
+        for _ in loader:
+            count += 1
+        return count
+
+    return run

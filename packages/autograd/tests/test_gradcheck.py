@@ -51,24 +51,25 @@ def test_something_must_require_grad():
         pa.gradcheck(lambda x: x, pc.ones(1))
 
 
+class WrongTangent(pa.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * 2
+
+    @staticmethod
+    def jvp(ctx, t):
+        return t * 3
+
+
 def test_forward_mode_is_checked_when_asked() -> None:
-    class Wrong(pa.Function):
-        @staticmethod
-        def forward(ctx, x):
-            return x * 2
-
-        @staticmethod
-        def backward(ctx, g):
-            return g * 2
-
-        @staticmethod
-        def jvp(ctx, t):
-            return t * 3
-
     x = pc.tensor([1.0, 2.0], dtype=pc.float64, requires_grad=True)
-    assert pa.gradcheck(Wrong.apply, x)
+    assert pa.gradcheck(WrongTangent.apply, x)
     with pytest.raises(pa.GradcheckError, match=r"d input 0\[0\] must be 2.*forward mode gives 3"):
-        pa.gradcheck(Wrong.apply, x, check_forward_ad=True, check_backward_ad=False)
+        pa.gradcheck(WrongTangent.apply, x, check_forward_ad=True, check_backward_ad=False)
     z = pc.tensor([1 + 2j], dtype=pc.complex128, requires_grad=True)
     for f in (lambda z: z * z.conj(), lambda z: z.abs() * z, lambda z: pc.view_as_real(z).exp()):
         assert pa.gradcheck(f, z, check_forward_ad=True)
@@ -99,20 +100,6 @@ def test_fast_mode_leaves_the_inputs_and_takes_empty_ones():
     empty = pc.zeros(0, dtype=pc.float64, requires_grad=True)
     assert pa.gradcheck(lambda x, y: (x * 3, y * 2), (x, empty), fast_mode=True)
     assert x.tolist() == [0.1, 0.2]
-
-
-class WrongTangent(pa.Function):
-    @staticmethod
-    def forward(ctx, x):
-        return x * 2
-
-    @staticmethod
-    def backward(ctx, g):
-        return g * 2
-
-    @staticmethod
-    def jvp(ctx, t):
-        return t * 3
 
 
 @pytest.mark.parametrize("fast", [False, True])

@@ -1,7 +1,33 @@
-"""Tests beside another library run where that library is."""
+"""A new interpreter for tests that need one; tests beside another library run where it is."""
 
 from __future__ import annotations
 
 import importlib.util
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
 
 collect_ignore = [] if importlib.util.find_spec("torch") else ["test_torch.py"]
+
+
+@pytest.fixture
+def in_new_process() -> Callable[..., str]:
+    """Return a function that runs code in a new interpreter, with variables of the environment by
+    keyword, and returns what it printed.
+    """
+
+    def run(code: str, **environment: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, **environment},
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=60,
+        )
+        return done.stdout.strip()
+
+    return run

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import gc
-import os
-import subprocess
-import sys
 import threading
+from collections.abc import Callable
 
 import pytest
 
@@ -17,18 +15,6 @@ MEGABYTE = 1 << 20
 
 def stat(name: str) -> int:
     return int(pc.memory_stats()[name])
-
-
-def run(code: str, **environment: str) -> str:
-    result = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=60,
-    )
-    return result.stdout
 
 
 @pytest.mark.parametrize("elements", [17, 100, 1000, 5000, 8192, 8193, 70_000, 600_000, 3_000_000])
@@ -95,7 +81,7 @@ def test_impossible_sizes_are_an_error() -> None:
     assert float(pc.ones(3).sum()) == 3
 
 
-def test_the_cache_is_bounded() -> None:
+def test_the_cache_is_bounded(in_new_process: Callable[..., str]) -> None:
     code = """
 import plait_core as pc
 for n in range(1, 40):
@@ -103,8 +89,8 @@ for n in range(1, 40):
     del x
 print(pc.memory_stats()["cached_bytes"])
 """
-    assert int(run(code, PLAIT_CACHE_BYTES=str(4 * MEGABYTE))) <= 5 * MEGABYTE
-    assert int(run(code)) >= 15 * MEGABYTE
+    assert int(in_new_process(code, PLAIT_CACHE_BYTES=str(4 * MEGABYTE))) <= 5 * MEGABYTE
+    assert int(in_new_process(code)) >= 15 * MEGABYTE
 
 
 def test_threads_share_it() -> None:

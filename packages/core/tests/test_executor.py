@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -53,18 +51,6 @@ def width() -> Iterator[None]:
     pc.set_num_threads(before)
 
 
-def run(code: str, **environment: str) -> str:
-    result = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=60,
-    )
-    return result.stdout.strip()
-
-
 @pytest.mark.parametrize("name", PARTITION)
 def test_results_do_not_depend_on_the_number_of_threads(name: str) -> None:
     results = []
@@ -83,12 +69,18 @@ def test_width_is_asked_and_set() -> None:
 
 
 @pytest.mark.parametrize(("text", "want"), [("3", 3), ("1", 1), ("", None)])
-def test_width_comes_from_the_environment(text: str, want: int | None) -> None:
-    got = int(run("import plait_core as pc; print(pc.get_num_threads())", PLAIT_NUM_THREADS=text))
+def test_width_comes_from_the_environment(
+    text: str, want: int | None, in_new_process: Callable[..., str]
+) -> None:
+    got = int(
+        in_new_process(
+            "import plait_core as pc; print(pc.get_num_threads())", PLAIT_NUM_THREADS=text
+        )
+    )
     assert got == (want if want is not None else len(os.sched_getaffinity(0)))
 
 
-def test_small_operators_start_no_threads() -> None:
+def test_small_operators_start_no_threads(in_new_process: Callable[..., str]) -> None:
     code = """
 import os
 import plait_core as pc
@@ -102,7 +94,7 @@ x = pc.ones(1000, 1000)
 y = (x + x).sum()
 print(small, count() - before)
 """
-    assert run(code, PLAIT_NUM_THREADS="3") == "0 2"
+    assert in_new_process(code, PLAIT_NUM_THREADS="3") == "0 2"
 
 
 def test_a_forked_child_computes() -> None:
@@ -133,7 +125,7 @@ def test_several_threads_at_once() -> None:
     assert not wrong
 
 
-def test_the_process_ends_while_workers_live() -> None:
+def test_the_process_ends_while_workers_live(in_new_process: Callable[..., str]) -> None:
     code = """
 import threading
 import plait_core as pc
@@ -144,4 +136,4 @@ def work():
 threading.Thread(target=work, daemon=True).start()
 print(float((x + x).sum()))
 """
-    assert run(code, PLAIT_NUM_THREADS="4") == "2000000.0"
+    assert in_new_process(code, PLAIT_NUM_THREADS="4") == "2000000.0"

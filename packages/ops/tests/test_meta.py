@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import warnings
 from typing import Any
 
@@ -13,17 +14,9 @@ from plait_abi import operator
 from plait_ops import samples, specs, words
 from plait_ops.sampling import Sample, Sampler
 from plait_ops.spec import Operator
-from plait_ops.words import Fault, Meta
+from plait_ops.words import KINDS, Fault, Meta
 
-ERRORS = {
-    "ShapeError": plait_abi.ShapeError,
-    "DTypeError": plait_abi.DTypeError,
-    "ValueError": ValueError,
-    "IndexError": IndexError,
-    "TypeError": TypeError,
-    "NotImplementedError": NotImplementedError,
-    "RuntimeError": RuntimeError,
-}
+ERRORS = {kind: getattr(plait_abi, kind, None) or getattr(builtins, kind) for kind in KINDS}
 # the shape of their results depends on values
 BY_VALUE = {
     *("nonzero", "nonzero_list", "argwhere", "where.condition", "masked_select", "one_hot"),

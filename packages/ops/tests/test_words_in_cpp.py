@@ -9,6 +9,7 @@ and the same text on both sides.
 from __future__ import annotations
 
 import ast
+import builtins
 import ctypes
 import itertools
 import json
@@ -33,17 +34,9 @@ from plait_ops.emit import functions, register
 from plait_ops.promotion import GROUPS
 from plait_ops.spec import REGISTRY, Composite, Operator
 from plait_ops.value_types import Kind
-from plait_ops.words import WORDS, Fault, Meta, Word
+from plait_ops.words import KINDS, WORDS, Fault, Meta, Word
 
-ERRORS = {
-    "ShapeError": plait_abi.ShapeError,
-    "DTypeError": plait_abi.DTypeError,
-    "ValueError": ValueError,
-    "IndexError": IndexError,
-    "TypeError": TypeError,
-    "NotImplementedError": NotImplementedError,
-    "RuntimeError": RuntimeError,
-}
+ERRORS = {kind: getattr(plait_abi, kind, None) or getattr(builtins, kind) for kind in KINDS}
 SOURCES = pathlib.Path(__file__).parents[1] / "cpp"
 COMPILED = ("words", "shapes", "scope", "promotion", "calls", "fft_words", "linear_words")
 CALLED = ("cast", "conj", "sum", "view")  # operators that words call

@@ -1,6 +1,4 @@
-#include <cmath>
-
-#include "elementwise.hpp"
+#include "adam.hpp"
 
 namespace plait::optim {
 namespace {
@@ -28,19 +26,9 @@ struct AdamSpec {
     return check_fractions(call, {beta1, beta2});
   }
   static Rule rule(const plait_value *in, uint32_t, int64_t t) {
-    Rule r{};
-    const double b1 = in[beta1].u.f, b2 = in[beta2].u.f, decay = in[weight_decay].u.f,
-                 rate = in[lr].u.f;
-    const bool apart = in[decoupled].u.i;
-    r.scale = gradient_scale(in, maximize);
-    r.l2 = apart ? 0 : decay;
-    r.keep = apart ? 1 - rate * decay : 1;
-    r.weight1 = 1 - b1;
-    r.beta2 = b2;
-    r.weight2 = 1 - b2;
-    r.eps = in[eps].u.f;
-    r.step = rate / (1 - std::pow(b1, double(t)));
-    r.inverse_root = 1 / std::sqrt(1 - std::pow(b2, double(t)));
+    Rule r = rule_with_averages<Rule>(in, lr, decoupled);
+    r.step = in[lr].u.f / bias_correction(in[beta1].u.f, t);
+    r.inverse_root = 1 / std::sqrt(bias_correction(r.beta2, t));
     if (in[max_exp_avg_sqs].n) r.flags |= Rule::amsgrad;
     return r;
   }

@@ -1,6 +1,4 @@
-#include <cmath>
-
-#include "elementwise.hpp"
+#include "adam.hpp"
 
 namespace plait::optim {
 namespace {
@@ -20,7 +18,7 @@ struct AdamaxSpec {
     r.weight1 = 1 - in[beta1].u.f;
     r.beta2 = in[beta2].u.f;
     r.eps = in[eps].u.f;
-    r.step = in[lr].u.f / (1 - std::pow(in[beta1].u.f, double(t)));
+    r.step = in[lr].u.f / bias_correction(in[beta1].u.f, t);
     return r;
   }
 };

@@ -1,6 +1,4 @@
-#include <cmath>
-
-#include "elementwise.hpp"
+#include "adam.hpp"
 
 namespace plait::optim {
 namespace {
@@ -30,21 +28,12 @@ struct NAdamSpec {
     return status == PLAIT_OK ? check_per_parameter(call, mu_products) : status;
   }
   static Rule rule(const plait_value *in, uint32_t i, int64_t t) {
-    Rule r{};
-    const double b1 = in[beta1].u.f, b2 = in[beta2].u.f, decay = in[weight_decay].u.f,
-                 rate = in[lr].u.f;
-    const bool apart = in[decoupled].u.i;
-    r.scale = gradient_scale(in, maximize);
-    r.l2 = apart ? 0 : decay;
-    r.keep = apart ? 1 - rate * decay : 1;
-    r.weight1 = 1 - b1;
-    r.beta2 = b2;
-    r.weight2 = 1 - b2;
-    r.eps = in[eps].u.f;
+    Rule r = rule_with_averages<Rule>(in, lr, decoupled);
+    const double rate = in[lr].u.f, b1 = in[beta1].u.f;
     const double per_step = in[momentum_decay].u.f, product = in[mu_products].u.fs[i];
     const double mu = b1 * (1 - 0.5 * std::pow(0.96, double(t) * per_step));
     const double mu_next = b1 * (1 - 0.5 * std::pow(0.96, double(t + 1) * per_step));
-    r.inverse_root = 1 / std::sqrt(1 - std::pow(b2, double(t)));
+    r.inverse_root = 1 / std::sqrt(bias_correction(r.beta2, t));
     r.by_gradient = rate * (1 - mu) / (1 - product);
     r.by_average = rate * mu_next / (1 - product * mu_next);
     return r;

@@ -27,44 +27,50 @@ struct Rule {
 
 // Rules with a running average of the gradient.
 
-struct Adam : Rule {
-  enum : uint32_t { amsgrad = 2, n_flags = 4 };
+// m, the average of the gradient, and v, that of its square.
+struct Averages : Rule {
   double keep;     // 1 - lr * weight_decay when decoupled, else 1
   double weight1;  // 1 - beta1
   double beta2, weight2;
-  double step;          // lr / (1 - beta1^t)
-  double inverse_root;  // 1 / sqrt(1 - beta2^t)
   double eps;
-  template <class T, uint32_t flags>
-  PLAIT_INLINE void element(T d, T &p, T &m, T &v, T &top) const {
+  template <class T>
+  PLAIT_INLINE void update_averages(T d, T &m, T &v) const {
     m += T(weight1) * (d - m);
     v = T(beta2) * v + T(weight2) * d * d;
+  }
+};
+
+struct Adam : Averages {
+  enum : uint32_t { amsgrad = 2, n_flags = 4 };
+  double step;          // lr / (1 - beta1^t)
+  double inverse_root;  // 1 / sqrt(1 - beta2^t)
+  template <class T, uint32_t flags>
+  PLAIT_INLINE void element(T d, T &p, T &m, T &v, T &top) const {
+    update_averages(d, m, v);
     T square = v;
     if (flags & amsgrad) top = square = top > v ? top : v;
     p = T(keep) * p - T(step) * (m / (root(square) * T(inverse_root) + T(eps)));
   }
 };
 
-struct NAdam : Rule {
+struct NAdam : Averages {
   enum : uint32_t { n_flags = 2 };
-  double keep, weight1, beta2, weight2, inverse_root, eps;
+  double inverse_root;
   double by_gradient, by_average;  // what the two terms of the step are multiplied by
   template <class T, uint32_t flags>
   PLAIT_INLINE void element(T d, T &p, T &m, T &v, T &) const {
-    m += T(weight1) * (d - m);
-    v = T(beta2) * v + T(weight2) * d * d;
+    update_averages(d, m, v);
     p = T(keep) * p -
         (T(by_gradient) * d + T(by_average) * m) / (root(v) * T(inverse_root) + T(eps));
   }
 };
 
-struct RAdam : Rule {
+struct RAdam : Averages {
   enum : uint32_t { rectified = 2, n_flags = 4 };
-  double keep, weight1, beta2, weight2, step, eps;
+  double step;
   template <class T, uint32_t flags>
   PLAIT_INLINE void element(T d, T &p, T &m, T &v, T &) const {
-    m += T(weight1) * (d - m);
-    v = T(beta2) * v + T(weight2) * d * d;
+    update_averages(d, m, v);
     p = T(keep) * p - T(step) * (flags & rectified ? m / (root(v) + T(eps)) : m);
   }
 };

@@ -3,10 +3,8 @@
 #include <plait/python.h>
 
 #include <plait/entry.hpp>
+#include <plait/gil.hpp>
 #include <plait/plait.hpp>
-
-#include <cxxabi.h>
-#include <unistd.h>
 
 #include <cstdlib>
 
@@ -31,32 +29,6 @@ struct State {
   uint64_t unlocked;  // calls that run without the GIL
 };
 extern State state;
-
-// Runs what may wait for the GIL. CPython ends daemon threads that wait for it while the
-// interpreter goes, by an unwinding that borders and destructors would turn into std::terminate:
-// they wait for the end of the process here.
-template <class F>
-void wait_for_lock(F &&wait) noexcept {
-  try {
-    wait();
-  } catch (const abi::__forced_unwind &) {
-    for (;;) pause();
-  }
-}
-
-// Takes the GIL for a scope, on any thread.
-class Gil {
- public:
-  Gil() {
-    wait_for_lock([this] { state_ = PyGILState_Ensure(); });
-  }
-  ~Gil() { PyGILState_Release(state_); }
-  Gil(const Gil &) = delete;
-  Gil &operator=(const Gil &) = delete;
-
- private:
-  PyGILState_STATE state_;
-};
 
 // Leaves the GIL for a scope; says so first, for the collector (plait_python::unlocked).
 class Unlocked {

@@ -56,12 +56,10 @@ void drop(Exported *e) {
 }
 
 void end_capsule(PyObject *capsule) {  // an unconsumed one
-  PyObject *type, *value, *traceback;
-  PyErr_Fetch(&type, &value, &traceback);
+  const PendingError pending;
   for (const char *fresh : {"dltensor", "dltensor_versioned"})
     if (PyCapsule_IsValid(capsule, fresh))
       drop(static_cast<Exported *>(PyCapsule_GetPointer(capsule, fresh)));
-  PyErr_Restore(type, value, traceback);
 }
 
 }  // namespace

@@ -165,8 +165,7 @@ void site(void *, plait_site *out) {
   if (interpreter_gone() || !PyGILState_GetThisThreadState())
     return;  // no Python frames on this thread
   Gil gil;
-  PyObject *type, *value, *traceback;
-  PyErr_Fetch(&type, &value, &traceback);
+  const PendingError pending;
   PyFrameObject *frame = PyThreadState_GetFrame(PyThreadState_Get());
   PyFrameObject *innermost = frame;
   Py_XINCREF(innermost);
@@ -188,7 +187,6 @@ void site(void *, plait_site *out) {
   }
   Py_XDECREF(frame);
   Py_XDECREF(innermost);
-  PyErr_Restore(type, value, traceback);
 }
 
 void describe(void *, const plait_site *s, char *text, uint64_t size) {

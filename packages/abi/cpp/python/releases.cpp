@@ -44,8 +44,7 @@ void release_later(Release *r) {
 void drain_waiting() {
   Release *r = __atomic_exchange_n(&waiting, static_cast<Release *>(nullptr), __ATOMIC_ACQUIRE);
   if (!r) return;
-  PyObject *type, *value, *traceback;
-  PyErr_Fetch(&type, &value, &traceback);
+  const PendingError pending;
   Release *ordered = nullptr;  // the list is last in, first out
   while (r) {
     Release *next = r->next;
@@ -58,7 +57,6 @@ void drain_waiting() {
     ordered->run(ordered);
     ordered = next;
   }
-  PyErr_Restore(type, value, traceback);
 }
 
 bool add_releases(PyObject *module) {

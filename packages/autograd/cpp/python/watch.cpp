@@ -1,55 +1,21 @@
 // Anomaly mode and hooks of saved tensors, as the engine asks for them on whatever thread.
 #include "binding.hpp"
 
-#include <cxxabi.h>
-#include <unistd.h>
+#include <plait/gil.hpp>
 
 #include <frameobject.h>  // PyFrame_GetBack, in Python.h itself only from 3.11
 
 namespace plait::autograd::python {
 namespace {
 
-// Runs what may wait for the GIL. CPython ends daemon threads that wait for it while the
-// interpreter goes; they wait for the end of the process here, as nothing may unwind through the
-// engine.
-template <class F>
-void wait_for_lock(F &&wait) noexcept {
-  try {
-    wait();
-  } catch (const abi::__forced_unwind &) {
-    for (;;) pause();
-  }
-}
+using plait::python::Gil;
+using plait::python::PendingError;
 
 PyObject *call_one(PyObject *function, PyObject *argument) {
   PyObject *result = nullptr;
-  wait_for_lock([&] { result = PyObject_CallOneArg(function, argument); });
+  plait::python::wait_for_lock([&] { result = PyObject_CallOneArg(function, argument); });
   return result;
 }
-
-class Gil {
- public:
-  Gil() {
-    wait_for_lock([this] { state_ = PyGILState_Ensure(); });
-  }
-  ~Gil() { PyGILState_Release(state_); }
-  Gil(const Gil &) = delete;
-  Gil &operator=(const Gil &) = delete;
-
- private:
-  PyGILState_STATE state_;
-};
-
-class Pending {  // an exception that is already on its way stays so
- public:
-  Pending() { PyErr_Fetch(&type_, &value_, &traceback_); }
-  ~Pending() { PyErr_Restore(type_, value_, traceback_); }
-  Pending(const Pending &) = delete;
-  Pending &operator=(const Pending &) = delete;
-
- private:
-  PyObject *type_, *value_, *traceback_;
-};
 
 bool python_thread() { return Py_IsInitialized() && PyGILState_GetThisThreadState(); }
 
@@ -131,7 +97,7 @@ void here(plait_object **code, int64_t *offset) {
 plait_object *site() {
   if (!python_thread()) return nullptr;
   const Gil gil;
-  const Pending pending;
+  const PendingError pending;
   const Object found(stack());
   if (!found) PyErr_Clear();
   return found ? state.python->hold(found.get()) : nullptr;
@@ -150,7 +116,7 @@ void describe(plait_object *held, int full, char *text, uint64_t size) {
   text[0] = 0;
   if (!Py_IsInitialized()) return;
   const Gil gil;
-  const Pending pending;
+  const PendingError pending;
   PyObject *site = state.python->held(held);
   if (!site || !PyTuple_Check(site) || PyTuple_GET_SIZE(site) != 2) return;
   PyObject *frames = PyTuple_GET_ITEM(site, 1);
@@ -172,7 +138,7 @@ void describe(plait_object *held, int full, char *text, uint64_t size) {
 void failed(const char *node, plait_object *held) {
   if (!state.failed || !python_thread()) return;
   const Gil gil;
-  const Pending pending;
+  const PendingError pending;
   PyObject *site = held ? state.python->held(held) : nullptr;
   const Object result(PyObject_CallFunction(state.failed, "sO", node, site ? site : Py_None));
   if (!result) PyErr_WriteUnraisable(state.failed);

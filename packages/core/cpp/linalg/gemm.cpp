@@ -1,6 +1,6 @@
 #include "linalg/gemm.h"
 
-#include "kernel/copy.h"
+#include "linalg/blas_layout.h"
 
 namespace plait::core {
 namespace {
@@ -11,43 +11,10 @@ constexpr int64_t kUnpacked =
 constexpr int64_t kSmallest = 32;       // rows or columns of a tile
 constexpr int64_t kDeep = 4096;  // inner sizes from here on are cut where there are few results
 
-// How BLAS names a layout: the leading dimension of the matrix or of its transpose. 0: neither.
-struct Layout {
-  int64_t ld;
-  int trans;
-};
-
-template <class T>
-Layout layout(const Matrix<T> &a, int64_t rows, int64_t columns) {
-  const bool one_row = rows <= 1, one_column = columns <= 1;
-  if (a.columns == 1 || one_column) {
-    const int64_t ld = one_row ? (columns > 1 ? columns : 1) : a.rows;
-    if (ld >= columns && ld >= 1 && ld <= INT32_MAX && (a.columns == 1 || one_column))
-      return {ld, kNoTrans};
-  }
-  if (a.rows == 1 || one_row) {
-    const int64_t ld = one_column ? (rows > 1 ? rows : 1) : a.columns;
-    if (ld >= rows && ld >= 1 && ld <= INT32_MAX) return {ld, kTrans};
-  }
-  return {0, 0};
-}
-
 template <class T>
 void scale(T *c, int64_t ldc, int64_t m, int64_t n, T beta) {
   for (int64_t i = 0; i < m; i++)
     for (int64_t j = 0; j < n; j++) c[i * ldc + j] = beta == T(0) ? T(0) : T(beta * c[i * ldc + j]);
-}
-
-template <class T>
-plait_status pack(const plait_call *c, Matrix<T> *a, int64_t rows, int64_t columns,
-                  Workspace *space) {
-  PLAIT_TRY(space->take(c, uint64_t(rows * columns) * sizeof(T)));
-  const int64_t shape[2] = {rows, columns}, dense[2] = {columns, 1},
-                from[2] = {a->rows, a->columns};
-  copy_strided(c, space->as<char>(), dense, reinterpret_cast<const char *>(a->data), from, shape, 2,
-               sizeof(T));
-  *a = {space->as<T>(), columns, 1};
-  return PLAIT_OK;
 }
 
 // Few results of a long sum: the sum is cut into fixed pieces, which are added up in order.
@@ -81,11 +48,6 @@ plait_status gemm_deep(const plait_call *c, const Product<T> &p, int64_t pieces)
 
 }  // namespace
 
-template <class T>
-bool is_plain(const Matrix<T> &a, int64_t rows, int64_t columns) {
-  return layout(a, rows, columns).ld != 0;
-}
-
 // Not packed at all, or by BLAS.
 template <class T>
 bool gemm_floats(const plait_call *c, const Product<T> &p) {
@@ -98,7 +60,7 @@ bool gemm_floats(const plait_call *c, const Product<T> &p) {
       if (gemv(q)) return true;
     }
     if (!blas_of<T>().gemm) return false;
-    const Layout a = layout(p.a, p.m, p.k), b = layout(p.b, p.k, p.n);
+    const BlasLayout a = blas_layout(p.a, p.m, p.k), b = blas_layout(p.b, p.k, p.n);
     const bool fits =
         p.m <= INT32_MAX && p.n <= INT32_MAX && p.k <= INT32_MAX && p.ldc <= INT32_MAX;
     if (!a.ld || !b.ld || !fits) return false;
@@ -136,8 +98,10 @@ plait_status gemm(const plait_call *c, Product<T> p) {
     return PLAIT_OK;
   }
   Workspace space_a, space_b;
-  if (is_float<T> && !is_plain(p.a, p.m, p.k)) PLAIT_TRY(pack(c, &p.a, p.m, p.k, &space_a));
-  if (is_float<T> && !is_plain(p.b, p.k, p.n)) PLAIT_TRY(pack(c, &p.b, p.k, p.n, &space_b));
+  if constexpr (is_float<T>) {
+    PLAIT_TRY(pack(c, &p.a, p.m, p.k, &space_a));
+    PLAIT_TRY(pack(c, &p.b, p.k, p.n, &space_b));
+  }
   int64_t wanted = work / kTileWork;
   if (wanted > 32) wanted = 32;
   int64_t down = 1, across = 1;
@@ -174,8 +138,7 @@ plait_status gemm(const plait_call *c, Product<T> p) {
 
 #define PLAIT_INSTANCE(T)                                            \
   template void gemm_serial(const plait_call *, const Product<T> &); \
-  template plait_status gemm(const plait_call *, Product<T>);        \
-  template bool is_plain(const Matrix<T> &, int64_t, int64_t);
+  template plait_status gemm(const plait_call *, Product<T>);
 PLAIT_INSTANCE(float)
 PLAIT_INSTANCE(double)
 PLAIT_INSTANCE(uint8_t)

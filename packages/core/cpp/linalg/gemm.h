@@ -71,10 +71,6 @@ plait_status gemm(const plait_call *c, Product<T> p);
 // Whether the user wants rows that do not depend on the others.
 bool batch_invariant();
 
-// Whether BLAS takes the strides of a rows x columns matrix.
-template <class T>
-bool is_plain(const Matrix<T> &a, int64_t rows, int64_t columns);
-
 // Of complex numbers, in gemm_complex.cpp.
 template <>
 plait_status gemm(const plait_call *c, Product<Complex64> p);
@@ -84,10 +80,6 @@ template <>
 void gemm_serial(const plait_call *c, const Product<Complex64> &p);
 template <>
 void gemm_serial(const plait_call *c, const Product<Complex128> &p);
-template <>
-bool is_plain(const Matrix<Complex64> &a, int64_t rows, int64_t columns);
-template <>
-bool is_plain(const Matrix<Complex128> &a, int64_t rows, int64_t columns);
 
 // plait's own loops: no library needed, any strides, integers too.
 template <class T>

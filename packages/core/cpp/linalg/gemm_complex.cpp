@@ -1,5 +1,5 @@
 // Matrix products of complex numbers: BLAS's cgemm and zgemm, or plain loops where there is none.
-#include "kernel/copy.h"
+#include "linalg/blas_layout.h"
 #include "linalg/gemm.h"
 #include "pointwise/math.h"
 
@@ -19,28 +19,10 @@ ComplexGemm blas_gemm(Complex128) {
   return reinterpret_cast<ComplexGemm>(blas_symbol("cblas_zgemm"));
 }
 
-// How BLAS names a layout: the leading dimension of the matrix or of its transpose. 0: neither.
-struct Layout {
-  int64_t ld = 0;
-  int trans = kNoTrans;
-};
-template <class T>
-Layout layout(const Matrix<T> &a, int64_t rows, int64_t columns) {
-  if ((a.columns == 1 || columns <= 1) && (a.rows >= columns || rows <= 1)) {
-    const int64_t ld = rows <= 1 ? columns : a.rows;
-    if (ld <= INT32_MAX) return {ld > 1 ? ld : 1, kNoTrans};
-  }
-  if ((a.rows == 1 || rows <= 1) && (a.columns >= rows || columns <= 1)) {
-    const int64_t ld = columns <= 1 ? rows : a.columns;
-    if (ld <= INT32_MAX) return {ld > 1 ? ld : 1, kTrans};
-  }
-  return {};
-}
-
 template <class T>
 bool by_blas(const plait_call *c, const Product<T> &p) {
   const ComplexGemm gemm = batch_invariant() ? nullptr : blas_gemm(T(0));
-  const Layout a = layout(p.a, p.m, p.k), b = layout(p.b, p.k, p.n);
+  const BlasLayout a = blas_layout(p.a, p.m, p.k), b = blas_layout(p.b, p.k, p.n);
   const bool fits = p.m <= INT32_MAX && p.n <= INT32_MAX && p.k <= INT32_MAX && p.ldc <= INT32_MAX;
   if (!gemm || !a.ld || !b.ld || !fits) return false;
   gemm_in_runs(p, [&](const Product<T> &q) {
@@ -74,19 +56,6 @@ void by_loops(const Product<T> &p) {
 template <class T>
 void serial(const plait_call *c, const Product<T> &p) {
   if (!by_blas(c, p)) by_loops(p);
-}
-
-template <class T>
-plait_status pack(const plait_call *c, Matrix<T> *a, int64_t rows, int64_t columns,
-                  Workspace *space) {
-  if (layout(*a, rows, columns).ld) return PLAIT_OK;
-  PLAIT_TRY(space->take(c, uint64_t(rows * columns) * sizeof(T)));
-  const int64_t shape[2] = {rows, columns}, dense[2] = {columns, 1},
-                from[2] = {a->rows, a->columns};
-  copy_strided(c, space->as<char>(), dense, reinterpret_cast<const char *>(a->data), from, shape, 2,
-               sizeof(T));
-  *a = {space->as<T>(), columns, 1};
-  return PLAIT_OK;
 }
 
 template <class T>
@@ -126,14 +95,6 @@ void gemm_serial(const plait_call *c, const Product<Complex64> &p) {
 template <>
 void gemm_serial(const plait_call *c, const Product<Complex128> &p) {
   serial(c, p);
-}
-template <>
-bool is_plain(const Matrix<Complex64> &a, int64_t rows, int64_t columns) {
-  return layout(a, rows, columns).ld != 0;
-}
-template <>
-bool is_plain(const Matrix<Complex128> &a, int64_t rows, int64_t columns) {
-  return layout(a, rows, columns).ld != 0;
 }
 
 }  // namespace plait::core

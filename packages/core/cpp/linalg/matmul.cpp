@@ -1,4 +1,5 @@
 // Products of matrices and vectors: mm, bmm, mv, dot.
+#include "linalg/blas_layout.h"
 #include "linalg/gemm.h"
 #include "pointwise/math.h"
 
@@ -58,7 +59,7 @@ plait_status bmm_as(const plait_call *c, const DLTensor *a, const DLTensor *b, D
     p.b.data += i * b->strides[0];
     return p;
   };
-  const bool plain = is_plain(one(0).a, m, k) && is_plain(one(0).b, k, n);
+  const bool plain = blas_layout(one(0).a, m, k).ld && blas_layout(one(0).b, k, n).ld;
   if (batch < 4 || m * n * k == 0 || !plain) {  // few: each on all threads
     for (int64_t i = 0; i < batch; i++) PLAIT_TRY(gemm(c, one(i)));
     return PLAIT_OK;

@@ -1,5 +1,7 @@
 // DLPack's table of C functions (1.2 and later), by which a library that takes our tensors skips
 // the calls through Python: the class attribute `__dlpack_c_exchange_api__`.
+#include <plait/gil.hpp>
+
 #include "tensor.hpp"
 
 namespace plait::core {
@@ -93,14 +95,13 @@ int allocate(DLTensor *like, DLManagedTensorVersioned **out, void *error_ctx,
     state.runtime->clear(thread);
     return -1;
   }
-  const PyGILState_STATE gil = PyGILState_Ensure();
+  const plait::python::Gil gil;
   const int done = managed_of(t, out);
   if (done < 0) {
     PyErr_Clear();
     set_error(error_ctx, "BufferError", "the tensor cannot be handed out through DLPack");
   }
   plait_release(t);
-  PyGILState_Release(gil);
   return done;
 }
 

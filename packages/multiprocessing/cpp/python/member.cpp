@@ -1,4 +1,6 @@
 // Member: one rank of a group, and the collectives it takes part in.
+#include <plait/gil.hpp>
+
 #include <vector>
 
 #include "binding.hpp"
@@ -17,10 +19,8 @@ plait_member *member_in(PyObject *self) {
 }
 
 int interrupted() {
-  const PyGILState_STATE gil = PyGILState_Ensure();
-  const int found = PyErr_CheckSignals();
-  PyGILState_Release(gil);
-  return found;
+  const plait::python::Gil gil;
+  return PyErr_CheckSignals();
 }
 
 // Tensors of a tuple, also arrays of other libraries, all counted.

@@ -1,10 +1,10 @@
-"""Functions of one tensor with floating-point results: what the specs of several families share."""
+"""Functions of one tensor, element by element: what the specs of several families share."""
 
 from __future__ import annotations
 
 from plait_ops.spec import Pointwise
 
-__all__ = ["float_function"]
+__all__ = ["float_function", "function_of_one", "predicate", "special_function"]
 
 
 def float_function(
@@ -31,4 +31,69 @@ def float_function(
         promote="float",
         domain=domain,
         dtypes=dtypes,
+    )
+
+
+def function_of_one(
+    name: str, text: str, example: str, dtypes: str = "all", real: bool = False
+) -> Pointwise:
+    """Return a function of each element, whose documentation is `text` with the values at -1.5 and
+    2.5. The result has the dtype of the tensor, or with `real` that of its parts.
+    """
+    return Pointwise(
+        f"{name}(Tensor self) -> Tensor",
+        doc=f"""
+    {text}
+
+    >>> import plait_core as pc
+    >>> pc.{name}(pc.tensor([-1.5, 2.5])).tolist()
+    {example}
+    """,
+        dtypes=dtypes,
+        real=real,
+    )
+
+
+def predicate(name: str, text: str, example: str, dtypes: str = "all") -> Pointwise:
+    """Return a test of each element, with a bool result, whose documentation is `text` with the
+    values at minus infinity and 1.
+    """
+    return Pointwise(
+        f"{name}(Tensor self) -> Tensor",
+        doc=f"""
+    {text}
+
+    >>> import plait_core as pc
+    >>> pc.{name}(pc.tensor([-float("inf"), 1.0])).tolist()
+    {example}
+    """,
+        promote="bool",
+        dtypes=dtypes,
+        inplace=False,
+    )
+
+
+def special_function(
+    name: str,
+    text: str,
+    at: tuple[str, float],
+    domain: tuple[float, float] = (-3.0, 3.0),
+) -> Pointwise:
+    """Return a float function whose documentation shows its value at a number, rounded: `at` has
+    both. With a name that begins with "special_" it stands in the namespace ``special`` alone.
+    """
+    public = f"special.{name[8:]}" if name.startswith("special_") else name
+    return Pointwise(
+        f"{name}(Tensor self) -> Tensor",
+        doc=f"""
+    {text}
+
+    >>> import plait_core as pc
+    >>> round(pc.{public}(pc.tensor([{at[0]}])).item(), 4)
+    {at[1]}
+    """,
+        promote="float",
+        domain=domain,
+        inplace="." not in public,
+        method="." not in public,
     )

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import plait_core as pc
-from plait_core import Size, Tensor
+from plait_core import Tensor
 from plait_nn.distributions import constraints
+from plait_nn.distributions._probs_or_logits import ProbsOrLogits
 from plait_nn.distributions.exp_family import ExponentialFamily
 from plait_nn.distributions.utils import (
     broadcast_all,
@@ -24,15 +25,11 @@ def binary_entropy(logits: Tensor, probs: Tensor) -> Tensor:
     return pc.binary_cross_entropy_with_logits(logits, probs, reduction="none")
 
 
-class BinaryParameter:
+class BinaryParameter(ProbsOrLogits):
     """A probability given as one of `probs` and `logits`; the other one follows from it."""
 
     def _take(self, probs: Any, logits: Any, *others: Any) -> tuple[Tensor, ...]:
-        name = type(self).__name__
-        if (probs is None) == (logits is None):
-            given = "neither" if probs is None else "both"
-            raise ValueError(f"{name}: one of `probs` and `logits` is required; got {given}")
-        own, *rest = broadcast_all(probs if probs is not None else logits, *others)
+        own, *rest = broadcast_all(self._require_one(probs, logits), *others)
         self.__dict__["probs" if probs is not None else "logits"] = own
         return own, *rest
 
@@ -45,16 +42,6 @@ class BinaryParameter:
     def probs(self) -> Tensor:
         """``sigmoid(logits)``."""
         return logits_to_probs(self.logits, is_binary=True)
-
-    @property
-    def param(self) -> Tensor:
-        """Of `probs` and `logits` the one that was given."""
-        return self.__dict__["probs" if "probs" in self.__dict__ else "logits"]  # type: ignore[no-any-return]
-
-    @property
-    def param_shape(self) -> Size:
-        """The shape of `probs` and `logits`."""
-        return self.param.shape
 
 
 class Bernoulli(BinaryParameter, ExponentialFamily):

@@ -7,15 +7,16 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import plait_core as pc
-from plait_core import Size, Tensor
+from plait_core import Tensor
 from plait_nn.distributions import constraints
+from plait_nn.distributions._probs_or_logits import ProbsOrLogits
 from plait_nn.distributions.distribution import Distribution
 from plait_nn.distributions.utils import lazy_property, logits_to_probs, probs_to_logits
 
 __all__ = ["Categorical"]
 
 
-class Categorical(Distribution):
+class Categorical(ProbsOrLogits, Distribution):
     """One of the whole numbers from 0 to n - 1, with the probabilities in the last dimension.
 
     Args:
@@ -42,12 +43,7 @@ class Categorical(Distribution):
         logits: Tensor | None = None,
         validate_args: bool | None = None,
     ) -> None:
-        given = probs if probs is not None else logits
-        if given is None or (probs is not None and logits is not None):
-            both = "neither" if given is None else "both"
-            raise ValueError(
-                f"{type(self).__name__}: one of `probs` and `logits` is required; got {both}"
-            )
+        given: Tensor = self._require_one(probs, logits)
         if given.ndim < 1:
             raise ValueError(
                 f"{type(self).__name__}: `{'logits' if probs is None else 'probs'}` must have "
@@ -73,16 +69,6 @@ class Categorical(Distribution):
     def probs(self) -> Tensor:
         """The probabilities."""
         return logits_to_probs(self.logits)
-
-    @property
-    def param(self) -> Tensor:
-        """Of `probs` and `logits` the one that was given."""
-        return self.__dict__["probs" if "probs" in self.__dict__ else "logits"]  # type: ignore[no-any-return]
-
-    @property
-    def param_shape(self) -> Size:
-        """The shape of `probs` and `logits`."""
-        return self.param.shape
 
     @property
     def mean(self) -> Tensor:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from plait_ops import promotion
@@ -11,7 +12,22 @@ from plait_ops.sampling import Sample, Sampler
 if TYPE_CHECKING:
     from plait_ops.spec import ErrorFact, Pointwise
 
-__all__ = ["error_facts", "samples"]
+__all__ = ["NONFINITE", "error_facts", "predicate", "samples"]
+
+NONFINITE = [0.0, -0.0, 1.0, -1.0, math.inf, -math.inf, math.nan, 1e-30]
+"""What tests of single numbers, and functions with limits at infinity, must get right."""
+
+
+def predicate(operator: Pointwise, reference: Callable[[Any], Any]) -> None:
+    """Give a test of each element its reference, and samples of numbers that are special."""
+    import numpy as np
+
+    operator.reference(reference)
+
+    @operator.samples
+    def _(s: Sampler) -> Iterator[Sample]:
+        for dtype in ("float32", "float64"):
+            yield s(np.array(NONFINITE, dtype))
 
 
 def _dtypes(operator: Pointwise) -> list[str]:

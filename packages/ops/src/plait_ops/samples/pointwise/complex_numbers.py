@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from plait_ops.samples.pointwise_samples import predicate
 from plait_ops.specs.pointwise.complex_numbers import (
     angle,
     complex__,
@@ -120,16 +121,4 @@ conj_physical.samples(lambda s: iter([s(s.array(2, 3, dtype="complex64")), s(s.a
 conj_physical.error("TypeError", lambda s: s("x"), contains=["conj_physical", "self"])
 
 
-NONFINITE = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 1e-30]
-
-
-def _test(operator, reference):
-    operator.reference(reference)
-
-    @operator.samples
-    def _(s):
-        for dtype in ("float32", "float64"):
-            yield s(np.array(NONFINITE, dtype))
-
-
-_test(isreal, np.isreal)
+predicate(isreal, np.isreal)

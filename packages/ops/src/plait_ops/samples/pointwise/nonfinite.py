@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from plait_ops.samples.pointwise_samples import NONFINITE, predicate
 from plait_ops.specs.pointwise.nonfinite import (
     isfinite_,
     isinf,
@@ -12,24 +13,13 @@ from plait_ops.specs.pointwise.nonfinite import (
     replace_nonfinite,
 )
 
-NONFINITE = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 1e-30]
-
-
-def _test(operator, reference):
-    operator.reference(reference)
-
-    @operator.samples
-    def _(s):
-        for dtype in ("float32", "float64"):
-            yield s(np.array(NONFINITE, dtype))
-
 
 def _floats(function):
     return lambda x: function(x) if x.dtype.kind == "f" else np.zeros(x.shape, bool)
 
 
-_test(isposinf, _floats(np.isposinf))
-_test(isneginf, _floats(np.isneginf))
+predicate(isposinf, _floats(np.isposinf))
+predicate(isneginf, _floats(np.isneginf))
 
 replace_nonfinite.reference(
     lambda x, nan=0, posinf=0, neginf=0: np.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)

@@ -53,13 +53,13 @@ _N = "`n` is the size to which `input` is cut or filled up with zeros along `dim
 _S = "`s` are the sizes to which `input` is cut or filled up with zeros along `dim` before (-1: as it is)"
 
 
-def _several(name, text, default, sizes, dtypes, example):
+def _transform(schema, text, shapes, dtypes, example):
     return Composite(
-        f"fft_{name}(Tensor input|self, int[]? s=None, int[]{default}, str? norm=None) -> Tensor",
+        schema,
         doc=f"""
     {text}
 
-    Shapes: {sizes} Without `dim`, the last ``len(s)`` dimensions, or all. {_NORM}
+    Shapes: {shapes} {_NORM}
     Dtypes: {dtypes} {_REAL}
     {_RAISES.format("")}
 
@@ -70,25 +70,21 @@ def _several(name, text, default, sizes, dtypes, example):
         out=True,
         dtypes="any",
     )
+
+
+def _several(name, text, default, sizes, dtypes, example):
+    schema = (
+        f"fft_{name}(Tensor input|self, int[]? s=None, int[]{default}, str? norm=None) -> Tensor"
+    )
+    shapes = f"{sizes} Without `dim`, the last ``len(s)`` dimensions, or all."
+    return _transform(schema, text, shapes, dtypes, example)
 
 
 def _single(name, text, sizes, dtypes, example):
-    return Composite(
-        f"fft_{name}(Tensor input|self, int? n=None, int dim|axis=-1, str? norm=None) -> Tensor",
-        doc=f"""
-    {text}
-
-    Shapes: {sizes} {_NORM}
-    Dtypes: {dtypes} {_REAL}
-    {_RAISES.format("")}
-
-    >>> import plait_core as pc
-    >>> {example}
-    """,
-        method=False,
-        out=True,
-        dtypes="any",
+    schema = (
+        f"fft_{name}(Tensor input|self, int? n=None, int dim|axis=-1, str? norm=None) -> Tensor"
     )
+    return _transform(schema, text, sizes, dtypes, example)
 
 
 _ALL, _TWO = "? dim|axes=None", " dim|axes=(-2, -1)"

@@ -2,7 +2,7 @@
 
 from plait_ops.linear_words import require_matrix, require_square
 from plait_ops.spec import Operator
-from plait_ops.words import broadcast, check, int32, require_same, result
+from plait_ops.words import broadcast, check, int32, part, require_same, result
 
 
 def _factor(schema, results, example):
@@ -72,16 +72,21 @@ linalg_ldl_solve = Operator(
 )
 
 
-@linalg_ldl_solve.shape
-def _(LD, pivots, B):
-    require_square("LD", LD)
+@part
+def check_factors(name, factors, pivots, B):
+    require_square(name, factors)
     require_matrix("B", B)
-    require_same("LD", LD, "B", B)
+    require_same(name, factors, "B", B)
     check(pivots.dtype == int32, f"`pivots` must be int32; got {pivots.dtype}", "DTypeError")
     check(
-        pivots.shape == LD.shape[:-1],
-        f"`pivots` of shape {pivots.shape} must have the shape {LD.shape[:-1]} for `LD` of shape {LD.shape}",
+        pivots.shape == factors.shape[:-1],
+        f"`pivots` of shape {pivots.shape} must have the shape {factors.shape[:-1]} for `{name}` of shape {factors.shape}",
     )
+
+
+@linalg_ldl_solve.shape
+def _(LD, pivots, B):
+    check_factors("LD", LD, pivots, B)
     check(
         B.shape[-2] == LD.shape[-1],
         f"`B` of shape {B.shape} must have as many rows as `LD` of shape {LD.shape}",

@@ -11,6 +11,7 @@ from plait_ops.words import (
     is_complex,
     is_integral,
     numel,
+    part,
     require,
     require_same,
     result,
@@ -233,17 +234,22 @@ addbmm = Composite(
 )
 
 
-@addmv.decompose
-def _(self, mat, vec, beta, alpha):
-    require_same("self", self, "mat", mat)
-    product = mv(mat, vec)
-    if is_integral(self.dtype):
+@part
+def weighted_sum(self, product, beta, alpha):
+    """``beta * self + alpha * product``; with beta 0 what `self` holds is no matter."""
+    if is_integral(self.dtype) and is_integral(product.dtype):
         whole = product * int(float(alpha))
         return whole + expand(self, product.shape) * int(float(beta))
     made = product * alpha
     if not is_complex(dtype_of(beta)) and float(beta) == 0.0:
         return made
     return expand(self, product.shape) * beta + made
+
+
+@addmv.decompose
+def _(self, mat, vec, beta, alpha):
+    require_same("self", self, "mat", mat)
+    return weighted_sum(self, mv(mat, vec), beta, alpha)
 
 
 @addr.decompose
@@ -259,20 +265,11 @@ def _(self, vec1, vec2, beta, alpha):
         if self.dtype == bool_ and product.dtype == bool_:
             return to_dtype(whole, bool_)
         return whole
-    made = product * alpha
-    if not is_complex(dtype_of(beta)) and float(beta) == 0.0:
-        return made
-    return expand(self, product.shape) * beta + made
+    return weighted_sum(self, product, beta, alpha)
 
 
 @addbmm.decompose
 def _(self, batch1, batch2, beta, alpha):
     require_same("self", self, "batch1", batch1)
     product = sum(bmm(batch1, batch2), [0], dtype=self.dtype)
-    if is_integral(self.dtype):
-        whole = product * int(float(alpha))
-        return whole + expand(self, product.shape) * int(float(beta))
-    made = product * alpha
-    if not is_complex(dtype_of(beta)) and float(beta) == 0.0:
-        return made
-    return expand(self, product.shape) * beta + made
+    return weighted_sum(self, product, beta, alpha)

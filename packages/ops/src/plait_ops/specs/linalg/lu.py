@@ -12,9 +12,10 @@ from plait_ops.calls import (
     tril,
     triu,
 )
-from plait_ops.linear_words import require_matrix, require_square
+from plait_ops.linear_words import require_matrix
 from plait_ops.spec import Composite, Operator
-from plait_ops.words import broadcast, check, conjugate, int32, part, require_same, result
+from plait_ops.specs.linalg.ldl import check_factors
+from plait_ops.words import broadcast, check, conjugate, int32, part, result
 
 
 def _factor(name, schema, results, example):
@@ -205,14 +206,7 @@ linalg_lu_solve_ = Operator(
 
 @linalg_lu_solve_.shape
 def _(LU, pivots, B, left):
-    require_square("LU", LU)
-    require_matrix("B", B)
-    require_same("LU", LU, "B", B)
-    check(pivots.dtype == int32, f"`pivots` must be int32; got {pivots.dtype}", "DTypeError")
-    check(
-        pivots.shape == LU.shape[:-1],
-        f"`pivots` of shape {pivots.shape} must have the shape {LU.shape[:-1]} for `LU` of shape {LU.shape}",
-    )
+    check_factors("LU", LU, pivots, B)
     check(
         (B.shape[-2] if left else B.shape[-1]) == LU.shape[-1],
         f"`B` of shape {B.shape} must have as many {'rows' if left else 'columns'} as `LU` of shape {LU.shape}",

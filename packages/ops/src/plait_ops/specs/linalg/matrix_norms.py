@@ -28,6 +28,7 @@ from plait_ops.words import (
     check,
     is_complex,
     numel,
+    part,
     real_dtype,
     reduced,
     require,
@@ -98,13 +99,21 @@ linalg_matrix_norm_name_ = Composite(
 )
 
 
-@linalg_matrix_norm_.decompose
-def _(A, ord, dim, keepdim, dtype):
+@part
+def rows_and_columns(A, dim):
     require_matrix("A", A)
     check(len(dim) == 2, f"`dim` must be two dimensions; got {dim}", "ValueError")
     rows = wrap_dim("dim", dim[0], A.shape)
     columns = wrap_dim("dim", dim[1], A.shape)
     check(rows != columns, f"`dim` must be two different dimensions; got {dim}", "ValueError")
+    return [rows, columns]
+
+
+@linalg_matrix_norm_.decompose
+def _(A, ord, dim, keepdim, dtype):
+    both = rows_and_columns(A, dim)
+    rows = both[0]
+    columns = both[1]
     x = to_dtype(A, dtype if dtype is not None else A.dtype)
     kind = float(ord)
     size = kind if kind > 0.0 else -kind
@@ -113,14 +122,13 @@ def _(A, ord, dim, keepdim, dtype):
         f'`ord` must be 1, -1, 2, -2, inf, -inf, "fro" or "nuc"; got {kind}',
         "ValueError",
     )
-    shape = reduced(A.shape, [rows, columns], keepdim)
+    shape = reduced(A.shape, both, keepdim)
     if size == 2.0:
-        values = linalg_svdvals(movedim(x, [rows, columns], [-2, -1]))
+        values = linalg_svdvals(movedim(x, both, [-2, -1]))
         if kind > 0.0 and values.shape[-1] == 0:
             return reshape(sum(values, [-1]), shape)
         return reshape(amax(values, [-1]) if kind > 0.0 else amin(values, [-1]), shape)
     inner = sum(abs_(x), [rows if size == 1.0 else columns], True)
-    both = [rows, columns]
     if kind > 0.0 and (A.shape[rows] == 0 or A.shape[columns] == 0):
         return reshape(sum(inner, both), shape)  # the norm of no elements is 0
     return reshape(amax(inner, both) if kind > 0.0 else amin(inner, both), shape)
@@ -128,19 +136,15 @@ def _(A, ord, dim, keepdim, dtype):
 
 @linalg_matrix_norm_name_.decompose
 def _(A, ord, dim, keepdim, dtype):
-    require_matrix("A", A)
-    check(len(dim) == 2, f"`dim` must be two dimensions; got {dim}", "ValueError")
-    rows = wrap_dim("dim", dim[0], A.shape)
-    columns = wrap_dim("dim", dim[1], A.shape)
-    check(rows != columns, f"`dim` must be two different dimensions; got {dim}", "ValueError")
+    both = rows_and_columns(A, dim)
     check(
         ord in ("fro", "nuc"), f'`ord` must be a number, "fro" or "nuc"; got "{ord}"', "ValueError"
     )
     x = to_dtype(A, dtype if dtype is not None else A.dtype)
     if ord == "fro":
-        return linalg_vector_norm(x, 2, [rows, columns], keepdim)
-    values = linalg_svdvals(movedim(x, [rows, columns], [-2, -1]))
-    return reshape(sum(values, [-1]), reduced(A.shape, [rows, columns], keepdim))
+        return linalg_vector_norm(x, 2, both, keepdim)
+    values = linalg_svdvals(movedim(x, both, [-2, -1]))
+    return reshape(sum(values, [-1]), reduced(A.shape, both, keepdim))
 
 
 linalg_norm_ = Composite(

@@ -159,23 +159,25 @@ def _(A, B, left):
     return result(batch + one, A.dtype), result(batch, int32)
 
 
-@linalg_solve_.vjp("A", "B")
-def _(g, A, B, result, left):
+@part
+def _solve_gradients(g, A, B, X, left):
+    """The gradients of A and of B, for the solution X."""
     back = linalg_solve(conjugate(transpose(A, -2, -1)), g, left=left)
     if are_vectors(A, B):
-        outer = unsqueeze(back, -1) * unsqueeze(conjugate(result), -2)
-        return -outer, sum_to(back, B.shape)
-    x = conjugate(transpose(result, -2, -1))
+        outer = unsqueeze(back, -1) * unsqueeze(conjugate(X), -2)
+        return [-outer, sum_to(back, B.shape)]
+    x = conjugate(transpose(X, -2, -1))
     gA = back @ x if left else x @ back
-    return sum_to(-gA, A.shape), sum_to(back, B.shape)
+    return [sum_to(-gA, A.shape), sum_to(back, B.shape)]
+
+
+@linalg_solve_.vjp("A", "B")
+def _(g, A, B, result, left):
+    made = _solve_gradients(g, A, B, result, left)
+    return made[0], made[1]
 
 
 @linalg_solve_ex.vjp("A", "B")
 def _(g0, A, B, result0, left):
-    back = linalg_solve(conjugate(transpose(A, -2, -1)), g0, left=left)
-    if are_vectors(A, B):
-        outer = unsqueeze(back, -1) * unsqueeze(conjugate(result0), -2)
-        return -outer, sum_to(back, B.shape)
-    x = conjugate(transpose(result0, -2, -1))
-    gA = back @ x if left else x @ back
-    return sum_to(-gA, A.shape), sum_to(back, B.shape)
+    made = _solve_gradients(g0, A, B, result0, left)
+    return made[0], made[1]

@@ -15,7 +15,7 @@ from plait_ops.calls import (
     var,
 )
 from plait_ops.spec import Composite, Operator
-from plait_ops.words import check, numel, require, require_same, result
+from plait_ops.words import check, numel, part, require, require_same, result
 
 batch_norm = Composite(
     "batch_norm(Tensor input, Tensor? weight=None, Tensor? bias=None, Tensor!? running_mean=None,"
@@ -60,23 +60,25 @@ batch_norm_backward = Operator(
 )
 
 
+@part
+def check_per_channel(name, given, input):
+    require_same("input", input, name, given)
+    c = input.shape[1]
+    check(
+        given.shape == [c],
+        f"`{name}` must have shape ({c},) for `input` of shape {input.shape}; got {given.shape}",
+    )
+
+
 @native_batch_norm.shape
 def _(input, weight, bias):
     require("input", input.dtype, "floating")
     check(input.ndim >= 2, f"`input` must have shape (N, C) or (N, C, ...); got {input.shape}")
     c = input.shape[1]
     if weight is not None:
-        require_same("input", input, "weight", weight)
-        check(
-            weight.shape == [c],
-            f"`weight` must have shape ({c},) for `input` of shape {input.shape}; got {weight.shape}",
-        )
+        check_per_channel("weight", weight, input)
     if bias is not None:
-        require_same("input", input, "bias", bias)
-        check(
-            bias.shape == [c],
-            f"`bias` must have shape ({c},) for `input` of shape {input.shape}; got {bias.shape}",
-        )
+        check_per_channel("bias", bias, input)
     return result(input.shape, input.dtype), result([c], input.dtype), result([c], input.dtype)
 
 
@@ -117,11 +119,7 @@ def _(grad, input, mean, var, weight):
         f"`mean` and `var` must have shape ({c},) for `input` of shape {input.shape}; got {mean.shape} and {var.shape}",
     )
     if weight is not None:
-        require_same("grad", grad, "weight", weight)
-        check(
-            weight.shape == [c],
-            f"`weight` must have shape ({c},) for `input` of shape {input.shape}; got {weight.shape}",
-        )
+        check_per_channel("weight", weight, input)
     return result(input.shape, grad.dtype), result([c], grad.dtype), result([c], grad.dtype)
 
 
@@ -201,17 +199,9 @@ def _(input, running_mean, running_var, weight, bias, training, momentum, eps):
         "ValueError",
     )
     if weight is not None:
-        require_same("input", input, "weight", weight)
-        check(
-            weight.shape == [c],
-            f"`weight` must have shape ({c},) for `input` of shape {input.shape}; got {weight.shape}",
-        )
+        check_per_channel("weight", weight, input)
     if bias is not None:
-        require_same("input", input, "bias", bias)
-        check(
-            bias.shape == [c],
-            f"`bias` must have shape ({c},) for `input` of shape {input.shape}; got {bias.shape}",
-        )
+        check_per_channel("bias", bias, input)
     wide = [1, c] + [1] * (input.ndim - 2)
     scale = rsqrt(running_var + eps)
     if weight is not None:

@@ -2,6 +2,7 @@
 
 from plait_ops.alias import under_another_name
 from plait_ops.spec import Composite, Pointwise
+from plait_ops.unary import function_of_one
 from plait_ops.words import conjugate
 
 add = Pointwise(
@@ -133,22 +134,9 @@ gcd = _divisors("gcd", "The greatest common divisor, never negative; ``gcd(0, 0)
 lcm = _divisors("lcm", "The least common multiple, never negative; 0 where one is 0.", "[24, 12]")
 
 
-def _unary(name, text, example, dtypes="all", real=False):
-    return Pointwise(
-        f"{name}(Tensor self) -> Tensor",
-        doc=f"""
-    {text}
-
-    >>> import plait_core as pc
-    >>> pc.{name}(pc.tensor([-1.5, 2.5])).tolist()
-    {example}
-    """,
-        dtypes=dtypes,
-        real=real,
-    )
-
-
-neg = _unary("neg", "``-self``; unsigned integers wrap around.", "[1.5, -2.5]", "arithmetic")
+neg = function_of_one(
+    "neg", "``-self``; unsigned integers wrap around.", "[1.5, -2.5]", "arithmetic"
+)
 
 
 @neg.vjp("self")

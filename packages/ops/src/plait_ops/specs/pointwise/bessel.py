@@ -3,44 +3,25 @@
 from plait_ops.calls import div, eq, masked_fill, mul, where
 from plait_ops.calls import sign as sign_
 from plait_ops.spec import Pointwise
+from plait_ops.unary import special_function
 
-
-def _special(name, text, at, domain=(-3.0, 3.0)):
-    public = name.removeprefix("special_")
-    operator = Pointwise(
-        f"{name}(Tensor self) -> Tensor",
-        doc=f"""
-    {text}
-
-    >>> import plait_core as pc
-    >>> round(pc.special.{public}(pc.tensor([{at[0]}])).item(), 4)
-    {at[1]}
-    """,
-        promote="float",
-        domain=domain,
-        inplace=False,
-        method=False,
-    )
-    return operator
-
-
-j0 = _special(
+j0 = special_function(
     "special_bessel_j0",
     "The Bessel function of the first kind of order 0.",
     ("0.0", 1.0),
 )
-j1 = _special(
+j1 = special_function(
     "special_bessel_j1",
     "The Bessel function of the first kind of order 1.",
     ("1.0", 0.4401),
 )
-y0 = _special(
+y0 = special_function(
     "special_bessel_y0",
     "The Bessel function of the second kind of order 0: -inf at 0, nan below.",
     ("1.0", 0.0883),
     (0.3, 3.0),
 )
-y1 = _special(
+y1 = special_function(
     "special_bessel_y1",
     "The Bessel function of the second kind of order 1: -inf at 0, nan below.",
     ("1.0", -0.7812),
@@ -57,51 +38,51 @@ i0 = Pointwise(
     """,
     promote="float",
 )
-i0e = _special(
+i0e = special_function(
     "special_i0e",
     "``exp(-abs(self)) * i0(self)``.",
     ("1.0", 0.4658),
 )
-i1 = _special(
+i1 = special_function(
     "special_i1",
     "The modified Bessel function of the first kind of order 1.",
     ("1.0", 0.5652),
 )
-i1e = _special(
+i1e = special_function(
     "special_i1e",
     "``exp(-abs(self)) * i1(self)``.",
     ("1.0", 0.2079),
 )
-k0 = _special(
+k0 = special_function(
     "special_modified_bessel_k0",
     "The modified Bessel function of the second kind of order 0: inf at 0, nan below.",
     ("1.0", 0.421),
     (0.3, 3.0),
 )
-k1 = _special(
+k1 = special_function(
     "special_modified_bessel_k1",
     "The modified Bessel function of the second kind of order 1: inf at 0, nan below.",
     ("1.0", 0.6019),
     (0.3, 3.0),
 )
-k0e = _special(
+k0e = special_function(
     "special_scaled_modified_bessel_k0",
     "``exp(self) * modified_bessel_k0(self)``.",
     ("1.0", 1.1445),
     (0.3, 3.0),
 )
-k1e = _special(
+k1e = special_function(
     "special_scaled_modified_bessel_k1",
     "``exp(self) * modified_bessel_k1(self)``.",
     ("1.0", 1.6362),
     (0.3, 3.0),
 )
-spherical_j0 = _special(
+spherical_j0 = special_function(
     "special_spherical_bessel_j0",
     "``sin(self) / self``, 1 at 0.",
     ("0.0", 1.0),
 )
-airy_ai = _special(
+airy_ai = special_function(
     "special_airy_ai",
     "Airy's function Ai: the solution of ``y'' = self * y`` that decays. No derivative.",
     ("0.0", 0.355),

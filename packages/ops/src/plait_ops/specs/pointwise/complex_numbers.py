@@ -16,6 +16,7 @@ from plait_ops.calls import (
     zeros_like,
 )
 from plait_ops.spec import Composite, Pointwise, View
+from plait_ops.unary import predicate
 from plait_ops.words import (
     broadcast,
     check,
@@ -278,25 +279,7 @@ def _(self):
     return conj(self)
 
 
-def _test(name, text, example, dtypes="all"):
-    operator = Pointwise(
-        f"{name}(Tensor self) -> Tensor",
-        doc=f"""
-    {text}
-
-    >>> import plait_core as pc
-    >>> pc.{name}(pc.tensor([-float("inf"), 1.0])).tolist()
-    {example}
-    """,
-        promote="bool",
-        dtypes=dtypes,
-        inplace=False,
-    )
-
-    return operator
-
-
-isreal = _test(
+isreal = predicate(
     "isreal",
     "Whether an element has no imaginary part; True for real dtypes.",
     "[True, True]",

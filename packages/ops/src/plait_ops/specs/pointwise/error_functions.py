@@ -4,61 +4,41 @@ import math
 
 from plait_ops.calls import exp, log, mul, square
 from plait_ops.calls import exp as exp_
-from plait_ops.spec import Pointwise
-from plait_ops.unary import float_function
+from plait_ops.unary import float_function, special_function
 
 SQRT_PI = math.sqrt(math.pi)
 SQRT_2_PI = math.sqrt(2 * math.pi)
 DENSITY = 1 / SQRT_2_PI
 
 
-def _special(name, text, at, domain=(-3.0, 3.0), **options):
-    public = f"special.{name[8:]}" if name.startswith("special_") else name
-    operator = Pointwise(
-        f"{name}(Tensor self) -> Tensor",
-        doc=f"""
-    {text}
-
-    >>> import plait_core as pc
-    >>> round(pc.{public}(pc.tensor([{at[0]}])).item(), 4)
-    {at[1]}
-    """,
-        promote="float",
-        domain=domain,
-        method="." not in public,
-        inplace="." not in public,
-    )
-    return operator
-
-
-erfinv = _special(
+erfinv = special_function(
     "erfinv",
     "The number whose `erf` is `self`: infinite at -1 and 1, nan outside.",
     ("0.5", 0.4769),
     (-0.9, 0.9),
 )
-erfcx = _special(
+erfcx = special_function(
     "special_erfcx",
     "``exp(self ** 2) * erfc(self)``, without overflow for large `self`.",
     ("0.0", 1.0),
 )
-ndtr = _special(
+ndtr = special_function(
     "special_ndtr",
     "The normal distribution's cumulative function: ``(1 + erf(self / sqrt(2))) / 2``.",
     ("0.0", 0.5),
 )
-ndtri = _special(
+ndtri = special_function(
     "special_ndtri",
     "The number whose `ndtr` is `self`: infinite at 0 and 1, nan outside.",
     ("0.5", 0.0),
     (0.1, 0.9),
 )
-log_ndtr = _special(
+log_ndtr = special_function(
     "special_log_ndtr",
     "``log(ndtr(self))``, exact far below 0.",
     ("0.0", -0.6931),
 )
-entr = _special(
+entr = special_function(
     "special_entr",
     "``-self * log(self)``: 0 at 0, -inf below.",
     ("1.0", -0.0),

@@ -6,40 +6,27 @@ from plait_ops.calls import add, exp, log, zeros_like
 from plait_ops.calls import digamma as digamma_
 from plait_ops.calls import lgamma as lgamma_
 from plait_ops.spec import Composite, Pointwise
+from plait_ops.unary import float_function
 from plait_ops.words import check
 
 LOG_PI = math.log(math.pi)
 
 
-def _unary(name, text, at, value, domain):
-    operator = Pointwise(
-        f"{name}(Tensor self) -> Tensor",
-        doc=f"""
-    {text}
-
-    >>> import plait_core as pc
-    >>> pc.{name}(pc.tensor([{at}])).tolist()
-    [{value}]
-    """,
-        promote="float",
-        domain=domain,
-    )
-    return operator
-
-
-lgamma = _unary(
+lgamma = float_function(
     "lgamma",
     "``log(abs(gamma(self)))``: infinite at 0, -1, -2, ...",
     1.0,
     0.0,
     (0.3, 3),
+    "all",
 )
-digamma = _unary(
+digamma = float_function(
     "digamma",
     "The derivative of `lgamma`: nan at -1, -2, ..., infinite at 0.",
     0.0,
     "-inf",
     (0.3, 3),
+    "all",
 )
 
 

@@ -2,32 +2,15 @@
 
 from plait_ops.calls import clone, isfinite, mul, view_as_complex, view_as_real
 from plait_ops.spec import Composite, Pointwise
+from plait_ops.unary import predicate
 from plait_ops.words import bfloat16, float16, float64, is_complex, is_floating
 
 LARGEST_64, LARGEST_32 = 1.7976931348623157e308, 3.4028234663852886e38
 LARGEST_BFLOAT16, LARGEST_16 = 3.3895313892515355e38, 65504.0
 
 
-def _test(name, text, example, dtypes="all"):
-    operator = Pointwise(
-        f"{name}(Tensor self) -> Tensor",
-        doc=f"""
-    {text}
-
-    >>> import plait_core as pc
-    >>> pc.{name}(pc.tensor([-float("inf"), 1.0])).tolist()
-    {example}
-    """,
-        promote="bool",
-        dtypes=dtypes,
-        inplace=False,
-    )
-
-    return operator
-
-
-isposinf = _test("isposinf", "Whether an element is +inf.", "[False, False]")
-isneginf = _test("isneginf", "Whether an element is -inf.", "[True, False]")
+isposinf = predicate("isposinf", "Whether an element is +inf.", "[False, False]")
+isneginf = predicate("isneginf", "Whether an element is -inf.", "[True, False]")
 
 
 replace_nonfinite = Pointwise(

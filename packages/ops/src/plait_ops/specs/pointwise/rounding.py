@@ -1,50 +1,35 @@
 """Rounding to whole numbers and to decimal places."""
 
 from plait_ops.calls import div, mul, zeros_like
-from plait_ops.spec import Composite, Pointwise
+from plait_ops.spec import Composite
+from plait_ops.unary import function_of_one
 from plait_ops.words import check, require
 
-
-def _unary(name, text, example, dtypes="all", real=False):
-    return Pointwise(
-        f"{name}(Tensor self) -> Tensor",
-        doc=f"""
-    {text}
-
-    >>> import plait_core as pc
-    >>> pc.{name}(pc.tensor([-1.5, 2.5])).tolist()
-    {example}
-    """,
-        dtypes=dtypes,
-        real=real,
-    )
-
-
-floor = _unary(
+floor = function_of_one(
     "floor",
     "The largest whole number that is not above.",
     "[-2.0, 2.0]",
     "numeric",
 )
-ceil = _unary(
+ceil = function_of_one(
     "ceil",
     "The smallest whole number that is not below.",
     "[-1.0, 3.0]",
     "numeric",
 )
-round_ = _unary(
+round_ = function_of_one(
     "round",
     "The nearest whole number; of two, the even one.",
     "[-2.0, 2.0]",
     "numeric",
 )
-trunc = _unary(
+trunc = function_of_one(
     "trunc",
     "The whole number without the fraction.",
     "[-1.0, 2.0]",
     "numeric",
 )
-frac = _unary(
+frac = function_of_one(
     "frac",
     "The fraction: ``self - trunc(self)``.",
     "[-0.5, 0.5]",

@@ -4,28 +4,10 @@ from plait_ops.alias import under_another_name
 from plait_ops.calls import conj, eq, mul, where, zeros_like
 from plait_ops.calls import real as real_
 from plait_ops.spec import Composite, Pointwise
+from plait_ops.unary import function_of_one, predicate
 from plait_ops.words import is_complex
 
-
-def _test(name, text, example, dtypes="all"):
-    operator = Pointwise(
-        f"{name}(Tensor self) -> Tensor",
-        doc=f"""
-    {text}
-
-    >>> import plait_core as pc
-    >>> pc.{name}(pc.tensor([-float("inf"), 1.0])).tolist()
-    {example}
-    """,
-        promote="bool",
-        dtypes=dtypes,
-        inplace=False,
-    )
-
-    return operator
-
-
-signbit = _test(
+signbit = predicate(
     "signbit",
     "Whether the sign is set: of numbers below 0 and of -0.",
     "[True, False]",
@@ -54,23 +36,8 @@ def _(g, self):
     return where(eq(self, 0), g, 0.0)
 
 
-def _unary(name, text, example, dtypes="all", real=False):
-    return Pointwise(
-        f"{name}(Tensor self) -> Tensor",
-        doc=f"""
-    {text}
-
-    >>> import plait_core as pc
-    >>> pc.{name}(pc.tensor([-1.5, 2.5])).tolist()
-    {example}
-    """,
-        dtypes=dtypes,
-        real=real,
-    )
-
-
-abs_ = _unary("abs", "The magnitude.", "[1.5, 2.5]", "any", real=True)
-sign = _unary(
+abs_ = function_of_one("abs", "The magnitude.", "[1.5, 2.5]", "any", real=True)
+sign = function_of_one(
     "sign",
     "-1, 0 or 1; nan for nan.",
     "[-1.0, 1.0]",

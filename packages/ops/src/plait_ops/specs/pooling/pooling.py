@@ -14,7 +14,7 @@ from plait_ops.calls import (
     zeros,
 )
 from plait_ops.spec import Composite, Operator
-from plait_ops.words import check, int64, require, result, sizes, windows
+from plait_ops.words import check, int64, part, require, result, sizes, windows
 
 max_pool2d_with_indices = Operator(
     "max_pool2d_with_indices(Tensor input, int[2] kernel_size, int[2]? stride=None, int[2] padding=0, int[2] dilation=1, "
@@ -33,13 +33,17 @@ max_pool2d_with_indices = Operator(
 )
 
 
-@max_pool2d_with_indices.shape
-def _(input, kernel_size, stride, padding, dilation, ceil_mode):
+@part
+def check_images(input):
     check(
         input.ndim == 3 or input.ndim == 4,
         f"`input` must have 3 or 4 dimensions, (c, h, w) or (n, c, h, w); got shape {input.shape}",
     )
-    require("input", input.dtype, "numeric")
+
+
+@part
+def pooled(input, kernel_size, stride, padding, dilation, ceil_mode):
+    """The shape of what a window that moves over images makes."""
     step = stride if stride is not None else kernel_size
     made = list(input.shape)
     for i in range(2):
@@ -52,6 +56,14 @@ def _(input, kernel_size, stride, padding, dilation, ceil_mode):
         made[at] = windows(
             input.shape, at, kernel_size[i], step[i], padding[i], dilation[i], ceil_mode
         )
+    return made
+
+
+@max_pool2d_with_indices.shape
+def _(input, kernel_size, stride, padding, dilation, ceil_mode):
+    check_images(input)
+    require("input", input.dtype, "numeric")
+    made = pooled(input, kernel_size, stride, padding, dilation, ceil_mode)
     return result(made, input.dtype), result(made, int64)
 
 
@@ -158,22 +170,9 @@ avg_pool2d_backward = Operator(
 
 @avg_pool2d.shape
 def _(input, kernel_size, stride, padding, ceil_mode):
-    check(
-        input.ndim == 3 or input.ndim == 4,
-        f"`input` must have 3 or 4 dimensions, (c, h, w) or (n, c, h, w); got shape {input.shape}",
-    )
+    check_images(input)
     require("input", input.dtype, "floating")
-    step = stride if stride is not None else kernel_size
-    made = list(input.shape)
-    for i in range(2):
-        at = input.ndim - 2 + i
-        check(
-            padding[i] <= kernel_size[i] // 2,
-            f"`padding` must be at most half of `kernel_size`; got {padding} and {kernel_size}",
-            "ValueError",
-        )
-        made[at] = windows(input.shape, at, kernel_size[i], step[i], padding[i], 1, ceil_mode)
-    return result(made, input.dtype)
+    return result(pooled(input, kernel_size, stride, padding, [1, 1], ceil_mode), input.dtype)
 
 
 @avg_pool2d_backward.shape
@@ -229,10 +228,7 @@ adaptive_avg_pool2d = Composite(
 
 @adaptive_avg_pool2d.decompose
 def _(input, output_size):
-    check(
-        input.ndim == 3 or input.ndim == 4,
-        f"`input` must have 3 or 4 dimensions, (c, h, w) or (n, c, h, w); got shape {input.shape}",
-    )
+    check_images(input)
     check(
         output_size[0] >= 0 and output_size[1] >= 0,
         f"`output_size` must be at least 0; got {output_size}",

@@ -18,7 +18,7 @@ from plait_ops.specs.recurrent.lstm import (
     in_order,
     state_before,
 )
-from plait_ops.words import result
+from plait_ops.words import part, result
 
 gru_sequence = Composite(
     "gru_sequence(Tensor gates, Tensor hx, Tensor weight, Tensor? bias, int[] sizes, bool reverse=False)"
@@ -103,11 +103,23 @@ def _(gates, hx, weight, bias, sizes, reverse):
     return output, h
 
 
+@part
+def gru_activations(x, h, weight, bias):
+    """r, z, n and u_n of one step, whose rows of `gates` are x and whose state before it is h."""
+    width = h.shape[1]
+    u = h @ t(weight)
+    if bias is not None:
+        u = u + bias
+    r = sigmoid(narrow(x, 1, 0, width) + narrow(u, 1, 0, width))
+    z = sigmoid(narrow(x, 1, width, width) + narrow(u, 1, width, width))
+    own = narrow(u, 1, 2 * width, width)
+    return [r, z, tanh(narrow(x, 1, 2 * width, width) + r * own), own]
+
+
 @gru_forward.decompose
 def _(gates, hx, weight, bias, sizes, reverse):
     starts = first_rows(sizes)
     steps = len(sizes)
-    width = hx.shape[1]
     h = narrow(hx, 0, 0, sizes[steps - 1]) if reverse else hx
     outputs = []
     activated = []
@@ -118,17 +130,13 @@ def _(gates, hx, weight, bias, sizes, reverse):
         if h.shape[0] > n:
             last.append(narrow(h, 0, n, h.shape[0] - n))
         h = state_before(h, hx, n)
-        u = h @ t(weight)
-        if bias is not None:
-            u = u + bias
-        x = narrow(gates, 0, starts[at], n)
-        r = sigmoid(narrow(x, 1, 0, width) + narrow(u, 1, 0, width))
-        z = sigmoid(narrow(x, 1, width, width) + narrow(u, 1, width, width))
-        own = narrow(u, 1, 2 * width, width)
-        new = tanh(narrow(x, 1, 2 * width, width) + r * own)
+        # r, z, n and u_n
+        own = gru_activations(narrow(gates, 0, starts[at], n), h, weight, bias)
+        z = own[1]
+        new = own[2]
         h = new + z * (h - new)
         outputs.append(h)
-        activated.append(cat([r, z, new, own], 1))
+        activated.append(cat(own, 1))
     last.append(h)
     return in_order(outputs, reverse), in_order(last, True), in_order(activated, reverse)
 
@@ -143,7 +151,6 @@ def _(g0, g1, gates, hx, weight, bias, result0, result2, sizes, reverse):
 def _(grad, grad_h, gates, hx, weight, bias, sizes, reverse):
     starts = first_rows(sizes)
     steps = len(sizes)
-    width = hx.shape[1]
     rows = hx.shape[0]
     h = narrow(hx, 0, 0, sizes[steps - 1]) if reverse else hx
     before = []
@@ -156,19 +163,15 @@ def _(grad, grad_h, gates, hx, weight, bias, sizes, reverse):
         n = sizes[at]
         h = state_before(h, hx, n)
         before.append(h)
-        u = h @ t(weight)
-        if bias is not None:
-            u = u + bias
-        x = narrow(gates, 0, starts[at], n)
-        r = sigmoid(narrow(x, 1, 0, width) + narrow(u, 1, 0, width))
-        z = sigmoid(narrow(x, 1, width, width) + narrow(u, 1, width, width))
-        own = narrow(u, 1, 2 * width, width)
-        new = tanh(narrow(x, 1, 2 * width, width) + r * own)
+        # r, z, n and u_n
+        own = gru_activations(narrow(gates, 0, starts[at], n), h, weight, bias)
+        z = own[1]
+        new = own[2]
         h = new + z * (h - new)
-        resets.append(r)
+        resets.append(own[0])
         updates.append(z)
         news.append(new)
-        owns.append(own)
+        owns.append(own[3])
     gh = grad_h * 1.0
     by_gates = []
     by_recurrent = []

@@ -171,11 +171,22 @@ def in_order(pieces, reverse):
     return cat([pieces[len(pieces) - 1 - i] for i in range(len(pieces))])
 
 
+@part
+def lstm_activations(x, h, weight):
+    """i, f, g and o of one step, whose rows of `gates` are x and whose state before it is h."""
+    width = h.shape[1]
+    a = x + h @ t(weight)
+    i = sigmoid(narrow(a, 1, 0, width))
+    f = sigmoid(narrow(a, 1, width, width))
+    g = tanh(narrow(a, 1, 2 * width, width))
+    o = sigmoid(narrow(a, 1, 3 * width, width))
+    return [i, f, g, o]
+
+
 @lstm_forward.decompose
 def _(gates, hx, cx, weight, sizes, reverse):
     starts = first_rows(sizes)
     steps = len(sizes)
-    width = hx.shape[1]
     h = narrow(hx, 0, 0, sizes[steps - 1]) if reverse else hx
     c = narrow(cx, 0, 0, sizes[steps - 1]) if reverse else cx
     outputs = []
@@ -191,16 +202,13 @@ def _(gates, hx, cx, weight, sizes, reverse):
             last_c.append(narrow(c, 0, n, c.shape[0] - n))
         h = state_before(h, hx, n)
         c = state_before(c, cx, n)
-        a = narrow(gates, 0, starts[at], n) + h @ t(weight)
-        i = sigmoid(narrow(a, 1, 0, width))
-        f = sigmoid(narrow(a, 1, width, width))
-        g = tanh(narrow(a, 1, 2 * width, width))
-        o = sigmoid(narrow(a, 1, 3 * width, width))
-        c = f * c + i * g
-        h = o * tanh(c)
+        # i, f, g and o
+        own = lstm_activations(narrow(gates, 0, starts[at], n), h, weight)
+        c = own[1] * c + own[0] * own[2]
+        h = own[3] * tanh(c)
         outputs.append(h)
         cells.append(c)
-        activated.append(cat([i, f, g, o], 1))
+        activated.append(cat(own, 1))
     last_h.append(h)
     last_c.append(c)
     return (
@@ -225,7 +233,6 @@ def _(grad, grad_h, grad_c, gates, hx, cx, weight, sizes, reverse):
     # what was saved is a function of the operands: here it is computed of them, and differentiated
     starts = first_rows(sizes)
     steps = len(sizes)
-    width = hx.shape[1]
     rows = hx.shape[0]
     h = narrow(hx, 0, 0, sizes[steps - 1]) if reverse else hx
     c = narrow(cx, 0, 0, sizes[steps - 1]) if reverse else cx
@@ -243,18 +250,15 @@ def _(grad, grad_h, grad_c, gates, hx, cx, weight, sizes, reverse):
         c = state_before(c, cx, n)
         before_h.append(h)
         before_c.append(c)
-        a = narrow(gates, 0, starts[at], n) + h @ t(weight)
-        i = sigmoid(narrow(a, 1, 0, width))
-        f = sigmoid(narrow(a, 1, width, width))
-        g = tanh(narrow(a, 1, 2 * width, width))
-        o = sigmoid(narrow(a, 1, 3 * width, width))
-        c = f * c + i * g
+        # i, f, g and o
+        own = lstm_activations(narrow(gates, 0, starts[at], n), h, weight)
+        c = own[1] * c + own[0] * own[2]
         s = tanh(c)
-        h = o * s
-        ins.append(i)
-        forgets.append(f)
-        news.append(g)
-        outs.append(o)
+        h = own[3] * s
+        ins.append(own[0])
+        forgets.append(own[1])
+        news.append(own[2])
+        outs.append(own[3])
         squashed.append(s)
     gh = grad_h * 1.0
     gc = grad_c * 1.0

@@ -2,7 +2,7 @@
 
 from plait_ops.calls import cumsum, narrow, reshape, sum, trapezoid, trapezoid_x
 from plait_ops.spec import Composite
-from plait_ops.words import check, wrap_dim
+from plait_ops.words import check, part, wrap_dim
 
 _TEXT = """
     Raises: IndexError for a `dim` out of range{}.
@@ -52,8 +52,9 @@ def _(y, dx, dim):
     return sum(ends, [at], dtype=ends.dtype) * dx / 2.0
 
 
-@trapezoid_x_.decompose
-def _(y, x, dim):
+@part
+def distances(y, x, dim):
+    """The distances between neighbours in x along `dim` of y."""
     check(y.ndim > 0 and x.ndim > 0, "`y` and `x` must have at least 1 dimension")
     at = wrap_dim("dim", dim, y.shape)
     n = y.shape[at]
@@ -68,8 +69,17 @@ def _(y, x, dim):
         f"`x` of shape {x.shape} must have as many elements along `dim` {dim} as `y` of shape {y.shape}",
     )
     if n < 2:
+        return narrow(places, where, 0, 0)
+    return narrow(places, where, 1, n - 1) - narrow(places, where, 0, n - 1)
+
+
+@trapezoid_x_.decompose
+def _(y, x, dim):
+    steps = distances(y, x, dim)
+    at = wrap_dim("dim", dim, y.shape)
+    n = y.shape[at]
+    if n < 2:
         return sum(narrow(y, at, 0, 0), [at])
-    steps = narrow(places, where, 1, n - 1) - narrow(places, where, 0, n - 1)
     ends = (narrow(y, at, 0, n - 1) + narrow(y, at, 1, n - 1)) * steps
     return sum(ends, [at - y.ndim], dtype=ends.dtype) / 2.0
 
@@ -95,19 +105,8 @@ def _(y, dx, dim):
 
 @cumulative_trapezoid_x_.decompose
 def _(y, x, dim):
-    check(y.ndim > 0 and x.ndim > 0, "`y` and `x` must have at least 1 dimension")
+    steps = distances(y, x, dim)
     at = wrap_dim("dim", dim, y.shape)
     n = max(y.shape[at], 1)
-    places = x
-    if x.ndim == 1 and y.ndim > 1:
-        places = reshape(x, [x.shape[0]] + [1] * (y.ndim - 1 - at))
-        where = 0
-    else:
-        where = wrap_dim("dim", dim, x.shape)
-    check(
-        places.shape[where] == y.shape[at],
-        f"`x` of shape {x.shape} must have as many elements along `dim` {dim} as `y` of shape {y.shape}",
-    )
-    steps = narrow(places, where, 1, n - 1) - narrow(places, where, 0, n - 1)
     ends = (narrow(y, at, 0, n - 1) + narrow(y, at, 1, n - 1)) * steps
     return cumsum(ends, at - y.ndim, dtype=ends.dtype) / 2.0

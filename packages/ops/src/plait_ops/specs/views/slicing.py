@@ -2,7 +2,16 @@
 
 from plait_ops.calls import copy_, zeros
 from plait_ops.spec import Operator, View
-from plait_ops.words import check, result, sizes, slice_count, slice_start, wrap_dim, wrap_index
+from plait_ops.words import (
+    check,
+    part,
+    result,
+    sizes,
+    slice_count,
+    slice_start,
+    wrap_dim,
+    wrap_index,
+)
 from plait_ops.words import view as look
 
 select = View(
@@ -92,8 +101,8 @@ slice_backward = Operator(
 )
 
 
-@slice_.shape
-def _(self, dim, start, end, step):
+@part
+def sliced_dim(self, dim, step):
     check(
         self.ndim > 0,
         f"`self` must have at least 1 dimension; got shape {self.shape}",
@@ -101,6 +110,12 @@ def _(self, dim, start, end, step):
     )
     at = wrap_dim("dim", dim, self.shape)
     check(step != 0, f"`step` must not be 0; got {step}", "ValueError")
+    return at
+
+
+@slice_.shape
+def _(self, dim, start, end, step):
+    at = sliced_dim(self, dim, step)
     n = self.shape[at]
     first = slice_start(start, step, n)
     count = slice_count(start, end, step, n)

@@ -12,6 +12,7 @@ from plait_ops.calls import (
 )
 from plait_ops.calls import slice as slice_view
 from plait_ops.spec import Composite, Operator
+from plait_ops.specs.views.slicing import sliced_dim
 from plait_ops.words import (
     check,
     require_same,
@@ -78,13 +79,7 @@ def _(self, src, dim, index):
 
 @slice_scatter_.shape
 def _(self, src, dim, start, end, step):
-    check(
-        self.ndim > 0,
-        f"`self` must have at least 1 dimension; got shape {self.shape}",
-        "IndexError",
-    )
-    at = wrap_dim("dim", dim, self.shape)
-    check(step != 0, f"`step` must not be 0; got {step}", "ValueError")
+    at = sliced_dim(self, dim, step)
     want = list(self.shape)
     want[at] = slice_count(start, end, step, self.shape[at])
     check(src.shape == want, f"`src` must have shape {tuple(want)}; got {src.shape}")

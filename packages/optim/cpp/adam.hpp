@@ -1,0 +1,32 @@
+// What the steps of Adam and its kin share. Adamax has the average of the gradient alone.
+#ifndef PLAIT_OPTIM_ADAM_HPP
+#define PLAIT_OPTIM_ADAM_HPP
+#include <cmath>
+
+#include "elementwise.hpp"
+
+namespace plait::optim {
+
+// The numbers of Adam, NAdam and RAdam, which keep both averages. `lr` is the place of the first of
+// lr, beta1, beta2, eps and weight_decay, which follow one another in the schema, `decoupled` that
+// of the first of decoupled, maximize and grad_scale.
+template <class Rule>
+Rule rule_with_averages(const plait_value *in, int lr, int decoupled) {
+  Rule r{};
+  const double rate = in[lr].u.f, decay = in[lr + 4].u.f;
+  const bool apart = in[decoupled].u.i;
+  r.scale = gradient_scale(in, decoupled + 1);
+  r.l2 = apart ? 0 : decay;
+  r.keep = apart ? 1 - rate * decay : 1;
+  r.weight1 = 1 - in[lr + 1].u.f;
+  r.beta2 = in[lr + 2].u.f;
+  r.weight2 = 1 - r.beta2;
+  r.eps = in[lr + 3].u.f;
+  return r;
+}
+
+// An average that started from 0 is too small by this factor after t steps.
+inline double bias_correction(double beta, int64_t t) { return 1 - std::pow(beta, double(t)); }
+
+}  // namespace plait::optim
+#endif  // PLAIT_OPTIM_ADAM_HPP
