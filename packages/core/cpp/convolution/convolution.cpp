@@ -67,7 +67,7 @@ plait_status forward(const plait_call *c, const Conv &v, const T *x, const T *w,
                                const T value = data<T>(bias)[(group * m + o) * bias->strides[0]];
                                for (int64_t j = 0; j < positions; j++) to[o * area + j] = value;
                              }
-                           gemm_serial(c, Product<T>{m,
+                           gemm_serial(Product<T>{m,
                                                      positions,
                                                      k,
                                                      T(1),
@@ -87,7 +87,7 @@ plait_status backward_input(const plait_call *c, const Conv &v, const T *gy, con
                          [&](int64_t t, T *col) {
                            const Matrix<T> weight{w + t % v.groups * m * k, 1, k};
                            T *to = gx + t * image_size;
-                           gemm_serial(c, Product<T>{k,
+                           gemm_serial(Product<T>{k,
                                                      area,
                                                      m,
                                                      T(1),
@@ -128,7 +128,7 @@ plait_status backward_weight(const plait_call *c, const Conv &v, const T *gy, co
                               columns = {col, 1, positions};
                             }
                             const bool first = i < p * images * v.groups + v.groups && begin == 0;
-                            gemm_serial(c, Product<T>{m,
+                            gemm_serial(Product<T>{m,
                                                       k,
                                                       positions,
                                                       T(1),

@@ -33,7 +33,7 @@ plait_status gemm_deep(const plait_call *c, const Product<T> &p, int64_t pieces)
     q.beta = T(0);
     q.c = part + i * results;
     q.ldc = p.n;
-    gemm_serial(c, q);
+    gemm_serial(q);
   });
   for (int64_t r = 0; r < p.m; r++) {
     T *to = p.c + r * p.ldc;
@@ -50,7 +50,7 @@ plait_status gemm_deep(const plait_call *c, const Product<T> &p, int64_t pieces)
 
 // Not packed at all, or by BLAS.
 template <class T>
-bool gemm_floats(const plait_call *c, const Product<T> &p) {
+bool gemm_floats(const Product<T> &p) {
   if constexpr (is_float<T>) {
     if (batch_invariant()) return false;
     if (p.m > 1 && gemm_direct(p)) return true;
@@ -75,8 +75,8 @@ bool gemm_floats(const plait_call *c, const Product<T> &p) {
 }
 
 template <class T>
-void gemm_serial(const plait_call *c, const Product<T> &p) {
-  if (!gemm_floats(c, p)) gemm_own(p);
+void gemm_serial(const Product<T> &p) {
+  if (!gemm_floats(p)) gemm_own(p);
 }
 
 template <class T>
@@ -92,7 +92,7 @@ plait_status gemm(const plait_call *c, Product<T> p) {
     if (tiled != PLAIT_DECLINE) return tiled;
   }
   const int64_t work = p.m * p.n * p.k;
-  if (work <= kTileWork && gemm_floats(c, p)) return PLAIT_OK;
+  if (work <= kTileWork && gemm_floats(p)) return PLAIT_OK;
   if (work <= kUnpacked) {
     gemm_own(p);
     return PLAIT_OK;
@@ -131,13 +131,13 @@ plait_status gemm(const plait_call *c, Product<T> p) {
     q.a = p.a.at(i, 0);
     q.b = p.b.at(0, j);
     q.c = p.c + i * p.ldc + j;
-    gemm_serial(c, q);
+    gemm_serial(q);
   });
   return PLAIT_OK;
 }
 
 #define PLAIT_INSTANCE(T)                                            \
-  template void gemm_serial(const plait_call *, const Product<T> &); \
+  template void gemm_serial(const Product<T> &); \
   template plait_status gemm(const plait_call *, Product<T>);
 PLAIT_INSTANCE(float)
 PLAIT_INSTANCE(double)

@@ -62,7 +62,7 @@ void gemm_in_runs(const Product<T> &p, const F &multiply) {
 
 // On the calling thread: by BLAS if it takes the strides, else by plait's own loops.
 template <class T>
-void gemm_serial(const plait_call *c, const Product<T> &p);
+void gemm_serial(const Product<T> &p);
 
 // On all threads, any strides.
 template <class T>
@@ -77,9 +77,9 @@ plait_status gemm(const plait_call *c, Product<Complex64> p);
 template <>
 plait_status gemm(const plait_call *c, Product<Complex128> p);
 template <>
-void gemm_serial(const plait_call *c, const Product<Complex64> &p);
+void gemm_serial(const Product<Complex64> &p);
 template <>
-void gemm_serial(const plait_call *c, const Product<Complex128> &p);
+void gemm_serial(const Product<Complex128> &p);
 
 // plait's own loops: no library needed, any strides, integers too.
 template <class T>

@@ -20,7 +20,7 @@ ComplexGemm blas_gemm(Complex128) {
 }
 
 template <class T>
-bool by_blas(const plait_call *c, const Product<T> &p) {
+bool by_blas(const Product<T> &p) {
   const ComplexGemm gemm = batch_invariant() ? nullptr : blas_gemm(T(0));
   const BlasLayout a = blas_layout(p.a, p.m, p.k), b = blas_layout(p.b, p.k, p.n);
   const bool fits = p.m <= INT32_MAX && p.n <= INT32_MAX && p.k <= INT32_MAX && p.ldc <= INT32_MAX;
@@ -54,8 +54,8 @@ void by_loops(const Product<T> &p) {
 }
 
 template <class T>
-void serial(const plait_call *c, const Product<T> &p) {
-  if (!by_blas(c, p)) by_loops(p);
+void serial(const Product<T> &p) {
+  if (!by_blas(p)) by_loops(p);
 }
 
 template <class T>
@@ -73,7 +73,7 @@ plait_status whole(const plait_call *c, Product<T> p) {
     q.a = p.a.at(t * rows, 0);
     q.c = p.c + t * rows * p.ldc;
     q.m = p.m - t * rows < rows ? p.m - t * rows : rows;
-    serial(c, q);
+    serial(q);
   });
   return PLAIT_OK;
 }
@@ -89,12 +89,12 @@ plait_status gemm(const plait_call *c, Product<Complex128> p) {
   return whole(c, p);
 }
 template <>
-void gemm_serial(const plait_call *c, const Product<Complex64> &p) {
-  serial(c, p);
+void gemm_serial(const Product<Complex64> &p) {
+  serial(p);
 }
 template <>
-void gemm_serial(const plait_call *c, const Product<Complex128> &p) {
-  serial(c, p);
+void gemm_serial(const Product<Complex128> &p) {
+  serial(p);
 }
 
 }  // namespace plait::core

@@ -500,7 +500,8 @@ typedef struct plait_runtime { /* the one singleton; components get a pointer to
   plait_status (*define)(plait_thread *, const plait_op_def *, const plait_op **);
   const plait_op *(*op)(const char *name); /* NULL if unknown; "max" gives the first overload */
   uint64_t (*ops)(const plait_op **list, uint64_t room); /* all, in order of definition; returns how many there are */
-  /* op NULL (layers only): every operator. *undo is for `retract`. A view has no kernel: its slots are refused. The
+  /* op NULL: every operator, also those that are defined later; in a device's slot the kernel then serves what has no
+   * kernel there and no decomposition. *undo is for `retract`. A view has no kernel: its slots are refused. The
    * kernel of a composite runs where no layer watches its inputs or the operator has a derivative of its own; its results
    * are made for it, of the shapes that a run of the decomposition on meta tensors gives */
   plait_status (*implement)(plait_thread *, const plait_op *, uint32_t slot, plait_kernel, void *ctx,

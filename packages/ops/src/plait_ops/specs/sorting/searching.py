@@ -148,11 +148,16 @@ isin = Composite(
 @isin.decompose
 def _(elements, test_elements, assume_unique, invert):
     dtype = require_common("elements", elements, "test_elements", test_elements)
-    x = to_dtype(elements, dtype) if is_tensor(elements) else full([], elements, dtype=dtype)
+    device = elements.device if is_tensor(elements) else test_elements.device
+    x = (
+        to_dtype(elements, dtype)
+        if is_tensor(elements)
+        else full([], elements, dtype=dtype, device=device)
+    )
     tests = (
         to_dtype(test_elements, dtype)
         if is_tensor(test_elements)
-        else full([1], test_elements, dtype=dtype)
+        else full([1], test_elements, dtype=dtype, device=device)
     )
     n = numel(tests.shape)
     if n == 0:
