@@ -47,6 +47,7 @@ uint64_t report(plait_record *list, uint64_t room) {
   report_plugins(all);
   report_roles(all);
   report_ops(all);
+  report_observers(all);
   for (size_t i = 0; i < room && i < all.size(); i++) list[i] = all[i];
   return all.size();
 }
