@@ -71,7 +71,8 @@ def setup(
             raise
         raise BuildError(
             "setup: setuptools 70.1 or newer is required to build packages, "
-            f"{_found_setuptools()}; pip install 'setuptools>=77' (a build without isolation uses that of the environment)"
+            f"{_found_setuptools()}; pip install 'setuptools>=77' (a build without isolation uses "
+            "that of the environment)"
         ) from None
     _setuptools.run(project, keywords)
 
