@@ -20,7 +20,7 @@ SOURCE = Path(__file__).resolve().parents[1] / "examples" / "plugins" / "operato
 
 @pytest.fixture(scope="module")
 def operators(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Any, Any]]:
-    library = tmp_path_factory.mktemp("plugin") / "operator.so"
+    library = tmp_path_factory.mktemp("plugin") / "cube.so"
     flags = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
     headers = f"-I{plait_abi.paths()['include']}"
     cc = os.environ.get("CC", "cc").split()

@@ -14,6 +14,7 @@ import pytest
 import plait_abi
 
 ROOT = Path(__file__).resolve().parents[1]
+CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 FENCE = re.compile(r"^(```+|~~~+|:::+)(.*)$", re.MULTILINE)
 NOT_RUN = {"", "console", "text", "pycon", "c", "cpp"}
@@ -102,3 +103,60 @@ def test_no_code_hides_under_another_name(page: Path) -> None:
     assert not opened, f"{page.relative_to(ROOT)}: a block is not closed"
     others = {name for name in names if name not in NOT_RUN | {"python"} and name[0] != "{"}
     assert not others, f"{page.relative_to(ROOT)}: tag Python code `python`, not {sorted(others)}"
+
+
+def commands(page: Path) -> str:
+    """Return what a reader types in the shell, installations apart."""
+    lines = [line for block in CONSOLE.findall(page.read_text()) for line in block.splitlines()]
+    assert all(line.startswith("$ ") for line in lines)
+    return "\n".join(line[2:] for line in lines if not line.startswith("$ pip install"))
+
+
+@pytest.mark.parametrize("name", ["replacing", "conformance", "native", "second-engine"])
+def test_the_commands_of_a_page_run(name: str, tmp_path: Path) -> None:
+    page = next(page for page in pages() if page.stem == name)
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    (tmp_path / "mypackage.py").write_text(
+        "from plait_optim import SGD\n\n\nclass Lion(SGD):\n    pass\n\n\nShampoo = Lion\n"
+    )
+    path = [str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])]
+    if name == "conformance":
+        compile_plugin(tmp_path)
+    if "plait_tape" in commands(page):
+        path.insert(0, str(build_engine(tmp_path)))
+    bin_folder = Path(sys.executable).parent
+    (tmp_path / "bin").mkdir()
+    for command, what in (("python", ""), ("pytest", "-m pytest")):
+        tool = tmp_path / "bin" / command
+        tool.write_text(f'#!/bin/sh\nexec "{sys.executable}" {what} "$@"\n')
+        tool.chmod(0o755)
+    run = subprocess.run(
+        ["bash", "-e", "-c", commands(page)],
+        cwd=tmp_path,
+        env={
+            **os.environ,
+            "PATH": os.pathsep.join([str(tmp_path / "bin"), str(bin_folder), os.environ["PATH"]]),
+            "PYTHONPATH": os.pathsep.join(path),
+            # the kit finds, loads and collects what it is told; its tests run elsewhere
+            "PYTEST_ADDOPTS": "--collect-only -q -p no:cacheprovider",
+        },
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert run.returncode == 0, f"{name}: {run.stdout[-3000:]}{run.stderr}"
+    if name == "native":
+        assert "step 2000" in run.stdout
+    else:
+        assert "test_" in run.stdout
+
+
+def test_the_operators_to_replace_have_kernels() -> None:
+    import plait_core  # noqa: F401  brings them
+
+    text = (ROOT / "docs" / "guides" / "replacing.md").read_text()
+    rows = re.findall(r"^\| (?!For)[^|]+\|([^|]*)\|([^|]*)\|$", text, re.MULTILINE)
+    named = {name for row in rows for cell in row for name in re.findall(r"`(\w+)`", cell)}
+    assert len(named) > 40
+    kernels = {record.name for record in plait_abi.records() if record.kind == "kernel"}
+    assert named <= kernels, sorted(named - kernels)

@@ -4,7 +4,9 @@
 //
 //   c++ -std=c++17 -O2 $(pkg-config --cflags plait-abi) train.cpp $(pkg-config --libs plait-abi) -o
 //   train
-//   ./train libplait_ops.so libplait_core.so libplait_cpu_base.so libplait_autograd.so
+//   ./train PATHS   of libplait_ops.so libplait_core.so libplait_cpu_base.so libplait_autograd.so
+//
+// docs/guides/native.md has the commands with the paths.
 #include <plait/plait.hpp>
 
 #include <cmath>

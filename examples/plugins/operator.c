@@ -1,9 +1,10 @@
 /* A plug-in that brings two operators of its own: example_cube, with its derivative, and
  * example_tent, which has none (asking for one is an error that names it).
  *
- *   cc -std=c11 -O2 -shared -fPIC -I<headers> operator.c -o operator.so
+ *   cc -std=c11 -O2 -shared -fPIC -I<headers> operator.c -o cube.so
  *
- * From Python: plait_abi.load("operator.so"), then plait_abi.operator("example_cube")(x). The
+ * (not operator.so, which Python would take for its module operator). From Python:
+ * plait_abi.load("./cube.so"), then plait_abi.operator("example_cube")(x). The
  * derivative is written with operators, so that it has derivatives itself; forward mode transposes
  * it. plait_abi.detach("example-operator") takes the kernels back. */
 #include <math.h>

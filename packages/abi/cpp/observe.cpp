@@ -1,5 +1,8 @@
 // Observers. The list is immutable and republished; an event's begin and end see the same list.
+#include <dlfcn.h>
+
 #include <algorithm>
+#include <cstring>
 
 #include "runtime.hpp"
 
@@ -63,6 +66,20 @@ void forget_observers_of(plait_thread *thread, const plait_plugin *who) {
     for (const plait_observer *o : gone) owners.erase(o);
   }
   for (const plait_observer *o : gone) observe(thread, o, 0);
+}
+
+// An observer belongs to the plug-in that began it in its init; others are known by their library.
+void report_observers(std::vector<plait_record> &list) {
+  const std::lock_guard<ForkMutex> lock(registry_mutex);
+  const List *now = current.load(std::memory_order_acquire);
+  for (size_t i = 0; now && i < now->size(); i++) {
+    const plait_plugin *who = owners[(*now)[i]];
+    Dl_info at{};
+    if (!who) dladdr(reinterpret_cast<void *>((*now)[i]->begin), &at);
+    const char *path = at.dli_fname ? at.dli_fname : "", *slash = std::strrchr(path, '/');
+    const char *name = who ? who->name : slash ? slash + 1 : path;
+    list.push_back({"observer", name, name, who ? who->version : "", 1, 0});
+  }
 }
 
 void emit(const plait_event *e) {

@@ -47,6 +47,7 @@ uint64_t report(plait_record *list, uint64_t room, uint64_t record_size) {
   report_plugins(all);
   report_roles(all);
   report_ops(all);
+  report_observers(all);
   for (size_t i = 0; i < room && i < all.size(); i++) {
     char *to = reinterpret_cast<char *>(list) + i * record_size;
     std::memset(to, 0, record_size);

@@ -161,6 +161,7 @@ uint64_t next_undo();
 void install_default_roles();
 
 plait_status observe(plait_thread *, const plait_observer *, int);
+void report_observers(std::vector<plait_record> &);
 void emit(const plait_event *);
 uint64_t begin_event(const plait_event *, uint64_t *, uint64_t);
 void end_event(const plait_event *, const uint64_t *, uint64_t, plait_status);

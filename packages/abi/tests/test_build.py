@@ -324,6 +324,20 @@ def test_bad_job_counts_are_refused(
         trial.build()
 
 
+def test_an_old_setuptools_is_named(
+    trial: Trial, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
+    from plait_abi.build import setup
+
+    monkeypatch.setitem(sys.modules, "setuptools.command.bdist_wheel", None)
+    monkeypatch.delitem(sys.modules, "plait_abi.build._setuptools", raising=False)
+    monkeypatch.delattr("plait_abi.build._setuptools", raising=False)
+    monkeypatch.setattr("sys.argv", ["setup.py", "bdist_wheel"])
+    monkeypatch.chdir(trial.root)
+    with pytest.raises(BuildError, match=r"setuptools 70\.1 or newer is required.*pip install"):
+        setup(package="plait_toy", libraries=[Library("plait_toy", ["cpp/*.cpp"])])
+
+
 def test_pip_builds_a_wheel_with_the_library(trial: Trial) -> None:
     trial.write(
         "setup.py",

@@ -24,15 +24,15 @@ def _untouched(monkeypatch: pytest.MonkeyPatch) -> None:
 class Point:
     """An entry point as importlib.metadata gives it."""
 
-    def __init__(self, value: str, package: str) -> None:
-        self.value = value
+    def __init__(self, name: str, value: str, package: str) -> None:
+        self.name, self.value = name, value
         self.dist = type("Distribution", (), {"name": package})
 
 
 def offer(monkeypatch: pytest.MonkeyPatch, *points: Point) -> None:
-    def entry_points(*, group: str, name: str) -> list[Point]:
+    def entry_points(*, group: str, name: str | None = None) -> list[Point]:
         assert group == "plait.components"
-        return list(points)
+        return [point for point in points if name in (None, point.name)]
 
     monkeypatch.setattr(importlib.metadata, "entry_points", entry_points)
 
@@ -48,12 +48,12 @@ def test_the_order_is_use_then_environment_then_default(monkeypatch: pytest.Monk
 
 
 def test_installing_something_changes_no_default(monkeypatch: pytest.MonkeyPatch) -> None:
-    offer(monkeypatch, Point("other_nn", "other"))
+    offer(monkeypatch, Point("nn", "other_nn", "other"))
     assert components.choose("nn") == "plait_nn"
 
 
 def test_a_place_without_a_default(monkeypatch: pytest.MonkeyPatch) -> None:
-    offer(monkeypatch, Point("mine", "mine-package"))
+    offer(monkeypatch, Point("cuda", "mine", "mine-package"))
     assert components.choose("cuda") == "mine"
     offer(monkeypatch)
     with pytest.raises(LookupError, match="no installed package offers the component 'cuda'"):
@@ -61,7 +61,7 @@ def test_a_place_without_a_default(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_tie_names_both(monkeypatch: pytest.MonkeyPatch) -> None:
-    offer(monkeypatch, Point("b", "b-package"), Point("a", "a-package"))
+    offer(monkeypatch, Point("cuda", "b", "b-package"), Point("cuda", "a", "a-package"))
     with pytest.raises(LookupError, match=r"a \(from a-package\) and b \(from b-package\)"):
         components.choose("cuda")
     plait_abi.use(cuda="json")
@@ -71,6 +71,51 @@ def test_a_tie_names_both(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_use_refuses_what_is_not_there() -> None:
     with pytest.raises(ModuleNotFoundError, match="nn='no_such_package' names a package that is"):
         plait_abi.use(nn="no_such_package")
+
+
+def test_an_unknown_component_is_an_error_with_the_known_ones(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    offer(monkeypatch, Point("cuda", "a", "a-package"))
+    text = r"there is no component 'optimiser'; did you mean 'optim'\? There are autograd, .*cuda, "
+    with pytest.raises(LookupError, match=f"^use: {text}"):
+        plait_abi.use(nn="json", optimiser="json")
+    assert components.choose("nn") == "plait_nn", "all or nothing"
+    with pytest.raises(LookupError, match=r"'qqq'; There are autograd"):
+        plait_abi.use(qqq="json")
+    monkeypatch.setenv("PLAIT_COMPONENTS", "optimiser=json")
+    with pytest.raises(LookupError, match=f"^PLAIT_COMPONENTS: {text}"):
+        components.choose("nn")
+
+
+def test_a_component_that_somebody_offers_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    offer(monkeypatch, Point("cuda", "a", "a-package"))
+    monkeypatch.setenv("PLAIT_COMPONENTS", "cuda=mine")
+    assert components.choose("cuda") == "mine"
+    plait_abi.use(cuda="json")
+    assert components.choose("cuda") == "json"
+
+
+def test_an_installed_package_adds_a_component(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    about = tmp_path / "wave_parts-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: wave-parts\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text("[plait.components]\nwavelets = wave_parts\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert components.choose("wavelets") == "wave_parts"
+    plait_abi.use(wavelets="json")
+    assert components.choose("wavelets") == "json"
+    with pytest.raises(LookupError, match="did you mean 'wavelets'"):
+        plait_abi.use(wavelet="json")
+
+
+def test_a_role_means_the_component_that_brings_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLAIT_COMPONENTS", "engine=mine")
+    assert components.choose("autograd") == components.choose("engine") == "mine"
+    plait_abi.use(engine="json")
+    assert components.choose("autograd") == components.choose("engine") == "json"
 
 
 def test_use_after_loading_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,6 +142,7 @@ def test_require_passes_on_what_fails_inside(
 ) -> None:
     (tmp_path / "plait_broken.py").write_text("import no_such_thing\n")
     monkeypatch.syspath_prepend(tmp_path)
+    offer(monkeypatch, Point("broken_part", "plait_broken", "broken"))
     plait_abi.use(broken_part="plait_broken")
     with pytest.raises(ModuleNotFoundError, match="no_such_thing"):
         plait_abi.require("broken_part")
@@ -144,12 +190,34 @@ print(*(name in sys.modules for name in ("plait_abi._binding", "numpy", "importl
 def test_report_names_roles_and_providers(
     capsys: pytest.CaptureFixture[str], probe: object
 ) -> None:
-    text = plait_abi.report()
-    assert capsys.readouterr().out.rstrip("\n") == text
-    lines = [line.split() for line in text.splitlines()]
+    report = plait_abi.report()
+    assert capsys.readouterr().out == "", "it shows itself where somebody asks"
+    assert repr(report) == str(report)
+    lines = [line.split() for line in str(report).splitlines()]
+    assert len(lines) == len(report)
     assert ["role", "host", "python", sys.version.split()[0]] in lines
     assert any(line[:3] == ["component", "nn", "plait_nn"] for line in lines)
     assert any("probe_add" in line and "probe" in line for line in lines)
+    assert set(plait_abi.records()) < set(report)
+    assert [line.provider for line in report if line.kind == "role" and line.name == "host"] == [
+        "python"
+    ]
+
+
+def test_report_brackets_what_is_not_in_force() -> None:
+    made = plait_abi.Report(
+        [
+            plait_abi.Record("kernel", "exp", "one", "1.0", True),
+            plait_abi.Record("kernel", "exp", "another", "2.0", False),
+            plait_abi.Record("component", "nn", "plait_nn", "0.1", False),
+        ]
+    )
+    assert str(made).splitlines() == [
+        "kernel     exp    one       1.0",
+        "kernel     (exp)  another   2.0",
+        "component  nn     plait_nn  0.1 (not loaded)",
+    ]
+    assert str(plait_abi.Report()) == ""
 
 
 def test_unknown_attributes() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import inspect
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -31,6 +32,15 @@ def test_parts(spec: Operator) -> None:
     assert spec.shape_function or spec.decompose_function or isinstance(spec, kinds)
     assert isinstance(spec, Composite) <= (spec.decompose_function is not None)
     assert all(fact.kind in KINDS and fact.contains for fact in samples.error_facts(spec))
+
+
+@over([spec for spec in OPERATORS if spec.kind in ("structured", "reduction")])
+def test_what_a_kernel_sees_is_written(spec: Operator) -> None:
+    assert spec.kernel.endswith("."), "`kernel=` must say what the schema does not"
+    same = re.match(r"(?:optional[^;]*; )?as (?:for|that of) `?([\w.]+)", spec.kernel)
+    if same and same[1] in {other.name for other in OPERATORS}:
+        (other,) = (other for other in OPERATORS if other.name == same[1])
+        assert other.kernel, f"it is said to be as for {same[1]}, which says nothing"
 
 
 def test_every_family_has_a_file_of_test_data() -> None:

@@ -151,6 +151,46 @@ print(hasattr(plait, "nn"), "nn" in dir(plait), "optim" in dir(plait))
     assert answers == "False False True"
 
 
+def test_distributions_do_not_depend_on_who_fills_nn(tmp_path: Any) -> None:
+    (tmp_path / "other_nn.py").write_text("Linear = 'mine'\n")
+    out = run(
+        """
+import plait
+print(plait.distributions.Normal(0.0, 1.0).mean.item(), plait.nn.Linear)
+from plait.distributions.normal import Normal
+print(Normal is plait.distributions.Normal)
+""",
+        PYTHONPATH=os.pathsep.join([str(tmp_path), *sys.path]),
+        PLAIT_COMPONENTS="nn=other_nn",
+    )
+    assert out.split() == ["0.0", "mine", "True"]
+
+
+def test_distributions_without_their_package_name_it() -> None:
+    out = run(
+        """
+import sys
+
+class Hidden:
+    def find_spec(self, name, path, module=None):
+        if name == "plait_nn":
+            raise ModuleNotFoundError("No module named 'plait_nn'", name="plait_nn")
+
+import importlib.util as util, plait
+real = util.find_spec
+util.find_spec = lambda name, *more: name != "plait_nn" and real(name, *more) or None
+sys.meta_path.insert(0, Hidden())
+print(hasattr(plait, "distributions"))
+try: import plait.distributions
+except ModuleNotFoundError as error: print(error)
+"""
+    )
+    assert out.splitlines() == [
+        "False",
+        "plait: the package plait-nn is not installed (pip install plait-nn)",
+    ]
+
+
 def test_distributions_are_those_of_nn() -> None:
     out = run(
         """
@@ -194,9 +234,8 @@ print(orders[0] == orders[1], sorted(sum(orders[0], [])) == list(range(20)))
     assert out.split() == ["True", "True"]
 
 
-def test_report_goes_through(capsys: pytest.CaptureFixture[str]) -> None:
-    plait.report()
-    assert "plait_core" in capsys.readouterr().out
+def test_report_goes_through() -> None:
+    assert "plait_core" in str(plait.report())
 
 
 def test_a_strand_beyond_the_umbrella_says_what_to_install() -> None:

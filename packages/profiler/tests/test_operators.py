@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import plait_abi
 import plait_core as pc
 from plait_profiler import profile, record_function
 
@@ -61,6 +62,16 @@ def test_an_operator_that_fails() -> None:
     with profile() as prof, pytest.raises(ValueError, match="add"):
         x + y
     assert [event.failed for event in prof.events() if event.name == "add"] == [True]
+
+
+def test_a_running_profile_is_an_observer_in_the_report() -> None:
+    def observers() -> list[str]:
+        return [line.provider for line in plait_abi.report() if line.kind == "observer"]
+
+    with profile():
+        (watching,) = observers()
+    assert "profiler" in watching and "/" not in watching
+    assert observers() == []
 
 
 def test_without_a_profile_nothing_is_watched() -> None:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     )
     from plait_abi._kernel import Kernel, kernel
     from plait_abi._probe import Counts, Probe
-    from plait_abi._report import Record, records, report
+    from plait_abi._report import Record, Report, records, report
 
 __all__ = [
     "Counts",
@@ -51,6 +51,7 @@ __all__ = [
     "PlaitError",
     "Probe",
     "Record",
+    "Report",
     "ShapeError",
     "choose",
     "default_generator",
@@ -78,7 +79,7 @@ def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'plait_abi' has no attribute {name!r}")
     value: Any
-    if name in ("Record", "records", "report"):
+    if name in ("Record", "Report", "records", "report"):
         value = getattr(import_module("plait_abi._report"), name)
     elif name in ("Kernel", "kernel"):
         value = getattr(import_module("plait_abi._kernel"), name)

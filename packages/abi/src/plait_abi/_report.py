@@ -4,22 +4,53 @@ from __future__ import annotations
 
 import importlib.metadata
 import sys
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
 from plait_abi import _binding
 from plait_abi.components import chosen
 
-__all__ = ["Record", "records", "report"]
+__all__ = ["Record", "Report", "records", "report"]
 
 
 class Record(NamedTuple):
-    """One registration; ``kind`` is plugin, role, layer or kernel, ``active`` if it is in force."""
+    """One registration.
+
+    ``kind`` is component, plugin, role, layer, kernel or observer; ``active`` says whether it is in
+    force, of a component whether it is loaded.
+    """
 
     kind: str
     name: str
     provider: str
     version: str
     active: bool
+
+
+class Report(tuple[Record, ...]):
+    """The lines of a report, each a `Record`; as text, also in a Python prompt, it is their table.
+
+    Each line of the table has kind, name, provider and version; what is registered but not in
+    force stands in brackets.
+    """
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        lines = [_cells(record) for record in self]
+        widths = [max((len(line[i]) for line in lines), default=0) for i in range(3)]
+        return "\n".join(
+            "  ".join([*map(str.ljust, line[:3], widths), line[3]]).rstrip() for line in lines
+        )
+
+    __repr__ = __str__
+
+
+def _cells(record: Record) -> tuple[str, str, str, str]:
+    if record.kind == "component":
+        state = "" if record.active else " (not loaded)"
+        return (record.kind, record.name, record.provider, record.version + state)
+    name = record.name if record.active else f"({record.name})"
+    return (record.kind, name, record.provider, record.version)
 
 
 def records() -> list[Record]:
@@ -35,33 +66,30 @@ def records() -> list[Record]:
     ]
 
 
-def report(file: IO[str] | None = None) -> str:
-    """Print which component fills which role and which library provides which kernels.
+def report() -> Report:
+    """Say which component fills which role, and which library provides which kernels.
 
-    One line each: kind, name, provider, version; what is registered but not in force stands in
-    brackets. Components that are installed but not loaded are marked so.
+    Components come first, also those that are installed but not loaded, then everything that
+    `records` gives.
 
     Returns:
-        The text that was printed.
+        The lines; a prompt shows them as a table, and ``print(report())`` prints it.
+
+    Example:
+        >>> import plait_abi
+        >>> lines = plait_abi.report()
+        >>> [line.provider for line in lines if line.name == "host"]
+        ['python']
+        >>> str(lines).splitlines()[0].split()[:3]
+        ['component', 'autograd', 'plait_autograd']
     """
-    lines = [_component(name, module) for name, module in sorted(chosen().items())]
-    for kind, name, provider, version, active in records():
-        lines.append((kind, name if active else f"({name})", provider, version))
-    widths = [max(len(line[i]) for line in lines) for i in range(3)]
-    text = "\n".join(
-        "  ".join(
-            [*(part.ljust(width) for part, width in zip(line, widths, strict=False)), line[3]]
-        ).rstrip()
-        for line in lines
-    )
-    print(text, file=file)
-    return text
+    components = (_component(name, module) for name, module in sorted(chosen().items()))
+    return Report([*components, *records()])
 
 
-def _component(name: str, module: str) -> tuple[str, str, str, str]:
+def _component(name: str, module: str) -> Record:
     try:
         version = importlib.metadata.version(module.replace("_", "-"))
     except importlib.metadata.PackageNotFoundError:
         version = getattr(sys.modules.get(module), "__version__", "not installed")
-    state = "" if module in sys.modules else " (not loaded)"
-    return ("component", name, module, version + state)
+    return Record("component", name, module, version, module in sys.modules)

@@ -3,7 +3,8 @@
 The order is `use`, then the environment variable ``PLAIT_COMPONENTS`` (``nn=other_nn,data=mine``),
 then the declared default. A place without a default is filled by the one installed package that
 offers it in the entry-point group ``plait.components``; if several do, that is an error.
-Nothing is scanned before the first question.
+Nothing is scanned before the first question. A component that neither has a default nor is offered
+by an installed package is unknown: choosing a package for it is an error.
 """
 
 from __future__ import annotations
@@ -46,16 +47,19 @@ def use(**modules: str) -> None:
         **modules: component to import name, as in ``use(nn="other_nn")``.
 
     Raises:
+        LookupError: if there is no such component; the text names those that there are.
         ModuleNotFoundError: if there is no such package.
         RuntimeError: if the component is already loaded from another package.
 
     Example:
         >>> import plait_abi
-        >>> plait_abi.use(abi_example="json")
-        >>> plait_abi.choose("abi_example")
-        'json'
+        >>> plait_abi.use(optimiser="other_optim")  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+            ...
+        LookupError: use: there is no component 'optimiser'; did you mean 'optim'? ...
     """
-    for component, module in modules.items():
+    wanted = {_known("use", name): module for name, module in modules.items()}
+    for component, module in wanted.items():
         if importlib.util.find_spec(module) is None:
             raise ModuleNotFoundError(
                 f"use: {component}={module!r} names a package that is not installed", name=module
@@ -67,7 +71,7 @@ def use(**modules: str) -> None:
                 f"use: {component} is already loaded from {before}; "
                 f"choose {module} before it is first used"
             )
-    _used.update(modules)
+    _used.update(wanted)
 
 
 def choose(component: str) -> str:
@@ -98,6 +102,26 @@ def offers(component: str) -> list[tuple[str, str]]:
 
     points = importlib.metadata.entry_points(group=GROUP, name=component)
     return sorted({(point.value, point.dist.name if point.dist else "?") for point in points})
+
+
+def _known(origin: str, name: str) -> str:
+    """Return the component that `name` means; a role means the component that brings it."""
+    name = ROLES.get(name, name)
+    if name in DEFAULTS:
+        return name
+    import difflib
+    import importlib.metadata  # both slow to import, and rarely asked
+
+    offered = {point.name for point in importlib.metadata.entry_points(group=GROUP)}
+    if name in offered:
+        return name
+    known = sorted(offered.union(DEFAULTS))
+    near = difflib.get_close_matches(name, [*known, *ROLES], 1, 0.5)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    raise LookupError(
+        f"{origin}: there is no component {name!r}; {hint}There are {', '.join(known)}; "
+        f"an installed package adds one with an entry point in the group {GROUP}"
+    )
 
 
 def require(component: str) -> ModuleType:
@@ -134,5 +158,5 @@ def _from_environment() -> dict[str, str]:
                 "PLAIT_COMPONENTS: component=package, separated by commas, is required; "
                 f"got {item!r}"
             )
-        result[component.strip()] = module.strip()
+        result[_known("PLAIT_COMPONENTS", component.strip())] = module.strip()
     return result

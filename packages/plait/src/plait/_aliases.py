@@ -34,13 +34,13 @@ _OF_CORE = (
     "special",
     "testing",
 )
-# modules of the component nn that have a place of their own
-_OF_NN = ("distributions",)
+# parts of a package that belong to it alone: whoever else fills its place need not have them
+_PARTS = {"distributions": "plait_nn.distributions"}
 
 
 def names() -> list[str]:
     """Return the attributes of `plait` that are other packages."""
-    outer = [*(name for name in DEFAULTS if name != "data"), *_OUTER, *_OF_CORE, *_OF_NN, "utils"]
+    outer = [*(name for name in DEFAULTS if name != "data"), *_OUTER, *_PARTS, *_OF_CORE, "utils"]
     return sorted(outer)
 
 
@@ -70,8 +70,8 @@ def target(fullname: str) -> str | None:
         return _OUTER[first] + dot + rest
     if first in _OF_CORE:
         return f"{choose('core')}.{inner}"
-    if first in _OF_NN:
-        return f"{choose('nn')}.{inner}"
+    if first in _PARTS:
+        return _PARTS[first] + dot + rest
     if first not in DEFAULTS or first == "data":
         return None
     return choose(first) + dot + rest
@@ -100,9 +100,11 @@ class _Loader(importlib.abc.Loader):
         try:
             real = import_module(self._real)
         except ModuleNotFoundError as error:
+            inner = name.removeprefix("plait.")
+            if inner in _PARTS and error.name == self._real.partition(".")[0]:
+                raise _not_installed(self._real) from None
             if error.name != self._real or "." in self._real:
                 raise
-            inner = name.removeprefix("plait.")
             if inner in _OUTER:
                 raise _not_installed(self._real) from None
             real = require(inner.replace("utils.", ""))

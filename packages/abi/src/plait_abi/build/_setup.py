@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib.metadata
 import os
 import pathlib
 import sys
@@ -63,9 +64,24 @@ def setup(
     )
     if sys.argv[1:2] == ["build_inplace"]:
         sys.exit(_build_inplace(project, sys.argv[2:]))
-    from plait_abi.build import _setuptools
-
+    try:
+        from plait_abi.build import _setuptools
+    except ModuleNotFoundError as error:  # setuptools.command.bdist_wheel is one of the newer parts
+        if not (error.name or "").startswith("setuptools"):
+            raise
+        raise BuildError(
+            "setup: setuptools 70.1 or newer is required to build packages, "
+            f"{_found_setuptools()}; pip install 'setuptools>=77' (a build without isolation uses "
+            "that of the environment)"
+        ) from None
     _setuptools.run(project, keywords)
+
+
+def _found_setuptools() -> str:
+    try:
+        return f"got {importlib.metadata.version('setuptools')}"
+    except importlib.metadata.PackageNotFoundError:
+        return "and there is none"
 
 
 def _only_package(root: pathlib.Path) -> str:

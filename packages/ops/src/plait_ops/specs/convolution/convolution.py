@@ -22,7 +22,7 @@ conv2d = Operator(
     [[[[4.0, 4.0], [4.0, 4.0]]]]
     """,
     dtypes="floating",
-    kernel="operands have one dtype, any strides; the result is in C order; in[2] may be None.",
+    kernel="in[0] is (n, c, h, w), in[1] (o, c / groups, kh, kw), in[2] None or (o,), of one floating dtype, any strides; stride, padding and dilation are two ints each; the result is in C order and every element of it is written; arguments fit one another, n or c may be 0.",
     method=False,
 )
 conv2d_backward_input = Operator(
@@ -31,7 +31,7 @@ conv2d_backward_input = Operator(
     doc="The derivative of `conv2d` for its input, which has shape `size`; also the transposed convolution.",
     dtypes="floating",
     internal=True,
-    kernel="in[0] has the shape of the result of `conv2d`, any strides.",
+    kernel="in[0] is (n, o, oh, ow) as `conv2d` gives it, in[1] (o, c / groups, kh, kw), of one floating dtype, any strides; stride, padding and dilation are two ints each; the result is in C order and every element of it is written, zeros included; in[2] is its shape (n, c, h, w).",
 )
 conv2d_backward_weight = Operator(
     "conv2d_backward_weight(Tensor grad, Tensor input, int[] size, int[2] stride, int[2] padding, int[2] dilation, "
@@ -39,7 +39,7 @@ conv2d_backward_weight = Operator(
     doc="The derivative of `conv2d` for its weight, which has shape `size`.",
     dtypes="floating",
     internal=True,
-    kernel="in[0] has the shape of the result of `conv2d`, any strides.",
+    kernel="in[0] is (n, o, oh, ow) as `conv2d` gives it, in[1] (n, c, h, w), of one floating dtype, any strides; stride, padding and dilation are two ints each; the result is in C order and every element of it is written; in[2] is its shape (o, c / groups, kh, kw), and the images are summed over.",
 )
 
 

@@ -28,6 +28,7 @@ unfold = View(
 unfold_backward = Operator(
     "unfold_backward(Tensor grad, int[] input_size, int dim, int size, int step) -> Tensor",
     doc="Windows added up where they came from: the derivative of `unfold`.",
+    kernel="optional: it runs as other operators where there is none; in[2] is not wrapped; windows that overlap are added up; every element of the result is written, zeros included.",
     dtypes="floating",
     internal=True,
 )

@@ -27,6 +27,7 @@ clone = Operator(
     >>> pc.clone(pc.ones(2)).tolist()
     [1.0, 1.0]
     """,
+    kernel="in[0] has any strides; the result is dense, in the order of dimensions that `memory_format` names.",
     dtypes="any",
 )
 
@@ -175,6 +176,7 @@ zero_ = Operator(
     >>> pc.ones(2).zero_().tolist()
     [0.0, 0.0]
     """,
+    kernel="optional: it runs as other operators where there is none; writes in[0], which has any strides and no two elements in one place, and reads nothing of it; any dtype.",
     dtypes="any",
 )
 

@@ -124,6 +124,7 @@ zeros = Operator(
     >>> pc.zeros(2, 2).tolist()
     [[0.0, 0.0], [0.0, 0.0]]
     """,
+    kernel="optional: it runs as other operators where there is none; the result is in C order, of any dtype.",
     dtypes="any",
     method=False,
     out=True,
@@ -139,6 +140,7 @@ ones = Operator(
     >>> pc.ones(2, dtype="int64").tolist()
     [1, 1]
     """,
+    kernel="optional: it runs as other operators where there is none; the result is in C order, of any dtype.",
     dtypes="any",
     method=False,
     out=True,
@@ -172,6 +174,7 @@ zeros_like = Operator(
     >>> pc.zeros_like(pc.ones(2)).tolist()
     [0.0, 0.0]
     """,
+    kernel="optional: it runs as other operators where there is none; the result is dense, in the order of dimensions that `memory_format` names; in[0] is not read.",
     dtypes="any",
     method=False,
 )
@@ -185,6 +188,7 @@ ones_like = Operator(
     >>> pc.ones_like(pc.zeros(2)).tolist()
     [1.0, 1.0]
     """,
+    kernel="optional: it runs as other operators where there is none; the result is dense, in the order of dimensions that `memory_format` names; in[0] is not read.",
     dtypes="any",
     method=False,
 )

@@ -35,6 +35,7 @@ arange = Operator(
     >>> pc.arange(3).tolist()
     [0, 1, 2]
     """,
+    kernel="optional: it runs as other operators where there is none; out[i] = i in the dtype of the result, which has as many elements as there are; in[0] is not needed.",
     method=False,
     out=True,
 )
@@ -235,6 +236,7 @@ eye = Operator(
     >>> pc.eye(2).tolist()
     [[1.0, 0.0], [0.0, 1.0]]
     """,
+    kernel="the result is in C order, of any dtype; in[1] None: as many columns as rows.",
     dtypes="any",
     method=False,
     out=True,

@@ -18,6 +18,7 @@ def _triangle(name, text, example):
     >>> pc.{name}(pc.tensor([[1, 2], [3, 4]])).tolist()
     {example}
     """,
+        kernel="in[0] has any strides and dtype; the result is in C order and zero elsewhere; in[1] is any int64.",
         inplace=True,
         out=True,
         dtypes="any",

@@ -131,6 +131,7 @@ def _(g, self, indices):
 index_tensors_backward = Operator(
     "index_tensors_backward(Tensor grad, Tensor?[] indices, int[] size) -> Tensor",
     doc="Zeros of shape `size` with `grad` added up at `indices`: the derivative of `index`.",
+    kernel="optional: it runs as other operators where there is none; indices as for `index_tensors`; what several indices name is added up; every element of the result is written, zeros included.",
     dtypes="floating",
     internal=True,
 )

@@ -31,6 +31,7 @@ nonzero_ = Operator(
     >>> pc.nonzero(pc.tensor([0, 5, 7])).tolist()
     [[1], [2]]
     """,
+    kernel="none can be written, since the size of its result is known from values alone; replace `nonzero_rows` and `count_nonzero`.",
 )
 nonzero_rows = Operator(
     "nonzero_rows(Tensor self, int count) -> Tensor",

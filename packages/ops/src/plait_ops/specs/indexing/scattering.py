@@ -138,6 +138,7 @@ def _(g, dim, index, src):
 pad_end = Operator(
     "pad_end(Tensor self, int[] size) -> Tensor",
     doc="`self` with zeros behind it in every dimension, up to `size`.",
+    kernel="optional: it runs as other operators where there is none; in[0] stands at the beginning of every dimension of the result, which is zero beyond.",
     dtypes="floating",
     internal=True,
 )

@@ -25,6 +25,7 @@ linalg_cholesky_ = Operator(
     >>> pc.linalg.cholesky(pc.tensor([[4.0, 2.0], [2.0, 5.0]])).tolist()
     [[2.0, 0.0], [1.0, 2.0]]
     """,
+    kernel="in[0] is (..., n, n) in any strides; results are in C order; reads one triangle of in[0], in[1] says which, and writes zeros to the other one of the result; a matrix that is not positive definite is an error that names it.",
     method=False,
     out=True,
     dtypes="inexact",
@@ -42,6 +43,7 @@ linalg_cholesky_ex = Operator(
     >>> pc.linalg.cholesky_ex(pc.tensor([[1.0, 2.0], [2.0, 1.0]])).info.item()
     2
     """,
+    kernel="as for `linalg_cholesky`; out[1] is int32, 0 or the order of the leading minor that is not positive; an error only if in[2].",
     method=False,
     out=True,
     dtypes="inexact",
@@ -58,6 +60,7 @@ cholesky = Operator(
     >>> pc.tensor([[4.0]]).cholesky().item()
     2.0
     """,
+    kernel="as for `linalg_cholesky`.",
     out=True,
     dtypes="inexact",
 )
@@ -129,6 +132,7 @@ cholesky_solve = Operator(
     >>> pc.cholesky_solve(pc.ones(1, 1), pc.tensor([[2.0]])).item()
     0.25
     """,
+    kernel="in[0] is (..., n, k), in[1] (..., n, n), of one dtype, any strides; their leading dimensions broadcast to those of the result, which is in C order; reads the triangle of in[1] that in[2] names.",
     out=True,
     dtypes="inexact",
 )
@@ -168,6 +172,7 @@ cholesky_inverse = Operator(
     >>> pc.cholesky_inverse(pc.tensor([[2.0]])).item()
     0.25
     """,
+    kernel="in[0] is (..., n, n) in any strides; results are in C order; reads the triangle of in[0] that in[1] names and writes the whole inverse.",
     out=True,
     dtypes="inexact",
 )
@@ -201,6 +206,7 @@ linalg_solve_triangular_ = Operator(
     >>> pc.linalg.solve_triangular(a, pc.tensor([[2.0], [3.0]]), upper=False).tolist()
     [[1.0], [2.0]]
     """,
+    kernel="in[0] is (..., n, n), in[1] (..., n, k), or (..., k, n) without in[3] (left), of one dtype, any strides; leading dimensions broadcast to those of the result, which is in C order; reads the triangle that in[2] (upper) names, and no diagonal if in[4] (unitriangular).",
     method=False,
     out=True,
     dtypes="inexact",

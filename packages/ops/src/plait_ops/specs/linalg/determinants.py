@@ -49,6 +49,7 @@ linalg_det_ = Operator(
     >>> pc.linalg.det(pc.tensor([[2.0, 1.0], [0.0, 4.0]])).item()
     8.0
     """,
+    kernel="in[0] is (..., n, n) in any strides, n may be 0; a singular matrix gives 0.",
     method=False,
     out=True,
     dtypes="inexact",
@@ -98,6 +99,7 @@ linalg_slogdet_ = Operator(
     >>> sign.item(), logabsdet.item()
     (-1.0, 0.0)
     """,
+    kernel="in[0] is (..., n, n) in any strides, n may be 0; out[1] is real also of complex matrices; a singular matrix gives sign 0 and -inf.",
     method=False,
     out=True,
     dtypes="inexact",

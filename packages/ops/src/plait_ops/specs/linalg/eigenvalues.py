@@ -32,6 +32,7 @@ linalg_eigh_ = Operator(
     >>> pc.linalg.eigh(pc.tensor([[2.0, 1.0], [1.0, 2.0]])).eigenvalues.round().tolist()
     [1.0, 3.0]
     """,
+    kernel="in[0] is (..., n, n) in any strides; results are in C order; reads the triangle that in[1] names, in either case; out[0] is real, in ascending order, out[1] holds vectors in columns, of any sign; no convergence, nan or infinities are an error that names the matrix.",
     method=False,
     out=True,
     dtypes="inexact",
@@ -46,6 +47,7 @@ linalg_eigvalsh = Operator(
     >>> pc.linalg.eigvalsh(pc.tensor([[2.0, 1.0], [1.0, 2.0]])).round().tolist()
     [1.0, 3.0]
     """,
+    kernel="as for `linalg_eigh`, without vectors.",
     method=False,
     out=True,
     dtypes="inexact",
@@ -96,6 +98,7 @@ linalg_eig = Operator(
     >>> pc.linalg.eig(pc.tensor([[0.0, -1.0], [1.0, 0.0]])).eigenvalues.tolist()
     [1j, -1j]
     """,
+    kernel="in[0] is (..., n, n) in any strides; results are in C order and complex; eigenvalues in any order, vectors in columns, of length 1; errors as for `linalg_eigh`.",
     method=False,
     out=True,
     dtypes="inexact",
@@ -109,6 +112,7 @@ linalg_eigvals = Operator(
     >>> pc.linalg.eigvals(pc.tensor([[0.0, -1.0], [1.0, 0.0]])).tolist()
     [1j, -1j]
     """,
+    kernel="as for `linalg_eig`, without vectors.",
     method=False,
     out=True,
     dtypes="inexact",

@@ -30,6 +30,7 @@ lstsq_parts_ = Operator(
     The shortest X that minimises ``|A X - B|``, the squares that are left in every column of B (0 where A has no more rows
     than columns), the rank of A (singular values up to `rcond` times the largest count as 0), and its singular values.
     """,
+    kernel="in[0] is (..., m, n), in[1] (..., m, k), of one dtype, any strides; leading dimensions broadcast; in[2] is the smallest singular value that counts, relative to the largest; results are in C order, out[2] is int64, out[1] and out[3] are real.",
     internal=True,
     dtypes="inexact",
     auxiliary=(3,),

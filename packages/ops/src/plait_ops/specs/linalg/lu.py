@@ -31,6 +31,7 @@ def _factor(name, schema, results, example):
         >>> import plait_core as pc
         >>> {example}
         """,
+        kernel="in[0] is (..., m, n) in any strides; results are in C order; L without its diagonal of ones and U share out[0]; out[1] is int32, the row that row i was exchanged with, from 1; in[1] is true; of `linalg_lu_factor_ex`, out[2] is int32, 0 or the place of the first zero on the diagonal of U, from 1, which is an error only if in[2].",
         method=False,
         out=True,
         dtypes="inexact",
@@ -128,6 +129,7 @@ lu_unpack_ = Operator(
     >>> (p @ l @ u).tolist()
     [[2.0, 1.0], [4.0, 3.0]]
     """,
+    kernel="in[0] and in[1], int32, are what `linalg_lu_factor` gave, any strides; numbers outside 1 to m are an error, not followed; results are in C order, out[0] is the permutation as a matrix.",
     method=False,
     dtypes="inexact",
 )
@@ -198,6 +200,7 @@ linalg_lu_solve_ = Operator(
     >>> pc.linalg.lu_solve(lu, pivots, pc.ones(2, 1)).tolist()
     [[0.5], [0.25]]
     """,
+    kernel="optional: it runs as other operators where there is none; in[0] and in[1], int32, are what `linalg_lu_factor` gave (numbers outside 1 to n are refused), in[2] is (..., n, k), or (..., k, n) without in[3] (left), of in[0]'s dtype; leading dimensions of in[0] and in[2] broadcast; the result is in C order.",
     method=False,
     out=True,
     dtypes="inexact",

@@ -28,6 +28,7 @@ linalg_matrix_exp_ = Operator(
     >>> pc.linalg.matrix_exp(pc.zeros(2, 2)).tolist()
     [[1.0, 0.0], [0.0, 1.0]]
     """,
+    kernel="in[0] is (..., n, n) in any strides; results are in C order; n may be 0.",
     method=False,
     dtypes="inexact",
 )

@@ -41,6 +41,7 @@ linalg_qr_ = Operator(
     >>> abs(r).tolist()
     [[5.0]]
     """,
+    kernel="in[0] is (..., m, n) in any strides; results are in C order; in[1] is reduced, complete or r; with r, out[0] has shape (0) and there is nothing to write to it; zeros below the diagonal of out[1].",
     method=False,
     out=True,
     dtypes="inexact",
@@ -136,6 +137,7 @@ geqrf = Operator(
     >>> a[0].item(), f"{tau.item():.1f}"
     (-5.0, '1.6')
     """,
+    kernel="in[0] is (..., m, n) in any strides; results are in C order, as LAPACK's geqrf: R above, the reflections below the diagonal, their factors in out[1].",
     out=True,
     dtypes="inexact",
 )
@@ -163,6 +165,7 @@ linalg_householder_product_ = Operator(
     >>> [round(x, 1) for x in q.flatten().tolist()]
     [-0.6, -0.8]
     """,
+    kernel="optional: it runs as other operators where there is none; in[0] is (..., m, n) with m >= n, in[1] (..., k) with k <= n and the same leading dimensions and dtype, any strides; the result is in C order.",
     method=False,
     out=True,
     dtypes="inexact",

@@ -113,6 +113,7 @@ linalg_pinv_ = Operator(
     >>> pc.linalg.pinv(pc.tensor([[2.0], [0.0]])).tolist()
     [[0.5, 0.0]]
     """,
+    kernel="optional: it runs as other operators where there is none; in[1] and in[2] are None, numbers or tensors that broadcast to the leading dimensions; in[3]: the matrices are symmetric or Hermitian.",
     method=False,
     dtypes="inexact",
 )

@@ -21,6 +21,7 @@ linalg_inv_ = Operator(
     >>> pc.linalg.inv(pc.tensor([[2.0, 1.0], [0.0, 4.0]])).tolist()
     [[0.5, -0.125], [0.0, 0.25]]
     """,
+    kernel="in[0] is (..., n, n) in any strides; results are in C order, n may be 0; a singular matrix is an error that names it.",
     method=False,
     out=True,
     dtypes="inexact",
@@ -37,6 +38,7 @@ linalg_inv_ex = Operator(
     >>> pc.linalg.inv_ex(pc.zeros(2, 2)).info.item()
     1
     """,
+    kernel="as for `linalg_inv`; out[1] is int32, 0 or the column of the pivot that is 0, from 1; an error only if in[1].",
     method=False,
     out=True,
     dtypes="inexact",
@@ -103,6 +105,7 @@ linalg_solve_ = Operator(
     >>> pc.linalg.solve(pc.tensor([[2.0, 0.0], [0.0, 4.0]]), pc.tensor([1.0, 1.0])).tolist()
     [0.5, 0.25]
     """,
+    kernel="in[0] is (..., n, n), in[1] (..., n, k), or (..., k, n) without in[2] (left), of one dtype, any strides; in[1] holds vectors if it is 1-d, or has one dimension less than in[0] and so does the result; leading dimensions broadcast to those of the result, which is in C order; a singular matrix is an error that names it.",
     method=False,
     out=True,
     dtypes="inexact",
@@ -117,6 +120,7 @@ linalg_solve_ex = Operator(
     >>> pc.linalg.solve_ex(pc.zeros(2, 2), pc.ones(2)).info.item()
     1
     """,
+    kernel="as for `linalg_solve`; out[1] is int32, one for each matrix, 0 or the column of the pivot that is 0, from 1; an error only if in[3].",
     method=False,
     out=True,
     dtypes="inexact",

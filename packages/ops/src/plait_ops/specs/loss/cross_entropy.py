@@ -40,6 +40,7 @@ cross_entropy_backward = Operator(
     "cross_entropy_backward(Tensor grad, Tensor input, Tensor lse, Tensor target, Tensor? weight, str reduction, "
     "int ignore_index) -> Tensor",
     doc="``(exp(input - lse) - [class is target]) * weight[target] * grad``, over the sum of weights for the mean.",
+    kernel="optional: it runs as other operators where there is none; in[2] is out[1] of `cross_entropy_forward`, of in[1]'s dtype as in[0] is, in[3] is int64, in[4] None or (c); any strides; rows that are ignored get zeros.",
     dtypes="floating",
     internal=True,
 )

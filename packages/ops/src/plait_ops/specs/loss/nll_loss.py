@@ -40,12 +40,14 @@ nll_loss = Operator(
     >>> pc.nll_loss(pc.tensor([[-1.0, -2.0]]), pc.tensor([1])).item()
     2.0
     """,
+    kernel="optional: it runs as other operators where there is none; in[0] is (c), (n, c) or (n, c, ...), in[1] int64 without the dimension of classes, in[2] None or (c) of in[0]'s dtype, any strides; in[3] is none, mean or sum; rows whose target is in[4] count nothing; another target outside [0, c) is an IndexError that names it.",
     dtypes="floating",
     method=False,
 )
 nll_loss_backward = Operator(
     "nll_loss_backward(Tensor grad, Tensor target, Tensor? weight, int[] size, str reduction, int ignore_index) -> Tensor",
     doc="The derivative of `nll_loss` for an input of shape `size`.",
+    kernel="optional: it runs as other operators where there is none; in[0] has the shape of the result of `nll_loss`, the others are its arguments, in[1] is int64; every element of the result is written, zeros included.",
     dtypes="floating",
     internal=True,
 )

@@ -163,6 +163,7 @@ avg_pool2d_backward = Operator(
     "avg_pool2d_backward(Tensor grad, int[] size, int[2] kernel_size, int[2] stride, int[2] padding, bool ceil_mode, "
     "bool count_include_pad) -> Tensor",
     doc="The derivative of `avg_pool2d` for an input of shape `size`.",
+    kernel="in[0] has the shape of the result of `avg_pool2d`, of 3 or 4 dimensions, any strides; the others are its arguments; every element of the result is written; windows that overlap are added up.",
     dtypes="floating",
     internal=True,
 )

@@ -36,6 +36,7 @@ def _draw(name, text):
     >>> tuple(pc.{name}(2, 3).shape)
     (2, 3)
     """,
+        kernel="optional: it runs as other operators where there is none; the result is in C order, floating or complex.",
         random=True,
         dtypes="floating",
         method=False,
@@ -79,6 +80,7 @@ def _like(name, text):
     >>> tuple(pc.{name}(pc.zeros(2)).shape)
     (2,)
     """,
+        kernel="optional: it runs as other operators where there is none; the result is dense, in the order of dimensions that `memory_format` names, floating or complex; in[0] is not read.",
         random=True,
         dtypes="floating",
         method=False,
@@ -137,6 +139,7 @@ randint_high = Operator(
     >>> pc.randint(1, (2,)).tolist()
     [0, 0]
     """,
+    kernel="optional: it runs as other operators where there is none; numbers are drawn in int64 and cast.",
     random=True,
     method=False,
     out=True,
@@ -192,6 +195,7 @@ randperm = Operator(
     >>> pc.randperm(4).sort()[0].tolist()
     [0, 1, 2, 3]
     """,
+    kernel="the result is in C order, of any dtype that holds the numbers but bool and complex; the generator is in[1], None for the default one.",
     random=True,
     method=False,
     out=True,
@@ -231,6 +235,7 @@ bernoulli = Operator(
     >>> pc.bernoulli(pc.tensor([0.0, 1.0])).tolist()
     [0.0, 1.0]
     """,
+    kernel="in[0] has any strides; numbers outside [0, 1] and nan are a ValueError; the result is dense in the order of in[0]'s dimensions; the generator is in[1], None for the default one.",
     random=True,
     dtypes="floating",
     out=True,
@@ -260,6 +265,7 @@ def _fill(name, arguments, text, example, dtypes):
     >>> pc.zeros(2).{name}{example}
     [1.0, 1.0]
     """,
+        kernel="writes in[0], which has any strides and no two elements in one place, and reads nothing of it; the generator is the last argument, None for the default one.",
         random=True,
         dtypes=dtypes,
     )

@@ -51,6 +51,7 @@ dirichlet_sample = Operator(
     >>> bool((shares.sum() - 1).abs() < 1e-6)
     True
     """,
+    kernel="optional: it runs as other operators where there is none; in[0] holds concentrations along its last dimension; the result is dense in the order of its dimensions.",
     random=True,
     dtypes="floating",
     internal=True,

@@ -85,6 +85,7 @@ def _elementwise(name, arguments, text, example, internal=False):
     >>> import plait_core as pc
     >>> {example}
     """,
+        kernel="operands have one shape and dtype, any strides; the result has them, in C order or that of in[0]'s dimensions; parameters that make no distribution give nan; the generator is the last argument, None for the default one.",
         random=True,
         dtypes="floating",
         internal=internal,
@@ -176,6 +177,7 @@ def _normal(schema, text, shape):
     >>> import plait_core as pc
     >>> {shape}
     """,
+        kernel="optional: it runs as other operators where there is none; parameters that are tensors broadcast to the result, which is in C order.",
         random=True,
         dtypes="floating",
         method=False,
@@ -263,6 +265,7 @@ bernoulli_p = Operator(
     >>> pc.bernoulli(pc.zeros(2), 1.0).tolist()
     [1.0, 1.0]
     """,
+    kernel="optional: it runs as other operators where there is none; in[0] is not read; the result is dense in the order of its dimensions.",
     random=True,
 )
 
@@ -295,6 +298,7 @@ def _randint_like(name, arguments, text):
     >>> pc.randint_like(pc.zeros(2), 3, 4).tolist()
     [3.0, 3.0]
     """,
+        kernel="optional: it runs as other operators where there is none; as for `randint`; in[0] is not read; the result is dense, in the order of dimensions that `memory_format` names.",
         random=True,
         method=False,
     )

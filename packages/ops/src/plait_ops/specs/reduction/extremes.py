@@ -38,6 +38,7 @@ def _whole(name, what, example):
     >>> pc.tensor([1, 3, 2]).{name}().item()
     {example}
     """,
+        kernel="in[0] has the dtype of the result, any strides, and at least one element; nan wins.",
         identity=False,
     )
 
@@ -85,6 +86,7 @@ def _along(name, what, example):
 index_backward = Operator(
     "index_backward(Tensor grad, Tensor index, int[] size, int dim, bool keepdim) -> Tensor",
     doc="Zeros of shape `size` with `grad` at `index` along `dim`: the derivative of `max.dim` and its kin.",
+    kernel="optional: it runs as other operators where there is none; in[1] holds one index along in[3] for each element of in[0], as `max.dim` gives them; in[3] is not wrapped; every element of the result is written, zeros included.",
     dtypes="floating",
     internal=True,
 )
@@ -173,6 +175,7 @@ def _extreme(name, what, example):
     >>> pc.{name}(pc.tensor([[1, 3], [4, 2]]), 0).tolist()
     {example}
     """,
+        kernel="as for `max`, along in[1], which is not wrapped; without dimensions along all; no reduced dimension is empty.",
         identity=False,
     )
 
@@ -190,6 +193,7 @@ amin = _extreme("amin", "smallest", "[1, 2]")
 extreme_backward = Operator(
     "extreme_backward(Tensor grad, Tensor self, Tensor result) -> Tensor",
     doc="`grad` divided evenly among the elements of `self` that equal `result`, both with reduced dimensions kept.",
+    kernel="optional: it runs as other operators where there is none; in[2] has the dimensions of in[1], reduced ones of size 1; equal elements share the gradient; the result is in C order.",
     dtypes="floating",
     internal=True,
 )

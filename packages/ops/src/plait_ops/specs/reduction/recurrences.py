@@ -12,6 +12,7 @@ recurrence = Operator(
 
     Shape: that of both. Dtypes: floating and complex, of both the same. Raises: ShapeError, DTypeError, IndexError.
     """,
+    kernel="both operands have one shape and dtype, any strides; in[2] is not wrapped; with in[3] from the end; the result is in C order.",
     dtypes="inexact",
     internal=True,
 )

@@ -120,6 +120,7 @@ def _truth(name, text, example):
     >>> pc.tensor([True, False]).{name}().item()
     {example}
     """,
+        kernel="in[0] has any dtype and strides, and may have no elements; what is not 0 counts as true, nan too; the result is bool, a byte 0 or 1.",
         result="bool",
         dtypes="any",
     )
@@ -132,6 +133,7 @@ def _truth(name, text, example):
     >>> pc.tensor([[True, False]]).{name}(1).tolist()
     [{example}]
     """,
+        kernel="in[0] as without `dim`; `dim` is not wrapped, None or empty: all dimensions.",
         result="bool",
         dtypes="any",
     )

@@ -79,6 +79,7 @@ running_logsumexp = Operator(
     >>> [round(x, 4) for x in pc.logcumsumexp(pc.zeros(3), 0).tolist()]
     [0.0, 0.6931, 1.0986]
     """,
+    kernel="in[0] has the dtype of the result, any strides; `dim` is not wrapped; a 0-d input counts as one of shape (1,).",
     out=True,
     dtypes="inexact",
 )

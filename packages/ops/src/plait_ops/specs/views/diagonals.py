@@ -132,6 +132,7 @@ diagonal = View(
 diagonal_backward = Operator(
     "diagonal_backward(Tensor grad, int[] size, int offset, int dim1, int dim2) -> Tensor",
     doc="Zeros of shape `size` with `grad` on a diagonal: the derivative of `diagonal`.",
+    kernel="optional: it runs as other operators where there is none; in[2] to in[4] are those of `diagonal`, not wrapped; every element of the result is written, zeros included.",
     dtypes="floating",
     internal=True,
 )
