@@ -84,6 +84,10 @@ plait_status define(plait_thread *thread, const plait_op_def *def, const plait_o
     if (!def->shape && !def->decompose)
       return raise(thread, PLAIT_VALUE_ERROR, "define",
                    "%s: a shape function or a decomposition is required", op->name);
+    const int first = op->n_args ? op->args[0].kind : 0;
+    if ((op->flags & PLAIT_OP_METHOD) && first != PLAIT_KIND_TENSOR && first != PLAIT_KIND_OPERAND)
+      return raise(thread, PLAIT_VALUE_ERROR, "define",
+                   "%s: the first argument of a method must be a Tensor", op->name);
     const std::lock_guard<ForkMutex> lock(registry_mutex);
     if (by_name.count(op->parsed.name))
       return raise(thread, PLAIT_VALUE_ERROR, "define", "operator `%s` is already defined",

@@ -14,6 +14,7 @@ def float_function(
     value: float,
     domain: tuple[float, float] = (-3.0, 3.0),
     dtypes: str = "any",
+    variants: str = "function",
 ) -> Pointwise:
     """Return a function of each element, whose documentation is `text` with its `value` at `at`.
 
@@ -31,4 +32,5 @@ def float_function(
         promote="float",
         domain=domain,
         dtypes=dtypes,
+        variants=variants,
     )

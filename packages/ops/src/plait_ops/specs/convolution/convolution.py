@@ -23,7 +23,6 @@ conv2d = Operator(
     """,
     dtypes="floating",
     kernel="operands have one dtype, any strides; the result is in C order; in[2] may be None.",
-    method=False,
 )
 conv2d_backward_input = Operator(
     "conv2d_backward_input(Tensor grad, Tensor weight, int[] size, int[2] stride, int[2] padding, int[2] dilation, "

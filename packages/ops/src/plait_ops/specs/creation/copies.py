@@ -28,6 +28,7 @@ clone = Operator(
     [1.0, 1.0]
     """,
     dtypes="any",
+    variants="function method",
 )
 
 
@@ -51,10 +52,11 @@ contiguous = Composite(
     Raises: ShapeError if `memory_format` is for another number of dimensions; ValueError if there is no such format.
 
     >>> import plait_core as pc
-    >>> pc.contiguous(pc.zeros(2, 3).t()).is_contiguous()
+    >>> pc.zeros(2, 3).t().contiguous().is_contiguous()
     True
     """,
     dtypes="any",
+    variants="method",
 )
 dense = Operator(
     "dense(Tensor self) -> Tensor",
@@ -96,13 +98,13 @@ cast = Operator(
     hold give some value, never an error); numbers other than 0 become True; complex numbers lose their imaginary part.
     `Tensor.to`, `.float()` and their kin call it.
 
-    >>> import plait_core as pc
-    >>> pc.cast(pc.tensor([0.5, -1.5]), "int64").tolist()
+    >>> import plait_abi, plait_core as pc
+    >>> plait_abi.operator("cast")(pc.tensor([0.5, -1.5]), "int64").tolist()
     [0, -1]
     """,
     dtypes="any",
     kernel="all pairs of dtypes; the result is dense in the order of dimensions of in[0].",
-    method=False,
+    variants="",
 )
 
 
@@ -131,6 +133,7 @@ copy_ = Operator(
     dtypes="any",
     any_device=True,
     kernel="in[0] and in[1] have any strides, dtypes and devices; in[1] broadcasts to in[0].",
+    variants="method",
 )
 
 
@@ -165,6 +168,7 @@ fill_ = Operator(
     """,
     dtypes="any",
     kernel="in[0] has any strides.",
+    variants="function method",
 )
 zero_ = Operator(
     "zero_(Tensor(a)! self) -> Tensor(a)!",
@@ -176,6 +180,7 @@ zero_ = Operator(
     [0.0, 0.0]
     """,
     dtypes="any",
+    variants="function method",
 )
 
 

@@ -27,7 +27,6 @@ empty = View(
     (2, 3)
     """,
     fresh=True,
-    method=False,
 )
 
 
@@ -50,7 +49,6 @@ empty_like = View(
     (2, 3)
     """,
     fresh=True,
-    method=False,
 )
 
 
@@ -97,7 +95,6 @@ full_like = Operator(
     """,
     dtypes="any",
     kernel="writes in[1] to every element; the result may be dense in another order of dimensions.",
-    method=False,
 )
 
 
@@ -125,7 +122,6 @@ zeros = Operator(
     [[0.0, 0.0], [0.0, 0.0]]
     """,
     dtypes="any",
-    method=False,
     out=True,
 )
 ones = Operator(
@@ -140,7 +136,6 @@ ones = Operator(
     [1, 1]
     """,
     dtypes="any",
-    method=False,
     out=True,
 )
 
@@ -173,7 +168,6 @@ zeros_like = Operator(
     [0.0, 0.0]
     """,
     dtypes="any",
-    method=False,
 )
 ones_like = Operator(
     "ones_like(Tensor self, *, dtype? dtype=None, device? device=None, "
@@ -186,7 +180,6 @@ ones_like = Operator(
     [1.0, 1.0]
     """,
     dtypes="any",
-    method=False,
 )
 
 

@@ -35,7 +35,6 @@ arange = Operator(
     >>> pc.arange(3).tolist()
     [0, 1, 2]
     """,
-    method=False,
     out=True,
 )
 arange_start = Operator(
@@ -52,7 +51,6 @@ arange_start = Operator(
     [1, 3, 5]
     """,
     kernel="out[i] = start + i * step: of an integer dtype in int64, without fractions; else in float64, then cast.",
-    method=False,
     out=True,
 )
 
@@ -102,7 +100,6 @@ def _steps(name, arguments, text, example, kernel):
     >>> pc.{name}{example}
     """,
         kernel=kernel,
-        method=False,
         out=True,
         dtypes="arithmetic",
     )
@@ -163,7 +160,6 @@ def _between_tensors(name, arguments):
     """,
         kernel="as that of numbers; tensors are 0-d, in float64, complex128 or int64.",
         dtypes="arithmetic",
-        method=False,
         out=True,
     )
 
@@ -236,7 +232,6 @@ eye = Operator(
     [[1.0, 0.0], [0.0, 1.0]]
     """,
     dtypes="any",
-    method=False,
     out=True,
 )
 

@@ -31,6 +31,7 @@ nonzero_ = Operator(
     >>> pc.nonzero(pc.tensor([0, 5, 7])).tolist()
     [[1], [2]]
     """,
+    variants="function method",
 )
 nonzero_rows = Operator(
     "nonzero_rows(Tensor self, int count) -> Tensor",
@@ -64,6 +65,7 @@ argwhere = Composite(
     >>> pc.argwhere(pc.tensor([0, 5, 7])).tolist()
     [[1], [2]]
     """,
+    variants="function method",
 )
 
 
@@ -85,6 +87,7 @@ nonzero_static = Composite(
     [[1], [2], [-1]]
     """,
     dtypes="any",
+    variants="function method",
 )
 
 

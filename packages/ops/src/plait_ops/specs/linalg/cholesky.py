@@ -25,7 +25,6 @@ linalg_cholesky_ = Operator(
     >>> pc.linalg.cholesky(pc.tensor([[4.0, 2.0], [2.0, 5.0]])).tolist()
     [[2.0, 0.0], [1.0, 2.0]]
     """,
-    method=False,
     out=True,
     dtypes="inexact",
 )
@@ -42,7 +41,6 @@ linalg_cholesky_ex = Operator(
     >>> pc.linalg.cholesky_ex(pc.tensor([[1.0, 2.0], [2.0, 1.0]])).info.item()
     2
     """,
-    method=False,
     out=True,
     dtypes="inexact",
 )
@@ -60,6 +58,7 @@ cholesky = Operator(
     """,
     out=True,
     dtypes="inexact",
+    variants="function method",
 )
 
 
@@ -131,6 +130,7 @@ cholesky_solve = Operator(
     """,
     out=True,
     dtypes="inexact",
+    variants="function method",
 )
 
 
@@ -170,6 +170,7 @@ cholesky_inverse = Operator(
     """,
     out=True,
     dtypes="inexact",
+    variants="function method",
 )
 
 
@@ -201,7 +202,6 @@ linalg_solve_triangular_ = Operator(
     >>> pc.linalg.solve_triangular(a, pc.tensor([[2.0], [3.0]]), upper=False).tolist()
     [[1.0], [2.0]]
     """,
-    method=False,
     out=True,
     dtypes="inexact",
 )
@@ -241,6 +241,7 @@ triangular_solve = Composite(
     0.25
     """,
     dtypes="inexact",
+    variants="function method",
 )
 
 

@@ -49,7 +49,6 @@ linalg_det_ = Operator(
     >>> pc.linalg.det(pc.tensor([[2.0, 1.0], [0.0, 4.0]])).item()
     8.0
     """,
-    method=False,
     out=True,
     dtypes="inexact",
 )
@@ -98,7 +97,6 @@ linalg_slogdet_ = Operator(
     >>> sign.item(), logabsdet.item()
     (-1.0, 0.0)
     """,
-    method=False,
     out=True,
     dtypes="inexact",
 )
@@ -129,6 +127,7 @@ det = Composite(
     1.0
     """,
     dtypes="inexact",
+    variants="function method",
 )
 slogdet = Composite(
     "slogdet(Tensor self) -> (Tensor sign, Tensor logabsdet)",
@@ -140,6 +139,7 @@ slogdet = Composite(
     0.0
     """,
     dtypes="inexact",
+    variants="function method",
 )
 logdet = Composite(
     "logdet(Tensor self) -> Tensor",
@@ -154,6 +154,7 @@ logdet = Composite(
     0.0
     """,
     dtypes="inexact",
+    variants="function method",
 )
 
 

@@ -32,7 +32,6 @@ linalg_eigh_ = Operator(
     >>> pc.linalg.eigh(pc.tensor([[2.0, 1.0], [1.0, 2.0]])).eigenvalues.round().tolist()
     [1.0, 3.0]
     """,
-    method=False,
     out=True,
     dtypes="inexact",
 )
@@ -46,7 +45,6 @@ linalg_eigvalsh = Operator(
     >>> pc.linalg.eigvalsh(pc.tensor([[2.0, 1.0], [1.0, 2.0]])).round().tolist()
     [1.0, 3.0]
     """,
-    method=False,
     out=True,
     dtypes="inexact",
 )
@@ -96,7 +94,6 @@ linalg_eig = Operator(
     >>> pc.linalg.eig(pc.tensor([[0.0, -1.0], [1.0, 0.0]])).eigenvalues.tolist()
     [1j, -1j]
     """,
-    method=False,
     out=True,
     dtypes="inexact",
 )
@@ -109,7 +106,6 @@ linalg_eigvals = Operator(
     >>> pc.linalg.eigvals(pc.tensor([[0.0, -1.0], [1.0, 0.0]])).tolist()
     [1j, -1j]
     """,
-    method=False,
     out=True,
     dtypes="inexact",
 )

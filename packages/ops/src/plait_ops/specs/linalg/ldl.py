@@ -20,7 +20,6 @@ def _factor(schema, results, example):
         >>> import plait_core as pc
         >>> {example}
         """,
-        method=False,
         out=True,
         dtypes="inexact",
     )
@@ -66,7 +65,6 @@ linalg_ldl_solve = Operator(
     >>> pc.linalg.ldl_solve(ld, pivots, pc.ones(2, 1)).tolist()
     [[0.5], [0.25]]
     """,
-    method=False,
     out=True,
     dtypes="inexact",
 )

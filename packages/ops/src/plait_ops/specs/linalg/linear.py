@@ -34,6 +34,7 @@ addmm = Operator(
     out=True,
     dtypes="arithmetic",
     kernel="in[0] broadcasts to the result; with beta 0 it is not read (it may hold nan).",
+    variants="function method",
 )
 
 
@@ -98,6 +99,7 @@ baddbmm = Composite(
     inplace=True,
     out=True,
     dtypes="arithmetic",
+    variants="function method",
 )
 
 
@@ -123,13 +125,13 @@ linear = Operator(
     Shapes: `input` is (..., k), `weight` (m, k), `bias` (m,), the result (..., m). Dtypes: numbers, the same for all.
     Raises: ShapeError for other shapes, DTypeError if the dtypes differ.
 
-    >>> import plait_core as pc
-    >>> pc.linear(pc.ones(1, 3), pc.ones(2, 3), pc.tensor([0.0, 1.0])).tolist()
+    >>> import plait_core as pc, plait_nn.functional as F
+    >>> F.linear(pc.ones(1, 3), pc.ones(2, 3), pc.tensor([0.0, 1.0])).tolist()
     [[3.0, 4.0]]
     """,
     dtypes="arithmetic",
     kernel="in[0] has any number of leading dimensions; in[2] may be None.",
-    method=False,
+    variants="",
 )
 
 
@@ -202,6 +204,7 @@ addmv = Composite(
     out=True,
     inplace=True,
     dtypes="arithmetic",
+    variants="function function_ method",
 )
 addr = Composite(
     "addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
@@ -216,6 +219,7 @@ addr = Composite(
     out=True,
     inplace=True,
     dtypes="arithmetic",
+    variants="function method",
 )
 addbmm = Composite(
     "addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
@@ -230,6 +234,7 @@ addbmm = Composite(
     out=True,
     inplace=True,
     dtypes="arithmetic",
+    variants="function method",
 )
 
 

@@ -30,7 +30,6 @@ def _factor(name, schema, results, example):
         >>> import plait_core as pc
         >>> {example}
         """,
-        method=False,
         out=True,
         dtypes="inexact",
     )
@@ -127,7 +126,6 @@ lu_unpack_ = Operator(
     >>> (p @ l @ u).tolist()
     [[2.0, 1.0], [4.0, 3.0]]
     """,
-    method=False,
     dtypes="inexact",
 )
 
@@ -171,7 +169,6 @@ linalg_lu = Composite(
     >>> pc.linalg.lu(pc.tensor([[2.0, 1.0], [4.0, 3.0]])).U.tolist()
     [[4.0, 3.0], [0.0, -0.5]]
     """,
-    method=False,
     dtypes="inexact",
 )
 
@@ -197,7 +194,6 @@ linalg_lu_solve_ = Operator(
     >>> pc.linalg.lu_solve(lu, pivots, pc.ones(2, 1)).tolist()
     [[0.5], [0.25]]
     """,
-    method=False,
     out=True,
     dtypes="inexact",
 )
@@ -243,19 +239,19 @@ def _(LU, pivots, B, left, adjoint):
 
 
 lu_solve = Composite(
-    "lu_solve(Tensor b, Tensor LU_data, Tensor LU_pivots) -> Tensor",
+    "lu_solve(Tensor self|b, Tensor LU_data, Tensor LU_pivots) -> Tensor",
     doc="""
-    `linalg.lu_solve` with `b` first.
+    `linalg.lu_solve` with the right-hand sides first.
 
     >>> import plait_core as pc
     >>> pc.lu_solve(pc.ones(1, 1), *pc.linalg.lu_factor(pc.tensor([[4.0]]))).item()
     0.25
     """,
-    method=False,
     dtypes="inexact",
+    variants="function method",
 )
 
 
 @lu_solve.decompose
-def _(b, LU_data, LU_pivots):
-    return linalg_lu_solve(LU_data, LU_pivots, b)
+def _(self, LU_data, LU_pivots):
+    return linalg_lu_solve(LU_data, LU_pivots, self)

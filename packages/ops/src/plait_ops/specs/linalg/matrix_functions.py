@@ -28,7 +28,6 @@ linalg_matrix_exp_ = Operator(
     >>> pc.linalg.matrix_exp(pc.zeros(2, 2)).tolist()
     [[1.0, 0.0], [0.0, 1.0]]
     """,
-    method=False,
     dtypes="inexact",
 )
 
@@ -60,6 +59,7 @@ matrix_exp = Composite(
     1.0
     """,
     dtypes="inexact",
+    variants="function method",
 )
 
 
@@ -80,7 +80,6 @@ linalg_matrix_power_ = Composite(
     >>> pc.linalg.matrix_power(pc.tensor([[2.0, 0.0], [0.0, 3.0]]), 2).tolist()
     [[4.0, 0.0], [0.0, 9.0]]
     """,
-    method=False,
     dtypes="arithmetic",
 )
 matrix_power = Composite(
@@ -93,6 +92,7 @@ matrix_power = Composite(
     8.0
     """,
     dtypes="arithmetic",
+    variants="function method",
 )
 
 

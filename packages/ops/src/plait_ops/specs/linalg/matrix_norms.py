@@ -51,7 +51,6 @@ linalg_vector_norm_ = Composite(
     >>> pc.linalg.vector_norm(pc.tensor([3.0, 4.0])).item()
     5.0
     """,
-    method=False,
     out=True,
     dtypes="inexact",
 )
@@ -81,7 +80,6 @@ linalg_matrix_norm_ = Composite(
     >>> pc.linalg.matrix_norm(pc.tensor([[1.0, -2.0], [3.0, 4.0]]), 1).item()
     6.0
     """,
-    method=False,
     dtypes="inexact",
 )
 linalg_matrix_norm_name_ = Composite(
@@ -93,7 +91,6 @@ linalg_matrix_norm_name_ = Composite(
     >>> pc.linalg.matrix_norm(pc.tensor([[3.0, 0.0], [0.0, 4.0]])).item()
     5.0
     """,
-    method=False,
     dtypes="inexact",
 )
 
@@ -155,7 +152,6 @@ linalg_norm_ = Composite(
     >>> pc.linalg.norm(pc.tensor([[3.0, 0.0], [0.0, 4.0]]), 2).item()
     4.0
     """,
-    method=False,
     dtypes="inexact",
 )
 linalg_norm_name = Composite(
@@ -167,7 +163,6 @@ linalg_norm_name = Composite(
     >>> pc.linalg.norm(pc.tensor([[3.0, 0.0], [0.0, 4.0]]), "nuc").item()
     7.0
     """,
-    method=False,
     dtypes="inexact",
 )
 
@@ -219,7 +214,6 @@ linalg_cond = Composite(
     >>> pc.linalg.cond(pc.tensor([[2.0, 0.0], [0.0, 0.5]])).item()
     4.0
     """,
-    method=False,
     dtypes="inexact",
 )
 linalg_cond_name = Composite(
@@ -231,7 +225,6 @@ linalg_cond_name = Composite(
     >>> round(pc.linalg.cond(pc.eye(2), "fro").item(), 3)
     2.0
     """,
-    method=False,
     dtypes="inexact",
 )
 

@@ -41,7 +41,6 @@ linalg_qr_ = Operator(
     >>> abs(r).tolist()
     [[5.0]]
     """,
-    method=False,
     out=True,
     dtypes="inexact",
 )
@@ -114,6 +113,7 @@ qr = Composite(
     (2, 2)
     """,
     dtypes="inexact",
+    variants="function method",
 )
 
 
@@ -138,6 +138,7 @@ geqrf = Operator(
     """,
     out=True,
     dtypes="inexact",
+    variants="function method",
 )
 
 
@@ -163,7 +164,6 @@ linalg_householder_product_ = Operator(
     >>> [round(x, 1) for x in q.flatten().tolist()]
     [-0.6, -0.8]
     """,
-    method=False,
     out=True,
     dtypes="inexact",
 )
@@ -177,6 +177,7 @@ orgqr = Composite(
     1.0
     """,
     dtypes="inexact",
+    variants="function method",
 )
 
 
@@ -226,6 +227,7 @@ ormqr = Composite(
     """,
     out=True,
     dtypes="inexact",
+    variants="function method",
 )
 
 

@@ -67,7 +67,6 @@ linalg_matrix_rank_ = Composite(
     >>> pc.linalg.matrix_rank(pc.ones(3, 3)).item()
     1
     """,
-    method=False,
     dtypes="inexact",
 )
 linalg_matrix_rank_tol = Composite(
@@ -79,7 +78,6 @@ linalg_matrix_rank_tol = Composite(
     >>> pc.linalg.matrix_rank(pc.eye(3) * 0.5, 1.0).item()
     0
     """,
-    method=False,
     dtypes="inexact",
 )
 
@@ -113,7 +111,6 @@ linalg_pinv_ = Operator(
     >>> pc.linalg.pinv(pc.tensor([[2.0], [0.0]])).tolist()
     [[0.5, 0.0]]
     """,
-    method=False,
     dtypes="inexact",
 )
 
@@ -183,7 +180,6 @@ linalg_pinv_rcond = Composite(
     >>> pc.linalg.pinv(pc.tensor([[4.0]]), 1e-3).item()
     0.25
     """,
-    method=False,
     dtypes="inexact",
 )
 pinverse = Composite(
@@ -196,6 +192,7 @@ pinverse = Composite(
     0.25
     """,
     dtypes="inexact",
+    variants="function method",
 )
 
 

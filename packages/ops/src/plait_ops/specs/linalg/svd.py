@@ -32,7 +32,6 @@ linalg_svd_ = Operator(
     >>> pc.linalg.svd(pc.tensor([[3.0, 0.0], [0.0, -4.0]])).S.tolist()
     [4.0, 3.0]
     """,
-    method=False,
     out=True,
     dtypes="inexact",
 )
@@ -48,7 +47,6 @@ linalg_svdvals_ = Operator(
     >>> pc.linalg.svdvals(pc.tensor([[3.0, 0.0], [0.0, -4.0]])).tolist()
     [4.0, 3.0]
     """,
-    method=False,
     out=True,
     dtypes="inexact",
 )
@@ -133,6 +131,7 @@ svd = Composite(
     [4.0, 3.0]
     """,
     dtypes="inexact",
+    variants="function method",
 )
 
 

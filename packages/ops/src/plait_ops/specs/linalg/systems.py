@@ -21,7 +21,6 @@ linalg_inv_ = Operator(
     >>> pc.linalg.inv(pc.tensor([[2.0, 1.0], [0.0, 4.0]])).tolist()
     [[0.5, -0.125], [0.0, 0.25]]
     """,
-    method=False,
     out=True,
     dtypes="inexact",
 )
@@ -37,7 +36,6 @@ linalg_inv_ex = Operator(
     >>> pc.linalg.inv_ex(pc.zeros(2, 2)).info.item()
     1
     """,
-    method=False,
     out=True,
     dtypes="inexact",
 )
@@ -78,6 +76,7 @@ inverse = Composite(
     """,
     out=True,
     dtypes="inexact",
+    variants="function method",
 )
 
 
@@ -103,7 +102,6 @@ linalg_solve_ = Operator(
     >>> pc.linalg.solve(pc.tensor([[2.0, 0.0], [0.0, 4.0]]), pc.tensor([1.0, 1.0])).tolist()
     [0.5, 0.25]
     """,
-    method=False,
     out=True,
     dtypes="inexact",
 )
@@ -117,7 +115,6 @@ linalg_solve_ex = Operator(
     >>> pc.linalg.solve_ex(pc.zeros(2, 2), pc.ones(2)).info.item()
     1
     """,
-    method=False,
     out=True,
     dtypes="inexact",
 )

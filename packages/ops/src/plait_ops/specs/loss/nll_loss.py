@@ -36,12 +36,12 @@ nll_loss = Operator(
     Raises: ShapeError for other shapes, DTypeError for other dtypes, ValueError for another `reduction`, IndexError for a
     target outside [0, c).
 
-    >>> import plait_core as pc
-    >>> pc.nll_loss(pc.tensor([[-1.0, -2.0]]), pc.tensor([1])).item()
+    >>> import plait_core as pc, plait_nn.functional as F
+    >>> F.nll_loss(pc.tensor([[-1.0, -2.0]]), pc.tensor([1])).item()
     2.0
     """,
     dtypes="floating",
-    method=False,
+    variants="",
 )
 nll_loss_backward = Operator(
     "nll_loss_backward(Tensor grad, Tensor target, Tensor? weight, int[] size, str reduction, int ignore_index) -> Tensor",

@@ -15,6 +15,7 @@ add = Pointwise(
     """,
     factor="alpha",
     dtypes="any",
+    variants="function method",
 )
 sub = Pointwise(
     "sub(Tensor|Scalar self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor",
@@ -27,6 +28,7 @@ sub = Pointwise(
     """,
     factor="alpha",
     dtypes="arithmetic",
+    variants="function method",
 )
 mul = Pointwise(
     "mul(Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
@@ -39,6 +41,7 @@ mul = Pointwise(
     """,
     dtypes="any",
     unrounded=("self", "other"),
+    variants="function method",
 )
 
 
@@ -74,12 +77,14 @@ subtract = Composite(
     doc=under_another_name("`sub` under NumPy's name.", "subtract", sub),
     inplace=True,
     out=True,
+    variants="function method",
 )
 multiply = Composite(
     "multiply(Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
     doc=under_another_name("`mul` under NumPy's name.", "multiply", mul),
     inplace=True,
     out=True,
+    variants="function method",
 )
 
 
@@ -104,6 +109,7 @@ def _divisors(name, text, example):
     {example}
     """,
         dtypes="integer",
+        variants="function function_ method",
     )
 
     return operator
@@ -145,6 +151,7 @@ def _unary(name, text, example, dtypes="all", real=False):
     """,
         dtypes=dtypes,
         real=real,
+        variants="function function_ method",
     )
 
 
@@ -166,6 +173,7 @@ positive = Composite(
     [1.5]
     """,
     dtypes="any",
+    variants="function method",
 )
 
 
@@ -179,6 +187,7 @@ negative = Composite(
     doc=under_another_name("`neg` under NumPy's name.", "negative", neg),
     inplace=True,
     out=True,
+    variants="function function_ method",
 )
 
 

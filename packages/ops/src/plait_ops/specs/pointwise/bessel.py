@@ -19,7 +19,6 @@ def _special(name, text, at, domain=(-3.0, 3.0)):
         promote="float",
         domain=domain,
         inplace=False,
-        method=False,
     )
     return operator
 
@@ -56,6 +55,7 @@ i0 = Pointwise(
     1.2661
     """,
     promote="float",
+    variants="function function_ method",
 )
 i0e = _special(
     "special_i0e",

@@ -42,7 +42,7 @@ real_ = View(
     >>> pc.real(pc.tensor([1 + 2j, 3 - 4j])).tolist()
     [1.0, 3.0]
     """,
-    method=False,
+    variants="function method",
 )
 imag = View(
     "imag(Tensor(a) self) -> Tensor(a)",
@@ -56,7 +56,7 @@ imag = View(
     >>> pc.imag(pc.tensor([1 + 2j, 3 - 4j])).tolist()
     [2.0, -4.0]
     """,
-    method=False,
+    variants="function method",
 )
 view_as_real = View(
     "view_as_real(Tensor(a) self) -> Tensor(a)",
@@ -155,7 +155,6 @@ complex__ = Composite(
     """,
     out=True,
     dtypes="floating",
-    method=False,
 )
 polar = Composite(
     "polar(Tensor abs, Tensor angle) -> Tensor",
@@ -171,7 +170,6 @@ polar = Composite(
     """,
     out=True,
     dtypes="floating",
-    method=False,
 )
 
 
@@ -208,7 +206,9 @@ conj_ = Pointwise(
     >>> pc.conj(pc.tensor([1 + 2j])).tolist()
     [(1-2j)]
     """,
+    inplace=False,
     dtypes="any",
+    variants="function method",
 )
 conj_physical = Composite(
     "conj_physical(Tensor self) -> Tensor",
@@ -222,6 +222,7 @@ conj_physical = Composite(
     inplace=True,
     out=True,
     dtypes="any",
+    variants="function function_ method",
 )
 angle = Pointwise(
     "angle(Tensor self) -> Tensor",
@@ -237,6 +238,7 @@ angle = Pointwise(
     dtypes="any",
     real=True,
     inplace=False,
+    variants="function method",
 )
 
 
@@ -291,6 +293,7 @@ def _test(name, text, example, dtypes="all"):
         promote="bool",
         dtypes=dtypes,
         inplace=False,
+        variants="function method",
     )
 
     return operator

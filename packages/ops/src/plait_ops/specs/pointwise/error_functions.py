@@ -12,7 +12,7 @@ SQRT_2_PI = math.sqrt(2 * math.pi)
 DENSITY = 1 / SQRT_2_PI
 
 
-def _special(name, text, at, domain=(-3.0, 3.0), **options):
+def _special(name, text, at, domain=(-3.0, 3.0), variants="function"):
     public = f"special.{name[8:]}" if name.startswith("special_") else name
     operator = Pointwise(
         f"{name}(Tensor self) -> Tensor",
@@ -25,8 +25,8 @@ def _special(name, text, at, domain=(-3.0, 3.0), **options):
     """,
         promote="float",
         domain=domain,
-        method="." not in public,
-        inplace="." not in public,
+        inplace="method" in variants,
+        variants=variants,
     )
     return operator
 
@@ -36,6 +36,7 @@ erfinv = _special(
     "The number whose `erf` is `self`: infinite at -1 and 1, nan outside.",
     ("0.5", 0.4769),
     (-0.9, 0.9),
+    variants="function method",
 )
 erfcx = _special(
     "special_erfcx",
@@ -103,6 +104,7 @@ erf = float_function(
     0.0,
     0.0,
     dtypes="all",
+    variants="function function_ method",
 )
 erfc = float_function(
     "erfc",
@@ -110,6 +112,7 @@ erfc = float_function(
     0.0,
     1.0,
     dtypes="all",
+    variants="function function_ method",
 )
 
 

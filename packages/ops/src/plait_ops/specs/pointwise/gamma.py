@@ -23,6 +23,7 @@ def _unary(name, text, at, value, domain):
     """,
         promote="float",
         domain=domain,
+        variants="function method",
     )
     return operator
 
@@ -83,6 +84,7 @@ polygamma = Composite(
     """,
     inplace=True,
     out=True,
+    variants="function method",
 )
 polygamma_n = Composite(
     "polygamma.n(int n, Tensor self) -> Tensor",
@@ -113,6 +115,7 @@ mvlgamma = Composite(
     """,
     inplace=True,
     out=True,
+    variants="function method",
 )
 
 
@@ -139,7 +142,6 @@ def _binary(name, text, example, first="self", second="other"):
         promote="float",
         domain=(1.2, 6.0),
         inplace=False,
-        method=False,
     )
 
 

@@ -21,6 +21,7 @@ def _test(name, text, example, dtypes="all"):
         promote="bool",
         dtypes=dtypes,
         inplace=False,
+        variants="function method",
     )
 
     return operator
@@ -59,6 +60,7 @@ nan_to_num = Composite(
     inplace=True,
     out=True,
     dtypes="any",
+    variants="function function_ method",
 )
 
 
@@ -97,6 +99,7 @@ def _predicate(name, text, example):
         promote="bool",
         dtypes="any",
         inplace=False,
+        variants="function method",
     )
 
     return operator

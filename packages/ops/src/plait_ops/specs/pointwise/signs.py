@@ -20,6 +20,7 @@ def _test(name, text, example, dtypes="all"):
         promote="bool",
         dtypes=dtypes,
         inplace=False,
+        variants="function method",
     )
 
     return operator
@@ -41,6 +42,7 @@ heaviside = Pointwise(
     >>> pc.heaviside(pc.tensor([-2.0, 0.0, 3.0]), pc.tensor([0.5])).tolist()
     [0.0, 0.5, 1.0]
     """,
+    variants="function method",
 )
 
 
@@ -54,7 +56,7 @@ def _(g, self):
     return where(eq(self, 0), g, 0.0)
 
 
-def _unary(name, text, example, dtypes="all", real=False):
+def _unary(name, text, example, dtypes="all", real=False, variants="function method"):
     return Pointwise(
         f"{name}(Tensor self) -> Tensor",
         doc=f"""
@@ -66,10 +68,18 @@ def _unary(name, text, example, dtypes="all", real=False):
     """,
         dtypes=dtypes,
         real=real,
+        variants=variants,
     )
 
 
-abs_ = _unary("abs", "The magnitude.", "[1.5, 2.5]", "any", real=True)
+abs_ = _unary(
+    "abs",
+    "The magnitude.",
+    "[1.5, 2.5]",
+    "any",
+    real=True,
+    variants="function function_ method",
+)
 sign = _unary(
     "sign",
     "-1, 0 or 1; nan for nan.",
@@ -92,6 +102,7 @@ absolute = Composite(
     doc=under_another_name("`abs` under NumPy's name.", "absolute", abs_),
     inplace=True,
     out=True,
+    variants="function method",
 )
 
 
@@ -110,6 +121,7 @@ copysign = Pointwise(
     [-1.0, -2.0]
     """,
     promote="float",
+    variants="function method",
 )
 
 
@@ -133,6 +145,7 @@ sgn = Pointwise(
     [(0.6000000238418579+0.800000011920929j), 0j]
     """,
     dtypes="any",
+    variants="function method",
 )
 
 

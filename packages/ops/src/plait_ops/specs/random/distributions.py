@@ -27,6 +27,7 @@ def _fill(name, arguments, text, example, dtypes="floating"):
     """,
         random=True,
         dtypes=dtypes,
+        variants="method",
     )
 
     operator.vjp("self")(_zero)

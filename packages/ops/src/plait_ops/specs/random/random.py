@@ -38,7 +38,6 @@ def _draw(name, text):
     """,
         random=True,
         dtypes="floating",
-        method=False,
         out=True,
     )
 
@@ -81,7 +80,6 @@ def _like(name, text):
     """,
         random=True,
         dtypes="floating",
-        method=False,
     )
 
     @operator.shape
@@ -123,7 +121,6 @@ randint = Operator(
     """,
     random=True,
     kernel="numbers are drawn in int64 and cast.",
-    method=False,
     out=True,
 )
 randint_high = Operator(
@@ -138,7 +135,6 @@ randint_high = Operator(
     [0, 0]
     """,
     random=True,
-    method=False,
     out=True,
 )
 
@@ -193,7 +189,6 @@ randperm = Operator(
     [0, 1, 2, 3]
     """,
     random=True,
-    method=False,
     out=True,
 )
 
@@ -234,6 +229,7 @@ bernoulli = Operator(
     random=True,
     dtypes="floating",
     out=True,
+    variants="function method",
 )
 
 
@@ -262,6 +258,7 @@ def _fill(name, arguments, text, example, dtypes):
     """,
         random=True,
         dtypes=dtypes,
+        variants="method",
     )
     operator.vjp("self")(_zero)
     return operator

@@ -51,6 +51,7 @@ multinomial = Operator(
     dtypes="floating",
     kernel="Efraimidis and Spirakis (2006) without replacement; sums and bisection with it.",
     out=True,
+    variants="function method",
 )
 
 
@@ -88,7 +89,6 @@ def _elementwise(name, arguments, text, example, internal=False):
         random=True,
         dtypes="floating",
         internal=internal,
-        method=False,
     )
     return operator
 
@@ -178,7 +178,6 @@ def _normal(schema, text, shape):
     """,
         random=True,
         dtypes="floating",
-        method=False,
         out=True,
     )
     return operator
@@ -264,6 +263,7 @@ bernoulli_p = Operator(
     [1.0, 1.0]
     """,
     random=True,
+    variants="function method",
 )
 
 
@@ -296,7 +296,6 @@ def _randint_like(name, arguments, text):
     [3.0, 3.0]
     """,
         random=True,
-        method=False,
     )
 
 

@@ -39,6 +39,7 @@ def _whole(name, what, example):
     {example}
     """,
         identity=False,
+        variants="function method",
     )
 
 
@@ -60,6 +61,7 @@ def _along(name, what, example):
     """,
         kernel="out[1] is int64; `dim` is not wrapped; a 0-d input counts as one of shape (1,).",
         out=True,
+        variants="function method",
     )
 
     @operator.shape
@@ -133,6 +135,7 @@ def _other(name, what, base, example):
     >>> pc.{name}(pc.tensor([1, 5]), pc.tensor([3, 4])).tolist()
     {example}
     """,
+        variants="function method",
     )
     return operator
 
@@ -174,6 +177,7 @@ def _extreme(name, what, example):
     {example}
     """,
         identity=False,
+        variants="function method",
     )
 
     @operator.vjp("self")
@@ -248,6 +252,7 @@ def _arg(name, what, example):
     """,
         out=True,
         kernel="in[1] is an int (not wrapped) or None; the result is int64; a 0-d input counts as one of shape (1,).",
+        variants="function method",
     )
 
     @operator.shape
@@ -281,6 +286,7 @@ aminmax = Composite(
     [1, 3]
     """,
     out=True,
+    variants="function method",
 )
 
 

@@ -16,6 +16,7 @@ sum_ = Reduction(
     result="sum",
     kernel="in[0] has the dtype of the result, or is bool or an integer of any width with a result of int64; `dim` is not wrapped.",
     dtypes="any",
+    variants="function method",
 )
 mean = Reduction(
     "mean(Tensor self, int[]? dim|axis=None, bool keepdim|keepdims=False, *, dtype? dtype=None) -> Tensor",
@@ -29,6 +30,7 @@ mean = Reduction(
     result="float",
     dtypes="inexact",
     kernel="in[0] has the dtype of the result.",
+    variants="function method",
 )
 
 
@@ -58,6 +60,7 @@ prod = Reduction(
     result="sum",
     kernel="as for `sum`.",
     dtypes="any",
+    variants="function method",
 )
 prod_dim = Reduction(
     "prod.dim(Tensor self, int dim|axis, bool keepdim|keepdims=False, *, dtype? dtype=None) -> Tensor",
@@ -71,6 +74,7 @@ prod_dim = Reduction(
     result="sum",
     kernel="as for `sum`.",
     dtypes="any",
+    variants="function method",
 )
 prod_backward = Composite(
     "prod_backward(Tensor grad, Tensor self, Tensor result, int dim) -> Tensor",
@@ -122,6 +126,7 @@ def _truth(name, text, example):
     """,
         result="bool",
         dtypes="any",
+        variants="function method",
     )
     along = Reduction(
         f"{name}.dim(Tensor self, int[]? dim|axis, bool keepdim|keepdims=False) -> Tensor",
@@ -134,6 +139,7 @@ def _truth(name, text, example):
     """,
         result="bool",
         dtypes="any",
+        variants="function method",
     )
     return whole, along
 
@@ -151,6 +157,7 @@ count_nonzero = Composite(
     >>> pc.count_nonzero(pc.tensor([0, 1, 2])).item()
     2
     """,
+    variants="function method",
 )
 
 

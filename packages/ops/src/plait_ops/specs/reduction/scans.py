@@ -50,6 +50,7 @@ def _extreme(name, what, example):
     """,
         out=True,
         kernel="out[1] is int64; `dim` is not wrapped.",
+        variants="function method",
     )
 
     @operator.shape
@@ -81,6 +82,7 @@ running_logsumexp = Operator(
     """,
     out=True,
     dtypes="inexact",
+    variants="function method",
 )
 INFINITY = float("inf")
 
@@ -124,6 +126,7 @@ def _scan(name, text, example):
         out=True,
         dtypes="any",
         kernel="in[0] has the dtype of the result.",
+        variants="function method",
     )
 
     @operator.shape

@@ -38,6 +38,7 @@ def _scatter(name, arguments, text, example):
     """,
         dtypes="any",
         kernel="optional: it runs as other operators where there is none.",
+        variants="function method",
     )
 
 
@@ -174,6 +175,7 @@ as_strided_scatter = Composite(
     [1.0, 0.0, 1.0, 0.0]
     """,
     dtypes="any",
+    variants="function method",
 )
 
 
@@ -202,6 +204,7 @@ fill_diagonal = Composite(
     [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
     """,
     dtypes="any",
+    variants="method",
 )
 
 
