@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import pathlib
+import pkgutil
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -37,9 +38,13 @@ PLACES: dict[str, Any] = {
 
 
 def public(place: Any) -> set[str]:
-    """Return the public names of a class or package; of a file, what its ``__all__`` says."""
+    """Return the public names of a class; of a package, with its modules; of a file, its
+    ``__all__``.
+    """
     is_file = hasattr(place, "__all__") and not hasattr(place, "__path__")
-    return {name for name in (place.__all__ if is_file else dir(place)) if not name.startswith("_")}
+    found = {each.name for each in pkgutil.iter_modules(getattr(place, "__path__", ()))}
+    found.update(place.__all__ if is_file else dir(place))
+    return {name for name in found if not name.startswith("_")}
 
 
 @pytest.mark.parametrize("place", PYTORCH)

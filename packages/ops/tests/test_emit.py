@@ -166,6 +166,19 @@ def test_pages_name_every_operator() -> None:
         assert f"## {shown}\n" in files[f"{spec.family}.md"]
 
 
+def test_a_page_says_how_operators_are_called() -> None:
+    files = pages.emit(OPERATORS)
+    for family, calls in (
+        ("pointwise/activations", "`plait.relu`, `Tensor.relu`, `plait.relu_`, `Tensor.relu_`"),
+        ("pointwise/activations", "`plait.nn.functional.logsigmoid`"),
+        ("pointwise/gelu", "`plait.nn.functional.gelu`"),
+        ("creation/copies", '`plait_abi.operator("cast")`'),
+        ("views/views", "`Tensor.view`"),
+        ("linalg/determinants", "`plait.linalg.det`"),
+    ):
+        assert f"*called as {calls}; " in files[f"{family}.md"], calls
+
+
 def test_a_page_links_the_files_of_its_family(tmp_path: pathlib.Path) -> None:
     ops, core = "packages/ops/src/plait_ops", "packages/core/cpp"
     there = {

@@ -42,7 +42,6 @@ real_ = View(
     >>> pc.real(pc.tensor([1 + 2j, 3 - 4j])).tolist()
     [1.0, 3.0]
     """,
-    variants="function method",
 )
 imag = View(
     "imag(Tensor(a) self) -> Tensor(a)",
@@ -56,7 +55,6 @@ imag = View(
     >>> pc.imag(pc.tensor([1 + 2j, 3 - 4j])).tolist()
     [2.0, -4.0]
     """,
-    variants="function method",
 )
 view_as_real = View(
     "view_as_real(Tensor(a) self) -> Tensor(a)",
