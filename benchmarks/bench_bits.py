@@ -20,6 +20,7 @@ import scipy_openblas32
 from timing import Case, Seconds
 
 import plait_core as pc
+from plait_abi import operator
 
 __all__ = ["cases"]
 
@@ -74,7 +75,7 @@ def in_mode(on: bool, run: Callable[[], Any]) -> Callable[[], Any]:
 
 def cases() -> Iterator[Case]:
     """The cases: see `timing.Case`. The mode has no bar: it is asked for, its cost is shown."""
-    library = openblas()
+    library, linear = openblas(), operator("linear")
     for n in SIDES:
         x = pc.randn(n, n)
         yield (
@@ -85,7 +86,7 @@ def cases() -> Iterator[Case]:
         )
     for m, k, n in BATCHES:
         x, w = pc.randn(m, k), pc.randn(n, k)
-        run = lambda x=x, w=w: pc.linear(x, w)  # noqa: E731
+        run = lambda x=x, w=w: linear(x, w)  # noqa: E731
         yield (
             f"linear {m} x {k} x {n}, batch-invariant",
             in_mode(True, run),

@@ -66,10 +66,10 @@ def rows() -> Iterator[Case]:
         yield same(f"log_softmax, {text}", lambda lib, x: lambda: lib.log_softmax(x, 1), *shape)
     x, y = draw(4096, 1000)
     labels, targets = both(RNG.integers(0, 1000, 4096))
-    peer = torch.nn.functional
+    peer, cross_entropy = torch.nn.functional, operator("cross_entropy")
     yield (
         "cross_entropy, 4096 x 1000",
-        lambda: pc.cross_entropy(x, labels),
+        lambda: cross_entropy(x, labels),
         lambda: peer.cross_entropy(y, targets),
         None,
     )
@@ -92,12 +92,13 @@ def rows() -> Iterator[Case]:
 
 def products() -> Iterator[Case]:
     """Matrix products of the sizes that networks have."""
+    linear = operator("linear")
     for m, k, n in ((32, 1024, 1024), (8, 25_088, 4096), (512, 512, 512), (2048, 2048, 2048)):
         (a, b), (c, d) = draw(m, k), draw(n, k)
         bias, shift = draw(n)
         yield (
             f"linear, {m} x {k} x {n}",
-            lambda a=a, c=c, bias=bias: pc.linear(a, c, bias),
+            lambda a=a, c=c, bias=bias: linear(a, c, bias),
             lambda b=b, d=d, shift=shift: torch.nn.functional.linear(b, d, shift),
             None,
         )
@@ -113,7 +114,7 @@ def images() -> Iterator[Case]:
 def pooling(name: str, x: Any, y: Any) -> Iterator[Case]:
     """Windows of 2 x 2, forward and backward."""
     peer = torch.nn.functional.max_pool2d
-    made, places = pc.max_pool2d_with_indices(x, 2)
+    made, places = operator("max_pool2d_with_indices")(x, 2)
     at = peer(y, 2, return_indices=True)[1]
     gx, gy = both(RNG.standard_normal(made.shape).astype(np.float32))
     backward = operator("max_pool2d_backward")

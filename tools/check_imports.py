@@ -28,7 +28,7 @@ RUN_TIME: dict[str, tuple[set[str], set[str]]] = {
     "ops": ({"abi"}, set()),
     "core": ({"abi", "ops"}, {"numpy", "scipy_openblas32"}),
     "autograd": ({"abi", "ops"}, set()),
-    "nn": ({"core"}, set()),
+    "nn": ({"abi", "core"}, set()),
     "optim": ({"abi"}, set()),
     "data": (set(), {"numpy", "cloudpickle"}),
     "multiprocessing": ({"abi"}, set()),

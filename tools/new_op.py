@@ -36,6 +36,7 @@ DOC = '''    doc="""
     >>> pc.NAME(pc.tensor([1.0, -2.0])).tolist()
     [1.0, 4.0]
     """,
+    variants="function method",  # EDIT: as plait.NAME(x) and as x.NAME()
 '''
 VJP = """
 

@@ -4,9 +4,10 @@
  *   cc -std=c11 -O2 -shared -fPIC -I<headers> operator.c -o cube.so
  *
  * (not operator.so, which Python would take for its module operator). From Python:
- * plait_abi.load("./cube.so"), then plait_abi.operator("example_cube")(x). The
- * derivative is written with operators, so that it has derivatives itself; forward mode transposes
- * it. plait_abi.detach("example-operator") takes the kernels back. */
+ * plait_abi.load("./cube.so"), then plait_abi.operator("example_cube")(x), or
+ * plait.example_cube(x), because of PLAIT_OP_FUNCTION. The derivative is written with operators, so
+ * that it has derivatives itself; forward mode transposes it. plait_abi.detach("example-operator")
+ * takes the kernels back. */
 #include <math.h>
 #include <plait/abi.h>
 

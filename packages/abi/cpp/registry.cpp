@@ -124,6 +124,10 @@ plait_status define(plait_thread *thread, const plait_op_def *def, const plait_o
     parse_schema(def->schema, op->parsed);
     name_op(op.get(), def);
     op->who = initialising();
+    const int first = op->n_args ? op->args[0].kind : 0;
+    if ((op->flags & PLAIT_OP_METHOD) && first != PLAIT_KIND_TENSOR && first != PLAIT_KIND_OPERAND)
+      return raise(thread, PLAIT_VALUE_ERROR, "define",
+                   "%s: the first argument of a method must be a Tensor", op->name);
     const std::lock_guard<ForkMutex> lock(registry_mutex);
     if (by_name.count(op->parsed.name))
       return raise(thread, PLAIT_VALUE_ERROR, "define", "operator `%s` is already defined",

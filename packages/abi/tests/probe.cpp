@@ -203,9 +203,10 @@ plait_op_def define(const char *schema, uint64_t flags, plait_kernel shape, cons
       PLAIT_HEADER(plait_op_def), schema, doc, flags, shape, nullptr, nullptr, nullptr, nullptr, nullptr};
 }
 const Definition definitions[] = {
-    {define("probe_add(Tensor|Scalar self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor",
-            PLAIT_OP_POINTWISE | PLAIT_OP_INPLACE | PLAIT_OP_OUT, add_shape,
-            "self + alpha * other"),
+    {define(
+         "probe_add(Tensor|Scalar self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor",
+         PLAIT_OP_POINTWISE | PLAIT_OP_INPLACE | PLAIT_OP_OUT | PLAIT_OP_FUNCTION | PLAIT_OP_METHOD,
+         add_shape, "self + alpha * other"),
      add_kernel},
     {define("copy_(Tensor(a)! self, Tensor src) -> Tensor(a)!", 0, copy_shape), copy_kernel},
     {define("clone(Tensor self) -> Tensor", 0, clone_shape), clone_kernel},
@@ -213,7 +214,7 @@ const Definition definitions[] = {
     {define("probe_max(Tensor self) -> Tensor", 0, whole_shape), whole_kernel},
     {define("probe_max.dim(Tensor self, int dim|axis, bool keepdim|keepdims=False) -> (Tensor, "
             "Tensor)",
-            PLAIT_OP_OUT, dim_shape),
+            PLAIT_OP_OUT | PLAIT_OP_FUNCTION, dim_shape),
      dim_kernel},
     {define("probe_view(Tensor(a) self, int[]* size) -> Tensor(a)", PLAIT_OP_VIEW, view_shape),
      nullptr},

@@ -256,6 +256,23 @@ TEST(a_name_is_defined_once) {
                          nullptr};
   REQUIRE(rt->define(th, &def, nullptr) == PLAIT_VALUE_ERROR && error_has({"twice", "already"}));
 }
+TEST(a_method_takes_a_tensor_first) {
+  for (const char *bad :
+       {"few() -> Tensor", "many(Tensor[] self) -> Tensor", "n(int self) -> ()"}) {
+    const plait_op_def def{PLAIT_HEADER(plait_op_def),
+                           bad,
+                           "",
+                           PLAIT_OP_METHOD,
+                           0,
+                           like_shape,
+                           nullptr,
+                           nullptr,
+                           nullptr,
+                           nullptr};
+    REQUIRE(rt->define(th, &def, nullptr) == PLAIT_VALUE_ERROR);
+    REQUIRE(error_has({"define", "first argument of a method must be a Tensor"}));
+  }
+}
 
 // Forms of a call, writes and versions.
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import plait_core as pc
+from plait_abi import operator
 
 HALVES = pytest.mark.parametrize("dtype", [pc.float16, pc.bfloat16], ids=lambda d: d.name)
 
@@ -34,8 +35,8 @@ def test_layers_of_halves(dtype: Any) -> None:
 
     def loss(image: Any, weight: Any, scale: Any, head: Any) -> Any:
         hidden = pc.conv2d(image, weight) * scale.view(-1, 1, 1)
-        scores = pc.linear(pc.relu(hidden).flatten(1), head)
-        return pc.cross_entropy(scores * 0.1, pc.tensor([1, 3]))
+        scores = operator("linear")(pc.relu(hidden).flatten(1), head)
+        return operator("cross_entropy")(scores * 0.1, pc.tensor([1, 3]))
 
     loss(*leaves).backward()
     wide = [x.detach().to(pc.float32).requires_grad_() for x in leaves]

@@ -60,7 +60,8 @@ def errors_of_products(dtype: Any) -> dict[str, float]:
             note("dot", pc.dot(x[0], y[:, 0]), want[0, 0], k)
             note("bmm", pc.bmm(x.expand(4, m, k), y.expand(4, k, n)), want, k)
             bias = draw((n,), dtype)
-            note("linear", pc.linear(x, y.T, pc.from_numpy(bias)), want + wide(bias), k)
+            made = operator("linear")(x, y.T, pc.from_numpy(bias))
+            note("linear", made, want + wide(bias), k)
             self = draw((m, n), dtype)
             note("addmm", pc.addmm(pc.from_numpy(self), x, y), want + wide(self), k)
     return worst
@@ -95,7 +96,9 @@ def errors_of_attention() -> dict[str, float]:
     keys = 6000
     values = draw((1, 2, keys, 8), np.float32)
     zeros = pc.zeros(1, 2, 3, 8)
-    made = pc.scaled_dot_product_attention(zeros, pc.zeros(1, 2, keys, 8), pc.from_numpy(values))
+    made = operator("scaled_dot_product_attention")(
+        zeros, pc.zeros(1, 2, keys, 8), pc.from_numpy(values)
+    )
     want = wide(values).mean(2, keepdims=True).repeat(3, 2)
     return {"attention": error(made, want, 1) * np.sqrt(keys)}
 

@@ -74,9 +74,8 @@ def test_histogramdd() -> None:
     weight = np.arange(200.0)
     edges = [np.array([-1.0, 0.0, 2.0]), np.array([0.0, 1.0])]
     want = np.histogramdd(points, edges, weights=weight, density=True)[0]
-    got = pc.tensor(points).histogramdd(
-        [pc.tensor(each) for each in edges], weight=pc.tensor(weight), density=True
-    )[0]
+    made = [pc.tensor(each) for each in edges]
+    got = pc.histogramdd(pc.tensor(points), made, weight=pc.tensor(weight), density=True)[0]
     np.testing.assert_allclose(got.numpy(), want)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import plait_core as pc
+from plait_abi import operator
 
 RNG = np.random.default_rng(4)
 SIZES = [(1, 1, 1), (2, 3, 4), (1, 7, 5), (5, 7, 1), (33, 70, 20), (100, 130, 90), (6, 20_000, 5)]
@@ -65,8 +66,9 @@ def test_layouts(size: tuple[int, int, int], dtype: Any) -> None:
         check(pc.mv(x, pc.from_numpy(v)), product(a, v), k)
         if np.dtype(dtype).kind == "f":
             bias = draw((n,), dtype)
-            check(pc.linear(x, pc.from_numpy(w), pc.from_numpy(bias)), product(a, w.T) + bias, k)
-            check(pc.linear(x, pc.from_numpy(w)), product(a, w.T), k)
+            got = operator("linear")(x, pc.from_numpy(w), pc.from_numpy(bias))
+            check(got, product(a, w.T) + bias, k)
+            check(operator("linear")(x, pc.from_numpy(w)), product(a, w.T), k)
         self = draw((m, 1), dtype)
         got = pc.addmm(pc.from_numpy(self), x, pc.from_numpy(w.T), beta=2, alpha=3)
         check(got, (2 * self + 3 * product(a, w.T)).astype(dtype), 9 * k)
@@ -77,10 +79,10 @@ def test_leading_dimensions_of_linear(dtype: Any) -> None:
     x, w = draw((3, 4, 5, 7), dtype), draw((6, 7), dtype)
     for order in ((0, 1, 2, 3), (1, 0, 2, 3), (2, 1, 0, 3)):
         moved = x.transpose(order)
-        check(pc.linear(pc.from_numpy(moved), pc.from_numpy(w)), moved @ w.T, 7)
+        check(operator("linear")(pc.from_numpy(moved), pc.from_numpy(w)), moved @ w.T, 7)
     short = draw((6, 5), dtype)
     moved = x.transpose(3, 0, 1, 2)
-    check(pc.linear(pc.from_numpy(moved), pc.from_numpy(short)), moved @ short.T, 5)
+    check(operator("linear")(pc.from_numpy(moved), pc.from_numpy(short)), moved @ short.T, 5)
 
 
 @pytest.mark.parametrize("batch", [0, 1, 3, 40])

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import plait_core as pc
+from plait_abi import operator
 
 NAN = float("nan")
 
@@ -15,7 +16,7 @@ def test_logarithms_of_large_numbers_keep_their_differences() -> None:
     want = [[-np.log(3)] * 3, [-1.5514, -1.5514, -0.5514]]
     np.testing.assert_allclose(pc.log_softmax(x, 1).numpy(), want, atol=1e-3)
     np.testing.assert_allclose(
-        pc.cross_entropy(x, pc.tensor([0, 2]), reduction="none").numpy(),
+        operator("cross_entropy")(x, pc.tensor([0, 2]), reduction="none").numpy(),
         [np.log(3), 0.5514],
         atol=1e-3,
     )

@@ -255,7 +255,7 @@ BINARY: dict[str, list[tuple[float, float, float]]] = {
 
 def special(name: str) -> Any:
     """The function of the namespace, or the operator behind it."""
-    return getattr(pc, "special_" + name, None) or getattr(pc, name)
+    return getattr(pc.special, name, None) or getattr(pc, name)
 
 
 @pytest.mark.parametrize("name", UNARY)

@@ -115,14 +115,23 @@ def test_stubs_are_python() -> None:
         for node in ast.parse(files[file]).body
         if isinstance(node, ast.FunctionDef)
     }
-    public = {spec.schema.base for spec in OPERATORS if not spec.internal}
-    assert public <= names
+    assert names == {
+        spec.schema.base + form
+        for form, variant in (("", "function"), ("_", "function_"))
+        for spec in OPERATORS
+        if variant in spec.variants
+    }
     methods = ast.parse("class Tensor:\n" + files["methods.pyi"]).body[0]
     assert isinstance(methods, ast.ClassDef)
     found = {node.name for node in methods.body if isinstance(node, ast.FunctionDef)}
     assert {"add", "add_", "sum", "view", "max"} <= found
-    assert "zeros" not in found
-    assert "where" not in found
+    assert not {"zeros", "where", "gelu", "gelu_", "conj_"} & found
+    assert found == {
+        spec.schema.base + form
+        for form in ("", "_")
+        for spec in OPERATORS
+        if "method" in spec.variants and (not form or spec.inplace)
+    }
 
 
 def test_the_table_of_derivatives() -> None:
@@ -155,6 +164,19 @@ def test_pages_name_every_operator() -> None:
         space, _, name = spec.name.partition("_")
         shown = f"{space}.{name}" if space in NAMESPACES and name else spec.name
         assert f"## {shown}\n" in files[f"{spec.family}.md"]
+
+
+def test_a_page_says_how_operators_are_called() -> None:
+    files = pages.emit(OPERATORS)
+    for family, calls in (
+        ("pointwise/activations", "`plait.relu`, `Tensor.relu`, `plait.relu_`, `Tensor.relu_`"),
+        ("pointwise/activations", "`plait.nn.functional.logsigmoid`"),
+        ("pointwise/gelu", "`plait.nn.functional.gelu`"),
+        ("creation/copies", '`plait_abi.operator("cast")`'),
+        ("views/views", "`Tensor.view`"),
+        ("linalg/determinants", "`plait.linalg.det`"),
+    ):
+        assert f"*called as {calls}; " in files[f"{family}.md"], calls
 
 
 def test_a_page_links_the_files_of_its_family(tmp_path: pathlib.Path) -> None:

@@ -8,6 +8,7 @@ import pathlib
 import re
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
@@ -57,6 +58,7 @@ def test_every_family_has_a_file_of_test_data() -> None:
 def test_specs_load_neither_numpy_nor_test_data() -> None:
     program = """
 import sys
+from typing import Any
 from plait_ops import emit, specs
 specs.load()
 print([name for name in ("numpy", "plait_ops.samples") if name in sys.modules])
@@ -100,6 +102,32 @@ def test_marks(spec: Operator) -> None:
         assert spec.schema.results[0].alias == spec.schema.arguments[0].alias == "a"
     if spec.inplace:
         assert spec.schema.arguments[0].type in ("Tensor", "Tensor|Scalar")
+
+
+@pytest.mark.parametrize(
+    ("schema", "options", "text"),
+    [
+        ("a_name(Tensor self) -> Tensor", {"variants": "functions"}, "must be of"),
+        ("a_name(Tensor input) -> Tensor", {"variants": "method"}, "must be `Tensor self`"),
+        ("a_name(Tensor[] self) -> Tensor", {"variants": "method"}, "must be `Tensor self`"),
+        ("a_name() -> Tensor", {"variants": "method"}, "must be `Tensor self`"),
+        ("a_name(Tensor self) -> Tensor", {"variants": "function_"}, "no form in place"),
+        (
+            "a_name(Tensor self) -> Tensor",
+            {"variants": "method", "internal": True},
+            "internal and has no `variants`",
+        ),
+    ],
+)
+def test_variants_that_contradict_the_schema(
+    schema: str, options: dict[str, Any], text: str
+) -> None:
+    with pytest.raises(SpecError, match=text):
+        Operator(schema, doc="None is defined.", **options)
+
+
+def test_internal_operators_have_no_variants() -> None:
+    assert not [spec.name for spec in OPERATORS if spec.internal and spec.variants]
 
 
 @over([spec for spec in OPERATORS if spec.vjps])

@@ -110,6 +110,20 @@ def test_names_that_are_not_there(name: str) -> None:
         getattr(plait, name)
 
 
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [("gelu", "plait.nn.functional.gelu"), ("view", "plait.Tensor.view"), ("add_", "Tensor.add_")],
+)
+def test_a_name_that_is_elsewhere_says_where(name: str, place: str) -> None:
+    with pytest.raises(AttributeError, match=rf"no attribute '{name}'; it is .*{place}$"):
+        getattr(plait, name)
+
+
+def test_what_serves_other_packages_is_no_name() -> None:
+    for name in ("arguments", "attribute_lookup", "engine"):
+        assert not hasattr(plait, name), name
+
+
 def test_modules_that_are_not_there() -> None:
     import importlib
 

@@ -1,6 +1,7 @@
 // Operator: one callable for each base name and form; its argument table is the schema.
 #include <algorithm>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "binding.hpp"
@@ -192,11 +193,14 @@ std::string in_form(const std::string &name, uint32_t form) {
   const size_t dot = std::min(name.find('.'), name.size());
   return form == PLAIT_INPLACE ? name.substr(0, dot) + "_" + name.substr(dot) : name;
 }
-// Examples of the function as calls of the form in place: `pc.add(x, y)` reads `x.add_(y)`, or
-// `pc.add_(x, y)` where that is no method. A text that shows the form itself stays as it is.
-std::string examples_in_place(std::string doc, const std::string &name, bool is_method) {
+// Examples of the function as calls of the form in place: `pc.add(x, y)` reads `x.add_(y)` where
+// that is a method, `pc.add_(x, y)` where it is a function alone. A text that shows the form itself
+// stays as it is.
+std::string examples_in_place(std::string doc, const std::string &name, uint32_t flags) {
   const std::string function = "pc." + name + "(", method = "." + name + "_(";
+  const bool is_method = flags & PLAIT_OP_METHOD;
   if (doc.find(method) != std::string::npos) return doc;
+  if (!is_method && !(flags & PLAIT_OP_FUNCTION_INPLACE)) return doc;
   for (size_t at = doc.find(function); at != std::string::npos; at = doc.find(function, at + 1)) {
     const size_t first = at + function.size();
     if (!is_method) {
@@ -227,7 +231,7 @@ PyObject *get_doc(PyObject *self, void *) {
   std::string doc = text ? text : "";
   if (o->form == PLAIT_INPLACE) {
     s += "\n`" + name + "` in place: the result is written into `self`, which is returned.\n";
-    doc = examples_in_place(doc, name, !(o->overloads[0].op->flags & PLAIT_OP_FUNCTION));
+    doc = examples_in_place(doc, name, o->overloads[0].op->flags);
   }
   return PyUnicode_FromString(doc.empty() ? s.c_str() : (s + "\n" + doc).c_str());
 }
@@ -302,28 +306,32 @@ PyObject *operator_function(PyObject *, PyObject *name) {
   return new_operator((base.substr(0, base.size() - 1) + (dot ? dot : "")).c_str(), PLAIT_INPLACE);
 }
 
-// (name, form, first argument's name or None) of every base name and form
+// (name, variants) of every base name and form; overloads share a name, and each may add a variant
 PyObject *operator_names(PyObject *, PyObject *) {
   const uint64_t n = state.runtime->ops(nullptr, 0);
   std::vector<const plait_op *> ops(n);
   state.runtime->ops(ops.data(), n);
-  Object list(PyList_New(0)), seen(PySet_New(nullptr));
-  if (!list || !seen) return nullptr;
+  std::vector<std::string> names;
+  std::unordered_map<std::string, uint32_t> variants;  // PLAIT_OP_FUNCTION and PLAIT_OP_METHOD
   for (const plait_op *op : ops) {
-    const char *dot = strchr(op->name, '.');
-    const std::string base(op->name, dot ? size_t(dot - op->name) : strlen(op->name));
-    const bool method =
-        !(op->flags & PLAIT_OP_FUNCTION) && op->n_args && !strcmp(op->args[0].name, "self");
-    const char *place = op->flags & PLAIT_OP_INTERNAL ? "internal" : method ? "method" : "function";
+    const std::string name = op->name, base = name.substr(0, name.find('.'));
     for (const bool in_place : {false, true}) {
       if (in_place && !(op->flags & PLAIT_OP_INPLACE)) continue;
-      Object item(Py_BuildValue("ss", (base + (in_place ? "_" : "")).c_str(), place));
-      Object name(item ? new_reference(PyTuple_GET_ITEM(item.get(), 0)) : nullptr);
-      const int known = name ? PySet_Contains(seen.get(), name.get()) : -1;
-      if (known < 0 || (!known && (PySet_Add(seen.get(), name.get()) < 0 ||
-                                   PyList_Append(list.get(), item.get()) < 0)))
-        return nullptr;
+      const uint32_t function = in_place ? PLAIT_OP_FUNCTION_INPLACE : PLAIT_OP_FUNCTION;
+      const auto [entry, added] = variants.emplace(base + (in_place ? "_" : ""), 0);
+      if (added) names.push_back(entry->first);
+      entry->second |= op->flags & function ? PLAIT_OP_FUNCTION : 0;
+      entry->second |= op->flags & PLAIT_OP_METHOD;
     }
+  }
+  Object list(PyList_New(Py_ssize_t(names.size())));
+  for (size_t i = 0; list && i < names.size(); i++) {
+    const char *words[] = {"", "function", "method", "function method"};
+    const uint32_t flags = variants[names[i]];
+    const int at = (flags & PLAIT_OP_FUNCTION ? 1 : 0) + (flags & PLAIT_OP_METHOD ? 2 : 0);
+    PyObject *item = Py_BuildValue("ss", names[i].c_str(), words[at]);
+    if (!item) return nullptr;
+    PyList_SET_ITEM(list.get(), Py_ssize_t(i), item);
   }
   return list.release();
 }
@@ -333,9 +341,9 @@ PyMethodDef functions[] = {{"operator", entry<operator_function>, METH_O,
                             "all its overloads, `max.dim` for one, `relu_` "
                             "and `scatter_.value` for the in-place form."},
                            {"operator_names", entry<operator_names>, METH_NOARGS,
-                            "operator_names()\n--\n\n(name, place) of every operator and its "
-                            "in-place form: the place is `method` (a function too), `function` or "
-                            "`internal`."},
+                            "operator_names()\n--\n\n(name, variants) of every operator and its "
+                            "in-place form: how it is called beside `operator(name)`, words out of "
+                            "`function` (of the package) and `method` (of tensors)."},
                            {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace

@@ -10,11 +10,10 @@ works on every tensor type that has ``__plait_tensor__`` and knows none of them.
     [2.0, 4.0]
 """
 
-from __future__ import annotations
+from plait_abi import load as _load
+from plait_abi import paths as _paths
 
-import plait_abi
-
-plait_abi.load(plait_abi.paths(__name__)["libplait_autograd.so"])
+_load(_paths(__name__)["libplait_autograd.so"])
 
 from plait_autograd import checkpointing, forward_ad, function, functional, graph  # noqa: E402
 from plait_autograd._anomaly import (  # noqa: E402

@@ -5,8 +5,8 @@
     >>> (x @ x + 1).sum()
     tensor(58.)
 
-All operators of the registry are functions here, and methods of `Tensor` where their first argument
-is called ``self``; `plait_ops` documents them.
+An operator of the registry is a function here, a method of `Tensor`, or both, as its definition in
+`plait_ops` says; others are reached by `plait_abi.operator`, as ``plait_nn.functional`` does.
 """
 
 from __future__ import annotations
@@ -287,20 +287,21 @@ def __getattr__(name: str) -> _typing.Any:
         return _import_module(f"plait_core.{name}")
     if name == "default_generator":
         return _binding.default_generator()
-    try:  # an operator that a plug-in defined after this package was imported
-        return _binding.operator(name)
-    except AttributeError:
-        raise AttributeError(f"module 'plait_core' has no attribute {name!r}") from None
+    operator = None if _namespaces.in_namespace(name) else _namespaces.defined_later(name)
+    if operator is None:
+        raise AttributeError(f"module 'plait_core' has no attribute {name!r}")
+    return operator
 
 
 def _bind_operators() -> None:
-    """Make every operator a function, and a method where it works on ``self``."""
+    """Make operators functions and methods, as their definitions say."""
     own = set(globals())
-    for name, place in _binding.operator_names():
+    for name, variants in _binding.operator_names():
         operator = _binding.operator(name)
-        if name not in own and place != "internal" and not _namespaces.in_namespace(name):
+        function = "function" in variants and not _namespaces.in_namespace(name)
+        if function and name not in own:
             globals()[name] = operator
-        if place == "method" and name not in Tensor.__dict__:
+        if "method" in variants and name not in Tensor.__dict__:
             setattr(Tensor, name, operator)
 
 
@@ -347,7 +348,8 @@ def _bind_fallbacks() -> None:
                 setattr(Tensor, name, member)
     for name, first in _tensor_methods.SECOND_NAMES.items():
         operator = _binding.operator(first)
-        globals().setdefault(name, operator)
+        if not name.endswith("_"):
+            globals().setdefault(name, operator)
         if name not in Tensor.__dict__:
             setattr(Tensor, name, operator)
 

@@ -10,7 +10,7 @@ from plait_abi import DTypeError, ShapeError, _binding
 from plait_core._core import Tensor, is_tensor
 from plait_core._functional import histogram
 
-__all__ = ["FUNCTIONS", "METHODS", "histogramdd", "segment_reduce"]
+__all__ = ["FUNCTIONS", "histogramdd", "segment_reduce"]
 
 REDUCTIONS = {
     "sum": ("sum", 0.0),
@@ -217,4 +217,3 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "histogramdd": histogramdd,
     "segment_reduce": segment_reduce,
 }
-METHODS: dict[str, Callable[..., Any]] = {"histogramdd": histogramdd}

@@ -7,7 +7,7 @@ from typing import Any
 
 from plait_abi import _binding
 
-__all__ = ["NAMESPACES", "fill", "in_namespace", "shown"]
+__all__ = ["NAMESPACES", "defined_later", "fill", "in_namespace", "shown"]
 
 NAMESPACES = ("fft", "linalg", "special")
 
@@ -17,6 +17,14 @@ def in_namespace(name: str) -> bool:
     return name.partition("_")[0] in NAMESPACES and "_" in name.rstrip("_")
 
 
+def defined_later(name: str) -> Any:
+    """Return the operator of a plug-in that came after this package, where it is a function; None
+    for another name.
+    """
+    variants = dict(_binding.operator_names()).get(name, "")
+    return _binding.operator(name) if "function" in variants else None
+
+
 def fill(module: dict[str, Any], prefix: str) -> Callable[[str], Any]:
     """Put the operators whose names begin with ``prefix`` into a module's globals.
 
@@ -24,18 +32,17 @@ def fill(module: dict[str, Any], prefix: str) -> Callable[[str], Any]:
         The module's ``__getattr__``, which finds what a plug-in defined later.
     """
     own = set(module)
-    for name, place in _binding.operator_names():
+    for name, variants in _binding.operator_names():
         short = name.removeprefix(prefix)
-        if short != name and place != "internal" and short not in own:
+        if short != name and "function" in variants and short not in own:
             module[short] = _binding.operator(name)
             module["__all__"].append(short)
 
     def find(name: str) -> Any:
-        try:
-            return _binding.operator(prefix + name)
-        except AttributeError:
-            text = f"module {module['__name__']!r} has no attribute {name!r}"
-            raise AttributeError(text) from None
+        operator = defined_later(prefix + name)
+        if operator is None:
+            raise AttributeError(f"module {module['__name__']!r} has no attribute {name!r}")
+        return operator
 
     return find
 

@@ -14,8 +14,6 @@ shared memory, without a copy; see the guide on multiprocessing.
     tensor([1., 1.])
 """
 
-from __future__ import annotations
-
 import multiprocessing as _standard
 from multiprocessing import (
     AuthenticationError,

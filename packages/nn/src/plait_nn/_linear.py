@@ -8,6 +8,7 @@ from typing import Any
 
 import plait_core as pc
 from plait_core import Tensor
+from plait_nn import _operators as operators
 from plait_nn import functional as F
 from plait_nn import init
 from plait_nn._module import Module
@@ -15,7 +16,7 @@ from plait_nn._parameter import Parameter
 
 __all__ = ["Bilinear", "Identity", "Linear", "add_bias", "check_sizes"]
 
-_linear = pc.linear
+_linear = operators.linear
 
 
 def check_sizes(layer: str, **sizes: int) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 import plait_core as pc
 from plait_core import Tensor
+from plait_nn import _operators as operators
 
 __all__ = [
     "CHUNKS",
@@ -100,7 +101,7 @@ def run(
             state = tuple(pc.cat([s, j]) for s, j in zip(state, joining, strict=True))
         state = step(gates, state, weight, bias)
         if projection is not None:
-            state = (pc.linear(state[0], projection), *state[1:])
+            state = (operators.linear(state[0], projection), *state[1:])
         outputs.append(state[0])
     if reverse:
         outputs.reverse()
@@ -126,9 +127,9 @@ def run_whole(
     rows = gates.reshape((-1, gates.shape[-1])) if sizes is None else gates
     each = [lead[1]] * lead[0] if sizes is None else sizes
     if len(state) == 2:
-        output, hidden, cell = pc.lstm_sequence(rows, *state, weight, each, reverse)
+        output, hidden, cell = operators.lstm_sequence(rows, *state, weight, each, reverse)
         final: State = (hidden, cell)
     else:
-        output, hidden = pc.gru_sequence(rows, state[0], weight, bias, each, reverse)
+        output, hidden = operators.gru_sequence(rows, state[0], weight, bias, each, reverse)
         final = (hidden,)
     return (output.reshape((*lead, output.shape[-1])) if sizes is None else output), final

@@ -8,6 +8,7 @@ from typing import Any
 
 import plait_core as pc
 from plait_core import Tensor
+from plait_nn import _operators as operators
 from plait_nn import functional as F
 from plait_nn import init
 from plait_nn._module import Module
@@ -225,7 +226,7 @@ class RNNBase(Module):
             total, later = bias + recurrent_bias, None  # added once for all steps
         weight, recurrent = own[f"weight_ih{suffix}"], own[f"weight_hh{suffix}"]
         assert weight is not None and recurrent is not None
-        gates = pc.linear(x, weight, total)
+        gates = operators.linear(x, weight, total)
         reverse = suffix.endswith("_reverse")
         projection = own.get(f"weight_hr{suffix}")
         if self.mode == "GRU" or (self.mode == "LSTM" and projection is None and later is None):

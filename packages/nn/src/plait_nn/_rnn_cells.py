@@ -7,6 +7,7 @@ from typing import Any
 
 import plait_core as pc
 from plait_core import Tensor
+from plait_nn import _operators as operators
 from plait_nn import init
 from plait_nn._linear import check_sizes
 from plait_nn._module import Module
@@ -80,7 +81,7 @@ class RNNCellBase(Module):
         rows = input.unsqueeze(0) if single else input
         if single:
             state = tuple(s.unsqueeze(0) for s in state)
-        gates = pc.linear(rows, self.weight_ih, self.bias_ih)
+        gates = operators.linear(rows, self.weight_ih, self.bias_ih)
         made = STEPS[mode](gates, state, self.weight_hh.t(), self.bias_hh)
         return tuple(s.squeeze(0) for s in made) if single else made
 

@@ -31,8 +31,12 @@ def _function(name: str, of: Operator) -> Any:
     return scope["_"]
 
 
-def alias(name: str, of: Operator, method: bool = True) -> Composite:
-    """Define `name` as another name of the operator `of`: arguments, forms and results are its."""
+def alias(
+    name: str, of: Operator, variants: str = "function", inplace: bool | None = None
+) -> Composite:
+    """Define `name` as another name of the operator `of`: arguments and results are its. It has the
+    form in place where `inplace` says so; default: if it is a method and `of` has the form.
+    """
     base = of.schema.base
     public = name.partition(".")[0]
     if public.startswith("special_"):
@@ -41,10 +45,10 @@ def alias(name: str, of: Operator, method: bool = True) -> Composite:
     made = Composite(
         of.schema.text.replace(of.schema.name, name, 1),
         doc=f"Another name of `{of.schema.base}`:\n\n{doc}",
-        inplace=of.inplace and method,
+        inplace=of.inplace and "method" in variants.split() if inplace is None else inplace,
         out=of.out,
         dtypes=of.dtypes,
-        method=method and of.method,
+        variants=variants,
     )
     made.decompose(_function(name, of))
     return made

@@ -43,6 +43,9 @@ REGISTRY: dict[str, Operator] = {}
 NAMESPACES = ("linalg", "fft", "special")
 """Operators called ``linalg_solve`` are ``linalg.solve`` to users (docs/design/0008)."""
 
+VARIANTS = ("function", "function_", "method")
+"""How users can call an operator; see `Operator`."""
+
 
 class SpecError(ValueError):
     """A spec that contradicts itself."""
@@ -82,8 +85,13 @@ class Operator:
         auxiliary: positions of results that have no gradient: what only the operator's own
             derivative reads, or what is detached.
         unpredictable: only shape and dtype of the results are known (random numbers, fresh memory).
-        internal: a part of other operators: no method and no place in the front page of the
-        reference.
+        variants: how users call it, words out of `VARIANTS`. ``function``: as ``plait.name``;
+            ``method``: as ``x.name()`` where `x` is its first argument `self`, and ``x.name_()``
+            where it has that form; ``function_``: as ``plait.name_`` too. Every operator, also one
+            without any variant, can be called as ``plait_abi.operator("name")``: so does
+            ``plait.nn.functional``.
+        internal: a part of other operators: it has no variant, errors name the operator that calls
+            it, and it has no place in the front page of the reference.
     """
 
     kind = "structured"
@@ -100,7 +108,7 @@ class Operator:
         random: bool = False,
         any_device: bool = False,
         internal: bool = False,
-        method: bool = True,
+        variants: str = "function",
         unpredictable: bool = False,
         auxiliary: Sequence[int] = (),
     ) -> None:
@@ -108,12 +116,9 @@ class Operator:
         self.summary = inspect.cleandoc(doc)
         self.unpredictable, self.auxiliary = unpredictable or random, tuple(auxiliary)
         self.inplace, self.out, self.dtypes, self.kernel = inplace, out, dtypes, kernel
-        self.random, self.any_device, self.internal, self.method = (
-            random,
-            any_device,
-            internal or self.schema.base.endswith("_backward"),
-            method,
-        )
+        self.random, self.any_device = random, any_device
+        self.internal = internal or self.schema.base.endswith("_backward")
+        self.variants = self._checked_variants(variants)
         self.shape_function: Callable[..., Any] | None = None
         self.decompose_function: Callable[..., Any] | None = None
         self.jvp_function: Callable[..., Any] | None = None
@@ -136,6 +141,23 @@ class Operator:
                 f"{self.name} must be specified before its overloads, which it is tried before"
             )
         REGISTRY[self.name] = self
+
+    def _checked_variants(self, text: str) -> tuple[str, ...]:
+        """Return the words of `text`; an internal operator has none."""
+        words = tuple(text.split())
+        if not set(words) <= set(VARIANTS):
+            raise SpecError(f"{self.name}: `variants` must be of {VARIANTS}, got {text!r}")
+        if self.internal:
+            if words not in ((), ("function",)):
+                raise SpecError(f"{self.name}: it is internal and has no `variants`, got {text!r}")
+            return ()
+        first = self.schema.arguments[0] if self.schema.arguments else None
+        takes_self = first is not None and first.name == "self" and first.is_tensor
+        if "method" in words and not (takes_self and first and first.type != "Tensor[]"):
+            raise SpecError(f"{self.name}: a method's first argument must be `Tensor self`")
+        if "function_" in words and not self.inplace:
+            raise SpecError(f"{self.name}: it has no form in place for the variant 'function_'")
+        return words
 
     @staticmethod
     def _where() -> pathlib.Path:
@@ -290,7 +312,7 @@ class Pointwise(Operator):
         factor: str | None = None,
         kernel: str = "",
         internal: bool = False,
-        method: bool = True,
+        variants: str = "function",
     ) -> None:
         self.exact, self.unrounded = exact, tuple(unrounded)
         self.factor = factor
@@ -304,7 +326,7 @@ class Pointwise(Operator):
             dtypes=dtypes,
             kernel=kernel,
             internal=internal,
-            method=method,
+            variants=variants,
         )
         modes = ("same", "float", "bool", "first", "number")
         if promote not in modes:
@@ -362,7 +384,7 @@ class Reduction(Operator):
         dtypes: str = "all",
         kernel: str = "",
         internal: bool = False,
-        method: bool = True,
+        variants: str = "function",
     ) -> None:
         super().__init__(
             schema,
@@ -371,7 +393,7 @@ class Reduction(Operator):
             dtypes=dtypes,
             kernel=kernel,
             internal=internal,
-            method=method,
+            variants=variants,
         )
         if result not in ("same", "sum", "float", "real", "bool", "int64"):
             raise SpecError(f"{self.name}: unknown `result` {result!r}")
@@ -403,13 +425,13 @@ class View(Operator):
         schema: str,
         *,
         doc: str,
-        method: bool = True,
+        variants: str = "function",
         internal: bool = False,
         fresh: bool = False,
         cut: bool = False,
     ) -> None:
         super().__init__(
-            schema, doc=doc, dtypes="any", method=method, internal=internal, unpredictable=fresh
+            schema, doc=doc, dtypes="any", variants=variants, internal=internal, unpredictable=fresh
         )
         self.cut = cut
         if not fresh and not any(result.alias for result in self.schema.results):

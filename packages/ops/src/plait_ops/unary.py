@@ -14,6 +14,7 @@ def float_function(
     value: float,
     domain: tuple[float, float] = (-3.0, 3.0),
     dtypes: str = "any",
+    variants: str = "function",
 ) -> Pointwise:
     """Return a function of each element, whose documentation is `text` with its `value` at `at`.
 
@@ -31,11 +32,17 @@ def float_function(
         promote="float",
         domain=domain,
         dtypes=dtypes,
+        variants=variants,
     )
 
 
 def function_of_one(
-    name: str, text: str, example: str, dtypes: str = "all", real: bool = False
+    name: str,
+    text: str,
+    example: str,
+    dtypes: str = "all",
+    real: bool = False,
+    variants: str = "function function_ method",
 ) -> Pointwise:
     """Return a function of each element, whose documentation is `text` with the values at -1.5 and
     2.5. The result has the dtype of the tensor, or with `real` that of its parts.
@@ -51,6 +58,7 @@ def function_of_one(
     """,
         dtypes=dtypes,
         real=real,
+        variants=variants,
     )
 
 
@@ -70,6 +78,7 @@ def predicate(name: str, text: str, example: str, dtypes: str = "all") -> Pointw
         promote="bool",
         dtypes=dtypes,
         inplace=False,
+        variants="function method",
     )
 
 
@@ -78,6 +87,7 @@ def special_function(
     text: str,
     at: tuple[str, float],
     domain: tuple[float, float] = (-3.0, 3.0),
+    variants: str = "function",
 ) -> Pointwise:
     """Return a float function whose documentation shows its value at a number, rounded: `at` has
     both. With a name that begins with "special_" it stands in the namespace ``special`` alone.
@@ -94,6 +104,6 @@ def special_function(
     """,
         promote="float",
         domain=domain,
-        inplace="." not in public,
-        method="." not in public,
+        inplace="method" in variants,
+        variants=variants,
     )

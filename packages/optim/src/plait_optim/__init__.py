@@ -4,8 +4,6 @@ A step over all parameters of a group is one call of a fused operator in this pa
 component; it is loaded when the first step is taken. Importing this package loads plait-abi alone.
 """
 
-from __future__ import annotations
-
 from plait_optim import lr_scheduler, swa_utils
 from plait_optim._adadelta import Adadelta
 from plait_optim._adafactor import Adafactor

@@ -40,6 +40,8 @@ _FROM_AUTOGRAD = frozenset(
         "set_grad_enabled",
     }
 )
+# modules of the core's package that other packages read, and that are no names of plait
+_OF_PACKAGES = frozenset({"arguments", "attribute_lookup", "engine"})
 # asked for anew each time, because the answer changes
 _CHANGING = frozenset({"default_generator"})
 
@@ -56,13 +58,23 @@ def __getattr__(name: str) -> _typing.Any:
     elif name in _FROM_AUTOGRAD:
         value = getattr(_require("autograd"), name)
     else:
-        try:
-            value = getattr(_require("core"), name)
-        except AttributeError:
-            raise AttributeError(f"module 'plait' has no attribute {name!r}") from None
+        core = _require("core")
+        if name in _OF_PACKAGES or not hasattr(core, name):
+            raise AttributeError(f"module 'plait' has no attribute {name!r}{_elsewhere(name)}")
+        value = getattr(core, name)
     if name not in _CHANGING:
         globals()[name] = value
     return value
+
+
+def _elsewhere(name: str) -> str:
+    """Say where an operator is that is no function here; nothing for another name."""
+    variants = dict(_import_module("plait_abi").operator_names()).get(name)
+    if variants == "method":
+        return f"; it is plait.Tensor.{name}"
+    if variants == "" and _aliases.is_installed("nn") and hasattr(_module("nn").functional, name):
+        return f"; it is plait.nn.functional.{name}"
+    return ""
 
 
 def _module(name: str) -> _typing.Any:
@@ -76,7 +88,7 @@ def _module(name: str) -> _typing.Any:
 
 
 def __dir__() -> list[str]:
-    core = [name for name in dir(_require("core")) if not name.startswith("_")]
+    core = {name for name in dir(_require("core")) if not name.startswith("_")} - _OF_PACKAGES
     modules = [name for name in _aliases.names() if _aliases.is_installed(name)]
     return sorted({*core, *_FROM_AUTOGRAD, *modules, *__all__, "__version__"})
 

@@ -4,8 +4,6 @@ The recorder is an observer of plait's ABI, written in C++. While no profile run
 registered and costs nothing. It is loaded when the first profile or range begins.
 """
 
-from __future__ import annotations
-
 from plait_profiler._averages import EventAverage, EventList
 from plait_profiler._events import Event
 from plait_profiler._profile import ProfilerActivity, profile

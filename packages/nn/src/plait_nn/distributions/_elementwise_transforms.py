@@ -8,6 +8,7 @@ from typing import Any
 
 import plait_core as pc
 from plait_core import Tensor
+from plait_nn import _operators as operators
 from plait_nn.distributions import constraints
 from plait_nn.distributions._transform import Transform, independent
 from plait_nn.distributions.constraints import Constraint
@@ -132,7 +133,7 @@ class SigmoidTransform(Fixed):
         return kept.log() - (-kept).log1p()
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        return -pc.softplus(-x) - pc.softplus(x)
+        return -operators.softplus(-x) - operators.softplus(x)
 
 
 class SoftplusTransform(Fixed):
@@ -151,13 +152,13 @@ class SoftplusTransform(Fixed):
     sign = 1
 
     def _call(self, x: Tensor) -> Tensor:
-        return pc.softplus(x)
+        return operators.softplus(x)
 
     def _inverse(self, y: Tensor) -> Tensor:
         return (-y).expm1().neg().log() + y
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        return -pc.softplus(-x)
+        return -operators.softplus(-x)
 
 
 class TanhTransform(Fixed):
@@ -188,7 +189,7 @@ class TanhTransform(Fixed):
         return y.atanh()
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        return 2.0 * (math.log(2.0) - x - pc.softplus(-2.0 * x))
+        return 2.0 * (math.log(2.0) - x - operators.softplus(-2.0 * x))
 
 
 class AbsTransform(Fixed):

@@ -8,6 +8,7 @@ from typing import Any
 
 import plait_core as pc
 from plait_core import Tensor
+from plait_nn import _operators as operators
 from plait_nn.distributions.bernoulli import Bernoulli
 from plait_nn.distributions.beta import Beta
 from plait_nn.distributions.binomial import Binomial
@@ -41,9 +42,9 @@ __all__: list[str] = []
 
 @register_kl(Bernoulli, Bernoulli)
 def _bernoulli(p: Any, q: Any) -> Tensor:
-    ones = p.probs * (pc.log_sigmoid(p.logits) - pc.log_sigmoid(q.logits))
+    ones = p.probs * (operators.log_sigmoid(p.logits) - operators.log_sigmoid(q.logits))
     ones = pc.where(q.probs == 0, math.inf, ones).masked_fill(p.probs == 0, 0.0)
-    zeros = (1 - p.probs) * (pc.log_sigmoid(-p.logits) - pc.log_sigmoid(-q.logits))
+    zeros = (1 - p.probs) * (operators.log_sigmoid(-p.logits) - operators.log_sigmoid(-q.logits))
     zeros = pc.where(q.probs == 1, math.inf, zeros).masked_fill(p.probs == 1, 0.0)
     return ones + zeros
 

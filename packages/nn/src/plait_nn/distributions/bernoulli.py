@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import plait_core as pc
 from plait_core import Tensor
+from plait_nn import _operators as operators
 from plait_nn.distributions import constraints
 from plait_nn.distributions._probs_or_logits import ProbsOrLogits
 from plait_nn.distributions.exp_family import ExponentialFamily
@@ -106,4 +107,4 @@ class Bernoulli(BinaryParameter, ExponentialFamily):
         return (self.logits,)
 
     def _log_normalizer(self, x: Tensor) -> Tensor:
-        return pc.softplus(x)
+        return operators.softplus(x)

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import plait_core as pc
 from plait_core import Tensor
+from plait_nn import _operators as operators
 from plait_nn.distributions import constraints
 from plait_nn.distributions.distribution import Distribution
 from plait_nn.distributions.exp_family import ExponentialFamily
@@ -69,7 +70,7 @@ class Beta(_TwoConcentrations, ExponentialFamily):
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         both = pc.stack([self.concentration1, self.concentration0], -1)
         shape = self._extended_shape(sample_shape)
-        drawn: Tensor = pc.dirichlet_sample(both.expand(*shape, 2))
+        drawn: Tensor = operators.dirichlet_sample(both.expand(*shape, 2))
         return drawn.select(-1, 0)
 
     def log_prob(self, value: Tensor) -> Tensor:

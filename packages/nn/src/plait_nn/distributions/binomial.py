@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import plait_core as pc
 from plait_core import Tensor
+from plait_nn import _operators as operators
 from plait_nn.distributions import constraints
 from plait_nn.distributions.bernoulli import BinaryParameter
 from plait_nn.distributions.distribution import Distribution
@@ -73,7 +74,7 @@ class Binomial(BinaryParameter, Distribution):
             self._validate_sample(value)
         n, x = self.total_count, self.logits
         ways = (n + 1).lgamma() - (value + 1).lgamma() - (n - value + 1).lgamma()
-        return value * x + n * pc.log_sigmoid(-x) + ways
+        return value * x + n * operators.log_sigmoid(-x) + ways
 
     def _count(self) -> int:
         count = int(self.total_count.max())

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import plait_core as pc
 from plait_core import Tensor
+from plait_nn import _operators as operators
 from plait_nn.distributions import constraints
 from plait_nn.distributions.exp_family import ExponentialFamily
 
@@ -64,7 +65,7 @@ class Dirichlet(ExponentialFamily):
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
-        drawn: Tensor = pc.dirichlet_sample(self.concentration.expand(*shape))
+        drawn: Tensor = operators.dirichlet_sample(self.concentration.expand(*shape))
         return drawn
 
     def log_prob(self, value: Tensor) -> Tensor:

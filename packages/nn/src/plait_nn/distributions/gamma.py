@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import plait_core as pc
 from plait_core import Tensor
+from plait_nn import _operators as operators
 from plait_nn.distributions import constraints
 from plait_nn.distributions.exp_family import ExponentialFamily
 from plait_nn.distributions.utils import broadcast_all
@@ -16,7 +17,7 @@ __all__ = ["Gamma"]
 
 def standard_gamma(concentration: Tensor, shape: Sequence[int]) -> Tensor:
     """Draw gamma samples of rate 1 that are above 0 and can be differentiated."""
-    drawn: Tensor = pc._standard_gamma(concentration.expand(*shape))
+    drawn: Tensor = operators.standard_gamma(concentration.expand(*shape))
     return drawn.clamp(min=pc.finfo(drawn.dtype).tiny)
 
 

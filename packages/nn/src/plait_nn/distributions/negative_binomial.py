@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import plait_core as pc
 from plait_core import Tensor
+from plait_nn import _operators as operators
 from plait_nn.distributions import constraints
 from plait_nn.distributions.bernoulli import BinaryParameter
 from plait_nn.distributions.distribution import Distribution
@@ -69,6 +70,8 @@ class NegativeBinomial(BinaryParameter, Distribution):
         if self._validate_args:
             self._validate_sample(value)
         n = self.total_count
-        chances = n * pc.log_sigmoid(-self.logits) + value * pc.log_sigmoid(self.logits)
+        chances = n * operators.log_sigmoid(-self.logits) + value * operators.log_sigmoid(
+            self.logits
+        )
         ways = (n + value).lgamma() - (1.0 + value).lgamma() - n.lgamma()
         return chances + ways.masked_fill(n + value == 0.0, 0.0)

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import plait_core as pc
 from plait_core import Size, Tensor
+from plait_nn import _operators as operators
 from plait_nn.distributions import constraints
 from plait_nn.distributions.categorical import Categorical
 from plait_nn.distributions.distribution import Distribution
@@ -93,7 +94,7 @@ class OneHotCategorical(OverCategories):
         return self.probs * (1 - self.probs)
 
     def _one_hot(self, chosen: Tensor) -> Tensor:
-        return pc.one_hot(chosen, self._categorical._num_events).to(self.param.dtype)
+        return operators.one_hot(chosen, self._categorical._num_events).to(self.param.dtype)
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         return self._one_hot(self._categorical.sample(sample_shape))

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import plait_core as pc
 from plait_core import Tensor
+from plait_nn import _operators as operators
 from plait_nn.distributions import constraints
 from plait_nn.distributions.bernoulli import BinaryParameter
 from plait_nn.distributions.distribution import Distribution
@@ -60,7 +61,9 @@ class LogitRelaxedBernoulli(BinaryParameter, Distribution):
         if self._validate_args:
             self._validate_sample(value)
         difference = self.logits - value * self.temperature
-        return pc.as_tensor(self.temperature).log() + difference - 2 * pc.softplus(difference)
+        return (
+            pc.as_tensor(self.temperature).log() + difference - 2 * operators.softplus(difference)
+        )
 
 
 class RelaxedBernoulli(TransformedDistribution):

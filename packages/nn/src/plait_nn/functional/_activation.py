@@ -7,6 +7,7 @@ from typing import Any
 
 import plait_core as pc
 from plait_core import Tensor
+from plait_nn import _operators as operators
 
 __all__ = [
     "celu",
@@ -37,11 +38,11 @@ __all__ = [
 
 sigmoid = pc.sigmoid
 tanh = pc.tanh
-softplus = pc.softplus
-gelu = pc.gelu
-logsigmoid = pc.log_sigmoid
-softsign = pc.softsign
-tanhshrink = pc.tanhshrink
+softplus = operators.softplus
+gelu = operators.gelu
+logsigmoid = operators.log_sigmoid
+softsign = operators.softsign
+tanhshrink = operators.tanhshrink
 
 
 def _run(operator: Callable[..., Tensor], inplace: bool, input: Tensor, *args: float) -> Tensor:
@@ -79,7 +80,7 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
         >>> nn.functional.leaky_relu(pc.tensor([-2.0, 2.0]), 0.5).tolist()
         [-1.0, 2.0]
     """
-    return _run(pc.leaky_relu, inplace, input, negative_slope)
+    return _run(operators.leaky_relu, inplace, input, negative_slope)
 
 
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
@@ -90,7 +91,7 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
         >>> F.elu(pc.tensor([-1.0, 0.0, 2.0]))
         tensor([-0.6321,  0.0000,  2.0000])
     """
-    return _run(pc.elu, inplace, input, alpha)
+    return _run(operators.elu, inplace, input, alpha)
 
 
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -123,7 +124,7 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
         >>> F.silu(pc.tensor([-1.0, 0.0, 2.0]))
         tensor([-0.2689,  0.0000,  1.7616])
     """
-    return _run(pc.silu, inplace, input)
+    return _run(operators.silu, inplace, input)
 
 
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
@@ -134,7 +135,7 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
         >>> F.mish(pc.tensor([-1.0, 0.0, 2.0]))
         tensor([-0.3034,  0.0000,  1.9440])
     """
-    return _run(pc.mish, inplace, input)
+    return _run(operators.mish, inplace, input)
 
 
 def hardtanh(
@@ -150,7 +151,7 @@ def hardtanh(
     if not (input.is_floating_point() or input.is_complex() or input.dtype == pc.bool):
         run = pc.clamp_ if inplace else pc.clamp
         return run(input, int(min_val), int(max_val))
-    return _run(pc.hardtanh, inplace, input, min_val, max_val)
+    return _run(operators.hardtanh, inplace, input, min_val, max_val)
 
 
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
@@ -161,7 +162,7 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
         >>> F.relu6(pc.tensor([-1.0, 0.0, 2.0]))
         tensor([0., 0., 2.])
     """
-    return _run(pc.relu6, inplace, input)
+    return _run(operators.relu6, inplace, input)
 
 
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
@@ -172,7 +173,7 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
         >>> F.hardswish(pc.tensor([-1.0, 0.0, 2.0]))
         tensor([-0.3333,  0.0000,  1.6667])
     """
-    return _run(pc.hardswish, inplace, input)
+    return _run(operators.hardswish, inplace, input)
 
 
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
@@ -183,7 +184,7 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
         >>> F.hardsigmoid(pc.tensor([-1.0, 0.0, 2.0]))
         tensor([0.3333, 0.5000, 0.8333])
     """
-    return _run(pc.hardsigmoid, inplace, input)
+    return _run(operators.hardsigmoid, inplace, input)
 
 
 def prelu(input: Tensor, weight: Tensor) -> Tensor:

@@ -6,6 +6,7 @@ import math
 
 import plait_core as pc
 from plait_core import Tensor
+from plait_nn import _operators as operators
 
 __all__ = ["multi_head_attention_forward", "scaled_dot_product_attention"]
 
@@ -57,7 +58,7 @@ def scaled_dot_product_attention(
         return _with_dropout(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
     if attn_mask is not None and attn_mask.dtype not in (pc.bool, query.dtype):
         attn_mask = attn_mask.to(query.dtype)
-    return pc.scaled_dot_product_attention(
+    return operators.scaled_dot_product_attention(
         query, key, value, attn_mask, is_causal, scale, enable_gqa
     )
 
@@ -149,11 +150,11 @@ def _projections(
     """Project query, key and value, in one product where they are one tensor."""
     if packed is not None:
         if query is key and key is value:
-            return list(pc.linear(query, packed, bias).chunk(3, -1))
+            return list(operators.linear(query, packed, bias).chunk(3, -1))
         separate = tuple(packed.chunk(3, 0))  # type: ignore[assignment]
     biases = [None] * 3 if bias is None else bias.chunk(3, 0)
     return [
-        pc.linear(x, w, b)  # type: ignore[arg-type]
+        operators.linear(x, w, b)  # type: ignore[arg-type]
         for x, w, b in zip((query, key, value), separate, biases, strict=True)
     ]
 
@@ -268,7 +269,7 @@ def multi_head_attention_forward(
     else:
         made = scaled_dot_product_attention(q, k, v, mask, dropout)
     joined = made.permute((2, 0, 1, 3)).reshape((length, batch, embed))
-    result = pc.linear(joined, out_proj_weight, out_proj_bias)
+    result = operators.linear(joined, out_proj_weight, out_proj_bias)
     if weights is not None and average_attn_weights:
         weights = weights.mean(1)
     if single:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import plait_core as pc
 from plait_core import Tensor
+from plait_nn import _operators as operators
 from plait_nn.functional._padding import pad
 from plait_nn.functional._sizes import Sizes, sizes_of
 
@@ -14,7 +15,7 @@ __all__ = ["conv_transpose1d", "conv_transpose2d", "conv_transpose3d"]
 
 _Options = tuple[Sizes, Sizes, Sizes, Sizes]  # stride, padding, output_padding, dilation
 
-_backward_input = pc.conv2d_backward_input  # an internal operator, found on demand
+_backward_input = operators.conv2d_backward_input
 
 
 class _Geometry(NamedTuple):

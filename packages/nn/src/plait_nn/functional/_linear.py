@@ -6,10 +6,11 @@ from typing import Any
 
 import plait_core as pc
 from plait_core import Tensor
+from plait_nn import _operators as operators
 
 __all__ = ["bilinear", "embedding", "linear", "one_hot"]
 
-linear = pc.linear
+linear = operators.linear
 
 
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
@@ -43,7 +44,7 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
             "one_hot: `num_classes` is required for an empty tensor, which shows no classes, got "
             f"shape {tuple(tensor.shape)}"
         )
-    rows: Tensor = pc.one_hot(tensor, num_classes)  # checks the dtype
+    rows: Tensor = operators.one_hot(tensor, num_classes)  # checks the dtype
     if tensor.numel() and tensor.device.type != "meta":
         low, high = int(tensor.min()), int(tensor.max())
         if low < 0:

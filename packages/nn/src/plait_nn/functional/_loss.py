@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import plait_core as pc
 from plait_core import Tensor
+from plait_nn import _operators as operators
 
 __all__ = [
     "binary_cross_entropy",
@@ -113,7 +114,7 @@ def cross_entropy(
         >>> round(loss.item(), 4)  # log 4
         1.3863
     """
-    return pc.cross_entropy(
+    return operators.cross_entropy(
         input,
         target,
         weight=weight,
@@ -139,7 +140,7 @@ def nll_loss(
         >>> nn.functional.nll_loss(pc.tensor([[-1.0, -3.0]]), pc.tensor([1])).item()
         3.0
     """
-    return pc.nll_loss(
+    return operators.nll_loss(
         input,
         target,
         weight=weight,
@@ -164,7 +165,7 @@ def mse_loss(
         2.0
     """
     reduction = translate_reduction(size_average, reduce, reduction)
-    return _of_elements("mse_loss", pc.mse_loss, input, target, weight, reduction)
+    return _of_elements("mse_loss", operators.mse_loss, input, target, weight, reduction)
 
 
 def l1_loss(
@@ -183,7 +184,7 @@ def l1_loss(
         tensor(1.7500)
     """
     reduction = translate_reduction(size_average, reduce, reduction)
-    return _of_elements("l1_loss", pc.l1_loss, input, target, weight, reduction)
+    return _of_elements("l1_loss", operators.l1_loss, input, target, weight, reduction)
 
 
 def smooth_l1_loss(
@@ -202,7 +203,7 @@ def smooth_l1_loss(
         tensor(1.3125)
     """
     reduction = translate_reduction(size_average, reduce, reduction)
-    operator = pc.smooth_l1_loss
+    operator = operators.smooth_l1_loss
     return _of_elements("smooth_l1_loss", operator, input, target, None, reduction, (beta,))
 
 
@@ -222,7 +223,7 @@ def huber_loss(
         >>> F.huber_loss(pc.tensor([0.5, 3.0]), pc.zeros(2))
         tensor(1.3125)
     """
-    operator = pc.huber_loss
+    operator = operators.huber_loss
     return _of_elements("huber_loss", operator, input, target, weight, reduction, (delta,), True)
 
 
@@ -244,7 +245,7 @@ def binary_cross_entropy(
     """
     _must_be_like(input, target, "binary_cross_entropy")
     reduction = translate_reduction(size_average, reduce, reduction)
-    return pc.binary_cross_entropy(input, target, weight=weight, reduction=reduction)
+    return operators.binary_cross_entropy(input, target, weight=weight, reduction=reduction)
 
 
 def binary_cross_entropy_with_logits(

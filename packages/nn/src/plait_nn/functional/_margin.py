@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import plait_core as pc
 from plait_core import Tensor
+from plait_nn import _operators as operators
 from plait_nn.functional._likelihood import reduced
 from plait_nn.functional._loss import translate_reduction
 
@@ -32,7 +33,7 @@ def soft_margin_loss(
         tensor(0.4100)
     """
     reduction = translate_reduction(size_average, reduce, reduction)
-    return reduced(-pc.log_sigmoid(target * input), reduction, "soft_margin_loss")
+    return reduced(-operators.log_sigmoid(target * input), reduction, "soft_margin_loss")
 
 
 def hinge_embedding_loss(
@@ -211,7 +212,7 @@ def multilabel_soft_margin_loss(
         tensor(0.6931)
     """
     reduction = translate_reduction(size_average, reduce, reduction)
-    values = -(target * pc.log_sigmoid(input) + (1 - target) * pc.log_sigmoid(-input))
+    values = -(target * operators.log_sigmoid(input) + (1 - target) * operators.log_sigmoid(-input))
     if weight is not None:
         values = values * weight
     return reduced(values.mean(-1), reduction, "multilabel_soft_margin_loss")

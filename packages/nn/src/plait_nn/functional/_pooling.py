@@ -6,6 +6,7 @@ from typing import Any
 
 import plait_core as pc
 from plait_core import Tensor
+from plait_nn import _operators as operators
 from plait_nn.functional._conv import Pair, pair
 
 __all__ = ["adaptive_avg_pool2d", "avg_pool2d", "max_pool2d"]
@@ -42,7 +43,9 @@ def max_pool2d(
     if isinstance(stride, (tuple, list)) and not stride:
         stride = None
     if return_indices:
-        return pc.max_pool2d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
+        return operators.max_pool2d_with_indices(
+            input, kernel_size, stride, padding, dilation, ceil_mode
+        )
     return pc.max_pool2d(input, kernel_size, stride, padding, dilation, ceil_mode)
 
 
@@ -80,7 +83,9 @@ def avg_pool2d(
             input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
         )
     if divisor_override is None:
-        return pc.avg_pool2d(input, kernel_size, stride, padding, ceil_mode, count_include_pad)
+        return operators.avg_pool2d(
+            input, kernel_size, stride, padding, ceil_mode, count_include_pad
+        )
     return _sums(input, kernel_size, stride, padding, ceil_mode) / divisor_override
 
 
@@ -98,7 +103,7 @@ def _integer_means(
     divisor: Any = divisor_override
     if divisor is None:
         ones = pc.ones_like(input, dtype=pc.float64)
-        shares = pc.avg_pool2d(ones, *options, count_include_pad)
+        shares = operators.avg_pool2d(ones, *options, count_include_pad)
         divisor = (_sums(ones, *options) / shares).round()
     sums = _sums(input.to(pc.float64), *options).round()
     return pc.div(sums, divisor, rounding_mode="trunc").to(input.dtype)
@@ -108,7 +113,7 @@ def _sums(
     input: Tensor, kernel_size: Pair, stride: Pair | None, padding: Pair, ceil_mode: bool
 ) -> Tensor:
     """Return the sum of every window."""
-    means = pc.avg_pool2d(input, kernel_size, stride, padding, ceil_mode, True)
+    means = operators.avg_pool2d(input, kernel_size, stride, padding, ceil_mode, True)
     kernel = pair(kernel_size, "kernel_size", "avg_pool2d")
     step = kernel if stride is None else pair(stride, "stride", "avg_pool2d")
     border = pair(padding, "padding", "avg_pool2d")
@@ -140,4 +145,4 @@ def adaptive_avg_pool2d(
             f"adaptive_avg_pool2d: `output_size` must be an int or two; got {tuple(wanted)}"
         )
     size = tuple(s if w is None else w for w, s in zip(wanted, input.shape[-2:], strict=True))
-    return pc.adaptive_avg_pool2d(input, size)
+    return operators.adaptive_avg_pool2d(input, size)

@@ -8,6 +8,7 @@ from typing import Any
 
 import plait_core as pc
 from plait_core import Tensor
+from plait_nn import _operators as operators
 from plait_nn.functional import _pooling as images
 from plait_nn.functional._sizes import Sizes, sizes_of
 
@@ -211,7 +212,7 @@ def adaptive_avg_pool1d(input: Tensor, output_size: int | Sequence[int]) -> Tens
     """
     _check("adaptive_avg_pool1d", 1, input)
     (size,) = sizes_of(output_size, 1, "output_size", "adaptive_avg_pool1d")
-    return pc.adaptive_avg_pool2d(input.unsqueeze(-2), (1, size)).squeeze(-2)
+    return operators.adaptive_avg_pool2d(input.unsqueeze(-2), (1, size)).squeeze(-2)
 
 
 def adaptive_avg_pool3d(input: Tensor, output_size: int | Sequence[int | None] | None) -> Tensor:
@@ -231,11 +232,13 @@ def adaptive_avg_pool3d(input: Tensor, output_size: int | Sequence[int | None] |
         )
     size = [s if w is None else w for w, s in zip(wanted, (depth, height, width), strict=True)]
     slices = input.reshape((math.prod(lead), depth, height, width))
-    flat = pc.adaptive_avg_pool2d(slices, size[1:])
+    flat = operators.adaptive_avg_pool2d(slices, size[1:])
     if flat.numel() == 0:
         return flat[:, :1].expand((math.prod(lead), *size)).reshape((*lead, *size))
     columns = flat.reshape((math.prod(lead), 1, depth, size[1] * size[2]))
-    return pc.adaptive_avg_pool2d(columns, (size[0], size[1] * size[2])).reshape((*lead, *size))
+    return operators.adaptive_avg_pool2d(columns, (size[0], size[1] * size[2])).reshape(
+        (*lead, *size)
+    )
 
 
 def _lp(means: Tensor, norm_type: float, count: int) -> Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import plait_core as pc
 from plait_core import Tensor
+from plait_nn import _operators as operators
 from plait_nn.functional import _activation as activation
 
 __all__ = [
@@ -46,7 +47,7 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """
     if lambd < 0:
         raise ValueError(f"softshrink: `lambd` must not be negative; got {lambd}")
-    return pc.softshrink(input, lambd)
+    return operators.softshrink(input, lambd)
 
 
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:

@@ -29,10 +29,26 @@ def _shown(operator: Operator) -> str:
     return f"{space}.{rest}" if space in NAMESPACES and rest else operator.name
 
 
+def _calls(operator: Operator) -> str:
+    """Return how it is called, in place too: ``plait.exp``, ``Tensor.exp``, ``Tensor.exp_``.
+
+    Of what has no variant the example shows whether it is a function of `plait.nn.functional`.
+    """
+    space, _, rest = operator.schema.base.partition("_")
+    base = f"{space}.{rest}" if space in NAMESPACES and rest else operator.schema.base
+    places = {"function": f"plait.{base}", "method": f"Tensor.{base}"}
+    found = [place for variant, place in places.items() if variant in operator.variants]
+    if operator.inplace:
+        places = {"function_": f"plait.{base}_", "method": f"Tensor.{base}_"}
+        found += [place for variant, place in places.items() if variant in operator.variants]
+    if not found:
+        shown = re.search(r"\bF\.(\w+)\(", operator.doc)
+        found = [f"plait.nn.functional.{shown[1]}"] if shown else []
+    return ", ".join(f"`{call}`" for call in found or [f'plait_abi.operator("{operator.name}")'])
+
+
 def _entry(operator: Operator) -> str:
-    marks = [f"dtypes: {operator.dtypes}"]
-    if "PLAIT_OP_INPLACE" in flags(operator):
-        marks.append(f"in place: `{operator.schema.base}_`")
+    marks = [f"called as {_calls(operator)}", f"dtypes: {operator.dtypes}"]
     if "PLAIT_OP_OUT" in flags(operator):
         marks.append("takes `out=`")
     if operator.differentiable:

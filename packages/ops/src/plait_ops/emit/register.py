@@ -24,7 +24,9 @@ def flags(operator: Operator) -> list[str]:
         "PLAIT_OP_RANDOM": operator.random,
         "PLAIT_OP_ANY_DEVICE": operator.any_device,
         "PLAIT_OP_INTERNAL": operator.internal,
-        "PLAIT_OP_FUNCTION": not operator.method,
+        "PLAIT_OP_FUNCTION": "function" in operator.variants,
+        "PLAIT_OP_METHOD": "method" in operator.variants,
+        "PLAIT_OP_FUNCTION_INPLACE": "function_" in operator.variants,
     }
     return [name for name, on in chosen.items() if on]
 

@@ -136,28 +136,17 @@ def _place(operator: Operator) -> tuple[str, str]:
 def _text(operators: Sequence[Operator], method: bool, namespace: str = "") -> str:
     by_name: dict[str, list[tuple[str, str, str]]] = {}
     for operator in operators:
-        first = operator.schema.arguments[0] if operator.schema.arguments else None
         space, base = _place(operator)
-        if (
-            space != namespace
-            or operator.internal
-            or (
-                method
-                and not (
-                    operator.method
-                    and first
-                    and first.type.startswith("Tensor")
-                    and first.type != "Tensor[]"
-                )
-            )
-        ):
+        if space != namespace:
             continue
+        plain, in_place = ("method", "method") if method else ("function", "function_")
         summary = operator.doc.split("\n")[0]
         for signature in _signatures(operator, method):
-            by_name.setdefault(base, []).append(
-                (str(_with_out(signature, operator)), _result(operator), summary)
-            )
-            if operator.inplace:
+            if plain in operator.variants:
+                by_name.setdefault(base, []).append(
+                    (str(_with_out(signature, operator)), _result(operator), summary)
+                )
+            if operator.inplace and in_place in operator.variants:
                 by_name.setdefault(base + "_", []).append(
                     (str(signature), "Tensor", summary + " In place.")
                 )

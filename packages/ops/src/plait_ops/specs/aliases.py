@@ -22,22 +22,32 @@ from plait_ops.specs.pointwise.trigonometric import acos, asin, atan, atan2, sin
 from plait_ops.specs.reduction.norms import logsumexp
 
 ALIASES = {
-    alias(name, of): of
+    alias(name, of, variants="function function_ method"): of
     for name, of in {
         "arccos": acos,
         "arcsin": asin,
         "arctan": atan,
-        "arctan2": atan2,
         "arccosh": acosh,
         "arcsinh": asinh,
         "arctanh": atanh,
         "fix": trunc,
+    }.items()
+}
+ALIASES |= {
+    alias(name, of, variants="function method"): of
+    for name, of in {
+        "arctan2": atan2,
+    }.items()
+}
+ALIASES |= {
+    alias(name, of, variants="function method", inplace=True): of
+    for name, of in {
         "igamma": gammainc,
         "igammac": gammaincc,
     }.items()
 }
 ALIASES |= {
-    alias(name, of, method=False): of
+    alias(name, of): of
     for name, of in {
         "special_digamma": digamma,
         "special_psi": digamma,

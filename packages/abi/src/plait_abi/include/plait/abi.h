@@ -246,7 +246,9 @@ enum { /* plait_op_def::flags */
   PLAIT_OP_RANDOM = 32,    /* draws from a generator */
   PLAIT_OP_ANY_DEVICE = 64, /* its tensors may be on several devices (copies); it runs where the first one is */
   PLAIT_OP_INTERNAL = 128,  /* a part of other operators: no public name */
-  PLAIT_OP_FUNCTION = 256,  /* not a method of tensors */
+  PLAIT_OP_FUNCTION = 256,  /* a function of the package: plait.name */
+  PLAIT_OP_METHOD = 512,    /* a method of tensors: its first argument is one. The form name_ is a method too */
+  PLAIT_OP_FUNCTION_INPLACE = 1024, /* name_ is a function of the package too */
 };
 
 typedef struct plait_needs { /* what a derivative will read, answered before the call is recorded */

@@ -155,9 +155,10 @@ enum plait_tag {
   PLAIT_BOOL = 2,    /* u.i; BOOL..COMPLEX are also what a Scalar or a number for a Tensor|Scalar arrives as (weak) */
   PLAIT_INT = 3,     /* u.i */
   PLAIT_FLOAT = 4,   /* u.f */
-  PLAIT_COMPLEX = 5, /* u.fs, borrowed const double[2] */
+  /* what u.fs, u.is, u.ts and u.s of an argument point to is borrowed for the call: who keeps it copies it */
+  PLAIT_COMPLEX = 5, /* u.fs, const double[2]: real and imaginary part */
   PLAIT_INTS = 6,    /* u.is, n of them */
-  PLAIT_FLOATS = 7,  /* u.fs */
+  PLAIT_FLOATS = 7,  /* u.fs, n of them */
   PLAIT_TENSORS = 8, /* u.ts; entries may be NULL where the schema says Tensor?[] */
   PLAIT_STRING = 9,  /* u.s, n bytes, NUL-terminated */
   PLAIT_DTYPE = 10,
@@ -245,7 +246,9 @@ enum { /* plait_op_def::flags */
   PLAIT_OP_RANDOM = 32,    /* draws from a generator */
   PLAIT_OP_ANY_DEVICE = 64, /* its tensors may be on several devices (copies); it runs where the first one is */
   PLAIT_OP_INTERNAL = 128,  /* a part of other operators: no public name */
-  PLAIT_OP_FUNCTION = 256,  /* not a method of tensors */
+  PLAIT_OP_FUNCTION = 256,  /* a function of the package: plait.name */
+  PLAIT_OP_METHOD = 512,    /* a method of tensors: its first argument is one. The form name_ is a method too */
+  PLAIT_OP_FUNCTION_INPLACE = 1024, /* name_ is a function of the package too */
 };
 
 typedef struct plait_needs { /* what a derivative will read, answered before the call is recorded */
@@ -547,7 +550,8 @@ typedef struct plait_runtime { /* the one singleton; components get a pointer to
   plait_status (*raise_host)(plait_thread *, plait_object *exception, const char *message);
   void (*clear)(plait_thread *);
 
-  /* roles, observers, plug-ins. device_type counts for "allocator" and "device" alone; elsewhere it is 0 */
+  /* roles, observers, plug-ins */
+  /* device_type is that of "allocator" and "device"; the other roles are one for all devices and ignore it */
   plait_status (*provide)(plait_thread *, const char *role, int32_t device_type, const plait_header *table,
                           const plait_plugin *, uint64_t *undo);
   plait_status (*observe)(plait_thread *, const plait_observer *, int on);

@@ -138,7 +138,7 @@ linalg_lu_solve_.error(
 )
 
 
-lu_solve.reference(lambda b, LU_data, LU_pivots: linalg_lu_solve_(LU_data, LU_pivots, b))
+lu_solve.reference(lambda self, LU_data, LU_pivots: linalg_lu_solve_(LU_data, LU_pivots, self))
 lu_solve.samples(lambda s: iter([s(s.array(3, 2), *lu(regular(s, 3, 3)))]))
 lu_solve.error(
     "ShapeError",

@@ -50,13 +50,13 @@ scaled_dot_product_attention = Composite(
     broadcastable to (*, L, S); the result is (*, L, Ev). Dtypes: floating-point, the same for all; `attn_mask` also bool.
     Raises: ShapeError for other shapes, DTypeError for other dtypes, ValueError for `attn_mask` with `is_causal`.
 
-    >>> import plait_core as pc
+    >>> import plait_core as pc, plait_nn.functional as F
     >>> q, k, v = pc.zeros(1, 2, 4), pc.zeros(1, 2, 4), pc.tensor([[[1.0], [3.0]]])
-    >>> pc.scaled_dot_product_attention(q, k, v, is_causal=True).flatten().tolist()
+    >>> F.scaled_dot_product_attention(q, k, v, is_causal=True).flatten().tolist()
     [1.0, 2.0]
     """,
     dtypes="floating",
-    method=False,
+    variants="",
 )
 attention_forward = Operator(
     "attention_forward(Tensor query, Tensor key, Tensor value, Tensor? mask, bool is_causal, float scale) -> (Tensor, Tensor)",
@@ -66,7 +66,6 @@ attention_forward = Operator(
     """,
     dtypes="floating",
     internal=True,
-    method=False,
     auxiliary=[1],
     kernel="optional; any strides, out[0] in those its shape function says; in[3] is bool or of in[0]'s dtype.",
 )

@@ -23,7 +23,6 @@ conv2d = Operator(
     """,
     dtypes="floating",
     kernel="in[0] is (n, c, h, w), in[1] (o, c / groups, kh, kw), in[2] None or (o,), of one floating dtype, any strides; stride, padding and dilation are two ints each; the result is in C order and every element of it is written; arguments fit one another, n or c may be 0.",
-    method=False,
 )
 conv2d_backward_input = Operator(
     "conv2d_backward_input(Tensor grad, Tensor weight, int[] size, int[2] stride, int[2] padding, int[2] dilation, "

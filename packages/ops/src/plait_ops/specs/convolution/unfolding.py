@@ -24,6 +24,7 @@ unfold = View(
     >>> pc.arange(4).unfold(0, 2, 1).tolist()
     [[0, 1], [1, 2], [2, 3]]
     """,
+    variants="method",
 )
 unfold_backward = Operator(
     "unfold_backward(Tensor grad, int[] input_size, int dim, int size, int step) -> Tensor",

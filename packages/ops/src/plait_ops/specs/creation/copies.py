@@ -29,6 +29,7 @@ clone = Operator(
     """,
     kernel="in[0] has any strides; the result is dense, in the order of dimensions that `memory_format` names.",
     dtypes="any",
+    variants="function method",
 )
 
 
@@ -52,10 +53,11 @@ contiguous = Composite(
     Raises: ShapeError if `memory_format` is for another number of dimensions; ValueError if there is no such format.
 
     >>> import plait_core as pc
-    >>> pc.contiguous(pc.zeros(2, 3).t()).is_contiguous()
+    >>> pc.zeros(2, 3).t().contiguous().is_contiguous()
     True
     """,
     dtypes="any",
+    variants="method",
 )
 dense = Operator(
     "dense(Tensor self) -> Tensor",
@@ -97,13 +99,13 @@ cast = Operator(
     hold give some value, never an error); numbers other than 0 become True; complex numbers lose their imaginary part.
     `Tensor.to`, `.float()` and their kin call it.
 
-    >>> import plait_core as pc
-    >>> pc.cast(pc.tensor([0.5, -1.5]), "int64").tolist()
+    >>> import plait_abi, plait_core as pc
+    >>> plait_abi.operator("cast")(pc.tensor([0.5, -1.5]), "int64").tolist()
     [0, -1]
     """,
     dtypes="any",
     kernel="all pairs of dtypes; the result is dense in the order of dimensions of in[0].",
-    method=False,
+    variants="",
 )
 
 
@@ -132,6 +134,7 @@ copy_ = Operator(
     dtypes="any",
     any_device=True,
     kernel="in[0] and in[1] have any strides, dtypes and devices; in[1] broadcasts to in[0].",
+    variants="method",
 )
 
 
@@ -166,6 +169,7 @@ fill_ = Operator(
     """,
     dtypes="any",
     kernel="in[0] has any strides.",
+    variants="function method",
 )
 zero_ = Operator(
     "zero_(Tensor(a)! self) -> Tensor(a)!",
@@ -178,6 +182,7 @@ zero_ = Operator(
     """,
     kernel="optional: it runs as other operators where there is none; writes in[0], which has any strides and no two elements in one place, and reads nothing of it; any dtype.",
     dtypes="any",
+    variants="function method",
 )
 
 

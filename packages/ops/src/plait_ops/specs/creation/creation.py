@@ -27,7 +27,6 @@ empty = View(
     (2, 3)
     """,
     fresh=True,
-    method=False,
 )
 
 
@@ -50,7 +49,6 @@ empty_like = View(
     (2, 3)
     """,
     fresh=True,
-    method=False,
 )
 
 
@@ -97,7 +95,6 @@ full_like = Operator(
     """,
     dtypes="any",
     kernel="writes in[1] to every element; the result may be dense in another order of dimensions.",
-    method=False,
 )
 
 
@@ -126,7 +123,6 @@ zeros = Operator(
     """,
     kernel="optional: it runs as other operators where there is none; the result is in C order, of any dtype.",
     dtypes="any",
-    method=False,
     out=True,
 )
 ones = Operator(
@@ -142,7 +138,6 @@ ones = Operator(
     """,
     kernel="optional: it runs as other operators where there is none; the result is in C order, of any dtype.",
     dtypes="any",
-    method=False,
     out=True,
 )
 
@@ -176,7 +171,6 @@ zeros_like = Operator(
     """,
     kernel="optional: it runs as other operators where there is none; the result is dense, in the order of dimensions that `memory_format` names; in[0] is not read.",
     dtypes="any",
-    method=False,
 )
 ones_like = Operator(
     "ones_like(Tensor self, *, dtype? dtype=None, device? device=None, "
@@ -190,7 +184,6 @@ ones_like = Operator(
     """,
     kernel="optional: it runs as other operators where there is none; the result is dense, in the order of dimensions that `memory_format` names; in[0] is not read.",
     dtypes="any",
-    method=False,
 )
 
 

@@ -104,7 +104,6 @@ combinations = Composite(
     [[1, 2], [1, 3], [2, 3]]
     """,
     dtypes="any",
-    method=False,
 )
 
 

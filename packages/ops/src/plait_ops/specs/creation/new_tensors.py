@@ -16,7 +16,6 @@ empty_strided = View(
     (1, 2)
     """,
     fresh=True,
-    method=False,
 )
 
 
@@ -45,6 +44,7 @@ def _new(name, arguments, text, example):
     {example[1]}
     """,
         dtypes="any",
+        variants="method",
     )
 
     operator.unpredictable = name == "new_empty"
@@ -81,6 +81,7 @@ new_empty_strided = Composite(
     (1, 2)
     """,
     dtypes="any",
+    variants="method",
 )
 new_empty_strided.unpredictable = True
 
@@ -132,7 +133,6 @@ scalar_tensor = Composite(
     3.0
     """,
     dtypes="any",
-    method=False,
 )
 
 

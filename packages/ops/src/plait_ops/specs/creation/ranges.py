@@ -36,7 +36,6 @@ arange = Operator(
     [0, 1, 2]
     """,
     kernel="optional: it runs as other operators where there is none; out[i] = i in the dtype of the result, which has as many elements as there are; in[0] is not needed.",
-    method=False,
     out=True,
 )
 arange_start = Operator(
@@ -53,7 +52,6 @@ arange_start = Operator(
     [1, 3, 5]
     """,
     kernel="out[i] = start + i * step: of an integer dtype in int64, without fractions; else in float64, then cast.",
-    method=False,
     out=True,
 )
 
@@ -103,7 +101,6 @@ def _steps(name, arguments, text, example, kernel):
     >>> pc.{name}{example}
     """,
         kernel=kernel,
-        method=False,
         out=True,
         dtypes="arithmetic",
     )
@@ -164,7 +161,6 @@ def _between_tensors(name, arguments):
     """,
         kernel="as that of numbers; tensors are 0-d, in float64, complex128 or int64.",
         dtypes="arithmetic",
-        method=False,
         out=True,
     )
 
@@ -238,7 +234,6 @@ eye = Operator(
     """,
     kernel="the result is in C order, of any dtype; in[1] None: as many columns as rows.",
     dtypes="any",
-    method=False,
     out=True,
 )
 

@@ -22,6 +22,7 @@ def _triangle(name, text, example):
         inplace=True,
         out=True,
         dtypes="any",
+        variants="function method",
     )
 
     @operator.shape

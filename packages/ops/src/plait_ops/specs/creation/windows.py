@@ -23,7 +23,6 @@ def _window(name, arguments, text, example, internal=False):
     {example[1]}
     """,
         dtypes="floating",
-        method=False,
         internal=internal,
     )
     return operator

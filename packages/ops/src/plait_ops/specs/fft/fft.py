@@ -22,7 +22,6 @@ from plait_ops.words import check, complex_dtype, is_complex, to_dtype, wrap_dim
 fft_resized_ = Composite(
     "fft_resized(Tensor self, int[] sizes, int[] dim) -> Tensor",
     doc="`self` cut, or filled up with zeros, to `sizes` along `dim`.",
-    method=False,
     internal=True,
     dtypes="inexact",
 )
@@ -66,7 +65,6 @@ def _transform(schema, text, shapes, dtypes, example):
     >>> import plait_core as pc
     >>> {example}
     """,
-        method=False,
         out=True,
         dtypes="any",
     )

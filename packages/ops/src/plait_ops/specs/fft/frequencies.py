@@ -16,7 +16,6 @@ def _frequencies(name, text, example):
     >>> import plait_core as pc
     >>> {example}
     """,
-        method=False,
         dtypes="any",
     )
 
@@ -60,7 +59,6 @@ def _shift(name, text, example):
     >>> import plait_core as pc
     >>> {example}
     """,
-        method=False,
         dtypes="any",
     )
 

@@ -14,7 +14,6 @@ fft_c2c = Operator(
 
     Raises: DTypeError unless `self` is complex.
     """,
-    method=False,
     internal=True,
     dtypes="inexact",
     kernel=_KERNEL,
@@ -26,7 +25,6 @@ fft_r2c = Operator(
 
     Raises: DTypeError unless `self` is real and floating.
     """,
-    method=False,
     internal=True,
     dtypes="floating",
     kernel=_KERNEL,
@@ -39,7 +37,6 @@ fft_c2r = Operator(
 
     Raises: DTypeError unless `self` is complex.
     """,
-    method=False,
     internal=True,
     dtypes="inexact",
     kernel=_KERNEL,

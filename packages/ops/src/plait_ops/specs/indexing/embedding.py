@@ -20,7 +20,6 @@ embedding = Operator(
     """,
     dtypes="any",
     kernel="indices are int64; a value outside [-n, n) is an IndexError that names it and n.",
-    method=False,
 )
 embedding_backward = Operator(
     "embedding_backward(Tensor grad, Tensor indices, int num_weights, int padding_idx) -> Tensor",
@@ -87,12 +86,12 @@ one_hot = Composite(
 
     Raises: DTypeError unless `self` holds integers, ValueError for another negative `num_classes`.
 
-    >>> import plait_core as pc
-    >>> pc.one_hot(pc.tensor([0, 2]), 3).tolist()
+    >>> import plait_core as pc, plait_nn.functional as F
+    >>> F.one_hot(pc.tensor([0, 2]), 3).tolist()
     [[1, 0, 0], [0, 0, 1]]
     """,
     dtypes="integer",
-    method=False,
+    variants="",
 )
 
 

@@ -43,6 +43,7 @@ index_select_ = Operator(
     dtypes="any",
     kernel=_KERNEL,
     out=True,
+    variants="function method",
 )
 
 
@@ -87,6 +88,7 @@ index_add_ = Operator(
     dtypes="any",
     kernel=_KERNEL + " Addends of one place are added in order.",
     out=True,
+    variants="function method",
 )
 
 
@@ -133,6 +135,7 @@ gather_ = Operator(
     dtypes="any",
     kernel=_KERNEL,
     out=True,
+    variants="function method",
 )
 
 
@@ -173,6 +176,7 @@ take_along_dim = Composite(
     """,
     dtypes="any",
     out=True,
+    variants="function method",
 )
 
 
@@ -212,6 +216,7 @@ take = Composite(
     """,
     dtypes="any",
     out=True,
+    variants="function method",
 )
 
 

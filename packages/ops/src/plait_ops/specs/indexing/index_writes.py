@@ -40,8 +40,14 @@ def _both(name, arguments, text, more, example):
         f"{name}_(Tensor(a)! self, {arguments}) -> Tensor(a)!",
         doc=doc.replace(f".{name}(", f".{name}_("),
         dtypes="any",
+        variants="method",
     )
-    return writes, Composite(f"{name}(Tensor self, {arguments}) -> Tensor", doc=doc, dtypes="any")
+    return writes, Composite(
+        f"{name}(Tensor self, {arguments}) -> Tensor",
+        doc=doc,
+        dtypes="any",
+        variants="function method",
+    )
 
 
 # ---- slices along a dimension ------------------------------------------------------------------
@@ -132,6 +138,7 @@ index_put = Composite(
     [2.0, 0.0, 0.0]
     """,
     dtypes="any",
+    variants="function method",
 )
 
 

@@ -95,12 +95,13 @@ index_ = Composite(
     Raises: IndexError for too many indices, one out of range, or a mask that does not fit, DTypeError for other dtypes,
     ShapeError if the indices do not broadcast.
 
-    >>> import plait_core as pc
-    >>> pc.index(pc.tensor([[1, 2], [3, 4]]), [pc.tensor([0, 1]), pc.tensor([1, 0])]).tolist()
+    >>> import plait_abi, plait_core as pc
+    >>> indices = [pc.tensor([0, 1]), pc.tensor([1, 0])]
+    >>> plait_abi.operator("index")(pc.tensor([[1, 2], [3, 4]]), indices).tolist()
     [2, 3]
     """,
     dtypes="any",
-    method=False,
+    variants="",
 )
 index_tensors_ = Operator(
     "index_tensors(Tensor self, Tensor?[] indices) -> Tensor",
@@ -171,6 +172,7 @@ index_put_ = Composite(
     [1.0, 0.0, 1.0]
     """,
     dtypes="any",
+    variants="function method",
 )
 index_put_tensors = Operator(
     "index_put_tensors_(Tensor(a)! self, Tensor?[] indices, Tensor|Scalar values, bool accumulate=False) -> Tensor(a)!",

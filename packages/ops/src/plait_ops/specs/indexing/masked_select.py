@@ -17,6 +17,7 @@ masked_select = Composite(
     """,
     dtypes="any",
     out=True,
+    variants="function method",
 )
 
 

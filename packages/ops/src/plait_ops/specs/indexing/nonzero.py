@@ -32,6 +32,7 @@ nonzero_ = Operator(
     [[1], [2]]
     """,
     kernel="none can be written, since the size of its result is known from values alone; replace `nonzero_rows` and `count_nonzero`.",
+    variants="function method",
 )
 nonzero_rows = Operator(
     "nonzero_rows(Tensor self, int count) -> Tensor",
@@ -65,6 +66,7 @@ argwhere = Composite(
     >>> pc.argwhere(pc.tensor([0, 5, 7])).tolist()
     [[1], [2]]
     """,
+    variants="function method",
 )
 
 
@@ -86,6 +88,7 @@ nonzero_static = Composite(
     [[1], [2], [-1]]
     """,
     dtypes="any",
+    variants="function method",
 )
 
 

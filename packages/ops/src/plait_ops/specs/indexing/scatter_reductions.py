@@ -62,6 +62,7 @@ scatter_reduce_ = Operator(
     dtypes="any",
     kernel=_KERNEL + " Combined in order.",
     out=True,
+    variants="function method",
 )
 
 
@@ -201,11 +202,13 @@ scatter_named = Composite(
     [6.0, 1.0]
     """,
     inplace=True,
+    variants="function method",
 )
 scatter_value_named = Composite(
     "scatter.combined_value(Tensor self, int dim|axis, Tensor index, Scalar value, *, str reduce) -> Tensor",
     doc='`scatter_reduce` of one number with `reduce` "add" or "multiply".',
     inplace=True,
+    variants="function method",
 )
 
 
@@ -249,6 +252,7 @@ index_reduce = Composite(
     """,
     inplace=True,
     out=True,
+    variants="function method",
 )
 
 

@@ -49,6 +49,7 @@ scatter_ = Operator(
     dtypes="any",
     kernel=_KERNEL + " Written in order.",
     out=True,
+    variants="function method",
 )
 scatter_value_ = Operator(
     "scatter.value(Tensor self, int dim|axis, Tensor index, Scalar value) -> Tensor",
@@ -63,6 +64,7 @@ scatter_value_ = Operator(
     dtypes="any",
     kernel=_KERNEL,
     out=True,
+    variants="function method",
 )
 scatter_add_ = Operator(
     "scatter_add(Tensor self, int dim|axis, Tensor index, Tensor src) -> Tensor",
@@ -76,6 +78,7 @@ scatter_add_ = Operator(
     dtypes="any",
     kernel=_KERNEL + " Added in order.",
     out=True,
+    variants="function method",
 )
 
 

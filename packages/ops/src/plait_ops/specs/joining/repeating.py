@@ -32,6 +32,7 @@ tile = Composite(
     [1, 2, 1, 2]
     """,
     dtypes="any",
+    variants="function method",
 )
 repeat = Composite(
     "repeat(Tensor self, int[]* repeats) -> Tensor",
@@ -45,6 +46,7 @@ repeat = Composite(
     [[1, 2], [1, 2]]
     """,
     dtypes="any",
+    variants="method",
 )
 
 
@@ -97,6 +99,7 @@ repeat_interleave = Composite(
     [1, 1, 2, 2]
     """,
     dtypes="any",
+    variants="function method",
 )
 
 
@@ -141,6 +144,7 @@ repeat_each = Composite(
     [5, 6, 6, 6]
     """,
     dtypes="any",
+    variants="function method",
 )
 repeat_counts = Composite(
     "repeat_interleave.counts(Tensor repeats, *, int? output_size=None) -> Tensor",
@@ -151,7 +155,6 @@ repeat_counts = Composite(
     >>> pc.repeat_interleave(pc.tensor([1, 3])).tolist()
     [0, 1, 1, 1]
     """,
-    method=False,
 )
 
 

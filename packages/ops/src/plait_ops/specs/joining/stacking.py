@@ -100,7 +100,6 @@ def _atleast(n, text, example):
     {example}
     """,
         dtypes="any",
-        method=False,
     )
     return operator
 

@@ -26,7 +26,6 @@ linalg_cholesky_ = Operator(
     [[2.0, 0.0], [1.0, 2.0]]
     """,
     kernel="in[0] is (..., n, n) in any strides; results are in C order; reads one triangle of in[0], in[1] says which, and writes zeros to the other one of the result; a matrix that is not positive definite is an error that names it.",
-    method=False,
     out=True,
     dtypes="inexact",
 )
@@ -44,7 +43,6 @@ linalg_cholesky_ex = Operator(
     2
     """,
     kernel="as for `linalg_cholesky`; out[1] is int32, 0 or the order of the leading minor that is not positive; an error only if in[2].",
-    method=False,
     out=True,
     dtypes="inexact",
 )
@@ -63,6 +61,7 @@ cholesky = Operator(
     kernel="as for `linalg_cholesky`.",
     out=True,
     dtypes="inexact",
+    variants="function method",
 )
 
 
@@ -135,6 +134,7 @@ cholesky_solve = Operator(
     kernel="in[0] is (..., n, k), in[1] (..., n, n), of one dtype, any strides; their leading dimensions broadcast to those of the result, which is in C order; reads the triangle of in[1] that in[2] names.",
     out=True,
     dtypes="inexact",
+    variants="function method",
 )
 
 
@@ -175,6 +175,7 @@ cholesky_inverse = Operator(
     kernel="in[0] is (..., n, n) in any strides; results are in C order; reads the triangle of in[0] that in[1] names and writes the whole inverse.",
     out=True,
     dtypes="inexact",
+    variants="function method",
 )
 
 
@@ -207,7 +208,6 @@ linalg_solve_triangular_ = Operator(
     [[1.0], [2.0]]
     """,
     kernel="in[0] is (..., n, n), in[1] (..., n, k), or (..., k, n) without in[3] (left), of one dtype, any strides; leading dimensions broadcast to those of the result, which is in C order; reads the triangle that in[2] (upper) names, and no diagonal if in[4] (unitriangular).",
-    method=False,
     out=True,
     dtypes="inexact",
 )
@@ -247,6 +247,7 @@ triangular_solve = Composite(
     0.25
     """,
     dtypes="inexact",
+    variants="function method",
 )
 
 

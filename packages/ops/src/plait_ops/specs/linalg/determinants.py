@@ -50,7 +50,6 @@ linalg_det_ = Operator(
     8.0
     """,
     kernel="in[0] is (..., n, n) in any strides, n may be 0; a singular matrix gives 0.",
-    method=False,
     out=True,
     dtypes="inexact",
 )
@@ -100,7 +99,6 @@ linalg_slogdet_ = Operator(
     (-1.0, 0.0)
     """,
     kernel="in[0] is (..., n, n) in any strides, n may be 0; out[1] is real also of complex matrices; a singular matrix gives sign 0 and -inf.",
-    method=False,
     out=True,
     dtypes="inexact",
 )
@@ -131,6 +129,7 @@ det = Composite(
     1.0
     """,
     dtypes="inexact",
+    variants="function method",
 )
 slogdet = Composite(
     "slogdet(Tensor self) -> (Tensor sign, Tensor logabsdet)",
@@ -142,6 +141,7 @@ slogdet = Composite(
     0.0
     """,
     dtypes="inexact",
+    variants="function method",
 )
 logdet = Composite(
     "logdet(Tensor self) -> Tensor",
@@ -156,6 +156,7 @@ logdet = Composite(
     0.0
     """,
     dtypes="inexact",
+    variants="function method",
 )
 
 

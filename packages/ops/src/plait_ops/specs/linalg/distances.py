@@ -29,7 +29,6 @@ cdist_ = Composite(
     >>> pc.cdist(pc.tensor([[0.0, 0.0]]), pc.tensor([[3.0, 4.0]])).item()
     5.0
     """,
-    method=False,
     dtypes="floating",
 )
 
@@ -69,7 +68,6 @@ pairwise_distance_ = Composite(
     >>> round(pc.pairwise_distance(pc.tensor([0.0, 0.0]), pc.tensor([3.0, 4.0])).item(), 3)
     5.0
     """,
-    method=False,
     dtypes="floating",
 )
 
@@ -91,7 +89,6 @@ pdist = Composite(
     >>> pc.pdist(pc.tensor([[0.0], [1.0], [3.0]])).tolist()
     [1.0, 3.0, 2.0]
     """,
-    method=False,
     dtypes="floating",
 )
 
@@ -123,7 +120,6 @@ cosine_similarity = Composite(
     >>> pc.cosine_similarity(pc.tensor([3.0, 4.0]), pc.tensor([6.0, 8.0]), dim=0).item()
     1.0
     """,
-    method=False,
     dtypes="floating",
 )
 
@@ -152,6 +148,7 @@ dist = Composite(
     5.0
     """,
     dtypes="inexact",
+    variants="function method",
 )
 
 
@@ -176,6 +173,7 @@ renorm = Composite(
     inplace=True,
     out=True,
     dtypes="inexact",
+    variants="function method",
 )
 
 

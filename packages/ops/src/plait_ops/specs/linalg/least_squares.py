@@ -91,7 +91,6 @@ linalg_lstsq = Composite(
     >>> [f"{v:.3f}" for v in x.flatten().tolist()]
     ['1.000', '2.000']
     """,
-    method=False,
     dtypes="inexact",
     auxiliary=(3,),
 )

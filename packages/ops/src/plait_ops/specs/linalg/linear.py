@@ -35,6 +35,7 @@ addmm = Operator(
     out=True,
     dtypes="arithmetic",
     kernel="in[0] broadcasts to the result; with beta 0 it is not read (it may hold nan).",
+    variants="function method",
 )
 
 
@@ -99,6 +100,7 @@ baddbmm = Composite(
     inplace=True,
     out=True,
     dtypes="arithmetic",
+    variants="function method",
 )
 
 
@@ -124,13 +126,13 @@ linear = Operator(
     Shapes: `input` is (..., k), `weight` (m, k), `bias` (m,), the result (..., m). Dtypes: numbers, the same for all.
     Raises: ShapeError for other shapes, DTypeError if the dtypes differ.
 
-    >>> import plait_core as pc
-    >>> pc.linear(pc.ones(1, 3), pc.ones(2, 3), pc.tensor([0.0, 1.0])).tolist()
+    >>> import plait_core as pc, plait_nn.functional as F
+    >>> F.linear(pc.ones(1, 3), pc.ones(2, 3), pc.tensor([0.0, 1.0])).tolist()
     [[3.0, 4.0]]
     """,
     dtypes="arithmetic",
     kernel="in[0] has any number of leading dimensions; in[2] may be None.",
-    method=False,
+    variants="",
 )
 
 
@@ -203,6 +205,7 @@ addmv = Composite(
     out=True,
     inplace=True,
     dtypes="arithmetic",
+    variants="function function_ method",
 )
 addr = Composite(
     "addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
@@ -217,6 +220,7 @@ addr = Composite(
     out=True,
     inplace=True,
     dtypes="arithmetic",
+    variants="function method",
 )
 addbmm = Composite(
     "addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
@@ -231,6 +235,7 @@ addbmm = Composite(
     out=True,
     inplace=True,
     dtypes="arithmetic",
+    variants="function method",
 )
 
 

@@ -32,7 +32,6 @@ def _factor(name, schema, results, example):
         >>> {example}
         """,
         kernel="in[0] is (..., m, n) in any strides; results are in C order; L without its diagonal of ones and U share out[0]; out[1] is int32, the row that row i was exchanged with, from 1; in[1] is true; of `linalg_lu_factor_ex`, out[2] is int32, 0 or the place of the first zero on the diagonal of U, from 1, which is an error only if in[2].",
-        method=False,
         out=True,
         dtypes="inexact",
     )
@@ -130,7 +129,6 @@ lu_unpack_ = Operator(
     [[2.0, 1.0], [4.0, 3.0]]
     """,
     kernel="in[0] and in[1], int32, are what `linalg_lu_factor` gave, any strides; numbers outside 1 to m are an error, not followed; results are in C order, out[0] is the permutation as a matrix.",
-    method=False,
     dtypes="inexact",
 )
 
@@ -174,7 +172,6 @@ linalg_lu = Composite(
     >>> pc.linalg.lu(pc.tensor([[2.0, 1.0], [4.0, 3.0]])).U.tolist()
     [[4.0, 3.0], [0.0, -0.5]]
     """,
-    method=False,
     dtypes="inexact",
 )
 
@@ -201,7 +198,6 @@ linalg_lu_solve_ = Operator(
     [[0.5], [0.25]]
     """,
     kernel="optional: it runs as other operators where there is none; in[0] and in[1], int32, are what `linalg_lu_factor` gave (numbers outside 1 to n are refused), in[2] is (..., n, k), or (..., k, n) without in[3] (left), of in[0]'s dtype; leading dimensions of in[0] and in[2] broadcast; the result is in C order.",
-    method=False,
     out=True,
     dtypes="inexact",
 )
@@ -240,19 +236,19 @@ def _(LU, pivots, B, left, adjoint):
 
 
 lu_solve = Composite(
-    "lu_solve(Tensor b, Tensor LU_data, Tensor LU_pivots) -> Tensor",
+    "lu_solve(Tensor self|b, Tensor LU_data, Tensor LU_pivots) -> Tensor",
     doc="""
-    `linalg.lu_solve` with `b` first.
+    `linalg.lu_solve` with the right-hand sides first.
 
     >>> import plait_core as pc
     >>> pc.lu_solve(pc.ones(1, 1), *pc.linalg.lu_factor(pc.tensor([[4.0]]))).item()
     0.25
     """,
-    method=False,
     dtypes="inexact",
+    variants="function method",
 )
 
 
 @lu_solve.decompose
-def _(b, LU_data, LU_pivots):
-    return linalg_lu_solve(LU_data, LU_pivots, b)
+def _(self, LU_data, LU_pivots):
+    return linalg_lu_solve(LU_data, LU_pivots, self)

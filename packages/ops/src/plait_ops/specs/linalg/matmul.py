@@ -22,6 +22,7 @@ mm = Operator(
     out=True,
     dtypes="arithmetic",
     kernel=_KERNEL,
+    variants="function method",
 )
 
 
@@ -74,6 +75,7 @@ bmm = Operator(
     out=True,
     dtypes="arithmetic",
     kernel=_KERNEL,
+    variants="function method",
 )
 
 
@@ -130,6 +132,7 @@ mv = Operator(
     out=True,
     dtypes="arithmetic",
     kernel=_KERNEL,
+    variants="function method",
 )
 
 
@@ -178,6 +181,7 @@ dot = Operator(
     out=True,
     dtypes="arithmetic",
     kernel=_KERNEL,
+    variants="function method",
 )
 
 
@@ -223,6 +227,7 @@ outer = Composite(
     [[3, 4], [6, 8]]
     """,
     out=True,
+    variants="function method",
 )
 
 
@@ -250,6 +255,7 @@ matmul_ = Composite(
     """,
     out=True,
     dtypes="arithmetic",
+    variants="function method",
 )
 
 
@@ -295,7 +301,6 @@ linalg_matmul = Composite(
     >>> pc.linalg.matmul(pc.ones(1, 2), pc.ones(2, 1)).item()
     2.0
     """,
-    method=False,
     out=True,
     dtypes="arithmetic",
 )

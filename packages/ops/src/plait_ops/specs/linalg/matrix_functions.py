@@ -29,7 +29,6 @@ linalg_matrix_exp_ = Operator(
     [[1.0, 0.0], [0.0, 1.0]]
     """,
     kernel="in[0] is (..., n, n) in any strides; results are in C order; n may be 0.",
-    method=False,
     dtypes="inexact",
 )
 
@@ -61,6 +60,7 @@ matrix_exp = Composite(
     1.0
     """,
     dtypes="inexact",
+    variants="function method",
 )
 
 
@@ -81,7 +81,6 @@ linalg_matrix_power_ = Composite(
     >>> pc.linalg.matrix_power(pc.tensor([[2.0, 0.0], [0.0, 3.0]]), 2).tolist()
     [[4.0, 0.0], [0.0, 9.0]]
     """,
-    method=False,
     dtypes="arithmetic",
 )
 matrix_power = Composite(
@@ -94,6 +93,7 @@ matrix_power = Composite(
     8.0
     """,
     dtypes="arithmetic",
+    variants="function method",
 )
 
 

@@ -52,7 +52,6 @@ linalg_vector_norm_ = Composite(
     >>> pc.linalg.vector_norm(pc.tensor([3.0, 4.0])).item()
     5.0
     """,
-    method=False,
     out=True,
     dtypes="inexact",
 )
@@ -82,7 +81,6 @@ linalg_matrix_norm_ = Composite(
     >>> pc.linalg.matrix_norm(pc.tensor([[1.0, -2.0], [3.0, 4.0]]), 1).item()
     6.0
     """,
-    method=False,
     dtypes="inexact",
 )
 linalg_matrix_norm_name_ = Composite(
@@ -94,7 +92,6 @@ linalg_matrix_norm_name_ = Composite(
     >>> pc.linalg.matrix_norm(pc.tensor([[3.0, 0.0], [0.0, 4.0]])).item()
     5.0
     """,
-    method=False,
     dtypes="inexact",
 )
 
@@ -159,7 +156,6 @@ linalg_norm_ = Composite(
     >>> pc.linalg.norm(pc.tensor([[3.0, 0.0], [0.0, 4.0]]), 2).item()
     4.0
     """,
-    method=False,
     dtypes="inexact",
 )
 linalg_norm_name = Composite(
@@ -171,7 +167,6 @@ linalg_norm_name = Composite(
     >>> pc.linalg.norm(pc.tensor([[3.0, 0.0], [0.0, 4.0]]), "nuc").item()
     7.0
     """,
-    method=False,
     dtypes="inexact",
 )
 
@@ -223,7 +218,6 @@ linalg_cond = Composite(
     >>> pc.linalg.cond(pc.tensor([[2.0, 0.0], [0.0, 0.5]])).item()
     4.0
     """,
-    method=False,
     dtypes="inexact",
 )
 linalg_cond_name = Composite(
@@ -235,7 +229,6 @@ linalg_cond_name = Composite(
     >>> round(pc.linalg.cond(pc.eye(2), "fro").item(), 3)
     2.0
     """,
-    method=False,
     dtypes="inexact",
 )
 

@@ -32,6 +32,7 @@ inner = Composite(
     """,
     out=True,
     dtypes="arithmetic",
+    variants="function method",
 )
 
 
@@ -61,6 +62,7 @@ vdot = Composite(
     """,
     out=True,
     dtypes="arithmetic",
+    variants="function method",
 )
 
 
@@ -80,6 +82,7 @@ ger = Composite(
     """,
     out=True,
     dtypes="arithmetic",
+    variants="function method",
 )
 
 
@@ -100,6 +103,7 @@ trace = Composite(
     5
     """,
     dtypes="any",
+    variants="function method",
 )
 
 
@@ -121,7 +125,6 @@ bilinear = Composite(
     >>> pc.bilinear(pc.ones(2), pc.ones(3), pc.ones(1, 2, 3)).tolist()
     [6.0]
     """,
-    method=False,
     dtypes="arithmetic",
 )
 
@@ -167,7 +170,6 @@ linalg_cross_ = Composite(
     >>> pc.linalg.cross(pc.tensor([1, 0, 0]), pc.tensor([0, 1, 0])).tolist()
     [0, 0, 1]
     """,
-    method=False,
     out=True,
     dtypes="arithmetic",
 )
@@ -184,6 +186,7 @@ cross = Composite(
     """,
     out=True,
     dtypes="arithmetic",
+    variants="function method",
 )
 
 
@@ -225,7 +228,6 @@ linalg_vecdot_ = Composite(
     >>> pc.linalg.vecdot(pc.tensor([[1, 2], [3, 4]]), pc.tensor([1, 1])).tolist()
     [3, 7]
     """,
-    method=False,
     out=True,
     dtypes="arithmetic",
 )

@@ -42,7 +42,6 @@ linalg_qr_ = Operator(
     [[5.0]]
     """,
     kernel="in[0] is (..., m, n) in any strides; results are in C order; in[1] is reduced, complete or r; with r, out[0] has shape (0) and there is nothing to write to it; zeros below the diagonal of out[1].",
-    method=False,
     out=True,
     dtypes="inexact",
 )
@@ -115,6 +114,7 @@ qr = Composite(
     (2, 2)
     """,
     dtypes="inexact",
+    variants="function method",
 )
 
 
@@ -140,6 +140,7 @@ geqrf = Operator(
     kernel="in[0] is (..., m, n) in any strides; results are in C order, as LAPACK's geqrf: R above, the reflections below the diagonal, their factors in out[1].",
     out=True,
     dtypes="inexact",
+    variants="function method",
 )
 
 
@@ -166,7 +167,6 @@ linalg_householder_product_ = Operator(
     [-0.6, -0.8]
     """,
     kernel="optional: it runs as other operators where there is none; in[0] is (..., m, n) with m >= n, in[1] (..., k) with k <= n and the same leading dimensions and dtype, any strides; the result is in C order.",
-    method=False,
     out=True,
     dtypes="inexact",
 )
@@ -180,6 +180,7 @@ orgqr = Composite(
     1.0
     """,
     dtypes="inexact",
+    variants="function method",
 )
 
 
@@ -229,6 +230,7 @@ ormqr = Composite(
     """,
     out=True,
     dtypes="inexact",
+    variants="function method",
 )
 
 

@@ -67,7 +67,6 @@ linalg_matrix_rank_ = Composite(
     >>> pc.linalg.matrix_rank(pc.ones(3, 3)).item()
     1
     """,
-    method=False,
     dtypes="inexact",
 )
 linalg_matrix_rank_tol = Composite(
@@ -79,7 +78,6 @@ linalg_matrix_rank_tol = Composite(
     >>> pc.linalg.matrix_rank(pc.eye(3) * 0.5, 1.0).item()
     0
     """,
-    method=False,
     dtypes="inexact",
 )
 
@@ -114,7 +112,6 @@ linalg_pinv_ = Operator(
     [[0.5, 0.0]]
     """,
     kernel="optional: it runs as other operators where there is none; in[1] and in[2] are None, numbers or tensors that broadcast to the leading dimensions; in[3]: the matrices are symmetric or Hermitian.",
-    method=False,
     dtypes="inexact",
 )
 
@@ -184,7 +181,6 @@ linalg_pinv_rcond = Composite(
     >>> pc.linalg.pinv(pc.tensor([[4.0]]), 1e-3).item()
     0.25
     """,
-    method=False,
     dtypes="inexact",
 )
 pinverse = Composite(
@@ -197,6 +193,7 @@ pinverse = Composite(
     0.25
     """,
     dtypes="inexact",
+    variants="function method",
 )
 
 

@@ -22,7 +22,6 @@ linalg_inv_ = Operator(
     [[0.5, -0.125], [0.0, 0.25]]
     """,
     kernel="in[0] is (..., n, n) in any strides; results are in C order, n may be 0; a singular matrix is an error that names it.",
-    method=False,
     out=True,
     dtypes="inexact",
 )
@@ -39,7 +38,6 @@ linalg_inv_ex = Operator(
     1
     """,
     kernel="as for `linalg_inv`; out[1] is int32, 0 or the column of the pivot that is 0, from 1; an error only if in[1].",
-    method=False,
     out=True,
     dtypes="inexact",
 )
@@ -80,6 +78,7 @@ inverse = Composite(
     """,
     out=True,
     dtypes="inexact",
+    variants="function method",
 )
 
 
@@ -106,7 +105,6 @@ linalg_solve_ = Operator(
     [0.5, 0.25]
     """,
     kernel="in[0] is (..., n, n), in[1] (..., n, k), or (..., k, n) without in[2] (left), of one dtype, any strides; in[1] holds vectors if it is 1-d, or has one dimension less than in[0] and so does the result; leading dimensions broadcast to those of the result, which is in C order; a singular matrix is an error that names it.",
-    method=False,
     out=True,
     dtypes="inexact",
 )
@@ -121,7 +119,6 @@ linalg_solve_ex = Operator(
     1
     """,
     kernel="as for `linalg_solve`; out[1] is int32, one for each matrix, 0 or the column of the pivot that is 0, from 1; an error only if in[3].",
-    method=False,
     out=True,
     dtypes="inexact",
 )

@@ -16,7 +16,6 @@ linalg_tensorinv = Composite(
     >>> tuple(pc.linalg.tensorinv(pc.eye(4).reshape(2, 2, 4), 2).shape)
     (4, 2, 2)
     """,
-    method=False,
     dtypes="inexact",
 )
 
@@ -44,7 +43,6 @@ linalg_tensorsolve = Composite(
     >>> pc.linalg.tensorsolve(pc.eye(4).reshape(4, 2, 2), pc.ones(4)).tolist()
     [[1.0, 1.0], [1.0, 1.0]]
     """,
-    method=False,
     dtypes="inexact",
 )
 

@@ -17,6 +17,7 @@ kron = Composite(
     """,
     out=True,
     dtypes="arithmetic",
+    variants="function method",
 )
 
 
@@ -49,13 +50,11 @@ tensordot_ = Composite(
     >>> tuple(pc.tensordot(pc.ones(2, 3), pc.ones(3, 4), 1).shape)
     (2, 4)
     """,
-    method=False,
     dtypes="arithmetic",
 )
 tensordot_over_ = Composite(
     "tensordot_over(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor",
     doc="The product over the dimensions `dims_self` of `self` and, in this order, `dims_other` of `other`.",
-    method=False,
     internal=True,
     dtypes="arithmetic",
 )

@@ -16,7 +16,6 @@ linalg_vander_ = Composite(
     >>> pc.linalg.vander(pc.tensor([1, 2, 3])).tolist()
     [[1, 1, 1], [1, 2, 4], [1, 3, 9]]
     """,
-    method=False,
     dtypes="arithmetic",
 )
 vander = Composite(
@@ -30,7 +29,6 @@ vander = Composite(
     >>> pc.vander(pc.tensor([1, 2, 3])).tolist()
     [[1, 1, 1], [4, 2, 1], [9, 3, 1]]
     """,
-    method=False,
     dtypes="arithmetic",
 )
 

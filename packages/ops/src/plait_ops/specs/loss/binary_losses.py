@@ -76,12 +76,12 @@ binary_cross_entropy = Composite(
     Shapes: `input` and `target` have one shape, `weight` broadcasts to it. Dtypes: floating-point dtypes.
     Raises: ValueError for another `reduction`, ShapeError for other shapes.
 
-    >>> import plait_core as pc
-    >>> f"{pc.binary_cross_entropy(pc.tensor([0.5]), pc.tensor([1.0])).item():.4f}"
+    >>> import plait_core as pc, plait_nn.functional as F
+    >>> f"{F.binary_cross_entropy(pc.tensor([0.5]), pc.tensor([1.0])).item():.4f}"
     '0.6931'
     """,
     dtypes="floating",
-    method=False,
+    variants="",
 )
 
 
@@ -112,7 +112,6 @@ binary_cross_entropy_with_logits = Composite(
     '0.6931'
     """,
     dtypes="floating",
-    method=False,
 )
 
 

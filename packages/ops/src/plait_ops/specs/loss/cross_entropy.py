@@ -32,7 +32,6 @@ cross_entropy_forward = Operator(
     doc="`nll_loss` of `log_softmax(input)` along the classes, and the logarithm of the sum of exponentials, of target's shape.",
     dtypes="floating",
     internal=True,
-    method=False,
     auxiliary=[1],
     kernel="in[1] is int64; out[1] has its shape.",
 )
@@ -128,12 +127,12 @@ cross_entropy = Composite(
     Raises: ShapeError for other shapes, DTypeError for other dtypes, ValueError for another `reduction` or a
     `label_smoothing` outside [0, 1], IndexError for a target outside [0, c).
 
-    >>> import plait_core as pc
-    >>> f"{pc.cross_entropy(pc.zeros(2, 4), pc.tensor([0, 3])).item():.4f}"
+    >>> import plait_core as pc, plait_nn.functional as F
+    >>> f"{F.cross_entropy(pc.zeros(2, 4), pc.tensor([0, 3])).item():.4f}"
     '1.3863'
     """,
     dtypes="floating",
-    method=False,
+    variants="",
 )
 
 

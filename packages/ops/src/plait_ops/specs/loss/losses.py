@@ -53,12 +53,12 @@ def _loss(schema, formula, example, more=""):
     Shapes: `input` and `target` broadcast. Dtypes: floating-point dtypes.
     Raises: ValueError for another `reduction`{more}, ShapeError if the shapes do not broadcast.
 
-    >>> import plait_core as pc
-    >>> pc.{name}(pc.tensor([0.0, 0.5]), pc.tensor([1.0, 0.5])).item()
+    >>> import plait_core as pc, plait_nn.functional as F
+    >>> F.{name}(pc.tensor([0.0, 0.5]), pc.tensor([1.0, 0.5])).item()
     {example}
     """,
         dtypes="floating",
-        method=False,
+        variants="",
     )
     return operator
 

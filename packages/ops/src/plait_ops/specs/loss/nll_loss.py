@@ -36,13 +36,13 @@ nll_loss = Operator(
     Raises: ShapeError for other shapes, DTypeError for other dtypes, ValueError for another `reduction`, IndexError for a
     target outside [0, c).
 
-    >>> import plait_core as pc
-    >>> pc.nll_loss(pc.tensor([[-1.0, -2.0]]), pc.tensor([1])).item()
+    >>> import plait_core as pc, plait_nn.functional as F
+    >>> F.nll_loss(pc.tensor([[-1.0, -2.0]]), pc.tensor([1])).item()
     2.0
     """,
     kernel="optional: it runs as other operators where there is none; in[0] is (c), (n, c) or (n, c, ...), in[1] int64 without the dimension of classes, in[2] None or (c) of in[0]'s dtype, any strides; in[3] is none, mean or sum; rows whose target is in[4] count nothing; another target outside [0, c) is an IndexError that names it.",
     dtypes="floating",
-    method=False,
+    variants="",
 )
 nll_loss_backward = Operator(
     "nll_loss_backward(Tensor grad, Tensor target, Tensor? weight, int[] size, str reduction, int ignore_index) -> Tensor",

@@ -36,7 +36,6 @@ batch_norm = Composite(
     [[-1.0], [1.0]]
     """,
     dtypes="floating",
-    method=False,
 )
 native_batch_norm = Operator(
     "native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)",

@@ -18,7 +18,6 @@ layer_norm = Composite(
     [[-1.0, 1.0]]
     """,
     dtypes="floating",
-    method=False,
 )
 native_layer_norm = Operator(
     "native_layer_norm(Tensor input, int[] normalized_shape, Tensor? weight, Tensor? bias, float eps)"

@@ -26,6 +26,7 @@ softmax = Operator(
     out=True,
     dtypes="floating",
     kernel="in[0] has the dtype of the result; `dim` is not wrapped; a 0-d input counts as one of shape (1,).",
+    variants="function method",
 )
 log_softmax = Operator(
     "log_softmax(Tensor self, int dim|axis, dtype? dtype=None) -> Tensor",
@@ -37,6 +38,7 @@ log_softmax = Operator(
     out=True,
     dtypes="floating",
     kernel="as for `softmax`.",
+    variants="function method",
 )
 
 
@@ -137,12 +139,12 @@ softmin = Composite(
 
     Shape: that of `self`. Dtypes: floating; `dtype` is cast to first.
 
-    >>> import plait_core as pc
-    >>> pc.softmin(pc.tensor([0.0, 0.0]), 0).tolist()
+    >>> import plait_core as pc, plait_nn.functional as F
+    >>> F.softmin(pc.tensor([0.0, 0.0]), 0).tolist()
     [0.5, 0.5]
     """,
     dtypes="floating",
-    method=False,
+    variants="",
 )
 
 

@@ -23,21 +23,33 @@ from plait_ops.words import conjugate, is_complex, part
 
 SELU_SCALE = 1.0507009873554805
 SELU_ALPHA = 1.6732632423543772
+FUNCTIONALS = {"log_sigmoid": "logsigmoid"}  # what has another name in nn.functional
 
 
-def _activation(name, text, example, parameters="", dtypes="floating", promote="same"):
-    """Declare an activation; `example` is an argument and its value."""
+def _activation(name, text, example, parameters="", dtypes="floating", promote="same", variants=""):
+    """Declare an activation; `example` is an argument and its value.
+
+    Most are functions of `plait.nn.functional` alone, and have no variant.
+    """
+    if "function" in variants:
+        module, call = "plait_core as pc", f"pc.{name}"
+    else:
+        module, call = (
+            "plait_core as pc, plait_nn.functional as F",
+            f"F.{FUNCTIONALS.get(name, name)}",
+        )
     operator = Pointwise(
         f"{name}(Tensor self{parameters}) -> Tensor",
         doc=f"""
     {text}
 
-    >>> import plait_core as pc
-    >>> pc.{name}(pc.tensor({example[0]})).tolist()
+    >>> import {module}
+    >>> {call}(pc.tensor({example[0]})).tolist()
     {example[1]}
     """,
         dtypes=dtypes,
         promote=promote,
+        variants=variants,
     )
 
     return operator
@@ -54,6 +66,7 @@ relu = Pointwise(
     [0.0, 0.0, 2.0]
     """,
     dtypes="numeric",
+    variants="function function_ method",
 )
 relu_backward = Pointwise(
     "relu_backward(Tensor grad, Tensor result) -> Tensor",
@@ -103,12 +116,14 @@ selu = _activation(
     "selu",
     "``1.0507 * elu(self, 1.6733)``: the constants keep mean 0 and variance 1 (Klambauer et al. 2017).",
     ("[0.0]", "[0.0]"),
+    variants="function function_",
 )
 celu = _activation(
     "celu",
     "`self` where it is positive, ``alpha * (exp(self / alpha) - 1)`` elsewhere (Barron 2017).",
     ("[0.0, 2.0]", "[0.0, 2.0]"),
     ", float alpha=1.0",
+    variants="function function_",
 )
 
 
@@ -311,6 +326,7 @@ sigmoid = float_function(
     "The logistic function ``1 / (1 + exp(-self))``.",
     0.0,
     0.5,
+    variants="function function_ method",
 )
 
 

@@ -16,6 +16,7 @@ add = Pointwise(
     """,
     factor="alpha",
     dtypes="any",
+    variants="function method",
 )
 sub = Pointwise(
     "sub(Tensor|Scalar self, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor",
@@ -28,6 +29,7 @@ sub = Pointwise(
     """,
     factor="alpha",
     dtypes="arithmetic",
+    variants="function method",
 )
 mul = Pointwise(
     "mul(Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
@@ -40,6 +42,7 @@ mul = Pointwise(
     """,
     dtypes="any",
     unrounded=("self", "other"),
+    variants="function method",
 )
 
 
@@ -75,12 +78,14 @@ subtract = Composite(
     doc=under_another_name("`sub` under NumPy's name.", "subtract", sub),
     inplace=True,
     out=True,
+    variants="function method",
 )
 multiply = Composite(
     "multiply(Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
     doc=under_another_name("`mul` under NumPy's name.", "multiply", mul),
     inplace=True,
     out=True,
+    variants="function method",
 )
 
 
@@ -105,6 +110,7 @@ def _divisors(name, text, example):
     {example}
     """,
         dtypes="integer",
+        variants="function function_ method",
     )
 
     return operator
@@ -154,6 +160,7 @@ positive = Composite(
     [1.5]
     """,
     dtypes="any",
+    variants="function method",
 )
 
 
@@ -167,6 +174,7 @@ negative = Composite(
     doc=under_another_name("`neg` under NumPy's name.", "negative", neg),
     inplace=True,
     out=True,
+    variants="function function_ method",
 )
 
 

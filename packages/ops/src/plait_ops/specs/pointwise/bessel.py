@@ -37,6 +37,7 @@ i0 = Pointwise(
     1.2661
     """,
     promote="float",
+    variants="function function_ method",
 )
 i0e = special_function(
     "special_i0e",

@@ -14,6 +14,7 @@ def _binary(name, text, example, dtypes="integral"):
     {example}
     """,
         dtypes=dtypes,
+        variants="function method",
     )
 
 
@@ -50,4 +51,5 @@ bitwise_not = Pointwise(
     [-6, 0]
     """,
     dtypes="integral",
+    variants="function method",
 )

@@ -18,6 +18,7 @@ def _bound(name, text, sign):
     """,
         dtypes="all",
         exact=True,
+        variants="function function_ method",
     )
 
 
@@ -85,6 +86,7 @@ clamp = Composite(
     inplace=True,
     out=True,
     dtypes="numeric",
+    variants="function function_ method",
 )
 clip = Composite(
     "clip(Tensor self, Tensor|Scalar? min=None, Tensor|Scalar? max=None) -> Tensor",
@@ -92,6 +94,7 @@ clip = Composite(
     inplace=True,
     out=True,
     dtypes="numeric",
+    variants="function function_ method",
 )
 
 

@@ -18,6 +18,7 @@ isclose = Composite(
     >>> pc.isclose(pc.tensor([1.0, 2.0]), pc.tensor([1.0 + 1e-7, 2.1])).tolist()
     [True, False]
     """,
+    variants="function method",
 )
 
 

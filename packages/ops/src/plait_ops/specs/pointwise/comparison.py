@@ -20,6 +20,7 @@ def _compare(name, sign, example, more=".", dtypes="all"):
         doc=_DOC.format(name=name, sign=sign, more=more, example=example, written=written),
         promote="bool",
         dtypes=dtypes,
+        variants="function method",
     )
     return operator
 
@@ -44,6 +45,7 @@ def _logical(name, text, example):
     """,
         promote="bool",
         dtypes="any",
+        variants="function method",
     )
 
 
@@ -62,4 +64,5 @@ logical_not = Pointwise(
     """,
     promote="bool",
     dtypes="any",
+    variants="function method",
 )

@@ -43,7 +43,6 @@ real_ = View(
     >>> pc.real(pc.tensor([1 + 2j, 3 - 4j])).tolist()
     [1.0, 3.0]
     """,
-    method=False,
 )
 imag = View(
     "imag(Tensor(a) self) -> Tensor(a)",
@@ -57,7 +56,6 @@ imag = View(
     >>> pc.imag(pc.tensor([1 + 2j, 3 - 4j])).tolist()
     [2.0, -4.0]
     """,
-    method=False,
 )
 view_as_real = View(
     "view_as_real(Tensor(a) self) -> Tensor(a)",
@@ -156,7 +154,6 @@ complex__ = Composite(
     """,
     out=True,
     dtypes="floating",
-    method=False,
 )
 polar = Composite(
     "polar(Tensor abs, Tensor angle) -> Tensor",
@@ -172,7 +169,6 @@ polar = Composite(
     """,
     out=True,
     dtypes="floating",
-    method=False,
 )
 
 
@@ -209,7 +205,9 @@ conj_ = Pointwise(
     >>> pc.conj(pc.tensor([1 + 2j])).tolist()
     [(1-2j)]
     """,
+    inplace=False,
     dtypes="any",
+    variants="function method",
 )
 conj_physical = Composite(
     "conj_physical(Tensor self) -> Tensor",
@@ -223,6 +221,7 @@ conj_physical = Composite(
     inplace=True,
     out=True,
     dtypes="any",
+    variants="function function_ method",
 )
 angle = Pointwise(
     "angle(Tensor self) -> Tensor",
@@ -238,6 +237,7 @@ angle = Pointwise(
     dtypes="any",
     real=True,
     inplace=False,
+    variants="function method",
 )
 
 

@@ -20,6 +20,7 @@ true_divide = Pointwise(
     kernel="the scalar function is `div`.",
     dtypes="any",
     unrounded=("other",),
+    variants="function method",
 )
 div_trunc = Pointwise(
     "div_trunc(Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
@@ -40,6 +41,7 @@ floor_divide = Pointwise(
     """,
     dtypes="numeric",
     unrounded=("other",),
+    variants="function method",
 )
 remainder = Pointwise(
     "remainder(Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
@@ -52,6 +54,7 @@ remainder = Pointwise(
     [1, 1]
     """,
     dtypes="numeric",
+    variants="function method",
 )
 fmod = Pointwise(
     "fmod(Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
@@ -63,6 +66,7 @@ fmod = Pointwise(
     [-1, 1]
     """,
     dtypes="numeric",
+    variants="function method",
 )
 
 
@@ -113,6 +117,7 @@ div = Composite(
     """,
     inplace=True,
     out=True,
+    variants="function method",
 )
 
 
@@ -135,6 +140,7 @@ divide = Composite(
     doc=under_another_name("`div` under NumPy's name.", "divide", div),
     inplace=True,
     out=True,
+    variants="function method",
 )
 
 

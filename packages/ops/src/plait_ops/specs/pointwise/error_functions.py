@@ -16,6 +16,7 @@ erfinv = special_function(
     "The number whose `erf` is `self`: infinite at -1 and 1, nan outside.",
     ("0.5", 0.4769),
     (-0.9, 0.9),
+    variants="function method",
 )
 erfcx = special_function(
     "special_erfcx",
@@ -83,6 +84,7 @@ erf = float_function(
     0.0,
     0.0,
     dtypes="all",
+    variants="function function_ method",
 )
 erfc = float_function(
     "erfc",
@@ -90,6 +92,7 @@ erfc = float_function(
     0.0,
     1.0,
     dtypes="all",
+    variants="function function_ method",
 )
 
 

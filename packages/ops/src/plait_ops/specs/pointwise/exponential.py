@@ -4,8 +4,10 @@ from plait_ops.spec import Pointwise
 from plait_ops.unary import float_function
 from plait_ops.words import conjugate
 
-exp = float_function("exp", "``e ** self``.", 0.0, 1.0)
-expm1 = float_function("expm1", "``e ** self - 1``, exact near 0.", 0.0, 0.0)
+exp = float_function("exp", "``e ** self``.", 0.0, 1.0, variants="function function_ method")
+expm1 = float_function(
+    "expm1", "``e ** self - 1``, exact near 0.", 0.0, 0.0, variants="function function_ method"
+)
 
 
 @exp.vjp("self")
@@ -31,6 +33,7 @@ exp2 = Pointwise(
     """,
     promote="float",
     dtypes="any",
+    variants="function function_ method",
 )
 
 

@@ -91,6 +91,7 @@ nextafter = Composite(
     inplace=True,
     out=True,
     dtypes="floating",
+    variants="function method",
 )
 
 
@@ -120,6 +121,7 @@ ldexp = Composite(
     inplace=True,
     out=True,
     dtypes="any",
+    variants="function function_ method",
 )
 
 
@@ -171,6 +173,7 @@ frexp = Composite(
     """,
     out=True,
     dtypes="floating",
+    variants="function method",
 )
 
 

@@ -19,6 +19,7 @@ lgamma = float_function(
     0.0,
     (0.3, 3),
     "all",
+    "function method",
 )
 digamma = float_function(
     "digamma",
@@ -27,6 +28,7 @@ digamma = float_function(
     "-inf",
     (0.3, 3),
     "all",
+    "function method",
 )
 
 
@@ -70,6 +72,7 @@ polygamma = Composite(
     """,
     inplace=True,
     out=True,
+    variants="function method",
 )
 polygamma_n = Composite(
     "polygamma.n(int n, Tensor self) -> Tensor",
@@ -100,6 +103,7 @@ mvlgamma = Composite(
     """,
     inplace=True,
     out=True,
+    variants="function method",
 )
 
 
@@ -126,7 +130,6 @@ def _binary(name, text, example, first="self", second="other"):
         promote="float",
         domain=(1.2, 6.0),
         inplace=False,
-        method=False,
     )
 
 

@@ -47,13 +47,14 @@ gelu = Composite(
     Dtypes: floating-point dtypes.
     Raises: ValueError for another `approximate`, DTypeError for other dtypes.
 
-    >>> import plait_core as pc
-    >>> pc.gelu(pc.tensor([0.0, 100.0])).tolist()
+    >>> import plait_core as pc, plait_nn.functional as F
+    >>> F.gelu(pc.tensor([0.0, 100.0])).tolist()
     [0.0, 100.0]
     """,
     out=True,
     inplace=True,
     dtypes="floating",
+    variants="",
 )
 
 

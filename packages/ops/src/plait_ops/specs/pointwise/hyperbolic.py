@@ -5,13 +5,20 @@ from plait_ops.spec import Pointwise
 from plait_ops.unary import float_function
 from plait_ops.words import conjugate, is_complex
 
-asinh = float_function("asinh", "The number whose hyperbolic sine is `self`.", 0.0, 0.0)
+asinh = float_function(
+    "asinh",
+    "The number whose hyperbolic sine is `self`.",
+    0.0,
+    0.0,
+    variants="function function_ method",
+)
 acosh = float_function(
     "acosh",
     "The number from 0 on whose hyperbolic cosine is `self`; nan below 1.",
     1.0,
     0.0,
     (1.2, 9.0),
+    variants="function function_ method",
 )
 atanh = float_function(
     "atanh",
@@ -19,6 +26,7 @@ atanh = float_function(
     0.0,
     0.0,
     (-0.9, 0.9),
+    variants="function function_ method",
 )
 
 
@@ -37,7 +45,9 @@ def _(g, self):
     return g / conjugate(1.0 - square(self))
 
 
-tanh = float_function("tanh", "The hyperbolic tangent.", 0.0, 0.0)
+tanh = float_function(
+    "tanh", "The hyperbolic tangent.", 0.0, 0.0, variants="function function_ method"
+)
 
 
 tanh_backward = Pointwise(
@@ -65,8 +75,12 @@ def _(g, grad, result):
     return mul(g * grad * -2.0, result)
 
 
-sinh = float_function("sinh", "The hyperbolic sine.", 0.0, 0.0)
-cosh = float_function("cosh", "The hyperbolic cosine.", 0.0, 1.0)
+sinh = float_function(
+    "sinh", "The hyperbolic sine.", 0.0, 0.0, variants="function function_ method"
+)
+cosh = float_function(
+    "cosh", "The hyperbolic cosine.", 0.0, 1.0, variants="function function_ method"
+)
 
 
 @sinh.vjp("self")

@@ -31,7 +31,9 @@ def _log_sum(name, text, value, dtypes="floating"):
     >>> round(pc.{name}(pc.tensor([1000.0]), pc.tensor([1000.0])).item(), 2)
     {value}
     """,
+        inplace=False,
         dtypes=dtypes,
+        variants="function method",
     )
 
     return operator
@@ -61,7 +63,7 @@ def _(g, self, other):
     return g * sigmoid(sub(other, self) * LOG_2)
 
 
-def _times_log(name, text, example):
+def _times_log(name, text, example, variants="function"):
     public = name if name == "xlogy" else f"special.{name[8:]}"
     operator = Pointwise(
         f"{name}(Tensor|Scalar self, Tensor|Scalar other) -> Tensor",
@@ -74,14 +76,14 @@ def _times_log(name, text, example):
     """,
         promote="float",
         domain=(0.2, 3.0),
-        method=name == "xlogy",
-        inplace=name == "xlogy",
+        inplace="method" in variants,
+        variants=variants,
     )
 
     return operator
 
 
-xlogy = _times_log("xlogy", "``self * log(other)``", 1)
+xlogy = _times_log("xlogy", "``self * log(other)``", 1, variants="function function_ method")
 xlog1py = _times_log("special_xlog1py", "``self * log(1 + other)``", 0)
 
 
@@ -135,6 +137,7 @@ inverse_sigmoid = Composite(
     """,
     inplace=True,
     out=True,
+    variants="function function_ method",
 )
 
 
@@ -146,12 +149,29 @@ def _(self, eps):
 
 
 LOG_10 = math.log(10.0)
-log = float_function("log", "The natural logarithm; -inf at 0, nan below.", 1.0, 0.0, (0.2, 3.0))
+log = float_function(
+    "log",
+    "The natural logarithm; -inf at 0, nan below.",
+    1.0,
+    0.0,
+    (0.2, 3.0),
+    variants="function function_ method",
+)
 log2 = float_function(
-    "log2", "The logarithm to base 2; -inf at 0, nan below.", 8.0, 3.0, (0.2, 3.0)
+    "log2",
+    "The logarithm to base 2; -inf at 0, nan below.",
+    8.0,
+    3.0,
+    (0.2, 3.0),
+    variants="function function_ method",
 )
 log10 = float_function(
-    "log10", "The logarithm to base 10; -inf at 0, nan below.", 100.0, 2.0, (0.2, 3.0)
+    "log10",
+    "The logarithm to base 10; -inf at 0, nan below.",
+    100.0,
+    2.0,
+    (0.2, 3.0),
+    variants="function function_ method",
 )
 log1p = float_function(
     "log1p",
@@ -159,6 +179,7 @@ log1p = float_function(
     0.0,
     0.0,
     (-0.8, 3.0),
+    variants="function function_ method",
 )
 
 

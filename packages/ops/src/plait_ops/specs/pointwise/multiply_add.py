@@ -14,6 +14,7 @@ lerp = Pointwise(
     [2.5]
     """,
     dtypes="inexact",
+    variants="function method",
 )
 
 
@@ -44,6 +45,7 @@ addcmul = Pointwise(
     [13]
     """,
     dtypes="arithmetic",
+    variants="function method",
 )
 addcdiv = Pointwise(
     "addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
@@ -56,6 +58,7 @@ addcdiv = Pointwise(
     """,
     dtypes="inexact",
     domain=(0.5, 2.5),
+    variants="function method",
 )
 
 

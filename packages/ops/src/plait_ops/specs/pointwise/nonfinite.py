@@ -42,6 +42,7 @@ nan_to_num = Composite(
     inplace=True,
     out=True,
     dtypes="any",
+    variants="function function_ method",
 )
 
 
@@ -80,6 +81,7 @@ def _predicate(name, text, example):
         promote="bool",
         dtypes="any",
         inplace=False,
+        variants="function method",
     )
 
     return operator

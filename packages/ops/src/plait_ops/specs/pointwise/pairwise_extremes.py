@@ -13,6 +13,7 @@ maximum = Pointwise(
     [3, 5]
     """,
     inplace=False,
+    variants="function method",
 )
 minimum = Pointwise(
     "minimum(Tensor self, Tensor other) -> Tensor",
@@ -24,6 +25,7 @@ minimum = Pointwise(
     [1, 4]
     """,
     inplace=False,
+    variants="function method",
 )
 fmax = Pointwise(
     "fmax(Tensor self, Tensor other) -> Tensor",
@@ -35,6 +37,7 @@ fmax = Pointwise(
     [3.0, 4.0]
     """,
     inplace=False,
+    variants="function method",
 )
 fmin = Pointwise(
     "fmin(Tensor self, Tensor other) -> Tensor",
@@ -46,6 +49,7 @@ fmin = Pointwise(
     [1.0, 4.0]
     """,
     inplace=False,
+    variants="function method",
 )
 
 

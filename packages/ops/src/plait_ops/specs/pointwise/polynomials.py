@@ -16,7 +16,6 @@ def _polynomial(name, text, example):
         promote="float",
         domain=(0.0, 2.5),
         inplace=False,
-        method=False,
     )
 
     return operator

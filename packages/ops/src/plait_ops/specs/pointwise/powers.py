@@ -28,15 +28,30 @@ from plait_ops.words import (
     to_dtype,
 )
 
-sqrt = float_function("sqrt", "The square root; nan below 0.", 9.0, 3.0, (0.2, 3.0))
+sqrt = float_function(
+    "sqrt",
+    "The square root; nan below 0.",
+    9.0,
+    3.0,
+    (0.2, 3.0),
+    variants="function function_ method",
+)
 rsqrt = float_function(
     "rsqrt",
     "``1 / sqrt(self)``; inf at 0, nan below.",
     4.0,
     0.5,
     (0.2, 3.0),
+    variants="function function_ method",
 )
-reciprocal = float_function("reciprocal", "``1 / self``; inf at 0.", 4.0, 0.25, (0.2, 3.0))
+reciprocal = float_function(
+    "reciprocal",
+    "``1 / self``; inf at 0.",
+    4.0,
+    0.25,
+    (0.2, 3.0),
+    variants="function function_ method",
+)
 square = Pointwise(
     "square(Tensor self) -> Tensor",
     doc="""
@@ -48,6 +63,7 @@ square = Pointwise(
     """,
     promote="number",
     dtypes="any",
+    variants="function function_ method",
 )
 
 
@@ -82,6 +98,7 @@ pow_ = Pointwise(
     """,
     dtypes="arithmetic",
     domain=(0.5, 2.5),
+    variants="function method",
 )
 
 
@@ -129,6 +146,7 @@ float_power = Composite(
     """,
     inplace=True,
     out=True,
+    variants="function method",
 )
 
 

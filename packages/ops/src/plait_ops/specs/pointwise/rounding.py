@@ -50,7 +50,7 @@ def _(g):
     return g
 
 
-def _rounding(name, public, text):
+def _rounding(name, public, text, variants="function"):
     return Composite(
         name,
         doc=f"""
@@ -65,8 +65,8 @@ def _rounding(name, public, text):
     [0.0, 200.0]
     """,
         out=True,
-        inplace=public == "round",
-        method=public == "round",
+        inplace="method" in variants,
+        variants=variants,
     )
 
 
@@ -75,6 +75,7 @@ decimals_ = _rounding(
     "round",
     "The nearest number with that many `decimals`: ``round(self * 10 ** decimals) / 10 ** decimals``; below 0, a multiple of"
     " ``10 ** -decimals``.",
+    variants="function function_ method",
 )
 special_round = _rounding(
     "special_round(Tensor self, *, int decimals=0) -> Tensor",

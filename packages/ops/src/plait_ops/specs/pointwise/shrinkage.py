@@ -37,7 +37,7 @@ threshold = Composite(
     inplace=True,
     out=True,
     dtypes="numeric",
-    method=False,
+    variants="function function_",
 )
 
 
@@ -51,17 +51,23 @@ def _(g, self, threshold):
     return where(le(self, threshold), 0.0, g)  # nan passes
 
 
-def _shrink(name, text, example):
+def _shrink(name, text, example, variants=""):
+    if "function" in variants:
+        module, call = "plait_core as pc", f"pc.{name}"
+    else:
+        module, call = "plait_core as pc, plait_nn.functional as F", f"F.{name}"
     operator = Pointwise(
         f"{name}(Tensor self, float lambd=0.5) -> Tensor",
         doc=f"""
     {text}
 
-    >>> import plait_core as pc
-    >>> pc.{name}(pc.tensor([-2.0, 0.25, 1.0])).tolist()
+    >>> import {module}
+    >>> {call}(pc.tensor([-2.0, 0.25, 1.0])).tolist()
     {example}
     """,
+        inplace=False,
         dtypes="floating",
+        variants=variants,
     )
 
     @operator.vjp("self")
@@ -75,6 +81,7 @@ hardshrink = _shrink(
     "hardshrink",
     "`self` where its magnitude is above `lambd`, 0 elsewhere.",
     "[-2.0, 0.0, 1.0]",
+    variants="function method",
 )
 softshrink = _shrink(
     "softshrink",
@@ -114,6 +121,7 @@ prelu = Composite(
     [-1.0, 2.0]
     """,
     dtypes="floating",
+    variants="function method",
 )
 
 
@@ -150,6 +158,7 @@ rrelu = Composite(
     inplace=True,
     dtypes="floating",
     random=True,
+    variants="function function_",
 )
 
 
@@ -173,12 +182,12 @@ glu = Composite(
     Shape: that of `self` with half of `dim`. Dtypes: floating.
     Raises: IndexError for a bad `dim`, ShapeError if its size is odd or `self` is 0-d.
 
-    >>> import plait_core as pc
-    >>> pc.glu(pc.tensor([4.0, 0.0])).tolist()
+    >>> import plait_core as pc, plait_nn.functional as F
+    >>> F.glu(pc.tensor([4.0, 0.0])).tolist()
     [2.0]
     """,
     dtypes="floating",
-    method=False,
+    variants="",
 )
 
 

@@ -23,6 +23,7 @@ heaviside = Pointwise(
     >>> pc.heaviside(pc.tensor([-2.0, 0.0, 3.0]), pc.tensor([0.5])).tolist()
     [0.0, 0.5, 1.0]
     """,
+    variants="function method",
 )
 
 
@@ -41,6 +42,7 @@ sign = function_of_one(
     "sign",
     "-1, 0 or 1; nan for nan.",
     "[-1.0, 1.0]",
+    variants="function method",
 )
 
 
@@ -59,6 +61,7 @@ absolute = Composite(
     doc=under_another_name("`abs` under NumPy's name.", "absolute", abs_),
     inplace=True,
     out=True,
+    variants="function method",
 )
 
 
@@ -77,6 +80,7 @@ copysign = Pointwise(
     [-1.0, -2.0]
     """,
     promote="float",
+    variants="function method",
 )
 
 
@@ -100,6 +104,7 @@ sgn = Pointwise(
     [(0.6000000238418579+0.800000011920929j), 0j]
     """,
     dtypes="any",
+    variants="function method",
 )
 
 

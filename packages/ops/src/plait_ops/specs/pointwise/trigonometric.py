@@ -5,15 +5,18 @@ from plait_ops.spec import Pointwise
 from plait_ops.unary import float_function
 from plait_ops.words import conjugate
 
-sin = float_function("sin", "The sine.", 0.0, 0.0)
-cos = float_function("cos", "The cosine.", 0.0, 1.0)
-tan = float_function("tan", "The tangent.", 0.0, 0.0, (-1.2, 1.2))
+sin = float_function("sin", "The sine.", 0.0, 0.0, variants="function function_ method")
+cos = float_function("cos", "The cosine.", 0.0, 1.0, variants="function function_ method")
+tan = float_function(
+    "tan", "The tangent.", 0.0, 0.0, (-1.2, 1.2), variants="function function_ method"
+)
 asin = float_function(
     "asin",
     "The angle from -pi/2 to pi/2 whose sine is `self`; nan outside [-1, 1].",
     0.0,
     0.0,
     (-0.9, 0.9),
+    variants="function function_ method",
 )
 acos = float_function(
     "acos",
@@ -21,8 +24,15 @@ acos = float_function(
     1.0,
     0.0,
     (-0.9, 0.9),
+    variants="function function_ method",
 )
-atan = float_function("atan", "The angle from -pi/2 to pi/2 whose tangent is `self`.", 0.0, 0.0)
+atan = float_function(
+    "atan",
+    "The angle from -pi/2 to pi/2 whose tangent is `self`.",
+    0.0,
+    0.0,
+    variants="function function_ method",
+)
 
 
 @sin.vjp("self")
@@ -58,13 +68,20 @@ def _(g, self):
 PI = 3.141592653589793
 DEGREE = 0.017453292519943295
 RADIAN = 57.29577951308232
-sinc = float_function("sinc", "``sin(pi * self) / (pi * self)``, 1 at 0.", 0.0, 1.0)
+sinc = float_function(
+    "sinc",
+    "``sin(pi * self) / (pi * self)``, 1 at 0.",
+    0.0,
+    1.0,
+    variants="function function_ method",
+)
 deg2rad = float_function(
     "deg2rad",
     "An angle in degrees, in radians: ``self * pi / 180``.",
     0.0,
     0.0,
     dtypes="all",
+    variants="function function_ method",
 )
 rad2deg = float_function(
     "rad2deg",
@@ -72,6 +89,7 @@ rad2deg = float_function(
     0.0,
     0.0,
     dtypes="all",
+    variants="function function_ method",
 )
 
 
@@ -104,6 +122,7 @@ atan2 = Pointwise(
     [0.0]
     """,
     promote="float",
+    variants="function method",
 )
 hypot = Pointwise(
     "hypot(Tensor self, Tensor other) -> Tensor",
@@ -115,6 +134,7 @@ hypot = Pointwise(
     [5.0]
     """,
     dtypes="floating",
+    variants="function method",
 )
 
 

@@ -17,7 +17,6 @@ where_ = Pointwise(
     scalar=False,
     exact=True,
     kernel="in[0] is bool; in[1] and in[2] have the dtype of the result or are numbers; all broadcast.",
-    method=False,
 )
 
 
@@ -47,6 +46,7 @@ masked_fill = Pointwise(
     exact=True,
     inplace=True,
     kernel="in[1] is bool; in[0] and in[2] have the dtype of the result, or in[2] is a number; all broadcast.",
+    variants="function method",
 )
 
 
@@ -69,7 +69,6 @@ where_condition = Composite(
     >>> [x.tolist() for x in pc.where(pc.tensor([[False, True], [True, True]]))]
     [[0, 1, 1], [1, 0, 1]]
     """,
-    method=False,
 )
 
 

@@ -23,13 +23,13 @@ max_pool2d_with_indices = Operator(
     `max_pool2d`, and where each largest element is: its place ``y * w + x`` in the image, as int64; -1 where a dilated window
     sees nothing of the image, whose value is the least of the dtype and which gets no gradient.
 
-    >>> import plait_core as pc
-    >>> pc.max_pool2d_with_indices(pc.arange(4.0).reshape(1, 1, 2, 2), 2)[1].item()
+    >>> import plait_core as pc, plait_nn.functional as F
+    >>> F.max_pool2d_with_indices(pc.arange(4.0).reshape(1, 1, 2, 2), 2)[1].item()
     3
     """,
     dtypes="numeric",
     kernel="in[0] is (n, c, h, w) or (c, h, w) with any strides; the first of equal elements counts, nan wins; stride None: kernel_size.",
-    method=False,
+    variants="",
 )
 
 
@@ -134,7 +134,6 @@ max_pool2d = Composite(
     [[[[5.0, 7.0], [13.0, 15.0]]]]
     """,
     dtypes="numeric",
-    method=False,
 )
 
 
@@ -151,13 +150,13 @@ avg_pool2d = Operator(
     The mean of each window of an image; what lies outside is 0 and counts unless `count_include_pad` is False. `stride` None
     is `kernel_size`. Shapes and errors are those of `max_pool2d`. Dtypes: floating-point dtypes.
 
-    >>> import plait_core as pc
-    >>> pc.avg_pool2d(pc.arange(16.0).reshape(1, 1, 4, 4), 2).tolist()
+    >>> import plait_core as pc, plait_nn.functional as F
+    >>> F.avg_pool2d(pc.arange(16.0).reshape(1, 1, 4, 4), 2).tolist()
     [[[[2.5, 4.5], [10.5, 12.5]]]]
     """,
     dtypes="floating",
     kernel="a window counts the padding it covers (but not beyond it) if in[5]; stride None: kernel_size.",
-    method=False,
+    variants="",
 )
 avg_pool2d_backward = Operator(
     "avg_pool2d_backward(Tensor grad, int[] size, int[2] kernel_size, int[2] stride, int[2] padding, bool ceil_mode, "
@@ -218,12 +217,12 @@ adaptive_avg_pool2d = Composite(
     Raises: ShapeError for other shapes, ValueError if `output_size` holds numbers below 0, or above 65536
     where windows have several sizes.
 
-    >>> import plait_core as pc
-    >>> pc.adaptive_avg_pool2d(pc.arange(16.0).reshape(1, 1, 4, 4), 1).tolist()
+    >>> import plait_core as pc, plait_nn.functional as F
+    >>> F.adaptive_avg_pool2d(pc.arange(16.0).reshape(1, 1, 4, 4), 1).tolist()
     [[[[7.5]]]]
     """,
     dtypes="floating",
-    method=False,
+    variants="",
 )
 
 

@@ -28,6 +28,7 @@ def _fill(name, arguments, text, example, dtypes="floating"):
         kernel="writes in[0], which has any strides and no two elements in one place, and reads nothing of it; the generator is the last argument, None for the default one.",
         random=True,
         dtypes=dtypes,
+        variants="method",
     )
 
     operator.vjp("self")(_zero)

@@ -19,7 +19,6 @@ native_dropout = Operator(
     random=True,
     dtypes="floating",
     kernel="with p = 1 all is 0.",
-    method=False,
 )
 
 
@@ -55,7 +54,6 @@ dropout = Composite(
     """,
     dtypes="floating",
     random=True,
-    method=False,
 )
 
 

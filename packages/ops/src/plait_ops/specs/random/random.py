@@ -39,7 +39,6 @@ def _draw(name, text):
         kernel="optional: it runs as other operators where there is none; the result is in C order, floating or complex.",
         random=True,
         dtypes="floating",
-        method=False,
         out=True,
     )
 
@@ -83,7 +82,6 @@ def _like(name, text):
         kernel="optional: it runs as other operators where there is none; the result is dense, in the order of dimensions that `memory_format` names, floating or complex; in[0] is not read.",
         random=True,
         dtypes="floating",
-        method=False,
     )
 
     @operator.shape
@@ -125,7 +123,6 @@ randint = Operator(
     """,
     random=True,
     kernel="numbers are drawn in int64 and cast.",
-    method=False,
     out=True,
 )
 randint_high = Operator(
@@ -141,7 +138,6 @@ randint_high = Operator(
     """,
     kernel="optional: it runs as other operators where there is none; numbers are drawn in int64 and cast.",
     random=True,
-    method=False,
     out=True,
 )
 
@@ -197,7 +193,6 @@ randperm = Operator(
     """,
     kernel="the result is in C order, of any dtype that holds the numbers but bool and complex; the generator is in[1], None for the default one.",
     random=True,
-    method=False,
     out=True,
 )
 
@@ -239,6 +234,7 @@ bernoulli = Operator(
     random=True,
     dtypes="floating",
     out=True,
+    variants="function method",
 )
 
 
@@ -268,6 +264,7 @@ def _fill(name, arguments, text, example, dtypes):
         kernel="writes in[0], which has any strides and no two elements in one place, and reads nothing of it; the generator is the last argument, None for the default one.",
         random=True,
         dtypes=dtypes,
+        variants="method",
     )
     operator.vjp("self")(_zero)
     return operator

@@ -15,8 +15,8 @@ gamma_sample_grad = Pointwise(
     ``F = gammainc(self, output)`` stays: ``-(dF / dself) / density`` (Figurnov, Mohamed and Mnih 2018, "Implicit
     reparameterization gradients"). It has a derivative for `output` alone.
 
-    >>> import plait_core as pc
-    >>> round(pc.gamma_sample_grad(pc.tensor([2.0]), pc.tensor([1.5])).item(), 4)
+    >>> import plait_abi, plait_core as pc
+    >>> round(plait_abi.operator("gamma_sample_grad")(pc.tensor([2.0]), pc.tensor([1.5])).item(), 4)
     0.895
     """,
     dtypes="floating",
@@ -29,8 +29,9 @@ beta_sample_grad = Pointwise(
     How samples `x` of the beta distribution move with `alpha` while their cumulative probability stays, divided by
     ``1 - x``: by that factor the other shares of a Dirichlet sample shrink.
 
-    >>> import plait_core as pc
-    >>> round(pc.beta_sample_grad(pc.tensor([0.25]), pc.tensor([1.0]), pc.tensor([1.0])).item(), 4)
+    >>> import plait_abi, plait_core as pc
+    >>> gradient = plait_abi.operator("beta_sample_grad")
+    >>> round(gradient(pc.tensor([0.25]), pc.tensor([1.0]), pc.tensor([1.0])).item(), 4)
     0.4621
     """,
     dtypes="floating",
@@ -46,8 +47,8 @@ dirichlet_sample = Operator(
 
     Dtypes: floating; the result has the same. Raises: ShapeError if `self` is 0-d.
 
-    >>> import plait_core as pc
-    >>> shares = pc.dirichlet_sample(pc.tensor([1.0, 2.0, 3.0]))
+    >>> import plait_abi, plait_core as pc
+    >>> shares = plait_abi.operator("dirichlet_sample")(pc.tensor([1.0, 2.0, 3.0]))
     >>> bool((shares.sum() - 1).abs() < 1e-6)
     True
     """,
@@ -55,7 +56,6 @@ dirichlet_sample = Operator(
     random=True,
     dtypes="floating",
     internal=True,
-    method=False,
 )
 
 

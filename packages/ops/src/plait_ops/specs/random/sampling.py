@@ -51,6 +51,7 @@ multinomial = Operator(
     dtypes="floating",
     kernel="Efraimidis and Spirakis (2006) without replacement; sums and bisection with it.",
     out=True,
+    variants="function method",
 )
 
 
@@ -89,7 +90,6 @@ def _elementwise(name, arguments, text, example, internal=False):
         random=True,
         dtypes="floating",
         internal=internal,
-        method=False,
     )
     return operator
 
@@ -180,7 +180,6 @@ def _normal(schema, text, shape):
         kernel="optional: it runs as other operators where there is none; parameters that are tensors broadcast to the result, which is in C order.",
         random=True,
         dtypes="floating",
-        method=False,
         out=True,
     )
     return operator
@@ -267,6 +266,7 @@ bernoulli_p = Operator(
     """,
     kernel="optional: it runs as other operators where there is none; in[0] is not read; the result is dense in the order of its dimensions.",
     random=True,
+    variants="function method",
 )
 
 
@@ -300,7 +300,6 @@ def _randint_like(name, arguments, text):
     """,
         kernel="optional: it runs as other operators where there is none; as for `randint`; in[0] is not read; the result is dense, in the order of dimensions that `memory_format` names.",
         random=True,
-        method=False,
     )
 
 

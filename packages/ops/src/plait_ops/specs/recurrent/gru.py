@@ -34,14 +34,14 @@ gru_sequence = Composite(
     Dtypes: floating-point, the same for all.
     Raises: ShapeError for other shapes, ValueError for other `sizes`, DTypeError for other dtypes.
 
-    >>> import plait_core as pc
+    >>> import plait_abi, plait_core as pc
     >>> x, h, w = pc.zeros(3, 3), pc.ones(2, 1), pc.zeros(3, 1)
-    >>> output, last = pc.gru_sequence(x, h, w, None, [2, 1])
+    >>> output, last = plait_abi.operator("gru_sequence")(x, h, w, None, [2, 1])
     >>> last.flatten().tolist()
     [0.25, 0.5]
     """,
     dtypes="floating",
-    method=False,
+    variants="",
 )
 
 
@@ -51,7 +51,6 @@ gru_forward = Operator(
     doc="`gru_sequence`, and what its derivative needs: r, z, n and u_n of every row, side by side.",
     dtypes="floating",
     internal=True,
-    method=False,
     auxiliary=[2],
     kernel="optional; any strides, results in C order.",
 )

@@ -27,14 +27,14 @@ lstm_sequence = Composite(
     results are (rows, H), (N, H), (N, H). Dtypes: floating-point, the same for all.
     Raises: ShapeError for other shapes, ValueError for other `sizes`, DTypeError for other dtypes.
 
-    >>> import plait_core as pc
+    >>> import plait_abi, plait_core as pc
     >>> x, h, w = pc.zeros(3, 4), pc.ones(2, 1), pc.zeros(4, 1)
-    >>> output, h, c = pc.lstm_sequence(x, h, h, w, [2, 1])
+    >>> output, h, c = plait_abi.operator("lstm_sequence")(x, h, h, w, [2, 1])
     >>> c.flatten().tolist()
     [0.25, 0.5]
     """,
     dtypes="floating",
-    method=False,
+    variants="",
 )
 
 
@@ -44,7 +44,6 @@ lstm_forward = Operator(
     doc="`lstm_sequence`, and what its derivative needs: c of every step, and the four gates after their functions.",
     dtypes="floating",
     internal=True,
-    method=False,
     auxiliary=[3, 4],
     kernel="optional; any strides, results in C order.",
 )

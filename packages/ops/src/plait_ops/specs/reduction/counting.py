@@ -50,6 +50,7 @@ bincount = Composite(
     >>> pc.bincount(pc.tensor([0, 2, 2])).tolist()
     [1, 0, 2]
     """,
+    variants="function method",
 )
 
 
@@ -92,6 +93,7 @@ histc = Composite(
     """,
     dtypes="floating",
     out=True,
+    variants="function method",
 )
 
 
@@ -142,6 +144,7 @@ histogram = Composite(
     [[2.0, 1.0], [0.0, 1.5, 3.0]]
     """,
     dtypes="floating",
+    variants="function method",
 )
 
 

@@ -34,6 +34,7 @@ cov_ = Composite(
     [[2.0, -2.0], [-2.0, 2.0]]
     """,
     dtypes="arithmetic",
+    variants="function method",
 )
 corrcoef = Composite(
     "corrcoef(Tensor self) -> Tensor",
@@ -47,6 +48,7 @@ corrcoef = Composite(
     [[1.0, -1.0], [-1.0, 1.0]]
     """,
     dtypes="arithmetic",
+    variants="function method",
 )
 
 

@@ -19,6 +19,7 @@ diff = Composite(
     """,
     dtypes="any",
     out=True,
+    variants="function method",
 )
 
 

@@ -40,6 +40,7 @@ def _whole(name, what, example):
     """,
         kernel="in[0] has the dtype of the result, any strides, and at least one element; nan wins.",
         identity=False,
+        variants="function method",
     )
 
 
@@ -61,6 +62,7 @@ def _along(name, what, example):
     """,
         kernel="out[1] is int64; `dim` is not wrapped; a 0-d input counts as one of shape (1,).",
         out=True,
+        variants="function method",
     )
 
     @operator.shape
@@ -135,6 +137,7 @@ def _other(name, what, base, example):
     >>> pc.{name}(pc.tensor([1, 5]), pc.tensor([3, 4])).tolist()
     {example}
     """,
+        variants="function method",
     )
     return operator
 
@@ -177,6 +180,7 @@ def _extreme(name, what, example):
     """,
         kernel="as for `max`, along in[1], which is not wrapped; without dimensions along all; no reduced dimension is empty.",
         identity=False,
+        variants="function method",
     )
 
     @operator.vjp("self")
@@ -252,6 +256,7 @@ def _arg(name, what, example):
     """,
         out=True,
         kernel="in[1] is an int (not wrapped) or None; the result is int64; a 0-d input counts as one of shape (1,).",
+        variants="function method",
     )
 
     @operator.shape
@@ -285,6 +290,7 @@ aminmax = Composite(
     [1, 3]
     """,
     out=True,
+    variants="function method",
 )
 
 

@@ -18,7 +18,6 @@ def _rule(name, text, more=""):
     >>> import plait_core as pc
     >>> pc.{name}(pc.tensor([1.0, 2.0, 3.0])){more}
     """,
-        method=False,
         dtypes="arithmetic",
     ), Composite(
         f"{name}.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor",
@@ -28,7 +27,6 @@ def _rule(name, text, more=""):
     >>> import plait_core as pc
     >>> pc.{name}(pc.tensor([1.0, 2.0, 3.0]), pc.tensor([0.0, 1.0, 2.0])){more}
     """,
-        method=False,
         dtypes="arithmetic",
     )
 

@@ -20,6 +20,7 @@ def _reduction(name, text, example, dtypes):
     """,
         out=True,
         dtypes=dtypes,
+        variants="function method",
     )
     return operator
 

@@ -66,6 +66,7 @@ norm = Operator(
     """,
     dtypes="inexact",
     kernel="optional: it runs as other operators where there is none.",
+    variants="function method",
 )
 
 
@@ -147,6 +148,7 @@ norm_name = Composite(
     5.0
     """,
     dtypes="floating",
+    variants="function method",
 )
 
 
@@ -181,6 +183,7 @@ logsumexp = Operator(
     dtypes="any",
     kernel="optional: it runs as other operators where there is none. in[0] has the dtype of the result.",
     out=True,
+    variants="function method",
 )
 
 

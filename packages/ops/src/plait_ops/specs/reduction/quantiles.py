@@ -44,6 +44,7 @@ def _quantile(name, text, example):
     """,
         dtypes="floating",
         out=True,
+        variants="function method",
     )
     return operator
 

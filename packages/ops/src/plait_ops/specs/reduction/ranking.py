@@ -23,6 +23,7 @@ def _ranked(name, arguments, text, example, dtypes="all"):
         out=True,
         dtypes=dtypes,
         kernel=_KERNEL,
+        variants="function method",
     )
 
     @operator.vjp("self")
@@ -53,6 +54,7 @@ def _whole(name, text, example):
     >>> pc.{name}(pc.tensor([{example}])).item()
     3.0
     """,
+        variants="function method",
     )
     return operator
 

@@ -16,6 +16,7 @@ sum_ = Reduction(
     result="sum",
     kernel="in[0] has the dtype of the result, or is bool or an integer of any width with a result of int64; `dim` is not wrapped.",
     dtypes="any",
+    variants="function method",
 )
 mean = Reduction(
     "mean(Tensor self, int[]? dim|axis=None, bool keepdim|keepdims=False, *, dtype? dtype=None) -> Tensor",
@@ -29,6 +30,7 @@ mean = Reduction(
     result="float",
     dtypes="inexact",
     kernel="in[0] has the dtype of the result.",
+    variants="function method",
 )
 
 
@@ -58,6 +60,7 @@ prod = Reduction(
     result="sum",
     kernel="as for `sum`.",
     dtypes="any",
+    variants="function method",
 )
 prod_dim = Reduction(
     "prod.dim(Tensor self, int dim|axis, bool keepdim|keepdims=False, *, dtype? dtype=None) -> Tensor",
@@ -71,6 +74,7 @@ prod_dim = Reduction(
     result="sum",
     kernel="as for `sum`.",
     dtypes="any",
+    variants="function method",
 )
 prod_backward = Composite(
     "prod_backward(Tensor grad, Tensor self, Tensor result, int dim) -> Tensor",
@@ -123,6 +127,7 @@ def _truth(name, text, example):
         kernel="in[0] has any dtype and strides, and may have no elements; what is not 0 counts as true, nan too; the result is bool, a byte 0 or 1.",
         result="bool",
         dtypes="any",
+        variants="function method",
     )
     along = Reduction(
         f"{name}.dim(Tensor self, int[]? dim|axis, bool keepdim|keepdims=False) -> Tensor",
@@ -136,6 +141,7 @@ def _truth(name, text, example):
         kernel="in[0] as without `dim`; `dim` is not wrapped, None or empty: all dimensions.",
         result="bool",
         dtypes="any",
+        variants="function method",
     )
     return whole, along
 
@@ -153,6 +159,7 @@ count_nonzero = Composite(
     >>> pc.count_nonzero(pc.tensor([0, 1, 2])).item()
     2
     """,
+    variants="function method",
 )
 
 

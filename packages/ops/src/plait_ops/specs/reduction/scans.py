@@ -50,6 +50,7 @@ def _extreme(name, what, example):
     """,
         out=True,
         kernel="out[1] is int64; `dim` is not wrapped.",
+        variants="function method",
     )
 
     @operator.shape
@@ -82,6 +83,7 @@ running_logsumexp = Operator(
     kernel="in[0] has the dtype of the result, any strides; `dim` is not wrapped; a 0-d input counts as one of shape (1,).",
     out=True,
     dtypes="inexact",
+    variants="function method",
 )
 INFINITY = float("inf")
 
@@ -125,6 +127,7 @@ def _scan(name, text, example):
         out=True,
         dtypes="any",
         kernel="in[0] has the dtype of the result.",
+        variants="function method",
     )
 
     @operator.shape

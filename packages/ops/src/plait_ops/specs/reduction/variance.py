@@ -23,6 +23,7 @@ var = Reduction(
     result="real",
     dtypes="inexact",
     kernel="`dim` is not wrapped; the sums are taken around the mean, so that no large numbers are subtracted.",
+    variants="function method",
 )
 std = Reduction(
     "std(Tensor self, int[]? dim|axis=None, *, Scalar? correction=1, bool keepdim|keepdims=False) -> Tensor",
@@ -36,6 +37,7 @@ std = Reduction(
     result="real",
     dtypes="inexact",
     kernel="as for `var`.",
+    variants="function method",
 )
 var_mean = Operator(
     "var_mean(Tensor self, int[]? dim|axis=None, *, Scalar? correction=1, bool keepdim|keepdims=False)"
@@ -98,7 +100,7 @@ def _(g0, g1, self, dim, correction):
 
 
 # ---- the names that older programs use -----------------------------------------------------------
-def _unbiased(name, results, example):
+def _unbiased(name, results, example, variants="function"):
     return Composite(
         f"{name}.unbiased(Tensor self, int[]? dim|axis=None, bool unbiased=True, bool keepdim|keepdims=False) -> {results}",
         doc=f"""
@@ -108,11 +110,12 @@ def _unbiased(name, results, example):
     >>> pc.{name}(pc.tensor([1.0, 3.0]), 0, unbiased=False){example}
     """,
         dtypes="floating",
+        variants=variants,
     )
 
 
-var_unbiased = _unbiased("var", "Tensor", ".item()\n    1.0")
-std_unbiased = _unbiased("std", "Tensor", ".item()\n    1.0")
+var_unbiased = _unbiased("var", "Tensor", ".item()\n    1.0", variants="function method")
+std_unbiased = _unbiased("std", "Tensor", ".item()\n    1.0", variants="function method")
 var_mean_unbiased = _unbiased("var_mean", "(Tensor, Tensor)", "[0].item()\n    1.0")
 
 
@@ -131,7 +134,7 @@ def _(self, dim, unbiased, keepdim):
     return var_mean(self, dim, correction=1 if unbiased else 0, keepdim=keepdim)
 
 
-def _flag(name, results, example):
+def _flag(name, results, example, variants="function"):
     operator = Composite(
         f"{name}.flag(Tensor self, bool unbiased) -> {results}",
         doc=f"""
@@ -141,12 +144,13 @@ def _flag(name, results, example):
     >>> pc.{name}(pc.tensor([1.0, 3.0]), False){example}
     """,
         dtypes="inexact",
+        variants=variants,
     )
     return operator
 
 
-var_flag = _flag("var", "Tensor", ".item()\n    1.0")
-std_flag = _flag("std", "Tensor", ".item()\n    1.0")
+var_flag = _flag("var", "Tensor", ".item()\n    1.0", variants="function method")
+std_flag = _flag("std", "Tensor", ".item()\n    1.0", variants="function method")
 var_mean_flag = _flag("var_mean", "(Tensor, Tensor)", "[0].item()\n    1.0")
 
 

@@ -71,7 +71,6 @@ searchsorted_ = Composite(
     >>> pc.searchsorted(pc.tensor([1, 3, 5]), pc.tensor([3, 6])).tolist()
     [1, 3]
     """,
-    method=False,
     out=True,
 )
 bucketize_ = Composite(
@@ -86,7 +85,6 @@ bucketize_ = Composite(
     >>> pc.bucketize(pc.tensor([3, 6]), pc.tensor([1, 3, 5])).tolist()
     [1, 3]
     """,
-    method=False,
     out=True,
 )
 
@@ -140,7 +138,6 @@ isin = Composite(
     >>> pc.isin(pc.tensor([1, 2, 3]), pc.tensor([2, 5])).tolist()
     [False, True, False]
     """,
-    method=False,
     out=True,
 )
 

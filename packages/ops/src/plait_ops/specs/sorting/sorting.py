@@ -19,6 +19,7 @@ sort = Operator(
     """,
     out=True,
     kernel="out[1] is int64; `dim` is not wrapped.",
+    variants="function method",
 )
 topk = Operator(
     "topk(Tensor self, int k, int dim|axis=-1, bool largest=True, bool sorted=True) -> (Tensor, Tensor)",
@@ -35,6 +36,7 @@ topk = Operator(
     """,
     out=True,
     kernel="out[1] is int64; `dim` is not wrapped.",
+    variants="function method",
 )
 argsort = Composite(
     "argsort(Tensor self, int dim|axis=-1, bool descending=False, bool stable=False) -> Tensor",
@@ -45,6 +47,7 @@ argsort = Composite(
     >>> pc.argsort(pc.tensor([3, 1, 2])).tolist()
     [1, 2, 0]
     """,
+    variants="function method",
 )
 
 
@@ -108,6 +111,7 @@ msort = Composite(
     [1, 2, 3]
     """,
     out=True,
+    variants="function method",
 )
 
 

@@ -17,6 +17,7 @@ expand = View(
     >>> pc.tensor([[1], [2]]).expand(2, 3).tolist()
     [[1, 1, 1], [2, 2, 2]]
     """,
+    variants="method",
 )
 
 
@@ -61,6 +62,7 @@ broadcast_to = Composite(
     (2, 3)
     """,
     dtypes="any",
+    variants="function method",
 )
 
 
@@ -80,6 +82,7 @@ sum_to_size = Composite(
     >>> pc.ones(2, 3).sum_to_size(1, 3).tolist()
     [[2.0, 2.0, 2.0]]
     """,
+    variants="method",
 )
 
 

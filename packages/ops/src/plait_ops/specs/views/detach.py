@@ -13,17 +13,18 @@ detach = View(
     [1.0, 1.0]
     """,
     cut=True,
+    variants="function method",
 )
 alias = View(
     "alias(Tensor(a) self) -> Tensor(a)",
     doc="""
     Another handle of the same elements; gradients flow through.
 
-    >>> import plait_core as pc
-    >>> pc.alias(pc.ones(2)).tolist()
+    >>> import plait_abi, plait_core as pc
+    >>> plait_abi.operator("alias")(pc.ones(2)).tolist()
     [1.0, 1.0]
     """,
-    method=False,
+    variants="",
 )
 
 

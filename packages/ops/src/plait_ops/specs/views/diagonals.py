@@ -20,6 +20,7 @@ diag_embed_ = Operator(
     """,
     dtypes="any",
     kernel="optional: it runs as other operators where there is none.",
+    variants="function method",
 )
 FURTHEST = 2**31
 
@@ -86,6 +87,7 @@ diag = Composite(
     ([[1, 0], [0, 2]], [2])
     """,
     dtypes="any",
+    variants="function method",
 )
 diagflat = Composite(
     "diagflat(Tensor self, int offset=0) -> Tensor",
@@ -97,6 +99,7 @@ diagflat = Composite(
     [[1, 0], [0, 2]]
     """,
     dtypes="any",
+    variants="function method",
 )
 
 
@@ -128,6 +131,7 @@ diagonal = View(
     >>> pc.tensor([[1, 2], [3, 4]]).diagonal().tolist()
     [1, 4]
     """,
+    variants="function method",
 )
 diagonal_backward = Operator(
     "diagonal_backward(Tensor grad, int[] size, int offset, int dim1, int dim2) -> Tensor",
@@ -185,7 +189,6 @@ linalg_diagonal = Composite(
     >>> pc.linalg.diagonal(pc.tensor([[[1, 2], [3, 4]]])).tolist()
     [[1, 4]]
     """,
-    method=False,
     dtypes="any",
 )
 

@@ -17,6 +17,7 @@ tensor_split_ = Composite(
     [[0, 1], [2, 3], [4]]
     """,
     dtypes="any",
+    variants="function method",
 )
 tensor_split_indices_ = Composite(
     "tensor_split.indices(Tensor(a) self, int[] indices_or_sections|indices, int dim|axis=0) -> Tensor(a)[]",
@@ -29,11 +30,13 @@ tensor_split_indices_ = Composite(
     [[0], [1, 2], [3, 4]]
     """,
     dtypes="any",
+    variants="function method",
 )
 tensor_split_tensor_ = Composite(
     "tensor_split.tensor(Tensor(a) self, Tensor indices_or_sections|tensor_indices_or_sections, int dim|axis=0) -> Tensor(a)[]",
     doc="`tensor_split` by a 0-d tensor, the number of parts, or a vector of indices; both of integers.",
     dtypes="any",
+    variants="function method",
 )
 
 
@@ -99,11 +102,13 @@ def _along(name, least, along, text, example):
     {example}
     """,
         dtypes="any",
+        variants="function method",
     )
     indices = Composite(
         f"{name}.indices(Tensor(a) self, int[] indices_or_sections|indices) -> Tensor(a)[]",
         doc=f"`tensor_split` at indices along {text}.",
         dtypes="any",
+        variants="function method",
     )
 
     @part
@@ -150,6 +155,7 @@ split_with_sizes = Composite(
     [[0], [1, 2, 3, 4]]
     """,
     dtypes="any",
+    variants="function method",
 )
 unsafe_split_with_sizes = Composite(
     "unsafe_split_with_sizes(Tensor(a) self, int[] split_sizes, int dim|axis=0) -> Tensor(a)[]",
@@ -161,6 +167,7 @@ unsafe_split_with_sizes = Composite(
     [[0], [1, 2, 3, 4]]
     """,
     dtypes="any",
+    variants="function method",
 )
 unsafe_split = Composite(
     "unsafe_split(Tensor(a) self, int split_size, int dim|axis=0) -> Tensor(a)[]",
@@ -172,6 +179,7 @@ unsafe_split = Composite(
     [[0, 1], [2, 3], [4]]
     """,
     dtypes="any",
+    variants="function method",
 )
 unsafe_chunk = Composite(
     "unsafe_chunk(Tensor(a) self, int chunks, int dim|axis=0) -> Tensor(a)[]",
@@ -183,6 +191,7 @@ unsafe_chunk = Composite(
     [[0, 1, 2], [3, 4]]
     """,
     dtypes="any",
+    variants="function method",
 )
 
 

@@ -40,6 +40,7 @@ flip = Composite(
     [3, 2, 1]
     """,
     dtypes="any",
+    variants="function method",
 )
 
 
@@ -61,6 +62,7 @@ roll = Composite(
     [4, 1, 2, 3]
     """,
     dtypes="any",
+    variants="function method",
 )
 
 
@@ -117,6 +119,7 @@ def _flipped(name, dim, text, example):
     {example}
     """,
         dtypes="any",
+        variants="function method",
     )
     return operator
 
@@ -149,6 +152,7 @@ rot90 = Composite(
     [[2, 4], [1, 3]]
     """,
     dtypes="any",
+    variants="function method",
 )
 
 

@@ -18,6 +18,7 @@ permute = View(
     >>> tuple(pc.zeros(2, 3, 4).permute(2, 0, 1).shape)
     (4, 2, 3)
     """,
+    variants="function method",
 )
 
 
@@ -59,6 +60,7 @@ transpose = View(
     >>> tuple(pc.zeros(2, 3, 4).transpose(0, -1).shape)
     (4, 3, 2)
     """,
+    variants="function method",
 )
 
 
@@ -91,6 +93,7 @@ swapaxes = Composite(
     (3, 2)
     """,
     dtypes="any",
+    variants="function method",
 )
 
 
@@ -110,6 +113,7 @@ t = View(
     >>> tuple(pc.zeros(2, 3).t().shape)
     (3, 2)
     """,
+    variants="function method",
 )
 
 
@@ -136,6 +140,7 @@ movedim = Composite(
     (3, 4, 2)
     """,
     dtypes="any",
+    variants="function method",
 )
 
 

@@ -5,7 +5,7 @@ from plait_ops.spec import Composite
 from plait_ops.words import check, infer_size, is_complex, max_dims, wrap_dim
 
 
-def _view(name, arguments, text, example, dtypes="any"):
+def _view(name, arguments, text, example, dtypes="any", variants="function method"):
     operator = Composite(
         f"{name}(Tensor(a) self{arguments}) -> Tensor(a)",
         doc=f"""
@@ -16,6 +16,7 @@ def _view(name, arguments, text, example, dtypes="any"):
     {example[1]}
     """,
         dtypes=dtypes,
+        variants=variants,
     )
     return operator
 
@@ -31,18 +32,21 @@ expand_as = _view(
     ", Tensor other",
     "`self` broadcast to the shape of `other`: ``self.expand(other.shape)``.",
     ("pc.tensor([1, 2]).expand_as(pc.zeros(2, 2)).tolist()", "[[1, 2], [1, 2]]"),
+    variants="method",
 )
 view_as = _view(
     "view_as",
     ", Tensor other",
     "A view in the shape of `other`: ``self.view(other.shape)``.",
     ("pc.arange(4).view_as(pc.zeros(2, 2)).tolist()", "[[0, 1], [2, 3]]"),
+    variants="method",
 )
 reshape_as = _view(
     "reshape_as",
     ", Tensor other",
     "The elements in the shape of `other`: ``self.reshape(other.shape)``.",
     ("pc.arange(4).reshape_as(pc.zeros(2, 2)).tolist()", "[[0, 1], [2, 3]]"),
+    variants="method",
 )
 swapdims = _view(
     "swapdims",

@@ -25,6 +25,7 @@ select = View(
     >>> pc.tensor([[1, 2], [3, 4]]).select(0, -1).tolist()
     [3, 4]
     """,
+    variants="function method",
 )
 select_backward = Operator(
     "select_backward(Tensor grad, int[] size, int dim, int index) -> Tensor",
@@ -88,11 +89,11 @@ slice_ = View(
 
     Raises: IndexError for a `dim` out of range, ValueError if `step` is 0.
 
-    >>> import plait_core as pc
-    >>> pc.slice(pc.arange(5), 0, None, None, -2).tolist()
+    >>> import plait_abi, plait_core as pc
+    >>> plait_abi.operator("slice")(pc.arange(5), 0, None, None, -2).tolist()
     [4, 2, 0]
     """,
-    method=False,
+    variants="",
 )
 slice_backward = Operator(
     "slice_backward(Tensor grad, int[] size, int dim, int? start=None, int? end=None, int step=1) -> Tensor",
@@ -170,6 +171,7 @@ narrow = View(
     >>> pc.arange(5).narrow(0, 1, 3).tolist()
     [1, 2, 3]
     """,
+    variants="function method",
 )
 
 

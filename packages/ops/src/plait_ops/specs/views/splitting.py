@@ -19,6 +19,7 @@ split = Composite(
     [[0, 1], [2, 3], [4]]
     """,
     dtypes="any",
+    variants="function method",
 )
 split_sizes = Composite(
     "split.sizes(Tensor(a) self, int[] split_sizes|split_size_or_sections, int dim|axis=0) -> Tensor(a)[]",
@@ -32,6 +33,7 @@ split_sizes = Composite(
     [[0], [1, 2, 3, 4]]
     """,
     dtypes="any",
+    variants="function method",
 )
 
 
@@ -90,6 +92,7 @@ chunk = Composite(
     [[0, 1, 2], [3, 4]]
     """,
     dtypes="any",
+    variants="function method",
 )
 
 
@@ -118,6 +121,7 @@ unbind = Composite(
     [[1, 2], [3, 4]]
     """,
     dtypes="any",
+    variants="function method",
 )
 
 

@@ -16,6 +16,7 @@ unsqueeze = View(
     >>> tuple(pc.zeros(3).unsqueeze(-1).shape)
     (3, 1)
     """,
+    variants="function method",
 )
 
 
@@ -51,6 +52,7 @@ squeeze = View(
     >>> tuple(pc.zeros(1, 3, 1).squeeze().shape)
     (3,)
     """,
+    variants="function method",
 )
 squeeze_dim = View(
     "squeeze.dim(Tensor(a) self, int[] dim|axis) -> Tensor(a)",
@@ -63,6 +65,7 @@ squeeze_dim = View(
     >>> tuple(pc.zeros(1, 3, 1).squeeze(0).shape)
     (3, 1)
     """,
+    variants="function method",
 )
 
 

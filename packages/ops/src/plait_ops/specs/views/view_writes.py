@@ -39,6 +39,7 @@ def _scatter(name, arguments, text, example):
     """,
         dtypes="any",
         kernel="optional: it runs as other operators where there is none.",
+        variants="function method",
     )
 
 
@@ -169,6 +170,7 @@ as_strided_scatter = Composite(
     [1.0, 0.0, 1.0, 0.0]
     """,
     dtypes="any",
+    variants="function method",
 )
 
 
@@ -197,6 +199,7 @@ fill_diagonal = Composite(
     [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
     """,
     dtypes="any",
+    variants="method",
 )
 
 

@@ -17,6 +17,7 @@ view = View(
     >>> pc.arange(6).view(2, -1).tolist()
     [[0, 1, 2], [3, 4, 5]]
     """,
+    variants="method",
 )
 
 
@@ -48,6 +49,7 @@ reshape = Composite(
     [[0, 1], [2, 3], [4, 5]]
     """,
     dtypes="any",
+    variants="function method",
 )
 
 
@@ -71,6 +73,7 @@ flatten = Composite(
     (2, 12)
     """,
     dtypes="any",
+    variants="function method",
 )
 
 
@@ -100,6 +103,7 @@ as_strided = View(
     >>> pc.as_strided(pc.arange(4), (3, 2), (1, 1)).tolist()
     [[0, 1], [1, 2], [2, 3]]
     """,
+    variants="function method",
 )
 
 

@@ -1,0 +1,26 @@
+"""The stored names of PyTorch are those of the one that is installed."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import subprocess
+import sys
+
+import pytest
+import torch
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+STORED = json.loads((ROOT / "tests/torch_names.json").read_text())
+
+
+def test_stored_names(tmp_path: pathlib.Path) -> None:
+    """A process of its own reads them: tests load more of PyTorch than a program does."""
+    if torch.__version__.partition("+")[0] != STORED["version"]:
+        pytest.skip(f"the names are those of PyTorch {STORED['version']}")
+    file = tmp_path / "names.json"
+    subprocess.run([sys.executable, str(ROOT / "tools/torch_names.py"), str(file)], check=True)
+    found = json.loads(file.read_text())["names"]
+    assert found.keys() == STORED["names"].keys()
+    for place, names in found.items():
+        assert names == STORED["names"][place], place
