@@ -1,4 +1,4 @@
-// Error objects: one place makes every text.
+// Error objects and their texts.
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
@@ -23,8 +23,8 @@ void drop_error(plait_object *o) {
 }
 const plait_type error_type{PLAIT_HEADER(plait_type), "error", drop_error};
 
-// What is raised where not even an error object finds room. It is shared and never counted down to
-// nothing: whoever releases it finds another reference.
+// The error that is raised if there is no memory for an error object. It is shared; `keep_error`
+// takes a reference whenever one is dropped, so that it is never freed.
 void keep_error(plait_object *o) { plait_retain_object(o); }
 const plait_type last_error_type{PLAIT_HEADER(plait_type), "error", keep_error};
 plait_error last_error{
@@ -64,8 +64,8 @@ std::string format_text(const char *format, va_list args) {
   return s;
 }
 
-// Raises a text; where there is no memory for it, `last_error`. Callers are often C, or about to
-// report that there is no memory: nothing may be thrown.
+// Sets the thread's error to a text, or to `last_error` if there is no memory for it. Callers are
+// often C, or report that there is no memory, so nothing may be thrown.
 template <class Origin>
 plait_status tell(plait_thread *thread, plait_status code, const char *format, va_list args,
                   Origin &&origin) noexcept {
@@ -99,7 +99,7 @@ void speak(const plait_call *c) {
   const plait_op *speaker = runtime.op(inner.c_str());
   if (!speaker || inner == own) return;
   if (c->form == PLAIT_INPLACE) own += "_";
-  // of calls within calls the first and the last are named; parts that have no public name are not
+  // of calls within calls the outermost and the innermost are named; internal operators are not
   const bool named = e->spoken || (speaker->flags & PLAIT_OP_INTERNAL);
   e->text = own + (named ? said : ": " + inner + said);
   e->from = own;

@@ -1,4 +1,4 @@
-// Operator: one callable for each base name and form; its argument table is the schema.
+// Operator: one callable for each base name and form, which binds arguments by the schema.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -57,17 +57,17 @@ PyObject *run(const Overload &o, Bound &b) {
   return results_of(&c, &b, o.result_type);
 }
 
-// Asks the classes with `__plait_function__`, subclasses first; NotImplemented passes on. nullptr
-// without an exception: nobody wanted the call.
+// Calls `__plait_function__` of the arguments' classes, subclasses first, until one does not return
+// NotImplemented. nullptr without an exception: all of them did.
 PyObject *ask_overrides(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *kwnames) {
   std::vector<PyObject *> found;
   const auto look = [&](PyObject *o) {
     if (overrides(o) <= 0) return PyErr_Clear();
     for (PyObject *other : found)
       if (Py_TYPE(other) == Py_TYPE(o)) return;
-    auto place = found.begin();
-    while (place != found.end() && !PyType_IsSubtype(Py_TYPE(o), Py_TYPE(*place))) ++place;
-    found.insert(place, o);
+    auto position = found.begin();
+    while (position != found.end() && !PyType_IsSubtype(Py_TYPE(o), Py_TYPE(*position))) ++position;
+    found.insert(position, o);
   };
   const Py_ssize_t all = n + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
   for (Py_ssize_t i = 0; i < all; i++) {
@@ -112,7 +112,8 @@ PyObject *call_operator(PyObject *self, PyObject *const *args, Py_ssize_t n, PyO
     }
     return run(op->overloads[i], b);
   }
-  if (!plain) {  // what is no tensor may know what to do all the same, as sparse tensors do
+  if (!plain) {  // an argument that is no tensor may have `__plait_function__` too, as sparse
+                 // tensors do
     PyObject *answer = ask_overrides(self, args, n, kwnames);
     if (answer || PyErr_Occurred()) return answer;
   }
@@ -192,8 +193,8 @@ std::string in_form(const std::string &name, uint32_t form) {
   const size_t dot = std::min(name.find('.'), name.size());
   return form == PLAIT_INPLACE ? name.substr(0, dot) + "_" + name.substr(dot) : name;
 }
-// Examples of the function as calls of the form in place: `pc.add(x, y)` reads `x.add_(y)`, or
-// `pc.add_(x, y)` where that is no method. A text that shows the form itself stays as it is.
+// Rewrites the examples of a function for its in-place form: `pc.add(x, y)` becomes `x.add_(y)`, or
+// `pc.add_(x, y)` if that is not a method. A text that has the in-place form itself is unchanged.
 std::string examples_in_place(std::string doc, const std::string &name, bool is_method) {
   const std::string function = "pc." + name + "(", method = "." + name + "_(";
   if (doc.find(method) != std::string::npos) return doc;
@@ -302,7 +303,7 @@ PyObject *operator_function(PyObject *, PyObject *name) {
   return new_operator((base.substr(0, base.size() - 1) + (dot ? dot : "")).c_str(), PLAIT_INPLACE);
 }
 
-// (name, form, first argument's name or None) of every base name and form
+// (name, access) of every base name and form
 PyObject *operator_names(PyObject *, PyObject *) {
   const uint64_t n = state.runtime->ops(nullptr, 0);
   std::vector<const plait_op *> ops(n);
@@ -314,10 +315,12 @@ PyObject *operator_names(PyObject *, PyObject *) {
     const std::string base(op->name, dot ? size_t(dot - op->name) : strlen(op->name));
     const bool method =
         !(op->flags & PLAIT_OP_FUNCTION) && op->n_args && !strcmp(op->args[0].name, "self");
-    const char *place = op->flags & PLAIT_OP_INTERNAL ? "internal" : method ? "method" : "function";
+    const char *access = op->flags & PLAIT_OP_INTERNAL ? "internal"
+                         : method                      ? "method"
+                                                       : "function";
     for (const bool in_place : {false, true}) {
       if (in_place && !(op->flags & PLAIT_OP_INPLACE)) continue;
-      Object item(Py_BuildValue("ss", (base + (in_place ? "_" : "")).c_str(), place));
+      Object item(Py_BuildValue("ss", (base + (in_place ? "_" : "")).c_str(), access));
       Object name(item ? new_reference(PyTuple_GET_ITEM(item.get(), 0)) : nullptr);
       const int known = name ? PySet_Contains(seen.get(), name.get()) : -1;
       if (known < 0 || (!known && (PySet_Add(seen.get(), name.get()) < 0 ||
@@ -333,8 +336,8 @@ PyMethodDef functions[] = {{"operator", entry<operator_function>, METH_O,
                             "all its overloads, `max.dim` for one, `relu_` "
                             "and `scatter_.value` for the in-place form."},
                            {"operator_names", entry<operator_names>, METH_NOARGS,
-                            "operator_names()\n--\n\n(name, place) of every operator and its "
-                            "in-place form: the place is `method` (a function too), `function` or "
+                            "operator_names()\n--\n\n(name, access) of every operator and its "
+                            "in-place form: access is `method` (a function too), `function` or "
                             "`internal`."},
                            {nullptr, nullptr, 0, nullptr}};
 

@@ -1,4 +1,4 @@
-"""What is registered and who provides it."""
+"""The report of all registrations and of the packages that made them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Record(NamedTuple):
 
 
 def records() -> list[Record]:
-    """Give everything that is registered with the runtime.
+    """Return everything that is registered with the runtime.
 
     >>> import plait_abi
     >>> [r.provider for r in plait_abi.records() if (r.kind, r.name) == ("role", "host")]
@@ -38,8 +38,8 @@ def records() -> list[Record]:
 def report(file: IO[str] | None = None) -> str:
     """Print which component fills which role and which library provides which kernels.
 
-    One line each: kind, name, provider, version; what is registered but not in force stands in
-    brackets. Components that are installed but not loaded are marked so.
+    Each line has kind, name, provider and version. A registration that is not in force is in
+    brackets. Components that are installed but not loaded are marked as such.
 
     Returns:
         The text that was printed.
