@@ -5,13 +5,14 @@
 namespace plait::core {
 namespace {
 
-constexpr int64_t kTileWork = 1 << 19;  // multiplications that are worth a claim
+constexpr int64_t kTileWork = 1 << 19;  // multiplications for one unit of parallel work
 constexpr int64_t kUnpacked =
     1 << 14;  // below, copying an operand into order costs more than it gains
 constexpr int64_t kSmallest = 32;       // rows or columns of a tile
 constexpr int64_t kDeep = 4096;  // inner sizes from here on are cut where there are few results
 
-// How BLAS names a layout: the leading dimension of the matrix or of its transpose. 0: neither.
+// A layout in BLAS's terms: the leading dimension of the matrix or of its transpose; 0: it has
+// neither layout.
 struct Layout {
   int64_t ld;
   int trans;
@@ -86,7 +87,7 @@ bool is_plain(const Matrix<T> &a, int64_t rows, int64_t columns) {
   return layout(a, rows, columns).ld != 0;
 }
 
-// Not packed at all, or by BLAS.
+// Products that are not packed, or that BLAS packs.
 template <class T>
 bool gemm_floats(const plait_call *c, const Product<T> &p) {
   if constexpr (is_float<T>) {
