@@ -162,7 +162,7 @@ plait_status decomposed(plait_call *c, bool layers_on) {
     release_all(out, c->n_out);
   }
   c->thread->excluded = excluded;
-  if (s < 0) speak_for(c);
+  if (s < 0) name_caller(c);
   return s == PLAIT_DECLINE ? no_kernel(c) : s;
 }
 

@@ -72,7 +72,7 @@ Extent extent(const plait_tensor *);
 
 std::string device_text(DLDevice);  // "cpu", "cuda:1"
 // names the operator that was called in the error of an operator that it is made of
-void speak_for(const plait_call *);
+void name_caller(const plait_call *);
 plait_status raise(plait_thread *, plait_status, const char *origin, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 plait_status fail(const plait_call *, plait_status, const char *format, ...)

@@ -7,7 +7,7 @@ namespace plait::core {
 void SlabClass::link(Slab *slab) {
   slab->previous = nullptr;
   slab->next = with_space_;
-  if (with_space_) room_->previous = slab;
+  if (with_space_) with_space_->previous = slab;
   with_space_ = slab;
 }
 

@@ -1,4 +1,4 @@
-"""Functions of one tensor with floating-point results: what the specs of several families share."""
+"""Functions of one tensor with floating-point results, for the specs of several families."""
 
 from __future__ import annotations
 
