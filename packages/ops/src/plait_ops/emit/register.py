@@ -56,8 +56,8 @@ def _reduction(operator: Operator) -> str:
     positions = [names.index(name) if name in names else -1 for name in ("dim", "keepdim", "dtype")]
     group = GROUPS.get(operator.dtypes, operator.dtypes)
     identity = "true" if operator.identity else "false"
-    return f"{{ReductionResult::{result}, Group::{group}, {identity}, "
-        f"{', '.join(map(str, positions))}}}"
+    at = ", ".join(map(str, positions))
+    return f"{{ReductionResult::{result}, Group::{group}, {identity}, {at}}}"
 
 
 def _definition(operator: Operator) -> str:
