@@ -176,7 +176,7 @@ PLAIT_EXPORT plait_status plait_shared_create(plait_thread *thread, uint64_t nby
   Failure f;
   {
     const std::lock_guard<std::mutex> lock(t.mutex);
-    const Place p = t.blocks.take(nbytes, t.arenas, f);
+    const BlockAddress p = t.blocks.take(nbytes, t.arenas, f);
     if (p.arena) return make_storage(thread, p.arena, p.offset, nbytes, out);
   }
   return t.runtime->raise(thread, f.code, nullptr, "%s", f.text);

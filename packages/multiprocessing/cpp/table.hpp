@@ -11,7 +11,7 @@
 
 namespace plait::multiprocessing {
 
-struct Place {
+struct BlockAddress {
   Arena *arena;
   uint64_t offset;
   bool punched;  // has no memory now
@@ -20,7 +20,7 @@ struct Place {
 class Blocks {  // of the arenas that this process made; guarded by the table's mutex
  public:
   // a block that nobody holds, with one holder counted; arena nullptr with a failure
-  Place take(uint64_t nbytes, std::vector<Arena *> &arenas, Failure &);
+  BlockAddress take(uint64_t nbytes, std::vector<Arena *> &arenas, Failure &);
   void give(Arena *, uint64_t offset);  // this process holds it no more
   void trim();
   void forget();  // after a fork: they are the parent's
@@ -28,14 +28,14 @@ class Blocks {  // of the arenas that this process made; guarded by the table's 
 
  private:
   struct Sizes {
-    std::vector<Place> free;
-    std::deque<Place> held;  // by others, when last looked at
+    std::vector<BlockAddress> free;
+    std::deque<BlockAddress> held;  // by others, when last looked at
   };
-  Place cut(uint64_t total, std::vector<Arena *> &arenas, Failure &);
+  BlockAddress cut(uint64_t total, std::vector<Arena *> &arenas, Failure &);
   Arena *arena_for(uint64_t total, std::vector<Arena *> &arenas, Failure &);
   bool extend(Arena *, uint64_t to, Failure &);
   void sweep(Sizes &, size_t at_most);
-  void put(Sizes &, const Place &);
+  void put(Sizes &, const BlockAddress &);
   std::map<uint64_t, Sizes> sizes_;  // by the bytes of a block with its header
   Arena *newest_ = nullptr;
   uint64_t free_bytes_ = 0;

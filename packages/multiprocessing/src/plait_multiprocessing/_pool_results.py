@@ -101,7 +101,7 @@ class Results:
     Attributes:
         broken: makes what each task gets from now on; None while all is well.
         changes: makes the pool look after its workers.
-        is_replacing: whether the thread lives that starts a worker in the place of another.
+        is_replacing: whether the thread lives that starts a worker in the index of another.
     """
 
     def __init__(self, tasks: Tasks) -> None:
@@ -173,7 +173,7 @@ class Results:
         self._wake.put()
 
     def get(self) -> tuple[int, int, Any] | None:
-        """Wait for ``(job, place, (whether it went well, value))``; None: look at the state."""
+        """Wait for ``(job, index, (whether it went well, value))``; None: look at the state."""
         wake = self._wake.fileno()
         while True:
             if self._ready:
@@ -225,7 +225,7 @@ class Results:
             if error.errno is None:  # the end within a message: it was killed
                 return False
             raise
-        job, place, good, size = HEAD.unpack_from(data)
+        job, index, good, size = HEAD.unpack_from(data)
         text = data[HEAD.size : HEAD.size + size].decode(errors="replace")
         if job == NO_JOB:
             self._cannot_start(worker, text)
@@ -235,7 +235,7 @@ class Results:
         except BaseException as error:  # SystemExit, too, would end the thread and lose all tasks
             value = False, _unreadable(worker, bool(good), text, error)
         self._failed_starts = 0
-        self._answer((job, place), value)
+        self._answer((job, index), value)
         return True
 
     def _answer(self, key: tuple[int, int], value: Any) -> None:
@@ -249,9 +249,9 @@ class Results:
         """A worker has ended, by itself or not."""
         while worker.receiver.poll() and self._take(worker):
             pass
-        what, job, place = self._tasks.noted(worker.slot)
-        if what == BUSY and (job, place) in self._waiting:
-            self._answer((job, place), (False, self._exited(worker, "in a task")))
+        what, job, index = self._tasks.noted(worker.slot)
+        if what == BUSY and (job, index) in self._waiting:
+            self._answer((job, index), (False, self._exited(worker, "in a task")))
         elif what == STARTING and self.broken is None:
             error = self._exited(worker, "before its first task")
             self._failed_starts += 1
@@ -298,8 +298,8 @@ class Results:
         with self._lock:
             self.broken = self.broken or error
             lost, self._waiting = self._waiting, set()
-        for job, place in sorted(lost):
-            self._ready.append((job, place, (False, error())))
+        for job, index in sorted(lost):
+            self._ready.append((job, index, (False, error())))
 
     def close(self) -> None:
         """Close all that is open, when the thread that calls `get` has ended."""

@@ -21,8 +21,8 @@ from plait_multiprocessing._reductions import InMessage, Message, dumps, loads
 __all__ = ["BUSY", "IDLE", "STARTING", "Task", "Tasks"]
 
 STARTING, IDLE, BUSY = range(3)  # what a worker is at
-_HEAD = struct.Struct("<qqq")  # job, place in it, bytes that follow; a job of -1 is the end
-_ENTRY = struct.Struct("<qqq")  # on the board, for each worker: what it is at, job, place
+_HEAD = struct.Struct("<qqq")  # job, index in it, bytes that follow; a job of -1 is the end
+_ENTRY = struct.Struct("<qqq")  # on the board, for each worker: what it is at, job, index
 _MOST_INLINE = 64 << 10  # of a packet, whose size is limited; longer pickles lie in a block
 _MOST_DESCRIPTORS = 250
 _UNREAD_BEFORE_LONG = 8 << 10  # bytes as the kernel counts them: about ten packets
@@ -32,8 +32,8 @@ _VERY_LONG = 1 << 20  # of these one waits at a time
 class Task:
     """A task as a worker gets it: its numbers and its pickle, with the memory that this names."""
 
-    def __init__(self, job: int, place: int, pickled: bytes, pins: list[_shared.Pin]) -> None:
-        self.job, self.place = job, place
+    def __init__(self, job: int, index: int, pickled: bytes, pins: list[_shared.Pin]) -> None:
+        self.job, self.index = job, index
         self._pickled, self._pins = pickled, pins
 
     def load(self) -> Any:
@@ -82,11 +82,11 @@ class Tasks:
         return _rebuild, tuple(reduction.DupFd(end) for end in ends)
 
     def put(self, task: Any) -> None:
-        """Send ``(job, place, function, arguments, keywords)``, or None: one worker shall end."""
+        """Send ``(job, index, function, arguments, keywords)``, or None: one worker shall end."""
         if task is None:
             self._send(_HEAD.pack(-1, -1, 0), ())
             return
-        job, place, *call = task
+        job, index, *call = task
         message = dumps(call)
         tickets = message.tickets if isinstance(message, Message) else ()
         if len(message) > _MOST_INLINE:
@@ -96,7 +96,7 @@ class Tasks:
             outer = dumps(_LongMessage(block, len(message)))
             assert isinstance(outer, Message)
             message, tickets = outer, (*tickets, *outer.tickets)
-        self._send(_HEAD.pack(job, place, len(message)) + message, tickets)
+        self._send(_HEAD.pack(job, index, len(message)) + message, tickets)
         for ticket in tickets:
             ticket.settle()
 
@@ -134,9 +134,9 @@ class Tasks:
             head = self._reader.recv(_HEAD.size, socket.MSG_PEEK)
             if len(head) < _HEAD.size:
                 return None
-            job, place, size = _HEAD.unpack(head)
+            job, index, size = _HEAD.unpack(head)
             if job >= 0:
-                self.note(slot, BUSY, job, place)
+                self.note(slot, BUSY, job, index)
             return self._receive(size)
 
     def drop(self) -> bool:
@@ -171,8 +171,8 @@ class Tasks:
             for descriptor in descriptors:
                 os.close(descriptor)
             raise
-        job, place, _ = _HEAD.unpack_from(packet)
-        return None if job < 0 else Task(job, place, packet[_HEAD.size :], pins)
+        job, index, _ = _HEAD.unpack_from(packet)
+        return None if job < 0 else Task(job, index, packet[_HEAD.size :], pins)
 
     @contextlib.contextmanager
     def _locked(self, how: int = 0) -> Iterator[None]:
@@ -185,15 +185,15 @@ class Tasks:
         finally:
             fcntl.lockf(self._board, fcntl.LOCK_UN)
 
-    def note(self, slot: int, what: int, job: int = -1, place: int = -1) -> None:
+    def note(self, slot: int, what: int, job: int = -1, index: int = -1) -> None:
         """Say what a worker is at."""
-        os.pwrite(self._board.fileno(), _ENTRY.pack(what, job, place), slot * _ENTRY.size)
+        os.pwrite(self._board.fileno(), _ENTRY.pack(what, job, index), slot * _ENTRY.size)
 
     def noted(self, slot: int) -> tuple[int, int, int]:
-        """Return what a worker was at, the job and the place in it."""
+        """Return what a worker was at, the job and the index in it."""
         entry = os.pread(self._board.fileno(), _ENTRY.size, slot * _ENTRY.size)
-        what, job, place = _ENTRY.unpack(entry)
-        return what, job, place
+        what, job, index = _ENTRY.unpack(entry)
+        return what, job, index
 
     def close(self) -> None:
         """Close it, in the pool's process."""

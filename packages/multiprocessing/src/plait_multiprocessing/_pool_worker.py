@@ -15,7 +15,7 @@ from plait_multiprocessing._reductions import Message, dumps
 
 __all__ = ["HEAD", "NO_JOB", "serve"]
 
-HEAD = struct.Struct("<qqqq")  # job, place in it, whether it went well, bytes of text that follow
+HEAD = struct.Struct("<qqqq")  # job, index in it, whether it went well, bytes of text that follow
 NO_JOB = -1  # for what happens before the first task
 _pool: Any = standard
 
@@ -62,7 +62,7 @@ def _answer(task: Task, wrap: bool) -> bytes:
         good, pickled = False, dumps((False, value))
         text = value.tb
     shown = text.encode(errors="replace")
-    message = Message(HEAD.pack(task.job, task.place, good, len(shown)) + shown + pickled)
+    message = Message(HEAD.pack(task.job, task.index, good, len(shown)) + shown + pickled)
     if isinstance(pickled, Message):
         message.tickets = pickled.tickets
     return message
