@@ -1,4 +1,4 @@
-// Blocks of the arenas that this process made: sizes, free lists, the end of what is used.
+// Blocks of the arenas that this process made: size classes, free lists, and cutting new blocks.
 #include <algorithm>
 #include <cstdlib>
 #include <new>
@@ -9,9 +9,11 @@ namespace plait::multiprocessing {
 namespace {
 
 constexpr uint64_t first_arena = uint64_t(64) << 20, largest_arena = uint64_t(64) << 30;
-constexpr uint64_t step = uint64_t(1) << 20;           // memory is asked for in at least this
-constexpr uint64_t large = uint64_t(1) << 20;          // what is worth punching out
-constexpr uint64_t most_free = uint64_t(256) << 20;    // bytes that wait for their next use
+// smallest amount of memory that is committed at once
+constexpr uint64_t step = uint64_t(1) << 20;
+// smallest block whose pages are returned to the system
+constexpr uint64_t large = uint64_t(1) << 20;
+constexpr uint64_t most_free = uint64_t(256) << 20;    // limit of bytes in free blocks
 
 uint64_t round_up(uint64_t x, uint64_t to) { return (x + to - 1) / to * to; }
 
@@ -98,7 +100,7 @@ bool Blocks::extend(Arena *a, uint64_t to, Failure &f) {
   return true;
 }
 
-// Moves what others let go to the free blocks; looks at no more than `at_most`.
+// Moves blocks that other processes have released to the free ones; checks at most `at_most`.
 void Blocks::sweep(Sizes &sizes, size_t at_most) {
   for (size_t n = std::min(at_most, sizes.held.size()); n > 0; n--) {
     const BlockAddress p = sizes.held.front();
@@ -106,7 +108,7 @@ void Blocks::sweep(Sizes &sizes, size_t at_most) {
       put(sizes, p);
     else
       sizes.held.push_back(p);
-    sizes.held.pop_front();  // last: there may be no memory to list it elsewhere
+    sizes.held.pop_front();  // done last, as there may be no memory for the other list
   }
 }
 
@@ -122,11 +124,11 @@ void Blocks::put(Sizes &sizes, const BlockAddress &found) {
   }
 }
 
-// Called where a storage is dropped, who cannot be told of a failure: without memory to list the
-// block it stays unused.
+// Called when a storage is dropped, which cannot report a failure: if there is no memory for the
+// list's entry, the block stays unused.
 void Blocks::give(Arena *a, uint64_t offset) try {
   BlockHeader *h = a->header(offset);
-  if (h->listed) return;  // it waits in `held` already, since before it came back here
+  if (h->listed) return;  // it is in `held` already, since before it came back to this process
   Sizes &sizes = sizes_[h->room + block_header];
   const BlockAddress p{a, offset, false};
   if (Counts::is_free(h->counts.load(std::memory_order_acquire)))
