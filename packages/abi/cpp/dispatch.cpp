@@ -24,9 +24,9 @@ plait_status different_devices(const plait_call *c, const plait_tensor *a, const
               device_text(b->dl.device).c_str());
 }
 
-// Targets of out= are where the call runs; a call without another tensor or device runs where they
-// are.
-plait_status place_out(plait_call *c, bool chosen) {
+// Targets of out= must be on the device of the call. A call without another tensor or device runs
+// on the device of its targets.
+plait_status choose_device_of_out(plait_call *c, bool chosen) {
   for (uint32_t i = 0; i < c->n_out; i++) {
     if (c->out[i].tag != PLAIT_TENSOR) continue;
     const DLDevice d = c->out[i].u.t->dl.device;
@@ -38,7 +38,7 @@ plait_status place_out(plait_call *c, bool chosen) {
   return PLAIT_OK;
 }
 
-plait_status place(plait_call *c, uint64_t *layers) {
+plait_status choose_device(plait_call *c, uint64_t *layers) {
   const plait_tensor *first = nullptr;
   plait_status s = PLAIT_OK;
   uint64_t mask = 0;
@@ -46,14 +46,14 @@ plait_status place(plait_call *c, uint64_t *layers) {
   const auto layers_of = [](const plait_tensor *t) {
     return t->layers | ((t->flags & PLAIT_TENSOR_VIEW) && t->base ? t->base->layers : 0);
   };
-  const auto look = [&](const plait_tensor *t, const plait_value *at) {
+  const auto visit = [&](const plait_tensor *t, const plait_value *at) {
     mask |= layers_of(t);
     if (!first) {
       first = t;
     } else if (t->dl.device.device_type != first->dl.device.device_type ||
                t->dl.device.device_id != first->dl.device.device_id) {
       if (c->op->flags & PLAIT_OP_ANY_DEVICE) return;
-      // a 0-d tensor of the CPU stands for a number everywhere
+      // a 0-d tensor on the CPU may be an operand on every device, as a number may
       if (t->dl.ndim == 0 && t->dl.device.device_type == kDLCPU) return;
       if (first->dl.ndim == 0 && first->dl.device.device_type == kDLCPU)
         first = t;
@@ -61,7 +61,7 @@ plait_status place(plait_call *c, uint64_t *layers) {
         s = different_devices(c, t, first, at);
     }
   };
-  each_tensor(c->in, c->n_in, look);
+  each_tensor(c->in, c->n_in, visit);
   if (s < 0) return s;
   if (c->form == PLAIT_OUT)
     each_tensor(c->out, c->n_out,
@@ -71,7 +71,7 @@ plait_status place(plait_call *c, uint64_t *layers) {
   for (uint32_t i = 0; i < c->n_in; i++)
     if (c->in[i].tag == PLAIT_DEVICE) c->device = c->in[i].u.device, chosen = true;
   *layers = mask;
-  return c->form == PLAIT_OUT ? place_out(c, chosen) : PLAIT_OK;
+  return c->form == PLAIT_OUT ? choose_device_of_out(c, chosen) : PLAIT_OK;
 }
 
 // Running kernels.
@@ -109,8 +109,8 @@ void release_all(plait_value *v, uint16_t n) {
 
 // Decompositions.
 
-// Layers keep what operators read, and the in-place form is about to overwrite it: a decomposition
-// that they watch reads copies of what shares its memory with the target.
+// Layers keep the inputs of operators, and the in-place form is about to overwrite them. So a
+// decomposition that layers see reads copies of inputs that share memory with the target.
 plait_status read_copies(const plait_call *c, plait_value *in, std::vector<Tensor> *copies) {
   return border(c->thread, c->op->name, [&]() -> plait_status {
     const plait_storage *target = c->out[0].u.t->storage;
@@ -128,8 +128,8 @@ plait_status read_copies(const plait_call *c, plait_value *in, std::vector<Tenso
 
 enum class Layers { off, on };
 
-// Runs as the function form; the other forms copy the result into their target through `copy_`,
-// layers and all. `kept`: a layer keeps what the parts read.
+// Runs the function form; the other forms copy its result into their target by `copy_`, which
+// layers see. `kept`: a layer keeps what the parts read.
 plait_status decomposed(plait_call *c, Layers layers, bool kept = false) {
   plait_value in[PLAIT_MAX_ARGS], out[PLAIT_MAX_RESULTS];
   std::vector<Tensor> copies;
@@ -166,7 +166,7 @@ plait_status decomposed(plait_call *c, Layers layers, bool kept = false) {
     release_all(out, c->n_out);
   }
   c->thread->excluded = excluded;
-  if (s < 0) speak_for(c);
+  if (s < 0) name_caller(c);
   return s == PLAIT_DECLINE ? no_kernel(c) : s;
 }
 
@@ -319,9 +319,9 @@ void release_casts(Frame *f) {
     if (f->owned >> i & 1) release_value(f->in_ + i);
 }
 
-// Runs the shape function for its refusals alone, on device meta: a decomposition would refuse in
-// others' names, or not.
-plait_status refusals(plait_call *c) {
+// Runs the shape function on device meta, to check the arguments only: the operators of a
+// decomposition would report errors in their own names, or none.
+plait_status check_arguments(plait_call *c) {
   Frame f = frame_for(c);
   f.in = f.in_;
   f.out = f.out_;
@@ -338,17 +338,17 @@ plait_status base(plait_call *c) {
   const plait_op *op = c->op;
   if (op->def->decompose && !backend_entry(op, c->device.device_type) &&
       !(op->flags & PLAIT_OP_VIEW)) {
-    const plait_status refused = op->def->shape ? refusals(c) : PLAIT_OK;
+    const plait_status refused = op->def->shape ? check_arguments(c) : PLAIT_OK;
     return refused < 0 ? refused : decomposed(c, Layers::off);
   }
   Frame f = frame_for(c);
   f.in = f.in_;
   f.out = f.out_;
   uint64_t written = 0;
-  bool ran = false;  // from here on a target may have been written, even if the kernel fails
+  bool ran = false;  // from here on a target may have been written to, even if the kernel fails
   plait_status s = validated(&f, c, &written, &ran);
   if (s >= 0 && s != PLAIT_DECLINE && c->form != PLAIT_FUNCTION) s = deliver(&f, c);
-  if (s == PLAIT_DECLINE) ran = false;  // nobody took it: nothing was written
+  if (s == PLAIT_DECLINE) ran = false;  // no kernel served the call: nothing was written
   for (uint16_t i = 0; ran && written && i < c->n_in; i++)
     if (written >> i & 1)
       each_tensor(c->in + i, 1, [](plait_tensor *t, const plait_value *) { touched(t->storage); });
@@ -367,7 +367,7 @@ plait_status base(plait_call *c) {
 
 plait_status layered(plait_call *c) {
   const plait_op *op = c->op;
-  // a kernel of its own serves a composite only where no layer needs to see what it is made of
+  // a composite's own kernel runs only if no layer needs to see the operators that it is made of
   if (op->flags & PLAIT_OP_COMPOSITE) {
     const bool fused =
         backend_entry(op, c->device.device_type) && (!c->todo || op->def->vjp);
@@ -417,7 +417,7 @@ plait_status base_call(const plait_op *op, plait_thread *thread, plait_value *in
   c.thread = thread;
   uint64_t layers = 0;
   for (uint16_t i = 0; i < op->n_results; i++) out[i] = none();
-  const plait_status s = place(&c, &layers);
+  const plait_status s = choose_device(&c, &layers);
   return s < 0 ? s : call_below(&c);
 }
 
@@ -426,7 +426,7 @@ plait_status call(plait_call *c) {
   if (__builtin_expect(c->size < PLAIT_END_OF(plait_call, owned), 0))
     return raise(c->thread, PLAIT_VALUE_ERROR, c->op->name, "a plait_call of %u bytes; %zu are required",
                  c->size, PLAIT_END_OF(plait_call, owned));
-  if (const plait_status s = place(c, &layers); s < 0) return s;
+  if (const plait_status s = choose_device(c, &layers); s < 0) return s;
   c->todo = (layers | c->thread->included) & ~c->thread->excluded &
             __atomic_load_n(&c->op->layer_mask, __ATOMIC_ACQUIRE);
   if (__atomic_load_n(&observed, __ATOMIC_RELAXED) & PLAIT_EVENT_OP) return watched(c);
@@ -442,7 +442,7 @@ plait_status call_below(plait_call *c) {
     const int bit = 63 - __builtin_clzll(c->todo);
     c->todo &= ~(uint64_t(1) << bit);
     c->self = __atomic_load_n(&c->op->layer, __ATOMIC_ACQUIRE)[bit];
-    if (c->self) return c->self->fn(c);  // else it left since the call began
+    if (c->self) return c->self->fn(c);  // otherwise the layer was removed since the call began
   }
   return base(c);
 }

@@ -1,4 +1,4 @@
-// Error objects: one place makes every text.
+// Error objects and their texts.
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
@@ -12,7 +12,7 @@ namespace {
 
 struct ErrorObject : plait_error {
   std::string text, from;
-  bool spoken = false;  // `from` called the operator that failed
+  bool renamed = false;  // `from` called the operator that failed
 };
 
 void drop_error(plait_object *o) {
@@ -23,8 +23,8 @@ void drop_error(plait_object *o) {
 }
 const plait_type error_type{PLAIT_HEADER(plait_type), "error", drop_error};
 
-// What is raised where not even an error object finds room. It is shared and never counted down to
-// nothing: whoever releases it finds another reference.
+// The error that is raised if there is no memory for an error object. It is shared; `keep_error`
+// takes a reference whenever one is dropped, so that it is never freed.
 void keep_error(plait_object *o) { plait_retain_object(o); }
 const plait_type last_error_type{PLAIT_HEADER(plait_type), "error", keep_error};
 plait_error last_error{
@@ -64,8 +64,8 @@ std::string format_text(const char *format, va_list args) {
   return s;
 }
 
-// Raises a text; where there is no memory for it, `last_error`. Callers are often C, or about to
-// report that there is no memory: nothing may be thrown.
+// Sets the thread's error to a text, or to `last_error` if there is no memory for it. Callers are
+// often C, or report that there is no memory, so nothing may be thrown.
 template <class Origin>
 plait_status tell(plait_thread *thread, plait_status code, const char *format, va_list args,
                   Origin &&origin) noexcept {
@@ -89,28 +89,28 @@ std::string device_text(DLDevice d) {
   return (name ? name : "device type " + std::to_string(type)) + index;
 }
 
-void speak(const plait_call *c) {
+void rename_origin(const plait_call *c) {
   if (!c->thread->error || c->thread->error == &last_error) return;
   auto *e = static_cast<ErrorObject *>(c->thread->error);
   if (e->host || e->from.empty() || (c->op->flags & PLAIT_OP_INTERNAL)) return;
   std::string inner = e->from, own = static_cast<const Op *>(c->op)->parsed.base;
   const std::string said = e->text.substr(inner.size());
   if (inner.back() == '_') inner.pop_back();
-  const plait_op *speaker = runtime.op(inner.c_str());
-  if (!speaker || inner == own) return;
+  const plait_op *inner_op = runtime.op(inner.c_str());
+  if (!inner_op || inner == own) return;
   if (c->form == PLAIT_INPLACE) own += "_";
-  // of calls within calls the first and the last are named; parts that have no public name are not
-  const bool named = e->spoken || (speaker->flags & PLAIT_OP_INTERNAL);
+  // of calls within calls the outermost and the innermost are named; internal operators are not
+  const bool named = e->renamed || (inner_op->flags & PLAIT_OP_INTERNAL);
   e->text = own + (named ? said : ": " + inner + said);
   e->from = own;
-  e->spoken = true;
+  e->renamed = true;
   e->message = e->text.c_str();
   e->origin = e->from.c_str();
 }
 
-void speak_for(const plait_call *c) {
+void name_caller(const plait_call *c) {
   try {
-    speak(c);
+    rename_origin(c);
   } catch (const std::bad_alloc &) {  // the error stays as it is, or its text is cut
     plait_error *e = c->thread->error;
     if (e != &last_error) {

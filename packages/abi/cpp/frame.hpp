@@ -1,4 +1,4 @@
-// What the files that carry out a call share: the call with its values, and what may be written.
+// Shared by the files that carry out a call: the call with its values, and what it may write to.
 #pragma once
 #include "runtime.hpp"
 
@@ -40,7 +40,8 @@ void each_tensor(const plait_value *values, uint32_t n, F &&f) {
 // error without a text of its own (`before` was the thread's error when it began), become errors
 // that name the operator.
 plait_status judged(const plait_call *, plait_status, const plait_error *before);
-// Calls `op` on tensors that are nobody's history; arguments from `n` on take their defaults.
+// Calls `op` below all layers, so that nothing is recorded; arguments from `n` on take their
+// defaults.
 plait_status base_call(const plait_op *op, plait_thread *, plait_value *in, uint16_t n,
                        plait_value *out);
 
@@ -53,7 +54,7 @@ plait_status accept(const plait_call *, plait_tensor *target, DLDataType, int32_
                     const int64_t *shape);
 // Makes result `i` of a call with targets: the target itself, or a temporary.
 plait_status into_target(Frame *, uint32_t i, DLDataType, int32_t ndim, const int64_t *shape);
-// Results of the in-place and out= forms that went to a temporary go home.
+// Copies results of the in-place and out= forms from temporaries to their targets.
 plait_status deliver(Frame *, plait_call *);
 // Checks the arguments that the operator writes and makes copies of sources that overlap them;
 // `written` gets their bits.

@@ -10,11 +10,11 @@
 namespace plait::abi {
 namespace {
 
-constexpr uint64_t kInlineRoom =
-    56;  // bytes beside a plait_storage: with it a block fills malloc's 144 bytes
-constexpr int64_t kCrowd =
-    30000;      // blocks that must have left before malloc is asked to give pages back
-constexpr uint64_t kStorageBlock = sizeof(plait_storage) + kInlineRoom;
+// bytes of elements beside a plait_storage: with them a block fills malloc's 144 bytes
+constexpr uint64_t kInlineBytes = 56;
+// number of freed blocks after which malloc is asked to give pages back
+constexpr int64_t kTrimAfter = 30000;
+constexpr uint64_t kStorageBlock = sizeof(plait_storage) + kInlineBytes;
 
 int64_t *inline_dims(plait_tensor *t) { return static_cast<TensorBlock *>(t)->inline_dims; }
 
@@ -28,9 +28,8 @@ void give_block(BlockCache Thread::*cache, void *p) {
   Thread *t = this_thread_if_alive();
   if (t && (t->*cache).give(p)) return;
   std::free(p);
-  // malloc keeps what lies below its last live block: after a large crowd of tensors left, ask for
-  // it
-  if (t && t->peak - --t->live > kCrowd) {
+  // malloc keeps the pages below its last live block: once many blocks are freed, give them back
+  if (t && t->peak - --t->live > kTrimAfter) {
     malloc_trim(0);
     t->peak = t->live;
   }
@@ -101,7 +100,7 @@ std::string size_text(uint64_t bytes) {  // "3.00 GiB (3221225472 bytes)"
   return out;
 }
 
-// A handle with its dims in place; takes over the storage reference.
+// A handle with its sizes and strides set; takes over the storage reference.
 plait_status handle(plait_thread *thread, plait_storage *storage, void *data, DLDataType dtype,
                     int32_t ndim, const int64_t *shape, const int64_t *strides,
                     plait_tensor **out) {
@@ -128,14 +127,16 @@ plait_status handle(plait_thread *thread, plait_storage *storage, void *data, DL
     for (int32_t i = ndim - 1; i >= 0; i--) {
       t->dl.strides[i] = step;
       if (shape[i] > 1)
-        step = int64_t(uint64_t(step) * uint64_t(shape[i]));  // may wrap: nothing is stored then
+        step =
+            int64_t(uint64_t(step) * uint64_t(shape[i]));  // may overflow; then nothing is stored
     }
   }
   *out = t;
   return PLAIT_OK;
 }
 
-// Elements that a fresh storage needs; refuses negative sizes, too many dimensions and overflow.
+// The number of elements of a new storage; negative sizes, too many dimensions and overflow are
+// errors.
 plait_status fresh_extent(plait_thread *thread, DLDataType dtype, int32_t ndim,
                           const int64_t *shape, const int64_t *strides, uint64_t *nbytes) {
   if (ndim < 0 || ndim > PLAIT_MAX_DIMS)
@@ -164,7 +165,7 @@ plait_status fresh_extent(plait_thread *thread, DLDataType dtype, int32_t ndim,
   }
   int64_t elements = strides ? last + 1 : count, bytes = 0;
   overflow |= __builtin_mul_overflow(elements, itemsize(dtype), &bytes);
-  // Without the zeros among them too, so that nobody's product of some of the sizes overflows.
+  // The product of the other sizes must fit too if one is 0: code may multiply some of the sizes.
   if (overflow)
     return raise(thread, PLAIT_SHAPE_ERROR, nullptr,
                  "shape %s of %s has more bytes than 64 bits can count", text(shape, ndim).c_str(),
@@ -212,7 +213,7 @@ plait_status storage_new(plait_thread *thread, DLDevice device, uint64_t nbytes,
                  "no component for the device %s is installed: it would bring memory and kernels",
                  device_text(device).c_str());
   }
-  if (type == kDLCPU && nbytes <= kInlineRoom && nbytes < a->inline_below) {
+  if (type == kDLCPU && nbytes <= kInlineBytes && nbytes < a->inline_below) {
     s->data = s + 1;
   } else if (a->alloc(a->ctx, device, nbytes, nullptr, &s->data, &s->block) != PLAIT_OK) {
     give_block(&Thread::storages, s);
@@ -318,12 +319,12 @@ plait_status tensor_repoint(plait_thread *thread, plait_tensor *t, plait_tensor 
   if (t == source) return PLAIT_OK;
   plait_tensor *fresh = nullptr;
   if (const plait_status s = tensor_alias(thread, source, &fresh); s < 0) return s;
-  // swap what describes the bytes, keep what belongs to the handle, and let the temporary carry the
-  // old bytes away
+  // swap the fields that describe the bytes and keep those of the handle; the temporary then
+  // releases the old bytes
   std::swap(t->dl, fresh->dl);
   std::swap(t->storage, fresh->storage);
   std::swap_ranges(inline_dims(t), inline_dims(t) + 10, inline_dims(fresh));
-  std::swap(t->base, fresh->base);  // it is no view of its old base any more
+  std::swap(t->base, fresh->base);  // it is not a view of its old base
   for (plait_tensor *x : {t, fresh}) {
     if (x->dl.ndim > 5) continue;
     x->dl.shape = inline_dims(x);
@@ -358,7 +359,7 @@ void release_value(plait_value *v) {
   *v = none();
 }
 
-// Two racing writers may move it by one step instead of two; that it moved is all anybody asks.
+// Two racing writers may raise the version by 1 instead of 2; readers only test whether it changed.
 void touched(plait_storage *s) {
   __atomic_store_n(&s->version, __atomic_load_n(&s->version, __ATOMIC_RELAXED) + 1,
                    __ATOMIC_RELAXED);

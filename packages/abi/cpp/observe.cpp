@@ -1,4 +1,5 @@
-// Observers. The list is immutable and republished; an event's begin and end see the same list.
+// Observers. Their list is immutable: a change publishes a new one. The begin and end of an event
+// see the same list.
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -14,8 +15,8 @@ namespace {
 using List = std::vector<const plait_observer *>;
 std::atomic<const List *> current{nullptr};
 
-// Replaced lists stay, as an event may still be running through one, and serve again: otherwise
-// whoever switches an observer on and off all the time would fill the memory.
+// Replaced lists are kept, as an event may still use one, and are used again: otherwise a program
+// that switches an observer on and off would need more and more memory.
 const List *published(List list) {  // under the registry's mutex
   static auto *all = new std::vector<std::unique_ptr<const List>>;
   for (const auto &known : *all)
@@ -25,7 +26,7 @@ const List *published(List list) {  // under the registry's mutex
 }
 std::unordered_map<const plait_observer *, const plait_plugin *> owners;
 
-// An observer that is used again may ask for other events while an old one still runs through it.
+// An observer that is registered again may ask for other events while an old event still uses it.
 uint64_t kinds_of(const plait_observer *o) { return __atomic_load_n(&o->kinds, __ATOMIC_RELAXED); }
 }  // namespace
 

@@ -1,6 +1,6 @@
-// Operators, the kernels behind them and the layers above them. Tables that dispatch reads are
-// immutable: a change builds a new one and publishes it; old ones stay, because a call may be
-// running through them.
+// Operators, the kernels behind them and the layers above them. The tables that dispatch reads are
+// immutable: a change builds a new one and publishes it. Old ones are kept, because a call may
+// still use them.
 #include <algorithm>
 
 #include "runtime.hpp"
@@ -21,8 +21,8 @@ uint64_t undo_counter = 0;
 
 using Table = const plait_entry *;
 
-// Builds one chain a slot from registrations in their order: the latest is asked first, and those
-// of packages' defaults after all others.
+// Builds one chain for each slot: the latest registration is asked first, and packages' defaults
+// after all others.
 void publish(Op *op) {
   std::vector<Table> backend, layer;
   uint64_t mask = 0;
@@ -52,9 +52,9 @@ void publish(Op *op) {
     std::copy(v.begin(), v.end(), copy);
     return copy;
   };
-  // One store replaces a table, and all tables have one size, which stands since the definition: a
-  // call meets the old chain or the new one. A layer that has left may be in the mask that a call
-  // read before: no entry, nothing to do.
+  // One store replaces a table, and the size of tables is fixed at the definition, so a call sees
+  // the old chain or the new one. A layer that was removed may still be in the mask of a running
+  // call: it has no entry, and the call skips it.
   __atomic_store_n(&op->backend, keep(backend), __ATOMIC_RELEASE);
   __atomic_store_n(&op->layer, keep(layer), __ATOMIC_RELEASE);
   __atomic_store_n(&op->layer_mask, mask, __ATOMIC_RELEASE);
@@ -262,7 +262,8 @@ void report_ops(std::vector<plait_record> &list) {
     list.push_back({"layer", name.c_str(), "", "", 1, bit});
   for (const Op *op : all_ops) {
     for (uint32_t type = 0; type < op->n_backend; type++)
-      for (const plait_entry *e = op->backend[type]; e; e = e->prev)  // active: asked first
+      for (const plait_entry *e = op->backend[type]; e;
+           e = e->prev)  // whether it is active: asked first
         list.push_back({"kernel", op->name, e->who ? e->who->name : "",
                         e->who ? e->who->version : "", e == op->backend[type], type});
   }

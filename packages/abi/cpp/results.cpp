@@ -1,4 +1,4 @@
-// What shape functions call: results, views and casts of arguments.
+// The functions that shape functions call: results, views and casts of arguments.
 #include "frame.hpp"
 
 namespace plait::abi {
@@ -43,11 +43,11 @@ plait_status view(plait_call *c, uint32_t i, plait_tensor *base, int32_t ndim, c
   if (__builtin_mul_overflow(offset, itemsize(base->dl.dtype), &bytes))
     return fail(c, PLAIT_SHAPE_ERROR, "a view from element %lld lies outside every storage",
                 (long long)offset);
-  void *data = base->dl.data;  // where it points is checked below
+  void *data = base->dl.data;  // the data pointer is checked below
   if (data) data = reinterpret_cast<void *>(reinterpret_cast<uintptr_t>(data) + uint64_t(bytes));
   bool empty = false;
   for (int32_t k = 0; k < ndim; k++) empty |= shape[k] == 0;
-  if (empty) data = base->dl.data;  // an offset past the end would name nobody's byte
+  if (empty) data = base->dl.data;  // an offset past the end would be outside of the storage
   const plait_status s =
       tensor_on(c->thread, base->storage, data, base->dl.dtype, ndim, shape, strides, &t);
   if (s < 0) {
@@ -58,7 +58,7 @@ plait_status view(plait_call *c, uint32_t i, plait_tensor *base, int32_t ndim, c
   if (c->op != op_detach.load(std::memory_order_relaxed)) {
     t->base = base->base ? base->base : base;
     plait_retain(t->base);
-    // a layer that watches the base is switched off on this thread: it won't know of the view
+    // a layer that watches the base is switched off on this thread, so it does not see this view
     const uint64_t unseen = (base->layers | t->base->layers) & c->thread->excluded;
     t->flags |= unseen ? uint64_t(PLAIT_TENSOR_CUT) : base->flags & PLAIT_TENSOR_CUT;
   }

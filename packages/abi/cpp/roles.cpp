@@ -14,7 +14,7 @@ Roles roles{};
 
 namespace {
 
-// What holds where nobody provides a role.
+// The functions of roles that no plug-in provides.
 
 uint32_t serial_width(void *) { return 1; }
 void serial_parallel(void *, uint64_t n, void (*fn)(void *, uint64_t), void *arg) {
@@ -68,7 +68,7 @@ plait_generator *seeded_generator() {
   uint64_t seed = 0;
   if (getrandom(&seed, sizeof seed, 0) != sizeof seed)
     seed = uint64_t(reinterpret_cast<uintptr_t>(&seed));
-  return generator_new(seed >> 11);  // 53 bits: exact as a Python float, too
+  return generator_new(seed >> 11);  // 53 bits: exact as a Python float too
 }
 void counter_reserve(void *ctx, plait_generator *g, uint64_t blocks, uint64_t *seed,
                      uint64_t *offset) {
@@ -79,7 +79,7 @@ void counter_reserve(void *ctx, plait_generator *g, uint64_t blocks, uint64_t *s
 const plait_rng counter{PLAIT_HEADER(plait_rng), "counter", nullptr, counter_reserve,
                         counter_default, nullptr};
 
-// Who provides which role.
+// The providers of each role.
 
 enum Rank : int { built_in, by_default, chosen };
 struct Provided {
@@ -92,7 +92,7 @@ struct Provided {
 };
 std::vector<Provided> provided;
 
-const plait_header **place_of(const std::string &role, int32_t device_type) {
+const plait_header **slot_of(const std::string &role, int32_t device_type) {
   const auto as = [](auto **p) { return reinterpret_cast<const plait_header **>(p); };
   const bool device_ok = device_type > 0 && device_type < PLAIT_MAX_DEVICE_TYPES;
   if (role == "executor") return as(&roles.executor);
@@ -104,7 +104,7 @@ const plait_header **place_of(const std::string &role, int32_t device_type) {
   return nullptr;
 }
 
-// Of the other roles there is one, whatever device type a plug-in names.
+// There is one table of every other role, whatever device type a plug-in names.
 bool is_by_device(const std::string &role) { return role == "allocator" || role == "device"; }
 
 // What a role's table must have: its length of version 0.3, and these pointers.
@@ -167,11 +167,11 @@ bool is_complete(plait_thread *thread, const char *role, const plait_header *tab
 }
 
 void put(const std::string &role, int32_t device_type) {
-  const Provided *first = nullptr;  // of the highest rank, and the latest of these
+  const Provided *first = nullptr;  // the latest of the highest rank
   for (const Provided &p : provided)
     if (p.role == role && p.device_type == device_type && (!first || p.rank >= first->rank))
       first = &p;
-  __atomic_store_n(place_of(role, device_type), first ? first->table : nullptr, __ATOMIC_RELEASE);
+  __atomic_store_n(slot_of(role, device_type), first ? first->table : nullptr, __ATOMIC_RELEASE);
 }
 
 }  // namespace
@@ -235,7 +235,7 @@ void report_roles(std::vector<plait_record> &list) {
   for (const Provided &p : provided)
     list.push_back({"role", p.role.c_str(), p.who ? p.who->name : "plait_abi",
                     p.who ? p.who->version : "",
-                    int32_t(*place_of(p.role, p.device_type) == p.table), uint32_t(p.device_type)});
+                    int32_t(*slot_of(p.role, p.device_type) == p.table), uint32_t(p.device_type)});
 }
 
 }  // namespace plait::abi

@@ -1,4 +1,5 @@
-// The singleton: its function table, its threads, and the refusal of a second copy.
+// The runtime singleton: its function table, its threads, and the error for a second copy in one
+// process.
 #include <dlfcn.h>
 #include <link.h>
 
@@ -19,10 +20,10 @@ std::string own_path, refusal;
 __thread Thread *current_thread __attribute__((tls_model("initial-exec"))) = nullptr;
 __thread bool thread_gone __attribute__((tls_model("initial-exec"))) = false;
 
-struct ThreadEnd {  // the destructor of a thread-local runs at thread exit
+struct ThreadEnd {  // its destructor runs at thread exit
   ~ThreadEnd() {
     Thread *t = current_thread;
-    thread_gone = true;  // what is dropped from now on goes straight to free
+    thread_gone = true;  // blocks that are given back after this go to free
     current_thread = nullptr;
     if (!t) return;
     clear(t);
@@ -97,7 +98,7 @@ Thread *this_thread_if_alive() {
 DLDataType default_dtype = dtype::float32;
 uint64_t settings = 0;
 
-// Everybody else gets it as const; `path` is filled in at the start.
+// Other files and libraries get it as const; `path` is filled in at the start.
 plait_runtime runtime{
     PLAIT_HEADER(plait_runtime),
     nullptr,

@@ -1,4 +1,4 @@
-// What the files of libplait_abi share. Nothing here is visible outside the library.
+// Declarations that the files of libplait_abi share. None is visible outside of the library.
 #pragma once
 #include <plait/fork.hpp>
 #include <plait/plait.hpp>
@@ -33,8 +33,8 @@ extern ForkMutex
     registry_mutex;  // guards definitions and registrations, never held while calling a plug-in
 extern uint64_t observed;  // observe.cpp
 
-// Handles come and go by the million, so each thread keeps a few blocks of the two sizes that
-// matter.
+// Tensor handles are made and freed all the time, so each thread keeps some free blocks of the two
+// sizes that they need.
 class BlockCache {
  public:
   void *take() { return n_ ? block_[--n_] : nullptr; }
@@ -54,11 +54,11 @@ class BlockCache {
 
 struct Thread : plait_thread {
   BlockCache tensors, storages;
-  int64_t live = 0, peak = 0;  // blocks from malloc that this thread made more than it freed, and
-                               // the most there were
+  int64_t live = 0, peak = 0;  // blocks from malloc that this thread took minus those it freed, and
+                               // the largest value of that number
 };
 Thread *this_thread();  // made on first use
-Thread *this_thread_if_alive();  // nullptr without memory or while it is torn down
+Thread *this_thread_if_alive();  // nullptr if there is no memory, or while the thread ends
 
 // Objects.
 
@@ -89,8 +89,8 @@ Extent extent(const plait_tensor *);
 // Errors.
 
 std::string device_text(DLDevice);  // "cpu", "cuda:1"
-// an error of an operator that is a part of others becomes one of the operator that was called
-void speak_for(const plait_call *);
+// names the operator that was called in the error of an operator that it is made of
+void name_caller(const plait_call *);
 plait_status raise(plait_thread *, plait_status, const char *origin, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 plait_status fail(const plait_call *, plait_status, const char *format, ...)
@@ -141,7 +141,7 @@ plait_status result_strided(plait_call *, uint32_t, DLDataType, int32_t, const i
 plait_status view(plait_call *, uint32_t, plait_tensor *, int32_t, const int64_t *, const int64_t *,
                   int64_t);
 plait_status cast(plait_call *, uint32_t, DLDataType);
-// the operators that dispatch itself needs, set when they are defined
+// the operators that dispatch calls itself, set when they are defined
 extern std::atomic<const plait_op *> op_cast, op_copy, op_clone, op_detach;
 
 // Roles, observers and plug-ins.
@@ -151,11 +151,11 @@ plait_status provide(plait_thread *, const char *, int32_t, const plait_header *
 const plait_header *const *role(const char *, int32_t);
 bool retract_role(uint64_t);
 void undefine_ops_of(const plait_plugin *);  // the operators that its `init` defined
-void retract_ops_of(const plait_plugin *);  // these three: all that one plug-in registered
+void retract_ops_of(const plait_plugin *);  // these three remove all that one plug-in registered
 void retract_roles_of(const plait_plugin *);
 void forget_observers_of(plait_thread *, const plait_plugin *);
 void report_roles(std::vector<plait_record> &);
-// What a package brings as its default stands behind what a user chose, whatever came first.
+// A package's defaults come after what a user chose, whatever is loaded first.
 inline bool is_default(const plait_plugin *p) { return p && p->flags & PLAIT_PLUGIN_DEFAULT; }
 uint64_t next_undo();
 void install_default_roles();

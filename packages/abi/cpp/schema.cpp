@@ -73,7 +73,7 @@ class Parser {
   }
   const char *keep(std::string s) { return out_.strings.emplace_back(std::move(s)).c_str(); }
 
-  // base type with its marks; the kind still without `[]`
+  // base type with its marks; the kind does not have its `[]` yet
   plait_arg type() {
     plait_arg a{};
     a.alias_arg = -1;

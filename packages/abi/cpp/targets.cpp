@@ -1,4 +1,4 @@
-// What a call writes: targets of the in-place and out= forms, and arguments marked !
+// The tensors that a call writes to: targets of the in-place and out= forms, and arguments marked !
 #include "frame.hpp"
 
 namespace plait::abi {
@@ -37,7 +37,7 @@ int dtype_rank(DType d) {
   }
 }
 
-// The kernel may write `target` itself only if it could not tell it from a fresh result.
+// Whether the kernel may write to `target` itself: only if it is like a new result.
 bool direct(const Frame *f, const plait_tensor *target, DLDataType dtype) {
   const bool pointwise = f->op->flags & PLAIT_OP_POINTWISE;
   if (!same(target->dl.dtype, dtype) || (!pointwise && !is_contiguous(target))) return false;
@@ -137,7 +137,8 @@ plait_status prepare_writes(Frame *f, uint64_t *written) {
       f->owned |= uint64_t(1) << k;
     }
   }
-  for (uint16_t i = 0; i < op->n_results; i++) {  // results that are the written argument itself
+  for (uint16_t i = 0; i < op->n_results;
+       i++) {  // results that are the argument that is written to
     const plait_arg &r = op->results[i];
     if (!(r.flags & PLAIT_ARG_WRITES) || r.alias_arg < 0 || f->in[r.alias_arg].tag != PLAIT_TENSOR)
       continue;

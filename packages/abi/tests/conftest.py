@@ -1,4 +1,4 @@
-"""What the tests of the binding share: a plug-in of operators, and fresh interpreters."""
+"""Fixtures for the tests of the binding: a plug-in of operators, and new interpreters."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def probe_path(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="session")
 def probe(probe_path: str) -> ctypes.CDLL:
-    """Load the plug-in and give its functions for tests of the host role."""
+    """Load the plug-in and return its functions for tests of the host role."""
     plait_abi.load(probe_path)
     library = ctypes.CDLL(probe_path)
     library.probe_hold.argtypes = [ctypes.py_object]

@@ -1,5 +1,5 @@
-// A few operators for the tests of the binding, one for each thing a schema can say. Doubles and
-// int64 only.
+// Operators for the tests of the binding, one for each feature of schemas, for float64 and int64
+// only.
 #include <plait/plait.hpp>
 
 #include <algorithm>
@@ -142,7 +142,7 @@ plait_status step_kernel(plait_call *c) {
   return PLAIT_OK;
 }
 
-// echo(...): every kind, answered as numbers: (tag of the argument) * 1000 + what it holds
+// echo(...): arguments of every kind; each result is (tag of the argument) * 1000 + its value
 plait_status echo_shape(plait_call *c) {
   const int64_t n = c->n_in * 2;
   return runtime->result(c, 0, plait::dtype::int64, 1, &n);
@@ -178,7 +178,7 @@ plait_status echo_kernel(plait_call *c) {
   return PLAIT_OK;
 }
 
-// keep(Tensor self) and kept(): a handle held by C++ alone
+// keep(Tensor self) and kept(): a handle that only C++ holds
 
 plait_tensor *in_hand;
 plait_status keep_kernel(plait_call *c) {
@@ -234,7 +234,7 @@ plait_status init(const plait_runtime *r, const plait_plugin *self) {
   runtime = r;
   plait_thread *thread = r->thread();
   for (const Definition &d : definitions) {
-    // the copies are the runtime's own needs: whoever came first defines them
+    // the runtime needs the copying operators itself: they are defined unless they exist
     const char *schema = d.def.schema;
     bool known = false;
     for (const char *name : {"copy_", "clone", "cast"})
@@ -256,7 +256,7 @@ extern __attribute__((visibility("default"))) const plait_plugin plait_plugin_v1
 const plait_plugin plait_plugin_v1 = {
     PLAIT_HEADER(plait_plugin), "probe", "0.1", 0, init, nullptr};
 
-// For tests of the host role: what an engine would do with a held callable, on a thread without the
+// For tests of the host role: what an engine does with a held callable, on a thread without the
 // GIL.
 plait_object *probe_held;
 __attribute__((visibility("default"))) void probe_hold(void *object) {

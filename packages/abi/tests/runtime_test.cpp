@@ -1,4 +1,4 @@
-// The runtime without Python: every TEST is run by test_runtime.py as a process of its own.
+// The runtime without Python: test_runtime.py runs every TEST in a process of its own.
 #include <plait/plait.hpp>
 
 #include <cstdio>
@@ -53,8 +53,7 @@ Tensor make(Dims shape, std::vector<float> values = {}, DType dtype = dtype::flo
   return t;
 }
 
-// Three small operators to dispatch: copy_, clone (what dispatch itself needs) and a pointwise
-// `twice`.
+// Three small operators: copy_ and clone, which dispatch itself needs, and a pointwise `twice`.
 plait_status copy_shape(plait_call *c) {
   return numel(c->in[0].u.t) == numel(c->in[1].u.t)
              ? PLAIT_OK
@@ -87,8 +86,7 @@ plait_status twice_kernel(plait_call *c) {
     *at(c->out[0].u.t, i) = 2 * *at(c->in[0].u.t, i);
   return PLAIT_OK;
 }
-plait_status reverse_kernel(
-    plait_call *c) {  // not pointwise: an output over its input would be wrong
+plait_status reverse_kernel(plait_call *c) {  // not pointwise: the output may not overlap the input
   for (int64_t i = 0, n = numel(c->out[0].u.t); i < n; i++)
     *at(c->out[0].u.t, i) = *at(c->in[0].u.t, n - 1 - i);
   return PLAIT_OK;
@@ -205,7 +203,7 @@ TEST(handles_cross_threads) {
     });
   for (auto &w : workers) w.join();
   for (auto &list : made) REQUIRE(list.size() == 500);
-  made.clear();  // dropped here, made there
+  made.clear();  // freed on one thread, made on another
 }
 
 // Schemas.
@@ -516,7 +514,8 @@ TEST(a_default_kernel_is_asked_after_one_that_was_chosen_before) {
   order_asked = 0;
   check(run("twice", {value(x)}, &out));
   rt->release_value(&out);
-  REQUIRE(order_asked == 1);  // then the kernel that the test defined, which is no default either
+  REQUIRE(order_asked ==
+          1);  // then the kernel that the test defined, which is not a default either
   for (const uint64_t u : undo) check(rt->retract(th, u));
 }
 int calls_of_plugin, events_of_plugin;

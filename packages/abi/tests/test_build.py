@@ -1,4 +1,4 @@
-"""The build helper: what is compiled when, what a library exports, and what an error names."""
+"""Tests of the build helper: what it compiles when, a library's exports, and error texts."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ PYBIND11_MODULE(_toy, m) { m.def("first", &plait_first); }
 
 
 class Trial:
-    """A package folder to build in, with a log of what was done."""
+    """A package folder to build in, with a log of what was compiled."""
 
     def __init__(self, root: pathlib.Path) -> None:
         self.root = root
@@ -92,7 +92,7 @@ class Trial:
         return sorted(line.rsplit("/", 1)[-1] for line in compiled)
 
     def load(self) -> ctypes.CDLL:
-        # A name of its own for each load: the dynamic linker keeps what it has opened.
+        # Each load has a name of its own, as the dynamic linker keeps what it has opened.
         built = self.root / "src/plait_toy/lib/libplait_toy.so"
         copy = self.root / f"copy{len(list(self.root.iterdir()))}.so"
         copy.write_bytes(built.read_bytes())
@@ -204,13 +204,14 @@ def test_an_extension_finds_its_library(trial: Trial) -> None:
 
 
 def test_an_extension_names_no_folder_of_this_machine(trial: Trial) -> None:
-    trial.write("cpp/python/module.cpp", ASSERTING)  # Python's header asserts, and names itself
+    # an assertion in Python's header contains the header's path
+    trial.write("cpp/python/module.cpp", ASSERTING)
     trial.build(extensions=[Extension("plait_toy._toy", ["cpp/python/*.cpp"])])
     (built,) = (trial.root / "src/plait_toy").glob("_toy*.so")
     data = built.read_bytes()
     assert b"tupleobject.h" in data
-    for place in (sysconfig.get_path("include"), str(trial.root)):
-        assert place.encode() not in data
+    for path in (sysconfig.get_path("include"), str(trial.root)):
+        assert path.encode() not in data
 
 
 def test_generated_files_are_compiled_and_shipped(trial: Trial) -> None:

@@ -1,4 +1,4 @@
-"""Choosing components, and where things lie."""
+"""Tests of the choice of components and of paths."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _untouched(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Point:
-    """An entry point as importlib.metadata gives it."""
+    """An entry point as importlib.metadata returns it."""
 
     def __init__(self, name: str, value: str, package: str) -> None:
         self.name, self.value = name, value
@@ -52,7 +52,7 @@ def test_installing_something_changes_no_default(monkeypatch: pytest.MonkeyPatch
     assert components.choose("nn") == "plait_nn"
 
 
-def test_a_place_without_a_default(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_component_without_a_default(monkeypatch: pytest.MonkeyPatch) -> None:
     offer(monkeypatch, Point("cuda", "mine", "mine-package"))
     assert components.choose("cuda") == "mine"
     offer(monkeypatch)

@@ -1,4 +1,4 @@
-"""Arrays of other libraries under temporary handles, and what comes back."""
+"""Tests of other libraries' arrays as arguments, and of results in that form."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def add(*args: Any, **kwargs: Any) -> Any:
 
 
 class OnlyDLPack:
-    """An array that speaks DLPack and has no buffer."""
+    """An array that supports DLPack but not the buffer protocol."""
 
     def __init__(self, array: np.ndarray, versioned: bool = True) -> None:
         self.array, self.versioned, self.asked = array, versioned, 0

@@ -14,7 +14,7 @@ import pytest
 
 
 class Target:
-    """A callable that can be watched."""
+    """A callable with a weak reference, to see when it is freed."""
 
     def __init__(self, function: Callable[[Any], Any]) -> None:
         self.function = function

@@ -1,4 +1,4 @@
-"""Kernels written in Python: what they are given, what they may answer, and how they go."""
+"""Tests of kernels written in Python: their arguments, their results, and their removal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The binder: arguments by schema, overloads, forms, errors, overrides."""
+"""Tests of binding arguments: schemas, overloads, forms, errors, overrides."""
 
 from __future__ import annotations
 

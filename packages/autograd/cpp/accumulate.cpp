@@ -7,8 +7,8 @@ bool writable(const plait_tensor *t) {
   return !requires_grad(t) && exclusive(t) && distinct(t->dl.ndim, t->dl.shape, t->dl.strides);
 }
 
-// The gradient as the leaf will own it: its very bytes if nobody else has them and they lie as the
-// leaf's do.
+// The gradient that the leaf stores: the same tensor if nothing else owns its bytes and it has the
+// leaf's layout, else a copy.
 Tensor owned(plait_thread *thread, const Leaf *leaf, Tensor g, bool record) {
   const Layout &l = leaf->layout;
   const int64_t *strides = l.shape + l.ndim;
@@ -17,14 +17,15 @@ Tensor owned(plait_thread *thread, const Leaf *leaf, Tensor g, bool record) {
   for (int32_t i = 0; alike && dense && i < l.ndim; i++)
     alike = l.shape[i] <= 1 || g.stride(i) == strides[i];
   if (!dense) alike = is_contiguous(g.get());
-  if (!record && requires_grad(g.get())) {  // what a function returned; not its history
+  // a tensor that a function returned, without its history
+  if (!record && requires_grad(g.get())) {
     Tensor plain;
     check(engine.runtime->tensor_alias(thread, g.get(), plain.out()));
     g = std::move(plain);
   }
   if (alike && exclusive(g.get())) return g;
   if (record || (alike && dense && is_contiguous(g.get()))) return clone(thread, g);
-  // the span of a leaf that is itself a part of something may be wide: then C order
+  // a leaf that is a view may have gaps between its elements: then the gradient has C order
   int64_t count = 1, span = 1;
   bool forward = dense;
   for (int32_t i = 0; i < l.ndim; i++) {
@@ -66,7 +67,7 @@ void set_leaf_grad(Leaf *leaf, Tensor gradient) {
 }
 
 void add_to_leaf(plait_thread *thread, Leaf *leaf, Tensor g, bool record) {
-  // Only passes wait for one another here, and they hold neither another lock nor the host's.
+  // Only passes wait for each other here, and they hold no other lock, not even the GIL.
   const std::lock_guard<ProcessLock> adding(leaf->accumulating);
   const Tensor old = Tensor::steal(leaf_grad(leaf));
   if (!old) return set_leaf_grad(leaf, owned(thread, leaf, std::move(g), record));
@@ -74,7 +75,7 @@ void add_to_leaf(plait_thread *thread, Leaf *leaf, Tensor g, bool record) {
       !distinct(old.ndim(), old.shape(), &old->dl.strides[0]) ||
       (old->storage->flags & PLAIT_STORAGE_READONLY))
     return set_leaf_grad(leaf, add(thread, old, g));
-  add_into(thread, old, g);  // whoever holds the gradient sees it grow
+  add_into(thread, old, g);  // other owners of the gradient see the sum
 }
 
 }  // namespace plait::autograd

@@ -1,10 +1,10 @@
-// Adding gradients up, in place where nobody else can tell.
+// Sums of gradients, in place if nothing else refers to them.
 #pragma once
 #include "history.hpp"
 
 namespace plait::autograd {
 
-// a + b; either may be written if `record` is off and nobody else sees it.
+// a + b; either may be written to if `record` is off and nothing else refers to it.
 Tensor sum(plait_thread *, Tensor a, Tensor b, bool record);
 // Adds to the leaf's gradient; safe from several passes at once.
 void add_to_leaf(plait_thread *, Leaf *, Tensor gradient, bool record);

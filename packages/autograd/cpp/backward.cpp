@@ -1,4 +1,4 @@
-// The entry to a pass: checks roots, gradients and inputs, leaves the host's lock, runs.
+// The entry to a pass: checks roots, gradients and inputs, releases the GIL, and runs the pass.
 #include "backward_pass.hpp"
 #include "role.hpp"
 

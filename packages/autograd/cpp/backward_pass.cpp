@@ -1,6 +1,6 @@
-// A pass: discovery counts how many gradients each node will get, the walk runs nodes whose
-// gradients are complete, youngest first. Nothing recurses, and nothing is locked while an operator
-// runs.
+// A backward pass: discovery counts the gradients that each node will get; then nodes whose
+// gradients are complete run, the latest first. Nothing recurses, and no lock is held while an
+// operator runs.
 #include "backward_pass.hpp"
 
 #include <algorithm>
@@ -15,16 +15,16 @@ namespace {
 
 __thread BackwardPass *innermost = nullptr;
 
-constexpr uint32_t kPoll = 256;  // small nodes between two looks for an interrupt
+constexpr uint32_t kPoll = 256;  // small nodes between two checks for an interrupt
 
-uint32_t weight(const Node *n) {  // of a large one that many small ones have
+uint32_t weight(const Node *n) {  // a large node counts as so many small ones
   if (!n->n_outs || n->outs[0].ndim < 0) return 1;
   int64_t count = 1;
   for (int32_t i = 0; i < n->outs[0].ndim; i++) count *= n->outs[0].shape[i];
   return 1 + uint32_t(std::min<int64_t>(count >> 12, kPoll));
 }
 
-class Observed {  // tells observers of a scope, if there are any
+class Observed {  // reports a scope to observers, if there are any
  public:
   Observed(uint32_t kind, const char *name, uint64_t a) {
     if (!(__atomic_load_n(engine.runtime->observed, __ATOMIC_RELAXED) & kind)) return;
@@ -62,8 +62,9 @@ const char *event_name(const Node *n) {
   return "node";
 }
 
-// A derivative may leave broadcasting undone, and may answer in another precision or in complex
-// numbers for a real input, whose gradient is then their real part; nothing else passes.
+// Converts a gradient to the layout of its input. It may still be broadcast, have another
+// precision, or be complex for a real input, whose gradient is then the real part; anything else is
+// an error.
 Tensor fitted(plait_thread *thread, const Node *from, uint32_t position, const Layout &l,
               Tensor g) {
   bool broadcasts = l.ndim <= g.ndim();
@@ -123,9 +124,9 @@ void BackwardPass::run() {
 }
 
 void BackwardPass::begin_roots() {
-  for (auto &[place, gradient] : roots_) {
-    Node *n = place.node.get();
-    arrive(marks_.buffers(n) + place.index, std::move(gradient));
+  for (auto &[edge, gradient] : roots_) {
+    Node *n = edge.node.get();
+    arrive(marks_.buffers(n) + edge.index, std::move(gradient));
   }
   for (const auto &root : roots_) {
     Node *n = root.first.node.get();
@@ -153,7 +154,7 @@ void BackwardPass::walk() {
 }
 
 void BackwardPass::execute(Node *n) {
-  Gradients gradients(n->n_outs, marks_.buffers(n));  // nothing of this pass stays in the node
+  Gradients gradients(n->n_outs, marks_.buffers(n));  // the node keeps nothing of this pass
   bool any = false;
   for (uint32_t i = 0; i < n->n_outs; i++) any |= gradients[i] != nullptr;
   const bool extra = n->extra.load(std::memory_order_acquire) != nullptr;
@@ -187,7 +188,7 @@ void BackwardPass::execute(Node *n) {
 void BackwardPass::capture_at(Node *n, Gradients &gradients) {
   for (int32_t i = marks_.capture(n); i; i = captures_[size_t(i) - 1].next) {
     const Capture &c = captures_[size_t(i) - 1];
-    plait_tensor *g = gradients[c.place.index];
+    plait_tensor *g = gradients[c.edge.index];
     if (!g) continue;
     plait_retain(g);
     *c.out = g;
@@ -202,11 +203,11 @@ void BackwardPass::evaluate_node(Node *n, Gradients &gradients, Gradients &made)
   evaluate(evaluation_, n, need, gradients, made);
 }
 
-// At nodes that have hooks, and at every node in anomaly mode.
+// Runs a node that has hooks, or any node in anomaly mode.
 void BackwardPass::evaluate_watched(Node *n, Gradients &gradients, Gradients &made) {
   if (!run_before_hooks(thread(), n, gradients)) return;
   const bool nan = watching() && anomaly_nan && n->kind != Kind::leaf;
-  std::vector<Tensor> given;  // to show: the node gives its own away
+  std::vector<Tensor> given;  // copies for hooks, as the node consumes its gradients
   if (nan || has_hooks(n, When::after))
     for (uint32_t i = 0; i < n->n_outs; i++) given.push_back(Tensor::share(gradients[i]));
   std::vector<plait_tensor *> shown;

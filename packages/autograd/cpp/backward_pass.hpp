@@ -9,7 +9,8 @@ namespace plait::autograd {
 
 class BackwardPass {
  public:
-  // accumulate: leaves among the captured tensors get their gradient as without captures
+  // accumulate: leaves among the captured tensors add to their gradients as in a pass without
+  // captures
   BackwardPass(plait_thread *thread, bool retain, bool create, bool accumulate)
       : evaluation_{thread, retain, create}, accumulate_(accumulate) {}
   BackwardPass(const BackwardPass &) = delete;
@@ -43,7 +44,7 @@ class BackwardPass {
   const Evaluation evaluation_;
   const bool accumulate_;
   const uint64_t number_ = next_number();
-  std::vector<std::pair<Place, Tensor>> roots_;
+  std::vector<std::pair<GradientEdge, Tensor>> roots_;
   std::vector<Capture> captures_;
   PassMarks marks_;
   ReadyQueue ready_;

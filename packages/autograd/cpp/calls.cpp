@@ -82,7 +82,7 @@ Tensor ones(plait_thread *thread, DType dtype, DLDevice device, const int64_t *s
   return filled(thread, op_ones, dtype, device, shape, ndim);
 }
 
-// Undoes broadcasting; the caller has checked that `shape` broadcasts to the tensor's.
+// Sums over broadcast dimensions; the caller has checked that `shape` broadcasts to the tensor's.
 Tensor sum_to(plait_thread *thread, const Tensor &t, const int64_t *shape, int32_t ndim) {
   int64_t dims[PLAIT_MAX_DIMS];
   size_t n = 0;
@@ -104,8 +104,9 @@ Tensor add_at(plait_thread *thread, const Tensor &memory, int32_t ndim, const in
   const Tensor all = run(thread, op_arange, range, 3);
   const plait_value window[] = {value(all), ints(shape, size_t(ndim)), ints(strides, size_t(ndim)),
                                 value(offset)};
-  const Tensor places = run(thread, op_as_strided, window, 4);
-  const plait_value listed[] = {value(places), ints(flat, 1)}, given[] = {value(values), listed[1]};
+  const Tensor positions = run(thread, op_as_strided, window, 4);
+  const plait_value listed[] = {value(positions), ints(flat, 1)},
+                    given[] = {value(values), listed[1]};
   const Tensor at = run(thread, op_reshape, listed, 2), added = run(thread, op_reshape, given, 2);
   const plait_value in[] = {value(memory), value(0), value(at), value(added)};
   return run(thread, op_index_add, in, 4);

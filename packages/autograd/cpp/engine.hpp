@@ -1,5 +1,5 @@
-// What the files of libplait_autograd share: the runtime, the layer's bit and the few operators
-// that an engine needs.
+// Declarations that the files of libplait_autograd share: the runtime, the layer's bit and the
+// operators that the engine calls.
 #pragma once
 #include <plait/plait.hpp>
 
@@ -9,7 +9,7 @@
 
 namespace plait::autograd {
 
-// An operator that is looked up when it is first needed: the operator set may be loaded after the
+// An operator that is looked up at its first call, as the operator set may be loaded after the
 // engine.
 class LazyOperator {
  public:
@@ -30,7 +30,7 @@ extern Engine engine;
 
 inline plait_thread *this_thread() { return engine.runtime->thread(); }
 
-// Thread-local modes for the time of a scope: which layers this thread skips.
+// Sets the layers that this thread skips, for a scope.
 class Excluding {
  public:
   Excluding(plait_thread *thread, bool record) : thread_(thread), before_(thread->excluded) {
@@ -51,8 +51,7 @@ template <class... A>
   throw Error(engine.runtime->raise(thread, code, origin.c_str(), format, args...));
 }
 
-// ---- operators (calls.cpp); what they record follows from the thread's mode
-// -----------------------------------------
+// Operators (calls.cpp). They are recorded if the thread's mode says so.
 Tensor add(plait_thread *, const Tensor &, const Tensor &);
 void add_into(plait_thread *, const Tensor &target, const Tensor &);
 Tensor clone(plait_thread *, const Tensor &);
@@ -69,15 +68,15 @@ inline Tensor zeros(plait_thread *thread, const Layout &l) {
   return zeros(thread, l.dtype, l.device, l.shape, l.ndim);
 }
 
-// plait_release is a macro that looks at its argument twice; this also leaves NULL behind.
+// Releases an object and sets the pointer to NULL.
 template <class T>
 void drop(T *&p) {
   plait_release(p);
   p = nullptr;
 }
-// Nobody else can see these bytes: they may be written or given away.
+// Whether nothing else refers to these bytes, so that they may be written to or given away.
 bool exclusive(const plait_tensor *);
-// Every element has a place of its own.
+// Whether no two elements have the same address.
 bool distinct(int32_t ndim, const int64_t *shape, const int64_t *strides);
 inline bool differentiable(DType d) {
   return d.code == kDLFloat || d.code == kDLBfloat || d.code == kDLComplex;

@@ -1,4 +1,4 @@
-// What each kind of node does with the gradients of its outputs.
+// Each kind of node: its inputs' gradients from those of its outputs.
 #include "evaluate.hpp"
 
 #include "accumulate.hpp"
@@ -15,7 +15,8 @@ inline void fill_zeros(plait_thread *thread, const Node *n, Gradients &gradients
     if (!gradients[i] && n->outs[i].ndim >= 0) gradients[i] = zeros(thread, n->outs[i]).release();
 }
 
-// An operator within a derivative failed, which the user never called: say where it comes from.
+// An operator within a derivative failed: the error names the node, as the user did not call the
+// operator.
 [[noreturn]] void failed_in(plait_thread *thread, const OpNode *n, plait_status s) {
   const plait_error *e = thread->error;
   if (!e || e->host || !e->message) throw Error(s);
@@ -34,23 +35,24 @@ void evaluate_op(const Evaluation &e, OpNode *n, uint64_t need, Gradients &gradi
   gradients.clear();
 }
 
-// The base's gradient, with the place that was written handed to the operator that wrote it.
+// The gradient of a base of which a view was written to: the view's part goes through the
+// derivative of the operator that wrote.
 void evaluate_assigned(const Evaluation &e, ViewNode *n, uint64_t need, Gradients &gradients,
                        Gradients &made) {
-  const Placed placed(e.thread, n, false);
-  copy_into(e.thread, placed.whole(), gradients.take(0));
-  const bool base = need & bit_of(0);  // what the base was is wanted
+  const BaseGradient base(e.thread, n, false);
+  copy_into(e.thread, base.whole(), gradients.take(0));
+  const bool need_base = need & bit_of(0);
   if (!n->inner->n_edges || !n->inner->edges[0].node) need &= ~bit_of(0);
   {
-    const Tensor part = clone(e.thread, placed.part(n->view.shape));
+    const Tensor part = clone(e.thread, base.part(n->view.shape));
     plait_tensor *const gy[] = {part.get()};
     vjp(e, n->inner, gy, need, made.data(), n);
   }
   Tensor own = made.take(0);
-  if (!base) return;
+  if (!need_base) return;
   if (!own) own = zeros(e.thread, n->view);
-  copy_into(e.thread, placed.part(n->view.shape), own);
-  made.put(0, placed.whole());
+  copy_into(e.thread, base.part(n->view.shape), own);
+  made.put(0, base.whole());
 }
 
 void evaluate_host(const Evaluation &e, HostNode *n, Gradients &gradients, Gradients &made) {

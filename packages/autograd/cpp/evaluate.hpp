@@ -1,4 +1,4 @@
-// What one node does in a backward pass: from the gradients of its outputs to those of its inputs.
+// The evaluation of a node in a backward pass: gradients of its inputs from those of its outputs.
 #pragma once
 #include <utility>
 #include <vector>
@@ -13,7 +13,7 @@ class Gradients {  // an owned array of possibly NULL tensors
     make_room();
     for (uint32_t i = 0; i < n; i++) at_[i] = nullptr;
   }
-  // Takes what is in the slots, and leaves NULL there.
+  // Takes the gradients from the slots and sets the slots to NULL.
   Gradients(uint32_t n, plait_tensor **slots) : n_(n) {
     make_room();
     for (uint32_t i = 0; i < n; i++) at_[i] = std::exchange(slots[i], nullptr);
@@ -49,15 +49,17 @@ class Gradients {  // an owned array of possibly NULL tensors
 
 struct Evaluation {
   plait_thread *thread;
-  bool keep;    // the node keeps what it saved, for another pass
-  bool create;  // what derivatives compute is recorded itself
+  bool keep;    // the node keeps its saved values, for another pass
+  bool create;  // the operators of derivatives are recorded too
 };
 
-// Fills `made`, one an edge, and takes the gradients of the outputs, of which some may be missing.
-// `need` has the edges whose gradients are wanted, by bit_of. A leaf adds its gradient up instead.
+// Fills `made`, one for each edge, and takes the gradients of the outputs, some of which may be
+// missing. `need` has the edges whose gradients are needed, by bit_of. A leaf adds to its gradient
+// instead.
 void evaluate(const Evaluation &, Node *, uint64_t need, Gradients &gradients, Gradients &made);
 
-// The derivative of an operator's call alone. `within`: the assigned node whose call this is.
+// The vector-Jacobian product of an operator's call. `within`: the assigned node that contains the
+// call, or NULL.
 void vjp(const Evaluation &, OpNode *, plait_tensor *const *gy, uint64_t need, plait_tensor **gx,
          ViewNode *within = nullptr);
 

@@ -48,7 +48,7 @@ void drop_hooks(Extra *x, bool cells) noexcept {
       kept = h;
       continue;
     }
-    cut_loose(h);  // whoever takes it out at this moment still needs the list
+    cut_loose(h);  // a thread that removes it at this moment still needs the list
     plait_release(h);
   }
   while (Hook *h = kept) {
@@ -94,7 +94,7 @@ Ref<Hook> add_hook(Node *n, When when, uint32_t index, plait_object *what) {
 void remove_hook(Hook *h) noexcept {
   bool listed = false;
   {
-    const Spin guard(h->spin);  // while it is held, the node stays
+    const Spin guard(h->spin);  // the node is kept alive while the lock is held
     if (h->node) {
       Extra *x = h->node->extra.load(std::memory_order_acquire);
       const Spin list(x->spin);
@@ -159,13 +159,12 @@ void untie(Node *n) noexcept {
   plait_release_object(metadata);
 }
 
-// ---- for the host's collector
-// --------------------------------------------------------------------------------------
+// For the host's garbage collector.
 namespace {
 
 bool sole(const plait_object *o) { return __atomic_load_n(&o->refs, __ATOMIC_ACQUIRE) == 1; }
 
-class Walk {  // nodes wait on a list of their own links: a graph may be deep
+class Walk {  // nodes wait in a list instead of recursion, as a graph may be deep
  public:
   explicit Walk(const Visitor &v) : v_(v) {}
 
@@ -189,7 +188,7 @@ class Walk {  // nodes wait on a list of their own links: a graph may be deep
 
  private:
   void push(Node *n) {
-    if (n->owner.load(std::memory_order_acquire)) return;  // a pass is there
+    if (n->owner.load(std::memory_order_acquire)) return;  // a pass uses the node
     n->link = waiting_;
     waiting_ = n;
   }

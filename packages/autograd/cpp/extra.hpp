@@ -1,4 +1,4 @@
-// What few nodes have: hooks, metadata, and in anomaly mode the place where the call was made.
+// Data that few nodes have: hooks, metadata, and in anomaly mode the call site.
 #pragma once
 #include <string>
 #include <utility>
@@ -9,18 +9,18 @@
 namespace plait::autograd {
 
 enum class When : uint32_t {
-  arrived,      // a gradient of output `index` is complete: may replace it
-  retained,     // a Cell, after those
-  before,       // all gradients, just before the node runs: may replace them
-  after,        // what the node made of them: may replace it
-  accumulated,  // of a leaf, whose gradient has grown
+  arrived,      // when the gradient of output `index` is complete; the hook may replace it
+  retained,     // after the hooks `arrived`: a Cell stores the gradient
+  before,       // before the node runs, with all gradients; the hook may replace them
+  after,        // after the node ran, with its results; the hook may replace them
+  accumulated,  // after a leaf's gradient was added to
 };
 
-// In the node's list and, counted, in the handle that can take it out again.
+// A hook is in its node's list and is owned by the handle that can remove it.
 struct Hook {
   plait_object o;
   Hook *next;
-  Node *node;  // NULL once it is in no list; guarded by `spin`
+  Node *node;  // NULL after it was removed from the list; guarded by `spin`
   plait_object *what;
   When when;
   uint32_t index;
@@ -28,17 +28,17 @@ struct Hook {
 };
 extern const plait_type hook_type;
 
-// What the call had to do with the first NaN; unknown: nobody looked at its results.
+// Whether the call made a NaN or took one from an input; unknown: its results were not checked.
 enum class Nan : uint32_t { unknown, none, made, took };
 
 struct Extra {
-  uint32_t spin;  // guards what follows, never held across a call
+  uint32_t spin;  // guards the members below; never held during a call
   Nan nan;
   Hook *hooks;  // in the order of registration
   plait_object *metadata;
   plait_object *site;
-  uint32_t argument;  // Nan::took: which
-  uint32_t edge;      // and of which edge, if from a leaf; else the number of edges
+  uint32_t argument;  // the argument, for Nan::took
+  uint32_t edge;      // its edge, if it is a leaf; else the number of edges
 };
 
 Extra *extra_of(Node *);  // made if there is none
@@ -53,8 +53,8 @@ void move_cell(Node *from, Node *to, Cell *, uint32_t index);
 // Drops hooks and metadata: the collector found that they keep their own node alive.
 void untie(Node *) noexcept;
 
-// Visits host objects that nothing but `slot` (an object that its owner alone counts) keeps alive:
-// `held` are counted objects, `wrapper` the wrappers that tensors own.
+// Visits host objects that only `slot` keeps alive (an object with one owner): `held` gets counted
+// objects, `wrapper` gets the wrappers that tensors own.
 struct Visitor {
   int (*held)(plait_object *, void *arg);
   int (*wrapper)(void *, void *arg);

@@ -9,8 +9,8 @@
 namespace plait::autograd {
 namespace {
 
-// The layer is off and recording as it is, if the level has tangents recorded; hooks of saved
-// tensors see none of it. Tangents are computed within.
+// Sets the modes in which tangents are computed, for a scope: the layer is off, recording is
+// unchanged if the level records tangents, and hooks of saved tensors are off.
 class Quiet {
  public:
   explicit Quiet(plait_thread *thread) : thread_(thread), before_(thread->excluded) {
@@ -40,12 +40,11 @@ Tangents tangents_of(const plait_call *c) {
   return found;
 }
 
-// ---- the layer
-// -----------------------------------------------------------------------------------------------------
+// The layer.
 void keep(const plait_call *c, const std::vector<Tensor> &made, Expecting &expecting) {
   size_t k = 0;
   each_result(c, [&](plait_tensor *t, uint32_t, uint32_t, uint32_t) {
-    // kernels may return parts of a larger result, which are views of what nobody sees
+    // kernels may return views of a larger temporary
     if (made[k]) write_tangent(c->thread, t, made[k]);
     if (made[k]) expecting.settle(t, tangent_of(c->thread, t));
     k++;
@@ -84,7 +83,8 @@ void check_derivative(const plait_call *c) {
   if (!role<plait_engine>(c->thread->runtime)) refuse_tangents(c, "an engine must be loaded");
 }
 
-// What lies in the memory that is written is copied first: the derivative sees it as it was.
+// Inputs in the memory that is written to are copied first, as the derivative needs their old
+// values.
 plait_status in_place(plait_call *c, const Tangents &tangents, Expecting &expecting) {
   check_derivative(c);
   plait_value in[PLAIT_MAX_ARGS];
@@ -150,8 +150,7 @@ plait_status forward_layer(plait_call *c) {
   return border(c->thread, c->op->name, [c] { return carried(c); });
 }
 
-// ---- for Python
-// -----------------------------------------------------------------------------------------------------
+// For Python.
 plait_status enter(plait_thread *thread, int recorded, uint64_t *level) {
   return border(thread, "enter_dual_level", [&]() -> plait_status {
     if (level_of(thread))
@@ -201,7 +200,7 @@ plait_status tangent(plait_thread *thread, plait_tensor *t, plait_tensor **out) 
   });
 }
 
-// A copy of the values that has no tangent, recorded as ever.
+// A copy without a tangent, recorded as usual.
 Tensor plain(plait_thread *thread, plait_tensor *t) {
   struct Off {
     plait_thread *thread;

@@ -1,4 +1,4 @@
-// Forward mode: a layer that carries tangents along (docs/design/0009).
+// Forward mode: a layer that computes tangents (docs/design/0009).
 #pragma once
 #include <plait/plait.hpp>
 
@@ -12,12 +12,12 @@ struct Forward {  // for our own Python binding
   uint64_t (*level)(plait_thread *);  // 0 outside of one
   // a clone with the tangent
   plait_status (*make)(plait_thread *, plait_tensor *, plait_tensor *tangent, plait_tensor **dual);
-  // a clone without its tangent, and that: a new reference, or NULL
+  // a clone without its tangent, and the tangent: new references, or NULL
   plait_status (*parts)(plait_thread *, plait_tensor *, plait_tensor **primal,
                         plait_tensor **tangent);
-  // on or off for this thread within a level; returns what was
+  // turns it on or off for this thread within a level; returns the old setting
   int (*carry)(plait_thread *, int on);
-  // makes `tangent` (or none, for NULL) that of an existing tensor; written: what was there is gone
+  // sets the tangent of an existing tensor (NULL: none); written: the tensor was overwritten
   plait_status (*set)(plait_thread *, plait_tensor *, plait_tensor *tangent, int written);
   plait_status (*tangent)(plait_thread *, plait_tensor *,
                           plait_tensor **);  // a new reference, or NULL

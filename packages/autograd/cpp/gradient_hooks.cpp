@@ -5,7 +5,7 @@
 namespace plait::autograd {
 namespace {
 
-// Calls a hook with gradients (NULL: None) and gets as many as `n_out` back.
+// Calls a hook with gradients (NULL: None); it returns `n_out` gradients at most.
 void apply(plait_thread *thread, const Hook *hook, plait_tensor *const *in, uint32_t n_in,
            plait_tensor **out, uint32_t n_out) {
   const plait_host *host = role<plait_host>(thread->runtime);
@@ -14,7 +14,7 @@ void apply(plait_thread *thread, const Hook *hook, plait_tensor *const *in, uint
   check(host->apply(host->ctx, thread, hook->what, in, n_in, out, n_out));
 }
 
-// A hook may answer with another gradient of the same kind only.
+// A hook must return a gradient of the same shape and dtype.
 void check_answer(plait_thread *thread, const Node *n, const Layout &l, const plait_tensor *g,
                   const char *kind) {
   if (!g || l.ndim < 0 || fits(l, g)) return;

@@ -1,19 +1,19 @@
-// The hooks of nodes that a backward pass runs, each kind at its time.
+// The hooks of nodes that a backward pass runs.
 #pragma once
 #include "evaluate.hpp"
 #include "extra.hpp"
 
 namespace plait::autograd {
 
-// Gradients of outputs are complete: hooks of tensors may replace theirs.
+// Runs the hooks of tensors when the gradients of outputs are complete; they may replace them.
 void run_arrived_hooks(plait_thread *, Node *, Gradients &);
-// Tensors that are no leaves and asked for their gradients get them.
+// Stores the gradients of non-leaf tensors with retain_grad.
 void keep_retained(Node *, Gradients &);
-// Just before the node runs. Returns whether a gradient is left.
+// Runs the hooks before the node. Returns whether a gradient is left.
 bool run_before_hooks(plait_thread *, Node *, Gradients &);
-// The node has made gradients of what it was given.
+// Runs the hooks after the node, with the gradients that it was given and that it made.
 void run_after_hooks(plait_thread *, Node *, plait_tensor *const *given, Gradients &made);
-// The leaf's gradient has grown.
+// Runs the hooks after a leaf's gradient was added to.
 void run_accumulated_hooks(plait_thread *, Node *);
 
 }  // namespace plait::autograd

@@ -6,8 +6,8 @@
 namespace plait::autograd {
 namespace {
 
-// Renewing a view's history replaces what another thread may be reading; a few locks serve all
-// views.
+// Renewing a view's history replaces a pointer that another thread may be reading. All views share
+// a few locks.
 ForkMutex view_locks[16];
 ForkMutex &view_lock(const plait_tensor *t) {
   return view_locks[(reinterpret_cast<uintptr_t>(t) / sizeof *t) % 16];
@@ -23,7 +23,7 @@ Node *node_in(const plait_tensor *t, uint32_t *index) {
   return h ? h->node : nullptr;
 }
 
-// Shape and strides of the leaf as it is now: `p.data = q` may have changed them since.
+// Updates shape and strides of the leaf, which `p.data = q` may have changed.
 void describe(Leaf *leaf, const plait_tensor *t) {
   const int32_t n = t->dl.ndim;
   const size_t bytes = size_t(n) * sizeof(int64_t);
@@ -53,7 +53,7 @@ bool stale(const plait_tensor *t) {
   return seen != __atomic_load_n(&t->storage->version, __ATOMIC_RELAXED);
 }
 
-Place renewed(plait_thread *thread, plait_tensor *t) {
+GradientEdge renewed(plait_thread *thread, plait_tensor *t) {
   const std::lock_guard<ForkMutex> lock(view_lock(t));
   if (stale(t)) {
     if (is_cut(t))
@@ -75,7 +75,7 @@ Place renewed(plait_thread *thread, plait_tensor *t) {
   return {Ref<Node>::share(n), index};
 }
 
-// retain_grad stays with the tensor when an in-place operator gives it a new history.
+// retain_grad is kept when an in-place operator gives the tensor a new history.
 void keep_cell(const History *from, History *to) {
   move_cell(from->node, to->node, from->cell, uint32_t(to->index));
   to->cell = from->cell;
@@ -94,7 +94,7 @@ Leaf *leaf_of(plait_tensor *t) {
   return leaf;
 }
 
-Place history_of(plait_thread *thread, plait_tensor *t) {
+GradientEdge history_of(plait_thread *thread, plait_tensor *t) {
   if (Leaf *leaf = as_leaf(t->slot[0]); leaf && has_bit(t) && !overtaken(t)) {
     describe(leaf, t);
     return {Ref<Node>::share(leaf), 0};

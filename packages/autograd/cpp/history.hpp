@@ -1,4 +1,4 @@
-// A tensor's place in the graph: slot[0], the layer's bit, and views whose base was written.
+// The history of a tensor: slot[0], the layer's bit, and views whose base was written to.
 #pragma once
 #include "engine.hpp"
 
@@ -9,11 +9,11 @@ inline plait_tensor *base_of(const plait_tensor *t) { return t->base; }
 
 inline bool has_bit(const plait_tensor *t) { return t->layers & engine.bit; }
 
-// A view whose history is not its place in its base's: made while nothing was recorded, or returned
-// by a function of the host language. Nothing recorded may write it.
+// A view whose history does not follow from its base's: made while nothing was recorded, or
+// returned by a function of the host language. Recorded operators must not write to it.
 inline bool is_cut(const plait_tensor *t) { return t->base && (t->flags & PLAIT_TENSOR_CUT); }
 
-// A view of a base that only later came to depend on something: its own bit was never set.
+// A view of a base that required grad only later: the view's own bit was never set.
 inline bool overtaken(const plait_tensor *t) {
   const plait_tensor *base = base_of(t);
   return base && has_bit(base) && !as_leaf(base->slot[0]) && !is_cut(t);
@@ -25,13 +25,13 @@ inline bool is_leaf(const plait_tensor *t) {
   return !requires_grad(t) || (has_bit(t) && as_leaf(t->slot[0]));
 }
 
-struct Place {
+struct GradientEdge {
   Ref<Node> node;
   uint32_t index = 0;
 };
 
-// Where gradients of the tensor go; makes the leaf's node, or a view's new one, if needed.
-Place history_of(plait_thread *, plait_tensor *);
+// The gradient edge of the tensor; makes the leaf's node, or a view's new one, if needed.
+GradientEdge history_of(plait_thread *, plait_tensor *);
 // The tensor becomes output `index` of the node.
 void set_history(plait_tensor *, Ref<Node> node, uint32_t index);
 // Drops the history; the gradient of a leaf stays.

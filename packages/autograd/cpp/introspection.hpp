@@ -1,5 +1,5 @@
-// What our own Python binding asks of our own engine beyond the role: `plait_engine::ctx` points to
-// this table if the engine's name is "plait_autograd".
+// The functions of this engine for its Python binding, beyond the role: `plait_engine::ctx` points
+// to this table if the engine's name is "plait_autograd".
 #pragma once
 #include "forward.hpp"
 
@@ -7,7 +7,7 @@ namespace plait::autograd {
 
 struct Watch;
 
-struct NanNote {  // what is known of a node's call and NaN; see extra.hpp
+struct NanNote {  // whether a node's call made or took a NaN; see extra.hpp
   uint32_t nan;  // a Nan
   uint32_t number, edge;  // took: of the argument; of the edge to a leaf, or the number of edges
   const char *argument;  // took: its name, or "" where the call is not an operator's
@@ -34,31 +34,32 @@ struct Introspection {
   plait_status (*hook)(plait_thread *, plait_object *node, uint32_t when, uint32_t index,
                        plait_object *callable, plait_object **out);
   void (*unhook)(plait_object *hook);
-  // where gradients of the tensor go, leaves included: a new reference, or NULL
-  plait_status (*place)(plait_thread *, plait_tensor *, plait_object **node, uint32_t *index);
-  // visits what the history (which only the tensor or wrapper counts) alone keeps alive
+  // the gradient edge of a tensor, also of a leaf: a new reference, or NULL
+  plait_status (*gradient_edge)(plait_thread *, plait_tensor *, plait_object **node,
+                                uint32_t *index);
+  // visits the objects that only the history keeps alive (the history has one owner)
   int (*traverse)(plait_tensor *, int (*held)(plait_object *, void *),
                   int (*wrapper)(void *, void *), void *arg);
   int (*traverse_node)(plait_object *, int (*held)(plait_object *, void *),
                        int (*wrapper)(void *, void *), void *arg);
   void (*untie)(plait_object *slot);  // drops hooks and metadata
-  void (*set_sparse)(plait_object *node);  // its callable gets None for gradients that are missing
+  void (*set_sparse)(plait_object *node);  // its callable gets None for missing gradients
   void (*set_watch)(const Watch *);
   plait_status (*set_anomaly)(plait_thread *, int on, int check_nan);
   int (*anomaly)(void);  // 0, 1, or 3 with check_nan
   plait_object *(*site)(plait_object *node);  // a new reference, or NULL
   void (*nan)(plait_object *node, NanNote *out);
-  int (*set_packing)(int depth);  // gives the depth before
+  int (*set_packing)(int depth);  // returns the old depth
   // a tensor with the history of the node's output, for a pass to begin or end at
   plait_status (*stand_in)(plait_thread *, plait_object *node, uint32_t index, plait_tensor **);
-  // *out: whether retain_grad was called on a tensor that is no leaf
+  // *out: whether retain_grad was called on a non-leaf tensor
   plait_status (*retained)(plait_thread *, plait_tensor *, int *out);
-  // what wrote the storage after that version (NULL: not asked) and where the node's call was made:
-  // texts of `size` bytes, empty if unknown
+  // the operator that wrote to the storage after that version (NULL: not needed), and the site of
+  // the node's call: texts of `size` bytes, empty if unknown
   void (*account)(plait_object *node, const plait_storage *, uint64_t version, char *by, char *made,
                   uint64_t size);
   uint64_t (*pass)(void);  // the number of the innermost pass of this thread; 0 outside of one
-  int (*will_run)(plait_object *node);  // whether that pass is at the node or will come to it
+  int (*will_run)(plait_object *node);  // whether that pass runs the node now or will run it
 };
 
 }  // namespace plait::autograd

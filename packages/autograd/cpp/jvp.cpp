@@ -17,7 +17,7 @@ uint32_t positions_of(const plait_op *op, const plait_value *in) {
   return n;
 }
 
-// The gradients that a vjp gives; released at the end of the scope.
+// The gradients that a vjp returns; released at the end of the scope.
 class Products {
  public:
   explicit Products(uint32_t n) : list_(n < 64 ? 64 : n, nullptr) {}
@@ -54,11 +54,10 @@ Tensor sum_of(plait_thread *thread, const Tensor &a, Tensor b) {
   return !a ? b : !b ? a : add(thread, a, b);
 }
 
-// ---- pointwise operators
-// -----------------------------------------------------------------------------------------------
+// Pointwise operators.
 bool is_real(DType d) { return d.code != kDLComplex; }
 
-// The Jacobian is diagonal: what takes a gradient back takes a tangent forth.
+// Whether the Jacobian is diagonal: then the vjp of a tangent is its jvp.
 bool is_diagonal(const plait_call *c) {
   if (!(c->op->flags & PLAIT_OP_POINTWISE) || !c->op->def->vjp || c->n_out != 1) return false;
   bool real = c->out[0].tag == PLAIT_TENSOR && is_real(c->out[0].u.t->dl.dtype);
@@ -94,8 +93,7 @@ Tensor diagonal(const plait_call *c, const Tangents &tangents) {
   return sum;
 }
 
-// ---- all others
-// --------------------------------------------------------------------------------------------------------
+// Other operators.
 // Recording is on for the time of a scope.
 class Recording {
  public:
@@ -114,22 +112,21 @@ class Recording {
   int before_;
 };
 
-struct Outputs {  // of a call, one after the other
+struct Outputs {  // of a call, in order
   std::vector<plait_tensor *> tensors;
   explicit Outputs(const plait_call *c) {
     each_result(c, [&](plait_tensor *t, uint32_t, uint32_t, uint32_t) { tensors.push_back(t); });
   }
 };
 
-// Of a gradient for a real tensor its real part counts.
+// The gradient of a real tensor is the real part.
 Tensor as_gradient(plait_thread *thread, const Tensor &g, const Tensor &like) {
   static const Operator real(engine.runtime, "real");
   const bool part = !is_real(g.dtype()) && is_real(like.dtype());
   return cast(thread, part ? Tensor(real(thread, g)) : g, like.dtype());
 }
 
-// vjp is linear in the gradient; its transpose takes tangents forth. Results are one for each
-// output.
+// The vjp is linear in the gradient, and its transpose is the jvp. One result for each output.
 std::vector<Tensor> transposed(const plait_call *c, const Tangents &tangents) {
   plait_thread *thread = c->thread;
   const plait_engine *e = role<plait_engine>(thread->runtime);
@@ -139,7 +136,7 @@ std::vector<Tensor> transposed(const plait_call *c, const Tangents &tangents) {
   std::vector<size_t> where;
   const Recording recording(e, thread);
   for (plait_tensor *t : outputs.tensors) {
-    // any numbers would do, but some formulas take the logarithm of a gradient
+    // any numbers are possible; ones are used as some formulas take the logarithm of a gradient
     held.push_back(ones(thread, t->dl.dtype, t->dl.device, t->dl.shape, t->dl.ndim));
     gy.push_back(held.back().get());
     if (!differentiable(t->dl.dtype)) continue;
@@ -170,7 +167,7 @@ std::vector<Tensor> transposed(const plait_call *c, const Tangents &tangents) {
   return made;
 }
 
-// What the operator's definition says.
+// The jvp by the formula of the operator's definition.
 std::vector<Tensor> by_formula(const plait_call *c, const Tangents &tangents) {
   plait_value in[2 * PLAIT_MAX_ARGS + PLAIT_MAX_RESULTS], out[PLAIT_MAX_RESULTS];
   plait_call inner = *c;

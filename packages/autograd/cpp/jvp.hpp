@@ -1,4 +1,4 @@
-// The Jacobian-vector product of a call, from what the operator's definition says.
+// The Jacobian-vector product of a call, from the operator's definition.
 #pragma once
 #include <vector>
 
@@ -12,8 +12,8 @@ struct Tangent {
 };
 using Tangents = std::vector<Tangent>;
 
-// The tangents of a call's results, one for each, from those of its inputs; none where a result
-// does not depend on them. Call it with the layer "forward" off.
+// The tangents of a call's results from those of its inputs; none for a result that does not depend
+// on them. Call it with the layer "forward" off.
 std::vector<Tensor> jvp(const plait_call *, const Tangents &);
 [[noreturn]] void refuse_tangents(const plait_call *, const char *why);
 

@@ -7,7 +7,7 @@ namespace plait::autograd {
 namespace {
 
 constexpr size_t kStep = 64, kClasses = 16,
-                 kRoom = 2048;  // up to 1 KiB, 2048 blocks a class and thread
+                 kRoom = 2048;  // blocks of up to 1 KiB; 2048 of each class and thread
 
 struct Block {
   Block *next;

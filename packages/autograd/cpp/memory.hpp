@@ -1,5 +1,5 @@
-// Blocks for nodes and what belongs to them: recycled by the thread that frees them, because a
-// training step makes and drops the same sizes over and over.
+// Memory for nodes and their data. Blocks are recycled by the thread that frees them, because
+// training steps make and drop the same sizes again and again.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -11,8 +11,7 @@ struct Node;
 void *allocate(size_t bytes);  // throws std::bad_alloc; 16-byte aligned
 void deallocate(void *block, size_t bytes) noexcept;
 
-// What a thread knows of the releases it is in the middle of: dropping a node must not recurse into
-// its parents.
+// The releases that a thread has begun: dropping a node must not recurse into its parents.
 struct Releases {
   Node *pending;
   bool draining;

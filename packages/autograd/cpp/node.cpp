@@ -1,4 +1,5 @@
-// Making and destroying nodes. Destruction is a loop, whatever the depth of the graph.
+// Making and destroying nodes. Destruction is a loop, so that deep graphs do not overflow the
+// stack.
 #include "node.hpp"
 
 #include <cctype>
@@ -151,7 +152,7 @@ Leaf *new_leaf(const plait_tensor *t) {
   leaf->edges = &leaf->no_edge;
   leaf->no_edge = {nullptr, 0, 0};
   leaf->n_outs = 1;
-  leaf->sequence = ~uint64_t(0);  // it leads nowhere, and what it takes up is best freed at once
+  leaf->sequence = ~uint64_t(0);  // it has no edges, so its memory is freed at once
   return leaf;
 }
 

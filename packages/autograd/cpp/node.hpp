@@ -17,18 +17,18 @@ enum class Kind : uint8_t {
   op,         // an operator with a vjp
   leaf,       // where gradients end: slot[0] of a leaf
   host,       // a callable of the host language
-  missing,    // an operator without a derivative: an error when a gradient arrives
+  missing,    // an operator without a derivative: a gradient is an error
   strided,    // a view of a base whose history changed after the view was made
-  assigned,   // a base of which a view was written
+  assigned,   // a base of which a view was written to
 };
 
-struct Edge {  // the gradient for one input goes to output `index` of `node`; node NULL: nobody
-               // wants it
+struct Edge {  // the gradient of one input goes to output `index` of `node`; node NULL: it is not
+               // needed
   Node *node;
   uint32_t index, reserved;
 };
 
-struct Layout {  // what is known of a tensor that isn't kept; the sizes live in the node's block
+struct Layout {  // the layout of a tensor that is not kept; the sizes are in the node's block
   DLDataType dtype;
   int32_t ndim;
   DLDevice device;
@@ -37,9 +37,9 @@ struct Layout {  // what is known of a tensor that isn't kept; the sizes live in
 
 struct Saved {  // a tensor that the derivative reads
   plait_tensor *tensor;
-  uint64_t version;   // of its storage when it was saved
+  uint64_t version;  // of its storage, when the tensor was saved
   uint32_t argument;  // of the call, or of its results if `result`
-  uint32_t item : 30, packed : 1, result : 1;  // packed: `tensor` is what a pack hook made of it
+  uint32_t item : 30, packed : 1, result : 1;  // packed: `tensor` is the result of a pack hook
 };
 
 struct Shape {  // a tensor of which the derivative reads the layout only
@@ -47,33 +47,34 @@ struct Shape {  // a tensor of which the derivative reads the layout only
   uint32_t argument, item;
 };
 
-// The gradient of a tensor that isn't a leaf but asked for it. Shared by the tensor and the node,
-// owned by neither through the other, so that there is no cycle.
+// The gradient of a non-leaf tensor with retain_grad. The tensor and the node both own it, but not
+// each other through it, so that there is no cycle.
 struct Cell {
   plait_object o;
   plait_tensor *grad;
   uint32_t spin, reserved;
 };
 
-struct Extra;  // hooks and the like, which few nodes have (extra.hpp)
+struct Extra;  // hooks and other data that few nodes have (extra.hpp)
 
 enum : uint8_t { kHolding = 0, kReading = 1, kTaken = 2 };  // Node::values
 
 struct Node {
   plait_object o;
   std::atomic<PassMarks *> owner;  // the backward pass whose marks these are
-  Node *link;                 // of the list of nodes that wait to be destroyed
-  uint64_t sequence;  // grows with time: an edge leads to a smaller one, or to a leaf's, the
-                      // largest of all
+  Node *link;  // in the list of nodes that wait to be destroyed
+  // grows with time: an edge leads to a node with a smaller number, or to a leaf, which has the
+  uint64_t sequence;
+  // largest number
   uint64_t view_version;  // the version of the storage for which this is the history of a view
   Edge *edges;
   Layout *outs;
-  plait_tensor **buffers;  // gradients that have arrived, one an output; used by `owner`
+  plait_tensor **buffers;  // gradients that have arrived, one for each output; used by `owner`
   std::atomic<Extra *> extra;
   plait_object *code;  // where the call was made: the host's code object, or NULL
-  int64_t offset;      // of the instruction within it
+  int64_t offset;  // of the instruction within it
   uint32_t bytes, n_edges, n_outs;
-  uint32_t pending;  // edges that have not delivered yet
+  uint32_t pending;  // edges whose gradients have not arrived
   int32_t capture;  // index + 1 of the first capture of the pass
   Kind kind;
   std::atomic<uint8_t> values;  // whether the saved tensors are still here
@@ -85,7 +86,7 @@ inline bool older(const Node *a, const Node *b) { return a->sequence < b->sequen
 
 struct OpNode : Node {
   const plait_op *op;
-  plait_value *in;  // other arguments than tensors; lists of tensors keep their length
+  plait_value *in;  // arguments that are not tensors; lists of tensors keep their length
   Saved *saved;
   Shape *shapes;
   uint32_t n_in, n_results, n_saved, n_shapes;
@@ -93,9 +94,11 @@ struct OpNode : Node {
 
 struct Leaf : Node {
   plait_tensor *grad;
-  ProcessLock accumulating;  // held while a backward pass adds, by threads that hold no other lock
-  uint32_t spin;  // guards the pointer `grad`, never held across a call
-  uint32_t frozen;  // the tensor stopped requiring grad: what older graphs bring is dropped
+  // held while a backward pass adds to the gradient, by threads that hold no other lock
+  ProcessLock accumulating;
+  uint32_t spin;  // guards the pointer `grad`; never held during a call
+  // the tensor does not require grad any more: gradients of older graphs are dropped
+  uint32_t frozen;
   Layout layout;
   Edge no_edge;
   plait_tensor *buffer;
@@ -112,11 +115,13 @@ struct HostNode : Node {
   plait_object *callable;
   char *name;
   uint64_t
-      *versions;  // of the storage of each output: one that is a view is void once they move on
-  bool sparse;  // gradients that are missing stay so, instead of becoming zeros
+      // versions of the storage of each output; an output that is a view becomes invalid when its
+      // version changes
+      *versions;
+  bool sparse;  // missing gradients are not replaced by zeros
 };
 
-struct ViewNode : Node {  // strided and assigned: a place within the base
+struct ViewNode : Node {  // strided and assigned: the view of a base
   OpNode *inner;  // assigned: the call that wrote
   Layout view;
   int64_t *view_strides, *base_strides;
@@ -150,10 +155,10 @@ inline History *as_history(void *slot) {
              : nullptr;
 }
 
-// Fills in what all nodes have; the caller has laid out the block.
+// Fills in the members that all nodes have; the caller has laid out the block.
 void start(Node *node, Kind kind, size_t bytes) noexcept;
 // Numbers a node once its edges are there: finding the history of a view may have made a node.
-uint64_t next_sequence() noexcept;  // what the next node that is recorded gets
+uint64_t next_sequence() noexcept;  // the number of the next node to be recorded
 void stamp(Node *node) noexcept;
 Leaf *new_leaf(const plait_tensor *tensor);
 Cell *new_cell();

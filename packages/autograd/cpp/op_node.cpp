@@ -65,7 +65,7 @@ Tables lay(Pieces &at, const plait_call *c, const Sizes &s, Edge **edges, Layout
   return t;
 }
 
-// Copies an argument that isn't a tensor; what it points to moves into the node's block.
+// Copies an argument that is not a tensor, with the data it points to, into the node's block.
 char *copy_argument(plait_value &to, const plait_value &from, char *room) {
   to = from;
   const size_t size = payload(from);
@@ -137,7 +137,7 @@ void pack_saved(const plait_call *c, OpNode *n) {
   plait_thread *thread = c->thread;
   const Watch *w = watch.load(std::memory_order_acquire);
   if (!w) return;
-  const int depth = set_packing(0);  // what a hook computes isn't packed
+  const int depth = set_packing(0);  // tensors that a hook's operators save are not packed
   struct Restore {
     int depth;
     ~Restore() { set_packing(depth); }
@@ -172,18 +172,17 @@ void each_wanted(const plait_call *c, uint64_t need, F &&f) {
 
 }  // namespace
 
-// ---- recording
-// -----------------------------------------------------------------------------------------------------
-void Overwritten::look(const plait_call *c, uint32_t written, uint64_t need, uint64_t saved) {
+// Recording.
+void Overwritten::inspect(const plait_call *c, uint32_t written, uint64_t need, uint64_t saved) {
   looked_ = true;
   each_wanted(c, need, [&](plait_tensor *t, uint32_t position) {
-    places_.emplace_back(position, history_of(c->thread, t));
+    edges_.emplace_back(position, history_of(c->thread, t));
   });
   each_input(c, [&](const plait_tensor *t, uint32_t argument, uint32_t, uint32_t) {
     if (written >> argument & 1) versions_.emplace_back(t->storage, version(t));
   });
-  // Whatever lies in the memory that is written is saved as it was: y.mul_(y), y[1:].mul_(y[:-1]).
-  // The copy has the old history, so that the node doesn't own itself.
+  // Inputs in the memory that is written to are saved as copies with the old values: y.mul_(y),
+  // y[1:].mul_(y[:-1]). A copy has the old history, so that the node does not own itself.
   each_input(c, [&](plait_tensor *t, uint32_t argument, uint32_t item, uint32_t position) {
     if (!(saved & bit_of(position)) || !writes(t->storage)) return;
     Tensor copy;
@@ -192,8 +191,8 @@ void Overwritten::look(const plait_call *c, uint32_t written, uint64_t need, uin
       copy = clone(c->thread, Tensor::share(t));
     }
     if (requires_grad(t)) {
-      Place place = history_of(c->thread, t);
-      set_history(copy.get(), std::move(place.node), place.index);
+      GradientEdge edge = history_of(c->thread, t);
+      set_history(copy.get(), std::move(edge.node), edge.index);
     }
     copies_.push_back({argument, item, std::move(copy)});
   });
@@ -218,8 +217,8 @@ plait_tensor *Overwritten::instead(plait_tensor *t, uint32_t argument, uint32_t 
 }
 
 void Overwritten::connect(Node *node) {
-  for (auto &[position, place] : places_)
-    node->edges[position] = {place.node.release(), place.index, 0};
+  for (auto &[position, edge] : edges_)
+    node->edges[position] = {edge.node.release(), edge.index, 0};
 }
 
 void connect(const plait_call *c, Node *node, uint32_t positions, uint64_t need,
@@ -230,8 +229,8 @@ void connect(const plait_call *c, Node *node, uint32_t positions, uint64_t need,
     before.connect(node);
   } else {
     each_wanted(c, need, [&](plait_tensor *t, uint32_t position) {
-      Place place = history_of(c->thread, t);
-      node->edges[position] = {place.node.release(), place.index, 0};
+      GradientEdge edge = history_of(c->thread, t);
+      node->edges[position] = {edge.node.release(), edge.index, 0};
     });
   }
   stamp(node);

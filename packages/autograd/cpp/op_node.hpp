@@ -1,4 +1,5 @@
-// The node of an operator call: what is saved while recording, what the derivative gets back.
+// The node of an operator call: saving tensors while recording, and returning them to the
+// derivative.
 #pragma once
 #include <vector>
 
@@ -6,16 +7,17 @@
 
 namespace plait::autograd {
 
-// What a call that writes its arguments is about to destroy: versions from before, and copies of
-// what will be read.
+// The state of tensors that a call overwrites: their versions before the call, and copies of those
+// that the derivative reads.
 class Overwritten {
  public:
-  void look(const plait_call *c, uint32_t written, uint64_t need, uint64_t saved);
+  void inspect(const plait_call *c, uint32_t written, uint64_t need, uint64_t saved);
   bool looked() const { return looked_; }
-  void connect(Node *node);  // hands over the histories
+  void connect(Node *node);  // connects the node to the histories
   uint64_t version_of(const plait_storage *) const;                         // before the call
   plait_tensor *instead(plait_tensor *t, uint32_t argument,
-                        uint32_t item) const;  // what to save for an argument that is overwritten
+                        // the copy to be saved for an argument that is overwritten
+                        uint32_t item) const;
 
  private:
   struct Copy {
@@ -24,12 +26,12 @@ class Overwritten {
   };
   std::vector<std::pair<const plait_storage *, uint64_t>> versions_;
   std::vector<Copy> copies_;
-  std::vector<std::pair<uint32_t, Place>> places_;  // by position
+  std::vector<std::pair<uint32_t, GradientEdge>> edges_;  // by position
   bool looked_ = false;
   bool writes(const plait_storage *) const;
 };
 
-// Points the edges of a node at the histories of the call's inputs.
+// Connects the edges of a node to the histories of the call's inputs.
 void connect(const plait_call *c, Node *node, uint32_t positions, uint64_t need,
              Overwritten &before);
 

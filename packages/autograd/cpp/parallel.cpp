@@ -9,9 +9,9 @@
 namespace plait::autograd {
 namespace {
 
-// Below, a derivative ends before another thread has woken up.
+// With less work, a derivative ends before another thread has woken up.
 constexpr int64_t kLeast = 1 << 14, kLeastPointwise = 1 << 16;
-// From here on operators divide their own work, which keeps more threads busy than nodes may.
+// From this size on operators are parallel themselves, which uses more threads than parallel nodes.
 constexpr int64_t kLarge = 1 << 20;
 
 int64_t elements(const Layout &l) {
@@ -20,7 +20,7 @@ int64_t elements(const Layout &l) {
   return n;
 }
 
-// Elements of the largest result or, if values are saved, input.
+// The number of elements of the largest result or input.
 int64_t work_of(const OpNode *n) {
   int64_t most = 0;
   const auto look = [&most](const Layout &l) {
@@ -41,21 +41,21 @@ bool worthwhile(const Node *node) {
   return work >= (n->op->flags & PLAIT_OP_POINTWISE ? kLeastPointwise : kLeast) && work < kLarge;
 }
 
-// A worker's thread does as the one that runs the pass, which may itself be at work, with layers
-// switched off for a while: so it does as that one did before the work was given out.
-class Alike {
+// Gives a worker the modes that the thread of the pass had before the work was distributed, as that
+// thread may have switched layers off in the meantime.
+class ModesOf {
  public:
-  Alike(plait_thread *worker, uint64_t excluded, uint64_t included)
+  ModesOf(plait_thread *worker, uint64_t excluded, uint64_t included)
       : worker_(worker), excluded_(worker->excluded), included_(worker->included) {
     worker->excluded = excluded;
     worker->included = included;
   }
-  ~Alike() {
+  ~ModesOf() {
     worker_->excluded = excluded_;
     worker_->included = included_;
   }
-  Alike(const Alike &) = delete;
-  Alike &operator=(const Alike &) = delete;
+  ModesOf(const ModesOf &) = delete;
+  ModesOf &operator=(const ModesOf &) = delete;
 
  private:
   plait_thread *worker_;
@@ -64,7 +64,7 @@ class Alike {
 
 }  // namespace
 
-// Nor is a second thread used in anomaly mode, nor within a level of forward mode.
+// Uses one thread in anomaly mode and within a level of forward mode.
 void ParallelDerivatives::start(plait_thread *thread, bool keep, bool particular) {
   thread_ = thread;
   keep_ = keep;
@@ -114,12 +114,12 @@ void ParallelDerivatives::look_ahead(Node *first, const std::vector<Node *> &oth
       &job);
 }
 
-// A derivative that fails here runs again when its turn comes, and fails there, in order; so the
-// node keeps its values until it has succeeded.
+// A derivative that fails here runs again in its turn, so that errors come in order. So the node
+// keeps its values until it has succeeded.
 void ParallelDerivatives::compute(Derivative &d, uint64_t excluded,
                                   uint64_t included) const noexcept {
   plait_thread *thread = engine.runtime->thread();
-  const Alike alike(thread, excluded, included);
+  const ModesOf alike(thread, excluded, included);
   std::vector<plait_tensor *> gx;
   try {
     gx.resize(d.gx.size(), nullptr);

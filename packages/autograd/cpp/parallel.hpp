@@ -1,7 +1,6 @@
 // Derivatives of several nodes at once. Where branches of the graph are independent, several nodes
-// are ready at the same time. Their derivatives run on the threads of the executor; what they give
-// is delivered when their turn comes, so that the order of all sums, and every bit, is that of one
-// thread.
+// are ready at the same time. Their derivatives run on the threads of the executor. Their results
+// are delivered in the order of one thread, so that all sums have the same bits as with one thread.
 #pragma once
 #include <vector>
 
@@ -11,14 +10,14 @@ namespace plait::autograd {
 
 class ParallelDerivatives {
  public:
-  // At most one thread is used if the pass is `particular`: recorded itself, or asked for the
-  // gradients of some inputs only.
+  // One thread is used if the pass is `particular`: recorded itself, or for the gradients of some
+  // inputs only.
   void start(plait_thread *, bool keep, bool particular);
   // Whether derivatives may run before their turn.
   bool on() const { return width_ > 1; }
   // Computes `first` and other nodes that are ready, if that is worth it.
   void look_ahead(Node *first, const std::vector<Node *> &others, PassMarks &);
-  // Gives what was computed for the node, if anything was.
+  // Takes the gradients that were computed for the node, if there are any.
   bool take(const Node *n, plait_tensor **gx) { return !done_.empty() && found(n, gx); }
 
  private:

@@ -14,10 +14,9 @@ PassMarks::~PassMarks() {
     for (plait_tensor *t : marks->buffers) plait_release(t);
 }
 
-// True the first time that this pass sees the node.
+// Claims a node for this pass; true the first time that the pass sees it.
 bool PassMarks::claim(Node *n) {
-  // a node that belonged to another pass when this one came by may be free by now, but its marks
-  // are here
+  // a node that another pass owned before may be free now, but this pass keeps its marks here
   if (!foreign_.empty() && elsewhere(n)) return false;
   PassMarks *owner = nullptr;
   if (n->owner.compare_exchange_strong(owner, this, std::memory_order_acquire,
@@ -36,7 +35,7 @@ bool PassMarks::claim(Node *n) {
 }
 
 void PassMarks::add(Node *n) {
-  // listed before it is claimed, so that a failure between the two leaves no mark behind
+  // it is listed before it is claimed, so that a failure in between leaves no mark
   visited_.push_back(n);
   if (!claim(n)) visited_.pop_back();
 }
@@ -56,7 +55,7 @@ void PassMarks::discover() {
 void PassMarks::mark_needed(std::vector<Capture> &captures) {
   for (Node *n : visited_) needed(n) = false;
   for (size_t i = 0; i < captures.size(); i++) {
-    Node *n = captures[i].place.node.get();
+    Node *n = captures[i].edge.node.get();
     if (!n || !has(n)) continue;  // not reached from the roots
     captures[i].next = capture(n);
     capture(n) = int32_t(i) + 1;

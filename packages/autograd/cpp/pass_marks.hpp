@@ -1,5 +1,5 @@
-// What one backward pass marks on the nodes that it reaches: how many gradients are still to come,
-// those that have come, which node is asked for, and which is needed.
+// The marks of one backward pass on the nodes that it reaches: the number of gradients still to
+// come, the gradients that have arrived, captures, and whether the node is needed.
 #pragma once
 #include <memory>
 #include <unordered_map>
@@ -9,14 +9,13 @@
 
 namespace plait::autograd {
 
-struct Capture {  // a gradient that is asked for
-  Place place;
+struct Capture {  // a requested gradient
+  GradientEdge edge;
   plait_tensor **out;
   int32_t next;  // index + 1 of the next capture at the same node
 };
 
-// The marks live in the node while the pass owns it. Where another pass was there first, they live
-// here.
+// The marks are in the node while the pass owns it. If another pass owns the node, they are here.
 class PassMarks {
  public:
   PassMarks() = default;
@@ -25,9 +24,9 @@ class PassMarks {
   PassMarks &operator=(const PassMarks &) = delete;
 
   void add_root(Node *n) { add(n); }
-  // Reaches everything below the roots and counts the gradients that each node will get.
+  // Visits all nodes below the roots and counts the gradients that each node will get.
   void discover();
-  // Marks as needed only what lies on a path to a captured node, and lists the captures at theirs.
+  // Marks the nodes on paths to captured nodes as needed, and links the captures to their nodes.
   void mark_needed(std::vector<Capture> &captures);
 
   const std::vector<Node *> &visited() const { return visited_; }
@@ -36,7 +35,7 @@ class PassMarks {
   int32_t &capture(Node *n) { return mine(n) ? n->capture : elsewhere(n)->capture; }
   bool &needed(Node *n) { return mine(n) ? n->needed : elsewhere(n)->needed; }
   plait_tensor **buffers(Node *n) { return mine(n) ? n->buffers : elsewhere(n)->buffers.data(); }
-  // The node has run: another pass may own it.
+  // Releases a node that has run, so that another pass may own it.
   void give_up(Node *n) {
     if (mine(n)) n->owner.store(nullptr, std::memory_order_release);
   }

@@ -1,4 +1,4 @@
-// The plug-in: reserves the layer, watches every operator, offers the engine.
+// The plug-in: reserves the layer for all operators and provides the role "engine".
 #include "forward.hpp"
 #include "record.hpp"
 #include "role.hpp"

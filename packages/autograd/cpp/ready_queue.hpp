@@ -8,7 +8,8 @@
 
 namespace plait::autograd {
 
-// Gives the youngest node first. A chain, where each node makes the next one ready, costs no heap.
+// A priority queue with the latest node first. A chain, in which each node makes the next one
+// ready, does not use the heap.
 class ReadyQueue {
  public:
   void push(Node *n) {
@@ -21,7 +22,7 @@ class ReadyQueue {
     std::push_heap(heap_.begin(), heap_.end(), older);
   }
 
-  // NULL: none is left.
+  // The next node; NULL if none is left.
   Node *pop() {
     Node *n = std::exchange(next_, nullptr);
     if (heap_.empty() || (n && !older(n, heap_.front()))) return n;
@@ -40,7 +41,7 @@ class ReadyQueue {
   const std::vector<Node *> &others() const { return heap_; }
 
  private:
-  Node *next_ = nullptr;  // younger than all in the heap when it came
+  Node *next_ = nullptr;  // later than all nodes in the heap when it was added
   std::vector<Node *> heap_;
 };
 

@@ -1,4 +1,4 @@
-// The layer: every operator call on tensors that require grad passes here and leaves a node behind.
+// The layer: it makes a node for every operator call on tensors that require grad.
 #include "record.hpp"
 
 #include <vector>
@@ -18,7 +18,7 @@ uint32_t written_arguments(const plait_call *c) {
 
 namespace {
 
-struct Wanted {  // the inputs that want gradients
+struct Wanted {  // the inputs that need gradients
   uint64_t need = 0;
   uint32_t positions = 0;  // one past the last of them
 };
@@ -42,7 +42,7 @@ Wanted wanted(const plait_call *c) {
     w.need |= bit_of(position);
     w.positions = position + 1;
   });
-  if (w.positions > 63)  // a derivative cannot tell those apart and answers for all of them
+  if (w.positions > 63)  // they share a bit, so a derivative computes the gradients of all of them
     w.positions = count_positions(c);
   return w;
 }
@@ -63,7 +63,8 @@ void refuse_out(const plait_call *c, const Wanted &w) {
         name.c_str());
 }
 
-// A write that nothing could record: the history of what else lies in that memory would be wrong.
+// An error for a write that cannot be recorded: the histories of other tensors on that memory would
+// be wrong.
 void refuse_cut(const plait_call *c, const plait_tensor *t, uint32_t argument) {
   if (!is_cut(t) || !(has_bit(t) || has_bit(base_of(t)))) return;
   const std::string name = written_name(c->op, c->form);
@@ -105,8 +106,7 @@ bool any_differentiable_result(const plait_call *c) {
   return any;
 }
 
-// ---- histories of the results
-// --------------------------------------------------------------------------------------
+// Histories of the results.
 void attach_results(plait_call *c, Node *node, uint32_t written) {
   uint32_t index = 0;
   for (uint16_t i = 0; i < c->n_out; i++) {
@@ -125,8 +125,8 @@ void attach_results(plait_call *c, Node *node, uint32_t written) {
   }
 }
 
-// What a view's derivative is follows from its place in its base. A view that does not track one
-// cuts, as detach does.
+// The derivative of a view follows from its position in its base. A view that does not track its
+// base has no history, like the result of detach.
 void attach_views(plait_call *c) {
   plait_tensor *source = nullptr;  // a cut view's history begins there
   each_input(c, [&](plait_tensor *t, uint32_t, uint32_t, uint32_t) {
@@ -134,7 +134,7 @@ void attach_views(plait_call *c) {
   });
   each_result(c, [&](plait_tensor *t, uint32_t, uint32_t, uint32_t) {
     if (!base_of(t) || !differentiable(t->dl.dtype)) return;
-    // a leaf may be a view itself, of a base that requires no grad
+    // a leaf may be a view of a base that does not require grad
     plait_tensor *of = is_cut(t) || !requires_grad(base_of(t)) ? source : base_of(t);
     if (of && requires_grad(of)) set_history(t, strided_node(c->thread, t, of), 0);
   });
@@ -156,7 +156,7 @@ Ref<Node> missing_node(const plait_call *c, const Wanted &w, uint32_t n_outs, Ov
   n->outs = at.take<Layout>(n_outs);
   for (uint32_t i = 0; i < n_outs; i++) {
     n->buffers[i] = nullptr;
-    n->outs[i] = {{}, -1, {}, nullptr};  // no gradient is looked at
+    n->outs[i] = {{}, -1, {}, nullptr};  // gradients are not checked
   }
   n->n_outs = n_outs;
   const Ref<Node> owner = Ref<Node>::steal(n);
@@ -175,8 +175,8 @@ void release_results(plait_call *c) {
     for (uint16_t i = 0; i < c->n_out; i++) engine.runtime->release_value(c->out + i);
 }
 
-// Runs f after a call succeeded: if it fails the results go, as the caller of a failed call owns
-// none.
+// Runs f after a call succeeded. If f fails, the results are released, as the caller of a failed
+// call owns none.
 template <class F>
 void or_release(plait_call *c, F &&f) {
   try {
@@ -187,12 +187,11 @@ void or_release(plait_call *c, F &&f) {
   }
 }
 
-// ---- operators without a derivative of their own
-// -------------------------------------------------------------------
+// Operators without a derivative of their own.
 plait_status without_vjp(plait_call *c, const Wanted &w, uint32_t written) {
   if (c->op->def->decompose) return engine.runtime->decompose(c);
   Overwritten before;
-  if (written) before.look(c, written, w.need, 0);
+  if (written) before.inspect(c, written, w.need, 0);
   const plait_status s = engine.runtime->call_below(c);
   if (s != PLAIT_OK || !any_differentiable_result(c)) return s;
   if (c->op->flags & PLAIT_OP_VIEW) {
@@ -204,8 +203,7 @@ plait_status without_vjp(plait_call *c, const Wanted &w, uint32_t written) {
   return s;
 }
 
-// ---- the layer
-// -----------------------------------------------------------------------------------------------------
+// The layer.
 plait_status recorded(plait_call *c) {
   const Wanted w = wanted(c);
   if (c->form == PLAIT_OUT) refuse_out(c, w);
@@ -220,7 +218,7 @@ plait_status recorded(plait_call *c) {
   if (!c->op->def->vjp) return without_vjp(c, w, written);
   const plait_needs needs = needs_of(c, w.need);
   Overwritten before;
-  if (written) before.look(c, written, w.need, needs.in);
+  if (written) before.inspect(c, written, w.need, needs.in);
   const plait_status s = engine.runtime->call_below(c);
   if (s != PLAIT_OK || !any_differentiable_result(c)) return s;
   or_release(c, [&] {

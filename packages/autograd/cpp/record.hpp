@@ -7,8 +7,8 @@ namespace plait::autograd {
 plait_status layer(plait_call *);  // the layer's entry, for every operator
 
 // Calls f(tensor, argument, item, position) for every tensor among the values. Positions number the
-// tensors that the schema has room for: an argument that may be a tensor counts one whatever it is,
-// a list counts its length.
+// tensors that the schema allows: an argument that may be a tensor counts as one in any case, a
+// list counts its length.
 template <class F>
 void each_tensor(const plait_arg *args, const plait_value *values, uint32_t n, F &&f) {
   uint32_t position = 0;
@@ -32,7 +32,7 @@ void each_result(const plait_call *c, F &&f) {
   each_tensor(c->op->results, c->out, c->n_out, f);
 }
 
-// Bits of the arguments that the call writes.
+// Bits of the arguments that the call writes to.
 uint32_t written_arguments(const plait_call *);
 
 // Bits of positions; those beyond 63 share the last one.

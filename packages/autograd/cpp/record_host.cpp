@@ -48,8 +48,8 @@ Ref<HostNode> host_node(plait_thread *thread, const char *name, plait_object *ca
   Ref<HostNode> owner = Ref<HostNode>::steal(n);
   for (uint32_t i = 0; i < n_in; i++) {
     if (!inputs[i] || !requires_grad(inputs[i])) continue;
-    Place place = history_of(thread, inputs[i]);
-    n->edges[i] = {place.node.release(), place.index, 0};
+    GradientEdge edge = history_of(thread, inputs[i]);
+    n->edges[i] = {edge.node.release(), edge.index, 0};
   }
   stamp(n);
   return owner;
@@ -73,8 +73,8 @@ void check_output(plait_thread *thread, const char *name, const plait_tensor *t,
           shape_text(t).c_str());
 }
 
-// What an output was made from is the function's affair: its history isn't its base's. If others
-// see the same memory, that stays known, so that writes are refused.
+// The history of an output does not follow from its base, as only the function knows how it was
+// made. If other tensors share its memory, it stays marked as a view, so that writes are errors.
 void cut(plait_tensor *t, plait_tensor *const *inputs, uint32_t n_in) {
   if (t->base && __atomic_load_n(&t->base->o.refs, __ATOMIC_ACQUIRE) == 1) drop(t->base);
   for (uint32_t i = 0; i < n_in && !t->base; i++) {
@@ -109,7 +109,7 @@ plait_status record_host(void *, plait_thread *thread, const char *name, plait_o
     for (uint32_t i = 0; i < n_out; i++) {
       plait_tensor *t = outputs[i];
       if (!t || !differentiable(t->dl.dtype)) continue;
-      // other views of what was written must notice that its history is about to change
+      // other views of the written memory must see that its history changes
       if (written(t)) engine.runtime->touched(t->storage);
       if (!written(t)) cut(t, inputs, n_in);
       set_history(t, Ref<Node>::share(n.get()), i);

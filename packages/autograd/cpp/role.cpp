@@ -1,4 +1,4 @@
-// The role "engine": what tensors and host languages ask about gradients.
+// The functions of the role "engine".
 #include "role.hpp"
 
 #include <set>
@@ -38,7 +38,7 @@ plait_status set_requires_grad(void *, plait_thread *thread, plait_tensor *t, in
             "only tensors of floating point and complex dtype can require grad; got %s",
             plait::name(t->dl.dtype));
     if (requires_grad(t)) return PLAIT_OK;
-    if (is_cut(t)) drop(t->base);  // a leaf of its own from here on
+    if (is_cut(t)) drop(t->base);  // it is a leaf from here on
     freeze(leaf_of(t), false);
     t->layers |= engine.bit;
     return PLAIT_OK;
@@ -79,7 +79,7 @@ void check_grad(plait_thread *thread, const plait_tensor *t, const plait_tensor 
           int(g->dl.device.device_id));
 }
 
-// The history of a tensor that isn't a leaf, as an object of its own with room for a gradient.
+// The history of a non-leaf tensor, as an object that can store a gradient.
 History *with_cell(plait_tensor *t) {
   History *h = as_history(t->slot[0]);
   if (!h) {
@@ -115,7 +115,7 @@ plait_status retain_grad(void *, plait_thread *thread, plait_tensor *t) {
     if (!requires_grad(t))
       raise(thread, PLAIT_ERROR, "retain_grad", "the tensor of shape %s must require grad",
             shape_text(t).c_str());
-    const Place place = history_of(thread, t);
+    const GradientEdge edge = history_of(thread, t);
     if (is_leaf(t)) return PLAIT_OK;
     History *h = with_cell(t);
     for (const Ref<Hook> &r : hooks_at(h->node, When::retained))
@@ -135,13 +135,12 @@ plait_status detach_(void *, plait_thread *thread, plait_tensor *t) {
   });
 }
 
-// ---- nodes
-// ---------------------------------------------------------------------------------------------------------
+// Nodes.
 plait_object *node_of(void *, plait_tensor *t) {
   if (!requires_grad(t) || is_leaf(t)) return nullptr;
   try {
-    Place place = history_of(this_thread(), t);
-    Node *n = place.node.release();
+    GradientEdge edge = history_of(this_thread(), t);
+    Node *n = edge.node.release();
     return n ? &n->o : nullptr;
   } catch (const std::exception &) {
     return nullptr;
@@ -151,7 +150,7 @@ plait_object *node_of(void *, plait_tensor *t) {
 Node *as_node(plait_object *o) { return is_node(o) ? reinterpret_cast<Node *>(o) : nullptr; }
 
 ForkMutex names_guard;
-std::set<std::string> names;  // few: one an operator or function
+std::set<std::string> names;  // few names: one for each operator or function
 const char *name_of(void *, plait_object *o) {
   const Node *n = as_node(o);
   if (!n) return nullptr;
@@ -180,8 +179,8 @@ plait_status attach(plait_thread *thread, plait_object *o, uint32_t index, plait
     return PLAIT_OK;
   });
 }
-// A tensor of uninitialised bytes that has the history of the node's output: a gradient edge where
-// passes take tensors.
+// A tensor of uninitialised bytes with the history of the node's output: it represents a gradient
+// edge in passes, which take tensors.
 plait_status stand_in(plait_thread *thread, plait_object *o, uint32_t index, plait_tensor **out) {
   return border(thread, "GradientEdge", [&]() -> plait_status {
     Node *n = as_node(o);
@@ -204,8 +203,7 @@ plait_status stand_in(plait_thread *thread, plait_object *o, uint32_t index, pla
     return PLAIT_OK;
   });
 }
-// ---- what only our own binding asks
-// ------------------------------------------------------------------------------
+// Functions for the Python binding.
 plait_object *metadata_of(plait_object *o, plait_object *made) {
   Node *n = as_node(o);
   if (!n) return nullptr;
@@ -233,14 +231,15 @@ plait_status hook_of(plait_thread *thread, plait_object *o, uint32_t when, uint3
 void unhook(plait_object *o) {
   if (o && o->type == &hook_type) remove_hook(reinterpret_cast<Hook *>(o));
 }
-plait_status place_of(plait_thread *thread, plait_tensor *t, plait_object **node, uint32_t *index) {
+plait_status gradient_edge(plait_thread *thread, plait_tensor *t, plait_object **node,
+                           uint32_t *index) {
   return border(thread, "autograd", [&]() -> plait_status {
     *node = nullptr;
     *index = 0;
     if (!requires_grad(t)) return PLAIT_OK;
-    Place place = history_of(thread, t);
-    *index = place.index;
-    if (Node *n = place.node.release()) *node = &n->o;
+    GradientEdge edge = history_of(thread, t);
+    *index = edge.index;
+    if (Node *n = edge.node.release()) *node = &n->o;
     return PLAIT_OK;
   });
 }
@@ -274,7 +273,7 @@ void nan_at(plait_object *o, NanNote *out) {
   *out = {0, 0, 0, "", 0, nullptr};
   const Node *n = as_node(o);
   const Extra *x = n ? n->extra.load(std::memory_order_acquire) : nullptr;
-  // views and their bases make nothing: the call that wrote is looked at
+  // nodes of views compute nothing: the call that wrote is checked
   const bool computes = n && (n->kind == Kind::op || n->kind == Kind::host);
   out->nan = uint32_t(computes ? (x ? x->nan : Nan::unknown) : Nan::none);
   if (!x || x->nan != Nan::took) return;
@@ -297,8 +296,8 @@ void account(plait_object *o, const plait_storage *s, uint64_t version, char *by
     std::snprintf(made, size, "%s", where(n).c_str());
     Write write;
     if (s && write_after(s, version, n->sequence, &write))
-      std::snprintf(by, size, "`%s`%s", write.name.c_str(), write.place.c_str());
-  } catch (const std::exception &) {  // no memory: nothing is known
+      std::snprintf(by, size, "`%s`%s", write.name.c_str(), write.line.c_str());
+  } catch (const std::exception &) {  // there is no memory for the text
   }
 }
 
@@ -343,7 +342,7 @@ const Introspection introspection{PLAIT_HEADER(Introspection),
                                   metadata_of,
                                   hook_of,
                                   unhook,
-                                  place_of,
+                                  gradient_edge,
                                   traverse_tensor,
                                   traverse_node,
                                   untie_object,

@@ -18,8 +18,8 @@ uint64_t version_of(const plait_tensor *t) {
 struct Dual {
   plait_object o;
   plait_tensor
-      *tangent;  // NULL: a view that has none, whatever its base has, or a level that ended
-  Level *level;           // owned
+      *tangent;  // NULL: a view without a tangent, even if its base has one, or the level has ended
+  Level *level;  // owned
   Dual *next = nullptr, **back = nullptr;  // in the level's list, under its lock
   uint64_t version = 0;  // of the storage, when a view got a tangent of its own
   bool alike = true;  // whether the tangent has the strides of the tensor
@@ -79,7 +79,7 @@ bool same_layout(const plait_tensor *a, const plait_tensor *b) {
   return true;
 }
 
-// Zeros in the strides of `like`. A root whose elements overlap, or lie backwards, has no such.
+// Zeros with the strides of `like`; empty for a root with overlapping elements or negative strides.
 Tensor zeros_like(plait_thread *thread, const plait_tensor *like) {
   Tensor made;
   check(engine.runtime->tensor_new(
@@ -97,8 +97,8 @@ bool complex_of(DType part, DType whole) {
          part.lanes == whole.lanes;
 }
 
-// The place of a view within the tangent of its base.
-Tensor place_in(plait_thread *thread, const plait_tensor *view, const Tensor &tangent) {
+// The view of the base's tangent that corresponds to a view of the base.
+Tensor view_of(plait_thread *thread, const plait_tensor *view, const Tensor &tangent) {
   const plait_tensor *base = view->base;
   if (!same_layout(base, tangent.get()))
     raise(thread, PLAIT_NOT_IMPLEMENTED, "forward",
@@ -120,7 +120,7 @@ Tensor place_in(plait_thread *thread, const plait_tensor *view, const Tensor &ta
   static const Operator as_strided(engine.runtime, "as_strided"),
       view_as_real(engine.runtime, "view_as_real"),
       view_as_complex(engine.runtime, "view_as_complex");
-  if (pairs) {  // real and imaginary part of an element lie side by side
+  if (pairs) {  // the real and imaginary part of an element are adjacent
     for (int64_t &stride : strides) stride *= 2;
     offset *= 2;
     shape.push_back(2);
@@ -138,7 +138,7 @@ uint64_t forward_bit = 0;
 
 void enter_level(plait_thread *thread, bool recorded) {
   static std::atomic<uint64_t> last{0};
-  struct Last {  // a thread that ends within a level leaves it
+  struct Last {  // a thread that ends leaves its level
     plait_thread *thread = nullptr;
     ~Last() {
       if (thread && level_of(thread)) leave_level(thread);
@@ -187,7 +187,7 @@ Tensor tangent_of(plait_thread *thread, plait_tensor *t) {
           shape_text(t).c_str(), shape_text(d->tangent).c_str());
   }
   const Dual *whole = t->base ? dual_of(thread, t->base) : nullptr;
-  return whole && whole->tangent ? place_in(thread, t, Tensor::share(whole->tangent)) : Tensor();
+  return whole && whole->tangent ? view_of(thread, t, Tensor::share(whole->tangent)) : Tensor();
 }
 
 void set_tangent(plait_thread *thread, plait_tensor *t, Tensor tangent) {
@@ -227,13 +227,12 @@ void write_tangent(plait_thread *thread, plait_tensor *target, const Tensor &tan
   Tensor whole = !d                      ? zeros_like(thread, root)
                  : exclusive(d->tangent) ? Tensor::share(d->tangent)
                                          : clone(thread, Tensor::share(d->tangent));
-  copy_into(thread, place_in(thread, target, whole),
+  copy_into(thread, view_of(thread, target, whole),
             tangent ? tangent : zeros(thread, whole.dtype(), whole.device(), nullptr, 0));
   set_tangent(thread, root, std::move(whole));
 }
 
-// ---- what is saved for derivatives
-// --------------------------------------------------------------------------------------
+// Tangents of tensors saved for derivatives.
 plait_object *packed_with_tangent(plait_object *what) {
   return &(new Packed{{1, &packed_type}, what, nullptr})->o;
 }
@@ -263,7 +262,8 @@ void expect_tangent(plait_thread *thread, const plait_tensor *result, plait_obje
 }
 
 Expecting::~Expecting() {
-  if (level_of(thread_) != level_) return;  // left while the operator ran: by a hook, say
+  // a hook, for example, has left the level while the operator ran
+  if (level_of(thread_) != level_) return;
   auto &all = level_->expected;
   while (all.size() > mark_) {
     plait_object *receiver = all.back().receiver;

@@ -1,4 +1,4 @@
-// Where tangents are kept: slot[2] of a root, and places within it for views.
+// The storage of tangents: slot[2] of a root; a view's tangent is a view of its root's.
 #pragma once
 #include <plait/fork.hpp>
 
@@ -11,16 +11,17 @@ namespace plait::autograd {
 
 struct Dual;
 
-// A dual level. It knows its tangents, so that its end frees them; they may die on any thread.
+// A dual level. It has a list of its tangents, to free them at its end; they may be dropped on any
+// thread.
 struct Level {
   plait_object o;
   uint64_t number;
-  bool recorded;  // whether tangents get a history where operators are recorded
+  bool recorded;  // whether tangents get a history when operators are recorded
   ProcessLock lock;
   Dual *first = nullptr;
-  // What autograd saves of a result while the operator runs, when that has no tangent yet: the
-  // result, borrowed, and a tensor or Packed object that is to have its tangent. The level's thread
-  // alone looks at it.
+  // A result that autograd saved while the operator ran, before the result had a tangent: the
+  // result (borrowed), and the tensor or Packed object that gets its tangent later. Only the
+  // level's thread uses it.
   struct Expected {
     const plait_tensor *result;
     plait_object *receiver;
@@ -39,16 +40,17 @@ inline bool carrying(const plait_thread *thread) {
 void enter_level(plait_thread *, bool recorded);
 void leave_level(plait_thread *);  // frees its tangents
 
-// The tangent of a tensor at this thread's level, or none. Of a view: its place in its base's.
+// The tangent of a tensor at this thread's level, or none. A view's tangent is a view of its
+// base's.
 Tensor tangent_of(plait_thread *, plait_tensor *);
-// Gives a root its tangent, laid out like it; none takes it away. A view that is given one (or
-// none) of its own, as a function's result, keeps it until its memory is written.
+// Sets the tangent of a root, with the root's layout; none removes it. A view that is given a
+// tangent (or none) of its own, as a function's result, keeps it until its memory is written to.
 void set_tangent(plait_thread *, plait_tensor *, Tensor tangent);
-// The target of a write has a new tangent, or none, which in a view is zeros. No tangent that
-// somebody else sees is written.
+// Sets the tangent of the target of a write, or none, which for a view means zeros. A tangent that
+// something else refers to is not written to.
 void write_tangent(plait_thread *, plait_tensor *target, const Tensor &tangent);
 
-// What a pack hook made of a saved tensor, with the tangent of that.
+// The result of a pack hook for a saved tensor, with the tensor's tangent.
 struct Packed {
   plait_object o;
   plait_object *what;
@@ -57,14 +59,14 @@ struct Packed {
 plait_object *packed_with_tangent(plait_object *what);  // steals
 Packed *as_packed(plait_object *) noexcept;             // or NULL
 
-// What is saved has the tangent of the tensor that it was made from.
+// Gives a saved tensor the tangent of the tensor that it was made from.
 void give_tangent(plait_thread *, const plait_tensor *from, plait_tensor *to);
 void give_tangent(plait_thread *, const Packed *from, plait_tensor *to);
 void keep_tangent(plait_thread *, Packed *, Tensor tangent);
-// ... or will have it, once `result` has one.
+// Gives a saved tensor the tangent of `result` once that is known.
 void expect_tangent(plait_thread *, const plait_tensor *result, plait_object *receiver);
 
-// What was expected while an operator ran, for the time of a scope.
+// Collects expected tangents while an operator runs, for a scope.
 class Expecting {
  public:
   explicit Expecting(plait_thread *thread) : thread_(thread), level_(level_of(thread)) {

@@ -1,4 +1,4 @@
-// Handing saved values to a derivative: checks that nobody has written to them since.
+// Unpacks saved values for a derivative, and checks that they were not written to since.
 #include "unpack.hpp"
 
 #include "record.hpp"
@@ -35,7 +35,7 @@ plait_tensor *shadow(plait_thread *thread, const Layout &l) {
   Write write;
   std::string by = "an in-place operator";
   const bool known = write_after(t->storage, saved.version, n->sequence, &write);
-  if (known) by = "`" + write.name + "`" + write.place;
+  if (known) by = "`" + write.name + "`" + write.line;
   const std::string made = where(n);
   raise(thread, PLAIT_ERROR, written_name(n->op, n->form),
         "%s (%s, shape %s), which the derivative needs, was overwritten by %s after it was "
@@ -52,7 +52,7 @@ plait_tensor *shadow(plait_thread *thread, const Layout &l) {
 void check_versions(plait_thread *thread, const OpNode *n, const Saved *saved,
                     plait_tensor *const *tensors) {
   for (uint32_t i = 0; i < n->n_saved; i++) {
-    if (saved[i].packed) continue;  // its hooks are in charge
+    if (saved[i].packed) continue;  // packed tensors are not checked
     const plait_tensor *t = tensors[i];
     const uint64_t now = __atomic_load_n(&t->storage->version, __ATOMIC_RELAXED);
     if (now == saved[i].version) continue;
@@ -60,7 +60,7 @@ void check_versions(plait_thread *thread, const OpNode *n, const Saved *saved,
   }
 }
 
-// Where the argument stands among those that may be tensors: its edge.
+// The position of the argument among those that may be tensors, which is the index of its edge.
 uint32_t position_of(const OpNode *n, const Saved &s) {
   uint32_t position = 0;
   for (uint32_t i = 0; i < s.argument; i++) {
@@ -105,18 +105,18 @@ Unpacked::Unpacked(plait_thread *thread, OpNode *node, bool keep, bool create, V
   }
   for (uint32_t i = 0; i < n; i++) {
     const Saved &s = node->saved[i];
-    place(s.result ? out_ : in_, s.argument, s.item, held_[i]);
+    put(s.result ? out_ : in_, s.argument, s.item, held_[i]);
   }
   for (uint32_t i = 0; i < node->n_shapes; i++)
-    place(in_, node->shapes[i].argument, node->shapes[i].item, held_[n + i]);
+    put(in_, node->shapes[i].argument, node->shapes[i].item, held_[n + i]);
 }
 
 Unpacked::~Unpacked() {
   for (uint32_t i = 0; i < n_held_; i++) plait_release(held_[i]);
 }
 
-// Several passes may meet here: one that keeps the values shares them, one that doesn't carries
-// them off.
+// Several passes may take the values at the same time: a pass that keeps them shares them, another
+// one moves them.
 void Unpacked::take(plait_thread *thread, bool keep) {
   uint8_t state = kHolding;
   while (!node_->values.compare_exchange_weak(state, kReading, std::memory_order_acquire)) {
@@ -133,7 +133,7 @@ void Unpacked::take(plait_thread *thread, bool keep) {
   node_->values.store(keep ? kHolding : kTaken, std::memory_order_release);
 }
 
-void Unpacked::place(plait_value *values, uint32_t argument, uint32_t item, plait_tensor *t) {
+void Unpacked::put(plait_value *values, uint32_t argument, uint32_t item, plait_tensor *t) {
   plait_value &v = values[argument];
   if (v.tag == PLAIT_TENSORS)
     const_cast<plait_tensor **>(v.u.ts)[item] = t;
@@ -141,7 +141,7 @@ void Unpacked::place(plait_value *values, uint32_t argument, uint32_t item, plai
     v = value(t);
 }
 
-// What hooks packed becomes tensors again, on whatever bytes.
+// Unpacks values that hooks packed.
 void Unpacked::unpack_all(plait_thread *thread) {
   const Watch *w = nullptr;
   for (uint32_t i = 0; i < node_->n_saved; i++) {
@@ -153,7 +153,7 @@ void Unpacked::unpack_all(plait_thread *thread) {
       const Excluding quiet(thread, false);
       check(w->unpack(thread, dual ? dual->what : &held_[i]->o, found.out()));
     }
-    if (dual && carrying(thread)) {  // the hook's tensor may be somebody's
+    if (dual && carrying(thread)) {  // the program may hold the tensor that the hook returned
       Tensor alias;
       check(engine.runtime->tensor_alias(thread, found.get(), alias.out()));
       give_tangent(thread, dual, alias.get());
@@ -164,8 +164,9 @@ void Unpacked::unpack_all(plait_thread *thread) {
   }
 }
 
-// When the derivative is recorded itself, saved results need their history, which the node may not
-// keep. That of a written view is a part of the base, so that what the base is asked for sees it.
+// When the derivative is recorded itself, saved results need their history, which the node cannot
+// keep. A view that was written to gets a history as a part of its base, so that gradients for the
+// base include it.
 void Unpacked::give_history(plait_thread *thread, ViewNode *within) {
   for (uint32_t i = 0; i < node_->n_saved; i++) {
     const Saved &s = node_->saved[i];

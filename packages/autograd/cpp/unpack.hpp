@@ -1,4 +1,4 @@
-// The values that a node saved, as its derivative gets them.
+// The saved values of a node for its derivative.
 #pragma once
 #include <vector>
 
@@ -6,11 +6,11 @@
 
 namespace plait::autograd {
 
-// A call's arguments and results as its derivative sees them. Releases what it holds.
+// A call's arguments and results as its derivative sees them. It releases the values that it owns.
 class Unpacked {
  public:
-  // `keep`: the node keeps its values for another pass; otherwise they move here
-  // `within`: the assigned node whose call this is, or NULL
+  // `keep`: the node keeps its values for another pass; otherwise they are moved. `within`: the
+  // assigned node that contains the call, or NULL
   Unpacked(plait_thread *thread, OpNode *node, bool keep, bool create, ViewNode *within = nullptr);
   ~Unpacked();
   Unpacked(const Unpacked &) = delete;
@@ -20,7 +20,7 @@ class Unpacked {
 
  private:
   void take(plait_thread *, bool keep);
-  void place(plait_value *values, uint32_t argument, uint32_t item, plait_tensor *t);
+  void put(plait_value *values, uint32_t argument, uint32_t item, plait_tensor *t);
   void unpack_all(plait_thread *);
   void give_history(plait_thread *, ViewNode *within);
 

@@ -59,8 +59,8 @@ ViewNode *view_node(const Geometry &g, Kind kind, uint32_t n_edges) {
   return n;
 }
 
-// The sizes without expanded dimensions, whose elements all lie in one place.
-void one_for_each_place(int32_t ndim, const int64_t *shape, const int64_t *strides, int64_t *out) {
+// The sizes with 1 for expanded dimensions, whose elements all have one address.
+void without_expanded(int32_t ndim, const int64_t *shape, const int64_t *strides, int64_t *out) {
   for (int32_t i = 0; i < ndim; i++) out[i] = strides[i] == 0 && shape[i] ? 1 : shape[i];
 }
 
@@ -116,20 +116,20 @@ void check_within(plait_thread *thread, const plait_tensor *view, const plait_te
 void check_writable(plait_thread *thread, const plait_tensor *view) {
   check_geometry(thread, view, base_of(view));
   int64_t shape[PLAIT_MAX_DIMS];
-  one_for_each_place(view->dl.ndim, view->dl.shape, view->dl.strides, shape);
+  without_expanded(view->dl.ndim, view->dl.shape, view->dl.strides, shape);
   if (!distinct(view->dl.ndim, shape,
-                view->dl.strides))  // expanded ones are refused by the runtime
+                view->dl.strides))  // for expanded views the runtime raises an error
     refuse(thread, view, "elements of the view share their memory");
 }
 
 Ref<Node> strided_node(plait_thread *thread, plait_tensor *view, plait_tensor *base) {
   check_geometry(thread, view, base);
   check_within(thread, view, base);
-  Place place = history_of(thread, base);
+  GradientEdge edge = history_of(thread, base);
   ViewNode *n = view_node(geometry(view, base), Kind::strided, 1);
-  // a gradient arrives in the view's layout and leaves in the base's
+  // its output has the view's layout, its input the base's
   std::swap(n->outs[0], n->view);
-  n->edges[0] = {place.node.release(), place.index, 0};
+  n->edges[0] = {edge.node.release(), edge.index, 0};
   stamp(n);
   n->view_version = __atomic_load_n(&view->storage->version, __ATOMIC_RELAXED);
   return Ref<Node>::steal(n);
@@ -148,7 +148,7 @@ Ref<Node> written_part(ViewNode *assigned) {
 void write_view(plait_thread *thread, plait_tensor *view, Ref<Node> writer, uint32_t index) {
   plait_tensor *base = base_of(view);
   if (writer->kind != Kind::op ||
-      index != 0) {  // no derivative: what is asked of the base fails in the same words
+      index != 0) {  // no derivative: gradients of the base fail with the same text
     set_history(base, std::move(writer), index);
   } else {
     check_geometry(thread, view, base);
@@ -161,8 +161,8 @@ void write_view(plait_thread *thread, plait_tensor *view, Ref<Node> writer, uint
       if (n->edges[i].node) plait_retain(n->edges[i].node);
     }
     if (has_bit(base)) {
-      Place place = history_of(thread, base);
-      n->edges[0] = {place.node.release(), place.index, 0};
+      GradientEdge edge = history_of(thread, base);
+      n->edges[0] = {edge.node.release(), edge.index, 0};
     }
     stamp(n);
     n->inner = inner;
@@ -172,9 +172,9 @@ void write_view(plait_thread *thread, plait_tensor *view, Ref<Node> writer, uint
   set_history(view, strided_node(thread, view, base), 0);
 }
 
-// ---- their derivatives
-// ---------------------------------------------------------------------------------------------
-Placed::Placed(plait_thread *thread, const ViewNode *n, bool zeroed) : thread_(thread), node_(n) {
+// The derivatives of views.
+BaseGradient::BaseGradient(plait_thread *thread, const ViewNode *n, bool zeroed)
+    : thread_(thread), node_(n) {
   const Layout &base = n->kind == Kind::strided ? n->view : n->outs[0];
   int64_t low = 0, high = 0;
   bool empty = false;
@@ -192,19 +192,19 @@ Placed::Placed(plait_thread *thread, const ViewNode *n, bool zeroed) : thread_(t
                                      memory_.out()));
 }
 
-Tensor Placed::whole() const {
+Tensor BaseGradient::whole() const {
   const Layout &base = node_->kind == Kind::strided ? node_->view : node_->outs[0];
   return view_of(thread_, memory_, base.dtype, base.ndim, base.shape, node_->base_strides,
                  first_ * itemsize(base.dtype));
 }
 
-Tensor Placed::part(const int64_t *shape) const {
+Tensor BaseGradient::part(const int64_t *shape) const {
   const Layout &view = node_->kind == Kind::strided ? node_->outs[0] : node_->view;
   return view_of(thread_, memory_, view.dtype, view.ndim, shape, node_->view_strides,
                  first_ * itemsize(memory_.dtype()) + node_->offset);
 }
 
-void Placed::add(const Tensor &values, const int64_t *shape) {
+void BaseGradient::add(const Tensor &values, const int64_t *shape) {
   memory_ = add_at(thread_, memory_, values.ndim(), shape, node_->view_strides,
                    first_ + node_->offset / itemsize(memory_.dtype()), values);
 }
@@ -212,18 +212,18 @@ void Placed::add(const Tensor &values, const int64_t *shape) {
 Tensor spread(plait_thread *thread, const ViewNode *n, const Tensor &gradient) {
   const Layout &view = n->outs[0];
   int64_t shape[PLAIT_MAX_DIMS];
-  one_for_each_place(view.ndim, view.shape, n->view_strides, shape);
-  Placed placed(thread, n, true);
+  without_expanded(view.ndim, view.shape, n->view_strides, shape);
+  BaseGradient base(thread, n, true);
   const Tensor summed = sum_to(thread, gradient, shape, view.ndim);
   if (distinct(view.ndim, shape, n->view_strides))
-    copy_into(thread, placed.part(shape), summed);
+    copy_into(thread, base.part(shape), summed);
   else if (same(view.dtype, n->view.dtype))
-    placed.add(summed, shape);
+    base.add(summed, shape);
   else
     raise(thread, PLAIT_NOT_IMPLEMENTED, "autograd",
           "a view of the parts of complex numbers whose elements share their memory has no "
           "derivative after its base was written; clone() it before");
-  return placed.whole();
+  return base.whole();
 }
 
 }  // namespace plait::autograd

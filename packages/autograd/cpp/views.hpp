@@ -1,28 +1,29 @@
-// Writes into views: the base's history then says "the old base, with this place replaced", and
-// every other view of the base finds its own history from the base's when it is next used.
+// Writes to views: the base's history becomes "the old base, with this part replaced", and every
+// other view of the base derives its history from the base's at its next use.
 #pragma once
 #include "history.hpp"
 
 namespace plait::autograd {
 
-// The history of a view of a base: its elements taken out of the base.
+// The history of a view of a base: the view's elements are taken from the base.
 Ref<Node> strided_node(plait_thread *, plait_tensor *view, plait_tensor *base);
-// What the call within an assigned node wrote, as a part of the base that it left.
+// The part that the call within an assigned node wrote, as a view of the new base.
 Ref<Node> written_part(ViewNode *assigned);
-// Refuses what write_view could not record, before anything is written.
+// Raises an error for a write that write_view could not record, before the write.
 void check_writable(plait_thread *, const plait_tensor *view);
-// An operator has written `view`: rebases the base's history, then the view's.
+// After an operator wrote to `view`: updates the base's history, then the view's.
 void write_view(plait_thread *, plait_tensor *view, Ref<Node> writer, uint32_t index);
 
-// A gradient that is laid out like the base, and the view's place in it. Both track their common
-// memory.
-class Placed {
+// A gradient with the base's layout, and the part of it that belongs to a view. Both track their
+// common memory.
+class BaseGradient {
  public:
-  Placed(plait_thread *, const ViewNode *, bool zeroed);
+  BaseGradient(plait_thread *, const ViewNode *, bool zeroed);
   Tensor whole() const;
   Tensor part(
-      const int64_t *shape) const;  // with sizes of 1 where elements of the view share a place
-  void add(const Tensor &, const int64_t *shape);  // to a part whose elements share their places
+      // with sizes of 1 for dimensions in which the view's elements share an address
+      const int64_t *shape) const;
+  void add(const Tensor &, const int64_t *shape);  // to a part whose elements share addresses
 
  private:
   plait_thread *thread_;

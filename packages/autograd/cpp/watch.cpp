@@ -16,8 +16,7 @@ namespace {
 
 __thread int packing_depth = 0;
 
-// ---- writes
-// --------------------------------------------------------------------------------------------------------
+// Writes.
 struct Written {
   uint64_t version;   // after the write
   uint64_t sequence;  // of the next node
@@ -26,7 +25,7 @@ struct Written {
 };
 constexpr size_t kStorages = 4096, kWrites = 16;
 
-struct Writes {  // the last writes into the storages that were written last
+struct Writes {  // the last writes, by storage, of the storages that were written to last
   ForkMutex guard;
   std::unordered_map<const plait_storage *, std::deque<Written>> of;
 };
@@ -39,7 +38,7 @@ void forget_all() {
     const std::lock_guard<ForkMutex> lock(writes().guard);
     old.swap(writes().of);
   }
-  for (auto &entry : old)  // outside of the lock: the host may have to be asked
+  for (auto &entry : old)  // outside of the lock, as the host may be called
     for (Written &w : entry.second) plait_release_object(w.site);
 }
 
@@ -51,7 +50,8 @@ void note_write(const plait_call *c, const plait_tensor *t) {
   {
     const std::lock_guard<ForkMutex> lock(writes().guard);
     auto &list = writes().of[t->storage];
-    if (!list.empty() && list.back().version >= now.version) {  // another storage lay there
+    // the address belonged to another storage
+    if (!list.empty() && list.back().version >= now.version) {
       while (!list.empty() && !old) {
         old = list.back().site;
         list.pop_back();
@@ -77,14 +77,14 @@ void ended(void *, const plait_event *e, uint64_t, plait_status status) {
     for (uint16_t i = 0; i < c->n_in; i++)
       if ((plait_arg_at(c->op, i)->flags & PLAIT_ARG_WRITES) && c->in[i].tag == PLAIT_TENSOR)
         note_write(c, c->in[i].u.t);
-  } catch (const std::exception &) {  // no memory: nothing is remembered
+  } catch (const std::exception &) {  // there is no memory to remember the write
   }
 }
 
 void began(void *, const plait_event *, uint64_t *) {}
 const plait_observer observer{PLAIT_HEADER(plait_observer), nullptr, PLAIT_EVENT_OP, began, ended};
 
-struct Recent {  // a recorded write: always known, unlike all others
+struct Recent {  // a recorded write, which is always remembered
   const plait_storage *storage;
   uint64_t version;   // after it
   uint64_t sequence;  // of the next node
@@ -163,8 +163,8 @@ std::string where(const Node *n) {
 }
 
 std::string made_at(const Node *n) {
-  const std::string place = where(n);
-  return place.empty() ? place : " (the call was made" + place + ")";
+  const std::string line = where(n);
+  return line.empty() ? line : " (the call was made" + line + ")";
 }
 
 void note_recent_write(const plait_call *c, const plait_tensor *t) noexcept {
@@ -181,9 +181,9 @@ void note_recent_write(const plait_call *c, const plait_tensor *t) noexcept {
   plait_object *old;
   {
     const Spin guard(recent_spin);
-    Recent &place = recent[recent_count++ % kRecent];
-    old = place.code;
-    place = now;
+    Recent &slot = recent[recent_count++ % kRecent];
+    old = slot.code;
+    slot = now;
   }
   plait_release_object(old);
 }
@@ -206,7 +206,7 @@ bool recent_write(const plait_storage *s, uint64_t version, uint64_t sequence, W
     if (first.code) plait_retain_object(first.code);
   }
   out->name = written_name(first.op, first.form);
-  out->place = line_of(first.code, first.offset);
+  out->line = line_of(first.code, first.offset);
   plait_release_object(first.code);
   return true;
 }
@@ -225,15 +225,14 @@ bool watched_write(const plait_storage *s, uint64_t version, uint64_t sequence, 
     site = first->site;
     if (site) plait_retain_object(site);
   }
-  out->place = where(site);
+  out->line = where(site);
   plait_release_object(site);
   return true;
 }
 
 }  // namespace
 
-// ---- NaN
-// -----------------------------------------------------------------------------------------------------------
+// NaN.
 bool has_nan(plait_thread *thread, const plait_tensor *t) {
   if (!t || !differentiable(t->dl.dtype) || t->dl.device.device_type != kDLCPU) return false;
   const Excluding quiet(thread, false);
@@ -243,8 +242,8 @@ bool has_nan(plait_thread *thread, const plait_tensor *t) {
 
 namespace {
 
-// Blames an input that has a NaN: a leaf, or what is outside the graph, brought it in; a result of
-// a call before this one means that this is not the first.
+// Notes an input that has a NaN: a leaf or a tensor outside of the graph is the origin; if it is
+// the result of an earlier call, this call is not the first.
 void note_input(plait_thread *thread, Node *n, Extra *x, const plait_tensor *t, uint32_t argument) {
   if (x->nan == Nan::none || !has_nan(thread, t)) return;
   const bool outside = is_leaf(t);
@@ -264,7 +263,7 @@ void note_nan(const plait_call *c, Node *n) {
     result = result || has_nan(c->thread, t);
   });
   x->nan = result ? Nan::made : Nan::none;
-  if (!result || c->form == PLAIT_INPLACE) return;  // what a write was made of is gone
+  if (!result || c->form == PLAIT_INPLACE) return;  // the values before a write are gone
   each_input(c, [&](const plait_tensor *t, uint32_t argument, uint32_t, uint32_t) {
     note_input(c->thread, n, x, t, argument);
   });
@@ -280,8 +279,7 @@ void note_nan(plait_thread *thread, Node *n, plait_tensor *const *inputs, uint32
     if (inputs[i]) note_input(thread, n, x, inputs[i], i);
 }
 
-// ---- saved tensors
-// -------------------------------------------------------------------------------------------------
+// Saved tensors.
 int set_packing(int depth) {
   const int before = std::exchange(packing_depth, depth);
   if ((depth > 0) != (before > 0)) packers += depth > 0 ? 1 : -1;
@@ -293,7 +291,7 @@ namespace {
 
 [[noreturn]] void refuse_nan(plait_thread *thread, const std::vector<Node *> &visited, Node *n,
                              uint32_t edge) {
-  const Node *first = nullptr;  // the oldest call whose result had one
+  const Node *first = nullptr;  // the earliest call whose result had a NaN
   for (const Node *m : visited) {
     const Extra *x = m->extra.load(std::memory_order_acquire);
     if (x && x->nan > Nan::none && (!first || m->sequence < first->sequence)) first = m;
@@ -324,7 +322,7 @@ void check_nan(plait_thread *thread, const std::vector<Node *> &visited, Node *n
   for (uint32_t i = 0; i < n->n_edges; i++) {
     if (!made[i] || !n->edges[i].node || !has_nan(thread, made[i])) continue;
     for (uint32_t k = 0; k < n->n_outs; k++)
-      if (has_nan(thread, given[k]))  // no node before this one made it
+      if (has_nan(thread, given[k]))  // no earlier node made the NaN
         raise(thread, PLAIT_ERROR, node_name(n),
               "it returned NaN as gradient of input %u because it was given NaN: the gradient of a "
               "result, or what a hook returned, is NaN",

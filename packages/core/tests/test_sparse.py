@@ -149,7 +149,7 @@ def test_what_sparse_tensors_do_not_have_is_said() -> None:
         (lambda: x.exp(), AttributeError, "no attribute 'exp'; call to_dense"),
         (lambda: x.nothing, AttributeError, "no attribute 'nothing'$"),
         (lambda: bool(x), RuntimeError, "neither true nor false"),
-        (lambda: x[0], TypeError, "no places to index"),
+        (lambda: x[0], TypeError, "cannot be indexed"),
     ):
         with pytest.raises(error, match=text):
             call()

@@ -44,7 +44,7 @@ uint64_t number_in(const char *path, const char *key) {  // unlimited if there i
   return found;
 }
 
-// What may still be taken without the kernel killing somebody for it.
+// The memory that can be used without the kernel killing a process.
 uint64_t available() {
   uint64_t room = unlimited;
   const uint64_t free_kib = number_in("/proc/meminfo", "MemAvailable:");
@@ -106,7 +106,7 @@ Arena *failed(int fd, void *base, uint64_t size) {
   return nullptr;
 }
 
-// An arena over a descriptor and its mapping; nullptr with a failure, and both are gone then.
+// An arena on a descriptor and its mapping; nullptr with a failure, after which both are closed.
 Arena *over(int fd, void *base, uint64_t size, const struct stat &status, Failure &f) {
   auto *a = new (std::nothrow) Arena{};
   if (!a) {

@@ -1,4 +1,4 @@
-// Blocks of the arenas that this process made: sizes, free lists, the end of what is used.
+// Blocks of the arenas that this process made: size classes, free lists, and cutting new blocks.
 #include <algorithm>
 #include <cstdlib>
 #include <new>
@@ -9,9 +9,11 @@ namespace plait::multiprocessing {
 namespace {
 
 constexpr uint64_t first_arena = uint64_t(64) << 20, largest_arena = uint64_t(64) << 30;
-constexpr uint64_t step = uint64_t(1) << 20;           // memory is asked for in at least this
-constexpr uint64_t large = uint64_t(1) << 20;          // what is worth punching out
-constexpr uint64_t most_free = uint64_t(256) << 20;    // bytes that wait for their next use
+// smallest amount of memory that is committed at once
+constexpr uint64_t step = uint64_t(1) << 20;
+// smallest block whose pages are returned to the system
+constexpr uint64_t large = uint64_t(1) << 20;
+constexpr uint64_t most_free = uint64_t(256) << 20;    // limit of bytes in free blocks
 
 uint64_t round_up(uint64_t x, uint64_t to) { return (x + to - 1) / to * to; }
 
@@ -25,7 +27,7 @@ uint64_t block_bytes(uint64_t nbytes) {
 
 }  // namespace
 
-Place Blocks::take(uint64_t nbytes, std::vector<Arena *> &arenas, Failure &f) {
+BlockAddress Blocks::take(uint64_t nbytes, std::vector<Arena *> &arenas, Failure &f) {
   if (nbytes > (uint64_t(1) << 46)) {
     f.set(PLAIT_MEMORY_ERROR, "shared memory: %llu bytes are more than an arena can have",
           static_cast<unsigned long long>(nbytes));
@@ -35,31 +37,32 @@ Place Blocks::take(uint64_t nbytes, std::vector<Arena *> &arenas, Failure &f) {
   Sizes &sizes = sizes_[total];
   sweep(sizes, 16);
   if (sizes.free.empty() && total >= large) sweep(sizes, sizes.held.size());
-  Place place{nullptr, 0, false};
+  BlockAddress address{nullptr, 0, false};
   if (!sizes.free.empty()) {
-    place = sizes.free.back();
-    const uint64_t begin = place.offset - block_header;
-    if (place.punched && !commit(place.arena, begin, begin + total, f)) return {nullptr, 0, false};
+    address = sizes.free.back();
+    const uint64_t begin = address.offset - block_header;
+    if (address.punched && !commit(address.arena, begin, begin + total, f))
+      return {nullptr, 0, false};
     sizes.free.pop_back();
-    if (!place.punched) free_bytes_ -= total;
+    if (!address.punched) free_bytes_ -= total;
   } else {
-    place = cut(total, arenas, f);
-    if (!place.arena && f.code == PLAIT_MEMORY_ERROR && free_bytes_) {
+    address = cut(total, arenas, f);
+    if (!address.arena && f.code == PLAIT_MEMORY_ERROR && free_bytes_) {
       trim();
       f.code = PLAIT_OK;
-      place = cut(total, arenas, f);
+      address = cut(total, arenas, f);
     }
-    if (!place.arena) return place;
+    if (!address.arena) return address;
   }
-  BlockHeader *h = place.arena->header(place.offset);
+  BlockHeader *h = address.arena->header(address.offset);
   const uint64_t generation = Counts::generation(h->counts.load(std::memory_order_relaxed)) + 1;
   h->room = total - block_header;
   h->listed = 0;
   h->counts.store(generation << 40 | Counts::one_holder, std::memory_order_release);
-  return place;
+  return address;
 }
 
-Place Blocks::cut(uint64_t total, std::vector<Arena *> &arenas, Failure &f) {
+BlockAddress Blocks::cut(uint64_t total, std::vector<Arena *> &arenas, Failure &f) {
   Arena *a = arena_for(total, arenas, f);
   if (!a || !extend(a, a->used + total, f)) return {nullptr, 0, false};
   const uint64_t offset = a->used + block_header;
@@ -97,21 +100,21 @@ bool Blocks::extend(Arena *a, uint64_t to, Failure &f) {
   return true;
 }
 
-// Moves what others let go to the free blocks; looks at no more than `at_most`.
+// Moves blocks that other processes have released to the free ones; checks at most `at_most`.
 void Blocks::sweep(Sizes &sizes, size_t at_most) {
   for (size_t n = std::min(at_most, sizes.held.size()); n > 0; n--) {
-    const Place p = sizes.held.front();
+    const BlockAddress p = sizes.held.front();
     if (Counts::is_free(p.arena->header(p.offset)->counts.load(std::memory_order_acquire)))
       put(sizes, p);
     else
       sizes.held.push_back(p);
-    sizes.held.pop_front();  // last: there may be no memory to list it elsewhere
+    sizes.held.pop_front();  // done last, as there may be no memory for the other list
   }
 }
 
-void Blocks::put(Sizes &sizes, const Place &found) {
+void Blocks::put(Sizes &sizes, const BlockAddress &found) {
   sizes.free.push_back(found);
-  Place &p = sizes.free.back();
+  BlockAddress &p = sizes.free.back();
   const uint64_t total = p.arena->header(p.offset)->room + block_header;
   if (total >= large && free_bytes_ + total > most_free) {
     punch(p.arena, p.offset, p.offset - block_header + total);
@@ -121,13 +124,13 @@ void Blocks::put(Sizes &sizes, const Place &found) {
   }
 }
 
-// Called where a storage is dropped, who cannot be told of a failure: without memory to list the
-// block it stays unused.
+// Called when a storage is dropped, which cannot report a failure: if there is no memory for the
+// list's entry, the block stays unused.
 void Blocks::give(Arena *a, uint64_t offset) try {
   BlockHeader *h = a->header(offset);
-  if (h->listed) return;  // it waits in `held` already, since before it came back here
+  if (h->listed) return;  // it is in `held` already, since before it came back to this process
   Sizes &sizes = sizes_[h->room + block_header];
-  const Place p{a, offset, false};
+  const BlockAddress p{a, offset, false};
   if (Counts::is_free(h->counts.load(std::memory_order_acquire)))
     put(sizes, p);
   else
@@ -139,7 +142,7 @@ void Blocks::give(Arena *a, uint64_t offset) try {
 void Blocks::trim() {
   for (auto &[total, sizes] : sizes_) {
     sweep(sizes, sizes.held.size());
-    for (Place &p : sizes.free) {
+    for (BlockAddress &p : sizes.free) {
       if (p.punched || total < large) continue;
       punch(p.arena, p.offset, p.offset - block_header + total);
       p.punched = true;

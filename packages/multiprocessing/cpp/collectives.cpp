@@ -1,5 +1,5 @@
 // The collectives, in chunks through the staging areas. An area of one parity is written again only
-// after its writer met the others in between, so nobody reads it then.
+// after a meeting of all members, so no member reads it then.
 #include <algorithm>
 #include <cstdio>
 
@@ -92,7 +92,7 @@ class Run {
       Stream(call_->out + r, 1).write(at, n, group_.staging(r, parity_));
   }
 
-  // the inputs are one for each rank: this rank reduces what lies in its own
+  // there is an input for each rank: this rank reduces its own
   void reduce_scatter(uint64_t at, uint64_t n) {
     const uint64_t each = out_.elements(), begin = each * group_.rank(), end = begin + each;
     const uint64_t low = std::max(at, begin), high = std::min(at + n, end);

@@ -18,8 +18,8 @@ namespace {
 
 constexpr uint64_t group_magic = 0x31307072676c7070;
 constexpr uint64_t control_bytes = 128;
-constexpr int spins = 2000;          // some microseconds before sleeping
-constexpr long slice = 50'000'000;   // nanoseconds between looks at the other process
+constexpr int spins = 2000;          // number of spins, some microseconds, before sleeping
+constexpr long slice = 50'000'000;   // nanoseconds between checks of the other process
 static_assert(sizeof(Control) <= control_bytes);
 
 double now() {
@@ -53,7 +53,7 @@ bool process_stat(int64_t pid, char &state, uint64_t &started) {
   const size_t n = std::fread(line, 1, sizeof line - 1, file);
   std::fclose(file);
   line[n] = 0;
-  const char *p = std::strrchr(line, ')');  // the name before it may hold anything
+  const char *p = std::strrchr(line, ')');  // the name before it may contain any character
   if (!p || p[1] != ' ') return false;
   state = p[2];
   p += 2;  // the state is field 3, the start field 22
@@ -148,7 +148,7 @@ bool Group::take(std::string &why) {
 }
 
 void Group::leave() {
-  if (slot(rank_).pid.load() != getpid()) return;  // a forked child's copy is no member
+  if (slot(rank_).pid.load() != getpid()) return;  // a forked child's copy is not a member
   slot(rank_).state.store(SLOT_LEFT, std::memory_order_release);
   wake(slot(rank_).step);
 }
@@ -179,7 +179,7 @@ plait_outcome Group::give_up(plait_outcome outcome, const Reason &reason, std::s
   return outcome;
 }
 
-// Whether this rank will not come: it died or left.
+// Whether a rank died or left.
 bool Group::is_lost(uint32_t r, Cause &cause) const {
   const Slot &other = slot(r);
   const uint32_t state = other.state.load(std::memory_order_acquire);
@@ -189,13 +189,13 @@ bool Group::is_lost(uint32_t r, Cause &cause) const {
   cause = CAUSE_DIED;
   char letter = 0;
   uint64_t started = 0;
-  // without a /proc to look into, the member itself found no start
+  // without /proc the member could not store its start time
   const bool found = process_stat(other.pid, letter, started);
   const bool runs = found && letter != 'Z' && letter != 'X' && started == other.started;
   return other.started ? !runs : !is_alive(other.pid);
 }
 
-// Says who did not come, not only who gave up first: that one is well.
+// The error text, which names the missing rank and not only the one that gave up first.
 std::string Group::broken_text() const {
   const Reason reason(control_->broken.load());
   std::string text = "the group is broken: ";
@@ -234,7 +234,7 @@ plait_outcome Group::wait_for(uint32_t r, uint32_t step, double deadline, int (*
     if (word.load(std::memory_order_acquire) != seen) continue;
     Cause cause;
     if (is_lost(r, cause)) {
-      if (came()) return PLAIT_DONE;  // it made the step and ended after it
+      if (came()) return PLAIT_DONE;  // the rank made the step before it ended
       return give_up(PLAIT_BROKEN, {rank_, r, cause}, why,
                      name(r) + (cause == CAUSE_LEFT ? " left the group" : " died"));
     }
@@ -248,7 +248,7 @@ plait_outcome Group::wait_for(uint32_t r, uint32_t step, double deadline, int (*
     if (now() > deadline) {
       uint32_t first = r;
       const std::string who = missing(step, first);
-      if (who.empty()) return PLAIT_DONE;  // they came this moment
+      if (who.empty()) return PLAIT_DONE;  // they have arrived in the meantime
       return give_up(PLAIT_TIMED_OUT, {rank_, first, CAUSE_TIMED_OUT}, why,
                      "waited " + seconds(control_->timeout) + " s for " + who);
     }

@@ -1,4 +1,4 @@
-// The block of a group, and how its members wait for one another.
+// The shared block of a group, and how its members wait for each other.
 #pragma once
 #include <atomic>
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace plait::multiprocessing {
 
-struct Call {  // what a member asks of the others; compared by all of them
+struct Call {  // the collective that a member calls; all members compare it
   uint32_t kind, reduction, root, dtype;
   uint64_t elements;
   bool operator==(const Call &c) const {
@@ -19,12 +19,13 @@ struct Call {  // what a member asks of the others; compared by all of them
 
 enum SlotState : uint32_t { SLOT_FREE, SLOT_TAKEN, SLOT_JOINED, SLOT_LEFT };
 
-struct alignas(128) Slot {     // of one rank; only that rank writes it
-  std::atomic<uint32_t> step;  // counts up; the others wait for it
+struct alignas(128) Slot {     // the slot of one rank, which only that rank writes to
+  std::atomic<uint32_t> step;  // the number of steps, for which the others wait
   std::atomic<uint32_t> state;
   std::atomic<int64_t> pid;
-  uint64_t started;  // of the process, in clock ticks since boot: a reused pid is another
-  Call call[2];      // of even and odd operations: nobody is two ahead
+  // start time of the process in clock ticks since boot, which differs if a pid is reused
+  uint64_t started;
+  Call call[2];      // of even and odd operations, as no member is two operations ahead
 };
 static_assert(sizeof(Slot) == 128);
 
@@ -33,12 +34,13 @@ struct Control {
   double timeout;
   uint32_t size;
   uint32_t reserved;
-  std::atomic<uint64_t> broken;  // who gave up first, why and because of whom: a Reason, or 0
+  // the first failure, a Reason: the rank that gave up, why, and because of which rank; or 0
+  std::atomic<uint64_t> broken;
 };
 
 enum Cause : uint32_t { CAUSE_LEFT = 1, CAUSE_DIED, CAUSE_TIMED_OUT, CAUSE_INTERRUPTED };
-struct Reason {  // packed into one word, so that nobody reads a half of it
-  uint32_t by, of;  // ranks; `of` did not come
+struct Reason {  // packed into one word, so that it is read at once
+  uint32_t by, of;  // ranks; `of` is the missing one
   Cause cause;
   uint64_t packed() const { return uint64_t(cause) << 48 | uint64_t(of) << 24 | by; }
   explicit Reason(uint64_t word)
@@ -58,9 +60,9 @@ class Group {
   char *staging(uint32_t r, uint64_t parity) const;
   char *result(uint64_t parity) const;
 
-  bool take(std::string &why);  // the own slot
+  bool take(std::string &why);  // this rank's slot
   void leave();
-  // tells the others that this rank is one step further, and waits until they are
+  // makes one step, and waits until all other ranks have made it
   plait_outcome meet(int (*interrupted)(void), std::string &why);
   void announce(const Call &);
   bool agreed(std::string &why) const;

@@ -1,4 +1,4 @@
-// Sums and their kin over ranks, in the order of the ranks.
+// Reductions over ranks, in the order of the ranks.
 #pragma once
 #include <plait/plait.hpp>
 

@@ -1,4 +1,4 @@
-// Storages on blocks: one for each block in a process, found again while it lives.
+// Storages on blocks: one for each block in a process, reused while it is alive.
 #include "table.hpp"
 
 #include <pthread.h>
@@ -8,7 +8,7 @@
 namespace plait::multiprocessing {
 namespace {
 
-constexpr size_t most_idle = 4;  // arenas of others that stay mapped though nothing here uses them
+constexpr size_t most_idle = 4;  // limit of unused arenas of other processes that stay mapped
 
 void drop_block(plait_object *);
 const plait_type block_type{PLAIT_HEADER(plait_type), "storage", drop_block};
@@ -22,7 +22,7 @@ void forget(Arena *a) {
   unmap_arena(a);
 }
 
-// Arenas of dead processes that nothing here uses go at once, others when they are many.
+// Unmaps unused arenas: of dead processes at once, others when there are many.
 void drop_idle() {
   size_t idle = 0;
   for (size_t i = table().arenas.size(); i-- > 0;) {
@@ -36,8 +36,9 @@ void leave_arena(Arena *a) {
   if (--a->users == 0 && !a->own) drop_idle();
 }
 
-// The last reference went, or a sole owner let go (then the count is still 1). In between somebody
-// may have found the storage in the table and taken it up: more than one reference is left.
+// Called when the last reference is dropped, or by a sole owner (then the count is still 1).
+// Another thread may have found the storage in the table in between: then there are more
+// references.
 void drop_block(plait_object *o) {
   auto *s = reinterpret_cast<plait_storage *>(o);
   BlockStorage *b = block_of(s);
@@ -61,7 +62,7 @@ void drop_block(plait_object *o) {
   o->type->drop(o);
 }
 
-// The storage on a block, to be written; nullptr without memory.
+// The table's entry for a block, to be set; nullptr without memory.
 plait_storage **entry_of(const void *data) {
   try {
     return &table().storages[data];
@@ -93,7 +94,7 @@ plait_status make_storage(plait_thread *thread, Arena *a, uint64_t offset, uint6
   return s;
 }
 
-// A storage in the table, retained, unless it is being dropped.
+// A retained storage of the table, or nullptr if it is being dropped.
 plait_storage *living(const void *data) {
   const auto it = table().storages.find(data);
   if (it == table().storages.end()) return nullptr;
@@ -127,10 +128,10 @@ bool take_over(Arena *a, const plait_block_name *name, bool holding) {
   return true;
 }
 
-thread_local bool fork_with_python = false;  // not followed by another program
+thread_local bool fork_with_python = false;  // a page that is not inherited by exec
 
-// The child holds every storage of its parent's once more. They are counted at the fork itself:
-// other threads receive some until then.
+// A child of a fork holds every storage of its parent once more. They are counted at the fork
+// itself, as other threads may receive storages until then.
 void lock_table() {
   table().mutex.lock();
   if (!std::exchange(fork_with_python, false)) return;
@@ -176,7 +177,7 @@ PLAIT_EXPORT plait_status plait_shared_create(plait_thread *thread, uint64_t nby
   Failure f;
   {
     const std::lock_guard<std::mutex> lock(t.mutex);
-    const Place p = t.blocks.take(nbytes, t.arenas, f);
+    const BlockAddress p = t.blocks.take(nbytes, t.arenas, f);
     if (p.arena) return make_storage(thread, p.arena, p.offset, nbytes, out);
   }
   return t.runtime->raise(thread, f.code, nullptr, "%s", f.text);

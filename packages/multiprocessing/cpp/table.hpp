@@ -1,5 +1,5 @@
-// What this process knows: its arenas, the storages on their blocks, and the free blocks of the
-// arenas that it made.
+// The shared memory of this process: its arenas, the storages on their blocks, and the free blocks
+// of the arenas that it made.
 #pragma once
 #include <deque>
 #include <map>
@@ -11,31 +11,31 @@
 
 namespace plait::multiprocessing {
 
-struct Place {
+struct BlockAddress {
   Arena *arena;
   uint64_t offset;
-  bool punched;  // has no memory now
+  bool punched;  // its pages were returned to the system
 };
 
 class Blocks {  // of the arenas that this process made; guarded by the table's mutex
  public:
-  // a block that nobody holds, with one holder counted; arena nullptr with a failure
-  Place take(uint64_t nbytes, std::vector<Arena *> &arenas, Failure &);
-  void give(Arena *, uint64_t offset);  // this process holds it no more
+  // a free block, counted with one holder; arena nullptr with a failure
+  BlockAddress take(uint64_t nbytes, std::vector<Arena *> &arenas, Failure &);
+  void give(Arena *, uint64_t offset);  // releases this process's count
   void trim();
-  void forget();  // after a fork: they are the parent's
+  void forget();  // drops all blocks after a fork, as they are the parent's
   uint64_t free_bytes() const { return free_bytes_; }
 
  private:
   struct Sizes {
-    std::vector<Place> free;
-    std::deque<Place> held;  // by others, when last looked at
+    std::vector<BlockAddress> free;
+    std::deque<BlockAddress> held;  // held by other processes at the last check
   };
-  Place cut(uint64_t total, std::vector<Arena *> &arenas, Failure &);
+  BlockAddress cut(uint64_t total, std::vector<Arena *> &arenas, Failure &);
   Arena *arena_for(uint64_t total, std::vector<Arena *> &arenas, Failure &);
   bool extend(Arena *, uint64_t to, Failure &);
   void sweep(Sizes &, size_t at_most);
-  void put(Sizes &, const Place &);
+  void put(Sizes &, const BlockAddress &);
   std::map<uint64_t, Sizes> sizes_;  // by the bytes of a block with its header
   Arena *newest_ = nullptr;
   uint64_t free_bytes_ = 0;
@@ -44,7 +44,7 @@ class Blocks {  // of the arenas that this process made; guarded by the table's 
 struct BlockStorage {  // plait_storage::block of ours
   Arena *arena;
   uint64_t offset;
-  bool given_back;  // its count: the process is about to end
+  bool given_back;  // releases the counts before the process ends
 };
 
 struct Table {
@@ -58,6 +58,6 @@ struct Table {
 Table &table();
 
 void start(const plait_runtime *);
-bool step_back(Arena *, uint64_t offset);  // one holder fewer; true: the block is free now
+bool step_back(Arena *, uint64_t offset);  // removes a holder; true: the block is free now
 
 }  // namespace plait::multiprocessing

@@ -12,7 +12,7 @@ Tensor run(const Scope &x, Op op, std::initializer_list<plait_value> in);
 Tensor run_in_place(const Scope &x, Op op, std::initializer_list<plait_value> in);
 Bag run_list(const Scope &x, Op op, std::initializer_list<plait_value> in);
 
-class Results {  // of an operator with several
+class Results {  // of an operator with several results
  public:
   Results() = default;
   Results(const Results &) = delete;

@@ -12,10 +12,11 @@ struct PointwiseRule {
   Promote promote;
   Group group;         // of dtypes to compute in
   uint32_t operands;   // bits of the arguments that are tensors or stand for tensors
-  uint32_t conditions; // of those, the bool ones that take no part in promotion
-  uint32_t unrounded;  // of those, the ones that stay numbers where they are 0-d and meet halves
+  uint32_t conditions; // of those, the bool ones that do not count in promotion
+  // of those, the ones that count as numbers if they are 0-d and other operands are halves
+  uint32_t unrounded;
   int8_t factor;       // position of a number that must be whole for integers, or -1
-  bool real;           // of complex numbers it makes real ones
+  bool real;           // results for complex numbers are real
   bool exact;          // numbers must fit in the dtype
 };
 
@@ -27,7 +28,7 @@ struct ReductionRule {
   int8_t dim, keepdim, dtype;    // positions of these arguments, or -1
 };
 
-// plait_op::def points to `def`, so a shared shape function finds its rule behind it.
+// plait_op::def points to `def`, so a shared shape function finds the rule after it.
 struct Definition {
   plait_op_def def;
   PointwiseRule pointwise;
@@ -44,8 +45,8 @@ plait_status reduction_shape(plait_call *);
 
 // Bit positions of plait_needs::in, ::meta and plait_vjp::need: the tensor-valued arguments
 // (Tensor, Tensor?, Tensor|Scalar, each entry of a Tensor[]) are counted through in the order of
-// the schema; others take none. A number or None in such a place keeps its position and is never
-// needed. From position 63 on all share bit 63.
+// the schema; others take none. A number or None for such an argument keeps its position and is
+// never needed. From position 63 on all share bit 63.
 inline uint64_t bit(uint64_t position) { return uint64_t(1) << (position < 63 ? position : 63); }
 uint64_t position_of(const plait_op *op, const plait_value *in, uint32_t argument);
 // the bits of one argument, those of all its entries for a list; 0 for a number or None
@@ -53,7 +54,8 @@ uint64_t bits_of(const plait_op *op, const plait_value *in, uint32_t argument);
 // operands of a pointwise call whose shape or dtype may differ from the result's, of those in
 // `need`
 uint64_t broadcast_bits(const plait_call *c, uint64_t need);
-// sums over what was broadcast from `meta` and casts back; as it is where meta is None
+// sums over dimensions that were broadcast from `meta` and casts to its dtype; unchanged if meta is
+// None
 Tensor reduce_to(const Scope &x, Tensor g, const plait_value &meta);
 
 const plait_op *const *operators();  // by Op; generated

@@ -1,4 +1,4 @@
-// libplait_ops as a plug-in: loading it defines every operator; kernels come from elsewhere.
+// libplait_ops as a plug-in: loading it defines every operator; kernels come from other plug-ins.
 #include "library.hpp"
 
 namespace {

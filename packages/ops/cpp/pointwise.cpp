@@ -24,7 +24,7 @@ namespace {
   fail(x, PLAIT_SHAPE_ERROR, "shapes must broadcast; " + names);
 }
 
-// C order has no tie; other dense orders are worth keeping
+// whether the tensor is dense in an order other than C order, which the result keeps
 bool dense_permuted(const plait_tensor *t) {
   const Dims want = dense_strides(t);
   for (int32_t i = 0; i < t->dl.ndim; i++)
@@ -74,7 +74,7 @@ struct Operands {
       fail(x, PLAIT_DTYPE_ERROR, names() + ": complex numbers cannot be cast to " + name(own));
     return own;
   }
-  // a factor of integers is not cut off in silence
+  // a fractional factor of integers is an error
   void check_factor(DType compute) const {
     const plait_value &v = x.call->in[rule.factor];
     const std::string argument = std::string("`") + plait_arg_at(x.op, rule.factor)->name + "`";
@@ -189,7 +189,8 @@ plait_status pointwise_shape(plait_call *c) {
     }
   }
   if (plain && rule.factor >= 0) plain = c->in[rule.factor].tag == PLAIT_INT;
-  for (uint32_t i = 0; i < c->n_in && plain; i++)  // a parameter may be one that nothing promotes
+  // a parameter may be a number that does not count in promotion
+  for (uint32_t i = 0; i < c->n_in && plain; i++)
     plain = c->in[i].tag != PLAIT_COMPLEX || (first && first->dl.dtype.code == kDLComplex);
   if (plain && first && number - PLAIT_BOOL <= int32_t(category(first->dl.dtype)) &&
       in_group(first->dl.dtype, rule.group) &&
@@ -231,8 +232,7 @@ Tensor reduce_to(const Scope &x, Tensor g, const plait_value &meta) {
   if (!g || meta.tag != PLAIT_TENSOR) return g;
   const plait_tensor *want = meta.u.t;
   if (!same_shape(g.get(), want)) {
-    // what is smaller than `want` does not depend on the operands that were larger: it is one slice
-    // of many
+    // a gradient smaller than `want` is constant along the broadcast dimensions: it is expanded
     if (g.ndim() < want->dl.ndim) g = run(x, Op::expand, {value(g), ints_value(shape_of(want))});
     g = sum_to(x, g.get(), shape_of(want));
     if (!same_shape(g.get(), want)) g = run(x, Op::expand, {value(g), ints_value(shape_of(want))});

@@ -44,12 +44,12 @@ inline bool in_group(DType d, Group g) {
     default: return c == Category::boolean;
   }
 }
-DType real_dtype(DType d);     // of a complex dtype's parts; others are their own
+DType real_dtype(DType d);  // the dtype of a complex dtype's parts; other dtypes are unchanged
 DType complex_dtype(DType d);  // of float32 or float64 parts, as `d` is at least
 // "must be an integer dtype; got float32"
 std::string not_in_group(DType d, Group g);
 
-// The default dtype: the runtime's, once `take_default_dtype` said where it is.
+// The default dtype: the runtime's, after `take_default_dtype` has set its address.
 DType default_dtype();
 void take_default_dtype(const plait_runtime *runtime);
 

@@ -42,7 +42,7 @@ void reduce(const Scope &x, const ReductionRule &rule) {
     dims = Ints(&asked.u.i, 1);
   else if (asked.tag == PLAIT_INTS)
     dims = as_ints(asked);
-  // with dtype= only the dtype that is computed in has to fit
+  // with dtype= only that dtype must be supported
   if (is_none(dtype) && !in_group(self->dl.dtype, rule.group))
     fail(x, PLAIT_DTYPE_ERROR,
          std::string("`") + plait_arg_at(x.op, 0)->name + "` " + not_in_group(self->dl.dtype, rule.group) +

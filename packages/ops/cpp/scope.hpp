@@ -1,4 +1,4 @@
-// What translated functions work with: the call they serve, lists of sizes and tensors, and reading
+// Types for translated functions: the current call, lists of sizes and tensors, and access to
 // plait_values.
 #pragma once
 #include <plait/plait.hpp>
@@ -12,8 +12,8 @@
 
 namespace plait::ops {
 
-// On whose behalf a word works. `call` is null in derivatives. Where `checking`, a shape function
-// only validates: a decomposition follows, whose calls make the results.
+// The current call of words. `call` is null in derivatives. If `checking`, a shape function only
+// validates, and the calls of a decomposition make the results.
 struct Scope {
   plait_thread *thread;
   const plait_op *op;
@@ -32,7 +32,7 @@ class Ints {  // borrowed
   Ints(const Dims &d) : p_(d.data()), n_(d.size()) {}
   explicit operator Dims() const;  // throws past 64
   int64_t size() const { return n_; }
-  int64_t operator[](int64_t i) const { return p_[place(i, n_)]; }
+  int64_t operator[](int64_t i) const { return p_[checked_index(i, n_)]; }
   const int64_t *data() const { return p_; }
   const int64_t *begin() const { return p_; }
   const int64_t *end() const { return p_ + n_; }
@@ -59,7 +59,7 @@ void insert(Dims &d, int64_t at, int64_t value);
 void pop(Dims &d, int64_t at = -1);
 // Integers.
 
-// Python's have no bounds; here, what 64 bits cannot hold is an error.
+// Python's integers have no bounds; here, integers that do not fit 64 bits are errors.
 [[noreturn]] void too_large();
 inline int64_t plus(int64_t a, int64_t b) {
   if (__builtin_add_overflow(a, b, &a)) too_large();
@@ -91,7 +91,7 @@ class Tensors {  // borrowed
   Tensors() = default;
   Tensors(plait_tensor *const *p, int64_t n) : p_(p), n_(n) {}
   int64_t size() const { return n_; }
-  plait_tensor *operator[](int64_t i) const { return p_[place(i, n_)]; }
+  plait_tensor *operator[](int64_t i) const { return p_[checked_index(i, n_)]; }
   plait_tensor *const *data() const { return p_; }
 
  private:
@@ -101,7 +101,7 @@ class Tensors {  // borrowed
 
 class Bag {  // owned
  public:
-  static constexpr size_t kMost = size_t(1) << 22;  // a number of parts without end is a mistake
+  static constexpr size_t kMost = size_t(1) << 22;  // limits the number of items
   Bag() = default;
   Bag(std::initializer_list<Tensor> list) {
     for (const Tensor &t : list) push(t);
@@ -124,7 +124,7 @@ class Bag {  // owned
     t.release();
   }
   int64_t size() const { return int64_t(list_.size()); }
-  plait_tensor *operator[](int64_t i) const { return list_[size_t(place(i, size()))]; }
+  plait_tensor *operator[](int64_t i) const { return list_[size_t(checked_index(i, size()))]; }
   plait_tensor *take(int64_t i) { return std::exchange(list_[size_t(i)], nullptr); }
   Tensors span() const { return {list_.data(), size()}; }
 
@@ -153,7 +153,7 @@ inline Tensors as_tensors(const plait_value &v) {
 inline plait_tensor *as_tensor(const plait_value &v) {
   return v.tag == PLAIT_TENSOR ? v.u.t : nullptr;
 }
-// Of an operand that must be a tensor here.
+// The tensor of an operand that must be one.
 inline plait_tensor *tensor_of(const plait_value &v) {
   if (v.tag != PLAIT_TENSOR) throw std::invalid_argument("a Tensor is required; got " + show(v));
   return v.u.t;

@@ -16,7 +16,7 @@ std::optional<Dims> strides_for(const plait_tensor *t, Ints shape) {
   int64_t at = shape.size() - 1, step = steps[-1], run = 1, left = 1;
   for (int64_t i = have.size() - 1; i >= 0; i--) {
     run *= have[i];
-    if (i && (have[i - 1] == 1 || steps[i - 1] == run * step)) continue;  // the run goes on
+    if (i && (have[i - 1] == 1 || steps[i - 1] == run * step)) continue;  // the run continues
     while (at >= 0 && (left < run || shape[at] == 1)) {
       out[at] = left * step;
       left *= shape[at--];
@@ -43,7 +43,8 @@ Dims contiguous_strides(Ints shape) {
   int64_t step = 1;
   for (int64_t i = shape.size() - 1; i >= 0; i--) {
     out[i] = step;
-    step = int64_t(uint64_t(step) * uint64_t(std::max<int64_t>(shape[i], 1)));  // of empty shapes
+    // strides of empty shapes
+    step = int64_t(uint64_t(step) * uint64_t(std::max<int64_t>(shape[i], 1)));
   }
   return out;
 }
@@ -252,7 +253,7 @@ Dims index_shape(const Scope &x, const char *argument, Ints shape, Tensors indic
     count++;
   }
   if (count == 0) return rest;
-  const int64_t lead = last - first + 1 == count ? first : 0;  // what stands apart comes first
+  const int64_t lead = last - first + 1 == count ? first : 0;  // larger strides come first
   max_dims(x, argument, rest.size() + common.size());
   return concat(concat(part(rest, 0, lead), common), part(rest, lead, rest.size()));
 }
@@ -265,7 +266,7 @@ int64_t windows(const Scope &x, Ints shape, int64_t at, int64_t size, int64_t st
              {"stride", stride, 1},
              {"padding", padding, 0},
              {"dilation", dilation, 1}};
-  for (const auto &each : all)  // so small that nothing below overflows
+  for (const auto &each : all)  // small enough that the code below does not overflow
     if (each.value < each.least || each.value >= (int64_t(1) << 31))
       fail(x, PLAIT_VALUE_ERROR,
            quoted(each.name) + " must be in [" + show(each.least) + ", 2**31); got " +

@@ -1,6 +1,6 @@
-// The words of plait_ops/words/ in C++; translated shape functions, derivatives and
-// decompositions call them. Their meaning and their error texts are the Python ones': tests compare
-// the two.
+// The words of plait_ops/words/ in C++; translated shape functions, derivatives and decompositions
+// call them. They have the meaning and the error texts of the Python versions; tests compare the
+// two.
 #pragma once
 #include "fft_words.hpp"
 #include "linear_words.hpp"
@@ -72,7 +72,7 @@ inline bool is_tensor(const plait_value &v) { return v.tag == PLAIT_TENSOR; }
 inline bool is_number(const plait_value &v) {
   return v.tag >= PLAIT_BOOL && v.tag <= PLAIT_COMPLEX;
 }
-// An operand that may have been made for the purpose; what it holds lives as long as it does.
+// An operand that may be a temporary; it keeps its value alive.
 class Held {
  public:
   Held() : value_(none()) {}
@@ -108,8 +108,8 @@ inline void result_as(const Scope &x, uint32_t i, Ints shape, DType dtype, Ints 
                                           strides.data()));
 }
 void view(const Scope &x, uint32_t i, plait_tensor *base, Ints shape, Ints strides, int64_t offset);
-// As `view`, of the parts of complex numbers or of pairs of parts; strides and `offset` count
-// elements of `dtype`.
+// A view of the parts of complex numbers, or of pairs of parts as complex numbers; strides and
+// `offset` count elements of `dtype`.
 void view_parts(const Scope &x, uint32_t i, plait_tensor *base, DType dtype, Ints shape,
                 Ints strides, int64_t offset);
 inline void cast_argument(const Scope &x, uint32_t i, DType dtype) {

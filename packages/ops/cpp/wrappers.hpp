@@ -1,4 +1,4 @@
-// Between the C signatures of plait_op_def and translated functions, which throw.
+// Adapters from the C signatures of plait_op_def to translated functions, which throw.
 #pragma once
 #include "calls.hpp"
 #include "library.hpp"
@@ -14,7 +14,7 @@ plait_status guarded(plait_call *c) {
   });
 }
 
-// a decomposition that stands in for a kernel: what the shape function refuses must not reach it
+// a decomposition that runs instead of a kernel: the shape function checks the arguments first
 template <void (*Shape)(const Scope &, plait_call *), void (*F)(const Scope &, plait_call *)>
 plait_status guarded(plait_call *c) {
   return border(c->thread, c->op->name, [&]() -> plait_status {
@@ -32,7 +32,7 @@ plait_status guarded_vjp(plait_vjp *v) {
   });
 }
 
-// hands over the gradients of a Tensor[] that begins at position `first`
+// stores the gradients of a Tensor[] whose first item has position `first`
 inline void give_gradients(plait_vjp *v, uint64_t first, Bag &list) {
   for (int64_t i = 0; i < list.size(); i++)
     if (v->need & bit(first + uint64_t(i))) v->gx[first + uint64_t(i)] = list.take(i);

@@ -1,4 +1,4 @@
-"""The operators, defined; no kernels are needed here."""
+"""Loads the operators, without kernels."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _defined() -> None:
 
 @pytest.fixture
 def scratch() -> Iterator[None]:
-    """Operators that a test specifies are forgotten after it."""
+    """Remove the operators that a test specifies after the test."""
     before = dict(REGISTRY)
     yield
     REGISTRY.clear()

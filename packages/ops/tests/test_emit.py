@@ -1,4 +1,4 @@
-"""What the emitters write: C++ that compiles, JSON, stubs that parse, pages."""
+"""Tests of the emitters: C++ that compiles, JSON, stubs that parse, pages."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def test_the_table_of_derivatives() -> None:
     assert rows["transpose"] == ("spec", "view") and rows["detach"] == ("cut", "cut")
     assert rows["eq"] == rows["randint"] == rows["argmax"] == ("constant", "constant")
     assert rows["special_airy_ai"] == ("none", "none")
-    for operator in OPERATORS:  # what the emitted definition has is what the table says
+    for operator in OPERATORS:  # the emitted definition has the functions that the table says
         made = functions.functions_of(operator)
         back, forth = rows[operator.name]
         assert ("vjp" in made) == (back == "spec")
@@ -220,7 +220,7 @@ def test_the_command(tmp_path: pathlib.Path) -> None:
 
 def test_the_library_is_where_it_says() -> None:
     assert pathlib.Path(plait_ops.library_path()).name == "libplait_ops.so"
-    plait_ops.load()  # a second time: nothing happens
+    plait_ops.load()  # a second call does nothing
 
 
 def test_a_missing_library_is_an_import_error(monkeypatch: pytest.MonkeyPatch) -> None:

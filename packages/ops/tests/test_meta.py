@@ -24,7 +24,7 @@ BY_VALUE = {
     *("bincount", "histc", "isin", "repeat_interleave.tensor", "repeat_interleave.counts"),
     *("tensor_split.tensor", "unravel_index", "combinations", "tril_indices", "triu_indices"),
 }
-"""What asks for elements, which tensors on meta do not have."""
+"""Operators that need elements, which tensors on meta do not have."""
 OPERATORS = list(specs.all())
 WITH_SHAPE = [spec for spec in OPERATORS if spec.shape_function is not None]
 
@@ -46,7 +46,7 @@ def listed(result: Any) -> list[Any]:
 
 
 def with_device(spec: Operator, sample: Sample) -> dict[str, Any]:
-    """What makes tensors of nothing has to be told where."""
+    """Add a device to calls of operators that make new tensors."""
     names = [argument.name for argument in spec.schema.arguments]
     has_tensor = any(argument.is_tensor for argument in spec.schema.arguments)
     return (
@@ -103,7 +103,7 @@ def test_both_refuse_with_the_same_words(spec: Operator) -> None:
             assert str(raised.value) == fault.text
             assert fault.kind == fact.kind
         except (TypeError, AttributeError):
-            pass  # a wrong type, which the binder refuses
+            pass  # a wrong type, for which the binding raises
 
 
 def test_shapes_that_depend_on_values_are_refused() -> None:

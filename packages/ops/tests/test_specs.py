@@ -1,4 +1,4 @@
-"""Every spec is complete and says nothing that contradicts itself."""
+"""Tests that every spec is complete and consistent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The words in Python, against NumPy; `test_meta` holds the C++ ones against these."""
+"""Tests of the words in Python against NumPy; `test_meta` compares the C++ versions with these."""
 
 from __future__ import annotations
 

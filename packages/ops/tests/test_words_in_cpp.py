@@ -1,9 +1,9 @@
 """The words in C++ against those in Python, on generated inputs.
 
 For each word the translator makes an operator that calls it and fails with the value as text. The
-operators are compiled with the C++ words into a plug-in. So a word, its declared types and the
-translation of its call are what is tested; a failure of the word itself must have the same kind
-and the same text on both sides.
+operators are compiled with the C++ words into a plug-in. This tests a word, its declared types and
+the translation of its call. A failure of the word must have the same kind and the same text on both
+sides.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ const plait_plugin plait_plugin_v1{{
 
 # ---- the operators -------------------------------------------------------------------------------
 def written(name: str, parameters: list[str], body: str) -> Callable[..., Any]:
-    """A function whose source `inspect` finds, as the translator needs it."""
+    """Return a function with source text that `inspect` finds, as the translator needs it."""
     source = f"def _({', '.join(parameters)}):\n{body}"
     file = f"<{name}>"
     linecache.cache[file] = (len(source), None, source.splitlines(True), file)
@@ -169,7 +169,7 @@ def of_tensor(word: Word) -> Operator:
 
 
 def of_check() -> Operator:
-    """An operator that fails with one of the kinds unless it is told that all is well."""
+    """Return an operator that fails with one of the kinds of errors unless its argument is true."""
     spec = Operator("word_check(Tensor on, bool ok, str text, int n) -> Tensor", doc="x")
     body = "".join(
         f'    if n == {n}:\n        check(ok, f"{{text}}: {{n}}", "{kind}")\n'
@@ -202,7 +202,7 @@ LISTS = (
 
 
 def all_operators() -> list[Operator]:
-    """The operators that call words, and some of what the translator knows beside words."""
+    """Return the operators that call words, and some for other features of the translator."""
     numbers = {"a": "int", "b": "int", "x": "float"}
     lists = {"s": "int[]", "a": "int", "b": "int"}
     return [
@@ -238,7 +238,7 @@ def plugin_source(operators: list[Operator]) -> str:
 
 
 class Library(NamedTuple):
-    """The plug-in, loaded, and the specs of its operators."""
+    """The loaded plug-in and the specs of its operators."""
 
     handle: ctypes.CDLL
     specs: dict[str, Operator]
@@ -357,7 +357,7 @@ class Draw:
 
 
 def on_meta(value: Any) -> Any:
-    """What the runtime gets for a value of the Python word."""
+    """Return the runtime's value for a value of the Python word."""
     if isinstance(value, list):
         return [on_meta(item) for item in value]
     if not isinstance(value, Meta):
@@ -545,7 +545,7 @@ def test_results_are_the_same(library: Library, word: Word) -> None:
             base.dtype = draw.random.choice(["complex64", "float32"])
             dtype = {"complex64": "float32", "float32": "complex64"}[base.dtype]
         parts = {"base": base, "shape": shape, "dtype": dtype, "strides": strides[: len(shape)]}
-        if word.name == "result_as":  # every element has a place of its own
+        if word.name == "result_as":  # every element has an address of its own
             parts["strides"] = words.contiguous_strides(shape[::-1])[::-1]
         values = [parts.get(each.name, 3) for each in word.parameters]
         on = on_meta(Meta((1,)))
@@ -636,7 +636,7 @@ KINDS_OF_OPERANDS = [
 
 @pytest.fixture(params=["float32", "float64"])
 def default_dtype(library: Library, request: pytest.FixtureRequest) -> Iterator[str]:
-    """The dtype of floats that come from nowhere, in C++ and in Python."""
+    """Set the default dtype in C++ and in Python."""
     before = promotion.DEFAULT
     library.handle.set_default(int(request.param.removeprefix("float")))
     promotion.DEFAULT = request.param

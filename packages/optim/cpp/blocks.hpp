@@ -1,6 +1,6 @@
-// Elements that a loop can't take as they lie in memory go through blocks: strided ones are
-// gathered, float16 and bfloat16 are widened to float32, and what a step writes goes back, rounded
-// to nearest. So a rule knows float and double alone.
+// Elements that a loop cannot use directly go through blocks: strided ones are gathered, float16
+// and bfloat16 are widened to float32, and results are written back, rounded to nearest. So rules
+// are for float and double only.
 #ifndef PLAIT_OPTIM_BLOCKS_HPP
 #define PLAIT_OPTIM_BLOCKS_HPP
 #include <plait/plait.hpp>

@@ -1,4 +1,4 @@
-// An operator from a rule. A `Spec` says what is special about one:
+// An operator from a rule. A `Spec` has the properties of one:
 //   Rule      of rules.hpp
 //   n_lists   the leading Tensor[] arguments: params, grads, then the state
 //   optional  bits of those that may be empty
@@ -16,7 +16,7 @@
 #include "steps.hpp"
 #include "walk.hpp"
 
-// What the documentation of each says.
+// Paragraphs of the documentation of all operators.
 #define PLAIT_DOC_GRADIENT                                                                    \
   "With gradient g (negated with `maximize`, times `grad_scale`) and step number t (from 1; " \
   "`steps` holds one for each parameter or one for all):\n"
@@ -36,7 +36,8 @@ struct ElementwiseUpdate final : Update {
     int64_t before = 0;
     for (uint32_t i = 0; i < l.length; i++) {
       const int64_t t = steps ? steps->u.is[steps->n == 1 ? 0 : i] : 0;
-      if (i > 0 && !Spec::own && t == before) {  // powers of t are most of a small step
+      // powers of t take most of the time of a small step
+      if (i > 0 && !Spec::own && t == before) {
         rules.push_back(rules.back());
         continue;
       }

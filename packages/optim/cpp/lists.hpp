@@ -1,4 +1,4 @@
-// The tensor lists of a fused step and what has to hold of them before a single element is written.
+// The tensor lists of a fused step, and their checks before anything is written.
 #ifndef PLAIT_OPTIM_LISTS_HPP
 #define PLAIT_OPTIM_LISTS_HPP
 #include <plait/plait.hpp>
@@ -21,7 +21,7 @@ struct Lists {
 };
 
 // Lists are as long as the parameters, and tensors with one index agree in shape and dtype (the
-// runtime has seen to devices and writability). `optional` has the bits of lists that may be empty.
+// runtime has checked devices and writability). `optional` has the bits of lists that may be empty.
 plait_status check_lists(const plait_call *call, const Lists &lists, uint32_t optional);
 
 // `steps` holds one positive number for each parameter, or a single one for all.

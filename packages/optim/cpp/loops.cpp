@@ -1,7 +1,7 @@
 // The compiler vectorises these loops. Each is written once, as an always-inlined body, and
-// instantiated in functions that are compiled for one instruction set: no symbol of the AVX2 set
-// can be mistaken for a baseline one. setup.py compiles this file with -O3 -fno-math-errno: a sqrt
-// that may set errno keeps a loop scalar.
+// instantiated in functions that are compiled for one instruction set: so the linker cannot use a
+// symbol of the AVX2 set for a baseline one. setup.py compiles this file with -O3 -fno-math-errno:
+// a sqrt that may set errno keeps a loop scalar.
 #include "loops.hpp"
 
 #include <plait/half.h>
@@ -15,14 +15,14 @@ namespace {
 
 template <class R, class T, uint32_t flags>
 PLAIT_INLINE void loop(const R &rule, void *const *operands, int64_t n) {
-  // an absent operand is never touched, and need not be NULL
+  // a missing operand is never used
   void *const spare = operands[0];
   T *__restrict p = static_cast<T *>(spare);
   const T *__restrict g = static_cast<const T *>(operands[1]);
   T *__restrict a = static_cast<T *>(operands[2] ? operands[2] : spare);
   T *__restrict b = static_cast<T *>(operands[3] ? operands[3] : spare);
   T *__restrict c = static_cast<T *>(operands[4] ? operands[4] : spare);
-  const R r = rule;  // in registers: nothing can write to it
+  const R r = rule;  // a copy that stays in registers
   const T scale = T(r.scale), l2 = T(r.l2);
   for (int64_t i = 0; i < n; i++) {
     T d = scale * g[i];

@@ -1,6 +1,6 @@
 // The innermost loops of the fused steps: one pass over contiguous memory, one set for each
-// instruction set. Nothing here includes the standard library: inline functions compiled for AVX2
-// must not be found by a linker.
+// instruction set. It does not include the standard library, so that the linker does not find
+// inline functions that are compiled for AVX2.
 #ifndef PLAIT_OPTIM_LOOPS_HPP
 #define PLAIT_OPTIM_LOOPS_HPP
 #include "rules.hpp"
@@ -37,7 +37,7 @@ using Loops =
     LoopSet<Adam, NAdam, RAdam, Adamax, Adagrad, Adadelta, RmsProp, Sgd, Rprop, Asgd, Average>;
 
 extern const Loops base_loops;
-// The fastest set this processor runs; `wanted` "base" asks for that one, NULL for the best.
+// The fastest set for this processor; `wanted` is "base", or NULL for the best.
 const Loops &best_loops(const char *wanted);
 
 }  // namespace plait::optim

@@ -1,5 +1,5 @@
-// libplait_optim: the optimizers' fused steps as operators. Without Python; a C++ program loads it
-// just as well.
+// libplait_optim: the optimizers' fused steps as operators. It does not use Python, so C++ programs
+// can load it too.
 #include <cstdlib>
 
 #include <plait/plait.hpp>

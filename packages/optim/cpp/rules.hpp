@@ -1,6 +1,6 @@
-// What each fused step does to one element. A rule is its numbers, computed once a parameter in
-// double, and `element`, compiled for float and double and each combination of its flags. Nothing
-// here includes the standard library: see loops.hpp.
+// The fused steps for one element. A rule has numbers, computed once for each parameter in double,
+// and a function `element`, compiled for float and double and for each combination of flags.
+// Nothing here includes the standard library: see loops.hpp.
 #ifndef PLAIT_OPTIM_RULES_HPP
 #define PLAIT_OPTIM_RULES_HPP
 #include <stdint.h>
@@ -11,17 +11,17 @@ namespace plait::optim {
 
 PLAIT_INLINE float root(float x) { return __builtin_sqrtf(x); }
 PLAIT_INLINE double root(double x) { return __builtin_sqrt(x); }
-// nan in either comes through
+// nan if either is nan
 template <class T>
 PLAIT_INLINE T larger(T a, T b) {
   return a > b || a != a ? a : b;
 }
 
-// The gradient an element sees is d = scale * g + l2 * p: `scale` is negative when the objective is
-// maximised and less than one when gradients are clipped.
+// The effective gradient of an element is d = scale * g + l2 * p: `scale` is negative when the
+// objective is maximised and less than one when gradients are clipped.
 struct Rule {
   double scale = 1, l2 = 0;
-  uint32_t flags = 0;  // 1 says that l2 isn't 0, the other bits are the rule's
+  uint32_t flags = 0;  // bit 0: l2 is not 0; the other bits are the rule's own
   enum : uint32_t { decays = 1 };
 };
 
@@ -56,7 +56,7 @@ struct Adam : Averages {
 struct NAdam : Averages {
   enum : uint32_t { n_flags = 2 };
   double inverse_root;
-  double by_gradient, by_average;  // what the two terms of the step are multiplied by
+  double by_gradient, by_average;  // the factors of the two terms of the step
   template <class T, uint32_t flags>
   PLAIT_INLINE void element(T d, T &p, T &m, T &v, T &) const {
     update_averages(d, m, v);
@@ -152,7 +152,7 @@ struct Rprop : Rule {
     size *= turn > 0 ? T(grow) : turn < 0 ? T(shrink) : T(1);
     size = size < T(least) ? T(least) : size > T(most) ? T(most) : size;
     previous = d = turn < 0 ? T(0) : d;
-    p -= d > 0 ? size : d < 0 ? -size : d;  // d itself: 0, or a nan that must show
+    p -= d > 0 ? size : d < 0 ? -size : d;  // d itself: 0, or nan, which must be kept
   }
 };
 
@@ -173,7 +173,7 @@ struct Average : Rule {
   double weight;
   template <class T, uint32_t flags>
   PLAIT_INLINE void element(T d, T &p, T &, T &, T &) const {
-    // from the nearer end, so that weights of 0 and 1 give back their own end
+    // from the nearer end, so that the result is exact for weights of 0 and 1
     p = weight < 0.5 ? p + T(weight) * (d - p) : d - T(1 - weight) * (d - p);
   }
 };

@@ -8,11 +8,11 @@
 namespace plait::optim {
 namespace {
 
-// Below this many elements a hand-over to other threads costs more than it saves; a piece keeps a
-// core's L2 warm.
+// Below this many elements a hand-over to other threads costs more than it saves; a piece fits into
+// a core's second-level cache.
 constexpr int64_t parallel_elements = 1 << 16, piece_elements = 1 << 14;
 
-// The elements lie without gaps in one range, in whatever order of dimensions.
+// Whether the elements have no gaps, in any order of dimensions.
 bool is_dense(const plait_tensor *t) {
   const int n = t->dl.ndim;
   int order[PLAIT_MAX_DIMS];
@@ -34,7 +34,7 @@ bool same_strides(const plait_tensor *a, const plait_tensor *b) {
   return true;
 }
 
-// Memory order serves when it is the same for all operands: then the update is one flat loop.
+// Whether all operands have the same order in memory: then the update is one flat loop.
 bool is_flat(const Lists &lists, uint32_t i) {
   const plait_tensor *p = lists.at(0, i);
   const bool contiguous = is_contiguous(p);

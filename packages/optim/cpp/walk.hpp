@@ -1,5 +1,4 @@
-// Takes a fused step through all its tensors: whatever their strides, in pieces over the executor
-// when that pays.
+// Runs a fused step over all its tensors, with any strides, in parallel pieces for large tensors.
 #ifndef PLAIT_OPTIM_WALK_HPP
 #define PLAIT_OPTIM_WALK_HPP
 #include "lists.hpp"

@@ -12,7 +12,7 @@ namespace {
 const plait_runtime *runtime = nullptr;  // set when the component is loaded
 
 ForkMutex idle_mutex;
-std::vector<Recorder *> idle;  // stopped and read: to be used again
+std::vector<Recorder *> idle;  // stopped recorders whose records were read, for reuse
 
 plait_status init(const plait_runtime *r, const plait_plugin *) {
   runtime = r;
@@ -43,7 +43,7 @@ using namespace plait::profiler;
 PLAIT_EXPORT const plait_plugin plait_plugin_v1 = {
     PLAIT_HEADER(plait_plugin), "plait_profiler", "0.1.0", 0, init, nullptr};
 
-// Begins to record events of these kinds, at most `capacity` a thread; NULL if the runtime refuses.
+// Begins to record events of these kinds, at most `capacity` a thread; NULL if that fails.
 PLAIT_EXPORT void *plait_profiler_start(uint64_t kinds, uint64_t capacity, int shapes) {
   Recorder *recorder = idle_recorder();
   if (recorder->start(runtime, kinds, capacity, shapes) >= 0) return recorder;
@@ -56,8 +56,8 @@ PLAIT_EXPORT void plait_profiler_stop(void *recorder) {
   static_cast<Recorder *>(recorder)->stop(runtime);
 }
 
-// After stop: how many records there are, how many were dropped for them, and the records by
-// thread, oldest first. Their texts live until plait_profiler_free.
+// After stop: the number of records, the number of dropped ones, and the records by thread, oldest
+// first. Their texts live until plait_profiler_free.
 PLAIT_EXPORT uint64_t plait_profiler_size(void *recorder) {
   return static_cast<Recorder *>(recorder)->size();
 }
@@ -74,8 +74,8 @@ PLAIT_EXPORT void plait_profiler_free(void *recorder) {
   idle.push_back(static_cast<Recorder *>(recorder));
 }
 
-// A range that observers see under this name; NULL if nobody looks. Ended on the thread that began
-// it.
+// A range that observers see under this name; NULL without observers. It must end on the thread
+// that began it.
 PLAIT_EXPORT void *plait_profiler_range_begin(const char *name) {
   if (!(__atomic_load_n(runtime->observed, __ATOMIC_RELAXED) & PLAIT_EVENT_RANGE)) return nullptr;
   const size_t length = std::strlen(name);

@@ -10,7 +10,7 @@
 namespace plait::profiler {
 namespace {
 
-constexpr size_t most_texts = 1 << 16;  // distinct names and shapes a ring keeps
+constexpr size_t most_texts = 1 << 16;  // limit of distinct names and shapes in a ring
 
 uint64_t now() {
   timespec t;
@@ -34,7 +34,8 @@ void append_shape(std::string &text, const plait_tensor *t) {
   text += ']';
 }
 
-// One list for each argument: a shape, a list of shapes for Tensor[], empty for what is no tensor.
+// One list for each argument: a shape, a list of shapes for Tensor[], empty for other arguments
+// than tensors.
 std::string shapes_of(const plait_call *call) {
   std::string text = "[";
   for (uint16_t i = 0; i < call->n_in; i++) {
@@ -77,7 +78,7 @@ void Ring::copy(Record *to) const {
   std::copy(records_.begin(), middle, std::copy(middle, records_.end(), to));
 }
 
-// What the runtime calls.
+// Callbacks for the runtime.
 
 void Recorder::begin(void *self, const plait_event *e, uint64_t *token) {
   const uint64_t t = now();
@@ -111,10 +112,10 @@ void Recorder::add(const plait_event *e, uint64_t start, uint64_t end, plait_sta
   try {
     ring = &this->ring();
   } catch (const std::bad_alloc &) {
-    lost_++;  // a profile that misses events is better than a program that dies of being watched
+    lost_++;  // without memory the event is dropped, so that profiling never ends the program
     return;
   }
-  // sequentially consistent, as `on_` is: stop() waits for whoever it did not turn away
+  // sequentially consistent, like `on_`: stop() waits for threads that saw `on_` set
   (*ring)->writing = true;
   if (on_) record(**ring, e, start, end, status);
   (*ring)->writing = false;
@@ -125,7 +126,7 @@ void Recorder::record(Ring &ring, const plait_event *e, uint64_t start, uint64_t
   try {
     Record r{start, end, nullptr, nullptr, e->a, e->b, e->kind, status, ring.thread};
     if (e->kind == PLAIT_EVENT_OP) {
-      r.name = e->name;  // operators stay
+      r.name = e->name;  // operators live as long as the process
       if (shapes_ && e->call) r.shapes = ring.keep(shapes_of(e->call));
     } else if (e->name) {
       r.name = ring.keep(e->name);
@@ -146,7 +147,7 @@ plait_status Recorder::start(const plait_runtime *runtime, uint64_t kinds, uint6
   session_ = ++last_session;
   begun_ = now();
   on_ = true;
-  // an event of an old session may be running through it: the rest of it never changes
+  // an event of an old session may still use the observer, so only `kinds` changes
   __atomic_store_n(&observer_.kinds, kinds, __ATOMIC_RELAXED);
   const plait_status status = runtime->observe(runtime->thread(), &observer_, 1);
   if (status < 0) on_ = false;

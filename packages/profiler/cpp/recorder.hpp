@@ -1,4 +1,4 @@
-// Keeps what an observer hears: one bounded ring for each thread, written by that thread alone.
+// The records of an observer: a bounded ring for each thread, which only that thread writes to.
 #ifndef PLAIT_PROFILER_RECORDER_HPP
 #define PLAIT_PROFILER_RECORDER_HPP
 #include <plait/fork.hpp>
@@ -20,7 +20,7 @@ struct Record {  // 64 bytes, read by plait_profiler/_recorder.py
   uint64_t a, b;        // as in plait_event
   uint32_t kind;
   int32_t status;
-  uint64_t thread;  // the system's number of it
+  uint64_t thread;  // the system's id of the thread
 };
 static_assert(sizeof(Record) == 64, "the Python side reads 64 bytes");
 
@@ -31,7 +31,8 @@ class Ring {
   void push(const Record &);
   void miss() { missed_++; }  // there was no memory for a record
   const char *keep(
-      const std::string &text);  // names of ranges and nodes may die before we are read
+      // copies, as names of ranges and nodes may be freed before the records are read
+      const std::string &text);
   uint64_t size() const { return records_.size(); }
   uint64_t dropped() const { return missed_ + count_ - records_.size(); }
   void copy(Record *to) const;  // oldest first
@@ -46,7 +47,7 @@ class Ring {
   std::unordered_set<std::string> texts_;
 };
 
-// A recorder is used again, never freed: an event may end, on any thread, long after its session.
+// Recorders are reused and never freed, as an event may end on any thread long after its session.
 class Recorder {
  public:
   plait_status start(const plait_runtime *, uint64_t kinds, uint64_t capacity, bool shapes);

@@ -1,4 +1,4 @@
-// What the files of plait_abi._binding share.
+// Declarations that the files of plait_abi._binding share.
 #pragma once
 #include <plait/python.h>
 
@@ -16,21 +16,22 @@ struct State {
   PyObject *module;
   PyObject *shape_error, *dtype_error, *memory_error, *plait_error;
   PyTypeObject *operator_type, *dtype_type, *device_type, *generator_type, *handle_type;
-  PyTypeObject
-      *tensor_type;  // the first one registered; its instances are recognised by their type alone
+  // the first tensor type that was registered; its instances are recognised by their type
+  PyTypeObject *tensor_type;
   const plait_tensor_type *tensor;
   PyObject *str_tensor, *str_function, *str_dlpack, *str_out, *str_requires_grad, *str_max_version,
       *str_plait_abi;
   PyObject *max_version;  // (1, 0)
   unsigned long main_thread;
   PyObject *(*node_object)(plait_object *);  // set by the engine's package
-  int (*traverse)(plait_tensor *, visitproc, void *);  // these two as well
+  int (*traverse)(plait_tensor *, visitproc, void *);  // set by the engine's package
   void (*untie)(plait_tensor *);
   uint64_t unlocked;  // calls that run without the GIL
 };
 extern State state;
 
-// Leaves the GIL for a scope; says so first, for the collector (plait_python::unlocked).
+// Releases the GIL for a scope; counts itself first, for the garbage collector
+// (plait_python::unlocked).
 class Unlocked {
  public:
   Unlocked() {
@@ -67,14 +68,14 @@ bool add_probes(PyObject *module);
 // From engine.cpp: the role "engine".
 bool add_engine(PyObject *module);
 
-// From releases.cpp: what C++ drops on any thread waits here for the GIL.
+// From releases.cpp: references that C++ drops on any thread wait in this list for the GIL.
 struct Release {
   Release *next;
   void (*run)(Release *);
 };
 void release_later(Release *);  // any thread, any lock held
-bool release_now();  // the GIL is held and the interpreter alive: no need to wait
-bool interpreter_gone();  // after exit began: leak on purpose
+bool release_now();  // the GIL is held and the interpreter is alive: no need to wait
+bool interpreter_gone();  // the interpreter is shutting down: references are leaked
 extern Release *waiting;  // atomic
 void drain_waiting();
 inline void drain() {
@@ -98,7 +99,7 @@ struct TypeFacts {
   PyTypeObject *type;
   unsigned version;
   bool function;  // has __plait_function__
-  bool array;  // speaks DLPack: can be wrapped for the duration of a call
+  bool array;  // supports DLPack: can be wrapped for the duration of a call
   const plait_tensor_type *tensor;  // has __plait_tensor__
 };
 const TypeFacts *facts(PyTypeObject *);  // nullptr with an exception
@@ -116,8 +117,8 @@ int overrides(PyObject *);
 plait_tensor *import_array(plait_thread *, PyObject *);
 plait_tensor *import_dlpack(plait_thread *, PyObject *capsule);
 PyObject *export_dlpack(plait_tensor *, int versioned, uint64_t flags);
-void exported(plait_storage *, int out);  // handed out by other means, or back
-// the storage that handed these bytes out and still lives there, as a new reference, or nullptr
+void exported(plait_storage *, int out);  // exported by other means than DLPack, or the end of that
+// the live storage that these bytes were exported from, as a new reference, or nullptr
 plait_storage *exported_storage(const void *begin, const void *end);
 bool add_handle_type(PyObject *module);
 PyObject *wrap_handle(plait_tensor *);
@@ -158,12 +159,12 @@ class Scratch {
 };
 
 // From convert.cpp.
-struct Foreign {  // an array that stands in a call under a temporary handle
+struct Foreign {  // an array that is an argument by way of a temporary handle
   Foreign *next;
   plait_tensor *handle;
   PyObject *object;
 };
-struct Bound {  // one call being put together
+struct Bound {  // the arguments of one call, while they are converted
   plait_thread *thread;
   const plait_tensor_type *type =
       nullptr;  // of the first tensor argument: its wrap makes the results

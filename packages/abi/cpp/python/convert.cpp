@@ -11,11 +11,11 @@ void *Scratch::far_room(size_t bytes) {
 }
 
 void Scratch::at_end(void (*run)(void *), void *p) {
-  // nodes that no longer fit come from malloc and are freed by address
-  void *place =
+  // nodes that do not fit come from malloc
+  void *memory =
       used_ + sizeof(Node) <= sizeof buffer_ ? room(sizeof(Node)) : std::malloc(sizeof(Node));
-  if (!place) Py_FatalError("plait: out of memory for the arguments of a call");
-  nodes_ = new (place) Node{nodes_, run, p};
+  if (!memory) Py_FatalError("plait: out of memory for the arguments of a call");
+  nodes_ = new (memory) Node{nodes_, run, p};
 }
 
 void Scratch::clean() {
@@ -108,7 +108,7 @@ int ints_from(const plait_arg &a, PyObject *o, Bound &b, plait_value *v) {
   if (n > 100000 || (a.length && n != a.length && n != 1)) return PLAIT_NOT_CONVERTIBLE;
   const Py_ssize_t room = a.length > n ? a.length : n;
   auto *to = static_cast<int64_t *>(b.scratch.room(size_t(room) * sizeof(int64_t)));
-  // the length is asked for anew: an element's __index__ may change a list
+  // the length is read in each round: an element's __index__ may change the list
   for (Py_ssize_t i = 0; i < n && i < PySequence_Fast_GET_SIZE(list.get()); i++) {
     const int done = int_from(PySequence_Fast_GET_ITEM(list.get(), i), to + i);
     if (done != PLAIT_CONVERTED) return done;
@@ -173,7 +173,7 @@ int pair_value(double re, double im, Scratch *scratch, plait_value *v) {
   return PLAIT_CONVERTED;
 }
 
-// a 0-d tensor as the number that it holds
+// the number that a 0-d tensor holds
 int number_in(PyObject *o, plait_tensor *t, Scratch *scratch, plait_value *v) {
   if (t->dl.ndim != 0 || t->dl.device.device_type != kDLCPU || !t->dl.data)
     return PLAIT_NOT_CONVERTIBLE;
@@ -203,7 +203,7 @@ int number_in(PyObject *o, plait_tensor *t, Scratch *scratch, plait_value *v) {
     }
     default: break;
   }
-  double x;  // the dtypes that only the data plane reads: by way of its item()
+  double x;  // other dtypes are read by the tensor's own item()
   Object number(PyObject_CallMethod(o, "item", nullptr));
   if (!number) return PLAIT_CONVERSION_FAILED;
   int64_t i;
@@ -224,7 +224,7 @@ int scalar_from(PyObject *o, Bound &b, plait_value *v) {
   if (!t) return PyErr_Occurred() ? PLAIT_CONVERSION_FAILED : PLAIT_NOT_CONVERTIBLE;
   const plait_engine *e = role<plait_engine>(state.runtime);
   if (e && (t->layers >> e->layer & 1))
-    return PLAIT_NOT_CONVERTIBLE;  // its history would be lost in silence
+    return PLAIT_NOT_CONVERTIBLE;  // its gradient would be lost without an error
   return number_in(o, t, &b.scratch, v);
 }
 

@@ -1,4 +1,4 @@
-// device objects: a kind of device and its number.
+// device objects: a device type and an index.
 #include "binding.hpp"
 
 namespace plait::python {

@@ -1,5 +1,5 @@
-// The role "engine" for packages that know no engine by name: modes and backward passes, as the
-// role's table has them.
+// The functions of the role "engine" for packages that use whatever engine there is: grad mode and
+// backward passes.
 #include <vector>
 
 #include "binding.hpp"
@@ -7,8 +7,8 @@
 namespace plait::python {
 namespace {
 
-// Whether this thread records, and what it was set to before. Without an engine nothing is
-// recorded, and what will be is on, as an engine starts.
+// Sets whether this thread records operators, and returns the old setting. Without an engine
+// nothing is recorded, and the answer is true, as an engine starts with recording on.
 PyObject *set_grad_enabled(PyObject *, PyObject *on) {
   const int wanted = PyObject_IsTrue(on);
   if (wanted < 0) return nullptr;
@@ -38,7 +38,7 @@ bool tensors_from(PyObject *o, const char *name, bool optional, std::vector<plai
   return true;
 }
 
-// Gives the tensors away, as a tuple.
+// A tuple of the tensors; takes their references.
 PyObject *wrapped(std::vector<plait_tensor *> &found) {
   Object result(PyTuple_New(Py_ssize_t(found.size())));
   for (size_t i = 0; i < found.size(); i++) {

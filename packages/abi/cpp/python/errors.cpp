@@ -1,5 +1,5 @@
-// Errors across the border: status codes to exceptions, and Python's own exceptions kept whole on
-// their way through C++.
+// Errors between C++ and Python: status codes become exceptions, and Python's own exceptions pass
+// through C++ unchanged.
 #include "binding.hpp"
 
 namespace plait::python {

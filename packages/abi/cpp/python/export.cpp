@@ -1,4 +1,4 @@
-// Handing a tensor's bytes out as a DLPack capsule. What is handed out keeps the storage, not the
+// Export of a tensor's bytes as a DLPack capsule. The capsule keeps the storage alive, not the
 // handle: `p.data = q` must not change what a consumer sees.
 #include <plait/fork.hpp>
 
@@ -9,9 +9,9 @@
 namespace plait::python {
 namespace {
 
-// Storages whose bytes are out, by their first byte. An array of another library that lies in one
-// of them is taken for that storage when it comes back, so that writes through it move the
-// storage's version on. An export keeps its storage, so what stands here is alive.
+// Exported storages, by their first byte. An array of another library that lies within one of them
+// is imported as that storage, so that writes through it raise the storage's version. An export
+// keeps its storage alive, so every entry is alive.
 struct Out {
   plait_storage *storage;
   uint64_t exports;

@@ -1,12 +1,12 @@
-// Arrays of other libraries under a handle of their own bytes: the buffer protocol where there is
-// one, else DLPack.
+// Tensor handles on the bytes of other libraries' arrays: by the buffer protocol, or else by
+// DLPack.
 #include "binding.hpp"
 
 namespace plait::python {
 namespace {
 
-// What keeps the owner of foreign bytes alive. Let go where the GIL is held; what is dropped after
-// exit leaks.
+// The reference that keeps the owner of foreign bytes alive. It is dropped with the GIL held; after
+// exit began it leaks.
 struct Owner {
   Release release;
   Py_buffer view;
@@ -59,8 +59,8 @@ plait_tensor *adopt(plait_thread *thread, const DLTensor &dl, bool readonly, Own
   if (s >= 0 && !empty && reinterpret_cast<uintptr_t>(first) % uintptr_t(size > 8 ? 8 : size))
     s = runtime->raise(thread, PLAIT_VALUE_ERROR, "array",
                        "aligned elements are required; the array starts at %p", first);
-  // our own bytes that come back, from whatever library: the storage itself, so that writes are
-  // seen by all its handles
+  // bytes of one of our storages that come back from another library: the handle gets that storage,
+  // so that all its handles see writes
   plait_storage *storage = s >= 0 && !empty && !readonly && dl.device.device_type == kDLCPU
                                ? exported_storage(first + low * size, first + (high + 1) * size)
                                : nullptr;
@@ -70,7 +70,7 @@ plait_tensor *adopt(plait_thread *thread, const DLTensor &dl, bool readonly, Own
         thread, empty ? first : first + low * size, empty ? 0 : uint64_t((high - low + 1) * size),
         dl.device, readonly ? PLAIT_STORAGE_READONLY : 0, release_owner, owner, &storage);
   plait_tensor *t = nullptr;
-  const bool owned = s >= 0 && !ours;  // the storage lets the owner go
+  const bool owned = s >= 0 && !ours;  // releasing the storage releases the owner
   if (s >= 0)
     s = runtime->tensor_on(thread, storage, first, dl.dtype, dl.ndim, dl.shape, strides, &t);
   plait_release(storage);
@@ -168,7 +168,7 @@ PyObject *ask_dlpack(PyObject *array) {
   PyObject *capsule =
       names ? PyObject_VectorcallMethod(state.str_dlpack, args, 1, names.get()) : nullptr;
   if (capsule || !PyErr_ExceptionMatches(PyExc_TypeError)) return capsule;
-  PyErr_Clear();  // a library from before DLPack 1.0 knows no max_version
+  PyErr_Clear();  // libraries older than DLPack 1.0 do not know max_version
   return PyObject_CallMethodNoArgs(array, state.str_dlpack);
 }
 

@@ -12,14 +12,15 @@ struct GeneratorObject {
 plait_generator *&generator_of(PyObject *o) {
   return reinterpret_cast<GeneratorObject *>(o)->generator;
 }
-constexpr uint64_t first_seed = 67280421310721;  // PyTorch's, so that programs that print it agree
+constexpr uint64_t first_seed =
+    67280421310721;  // PyTorch's default seed, so that programs that print it agree
 
 void set(plait_generator *g, uint64_t seed, uint64_t offset) {
   g->seed = seed;
   __atomic_store_n(&g->offset, offset, __ATOMIC_RELAXED);
 }
 
-// [-2**63, 2**64), as PyTorch
+// seeds are in [-2**63, 2**64), as in PyTorch
 bool seed_from(PyObject *o, uint64_t *out) {
   Object n(PyNumber_Index(o));
   if (!n) {

@@ -1,5 +1,5 @@
-// Handle: what results are wrapped in where no tensor type is registered. It does no more than
-// exchange.
+// Handle: the type of results while no tensor type is registered. It only exchanges its bytes by
+// DLPack and the buffer protocol.
 #include "binding.hpp"
 
 namespace plait::python {

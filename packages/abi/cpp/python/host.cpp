@@ -1,4 +1,5 @@
-// Role "host": what Python gives engines and kernels that contain none of it (docs/design/0001).
+// Role "host": Python's services for engines and kernels that do not link to Python
+// (docs/design/0001).
 #include <ctime>
 #include <new>
 
@@ -37,7 +38,7 @@ struct Wrapper {
   Release release;
   PyObject *object;
 };
-// Called while a tensor dies, perhaps under somebody's lock: always waits.
+// Called while a tensor is freed, perhaps under a lock: the release always goes to the list.
 void release_wrapper(void *, void *object) {
   auto *w = static_cast<Wrapper *>(std::malloc(sizeof(Wrapper)));
   if (!w) return;
@@ -80,12 +81,12 @@ bool take_results(PyObject *result, const char *name, plait_tensor **out, uint32
   if (n_out == 1 && !PyTuple_Check(result) && !PyList_Check(result))
     return from_python(result, name, out);
   if (n_out == 0 && result == Py_None) return true;
-  if (n_out > 1 && result == Py_None) return true;  // None for all of them
+  if (n_out > 1 && result == Py_None) return true;  // None stands for all results
   Object list(PySequence_Fast(result, "a tensor, None, or a sequence of them is required"));
   if (!list) return false;
   const Py_ssize_t n = PySequence_Fast_GET_SIZE(list.get());
   for (Py_ssize_t i = n_out; i < n;
-       i++)  // more than asked for: all of the rest must be None, as in PyTorch
+       i++)  // more than were asked for: the others must be None, as in PyTorch
     if (PySequence_Fast_GET_ITEM(list.get(), i) != Py_None) {
       PyErr_Format(PyExc_RuntimeError, "%s: %u results are required, got %zd", name,
                    unsigned(n_out), n);
@@ -136,7 +137,7 @@ plait_status apply(void *, plait_thread *thread, plait_object *callable, plait_t
 
 // Call sites.
 
-// Frames inside plait's own packages say nothing to the user.
+// Whether a frame is inside plait's own packages: call sites name the user's frames.
 bool is_ours(PyCodeObject *code) {
   static const char *const packages[] = {
       "/plait_abi/", "/plait_ops/",   "/plait_core/",     "/plait_autograd/",
@@ -204,10 +205,10 @@ void describe(void *, const plait_site *s, char *text, uint64_t size) {
 
 // Signals and the global interpreter lock.
 
-// A signal can be seen only on the main thread. What its handler raised becomes the thread's error
-// at once.
+// Signals are handled on the main thread only. An exception of a handler becomes the thread's
+// error.
 int interrupted(void *) {
-  static thread_local int64_t last = 0;  // asking takes the GIL: not more often than every 5 ms
+  static thread_local int64_t last = 0;  // a test takes the GIL, so there is one every 5 ms at most
   if (interpreter_gone() || PyThread_get_thread_ident() != state.main_thread) return 0;
   timespec now;
   clock_gettime(CLOCK_MONOTONIC_COARSE, &now);

@@ -8,15 +8,16 @@
 namespace plait::python {
 namespace {
 
-// What a kernel's entry points to. Tables of the registry outlive their kernels, because a call may
-// be running through them; so does this, but `function` is given up when the kernel is closed.
+// What the entry of a kernel points to. The tables of the registry outlive their kernels, because a
+// call may still use them; so does this struct, but `function` is released when the kernel is
+// closed.
 struct PythonKernel {
   PyObject *function;
   uint64_t undo;
 };
 const char *const capsule_name = "plait_abi.kernel";
 
-class BelowLayers {  // what a kernel calls in turn is nobody's history
+class BelowLayers {  // operators that a kernel calls are not recorded
  public:
   explicit BelowLayers(plait_thread *t) : thread_(t), before_(t->excluded) {
     t->excluded = ~uint64_t(0);
@@ -28,7 +29,8 @@ class BelowLayers {  // what a kernel calls in turn is nobody's history
   uint64_t before_;
 };
 
-// A tensor that requires grad is seen by a kernel as its bytes alone.
+// A tensor as a kernel sees it: one that requires grad becomes a handle on the same bytes without
+// history.
 PyObject *tensor_object(plait_thread *thread, plait_tensor *t) {
   if (!t) Py_RETURN_NONE;
   if (!t->layers) {
@@ -82,7 +84,7 @@ plait_status run(plait_call *c) {
   Gil gil;
   drain();
   Object function(kernel->function ? new_reference(kernel->function) : nullptr);
-  if (!function) return PLAIT_DECLINE;  // closed since the call began
+  if (!function) return PLAIT_DECLINE;  // the kernel was closed since the call began
   const BelowLayers below(c->thread);
   const uint32_t n_in = c->n_in;
   Object args(tuple_of(n_in + c->n_out, [&](uint32_t i) {
@@ -99,7 +101,7 @@ plait_status run(plait_call *c) {
       Py_TYPE(done.get())->tp_name);
 }
 
-// One plug-in for each module that brings kernels, so that reports and `detach` can name it.
+// One plug-in for each module that registers kernels, so that reports and `detach` can name it.
 const plait_plugin *plugin_of(PyObject *function) {
   static auto *const known = new std::map<std::string, std::unique_ptr<plait_plugin>>;
   Object module(PyObject_GetAttrString(function, "__module__"));
@@ -152,7 +154,7 @@ PyObject *retract(PyObject *, PyObject *capsule) {
   PyObject *function = std::exchange(kernel->function, nullptr);
   if (!function) Py_RETURN_NONE;
   plait_thread *thread = state.runtime->thread();
-  // one that went with its plug-in's detach is gone already
+  // detaching its plug-in may have removed the kernel before
   if (state.runtime->retract(thread, kernel->undo) < 0) state.runtime->clear(thread);
   Py_DECREF(function);
   Py_RETURN_NONE;

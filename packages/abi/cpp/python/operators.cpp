@@ -1,4 +1,4 @@
-// Operator: one callable for each base name and form; its argument table is the schema.
+// Operator: one callable for each base name and form, which binds arguments by the schema.
 #include <algorithm>
 #include <string>
 #include <unordered_map>
@@ -58,17 +58,17 @@ PyObject *run(const Overload &o, Bound &b) {
   return results_of(&c, &b, o.result_type);
 }
 
-// Asks the classes with `__plait_function__`, subclasses first; NotImplemented passes on. nullptr
-// without an exception: nobody wanted the call.
+// Calls `__plait_function__` of the arguments' classes, subclasses first, until one does not return
+// NotImplemented. nullptr without an exception: all of them did.
 PyObject *ask_overrides(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *kwnames) {
   std::vector<PyObject *> found;
   const auto look = [&](PyObject *o) {
     if (overrides(o) <= 0) return PyErr_Clear();
     for (PyObject *other : found)
       if (Py_TYPE(other) == Py_TYPE(o)) return;
-    auto place = found.begin();
-    while (place != found.end() && !PyType_IsSubtype(Py_TYPE(o), Py_TYPE(*place))) ++place;
-    found.insert(place, o);
+    auto position = found.begin();
+    while (position != found.end() && !PyType_IsSubtype(Py_TYPE(o), Py_TYPE(*position))) ++position;
+    found.insert(position, o);
   };
   const Py_ssize_t all = n + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
   for (Py_ssize_t i = 0; i < all; i++) {
@@ -113,7 +113,8 @@ PyObject *call_operator(PyObject *self, PyObject *const *args, Py_ssize_t n, PyO
     }
     return run(op->overloads[i], b);
   }
-  if (!plain) {  // what is no tensor may know what to do all the same, as sparse tensors do
+  if (!plain) {  // an argument that is no tensor may have `__plait_function__` too, as sparse
+                 // tensors do
     PyObject *answer = ask_overrides(self, args, n, kwnames);
     if (answer || PyErr_Occurred()) return answer;
   }
@@ -193,9 +194,8 @@ std::string in_form(const std::string &name, uint32_t form) {
   const size_t dot = std::min(name.find('.'), name.size());
   return form == PLAIT_INPLACE ? name.substr(0, dot) + "_" + name.substr(dot) : name;
 }
-// Examples of the function as calls of the form in place: `pc.add(x, y)` reads `x.add_(y)` where
-// that is a method, `pc.add_(x, y)` where it is a function alone. A text that shows the form itself
-// stays as it is.
+// Rewrites the examples of a function for its in-place form: `pc.add(x, y)` becomes `x.add_(y)`, or
+// `pc.add_(x, y)` if that is not a method. A text that has the in-place form itself is unchanged.
 std::string examples_in_place(std::string doc, const std::string &name, uint32_t flags) {
   const std::string function = "pc." + name + "(", method = "." + name + "_(";
   const bool is_method = flags & PLAIT_OP_METHOD;

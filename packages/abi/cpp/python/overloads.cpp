@@ -1,4 +1,5 @@
-// Arguments to one overload: position, keyword, default; and the text when nothing fits.
+// Binding arguments to one overload by position, keyword and default, and the error text if no
+// overload fits.
 #include <string>
 
 #include "binding.hpp"
@@ -6,8 +7,8 @@
 namespace plait::python {
 namespace {
 
-// Index of the argument that a keyword names, or -1. Keywords from call sites are interned:
-// pointers decide.
+// Index of the argument that a keyword names, or -1. Keywords from call sites are interned, so
+// pointers are compared first.
 int find(const Overload &o, PyObject *keyword) {
   const int n = o.op->n_args;
   for (int i = 0; i < n; i++)
@@ -26,7 +27,7 @@ bool is_one_of(PyObject *keyword, const char *a, const char *b) {
   return PyUnicode_CompareWithASCIIString(keyword, a) == 0 ||
          PyUnicode_CompareWithASCIIString(keyword, b) == 0;
 }
-// layout=strided and pin_memory=False, which new tensors have in any case
+// layout=strided and pin_memory=False are accepted, as all new tensors have them
 bool is_standing(PyObject *keyword, PyObject *value) {
   if (PyUnicode_CompareWithASCIIString(keyword, "pin_memory") == 0)
     return value == Py_False || value == Py_None;
@@ -88,7 +89,7 @@ int bind_keywords(const Overload &o, PyObject *const *values, PyObject *kwnames,
   return PLAIT_CONVERTED;
 }
 
-// f(x, 1, 2) for f(x, (1, 2))
+// f(x, 1, 2) is f(x, (1, 2))
 int bind_varargs(const Overload &o, PyObject *const *args, Py_ssize_t n, Bound &b, Mismatch &m) {
   auto *to = static_cast<int64_t *>(b.scratch.room(size_t(n) * sizeof(int64_t)));
   plait_arg one = o.op->args[o.varargs];
@@ -201,8 +202,8 @@ void explain(const char *base, const Overload &o, const Mismatch &m) {
                  kind_name(o.op->args[m.arg], room, sizeof room), got.c_str());
 }
 
-// Adds operator and argument to what a conversion raised; the user's own exceptions stay as they
-// are.
+// Adds operator and argument to the error text of a conversion; the user's own exceptions are
+// unchanged.
 void locate(const char *base, const Overload &o, const Mismatch &m) {
   if (m.reason != Mismatch::type || m.arg < 0 || !PyErr_ExceptionMatches(PyExc_OverflowError))
     return;

@@ -37,7 +37,7 @@ void release_later(Release *r) {
     r->next = head;
   } while (
       !__atomic_compare_exchange_n(&waiting, &head, r, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
-  // a full queue of pending calls is no loss: the next operator call drains as well
+  // if the queue of pending calls is full, the next operator call drains the list
   if (!head) Py_AddPendingCall(drain_pending, nullptr);
 }
 

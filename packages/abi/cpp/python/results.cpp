@@ -1,4 +1,4 @@
-// Running a call and making Python objects of its results.
+// Runs a call and makes Python objects of its results.
 #include <algorithm>
 #include <string>
 
@@ -7,14 +7,14 @@
 namespace plait::python {
 namespace {
 
-// Elements from which on the work is worth giving up the GIL (docs/design/0001).
+// From this number of elements on a call runs without the GIL (docs/design/0001).
 constexpr int64_t large = 32768;
 
 int64_t product(const int64_t *p, int64_t n) {
   int64_t x = 1;
   for (int64_t i = 0; i < n; i++)
     if (__builtin_mul_overflow(x, p[i], &x)) return large;
-  return std::clamp(x, int64_t(0), large);  // sums of them stay in range
+  return std::clamp(x, int64_t(0), large);  // sums of them do not overflow
 }
 bool is_large(const plait_call *c) {
   int64_t work = 0;
@@ -28,7 +28,8 @@ bool is_large(const plait_call *c) {
       for (uint32_t k = 0; k < v.n; k++)
         if (v.u.ts[k]) work += product(v.u.ts[k]->dl.shape, v.u.ts[k]->dl.ndim);
     } else if (v.tag == PLAIT_INT && !(c->op->n_args && c->op->args[0].kind == PLAIT_KIND_TENSOR)) {
-      work += std::clamp(v.u.i, int64_t(0), large);  // arange, eye, randperm: a number is a size
+      work += std::clamp(v.u.i, int64_t(0),
+                         large);  // arange, eye, randperm: a number is a size of the result
     }
     if (work >= large) return true;
   }
@@ -97,7 +98,7 @@ PyTypeObject *named_results(const plait_op *op) {
   const char *dot = strchr(op->name, '.');
   const size_t n = dot ? size_t(dot - op->name) : strlen(op->name);
   PyStructSequence_Field fields[PLAIT_MAX_RESULTS + 1] = {};
-  bool named = true;  // by the schema: `-> (Tensor Q, Tensor R)`
+  bool named = true;  // the names of results come from the schema: `-> (Tensor Q, Tensor R)`
   for (int i = 0; i < op->n_results; i++) {
     fields[i].name = op->results[i].name;
     named = named && fields[i].name && *fields[i].name;

@@ -1,4 +1,4 @@
-// Tensor types announce themselves by a capsule on the class; what a class can do is looked up
+// Tensor types have a capsule as an attribute of the class; what a class supports is looked up
 // once.
 #include "binding.hpp"
 
@@ -6,7 +6,7 @@ namespace plait::python {
 namespace {
 
 constexpr size_t room =
-    256;  // direct-mapped; an entry holds while the class's version tag stays the same
+    256;  // direct-mapped; an entry is valid while the class's version tag is the same
 TypeFacts cache[room];
 
 bool still_valid(const TypeFacts &f, PyTypeObject *type) {
@@ -16,7 +16,7 @@ bool still_valid(const TypeFacts &f, PyTypeObject *type) {
   return f.type == type && f.version != 0 && f.version == type->tp_version_tag;
 }
 
-// 1 found, 0 not, -1 error
+// 1: found, 0: not found, -1: error
 int has(PyTypeObject *type, PyObject *name, PyObject **out) {
   PyObject *o = PyObject_GetAttr(reinterpret_cast<PyObject *>(type), name);
   if (!o) {

@@ -1,7 +1,7 @@
-"""The joint of plait: one C ABI, the runtime that implements it, and its Python host.
+"""plait's C ABI, the runtime that implements it, and the runtime's Python binding.
 
-Importing this package loads nothing: the compiled runtime is opened when something of it is first
-asked for, so that `plait_abi.build` also works where it is not built yet.
+Importing this package does not load the compiled runtime. It is opened at its first use, so that
+`plait_abi.build` also works before the runtime is built.
 
     >>> import plait_abi
     >>> plait_abi.dtype("float32").itemsize

@@ -12,7 +12,7 @@ __all__ = ["Kernel", "kernel"]
 
 
 class Kernel:
-    """A registration: in force until `close`, or until the end of a ``with`` block."""
+    """A registered kernel. It serves calls until `close`, or until the end of a ``with`` block."""
 
     def __init__(self, name: str, function: Callable[..., Any], device: Any) -> None:
         self._name = name
@@ -22,7 +22,7 @@ class Kernel:
         return f"<kernel of {self._name}>"
 
     def close(self) -> None:
-        """Take the kernel back: the one before it serves again. A second time nothing happens."""
+        """Remove the kernel: the one before it serves calls again. A second call does nothing."""
         _binding.retract(self._registered)
 
     def __enter__(self) -> Kernel:
@@ -42,18 +42,18 @@ def kernel(name: str, function: Callable[..., Any], device: Any = "cpu") -> Kern
 
     ``function(*arguments, *results)`` gets every argument of the schema in its order, defaults
     filled in, and then the results: tensors that have their shape and dtype already and whose
-    elements it sets. The shape function has validated the arguments and cast them. Tensors are
-    seen without their history, and nothing that the function calls is recorded; the derivative of
-    an operator stays what its definition says. The function returns None, or ``NotImplemented`` to
-    leave the call to the kernel before it. An exception is the caller's.
+    elements it sets. The shape function has validated the arguments and cast them. Tensors are seen
+    without their history, and nothing that the function calls is recorded; the derivative of an
+    operator stays what its definition says. The function returns None, or ``NotImplemented`` to
+    leave the call to the kernel before it. An exception that it raises reaches the caller of the
+    operator.
 
     Args:
         name: the operator, ``"exp"``, or one overload of several, ``"max.dim"``.
         function: the kernel; it is called with the GIL held, on any thread.
         device: the kind of device whose tensors it computes.
 
-    Returns:
-        The registration: `Kernel.close` or the end of a ``with`` block takes it back. Without
+    Returns: The registration. `Kernel.close` or the end of a ``with`` block removes it; without
         either the kernel stays.
 
     Raises:

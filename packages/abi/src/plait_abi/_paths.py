@@ -1,4 +1,4 @@
-"""Where headers and libraries lie, for C and C++ programs and for builds."""
+"""The folders of headers and libraries, for C and C++ programs and for builds."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def paths(package: str = "plait_abi") -> dict[str, str]:
         ['include', 'lib']
     """
     spec = importlib.util.find_spec(package)
-    places = list(spec.submodule_search_locations or []) if spec else []
-    if not places:
+    folders = list(spec.submodule_search_locations or []) if spec else []
+    if not folders:
         raise ModuleNotFoundError(
             f"paths: an installed package is required, got {package!r}", name=package
         )
-    root = pathlib.Path(places[0]).resolve()
+    root = pathlib.Path(folders[0]).resolve()
     found = {
         name: str(root / name) for name in ("include", "lib", "pkgconfig") if (root / name).is_dir()
     }

@@ -1,4 +1,4 @@
-"""What is registered and who provides it."""
+"""The report of all registrations and of the packages that made them."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _cells(record: Record) -> tuple[str, str, str, str]:
 
 
 def records() -> list[Record]:
-    """Give everything that is registered with the runtime.
+    """Return everything that is registered with the runtime.
 
     >>> import plait_abi
     >>> [r.provider for r in plait_abi.records() if (r.kind, r.name) == ("role", "host")]
@@ -69,8 +69,8 @@ def records() -> list[Record]:
 def report() -> Report:
     """Say which component fills which role, and which library provides which kernels.
 
-    Components come first, also those that are installed but not loaded, then everything that
-    `records` gives.
+    Each line has kind, name, provider and version. A registration that is not in force is in
+    brackets. Components that are installed but not loaded are marked as such.
 
     Returns:
         The lines; a prompt shows them as a table, and ``print(report())`` prints it.

@@ -1,9 +1,10 @@
-"""Which package fills which place: chosen by name, never by merely being installed.
+"""The choice of the package that provides each component, by name.
 
-The order is `use`, then the environment variable ``PLAIT_COMPONENTS`` (``nn=other_nn,data=mine``),
-then the declared default. A place without a default is filled by the one installed package that
-offers it in the entry-point group ``plait.components``; if several do, that is an error.
-Nothing is scanned before the first question. A component that neither has a default nor is offered
+`use` comes first, then the environment variable ``PLAIT_COMPONENTS`` (``nn=other_nn,data=mine``),
+then the declared default. Being installed is not enough to replace a default. A component without a
+default comes from the one installed package that offers it in the entry-point group
+``plait.components``; if several do, that is an error. Entry points are scanned when they are first
+needed. A component that neither has a default nor is offered
 by an installed package is unknown: choosing a package for it is an error.
 """
 
@@ -32,19 +33,19 @@ DEFAULTS = {
     "optim": "plait_optim",
     "profiler": "plait_profiler",
 }
-"""Component to import name, where nobody chose otherwise."""
+"""Import name of each component's default package."""
 
 ROLES = {"engine": "autograd"}
-"""Roles of the C ABI that a component brings when it is imported."""
+"""Component that provides each role of the C ABI when it is imported."""
 
 _used: dict[str, str] = {}
 
 
 def use(**modules: str) -> None:
-    """Choose the package for a component, before anything asked for it.
+    """Choose the package for a component, before the component is first used.
 
     Args:
-        **modules: component to import name, as in ``use(nn="other_nn")``.
+        **modules: import name for each component, as in ``use(nn="other_nn")``.
 
     Raises:
         LookupError: if there is no such component; the text names those that there are.
@@ -78,7 +79,7 @@ def choose(component: str) -> str:
     """Return the import name of the package that fills ``component``, without importing it.
 
     Raises:
-        LookupError: if nobody offers it, or several packages do and none was chosen.
+        LookupError: if no package offers it, or several packages do and none was chosen.
     """
     component = ROLES.get(component, component)
     name = _used.get(component) or _from_environment().get(component) or DEFAULTS.get(component)
@@ -98,7 +99,7 @@ def choose(component: str) -> str:
 
 def offers(component: str) -> list[tuple[str, str]]:
     """Return (import name, distribution) of every installed package that offers ``component``."""
-    import importlib.metadata  # slow to import, and rarely asked
+    import importlib.metadata  # slow to import and rarely needed
 
     points = importlib.metadata.entry_points(group=GROUP, name=component)
     return sorted({(point.value, point.dist.name if point.dist else "?") for point in points})
@@ -144,7 +145,7 @@ def require(component: str) -> ModuleType:
 
 
 def chosen() -> dict[str, str]:
-    """Return component to import name for all that were chosen or have a default."""
+    """Return the import name of each component that was chosen or has a default."""
     return {**DEFAULTS, **_from_environment(), **_used}
 
 

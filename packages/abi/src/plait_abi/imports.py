@@ -1,6 +1,6 @@
-"""Imports at first use that neither a signal handler nor a fork can break.
+"""Imports at first use that are safe from signal handlers and forks.
 
-Packages import one another, and NumPy, when something of them is first asked for. NumPy cannot be
+Packages import one another, and NumPy, at their first use. NumPy cannot be
 imported twice in a process: an exception from a signal handler (``KeyboardInterrupt``) in the
 middle of its import breaks it for good. And a child of `os.fork` has only the thread that forked: a
 module that another thread was importing stays half made there, and its lock is never released. So
@@ -39,14 +39,14 @@ def import_module(name: str) -> ModuleType:
     """Return a module as `importlib.import_module` does; handlers of signals wait for the import.
 
     A signal that arrives during the import is handled when the import is done: in its own handler,
-    once. A module that is there costs a look into `sys.modules`.
+    once. For a module that is imported already this is a look-up in `sys.modules`.
 
     Args:
         name: the absolute name of the module.
 
     Raises:
         ImportError: if it cannot be imported.
-        BaseException: what the handler of a signal raises that came during the import.
+        BaseException: what the handler of a signal raises, if the signal came during the import.
 
     Example:
         >>> from plait_abi.imports import import_module
@@ -67,18 +67,19 @@ def _is_being_imported(module: ModuleType) -> bool:
 # ---- signals ------------------------------------------------------------------------------------
 # Only the main thread runs Python's handlers of signals, so these need no lock.
 _Noted = tuple[int, _Handler]
-_SIGNALS = tuple(map(int, sorted(signal.valid_signals())))  # _signal takes no time to make enums
+# _signal makes no enums, so it is faster than signal
+_SIGNALS = tuple(map(int, sorted(signal.valid_signals())))
 _get_handler, _set_handler = _signal.getsignal, _signal.signal
-_noted: list[_Noted] = []  # in the order in which they came
+_noted: list[_Noted] = []  # in the order of arrival
 _depth = 0
 _main = threading.main_thread().ident
 
 
 class _Note:
-    """Stands in for one handler while signals wait.
+    """A handler that notes a signal while signals wait, in the place of the program's own handler.
 
-    A module that is imported meanwhile may keep it, to call it from a handler of its own: once
-    nothing is held back it does what the handler does, for as long as anybody has it.
+    A module that is imported meanwhile may keep this object, to call it from a handler of its own.
+    So, once signals do not wait, it calls the program's handler.
     """
 
     __slots__ = ("handler",)
@@ -94,14 +95,14 @@ class _Note:
 
 
 class uninterrupted:  # noqa: N801
-    """Let the Python handlers of all signals wait until the block ends, on the main thread.
+    """Delay the Python handlers of all signals until the block ends, on the main thread.
 
-    Blocks may be nested: the outermost counts. Handlers never run on other threads, where this
-    does nothing. A signal whose action is the system's (no Python handler) is not held back. In a
-    child that is forked within the block nothing is held back any more.
+    Blocks may be nested: the outermost one counts. Python runs handlers on the main thread only; on
+    other threads this does nothing. A signal without a Python handler is not delayed. In a child
+    that is forked within the block no signal is delayed.
 
-    The value of the block is true once a signal waits for its end: code that waits in the block
-    looks at it so as to end before it has done what an exception would undo.
+    The value of the block is true once a signal waits. Code that waits for something in the block
+    tests it, so that it can stop early.
 
     Example:
         >>> from plait_abi.imports import uninterrupted
@@ -145,14 +146,14 @@ class uninterrupted:  # noqa: N801
         _call_handlers(sys._getframe(2))
 
 
-_seen: list[Any] = []  # the handlers of all signals at the last look
-_notes: dict[int, _Note] = {}  # what stands in for those of them that are functions
-_held: list[tuple[int, _Note]] = []  # which notes are in place
+_seen: list[Any] = []  # the handlers of all signals when they were last read
+_notes: dict[int, _Note] = {}  # the replacement of each of these handlers that is a function
+_held: list[tuple[int, _Note]] = []  # the replacements that are installed
 
 
 def _hold_back() -> None:
     global _seen, _notes
-    # Programs change handlers at any time: all are looked at, and most often they are as before.
+    # Programs change handlers at any time, so all of them are read; most often they are as before.
     handlers = list(map(_get_handler, _SIGNALS))
     if handlers != _seen:
         _notes = {
@@ -170,7 +171,7 @@ def _hold_back() -> None:
 
 
 def _put_back() -> None:
-    """Restore the handlers. One that is back may raise at once: the others are restored first."""
+    """Restore the handlers, all of them even if one that is restored raises at once."""
     try:
         while _held:
             number, note = _held.pop()
@@ -182,7 +183,7 @@ def _put_back() -> None:
 
 
 def _call_handlers(frame: FrameType | None) -> None:
-    """Hand over the signals that came meanwhile, all of them, whatever one handler raises."""
+    """Call the handlers of all signals that came meanwhile, even if one of them raises."""
     while _noted:
         number, handler = _noted.pop(0)
         try:
@@ -193,19 +194,19 @@ def _call_handlers(frame: FrameType | None) -> None:
 
 
 # ---- fork ---------------------------------------------------------------------------------------
-_MOST_SECONDS = 10.0  # that a fork waits; then it goes on as Python does without this module
-# what packages import at use, beside packages of our own, whose names begin with "plait"
+_MOST_SECONDS = 10.0  # the longest time that a fork waits
+# what plait's packages import at first use, beside packages whose names begin with "plait"
 _AT_USE = frozenset({"numpy", "ml_dtypes", "cloudpickle", "scipy_openblas32"})
-# The import system's own: name to a weak reference to the lock that an importing thread holds. A
-# name stands here only while somebody imports it.
+# The import system's own table: for each module that is being imported, a weak reference to the
+# lock that the importing thread holds.
 _module_locks: dict[str, Any] = getattr(importlib._bootstrap, "_module_locks", {})
 
 
-def _look(name: str) -> int:
-    """Before a fork, for a name that is being imported: wait, if it is one of ours.
+def _wait_for_import(name: str) -> int:
+    """Wait before a fork until no other thread imports one of our packages.
 
-    Called with the import system's lock, without which no thread begins an import, and which
-    CPython, too, takes for a fork. It is held on return.
+    Called with the import system's lock held, without which no thread begins an import. It is held
+    on return.
     """
     me = threading.get_ident()
     if _import_of_another(me):
@@ -223,7 +224,9 @@ def _look(name: str) -> int:
 
 
 def _wait_for_imports(me: int) -> str:
-    """Take the import system's lock; return what is still being imported after all that time."""
+    """Take the import system's lock; return the name that is still being imported at the time
+    limit.
+    """
     end = time.monotonic() + _MOST_SECONDS
     while True:
         time.sleep(0.0005)
@@ -235,7 +238,7 @@ def _wait_for_imports(me: int) -> str:
 
 
 def _import_of_another(me: int) -> str:
-    """Return a name that another thread imports; "" if it may be waiting for this one's imports."""
+    """Return a name that another thread imports; "" if that thread may wait for this one."""
     found = ""
     for name, reference in list(_module_locks.items()):
         package = name.partition(".")[0]
@@ -251,7 +254,7 @@ def _import_of_another(me: int) -> str:
 
 
 class _InterruptsLater(uninterrupted):
-    """Let signals wait for the end of the fork, too, that comes after the block."""
+    """Delay signals until the end of the fork that follows the block."""
 
     __slots__ = ()
 
@@ -268,7 +271,7 @@ def _interrupt_soon(number: int) -> None:
 
 
 def _after_fork_in_child() -> None:
-    """Nothing is held back in a child, which may never come to the end of the parent's block."""
+    """Restore the handlers in a child, which may never reach the end of the parent's block."""
     global _depth, _main
     _noted.clear()  # they were the parent's
     _depth = 0
@@ -276,11 +279,12 @@ def _after_fork_in_child() -> None:
     _put_back()
 
 
-# A signal that comes during a fork is handled by the first function in Python that runs then. Were
-# that a hook, what the handler raises would be printed and lost. So these are functions in C: the
-# one before the fork calls `_look` for each name in a copy of the table, which is nearly always
-# empty. Hooks before a fork run in reverse order: `_imp.acquire_lock` is the first.
-os.register_at_fork(before=functools.partial(sorted, _module_locks, key=_look))
+# The handler of a signal that comes during a fork runs in the first Python function that is called
+# then. If that were a hook of the fork, an exception of the handler would be printed and lost. So
+# the hooks are C functions: `sorted` calls `_wait_for_import` for each name in a copy of the table,
+# which is nearly always empty. Hooks before a fork run in reverse order: `_imp.acquire_lock` is the
+# first.
+os.register_at_fork(before=functools.partial(sorted, _module_locks, key=_wait_for_import))
 os.register_at_fork(
     before=_imp.acquire_lock,
     after_in_parent=_imp.release_lock,

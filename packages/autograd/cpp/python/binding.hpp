@@ -1,4 +1,4 @@
-// What the files of plait_autograd._autograd share.
+// Declarations that the files of plait_autograd._autograd share.
 #pragma once
 #include <plait/python.h>
 
@@ -36,17 +36,17 @@ bool add_node(PyObject *module);
 PyObject *node_object(plait_object *);  // steals; None for NULL
 plait_object *node_from(PyObject *);  // borrowed; NULL with an exception
 
-// What the collector should know of tensors and nodes (collector.cpp), and what the engine is lent
-// (watch.cpp).
+// The garbage collector's functions for tensors and nodes (collector.cpp), and callbacks of the
+// engine (watch.cpp).
 void add_collector();
 void add_watch();
 int visit_node(plait_object *, visitproc, void *);
-// Makes the collector look at a plain tensor's wrapper: its history holds Python objects.
+// Makes the garbage collector track a plain tensor's wrapper: its history holds Python objects.
 void track(PyObject *);
 
-// frames.cpp: where the Python code of this thread is; false without the GIL.
-bool place_of_caller(plait_object **code, int64_t *offset);
-bool is_ours(const char *path);  // frames in plait's own packages say nothing to the user
+// frames.cpp: the position of this thread's Python code; false without the GIL.
+bool position_of_caller(plait_object **code, int64_t *offset);
+bool is_ours(const char *path);  // whether a frame is in plait's own packages
 
 extern PyMethodDef mode_functions[], pass_functions[], function_functions[], element_functions[],
     hook_functions[], watch_functions[], dual_functions[];

@@ -1,5 +1,5 @@
-// What Python's collector sees of a graph: objects that nothing but one tensor or Node object keeps
-// alive. Nothing is shown while a call runs without the GIL: counts could change in between.
+// The graph for Python's garbage collector: objects that only one tensor or Node object keeps
+// alive. Nothing is visited while a call runs without the GIL, as counts could change meanwhile.
 #include "binding.hpp"
 
 namespace plait::autograd::python {
@@ -16,34 +16,33 @@ int held(plait_object *o, void *arg) {
   return object ? v->visit(object, v->arg) : 0;
 }
 
-// A wrapper that its tensor owns is not on the collector's lists: what it holds is shown in its
-// stead.
+// The collector does not track a wrapper that its tensor owns, so its contents are visited instead.
 int wrapper(void *o, void *arg) {
   const auto *v = static_cast<const Visit *>(arg);
   auto *self = static_cast<PyObject *>(o);
-  const traverseproc look = Py_TYPE(self)->tp_traverse;
-  return look ? look(self, v->visit, v->arg) : 0;
+  const traverseproc engine = Py_TYPE(self)->tp_traverse;
+  return engine ? engine(self, v->visit, v->arg) : 0;
 }
 
 int look_at(plait_tensor *t, visitproc visit, void *arg) {
-  const Introspection *look = t->slot[0] ? introspection() : nullptr;
-  if (!look) return 0;
+  const Introspection *engine = t->slot[0] ? introspection() : nullptr;
+  if (!engine) return 0;
   Visit v{visit, arg};
-  return look->traverse(t, held, wrapper, &v);
+  return engine->traverse(t, held, wrapper, &v);
 }
 
 void untie(plait_tensor *t) {
-  const Introspection *look = t->slot[0] ? introspection() : nullptr;
-  if (look) look->untie(static_cast<plait_object *>(t->slot[0]));
+  const Introspection *engine = t->slot[0] ? introspection() : nullptr;
+  if (engine) engine->untie(static_cast<plait_object *>(t->slot[0]));
 }
 
 }  // namespace
 
 int visit_node(plait_object *node, visitproc visit, void *arg) {
-  const Introspection *look = introspection();
-  if (!look || !node || __atomic_load_n(state.python->unlocked, __ATOMIC_ACQUIRE)) return 0;
+  const Introspection *engine = introspection();
+  if (!engine || !node || __atomic_load_n(state.python->unlocked, __ATOMIC_ACQUIRE)) return 0;
   Visit v{visit, arg};
-  return look->traverse_node(node, held, wrapper, &v);
+  return engine->traverse_node(node, held, wrapper, &v);
 }
 
 void track(PyObject *o) {

@@ -1,4 +1,4 @@
-// Forward mode.
+// The binding of forward mode.
 #include "binding.hpp"
 
 namespace plait::autograd::python {

@@ -1,5 +1,4 @@
-// Single elements, for gradcheck: it perturbs one number at a time and needs no array library for
-// that.
+// Access to single elements, for gradcheck, which perturbs one number at a time.
 #include "binding.hpp"
 
 namespace plait::autograd::python {

@@ -1,5 +1,5 @@
-// Where the running Python code is: the innermost frame outside of plait's own packages, read
-// without making frame objects, in a few nanoseconds. Frames are looked at, never kept.
+// The position of the running Python code: the innermost frame outside of plait's own packages. It
+// is read without making frame objects, in a few nanoseconds, and frames are never kept.
 #include "binding.hpp"
 
 #include <frameobject.h>  // after Python.h
@@ -8,13 +8,13 @@ namespace plait::autograd::python {
 namespace {
 
 #if PY_VERSION_HEX >= 0x030E0000
-struct Frame;  // not known: nothing is said of the place outside of anomaly mode
+struct Frame;  // of an unknown layout: call sites are known in anomaly mode only
 Frame *innermost(PyThreadState *) { return nullptr; }
 Frame *previous(Frame *) { return nullptr; }
 PyCodeObject *code_in(Frame *) { return nullptr; }
 int64_t offset_in(Frame *) { return -1; }
 #elif PY_VERSION_HEX >= 0x030C0000
-struct Frame {  // how CPython 3.12 and 3.13 begin theirs
+struct Frame {  // the beginning of CPython 3.12's and 3.13's frames
   PyObject *executable;
   Frame *previous;
 };
@@ -32,7 +32,7 @@ int64_t offset_in(Frame *f) {
   return PyUnstable_InterpreterFrame_GetLasti(reinterpret_cast<_PyInterpreterFrame *>(f));
 }
 #elif PY_VERSION_HEX >= 0x030B0000
-struct Frame {  // how CPython 3.11 begins its frames
+struct Frame {  // the beginning of CPython 3.11's frames
   void *function, *globals, *builtins, *locals;
   PyCodeObject *code;
   void *object;
@@ -53,11 +53,10 @@ PyCodeObject *code_in(Frame *f) { return f->f_code; }
 int64_t offset_in(Frame *f) { return int64_t(f->f_lasti) * 2; }
 #endif
 
-// What is known of code objects that were seen lately, each kept alive by its hold. Guarded by the
-// GIL.
+// A cache of recently seen code objects, each kept alive by its hold. Guarded by the GIL.
 struct Known {
   PyCodeObject *code;
-  plait_object *hold;  // NULL for our own
+  plait_object *hold;  // NULL for code of plait's packages
   bool ours;
 };
 constexpr size_t kRoom = 1024;
@@ -72,14 +71,14 @@ const Known &look_up(PyCodeObject *code) {
   plait_object *old = std::exchange(k.hold, hold);
   k.code = code;
   k.ours = path && is_ours(path);
-  plait_release_object(old);  // may let code go, and be asked again
+  plait_release_object(old);  // may free code, which may call this function
   return k;
 }
 
-// This thread's state if it holds the GIL; what was found the last time is tried first.
+// This thread's state if it holds the GIL; the last result is tried first.
 __attribute__((tls_model("initial-exec"))) __thread PyThreadState *last = nullptr;
 PyThreadState *holder() {
-  PyThreadState *running = _PyThreadState_UncheckedGet();  // of whichever thread holds it
+  PyThreadState *running = _PyThreadState_UncheckedGet();  // of the thread that holds the GIL
   if (running && running == last && running->thread_id == PyThread_get_thread_ident())
     return running;
   last = PyGILState_Check() ? running : nullptr;
@@ -97,7 +96,7 @@ bool is_ours(const char *path) {
   return std::strncmp(path, "<frozen", 7) == 0 || std::strcmp(path, "<shim>") == 0;
 }
 
-bool place_of_caller(plait_object **code, int64_t *offset) {
+bool position_of_caller(plait_object **code, int64_t *offset) {
   PyThreadState *thread = holder();
   if (!thread) return false;
   for (Frame *f = innermost(thread); f; f = previous(f)) {

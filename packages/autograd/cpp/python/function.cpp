@@ -1,4 +1,4 @@
-// What plait_autograd.Function is made of.
+// The functions that plait_autograd.Function uses.
 #include "binding.hpp"
 
 namespace plait::autograd::python {
@@ -11,7 +11,7 @@ PyObject *is_tensor(PyObject *, PyObject *o) {
 
 bool requires_grad_in(const plait_engine *e, plait_tensor *t) {
   if (t->layers >> e->layer & 1) return true;
-  // a view that was made before its base was written by something with a history
+  // a view that was made before an operator with a history wrote to its base
   return t->base && !e->is_leaf(e->ctx, t);
 }
 PyObject *requires_grad(PyObject *, PyObject *o) {
@@ -39,7 +39,7 @@ PyObject *alias(PyObject *, PyObject *o) {
   return s < 0 ? raise(s) : state.python->wrap(made);
 }
 
-// The same bytes again, known to be `o`'s, with a history yet to come.
+// Another tensor on the bytes of `o`, whose history is set later.
 PyObject *share(PyObject *, PyObject *o) {
   plait_tensor *t = tensor_from(o, "share: argument"), *made = nullptr;
   if (!t) return nullptr;
@@ -51,20 +51,20 @@ PyObject *share(PyObject *, PyObject *o) {
   return state.python->wrap(made);
 }
 
-// The argument itself; of what is no leaf, another handle that has its history: forward may write
-// the bytes past all histories, which voids that of a cut view, or write, detach or record on the
-// argument in between, and the call depends on what the argument was before.
+// The argument if it is a leaf, else another handle with the same history. The call depends on the
+// argument as it was before forward, which may change the argument's history by writes, detach_ or
+// recorded operators.
 PyObject *hold(PyObject *, PyObject *o) {
   plait_tensor *t = tensor_from(o, "hold: argument"), *made = nullptr;
   if (!t) return nullptr;
   const plait_engine *e = engine();
   const bool inner = e && requires_grad_in(e, t) && !e->is_leaf(e->ctx, t);
-  const Introspection *look = inner ? introspection() : nullptr;
+  const Introspection *engine = inner ? introspection() : nullptr;
   plait_object *node = nullptr;
   uint32_t index = 0;
-  plait_status s = look ? look->place(this_thread(), t, &node, &index) : PLAIT_OK;
+  plait_status s = engine ? engine->gradient_edge(this_thread(), t, &node, &index) : PLAIT_OK;
   if (s >= 0 && node) s = state.runtime->tensor_alias(this_thread(), t, &made);
-  if (s >= 0 && node) s = look->attach(this_thread(), node, index, made);
+  if (s >= 0 && node) s = engine->attach(this_thread(), node, index, made);
   plait_release_object(node);
   if (s < 0) {
     plait_release(made);
@@ -73,8 +73,8 @@ PyObject *hold(PyObject *, PyObject *o) {
   return made ? state.python->wrap(made) : Py_NewRef(o);
 }
 
-// record(name, callable, inputs, outputs with None where no gradient comes from, sparse) -> whether
-// it was recorded; sparse: the callable gets None, not zeros, for gradients that are missing
+// record(name, callable, inputs, outputs, sparse) -> whether it was recorded. An output without
+// gradients is None. sparse: the callable gets None, not zeros, for missing gradients
 PyObject *record(PyObject *, PyObject *args) {
   const char *name;
   PyObject *callable, *inputs_object, *outputs_object;
@@ -94,16 +94,16 @@ PyObject *record(PyObject *, PyObject *args) {
   plait_release_object(held);
   if (s < 0) return raise(s);
   const bool made = node != nullptr;
-  const Introspection *look = made ? introspection() : nullptr;
-  if (look && sparse) look->set_sparse(node);
+  const Introspection *engine = made ? introspection() : nullptr;
+  if (engine && sparse) engine->set_sparse(node);
   for (Py_ssize_t i = 0; made && i < PyTuple_GET_SIZE(outputs_object); i++)
     if (outputs[size_t(i)]) track(PyTuple_GET_ITEM(outputs_object, i));
   plait_release_object(node);
   return PyBool_FromLong(made);
 }
 
-// In a pass that is recorded a saved tensor without its history would lose a part of the second
-// derivative in silence.
+// In a recorded pass, a saved tensor without history would lose a part of the second derivative
+// without an error.
 bool lost() {
   const plait_engine *e = engine();
   if (e && (introspection() || !e->enabled(e->ctx, this_thread()))) return false;
@@ -115,12 +115,12 @@ bool lost() {
 }
 
 PyObject *retains(PyObject *, PyObject *) {
-  const Introspection *look = introspection();
-  return PyBool_FromLong(!look || look->retains());
+  const Introspection *engine = introspection();
+  return PyBool_FromLong(!engine || engine->retains());
 }
 
-// account(tensor or None, version): who wrote the tensor after it, and where the call of the node
-// that is running was made; empty where that is not known
+// account(tensor or None, version): the operator that wrote to the tensor after that version, and
+// the site of the running node's call; empty if unknown
 PyObject *account(PyObject *, PyObject *args) {
   PyObject *o;
   unsigned long long version = 0;
@@ -128,8 +128,9 @@ PyObject *account(PyObject *, PyObject *args) {
   const plait_tensor *t = o == Py_None ? nullptr : tensor_from(o, "account: argument");
   if (!t && o != Py_None) return nullptr;
   char by[640] = "", made[640] = "";
-  const Introspection *look = introspection();
-  if (look) look->account(look->running(), t ? t->storage : nullptr, version, by, made, sizeof by);
+  const Introspection *engine = introspection();
+  if (engine)
+    engine->account(engine->running(), t ? t->storage : nullptr, version, by, made, sizeof by);
   return Py_BuildValue("(ss)", by, made);
 }
 
@@ -141,16 +142,16 @@ PyObject *as_output(PyObject *, PyObject *args) {
   if (!PyArg_ParseTuple(args, "OI", &o, &index)) return nullptr;
   plait_tensor *t = tensor_from(o, "as_output: argument"), *made = nullptr;
   if (!t || lost()) return nullptr;
-  const Introspection *look = introspection();
-  plait_object *node = look ? look->running() : nullptr;
+  const Introspection *engine = introspection();
+  plait_object *node = engine ? engine->running() : nullptr;
   plait_status s = state.runtime->tensor_alias(this_thread(), t, &made);
-  if (s >= 0 && node) s = look->attach(this_thread(), node, index, made);
+  if (s >= 0 && node) s = engine->attach(this_thread(), node, index, made);
   if (s < 0) {
     plait_release(made);
     return raise(s);
   }
   PyObject *wrapped = state.python->wrap(made);
-  if (wrapped && node) track(wrapped);  // a context that keeps it is a cycle
+  if (wrapped && node) track(wrapped);  // a context that keeps the output is a reference cycle
   return wrapped;
 }
 
@@ -161,12 +162,12 @@ PyObject *as_input(PyObject *, PyObject *args) {
   if (!PyArg_ParseTuple(args, "OI", &o, &index)) return nullptr;
   plait_tensor *t = tensor_from(o, "as_input: argument"), *made = nullptr;
   if (!t || lost()) return nullptr;
-  const Introspection *look = introspection();
-  plait_object *node = look ? look->running() : nullptr;
+  const Introspection *engine = introspection();
+  plait_object *node = engine ? engine->running() : nullptr;
   plait_status s = state.runtime->tensor_alias(this_thread(), t, &made);
   uint32_t output = 0;
-  plait_object *to = s >= 0 && node ? look->edge(node, index, &output) : nullptr;
-  if (to) s = look->attach(this_thread(), to, output, made);
+  plait_object *to = s >= 0 && node ? engine->edge(node, index, &output) : nullptr;
+  if (to) s = engine->attach(this_thread(), to, output, made);
   plait_release_object(to);
   if (s >= 0) return state.python->wrap(made);
   plait_release(made);
@@ -179,13 +180,13 @@ PyObject *stand_in(PyObject *, PyObject *args) {
   unsigned index = 0;
   if (!PyArg_ParseTuple(args, "OI", &o, &index)) return nullptr;
   plait_object *node = node_from(o);
-  const Introspection *look = node ? introspection() : nullptr;
+  const Introspection *engine = node ? introspection() : nullptr;
   if (!node) return nullptr;
-  if (!look)
+  if (!engine)
     return PyErr_Format(PyExc_NotImplementedError,
                         "gradient edges belong to plait_autograd's engine, and another is in use");
   plait_tensor *made = nullptr;
-  const plait_status s = look->stand_in(this_thread(), node, index, &made);
+  const plait_status s = engine->stand_in(this_thread(), node, index, &made);
   return s < 0 ? raise(s) : state.python->wrap(made);
 }
 

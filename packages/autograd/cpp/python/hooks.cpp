@@ -1,4 +1,4 @@
-// Hooks of tensors and nodes: what plait_autograd._hooks is made of.
+// Hooks of tensors and nodes: the functions that plait_autograd._hooks uses.
 #include "binding.hpp"
 
 namespace plait::autograd::python {
@@ -16,10 +16,10 @@ void drop_capsule(PyObject *capsule) {
   plait_release_object(static_cast<plait_object *>(PyCapsule_GetPointer(capsule, kHook)));
 }
 
-PyObject *hook(const Introspection *look, plait_object *node, unsigned when, unsigned index,
+PyObject *hook(const Introspection *engine, plait_object *node, unsigned when, unsigned index,
                PyObject *callable) {
   plait_object *what = state.python->hold(callable), *made = nullptr;
-  const plait_status s = look->hook(this_thread(), node, when, index, what, &made);
+  const plait_status s = engine->hook(this_thread(), node, when, index, what, &made);
   plait_release_object(what);
   if (s < 0) return raise(s);
   PyObject *capsule = PyCapsule_New(made, kHook, drop_capsule);
@@ -32,31 +32,31 @@ PyObject *hook_node(PyObject *, PyObject *args) {
   PyObject *o, *callable;
   unsigned when = 0;
   if (!PyArg_ParseTuple(args, "OIO", &o, &when, &callable)) return nullptr;
-  const Introspection *look = introspection();
-  if (!look) return no_introspection();
+  const Introspection *engine = introspection();
+  if (!engine) return no_introspection();
   plait_object *node = node_from(o);
-  return node ? hook(look, node, when, 0, callable) : nullptr;
+  return node ? hook(engine, node, when, 0, callable) : nullptr;
 }
 
-// hook_tensor(tensor, when, callable) -> capsule for unhook: at the place where its gradient
+// hook_tensor(tensor, when, callable) -> capsule for unhook: at the output where its gradient
 // arrives
 PyObject *hook_tensor(PyObject *, PyObject *args) {
   PyObject *o, *callable;
   unsigned when = 0;
   if (!PyArg_ParseTuple(args, "OIO", &o, &when, &callable)) return nullptr;
-  const Introspection *look = introspection();
-  if (!look) return no_introspection();
+  const Introspection *engine = introspection();
+  if (!engine) return no_introspection();
   plait_tensor *t = tensor_from(o, "register_hook: argument");
   if (!t) return nullptr;
   plait_object *node = nullptr;
   uint32_t index = 0;
-  const plait_status s = look->place(this_thread(), t, &node, &index);
+  const plait_status s = engine->gradient_edge(this_thread(), t, &node, &index);
   if (s < 0) return raise(s);
   if (!node)
     return PyErr_SetString(PyExc_RuntimeError,
                            "register_hook: a tensor that requires grad is required"),
            nullptr;
-  PyObject *capsule = hook(look, node, when, index, callable);
+  PyObject *capsule = hook(engine, node, when, index, callable);
   plait_release_object(node);
   if (capsule) track(o);
   return capsule;
@@ -64,45 +64,45 @@ PyObject *hook_tensor(PyObject *, PyObject *args) {
 
 PyObject *unhook(PyObject *, PyObject *capsule) {
   auto *made = static_cast<plait_object *>(PyCapsule_GetPointer(capsule, kHook));
-  const Introspection *look = made ? introspection() : nullptr;
+  const Introspection *engine = made ? introspection() : nullptr;
   if (PyErr_Occurred()) return nullptr;
-  if (look) look->unhook(made);
+  if (engine) engine->unhook(made);
   Py_RETURN_NONE;
 }
 
-// place(tensor) -> (node or None, output number); leaves have one as well
-PyObject *place(PyObject *, PyObject *o) {
-  const Introspection *look = introspection();
-  if (!look) return no_introspection();
+// gradient_edge(tensor) -> (node or None, output number); leaves have a node too
+PyObject *gradient_edge(PyObject *, PyObject *o) {
+  const Introspection *engine = introspection();
+  if (!engine) return no_introspection();
   plait_tensor *t = tensor_from(o, "gradient edge: argument");
   if (!t) return nullptr;
   plait_object *node = nullptr;
   uint32_t index = 0;
-  const plait_status s = look->place(this_thread(), t, &node, &index);
+  const plait_status s = engine->gradient_edge(this_thread(), t, &node, &index);
   if (s < 0) return raise(s);
   Object found(node_object(node));
   return found ? Py_BuildValue("(OI)", found.get(), unsigned(index)) : nullptr;
 }
 
 PyObject *retained(PyObject *, PyObject *o) {
-  const Introspection *look = introspection();
-  if (!look) Py_RETURN_FALSE;
+  const Introspection *engine = introspection();
+  if (!engine) Py_RETURN_FALSE;
   plait_tensor *t = tensor_from(o, "retains_grad: argument");
   int found = 0;
-  const plait_status s = t ? look->retained(this_thread(), t, &found) : plait_status(PLAIT_OK);
+  const plait_status s = t ? engine->retained(this_thread(), t, &found) : plait_status(PLAIT_OK);
   if (s < 0) return raise(s);
   return t ? PyBool_FromLong(found) : nullptr;
 }
 
 PyObject *pass(PyObject *, PyObject *) {
-  const Introspection *look = introspection();
-  return PyLong_FromUnsignedLongLong(look ? look->pass() : 0);
+  const Introspection *engine = introspection();
+  return PyLong_FromUnsignedLongLong(engine ? engine->pass() : 0);
 }
 
 PyObject *will_run(PyObject *, PyObject *o) {
   plait_object *node = node_from(o);
-  const Introspection *look = node ? introspection() : nullptr;
-  return node ? PyBool_FromLong(look && look->will_run(node)) : nullptr;
+  const Introspection *engine = node ? introspection() : nullptr;
+  return node ? PyBool_FromLong(engine && engine->will_run(node)) : nullptr;
 }
 
 PyObject *touch(PyObject *, PyObject *o) {
@@ -118,7 +118,8 @@ PyMethodDef hook_functions[] = {
     {"hook_node", entry<hook_node>, METH_VARARGS, "Hangs a callable on a node."},
     {"hook_tensor", entry<hook_tensor>, METH_VARARGS, "Hangs a callable on a tensor's gradient."},
     {"unhook", entry<unhook>, METH_O, "Takes a hook away."},
-    {"place", entry<place>, METH_O, "The node and output number where a tensor's gradients go."},
+    {"gradient_edge", entry<gradient_edge>, METH_O,
+     "The node and output number where a tensor's gradients go."},
     {"retained", entry<retained>, METH_O,
      "Whether retain_grad was called on a tensor that is no leaf."},
     {"running_pass", entry<pass>, METH_NOARGS,

@@ -1,5 +1,4 @@
-// plait_autograd._autograd: the engine's role, for Python. No engine is in here: it asks the one
-// that is loaded.
+// plait_autograd._autograd: the engine's role, for Python. It calls the engine that is loaded.
 #include "binding.hpp"
 
 namespace plait::autograd::python {
@@ -67,7 +66,7 @@ PyObject *make() {
   if (!add_node(module.get())) return nullptr;
   add_collector();
   add_watch();
-  *state.python->node_object = node_object;  // what a tensor type's grad_fn shows
+  *state.python->node_object = node_object;  // makes the object that a tensor's grad_fn shows
   return module.release();
 }
 

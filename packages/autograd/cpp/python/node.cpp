@@ -1,4 +1,4 @@
-// Node: what `grad_fn` shows of the graph.
+// Node: the Python type of `grad_fn`.
 #include "binding.hpp"
 
 namespace plait::autograd::python {
@@ -22,7 +22,7 @@ int traverse(PyObject *self, visitproc visit, void *arg) {
   return visit_node(node_in(self), visit, arg);
 }
 int clear(PyObject *self) {
-  if (const Introspection *look = introspection()) look->untie(node_in(self));
+  if (const Introspection *engine = introspection()) engine->untie(node_in(self));
   return 0;
 }
 
@@ -37,17 +37,17 @@ PyObject *repr(PyObject *self) {
 }
 
 PyObject *next_functions(PyObject *self, void *) {
-  const Introspection *look = introspection();
-  if (!look)
+  const Introspection *engine = introspection();
+  if (!engine)
     return PyErr_SetString(PyExc_NotImplementedError,
                            "next_functions: the engine in use does not show its graph; "
                            "plait_autograd's is required"),
            nullptr;
-  const uint32_t n = look->edges(node_in(self));
+  const uint32_t n = engine->edges(node_in(self));
   Object all(PyTuple_New(n));
   for (uint32_t i = 0; all && i < n; i++) {
     uint32_t index = 0;
-    Object next(node_object(look->edge(node_in(self), i, &index)));
+    Object next(node_object(engine->edge(node_in(self), i, &index)));
     PyObject *pair = next ? Py_BuildValue("(OI)", next.get(), unsigned(index)) : nullptr;
     if (!pair) return nullptr;
     PyTuple_SET_ITEM(all.get(), i, pair);
@@ -55,20 +55,20 @@ PyObject *next_functions(PyObject *self, void *) {
   return all.release();
 }
 PyObject *sequence(PyObject *self, void *) {
-  const Introspection *look = introspection();
-  return PyLong_FromUnsignedLongLong(look ? look->sequence(node_in(self)) : 0);
+  const Introspection *engine = introspection();
+  return PyLong_FromUnsignedLongLong(engine ? engine->sequence(node_in(self)) : 0);
 }
 
 // A dict that lives as long as the node.
 PyObject *metadata(PyObject *self, void *) {
-  const Introspection *look = introspection();
-  if (!look) return PyDict_New();
-  plait_object *held = look->metadata(node_in(self), nullptr);
+  const Introspection *engine = introspection();
+  if (!engine) return PyDict_New();
+  plait_object *held = engine->metadata(node_in(self), nullptr);
   if (!held) {
     Object made(PyDict_New());
     plait_object *hold = made ? state.python->hold(made.get()) : nullptr;
     if (!hold) return nullptr;
-    held = look->metadata(node_in(self), hold);
+    held = engine->metadata(node_in(self), hold);
     plait_release_object(hold);
   }
   PyObject *dict = state.python->held(held);

@@ -1,4 +1,4 @@
-// Modes and backward passes.
+// The binding of grad mode and backward passes.
 #include "binding.hpp"
 
 namespace plait::autograd::python {
@@ -53,7 +53,7 @@ PyObject *run_pass(PyObject *, PyObject *args) {
   return result.release();
 }
 
-// accumulate(tensor, gradient): what backward(inputs=) does with what it found
+// accumulate(tensor, gradient): adds a gradient of backward(inputs=) to the tensor's
 PyObject *accumulate(PyObject *, PyObject *args) {
   PyObject *tensor_object, *gradient_object;
   int create = 0;

@@ -1,4 +1,4 @@
-// Anomaly mode and hooks of saved tensors, as the engine asks for them on whatever thread.
+// The engine's callbacks for anomaly mode and hooks of saved tensors, on any thread.
 #include "binding.hpp"
 
 #include <plait/gil.hpp>
@@ -28,7 +28,7 @@ long long offset_in(PyFrameObject *frame) {
 #endif
 }
 
-// The `self` of a frame that runs a module's __call__, or NULL: frames are looked at, never kept.
+// The `self` of a frame that runs a module's __call__, or NULL. Frames are never kept.
 PyObject *module_in(PyFrameObject *frame, PyCodeObject *code) {
   const char *name = PyUnicode_AsUTF8(code->co_name);
   if (!name || std::strcmp(name, "__call__") != 0) return PyErr_Clear(), nullptr;
@@ -89,9 +89,9 @@ PyObject *stack() {
 
 // The innermost user code of this thread; nothing on threads without Python.
 void here(plait_object **code, int64_t *offset) {
-  if (place_of_caller(code, offset) || !python_thread()) return;
-  const Gil gil;  // a large operator: the wait is nothing beside it
-  place_of_caller(code, offset);
+  if (position_of_caller(code, offset) || !python_thread()) return;
+  const Gil gil;  // a large operator, which takes longer than the wait
+  position_of_caller(code, offset);
 }
 
 plait_object *site() {
@@ -176,8 +176,7 @@ plait_status unpack(plait_thread *thread, plait_object *held, plait_tensor **out
 
 const Watch table{PLAIT_HEADER(Watch), site, describe, failed, pack, unpack, here};
 
-// ---- for Python
-// ---------------------------------------------------------------------------------------------------
+// For Python.
 PyObject *set_callbacks(PyObject *, PyObject *args) {
   PyObject *pack, *failed;
   if (!PyArg_ParseTuple(args, "OO", &pack, &failed)) return nullptr;
@@ -196,25 +195,25 @@ bool refused(const char *what) {
 
 PyObject *set_packing(PyObject *, PyObject *depth) {
   const long wanted = PyLong_AsLong(depth);
-  const Introspection *look = introspection();
-  if (PyErr_Occurred() || (wanted > 0 && !look && refused("hooks of saved tensors")))
+  const Introspection *engine = introspection();
+  if (PyErr_Occurred() || (wanted > 0 && !engine && refused("hooks of saved tensors")))
     return nullptr;
-  return PyLong_FromLong(look ? look->set_packing(int(wanted)) : 0);
+  return PyLong_FromLong(engine ? engine->set_packing(int(wanted)) : 0);
 }
 
 PyObject *set_anomaly(PyObject *, PyObject *args) {
   int on = 0, check_nan = 1;
   if (!PyArg_ParseTuple(args, "pp", &on, &check_nan)) return nullptr;
-  const Introspection *look = introspection();
-  if (on && !look && refused("anomaly mode")) return nullptr;
-  const plait_status s = look ? look->set_anomaly(this_thread(), on, check_nan) : PLAIT_OK;
+  const Introspection *engine = introspection();
+  if (on && !engine && refused("anomaly mode")) return nullptr;
+  const plait_status s = engine ? engine->set_anomaly(this_thread(), on, check_nan) : PLAIT_OK;
   if (s < 0) return raise(s);
   Py_RETURN_NONE;
 }
 
 PyObject *anomaly_mode(PyObject *, PyObject *) {
-  const Introspection *look = introspection();
-  return PyLong_FromLong(look ? look->anomaly() : 0);
+  const Introspection *engine = introspection();
+  return PyLong_FromLong(engine ? engine->anomaly() : 0);
 }
 
 PyObject *site_object(plait_object *held) {
@@ -228,18 +227,18 @@ PyObject *site_object(plait_object *held) {
 
 PyObject *node_site(PyObject *, PyObject *o) {
   plait_object *node = node_from(o);
-  const Introspection *look = node ? introspection() : nullptr;
+  const Introspection *engine = node ? introspection() : nullptr;
   if (!node) return nullptr;
-  return site_object(look ? look->site(node) : nullptr);
+  return site_object(engine ? engine->site(node) : nullptr);
 }
 
 PyObject *node_nan(PyObject *, PyObject *o) {
   plait_object *node = node_from(o);
-  const Introspection *look = node ? introspection() : nullptr;
+  const Introspection *engine = node ? introspection() : nullptr;
   if (!node) return nullptr;
   NanNote note{};
   note.argument = "";
-  if (look) look->nan(node, &note);
+  if (engine) engine->nan(node, &note);
   PyObject *shape = note.shape ? PyTuple_New(note.ndim) : Py_NewRef(Py_None);
   for (int32_t i = 0; shape && note.shape && i < note.ndim; i++) {
     PyObject *size = PyLong_FromLongLong(note.shape[i]);
@@ -258,7 +257,7 @@ PyObject *current_site(PyObject *, PyObject *) { return site_object(site()); }
 }  // namespace
 
 void add_watch() {
-  if (const Introspection *look = introspection()) look->set_watch(&table);
+  if (const Introspection *engine = introspection()) engine->set_watch(&table);
 }
 
 PyMethodDef watch_functions[] = {

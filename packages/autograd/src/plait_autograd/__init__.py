@@ -1,7 +1,8 @@
-"""Automatic differentiation for plait: records what operators do, then walks back.
+"""Automatic differentiation for plait: records operators, and computes gradients by backward
+passes.
 
 Importing this package loads the engine (a library without Python in it) into plait's runtime. It
-works on every tensor type that has ``__plait_tensor__`` and knows none of them.
+works on every tensor type that has ``__plait_tensor__``.
 
     >>> import plait_core as pc, plait_autograd
     >>> x = pc.tensor([1.0, 2.0], requires_grad=True)

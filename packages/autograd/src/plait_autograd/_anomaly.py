@@ -27,8 +27,8 @@ _OURS = tuple(f"/plait_{name}/" for name in ("abi", "ops", "core", "autograd", "
 class set_detect_anomaly:  # noqa: N801 - PyTorch's name
     """Turn anomaly mode on or off: at once, and until the end of a ``with``.
 
-    While it is on, for all threads, every recorded call keeps the lines it was made from (code
-    objects and instruction offsets, never frames), and every write its own. Then
+    While it is on, for all threads, every recorded call and every write keeps the source lines that
+    it was made from (code objects and instruction offsets, never frames). Then
 
     - an error in a backward pass is preceded by a warning with the traceback of the forward call;
     - the error about a saved value that was overwritten names both lines;
@@ -36,7 +36,7 @@ class set_detect_anomaly:  # noqa: N801 - PyTorch's name
       module, and the first operator of the forward pass that made a NaN (`find_nan` finds that one
       without a backward pass).
 
-    It slows programs down; it is for finding mistakes.
+    Programs run slower in anomaly mode; it is for finding mistakes.
 
     Args:
         mode: on or off.
@@ -119,7 +119,7 @@ def is_anomaly_enabled() -> bool:
 
 
 def is_anomaly_check_nan_enabled() -> bool:
-    """Return whether anomaly mode would look for NaN: what the last call asked for, or True.
+    """Return whether anomaly mode looks for NaN when it is on: the last `check_nan`, or True.
 
     Example:
         >>> import plait_autograd as pa
@@ -131,7 +131,7 @@ def is_anomaly_check_nan_enabled() -> bool:
 
 
 class NanOrigin(NamedTuple):
-    """Where the first NaN of a tensor's history came from, as `find_nan` returns it.
+    """The origin of the first NaN in a tensor's history, as `find_nan` returns it.
 
     Example:
         >>> import plait_core as pc, plait_autograd as pa
@@ -144,18 +144,20 @@ class NanOrigin(NamedTuple):
     """
 
     operator: str
-    """The name of the node that made it, or used it first, as ``LogBackward``."""
+    """The name of the node that made the NaN, or used it first, such as ``LogBackward``."""
     argument: str
-    """The argument that brought the NaN in: a leaf, or what is outside the graph; empty if the call
-    made it, or if the call was not recorded in anomaly mode."""
+    """The argument that had the NaN: a leaf, or a tensor outside of the graph. It is empty if the
+    call made the NaN, or if it was not recorded in anomaly mode.
+    """
     module: str
-    """The path of the module that it ran in, as ``Net.head.fc``; empty if there was none."""
+    """The path of the module that made the call, such as ``Net.head.fc``; empty if there was none.
+    """
     traceback: str
     """The lines of the call, as Python prints them."""
     leaf: str = ""
-    """The name of the leaf that has it, if `find_nan` was given names."""
+    """The name of the leaf that has the NaN, if `find_nan` was given names."""
     shape: tuple[int, ...] | None = None
-    """The shape of the leaf that has it, None if it came from no leaf that requires grad."""
+    """The shape of the leaf that has the NaN; None if it is not in a leaf that requires grad."""
 
 
 _UNKNOWN, _NONE, _TOOK = 0, 1, 3  # extra.hpp: Nan
@@ -164,19 +166,19 @@ _UNKNOWN, _NONE, _TOOK = 0, 1, 3  # extra.hpp: Nan
 def find_nan(
     tensor: Any, named_leaves: Iterable[tuple[str, Any]] | Mapping[str, Any] = ()
 ) -> NanOrigin | None:
-    """Return where the first NaN in a tensor's history came from, or None if there is none.
+    """Return the origin of the first NaN in a tensor's history, or None if there is none.
 
-    Leaves are looked at as well: a parameter that a diverging optimizer made NaN is an origin, by
-    the operator that used it first. Calls must have been recorded in anomaly mode with
-    ``check_nan``; of other calls only the leaves that ``named_leaves`` gives are looked at, as
-    they are now. None means that every call was looked at, and none had to do with a NaN.
+    Leaves are checked as well: a parameter that a diverging optimizer made NaN is an origin, and is
+    reported with the operator that used it first. Calls must have been recorded in anomaly mode
+    with ``check_nan``; of other calls only the leaves in ``named_leaves`` are checked, with their
+    present values. None means that every call was checked, and that none made or read a NaN.
 
     Args:
         tensor: the tensor, for example a loss.
-        named_leaves: tensors by name, as ``model.named_parameters()``.
+        named_leaves: pairs of name and tensor, such as ``model.named_parameters()``.
 
     Raises:
-        RuntimeError: no NaN was found, but some or all calls were not looked at.
+        RuntimeError: no NaN was found, but some or all calls were not checked.
 
     Example:
         >>> import plait_core as pc, plait_autograd as pa
@@ -214,8 +216,8 @@ def find_nan(
 
 
 def _history(tensor: Any) -> list[Node]:
-    """The nodes of what computed a tensor, leaves included."""
-    waiting = [_autograd.place(tensor)[0]]
+    """Return the nodes of a tensor's history, leaves included."""
+    waiting = [_autograd.gradient_edge(tensor)[0]]
     seen: set[Node] = set()
     while waiting:
         node = waiting.pop()
@@ -245,15 +247,15 @@ def _has_nan(tensor: Any) -> bool:
 def _name_of(leaf: Node | None, named: dict[str, Any]) -> str:
     if leaf is None:
         return ""
-    return next((name for name, t in named.items() if _autograd.place(t)[0] == leaf), "")
+    return next((name for name, t in named.items() if _autograd.gradient_edge(t)[0] == leaf), "")
 
 
 def _use_of_leaf(nodes: list[Node], named: dict[str, Any]) -> tuple[Node, str] | None:
-    """The first call that nobody looked at and that used a leaf which is NaN now; its name."""
+    """Return the first unchecked call that used a leaf with a NaN, and the name of the leaf."""
     names: dict[Node | None, str] = {}
     for name, tensor in named.items():
         if _is_leaf(tensor) and _has_nan(tensor):
-            names.setdefault(_autograd.place(tensor)[0], name)
+            names.setdefault(_autograd.gradient_edge(tensor)[0], name)
     uses = [
         (node, names[to])
         for node in nodes
@@ -312,7 +314,7 @@ def _text(site: Any) -> str:
 
 
 def _failed(name: str, site: Any) -> None:
-    """Tell of an error in a node; the engine calls it before the error is raised."""
+    """Warn of an error in a node; the engine calls this function before it raises the error."""
     where = _text(site)
     if where:
         text = f"Error detected in {name}. Traceback of the forward call that caused it:\n{where}"

@@ -25,17 +25,17 @@ def backward(
 
     For results :math:`y_k` with gradients :math:`g_k`, every leaf :math:`x` gets
     :math:`x.grad \mathrel{+}= \sum_k g_k^T\,\partial y_k/\partial x`. The first gradient of a leaf
-    becomes its ``.grad`` without a copy where nobody else holds it.
+    becomes its ``.grad`` without a copy if nothing else refers to it.
 
     Args:
         tensors: a result or a sequence of them.
         grad_tensors: the gradient of each, of its shape; None stands for 1 where a result has one
             element.
-        retain_graph: keep what the derivatives need, so that another backward may follow; the
-            default is ``create_graph``.
-        create_graph: record the pass itself, for derivatives of derivatives. Then ``x.grad`` holds
-            a graph that holds ``x``: set it to None when you are done, or use `grad`, which keeps
-            nothing.
+        retain_graph: keep the saved values, so that another backward pass may follow; the default
+            is ``create_graph``.
+        create_graph: record the pass itself, for higher derivatives. Then ``x.grad`` keeps a graph
+            alive that keeps ``x`` alive: set it to None in the end, or use `grad`, which makes no
+            such cycle.
         inputs: add to the ``.grad`` of these tensors alone; they need not be leaves.
 
     Raises:
@@ -57,7 +57,7 @@ def backward(
         run_pass(roots, gradients, None, flags)
         return
     wanted = _tensors(inputs, "backward", "inputs")
-    # leaves among them get theirs, hooks and all, on the way
+    # leaves among them get their gradients, and run their hooks, during the pass
     results = run_pass(roots, gradients, wanted, flags | ACCUMULATE)
     for tensor, found in zip(wanted, results, strict=True):
         if found is not None:
@@ -78,28 +78,28 @@ def grad(
     r"""Return the derivatives of ``outputs`` with respect to ``inputs``; no ``.grad`` changes.
 
     Computes :math:`\sum_k g_k^T\,\partial y_k/\partial x_i` for every input :math:`x_i`, and
-    evaluates only what lies between outputs and inputs.
+    evaluates only the nodes between outputs and inputs.
 
     Args:
         outputs: a result or a sequence of them.
         inputs: a tensor, a sequence of them or a dict with tensors for values; they need not be
             leaves.
         grad_outputs: the gradient of each output; None stands for 1 where it has one element.
-        retain_graph: keep what the derivatives need; the default is ``create_graph``.
+        retain_graph: keep the saved values; the default is ``create_graph``.
         create_graph: record the pass, so that its results can be differentiated.
-        only_inputs: as in PyTorch; must be True, as `backward` is for the other leaves.
-        allow_unused: give None for inputs that the outputs do not depend on; otherwise they are an
-            error. The default is ``materialize_grads``.
-        is_grads_batched: every entry of ``grad_outputs`` has a first dimension more than its
-            output, of one size for all: a loop over it runs one pass for each, and the results are
-            stacked. It saves writing, not time.
+        only_inputs: for PyTorch's signature; must be True. `backward` adds to other leaves.
+        allow_unused: return None for inputs that the outputs do not depend on; otherwise they are
+            an error. The default is ``materialize_grads``.
+        is_grads_batched: every entry of ``grad_outputs`` has an additional first dimension, of the
+            same size for all. One pass is run for each index of it, and the results are stacked;
+            this saves code, not time.
         materialize_grads: zeros instead of None.
 
     Returns:
         A tuple with a gradient for each input, of its shape and dtype; a dict for a dict.
 
     Raises:
-        RuntimeError: as `backward`, or an input was not used.
+        RuntimeError: an error of `backward`, or an input that was not used.
 
     Example:
         >>> import plait_core as pc, plait_autograd as pa

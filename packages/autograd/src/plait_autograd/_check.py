@@ -55,21 +55,21 @@ def gradcheck(
         rtol: relative tolerance.
         raise_exception: raise instead of returning False.
         nondet_tol: by how much the gradients of a second backward pass may differ from the first.
-        check_undefined_grad: gradients are taken of one output at a time, so those of the others
-            are undefined: that they count as zeros is checked in any case.
+        check_undefined_grad: accepted; undefined gradients are always checked, as each pass has the
+            gradient of one output only.
         check_grad_dtypes: require gradients of the inputs' dtypes.
         check_batched_grad: must be False: batches of gradients are computed one by one.
-        check_batched_forward_grad: the same.
-        check_forward_ad: compare the tangents of forward mode, too.
+        check_batched_forward_grad: must be False, like `check_batched_grad`.
+        check_forward_ad: compare the tangents of forward mode too.
         check_backward_ad: compare the gradients of backward passes.
-        fast_mode: compare in one random direction an input, instead of every element: the time of
-            a few calls, whatever the number of elements.
-        masked: of sparse inputs in PyTorch; there is no such case here.
+        fast_mode: compare derivatives in one random direction for each input instead of each
+            element, which takes the time of a few calls.
+        masked: accepted; in PyTorch it is about sparse inputs, which are not supported here.
 
     Raises:
         GradcheckError: naming the output, the input and the first element that differs.
         ValueError: no input requires grad.
-        NotImplementedError: a check that has no meaning here is asked for.
+        NotImplementedError: a check that is not supported is requested.
 
     Example:
         >>> import plait_core as pc, plait_autograd as pa
@@ -85,7 +85,7 @@ def gradcheck(
             "is_grads_batched computes one gradient after the other, which is what is checked"
         )
     try:
-        # first of all, because perturbing an input counts as writing it
+        # this comes first, because perturbing an input counts as a write
         way: type[Differences] = Directions if fast_mode else Elements
         differences = way(fn, args, wanted, eps, (atol, rtol))
         if check_forward_ad:
@@ -102,7 +102,7 @@ def gradcheck(
 
 
 def _arguments(inputs: Any) -> tuple[tuple[Any, ...], list[int]]:
-    """Return the arguments, and which of them are to be differentiated for."""
+    """Return the arguments, and the indices of those to differentiate for."""
     args = (inputs,) if _autograd.is_tensor(inputs) else tuple(inputs)
     return args, [
         i for i, a in enumerate(args) if _autograd.is_tensor(a) and _autograd.requires_grad(a)
@@ -130,7 +130,9 @@ def _check_passes(
     nondet_tol: float,
     check_dtypes: bool,
 ) -> None:
-    """Require the same gradients of two passes, and on demand the inputs' dtypes."""
+    """Require that two passes give the same gradients, and if asked, that these have the inputs'
+    dtypes.
+    """
     with enable_grad():
         outputs = [y for y in outputs_of(fn(*args)) if _autograd.requires_grad(y)]
     chosen = [args[i] for i in wanted]
@@ -189,7 +191,7 @@ def gradgradcheck(
         rtol: relative tolerance.
         gen_non_contig_grad_outputs: must be False; give such ``grad_outputs`` instead.
         raise_exception: raise instead of returning False.
-        nondet_tol: as for `gradcheck`, as the other checks and ``fast_mode``.
+        nondet_tol: see `gradcheck`, also for the other checks and ``fast_mode``.
         check_fwd_over_rev: compare the tangents of the gradients in forward mode.
         check_rev_over_rev: compare the gradients of the gradients.
 
@@ -209,7 +211,7 @@ def gradgradcheck(
     def gradients(*values: Any) -> tuple[Any, ...]:
         with enable_grad():
             for i in wanted:
-                if not _autograd.requires_grad(values[i]):  # a dual made for a tangent
+                if not _autograd.requires_grad(values[i]):  # a dual tensor
                     values[i].requires_grad_()
             outputs = [
                 y for y in outputs_of(fn(*values[: len(args)])) if _autograd.requires_grad(y)

@@ -1,4 +1,4 @@
-"""`gradcheck` element by element: the whole Jacobian against one difference an element."""
+"""`gradcheck` element by element: the whole Jacobian against finite differences."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ __all__ = ["Elements"]
 
 
 class Elements(Differences):
-    """Every derivative of every output, by differences, and the comparisons with them."""
+    """The derivatives of all outputs by finite differences, and the comparisons with them."""
 
     def _measure(self) -> None:
-        # numbers by input, number of the input, output, number of the output
+        # keys: input, number of the input, output, number of the output
         self._slopes = {i: self._differences(i) for i in self._wanted}
 
     def _differences(self, i: int) -> list[list[list[float]]]:
@@ -35,7 +35,7 @@ class Elements(Differences):
         return any(d for i in self._wanted for row in self._slopes[i] for d in row[k])
 
     def compare_gradients(self, k: int, output: Any) -> None:
-        """Compare the gradients of backward passes, one for every number of output ``k``."""
+        """Compare the gradients of a backward pass for every number of output ``k``."""
         chosen = [self._args[i] for i in self._wanted]
         for n, (j, part) in enumerate(_directions(output)):
             one = _autograd.zeros_like(output)
@@ -48,7 +48,7 @@ class Elements(Differences):
                     self._compare(got, row[k][n], (k, output, n), (i, at), "backward")
 
     def compare_tangents(self, i: int) -> None:
-        """Compare the tangents of forward mode, one call for every number of input ``i``."""
+        """Compare the tangents of a call in forward mode for every number of input ``i``."""
         tensor = self._args[i]
         for at, (j, part) in enumerate(_directions(tensor)):
             direction = _autograd.zeros_like(tensor)
@@ -74,18 +74,18 @@ class Elements(Differences):
         k, output, n = of
         i, at = by
         raise GradcheckError(
-            f"gradcheck: d output {k}[{_place(output, n)}] / d input "
-            f"{i}[{_place(self._args[i], at)}] must be {expected:.9g} by finite differences; "
+            f"gradcheck: d output {k}[{_label(output, n)}] / d input "
+            f"{i}[{_label(self._args[i], at)}] must be {expected:.9g} by finite differences; "
             f"{way} gives {got:.9g}"
         )
 
 
 def _directions(tensor: Any) -> list[tuple[int, complex]]:
-    """List all steps of length 1: an element, and in which of its parts."""
+    """Return all steps of length 1, each as an element and its real or imaginary part."""
     return [(j, part) for j in range(_autograd.count(tensor)) for part in parts_of(tensor)]
 
 
-def _place(tensor: Any, number: int) -> str:
+def _label(tensor: Any, number: int) -> str:
     """Name a number of a tensor: the element, and the part of a complex one."""
     if not _autograd.is_complex(tensor):
         return str(number)

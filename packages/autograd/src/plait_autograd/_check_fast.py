@@ -1,4 +1,4 @@
-"""`gradcheck` in one direction: all elements at once, against one difference an input."""
+"""`gradcheck` in one random direction for each input, instead of each element."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Directions"]
 
 
 class Directions(Differences):
-    """For every wanted input a random direction, what the outputs do along it, and comparisons."""
+    """A random direction for every input to check, the derivatives along it, and comparisons."""
 
     def _measure(self) -> None:
         self._random = random.Random(0)  # the same in every run
@@ -21,7 +21,7 @@ class Directions(Differences):
         self._slopes = {i: self._slope(i) for i in self._wanted}
 
     def _draw(self, tensor: Any) -> list[float]:
-        """Draw numbers for the elements, complex ones as two, of length 1 together."""
+        """Return a random vector of length 1: a number for each element, two for complex ones."""
         n = _autograd.count(tensor) * (2 if _autograd.is_complex(tensor) else 1)
         drawn = [self._random.uniform(0.5, 1.5) * self._random.choice((-1, 1)) for _ in range(n)]
         length = sum(x * x for x in drawn) ** 0.5
@@ -74,7 +74,7 @@ class Directions(Differences):
     def _compare(
         self, got: float, expected: float, weight: float, k: int, i: int, way: str
     ) -> None:
-        """Compare numbers that sum derivatives with ``weight`` in all."""
+        """Compare two sums of derivatives whose weights add up to ``weight``."""
         if abs(got - expected) <= self._atol * weight + self._rtol * abs(expected):
             return
         raise GradcheckError(
@@ -85,14 +85,14 @@ class Directions(Differences):
 
 
 def _elements(tensor: Any, numbers: list[float]) -> list[complex]:
-    """Join numbers to the elements of a tensor: pairs of them where it is complex."""
+    """Return the elements for numbers: for a complex tensor two numbers are one element."""
     if not _autograd.is_complex(tensor):
         return list(numbers)
     return [complex(a, b) for a, b in zip(numbers[::2], numbers[1::2], strict=True)]
 
 
 def _filled(tensor: Any, numbers: list[float]) -> Any:
-    """Return a tensor like another one, of given numbers."""
+    """Return a tensor with the shape and dtype of another one, filled with given numbers."""
     made = _autograd.zeros_like(tensor)
     for j, value in enumerate(_elements(tensor, numbers)):
         _autograd.set_element(made, j, value)

@@ -1,4 +1,6 @@
-"""What both ways of `gradcheck` share: how numbers, outputs and tangents are got."""
+"""Shared by both modes of `gradcheck`: tensors as numbers, and calls with their outputs and
+tangents.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ __all__ = ["Differences", "GradcheckError", "numbers_of", "outputs_of", "parts_o
 
 
 class GradcheckError(AssertionError, RuntimeError):
-    """A derivative is not what finite differences say.
+    """A derivative differs from the one by finite differences.
 
     Example:
         >>> import plait_core as pc, plait_autograd as pa
@@ -37,12 +39,12 @@ def outputs_of(result: Any) -> list[Any]:
 
 
 def parts_of(tensor: Any) -> tuple[complex, ...]:
-    """The directions in which an element can change: its real and its imaginary part."""
+    """Return the directions in which an element can change: its real and its imaginary part."""
     return (1.0, 1j) if _autograd.is_complex(tensor) else (1.0,)
 
 
 def numbers_of(tensor: Any) -> list[float]:
-    """All elements, complex ones as two numbers."""
+    """Return all elements as numbers, complex ones as two."""
     return [
         number
         for j in range(_autograd.count(tensor))
@@ -60,7 +62,9 @@ def slopes(above: list[list[float]], below: list[list[float]], eps: float) -> li
 
 
 class Differences(abc.ABC):
-    """What a function does around its arguments, and the derivatives that must agree with it."""
+    """The finite differences of a function at its arguments, and derivatives to be compared with
+    them.
+    """
 
     def __init__(
         self,
@@ -76,7 +80,7 @@ class Differences(abc.ABC):
 
     @abc.abstractmethod
     def _measure(self) -> None:
-        """Call the function around its arguments, which counts as writing them."""
+        """Call the function near its arguments, which counts as a write to them."""
 
     def _values(self) -> list[list[float]]:
         """Return the numbers of every output, computed without a graph."""
@@ -84,7 +88,7 @@ class Differences(abc.ABC):
             return [numbers_of(y) for y in outputs_of(self._fn(*self._args))]
 
     def _with_tangent(self, i: int, direction: Any) -> tuple[list[Any], list[Any]]:
-        """Return the outputs and their tangents, of which argument ``i`` has one."""
+        """Return the outputs and their tangents, with a tangent for argument ``i``."""
         args = self._args
         with no_grad(), forward_ad.dual_level():
             dual = forward_ad.make_dual(args[i], direction)

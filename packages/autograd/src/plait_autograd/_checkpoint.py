@@ -1,4 +1,4 @@
-"""Checkpointing: memory for time, by computing a part of the forward pass again."""
+"""Checkpointing: a part of the forward pass is computed again, to save memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Contexts = tuple[AbstractContextManager[Any], AbstractContextManager[Any]]
 
 
 class CheckpointError(RuntimeError):
-    """The function of a `checkpoint` did something else when it was called again.
+    """The function of a `checkpoint` behaved differently when it was called again.
 
     Example:
         >>> import plait_autograd as pa
@@ -37,7 +37,9 @@ def noop_context_fn() -> Contexts:
 
 
 class _Call:
-    """A call of which nothing but the arguments is kept; computes what it saved when asked."""
+    """A call of which only the arguments are kept. It is run again when its saved values are
+    needed.
+    """
 
     def __init__(
         self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], rng: bool
@@ -46,9 +48,9 @@ class _Call:
         self._args = [_Argument(value) for value in args]
         self._kwargs = {name: _Argument(value) for name, value in kwargs.items()}
         self._state = _binding.default_generator().get_state() if rng else None
-        self._kinds: list[str] = []  # of what was saved, in order
+        self._kinds: list[str] = []  # descriptions of the saved tensors, in order
         self._values: dict[int, Any] = {}
-        self._over = False  # the first call; within it only a part is saved
+        self._over = False  # during the first call only some tensors have been saved
         self.again: AbstractContextManager[Any] = nullcontext()
         self.checks = True
 
@@ -57,18 +59,19 @@ class _Call:
         return self, len(self._kinds) - 1
 
     @staticmethod
-    def unpack(place: tuple[_Call, int]) -> Any:
-        call, i = place
+    def unpack(key: tuple[_Call, int]) -> Any:
+        call, i = key
         if i not in call._values:
             call._compute()
-        return call._values.pop(i)  # each is asked for once a pass; again means computing again
+        # each value is used once in a pass; a second use runs the call again
+        return call._values.pop(i)
 
     def _compute(self) -> None:
         values: list[Any] = []
 
         def keep(tensor: Any) -> Any:
             values.append(tensor)
-            return tensor  # for a pass within the function
+            return tensor  # used by a pass within the function
 
         args = [argument.value() for argument in self._args]
         kwargs = {name: argument.value() for name, argument in self._kwargs.items()}
@@ -91,13 +94,13 @@ class _Call:
         self._values = dict(enumerate(values))
 
     def over(self) -> None:
-        """Say that the first call is over: what a pass within it computed is not kept."""
+        """End the first call: values that a pass within it computed are dropped."""
         self._over = True
         self._values = {}
 
 
 class _Argument:
-    """An argument for the second time: a tensor without its history, packed if hooks say so."""
+    """An argument for the second call: a tensor without history, packed if there are hooks."""
 
     def __init__(self, value: Any) -> None:
         self._tensor = _autograd.is_tensor(value)
@@ -106,7 +109,7 @@ class _Argument:
         if not self._tensor:
             self._value = value
         elif self._wants and _autograd.grad_fn(value) is None:
-            self._value = value  # a leaf, as a parameter, is kept by the graph in any case
+            self._value = value  # the graph keeps leaves, such as parameters, in any case
             self._wants = False
         elif _saved.active():
             self._packed = _saved.pack(_autograd.alias(value))
@@ -146,21 +149,20 @@ def checkpoint(
     determinism_check: str = "default",
     **kwargs: Any,
 ) -> Any:
-    """Call ``function(*args, **kwargs)`` without keeping what its derivatives need.
+    """Call ``function(*args, **kwargs)`` without keeping the values that its derivatives need.
 
-    A backward pass that comes there computes the call again, once, and goes on as usual. Results
-    and gradients are the same; memory for the values in between is taken only while the pass is
-    there. Calls may be nested, and everything that differentiates (`grad`, ``create_graph``, hooks)
-    works on them.
+    When a backward pass needs these values, it runs the call once more. Results and gradients are
+    the same; intermediate values take memory only during this part of the pass. Calls may be
+    nested, and `grad`, ``create_graph`` and hooks work with them.
 
     Args:
-        function: must do the same when it is called again: same operators, same shapes.
+        function: must run the same operators on the same shapes when it is called again.
         *args: its arguments; tensors among them may require grad.
-        use_reentrant: accepted as in PyTorch; there is one way of doing it, for both values.
-        preserve_rng_state: random numbers of the default generator are the same again.
+        use_reentrant: accepted for PyTorch's signature; both values do the same.
+        preserve_rng_state: give the second call the same random numbers of the default generator.
         context_fn: returns two context managers, in which the first and the second call run.
-        determinism_check: ``"none"`` leaves out the comparison of shapes and dtypes.
-        **kwargs: more of its arguments.
+        determinism_check: ``"none"`` skips the comparison of shapes and dtypes.
+        **kwargs: its keyword arguments.
 
     Raises:
         RuntimeError: from the backward pass, if the second call saved other tensors than the
@@ -198,14 +200,14 @@ def checkpoint_sequential(
     use_reentrant: bool = False,
     preserve_rng_state: bool = True,
 ) -> Any:
-    """Call functions one after the other, in segments of which all but the last are checkpoints.
+    """Call functions one after the other, in segments; all segments but the last are checkpoints.
 
     Args:
         functions: a sequence of functions of one argument, or a module of modules in order.
-        segments: into how many parts of about the same length they are cut.
+        segments: the number of segments, which have about the same length.
         input: the argument of the first.
-        use_reentrant: as `checkpoint`.
-        preserve_rng_state: as `checkpoint`.
+        use_reentrant: see `checkpoint`.
+        preserve_rng_state: see `checkpoint`.
 
     Example:
         >>> import plait_core as pc, plait_autograd as pa

@@ -1,4 +1,4 @@
-"""What `Function.forward` leaves for backward and jvp."""
+"""The context of a `Function`: values that forward keeps for backward and jvp."""
 
 from __future__ import annotations
 
@@ -11,21 +11,22 @@ __all__ = ["FunctionContext"]
 
 
 class _Kept(NamedTuple):
-    """What `save_for_backward` keeps of one tensor."""
+    """A tensor that `save_for_backward` keeps."""
 
-    tensor: Any  # None if it was None or is packed
+    tensor: Any  # None if the argument was None, or if the tensor is packed
     version: int
     output: int | None
-    """The index of the output that the tensor is; None if it is no output."""
+    """The index of the tensor among the outputs; None if it is not an output."""
     input: int | None
-    """The index among the tensor arguments, for packed tensors only."""
+    """The index of the tensor among the tensor arguments, for packed tensors only."""
     packed: tuple[Callable[[Any], Any], Any] | None
     tangent: tuple[int, Any] | None
-    """Level and tangent of a packed one; others have theirs with them."""
+    """The level and the tangent of a packed tensor; other tensors have theirs themselves."""
 
 
 class FunctionContext:
-    """What `Function.forward` leaves for `Function.backward`; any attribute may be set on it.
+    """The object in which `Function.forward` keeps values for `Function.backward`. Any attribute
+    may be set.
 
     Example:
         >>> import plait_core as pc, plait_autograd as pa
@@ -52,9 +53,10 @@ class FunctionContext:
 
     def __init__(self) -> None:
         self._to_save: tuple[Any, ...] = ()
-        self._forms: list[tuple[int, Any]] | None = None  # what was made of several tensors
+        # how values that consist of several tensors are put together
+        self._forms: list[tuple[int, Any]] | None = None
         self._to_carry: tuple[Any, ...] | None = None
-        self._for_jvp: tuple[Any, ...] | None = None  # while jvp runs, what it may ask for
+        self._for_jvp: tuple[Any, ...] | None = None  # the saved tensors while jvp runs
         self._saved: list[_Kept] | None = []
         self._dirty: tuple[Any, ...] = ()
         self._constant: tuple[Any, ...] = ()
@@ -67,17 +69,18 @@ class FunctionContext:
         kept = self.__dict__.get("_results", {}).get(name)
         if kept is None:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        return _place(_autograd.as_output, *kept)
+        return _with_history(_autograd.as_output, *kept)
 
     def save_for_backward(self, *tensors: Any) -> None:
         """Keep tensors (or None) for backward: inputs, outputs or anything else.
 
-        What is made of tensors, such as a sparse one, says so by ``__plait_parts__``, which returns
-        them and the function that makes it of them again.
+        An object that consists of tensors, such as a sparse tensor, has a method
+        ``__plait_parts__``, which returns the tensors and a function that makes the object from
+        them.
 
-        Unlike attributes, what is kept here is checked for in-place writes and is freed as soon as
-        the pass is over. An output may be kept here, or be an attribute itself; within an
-        attribute's list or object it makes a cycle that only the pass breaks.
+        Unlike attributes, saved tensors are checked for in-place writes and are freed at the end of
+        the pass. An output may be saved here or be an attribute itself; within a list or object of
+        an attribute it makes a reference cycle until the pass.
         """
         self._forms = None
         if any(hasattr(tensor, "__plait_parts__") for tensor in tensors):
@@ -88,8 +91,7 @@ class FunctionContext:
     def save_for_forward(self, *tensors: Any) -> None:
         """Keep tensors (or None) for `Function.jvp`, which finds them in ``saved_tensors``.
 
-        Without it ``jvp`` finds what `save_for_backward` was given. Nothing is kept longer than
-        the call.
+        Without it ``jvp`` gets the tensors of `save_for_backward`. They are dropped after the call.
 
         Example:
             >>> import plait_core as pc, plait_autograd as pa
@@ -112,15 +114,15 @@ class FunctionContext:
         self._to_carry = tensors
 
     def mark_dirty(self, *tensors: Any) -> None:
-        """Say that forward wrote these inputs in place; it must also return them."""
+        """Declare that forward writes these inputs in place; it must also return them."""
         self._dirty = tensors
 
     def mark_non_differentiable(self, *tensors: Any) -> None:
-        """Say that no gradient flows through these outputs."""
+        """Declare that no gradient flows through these outputs."""
         self._constant = tensors
 
     def set_materialize_grads(self, value: bool) -> None:
-        """Say whether backward gets zeros (the default) or None for gradients that are missing.
+        """Set whether backward gets zeros (the default) or None for missing gradients.
 
         Example:
             >>> import plait_core as pc, plait_autograd as pa
@@ -140,11 +142,11 @@ class FunctionContext:
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
-        """What `save_for_backward` kept.
+        """The tensors that `save_for_backward` saved.
 
         Raises:
-            RuntimeError: one was written in place since, or a pass that did not keep the graph
-                has freed them.
+            RuntimeError: one was written in place after it was saved, or a pass without
+                ``retain_graph`` has freed them.
         """
         if self._for_jvp is not None:
             given = self._for_jvp
@@ -162,17 +164,17 @@ class FunctionContext:
         return found if self._forms is None else _put_together(found, self._forms)
 
     def _unpack(self, i: int, saved: _Kept) -> Any:
-        if saved.packed is not None:  # its hooks are in charge
+        if saved.packed is not None:  # writes to packed tensors are not checked
             tensor = _saved.unpack(saved.packed)
             if saved.tangent is not None and saved.tangent[0] == _autograd.level():
                 tensor = _autograd.alias(tensor)
                 _autograd.set_tangent(tensor, saved.tangent[1])
             if saved.input is not None:
-                return _place(_autograd.as_input, tensor, saved.input)
+                return _with_history(_autograd.as_input, tensor, saved.input)
             return (
                 tensor
                 if saved.output is None
-                else _place(_autograd.as_output, tensor, saved.output)
+                else _with_history(_autograd.as_output, tensor, saved.output)
             )
         tensor = saved.tensor
         if tensor is None:
@@ -180,7 +182,11 @@ class FunctionContext:
         now = _autograd.version(tensor)
         if now != saved.version:
             raise RuntimeError(self._overwritten(i, tensor, saved.version))
-        return tensor if saved.output is None else _place(_autograd.as_output, tensor, saved.output)
+        return (
+            tensor
+            if saved.output is None
+            else _with_history(_autograd.as_output, tensor, saved.output)
+        )
 
     def _overwritten(self, i: int, tensor: Any, version: int) -> str:
         by, made = _autograd.account(tensor, version)
@@ -196,31 +202,34 @@ class FunctionContext:
         return f"{text} (with set_detect_anomaly(True) this message names the lines of both)"
 
     def _save(self, inputs: tuple[Any, ...], outputs: tuple[Any, ...]) -> None:
-        """Keep what was asked for; an output under a handle of its own, which does not own us."""
-        places = {id(output): i for i, output in enumerate(outputs) if output is not None}
+        """Store the tensors to be saved; an output as another handle, which does not own this
+        context.
+        """
+        positions = {id(output): i for i, output in enumerate(outputs) if output is not None}
         arguments = {id(value): i for i, value in enumerate(inputs)}
         saved: list[_Kept] = []
         for tensor in self._to_save:
             if tensor is None:
                 saved.append(_Kept(None, 0, None, None, None, None))
                 continue
-            place = places.get(id(tensor))
+            position = positions.get(id(tensor))
             if _saved.active():
                 packed = _saved.pack(_autograd.alias(tensor))
-                argument = None if place is not None else arguments.get(id(tensor))
+                argument = None if position is not None else arguments.get(id(tensor))
                 level = _autograd.level()
                 tangent = _autograd.tangent(tensor) if level else None
                 dual = None if tangent is None else (level, tangent)
-                saved.append(_Kept(None, 0, place, argument, packed, dual))
+                saved.append(_Kept(None, 0, position, argument, packed, dual))
                 continue
-            kept = tensor if place is None else _alias(tensor)
-            saved.append(_Kept(kept, _autograd.version(tensor), place, None, None, None))
+            kept = tensor if position is None else _alias(tensor)
+            saved.append(_Kept(kept, _autograd.version(tensor), position, None, None, None))
         self._saved = saved
         self._to_save = self._dirty = self._constant = ()
         attributes = vars(self)
-        for name in [name for name, value in attributes.items() if id(value) in places]:
-            output = attributes.pop(name)  # it owns us: we may not own it
-            self._results[name] = (_alias(output), places[id(output)])
+        for name in [name for name, value in attributes.items() if id(value) in positions]:
+            # the output owns this context, so the context must not own it
+            output = attributes.pop(name)
+            self._results[name] = (_alias(output), positions[id(output)])
 
 
 def _alias(tensor: Any) -> Any:
@@ -228,7 +237,7 @@ def _alias(tensor: Any) -> Any:
     return _with_tangent(tensor, _autograd.alias(tensor))
 
 
-def _place(function: Callable[[Any, int], Any], tensor: Any, index: int) -> Any:
+def _with_history(function: Callable[[Any, int], Any], tensor: Any, index: int) -> Any:
     """Return another handle with a history, and with the tangent."""
     return _with_tangent(tensor, function(tensor, index))
 
@@ -241,7 +250,9 @@ def _with_tangent(tensor: Any, made: Any) -> Any:
 
 
 def _taken_apart(values: tuple[Any, ...]) -> tuple[tuple[Any, ...], list[tuple[int, Any]]]:
-    """Return the tensors that values are or are made of, and for each value how many, and how."""
+    """Return the tensors that values are or consist of, and for each value their number and how to
+    put them together.
+    """
     parts: list[Any] = []
     forms: list[tuple[int, Any]] = []
     for value in values:

@@ -1,4 +1,4 @@
-"""A picture of the graph, as text for Graphviz."""
+"""The graph as text in Graphviz's DOT language."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ __all__ = ["to_dot"]
 def to_dot(tensors: Any, params: Mapping[str, Any] | None = None) -> str:
     """Return the graph behind results in the DOT language; no library is needed for it.
 
-    Boxes are operators, rounded ones leaves; arrows point the way that gradients flow. Nodes are
-    numbered in the order of their recording, so that the same program gives the same text.
+    Boxes are operators, rounded boxes are leaves; arrows point in the direction in which gradients
+    flow. Nodes are numbered in the order of their recording, so that the same program gives the
+    same text.
 
     Args:
         tensors: a result or a sequence of them.
@@ -43,12 +44,12 @@ def to_dot(tensors: Any, params: Mapping[str, Any] | None = None) -> str:
     roots = [tensors] if _autograd.is_tensor(tensors) else list(tensors)
     names: dict[Node, str] = {}
     for name, tensor in (params or {}).items():
-        node, _ = _autograd.place(tensor)
+        node, _ = _autograd.gradient_edge(tensor)
         if node is not None:
             names.setdefault(node, name)
     waiting: list[Node] = []
     for i, root in enumerate(roots):
-        node, _ = _autograd.place(root)
+        node, _ = _autograd.gradient_edge(root)
         if node is None:
             raise RuntimeError(f"to_dot: result {i} must require grad")
         waiting.append(node)
@@ -59,7 +60,7 @@ def to_dot(tensors: Any, params: Mapping[str, Any] | None = None) -> str:
             continue
         seen[node] = node.next_functions
         waiting += [to for to, _ in reversed(seen[node]) if to is not None]
-    # the youngest first; leaves, which all have the same number, in the order they were met
+    # the latest first; leaves all have the same number and keep the order in which they were found
     order = sorted(seen, key=lambda node: (node.name() == "AccumulateGrad", -node.sequence))
     number = {node: i for i, node in enumerate(order)}
     lines = ["digraph {"]

@@ -1,4 +1,4 @@
-"""Gradient edges: places in the graph without their tensors."""
+"""Gradient edges: outputs of nodes of the graph, without their tensors."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ __all__ = ["GradientEdge", "tensor_at"]
 
 
 class GradientEdge(NamedTuple):
-    """Where a tensor's gradients go: an output of a node.
+    """The target of a tensor's gradients: an output of a node.
 
-    `backward` and `grad` take it in a tensor's place, so that the tensor need not be kept.
+    `backward` and `grad` accept it instead of a tensor, so that the tensor need not be kept.
 
     Example:
         >>> import plait_core as pc, plait_autograd as pa

@@ -14,22 +14,24 @@ __all__ = ["Function", "once_differentiable"]
 
 
 class _Backward:
-    """What the engine calls: gradients of the outputs in, gradients of the tensor inputs out."""
+    """The callable for the engine: takes gradients of the outputs, returns gradients of the tensor
+    inputs.
+    """
 
-    __slots__ = ("__name__", "_blank", "_context", "_function", "_places")
+    __slots__ = ("__name__", "_blank", "_context", "_function", "_positions")
 
     def __init__(
         self,
         function: type[Function],
         context: FunctionContext,
-        places: list[int],
+        positions: list[int],
         blank: tuple[tuple[int, Any, Any, Any], ...],
     ) -> None:
         self.__name__ = context._name
         self._function = function
         self._context = context
-        self._places = places
-        self._blank = blank  # (which, shape, dtype, device) of outputs that no gradient comes from
+        self._positions = positions
+        self._blank = blank  # (index, shape, dtype, device) of outputs that never have a gradient
 
     def __call__(self, *gradients: Any) -> tuple[Any, ...]:
         context = self._context
@@ -46,7 +48,7 @@ class _Backward:
                 f"{self.__name__}: backward must return one gradient (or None) for each of the {n} "
                 f"arguments of forward; got {len(found)}"
             )
-        tensors = set(self._places)
+        tensors = set(self._positions)
         for i, gradient in enumerate(found[:n]):
             if gradient is not None and i not in tensors:
                 raise RuntimeError(
@@ -55,11 +57,11 @@ class _Backward:
                 )
         if not _autograd.retains():
             context._saved = None if context._saved else []
-        return tuple(found[i] for i in self._places)
+        return tuple(found[i] for i in self._positions)
 
 
 class Function:
-    """An operator with a derivative of your own.
+    """An operator whose forward and backward are written in Python.
 
     Subclass it, write ``forward`` and ``backward`` as static methods, call ``apply``. Forward is
     not recorded; backward gets one gradient for each output (zeros where none arrived) and returns
@@ -69,7 +71,7 @@ class Function:
     Instead of a forward with ``ctx`` you may write ``forward(*args)`` and
     ``setup_context(ctx, inputs, output)``.
 
-    An exception in backward arrives at the caller of the pass as the same object.
+    The caller of the pass gets an exception of backward as the same object.
 
     Example:
         >>> import plait_core as pc, plait_autograd as pa
@@ -95,7 +97,7 @@ class Function:
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> Any:
-        """Fill in ``ctx`` after a forward that does not take it."""
+        """Set up ``ctx`` for a forward that does not take it."""
         raise NotImplementedError
 
     @staticmethod
@@ -125,9 +127,9 @@ class Function:
         """Return the tangent of each result of forward, from those of its arguments.
 
         It is called right after forward if an argument is a dual tensor (`forward_ad`).
-        ``grad_inputs`` has one entry for each argument: zeros where a tensor has no tangent (None
-        after ``set_materialize_grads(False)``), None for what is no tensor. What it computes is
-        recorded where gradients are on, so that tangents can be differentiated.
+        ``grad_inputs`` has one entry for each argument: zeros for a tensor without a tangent (None
+        after ``set_materialize_grads(False)``), None for an argument that is not a tensor. Its
+        operators are recorded if grad mode is on, so that tangents can be differentiated.
 
         Example:
             >>> import plait_core as pc, plait_autograd as pa
@@ -153,21 +155,21 @@ class Function:
         """Run forward and record backward.
 
         Args:
-            *args: handed to forward; tensors among them may get gradients, those inside of lists
-                or dicts may not.
-            **kwargs: handed to forward by name; for backward and jvp they follow the others, in
-                the order of the call.
+            *args: passed to forward; tensors among them may get gradients, tensors inside of lists
+                or dicts do not.
+            **kwargs: passed to forward by name; for backward and jvp they follow the others, in the
+                order of the call.
 
         Returns:
-            What forward returned. An input that forward returns unchanged becomes a new tensor.
+            The result of forward. An input that forward returns unchanged becomes a new tensor.
         """
         context = FunctionContext()
         context._name = f"{cls.__name__}Backward"
         names = tuple(kwargs)
         args = (*args, *kwargs.values()) if kwargs else args
-        places = [i for i, arg in enumerate(args) if _autograd.is_tensor(arg)]
+        positions = [i for i, arg in enumerate(args) if _autograd.is_tensor(arg)]
         wanted = [False] * len(args)
-        for i in places:
+        for i in positions:
             wanted[i] = _autograd.requires_grad(args[i])
         context.needs_input_grad = tuple(wanted)
         given = _function_forward.tangents(args)
@@ -176,13 +178,13 @@ class Function:
                 f"{cls.__name__}: a static method jvp must be defined to apply it to dual tensors "
                 "(forward mode)"
             )
-        # what the outputs depend on is known now: forward may write the inputs' memory
-        held = {i: _autograd.hold(args[i]) for i in places if wanted[i]}
+        # the inputs' histories are held before forward, which may write to their memory
+        held = {i: _autograd.hold(args[i]) for i in positions if wanted[i]}
         output = cls._quietly(context, args, names, given is not None)
         before = _autograd.is_grad_enabled()
         single = not isinstance(output, (tuple, list))
         raw = (output,) if single else tuple(output)
-        inputs = tuple(args[i] for i in places)
+        inputs = tuple(args[i] for i in positions)
         if given is None and not (before and any(wanted)):
             return cls._apart(context, output, raw, inputs)
         outputs = cls._own(context, raw, list(inputs))
@@ -196,21 +198,23 @@ class Function:
                 for i, value in enumerate(outputs)
                 if context._materialize and gives[i] is None and _autograd.is_tensor(value)
             )
-            backward = _Backward(cls, context, places, blank)
+            backward = _Backward(cls, context, positions, blank)
             from_ = tuple(
-                args[i] if _among(args[i], context._dirty) else held.get(i, args[i]) for i in places
+                args[i] if _among(args[i], context._dirty) else held.get(i, args[i])
+                for i in positions
             )
             _autograd.record(context._name, backward, from_, gives, not context._materialize)
         if given is not None:
             cls._carry(context, args, given, raw, outputs)
-        context._save(inputs, gives)  # last: recording counts as a write of what is dirty
+        # recording comes last, as it counts as a write to dirty tensors
+        context._save(inputs, gives)
         return outputs[0] if single else _like(output, outputs)
 
     @classmethod
     def _quietly(
         cls, context: FunctionContext, args: tuple[Any, ...], names: tuple[str, ...], dual: bool
     ) -> Any:
-        """Run forward; what happens in it is seen by neither mode."""
+        """Run forward without recording and without forward mode."""
         before = _autograd.set_enabled(False)
         carrying = _autograd.carry_tangents(False) if dual else False
         try:
@@ -229,7 +233,7 @@ class Function:
         raw: tuple[Any, ...],
         outputs: tuple[Any, ...],
     ) -> None:
-        """Give the outputs the tangents that jvp returns."""
+        """Set the tangents of the outputs to those that jvp returns."""
         kept = context._to_save if context._to_carry is None else context._to_carry
         renewed = {id(old): new for old, new in zip(raw, outputs, strict=True)}
         arguments = {id(arg) for arg in args}
@@ -256,7 +260,9 @@ class Function:
     def _apart(
         context: FunctionContext, output: Any, raw: tuple[Any, ...], inputs: tuple[Any, ...]
     ) -> Any:
-        """Return what forward did where nothing is recorded, with new tensors for its inputs."""
+        """Return the result of forward when nothing is recorded, with new tensors for returned
+        inputs.
+        """
         same = [
             _autograd.is_tensor(value)
             and _among(value, inputs)
@@ -292,14 +298,14 @@ class Function:
 
     @staticmethod
     def _renewed(value: Any, context: FunctionContext) -> Any:
-        """Return another tensor on the same bytes; it may get this function for its history."""
+        """Return another tensor on the same bytes, whose history may become this function."""
         if _among(value, context._constant):
             return _autograd.alias(value)
         return _autograd.share(value)
 
 
 def _like(output: Any, outputs: tuple[Any, ...]) -> Any:
-    """Return the outputs in what forward returned: a tuple, a list, a named tuple."""
+    """Return the outputs in the container that forward returned: a tuple, a list, a named tuple."""
     made = getattr(type(output), "_make", type(output))
     return made(outputs)
 
@@ -309,7 +315,7 @@ def _among(value: Any, values: Any) -> bool:
 
 
 def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorate a backward that cannot be differentiated itself: trying to is an error.
+    """Decorate a backward that cannot be differentiated itself, so that the attempt is an error.
 
     Example:
         >>> import plait_core as pc, plait_autograd as pa

@@ -1,4 +1,4 @@
-"""Forward mode of `Function`: tangents of the arguments in, tangents of the results out."""
+"""Forward mode of `Function`: computes tangents of the results from those of the arguments."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["carry", "keep", "tangents"]
 
 
 def tangents(args: tuple[Any, ...]) -> tuple[Any, ...] | None:
-    """Return the tangent of each argument, or None if this thread carries none of them."""
+    """Return the tangent of each argument, or None if no argument has one on this thread."""
     if not _autograd.level() or not _carrying():
         return None
     found = tuple(_autograd.tangent(arg) if _autograd.is_tensor(arg) else None for arg in args)
@@ -60,7 +60,7 @@ def keep(
     dirty: tuple[Any, ...],
     constant: tuple[Any, ...],
 ) -> None:
-    """Give the results their tangents."""
+    """Set the tangents of the results."""
     for i, (output, tangent) in enumerate(zip(outputs, found, strict=True)):
         if not _autograd.is_tensor(output) or any(output is other for other in constant):
             continue

@@ -1,4 +1,4 @@
-"""What the derivatives of functions share: calls on fresh inputs, and gradients with zeros."""
+"""Shared by the functions of `functional`: calls on new inputs, and gradients with zeros."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Tensors = tuple[Any, ...]
 
 
 def as_tuple(value: Any, function: str, what: str) -> tuple[bool, Tensors]:
-    """Return whether it was several, and all of them."""
+    """Return whether a value is a sequence, and its items as a tuple."""
     if _autograd.is_tensor(value):
         return False, (value,)
     if isinstance(value, (tuple, list)) and all(_autograd.is_tensor(v) for v in value):
@@ -37,7 +37,7 @@ def as_tuple(value: Any, function: str, what: str) -> tuple[bool, Tensors]:
 
 
 def _fresh(inputs: Tensors, create_graph: bool) -> Tensors:
-    """Return inputs to differentiate for: connected with the given ones only for create_graph."""
+    """Return new inputs to differentiate for; with create_graph they depend on the given ones."""
     return tuple(
         operator("reshape")(x, tuple(x.shape))
         if create_graph and _autograd.requires_grad(x)
@@ -54,7 +54,7 @@ def zeros_like(x: Any) -> Any:
 def run(
     func: Callable[..., Any], inputs: Any, create_graph: bool, name: str
 ) -> tuple[bool, Tensors, bool, Tensors]:
-    """Call ``func`` on fresh inputs; return whether these are several, them, and results alike."""
+    """Call ``func`` on new inputs; return (several, tensors) for the inputs and for the results."""
     many_in, given = as_tuple(inputs, name, "`inputs`")
     fresh = _fresh(given, create_graph)
     many_out, outputs = as_tuple(func(*fresh), name, "the result of `func`")
@@ -62,7 +62,7 @@ def run(
 
 
 def vector_for(v: Any, like: Tensors, name: str, what: str) -> Tensors:
-    """Check a vector against the tensors whose shapes it must have; None for single numbers."""
+    """Return a vector after a check of its shapes; None stands for 1 for a single number."""
     if v is None:
         if len(like) == 1 and like[0].numel() == 1:
             return (zeros_like(like[0]) + 1,)
@@ -83,7 +83,7 @@ def vector_for(v: Any, like: Tensors, name: str, what: str) -> Tensors:
 def gradients(
     outputs: Tensors, inputs: Tensors, vectors: Tensors | None, create: bool, retain: bool = False
 ) -> Tensors:
-    """Return gradients, None where nothing leads; outputs without a history contribute nothing."""
+    """Return gradients, None for unused inputs; outputs without a history contribute nothing."""
     live = [i for i, y in enumerate(outputs) if _autograd.requires_grad(y)]
     if not live:
         return (None,) * len(inputs)
@@ -101,7 +101,7 @@ def gradients(
 def finished(
     found: Tensors, like: Tensors, create: bool, strict: bool, name: str, what: str
 ) -> Tensors:
-    """Put zeros where nothing depended, and cut what is not to be differentiated further."""
+    """Replace None by zeros, and detach the results without create_graph."""
     result = []
     for i, (g, x) in enumerate(zip(found, like, strict=True)):
         if g is None and strict:
@@ -119,14 +119,14 @@ def finished(
 
 
 def one_or_all(many: bool, values: Tensors) -> Any:
-    """Return a tuple where there were several, else the one value."""
+    """Return a tuple for several values, else the value itself."""
     return values if many else values[0]
 
 
 def run_forward(
     func: Callable[..., Any], inputs: Any, vectors: Tensors, create: bool, name: str
 ) -> tuple[bool, Tensors, Tensors]:
-    r"""Run ``func`` on dual tensors; return whether its results are several, these, and Jv."""
+    r"""Run ``func`` on dual tensors; return whether it has several results, the results, and Jv."""
     _, given = as_tuple(inputs, name, "`inputs`")
     fresh = _fresh(given, create)
     _autograd.enter_level(create)
@@ -145,7 +145,7 @@ def run_forward(
 
 
 def of_one_number(func: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """Return ``func``, whose result must be one number, with a result of shape ()."""
+    """Return ``func`` with its result, which must be one number, reshaped to ()."""
 
     def single(*inputs: Any) -> Any:
         y = func(*inputs)

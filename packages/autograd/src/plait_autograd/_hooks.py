@@ -1,4 +1,4 @@
-"""Hooks: functions that see, and may replace, gradients on their way."""
+"""Hooks: functions that see gradients during a backward pass and may replace them."""
 
 from __future__ import annotations
 
@@ -17,16 +17,17 @@ __all__ = [
     "retains_grad",
 ]
 
-_ARRIVED, _BEFORE, _AFTER, _ACCUMULATED = 0, 2, 3, 4  # the engine's numbers
+_ARRIVED, _BEFORE, _AFTER, _ACCUMULATED = 0, 2, 3, 4  # constants of the engine
 
 
 def register_hook(tensor: Any, hook: Callable[[Any], Any]) -> RemovableHandle:
     """Call ``hook(grad)`` when the tensor's gradient is complete: ``Tensor.register_hook``.
 
-    Hooks run in the order of registration, before the gradient goes on to ``.grad``, to what
-    `grad` returns and to the operator that made the tensor. A hook returns None, or a gradient of
-    the same shape and dtype to use instead; it must not write its argument. After an in-place
-    operator the hook stays with the value that the tensor had when it was registered.
+    Hooks run in the order of registration, before the gradient goes on to ``.grad``, to the result
+    of `grad` and to the operator that made the tensor. A hook returns None, or a gradient of the
+    same shape and dtype to use instead; it must not write to its argument. After an
+    in-gradient_edge operator the hook stays with the value that the tensor had when it was
+    registered.
 
     Args:
         tensor: a tensor that requires grad.
@@ -50,7 +51,7 @@ def register_hook(tensor: Any, hook: Callable[[Any], Any]) -> RemovableHandle:
 
 
 class _Accumulated:
-    """Calls a hook with its leaf, which it does not keep alive."""
+    """A callable that calls a hook with its leaf, without keeping the leaf alive."""
 
     __slots__ = ("_hook", "_tensor")
 
@@ -67,15 +68,14 @@ class _Accumulated:
 def register_post_accumulate_grad_hook(tensor: Any, hook: Callable[[Any], Any]) -> RemovableHandle:
     """Call ``hook(tensor)`` after a pass has added to the leaf's ``.grad``.
 
-    What the hook returns is not looked at. It is not called once nothing in Python refers to the
-    tensor any more.
+    The hook's result is ignored. The hook is not called if no Python object refers to the tensor.
 
     Args:
         tensor: a leaf that requires grad.
         hook: called with the tensor.
 
     Raises:
-        RuntimeError: the tensor is no leaf, or does not require grad.
+        RuntimeError: the tensor is not a leaf, or does not require grad.
 
     Example:
         >>> import plait_core as pc, plait_autograd as pa
@@ -94,7 +94,7 @@ def register_post_accumulate_grad_hook(tensor: Any, hook: Callable[[Any], Any]) 
 
 
 def retains_grad(tensor: Any) -> bool:
-    """Return whether ``retain_grad`` was called on a tensor that is no leaf.
+    """Return whether ``retain_grad`` was called on a non-leaf tensor.
 
     Example:
         >>> import plait_core as pc, plait_autograd as pa
@@ -108,7 +108,7 @@ def retains_grad(tensor: Any) -> bool:
 
 
 def output_nr(tensor: Any) -> int:
-    """Return which result of its ``grad_fn`` a tensor is; 0 of a leaf.
+    """Return the index of a tensor among the results of its ``grad_fn``; 0 for a leaf.
 
     Example:
         >>> import plait_core as pc, plait_autograd as pa
@@ -118,13 +118,13 @@ def output_nr(tensor: Any) -> int:
     """
     if _autograd.grad_fn(tensor) is None:
         return 0
-    return _autograd.place(tensor)[1]
+    return _autograd.gradient_edge(tensor)[1]
 
 
 def _register_prehook(self: Node, fn: Callable[..., Any]) -> RemovableHandle:
     """Call ``fn(grad_outputs)`` before the node runs.
 
-    It gets a tuple with one gradient (or None) an output, and returns None or such a tuple.
+    It gets a tuple with one gradient (or None) for each output, and returns None or such a tuple.
 
     Example:
         >>> import plait_core as pc
@@ -147,8 +147,8 @@ def _register_prehook(self: Node, fn: Callable[..., Any]) -> RemovableHandle:
 def _register_hook(self: Node, fn: Callable[..., Any]) -> RemovableHandle:
     """Call ``fn(grad_inputs, grad_outputs)`` after the node has run.
 
-    Both are tuples, with None where no gradient is wanted or came. It returns None, or what takes
-    the place of ``grad_inputs``.
+    Both are tuples, with None for gradients that are not needed or missing. It returns None, or a
+    replacement of ``grad_inputs``.
 
     Example:
         >>> import plait_core as pc

@@ -1,4 +1,4 @@
-"""All derivatives of a function: its Jacobian and its Hessian."""
+"""The Jacobian and the Hessian of a function."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _forward_jacobian(func: Callable[..., Any], inputs: Any, create_graph: bool)
     many_in, given = as_tuple(inputs, "jacobian", "`inputs`")
     blocks = []  # for each input the derivatives of each result
     with enable_grad():
-        if not any(x.numel() for x in given):  # there is no direction to go in
+        if not any(x.numel() for x in given):  # the input has no elements
             many_out, outputs = run(func, inputs, create_graph, "jacobian")[2:]
         for i, x in enumerate(given):
             columns = []
@@ -69,16 +69,17 @@ def jacobian(
 ) -> Any:
     r"""Return :math:`\partial y / \partial x`, of shape ``(*y.shape, *x.shape)``.
 
-    Several inputs give a tuple, several results a tuple of what each gives. One backward pass is
+    Several inputs give a tuple, several results a tuple of these. One backward pass is
     run for every element of the results; with ``strategy="forward-mode"`` the function is run on
-    dual tensors (`forward_ad`) for every element of the inputs, which are better few.
+    dual tensors (`forward_ad`) for every element of the inputs, which is faster for few inputs.
 
     Args:
         func: takes the inputs, returns a tensor or a tuple of them.
         inputs: a tensor or a tuple of them.
         create_graph: the result can be differentiated.
-        strict: an input or result that takes no part is an error; otherwise there are zeros.
-        vectorize: accepted as in PyTorch; the loop is the same.
+        strict: an input or result that is independent of the others is an error; otherwise its
+            derivatives are zeros.
+        vectorize: accepted for PyTorch's signature; it changes nothing.
         strategy: ``"reverse-mode"`` or ``"forward-mode"``, which cannot be strict.
 
     Example:
@@ -135,7 +136,7 @@ def hessian(
         inputs: a tensor or a tuple of them.
         create_graph: the result can be differentiated.
         strict: as in `jacobian`.
-        vectorize: accepted as in PyTorch; the loop is the same.
+        vectorize: accepted for PyTorch's signature; it changes nothing.
         outer_jacobian_strategy: how the gradient is differentiated: ``"reverse-mode"`` or
             ``"forward-mode"``, which cannot be strict.
 

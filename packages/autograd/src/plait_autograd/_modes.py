@@ -1,4 +1,4 @@
-"""Whether operators are recorded: a mode of each thread."""
+"""Grad mode: whether operators of a thread are recorded."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class _Mode:
-    """A context manager and decorator that sets the mode and puts back what was there."""
+    """A context manager and decorator that sets the mode and restores the old one."""
 
     __slots__ = ("_before", "_on")
 
@@ -36,7 +36,7 @@ class _Mode:
         set_enabled(self._before.pop())
 
     def __call__(self, function: F) -> F:
-        """Return the function running in this mode; of a generator, every step runs in it."""
+        """Return a function that runs in this mode; so does every step of a generator function."""
         return _decorate(function, self._on)
 
 
@@ -61,7 +61,7 @@ def _decorate(function: F, on: bool) -> F:
 
 
 def _steps(generator: Any, on: bool) -> Any:
-    """Yield what `generator` yields; the mode holds within it and never outside."""
+    """Yield what `generator` yields; the mode is in force only while `generator` runs."""
     resume: Callable[..., Any] = generator.send
     argument: Any = None
     try:
@@ -89,11 +89,11 @@ def _steps(generator: Any, on: bool) -> Any:
 
 
 class no_grad(_Mode):  # noqa: N801 - PyTorch's name
-    """Within it operators on this thread are not recorded.
+    """A context manager in which operators of this thread are not recorded.
 
-    Results do not require grad, leaves may be written in place, and views made here are not
-    followed: writing such a view changes its base without a trace in the base's history (the
-    version counter still sees the write, so a value saved for a derivative is protected).
+    Results do not require grad, and leaves may be written in place. Views that are made in it are
+    not tracked: a write to such a view changes its base but not the base's history. The version
+    counter still counts the write, so values that were saved for a derivative are protected.
 
     Use it with ``with``, or as a decorator of functions and generators.
 
@@ -118,7 +118,7 @@ class no_grad(_Mode):  # noqa: N801 - PyTorch's name
 
 
 class enable_grad(_Mode):  # noqa: N801
-    """Within it operators on this thread are recorded, also inside of `no_grad`.
+    """A context manager in which operators of this thread are recorded, also inside of `no_grad`.
 
     Example:
         >>> import plait_core as pc, plait_autograd as pa
@@ -177,8 +177,8 @@ class set_grad_enabled(_Mode):  # noqa: N801
 class inference_mode(_Mode):  # noqa: N801
     """Recording off, as in `no_grad`; ``inference_mode(False)`` turns it on, as in PyTorch.
 
-    PyTorch's inference mode also leaves out version counters. Here they cost nothing worth
-    saving, so tensors made within it may be used in recorded operators afterwards.
+    PyTorch's inference mode also omits version counters. Plait keeps them, so tensors made in this
+    mode may be used in recorded operators afterwards.
 
     Example:
         >>> import plait_core as pc, plait_autograd as pa

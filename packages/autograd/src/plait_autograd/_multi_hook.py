@@ -12,11 +12,12 @@ from plait_autograd._removable_handle import RemovableHandle
 
 __all__ = ["MultiHandle", "register_multi_grad_hook"]
 
-_KEPT = 8  # passes of one thread whose gradients wait: one within another, or left by an error
+# passes of one thread whose gradients are incomplete: nested passes, or passes that failed
+_KEPT = 8
 
 
 class MultiHandle(RemovableHandle):
-    """Takes a hook of several tensors away again; see `register_multi_grad_hook`.
+    """A handle to remove a hook of several tensors; see `register_multi_grad_hook`.
 
     Example:
         >>> import plait_core as pc, plait_autograd as pa
@@ -33,13 +34,13 @@ class MultiHandle(RemovableHandle):
         self._handles = handles
 
     def remove(self) -> None:
-        """Take the hook away from all of the tensors; again is no error."""
+        """Remove the hook from all of the tensors; a second call does nothing."""
         for handle in self._handles:
             handle.remove()
 
 
 class _All:
-    """Gathers the gradients of a pass and calls the function when the last has come."""
+    """Collects the gradients of a pass and calls the function when the last one is complete."""
 
     def __init__(self, nodes: list[Node | None], fn: Callable[[Sequence[Any]], Any]) -> None:
         self._nodes = nodes
@@ -77,7 +78,7 @@ class _Any:
             if number in self._seen:
                 return
             self._seen.add(number)
-            if len(self._seen) > 64:  # passes that are long over
+            if len(self._seen) > 64:  # passes that ended long ago
                 self._seen = set(sorted(self._seen)[-32:])
         self._fn(gradient)
 
@@ -85,12 +86,12 @@ class _Any:
 def register_multi_grad_hook(
     tensors: Sequence[Any], fn: Callable[[Any], Any], *, mode: str = "all"
 ) -> MultiHandle:
-    """Call a function once a pass, when the gradients of several tensors are there.
+    """Call a function once in each pass, when the gradients of several tensors are complete.
 
-    With ``mode="all"`` it is called as ``fn(grads)`` when the last of them has come; ``grads`` has
-    an entry a tensor, None for those that the pass does not come to. With ``mode="any"`` it is
-    called as ``fn(grad)`` with the first of them. It cannot change gradients, and what it returns
-    is not looked at.
+    With ``mode="all"`` it is called as ``fn(grads)`` when the last of them is complete; ``grads``
+    has an entry for each tensor, None for those that the pass does not reach. With ``mode="any"``
+    it is called as ``fn(grad)`` with the first of them. It cannot change gradients, and its result
+    is ignored.
 
     Args:
         tensors: they require grad; leaves or not.
@@ -127,7 +128,7 @@ def register_multi_grad_hook(
             raise RuntimeError(f"register_multi_grad_hook: tensor {i} must require grad")
     hook: _All | _Any = _Any(fn)
     if mode == "all":
-        hook = _All([_autograd.place(tensor)[0] for tensor in each], fn)
+        hook = _All([_autograd.gradient_edge(tensor)[0] for tensor in each], fn)
     return MultiHandle(tuple(_hang(tensor, hook, i) for i, tensor in enumerate(each)))
 
 

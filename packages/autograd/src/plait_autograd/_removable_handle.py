@@ -1,4 +1,4 @@
-"""What the registration of a hook returns."""
+"""The handle that the registration of a hook returns."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["RemovableHandle"]
 
 
 class RemovableHandle:
-    """Takes a hook away again: `remove`, or the end of a ``with``.
+    """A handle that removes a hook: by `remove`, or at the end of a ``with``.
 
     It keeps neither the hook's node nor the graph alive.
 
@@ -30,7 +30,7 @@ class RemovableHandle:
         self._unhook = unhook
 
     def remove(self) -> None:
-        """Take the hook away; again is no error."""
+        """Remove the hook; a second call does nothing."""
         hook, self._hook = self._hook, None
         if hook is not None:
             self._unhook(hook)

@@ -1,4 +1,4 @@
-"""Hooks of saved tensors: what is kept for the backward pass, packed by a function of yours."""
+"""Hooks of saved tensors: user functions that pack and unpack the values saved for derivatives."""
 
 from __future__ import annotations
 
@@ -32,17 +32,16 @@ _stack = _Stack()
 
 
 class saved_tensors_hooks:  # noqa: N801 - PyTorch's name
-    """Within it, what operators save for their derivatives passes through two functions.
+    """A context manager in which tensors saved for derivatives pass through two functions.
 
     ``pack_hook(tensor)`` is called when a tensor is saved, with a handle that has no history, and
-    returns anything; ``unpack_hook(packed)`` is called when a pass needs it and returns a tensor
-    of the same values, shape and dtype. Both run without recording. The innermost pair counts.
-    What `Function`\\ s save passes here as well. Writes to a packed tensor are not noticed: its
-    hooks are in charge.
+    returns anything; ``unpack_hook(packed)`` is called when a pass needs it and returns a tensor of
+    the same values, shape and dtype. Both run without recording. The innermost pair is used.
+    Tensors that a `Function` saves are packed as well. Writes to a packed tensor are not detected.
 
     Args:
-        pack_hook: a function of a tensor; it must not write it.
-        unpack_hook: a function of what ``pack_hook`` returned.
+        pack_hook: a function of a tensor; it must not write to the tensor.
+        unpack_hook: a function of the result of ``pack_hook``.
 
     Example:
         >>> import plait_core as pc, plait_autograd as pa
@@ -81,10 +80,10 @@ class saved_tensors_hooks:  # noqa: N801 - PyTorch's name
 
 @contextlib.contextmanager
 def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
-    """Within it, `saved_tensors_hooks` on this thread raises ``RuntimeError(error_message)``.
+    """A context manager in which `saved_tensors_hooks` raises ``RuntimeError(error_message)``.
 
     Raises:
-        RuntimeError: hooks are in force already.
+        RuntimeError: hooks are in force when it is entered.
 
     Example:
         >>> import plait_autograd as pa
@@ -104,10 +103,10 @@ def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
 
 
 class save_on_cpu(saved_tensors_hooks):  # noqa: N801
-    """Within it, what derivatives need is kept in the CPU's memory until a pass needs it.
+    """A context manager in which values saved for derivatives are kept in the CPU's memory.
 
     Args:
-        pin_memory: accepted as in PyTorch; there is no pinned memory yet, so it must be False.
+        pin_memory: must be False, as plait has no pinned memory.
 
     Example:
         >>> import plait_core as pc, plait_autograd as pa
@@ -126,12 +125,12 @@ class save_on_cpu(saved_tensors_hooks):  # noqa: N801
 
 
 def active() -> bool:
-    """Whether hooks of saved tensors are in force on this thread."""
+    """Return whether hooks of saved tensors are in force on this thread."""
     return bool(_stack.hooks)
 
 
 def pack(tensor: Any) -> tuple[Callable[[Any], Any], Any]:
-    """What the engine keeps instead of the tensor: (unpack hook, what the pack hook made)."""
+    """Return what the engine keeps for the tensor: (unpack hook, result of the pack hook)."""
     pack_hook, unpack_hook = _stack.hooks[-1]
     before = _autograd.set_packing(0)
     recording = _autograd.set_enabled(False)
@@ -143,7 +142,7 @@ def pack(tensor: Any) -> tuple[Callable[[Any], Any], Any]:
 
 
 def unpack(entry: tuple[Callable[[Any], Any], Any]) -> Any:
-    """Give back the tensor of `pack`."""
+    """Return the tensor for a result of `pack`."""
     unpack_hook, packed = entry
     recording = _autograd.set_enabled(False)
     try:

@@ -1,4 +1,4 @@
-"""Memory for time: what ``plait.utils.checkpoint`` is, as in PyTorch."""
+"""Checkpointing; ``plait.utils.checkpoint`` is this module, as in PyTorch."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Forward mode: derivatives in a direction, carried along with the values.
+"""Forward mode: directional derivatives that are computed together with the values.
 
-A dual tensor has a tangent, and so has every result that is made of it within the level: for
-``y = f(x)`` the tangent of ``y`` is :math:`J_f(x)\\,t`, where ``t`` is that of ``x``.
+A dual tensor has a tangent, and so has every result that depends on it within the level: for ``y =
+f(x)`` the tangent of ``y`` is :math:`J_f(x)\\,t`, where ``t`` is the tangent of ``x``.
 
     >>> import plait_core as pc
     >>> from plait_autograd import forward_ad
@@ -29,7 +29,7 @@ __all__ = [
 
 
 class UnpackedDualTensor(NamedTuple):
-    """What `unpack_dual` returns.
+    """The result of `unpack_dual`.
 
     Example:
         >>> from plait_autograd.forward_ad import UnpackedDualTensor
@@ -40,14 +40,14 @@ class UnpackedDualTensor(NamedTuple):
     primal: Any
     """The tensor without its tangent."""
     tangent: Any
-    """The derivative in the direction that the level follows; None if there is none."""
+    """The directional derivative; None if there is none."""
 
 
 def enter_dual_level() -> int:
     """Enter a dual level on this thread and return its number.
 
     Raises:
-        RuntimeError: a level is entered already; there is one at a time.
+        RuntimeError: a level is entered already; levels cannot be nested.
 
     Example:
         >>> from plait_autograd import forward_ad
@@ -58,10 +58,10 @@ def enter_dual_level() -> int:
 
 
 def exit_dual_level(*, level: int | None = None) -> None:
-    """Leave the dual level; tangents of it are gone.
+    """Leave the dual level and drop its tangents.
 
     Args:
-        level: the number that `enter_dual_level` returned; None stands for the present one.
+        level: the number that `enter_dual_level` returned; None: the current level.
 
     Raises:
         RuntimeError: no level is entered, or another one.
@@ -80,7 +80,7 @@ def exit_dual_level(*, level: int | None = None) -> None:
 
 
 class dual_level:  # noqa: N801 - PyTorch's name
-    """A dual level for the time of a ``with`` block.
+    """A context manager that enters a dual level.
 
     Example:
         >>> import plait_core as pc
@@ -108,12 +108,12 @@ class dual_level:  # noqa: N801 - PyTorch's name
 
 
 def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
-    """Return a clone of ``tensor`` that carries ``tangent`` along.
+    """Return a clone of ``tensor`` with the tangent ``tangent``.
 
     Args:
-        tensor: of a floating-point or complex dtype; its history in reverse mode goes on.
+        tensor: of a floating-point or complex dtype; the clone keeps its history in reverse mode.
         tangent: of its shape and dtype; never written.
-        level: the level to which the tangent belongs: the one that is entered.
+        level: the level of the tangent, which must be the one that is entered; None: that one.
 
     Raises:
         RuntimeError: no level is entered, or another one.
@@ -140,7 +140,7 @@ def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
 
     Args:
         tensor: any tensor.
-        level: as for `make_dual`; a tangent of another level is not there.
+        level: see `make_dual`; tangents of other levels are not returned.
 
     Example:
         >>> import plait_core as pc

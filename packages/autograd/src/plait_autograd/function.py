@@ -1,4 +1,4 @@
-"""`Function` and what belongs to it, under the names that PyTorch's ``autograd.function`` has."""
+"""`Function` and related names, as in PyTorch's ``autograd.function``."""
 
 from __future__ import annotations
 

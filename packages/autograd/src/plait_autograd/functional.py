@@ -1,4 +1,4 @@
-"""Derivatives of functions: products with the Jacobian and the Hessian, and these themselves."""
+"""Derivatives of functions: the Jacobian, the Hessian, and products with them."""
 
 from __future__ import annotations
 
@@ -31,14 +31,15 @@ def vjp(
     create_graph: bool = False,
     strict: bool = False,
 ) -> tuple[Any, Any]:
-    r"""Return ``func(*inputs)`` and :math:`v^T J`, one tensor an input.
+    r"""Return ``func(*inputs)`` and :math:`v^T J`, one tensor for each input.
 
     Args:
         func: takes the inputs, returns a tensor or a tuple of them.
         inputs: a tensor or a tuple of them.
         v: of the shape of the result; may be left out for a single number.
         create_graph: the result can be differentiated.
-        strict: an input that takes no part is an error; otherwise its derivative is zero.
+        strict: an input that the result does not depend on is an error; otherwise its derivative is
+            zero.
 
     Example:
         >>> import plait_core as pc, plait_autograd as pa
@@ -79,7 +80,7 @@ def jvp(
     create_graph: bool = False,
     strict: bool = False,
 ) -> tuple[Any, Any]:
-    r"""Return ``func(*inputs)`` and :math:`J v`, one tensor a result.
+    r"""Return ``func(*inputs)`` and :math:`J v`, one tensor for each result.
 
     It is computed in forward mode (`forward_ad`): ``func`` runs once on dual tensors. Within a
     dual level, with ``strict=True``, or if ``func`` raises NotImplementedError, as an operator or a
@@ -91,8 +92,8 @@ def jvp(
         inputs: a tensor or a tuple of them.
         v: of the inputs' shapes; may be left out for a single number.
         create_graph: the result can be differentiated.
-        strict: a result that depends on no input is an error, and an input that takes no part;
-            otherwise derivatives are zero.
+        strict: a result that depends on no input is an error, and so is an unused input; otherwise
+            derivatives are zero.
 
     Example:
         >>> import plait_core as pc, plait_autograd as pa
@@ -103,7 +104,7 @@ def jvp(
     with enable_grad():
         vectors = vector_for(v, as_tuple(inputs, "jvp", "`inputs`")[1], "jvp", "the inputs")
         try:
-            if strict or _autograd.level():  # tangents don't say which input they are from
+            if strict or _autograd.level():  # a tangent does not tell which inputs it depends on
                 raise NotImplementedError
             many_out, outputs, found = run_forward(func, inputs, vectors, create_graph, "jvp")
         except NotImplementedError:
@@ -121,14 +122,15 @@ def vhp(
     create_graph: bool = False,
     strict: bool = False,
 ) -> tuple[Any, Any]:
-    r"""Return ``func(*inputs)`` and :math:`v^T H`, one tensor an input.
+    r"""Return ``func(*inputs)`` and :math:`v^T H`, one tensor for each input.
 
     Args:
         func: takes the inputs, returns a tensor of one element.
         inputs: a tensor or a tuple of them.
         v: of the inputs' shapes; may be left out for a single number.
         create_graph: the result can be differentiated.
-        strict: an input that takes no part is an error; otherwise its derivative is zero.
+        strict: an input that the result does not depend on is an error; otherwise its derivative is
+            zero.
 
     Example:
         >>> import plait_core as pc, plait_autograd as pa
@@ -146,10 +148,10 @@ def hvp(
     create_graph: bool = False,
     strict: bool = False,
 ) -> tuple[Any, Any]:
-    r"""Return ``func(*inputs)`` and :math:`H v`, one tensor an input.
+    r"""Return ``func(*inputs)`` and :math:`H v`, one tensor for each input.
 
-    The Hessian is symmetric: :math:`H v` and :math:`v^T H` are the same numbers, computed in the
-    same way. Arguments as `vhp`.
+    As the Hessian is symmetric, :math:`H v` and :math:`v^T H` are the same numbers, and are
+    computed in the same way. The arguments are those of `vhp`.
 
     Example:
         >>> import plait_core as pc, plait_autograd as pa

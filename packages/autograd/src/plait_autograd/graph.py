@@ -1,4 +1,4 @@
-"""The graph that backward walks: its nodes, their hooks, and what they save."""
+"""The graph of a backward pass: its nodes, their hooks, and the tensors that they save."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = [
 
 
 def get_gradient_edge(tensor: Any) -> GradientEdge:
-    """Return where the gradients of a tensor go; for a leaf, the node that adds to its ``.grad``.
+    """Return the gradient edge of a tensor; of a leaf, the node that adds to its ``.grad``.
 
     Raises:
         RuntimeError: the tensor does not require grad.
@@ -41,14 +41,14 @@ def get_gradient_edge(tensor: Any) -> GradientEdge:
         >>> pa.graph.get_gradient_edge(pc.ones(1, requires_grad=True)).node.name()
         'AccumulateGrad'
     """
-    node, output = _autograd.place(tensor)
+    node, output = _autograd.gradient_edge(tensor)
     if node is None:
         raise RuntimeError("get_gradient_edge: the tensor must require grad")
     return GradientEdge(node, output)
 
 
 def increment_version(tensor: Any) -> None:
-    """Say that a tensor's memory was written by something that plait does not see.
+    """Record that a tensor's memory was written to outside of plait.
 
     Args:
         tensor: a tensor, or an iterable of them.

@@ -1,4 +1,4 @@
-// Attention in blocks (Dao et al. 2022): scores are computed tile by tile and never held as a
+// Attention in blocks (Dao et al. 2022): scores are computed tile by tile and never stored as a
 // whole. The forward pass keeps the logarithm of each row's sum of exponentials, from which the
 // backward pass computes the weights again.
 #include "attention/attention.h"
@@ -6,20 +6,20 @@
 namespace plait::core {
 namespace {
 
-constexpr int64_t kFew = 4, kMany = 256;  // queries for which packing so many keys does not pay
+constexpr int64_t kFew = 4, kMany = 256;  // packing the keys does not pay for fewer queries
 
-// What a row knows of the keys it has seen: the largest score, and the sum of exponentials beside
+// The state of a row after some keys: the largest score, and the sum of exponentials relative to
 // it.
 template <class T>
 struct Seen {
   T top, sum;
 };
 
-// Makes exponentials of a row of scores; the results so far are scaled to the new largest score.
+// Turns a row of scores into exponentials; the results so far are scaled to the new largest score.
 template <class T>
 void absorb(T *x, Seen<T> *seen, T *out, int64_t width) {
   const T block = largest(x, kKeys), top = seen->top > block ? seen->top : block;
-  const T shift = top == -T(math::kInf) ? T(0) : top;  // nothing seen yet
+  const T shift = top == -T(math::kInf) ? T(0) : top;  // no key counted yet
   exp_row(x, shift, kKeys, x);
   const T scale = math::exp(seen->top - shift);
   if (scale != T(1))
@@ -43,7 +43,7 @@ class Forward {
     const int64_t blocks = ceil_div(s_.queries, kQueries), width = padded(s_.values);
     key_width_ = ceil_div(s_.keys, kPanel<T>) * kPanel<T>;
     PLAIT_TRY(value_rows_.take(c_, tensor(c_, 2), s_.heads, s_.keys, s_.values, T(1)));
-    PLAIT_TRY(panels_.take(c_, room(s_.heads, key_width_, s_.width, sizeof(T))));
+    PLAIT_TRY(panels_.take(c_, bytes_of(s_.heads, key_width_, s_.width, sizeof(T))));
     parallel_ranges(c_, s_.heads, kWork / 8 / (s_.keys * (s_.width + s_.values) + 1) + 1,
                     [&](int64_t begin, int64_t end) {
                       for (int64_t n = begin; n < end; n++) pack(n);
@@ -90,7 +90,8 @@ class Forward {
               int64_t width) const {
     T *lse = data<T>(result(c_, 1)) + head * s_.queries + first;
     for (int64_t i = 0; i < m; i++) {
-      const bool blind = seen[i].sum == T(0);  // it attends to nothing: 0, and weights of 0 below
+      // no key counts: the result is 0, and so are the weights below
+      const bool blind = seen[i].sum == T(0);
       lse[i] = blind ? T(math::kInf) : seen[i].top + math::log(seen[i].sum);
       const T scale = blind ? T(0) : T(1) / seen[i].sum;
       for (int64_t j = 0; j < width; j++) out[i * width + j] *= scale;

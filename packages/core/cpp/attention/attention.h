@@ -1,4 +1,4 @@
-// What both passes of attention share: heads, masks, and blocks of scores.
+// Shared by both passes of attention: heads, masks, and blocks of scores.
 #ifndef PLAIT_CORE_ATTENTION_H
 #define PLAIT_CORE_ATTENTION_H
 #include "kernel/dense.h"
@@ -9,12 +9,13 @@
 namespace plait::core {
 
 constexpr int64_t kQueries = 96, kKeys = 128;  // a block of scores
-constexpr int64_t kStride = kKeys + 16;  // of its rows, which would else share sets of the cache
-constexpr int64_t kWork = 1 << 18;  // multiplications that are worth a claim
+// between rows of a block; rows 128 elements apart would share sets of the cache
+constexpr int64_t kStride = kKeys + 16;
+constexpr int64_t kWork = 1 << 18;  // multiplications for one unit of parallel work
 
 inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-// Bytes of heads x rows x columns elements; more than any memory where that overflows.
-inline uint64_t room(int64_t heads, int64_t rows, int64_t columns, size_t item) {
+// Bytes of heads x rows x columns elements; on overflow more than any machine has.
+inline uint64_t bytes_of(int64_t heads, int64_t rows, int64_t columns, size_t item) {
   const unsigned __int128 n = (unsigned __int128)uint64_t(heads) * uint64_t(rows);
   const unsigned __int128 limit = uint64_t(1) << 60,
                           bytes = n > limit ? limit : n * uint64_t(columns) * item;
@@ -54,7 +55,7 @@ struct HeadSizes {
   }
 };
 
-// Which scores count, and what is added to them.
+// Which scores count, and the mask that is added to them.
 template <class T>
 struct ScoreMask {
   const DLTensor *t;
@@ -90,7 +91,8 @@ struct ScoreMask {
   }
 };
 
-// A head's rows without gaps, padded to whole panels: its own memory where it is so already.
+// A head's rows without gaps, padded to whole panels: the tensor's own memory if it has this
+// layout.
 template <class T>
 class PaddedRows {
  public:
@@ -102,7 +104,7 @@ class PaddedRows {
     width_ = padded(columns);
     factor_ = factor;
     own_ = factor == T(1) && heads_.columns == 1 && heads_.rows == width_ && columns == width_;
-    return own_ ? PLAIT_OK : space_.take(c, room(heads, n, width_, sizeof(T)));
+    return own_ ? PLAIT_OK : space_.take(c, bytes_of(heads, n, width_, sizeof(T)));
   }
   explicit PaddedRows(const DLTensor *t) : heads_(t) {}
   void fill(int64_t head) const {

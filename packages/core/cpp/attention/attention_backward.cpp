@@ -1,10 +1,11 @@
-// The derivative of attention, in blocks as attention.cpp computes attention.
+// The derivative of attention, in the blocks of attention.cpp.
 #include "attention/attention.h"
 
 namespace plait::core {
 namespace {
 
-constexpr int64_t kUnits = 16;  // keys of few heads are cut into ranges until there are so many
+// units of parallel work: the keys of few heads are cut into ranges to make so many
+constexpr int64_t kUnits = 16;
 
 template <class T>
 T dot(Matrix<T> a, Matrix<T> b, int64_t n) {
@@ -18,7 +19,7 @@ T dot(Matrix<T> a, Matrix<T> b, int64_t n) {
   return sum;
 }
 
-// From scores and the gradients of weights to weights and the gradients of scores.
+// Turns scores and gradients of weights into weights and gradients of scores.
 template <class T>
 void weights_row(T *x, T *g, T lse, T mean) {
 #pragma GCC ivdep
@@ -50,13 +51,14 @@ class Backward {
     PLAIT_TRY(grad_rows_.take(c_, tensor(c_, 0), s_.heads, s_.queries, s_.values, T(1)));
     PLAIT_TRY(query_rows_.take(c_, tensor(c_, 1), s_.heads, s_.queries, s_.width, T(real(c_, 8))));
     PLAIT_TRY(key_rows_.take(c_, tensor(c_, 2), s_.heads, s_.keys, s_.width, T(1)));
-    PLAIT_TRY(means_.take(c_, room(s_.heads, s_.queries, 1, sizeof(T))));
+    PLAIT_TRY(means_.take(c_, bytes_of(s_.heads, s_.queries, 1, sizeof(T))));
     // few heads: each range of keys sums up its own gradients of the queries
     ranges_ = ceil_div(kUnits, s_.heads > 0 ? s_.heads : 1);
     ranges_ = least(ranges_, ceil_div(s_.keys, 2 * kKeys));
     if (ranges_ < 1) ranges_ = 1;
     range_ = ceil_div(ceil_div(s_.keys, ranges_), kKeys) * kKeys;
-    PLAIT_TRY(sums_.take(c_, room(s_.heads * ranges_, s_.queries, padded(s_.width), sizeof(T))));
+    PLAIT_TRY(
+        sums_.take(c_, bytes_of(s_.heads * ranges_, s_.queries, padded(s_.width), sizeof(T))));
     const int64_t each = (s_.queries + s_.keys) * (s_.width + s_.values);
     parallel_ranges(c_, s_.heads, kWork / 8 / (each + 1) + 1, [&](int64_t begin, int64_t end) {
       for (int64_t n = begin; n < end; n++) prepare(n);
@@ -86,7 +88,7 @@ class Backward {
     for (int64_t i = 0; i < s_.queries; i++) means[i] = dot(made.at(i, 0), g.at(i, 0), s_.values);
   }
 
-  // All that the keys of one range take part in.
+  // All gradients to which the keys of one range contribute.
   void keys(int64_t head, int64_t range, T *memory) const {
     const int64_t width = padded(s_.width), values = padded(s_.values);
     memset(sums(head, range), 0, size_t(s_.queries * width) * sizeof(T));

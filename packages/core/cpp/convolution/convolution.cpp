@@ -12,17 +12,18 @@ namespace plait::core {
 namespace {
 
 constexpr int64_t kColumns =
-    1 << 16;  // elements of a block of columns: it stays in the second-level cache
+    1 << 16;  // elements of a block of columns, which stays in the second-level cache
 constexpr int64_t kParts = 16;         // partial sums of a weight gradient
 
-// Arguments `at` and following: stride, padding, dilation, groups.
+// The geometry from arguments `at` to `at` + 3: stride, padding, dilation, groups.
 Conv geometry(const plait_call *c, const int64_t *in, const int64_t *weight, const int64_t *out,
               int at) {
   auto pair = [&](int i, int k) {
     const plait_value &v = c->in[at + i];
     return v.tag == PLAIT_INTS ? v.u.is[v.n > 1 ? k : 0] : v.u.i;
   };
-  // A column of pixels is computed as a row, which is the same in memory: rows fill vectors.
+  // An image of width 1 is computed as one of height 1, which is the same in memory, as rows fill
+  // vectors.
   const bool turned = in[3] == 1 && weight[3] == 1 && out[3] == 1;
   const int h = turned ? 3 : 2, w = 5 - h, i = h - 2, j = w - 2;
   return {in[0],      in[1],      in[h],      in[w],
@@ -51,7 +52,8 @@ plait_status forward(const plait_call *c, const Conv &v, const T *x, const T *w,
   return with_scratch<T>(c, b.total, grain_for(v, b.rows * v.ow), direct ? 0 : k * b.rows * v.ow,
                          [&](int64_t t, T *col) {
                            const int64_t image = t / b.count,
-                                         begin = t % b.count * b.rows;  // image: and its group
+                                         // image: an image and a group
+                               begin = t % b.count * b.rows;
                            const int64_t end = begin + b.rows < v.oh ? begin + b.rows : v.oh,
                                          positions = (end - begin) * v.ow;
                            const T *from = x + image * v.gc() * v.h * v.w;
@@ -151,7 +153,7 @@ plait_status backward_weight(const plait_call *c, const Conv &v, const T *gy, co
 }
 
 template <class T>
-const float *floats(const T *p) {  // what is float32 already
+const float *floats(const T *p) {  // tensors that are float32 already
   return reinterpret_cast<const float *>(p);
 }
 
@@ -184,9 +186,9 @@ plait_status dense_forward(const plait_call *c, const Conv &v, const T *x, const
   return gemm(c, Product<T>{v.n, v.oc, k, T(1), {x, k, 1}, {w, 1, k}, T(bias ? 1 : 0), y, v.oc});
 }
 
-// Which way is the fastest, by measurement: few channels of small images eight images at a time,
-// many channels as pixels, what is left as columns. Without wide tiles BLAS is as fast as ours, and
-// without AVX2 faster.
+// The algorithm that measurements found fastest: eight images at a time for few channels of small
+// images, pixels for many channels, columns for the others. Without wide tiles BLAS is as fast as
+// our products, and without AVX2 it is faster.
 enum class Way { Dense, Lanes, Pixels, Columns };
 #if defined(__AVX2__)
 constexpr bool kPixels = true;

@@ -55,7 +55,7 @@ plait_status with_scratch(const plait_call *c, int64_t n, int64_t grain, int64_t
   return failed ? Workspace::out_of_memory(c, nbytes) : PLAIT_OK;
 }
 inline int64_t grain_for(const Conv &v,
-                         int64_t positions) {  // units of that many output positions worth a claim
+                         int64_t positions) {  // output rows for one unit of parallel work
   return (1 << 18) / (positions * v.patch() * v.goc() + 1) + 1;
 }
 

@@ -31,10 +31,11 @@ void to_pixels(const Frame &f, const T *image, T *to, T *beside) {
 
 namespace {
 
-constexpr int64_t kBand = 96 << 10;  // numbers of a band and its results: they stay in the cache
-constexpr int64_t kMostPanels = 2;   // that go through an image together
+// elements of a band of rows and its results, which stay in the cache
+constexpr int64_t kBand = 96 << 10;
+constexpr int64_t kMostPanels = 2;   // channels that go through an image together
 
-// The elements of an image under a window: kh rows of kw pixels, `row` and `column` numbers apart.
+// The elements of an image under a window: kh rows of kw pixels, `row` and `column` elements apart.
 struct Window {
   int64_t kh, kw, row, column, depth;
 };
@@ -122,21 +123,21 @@ struct Residues {
   int64_t last(int64_t at) const { return (at + padding) / stride; }
 };
 
-// Where the window's elements lie, residue after residue, each window turned around.
-void turned_places(const Conv &v, const Residues &rows, const Residues &columns, int64_t *place) {
+// Offsets of the window's elements, residue after residue, each window reversed.
+void turned_offsets(const Conv &v, const Residues &rows, const Residues &columns, int64_t *offset) {
   for (int64_t i = 0; i < v.kh; i++) {
     const int64_t down = i % v.sh, high = rows.taps(down);
     for (int64_t j = 0; j < v.kw; j++) {
       const int64_t across = j % v.sw, broad = columns.taps(across);
-      *place++ = rows.before(down) * v.kw + high * columns.before(across) +
-                 (high - 1 - i / v.sh) * broad + broad - 1 - j / v.sw;
+      *offset++ = rows.before(down) * v.kw + high * columns.before(across) +
+                  (high - 1 - i / v.sh) * broad + broad - 1 - j / v.sw;
     }
   }
 }
 
-// [group][panel][place][filter][channels of a panel]
+// [group][panel][element of the window][filter][channels of a panel]
 template <class T>
-plait_status pack_turned(const plait_call *c, const Conv &v, const int64_t *place, const T *w,
+plait_status pack_turned(const plait_call *c, const Conv &v, const int64_t *offset, const T *w,
                          T *to) {
   const int64_t taps = v.kh * v.kw, panels = ceil_div(v.gc(), kPanel<T>), depth = v.goc();
   const int64_t size = taps * depth * kPanel<T>, tile = taps * kPanel<T>;
@@ -149,7 +150,8 @@ plait_status pack_turned(const plait_call *c, const Conv &v, const int64_t *plac
       T *panel = to + t * size + o * kPanel<T>;
       transposed(turned, kPanel<T>, from, taps, wide, taps);
       for (int64_t i = 0; i < taps; i++)
-        memcpy(panel + place[i] * depth * kPanel<T>, turned + i * kPanel<T>, kPanel<T> * sizeof(T));
+        memcpy(panel + offset[i] * depth * kPanel<T>, turned + i * kPanel<T>,
+               kPanel<T> * sizeof(T));
     }
   });
 }
@@ -221,12 +223,12 @@ plait_status channels_backward_input(const plait_call *c, const Conv &v, const T
   const Residues down{v.kh, v.sh, v.dh, v.ph}, across{v.kw, v.sw, v.dw, v.pw};
   const int64_t panels = whole_panels<T>(v.gc()), taps = v.kh * v.kw, depth = v.goc();
   const int64_t size = taps * depth * panels;
-  Workspace space, places;
+  Workspace space, offsets;
   PLAIT_TRY(space.take(c, uint64_t(v.groups * size) * sizeof(T)));
-  PLAIT_TRY(places.take(c, uint64_t(taps) * sizeof(int64_t)));
+  PLAIT_TRY(offsets.take(c, uint64_t(taps) * sizeof(int64_t)));
   T *weights = space.as<T>();
-  turned_places(v, down, across, places.as<int64_t>());
-  PLAIT_TRY(pack_turned(c, v, places.as<int64_t>(), w, weights));
+  turned_offsets(v, down, across, offsets.as<int64_t>());
+  PLAIT_TRY(pack_turned(c, v, offsets.as<int64_t>(), w, weights));
   const int64_t least = across.least(0), left = least < 0 ? -least : 0;
   const int64_t most = across.last(v.w - 1) + 1, width = left + (most > v.ow ? most : v.ow);
   const int64_t pitch = width * depth, line = v.w * together<T>(panels), area = v.h * v.w;
@@ -257,7 +259,7 @@ plait_status channels_backward_input(const plait_call *c, const Conv &v, const T
       });
 }
 
-bool channels_border_fit(const Conv &v) {  // zeros are laid out, too
+bool channels_border_fit(const Conv &v) {  // the padding's zeros are stored too
   const double whole = double(v.h + 2 * v.ph) * double(v.w + 2 * v.pw);
   return whole <= 8 * (double(v.h) * double(v.w) + double(v.oh) * double(v.ow)) + 4096;
 }

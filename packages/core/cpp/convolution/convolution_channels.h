@@ -1,8 +1,8 @@
 // Convolutions with the channels of a pixel side by side. A row of pixels is then a matrix whose
-// rows overlap: the pixels under a window's row are one run of numbers, so no patch is ever copied
-// out. The derivative by the input is one such convolution for each residue of the stride: an
-// element of the input sees every stride-th element of the window, always the same ones for a
-// residue, and nothing is scattered.
+// rows overlap: the pixels under a window's row are contiguous, so no patch is copied. The
+// derivative by the input is one such convolution for each residue of the stride: an element of the
+// input sees every stride-th element of the window, always the same ones for a residue, and nothing
+// is scattered.
 #ifndef PLAIT_CORE_CONVOLUTION_CHANNELS_H
 #define PLAIT_CORE_CONVOLUTION_CHANNELS_H
 #include "convolution/convolution.h"
@@ -10,7 +10,7 @@
 
 namespace plait::core {
 
-// Whether the way below is the faster one.
+// Whether the algorithm of these files is the faster one.
 bool channels_border_fit(const Conv &v);  // for all three
 bool channels_forward_fit(const Conv &v);
 bool channels_input_fit(const Conv &v);
@@ -38,14 +38,14 @@ void transposed(T *to, int64_t to_step, const T *from, int64_t from_step, int64_
                   from_step, rows, columns, int(sizeof(T)));
 }
 
-// Rows of an image as pixels, zeros around: `rows` from `first` on, which may lie outside, `left`
-// zeros before each and as many behind that it has `width` pixels.
+// Rows of an image as pixels with padding: `rows` rows from `first` on, which may lie outside of
+// the image, each with `left` zeros before it and zeros after it up to `width` pixels.
 struct Frame {
   int64_t channels, h, w;
   int64_t first, rows, left, width;
   int64_t size() const { return rows * width * channels; }
 };
-// `beside` has room for rows * w * channels elements.
+// `beside` is a buffer of rows * w * channels elements.
 template <class T>
 void to_pixels(const Frame &f, const T *image, T *to, T *beside);
 

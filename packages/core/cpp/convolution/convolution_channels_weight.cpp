@@ -6,20 +6,20 @@
 namespace plait::core {
 namespace {
 
-constexpr int64_t kPrepared = 4 << 20;  // numbers of images that are laid out at once
-constexpr int64_t kWanted = 16;  // pieces of work, at least, if images allow
-constexpr int64_t kPartials = 4 << 20;  // numbers of partial sums, at most
+constexpr int64_t kPrepared = 4 << 20;  // elements of images that are rearranged at once
+constexpr int64_t kWanted = 16;  // smallest number of parallel units, if there are enough images
+constexpr int64_t kPartials = 4 << 20;  // largest number of partial sums
 
 template <class T>
 constexpr int64_t kPair = 2 * kPanel<T>;  // filters that are summed together
 
-// How the work is cut: images at once, and within these parts with sums of their own; the result
-// into the window's rows (or elements, if these aren't neighbours) and pairs of panels.
+// How the work is cut. Images are taken `at_once`, in `parts` with sums of their own; the result is
+// cut into the window's rows (or elements, if these are not contiguous) and pairs of panels.
 template <class T>
 struct Cut {
-  int64_t panels, run, runs;  // run: numbers of x beside each other under the window
+  int64_t panels, run, runs;  // run: contiguous elements of x under the window
   int64_t width, height;  // of an image with its border
-  int64_t image, gradient;  // numbers of one group of an image, laid out
+  int64_t image, gradient;  // elements of one group of an image, rearranged
   int64_t at_once, pairs, parts, result;
   explicit Cut(const Conv &v) {
     panels = ceil_div(v.goc(), kPanel<T>) * kPanel<T>;
@@ -39,12 +39,12 @@ struct Cut {
     const int64_t most = kPartials / result < at_once ? kPartials / result : at_once;
     if (parts > most) parts = most;
     if (parts < 1) parts = 1;
-    parts = ceil_div(at_once, ceil_div(at_once, parts));  // none is left without an image
+    parts = ceil_div(at_once, ceil_div(at_once, parts));  // so that every part has an image
   }
 };
 
-// What one part adds to a run of the window and a pair of panels: images [begin, end) of those at
-// hand.
+// The sum of one part for a run of the window and a pair of panels, over images [begin, end) of
+// `images`.
 template <class T>
 void add_run(const Conv &v, const Cut<T> &cut, const T *images, const T *gradients, int64_t group,
              int64_t run, int64_t pair, int64_t begin, int64_t end, bool add, T *to) {
@@ -77,7 +77,7 @@ plait_status prepare(const plait_call *c, const Conv &v, const Cut<T> &cut, cons
       });
 }
 
-// The parts added up in order, and turned into filters: a panel of them at a time.
+// Adds the parts up in order and stores them as filters, a panel at a time.
 template <class T>
 void finish(const plait_call *c, const Conv &v, const Cut<T> &cut, T *sums, T *gw) {
   const int64_t taps = v.kh * v.kw, channels = v.gc(), panels = cut.panels / kPanel<T>;

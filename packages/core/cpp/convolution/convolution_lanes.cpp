@@ -100,7 +100,7 @@ void window_row(const Window &q, const float *at, int64_t apart, int64_t n, cons
                       out + k * kImages, out_plane);
 }
 
-int64_t block_of(int64_t channels) {  // the block size that leaves fewer empty channels; each has
+int64_t block_of(int64_t channels) {  // the block size that leaves fewer empty channels; both need
                                       // 12 sums in registers
   return ceil_div(channels, 6) * 6 < ceil_div(channels, 4) * 4 ? 6 : 4;
 }
@@ -185,7 +185,7 @@ plait_status each_group(const plait_call *c, const Conv &v, int64_t scratch, F &
   const uint64_t nbytes = uint64_t(scratch) * sizeof(float);
   bool failed = false;
   parallel(c, ceil_div(v.n, kImages), [&](int64_t g) {
-    Workspace space;  // what a thread gives back is what it gets again, still in its cache
+    Workspace space;  // a thread gets the memory again that it freed, which is still in its cache
     if (!space.try_take(nbytes)) return __atomic_store_n(&failed, true, __ATOMIC_RELAXED);
     const int64_t first = g * kImages;
     f(first, v.n - first < kImages ? v.n - first : kImages, space.as<float>());
@@ -232,8 +232,8 @@ plait_status lanes_forward(const plait_call *c, const Conv &v, const float *x, c
       });
 }
 
-// A convolution of gy with the weights turned around; windows are cut at gy's border instead of
-// reading zeros there.
+// A convolution of gy with the reversed weights; windows are cut at gy's border instead of reading
+// zeros there.
 plait_status lanes_backward_input(const plait_call *c, const Conv &v, const float *gy,
                                   const float *w, float *gx) {
   const Lanes l{v.oc, v.oh, v.ow, 0, 0};
@@ -259,7 +259,7 @@ plait_status lanes_backward_input(const plait_call *c, const Conv &v, const floa
                           const Span rows = inside(v.kh, v.oh, 1, i - up);
                           for (int64_t j = 0; j < v.w;) {
                             const Span columns = inside(v.kw, v.ow, 1, j - left);
-                            int64_t n = 1;  // neighbours with the same window
+                            int64_t n = 1;  // neighbouring results with the same window
                             while (j + n < v.w) {
                               const Span next = inside(v.kw, v.ow, 1, j + n - left);
                               if (next.begin != columns.begin || next.end != columns.end) break;

@@ -1,6 +1,5 @@
-// Convolutions of many small images, eight at a time: one image in each lane of a vector. No lane
-// is ever wasted at an image's border, whatever its width, and windows of any size are handled by
-// the same few loops.
+// Convolutions of many small images, eight at a time: one image in each lane of a vector. All lanes
+// are used at the borders of images of any width, and the same loops serve windows of any size.
 #ifndef PLAIT_CORE_CONVOLUTION_LANES_H
 #define PLAIT_CORE_CONVOLUTION_LANES_H
 #include "convolution/convolution.h"

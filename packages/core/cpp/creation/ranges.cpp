@@ -12,7 +12,7 @@ plait_value number(int64_t i) {
   return v;
 }
 
-// Cut off, and kept within what 64 bits hold.
+// The whole part, clamped to the range of int64.
 int64_t cut_off(double x) {
   return x >= 0x1p63 ? INT64_MAX : x >= -0x1p63 ? int64_t(x) : x < 0 ? INT64_MIN : 0;
 }
@@ -29,7 +29,7 @@ void sequence(T *to, int64_t begin, int64_t end, double start, double step, int6
   }
 }
 
-// Of an integer dtype start and step lose their fractions first, as the shape function did.
+// For an integer dtype start and step are truncated first, as in the shape function.
 plait_status arange_from(plait_call *c, const plait_value &start, const plait_value &step) {
   DLTensor *out = result(c);
   const double f = start.tag == PLAIT_FLOAT ? start.u.f : double(start.u.i);
@@ -47,12 +47,12 @@ plait_status arange_from(plait_call *c, const plait_value &start, const plait_va
 plait_status arange(plait_call *c) { return arange_from(c, number(0), number(1)); }
 plait_status arange_start(plait_call *c) { return arange_from(c, c->in[0], c->in[2]); }
 
-// Both ends of linspace and logspace as complex numbers, and what lies between them: computed from
-// both ends, so that both are met exactly.
+// The numbers of linspace and logspace as complex numbers, computed from both ends, so that both
+// ends are exact.
 struct Between {
   double start[2], end[2], step[2];
   int64_t n;
-  // Of an integer dtype the ends lose their fractions first.
+  // For an integer dtype the ends are truncated first.
   Between(const plait_call *c, int64_t count) : n(count) {
     const bool cut = kind(result(c)->dtype) < F32;
     read(c->in[0], cut, start);
@@ -79,7 +79,7 @@ struct Between {
       case C64: to[0] = data<float>(&t)[0], to[1] = data<float>(&t)[1]; return;
       case C128: to[0] = data<double>(&t)[0], to[1] = data<double>(&t)[1]; return;
       case I64: to[0] = double(*data<int64_t>(&t)); return;
-      default: to[0] = NAN;  // the shape function lets the kernel see none of the others
+      default: to[0] = NAN;  // the shape function accepts no other dtypes
     }
   }
   double at(int64_t i, int k = 0) const {

@@ -30,8 +30,9 @@ plait_status embedding(plait_call *c) {
   return PLAIT_OK;
 }
 
-// embedding_backward(grad, indices, num_weights, padding_idx): every range of rows of the result
-// reads all indices and adds up its own in order, so threads need no locks and change nothing.
+// embedding_backward(grad, indices, num_weights, padding_idx): each range of rows of the result
+// reads all indices and adds up its own rows in order, so threads need no locks and the result does
+// not depend on them.
 plait_status embedding_backward(plait_call *c) {
   const DLTensor *grad = tensor(c, 0), *indices = tensor(c, 1);
   DLTensor *out = result(c);

@@ -66,7 +66,7 @@ plait_status index_add(plait_call *c) {
 // gather(self, dim, index)
 plait_status gather(plait_call *c) {
   const DLTensor *in = tensor(c, 0), *index = tensor(c, 2);
-  DLTensor line = *in;  // one element counts as a vector
+  DLTensor line = *in;  // a 0-d tensor counts as a vector of one element
   int64_t one = 1;
   if (in->ndim == 0 && index->ndim == 1) {
     line.ndim = 1;
@@ -78,7 +78,7 @@ plait_status gather(plait_call *c) {
   const int item = size_of(kind(in->dtype));
   if (numel(index) == 0) return PLAIT_OK;
   PLAIT_TRY(check_indices(c, "index", index, in->ndim ? in->shape[dim] : 1));
-  PLAIT_BY_SIZE(item, parallel_parts(c, index, in, out, dim, item, true, [](const Pointed &p) {
+  PLAIT_BY_SIZE(item, parallel_parts(c, index, in, out, dim, item, true, [](const IndexWalk &p) {
                   p.each<T>([](const T *from, T *to) { *to = *from; });
                 }))
   return PLAIT_OK;

@@ -1,5 +1,5 @@
-// What kernels share that read or write along one dimension by an index tensor: int64, where
-// negative ones count from the end.
+// Shared by kernels that read or write along one dimension by an index tensor: int64, negative
+// indices count from the end.
 #ifndef PLAIT_CORE_INDEX_WALK_H
 #define PLAIT_CORE_INDEX_WALK_H
 #include "kernel/plan.h"
@@ -45,14 +45,13 @@ void pick(const plait_call *c, const T *from, const Along &a, const int64_t *ind
   });
 }
 
-// Walks over an index tensor in C order together with `other` (a tensor of at least its sizes, or
-// NULL) and with what it points to along `dim` of `self`. f(place, other's element, n, steps) gets
-// the innermost dimension's indices.
-struct Pointed {
+// Walks over an index tensor in C order, together with the elements of `self` that it selects along
+// `dim` and with the elements of `other` (a tensor of at least its sizes, or NULL).
+struct IndexWalk {
   Plan plan;
-  int64_t length, step;  // of dim, in self; the step in elements
-  Pointed(const DLTensor *index, const DLTensor *self, const DLTensor *other, int64_t dim,
-          int item) {
+  int64_t length, step;  // size and stride (in elements) of dimension `dim` of self
+  IndexWalk(const DLTensor *index, const DLTensor *self, const DLTensor *other, int64_t dim,
+            int item) {
     DLTensor base = *self, rest = other ? *other : *index;
     int64_t strides[PLAIT_MAX_DIMS];
     for (int d = 0; d < self->ndim; d++) strides[d] = d == dim ? 0 : self->strides[d];
@@ -83,8 +82,8 @@ struct Pointed {
   }
 };
 
-// Runs f(const Pointed &) over parts of the index tensor on several threads. Parts are cut along
-// the largest dimension but `dim`, so that what falls on one place stays in one part and in order;
+// Runs f(const IndexWalk &) over parts of the index tensor on several threads. Parts are cut along
+// the largest dimension but `dim`, so that all writes to one element are in one part and in order;
 // with `any` (nothing is written through the index) `dim` may be cut too.
 template <class F>
 void parallel_parts(const plait_call *c, const DLTensor *index, const DLTensor *self,
@@ -94,7 +93,7 @@ void parallel_parts(const plait_call *c, const DLTensor *index, const DLTensor *
   for (int d = 0; d < index->ndim; d++)
     if ((d != dim || any) && (cut < 0 || index->shape[d] > index->shape[cut])) cut = d;
   const int64_t size = cut < 0 ? 1 : index->shape[cut];
-  if (total <= kSerial || size < 2) return f(Pointed(index, self, other, dim, item));
+  if (total <= kSerial || size < 2) return f(IndexWalk(index, self, other, dim, item));
   const int64_t width = total / size, grain = kSerial / 2 / width + 1;
   parallel_ranges(c, size, grain, [&](int64_t begin, int64_t end) {
     DLTensor part[3] = {*index, *self, other ? *other : *index};
@@ -102,13 +101,13 @@ void parallel_parts(const plait_call *c, const DLTensor *index, const DLTensor *
     for (int d = 0; d < index->ndim; d++) shape[d] = d == cut ? end - begin : index->shape[d];
     part[0].shape = shape;
     for (int k = 0; k < 3; k++) {
-      if (k == 1 && cut == dim) continue;  // the index says where along dim
+      if (k == 1 && cut == dim) continue;  // along dim the index selects the element
       part[k].data = static_cast<char *>(part[k].data) + begin * part[k].strides[cut] *
                                                              (k == 0             ? 8
                                                               : k == 2 && !other ? 8
                                                                                  : item);
     }
-    f(Pointed(&part[0], &part[1], other ? &part[2] : nullptr, dim, item));
+    f(IndexWalk(&part[0], &part[1], other ? &part[2] : nullptr, dim, item));
   });
 }
 

@@ -201,7 +201,7 @@ plait_status index(plait_call *c) {
 }
 PLAIT_KERNEL("index_tensors", index);
 
-struct Values {  // what is written: a tensor that broadcasts to the walk's shape
+struct Values {  // the values to be written: a tensor that broadcasts to the walk's shape
   const DLTensor *t;
   int64_t stride[2 * kMost];
 };
@@ -210,7 +210,8 @@ plait_status fit(const plait_call *c, const Walk &w, const DLTensor *t, Values *
   v->t = t;
   const int shift = w.ndim() - t->ndim;
   bool fits = true;
-  for (int d = 0; d < -shift; d++) fits &= t->shape[d] == 1;  // leading ones are no matter
+  // leading dimensions of size 1 are ignored
+  for (int d = 0; d < -shift; d++) fits &= t->shape[d] == 1;
   for (int d = 0; d < w.ndim(); d++) {
     const int own = d - shift;
     v->stride[d] = own < 0 || t->shape[own] == 1 ? 0 : t->strides[own];
@@ -232,16 +233,16 @@ plait_status fit(const plait_call *c, const Walk &w, const DLTensor *t, Values *
 }
 
 template <class T, bool Add>
-PLAIT_INLINE void put(T *place, const T &value) {
+PLAIT_INLINE void put(T *to, const T &value) {
   if constexpr (Add) {
     using W = scalar::math::wide<T>;
-    *place = T(W(*place) + W(value));
+    *to = T(W(*to) + W(value));
   } else {
-    *place = value;
+    *to = value;
   }
 }
 
-// Runs of different outer positions never meet, so those may be written by several threads.
+// Runs of different outer positions do not overlap, so several threads may write them.
 template <class T, bool Add>
 void write_runs(const plait_call *c, const Walk &w, T *self, const T *values,
                 const int64_t *stride) {

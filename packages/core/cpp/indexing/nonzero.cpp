@@ -7,10 +7,11 @@ namespace {
 
 constexpr int64_t kRun = 256;
 
-// Places of the nonzero bytes among n <= kRun.
-int64_t places_of(const uint8_t *p, int64_t n, int64_t *to) {
+// Writes the positions of the nonzero bytes among n <= kRun, and returns their number.
+int64_t nonzero_positions(const uint8_t *p, int64_t n, int64_t *to) {
   int64_t found = 0;
-  for (int64_t i = 0; i < n; i++) {  // every place is written, only those that count are kept
+  // every position is written, and overwritten unless its byte is nonzero
+  for (int64_t i = 0; i < n; i++) {
     to[found] = i;
     found += p[i] != 0;
   }
@@ -24,7 +25,8 @@ plait_status nonzero_rows(plait_call *c) {
   const int ndim = self->ndim;
   int64_t *to = data<int64_t>(out), *const end = to + rows * ndim;
   memset(to, 0,
-         size_t(numel(out)) * sizeof(int64_t));  // should self have changed since it was counted
+         // self may have changed since its elements were counted
+         size_t(numel(out)) * sizeof(int64_t));
   if (n == 0 || ndim == 0) return PLAIT_OK;
   Workspace space;
   const uint8_t *p = data<uint8_t>(self);
@@ -47,7 +49,7 @@ plait_status nonzero_rows(plait_call *c) {
   for (int64_t row = 0; row < n / width; row++) {
     for (int64_t j = 0; j < width; j += kRun) {
       const int64_t m = width - j < kRun ? width - j : kRun,
-                    count = places_of(p + row * width + j, m, found);
+                    count = nonzero_positions(p + row * width + j, m, found);
       for (int64_t i = 0; i < count && to < end; i++) {
         for (int d = 0; d < ndim - 1; d++) *to++ = at[d];
         *to++ = j + found[i];

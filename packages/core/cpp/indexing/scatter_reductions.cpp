@@ -1,5 +1,5 @@
-// scatter_reduce(self, dim, index, src, reduce, include_self): what falls on one place is summed,
-// multiplied, averaged, or its extreme kept, in order.
+// scatter_reduce(self, dim, index, src, reduce, include_self): elements with the same index are
+// summed, multiplied, averaged, or the extreme one is kept, in order.
 #include "indexing/index_walk.h"
 #include "kernel/copy.h"
 #include "pointwise/math.h"
@@ -50,13 +50,13 @@ T identity(Rule rule) {
 }
 
 template <class T>
-void combine(const Pointed &p, Rule rule) {
+void combine(const IndexWalk &p, Rule rule) {
   using W = scalar::math::wide<T>;
   if (rule == Rule::kProd)
     return p.each<T>([](T *to, const T *from) { *to = T(W(*to) * W(*from)); });
   if (rule == Rule::kSum || rule == Rule::kMean)
     return p.each<T>([](T *to, const T *from) { *to = T(W(*to) + W(*from)); });
-  if constexpr (!is_complex<T>) {  // nan stays, and comes
+  if constexpr (!is_complex<T>) {  // nan stays, and replaces numbers
     if (rule == Rule::kMax)
       return p.each<T>([](T *to, const T *from) {
         if (!(*from <= *to) && *to == *to) *to = *from;
@@ -67,7 +67,7 @@ void combine(const Pointed &p, Rule rule) {
   }
 }
 
-// Divided by how many elements fell on each place; integers are rounded down.
+// Divides by the number of elements of each index; integers are rounded down.
 template <class T>
 void divide(T *to, const int64_t *count, int64_t n) {
   for (int64_t i = 0; i < n; i++) {
@@ -90,21 +90,21 @@ plait_status reduce_into(const plait_call *c, int64_t dim, Rule rule, bool inclu
   DLTensor *out = result(c);
   if (!include_self) {
     const T first = identity<T>(rule);
-    parallel_parts(c, index, out, source, dim, sizeof(T), false, [first](const Pointed &p) {
+    parallel_parts(c, index, out, source, dim, sizeof(T), false, [first](const IndexWalk &p) {
       p.each<T>([first](T *to, const T *) { *to = first; });
     });
   }
   parallel_parts(c, index, out, source, dim, sizeof(T), false,
-                 [rule](const Pointed &p) { combine<T>(p, rule); });
+                 [rule](const IndexWalk &p) { combine<T>(p, rule); });
   if (rule != Rule::kMean) return PLAIT_OK;
   const int64_t n = numel(out);
   Workspace space;
   PLAIT_TRY(space.take(c, uint64_t(n ? n : 1) * 8));
   int64_t *count = space.as<int64_t>();
   for (int64_t i = 0; i < n; i++) count[i] = include_self;
-  DLTensor counts = *out;  // dense, as the result is
+  DLTensor counts = *out;  // dense like the result
   counts.data = count;
-  Pointed(index, &counts, nullptr, dim, 8).each<int64_t>([](int64_t *to, const int64_t *) {
+  IndexWalk(index, &counts, nullptr, dim, 8).each<int64_t>([](int64_t *to, const int64_t *) {
     ++*to;
   });
   divide(data<T>(out), count, n);
@@ -121,17 +121,17 @@ plait_status scatter_reduce(plait_call *c) {
   if (is_half(k)) return PLAIT_DECLINE;
   PLAIT_TRY(check_indices(c, "index", index, in->ndim ? in->shape[dim] : 1));
   PLAIT_TRY(copy(c, out, in));
-  if (k == Bool) {  // or, and, and again or and and
+  if (k == Bool) {  // sum and amax are "or", prod and amin are "and"
     const Rule as =
         rule == Rule::kSum || rule == Rule::kMean || rule == Rule::kMax ? Rule::kMax : Rule::kMin;
     const auto run = [&](auto &&f) {
       parallel_parts(c, index, out, tensor(c, 3), dim, 1, false, f);
     };
     if (!include_self)
-      run([as](const Pointed &p) {
+      run([as](const IndexWalk &p) {
         p.each<uint8_t>([as](uint8_t *to, const uint8_t *) { *to = as == Rule::kMin; });
       });
-    run([as](const Pointed &p) { combine<uint8_t>(p, as); });
+    run([as](const IndexWalk &p) { combine<uint8_t>(p, as); });
     return PLAIT_OK;
   }
   if (is_complex_kind(k)) PLAIT_COMPLEX(k, return reduce_into<T>(c, dim, rule, include_self))

@@ -6,7 +6,7 @@
 namespace plait::core {
 namespace {
 
-// scatter(self, dim, index, src): in order, so that of several the last is kept
+// scatter(self, dim, index, src): in order, so that the last of several with one index is kept
 plait_status scatter(plait_call *c) {
   const DLTensor *in = tensor(c, 0), *index = tensor(c, 2), *source = tensor(c, 3);
   DLTensor *out = result(c);
@@ -18,7 +18,7 @@ plait_status scatter(plait_call *c) {
   if (!source) store_number(k, c->in[3], number);
   PLAIT_BY_SIZE(size_of(k), {
     const T value = *reinterpret_cast<const T *>(number);
-    parallel_parts(c, index, out, source, dim, size_of(k), false, [&](const Pointed &p) {
+    parallel_parts(c, index, out, source, dim, size_of(k), false, [&](const IndexWalk &p) {
       if (source) {
         p.each<T>([](T *to, const T *from) { *to = *from; });
       } else {
@@ -41,7 +41,7 @@ plait_status scatter_add(plait_call *c) {
   const auto run = [&](auto zero) {
     using T = decltype(zero);
     using W = scalar::math::wide<T>;
-    parallel_parts(c, index, out, source, dim, item, false, [](const Pointed &p) {
+    parallel_parts(c, index, out, source, dim, item, false, [](const IndexWalk &p) {
       p.each<T>([](T *to, const T *from) { *to = T(W(*to) + W(*from)); });
     });
     return PLAIT_OK;

@@ -12,7 +12,8 @@ plait_status cat(plait_call *c) {
   const int64_t step = out->strides[dim] * size_of(kind(out->dtype));
   for (uint32_t i = 0; i < c->in[0].n; i++) {
     const DLTensor *t = &c->in[0].u.ts[i]->dl;
-    if (t->ndim == 1 && t->shape[0] == 0) continue;  // PyTorch's empty (0,) joins anything
+    // a tensor of shape (0,) can be joined with any other, as in PyTorch
+    if (t->ndim == 1 && t->shape[0] == 0) continue;
     DLTensor slice = *out;
     slice.shape = shape;
     shape[dim] = t->shape[dim];

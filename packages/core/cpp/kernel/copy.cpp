@@ -24,8 +24,8 @@ int crossed(const Plan &p, int item) {
   return -1;
 }
 
-// Rectangles of at most 64 elements of the target's last dimension by as many of the source's
-// contiguous one, `d`, as make 4096 together.
+// Copies rectangles of at most 64 elements along the target's last dimension; along the source's
+// contiguous one, `d`, they have as many as make 4096 together.
 void copy_crossed(const plait_call *c, const Plan &p, int d, int item) {
   const int last = p.ndim - 1;
   const int64_t columns = p.size[d], rows = p.size[last];

@@ -14,7 +14,7 @@ void copy_strided(const plait_call *c, char *to, const int64_t *to_strides, cons
 
 // `value`, rounded to the dtype of `to`, for all elements.
 plait_status fill(const plait_call *c, const DLTensor *to, const plait_value &value);
-// The same of a value that may be a 0-d tensor. The shape functions have seen that it fits.
+// Fills with a value that may be a 0-d tensor. The shape functions have checked that it fits.
 inline plait_status fill_with(const plait_call *c, const DLTensor *to, const plait_value &value) {
   return value.tag == PLAIT_TENSOR ? copy(c, to, &value.u.t->dl) : fill(c, to, value);
 }

@@ -10,7 +10,7 @@ void gather_items(T *to, const char *from, int64_t stride, int64_t n) {
     for (int64_t i = 0; i < n; i++) to[i] = value;
     return;
   }
-  if (stride == -int64_t(sizeof(T))) {  // a step known to the compiler vectorises
+  if (stride == -int64_t(sizeof(T))) {  // a constant step lets the compiler vectorise
     const T *p = reinterpret_cast<const T *>(from);
     for (int64_t i = 0; i < n; i++) to[i] = p[-i];
     return;

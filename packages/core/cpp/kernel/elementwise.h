@@ -5,9 +5,9 @@
 
 namespace plait::core {
 
-// out[i] = f(in[0][i], in[1][i], ...) for i < n, everything contiguous. It is the only loop that an
-// operator has: what is strided or broadcast passes through buffers of kBlock elements, which stay
-// in the first-level cache.
+// out[i] = f(in[0][i], in[1][i], ...) for i < n, everything contiguous. An operator has no other
+// loop: strided and broadcast operands pass through buffers of kBlock elements, which stay in the
+// first-level cache.
 using Loop = void (*)(char *out, char *const *in, int64_t n, const void *context);
 constexpr int64_t kBlock = 256;
 

@@ -1,4 +1,5 @@
-// Runs of float16 and bfloat16, as bits, to and from float32; and float64 on its way to them.
+// Conversions of contiguous runs of float16 and bfloat16 to and from float32, and of float64 to
+// them.
 #ifndef PLAIT_CORE_HALF_H
 #define PLAIT_CORE_HALF_H
 #include <plait/half.h>
@@ -11,8 +12,7 @@
 
 namespace plait::core {
 
-// float64 -> float32 such that a second rounding to fewer bits gives what rounding once would have
-// given.
+// float64 to float32 such that rounding the result to fewer bits equals rounding the float64 once.
 PLAIT_INLINE float round_to_odd(double x) {
   const float f = float(x);
   const uint32_t u = plait_float_bits(f);

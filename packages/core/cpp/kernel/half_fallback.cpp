@@ -20,7 +20,8 @@ bool is_half(const plait_value &v) {
   return any;
 }
 
-// float32 to the nearest half that is not above: a uniform number stays below its bound.
+// float32 to the nearest half that is not larger, so that a uniform random number stays below its
+// bound.
 template <bool bfloat>
 void floor_loop(char *out, char *const *in, int64_t n, const void *) {
   uint16_t *to = reinterpret_cast<uint16_t *>(out);
@@ -43,19 +44,19 @@ void copy_down(const plait_call *c, const DLTensor *to, const DLTensor *from) {
   run_elementwise(c, plan, Inner{loop, nullptr, {2, 4}});
 }
 
-// A call's arguments and results with float32 in the place of halves.
-class Widened {
+// A call with its half arguments and results replaced by float32.
+class Float32Call {
  public:
-  explicit Widened(plait_call *c) : outer_(c), call_(*c) {
-    call_.size = sizeof call_;  // it is no call of the runtime's own
+  explicit Float32Call(plait_call *c) : outer_(c), call_(*c) {
+    call_.size = sizeof call_;  // says that this is not the runtime's Frame
     call_.in = in_;
     call_.out = out_;
     for (int i = 0; i < c->n_in; i++) in_[i] = c->in[i];
     for (int i = 0; i < c->n_out; i++) out_[i] = c->out[i];
   }
-  Widened(const Widened &) = delete;
-  Widened &operator=(const Widened &) = delete;
-  ~Widened() {
+  Float32Call(const Float32Call &) = delete;
+  Float32Call &operator=(const Float32Call &) = delete;
+  ~Float32Call() {
     for (int i = 0; i < call_.n_in; i++)
       if (made_in_ >> i & 1) runtime()->release_value(in_ + i);
     for (int i = 0; i < call_.n_out; i++)
@@ -79,7 +80,7 @@ class Widened {
       const plait_arg &result = *plait_result_at(call_.op, i);
       plait_value made;
       if ((result.flags & PLAIT_ARG_WRITES) && result.alias_arg >= 0) {
-        made = in_[result.alias_arg];  // the written argument itself
+        made = in_[result.alias_arg];  // the result is the argument that is written to
         plait_retain(made.u.t);
       } else {
         PLAIT_TRY(one(out_[i].u.t, false, &made));
@@ -89,7 +90,7 @@ class Widened {
     }
     return PLAIT_OK;
   }
-  // Asks the kernels that the runtime asked before this one.
+  // Runs the kernels that are registered before this one.
   plait_status run() {
     for (const plait_entry *e = call_.op->backend[kDLCPU]; e && e != outer_->self; e = e->prev) {
       call_.self = e;
@@ -162,12 +163,12 @@ class Widened {
 
 }  // namespace
 
-plait_status widened(plait_call *c) {
+plait_status half_fallback(plait_call *c) {
   bool any = false;
   for (int i = 0; i < c->n_in; i++) any |= c->in[i].tag != PLAIT_DTYPE && is_half(c->in[i]);
   for (int i = 0; i < c->n_out; i++) any |= is_half(c->out[i]);
   if (!any) return PLAIT_DECLINE;
-  Widened w(c);
+  Float32Call w(c);
   PLAIT_TRY(w.widen());
   PLAIT_TRY(w.run());
   return w.narrow();

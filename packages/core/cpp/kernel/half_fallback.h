@@ -5,9 +5,9 @@
 
 namespace plait::core {
 
-// Registered behind each general kernel and reached when that declined. Declines itself where no
-// tensor of the call is float16 or bfloat16.
-plait_status widened(plait_call *c);
+// Registered behind each general kernel, so it runs when that one declined. It declines calls
+// without float16 or bfloat16 tensors.
+plait_status half_fallback(plait_call *c);
 
 }  // namespace plait::core
 #endif  // PLAIT_CORE_HALF_FALLBACK_H

@@ -16,7 +16,7 @@ plait_status Indices::read(const plait_call *c, const DLTensor *t, int64_t size,
   const Kind k = kind(t->dtype);
   if (k == I64 && is_contiguous(t)) {
     p_ = data<int64_t>(t);
-    bool plain = true;  // nothing to wrap or refuse: use the caller's own memory
+    bool plain = true;  // all indices are in range and not negative: use the tensor's own memory
     for (int64_t i = 0; i < n_ && size >= 0; i++) plain &= uint64_t(p_[i]) < uint64_t(size);
     if (plain) return PLAIT_OK;
   }

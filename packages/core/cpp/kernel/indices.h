@@ -30,7 +30,7 @@ class Indices {
   int64_t n_ = 0;
 };
 
-// Coordinates that run through a shape in C order; `offset` follows in the unit of the given
+// Coordinates that run through a shape in C order, with their `offset` in the unit of the given
 // strides.
 struct Counter {
   int ndim;

@@ -1,6 +1,6 @@
-// What every kernel file starts from. The same sources are compiled once for each instruction set,
-// so nothing here or in the kernels instantiates inline functions of the C++ library on hot paths,
-// and every symbol is hidden.
+// Included by every kernel file. The sources are compiled once for each instruction set, so neither
+// this file nor the kernels use inline functions of the C++ library on hot paths, and every symbol
+// is hidden.
 #ifndef PLAIT_CORE_KERNEL_H
 #define PLAIT_CORE_KERNEL_H
 #include <plait/abi.h>
@@ -200,7 +200,7 @@ class Workspace {  // bytes for the duration of a kernel, 64-byte aligned
   plait_status take(const plait_call *c, uint64_t nbytes) {
     return try_take(nbytes) ? PLAIT_OK : out_of_memory(c, nbytes);
   }
-  // For use on several threads at once: the error is left to the caller's thread.
+  // For use on several threads at once: sets no error.
   bool try_take(uint64_t nbytes) {
     from_ = PLAIT_ROLE(plait_allocator, roles.memory);
     nbytes_ = nbytes;
@@ -223,7 +223,8 @@ class Workspace {  // bytes for the duration of a kernel, 64-byte aligned
   uint64_t nbytes_ = 0;
 };
 
-// Runs f(i) for i in [0, n). Results must not depend on threads: cut work by its size alone.
+// Runs f(i) for i in [0, n). Results must not depend on the number of threads: cut work by its size
+// alone.
 template <class F>
 inline void parallel(const plait_call *, int64_t n, F &&f) {
   if (n == 1) return f(int64_t(0));
@@ -238,7 +239,7 @@ inline void parallel(const plait_call *, int64_t n, F &&f) {
 }
 constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// As `parallel` over ranges [begin, end) of `n` items, of which about `grain` are worth a claim.
+// Runs f(begin, end) in parallel over ranges of `n` items, of about `grain` items each.
 template <class F>
 inline void parallel_ranges(const plait_call *c, int64_t n, int64_t grain, F &&f) {
   if (grain < 1) grain = 1;
@@ -252,8 +253,9 @@ inline void parallel_ranges(const plait_call *c, int64_t n, int64_t grain, F &&f
     f(begin, end < n ? end : n);
   });
 }
-constexpr int64_t kSerial = 32768;  // elements that one thread does faster than two
-constexpr int64_t kChunk = 16384;  // elements to a claim where memory is the limit
+constexpr int64_t kSerial = 32768;  // up to so many elements one thread is faster than two
+// elements for one unit of parallel work that is limited by memory
+constexpr int64_t kChunk = 16384;
 
 }  // namespace plait::core
 #endif  // PLAIT_CORE_KERNEL_H

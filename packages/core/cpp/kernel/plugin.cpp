@@ -1,4 +1,4 @@
-// A kernel library: every record that PLAIT_KERNEL left becomes a kernel of its operator.
+// The plug-in of a kernel library: registers every record of PLAIT_KERNEL as a kernel.
 #include "kernel/half_fallback.h"
 #include "linalg/gemm.h"
 
@@ -34,16 +34,18 @@ bool supported() {
 #endif
 }
 
-// The last kernel of an operator is asked first; behind each general one stands the one for halves.
+// The last kernel of an operator is asked first. Behind each general kernel the fallback for halves
+// is registered.
 plait_status implement(const plait_runtime *runtime, const plait_plugin *self,
                        const Registration *r, const Registration *end, bool general) {
   for (; r != end; r++) {
     const plait_op *op = runtime->op(r->op);
-    if (!op) continue;  // another version of the operator set: its definitions decide
+    if (!op) continue;  // the operator set may be another version without this operator
     uint64_t undo = 0;
     plait_thread *thread = runtime->thread();
     if (general)
-      PLAIT_TRY(runtime->implement(thread, op, kDLCPU, plait::core::widened, nullptr, self, &undo));
+      PLAIT_TRY(
+          runtime->implement(thread, op, kDLCPU, plait::core::half_fallback, nullptr, self, &undo));
     PLAIT_TRY(runtime->implement(thread, op, kDLCPU, r->kernel, nullptr, self, &undo));
   }
   return PLAIT_OK;

@@ -14,9 +14,10 @@ namespace {
 
 Blas table;
 char packaged[1024];
-char refusal[1536];  // why the library of PLAIT_BLAS_LIBRARY is of no use; empty: it is, or not set
+// why the library of PLAIT_BLAS_LIBRARY cannot be used; empty if it can, or is not set
+char refusal[1536];
 pthread_once_t once = PTHREAD_ONCE_INIT;
-ForkMutex opening;  // a child could not open a library that is half open
+ForkMutex opening;  // a child of a fork could not open a library that was being opened
 
 // SciPy's builds of OpenBLAS have prefixed names, so that several copies can live in one process.
 void *symbol(void *library, const char *name) {
@@ -68,7 +69,7 @@ bool open_beside() {
   return open(path);
 }
 
-const char *chosen() {  // by the user, or NULL
+const char *chosen() {  // the library that the user named, or NULL
   const char *path = getenv("PLAIT_BLAS_LIBRARY");
   return path && *path ? path : nullptr;
 }
@@ -111,8 +112,8 @@ void *blas_symbol(const char *name) {
 
 }  // namespace plait::core
 
-// To be called before the first product: `path` is where the packaged BLAS lies, or "". NULL, or
-// why the library that PLAIT_BLAS_LIBRARY names cannot be used.
+// Must be called before the first product. `path` is the path of the packaged BLAS, or "". Returns
+// NULL, or the reason why the library of PLAIT_BLAS_LIBRARY cannot be used.
 extern "C" __attribute__((visibility("default"))) const char *plait_core_use_blas(
     const char *path) {
   using namespace plait::core;

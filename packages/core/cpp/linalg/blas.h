@@ -5,7 +5,7 @@
 
 namespace plait::core {
 
-enum { kRowMajor = 101, kNoTrans = 111, kTrans = 112 };  // CBLAS's numbers
+enum { kRowMajor = 101, kNoTrans = 111, kTrans = 112 };  // constants of CBLAS
 
 template <class T>
 struct BlasOf {
@@ -20,11 +20,12 @@ struct Blas {
   void *library;
 };
 
-// Opened at the first call, told to use one thread: it runs inside our executor. The library that
-// PLAIT_BLAS_LIBRARY names and no other; or else, in this order: the one that plait_core_use_blas
-// was told of, the scipy_openblas32 package beside this library's package, the system's.
+// The BLAS library, opened at the first call and set to one thread, as it runs inside our executor.
+// It is the library that PLAIT_BLAS_LIBRARY names, and no other; or else the first that exists of:
+// the argument of plait_core_use_blas, the scipy_openblas32 package beside this library's package,
+// the system's BLAS.
 const Blas &blas();
-// Fails if PLAIT_BLAS_LIBRARY names what cannot be used.
+// Fails if PLAIT_BLAS_LIBRARY names a library that cannot be used.
 plait_status check_blas(const plait_call *c);
 // A function of that library by its Fortran or C name, whatever prefix it has there; or NULL.
 void *blas_symbol(const char *name);

@@ -9,7 +9,8 @@ const char *const kIndefinite =
     "identity, or use linalg.eigh or linalg.lu_factor";
 
 template <class T>
-void clear_triangle(int64_t n, T *a, bool lower) {  // the one that isn't meant, of columns
+// the triangle that is not read, in column-major order
+void clear_triangle(int64_t n, T *a, bool lower) {
   for (int64_t j = 0; j < n; j++)
     for (int64_t i = lower ? 0 : j + 1; i < (lower ? j : n); i++) a[j * n + i] = T(0);
 }
@@ -25,9 +26,9 @@ plait_status cholesky(plait_call *c) {
   T *out = data<T>(result(c));
   int32_t *info = infos(c, 1);
   const bool raises = !info || integer(c, 2);
-  const Outcome o = each_matrix(c, batch.count, double(n) * n * n / 3, [&](int64_t i, Room &room) {
-    T *at = room.take<T>(n * n);
-    if (room.failed) return kNoMemory;
+  const Outcome o = each_matrix(c, batch.count, double(n) * n * n / 3, [&](int64_t i, Workspaces &memory) {
+    T *at = memory.take<T>(n * n);
+    if (memory.failed) return kNoMemory;
     part<T>(a, batch, i).copy(at);
     char triangle = upper ? 'U' : 'L';
     int rows = int(n), failed = 0;
@@ -53,17 +54,19 @@ plait_status cholesky_solve(plait_call *c) {
   if (!fits(n, k)) return too_large(c);
   char triangle = integer(c, 2) ? 'U' : 'L';
   T *to = data<T>(out);
-  const Outcome o = each_matrix(c, batch.count, double(n) * n * k, [&](int64_t i, Room &room) {
-    T *at = room.take<T>(n * n), *x = room.take<T>(n * k);
-    if (room.failed) return kNoMemory;
-    part<T>(l, batch, i).copy(at);
-    part<T>(b, batch, i).copy(x);
-    int rows = int(n), columns = int(k), failed = 0;
-    if (n && k)
-      fortran(lapack<T>().potrs, &triangle, &rows, &columns, at, &rows, x, &rows, &failed, kOne);
-    to_rows(x, n, n, k, to + i * n * k);
-    return failed;
-  });
+  const Outcome o =
+      each_matrix(c, batch.count, double(n) * n * k, [&](int64_t i, Workspaces &memory) {
+        T *at = memory.take<T>(n * n), *x = memory.take<T>(n * k);
+        if (memory.failed) return kNoMemory;
+        part<T>(l, batch, i).copy(at);
+        part<T>(b, batch, i).copy(x);
+        int rows = int(n), columns = int(k), failed = 0;
+        if (n && k)
+          fortran(lapack<T>().potrs, &triangle, &rows, &columns, at, &rows, x, &rows, &failed,
+                  kOne);
+        to_rows(x, n, n, k, to + i * n * k);
+        return failed;
+      });
   return o.code ? fail_at(c, o, batch, "L", "was refused by LAPACK (%d)") : PLAIT_OK;
 }
 PLAIT_LINALG_KERNEL("cholesky_solve", cholesky_solve);
@@ -77,24 +80,25 @@ plait_status cholesky_inverse(plait_call *c) {
   if (!fits(n)) return too_large(c);
   const bool upper = integer(c, 1);
   T *to = data<T>(out);
-  const Outcome o = each_matrix(c, batch.count, double(n) * n * n, [&](int64_t i, Room &room) {
-    T *at = room.take<T>(n * n);
-    if (room.failed) return kNoMemory;
-    part<T>(l, batch, i).copy(at);
-    char triangle = upper ? 'U' : 'L';
-    int rows = int(n), failed = 0;
-    if (n) fortran(lapack<T>().potri, &triangle, &rows, at, &rows, &failed, kOne);
-    for (int64_t j = 0; j < n; j++)  // the other triangle follows from symmetry
-      for (int64_t k = 0; k < j; k++) {
-        T &high = at[j * n + k], &low = at[k * n + j];
-        if (upper)
-          low = conjugate(high);
-        else
-          high = conjugate(low);
-      }
-    to_rows(at, n, n, n, to + i * n * n);
-    return failed;
-  });
+  const Outcome o =
+      each_matrix(c, batch.count, double(n) * n * n, [&](int64_t i, Workspaces &memory) {
+        T *at = memory.take<T>(n * n);
+        if (memory.failed) return kNoMemory;
+        part<T>(l, batch, i).copy(at);
+        char triangle = upper ? 'U' : 'L';
+        int rows = int(n), failed = 0;
+        if (n) fortran(lapack<T>().potri, &triangle, &rows, at, &rows, &failed, kOne);
+        for (int64_t j = 0; j < n; j++)  // the other triangle follows from symmetry
+          for (int64_t k = 0; k < j; k++) {
+            T &high = at[j * n + k], &low = at[k * n + j];
+            if (upper)
+              low = conjugate(high);
+            else
+              high = conjugate(low);
+          }
+        to_rows(at, n, n, n, to + i * n * n);
+        return failed;
+      });
   return o.code ? fail_at(c, o, batch, "L", "is singular: element %d of its diagonal is 0")
                 : PLAIT_OK;
 }
@@ -111,19 +115,20 @@ plait_status solve_triangular(plait_call *c) {
   char triangle = integer(c, 2) ? 'U' : 'L', side = integer(c, 3) ? 'L' : 'R', plain = 'N';
   char diagonal = integer(c, 4) ? 'U' : 'N';
   T *to = data<T>(out);
-  const Outcome o = each_matrix(c, batch.count, double(k) * m * n, [&](int64_t i, Room &room) {
-    T *at = room.take<T>(k * k), *x = room.take<T>(m * n);
-    if (room.failed) return kNoMemory;
-    part<T>(a, batch, i).copy(at);
-    part<T>(b, batch, i).copy(x);
-    int rows = int(m), columns = int(n), ld = int(k);
-    T one = T(1);
-    if (m && n)
-      fortran(lapack<T>().trsm, &side, &triangle, &plain, &diagonal, &rows, &columns, &one, at, &ld,
-              x, &rows, kOne, kOne, kOne, kOne);
-    to_rows(x, m, m, n, to + i * m * n);
-    return 0;
-  });
+  const Outcome o =
+      each_matrix(c, batch.count, double(k) * m * n, [&](int64_t i, Workspaces &memory) {
+        T *at = memory.take<T>(k * k), *x = memory.take<T>(m * n);
+        if (memory.failed) return kNoMemory;
+        part<T>(a, batch, i).copy(at);
+        part<T>(b, batch, i).copy(x);
+        int rows = int(m), columns = int(n), ld = int(k);
+        T one = T(1);
+        if (m && n)
+          fortran(lapack<T>().trsm, &side, &triangle, &plain, &diagonal, &rows, &columns, &one, at,
+                  &ld, x, &rows, kOne, kOne, kOne, kOne);
+        to_rows(x, m, m, n, to + i * m * n);
+        return 0;
+      });
   return o.code ? fail_at(c, o, batch, "A", "") : PLAIT_OK;
 }
 PLAIT_LINALG_KERNEL("linalg_solve_triangular", solve_triangular);

@@ -32,15 +32,16 @@ plait_status determinants(plait_call *c, F &&store) {
   const Batch batch(a, 2);
   const int64_t n = a->shape[a->ndim - 1];
   if (!fits(n)) return too_large(c);
-  const Outcome o = each_matrix(c, batch.count, double(n) * n * n, [&](int64_t i, Room &room) {
-    T *at = room.take<T>(n * n);
-    int *pivots = room.take<int>(n);
-    if (room.failed) return kNoMemory;
-    part<T>(a, batch, i).copy(at);
-    if (n) getrf<T>(int(n), int(n), at, pivots);
-    store(i, determinant<T>(n, at, pivots));
-    return 0;
-  });
+  const Outcome o =
+      each_matrix(c, batch.count, double(n) * n * n, [&](int64_t i, Workspaces &memory) {
+        T *at = memory.take<T>(n * n);
+        int *pivots = memory.take<int>(n);
+        if (memory.failed) return kNoMemory;
+        part<T>(a, batch, i).copy(at);
+        if (n) getrf<T>(int(n), int(n), at, pivots);
+        store(i, determinant<T>(n, at, pivots));
+        return 0;
+      });
   return o.code ? fail_at(c, o, batch, "A", "") : PLAIT_OK;
 }
 template <class T>

@@ -8,7 +8,7 @@ const char *const kNoConvergence =
     "has eigenvalues that did not converge (%d of them); look for infinities and NaN in it";
 
 template <class T>
-int syevd(char job, char triangle, int n, T *a, Real<T> *w, Room &room) {
+int syevd(char job, char triangle, int n, T *a, Real<T> *w, Workspaces &memory) {
   int info = 0, lwork = -1, lrwork = -1, liwork = -1, iask = 0;
   T ask{};
   Real<T> rask{};
@@ -21,10 +21,10 @@ int syevd(char job, char triangle, int n, T *a, Real<T> *w, Room &room) {
   lwork = queried(ask);
   lrwork = queried(rask);
   liwork = iask + 1;
-  T *work = room.take<T>(lwork);
-  Real<T> *rwork = room.take<Real<T>>(lrwork);
-  int *iwork = room.take<int>(liwork);
-  if (room.failed) return kNoMemory;
+  T *work = memory.take<T>(lwork);
+  Real<T> *rwork = memory.take<Real<T>>(lrwork);
+  int *iwork = memory.take<int>(liwork);
+  if (memory.failed) return kNoMemory;
   if constexpr (is_complex<T>)
     fortran(lapack<T>().syevd, &job, &triangle, &n, a, &n, w, work, &lwork, rwork, &lrwork, iwork,
             &liwork, &info, kOne, kOne);
@@ -44,16 +44,17 @@ plait_status eigh(plait_call *c) {
   Real<T> *values = data<Real<T>>(result(c, 0));
   T *vectors = c->n_out > 1 ? data<T>(result(c, 1)) : nullptr;
   const char triangle = text_is(c, 1, "U") || text_is(c, 1, "u") ? 'U' : 'L';
-  const Outcome o = each_matrix(c, batch.count, 9.0 * n * n * n, [&](int64_t i, Room &room) {
-    T *at = room.take<T>(n * n);
-    if (room.failed) return kNoMemory;
-    part<T>(a, batch, i).copy(at);
-    if (!finite(at, n * n)) return int(n);
-    const int failed =
-        n ? syevd<T>(vectors ? 'V' : 'N', triangle, int(n), at, values + i * n, room) : 0;
-    if (vectors) to_rows(at, n, n, n, vectors + i * n * n);
-    return failed;
-  });
+  const Outcome o =
+      each_matrix(c, batch.count, 9.0 * n * n * n, [&](int64_t i, Workspaces &memory) {
+        T *at = memory.take<T>(n * n);
+        if (memory.failed) return kNoMemory;
+        part<T>(a, batch, i).copy(at);
+        if (!finite(at, n * n)) return int(n);
+        const int failed =
+            n ? syevd<T>(vectors ? 'V' : 'N', triangle, int(n), at, values + i * n, memory) : 0;
+        if (vectors) to_rows(at, n, n, n, vectors + i * n * n);
+        return failed;
+      });
   return o.code ? fail_at(c, o, batch, "A", kNoConvergence) : PLAIT_OK;
 }
 PLAIT_LINALG_KERNEL("linalg_eigh", eigh);
@@ -100,12 +101,12 @@ void unpack_vectors(int64_t n, const R *imaginary, const R *packed, Complex<R> *
 
 // Right vectors go to `to` (rows) unless that is NULL.
 template <class T>
-int geev(int n, T *a, Complex<T> *values, Complex<T> *to, Room &room) {
+int geev(int n, T *a, Complex<T> *values, Complex<T> *to, Workspaces &memory) {
   char none = 'N', job = to ? 'V' : 'N';
   int info = 0, lwork = -1;
-  T ask{}, *vectors = room.take<T>(to ? int64_t(n) * n : 1);
-  Real<T> *first = room.take<Real<T>>(2 * int64_t(n)), *second = room.take<Real<T>>(n);
-  if (room.failed) return kNoMemory;
+  T ask{}, *vectors = memory.take<T>(to ? int64_t(n) * n : 1);
+  Real<T> *first = memory.take<Real<T>>(2 * int64_t(n)), *second = memory.take<Real<T>>(n);
+  if (memory.failed) return kNoMemory;
   const auto run = [&](T *work) {
     if constexpr (is_complex<T>)
       fortran(lapack<T>().geev, &none, &job, &n, a, &n, values, vectors, &n, vectors, &n, work,
@@ -116,8 +117,8 @@ int geev(int n, T *a, Complex<T> *values, Complex<T> *to, Room &room) {
   };
   run(&ask);
   lwork = queried(ask);
-  T *work = room.take<T>(lwork);
-  if (room.failed) return kNoMemory;
+  T *work = memory.take<T>(lwork);
+  if (memory.failed) return kNoMemory;
   run(work);
   if constexpr (is_complex<T>) {
     if (to) to_rows(vectors, n, n, n, to);
@@ -136,14 +137,16 @@ plait_status eig(plait_call *c) {
   if (!fits(n)) return too_large(c);
   Complex<T> *values = data<Complex<T>>(result(c, 0));
   Complex<T> *vectors = c->n_out > 1 ? data<Complex<T>>(result(c, 1)) : nullptr;
-  const Outcome o = each_matrix(c, batch.count, 25.0 * n * n * n, [&](int64_t i, Room &room) {
-    T *at = room.take<T>(n * n);
-    if (room.failed) return kNoMemory;
-    part<T>(a, batch, i).copy(at);
-    if (!finite(at, n * n)) return int(n);
-    return n ? geev<T>(int(n), at, values + i * n, vectors ? vectors + i * n * n : nullptr, room)
-             : 0;
-  });
+  const Outcome o =
+      each_matrix(c, batch.count, 25.0 * n * n * n, [&](int64_t i, Workspaces &memory) {
+        T *at = memory.take<T>(n * n);
+        if (memory.failed) return kNoMemory;
+        part<T>(a, batch, i).copy(at);
+        if (!finite(at, n * n)) return int(n);
+        return n ? geev<T>(int(n), at, values + i * n, vectors ? vectors + i * n * n : nullptr,
+                           memory)
+                 : 0;
+      });
   return o.code ? fail_at(c, o, batch, "A", kNoConvergence) : PLAIT_OK;
 }
 PLAIT_LINALG_KERNEL("linalg_eig", eig);

@@ -5,7 +5,7 @@
 namespace plait::core {
 namespace {
 
-constexpr int64_t kTileWork = 1 << 19;  // multiplications that are worth a claim
+constexpr int64_t kTileWork = 1 << 19;  // multiplications for one unit of parallel work
 constexpr int64_t kUnpacked =
     1 << 14;  // below, copying an operand into order costs more than it gains
 constexpr int64_t kSmallest = 32;       // rows or columns of a tile
@@ -48,7 +48,7 @@ plait_status gemm_deep(const plait_call *c, const Product<T> &p, int64_t pieces)
 
 }  // namespace
 
-// Not packed at all, or by BLAS.
+// Products that are not packed, or that BLAS packs.
 template <class T>
 bool gemm_floats(const Product<T> &p) {
   if constexpr (is_float<T>) {

@@ -18,9 +18,10 @@ struct Product {
   int64_t ldc;
 };
 
-// How many products are summed up one after the other, at most: the error of such a sum grows with
-// their number, of a sum of such sums with its root. Of the libraries' kernels some sum up all k,
-// so they get no more than this at a time, and the error does not depend on the processor.
+// The largest number of products that are summed up one after the other. The error of such a sum
+// grows with their number, that of a sum of such sums with its root. Some BLAS kernels sum up all k
+// products in one run, so they get no more than this at a time, and the error does not depend on
+// the processor.
 constexpr int64_t kRun = 512;
 
 // run(begin, depth) for even runs of [0, k), in order; once if k is 0.
@@ -34,8 +35,8 @@ void in_runs(int64_t k, const F &run) {
   } while (l < k);
 }
 
-// c of p by runs of k, each of them by multiply(product): not into c itself, in which some
-// libraries add up product by product.
+// Computes c of p in runs of k, each by multiply(product) into a buffer, as some libraries add
+// single products to c.
 template <class T, class F>
 void gemm_in_runs(const Product<T> &p, const F &multiply) {
   Workspace space;
@@ -68,7 +69,7 @@ void gemm_serial(const Product<T> &p);
 template <class T>
 plait_status gemm(const plait_call *c, Product<T> p);
 
-// Whether the user wants rows that do not depend on the others.
+// Whether the user asks for rows that do not depend on other rows.
 bool batch_invariant();
 
 // Of complex numbers, in gemm_complex.cpp.
@@ -85,19 +86,20 @@ void gemm_serial(const Product<Complex128> &p);
 template <class T>
 void gemm_own(const Product<T> &p);
 
-// One column of results, n = 1. False, and nothing done, if neither the rows nor the columns of the
-// matrix lie side by side.
+// One column of results, n = 1. Returns false and does nothing if neither the rows nor the columns
+// of the matrix are contiguous.
 template <class T>
 bool gemv(const Product<T> &p);
 
-// Small products, whose operands are not worth packing. False, and nothing done, if the product
-// isn't small, or b is neither dense nor transposed and small. Not for the batch-invariant mode.
+// Small products, whose operands are not worth packing. Returns false and does nothing if the
+// product is not small, or if b is neither dense nor transposed and small. Not for the
+// batch-invariant mode.
 constexpr int64_t kDirect = 1 << 16;
 template <class T>
 bool gemm_direct(Product<T> p);
 
-// Large products on processors with wide tiles, on all threads. DECLINE, and nothing done, if there
-// are none, or the product is small, huge, or laid out as they don't take it.
+// Large products on processors with wide tiles, on all threads. Returns DECLINE and does nothing
+// without wide tiles, or if the product is small, huge, or of another layout.
 template <class T>
 plait_status gemm_tiled(const plait_call *c, const Product<T> &p);
 

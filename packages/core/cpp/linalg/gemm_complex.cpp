@@ -6,12 +6,13 @@
 namespace plait::core {
 namespace {
 
-constexpr int64_t kTileWork = 1 << 17;  // multiplications that are worth a claim
+constexpr int64_t kTileWork = 1 << 17;  // multiplications for one unit of parallel work
 
 using ComplexGemm = void (*)(int order, int trans_a, int trans_b, int m, int n, int k,
                              const void *alpha, const void *a, int lda, const void *b, int ldb,
                              const void *beta, void *c, int ldc);
-// No static local: a fork while another thread opens the library would leave the child waiting.
+// Not a static local: after a fork while another thread opens the library the child would wait for
+// ever.
 ComplexGemm blas_gemm(Complex64) {
   return reinterpret_cast<ComplexGemm>(blas_symbol("cblas_cgemm"));
 }

@@ -50,7 +50,7 @@ void square(const T *a, const T *b, int64_t depth, T *out) {
   }
 }
 
-// Puts a square at row i and column j of the results, or adds it to what is there already.
+// Stores a square at row i and column j of the results, or adds it to them.
 template <class T>
 void add_square(const Product<T> &p, int64_t i, int64_t j, int64_t h, int64_t w, bool more,
                 const T *square) {
@@ -91,7 +91,7 @@ namespace {
 
 constexpr int64_t kTurned = 4096;  // elements of a transposed operand that are put in order
 
-// R rows and V vectors of results, read from where the operands lie.
+// R rows and V vectors of results, from operands that are not packed.
 template <class T, int R, int V>
 PLAIT_INLINE void strip(const Product<T> &p, int64_t i, int64_t j) {
   Vec<T> acc[R][V] = {};
@@ -130,7 +130,7 @@ void strips(const Product<T> &p, int64_t i) {
 
 }  // namespace
 
-// In runs of k: a result is a sum of sums.
+// Sums are cut into runs of k: a result is a sum of sums.
 template <class T>
 bool gemm_direct(Product<T> p) {
   const bool shallow = p.k < 8 && p.m * p.n > 4096;  // BLAS writes results faster

@@ -1,5 +1,5 @@
-// Matrix products out of wide tiles, on processors that have them: both operands are packed once,
-// on all threads, and not again for each tile.
+// Matrix products by wide tiles, on processors that have them. Both operands are packed once, on
+// all threads, instead of once for each tile.
 #include "kernel/transpose.h"
 #include "linalg/gemm.h"
 #include "linalg/tile.h"
@@ -7,9 +7,9 @@
 namespace plait::core {
 namespace {
 
-constexpr int64_t kWork = 1 << 20;  // multiplications from which packing pays
+constexpr int64_t kWork = 1 << 20;  // packing pays from this number of multiplications on
 constexpr uint64_t kLargest = 64 << 20;  // bytes of packed operands
-constexpr int64_t kRows = 192, kBeside = 128;  // rows and columns of a tile, at most
+constexpr int64_t kRows = 192, kBeside = 128;  // largest numbers of rows and columns of a tile
 constexpr int64_t kEdge = 48;
 
 // a's rows [begin, end), one after the other with a gap: rows whose distance is a power of two
@@ -26,7 +26,7 @@ void pack_a(const Product<T> &p, int64_t begin, int64_t end, int64_t width, T *t
                   sizeof(T));
 }
 
-// One tile; columns that fill no panel go through memory beside.
+// One tile; columns that do not fill a panel go through a buffer.
 template <class T>
 void tile(const Product<T> &p, Matrix<T> a, Panels<T> b, int64_t rows, int64_t columns, T *c) {
   const bool add = p.beta != T(0);

@@ -1,15 +1,16 @@
-// Products of a matrix and a vector, which read each element of the matrix once. Libraries sum up
-// whole rows in one run, whose error grows with their length; here sums are cut into runs, whose
-// sums are added up two and two.
+// Products of a matrix and a vector, which read each element of the matrix once. BLAS sums up whole
+// rows in one run, whose error grows with their length. Here sums are cut into runs, whose sums are
+// added up in pairs.
 #include "linalg/gemm.h"
 
 namespace plait::core {
 namespace {
 
-constexpr int64_t kDot = 4 * kRun;  // a run in the lanes of vectors, each of which sums up a part
+// elements of a run; each lane of the vectors sums up a part of it
+constexpr int64_t kDot = 4 * kRun;
 
-// Adds up the sums of equal runs, two and two: level[i] has the sum of 2^i of them, where bit i of
-// their number is set.
+// Adds up the sums of equal runs in pairs: level[i] has the sum of 2^i of them if bit i of their
+// number is set.
 template <class T>
 class Pairwise {
  public:
@@ -31,7 +32,7 @@ class Pairwise {
   uint64_t count_ = 0;
 };
 
-// R rows of a, whose elements lie side by side, times x.
+// R contiguous rows of a, times x.
 template <class T, int R>
 PLAIT_INLINE void dots(const T *a, int64_t rows, const T *x, int64_t n, T *sums) {
   constexpr int64_t w = kLanes<T>;
@@ -86,7 +87,7 @@ T dot_strided(const T *a, int64_t step_a, const T *b, int64_t step_b, int64_t n)
 
 constexpr int64_t kBeside = 1024;  // results whose sums stay in the first-level cache
 
-// to[j] += the products of R elements of x with as many columns of a, for n results.
+// to[j] += the products of R elements of x with R columns of a, for n results.
 template <class T, int R>
 PLAIT_INLINE void add_columns(const T *a, int64_t columns, const T *x, int64_t step, int64_t n,
                               T *to) {
@@ -102,7 +103,7 @@ PLAIT_INLINE void add_columns(const T *a, int64_t columns, const T *x, int64_t s
     for (int r = 0; r < R; r++) to[j] += factor[r] * a[r * columns + j];
 }
 
-// a's columns lie side by side.
+// A matrix with contiguous columns.
 template <class T>
 void by_columns(const Product<T> &p) {
   alignas(64) T run[kBeside], total[kBeside];

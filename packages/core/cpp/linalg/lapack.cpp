@@ -13,7 +13,8 @@ namespace {
 Lapack tables[kLapackKinds];
 pthread_once_t once = PTHREAD_ONCE_INIT;
 
-// Some BLAS libraries leave LAPACK to another one.
+// A function of the BLAS library, or of the other library: some BLAS libraries do not contain
+// LAPACK.
 void *find(char letter, const char *name, void *other) {
   const bool complex = letter == 'c' || letter == 'z';
   if (complex && strcmp(name, "orgqr") == 0) name = "ungqr";

@@ -68,7 +68,8 @@ inline const Lapack &lapack() {
   return lapack_of((sizeof(Real<T>) == 8) + 2 * is_complex<T>);
 }
 
-// Calls a Fortran subroutine. Lengths of character arguments follow the others, as size_t 1.
+// Calls a Fortran subroutine. The lengths of its character arguments follow the others, each a
+// size_t of 1.
 template <class... A>
 inline void fortran(void *function, A... arguments) {
   reinterpret_cast<void (*)(A...)>(function)(arguments...);
@@ -85,8 +86,8 @@ plait_status no_lapack(const plait_call *c);
     PLAIT_CASE(C128, c128, __VA_ARGS__)  \
     default: return PLAIT_DECLINE;       \
   }
-// Registers `template <class T> plait_status function(plait_call *)` for the four types; they are
-// told apart by the first argument.
+// Registers `template <class T> plait_status function(plait_call *)` for the four types; the dtype
+// of the first argument selects the instance.
 #define PLAIT_LINALG_KERNEL(op, function)                          \
   plait_status function##_any(plait_call *c) {                     \
     if (!lapack<float>().complete) return no_lapack(c);            \

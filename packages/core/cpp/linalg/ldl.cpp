@@ -6,15 +6,15 @@ namespace {
 
 // linalg_ldl_factor, linalg_ldl_factor_ex: (LD, pivots[, info])
 template <class T>
-int factor(bool hermitian, int n, T *a, int *pivots, Room &room) {
+int factor(bool hermitian, int n, T *a, int *pivots, Workspaces &memory) {
   void *f = hermitian ? lapack<T>().hetrf : lapack<T>().sytrf;
   const char lower = 'L';
   int info = 0, lwork = -1;
   T ask{};
   fortran(f, &lower, &n, a, &n, pivots, &ask, &lwork, &info, kOne);
   lwork = queried(ask);
-  T *work = room.take<T>(lwork);
-  if (room.failed) return kNoMemory;
+  T *work = memory.take<T>(lwork);
+  if (memory.failed) return kNoMemory;
   fortran(f, &lower, &n, a, &n, pivots, work, &lwork, &info, kOne);
   return info;
 }
@@ -28,17 +28,18 @@ plait_status ldl_factor(plait_call *c) {
   T *ld = data<T>(result(c, 0));
   int32_t *pivots = data<int32_t>(result(c, 1)), *info = infos(c, 2);
   const bool hermitian = integer(c, 1), raises = c->n_out > 2 && integer(c, 2);
-  const Outcome o = each_matrix(c, batch.count, double(n) * n * n, [&](int64_t i, Room &room) {
-    T *at = room.take<T>(n * n);
-    if (room.failed) return kNoMemory;
-    part<T>(a, batch, i).copy(at);
-    for (int64_t y = 1; y < n; y++)
-      for (int64_t x = 0; x < y; x++) at[y * n + x] = T(0);  // above the diagonal
-    const int failed = n ? factor<T>(hermitian, int(n), at, pivots + i * n, room) : 0;
-    to_rows(at, n, n, n, ld + i * n * n);
-    if (info) info[i] = failed;
-    return raises || failed < 0 ? failed : 0;
-  });
+  const Outcome o =
+      each_matrix(c, batch.count, double(n) * n * n, [&](int64_t i, Workspaces &memory) {
+        T *at = memory.take<T>(n * n);
+        if (memory.failed) return kNoMemory;
+        part<T>(a, batch, i).copy(at);
+        for (int64_t y = 1; y < n; y++)
+          for (int64_t x = 0; x < y; x++) at[y * n + x] = T(0);  // above the diagonal
+        const int failed = n ? factor<T>(hermitian, int(n), at, pivots + i * n, memory) : 0;
+        to_rows(at, n, n, n, ld + i * n * n);
+        if (info) info[i] = failed;
+        return raises || failed < 0 ? failed : 0;
+      });
   return o.code ? fail_at(c, o, batch, "A", "has a singular factor: D[%d - 1] is 0 on its diagonal")
                 : PLAIT_OK;
 }
@@ -46,7 +47,7 @@ PLAIT_LINALG_KERNEL("linalg_ldl_factor", ldl_factor);
 plait_status ldl_factor_ex(plait_call *c) { return ldl_factor_any(c); }
 PLAIT_KERNEL("linalg_ldl_factor_ex", ldl_factor_ex);
 
-// Whether LAPACK made such pivots: negative ones come in pairs.
+// Whether LAPACK can have made these pivots: negative ones come in pairs.
 bool sound(const int *pivots, int64_t n) {
   for (int64_t i = 0; i < n; i++) {
     const int64_t p = pivots[i] < 0 ? -int64_t(pivots[i]) : pivots[i];
@@ -67,21 +68,22 @@ plait_status ldl_solve(plait_call *c) {
   if (!fits(n, k)) return too_large(c);
   T *to = data<T>(out);
   void *f = integer(c, 3) ? lapack<T>().hetrs : lapack<T>().sytrs;
-  const Outcome o = each_matrix(c, batch.count, double(n) * n * k, [&](int64_t i, Room &room) {
-    T *at = room.take<T>(n * n), *x = room.take<T>(n * k);
-    int *pivot = room.take<int>(n);
-    if (room.failed) return kNoMemory;
-    part<T>(ld, batch, i).copy(at);
-    part<T>(b, batch, i).copy(x);
-    const int32_t *from = data<int32_t>(pivots) + offset_of(pivots, 1, batch, i);
-    for (int64_t j = 0; j < n; j++) pivot[j] = from[j * pivots->strides[pivots->ndim - 1]];
-    if (!sound(pivot, n)) return 1;
-    const char lower = 'L';
-    int rows = int(n), columns = int(k), failed = 0;
-    if (n && k) fortran(f, &lower, &rows, &columns, at, &rows, pivot, x, &rows, &failed, kOne);
-    to_rows(x, n, n, k, to + i * n * k);
-    return failed;
-  });
+  const Outcome o =
+      each_matrix(c, batch.count, double(n) * n * k, [&](int64_t i, Workspaces &memory) {
+        T *at = memory.take<T>(n * n), *x = memory.take<T>(n * k);
+        int *pivot = memory.take<int>(n);
+        if (memory.failed) return kNoMemory;
+        part<T>(ld, batch, i).copy(at);
+        part<T>(b, batch, i).copy(x);
+        const int32_t *from = data<int32_t>(pivots) + offset_of(pivots, 1, batch, i);
+        for (int64_t j = 0; j < n; j++) pivot[j] = from[j * pivots->strides[pivots->ndim - 1]];
+        if (!sound(pivot, n)) return 1;
+        const char lower = 'L';
+        int rows = int(n), columns = int(k), failed = 0;
+        if (n && k) fortran(f, &lower, &rows, &columns, at, &rows, pivot, x, &rows, &failed, kOne);
+        to_rows(x, n, n, k, to + i * n * k);
+        return failed;
+      });
   return o.code ? fail_at(c, o, batch, "pivots",
                           "must be what linalg.ldl_factor made: from %d to the rows of LD")
                 : PLAIT_OK;

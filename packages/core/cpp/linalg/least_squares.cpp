@@ -6,7 +6,7 @@ namespace {
 
 template <class T>
 int gelsd(int m, int n, int k, T *a, T *b, int ldb, Real<T> *s, Real<T> rcond, int *rank,
-          Room &room) {
+          Workspaces &memory) {
   int info = 0, lwork = -1, iask = 0;
   T ask{};
   Real<T> rask{};
@@ -20,10 +20,10 @@ int gelsd(int m, int n, int k, T *a, T *b, int ldb, Real<T> *s, Real<T> rcond, i
   };
   run(&ask, &rask, &iask);
   lwork = queried(ask);
-  T *work = room.take<T>(lwork);
-  Real<T> *rwork = room.take<Real<T>>(is_complex<T> ? queried(rask) : 1);
-  int *iwork = room.take<int>(iask + 1);
-  if (room.failed) return kNoMemory;
+  T *work = memory.take<T>(lwork);
+  Real<T> *rwork = memory.take<Real<T>>(is_complex<T> ? queried(rask) : 1);
+  int *iwork = memory.take<int>(iask + 1);
+  if (memory.failed) return kNoMemory;
   run(work, rwork, iwork);
   return info;
 }
@@ -40,32 +40,33 @@ plait_status lstsq(plait_call *c) {
   Real<T> *residuals = data<Real<T>>(result(c, 1)), *values = data<Real<T>>(result(c, 3));
   int64_t *ranks = data<int64_t>(result(c, 2));
   const Real<T> rcond = Real<T>(real(c, 2));
-  const Outcome o = each_matrix(c, batch.count, 10.0 * m * n * small, [&](int64_t i, Room &room) {
-    T *at = room.take<T>(m * n), *bt = room.take<T>(rows * k);
-    if (room.failed) return kNoMemory;
-    for (int64_t j = 0; j < rows * k; j++) bt[j] = T(0);
-    part<T>(a, batch, i).copy(at);
-    const Part<T> from = part<T>(b, batch, i);
-    to_columns(from.data, from.row_step, from.column_step, m, k, bt, rows);
-    if (!finite(at, m * n) || !finite(bt, rows * k)) return 1;
-    int rank = 0, failed = 0;
-    if (small)
-      failed = gelsd<T>(int(m), int(n), int(k), at, bt, int(rows), values + i * small, rcond, &rank,
-                        room);
-    else  // nothing to fit: the shortest solution is 0
-      for (int64_t j = 0; j < n * k; j++) bt[j] = T(0);
-    to_rows(bt, small ? rows : n, n, k, x + i * n * k);
-    ranks[i] = rank;
-    for (int64_t j = 0; j < k; j++) {
-      double sum = 0;
-      for (int64_t p = n; p < m && small; p++) {
-        const double size = magnitude(bt[j * rows + p]);
-        sum += size * size;
-      }
-      residuals[i * k + j] = Real<T>(sum);
-    }
-    return failed;
-  });
+  const Outcome o =
+      each_matrix(c, batch.count, 10.0 * m * n * small, [&](int64_t i, Workspaces &memory) {
+        T *at = memory.take<T>(m * n), *bt = memory.take<T>(rows * k);
+        if (memory.failed) return kNoMemory;
+        for (int64_t j = 0; j < rows * k; j++) bt[j] = T(0);
+        part<T>(a, batch, i).copy(at);
+        const Part<T> from = part<T>(b, batch, i);
+        to_columns(from.data, from.row_step, from.column_step, m, k, bt, rows);
+        if (!finite(at, m * n) || !finite(bt, rows * k)) return 1;
+        int rank = 0, failed = 0;
+        if (small)
+          failed = gelsd<T>(int(m), int(n), int(k), at, bt, int(rows), values + i * small, rcond,
+                            &rank, memory);
+        else  // nothing to fit: the shortest solution is 0
+          for (int64_t j = 0; j < n * k; j++) bt[j] = T(0);
+        to_rows(bt, small ? rows : n, n, k, x + i * n * k);
+        ranks[i] = rank;
+        for (int64_t j = 0; j < k; j++) {
+          double sum = 0;
+          for (int64_t p = n; p < m && small; p++) {
+            const double size = magnitude(bt[j * rows + p]);
+            sum += size * size;
+          }
+          residuals[i * k + j] = Real<T>(sum);
+        }
+        return failed;
+      });
   return o.code ? fail_at(c, o, batch, "A",
                           "has singular values that did not converge (%d); look for infinities and "
                           "NaN in it and in `B`")

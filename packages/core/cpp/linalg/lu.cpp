@@ -13,15 +13,16 @@ plait_status lu_factor(plait_call *c) {
   if (!fits(m, n)) return too_large(c);
   T *lu = data<T>(result(c, 0));
   int32_t *pivots = data<int32_t>(result(c, 1)), *info = infos(c, 2);
-  const Outcome o = each_matrix(c, batch.count, double(m) * n * k, [&](int64_t i, Room &room) {
-    T *at = room.take<T>(m * n);
-    if (room.failed) return kNoMemory;
-    part<T>(a, batch, i).copy(at);
-    const int failed = k ? getrf<T>(int(m), int(n), at, pivots + i * k) : 0;
-    to_rows(at, m, m, n, lu + i * m * n);
-    if (info) info[i] = failed;
-    return c->n_out > 2 && integer(c, 2) ? failed : failed < 0 ? failed : 0;
-  });
+  const Outcome o =
+      each_matrix(c, batch.count, double(m) * n * k, [&](int64_t i, Workspaces &memory) {
+        T *at = memory.take<T>(m * n);
+        if (memory.failed) return kNoMemory;
+        part<T>(a, batch, i).copy(at);
+        const int failed = k ? getrf<T>(int(m), int(n), at, pivots + i * k) : 0;
+        to_rows(at, m, m, n, lu + i * m * n);
+        if (info) info[i] = failed;
+        return c->n_out > 2 && integer(c, 2) ? failed : failed < 0 ? failed : 0;
+      });
   return o.code ? fail_at(c, o, batch, "A", "has a singular factor: U[%d - 1] is 0 on its diagonal")
                 : PLAIT_OK;
 }
@@ -29,39 +30,40 @@ PLAIT_LINALG_KERNEL("linalg_lu_factor", lu_factor);
 plait_status lu_factor_ex(plait_call *c) { return lu_factor_any(c); }
 PLAIT_KERNEL("linalg_lu_factor_ex", lu_factor_ex);
 
-// lu_unpack: (P, L, U) of what lu_factor made
+// lu_unpack: (P, L, U) from the result of lu_factor
 template <class T>
 plait_status unpack(plait_call *c) {
   const DLTensor *lu = tensor(c, 0), *pivots = tensor(c, 1);
   const Batch batch(lu, 2);
   const int64_t m = lu->shape[lu->ndim - 2], n = lu->shape[lu->ndim - 1], k = m < n ? m : n;
   T *p = data<T>(result(c, 0)), *l = data<T>(result(c, 1)), *u = data<T>(result(c, 2));
-  const Outcome o = each_matrix(c, batch.count, double(m) * (m + n), [&](int64_t b, Room &room) {
-    int64_t *row = room.take<int64_t>(m);
-    if (room.failed) return kNoMemory;
-    const Part<T> from = part<T>(lu, batch, b);
-    const int32_t *pivot = data<int32_t>(pivots) + offset_of(pivots, 1, batch, b);
-    for (int64_t i = 0; i < m; i++) row[i] = i;
-    for (int64_t i = 0; i < k; i++) {
-      const int64_t with = pivot[i * pivots->strides[pivots->ndim - 1]] - 1;
-      if (with < 0 || with >= m) return 1;
-      const int64_t kept = row[i];
-      row[i] = row[with];
-      row[with] = kept;
-    }
-    T *to = p + b * m * m;
-    for (int64_t i = 0; i < m * m; i++) to[i] = T(0);
-    for (int64_t i = 0; i < m; i++) to[row[i] * m + i] = T(1);
-    const auto at = [&](int64_t i, int64_t j) {
-      return from.data[i * from.row_step + j * from.column_step];
-    };
-    for (int64_t i = 0; i < m; i++)
-      for (int64_t j = 0; j < k; j++)
-        l[(b * m + i) * k + j] = i == j ? T(1) : j < i ? at(i, j) : T(0);
-    for (int64_t i = 0; i < k; i++)
-      for (int64_t j = 0; j < n; j++) u[(b * k + i) * n + j] = j >= i ? at(i, j) : T(0);
-    return 0;
-  });
+  const Outcome o =
+      each_matrix(c, batch.count, double(m) * (m + n), [&](int64_t b, Workspaces &memory) {
+        int64_t *row = memory.take<int64_t>(m);
+        if (memory.failed) return kNoMemory;
+        const Part<T> from = part<T>(lu, batch, b);
+        const int32_t *pivot = data<int32_t>(pivots) + offset_of(pivots, 1, batch, b);
+        for (int64_t i = 0; i < m; i++) row[i] = i;
+        for (int64_t i = 0; i < k; i++) {
+          const int64_t with = pivot[i * pivots->strides[pivots->ndim - 1]] - 1;
+          if (with < 0 || with >= m) return 1;
+          const int64_t kept = row[i];
+          row[i] = row[with];
+          row[with] = kept;
+        }
+        T *to = p + b * m * m;
+        for (int64_t i = 0; i < m * m; i++) to[i] = T(0);
+        for (int64_t i = 0; i < m; i++) to[row[i] * m + i] = T(1);
+        const auto at = [&](int64_t i, int64_t j) {
+          return from.data[i * from.row_step + j * from.column_step];
+        };
+        for (int64_t i = 0; i < m; i++)
+          for (int64_t j = 0; j < k; j++)
+            l[(b * m + i) * k + j] = i == j ? T(1) : j < i ? at(i, j) : T(0);
+        for (int64_t i = 0; i < k; i++)
+          for (int64_t j = 0; j < n; j++) u[(b * k + i) * n + j] = j >= i ? at(i, j) : T(0);
+        return 0;
+      });
   return o.code ? fail_at(c, o, batch, "LU_pivots", "must hold numbers from %d to the rows of LU")
                 : PLAIT_OK;
 }
@@ -76,34 +78,35 @@ plait_status lu_solve(plait_call *c) {
   const int64_t n = lu->shape[lu->ndim - 1], k = out->shape[out->ndim - (flipped ? 2 : 1)];
   if (!fits(n, k)) return too_large(c);
   T *to = data<T>(out);
-  const Outcome o = each_matrix(c, batch.count, double(n) * n * k, [&](int64_t i, Room &room) {
-    T *at = room.take<T>(n * n), *x = room.take<T>(n * k);
-    int *pivot = room.take<int>(n);
-    if (room.failed) return kNoMemory;
-    part<T>(lu, batch, i).copy(at);
-    part<T>(b, batch, i).copy(x, flipped);
-    const int32_t *from = data<int32_t>(pivots) + offset_of(pivots, 1, batch, i);
-    for (int64_t j = 0; j < n; j++) {
-      pivot[j] = from[j * pivots->strides[pivots->ndim - 1]];
-      if (pivot[j] < 1 || pivot[j] > n) return 1;
-    }
-    // X A = B is A^T X^T = B^T; X A^H = B is conj(A) X^T = B^T: conjugated on both sides
-    const bool around = flipped && adjoint && is_complex<T>;
-    if (around)
-      for (int64_t j = 0; j < n * k; j++) x[j] = conjugate(x[j]);
-    char trans = flipped ? (adjoint ? 'N' : 'T') : adjoint ? 'C' : 'N';
-    int rows = int(n), columns = int(k), failed = 0;
-    if (n && k)
-      fortran(lapack<T>().getrs, &trans, &rows, &columns, at, &rows, pivot, x, &rows, &failed,
-              kOne);
-    if (around)
-      for (int64_t j = 0; j < n * k; j++) x[j] = conjugate(x[j]);
-    if (flipped)
-      memcpy(to + i * n * k, x, size_t(n * k) * sizeof(T));
-    else
-      to_rows(x, n, n, k, to + i * n * k);
-    return failed;
-  });
+  const Outcome o =
+      each_matrix(c, batch.count, double(n) * n * k, [&](int64_t i, Workspaces &memory) {
+        T *at = memory.take<T>(n * n), *x = memory.take<T>(n * k);
+        int *pivot = memory.take<int>(n);
+        if (memory.failed) return kNoMemory;
+        part<T>(lu, batch, i).copy(at);
+        part<T>(b, batch, i).copy(x, flipped);
+        const int32_t *from = data<int32_t>(pivots) + offset_of(pivots, 1, batch, i);
+        for (int64_t j = 0; j < n; j++) {
+          pivot[j] = from[j * pivots->strides[pivots->ndim - 1]];
+          if (pivot[j] < 1 || pivot[j] > n) return 1;
+        }
+        // X A = B is A^T X^T = B^T; X A^H = B is conj(A) X^T = B^T: conjugated on both sides
+        const bool around = flipped && adjoint && is_complex<T>;
+        if (around)
+          for (int64_t j = 0; j < n * k; j++) x[j] = conjugate(x[j]);
+        char trans = flipped ? (adjoint ? 'N' : 'T') : adjoint ? 'C' : 'N';
+        int rows = int(n), columns = int(k), failed = 0;
+        if (n && k)
+          fortran(lapack<T>().getrs, &trans, &rows, &columns, at, &rows, pivot, x, &rows, &failed,
+                  kOne);
+        if (around)
+          for (int64_t j = 0; j < n * k; j++) x[j] = conjugate(x[j]);
+        if (flipped)
+          memcpy(to + i * n * k, x, size_t(n * k) * sizeof(T));
+        else
+          to_rows(x, n, n, k, to + i * n * k);
+        return failed;
+      });
   return o.code ? fail_at(c, o, batch, "pivots", "must hold numbers from %d to the rows of LU")
                 : PLAIT_OK;
 }

@@ -60,7 +60,7 @@ plait_status bmm_as(const plait_call *c, const DLTensor *a, const DLTensor *b, D
     return p;
   };
   const bool plain = blas_layout(one(0).a, m, k).ld && blas_layout(one(0).b, k, n).ld;
-  if (batch < 4 || m * n * k == 0 || !plain) {  // few: each on all threads
+  if (batch < 4 || m * n * k == 0 || !plain) {  // few products: each on all threads
     for (int64_t i = 0; i < batch; i++) PLAIT_TRY(gemm(c, one(i)));
     return PLAIT_OK;
   }

@@ -1,5 +1,5 @@
-// What the kernels of linear algebra share: batches of matrices, copies into columns and back, and
-// errors that name the matrix.
+// Shared by the kernels of linear algebra: batches of matrices, copies to and from column-major
+// order, and errors that name the matrix.
 #ifndef PLAIT_CORE_MATRIX_BATCHES_H
 #define PLAIT_CORE_MATRIX_BATCHES_H
 #include "linalg/lapack.h"
@@ -43,7 +43,7 @@ PLAIT_NOINLINE void to_columns(const T *from, int64_t rows, int64_t columns, int
         for (int64_t i = i0; i < i1; i++) to[j * ld + i] = from[i * rows + j * columns];
     }
 }
-// A rows x columns matrix without gaps from one in columns.
+// Copies a column-major matrix to a rows x columns matrix in C order.
 template <class T>
 void to_rows(const T *from, int64_t ld, int64_t m, int64_t n, T *to) {
   to_columns(from, ld, int64_t(1), n, m, to, n);
@@ -54,7 +54,7 @@ template <class T>
 struct Part {
   const T *data;
   int64_t rows, columns, row_step, column_step;
-  // into columns; `flipped`: transposed, not conjugated
+  // to column-major order; `flipped`: transposed, not conjugated
   void copy(T *to, bool flipped = false) const {
     if (flipped)
       to_columns(data, column_step, row_step, columns, rows, to, columns);
@@ -68,16 +68,16 @@ Part<T> part(const DLTensor *t, const Batch &batch, int64_t i) {
   return {data<T>(t) + offset_of(t, 2, batch, i), t->shape[r], t->shape[k], t->strides[r],
           t->strides[k]};
 }
-// A vector stands as one column.
+// A vector counts as one column.
 template <class T>
 Part<T> column(const DLTensor *t, const Batch &batch, int64_t i) {
   const int k = t->ndim - 1;
   return {data<T>(t) + offset_of(t, 1, batch, i), t->shape[k], 1, t->strides[k], 1};
 }
 
-class Room {  // workspaces for one matrix
+class Workspaces {  // the buffers for one matrix
  public:
-  explicit Room(const plait_call *c) : call_(c) {}
+  explicit Workspaces(const plait_call *c) : call_(c) {}
   template <class T>
   T *take(int64_t n) {
     if (used_ == kMost || !space_[used_].try_take(uint64_t(n > 0 ? n : 1) * sizeof(T))) {
@@ -95,20 +95,21 @@ class Room {  // workspaces for one matrix
   int used_ = 0;
 };
 
-struct Outcome {  // the first matrix that failed, and how; code 0: none did
+struct Outcome {  // the first matrix that failed, with LAPACK's code; code 0: none failed
   int64_t index = 0;
   int code = 0;
 };
 
-// Runs `int f(i, Room &)` for every matrix of a batch; `work` is about the flops for one.
+// Runs `int f(i, Workspaces &)` for every matrix of a batch; `work` is about the number of flops
+// for one.
 template <class F>
 Outcome each_matrix(const plait_call *c, int64_t count, double work, F &&f) {
   int64_t first = INT64_MAX;  // index and code in one word, so that the smallest index wins
   const int64_t grain = work > 1e5 ? 1 : int64_t(1e5 / (work + 1)) + 1;
   parallel_ranges(c, count, grain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; i++) {
-      Room room(c);
-      const int code = f(i, room);
+      Workspaces memory(c);
+      const int code = f(i, memory);
       if (code == 0) continue;
       const int64_t mine = i << 32 | uint32_t(code);
       int64_t seen = __atomic_load_n(&first, __ATOMIC_RELAXED);
@@ -121,8 +122,8 @@ Outcome each_matrix(const plait_call *c, int64_t count, double work, F &&f) {
   return {first >> 32, int(uint32_t(first))};
 }
 
-// Fails for the matrix of an outcome: "`A` at batch index (1, 0) is singular: ..."; `why` says what
-// is wrong with it, with one %d for the code.
+// Fails for the matrix of an outcome: "`A` at batch index (1, 0) is singular: ..."; `why` is the
+// reason, with one %d for the code.
 plait_status fail_at(const plait_call *c, const Outcome &o, const Batch &batch, const char *name,
                      const char *why);
 
@@ -130,12 +131,12 @@ plait_status fail_at(const plait_call *c, const Outcome &o, const Batch &batch, 
 inline bool fits(int64_t m, int64_t n = 0) { return m < INT32_MAX && n < INT32_MAX; }
 plait_status too_large(const plait_call *c);
 
-// The status of integers a caller may have asked for (`info`): result i, an int32 for each matrix.
+// The result `info` of operators that have it: result i, an int32 for each matrix.
 inline int32_t *infos(const plait_call *c, int i) {
   return c->n_out > i ? data<int32_t>(result(c, i)) : nullptr;
 }
 
-// Size that a workspace query answered in its first element.
+// The size of a workspace from the first element after a workspace query.
 template <class T>
 int queried(T first) {
   return int(real_part(first)) + 1;

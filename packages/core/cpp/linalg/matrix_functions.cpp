@@ -46,14 +46,14 @@ void combine(int64_t n, const T *const power[3], double x, double y, double z, d
   for (int64_t i = 0; i < n; i++) to[i * n + i] += T(Real<T>(w));
 }
 
-// e^a into `a`; columns or rows make no difference.
+// Replaces a by e^a, in row-major or column-major order.
 template <class T>
-int exponential(int n, T *a, Room &room) {
+int exponential(int n, T *a, Workspaces &memory) {
   const int64_t size = int64_t(n) * n;
-  T *a2 = room.take<T>(size), *a4 = room.take<T>(size), *a6 = room.take<T>(size);
-  T *odd = room.take<T>(size), *even = room.take<T>(size), *spare = room.take<T>(size);
-  int *pivots = room.take<int>(n);
-  if (room.failed) return kNoMemory;
+  T *a2 = memory.take<T>(size), *a4 = memory.take<T>(size), *a6 = memory.take<T>(size);
+  T *odd = memory.take<T>(size), *even = memory.take<T>(size), *spare = memory.take<T>(size);
+  int *pivots = memory.take<int>(n);
+  if (memory.failed) return kNoMemory;
   const double norm = norm_one(n, a);
   if (!__builtin_isfinite(norm)) {
     for (int64_t i = 0; i < size; i++) a[i] = T(Real<T>(__builtin_nan("")));
@@ -67,7 +67,7 @@ int exponential(int n, T *a, Room &room) {
   multiply(n, a2, a2, a4);
   multiply(n, a4, a2, a6);
   const T *const power[3] = {a2, a4, a6};
-  // with the leading coefficient divided out nothing leaves the range of float32
+  // after division by the leading coefficient nothing leaves the range of float32
   const double *b = kPade, unit = 1 / kPade[0];
   combine(n, power, b[9] * unit, b[11] * unit, b[13] * unit, 0, spare);
   multiply(n, a6, spare, even);
@@ -101,14 +101,15 @@ plait_status matrix_exp(plait_call *c) {
   const int64_t n = a->shape[a->ndim - 1];
   if (!fits(n)) return too_large(c);
   T *to = data<T>(result(c));
-  const Outcome o = each_matrix(c, batch.count, 20.0 * n * n * n, [&](int64_t i, Room &room) {
-    T *at = room.take<T>(n * n);
-    if (room.failed) return kNoMemory;
-    part<T>(a, batch, i).copy(at);
-    const int failed = n ? exponential<T>(int(n), at, room) : 0;
-    to_rows(at, n, n, n, to + i * n * n);
-    return failed;
-  });
+  const Outcome o =
+      each_matrix(c, batch.count, 20.0 * n * n * n, [&](int64_t i, Workspaces &memory) {
+        T *at = memory.take<T>(n * n);
+        if (memory.failed) return kNoMemory;
+        part<T>(a, batch, i).copy(at);
+        const int failed = n ? exponential<T>(int(n), at, memory) : 0;
+        to_rows(at, n, n, n, to + i * n * n);
+        return failed;
+      });
   return o.code ? fail_at(c, o, batch, "A", "is too large for its exponential (%d)") : PLAIT_OK;
 }
 PLAIT_LINALG_KERNEL("linalg_matrix_exp", matrix_exp);

@@ -5,17 +5,18 @@ namespace plait::core::linalg {
 namespace {
 
 template <class T>
-int gesdd(char job, int m, int n, T *a, Real<T> *s, T *u, int ldu, T *vh, int ldvh, Room &room) {
+int gesdd(char job, int m, int n, T *a, Real<T> *s, T *u, int ldu, T *vh, int ldvh,
+          Workspaces &memory) {
   int info = 0, lwork = -1;
   const int64_t small = m < n ? m : n, large = m < n ? n : m;
   T ask{};
-  int *iwork = room.take<int>(8 * small);
+  int *iwork = memory.take<int>(8 * small);
   const int64_t reals = job == 'N' ? 7 * small
                                    : small * ((5 * small + 7 > 2 * large + 2 * small + 1)
                                                   ? 5 * small + 7
                                                   : 2 * large + 2 * small + 1);
-  Real<T> *rwork = room.take<Real<T>>(is_complex<T> ? reals : 1);
-  if (room.failed) return kNoMemory;
+  Real<T> *rwork = memory.take<Real<T>>(is_complex<T> ? reals : 1);
+  if (memory.failed) return kNoMemory;
   const auto run = [&](T *work) {
     if constexpr (is_complex<T>)
       fortran(lapack<T>().gesdd, &job, &m, &n, a, &m, s, u, &ldu, vh, &ldvh, work, &lwork, rwork,
@@ -26,8 +27,8 @@ int gesdd(char job, int m, int n, T *a, Real<T> *s, T *u, int ldu, T *vh, int ld
   };
   run(&ask);
   lwork = queried(ask);
-  T *work = room.take<T>(lwork);
-  if (room.failed) return kNoMemory;
+  T *work = memory.take<T>(lwork);
+  if (memory.failed) return kNoMemory;
   run(work);
   return info;
 }
@@ -50,23 +51,25 @@ plait_status svd(plait_call *c) {
   const int64_t nu = full ? m : k, nv = full ? n : k;
   Real<T> *s = data<Real<T>>(result(c, vectors ? 1 : 0));
   T *u = vectors ? data<T>(result(c, 0)) : nullptr, *v = vectors ? data<T>(result(c, 2)) : nullptr;
-  const Outcome o = each_matrix(c, batch.count, 10.0 * m * n * k, [&](int64_t i, Room &room) {
-    if (!k) {
-      if (vectors) identity(u + i * m * nu, m, nu);
-      if (vectors) identity(v + i * nv * n, nv, n);
-      return 0;
-    }
-    T *at = room.take<T>(m * n), *ut = room.take<T>(vectors ? m * nu : 1);
-    T *vt = room.take<T>(vectors ? nv * n : 1);
-    if (room.failed) return kNoMemory;
-    part<T>(a, batch, i).copy(at);
-    if (!finite(at, m * n)) return 1;
-    const char job = !vectors ? 'N' : full ? 'A' : 'S';
-    const int failed = gesdd<T>(job, int(m), int(n), at, s + i * k, ut, int(m), vt, int(nv), room);
-    if (vectors) to_rows(ut, m, m, nu, u + i * m * nu);
-    if (vectors) to_rows(vt, nv, nv, n, v + i * nv * n);
-    return failed;
-  });
+  const Outcome o =
+      each_matrix(c, batch.count, 10.0 * m * n * k, [&](int64_t i, Workspaces &memory) {
+        if (!k) {
+          if (vectors) identity(u + i * m * nu, m, nu);
+          if (vectors) identity(v + i * nv * n, nv, n);
+          return 0;
+        }
+        T *at = memory.take<T>(m * n), *ut = memory.take<T>(vectors ? m * nu : 1);
+        T *vt = memory.take<T>(vectors ? nv * n : 1);
+        if (memory.failed) return kNoMemory;
+        part<T>(a, batch, i).copy(at);
+        if (!finite(at, m * n)) return 1;
+        const char job = !vectors ? 'N' : full ? 'A' : 'S';
+        const int failed =
+            gesdd<T>(job, int(m), int(n), at, s + i * k, ut, int(m), vt, int(nv), memory);
+        if (vectors) to_rows(ut, m, m, nu, u + i * m * nu);
+        if (vectors) to_rows(vt, nv, nv, n, v + i * nv * n);
+        return failed;
+      });
   return o.code ? fail_at(c, o, batch, "A",
                           "has singular values that did not converge (%d); look for infinities and "
                           "NaN in it")

@@ -11,14 +11,14 @@ const char *const kSingular =
 // linalg_inv, linalg_inv_ex: (inverse[, info])
 
 template <class T>
-int invert(int n, T *a, int *pivots, Room &room) {
+int invert(int n, T *a, int *pivots, Workspaces &memory) {
   int info = getrf<T>(n, n, a, pivots), lwork = -1;
   if (info) return info;
   T ask{};
   fortran(lapack<T>().getri, &n, a, &n, pivots, &ask, &lwork, &info);
   lwork = queried(ask);
-  T *work = room.take<T>(lwork);
-  if (room.failed) return kNoMemory;
+  T *work = memory.take<T>(lwork);
+  if (memory.failed) return kNoMemory;
   fortran(lapack<T>().getri, &n, a, &n, pivots, work, &lwork, &info);
   return info;
 }
@@ -31,12 +31,12 @@ plait_status inverse(plait_call *c) {
   T *out = data<T>(result(c));
   int32_t *info = infos(c, 1);
   const bool raises = !info || integer(c, 1);
-  const Outcome o = each_matrix(c, batch.count, 2.0 * n * n * n, [&](int64_t i, Room &room) {
-    T *at = room.take<T>(n * n);
-    int *pivots = room.take<int>(n);
-    if (room.failed) return kNoMemory;
+  const Outcome o = each_matrix(c, batch.count, 2.0 * n * n * n, [&](int64_t i, Workspaces &memory) {
+    T *at = memory.take<T>(n * n);
+    int *pivots = memory.take<int>(n);
+    if (memory.failed) return kNoMemory;
     part<T>(a, batch, i).copy(at);
-    const int failed = n ? invert<T>(int(n), at, pivots, room) : 0;
+    const int failed = n ? invert<T>(int(n), at, pivots, memory) : 0;
     to_rows(at, n, n, n, out + i * n * n);
     if (info) info[i] = failed;
     return raises || failed == kNoMemory ? failed : 0;
@@ -67,10 +67,10 @@ plait_status solve(plait_call *c) {
   int32_t *info = infos(c, 1);
   const bool raises = !info || integer(c, 3);
   const Outcome o =
-      each_matrix(c, batch.count, double(n) * n * (n + k), [&](int64_t i, Room &room) {
-        T *at = room.take<T>(n * n), *x = room.take<T>(n * k);
-        int *pivots = room.take<int>(n);
-        if (room.failed) return kNoMemory;
+      each_matrix(c, batch.count, double(n) * n * (n + k), [&](int64_t i, Workspaces &memory) {
+        T *at = memory.take<T>(n * n), *x = memory.take<T>(n * k);
+        int *pivots = memory.take<int>(n);
+        if (memory.failed) return kNoMemory;
         part<T>(a, batch, i).copy(at, flipped);
         if (vector)
           column<T>(b, batch, i).copy(x);

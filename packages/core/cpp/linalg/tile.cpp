@@ -7,7 +7,7 @@
 namespace plait::core {
 namespace {
 
-constexpr int64_t kDepth = 384;  // of a panel that stays in the first-level cache
+constexpr int64_t kDepth = 384;  // rows of a panel that stays in the first-level cache
 
 template <class T, int kBytes>
 struct Register {
@@ -15,14 +15,14 @@ struct Register {
   typedef T unaligned __attribute__((vector_size(kBytes), aligned(sizeof(T)), may_alias));
 };
 
-// The way of a sum: k products, `a` and `b` elements from one to the next, in each of the rounds,
-// of which there are as many again elsewhere.
+// The terms of a sum: k products, whose factors are `a` and `b` elements apart, in each of the
+// rounds, and all rounds again for each of `again`.
 struct Way {
   int64_t k, a, b;
   Rounds rounds, again;
 };
 
-// R rows of C registers beside each other, whose columns of b are `apart` elements apart.
+// R rows of C adjacent registers, whose columns of b are `apart` elements apart.
 template <class T, int kBytes, int R, int C>
 PLAIT_INLINE void square(const Way &way, const T *a, int64_t rows, const T *b, int64_t apart, T *c,
                          int64_t ldc, bool add) {
@@ -55,10 +55,10 @@ PLAIT_INLINE void square(const Way &way, const T *a, int64_t rows, const T *b, i
 template <class T>
 using Square = void (*)(const Way &, const T *, int64_t, const T *, int64_t, T *, int64_t, bool);
 
-// The squares of an instruction set: of how many rows at most, and the function for each number.
+// The functions of an instruction set for squares of each number of rows.
 template <class T>
 struct Squares {
-  int64_t rows, panels;  // at most; panels: beside each other
+  int64_t rows, panels;  // the largest numbers of rows and of adjacent panels
   Square<T> of[2][13];  // by panels - 1 and rows
 };
 
@@ -67,7 +67,7 @@ constexpr int kShort = 32;
 #else
 constexpr int kShort = 16;  // compilers keep vectors that no register holds in memory
 #endif
-// Rows whose sums the registers hold, of which Arm has twice as many.
+// Largest number of rows whose sums fit into the registers, of which Arm has twice as many.
 #if defined(__AVX2__)
 constexpr int kRowsShort = 6;
 #elif defined(__aarch64__)
@@ -131,8 +131,8 @@ const Squares<T> &squares() {
 }
 #endif
 
-// m x n results by squares; groups of rows are as even as they come: two rows alone would wait for
-// their own sums.
+// m x n results by squares, with groups of rows of about equal size: in a group of two rows each
+// sum would wait for the one before.
 template <class T>
 void squares_of(int64_t m, int64_t n, const Way &way, const T *a, int64_t rows, Panels<T> b, T *c,
                 int64_t ldc, bool add) {
@@ -157,7 +157,7 @@ template <class T>
 void multiply_rounds(int64_t m, int64_t n, int64_t k, Rounds rounds, Rounds again, Matrix<T> a,
                      Panels<T> b, T *c, int64_t ldc, bool add) {
   if (m == 0) return;
-  auto at_once = [](int64_t count, int64_t depth) {  // of `count` sums of `depth` products
+  auto at_once = [](int64_t count, int64_t depth) {  // for `count` sums of `depth` products
     const int64_t fit = kDepth / (depth < 1 ? 1 : depth);
     return fit < 1 || count < 1 ? 1 : fit < count ? fit : count;
   };

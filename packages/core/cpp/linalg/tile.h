@@ -1,5 +1,5 @@
-// Products of blocks that lie in the caches: the pieces of attention and of recurrent layers, which
-// use their operands many times and pack them once.
+// Products of blocks that are in the caches, for attention and recurrent layers, which use their
+// operands many times and pack them once.
 #ifndef PLAIT_CORE_TILE_H
 #define PLAIT_CORE_TILE_H
 #include "linalg/matrix.h"
@@ -28,18 +28,19 @@ template <class T>
 void multiply_tile(int64_t m, int64_t n, int64_t k, Matrix<T> a, Panels<T> b, T *c, int64_t ldc,
                    bool add);
 
-// A sum that goes on elsewhere: `count` rounds of k products each, a and b that far apart.
+// Rounds of a sum: `count` rounds of k products each, whose operands are `a` and `b` elements
+// apart.
 struct Rounds {
   int64_t count, a, b;
 };
 
-// As multiply_tile over all rounds, a window's rows, for example, and these again elsewhere, in
-// other images. Nothing at all sums up to zero.
+// Like multiply_tile, summed over all rounds, for example a window's rows, and these again over
+// other images. The sum of no rounds is zero.
 template <class T>
 void multiply_rounds(int64_t m, int64_t n, int64_t k, Rounds rounds, Rounds again, Matrix<T> a,
                      Panels<T> b, T *c, int64_t ldc, bool add);
 
-// Whether there are registers for larger tiles than the best BLAS may know of.
+// Whether the processor has registers for larger tiles than BLAS libraries use.
 bool has_wide_tiles();
 
 // Panels of a's rows x columns elements; columns beyond the last are zeros.

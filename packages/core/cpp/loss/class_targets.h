@@ -1,5 +1,5 @@
-// What the losses of classes share: scores, targets with class weights, and how the losses of rows
-// become one.
+// Shared by the losses over classes: scores, targets with class weights, and the reduction of the
+// losses of rows.
 #ifndef PLAIT_CORE_CLASS_TARGETS_H
 #define PLAIT_CORE_CLASS_TARGETS_H
 #include "kernel/indices.h"
@@ -24,7 +24,7 @@ struct Scores {
   int64_t first(int64_t row) const { return row / step * step * classes + row % step; }
 };
 
-// Targets and class weights; a row whose target is `ignore` counts nothing.
+// Targets and class weights; a row whose target is `ignore` does not count.
 template <class T>
 struct Targets {
   Indices target;
@@ -58,7 +58,7 @@ struct Targets {
   }
 };
 
-// Puts the losses of all rows together as `reduction` says.
+// Reduces the losses of all rows as `reduction` says.
 template <class T, class F>
 plait_status finish(const Scores &s, const Targets<T> &t, Reduce how, T *out, F &&loss) {
   if (how == Reduce::kNone) {

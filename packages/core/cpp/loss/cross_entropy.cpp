@@ -58,8 +58,8 @@ plait_status cross_entropy_backward_as(const plait_call *c, DLTensor *out) {
         for (int64_t k = 0; k < s.classes; k++) to[k * s.step] = T(0);
         continue;
       }
-      // the saved logarithm is rounded, to several units where numbers are large: shares that do
-      // not add up to 1 are made to
+      // the saved logarithm is rounded, by several units where numbers are large, so the
+      // probabilities are normalised to a sum of 1
       if (s.step == 1) {
         exp_row(from, shift, s.classes, to);
         const T share = scale / total(to, s.classes);

@@ -5,7 +5,8 @@
 namespace plait::core {
 namespace {
 
-constexpr int64_t kBlockOf = 4096;  // elements that lanes of T collect before they go to float64
+// elements that are summed in lanes of T before the sums go to float64
+constexpr int64_t kBlockOf = 4096;
 
 // (n, channels, run): each channel is n runs of contiguous elements.
 struct Channels {
@@ -30,7 +31,7 @@ Moments channel_moments(const Channels &s, const T *x) {
     for (int64_t i = 0; i < s.n; i++) all.join(moments_of_run(x + i * s.step(), s.run));
     return all;
   }
-  Moments all{0, 0, 0};  // short runs are put side by side first
+  Moments all{0, 0, 0};  // short runs are copied side by side first
   T side[1024];
   int64_t filled = 0;
   for (int64_t i = 0; i < s.n; i++) {
@@ -72,7 +73,7 @@ plait_status forward(const plait_call *c, const DLTensor *in) {
 }
 
 struct Sums {
-  double grad = 0, product = 0;  // of g, and of g (x - mean)
+  double grad = 0, product = 0;  // the sums of g and of g (x - mean)
 };
 
 template <class T>

@@ -7,7 +7,7 @@ namespace {
 
 constexpr int64_t kParts = 64;  // partial sums of the derivatives by weight and bias
 
-// A vector of n factors: a tensor's, or `value` everywhere.
+// A vector of n factors: the tensor's elements, or `value` for all.
 template <class T>
 class Factors {
  public:

@@ -56,7 +56,7 @@ void log_softmax_backward_row(const T *g, const T *y, int64_t n, T *out) {
 
 // Rows of any layout.
 
-// A tensor with dimension `dim` last and contiguous: itself, or a copy.
+// A tensor whose dimension `dim` is last and contiguous: the tensor itself, or a copy.
 template <class T>
 class Rows {
  public:

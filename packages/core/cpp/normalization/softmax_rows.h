@@ -25,8 +25,8 @@ T total(const T *x, int64_t n) {
 
 constexpr int64_t kShort = 64;
 
-// Rows of a few elements are padded with -inf to whole vectors: exp there costs as much for eight
-// as for one.
+// Short rows are padded with -inf to whole vectors, as exp costs as much for eight elements as for
+// one.
 template <class T>
 struct ShortRow {
   alignas(64) T data[kShort + 16];

@@ -1,5 +1,5 @@
-// Sums of Chebyshev polynomials, and what special functions share. They compute in float64, also
-// for float32 arguments.
+// Sums of Chebyshev polynomials, for special functions. They compute in float64, also for float32
+// arguments.
 #pragma once
 #include "pointwise/math.h"
 

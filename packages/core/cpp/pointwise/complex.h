@@ -1,5 +1,5 @@
 // Complex numbers as an element type: arithmetic by the textbook, quotients scaled after Smith
-// (1962) so that they don't overflow on the way, elementary functions by the C library, which
+// (1962) so that intermediate results do not overflow, elementary functions by the C library, which
 // follows Annex G. `pointwise/math.h` includes this file at its end.
 #pragma once
 
@@ -20,7 +20,7 @@ template <class T>
 constexpr bool is_complex<Complex<T>> = true;
 
 template <class T>
-struct RealOf {  // the type of a complex number's parts; real types are their own
+struct RealOf {  // the type of a complex number's parts; for a real type the type itself
   using type = T;
 };
 template <class T>
@@ -155,7 +155,7 @@ template <class T>
 inline Complex<T> expm1(Complex<T> z) {
   const double x = double(z.re), y = double(z.im), s = sin(0.5 * y);
   if (y == 0.0) return {T(expm1(x)) + T(0), z.im};  // -0 becomes 0
-  if (y - y != 0.0 && x == x && x - x != 0.0)  // no angle of what is infinitely large, or gone
+  if (y - y != 0.0 && x == x && x - x != 0.0)  // an infinite or zero result has no angle
     return x < 0.0 ? Complex<T>(T(-1), T(0)) : Complex<T>(T(x), T(y - y));
   return {T(expm1(x) * cos(y) - 2.0 * s * s), T(exp(x) * sin(y))};
 }

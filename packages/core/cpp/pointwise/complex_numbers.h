@@ -4,7 +4,7 @@
 
 namespace plait::scalar {
 
-// the conjugate; a real number is its own
+// the conjugate, which of a real number is the number
 template <class T>
 PLAIT_HD T conj(T x) {
   if constexpr (math::is_complex<T>) {

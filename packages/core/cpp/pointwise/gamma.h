@@ -7,7 +7,7 @@ namespace plait::scalar::math {
 
 PLAIT_HD_CALL double lgamma(double x) {
   int sign;
-  return ::lgamma_r(x, &sign);  // lgamma itself writes a global
+  return ::lgamma_r(x, &sign);  // lgamma writes to a global variable, so lgamma_r is used
 }
 
 // Recurrence up to 10, then Stirling's expansion (DLMF 5.5.2, 5.11.2); reflection below 0 (5.5.4).
@@ -17,14 +17,14 @@ PLAIT_HD_CALL double digamma(double x) {
   double below = 0;
   if (x < 0) {
     if (is_whole(x)) return kNan64;
-    // the distance to the nearest pole: exact, where that to the one below may not be
+    // the distance to the nearest pole is exact; that to the pole below may not be
     below = -kPi / ::tan(kPi * (x - __builtin_round(x)));
     x = 1 - x;
   }
   double steps = 0;
   for (; x < 10; x += 1) steps += 1 / x;
   const double z = 1 / (x * x);
-  double tail = 1.0 / 12;  // B_14 / 14 and so on down
+  double tail = 1.0 / 12;  // B_14 / 14, B_12 / 12, ...
   tail = tail * z - 691.0 / 32760;
   tail = tail * z + 1.0 / 132;
   tail = tail * z - 1.0 / 240;
@@ -74,7 +74,7 @@ PLAIT_HD_CALL double zeta(double s, double q) {
   if (q > 0) return zeta_positive(s, q);
   if (is_whole(q)) return kInf64;
   if (!is_whole(s)) return kNan64;
-  // the distance to the nearest pole is exact: of the places above and below it one may not be
+  // the distance to the nearest pole is exact; those to the poles on either side may not both be
   const double near = q - __builtin_round(q);
   const double rest = near > 0 ? near : 1 + near, gap = near > 0 ? 1 - near : -near;
   const double below = zeta_positive(s, gap) - zeta_positive(s, 1 - q);
@@ -172,7 +172,7 @@ PLAIT_HD_CALL double gamma_fraction(double a, double x) {  // Q by Lentz's metho
   }
   return f * a * gamma_factor(a, x);
 }
-// The smaller side: Q if `upper`, else P.
+// Q if `upper`, else P, whichever is the smaller one.
 PLAIT_HD_CALL double gamma_uniform(double a, double x, bool upper) {
   const double m = (x - a) / a, half = -log1p_minus(m);  // eta^2 / 2
   const double eta = copysign(sqrt(2 * half), m), side = upper ? 1 : -1;

@@ -49,7 +49,7 @@ struct Wide<int64_t> {
   using type = uint64_t;
 };
 template <class T>
-using wide = typename Wide<T>::type;  // float32 and float64 are their own
+using wide = typename Wide<T>::type;  // float32 and float64 compute in themselves
 
 template <class T>
 constexpr bool is_floating = false;
@@ -169,7 +169,7 @@ PLAIT_HD float split_exponent(float x, float *k) {
   return from_bits(u - (uint32_t(e) << 23)) - 1.0f;
 }
 
-// log(1 + f) = f - f^2 / 2 + this
+// t in log(1 + f) = f - f^2 / 2 + t
 PLAIT_HD float log_tail(float f) {
   float q = 0.06915591789f;
   q = q * f - 0.1178982972f;
@@ -183,7 +183,7 @@ PLAIT_HD float log_tail(float f) {
   return f * f * f * q;
 }
 
-PLAIT_HD float log_special(float x, float result) {  // what the formula gets wrong
+PLAIT_HD float log_special(float x, float result) {  // the error of the formula
   const float r = x > 0.0f ? result : x == 0.0f ? -kInf : kNan;
   return x == kInf ? x : r;
 }
@@ -199,14 +199,14 @@ PLAIT_HD float log1p(float x) {
   const float u = 1.0f + x;
   float k;
   const float f = split_exponent(u, &k);
-  const float lost = (x - (u - 1.0f)) / u;  // what rounding 1 + x left out
+  const float lost = (x - (u - 1.0f)) / u;  // the rounding error of 1 + x
   const float tail = log_tail(f) + (k * kLn2Lo + lost);
   const float result = k * kLn2Hi + (f - (0.5f * f * f - tail));
   const float r = log_special(u, result);
   return x == 0.0f ? x : r;
 }
 
-// Both of these are exact where the result is a whole number.
+// log2 and log10 are exact where the result is a whole number.
 PLAIT_HD float log2(float x) {
   float k;
   const float f = split_exponent(x, &k);
@@ -467,12 +467,12 @@ PLAIT_HD float pow_magnitude(float a, float y) {
 
 PLAIT_HD float pow(float x, float y) {
   const float a = abs(x);
-  const bool up = (a > 1.0f) == (y > 0.0f);  // where |x|^y leaves the range: to infinity or to 0
+  const bool up = (a > 1.0f) == (y > 0.0f);  // outside of the range |x|^y is infinity or 0
   const float magnitude = pow_magnitude(a, y), edge = up ? kInf : 0.0f;
   float r = (a == 0.0f) | (a == kInf) | (abs(y) == kInf) ? edge : magnitude;
   r = a == 1.0f ? 1.0f : r;
   const double t = double(y) + 6755399441055744.0;  // y's nearest integer in its low bits
-  const bool even = abs(y) >= 16777216.0f;  // as every float32 from there on
+  const bool even = abs(y) >= 16777216.0f;  // all larger float32 numbers are even
   const bool integral = even | (t - 6755399441055744.0 == double(y));
   const uint32_t odd = even ? 0 : integral ? uint32_t(bits(t)) << 31 : 0;
   r = from_bits(bits(r) ^ (odd & bits(x)));

@@ -1,4 +1,4 @@
-// Tests for NaN and infinity, and numbers in their place.
+// Tests for NaN and infinity, and their replacement.
 #pragma once
 #include "pointwise/math.h"
 
@@ -54,7 +54,7 @@ PLAIT_HD bool isneginf(T x) {
   }
 }
 
-// x, with other numbers in the place of NaN, infinity and -infinity
+// x, with other numbers instead of NaN, infinity and -infinity
 template <class T>
 PLAIT_HD T replace_nonfinite(T x, T nan, T posinf, T neginf) {
   if constexpr (math::is_floating<T>) {

@@ -5,8 +5,7 @@
 namespace plait::core {
 namespace {
 
-// The operands' common kind. Where all are numbers it is the result's, or the widest that the
-// numbers have.
+// The operands' common kind. If all are numbers, it is the result's, or the widest of the numbers.
 Kind operand_kind(const plait_call *c, const PointwiseOp &op) {
   for (int i = 0; i < op.n_operands; i++)
     if (c->in[i].tag == PLAIT_TENSOR) return kind(c->in[i].u.t->dl.dtype);
@@ -105,7 +104,8 @@ plait_status run_pointwise(plait_call *c, const PointwiseOp &op) {
     inner.context = &halves;
   }
   const int item = size_of(k);
-  // a number is rounded once, with the result; but it equals what it would be as an element
+  // a number is not rounded to the half dtype, except in comparisons, where it must equal an
+  // element
   const Kind number_kind = half && op.to != promote::BOOL ? F32 : k;
   inner.item[0] = op.to == promote::BOOL                         ? 1
                   : op.to == promote::REAL && is_complex_kind(k) ? item / 2
@@ -119,7 +119,7 @@ plait_status run_pointwise(plait_call *c, const PointwiseOp &op) {
     if (PLAIT_UNLIKELY(half)) halves.wide[i] = number_kind == F32;
     inner.item[i + 1] = size_of(number_kind);
   }
-  if (PLAIT_LIKELY(numel(out) == 1)) {  // then so are the operands: nothing to plan
+  if (PLAIT_LIKELY(numel(out) == 1)) {  // then the operands are empty too
     char *in[kMaxOperands];
     for (int i = 0; i < op.n_operands; i++) {
       const plait_value &v = c->in[i];

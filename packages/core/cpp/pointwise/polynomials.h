@@ -5,7 +5,7 @@
 
 namespace plait::scalar::math {
 
-constexpr double kRecurrenceLimit = 1e5;  // larger degrees than that are not computed step by step
+constexpr double kRecurrenceLimit = 1e5;  // larger degrees are not computed step by step
 
 // p_0 = 1, p_1 = first, p_k+1 = 2 x p_k - p_k-1
 PLAIT_HD_CALL double chebyshev_steps(double x, double n, double first) {

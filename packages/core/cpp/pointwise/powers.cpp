@@ -1,4 +1,4 @@
-// pow with the exponents that programs write most, such as 2 and 0.5, without logarithms.
+// pow with common exponents, such as 2 and 0.5, without logarithms.
 #include "kernel/elementwise.h"
 
 namespace plait::core {

@@ -1,4 +1,4 @@
-// Pooling of images: max_pool2d with the places of the largest elements, avg_pool2d, and their
+// Pooling of images: max_pool2d with the indices of the largest elements, avg_pool2d, and their
 // derivatives.
 #include "convolution/convolution.h"
 #include "kernel/dense.h"
@@ -26,7 +26,8 @@ Pair pair(const plait_call *c, int i, Pair absent) {
   return v.tag == PLAIT_INTS ? Pair{v.u.is[0], v.u.is[v.n > 1]} : Pair{v.u.i, v.u.i};
 }
 
-// Arguments `at`: kernel_size, stride, padding; `dilated`: and dilation.
+// The geometry from arguments `at` and following: kernel_size, stride, padding, and dilation if
+// `dilated`.
 Pool geometry(const plait_call *c, int at, bool dilated, const int64_t *in, const int64_t *out,
               int ndim) {
   const Pair k = pair(c, at, {1, 1}), s = pair(c, at + 1, k), p = pair(c, at + 2, {0, 0});
@@ -41,7 +42,8 @@ int64_t grain(const Pool &v) { return kSerial / (v.h * v.w + 1) + 1; }
 // max_pool2d and its derivative.
 
 template <class T>
-PLAIT_INLINE bool better(T x, T best) {  // NaN beats all, the first of equal ones stays
+// NaN counts as the largest; the first of equal elements is kept
+PLAIT_INLINE bool better(T x, T best) {
   return (x > best) | ((x != x) & (best == best));
 }
 
@@ -56,7 +58,7 @@ void max_plane(const Pool &v, const T *x, T *y, int64_t *where) {
         for (int64_t q = left, b = 0; b < v.kw; b++, q += v.dw)
           if (q >= 0 && q < v.w && (at < 0 || better(x[r * v.w + q], x[at]))) at = r * v.w + q;
       }
-      // A dilated window may see nothing of the image: -1 is no place, and gets no gradient.
+      // A dilated window may lie outside of the image: its index is -1, which gets no gradient.
       where[i * v.ow + j] = at;
       y[i * v.ow + j] = at < 0 ? lowest<T>() : x[at];
     }
@@ -65,7 +67,7 @@ void max_plane(const Pool &v, const T *x, T *y, int64_t *where) {
 template <int L>
 void max_row(const Pool &v, const float *row, int64_t at, float *y, int64_t *where) {
   for (int64_t j = 0; j < v.ow; j += L) {
-    if (j + L > v.ow) j = v.ow - L;  // the last ones may overlap those before
+    if (j + L > v.ow) j = v.ow - L;  // the last block may overlap the one before
     Windows<L>::largest(row + 2 * j, v.w, int32_t(at + 2 * j), y + j, where + j);
   }
 }
@@ -96,12 +98,12 @@ plait_status max_pool2d(plait_call *c) {
       for (int64_t p = begin; p < end; p++) {
         const T *image = from + p * v.h * v.w;
         T *to = data<T>(out) + p * v.oh * v.ow;
-        int64_t *places = data<int64_t>(where) + p * v.oh * v.ow;
+        int64_t *indices = data<int64_t>(where) + p * v.oh * v.ow;
         if (fast) {
           max_plane_halves(v, reinterpret_cast<const float *>(image), reinterpret_cast<float *>(to),
-                           places);
+                           indices);
         } else {
-          max_plane(v, image, to, places);
+          max_plane(v, image, to, indices);
         }
       }
     });
@@ -120,8 +122,8 @@ bool spread_row(const float *g, const int64_t *where, int64_t ow, int64_t w, int
   return !Windows<L>::any(bad);
 }
 
-// grad at the places that the windows of 2 x 2 name, 0 elsewhere. False: a place lies outside its
-// window.
+// Writes grad at the indices of the 2 x 2 windows, and 0 elsewhere. Returns false if an index lies
+// outside of its window.
 bool spread_halves(const float *g, const int64_t *where, int64_t oh, int64_t ow, int64_t h,
                    int64_t w, float *gx) {
   bool good = true;
@@ -155,14 +157,14 @@ plait_status max_pool2d_backward(plait_call *c) {
   const int64_t h = out->shape[n - 2], w = out->shape[n - 1], oh = grad->shape[n - 2],
                 ow = grad->shape[n - 1];
   const int64_t planes = numel(out) / (h * w);
-  Dense<int64_t> places;
-  PLAIT_TRY(places.take(c, where));
+  Dense<int64_t> indices;
+  PLAIT_TRY(indices.take(c, where));
   int bad = 0;
   PLAIT_FLOATING(kind(out->dtype), {
     Dense<T> gy;
     PLAIT_TRY(gy.take(c, grad));
     const T *from = gy;
-    const int64_t *at = places;
+    const int64_t *at = indices;
     const bool halves =
         sizeof(T) == 4 && h / 2 == oh && w / 2 == ow && ow >= 4 && h * w < INT32_MAX;
     parallel_ranges(c, planes, kSerial / (h * w) + 1, [&](int64_t begin, int64_t end) {
@@ -188,7 +190,7 @@ plait_status max_pool2d_backward(plait_call *c) {
 
 struct Window {
   int64_t top, bottom, left, right;  // inside the image
-  int64_t count;                     // what the sum is divided by
+  int64_t count;                     // the divisor of the sum
 };
 Window window(const Pool &v, int64_t i, int64_t j, bool with_padding) {
   const int64_t y = i * v.sh - v.ph, x = j * v.sw - v.pw;

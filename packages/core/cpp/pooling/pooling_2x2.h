@@ -58,8 +58,8 @@ struct Windows {  // L windows: 2 L columns of two rows
   }
   static constexpr std::make_index_sequence<L> kAll{};
 
-  // The largest element of each window and its place, counted from `at`, the place of row[0]; NaN
-  // beats all and the first of equal ones counts.
+  // The largest element of each window and its index, counted from `at`, the index of row[0]; NaN
+  // counts as the largest; the first of equal elements is taken.
   static PLAIT_INLINE void largest(const float *row, int64_t w, int32_t at, float *y,
                                    int64_t *where) {
     const Floats a = read<Floats>(row), b = read<Floats>(row + L);
@@ -77,14 +77,14 @@ struct Windows {  // L windows: 2 L columns of two rows
     write(where, __builtin_convertvector(offset + count(0, 2) + at, Longs));
   }
 
-  // g at the place that `where` names in each window, 0 in its other three. Nonzero: a place lies
-  // outside its window.
+  // Writes g at the index `where` of each window, and 0 at its other three. The result is nonzero
+  // if an index lies outside of its window.
   static PLAIT_INLINE Ints spread(const float *g, const int64_t *where, int64_t w, int64_t at,
                                   float *gx) {
-    const Longs places = read<Longs>(where) - at;
+    const Longs distance = read<Longs>(where) - at;
     const Floats x = read<Floats>(g), zero = {};
-    const Ints offset = __builtin_convertvector(places, Ints) - count(0, 2);
-    const Ints beyond = __builtin_convertvector(places >> 31, Ints);
+    const Ints offset = __builtin_convertvector(distance, Ints) - count(0, 2);
+    const Ints beyond = __builtin_convertvector(distance >> 31, Ints);
     const Ints hit[4] = {offset == 0, offset == 1, offset == int32_t(w), offset == int32_t(w) + 1};
     interleave(hit[0] ? x : zero, hit[1] ? x : zero, gx, kAll);
     interleave(hit[2] ? x : zero, hit[3] ? x : zero, gx + w, kAll);

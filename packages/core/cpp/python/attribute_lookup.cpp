@@ -1,7 +1,7 @@
 // Attribute lookup of modules: members come from dicts in the instance's __dict__, without a call
 // of Python code. It does what object.__getattribute__ and then Module.__getattr__ do, and leaves
-// what is unusual to the latter. CPython takes the slot back by itself when __getattr__,
-// __getattribute__ or the bases of a class, or of one of its bases, are assigned.
+// what is unusual to the latter. CPython restores the slot when __getattr__, __getattribute__ or
+// the bases of a class, or of one of its bases, are assigned.
 #include <pybind11/pybind11.h>
 
 #include "tensor.hpp"
@@ -25,7 +25,7 @@ constexpr int kKinds = 3;
 Key registries[kKinds];  // the names of the dicts, in the order of the search
 PyObject *getattr_name, *getattribute_name;
 
-// Looks a key up in a dict: 1 found (a new reference), 0 absent, -1 an error.
+// Looks a key up in a dict. 1: found (a new reference), 0: absent, -1: an error.
 int find(PyObject *dict, const Key &key, PyObject **found) {
 #if PY_VERSION_HEX >= 0x030D0000
   return PyDict_GetItemRef(dict, key.name, found);
@@ -37,9 +37,9 @@ int find(PyObject *dict, const Key &key, PyObject **found) {
 #endif
 }
 
-// What the classes of the MRO hold under a name, through CPython's cache; a new reference or null.
-// Neither function is documented; both are exported, since 2.3 and 3.13. Elsewhere lookups stay
-// Python's own: `install` refuses.
+// The class attribute of a name in the MRO, through CPython's cache; a new reference or null.
+// Neither function is documented; they are exported since 2.3 and 3.13. On other versions `install`
+// does nothing.
 #if defined(PYPY_VERSION) || PY_VERSION_HEX >= 0x030F0000
 constexpr bool kHasTypeLookup = false;
 Object in_type(PyTypeObject *, PyObject *) { return Object(); }
@@ -55,7 +55,7 @@ Object in_type(PyTypeObject *type, PyObject *name) {
 }
 #endif
 
-// A descriptor's value: 1 found, 0 it raised AttributeError, -1 another error.
+// The value of a descriptor. 1: found, 0: it raised AttributeError, -1: another error.
 int value_of(descrgetfunc get, PyObject *descriptor, PyObject *self, PyObject **found) {
   *found = get(descriptor, self, reinterpret_cast<PyObject *>(Py_TYPE(self)));
   if (*found) return 1;
@@ -64,7 +64,7 @@ int value_of(descrgetfunc get, PyObject *descriptor, PyObject *self, PyObject **
   return 0;
 }
 
-// What object.__getattribute__ finds: 1 found (a new reference), 0 absent, -1 an error.
+// The lookup of object.__getattribute__. 1: found (a new reference), 0: absent, -1: an error.
 int ordinary(PyObject *self, PyObject *attributes, const Key &key, PyObject **found) {
   const Object of_type = in_type(Py_TYPE(self), key.name);
   const descrgetfunc get = of_type ? Py_TYPE(of_type.get())->tp_descr_get : nullptr;
@@ -76,28 +76,29 @@ int ordinary(PyObject *self, PyObject *attributes, const Key &key, PyObject **fo
   return 1;
 }
 
-// Finds the next registry: 1 found (a new reference), 0 absent, -1 an error. Modules write them
-// first into their __dict__, in the order of the search; a walk takes less than lookups.
-int next_registry(PyObject *attributes, const Key &kind, Py_ssize_t *place, PyObject **members) {
+// Finds the next registry. 1: found (a new reference), 0: absent, -1: an error. Modules put the
+// registries first into their __dict__, in the order of the search, so iterating is faster than
+// lookups.
+int next_registry(PyObject *attributes, const Key &kind, Py_ssize_t *position, PyObject **members) {
 #ifndef Py_GIL_DISABLED
   PyObject *name;
-  if (*place >= 0 && PyDict_Next(attributes, place, &name, members) && name == kind.name) {
+  if (*position >= 0 && PyDict_Next(attributes, position, &name, members) && name == kind.name) {
     Py_INCREF(*members);
     return 1;
   }
 #endif
-  *place = -1;
+  *position = -1;
   return find(attributes, kind, members);
 }
 
-// What Module.__getattr__ finds: 1 found (a new reference), 0 absent, -1 an error, kUnusual if only
-// Python can tell.
+// The lookup of Module.__getattr__. 1: found (a new reference), 0: absent, -1: an error, kUnusual:
+// Python code must look.
 constexpr int kUnusual = 2;
 int in_registries(PyObject *attributes, const Key &key, PyObject **found) {
-  Py_ssize_t place = 0;
+  Py_ssize_t position = 0;
   for (const Key &kind : registries) {
     PyObject *members = nullptr;
-    const int there = next_registry(attributes, kind, &place, &members);
+    const int there = next_registry(attributes, kind, &position, &members);
     if (there < 0) return -1;
     if (!there) continue;
     const Object held(members);
@@ -140,7 +141,7 @@ PyObject *get_attribute(PyObject *self, PyObject *name) {
   return there > 0 ? value : nullptr;
 }
 
-// hasattr, without an AttributeError that is made to be dropped.
+// hasattr without making an AttributeError.
 bool has(const py::object &self, const py::object &name) {
   PyObject *value = nullptr;
   int there = kUnusual;

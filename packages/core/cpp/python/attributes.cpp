@@ -53,7 +53,7 @@ PyObject *get_data(PyObject *self, void *) {
   const plait_status s = state.runtime->tensor_alias(thread, handle_of(self), &out);
   return s < 0 ? raise(thread, s) : wrap(out);
 }
-// p.data = q: the handle points at other bytes; its history, hooks and identity stay
+// p.data = q: the handle gets other bytes; its history, hooks and identity stay
 int set_data(PyObject *self, PyObject *o, void *) {
   if (!o || !is_tensor(o)) {
     PyErr_Format(PyExc_TypeError, "data: a Tensor is required, got %s",

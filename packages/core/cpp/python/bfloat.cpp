@@ -1,5 +1,5 @@
-// bfloat16 and NumPy, which has none of its own: the package ml_dtypes brings one, where it is
-// installed. The bytes travel as uint16.
+// bfloat16 in NumPy arrays: NumPy does not have the dtype, the package ml_dtypes adds it. The bytes
+// are exchanged as uint16.
 #include "tensor.hpp"
 
 namespace plait::core {
@@ -34,7 +34,7 @@ plait_tensor *import_bfloat(PyObject *array) {
 
 }  // namespace
 
-// what NumPy has itself is taken at once; only what fails is looked at again
+// dtypes of NumPy itself are imported directly; ml_dtypes is tried if that fails
 plait_tensor *import_array(PyObject *array) {
   plait_tensor *t = state.python->import_array(state.runtime->thread(), array);
   if (t) return t;

@@ -1,4 +1,5 @@
-// Reads checkpoints into memory; digest or CRC are computed of each piece while it is in the cache.
+// Reads checkpoints into memory; the digest or the CRC of each piece is computed while it is in the
+// cache.
 #define PY_SSIZE_T_CLEAN
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
@@ -48,7 +49,7 @@ uint32_t crc32(const py::object &data) {
   return made.value();
 }
 
-// By each of the ways that this processor has, for tests.
+// The CRC by each implementation for this processor, for tests.
 std::vector<uint32_t> crc32_in_every_way(const py::object &data) {
   const Bytes bytes(data, PyBUF_SIMPLE);
   std::vector<uint32_t> found;
@@ -58,7 +59,7 @@ std::vector<uint32_t> crc32_in_every_way(const py::object &data) {
   return found;
 }
 
-// What is computed of bytes while they are read: nothing, the digest or the CRC.
+// The checksum that is computed while bytes are read.
 enum class Kind { none, digest, crc };
 
 Kind kind_of(const std::string &name) {
@@ -89,9 +90,9 @@ class Sums {
 // Bytes of a piece: a block of the digest, which stays in the second-level cache until it is
 // summed.
 constexpr uint64_t kPiece = Digest::kBlock * Digest::kRow;
-constexpr uint64_t kPiecesAtOnce = 64;  // between two looks at signals
+constexpr uint64_t kPiecesAtOnce = 64;  // between two checks for signals
 
-// Fills data; how many bytes there were, and errno or 0.
+// The result of reading: the number of bytes, and errno or 0.
 struct Got {
   uint64_t nbytes = 0;
   int code = 0;
@@ -102,7 +103,7 @@ Got read_all(int file, int64_t offset, char *data, uint64_t size) {
     const ssize_t n =
         pread(file, data + got.nbytes, size - got.nbytes, offset + int64_t(got.nbytes));
     if (n > 0) got.nbytes += uint64_t(n);
-    if (n < 0 && errno == EINTR) continue;  // the caller looks at signals after each stretch
+    if (n < 0 && errno == EINTR) continue;  // the caller checks for signals after each stretch
     if (n < 0) got.code = errno;
     if (n <= 0) break;
   }
@@ -124,7 +125,7 @@ Got read_summed(int file, int64_t offset, char *data, uint64_t size, Sums *sums)
   return all;
 }
 
-// (how many bytes were read, what was computed of them or None)
+// (number of bytes read, checksum or None)
 py::tuple read_into(int file, int64_t offset, const py::object &target, const std::string &name) {
   const Kind kind = kind_of(name);
   const Bytes bytes(target, PyBUF_WRITABLE);

@@ -9,7 +9,8 @@ namespace {
 
 enum Category { of_bool, of_int, of_float, of_complex, of_other };
 
-// Python's own numbers; NumPy's, which derive from them, bring their dtype along.
+// The category of Python's own numbers. NumPy's numbers derive from them but have a dtype of their
+// own.
 Category category(PyObject *o) {
   if (PyBool_Check(o)) return of_bool;
   if (PyLong_CheckExact(o)) return of_int;
@@ -22,11 +23,11 @@ bool is_list(PyObject *o) { return PyList_Check(o) || PyTuple_Check(o); }
 struct Scan {  // the shape and kind of a nested sequence
   std::vector<int64_t> shape;
   Category kind = of_bool;
-  bool numbers = true;  // false: something that NumPy must look at
+  bool numbers = true;  // false: there are items that NumPy must convert
   bool tensors = false;
-  Py_ssize_t at[PLAIT_MAX_DIMS];  // where the scan is
+  Py_ssize_t at[PLAIT_MAX_DIMS];  // the current index at each depth
 
-  std::string place(size_t depth) const {
+  std::string path(size_t depth) const {
     std::string s = "data";
     for (size_t d = 0; d < depth; d++) s += "[" + std::to_string(at[d]) + "]";
     return s;
@@ -37,11 +38,11 @@ bool ragged(const Scan &s, size_t depth, const char *got) {
   PyErr_Format(PyExc_ValueError,
                "tensor: nested sequences of equal lengths are required; at depth %zu there is %s, "
                "%s",
-               depth, got, s.place(depth).c_str());
+               depth, got, s.path(depth).c_str());
   return false;
 }
 
-// What nothing can be made of, wherever it is.
+// Objects of which no tensor can be made at any depth.
 bool is_no_data(PyObject *o) {
   return PyUnicode_Check(o) || PyBytes_Check(o) || o == Py_None || PyDict_Check(o) ||
          PyAnySet_Check(o);
@@ -55,7 +56,7 @@ bool scan(PyObject *o, size_t depth, Scan &s) {
     if (c == of_other && is_no_data(o)) {
       PyErr_Format(PyExc_TypeError,
                    "tensor: `data` must hold numbers, arrays or sequences of them; %s is %s",
-                   s.place(depth).c_str(), kind_of(o));
+                   s.path(depth).c_str(), kind_of(o));
       return false;
     }
     s.numbers &= c != of_other;
@@ -165,7 +166,7 @@ plait_tensor *from_array(PyObject *data, const DLDataType *wanted) {
   plait_tensor *view = import_array(array.get());
   if (!view && PyErr_ExceptionMatches(PyExc_ValueError) &&
       PyObject_HasAttrString(data, "__array__")) {
-    PyErr_Clear();  // strides or alignment that a copy does away with
+    PyErr_Clear();  // strides or alignment that only a copy can fix
     view = through_numpy("ascontiguousarray") ? state.python->import_array(thread, array.get())
                                               : nullptr;
   }

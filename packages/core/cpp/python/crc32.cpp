@@ -1,6 +1,6 @@
-// A CRC is the remainder of a polynomial over two elements: bytes far ahead are multiplied by a
-// power of x, which carry-less multiplication does sixteen bytes at a time, and added to later
-// ones. Gopal et al., "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ", Intel 2009.
+// A CRC is the remainder of a polynomial over GF(2). Bytes far ahead are multiplied by a power of
+// x, sixteen bytes at a time by carry-less multiplication, and added to later ones. Gopal et al.,
+// "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ", Intel 2009.
 #include "crc32.hpp"
 
 #include <cstring>
@@ -61,7 +61,7 @@ uint32_t eight_bytes(uint32_t crc, const char *p) {
   return next;
 }
 
-// Three stretches side by side, because each step waits for the one before.
+// Three stretches are computed side by side, because each step waits for the one before.
 template <class Step>
 __attribute__((always_inline)) inline uint32_t in_three_chains(uint32_t crc, const char *p,
                                                                uint64_t nbytes, Step step) {
@@ -86,7 +86,7 @@ uint32_t by_tables(uint32_t crc, const char *p, uint64_t nbytes) {
 
 #if defined(__x86_64__)
 
-// What multiplies the first and the last eight of sixteen bytes that are moved on by `bits`.
+// The factors of the first and the last eight of sixteen bytes that are moved ahead by `bits`.
 constexpr int64_t first_of(uint64_t bits) { return int64_t(uint64_t(power_of_x(bits + 32)) << 1); }
 constexpr int64_t last_of(uint64_t bits) { return int64_t(uint64_t(power_of_x(bits - 32)) << 1); }
 

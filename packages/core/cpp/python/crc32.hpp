@@ -7,7 +7,8 @@ namespace plait::core {
 
 class Crc32 {
  public:
-  // Ways to compute it, the fastest last; those that this processor has not are null.
+  // Implementations of the CRC, the fastest last; null for those that this processor does not
+  // support.
   using Way = uint32_t (*)(uint32_t crc, const char *p, uint64_t nbytes);
   static constexpr int kWays = 3;
   static Way way(int number);

@@ -1,4 +1,4 @@
-// Sums of columns run at the speed of the cache.
+// The digest is made of sums of columns, which run at the speed of the cache.
 #include "digest.hpp"
 
 #include <cstdio>
@@ -7,8 +7,8 @@
 namespace plait::core {
 namespace {
 
-constexpr uint64_t kFactor = 0x9E3779B97F4A7C15;  // odd: multiplication loses no difference
-constexpr uint64_t kAtOnce = 8;  // rows, so that the sums are loaded and stored once for as many
+constexpr uint64_t kFactor = 0x9E3779B97F4A7C15;  // odd, so multiplication is one to one
+constexpr uint64_t kAtOnce = 8;  // rows for which the sums are loaded and stored once
 
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 uint64_t word(const char *p) {
@@ -65,7 +65,7 @@ void add_eight_base(uint64_t *sums, const char *p) {
 AddEight best_add_eight() { return add_eight_base; }
 #endif
 
-uint64_t mixed(uint64_t h, uint64_t x) {  // one to one in either
+uint64_t mixed(uint64_t h, uint64_t x) {  // one to one in each argument
   h = (h ^ x) * kFactor;
   return h ^ h >> 32;
 }
@@ -99,7 +99,7 @@ void Digest::update(const void *data, uint64_t nbytes) {
 }
 
 std::string Digest::text() const {
-  uint64_t lanes[4] = {nbytes_, 0, 0, 0};  // side by side: each waits for its own products alone
+  uint64_t lanes[4] = {nbytes_, 0, 0, 0};  // side by side, as each waits for its own products only
   for (uint64_t c = 0; c < kColumns; c++) lanes[c % 4] = mixed(lanes[c % 4], sums_[c]);
   uint64_t h = lanes[0];
   for (int i = 1; i < 4; i++) h = mixed(h, lanes[i]);

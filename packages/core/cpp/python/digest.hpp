@@ -12,7 +12,7 @@ class Digest {
                             kBlock = 128;  // words, bytes, rows
 
   explicit Digest(uint64_t nbytes) : nbytes_(nbytes) {}
-  // The next bytes; whole rows but for the last ones.
+  // Takes the next bytes: whole rows, except for the last call.
   void update(const void *data, uint64_t nbytes);
   std::string text() const;
 

@@ -6,7 +6,7 @@ namespace {
 
 // The buffer protocol.
 
-struct Shared {  // what a buffer view needs for as long as it lives
+struct Shared {  // the data of a buffer view while it exists
   plait_storage *storage;
   Py_ssize_t dims[2 * PLAIT_MAX_DIMS];
 };
@@ -61,10 +61,10 @@ int get_buffer(PyObject *self, Py_buffer *view, int flags) {
   const int64_t size = itemsize(t->dl.dtype);
   for (int i = 0; i < t->dl.ndim; i++) {
     s->dims[i] = t->dl.shape[i];
-    // an empty tensor's strides may be so large that this wraps; nothing is read through them
+    // the strides of an empty tensor may be so large that this wraps; they are never used
     s->dims[PLAIT_MAX_DIMS + i] = int64_t(uint64_t(t->dl.strides[i]) * uint64_t(size));
   }
-  view->buf = t->dl.data ? t->dl.data : s;  // an empty one still needs an address
+  view->buf = t->dl.data ? t->dl.data : s;  // an empty tensor needs an address too
   view->obj = new_reference(self);
   view->len = numel(t) * size;
   view->itemsize = size;
@@ -197,7 +197,7 @@ PyObject *capsule_of(PyObject *source, PyObject *copy) {
     return nullptr;
   PyObject *capsule = PyObject_Call(method.get(), none.get(), keywords.get());
   if (capsule || !PyErr_ExceptionMatches(PyExc_TypeError)) return capsule;
-  PyErr_Clear();  // a library from before DLPack 1.0
+  PyErr_Clear();  // a library older than DLPack 1.0
   return PyObject_CallNoArgs(method.get());
 }
 

@@ -10,7 +10,7 @@ namespace {
 // The table's published layout, dmlc.github.io/dlpack/latest/c_api.html.
 struct TableHeader {
   DLPackVersion version;
-  TableHeader *previous;  // an older table; we have none
+  TableHeader *previous;  // an older table; there is none
 };
 struct ExchangeTable {
   TableHeader header;
@@ -18,7 +18,7 @@ struct ExchangeTable {
                   void (*set_error)(void *error_ctx, const char *kind, const char *message));
   int (*managed_from_object)(void *object, DLManagedTensorVersioned **out);
   int (*managed_to_object)(DLManagedTensorVersioned *, void **out);  // steals
-  int (*tensor_from_object)(void *object, DLTensor *out);  // lives as long as nobody else runs
+  int (*tensor_from_object)(void *object, DLTensor *out);  // valid while no other code runs
   int (*current_stream)(DLDeviceType, int32_t device_id, void **out);
 };
 
@@ -30,7 +30,7 @@ int managed_of(plait_tensor *t, DLManagedTensorVersioned **out) {
   Object capsule(state.python->export_dlpack(t, 1, 0));
   if (!capsule) return -1;
   *out = static_cast<DLManagedTensorVersioned *>(PyCapsule_GetPointer(capsule.get(), capsule_name));
-  // consumed: what it holds is the caller's
+  // consumed: its contents belong to the caller
   return *out && PyCapsule_SetName(capsule.get(), "used_dltensor_versioned") == 0 ? 0 : -1;
 }
 
@@ -65,7 +65,7 @@ int tensor_from_object(void *object, DLTensor *out) {
   const char *trouble = nullptr;
   if (t->dl.device.device_type == PLAIT_META)
     trouble = "a tensor with bytes is required, got one on the device meta";
-  else if (t->storage->flags & PLAIT_STORAGE_READONLY)  // a DLTensor cannot say so
+  else if (t->storage->flags & PLAIT_STORAGE_READONLY)  // a DLTensor cannot express this
     trouble = "a writable tensor is required; ask for a managed one";
   if (trouble) {
     PyErr_Format(PyExc_BufferError, "__dlpack_c_exchange_api__: %s", trouble);
@@ -82,7 +82,7 @@ int current_stream(DLDeviceType type, int32_t id, void **out) {
   return 0;
 }
 
-// the one that may be called without the GIL, and reports through `set_error`
+// may be called without the GIL; reports errors through `set_error`
 int allocate(DLTensor *like, DLManagedTensorVersioned **out, void *error_ctx,
              void (*set_error)(void *, const char *, const char *)) {
   plait_thread *thread = state.runtime->thread();

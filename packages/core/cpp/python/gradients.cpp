@@ -1,5 +1,5 @@
-// What asks the engine: requires_grad, grad, backward. The engine is loaded when it is first
-// needed.
+// Attributes and methods that the engine implements: requires_grad, grad, backward. The engine is
+// loaded at its first use.
 #include <vector>
 
 #include "tensor.hpp"
@@ -10,7 +10,7 @@ namespace {
 const plait_engine *present() { return role<plait_engine>(state.runtime); }
 bool requires_grad(plait_tensor *t) {
   const plait_engine *e = present();
-  // also a view whose base was written since by something with a history
+  // also a view whose base was written to by an operator with a history
   return e && ((t->layers >> e->layer & 1) || (t->base && !e->is_leaf(e->ctx, t)));
 }
 
@@ -58,8 +58,8 @@ PyType_Slot node_slots[] = {
 PyType_Spec node_spec{"plait_core.Node", sizeof(NodeObject), 0,
                       Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, node_slots};
 
-// What is handed out belongs to this tensor's history, and something may be hung on it that holds
-// this very tensor: the collector must see it.
+// The returned object belongs to this tensor's history, and the program may attach objects to it
+// that refer to this tensor: the garbage collector must track it.
 void track(PyObject *self) {
   if (!PyObject_GC_IsTracked(self)) PyObject_GC_Track(self);
 }
@@ -76,8 +76,7 @@ PyObject *get_requires_grad(PyObject *self, void *) {
 }
 
 int set_flag(PyObject *self, int on) {
-  if (!on && !requires_grad(handle_of(self)))
-    return 0;  // no engine needed to leave things as they are
+  if (!on && !requires_grad(handle_of(self))) return 0;  // without an engine the default may be set
   const plait_engine *e = state.python->engine();
   if (!e) return -1;
   plait_thread *thread = state.runtime->thread();
@@ -89,7 +88,8 @@ int set_requires_grad(PyObject *self, PyObject *o, void *) {
   return on < 0 ? -1 : set_flag(self, on);
 }
 
-// Python decides, since the engine's package knows more than the role: seldom, and once a line.
+// Python code decides on the warning, as the engine's package knows more than its role; it is
+// rarely called.
 PyObject *no_gradient(PyObject *self) {
   Object module(plait_import_module("plait_core._graph_attributes"));
   if (!module) return nullptr;
@@ -188,7 +188,7 @@ bool take_inputs(PyObject *o, Object &list, std::vector<plait_tensor *> &out) {
   return !out.empty();
 }
 
-// what backward(inputs=) found is added to what is there
+// adds the gradients of backward(inputs=) to those that exist
 plait_status accumulate(const plait_engine *e, plait_thread *thread, plait_tensor *t,
                         plait_tensor *g) {
   plait_tensor *old = nullptr;
@@ -224,7 +224,7 @@ PyObject *backward(PyObject *self, PyObject *args, PyObject *kwargs) {
   const uint64_t flags = (keep_graph ? PLAIT_BACKWARD_RETAIN : 0) |
                          (create ? PLAIT_BACKWARD_CREATE : 0) | PLAIT_BACKWARD_ALLOW_UNUSED |
                          PLAIT_BACKWARD_ACCUMULATE;
-  plait_status s =  // leaves the GIL itself
+  plait_status s =  // releases the GIL itself
       e->backward(e->ctx, thread, &root, &grad, 1, wanted.empty() ? nullptr : wanted.data(),
                   uint32_t(wanted.size()), flags, found.empty() ? nullptr : found.data());
   for (size_t i = 0; i < found.size(); i++) {

@@ -19,7 +19,7 @@ plait_tensor *selected(plait_tensor *t, PyObject *key) {
   return again;
 }
 
-// What stands on the right-hand side, as an operand; a new handle in *made if one had to be made.
+// The right-hand side of an assignment as an operand; *made gets a new handle if one is made.
 bool right_side(PyObject *o, DLDataType d, plait_value *v, plait_tensor **made) {
   const int done = state.python->operand(state.runtime->thread(), o, v);
   if (done == PLAIT_CONVERSION_FAILED) return false;
@@ -33,7 +33,7 @@ bool right_side(PyObject *o, DLDataType d, plait_value *v, plait_tensor **made) 
   return *made;
 }
 
-// PyTorch lets leading dimensions of size 1 go: x[0] = a row of shape (1, 3)
+// leading dimensions of size 1 are dropped, as in PyTorch: x[0] = a row of shape (1, 3)
 plait_tensor *without_leading_ones(plait_tensor *t, int32_t ndim) {
   plait_retain(t);
   while (t->dl.ndim > ndim && t->dl.shape[0] == 1) {
@@ -58,7 +58,8 @@ bool assign_view(plait_tensor *view, const plait_value &v) {
   return done;
 }
 
-// Dimensions of what arrays select: those left alone, and those of the broadcast arrays.
+// Number of dimensions that arrays select: those that are not indexed, and those of the broadcast
+// arrays.
 int32_t selected_ndim(const Keys &keys) {
   int32_t ndim = keys.view->dl.ndim, common = 0;
   for (int i = 0; i < keys.n; i++) {

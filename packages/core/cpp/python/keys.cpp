@@ -35,7 +35,7 @@ bool as_array(PyObject *o, plait_tensor **out) {
   }
   if (!*out) return false;
   if (is_mask(*out) || is_integer(*out)) return true;
-  if (numel(*out) == 0 && !is_tensor(o)) {  // [] has no dtype of its own
+  if (numel(*out) == 0 && !is_tensor(o)) {  // an empty list has no dtype
     plait_tensor *ints = cast(*out, dtype::int64);
     plait_release(*out);
     return (*out = ints);
@@ -45,7 +45,7 @@ bool as_array(PyObject *o, plait_tensor **out) {
   return false;
 }
 
-class Walk {  // along the keys, with the view so far
+class Walk {  // the state while keys are applied: the view so far
  public:
   explicit Walk(Keys &keys) : keys_(keys) {}
 
@@ -69,7 +69,8 @@ class Walk {  // along the keys, with the view so far
     return replace(call(op_unsqueeze, {value(keys_.view), value(int64_t(dim_))}));
   }
   bool integer(PyObject *o) {
-    const Py_ssize_t i = PyNumber_AsSsize_t(o, nullptr);  // what doesn't fit is far out of bounds
+    // an int that does not fit 64 bits is out of bounds
+    const Py_ssize_t i = PyNumber_AsSsize_t(o, nullptr);
     if (i == -1 && PyErr_Occurred()) return false;
     const int64_t size = keys_.view->dl.shape[dim_];
     if (i < -size || i >= size) {
@@ -93,7 +94,7 @@ class Walk {  // along the keys, with the view so far
     keys_.n = dim_;
     return true;
   }
-  // What indexes a tensor without bytes needs none either.
+  // An index for a tensor on meta becomes a meta tensor too.
   bool placed(plait_tensor **t) {
     const DLDevice there = keys_.view->dl.device;
     if (there.device_type != PLAIT_META || (*t)->dl.device.device_type == PLAIT_META) return true;
@@ -106,7 +107,7 @@ class Walk {  // along the keys, with the view so far
     if (s < 0) raise(thread, s);
     return s >= 0;
   }
-  // A mask of k dimensions is k arrays of the positions where it is true.
+  // A mask of k dimensions becomes k arrays of the indices where it is true.
   bool mask(plait_tensor *m) {
     if (!readable(m, "index")) return false;
     if (m->dl.ndim == 0) return flag(*static_cast<const uint8_t *>(m->dl.data) != 0);
@@ -149,7 +150,7 @@ class Walk {  // along the keys, with the view so far
     if (all) *static_cast<int64_t *>(t->dl.data) = 0;
     return array(t);
   }
-  // Makes one dimension of `width` that lie in order, so that one array of positions is enough.
+  // Merges `width` contiguous dimensions into one, so that one index array is enough.
   bool merge(int width) {
     const DLTensor &t = keys_.view->dl;
     int64_t shape[PLAIT_MAX_DIMS];
@@ -175,7 +176,7 @@ class Walk {  // along the keys, with the view so far
   int dim_ = 0;
 };
 
-// Dimensions of the tensor that a key takes.
+// Number of dimensions of the tensor that a key uses.
 int width_of(const Key &k) {
   if (k.array && is_mask(k.array)) return k.array->dl.ndim;
   return k.object == Py_None || k.object == Py_Ellipsis ? 0 : 1;

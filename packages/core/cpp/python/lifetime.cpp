@@ -1,4 +1,4 @@
-// How Tensor wrappers live and die: identity, recycling, resurrection (docs/design/0001).
+// The lifetime of Tensor wrappers: identity, recycling, resurrection (docs/design/0001).
 #include "tensor.hpp"
 
 #include <structmember.h>
@@ -7,10 +7,10 @@ namespace plait::core {
 namespace {
 
 #ifndef Py_GIL_DISABLED
-// Wrappers of plain tensors are recycled: an allocation that the collector counts costs as much as
-// a small operator.
-constexpr int room = 256;
-TensorObject *recycled[room];
+// Wrappers of plain tensors are recycled: an allocation by the garbage collector costs as much as a
+// small operator.
+constexpr int most_recycled = 256;
+TensorObject *recycled[most_recycled];
 int n_recycled = 0;
 #endif
 
@@ -33,7 +33,8 @@ TensorObject *allocate() {
   return o;
 }
 
-// The handle gives its wrapper back: two references change owners, no count changes.
+// Takes the wrapper back from its handle: the two references between them change owners, no count
+// changes.
 PyObject *take_back(TensorObject *w, plait_tensor *t) {
   __atomic_fetch_and(&t->flags, ~uint64_t(PLAIT_TENSOR_OWNS_WRAPPER), __ATOMIC_RELAXED);
   w->weak = false;
@@ -41,9 +42,9 @@ PyObject *take_back(TensorObject *w, plait_tensor *t) {
   return reinterpret_cast<PyObject *>(w);
 }
 
-// A wrapper with state whose count is 0 while its handle lives on: from here the handle owns it.
-// Weak references die as if it had gone: through them nobody may reach a wrapper whose handle can
-// vanish on another thread.
+// Resurrects a wrapper with state whose count is 0 while its handle lives on: the handle owns it
+// from now on. Weak references are cleared, as through them code could reach a wrapper whose handle
+// may be freed on another thread.
 bool resurrect(TensorObject *o) {
   plait_tensor *t = o->handle;
   auto *self = reinterpret_cast<PyObject *>(o);
@@ -62,7 +63,8 @@ bool resurrect(TensorObject *o) {
   return true;
 }
 
-// The handle has died and let its wrapper go: what code still runs on it sees an empty tensor.
+// The handle was freed and released its wrapper: code that still runs on the wrapper sees an empty
+// tensor.
 void replace_handle(TensorObject *o) {
   plait_thread *thread = state.runtime->thread();
   const int64_t none = 0;
@@ -73,7 +75,7 @@ void replace_handle(TensorObject *o) {
     Py_FatalError("plait_core: out of memory for an empty tensor");
 }
 
-void clear_slots(PyObject *self) {  // __slots__ of the classes between
+void clear_slots(PyObject *self) {  // the __slots__ of derived classes
   for (PyTypeObject *t = Py_TYPE(self); t && t != state.tensor_type; t = t->tp_base) {
     if (!PyType_HasFeature(t, Py_TPFLAGS_HEAPTYPE) || !t->tp_members) continue;
     for (PyMemberDef *m = t->tp_members; m->name; m++) {
@@ -84,8 +86,8 @@ void clear_slots(PyObject *self) {  // __slots__ of the classes between
   }
 }
 
-// tp_dealloc of classes derived in Python. CPython's own would clear the instance before the base
-// class is asked.
+// tp_dealloc of classes derived in Python. CPython's own function would clear the instance before
+// it calls the base class.
 void subclass_dealloc(PyObject *self) {
   TensorObject *o = object_of(self);
   PyTypeObject *type = Py_TYPE(self);
@@ -102,7 +104,8 @@ void subclass_dealloc(PyObject *self) {
   dealloc(self);
 }
 
-// Every instance passes here, so no metaclass and no __init_subclass__ is needed.
+// Installs it in a class when an instance is made, so that no metaclass and no __init_subclass__ is
+// needed.
 void adopt_class(PyTypeObject *type) {
   for (; type && type != state.tensor_type; type = type->tp_base)
     if (type->tp_dealloc == state.subtype_dealloc) type->tp_dealloc = subclass_dealloc;
@@ -114,7 +117,7 @@ PyObject *wrap(plait_tensor *t) {
   if (void *known = t->slot[1]) {
     auto *w = static_cast<TensorObject *>(known);
     if (t->flags & PLAIT_TENSOR_OWNS_WRAPPER) return take_back(w, t);
-    if (__builtin_expect(Py_REFCNT(w) > 0, 1)) {  // 0: it is just dying
+    if (__builtin_expect(Py_REFCNT(w) > 0, 1)) {  // 0: it is being freed
       plait_release(t);
       return new_reference(reinterpret_cast<PyObject *>(w));
     }
@@ -152,13 +155,13 @@ void dealloc(PyObject *self) {
   }
   plait_tensor *t = o->handle;
   if (t && t->slot[1] == self) t->slot[1] = nullptr;  // before anything runs that could ask for it
-  // also where the collector has taken the __dict__ away: what is recycled must not be on its lists
+  // a recycled wrapper must not be tracked, also if the collector has cleared its __dict__
   if (PyObject_GC_IsTracked(self)) PyObject_GC_UnTrack(self);
   if (o->weakrefs) PyObject_ClearWeakRefs(self);
   Py_CLEAR(o->dict);
   o->handle = nullptr;
 #ifndef Py_GIL_DISABLED
-  if (plain && n_recycled < room)
+  if (plain && n_recycled < most_recycled)
     recycled[n_recycled++] = o;
   else
 #endif
@@ -167,9 +170,9 @@ void dealloc(PyObject *self) {
   plait_release(t);
 }
 
-// While C++ shares the handle, the wrapper's state is not the collector's to clear: it will be
-// asked for again. While a call runs without the GIL the handle may become shared between two looks
-// of one collection.
+// While C++ shares the handle, the collector must not clear the wrapper's state, as it may be
+// needed again. While a call runs without the GIL, the handle may become shared during a
+// collection.
 bool shared(const TensorObject *o) {
   return o->handle && !o->weak &&
          (__atomic_load_n(state.python->unlocked, __ATOMIC_ACQUIRE) != 0 ||

@@ -1,4 +1,4 @@
-// Methods of Tensor that ask the handle: sizes, strides, elements.
+// Methods of Tensor that read the handle: sizes, strides, elements.
 #include "tensor.hpp"
 
 namespace plait::core {
@@ -109,7 +109,7 @@ PyObject *take_item(PyObject *self, PyObject *) { return item(handle_of(self), "
 PyObject *take_list(PyObject *self, PyObject *) { return tolist(handle_of(self)); }
 PyObject *complex_number(PyObject *self, PyObject *) { return as_complex(self); }
 
-// an alias of `data` under a class derived from Tensor: how Parameter is made
+// an alias of `data` of a class derived from Tensor, such as Parameter
 PyObject *make_subclass(PyObject *, PyObject *const *args, Py_ssize_t n) {
   if (n < 2 || n > 3 || !PyType_Check(args[0]) ||
       !PyType_IsSubtype(reinterpret_cast<PyTypeObject *>(args[0]), state.tensor_type) ||
@@ -151,7 +151,8 @@ PyObject *cast_to(PyObject *self, PyObject *dtype) {
   return t ? wrap(t) : nullptr;
 }
 
-PyObject *version_bump(PyObject *self, PyObject *) {  // for code that writes through data_ptr()
+// called by code that writes through data_ptr()
+PyObject *version_bump(PyObject *self, PyObject *) {
   state.runtime->touched(handle_of(self)->storage);
   Py_RETURN_NONE;
 }

@@ -1,4 +1,5 @@
-// plait_core._core. The Tensor class is raw CPython; what is cold goes through pybind11.
+// plait_core._core. The Tensor class uses CPython's API directly; functions that are rarely called
+// go through pybind11.
 #include <dlfcn.h>
 #include <pybind11/pybind11.h>
 
@@ -124,8 +125,8 @@ bool cpu_supports_avx2() {
 #endif
 }
 
-// Tell a kernel library that is loaded where the packaged BLAS lies; None, or why it cannot do with
-// the one that the user names.
+// Give a loaded kernel library the path of the packaged BLAS; returns None, or why it cannot use
+// the library that the user names.
 py::object use_blas(const std::string &library, const std::string &packaged) {
   void *handle = dlopen(library.c_str(), RTLD_NOW | RTLD_NOLOAD);
   if (!handle) return py::none();

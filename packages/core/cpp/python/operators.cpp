@@ -1,4 +1,4 @@
-// Operators behind Python's own: number slots, comparisons, and calls from C++.
+// The operators of Python's number slots and comparisons, and calls of operators from C++.
 #include "tensor.hpp"
 
 namespace plait::core {
@@ -48,7 +48,7 @@ constexpr Named operator_names[op_count] = {{"add", true},
                                             {"view", false},
                                             {"stack", false}};
 
-// What needs no question: tensors whose class overrides nothing, floats, and ints of 64 bits.
+// Operands that need no checks: tensors whose class overrides nothing, floats, and ints of 64 bits.
 inline bool fast_operand(PyObject *o, plait_value *v) {
   if (is_exact(o)) return *v = value(handle_of(o)), true;
   if (PyFloat_CheckExact(o)) return *v = value(PyFloat_AS_DOUBLE(o)), true;
@@ -89,7 +89,7 @@ struct Call : plait_call {
   }
 };
 
-// the general way: the binder knows arrays, NumPy's numbers and overrides
+// the general case: the binding converts arrays and NumPy's numbers, and calls overrides
 PyObject *slow_binary(Op op, PyObject *callable, PyObject *a, PyObject *b) {
   plait_value v;
   if (!callable) return known(op), nullptr;

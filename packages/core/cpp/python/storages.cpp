@@ -1,4 +1,4 @@
-// What looks at the storage behind a tensor, or points a tensor at another one.
+// Functions that read the storage of a tensor, or give a tensor another one.
 #include <algorithm>
 #include <vector>
 
@@ -20,7 +20,7 @@ bool take_ints(PyObject *o, const char *who, const char *what, std::vector<int64
   return false;
 }
 
-// All bytes behind a tensor, as a tensor of uint8.
+// All bytes of a tensor's storage, as a tensor of uint8.
 PyObject *storage_bytes(PyObject *self, PyObject *) {
   plait_thread *thread = state.runtime->thread();
   plait_storage *storage = handle_of(self)->storage;
@@ -31,8 +31,8 @@ PyObject *storage_bytes(PyObject *self, PyObject *) {
   return s < 0 ? raise(thread, s) : wrap(t);
 }
 
-// (address, bytes) of the storage: no address on meta
-PyObject *storage_place(PyObject *self, PyObject *) {
+// (address, number of bytes) of the storage; the address is 0 on meta
+PyObject *storage_extent(PyObject *self, PyObject *) {
   const plait_storage *s = handle_of(self)->storage;
   return Py_BuildValue("KK", static_cast<unsigned long long>(reinterpret_cast<uintptr_t>(s->data)),
                        static_cast<unsigned long long>(s->nbytes));
@@ -76,8 +76,8 @@ bool fits(const plait_tensor *t, int64_t bytes) {
   return bytes <= int64_t(t->storage->nbytes) - at;
 }
 
-// The tensor that `resize_` re-points to: on the same bytes where they suffice, else on new ones
-// that begin with the old.
+// The tensor whose bytes `resize_` takes: the same bytes if there are enough, else new ones that
+// begin with the old ones.
 plait_tensor *resized(plait_thread *thread, plait_tensor *t, const std::vector<int64_t> &size,
                       const std::vector<int64_t> &stride, int64_t bytes) {
   plait_tensor *out = nullptr;
@@ -142,8 +142,8 @@ PyObject *resize_in_place(PyObject *self, PyObject *const *args, Py_ssize_t n) {
 PyMethodDef storage_methods[] = {
     {"_storage_bytes", entry<storage_bytes>, METH_NOARGS,
      "_storage_bytes($self, /)\n--\n\nAll bytes of the storage, as a tensor of uint8."},
-    {"_storage_place", entry<storage_place>, METH_NOARGS,
-     "_storage_place($self, /)\n--\n\nThe storage's address and its number of bytes."},
+    {"_storage_extent", entry<storage_extent>, METH_NOARGS,
+     "_storage_extent($self, /)\n--\n\nThe storage's address and its number of bytes."},
     {"_on_storage", function(entry<on_storage>), METH_FASTCALL,
      "_on_storage($self, dtype, offset, size, stride, /)\n--\n\nA new tensor on this one's "
      "storage."},

@@ -1,5 +1,5 @@
-// What the files of plait_core._core share: the Tensor object and how operators are called from
-// C++.
+// Declarations that the files of plait_core._core share: the Tensor object, and calls of operators
+// from C++.
 #pragma once
 #include <plait/python.h>
 
@@ -64,9 +64,10 @@ struct State {  // filled at import; the operators when plait_core starts
   const plait_python *python;
   const plait_runtime *runtime;
   PyTypeObject *tensor_type, *size_type, *node_type;
-  destructor subtype_dealloc;  // CPython's own, of classes written in Python
+  destructor subtype_dealloc;  // CPython's tp_dealloc of classes written in Python
   const plait_op *op[op_count];
-  PyObject *callable[op_count];          // Operator objects, for what the fast paths leave
+  // Operator objects, for calls that the fast paths do not handle
+  PyObject *callable[op_count];
   PyObject *in_place_callable[op_count];
 };
 extern State state;
@@ -104,7 +105,7 @@ const plait_op *known(Op);
 PyObject *read_element(DLDataType, const void *);
 // stores a Python number; false with an exception
 bool write_element(DLDataType, void *, PyObject *);
-bool is_storable(DLDataType);  // what write_element knows
+bool is_storable(DLDataType);  // the dtypes of write_element
 PyObject *item(plait_tensor *, const char *who);
 PyObject *tolist(plait_tensor *);
 int truth(PyObject *);
@@ -119,7 +120,8 @@ PyObject *subscript(PyObject *, PyObject *);
 int assign_subscript(PyObject *, PyObject *, PyObject *);
 PyObject *get_item(PyObject *, Py_ssize_t);
 constexpr int max_keys = 2 * PLAIT_MAX_DIMS;
-struct Keys {  // an index, taken apart: the view it selects and the arrays that index what is left
+// an index: the view that its basic part selects, and the arrays that index this view
+struct Keys {
   plait_tensor *view = nullptr;  // owned
   plait_tensor *indices[max_keys];  // owned, the first n; NULL where the dimension is left alone
   int n = 0;  // 0: basic indexing only

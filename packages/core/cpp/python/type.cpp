@@ -1,4 +1,4 @@
-// The Tensor class put together.
+// The type object of the Tensor class.
 #include <vector>
 
 #include "tensor.hpp"
@@ -50,7 +50,7 @@ void append(std::vector<PyGetSetDef> &to, const PyGetSetDef *from) {
   for (; from->name; from++) to.push_back(*from);
 }
 
-// the lists of the files, one after the other; they live as long as the class
+// the method tables of all files, concatenated; they live as long as the class
 PyMethodDef *all_methods() {
   static std::vector<PyMethodDef> list;
   append(list, methods);
@@ -146,7 +146,7 @@ std::vector<PyType_Slot> slots() {
 // Tensor(): empty. Tensor(tensor): an alias without history. Tensor(data): a copy in the default
 // dtype. Tensor(2, 3) and Tensor(size): uninitialised, as in PyTorch.
 PyObject *new_tensor(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
-  // a class of its own may take further arguments and keywords in its __init__
+  // a derived class may take further arguments and keywords in its __init__
   const bool own = type == state.tensor_type;
   const Py_ssize_t n = PyTuple_GET_SIZE(args);
   if (own && kwargs && PyDict_GET_SIZE(kwargs))
@@ -188,7 +188,8 @@ bool add_tensor(PyObject *module) {
   Object capsule(
       type ? PyCapsule_New(const_cast<plait_tensor_type *>(&table), "plait.tensor", nullptr)
            : nullptr);
-  Object priority(PyLong_FromLong(1000));  // NumPy's operators leave a tensor to the tensor's own
+  // NumPy's operators return NotImplemented for tensors, whose own operators then run
+  Object priority(PyLong_FromLong(1000));
   return capsule && priority && find_subtype_dealloc() &&
          PyObject_SetAttrString(type, "__plait_tensor__", capsule.get()) == 0 &&
          PyObject_SetAttrString(type, "__array_priority__", priority.get()) == 0 &&

@@ -62,7 +62,7 @@ PLAIT_KERNEL("exponential_", exponential);
 PLAIT_KERNEL("cauchy_", cauchy);
 PLAIT_KERNEL("log_normal_", log_normal);
 
-int64_t largest(Kind k) {  // up to which all whole numbers are elements
+int64_t largest(Kind k) {  // up to this all whole numbers are exact
   switch (k) {
     case Bool: return 1;
     case F16: return 1 << 11;
@@ -97,7 +97,7 @@ plait_status random_from(plait_call *c) {  // random_.from(self, low, high, *, g
   const DLTensor *self = tensor(c, 0);
   const Kind k = kind(self->dtype);
   if (unsigned(k) >= unsigned(kReal) && !is_half(k)) return PLAIT_DECLINE;
-  const bool open = c->in[2].tag == PLAIT_NONE;  // up to the largest
+  const bool open = c->in[2].tag == PLAIT_NONE;  // up to the largest number of the dtype
   const uint64_t low = uint64_t(integer(c, 1));
   const uint64_t range = (open ? uint64_t(largest(k)) + 1 : uint64_t(integer(c, 2))) - low;
   fill_whole(c, self, [=](const uint32_t *w, int j) { return int64_t(low + below(w, j, range)); });

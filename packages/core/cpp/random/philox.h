@@ -35,7 +35,7 @@ inline void philox(uint64_t seed, uint64_t offset, uint32_t *words) {
   }
 }
 
-// One block of a stream of its own for each `offset`; `turn` counts from 1, since `philox` has 0.
+// Block `turn` of a separate stream for each `offset`; `turn` counts from 1, as `philox` uses 0.
 inline void philox_turn(uint64_t seed, uint64_t offset, uint32_t turn, uint32_t *words) {
   constexpr uint32_t kM0 = 0xD2511F53u, kM1 = 0xCD9E8D57u, kW0 = 0x9E3779B9u, kW1 = 0xBB67AE85u;
   uint32_t a = uint32_t(offset), b = uint32_t(offset >> 32), x = turn, y = 0;
@@ -78,7 +78,7 @@ class Stream {  // a reserved part of a generator's stream
   uint64_t seed_, offset_;
 };
 
-// As many numbers as a rejection method needs for one element, which has a block of the stream.
+// The numbers of a rejection method for one element, which has a block of the stream.
 class Draws {
  public:
   Draws(const Stream &stream, int64_t block) : stream_(stream), block_(block) {}

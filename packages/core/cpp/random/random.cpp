@@ -1,4 +1,4 @@
-// Random numbers: what element i (in C order) gets depends on the stream's position and on i alone.
+// Random numbers: element i (in C order) depends on the stream's position and on i only.
 #include "random/random.h"
 #include "pointwise/math.h"
 
@@ -33,7 +33,7 @@ plait_status uniform_in(const plait_call *c, const DLTensor *to, double low, dou
   PLAIT_FLOATING(kind(to->dtype), (fill<T, kMade<T>>(c, to, Uniform<T>{T(low), T(high - low)})))
   return PLAIT_OK;
 }
-// Numbers of `bits` bits in float16 and bfloat16, so that none is rounded up to `high`.
+// Uniform numbers in float16 and bfloat16 from `bits` bits, so that none is rounded up to `high`.
 plait_status uniform_halves(const plait_call *c, const DLTensor *to, double low, double high) {
   const Kind k = kind(to->dtype);
   const int bits = k == F16 ? 11 : 8;

@@ -20,7 +20,7 @@ PLAIT_INLINE double unit(const uint32_t *w, int i, double) {
   return double(bits >> 11) * 0x1p-53;
 }
 
-// A random word is below it with probability p.
+// The number that a random word is below with probability p.
 inline uint64_t threshold(double p) {
   return p >= 1 ? uint64_t(1) << 32 : p > 0 ? uint64_t(p * 0x1p32) : 0;
 }

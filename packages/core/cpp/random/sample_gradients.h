@@ -1,16 +1,16 @@
-// How a sample of the gamma or the beta distribution moves with its first parameter while the
-// cumulative probability F stays: -(dF/da) / density (implicit reparameterisation: Figurnov,
-// Mohamed and Mnih, 2018). F is a known factor times a series or a continued fraction, which carry
-// their derivative along; both sides are computed where they are the smaller one, so nothing
-// cancels.
+// The derivative of a sample of the gamma or beta distribution with respect to its first parameter,
+// at constant cumulative probability F: -(dF/da) / density (implicit reparameterisation: Figurnov,
+// Mohamed and Mnih, 2018). F is a known factor times a series or a continued fraction, which are
+// computed together with their derivatives. F or 1 - F is computed, whichever is smaller, so that
+// nothing cancels.
 #pragma once
 #include "pointwise/gamma.h"
 
 namespace plait::scalar::math {
 
-constexpr int kMostTerms = 100000;  // about 10 sqrt(a) are needed
+constexpr int kMostTerms = 100000;  // the limit of terms; about 10 sqrt(a) are needed
 
-// What a float32 or a float64 result asks of the series.
+// The precision of the series for float32 and float64 results.
 template <class T>
 constexpr double kSmallTerm = sizeof(T) == 8 ? 1e-17 : 1e-10;
 
@@ -126,13 +126,14 @@ PLAIT_HD_CALL double beta_gradient(double x, double a, double b, double small) {
 
 namespace plait::scalar {
 
-// how a sample of the gamma distribution moves with its shape
+// the derivative of a sample of the gamma distribution with respect to its shape
 template <class T>
 PLAIT_HD T gamma_sample_grad(T a, T x) {
   return T(math::gamma_gradient(double(a), double(x), math::kSmallTerm<T>));
 }
 
-// how a sample x of the beta distribution moves with its first parameter, divided by 1 - x
+// the derivative of a sample x of the beta distribution with respect to its first parameter,
+// divided by 1 - x
 template <class T>
 PLAIT_HD T beta_sample_grad(T x, T a, T b) {
   return T(math::beta_gradient(double(x), double(a), double(b), math::kSmallTerm<T>));

@@ -7,7 +7,7 @@
 namespace plait::core {
 namespace {
 
-constexpr double kHuge = 0x1p53;  // rates and counts beyond have no whole neighbours left
+constexpr double kHuge = 0x1p53;  // above this number not every whole number is a float64
 
 double log_gamma(double x) {
   int sign;
@@ -134,7 +134,7 @@ PLAIT_KERNEL("poisson", poisson);
 PLAIT_KERNEL("binomial_draw", binomial_kernel);
 PLAIT_KERNEL("_standard_gamma", standard_gamma);
 
-// Draws from a table of weights.
+// multinomial: draws from a table of weights.
 
 // A heap of the smallest keys first.
 struct Key {

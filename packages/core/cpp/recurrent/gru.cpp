@@ -1,5 +1,5 @@
 // GRU over sequences. As in lstm.cpp, the product of a step and its pointwise part follow each
-// other while a share's gates are in the cache.
+// other while the gates of a thread's sequences are in the cache.
 #include "pointwise/math.h"
 #include "recurrent/recurrent.h"
 
@@ -8,7 +8,8 @@ namespace {
 
 namespace math = scalar::math;
 
-// gates x of the input and u of the state before, h0, to h; kept: r, z, n and u's last part.
+// gates x of the input and u of the state before, h0, to h; kept for the derivative: r, z, n and
+// the last part of u.
 template <class T>
 void cell(const T *x, const T *__restrict u, const T *h0, int64_t n, T *__restrict kept,
           T *__restrict h) {
@@ -63,7 +64,8 @@ plait_status forward(const plait_call *c) {
   });
 }
 
-// The gradients of a row's gates, of the input and of the state before; gh keeps what passes by.
+// The gradients of a row's gates, of the input and of the state before; gh keeps the gradient that
+// bypasses the gates.
 template <class T>
 void cell_backward(const T *kept, const T *h0, const T *grad, int64_t n, T *__restrict gh,
                    T *__restrict by_x, T *__restrict by_u) {

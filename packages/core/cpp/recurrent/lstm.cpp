@@ -1,5 +1,6 @@
-// LSTM over sequences: the product of a step and its pointwise part follow each other while a
-// share's gates are in the cache; the weight's gradient is one product over all steps.
+// LSTM over sequences: the product of a step and its pointwise part follow each other while the
+// gates of a thread's sequences are in the cache; the weight's gradient is one product over all
+// steps.
 #include "pointwise/math.h"
 #include "recurrent/recurrent.h"
 
@@ -8,7 +9,7 @@ namespace {
 
 namespace math = scalar::math;
 
-// Gates before their functions to c, h and what the derivative needs.
+// Computes c, h and the values for the derivative from the gates before their activation functions.
 template <class T>
 void cell(const T *__restrict a, const T *c0, int64_t n, T *__restrict gates, T *__restrict c,
           T *__restrict h) {
@@ -66,7 +67,8 @@ plait_status forward(const plait_call *c) {
   });
 }
 
-// The gradients of a row's gates; those of c and h become the ones of the step before.
+// The gradients of a row's gates; the gradients of c and h are replaced by those of the step
+// before.
 template <class T>
 void cell_backward(const T *gates, const T *c, const T *c0, const T *grad, int64_t n,
                    T *__restrict gh, T *__restrict gc, T *__restrict out) {

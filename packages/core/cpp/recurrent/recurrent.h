@@ -1,5 +1,5 @@
-// What kernels of recurrent layers share: where the rows of steps lie, and products with a weight
-// that is packed once for all steps.
+// Shared by the kernels of recurrent layers: the rows of steps, and products with a weight that is
+// packed once for all steps.
 #ifndef PLAIT_CORE_RECURRENT_H
 #define PLAIT_CORE_RECURRENT_H
 #include "kernel/dense.h"
@@ -8,7 +8,8 @@
 
 namespace plait::core {
 
-// A row of each sequence for the first step, then for the second, and so on: as packed sequences.
+// The layout of packed sequences: a row of each sequence for the first step, then for the second,
+// and so on.
 class Steps {
  public:
   plait_status take(const plait_call *c, const plait_value &sizes, bool reverse) {
@@ -24,13 +25,13 @@ class Steps {
   int64_t count() const { return count_; }
   int64_t batch() const { return count_ ? sizes_[0] : 0; }
   int64_t rows() const { return start(count_); }
-  // The step that comes k-th, where its rows begin, and how many it has.
+  // The step that is computed k-th; the first row and the number of rows of step t.
   int64_t at(int64_t k) const { return reverse_ ? count_ - 1 - k : k; }
   int64_t start(int64_t t) const { return space_.as<int64_t>()[t]; }
   int64_t size(int64_t t) const { return sizes_[t]; }
 
-  // Rows [begin, end) of step t come from rows of another step from `row` on, or, where that is
-  // negative, from the first state.
+  // Calls f(begin, end, row) for rows of step t whose state before comes from the rows of another
+  // step from `row` on, or from the first state if `row` is negative.
   template <class F>
   void before(int64_t t, int64_t begin, int64_t end, F &&f) const {
     const int64_t from = reverse_ ? t + 1 : t - 1;
@@ -40,7 +41,8 @@ class Steps {
     if (known < begin) known = begin;
     if (known < end) f(known, end, int64_t(-1));
   }
-  // The rows of a step's state before it, of `output` with the state of every row and `first`.
+  // The state before a row of step t: a row of `output`, which has the state of every row, or of
+  // `first`.
   template <class T>
   const T *row_before(int64_t t, int64_t row, const T *output, const T *first,
                       int64_t width) const {
@@ -56,8 +58,8 @@ class Steps {
   Workspace space_;
 };
 
-// Sequences are divided among threads, each of which takes its own through all steps without
-// waiting for the others: their number follows from the sizes alone.
+// Sequences are divided into shares, which threads take through all steps without waiting for each
+// other. The number of shares depends on the sizes only.
 inline int64_t shares(int64_t batch, int64_t work) {
   if (batch < 8 || work < (1 << 20)) return 1;
   return 2 * ceil_div(batch, 32);

@@ -1,7 +1,7 @@
-// Reductions of complex numbers. What is linear runs on their parts, as the real operator along one
-// more dimension of two. Of the kernels of an operator the last is asked first, and files are
-// linked in the order of their names: those of reductions.cpp and variance.cpp, for real numbers,
-// come after.
+// Reductions of complex numbers. Linear ones run the real operator on the parts, as a last
+// dimension of two. The kernel of an operator that was registered last is asked first, and files
+// are linked in the order of their names, so the kernels for real numbers in reductions.cpp and
+// variance.cpp are asked before these.
 #include "kernel/copy.h"
 #include "pointwise/math.h"
 #include "reduction/reduce.h"

@@ -1,5 +1,6 @@
-// Where the largest or smallest element stands: argmax, argmin, max.dim, min.dim. The first one
-// counts; NaN beats all. The elements themselves, amax, amin, max and min, are in reductions.cpp.
+// The index of the largest or smallest element: argmax, argmin, max.dim, min.dim. The first of
+// equal elements is taken; NaN counts as largest and as smallest. The elements themselves, amax,
+// amin, max and min, are in reductions.cpp.
 #include "reduction/reduce.h"
 #include "reduction/rows.h"
 
@@ -13,7 +14,7 @@ PLAIT_INLINE bool matches(T x, T best) {
   return (x == best) | ((x != x) & (best != best));
 }
 
-// The first position of `best`, which is there.
+// The first position of `best`, which must occur.
 template <class T>
 int64_t find(const T *p, int64_t n, T best) {
   constexpr int64_t kStep = 64;

@@ -23,7 +23,7 @@ struct Moments {
   }
 };
 
-// In double, and in shares of the mean where its sum would overflow too.
+// Sums in double, and of elements divided by n if that would overflow too.
 template <class T>
 Moments moments_of_large(const T *p, int64_t n) {
   double mean = 0, squares = 0;
@@ -46,7 +46,7 @@ Moments moments_of(const T *p, int64_t n) {
   for (; i < n; i++) total += double(p[i]);
   const double mean = total / double(n);
   const T m = T(mean);
-  Vec<T> q[4] = {}, e[4] = {};  // e: what rounding the mean left over
+  Vec<T> q[4] = {}, e[4] = {};  // e: the rounding error of the mean
   for (i = 0; i + 4 * w <= n; i += 4 * w)
     for (int k = 0; k < 4; k++) {
       const Vec<T> d = load(p + i + k * w) - m;

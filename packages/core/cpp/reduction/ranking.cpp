@@ -10,9 +10,9 @@ PLAIT_INLINE bool is_nan(T x) {
   return x != x;
 }
 
-// The place of the element that a stable sort would put at `rank`.
+// The index of the element that a stable sort would put at `rank`.
 template <class T>
-int64_t place_of_rank(const T *p, int64_t step, int64_t n, int64_t rank) {
+int64_t index_of_rank(const T *p, int64_t step, int64_t n, int64_t rank) {
   using K = Key<T>;
   K prefix = 0, mask = 0;
   for (int shift = 8 * int(sizeof(K)) - 8; shift >= 0; shift -= 8) {
@@ -36,7 +36,7 @@ enum class Rank { kKth, kMedian, kNanMedian };
 
 template <class T>
 int64_t ranked(const T *p, int64_t step, int64_t n, Rank what, int64_t k) {
-  if (what == Rank::kKth) return place_of_rank(p, step, n, k - 1);
+  if (what == Rank::kKth) return index_of_rank(p, step, n, k - 1);
   int64_t numbers = 0, first = -1;
   for (int64_t i = 0; i < n; i++) {
     const bool nan = is_nan(p[i * step]);
@@ -44,10 +44,10 @@ int64_t ranked(const T *p, int64_t step, int64_t n, Rank what, int64_t k) {
     if (nan && first < 0) first = i;
   }
   if (numbers < n && (what == Rank::kMedian || numbers == 0)) return first;
-  return place_of_rank(p, step, n, (numbers - 1) / 2);
+  return index_of_rank(p, step, n, (numbers - 1) / 2);
 }
 
-// Where the most frequent element, of several the smallest, stands last.
+// The last index of the most frequent element; the smallest element if several are.
 template <class T>
 int64_t most_frequent(const T *p, int64_t step, int64_t n, Keyed<Key<T>> *x) {
   for (int64_t i = 0; i < n; i++) x[i] = {key_of(p[i * step]), uint32_t(i)};
@@ -58,7 +58,7 @@ int64_t most_frequent(const T *p, int64_t step, int64_t n, Keyed<Key<T>> *x) {
     if (!is_nan(p[int64_t(sorted[i].at) * step]))
       while (j < n && sorted[j].key == sorted[i].key) j++;
     else if (best)
-      break;  // only nan is left, every one alone
+      break;  // the rest is nan, and each nan counts as a different element
     if (j - i > best) {
       best = j - i;
       at = sorted[is_nan(p[int64_t(sorted[i].at) * step]) ? n - 1 : j - 1].at;
@@ -68,11 +68,12 @@ int64_t most_frequent(const T *p, int64_t step, int64_t n, Keyed<Key<T>> *x) {
   return at;
 }
 
-// Calls f(line's first element, workspace) for each line, which says where its result stands.
+// Calls f(line's first element, workspace) for each line; it returns the index of the result in the
+// line.
 template <class T, class F>
 plait_status each_line(const plait_call *c, int dim, int64_t room, F &&f) {
   const DLTensor *self = tensor(c, 0);
-  DLTensor *values = result(c, 0), *places = result(c, 1);
+  DLTensor *values = result(c, 0), *indices = result(c, 1);
   const Lines from(self, dim);  // the results are dense, one element for each line in order
   bool failed = false;
   parallel_ranges(c, from.count, kSerial / 8 / (from.size + 1) + 1,
@@ -84,7 +85,7 @@ plait_status each_line(const plait_call *c, int dim, int64_t room, F &&f) {
                       const T *p = data<T>(self) + from.first(line);
                       const int64_t at = f(p, from.step, from.size, space.as<char>());
                       data<T>(values)[line] = p[at * from.step];
-                      data<int64_t>(places)[line] = at;
+                      data<int64_t>(indices)[line] = at;
                     }
                   });
   return failed ? Workspace::out_of_memory(c, uint64_t(room)) : PLAIT_OK;

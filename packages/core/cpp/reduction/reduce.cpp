@@ -23,8 +23,7 @@ void describe(const DLTensor *t, uint64_t mask, Reduction *r) {
   for (int i = 0; i < n; i++) r->reduced.push(t->shape[order[i]], t->strides[order[i]]);
 }
 
-// Whether the reduced dimensions' strides fall from each to the next, so that sorting kept their
-// order.
+// Whether the strides of the reduced dimensions decrease, so that sorting keeps their order.
 bool in_order(const DLTensor *t, uint64_t mask) {
   int64_t before = INT64_MAX;
   for (int d = 0; d < t->ndim; d++) {

@@ -44,7 +44,7 @@ inline uint64_t all_dims(int ndim) { return ndim >= 64 ? ~uint64_t(0) : (uint64_
 uint64_t dims_mask(const plait_call *c, int i, int ndim);
 
 enum class Layout {
-  kAny,  // as it comes; the order of the reduced positions is free
+  kAny,  // any layout; the order of the reduced positions is free
   kRuns,  // the innermost reduced dimension is contiguous
   kRow,  // the reduced positions are one contiguous run, in C order
 };

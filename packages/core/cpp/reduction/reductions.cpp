@@ -8,9 +8,9 @@ namespace plait::core {
 namespace {
 
 constexpr int64_t kPiece = 65536;       // elements that make a unit of parallel work
-constexpr int64_t kFewResults = 64;     // below: long reductions are cut too
+constexpr int64_t kFewResults = 64;     // with fewer results, long reductions are cut too
 constexpr int64_t kColumns = 512;       // results side by side
-constexpr int64_t kFlush = 128;  // rows that T collects before they go to its wider partner
+constexpr int64_t kFlush = 128;  // rows that are summed in T before the sums go to the wider type
 
 template <class T, class P>
 T finished(P value, int64_t divisor) {
@@ -169,7 +169,7 @@ plait_status reduce_order(const plait_call *c, uint64_t mask) {
   return PLAIT_OK;
 }
 
-// any and all: of what is nonzero
+// any and all, of the condition "is not 0"
 template <class Op>
 plait_status reduce_truth(const plait_call *c, uint64_t mask) {
   Workspace space;

@@ -1,14 +1,15 @@
-// Steps of reductions, and what they make of one run of elements.
+// Steps of reductions, and the reduction of one run of elements.
 #ifndef PLAIT_CORE_ROWS_H
 #define PLAIT_CORE_ROWS_H
 #include "kernel/vec.h"
 
 namespace plait::core {
 
-constexpr int64_t kBlockOf = 1024;  // elements that lanes of T collect before they are put together
+// elements that are reduced in lanes of T before the lanes are combined
+constexpr int64_t kBlockOf = 1024;
 
 template <class T>
-struct Collected {  // what partial results of T are put together in
+struct Collected {  // the type in which partial results of T are combined
   using type = T;
 };
 template <>
@@ -103,7 +104,7 @@ bool any_nan(const T *p, int64_t n) {  // n: a multiple of the lanes
   return any_bit(nan);
 }
 
-// Step by step over m elements, a multiple of four vectors.
+// Reduces m elements, a multiple of four vectors.
 template <class Op, class T, class P>
 PLAIT_INLINE P reduce_block(const T *p, int64_t m) {
   constexpr int64_t w = kLanes<T>;
@@ -117,8 +118,9 @@ PLAIT_INLINE P reduce_block(const T *p, int64_t m) {
   return collect_lanes<Op, T, P>(Op::step(Op::step(a, b), Op::step(c, d)));
 }
 
-// The same where NaN wins, with steps that may lose it: a sum beside them is NaN if there is one.
-// It also is where infinities of both signs meet, so NaN is looked for then.
+// The same reduction for steps that may lose a NaN, where a NaN must be the result: a sum of the
+// elements is NaN if there is one. The sum is also NaN for infinities of both signs, so the
+// elements are searched then.
 template <class Op, class T, class P>
 PLAIT_INLINE P extreme_block(const T *p, int64_t m) {
   constexpr int64_t w = kLanes<T>;

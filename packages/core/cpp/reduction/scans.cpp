@@ -1,9 +1,9 @@
 // Running sums and products along a dimension: cumsum and cumprod.
 //
-// A long line is cut into chains of a fixed length: their totals first, then the chains from where
-// they begin, several at a time. So threads share one line, additions do not wait for each other,
-// and the result depends on the length of the line alone. Sums and products of float32 are carried
-// in float64: an error of one of them would be in all that follow.
+// A long line is cut into chains of a fixed length. The totals of the chains come first, then the
+// chains from their first values, several at a time. So threads share one line, additions do not
+// wait for each other, and the result depends on the length of the line alone. Sums and products of
+// float32 are carried in float64: an error of one of them would be in all that follow.
 #include "reduction/scans.h"
 #include "kernel/copy.h"
 

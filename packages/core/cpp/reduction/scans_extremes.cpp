@@ -1,4 +1,4 @@
-// Running extremes with their places (cummax, cummin) and logcumsumexp along a dimension.
+// Running extremes with their indices (cummax, cummin) and logcumsumexp along a dimension.
 #include "kernel/dense.h"
 #include "pointwise/logarithms.h"
 #include "pointwise/math.h"
@@ -26,7 +26,7 @@ void running(const T *from, T *to, int64_t *at, const Layout &l) {
 #pragma GCC ivdep
     for (int64_t j = row; j < row + l.inner; j++) {
       const T x = from[j], best = to[j - l.inner];
-      // nan stays until the next one; of equal elements the later counts
+      // nan is kept, with the index of the latest; of equal elements the later one is taken
       const bool better = (x != x) | ((best == best) & (largest ? x >= best : x <= best));
       to[j] = better ? x : best;
       at[j] = better ? i : at[j - l.inner];
@@ -77,8 +77,8 @@ PLAIT_INLINE T log_add(T a, T b) {
 constexpr int64_t kBlock = 64;
 
 // A line in blocks around their largest element m: m + log(sum of exp(x - m)), in float64, as an
-// error of one result would be in all that follow. Where a block rises so far that its first sums
-// would vanish, one by one.
+// error of one result would be in all that follow. If a block's elements rise so far that its first
+// sums would underflow, they are added one by one.
 template <class T>
 void log_line(const T *from, T *to, int64_t n) {
   double acc = -scalar::math::kInf;

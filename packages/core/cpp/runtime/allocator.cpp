@@ -1,6 +1,5 @@
-// Role "allocator" for the CPU: a cache of recycled memory. Fresh pages are the hidden cost of
-// eager training, so blocks return to lists by size and are handed out again at once, on whatever
-// thread.
+// Role "allocator" for the CPU: a cache of recycled memory. New pages from the system are slow, so
+// freed blocks go to lists by size and are used again at once, on any thread.
 #include <pthread.h>
 
 #include <cstdlib>
@@ -15,12 +14,12 @@
 namespace plait::core {
 namespace {
 
-constexpr uint32_t kEmptySlabs = 4;   // kept beside the one that each class keeps
+constexpr uint32_t kEmptySlabs = 4;   // cached beside the one block that each class keeps
 constexpr uint32_t kNearby = 2;  // classes above the exact one that may serve a large request
 
 struct LargeClass {
   void *free = nullptr;  // each block holds the address of the next
-  uint64_t blocks = 0, used = 0;  // used: the clock when a block of this class was last wanted
+  uint64_t blocks = 0, used = 0;  // used: the clock at the last request for a block of this class
 };
 
 class Cache {
@@ -54,7 +53,7 @@ class Cache {
 // A block's handle: the slab it was cut from, or a large block's class as an odd number.
 void *handle(uint32_t large) { return reinterpret_cast<void *>(uintptr_t(large) << 1 | 1); }
 
-uint64_t Cache::limit() {  // PLAIT_CACHE_BYTES, else a quarter of the machine
+uint64_t Cache::limit() {  // PLAIT_CACHE_BYTES, else a quarter of the machine's memory
   if (!limit_) {
     const char *text = std::getenv("PLAIT_CACHE_BYTES");
     char *end = nullptr;
@@ -185,7 +184,7 @@ void Cache::free(void *data, uint64_t nbytes, void *block) {
   if (cached_ > limit()) evict(limit());
 }
 
-// Gives back large blocks, the class that was wanted longest ago first, until at most `limit` bytes
+// Returns large blocks to the system, least recently used class first, until at most `limit` bytes
 // are cached.
 void Cache::evict(uint64_t limit) {
   while (cached_ > limit) {
@@ -238,7 +237,7 @@ void Cache::stats(plait_alloc_stats *out) {
   out->live_bytes += large_live_;
   out->live_blocks += large_blocks_;
   out->allocations += large_taken_;
-  out->cached_bytes = cached_ + held;  // with what lies free inside slabs
+  out->cached_bytes = cached_ + held;  // includes the free blocks inside slabs
   out->peak_bytes = peak_;
   out->system_allocations = mapped_;
   for (uint32_t c = 0; c < kLargeClasses; c++)
@@ -284,8 +283,8 @@ const plait_allocator kTable = {PLAIT_HEADER(plait_allocator),
 }  // namespace
 
 const plait_allocator *caching_allocator() {
-  // A fork while another thread holds a lock must not leave the child with a lock that nobody will
-  // open.
+  // A fork while another thread holds a lock must not leave the child with a lock that is never
+  // released.
   static const int once = pthread_atfork([] { cache.lock_all(); }, [] { cache.unlock_all(); },
                                          [] { cache.unlock_all(); });
   (void)once;

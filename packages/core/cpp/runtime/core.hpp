@@ -1,4 +1,4 @@
-// What libplait_core brings: the tables of three roles.
+// The tables of the three roles that libplait_core provides.
 #ifndef PLAIT_CORE_CORE_HPP
 #define PLAIT_CORE_CORE_HPP
 #include <plait/abi.h>

@@ -1,4 +1,4 @@
-// A one-word lock for sections of a few nanoseconds: spins briefly, then gives its time slice away.
+// A one-word lock for sections of a few nanoseconds: it spins briefly, then yields.
 #ifndef PLAIT_CORE_LOCK_HPP
 #define PLAIT_CORE_LOCK_HPP
 #include <sched.h>

@@ -1,9 +1,9 @@
 // Role "executor": one thread pool for the whole process.
 //
-// A parallel call opens a job, wakes workers, and everybody claims indices from one counter until
-// none is left: a thread that lost its core simply claims fewer. Workers wait a few microseconds
-// before they sleep; nobody spins for long. Nested calls, calls while another thread's job is
-// running, and calls on workers run serially in their caller.
+// A parallel call opens a job and wakes workers. All threads claim indices from one counter until
+// none is left, so a thread that lost its core claims fewer. Workers wait a few microseconds before
+// they sleep. Nested calls, calls while another thread's job is running, and calls on workers run
+// serially in their caller.
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
@@ -45,8 +45,7 @@ void wake(uint32_t *word, int count) {
   syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, nullptr, nullptr, 0);
 }
 
-// Waits until *word differs from `seen`: politely spinning for `patience` ns at most. False: time
-// is up.
+// Waits until *word differs from `seen`, spinning for `patience` ns at most. False: the time is up.
 bool changed(const uint32_t *word, uint32_t seen, int64_t patience) {
   const int64_t end = now() + patience;
   do {
@@ -88,7 +87,7 @@ class Pool {
   void claim();
   static void *main(void *arg);
 
-  // The words that callers and workers both write stand on cache lines of their own.
+  // The words that both callers and workers write to are on cache lines of their own.
   alignas(64) uint64_t next_ = 0;  // the next index to claim
   alignas(64) uint32_t gate_ = 0;
   alignas(64) uint32_t epoch_ = 0;  // grows with every job: what workers sleep on
@@ -123,7 +122,7 @@ void Pool::work(uint32_t id) {
   while (!__atomic_load_n(&quit_, __ATOMIC_ACQUIRE)) {
     if (id + 1 < limit()) {
       if (__atomic_fetch_add(&gate_, 1, __ATOMIC_ACQUIRE) & kOpen) claim();
-      // the last one out of a closed gate wakes the caller, should it sleep
+      // the last worker to leave a closed gate wakes the caller, which may sleep
       if (__atomic_sub_fetch(&gate_, 1, __ATOMIC_RELEASE) == 0) wake(&gate_, 1);
     }
     const uint32_t epoch = __atomic_load_n(&epoch_, __ATOMIC_ACQUIRE);
@@ -203,7 +202,8 @@ void Pool::stop() {
   __atomic_store_n(&busy_, 0, __ATOMIC_RELEASE);
 }
 
-// The child has this one thread: forget the workers; the next parallel call makes new ones.
+// A child has the forking thread only: the workers are dropped, and the next parallel call makes
+// new ones.
 void Pool::after_fork() {
   launched_ = gate_ = sleepers_ = busy_ = epoch_ = 0;
   inside = false;

@@ -1,6 +1,6 @@
 // Role "rng": positions in one counter-based stream for each generator (Philox4x32-10; Salmon et
 // al. 2011, "Parallel random numbers: as easy as 1, 2, 3"). Kernels compute the numbers; here
-// positions are handed out, so what an operator draws depends on the seed and on the calls before
+// positions are reserved, so the numbers of an operator depend on the seed and on the calls before
 // it, never on threads.
 #include <sys/random.h>
 #include <time.h>
@@ -16,7 +16,7 @@ uint64_t fresh_seed() {
   uint64_t seed = 0;
   if (getrandom(&seed, sizeof seed, GRND_NONBLOCK) != sizeof seed)
     seed = uint64_t(time(nullptr)) * 0x9e3779b97f4a7c15u;
-  return seed >> 11;  // fits a double: seeds travel through JSON and Python floats unharmed
+  return seed >> 11;  // fits a double, so that seeds stay exact as JSON numbers and Python floats
 }
 
 void reserve(void *, plait_generator *generator, uint64_t blocks, uint64_t *seed,

@@ -6,14 +6,14 @@ namespace plait::core {
 
 void SlabClass::link(Slab *slab) {
   slab->previous = nullptr;
-  slab->next = room_;
-  if (room_) room_->previous = slab;
-  room_ = slab;
+  slab->next = with_space_;
+  if (with_space_) with_space_->previous = slab;
+  with_space_ = slab;
 }
 
 void SlabClass::unlink(Slab *slab) {
   if (slab->next) slab->next->previous = slab->previous;
-  (slab->previous ? slab->previous->next : room_) = slab->next;
+  (slab->previous ? slab->previous->next : with_space_) = slab->next;
 }
 
 void SlabClass::add(Slab *slab, uint32_t cls) {
@@ -25,12 +25,12 @@ void SlabClass::add(Slab *slab, uint32_t cls) {
 }
 
 void *SlabClass::take(Slab **out) {
-  Slab *slab = room_;
+  Slab *slab = with_space_;
   if (!slab) return nullptr;
   void *p = slab->free;
   if (p) {
     slab->free = next_free(p);
-  } else {  // never used yet: its pages are first touched by the caller
+  } else {  // never used before: the caller is the first to touch its pages
     p = reinterpret_cast<char *>(slab + 1) + slab->cut++ * small_size(slab->cls);
   }
   if (++slab->live == slab->capacity) unlink(slab);
@@ -45,13 +45,14 @@ bool SlabClass::give(Slab *slab, void *p) {
   slab->free = p;
   live--;
   if (slab->live-- == slab->capacity) link(slab);
-  if (slab->live || (room_ == slab && !slab->next)) return false;  // the last one with room stays
+  if (slab->live || (with_space_ == slab && !slab->next))
+    return false;  // the last slab with free blocks is kept
   unlink(slab);
   return true;
 }
 
 Slab *SlabClass::remove_empty() {
-  for (Slab *slab = room_; slab; slab = slab->next)
+  for (Slab *slab = with_space_; slab; slab = slab->next)
     if (!slab->live) {
       unlink(slab);
       return slab;

@@ -12,15 +12,16 @@ namespace plait::core {
 constexpr uint64_t kSlabBytes = 256 << 10;
 
 struct alignas(64) Slab {
-  Slab *next, *previous;  // in its class's list of slabs with room
-  void *free;             // blocks that came back; each holds the address of the next
+  Slab *next, *previous;  // in its class's list of slabs with free blocks
+  void *free;             // freed blocks; each contains the address of the next
   uint32_t live, cut, capacity, cls;
 };
 
 class SlabClass {
  public:
-  void *take(Slab **slab);  // NULL: no slab has room
-  bool give(Slab *slab, void *p);  // true: the slab is empty, unlinked, and the caller's
+  void *take(Slab **slab);  // NULL: no slab has a free block
+  // true: the slab is empty and unlinked, and belongs to the caller
+  bool give(Slab *slab, void *p);
   void add(Slab *slab, uint32_t cls);
   Slab *remove_empty();  // one at a time; NULL when there are no more
   void lock() { lock_.lock(); }
@@ -30,7 +31,7 @@ class SlabClass {
  private:
   void link(Slab *slab);
   void unlink(Slab *slab);
-  Slab *room_ = nullptr;
+  Slab *with_space_ = nullptr;
   SpinLock lock_;  // taken by the allocator around every call
 };
 

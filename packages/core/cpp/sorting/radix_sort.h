@@ -1,5 +1,5 @@
-// What sorting and ranking share: elements as unsigned integers of the same order, a stable radix
-// sort of those with their places, and the lines of a tensor along one dimension.
+// Shared by sorting and ranking: elements as unsigned integers of the same order, a stable radix
+// sort of those with their indices, and the lines of a tensor along one dimension.
 #ifndef PLAIT_CORE_RADIX_SORT_H
 #define PLAIT_CORE_RADIX_SORT_H
 #include <type_traits>
@@ -8,7 +8,8 @@
 
 namespace plait::core {
 
-constexpr int64_t kRanked = 80;  // up to so many elements are sorted by counting smaller ones
+// up to this number elements are sorted by counting the smaller ones
+constexpr int64_t kRanked = 80;
 
 template <class K>
 struct Keyed {
@@ -18,8 +19,8 @@ struct Keyed {
 
 // Keys.
 
-// Signed numbers with their sign bit turned over; negative floats with all bits turned over. -0 is
-// 0, every NaN is the largest key.
+// The sign bit of signed numbers is inverted; of negative floats all bits are. -0 is 0, and every
+// NaN is the largest key.
 PLAIT_INLINE uint32_t key_of(float x) {
   const float y = x + 0.0f;
   uint32_t u;
@@ -53,7 +54,7 @@ PLAIT_INLINE Key<T> directed(T x, bool descending) {
 
 // Sorting keys.
 
-// Every element goes where the number of smaller ones says; equal ones stay in order.
+// The number of smaller elements is the position of an element; equal ones stay in order.
 template <class K>
 void rank_sort(const Keyed<K> *x, Keyed<K> *to, int64_t n) {
   using S = std::make_signed_t<K>;  // vectors of signed numbers compare in one instruction
@@ -89,7 +90,7 @@ const Keyed<K> *radix_sort(Keyed<K> *x, Keyed<K> *room, int64_t n) {
   for (int64_t i = 0; i < n; i++)
     for (unsigned d = 0; d < sizeof(K); d++) count[d][x[i].key >> (8 * d) & 255]++;
   for (unsigned d = 0; d < sizeof(K); d++) {
-    if (count[d][x[0].key >> (8 * d) & 255] == uint32_t(n)) continue;  // all alike
+    if (count[d][x[0].key >> (8 * d) & 255] == uint32_t(n)) continue;  // all digits are equal
     uint32_t sum = 0;
     for (uint32_t &entry : count[d]) {
       const uint32_t own = entry;

@@ -5,9 +5,10 @@
 namespace plait::core {
 namespace {
 
-// The first place whose element is not below x; with `right` the first that is above it.
+// The first index whose element is not less than x; with `right` the first whose element is
+// greater.
 template <class T>
-PLAIT_INLINE int64_t place(const T *p, int64_t n, Key<T> x, bool right) {
+PLAIT_INLINE int64_t lower_bound(const T *p, int64_t n, Key<T> x, bool right) {
   int64_t low = 0;
   while (n > 0) {  // no branch that depends on values
     const int64_t half = n / 2;
@@ -21,9 +22,9 @@ PLAIT_INLINE int64_t place(const T *p, int64_t n, Key<T> x, bool right) {
 
 constexpr int kAtOnce = 8;  // searches that do not wait for each other
 
-// As `place` for several values: every search of n keys takes the same steps.
+// lower_bound for several values: every search of n keys takes the same steps.
 template <class K>
-void places(const K *keys, int64_t n, const K *x, bool right, int64_t *to) {
+void lower_bounds(const K *keys, int64_t n, const K *x, bool right, int64_t *to) {
   int64_t low[kAtOnce] = {};
   for (int64_t left = n; left > 0;) {
     const int64_t half = left - left / 2;
@@ -41,13 +42,14 @@ plait_status search(const plait_call *c, bool right) {
   const DLTensor *sequence = tensor(c, 0), *input = tensor(c, 1);
   const int64_t n = sequence->shape[sequence->ndim - 1], total = numel(input);
   const int64_t width =
-      sequence->ndim == 1 ? total : input->shape[input->ndim - 1];  // inputs to a sequence
+      // number of inputs for each sequence
+      sequence->ndim == 1 ? total : input->shape[input->ndim - 1];
   Dense<T> from, values;
   PLAIT_TRY(from.take(c, sequence));
   PLAIT_TRY(values.take(c, input));
   const T *p = from, *x = values;
   int64_t *to = data<int64_t>(result(c));
-  Workspace space;  // the sequences as keys, where enough is looked for in them
+  Workspace space;  // the sequences as keys, if there are enough searches in them
   const int64_t all = numel(sequence);
   const bool keyed = n > 0 && total >= all / 4;
   Key<T> *keys = nullptr;
@@ -64,9 +66,9 @@ plait_status search(const plait_call *c, bool right) {
       for (; keyed && i + kAtOnce <= stop; i += kAtOnce) {
         Key<T> wanted[kAtOnce];
         for (int k = 0; k < kAtOnce; k++) wanted[k] = key_of(x[i + k]);
-        places(keys + row * n, n, wanted, right, to + i);
+        lower_bounds(keys + row * n, n, wanted, right, to + i);
       }
-      for (; i < stop; i++) to[i] = place(p + row * n, n, key_of(x[i]), right);
+      for (; i < stop; i++) to[i] = lower_bound(p + row * n, n, key_of(x[i]), right);
     }
   });
   return PLAIT_OK;

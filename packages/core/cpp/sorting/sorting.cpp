@@ -1,6 +1,6 @@
 // sort and topk along one dimension: always stable, NaN counts as the largest number. Elements
 // become unsigned integers of the same order, which are sorted digit by digit (least significant
-// first) together with their places. argsort_rows orders the rows of a matrix.
+// first) together with their indices. argsort_rows orders the rows of a matrix.
 #include "kernel/dense.h"
 #include "sorting/radix_sort.h"
 
@@ -26,7 +26,7 @@ void select(const T *p, int64_t step, int64_t n, bool descending, Keyed<Key<T>> 
 template <class T>
 plait_status sort_lines(const plait_call *c, int dim, bool descending, int64_t keep) {
   const DLTensor *self = tensor(c, 0);
-  DLTensor *values = result(c, 0), *places = result(c, 1);
+  DLTensor *values = result(c, 0), *indices = result(c, 1);
   const Lines from(self, dim), to(values, dim);
   const int64_t n = from.size;
   const bool few = keep <= kSelected && keep * 8 <= n;
@@ -49,7 +49,7 @@ plait_status sort_lines(const plait_call *c, int dim, bool descending, int64_t k
       const int64_t at = to.first(line);
       for (int64_t i = 0; i < keep; i++) {
         data<T>(values)[at + i * to.step] = p[int64_t(sorted[i].at) * from.step];
-        data<int64_t>(places)[at + i * to.step] = int64_t(sorted[i].at);
+        data<int64_t>(indices)[at + i * to.step] = int64_t(sorted[i].at);
       }
     }
   });
@@ -88,7 +88,7 @@ PLAIT_INLINE bool is_before(const T *a, const T *b, int64_t width) {
   return false;
 }
 
-// Merges neighbouring runs of places until one is left; stable.
+// Merges neighbouring runs of indices until one is left; stable.
 template <class T>
 void merge_rows(const T *p, int64_t width, int64_t n, int64_t *at, int64_t *room) {
   int64_t *from = at, *to = room;

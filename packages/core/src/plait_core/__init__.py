@@ -272,7 +272,7 @@ def numel(input: Tensor) -> _typing.Any:
     return input.numel()
 
 
-# modules that are imported when somebody asks for them
+# modules that are imported at their first use
 _LAZY = ("array_api", "cuda", "testing")
 
 
@@ -305,8 +305,8 @@ def _bind_operators() -> None:
             setattr(Tensor, name, operator)
 
 
-# What each topic brings: METHODS and PROPERTIES of Tensor, FUNCTIONS of this module, and FALLBACKS,
-# methods that stand back where an operator has the name.
+# Each module of a topic has METHODS and PROPERTIES of Tensor, FUNCTIONS of this module, and
+# FALLBACKS: methods that are used only if no operator has their name.
 _TOPICS = (
     _creation,
     _conversions,
@@ -364,11 +364,11 @@ from plait_core import fft, linalg, special  # noqa: E402, they are filled from 
 
 newaxis = None
 
-# the dtypes that share a name with a builtin type, last: nothing above may see them
+# the dtypes that share a name with a builtin type come last: the code above needs the builtins
 bool = bool_
 float = float32
 int = int32
 
 arguments.name_arguments(globals())
 
-del annotations  # of the __future__, no name of plait
+del annotations  # of __future__, not a name of plait

@@ -1,4 +1,4 @@
-"""Attributes of a tensor that follow from others: what it is not, and its conjugate transposes."""
+"""Attributes of a tensor that follow from others: its kind, and its conjugate transposes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _never(name: str, what: str) -> property:
 
 
 def _layout(self: Tensor) -> layout:
-    """`strided`: elements are reached by steps.
+    """The layout of a dense tensor: `strided`.
 
     Example:
         >>> import plait_core as pc
@@ -73,15 +73,15 @@ def is_shared(self: Tensor) -> bool:
         >>> pc.zeros(2).is_shared()
         False
     """
-    # not imported: then nothing can be shared
+    # without it no memory is shared
     component = sys.modules.get(choose("multiprocessing"))
     return bool(component is not None and component.is_shared(self))
 
 
 def share_memory_(self: Tensor) -> Tensor:
-    """Move the elements to memory that other processes see; the tensor stays the same object.
+    """Move the elements to memory that other processes see, and return the same tensor.
 
-    A tensor that is shared already stays where it is. The component "multiprocessing" does the
+    A tensor that is shared already is not moved. The component "multiprocessing" does the
     work, by default the package plait-multiprocessing.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Comparisons that answer with a Python bool."""
+"""Comparisons of tensors that return a Python bool."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _values(name: str, argument: str, tensor: Tensor) -> Any:
 def allclose(
     input: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
 ) -> bool:
-    """Tell whether ``|input - other| <= atol + rtol * |other|`` holds for all elements.
+    """Return whether ``|input - other| <= atol + rtol * |other|`` holds for all elements.
 
     Args:
         input, other: tensors whose shapes broadcast.
@@ -48,7 +48,7 @@ def allclose(
 
 
 def equal(input: Tensor, other: Tensor) -> bool:
-    """Tell whether two tensors have the same shape and equal elements.
+    """Return whether two tensors have the same shape and equal elements.
 
     Example:
         >>> import plait_core as pc

@@ -1,4 +1,4 @@
-"""Complex tensors: their parts as attributes, and questions about them."""
+"""Complex tensors: their parts as attributes, and predicates."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def is_complex(input: Tensor) -> bool:
 
 
 def is_conj(input: Tensor) -> bool:
-    """Return False: a conjugate is computed at once, no tensor is conjugated lazily.
+    """Return False: conjugates are computed at once, never lazily as in PyTorch.
 
     Example:
         >>> import plait_core as pc
@@ -49,7 +49,7 @@ def is_conj(input: Tensor) -> bool:
 
 
 def resolve_conj(input: Tensor) -> Tensor:
-    """Return the tensor itself: a conjugate is computed at once, there is nothing to resolve.
+    """Return the tensor itself: conjugates are computed at once, never lazily as in PyTorch.
 
     Example:
         >>> import plait_core as pc

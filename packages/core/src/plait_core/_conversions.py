@@ -27,8 +27,8 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
     The forms are ``to(dtype)``, ``to(device, dtype=None)`` and ``to(other)``, each followed by
     ``non_blocking=False`` (accepted; copies on the CPU have nothing to wait for) and
-    ``copy=False``, and the keyword ``memory_format``. If nothing changes and no copy is asked for,
-    the result is the tensor itself.
+    ``copy=False``, and the keyword ``memory_format``. If nothing changes and ``copy`` is False, the
+    result is the tensor itself.
 
     Raises:
         TypeError: if an argument is none of these.
@@ -171,19 +171,19 @@ def cuda(
     non_blocking: bool = False,
     memory_format: memory_format_type = preserve_format,
 ) -> Tensor:
-    """Return the tensor on a CUDA device; an error where no component for one is installed.
+    """Return the tensor on a CUDA device; it is an error if no component for CUDA is installed.
 
     Example:
         >>> import plait_core as pc
         >>> try:
-        ...     place = pc.zeros(2).cuda().device.type
+        ...     target = pc.zeros(2).cuda().device.type
         ... except RuntimeError:  # no component for CUDA is installed
-        ...     place = "cuda"
-        >>> place
+        ...     target = "cuda"
+        >>> target
         'cuda'
     """
-    place = "cuda" if device is None else f"cuda:{device}" if isinstance(device, int) else device
-    return to(self, device=place, memory_format=memory_format)
+    target = "cuda" if device is None else f"cuda:{device}" if isinstance(device, int) else device
+    return to(self, device=target, memory_format=memory_format)
 
 
 METHODS: dict[str, Callable[..., Any]] = {

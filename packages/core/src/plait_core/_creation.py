@@ -1,4 +1,4 @@
-"""Tensors from what is already there: data, arrays, buffers."""
+"""Tensors from existing data: numbers, arrays, buffers."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def tensor(
         data: Python numbers become bool, int64, the default dtype (float32) or complex64; arrays
             keep their dtype.
         dtype: the dtype of the result.
-        device: where the result lies; default: the CPU.
+        device: the device of the result; default: the CPU.
         requires_grad: whether operators on the result are recorded.
 
     Raises:
         ValueError: if nested sequences differ in length.
-        TypeError: if `data` is nothing to make a tensor of.
+        TypeError: if a tensor cannot be made of `data`.
         OverflowError: if a number does not fit the dtype.
 
     Example:
@@ -97,7 +97,7 @@ def asarray(
         result = tensor(obj, dtype=dtype, device=device)
     else:
         shared = is_tensor(obj) or hasattr(obj, "__dlpack__")
-        # what is no array yet is made in the wanted dtype at once: numbers are rounded once
+        # numbers are converted to the wanted dtype at once, so that they are rounded once
         base = as_tensor(obj) if shared else as_tensor(obj, dtype=dtype, device=device)
         result = as_tensor(base, dtype=dtype, device=device)
         if copy is False and not (shared and result.data_ptr() == base.data_ptr()):
@@ -121,10 +121,10 @@ def frombuffer(
     """Make a one-dimensional tensor on the memory of a bytes-like object, without a copy.
 
     Args:
-        buffer: an object with the buffer protocol; of a read-only one the tensor is read-only.
-        dtype: what the bytes are.
+        buffer: an object with the buffer protocol; the tensor is read-only if the buffer is.
+        dtype: the dtype of the elements in the buffer.
         count: number of elements; -1: as many as there are.
-        offset: bytes to leave out at the beginning.
+        offset: number of bytes to skip at the beginning.
         requires_grad: whether operators on the result are recorded.
 
     Raises:

@@ -1,4 +1,4 @@
-"""The dtypes and what is known about their ranges."""
+"""The dtypes, with their ranges and precisions."""
 
 from __future__ import annotations
 

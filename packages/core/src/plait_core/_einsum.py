@@ -1,4 +1,4 @@
-"""`einsum`: subscripts to products of pairs."""
+"""`einsum`, computed as products of pairs of operands."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from plait_core._core import Tensor, is_tensor
 __all__ = ["FUNCTIONS", "einsum"]
 
 Label = str
-Term = tuple[Any, list[Label]]  # a tensor and the names of its dimensions
+Term = tuple[Any, list[Label]]  # a tensor with the names of its dimensions
 
 
 def _fail(text: str) -> ValueError:
@@ -38,7 +38,7 @@ def _sublists(args: Sequence[Any]) -> tuple[str, list[Any]]:
 
 
 def _parts(term: str, whole: str) -> tuple[str, str, bool]:
-    """Return what stands before and after the ellipsis of a term, and whether it has one."""
+    """Return the parts of a term before and after its ellipsis, and whether it has one."""
     before, dots, after = term.partition("...")
     for letter in before + after:
         if not (letter.isascii() and letter.isalpha()):
@@ -105,7 +105,7 @@ def _sizes(terms: list[Term]) -> dict[Label, int]:
 
 
 def _summed(term: Term, kept: set[Label]) -> Term:
-    """Sum over the dimensions that nobody else needs."""
+    """Sum over the dimensions that neither the output nor other terms have."""
     tensor, labels = term
     gone = [i for i, label in enumerate(labels) if label not in kept]
     if gone:
@@ -119,7 +119,7 @@ def _arranged(term: Term, order: Sequence[Label]) -> Any:
 
 
 def _pair(a: Term, b: Term, kept: set[Label], sizes: dict[Label, int]) -> Term:
-    """Multiply two terms and sum over what nobody else needs."""
+    """Multiply two terms; sum over the dimensions that neither the output nor other terms have."""
     a, b = _summed(a, kept | set(b[1])), _summed(b, kept | set(a[1]))
     both = [x for x in a[1] if x in b[1]]
     batch, inner = [x for x in both if x in kept], [x for x in both if x not in kept]
@@ -129,7 +129,7 @@ def _pair(a: Term, b: Term, kept: set[Label], sizes: dict[Label, int]) -> Term:
     def size(labels: Sequence[Label]) -> list[int]:
         return [sizes[label] for label in labels]
 
-    def whole(term: Term, order: list[Label]) -> Any:  # sizes of 1 that stand for all
+    def whole(term: Term, order: list[Label]) -> Any:  # sizes of 1 that broadcast
         tensor = _arranged(term, order)
         pairs = zip(order, tensor.shape, strict=True)
         here = [sizes[label] if label in both else n for label, n in pairs]

@@ -1,4 +1,4 @@
-"""The kernels of Fourier transforms: NumPy's pocketfft, which is imported at the first of them."""
+"""The kernels of Fourier transforms: NumPy's pocketfft, imported at the first transform."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["register"]
 
 
 def _put(out: Any, function: str, x: Any, *sizes: Any, **settings: Any) -> None:
-    """Write what NumPy's transform gives; infinity and nan are results, not warnings."""
+    """Write the result of NumPy's transform; infinity and nan are results and give no warnings."""
     np = import_module("numpy")
 
     with np.errstate(all="ignore"):
@@ -23,7 +23,7 @@ def _c2c(x: Any, dim: tuple[int, ...], norm: Any, forward: bool, out: Any) -> No
 
 
 def _r2c(x: Any, dim: tuple[int, ...], norm: Any, onesided: bool, out: Any) -> None:
-    x = x.float() if x.itemsize == 2 else x  # NumPy may have no bfloat16
+    x = x.float() if x.itemsize == 2 else x  # NumPy does not have bfloat16 without ml_dtypes
     _put(out, "rfftn" if onesided else "fftn", x, axes=dim, norm=norm)
 
 
@@ -33,7 +33,7 @@ def _c2r(x: Any, dim: tuple[int, ...], norm: Any, last: int, out: Any) -> None:
 
 
 def register() -> None:
-    """Register them; single precision stays single from NumPy 2 on, and is rounded to before."""
+    """Register the kernels; before NumPy 2 single precision is computed in double and rounded."""
     plait_abi.kernel("fft_c2c", _c2c)
     plait_abi.kernel("fft_r2c", _r2c)
     plait_abi.kernel("fft_c2r", _c2r)

@@ -1,4 +1,4 @@
-"""Functions that take any number of tensors, or give another number of results for a flag."""
+"""Functions of any number of tensors, or whose number of results depends on a flag."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def nonzero(input: Tensor, *, as_tuple: bool = False, out: Tensor | None = None)
         input: a tensor.
         as_tuple: False: one int64 tensor of shape (count, ndim); True: one vector for each
             dimension, which index `input`; a 0-d tensor counts as a vector.
-        out: where the indices go (without `as_tuple`).
+        out: the tensor that gets the indices (without `as_tuple`).
 
     Example:
         >>> import plait_core as pc
@@ -188,10 +188,11 @@ def histogram(
 
     Args:
         input: a tensor of float32 or float64.
-        bins: how many equal bins, or their ascending edges; the last edge belongs to the last bin.
+        bins: the number of equal bins, or their ascending edges; the last edge belongs to the last
+            bin.
         range: the first and the last edge for equal bins; None: the smallest and the largest
             element.
-        weight: what each element counts, in the shape of `input`.
+        weight: the weight of each element, in the shape of `input`.
         density: divide by the total and by the widths, so that the integral is 1.
 
     Raises:
@@ -241,8 +242,8 @@ def as_strided(
     Args:
         input: a tensor.
         size, stride: of the result, in elements; strides may be negative.
-        storage_offset: where the result begins, in elements from the beginning of the storage;
-            None: where `input` begins.
+        storage_offset: offset of the result in elements, from the beginning of the storage; None:
+            the offset of `input`.
 
     Raises:
         ShapeError: if `size` and `stride` differ in length or lead outside the storage.
@@ -259,7 +260,7 @@ def as_strided(
 
 
 def where(self: Tensor, condition: Tensor, other: Any) -> Tensor:
-    """Return the tensor where `condition` is True, `other` elsewhere.
+    """Return the elements of the tensor where `condition` is True, those of `other` elsewhere.
 
     Example:
         >>> import plait_core as pc

@@ -20,9 +20,9 @@ def gradient(
 ) -> tuple[Tensor, ...]:
     """Estimate the derivatives of samples along dimensions, by second-order differences.
 
-    Inside, the three neighbours determine the parabola whose slope is taken; at the ends it is the
-    slope of the line through the first two samples (``edge_order=1``) or of the parabola through
-    the first three.
+    Inside, the result is the slope of the parabola through a sample and its two neighbours. At the
+    ends it is the slope of the line through the first two samples (``edge_order=1``) or of the
+    parabola through the first three.
 
     Args:
         input: samples of a function on a grid.
@@ -36,10 +36,10 @@ def gradient(
 
     Raises:
         TypeError: if `input` is no tensor.
-        ValueError: for another `edge_order`, a dimension given twice, or as many spacings as there
-            are no dimensions.
-        ShapeError: if there are fewer than ``edge_order + 1`` samples along a dimension, or not as
-            many coordinates as samples.
+        ValueError: for another `edge_order`, a dimension given twice, or a number of spacings that
+            is not the number of dimensions.
+        ShapeError: if there are fewer than ``edge_order + 1`` samples along a dimension, or if the
+            numbers of coordinates and samples differ.
 
     Example:
         >>> import plait_core as pc

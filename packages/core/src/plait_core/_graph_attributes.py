@@ -1,4 +1,4 @@
-"""What a tensor tells of its place in the graph, and the warning of a gradient nobody keeps."""
+"""Attributes of a tensor in the autograd graph, and the warning for a gradient that is not kept."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["PROPERTIES", "no_gradient"]
 
 
 def _asked(self: Tensor, name: str, otherwise: Any) -> Any:
-    """What the engine's package says of a tensor with a history."""
+    """Return what a function of the engine's package says of a tensor with a history."""
     if self.is_leaf:
         return otherwise
     try:
@@ -23,7 +23,7 @@ def _asked(self: Tensor, name: str, otherwise: Any) -> Any:
 
 
 def _retains_grad(self: Tensor) -> bool:
-    """Whether `retain_grad` was called on this tensor, which is no leaf.
+    """Whether `retain_grad` was called on this tensor; False for leaves.
 
     Example:
         >>> import plait_core as pc
@@ -50,9 +50,9 @@ def _output_nr(self: Tensor) -> int:
 
 
 def no_gradient(self: Tensor) -> None:
-    """Warn that ``.grad`` of a tensor that is no leaf stays None; called where it is read.
+    """Warn that ``.grad`` of a non-leaf tensor is None, when it is read.
 
-    An engine that does not tell whether gradients are kept gets no warning.
+    There is no warning if the engine does not say whether gradients are kept.
     """
     if not _asked(self, "retains_grad", True):
         warnings.warn(

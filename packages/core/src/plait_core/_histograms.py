@@ -1,4 +1,4 @@
-"""Reductions of what falls together: runs of neighbours, and boxes of points."""
+"""Reductions of groups of elements: `segment_reduce` and `histogramdd`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ REDUCTIONS = {
     "min": ("amin", math.inf),
     "amin": ("amin", math.inf),
 }
-"""What `scatter_reduce` calls them, and what no elements give."""
+"""For each reduction: its name in `scatter_reduce`, and the result of no elements."""
 
 
 def _operator(name: str) -> Any:
@@ -39,18 +39,18 @@ def segment_reduce(
     unsafe: bool = False,
     initial: float | None = None,
 ) -> Tensor:
-    """Reduce runs of neighbours along a dimension: the first ``lengths[0]``, the next ones, and on.
+    """Reduce consecutive runs along a dimension: the first ``lengths[0]`` elements, and so on.
 
     Args:
         data: a floating-point tensor.
         reduce: "sum", "mean", "max", "min" or "prod".
-        lengths: of the runs, along its last dimension; those before it are those of `data` before
-            `axis`.
+        lengths: of the runs, along the last dimension; the dimensions before it are those of `data`
+            before `axis`.
         indices: not supported, as in PyTorch.
-        offsets: in the place of `lengths`, where the runs begin, and where the last one ends.
+        offsets: instead of `lengths`: the beginnings of the runs, and the end of the last one.
         axis: the dimension.
         unsafe: don't check that the lengths add up.
-        initial: what every run begins with. None: a run without elements gives 0 ("sum"), 1
+        initial: the initial value of every run. None: a run without elements gives 0 ("sum"), 1
             ("prod"), -inf ("max"), inf ("min") or nan ("mean").
 
     Returns:
@@ -80,14 +80,14 @@ def segment_reduce(
         raise DTypeError(f"segment_reduce: `data` must be floating-point, got {data.dtype.name}")
     axis = axis + data.ndim if axis < 0 else axis
     ends = _ends(data, axis, lengths, offsets, unsafe)
-    places = _operator("arange")(data.shape[axis], device=data.device)
-    places = places.expand((*data.shape[:axis], data.shape[axis])).contiguous()
-    runs = _operator("searchsorted")(ends, places, right=True)
+    positions = _operator("arange")(data.shape[axis], device=data.device)
+    positions = positions.expand((*data.shape[:axis], data.shape[axis])).contiguous()
+    runs = _operator("searchsorted")(ends, positions, right=True)
     return _reduced(data, reduce, axis, ends, runs, initial)
 
 
 def _ends(data: Tensor, axis: int, lengths: Any, offsets: Any, unsafe: bool) -> Tensor:
-    """Return where each run ends, after a check."""
+    """Return the end of each run, after a check."""
     given = lengths if lengths is not None else offsets
     name = "lengths" if lengths is not None else "offsets"
     if (lengths is None) == (offsets is None) or not is_tensor(given):
@@ -115,7 +115,7 @@ def _ends(data: Tensor, axis: int, lengths: Any, offsets: Any, unsafe: bool) -> 
 def _reduced(
     data: Tensor, reduce: str, axis: int, ends: Tensor, runs: Tensor, initial: float | None
 ) -> Tensor:
-    """Combine what belongs to one run; elements after the last one go to a run that is dropped."""
+    """Reduce each run; elements after the last run form one more run, which is dropped."""
     word, nothing = REDUCTIONS[reduce]
     count, rest = ends.shape[-1], data.ndim - axis - 1
     shape = (*data.shape[:axis], count + 1, *data.shape[axis + 1 :])
@@ -141,15 +141,15 @@ def histogramdd(
     weight: Tensor | None = None,
     density: bool = False,
 ) -> Any:
-    """Return how many points fall into each box of a grid, and the edges of the boxes.
+    """Return the number of points in each box of a grid, and the edges of the boxes.
 
     Args:
         input: points, a floating-point tensor of shape (..., d).
-        bins: how many equal bins in every dimension, one number for each, or a sequence of d
+        bins: the number of equal bins in every dimension, one number for each, or a sequence of d
             ascending vectors of edges; the last edge belongs to the last bin.
         range: 2 * d numbers, the first and the last edge of each dimension; None: the smallest and
             the largest coordinate.
-        weight: what each point counts, of shape (...).
+        weight: the weight of each point, of shape (...).
         density: divide by the total and by the volumes, so that the integral is 1.
 
     Returns:
@@ -199,10 +199,10 @@ def _counted(
     mass = points.new_ones(points.shape[0]) if weight is None else weight.reshape(-1)
     for d, edge in enumerate(edges):
         values = points.select(1, d).contiguous()
-        place = _operator("searchsorted")(edge, values, right=True) - 1
-        place = place - (values == edge[-1])
+        bin_index = _operator("searchsorted")(edge, values, right=True) - 1
+        bin_index = bin_index - (values == edge[-1])
         mass = mass * ((values >= edge[0]) & (values <= edge[-1]))
-        at = at * shape[d] + place.clamp(0, shape[d] - 1)
+        at = at * shape[d] + bin_index.clamp(0, shape[d] - 1)
     made = points.new_zeros(math.prod(shape)).scatter_add(0, at, mass.to(points.dtype))
     made = made.reshape(shape)
     if density:

@@ -1,4 +1,4 @@
-"""Methods that belong to the engine's package: hooks of gradients."""
+"""Methods that the engine's package implements: hooks of gradients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Memory formats and layouts: what orders the elements of a tensor can have in memory."""
+"""Memory formats and layouts: the orders that the elements of a tensor may have in memory."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ __all__ = [
 
 
 class memory_format(str):  # noqa: N801
-    """An order of the dimensions in memory; the constants of `plait_core` are all there are.
+    """An order of the dimensions in memory; `plait_core` has a constant for each.
 
-    A tensor carries no format: its strides say in what order its elements lie.
+    A tensor has no attribute for its format: its strides give the order of its elements.
 
     Example:
         >>> import plait_core as pc
@@ -38,7 +38,7 @@ class memory_format(str):  # noqa: N801
 
 
 class layout(str):  # noqa: N801
-    """How a tensor holds its elements: `strided`, or `sparse_coo` for a `SparseTensor`.
+    """How a tensor stores its elements: `strided`, or `sparse_coo` for a `SparseTensor`.
 
     Example:
         >>> import plait_core as pc

@@ -13,7 +13,7 @@ NAMESPACES = ("fft", "linalg", "special")
 
 
 def in_namespace(name: str) -> bool:
-    """Whether the operator of that name belongs to one of the modules and not to the front page."""
+    """Return whether an operator belongs to a namespace and not to `plait_core` itself."""
     return name.partition("_")[0] in NAMESPACES and "_" in name.rstrip("_")
 
 
@@ -29,7 +29,7 @@ def fill(module: dict[str, Any], prefix: str) -> Callable[[str], Any]:
     """Put the operators whose names begin with ``prefix`` into a module's globals.
 
     Returns:
-        The module's ``__getattr__``, which finds what a plug-in defined later.
+        The module's ``__getattr__``, which finds operators that a plug-in defined later.
     """
     own = set(module)
     for name, variants in _binding.operator_names():
@@ -48,7 +48,7 @@ def fill(module: dict[str, Any], prefix: str) -> Callable[[str], Any]:
 
 
 def shown(module: dict[str, Any]) -> Callable[[], list[str]]:
-    """Return the ``__dir__`` of a module: its public names, without what it imports for itself."""
+    """Return the ``__dir__`` of a module: its public names, without its own imports."""
 
     def names() -> list[str]:
         own = (name for name in module if name.startswith("__") and name != "__all__")

@@ -1,7 +1,8 @@
-"""NumPy's functions that are no ufuncs, on tensors: what plait has runs here and gives tensors.
+"""NumPy's functions that are not ufuncs, on tensors: where plait has the function, it runs and
+returns tensors.
 
-Functions without an entry here are NumPy's own: they see arrays on the memory of the tensors and
-give what they always give.
+For all others NumPy's own function runs on arrays that share the tensors' memory, and returns
+arrays.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _WRITERS = frozenset({"copyto", "fill_diagonal", "place", "put", "put_along_axis
 def __array_function__(  # noqa: N807
     self: Tensor, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
-    """Run what plait has of a NumPy function, else NumPy's own on arrays of the same memory."""
+    """Run plait's version of a NumPy function, or NumPy's own on arrays that share the memory."""
     np = import_module("numpy")
 
     for kind in types:
@@ -49,7 +50,7 @@ def __array_function__(  # noqa: N807
 
 
 def _mapped(value: Any, kind: Any, change: Callable[[Any], Any]) -> Any:
-    """Change what is of a class, also inside of lists, tuples and dicts."""
+    """Apply a function to all instances of a class, also in lists, tuples and dicts."""
     if isinstance(value, kind):
         return change(value)
     if type(value) in (list, tuple):

@@ -11,7 +11,7 @@ from plait_core._core import Tensor, from_numpy, is_tensor
 
 __all__ = ["METHODS"]
 
-# where a ufunc has another name than the operator
+# ufuncs whose operator has another name
 _NAMES = {
     "absolute": "abs",
     "arccos": "acos",
@@ -76,10 +76,11 @@ def __array__(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
 def __array_ufunc__(  # noqa: N807
     self: Tensor, ufunc: Any, method: str, *inputs: Any, out: Any = None, **kwargs: Any
 ) -> Any:
-    """Run the operator that stands behind a NumPy function; the result is a Tensor.
+    """Run the operator for a NumPy ufunc; the result is a Tensor.
 
-    ``out=`` may be a tensor or an array, which is written in place. ``np.add.reduce`` and its kin
-    are the reductions. What has no operator is a TypeError: convert with ``.numpy()`` first.
+    ``out=`` may be a tensor or an array, which is written in place. ``np.add.reduce`` and similar
+    methods are the reductions. A ufunc without an operator raises TypeError: convert with
+    ``.numpy()`` first.
     """
     known = {key: value for key, value in kwargs.items() if not (key == "where" and value is True)}
     if method == "reduce":
@@ -117,7 +118,7 @@ def _operand(value: Any) -> Any:
 
 
 def _into(operator: Callable[..., Any], values: list[Any], out: Any) -> Any:
-    """Run an operator; what was given as `out` is what comes back."""
+    """Run an operator and return the object that was given as `out`, if any."""
     if out is None:
         return operator(*values)
     targets = out if isinstance(out, tuple) else (out,)

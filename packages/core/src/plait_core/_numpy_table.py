@@ -1,4 +1,4 @@
-"""What stands behind NumPy's functions on tensors, with NumPy's arguments."""
+"""Plait's versions of NumPy's functions, with NumPy's arguments."""
 
 from __future__ import annotations
 
@@ -198,9 +198,9 @@ def _where(condition: Any, *values: Any) -> Any:
 
 
 def _take(a: Any, indices: Any, axis: int | None = None) -> Tensor:
-    x, places = _tensor(a), _tensor(indices)
+    x, index = _tensor(a), _tensor(indices)
     flat = x.reshape(-1) if axis is None else x
-    return _xp().take(flat, places, axis=0 if axis is None else axis)  # type: ignore[no-any-return]
+    return _xp().take(flat, index, axis=0 if axis is None else axis)  # type: ignore[no-any-return]
 
 
 def _take_along_axis(arr: Any, indices: Any, axis: int = -1) -> Tensor:
@@ -327,5 +327,5 @@ _TABLE: dict[tuple[str, str], Callable[..., Any]] = {
 
 
 def adapter(func: Any) -> Callable[..., Any] | None:
-    """Return what runs instead of a function of NumPy, with its arguments; None: nothing."""
+    """Return plait's version of a function of NumPy, with its arguments; None if there is none."""
     return _TABLE.get((func.__module__, func.__name__))

@@ -1,4 +1,4 @@
-"""Products whose arguments no schema can say: chains, blocks, dimensions of two tensors."""
+"""Products whose arguments a schema cannot express: chains, blocks, dimensions of two tensors."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
 
     Raises:
         ValueError: for fewer than two tensors.
-        ShapeError: for tensors of other dimensions, or whose sizes do not follow on one another.
+        ShapeError: for tensors with another number of dimensions, or whose sizes do not match.
 
     Example:
         >>> import plait_core as pc
@@ -149,12 +149,12 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, *, out: Tensor | None = None)
     Args:
         a: the first tensor.
         b: the second one, of the same dtype.
-        dims: how many of the last dimensions of `a` and first ones of `b`; or two lists, the
+        dims: the number of last dimensions of `a` and of first dimensions of `b`; or two lists, the
             dimensions of `a` and, in this order, of `b`.
-        out: where the result goes.
+        out: the tensor that gets the result.
 
     Returns:
-        A tensor of the dimensions that are left, of `a` and then of `b`.
+        A tensor of the remaining dimensions of `a` and then of `b`.
 
     Raises:
         ValueError: for dimensions that they don't have, or twice.

@@ -1,4 +1,4 @@
-"""Questions about dtypes: which one results, which one may be cast to which."""
+"""Type promotion: the dtype of a result, and allowed casts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _dtype(name: str, argument: str, value: Any) -> _binding.dtype:
 
 
 def _sum(first: Any, second: Any) -> _binding.dtype:
-    """Return the dtype of a sum: the operators decide, there is no second table."""
+    """Return the dtype of a sum, by calling the operator, so that there is no second table."""
     result: _binding.dtype = _binding.operator("add")(first, second).dtype
     return result
 
@@ -36,11 +36,11 @@ def _empty(shape: tuple[int, ...], dtype: _binding.dtype) -> Tensor:
 
 
 def promote_types(type1: Any, type2: Any) -> _binding.dtype:
-    """Return the smallest dtype that holds what both dtypes hold: that of a sum of two tensors.
+    """Return the dtype of a sum of two tensors, the smallest one that holds the values of both.
 
     Raises:
         TypeError: if one of them is no dtype.
-        DTypeError: for uint64 with a signed integer, which nothing holds.
+        DTypeError: for uint64 with a signed integer, for which there is no such dtype.
 
     Example:
         >>> import plait_core as pc
@@ -93,9 +93,10 @@ def _of_number(value: Any) -> Any:
 
 
 def can_cast(from_: Any, to: Any) -> bool:
-    """Tell whether a dtype may be cast to another one without a change of category.
+    """Return whether a dtype may be cast to another one in the same or a higher category.
 
-    Categories are bool, integers, floating point and complex, in that order; a value may go up.
+    Categories are bool, integers, floating point and complex, in that order; casts to a lower
+    category are not allowed.
 
     Raises:
         TypeError: if one of them is no dtype.
@@ -127,7 +128,7 @@ def is_floating_point(input: Tensor) -> bool:
 
 
 def is_nonzero(input: Tensor) -> bool:
-    """Tell whether the only element is not zero.
+    """Return whether the only element is not zero.
 
     Raises:
         RuntimeError: if there is another number of elements.

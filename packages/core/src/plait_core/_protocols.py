@@ -1,4 +1,4 @@
-"""Python's own protocols on Tensor: copying, pickling, formatting."""
+"""Python's protocols for Tensor: copying, pickling, formatting."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def rebuild(
 
 
 def __deepcopy__(self: Tensor, memo: dict[int, Any]) -> Tensor:  # noqa: N807
-    """Copy storage, gradient, tangent and attributes of a leaf; views of one storage stay so."""
+    """Copy storage, gradient, tangent and attributes of a leaf; views share the copied storage."""
     if id(self) in memo:
         return memo[id(self)]  # type: ignore[no-any-return]
     if self.requires_grad and not self.is_leaf:
@@ -68,7 +68,7 @@ def __copy__(self: Tensor) -> Tensor:  # noqa: N807
 
 
 def __format__(self: Tensor, spec: str) -> str:  # noqa: N807
-    """Format a 0-d tensor as its number; others only without a specification."""
+    """Format a 0-d tensor as its number; other tensors accept no format specification."""
     if self.ndim == 0 and self.device.type != "meta":
         return (
             format(self.item(), spec) if spec else text_of(self) if self.grad_fn else _plain(self)
@@ -98,9 +98,9 @@ METHODS: dict[str, Callable[..., Any]] = {
 
 
 def mark_written(tensor: Tensor) -> None:
-    """Tell plait that the elements were written by somebody that it cannot see.
+    """Record that the elements were written to outside of plait.
 
-    A NumPy view or a DLPack consumer writes to the bytes without telling anybody; after this call a
+    Plait does not see writes through a NumPy view or by a DLPack consumer. After this call a
     backward pass that needs the old values is an error instead of a wrong gradient.
 
     Raises:

@@ -53,7 +53,7 @@ def initial_seed() -> int:
 
 
 def get_rng_state() -> tuple[int, int]:
-    """Return where the default stream stands: (seed, offset).
+    """Return the position of the default stream: (seed, offset).
 
     Example:
         >>> import plait_core as pc
@@ -65,7 +65,7 @@ def get_rng_state() -> tuple[int, int]:
 
 
 def set_rng_state(state: tuple[int, int]) -> None:
-    """Continue the default stream where `get_rng_state` was called.
+    """Set the default stream to a position that `get_rng_state` returned.
 
     Example:
         >>> import plait_core as pc

@@ -46,8 +46,8 @@ def set_printoptions(
 
     Args:
         precision: digits after the point (4), at most 1000.
-        threshold: number of elements from which on the middle is left out (1000).
-        edgeitems: how many elements stay at each end of a dimension then (3).
+        threshold: largest number of elements that are printed in full (1000).
+        edgeitems: elements that are printed at each end of a dimension of larger tensors (3).
         linewidth: characters in a line (80).
         profile: ``"default"``, ``"short"`` or ``"full"``, applied before the others.
         sci_mode: True or False for scientific notation always or never; None decides by the values.
@@ -75,7 +75,7 @@ def set_printoptions(
         "edgeitems": _whole("edgeitems", edgeitems, 1, sys.maxsize),
         "linewidth": _whole("linewidth", linewidth, 1, sys.maxsize),
     }
-    # nothing is set before everything is checked
+    # all options are checked before one is set
     if profile is not None:
         vars(_options).update(vars(_PROFILES[profile]))
     for name, value in chosen.items():
@@ -113,7 +113,9 @@ def _count(name: str, value: Any) -> float | None:
 
 
 def text_of(self: Tensor) -> str:
-    """Return the text of a tensor: elements, then what else has something to say."""
+    """Return the text of a tensor: elements, then dtype, device and history if they are not the
+    default.
+    """
     name = "tensor" if type(self) is Tensor else type(self).__name__
     start = f"{name}("
     notes = _notes(self)
@@ -159,7 +161,7 @@ def _body(data: Tensor, indent: int) -> str:
 
 
 def _shown(array: Any, cut: bool) -> Any:
-    """Return nested lists of numbers, with an Ellipsis where elements are left out."""
+    """Return nested lists of numbers, with an Ellipsis for elements that are not printed."""
     if array.ndim == 0:
         return array.item()
     edge = _options.edgeitems

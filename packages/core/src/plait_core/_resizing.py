@@ -1,4 +1,4 @@
-"""Methods that point a tensor at other elements, or give it another shape, in place."""
+"""Methods that give a tensor another storage or shape, in place."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def set_(
     size: Any = None,
     stride: Any = None,
 ) -> Tensor:
-    """Point the tensor at the storage of another one.
+    """Make the tensor a view of the storage of another one.
 
     Args:
         source: a tensor or a storage; None: an empty storage.
-        storage_offset: where the first element lies, counted in elements.
+        storage_offset: offset of the first element, in elements.
         size: the new shape; None: that of `source`, or all elements of a storage.
         stride: steps between neighbours in elements; None: C order.
 
@@ -76,7 +76,8 @@ def _dense(shape: tuple[int, ...], memory_format: str) -> tuple[int, ...]:
 
 
 def resize_(self: Tensor, *sizes: Any, memory_format: str = contiguous_format) -> Tensor:
-    """Give the tensor another shape; elements stay in the order of memory, new ones are not set.
+    """Give the tensor another shape. Elements keep their order in memory; new ones are not
+    initialised.
 
     Args:
         sizes: the new shape.
@@ -138,7 +139,7 @@ METHODS: dict[str, Callable[..., Any]] = {
     "resize_as_": resize_as_,
     "set_": set_,
 }
-# where no operator has the name
+# methods that are used if no operator has their name
 FALLBACKS: dict[str, Callable[..., Any]] = {
     f"{name}_": _in_place_view(f"{name}_", name, example)
     for name, example in {

@@ -1,4 +1,4 @@
-"""Sparse tensors in coordinates: what graph programs need, made of operators on dense tensors."""
+"""Sparse tensors in coordinate format (COO), made of operators on dense tensors."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ KEEPING_ZERO = [
     "tanh",
     "trunc",
 ]
-"""Unary operators whose value at 0 is 0: they run on the elements that are held."""
+"""Unary operators whose value at 0 is 0: they run on the stored elements."""
 
 
 def _operator(name: str) -> Any:
@@ -58,12 +58,12 @@ def _dim(name: str, dim: int, ndim: int) -> int:
 
 
 class SparseTensor:
-    """A tensor that holds the elements that are not 0, and where they are.
+    """A tensor that stores only some elements and their indices; all others are 0.
 
-    Made by `sparse_coo_tensor` and ``Tensor.to_sparse()``. It is no Tensor: it has the operations
-    that graph programs use, and each runs as operators on its `values`, so gradients flow through
-    the values and through dense factors. An element that occurs several times counts as the sum;
-    `coalesce` adds them up.
+    Made by `sparse_coo_tensor` and ``Tensor.to_sparse()``. It is not a Tensor: it has the
+    operations that graph neural networks use. Each runs as operators on its `values`, so gradients
+    flow through the values and through dense factors. An index that occurs several times stands for
+    the sum of its values; `coalesce` adds them up.
 
     Example:
         >>> import plait_core as pc
@@ -76,17 +76,19 @@ class SparseTensor:
     __slots__ = ("_coalesced", "_places", "_shape", "_stored")
 
     def __init__(
-        self, places: Tensor, stored: Tensor, shape: tuple[int, ...], coalesced: bool = False
+        self, positions: Tensor, stored: Tensor, shape: tuple[int, ...], coalesced: bool = False
     ) -> None:
-        """Take what `sparse_coo_tensor` has checked."""
-        self._places, self._stored = places, stored
+        """Take arguments that `sparse_coo_tensor` has checked."""
+        self._places, self._stored = positions, stored
         self._shape, self._coalesced = Size(shape), coalesced
 
     def __plait_parts__(self) -> tuple[tuple[Tensor, Tensor], Any]:
-        """The tensors inside, and what makes a sparse tensor of them: for `save_for_backward`."""
+        """The tensors of this one, and a function that makes a sparse tensor of such: for
+        `save_for_backward`.
+        """
         shape, coalesced = self._shape, self._coalesced
-        return (self._places, self._stored), lambda places, stored: SparseTensor(
-            places, stored, shape, coalesced
+        return (self._places, self._stored), lambda positions, stored: SparseTensor(
+            positions, stored, shape, coalesced
         )
 
     # ---- what it is
@@ -127,7 +129,7 @@ class SparseTensor:
 
     @property
     def T(self) -> SparseTensor:  # noqa: N802
-        """The matrix transposed."""
+        """The transposed matrix."""
         return self.t()
 
     def size(self, dim: int | None = None) -> Any:
@@ -139,37 +141,37 @@ class SparseTensor:
         return self.ndim
 
     def sparse_dim(self) -> int:
-        """Return the number of dimensions: all are sparse."""
+        """Return the number of sparse dimensions, which is `ndim`."""
         return self.ndim
 
     def dense_dim(self) -> int:
-        """Return 0: the elements are numbers."""
+        """Return the number of dense dimensions, which is 0."""
         return 0
 
     def numel(self) -> int:
-        """Return the number of elements, those that are 0 counted."""
+        """Return the number of elements, including zeros."""
         return self._shape.numel()
 
     def nnz(self) -> int:
-        """Return how many elements are held."""
+        """Return the number of stored elements."""
         return self._stored.shape[0]
 
     _nnz = nnz
 
     def is_coalesced(self) -> bool:
-        """Tell whether every place occurs once, in order."""
+        """Return whether the indices are sorted and occur once."""
         return self._coalesced
 
     def _ordered(self, name: str) -> SparseTensor:
         if not self._coalesced:
             raise RuntimeError(
-                f"{name}: a coalesced tensor is required, in which no place occurs twice; call "
+                f"{name}: a coalesced tensor is required, in which no index occurs twice; call "
                 "coalesce() first"
             )
         return self
 
     def indices(self) -> Tensor:
-        """Return the places, of shape ``(ndim, nnz)``.
+        """Return the indices of the stored elements, int64 of shape ``(ndim, nnz)``.
 
         Raises:
             RuntimeError: if the tensor is not coalesced.
@@ -177,7 +179,7 @@ class SparseTensor:
         return self._ordered("indices")._places
 
     def values(self) -> Tensor:
-        """Return the elements, of shape ``(nnz,)``.
+        """Return the stored elements, of shape ``(nnz,)``.
 
         Raises:
             RuntimeError: if the tensor is not coalesced.
@@ -203,7 +205,7 @@ class SparseTensor:
         raise RuntimeError("bool: a sparse tensor is neither true nor false; call to_dense() first")
 
     def __getitem__(self, index: Any) -> Any:
-        raise TypeError("indexing: a sparse tensor has no places to index; call to_dense() first")
+        raise TypeError("indexing: a sparse tensor cannot be indexed; call to_dense() first")
 
     def __getattr__(self, name: str) -> Any:
         text = f"'SparseTensor' object has no attribute {name!r}"
@@ -211,7 +213,7 @@ class SparseTensor:
         raise AttributeError(f"{text}; call to_dense() first" if known else text)
 
     def __plait_function__(self, operator: Any, args: Any, kwargs: Any) -> Any:
-        """Run what sparse tensors have of an operator."""
+        """Run the function for an operator, if sparse tensors have one."""
         return _run(operator, args, kwargs)
 
     # ---- other forms of it
@@ -220,7 +222,7 @@ class SparseTensor:
         return SparseTensor(self._places, stored, self._shape, kept)
 
     def _flat(self) -> Tensor:
-        """Return the places as positions in the flat tensor."""
+        """Return the indices as positions in the flattened tensor."""
         if math.prod(self._shape) >= 2**63:
             raise ShapeError(f"sparse: fewer than 2**63 elements are required, got {self._shape}")
         flat = _operator("zeros")(self.nnz(), dtype="int64", device=self.device)
@@ -229,7 +231,7 @@ class SparseTensor:
         return flat  # type: ignore[no-any-return]
 
     def coalesce(self) -> SparseTensor:
-        """Return the tensor with every place once, in order; itself if it is that already."""
+        """Return the tensor with sorted indices that occur once; itself if it is coalesced."""
         if self._coalesced:
             return self
         flat = self._flat()
@@ -246,7 +248,7 @@ class SparseTensor:
         return SparseTensor(self._places.index_select(1, starts), summed, self._shape, True)
 
     def to_dense(self) -> Tensor:
-        """Return the tensor with all its elements."""
+        """Return the dense tensor."""
         zeros = _operator("zeros")(self.numel(), dtype=self.dtype, device=self.device)
         return zeros.index_add(0, self._flat(), self._stored).reshape(tuple(self._shape))  # type: ignore[no-any-return]
 
@@ -257,8 +259,8 @@ class SparseTensor:
     def to(self, *args: Any, **kwargs: Any) -> SparseTensor:
         """Return the tensor in another dtype or on another device; see `Tensor.to`."""
         stored = self._stored.to(*args, **kwargs)
-        places = self._places.to(device=stored.device)
-        return SparseTensor(places, stored, self._shape, self._coalesced)
+        positions = self._places.to(device=stored.device)
+        return SparseTensor(positions, stored, self._shape, self._coalesced)
 
     def cpu(self) -> SparseTensor:
         """Return the tensor on the CPU."""
@@ -279,7 +281,7 @@ class SparseTensor:
         return self._with(self._stored.detach())
 
     def requires_grad_(self, requires_grad: bool = True) -> SparseTensor:
-        """Record operators on the values, or not."""
+        """Set whether operators on the values are recorded."""
         self._stored.requires_grad_(requires_grad)
         return self
 
@@ -293,12 +295,12 @@ class SparseTensor:
                     f"{dim}"
                 )
         order[dim0], order[dim1] = order[dim1], order[dim0]
-        places = _operator("stack")([self._places[i] for i in order], 0)
+        positions = _operator("stack")([self._places[i] for i in order], 0)
         shape = tuple(self._shape[i] for i in order)
-        return SparseTensor(places, self._stored, shape, self._coalesced and self.ndim < 2)
+        return SparseTensor(positions, self._stored, shape, self._coalesced and self.ndim < 2)
 
     def t(self) -> SparseTensor:
-        """Return the matrix transposed."""
+        """Return the transposed matrix."""
         if self.ndim > 2:
             raise ShapeError(f"t: a matrix is required, got shape {tuple(self._shape)}")
         return self.transpose(0, 1) if self.ndim == 2 else self
@@ -319,10 +321,10 @@ class SparseTensor:
         size, n = self.shape[at], index.numel()
         if n and not (int(index.min()) >= 0 and int(index.max()) < size):
             raise IndexError(f"index_select: `index` must hold numbers from 0 to {size - 1}")
-        places, order = _operator("sort")(self._indices()[at])
+        positions, order = _operator("sort")(self._indices()[at])
         wanted = index.reshape(-1).contiguous()
-        first = _operator("searchsorted")(places, wanted)
-        counts = _operator("searchsorted")(places, wanted, right=True) - first
+        first = _operator("searchsorted")(positions, wanted)
+        counts = _operator("searchsorted")(positions, wanted, right=True) - first
         row = _operator("arange")(n, device=index.device).repeat_interleave(counts)
         begun = (counts.cumsum(0) - counts).index_select(0, row)
         step = _operator("arange")(row.shape[0], device=index.device) - begun
@@ -344,7 +346,7 @@ class SparseTensor:
         return self._with(-self._stored)
 
     def add(self, other: Any, *, alpha: float = 1) -> Any:
-        """Return ``self + alpha * other``: sparse with a sparse one, dense with a dense one.
+        """Return ``self + alpha * other``: sparse if `other` is sparse, else dense.
 
         Raises:
             ShapeError: if the shapes differ.
@@ -361,8 +363,8 @@ class SparseTensor:
         dtype = _operator("add")(self._stored[:0], other._stored[:0]).dtype
         theirs = other._stored * alpha if alpha != 1 else other._stored
         stored = _operator("cat")([self._stored.to(dtype), theirs.to(dtype)], 0)
-        places = _operator("cat")([self._places, other._places], 1)
-        return SparseTensor(places, stored, self._shape).coalesce()
+        positions = _operator("cat")([self._places, other._places], 1)
+        return SparseTensor(positions, stored, self._shape).coalesce()
 
     def __add__(self, other: Any) -> Any:
         return self.add(other)
@@ -400,7 +402,7 @@ class SparseTensor:
         return self.div(other)
 
     def sum(self, dim: int | tuple[int, ...] | None = None) -> Any:
-        """Return the sum over dimensions, sparse; over all of them a dense 0-d tensor."""
+        """Return the sum over dimensions, a sparse tensor; over all of them a dense 0-d tensor."""
         dims = range(self.ndim) if dim is None else (dim,) if isinstance(dim, int) else dim
         for each in dims:
             if not -self.ndim <= each < self.ndim:
@@ -411,9 +413,9 @@ class SparseTensor:
         kept = [i for i in range(self.ndim) if i not in gone]
         if not kept:
             return self._stored.sum()
-        places = _operator("stack")([self._places[i] for i in kept], 0)
+        positions = _operator("stack")([self._places[i] for i in kept], 0)
         shape = tuple(self._shape[i] for i in kept)
-        return SparseTensor(places, self._stored, shape).coalesce()
+        return SparseTensor(positions, self._stored, shape).coalesce()
 
     def mm(self, mat2: Any) -> Any:
         """Return the product with a dense matrix, which is dense.
@@ -550,7 +552,7 @@ SparseTensor.__abs__ = _elementwise("abs")  # type: ignore[attr-defined]
 
 
 def cat(tensors: Sequence[SparseTensor], dim: int = 0) -> SparseTensor:
-    """Return sparse tensors one after another along a dimension.
+    """Concatenate sparse tensors along a dimension.
 
     Raises:
         ShapeError: if they differ in another dimension.
@@ -565,7 +567,7 @@ def cat(tensors: Sequence[SparseTensor], dim: int = 0) -> SparseTensor:
     if not tensors or not all(isinstance(each, SparseTensor) for each in tensors):
         raise TypeError("cat: `tensors` must all be sparse; call to_dense() or to_sparse() first")
     at = _dim("cat", dim, tensors[0].ndim)
-    shape, places, before = list(tensors[0].shape), [], 0
+    shape, positions, before = list(tensors[0].shape), [], 0
     for each in tensors:
         if [*each.shape[:at], *each.shape[at + 1 :]] != [*shape[:at], *shape[at + 1 :]]:
             raise ShapeError(
@@ -573,15 +575,15 @@ def cat(tensors: Sequence[SparseTensor], dim: int = 0) -> SparseTensor:
                 f"{tuple(each.shape)}"
             )
         moved = [row + before if i == at else row for i, row in enumerate(each._indices())]
-        places.append(_operator("stack")(moved, 0))
+        positions.append(_operator("stack")(moved, 0))
         before += each.shape[at]
     shape[at] = before
     stored = _operator("cat")([each._values() for each in tensors], 0)
-    return SparseTensor(_operator("cat")(places, 1), stored, tuple(shape))
+    return SparseTensor(_operator("cat")(positions, 1), stored, tuple(shape))
 
 
 def _run(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Run the function that stands for an operator.
+    """Run the function for an operator.
 
     Raises:
         TypeError: if there is none.
@@ -593,7 +595,7 @@ def _run(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     try:
         result = known(*args, **kwargs)
     except TypeError as error:
-        # only what Python says of the arguments lacks our name for the function
+        # Python's error text for wrong arguments does not have the function's public name
         if "positional argument" in str(error) or "keyword argument" in str(error):
             raise TypeError(f"{name}: on sparse tensors, {error}") from None
         raise

@@ -1,4 +1,4 @@
-"""Sparse tensors from places and values, from a size, and from dense tensors."""
+"""Sparse tensors from indices and values, from a size, and from dense tensors."""
 
 from __future__ import annotations
 
@@ -23,22 +23,23 @@ def sparse_coo_tensor(
     requires_grad: bool = False,
     is_coalesced: bool | None = None,
 ) -> SparseTensor:
-    """Make a sparse tensor from the places and values of its elements, or of a size without any.
+    """Make a sparse tensor from indices and values, or an empty one of a size.
 
     Args:
         indices: integers of shape ``(ndim, nnz)``, a tensor or data for one.
-        values: the elements, of shape ``(nnz,)``; a number stands for all of them. Without both of
-            these the tensor has no elements; `size` may then come first.
-        size: the shape; None: the smallest that holds all places.
+        values: the elements, of shape ``(nnz,)``; a number is the value of all elements. Without
+            `indices` and `values` the tensor has no stored elements; `size` may then be the first
+            argument.
+        size: the shape; None: the smallest that contains all indices.
         dtype: the dtype of the elements.
         device: where they are.
         requires_grad: whether operators on the values are recorded.
-        is_coalesced: whether you know that every place occurs once, in order.
+        is_coalesced: whether the indices are known to be sorted and to occur once.
 
     Raises:
         ShapeError: if the shapes do not fit each other.
-        IndexError: if a place lies outside `size`.
-        DTypeError: if `indices` are no integers.
+        IndexError: if an index lies outside `size`.
+        DTypeError: if `indices` are not integers.
 
     Example:
         >>> import plait_core as pc
@@ -55,33 +56,40 @@ def sparse_coo_tensor(
         if indices is not None or size is None:
             raise TypeError("sparse_coo_tensor: `indices` and `values`, or `size` are required")
         indices, values = _operator("empty")((len(size), 0), dtype="int64"), []
-    places = as_tensor(indices, device=device)
-    if places.numel() == 0 and places.dtype.is_floating_point:
-        places = places.to("int64")
-    if places.dtype.is_floating_point or places.dtype.is_complex or places.dtype.name == "bool":
-        raise DTypeError(f"sparse_coo_tensor: `indices` must be integers, got {places.dtype.name}")
-    if places.ndim != 2:
-        raise ShapeError(
-            f"sparse_coo_tensor: `indices` must have shape (ndim, nnz), got {tuple(places.shape)}"
+    positions = as_tensor(indices, device=device)
+    if positions.numel() == 0 and positions.dtype.is_floating_point:
+        positions = positions.to("int64")
+    if (
+        positions.dtype.is_floating_point
+        or positions.dtype.is_complex
+        or positions.dtype.name == "bool"
+    ):
+        raise DTypeError(
+            f"sparse_coo_tensor: `indices` must be integers, got {positions.dtype.name}"
         )
-    places = places.to("int64")
+    if positions.ndim != 2:
+        raise ShapeError(
+            "sparse_coo_tensor: `indices` must have shape (ndim, nnz), got "
+            f"{tuple(positions.shape)}"
+        )
+    positions = positions.to("int64")
     stored = as_tensor(values, dtype=dtype, device=device)
     if stored.ndim == 0:
-        stored = stored.expand((places.shape[1],)).clone()
-    if tuple(stored.shape) != (places.shape[1],):
+        stored = stored.expand((positions.shape[1],)).clone()
+    if tuple(stored.shape) != (positions.shape[1],):
         raise ShapeError(
-            f"sparse_coo_tensor: `values` must have shape ({places.shape[1]},), as many as "
+            f"sparse_coo_tensor: `values` must have shape ({positions.shape[1]},), as many as "
             f"`indices` has columns, got {tuple(stored.shape)}"
         )
-    shape = _checked_shape(places, size)
+    shape = _checked_shape(positions, size)
     if requires_grad:
         stored = stored.detach().requires_grad_()
-    known = places.shape[1] < 2 if is_coalesced is None else is_coalesced
-    return SparseTensor(places, stored, shape, known)
+    known = positions.shape[1] < 2 if is_coalesced is None else is_coalesced
+    return SparseTensor(positions, stored, shape, known)
 
 
-def _checked_shape(places: Tensor, size: tuple[int, ...] | None) -> tuple[int, ...]:
-    ndim, nnz = places.shape
+def _checked_shape(positions: Tensor, size: tuple[int, ...] | None) -> tuple[int, ...]:
+    ndim, nnz = positions.shape
     if size is not None and len(size) != ndim:
         raise ShapeError(
             f"sparse_coo_tensor: `size` must have {ndim} entries, as `indices` has rows, got "
@@ -89,7 +97,7 @@ def _checked_shape(places: Tensor, size: tuple[int, ...] | None) -> tuple[int, .
         )
     if not nnz:
         return (0,) * ndim if size is None else tuple(size)
-    low, high = places.amin(1).tolist(), places.amax(1).tolist()
+    low, high = positions.amin(1).tolist(), positions.amax(1).tolist()
     shape = tuple(top + 1 for top in high) if size is None else tuple(size)
     for i in range(ndim):
         if low[i] < 0 or high[i] >= shape[i]:
@@ -101,7 +109,7 @@ def _checked_shape(places: Tensor, size: tuple[int, ...] | None) -> tuple[int, .
 
 
 def to_sparse(self: Tensor) -> SparseTensor:
-    """Return the tensor with only the elements that are not 0.
+    """Return the sparse tensor of the elements that are not 0.
 
     Example:
         >>> import plait_core as pc
@@ -110,14 +118,14 @@ def to_sparse(self: Tensor) -> SparseTensor:
     """
     if self.ndim == 0:
         raise ShapeError("to_sparse: at least one dimension is required, got shape ()")
-    places = _operator("nonzero")(self.detach()).t().contiguous()
-    flat = SparseTensor(places, places[0], tuple(self.shape))._flat()
+    positions = _operator("nonzero")(self.detach()).t().contiguous()
+    flat = SparseTensor(positions, positions[0], tuple(self.shape))._flat()
     stored = self.reshape(-1).index_select(0, flat)
-    return SparseTensor(places, stored, tuple(self.shape), True)
+    return SparseTensor(positions, stored, tuple(self.shape), True)
 
 
 def to_dense(self: Tensor) -> Tensor:
-    """Return the tensor itself, which holds all its elements.
+    """Return the tensor itself, which is dense.
 
     Example:
         >>> import plait_core as pc
@@ -128,7 +136,7 @@ def to_dense(self: Tensor) -> Tensor:
 
 
 def sparse_mask(self: Tensor, mask: SparseTensor) -> SparseTensor:
-    """Return the elements of a dense tensor at the places that a sparse one holds.
+    """Return the elements of a dense tensor at the indices of a sparse one, as a sparse tensor.
 
     Raises:
         ShapeError: if the shapes differ.

@@ -1,4 +1,4 @@
-"""Load the operator set, the runtime library and the kernels, before all else."""
+"""Loads the operator set, the runtime library and the kernels when plait_core is imported."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def kernel_library() -> str:
 
 
 def _check_numbers() -> None:
-    """Fail for numbers that the libraries would pass over."""
+    """Raise for environment variables whose numbers the libraries would ignore."""
     threads = os.environ.get("PLAIT_NUM_THREADS") or "1"
     if not (threads.isascii() and threads.isdigit() and int(threads) >= 1):
         raise ValueError(f"PLAIT_NUM_THREADS: a positive integer is required; got {threads!r}")
@@ -38,7 +38,7 @@ def _check_numbers() -> None:
 
 
 def start() -> None:
-    """Load the libraries in the order in which they build on each other."""
+    """Load the libraries in the order of their dependencies."""
     _check_numbers()
     ours = pathlib.Path(__file__).parent / "lib"
     best = kernel_library()
@@ -65,9 +65,9 @@ def _load(path: str | None, package: str) -> None:
 
 
 def _use_blas(libraries: list[str]) -> None:
-    """Tell the kernels where the packaged BLAS lies, which they open at the first matrix product.
+    """Give the kernels the path of the packaged BLAS, which they open at the first matrix product.
 
-    One that the user names is opened at once, so that an unusable one is an error here.
+    A library that the user names is opened at once, so that an unusable one is an error here.
     """
     packaged = "" if os.environ.get("PLAIT_BLAS_LIBRARY") else _packaged_blas()
     for library in libraries:

@@ -53,8 +53,8 @@ def stft(
         TypeError: if `input` or `window` is no tensor.
         DTypeError: if `input` holds integers.
         ShapeError: for other shapes, or a signal that is too short.
-        ValueError: for lengths or a `pad_mode` that make no sense, ``onesided`` for complex
-            numbers, or without `return_complex` for real ones.
+        ValueError: for lengths out of range, an unknown `pad_mode`, ``onesided`` for complex
+            numbers, or real numbers without `return_complex`.
 
     Example:
         >>> import plait_core as pc
@@ -104,7 +104,7 @@ def istft(
     length: int | None = None,
     return_complex: bool = False,
 ) -> Tensor:
-    """Put the signal of a short-time Fourier transform together again.
+    """Invert the short-time Fourier transform.
 
     The inverse transforms, weighted by the window, are added where they overlap and divided by the
     sum of the squared windows there: the least-squares estimate of the signal (Griffin and Lim,
@@ -112,16 +112,17 @@ def istft(
 
     Args:
         input: complex, of shape ``(frequencies, windows)`` or with a batch before it.
-        n_fft, hop_length, win_length, window, center, normalized: as of `stft`.
-        onesided: whether half of the frequencies are there; None: if their number says so.
-        length: samples of the signal; None: as many as the windows give.
-        return_complex: give a complex signal; then all frequencies must be there.
+        n_fft, hop_length, win_length, window, center, normalized: the arguments of `stft`.
+        onesided: whether `input` has only half of the frequencies; None: its number of frequencies
+            says so.
+        length: samples of the signal; None: all samples of the windows.
+        return_complex: return a complex signal; then `input` must have all frequencies.
 
     Raises:
         TypeError: if `input` or `window` is no tensor.
         DTypeError: if `input` isn't complex.
         ShapeError: for other shapes.
-        ValueError: for lengths that make no sense, or windows that leave a sample at zero weight.
+        ValueError: for lengths out of range, or if the windows give a sample the weight 0.
 
     Example:
         >>> import plait_core as pc
@@ -152,7 +153,8 @@ def istft(
     if return_complex and half:
         raise ValueError("istft: `return_complex` needs all frequencies, with onesided=False")
     made = _window("istft", window, width, n_fft, input.real)
-    if not half and not return_complex:  # the other half follows for real numbers, as in PyTorch
+    # for real signals the other half is the conjugate, as in PyTorch
+    if not half and not return_complex:
         x, half = x[:, : n_fft // 2 + 1], True
     frames = _operator("fft_irfft" if half else "fft_ifft")(
         x.transpose(1, 2), n_fft, norm="ortho" if normalized else None
@@ -172,13 +174,13 @@ def istft(
 
 
 def _overlapped(frames: Tensor, hop: int) -> Tensor:
-    """Add windows of shape (batch, windows, n) where they lie in the signal."""
+    """Add windows of shape (batch, windows, n) at their positions in the signal."""
     batch, count, n = frames.shape
     total = (count - 1) * hop + n
     arange = _operator("arange")
     starts = arange(count, device=frames.device).unsqueeze(1) * hop
-    places = (starts + arange(n, device=frames.device)).reshape(-1)
-    return frames.new_zeros(batch, total).index_add(1, places, frames.reshape(batch, -1))
+    positions = (starts + arange(n, device=frames.device)).reshape(-1)
+    return frames.new_zeros(batch, total).index_add(1, positions, frames.reshape(batch, -1))
 
 
 def _require_signal(name: str, x: Any) -> None:

@@ -1,4 +1,4 @@
-"""The bytes behind tensors: what `untyped_storage` returns, and how storages are pickled."""
+"""The storages of tensors: `untyped_storage`, and pickling."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class UntypedStorage:
 
     def nbytes(self) -> int:
         """Return the number of bytes."""
-        return self._bytes._storage_place()[1]
+        return self._bytes._storage_extent()[1]
 
     def size(self) -> int:
         """Return the number of bytes."""
@@ -50,8 +50,8 @@ class UntypedStorage:
         return self.nbytes()
 
     def data_ptr(self) -> int:
-        """Return the address of the first byte; 0 where there is none."""
-        return self._bytes._storage_place()[0]
+        """Return the address of the first byte; 0 on the device meta."""
+        return self._bytes._storage_extent()[0]
 
     def tolist(self) -> list[int]:
         """Return the bytes as ints."""
@@ -63,17 +63,18 @@ class UntypedStorage:
         return found.item() if found.ndim == 0 else found.tolist()
 
     def untyped(self) -> UntypedStorage:
-        """Return the storage itself, which counts bytes."""
+        """Return the storage itself, which is untyped."""
         return self
 
     @staticmethod
     def from_file(filename: Any, shared: bool = False, nbytes: int = 0) -> UntypedStorage:
-        """Return the first bytes of a file, which are read as they are needed.
+        """Return the first bytes of a file as a storage, which are read when they are used.
 
         Args:
             filename: a path.
-            shared: writes go to the file, which grows to `nbytes`; otherwise they stay here.
-            nbytes: how many bytes.
+            shared: True: writes change the file, which is extended to `nbytes`; False: they stay in
+                memory.
+            nbytes: the number of bytes.
 
         Raises:
             OSError: if the file cannot be opened.
@@ -102,20 +103,20 @@ class UntypedStorage:
         if not nbytes:
             return _FileBytes(_filled(b"").__plait_storage__)
         with open(path, "r+b" if shared else "rb") as file:
-            # of a copy the pages are the file's until they are written
+            # the pages of a private mapping are the file's until they are written to
             access = mmap.ACCESS_WRITE if shared else mmap.ACCESS_COPY
             pages = mmap.mmap(file.fileno(), nbytes, access=access)
         return _FileBytes(_core.from_numpy(np.frombuffer(pages, np.uint8)))
 
     def is_shared(self) -> bool:
-        """Tell whether these bytes are in shared memory, where other processes may see them."""
+        """Return whether these bytes are in shared memory, where other processes may see them."""
         return self._bytes.is_shared()
 
     def share_memory_(self) -> UntypedStorage:
-        """Move the bytes to shared memory; possible as long as no tensor uses them.
+        """Move the bytes to shared memory; this is possible only while no tensor uses them.
 
         Raises:
-            RuntimeError: if one does: a storage never moves. Use `Tensor.share_memory_`.
+            RuntimeError: if a tensor uses the storage. Use `Tensor.share_memory_` instead.
 
         Example:
             >>> import plait_core as pc
@@ -123,26 +124,26 @@ class UntypedStorage:
             >>> storage.share_memory_().is_shared(), storage.tolist()
             (True, [0, 1, 2])
         """
-        before = self._bytes._storage_place()
+        before = self._bytes._storage_extent()
         self._bytes.share_memory_()
         if _known.get(before) is self:
             del _known[before]
-            _known[self._bytes._storage_place()] = self
+            _known[self._bytes._storage_extent()] = self
         return self
 
     @property
     def __plait_storage__(self) -> Tensor:
-        """All bytes as a tensor, of which another storage object can be made: for sending."""
+        """All bytes as a tensor, from which another process makes a storage object."""
         return self._bytes
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, UntypedStorage):
             return NotImplemented
-        mine, theirs = self._bytes._storage_place(), other._bytes._storage_place()
+        mine, theirs = self._bytes._storage_extent(), other._bytes._storage_extent()
         return self is other or (bool(mine[0]) and mine == theirs)
 
     def __hash__(self) -> int:
-        return hash(self._bytes._storage_place())
+        return hash(self._bytes._storage_extent())
 
     def __repr__(self) -> str:
         return f"<UntypedStorage of {self.nbytes()} bytes on {self.device}>"
@@ -168,13 +169,13 @@ class UntypedStorage:
         """Return a tensor on these bytes; `offset` and `stride` count elements.
 
         Raises:
-            ShapeError: if it would reach outside.
+            ShapeError: if it would lie outside of the storage.
         """
         return self._bytes._on_storage(dtype, offset, size, stride)
 
 
 class _FileBytes(UntypedStorage):
-    """The bytes of a file: a slice is a tensor that shares them."""
+    """The bytes of a file; a slice of them is a tensor that shares the memory."""
 
     __slots__ = ()
 
@@ -190,19 +191,19 @@ def _empty(nbytes: int) -> UntypedStorage:
     return UntypedStorage(_binding.operator("empty")((nbytes,), dtype="uint8", device="meta"))
 
 
-# The living one for each storage: pickle and deepcopy, which go by identity, thereby write a
-# storage once for all the tensors on it.
+# The live UntypedStorage of each storage. Pickle and deepcopy go by identity, so they write a
+# storage once for all tensors on it.
 _known: weakref.WeakValueDictionary[tuple[int, int], UntypedStorage] = weakref.WeakValueDictionary()
 
 
 def storage_of(tensor: Tensor) -> UntypedStorage:
-    """Return the storage of a tensor, the same object while anybody holds it."""
-    place = tensor._storage_place()
-    if not place[0]:
+    """Return the storage of a tensor, the same object as long as it is alive."""
+    extent = tensor._storage_extent()
+    if not extent[0]:
         return UntypedStorage(tensor)
-    found = _known.get(place)
+    found = _known.get(extent)
     if found is None:
-        found = _known[place] = UntypedStorage(tensor)
+        found = _known[extent] = UntypedStorage(tensor)
     return found
 
 
@@ -215,7 +216,7 @@ def rebuild_on(
     stride: tuple[int, ...],
     grad: bool,
 ) -> Tensor:
-    """Make the tensor that pickle or deepcopy took apart."""
+    """Make a tensor from the arguments that `taken_apart` returned."""
     result = storage.tensor(dtype, offset, size, stride)
     if cls is not Tensor:
         return Tensor._make_subclass(cls, result, grad)

@@ -1,4 +1,4 @@
-"""What a tensor answers about itself: methods that are no operators."""
+"""Methods of Tensor that are not operators."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _tensor(name: str, argument: str, value: Any) -> Tensor:
 
 # ---- questions -----------------------------------------------------------------------------------
 def dim_order(self: Tensor) -> tuple[int, ...]:
-    """Return the dimensions in the order in which they lie in memory, the outermost first.
+    """Return the dimensions in the order of memory, the outermost first.
 
     Example:
         >>> import plait_core as pc
@@ -33,7 +33,7 @@ def dim_order(self: Tensor) -> tuple[int, ...]:
 
 
 def get_device(self: Tensor) -> int:
-    """Return the number of the device; -1 for the CPU.
+    """Return the index of the device; -1 for the CPU.
 
     Example:
         >>> import plait_core as pc
@@ -45,7 +45,7 @@ def get_device(self: Tensor) -> int:
 
 
 def is_same_size(input: Tensor, other: Tensor) -> bool:
-    """Tell whether both have the same shape.
+    """Return whether two tensors have the same shape.
 
     Example:
         >>> import plait_core as pc
@@ -57,7 +57,7 @@ def is_same_size(input: Tensor, other: Tensor) -> bool:
 
 
 def is_set_to(self: Tensor, tensor: Tensor) -> bool:
-    """Tell whether both are the same elements: one storage, one offset, one shape, one stride.
+    """Return whether two tensors have the same storage, offset, shape and strides.
 
     Example:
         >>> import plait_core as pc
@@ -67,7 +67,7 @@ def is_set_to(self: Tensor, tensor: Tensor) -> bool:
     """
     _tensor("is_set_to", "tensor", tensor)
     return (
-        self._storage_place() == tensor._storage_place()
+        self._storage_extent() == tensor._storage_extent()
         and self.data_ptr() == tensor.data_ptr()
         and self.shape == tensor.shape
         and self.stride() == tensor.stride()
@@ -76,7 +76,7 @@ def is_set_to(self: Tensor, tensor: Tensor) -> bool:
 
 
 def is_nonzero(self: Tensor) -> bool:
-    """Tell whether the only element is not zero.
+    """Return whether the only element is not zero.
 
     Example:
         >>> import plait_core as pc
@@ -87,7 +87,7 @@ def is_nonzero(self: Tensor) -> bool:
 
 
 def is_pinned(self: Tensor, device: Any = None) -> bool:
-    """Tell whether the memory is page-locked; no device of plait's own asks for that yet.
+    """Return whether the memory is page-locked; it is False for all memory that plait allocates.
 
     Example:
         >>> import plait_core as pc
@@ -98,7 +98,7 @@ def is_pinned(self: Tensor, device: Any = None) -> bool:
 
 
 def pin_memory(self: Tensor, device: Any = None) -> Tensor:
-    """Return the tensor itself: without a device to copy to, there is nothing to pin memory for.
+    """Return the tensor itself: plait has no device that needs page-locked memory.
 
     Raises:
         RuntimeError: if the tensor is not on the CPU.
@@ -115,7 +115,7 @@ def pin_memory(self: Tensor, device: Any = None) -> Tensor:
 
 
 def same(self: Tensor) -> Tensor:
-    """Return the tensor itself: plait conjugates and negates at once, never lazily.
+    """Return the tensor itself: conjugates and negatives are computed at once, never lazily.
 
     Example:
         >>> import plait_core as pc
@@ -126,7 +126,7 @@ def same(self: Tensor) -> Tensor:
 
 
 def is_lazy(self: Tensor) -> bool:
-    """Return False: plait conjugates and negates at once, and tensors have no modes.
+    """Return False: conjugates and negatives are computed at once, never lazily.
 
     Example:
         >>> import plait_core as pc
@@ -236,7 +236,7 @@ def _write(self: Tensor, values: list[Any]) -> Tensor:
 
 
 def apply_(self: Tensor, callable: Callable[[Any], Any]) -> Tensor:
-    """Replace each element by what a Python function makes of it; slow, and only on the CPU.
+    """Replace each element by a Python function of it. It is slow, and for the CPU only.
 
     Example:
         >>> import plait_core as pc
@@ -247,7 +247,7 @@ def apply_(self: Tensor, callable: Callable[[Any], Any]) -> Tensor:
 
 
 def map_(self: Tensor, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> Tensor:
-    """Replace each element by what a Python function makes of it and of `tensor`'s; slow.
+    """Replace each element by a Python function of it and the element of `tensor`. It is slow.
 
     Example:
         >>> import plait_core as pc
@@ -260,7 +260,8 @@ def map_(self: Tensor, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> T
 
 
 def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Callable[..., Any]) -> Tensor:
-    """Replace each element by what a Python function makes of it and of two others; slow.
+    """Replace each element by a Python function of it and of two other tensors' elements. It is
+    slow.
 
     Example:
         >>> import plait_core as pc
@@ -309,7 +310,7 @@ METHODS: dict[str, Callable[..., Any]] = {
     "to_device": to_device,
     "untyped_storage": untyped_storage,
 }
-# where no operator has the name
+# methods that are used if no operator has their name
 FALLBACKS: dict[str, Callable[..., Any]] = {
     "expand_as": _like("expand_as", "expand"),
     "reshape_as": _like("reshape_as", "reshape"),
@@ -318,7 +319,7 @@ FALLBACKS: dict[str, Callable[..., Any]] = {
     "where": where,
 }
 
-# second names of operators, where they are no operators of their own
+# aliases of operators that are not operators themselves
 SECOND_NAMES = {
     name + form: first + form
     for form in ("", "_")

@@ -1,4 +1,4 @@
-"""The different elements of a tensor; results whose number depends on flags."""
+"""`unique` and `unique_consecutive`, whose number of results depends on flags."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _check(name: str, input: Tensor, dim: int | None) -> int | None:
 
 
 def _starts(lines: Tensor) -> Tensor:
-    """Return where a line differs from the one before, as bool; the first one does."""
+    """Return a bool for each line: whether it is the first, or differs from the one before."""
     n = lines.shape[0]
     first = _operator("ones")([min(n, 1)], dtype="bool", device=lines.device)
     if n < 2:
@@ -48,19 +48,19 @@ def _starts(lines: Tensor) -> Tensor:
 
 
 def _grouped(
-    lines: Tensor, places: Tensor | None, return_inverse: bool, return_counts: bool
+    lines: Tensor, order: Tensor | None, return_inverse: bool, return_counts: bool
 ) -> tuple[Tensor, Tensor | None, Tensor | None]:
     """Return the first line of each group, each line's group, and the sizes of the groups.
 
-    `places` says where the lines stood before they were sorted.
+    `order` has the index of each line before sorting.
     """
     starts = _starts(lines)
     firsts: Any = starts.nonzero().select(1, 0)
     inverse = counts = None
     if return_inverse:
         inverse = starts.cumsum(0) - 1
-        if places is not None:
-            inverse = _operator("zeros_like")(inverse).scatter(0, places, inverse)
+        if order is not None:
+            inverse = _operator("zeros_like")(inverse).scatter(0, order, inverse)
     if return_counts:
         end = _operator("full")([1], lines.shape[0], dtype="int64", device=lines.device)
         counts = _operator("diff")(firsts, append=end) if lines.shape[0] else firsts
@@ -84,7 +84,8 @@ def unique(
     Args:
         input: a real tensor. Every nan is an element of its own.
         sorted: whether the elements must ascend; they do in any case.
-        return_inverse: also return where each element of `input` went, in its shape.
+        return_inverse: also return the index in the result for each element of `input`, in its
+            shape.
         return_counts: also return how often each element occurs.
         dim: compare the slices along this dimension instead of elements; None: elements.
 
@@ -99,14 +100,14 @@ def unique(
     """
     at = _check("unique", input, dim)
     if at is None:
-        values, places = input.reshape(-1).sort(0, False, True)
-        made, inverse, counts = _grouped(values, places, return_inverse, return_counts)
+        values, order = input.reshape(-1).sort(0, False, True)
+        made, inverse, counts = _grouped(values, order, return_inverse, return_counts)
         return _results(made, None if inverse is None else inverse.reshape(input.shape), counts)
     lines = input.movedim(at, 0)
     rows = lines.reshape(lines.shape[0], lines.numel() // max(lines.shape[0], 1))
-    places = _operator("argsort_rows")(rows.detach())
+    order = _operator("argsort_rows")(rows.detach())
     made, inverse, counts = _grouped(
-        lines.index_select(0, places), places, return_inverse, return_counts
+        lines.index_select(0, order), order, return_inverse, return_counts
     )
     return _results(made.movedim(0, at), inverse, counts)
 
@@ -121,8 +122,9 @@ def unique_consecutive(
 
     Args:
         input: a tensor.
-        return_inverse: also return where each element of `input` went, in its shape.
-        return_counts: also return how often each element stood in a row.
+        return_inverse: also return the index in the result for each element of `input`, in its
+            shape.
+        return_counts: also return the length of each run of equal elements.
         dim: compare the slices along this dimension instead of elements; None: elements.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Views with another dtype, and copies in place of views."""
+"""Views with another dtype, and `narrow_copy`."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def view(self: Tensor, *shape: Any, size: Any = None, dtype: Any = None) -> Tens
     twice as many elements. No gradient flows through a change of dtype.
 
     Raises:
-        ShapeError: if the number of elements differs, if no strides lead to the elements in that
-            order (of a transposed tensor, say; `reshape` copies then), or if the bytes of the last
-            dimension do not fit the dtype.
+        ShapeError: if the number of elements differs, if no strides give the elements in that order
+            (for example, of a transposed tensor; `reshape` then copies), or if the bytes of the
+            last dimension do not fit the dtype.
 
     Example:
         >>> import plait_core as pc

@@ -1,8 +1,8 @@
-"""Errors of functions in Python that got something else where a tensor belongs.
+"""Error texts of Python functions for arguments that should be tensors.
 
-Operators check their arguments; functions made of operators would look for attributes first, and
-fail with the name of the attribute. Nothing is checked before a call fails. What only passes its
-arguments on to operators is left alone, and costs what it did.
+Operators check their arguments. A function made of operators may read an attribute first, and would
+fail with the attribute's name. The arguments are checked only after a call has failed. Functions
+that only pass their arguments on to operators are not changed.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _MANY = frozenset({"Sequence[Tensor]", "list[Tensor]", "tuple[Tensor, ...]"})
 
 
 def name_arguments(module: dict[str, Any]) -> None:
-    """Let the public functions of a module say which argument is no tensor.
+    """Make the public functions of a module say which argument is not a tensor.
 
     Args:
-        module: its globals; what ``__all__`` names is changed in place.
+        module: its globals; the functions in ``__all__`` are replaced.
     """
     for name in module["__all__"]:
         function = module.get(name)  # None: found on demand
@@ -37,7 +37,9 @@ def name_arguments(module: dict[str, Any]) -> None:
 
 
 def _names(function: FunctionType) -> set[str]:
-    """Return the attributes and globals that a function reads, its module's helpers included."""
+    """Return the attributes and globals that a function reads, including those of functions it
+    calls in its module.
+    """
     names = set(function.__code__.co_names)
     for name in function.__code__.co_names:
         helper = function.__globals__.get(name)

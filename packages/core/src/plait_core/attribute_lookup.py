@@ -1,8 +1,8 @@
-"""Attribute lookup in C for classes that keep members in registries, as modules do.
+"""Attribute lookup in C for classes that keep members in dicts, as modules do.
 
-A class that defines ``__getattr__`` pays a call of Python code for every member. For one whose
-``__getattr__`` looks into the dicts ``_parameters``, ``_buffers`` and ``_modules`` of the
-instance's ``__dict__``, in this order, a function in C does the same in a tenth of the time.
+A class with ``__getattr__`` needs a call of Python code for every member. For a class whose
+``__getattr__`` searches the dicts ``_parameters``, ``_buffers`` and ``_modules`` of the instance's
+``__dict__``, in this order, a function in C does the same in a tenth of the time.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ __all__ = ["has", "install", "installed"]
 
 
 def install(cls: type, getattr: Callable[[Any, str], Any]) -> bool:
-    """Let instances of a class find their members in C, if that gives what Python would.
+    """Look members of a class's instances up in C, if the result is what Python would give.
 
-    Reading an attribute stays what it is in Python: data descriptors of the class, the instance's
-    ``__dict__``, other attributes of the class, and then ``getattr``, which is called for what
-    neither these nor the registries hold, and where a registry is not exactly a dict. When
-    ``__getattr__``, ``__getattribute__`` or the bases of the class, or of one of its bases, are
-    assigned later, Python goes back to its own lookup by itself. Subclasses start with Python's.
+    An attribute is searched in Python's order: data descriptors of the class, the instance's
+    ``__dict__``, other attributes of the class, the registries. ``getattr`` is called for names
+    that none of these has, and if a registry is not exactly a dict. When ``__getattr__``,
+    ``__getattribute__`` or the bases of the class, or of one of its bases, are assigned later,
+    Python restores its own lookup. Subclasses start with Python's lookup.
 
     Args:
         cls: the class.
@@ -53,10 +53,10 @@ def install(cls: type, getattr: Callable[[Any, str], Any]) -> bool:
 
 
 def has(instance: object, name: str) -> bool:
-    """Return what ``hasattr(instance, name)`` does, sooner where the answer is no.
+    """Return what ``hasattr(instance, name)`` returns, in less time if that is False.
 
-    Where `install` holds for the instance's class, ``getattr`` is not asked for what neither Python
-    nor the registries find: it would raise.
+    Where `install` is in force for the instance's class, ``getattr`` is not called for a name that
+    is in none of the dicts, as it would raise.
 
     Example:
         >>> from plait_core import attribute_lookup
@@ -67,7 +67,7 @@ def has(instance: object, name: str) -> bool:
 
 
 def installed(cls: type) -> bool:
-    """Return whether `install` holds for a class still.
+    """Return whether `install` is in force for a class.
 
     Example:
         >>> from plait_core import attribute_lookup

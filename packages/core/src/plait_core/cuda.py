@@ -1,4 +1,4 @@
-"""Questions about CUDA devices, of which there are none: no component for CUDA exists yet.
+"""PyTorch's functions about CUDA devices, of which plait has none.
 
 >>> import plait_core as pc
 >>> device = "cuda" if pc.cuda.is_available() else "cpu"
@@ -24,7 +24,7 @@ __dir__ = _shown(globals())
 
 
 def is_available() -> bool:
-    """Return False: there is no CUDA device that plait could use.
+    """Return False: plait has no CUDA devices.
 
     Example:
         >>> import plait_core as pc
@@ -57,7 +57,7 @@ def is_initialized() -> bool:
 
 
 def manual_seed(seed: int) -> None:
-    """Seed the current CUDA device; without one there is nothing to seed.
+    """Seed the current CUDA device. Plait has none, so this does nothing.
 
     Example:
         >>> import plait_core as pc
@@ -66,7 +66,7 @@ def manual_seed(seed: int) -> None:
 
 
 def manual_seed_all(seed: int) -> None:
-    """Seed all CUDA devices, of which there are none.
+    """Seed all CUDA devices. Plait has none, so this does nothing.
 
     Example:
         >>> import plait_core as pc
@@ -75,7 +75,7 @@ def manual_seed_all(seed: int) -> None:
 
 
 def empty_cache() -> None:
-    """Free the memory that CUDA devices keep; without one there is none.
+    """Free the cached memory of CUDA devices. Plait has none, so this does nothing.
 
     Example:
         >>> import plait_core as pc

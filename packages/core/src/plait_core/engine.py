@@ -1,6 +1,6 @@
-"""What the engine's package offers in Python beyond the ABI: hooks, functions, modes.
+"""The Python features of the engine's package beyond the ABI: hooks, functions, modes.
 
-For packages that know no engine by name, such as ``plait-nn``. Programs import the engine itself.
+For packages that work with any engine, such as ``plait-nn``. Programs import the engine itself.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ def part(name: str) -> Any:
 
 
 def loaded_part(name: str) -> Any:
-    """Return an attribute of the engine's package, or None where none is loaded or has it.
+    """Return an attribute of the engine's package; None if no engine is loaded, or if it has no
+    such attribute.
 
     Example:
         >>> from plait_core import engine

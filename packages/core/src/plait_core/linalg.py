@@ -1,6 +1,6 @@
 """Linear algebra: factorizations, systems of equations, norms.
 
-Matrices are the last two dimensions; what comes before them is a batch. The functions are the
+Matrices are the last two dimensions; the dimensions before them are a batch. The functions are the
 operators whose names begin with ``linalg_``, and run LAPACK on every matrix of a batch.
 
     >>> import plait_core as pc

@@ -49,7 +49,7 @@ def addmm(
 
 
 def sum(input: SparseTensor, dim: int | tuple[int, ...] | None = None) -> Any:
-    """Return the sum over dimensions, sparse; over all of them a dense 0-d tensor.
+    """Return the sum over dimensions as a sparse tensor; over all of them a dense 0-d tensor.
 
     Example:
         >>> import plait_core as pc
@@ -60,7 +60,7 @@ def sum(input: SparseTensor, dim: int | tuple[int, ...] | None = None) -> Any:
 
 
 def _lines(input: SparseTensor, dim: int) -> tuple[Tensor, int]:
-    """Return on which line along `dim` each element lies, and how many lines there are."""
+    """Return the line along `dim` of each stored element, and the number of lines."""
     line, count = input._indices()[0] * 0, 1
     for i, size in enumerate(input.shape):
         if i != dim:
@@ -81,7 +81,7 @@ def _log_sums(input: SparseTensor, dim: int) -> tuple[SparseTensor, Tensor]:
 
 
 def log_softmax(input: SparseTensor, dim: int, *, dtype: Any = None) -> SparseTensor:
-    """Return the logarithm of `softmax`, of the elements that are held.
+    """Return the logarithm of `softmax` of the stored elements.
 
     Example:
         >>> import plait_core as pc
@@ -95,9 +95,9 @@ def log_softmax(input: SparseTensor, dim: int, *, dtype: Any = None) -> SparseTe
 
 
 def softmax(input: SparseTensor, dim: int, *, dtype: Any = None) -> SparseTensor:
-    """Return ``exp(x) / sum(exp(x))`` along a dimension, of the elements that are held.
+    """Return ``exp(x) / sum(exp(x))`` of the stored elements, along a dimension.
 
-    Places that hold nothing count as -inf, as the attention of graph programs wants it.
+    Elements that are not stored count as -inf, as graph attention needs it.
 
     Args:
         input: a sparse tensor.

@@ -20,7 +20,7 @@ from plait_core._sparse import SparseTensor
 __all__ = ["assert_close"]
 __dir__ = _shown(globals())
 
-# dtype to (rtol, atol): a few roundings of the format; all others must be equal
+# (rtol, atol) of each dtype, a few rounding errors; other dtypes must be equal
 _TOLERANCES = {
     "float16": (1e-3, 1e-5),
     "bfloat16": (1.6e-2, 1e-5),
@@ -64,13 +64,13 @@ def assert_close(
         rtol, atol: both or neither; None: by the dtype, 1.3e-6 and 1e-5 for float32, 1e-7 and 1e-7
             for float64, 1e-3 and 1e-5 for float16, 1.6e-2 and 1e-5 for bfloat16, 0 for the rest.
         equal_nan: whether NaN equals NaN.
-        check_device, check_dtype, check_layout, check_stride: what else must be the same.
-        msg: the text of the error, or a function that makes it of ours.
+        check_device, check_dtype, check_layout, check_stride: whether these must be the same.
+        msg: the text of the error, or a function that gets plait's text and returns another.
 
     Raises:
         AssertionError: if they are not close, or differ in shape, dtype, device or layout.
         ValueError: if only one of `rtol` and `atol` is given.
-        TypeError: for what is no tensor, array or number.
+        TypeError: for a value that is not a tensor, array or number.
 
     Example:
         >>> import plait_core as pc
@@ -102,36 +102,36 @@ def assert_close(
         raise AssertionError(msg(str(error)) if callable(msg) else msg) from None
 
 
-def _compare(actual: Any, expected: Any, rules: _Rules, place: str) -> None:
+def _compare(actual: Any, expected: Any, rules: _Rules, path: str) -> None:
     if isinstance(actual, Mapping) and isinstance(expected, Mapping):
         if actual.keys() != expected.keys():
-            _fail(place, f"keys differ: {sorted(map(str, actual))}, {sorted(map(str, expected))}")
+            _fail(path, f"keys differ: {sorted(map(str, actual))}, {sorted(map(str, expected))}")
         for key in actual:
-            _compare(actual[key], expected[key], rules, f"{place}[{key!r}]")
+            _compare(actual[key], expected[key], rules, f"{path}[{key!r}]")
     elif _is_sequence(actual) and _is_sequence(expected):
         if len(actual) != len(expected):
-            _fail(place, f"lengths differ: {len(actual)} and {len(expected)}")
+            _fail(path, f"lengths differ: {len(actual)} and {len(expected)}")
         for i, (one, other) in enumerate(zip(actual, expected, strict=True)):
-            _compare(one, other, rules, f"{place}[{i}]")
+            _compare(one, other, rules, f"{path}[{i}]")
     elif actual is None and expected is None:
         return
     else:
         if not rules.subclasses and type(actual) is not type(expected):
-            _fail(place, f"classes differ: {type(actual).__name__}, {type(expected).__name__}")
+            _fail(path, f"classes differ: {type(actual).__name__}, {type(expected).__name__}")
         if is_tensor(actual) != is_tensor(expected) and not (
             isinstance(actual, SparseTensor) or isinstance(expected, SparseTensor)
         ):
             kinds = f"{type(actual).__name__} and {type(expected).__name__}"
-            raise TypeError(f"assert_close: values of one kind are required, got {kinds}{place}")
-        _compare_tensors(actual, expected, rules, place)
+            raise TypeError(f"assert_close: values of one kind are required, got {kinds}{path}")
+        _compare_tensors(actual, expected, rules, path)
 
 
 def _is_sequence(value: Any) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, (str, bytes))
 
 
-def _fail(place: str, text: str) -> None:
-    raise AssertionError(f"assert_close{f' at {place}' if place else ''}: {text}")
+def _fail(path: str, text: str) -> None:
+    raise AssertionError(f"assert_close{f' at {path}' if path else ''}: {text}")
 
 
 def _as_tensor(value: Any, argument: str) -> Tensor:
@@ -149,30 +149,30 @@ def _as_tensor(value: Any, argument: str) -> Tensor:
     )
 
 
-def _compare_tensors(actual: Any, expected: Any, rules: _Rules, place: str) -> None:
+def _compare_tensors(actual: Any, expected: Any, rules: _Rules, path: str) -> None:
     a, b = _as_tensor(actual, "actual"), _as_tensor(expected, "expected")
     if tuple(a.shape) != tuple(b.shape):
-        _fail(place, f"shapes differ: {tuple(a.shape)} and {tuple(b.shape)}")
+        _fail(path, f"shapes differ: {tuple(a.shape)} and {tuple(b.shape)}")
     if rules.layout and isinstance(actual, SparseTensor) != isinstance(expected, SparseTensor):
-        _fail(place, f"layouts differ: {actual.layout!r} and {expected.layout!r}")
+        _fail(path, f"layouts differ: {actual.layout!r} and {expected.layout!r}")
     if rules.device and a.device != b.device:
-        _fail(place, f"devices differ: {a.device} and {b.device}")
+        _fail(path, f"devices differ: {a.device} and {b.device}")
     both_tensors = is_tensor(actual) or isinstance(actual, SparseTensor)
     if rules.dtype and both_tensors and a.dtype is not b.dtype:
-        _fail(place, f"dtypes differ: {a.dtype.name} and {b.dtype.name}")
+        _fail(path, f"dtypes differ: {a.dtype.name} and {b.dtype.name}")
     if rules.stride and a.stride() != b.stride():
-        _fail(place, f"strides differ: {a.stride()} and {b.stride()}")
+        _fail(path, f"strides differ: {a.stride()} and {b.stride()}")
     if rules.rtol is None or rules.atol is None:
         known = [_TOLERANCES.get(each.dtype.name, (0.0, 0.0)) for each in (a, b)]
         rtol, atol = (max(pair) for pair in zip(*known, strict=True))
     else:
         rtol, atol = rules.rtol, rules.atol
     if a.numel():
-        _compare_elements(a, b, rtol, atol, rules.equal_nan, place)
+        _compare_elements(a, b, rtol, atol, rules.equal_nan, path)
 
 
 def _compare_elements(
-    a: Tensor, b: Tensor, rtol: float, atol: float, equal_nan: bool, place: str
+    a: Tensor, b: Tensor, rtol: float, atol: float, equal_nan: bool, path: str
 ) -> None:
     common = promote_types(a.dtype, b.dtype)
     a, b = a.to("cpu", common), b.to("cpu", common)
@@ -195,4 +195,4 @@ def _compare_elements(
         lines.append(
             f"greatest {kind} difference: {most:.6g} at {tuple(at)}, {allowed:g} is allowed"
         )
-    _fail(place, "\n".join(lines))
+    _fail(path, "\n".join(lines))

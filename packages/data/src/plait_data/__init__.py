@@ -1,8 +1,8 @@
-"""Datasets, samplers and the loader that makes batches of them; needs NumPy alone.
+"""Datasets, samplers and the loader that makes batches; it needs NumPy only.
 
-``plait_data`` knows no tensor library. Samples of NumPy arrays and numbers become NumPy batches,
-samples of another library's tensors become that library's tensors, and a program that wants every
-batch in its own tensors says so once with `set_batch_converter` (the ``plait`` package does).
+``plait_data`` depends on no tensor library. Samples of NumPy arrays and numbers become NumPy
+batches, and samples of another library's tensors become that library's tensors.
+`set_batch_converter` makes all batches tensors of one library (the ``plait`` package calls it).
 
 Example:
     >>> import numpy as np

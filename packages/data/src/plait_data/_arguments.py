@@ -1,4 +1,4 @@
-"""Which arguments of a `DataLoader` exclude each other."""
+"""Checks of arguments of a `DataLoader` that exclude each other."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ _CONTEXTS = ("fork", "spawn", "forkserver", "thread")
 
 
 def refuse(text: str) -> None:
-    """Raises the ValueError of a wrong argument."""
+    """Raise the ValueError for a wrong argument."""
     raise ValueError(f"DataLoader: {text}")
 
 
 def check_workers(
     num_workers: int, timeout: float, prefetch_factor: int | None, persistent: bool, context: Any
 ) -> None:
-    """Refuses arguments for workers that exclude each other, as PyTorch does."""
+    """Raise for arguments about workers that exclude each other, as PyTorch does."""
     if not isinstance(num_workers, int) or isinstance(num_workers, bool):
         refuse(f"`num_workers` must be an int >= 0; got {num_workers!r}")
     if num_workers < 0:
@@ -50,7 +50,7 @@ def check_order(
     batch_sampler: Any,
     drop_last: bool,
 ) -> None:
-    """Refuses arguments about the order that exclude each other, as PyTorch does."""
+    """Raise for arguments about the order that exclude each other, as PyTorch does."""
     if iterable:
         given = {"shuffle": bool(shuffle), "sampler": sampler is not None}
         given["batch_sampler"] = batch_sampler is not None

@@ -1,8 +1,8 @@
 """Stacking and gathering arrays of any library without importing one.
 
-An array is what exchanges memory by DLPack. Its library is what its ``__array_namespace__()``
-returns (the array API standard) or else the top-level module of the class that defines
-``__dlpack__``, which is loaded already, since the array exists.
+An array is an object that exchanges memory by DLPack. Its library is what its
+``__array_namespace__()`` returns (the array API standard) or else the top-level module of the class
+that defines ``__dlpack__``, which is loaded already, since the array exists.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _allocate: Allocate | None = None
 
 
 def allocate_with(allocate: Allocate | None) -> None:
-    """Says where the arrays of batches are to be made: a worker's are in shared memory.
+    """Set the allocator of the arrays of batches, which in workers uses shared memory.
 
     ``allocate(shape, dtype)`` returns an array to write to, or None to leave it to NumPy.
     """
@@ -40,7 +40,7 @@ def allocate_with(allocate: Allocate | None) -> None:
 
 
 def _destination(arrays: Sequence[Any]) -> Any:
-    """Where the stack of NumPy arrays is to be written, or None for a fresh array."""
+    """The destination for a stack of NumPy arrays, or None for a new array."""
     first = arrays[0]
     if _allocate is None or type(first) is not np.ndarray or first.dtype.hasobject:
         return None
@@ -104,7 +104,7 @@ def _foreign_destination(arrays: Sequence[Any]) -> Any:
         return None
     try:
         dtype = first.numpy().dtype
-    except (TypeError, ValueError, RuntimeError):  # of a dtype or in a place NumPy has none for
+    except (TypeError, ValueError, RuntimeError):  # a dtype or device that NumPy does not support
         return None
     out = _allocate((len(arrays), *first.shape), dtype)
     return None if out is None else library.from_numpy(out)
@@ -129,10 +129,11 @@ def gather(array: Any, indices: Index) -> Any:
         shape = (len(indices), *array.shape[1:])
         if _allocate is not None and not array.dtype.hasobject:
             out = _allocate(shape, array.dtype)
-            if out is not None:  # checked before: with mode="raise" NumPy would copy twice
+            # indices are checked here, as with mode="raise" NumPy would copy twice
+            if out is not None:
                 return array.take(_in_range(indices, len(array)), axis=0, out=out, mode="clip")
         return array.take(indices, axis=0)
-    if isinstance(array, np.ndarray):  # masked arrays, memory maps: their own indexing
+    if isinstance(array, np.ndarray):  # masked arrays and memory maps use their own indexing
         return array[indices]
     if not is_array(array):
         return NotImplemented
@@ -146,7 +147,7 @@ def gather(array: Any, indices: Index) -> Any:
 
 
 def _in_range(indices: Index, size: int) -> Index:
-    """The indices with negative ones counted from the end, which the standard leaves open."""
+    """The indices with negative ones counted from the end, which the standard does not require."""
     if indices.size == 0:
         return indices
     low, high = indices.min(), indices.max()

@@ -1,4 +1,4 @@
-"""Datasets: samples by index or in a stream, arrays side by side, datasets one after another."""
+"""Datasets: by index, streams, of arrays, and concatenations."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ T_co = TypeVar("T_co", covariant=True)
 class Dataset(Generic[T_co]):
     """Samples by index. A subclass defines ``__getitem__(index)`` and, mostly, ``__len__()``.
 
-    Deriving is not required: a loader takes any object with these two methods, a list for one.
+    Deriving is not required: a loader takes any object with these two methods, such as a list.
     Two methods are optional and make loading faster:
 
     - ``__getitems__(indices)`` returns the list of the samples at a list of indices.
     - ``__getbatch__(indices)`` returns the samples at an array of indices collated already, each
-      array with a new first dimension, or NotImplemented. The loader asks for it only where the
-      default collation would run.
+      array with a new first dimension, or NotImplemented. The loader calls it only if the default
+      collation would run.
 
-    Neither is called on a subclass that overrides ``__getitem__`` alone.
+    Neither is called if a subclass overrides only ``__getitem__``.
 
     Example:
         >>> from plait_data import Dataset, DataLoader
@@ -51,7 +51,8 @@ class Dataset(Generic[T_co]):
 
 
 class IterableDataset(Dataset[T_co]):
-    """Samples in a stream. A subclass defines ``__iter__()``, and ``__len__()`` if it knows.
+    """Samples in a stream. A subclass defines ``__iter__()``, and ``__len__()`` if the length is
+    known.
 
     Example:
         >>> from plait_data import IterableDataset, DataLoader
@@ -110,7 +111,9 @@ class TensorDataset(Dataset[tuple[Any, ...]]):
         return len(self.tensors[0])
 
     def __getbatch__(self, indices: npt.NDArray[np.intp]) -> Any:
-        """The samples at ``indices`` as one array a tensor; NotImplemented if one can't gather."""
+        """The samples at ``indices``, one array for each tensor; NotImplemented if one has no
+        gather.
+        """
         columns = []
         for tensor in self.tensors:
             column = gather(tensor, indices)

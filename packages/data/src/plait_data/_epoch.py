@@ -1,4 +1,4 @@
-"""One pass through a dataset: its seed, its order, how far it is, and how it can go on later."""
+"""One pass through a dataset: its seed, its order, its progress, and how it is resumed."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _VERSION = 1
 @dataclass
 class Epoch:
     """Attributes:
-    number: how many came before.
-    seed: of the random numbers of its samples.
-    begun: the states of generators and sampler before it.
-    yielded: how many batches the program got.
-    skipped: of these, how many came before a resumption.
-    by_worker: of the batches of a stream, how many each worker gave.
-    turn: the worker whose batch of a stream is next.
-    finished: whether all were given.
+    number: the number of epochs before it.
+    seed: the seed of its samples' random numbers.
+    begun: the states of generators and sampler at its beginning.
+    yielded: the number of batches that the program got.
+    skipped: the number of these before a resumption.
+    by_worker: for a stream, the number of batches of each worker.
+    turn: for a stream, the worker of the next batch.
+    finished: whether all batches were yielded.
     """
 
     number: int
@@ -41,11 +41,11 @@ class Epoch:
 
 
 class Order:
-    """Draws the order and the seed of each epoch, and can draw those of an earlier one again.
+    """Draws the order and the seed of each epoch, and can repeat those of an earlier one.
 
     Args:
         sampler: of batches or of indices; None for a stream.
-        generator: the loader's; None where the sampler's generator serves for the seeds too.
+        generator: the loader's generator; None: the sampler's generator is used for the seeds too.
     """
 
     def __init__(self, sampler: Any, generator: Any, shared: bool) -> None:
@@ -104,7 +104,7 @@ class Order:
             self._stateful.load_state_dict(copy.deepcopy(begun["sampler"]))
 
     def state(self, epoch: Epoch | None) -> dict[str, Any]:
-        """What `resume` needs to go on after the batches of ``epoch`` that were given."""
+        """The state for `resume` after the batches of ``epoch`` so far."""
         state: dict[str, Any] = {"version": _VERSION, "stream": self._sampler is None}
         if epoch is None or epoch.finished:
             if epoch is None and self._resumed is not None:
@@ -123,10 +123,10 @@ class Order:
         return {**state, "begun": epoch.begun}
 
     def resume(self, state: Any, workers: int) -> None:
-        """Makes the next epoch go on where ``state`` was taken.
+        """Make the next epoch continue from ``state``.
 
         Raises:
-            ValueError: it is no state of such a loader.
+            ValueError: it is not a state of such a loader.
         """
         if not isinstance(state, dict) or state.get("version") != _VERSION:
             raise ValueError(

@@ -1,4 +1,4 @@
-"""The samples at given indices, by the fastest way a dataset offers, and batches of them."""
+"""Fetching samples at given indices, by the fastest method of a dataset, and batches of them."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ __all__ = ["END", "Fetch", "Stream", "batch_at", "in_process", "samples_at", "st
 
 Note = Callable[[int], None]
 Seed = Callable[[int, Any], None]
-END: Any = object()  # what a stream gives after its last batch
+END: Any = object()  # marks the end of a stream
 
 
 def samples_at(dataset: Any, indices: Sequence[int]) -> list[Any]:
-    """The list of samples at ``indices``, through ``__getitems__`` where the dataset has it.
+    """The list of samples at ``indices``, by ``__getitems__`` if the dataset has it.
 
     Raises:
         ValueError: ``__getitems__`` returned another number of samples.
@@ -36,19 +36,20 @@ def samples_at(dataset: Any, indices: Sequence[int]) -> list[Any]:
 
 
 def batch_at(dataset: Any, indices: Sequence[int] | npt.NDArray[np.intp]) -> Any:
-    """The collated batch at ``indices``, or NotImplemented where a dataset has no short way."""
+    """The collated batch at ``indices``; NotImplemented if there is no ``__getbatch__``."""
     if not _speaks_for_getitem(type(dataset), "__getbatch__"):
         return NotImplemented
     array = np.asarray(indices)
     if array.dtype.kind not in "iu" or array.ndim != 1:
-        return NotImplemented  # a sampler of keys, not of positions
+        return NotImplemented  # a sampler of keys, not of integers
     return dataset.__getbatch__(array.astype(np.intp, copy=False))
 
 
 def _speaks_for_getitem(kind: type, method: str) -> bool:
-    """Whether ``method`` is as specific as ``__getitem__``.
+    """Whether ``method`` is defined in the same class as ``__getitem__``, or in a subclass of it.
 
-    A subclass that overrides ``__getitem__`` alone (to augment images, say) must see it called.
+    If a subclass overrides only ``__getitem__`` (to augment images, for example), it must be
+    called.
     """
     for base in kind.__mro__:
         if method in vars(base):
@@ -63,10 +64,11 @@ class Fetch:
 
     Args:
         dataset: with ``__getitem__``.
-        collate: from a list of samples to a batch (from a sample to what is yielded).
+        collate: the function from a list of samples to a batch (from a sample to the yielded
+            value).
         seed: of the epoch.
         convert: for the arrays of whole batches.
-        whole: whether the dataset may be asked for whole batches.
+        whole: whether ``__getbatch__`` of the dataset may be used.
         seed_globals: called with the epoch's seed and each index before its sample is made.
         note: called with each position before its sample is made, with -1 before the collation.
     """
@@ -104,7 +106,7 @@ class Fetch:
                 batch = batch_at(self._dataset, indices)
                 if batch is not NotImplemented:
                     return default_convert(batch, convert=self._convert)
-                self._whole = False  # without the short way once, without it for the epoch
+                self._whole = False  # after one NotImplemented it is not tried again in this epoch
             samples = self._samples(cursor)
             cursor.iterator = None
             if self._note is not None:
@@ -116,7 +118,8 @@ class Fetch:
     def single(self, index: Any) -> Any:
         """The sample at ``index``, not collated but passed through ``collate``."""
         cursor = Cursor(self._seed, (index,))
-        cursor.iterator = iter(())  # of length 0: the position is the last, the only one
+        # an iterator of length 0: the position is that of the only sample
+        cursor.iterator = iter(())
         before = enter(cursor)
         try:
             if self._note is not None:
@@ -151,10 +154,10 @@ class Stream:
 
     Args:
         dataset: with ``__iter__``.
-        collate: as for `Fetch`, as are ``seed``, ``seed_globals`` and ``note``.
-        size: samples a batch; None for single ones.
-        drop_last: leave out a shorter last batch.
-        start: the number of the first sample; workers' numbers are apart from one another.
+        collate, seed, seed_globals, note: see `Fetch`.
+        size: the number of samples of a batch; None for single samples.
+        drop_last: drop a shorter last batch.
+        start: the number of the first sample, which differs between workers.
     """
 
     def __init__(
@@ -183,7 +186,7 @@ class Stream:
             leave(before)
 
     def skip(self, batches: int) -> None:
-        """Goes past batches that were made before, without collating them."""
+        """Skip batches that were made before, without collating them."""
         for _ in range(batches):
             cursor = Cursor(self._seed, self._numbers())
             before = enter(cursor)
@@ -233,7 +236,7 @@ class Stream:
 
 
 def in_process(make: Callable[..., Any], preserve: bool) -> Callable[..., Any]:
-    """``make`` for the calling process: where it seeds global generators, they are put back."""
+    """``make`` for the calling process, in which seeded global generators are restored."""
     if not preserve:
         return make
 
@@ -245,7 +248,7 @@ def in_process(make: Callable[..., Any], preserve: bool) -> Callable[..., Any]:
 
 
 def stopped_iteration(error: StopIteration) -> RuntimeError:
-    """What stands for it: as in a generator, it must not look like the end of the loader."""
+    """The error for a StopIteration in a dataset, which must not end the loader's iteration."""
     wrapped = RuntimeError("DataLoader: the dataset raised StopIteration")
     wrapped.__cause__ = error
     return wrapped

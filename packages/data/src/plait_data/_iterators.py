@@ -14,9 +14,9 @@ __all__ = ["IndexIterator", "StreamIterator", "WorkerIterator"]
 
 
 class IndexIterator(Iterator[Any]):
-    """The batches that ``make`` makes of lists of indices, in process.
+    """An iterator over batches that ``make`` makes of lists of indices, in process.
 
-    Not a generator: after an error of one batch the program may go on with the next.
+    It is not a generator, so after an error in one batch the program may continue with the next.
     """
 
     __slots__ = ("_epoch", "_failed", "_make", "_order")
@@ -38,13 +38,13 @@ class IndexIterator(Iterator[Any]):
             batch = self._make(indices)
         except StopIteration as error:
             raise stopped_iteration(error) from error
-        self._epoch.yielded += self._failed  # those of errors before: the place is after them
+        self._epoch.yielded += self._failed  # failed batches before this one count as yielded
         self._failed = 0
         return batch
 
 
 class StreamIterator(Iterator[Any]):
-    """The batches of a stream, in process."""
+    """An iterator over the batches of a stream, in process."""
 
     __slots__ = ("_epoch", "_make", "_stream")
 
@@ -76,13 +76,13 @@ class WorkerIterator(Iterator[Any]):
 
     Args:
         pool: the workers: `ProcessPool` or `ThreadPool`.
-        epoch: what to make.
+        epoch: the epoch.
         order: lists of indices; None for a stream.
-        prefetch: tasks a worker has ahead.
-        in_order: give batches in the order of the tasks, not as they come.
+        prefetch: the number of tasks in advance for each worker.
+        in_order: yield batches in the order of the tasks instead of their completion.
         timeout: seconds to wait for a batch; 0 for as long as it takes.
-        convert: looks up what makes tensors of arrays, at each batch.
-        keep: whether the workers live on after the epoch.
+        convert: a function that returns the converter of arrays, called for each batch.
+        keep: whether the workers are kept after the epoch.
     """
 
     def __init__(
@@ -109,21 +109,21 @@ class WorkerIterator(Iterator[Any]):
         self._loads = [0] * pool.size  # tasks that a worker has not answered
         self._active = [True] * pool.size
         self._turn = epoch.turn
-        self._owners: dict[int, int] = {}  # of tasks not yet answered
+        self._owners: dict[int, int] = {}  # workers of unanswered tasks
         self._done: dict[int, tuple[int, Any]] = {}
         self._sent = self._given = 0
         self._failed = 0
         self._exhausted = False
         self._number = epoch.number
         self._process = os.getpid()
-        # Also at the interpreter's end; a pool that is kept is closed by its loader.
+        # also called at the interpreter's end; the loader closes a pool that is kept
         self._close = weakref.finalize(self, pool.close) if not keep else pool.close
         skips = [0] * pool.size if order is not None else epoch.by_worker
         pool.begin(self._number, epoch.seed, skips, convert() is not None)
         self._top_up()
 
     def __next__(self) -> Any:
-        if os.getpid() != self._process:  # where its workers are not, nor its threads
+        if os.getpid() != self._process:  # which has neither its workers nor its threads
             raise RuntimeError(
                 "DataLoader: this iterator belongs to the process that made it; a forked child "
                 "must make its own"
@@ -144,7 +144,7 @@ class WorkerIterator(Iterator[Any]):
                 continue
             self._failed += self._order is not None
             batch = self._pool.value(worker, message, self._convert())
-            self._epoch.yielded += self._failed or 1  # also those of errors before
+            self._epoch.yielded += self._failed or 1  # also failed batches before this one
             self._failed = 0
             if self._order is None:
                 self._epoch.by_worker[worker] += 1
@@ -152,7 +152,7 @@ class WorkerIterator(Iterator[Any]):
             return batch
 
     def _take(self) -> tuple[int, Any] | None:
-        """The next answer to a task, in the order wanted; None when all were taken."""
+        """The next answer to a task, in the chosen order; None after the last one."""
         while True:
             if self._in_order and self._given in self._done:
                 self._given += 1
@@ -173,9 +173,9 @@ class WorkerIterator(Iterator[Any]):
     def _receive(self, owing: int) -> tuple[int, Any]:
         try:
             worker, message = self._pool.receive(self._number, self._timeout, owing)
-            if message.number < 0:  # it could not begin
+            if message.number < 0:  # the epoch could not begin
                 self._pool.value(worker, message, None)
-        except BaseException:  # a worker is gone, or Ctrl-C: end at once
+        except BaseException:  # a worker died, or Ctrl-C: end at once
             self._pool.close(0)
             raise
         return worker, message
@@ -198,7 +198,7 @@ class WorkerIterator(Iterator[Any]):
             self._sent += 1
 
     def _choose(self) -> int | None:
-        """The worker of the next task: in turns, or the one with the fewest tasks."""
+        """The worker for the next task: in turns, or the one with the fewest tasks."""
         count = len(self._active)
         candidates = [
             worker
@@ -218,4 +218,4 @@ class WorkerIterator(Iterator[Any]):
             self._close()
 
 
-_END = 1  # `plait_data._workers._codec.END`, which processes in need of no workers don't load
+_END = 1  # `plait_data._workers._codec.END`, which is not imported without workers

@@ -28,39 +28,42 @@ class DataLoader(Generic[T_co]):
 
     Args:
         dataset: an indexable dataset (``__getitem__`` and ``__len__``) or an `IterableDataset`.
-        batch_size: samples a batch; None for single samples, which are not collated.
+        batch_size: the number of samples of a batch; None for single samples, which are not
+            collated.
         shuffle: visit an indexable dataset in another random order at each epoch.
         sampler: an iterable of indices; excludes ``shuffle``.
         batch_sampler: an iterable of lists of indices; excludes ``batch_size``, ``shuffle``,
             ``sampler`` and ``drop_last``.
-        num_workers: how many processes (threads) make batches; 0 for the calling thread.
-        collate_fn: from a list of samples to a batch (with ``batch_size=None`` from a sample to
-            what is yielded). By default `plait_data.default_collate` (`default_convert`).
+        num_workers: the number of processes (threads) that make batches; 0: the calling thread.
+        collate_fn: a function from a list of samples to a batch (with ``batch_size=None`` from a
+            sample to the yielded value). By default `plait_data.default_collate`
+            (`default_convert`).
         pin_memory: of no effect without an accelerator; a warning says so.
-        drop_last: leave out a last batch that is smaller.
+        drop_last: drop a smaller last batch.
         timeout: seconds after which a missing batch is a `WorkerTimeout`; 0 for never.
         worker_init_fn: called with its number in each worker before the first sample.
-        multiprocessing_context: None for fresh interpreters that import `plait_data` and what the
-            dataset's pickle names, and never run the main module; ``"thread"`` for threads;
-            ``"fork"``, ``"spawn"``, ``"forkserver"`` or a context for the standard module's ways.
-        generator: what shuffling and the seeds of samples are drawn from: a
+        multiprocessing_context: None for new interpreters that import `plait_data` and the modules
+            in the dataset's pickle, and never run the main module; ``"thread"`` for threads;
+            ``"fork"``, ``"spawn"``, ``"forkserver"`` or a context for the standard module's start
+            methods.
+        generator: the source of shuffling and of samples' seeds: a
             ``numpy.random.Generator``, an int seed (epochs differ and repeat from run to run),
             another library's generator, or None (see `plait_data.manual_seed`).
-        prefetch_factor: batches a worker makes ahead; None for 2.
+        prefetch_factor: the number of batches that a worker makes in advance; None for 2.
         persistent_workers: keep the workers from epoch to epoch.
         pin_memory_device: accepted and ignored, like ``pin_memory``.
-        in_order: give batches in the order of the indices, not as workers finish them.
-        convert: what turns the NumPy arrays of the default collation into tensors; None for what
-            `plait_data.set_batch_converter` registered, ``numpy.asarray`` for NumPy.
+        in_order: yield batches in the order of the indices instead of their completion.
+        convert: a function from the NumPy arrays of the default collation to tensors; None: the one
+            of `plait_data.set_batch_converter`; ``numpy.asarray`` keeps NumPy arrays.
         exact_globals: whether `random`, NumPy's, plait's and torch's global generators (those that
-            are imported) are seeded for each index: None for in worker processes only.
+            are imported) are seeded for each index; None: in worker processes only.
 
     With the default collation a dataset that offers ``__getbatch__`` (`TensorDataset`, a `Subset`
-    of one, `datasets.MNIST` without transforms) is asked for whole batches.
+    of one, `datasets.MNIST` without transforms) makes whole batches itself.
 
     Raises:
         ValueError: arguments that exclude each other, as in PyTorch.
-        WorkerError: at iteration, when a worker process is gone.
+        WorkerError: during iteration, if a worker process died.
 
     Example:
         >>> import numpy as np
@@ -157,7 +160,7 @@ class DataLoader(Generic[T_co]):
         return self.batch_sampler if self.batch_sampler is not None else self.sampler
 
     def __iter__(self) -> Iterator[T_co]:
-        # Not a generator: the dataset or sampler is asked, and draws, at iter().
+        # not a generator, so that the sampler draws at iter()
         epoch, order = self._order.begin(self.num_workers)
         self._epoch = epoch
         if self.num_workers:
@@ -186,10 +189,11 @@ class DataLoader(Generic[T_co]):
         return IndexIterator(in_process(make, exact), order, epoch)
 
     def _from_workers(self, epoch: Epoch, order: Iterator[Any] | None) -> Iterator[T_co]:
-        from plait_data._workers._pool import open_pool  # processes are not for everyone
+        # imported here, as not all programs use processes
+        from plait_data._workers._pool import open_pool
 
         if self._pool is not None and self._pool.size == 0:
-            self._pool = None  # it broke
+            self._pool = None  # the pool failed
         pool = self._pool
         if pool is None:
             pool = open_pool(self, epoch.seed)
@@ -208,12 +212,12 @@ class DataLoader(Generic[T_co]):
         )
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the loader is: after the batches that its latest iterator has given.
+        """The state of the loader after the batches that its latest iterator has yielded.
 
-        Prefetched batches don't count. The state is of plain data (numbers, strings, containers;
-        an array of integers if the generator's state is one) and serves any number of workers. For
-        an iterable dataset it counts batches a worker, and ``num_workers`` must stay; its streams
-        are read again up to the place.
+        Prefetched batches don't count. The state is of plain data (numbers, strings, containers; an
+        array of integers if the generator's state is one) and serves any number of workers. For an
+        iterable dataset it counts the batches of each worker, and ``num_workers`` must not change;
+        its streams are read again up to this point.
 
         Example:
             >>> from plait_data import DataLoader
@@ -240,22 +244,22 @@ class DataLoader(Generic[T_co]):
         return self._order.state(epoch)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Makes the next iteration go on where ``state`` was taken, with the identical remainder.
+        """Make the next iteration continue from ``state``, with the same remaining batches.
 
         The order repeats for samplers of this package and for samplers that have ``state_dict``
         and ``load_state_dict`` themselves; another sampler must give the same order by itself.
 
         Args:
-            state: from `state_dict` of a loader with the same dataset and batches.
+            state: a result of `state_dict` of a loader with the same dataset and batches.
 
         Raises:
-            ValueError: it is no such state, or counts another number of workers' streams.
+            ValueError: it is not such a state, or has another number of workers' streams.
         """
         self._order.resume(state, self.num_workers)
         self._epoch = None
 
     def __len__(self) -> int:
-        """The number of batches; a TypeError where a stream doesn't know its length."""
+        """The number of batches; a TypeError for a stream without a length."""
         if not self._iterable:
             return len(self.batch_sampler if self._batched else self.sampler)  # type: ignore[arg-type]
         size = len(self.dataset)

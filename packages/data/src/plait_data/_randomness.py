@@ -1,4 +1,4 @@
-"""Where samplers and splits draw their random numbers.
+"""The random numbers of samplers and splits.
 
 Without a ``generator`` they draw, in this order, from the generator that `manual_seed` seeded; from
 a seed source that the program registered (the ``plait`` package registers its own generator, so
@@ -23,7 +23,7 @@ _SEED_LIMIT = 2**63 - 1
 
 
 def manual_seed(seed: int | None) -> None:
-    """Seeds what samplers and splits without a ``generator`` draw from; None undoes it.
+    """Seed the generator of samplers and splits without a ``generator``; None undoes it.
 
     Args:
         seed: an integer >= 0, or None for a registered seed source or fresh entropy again.
@@ -46,14 +46,14 @@ def manual_seed(seed: int | None) -> None:
 
 
 def set_seed_source(source: SeedSource | None) -> SeedSource | None:
-    """Registers where fresh seeds come from when neither a generator nor a seed was given.
+    """Register the source of seeds that is used if neither a generator nor a seed was given.
 
     Args:
         source: a function without arguments that returns another non-negative integer at each
             call, or None for the entropy of the operating system.
 
     Returns:
-        What was registered before.
+        The source that was registered before.
 
     Example:
         >>> import plait_data
@@ -75,10 +75,10 @@ def set_seed_source(source: SeedSource | None) -> SeedSource | None:
 
 
 class RandomSource:
-    """A NumPy generator for each epoch, from whatever a ``generator`` argument may be.
+    """A NumPy generator for each epoch, from any kind of ``generator`` argument.
 
     Args:
-        operator: who asks, for errors.
+        operator: the name of the caller, for errors.
         generator: None (the default source, looked up at each epoch), a
             ``numpy.random.Generator``, an int seed, or another library's generator: an object
             with ``initial_seed()`` or an integer ``seed``. If that library has PyTorch's
@@ -123,7 +123,7 @@ class RandomSource:
 
     @property
     def latest(self) -> np.random.Generator:
-        """The generator that `rng` returned last; a first one if it was never asked."""
+        """The generator that `rng` returned last; a new one if it was never called."""
         return self.rng() if self._latest is None else self._latest
 
     @property
@@ -133,16 +133,16 @@ class RandomSource:
 
     @property
     def next_state(self) -> Any:
-        """The state from which the next epoch will be drawn; None where each has another seed."""
+        """The state for the next epoch; None if each epoch has a seed of its own."""
         lasting = self._lasting()
         return None if lasting is None else lasting.bit_generator.state
 
     def replay(self, state: Any) -> None:
-        """Makes the next `rng` start from ``state``, which `begun` or `next_state` gave."""
+        """Make the next `rng` start from ``state``, a value of `begun` or `next_state`."""
         self._replayed = state
 
     def _lasting(self) -> np.random.Generator | None:
-        """The generator that one epoch after the other is drawn from, if there is one."""
+        """The generator that all epochs draw from, if there is one."""
         if self._generator is not None:
             return self._generator
         return _seeded if self._foreign is None else None

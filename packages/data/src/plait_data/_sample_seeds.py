@@ -1,4 +1,4 @@
-"""Random numbers of a sample: the same whichever process makes it, and in whatever order."""
+"""Random numbers of samples, which do not depend on the process or the order."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from plait_data._randomness import RandomSource
 __all__ = ["SEEDED", "Cursor", "enter", "leave", "preserved_globals", "reseed", "sample_rng"]
 
 _WORD = 2**64 - 1
-_SAMPLE, _BATCH, _NAMED = 0, 1, 2  # which streams a key has: a position, a whole batch, a text
+_SAMPLE, _BATCH, _NAMED = 0, 1, 2  # the streams of a key: a position, a whole batch, a text
 _SEEDERS: dict[str, Callable[[Any, int], object]] = {
     "random": lambda library, z: library.seed(z),
     "numpy.random": lambda library, z: library.seed(z & 0xFFFFFFFF),
     "plait_core": lambda library, z: library.manual_seed(z),
     "torch": lambda library, z: library.default_generator.manual_seed(z),
 }
-SEEDED = tuple(_SEEDERS)  # the libraries with a global generator
+SEEDED = tuple(_SEEDERS)  # libraries with a global generator
 _local = threading.local()
 
 
 class Cursor:
-    """Where a loop over ``indices`` stands, and the generator of that place once asked for.
+    """The position of a loop over ``indices``, and the generator of the sample at it.
 
     Attributes:
-        seed: of the epoch.
-        indices: of one batch.
+        seed: the seed of the epoch.
+        indices: the indices of the batch.
         iterator: the list's (or tuple's, range's) iterator that the loop runs on; None while the
             batch as a whole is made.
     """
@@ -47,14 +47,14 @@ class Cursor:
         self._at = -1
 
     def position(self) -> int:
-        """The place in ``indices`` of the sample at hand; -1 for the batch as a whole."""
-        # An iterator knows how much is left: the loop itself has nothing to note.
+        """The position in ``indices`` of the current sample; -1 for the batch as a whole."""
+        # the iterator's length hint gives the position, so the loop need not count
         if self.iterator is None:
             return -1
         return len(self.indices) - length_hint(self.iterator) - 1
 
     def generator(self) -> np.random.Generator:
-        """The generator of the place at hand; the same object until the loop goes on."""
+        """The generator of the current position, the same object until the loop moves on."""
         at = self.position()
         if self._generator is None or at != self._at:
             self._at = at
@@ -74,7 +74,7 @@ def _keyed(seed: int, index: Any, stream: int) -> np.random.Generator:
 def _word(index: Any) -> int:
     if isinstance(index, (int, np.integer)):
         return int(index) & _WORD
-    import hashlib  # here: samplers of names are rare
+    import hashlib  # imported here, as samplers of names are rare
 
     return int.from_bytes(hashlib.blake2b(repr(index).encode(), digest_size=8).digest(), "little")
 
@@ -84,12 +84,11 @@ def sample_rng() -> np.random.Generator:
 
     Its numbers depend on the loader's seed, the epoch and the sample's index, and on nothing else:
     a dataset (or a transform, or a ``collate_fn``) that draws from it gives the same samples with
-    0, 1 or 7 workers and after a resumed epoch. In an iterable dataset the place of the sample in
-    its worker's stream stands for the index. Several calls for one sample return one generator,
-    which goes on.
+    0, 1 or 7 workers and after a resumed epoch. In an iterable dataset the index is the sample's
+    number in its worker's stream. Several calls for one sample return the same generator.
 
-    The seed is the loader's ``generator``, else what `manual_seed` or the seed source say. Outside
-    of a loader the generator is of that source, too, with no key.
+    The seed comes from the loader's ``generator``, or else from `manual_seed` or the seed source.
+    Outside of a loader the generator comes from the same source.
 
     Returns:
         A ``numpy.random.Generator`` (Philox with the key (seed of the epoch, index)).
@@ -113,7 +112,7 @@ def sample_rng() -> np.random.Generator:
 
 
 def enter(cursor: Cursor) -> Cursor | None:
-    """Makes ``cursor`` the one that `sample_rng` asks in this thread; returns the one before."""
+    """Set the cursor of `sample_rng` in this thread; return the one before."""
     before: Cursor | None = getattr(_local, "cursor", None)
     _local.cursor = cursor
     return before
@@ -125,7 +124,7 @@ def leave(before: Cursor | None) -> None:
 
 
 def reseed(seed: int, index: Any, libraries: Iterable[str] = SEEDED) -> None:
-    """Seeds the global generators of those libraries that are imported by (seed, index)."""
+    """Seed the global generators of the imported libraries by (seed, index)."""
     # The finisher of SplitMix64 (Steele, Lea, Flood 2014): neighbours get unrelated numbers.
     z = (seed + _word(index) * 0x9E3779B97F4A7C15 + 0x9E3779B97F4A7C15) & _WORD
     z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & _WORD
@@ -140,7 +139,7 @@ def reseed(seed: int, index: Any, libraries: Iterable[str] = SEEDED) -> None:
 
 @contextmanager
 def preserved_globals() -> Iterator[None]:
-    """Puts the global generators back at the end: loading in process must not disturb a program."""
+    """Restore the global generators at the end, so that loading in process does not change them."""
     import random
 
     python, numpy = random.getstate(), np.random.get_state()

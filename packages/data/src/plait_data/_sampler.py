@@ -21,7 +21,7 @@ __all__ = [
 ]
 
 T_co = TypeVar("T_co", covariant=True)
-_CHUNK = 8192  # indices that are Python ints at a time; the rest waits as 8 bytes each
+_CHUNK = 8192  # number of indices that are converted to Python ints at a time
 
 
 class Sampler(Generic[T_co]):
@@ -68,10 +68,10 @@ class RandomSampler(Sampler[int]):
     """A random order of 0, ..., n - 1, another one at each iteration.
 
     Args:
-        data_source: what has the length n.
+        data_source: a sized object of length n.
         replacement: draw each index independently of the others.
-        num_samples: how many indices, by default n. More than n without replacement: one
-            permutation after the other.
+        num_samples: the number of indices, n by default. More than n without replacement give
+            several permutations.
         generator: None, a ``numpy.random.Generator``, an int seed, or another library's generator.
 
     Raises:
@@ -101,8 +101,8 @@ class RandomSampler(Sampler[int]):
 
     @property
     def num_samples(self) -> int:
-        """How many indices an iteration yields."""
-        # Not stored: the length of a dataset may change between epochs.
+        """The number of indices of an iteration."""
+        # not stored, as the length of a dataset may change between epochs
         return len(self.data_source) if self._num_samples is None else self._num_samples
 
     def __iter__(self) -> Iterator[int]:
@@ -110,7 +110,7 @@ class RandomSampler(Sampler[int]):
         return self._endless() if order is None else _ints(order)
 
     def _order(self) -> npt.NDArray[Any] | None:
-        """All indices of an iteration; None where they are drawn bit by bit."""
+        """All indices of an iteration; None if they are drawn in blocks."""
         size, count = len(self.data_source), self.num_samples
         if count and not size:
             raise ValueError(
@@ -124,7 +124,7 @@ class RandomSampler(Sampler[int]):
         size, count = len(self.data_source), self.num_samples
         rng = self._random.rng()
         if self.replacement:
-            # in blocks, for programs that ask for 1e10 and stop when they have enough
+            # in blocks, for programs that set 1e10 and stop earlier
             starts = range(0, count, _BLOCK)
             blocks = (rng.integers(0, size, min(_BLOCK, count - start)) for start in starts)
             return chain.from_iterable(map(_ints, blocks))
@@ -158,17 +158,18 @@ class SubsetRandomSampler(Sampler[int]):
 
 
 class WeightedRandomSampler(Sampler[int]):
-    """Indices 0, ..., ``len(weights)`` - 1, each drawn with a probability like its weight.
+    """Indices 0, ..., ``len(weights)`` - 1, each drawn with a probability proportional to its
+    weight.
 
     Args:
         weights: finite numbers >= 0, not all zero; they need not sum to one.
-        num_samples: how many indices to draw.
+        num_samples: the number of indices to draw.
         replacement: draw each index independently of the others. Otherwise each draw is among the
             indices not drawn so far, so that at least ``num_samples`` weights must not be zero.
         generator: None, a ``numpy.random.Generator``, an int seed, or another library's generator.
 
     Raises:
-        ValueError: the weights or ``num_samples`` are not as said here.
+        ValueError: the weights or ``num_samples`` are invalid.
 
     Example:
         >>> from plait_data import WeightedRandomSampler
@@ -226,8 +227,8 @@ class BatchSampler(Sampler[list[int]]):
 
     Args:
         sampler: a sampler or any iterable of indices.
-        batch_size: how many indices a list has.
-        drop_last: leave out a last list that is shorter.
+        batch_size: the number of indices of a list.
+        drop_last: drop a shorter last list.
 
     Raises:
         ValueError: ``batch_size`` is not a positive integer.
@@ -246,13 +247,14 @@ class BatchSampler(Sampler[list[int]]):
         self.drop_last = drop_last
 
     def __iter__(self) -> Iterator[list[int]]:
-        # The sampler is asked here, not at the first batch: its random numbers belong to now.
+        # the sampler's iterator is made here, not at the first batch, so that it draws its random
+        # numbers here
         if type(self.sampler) is RandomSampler and (order := self.sampler._order()) is not None:
             return self._slices(order)
         return self._batches(iter(self.sampler))
 
     def _slices(self, order: npt.NDArray[Any]) -> Iterator[list[int]]:
-        # What `_batches` gives, in two thirds of the time.
+        # the same batches as `_batches`, in two thirds of the time
         size = self.batch_size
         end = len(order) // size * size if self.drop_last else len(order)
         for start in range(0, end, size):

@@ -1,4 +1,4 @@
-"""Datasets side by side."""
+"""Datasets zipped together."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class StackDataset(Dataset[Any]):
         return [self._named(parts) for parts in zip(*columns, strict=True)]
 
     def __getbatch__(self, indices: npt.NDArray[np.intp]) -> Any:
-        """The batch at ``indices``; NotImplemented where one of the datasets has no short way."""
+        """The batch at ``indices``; NotImplemented if a dataset has no ``__getbatch__``."""
         batches = []
         for dataset in self._each():
             batch = batch_at(dataset, indices)

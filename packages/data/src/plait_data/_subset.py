@@ -58,13 +58,13 @@ class Subset(Dataset[T_co]):
 def random_split(
     dataset: Any, lengths: Sequence[int | float], generator: Any = None
 ) -> list[Subset[Any]]:
-    """Splits a dataset at random into parts that share no sample.
+    """Split a dataset at random into disjoint parts.
 
     Args:
         dataset: a dataset with ``len()``.
         lengths: the number of samples of each part, summing to ``len(dataset)``; or fractions
-            summing to 1: part ``i`` then gets ``floor(n * lengths[i])`` samples, and what is left
-            goes one each to the parts from the first on.
+            summing to 1: part ``i`` then gets ``floor(n * lengths[i])`` samples, and the remaining
+            samples go to the first parts, one each.
         generator: None, a ``numpy.random.Generator``, an int seed, or another library's generator.
 
     Raises:

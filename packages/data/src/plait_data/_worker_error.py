@@ -1,4 +1,4 @@
-"""The errors of a loader whose workers are gone or don't answer."""
+"""The errors of a loader whose workers died or do not answer."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ __all__ = ["WorkerError", "WorkerTimeout"]
 
 
 class WorkerError(RuntimeError):
-    """A worker process ended, or no longer answers.
+    """A worker process died or does not answer.
 
     Attributes:
-        worker: its number.
-        pid: its process.
+        worker: the number of the worker.
+        pid: its process id.
         signal: the number of the signal that ended it, or None.
         status: its exit status, or None.
-        index: the index of the sample it was at, or None.
+        index: the index of the sample that it was making, or None.
 
     Example:
         >>> from plait_data import WorkerError
@@ -31,7 +31,7 @@ class WorkerError(RuntimeError):
 
 
 class WorkerTimeout(WorkerError, TimeoutError):
-    """No batch came within the loader's ``timeout``; the text shows where the worker stands.
+    """No batch came within the loader's ``timeout``; the text shows the worker's stack.
 
     Example:
         >>> from plait_data import WorkerTimeout

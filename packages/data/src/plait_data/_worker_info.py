@@ -1,4 +1,4 @@
-"""What code of a dataset can know of the worker that runs it."""
+"""Information about the worker that runs a dataset's code."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _local = threading.local()
 
 @dataclass(frozen=True)
 class WorkerInfo:
-    """What a worker knows of itself: its number, how many there are, its seed and its dataset.
+    """A worker's number, the number of workers, its seed and its dataset.
 
     Example:
         >>> from plait_data import WorkerInfo
@@ -52,5 +52,5 @@ def get_worker_info() -> WorkerInfo | None:
 
 
 def set_worker_info(info: WorkerInfo | None) -> None:
-    """Says in a worker (process or thread) which one it is."""
+    """Set the information of this worker (process or thread)."""
     _local.info = info

@@ -1,9 +1,8 @@
-"""From a list of samples to a batch.
+"""Collation: lists of samples become batches.
 
 `default_collate` stacks arrays and numbers along a new first dimension and goes through mappings,
-sequences, namedtuples and dataclasses. What it makes itself are NumPy arrays; `set_batch_converter`
-registers a function that turns each of them into a tensor, and `register` says how samples of a
-further type become a batch.
+sequences, namedtuples and dataclasses. It makes NumPy arrays; `set_batch_converter` registers a
+function that converts them to tensors, and `register` adds a collation for another type of samples.
 """
 
 from __future__ import annotations
@@ -29,7 +28,8 @@ __all__ = [
 Converter = Callable[[Any], Any]
 Collate = Callable[[list[Any]], Any]
 
-_NUMERIC = "biufc"  # kinds of NumPy dtypes that tensors have too; text and objects stay NumPy
+# kinds of NumPy dtypes that tensors have too; text and objects are not converted
+_NUMERIC = "biufc"
 _NUMBERS = (bool, int, float, complex, np.number, np.bool_)
 _PACKED = {int: ("q", np.dtype(np.int64)), float: ("d", np.dtype(np.float64))}
 _converter: Converter | None = None
@@ -37,19 +37,19 @@ _registered: dict[type, Collate] = {}
 
 
 def set_batch_converter(converter: Converter | None) -> Converter | None:
-    """Registers what turns a NumPy array of a batch into the program's tensors.
+    """Register the converter of a batch's NumPy arrays to tensors.
 
     It applies to arrays of booleans and numbers that the default collation made or, with
     ``batch_size=None``, passes on; never to the result of a ``collate_fn``. ``DataLoader``,
-    `default_collate` and `default_convert` take a ``convert`` argument that goes before it;
-    ``convert=numpy.asarray`` asks for NumPy. ``import plait`` and the use of
+    `default_collate` and `default_convert` take a ``convert`` argument that takes precedence;
+    ``convert=numpy.asarray`` keeps NumPy arrays. ``import plait`` and the use of
     ``plait.utils.data`` registers ``plait.from_numpy``, which doesn't copy.
 
     Args:
         converter: a function of a NumPy array, or None to leave NumPy arrays as they are.
 
     Returns:
-        What was registered before.
+        The converter that was registered before.
 
     Example:
         >>> import plait_data
@@ -69,7 +69,7 @@ def set_batch_converter(converter: Converter | None) -> Converter | None:
 
 
 def batch_converter() -> Converter | None:
-    """What `set_batch_converter` registered, or None.
+    """Return the converter that `set_batch_converter` registered, or None.
 
     Example:
         >>> from plait_data.collate import batch_converter, set_batch_converter
@@ -83,10 +83,10 @@ def batch_converter() -> Converter | None:
 
 
 def register(kind: type, collate: Collate) -> None:
-    """Registers how samples of type ``kind`` (or of a subclass) become a batch.
+    """Register the collation of samples of type ``kind`` (or of a subclass).
 
     Args:
-        kind: the type; it goes before everything `default_collate` knows.
+        kind: the type; it takes precedence over the rules of `default_collate`.
         collate: a function from the list of samples to the batch.
 
     Example:
@@ -122,12 +122,11 @@ def default_collate(batch: Sequence[Any], *, convert: Converter | None = None) -
 
     Args:
         batch: at least one sample.
-        convert: what turns the NumPy arrays made here into tensors; None for what
-            `set_batch_converter` registered.
+        convert: a function from NumPy arrays to tensors; None: the one of `set_batch_converter`.
 
     Raises:
         ValueError: no samples, or their shapes, lengths or keys differ.
-        TypeError: a type that is not in the table; None for one.
+        TypeError: a type that is not in the table, such as None.
 
     Example:
         >>> from plait_data import default_collate
@@ -206,7 +205,7 @@ def _numbers(samples: Sequence[Any], where: str) -> Any:
             struct.pack_into(f"{len(samples)}{code}", array, 0, *samples)
             return array
         except (struct.error, TypeError, ValueError, RuntimeError, OverflowError):
-            if kind is float:  # NumPy would take text and None for numbers
+            if kind is float:  # NumPy would accept text and None as numbers
                 raise _no_numbers(samples, where) from None
     try:
         array = np.array(samples)
@@ -218,7 +217,7 @@ def _numbers(samples: Sequence[Any], where: str) -> Any:
 
 
 def _kinds(samples: Sequence[Any]) -> str:
-    """The kinds of dtypes that hold them as they are."""
+    """The kinds of dtypes that represent the numbers exactly."""
     # Of integers that no type of 64 bits holds NumPy makes uint64, floats or objects.
     if all(isinstance(sample, (int, np.integer)) for sample in samples):
         return "bi" if isinstance(samples[0], int) else "biu"
@@ -269,16 +268,17 @@ def _like_mapping(first: Any, columns: dict[Any, Any]) -> Any:
         return columns
     try:
         if isinstance(first, MutableMapping):
-            clone = copy.copy(first)  # keeps what else the object carries (a default factory)
+            # keeps other attributes of the object, such as a default factory
+            clone = copy.copy(first)
             clone.update(columns)
             return clone
         return type(first)(columns)
-    except TypeError:  # its constructor takes something else
+    except TypeError:  # its constructor takes other arguments
         return columns
 
 
 def _dataclass(samples: Sequence[Any], convert: Converter | None, where: str) -> Any:
-    # A copy, not a new object: __post_init__ was written for a sample, not for a batch.
+    # a copy, without a call of __post_init__, which is for samples and not for batches
     clone = copy.copy(samples[0])
     for field in dataclasses.fields(clone):
         column = [getattr(sample, field.name) for sample in samples]
@@ -314,12 +314,11 @@ def default_convert(data: Any, *, convert: Converter | None = None) -> Any:
     """One sample with its NumPy arrays converted; a loader with ``batch_size=None`` applies it.
 
     Goes through mappings, sequences, namedtuples and dataclasses like `default_collate`; numbers
-    and strings stay what they are. Arrays are passed to the converter itself, not copies of them.
+    and strings stay what they are. Arrays are passed to the converter without a copy.
 
     Args:
         data: the sample.
-        convert: what turns NumPy arrays into tensors; None for what `set_batch_converter`
-            registered.
+        convert: a function from NumPy arrays to tensors; None: the one of `set_batch_converter`.
 
     Example:
         >>> import numpy as np

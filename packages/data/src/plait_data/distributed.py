@@ -20,19 +20,19 @@ class DistributedSampler(Sampler[int]):
     shares are disjoint but for the indices that fill up the last round.
 
     Args:
-        dataset: what has a length.
-        num_replicas: how many processes there are. It must be given, as must ``rank``.
-        rank: which of them this is.
+        dataset: an object with a length.
+        num_replicas: the number of processes. Both it and ``rank`` are required.
+        rank: the number of this process.
         shuffle: draw a random order for each epoch.
-        seed: of the orders, the same in all processes.
-        drop_last: leave out what does not fill a round; otherwise indices from the order's
-            beginning fill it.
+        seed: the seed of the orders, the same in all processes.
+        drop_last: drop an incomplete last round; otherwise it is filled with indices from the
+            beginning.
 
-    Call `set_epoch` before each epoch: without it all have one order, as in PyTorch.
+    Call `set_epoch` before each epoch; otherwise all epochs have the same order, as in PyTorch.
 
     Raises:
-        ValueError: no such rank, or one of the two is missing.
-        TypeError: one of the numbers is no integer.
+        ValueError: ``rank`` is out of range, or one of the two is missing.
+        TypeError: one of the numbers is not an integer.
 
     Example:
         >>> from plait_data import DistributedSampler
@@ -71,13 +71,13 @@ class DistributedSampler(Sampler[int]):
 
     @property
     def num_samples(self) -> int:
-        """How many indices an iteration yields: the same number in all processes."""
+        """The number of indices of an iteration, the same in all processes."""
         size = len(self.dataset)
         return size // self.num_replicas if self.drop_last else -(-size // self.num_replicas)
 
     @property
     def total_size(self) -> int:
-        """How many indices all processes yield together."""
+        """The total number of indices of all processes."""
         return self.num_samples * self.num_replicas
 
     def __iter__(self) -> Iterator[int]:
@@ -92,7 +92,7 @@ class DistributedSampler(Sampler[int]):
         return self.num_samples
 
     def set_epoch(self, epoch: int) -> None:
-        """Say which epoch the next iteration is: its order depends on this number.
+        """Set the number of the epoch, on which the order of the next iteration depends.
 
         Example:
             >>> from plait_data import DistributedSampler
@@ -108,7 +108,7 @@ class DistributedSampler(Sampler[int]):
         self.epoch = epoch
 
     def state_dict(self) -> dict[str, Any]:
-        """The number of the epoch, for a loader that is resumed.
+        """The number of the epoch, for resuming a loader.
 
         Example:
             >>> from plait_data import DistributedSampler
@@ -118,7 +118,7 @@ class DistributedSampler(Sampler[int]):
         return {"epoch": self.epoch}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Takes up what `state_dict` returned.
+        """Load a result of `state_dict`.
 
         Example:
             >>> from plait_data import DistributedSampler

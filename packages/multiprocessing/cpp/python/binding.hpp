@@ -1,4 +1,4 @@
-// What the files of plait_multiprocessing._shared have in common.
+// Declarations that the files of plait_multiprocessing._shared share.
 #pragma once
 #include <plait/python.h>
 

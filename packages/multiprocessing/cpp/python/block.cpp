@@ -1,4 +1,5 @@
-// Block: a storage in shared memory. Ticket: one message that names it. Pin: an arena kept mapped.
+// Block: a storage in shared memory. Ticket: one message that refers to it. Pin: keeps an arena
+// mapped.
 #include <unistd.h>
 
 #include "binding.hpp"
@@ -12,7 +13,7 @@ struct BlockObject {
 struct TicketObject {
   PyObject_HEAD plait_block_name name;
   void *pin;
-  pid_t pid;   // a copy of this object in a forked child is no ticket
+  pid_t pid;   // the process that owns the ticket; a forked child's copy is not valid
   bool settled;
 };
 struct PinObject {

@@ -1,4 +1,4 @@
-// Messages over AF_UNIX sockets: the framing of multiprocessing.connection, with descriptors beside
+// Messages over AF_UNIX sockets: the framing of multiprocessing.connection, with descriptors with
 // the first byte.
 #include <arpa/inet.h>
 #include <endian.h>
@@ -16,8 +16,8 @@
 namespace plait::multiprocessing::python {
 namespace {
 
-constexpr size_t most_descriptors = 250;  // the kernel takes 253 with a message
-constexpr int patience = 5000;  // milliseconds to wait for descriptors in flight to land
+constexpr size_t most_descriptors = 250;  // the kernel's limit is 253 for a message
+constexpr int patience = 5000;  // milliseconds to wait until descriptors in transit have arrived
 
 unsigned long long open_files() {
   rlimit limit{};
@@ -134,8 +134,8 @@ PyObject *send_message(PyObject *, PyObject *args) {
   Py_RETURN_NONE;
 }
 
-// Descriptors that a message brought; those that nobody took over are closed. It asks for no
-// memory: what has arrived must not get lost.
+// The descriptors of a message; the destructor closes those that were not taken over. It allocates
+// no memory, so that arrived descriptors are not lost.
 class Arrived {
  public:
   Arrived() = default;
@@ -153,7 +153,7 @@ class Arrived {
   size_t count() const { return count_; }
   int take() { return descriptors_[--count_]; }
 
-  bool cut = false;  // some found no room
+  bool cut = false;  // some did not fit
 
  private:
   int descriptors_[most_descriptors];
@@ -174,7 +174,7 @@ void take_descriptors(msghdr &m, Arrived &arrived) {
 }
 
 // Reads exactly n bytes; 1, 0 at the end before the first byte, -1 with an exception. Descriptors
-// are looked for if `arrived` is given.
+// are received if `arrived` is given.
 int read_all(int fd, char *to, size_t n, Arrived *arrived) {
   alignas(cmsghdr) char control[CMSG_SPACE(most_descriptors * sizeof(int))];
   size_t got = 0;
@@ -219,7 +219,7 @@ int read_all(int fd, char *to, size_t n, Arrived *arrived) {
 // The pins of what arrived, or nullptr with an exception.
 PyObject *pins_of(Arrived &arrived) {
   Object pins(PyTuple_New(Py_ssize_t(arrived.count())));
-  // now: it may ask for memory
+  // after the descriptors are safe, as this may allocate memory
   plait_thread *thread = arrived.count() ? state.runtime->thread() : nullptr;
   while (pins && arrived.count()) {
     void *pin = nullptr;

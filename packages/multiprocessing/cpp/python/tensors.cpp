@@ -1,4 +1,5 @@
-// Tensors of any type with `__plait_tensor__`: where their bytes are, and moving them into blocks.
+// Tensors of any type with `__plait_tensor__`: the position of their bytes, and moving them to
+// blocks.
 #include <vector>
 
 #include "binding.hpp"
@@ -6,10 +7,10 @@
 namespace plait::multiprocessing::python {
 namespace {
 
-// The numbers that `state` gives; _reductions.py knows them.
+// The results of `state`, also in _reductions.py.
 enum Kind { NO_TENSOR = -1, SOLE = 0, USED = 1, SHARED = 2, META = 3 };
 
-// Storages that a tensor was moved away from while calls ran without the GIL, which may read them.
+// Old storages of moved tensors, which calls that run without the GIL may still read.
 std::vector<plait_storage *> retired;
 void drop_retired() {
   if (retired.empty() || __atomic_load_n(state.python->unlocked, __ATOMIC_ACQUIRE)) return;
@@ -80,11 +81,11 @@ PyObject *move(PyObject *, PyObject *o) {
   const auto offset = static_cast<char *>(t->dl.data) - static_cast<char *>(old->data);
   plait_retain(old);
   plait_storage *fresh = copied(old, 0, old->nbytes);
-  // another thread may have been here meanwhile; two references are the tensor's and this one
+  // another thread may have moved it meanwhile; the two references are the tensor's and this one
   const bool same = t->storage == old && __atomic_load_n(&old->o.refs, __ATOMIC_ACQUIRE) == 2;
   plait_status s = PLAIT_OK;
   if (fresh && same) {
-    // what a graph saved of this tensor is as good as before
+    // values that a graph saved of this tensor stay valid
     fresh->version = __atomic_load_n(&old->version, __ATOMIC_RELAXED);
     plait_tensor *there = nullptr;
     plait_thread *thread = state.runtime->thread();

@@ -34,7 +34,7 @@ from multiprocessing.context import assert_spawning
 from typing import Any as _Any
 
 from plait_abi.imports import import_module as _import_module
-from plait_multiprocessing import _library as _library  # first: it loads the component
+from plait_multiprocessing import _library as _library  # must come first, as it loads the component
 from plait_multiprocessing._connections import Client, Connection, Listener, Pipe
 from plait_multiprocessing._contexts import DEFAULT as _DEFAULT
 from plait_multiprocessing._groups import Group, GroupError, Member
@@ -148,7 +148,7 @@ _install()
 
 
 def __getattr__(name: str) -> _Any:
-    """Whatever else multiprocessing has: its modules (``mp.pool``), what new versions add."""
+    """Return other names of multiprocessing: its modules (``mp.pool``), and new names."""
     if not name.startswith("_"):
         if name in ("connection", "managers", "pool"):
             return _import_module(f"{__name__}.{name}")

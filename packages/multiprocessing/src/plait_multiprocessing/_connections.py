@@ -25,7 +25,7 @@ class _Received(bytes):
 class Connection(connection.Connection):
     """`multiprocessing.connection.Connection` that sends tensors as shared memory.
 
-    Over TCP, where there is no memory to share, tensors travel by value.
+    Over TCP tensors are sent by value.
 
     Example:
         >>> import plait_multiprocessing as mp
@@ -64,7 +64,7 @@ class Connection(connection.Connection):
         self._send_bytes(dumps(obj) if self._is_local() else reduction.ForkingPickler.dumps(obj))
 
     def send_bytes(self, buf: Any, offset: int = 0, size: int | None = None) -> None:
-        """Send bytes; a `Message` with what belongs to it."""
+        """Send bytes, or a `Message` with its descriptors."""
         if isinstance(buf, Message) and buf.tickets:
             self._check("writable")
             self._send_bytes(buf)
@@ -179,7 +179,7 @@ class Listener(connection.Listener):
     """
 
     def accept(self) -> Connection:
-        """Wait for somebody to connect."""
+        """Wait for a connection."""
         return _taken_over(super().accept())
 
 

@@ -14,7 +14,7 @@ __all__ = ["DEFAULT", "DefaultContext", "ForkContext", "ForkServerContext", "Spa
 
 
 class _Sharing:
-    """What all contexts change; locks and values are the standard module's."""
+    """The base of all contexts. Locks and values are those of the standard module."""
 
     def Pipe(self, duplex: bool = True) -> Any:  # noqa: N802
         """Return two connected `Connection` objects."""
@@ -97,7 +97,7 @@ class _Sharing:
         return pool.Pool(processes, initializer, initargs, maxtasksperchild, context)
 
     def get_context(self, method: str | None = None) -> Any:
-        """Return the context of a start method; None: this one."""
+        """Return the context of a start method; None: this context."""
         if method is None:
             return self
         if method not in _CONCRETE:
@@ -112,13 +112,13 @@ class ForkContext(_Sharing, context.ForkContext):
 
 
 class SpawnContext(_Sharing, context.SpawnContext):
-    """Processes are fresh interpreters."""
+    """The context whose processes are new interpreters."""
 
     Process = _processes.SpawnProcess
 
 
 class ForkServerContext(_Sharing, context.ForkServerContext):
-    """Processes are forked from a server."""
+    """The context whose processes are forked from a server."""
 
     Process = _processes.ForkServerProcess
 
@@ -131,12 +131,12 @@ _CONCRETE: dict[str, Any] = {
 
 
 class DefaultContext(_Sharing, context.BaseContext):
-    """Follows the start method of the standard module, so that the two never disagree."""
+    """The default context, which has the start method of the standard module."""
 
     Process = _processes.Process
 
     def get_context(self, method: str | None = None) -> Any:
-        """Return the context of a start method; None: of the one in force.
+        """Return the context of a start method; None: of the current one.
 
         Example:
             >>> import plait_multiprocessing as mp
@@ -146,7 +146,7 @@ class DefaultContext(_Sharing, context.BaseContext):
         return super().get_context(method or multiprocessing.get_start_method())
 
     def get_start_method(self, allow_none: bool = False) -> Any:
-        """Return the start method in force, which this call fixes unless `allow_none`.
+        """Return the current start method; without `allow_none` this call fixes it.
 
         Example:
             >>> import plait_multiprocessing as mp
@@ -156,7 +156,7 @@ class DefaultContext(_Sharing, context.BaseContext):
         return multiprocessing.get_start_method(allow_none)
 
     def set_start_method(self, method: str | None, force: bool = False) -> None:
-        """Choose the start method, once; of the standard module too.
+        """Set the start method, once, also of the standard module.
 
         Example:
             >>> import plait_multiprocessing as mp

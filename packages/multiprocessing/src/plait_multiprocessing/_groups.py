@@ -22,7 +22,7 @@ _MOST_RANKS = 1024
 
 
 class GroupError(RuntimeError):
-    """A member died, left, or called something else than the others; the text names it.
+    """A member died, left, or called a different collective; the text names it.
 
     Example:
         >>> import plait_multiprocessing as mp
@@ -37,10 +37,10 @@ class GroupError(RuntimeError):
 
 
 class Group:
-    """Some processes that compute together: made in one, passed to the others, joined by each.
+    """A group of processes: made in one of them, passed to the others, and joined by each.
 
     Args:
-        size: how many members there will be.
+        size: the number of members.
         timeout: seconds that a member waits for the others in one step of a collective.
         chunk: bytes of a tensor that are exchanged at once; a multiple of 64.
 
@@ -97,15 +97,15 @@ def _rebuild_group(size: int, timeout: float, storage: tuple[_shared.Block, int]
 class Member:
     """One rank of a `Group`. All members call the same collectives in the same order.
 
-    Tensors have any strides and one dtype; arrays of other libraries (NumPy, torch) work where
-    nothing new is made. Nothing is recorded for gradients. Sums and their kin are computed over the
-    ranks in their order, in the tensors' dtype, or in float32 for float16 and bfloat16, so their
+    Tensors have any strides and one dtype; collectives that make no new tensors also accept arrays
+    of other libraries (NumPy, torch). Nothing is recorded for gradients. Reductions are computed in
+    the order of the ranks, in the tensors' dtype, or in float32 for float16 and bfloat16, so their
     bits don't depend on timing. For bool a sum or maximum is "or", a product or minimum "and".
 
     Every call raises
 
-    - `GroupError` if a member died, left or called something else; a group is broken once a member
-      was lost, after a difference it goes on and no tensor has changed;
+    - `GroupError` if a member died, left or called something else; the loss of a member breaks the
+        group; after different calls it remains usable and no tensor has changed;
     - `TimeoutError` if the others did not come within the group's timeout.
 
     Example:
@@ -131,19 +131,19 @@ class Member:
         self.leave()
 
     def leave(self) -> None:
-        """Leave the group for good; those who still wait for this rank get an error."""
+        """Leave the group; members that wait for this rank get an error."""
         self._member.leave()
 
     def barrier(self) -> None:
-        """Wait until all members are here."""
+        """Wait until all members have called it."""
         self._run(BARRIER, "barrier")
 
     def all_reduce(self, tensors: TensorType, op: str = "sum") -> TensorType:
-        """Replace each element by its sum, mean, ... over all ranks; return what was given.
+        """Replace each element by its sum, mean, ... over all ranks; return the argument.
 
         Args:
             tensors: a tensor, or a list or tuple of them, reduced together: many small ones
-                (gradients) cost little more than one large one.
+                (gradients) take little more time than one large one.
             op: sum, mean, product, min or max.
         """
         self._in_place(ALL_REDUCE, "all_reduce", tensors, op, 0)
@@ -168,7 +168,8 @@ class Member:
         return results if mine else None
 
     def reduce_scatter(self, tensors: Sequence[TensorType], op: str = "sum") -> TensorType:
-        """Return the sum, mean, ... over all ranks of their ``tensors[rank]``, for the own rank.
+        """Return the sum, mean, ... over all ranks of their ``tensors[rank]``, for this member's
+        rank.
 
         Args:
             tensors: one for each rank, of one shape.
@@ -222,7 +223,7 @@ class Member:
 
 
 def _plain(tensor: Any) -> Any:
-    """Return the tensor without its wish for gradients, which exchange through DLPack refuses."""
+    """Return the tensor detached, as DLPack does not export tensors that require grad."""
     if _shared.kind(tensor) >= 0 or not getattr(tensor, "requires_grad", False):
         return tensor
     return tensor.detach()
@@ -240,7 +241,7 @@ def _like(tensor: Any, who: str) -> Any:
 def _reduction(who: str, op: str, tensor: Any) -> int:
     if op not in _REDUCTIONS:
         raise ValueError(f"{who}: `op` must be one of {', '.join(_REDUCTIONS)}; got {op!r}")
-    name = str(tensor.dtype)  # plait's, NumPy's and torch's say what they are
+    name = str(tensor.dtype)  # dtypes of plait, NumPy and torch have a name
     if op == "mean" and "float" not in name and "complex" not in name:
         raise TypeError(f"{who}: a floating-point dtype is required for mean, got {name}")
     if op in ("min", "max") and "complex" in name:

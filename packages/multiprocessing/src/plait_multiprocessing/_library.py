@@ -1,4 +1,4 @@
-"""The component, loaded once, and what a process does about it when it forks and when it ends."""
+"""Loads the component, and handles forks and the end of the process."""
 
 from __future__ import annotations
 
@@ -22,14 +22,15 @@ from plait_multiprocessing import _shared  # noqa: E402
 
 
 class _Watch:
-    """Something to hang the after-fork hook of multiprocessing on."""
+    """An object for the after-fork hook of multiprocessing, which needs one."""
 
 
 _watch = _Watch()
 
 
 def _at_end(watch: object = None) -> None:
-    # After queues have sent what they had (-5); children of multiprocessing end by os._exit.
+    # runs after queues have been flushed (-5), in children of multiprocessing too, which end by
+    # os._exit
     util.Finalize(None, _shared.leave, exitpriority=-100)
 
 

@@ -11,7 +11,7 @@ __all__ = ["BaseManager", "SyncManager"]
 
 
 class _Channel(str):
-    """The name of the channel in a pickle: who reads it imports this module, which knows it."""
+    """The name of the channel in a pickle; a reader imports this module, which registers it."""
 
     __slots__ = ()
 
@@ -31,7 +31,7 @@ def _channel() -> _Channel:
 class BaseManager(managers.BaseManager):
     """`multiprocessing.managers.BaseManager` over this package's connections.
 
-    On an address of the internet (``("host", port)``) tensors travel by value.
+    On an address of the internet (``("host", port)``) tensors are sent by value.
 
     Example:
         >>> from plait_multiprocessing.managers import BaseManager
@@ -59,7 +59,7 @@ class BaseManager(managers.BaseManager):
 class SyncManager(BaseManager, managers.SyncManager):
     """`multiprocessing.managers.SyncManager` over this package's connections.
 
-    On an address of the internet (``("host", port)``) tensors travel by value.
+    On an address of the internet (``("host", port)``) tensors are sent by value.
 
     Example:
         >>> import plait_core as pc

@@ -1,4 +1,4 @@
-"""The modules of multiprocessing under this package's name, where it has none of its own."""
+"""The modules of multiprocessing under this package's name, if it has no module of that name."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _OURS = __name__.rpartition(".")[0] + "."
 
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Says that ``plait_multiprocessing.pool`` is ``multiprocessing.pool``."""
+    """A module finder that returns multiprocessing's modules for names in this package."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
         name = fullname.removeprefix(_OURS)
-        # `spawn` is a function here; what begins with an underscore is nobody's business.
+        # `spawn` is a function here; names with an underscore are private.
         if name == fullname or name == "spawn" or name.startswith("_"):
             return None
         if importlib.util.find_spec(f"{multiprocessing.__name__}.{name}") is None:
@@ -38,10 +38,10 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def exec_module(self, module: ModuleType) -> None:
         name = module.__name__
         real = import_module(multiprocessing.__name__ + "." + name.removeprefix(_OURS))
-        # the import system returns what stands here, not the empty module it made
+        # the import system returns the entry of sys.modules, not the empty module that it made
         sys.modules[name] = real
 
 
 def install() -> None:
-    """Put the finder behind the others."""
+    """Add the finder after the others."""
     sys.meta_path.append(_Finder())

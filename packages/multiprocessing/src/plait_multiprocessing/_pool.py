@@ -1,4 +1,4 @@
-"""Pools whose tasks end with a result or an error, whatever happens to their processes."""
+"""Pools in which every task ends with a result or an error, also if a worker dies."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _standard: Any = standard.Pool
 
 
 class _NoThread:
-    """Stands for a thread that could not be started."""
+    """The placeholder of a thread that could not be started."""
 
     _state = ""
 
@@ -36,10 +36,10 @@ class _NoThread:
 class Pool(_standard):  # type: ignore[misc]
     """`multiprocessing.Pool` that sends tensors as shared memory and loses no task.
 
-    A task that has no result is an error where the result is asked for: its worker was killed or
+    A task without a result raises an error when its result is requested: its worker was killed or
     exited (`ProcessExitedException` with pid and signal or status), its exception or result cannot
     be unpickled, or the workers cannot start because the initializer or the main module fails
-    (`ProcessRaisedException` with the traceback). Other tasks go on in other workers.
+    (`ProcessRaisedException` with the traceback). Other tasks continue in other workers.
 
     Example:
         >>> import os, plait_multiprocessing as mp
@@ -53,8 +53,8 @@ class Pool(_standard):  # type: ignore[misc]
         [1, 2] 3
     """
 
-    # What is taken where no context is given. `plait_multiprocessing.pool` sets it: contexts make
-    # pools, so that a pool's module can't import them.
+    # The default context. `plait_multiprocessing.pool` sets it, as this module cannot import
+    # contexts, which import it.
     default_context: ClassVar[staticmethod[[], Any]]
 
     def __init__(
@@ -66,7 +66,7 @@ class Pool(_standard):  # type: ignore[misc]
         context: Any = None,
     ) -> None:
         context = context or self.default_context()
-        # An interrupt within it would leave threads that go on replacing workers for ever.
+        # an interrupt in it would leave threads that replace workers for ever
         with uninterrupted():
             try:
                 super().__init__(processes, initializer, initargs, maxtasksperchild, context)
@@ -76,10 +76,10 @@ class Pool(_standard):  # type: ignore[misc]
         self._outqueue.is_replacing = self._worker_handler.is_alive
 
     def _undo_start(self) -> None:
-        """End what was started before something could not be."""
+        """End workers and threads after a failed start."""
         names = ("_worker_handler", "_task_handler", "_result_handler")
         threads = [getattr(self, name, None) for name in names]
-        if threads[0] is not None:  # else the standard class has ended the workers
+        if threads[0] is not None:  # otherwise the standard class has ended the workers
             started = [_NoThread() if t is None or t.ident is None else t for t in threads]
             queues = self._taskqueue, self._inqueue, self._outqueue
             self._terminate_pool(*queues, self._pool, self._change_notifier, *started, self._cache)
@@ -88,10 +88,10 @@ class Pool(_standard):  # type: ignore[misc]
 
     @staticmethod
     def Process(ctx: Any, *_: Any, args: tuple[Any, ...], **options: Any) -> Any:  # noqa: N802
-        """Make a worker that is about to be started."""
+        """Make the process of a worker."""
         tasks, results, *more = args
         if results.broken is not None:
-            more[0] = None  # the initializer; these wait for the pool's end
+            more[0] = None  # the pool's arguments for workers
         receiver, sender = Pipe(duplex=False)
         worker = results.expect(receiver)
         options["target"] = serve
@@ -103,7 +103,7 @@ class Pool(_standard):  # type: ignore[misc]
                 process.start()
                 results.started(worker, process)
             except BaseException as error:
-                if process.pid is not None:  # it runs, but cannot be watched
+                if process.pid is not None:  # it runs but cannot be watched
                     process.kill()
                     process.join()
                     process.close()
@@ -116,7 +116,8 @@ class Pool(_standard):  # type: ignore[misc]
         return process
 
     def _setup_queues(self) -> None:
-        # The pool's threads get these, which must not know the pool: it ends when it is dropped.
+        # the pool's threads get these objects, which must not refer to the pool, so that it ends
+        # when it is dropped
         self._inqueue = Tasks()
         self._outqueue = Results(self._inqueue)
         self._quick_put = self._outqueue.send
@@ -129,7 +130,7 @@ class Pool(_standard):  # type: ignore[misc]
 
     @_change_notifier.setter
     def _change_notifier(self, queue: Any) -> None:
-        """The standard class sets a queue, which is not used."""
+        """Accept the queue that the standard class sets; it is not used."""
 
     def _get_sentinels(self) -> list[Any]:
         return [self._change_notifier]
@@ -138,7 +139,7 @@ class Pool(_standard):  # type: ignore[misc]
         self, func: Any, iterable: Any, mapper: Any, chunksize: int | None = None, *more: Any
     ) -> Any:
         if chunksize is None:
-            # The standard one divides by the processes of the moment: none, when all just died.
+            # the standard method divides by the number of live processes, which may be 0
             if not hasattr(iterable, "__len__"):
                 self._check_running()
                 iterable = list(iterable)
@@ -154,23 +155,24 @@ class Pool(_standard):  # type: ignore[misc]
     def _terminate_pool(cls, *args: Any, **keywords: Any) -> None:
         unsent, tasks, results, pool, notifier, worker_handler = args[:6]
         for process in pool:
-            with contextlib.suppress(OSError, TypeError):  # a stopped one sees no SIGTERM
+            # a stopped process does not react to SIGTERM
+            with contextlib.suppress(OSError, TypeError):
                 os.kill(process.pid, signal.SIGCONT)
         worker_handler._state = standard.TERMINATE
         try:
             notifier.put(None)
             _join_worker_handler(worker_handler, unsent)
             super()._terminate_pool(*args, **keywords)
-        except BaseException:  # an interrupt: at exit it is tried once more
+        except BaseException:  # after an interrupt this is repeated at exit
             util.Finalize(None, cls._terminate_pool, args, keywords, exitpriority=15)
             raise
-        while tasks.drop():  # what they name is free again
+        while tasks.drop():  # the memory of their tensors is released
             pass
         results.close()
 
     def join(self) -> None:
         """Wait for the workers' end, after `close` or `terminate`."""
-        if self._state != standard.RUN:  # else it is an error
+        if self._state != standard.RUN:  # otherwise it raises
             _join_worker_handler(self._worker_handler, self._taskqueue)
         super().join()
         self._outqueue.close()
@@ -179,8 +181,7 @@ class Pool(_standard):  # type: ignore[misc]
 def _join_worker_handler(thread: Any, unsent: Any) -> None:
     """Wait for the thread that replaces workers.
 
-    At its end it tells the thread that sends tasks to end, but not if the system refused it
-    something, of which it dies.
+    At its end it stops the thread that sends tasks, but not if a system call failed and ended it.
     """
     thread.join()
     unsent.put(None)

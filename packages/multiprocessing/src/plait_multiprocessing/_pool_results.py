@@ -1,4 +1,4 @@
-"""What comes back from a pool's workers: results, and what is to be said of tasks without one."""
+"""Results of a pool's workers, and the errors of tasks without a result."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from plait_multiprocessing._reductions import loads
 __all__ = ["Results", "Worker"]
 
 _MOST_FAILED_STARTS = 10
-_EXIT_SECONDS = 5.0  # for another thread to learn how a process ended
+_EXIT_SECONDS = 5.0  # seconds that another thread has to take the exit status of a process
 _all: weakref.WeakSet[Results] = weakref.WeakSet()
 _pool: Any = standard
 
 
 class Worker:
-    """A process of a pool, and what its pool has open for it."""
+    """A process of a pool, with the pool's descriptors for it."""
 
     def __init__(self, number: int, slot: int, receiver: Connection) -> None:
         self.number, self.slot, self.receiver = number, slot, receiver
@@ -43,14 +43,14 @@ class Worker:
         self._watch: io.FileIO | None = None
 
     def watch_process(self, process: Any) -> None:
-        """From now on `watch` is readable when the process is gone."""
+        """Open the descriptor `watch`, which becomes readable when the process ends."""
         self.process = process
-        with contextlib.suppress(ProcessLookupError):  # the fork server knew before
+        with contextlib.suppress(ProcessLookupError):  # the fork server has a descriptor for it
             self._watch = io.FileIO(os.pidfd_open(process.pid))
 
     @property
     def watch(self) -> int:
-        """A descriptor that is readable when the process is gone, or -1."""
+        """A descriptor that is readable when the process has ended, or -1."""
         return -1 if self._watch is None else self._watch.fileno()
 
     def close(self) -> None:
@@ -62,9 +62,9 @@ class Worker:
 
 
 class Wakeup:
-    """Wakes a thread that waits for descriptors.
+    """A descriptor to wake a thread that waits for descriptors.
 
-    The standard pool uses a queue for it, whose pipe the system may refuse memory.
+    The standard pool uses a queue for this, for whose pipe there may be no memory.
     """
 
     def __init__(self) -> None:
@@ -75,12 +75,12 @@ class Wakeup:
         return self._file.fileno()
 
     def put(self, nothing: None = None) -> None:
-        """Wake it, unless it is closed."""
+        """Wake the thread, unless this is closed."""
         if not self._file.closed:
             os.eventfd_write(self._file.fileno(), 1)
 
     def empty(self) -> bool:
-        """Take back all that was put: there is nothing to `get`."""
+        """Reset it."""
         with contextlib.suppress(BlockingIOError):
             os.eventfd_read(self._file.fileno())
         return True
@@ -91,17 +91,17 @@ class Wakeup:
 
 
 class Results:
-    """Stands for the standard pool's queue of results, which a killed worker can damage.
+    """The replacement of the standard pool's queue of results, which a killed worker can damage.
 
     Each worker has a pipe of its own. `get` waits for all of them and for the deaths of workers.
 
-    No destructor here is written in Python: it would be the one to handle a signal at times, and
-    what a handler raises in a destructor is lost. What is not closed, files and sockets close.
+    It has no destructor in Python: a signal may be handled in one, and exceptions of handlers are
+    lost there. Files and sockets are closed by their own destructors.
 
     Attributes:
-        broken: makes what each task gets from now on; None while all is well.
-        changes: makes the pool look after its workers.
-        is_replacing: whether the thread lives that starts a worker in the place of another.
+        broken: a function that makes the error for every further task; None while the pool works.
+        changes: wakes the thread that replaces workers.
+        is_replacing: whether the thread that replaces workers is alive.
     """
 
     def __init__(self, tasks: Tasks) -> None:
@@ -117,7 +117,7 @@ class Results:
         self._made = 0
         self._failed_starts = 0
         self._waiting: set[tuple[int, int]] = set()  # tasks without an answer
-        self._lock = threading.Lock()  # of the two before and `broken`
+        self._lock = threading.Lock()  # guards the two members above and `broken`
         self.changes, self._wake = Wakeup(), Wakeup()
         self._poll = select.poll()
         self._poll.register(self._wake.fileno(), select.POLLIN)
@@ -150,7 +150,7 @@ class Results:
             raise
 
     def expect(self, receiver: Connection) -> Worker:
-        """A worker is about to be started."""
+        """Register a worker before its start."""
         slot = self._free_slots.pop() if self._free_slots else self._made
         worker = Worker(self._made, slot, receiver)
         self._made += 1
@@ -165,7 +165,9 @@ class Results:
         self._wake.put()
 
     def not_started(self, worker: Worker, error: BaseException) -> None:
-        """Give up on a worker that cannot be started: the standard pool does not try again."""
+        """Fail all tasks after a worker could not be started, as the standard pool does not try
+        again.
+        """
         self._workers.discard(worker)
         worker.close()
         text = f"Pool: a worker could not be started: {type(error).__name__}: {error}"
@@ -173,7 +175,7 @@ class Results:
         self._wake.put()
 
     def get(self) -> tuple[int, int, Any] | None:
-        """Wait for ``(job, place, (whether it went well, value))``; None: look at the state."""
+        """Wait for ``(job, index, (whether it went well, value))``; None: look at the state."""
         wake = self._wake.fileno()
         while True:
             if self._ready:
@@ -183,7 +185,7 @@ class Results:
             try:
                 for descriptor, _ in self._poll.poll():
                     self._look(descriptor, wake)
-            except Exception as error:  # without the thread that is here tasks would wait for ever
+            except Exception as error:  # without that thread tasks would wait for ever
                 text = f"Pool: results cannot be received: {type(error).__name__}: {error}"
                 self._break(functools.partial(ProcessException, text, -1, -1))
                 time.sleep(0.001)
@@ -197,9 +199,9 @@ class Results:
             try:
                 if descriptor == worker.watch:
                     self._gone(worker)
-                elif not self._take(worker):  # the other end is closed: its death will come
+                elif not self._take(worker):  # the other end is closed; the worker's death follows
                     self._unregister(descriptor)
-            except BaseException:  # what follows in it has no known beginning
+            except BaseException:  # later messages in the pipe cannot be separated
                 self._unregister(descriptor)
                 raise
 
@@ -216,26 +218,26 @@ class Results:
             self._poll.unregister(descriptor)
 
     def _take(self, worker: Worker) -> bool:
-        """Read one answer; whether there was one."""
+        """Read one answer; return whether there was one."""
         try:
             data = worker.receiver.recv_bytes()
         except EOFError:
             return False
         except OSError as error:
-            if error.errno is None:  # the end within a message: it was killed
+            if error.errno is None:  # the pipe ended within a message: the worker was killed
                 return False
             raise
-        job, place, good, size = HEAD.unpack_from(data)
+        job, index, good, size = HEAD.unpack_from(data)
         text = data[HEAD.size : HEAD.size + size].decode(errors="replace")
         if job == NO_JOB:
             self._cannot_start(worker, text)
             return True
         try:
             value = loads(data[HEAD.size + size :])
-        except BaseException as error:  # SystemExit, too, would end the thread and lose all tasks
+        except BaseException as error:  # SystemExit too would end the thread and lose all tasks
             value = False, _unreadable(worker, bool(good), text, error)
         self._failed_starts = 0
-        self._answer((job, place), value)
+        self._answer((job, index), value)
         return True
 
     def _answer(self, key: tuple[int, int], value: Any) -> None:
@@ -246,12 +248,12 @@ class Results:
         self._ready.append((*key, value))
 
     def _gone(self, worker: Worker) -> None:
-        """A worker has ended, by itself or not."""
+        """Handle the end of a worker."""
         while worker.receiver.poll() and self._take(worker):
             pass
-        what, job, place = self._tasks.noted(worker.slot)
-        if what == BUSY and (job, place) in self._waiting:
-            self._answer((job, place), (False, self._exited(worker, "in a task")))
+        what, job, index = self._tasks.noted(worker.slot)
+        if what == BUSY and (job, index) in self._waiting:
+            self._answer((job, index), (False, self._exited(worker, "in a task")))
         elif what == STARTING and self.broken is None:
             error = self._exited(worker, "before its first task")
             self._failed_starts += 1
@@ -269,7 +271,7 @@ class Results:
     def _exited(self, worker: Worker, when: str) -> ProcessExitedException:
         popen, end = worker.process._popen, time.monotonic() + _EXIT_SECONDS
         self.changes.put()
-        # The thread that replaces workers takes the status; there is none when the pool ends.
+        # the thread that replaces workers takes the exit status, but not at the end of the pool
         while popen.returncode is None and not self._ends and time.monotonic() < end:
             if not self.is_replacing():
                 popen.poll()
@@ -294,15 +296,15 @@ class Results:
         self._break(lambda: ProcessRaisedException(text, worker.number, pid))
 
     def _break(self, error: Callable[[], Exception]) -> None:
-        """No task can be done any more."""
+        """Fail all tasks."""
         with self._lock:
             self.broken = self.broken or error
             lost, self._waiting = self._waiting, set()
-        for job, place in sorted(lost):
-            self._ready.append((job, place, (False, error())))
+        for job, index in sorted(lost):
+            self._ready.append((job, index, (False, error())))
 
     def close(self) -> None:
-        """Close all that is open, when the thread that calls `get` has ended."""
+        """Close all descriptors after the thread that calls `get` has ended."""
         self._close_own()
         self._tasks.close()
 
@@ -313,13 +315,13 @@ class Results:
         self.changes.close()
 
     def abandon(self) -> None:
-        """In a forked child: all this is its parent's, but a worker reads tasks."""
+        """Close the parent's descriptors in a forked child; a worker keeps its queue of tasks."""
         self._close_own()
         self._tasks.close_writer()
 
 
 def _unreadable(worker: Worker, good: bool, text: str, error: BaseException) -> Exception:
-    """Say what a worker sent that cannot be unpickled here."""
+    """Return the error for an answer that cannot be unpickled."""
     reason = f"{type(error).__name__}: {error}"
     if good:
         sent: Exception = _pool.MaybeEncodingError(error, text)

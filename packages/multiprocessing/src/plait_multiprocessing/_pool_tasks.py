@@ -1,4 +1,4 @@
-"""Tasks on their way from a pool to its workers, any of which may be killed at any instruction."""
+"""The queue of tasks from a pool to its workers, which may be killed at any instruction."""
 
 from __future__ import annotations
 
@@ -20,20 +20,24 @@ from plait_multiprocessing._reductions import InMessage, Message, dumps, loads
 
 __all__ = ["BUSY", "IDLE", "STARTING", "Task", "Tasks"]
 
-STARTING, IDLE, BUSY = range(3)  # what a worker is at
-_HEAD = struct.Struct("<qqq")  # job, place in it, bytes that follow; a job of -1 is the end
-_ENTRY = struct.Struct("<qqq")  # on the board, for each worker: what it is at, job, place
-_MOST_INLINE = 64 << 10  # of a packet, whose size is limited; longer pickles lie in a block
+STARTING, IDLE, BUSY = range(3)  # states of workers
+# job, index of the task in it, number of bytes that follow; a job of -1 is the end
+_HEAD = struct.Struct("<qqq")
+# an entry of the board for each worker: state, job, index of the task
+_ENTRY = struct.Struct("<qqq")
+_MOST_INLINE = 64 << 10  # limit of a packet; longer pickles are in a block of shared memory
 _MOST_DESCRIPTORS = 250
-_UNREAD_BEFORE_LONG = 8 << 10  # bytes as the kernel counts them: about ten packets
-_VERY_LONG = 1 << 20  # of these one waits at a time
+_UNREAD_BEFORE_LONG = 8 << 10  # limit of unread bytes as the kernel counts them: about ten packets
+_VERY_LONG = 1 << 20  # limit for long pickles: one waits at a time
 
 
 class Task:
-    """A task as a worker gets it: its numbers and its pickle, with the memory that this names."""
+    """A task as a worker gets it: its numbers and its pickle, with the shared memory of its
+    tensors.
+    """
 
-    def __init__(self, job: int, place: int, pickled: bytes, pins: list[_shared.Pin]) -> None:
-        self.job, self.place = job, place
+    def __init__(self, job: int, index: int, pickled: bytes, pins: list[_shared.Pin]) -> None:
+        self.job, self.index = job, index
         self._pickled, self._pins = pickled, pins
 
     def load(self) -> Any:
@@ -45,7 +49,7 @@ class Task:
 
 
 class _Long:
-    """Stands for a pickle that lies in a block."""
+    """A reference to a pickle in a block of shared memory."""
 
     def __init__(self, storage: Any, size: int) -> None:
         self.block, self.size = storage[0], size
@@ -60,15 +64,15 @@ class _LongMessage:
 
 
 class _Busy(Exception):
-    """Another process reads the queue."""
+    """Raised while another process reads the queue."""
 
 
 class Tasks:
-    """A queue that no death of a reader damages.
+    """A queue that is not damaged if a reader dies.
 
     A task is one packet, which is read as a whole or not at all; the lock of the readers is the
-    kernel's, which frees it when its holder dies; and a worker notes on a board, before it takes a
-    task, which one that is.
+    kernel's, which frees it when its holder dies; and a worker writes the task's number to a board
+    before it takes the task.
     """
 
     def __init__(self) -> None:
@@ -82,11 +86,11 @@ class Tasks:
         return _rebuild, tuple(reduction.DupFd(end) for end in ends)
 
     def put(self, task: Any) -> None:
-        """Send ``(job, place, function, arguments, keywords)``, or None: one worker shall end."""
+        """Send ``(job, index, function, arguments, keywords)``, or None to end a worker."""
         if task is None:
             self._send(_HEAD.pack(-1, -1, 0), ())
             return
-        job, place, *call = task
+        job, index, *call = task
         message = dumps(call)
         tickets = message.tickets if isinstance(message, Message) else ()
         if len(message) > _MOST_INLINE:
@@ -96,12 +100,12 @@ class Tasks:
             outer = dumps(_LongMessage(block, len(message)))
             assert isinstance(outer, Message)
             message, tickets = outer, (*tickets, *outer.tickets)
-        self._send(_HEAD.pack(job, place, len(message)) + message, tickets)
+        self._send(_HEAD.pack(job, index, len(message)) + message, tickets)
         for ticket in tickets:
             ticket.settle()
 
     def _wait_for_room(self, size: int) -> None:
-        """Wait until few packets are unread: an endless input of long tasks must not fill memory.
+        """Wait until few packets are unread: so that many long tasks do not fill the memory.
 
         Short ones wait in the kernel, whose buffer for packets is limited.
         """
@@ -123,24 +127,25 @@ class Tasks:
             try:
                 writer.sendmsg([packet], extra)
                 return
-            except OSError as error:  # the kernel limits descriptors on their way: some will arrive
+            # the kernel limits descriptors in transit: wait until some have arrived
+            except OSError as error:
                 if error.errno != errno.ETOOMANYREFS:
                     raise
             time.sleep(0.001)
 
     def get(self, slot: int) -> Task | None:
-        """Wait for a task, in a worker; None: there are no more, or the pool's process is gone."""
+        """Wait for a task, in a worker; None: there are no more, or the pool has ended."""
         with self._locked():
             head = self._reader.recv(_HEAD.size, socket.MSG_PEEK)
             if len(head) < _HEAD.size:
                 return None
-            job, place, size = _HEAD.unpack(head)
+            job, index, size = _HEAD.unpack(head)
             if job >= 0:
-                self.note(slot, BUSY, job, place)
+                self.note(slot, BUSY, job, index)
             return self._receive(size)
 
     def drop(self) -> bool:
-        """Take a task back, in the pool's process; whether there was one."""
+        """Remove a task, in the pool's process; return whether there was one."""
         try:
             self._reader.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
             with self._locked(fcntl.LOCK_NB):
@@ -151,7 +156,7 @@ class Tasks:
             return True
         except (OSError, struct.error):
             return False
-        with contextlib.suppress(Exception, SystemExit):  # for the tickets in it
+        with contextlib.suppress(Exception, SystemExit):  # releases the tickets in it
             if task is not None:
                 task.load()
         return True
@@ -171,8 +176,8 @@ class Tasks:
             for descriptor in descriptors:
                 os.close(descriptor)
             raise
-        job, place, _ = _HEAD.unpack_from(packet)
-        return None if job < 0 else Task(job, place, packet[_HEAD.size :], pins)
+        job, index, _ = _HEAD.unpack_from(packet)
+        return None if job < 0 else Task(job, index, packet[_HEAD.size :], pins)
 
     @contextlib.contextmanager
     def _locked(self, how: int = 0) -> Iterator[None]:
@@ -185,24 +190,24 @@ class Tasks:
         finally:
             fcntl.lockf(self._board, fcntl.LOCK_UN)
 
-    def note(self, slot: int, what: int, job: int = -1, place: int = -1) -> None:
-        """Say what a worker is at."""
-        os.pwrite(self._board.fileno(), _ENTRY.pack(what, job, place), slot * _ENTRY.size)
+    def note(self, slot: int, what: int, job: int = -1, index: int = -1) -> None:
+        """Write a worker's state to the board."""
+        os.pwrite(self._board.fileno(), _ENTRY.pack(what, job, index), slot * _ENTRY.size)
 
     def noted(self, slot: int) -> tuple[int, int, int]:
-        """Return what a worker was at, the job and the place in it."""
+        """Return a worker's state, the job and the index of the task in it."""
         entry = os.pread(self._board.fileno(), _ENTRY.size, slot * _ENTRY.size)
-        what, job, place = _ENTRY.unpack(entry)
-        return what, job, place
+        what, job, index = _ENTRY.unpack(entry)
+        return what, job, index
 
     def close(self) -> None:
-        """Close it, in the pool's process."""
+        """Close the queue, in the pool's process."""
         self.close_writer()
         self._reader.close()
         self._board.close()
 
     def close_writer(self) -> None:
-        """In a forked child: the pool is its parent's, whose death shows by the last writer."""
+        """Close the writing end in a forked child, as workers detect the pool's end by it."""
         if self._writer is not None:
             self._writer.close()
             self._writer = None

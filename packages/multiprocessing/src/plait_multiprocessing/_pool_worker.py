@@ -1,4 +1,4 @@
-"""What a worker of a pool runs."""
+"""The main function of a pool's workers."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from plait_multiprocessing._reductions import Message, dumps
 
 __all__ = ["HEAD", "NO_JOB", "serve"]
 
-HEAD = struct.Struct("<qqqq")  # job, place in it, whether it went well, bytes of text that follow
-NO_JOB = -1  # for what happens before the first task
+# job, index of the task, success, number of bytes of text that follow
+HEAD = struct.Struct("<qqqq")
+NO_JOB = -1  # the job number of errors before the first task
 _pool: Any = standard
 
 
@@ -29,7 +30,7 @@ def serve(
     most: int | None,
     wrap: bool,
 ) -> None:
-    """Do tasks until there are no more, the pool's process is gone, or `most` are done."""
+    """Run tasks until there are no more, the pool's process has ended, or `most` are done."""
     if initializer is not None:
         try:
             initializer(*initargs)
@@ -46,7 +47,7 @@ def serve(
         answer = _answer(task, wrap)
         try:
             sender.send_bytes(answer)
-        except OSError:  # the pool's process is gone
+        except OSError:  # the pool's process has ended
             break
         tasks.note(slot, IDLE)
         task = answer = None  # type: ignore[assignment]
@@ -62,14 +63,14 @@ def _answer(task: Task, wrap: bool) -> bytes:
         good, pickled = False, dumps((False, value))
         text = value.tb
     shown = text.encode(errors="replace")
-    message = Message(HEAD.pack(task.job, task.place, good, len(shown)) + shown + pickled)
+    message = Message(HEAD.pack(task.job, task.index, good, len(shown)) + shown + pickled)
     if isinstance(pickled, Message):
         message.tickets = pickled.tickets
     return message
 
 
 def _done(task: Task, wrap: bool) -> tuple[bool, Any, str]:
-    """Whether it went well, the result or exception, and a text about that."""
+    """Run a task; return success, the result or exception, and a text about it."""
     function = None
     try:
         function, args, keywords = task.load()
@@ -85,7 +86,7 @@ def _done(task: Task, wrap: bool) -> tuple[bool, Any, str]:
 
 
 def _unsendable(error: Exception, value: Any) -> Any:
-    """Say that the result or exception could not be pickled, with the traceback of the latter."""
+    """Return the error for a result or exception that cannot be pickled, with the traceback."""
     raised = isinstance(value, _pool.ExceptionWithTraceback)
     subject = value.exc if raised else value
     try:

@@ -1,4 +1,4 @@
-"""What is raised for a process that failed."""
+"""The errors for processes that failed."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ class ProcessException(Exception):
     """A process of `spawn` failed.
 
     Attributes:
-        msg: what happened.
-        error_index: which process it was.
-        error_pid: its process id; ``pid`` is the same.
+        msg: the text of the error.
+        error_index: the index of the process.
+        error_pid: the process id; ``pid`` is the same.
 
     Example:
         >>> import plait_multiprocessing as mp
@@ -53,7 +53,7 @@ class ProcessExitedException(ProcessException):
     """The process ended with another exit code than 0, or by a signal.
 
     Attributes:
-        exit_code: as `Process.exitcode`: negative for a signal.
+        exit_code: the `Process.exitcode`, negative for a signal.
         signal_name: the signal, or None.
 
     Example:

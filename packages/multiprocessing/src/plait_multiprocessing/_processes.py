@@ -1,4 +1,4 @@
-"""Processes whose arguments arrive as shared memory."""
+"""Processes that get tensors among their arguments as shared memory."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ __all__ = ["ForkProcess", "ForkServerProcess", "Process", "SpawnProcess"]
 
 
 class _SendsArguments:
-    """What the process classes of all start methods change."""
+    """The base of the process classes of all start methods."""
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         return pack(super().__reduce_ex__(protocol))
 
     def start(self) -> None:
-        """Start the process; tensors among its arguments are in shared memory from now on."""
+        """Start the process; tensors among its arguments are moved to shared memory."""
         method = self._start_method or multiprocessing.get_start_method()  # type: ignore[attr-defined]
         if method == "fork":
             share_all((self._args, self._kwargs))  # type: ignore[attr-defined]
@@ -38,7 +38,7 @@ def share_all(values: Any) -> None:
 
 
 class Process(_SendsArguments, context.Process):
-    """`multiprocessing.Process` whose tensors arrive as shared memory.
+    """`multiprocessing.Process` that gets tensors as shared memory.
 
     With the start method fork, tensors in nested tuples, lists and dicts of arguments are shared; a
     model's parameters are after `Module.share_memory`.
@@ -59,7 +59,7 @@ class ForkProcess(_SendsArguments, context.ForkProcess):
 
 
 class SpawnProcess(_SendsArguments, context.SpawnProcess):
-    """A `Process` in a fresh interpreter."""
+    """A `Process` in a new interpreter."""
 
 
 class ForkServerProcess(_SendsArguments, context.ForkServerProcess):

@@ -20,10 +20,9 @@ _outgoing = threading.local()
 
 
 class _Item:
-    """A message on its way through the standard feeder thread, which pickles what it gets.
+    """A message in the standard feeder thread, which pickles its items.
 
-    Its pickle says nothing: the message waits for `_send_outgoing`, which the same thread calls
-    next.
+    Its pickle is empty: the message is sent by `_send_outgoing`, which the same thread calls next.
     """
 
     __slots__ = ("message",)
@@ -42,7 +41,7 @@ def _send_outgoing(writer: Connection, pickled: Any) -> None:
     writer.send_bytes(message)
 
 
-_SLICE = 0.05  # seconds that a signal waits at most while a process waits for a queue
+_SLICE = 0.05  # longest time in seconds that a signal waits while a process waits for a queue
 
 
 class _Slices:
@@ -65,9 +64,9 @@ class _Slices:
 def _receive(
     reader: Connection, lock: Any, slots: Any, block: bool = True, timeout: float | None = None
 ) -> bytes:
-    """Receive one message under the readers' lock, which no interrupt leaves taken.
+    """Receive one message under the readers' lock, which is released after an interrupt.
 
-    An interrupt is raised between two slices, and none begins to receive once one has come.
+    Interrupts are raised between two slices, and receiving does not begin after one has arrived.
     """
     left = _Slices(timeout if block else 0.0)
     while True:
@@ -86,13 +85,13 @@ def _receive(
 
 
 def _is_readable(reader: Connection, seconds: float) -> bool:
-    poll = select.poll()  # the standard module's way costs more than to receive a small message
+    poll = select.poll()  # the standard module's way takes longer than receiving a small message
     poll.register(reader.fileno(), select.POLLIN)
     return bool(poll.poll(seconds * 1000))
 
 
 class _Sharing:
-    """What both queues with a feeder thread change."""
+    """The base of the queues with a feeder thread."""
 
     _reader: Connection
     _writer: Connection
@@ -114,14 +113,14 @@ class _Sharing:
     def put(self, obj: Any, block: bool = True, timeout: float | None = None) -> None:
         """Put an object into the queue.
 
-        It is pickled here and now, unlike the standard module's: what cannot be pickled is an error
-        of this call, and tensors are in shared memory when it returns, whatever is done with them
+        Unlike in the standard module, it is pickled in this call: an object that cannot be pickled
+        raises here, and tensors are in shared memory when the call returns, also if they change
         before the feeder thread sends the message.
         """
         item, left = _Item(dumps(obj)), _Slices(timeout)
         while True:
-            # An interrupt within it could lose the place in a bounded queue, leave the lock held
-            # for ever, or a thread without an end.
+            # an interrupt in it could lose a slot of a bounded queue, or leave a lock held or a
+            # thread running for ever
             with uninterrupted():
                 try:
                     super().put(item, block, left.next())  # type: ignore[misc]
@@ -135,7 +134,7 @@ class _Sharing:
 
         Args:
             block: whether to wait for one.
-            timeout: the most seconds that it waits; by default for ever.
+            timeout: the longest wait in seconds; by default it is unlimited.
 
         Raises:
             queue.Empty: if there is none, after the wait.
@@ -146,7 +145,7 @@ class _Sharing:
         return loads(_receive(self._reader, self._rlock, self._sem, block, timeout))
 
     def close(self) -> None:
-        """Send no more; the feeder thread ends when it has sent what there is."""
+        """Close the queue; the feeder thread sends the remaining messages and ends."""
         with uninterrupted():
             super().close()  # type: ignore[misc]
 
@@ -181,5 +180,5 @@ class SimpleQueue(queues.SimpleQueue):  # type: ignore[type-arg]
             self._writer.send_bytes(message)
 
     def get(self) -> Any:
-        """Receive an object; wait for it."""
+        """Wait for an object and return it."""
         return loads(_receive(self._reader, self._rlock, None))

@@ -1,4 +1,4 @@
-"""What a message says about tensors: where they are, instead of what is in them."""
+"""Pickling of messages in which tensors are references to shared memory."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ __all__ = [
     "share_numpy",
 ]
 
-# what _shared.kind returns
+# the results of _shared.kind
 SOLE, USED, SHARED, META = range(4)
-# Smaller arrays of NumPy are not worth a block and travel by value.
+# smaller NumPy arrays are sent by value
 _SMALLEST_ARRAY = 4096
 
 _numpy_shared = False
@@ -34,18 +34,20 @@ _opening = threading.local()
 
 
 class Message(bytes):
-    """A pickle with the tickets that it names. Sent, or dropped: then the tickets are void."""
+    """A pickle with its tickets (one for each block of shared memory). If it is dropped unsent, the
+    tickets are released.
+    """
 
     tickets: tuple[_shared.Ticket, ...] = ()
 
     def settle(self) -> None:
-        """Say that it is on its way."""
+        """Mark the message as sent."""
         for ticket in self.tickets:
             ticket.settle()
 
 
 class InMessage:
-    """A block as a part of a message; what has one in it goes into no other pickle."""
+    """A block as a part of a message; it cannot be pickled otherwise."""
 
     __slots__ = ("block",)
 
@@ -60,7 +62,7 @@ class InMessage:
 
 
 class _Reference:
-    """Stands for one storage in a pickle, so that pickle's memo writes it once."""
+    """A reference to a storage in a pickle, which pickle's memo writes once."""
 
     __slots__ = ("arguments", "rebuild")
 
@@ -69,7 +71,7 @@ class _Reference:
 
 
 class _Region:
-    """The bytes that tensors of one message span in a storage that stays where it is."""
+    """The bytes that tensors of one message use in a storage that is not moved."""
 
     __slots__ = ("high", "low", "reference", "tensor")
 
@@ -88,7 +90,7 @@ class _Region:
 
 
 class Pickler(reduction.ForkingPickler):
-    """Pickles tensors as names of their blocks and collects the tickets."""
+    """A pickler that writes tensors as references to blocks and collects the tickets."""
 
     def __init__(self, file: Any, protocol: int | None = None) -> None:
         super().__init__(file, protocol)
@@ -97,7 +99,7 @@ class Pickler(reduction.ForkingPickler):
         self._references: dict[int, tuple[_Reference, Any]] = {}
 
     def reducer_override(self, value: Any) -> Any:
-        """Say how to pickle what isn't plain."""
+        """Return the reduction of tensors and arrays."""
         if type(value) is _Reference:
             return value.rebuild, value.arguments
         if type(value) is InMessage:
@@ -120,12 +122,12 @@ class Pickler(reduction.ForkingPickler):
                 "send: a tensor with a history cannot go to another process, where its graph is "
                 "not; detach() it first"
             )
-        if kind == SOLE:  # another thread may make a view of it while it moves
+        if kind == SOLE:  # another thread may make a view of it during the move
             kind = SHARED if _shared.move(value) else USED
         cls = type(value)
         base = next(c for c in reversed(cls.__mro__) if "__plait_tensor__" in vars(c))
         if cls.__reduce_ex__ is not base.__reduce_ex__:
-            return NotImplemented  # a class with a pickle of its own: of a tensor, in the end
+            return NotImplemented  # a class with its own reduction, which contains a plain tensor
         code, bits, offset, shape, strides = _shared.layout(value)
         state = getattr(value, "__dict__", None) or None
         made_of = (cls if cls is not base else None, base, grad, code, bits, shape)
@@ -167,7 +169,7 @@ class Pickler(reduction.ForkingPickler):
             strides, block = array.strides, owner
         else:
             block = _shared.create(array.nbytes)
-            order = "F" if array.flags.fnc else "C"  # as in a pickle
+            order = "F" if array.flags.fnc else "C"  # as in an ordinary pickle
             copy = cls(array.shape, array.dtype, block, order=order)
             copy[...] = array
             offset, strides = 0, copy.strides
@@ -175,7 +177,7 @@ class Pickler(reduction.ForkingPickler):
         return rebuild_array, (cls, array.shape, array.dtype, reference, offset, strides)
 
     def finish(self, pickled: bytes) -> bytes:
-        """Copy what the tensors of private storages span and put the copies' names in front."""
+        """Copy the regions of private storages and write references to the copies first."""
         if not self.regions:
             return pickled
         table = []
@@ -198,7 +200,7 @@ class _Nested:
 
 
 def receive(*name: int) -> tuple[_shared.Block, int]:
-    """Return the block that a message names, and where its bytes begin in the sender's storage."""
+    """Return the block of a reference, and the offset of its bytes in the sender's storage."""
     return _shared.receive(name), 0  # type: ignore[arg-type]
 
 
@@ -227,7 +229,7 @@ def rebuild(
     offset: int,
     strides: tuple[int, ...],
 ) -> Any:
-    """Make the tensor that a message names."""
+    """Make the tensor of a reference."""
     block, low = storage
     at = offset - low if 0 not in shape else 0
     return _finished(cls, block.tensor(base, code, bits, at, shape, strides), grad)
@@ -236,7 +238,7 @@ def rebuild(
 def rebuild_meta(
     cls: Any, base: type, grad: bool, code: int, bits: int, shape: tuple[int, ...]
 ) -> Any:
-    """Make a tensor that has no bytes."""
+    """Make a tensor on the device meta."""
     return _finished(cls, _shared.empty(base, shape, True, code, bits), grad)
 
 
@@ -254,12 +256,12 @@ def rebuild_array(
     offset: int,
     strides: tuple[int, ...],
 ) -> Any:
-    """Make the NumPy array that a message names, on the block itself."""
+    """Make the NumPy array of a reference, on the block itself."""
     return cls(shape, dtype, storage[0], offset, strides)
 
 
 def dumps(value: Any) -> bytes:
-    """Pickle for a channel that carries descriptors: a `Message` if tensors are in it."""
+    """Pickle an object for a channel with descriptors; a `Message` if it has tensors."""
     file = io.BytesIO()
     pickler = Pickler(file, pickle.HIGHEST_PROTOCOL)
     pickler.dump(value)
@@ -272,7 +274,7 @@ def dumps(value: Any) -> bytes:
 
 
 class _Unpickler(pickle.Unpickler):
-    """Imports what a message names so that interrupts wait."""
+    """An unpickler whose imports delay interrupts."""
 
     def find_class(self, module: str, name: str) -> Any:
         if module not in sys.modules:
@@ -282,14 +284,15 @@ class _Unpickler(pickle.Unpickler):
 
 
 def loads(pickled: Any) -> Any:
-    """Unpickle what a channel brought."""
-    if "numpy" in sys.modules and "plait_core" in sys.modules:  # the imports that must not break
+    """Unpickle the bytes from a channel."""
+    # imports, which an interrupt must not break
+    if "numpy" in sys.modules and "plait_core" in sys.modules:
         return pickle.loads(pickled)
     return _Unpickler(io.BytesIO(pickled)).load()
 
 
 class _Reduced:
-    """An object already taken apart."""
+    """An object that was reduced already."""
 
     def __init__(self, parts: Any) -> None:
         self._parts = parts
@@ -306,7 +309,7 @@ def pack(parts: Any) -> tuple[Any, ...]:
     """Reduce an object for a process that is being started; `parts` is its plain reduction."""
     if (
         getattr(parts[0], "__name__", "") == "__newobj__"
-    ):  # pickle wants to see the object itself beside it
+    ):  # pickle checks that the reduction is of the object itself
         parts = (_new, *parts[1:])
     message = dumps(_Reduced(parts))
     # The start method passes the descriptors on; they stay open as long as its Popen object.
@@ -320,7 +323,7 @@ def pack(parts: Any) -> tuple[Any, ...]:
 
 
 def unpack(pickled: bytes, descriptors: list[Any]) -> Any:
-    """Make what `pack` took apart."""
+    """Make the object that `pack` reduced."""
     pins = [_shared.adopt(descriptor.detach()) for descriptor in descriptors]
     value = loads(pickled)
     del pins
@@ -328,11 +331,11 @@ def unpack(pickled: bytes, descriptors: list[Any]) -> Any:
 
 
 def share_numpy(enabled: bool = True) -> bool:
-    """Send NumPy arrays through shared memory too, from now on; return what was before.
+    """Set whether NumPy arrays are sent through shared memory too; return the old setting.
 
     An array of at least 4096 bytes, without Python objects in it, is copied into shared memory when
-    it is sent; the receiver's array lies there, is writable, and is sent on without a copy. The
-    sender keeps its own. Without this call arrays travel by value, as in the standard module.
+    it is sent; the receiver's array is on that memory, is writable, and is sent on without a copy.
+    The sender's array is unchanged. By default arrays are sent by value, as in the standard module.
 
     Example:
         >>> import numpy as np, plait_multiprocessing as mp

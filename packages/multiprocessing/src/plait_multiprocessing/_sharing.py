@@ -1,4 +1,4 @@
-"""Tensors in shared memory, and how much of it there is."""
+"""Shared memory: moving tensors to it, and statistics."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _STRATEGY = "file_descriptor"
 
 
 class MemoryStats(NamedTuple):
-    """What this process knows of shared memory.
+    """Statistics of this process's shared memory.
 
-    `arenas` counts the pieces that it maps (each costs one file descriptor), `storages` the shared
-    storages that live in it, `committed` the bytes of memory in the arenas that it made, `free`
-    those of them that wait for their next use.
+    `arenas` is the number of mapped memory files (each needs one file descriptor), `storages` the
+    number of live shared storages, `committed` the number of bytes of memory in the arenas that
+    this process made, `free` the number of these in free blocks.
 
     Example:
         >>> import plait_multiprocessing as mp
@@ -45,12 +45,13 @@ class MemoryStats(NamedTuple):
 def share_memory_(tensor: TensorType) -> TensorType:
     """Move the elements of a tensor to shared memory and return the tensor.
 
-    The tensor stays the same object, so optimizers and modules that hold it see the move. Sent to
-    another process it goes by reference, and both see each other's writes. A tensor on the device
-    meta has no elements and stays as it is; a NumPy array that a tensor was made of keeps its own.
+    The tensor stays the same object, so optimizers and modules that hold it see the move. It is
+    sent to other processes by reference, and they see each other's writes. A tensor on the device
+    meta has no elements and is not changed; a NumPy array on which a tensor was made keeps its own
+    memory.
 
     Raises:
-        TypeError: if `tensor` is none, or not on the CPU.
+        TypeError: if `tensor` is not a tensor, or not on the CPU.
         RuntimeError: if the storage is used by others as well: views, ``detach()``, NumPy arrays,
             a recorded graph. A storage never moves.
         OutOfMemoryError: if there is not enough memory.
@@ -89,7 +90,7 @@ def _kind(tensor: Any, who: str) -> int:
 
 
 def memory_stats() -> MemoryStats:
-    """Count what this process knows of shared memory.
+    """Return statistics of this process's shared memory.
 
     Example:
         >>> import plait_core as pc, plait_multiprocessing as mp
@@ -113,7 +114,7 @@ def trim() -> None:
 
 
 def get_all_sharing_strategies() -> set[str]:
-    """Return the names of the ways to share: there is one.
+    """Return the names of the sharing strategies, of which there is one.
 
     Example:
         >>> import plait_multiprocessing as mp
@@ -124,7 +125,7 @@ def get_all_sharing_strategies() -> set[str]:
 
 
 def get_sharing_strategy() -> str:
-    """Return ``"file_descriptor"``: memory without a name, whose descriptor goes with messages.
+    """Return ``"file_descriptor"``: unnamed memory, whose descriptor is sent with messages.
 
     Example:
         >>> import plait_multiprocessing as mp
@@ -135,7 +136,7 @@ def get_sharing_strategy() -> str:
 
 
 def set_sharing_strategy(new_strategy: str) -> None:
-    """Accept the one strategy.
+    """Accept the only strategy.
 
     PyTorch has ``"file_system"`` for programs that run out of descriptors; here 100000 tensors
     need about ten.

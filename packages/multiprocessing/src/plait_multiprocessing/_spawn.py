@@ -26,9 +26,9 @@ __all__ = [
     "start_processes",
 ]
 
-# Seconds that the others have to end after SIGTERM, before SIGKILL.
+# seconds that the other processes have to end between SIGTERM and SIGKILL
 _GRACE = 10.0
-# Seconds to wait for the error of a member whose loss others complain about.
+# seconds to wait for the error of a lost member after other members' errors
 _CAUSE = 1.0
 
 
@@ -36,7 +36,7 @@ def _run(fn: Callable[..., Any], index: int, args: tuple[Any, ...], errors: Any)
     try:
         fn(index, *args)
     except KeyboardInterrupt:
-        pass  # the parent was interrupted too and says so
+        pass  # the parent was interrupted too and raises
     except Exception as error:
         errors.send((isinstance(error, GroupError), traceback.format_exc()))
         sys.exit(1)
@@ -69,13 +69,14 @@ class ProcessContext:
         return [int(process.pid) for process in self.processes]
 
     def join(self, timeout: float | None = None, grace_period: float | None = None) -> bool:
-        """Wait for processes to end; True when all have ended well.
+        """Wait for processes to end; return True when all have ended successfully.
 
-        Returns after one of them ended, like PyTorch's: call it until it returns True.
+        Like PyTorch's method it returns after one of them has ended: call it until it returns True.
 
         Args:
             timeout: seconds to wait; None: until one ends.
-            grace_period: seconds that the others have to end after a failure, before SIGKILL.
+            grace_period: seconds that the other processes have to end after a failure, before
+                SIGKILL.
 
         Raises:
             ProcessRaisedException: the function raised in one of them.
@@ -99,7 +100,7 @@ class ProcessContext:
         others = [self.processes[i] for i in self._running.values()]
         for process in others:
             process.terminate()
-            with contextlib.suppress(OSError):  # a stopped process does not see it otherwise
+            with contextlib.suppress(OSError):  # a stopped process does not react otherwise
                 os.kill(process.pid, signal.SIGCONT)
         deadline = time.monotonic() + grace
         for process in others:
@@ -110,7 +111,9 @@ class ProcessContext:
         self._running.clear()
 
     def _text(self, index: int) -> tuple[bool, str] | None:
-        """The error of a process that has ended: whether it is about another member, its text."""
+        """Return the error of a process that has ended: whether it is about another member, and its
+        text.
+        """
         if index not in self._texts:
             end = self._errors[index]
             try:
@@ -127,7 +130,7 @@ class ProcessContext:
         return [index for index in ended if self.processes[index].exitcode != 0]
 
     def _cause(self, failed: list[int]) -> int:
-        """The process that failed by itself: others of its group may be seen to fail first."""
+        """Return the process that failed first; errors of other members may be seen earlier."""
         deadline = time.monotonic() + _CAUSE
         seen = failed
         while True:
@@ -155,7 +158,7 @@ class ProcessContext:
             try:
                 name = signal.Signals(-code).name
             except ValueError:
-                name = f"SIG{-code}"  # of the real-time signals few have names
+                name = f"SIG{-code}"  # most real-time signals have no name
             return ProcessExitedException(
                 f"process {index} (pid {pid}) was ended by the signal {name}",
                 index,
@@ -220,10 +223,10 @@ def spawn(
 
     Args:
         fn: a function that the processes can import.
-        args: its further arguments.
-        nprocs: how many processes.
+        args: the further arguments of `fn`.
+        nprocs: the number of processes.
         join: wait for them; else a `ProcessContext` is returned.
-        daemon: end them when this process ends.
+        daemon: whether they end with this process.
         start_method: spawn, fork or forkserver.
 
     Raises:

@@ -1,9 +1,9 @@
-"""Modules, layers and losses: what a network is made of.
+"""Modules, layers and losses of neural networks.
 
-`Module` is the base of every layer and model. `functional` holds the same computations as plain
-functions, `init` the first values of parameters, `utils` gradient clipping and flat vectors.
-Names, arguments, defaults and reprs are PyTorch's. Only ``plait_core`` is needed to run a model; to
-train one, install ``plait-autograd`` too.
+`Module` is the base of every layer and model. `functional` has the same computations as functions,
+`init` sets initial values of parameters, `utils` gradient clipping and flat vectors. Names,
+arguments, defaults and reprs are PyTorch's. Only ``plait_core`` is needed to run a model; to train
+one, install ``plait-autograd`` too.
 
 Example:
     >>> import plait_core as pc, plait_nn as nn

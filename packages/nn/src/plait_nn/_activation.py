@@ -1,6 +1,6 @@
-"""Activations as modules; each computes the function of `plait_nn.functional` of its name.
+"""Activations as modules; each computes the function in `plait_nn.functional` with its name.
 
-Those that have numbers of their own, such as a slope, are in `_parametric`.
+Activations with parameters, such as a slope, are in `_parametric`.
 """
 
 from __future__ import annotations
@@ -55,7 +55,8 @@ class ReLU(_InPlace):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        return _relu_(input) if self.inplace else _relu(input)  # a call less than by way of F
+        # the operator itself, which saves a call
+        return _relu_(input) if self.inplace else _relu(input)
 
 
 class SELU(_InPlace):

@@ -1,4 +1,4 @@
-"""Adaptive pooling as modules, and the way back from maxima."""
+"""Adaptive pooling as modules, and the inverse of max pooling."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The softmax of many classes, of which most are rare."""
+"""An approximate softmax over many classes, most of which are rare."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ __all__ = ["AdaptiveLogSoftmaxWithLoss"]
 
 
 class ASMoutput(NamedTuple):
-    """What `AdaptiveLogSoftmaxWithLoss` returns."""
+    """The result of `AdaptiveLogSoftmaxWithLoss`."""
 
     output: Tensor
     """The log-probability of each sample's target."""
     loss: Tensor
-    """The mean of their negatives."""
+    """The mean of the negative log-probabilities."""
 
 
 class AdaptiveLogSoftmaxWithLoss(Module):
     r"""Log-probabilities of classes in clusters of falling frequency (Grave et al. 2017).
 
-    The head has the most frequent classes and one place for each cluster; a rare class has the
+    The head has the most frequent classes and one entry for each cluster; a rare class has the
     probability of its cluster times its own within it. Cluster i works in
     :math:`\lfloor d / v^{i + 1} \rfloor` dimensions. Classes must be numbered by falling
     frequency.
@@ -35,17 +35,17 @@ class AdaptiveLogSoftmaxWithLoss(Module):
     Args:
         in_features: Size of the input, d.
         n_classes: Number of classes.
-        cutoffs: Where the clusters begin: rising numbers between 0 and ``n_classes``.
+        cutoffs: The first classes of the clusters: increasing numbers between 0 and ``n_classes``.
         div_value: The factor v by which a cluster is smaller than the one before.
         head_bias: Whether the head has a bias.
-        device: Where the parameters live.
+        device: The device of the parameters.
         dtype: Their dtype; None is float32.
 
     Shapes: input (N, d) or (d), target (N) or (); the output has the target's shape, the loss is a
     number.
 
     Raises:
-        ValueError: The cutoffs are not as said, or shapes or targets don't fit.
+        ValueError: The cutoffs are not increasing or out of range, or shapes or targets don't fit.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -103,20 +103,20 @@ class AdaptiveLogSoftmaxWithLoss(Module):
 
     def forward(self, input: Tensor, target: Tensor) -> ASMoutput:
         samples, targets = self._checked(input, target)
-        # every target's place in the head: its own, or that of its cluster
-        place, found = targets, pc.zeros(targets.shape, dtype=samples.dtype, device=samples.device)
+        # the index of every target in the head: its own, or its cluster's
+        index, found = targets, pc.zeros(targets.shape, dtype=samples.dtype, device=samples.device)
         bounds = zip(self.cutoffs[:-1], self.cutoffs[1:], strict=True)
         for i, (low, high) in enumerate(bounds):
             within = (targets >= low) & (targets < high)
             rows = within.nonzero().reshape((-1,))
-            place = place.masked_fill(within, self.shortlist_size + i)
+            index = index.masked_fill(within, self.shortlist_size + i)
             if rows.shape[0] == 0:
                 continue
             scores = F.log_softmax(self.tail[i](samples.index_select(0, rows)), 1)
             own = (targets.index_select(0, rows) - low).unsqueeze(1)
             found = found.index_copy(0, rows, scores.gather(1, own).squeeze(1))
         head = F.log_softmax(self.head(samples), 1)
-        output = found + head.gather(1, place.unsqueeze(1)).squeeze(1)
+        output = found + head.gather(1, index.unsqueeze(1)).squeeze(1)
         loss = -output.mean()
         return ASMoutput(output.squeeze(0) if target.ndim == 0 else output, loss)
 
@@ -150,11 +150,11 @@ class AdaptiveLogSoftmaxWithLoss(Module):
     def predict(self, input: Tensor) -> Tensor:
         """Return the likeliest class of each sample, (N) for input (N, d).
 
-        Clusters are looked into only for samples whose likeliest place in the head is a cluster.
+        Clusters are evaluated only for samples whose likeliest entry of the head is a cluster.
         """
-        place = self.head(input).argmax(1)
-        rare = place >= self.shortlist_size
+        index = self.head(input).argmax(1)
+        rare = index >= self.shortlist_size
         if not bool(rare.any()):
-            return place
+            return index
         rows = rare.nonzero().reshape((-1,))
-        return place.index_copy(0, rows, self.log_prob(input.index_select(0, rows)).argmax(1))
+        return index.index_copy(0, rows, self.log_prob(input.index_select(0, rows)).argmax(1))

@@ -1,4 +1,4 @@
-"""What normalising layers have in common: a weight and a bias, or neither."""
+"""The base of normalising layers: a weight and a bias, or neither."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Hooks of a module's backward pass.
 
 The tensors that go into the module and those that come out pass through one node each, which
-changes nothing: the node before the module sees the gradients of all inputs at once, the one
-behind it those of all outputs.
+changes nothing: the node before the module gets the gradients of all inputs at once, the node after
+it those of all outputs.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Gradients = tuple[Any, ...]
 
 @functools.cache
 def _passage_function(base: type) -> Any:
-    """A Function of the engine in force that returns its arguments."""
+    """Return a Function of the engine that returns its arguments."""
 
     def forward(ctx: Any, *tensors: Tensor) -> tuple[Tensor, ...]:
         ctx.mark_non_differentiable(*(t for t in tensors if not t.requires_grad))
@@ -52,13 +52,13 @@ class Passage:
         self.module = module
         self.hooks = hooks
         self.pre_hooks = pre_hooks
-        self.places: list[int] | None = None  # of the inputs that are tensors
+        self.positions: list[int] | None = None  # positions of the inputs that are tensors
         self.n_inputs = 0
-        self.gradients: Gradients | None = None  # of the outputs, as the pre-hooks left them
+        self.gradients: Gradients | None = None  # gradients of the outputs after the pre-hooks
 
     @classmethod
     def of(cls, module: object) -> Passage | None:
-        """The passage for a call, or None where there are no hooks."""
+        """Return the passage for a call, or None if there are no hooks."""
         hooks = _functions(module, "_backward_hooks")
         pre_hooks = _functions(module, "_backward_pre_hooks")
         if not (hooks or pre_hooks):
@@ -74,11 +74,11 @@ class Passage:
     def enter(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """Put the node before the module, if an argument requires grad."""
         self.n_inputs = len(args)
-        passed, self.places = _through(args, self._inputs_ready)
+        passed, self.positions = _through(args, self._inputs_ready)
         return passed
 
     def leave(self, result: Any) -> Any:
-        """Put the node behind the module, if a result requires grad."""
+        """Put the node after the module, if a result requires grad."""
         results = result if isinstance(result, tuple) else (result,)
         if not any(isinstance(each, Tensor) for each in results):
             warnings.warn(
@@ -87,36 +87,39 @@ class Passage:
                 stacklevel=4,
             )
             return result
-        passed, places = _through(results, lambda _, found: self._outputs_ready(found, places, n))
+        passed, positions = _through(
+            results, lambda _, found: self._outputs_ready(found, positions, n)
+        )
         n = len(results)
         if not isinstance(result, tuple):
             return passed[0]
         return type(result)(*passed) if hasattr(result, "_fields") else passed
 
     def _outputs_ready(
-        self, found: Gradients, places: list[int] | None, n: int
+        self, found: Gradients, positions: list[int] | None, n: int
     ) -> Gradients | None:
-        gradients = _spread(found, places or [], n)
+        gradients = _spread(found, positions or [], n)
         for hook in self.pre_hooks:
             changed = hook(self.module, gradients)
             if changed is not None:
                 gradients = self._checked(changed, n, "backward pre-hook", "grad_output")
-        if self.places is None:  # no input will ever have a gradient: now or never
+        if self.positions is None:  # no input will get a gradient, so the hooks run now
             self._without_inputs(gradients)
         else:
             self.gradients = gradients
-        return tuple(gradients[i] for i in places or [])
+        return tuple(gradients[i] for i in positions or [])
 
     def _inputs_ready(self, found: Gradients, _: Gradients) -> Gradients | None:
-        if self.gradients is None:  # the gradient came around the outputs, as in double backward
+        # the gradient did not pass through the outputs, as in double backward
+        if self.gradients is None:
             return None
-        gradients = _spread(found, self.places or [], self.n_inputs)
+        gradients = _spread(found, self.positions or [], self.n_inputs)
         for hook in self.hooks:
             changed = hook(self.module, gradients, self.gradients)
             if changed is not None:
                 gradients = self._checked(changed, self.n_inputs, "backward hook", "grad_input")
         self.gradients = None
-        return tuple(gradients[i] for i in self.places or [])
+        return tuple(gradients[i] for i in self.positions or [])
 
     def _without_inputs(self, gradients: Gradients) -> None:
         nothing = (None,) * self.n_inputs
@@ -142,29 +145,29 @@ def _through(
     values: tuple[Any, ...], hook: Callable[[Gradients, Gradients], Gradients | None]
 ) -> tuple[tuple[Any, ...], list[int] | None]:
     """Pass the tensors through a node with a hook; None: none of them requires grad."""
-    places = [i for i, value in enumerate(values) if isinstance(value, Tensor)]
-    if not any(values[i].requires_grad for i in places):
+    positions = [i for i, value in enumerate(values) if isinstance(value, Tensor)]
+    if not any(values[i].requires_grad for i in positions):
         return values, None
-    passed = _passage_function(engine.part("Function")).apply(*(values[i] for i in places))
+    passed = _passage_function(engine.part("Function")).apply(*(values[i] for i in positions))
     result = list(values)
-    node: Any = None  # the same of all
-    for i, tensor in zip(places, passed, strict=True):
+    node: Any = None  # all have the same history
+    for i, tensor in zip(positions, passed, strict=True):
         result[i] = tensor
         node = node or tensor.grad_fn
     if node is not None:
         node.register_hook(hook)
-    return tuple(result), places
+    return tuple(result), positions
 
 
-def _spread(found: Gradients, places: list[int], n: int) -> Gradients:
+def _spread(found: Gradients, positions: list[int], n: int) -> Gradients:
     result: list[Any] = [None] * n
-    for i, gradient in zip(places, found, strict=True):
+    for i, gradient in zip(positions, found, strict=True):
         result[i] = gradient
     return tuple(result)
 
 
 def hook_result(module: object, result: Any) -> None:
-    """Hang the hooks of `register_backward_hook` on the operator that made the result."""
+    """Register the hooks of `register_backward_hook` on the operator that made the result."""
     hooks = _functions(module, "_operator_hooks")
     if not hooks:
         return

@@ -71,7 +71,7 @@ class _Norm(Affine):
                     buffer.fill_(value)
 
     def reset_parameters(self) -> None:
-        """Set the running statistics anew, the weight to 1 and the bias to 0."""
+        """Reset the running statistics, set the weight to 1 and the bias to 0."""
         self.reset_running_stats()
         super().reset_parameters()
 
@@ -86,7 +86,7 @@ class _Norm(Affine):
     def _load_from_state_dict(
         self, state_dict: dict[str, Any], prefix: str, *args: Any, **kwargs: Any
     ) -> None:
-        # checkpoints older than the count, and plain dicts, may be without it
+        # old checkpoints and plain dicts may lack num_batches_tracked
         key = f"{prefix}num_batches_tracked"
         if self.num_batches_tracked is not None and key not in state_dict:
             state_dict[key] = self.num_batches_tracked
@@ -127,7 +127,7 @@ class BatchNorm1d(_BatchNorm):
     r"""Normalise each channel over the batch; see `plait_nn.functional.batch_norm`.
 
     In training :math:`y = (x - \mathrm{E}[x]) / \sqrt{\mathrm{Var}[x] + \epsilon} \cdot w + b` with
-    the batch's statistics; in evaluation with the running ones, which training moves.
+    the batch's statistics; in evaluation with the running ones, which training updates.
 
     Args:
         num_features: Channels, C.
@@ -206,7 +206,7 @@ class _InstanceNorm(_Norm):
             )
             if self.affine or self.track_running_stats:
                 raise pc.ShapeError(text)
-            # nothing here has that size, and programs give any number
+            # no member has that size, and programs pass any number
             warnings.warn(f"{text}; without weight and statistics it has no effect", stacklevel=3)
         result = F.instance_norm(
             batch,

@@ -1,4 +1,4 @@
-"""A call of a module: how a type checker sees it, and its hooks around ``forward``."""
+"""Calls of modules: their type, and hooks around ``forward``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class _Forwards(Protocol[P, R_co]):
 class Call:
     """A descriptor whose value is typed as the instance's ``forward``.
 
-    For annotations alone: at run time ``Module.__call__`` is an ordinary function.
+    It is for type checkers only: at run time ``Module.__call__`` is an ordinary function.
     """
 
     def __get__(self, module: _Forwards[P, R_co], owner: object) -> Callable[P, R_co]:
@@ -52,7 +52,7 @@ def call_with_hooks(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
             result = passage.leave(result)
         hook_result(module, result)
     except Exception:
-        # hooks that free or close something run in any case; the first error is the one to see
+        # hooks with always_call run in any case; the first error is raised
         for number, hook in _all(module, "_forward_hooks"):
             if hook.always_call and number not in ran:
                 try:

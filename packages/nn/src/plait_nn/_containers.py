@@ -31,7 +31,7 @@ class _Ordered(Module):
         return list(self._modules.values())  # type: ignore[arg-type]
 
     def _hold(self, modules: Iterable[Module]) -> None:
-        """Be what holds these modules, and no others."""
+        """Replace the container's modules."""
         fresh = list(modules)
         for name in list(self._modules):
             del self._modules[name]
@@ -155,7 +155,7 @@ class Sequential(_Ordered):
         return self
 
     def insert(self: S, index: int, module: Module) -> S:
-        """Put a module before another; return the container."""
+        """Insert a module before another one; return the container."""
         held = self._held()
         if not -len(held) <= index <= len(held):
             raise IndexError(
@@ -220,7 +220,7 @@ class ModuleList(_Ordered):
         return self
 
     def insert(self, index: int, module: Module) -> None:
-        """Put a module before another, as ``list.insert`` does."""
+        """Insert a module before another one, as ``list.insert`` does."""
         held = self._held()
         held.insert(index, module)
         self._hold(held)
@@ -232,7 +232,7 @@ class ModuleList(_Ordered):
         return module
 
     def __repr__(self) -> str:
-        """Say neighbours of the same text once."""
+        """Return the repr, in which equal neighbours appear once with their number."""
         runs: list[tuple[int, int, str]] = []
         for number, text in enumerate(map(repr, self)):
             if runs and runs[-1][2] == text:
@@ -321,7 +321,7 @@ class ModuleDict(Module):
 
 
 class Container(Module):
-    """A module of named submodules, as older programs derive from it.
+    """A module of named submodules, a base class in older programs.
 
     Example:
         >>> import plait_nn as nn

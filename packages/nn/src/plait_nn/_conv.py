@@ -180,7 +180,7 @@ class _ConvNd(_Conv):
         )
 
     def _borders(self) -> tuple[int, ...]:
-        """The padding as `functional.pad` wants it: the last dimension first."""
+        """Return the padding in the order of `functional.pad`: the last dimension first."""
         borders: list[int] = []
         for i in reversed(range(self._dims)):
             if self.padding == "same":
@@ -222,11 +222,11 @@ class Conv2d(_ConvNd):
         kernel_size: The filters' size, one int or one for each dimension.
         stride: Distance of the windows.
         padding: Elements on every side, as ints; ``"valid"`` is 0; ``"same"`` keeps the size and
-            asks for stride 1.
+            requires stride 1.
         dilation: Distance of the kernel's elements.
-        groups: Blocks of channels that don't see each other.
+        groups: Number of independent groups of channels.
         bias: Whether there is a bias.
-        padding_mode: What stands on the sides: "zeros", "reflect", "replicate", "circular".
+        padding_mode: The elements of the padding: "zeros", "reflect", "replicate", "circular".
         device: Where the parameters live.
         dtype: Their dtype; None is float32.
 
@@ -307,7 +307,9 @@ class _ConvTransposeNd(_Conv):
         )
 
     def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
-        """Return the result; ``output_size`` chooses among the sizes that a stride leaves open."""
+        """Return the result; ``output_size`` chooses one of the sizes that are possible with a
+        stride.
+        """
         extra = self.output_padding if output_size is None else self._extra(input, output_size)
         return type(self)._convolve(
             input,
@@ -362,10 +364,10 @@ class ConvTranspose2d(_ConvTransposeNd):
         in_channels: Channels of the input.
         out_channels: Channels of the output.
         kernel_size: The filters' size, one int or one for each dimension.
-        stride: Distance at which the input's elements are put.
-        padding: What is cut off on every side.
-        output_padding: What is cut off less at the end.
-        groups: Blocks of channels that don't see each other.
+        stride: Distance of the input's elements in the result.
+        padding: Number of elements that are cut off on every side.
+        output_padding: Number of elements that are not cut off at the end.
+        groups: Number of independent groups of channels.
         bias: Whether there is a bias.
         dilation: Distance of the kernel's elements.
         padding_mode: "zeros".

@@ -1,4 +1,4 @@
-"""What `Module.to` and its kin do to one tensor."""
+"""The conversions of `Module.to` and similar methods for one tensor."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ def floating(dtype: Any) -> Callable[[Tensor], Tensor]:
 
 
 def conversion(*args: Any, **kwargs: Any) -> Callable[[Tensor], Tensor]:
-    """Return the conversion that the arguments of ``Module.to`` ask for."""
+    """Return the conversion for the arguments of ``Module.to``."""
     memory_format = kwargs.pop("memory_format", None)
     device, dtype = _device_and_dtype(args, kwargs)
     if dtype is not None:
-        dtype = pc.empty(0, dtype=dtype).dtype  # also from a name or a NumPy dtype
+        dtype = pc.empty(0, dtype=dtype).dtype  # also accepts a name or a NumPy dtype
         probe = pc.empty(0, dtype=dtype)
         if not (probe.is_floating_point() or probe.is_complex()):
             raise TypeError(f"Module.to: `dtype` must be floating point or complex; got {dtype}")

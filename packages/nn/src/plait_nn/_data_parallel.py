@@ -11,14 +11,14 @@ __all__ = ["DataParallel"]
 
 
 class DataParallel(Module):
-    """Call a module: with one device there is nothing to divide a batch between.
+    """A wrapper that calls a module; there is only one device, so batches are not divided.
 
     Names in the state begin with ``module.``, as in PyTorch.
 
     Args:
         module: The module.
         device_ids: Unused: there are no further devices.
-        output_device: The same.
+        output_device: Unused.
         dim: The dimension of the batch.
 
     Example:

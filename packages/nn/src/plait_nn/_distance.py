@@ -58,7 +58,7 @@ class PairwiseDistance(Module):
 
 
 class CosineEmbeddingLoss(_MarginLoss):
-    """Alike or not by the cosine; see `plait_nn.functional.cosine_embedding_loss`.
+    """The cosine loss of pairs; see `plait_nn.functional.cosine_embedding_loss`.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -74,7 +74,7 @@ class CosineEmbeddingLoss(_MarginLoss):
 
 
 class TripletMarginLoss(_Loss):
-    """Nearer to the alike than to the unlike; see `plait_nn.functional.triplet_margin_loss`.
+    """The margin loss of triplets; see `plait_nn.functional.triplet_margin_loss`.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -113,7 +113,7 @@ class TripletMarginLoss(_Loss):
 
 
 class TripletMarginWithDistanceLoss(_Loss):
-    """`TripletMarginLoss` with a distance of your own.
+    """`TripletMarginLoss` with a given distance function.
 
     See `plait_nn.functional.triplet_margin_with_distance_loss`.
 

@@ -1,4 +1,4 @@
-"""`Dropout`, that of whole channels, and that which keeps mean and variance."""
+"""Dropout of elements and of whole channels, also with constant mean and variance."""
 
 from __future__ import annotations
 

@@ -66,15 +66,15 @@ class Embedding(Vectors):
     The weight starts normal with mean 0 and variance 1, the row ``padding_idx`` zero.
 
     Args:
-        num_embeddings: How many vectors there are.
+        num_embeddings: Number of vectors.
         embedding_dim: Their size.
         padding_idx: A row that gets no gradient; negative numbers count from the end.
         max_norm: Vectors with a larger norm are scaled down to it when they are looked up.
         norm_type: p of that norm.
         scale_grad_by_freq: Divide each vector's gradient by how often it is looked up.
         sparse: Not supported; False: gradients are dense.
-        _weight: The weight, if there is one already.
-        _freeze: Whether it stays as it is.
+        _weight: An existing weight, or None.
+        _freeze: Whether the weight does not require grad.
         device: Where the weight lives.
         dtype: Its dtype; None is float32.
 

@@ -17,16 +17,16 @@ class EmbeddingBag(Vectors):
     The weight starts normal with mean 0 and variance 1, the row ``padding_idx`` zero.
 
     Args:
-        num_embeddings: How many vectors there are.
+        num_embeddings: Number of vectors.
         embedding_dim: Their size.
         max_norm: Vectors with a larger norm are scaled down to it when they are looked up.
         norm_type: p of that norm.
         scale_grad_by_freq: Divide each vector's gradient by how often it is looked up.
         mode: "mean", "sum" or "max".
         sparse: Not supported; False: gradients are dense.
-        _weight: The weight, if there is one already.
+        _weight: An existing weight, or None.
         include_last_offset: Whether offsets end with the end of the last bag.
-        padding_idx: A row that counts for nothing.
+        padding_idx: A row that is ignored.
         device: Where the weight lives.
         dtype: Its dtype; None is float32.
 

@@ -60,9 +60,9 @@ class FractionalMaxPool2d(_FractionalMaxPool):
 
     Args:
         kernel_size: The windows' size.
-        output_size: How many there are; or
-        output_ratio: the same as a fraction of the input's size.
-        return_indices: Return also where in H x W each maximum stood.
+        output_size: The number of windows; or
+        output_ratio: the number of windows as a fraction of the input's size.
+        return_indices: Also return the index of each maximum in H x W.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn

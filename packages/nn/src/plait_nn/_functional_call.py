@@ -21,15 +21,15 @@ def functional_call(
     tie_weights: bool = True,
     strict: bool = False,
 ) -> Any:
-    """Call a module with other tensors in the place of its parameters and buffers.
+    """Call a module with other tensors instead of its parameters and buffers.
 
-    Gradients flow to the given tensors. The module is as before afterwards, but a buffer that the
-    call writes into, such as a running mean, is written if it was not replaced.
+    Gradients flow to the given tensors. The module is unchanged after the call, except for buffers
+    that the call writes to, such as a running mean, if they were not replaced.
 
     Args:
         module: The module.
         parameter_and_buffer_dicts: Tensors by dotted name, or several such mappings.
-        args: The arguments of the call, a tuple or the only one.
+        args: The arguments of the call, a tuple or a single argument.
         kwargs: The keyword arguments of the call.
         tie_weights: Whether a tensor that has several names is replaced under all of them.
         strict: Whether every parameter and buffer must be given.
@@ -60,33 +60,33 @@ def functional_call(
 def _replaced(
     module: Module, given: Mapping[str, Tensor], tie_weights: bool, strict: bool
 ) -> Iterator[None]:
-    """Put the tensors in place, and the module's own back at the end."""
-    places: dict[str, tuple[dict[str, Any], str]] = {}
+    """Set the tensors, and restore the module's own at the end."""
+    owners: dict[str, tuple[dict[str, Any], str]] = {}
     for path, owner in module.named_modules(remove_duplicate=False):
         for kind in ("_parameters", "_buffers"):
             members = getattr(owner, kind)
             for name, member in members.items():
                 if member is not None:
-                    places[f"{path}.{name}" if path else name] = (members, name)
-    unknown = [name for name in given if name not in places]
+                    owners[f"{path}.{name}" if path else name] = (members, name)
+    unknown = [name for name in given if name not in owners]
     wanted = dict(given)
     if tie_weights:
         tensors = {
-            id(places[name][0][places[name][1]]): given[name] for name in given if name in places
+            id(owners[name][0][owners[name][1]]): given[name] for name in given if name in owners
         }
-        for name, (members, key) in places.items():
+        for name, (members, key) in owners.items():
             if id(members[key]) in tensors:
                 wanted.setdefault(name, tensors[id(members[key])])
-    missing = [name for name in places if name not in wanted] if strict else []
+    missing = [name for name in owners if name not in wanted] if strict else []
     if unknown or missing:
         raise KeyError(
             f"functional_call: names must be those of {type(module).__name__}; unknown: {unknown}, "
             f"missing: {missing}"
         )
-    before = [(*places[name], places[name][0][places[name][1]]) for name in wanted]
+    before = [(*owners[name], owners[name][0][owners[name][1]]) for name in wanted]
     try:
         for name, tensor in wanted.items():
-            members, key = places[name]
+            members, key = owners[name]
             members[key] = tensor
         yield
     finally:

@@ -20,7 +20,7 @@ __all__ = [
 
 
 def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call ``hook(module, args)`` before the ``forward`` of every module there is.
+    """Call ``hook(module, args)`` before the ``forward`` of every module.
 
     Hooks of all modules run before a module's own. For debugging: a library should not use them.
 
@@ -38,7 +38,7 @@ def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandl
 def register_module_forward_hook(
     hook: Callable[..., Any], *, with_kwargs: bool = False, always_call: bool = False
 ) -> RemovableHandle:
-    """Call ``hook(module, args, output)`` after the ``forward`` of every module there is.
+    """Call ``hook(module, args, output)`` after the ``forward`` of every module.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -77,7 +77,7 @@ def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> Removabl
 
 
 def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Hang ``hook(module, grad_input, grad_output)`` on the last operator of every module.
+    """Call ``hook(module, grad_input, grad_output)`` for the last operator of every module.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -104,7 +104,7 @@ def register_module_buffer_registration_hook(hook: Callable[..., Any]) -> Remova
 
 
 def register_module_module_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call ``hook(module, name, submodule)`` when any module gets one; it may return another.
+    """Call ``hook(module, name, submodule)`` when a module gets a submodule; it may return another.
 
     Example:
         >>> import plait_nn as nn
@@ -117,7 +117,7 @@ def register_module_module_registration_hook(hook: Callable[..., Any]) -> Remova
 
 
 def register_module_parameter_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call ``hook(module, name, param)`` when any module gets one; it may return another.
+    """Call ``hook(module, name, param)`` when a module gets a parameter; it may return another.
 
     Example:
         >>> import plait_nn as nn

@@ -20,7 +20,7 @@ class GroupNorm(Affine):
     """Normalise over groups of channels; see `plait_nn.functional.group_norm`.
 
     Args:
-        num_groups: How many groups the channels make.
+        num_groups: Number of groups of channels.
         num_channels: Channels of the input, of shape ``(N, C, *)``.
         eps: Keeps the root away from 0.
         affine: Whether there is a weight, starting at 1, and a bias.
@@ -125,7 +125,7 @@ class RMSNorm(Module):
 
 
 class _ResponseNorm(Module):
-    """Division by a power of the neighbouring channels' squares."""
+    """Division by a power of the sum of neighbouring channels' squares."""
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
         super().__init__()
@@ -139,7 +139,7 @@ class _ResponseNorm(Module):
 
 
 class LocalResponseNorm(_ResponseNorm):
-    """Divide by the neighbouring channels' size; see `plait_nn.functional.local_response_norm`.
+    """Divide by a norm over neighbouring channels; see `plait_nn.functional.local_response_norm`.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn

@@ -1,4 +1,4 @@
-"""Hooks of modules: how they are kept and removed."""
+"""Hooks of modules: storage and removal."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _ids = itertools.count()
 
 
 class Hook(NamedTuple):
-    """A registered hook and how it wants to be called."""
+    """A registered hook and the options of its calls."""
 
     function: Callable[..., Any]
     with_kwargs: bool = False
     always_call: bool = False
 
 
-# those that a call of a module runs
+# the kinds of hooks that a call of a module runs
 _OF_CALLS = (
     "_forward_pre_hooks",
     "_forward_hooks",
@@ -38,7 +38,7 @@ _OF_CALLS = (
     "_backward_hooks",
     "_operator_hooks",
 )
-# those that run when a state is taken or put back
+# the kinds of hooks that state_dict and load_state_dict run
 _OF_STATES = (
     "_state_dict_hooks",
     "_state_dict_pre_hooks",
@@ -48,16 +48,16 @@ _OF_STATES = (
 
 
 class _Global:
-    """The hooks of every module; what calls them looks here as it looks at a module."""
+    """The hooks of all modules, with the same attributes as a module's own hooks."""
 
-    _hooked = False  # whether a call has to look for hooks
+    _hooked = False  # whether there are hooks that a call must run
 
 
 GLOBAL = _Global()
 
 
 class RemovableHandle:
-    """Removes the hook it was returned for; also as a context manager.
+    """A handle that removes a hook; also a context manager.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -93,7 +93,7 @@ class RemovableHandle:
 
 
 def hooks_of(owner: object, hooks: str) -> dict[int, Hook]:
-    """The owner's hooks of one kind; nothing is kept until something is registered."""
+    """Return the owner's hooks of one kind; the dict is made at the first registration."""
     found: dict[int, Hook] | None = owner.__dict__.get(hooks)
     return {} if found is None else found
 
@@ -119,18 +119,18 @@ def add_hook(owner: object, hooks: str, hook: Hook, prepend: bool = False) -> Re
 
 
 def settle(owner: object) -> None:
-    """Note whether calls of the owner have hooks to run."""
+    """Update whether calls of the owner have hooks to run."""
     owner.__dict__["_hooked"] = any(owner.__dict__.get(hooks) for hooks in _OF_CALLS)
 
 
 def forget_hooks(owner: object) -> None:
-    """Remove every hook of a module that is made anew."""
+    """Remove every hook of a module whose ``__init__`` runs again."""
     for hooks in (*_OF_CALLS, *_OF_STATES, "_hooked"):
         owner.__dict__.pop(hooks, None)
 
 
 def adopt_hooks(owner: object) -> None:
-    """Make the hooks of a state that PyTorch's modules have, bare functions, ours."""
+    """Convert hooks in a pickled state of PyTorch's form, bare functions, to ours."""
     attributes = owner.__dict__
     if attributes.get("_is_full_backward_hook") is False:
         attributes["_operator_hooks"] = attributes.pop("_backward_hooks", {})
@@ -146,7 +146,7 @@ def adopt_hooks(owner: object) -> None:
 
 
 def check_kind(module: object, full: bool) -> None:
-    """Refuse to mix hooks of `register_full_backward_hook` and `register_backward_hook`."""
+    """Raise for a mix of hooks of `register_full_backward_hook` and `register_backward_hook`."""
     other = "_operator_hooks" if full else "_backward_hooks"
     if hooks_of(module, other):
         raise RuntimeError(

@@ -1,4 +1,4 @@
-"""Lazy layers: those that learn the size of their input from the first one."""
+"""Lazy layers, which take the size of their input from the first input."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ __all__ = [
 
 
 def _fill(tensor: Tensor, shape: Any, device: Any, dtype: Any) -> None:
-    """Give a tensor that waited for its shape values that are not set; None keeps what it has."""
+    """Give a tensor without a shape uninitialised values; None keeps dtype or device."""
     device = tensor.device if device is None else device
     dtype = tensor.dtype if dtype is None else dtype
     tensor.data = pc.empty(tuple(shape), device=device, dtype=dtype)
 
 
 class UninitializedParameter(Parameter):
-    """A parameter whose shape is not known yet; it is an empty tensor until then.
+    """A parameter whose shape is not known yet. It is an empty tensor until it is materialised.
 
     Example:
         >>> import plait_nn as nn
@@ -56,10 +56,10 @@ class UninitializedParameter(Parameter):
         return made
 
     def __init__(self, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> None:
-        """Take the arguments of `__new__`, which has done everything."""
+        """Accept the arguments of `__new__`, which has made the object."""
 
     def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
-        """Become an ordinary parameter of a shape, with values that are not set."""
+        """Become an ordinary parameter of a shape, with uninitialised values."""
         _fill(self, shape, device, dtype)
         self.__class__ = Parameter  # type: ignore[assignment]
 
@@ -78,7 +78,7 @@ class UninitializedParameter(Parameter):
 
 
 class UninitializedBuffer(Buffer):
-    """A buffer whose shape is not known yet; it is an empty tensor until then.
+    """A buffer whose shape is not known yet. It is an empty tensor until it is materialised.
 
     Example:
         >>> import plait_nn as nn
@@ -107,10 +107,10 @@ class UninitializedBuffer(Buffer):
         dtype: Any = None,
         persistent: bool = True,
     ) -> None:
-        """Take the arguments of `__new__`, which has done everything."""
+        """Accept the arguments of `__new__`, which has made the object."""
 
     def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
-        """Become an ordinary buffer of a shape, with values that are not set."""
+        """Become an ordinary buffer of a shape, with uninitialised values."""
         _fill(self, shape, device, dtype)
         self.__class__ = Buffer  # type: ignore[assignment]
 
@@ -129,12 +129,15 @@ class UninitializedBuffer(Buffer):
 
 
 class _Lazy(Module):
-    """Becomes ``cls_to_become`` at the first input, whose dimension ``_dim`` is the size."""
+    """A layer that becomes ``cls_to_become`` at the first input, whose dimension ``_dim`` gives the
+    size.
+    """
 
     cls_to_become: type[Module]
     _size: str
     _dim: int
-    _single = 0  # dimensions of an input without a batch; 0: its channels are at ``_dim`` anyway
+    # number of dimensions of an input without a batch; 0: its channels are at ``_dim`` too
+    _single = 0
 
     def _wait(self) -> None:
         for name, parameter in list(self._parameters.items()):
@@ -185,14 +188,15 @@ class _Lazy(Module):
         weight = state_dict.get(f"{prefix}{self._evidence}")
         if weight is not None:
             self.initialize_parameters_of_size(self._size_of(tuple(weight.shape)))
-            self._load_from_state_dict(state_dict, prefix, *args, **kwargs)  # now the layer's own
+            # the method of ``cls_to_become``
+            self._load_from_state_dict(state_dict, prefix, *args, **kwargs)
             return
         super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
 
     _evidence = "weight"
 
     def _size_of(self, shape: tuple[int, ...]) -> int:
-        """The size that a weight in a checkpoint tells."""
+        """Return the size that follows from a weight in a checkpoint."""
         raise NotImplementedError
 
 

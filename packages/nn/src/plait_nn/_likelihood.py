@@ -1,4 +1,4 @@
-"""Likelihoods and divergences as modules; formulas stand with `plait_nn.functional`."""
+"""Likelihoods and divergences as modules; `plait_nn.functional` has the formulas."""
 
 from __future__ import annotations
 

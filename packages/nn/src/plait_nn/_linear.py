@@ -20,7 +20,7 @@ _linear = operators.linear
 
 
 def check_sizes(layer: str, **sizes: int) -> None:
-    """Refuse a layer whose size is negative or no integer."""
+    """Raise for a layer's size that is negative or not an integer."""
     for name, size in sizes.items():
         try:
             operator.index(size)
@@ -31,7 +31,7 @@ def check_sizes(layer: str, **sizes: int) -> None:
 
 
 def add_bias(module: Module, size: int, wanted: bool, device: Any, dtype: Any) -> None:
-    """Register the parameter ``bias``, whose values are not set, or None in its place."""
+    """Register the parameter ``bias`` with uninitialised values, or None."""
     if wanted:
         module.bias = Parameter(pc.empty(size, device=device, dtype=dtype))
     else:

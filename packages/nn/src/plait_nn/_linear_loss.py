@@ -1,4 +1,4 @@
-"""A linear layer and the cross entropy of what it gives, in one module."""
+"""A linear layer and the cross entropy of its output, in one module."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class LinearCrossEntropyLoss(Module):
         dtype: Their dtype; None is float32.
         reduction: "mean", "sum" or "none".
         weight: A factor for each class.
-        ignore_index: A class that counts for nothing; None is -100 of class indices.
-        label_smoothing: How much of the target is spread over all classes.
+        ignore_index: A class that is ignored; None: -100 for class indices.
+        label_smoothing: The part of the target that is spread over all classes.
         options: `LinearCrossEntropyOptions`; None makes all logits at once.
 
     Example:

@@ -1,4 +1,4 @@
-"""Losses as modules; formulas and shapes stand with the functions of `plait_nn.functional`."""
+"""Losses as modules; the functions in `plait_nn.functional` have formulas and shapes."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class _MarginLoss(_Loss):
 
 
 class _ClassLoss(_WeightedLoss):
-    """A loss of class numbers, of which one contributes nothing."""
+    """A loss of class indices, one of which is ignored."""
 
     ignore_index: int
 
@@ -172,7 +172,7 @@ class NLLLoss(_ClassLoss):
 
 
 class NLLLoss2d(NLLLoss):
-    """Do what `NLLLoss` does, of images (N, C, H, W), under the name of older programs.
+    """An old name of `NLLLoss`, for images (N, C, H, W).
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -190,7 +190,7 @@ class CrossEntropyLoss(_ClassLoss):
         ignore_index: A class number that contributes nothing.
         reduce: As in old PyTorch programs; use ``reduction``.
         reduction: "mean", "sum" or "none".
-        label_smoothing: How much of the target is spread over all classes.
+        label_smoothing: The part of the target that is spread over all classes.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn

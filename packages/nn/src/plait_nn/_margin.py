@@ -1,4 +1,4 @@
-"""Losses with a margin as modules; formulas stand with `plait_nn.functional`."""
+"""Losses with a margin as modules; `plait_nn.functional` has the formulas."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class SoftMarginLoss(_Loss):
 
 
 class HingeEmbeddingLoss(_MarginLoss):
-    """Near or farther than a margin; see `plait_nn.functional.hinge_embedding_loss`.
+    """The hinge loss of distances; see `plait_nn.functional.hinge_embedding_loss`.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -53,7 +53,7 @@ class HingeEmbeddingLoss(_MarginLoss):
 
 
 class MarginRankingLoss(_MarginLoss):
-    """Which of two is larger; see `plait_nn.functional.margin_ranking_loss`.
+    """The ranking loss of pairs of scores; see `plait_nn.functional.margin_ranking_loss`.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn

@@ -1,7 +1,7 @@
 """Registration and lookup of a module's members.
 
-Members are in three dicts of the module's ``__dict__`` and nowhere else, so that Python asks
-``__getattr__`` for each of them: design note 0015.
+Members are only in three dicts of the module's ``__dict__``, so that Python calls ``__getattr__``
+for each of them: design note 0015.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from plait_nn._hooks import GLOBAL, hooks_of
 
 try:
     from plait_core.attribute_lookup import has as _has
-except ImportError:  # another library's core
+except ImportError:  # the core may be another library
 
     def _has(instance: object, name: str) -> bool:
         return hasattr(instance, name)
@@ -41,7 +41,7 @@ _HOOKS = (
 
 
 def displace(module: Any, kind: str, name: str) -> None:
-    """Remove what an attribute called ``name`` was, unless it is a member of this kind already."""
+    """Remove an attribute called ``name``, unless it is a member of this kind."""
     if kind not in module.__dict__:
         raise AttributeError(
             f"{type(module).__name__}: call super().__init__() before assigning `{name}`"
@@ -55,14 +55,14 @@ def displace(module: Any, kind: str, name: str) -> None:
 
 
 def refuse_value(module: object, name: str, accepted: str, value: object) -> NoReturn:
-    """Refuse a value that a member can't be replaced by, or can't be."""
+    """Raise for a value that cannot be the member."""
     raise TypeError(
         f"{type(module).__name__}: `{name}` must be {accepted} or None; got {type(value).__name__}"
     )
 
 
 def registered(module: object, kind: str, name: str, value: Any) -> Any:
-    """What the hooks of registrations make of a member."""
+    """Return a member after the hooks of registrations."""
     for hook in hooks_of(GLOBAL, kind).values():
         changed = hook.function(module, name, value)
         value = value if changed is None else changed
@@ -70,9 +70,9 @@ def registered(module: object, kind: str, name: str, value: Any) -> Any:
 
 
 def check_name(module: object, what: str, kind: str, name: str) -> None:
-    """Refuse a name under which a member could not be found again."""
+    """Raise for a name under which a member could not be found."""
     owner = type(module).__name__
-    if kind not in module.__dict__ and kind != "_modules":  # the last is found missing below
+    if kind not in module.__dict__ and kind != "_modules":  # the last name is checked below
         raise AttributeError(f"{owner}: call super().__init__() before registering a {what}")
     if not isinstance(name, str):
         raise TypeError(f"{owner}: a {what} name must be a str; got {type(name).__name__}")
@@ -83,11 +83,11 @@ def check_name(module: object, what: str, kind: str, name: str) -> None:
 
 
 def find_absent(module: object, name: str) -> Any:
-    """Give what an attribute that is no member is: a dict of hooks, or the error it deserves."""
+    """Return an attribute that is not a member: a dict of hooks; others raise AttributeError."""
     attributes = module.__dict__
     text = f"'{type(module).__name__}' object has no attribute '{name}'"
     if "_parameters" in attributes:
-        if name in _HOOKS:  # made when something is registered
+        if name in _HOOKS:  # made at the first registration
             return attributes.setdefault(name, {})
     elif name in KINDS or name in _HOOKS or name == "_hooked":
         text = f"{type(module).__name__}: call super().__init__() first; the module has no {name}"

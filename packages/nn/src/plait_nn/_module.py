@@ -32,7 +32,7 @@ from plait_nn._trace import note_module
 
 try:
     from plait_core.attribute_lookup import install as _look_up_in_c
-except ImportError:  # another library's core: Python's own lookup finds the same
+except ImportError:  # with another library as core Python's own lookup is used
 
     def _look_up_in_c(cls: type, getattr: Callable[[Any, str], Any]) -> bool:
         return False
@@ -66,10 +66,10 @@ class Module:
         ['factor']
     """
 
-    dump_patches: bool = False  # of old programs; it says nothing here
-    call_super_init: bool = False  # whether __init__ goes on to a second base class
+    dump_patches: bool = False  # for old programs; it has no effect
+    call_super_init: bool = False  # whether __init__ calls the one of a second base class
 
-    _version: int = 1  # of what the state of this class contains
+    _version: int = 1  # the version of this class's state
 
     training: bool
     _hooked: bool  # whether a call has hooks to run
@@ -89,7 +89,7 @@ class Module:
         attributes = self.__dict__
         if "_hooked" in attributes:  # __init__ runs a second time
             forget_hooks(self)
-        attributes["_parameters"] = {}  # the registries first: lookups in C expect them there
+        attributes["_parameters"] = {}  # the registries come first, as lookups in C expect
         attributes["_buffers"] = {}
         attributes["_modules"] = {}
         attributes["training"] = True
@@ -110,7 +110,7 @@ class Module:
         forward: Callable[..., Any]
         __call__: Call
 
-        # names that register_buffer and its kin made
+        # names that the register_ methods made
         def __getattr__(self, name: str) -> Any: ...
 
     else:
@@ -131,7 +131,7 @@ class Module:
                 raise
 
         def __getattr__(self, name):
-            # for what is in no class and not in __dict__; `_look_up_in_c` does the same
+            # for names that are neither in a class nor in __dict__; `_look_up_in_c` does the same
             attributes = self.__dict__
             for kind in KINDS:
                 if kind in attributes:
@@ -184,7 +184,7 @@ class Module:
         return sorted(name for name in names if not name[:1].isdigit())
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
-        """Make ``param`` the parameter called ``name``; None keeps the name free for one.
+        """Make ``param`` the parameter called ``name``; None reserves the name.
 
         Raises:
             TypeError: ``name`` is not a str, or ``param`` neither a Parameter nor None.
@@ -242,12 +242,12 @@ class Module:
         return module
 
     def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
-        """Put a module at a dotted path, in the place of the one there.
+        """Set the module at a dotted path, replacing the old one.
 
         Args:
             target: The path.
             module: The module.
-            strict: Whether there must be one already; else its last name may be new.
+            strict: Whether the path must exist; else its last name may be new.
 
         Example:
             >>> import plait_nn as nn
@@ -377,7 +377,9 @@ class Module:
         return self
 
     def eval(self: M) -> M:
-        """Set evaluation mode: `Dropout` and the like stand still. The same as ``train(False)``."""
+        """Set evaluation mode, in which `Dropout` does nothing, for example; the same as
+        ``train(False)``.
+        """
         return self.train(False)
 
     def apply(self: M, fn: Callable[[Module], Any]) -> M:
@@ -416,8 +418,8 @@ class Module:
         """Convert parameters and buffers in place; return the module.
 
         ``to(device)``, ``to(dtype)``, ``to(device, dtype)`` and ``to(tensor)`` (its device and
-        dtype). Only floating-point and complex members change their dtype, to such a one;
-        ``memory_format=`` is for members of 4 and 5 dimensions.
+        dtype). Only floating-point and complex members change their dtype, to a floating-point or
+        complex one; ``memory_format=`` is for members of 4 and 5 dimensions.
 
         Example:
             >>> import plait_core as pc, plait_nn as nn
@@ -451,7 +453,7 @@ class Module:
         return self.to("cpu")
 
     def cuda(self: M, device: Any = None) -> M:
-        """Move parameters and buffers to a CUDA device; an error where there is none."""
+        """Move parameters and buffers to a CUDA device; it is an error if there is none."""
         return self.to("cuda" if device is None else pc.device("cuda", device))
 
     def to_empty(self: M, *, device: Any, recurse: bool = True) -> M:
@@ -468,7 +470,7 @@ class Module:
     def share_memory(self: M) -> M:
         """Move parameters, their gradients and buffers to shared memory by `share_memory_`.
 
-        They stay the same objects, so an optimizer made before keeps them.
+        They stay the same objects, so that existing optimizers still refer to them.
         """
         for tensor in [*self.parameters(), *self.buffers()]:
             for shared in (tensor, tensor.grad):
@@ -487,7 +489,8 @@ class Module:
             values = fn(parameter.detach())
             gradient = parameter.grad
             if gradient is not None:
-                parameter.grad = None  # it must fit the parameter at every moment
+                # the gradient must always have the parameter's shape and dtype
+                parameter.grad = None
             parameter.data = values
             if gradient is not None:
                 parameter.grad = fn(gradient.detach())
@@ -497,7 +500,7 @@ class Module:
         return self
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
-        """Leave the module as it is: operators run one by one. For programs that call it."""
+        """Do nothing: operators run one by one. It exists for programs that call it."""
 
     # ---- state_dict ------------------------------------------------------------------------------
 
@@ -510,7 +513,7 @@ class Module:
     ) -> dict[str, Any]:
         """Return the parameters and persistent buffers by dotted name, detached, sharing memory.
 
-        What `get_extra_state` returns stands under ``_extra_state``. The dict's attribute
+        The result of `get_extra_state` has the name ``_extra_state``. The dict's attribute
         ``_metadata`` has the version of each module's class, ``_version``.
 
         Args:
@@ -533,9 +536,9 @@ class Module:
         Everything is compared before anything is written: when it raises, the module is unchanged.
 
         Args:
-            state_dict: The values. Arrays that speak DLPack or the NumPy protocol will do.
+            state_dict: The values. Arrays with DLPack or NumPy's protocol are accepted.
             strict: Whether the names must be exactly those of `state_dict`.
-            assign: Put the given tensors in the place of the present ones instead of copying.
+            assign: Use the given tensors as members instead of copying their values.
 
         Returns:
             ``(missing_keys, unexpected_keys)``.
@@ -548,7 +551,7 @@ class Module:
     def _save_to_state_dict(
         self, destination: dict[str, Any], prefix: str, keep_vars: bool
     ) -> None:
-        """Add this module's own members; submodules follow by themselves. May be overridden."""
+        """Add this module's own members, without those of submodules. May be overridden."""
         save_members(self, destination, prefix, keep_vars)
 
     def _load_from_state_dict(
@@ -578,7 +581,7 @@ class Module:
         return getattr(type(self), method) is not getattr(Module, method)
 
     def get_extra_state(self) -> Any:
-        """Return what else belongs to the state, for a subclass to define with `set_extra_state`.
+        """Return additional state, for subclasses that define it together with `set_extra_state`.
 
         Example:
             >>> import plait_nn as nn
@@ -594,7 +597,7 @@ class Module:
         raise RuntimeError(f"{type(self).__name__}: get_extra_state is called, but not defined")
 
     def set_extra_state(self, state: Any) -> None:
-        """Take back what `get_extra_state` returned."""
+        """Restore the additional state that `get_extra_state` returned."""
         raise RuntimeError(
             f"{type(self).__name__}: a state has extra state, but set_extra_state is not defined"
         )
@@ -629,13 +632,13 @@ class Module:
     def register_full_backward_hook(
         self, hook: Callable[..., Any], prepend: bool = False
     ) -> RemovableHandle:
-        """Call ``hook(module, grad_input, grad_output)`` when the inputs' gradients are there.
+        """Call ``hook(module, grad_input, grad_output)`` when the inputs' gradients are complete.
 
-        Both are tuples with one gradient for each positional argument and each result, None where
-        that is no tensor. The hook returns None or new gradients of the inputs; it must not write
-        the ones it got. Where no input requires grad it runs when the results' gradients are
-        there, with None for each input. Keyword arguments take no part, and inputs and results
-        can't be written in place by the module and its callers.
+        Both are tuples with one gradient for each positional argument and each result, None for
+        those that are not tensors. The hook returns None or new gradients of the inputs; it must
+        not write to the ones it got. If no input requires grad, it runs when the results' gradients
+        are complete, with None for each input. Keyword arguments are ignored, and the module and
+        its callers cannot write to inputs and results in place.
 
         Example:
             >>> import plait_core as pc, plait_nn as nn
@@ -668,9 +671,9 @@ class Module:
         return add_hook(self, "_backward_pre_hooks", Hook(hook), prepend)
 
     def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Hang ``hook(module, grad_input, grad_output)`` on the operator that made the result.
+        """Call ``hook(module, grad_input, grad_output)`` for the operator that made the result.
 
-        For programs that have it: the gradients are those of the module's last operator alone. Use
+        It exists for old programs: the gradients are those of the module's last operator only. Use
         `register_full_backward_hook`.
         """
         check_kind(self, full=False)
@@ -683,7 +686,7 @@ class Module:
     def register_state_dict_post_hook(self, hook: Callable[..., None]) -> RemovableHandle:
         """Call ``hook(module, state_dict, prefix, local_metadata)`` after ``state_dict``.
 
-        It may change the state in place. It sees what the modules below have added.
+        It may change the state in place. The state contains the members of submodules.
 
         Example:
             >>> import plait_nn as nn
@@ -697,7 +700,7 @@ class Module:
         return add_hook(self, "_state_dict_hooks", Hook(hook))
 
     def register_load_state_dict_pre_hook(self, hook: Callable[..., None]) -> RemovableHandle:
-        """Call a hook before ``load_state_dict`` looks for the module's members.
+        """Call a hook before ``load_state_dict`` reads the module's members.
 
         It is called as ``hook(module, state_dict, prefix, local_metadata, strict, missing_keys,
         unexpected_keys, error_msgs)`` and may change ``state_dict``, a copy of what was given.
@@ -716,9 +719,9 @@ class Module:
     def register_load_state_dict_post_hook(self, hook: Callable[..., None]) -> RemovableHandle:
         """Call ``hook(module, incompatible_keys)`` after ``load_state_dict`` wrote the members.
 
-        It may take names from ``incompatible_keys.missing_keys`` and ``unexpected_keys``; what is
-        left is an error if the loading is strict. Because of that a module that has such a hook is
-        written before the names are compared; shapes are compared first all the same.
+        It may take names from ``incompatible_keys.missing_keys`` and ``unexpected_keys``; the
+        remaining names are an error if the loading is strict. So the members of a module with such
+        a hook are written before the names are compared, but after the shapes are.
         """
         return add_hook(self, "_load_state_dict_post_hooks", Hook(hook))
 
@@ -729,7 +732,7 @@ class Module:
     def _register_load_state_dict_pre_hook(
         self, hook: Callable[..., None], with_module: bool = False
     ) -> RemovableHandle:
-        """Like `register_load_state_dict_pre_hook`; the module is given only on demand."""
+        """Like `register_load_state_dict_pre_hook`; ``with_module`` passes the module too."""
         called = hook if with_module else (lambda module, *rest: hook(*rest))
         return add_hook(self, "_load_state_dict_pre_hooks", Hook(called))
 
@@ -741,9 +744,10 @@ class Module:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         attributes = self.__dict__
-        attributes.update((kind, state[kind]) for kind in KINDS if kind in state)  # first: see init
+        # before the other attributes: see __init__
+        attributes.update((kind, state[kind]) for kind in KINDS if kind in state)
         attributes.update(state)
-        attributes.setdefault("_non_persistent_buffers_set", set())  # older states lack it
+        attributes.setdefault("_non_persistent_buffers_set", set())  # old states lack it
         adopt_hooks(self)
 
     # ---- text ----------------------------------------------------------------------------------
@@ -752,7 +756,7 @@ class Module:
         return type(self).__name__
 
     def extra_repr(self) -> str:
-        """Return what stands between the brackets of the repr. A subclass may define its own."""
+        """Return the text between the parentheses of the repr. Subclasses may define their own."""
         return ""
 
     def __repr__(self) -> str:

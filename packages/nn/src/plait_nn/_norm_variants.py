@@ -1,4 +1,4 @@
-"""Norms that programs ask for by name: one for several processes, one of Caffe's."""
+"""`SyncBatchNorm` and `CrossMapLRN2d`."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ __all__ = ["CrossMapLRN2d", "SyncBatchNorm"]
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Normalise each channel over the batch, of one process: `BatchNorm1d` to `3d` in one.
+    """Normalise each channel over the batch of one process, for inputs of any number of dimensions.
 
-    There is no communication between processes in ``plait-nn``: with ``process_group`` it is an
-    error, without it the layer does what batch norm does in one process, as PyTorch's does where
-    there is one process alone.
+    There is no communication between processes in ``plait-nn``: a ``process_group`` is an error.
+    Without it the layer is batch norm, like PyTorch's layer in a single process.
 
     Args:
         num_features: Channels, C.
@@ -107,14 +106,14 @@ class CrossMapLRN2d(_ResponseNorm):
     r"""Divide each channel of images by the sum of the squares of its neighbours.
 
     :math:`y = x \, (k + \frac{\alpha}{n} \sum x_j^2)^{-\beta}`, the sum over the channel itself and
-    :math:`\lfloor (n - 1) / 2 \rfloor` on either side, and always the first channel: this is what
-    PyTorch computes, whose running sum keeps it. `LocalResponseNorm` does without.
+    :math:`\lfloor (n - 1) / 2 \rfloor` on either side, and always the first channel, as in PyTorch,
+    whose running sum keeps it. `LocalResponseNorm` does not include it.
 
     Args:
         size: n.
         alpha: The factor of the sum.
         beta: The exponent.
-        k: What is added.
+        k: The constant term.
 
     Shapes: (N, C, H, W).
 
@@ -140,9 +139,9 @@ class CrossMapLRN2d(_ResponseNorm):
             if low >= high:
                 continue
             part = squares.narrow(1, low, high - low)
-            place = pc.zeros_like(squares)
-            place = place.slice_scatter(part, 1, low - i, high - i)
-            total = place if total is None else total + place
+            shifted = pc.zeros_like(squares)
+            shifted = shifted.slice_scatter(part, 1, low - i, high - i)
+            total = shifted if total is None else total + shifted
         assert total is not None
         if channels > side + 1:
             far = pc.arange(channels, device=input.device).reshape((-1, 1, 1)) > side

@@ -1,6 +1,6 @@
 # mypy: disallow-subclassing-any=False
-# Tensor is a compiled type: where no stub describes it, it is Any to a type checker.
-"""`Parameter`, which an optimizer changes, and `Buffer`, which only moves with its module."""
+# Tensor is a compiled type, which type checkers see as Any without a stub.
+"""`Parameter`, which optimizers update, and `Buffer`, which is state without gradients."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Parameter(Tensor):
 
     Args:
         data: The values; the parameter shares their memory. None makes an empty tensor.
-        requires_grad: Whether ``backward`` computes its gradient. Where no package for automatic
-            differentiation is installed, nothing can, and it is False.
+        requires_grad: Whether ``backward`` computes its gradient. It is False if no package for
+            automatic differentiation is installed.
 
     Raises:
         TypeError: ``data`` is not a tensor.
@@ -44,12 +44,12 @@ class Parameter(Tensor):
             self: Parameter = Tensor._make_subclass(cls, data, requires_grad)
         except (
             ModuleNotFoundError
-        ):  # no engine: the model runs, and `backward` says what to install
+        ):  # without an engine the model still runs, and `backward` says what to install
             self = Tensor._make_subclass(cls, data, False)
         return self
 
     def __init__(self, data: Tensor | None = None, requires_grad: bool = True) -> None:
-        """Take the arguments of `__new__`, which has done everything."""
+        """Accept the arguments of `__new__`, which has made the object."""
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Parameter:
         if id(self) in memo:
@@ -105,7 +105,7 @@ class Buffer(Tensor):
         return self
 
     def __init__(self, data: Tensor | None = None, *, persistent: bool = True) -> None:
-        """Take the arguments of `__new__`, which has done everything."""
+        """Accept the arguments of `__new__`, which has made the object."""
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Buffer:
         if id(self) not in memo:

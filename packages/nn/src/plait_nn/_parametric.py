@@ -1,4 +1,4 @@
-"""Activations with numbers of their own: a slope, a threshold, a range."""
+"""Activations with parameters: a slope, a threshold, a range."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ class PReLU(Module):
 
     Args:
         num_parameters: 1, or the number of channels (dim 1 of the input).
-        init: The weights' first value.
+        init: The weights' initial value.
         device: Where the weights live.
         dtype: Their dtype; None is float32.
 
@@ -200,7 +200,7 @@ class PReLU(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Set the weights to their first value."""
+        """Set the weights to their initial value."""
         self.weight.detach().fill_(self.init)
 
     def forward(self, input: Tensor) -> Tensor:

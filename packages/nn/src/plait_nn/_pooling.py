@@ -1,4 +1,4 @@
-"""Pooling of images as modules, and what that of sequences and volumes shares with it."""
+"""Pooling of images as modules, and base classes for pooling of sequences and volumes."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class MaxPool2d(Module):
 
 
 class _Windowed(Module):
-    """Pooling whose text shows its windows alone: their size, their distance and the padding."""
+    """Pooling whose repr shows size, stride and padding of its windows only."""
 
     kernel_size: Sizes
     stride: Sizes

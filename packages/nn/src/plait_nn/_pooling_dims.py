@@ -1,4 +1,4 @@
-"""Pooling in one and three dimensions as modules, and that by p-norms."""
+"""Pooling in one and three dimensions, and pooling by p-norms, as modules."""
 
 from __future__ import annotations
 

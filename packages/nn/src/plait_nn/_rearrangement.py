@@ -1,4 +1,4 @@
-"""`PixelShuffle`, `ChannelShuffle`, `Fold`, `Unfold`, `Upsample` and their kin."""
+"""`PixelShuffle`, `ChannelShuffle`, `Fold`, `Unfold`, `Upsample` and related modules."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = [
 
 
 class PixelShuffle(Module):
-    """Make channels pixels; see `plait_nn.functional.pixel_shuffle`.
+    """Rearrange channels to pixels; see `plait_nn.functional.pixel_shuffle`.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -43,7 +43,7 @@ class PixelShuffle(Module):
 
 
 class PixelUnshuffle(Module):
-    """Make pixels channels; see `plait_nn.functional.pixel_unshuffle`.
+    """Rearrange pixels to channels; see `plait_nn.functional.pixel_unshuffle`.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -63,7 +63,7 @@ class PixelUnshuffle(Module):
 
 
 class ChannelShuffle(Module):
-    """Deal channels out; see `plait_nn.functional.channel_shuffle`.
+    """Mix the channels of groups; see `plait_nn.functional.channel_shuffle`.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -111,7 +111,7 @@ class Unfold(Module):
 
 
 class Fold(Module):
-    """Put columns back to where their windows stood; see `plait_nn.functional.fold`.
+    """Add columns up at the positions of their windows; see `plait_nn.functional.fold`.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn

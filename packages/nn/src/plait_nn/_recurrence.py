@@ -1,4 +1,4 @@
-"""What recurrent layers compute: one step of each kind, and a run over a sequence."""
+"""The computation of recurrent layers: a step of each kind, and runs over sequences."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ __all__ = [
 ]
 
 State = tuple[Tensor, ...]
-# from the input's part of the gates, the state, the weight of the hidden state (transposed) and
-# its bias to the next state, whose first member is the output
+# A step takes the input's part of the gates, the state, the (transposed) weight of the hidden state
+# and its bias, and returns the next state, whose first member is the output.
 Step = Callable[[Tensor, State, Tensor, "Tensor | None"], State]
 
 
@@ -82,8 +82,8 @@ def run(
 ) -> tuple[list[Tensor], State]:
     """Run over the steps' gates; return the output of every step and the last state.
 
-    The batch may shrink from step to step: a sequence's last state is that of its own end, and in
-    reverse it begins there with its own first state.
+    The batch may shrink from step to step: the last state of a sequence is the one at its end, and
+    a reverse run begins there with the sequence's first state.
     """
     weight = weight.t()
     first = state

@@ -1,4 +1,4 @@
-"""The text of a module: its arguments, and its submodules one a line; the same tree as HTML."""
+"""The repr of a module, with a line for each submodule, and its form as HTML."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["indent_rest", "module_html", "module_text"]
 
 
 class _Module(Protocol):
-    """What these functions use of a `Module`."""
+    """The members of `Module` that these functions use."""
 
     @property
     def _modules(self) -> Mapping[str, Any]: ...
@@ -38,7 +38,7 @@ def module_text(module: _Module) -> str:
 
 
 def module_html(module: _Module) -> str:
-    """Return the module as a tree whose branches fold: the first level open, the others closed."""
+    """Return the module as an HTML tree that can be folded; only the first level is open."""
     return _branch(module, "", True)
 
 

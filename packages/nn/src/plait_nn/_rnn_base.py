@@ -1,4 +1,4 @@
-"""`RNNBase`: what recurrent layers over sequences share."""
+"""`RNNBase`, the base of recurrent layers over sequences."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class RNNBase(Module):
             init.uniform_(parameter, -bound, bound)
 
     def flatten_parameters(self) -> None:
-        """Do nothing: parameters need no special place. For programs that call it."""
+        """Do nothing: parameters need no special layout. It exists for programs that call it."""
 
     @property
     def all_weights(self) -> list[list[Parameter]]:
@@ -129,7 +129,7 @@ class RNNBase(Module):
         ]
 
     def _widths(self) -> tuple[int, ...]:
-        """Sizes of the members of the state: hidden, and for LSTM cell."""
+        """Return the sizes of the members of the state: hidden, and cell for LSTM."""
         out = self.proj_size or self.hidden_size
         return (out, self.hidden_size) if self.mode == "LSTM" else (out,)
 
@@ -178,7 +178,7 @@ class RNNBase(Module):
         return packed, last if self.mode == "LSTM" else last[0]
 
     def _first_state(self, hx: Any, batch: int, like: Tensor, single: bool) -> tuple[Tensor, ...]:
-        """Check the state that was given, or make one of zeros."""
+        """Return the given state after a check, or a state of zeros."""
         name = type(self).__name__
         rows = self.num_layers * (2 if self.bidirectional else 1)
         shapes = [(rows, batch, width) for width in self._widths()]
@@ -223,7 +223,7 @@ class RNNBase(Module):
         total: Tensor | None = bias
         later: Tensor | None = recurrent_bias
         if bias is not None and recurrent_bias is not None and self.mode != "GRU":
-            total, later = bias + recurrent_bias, None  # added once for all steps
+            total, later = bias + recurrent_bias, None  # the bias is added once for all steps
         weight, recurrent = own[f"weight_ih{suffix}"], own[f"weight_hh{suffix}"]
         assert weight is not None and recurrent is not None
         gates = operators.linear(x, weight, total)

@@ -1,4 +1,4 @@
-"""Tensors without bytes that count the multiply-adds of what is done with them.
+"""Tensors without data that count the multiply-adds of operators on them.
 
 They live on the device ``meta``: each operator runs its shape function and no kernel. The class
 sees every operator through ``__plait_function__`` and looks the products up in a table.
@@ -17,7 +17,7 @@ __all__ = ["PRODUCTS", "Counter", "ShapeTensor", "counting", "map_tensors", "wit
 
 
 class Counter:
-    """How many multiply-adds there were so far."""
+    """The number of multiply-adds so far."""
 
     def __init__(self) -> None:
         self.total = 0
@@ -27,7 +27,9 @@ counting: ContextVar[Counter | None] = ContextVar("counting", default=None)
 
 
 def _inner(first: int) -> Callable[[tuple[Any, ...], int], int]:
-    """Results times the length of the sums, the last dimension of argument ``first``."""
+    """Return the number of results times the length of their sums, the last dimension of argument
+    ``first``.
+    """
     return lambda args, results: results * int(args[first].shape[-1])
 
 
@@ -40,21 +42,23 @@ def _transposed(args: tuple[Any, ...], results: int) -> int:
 
 
 def _contraction(args: tuple[Any, ...], results: int) -> int:
-    """Of a times b without common free dimensions: sums of length sqrt(|a| |b| / |result|)."""
+    """Count a product of a and b without common free dimensions: sums of length sqrt(|a| |b| /
+    |result|).
+    """
     return results and math.isqrt(args[0].numel() * args[1].numel() * results)
 
 
 def _attention(args: tuple[Any, ...], results: int) -> int:
-    """Of queries, keys and values: the scores, and the sums of values they weigh."""
+    """Count attention: the scores, and the weighted sums of values."""
     return int(args[1].shape[-2]) * (int(args[0].numel()) + results)
 
 
 def _recurrence(args: tuple[Any, ...], results: int) -> int:
-    """Of the gates of all steps and the state: the product of the state with its weight."""
+    """Count a recurrent layer: the products of the state with its weight, for all steps."""
     return int(args[0].numel()) * int(args[1].shape[-1])
 
 
-# operator -> multiply-adds from its arguments and the number of its results
+# for each operator a function of its arguments and number of results that returns the multiply-adds
 PRODUCTS: dict[str, Callable[[tuple[Any, ...], int], int]] = {
     **dict.fromkeys(("linear", "matmul", "linalg_matmul", "mm", "bmm", "mv", "dot"), _inner(0)),
     **dict.fromkeys(("vdot", "inner", "vecdot", "linalg_vecdot"), _inner(0)),
@@ -69,7 +73,7 @@ PRODUCTS: dict[str, Callable[[tuple[Any, ...], int], int]] = {
 
 
 def map_tensors(value: Any, function: Callable[[Tensor], Any]) -> Any:
-    """Apply ``function`` to the tensors of a nest of tuples, lists and dicts."""
+    """Apply ``function`` to the tensors in nested tuples, lists and dicts."""
     if isinstance(value, Tensor):
         return function(value)
     if isinstance(value, dict):
@@ -85,7 +89,7 @@ def _attribute(name: str) -> Any:
 
 
 class ShapeTensor(Tensor):
-    """A tensor on ``meta``; whatever is computed from it is one too."""
+    """A tensor on ``meta``; results that are computed from it are ShapeTensors too."""
 
     def __plait_function__(self, operator: Any, args: Any, kwargs: Any) -> Any:
         result = operator.plain(*args, **kwargs)
@@ -95,7 +99,7 @@ class ShapeTensor(Tensor):
             counter.total += formula((*args, *kwargs.values()), int(first.numel()))
         return map_tensors(result, _wrapped)
 
-    # attributes and indices ask no class
+    # attributes and indexing do not call ``__plait_function__``
     def __getitem__(self, index: Any) -> Any:
         return map_tensors(super().__getitem__(index), _wrapped)
 
@@ -114,6 +118,6 @@ def _wrapped(tensor: Tensor) -> Tensor:
 
 
 def without_bytes(tensor: Tensor) -> Tensor:
-    """The tensor's shape, strides and dtype as a `ShapeTensor`."""
+    """Return a `ShapeTensor` with the tensor's shape, strides and dtype."""
     meta: Tensor = tensor.detach().to("meta")
     return meta.as_subclass(ShapeTensor)

@@ -17,7 +17,7 @@ _EXTRA = "_extra_state"
 
 
 class _Module(Protocol):
-    """What these functions use of a `Module`."""
+    """The members of `Module` that these functions use."""
 
     _version: int
     _non_persistent_buffers_set: set[str]
@@ -48,7 +48,7 @@ class _Module(Protocol):
 
 
 class IncompatibleKeys(NamedTuple):
-    """The names by which a state and a module differ."""
+    """The names in which a state and a module differ."""
 
     missing_keys: list[str]
     unexpected_keys: list[str]
@@ -82,7 +82,7 @@ def collect(
             )
     for hook in hooks_of(module, "_state_dict_hooks").values():
         changed = hook.function(module, destination, prefix, metadata)
-        if hook.with_kwargs and changed is not None:  # a private hook: it may put another in place
+        if hook.with_kwargs and changed is not None:  # a private hook may return another state
             destination = changed
     return destination
 
@@ -98,7 +98,7 @@ def save_members(
 
 
 def _persistent(module: _Module) -> dict[str, Tensor]:
-    """The parameters and buffers that a state holds, without places that are None."""
+    """Return the parameters and buffers of a state, without those that are None."""
     members: dict[str, Tensor] = {}
     for name, parameter in module._parameters.items():
         if parameter is not None:
@@ -141,9 +141,9 @@ def load(module: _Module, state: Any, strict: bool, assign: bool) -> Incompatibl
     _raise_all(module, names + errors)
     for write in writes:
         write()
-    _raise_all(module, errors)  # of attributes that refuse to be set
+    _raise_all(module, errors)  # errors of members that could not be set
     keys = IncompatibleKeys(missing, unexpected)
-    for owner, hook in after:  # those of a module after those of the modules below it
+    for owner, hook in after:  # hooks of a module run after those of its submodules
         if hook.function(owner, keys) is not None:
             raise RuntimeError(
                 "load_state_dict: a post hook must return None and change the names in place"
@@ -154,7 +154,7 @@ def load(module: _Module, state: Any, strict: bool, assign: bool) -> Incompatibl
 
 
 def _walk(module: _Module, path: str) -> Iterator[tuple[str, _Module]]:
-    """Give every module with its path, shared ones under each."""
+    """Yield every module with its path, shared ones with each of their paths."""
     yield path, module
     for name, child in module._modules.items():
         if child is not None:
@@ -190,7 +190,7 @@ def load_members(
             errors.append(f'"{key}": expected a tensor or an array; {error}')
             continue
         if member.ndim == 0 and tuple(value.shape) == (1,):
-            value = value[0]  # how PyTorch saved numbers before 0.4
+            value = value[0]  # PyTorch saved numbers with this shape before 0.4
         if tuple(value.shape) != tuple(member.shape):
             errors.append(
                 f"size mismatch for {key}: copying a param with shape {tuple(value.shape)} from "
@@ -216,7 +216,7 @@ def _as_tensor(value: Any) -> Tensor:
         return value
     if not (hasattr(value, "__dlpack__") or hasattr(value, "__array__")):
         raise TypeError(f"got {type(value).__name__}")
-    if hasattr(value, "detach"):  # another library's parameter
+    if hasattr(value, "detach"):  # a parameter of another library
         value = value.detach()
     return pc.as_tensor(value)
 
@@ -266,7 +266,7 @@ def _quoted(names: list[str]) -> str:
 
 
 def _common_prefix(short: list[str], long: list[str]) -> str:
-    """The prefix that makes every name of ``short`` one of ``long``, or nothing."""
+    """Return the prefix with which every name of ``short`` is in ``long``, or ""."""
     for candidate in long:
         if candidate.endswith(short[0]):
             prefix = candidate[: len(candidate) - len(short[0])]

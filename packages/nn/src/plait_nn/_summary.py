@@ -1,4 +1,4 @@
-"""`summary`: what a model is made of, and what a call of it costs, without calling a kernel."""
+"""`summary`: the layers of a model and the cost of a call, without running kernels."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["Summary", "SummaryRow", "summary"]
 
 @dataclass
 class SummaryRow:
-    """One module: what it is, and what its calls gave and cost, those of its children included.
+    """One module with the outputs and costs of its calls, including its submodules'.
 
     Example:
         >>> import plait_nn as nn
@@ -31,28 +31,28 @@ class SummaryRow:
     """
 
     name: str
-    """Its dotted path; ``""`` is the model."""
+    """The module's dotted path; ``""`` is the model."""
     kind: str
-    """The name of its class."""
+    """The name of the module's class."""
     depth: int
-    """How many modules it lies within."""
+    """The depth of the module in the model."""
     output_shapes: list[tuple[int, ...]] = field(default_factory=list)
-    """The shapes of the tensors that its first call returned."""
+    """The shapes of the tensors that the module's first call returned."""
     parameters: int = 0
-    """Numbers in its parameters, shared ones once."""
+    """The number of elements of its parameters, shared ones once."""
     trainable: int = 0
-    """Those that require grad."""
+    """The number of elements of its parameters that require grad."""
     multiply_adds: int = 0
-    """Multiply-adds of all its calls."""
+    """The multiply-adds of all its calls."""
     output_bytes: int = 0
-    """Bytes of what all its calls returned."""
+    """The bytes of the results of all its calls."""
     calls: int = 0
-    """How often it was called; 0: the model did not use it."""
+    """The number of calls; 0: the model did not use it."""
 
 
 @dataclass
 class Summary:
-    """What `summary` returns; ``print`` shows it as a table, and notebooks as an HTML one.
+    """The result of `summary`; ``print`` shows it as a table, notebooks as an HTML table.
 
     Example:
         >>> import plait_nn as nn
@@ -71,11 +71,11 @@ class Summary:
     """
 
     rows: list[SummaryRow]
-    """One a module, in the order of ``named_modules``."""
+    """A row for each module, in the order of ``named_modules``."""
     parameters: int
-    """Numbers in all parameters, shared ones once."""
+    """The number of elements of all parameters, shared ones once."""
     trainable: int
-    """Those that require grad."""
+    """The number of elements of all parameters that require grad."""
     parameter_bytes: int
     """Bytes of the parameters."""
     buffer_bytes: int
@@ -83,9 +83,11 @@ class Summary:
     input_bytes: int
     """Bytes of the given inputs."""
     activation_bytes: int
-    """Bytes of the outputs of modules without submodules: about what a training step keeps."""
+    """Bytes of the outputs of modules without submodules, about the memory that a training step
+    keeps.
+    """
     multiply_adds: int
-    """Multiply-adds of one call, as far as matrix products and convolutions make them."""
+    """Multiply-adds of one call, in matrix products and convolutions."""
 
     def __str__(self) -> str:
         return _as_text(self)
@@ -144,13 +146,13 @@ def summary(
 ) -> Summary:
     """Run a model's shape functions and list its layers, their outputs, and what they cost.
 
-    No kernel runs and nothing is allocated: parameters, buffers and inputs take part as tensors on
-    the device ``meta``. The model is the same afterwards, running statistics included. It runs in
-    the mode it is in; its own forward hooks run too.
+    No kernel runs and nothing is allocated: parameters, buffers and inputs are replaced by tensors
+    on the device ``meta``. The model is the same afterwards, running statistics included. It runs
+    in its present mode, with its forward hooks.
 
     Multiply-adds are those of matrix products and convolutions (attention and recurrent layers are
-    made of them); elementwise operators, reductions and look-ups count as none. Linear layers do
-    in * out of them a row, convolutions in/groups * kernel * outputs.
+    made of them); elementwise operators, reductions and look-ups are not counted. A linear layer
+    has in * out for each row, a convolution in/groups * kernel * outputs.
 
     Args:
         model: The module.
@@ -161,11 +163,12 @@ def summary(
         kwargs: Keyword arguments of the call; tensors among them count by their shapes.
 
     Raises:
-        TypeError: `model` is no module, or neither or both of `input_size` and `input_data` given.
+        TypeError: `model` is not a module, or neither or both of `input_size` and `input_data`
+            given.
         ValueError: A parameter is not initialised (a lazy layer), or the sizes and dtypes differ in
             number.
-        RuntimeError: The model asks for values (``item()``, ``if tensor``), of which there are
-            none, or it holds tensors that are neither parameters nor buffers.
+        RuntimeError: The model needs values (``item()``, ``if tensor``), or it has tensors that are
+            neither parameters nor buffers.
 
     Example:
         >>> import plait_nn as nn
@@ -253,7 +256,7 @@ _HEADS = ("layer", "output shape", "parameters", "multiply-adds")
 
 
 def _as_text(summary: Summary) -> str:
-    """The table, a line for each module, and the totals below it."""
+    """Return the table with a line for each module and the totals below it."""
     table = [_HEADS, *(_cells(row) for row in summary.rows)]
     widths = [max(len(line[i]) for line in table) for i in range(len(_HEADS))]
     lines = []
@@ -269,7 +272,7 @@ def _as_text(summary: Summary) -> str:
 
 
 def _as_html(summary: Summary) -> str:
-    """The same as an HTML table."""
+    """Return the summary as an HTML table."""
     head = "".join(f"<th>{escape(name)}</th>" for name in _HEADS)
     body = []
     for row in summary.rows:
@@ -312,7 +315,7 @@ def _count(number: int) -> str:
 
 
 def _size(number: int) -> str:
-    """Bytes, and in the largest unit that leaves at least 1."""
+    """Return a number of bytes as text, in the largest unit in which it is at least 1."""
     value, unit = float(number), "B"
     for larger in ("KiB", "MiB", "GiB", "TiB"):
         if value < 1024:

@@ -1,11 +1,12 @@
-"""The module path in an error: where in the model it happened.
+"""The path of the module in which an error was raised, as a note on the error.
 
-Each module that an exception leaves through extends one note on it, so that the user reads::
+Each module that an exception passes through extends the note, so that the user reads::
 
     ShapeError: linear: ...
     in module Net.head.fc: Linear(in_features=4, out_features=2, bias=True)
 
-Nothing is done until there is an exception. Python 3.10 has no notes: the text stays as it is.
+Nothing is done until there is an exception. Python 3.10 has no notes, so errors are unchanged
+there.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _LONGEST = 200
 
 
 class _Module(Protocol):
-    """What these functions use of a `Module`."""
+    """The members of `Module` that these functions use."""
 
     @property
     def _modules(self) -> Mapping[str, Any]: ...
@@ -28,8 +29,10 @@ class _Module(Protocol):
     def named_modules(self) -> Iterator[tuple[str, Any]]: ...
 
 
-class _Place(NamedTuple):
-    """What the last module wrote: who it was, the path from it down, and where the note is."""
+class _Location(NamedTuple):
+    """The last module that extended the note: the module, the path below it, and the note's
+    position.
+    """
 
     module: _Module
     path: str
@@ -38,32 +41,36 @@ class _Place(NamedTuple):
 
 
 def note_module(error: Any, module: _Module) -> None:
-    """Say on ``error`` that it passed through ``module``."""
+    """Extend the note on ``error``, which passed through ``module``."""
     if not hasattr(error, "add_note") or isinstance(error, RecursionError):
         return
-    place: _Place | None = getattr(error, "__plait_place__", None)
-    if place is None:
+    location: _Location | None = getattr(error, "__plait_location__", None)
+    if location is None:
         path, description = "", _describe(module)
         error.add_note("")
         index = len(error.__notes__) - 1
-    elif place.module is module:  # forward called super().__call__ or the like
+    elif location.module is module:  # forward called super().__call__, for example
         return
     else:
-        name = _name_within(module, place.module)
-        path = f".{name}{place.path}" if name else f" > {type(place.module).__name__}{place.path}"
-        description, index = place.description, place.number
+        name = _name_within(module, location.module)
+        path = (
+            f".{name}{location.path}"
+            if name
+            else f" > {type(location.module).__name__}{location.path}"
+        )
+        description, index = location.description, location.number
     notes = error.__notes__
     if index < len(notes):
         notes[index] = f"in module {type(module).__name__}{path}{description}"
-    with contextlib.suppress(AttributeError):  # an exception type with __slots__
-        error.__plait_place__ = _Place(module, path, description, index)
+    with contextlib.suppress(AttributeError):  # an exception class with __slots__
+        error.__plait_location__ = _Location(module, path, description, index)
 
 
 def _describe(module: _Module) -> str:
-    """The module's own arguments, if they fit a line."""
+    """Return the module's own arguments, if they fit on a line."""
     try:
         text = "" if module._modules else repr(module)
-    except Exception:  # the error on its way is the one to see
+    except Exception:  # the original error must be shown
         return ""
     return "" if "\n" in text or len(text) > _LONGEST else f": {text}"
 
@@ -71,5 +78,5 @@ def _describe(module: _Module) -> str:
 def _name_within(parent: _Module, child: _Module) -> str:
     try:
         return next((name for name, each in parent.named_modules() if each is child), "")
-    except Exception:  # a subclass may break the walk: its error must not hide the one on its way
+    except Exception:  # an error in a subclass's methods must not hide the original one
         return ""

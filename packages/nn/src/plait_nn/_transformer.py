@@ -195,9 +195,9 @@ class TransformerEncoder(_Stack):
 
     Args:
         encoder_layer: The layer; each copy starts with its values.
-        num_layers: How many.
+        num_layers: The number of copies.
         norm: A norm of the result, or None.
-        enable_nested_tensor: Unused; programs written for PyTorch may pass it.
+        enable_nested_tensor: Unused; accepted for PyTorch's signature.
         mask_check: Unused.
 
     Example:
@@ -279,8 +279,8 @@ class Transformer(Module):
         dim_feedforward: Hidden features of the feed-forward networks.
         dropout: Probability of dropout.
         activation: "relu", "gelu" or a function.
-        custom_encoder: An encoder of your own, or None.
-        custom_decoder: A decoder of your own, or None.
+        custom_encoder: A module to use as the encoder, or None.
+        custom_decoder: A module to use as the decoder, or None.
         layer_norm_eps: Of the layer norms.
         batch_first: Whether tensors are (N, L, E) instead of (L, N, E).
         norm_first: Whether norms come before the blocks instead of after their residuals.

@@ -1,4 +1,5 @@
-"""The operator set of plait: one spec an operator, and libplait_ops, which is compiled from them.
+"""The operator set of plait: a spec for each operator, and libplait_ops, which is compiled from
+them.
 
     >>> import plait_ops
     >>> plait_ops.load()  # defines all operators in the runtime
@@ -8,7 +9,7 @@
 
 `plait_ops.specs` (needs nothing compiled) iterates over the specs, for tests and tools;
 `plait_ops.samples` (needs NumPy) has the references and sample calls of each;
-`plait_ops.hostile` makes calls that nobody should make.
+`plait_ops.hostile` makes invalid calls to test error handling.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def library_path() -> str:
 
 
 def load() -> None:
-    """Load libplait_ops into the runtime; the second time nothing happens."""
+    """Load libplait_ops into the runtime; further calls do nothing."""
     import plait_abi
 
     plait_abi.load(library_path())

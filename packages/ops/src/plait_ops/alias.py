@@ -1,4 +1,4 @@
-"""Second names: an operator that is a call of another one, as NumPy or a namespace calls it."""
+"""Aliases: operators that call another one, under the name of NumPy or of a namespace."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["alias", "under_another_name"]
 
 
 def under_another_name(text: str, name: str, of: Operator) -> str:
-    """Return the documentation of a second name: `text`, and the examples of `of` with it."""
+    """Return the documentation of an alias: `text`, and the examples of `of` with the new name."""
     examples = [part for part in of.summary.split("\n\n") if part.lstrip().startswith(">>>")]
     return "\n\n".join([text, *examples]).replace(f".{of.schema.base}(", f".{name}(")
 

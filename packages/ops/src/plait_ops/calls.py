@@ -14,7 +14,7 @@ __all__ = ["Named"]
 
 
 class Named:
-    """Stands for the operator with that identifier, or for the in-place form of one (``add_``)."""
+    """A reference to the operator with that identifier, or to its in-place form (``add_``)."""
 
     def __init__(self, identifier: str) -> None:
         self.identifier = identifier
@@ -34,7 +34,7 @@ class Named:
 
     @property
     def in_place(self) -> bool:
-        """Whether the in-place form is meant."""
+        """Whether it refers to the in-place form."""
         return self.operator.identifier != self.identifier
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -47,6 +47,6 @@ class Named:
 def __getattr__(name: str) -> Any:
     if name.startswith(
         ("_", "pytest", "setup", "setUp", "teardown", "tearDown")
-    ):  # of test runners
+    ):  # attributes that test runners read
         raise AttributeError(name)
     return Named(name)

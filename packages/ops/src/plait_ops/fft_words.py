@@ -1,4 +1,6 @@
-"""The words of Fourier transforms; as those of `plait_ops.words`, with namesakes in C++."""
+"""The words of Fourier transforms. Like those of `plait_ops.words` they have C++ versions of the
+same name.
+"""
 
 from __future__ import annotations
 
@@ -25,14 +27,14 @@ def fft_norm(norm: str | None) -> str:
 
 @word(on_call=True)
 def fft_swapped(norm: str | None) -> str:
-    """Return the normalisation that does in the other direction what this one does."""
+    """Return the normalisation of the transform in the other direction that equals this one."""
     chosen = fft_norm(norm)
     return {"backward": "forward", "forward": "backward"}.get(chosen, chosen)
 
 
 @word(on_call=True)
 def fft_dtype(dtype: AnyDType) -> AnyDType:
-    """Return the dtype in which is transformed: integers and halves become floats."""
+    """Return the dtype of the transform: integers and halves become floats."""
     name = str(dtype)
     if name in promotion.HALF:
         return "float32"
@@ -84,7 +86,7 @@ def fft_sizes(shape: Shape, s: Shape | None, dims: Shape) -> list[int]:
 
 @word(on_call=True)
 def fft_whole(shape: Shape, dim: Shape, norm: str) -> None:
-    """Fail unless `shape` can be transformed over `dim` as it is."""
+    """Fail unless `shape` can be transformed over `dim` without padding."""
     fft_norm(norm)
     check(len(dim) > 0, "`dim` must name a dimension", "ValueError")
     fft_sizes(shape, None, reduce_dims("dim", dim, shape))

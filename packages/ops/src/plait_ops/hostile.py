@@ -1,7 +1,7 @@
-"""Calls that nobody should make: an operator's samples with arguments that break things.
+"""Invalid calls of operators: samples with arguments that could cause crashes.
 
-The calls are data, the same ones for the same seed: NumPy arrays stand for tensors. What comes of
-one is a result or an exception, never a signal; `tests/hostile` runs them, under sanitizers in the
+The calls are data, the same ones for the same seed: NumPy arrays stand for tensors. A call must
+give a result or an exception, never a signal; `tests/hostile` runs them, under sanitizers in the
 session of that name.
 """
 
@@ -36,7 +36,7 @@ SHAPES = [
     (2, 3, 5, 5),
 ]
 SHAPES += [(1,) * 6, (1,) * 33, (2, 1, 2, 1, 2, 1, 2)]
-# as sizes: small, or more than the address space that tests/hostile leaves to the process
+# sizes: small, or larger than the address space that tests/hostile allows the process
 INTS: list[Any] = [
     0,
     1,
@@ -152,7 +152,7 @@ class _Draw:
         return True
 
     def layout(self, array: Any) -> Any:
-        """The same array, or one with strides that kernels get wrong."""
+        """Return the same array, or one with unusual strides."""
         np = self.np
         kind = int(self.rng.integers(8))
         if kind == 0:
@@ -227,8 +227,9 @@ class _Draw:
 def calls(operator: Operator, seed: int = 0, n: int = 500) -> Iterator[HostileCall]:
     """Yield ``n`` hostile calls of ``operator``.
 
-    Two thirds start from one of its samples and replace one to three arguments, the rest is drawn
-    from nothing. Every operator has a stream of its own: adding one leaves the others' calls alone.
+    Two thirds start from one of its samples and replace one to three arguments, the others are
+    drawn without one. Every operator has a random stream of its own, so adding an operator does not
+    change the calls of others.
     """
     import numpy as np
 

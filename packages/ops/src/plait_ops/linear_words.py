@@ -1,4 +1,6 @@
-"""The words of linear algebra; as those of `plait_ops.words`, with namesakes in C++."""
+"""The words of linear algebra. Like those of `plait_ops.words` they have C++ versions of the same
+name.
+"""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
 """Type promotion, by category as PyTorch documents it.
 
-`cpp/promotion.cpp` says the same in C++ for calls; tests hold the two against each other for all
-dtypes and kinds of operands (`tests/test_words_in_cpp.py`).
+`cpp/promotion.cpp` does the same for calls in C++; tests compare the two for all dtypes and kinds
+of operands (`tests/test_words_in_cpp.py`).
 
 Tensors with dimensions decide first, then 0-d tensors, then numbers: the later only count if their
-category (bool < int < float < complex) is higher. Within a level the smallest dtype that holds
-both is taken.
+category (bool < int < float < complex) is higher. Within a level the result is the smallest dtype
+that holds the values of both.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ HALF = ("float16", "bfloat16")
 FLOATING = (*HALF, "float32", "float64")
 COMPLEX = ("complex64", "complex128")
 ALL = ("bool", *INTEGER, *FLOATING)
-DEFAULT = "float32"  # the runtime's, which a host may set, is this at the start
+DEFAULT = "float32"  # the initial value of the runtime's default dtype, which a host may change
 ANY = (*ALL, *COMPLEX)
 
 
 class PromotionError(TypeError):
-    """Two dtypes that no third one holds."""
+    """Two dtypes for whose values there is no common dtype."""
 
 
 GROUPS = {
@@ -59,7 +59,7 @@ GROUPS = {
     "integer": INTEGER,
     "bool": ("bool",),
 }
-"""Sets of dtypes by name: what an operator or an argument takes."""
+"""Sets of dtypes by name, for operators and arguments."""
 
 
 def group(name: str) -> tuple[str, ...]:
@@ -77,12 +77,12 @@ def category(dtype: str) -> int:
 
 
 def real_dtype(dtype: str) -> str:
-    """Return the dtype of a complex dtype's parts; others are their own."""
+    """Return the dtype of a complex dtype's parts; other dtypes are returned as they are."""
     return {"complex64": "float32", "complex128": "float64"}.get(dtype, dtype)
 
 
 def number_dtype(value: object) -> str:
-    """Return the dtype that a number of the host would become."""
+    """Return the dtype for a number of the host."""
     if isinstance(value, bool):
         return "bool"
     if isinstance(value, int):
@@ -134,7 +134,7 @@ def _promote_integers(a: str, b: str) -> str:
 
 
 def promote(dtypes: Sequence[str]) -> str:
-    """Return `promote_types` of them all."""
+    """Return `promote_types` over several dtypes."""
     result = dtypes[0]
     for dtype in dtypes[1:]:
         result = promote_types(result, dtype)
@@ -142,7 +142,7 @@ def promote(dtypes: Sequence[str]) -> str:
 
 
 def _combine(higher: str | None, lower: str | None) -> str | None:
-    """Let the lower level in if its category is higher."""
+    """Combine two levels: the lower one counts if its category is higher."""
     if higher is None or lower is None:
         return higher or lower
     if category(lower) <= category(higher):
@@ -153,7 +153,7 @@ def _combine(higher: str | None, lower: str | None) -> str | None:
 
 
 def result_type(dimensioned: Sequence[str], zero_dim: Sequence[str], numbers: Sequence[str]) -> str:
-    """Return the dtype for operands of three levels; at least one must be given.
+    """Return the dtype for operands of three levels; at least one operand is required.
 
     >>> result_type(["float32"], ["float64"], ["int64"])
     'float32'
@@ -166,8 +166,8 @@ def result_type(dimensioned: Sequence[str], zero_dim: Sequence[str], numbers: Se
 
 
 def of_operands(operands: Iterable[Any]) -> str:
-    """Return the dtype for tensors (whatever has a shape and a dtype) and numbers; a 0-d tensor
-    that stands for a number of the host counts as one.
+    """Return the dtype for tensors (objects with a shape and a dtype) and numbers; a 0-d tensor
+    made from a number of the host counts as a number.
     """
     levels: tuple[list[str], list[str], list[str]] = ([], [], [])
     for operand in operands:

@@ -1,4 +1,6 @@
-"""Sample calls: arrays drawn with a fixed seed, in shapes and layouts that kernels get wrong."""
+"""Sample calls: arrays drawn with a fixed seed, in shapes and layouts that are error-prone for
+kernels.
+"""
 
 from __future__ import annotations
 
@@ -32,11 +34,11 @@ class Sample:
         )
 
     def copied(self) -> Sample:
-        """Return the call with arrays of its own, laid out like these."""
+        """Return the call with copies of its arrays, in the same layouts."""
         return self.mapped(copy_layout)
 
     def without_gradient(self) -> Sample:
-        """Return the same call, left out of gradient checks."""
+        """Return the same call, excluded from gradient checks."""
         return dataclasses.replace(self, gradient=False)
 
     def loosely(self, factor: float) -> Sample:
@@ -90,7 +92,7 @@ class Sampler:
     def array(
         self, *shape: int, dtype: str = "float32", low: float = -3.0, high: float = 3.0
     ) -> npt.NDArray[Any]:
-        """Draw numbers of ``[low, high)``; integers within what the dtype holds, True or False
+        """Draw numbers of ``[low, high)``; integers within the range of the dtype, True or False
         for bool.
         """
         kind = self.np.dtype(dtype)

@@ -40,7 +40,7 @@ _HEAD = re.compile(
 
 
 class SchemaError(ValueError):
-    """A schema string that the grammar does not have."""
+    """A schema string that does not follow the grammar."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Argument:
 
     @property
     def is_tensor(self) -> bool:
-        """Whether it takes a position among the bits of `need` (see cpp/words.hpp)."""
+        """Whether the argument has a position among the bits of `need` (see cpp/words.hpp)."""
         return self.type in ("Tensor", "Tensor|Scalar", "Tensor[]")
 
 
@@ -91,7 +91,7 @@ class Schema:
 
     @property
     def identifier(self) -> str:
-        """The name as C++ and Python can spell it: ``max_dim``."""
+        """The name as an identifier in C++ and Python: ``max_dim``."""
         return self.name.replace(".", "_")
 
     def argument(self, name: str) -> Argument:
@@ -106,8 +106,8 @@ class Schema:
         return self.arguments.index(self.argument(name))
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-        """Return a value for each argument, as the binder does; ``TypeError`` if they do not
-        fit.
+        """Return a value for each argument, as the runtime's binding does; ``TypeError`` if they do
+        not fit.
         """
         values: dict[str, Any] = {}
         for at, value in enumerate(args):
@@ -138,7 +138,7 @@ class Schema:
 
 
 def _split(text: str) -> list[str]:
-    """Split at the commas that stand outside brackets and strings."""
+    """Split at the commas outside of brackets and strings."""
     parts, depth, quoted, start = [], 0, False, 0
     for at, letter in enumerate(text):
         if letter == '"':

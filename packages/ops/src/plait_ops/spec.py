@@ -1,4 +1,4 @@
-"""The language of operator specs: one object an operator, decorated functions for its parts.
+"""The language of operator specs: an object for each operator, with decorated functions.
 
 `docs/design/0004` describes it; `plait_ops/specs/` is written in it; `plait_ops/lower/` translates
 it.
@@ -41,7 +41,7 @@ REGISTRY: dict[str, Operator] = {}
 """All operators by name (``max.dim``), in order of definition; filled by importing the specs."""
 
 NAMESPACES = ("linalg", "fft", "special")
-"""Operators called ``linalg_solve`` are ``linalg.solve`` to users (docs/design/0008)."""
+"""Namespaces: the operator ``linalg_solve`` is ``linalg.solve`` for users (docs/design/0008)."""
 
 VARIANTS = ("function", "function_", "method")
 """How users can call an operator; see `Operator`."""
@@ -73,18 +73,19 @@ class Operator:
     """An operator with a kernel of its own.
 
     Args:
-        schema: what docs/design/0003 describes.
+        schema: a schema string, see docs/design/0003.
         doc: one line, then formula, shapes, dtypes, errors and an example.
         inplace: it has the form ``name_``.
         out: it has the form ``out=``.
         dtypes: the group of dtypes that its tensors may have; see
             `plait_ops.promotion.GROUPS`.
-        kernel: what a kernel sees, where that is not plain from the schema.
+        kernel: the signature of the kernel, if the schema does not say it.
         random: it draws from a generator.
         any_device: its tensors may be on several devices.
-        auxiliary: positions of results that have no gradient: what only the operator's own
-            derivative reads, or what is detached.
-        unpredictable: only shape and dtype of the results are known (random numbers, fresh memory).
+        auxiliary: positions of results without a gradient: results that only the operator's own
+            derivative reads, or detached ones.
+        unpredictable: only shape and dtype of the results are known (random numbers, uninitialised
+            memory).
         variants: how users call it, words out of `VARIANTS`. ``function``: as ``plait.name``;
             ``method``: as ``x.name()`` where `x` is its first argument `self`, and ``x.name_()``
             where it has that form; ``function_``: as ``plait.name_`` too. Every operator, also one
@@ -162,7 +163,8 @@ class Operator:
     @staticmethod
     def _where() -> pathlib.Path:
         files = (pathlib.Path(frame.filename) for frame in inspect.stack(context=0))
-        return next(file for file in files if file.parent != SPECS.parent)  # not of the language
+        # not in the spec language
+        return next(file for file in files if file.parent != SPECS.parent)
 
     def __repr__(self) -> str:
         return f"<{self.kind} operator {self.name}>"
@@ -184,7 +186,7 @@ class Operator:
 
     @property
     def doc(self) -> str:
-        """The documentation: what the spec says and what follows from its kind."""
+        """The documentation: the spec's text, and paragraphs for the operator's kind."""
         return self.summary
 
     @property
@@ -194,7 +196,7 @@ class Operator:
 
     # ---- the parts -------------------------------------------------------------------------------
     def shape(self, function: Function) -> Function:
-        """Set the shape function: it validates, and says what the results are."""
+        """Set the shape function, which validates the arguments and makes the results."""
         self.shape_function = function
         return function
 
@@ -213,26 +215,29 @@ class Operator:
         return keep
 
     def constant(self, *inputs: str) -> None:
-        """State that the gradients of `inputs` are zero almost everywhere, or counted in
-        another's.
+        """Declare that the gradients of `inputs` are zero almost everywhere, or are part of another
+        input's.
         """
         self.constants.update(self.schema.argument(name).name for name in inputs)
 
     def jvp(self, function: Function) -> Function:
-        """Set the forward derivative, where another than the transposed one is faster. Tangents
-        arrive as ``d_<name>``, None where there is none, results as ``result`` or ``result0``.
+        """Set the forward derivative, if a formula is faster than the transposed vjp. Its
+        parameters are the tangents ``d_<name>`` (None for a missing one), and results as ``result``
+        or ``result0``.
         """
         self.jvp_function = function
         return function
 
     def decompose(self, function: Function) -> Function:
-        """Say the operator as calls of others: what runs where a backend has no kernel for it."""
+        """Set the decomposition into calls of other operators, which runs if a backend has no
+        kernel.
+        """
         self.decompose_function = function
         return function
 
     def reference(self, function: Function) -> Function:
-        """Set the NumPy reference, which kernels are tested against; without one the decomposition,
-        of other operators' references, is it.
+        """Set the NumPy reference, which kernels are compared with. By default it is the
+        decomposition, run on the references of the other operators.
         """
         self.reference_function = function
         return function
@@ -243,7 +248,7 @@ class Operator:
         return function
 
     def error(self, kind: str, call: Callable[[Sampler], Sample], contains: Sequence[str]) -> None:
-        """State that `call` fails with `kind` and that the text holds every string of
+        """Declare that `call` fails with an error of `kind` whose text has every string of
         `contains`.
         """
         self.errors.append(ErrorFact(kind, call, tuple(contains)))
@@ -255,9 +260,7 @@ class Operator:
         return tuple(name for vjp in self.vjps for name in vjp.inputs)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run the reference on NumPy arrays: this is what a derivative's operator calls do under
-        test.
-        """
+        """Run the reference on NumPy arrays, as operator calls in derivatives do in tests."""
         return self.run_reference(self.schema.bind(args, kwargs))
 
     def _loaded_reference(self) -> Reference:
@@ -280,16 +283,16 @@ class Pointwise(Operator):
         promote: ``same`` (the operands' dtype), ``float`` (integers become float32), ``bool``
             (computed in the common dtype, gives bool), ``first`` (the first operand's dtype, which
             the others are cast to), ``number`` (the operands' dtype, int64 for bools).
-        conditions: tensor arguments that must be bool and take no part in promotion.
-        scalar: whether the family's header in ``core/cpp`` has it, or its name there; False: a
-            kernel is written by hand.
+        conditions: tensor arguments that must be bool and do not count in promotion.
+        scalar: whether the family's header in ``core/cpp`` has the scalar function, or its name
+            there; False: there is a kernel instead.
         domain: the interval that samples are drawn from.
-        real: of complex numbers it makes real ones.
-        exact: numbers must fit in the dtype, where others wrap around.
+        real: its results for complex numbers are real.
+        exact: numbers that do not fit in the dtype are errors instead of wrapping around.
         factor: the number among the arguments that multiplies the last operand; it must be whole
             where that holds integers.
-        unrounded: operands that are taken as numbers where they are 0-d, on the CPU, and wider than
-            the half they meet: they are not rounded before the computation.
+        unrounded: operands that count as numbers if they are 0-d, on the CPU, and wider than the
+            half of the other operands; they are not rounded before the computation.
     """
 
     kind = "pointwise"
@@ -316,7 +319,7 @@ class Pointwise(Operator):
     ) -> None:
         self.exact, self.unrounded = exact, tuple(unrounded)
         self.factor = factor
-        self.special_values = True  # whether samples hold nan, infinities and limits of integers
+        self.special_values = True  # whether samples contain nan, infinities and limits of integers
         default_inplace = not internal and not conditions
         super().__init__(
             schema,
@@ -350,7 +353,7 @@ class Pointwise(Operator):
 
     @property
     def parameters(self) -> list[grammar.Argument]:
-        """The other arguments, which the scalar function gets after the operands."""
+        """The arguments that the scalar function gets after the operands."""
         return [argument for argument in self.schema.arguments if not argument.is_tensor]
 
     def run_reference(self, values: dict[str, Any]) -> Any:
@@ -404,17 +407,17 @@ class Reduction(Operator):
         return self.summary + _reduction_paragraphs(self)
 
     def run_reference(self, values: dict[str, Any]) -> Any:
-        """Run the reference; of float16 in float32, so that the result alone is rounded."""
+        """Run the reference; for float16 in float32, so that only the result is rounded."""
         halves = {k: v.astype("float32") for k, v in values.items() if _is_half(v)}
         made = super().run_reference({**values, **halves})
         return made.astype("float16") if halves and str(made.dtype) == "float32" else made
 
 
 class View(Operator):
-    """Another look at the same bytes: the shape function makes the result, there is no kernel.
+    """A view of the same bytes: the shape function makes the result, there is no kernel.
 
     Args:
-        fresh: it makes new memory whose elements nobody has set.
+        fresh: it makes new, uninitialised memory.
         cut: no gradient flows through it.
     """
 
@@ -439,7 +442,7 @@ class View(Operator):
 
 
 class Composite(Operator):
-    """Calls of other operators and nothing else; layers such as autograd see those."""
+    """An operator made of calls of other operators; layers such as autograd see these calls."""
 
     kind = "composite"
 
@@ -538,7 +541,9 @@ def compute_dtype(operator: Pointwise, values: dict[str, Any]) -> str:
 
 
 def _run_pointwise(operator: Pointwise, reference: Reference, values: dict[str, Any]) -> Any:
-    """Promote and cast the operands, run `reference`, cast its result: of float16 too, once."""
+    """Promote and cast the operands, run `reference`, cast its result, which is rounded once for
+    float16 too.
+    """
     import numpy as np
 
     dtype = compute_dtype(operator, values)

@@ -1,8 +1,8 @@
 """The types of values in functions of a spec, for the words' signatures and the translator.
 
 A function of a spec is Python without annotations; the translator infers one of these types for
-each expression. Numbers, strings and dtypes are what they are in Python. Lists and tensors come
-in two types each: *borrowed*, which somebody else keeps alive, and *own*.
+each expression. Numbers, strings and dtypes are as in Python. Lists and tensors have two types
+each: *borrowed*, which something else keeps alive, and *own*.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ __all__ = [
 
 
 class Kind(enum.Enum):
-    """What a value is: its name in errors, and what it stands for."""
+    """A kind of value: its name in errors, and its meaning."""
 
     INT = "int", "an integer of 64 bits"
     FLOAT = "float", "a float64"
@@ -154,7 +154,7 @@ PLAIN = {
 
 
 def of_annotation(hint: Any) -> Type:
-    """Return the type that a word's annotation stands for; ``TypeError`` if it is none."""
+    """Return the type for a word's annotation; ``TypeError`` if there is none."""
     if typing.get_origin(hint) is Annotated:
         return next(each for each in typing.get_args(hint)[1:] if isinstance(each, Type))
     if typing.get_origin(hint) in (typing.Union, types.UnionType):

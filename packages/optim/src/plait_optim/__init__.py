@@ -1,7 +1,7 @@
 """Optimizers that write any array in place: plait tensors, NumPy arrays, torch tensors.
 
-A step over all parameters of a group is one call of a fused operator in this package's own
-component; it is loaded when the first step is taken. Importing this package loads plait-abi alone.
+A step over all parameters of a group is one call of a fused operator in this package's component,
+which is loaded at the first step. Importing this package loads plait-abi only.
 """
 
 from plait_optim import lr_scheduler, swa_utils

@@ -14,7 +14,7 @@ _FIRST_IN_GROUPS = ("lr", "rho", "eps", "weight_decay", "maximize", "capturable"
 
 @document_common_options
 class Adadelta(Elementwise):
-    r"""Steps as large as those of late were, relative to the gradients of late.
+    r"""Adadelta: steps scaled by running averages of squared steps and squared gradients.
 
     With gradient :math:`g` (negated if ``maximize``), weight decay :math:`\lambda` and the step
     number t from 1:

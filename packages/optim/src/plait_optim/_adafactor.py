@@ -20,13 +20,14 @@ from plait_optim._options import checked, document_common_options, not_negative
 __all__ = ["Adafactor"]
 
 _FACTORS = ("row_var", "col_var")
-_MOMENTS = (*_FACTORS, "variance")  # of one parameter, either the factors or the variance
+# the state of a parameter has either the factors or the variance
+_MOMENTS = (*_FACTORS, "variance")
 _EPSILON = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52}
 
 
 @document_common_options
 class Adafactor(Optimizer):
-    r"""Adam's second moments in memory for rows and columns alone, and steps relative to weights.
+    r"""Adafactor: second moments factored into rows and columns, and steps relative to the weights.
 
     With gradient :math:`g` (negated if ``maximize``) of m columns and n rows (the last two
     dimensions), weight decay :math:`\lambda` and the step number t from 1:
@@ -41,8 +42,8 @@ class Adafactor(Optimizer):
         u &= g / \max(\sqrt V, \epsilon_1), \quad
             p \leftarrow p - \alpha\, u / \max(1, \mathrm{RMS}(u) / d)
 
-    Of vectors and numbers V is kept itself. As in PyTorch, and unlike the paper, lr is the largest
-    relative step, and :math:`\epsilon_1` guards the quotients.
+    For vectors and 0-d arrays V itself is stored. As in PyTorch, and unlike the paper, lr is the
+    largest relative step, and :math:`\epsilon_1` guards the quotients.
 
     Args:
         params: real floating arrays of NumPy, torch or plait; see `Optimizer`.
@@ -50,11 +51,11 @@ class Adafactor(Optimizer):
         beta2_decay: :math:`\tau`, at most 0.
         eps: :math:`(\epsilon_1, \epsilon_2)`; None is the epsilon of the dtype.
         d: the largest root mean square of an update, at least 1.
-        foreach: accepted as in PyTorch.
+        foreach: accepted for PyTorch's signature.
 
     Raises:
         ValueError: if an option is out of its range.
-        TypeError: if parameters can't be computed with.
+        TypeError: if the library of the parameters has no arithmetic.
 
     Example:
         >>> import numpy as np
@@ -96,11 +97,11 @@ class Adafactor(Optimizer):
         super().__init__(params, defaults)
 
     def check_group(self, group: ParamGroup) -> None:
-        """Refuse arrays that can't be computed with: see `Optimizer.check_group`."""
+        """Raise for arrays without arithmetic: see `Optimizer.check_group`."""
         check_arithmetic(self, group["params"])
 
     def load_value(self, param: Any, name: str, value: Any) -> Any:
-        """Return what is kept of a loaded value: see `Optimizer.load_value`."""
+        """Return the stored form of a loaded value: see `Optimizer.load_value`."""
         if name not in _FACTORS:
             return super().load_value(param, name, value)
         made = zeros(param, tuple(value.shape))
@@ -155,7 +156,7 @@ def _root_mean_square(array: Any, count: int) -> float:
 
 
 def _scale(grad: Any, moments: list[Any], weight: float, eps: float) -> Any:
-    """1 over the root of the second moment, after ``weight`` of this gradient's came in."""
+    """Return 1 / root of the second moment, after its update by this gradient with ``weight``."""
     squares = grad * grad
     if len(moments) == 1:
         [moment] = moments

@@ -28,7 +28,7 @@ class Adagrad(Elementwise):
     Args:
         params: real floating arrays, or groups of them; see `Optimizer`.
         lr_decay: :math:`\eta`, at least 0.
-        initial_accumulator_value: what s is before the first step, at least 0.
+        initial_accumulator_value: the initial value of s, at least 0.
 
     Raises:
         ValueError: if an option is out of its range.
@@ -69,5 +69,5 @@ class Adagrad(Elementwise):
         super().__init__(params, defaults)
 
     def fill(self, group: ParamGroup, name: str) -> float:
-        """Return what the sum begins with."""
+        """Return the initial value of the sum."""
         return float(group["initial_accumulator_value"])

@@ -28,7 +28,7 @@ class Adam(Elementwise):
         p &\leftarrow p - \mathrm{lr}\, \frac{m / (1 - \beta_1^t)}
             {\sqrt{v / (1 - \beta_2^t)} + \epsilon}
 
-    With ``amsgrad`` the largest v so far stands in the denominator.
+    With ``amsgrad`` the denominator has the largest v so far.
 
     Args:
         params: real floating arrays, or groups of them; see `Optimizer`.

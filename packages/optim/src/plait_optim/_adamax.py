@@ -12,7 +12,7 @@ __all__ = ["Adamax"]
 
 @document_common_options
 class Adamax(Elementwise):
-    r"""Adam scaled by the largest gradient of late instead of by squares.
+    r"""Adamax: Adam with the infinity norm of recent gradients instead of their squares.
 
     With gradient :math:`g` (negated if ``maximize``), weight decay :math:`\lambda` and the step
     number t from 1:

@@ -1,8 +1,8 @@
-"""Computing with parameters in the arithmetic of their own library.
+"""Arithmetic with parameters, by their own library.
 
 For optimizers that need more than one fused pass. Parameters must be of a library that has
-``concatenate`` and arithmetic: NumPy's, torch's, plait's. Halves are computed with as float32 and
-kept as halves, as in the fused steps.
+``concatenate`` and arithmetic: NumPy's, torch's, plait's. Halves are computed in float32 and stored
+as halves, as in the fused steps.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = [
 
 
 def check_arithmetic(optimizer: object, params: list[Any]) -> None:
-    """Refuse arrays that can't be computed with."""
+    """Raise for arrays without arithmetic."""
     for param in params:
         if library_function(type(param), "concatenate") is None:
             raise TypeError(
@@ -46,7 +46,7 @@ def zeros(param: Any, shape: Any) -> Any:
 
 
 def wide(array: Any) -> Any:
-    """Return what can be computed with: of halves a copy in float32, all else as it is."""
+    """Return an array for computations: for halves a copy in float32, else the array itself."""
     if not dtype_name(array).endswith("float16"):
         return array
     cls = type(array)
@@ -59,7 +59,9 @@ def wide(array: Any) -> Any:
 
 @contextmanager
 def widened(*arrays: Any) -> Iterator[list[Any]]:
-    """Give arrays to change in place; those that are halves are written back at the end."""
+    """A context manager with arrays to change in place; copies of halves are written back at its
+    end.
+    """
     [mine] = exposed(list(arrays))
     given = [wide(array) for array in mine]
     yield given
@@ -69,7 +71,7 @@ def widened(*arrays: Any) -> Iterator[list[Any]]:
 
 
 def narrowed(param: Any, value: Any) -> Any:
-    """Return what was computed in the dtype of a parameter, to be kept."""
+    """Return a result in the dtype of a parameter, to be stored."""
     if value.dtype == param.dtype:
         return value
     copy = zeros(param, tuple(value.shape))
@@ -78,7 +80,7 @@ def narrowed(param: Any, value: Any) -> Any:
 
 
 def own_gradients(optimizer: object, params: list[Any], grads: list[Any]) -> list[Any]:
-    """Return copies of the gradients to compute with, each in the library of its parameter."""
+    """Return copies of the gradients, each in the library of its parameter."""
     copies = []
     for i, (param, grad) in enumerate(zip(params, grads, strict=True)):
         shapes = tuple(param.shape), tuple(grad.shape) if hasattr(grad, "shape") else None

@@ -1,10 +1,10 @@
-"""What optimizers need to know of the arrays they write: three sorts, told apart by their type.
+"""The three kinds of arrays that optimizers write to, distinguished by their type.
 
 - *plait*: the class has ``__plait_tensor__``. State is made by the operator ``optimizer_state``.
-- *torch*: its tensors refuse DLPack while they require grad, so a detached alias is handed over
-  and the version counter is moved on afterwards through ``torch.autograd.graph``.
+- *torch*: its tensors do not support DLPack while they require grad, so a detached alias is passed
+    and the version counter is incremented afterwards through ``torch.autograd.graph``.
 - *array*: anything else with ``__dlpack__``, such as NumPy arrays. State is made by the array's own
-  ``zeros_like``, and where there is none by the operator.
+  ``zeros_like``, or by the operator if there is none.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _sort_of(cls: type) -> Sort | None:
 
 
 sort_of: Callable[[type], Sort | None] = functools.lru_cache(maxsize=256)(_sort_of)
-"""How arrays of a class are treated, or None if the class is no array's."""
+"""The kind of arrays of a class, or None if they are not arrays."""
 
 
 def type_name(value: object) -> str:
@@ -55,14 +55,16 @@ def type_name(value: object) -> str:
 
 
 def exposed(*lists: list[Any]) -> Sequence[list[Any]]:
-    """Return lists of the same bytes as objects that an operator takes."""
+    """Return lists of objects that operators accept, on the same bytes."""
     if not _any_torch(itertools.chain.from_iterable(lists)):
         return lists
     return [[a.detach() if sort_of(type(a)) == "torch" else a for a in each] for each in lists]
 
 
 def mark_written(arrays: list[Any]) -> None:
-    """Tell torch's autograd of writes into its tensors; plait's runtime has seen its own."""
+    """Record writes to torch's tensors in its version counters; plait's runtime has seen those to
+    its own.
+    """
     if _any_torch(arrays):
         theirs = [a for a in arrays if sort_of(type(a)) == "torch"]
         sys.modules["torch"].autograd.graph.increment_version(theirs)
@@ -73,7 +75,7 @@ def _any_torch(arrays: Iterable[Any]) -> bool:
 
 
 def filled_like(param: Any, fill: float = 0.0) -> Any:
-    """Return copies of ``fill`` as state of ``param``, of its own library where that can."""
+    """Return arrays filled with ``fill`` as state of ``param``, of its own library if possible."""
     if sort_of(type(param)) == "plait":
         return operator("optimizer_state")(param, fill)
     make = library_function(type(param), "full_like" if fill else "zeros_like")
@@ -92,11 +94,11 @@ def _library_function(cls: type, name: str) -> Any:
 
 
 library_function: Callable[[type, str], Any] = functools.lru_cache(maxsize=256)(_library_function)
-"""The function of a name in the library that a class of arrays is of, or None."""
+"""The function of a name in the library of a class of arrays, or None."""
 
 
 def number(handle: Any) -> float:
-    """Return the number in an operator's result of no dimensions."""
+    """Return the number in an operator's 0-d result."""
     if hasattr(handle, "item"):
         return float(handle.item())
     for name in ("numpy", "plait_core", "torch"):

@@ -13,7 +13,7 @@ __all__ = ["ASGD"]
 
 @document_common_options
 class ASGD(Elementwise):
-    r"""Gradient descent with a falling rate that keeps the average of the points it goes through.
+    r"""Gradient descent with a decaying rate, which also averages the parameters over the steps.
 
     With gradient :math:`g` (negated if ``maximize``), weight decay :math:`\lambda` and the step
     number t from 1:
@@ -25,12 +25,12 @@ class ASGD(Elementwise):
         \eta &\leftarrow \mathrm{lr} / (1 + \lambda_d\, \mathrm{lr}\, t)^\alpha, \quad
             \mu \leftarrow 1 / \max(1, t - t_0)
 
-    The average a is kept as ``state[p]["ax"]``.
+    The average a is ``state[p]["ax"]``.
 
     Args:
         params: real floating arrays, or groups of them; see `Optimizer`.
-        lambd: :math:`\lambda_d`, by which weights decay and the rate falls.
-        alpha: :math:`\alpha`, the power with which the rate falls.
+        lambd: :math:`\lambda_d`, the decay of weights and of the rate.
+        alpha: :math:`\alpha`, the exponent of the rate's decay.
         t0: the step :math:`t_0` after which averaging begins.
 
     Raises:
@@ -69,7 +69,7 @@ class ASGD(Elementwise):
         super().__init__(params, checked(self, locals()))
 
     def fill(self, group: ParamGroup, name: str) -> float:
-        """Return what a state begins with."""
+        """Return the initial value of a state."""
         return {"eta": float(group["lr"]), "mu": 1.0}.get(name, 0.0)
 
     def numbers(self, group: ParamGroup, state: dict[str, Any], step: int) -> tuple[float, ...]:
@@ -77,7 +77,7 @@ class ASGD(Elementwise):
         return state["eta"], state["mu"]
 
     def count(self, group: ParamGroup, state: dict[str, Any], step: int) -> None:
-        """Take down that a step was taken, and with it the next one's rate and weight."""
+        """Count a step, and compute the rate and the weight of the next one."""
         lr, lambd = float(group["lr"]), float(group["lambd"])
         state["step"] = step
         state["eta"] = lr / (1 + lambd * lr * step) ** float(group["alpha"])

@@ -19,7 +19,7 @@ def operator(name: str) -> Any:
 
 
 class grad_mode:  # noqa: N801 - used as `with grad_mode(False):`
-    """Whether the engine, if one is loaded, records what runs inside."""
+    """A context manager that sets whether the engine, if one is loaded, records operators."""
 
     __slots__ = ("_before", "_enabled")
 

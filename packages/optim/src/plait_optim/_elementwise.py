@@ -1,4 +1,4 @@
-"""What optimizers share whose step is one operator, applied to each element by itself."""
+"""The base of optimizers whose step is one elementwise operator."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ __all__ = ["Elementwise"]
 
 
 class Elementwise(Optimizer):
-    """Calls an operator once a group: parameters, gradients, lists of state, step numbers, options.
+    """An optimizer that calls one operator for each group, with parameters, gradients, lists of
+    state, step numbers and options.
 
-    A subclass names the operator, its state and the options that the operator takes; where names
-    don't say enough, it overrides `kept`, `options`, `fill`, `numbers` and `count`.
+    A subclass names the operator, its state and the options that the operator takes; if names are
+    not enough, it overrides `kept`, `options`, `fill`, `numbers` and `count`.
     """
 
     scales_gradients = True
@@ -26,14 +27,14 @@ class Elementwise(Optimizer):
     scalars: ClassVar[tuple[str, ...]] = ()
     """State that is a number for each parameter."""
     operator_options: ClassVar[tuple[str, ...]] = ()
-    """The options that the operator takes, ``maximize`` apart."""
+    """The options that the operator takes, except ``maximize``."""
 
     def kept(self, group: ParamGroup) -> list[str]:
         """Return the names of the state's arrays in the operator's order; "" for an absent one."""
         return list(self.arrays)
 
     def options(self, group: ParamGroup) -> dict[str, Any]:
-        """Return the operator's options, ``maximize`` and ``grad_scale`` apart."""
+        """Return the operator's options, except ``maximize`` and ``grad_scale``."""
         found: dict[str, Any] = {}
         for name in self.operator_options:
             value = group[name]
@@ -47,7 +48,7 @@ class Elementwise(Optimizer):
         return found
 
     def fill(self, group: ParamGroup, name: str) -> float:
-        """Return what the state ``name`` is filled with before the first step."""
+        """Return the initial value of the state ``name``."""
         return 0.0
 
     def numbers(self, group: ParamGroup, state: dict[str, Any], step: int) -> tuple[float, ...]:
@@ -55,7 +56,7 @@ class Elementwise(Optimizer):
         return ()
 
     def count(self, group: ParamGroup, state: dict[str, Any], step: int) -> None:
-        """Take down in the state of one parameter that a step was taken."""
+        """Count a step in the state of one parameter."""
         state["step"] = step
 
     def update(
@@ -88,12 +89,12 @@ class Elementwise(Optimizer):
             grad_scale=self.grad_scale,
             **self.options(group),
         )
-        # only now: a refused step is none
+        # counted only after the operator has succeeded
         for state, step in zip(states, steps, strict=True):
             self.count(group, state, step)
 
     def load_value(self, param: Any, name: str, value: Any) -> Any:
-        """Return what is kept of a loaded value: see `Optimizer.load_value`."""
+        """Return the stored form of a loaded value: see `Optimizer.load_value`."""
         return float(value) if name in self.scalars else super().load_value(param, name, value)
 
     def _start(

@@ -19,14 +19,14 @@ __all__ = [
 
 
 def joined(arrays: list[Any]) -> Any:
-    """Return a copy of all elements, in one dimension, to compute with."""
+    """Return a copy of all elements as a vector."""
     join = library_function(type(arrays[0]), "concatenate")
     [given] = exposed(arrays)
     return join([wide(array).reshape(-1) for array in given])
 
 
 def total(params: list[Any]) -> int:
-    """Return how many elements there are."""
+    """Return the number of elements."""
     count = 0
     for param in params:
         size = 1
@@ -65,7 +65,7 @@ def dot(a: Any, b: Any) -> float:
 
 
 def largest(a: Any) -> float:
-    """Return the largest magnitude in a vector."""
+    """Return the largest absolute value in a vector."""
     return float(abs(a).max()) if a.shape[0] else 0.0
 
 

@@ -1,4 +1,4 @@
-"""Parameter groups: what a caller may pass, and the errors for what they may not."""
+"""Parameter groups and the check of their arguments."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ required: Any = _Required()
 
 
 def split(params: Any) -> list[ParamGroup]:
-    """Return the groups in what was passed as ``params``: arrays, (name, array) pairs or dicts."""
+    """Return the groups of the argument ``params``: arrays, (name, array) pairs or dicts."""
     if sort_of(type(params)) is not None or not isinstance(params, Iterable):
         raise TypeError(
             "params argument given to the optimizer should be an iterable of Tensors or dicts, "
@@ -42,7 +42,7 @@ def split(params: Any) -> list[ParamGroup]:
 
 
 def complete(group: Any, defaults: dict[str, Any], others: list[ParamGroup]) -> ParamGroup:
-    """Check a new group and fill in what it leaves to the defaults."""
+    """Check a new group and fill in the defaults."""
     if not isinstance(group, dict):
         raise TypeError(f"param_group must be a dict, but got {type(group)}")
     if "params" not in group:

@@ -1,4 +1,4 @@
-"""Functions that a program hangs into an optimizer, and the handles that take them out again."""
+"""Hooks of optimizers, and handles to remove them."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ __all__ = ["Hooks", "RemovableHandle", "hooked"]
 
 
 class RemovableHandle:
-    """What registering a hook returns: `remove` takes the hook out again, and so does ``with``."""
+    """A handle that removes a hook: by `remove`, or at the end of a ``with``."""
 
     def __init__(self, hooks: dict[int, Callable[..., Any]], number: int) -> None:
         self._hooks = hooks
         self.id = number
 
     def remove(self) -> None:
-        """Take the hook out; doing so twice is no error."""
+        """Remove the hook; a second call does nothing."""
         self._hooks.pop(self.id, None)
 
     def __enter__(self) -> RemovableHandle:
@@ -28,12 +28,12 @@ class RemovableHandle:
 
 
 class Hooks(dict[int, Callable[..., Any]]):
-    """Hooks of one kind by their numbers, in the order in which they run."""
+    """Hooks of one kind by number, in the order of their calls."""
 
     _next = 0
 
     def register(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
-        """Add a hook at the end, or with ``prepend`` in front."""
+        """Add a hook at the end, or at the beginning with ``prepend``."""
         number = self._next
         self._next += 1
         later = dict(self) if prepend else {}
@@ -44,7 +44,7 @@ class Hooks(dict[int, Callable[..., Any]]):
         return RemovableHandle(self, number)
 
     def in_order(self) -> list[Callable[..., Any]]:
-        """Return the hooks as they are now: one may remove itself while it runs."""
+        """Return a copy of the list of hooks, as a hook may remove itself while it runs."""
         return list(self.values())
 
     # a copied or a loaded optimizer starts without hooks, as in PyTorch
@@ -53,13 +53,13 @@ class Hooks(dict[int, Callable[..., Any]]):
 
 
 def hooked(step: Callable[..., Any]) -> Callable[..., Any]:
-    """Run an optimizer's step hooks around a ``step`` method; around the outermost one alone."""
+    """Run an optimizer's step hooks around a ``step`` method, for the outermost call only."""
     if getattr(step, "hooked", False):
         return step
 
     @functools.wraps(step)
     def with_hooks(self: Any, *args: Any, **kwargs: Any) -> Any:
-        # an optimizer around another may not have called `__init__`, and has no hooks then
+        # an optimizer that wraps another may not have called `__init__`; then it has no hooks
         known = self.__dict__
         before, after = known.get("_step_pre_hooks"), known.get("_step_post_hooks")
         if not (before or after) or before is None or after is None or self._stepping:

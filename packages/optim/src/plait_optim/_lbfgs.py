@@ -19,7 +19,8 @@ __all__ = ["LBFGS"]
 
 @document_common_options
 class LBFGS(Optimizer):
-    r"""Steps along an estimate of Newton's direction, from the last gradients. For full batches.
+    r"""L-BFGS: steps along an approximate Newton direction, from recent gradients. It is for full
+    batches.
 
     With gradient :math:`g`, the differences :math:`s_i` of points and :math:`y_i` of gradients in
     the last ``history_size`` iterations, :math:`\rho_i = 1 / y_i^T s_i`:
@@ -30,10 +31,10 @@ class LBFGS(Optimizer):
         p &\leftarrow p - t H g
 
     where t is ``lr``, in the first iteration at most :math:`\mathrm{lr} / \lVert g \rVert_1`, or
-    what a line search from there finds.
+    the result of a line search that starts there.
 
-    Parameters are arrays of one library and dtype, in one group: NumPy's, torch's or plait's. Where
-    they carry no ``.grad``, the closure returns the loss and a list of gradients.
+    Parameters are arrays of one library and dtype, in one group: NumPy's, torch's or plait's. If
+    they have no ``.grad``, the closure returns the loss and a list of gradients.
 
     Args:
         params: real floating arrays; see `Optimizer`.
@@ -41,12 +42,12 @@ class LBFGS(Optimizer):
         max_eval: calls of the closure in a step; 1.25 times ``max_iter`` by default.
         tolerance_grad: stop where no element of the gradient is larger.
         tolerance_change: stop where neither loss nor parameters change more.
-        history_size: how many differences are kept.
+        history_size: the number of differences that are stored.
         line_search_fn: "strong_wolfe", or None for steps of fixed length.
 
     Raises:
         ValueError: if an option is out of its range, or there is more than one group.
-        TypeError: if parameters can't be computed with.
+        TypeError: if the library of the parameters has no arithmetic.
 
     Example:
         >>> import numpy as np
@@ -86,7 +87,7 @@ class LBFGS(Optimizer):
         super().__init__(params, defaults)
 
     def check_group(self, group: ParamGroup) -> None:
-        """Refuse a second group: see `Optimizer.check_group`."""
+        """Raise for a second group: see `Optimizer.check_group`."""
         if self.param_groups:
             raise ValueError(
                 "LBFGS doesn't support per-parameter options (parameter groups); "
@@ -98,8 +99,8 @@ class LBFGS(Optimizer):
         """Iterate until one of the limits is reached.
 
         Args:
-            closure: computes the loss and the gradients; called many times. Returns the loss, or,
-                where parameters carry no ``.grad``, the loss and a list of gradients.
+            closure: computes the loss and the gradients; called many times. It returns the loss,
+                or, if parameters have no ``.grad``, the loss and a list of gradients.
 
         Returns:
             The loss before the step.
@@ -197,7 +198,7 @@ class LBFGS(Optimizer):
         return loss, value, _flat.joined(given)
 
     def load_value(self, param: Any, name: str, value: Any) -> Any:
-        """Return what is kept of a loaded value: see `Optimizer.load_value`."""
+        """Return the stored form of a loaded value: see `Optimizer.load_value`."""
         params = self.param_groups[0]["params"]
         if name in ("d", "prev_flat_grad"):
             return None if value is None else _flat.loaded(params, value)
@@ -211,7 +212,7 @@ class LBFGS(Optimizer):
 
 
 def _direction(state: dict[str, Any], grad: Any, group: ParamGroup) -> Any:
-    """Return -H g, after the last difference was taken into the history."""
+    """Add the last difference to the history and return -H g."""
     if state["n_iter"] == 1:
         state.update(old_dirs=[], old_stps=[], ro=[], H_diag=1.0)
         return -grad

@@ -12,7 +12,7 @@ DECREASE, CURVATURE = 1e-4, 0.9
 
 
 class Point(NamedTuple):
-    """A point on the line: step length, loss, gradient, and its part along the direction."""
+    """A point on the line: step length, loss, gradient, and slope along the direction."""
 
     t: float
     loss: float
@@ -28,7 +28,7 @@ def strong_wolfe(
     most: int,
     tolerance: float = 1e-9,
 ) -> tuple[Point, int]:
-    """Return a point where the loss fell and its slope is flat enough, and the evaluations made.
+    """Return a point that satisfies the strong Wolfe conditions, and the number of evaluations.
 
     Nocedal and Wright, "Numerical optimization" (2006), algorithms 3.5 and 3.6, with cubic
     interpolation and the safeguards of Schmidt's minFunc, as in PyTorch.
@@ -37,9 +37,9 @@ def strong_wolfe(
         evaluate: the function, at a step length.
         start: the point at 0, whose slope is negative.
         t: the first step length.
-        size: the largest element of the direction: ``tolerance`` is a length times that.
-        most: how many step lengths may be tried after the first.
-        tolerance: brackets smaller than that are not searched.
+        size: the largest element of the direction; ``tolerance`` is a step length times this.
+        most: the limit of step lengths to try after the first.
+        tolerance: smaller brackets are not searched.
     """
 
     def too_high(point: Point) -> bool:
@@ -87,7 +87,9 @@ def strong_wolfe(
 
 
 def _away_from_ends(t: float, least: float, most: float, stuck: bool) -> tuple[float, bool]:
-    """Return ``t``, moved inwards if it is near an end for the second time, and if it is so now."""
+    """Return ``t``, moved inwards if it is near an end for the second time, and whether it is near
+    an end.
+    """
     margin = 0.1 * (most - least)
     if min(most - t, t - least) >= margin:
         return t, False
@@ -97,7 +99,7 @@ def _away_from_ends(t: float, least: float, most: float, stuck: bool) -> tuple[f
 
 
 def _minimum_of_cubic(a: Point, b: Point, bounds: tuple[float, float]) -> float:
-    """Return where the cubic through two points with their slopes is least, within bounds."""
+    """Return the minimum of the cubic through two points with their slopes, within bounds."""
     if b.t < a.t:
         a, b = b, a
     d = a.slope + b.slope - 3 * (a.loss - b.loss) / (a.t - b.t) if a.t != b.t else math.nan

@@ -16,7 +16,7 @@ __all__ = ["Muon"]
 
 @document_common_options
 class Muon(Optimizer):
-    r"""Momentum whose singular values are all brought near 1. For the matrices of hidden layers.
+    r"""Muon: orthogonalised momentum, for the matrices of hidden layers.
 
     With gradient :math:`g`, weight decay :math:`\lambda`, momentum :math:`\mu`:
 
@@ -29,7 +29,7 @@ class Muon(Optimizer):
 
     with :math:`(a, b', c)` of ``ns_coefficients``, K ``ns_steps``, and for m rows and n columns
     :math:`\gamma = \sqrt{\max(1, m / n)}` ("original") or :math:`0.2 \sqrt{\max(m, n)}`
-    ("match_rms_adamw"). Biases, embeddings and the like belong to another optimizer.
+    ("match_rms_adamw"). Biases, embeddings and similar parameters need another optimizer.
 
     PyTorch iterates in bfloat16, this optimizer in the dtype of the parameters; in float32 if they
     are halves.
@@ -43,8 +43,8 @@ class Muon(Optimizer):
         adjust_lr_fn: "original", "match_rms_adamw", or None for the first.
 
     Raises:
-        ValueError: if an option is out of its range, or a parameter is no matrix.
-        TypeError: if parameters can't be computed with.
+        ValueError: if an option is out of its range, or a parameter is not a matrix.
+        TypeError: if the library of the parameters has no arithmetic.
 
     Example:
         >>> import numpy as np
@@ -88,7 +88,7 @@ class Muon(Optimizer):
         super().__init__(params, defaults)
 
     def check_group(self, group: ParamGroup) -> None:
-        """Refuse what is no matrix: see `Optimizer.check_group`."""
+        """Raise for parameters that are not matrices: see `Optimizer.check_group`."""
         check_arithmetic(self, group["params"])
         for param in group["params"]:
             if len(param.shape) != 2:

@@ -89,15 +89,15 @@ class NAdam(Elementwise):
         super().__init__(params, defaults)
 
     def fill(self, group: ParamGroup, name: str) -> float:
-        """Return what a state begins with: an empty product, and averages of 0."""
+        """Return the initial value of a state: 1 for the product, 0 for averages."""
         return float(name == "mu_product")
 
     def numbers(self, group: ParamGroup, state: dict[str, Any], step: int) -> tuple[float, ...]:
-        """Return the product of all momenta, this step's included."""
+        """Return the product of the momenta of all steps up to this one."""
         mu = float(group["betas"][0]) * (1 - 0.5 * 0.96 ** (step * float(group["momentum_decay"])))
         return (state["mu_product"] * mu,)
 
     def count(self, group: ParamGroup, state: dict[str, Any], step: int) -> None:
-        """Take down that a step was taken."""
+        """Count a step."""
         [state["mu_product"]] = self.numbers(group, state, step)
         state["step"] = step

@@ -22,14 +22,14 @@ StateDict = dict[str, Any]
 
 
 class Optimizer:
-    """Holds parameters in groups and what it remembers of each, and takes steps.
+    """The base class: it holds groups of parameters and their state, and takes steps.
 
     A subclass passes its options as ``defaults`` and implements `update`; or, as in PyTorch, it
     overrides `step` itself.
 
-    Plait's optimizers take float32, float64, float16 and bfloat16. What they keep has the dtype of
-    its parameter. A step on float16 or bfloat16 computes in float32 and rounds what it writes, so
-    that a change of less than half a last digit is lost: keep float32 parameters where that hurts.
+    Plait's optimizers take float32, float64, float16 and bfloat16. State has the dtype of its
+    parameter. A step on float16 or bfloat16 computes in float32 and rounds its results, so small
+    changes of a parameter may be lost; use float32 parameters to avoid this.
 
     Args:
         params: plait tensors, NumPy arrays or torch tensors, in any mixture; (name, array) pairs;
@@ -37,8 +37,8 @@ class Optimizer:
         defaults: options of groups that don't give their own.
 
     Raises:
-        TypeError: if ``params`` is a single array, or one of them is no array.
-        ValueError: if there are none, or one is in two groups or is no leaf.
+        TypeError: if ``params`` is a single array, or one of them is not an array.
+        ValueError: if there are no parameters, or one is in two groups or is not a leaf.
 
     Example:
         >>> import numpy as np
@@ -58,10 +58,10 @@ class Optimizer:
     """Whether `update` multiplies gradients by ``self.grad_scale``, so that a step can clip."""
 
     grad_scale: float = 1.0
-    """What `update` multiplies gradients by: less than 1 while ``step(max_norm=...)`` clips."""
+    """The factor of gradients in `update`: less than 1 while ``step(max_norm=...)`` clips."""
 
     grad_norm: float | None = None
-    """The norm of the gradients that the last ``step(max_norm=...)`` found."""
+    """The norm of the gradients in the last ``step(max_norm=...)``."""
 
     _stepping = False
 
@@ -87,9 +87,9 @@ class Optimizer:
         self.param_groups.append(group)
 
     def check_group(self, group: ParamGroup) -> None:
-        """Raise where this optimizer can't take a new group; for subclasses that are choosy.
+        """Raise if this optimizer does not support a new group; subclasses may override it.
 
-        The group is complete, options and all, and not yet among ``param_groups``.
+        The group has all its options and is not in ``param_groups`` yet.
         """
 
     # ---- steps ----------------------------------------------------------------------------------
@@ -107,14 +107,14 @@ class Optimizer:
         Args:
             closure: computes the loss again, and gradients with it; called once, before the step.
             grads: gradients, one for each parameter over all groups, or None where there is
-                none, for arrays that carry no ``.grad``; without it ``.grad`` is used.
-            max_norm: clip: let the step see all gradients times
-                :math:`\min(1, \mathrm{max\_norm} / (\lVert g \rVert + 10^{-6}))`, with the 2-norm
-                over all of them, as ``clip_grad_norm_`` does but in the pass of the step itself:
-                gradients are not written. The norm is kept as ``grad_norm``.
+                none, for arrays without ``.grad``; by default ``.grad`` is used.
+            max_norm: clip gradients: the step uses all gradients times :math:`\min(1,
+                \mathrm{max\_norm} / (\lVert g \rVert + 10^{-6}))`, with the 2-norm over all of
+                them, like ``clip_grad_norm_``, but within the step: gradients are not changed. The
+                norm is stored as ``grad_norm``.
 
         Returns:
-            What ``closure`` returned, or None.
+            The result of ``closure``, or None.
 
         Raises:
             ValueError: if ``grads`` has another length than the parameters, or ``max_norm`` is
@@ -122,8 +122,8 @@ class Optimizer:
             TypeError: if there is no ``grads`` and a parameter has no ``.grad``.
             NotImplementedError: if there is a ``max_norm``, and this optimizer's `update` doesn't
                 scale gradients.
-            ShapeError, DTypeError: if a gradient doesn't fit its parameter; then nothing of its
-                group was updated.
+            ShapeError, DTypeError: if a gradient doesn't fit its parameter; then no parameter of
+            its group was updated.
         """
         loss = None
         if closure is not None:
@@ -151,10 +151,10 @@ class Optimizer:
         """Update the parameters of one group that have a gradient; for subclasses to implement.
 
         Args:
-            group: whose options count.
-            params: what to write, each with a gradient; torch tensors come detached.
+            group: the group with the options.
+            params: the parameters with a gradient; torch tensors are detached.
             grads: a gradient for each.
-            states: what is kept for each, empty at first.
+            states: the state of each, empty at first.
         """
         raise NotImplementedError(f"{type(self).__name__}: implement `update` or `step`")
 
@@ -204,7 +204,7 @@ class Optimizer:
         self.grad_scale = 1.0 if scale >= 1 else scale  # nan stays nan
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Forget the gradients, or with ``set_to_none=False`` fill them with zeros."""
+        """Drop the gradients, or with ``set_to_none=False`` fill them with zeros."""
         for group in self.param_groups:
             for param in group["params"]:
                 grad = getattr(param, "grad", None)
@@ -232,7 +232,7 @@ class Optimizer:
     def register_state_dict_pre_hook(
         self, hook: Callable[[Optimizer], None], prepend: bool = False
     ) -> RemovableHandle:
-        """Call ``hook(optimizer)`` before `state_dict` looks at anything."""
+        """Call ``hook(optimizer)`` at the beginning of `state_dict`."""
         return self._state_dict_pre_hooks.register(hook, prepend)
 
     def register_state_dict_post_hook(
@@ -250,7 +250,7 @@ class Optimizer:
     def register_load_state_dict_post_hook(
         self, hook: Callable[[Optimizer], None], prepend: bool = False
     ) -> RemovableHandle:
-        """Call ``hook(optimizer)`` when a state was loaded."""
+        """Call ``hook(optimizer)`` after a state was loaded."""
         return self._load_state_dict_post_hooks.register(hook, prepend)
 
     # ---- saving and loading ---------------------------------------------------------------------
@@ -282,11 +282,11 @@ class Optimizer:
         return result
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over what `state_dict` gave; arrays are copied to the library of their parameter.
+        """Load a result of `state_dict`; arrays are copied to the library of their parameter.
 
         Raises:
-            ValueError: if the number of groups, or of parameters in one, is another.
-            KeyError: if it is no state of an optimizer.
+            ValueError: if the numbers of groups, or of parameters in a group, differ.
+            KeyError: if it is not a state of an optimizer.
         """
         state_dict = dict(state_dict)
         for before in self._load_state_dict_pre_hooks.in_order():
@@ -326,7 +326,8 @@ class Optimizer:
             after(self)
 
     def load_value(self, param: Any, name: str, value: Any) -> Any:
-        """Return what `load_state_dict` keeps as ``state[param][name]``; subclasses may differ.
+        """Return the value that `load_state_dict` stores as ``state[param][name]``; subclasses may
+        override it.
 
         An array becomes one of the library and the dtype of ``param``, the step number an int.
         """

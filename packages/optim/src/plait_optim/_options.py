@@ -1,18 +1,20 @@
-r"""What the options are that optimizers have in common, and how an optimizer declares its own.
+r"""Common options of optimizers, and the declaration of further options.
 
 An optimizer declares its options once, as the parameters of its `__init__`: name, type, default.
-All else follows from the name:
+Everything else follows from the name:
 
 - the check and the line of documentation of an option that many have (`lr`, `betas`, `eps`,
-  `maximize`, ...) stand in `COMMON`; an optimizer checks in its `__init__` only what it has alone;
-- the defaults of its groups are what `__init__` was called with: `checked(self, locals())`;
+  `maximize`, ...) stand in `COMMON`; an optimizer checks only its own options in `__init__`;
+- the defaults of its groups are the arguments of `__init__`: `checked(self, locals())`;
 - the class decorator `document_common_options` adds the lines of common options to the section
-  ``Args`` of the docstring, which holds those of the optimizer's own options; a line there wins.
+  ``Args`` of the docstring, which has the lines of the optimizer's own options; a line there takes
+  precedence.
 
-State and what a step hands to its operator are declared beside them: see `Elementwise`.
+`Elementwise` has the declarations of state and of the operator's arguments.
 
-PyTorch's groups list options in another order than its signatures do, and saved files show it: an
-optimizer whose two orders differ tells `checked` the options that come first in its groups.
+PyTorch's groups list options in another order than its signatures do, and saved files contain this
+order: an optimizer whose two orders differ passes the options that come first in its groups to
+`checked`.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ Class = TypeVar("Class", bound=type)
 
 
 def not_negative(what: str, value: Any) -> None:
-    """Refuse an option that is no number, or is below 0 or nan."""
+    """Raise for an option that is not a number, or is below 0 or nan."""
     try:
         number = float(value)
     except (TypeError, ValueError):
@@ -50,16 +52,16 @@ def _fractions(betas: tuple[float, float]) -> None:
 
 
 class Option(NamedTuple):
-    """What an option means in every optimizer that has it under this name."""
+    """The meaning of an option in every optimizer that has it under this name."""
 
     text: str
     """The line in the documentation."""
 
     check: Callable[[Any], None] | None = None
-    """Raises where a value is none for this option."""
+    """A function that raises for an invalid value."""
 
     supported: bool = True
-    """Whether it may be on; a flag that PyTorch has and that nothing here implements may not."""
+    """Whether it may be true; flags of PyTorch that are not implemented may not."""
 
 
 def _number(text: str, what: str) -> Option:
@@ -87,7 +89,7 @@ def given(local: dict[str, Any]) -> dict[str, Any]:
     return {
         name: value
         for name, value in local.items()
-        if name not in ("self", "params", "__class__")  # `super()` makes the last one
+        if name not in ("self", "params", "__class__")  # `__class__` is there because of `super()`
     }
 
 
@@ -98,17 +100,18 @@ def checked(
     own: Sequence[str] = (),
     first: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Return what an optimizer was made with as the defaults of its groups.
+    """Return the arguments of an optimizer's `__init__` as the defaults of its groups.
 
     Args:
-        optimizer: whose `__init__` asks, for error texts.
-        local: its ``locals()``, before it has bound anything.
-        own: options that have the name of a common one and another meaning, not checked here.
-        first: options that come first in the groups; all others follow as in the signature.
+        optimizer: the optimizer, for error texts.
+        local: the ``locals()`` of `__init__`, before it has bound anything.
+        own: options with the name of a common one but another meaning, which are not checked here.
+        first: options that come first in the groups; all others follow in the order of the
+            signature.
 
     Raises:
         TypeError, ValueError: if a common option is out of its range.
-        NotImplementedError: if a flag is on that isn't supported.
+        NotImplementedError: if an unsupported flag is true.
     """
     options = given(local)
     for name, value in options.items():
@@ -125,7 +128,7 @@ def checked(
 def document_common_options(optimizer: Class) -> Class:
     """Complete the section ``Args`` of an optimizer's docstring, in the order of its parameters.
 
-    A docstring without that section stays as it is.
+    A docstring without that section is unchanged.
 
     Raises:
         TypeError: if a parameter has no line, there or in `COMMON`, or a line has no parameter.

@@ -14,7 +14,7 @@ _FIRST_IN_GROUPS = ("lr", "betas", "eps", "weight_decay", "maximize", "foreach",
 
 @document_common_options
 class RAdam(Elementwise):
-    r"""Adam that waits with its adaptive rates until their variance is known well enough.
+    r"""RAdam: Adam without adaptive rates in the first steps, in which their variance is large.
 
     With gradient :math:`g` (negated if ``maximize``), weight decay :math:`\lambda` and the step
     number t from 1:

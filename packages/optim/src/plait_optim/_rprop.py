@@ -15,7 +15,8 @@ _FIRST_IN_GROUPS = ("lr", "etas", "step_sizes", "foreach", "maximize", "differen
 
 @document_common_options
 class Rprop(Elementwise):
-    r"""Steps that use the signs of gradients alone, and grow while these stay. For full batches.
+    r"""Rprop: steps by the signs of gradients, which grow while the signs do not change. It is for
+    full batches.
 
     With gradient :math:`g` (negated if ``maximize``) and the step number t from 1:
 
@@ -76,5 +77,5 @@ class Rprop(Elementwise):
         }
 
     def fill(self, group: ParamGroup, name: str) -> float:
-        """Return what a state begins with: the rate is the first step's size."""
+        """Return the initial value of a state: ``lr`` for the step sizes."""
         return float(group["lr"]) if name == "step_size" else 0.0

@@ -28,7 +28,7 @@ class SGD(Optimizer):
 
     Args:
         params: real floating arrays, or groups of them; see `Optimizer`.
-        momentum: :math:`\mu`, at least 0; with 0 nothing is kept between steps.
+        momentum: :math:`\mu`, at least 0; with 0 there is no state.
         dampening: :math:`\tau`.
         nesterov: use Nesterov's form; needs a momentum and no dampening.
 
@@ -100,7 +100,7 @@ class SGD(Optimizer):
             maximize=bool(group["maximize"]),
             grad_scale=self.grad_scale,
         )
-        # only now: a refused step leaves no buffer that counts as a step taken
+        # only after the operator has succeeded, so that a failed step does not count
         if buffers and 1 in steps:
             for state, buffer in zip(states, buffers, strict=True):
                 state["momentum_buffer"] = buffer

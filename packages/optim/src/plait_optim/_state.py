@@ -1,4 +1,4 @@
-"""What an optimizer keeps for each parameter, found by the parameter's identity."""
+"""The state of each parameter, by the parameter's identity."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["State"]
 class State(MutableMapping[Any, dict[str, Any]]):
     """A mapping from parameters to dictionaries that needs neither hashes nor equality of arrays.
 
-    A parameter that was never seen gets an empty dictionary, as in PyTorch.
+    A new parameter gets an empty dictionary, as in PyTorch.
     """
 
     def __init__(self) -> None:
@@ -51,7 +51,7 @@ class State(MutableMapping[Any, dict[str, Any]]):
         except KeyError:
             return [self[param] for param in params]
 
-    # identities don't survive pickling or a deep copy: the pairs do
+    # pickles and deep copies contain the pairs, as identities change
     def __getstate__(self) -> list[tuple[Any, dict[str, Any]]]:
         return list(self._items.values())
 

@@ -1,4 +1,4 @@
-"""Averages of weights over a training, and the schedule that goes with them."""
+"""Averages of weights over a training, and a schedule for them."""
 
 from __future__ import annotations
 
@@ -27,22 +27,23 @@ MultiAverage = Callable[[list[Any], list[Any], int], None]
 
 
 class AveragedModel:
-    r"""Keeps a copy of a model whose parameters are averages of those that it has been shown.
+    r"""A copy of a model whose parameters are averages over calls of `update_parameters`.
 
-    After the first call of `update_parameters`, which copies, the n-th computes
+    The first call copies the parameters; call n + 1 computes
     :math:`a \leftarrow a + (p - a) / n`, the mean of all; with `get_ema_multi_avg_fn` an
     exponential average instead.
 
     Args:
         model: a model with ``parameters()`` and ``buffers()``, of plait or torch, or a list of
             arrays. It is copied; ``module`` is the copy.
-        device: where the copy goes to, by its ``to``.
+        device: the device of the copy, which is moved by its ``to``.
         avg_fn: the new average from (average, parameter, n), for each parameter.
         multi_avg_fn: writes the new averages into its first argument: (averages, parameters, n).
         use_buffers: average buffers too, instead of copying the model's.
 
     Raises:
-        ValueError: if both functions are given, or a model of another length is shown.
+        ValueError: if both functions are given, or a model with another number of parameters is
+            passed.
 
     Example:
         >>> import numpy as np
@@ -87,7 +88,7 @@ class AveragedModel:
     forward = __call__
 
     def __getattr__(self, name: str) -> Any:
-        # whatever else a model can: parameters, named_modules, ...
+        # other attributes of the model: parameters, named_modules, ...
         if name == "module":
             raise AttributeError(name)
         return getattr(self.module, name)
@@ -102,7 +103,7 @@ class AveragedModel:
         return self.train(False)
 
     def update_parameters(self, model: Any) -> None:
-        """Take the parameters of ``model`` into the averages."""
+        """Update the averages with the parameters of ``model``."""
         averages, buffers = _arrays_of(self.module)
         values, new_buffers = _arrays_of(model)
         if self.use_buffers:
@@ -143,7 +144,7 @@ class AveragedModel:
         return {"n_averaged": count, **{f"module.{name}": v for name, v in inner.items()}}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over what `state_dict` gave."""
+        """Load a result of `state_dict`."""
         if "n_averaged" not in state_dict:
             raise KeyError(f"load_state_dict: 'n_averaged' is missing; got {sorted(state_dict)}")
         prefix = "module."
@@ -222,14 +223,14 @@ def get_swa_avg_fn() -> Average:
 
 
 def update_bn(loader: Iterable[Any], model: Any, device: Any = None) -> None:
-    """Compute the running statistics of a model's batch normalisations anew, over all of a loader.
+    """Recompute the running statistics of a model's batch normalisations over a loader.
 
-    The parameters of an averaged model were never run with the statistics that its buffers hold.
+    The buffers of an averaged model do not have the statistics for its parameters.
 
     Args:
-        loader: batches; of a list or a tuple the first entry is used.
-        model: what is called with each batch, and whose ``modules()`` are looked at.
-        device: where batches go to first, by their ``to``.
+        loader: batches; if a batch is a list or a tuple, its first entry is used.
+        model: the model, with ``modules()``; it is called with each batch.
+        device: the device to which batches are moved first, by their ``to``.
 
     Example:
         >>> import numpy as np
@@ -270,7 +271,7 @@ def update_bn(loader: Iterable[Any], model: Any, device: Any = None) -> None:
 
 
 class SWALR(LRScheduler):
-    r"""Let the rate go to that of weight averaging and stay there.
+    r"""Change the rate to a constant one for weight averaging.
 
     .. math::
         \eta_t = \alpha\, \eta_{swa} + (1 - \alpha)\, \eta, \quad
@@ -278,9 +279,10 @@ class SWALR(LRScheduler):
             \tau = \min(1, t / \mathrm{anneal\_epochs})
 
     Args:
-        optimizer: whose groups are changed; each keeps its aim as ``swa_lr``.
+        optimizer: the optimizer whose rates are set; each group stores its final rate as
+            ``swa_lr``.
         swa_lr: the rate to reach, for all groups or one for each.
-        anneal_epochs: how many epochs that takes.
+        anneal_epochs: the number of epochs until then.
         anneal_strategy: "cos" or "linear".
         last_epoch: see `LRScheduler`.
 
@@ -322,7 +324,7 @@ class SWALR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float]:
-        """Return the rates at the present step, going on from the rates in force."""
+        """Return the rates at the present step, from the current rates."""
         step = self._step_count - 1
         if self.anneal_epochs == 0:
             step = max(1, step)
@@ -363,7 +365,7 @@ def _average(averages: list[Any], values: list[Any], weight: float) -> None:
     pairs = list(zip(averages, values, strict=True))
     real = [pair for pair in pairs if _is_averaged_by_operator(pair[0])]
     operator("average_step")([a for a, _ in real], [v for _, v in real], weight=float(weight))
-    for average, value in pairs:  # counts, and what else has no fused step
+    for average, value in pairs:  # integers, and other arrays without a fused step
         if not _is_averaged_by_operator(average):
             average[...] = average * (1 - weight) + value * weight
 

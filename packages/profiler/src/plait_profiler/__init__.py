@@ -1,7 +1,7 @@
-"""Where the time goes: operators, backward nodes and named ranges of all threads.
+"""A profiler of operators, backward nodes and named ranges of all threads.
 
-The recorder is an observer of plait's ABI, written in C++. While no profile runs it isn't
-registered and costs nothing. It is loaded when the first profile or range begins.
+The recorder is an observer of plait's ABI, written in C++. It is registered only while a profile
+runs, and loaded when the first profile or range begins.
 """
 
 from plait_profiler._averages import EventAverage, EventList

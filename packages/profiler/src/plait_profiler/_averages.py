@@ -26,12 +26,12 @@ class EventAverage:
 
     Attributes:
         key: the name.
-        count: how often it ran.
+        count: the number of events.
         cpu_time_total: from begin to end; nested runs of the same name count once.
-        self_cpu_time_total: the same, less the time in events called from within.
-        cpu_memory_usage, self_cpu_memory_usage: allocated less freed.
-        input_shapes: if they were grouped by.
-        failures: how many ended with an error.
+        self_cpu_time_total: the time without that of nested events.
+        cpu_memory_usage, self_cpu_memory_usage: allocated minus freed.
+        input_shapes: the shapes, if events were grouped by them.
+        failures: the number of events that ended with an error.
 
     Example:
         >>> from plait_profiler import profile, record_function
@@ -83,12 +83,12 @@ Item = TypeVar("Item", bound="Event | EventAverage")
 
 
 class EventList(list[Item], Generic[Item]):
-    """Events, or their averages, with the ways to look at them.
+    """A list of events or averages, with methods to summarise them.
 
     Args:
-        items: what the list holds.
+        items: the items of the list.
         shapes, memory: whether these were recorded.
-        dropped: how many events were lost to full rings.
+        dropped: the number of events that were lost because buffers were full.
 
     Example:
         >>> from plait_profiler import profile, record_function

@@ -1,4 +1,4 @@
-"""Events: what ran from when to when on which thread, within what."""
+"""Events: the time, the thread and the parent of operators, backward nodes and ranges."""
 
 from __future__ import annotations
 
@@ -28,8 +28,9 @@ class Event:
         category: ``operator``, ``backward`` or ``range``.
         thread: the system's number of the thread.
         start, end: of the monotonic clock.
-        input_shapes: one for each argument, empty for what is no tensor; None if not recorded.
-        self_cpu_memory_usage: allocated less freed, outside what is called from here.
+        input_shapes: one for each argument, empty for other arguments than tensors; None if not
+            recorded.
+        self_cpu_memory_usage: allocated minus freed, without nested events.
         failed: it ended with an error.
         sequence: of a backward node, else None.
         cpu_parent, cpu_children: the event around this one on its thread, and those within.
@@ -65,12 +66,12 @@ class Event:
 
     @property
     def self_cpu_time_total(self) -> float:
-        """From begin to end, less the time in events called from here on this thread."""
+        """The time from begin to end without nested events on this thread."""
         return self.cpu_time_total - sum(child.cpu_time_total for child in self.cpu_children)
 
     @property
     def cpu_memory_usage(self) -> int:
-        """Allocated less freed, here and in what is called from here."""
+        """Allocated minus freed, with nested events."""
         inner = sum(child.cpu_memory_usage for child in self.cpu_children)
         return self.self_cpu_memory_usage + inner
 
@@ -86,12 +87,12 @@ class MemoryEvent:
 
 
 def assemble(raw: Sequence[Raw]) -> tuple[list[Event], list[MemoryEvent]]:
-    """Return events by begin, nested within each other, and what happened to memory."""
+    """Return events sorted by begin, linked to parents and children, and memory events."""
     events: list[Event] = []
     memory: list[MemoryEvent] = []
     shapes: dict[str, list[Any]] = {}
     open_events: dict[int, list[Event]] = {}
-    # at one begin the outer event is the one that ends later
+    # of events with the same begin the outer one ends later
     for r in sorted(raw, key=lambda r: (r.start, -r.end)):
         stack = open_events.setdefault(r.thread, [])
         start, end = r.start / 1e3, r.end / 1e3

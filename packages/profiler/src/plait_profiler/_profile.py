@@ -1,4 +1,4 @@
-"""The profile: a context manager around what is to be looked at."""
+"""The context manager `profile`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["ProfilerActivity", "profile"]
 
 
 class ProfilerActivity(enum.Enum):
-    """What a profile may look at.
+    """The activities that a profile can record.
 
     Example:
         >>> from plait_profiler import ProfilerActivity, profile
@@ -34,11 +34,11 @@ class profile:  # noqa: N801
     """Records operators, backward nodes and ranges of all threads while its block runs.
 
     Args:
-        activities: only `ProfilerActivity.CPU` is there.
+        activities: only `ProfilerActivity.CPU` is supported.
         record_shapes: keep the shapes of operators' arguments.
-        profile_memory: record what is allocated and freed.
+        profile_memory: record allocations and frees.
         on_trace_ready: called with this profile at the end of the block.
-        capacity: the most events kept for a thread; more of them push out the oldest.
+        capacity: the limit of events for each thread; further events replace the oldest.
 
     Raises:
         ValueError: if ``capacity`` isn't positive.
@@ -78,7 +78,7 @@ class profile:  # noqa: N801
         self._memory: list[Any] = []
 
     def start(self) -> None:
-        """Begin to record; what an earlier run of this profile recorded is forgotten."""
+        """Begin to record; earlier recordings of this profile are dropped."""
         if self._recorder is not None:
             raise RuntimeError("profile: it runs already")
         self._events = None
@@ -113,7 +113,7 @@ class profile:  # noqa: N801
             self.on_trace_ready(self)
 
     def events(self) -> EventList[Event]:
-        """Return all events by their begin.
+        """Return all events in the order of their begins.
 
         Raises:
             RuntimeError: before the block has ended.

@@ -16,11 +16,11 @@ R = TypeVar("R")
 
 
 class record_function:  # noqa: N801
-    """Gives a part of a program a name in profiles: a context manager and a decorator.
+    """A context manager and decorator that gives a part of a program a name in profiles.
 
     Args:
-        name: under which the range appears.
-        args: ignored, as PyTorch's signature has it.
+        name: the name of the range.
+        args: ignored; accepted for PyTorch's signature.
 
     Example:
         >>> from plait_profiler import profile, record_function
@@ -55,7 +55,7 @@ class record_function:  # noqa: N801
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
         @functools.wraps(function)
         def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
-            # a range of its own for each call: calls may overlap on several threads
+            # each call has its own range, as calls may overlap on several threads
             with record_function(self.name):
                 return function(*args, **kwargs)
 

@@ -1,4 +1,4 @@
-"""The C++ recorder, through ctypes: this package needs no extension module of its own."""
+"""The C++ recorder, called through ctypes."""
 
 from __future__ import annotations
 
@@ -68,11 +68,11 @@ def library() -> ctypes.CDLL:
 
 
 class Recorder:
-    """One session of recording, begun by making it.
+    """A session of recording, which begins when it is made.
 
     Args:
-        kinds: what to listen to.
-        capacity: the most events kept for a thread; more of them push out the oldest.
+        kinds: the kinds of events to record.
+        capacity: the limit of events for each thread; further events replace the oldest.
         shapes: keep the shapes of operators' arguments.
     """
 
@@ -83,7 +83,7 @@ class Recorder:
             raise RuntimeError("profile: the runtime takes no more observers; stop another profile")
 
     def stop(self) -> tuple[list[Raw], int]:
-        """End the session and return its events by thread, and how many were dropped."""
+        """End the session and return its events by thread, and the number of dropped ones."""
         lib, session, self._session = self._library, self._session, None
         lib.stop(session)
         room = ctypes.create_string_buffer(lib.size(session) * _LAYOUT.size)

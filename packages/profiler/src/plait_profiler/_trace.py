@@ -15,7 +15,7 @@ __all__ = ["write_trace"]
 def write_trace(
     path: str | os.PathLike[str], events: Sequence[Event], memory: Sequence[MemoryEvent]
 ) -> None:
-    """Write a timeline of each thread, and of the memory that was allocated meanwhile."""
+    """Write a timeline of each thread and of the allocated memory."""
     process = os.getpid()
     threads = sorted({event.thread for event in events})
     lines: list[dict[str, Any]] = [_named("process_name", process, 0, "plait")]

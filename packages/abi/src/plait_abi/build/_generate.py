@@ -1,4 +1,4 @@
-"""Run the generators of a package and keep what came out unchanged in its place."""
+"""Run the generators of a package and leave files that did not change as they are."""
 
 from __future__ import annotations
 

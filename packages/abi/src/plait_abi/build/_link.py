@@ -1,4 +1,4 @@
-"""Link objects to shared libraries, again only when something changed."""
+"""Link objects to shared libraries if something changed since the last time."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Compile source files to objects: in parallel, and only those whose inputs changed.
 
-An object is named by a key of its command line and compiler; beside it lies a record of every
-header it read, with size, time and content hash. A changed time alone compiles nothing.
+An object is named by a key of its command line and compiler; beside it is a record of every header
+it read, with size, time and content hash. A file whose time alone changed is not compiled again.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def content_hash(path: pathlib.Path) -> str:
 
 
 def is_current(job: Compile) -> bool:
-    """Tell whether the object was made from exactly what lies on the disk now."""
+    """Return whether the object was made from the files as they are on the disk."""
     if not job.object.exists():
         return False
     try:
@@ -112,7 +112,7 @@ def _compile(job: Compile, folder: pathlib.Path) -> tuple[str, str]:
 
 
 def _seconds(job: Compile) -> float:
-    """Return how long this file took last time, for any key, to start the longest first."""
+    """Return how long this file took last time, for any key: the longest are started first."""
     stem = job.object.name.rsplit("-", 1)[0]
     times = [0.0]
     for record in job.object.parent.glob(f"{stem}-*.json"):

@@ -1,4 +1,4 @@
-"""A package's build from start to end: generate, compile, link, put in place."""
+"""A package's build from start to end: generate, compile, link, copy."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class Project:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """Two builds of one package at a time would overwrite each other's files."""
+        """Hold a lock: two builds of one package at a time would overwrite each other's files."""
         with (self.build_dir / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
@@ -103,7 +103,9 @@ class Project:
     def _plans(
         self, toolchain: _toolchain.Toolchain, keep_going: bool
     ) -> list[tuple[Target, list[_objects.Compile]]]:
-        """Return each target with its jobs, leaving out, if asked to go on, what has none."""
+        """Return each target with its jobs; if asked to go on, leave out targets that cannot be
+        planned.
+        """
         plans = []
         for target in self.targets:
             try:
@@ -152,10 +154,10 @@ class Project:
             others = {"python": _toolchain.python_headers()}
             if target.pybind11:
                 others["pybind11"] = _toolchain.pybind11_headers()
-            for name, place in others.items():
-                # -isystem: warnings of other projects' headers are not ours to mend. Their
-                # assertions name their files, whose place is this machine's.
-                flags += [f"-isystem{place}", f"-ffile-prefix-map={place}={name}"]
+            for name, folder in others.items():
+                # -isystem hides warnings of other projects' headers. Assertions in them contain
+                # their paths, which must not be those of this machine.
+                flags += [f"-isystem{folder}", f"-ffile-prefix-map={folder}={name}"]
         return flags
 
     def _link(
@@ -193,7 +195,7 @@ class Project:
             *("-ldl", "-lpthread", "-lm"),
             *toolchain.extra,
         ]
-        place = hashlib.sha256(str(output).encode()).hexdigest()[:12]
-        record = folder / f"{target.name}-{place}.json"
+        key = hashlib.sha256(str(output).encode()).hexdigest()[:12]
+        record = folder / f"{target.name}-{key}.json"
         objects = [job.object for job in plan]
         return _link.link(command, objects, [exports, *inputs], output, record)

@@ -1,4 +1,4 @@
-"""What a package asks to have built: `Library`, `Extension` and `Generate`."""
+"""The kinds of targets that a package can build: `Library`, `Extension` and `Generate`."""
 
 from __future__ import annotations
 
@@ -81,8 +81,8 @@ class Generate:
         package_files: what to ship, ``{path below out: path below src}``; a folder is taken
             whole, for example ``{"include": "plait_ops/include"}``.
 
-    The folder is filled from scratch and compared: files that came out as before keep their
-    place, so what depends on them is not compiled again.
+    The folder is filled anew and compared: files that are as before are not replaced, so what
+    depends on them is not compiled again.
     """
 
     run: Sequence[str] | Callable[[pathlib.Path], None]

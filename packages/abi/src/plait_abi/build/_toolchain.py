@@ -1,4 +1,4 @@
-"""Which compilers there are, what they are called with, and what to install when one is missing."""
+"""The compilers, their flags, and what to install when one is missing."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _command(variable: str, candidates: Sequence[str]) -> tuple[str, ...]:
 
 @functools.cache
 def identity(command: tuple[str, ...]) -> str:
-    """Return what tells one compiler from another: its full version and target machine."""
+    """Return what identifies a compiler: its full version and target machine."""
     result = subprocess.run([*command, "--version"], capture_output=True, text=True, check=False)
     machine = subprocess.run(
         [*command, "-dumpmachine"], capture_output=True, text=True, check=False

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all."""
+"""Atomic replacement of files: a new file appears complete or not at all."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TOKEN = "[0-9a-f]{8}"
 
 
 class Writer:
-    """Writes all of what it is given, in as many steps as the file takes."""
+    """A writer that repeats partial writes until all bytes are written."""
 
     def __init__(self, write: Callable[[memoryview], int | None]) -> None:
         self._write = write
@@ -45,7 +45,7 @@ class Writer:
         count = rest.nbytes
         while rest:
             done = self._write(rest[:_STEP])
-            if done is None:  # a file that writes all and doesn't say so
+            if done is None:  # a file whose `write` returns None writes all bytes
                 done = min(len(rest), _STEP)
             if done <= 0:
                 raise OSError(f"{len(rest)} bytes could not be written")
@@ -58,22 +58,22 @@ class Writer:
         return self.written
 
     def flush(self) -> None:
-        """Do nothing: nothing is held back."""
+        """Do nothing: bytes are not buffered."""
 
 
 class Replacement:
-    """A temporary file beside `path` that takes the place of what is there, durably.
+    """A temporary file beside `path` that replaces the file at `path`, durably.
 
-    It is locked as long as it is open, so that no other save takes it for a leftover; the lock goes
-    with the process that holds it. What an exception leaves to do is asked of the disk and not of
-    a variable, because Ctrl-C may come between a call and the note that it was made: while the
-    temporary name is this file, it has not taken its place and is removed; otherwise it has, and
-    nothing is. A part of something larger names that as its `whole`, which it does not change.
+    It is locked while it is open, so that other saves do not remove it as a leftover; the lock ends
+    with the process. After an exception the disk, not a variable, says whether the rename was done,
+    because Ctrl-C may come between a call and an assignment: as long as the temporary name exists
+    and is this file, the rename was not done, and the file is removed. A part of a sharded
+    checkpoint names the index as its `whole`, which it does not change.
     """
 
     def __init__(self, path: str, whole: str = "") -> None:
         if path and os.path.basename(path) in ("", os.curdir, os.pardir):
-            raise _no_folder(path, "names a folder")  # where it ends in "/", as "new/" does
+            raise _no_folder(path, "names a folder")  # a path like "new/" has an empty name
         self.path = os.path.realpath(path)
         self._kept = f"what was at {whole} is unchanged" if whole else "what was there is unchanged"
         self._is_part = bool(whole)
@@ -98,7 +98,7 @@ class Replacement:
         return self
 
     def _open(self) -> None:
-        # A token may become part of the names of parts; that of a part itself does not.
+        # The token of an index is in the names of its parts.
         taken = "" if self._is_part else " ".join(names_in(self.folder))
         while True:
             self.token = secrets.token_hex(4)
@@ -114,7 +114,7 @@ class Replacement:
             if os.fstat(self._file.fileno()).st_nlink:
                 break
             file, self._file = self._file, None
-            file.close()  # somebody took it for a leftover before it was locked
+            file.close()  # another save removed it as a leftover before it was locked
         with contextlib.suppress(FileNotFoundError):
             os.fchmod(self._file.fileno(), os.stat(self.path).st_mode & 0o7777)
 
@@ -124,7 +124,7 @@ class Replacement:
         return os.write(self._file.fileno(), data)
 
     def take_name(self) -> None:
-        """Make the bytes durable, then the name theirs; `sync_folder` makes the name durable."""
+        """Make the bytes durable, then rename the file; `sync_folder` makes the name durable."""
         assert self._file is not None
         os.fsync(self._file.fileno())
         os.replace(self._temporary, self.path)
@@ -141,9 +141,9 @@ class Replacement:
             raise system_error(f"save: {self.path} {said}", error) from error
 
     def _discard(self) -> bool:
-        """Remove the file if it has not taken its place, and close it; return whether it had not.
+        """Remove the file unless it was renamed, and close it; return whether it was removed.
 
-        The lock goes last: what is gone nobody can take for something else.
+        The lock is released last, when other saves cannot see the file.
         """
         try:
             waiting = self._is_there()
@@ -153,11 +153,11 @@ class Replacement:
             return waiting
         finally:
             if self._file is not None:
-                with contextlib.suppress(OSError):  # what counts was synchronised before
+                with contextlib.suppress(OSError):  # the bytes were synchronised before
                     self._file.close()
 
     def _is_there(self) -> bool:
-        """Tell whether the temporary name is this file."""
+        """Return whether the temporary name exists and is this file."""
         try:
             found = os.lstat(self._temporary)
             return self._file is None or os.path.samestat(found, os.fstat(self._file.fileno()))
@@ -166,7 +166,7 @@ class Replacement:
 
 
 def _check_kind(path: str) -> None:
-    """What is replaced must be a file: not a folder, a device or a pipe."""
+    """Raise unless the file to be replaced is a regular file or does not exist."""
     try:
         mode = os.stat(path).st_mode
     except OSError:
@@ -186,7 +186,7 @@ def _no_folder(path: str, said: str) -> CheckpointError:
 
 
 def path_of(f: str | os.PathLike[Any], function: str) -> str:
-    """Return the text of a path, which no name with a zero byte is."""
+    """Return the text of a path; a path with a zero byte is an error."""
     path = os.fsdecode(f)
     if "\0" in path:
         raise ValueError(f"{function}: a path must not hold a null character, got {path!r}")
@@ -194,7 +194,7 @@ def path_of(f: str | os.PathLike[Any], function: str) -> str:
 
 
 def kind_of(mode: int) -> str:
-    """Say what kind of file that is no regular one has this mode."""
+    """Return the kind of a file that is not a regular one, in words."""
     tests: dict[str, Callable[[int], bool]] = {
         "a pipe (FIFO)": stat.S_ISFIFO,
         "a socket": stat.S_ISSOCK,
@@ -212,7 +212,7 @@ def names_in(folder: str) -> list[str]:
 
 
 def sweep(folder: str, names: Iterable[str], pattern: str) -> None:
-    """Remove what killed saves left: temporary files of names that match, which nobody locks."""
+    """Remove the leftovers of killed saves: matching temporary files that no process locks."""
     form = re.compile(rf"\.(?:{pattern})\.{TOKEN}\.partial")
     for name in names:
         if form.fullmatch(name):
@@ -221,23 +221,25 @@ def sweep(folder: str, names: Iterable[str], pattern: str) -> None:
 
 
 def is_free(path: str) -> bool:
-    """Tell whether a temporary file is gone or a leftover: its process has ended."""
+    """Return whether a temporary file is gone or a leftover, whose process has ended."""
     try:
         with _locked(path):
             return True
     except FileNotFoundError:
         return True
-    except OSError:  # locked, or on a file system that cannot tell
+    except OSError:  # locked, or the file system has no locks
         return False
 
 
 @contextlib.contextmanager
 def _locked(path: str) -> Any:
-    """Hold the lock of a temporary file; raise OSError if another has it or it cannot be told."""
+    """Hold the lock of a temporary file; raise OSError if another process has it, or if there are
+    no locks.
+    """
     flags = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     try:
         file = os.open(path, os.O_RDWR | flags)
-    except PermissionError:  # of the mode of a file that must not be written
+    except PermissionError:  # the write permissions in a mode
         file = os.open(path, os.O_RDONLY | flags)
     try:
         if not stat.S_ISREG(os.fstat(file).st_mode):
@@ -249,7 +251,7 @@ def _locked(path: str) -> Any:
 
 
 def sync_folder(folder: str) -> None:
-    """Make the new name durable; a folder that cannot be opened or has no fsync is left out."""
+    """Make the new name durable; a folder that cannot be opened or synchronised is skipped."""
     try:
         file = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError:
@@ -265,7 +267,7 @@ def sync_folder(folder: str) -> None:
 
 
 def write_stream(stream: Any, write: Callable[[Writer], object]) -> None:
-    """Write to an open file; nothing can be taken back where that fails."""
+    """Write to an open file; a failed write cannot be undone."""
     try:
         write(Writer(stream.write))
         if hasattr(stream, "flush"):

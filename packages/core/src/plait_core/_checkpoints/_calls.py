@@ -1,4 +1,4 @@
-"""`save` and `load`, which import what they need, NumPy with it, when they are called first."""
+"""`save` and `load`. They import their code, and NumPy, at the first call."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ def save(
     weights_only: bool = True,
     max_shard_size: int | str | None = None,
 ) -> None:
-    """Write tensors, and the containers that hold them, to a file that appears whole or not at all.
+    """Write tensors, and the containers that hold them, to a file, atomically.
 
     A temporary file beside the target is written, synchronised and renamed: after a crash, a kill
-    or a full disk the old file is there, or the new one. Tensors that share memory share it again
-    after `load`; what is alone in a large storage is written without the rest of it. The file has
-    the safetensors layout, with a digest for each tensor.
+    or a full disk there is the complete old file or the complete new one. Tensors that share memory
+    share it again after `load`; a tensor that is alone in a large storage is written without the
+    rest of the storage. The file has the safetensors layout, with a digest for each tensor.
 
     Args:
         obj: tensors, sparse tensors, NumPy arrays and scalars, numbers, texts, bytes, None, dtypes,
@@ -35,12 +35,12 @@ def save(
             ``load(..., weights_only=False)`` reads them.
         max_shard_size: bytes, or a text like "5GB": tensors go to files of about that size beside
             `f`, which becomes the index that names them. Parts that no index in the folder names
-            any more are removed, and nothing else.
+            are removed, and nothing else.
 
     Raises:
-        CheckpointError: if something in `obj` is no data, which is named by its path, or if the
-            operating system refuses something; then it is also the OSError that it was, such as
-            FileNotFoundError without the folder, and says what is on the disk.
+        CheckpointError: if something in `obj` is not data (the text has its path), or for an error
+            of the operating system. It is then also an OSError of the same class, such as
+            FileNotFoundError for a missing folder, and the text says what is on the disk.
 
     Example:
         >>> import os, tempfile, plait_core as pc
@@ -66,29 +66,31 @@ def load(
     mmap: bool | None = False,
     verify: bool | None = None,
 ) -> Any:
-    """Read what `save` wrote, a safetensors file, or a file of ``torch.save``, executing nothing.
+    """Read a file of `save`, a safetensors file or a file of ``torch.save``, without executing any
+    of it.
 
     Files of ``torch.save``, of the zip format and the older one, are read by an interpreter that
-    knows the names tensors and containers are made of, and refuses all others by name.
+    knows the names which tensors and containers need; any other name is an error.
 
     Args:
         f: a path, also of the index of a sharded checkpoint, or a file object open for reading
             bytes, which is read from its position on.
         map_location: the device for all tensors; a dict from devices in the file to others; a
-            function of storage and device that returns a storage or None; None: where they were.
-        weights_only: False lets the file execute what it says, which loads whole objects: only for
-            files of authors you trust.
-        mmap: True reads the elements from the file when they are touched; writes stay in memory.
-            The file must not be changed meanwhile (`save` replaces it, which is no change).
+            function of storage and device that returns a storage or None; None: the devices in the
+            file.
+        weights_only: False loads whole objects, for which the file may execute any code: only for
+            files that you trust.
+        mmap: True reads the elements from the file when they are used; writes stay in memory. The
+            file must not be changed meanwhile (`save` replaces the file, which is safe).
         verify: whether elements are checked, by the digests of plait's files and the sums of zips;
-            None: wherever there are some, unless `mmap`, which would read everything; True: an
-            error if there are none, as in the older format of ``torch.save`` and in safetensors
-            files of others; False: not.
+            None: if the file has them, but not with `mmap`, as that would read everything. True: it
+                is an error if the file has none, as in the older format of ``torch.save`` and in
+                safetensors files of other programs. False: never.
 
     Raises:
-        CheckpointError: if the file is damaged (a damaged tensor is named), or holds what is
-            refused (which is named); if it cannot be opened or read, it is also the OSError that
-            it was, such as FileNotFoundError.
+        CheckpointError: if the file is damaged (a damaged tensor is named), or holds something that
+            is refused (which is named). If the file cannot be opened or read, the error is also an
+            OSError of the same class, such as FileNotFoundError.
         OutOfMemoryError: if there is not enough memory.
 
     Example:

@@ -1,4 +1,4 @@
-"""Sums of bytes that cost little beside reading them: design note 0010."""
+"""Checksums that cost little beside reading the bytes: design note 0010."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from plait_core import _core
 __all__ = ["ALGORITHM", "BLOCK", "crc_of", "digest_of", "sum_of"]
 
 ALGORITHM = "sums509-64"
-BLOCK = 509 * 8 * 128  # bytes whose columns are added up before the next ones
+BLOCK = 509 * 8 * 128  # bytes that are summed up at a time
 
 
 def digest_of(data: np.ndarray[Any, Any]) -> str:

@@ -10,11 +10,12 @@ __all__ = ["CheckpointError", "system_error"]
 
 
 class CheckpointError(PlaitError):
-    """A checkpoint could not be written, or is damaged, or holds what `load` refuses to build.
+    """A checkpoint cannot be written, is damaged, or holds something that `load` refuses to build.
 
-    What was on disk before a failed save is still there. What the operating system refuses is a
-    `CheckpointError` and also the `OSError` that it was (`FileNotFoundError`, ...), with its
-    ``errno`` and in `__cause__`; the text names the path and the reason.
+    A failed save leaves the old file as it was. An error of the operating system becomes a
+    `CheckpointError` that is also an `OSError` of the same class (`FileNotFoundError`, ...), with
+    its ``errno`` and with the original error as `__cause__`; the text names the path and the
+    reason.
 
     Example:
         >>> import io, plait_core as pc
@@ -32,7 +33,7 @@ class CheckpointError(PlaitError):
 
 
 class CheckpointOSError(CheckpointError, OSError):
-    """What the operating system refused."""
+    """A checkpoint's error that is also an OSError."""
 
     def __str__(self) -> str:
         return str(self.args[0])

@@ -1,4 +1,4 @@
-"""The safetensors layout: a length, a JSON header, the bytes of the tensors without holes."""
+"""The safetensors layout: a length, a JSON header, the bytes of the tensors without gaps."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ __all__ = [
     "verify_marked",
 ]
 
-# the layout's names to ours; complex128, which it does not have, is written as pairs of F64
+# our dtype of each of the layout's names; complex128, which it does not have, is written as pairs
+# of F64
 DTYPES = {
     "BOOL": "bool",
     "U8": "uint8",
@@ -46,12 +47,12 @@ ITEMSIZES = {
     name: {"BOOL": 1, "BF16": 2, "C64": 8}.get(name) or int(name[1:]) // 8 for name in DTYPES
 }
 LARGEST_HEADER = 100_000_000  # the layout's own limit
-INDEX_START = b'{"__metadata__":{'  # of an index that `marked` made
+INDEX_START = b'{"__metadata__":{'  # limit of an index that `marked` made
 _BLANK = "0" * 32
 _MARK = "plait.header"
 _END = "plait.end"
 _END_TEXT = "a checkpoint of plait, whose header has a digest"
-_DISTANCE = 512  # bytes at least between the marks: one sector of a disk
+_DISTANCE = 512  # smallest number of bytes between the marks: one sector of a disk
 
 
 class Entry(NamedTuple):
@@ -72,10 +73,10 @@ def _text(value: Any) -> bytes:
 
 
 def marked(content: dict[str, Any], said: dict[str, Any], pad: bool = True) -> bytes:
-    """Return JSON with `said` in its metadata, which holds a digest of the whole.
+    """Return JSON with `said` in its metadata, and with a digest of all of it.
 
-    What makes the file plait's stands before `said` and after it, far enough that damage of one
-    place leaves the other: a file of which one mark is left must have the digest.
+    A mark that the file is plait's stands before `said` and after it, far enough apart that damage
+    of one leaves the other: a file with at least one mark must have the digest.
     """
     inner = json.dumps(said, separators=(",", ":"), allow_nan=False).ljust(_DISTANCE)
     metadata = _metadata(inner)
@@ -91,15 +92,15 @@ def _metadata(inner: str) -> dict[str, str]:
 
 
 def _lengths(metadata: dict[str, str]) -> list[int]:
-    """The lengths of all keys and values, but what is said."""
+    """Return the lengths of all keys and values except those of `said`."""
     pairs = enumerate(metadata.items())
     return [n for i, (key, value) in pairs for n in (len(key), len(value) if i != 2 else 0)]
 
 
 def _is_marked(metadata: dict[str, str], content: dict[str, Any]) -> bool:
-    """Tell whether a mark of plait's is left, any of them as it was written, or their lengths.
+    """Return whether at least one of plait's marks is intact, or the lengths of all of them.
 
-    The name of the metadata may be damaged too, so other tables are looked at.
+    The name of the metadata may be damaged too, so other tables are tried.
     """
     others = (table for key, table in content.items() if key != "weight_map")
     tables = (table for table in (metadata, *others) if isinstance(table, dict))
@@ -121,9 +122,9 @@ def _has_mark(table: dict[str, Any]) -> bool:
 def verify_marked(
     text: bytes, metadata: dict[str, str], content: dict[str, Any], name: str, verify: bool | None
 ) -> bool:
-    """Tell whether the JSON is plait's; raise where it has the marks and its digest is wrong.
+    """Return whether the JSON is plait's; raise if it has the marks and its digest is wrong.
 
-    Unchecked, it is then taken for another program's: tensors by their names.
+    Otherwise it is read as another program's file: tensors by their names.
     """
     if not _is_marked(metadata, content):
         return False
@@ -140,7 +141,7 @@ def verify_marked(
 
 
 def checked_size(text: bytes) -> bytes:
-    """Return a header or an index that is not too large to be read."""
+    """Return the size of a header or an index; raise if it is too large."""
     if len(text) > LARGEST_HEADER:
         raise CheckpointError(
             f"save: names and nested data must take at most {LARGEST_HEADER} bytes, got "
@@ -185,7 +186,7 @@ def parse_json(text: bytes, name: str) -> dict[str, Any]:
 
 
 def metadata_of(content: dict[str, Any], name: str) -> dict[str, str]:
-    """Take the metadata out of a header."""
+    """Remove the metadata from a header and return it."""
     metadata = content.pop("__metadata__", None) or {}
     if not isinstance(metadata, dict) or not all(isinstance(v, str) for v in metadata.values()):
         raise CheckpointError(f"load: __metadata__ of {name} must hold text for text")
@@ -195,7 +196,7 @@ def metadata_of(content: dict[str, Any], name: str) -> dict[str, str]:
 def read_header(
     source: Source, verify: bool | None
 ) -> tuple[dict[str, Entry], dict[str, str], int, bool]:
-    """Return entries, metadata, where the data begins, and whether plait wrote the file."""
+    """Return entries, metadata, the offset of the data, and whether plait wrote the file."""
     length = int.from_bytes(source.read(0, 8), "little")
     if length > LARGEST_HEADER:
         raise CheckpointError(
@@ -216,15 +217,15 @@ def _entry(key: str, value: Any, name: str) -> Entry:
     wrong = f"load: {name}: the header of {key!r} is damaged"
     if not isinstance(value, dict) or set(value) != {"dtype", "shape", "data_offsets"}:
         raise CheckpointError(f"{wrong}: dtype, shape and data_offsets are required")
-    dtype, shape, places = value["dtype"], value["shape"], value["data_offsets"]
-    if not _are_sizes(shape) or not _are_sizes(places) or len(places) != 2:
+    dtype, shape, offsets = value["dtype"], value["shape"], value["data_offsets"]
+    if not _are_sizes(shape) or not _are_sizes(offsets) or len(offsets) != 2:
         raise CheckpointError(f"{wrong}: lists of sizes are required")
     if dtype not in DTYPES:
         raise CheckpointError(
             f"load: {name}: plait has no dtype {dtype!r}, which {key!r} has; it has "
             f"{', '.join(DTYPES)}"
         )
-    begin, end = places
+    begin, end = offsets
     if end - begin != math.prod(shape) * ITEMSIZES[dtype]:
         raise CheckpointError(f"{wrong}: shape {tuple(shape)} does not fit {end - begin} bytes")
     return Entry(dtype, tuple(shape), begin, end)
@@ -235,14 +236,14 @@ def _are_sizes(value: Any) -> bool:
 
 
 def _check_cover(entries: dict[str, Entry], source: Source, size: int) -> None:
-    """The bytes of the entries are the data, each once."""
-    place = 0
+    """Raise unless the entries cover the data, each byte once."""
+    position = 0
     for key, entry in sorted(entries.items(), key=lambda item: (item[1].begin, item[1].end)):
-        if entry.begin != place:
-            raise CheckpointError(f"load: {source.name}: the header of {key!r} is damaged (place)")
-        place = entry.end
-    if place != size:
-        what = "is cut off" if size < place else "is longer than its header says"
+        if entry.begin != position:
+            raise CheckpointError(f"load: {source.name}: the header of {key!r} is damaged (offset)")
+        position = entry.end
+    if position != size:
+        what = "is cut off" if size < position else "is longer than its header says"
         raise CheckpointError(
-            f"load: {source.name} {what}: {place} bytes of tensors are required, it has {size}"
+            f"load: {source.name} {what}: {position} bytes of tensors are required, it has {size}"
         )

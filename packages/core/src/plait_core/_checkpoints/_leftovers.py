@@ -1,4 +1,4 @@
-"""What saves leave in a folder, and what of it is out of use: temporary files, and parts."""
+"""Temporary files and parts that saves leave in a folder, and which of them are out of use."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ from plait_core._checkpoints._layout import INDEX_START, LARGEST_HEADER
 __all__ = ["SUFFIX", "remove_leftovers", "replace", "stem_of"]
 
 SUFFIX = ".safetensors"
-_KEY = b'"weight_map"'  # which every index has, of plait and of others
-_OBJECT = re.compile(rb'\{[ \t\r\n]*(?:"|\Z)')  # how JSON of an object with keys begins
+_KEY = b'"weight_map"'  # the key that every index has
+_OBJECT = re.compile(rb'\{[ \t\r\n]*(?:"|\Z)')  # the beginning of a JSON object with keys
 _BLOCK = 1 << 20  # bytes of a file that are in memory at a time
-_SETTLED = 2_000_000_000  # nanoseconds after which another change of a file has another time
+_SETTLED = 2_000_000_000  # nanoseconds after which another change of a file gets a different time
 _MOST_KNOWN = 10_000
 
-# Files that are no index, by their path: size, times and inode when they were read.
+# Paths of files that are no index, with size, times and inode when they were read.
 _no_indexes: dict[str, tuple[int, ...]] = {}
 
 
 def stem_of(name: str) -> str:
-    """Return what the names of the parts begin with, for the name of an index."""
+    """Return the beginning of the names of the parts of an index."""
     return name.removesuffix(".json").removesuffix(".index").removesuffix(".safetensors")
 
 
 def replace(path: str, fill: Callable[[Replacement], object]) -> None:
-    """Replace the file at `path` by what `fill` writes, durably, or leave it as it was.
+    """Replace the file at `path` by the output of `fill`, durably, or leave it as it was.
 
-    What saves left is removed before; and after, the parts of an index that was there, or those of
-    this one if it has not taken its place.
+    Leftovers of earlier saves are removed first. At the end the parts of the old index are removed,
+    or those of the new one if the save failed.
     """
     file = Replacement(path)
     remove_leftovers(file.folder, file.name)
@@ -56,16 +56,16 @@ def replace(path: str, fill: Callable[[Replacement], object]) -> None:
 
 
 def remove_leftovers(folder: str, target: str) -> None:
-    """Remove what saves to this name left: unlocked temporary files, and parts out of use.
+    """Remove the leftovers of saves to this name: unlocked temporary files, and parts out of use.
 
     A part is in use while the temporary file with its token is locked, and while an index names
     it; any file of the folder that may be an index and mentions the token counts as one, so that
-    copies of an index keep their parts. What an index says is never a reason to remove.
+    copies of an index keep their parts. The text of an index is never a reason to remove a file.
 
-    The order makes saves at the same time safe: the parts are listed, then the locks are tried,
-    then the indexes are read. The temporary file of a part that is listed was made before the
-    part; so at the second step it is locked, or it has become the index that is read at the third
-    (or a newer one has taken that one's place), or its process has ended.
+    The order makes concurrent saves safe: the parts are listed, then the locks are tried, then the
+    indexes are read. The temporary file of the index is made before the part that is listed. So at
+    the second step it is locked, or it has become the index that is read at the third step (or a
+    newer index has replaced that), or its process has ended.
     """
     stem, form = re.escape(stem_of(target)), rf"-({TOKEN})-[0-9]{{5}}-of-[0-9]{{5}}{SUFFIX}"
     names = names_in(folder)
@@ -74,7 +74,7 @@ def remove_leftovers(folder: str, target: str) -> None:
     parts = {match[0]: match[1] for match in matches if match}
     if not parts:
         return
-    with contextlib.suppress(OSError):  # what cannot be read may name any part
+    with contextlib.suppress(OSError):  # an index that cannot be read may name any part
         tokens = set(parts.values())
         tokens -= _locked_tokens(folder)
         for name in [target, *os.listdir(folder)]:
@@ -89,14 +89,16 @@ def remove_leftovers(folder: str, target: str) -> None:
 
 
 def _locked_tokens(folder: str) -> set[str]:
-    """The tokens of temporary files that are in use."""
+    """Return the tokens of temporary files that are in use."""
     matches = [re.search(rf"\.({TOKEN})\.partial$", name) for name in os.listdir(folder)]
     found = [(match[1], os.path.join(folder, match.string)) for match in matches if match]
     return {token for token, path in found if not is_free(path)}
 
 
 def _mentioned(path: str, tokens: set[str], known: bool) -> set[str]:
-    """Those of the tokens that occur in a file, if it may be an index; `known`: by its name."""
+    """Return the tokens that occur in a file, if it may be an index; `known`: its name says that it
+    is one.
+    """
     try:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError as error:
@@ -128,31 +130,31 @@ def _mentioned(path: str, tokens: set[str], known: bool) -> set[str]:
 
 
 def _found(file: int, words: Iterable[bytes]) -> set[bytes]:
-    """Those of the words, none longer than the key, that occur in a file that may be an index.
+    """Return the words, none longer than the key, that occur in a file that may be an index.
 
-    It is read a block at a time, each after the end of the one before, in the same memory.
+    The file is read in blocks into the same memory, each after the end of the one before.
     """
     found: set[bytes] = set()
-    rest, kept, place = set(words), 0, 0
+    rest, kept, offset = set(words), 0, 0
     memory = bytearray(len(_KEY) + _BLOCK)
     while rest:
-        count = os.preadv(file, [memoryview(memory)[kept:]], place)
+        count = os.preadv(file, [memoryview(memory)[kept:]], offset)
         end = kept + count
-        if not count or (not place and not _OBJECT.match(memory, 0, end)):
+        if not count or (not offset and not _OBJECT.match(memory, 0, end)):
             break
         found |= {word for word in rest if memory.find(word, 0, end) >= 0}
         rest -= found
-        place += count
+        offset += count
         kept = min(end, len(_KEY))
         memory[:kept] = memory[end - kept : end]
     return found
 
 
 def _state(found: os.stat_result) -> tuple[int, ...]:
-    """What changes where a file changes."""
+    """Return size, times and inode of a file, which change when the file changes."""
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 def _is_settled(found: os.stat_result) -> bool:
-    """Tell whether a change from now on is seen: a clock's step may hide one that follows soon."""
+    """Return whether a later change of the file would change its times: a clock ticks in steps."""
     return time.time_ns() - max(found.st_mtime_ns, found.st_ctime_ns) > _SETTLED

@@ -1,4 +1,4 @@
-"""Where the tensors of a checkpoint go: `map_location`."""
+"""The devices of the tensors of a checkpoint: `map_location`."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ __all__ = ["Locations"]
 
 
 class Locations:
-    """Answers for each storage of a file where it goes."""
+    """The device of each storage of a file, as `map_location` says."""
 
     def __init__(self, map_location: Any) -> None:
         self._function: Callable[[Any, str], Any] | None = None
         self._names: dict[str, str] = {}
         self._target: str | None = None
-        self.failure: Exception | None = None  # what the function raised
+        self.failure: Exception | None = None  # the error that the function raised
         if isinstance(map_location, Mapping):
             self._names = {str(key): str(value) for key, value in map_location.items()}
         elif isinstance(map_location, (str, _binding.device)):
@@ -34,15 +34,15 @@ class Locations:
             )
 
     def target(self, location: str) -> str:
-        """Return the device for what lay at `location`."""
+        """Return the device for a storage that was saved from `location`."""
         return self._target or self._names.get(location, location)
 
     def wants_bytes(self, location: str) -> bool:
-        """Tell whether the elements are needed at all."""
+        """Return whether the elements are needed at all."""
         return self._function is not None or not self.target(location).startswith("meta")
 
     def moved(self, data: Tensor, location: str) -> Tensor:
-        """Return the bytes of a storage where they go."""
+        """Return the bytes of a storage on their device."""
         if self._function is not None:
             try:
                 found = self._function(UntypedStorage(data), location)

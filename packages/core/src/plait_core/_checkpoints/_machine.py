@@ -1,8 +1,8 @@
 """An interpreter of pickle's opcodes that builds data and executes nothing.
 
-Python's own unpickler imports what a file names and calls it with what the file says. Here a name
-is looked up in a table by `find`, which raises for names that are not in it, and only functions of
-the table, wrapped in `Callable`, are called. Opcodes that could do more are refused by their name.
+Python's own unpickler imports any name of a file and calls it. Here `find` looks names up in a
+table and raises for all others, and only functions of the table, wrapped in `Callable`, are called.
+Opcodes that could do more raise an error with their name.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["Named", "keys", "run"]
 
 
 class Named:
-    """A name of the table: what REDUCE may call, and how BUILD may change what it made."""
+    """A name of the table: the function for REDUCE, and the one by which BUILD sets the state."""
 
     __slots__ = ("call", "name")
 
@@ -37,8 +37,9 @@ class _Mark:
 
 _MARK = _Mark()
 _HIGHEST_MEMO = 1 << 26
-_LARGEST_KEY = 10_000  # values in tuples of a key, each counted as often as it occurs
-_LARGE_KEYS = 16  # such values in each of many keys
+# limit of the values in the tuples of a key, each counted as often as it occurs
+_LARGEST_KEY = 10_000
+_LARGE_KEYS = 16  # limit of such values for each of many keys
 _DEEPEST_KEY = 100
 
 _REFUSED = {
@@ -55,31 +56,31 @@ _REFUSED = {
 
 
 class Machine:
-    """The state of one run."""
+    """The state of the interpreter while it reads one pickle."""
 
     def __init__(
         self,
         data: bytes,
-        place: int,
+        position: int,
         find: Callable[[str, str], Any],
         persistent: Callable[[Any], Any],
         build: Callable[[Any, Any], Any],
     ) -> None:
-        self.data, self.place = data, place  # bytes, or a mapped file
+        self.data, self.position = data, position  # bytes, or a mapped file
         self.find, self.persistent, self.build = find, persistent, build
         self.stack: list[Any] = []
         self.memo: dict[int, Any] = {}
-        # what BUILD made something else of, by identity; the old object is kept beside
+        # objects that BUILD replaced, by identity, with the old object to keep it alive
         self.became: dict[int, tuple[Any, Any]] = {}
 
     # ---- the bytes
     def take(self, count: int) -> bytes:
         """Return the next bytes."""
-        end = self.place + count
+        end = self.position + count
         if count < 0 or end > len(self.data):
             raise CheckpointError("load: the pickle is cut off")
-        found = self.data[self.place : end]
-        self.place = end
+        found = self.data[self.position : end]
+        self.position = end
         return found
 
     def number(self, count: int) -> int:
@@ -87,12 +88,12 @@ class Machine:
         return int.from_bytes(self.take(count), "little")
 
     def line(self) -> bytes:
-        """Return the bytes up to the end of the line."""
-        end = self.data.find(b"\n", self.place)
+        """Return the bytes before the next newline."""
+        end = self.data.find(b"\n", self.position)
         if end < 0:
             raise CheckpointError("load: the pickle is cut off")
-        found = self.data[self.place : end]
-        self.place = end + 1
+        found = self.data[self.position : end]
+        self.position = end + 1
         return found
 
     # ---- the stack
@@ -101,7 +102,7 @@ class Machine:
         self.stack.append(value)
 
     def pop(self) -> Any:
-        """Take the last value."""
+        """Remove the last value and return it."""
         value = self.stack.pop()
         if value is _MARK:
             raise CheckpointError("load: the pickle is damaged: a mark where a value is required")
@@ -118,25 +119,25 @@ class Machine:
         return value
 
     def to_mark(self) -> list[Any]:
-        """Take the values down to the last mark."""
-        place = len(self.stack) - 1
-        while self.stack[place] is not _MARK:
-            place -= 1
-            if place < 0:
+        """Remove the values down to the last mark and return them."""
+        position = len(self.stack) - 1
+        while self.stack[position] is not _MARK:
+            position -= 1
+            if position < 0:
                 raise CheckpointError("load: the pickle is damaged: no mark on the stack")
-        values = self.stack[place + 1 :]
-        del self.stack[place:]
+        values = self.stack[position + 1 :]
+        del self.stack[position:]
         return values
 
     def recall(self, number: int) -> None:
-        """Push what was noted under a number."""
+        """Push the value of the memo under a number."""
         value = self.memo[number]
         if self.became and id(value) in self.became:
             value = self.became[id(value)][1]
         self.push(value)
 
     def remember(self, number: int) -> None:
-        """Note the last value under a number."""
+        """Put the last value into the memo under a number."""
         if number > _HIGHEST_MEMO:
             raise CheckpointError(f"load: the pickle is damaged: memo number {number}")
         if self.stack[-1] is _MARK:
@@ -144,7 +145,7 @@ class Machine:
         self.memo[number] = self.stack[-1]
 
     def global_(self, module: Any, name: Any) -> None:
-        """Push what the table has for a name."""
+        """Push the table's entry for a name."""
         if type(module) is not str or type(name) is not str:
             raise CheckpointError("load: the pickle is damaged: names must be text")
         self.push(self.find(module, name))
@@ -190,9 +191,10 @@ def _quoted(m: Machine) -> None:
 
 
 def keys(values: Any) -> Any:
-    """Return values that become keys or members of sets, none of which is too costly to hash.
+    """Return values that become keys or members of sets; raise if hashing one costs too much.
 
-    A tuple of twice the same tuple, and so on, takes time without end, and a deep one the stack.
+    A tuple that holds the same tuple twice, and so on, takes exponential time to hash; a deeply
+    nested one overflows the stack.
     """
     level, count = [value for value in values if type(value) is tuple], 0
     for _ in range(_DEEPEST_KEY):
@@ -336,18 +338,18 @@ _OPCODES: dict[bytes, Callable[[Machine], Any]] = {
 
 def run(
     data: bytes,
-    place: int,
+    position: int,
     find: Callable[[str, str], Any],
     persistent: Callable[[Any], Any],
     build: Callable[[Any, Any], Any],
 ) -> tuple[Any, int]:
-    """Build what the pickle at `place` describes; returns it and where the pickle ends."""
-    m = Machine(data, place, find, persistent, build)
+    """Return the object of the pickle at `position`, and the position of its end."""
+    m = Machine(data, position, find, persistent, build)
     try:
         while True:
             code = m.take(1)
             if code == b".":
-                return _result(m.pop()), m.place
+                return _result(m.pop()), m.position
             operation = _OPCODES.get(code)
             if operation is None:
                 name = _REFUSED.get(code)
@@ -361,7 +363,7 @@ def run(
         raise
     except (ArithmeticError, LookupError, TypeError, ValueError) as error:
         raise CheckpointError(
-            f"load: the pickle is damaged near byte {m.place} ({type(error).__name__}: {error})"
+            f"load: the pickle is damaged near byte {m.position} ({type(error).__name__}: {error})"
         ) from error
 
 

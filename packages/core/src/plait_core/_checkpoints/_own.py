@@ -1,4 +1,4 @@
-"""What `save` writes: entries in the safetensors layout, with tree, table and digests beside."""
+"""Writes the format "plait": entries in the safetensors layout, with tree, table and digests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from plait_core._checkpoints._atomic import Writer
 from plait_core._checkpoints._digest import ALGORITHM, digest_of
 from plait_core._checkpoints._errors import CheckpointError
 from plait_core._checkpoints._layout import DTYPES, header_bytes
-from plait_core._checkpoints._regions import Placed, Region, c_strides, on_device, regions_of
+from plait_core._checkpoints._regions import Region, RegionView, c_strides, on_device, regions_of
 from plait_core._checkpoints._tree import Encoder, is_parameter
 from plait_core._core import Tensor
 
@@ -21,11 +21,12 @@ __all__ = ["VERSION", "Checkpoint", "Stored", "taken_apart"]
 
 VERSION = 2
 _CODES = {name: code for code, name in DTYPES.items()}
-_CODES |= {"complex64": "F32", "complex128": "F64"}  # with a last dimension of 2
+# dtypes that are written with a last dimension of 2
+_CODES |= {"complex64": "F32", "complex128": "F64"}
 
 
 class Stored(NamedTuple):
-    """An entry to write."""
+    """A tensor to be written as an entry of the layout."""
 
     name: str
     code: str
@@ -34,19 +35,19 @@ class Stored(NamedTuple):
 
     @property
     def alignment(self) -> int:
-        """The largest power of two, up to 64, that divides the number of bytes."""
+        """Return the largest power of two, up to 64, that divides a number of bytes."""
         return min(self.data.size & -self.data.size, 64) or 64
 
 
 class Checkpoint(NamedTuple):
-    """An object taken apart."""
+    """An object as entries, table and tree."""
 
     entries: list[Stored]
     table: list[dict[str, Any]]
     tree: Any
 
     def said(self, entries: list[Stored], whole: bool = True) -> dict[str, Any]:
-        """Return what is written beside these entries."""
+        """Return the metadata that is written with these entries."""
         said: dict[str, Any] = {"version": VERSION, "digest": ALGORITHM}
         said["digests"] = {entry.name: digest_of(entry.data) for entry in entries}
         if whole:
@@ -55,30 +56,31 @@ class Checkpoint(NamedTuple):
 
     def write(self, writer: Writer, entries: list[Stored], whole: bool = True) -> None:
         """Write some of the entries as a file; without `whole`, a part of a sharded checkpoint."""
-        places = ((e.name, e.code, e.shape, e.data.size) for e in entries)
-        writer.write(header_bytes(places, self.said(entries, whole)))
+        fields = ((e.name, e.code, e.shape, e.data.size) for e in entries)
+        writer.write(header_bytes(fields, self.said(entries, whole)))
         for entry in entries:
             writer.write(entry.data)
 
 
 def taken_apart(value: Any, weights_only: bool) -> Checkpoint:
-    """Take an object apart into entries, table and tree."""
+    """Return the entries, the table and the tree of an object."""
     encoder = Encoder()
     tree = encoder.encode(value) if weights_only else {"pickle": _pickled(value, encoder)}
     names = _unique([path or "tensor" for path, _ in encoder.found])
     numbers = [i for i, (_, found) in enumerate(encoder.found) if isinstance(found, Tensor)]
     tensors = [on_device(encoder.found[i][1]) for i in numbers]
-    regions, placed = regions_of(tensors)
-    entries = _entries_of(regions, placed, tensors, [names[i] for i in numbers])
+    regions, views = regions_of(tensors)
+    entries = _entries_of(regions, views, tensors, [names[i] for i in numbers])
     table: list[dict[str, Any]] = [{} for _ in names]
-    for i, place, tensor in zip(numbers, placed, tensors, strict=True):
-        entry = entries[place.region] if place.region >= 0 else None
-        table[i] = _row(place, tensor, entry) | _facts(encoder.found[i][1])
+    for i, view, tensor in zip(numbers, views, tensors, strict=True):
+        entry = entries[view.region] if view.region >= 0 else None
+        table[i] = _row(view, tensor, entry) | _facts(encoder.found[i][1])
     for i, (_, found) in enumerate(encoder.found):
         if not isinstance(found, Tensor):
             entry, table[i] = _array_entry(found, names[i])
             entries.append(entry)
-    entries.sort(key=lambda entry: -entry.alignment)  # so that all are aligned in a mapped file
+    # sorted so that all are aligned in a mapped file
+    entries.sort(key=lambda entry: -entry.alignment)
     return Checkpoint(entries, table, tree)
 
 
@@ -97,12 +99,12 @@ def _unique(paths: list[str]) -> list[str]:
 
 
 def _entries_of(
-    regions: list[Region], placed: list[Placed], tensors: list[Tensor], names: list[str]
+    regions: list[Region], views: list[RegionView], tensors: list[Tensor], names: list[str]
 ) -> list[Stored]:
     users: list[list[int]] = [[] for _ in regions]
-    for number, place in enumerate(placed):
-        if place.region >= 0:
-            users[place.region].append(number)
+    for number, view in enumerate(views):
+        if view.region >= 0:
+            users[view.region].append(number)
     entries = []
     for region, numbers in zip(regions, users, strict=True):
         first = tensors[numbers[0]]
@@ -132,23 +134,25 @@ def _stored(name: str, dtype: str, shape: tuple[int, ...], data: Any) -> Stored:
     return Stored(name, _CODES[dtype], (*shape, 2) if dtype[0] == "c" else shape, data)
 
 
-def _row(place: Placed, tensor: Tensor, entry: Stored | None) -> dict[str, Any]:
-    """The table's words on a tensor: its entry, and what differs from it."""
+def _row(view: RegionView, tensor: Tensor, entry: Stored | None) -> dict[str, Any]:
+    """Return the table's row for a tensor: its entry, and the properties in which it differs from
+    it.
+    """
     dtype = tensor.dtype.name
     if entry is None:
-        strides = list(place.stride)
-        return {"meta": True, "dtype": dtype, "shape": list(place.shape), "stride": strides}
+        strides = list(view.stride)
+        return {"meta": True, "dtype": dtype, "shape": list(view.shape), "stride": strides}
     row: dict[str, Any] = {"entry": entry.name}
     if DTYPES[entry.code] != dtype:
         row["dtype"] = dtype
-    if entry.shape != place.shape:
-        row["shape"] = list(place.shape)
-    if place.offset:
-        row["offset"] = place.offset
-    if place.stride != c_strides(place.shape) and tensor.numel():
+    if entry.shape != view.shape:
+        row["shape"] = list(view.shape)
+    if view.offset:
+        row["offset"] = view.offset
+    if view.stride != c_strides(view.shape) and tensor.numel():
         alone = entry.data.size == _nbytes(tensor) and not tensor.is_contiguous()
-        in_c_order = alone and entry.shape[: len(place.shape)] == place.shape and not place.offset
-        row["order" if in_c_order else "stride"] = list(place.stride)
+        in_c_order = alone and entry.shape[: len(view.shape)] == view.shape and not view.offset
+        row["order" if in_c_order else "stride"] = list(view.stride)
     return row
 
 
@@ -164,7 +168,7 @@ def _facts(tensor: Tensor) -> dict[str, Any]:
 
 
 def _array_entry(array: np.ndarray[Any, Any], name: str) -> tuple[Stored, dict[str, Any]]:
-    """An entry for a NumPy array, as bytes where the layout has no such dtype."""
+    """Return the entry for a NumPy array, as bytes if the layout does not have its dtype."""
     row: dict[str, Any] = {"entry": name, "array": True}
     kind, shape = array.dtype, array.shape
     if kind.names or kind.subdtype:
@@ -176,7 +180,7 @@ def _array_entry(array: np.ndarray[Any, Any], name: str) -> tuple[Stored, dict[s
 
 
 class _Pickler(pickle.Pickler):
-    """Pickles whole objects, the tensors in them by their number in the table."""
+    """A pickler of whole objects that writes tensors as their number in the table."""
 
     def __init__(self, file: Any, number: Callable[[str, Any], int]) -> None:
         super().__init__(file, protocol=4)

@@ -1,4 +1,4 @@
-"""What `load` does."""
+"""The implementation of `load`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from plait_core._checkpoints._weights import Options, Replaced, load_index, load
 __all__ = ["load"]
 
 
-_TRIES = 1000  # new indexes that may take a place while `load` begins with one
+_TRIES = 1000  # how often an index may be replaced while `load` begins to read it
 
 
 def load(
@@ -41,14 +41,14 @@ def load(
 
 
 def _failure(error: Exception, name: str, options: Options) -> Exception:
-    """Say what an error means: damage may show in any way, and must not look like another one."""
+    """Return the CheckpointError for an error: damage of a file may raise errors of any class."""
     if isinstance(error, CheckpointError) or error is options.locations.failure:
         return error
     if isinstance(error, MemoryError) or (
         isinstance(error, OSError) and error.errno == errno.ENOMEM
     ):
         return OutOfMemoryError(f"load: there is not enough memory for {name} ({error!r})")
-    if not options.weights_only:  # perhaps of code that the file called
+    if not options.weights_only:  # code that the file called may have raised it
         return error
     if isinstance(error, OSError):
         return system_error(f"load: {name} could not be read ({error})", error)

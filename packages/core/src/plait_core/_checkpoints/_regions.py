@@ -1,4 +1,4 @@
-"""Which bytes to write for a list of tensors, each storage once, and where the tensors lie."""
+"""The regions of memory to write for a list of tensors, each storage once."""
 
 from __future__ import annotations
 
@@ -9,18 +9,22 @@ import numpy as np
 from plait_abi import _binding
 from plait_core._core import Tensor
 
-__all__ = ["Placed", "Region", "regions_of"]
+__all__ = ["RegionView", "Region", "regions_of"]
 
 
 class Region(NamedTuple):
-    """Bytes to write, one-dimensional uint8, and the tensor that they are in C order, or None."""
+    """Bytes to write, one-dimensional uint8, and the tensor whose elements in C order they are, or
+    None.
+    """
 
     data: np.ndarray[Any, Any]
     leader: int | None
 
 
-class Placed(NamedTuple):
-    """Where a tensor lies: a region (-1: no bytes, it is on meta), counted in its elements."""
+class RegionView(NamedTuple):
+    """A tensor as a view of a region (-1: none, the tensor is on meta); offset and strides in
+    elements.
+    """
 
     region: int
     offset: int
@@ -29,13 +33,13 @@ class Placed(NamedTuple):
 
 
 def _span(tensor: Tensor) -> tuple[int, int]:
-    """The bytes [low, high) of its storage that a tensor reaches."""
+    """Return the range [low, high) of bytes of its storage that a tensor uses."""
     low = high = 0
     for size, step in zip(tensor.shape, tensor.stride(), strict=True):
         reach = (size - 1) * step
         low, high = low + min(reach, 0), high + max(reach, 0)
     item = tensor.dtype.itemsize
-    start = tensor.data_ptr() - tensor._storage_place()[0]
+    start = tensor.data_ptr() - tensor._storage_extent()[0]
     return start + low * item, start + (high + 1) * item
 
 
@@ -45,7 +49,7 @@ def _bytes_of(tensor: Tensor, low: int, high: int) -> np.ndarray[Any, Any]:
 
 
 def c_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The strides of C order."""
+    """Return the strides of C order."""
     steps, step = [], 1
     for size in reversed(shape):
         steps.append(step)
@@ -54,7 +58,7 @@ def c_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _compacted(tensor: Tensor) -> Tensor:
-    """The tensor on bytes of its own, where its storage has many that it does not reach."""
+    """Return the tensor, or a copy of it if its storage has many bytes that it does not use."""
     low, high = _span(tensor)
     forward = all(step >= 0 for step in tensor.stride())
     if forward and high - low <= tensor.numel() * tensor.dtype.itemsize:
@@ -70,11 +74,11 @@ class _Group:
         spans = [_span(tensor) for tensor in tensors]
         self.low = min(low for low, _ in spans)
         self.high = max(high for _, high in spans)
-        places = [tensor.data_ptr() - tensor._storage_place()[0] for tensor in tensors]
+        addresses = [tensor.data_ptr() - tensor._storage_extent()[0] for tensor in tensors]
         items = [tensor.dtype.itemsize for tensor in tensors]
-        if any((place - self.low) % item for place, item in zip(places, items, strict=True)):
+        if any((view - self.low) % item for view, item in zip(addresses, items, strict=True)):
             self.low = self.low // 16 * 16
-        self.offsets = [(p - self.low) // item for p, item in zip(places, items, strict=True)]
+        self.offsets = [(p - self.low) // item for p, item in zip(addresses, items, strict=True)]
 
     def leader(self) -> int | None:
         for number, tensor in zip(self.numbers, self.tensors, strict=True):
@@ -83,40 +87,40 @@ class _Group:
         return None
 
 
-def regions_of(tensors: list[Tensor]) -> tuple[list[Region], list[Placed]]:
-    """Return the regions, and for each tensor its place.
+def regions_of(tensors: list[Tensor]) -> tuple[list[Region], list[RegionView]]:
+    """Return the regions, and the view of a region for each tensor.
 
-    A tensor alone on its storage brings the bytes that it reaches, or a copy in C order if those
-    are not all its own.
+    The region of a tensor that is alone on its storage is the bytes that it uses, or a copy in C
+    order if there are gaps between them.
     """
     groups: dict[Any, list[int]] = {}
-    placed: list[Placed] = []
+    views: list[RegionView] = []
     for number, tensor in enumerate(tensors):
         shape = tuple(tensor.shape)
-        placed.append(Placed(-1, 0, shape, tuple(tensor.stride())))
+        views.append(RegionView(-1, 0, shape, tuple(tensor.stride())))
         if tensor.device.type == "meta":
             continue
-        alone = not tensor.numel() or not tensor._storage_place()[0]
-        groups.setdefault(-1 - number if alone else tensor._storage_place(), []).append(number)
+        alone = not tensor.numel() or not tensor._storage_extent()[0]
+        groups.setdefault(-1 - number if alone else tensor._storage_extent(), []).append(number)
     regions: list[Region] = []
     for numbers in groups.values():
         first = tensors[numbers[0]]
         if not first.numel():
             shape = tuple(first.shape)
-            placed[numbers[0]] = Placed(len(regions), 0, shape, c_strides(shape))
+            views[numbers[0]] = RegionView(len(regions), 0, shape, c_strides(shape))
             regions.append(Region(np.empty(0, np.uint8), numbers[0]))
             continue
         members = [tensors[n] for n in numbers] if len(numbers) > 1 else [_compacted(first)]
         group = _Group(numbers, members)
         for number, tensor, offset in zip(numbers, members, group.offsets, strict=True):
-            place = Placed(len(regions), offset, tuple(tensor.shape), tuple(tensor.stride()))
-            placed[number] = place
+            view = RegionView(len(regions), offset, tuple(tensor.shape), tuple(tensor.stride()))
+            views[number] = view
         regions.append(Region(_bytes_of(members[0], group.low, group.high), group.leader()))
-    return regions, placed
+    return regions, views
 
 
 def on_device(tensor: Tensor) -> Tensor:
-    """The tensor's elements on the CPU, from which files are written."""
+    """Return the tensor's elements on the CPU, from which files are written."""
     if tensor.device.type in ("cpu", "meta"):
         return tensor
     return tensor.detach().cpu()

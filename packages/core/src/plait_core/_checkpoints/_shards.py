@@ -1,4 +1,4 @@
-"""Checkpoints in several files: parts, and an index that names them."""
+"""Sharded checkpoints: parts, and an index that names them."""
 
 from __future__ import annotations
 
@@ -30,8 +30,9 @@ def bytes_in(size: int | str) -> int:
 def write_shards(checkpoint: Checkpoint, path: str, largest: int) -> None:
     """Write parts with new names, then the index; then remove the parts that no index names.
 
-    The temporary file of the index is there, and locked, from before the first part until the
-    index takes its place: its token is in the names of the parts, which says that they are in use.
+    The temporary file of the index is made and locked before the first part, and stays so until it
+    becomes the index. Its token is in the names of the parts, so other saves see that they are in
+    use.
     """
     parts = _parts(checkpoint.entries, largest)
 
@@ -50,7 +51,7 @@ def write_shards(checkpoint: Checkpoint, path: str, largest: int) -> None:
 
 
 def _parts(entries: list[Stored], largest: int) -> list[list[Stored]]:
-    """Fill parts in order; a tensor larger than a part has one of its own."""
+    """Distribute entries over parts in order; a tensor larger than a part is alone in its part."""
     parts: list[list[Stored]] = []
     filled = 0
     for entry in entries:

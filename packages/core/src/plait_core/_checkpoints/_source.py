@@ -1,4 +1,4 @@
-"""Where a checkpoint is read from: a file, or bytes in memory."""
+"""The sources from which checkpoints are read: files, and bytes in memory."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Source:
         raise NotImplementedError
 
     def read_checked(self, begin: int, target: np.ndarray[Any, Any], kind: str) -> str | int:
-        """As `read_into`; returns the "digest" of the bytes, or their "crc"."""
+        """Do what `read_into` does, and return the "digest" or the "crc" of the bytes."""
         self.read_into(begin, target)
         return sum_of(target, kind)
 
@@ -53,11 +53,13 @@ class Source:
         return self.read(0, self.size)
 
     def mapped(self) -> np.ndarray[Any, Any]:
-        """Return all bytes as memory that is read when it is touched, and copied when written."""
+        """Return all bytes as memory that is read at its first use and copied when it is written
+        to.
+        """
         raise CheckpointError(f"load: mmap=True requires a path, got {self.name}")
 
     def close(self) -> None:
-        """Give back the file."""
+        """Close the file."""
 
 
 class _File(Source):
@@ -74,11 +76,11 @@ class _File(Source):
         return found
 
     def _read(self, begin: int, target: np.ndarray[Any, Any], kind: str) -> str | int | None:
-        place = self._base + begin
+        position = self._base + begin
         with self._opened() as file:
-            count, sums = _core._read_into(file, place, target, kind)
+            count, sums = _core._read_into(file, position, target, kind)
         if count < target.size:
-            raise CheckpointError(f"load: {self.name} ends before byte {place + target.size}")
+            raise CheckpointError(f"load: {self.name} ends before byte {position + target.size}")
         return sums
 
     @contextlib.contextmanager
@@ -105,7 +107,7 @@ class _File(Source):
 
 
 class Part(_File):
-    """A file of a checkpoint in several; it can be closed between two readings."""
+    """A file of a sharded checkpoint; it may be closed and opened again between two reads."""
 
     def __init__(self, path: str) -> None:
         file = _open_path(path)
@@ -142,7 +144,7 @@ class _Bytes(Source):
 
 
 def _open_path(path: str) -> int:
-    """Open a regular file; a pipe would be waited for."""
+    """Open a regular file; others raise, as opening a pipe would wait for a writer."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         mode = os.fstat(file).st_mode
@@ -161,7 +163,7 @@ def _open_path(path: str) -> int:
 
 
 def open_source(f: Any) -> Source:
-    """Open a path, or take what an open file has from its position on."""
+    """Return the source for a path, or for an open file from its position on."""
     if isinstance(f, (str, os.PathLike)):
         path = path_of(f, "load")
         return _File(path, _open_path(path), 0, True)
@@ -169,7 +171,8 @@ def open_source(f: Any) -> Source:
         raise TypeError(f"load: `f` must be a path or an open file, got {type(f).__name__}")
     name = f"<{type(f).__name__}>"
     raw = f.raw if type(f) in (io.BufferedReader, io.BufferedRandom) else f
-    if type(raw) is io.FileIO and raw.seekable():  # others may decode what lies beneath, as gzip
+    # other files may decode the bytes below them, as gzip's do
+    if type(raw) is io.FileIO and raw.seekable():
         return _File(str(raw.name), raw.fileno(), f.tell(), False)
     data = f.read()
     if not isinstance(data, bytes):

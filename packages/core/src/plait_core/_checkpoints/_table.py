@@ -1,4 +1,4 @@
-"""The names that PyTorch's files may use, and what each builds."""
+"""The names that PyTorch's files may use, and the function that each one stands for."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from plait_core._memory_formats import layout, memory_format
 
 __all__ = ["STORAGES", "ArrayState", "Stored", "build", "find", "named"]
 
-# storage classes and the dtypes of their elements
+# dtypes of the elements of storage classes
 STORAGES = {
     "DoubleStorage": "float64",
     "FloatStorage": "float32",
@@ -45,11 +45,11 @@ class Stored(NamedTuple):
 
     data: Tensor
     dtype: str
-    shift: int = 0  # elements before the first, of a storage that is a part of another
+    shift: int = 0  # offset in elements, for a storage that is a part of another
 
 
-def _place(value: Any) -> tuple[int, ...]:
-    """Sizes or strides, which must be ints."""
+def _sizes(value: Any) -> tuple[int, ...]:
+    """Return sizes or strides; raise unless they are ints."""
     found = tuple(value)
     if not all(type(n) is int for n in found):
         raise TypeError("sizes and strides must be ints")
@@ -60,7 +60,7 @@ def _on(storage: Any, dtype: str, offset: Any, size: Any, stride: Any) -> Tensor
     if type(storage) is not Stored or type(offset) is not int:
         raise TypeError("a storage and an offset are required")
     kind = _binding.dtype(dtype)
-    return storage.data._on_storage(kind, offset + storage.shift, _place(size), _place(stride))
+    return storage.data._on_storage(kind, offset + storage.shift, _sizes(size), _sizes(stride))
 
 
 def _no_hooks(hooks: Any) -> None:
@@ -104,9 +104,9 @@ def _tensor_v3(
 
 
 def _lazy(tensor: Tensor, metadata: Any) -> Tensor:
-    """Compute what PyTorch had only noted: a conjugate, a negative."""
+    """Return the conjugate or the negative that PyTorch's lazy tensor stands for."""
     if isinstance(metadata, dict) and metadata and tensor.device.type != "meta":
-        if tensor.numel() * tensor.dtype.itemsize > tensor._storage_place()[1]:
+        if tensor.numel() * tensor.dtype.itemsize > tensor._storage_extent()[1]:
             raise CheckpointError("load: an expanded tensor noted as conjugated is refused")
         if metadata.get("conj"):
             tensor = tensor.conj()
@@ -127,17 +127,17 @@ def _sparse(kind: Any, parts: Any) -> Any:
         raise CheckpointError(f"load: plait has no tensors of the layout {kind}")
     indices, values, size, *rest = parts
     coalesced = bool(rest[0]) if rest and rest[0] is not None else None
-    return sparse_of(indices, values, _place(size), coalesced)
+    return sparse_of(indices, values, _sizes(size), coalesced)
 
 
 def _meta(dtype: Any, size: Any, stride: Any, requires_grad: Any) -> Tensor:
     operator = _binding.operator("empty_strided")
-    result = operator(_place(size), _place(stride), dtype=dtype, device="meta")
+    result = operator(_sizes(size), _sizes(stride), dtype=dtype, device="meta")
     return with_grad(result, bool(requires_grad), False)
 
 
 def _from_type(function: Any, kind: Any, args: Any, state: Any) -> Any:
-    """A tensor with attributes; they are left out, what builds it is of the table."""
+    """Return a tensor that was saved with attributes, without the attributes."""
     if type(function) is not Named or function.name not in _BUILDERS:
         raise CheckpointError("load: a tensor is built by a function that is refused")
     return function.call(*args)
@@ -154,10 +154,10 @@ def _encoded(text: Any, encoding: Any = "latin1") -> bytes:
 
 
 class ArrayState:
-    """A NumPy array before its state is known."""
+    """A NumPy array whose state was not read yet."""
 
     def __init__(self, *args: Any) -> None:
-        """Take the class, shape and kind that every pickle of an array begins with."""
+        """Take the class, shape and kind at the beginning of every pickle of an array."""
 
 
 def _np_dtype(name: Any, align: Any = False, copy: Any = True) -> np.dtype[Any]:
@@ -186,16 +186,16 @@ def _np_frombuffer(data: Any, dtype: Any, shape: Any, order: Any) -> np.ndarray[
     if type(data) not in (bytes, bytearray) or order not in ("C", "F"):
         raise TypeError("bytes and an order are required")
     array: np.ndarray[Any, Any] = np.frombuffer(bytes(data), _np_kind(dtype)).copy()
-    return array.reshape(_place(shape), order="F" if order == "F" else "C")
+    return array.reshape(_sizes(shape), order="F" if order == "F" else "C")
 
 
 def build(target: Any, state: Any) -> Any:
-    """Give an object that the table made its state."""
+    """Set the state of an object that a function of the table made."""
     if type(target) is ArrayState:
         _, shape, dtype, fortran, data = state
-        if isinstance(data, str):  # of Python 2
+        if isinstance(data, str):  # written by Python 2
             data = data.encode("latin-1")
-        kind, sizes = _np_kind(dtype), _place(shape)
+        kind, sizes = _np_kind(dtype), _sizes(shape)
         if type(data) is not bytes or math.prod(sizes) * kind.itemsize != len(data):
             raise CheckpointError("load: the pickle is damaged: an array's bytes and its shape")
         array = np.frombuffer(data, kind).reshape(sizes, order="F" if fortran else "C").copy()
@@ -227,7 +227,7 @@ def _ordered(pairs: Any = ()) -> OrderedDict[Any, Any]:
 
 
 def _split(pairs: Any) -> tuple[list[Any], list[Any]]:
-    """Keys and values of pairs, the keys looked at before they are hashed."""
+    """Return keys and values of pairs; the keys are checked before they are hashed."""
     values = [(key, value) for key, value in pairs]
     return keys([key for key, _ in values]), [value for _, value in values]
 
@@ -252,7 +252,7 @@ def _slice(*parts: Any) -> Any:
 
 
 def _range(*parts: Any) -> range:
-    return range(*_place(parts))
+    return range(*_sizes(parts))
 
 
 def _bytearray(data: Any = b"", encoding: Any = None) -> bytearray:
@@ -284,7 +284,7 @@ def _only_named(name: str) -> Callable[..., Any]:
 _CALLABLES: dict[str, Callable[..., Any]] = {
     **_BUILDERS,
     "torch._tensor._rebuild_from_type_v2": _from_type,
-    "torch.Size": lambda sizes=(): Size(_place(sizes)),
+    "torch.Size": lambda sizes=(): Size(_sizes(sizes)),
     "torch.device": lambda *args: _binding.device(*args),
     "torch.serialization._get_layout": _layout,
     "torch.Tensor": _only_named("torch.Tensor"),
@@ -324,16 +324,16 @@ _TABLE: dict[str, Any] = {
 
 
 def named(module: str, name: str) -> Any:
-    """Return what the table has for a name; None if it has not."""
-    if module == "__builtin__":  # Python 2's
+    """Return the table's entry for a name, or None."""
+    if module == "__builtin__":  # Python 2's name
         module = "builtins"
-    if module.startswith("numpy._core."):  # since NumPy 2
+    if module.startswith("numpy._core."):  # NumPy 2's name
         module = "numpy.core." + module.removeprefix("numpy._core.")
     return _TABLE.get(f"{module}.{name}")
 
 
 def find(module: str, name: str) -> Any:
-    """Return what the table has for a name; raise if it has not."""
+    """Return the table's entry for a name; raise if there is none."""
     found = named(module, name)
     if found is None:
         raise CheckpointError(

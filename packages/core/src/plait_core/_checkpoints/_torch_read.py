@@ -7,7 +7,7 @@ import pickle
 import struct
 import zipfile
 from collections.abc import Callable
-from reprlib import repr as shown  # of bounded length and depth
+from reprlib import repr as shown  # limits the length and depth of pickles
 from typing import Any
 
 import numpy as np
@@ -31,10 +31,10 @@ _PROTOCOL = 1001
 
 
 class _File(io.RawIOBase):
-    """A source as the file that zipfile reads."""
+    """A source as a file object, for zipfile."""
 
     def __init__(self, source: Source) -> None:
-        self._source, self._place = source, 0
+        self._source, self._position = source, 0
 
     def readable(self) -> bool:
         return True
@@ -43,21 +43,21 @@ class _File(io.RawIOBase):
         return True
 
     def tell(self) -> int:
-        return self._place
+        return self._position
 
     def seek(self, offset: int, whence: int = 0) -> int:
-        self._place = max(offset + (0, self._place, self._source.size)[whence], 0)
-        return self._place
+        self._position = max(offset + (0, self._position, self._source.size)[whence], 0)
+        return self._position
 
     def read(self, count: int = -1) -> bytes:
-        rest = max(self._source.size - self._place, 0)
-        found = self._source.read(self._place, rest if count < 0 else min(count, rest))
-        self._place += len(found)
+        rest = max(self._source.size - self._position, 0)
+        found = self._source.read(self._position, rest if count < 0 else min(count, rest))
+        self._position += len(found)
         return found
 
 
 def _described(reference: Any) -> tuple[str, str, str, int, Any]:
-    """Dtype, key, location, number of elements and view of a reference to a storage."""
+    """Return dtype, key, location, number of elements and view of a reference to a storage."""
     if type(reference) is not tuple or len(reference) not in (5, 6) or reference[0] != "storage":
         what = reference[0] if type(reference) is tuple and reference else reference
         raise CheckpointError(f"load: the pickle refers to a {shown(what)}, which is refused")
@@ -71,16 +71,16 @@ def _described(reference: Any) -> tuple[str, str, str, int, Any]:
 
 
 def _swapped(data: np.ndarray[Any, Any], dtype: str) -> None:
-    """Turn the bytes of each element around, in place."""
+    """Reverse the bytes of each element, in place."""
     item = _binding.dtype(dtype).itemsize // (2 if dtype.startswith("complex") else 1)
     if item > 1:
         data.view(f"u{item}").byteswap(inplace=True)
 
 
 class _Unpickler(pickle.Unpickler):
-    """Executes what the file says; only weights_only=False comes here."""
+    """Python's unpickler, which executes code; used for weights_only=False only."""
 
-    late = False  # whether the elements are read after the objects are built
+    late = False  # true if the elements are read after the objects are built
 
     def find_class(self, module: str, name: str) -> Any:
         if module.split(".")[0] == "torch":
@@ -101,7 +101,7 @@ def _sparse_unchecked(kind: Any, parts: Any) -> SparseTensor:
 
 
 def _without_elements(found: Named) -> Callable[..., Any]:
-    """What builds a tensor whose elements are read afterwards, so that none may be looked at."""
+    """Return the functions that build tensors whose elements are read later."""
     if found.name == "torch._utils._rebuild_sparse_tensor":
         return _sparse_unchecked
 
@@ -119,7 +119,7 @@ def _without_elements(found: Named) -> Callable[..., Any]:
 def _unpickled(file: Any, storage: Callable[[Any], Any], late: bool) -> Any:
     def persistent(reference: Any) -> Any:
         if type(reference) is tuple and len(reference) > 1 and reference[0] == "module":
-            return reference[1]  # a class, with its source beside
+            return reference[1]  # a class with its source text
         return storage(reference)
 
     unpickler = _Unpickler(file)
@@ -132,10 +132,10 @@ def _unpickled(file: Any, storage: Callable[[Any], Any], late: bool) -> Any:
 
 
 class _Archive:
-    """A zip file of torch.save, whose records lie one after another.
+    """A zip file of torch.save, whose records follow each other without gaps.
 
-    Each local header must repeat what the directory says, and the records must fill the file up to
-    the directory: then no damage of names, places and lengths gives other records than were saved.
+    Each local header must agree with the directory, and the records must fill the file up to the
+    directory. So damage of names, offsets and lengths is always found.
     """
 
     def __init__(self, source: Source, options: Options) -> None:
@@ -145,14 +145,14 @@ class _Archive:
         self._records = {info.filename: info for info in infos}
         self._prefix = _prefix(self._records, source.name)
         self._begins: dict[str, int] = {}
-        self._described = 0  # whether sums and lengths lie behind the last record
-        sums = self._read_places(infos, end)
+        self._described = 0  # whether sums and lengths follow the last record
+        sums = self._read_headers(infos, end)
         if options.verify and not sums:
             raise CheckpointError(
                 f"load: {source.name} was saved without sums (set_crc32_options(False) of PyTorch),"
                 " which verify=True asks for; verify=False loads it"
             )
-        # small records are read as a whole and checked, also of a file that is mapped
+        # small records are read and checked at once, also in a mapped file
         self._checked = sums and options.verify is not False
         self._data_checked = sums and options.checked
         self._data: dict[str, Tensor] = {}
@@ -160,19 +160,19 @@ class _Archive:
         order = self._prefix + "byteorder"
         self._big = order in self._records and self.record(order) == b"big"
 
-    def _read_places(self, infos: list[zipfile.ZipInfo], end: int) -> bool:
-        """Note where the bytes of each record begin; return whether they have sums."""
-        place, sums = 0, 0
+    def _read_headers(self, infos: list[zipfile.ZipInfo], end: int) -> bool:
+        """Store the offset of each record's bytes; return whether the records have sums."""
+        position, sums = 0, 0
         for info in sorted(infos, key=lambda info: info.header_offset):
-            sums |= self._read_place(info, place)
-            place = self._begins[info.filename] + info.file_size
+            sums |= self._read_header(info, position)
+            position = self._begins[info.filename] + info.file_size
         described = infos[-1].flag_bits & 8 if infos else 0
-        if not self._follows(place, end, described) or len(self._begins) != len(infos):
+        if not self._follows(position, end, described) or len(self._begins) != len(infos):
             raise self._damaged("directory")
         return bool(sums)
 
-    def _read_place(self, info: zipfile.ZipInfo, place: int) -> int:
-        """Compare a local header with the directory; return the sum, 0 if there is none."""
+    def _read_header(self, info: zipfile.ZipInfo, position: int) -> int:
+        """Compare a local header with the directory; return the record's sum, or 0."""
         name = info.filename
         if info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1:
             raise CheckpointError(
@@ -192,15 +192,17 @@ class _Archive:
             or begin + info.file_size > self._source.size
             or self._source.read(info.header_offset + 30, length)
             != info.orig_filename.encode(coding)
-            or not self._follows(place, info.header_offset, place and self._described)
+            or not self._follows(position, info.header_offset, position and self._described)
         ):
             raise self._damaged(name)
         self._begins[name], self._described = begin, info.flag_bits & 8
         return int(crc | info.CRC)
 
-    def _follows(self, place: int, begin: int, described: int) -> bool:
-        """Tell whether `begin` is where a record ends, or the sums and lengths behind it."""
-        return begin - place in ((12, 16, 20, 24) if described else (0,))
+    def _follows(self, position: int, begin: int, described: int) -> bool:
+        """Return whether a record that ends at `position` ends at `begin`, with its sum and lengths
+        if it has them.
+        """
+        return begin - position in ((12, 16, 20, 24) if described else (0,))
 
     def _damaged(self, name: str) -> CheckpointError:
         return CheckpointError(
@@ -208,8 +210,8 @@ class _Archive:
             "and the directory of the zip differ"
         )
 
-    def _place(self, name: str) -> tuple[int, zipfile.ZipInfo]:
-        """Where the bytes of a record begin."""
+    def _position(self, name: str) -> tuple[int, zipfile.ZipInfo]:
+        """Return the offset of a record's bytes, and its entry in the directory."""
         info = self._records.get(name)
         if info is None:
             raise CheckpointError(f"load: {self._source.name} has no record {name!r}")
@@ -217,7 +219,7 @@ class _Archive:
 
     def record(self, name: str) -> bytes:
         """Return the bytes of a record."""
-        begin, info = self._place(name)
+        begin, info = self._position(name)
         data = self._source.read(begin, info.file_size)
         if self._checked:
             self._compare(name, info, crc_of(data))
@@ -242,7 +244,7 @@ class _Archive:
         locations = self._options.locations
         if not locations.wants_bytes(location):
             return empty_bytes(size, "meta")
-        begin, info = self._place(name)
+        begin, info = self._position(name)
         if info.file_size != size:
             raise CheckpointError(
                 f"load: the record {name!r} of {self._source.name} must have {size} bytes, got "
@@ -286,7 +288,7 @@ def _prefix(records: dict[str, Any], name: str) -> str:
 
 
 def load_zip(source: Source, options: Options) -> Any:
-    """Load a file of torch.save since PyTorch 1.6."""
+    """Load a file of torch.save in the zip format (PyTorch 1.6 and later)."""
     try:
         archive = _Archive(source, options)
     except (zipfile.BadZipFile, NotImplementedError, ValueError, EOFError, OverflowError) as error:
@@ -301,7 +303,7 @@ def load_zip(source: Source, options: Options) -> Any:
 
 
 class _Storages:
-    """The storages of an older file: declared by its pickle, filled from what follows it."""
+    """The storages of a file in the older format: the pickle names them, their bytes follow."""
 
     def __init__(self, source: Source, options: Options) -> None:
         self._source, self._options = source, options
@@ -309,7 +311,7 @@ class _Storages:
         self._declared = 0
 
     def declare(self, reference: Any) -> Stored:
-        """Make room for a storage that the pickle names."""
+        """Make the storage that the pickle names."""
         dtype, key, location, count, view = _described(reference)
         item = _binding.dtype(dtype).itemsize
         if key not in self._data:
@@ -326,25 +328,25 @@ class _Storages:
         shift = view[1] if type(view) is tuple and len(view) == 3 else 0
         return Stored(data, dtype, shift if type(shift) is int else 0)
 
-    def fill(self, keys: Any, place: int, big: bool) -> None:
-        """Read the bytes, which begin at `place`."""
+    def fill(self, keys: Any, position: int, big: bool) -> None:
+        """Read the bytes of the storages, which begin at `position`."""
         if type(keys) is not list or not all(type(key) is str for key in keys):
             raise CheckpointError(f"load: {self._source.name} is damaged: keys of storages")
         if len(set(keys)) != len(keys) or set(keys) != set(self._data):
             raise CheckpointError(f"load: {self._source.name} is damaged: not the storages it uses")
         for key in keys:
             data, dtype, location = self._data[key]
-            count = int.from_bytes(self._source.read(place, 8), "big" if big else "little")
+            count = int.from_bytes(self._source.read(position, 8), "big" if big else "little")
             if count * _binding.dtype(dtype).itemsize != data.numel():
                 raise CheckpointError(
                     f"load: {self._source.name} is damaged: {count} elements in storage {key!r}"
                 )
-            if place + 8 + data.numel() > self._source.size:
+            if position + 8 + data.numel() > self._source.size:
                 raise CheckpointError(f"load: {self._source.name} is cut off in storage {key!r}")
-            self._source.read_into(place + 8, data.numpy())
+            self._source.read_into(position + 8, data.numpy())
             if big:
                 _swapped(data.numpy(), dtype)
-            place += 8 + data.numel()
+            position += 8 + data.numel()
             if self._options.locations.wants_bytes(location):
                 moved = self._options.locations.moved(data, location)
             else:
@@ -353,7 +355,7 @@ class _Storages:
 
 
 def _dry(module: str, name: str) -> Any:
-    """As `find`, but what is built is None, unless the pickle fills it."""
+    """Return an entry like that of `find`, which builds None, or an empty container."""
     found = find(module, name)
     if type(found) is not Named or name in STORAGES or module == "collections":
         return found
@@ -361,7 +363,7 @@ def _dry(module: str, name: str) -> Any:
 
 
 def load_legacy(source: Source, options: Options) -> Any:
-    """Load a file of torch.save before PyTorch 1.6."""
+    """Load a file of torch.save in the older format (before PyTorch 1.6)."""
     if options.mmap:
         raise CheckpointError(f"load: mmap=True requires the zip format; {source.name} is older")
     if options.verify:
@@ -371,21 +373,23 @@ def load_legacy(source: Source, options: Options) -> Any:
         )
     data = source.view()
     storages = _Storages(source, options)
-    head, place = [], 0
+    head, position = [], 0
     for _ in range(3):
-        part, place = _machine.run(data, place, _dry, storages.declare, lambda old, state: old)
+        part, position = _machine.run(
+            data, position, _dry, storages.declare, lambda old, state: old
+        )
         head.append(part)
     if head[1] != _PROTOCOL or type(head[2]) is not dict:
         raise CheckpointError(f"load: {source.name} is damaged: protocol {shown(head[1])}")
     big = head[2].get("little_endian") is False
     if not options.weights_only:
-        file = io.BytesIO(data[place:])
+        file = io.BytesIO(data[position:])
         value = _unpickled(file, storages.declare, late=True)
         keys = pickle.load(file)
-        storages.fill(keys, place + file.tell(), big)
+        storages.fill(keys, position + file.tell(), big)
         return value
-    # once to see which storages there are, and once more when they are filled
-    _, end = _machine.run(data, place, _dry, storages.declare, lambda old, state: old)
+    # the pickle is read once to find the storages, and again when they are filled
+    _, end = _machine.run(data, position, _dry, storages.declare, lambda old, state: old)
     keys, end = _machine.run(data, end, _dry, storages.declare, lambda old, state: old)
     storages.fill(keys, end, big)
-    return _machine.run(data, place, find, storages.declare, build)[0]
+    return _machine.run(data, position, find, storages.declare, build)[0]

@@ -1,4 +1,4 @@
-"""Writes the zip that `torch.load` reads, with a pickle of data alone."""
+"""Writes the zip that `torch.load` reads; its pickle holds data only."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from plait_abi import _binding
 from plait_core._checkpoints._atomic import Writer
 from plait_core._checkpoints._errors import CheckpointError
-from plait_core._checkpoints._regions import Placed, on_device, regions_of
+from plait_core._checkpoints._regions import RegionView, on_device, regions_of
 from plait_core._checkpoints._table import STORAGES
 from plait_core._checkpoints._tree import DEEPEST, Encoder, is_parameter, refusal
 from plait_core._checkpoints._zip import Zip
@@ -30,18 +30,18 @@ class _Name(tuple[str, str]):
 
 
 class _Call:
-    """A function of a name, called by the reader; `state` is given by BUILD."""
+    """A call that the reader makes of a named function; BUILD sets `state`."""
 
     def __init__(self, module: str, name: str, *args: Any, state: Any = None) -> None:
         self.function, self.args, self.state = _Name((module, name)), args, state
 
 
 class _Reference(tuple[Any, ...]):
-    """A persistent id: what a pickle names that lies outside of it."""
+    """A persistent id: a name for a storage outside of the pickle."""
 
 
 class _Emitter:
-    """Writes opcodes of protocol 2."""
+    """A writer of pickle's opcodes, protocol 2."""
 
     def __init__(self, tensor: Callable[[Tensor], Any]) -> None:
         self.parts: list[bytes] = [b"\x80\x02"]
@@ -49,7 +49,7 @@ class _Emitter:
         self._memo: dict[int, tuple[int, Any]] = {}
 
     def emit(self, value: Any, path: str = "", depth: int = 0) -> None:
-        """Write what makes the reader build `value`."""
+        """Write the opcodes that build `value`."""
         if depth > DEEPEST:
             raise CheckpointError(
                 f"save: {path[:60]}... is nested more than {DEEPEST} deep, or contains itself"
@@ -235,25 +235,27 @@ _WRITERS |= {type(np.dtype(c)): _write_np_dtype for c in "?bBhHiIlLqQefdgFDGSUVm
 
 
 class TorchZip:
-    """An object as the records of a zip."""
+    """The records of a zip for an object."""
 
     def __init__(self, value: Any) -> None:
-        # the first pass finds the tensors: which storages they share decides what is written
+        # the first pass finds the tensors and the storages that they share
         encoder = Encoder()
         encoder.encode(value)
         tensors = [found for _, found in encoder.found if isinstance(found, Tensor)]
         self._numbers = {id(tensor): number for number, tensor in enumerate(tensors)}
-        self._regions, self._placed = regions_of([on_device(tensor) for tensor in tensors])
+        self._regions, self._views = regions_of([on_device(tensor) for tensor in tensors])
         self._untyped = self._without_type(tensors)
         emitter = _Emitter(self._call)
         emitter.emit(value)
         self._pickle = emitter.text()
 
     def _without_type(self, tensors: list[Tensor]) -> set[int]:
-        """The regions with more than one dtype, or one that has no storage class in PyTorch."""
+        """Return the regions with several dtypes, or with a dtype that has no storage class in
+        PyTorch.
+        """
         kinds: dict[int, set[str]] = {}
-        for place, tensor in zip(self._placed, tensors, strict=True):
-            kinds.setdefault(place.region, set()).add(tensor.dtype.name)
+        for view, tensor in zip(self._views, tensors, strict=True):
+            kinds.setdefault(view.region, set()).add(tensor.dtype.name)
         return {
             region
             for region, names in kinds.items()
@@ -263,34 +265,34 @@ class TorchZip:
         }
 
     def _call(self, tensor: Tensor) -> _Call:
-        place = self._placed[self._numbers[id(tensor)]]
+        view = self._views[self._numbers[id(tensor)]]
         grad, kind = bool(tensor.requires_grad), _Name(("torch", tensor.dtype.name))
-        if any(step < 0 for step in place.stride):
+        if any(step < 0 for step in view.stride):
             raise CheckpointError(
                 "save: PyTorch has no negative strides, which a tensor has that shares its "
                 "storage with others; save its contiguous()"
             )
-        if place.region < 0:
-            args = (kind, Size(place.shape), place.stride, grad)
+        if view.region < 0:
+            args = (kind, Size(view.shape), view.stride, grad)
             call = _Call("torch._utils", "_rebuild_meta_tensor_no_storage", *args)
-        elif place.region in self._untyped:
-            call = self._rebuild("_rebuild_tensor_v3", place, tensor, "uint8")
+        elif view.region in self._untyped:
+            call = self._rebuild("_rebuild_tensor_v3", view, tensor, "uint8")
             call.args = (*call.args, kind)
         else:
-            call = self._rebuild("_rebuild_tensor_v2", place, tensor, tensor.dtype.name)
+            call = self._rebuild("_rebuild_tensor_v2", view, tensor, tensor.dtype.name)
         if is_parameter(tensor):
             call = _Call("torch._utils", "_rebuild_parameter", call, grad, OrderedDict())
         return call
 
-    def _rebuild(self, name: str, place: Placed, tensor: Tensor, dtype: str) -> _Call:
-        count = self._regions[place.region].data.size // _binding.dtype(dtype).itemsize
+    def _rebuild(self, name: str, view: RegionView, tensor: Tensor, dtype: str) -> _Call:
+        count = self._regions[view.region].data.size // _binding.dtype(dtype).itemsize
         typed = name == "_rebuild_tensor_v2"
         storage = ("torch", _CLASSES[dtype]) if typed else ("torch.storage", "UntypedStorage")
         where = str(tensor.device)
-        reference = _Reference(("storage", _Name(storage), str(place.region), where, count))
+        reference = _Reference(("storage", _Name(storage), str(view.region), where, count))
         grad = bool(tensor.requires_grad)
         hooks: OrderedDict[Any, Any] = OrderedDict()
-        sizes = (place.offset, place.shape, place.stride, grad, hooks)
+        sizes = (view.offset, view.shape, view.stride, grad, hooks)
         return _Call("torch._utils", name, reference, *sizes)
 
     def write(self, writer: Writer) -> None:

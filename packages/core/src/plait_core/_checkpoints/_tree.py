@@ -1,7 +1,7 @@
-"""Nested containers as JSON, with a tag for what JSON has no word for, and back.
+"""Nested containers as JSON, with tags for types that JSON does not have.
 
-Lists, texts, finite numbers, True, False and None stand for themselves; all else is an object
-with one key, its tag. Tensors and arrays are numbers into a table beside the tree.
+Lists, texts, finite numbers, True, False and None are written as themselves; everything else is an
+object with one key, its tag. Tensors and arrays are indices into a table beside the tree.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from plait_core._sparse_creation import sparse_coo_tensor
 __all__ = ["DEEPEST", "Encoder", "decode", "is_parameter", "parameter_type", "refusal", "sparse_of"]
 
 DEEPEST = 200
-_LONGEST_BYTES = 4096  # longer ones lie among the tensors
+_LONGEST_BYTES = 4096  # longer ones are stored as tensors
 
 
 def parameter_type() -> type[Tensor] | None:
-    """Return the class Parameter of the chosen component nn, if somebody imported it."""
+    """Return the class Parameter of the component nn, or None if that is not imported."""
     module = sys.modules.get(choose("nn"))
     return getattr(module, "Parameter", None)
 
 
 def is_parameter(tensor: Tensor) -> bool:
-    """Tell whether a tensor is a parameter; raise TypeError for other classes of tensor."""
+    """Return whether a tensor is a parameter; raise TypeError for other subclasses of Tensor."""
     if type(tensor) is Tensor:
         return False
     kind = parameter_type()
@@ -46,7 +46,7 @@ def is_parameter(tensor: Tensor) -> bool:
 
 
 def refusal(path: str, value: Any) -> str:
-    """Say that an object is no data."""
+    """Return the error for an object that is not data."""
     kind = type(value)
     return (
         f"save: {path} is a {kind.__module__}.{kind.__qualname__}, which is no data: tensors, "
@@ -57,14 +57,14 @@ def refusal(path: str, value: Any) -> str:
 
 
 class Encoder:
-    """Makes the tree; collects tensors and arrays with the paths at which they were found."""
+    """An encoder that makes the tree and collects tensors and arrays with their paths."""
 
     def __init__(self) -> None:
         self.found: list[tuple[str, Any]] = []
         self._numbers: dict[int, int] = {}
 
     def number(self, path: str, value: Any) -> int:
-        """Return the place of a tensor or array in the table; the same for the same object."""
+        """Return the index of a tensor or array in the table, the same for the same object."""
         key = id(value)
         if key not in self._numbers:
             if isinstance(value, Tensor):
@@ -73,11 +73,12 @@ class Encoder:
                 except TypeError as error:
                     raise CheckpointError(f"save: {path}: {error}") from None
             self._numbers[key] = len(self.found)
-            self.found.append((path, value))  # which keeps the object, and so its id
+            # keeps the object alive, so that its id is not used again
+            self.found.append((path, value))
         return self._numbers[key]
 
     def encode(self, value: Any, path: str = "", depth: int = 0) -> Any:
-        """Return what stands for `value`."""
+        """Return the JSON for `value`."""
         if depth > DEEPEST:
             raise CheckpointError(
                 f"save: {path[:60]}... is nested more than {DEEPEST} deep, or contains itself"
@@ -131,7 +132,8 @@ def _encode_bytes(encoder: Encoder, value: bytes | bytearray, path: str, depth: 
 
 def _encode_ordered(encoder: Encoder, value: Any, path: str, depth: int) -> Any:
     result: dict[str, Any] = {"ordered": encoder.pairs(value, path, depth)}
-    if "_metadata" in vars(value):  # of a module's state_dict: the versions of its parts
+    # attribute of a module's state_dict: the versions of its submodules
+    if "_metadata" in vars(value):
         result["metadata"] = encoder.encode(value._metadata, f"{path}._metadata", depth)
     return result
 
@@ -191,7 +193,7 @@ _ENCODERS: dict[type, Callable[..., Any]] = {
 
 
 def decode(tree: Any, found: Callable[[int], Any]) -> Any:
-    """Build what `tree` stands for; `found` returns tensors and arrays by number."""
+    """Return the object that `tree` describes; `found` returns tensors and arrays by index."""
     if type(tree) is list:
         return [decode(value, found) for value in tree]
     if type(tree) is not dict:
@@ -227,7 +229,7 @@ def _sparse(value: Any, found: Callable[[int], Any]) -> SparseTensor:
 def sparse_of(
     indices: Tensor, values: Tensor, shape: tuple[int, ...], coalesced: bool | None
 ) -> SparseTensor:
-    """Make a sparse tensor; places without elements, on meta, cannot be checked."""
+    """Make a sparse tensor; indices on the device meta are not checked."""
     if indices.device.type == "meta":
         return SparseTensor(indices, values, shape, bool(coalesced))
     return sparse_coo_tensor(indices, values, shape, is_coalesced=coalesced)

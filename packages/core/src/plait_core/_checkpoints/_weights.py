@@ -1,4 +1,4 @@
-"""Reads what `save` wrote, and safetensors files of others."""
+"""Reads files of `save`, and safetensors files of other programs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ __all__ = ["Options", "Replaced", "load_index", "load_weights", "with_grad"]
 
 
 class Options:
-    """How to load."""
+    """The options of `load`."""
 
     def __init__(
         self, locations: Locations, weights_only: bool, mmap: bool, verify: bool | None
@@ -45,12 +45,14 @@ class Options:
 
     @property
     def checked(self) -> bool:
-        """Whether the elements are checked: unless they are mapped, which would read them all."""
+        """Whether the elements are checked: by default unless they are mapped, as a check reads
+        them all.
+        """
         return not self.mmap if self.verify is None else self.verify
 
 
 class File:
-    """The entries of one file."""
+    """One file with its entries."""
 
     def __init__(self, source: Source, options: Options) -> None:
         self.source, self.options = source, options
@@ -73,7 +75,7 @@ class File:
         self._map = source.mapped() if options.mmap else None
 
     def bytes_of(self, name: str, location: str) -> Tensor:
-        """Return the bytes of an entry, one-dimensional uint8, where they go."""
+        """Return the bytes of an entry on their device, one-dimensional uint8."""
         entry = self.entries[name]
         locations, size = self.options.locations, entry.end - entry.begin
         if not locations.wants_bytes(location):
@@ -112,7 +114,7 @@ class File:
 
 
 def _said(metadata: dict[str, str], name: str) -> dict[str, Any]:
-    """Return what plait wrote beside the tensors."""
+    """Return plait's metadata."""
     said = parse_json(metadata.get("plait", "{}").encode(), name)
     if said.get("version") != VERSION:
         raise CheckpointError(
@@ -125,7 +127,7 @@ def _said(metadata: dict[str, str], name: str) -> dict[str, Any]:
 
 
 class Builder:
-    """Builds tensors and arrays of the table, each once, on storages that are read once."""
+    """A builder of the table's tensors and arrays, each once, on storages that are read once."""
 
     def __init__(self, files: dict[str, File], table: list[Any], options: Options) -> None:
         self._files, self._table, self._options = files, table, options
@@ -133,7 +135,7 @@ class Builder:
         self._built: dict[int, Any] = {}
 
     def __call__(self, number: int) -> Any:
-        """Return a tensor or an array by its number in the table."""
+        """Return a tensor or an array by its index in the table."""
         if type(number) is not int or not 0 <= number < len(self._table):
             raise CheckpointError(f"load: the table of tensors has no number {number!r}")
         if number not in self._built:
@@ -143,7 +145,7 @@ class Builder:
         return self._built[number]
 
     def entry(self, name: str) -> Entry:
-        """Return the header's words on an entry."""
+        """Return an entry of the header."""
         return self._files[name].entries[name]
 
     def storage(self, name: str, location: str = "cpu") -> Tensor:
@@ -154,7 +156,7 @@ class Builder:
         return self._storages[key]
 
     def array_bytes(self, name: str) -> np.ndarray[Any, Any]:
-        """Return the bytes of an array, on the CPU wherever tensors go."""
+        """Return the bytes of an array, which are always on the CPU."""
         file, entry = self._files[name], self.entry(name)
         target = np.empty(entry.end - entry.begin, np.uint8)
         file._read(name, target, entry)
@@ -174,7 +176,7 @@ def _tensor(builder: Builder, row: dict[str, Any]) -> Tensor:
     storage = builder.storage(row["entry"], row.get("device", "cpu"))
     result = storage._on_storage(dtype, row.get("offset", 0), shape, stride)
     if "order" in row:
-        if result.numel() * dtype.itemsize != storage.numel():  # nothing larger than the file
+        if result.numel() * dtype.itemsize != storage.numel():  # not larger than the file
             raise CheckpointError(f"load: the table's words on {row['entry']!r} are damaged")
         operator = _binding.operator("empty_strided")
         ordered = operator(shape, tuple(row["order"]), dtype=dtype, device=result.device)
@@ -187,7 +189,7 @@ def _with_facts(tensor: Tensor, row: dict[str, Any]) -> Tensor:
 
 
 def with_grad(tensor: Tensor, grad: bool, parameter: bool) -> Tensor:
-    """Make a parameter, or a leaf that requires grad; where no engine is installed, it does not."""
+    """Make a parameter, or a leaf that requires grad if an engine is installed."""
     try:
         if parameter:
             kind = parameter_type()
@@ -216,7 +218,7 @@ def load_weights(source: Source, options: Options) -> Any:
     """Load a file in the safetensors layout."""
     file = File(source, options)
     files = dict.fromkeys(file.entries, file)
-    if "tree" not in file.said:  # another program's file, or one part of several
+    if "tree" not in file.said:  # another program's file, or one part of a sharded checkpoint
         return _flat(files, options)
     return _restored(file.said, files, options, source.name)
 
@@ -246,15 +248,15 @@ def _restored(said: dict[str, Any], files: dict[str, File], options: Options, na
 
 
 class _Unpickler(pickle.Unpickler):
-    """Unpickles whole objects; only weights_only=False comes here."""
+    """An unpickler of whole objects, used for weights_only=False only."""
 
 
 class Replaced(Exception):
-    """While an index was read, a new one took its place: `load` begins again."""
+    """The index was replaced while it was read: `load` begins again."""
 
 
 def load_index(source: Source, options: Options, path: str) -> Any:
-    """Load a checkpoint whose tensors lie in several files, which the index at `path` names."""
+    """Load a sharded checkpoint by the index at `path`."""
     if source.size > LARGEST_HEADER:
         raise CheckpointError(
             f"load: {source.name} must have at most {LARGEST_HEADER} bytes to be an index"
@@ -263,15 +265,15 @@ def load_index(source: Source, options: Options, path: str) -> Any:
     index = parse_json(text, source.name)
     metadata = metadata_of(index, source.name)
     ours = verify_marked(text, metadata, index, source.name, options.verify)
-    places = index.get("weight_map")
-    if not isinstance(places, dict) or not all(_is_file_name(v) for v in places.values()):
+    part_of = index.get("weight_map")
+    if not isinstance(part_of, dict) or not all(_is_file_name(v) for v in part_of.values()):
         raise CheckpointError(
             f"load: {source.name}: weight_map must say for each tensor the name of a file beside"
         )
     try:
         with contextlib.closing(_Parts(path, options, ours)) as parts:
-            files = {name: parts.of(part) for name, part in places.items()}
-            for name, part in places.items():
+            files = {name: parts.of(part) for name, part in part_of.items()}
+            for name, part in part_of.items():
                 if name not in files[name].entries:
                     raise CheckpointError(
                         f"load: {part} has no tensor {name!r}, which the index names"
@@ -280,13 +282,13 @@ def load_index(source: Source, options: Options, path: str) -> Any:
                 return _flat(files, options)
             return _restored(_said(metadata, source.name), files, options, source.name)
     except FileNotFoundError as error:
-        if error.filename and os.path.basename(error.filename) in places.values():
+        if error.filename and os.path.basename(error.filename) in part_of.values():
             _check_index(path, text, error)
         raise
 
 
 def _check_index(path: str, text: bytes, error: FileNotFoundError) -> NoReturn:
-    """A part is missing: because a save replaced the index, or because somebody removed it."""
+    """Raise for a missing part: `Replaced` if a save replaced the index, else an error."""
     with contextlib.closing(open_source(path)) as source:
         if source.size != len(text) or source.read(0, source.size) != text:
             raise Replaced from error
@@ -298,17 +300,17 @@ def _check_index(path: str, text: bytes, error: FileNotFoundError) -> NoReturn:
 
 
 class _Parts:
-    """The files of an index, opened before anything is read of them.
+    """The files of an index, opened before any of them is read.
 
-    What is open stays readable when a save removes its name. So that the number of open files has a
-    bound, only the first ones stay open; others are opened again, and if one of them is gone by
-    then, `load` begins again with the index that is there.
+    An open file stays readable when a save removes its name. Only the first ones stay open, to
+    limit the number of open files; others are opened again, and if one of them is gone by then,
+    `load` begins again with the new index.
     """
 
     _MOST_OPEN = 128
 
     def __init__(self, path: str, options: Options, ours: bool) -> None:
-        # a link to an index may have parts beside it, or beside what it leads to
+        # a link to an index may have parts beside the link or beside its target
         self._folders = [os.path.dirname(path), os.path.dirname(os.path.realpath(path))]
         self._path, self._options, self._ours = path, options, ours
         self._files: dict[str, File] = {}
@@ -342,7 +344,7 @@ class _Parts:
             return Part(os.path.join(self._folders[1], name))
 
     def close(self) -> None:
-        """Close all, the others too where one cannot be closed."""
+        """Close all files, even if closing one of them fails."""
         with contextlib.ExitStack() as closing:
             for file in self._files.values():
                 closing.callback(file.source.close)

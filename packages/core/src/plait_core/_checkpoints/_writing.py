@@ -1,4 +1,4 @@
-"""What `save` does."""
+"""The implementation of `save`."""
 
 from __future__ import annotations
 

@@ -5,8 +5,9 @@
     >>> xp.astype(xp.asarray([1, 2]), xp.float32)
     tensor([1., 2.])
 
-Names, defaults and dtype rules are the standard's; what it leaves open is as in `plait_core`.
-Arrays are Tensors, whose own operators follow PyTorch: the guide lists where that differs.
+Names, defaults and dtype rules are the standard's; where it leaves a choice, the choice is that of
+`plait_core`. Arrays are Tensors, whose own operators follow PyTorch: the guide lists where that
+differs.
 """
 
 from __future__ import annotations

@@ -73,12 +73,12 @@ def asarray(
 
 
 def empty(shape: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """Return an array whose elements nobody has set."""
+    """Return an array with uninitialised elements."""
     return call("empty", _sizes(shape), dtype=dtype or get_default_dtype(), device=device)
 
 
 def empty_like(x: Tensor, /, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """Return an array of the shape of `x` whose elements nobody has set."""
+    """Return an array of the shape of `x` with uninitialised elements."""
     return call("empty_like", x, dtype=dtype, device=device)
 
 

@@ -1,4 +1,4 @@
-"""Data types of the standard, and how they are combined: no array is weaker for being 0-d."""
+"""Data types of the standard, and their promotion, in which 0-d arrays count like others."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ class _Info:
 
 
 def finfo(type: Any, /) -> Any:
-    """Return what numbers a floating-point dtype, or that of an array, can hold."""
+    """Return the range and precision of a floating-point dtype, or of the dtype of an array."""
     found = _dtypes.finfo(type.dtype if is_tensor(type) else type)
     return _Info(found, ("bits", "eps", "max", "min", "smallest_normal"))
 
 
 def iinfo(type: Any, /) -> Any:
-    """Return what numbers an integer dtype, or that of an array, can hold."""
+    """Return the range of an integer dtype, or of the dtype of an array."""
     found = _dtypes.iinfo(type.dtype if is_tensor(type) else type)
     return _Info(found, ("bits", "max", "min"))
 
@@ -76,10 +76,10 @@ def _integers(a: DType, b: DType) -> DType:
 
 
 def promote(a: DType, b: DType) -> DType:
-    """Return the dtype that holds both, as the standard's tables say.
+    """Return the common dtype of two dtypes by the standard's tables.
 
     Raises:
-        DTypeError: for uint64 with a signed integer, which nothing holds.
+        DTypeError: for uint64 with a signed integer, for which there is none.
     """
     if a is b or b is _dtypes.bool_:
         return a
@@ -98,7 +98,7 @@ def promote(a: DType, b: DType) -> DType:
 
 
 def _of_number(value: Any, other: DType | None) -> DType:
-    """Return the dtype of a Python number beside `other`: it is never the stronger of its kind."""
+    """Return the dtype of a Python number in an operation with `other`."""
     if isinstance(value, bool):
         return other or _dtypes.bool_
     if isinstance(value, int):
@@ -135,7 +135,7 @@ def result_type(*arrays_and_dtypes: Any) -> DType:
 
 
 def can_cast(from_: Any, to: Any, /) -> bool:
-    """Tell whether promotion takes `from_`, an array or a dtype, to the dtype `to`."""
+    """Return whether promotion can cast `from_`, an array or a dtype, to the dtype `to`."""
     source, target = from_.dtype if is_tensor(from_) else _binding.dtype(from_), _binding.dtype(to)
     try:
         return promote(source, target) is target
@@ -144,7 +144,7 @@ def can_cast(from_: Any, to: Any, /) -> bool:
 
 
 def isdtype(dtype: Any, kind: Any) -> bool:
-    """Tell whether a dtype is of a kind: the name of one, another dtype, or a tuple of these.
+    """Return whether a dtype is of a kind: the name of one, another dtype, or a tuple of these.
 
     Raises:
         ValueError: for a kind that the standard doesn't know.
@@ -165,7 +165,7 @@ def astype(x: Tensor, dtype: Any, /, *, copy: bool = True, device: Any = None) -
 
 
 def wide(x: Tensor, dtype: Any) -> DType:
-    """Return the dtype in which sums and products of `x` are given where `dtype` is None."""
+    """Return the dtype of sums and products of `x` if `dtype` is None."""
     if dtype is not None:
         return _binding.dtype(dtype)
     if x.dtype.name in _UNSIGNED:

@@ -184,7 +184,7 @@ subtract = _binary("subtract", "The difference ``x1 - x2``.", "sub")
 
 
 def _rounding(name: str, direction: str) -> Unary:
-    """A function that leaves integers alone, and rounds the parts of complex numbers."""
+    """Return a rounding function that copies integers and rounds the parts of complex numbers."""
 
     def function(x: Tensor, /) -> Tensor:
         if x.dtype.is_complex:

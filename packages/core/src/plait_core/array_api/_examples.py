@@ -1,6 +1,6 @@
-"""Examples for the functions of the standard, in tables: many functions are made by factories.
+"""Examples for the docstrings of the standard's functions, many of which are made by factories.
 
-A table is a text: below each line ``# name`` stands what a doctest of that function runs.
+A table of examples is a text: below each line ``# name`` is the doctest of that function.
 """
 
 from __future__ import annotations

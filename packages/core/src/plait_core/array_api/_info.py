@@ -1,4 +1,4 @@
-"""What the standard asks an array library about itself."""
+"""The standard's inspection functions."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ __all__ = ["__array_namespace_info__"]
 
 
 class Info:
-    """Devices, dtypes and what can be done."""
+    """The devices, dtypes and capabilities of this library."""
 
     def capabilities(self) -> dict[str, Any]:
-        """Return what is supported: boolean indexing, shapes that depend on data, dimensions."""
+        """Return the capabilities: boolean indexing, shapes that depend on data, number of
+        dimensions.
+        """
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
     def default_device(self) -> _binding.device:
@@ -50,5 +52,5 @@ class Info:
 
 
 def __array_namespace_info__() -> Info:  # noqa: N807
-    """Return what this library can do."""
+    """Return the inspection object of this library."""
     return Info()

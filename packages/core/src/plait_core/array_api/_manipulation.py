@@ -53,7 +53,7 @@ def broadcast_to(x: Tensor, /, shape: tuple[int, ...]) -> Tensor:
 
 
 def concat(arrays: Sequence[Tensor], /, *, axis: int | None = 0) -> Tensor:
-    """Return the arrays one after the other along an axis; None: flat."""
+    """Concatenate arrays along an axis; None: the flattened arrays."""
     dtype = result_type(*arrays)
     parts = [each.to(dtype) for each in arrays]
     if axis is None:
@@ -72,7 +72,7 @@ def flip(x: Tensor, /, *, axis: int | tuple[int, ...] | None = None) -> Tensor:
 
 
 def moveaxis(x: Tensor, source: Any, destination: Any, /) -> Tensor:
-    """Return a view with axes moved to other places."""
+    """Return a view with axes moved to other positions."""
     return call("movedim", x, source, destination)
 
 
@@ -82,7 +82,7 @@ def permute_dims(x: Tensor, /, axes: tuple[int, ...]) -> Tensor:
 
 
 def repeat(x: Tensor, repeats: Any, /, *, axis: int | None = None) -> Tensor:
-    """Return each element as many times as said; `axis` None: of the flat array."""
+    """Repeat each element a number of times; `axis` None: of the flattened array."""
     if axis is None:
         x, axis = x.reshape(-1), 0
     axis = wrap_axis("repeat", axis, x.ndim)
@@ -121,7 +121,9 @@ def reshape(x: Tensor, /, shape: tuple[int, ...], *, copy: bool | None = None) -
 
 
 def roll(x: Tensor, /, shift: Any, *, axis: Any = None) -> Tensor:
-    """Return the elements moved along the axes, those that leave at the end come back in front."""
+    """Return the elements shifted along the axes; those that leave at the end enter at the
+    beginning.
+    """
     if axis is None:
         return call("roll", x.reshape(-1), shift, 0).reshape(tuple(x.shape))
     axes = (axis,) if isinstance(axis, int) else tuple(axis)
@@ -145,7 +147,7 @@ def squeeze(x: Tensor, /, axis: int | tuple[int, ...]) -> Tensor:
 
 
 def stack(arrays: Sequence[Tensor], /, *, axis: int = 0) -> Tensor:
-    """Return the arrays one after the other along a new axis."""
+    """Join arrays along a new axis."""
     dtype = result_type(*arrays)
     return call("stack", [each.to(dtype) for each in arrays], axis)
 

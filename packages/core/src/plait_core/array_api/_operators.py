@@ -1,4 +1,4 @@
-"""How the functions of the standard find their operators."""
+"""Calls of operators for the functions of the standard."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def wrap_axis(name: str, axis: int, ndim: int) -> int:
 
 
 def axes_of(name: str, axis: int | tuple[int, ...] | None, ndim: int) -> tuple[int, ...]:
-    """Return the axes that None, one or several stand for, counted from the front."""
+    """Return one axis, several or all (None) as a tuple of axes counted from the front."""
     if axis is None:
         return tuple(range(ndim))
     given = (axis,) if isinstance(axis, int) else tuple(axis)

@@ -93,12 +93,12 @@ def _truth(name: str, x: Tensor, axis: Axis, keepdims: bool) -> Tensor:
 
 
 def all(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Tell whether all elements are not 0."""
+    """Return whether all elements are not 0."""
     return _truth("all", x, axis, keepdims)
 
 
 def any(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Tell whether any element is not 0."""
+    """Return whether any element is not 0."""
     return _truth("any", x, axis, keepdims)
 
 

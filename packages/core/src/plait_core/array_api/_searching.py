@@ -32,7 +32,7 @@ def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
     """Return the elements at positions along an axis.
 
     Raises:
-        ValueError: if `axis` is None and `x` has not one dimension.
+        ValueError: if `axis` is None and `x` does not have exactly one dimension.
     """
     if axis is None:
         if x.ndim != 1:
@@ -51,7 +51,7 @@ def _wrapped(indices: Tensor, size: int) -> Tensor:
 
 
 def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
-    """Return elements at positions that differ from place to place; other axes broadcast."""
+    """Return the elements whose positions along an axis `indices` gives; other axes broadcast."""
     axis = wrap_axis("take_along_axis", axis, x.ndim)
     if x.ndim != indices.ndim:
         raise ShapeError(
@@ -59,9 +59,9 @@ def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
             f"{tuple(indices.shape)}"
         )
     outer = [max(a, b) if min(a, b) else 0 for a, b in zip(x.shape, indices.shape, strict=True)]
-    source, place = list(outer), list(outer)
-    source[axis], place[axis] = x.shape[axis], indices.shape[axis]
-    index = _wrapped(indices.expand(tuple(place)), x.shape[axis])
+    source, target = list(outer), list(outer)
+    source[axis], target[axis] = x.shape[axis], indices.shape[axis]
+    index = _wrapped(indices.expand(tuple(target)), x.shape[axis])
     return call("gather", x.expand(tuple(source)), axis, index)
 
 
@@ -73,24 +73,24 @@ def _extreme(name: str, x: Tensor, axis: int | None, keepdims: bool) -> Tensor:
 
 
 def argmax(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
-    """Return where the largest element stands, the first of equals; None: in the flat array."""
+    """Return the index of the (first) largest element along an axis; None: in the flat array."""
     return _extreme("argmax", x, axis, keepdims)
 
 
 def argmin(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
-    """Return where the smallest element stands, the first of equals; None: in the flat array."""
+    """Return the index of the (first) smallest element along an axis; None: in the flat array."""
     return _extreme("argmin", x, axis, keepdims)
 
 
 def count_nonzero(x: Tensor, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """Return how many elements are not 0."""
+    """Return the number of elements that are not 0."""
     axes = axes_of("count_nonzero", axis, x.ndim)
     mask = (x if x.dtype.name == "bool" else x != 0).to("int64")
     return call("sum", mask, axes, keepdim=keepdims) if axes else mask
 
 
 def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
-    """Return where elements are not 0, an array of positions for each axis.
+    """Return the indices of the elements that are not 0, an array for each axis.
 
     Raises:
         ShapeError: if `x` has no dimensions.
@@ -103,7 +103,7 @@ def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
 def searchsorted(
     x1: Tensor, x2: Tensor, /, *, side: str = "left", sorter: Tensor | None = None
 ) -> Tensor:
-    """Return where the elements of `x2` belong into the sorted `x1`."""
+    """Return the indices at which the elements of `x2` would be inserted into the sorted `x1`."""
     a, b = common(x1, x2)
     if sorter is not None:
         a = take(a, sorter)
@@ -170,8 +170,8 @@ def _order(flat: Tensor) -> Tensor:
 
 
 def unique_all(x: Tensor, /) -> UniqueAll:
-    """Return the distinct elements in order, where each stands first, which one each element is,
-    and how often it occurs. Every NaN is distinct.
+    """Return the distinct elements in order, the first index of each, the index of each element's
+    value among them, and their counts. Every NaN is distinct.
     """
     flat = x.reshape(-1)
     n = flat.numel()
@@ -188,13 +188,13 @@ def unique_all(x: Tensor, /) -> UniqueAll:
 
 
 def unique_counts(x: Tensor, /) -> UniqueCounts:
-    """Return the distinct elements and how often they occur."""
+    """Return the distinct elements and their counts."""
     found = unique_all(x)
     return UniqueCounts(found.values, found.counts)
 
 
 def unique_inverse(x: Tensor, /) -> UniqueInverse:
-    """Return the distinct elements and which of them each element is."""
+    """Return the distinct elements and the index of each element's value among them."""
     found = unique_all(x)
     return UniqueInverse(found.values, found.inverse_indices)
 

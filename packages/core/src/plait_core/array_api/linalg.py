@@ -169,7 +169,7 @@ def matrix_rank(x: Tensor, /, *, rtol: Any = None) -> Tensor:
 
 
 def matrix_transpose(x: Tensor, /) -> Tensor:
-    """Return the matrices transposed, a view."""
+    """Return the transposed matrices, a view."""
     return x.mT
 
 
@@ -211,7 +211,7 @@ def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
     vector = b.ndim == 1
     if vector:
         b = b.unsqueeze(-1)
-    while b.ndim < a.ndim:  # never taken for a batch of vectors
+    while b.ndim < a.ndim:  # a matrix is never read as a batch of vectors
         b = b.unsqueeze(0)
     while a.ndim < b.ndim:
         a = a.unsqueeze(0)

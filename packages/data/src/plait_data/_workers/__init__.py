@@ -1,6 +1,6 @@
-"""Worker processes and threads of a `DataLoader`; loaded at the first iteration that wants them.
+"""Worker processes and threads of a `DataLoader`; imported at the first iteration with workers.
 
-Design note 0011 says how they start, share, repeat and fail.
+Design note 0011 describes how they start, share memory, repeat results and fail.
 """
 
 __all__: list[str] = []

@@ -1,8 +1,8 @@
 """Shared memory of one worker: control words, a region for stack dumps, and recycled slots.
 
 The file is a memfd, mapped once on each side at a large sparse size. The worker reserves slots and
-marks them taken; the parent, whose arrays are views of them, marks them free. A mark is one byte,
-so neither side waits for the other.
+marks them as taken. The parent, whose arrays are views of them, marks them as free. A mark is one
+byte, so neither side waits for the other.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from plait_data._workers._slot_holders import Hold, collect
 __all__ = ["Arena", "Slot", "Window", "create"]
 
 PAGE = mmap.PAGESIZE
-_DUMP = PAGE  # where stack dumps begin
+_DUMP = PAGE  # offset of the region for stack dumps
 _DUMP_SIZE = 1 << 20
 _FLAGS = _DUMP + _DUMP_SIZE
 _MOST_SLOTS = 1 << 20
@@ -50,12 +50,13 @@ def create() -> tuple[int, mmap.mmap]:
 
 def _map_largest(descriptor: int) -> mmap.mmap:
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    size = max(1 << 36, 1 << (2 * memory - 1).bit_length())  # sparse: what is written counts
+    # sparse: only written pages take memory
+    size = max(1 << 36, 1 << (2 * memory - 1).bit_length())
     limit, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
     if limit != resource.RLIM_INFINITY:
         size = min(size, limit // PAGE * PAGE)
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-    if limit != resource.RLIM_INFINITY:  # the program and other workers need some of it, too
+    if limit != resource.RLIM_INFINITY:  # the program and other workers need address space too
         size = min(size, max(_LEAST, limit // 16 // PAGE * PAGE))
     while size >= _SLOTS + PAGE:
         try:
@@ -78,7 +79,7 @@ def _map_largest(descriptor: int) -> mmap.mmap:
 
 
 def map_file(descriptor: int, size: int, access: int = mmap.ACCESS_WRITE) -> mmap.mmap:
-    """The file mapped, where Python can do so without keeping a descriptor of its own."""
+    """A mapping of the file, without a descriptor of its own if Python supports that."""
     try:
         return mmap.mmap(descriptor, size, access=access, trackfd=False)  # type: ignore[call-arg]
     except TypeError:  # before Python 3.13
@@ -86,7 +87,7 @@ def map_file(descriptor: int, size: int, access: int = mmap.ACCESS_WRITE) -> mma
 
 
 class Slot:
-    """A stretch of the arena: its number, where it begins, how much it holds."""
+    """A part of the arena: its number, its beginning and its size."""
 
     __slots__ = ("capacity", "held", "number", "offset", "resident")
 
@@ -95,7 +96,7 @@ class Slot:
         self.offset = offset
         self.capacity = capacity
         self.resident = True
-        self.held: weakref.ref[Any] | None = None  # an array of the worker's own over the slot
+        self.held: weakref.ref[Any] | None = None  # the worker's array over the slot
 
 
 class Arena:
@@ -120,7 +121,7 @@ class Arena:
         self._end = _SLOTS
 
     def dump_file(self) -> int:
-        """A descriptor whose writes go to the dump region from its start on."""
+        """A descriptor that writes to the dump region from its beginning."""
         # Opened anew: a duplicate would share its position with the file's other descriptors.
         descriptor = os.open(f"/proc/self/fd/{self._descriptor}", os.O_RDWR | os.O_CLOEXEC)
         os.lseek(descriptor, _DUMP, os.SEEK_SET)
@@ -143,11 +144,11 @@ class Arena:
         return memoryview(self._mapping)[slot.offset : slot.offset + size]
 
     def mark_taken(self, slot: Slot) -> None:
-        """Says that the parent is to free the slot."""
+        """Mark a slot as taken; the parent will free it."""
         self._flags[slot.number] = 1
 
     def mark_free(self, number: int) -> None:
-        """Takes a slot back that was not sent."""
+        """Free a slot that was not sent."""
         self._flags[number] = 0
 
     def find(self, buffer: memoryview) -> Slot | None:
@@ -162,7 +163,7 @@ class Arena:
         return slot if offset + buffer.nbytes <= slot.offset + slot.capacity else None
 
     def offset_in(self, slot: Slot, buffer: memoryview) -> int:
-        """Where in the slot a buffer that `find` found begins."""
+        """The offset in the slot of a buffer that `find` found."""
         address = int(np.frombuffer(buffer, np.uint8).__array_interface__["data"][0])
         return address - self._start - slot.offset
 
@@ -202,7 +203,7 @@ class Arena:
         return [slot for slot in slots if slot.held is None or slot.held() is None]
 
     def _give_back(self, free: list[Slot], most: int) -> None:
-        """Returns the pages of slots that nobody has asked for, beyond ``most`` bytes."""
+        """Return the pages of free slots beyond ``most`` bytes to the system."""
         idle = [slot for slot in free if slot.resident]
         total = sum(slot.capacity for slot in idle)
         for slot in idle:
@@ -213,7 +214,7 @@ class Arena:
             total -= slot.capacity
 
     def _allocate(self, offset: int, size: int) -> None:
-        # Before anything is written: a write to a page that can't be had would be a SIGBUS.
+        # done before anything is written, as a write without memory would be a SIGBUS
         try:
             os.posix_fallocate(self._descriptor, offset, size)
         except OSError as error:
@@ -229,13 +230,15 @@ class Arena:
 
 
 def _capacity(size: int) -> int:
-    """``size`` rounded up to one of eight steps an octave, in pages: few sizes, reused often."""
+    """``size`` rounded up to one of eight steps an octave, in pages, so that there are few sizes,
+    which are reused often.
+    """
     step = max(PAGE, (1 << max(size - 1, 0).bit_length()) // 16)
     return max(PAGE, -(-size // step) * step)
 
 
 class Window:
-    """The parent's side: views of slots, each marked free when its last view is gone."""
+    """The parent's side: views of slots, each marked as free when its last view is dropped."""
 
     def __init__(self, mapping: mmap.mmap) -> None:
         self._mapping = mapping
@@ -252,7 +255,7 @@ class Window:
         def free() -> None:
             flags[number] = 0
 
-        hold = Hold(free)  # not freed while a child that was forked meanwhile sees it
+        hold = Hold(free)  # not freed while a forked child may see it
 
         def release(reference: weakref.ref[Any]) -> None:
             del _owners[id(reference)]
@@ -263,13 +266,13 @@ class Window:
         return owner.data
 
     def free(self, number: int) -> None:
-        """Marks a slot free whose bytes nobody looked at."""
+        """Mark a slot as free without making a view of it."""
         self._flags[number] = 0
 
     def dump(self) -> str:
-        """What was written to the dump region."""
+        """The text in the dump region."""
         text = bytes(memoryview(self._mapping)[_DUMP:_FLAGS])
         return text.partition(b"\0")[0].decode(errors="replace")
 
 
-_owners: dict[int, weakref.ref[Any]] = {}  # a reference must live to call back
+_owners: dict[int, weakref.ref[Any]] = {}  # the weak reference must be alive to be called

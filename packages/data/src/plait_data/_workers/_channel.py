@@ -1,4 +1,4 @@
-"""Messages over a socket: a length, then as many bytes; descriptors beside the first of them."""
+"""Messages over a socket: a length, then as many bytes; descriptors with the first of them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MOST_DESCRIPTORS = 4
 
 
 def send_message(connection: socket.socket, message: bytes) -> None:
-    """Sends a message whole; waits as long as it takes. ConnectionError: nobody reads it."""
+    """Send a complete message, waiting if necessary. ConnectionError: the reader is gone."""
     connection.sendall(_LENGTH.pack(len(message)) + message)
 
 
@@ -45,9 +45,9 @@ def _exactly(connection: socket.socket, size: int) -> bytes | None:
 
 
 class Channel:
-    """The parent's end: sends and receives what it can without waiting, and keeps the rest.
+    """The parent's end, which sends and receives without waiting and keeps the rest.
 
-    A worker may wait for the parent to read, so the parent must never wait for the worker to.
+    A worker may wait until the parent reads, so the parent must never wait for the worker.
     """
 
     def __init__(self, connection: socket.socket) -> None:
@@ -71,18 +71,19 @@ class Channel:
         socket.send_fds(self._socket, [b"\0"], descriptors)
 
     def send(self, message: bytes) -> None:
-        """Sends a message, or keeps for `flush` what the socket doesn't take now."""
+        """Send a message; keep what the socket does not accept for `flush`."""
         self._unsent.append(memoryview(_LENGTH.pack(len(message)) + message))
         self.flush()
 
     def flush(self) -> None:
-        """Sends more of what is left. OSError: the system refuses, though the worker is there."""
+        """Send more of the rest. OSError: the system call fails although the worker is alive."""
         while self._unsent:
             try:
                 sent = self._socket.send(self._unsent[0])
             except BlockingIOError:
                 return
-            except ConnectionError:  # the worker is gone; whoever reads will see the end
+            # the worker is gone; the reader will see the end of the connection
+            except ConnectionError:
                 self._unsent.clear()
                 return
             if sent == len(self._unsent[0]):
@@ -91,9 +92,9 @@ class Channel:
                 self._unsent[0] = self._unsent[0][sent:]
 
     def messages(self) -> list[bytes]:
-        """The messages that have come whole; sets ``ended`` at the end of the connection.
+        """The complete messages so far; sets ``ended`` at the end of the connection.
 
-        OSError: the system refuses to read, though the worker is there.
+        OSError: the system call fails although the worker is alive.
         """
         while not self.ended:
             try:

@@ -1,4 +1,4 @@
-"""What runs in a worker process: reads tasks from its socket, makes batches, sends them."""
+"""The loop of a worker process: it reads tasks from its socket, makes and sends batches."""
 
 from __future__ import annotations
 
@@ -48,15 +48,17 @@ __all__ = ["Hello", "main", "start"]
 
 @dataclass(frozen=True)
 class Hello:
-    """The first message to a worker; the descriptors of arena, life line and segment come before.
+    """The first message to a worker; the descriptors of arena, life line (a pipe that ends with the
+    parent) and segment come before it.
 
     Attributes:
         worker: its number.
         workers: how many there are.
         seed: of the first epoch.
-        table: where the segment's table is and its entries; None where the job is inherited.
+        table: the offset and the number of entries of the segment's table; None if the job is
+            inherited.
         path: the program's ``sys.path``.
-        argv: the program's.
+        argv: the program's ``sys.argv``.
     """
 
     worker: int
@@ -68,12 +70,12 @@ class Hello:
 
 
 def main(descriptor: int) -> None:
-    """Runs in a process that inherited a socket's descriptor."""
+    """The entry point of a process that inherited a socket's descriptor."""
     start(socket.socket(fileno=descriptor), None)
 
 
 def start(connection: socket.socket, job: Job | None) -> None:
-    """Runs in a worker process until its parent closes the connection; doesn't return."""
+    """Run a worker until its parent closes the connection; it does not return."""
     connection.setblocking(True)
     status = 1
     try:
@@ -95,7 +97,7 @@ def start(connection: socket.socket, job: Job | None) -> None:
 
 
 class _Stopped(BaseException):
-    """The parent wants no more batches."""
+    """Raised when the parent needs no more batches."""
 
 
 class Worker:
@@ -124,7 +126,7 @@ class Worker:
         self._seed_globals: Callable[[int, Any], None] | None = None
 
     def run(self) -> None:
-        """Loads the job, then serves tasks to the end."""
+        """Load the job, then serve tasks until the end."""
         self._guarded(self._prepare, -1, partial(self._where, None))
         while (content := receive_message(self._connection)) is not None:
             what, *task = pickle.loads(content)
@@ -134,7 +136,7 @@ class Worker:
                 self._serve(*task)
 
     def _guarded(self, action: Any, number: int, where: Callable[[], str]) -> Any:
-        """Runs an action; its exception goes to the parent, and NotImplemented comes back."""
+        """Run an action; send its exception to the parent and return NotImplemented."""
         try:
             return action()
         except (_Stopped, SystemExit):
@@ -184,7 +186,7 @@ class Worker:
     def _begin(self, epoch: int, seed: int, skip: int, convert: bool) -> None:
         job, hello = self._job, self._hello
         if job is None:
-            return  # it could not be loaded, which the parent knows
+            return  # the job could not be loaded; the parent was told
         self._epoch = epoch
         number, count = hello.worker, hello.workers
         set_worker_info(WorkerInfo(number, count, seed + number, job.dataset))
@@ -200,7 +202,7 @@ class Worker:
         )
 
     def _note(self, position: int) -> None:
-        """Tells the parent, without a message, where this worker is."""
+        """Store the worker's position in the arena, for the parent's errors."""
         control = self._control
         control[_arena.POSITION] = position
         if position < 0:

@@ -1,7 +1,7 @@
-"""Batches as messages: a pickle, and buffers that lie in slots of the worker's arena.
+"""Batches as messages: a pickle, and buffers in slots of the worker's arena.
 
 A message is a header (kind, epoch, number, how many slots and buffers), the slots (number, offset,
-size), the buffers (slot of the message, start, size) and what comes inline. The first buffer is the
+size), the buffers (slot of the message, start, size) and the inline bytes. The first buffer is the
 pickle itself.
 """
 
@@ -30,11 +30,11 @@ _THREE = struct.Struct("<qqq")
 _INLINE = -1
 _CLASSES, _BY_IDENTITY = "_DYNAMIC_CLASS_TRACKER_BY_CLASS", "_DYNAMIC_CLASS_TRACKER_BY_ID"
 
-_local = threading.local()  # the converter of the message that this thread reads
+_local = threading.local()  # the converter for the message that this thread decodes
 
 
 class _Marked:
-    """An array of a batch that the parent is to pass to its converter."""
+    """An array of a batch that the parent passes to its converter."""
 
     __slots__ = ("array",)
 
@@ -46,7 +46,7 @@ class _Marked:
 
 
 def mark(array: Any) -> Any:
-    """The worker's converter: leaves the work, and the tensor library, to the parent."""
+    """The worker's converter, which marks arrays for the parent's converter."""
     return _Marked(array)
 
 
@@ -56,13 +56,13 @@ def _converted(array: Any) -> Any:
 
 
 def as_array(value: Any) -> tuple[str, Any] | None:
-    """The module of a tensor and an array over its memory; None for what is no plain tensor."""
+    """The module of a tensor and an array over its memory; None if it is not a plain tensor."""
     library = tensor_library(value)
     if library is None or getattr(value, "requires_grad", False):
         return None
     try:
         array = value.numpy()
-    except (TypeError, ValueError, RuntimeError):  # of a dtype or in a place NumPy has none for
+    except (TypeError, ValueError, RuntimeError):  # a dtype or device that NumPy does not support
         return None
     return library.__name__, array
 
@@ -75,7 +75,7 @@ def rebuild(library: str, array: Any) -> Any:
 
 
 def of_main(name: str) -> Any:
-    """What the program calls ``name`` in its main module."""
+    """The object called ``name`` in the program's main module."""
     thing: Any = sys.modules["__main__"]
     for part in name.split("."):
         thing = getattr(thing, part)
@@ -83,7 +83,7 @@ def of_main(name: str) -> Any:
 
 
 class _Pickler(pickle.Pickler):
-    """Makes tensors arrays, and names what the main module holds instead of describing it."""
+    """A pickler that sends tensors as arrays, and objects of the main module by name."""
 
     def reducer_override(self, value: Any) -> Any:
         kind = type(value)
@@ -104,14 +104,14 @@ def _named(value: Any) -> Any:
     name = value.__qualname__
     if "<" not in name:  # neither local nor a lambda
         return (of_main, (name,)) if value.__module__ == "__main__" else NotImplemented
-    import cloudpickle  # it brought the value here
+    import cloudpickle  # the value came from there
 
     # A class comes back as the parent's own: cloudpickle tracks which one it sent.
     return pickle.loads, (cloudpickle.dumps(value),)
 
 
 def _tracked(value: Any) -> str | None:
-    """What cloudpickle calls a class that came by value; its name here says little of it."""
+    """cloudpickle's id of a class that came by value."""
     if not isinstance(value, type) or "cloudpickle" not in sys.modules:
         return None
     classes = getattr(sys.modules.get("cloudpickle.cloudpickle"), _CLASSES, {})
@@ -120,7 +120,7 @@ def _tracked(value: Any) -> str | None:
 
 
 def of_parent(tracked: str, name: str) -> Any:
-    """The class that the program sent by value, and that came back."""
+    """The program's class for a class that it had sent by value."""
     classes = getattr(sys.modules.get("cloudpickle.cloudpickle"), _BY_IDENTITY, {})
     found = classes.get(tracked)
     return of_main(name) if found is None else found
@@ -134,7 +134,7 @@ def dumps(value: Any, keep: Callable[[pickle.PickleBuffer], Any] | None = None) 
 
 
 class _Packing:
-    """Where the buffers of one message go."""
+    """The buffers of one message."""
 
     def __init__(self, arena: Arena) -> None:
         self._arena = arena
@@ -154,7 +154,7 @@ class _Packing:
             self.buffers.append((self._ordinal(slot), start, buffer.nbytes))
 
     def finish(self) -> None:
-        """Copies what isn't in the arena yet: to one more slot, or inline if it is little."""
+        """Copy buffers that are not in the arena to one more slot, or inline if they are small."""
         size = sum(-(-buffer.nbytes // 64) * 64 for _, buffer in self._loose)
         if size < LEAST_SHARED:
             self.inline = [bytes(buffer) for _, buffer in self._loose]
@@ -169,7 +169,7 @@ class _Packing:
             at += -(-buffer.nbytes // 64) * 64
 
     def undo(self) -> None:
-        """Takes the slots back from a message that won't be sent."""
+        """Free the slots of a message that is not sent."""
         for number, _, _ in self.slots:
             self._arena.mark_free(number)
 
@@ -222,13 +222,13 @@ class Message:
         self.window = window
 
     def discard(self) -> None:
-        """Frees the slots of a message that nobody will read."""
+        """Free the slots of a message that is not read."""
         for number, _, _ in self.slots:
             self.window.free(number)
 
 
 def decode(message: Message, convert: Callable[[Any], Any] | None) -> Any:
-    """The value of a message: its arrays are views of the arena, ``convert`` gets those marked."""
+    """The value of a message: arrays are views of the arena; ``convert`` gets marked ones."""
     views = [message.window.view(*slot) for slot in message.slots]
     parts: list[Any] = []
     at = 0

@@ -1,4 +1,4 @@
-"""Many plain values as a few arrays, read back one by one."""
+"""Columns: many plain values stored in a few arrays."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Numbers:
 
 
 class Texts:
-    """Strings or bytes, one after the other, and where each begins."""
+    """Strings or bytes, concatenated, with their offsets."""
 
     def __init__(self, content: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64]) -> None:
         self.content = content
@@ -62,7 +62,7 @@ class Pickles(Texts):
 
 
 class Arrays(Texts):
-    """NumPy arrays of one dtype and number of dimensions; what is read is a view."""
+    """NumPy arrays of one dtype and number of dimensions; items are views."""
 
     def __init__(
         self, content: Any, starts: Any, shapes: npt.NDArray[np.int64], dtype: np.dtype[Any]
@@ -88,7 +88,7 @@ class Rows:
 
 
 def column_of(values: Sequence[Any]) -> Any:
-    """The values as a column, or None where one isn't plain data (or all are None)."""
+    """The values as a column, or None if one is not plain data (or all are None)."""
     kinds = set(map(type, values))
     if len(kinds) == 1:
         kind = kinds.pop()

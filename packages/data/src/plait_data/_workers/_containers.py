@@ -1,4 +1,4 @@
-"""Lists, tuples and dicts of plain data that all workers read from one memory."""
+"""Lists, tuples and dicts of plain data in memory that all workers share."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LEAST = 10_000  # items; a copy of fewer is small
 class SharedTuple(Sequence[Any]):
     """A large tuple of a dataset, in a worker: reads from memory that all workers share.
 
-    Every access makes the item anew. Slices are plain tuples. Equal to a tuple with its items.
+    Every access makes a new item object. Slices are plain tuples. Equal to a tuple with its items.
     """
 
     _plain: type = tuple
@@ -74,7 +74,7 @@ class SharedTuple(Sequence[Any]):
 
 
 class SharedList(SharedTuple, MutableSequence[Any]):
-    """A large list of a dataset, in a worker. Writing to it makes it this worker's own list."""
+    """A large list of a dataset, in a worker. A write makes it a list of this worker's own."""
 
     _plain = list
     __hash__ = None  # type: ignore[assignment]
@@ -121,7 +121,7 @@ class _Own:
 
 
 class SharedDict(MutableMapping[Any, Any]):
-    """A large dict of a dataset, in a worker. Writing to it makes it this worker's own dict."""
+    """A large dict of a dataset, in a worker. A write makes it a dict of this worker's own."""
 
     def __init__(self, keys: Any, values: Any, hashes: Any, order: Any) -> None:
         self._keys, self._values = keys, values
@@ -175,7 +175,7 @@ class SharedDict(MutableMapping[Any, Any]):
 
 
 def _hash_like(keys: Any, key: Any) -> int | None:
-    """The hash under which a column of keys holds ``key``; None for what can't be among them."""
+    """The hash of ``key`` in a column of keys; None if the key cannot be in it."""
     if isinstance(keys, Numbers):
         if isinstance(key, (float, np.floating)) and float(key).is_integer():
             key = int(key)
@@ -189,7 +189,7 @@ def _hash_like(keys: Any, key: Any) -> int | None:
 
 
 def shared(value: Any) -> Any:
-    """What stands for a large list, tuple or dict in workers; None to pickle it as it is."""
+    """The shared form of a large list, tuple or dict; None to pickle it as it is."""
     kind = type(value)
     if kind not in (list, tuple, dict) or len(value) < LEAST:
         return None
@@ -202,7 +202,7 @@ def shared(value: Any) -> Any:
 
 
 def _shared_dict(value: dict[Any, Any]) -> SharedDict | None:
-    # Keys of one type: 1, 1.0 and True are one key to a dict, and one hash to nobody else.
+    # keys must have one type, as 1, 1.0 and True are equal keys of a dict
     if {*map(type, value)} not in ({int}, {str}, {bytes}):
         return None
     keys = column_of(list(value))

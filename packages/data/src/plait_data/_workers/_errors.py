@@ -1,4 +1,4 @@
-"""What a loader says when a worker is gone or doesn't answer."""
+"""The errors for workers that died or do not answer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from plait_data._worker_error import WorkerError, WorkerTimeout
 __all__ = ["died", "process_state", "require_descriptors", "timed_out"]
 
 _DESCRIPTORS_EACH = 3  # socket, pidfd, mapping
-_DESCRIPTORS_ELSE = 10  # the life line, the job, and what a start opens for a moment
+_DESCRIPTORS_ELSE = 10  # the life line, the job, and temporary ones during a start
 
 
 _HINTS = {
@@ -74,7 +74,7 @@ def process_state(pid: int) -> str:
 
 
 def require_descriptors(workers: int) -> None:
-    """Refuses to start what would run out of file descriptors half-way.
+    """Raise if there are too few file descriptors to start all workers.
 
     Raises:
         OSError: fewer are left than ``workers`` need.

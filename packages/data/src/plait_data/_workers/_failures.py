@@ -1,4 +1,4 @@
-"""Exceptions on their way from a worker to the program, with their types and tracebacks."""
+"""Exceptions of workers, sent to the program with their types and tracebacks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Failure = tuple[bytes, str, str]  # the pickled exception (empty if it has none)
 
 
 class WorkerTraceback(Exception):
-    """The traceback in a worker, as the cause of the exception that came from there."""
+    """The traceback in a worker, as the cause of a worker's exception."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -25,7 +25,7 @@ class WorkerTraceback(Exception):
 
 
 def capture(error: BaseException, what: str) -> Failure:
-    """What the program needs of an exception in a worker; ``what`` says what the worker did."""
+    """The data of an exception in a worker, to be sent; ``what`` describes the worker's action."""
     trace = "".join(traceback.format_exception(type(error), error, error.__traceback__))
     return _pickled(error), what, trace
 
@@ -37,7 +37,9 @@ def _pickled(error: BaseException) -> bytes:
         if type(pickle.loads(content)) is type(error):
             return content
     except Exception:
-        pass  # its constructor takes something else than its `args`, or it holds what can't go
+        # its constructor takes other arguments than its `args`, or it has attributes that cannot be
+        # pickled
+        pass
     try:
         return dumps((_bare, (type(error), error.args, _plain(vars(error)))))
     except Exception:
@@ -63,7 +65,7 @@ def _bare(kind: type[BaseException], arguments: tuple[Any, ...], state: dict[str
 
 
 def restore(failure: Failure, worker: int, pid: int | None) -> BaseException:
-    """The exception, with the worker's traceback as its cause and a note that says where."""
+    """The exception, with the worker's traceback as its cause and a note that names the worker."""
     content, what, trace = failure
     error: Any = None
     if content:
@@ -73,10 +75,10 @@ def restore(failure: Failure, worker: int, pid: int | None) -> BaseException:
                 error = error[0](*error[1])
         except Exception:
             error = None
-    place = f"in worker {worker} (pid {pid}) of the DataLoader, {what}"
+    phase = f"in worker {worker} (pid {pid}) of the DataLoader, {what}"
     if not isinstance(error, BaseException):
-        error = RuntimeError(f"DataLoader: an exception that can't be sent {place}:\n{trace}")
-    if hasattr(error, "add_note"):  # from Python 3.11 on
-        error.add_note(f"raised {place}")
-    error.__cause__ = WorkerTraceback(f"{trace}raised {place}\n")
+        error = RuntimeError(f"DataLoader: an exception that can't be sent {phase}:\n{trace}")
+    if hasattr(error, "add_note"):  # Python 3.11 and later
+        error.add_note(f"raised {phase}")
+    error.__cause__ = WorkerTraceback(f"{trace}raised {phase}\n")
     return error  # type: ignore[no-any-return]

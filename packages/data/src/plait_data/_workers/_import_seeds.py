@@ -14,7 +14,7 @@ __all__ = ["LateSeeds"]
 
 
 class LateSeeds:
-    """A finder of modules that finds none itself: it has generators seeded after their import.
+    """A module finder that seeds global generators after the import of their library.
 
     Seeding an index covers what is imported by then; a dataset may import a library, or be the
     first to touch ``numpy.random``, inside of a sample.
@@ -25,14 +25,14 @@ class LateSeeds:
         sys.meta_path.insert(0, self)
 
     def reseed(self, seed: int, index: Any) -> None:
-        """Seeds what is imported now, and with the same key what will be before the next call."""
+        """Seed the imported libraries, and by the same key those imported until the next call."""
         self._key = (seed, index)
         reseed(seed, index)
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """The next finder's answer, its loader told to seed."""
+        """The next finder's spec, with a loader that also seeds."""
         if name not in SEEDED:
             return None
         for finder in sys.meta_path:

@@ -1,4 +1,4 @@
-"""What workers do, pickled once: large parts go to one segment that all of them map."""
+"""The workers' job, pickled once; large parts are in a segment that all workers map."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from plait_data._workers._task import Job
 
 __all__ = ["Segment", "load"]
 
-LEAST_SHARED = 4096  # bytes of a buffer that goes to the segment
+LEAST_SHARED = 4096  # smallest size in bytes of a buffer in the segment
 _ALIGNMENT = 64
 _CHUNK = 1000
 
 
 class _ByValue(Exception):
-    """Something can only be sent by describing it."""
+    """Raised for an object that can only be pickled by value."""
 
 
 class _Sharing:
-    """The part of a pickler that shares: over the plain one and over cloudpickle's."""
+    """A mixin for picklers (plain and cloudpickle's) that shares large data."""
 
     describes = False
 
@@ -42,7 +42,7 @@ class _Sharing:
         kind = type(value)
         if (kind is not list and kind is not tuple and kind is not dict) or len(value) < LEAST:
             return None
-        # With the value itself, so that its id stays its own.
+        # stored with the value, so that its id is not used again
         known = self._packed.get(id(value))
         if known is None:
             known = self._packed[id(value)] = (value, shared(value))
@@ -71,7 +71,7 @@ class _Plain(_Sharing, pickle.Pickler):
 
 def _array(value: Any) -> Any:
     if value.dtype.hasobject:
-        # In pieces that stay lists: NumPy reads no other sequence back.
+        # in pieces that are lists, which NumPy requires
         if value.dtype != object:
             return NotImplemented
         flat = value.reshape(-1)
@@ -93,7 +93,9 @@ def _object_array(dtype: Any, shape: Any, *pieces: list[Any]) -> Any:
 
 
 def _reopened(value: Any) -> Any:
-    """How a worker maps a file itself, if ``value`` is a whole one that isn't written to."""
+    """The reduction by which a worker maps the file itself, if ``value`` is a read-only mapping of
+    a whole file.
+    """
     whole = isinstance(value.base, mmap.mmap) and value.filename is not None
     if not whole or value.mode not in ("r", "c") or not value.flags.c_contiguous:
         return None
@@ -117,7 +119,7 @@ class Segment:
 
     Attributes:
         descriptor: of the memfd, to be sent to the workers and closed.
-        mapping: keeps the pages counted as shared, also with one worker.
+        mapping: keeps the pages shared, also with one worker.
         table: (start, size) of the pickle and of each buffer, as bytes of int64.
     """
 
@@ -166,7 +168,7 @@ def _pickled(job: Job) -> tuple[bytes, list[memoryview]]:
     except _ByValue:
         pass
     except (pickle.PicklingError, AttributeError, TypeError) as error:
-        # Without its traceback, whose frames would keep the loader until the next collection.
+        # without its traceback, whose frames would keep the loader alive
         problem = error.with_traceback(None)
     try:
         import cloudpickle
@@ -218,7 +220,7 @@ class _Loader(pickle.Unpickler):
 
 
 def load(descriptor: int, table_at: int, entries: int) -> Job:
-    """The job in a segment; its arrays are views of a private mapping, written to a page a time."""
+    """The job in a segment; its arrays are views of a private (copy-on-write) mapping."""
     mapping = map_file(descriptor, os.fstat(descriptor).st_size, mmap.ACCESS_COPY)
     whole = memoryview(mapping)
     table = np.frombuffer(mapping, np.int64, 2 * entries, table_at).reshape(-1, 2).tolist()

@@ -1,4 +1,4 @@
-"""The batches of one epoch in one worker, be it a process or a thread."""
+"""The batches of one epoch in one worker, a process or a thread."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ __all__ = ["Maker"]
 
 
 class Maker:
-    """Makes what a job says of the tasks of one epoch.
+    """Makes the batches of the tasks of one epoch.
 
     Args:
-        job: what to make.
+        job: the job.
         worker: the number of this one.
         seed: of the epoch.
         skip: batches of a stream that were made before.
-        convert: what the default collation does with its arrays.
-        note: as for `Fetch`, as is ``seed_globals``.
+        convert: the converter of the default collation.
+        note, seed_globals: see `Fetch`.
         enter_phase: called with a phase when it begins.
     """
 
@@ -48,7 +48,7 @@ class Maker:
         self._open: Callable[[], Stream] | None = None
         self._fetch: Callable[[Any], Any] | None = None
         if job.iterable:
-            # It begins with its first task, so that its errors belong to that.
+            # the epoch begins with the first task, to which its errors belong
             self._open = partial(
                 Stream,
                 job.dataset,
@@ -73,7 +73,7 @@ class Maker:
         self._fetch = fetch.batch if job.batched else fetch.single
 
     def batch(self, indices: Any) -> Any:
-        """The batch of a task; `END` after the last of a stream, or where it couldn't begin."""
+        """The batch of a task; `END` after the last of a stream, or if it could not begin."""
         if self._fetch is not None:
             return self._fetch(indices)
         begin, self._open = self._open, None

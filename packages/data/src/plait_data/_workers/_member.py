@@ -18,7 +18,7 @@ from plait_data._workers._start import Process, kill
 __all__ = ["Member"]
 
 _START_SECONDS = 30.0
-_KILLED_SECONDS = 5.0  # that a killed process may take to end
+_KILLED_SECONDS = 5.0  # seconds that a killed process may take to end
 
 
 class Member:
@@ -33,11 +33,11 @@ class Member:
         self.tasks: deque[tuple[int, int, Any]] = deque()  # (epoch, number, indices) sent to it
         self.status: int | None = None
         self.reaped = False
-        self.ready = False  # it has loaded the job
+        self.ready = False  # whether it has loaded the job
         self.started = time.monotonic()
 
     def where(self) -> tuple[str, Any]:
-        """What the worker is at, and the index of the sample."""
+        """The worker's phase, and the index of the sample."""
         control = self.window.control
         position, batch = control[_arena.POSITION], control[_arena.BATCH]
         phase, epoch = control[_arena.PHASE], control[_arena.EPOCH]
@@ -48,24 +48,24 @@ class Member:
         return where(phase, batch, position, indices), sample_at(position, indices)
 
     def starting(self) -> bool:
-        """Whether it is at its imports, whose time is not that of a batch."""
+        """Whether it is starting, whose time does not count for a batch."""
         late = time.monotonic() - self.started > _START_SECONDS
         return not self.ready and not late and process_state(self.process.pid) not in ("T", "t")
 
     def reap(self, seconds: float) -> bool:
-        """Takes the exit status, waiting so long for it."""
+        """Take the exit status, waiting up to the given time."""
         if not self.reaped:
             self.status = self.process.reap(seconds)
             self.reaped = self.status is not None
         return self.reaped
 
     def end(self, by: float) -> None:
-        """Waits for its end until that time of the monotonic clock; then kills it."""
+        """Wait for its end until a time of the monotonic clock, then kill it."""
         try:
             if not self._ended(max(0.0, by - time.monotonic())):
                 kill(self.process.pid)
                 self._ended(_KILLED_SECONDS)
-        except BaseException:  # it could not be waited for, or Ctrl-C
+        except BaseException:  # waiting failed, or Ctrl-C
             kill(self.process.pid)
             self.reap(_KILLED_SECONDS)
             raise
@@ -73,7 +73,7 @@ class Member:
             os.close(self.watch)
 
     def _ended(self, seconds: float) -> bool:
-        """Whether it has ended, or does within so many seconds; takes its exit status."""
+        """Whether it ends within a number of seconds; takes its exit status."""
         if self.reaped:
             return True
         watch = select.poll()

@@ -1,4 +1,4 @@
-"""What a worker is at, as a number in its control words and in words for errors."""
+"""Phases of workers, as numbers in their control words and as texts for errors."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ _SHOWN = 8
 
 
 def sample_at(position: int, indices: Any) -> Any:
-    """The index of the sample at hand, None where there is none."""
+    """The index of the current sample, or None."""
     if not isinstance(indices, Sequence) or isinstance(indices, str):
         return indices
     return indices[position] if 0 <= position < len(indices) else None
 
 
 def where(phase: int, batch: int, position: int, indices: Any) -> str:
-    """What a worker is at: ``indices`` are those of the batch, None in a stream.
+    """The text for a worker's phase; ``indices`` are those of the batch, None in a stream.
 
     Example:
         >>> from plait_data._workers._phases import COLLATING, WORKING, where

@@ -1,4 +1,4 @@
-"""The workers that a loader's arguments ask for."""
+"""Starting the workers of a loader."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["open_pool"]
 
 
 def open_pool(loader: Any, seed: int) -> Any:
-    """Starts the workers of a loader."""
+    """Start the workers of a loader."""
     defaults = (default_collate, default_convert)
     by_default = loader._default_collate or loader.collate_fn in defaults
     job = Job(

@@ -1,4 +1,4 @@
-"""Worker processes as seen from the program: start, tasks, messages, deaths, end."""
+"""The program's side of worker processes: start, tasks, messages, deaths, end."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from plait_data._workers._worker_process import dump_signal
 
 __all__ = ["ProcessPool"]
 
-_GRACE = 0.5  # seconds that a worker in the middle of a sample has to end by itself
+_GRACE = 0.5  # seconds that a worker has to finish a sample before it is killed
 _DUMP_SECONDS = 1.0
 _pools: weakref.WeakSet[ProcessPool] = weakref.WeakSet()
 
@@ -52,7 +52,7 @@ class ProcessPool:
         self._poll = select.poll()
         self._by_descriptor: dict[int, Member] = {}
         self._process = os.getpid()
-        # Makes the error anew: a kept one would keep its traceback, and so whoever caught it.
+        # a function that makes the error, as a stored error would keep its traceback alive
         self._broken: Callable[[], Any] | None = None
         self._lifeline = -1
         self._mapping: Any = None  # of the segment: keeps its pages shared
@@ -80,7 +80,7 @@ class ProcessPool:
         try:
             for number in range(workers):
                 self._start(start, number, job, lifeline)
-            # They boot while this process pickles.
+            # the workers start while this process pickles
             table = None
             if not start.inherits:
                 segment = Segment(job)
@@ -119,12 +119,12 @@ class ProcessPool:
             self._by_descriptor[descriptor] = member
 
     def begin(self, epoch: int, seed: int, skips: list[int], convert: bool) -> None:
-        """Starts an epoch: everything of the one before is forgotten.
+        """Start an epoch and drop everything of the one before.
 
         Args:
             epoch: its number.
             seed: of its samples.
-            skips: batches of its stream that each worker leaves out.
+            skips: the number of batches that each worker skips.
             convert: whether the arrays of batches go to a converter.
         """
         self.current = epoch
@@ -154,11 +154,11 @@ class ProcessPool:
         Args:
             epoch: older ones' messages are dropped.
             timeout: seconds to wait, 0 for as long as it takes.
-            owing: the worker whose batch is waited for, for the error.
+            owing: the worker of the awaited batch, for the error.
 
         Raises:
-            WorkerError: a worker is gone.
-            WorkerTimeout: nothing came in time.
+            WorkerError: a worker died.
+            WorkerTimeout: there was no message in time.
         """
         while True:
             while self._ready:
@@ -218,15 +218,15 @@ class ProcessPool:
             member.reap(1.0)
         except ValueError:
             member.reaped = True
-        place, index = member.where()
+        phase, index = member.where()
         stack = member.window.dump()
         pid = member.process.pid
-        self._broken = partial(died, member.number, pid, member.status, place, index, stack)
+        self._broken = partial(died, member.number, pid, member.status, phase, index, stack)
         self.close(0)
         return self._broken()
 
     def _unreachable(self, member: Member, error: OSError) -> Any:
-        """What is sent comes in order or not at all: without one message the others are nothing."""
+        """Close the connection to a worker after a lost message, as later messages depend on it."""
         text = (
             f"DataLoader: messages to and from worker {member.number} (pid {member.process.pid}) "
             f"fail: {error.strerror}"
@@ -238,14 +238,14 @@ class ProcessPool:
     def _no_answer(self, timeout: float, owing: int) -> Any:
         member = self._members[owing]
         pid = member.process.pid
-        place, index = member.where()
+        phase, index = member.where()
         stopped = process_state(pid) in ("T", "t")
         kill(pid, dump_signal())
-        if stopped:  # it answers signals only when it runs
+        if stopped:  # a stopped process does not react to signals
             kill(pid, signal.SIGCONT)
         stack = self._dump_of(member)
         number = member.number
-        self._broken = partial(timed_out, number, pid, timeout, place, index, stopped, stack)
+        self._broken = partial(timed_out, number, pid, timeout, phase, index, stopped, stack)
         self.close(0)
         return self._broken()
 
@@ -260,11 +260,12 @@ class ProcessPool:
         return text
 
     def close(self, grace: float = _GRACE) -> None:
-        """Ends the workers; those that are in the middle of a sample after ``grace`` seconds."""
+        """End the workers; kill those that do not finish their sample in ``grace`` seconds."""
         if os.getpid() != self._process:
             return
         members, self._members = self._members, []
-        with ExitStack() as closing:  # what fails for one worker, or Ctrl-C, leaves none behind
+        # an error for one worker, or Ctrl-C, must not leave others running
+        with ExitStack() as closing:
             closing.callback(self._forget_descriptors)
             end = time.monotonic() + grace
             for member in members:
@@ -285,7 +286,7 @@ class ProcessPool:
         _slot_holders.collect()
 
     def _abandon(self) -> None:
-        """In a forked child: the workers are the parent's."""
+        """Called in a forked child, as the workers belong to the parent."""
         for member in self._members:
             member.channel.close()
             os.close(member.watch)

@@ -1,9 +1,9 @@
-"""Who still looks at a slot: this process, and children that it forked meanwhile.
+"""Holders of slots: this process, and children that it forked.
 
 A forked child sees the batches of its parent in the same shared memory. A slot must not be used
 again while one of these children runs, even if the parent has dropped its arrays long ago: its
-arrays would change under it. At a fork each slot in use gets one more holder, and a pipe whose
-write end only the child (and its children) holds says when they are gone, or run another program.
+arrays would change. At a fork each slot in use gets one more holder, and a pipe whose write end
+only the child (and its children) holds tells when they have ended or run another program.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ class Hold:
         _holds[id(self)] = self
 
     def add(self) -> None:
-        """Count one holder more."""
+        """Add a holder."""
         self._count.append(None)
 
     def drop(self) -> None:
-        """One holder less. In a forked child this does nothing: the slot is the parent's."""
+        """Remove a holder. In a forked child this does nothing: the slot is the parent's."""
         if os.getpid() != self._process:
             return
         self._count.pop()
@@ -56,7 +56,7 @@ _new: list[int] = []  # of the fork that is under way: its write end, once there
 
 
 def collect() -> None:
-    """Drops what children held that are gone."""
+    """Remove the holders of children that have ended."""
     if _lock.acquire(blocking=False):  # else a thread forks
         try:
             _close_writers()
@@ -84,7 +84,7 @@ def _close_writers() -> None:
 
 
 def _before_fork(key: int) -> int:
-    """Before a fork, for each slot in use: the child will hold it, too."""
+    """Add the child as a holder of a slot before a fork."""
     if not _new:
         collect()
         _close_writers()
@@ -100,7 +100,7 @@ def _before_fork(key: int) -> int:
 def _pipe() -> int:
     try:
         reader, writer = os.pipe()
-    except OSError:  # no descriptor left: these slots stay taken
+    except OSError:  # without a descriptor these slots are never reused
         return -1
     _writers.append(writer)
     _children.append((reader, []))

@@ -22,17 +22,18 @@ class Process(Protocol):
     pid: int
 
     def reap(self, seconds: float) -> int | None:
-        """Waits so long for its end: the exit status, a negative signal number, or None.
+        """Wait for its end: return the exit status, a negative signal number, or None after the
+        time limit.
 
-        ValueError where another part of the program took the status.
+        ValueError if another part of the program took the status.
         """
 
     def forget(self) -> None:
-        """Leaves the process alone: this one is a forked copy of its parent."""
+        """Forget the process in a forked child, to which it does not belong."""
 
 
 class Start(Protocol):
-    """Starts a worker. ``inherits``: it gets the job's object itself, which is not pickled."""
+    """A method to start workers. ``inherits``: workers get the job's object without pickling."""
 
     inherits: bool
 
@@ -55,12 +56,13 @@ class _Spawned:
 
 
 class Spawn:
-    """Ours: a fresh interpreter that imports `plait_data` and never runs the main module."""
+    """The default: a new interpreter that imports `plait_data` and never runs the main module."""
 
     inherits = False
 
     def __call__(self, end: socket.socket, job: Any) -> Process:
-        # The path first: `plait_data` and NumPy may be where only this program looks.
+        # the path comes first, as `plait_data` and NumPy may be in folders of this program's path
+        # only
         code = (
             f"import sys; sys.path[:] = {_importable_path()!r}; "
             "from plait_data._workers._child import main; "
@@ -68,7 +70,7 @@ class Spawn:
         )
         flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
         environment = dict(os.environ)
-        for name in _THREADS:  # one thread a worker: there are as many workers as one wants
+        for name in _THREADS:  # one thread for each worker, as there are several workers
             environment.setdefault(name, "1")
         process = subprocess.Popen(
             [sys.executable, *flags, "-c", code],
@@ -99,7 +101,7 @@ class _Contextual:
 
 
 class Contextual:
-    """A context of the multiprocessing module: its ``Process``, with all that it means."""
+    """A start by a context of the multiprocessing module, with its ``Process``."""
 
     def __init__(self, context: Any) -> None:
         self._context = context
@@ -115,10 +117,10 @@ class Contextual:
 
 
 def start_of(context: Any) -> Start:
-    """The way to start that a ``multiprocessing_context`` argument means.
+    """The start method for a ``multiprocessing_context`` argument.
 
     Raises:
-        ValueError: a name that is none.
+        ValueError: an unknown name.
         TypeError: not a name, a context or None.
     """
     if context is None:

@@ -1,4 +1,4 @@
-"""What processes and threads have in common: the job, and the kinds of what comes of a task."""
+"""The job of workers, and the kinds of results, for processes and threads."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 __all__ = ["BATCH", "END", "ERROR", "READY", "STREAM_APART", "Job"]
 
 BATCH, END, ERROR, READY = range(4)
-STREAM_APART = 1 << 40  # numbers of samples in the streams of two workers
+STREAM_APART = 1 << 40  # difference between the sample numbers of two workers' streams
 
 
 @dataclass
 class Job:
-    """What a worker needs to make batches.
+    """The data that a worker needs to make batches.
 
     Attributes:
         dataset: of the loader.
@@ -24,7 +24,7 @@ class Job:
         batched: whether samples are collated.
         batch_size: of a stream.
         drop_last: of a stream.
-        globals_too: whether the global generators are seeded an index.
+        globals_too: whether the global generators are seeded for each index.
         converter: for a ``collate_fn`` that calls the default collation, pickled.
     """
 

@@ -22,7 +22,7 @@ __all__ = ["ThreadPool"]
 
 
 class _Result:
-    """What a thread made: has a message's kind, epoch and number."""
+    """A thread's result, with a message's kind, epoch and number."""
 
     def __init__(self, kind: int, epoch: int, number: int, value: Any) -> None:
         self.kind = kind
@@ -31,11 +31,11 @@ class _Result:
         self.value = value
 
     def discard(self) -> None:
-        """Nothing is kept elsewhere."""
+        """Do nothing, as a result has no slots."""
 
 
 class _Stopped(BaseException):
-    """The loader wants no more batches."""
+    """Raised when the loader needs no more batches."""
 
 
 class ThreadPool:
@@ -111,7 +111,7 @@ class _Thread(threading.Thread):
         super().__init__(name=f"plait-data-{number}", daemon=True)
         self.work: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self.stop = False
-        self.epoch = -1  # what the loader wants now
+        self.epoch = -1  # the current epoch of the loader
         self._number, self._workers = number, workers
         self._job, self._seed, self._convert = job, seed, convert
         self._results = results
@@ -146,8 +146,8 @@ class _Thread(threading.Thread):
             if isinstance(error, StopIteration):
                 error = stopped_iteration(error)
             if hasattr(error, "add_note"):
-                place = where(WORKING, number, self._position, indices)
-                error.add_note(f"raised in worker thread {self._number} of the DataLoader, {place}")
+                phase = where(WORKING, number, self._position, indices)
+                error.add_note(f"raised in worker thread {self._number} of the DataLoader, {phase}")
             self._put(_task.ERROR, epoch, number, error)
             return False
 

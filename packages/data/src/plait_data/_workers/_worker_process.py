@@ -1,4 +1,4 @@
-"""How a worker behaves: it ends with its parent, answers signals, keeps to one thread."""
+"""Set-up of a worker process: it ends with its parent, handles signals and uses one thread."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def dump_signal() -> int:
 
 
 def end_with_parent(shared: int) -> int:
-    """Has the kernel kill this process when the pipe's only writer, the parent, is gone.
+    """Make the kernel kill this process when the pipe's only writer, the parent, has ended.
 
     Returns:
         The descriptor to keep open.
@@ -38,7 +38,7 @@ def end_with_parent(shared: int) -> int:
     fcntl.fcntl(lifeline, fcntl.F_SETFL, flags | os.O_ASYNC)
     watch = select.poll()
     watch.register(lifeline, 0)
-    if watch.poll(0):  # it went before the kernel was told
+    if watch.poll(0):  # the parent ended before this was set up
         os._exit(1)
     return lifeline
 
@@ -57,7 +57,7 @@ class LazyConverter:
 
 
 def use_one_thread() -> None:
-    """Has the tensor libraries that are loaded work in one thread: there are more workers."""
+    """Make the imported tensor libraries use one thread, as there are several workers."""
     for name in ("torch", "plait_core"):
         library = sys.modules.get(name)
         set_threads = getattr(library, "set_num_threads", None)

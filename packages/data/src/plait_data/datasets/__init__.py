@@ -1,6 +1,6 @@
 """Datasets in files of standard formats: MNIST, text, CSV, NumPy's arrays, folders of images.
 
-Samples are read when they are asked for. A ``transform`` is any function of a sample.
+Samples are read at access. A ``transform`` is any function of a sample.
 """
 
 from plait_data.datasets import idx

@@ -16,27 +16,27 @@ Convert = Callable[[str], Any]
 
 
 class CSVRows(Dataset[Any]):
-    """The rows of a CSV file, read when they are asked for.
+    """The rows of a CSV file, read at access.
 
-    The file is gone through once, to find where rows begin: 8 bytes a row are kept, whatever the
-    size of the file. Values between quotes may hold delimiters and line ends (RFC 4180).
+    The file is scanned once for the beginnings of rows, of which 8 bytes each are stored. Values
+    between quotes may hold delimiters and line ends (RFC 4180).
 
     Args:
         path: the file.
-        columns: which columns, by name or by number; None: all.
-        types: what makes a value of a text: a function for all columns, or one for some by name
-            (or number); the others stay text.
+        columns: the columns to return, by name or by number; None: all.
+        types: functions from texts to values: one for all columns, or a mapping for some by name
+            (or number); the others are texts.
         header: whether the first row has the columns' names; or these names.
-        delimiter: what stands between values.
-        quote: what stands around values that hold delimiters.
+        delimiter: the character between values.
+        quote: the character around values with delimiters.
         transform: a function of a row, applied at each access.
-        encoding: how bytes become text.
+        encoding: the encoding of the file.
 
     A sample is a dict of values by name; without a header a tuple.
 
     Raises:
         OSError: the file can't be read, or was changed since.
-        KeyError: a column is not there.
+        KeyError: a column does not exist.
         ValueError: at an access, if a row has another number of values than the header, or a value
             is not of its type; the text names row and column.
 
@@ -80,11 +80,11 @@ class CSVRows(Dataset[Any]):
             self.names = self._first_row()
         elif header is not False:
             self.names = [str(name) for name in header]  # type: ignore[union-attr]
-        self._chosen = None if columns is None else [self._place(name) for name in columns]
+        self._chosen = None if columns is None else [self._index_of(name) for name in columns]
         self._convert: dict[int, Convert] = {}
         self._convert_all = types if callable(types) else None
         if types is not None and not callable(types):
-            self._convert = {self._place(name): made for name, made in types.items()}
+            self._convert = {self._index_of(name): made for name, made in types.items()}
 
     def _first_row(self) -> list[str]:
         with open(self.records.path, encoding=self.encoding, newline="") as file:
@@ -94,7 +94,7 @@ class CSVRows(Dataset[Any]):
         row[0] = row[0].removeprefix("\ufeff")
         return row
 
-    def _place(self, name: str | int) -> int:
+    def _index_of(self, name: str | int) -> int:
         if isinstance(name, int):
             return name
         if self.names is None or name not in self.names:
@@ -110,11 +110,11 @@ class CSVRows(Dataset[Any]):
                 f"CSVRows: row {index} of {self.records.path} must have {len(self.names)} values, "
                 f"as many as there are names; got {len(values)}"
             )
-        places = range(len(values)) if self._chosen is None else self._chosen
-        made = [self._value(values, place, index) for place in places]
+        indices = range(len(values)) if self._chosen is None else self._chosen
+        made = [self._value(values, at, index) for at in indices]
         sample: Any = tuple(made)
         if self.names is not None:
-            keys = [self.names[place] for place in places]
+            keys = [self.names[at] for at in indices]
             sample = dict(zip(keys, made, strict=True))
         return sample if self.transform is None else self.transform(sample)
 
@@ -123,19 +123,19 @@ class CSVRows(Dataset[Any]):
         lines = text.splitlines(keepends=True)
         return next(csv.reader(lines, delimiter=self.delimiter, quotechar=self.quote), [])
 
-    def _value(self, values: list[str], place: int, index: int) -> Any:
-        if not -len(values) <= place < len(values):
+    def _value(self, values: list[str], at: int, index: int) -> Any:
+        if not -len(values) <= at < len(values):
             raise ValueError(
-                f"CSVRows: row {index} of {self.records.path} must have a value in column {place}; "
+                f"CSVRows: row {index} of {self.records.path} must have a value in column {at}; "
                 f"it has {len(values)}"
             )
-        convert = self._convert.get(place, self._convert_all)
+        convert = self._convert.get(at, self._convert_all)
         if convert is None:
-            return values[place]
+            return values[at]
         try:
-            return convert(values[place])
+            return convert(values[at])
         except ValueError as error:
-            column = place if self.names is None else self.names[place]
+            column = at if self.names is None else self.names[at]
             raise ValueError(
                 f"CSVRows: row {index}, column {column!r} of {self.records.path}: {error}"
             ) from error

@@ -1,4 +1,4 @@
-"""Folders of images, a folder a class."""
+"""Folders of images, with a folder for each class."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def load_image(path: str | os.PathLike[str], mode: str = "RGB") -> npt.NDArray[n
 
     Args:
         path: the file, of any format that Pillow reads.
-        mode: Pillow's name of the pixels wanted: ``"RGB"``, ``"L"`` for grey, ``"RGBA"``.
+        mode: Pillow's name of the pixel format: ``"RGB"``, ``"L"`` for grey, ``"RGBA"``.
 
     Raises:
         ModuleNotFoundError: Pillow is not installed.
-        ValueError: the file is no image.
+        ValueError: the file is not an image.
 
     Example:
         >>> import tempfile, pathlib
@@ -64,11 +64,11 @@ class ImageFolder(Dataset[tuple[Any, Any]]):
     """Images in folders that are named after their classes: ``root/cat/1.png``, ``root/dog/2.png``.
 
     Args:
-        root: the folder with a folder for each class, in which images may lie at any depth.
+        root: the folder with a folder for each class, with images at any depth.
         transform: a function of an image, applied at each access.
         target_transform: a function of the class, an int.
-        loader: what makes an image of a path; `load_image` gives RGB arrays by Pillow.
-        extensions: the endings of the files to take, in small letters.
+        loader: a function from a path to an image; `load_image` returns RGB arrays.
+        extensions: the endings of the files to take, in lower case.
 
     Attributes:
         classes: the names of the folders, sorted.
@@ -130,12 +130,14 @@ class ImageFolder(Dataset[tuple[Any, Any]]):
         """The images of a class, relative to the root, in order."""
         found = []
         for folder, _, files in os.walk(self.root / name, followlinks=True):
-            place = os.path.relpath(folder, self.root)
-            found += [os.path.join(place, file) for file in files if file.lower().endswith(endings)]
+            relative = os.path.relpath(folder, self.root)
+            found += [
+                os.path.join(relative, file) for file in files if file.lower().endswith(endings)
+            ]
         return sorted(found)
 
     def path(self, index: int) -> str:
-        """Return where an image lies."""
+        """Return the path of an image."""
         n = len(self)
         if not -n <= index < n:
             raise IndexError(f"ImageFolder: index must be in [{-n}, {n - 1}]; got {index}")

@@ -88,7 +88,9 @@ class MNIST(Dataset[tuple[Any, Any]]):
         return image, label
 
     def __getbatch__(self, indices: npt.NDArray[np.intp]) -> Any:
-        """Images and labels at ``indices``; NotImplemented where a transform wants each sample."""
+        """Images and labels at ``indices``; NotImplemented with a transform, which needs each
+        sample.
+        """
         if self.transform is not None or self.target_transform is not None:
             return NotImplemented
         return [gather(self.data, indices), gather(self.targets, indices)]

@@ -23,7 +23,7 @@ _LOCAL_HEADER = struct.Struct("<4s22xHH")  # of a zip member: magic, lengths of 
 class NumPyArrays(Dataset[Any]):
     """The arrays of a ``.npy`` or ``.npz`` file: sample ``i`` is their ``[i]``.
 
-    Files are mapped, not read: memory is taken for the samples alone, and processes share the
+    Files are mapped, not read: only samples take memory, and processes share the
     pages. The members of a compressed ``.npz`` file can't be mapped and are read whole.
 
     Args:
@@ -87,7 +87,7 @@ class NumPyArrays(Dataset[Any]):
         return sample if self.transform is None else self.transform(sample)
 
     def __getbatch__(self, indices: npt.NDArray[np.intp]) -> Any:
-        """The samples at ``indices``; NotImplemented where a transform wants each of them."""
+        """The samples at ``indices``; NotImplemented with a transform, which needs each sample."""
         if self.transform is not None:
             return NotImplemented
         found = {name: np.asarray(array[indices]) for name, array in self.arrays.items()}
@@ -102,7 +102,7 @@ class NumPyArrays(Dataset[Any]):
 
 
 def _element(array: npt.NDArray[Any], index: int) -> Any:
-    """A copy, which keeps no file open; of vectors a number of NumPy."""
+    """A copy, which does not keep the file open; a NumPy scalar for vectors."""
     return array[index] if array.ndim == 1 else np.array(array[index])
 
 

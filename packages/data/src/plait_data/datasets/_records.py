@@ -1,4 +1,4 @@
-"""Records of a text file by number, without holding the file: where each begins is found once."""
+"""Records of a text file by number, read by their offsets in the file."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _NEWLINE = 10
 
 
 class RecordFile:
-    """A file cut at its line ends; those between quotes are none.
+    """A file of records that end at line ends, except for those between quotes.
 
-    What is kept is one array of where records begin. Reading needs no lock: each call says where
-    it reads. A copy in another process opens the file anew.
+    It stores one array of offsets. Reading needs no lock, as each read has its own offset. A copy
+    in another process opens the file again.
 
     Args:
         path: the file.
         quote: the byte between two of which a line end belongs to the record; None: there is none.
-        skip: how many records to leave out at the beginning.
-        kind: who asks, for errors.
+        skip: the number of records to skip at the beginning.
+        kind: the name of the caller, for errors.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class RecordFile:
         return found[: -2 if found.endswith(b"\r\n") else -1 if found.endswith(b"\n") else None]
 
     def drop_blank_end(self) -> None:
-        """Leave out records at the end that hold nothing."""
+        """Drop empty records at the end."""
         while len(self) and not self[-1]:
             self.starts = self.starts[:-1]
 
@@ -88,7 +88,7 @@ def _identity(status: os.stat_result) -> tuple[int, int]:
 
 
 def _starts(descriptor: int, quote: int | None) -> npt.NDArray[np.int64]:
-    """Where each record begins, and where the last one ends."""
+    """The offset of each record, and of the end."""
     found = [np.zeros(1, np.int64)]
     at, within = 0, False
     while chunk := os.pread(descriptor, _CHUNK, at):

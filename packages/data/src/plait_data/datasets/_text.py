@@ -1,4 +1,4 @@
-"""Text files, a line a sample."""
+"""Text files with a sample for each line."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ __all__ = ["TextLines"]
 
 
 class TextLines(Dataset[Any]):
-    """The lines of a text file, read when they are asked for.
+    """The lines of a text file, read at access.
 
-    The file is gone through once, to find where lines begin: 8 bytes a line are kept, whatever the
-    size of the file. A line ends with ``\\n`` or ``\\r\\n``, which are not part of it.
+    The file is scanned once for the beginnings of lines, of which 8 bytes each are stored. A line
+    ends with ``\\n`` or ``\\r\\n``, which are not part of it.
 
     Args:
         path: the file.
         transform: a function of a line, applied at each access.
-        encoding: how bytes become text.
-        errors: what to do with bytes that are no text, as for ``bytes.decode``.
+        encoding: the encoding of the file.
+        errors: the handling of invalid bytes, as in ``bytes.decode``.
 
     Raises:
         OSError: the file can't be read, or was changed since.
-        UnicodeDecodeError: at an access, if a line is no text in that encoding.
+        UnicodeDecodeError: at an access, if a line is not valid in that encoding.
 
     Example:
         >>> import tempfile, pathlib

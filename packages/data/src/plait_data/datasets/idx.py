@@ -46,7 +46,7 @@ def read(path: str | os.PathLike[str]) -> npt.NDArray[Any]:
     """
     content = Path(path).read_bytes()
     if content.startswith(_GZIP):
-        import gzip  # here: most programs that import this package read no gzipped file
+        import gzip  # imported here, as most programs read no gzipped files
 
         try:
             content = gzip.decompress(content)
@@ -56,9 +56,9 @@ def read(path: str | os.PathLike[str]) -> npt.NDArray[Any]:
 
 
 def write(path: str | os.PathLike[str], array: npt.ArrayLike) -> None:
-    """Writes an array as an IDX file, gzipped if the name ends in ``.gz``.
+    """Write an array as an IDX file, gzipped if the name ends in ``.gz``.
 
-    The file appears whole or not at all, and the same array gives the same bytes.
+    The write is atomic, and the same array always gives the same bytes.
 
     Example:
         >>> import os, tempfile

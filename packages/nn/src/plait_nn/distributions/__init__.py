@@ -1,4 +1,4 @@
-"""Probability distributions: sampling, densities, entropies and divergences that differentiate.
+"""Probability distributions: differentiable sampling, densities, entropies and divergences.
 
 Names, arguments and defaults are PyTorch's. `sample` draws, `rsample` draws so that gradients reach
 the parameters (a variational autoencoder), ``log_prob(action)`` is what a policy gradient needs

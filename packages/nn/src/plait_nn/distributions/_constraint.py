@@ -1,4 +1,4 @@
-"""`Constraint`, and constraints made of others or of what is not known here."""
+"""`Constraint`, and constraints that are made of others or depend on other values."""
 
 # mypy: disable-error-code="no-any-return"
 from __future__ import annotations
@@ -22,8 +22,8 @@ class Constraint:
     """A region of values.
 
     Attributes:
-        is_discrete: whether it holds whole numbers.
-        event_dim: how many last dimensions `check` takes together.
+        is_discrete: whether it allows whole numbers only.
+        event_dim: the number of last dimensions that form one event for `check`.
 
     Example:
         >>> from plait_nn.distributions.constraints import Constraint
@@ -52,7 +52,7 @@ class Constraint:
 
 
 class Dependent(Constraint):
-    """Depends on other variables, so that it cannot be checked here.
+    """A constraint that depends on other variables, so that it cannot be checked.
 
     Example:
         >>> from plait_nn.distributions import constraints
@@ -94,7 +94,7 @@ class DependentProperty(property, Dependent):
 
 
 class Independent(Constraint):
-    """Holds where ``base_constraint`` holds throughout the last dimensions.
+    """A constraint that holds if ``base_constraint`` holds for all elements of the last dimensions.
 
     Example:
         >>> import plait_core as pc
@@ -127,7 +127,7 @@ class Independent(Constraint):
 
 
 class MixtureSameFamilyConstraint(Constraint):
-    """What a sample of one of the components satisfies, for all of them at once.
+    """The constraint on samples of a mixture, checked for all components at once.
 
     Example:
         >>> import plait_core as pc

@@ -47,7 +47,7 @@ class CorrCholeskyTransform(Fixed):
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         left = 1 - (y * y).cumsum(-1)
-        # the last element of a row takes what is left
+        # the last element of a row makes its length 1
         sticks = 0.5 * tril_matrix_to_vec(left, -2).log().sum(-1) if y.shape[-1] > 2 else 0.0
         softplus = (-2 * x).logaddexp(pc.zeros_like(x))
         return sticks - 2 * (x + softplus - math.log(2.0)).sum(-1)

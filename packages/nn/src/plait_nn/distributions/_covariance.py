@@ -1,4 +1,4 @@
-"""A covariance that is given by itself, by its inverse or by its Cholesky factor."""
+"""Covariances, given by the matrix, its inverse or its Cholesky factor."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["factor_of", "the_given"]
 
 
 def the_given(name: str, **matrices: Tensor | None) -> tuple[str, Tensor]:
-    """Return the only matrix that is not None, after its name; there must be one."""
+    """Return name and value of the only matrix that is not None; there must be exactly one."""
     present = {key: matrix for key, matrix in matrices.items() if matrix is not None}
     if len(present) != 1:
         raise ValueError(
@@ -21,7 +21,7 @@ def the_given(name: str, **matrices: Tensor | None) -> tuple[str, Tensor]:
 
 
 def factor_of(key: str, matrix: Tensor) -> Tensor:
-    """Return the Cholesky factor of the covariance of which the matrix is what the key says."""
+    """Return the Cholesky factor of a covariance from the matrix that the key names."""
     if key == "covariance_matrix":
         return pc.linalg.cholesky(matrix)
     return _factor_of_precision(matrix) if key == "precision_matrix" else matrix
@@ -30,8 +30,8 @@ def factor_of(key: str, matrix: Tensor) -> Tensor:
 def _factor_of_precision(precision: Tensor) -> Tensor:
     """Return the Cholesky factor of the inverse of a matrix.
 
-    That of the matrix with rows and columns in reverse, inverted, is the factor wanted: no matrix
-    is inverted but a triangular one.
+    It is the inverse of the factor of the matrix with rows and columns reversed, so only a
+    triangular matrix is inverted.
     """
     reversed_factor = pc.linalg.cholesky(precision.flip((-2, -1)))
     upper = reversed_factor.flip((-2, -1)).mT

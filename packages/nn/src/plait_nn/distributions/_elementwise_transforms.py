@@ -28,7 +28,7 @@ __all__ = [
 
 
 class Fixed(Transform):
-    """A transform without settings: equal to each of its kind."""
+    """A transform without parameters, which equals all others of its class."""
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self)
@@ -193,7 +193,7 @@ class TanhTransform(Fixed):
 
 
 class AbsTransform(Fixed):
-    """``y = abs(x)``; its inverse gives the positive one of two.
+    """``y = abs(x)``; its inverse returns the positive one of two solutions.
 
     Example:
         >>> import plait_core as pc
@@ -217,7 +217,7 @@ class AffineTransform(Transform):
 
     Args:
         loc, scale: numbers or tensors.
-        event_dim: how many last dimensions belong to one event.
+        event_dim: the number of last dimensions that belong to one event.
 
     Example:
         >>> import plait_core as pc
@@ -286,7 +286,7 @@ class AffineTransform(Transform):
 
 
 class CumulativeDistributionTransform(Transform):
-    """``y = distribution.cdf(x)``: uniform numbers of a distribution's samples.
+    """``y = distribution.cdf(x)``, which makes uniform numbers of a distribution's samples.
 
     Example:
         >>> import plait_core as pc

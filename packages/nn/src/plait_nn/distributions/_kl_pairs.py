@@ -147,7 +147,7 @@ def _normal(p: Any, q: Any) -> Tensor:
 
 
 def _multivariate(p: Any, q: Any) -> Tensor:
-    """Whatever gives `scale_tril`, `_log_determinant` and `loc`."""
+    """The divergence of distributions with `scale_tril`, `_log_determinant` and `loc`."""
     if p.event_shape != q.event_shape:
         raise ValueError(
             "kl_divergence: multivariate normal distributions of one dimension are required; "

@@ -1,4 +1,4 @@
-"""What distributions around a location share, and those that have a scale, too."""
+"""The bases of distributions with a location, and with a location and a scale."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Centered(Distribution):
 
 
 class LocationScale(Distribution):
-    """The distribution of ``loc + scale * z``, where z has a fixed one around its mode 0."""
+    """The distribution of ``loc + scale * z``, where z has a fixed distribution with mode 0."""
 
     arg_constraints: ClassVar = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.real

@@ -1,4 +1,4 @@
-"""What distributions of magnitudes share."""
+"""The base of distributions of magnitudes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Magnitude"]
 
 
 class Magnitude(TransformedDistribution):
-    """The distribution of ``abs(x)``, where x has one that is symmetric around 0."""
+    """The distribution of ``abs(x)``, where the distribution of x is symmetric around 0."""
 
     arg_constraints: ClassVar = {"scale": constraints.positive}
     support = constraints.nonnegative

@@ -22,7 +22,7 @@ class ProbsOrLogits:
 
     @property
     def param(self) -> Tensor:
-        """Of `probs` and `logits` the one that was given."""
+        """The given one of `probs` and `logits`."""
         return self.__dict__["probs" if "probs" in self.__dict__ else "logits"]  # type: ignore[no-any-return]
 
     @property

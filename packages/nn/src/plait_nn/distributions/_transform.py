@@ -1,4 +1,4 @@
-"""`Transform` and what makes one of others."""
+"""`Transform`, and transforms made of others."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class Transform:
     """A differentiable map with an inverse, or at least a pseudo-inverse.
 
     Subclasses define ``_call``, ``_inverse``, `log_abs_det_jacobian`, `domain`, `codomain` and
-    `bijective`; `sign` where it is monotone.
+    `bijective`; and `sign` if it is monotone.
 
     Args:
         cache_size: with 1 the last pair of input and output is kept, so that the inverse of an
-            output is the very input it came from.
+            output is exactly the input that it was computed from.
 
     Attributes:
         domain, codomain: the constraints that inputs and outputs satisfy.
@@ -66,7 +66,7 @@ class Transform:
 
     @property
     def event_dim(self) -> int:
-        """How many last dimensions belong to one event."""
+        """The number of last dimensions that belong to one event."""
         if self.domain.event_dim != self.codomain.event_dim:
             raise ValueError(f"{type(self).__name__}: events change their number of dimensions")
         return self.domain.event_dim  # type: ignore[no-any-return]
@@ -193,7 +193,7 @@ class _InverseTransform(Transform):
 
 
 def independent(constraint: Any, ndims: int) -> Any:
-    """Return the constraint with that many batch dimensions taken into the event."""
+    """Return the constraint with a number of batch dimensions made part of the event."""
     return constraints.independent(constraint, ndims) if ndims > 0 else constraint
 
 
@@ -270,13 +270,13 @@ class ComposeTransform(Transform):
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         if not self.parts:
             return pc.zeros_like(x)
-        places = [x]
+        values = [x]
         for part in self.parts[:-1]:
-            places.append(part(places[-1]))
-        places.append(y)
+            values.append(part(values[-1]))
+        values.append(y)
         total: Any = 0
         event_dim = self.domain.event_dim
-        for part, before, after in zip(self.parts, places[:-1], places[1:], strict=True):
+        for part, before, after in zip(self.parts, values[:-1], values[1:], strict=True):
             own = part.log_abs_det_jacobian(before, after)
             total = total + sum_last(own, event_dim - part.domain.event_dim)
             event_dim += part.codomain.event_dim - part.domain.event_dim
@@ -361,7 +361,7 @@ class IndependentTransform(Transform):
 
 
 class ReshapeTransform(Transform):
-    """Gives events another shape of as many elements.
+    """A transform that reshapes events.
 
     Example:
         >>> import plait_core as pc

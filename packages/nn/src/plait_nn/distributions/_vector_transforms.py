@@ -23,7 +23,8 @@ __all__ = [
 
 
 class SoftmaxTransform(Fixed):
-    """``y = softmax(x)`` over the last dimension; its inverse gives ``log(y)``, one of many.
+    """``y = softmax(x)`` over the last dimension; its inverse returns ``log(y)``, one of many
+    solutions.
 
     Example:
         >>> import plait_core as pc
@@ -57,7 +58,7 @@ def _at_least(transform: Transform, shape: Sequence[int], ndim: int) -> None:
 
 
 class StickBreakingTransform(Fixed):
-    """From n - 1 numbers to n shares of a stick: each breaks off its part of what is left.
+    """A map from n - 1 numbers to n positive shares that sum to 1, by stick breaking.
 
     Example:
         >>> import plait_core as pc
@@ -107,7 +108,7 @@ def _with_diagonal(matrix: Tensor, diagonal: Tensor) -> Tensor:
 
 
 class LowerCholeskyTransform(Fixed):
-    """Lower triangular matrices with a positive diagonal: its exponential, the rest above is 0.
+    """A map to lower triangular matrices with a positive diagonal: exp of the diagonal, 0 above it.
 
     Example:
         >>> import plait_core as pc
@@ -128,7 +129,7 @@ class LowerCholeskyTransform(Fixed):
 
 
 class PositiveDefiniteTransform(Fixed):
-    """Positive definite matrices: ``L @ L.T`` of what `LowerCholeskyTransform` gives.
+    """A map to positive definite matrices: ``L @ L.T`` with L of `LowerCholeskyTransform`.
 
     Example:
         >>> import plait_core as pc
@@ -248,7 +249,7 @@ class CatTransform(_Several):
 
 
 class StackTransform(_Several):
-    """A transform for each place along ``dim``.
+    """A transform for each index along ``dim``.
 
     Example:
         >>> import plait_core as pc

@@ -17,7 +17,7 @@ __all__ = ["Beta"]
 
 
 class _TwoConcentrations(Distribution):
-    """A distribution on [0, 1] with a power for each of its ends."""
+    """A distribution on [0, 1] with a concentration parameter for each end."""
 
     arg_constraints: ClassVar = {
         "concentration1": constraints.positive,

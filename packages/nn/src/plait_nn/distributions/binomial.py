@@ -16,10 +16,10 @@ __all__ = ["Binomial"]
 
 
 class Binomial(BinaryParameter, Distribution):
-    """How many of `total_count` trials succeed.
+    """The number of successes in `total_count` trials.
 
     Args:
-        total_count: how many trials.
+        total_count: the number of trials.
         probs: the probability of success, or else
         logits: ``log(probs / (1 - probs))``.
 

@@ -20,7 +20,7 @@ class Categorical(ProbsOrLogits, Distribution):
     """One of the whole numbers from 0 to n - 1, with the probabilities in the last dimension.
 
     Args:
-        probs: weights, made to sum to 1, or else
+        probs: weights, which are normalised, or else
         logits: logarithms of weights.
 
     Example:
@@ -100,7 +100,7 @@ class Categorical(ProbsOrLogits, Distribution):
         return logits.gather(-1, index.expand(*shape, 1)).squeeze(-1)
 
     def entropy(self) -> Tensor:
-        # a probability of 0 has a logarithm of -infinity, and a share of 0
+        # a probability of 0 has the logarithm -infinity and contributes 0
         logits = self.logits.clamp(min=pc.finfo(self.logits.dtype).min)
         return -(logits * self.probs).sum(-1)
 

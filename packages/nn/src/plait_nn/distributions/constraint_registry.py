@@ -1,7 +1,7 @@
-"""`biject_to` and `transform_to`: transforms that reach a constraint from unconstrained numbers.
+"""`biject_to` and `transform_to`: transforms from unconstrained numbers to a constraint.
 
-`biject_to` gives bijections, for densities; `transform_to` also maps with more inputs than freedom,
-as softmax, for optimisation.
+`biject_to` returns bijections, for densities; `transform_to` also returns maps with redundant
+inputs, such as softmax, for optimisation.
 
 Example:
     >>> import plait_core as pc
@@ -25,9 +25,9 @@ _Factory = Callable[[Any], Transform]
 
 
 class ConstraintRegistry:
-    """Transforms by the type of the constraint that they reach.
+    """A registry of transforms by the type of their codomain.
 
-    Calling it with a constraint gives the transform; `register` adds a type of constraint.
+    A call with a constraint returns the transform; `register` adds a type of constraint.
 
     Example:
         >>> import plait_core as pc
@@ -47,7 +47,7 @@ class ConstraintRegistry:
             factory: called with the constraint.
 
         Raises:
-            TypeError: for what is no constraint.
+            TypeError: for an argument that is not a constraint.
         """
         if factory is None:
             return lambda given: self.register(constraint, given)

@@ -1,6 +1,6 @@
-"""Where values may lie: what the parameters and the support of distributions satisfy.
+"""Constraints on the parameters and the support of distributions.
 
-``constraint.check(value)`` gives a boolean tensor; the last `event_dim` dimensions of the value
+``constraint.check(value)`` returns a boolean tensor; the last `event_dim` dimensions of the value
 count as one.
 
 Example:
@@ -122,7 +122,7 @@ class _IntegerGreaterThan(_Bounded):
 
 class _Real(Constraint):
     def check(self, value: Tensor) -> Tensor:
-        return value == value  # not nan
+        return value == value  # false for nan
 
 
 class _GreaterThan(_Bounded):
@@ -243,7 +243,7 @@ class _Multinomial(Constraint):
 
 
 def _whole(truths: Tensor) -> Tensor:
-    """Whether all elements of each matrix are true."""
+    """Return whether all elements of each matrix are true."""
     return truths.flatten(-2).all(-1)
 
 
@@ -265,7 +265,7 @@ class _CorrCholesky(Constraint):
     event_dim = 2
 
     def check(self, value: Tensor) -> Tensor:
-        near = 10 * value.shape[-1] * pc.finfo(value.dtype).eps  # what rounding may leave
+        near = 10 * value.shape[-1] * pc.finfo(value.dtype).eps  # tolerance for rounding errors
         lengths = pc.linalg.vector_norm(value.detach(), dim=-1)
         return lower_cholesky.check(value) & ((lengths - 1).abs() <= near).all(-1)
 
@@ -343,7 +343,7 @@ class _Cat(_Several):
 
 
 class _Stack(_Several):
-    """A constraint for each place along ``dim``.
+    """A constraint for each index along ``dim``.
 
     Example:
         >>> import plait_core as pc

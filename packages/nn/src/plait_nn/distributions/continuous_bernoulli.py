@@ -24,7 +24,7 @@ class ContinuousBernoulli(BinaryParameter, Distribution):
     Args:
         probs: p in (0, 1), or else
         logits: ``log(p / (1 - p))``.
-        lims: between these the normalizer comes from its series around 1/2.
+        lims: between these bounds the normalizer is computed by its series around 1/2.
 
     Example:
         >>> import plait_core as pc
@@ -54,11 +54,11 @@ class ContinuousBernoulli(BinaryParameter, Distribution):
             self.probs = clamp_probs(own)
 
     def _outside(self) -> Tensor:
-        """Where the closed forms hold their digits."""
+        """Return where the closed forms are accurate."""
         return (self.probs <= self._lims[0]) | (self.probs > self._lims[1])
 
     def _cut(self) -> Tensor:
-        """The probabilities, with those near 1/2 replaced by one where nothing divides by 0."""
+        """Return the probabilities, with those near 1/2 replaced, to avoid divisions by 0."""
         return pc.where(self._outside(), self.probs, self._lims[0])
 
     def _chosen(self, closed: Tensor, series: Tensor) -> Tensor:

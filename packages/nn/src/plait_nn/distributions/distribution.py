@@ -18,18 +18,18 @@ _Self = TypeVar("_Self", bound="Distribution")
 class Distribution:
     """A batch of probability distributions over events.
 
-    A sample has the shape ``sample_shape + batch_shape + event_shape``: ``sample_shape`` is asked
-    for, each element of the batch has parameters of its own, and the elements of one event depend
-    on one another. `log_prob` of a sample has the shape ``sample_shape + batch_shape``.
+    A sample has the shape ``sample_shape + batch_shape + event_shape``: ``sample_shape`` is an
+    argument, each element of the batch has its own parameters, and the elements of one event depend
+    on each other. `log_prob` of a sample has the shape ``sample_shape + batch_shape``.
 
     Args:
-        batch_shape, event_shape: these shapes.
+        batch_shape, event_shape: the shapes of the batch and of an event.
         validate_args: whether parameters and values are checked against `arg_constraints` and
-            `support`; None: as `set_default_validate_args` says (at first, yes, unless Python
-            runs with ``-O``).
+            `support`; None: the value of `set_default_validate_args` (True by default, unless
+            Python runs with ``-O``).
 
     Attributes:
-        arg_constraints: where each parameter may lie.
+        arg_constraints: the constraint on each parameter.
         has_rsample: whether samples have gradients for the parameters.
         has_enumerate_support: whether `enumerate_support` lists the support.
 
@@ -53,7 +53,7 @@ class Distribution:
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:
-        """Say whether distributions check their arguments where `validate_args` is None."""
+        """Set whether distributions check their arguments if `validate_args` is None."""
         if not isinstance(value, bool):
             raise ValueError(f"set_default_validate_args: a bool is required; got {value!r}")
         Distribution._validate_args = value
@@ -77,7 +77,7 @@ class Distribution:
             if name not in self.__dict__ and isinstance(
                 getattr(type(self), name, None), lazy_property
             ):
-                continue  # it follows from a parameter that was given
+                continue  # it is computed from a parameter that was given
             value = getattr(self, name)
             if not bool(constraint.check(value).all()):
                 raise ValueError(
@@ -140,7 +140,9 @@ class Distribution:
         return new
 
     def _all_constraints(self) -> dict[str, Any]:
-        """Those of the base classes too, whose parameters the instance may hold."""
+        """Return the constraints of the class and its base classes, whose parameters an instance
+        may have.
+        """
         found: dict[str, Any] = {}
         for cls in reversed(type(self).__mro__):
             found.update(cls.__dict__.get("arg_constraints", {}))
@@ -155,7 +157,7 @@ class Distribution:
         raise NotImplementedError(f"{type(self).__name__} has no `rsample`")
 
     def sample_n(self, n: int) -> Tensor:
-        """Draw ``sample((n,))``; an old name, which PyTorch deprecates."""
+        """Draw ``sample((n,))``; an old name, deprecated in PyTorch."""
         warnings.warn("sample_n(n) is deprecated: sample((n,))", FutureWarning, stacklevel=2)
         return self.sample((n,))
 
@@ -172,7 +174,7 @@ class Distribution:
         raise NotImplementedError(f"{type(self).__name__} has no `icdf`")
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        """List the support along a new first dimension; ``expand``: for each of the batch."""
+        """List the support along a new first dimension; ``expand``: for each batch element."""
         raise NotImplementedError(f"{type(self).__name__} has no `enumerate_support`")
 
     def entropy(self) -> Tensor:
@@ -187,7 +189,7 @@ class Distribution:
         return (*sample_shape, *self._batch_shape, *self._event_shape)
 
     def _enumerated(self, values: Tensor, expand: bool) -> Tensor:
-        """Put ``values`` along a new first dimension in front of the batch."""
+        """Return ``values`` along a new first dimension before the batch."""
         made = values.reshape(-1, *[1] * len(self._batch_shape))
         return made.expand(-1, *self._batch_shape) if expand else made
 

@@ -14,9 +14,9 @@ __all__ = ["ExponentialFamily"]
 class ExponentialFamily(Distribution):
     """Densities of the form ``exp(<t(x), theta> - F(theta) + k(x))``.
 
-    A family of your own defines ``_natural_params`` (theta, a tuple), ``_log_normalizer(*theta)``
-    (F) and ``_mean_carrier_measure`` (the mean of k), and has its entropy from them:
-    ``F - <theta, dF / dtheta> - E[k]``. This asks the autograd engine, and is a constant.
+    A subclass defines ``_natural_params`` (theta, a tuple), ``_log_normalizer(*theta)``
+    (F) and ``_mean_carrier_measure`` (the mean of k), and gets its entropy from them:
+    ``F - <theta, dF / dtheta> - E[k]``. It is computed by the autograd engine and has no gradient.
 
     Example:
         >>> import plait_core as pc

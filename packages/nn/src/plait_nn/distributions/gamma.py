@@ -16,7 +16,7 @@ __all__ = ["Gamma"]
 
 
 def standard_gamma(concentration: Tensor, shape: Sequence[int]) -> Tensor:
-    """Draw gamma samples of rate 1 that are above 0 and can be differentiated."""
+    """Draw differentiable positive samples of the gamma distribution with rate 1."""
     drawn: Tensor = operators.standard_gamma(concentration.expand(*shape))
     return drawn.clamp(min=pc.finfo(drawn.dtype).tiny)
 
@@ -24,8 +24,8 @@ def standard_gamma(concentration: Tensor, shape: Sequence[int]) -> Tensor:
 class Gamma(ExponentialFamily):
     """The gamma distribution: density ``rate**a * x**(a - 1) * exp(-rate * x) / gamma(a)``.
 
-    Samples are differentiable for both parameters, that for the shape implicitly (Figurnov, Mohamed
-    and Mnih 2018, "Implicit reparameterization gradients").
+    Samples are differentiable for both parameters, for the shape by implicit differentiation
+    (Figurnov, Mohamed and Mnih 2018, "Implicit reparameterization gradients").
 
     Args:
         concentration: the shape ``a``.

@@ -16,15 +16,15 @@ __all__ = ["GeneralizedPareto"]
 
 
 class GeneralizedPareto(Distribution):
-    """What lies above a threshold: ``cdf(x) = 1 - (1 + c * z)**(-1 / c)``.
+    """Values above a threshold: ``cdf(x) = 1 - (1 + c * z)**(-1 / c)``.
 
-    Here ``z = (x - loc) / scale``. For a concentration c of 0 that is ``1 - exp(-z)``.
-    Below 0 the support ends at ``loc - scale / c``.
+    Here ``z = (x - loc) / scale``. For c = 0 it is ``1 - exp(-z)``. For c < 0 the support ends at
+    ``loc - scale / c``.
 
     Args:
-        loc: where it begins.
+        loc: the lower end of the support.
         scale: the unit.
-        concentration: c; the larger, the heavier the tail.
+        concentration: the shape c; a larger one gives a heavier tail.
 
     Example:
         >>> import plait_core as pc
@@ -50,7 +50,7 @@ class GeneralizedPareto(Distribution):
         return self.concentration.eq(0)
 
     def _divisor(self) -> Tensor:
-        """The concentration, 1 where it is 0 and another formula is taken."""
+        """The concentration, replaced by 1 where it is 0, as another formula is used there."""
         return self.concentration.masked_fill(self._is_zero(), 1.0)
 
     @constraints.dependent_property(is_discrete=False, event_dim=0)
@@ -78,14 +78,14 @@ class GeneralizedPareto(Distribution):
         return self._at(waits)
 
     def _at(self, wait: Tensor) -> Tensor:
-        """The place for ``-log(1 - cdf)``; at 0 two terms of the series, for the derivative."""
+        """Return z for ``-log(1 - cdf)``; at c = 0 two terms of the series, for the derivative."""
         c = self._divisor()
         series = wait + self.concentration * wait.square() / 2
         z = pc.where(self._is_zero(), series, (c * wait).expm1() / c)
         return self.loc + self.scale * z
 
     def _wait(self, value: Tensor) -> Tensor:
-        """``-log(1 - cdf)`` of a place."""
+        """Return ``-log(1 - cdf)`` of z."""
         c, z = self._divisor(), (value - self.loc) / self.scale
         series = z - self.concentration * z.square() / 2
         return pc.where(self._is_zero(), series, (c * z).log1p() / c)

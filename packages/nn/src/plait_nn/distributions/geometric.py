@@ -16,7 +16,8 @@ __all__ = ["Geometric"]
 
 
 class Geometric(BinaryParameter, Distribution):
-    """How many trials fail before the first success: k with probability ``(1 - probs)**k * probs``.
+    """The number of failures before the first success: k with probability ``(1 - probs)**k *
+    probs``.
 
     Args:
         probs: the probability of success, above 0, or else

@@ -14,7 +14,7 @@ __all__ = ["HalfCauchy"]
 
 
 class HalfCauchy(Magnitude):
-    """The magnitude of a number of Cauchy's distribution around 0.
+    """The distribution of ``abs(x)`` for x of Cauchy's distribution around 0.
 
     Example:
         >>> import plait_core as pc

@@ -13,7 +13,7 @@ __all__ = ["HalfNormal"]
 
 
 class HalfNormal(Magnitude):
-    """The magnitude of a normal number of mean 0.
+    """The distribution of ``abs(x)`` for normal x with mean 0.
 
     Example:
         >>> from plait_nn.distributions import HalfNormal

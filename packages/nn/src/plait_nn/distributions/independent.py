@@ -1,4 +1,4 @@
-"""Batch dimensions taken as part of the event."""
+"""Distributions with batch dimensions that are made part of the event."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Independent(Distribution):
 
     Args:
         base_distribution: the distribution.
-        reinterpreted_batch_ndims: how many dimensions.
+        reinterpreted_batch_ndims: the number of dimensions.
 
     Example:
         >>> import plait_core as pc

@@ -1,4 +1,4 @@
-"""`kl_divergence` between two distributions, and `register_kl` for pairs of your own."""
+"""`kl_divergence` between two distributions, and `register_kl` for further pairs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _chosen: dict[tuple[type, type], _Function | None] = {}
 def register_kl(type_p: type, type_q: type) -> Callable[[_F], _F]:
     """Decorate the function that gives ``kl_divergence(p, q)`` for distributions of two types.
 
-    Of several that fit, the most specific one is taken, first by the type of p.
+    If several functions fit, the most specific one is called, first by the type of p.
 
     Example:
         >>> from plait_nn.distributions import Normal, kl_divergence, register_kl
@@ -33,7 +33,7 @@ def register_kl(type_p: type, type_q: type) -> Callable[[_F], _F]:
         tensor(0.)
     """
     for each in (type_p, type_q):
-        # also a base of other people's, which their distributions have beside `Distribution`
+        # a base class may be one that does not derive from `Distribution`
         if not (isinstance(each, type) and hasattr(each, "log_prob")):
             raise TypeError(f"register_kl: a type of distributions is required; got {each!r}")
 
@@ -57,7 +57,7 @@ def _find(type_p: type, type_q: type) -> _Function | None:
 def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
     """Return Kullback's and Leibler's divergence, the mean of ``log(p(x) / q(x))`` under p.
 
-    Shapes: that of the batches, broadcast.
+    Shapes: the broadcast shape of the batches.
 
     Raises:
         NotImplementedError: for a pair of types that has no closed form here; see `register_kl`.

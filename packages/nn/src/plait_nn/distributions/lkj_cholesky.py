@@ -22,7 +22,7 @@ class LKJCholesky(Distribution):
 
     Args:
         dim: the number of rows, at least 2.
-        concentration: :math:`\eta`; 1 is uniform, more is nearer to the identity.
+        concentration: :math:`\eta`; 1 is uniform; larger values concentrate at the identity.
 
     Example:
         >>> import plait_core as pc
@@ -45,7 +45,7 @@ class LKJCholesky(Distribution):
         super().__init__(self.concentration.shape, (dim, dim), validate_args=validate_args)
         # the i elements before the diagonal of row i are a point of a ball, of density
         # proportional to (1 - |w|^2) ** (eta - 1 + (dim - 1 - i) / 2): |w|^2 is a beta variate.
-        # Row 0 has none; it draws as row 1 does, and `sample` drops it.
+        # Row 0 has none; it is drawn like row 1, and `sample` drops it.
         before = pc.arange(dim, dtype=self.concentration.dtype).clamp(min=1)
         rest = self.concentration.unsqueeze(-1) + 0.5 * (dim - 1 - before)
         self._beta = Beta(0.5 * before, rest, validate_args=False)

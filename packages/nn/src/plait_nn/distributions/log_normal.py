@@ -14,7 +14,7 @@ __all__ = ["LogNormal"]
 
 
 class LogNormal(TransformedDistribution):
-    """The exponential of a normal number.
+    """The distribution of ``exp(x)`` for normal x.
 
     Args:
         loc, scale: mean and standard deviation of the logarithm.

@@ -1,4 +1,4 @@
-"""Shares made of normal numbers."""
+"""The logistic-normal distribution."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["LogisticNormal"]
 
 
 class LogisticNormal(TransformedDistribution):
-    """Shares that sum to 1: sticks broken at normal numbers (`StickBreakingTransform`).
+    """Shares that sum to 1, from normal numbers by `StickBreakingTransform`.
 
     Args:
         loc, scale: of the n - 1 normal numbers in the last dimension.
@@ -50,5 +50,5 @@ class LogisticNormal(TransformedDistribution):
 
     @property
     def scale(self) -> Tensor:
-        """Their standard deviation."""
+        """The standard deviation of the normal numbers."""
         return self._normal.scale

@@ -103,7 +103,7 @@ class LowRankMultivariateNormal(Centered):
         return self.loc + spread + self._diagonal.sqrt() * normal_noise(self.loc, shape)
 
     def _log_determinant(self) -> Tensor:
-        """Half of that of the covariance."""
+        """Half of the logarithm of the covariance's determinant."""
         inner = self._capacitance.diagonal(dim1=-2, dim2=-1).log().sum(-1)
         return inner + 0.5 * self._diagonal.log().sum(-1)
 

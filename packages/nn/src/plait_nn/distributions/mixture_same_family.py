@@ -15,7 +15,7 @@ __all__ = ["MixtureSameFamily"]
 
 
 class MixtureSameFamily(Distribution):
-    """A mixture: a component is chosen, and it gives the sample.
+    """A mixture: a sample of a randomly chosen component.
 
     Args:
         mixture_distribution: a `Categorical` that chooses among the k components.
@@ -76,12 +76,12 @@ class MixtureSameFamily(Distribution):
 
     @property
     def mixture_distribution(self) -> Categorical:
-        """What chooses."""
+        """The distribution that chooses the component."""
         return self._mixture_distribution
 
     @property
     def component_distribution(self) -> Distribution:
-        """What is chosen from."""
+        """The distributions of the components."""
         return self._component_distribution
 
     def _weights(self) -> Tensor:
@@ -103,7 +103,7 @@ class MixtureSameFamily(Distribution):
         return inner + self._mixed(between.square())
 
     def _beside(self, value: Tensor) -> Tensor:
-        """Add the components' dimension."""
+        """Return a value with a dimension for the components."""
         return value.unsqueeze(-1 - len(self._event_shape))
 
     def log_prob(self, value: Tensor) -> Tensor:

@@ -16,10 +16,10 @@ __all__ = ["Multinomial"]
 
 
 class Multinomial(OverCategories):
-    """How often each category comes up in `total_count` draws.
+    """The counts of each category in `total_count` draws.
 
     Args:
-        total_count: how many draws; one number for the whole batch.
+        total_count: the number of draws, the same for the whole batch.
         probs: weights in the last dimension, made to sum to 1, or else
         logits: logarithms of weights.
 
@@ -67,7 +67,7 @@ class Multinomial(OverCategories):
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         drawn = self._categorical.sample((self.total_count, *sample_shape))
-        drawn = drawn.movedim(0, -1)  # the draws of one event beside one another
+        drawn = drawn.movedim(0, -1)  # the draws of one event in the last dimension
         counts = pc.zeros(
             self._extended_shape(sample_shape), dtype=self.param.dtype, device=drawn.device
         )

@@ -74,7 +74,7 @@ class MultivariateNormal(Centered):
         self.__dict__[name] = matrix.expand(*batch, *matrix.shape[-2:])
         self._given = name
         super().__init__(batch, loc.shape[-1:], validate_args=validate_args)
-        # kept without batch dimensions that only the mean has: factors are costly
+        # stored without batch dimensions that only the mean has, as factors are expensive
         self._factor = factor_of(name, matrix)
 
     def _whole(self, matrix: Tensor) -> Tensor:
@@ -109,7 +109,7 @@ class MultivariateNormal(Centered):
         return self.loc + (self._factor @ noise.unsqueeze(-1)).squeeze(-1)
 
     def _log_determinant(self) -> Tensor:
-        """Half of that of the covariance."""
+        """Half of the logarithm of the covariance's determinant."""
         return self._factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
 
     def log_prob(self, value: Tensor) -> Tensor:

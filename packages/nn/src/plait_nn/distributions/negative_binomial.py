@@ -17,10 +17,10 @@ __all__ = ["NegativeBinomial"]
 
 
 class NegativeBinomial(BinaryParameter, Distribution):
-    """How many trials succeed before `total_count` have failed.
+    """The number of successes before `total_count` failures.
 
     Args:
-        total_count: how many failures end it; need not be whole.
+        total_count: the number of failures; need not be whole.
         probs: the probability of success, below 1, or else
         logits: ``log(probs / (1 - probs))``.
 

@@ -16,7 +16,7 @@ __all__ = ["OneHotCategorical", "OneHotCategoricalStraightThrough"]
 
 
 class OverCategories(Distribution):
-    """What distributions over vectors of categories share: a `Categorical` behind them."""
+    """The base of distributions over vectors of categories, with their `Categorical`."""
 
     _categorical: Categorical
 
@@ -27,12 +27,12 @@ class OverCategories(Distribution):
 
     @property
     def logits(self) -> Tensor:
-        """Their logarithms."""
+        """The logarithms of `probs`."""
         return self._categorical.logits
 
     @property
     def param(self) -> Tensor:
-        """Of `probs` and `logits` the one that was given."""
+        """The given one of `probs` and `logits`."""
         return self._categorical.param
 
     @property
@@ -51,7 +51,7 @@ class OverCategories(Distribution):
 
 
 class OneHotCategorical(OverCategories):
-    """A vector with a 1 in the place of the chosen category, else 0.
+    """A vector with 1 at the index of the drawn category and 0 elsewhere.
 
     Args:
         probs: weights in the last dimension, made to sum to 1, or else

@@ -19,7 +19,7 @@ __all__ = ["ExpRelaxedCategorical", "RelaxedOneHotCategorical"]
 
 
 class ExpRelaxedCategorical(OverCategories):
-    """The logarithms of what `RelaxedOneHotCategorical` gives.
+    """The logarithms of samples of `RelaxedOneHotCategorical`.
 
     Args:
         temperature: a tensor.
@@ -38,7 +38,7 @@ class ExpRelaxedCategorical(OverCategories):
         "probs": constraints.simplex,
         "logits": constraints.real_vector,
     }
-    support = constraints.real_vector  # really those whose exponentials sum to 1
+    support = constraints.real_vector  # in fact only vectors whose exponentials sum to 1
     has_rsample = True
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Distributions seen through transforms."""
+"""Distributions of transformed samples."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ __all__ = ["TransformedDistribution"]
 class TransformedDistribution(Distribution):
     """The distribution of ``transform(x)`` where x is drawn from a base distribution.
 
-    ``log_prob(y)`` is that of the base at ``x = transform.inv(y)`` less
-    ``log(abs(det(dy / dx)))``.
+    ``log_prob(y)`` is the base distribution's at ``x = transform.inv(y)`` minus ``log(abs(det(dy /
+    dx)))``.
 
     Args:
-        base_distribution: what x is drawn from.
+        base_distribution: the distribution of x.
         transforms: a transform, or several, the first one first.
 
     Example:
@@ -59,7 +59,7 @@ class TransformedDistribution(Distribution):
             )
         shape = tuple(chain.forward_shape(base_shape))
         whole = tuple(chain.inverse_shape(shape))
-        if whole != base_shape:  # the transform's parameters are a larger batch
+        if whole != base_shape:  # the transform's parameters have a larger batch shape
             base_distribution = base_distribution.expand(whole[: len(whole) - base_ndims])
         taken = chain.domain.event_dim - base_ndims
         if taken > 0:
@@ -116,7 +116,7 @@ class TransformedDistribution(Distribution):
         return sum_last(own, event_dim - len(self.base_dist.event_shape)) + total  # type: ignore[no-any-return]
 
     def _monotonic(self, value: Tensor) -> Tensor:
-        """Turn probabilities round where the transforms together decrease."""
+        """Replace p by 1 - p where the composition of the transforms is decreasing."""
         sign: Any = 1
         for each in self.transforms:
             sign = sign * each.sign

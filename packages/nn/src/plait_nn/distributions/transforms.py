@@ -1,7 +1,7 @@
-"""Invertible maps between spaces, with the logarithm of how they stretch volumes.
+"""Invertible maps between spaces, with the logarithms of their Jacobian determinants.
 
-A `TransformedDistribution` is a distribution seen through them; `biject_to` and `transform_to`
-choose one that reaches a constraint from unconstrained numbers.
+A `TransformedDistribution` is the distribution of transformed samples; `biject_to` and
+`transform_to` return a transform from unconstrained numbers to a constraint.
 
 Example:
     >>> import plait_core as pc

@@ -1,4 +1,6 @@
-"""What distributions share: broadcasting of parameters, and two ways to write probabilities."""
+"""Functions that distributions share: broadcasting of parameters, and conversions of probabilities
+and logits.
+"""
 
 from __future__ import annotations
 
@@ -24,13 +26,13 @@ _T = TypeVar("_T")
 
 
 def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
-    """Make tensors of one shape of tensors and numbers.
+    """Broadcast tensors and numbers to tensors of one shape.
 
     Numbers become tensors of the first tensor's dtype and device; without a tensor, of the default
     dtype.
 
     Raises:
-        TypeError: for what is neither.
+        TypeError: for an argument that is neither.
 
     Example:
         >>> import plait_core as pc
@@ -67,7 +69,7 @@ def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:
 
 
 def clamp_probs(probs: Tensor) -> Tensor:
-    """Keep probabilities so far from 0 and 1 that their logarithms are finite.
+    """Clamp probabilities away from 0 and 1, so that their logarithms are finite.
 
     Example:
         >>> import plait_core as pc
@@ -103,13 +105,13 @@ def normal_noise(like: Tensor, shape: Sequence[int]) -> Tensor:
 
 
 def open_uniform(like: Tensor, shape: Sequence[int]) -> Tensor:
-    """Return uniform numbers between 0 and 1 that are neither."""
+    """Return uniform numbers in the open interval (0, 1)."""
     information = pc.finfo(like.dtype)
     return like.new_empty(shape).uniform_().clamp_(information.tiny, 1 - information.eps)
 
 
 class lazy_property(Generic[_T]):  # noqa: N801 - a decorator, by PyTorch's name
-    """A property computed once: the value takes its place in the instance.
+    """A property that is computed once: an attribute of the instance with the value replaces it.
 
     Example:
         >>> from plait_nn.distributions.utils import lazy_property

@@ -1,4 +1,4 @@
-"""The normal distribution's relative on a circle."""
+"""The von Mises distribution, the analogue of the normal distribution on a circle."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class VonMises(Centered):
 
     Args:
         loc: the mean angle, in radians.
-        concentration: how close to it; 0 is uniform.
+        concentration: the inverse of the spread; 0 is uniform.
 
     Example:
         >>> import plait_core as pc
@@ -42,7 +42,7 @@ class VonMises(Centered):
 
     @property
     def variance(self) -> Tensor:
-        """The circular one: 1 less the mean cosine of the difference from the mean angle."""
+        """The circular variance: 1 minus the mean cosine of the difference from the mean angle."""
         k = self.concentration
         return 1 - pc.special.i1e(k) / pc.special.i0e(k)
 
@@ -50,7 +50,7 @@ class VonMises(Centered):
         if self._validate_args:
             self._validate_sample(value)
         k = self.concentration
-        near = (value - self.loc).cos() - 1  # I0 without its exponential factor takes the 1
+        near = (value - self.loc).cos() - 1  # I0 without its exponential factor, so cos - 1
         return k * near - pc.special.i0e(k).log() - math.log(2 * math.pi)
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
@@ -59,7 +59,7 @@ class VonMises(Centered):
         k = self.concentration.detach().to(pc.float64).expand(*shape).reshape(-1)
         tau = 1 + (1 + 4 * k.square()).sqrt()
         rho = (tau - (2 * tau).sqrt()) / (2 * k)
-        # For small concentrations the difference loses its digits: two terms of the series.
+        # For small concentrations the difference would cancel, so two terms of the series are used.
         r = pc.where(k < 1e-5, 1 / k + k, (1 + rho.square()) / (2 * rho))
         angles, left = pc.zeros_like(k), pc.ones(k.shape, dtype=pc.bool_, device=k.device)
         while bool(left.any()):

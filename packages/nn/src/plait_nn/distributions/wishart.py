@@ -21,7 +21,7 @@ class Wishart(Distribution):
     """The distribution of ``X @ X.T``, where X has `df` columns from ``Normal(0, V)``.
 
     Args:
-        df: the degrees of freedom, more than the number of rows less 1; not only whole numbers.
+        df: the degrees of freedom, more than the number of rows minus 1; need not be whole.
         covariance_matrix: V, positive definite, or else
         precision_matrix: its inverse, or else
         scale_tril: its Cholesky factor; the fastest.

@@ -1,7 +1,7 @@
-"""Layers as functions: what a `plait_nn.Module` computes, with the parameters as arguments.
+"""Layers as functions, with the parameters as arguments.
 
-Names, argument order and defaults are PyTorch's. Several of the functions are the operators of
-``plait_core`` themselves.
+Names, argument order and defaults are PyTorch's. Several of the functions are operators of
+``plait_core``.
 """
 
 from plait_core.arguments import name_arguments as _name_arguments

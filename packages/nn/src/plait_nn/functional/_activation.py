@@ -46,7 +46,7 @@ tanhshrink = operators.tanhshrink
 
 
 def _run(operator: Callable[..., Tensor], inplace: bool, input: Tensor, *args: float) -> Tensor:
-    """Call an operator that may need its input for the gradient: in place, give it a copy."""
+    """Call an operator that may need its input for the gradient; for in-place calls on a copy."""
     return input.copy_(operator(input.clone(), *args)) if inplace else operator(input, *args)
 
 
@@ -141,7 +141,7 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
 def hardtanh(
     input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
 ) -> Tensor:
-    """Clip to ``[min_val, max_val]``; of integers the bounds' fractions are cut off.
+    """Clip to ``[min_val, max_val]``; for integers the bounds are truncated.
 
     Example:
         >>> import plait_core as pc, plait_nn.functional as F
@@ -239,7 +239,7 @@ def softmax(
     Args:
         input: Any floating-point tensor.
         dim: The dimension that sums to 1. None means 0 for 0, 1 and 3 dimensions and 1 otherwise,
-            as in early PyTorch programs; nothing warns, so name the dimension in new ones.
+            as in early PyTorch; new programs should pass the dimension.
         _stacklevel: Unused; programs written for PyTorch may pass it.
         dtype: Cast the input to this first.
 
@@ -256,7 +256,7 @@ def softmax(
 def log_softmax(
     input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
 ) -> Tensor:
-    r"""Compute :math:`x_i - \log \sum_j \exp(x_j)` along ``dim``; its None is that of `softmax`.
+    r"""Compute :math:`x_i - \log \sum_j \exp(x_j)` along ``dim``; None is as in `softmax`.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -271,7 +271,7 @@ def log_softmax(
 def softmin(
     input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
 ) -> Tensor:
-    """Compute ``softmax(-x)``; the dimension's None is that of `softmax`.
+    """Compute ``softmax(-x)``; a dim of None is as in `softmax`.
 
     Example:
         >>> import plait_core as pc, plait_nn.functional as F

@@ -1,4 +1,4 @@
-"""Adaptive maxima, and the way back from maxima to where they stood."""
+"""Adaptive max pooling, and the inverse of max pooling."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Output = int | Sequence[int | None] | None
 
 
 def _adaptive(operator: str, dims: int, input: Tensor, output: Output, indices: bool) -> Any:
-    """Reduce one dimension after the other, carrying along where each maximum stood."""
+    """Reduce one dimension after the other, with the index of each maximum."""
     many = isinstance(output, (tuple, list))
     wanted: tuple[Any, ...] = tuple(output) if many else (output,) * dims  # type: ignore[arg-type]
     if len(wanted) != dims or input.ndim not in (dims + 1, dims + 2):
@@ -37,8 +37,8 @@ def _adaptive(operator: str, dims: int, input: Tensor, output: Output, indices: 
         for size, count in zip(spatial, wanted, strict=True)
     )
     reserve(least * math.prod(input.shape[:-dims]) * (input.element_size() + 8), input)
-    places = pc.arange(math.prod(spatial), device=input.device).reshape(spatial)
-    values, at = input, places.expand(tuple(input.shape))
+    positions = pc.arange(math.prod(spatial), device=input.device).reshape(spatial)
+    values, at = input, positions.expand(tuple(input.shape))
     for dim in reversed(range(-dims, 0)):
         size, count = input.shape[dim], wanted[dim]
         if count is None:
@@ -54,9 +54,9 @@ def _adaptive(operator: str, dims: int, input: Tensor, output: Output, indices: 
 
 
 def _windows(operator: str, size: int, count: int, values: Tensor) -> tuple[Tensor, int]:
-    """Return the places of ``count`` windows over ``size``, one after the other, and their length.
+    """Return the indices of ``count`` windows over ``size``, in order, and their length.
 
-    Shorter windows see their last element again. The memory of all that follows is asked for first.
+    Shorter windows repeat their last element. The memory for the computation is reserved first.
     """
     if count < 0 or (count > 0 and size == 0):
         raise ValueError(
@@ -87,7 +87,7 @@ def adaptive_max_pool1d(input: Tensor, output_size: Output, return_indices: bool
 def adaptive_max_pool2d(input: Tensor, output_size: Output, return_indices: bool = False) -> Any:
     """Take maxima of images over as many windows as ``output_size``; None keeps a dimension.
 
-    With ``return_indices`` also where in H x W each maximum stood.
+    With ``return_indices`` also return the index of each maximum in H x W.
 
     Example:
         >>> import plait_core as pc, plait_nn.functional as F
@@ -155,7 +155,7 @@ def max_unpool1d(
     padding: Sizes = 0,
     output_size: Sequence[int] | None = None,
 ) -> Tensor:
-    """Put maxima back to where they stood, among zeros; the inverse of `max_pool1d`.
+    """Put maxima back at their indices, with zeros elsewhere; the inverse of `max_pool1d`.
 
     Example:
         >>> import plait_core as pc, plait_nn.functional as F
@@ -174,15 +174,15 @@ def max_unpool2d(
     padding: Sizes = 0,
     output_size: Sequence[int] | None = None,
 ) -> Tensor:
-    """Put maxima back to where they stood, among zeros.
+    """Put maxima back at their indices, with zeros elsewhere.
 
     Args:
-        input: What `max_pool2d` gave, (N, C, H, W) or (C, H, W).
-        indices: Where it found it.
-        kernel_size: Its window.
-        stride: Its stride; None is ``kernel_size``.
-        padding: Its padding.
-        output_size: The size it began with, where the arguments leave that open.
+        input: The result of `max_pool2d`, (N, C, H, W) or (C, H, W).
+        indices: The indices that `max_pool2d` returned.
+        kernel_size: The window of `max_pool2d`.
+        stride: The stride of `max_pool2d`; None is ``kernel_size``.
+        padding: The padding of `max_pool2d`.
+        output_size: The size of the input of `max_pool2d`, if several sizes are possible.
 
     Raises:
         ShapeError: The shapes don't fit together.
@@ -206,7 +206,7 @@ def max_unpool3d(
     padding: Sizes = 0,
     output_size: Sequence[int] | None = None,
 ) -> Tensor:
-    """Put maxima back to where they stood, among zeros; the inverse of `max_pool3d`.
+    """Put maxima back at their indices, with zeros elsewhere; the inverse of `max_pool3d`.
 
     Example:
         >>> import plait_core as pc, plait_nn.functional as F

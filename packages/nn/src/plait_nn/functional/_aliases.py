@@ -1,4 +1,4 @@
-"""Functions that other functions of this package do with fixed arguments."""
+"""Functions that call other functions of this package with fixed arguments."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ __all__ = [
 def adaptive_max_pool1d_with_indices(
     input: Tensor, output_size: Any, return_indices: bool = False
 ) -> Any:
-    """Return `adaptive_max_pool1d` and where each maximum stood.
+    """Return the result of `adaptive_max_pool1d` and the index of each maximum.
 
     Example:
         >>> import plait_core as pc, plait_nn.functional as F
@@ -49,7 +49,7 @@ def adaptive_max_pool1d_with_indices(
 def adaptive_max_pool2d_with_indices(
     input: Tensor, output_size: Any, return_indices: bool = False
 ) -> Any:
-    """Return `adaptive_max_pool2d` and where each maximum stood.
+    """Return the result of `adaptive_max_pool2d` and the index of each maximum.
 
     Example:
         >>> import plait_core as pc, plait_nn.functional as F
@@ -62,7 +62,7 @@ def adaptive_max_pool2d_with_indices(
 def adaptive_max_pool3d_with_indices(
     input: Tensor, output_size: Any, return_indices: bool = False
 ) -> Any:
-    """Return `adaptive_max_pool3d` and where each maximum stood.
+    """Return the result of `adaptive_max_pool3d` and the index of each maximum.
 
     Example:
         >>> import plait_core as pc, plait_nn.functional as F
@@ -81,7 +81,7 @@ def max_pool1d_with_indices(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
-    """Return `max_pool1d` and where each maximum stood.
+    """Return the result of `max_pool1d` and the index of each maximum.
 
     Example:
         >>> import plait_core as pc, plait_nn.functional as F
@@ -100,7 +100,7 @@ def max_pool2d_with_indices(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
-    """Return `max_pool2d` and where each maximum stood.
+    """Return the result of `max_pool2d` and the index of each maximum.
 
     Example:
         >>> import plait_core as pc, plait_nn.functional as F
@@ -119,7 +119,7 @@ def max_pool3d_with_indices(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
-    """Return `max_pool3d` and where each maximum stood.
+    """Return the result of `max_pool3d` and the index of each maximum.
 
     Example:
         >>> import plait_core as pc, plait_nn.functional as F
@@ -130,7 +130,7 @@ def max_pool3d_with_indices(
 
 
 def native_channel_shuffle(input: Tensor, groups: int) -> Tensor:
-    """Do what `channel_shuffle` does.
+    """Compute `channel_shuffle`; a name of PyTorch.
 
     Example:
         >>> import plait_core as pc, plait_nn.functional as F
@@ -141,7 +141,7 @@ def native_channel_shuffle(input: Tensor, groups: int) -> Tensor:
 
 
 def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
-    """Do what `interpolate` does with ``mode="bilinear", align_corners=True``.
+    """Compute `interpolate` with ``mode="bilinear", align_corners=True``.
 
     Example:
         >>> import plait_core as pc, plait_nn.functional as F
@@ -152,7 +152,7 @@ def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None)
 
 
 def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
-    """Do what `interpolate` does with ``mode="nearest"``.
+    """Compute `interpolate` with ``mode="nearest"``.
 
     Example:
         >>> import plait_core as pc, plait_nn.functional as F

@@ -28,7 +28,7 @@ def scaled_dot_product_attention(
         key: Shape (\*, S, E).
         value: Shape (\*, S, Ev).
         attn_mask: Broadcastable to (\*, L, S): True where there is attention, or numbers added to
-            the scores. A row that attends to nothing gives 0.
+            the scores. A row without attended columns gives 0.
         dropout_p: Probability of dropout of the weights; also outside of training.
         is_causal: Let row i attend to the columns up to i only; without ``attn_mask``.
         scale: The factor s; None is :math:`1 / \sqrt E`.
@@ -38,8 +38,8 @@ def scaled_dot_product_attention(
     Returns:
         Shape (\*, L, Ev).
 
-    The scores are computed in blocks and never held as a whole (Dao et al. 2022); with dropout they
-    are, L S numbers for each head.
+    The scores are computed in blocks and not stored as a whole (Dao et al. 2022), except with
+    dropout: then there are L S numbers for each head.
 
     Raises:
         ShapeError: The shapes don't fit together.
@@ -64,7 +64,7 @@ def scaled_dot_product_attention(
 
 
 def _check_mask(mask: Tensor, function: str, name: str) -> None:
-    """Integers could mean either, and added to the scores they'd hide nothing."""
+    """Raise for a mask of integers, which could mean truth values or numbers."""
     if mask.dtype != pc.bool and not mask.dtype.is_floating_point:
         raise pc.DTypeError(
             f"{function}: `{name}` must be bool or floating point; got {mask.dtype}"
@@ -81,7 +81,7 @@ def _with_dropout(
     scale: float | None,
     enable_gqa: bool,
 ) -> Tensor:
-    """Hold the weights, of which some are dropped."""
+    """Compute attention with dropout, for which the weights are stored."""
     if enable_gqa:
         key, value = (_repeated(each, query) for each in (key, value))
     fits = (
@@ -104,7 +104,7 @@ def _with_dropout(
         attn_mask = ones.tril()
     factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
     scores = (query * factor) @ key.transpose(-2, -1)
-    blind: Tensor | None = None  # rows that see nothing: their softmax would be 0 / 0
+    blind: Tensor | None = None  # rows without attended columns, whose softmax would be 0 / 0
     if attn_mask is not None:
         if attn_mask.dtype == pc.bool:
             scores = scores.masked_fill(~attn_mask, -math.inf)
@@ -197,13 +197,13 @@ def multi_head_attention_forward(
         in_proj_weight: Shape (3 E, E), the projections of query, key and value.
         in_proj_bias: Shape (3 E), or None.
         bias_k: Shape (1, 1, E): one more key, or None.
-        bias_v: As ``bias_k``: its value.
+        bias_v: Shape (1, 1, E): the value of the additional key, or None.
         add_zero_attn: Whether there is one more key and value of zeros.
         dropout_p: Probability of dropout of the weights in training.
         out_proj_weight: Shape (E, E).
         out_proj_bias: Shape (E), or None.
         training: Whether there is dropout.
-        key_padding_mask: Shape (N, S) or (S): True for keys that count for nothing, or numbers.
+        key_padding_mask: Shape (N, S) or (S): True for keys that are ignored, or numbers.
         need_weights: Whether to return the weights.
         attn_mask: Shape (L, S) or (N num_heads, L, S): True where there is no attention, or
             numbers.
@@ -214,7 +214,7 @@ def multi_head_attention_forward(
         static_k: Not supported; None.
         static_v: Not supported; None.
         average_attn_weights: Whether the weights are averaged over the heads.
-        is_causal: Says that ``attn_mask`` is the causal one; the mask is what counts.
+        is_causal: A hint that ``attn_mask`` is the causal mask; only the mask is used.
 
     Returns:
         The result, shape (L, N, E) or (L, E), and the weights, (N, L, S) or (N, num_heads, L, S),
@@ -300,7 +300,7 @@ def _check_attention(query: Tensor, key: Tensor, value: Tensor, embed: int, head
 def _merged(
     mask: Tensor | None, padding: Tensor | None, q: Tensor, k: Tensor, keys: int
 ) -> Tensor | None:
-    """Return both masks as numbers (N, heads, L, S) or smaller; added keys are seen by all."""
+    """Return both masks as numbers (N, heads, L, S) or smaller; added keys are never masked."""
     batch, heads, length = q.shape[:3]
     total: Tensor | None = None
     for each, name in ((mask, "attn_mask"), (padding, "key_padding_mask")):

@@ -1,4 +1,4 @@
-"""Two-dimensional convolution with PyTorch's ways to say the padding."""
+"""Two-dimensional convolution with PyTorch's forms of padding."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ def conv2d(
         weight: Shape (K, C / groups, kH, kW).
         bias: Shape (K), or None.
         stride: One int, or one for each dimension.
-        padding: Zeros on every side, as ints; ``"valid"`` is 0; ``"same"`` keeps H and W and asks
-            for stride 1 (an even kernel puts the odd zero at the end).
+        padding: Zeros on every side, as ints; ``"valid"`` is 0; ``"same"`` keeps H and W and
+            requires stride 1 (for an even kernel the additional zero is at the end).
         dilation: Distance of the kernel's elements.
-        groups: Blocks of channels that don't see each other.
+        groups: Number of independent groups of channels.
 
     Returns:
         Shape (N, K, H', W') with ``H' = (H + 2 padding - dilation (kH - 1) - 1) // stride + 1``.
@@ -83,7 +83,7 @@ def conv2d(
         d * (k - 1)
         for d, k in zip(pair(dilation, "dilation", "conv2d"), weight.shape[2:], strict=True)
     ]
-    # half on each side; where that is odd, more in front than wanted, whose outputs are dropped
+    # half on each side; an odd total is rounded up, and the additional outputs are dropped
     after = tuple(t - t // 2 for t in total)
     result = pc.conv2d(input, weight, bias, 1, after, dilation, groups)
     for dim, t in zip((-2, -1), total, strict=True):

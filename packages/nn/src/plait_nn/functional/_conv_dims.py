@@ -1,4 +1,4 @@
-"""Convolution in one and three dimensions, by that of images."""
+"""Convolution in one and three dimensions, by the convolution of images."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def _check(operator: str, dims: int, input: Tensor, weight: Tensor, groups: int)
         and weight.shape[0] % groups == 0
     )
     if not fits:
-        places = "L" if dims == 1 else "D, H, W"
+        indices = "L" if dims == 1 else "D, H, W"
         raise pc.ShapeError(
-            f"{operator}: `input` must be (N, C, {places}) or (C, {places}) and `weight` "
+            f"{operator}: `input` must be (N, C, {indices}) or (C, {indices}) and `weight` "
             f"(K, C / groups, *) with {dims} more dimensions; got shapes {tuple(input.shape)} and "
             f"{tuple(weight.shape)} with groups {groups}"
         )
@@ -66,9 +66,9 @@ def conv1d(
         weight: Shape (K, C / groups, kL).
         bias: Shape (K), or None.
         stride: Distance of the windows.
-        padding: Zeros on both sides; ``"valid"`` is 0; ``"same"`` keeps L and asks for stride 1.
+        padding: Zeros on both sides; ``"valid"`` is 0; ``"same"`` keeps L and requires stride 1.
         dilation: Distance of the kernel's elements.
-        groups: Blocks of channels that don't see each other.
+        groups: Number of independent groups of channels.
 
     Returns:
         Shape (N, K, L') with ``L' = (L + 2 padding - dilation (kL - 1) - 1) // stride + 1``.
@@ -115,10 +115,10 @@ def conv3d(
         weight: Shape (K, C / groups, kD, kH, kW).
         bias: Shape (K), or None.
         stride: One int, or one for each dimension.
-        padding: Zeros on every side; ``"valid"`` is 0; ``"same"`` keeps the size and asks for
+        padding: Zeros on every side; ``"valid"`` is 0; ``"same"`` keeps the size and requires
             stride 1.
         dilation: Distance of the kernel's elements.
-        groups: Blocks of channels that don't see each other.
+        groups: Number of independent groups of channels.
 
     Returns:
         Shape (N, K, D', H', W').
@@ -157,8 +157,8 @@ def conv3d(
             f"conv3d: the kernel {tuple(weight.shape[2:])} must fit into the padded input; "
             f"got shape {tuple(input.shape)} with dilation {spreads}"
         )
-    places = [o * steps[0] + k * spreads[0] for o in range(slices) for k in range(depth)]
-    seen = input.index_select(2, pc.tensor(places, device=input.device))
+    indices = [o * steps[0] + k * spreads[0] for o in range(slices) for k in range(depth)]
+    seen = input.index_select(2, pc.tensor(indices, device=input.device))
     batch, height, width = input.shape[0], input.shape[3], input.shape[4]
     seen = seen.reshape((batch, input.shape[1], slices, depth, height, width))
     images = seen.permute((0, 2, 1, 3, 4, 5)).reshape(

@@ -19,11 +19,11 @@ _backward_input = operators.conv2d_backward_input
 
 
 class _Geometry(NamedTuple):
-    """How a transposed convolution lies in its result, a number for each dimension."""
+    """The geometry of a transposed convolution, with a number for each dimension."""
 
     stride: tuple[int, ...]
     padding: tuple[int, ...]
-    extra: tuple[int, ...]  # what `output_padding` says
+    extra: tuple[int, ...]  # the argument `output_padding`
     dilation: tuple[int, ...]
     groups: int
 
@@ -41,7 +41,7 @@ def _geometry(
     groups: int,
     options: _Options,
 ) -> _Geometry:
-    """Check everything."""
+    """Check all arguments and return the geometry."""
     dims = weight.ndim - 2
     fits = (
         groups >= 1
@@ -78,7 +78,7 @@ def _geometry(
 
 
 def _cut(made: Tensor, padding: tuple[int, ...], extra: tuple[int, ...]) -> Tensor:
-    """Cut the padding off, less what ``output_padding`` leaves at the end."""
+    """Cut the padding off, except for ``output_padding`` elements at the end."""
     borders = [n for p, e in zip(padding, extra, strict=True) for n in (e - p, -p)][::-1]
     return pad(made, borders) if any(borders) else made
 
@@ -91,7 +91,8 @@ def _images(input: Tensor, weight: Tensor, geometry: _Geometry) -> Tensor:
     leading = [input.shape[0], weight.shape[1] * groups]
     whole = [geometry.extent(input, weight, i) for i in range(2)]
     size = [whole[i] + extra[i] - 2 * padding[i] for i in range(2)]
-    # a convolution of such images has results of the input's size, unless `extra` is a stride more
+    # a convolution of images of this size has results of the input's size, if `extra` is less than
+    # a stride
     fits = all(e < s for e, s in zip(extra, stride, strict=True)) and min(size) > 0
     cuts = not fits or 0 in input.shape[2:]
     made: Tensor = _backward_input(
@@ -107,7 +108,7 @@ def _images(input: Tensor, weight: Tensor, geometry: _Geometry) -> Tensor:
 
 
 def _images_of_others(input: Tensor, weight: Tensor, geometry: _Geometry) -> Tensor:
-    """Do it for integers in float64, and for complex numbers by their parts."""
+    """Transpose the convolution of integers in float64, and of complex numbers by their parts."""
     if not input.is_complex():
         wide = _images(input.to(pc.float64), weight.to(pc.float64), geometry)
         return wide.to(input.dtype)
@@ -126,7 +127,7 @@ def _lines(input: Tensor, weight: Tensor, geometry: _Geometry) -> Tensor:
 
 
 def _volumes(input: Tensor, weight: Tensor, geometry: _Geometry) -> Tensor:
-    """Transpose the convolution of volumes: of each slice by each tap, summed where they fall."""
+    """Transpose the convolution of volumes, of each slice by each tap, and sum the results."""
     stride, padding, extra, dilation, groups = geometry
     batch, channels, slices, *image = input.shape
     taps, filters = weight.shape[2], weight.shape[1] * groups
@@ -138,9 +139,9 @@ def _volumes(input: Tensor, weight: Tensor, geometry: _Geometry) -> Tensor:
     size = flat.shape[2:]
     pieces = flat.reshape((batch, slices, filters, taps, *size)).permute((0, 2, 1, 3, 4, 5))
     pieces = pieces.reshape((batch, filters, slices * taps, *size))
-    places = [i * stride[0] + k * dilation[0] for i in range(slices) for k in range(taps)]
+    indices = [i * stride[0] + k * dilation[0] for i in range(slices) for k in range(taps)]
     blank = pieces.new_zeros((batch, filters, geometry.extent(input, weight, 0), *size))
-    made = blank.index_add(2, pc.tensor(places, device=input.device), pieces)
+    made = blank.index_add(2, pc.tensor(indices, device=input.device), pieces)
     return _cut(made, (padding[0], 0, 0), (extra[0], 0, 0))
 
 
@@ -179,10 +180,11 @@ def conv_transpose2d(
         input: Shape (N, C, H, W) or (C, H, W).
         weight: Shape (C, K / groups, kH, kW).
         bias: Shape (K), or None.
-        stride: Distance at which the input's elements are put.
-        padding: What is cut off on every side.
-        output_padding: What is cut off less at the end; less than stride or dilation.
-        groups: Blocks of channels that don't see each other.
+        stride: Distance of the input's elements in the result.
+        padding: Number of elements that are cut off on every side.
+        output_padding: Number of elements that are not cut off at the end; less than stride or
+            dilation.
+        groups: Number of independent groups of channels.
         dilation: Distance of the kernel's elements.
 
     Returns:

@@ -11,7 +11,7 @@ from plait_nn.functional._likelihood import reduced
 
 __all__ = ["ctc_loss"]
 
-_NEVER = -1e30  # the logarithm of 0, for which sums and gradients stay numbers
+_NEVER = -1e30  # stands for the logarithm of 0, with finite sums and gradients
 
 
 def ctc_loss(
@@ -32,7 +32,7 @@ def ctc_loss(
         targets: Class numbers, (N, S), or all sequences one after the other, (sum of lengths).
         input_lengths: Steps of each sequence, (N) or ().
         target_lengths: Lengths of the targets, (N) or ().
-        blank: The class that stands for nothing.
+        blank: The class that means "no output".
         reduction: "mean" (each loss is divided by its target's length first), "sum" or "none".
         zero_infinity: Return 0 for targets that are too long for their input, instead of infinity.
 
@@ -113,29 +113,29 @@ def _losses(
 ) -> Tensor:
     """Run the forward recursion over blank, y1, blank, y2, ..., blank for the whole batch."""
     times, batch, _ = steps.shape
-    places = 2 * labels.shape[1] + 1
+    states_count = 2 * labels.shape[1] + 1
     device = steps.device
-    states = pc.full((batch, places), blank, dtype=pc.int64, device=device)
+    states = pc.full((batch, states_count), blank, dtype=pc.int64, device=device)
     if labels.shape[1]:
         states[:, 1::2] = labels
-    scores = steps.gather(2, states.unsqueeze(0).expand((times, batch, places)))
-    never = pc.full((batch, places), _NEVER, dtype=steps.dtype, device=device)
-    # over a blank between different classes a path may jump
-    skips = pc.zeros((batch, places), dtype=pc.bool, device=device)
-    if places > 2:
+    scores = steps.gather(2, states.unsqueeze(0).expand((times, batch, states_count)))
+    never = pc.full((batch, states_count), _NEVER, dtype=steps.dtype, device=device)
+    # a path may skip a blank between different classes
+    skips = pc.zeros((batch, states_count), dtype=pc.bool, device=device)
+    if states_count > 2:
         skips[:, 2:] = (states[:, 2:] != blank) & (states[:, 2:] != states[:, :-2])
-    start = pc.arange(places, device=device).unsqueeze(0) < 2
+    start = pc.arange(states_count, device=device).unsqueeze(0) < 2
     lengths = pc.tensor(inputs, device=device).unsqueeze(1)
-    alpha = pc.where(start, pc.zeros_like(never), never)  # before the first step: two entries
+    alpha = pc.where(start, pc.zeros_like(never), never)  # the first step may start in two states
     for t in range(times):
         if t == 0:
             moved = alpha + scores[0]
         else:
             one = pc.cat([never[:, :1], alpha[:, :-1]], 1)
-            two = pc.cat([never[:, :2], alpha[:, :-2]], 1)[:, :places]
+            two = pc.cat([never[:, :2], alpha[:, :-2]], 1)[:, :states_count]
             two = pc.where(skips, two, never)
             moved = pc.logsumexp(pc.stack([alpha, one, two]), 0) + scores[t]
-        # a floor, so that what is impossible stays so however many steps are added
+        # a floor, so that impossible paths stay impossible after any number of steps
         alpha = pc.where(lengths > t, moved.clamp(min=_NEVER), alpha)
     last = pc.tensor([2 * w for w in wanted], device=device).unsqueeze(1)
     ends = alpha.gather(1, last)

@@ -69,7 +69,7 @@ def cosine_embedding_loss(
 
     Args:
         input1: Shape (N, D) or (D).
-        input2: The same.
+        input2: Shape (N, D) or (D).
         target: 1 and -1, shape (N) or ().
         margin: In [-1, 1].
         size_average: As in old PyTorch programs; use ``reduction``.
@@ -77,7 +77,7 @@ def cosine_embedding_loss(
         reduction: "mean", "sum" or "none".
 
     Raises:
-        ValueError: The shapes are others.
+        ValueError: The shapes don't fit.
 
     Example:
         >>> import plait_core as pc, plait_nn.functional as F
@@ -116,9 +116,9 @@ def triplet_margin_loss(
 
     Args:
         anchor: Shape (N, D) or (D).
-        positive: Alike, the same shape.
-        negative: Unlike, the same shape.
-        margin: How much farther the unlike must be; positive.
+        positive: Samples that match the anchors, of the same shape.
+        negative: Samples that do not match, of the same shape.
+        margin: The required difference of the distances; positive.
         p: Order of the norm.
         eps: Added to every difference.
         swap: Use :math:`d(p, n)` where that is less than :math:`d(a, n)` (Balntas et al. 2016).
@@ -155,14 +155,14 @@ def triplet_margin_with_distance_loss(
     swap: bool = False,
     reduction: str = "mean",
 ) -> Tensor:
-    r"""Compute :math:`\max(0, d(a, p) - d(a, n) + margin)` with a distance of your own.
+    r"""Compute :math:`\max(0, d(a, p) - d(a, n) + margin)` with a given distance function.
 
     Args:
-        anchor: What ``distance_function`` takes.
-        positive: Alike.
-        negative: Unlike.
+        anchor: A tensor for ``distance_function``.
+        positive: Samples that match the anchors.
+        negative: Samples that do not match.
         distance_function: From two tensors to their distances; None is `pairwise_distance`.
-        margin: How much farther the unlike must be; positive.
+        margin: The required difference of the distances; positive.
         swap: Use :math:`d(p, n)` where that is less than :math:`d(a, n)`.
         reduction: "mean", "sum" or "none".
 

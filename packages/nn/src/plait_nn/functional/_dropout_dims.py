@@ -1,4 +1,4 @@
-"""Dropout of channels in one and three dimensions, and that which keeps mean and variance."""
+"""Dropout of channels in one and three dimensions, and dropout that keeps mean and variance."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from plait_nn.functional._dropout import _check
 
 __all__ = ["alpha_dropout", "dropout1d", "dropout3d", "feature_alpha_dropout"]
 
-_ALPHA = -1.7580993408473766  # what selu tends to at minus infinity
+_ALPHA = -1.7580993408473766  # the limit of selu at minus infinity
 
 
 def _channels(
@@ -69,9 +69,10 @@ def _alpha(input: Tensor, p: float, shape: tuple[int, ...], inplace: bool) -> Te
 def alpha_dropout(
     input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
 ) -> Tensor:
-    """Set elements to what selu tends to, with probability ``p``, and keep mean and variance.
+    """Set elements to the limit of selu with probability ``p``, and keep mean and variance.
 
-    The whole is scaled and shifted, so that mean 0 and variance 1 stay (Klambauer et al. 2017).
+    The result is scaled and shifted, so that mean 0 and variance 1 are kept (Klambauer et al.
+    2017).
 
     Raises:
         ValueError: ``p`` is not in [0, 1].

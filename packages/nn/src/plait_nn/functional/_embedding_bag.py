@@ -27,16 +27,16 @@ def embedding_bag(
     Args:
         input: Integers, (B, L): B bags of L each, or (N): bags one after the other.
         weight: Shape (rows, features).
-        offsets: For input (N): where each bag begins, (B).
+        offsets: For input (N): the beginnings of the bags, (B).
         max_norm: Rows of ``input`` with a larger norm are scaled down to it first, in place.
         norm_type: p of that norm.
-        scale_grad_by_freq: Divide each row's gradient by how often the row stands in ``input``;
-            not with mode "max".
+        scale_grad_by_freq: Divide each row's gradient by the number of times that the row is in
+            ``input``; not with mode "max".
         mode: "mean", "sum" or "max". An empty bag gives 0.
         sparse: Not supported; False: gradients are dense.
-        per_sample_weights: Of the input's shape, factors for mode "sum".
+        per_sample_weights: Factors of the input's shape, for mode "sum".
         include_last_offset: Whether offsets end with the end of the last bag.
-        padding_idx: A row that counts for nothing.
+        padding_idx: A row that is ignored.
 
     Returns:
         Shape (B, features).
@@ -94,7 +94,7 @@ def embedding_bag(
 
 
 def _lengths(input: Tensor, offsets: Tensor | None, include_last: bool) -> list[int]:
-    """How many elements each bag has."""
+    """Return the number of elements of each bag."""
     if input.ndim == 2:
         if offsets is not None:
             raise ValueError(
@@ -129,11 +129,12 @@ def _maxima(found: Tensor, owner: Tensor, counts: Tensor) -> Tensor:
     """Return each bag's maxima: bags are padded with minus infinity."""
     bags, longest = counts.shape[0], int(counts.max()) if counts.numel() else 0
     if longest == 0:
-        return found.new_zeros((bags, found.shape[1])) + found.sum(0)  # which leads to the weight
+        # through which gradients go to the weight
+        return found.new_zeros((bags, found.shape[1])) + found.sum(0)
     starts = counts.cumsum(0) - counts
-    place = pc.arange(owner.shape[0], device=owner.device) - starts.index_select(0, owner)
+    offset = pc.arange(owner.shape[0], device=owner.device) - starts.index_select(0, owner)
     padded = pc.full(
         (bags * longest, found.shape[1]), float("-inf"), dtype=found.dtype, device=found.device
-    ).index_copy(0, owner * longest + place, found)
+    ).index_copy(0, owner * longest + offset, found)
     best = padded.reshape((bags, longest, found.shape[1])).max(1)[0]
     return best.masked_fill((counts == 0).unsqueeze(1), 0)

@@ -21,7 +21,7 @@ __all__ = [
 def _wanted(
     operator: str, dims: int, spatial: tuple[int, ...], size: Any, ratio: Any
 ) -> tuple[int, ...]:
-    """The size of the result, from one of two arguments."""
+    """Return the size of the result from one of two arguments."""
     if (size is None) == (ratio is None):
         raise ValueError(
             f"{operator}: one of `output_size` and `output_ratio` must be given; "
@@ -38,17 +38,17 @@ def _wanted(
 
 
 def _starts(samples: Tensor, size: int, count: int, kernel: int) -> Tensor:
-    """Where each window begins: (*, count), from samples (*) in [0, 1)."""
+    """Return the beginning of each window, (*, count), from samples (*) in [0, 1)."""
     last = pc.full((*samples.shape, 1), size - kernel, dtype=pc.int64, device=samples.device)
     if count == 1:
         return last
     step = (size - kernel) / (count - 1)
-    if samples.dtype != pc.float64:  # rounded as the product below
+    if samples.dtype != pc.float64:  # rounded like the product below
         step = pc.tensor(step, dtype=samples.dtype).item()
     first = samples.unsqueeze(-1)
     number = pc.arange(count - 1, dtype=samples.dtype, device=samples.device)
-    places = ((number + first) * step).to(pc.int64) - (first * step).to(pc.int64)
-    return pc.cat([places, last], -1)
+    positions = ((number + first) * step).to(pc.int64) - (first * step).to(pc.int64)
+    return pc.cat([positions, last], -1)
 
 
 def _pool(
@@ -84,25 +84,25 @@ def _pool(
             f"{operator}: `_random_samples` must have shape {(*planes, dims)}; "
             f"got {tuple(samples.shape)}"
         )
-    places = _places(samples, spatial, wanted, kernel)
+    positions = _window_indices(samples, spatial, wanted, kernel)
     count, window = math.prod(wanted), math.prod(kernel)
     flat = batched.reshape((*planes, math.prod(spatial)))
-    values = flat.gather(2, places.reshape((*planes, count * window)))
+    values = flat.gather(2, positions.reshape((*planes, count * window)))
     best, where = values.reshape((*planes, count, window)).max(3)
-    at = places.reshape((*planes, count, window)).gather(3, where.unsqueeze(3)).squeeze(3)
+    at = positions.reshape((*planes, count, window)).gather(3, where.unsqueeze(3)).squeeze(3)
     shape = (*planes, *wanted)
     pooled, indices = best.reshape(shape), at.reshape(shape)
     return (pooled, indices) if batched is input else (pooled.squeeze(0), indices.squeeze(0))
 
 
-def _places(
+def _window_indices(
     samples: Tensor, spatial: tuple[int, ...], wanted: tuple[int, ...], kernel: tuple[int, ...]
 ) -> Tensor:
-    """Where in its plane each element of each window stands: (N, C, *wanted, *kernel)."""
+    """Return the index in its plane of each element of each window: (N, C, *wanted, *kernel)."""
     dims = len(spatial)
     total: Tensor | None = None
     for dim in range(dims):
-        # of images the first sample belongs to the width, of volumes to the depth
+        # the first sample is for the width of images, and for the depth of volumes
         sample = samples.select(2, dims - 1 - dim if dims == 2 else dim)
         starts = _starts(sample, spatial[dim], wanted[dim], kernel[dim])
         reach = pc.arange(kernel[dim], device=samples.device)
@@ -123,7 +123,7 @@ def fractional_max_pool2d_with_indices(
     return_indices: bool = False,
     _random_samples: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Return what `fractional_max_pool2d` does with ``return_indices``.
+    """Return the result of `fractional_max_pool2d` with ``return_indices``.
 
     Example:
         >>> import plait_core as pc, plait_nn.functional as F
@@ -141,7 +141,7 @@ def fractional_max_pool3d_with_indices(
     return_indices: bool = False,
     _random_samples: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Return what `fractional_max_pool3d` does with ``return_indices``.
+    """Return the result of `fractional_max_pool3d` with ``return_indices``.
 
     Example:
         >>> import plait_core as pc, plait_nn.functional as F
@@ -169,16 +169,16 @@ def fractional_max_pool2d(
     Args:
         input: Shape (N, C, H, W) or (C, H, W).
         kernel_size: The windows' size k.
-        output_size: How many there are, n; or
+        output_size: The number of windows n; or
         output_ratio: n as a fraction of H and W, between 0 and 1.
-        return_indices: Return also where in H x W each maximum stood.
+        return_indices: Also return the index of each maximum in H x W.
         _random_samples: The u in [0, 1), shape (N, C, 2); None draws them.
 
     Returns:
-        Shape (N, C, n, n), or that and the indices.
+        Shape (N, C, n, n), or a pair with the indices.
 
     Raises:
-        ValueError: k + n - 1 is above H or W, or not one of the two sizes is given.
+        ValueError: k + n - 1 is above H or W, or not exactly one of the two sizes is given.
 
     Example:
         >>> import plait_core as pc, plait_nn.functional as F
@@ -202,9 +202,9 @@ def fractional_max_pool3d(
     Args:
         input: Shape (N, C, D, H, W) or (C, D, H, W).
         kernel_size: The windows' size.
-        output_size: How many there are; or
-        output_ratio: the same as a fraction of the input's size.
-        return_indices: Return also where in D x H x W each maximum stood.
+        output_size: The number of windows; or output_ratio: this number as a fraction of the
+            input's size.
+        return_indices: Also return the index of each maximum in D x H x W.
         _random_samples: Numbers in [0, 1), shape (N, C, 3); None draws them.
 
     Example:

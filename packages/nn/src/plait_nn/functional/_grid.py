@@ -1,4 +1,4 @@
-"""Sampling of images at places of a grid, and the grids of affine maps."""
+"""Sampling of images at the points of a grid, and the grids of affine maps."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _CUBIC = -0.75
 
 
 def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None = None) -> Tensor:
-    r"""Return where each pixel of an output comes from under affine maps (Jaderberg et al. 2015).
+    r"""Return the source position of each output pixel under affine maps (Jaderberg et al. 2015).
 
     Args:
         theta: The maps, (N, 2, 3) for images or (N, 3, 4) for volumes.
@@ -61,13 +61,13 @@ def grid_sample(
     padding_mode: str = "zeros",
     align_corners: bool | None = None,
 ) -> Tensor:
-    r"""Return the values of images at places between their pixels.
+    r"""Return the interpolated values of images at given points.
 
     Args:
         input: Shape (N, C, H, W) or (N, C, D, H, W).
-        grid: Shape (N, H', W', 2) or (N, D', H', W', 3): places x, y, z, from -1 to 1.
+        grid: Shape (N, H', W', 2) or (N, D', H', W', 3): points x, y, z, from -1 to 1.
         mode: "bilinear" (of volumes: trilinear), "nearest", or of images "bicubic".
-        padding_mode: What is outside: "zeros", "border" or "reflection".
+        padding_mode: The values outside of the image: "zeros", "border" or "reflection".
         align_corners: Whether -1 and 1 are the middles of the outer pixels instead of their edges.
 
     Returns:
@@ -107,11 +107,11 @@ def grid_sample(
         )
     sizes = tuple(input.shape[2:])
     flat = grid.reshape((grid.shape[0], -1, dims))
-    places = []  # in the order of the dimensions, in pixels
+    places = []  # coordinates in pixels, in the order of the dimensions
     for i, size in enumerate(sizes):
         x = flat[:, :, dims - 1 - i]
         x = (x + 1) * (size - 1) / 2 if align_corners else ((x + 1) * size - 1) / 2
-        if mode != "bicubic":  # whose sixteen pixels are brought inside one by one
+        if mode != "bicubic":  # bicubic handles each of the sixteen pixels separately
             x = _inside(x, size, padding_mode, bool(align_corners))
         places.append(x)
     pixels = input.flatten(2)
@@ -141,7 +141,7 @@ def _bicubic(
     padding_mode: str,
     align_corners: bool,
 ) -> Tensor:
-    """The sum over four by four pixels, by Keys' kernel (1981) with the parameter -3/4."""
+    """Return the sum over 4 x 4 pixels, by Keys' kernel (1981) with the parameter -3/4."""
     lows = [p.detach().floor() for p in places]
     weights = []
     for place, low in zip(places, lows, strict=True):
@@ -167,7 +167,7 @@ def _far(x: Tensor) -> Tensor:
 
 
 def _pixels(pixels: Tensor, at: list[Tensor], sizes: tuple[int, ...]) -> Tensor:
-    """The pixels (N, C, P) at whole places, each (N, Q); outside there is 0."""
+    """Return the pixels (N, C, P) at integer coordinates, each (N, Q); 0 outside of the image."""
     index: Tensor | None = None
     known: Tensor | None = None
     for place, size in zip(at, sizes, strict=True):
@@ -181,14 +181,14 @@ def _pixels(pixels: Tensor, at: list[Tensor], sizes: tuple[int, ...]) -> Tensor:
 
 
 def _inside(x: Tensor, size: int, padding_mode: str, align_corners: bool) -> Tensor:
-    """Bring places back into the image, as ``padding_mode`` says."""
+    """Return coordinates inside of the image, as ``padding_mode`` says."""
     if padding_mode == "zeros":
         return x
     if padding_mode == "reflection":
         low, span = (0.0, size - 1.0) if align_corners else (-0.5, float(size))
         if span == 0:
             return x * 0
-        # a wave that rises and falls between the borders, of period twice the span
+        # a triangle wave between the borders, with twice the span as period
         known = (x.detach() - low).abs()
         turns = (known / span).floor()
         rest = known - turns * span

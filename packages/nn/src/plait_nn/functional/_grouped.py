@@ -35,8 +35,8 @@ def grouped_mm(
 
     Args:
         mat_a: Two or three dimensions.
-        mat_b: The same.
-        offs: Where each group ends, integers (G); rows or columns behind the last end give 0.
+        mat_b: Two or three dimensions.
+        offs: The end of each group, integers (G); rows or columns after the last end give 0.
         bias: Not supported, as in PyTorch; None.
         out_dtype: The result's dtype.
 
@@ -100,15 +100,15 @@ def _grouped(mat_a: Tensor, mat_b: Tensor, ends: list[int]) -> Tensor:
 
 @dataclass(frozen=True)
 class LinearCrossEntropyOptions:
-    """How `linear_cross_entropy` saves memory: the logits of a part of the batch at a time.
+    """Options of `linear_cross_entropy` to compute the logits of a part of the batch at a time.
 
     Args:
         allow_retain_graph: For programs written for PyTorch; a second pass is always possible.
-        batch_chunk_size: How many samples at a time; None: so many that their logits are about as
-            many numbers as the input.
+        batch_chunk_size: The number of samples at a time; None: a number for which the logits have
+            about the size of the input.
         chunking_method: For programs written for PyTorch; unused.
-        acc_policy: The same.
-        acc_dtype: The same: sums are those of `cross_entropy`.
+        acc_policy: For programs written for PyTorch; unused.
+        acc_dtype: For programs written for PyTorch; unused, as sums are those of `cross_entropy`.
 
     Example:
         >>> import plait_nn as nn
@@ -156,9 +156,9 @@ def linear_cross_entropy(
         linear_bias: Shape (C) or (C, d1, ...).
         weight: A factor for each class, (C).
         reduction: "mean", "sum" or "none".
-        ignore_index: A class that counts for nothing; None is -100 of class indices.
-        label_smoothing: How much of the target is spread over all classes.
-        options: None makes all logits at once.
+        ignore_index: A class that is ignored; None: -100 for class indices.
+        label_smoothing: The part of the target that is spread over all classes.
+        options: None computes all logits at once.
 
     Returns:
         A number, or with "none" the shape of the indices.
@@ -211,7 +211,7 @@ def linear_cross_entropy(
 
 
 def _logits(input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """(N, C, d1, ...) of a weight (C, d1, ..., features)."""
+    """Return the logits (N, C, d1, ...) for a weight (C, d1, ..., features)."""
     if weight.ndim <= 2:
         return linear(input, weight, bias)
     if input.ndim != 2:

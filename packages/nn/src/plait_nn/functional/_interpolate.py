@@ -31,8 +31,8 @@ def interpolate(
 ) -> Tensor:
     r"""Resize the dimensions after the channels.
 
-    An output element at i stands at :math:`(i + 1/2) s - 1/2` of the input, s being the ratio of
-    the sizes, or with ``align_corners`` at :math:`i (n_{in} - 1) / (n_{out} - 1)`.
+    The output element i is at the input coordinate :math:`(i + 1/2) s - 1/2`, where s is the ratio
+    of the sizes, or with ``align_corners`` at :math:`i (n_{in} - 1) / (n_{out} - 1)`.
 
     Args:
         input: Shape (N, C, L), (N, C, H, W) or (N, C, D, H, W).
@@ -43,9 +43,9 @@ def interpolate(
         align_corners: Whether the corners' elements keep their values; for the linear and cubic
             modes.
         recompute_scale_factor: Use the ratio of the sizes instead of the given factors.
-        antialias: Whether an image made smaller is smoothed, so that each element is a weighted
-            mean of all those it stands for; for "bilinear" and "bicubic" (with the parameter
-            -1/2, as Pillow has it).
+        antialias: Whether an image is smoothed when it is made smaller, so that each element is a
+            weighted mean of all elements around its coordinate; for "bilinear" and "bicubic" (with
+            the parameter -1/2, as Pillow has it).
 
     Raises:
         ValueError: The arguments don't fit together.
@@ -86,7 +86,7 @@ def interpolate(
         }
         return pools[dims](input, tuple(new))
     result = input
-    # PyTorch's kernel for small images, and no other one, keeps places where sizes are the same
+    # only PyTorch's kernel for small images keeps coordinates if the sizes are equal
     plain = dims == 2 and sum(new) <= 128
     for i in range(dims):
         ratio = old[i] / new[i] if factors is None else 1.0 / factors[i]
@@ -130,17 +130,17 @@ def _resized(
 ) -> Tensor:
     """Resize one dimension: each element of the result is a sum of a few weighted ones.
 
-    ``plain``: "nearest" to the same or the double size does not look at the ratio.
+    ``plain``: "nearest" to the same or twice the size ignores the ratio.
     """
     old, device = input.shape[dim], input.device
     reserve(new * (48 + 3 * (input.numel() // old) * input.element_size()), input)
-    if new == old and mode.endswith("linear"):  # whatever the factor was, as PyTorch does
+    if new == old and mode.endswith("linear"):  # for any factor, as in PyTorch
         return input
     if mode == "nearest" and plain and new in (old, 2 * old):
-        places = pc.arange(new, device=device).div(new // old, rounding_mode="floor")
-        return input.index_select(dim, places)
+        indices = pc.arange(new, device=device).div(new // old, rounding_mode="floor")
+        return input.index_select(dim, indices)
     if mode.startswith("nearest"):
-        # in the precision of others, as a place that rounds otherwise is another element
+        # in the precision of PyTorch, as a different rounding would select another element
         precision = pc.float64 if input.dtype == pc.float64 else pc.float32
         at = pc.arange(new, dtype=precision, device=device)
         at = at + 0.5 if mode == "nearest-exact" else at
@@ -164,8 +164,8 @@ def _resized(
     total: Tensor | None = None
     shape = (new,) + (1,) * (input.ndim - dim - 1)
     for k, weight in enumerate(weights):
-        places = (bases + (first + k)).clamp(0, old - 1).to(pc.int64)
-        term = input.index_select(dim, places) * weight.to(input.dtype).reshape(shape)
+        indices = (bases + (first + k)).clamp(0, old - 1).to(pc.int64)
+        term = input.index_select(dim, indices) * weight.to(input.dtype).reshape(shape)
         total = term if total is None else total + term
     assert total is not None
     return total
@@ -174,7 +174,7 @@ def _resized(
 def _smoothed(
     input: Tensor, dim: int, new: int, ratio: float, mode: str, align_corners: bool
 ) -> Tensor:
-    """Resize one dimension with a kernel as wide as what an element of the result stands for."""
+    """Resize one dimension with a kernel that is scaled to the distance of the results."""
     old = input.shape[dim]
     if align_corners:
         ratio = (old - 1) / (new - 1) if new > 1 else 0.0

@@ -1,4 +1,4 @@
-"""Losses that are likelihoods of a distribution, or distances of two."""
+"""Losses that are negative log-likelihoods of a distribution, or divergences of two."""
 
 from __future__ import annotations
 
@@ -114,14 +114,14 @@ def gaussian_nll_loss(
         input: Means x.
         target: Values y, of the same shape.
         var: The variances: of the input's shape, of that without the last dimension, with a last
-            dimension of 1, or one number. Below ``eps`` they count as ``eps``, with the gradient of
-            what they are.
+            dimension of 1, or one number. Those below ``eps`` are replaced by ``eps``, with the
+            gradient of the original value.
         full: Add the constant :math:`\log(2 \pi) / 2`.
-        eps: The least variance.
+        eps: The smallest variance.
         reduction: "mean", "sum" or "none".
 
     Raises:
-        ValueError: A variance is negative, or their shape is another.
+        ValueError: A variance is negative, or their shape does not fit.
 
     Example:
         >>> import plait_core as pc, plait_nn.functional as F

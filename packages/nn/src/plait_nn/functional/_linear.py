@@ -14,7 +14,7 @@ linear = operators.linear
 
 
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
-    """Return int64 rows of 0 with a 1 at the place that each element names.
+    """Return int64 rows of 0 with a 1 at the index that each element gives.
 
     Args:
         tensor: classes, integers of any shape ``(*)``.
@@ -26,7 +26,7 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     Raises:
         DTypeError: unless `tensor` holds integers.
         ValueError: for a class below 0 or not below `num_classes`, for a `num_classes` that is
-            neither positive nor -1, or if -1 is to be found out from an empty tensor.
+            neither positive nor -1, or for -1 with an empty tensor.
 
     Example:
         >>> import plait_core as pc
@@ -108,7 +108,8 @@ def embedding(
         padding_idx: A row that gets no gradient; negative numbers count from the end.
         max_norm: Rows of ``input`` with a larger norm are scaled down to it first, in place.
         norm_type: p of that norm.
-        scale_grad_by_freq: Divide each row's gradient by how often the row stands in ``input``.
+        scale_grad_by_freq: Divide each row's gradient by the number of times that the row is in
+            ``input``.
         sparse: Not supported; False: gradients are dense.
 
     Returns:
@@ -137,7 +138,9 @@ def embedding(
 
 
 def renormalize(input: Tensor, weight: Tensor, max_norm: float, norm_type: float) -> None:
-    """Scale the rows of ``weight`` that ``input`` names down to a norm, in place and unrecorded."""
+    """Scale the rows of ``weight`` with indices in ``input`` down to a norm, in place, without
+    recording.
+    """
     values = weight.detach()
     used = pc.unique(input)
     rows = values.index_select(0, used)
@@ -147,7 +150,7 @@ def renormalize(input: Tensor, weight: Tensor, max_norm: float, norm_type: float
 
 
 def scaled_by_frequency(found: Tensor, input: Tensor, rows: int, wanted: bool) -> Tensor:
-    """Divide the gradients that come to ``found`` by how often ``input`` names their rows."""
+    """Divide the gradients of ``found`` by the counts of their rows in ``input``."""
     if wanted and found.requires_grad:
         flat = input.reshape((-1,)).to(pc.int64)
         counts = pc.bincount(flat, minlength=rows).index_select(0, flat)

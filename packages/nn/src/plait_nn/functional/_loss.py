@@ -59,21 +59,23 @@ def _of_elements(
     number: tuple[float] | None = None,
     by_count: bool = False,
 ) -> Tensor:
-    """Compare elements with an operator that knows no weights: they multiply its losses.
+    """Compare elements with an operator without weights; weights multiply its losses.
 
-    ``number`` holds the one that the operator takes, if it takes one. With ``by_count`` the mean
+    ``number`` is the operator's numeric argument, if it has one. With ``by_count`` the mean
     divides by the number of elements, else by the weights' sum.
     """
-    if input.shape != target.shape:  # nearly always a mistake, which broadcasting would hide
+    # different shapes are nearly always a mistake, which broadcasting would hide
+    if input.shape != target.shape:
         warnings.warn(
             f"{name}: `target` {tuple(target.shape)} is broadcast against `input` "
             f"{tuple(input.shape)}; give both the same shape",
-            stacklevel=4,  # the function that calls this one, and `name_arguments` around it
+            # skips the function that calls this one, and the wrapper of `name_arguments`
+            stacklevel=4,
         )
     own = reduction if weight is None else "none"
     if number is None:
         losses = operator(input, target, reduction=own)
-    else:  # by place: options by name cost a small loss a tenth of its time
+    else:  # positional arguments: keywords take a tenth of the time of a small loss
         losses = operator(input, target, own, number[0])
     return losses if weight is None else _weighted(losses, weight, reduction, name, by_count)
 
@@ -106,7 +108,7 @@ def cross_entropy(
         ignore_index: A class number that contributes nothing.
         reduce: As in old PyTorch programs; use ``reduction``.
         reduction: "mean", "sum" or "none".
-        label_smoothing: In [0, 1]: how much of the target is spread over all classes.
+        label_smoothing: In [0, 1]: the part of the target that is spread over all classes.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -235,7 +237,7 @@ def binary_cross_entropy(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """Compute ``-(y log x + (1 - y) log(1 - x))`` from probabilities; logarithms end at -100.
+    """Compute ``-(y log x + (1 - y) log(1 - x))`` from probabilities; logarithms are at least -100.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn

@@ -1,4 +1,4 @@
-"""Losses with a margin: what is right must be better than what is wrong by so much."""
+"""Losses with a margin: the right score must exceed wrong ones by the margin."""
 
 from __future__ import annotations
 
@@ -66,7 +66,8 @@ def margin_ranking_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    r"""Compute :math:`\max(0, -y (x_1 - x_2) + margin)`; y = 1 wants :math:`x_1` larger.
+    r"""Compute :math:`\max(0, -y (x_1 - x_2) + margin)`; y = 1 means that :math:`x_1` should be
+    larger.
 
     Raises:
         ValueError: The three have different numbers of dimensions.
@@ -127,15 +128,15 @@ def multi_margin_loss(
         input: Scores, (N, C) or (C).
         target: Class numbers, (N) or ().
         p: 1 or 2.
-        margin: How much better the right class must be.
+        margin: The margin by which the right class must be better.
         weight: Shape (C): a factor for every class.
         size_average: As in old PyTorch programs; use ``reduction``.
         reduce: As in old PyTorch programs; use ``reduction``.
         reduction: "mean", "sum" or "none".
 
     Raises:
-        ValueError: ``p`` is neither 1 nor 2, or the shapes are others.
-        IndexError: A class isn't there.
+        ValueError: ``p`` is neither 1 nor 2, or the shapes don't fit.
+        IndexError: A class index is out of range.
 
     Example:
         >>> import plait_core as pc, plait_nn.functional as F

@@ -13,9 +13,9 @@ __all__ = ["batch_norm", "cosine_similarity", "layer_norm", "normalize"]
 
 
 def is_mixed(input: Tensor, *members: Tensor | None) -> bool:
-    """Tell whether the input is of halves and the layer's members of float32.
+    """Return whether the input has a half dtype and the layer's members are float32.
 
-    Such layers compute in float32 and give the input's dtype, as PyTorch's do.
+    Such layers compute in float32 and return the input's dtype, as in PyTorch.
     """
     if input.dtype not in _HALVES:
         return False
@@ -36,13 +36,13 @@ def batch_norm(
     r"""Compute :math:`(x - \mathrm{E}[x]) / \sqrt{\mathrm{Var}[x] + \epsilon} \cdot w + b`.
 
     Mean and variance are each channel's over the batch if ``training``, else the running ones
-    (Ioffe and Szegedy 2015). In training the running ones, if given, move by ``momentum``. The
-    operator `plait_core.batch_norm` has its arguments in another order, as PyTorch's has.
+    (Ioffe and Szegedy 2015). In training the running ones, if given, are updated with ``momentum``.
+    The operator `plait_core.batch_norm` has another order of arguments, as in PyTorch.
 
     Args:
         input: Shape (N, C) or (N, C, \*).
         running_mean: Shape (C), written in training; None: not kept.
-        running_var: As ``running_mean``.
+        running_var: Shape (C), written in training; None: not kept.
         weight: Shape (C), or None.
         bias: Shape (C), or None.
         training: Whether to normalise by the batch.
@@ -50,7 +50,7 @@ def batch_norm(
         eps: Keeps the root away from 0.
 
     Raises:
-        ShapeError: A shape is another, or there is one value for each channel to train with.
+        ShapeError: A shape does not fit, or there is only one value for each channel in training.
         ValueError: There are no running statistics, and it is not training.
 
     Example:
@@ -65,7 +65,7 @@ def batch_norm(
         return wide.to(input.dtype)
     if (
         training and input.ndim > 1 and not input.numel()
-    ):  # nothing to count: the derivatives are 0, not 0 / 0
+    ):  # there are no values, so the derivatives are 0, not 0 / 0
         zeros = input.new_zeros(input.shape[1])
         return pc.batch_norm(input, weight, bias, zeros, zeros + 1, False, momentum, eps)
     return pc.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)

@@ -23,7 +23,7 @@ def pad(
         pad: Two ints for every dimension, the last dimension first: ``(left, right, top, bottom)``.
             Negative ones cut elements off.
         mode: "constant", "reflect" (the border not repeated), "replicate" or "circular".
-        value: What "constant" puts there; None is 0.
+        value: The elements of mode "constant"; None is 0.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -51,7 +51,8 @@ def _pad_dim(input: Tensor, dim: int, before: int, after: int, mode: str, value:
         raise ValueError(
             f"pad: ({before}, {after}) cuts more than dim {dim} of {tuple(input.shape)} has"
         )
-    if mode == "circular" and min(before, after) < 0:  # what is cut off does not come round
+    # elements that are cut off are not used for circular padding
+    if mode == "circular" and min(before, after) < 0:
         start, stop = max(-before, 0), size - max(-after, 0)
         input, before, after = input.narrow(dim, start, stop - start), max(before, 0), max(after, 0)
         size = input.shape[dim]
@@ -73,7 +74,7 @@ def _pad_dim(input: Tensor, dim: int, before: int, after: int, mode: str, value:
 def _source_indices(
     size: int, before: int, after: int, mode: str, dim: int, shape: tuple[int, ...]
 ) -> list[int]:
-    """Which element of the dimension each place of the result shows."""
+    """Return the index in the input for each index of the result."""
     limit = {"reflect": size - 1, "circular": size, "replicate": max(before, after)}[mode]
     if max(before, after) > limit or size == 0:
         raise ValueError(

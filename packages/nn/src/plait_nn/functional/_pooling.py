@@ -30,7 +30,7 @@ def max_pool2d(
         padding: Minus infinity on every side, at most half the window.
         dilation: Distance of a window's elements.
         ceil_mode: Round the output size up instead of down.
-        return_indices: Return also where in H x W each maximum stood.
+        return_indices: Also return the index of each maximum in H x W.
 
     Returns:
         Shape (N, C, H', W'), or with ``return_indices`` a pair of such tensors.
@@ -117,7 +117,8 @@ def _sums(
     kernel = pair(kernel_size, "kernel_size", "avg_pool2d")
     step = kernel if stride is None else pair(stride, "stride", "avg_pool2d")
     border = pair(padding, "padding", "avg_pool2d")
-    # what the means were divided by: the window, cut where ceil_mode lets it stand out
+    # the divisor of the means: the window's size, without the part beyond the image that ceil_mode
+    # allows
     counts = [
         [
             min(i * step[d] + kernel[d], input.shape[d - 2] + 2 * border[d]) - i * step[d]

@@ -1,4 +1,4 @@
-"""Pooling in one and three dimensions, by that of images: windows are products of intervals."""
+"""Pooling in one and three dimensions, by pooling of images."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ __all__ = [
 
 def _check(operator: str, dims: int, input: Tensor) -> None:
     if input.ndim not in (dims + 1, dims + 2):
-        places = {1: "L", 2: "H, W", 3: "D, H, W"}[dims]
+        spatial = {1: "L", 2: "H, W", 3: "D, H, W"}[dims]
         raise pc.ShapeError(
-            f"{operator}: `input` must be (N, C, {places}) or (C, {places}); "
+            f"{operator}: `input` must be (N, C, {spatial}) or (C, {spatial}); "
             f"got shape {tuple(input.shape)}"
         )
 
@@ -40,7 +40,7 @@ def _windows(
     """Return the windows' size, their distance and the padding on every side."""
     kernel = sizes_of(kernel_size, dims, "kernel_size", operator)
     step = kernel
-    if isinstance(stride, int) or stride:  # None and () are the windows' size
+    if isinstance(stride, int) or stride:  # None and () mean the windows' size
         step = sizes_of(stride, dims, "stride", operator)
     return kernel, step, sizes_of(padding, dims, "padding", operator)
 
@@ -102,7 +102,7 @@ def max_pool3d(
     *lead, depth, height, width = input.shape
     rows = math.prod(lead)
     slices = input.reshape((rows, depth, height, width))
-    flat, places = images.max_pool2d(
+    flat, spatial = images.max_pool2d(
         slices,
         kernel[1:],  # type: ignore[arg-type]
         step[1:],  # type: ignore[arg-type]
@@ -119,11 +119,11 @@ def max_pool3d(
     shape = (*lead, made.shape[2], *size)
     if not return_indices:
         return made.reshape(shape)
-    # a column's place is d * (H' W') + column: in which slice, and where in that slice
+    # a column's index is d * (H' W') + column, for column `column` of slice d
     at = at.reshape((rows, -1))
-    within = places.reshape((rows, -1)).gather(1, at.clamp(min=0))
+    within = spatial.reshape((rows, -1)).gather(1, at.clamp(min=0))
     found = at // max(math.prod(size), 1) * (height * width) + within
-    found = found.masked_fill((at < 0) | (within < 0), -1)  # a window that sees nothing
+    found = found.masked_fill((at < 0) | (within < 0), -1)  # a window outside of the image
     return made.reshape(shape), found.reshape(shape)
 
 
@@ -242,7 +242,7 @@ def adaptive_avg_pool3d(input: Tensor, output_size: int | Sequence[int | None] |
 
 
 def _lp(means: Tensor, norm_type: float, count: int) -> Tensor:
-    """From the means of the powers to the roots of their sums; negative sums keep their sign."""
+    """Return the roots of sums from means of powers; negative sums keep their sign."""
     powers: Tensor = pc.sign(means) * pc.relu(means.abs()) * count
     return powers ** (1.0 / norm_type)
 

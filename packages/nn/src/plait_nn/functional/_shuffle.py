@@ -13,7 +13,7 @@ __all__ = ["channel_shuffle", "fold", "pixel_shuffle", "pixel_unshuffle", "unfol
 
 
 def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
-    r"""Make every :math:`r^2` channels one image of r times the height and width.
+    r"""Rearrange every :math:`r^2` channels to one channel of r times the height and width.
 
     Args:
         input: Shape (\*, C r r, H, W).
@@ -61,7 +61,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
 
 
 def channel_shuffle(input: Tensor, groups: int) -> Tensor:
-    r"""Deal the channels of (N, C, \*) out: from ``groups`` groups, one of each in turn.
+    r"""Reorder the channels of (N, C, \*): one of each of ``groups`` groups in turn.
 
     Example:
         >>> import plait_core as pc, plait_nn.functional as F
@@ -87,7 +87,9 @@ def _windows(
     padding: Sizes,
     stride: Sizes,
 ) -> tuple[tuple[int, ...], tuple[int, ...], list[int], list[Tensor]]:
-    """Return kernel, padding, the windows' number in each dimension and what they see."""
+    """Return kernel, padding, the number of windows in each dimension, and the indices of their
+    elements.
+    """
     window = sizes_of(kernel, 2, "kernel_size", operator)
     spread = sizes_of(dilation, 2, "dilation", operator)
     side = sizes_of(padding, 2, "padding", operator)
@@ -106,12 +108,12 @@ def _windows(
             f"padding {side}"
         )
     reserve(sum(32 * window[i] * counts[i] for i in (0, 1)), input)
-    places = []
+    positions = []
     for i in (0, 1):
         taps = pc.arange(window[i], device=input.device) * spread[i]
         firsts = pc.arange(counts[i], device=input.device) * step[i]
-        places.append((taps.unsqueeze(1) + firsts).flatten())
-    return window, side, counts, places
+        positions.append((taps.unsqueeze(1) + firsts).flatten())
+    return window, side, counts, positions
 
 
 def unfold(
@@ -121,7 +123,7 @@ def unfold(
     padding: Sizes = 0,
     stride: Sizes = 1,
 ) -> Tensor:
-    """Make every window of images a column.
+    """Return every window of images as a column.
 
     Args:
         input: Shape (N, C, H, W) or (C, H, W).
@@ -149,12 +151,12 @@ def unfold(
             f"unfold: `input` must be (N, C, H, W) or (C, H, W); got shape {tuple(input.shape)}"
         )
     *lead, channels, height, width = input.shape
-    window, side, counts, places = _windows(
+    window, side, counts, positions = _windows(
         "unfold", input, (height, width), kernel_size, dilation, padding, stride
     )
     if any(side):
         input = pad(input, (side[1], side[1], side[0], side[0]))
-    rows, columns = places
+    rows, columns = positions
     seen = input.index_select(-2, rows).index_select(-1, columns)
     seen = seen.reshape((-1, channels, window[0], counts[0], window[1], counts[1]))
     made = seen.permute((0, 1, 2, 4, 3, 5))
@@ -169,14 +171,14 @@ def fold(
     padding: Sizes = 0,
     stride: Sizes = 1,
 ) -> Tensor:
-    """Put columns back to where `unfold` takes them from; where windows overlap, add.
+    """Put columns back at the positions of `unfold`; overlapping windows are added.
 
     Args:
         input: Shape (N, C kH kW, windows) or without N.
         output_size: H and W.
         kernel_size: The window.
         dilation: Distance of a window's elements.
-        padding: What `unfold` had as padding.
+        padding: The padding of `unfold`.
         stride: Distance of the windows.
 
     Returns:
@@ -192,7 +194,7 @@ def fold(
                  [1., 2., 1.]]])
     """
     height, width = sizes_of(output_size, 2, "output_size", "fold")
-    window, side, counts, places = _windows(
+    window, side, counts, positions = _windows(
         "fold", input, (height, width), kernel_size, dilation, padding, stride
     )
     if (
@@ -209,7 +211,7 @@ def fold(
     channels = many // math.prod(window)
     parts = input.reshape((-1, channels, *window, *counts)).permute((0, 1, 2, 4, 3, 5))
     parts = parts.reshape((-1, channels, window[0] * counts[0], window[1] * counts[1]))
-    rows, columns = places
+    rows, columns = positions
     wide = (parts.shape[0], channels, parts.shape[2], width + 2 * side[1])
     made = parts.new_zeros(wide).index_add(3, columns, parts)
     full = (parts.shape[0], channels, height + 2 * side[0], width + 2 * side[1])

@@ -23,6 +23,8 @@ def sizes_of(value: Sizes, dims: int, name: str, operator: str) -> tuple[int, ..
 
 
 def reserve(nbytes: int, like: Tensor) -> None:
-    """Fail at once where a computation will need ``nbytes`` beside ``like`` that nobody has."""
-    # sizes of more than 62 bits are no size for `empty`; nobody has these either
+    """Raise before a computation that needs more memory, ``nbytes`` on the device of ``like``, than
+    there is.
+    """
+    # sizes of more than 62 bits are not valid for `empty`
     pc.empty(min(nbytes, 2**62), dtype=pc.uint8, device=like.device)

@@ -40,13 +40,13 @@ def group_norm(
 
     Args:
         input: Shape (N, C) or (N, C, \*).
-        num_groups: How many groups the channels make; it divides C.
+        num_groups: The number of groups of channels; it divides C.
         weight: Shape (C), or None.
         bias: Shape (C), or None.
         eps: Keeps the root away from 0.
 
     Raises:
-        ShapeError: ``num_groups`` doesn't divide C, or a shape is another.
+        ShapeError: ``num_groups`` doesn't divide C, or a shape does not fit.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -87,8 +87,8 @@ def instance_norm(
 
     Args:
         input: Shape (N, C, \*).
-        running_mean: Shape (C): moves towards the mean of the samples' means; None: not kept.
-        running_var: As ``running_mean``, for the unbiased variances.
+        running_mean: Shape (C): updated with the mean of the samples' means; None: not kept.
+        running_var: Shape (C): updated with the mean of the unbiased variances; None: not kept.
         weight: Shape (C), or None.
         bias: Shape (C), or None.
         use_input_stats: False normalises by the running statistics.
@@ -96,7 +96,7 @@ def instance_norm(
         eps: Keeps the root away from 0.
 
     Raises:
-        ShapeError: A shape is another, or a channel has only one element.
+        ShapeError: A shape does not fit, or a channel has only one element.
         ValueError: There are no running statistics to normalise by.
 
     Example:
@@ -160,7 +160,7 @@ def rms_norm(
         eps: Keeps the root away from 0; None is the epsilon of the input's dtype.
 
     Raises:
-        ShapeError: ``input`` does not end in ``normalized_shape``, or ``weight`` is another shape.
+        ShapeError: ``input`` does not end in ``normalized_shape``, or ``weight`` has another shape.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -198,7 +198,7 @@ def local_response_norm(
 
     Args:
         input: Shape (N, C, \*), with at least one dimension after the channels.
-        size: How many neighbouring channels count.
+        size: The number of neighbouring channels.
         alpha: Factor of the mean square.
         beta: The exponent.
         k: Added to the mean square.

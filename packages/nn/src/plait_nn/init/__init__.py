@@ -1,5 +1,6 @@
-"""First values of parameters. Every function writes into its tensor, unseen by autograd, and
-returns it; ``generator=None`` means the default one of `plait_core`."""
+"""Initial values of parameters. Every function writes to its tensor, without recording, and returns
+it; ``generator=None`` means the default one of `plait_core`.
+"""
 
 from plait_nn.init._constant import constant_, dirac_, eye_, ones_, zeros_
 from plait_nn.init._fans import calculate_gain
@@ -13,7 +14,7 @@ from plait_nn.init._scaled import (
     xavier_uniform_,
 )
 
-# as older programs call them
+# names of older programs
 constant, dirac, eye = constant_, dirac_, eye_
 normal, orthogonal, sparse, uniform = normal_, orthogonal_, sparse_, uniform_
 kaiming_normal, kaiming_uniform = kaiming_normal_, kaiming_uniform_

@@ -43,7 +43,8 @@ def zeros_(tensor: Tensor) -> Tensor:
 
 
 def eye_(tensor: Tensor) -> Tensor:
-    """Make a matrix the identity, so that a linear layer keeps as many inputs as it can.
+    """Set a matrix to the identity, so that a linear layer returns as many of its inputs as
+    possible.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -57,7 +58,8 @@ def eye_(tensor: Tensor) -> Tensor:
 
 
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
-    """Make a convolution's weight ``(out, in, *kernel)`` pass as many channels on as it can.
+    """Set a convolution's weight ``(out, in, *kernel)`` so that it returns as many channels as
+    possible.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn

@@ -1,4 +1,4 @@
-"""How many numbers meet in one output, and the gain of what follows."""
+"""Fan-in and fan-out of weights, and gains of nonlinearities."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def correct_fan(tensor: Tensor, mode: str) -> int:
     """Return the fan that ``mode`` names.
 
     Raises:
-        ValueError: It names none, or the tensor has fewer than 2 dimensions.
+        ValueError: ``mode`` is unknown, or the tensor has fewer than 2 dimensions.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn

@@ -69,7 +69,7 @@ def trunc_normal_(
         rejected = _propose(fresh, low, high, generator)
         values = pc.where(missing & ~rejected, fresh, values)
         missing = missing & rejected
-    # scaling rounds: the ends are part of the promise
+    # scaling rounds, and the ends must be respected
     tensor.detach().copy_((values * std + mean).clamp(a, b))
     return tensor
 
@@ -80,7 +80,7 @@ def _propose(values: Tensor, low: float, high: float, generator: Any) -> Tensor:
     if mass > 0.25:
         values.normal_(0.0, 1.0, generator=generator)
         return (values < low) | (values > high)
-    # the density is largest at `near`; beyond 1e-16 of that nothing would be accepted
+    # the density is largest at `near`; below 1e-16 of it no proposal would be accepted
     near = min(max(0.0, low), high)
     reach = math.sqrt(near * near + 74.0)
     low, high = max(low, -reach), min(high, reach)
@@ -129,10 +129,10 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any =
         tensor: Shape (rows, columns).
         sparsity: The fraction of zeros, rounded up to whole elements of a column.
         std: The standard deviation of the others.
-        generator: What draws.
+        generator: The generator of the random numbers.
 
     Raises:
-        ValueError: The tensor has not two dimensions.
+        ValueError: The tensor does not have two dimensions.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn

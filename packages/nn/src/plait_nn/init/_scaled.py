@@ -50,8 +50,8 @@ def kaiming_uniform_(
         tensor: A weight ``(out, in, *kernel)``.
         a: The slope of the leaky_relu that follows.
         mode: "fan_in" keeps the size of activations, "fan_out" that of gradients.
-        nonlinearity: What follows, for `calculate_gain`.
-        generator: Where the random numbers come from.
+        nonlinearity: The nonlinearity that follows, for `calculate_gain`.
+        generator: The generator of the random numbers.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn

@@ -1,4 +1,4 @@
-"""What programs do to the parameters of a module besides stepping (PyTorch's name)."""
+"""Functions for the parameters of modules, under PyTorch's name."""
 
 from plait_nn.utils import parametrizations, parametrize, prune, rnn, stateless
 from plait_nn.utils._clip import (

@@ -74,9 +74,9 @@ def clip_grads_with_norm_(
     r"""Scale gradients in place by :math:`\min(1, m / (n + 10^{-6}))` for a norm n that is known.
 
     Args:
-        parameters: A tensor or several; those without a gradient are passed over.
+        parameters: A tensor or several; those without a gradient are skipped.
         max_norm: The largest norm, m.
-        total_norm: The norm, as of `get_total_norm`.
+        total_norm: The norm, a result of `get_total_norm`.
         foreach: Unused; programs written for PyTorch may pass it.
 
     Example:
@@ -104,7 +104,7 @@ def clip_grad_norm_(
     Every gradient is multiplied by :math:`\min(1, m / (\|g\| + 10^{-6}))` (Pascanu et al. 2013).
 
     Args:
-        parameters: A tensor or several; those without a gradient are passed over.
+        parameters: A tensor or several; those without a gradient are skipped.
         max_norm: The largest norm, m.
         norm_type: p of the p-norm; ``inf`` is the largest absolute value.
         error_if_nonfinite: Raise if the norm is nan or infinite, before anything is changed.
@@ -135,7 +135,7 @@ def clip_grad_norm(
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> Tensor:
-    """Do what `clip_grad_norm_` does, under the name that older programs call.
+    """Call `clip_grad_norm_`; an old name.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -153,7 +153,7 @@ def clip_grad_value_(
     """Clip every element of the gradients in place to ``[-clip_value, clip_value]``.
 
     Args:
-        parameters: A tensor or several; those without a gradient are passed over.
+        parameters: A tensor or several; those without a gradient are skipped.
         clip_value: The largest absolute value.
         foreach: Unused; programs written for PyTorch may pass it.
 

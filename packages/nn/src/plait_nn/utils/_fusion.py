@@ -29,7 +29,7 @@ def fuse_conv_bn_eval(conv: M, bn: Module, transpose: bool = False) -> M:
     Args:
         conv: A convolution.
         bn: A batch norm with running statistics.
-        transpose: Whether `conv` is a transposed convolution; with groups that is refused.
+        transpose: Whether `conv` is a transposed convolution; with groups this is an error.
 
     Raises:
         RuntimeError: One of them is in training mode, or `bn` has no running statistics.
@@ -109,7 +109,7 @@ def fuse_conv_bn_weights(
         conv_b: The bias, or None.
         bn_rm: The running mean.
         bn_rv: The running variance.
-        bn_eps: What is added to the variance.
+        bn_eps: The number that is added to the variance.
         bn_w: The weight of the norm; None: 1.
         bn_b: The bias of the norm; None: 0.
         transpose: Whether the weight is that of a transposed convolution.

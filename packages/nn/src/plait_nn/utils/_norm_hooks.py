@@ -1,4 +1,4 @@
-"""What weight and spectral norm by hooks share: which parameter of a module has one."""
+"""The base of weight norm and spectral norm by hooks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ H = TypeVar("H", bound="NormHook")
 class NormHook(abc.ABC):
     """A hook that computes a parameter's value before every call of its module."""
 
-    what: ClassVar[str]  # as errors name it
+    what: ClassVar[str]  # the name in errors
 
     def __init__(self, name: str) -> None:
         self.name = name

@@ -27,7 +27,7 @@ def _is_orthonormal(q: Tensor) -> bool:
 
 
 class _Orthogonal(Module):
-    """exp, Cayley or Householder of what the parameter holds, times a base."""
+    """The orthogonal matrix of a parameter by exp, Cayley or Householder, times a base."""
 
     def __init__(self, weight: Tensor, orthogonal_map: str, use_trivialization: bool) -> None:
         super().__init__()
@@ -80,14 +80,15 @@ class _Orthogonal(Module):
         if not self.use_trivialization:
             return self._reflected(tall, wide)
         n, k = tall.shape[-2:]
-        if n != k:  # completed to a base of the whole space
+        if n != k:  # completed to a basis of the whole space
             shape = (*tall.shape[:-2], n, n - k)
             more = pc.randn(shape, dtype=tall.dtype, device=tall.device)
             self.base = _orthonormal(pc.cat([tall, more], -1))
         else:
             self.base = tall.clone() if _is_orthonormal(tall) else _orthonormal(tall)
         start = pc.zeros_like(value)
-        start.diagonal(dim1=-2, dim2=-1).fill_(-1.0)  # whose product of reflections is I
+        # start values whose product of reflections is I
+        start.diagonal(dim1=-2, dim2=-1).fill_(-1.0)
         return start
 
     def _reflected(self, tall: Tensor, wide: bool) -> Tensor:
@@ -99,7 +100,8 @@ class _Orthogonal(Module):
         vectors, tau = pc.geqrf(tall)
         diagonal = vectors.diagonal(dim1=-2, dim2=-1)
         signs = diagonal.sign()
-        diagonal.copy_(pc.where(tau == 0, -signs, signs))  # no reflection: one is undone
+        # the determinant is -1: one reflection is undone
+        diagonal.copy_(pc.where(tau == 0, -signs, signs))
         return vectors.mT if wide else vectors
 
 
@@ -123,7 +125,7 @@ def orthogonal(
         name: Its parameter, of at least two dimensions.
         orthogonal_map: One of the three; None: ``"matrix_exp"`` of square or complex matrices,
             else ``"householder"``.
-        use_trivialization: Multiply by a base, the buffer ``base``, which takes what is assigned
+        use_trivialization: Multiply by a base, the buffer ``base``, which is set by assignments
             (Lezcano-Casado 2019). The first value is that of the parameter, if it is orthogonal,
             else the Q of its QR decomposition.
 

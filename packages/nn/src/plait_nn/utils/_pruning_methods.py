@@ -1,4 +1,4 @@
-"""Pruning methods: which elements of a parameter stay.
+"""Pruning methods, which choose the elements of a parameter to keep.
 
 A pruned parameter ``weight`` is kept as ``weight_orig``; the buffer ``weight_mask`` has 1 where an
 element stays, and a hook computes ``weight`` as their product before every call.
@@ -28,7 +28,7 @@ __all__ = [
 
 
 def _count(amount: Any, size: int) -> int:
-    """How many of ``size`` a fraction (float) or a number (int) is."""
+    """Return the number of elements of ``size`` for a fraction (float) or a number (int)."""
     if isinstance(amount, bool) or not isinstance(amount, (int, float)):
         raise TypeError(f"prune: `amount` must be int or float; got {type(amount).__name__}")
     if isinstance(amount, float):
@@ -41,16 +41,16 @@ def _count(amount: Any, size: int) -> int:
 
 
 def _zeroed(mask: Tensor, places: Tensor) -> Tensor:
-    """A copy of the mask with 0 at flat places."""
+    """Return a copy of the mask with 0 at flat indices."""
     result = mask.clone().flatten()
     result[places] = 0
     return result.reshape(tuple(mask.shape))
 
 
 class BasePruningMethod:
-    """What new pruning methods derive from: they define `compute_mask`.
+    """The base class of pruning methods, which define `compute_mask`.
 
-    ``PRUNING_TYPE`` says which elements a second method on the same parameter looks at:
+    ``PRUNING_TYPE`` says which elements a second method on the same parameter considers:
     ``"unstructured"`` those that are left, ``"structured"`` the channels that are left,
     ``"global"`` all.
 
@@ -95,8 +95,8 @@ class BasePruningMethod:
 
         Args:
             t: The tensor.
-            default_mask: Where it is pruned already; None: nowhere.
-            importance_scores: What to judge by in its place.
+            default_mask: The mask of existing pruning; None: none.
+            importance_scores: Scores to use instead of the tensor.
         """
         scores = _scores(t, importance_scores)
         mask = pc.ones_like(t) if default_mask is None else default_mask
@@ -222,7 +222,9 @@ class PruningContainer(BasePruningMethod):
         return self._pruning_methods[index]
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Let the last method prune what it looks at of the elements that are left."""
+        """Return the mask after the last method, applied to the remaining elements that it
+        considers.
+        """
         method = self._pruning_methods[-1]
         if method.PRUNING_TYPE == "unstructured":
             left: Any = default_mask != 0
@@ -271,7 +273,7 @@ class RandomUnstructured(BasePruningMethod):
         self.amount = amount
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Return the mask with zeros at random places."""
+        """Return the mask with zeros at random indices."""
         number = _count(self.amount, t.numel())
         return _zeroed(default_mask, pc.randperm(t.numel())[:number])
 

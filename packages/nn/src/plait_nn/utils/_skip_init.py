@@ -1,4 +1,4 @@
-"""Making a module without drawing its first values, and changing the layout of its weights."""
+"""Modules with uninitialised values, and memory formats of weights."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ M = TypeVar("M", bound=Module)
 def skip_init(module_cls: Callable[..., M], *args: Any, **kwargs: Any) -> M:
     """Make a module whose parameters and buffers have memory, but no values yet.
 
-    For modules whose values come from a file anyway: nothing is drawn.
+    It is for modules whose values are loaded from a file; no random numbers are drawn.
 
     Args:
         module_cls: The class; its constructor takes ``device``.
-        args: What it is made with.
-        kwargs: The same; ``device`` is where the memory is.
+        args: The arguments of the constructor.
+        kwargs: The keyword arguments of the constructor; ``device`` is the device of the memory.
 
     Raises:
-        RuntimeError: `module_cls` is no class of modules, or takes no ``device``.
+        RuntimeError: `module_cls` is not a class of modules, or has no argument ``device``.
 
     Example:
         >>> import plait_nn as nn

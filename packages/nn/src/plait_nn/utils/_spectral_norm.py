@@ -40,7 +40,7 @@ class _SpectralNormHook(NormHook):
         for _ in range(iterations):
             v.copy_(normalize(fixed.t() @ u, dim=0, eps=self.eps))
             u.copy_(normalize(fixed @ v, dim=0, eps=self.eps))
-        # copies: the next iteration writes into the buffers
+        # copies, as the next iteration writes to the buffers
         scaled: Tensor = weight / (u.clone() * (matrix @ v.clone())).sum()
         return scaled
 
@@ -58,8 +58,8 @@ def spectral_norm(
 ) -> M:
     r"""Divide a parameter by its largest singular value before every call (Miyato et al. 2018).
 
-    The parameter ``<name>_orig`` and the buffers ``<name>_u`` and ``<name>_v`` take its place.
-    New programs use `parametrizations.spectral_norm`, which needs no call.
+    The parameter ``<name>_orig`` and the buffers ``<name>_u`` and ``<name>_v`` replace it. New
+    programs use `parametrizations.spectral_norm`, which also works without a call.
 
     Args:
         module: The module.

@@ -22,11 +22,11 @@ def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
 
 
 def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
-    """Write the elements of a vector into the parameters, in their order, unseen by autograd.
+    """Write the elements of a vector into the parameters, in their order, without recording.
 
     Raises:
         TypeError: ``vec`` is not a tensor.
-        ValueError: It has not exactly as many elements as the parameters.
+        ValueError: Its number of elements is not that of the parameters.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn

@@ -35,8 +35,8 @@ class _WeightNormHook(NormHook):
 def weight_norm(module: M, name: str = "weight", dim: int | None = 0) -> M:
     r"""Replace a parameter by a length and a direction, :math:`g \, v / \|v\|`.
 
-    The parameters ``<name>_g`` and ``<name>_v`` take its place; a hook computes ``<name>`` before
-    every call. New programs use `parametrizations.weight_norm`, which needs no call.
+    The parameters ``<name>_g`` and ``<name>_v`` replace it; a hook computes ``<name>`` before every
+    call. New programs use `parametrizations.weight_norm`, which also works without a call.
 
     Args:
         module: The module.

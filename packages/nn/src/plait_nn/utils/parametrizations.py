@@ -92,13 +92,13 @@ class _SpectralNorm(Module):
         matrix = self._matrix(weight)
         if self.training:
             self._iterate(matrix.detach(), self.n_power_iterations)
-        # copies: the next iteration writes into the buffers
+        # copies, as the next iteration writes to the buffers
         u, v = self._u.clone(), self._v.clone()
         scaled: Tensor = weight / (u * (matrix @ v)).sum()
         return scaled
 
     def right_inverse(self, value: Tensor) -> Tensor:
-        """Return the value, which may be scaled already."""
+        """Return the value as it is."""
         return value
 
 

@@ -1,4 +1,4 @@
-"""Parameters that are computed from others: a weight of norm 1, an orthogonal one, your own."""
+"""Parameters that are computed from others, for example a weight of norm 1."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _cache: dict[int, tuple[Module, Any]] | None = None
 
 @contextmanager
 def cached() -> Iterator[None]:
-    """Compute every parametrized tensor at most once within the ``with``.
+    """A context manager in which every parametrized tensor is computed at most once.
 
-    Good for a recurrent cell, which reads its weight in every step. Changes of the originals within
-    the ``with`` are not seen. It holds for all threads.
+    It is useful for a recurrent cell, which reads its weight in every step. Changes of the
+    originals in it have no effect until its end. It is in force for all threads.
 
     Example:
         >>> import plait_nn as nn
@@ -62,8 +62,8 @@ class ParametrizationList(ModuleList):
     """The parametrizations of one tensor, and the originals it is computed from.
 
     Attributes:
-        original: What the first parametrization takes; ``original0``, ``original1``, ... if that
-            has a ``right_inverse`` which returns several.
+        original: The argument of the first parametrization; ``original0``, ``original1``, ... if
+            its ``right_inverse`` returns several tensors.
 
     Example:
         >>> import plait_nn as nn
@@ -80,7 +80,7 @@ class ParametrizationList(ModuleList):
             if inverse is not None:
                 made = inverse(made)
         self.is_tensor = isinstance(made, Tensor)
-        if self.is_tensor:  # the same object, so that an optimizer made before keeps it
+        if self.is_tensor:  # the same object, so that existing optimizers refer to it
             self.ntensors = 1
             if made is not original:
                 original.data = made.detach()
@@ -132,7 +132,8 @@ def _property(name: str) -> property:
             return self.parametrizations[name]()
         made = self.parametrizations[name]
         if id(made) not in _cache:
-            _cache[id(made)] = (made, made())  # with its owner: numbers of objects are used again
+            # stored with its owner, as ids of objects are used again
+            _cache[id(made)] = (made, made())
         return _cache[id(made)][1]
 
     def write(self: Any, value: Tensor) -> None:
@@ -159,7 +160,7 @@ def _deepcopy(module: Module, memo: dict[int, Any]) -> Module:
 
 
 def _members_of_class(plain: type[Module]) -> dict[str, Any]:
-    """What the class of a parametrized module has besides its properties."""
+    """Return the members of the class of a parametrized module, without its properties."""
     members: dict[str, Any] = {"_plain": plain, "__getstate__": _refuse_state}
     if not hasattr(plain, "__deepcopy__"):
         members["__deepcopy__"] = _deepcopy
@@ -183,11 +184,11 @@ def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
 def register_parametrization(
     module: Module, tensor_name: str, parametrization: Module, *, unsafe: bool = False
 ) -> Module:
-    """Compute a parameter or buffer by a module from now on; return the module it belongs to.
+    """Make a parameter or buffer a tensor that a module computes; return its owner.
 
     ``module.weight`` is then ``parametrization(original)``, computed anew at every access; the
-    original is the parameter ``module.parametrizations.weight.original``. Where the parametrization
-    has a ``right_inverse``, the original starts as that of the present value.
+    original is the parameter ``module.parametrizations.weight.original``. If the parametrization
+    has a ``right_inverse``, the original starts as its result for the present value.
 
     Args:
         module: The module.
@@ -312,10 +313,10 @@ def type_before_parametrizations(module: Module) -> Any:
 def transfer_parametrizations_and_params(
     from_module: Module, to_module: Module, tensor_name: str | None = None
 ) -> Module:
-    """Give the parametrizations of one module, and their originals, to another too.
+    """Register the parametrizations of one module, with their originals, on another too.
 
     Args:
-        from_module: A module; without parametrizations nothing happens.
+        from_module: A module; if it has no parametrizations, nothing is done.
         to_module: Another; a tensor that it lacks is made.
         tensor_name: The only tensor to transfer; None: all.
 

@@ -2,7 +2,7 @@
 
 Each function replaces a parameter ``weight`` by ``weight_orig``, a parameter, and ``weight_mask``,
 a buffer; ``weight`` is their product, computed anew before every call of the module. A second
-function prunes what the first left. `remove` makes it permanent.
+function prunes the remaining elements. `remove` makes it permanent.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def l1_unstructured(
         module: The module.
         name: Its parameter.
         amount: The fraction (float) or the number (int) of elements, of those that are left.
-        importance_scores: What to judge by in place of the parameter, of the same shape.
+        importance_scores: Scores to use instead of the parameter, of the same shape.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -131,7 +131,7 @@ def ln_structured(
         amount: The fraction (float) or the number (int) of channels, of those that are left.
         n: The order of the norm, as for `plait_core.norm`.
         dim: The dimension of the channels.
-        importance_scores: What to judge by in place of the parameter, of the same shape.
+        importance_scores: Scores to use instead of the parameter, of the same shape.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn

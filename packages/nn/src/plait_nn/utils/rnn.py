@@ -34,8 +34,8 @@ class PackedSequence(_Packed):
 
     Attributes:
         data: Shape (sum of lengths, \*).
-        batch_sizes: How many sequences have a first element, a second, ...
-        sorted_indices: Which sequence of the caller stands at each place, or None: in order.
+        batch_sizes: The number of sequences with a first element, with a second, ...
+        sorted_indices: The caller's index of each sequence; None: in order.
         unsorted_indices: The inverse.
 
     Example:
@@ -91,8 +91,8 @@ def invert_permutation(permutation: Tensor | None) -> Tensor | None:
     return None if permutation is None else permutation.argsort()
 
 
-def _places(batch_sizes: list[int], width: int, device: Any) -> Tensor:
-    """Where each packed element stands in a padded (T * width)."""
+def _positions(batch_sizes: list[int], width: int, device: Any) -> Tensor:
+    """Return the index of each packed element in a padded tensor (T * width)."""
     rows = [t * width + i for t, size in enumerate(batch_sizes) for i in range(size)]
     return pc.tensor(rows, dtype=pc.int64, device=device)
 
@@ -109,10 +109,10 @@ def pack_padded_sequence(
         input: Shape (T, N, \*), or (N, T, \\*) with ``batch_first``.
         lengths: The N lengths, each from 1 to T.
         batch_first: Whether the batch comes first.
-        enforce_sorted: Refuse lengths that don't fall; False sorts them.
+        enforce_sorted: Raise unless the lengths are in decreasing order; False sorts them.
 
     Raises:
-        ValueError: The lengths are others, or don't fall.
+        ValueError: The lengths don't fit, or are not sorted in decreasing order.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn
@@ -143,7 +143,7 @@ def pack_padded_sequence(
         steps = steps.index_select(1, order)
     sizes = [sum(n > t for n in counts) for t in range(counts[0])]
     rows = steps.reshape((times * batch, *steps.shape[2:]))
-    data = rows.index_select(0, _places(sizes, batch, input.device))
+    data = rows.index_select(0, _positions(sizes, batch, input.device))
     return PackedSequence(data, pc.tensor(sizes, dtype=pc.int64), order)
 
 
@@ -158,7 +158,7 @@ def pad_packed_sequence(
     Args:
         sequence: The packed sequences.
         batch_first: Whether the batch comes first in the result.
-        padding_value: What stands after the ends.
+        padding_value: The elements after the ends of sequences.
         total_length: T of the result; None is the longest length.
 
     Raises:
@@ -182,7 +182,7 @@ def pad_packed_sequence(
         times = total_length
     shape = tuple(data.shape[1:])
     rows = pc.full((times * width, *shape), padding_value, dtype=data.dtype, device=data.device)
-    rows = rows.index_copy(0, _places(sizes, width, data.device), data)
+    rows = rows.index_copy(0, _positions(sizes, width, data.device), data)
     padded = rows.reshape((times, width, *shape))
     lengths = pc.tensor([sum(n > i for n in sizes) for i in range(width)], dtype=pc.int64)
     if restore is not None:
@@ -201,7 +201,7 @@ def pad_sequence(
     Args:
         sequences: Tensors that differ in their first size only.
         batch_first: Return (N, T, \*) instead of (T, N, \\*).
-        padding_value: What is put there.
+        padding_value: The elements of the padding.
         padding_side: "right" (after the sequence) or "left".
 
     Example:

@@ -1,4 +1,4 @@
-"""`functional_call` under the name that older programs import it by."""
+"""`functional_call` under the name that older programs import."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def functional_call(
     tie_weights: bool = True,
     strict: bool = False,
 ) -> Any:
-    """Call a module with other tensors in the place of its own: `plait_nn.functional_call`.
+    """Call a module with other tensors instead of its own: `plait_nn.functional_call`.
 
     Example:
         >>> import plait_core as pc, plait_nn as nn

@@ -1,4 +1,4 @@
-"""The emitters: from the specs to C++, JSON, stubs and pages. One small module each, run by
+"""The emitters: from the specs to C++, JSON, stubs and pages. There is a module for each, run by
 `python -m plait_ops.emit`.
 """
 

@@ -20,7 +20,7 @@ from plait_ops.emit import (
 
 
 def main() -> None:
-    """Write what was asked for below the output folder."""
+    """Write the requested files below the output folder."""
     parser = argparse.ArgumentParser(
         prog="plait_ops.emit", description="Emit what follows from the operator specs."
     )

@@ -1,4 +1,4 @@
-"""The table of derivatives: where each operator has its reverse and its forward one from."""
+"""The table of derivatives: the origin of each operator's reverse and forward derivative."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CONSTANT = ("integral", "integer", "bool")  # groups of dtypes that have no deri
 
 
 def _constant(operator: Operator) -> bool:
-    """Whether nothing that it returns changes a little with what it gets."""
+    """Return whether the derivative of an operator is zero or undefined everywhere."""
     if operator.vjps or operator.decompose_function is not None or isinstance(operator, View):
         return False
     return (
@@ -28,7 +28,7 @@ def _constant(operator: Operator) -> bool:
 
 
 def _makes_integers(operator: Operator) -> bool:
-    """Whether the shape function names the dtype of each result, and none has derivatives."""
+    """Return whether the shape function names the dtype of each result, none with derivatives."""
     if operator.shape_function is None:
         return False
     dtypes = lower.result_dtypes(lower.shape(operator))
@@ -36,7 +36,7 @@ def _makes_integers(operator: Operator) -> bool:
 
 
 def reverse(operator: Operator) -> str:
-    """Return where the vector-Jacobian product comes from."""
+    """Return the origin of the vector-Jacobian product."""
     if operator.vjps:
         return "spec"
     if isinstance(operator, View):
@@ -47,7 +47,7 @@ def reverse(operator: Operator) -> str:
 
 
 def forward(operator: Operator) -> str:
-    """Return where the Jacobian-vector product comes from (docs/design/0009)."""
+    """Return the origin of the Jacobian-vector product (docs/design/0009)."""
     found = reverse(operator)
     if found != "spec":
         return found

@@ -34,8 +34,8 @@ def own_functions(operator: Operator) -> dict[str, str]:
 
 
 def functions_of(operator: Operator) -> dict[str, str]:
-    """Return the C++ functions of an operator by their field of plait_op_def: its own and the
-    shape function that all of its kind share.
+    """Return the C++ functions of an operator by their field of plait_op_def: its own, and the
+    shape function that operators of its kind share.
     """
     names = {field: NAMESPACE + name for field, name in own_functions(operator).items()}
     if "shape" not in names:
@@ -51,7 +51,7 @@ def functions_of(operator: Operator) -> dict[str, str]:
 
 
 def _position(operator: Operator, name: str) -> int | None:
-    """Return the bit position of an argument, or None where a list before it moves it."""
+    """Return the bit position of an argument, or None if a list before it makes it variable."""
     position = 0
     for argument in operator.schema.arguments:
         if argument.name == name:
@@ -63,9 +63,7 @@ def _position(operator: Operator, name: str) -> int | None:
 
 
 def _bits(operator: Operator, argument: Argument, call: str) -> str:
-    """Return the C++ expression of the bits that `argument` has in this call; 0 where it holds no
-    tensor.
-    """
+    """Return the C++ expression of the bits of `argument` in this call, 0 if it has no tensor."""
     at = operator.schema.position(argument.name)
     position = _position(operator, argument.name)
     if position is None or argument.type == "Tensor[]":
@@ -80,7 +78,7 @@ def _mask(operator: Operator, each: Vjp, call: str) -> str:
 
 
 def _mask_in_vjp(operator: Operator, each: Vjp) -> str:
-    """Return the bits in a plait_vjp, where tensors that were not saved are missing."""
+    """Return the bits of `argument` in a plait_vjp, which lacks tensors that were not saved."""
     parts = []
     for name in each.inputs:
         position = _position(operator, name)
@@ -93,7 +91,7 @@ def _mask_in_vjp(operator: Operator, each: Vjp) -> str:
 
 
 def _saves(operator: Operator, derivatives: Sequence[ir.Function]) -> str:
-    """Return the function that says what the derivatives read: elements, or shape and dtype."""
+    """Return the C++ function that says what derivatives read: elements, or shape and dtype."""
     lines = [
         f"void saves_{operator.identifier}([[maybe_unused]] const plait_call *c, "
         "uint64_t need, plait_needs *n) {",
@@ -122,7 +120,7 @@ def _saves(operator: Operator, derivatives: Sequence[ir.Function]) -> str:
 
 
 def _refusals(operator: Operator) -> list[str]:
-    """Return the lines that fail for a gradient that nobody wrote: silence would be a wrong one."""
+    """Return the lines that raise an error for gradients without a formula."""
     covered = {*operator.differentiable, *operator.constants, *getattr(operator, "conditions", ())}
     lines = []
     for argument in operator.schema.arguments:
@@ -170,11 +168,11 @@ def _hand_over(operator: Operator, i: int, name: str) -> str:
     at, position = operator.schema.position(name), _position(operator, name)
     if operator.schema.argument(name).type == "Tensor[]":
         return f"    give_gradients(v, position_of(v->op, v->in, {at}), list);"
-    place = str(position) if position is not None else f"position_of(v->op, v->in, {at})"
+    index = str(position) if position is not None else f"position_of(v->op, v->in, {at})"
     value = f"gx[{i}]"
     if isinstance(operator, Pointwise):
         value = f"reduce_to(x, std::move(gx[{i}]), v->in[{at}])"
-    return f"    if (v->need & bit({place})) v->gx[{place}] = {value}.release();"
+    return f"    if (v->need & bit({index})) v->gx[{index}] = {value}.release();"
 
 
 def _public(operator: Operator, kind: str, inner: str) -> str:

@@ -1,6 +1,6 @@
-"""Write the units of pointwise kernels: what kernel libraries make of scalar functions.
+"""Write the units of pointwise kernels, which kernel libraries compile from scalar functions.
 
-A family of operators lies in one of pointwise_<n>.cpp. The unit includes "pointwise/pointwise.h" of
+A family of operators is in one of pointwise_<n>.cpp. The unit includes "pointwise/pointwise.h" of
 the library, which defines PLAIT_POINTWISE, and for each of its families, such as
 ``pointwise/activations``, the header with its scalar functions, "pointwise/activations.h".
 """
@@ -14,7 +14,7 @@ from plait_ops.spec import Operator, Pointwise
 
 __all__ = ["emit", "scalar_name"]
 
-# Units that compile at the same time. With one for each family they took a sixth longer in all.
+# The number of units, for parallel builds. One for each family took a sixth longer in all.
 UNITS = 11
 DTYPES = {
     "any": "ANY",
@@ -31,13 +31,13 @@ FLOATING = {"any": "INEXACT", "arithmetic": "INEXACT", "inexact": "INEXACT"}
 
 
 def scalar_name(operator: Pointwise) -> str:
-    """Return the name of the scalar function, which the header of the operator's family has."""
+    """Return the name of the scalar function, which is in the header of the operator's family."""
     return operator.scalar if isinstance(operator.scalar, str) else operator.identifier
 
 
 def _line(operator: Pointwise) -> str:
     promote = "REAL" if operator.real else operator.promote.upper()
-    if operator.promote in ("first", "number"):  # operands are cast before
+    if operator.promote in ("first", "number"):  # operands are cast before the kernel runs
         promote = "SAME"
     dtypes = DTYPES[operator.dtypes]
     if operator.promote == "float":

@@ -1,7 +1,7 @@
 """Reference pages: one Markdown page a family, and an index.
 
-A page links the family's files (definition, test data, kernels) where the repository that it is
-written in has them: `docs/reference/operators` is where pages go.
+A page links the family's files (definition, test data, kernels) if the repository that it is
+written in has them; pages go to `docs/reference/operators`.
 """
 
 from __future__ import annotations

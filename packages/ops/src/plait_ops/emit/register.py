@@ -35,10 +35,12 @@ def _pointwise(operator: Operator) -> str:
     if not isinstance(operator, Pointwise):
         return "{}"
     promote = {"float": "floating", "bool": "boolean"}.get(operator.promote, operator.promote)
-    places = {name: operator.schema.position(name) for name in (a.name for a in operator.operands)}
-    operands = sum(1 << place for place in places.values())
-    conditions = sum(1 << places[name] for name in operator.conditions)
-    unrounded = sum(1 << places[name] for name in operator.unrounded)
+    positions = {
+        name: operator.schema.position(name) for name in (a.name for a in operator.operands)
+    }
+    operands = sum(1 << position for position in positions.values())
+    conditions = sum(1 << positions[name] for name in operator.conditions)
+    unrounded = sum(1 << positions[name] for name in operator.unrounded)
     factor = -1 if operator.factor is None else operator.schema.position(operator.factor)
     group = GROUPS.get(operator.dtypes, operator.dtypes)
     real, exact = ("true" if on else "false" for on in (operator.real, operator.exact))
@@ -53,12 +55,11 @@ def _reduction(operator: Operator) -> str:
         return "{}"
     result = {"float": "floating", "bool": "boolean"}.get(operator.result, operator.result)
     names = [argument.name for argument in operator.schema.arguments]
-    places = [names.index(name) if name in names else -1 for name in ("dim", "keepdim", "dtype")]
+    positions = [names.index(name) if name in names else -1 for name in ("dim", "keepdim", "dtype")]
     group = GROUPS.get(operator.dtypes, operator.dtypes)
     identity = "true" if operator.identity else "false"
-    return (
-        f"{{ReductionResult::{result}, Group::{group}, {identity}, {', '.join(map(str, places))}}}"
-    )
+    at = ", ".join(map(str, positions))
+    return f"{{ReductionResult::{result}, Group::{group}, {identity}, {at}}}"
 
 
 def _definition(operator: Operator) -> str:

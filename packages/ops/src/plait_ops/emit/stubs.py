@@ -51,7 +51,7 @@ def _parameter(argument: Argument, name: str) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Signature:
-    """A parameter list: `star` is what stands between positional and keyword parameters."""
+    """A parameter list; `star` separates positional and keyword parameters."""
 
     positional: tuple[str, ...]
     keywords: tuple[str, ...] = ()
@@ -67,7 +67,7 @@ class Signature:
 
 
 def _signatures(operator: Operator, method: bool) -> list[Signature]:
-    """Return parameter lists: one for each way to name the arguments that have two names, and for
+    """Return the parameter lists: one for each choice of names of arguments that have two, and for
     varargs.
     """
     arguments = operator.schema.arguments[1 if method else 0 :]
@@ -95,7 +95,7 @@ def _signatures(operator: Operator, method: bool) -> list[Signature]:
 
 
 def _usable(name: str | None) -> TypeGuard[str]:
-    """Whether Python takes it as the name of a parameter."""
+    """Return whether a string can be the name of a parameter in Python."""
     return name is not None and not iskeyword(name)
 
 
@@ -110,7 +110,7 @@ def _result(operator: Operator) -> str:
 
 
 def _with_requires_grad(signature: Signature, operator: Operator) -> Signature:
-    """Let operators that make tensors on a device say that they are recorded."""
+    """Add ``requires_grad`` to operators that make tensors on a device."""
     devices = any(argument.type == "device" for argument in operator.schema.arguments)
     if not devices or len(operator.schema.results) != 1:
         return signature
@@ -127,7 +127,7 @@ def _with_out(signature: Signature, operator: Operator) -> Signature:
     return signature.taking(f"out: {kind} | None = None")
 
 
-def _place(operator: Operator) -> tuple[str, str]:
+def _namespace_of(operator: Operator) -> tuple[str, str]:
     """Return the namespace of an operator, empty for the package itself, and its name there."""
     space, _, name = operator.schema.base.partition("_")
     return (space, name) if space in NAMESPACES and name else ("", operator.schema.base)
@@ -136,7 +136,7 @@ def _place(operator: Operator) -> tuple[str, str]:
 def _text(operators: Sequence[Operator], method: bool, namespace: str = "") -> str:
     by_name: dict[str, list[tuple[str, str, str]]] = {}
     for operator in operators:
-        space, base = _place(operator)
+        space, base = _namespace_of(operator)
         if space != namespace:
             continue
         plain, in_place = ("method", "method") if method else ("function", "function_")

@@ -49,7 +49,7 @@ def _types() -> str:
 
 
 def _python() -> str:
-    """Return the section on what Python has."""
+    """Return the section on Python's own functions."""
     lines = [f"- {inspect.cleandoc(function.__doc__ or '')}" for function in BUILTINS.values()]
     fields = ", ".join(f"`.{name}`" for name in FIELDS)
     return (

@@ -1,11 +1,11 @@
 """The translator: functions of a spec become C++ functions that call `cpp/words.hpp`.
 
 It goes in two steps. From Python's syntax tree, `expressions.py` and `statements.py` make a
-representation of typed nodes (`ir.py`): they infer the type of every expression, convert
-(`conversions.py`) and refuse what cannot be translated, with file and line, at build time.
-`cpp.py` prints the nodes.
+representation of typed nodes (`ir.py`): they infer the type of every expression, add conversions
+(`conversions.py`), and raise an error with file and line, at build time, for code that cannot be
+translated. `cpp.py` prints the nodes.
 
-What it knows: assignments, `if`, `while`, `for` over ranges and lists, `return`, arithmetic,
+It supports assignments, `if`, `while`, `for` over ranges and lists, `return`, arithmetic,
 comparisons, conditional expressions, list comprehensions, f-strings in `check`, the words of
 `plait_ops.words`, parts (functions marked `part`, translated where they are called), operator
 calls and tensor arithmetic (not in shape functions).
@@ -29,18 +29,18 @@ __all__ = ["decompose", "jvp", "printed", "reads_values", "result_dtypes", "shap
 
 
 def _parameters(operator: Operator, context: Context) -> dict[str, ir.Parameter]:
-    """Return what a function of the spec may ask for, by name."""
+    """Return the possible parameters of a function of the spec, by name."""
     arguments, results = operator.schema.arguments, operator.schema.results
     known: dict[str, ir.Parameter] = {}
 
     def add(name: str, type_: Type, source: ir.Source, position: int) -> None:
-        # an argument that is called `result` keeps its name
+        # an argument of the schema may be called `result`
         known.setdefault(name, ir.Parameter(ir.Variable(name, type_), source, position))
 
     source = ir.Source.VJP if context == "vjp" else ir.Source.CALL
     for i, argument in enumerate(arguments):
         add(argument.name, type_of(argument), source, i)
-    if context == "jvp":  # its call has arguments, their tangents, results
+    if context == "jvp":  # its call has the arguments, their tangents, and the results
         for i, argument in enumerate(arguments):
             if argument.is_tensor and argument.type != "Tensor[]":
                 add(f"d_{argument.name}", TENSOR.or_none, source, len(arguments) + i)
@@ -96,8 +96,8 @@ def vjp(operator: Operator, each: Vjp) -> ir.Function:
 
 
 def reads_values(function: ir.Function) -> set[str]:
-    """Return the names of the parameters whose elements are read, not only shape, dtype and the
-    like, or whether they are None.
+    """Return the names of the parameters whose elements are read, not only their shape, dtype and
+    similar properties, or whether they are None.
     """
     spared: set[int] = set()
     for node in ir.walk(function.body):
@@ -129,7 +129,7 @@ def result_dtypes(function: ir.Function) -> set[str]:
 
 
 def _operands(node: ir.Field | ir.IsNone | ir.Call) -> list[ir.Expression]:
-    """Return the variables that a node looks at itself, behind conversions."""
+    """Return the variables that a node reads directly or through conversions."""
     values: list[ir.Expression] = list(node.arguments) if isinstance(node, ir.Call) else []
     values += [node.tensor] if isinstance(node, ir.Field) else []
     values += [node.value] if isinstance(node, ir.IsNone) else []

@@ -1,4 +1,4 @@
-"""Which type becomes which other one, and how C++ says it."""
+"""Conversions between types, and their C++ expressions."""
 
 from __future__ import annotations
 
@@ -69,12 +69,12 @@ CONVERSIONS: dict[tuple[Type, Type], str] = {
 
 
 def _absent(wanted: Type) -> bool:
-    """Whether None is a value of the type, or stands for one in C++."""
+    """Return whether None is a value of the type, or a valid value of its C++ type."""
     return wanted.optional or wanted.kind in (*BY_VALUE, Kind.OWNED, Kind.TENSOR)
 
 
 def converted(value: Expression, wanted: Type) -> Expression | None:
-    """Return the expression of ``value`` as ``wanted``, or None where that makes no sense."""
+    """Return the expression of ``value`` as ``wanted``, or None if there is no such conversion."""
     have = value.type
     if have == wanted or wanted.kind is Kind.ANY:
         return value

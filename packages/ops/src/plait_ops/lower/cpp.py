@@ -1,4 +1,4 @@
-"""The printer: from the intermediate representation to C++. Nothing is decided here."""
+"""The printer: from the intermediate representation to C++. It makes no decisions."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ FAILURES = {
     "NotImplementedError": "PLAIT_NOT_IMPLEMENTED",
     "RuntimeError": "PLAIT_ERROR",
 }
-SOURCES = {  # where parameters are read from
+SOURCES = {  # the C++ expressions that parameters are read from
     ir.Source.CALL: "c->in[{}]",
     ir.Source.VJP: "v->in[{}]",
     ir.Source.GRADIENT: "v->gy[{}]",
@@ -60,14 +60,14 @@ FORMS = {
     ir.Form.LIST: "run_list",
     ir.Form.SEVERAL: "run_all",
 }
-STANDARD = {  # helpers that are the standard library's
+STANDARD = {  # helpers from the standard library
     "abs": "std::abs",
     "max": "std::max<{}>",
     "min": "std::min<{}>",
     "pow": "std::pow",
 }
-UNSETTLED = (Kind.EMPTY, Kind.RESULT)  # of lists that no C++ variable stands for
-INDEX = "i"  # names of variables end in _, so this is none
+UNSETTLED = (Kind.EMPTY, Kind.RESULT)  # helpers for lists that have no C++ variable
+INDEX = "i"  # names of variables end in _, so this name is free
 
 
 # ---- types and constants -------------------------------------------------------------------------
@@ -98,7 +98,7 @@ def literal(value: object) -> str:
 
 
 def _absent(wanted: Type) -> str:
-    """Return what None is for ``wanted``."""
+    """Return the C++ expression of None for ``wanted``."""
     if wanted.kind in BY_VALUE:
         return "none()"
     constants = {Kind.OWNED: "Tensor()", Kind.TENSOR: "nullptr", Kind.STR: "nullptr"}
@@ -136,7 +136,7 @@ def _present(node: ir.Present) -> str:
 
 
 def _argument(node: ir.Argument) -> str:
-    """Print what makes a plait_value."""
+    """Print an expression that makes a plait_value."""
     have, text = node.value.type, expression(node.value)
     if have.kind in (*BY_VALUE, Kind.NONE):
         return text
@@ -277,7 +277,7 @@ def _for(node: ir.For, depth: int) -> list[str]:
 
 
 def _loop(head: ir.LoopHead, depth: int) -> list[str]:
-    """Return the lines that open a loop and name what it is over."""
+    """Return the lines that open a loop and declare its variables."""
     indent = "  " * depth
     if isinstance(head, ir.Range):
         name, low, high = _name(head.variable), expression(head.low), expression(head.high)

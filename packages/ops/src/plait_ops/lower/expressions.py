@@ -47,7 +47,7 @@ CONSTANTS: dict[type, Type] = {
 }
 ZERO, LAST = ir.Literal(0, INT), ir.Literal(2**63 - 1, INT)
 ONE_TENSOR = (Kind.TENSOR, Kind.OWNED, Kind.OPERAND, Kind.HELD)
-COMPUTED = (*ONE_TENSOR, Kind.SCALAR)  # what an operator call is needed for to compute with
+COMPUTED = (*ONE_TENSOR, Kind.SCALAR)  # types for which arithmetic is an operator call
 ARITHMETIC = {
     ast.Add: "add",
     ast.Sub: "sub",
@@ -72,7 +72,7 @@ COMPARISON = {
     ast.Gt: (">", "gt"),
     ast.GtE: (">=", "ge"),
 }
-# The type of a conditional expression is the last of these that a branch has.
+# The type of a conditional expression is the last of these that one of its branches has.
 CHOICES = (
     Kind.BOOL,
     Kind.INT,
@@ -110,7 +110,7 @@ ARGUMENTS = {
 
 
 def type_of(argument: Argument) -> Type:
-    """Return the type in which an argument of the schema is seen by a spec's functions."""
+    """Return the type of an argument of the schema in a spec's functions."""
     return Type(ARGUMENTS[argument.type], argument.optional)
 
 
@@ -119,7 +119,7 @@ def _is_list_of_tensors(type_: Type) -> bool:
 
 
 Context = Literal["shape", "vjp", "jvp", "decompose"]
-"""What a function is to its operator."""
+"""The kind of a function: shape, vjp, jvp or decompose."""
 
 
 class Expressions:
@@ -357,7 +357,7 @@ class Expressions:
         raise self.error(node, f"`{name}` is neither a word nor an operator")
 
     def called_word(self, node: ast.expr) -> Word | None:
-        """Return the word that is called, None if it is no call of one."""
+        """Return the word that is called, or None if the node is not a call of a word."""
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
             return None
         return getattr(self.source.names.get(node.func.id), "__word__", None)
@@ -373,7 +373,7 @@ class Expressions:
         return ir.Call(word.name, arguments, made, word.on_call, word.reads_values)
 
     def word_arguments(self, node: ast.Call, word: Word) -> tuple[ir.Expression, ...]:
-        """Translate the arguments of a word, with the defaults of those that are left out."""
+        """Translate the arguments of a word; omitted ones take their defaults."""
         wanted = word.parameters
         left_out = wanted[len(node.args) :]
         if (
@@ -411,7 +411,7 @@ class Expressions:
     def operator_call(
         self, node: ast.Call, operator: Operator, in_place: bool = False
     ) -> ir.Expression:
-        """Translate the call of an operator; arguments that are left out take their defaults."""
+        """Translate the call of an operator; omitted arguments take their defaults."""
         if self.context == "shape":
             raise self.error(node, "a shape function calls no operators")
         given = self._bound(node, operator)
@@ -449,7 +449,7 @@ class Expressions:
         return given
 
     def _operator_argument(self, node: ast.expr, wanted: Type) -> ir.Expression:
-        """Translate an argument of an operator call; None is handed on."""
+        """Translate an argument of an operator call; None is passed on."""
         value, base = self.expression(node), wanted.base
         if isinstance(node, ast.Constant) and node.value is None:
             return ir.Argument(value)
@@ -459,17 +459,17 @@ class Expressions:
 
     # ---- what Python has without import ----------------------------------------------------------
     def call_len(self, node: ast.Call) -> ir.Expression:
-        """``len(list) -> int``: how many items a list of integers or tensors has."""
+        """``len(list) -> int``: the number of items of a list of integers or tensors."""
         value = self.expression(node.args[0])
         wanted = TENSORS if _is_list_of_tensors(value.type) else INTS
         return ir.Call("size", (self.converted(node, value, wanted),), INT)
 
     def call_list(self, node: ast.Call) -> ir.Expression:
-        """``list(ints) -> list``: a copy that can be changed."""
+        """``list(ints) -> list``: a mutable copy."""
         return ir.Convert(self.as_type(node.args[0], INTS), LIST)
 
     def call_tuple(self, node: ast.Call) -> ir.Expression:
-        """``tuple(ints) -> ints``: the same integers, not to be changed."""
+        """``tuple(ints) -> ints``: the same integers, immutable."""
         return self.as_type(node.args[0], INTS)
 
     def call_sorted(self, node: ast.Call) -> ir.Expression:

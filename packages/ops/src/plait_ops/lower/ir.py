@@ -67,7 +67,9 @@ __all__ = [
 
 @dataclasses.dataclass(eq=False)
 class Variable:
-    """A name and its type. That of a list which begins empty is known once something is put in."""
+    """A name and its type. The type of a list that is empty at first is known after the first
+    append.
+    """
 
     name: str
     type: Type
@@ -132,7 +134,7 @@ class Convert(Expression):
 
 @dataclasses.dataclass(frozen=True)
 class Cast(Expression):
-    """A number as a whole one, without its fraction."""
+    """A number without its fraction."""
 
     value: Expression
     type: Type
@@ -140,7 +142,7 @@ class Cast(Expression):
 
 @dataclasses.dataclass(frozen=True)
 class Present(Expression):
-    """An optional value where it is there."""
+    """The value of an optional that is not None."""
 
     value: Expression
 
@@ -159,7 +161,7 @@ class Argument(Expression):
 
 @dataclasses.dataclass(frozen=True)
 class Move(Expression):
-    """A list that is given away."""
+    """A list whose ownership is passed on."""
 
     value: Expression
 
@@ -186,7 +188,7 @@ class IsNone(Expression):
 
 @dataclasses.dataclass(frozen=True)
 class Logic(Expression):
-    """Truth values joined by ``and`` or ``or``."""
+    """Truth values combined by ``and`` or ``or``."""
 
     sign: str
     values: tuple[Expression, ...]
@@ -195,7 +197,7 @@ class Logic(Expression):
 
 @dataclasses.dataclass(frozen=True)
 class Arithmetic(Expression):
-    """Numbers joined or compared by an operator that C++ has; without `left`, its sign."""
+    """Arithmetic or comparison of numbers by a C++ operator; without `left` it is a sign."""
 
     left: Expression | None
     sign: str
@@ -235,7 +237,7 @@ class Index(Expression):
 
 @dataclasses.dataclass(frozen=True)
 class Field(Expression):
-    """What a tensor says about itself: its shape, strides, ndim, dtype or device."""
+    """A property of a tensor: its shape, strides, ndim, dtype or device."""
 
     tensor: Expression
     name: str
@@ -262,7 +264,7 @@ class Call(Expression):
 
 
 class Form(enum.Enum):
-    """In which way an operator is called."""
+    """The form in which an operator is called."""
 
     ONE = "for its result"
     IN_PLACE = "in place"
@@ -272,7 +274,7 @@ class Form(enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class OperatorCall(Expression):
-    """A call of an operator that has so many results."""
+    """A call of an operator with a number of results."""
 
     operator: str
     form: Form
@@ -302,7 +304,7 @@ class Comprehension(Expression):
 
 @dataclasses.dataclass(frozen=True)
 class PartCall(Expression):
-    """A part, in the place where it is called."""
+    """A part, inserted where it is called."""
 
     function: Function
     arguments: tuple[Expression, ...]
@@ -327,7 +329,7 @@ class AssignItem(Statement):
 
 @dataclasses.dataclass(frozen=True)
 class Unpack(Statement):
-    """The results of an operator with several, each to a variable."""
+    """The assignment of several results of an operator to variables."""
 
     call: OperatorCall
     variables: tuple[Variable, ...]
@@ -372,7 +374,7 @@ class While(Statement):
 
 @dataclasses.dataclass(frozen=True)
 class Range:
-    """The head of a loop over ``range(low, high)`` or what is that reversed."""
+    """The head of a loop over ``range(low, high)`` or its reverse."""
 
     variable: Variable
     low: Expression
@@ -384,7 +386,7 @@ class Range:
 class Each:
     """The head of a loop over the items of lists, which all have the length of the first.
 
-    A variable is None where Python's ``_`` throws the item away.
+    A variable is None for Python's ``_``, which is not used.
     """
 
     lists: tuple[Expression, ...]
@@ -419,7 +421,7 @@ class Return(Statement):
 
 @dataclasses.dataclass(frozen=True)
 class GiveGradient(Statement):
-    """The gradient of one of the inputs that a derivative is for."""
+    """The gradient of one of the inputs of a derivative."""
 
     position: int
     value: Expression
@@ -434,7 +436,7 @@ class GiveGradients(Statement):
 
 # ---- functions -----------------------------------------------------------------------------------
 class Source(enum.Enum):
-    """Where a parameter comes from."""
+    """The origin of a parameter."""
 
     CALL = "an input of the call"
     VJP = "an input, as a derivative sees it"
@@ -454,7 +456,7 @@ class Parameter:
 
 @dataclasses.dataclass(frozen=True)
 class Function:
-    """A function of a spec or a part; those of a part are given their parameters."""
+    """A function of a spec, or a part, whose parameters its caller passes."""
 
     parameters: tuple[Parameter, ...]
     locals: tuple[Variable, ...]
@@ -463,7 +465,7 @@ class Function:
 
 
 def walk(node: Any) -> Iterator[Any]:
-    """Yield a node and all within it, from the outside in."""
+    """Yield a node and all nodes in it, from the outside in."""
     if isinstance(node, tuple):
         for item in node:
             yield from walk(item)

@@ -1,4 +1,4 @@
-"""Where the translator finds a function's text and what its names mean."""
+"""Reads a function's source text and resolves its names."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Source", "read"]
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """A function's syntax tree, its file and first line, and the names that it sees."""
+    """A function's syntax tree, its file and first line, and the names in its scope."""
 
     tree: ast.FunctionDef
     path: str
@@ -26,7 +26,7 @@ class Source:
 
 
 def read(function: Callable[..., Any]) -> Source:
-    """Return the source of a function; it sees the names of its module and of functions around."""
+    """Return the source of a function; its scope is its module and enclosing functions."""
     lines, first = inspect.getsourcelines(function)
     node = ast.parse(textwrap.dedent("".join(lines))).body[0]
     path = inspect.getsourcefile(function) or "?"

@@ -1,4 +1,4 @@
-"""Statements: variables, conditions, loops, and what the kinds of function return."""
+"""Statements: variables, conditions, loops, and the returns of each kind of function."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ from plait_ops.words import KINDS, WORDS
 
 __all__ = ["Statements"]
 
-# A variable keeps what it holds alive.
+# A variable keeps its value alive.
 HELD_BY_VARIABLES = {INTS: LIST, TENSOR: OWNED, TENSOR.or_none: OWNED, TENSORS: BAG}
-# What a variable can hold and a part return.
+# Types that variables can have and parts can return.
 VARIABLES = (
     *NUMBERS,
     Kind.STR,
@@ -86,7 +86,7 @@ class Statements(Expressions):
 
     @contextlib.contextmanager
     def emitted(self) -> Iterator[list[ir.Statement]]:
-        """Collect the statements that are emitted within."""
+        """Collect the statements that are emitted in a block."""
         outer, self.body = self.body, []
         try:
             yield self.body
@@ -116,7 +116,7 @@ class Statements(Expressions):
         self.emit(ir.Assign(variable, value))
 
     def declare(self, node: ast.AST, name: str, type_: Type) -> ir.Variable:
-        """Return the variable that a name stands for from now on."""
+        """Return the variable of a name after an assignment."""
         variable = self.locals.setdefault(name, ir.Variable(name, type_))
         if variable.type != type_ or self.scope.get(name, variable) is not variable:
             raise self.error(node, f"`{name}` stands for something else; use another name")
@@ -271,7 +271,9 @@ class Statements(Expressions):
             self.emit(ir.Do(self.expression(value)))
 
     def _check(self, node: ast.Call) -> None:
-        """Translate ``check(condition, message, kind)``; the message is made only to fail."""
+        """Translate ``check(condition, message, kind)``; the message is made only if the check
+        fails.
+        """
         kind = CHECK.parameters[2].default
         if len(node.args) == 3:
             kind = node.args[2].value if isinstance(node.args[2], ast.Constant) else None
@@ -299,7 +301,7 @@ class Statements(Expressions):
             raise self.refuse(node)
 
     def _append(self, node: ast.Call, variable: ir.Variable) -> None:
-        """Append to a list; the first item says what a list that began empty holds."""
+        """Append to a list; the first item determines the type of a list that was empty."""
         if variable.type in (EMPTY, RESULT) and self._makes_result(node.args[0]):
             variable.type = RESULT
             self.make_result(node.args[0], 0)
@@ -349,7 +351,7 @@ class Statements(Expressions):
             return
         results = self.operator.schema.results
         if not (index < len(results) and results[index].writes):
-            # the runtime hands back the argument that is written
+            # the runtime returns the argument that is written to
             raise self.error(
                 node, "a shape function returns result(...), result_as(...) or view(...)"
             )
@@ -396,7 +398,7 @@ class Statements(Expressions):
 
 
 class Part(Statements):
-    """Translates the body of a part, which returns a value like any function."""
+    """Translates the body of a part, which returns a value."""
 
     result = NONE
 

@@ -1,5 +1,5 @@
 """Test data of the operators, one module a family, in the folders of `plait_ops.specs`: references
-in NumPy, sample calls, errors. Tests load it and the conformance kit; nobody else needs it.
+in NumPy, sample calls, errors. Only tests and the conformance kit load it.
 
 Example:
     >>> from plait_ops import samples, specs

@@ -1,4 +1,4 @@
-"""Test data of second names: the samples of the operators that they call."""
+"""Test data of aliases: the samples of the operators that they call."""
 
 from plait_ops.samples.drawing import draw
 from plait_ops.specs.aliases import ALIASES

@@ -1,4 +1,4 @@
-"""Load all test data of the operators, and draw what one operator has of it."""
+"""Load all test data of the operators, and draw the calls of one operator."""
 
 from __future__ import annotations
 

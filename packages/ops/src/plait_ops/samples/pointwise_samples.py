@@ -1,4 +1,4 @@
-"""Samples and errors that every pointwise operator has."""
+"""Samples and errors of all pointwise operators."""
 
 from __future__ import annotations
 
@@ -75,7 +75,8 @@ def samples(operator: Pointwise, s: Sampler) -> Iterator[Sample]:
 
 def _special_values(operator: Pointwise, s: Sampler) -> Iterator[Sample]:
     """Yield every pair of special values and extremes: nan, infinities, -0, subnormal numbers, and
-    what makes integers wrap around; none if the reference cannot tell (`special_values` is False).
+    what makes integers wrap around; none if the reference does not support them (`special_values`
+    is False).
     """
     import numpy as np
 
@@ -118,7 +119,7 @@ def _apart(operator: Pointwise, s: Sampler, draw: Any, n: int) -> Iterator[Sampl
         yield s(*[draw(i, 300, dtype=dtype) for i in range(n)]).without_gradient()
         strided = s(*[draw(i, 40, 6, dtype=dtype)[::-2, ::2].T for i in range(n)])
         yield strided.without_gradient()
-        if dtype != "float16":  # no place for finite differences
+        if dtype != "float16":  # too coarse for finite differences
             yield s(*[draw(i, 8, 6, dtype=dtype)[::-2, ::2].T for i in range(n)])
         takes = [argument.type == "Tensor|Scalar" for argument in operator.operands]
         number = 1.5 if dtype == "float16" else 1.5 - 0.5j
@@ -139,7 +140,7 @@ def _apart(operator: Pointwise, s: Sampler, draw: Any, n: int) -> Iterator[Sampl
 
 
 def _numbers(operator: Pointwise, s: Sampler, draw: Any, dtype: str) -> Iterator[Sample]:
-    """Yield calls with a number in the place of each operand that may be one."""
+    """Yield calls with a number for each operand that may be one."""
     low, high = operator.domain
     number = (
         2
@@ -194,7 +195,7 @@ def error_facts(operator: Pointwise) -> list[ErrorFact]:
                 "DTypeError", call(*[(2,)] * n, dtype="complex64"), (base, computed, "complex64")
             )
         )
-    elif not facts:  # there is one argument, of any dtype: too many of them
+    elif not facts:  # there is one argument, of any dtype, so the error is a second argument
         facts.append(ErrorFact("TypeError", lambda s: s(s.array(2), None, None), (base,)))
     if operator.dtypes in ("numeric", "arithmetic"):
         facts.append(

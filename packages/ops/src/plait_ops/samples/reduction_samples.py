@@ -1,4 +1,4 @@
-"""What follows for tests from an operator being a reduction: samples and errors."""
+"""Samples and errors of all reductions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The operators: one module a family, in folders. `all()` imports them and iterates."""
+"""The operators: a module for each family, in folders. `all()` imports them and iterates."""
 
 from __future__ import annotations
 

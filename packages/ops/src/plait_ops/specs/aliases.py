@@ -1,4 +1,4 @@
-"""NumPy's names of operators, and those of the namespace `special` for what has a name already."""
+"""Aliases of operators: NumPy's names, and names of the namespace `special`."""
 
 from plait_ops.alias import alias
 from plait_ops.specs.normalization.softmax import log_softmax, softmax

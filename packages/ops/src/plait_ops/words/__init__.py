@@ -1,8 +1,8 @@
 """The words of shape functions, derivatives and decompositions, in Python.
 
-Each has a namesake in `cpp/words.hpp`, which is what the translator calls; tests hold the two
-against each other. The annotations are the C++ types of arguments and result (see
-`plait_ops.value_types`). Words that fail or make results work on the call that `infer` runs.
+Each has a C++ version of the same name in `cpp/words.hpp`, which the translated code calls; tests
+compare the two. The annotations are the C++ types of arguments and result (see
+`plait_ops.value_types`). Words that fail or make results act on the call that `infer` runs.
 """
 
 from plait_ops.words.calling import Fault, calling

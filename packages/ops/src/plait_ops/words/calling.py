@@ -1,4 +1,4 @@
-"""The call on whose behalf words work, and how they fail."""
+"""The current call of the words, and their errors."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _calls: list[Call] = []
 
 @contextlib.contextmanager
 def calling(name: str, values: dict[str, Any]) -> Iterator[None]:
-    """Make the words within fail and give results on behalf of the operator ``name``."""
+    """A context manager in which words fail and make results for a call of ``name``."""
     _calls.append(Call(name, values))
     try:
         yield
@@ -53,7 +53,7 @@ def calling(name: str, values: dict[str, Any]) -> Iterator[None]:
 
 
 def current() -> Call:
-    """Return the call on whose behalf words work."""
+    """Return the current call of the words."""
     return _calls[-1]
 
 

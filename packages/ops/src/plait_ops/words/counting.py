@@ -15,8 +15,8 @@ __all__ = ["count_of", "gather_check", "index_shape", "slice_count", "slice_star
 
 @word(on_call=True)
 def count_of(start: Scalar, end: Scalar, step: Scalar, whole: bool) -> int:
-    """Return how many of ``start, start + step, ...`` come before `end`; if `whole`, of the three
-    without their fractions.
+    """Return the number of elements of ``start, start + step, ...`` before `end`; if `whole`, the
+    three numbers are truncated first.
     """
     for value in (start, end, step):
         if isinstance(value, complex) or not math.isfinite(value):
@@ -58,13 +58,13 @@ def slice_start(start: int | None, step: int, size: int) -> int:
 
 @word()
 def slice_count(start: int | None, end: int | None, step: int, size: int) -> int:
-    """Return how many elements ``start:end:step`` names."""
+    """Return the number of elements of the slice ``start:end:step``."""
     return len(range(*slice(start, end, step).indices(size)))
 
 
 @word(on_call=True)
 def gather_check(name: str, shape: Shape, dim: int, index_name: str, index: Tensor) -> None:
-    """Fail unless `index` can pick elements of `shape` along `dim`."""
+    """Fail unless `index` can select elements of `shape` along `dim`."""
     at = wrap_dim("dim", dim, shape)
     require(index_name, str(index.dtype), "integer")
     fits = len(shape) == index.ndim
@@ -104,9 +104,7 @@ def index_shape(argument: str, shape: Shape, indices: TensorList) -> list[int]:
 def windows(
     shape: Shape, at: int, size: int, stride: int, padding: int, dilation: int, ceil: bool
 ) -> int:
-    """Return how many windows of `size` fit into the padded dimension `at` of an image of
-    `shape`.
-    """
+    """Return the number of windows of `size` in the padded dimension `at` of `shape`."""
     for name, value, least in (
         ("kernel_size", size, 1),
         ("stride", stride, 1),

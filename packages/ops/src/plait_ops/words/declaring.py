@@ -1,4 +1,4 @@
-"""How a word is declared: once, by a Python function whose annotations are its C++ types too."""
+"""Declarations of words: a Python function whose annotations are its C++ types too."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 @dataclasses.dataclass(frozen=True)
 class Parameter:
-    """A parameter of a word; ``default`` is `inspect.Parameter.empty` where there is none."""
+    """A parameter of a word; ``default`` is `inspect.Parameter.empty` if it has none."""
 
     name: str
     type: Type
@@ -29,10 +29,10 @@ class Word:
     """A function that specs may call; C++ has one of the same name and types.
 
     Args:
-        on_call: it fails, makes results or calls operators on behalf of the call that is served;
-            in C++ its first argument is the `Scope`.
-        reads_values: whether it reads the elements of tensors that it gets; derivatives need not
-            save those of which only shape and dtype are read.
+        on_call: it fails, makes results or calls operators for the current call; in C++ its first
+            argument is the `Scope`.
+        reads_values: whether it reads the elements of its tensor arguments; derivatives do not save
+            tensors of which only shape and dtype are read.
     """
 
     function: Callable[..., Any]
@@ -47,7 +47,7 @@ class Word:
 
     @property
     def makes_result(self) -> bool:
-        """Whether it makes a result of a shape function, which only `return` may ask for."""
+        """Whether it makes a result of a shape function, which is allowed in `return` only."""
         return self.result.kind is Kind.RESULT
 
 
@@ -77,7 +77,7 @@ def word(*, on_call: bool = False, reads_values: bool = True) -> Callable[[Funct
 
 def part(function: Function) -> Function:
     """Mark a function that shape functions, derivatives and decompositions share: the translator
-    puts its body where it is called. It returns a value of one type, or nothing, and makes no
+    inserts its body where it is called. It returns a value of one type, or nothing, and makes no
     results.
     """
     function.__part__ = True  # type: ignore[attr-defined]

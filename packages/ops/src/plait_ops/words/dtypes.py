@@ -57,13 +57,13 @@ def is_complex(dtype: AnyDType) -> bool:
 
 @word()
 def real_dtype(dtype: AnyDType) -> AnyDType:
-    """Return the dtype of a complex dtype's parts; others are their own."""
+    """Return the dtype of a complex dtype's parts; other dtypes are returned as they are."""
     return promotion.real_dtype(str(dtype))
 
 
 @word()
 def complex_dtype(dtype: AnyDType) -> AnyDType:
-    """Return the complex dtype whose parts are float32 or float64, as `dtype` is at least."""
+    """Return the complex dtype with parts of float32, or of float64 if `dtype` is that wide."""
     return "complex128" if str(dtype) in ("float64", "complex128") else "complex64"
 
 
@@ -75,8 +75,8 @@ def is_integral(dtype: AnyDType) -> bool:
 
 @word()
 def dtype_of(number: Scalar) -> AnyDType:
-    """Return the dtype that a number becomes where nothing else decides: bool, int64, the default
-    dtype, or the complex dtype of its width.
+    """Return the dtype of a number alone: bool, int64, the default dtype, or the complex dtype with
+    parts of the default dtype.
     """
     return promotion.number_dtype(number)
 
@@ -91,13 +91,13 @@ def accumulated(dtype: AnyDType) -> AnyDType:
 
 @word(on_call=True)
 def default_dtype() -> AnyDType:
-    """Return the dtype of floats that are made of integers or of nothing."""
+    """Return the default dtype of floating-point results."""
     return promotion.DEFAULT
 
 
 @word(on_call=True)
 def promote_all(argument: str, tensors: TensorList) -> AnyDType:
-    """Return the dtype to which a list of tensors promotes; of none, the default dtype."""
+    """Return the dtype to which a list of tensors promotes; of an empty one, the default dtype."""
     if not tensors:
         return promotion.DEFAULT
     try:

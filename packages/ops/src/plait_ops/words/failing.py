@@ -1,4 +1,4 @@
-"""Words that fail unless something holds."""
+"""Words that check conditions and fail."""
 
 from __future__ import annotations
 
@@ -68,14 +68,15 @@ def wrap_index(argument: str, index: int, size: int) -> int:
 
 @word(on_call=True)
 def sizes(argument: str, shape: Shape) -> None:
-    """Fail unless `shape` could be a new tensor's."""
+    """Fail unless `shape` can be the shape of a new tensor."""
     if len(shape) > MAX_DIMS:
         fail(
             "ShapeError", f"`{argument}` must have at most {MAX_DIMS} dimensions; got {len(shape)}"
         )
     if any(size < 0 for size in shape):
         fail("ShapeError", f"`{argument}` must not hold negative sizes; got {show(shape)}")
-    if math.prod(size for size in shape if size) >= LIMIT:  # zeros do not excuse the others
+    # the product of the other sizes must fit even if one is 0
+    if math.prod(size for size in shape if size) >= LIMIT:
         fail(
             "ShapeError",
             f"`{argument}` must name fewer than 2**63 elements; got {show(shape)}",
@@ -112,7 +113,7 @@ def require(argument: str, dtype: AnyDType, group: str) -> None:
 
 @word(on_call=True)
 def fits(argument: str, number: Operand, dtype: AnyDType) -> None:
-    """Fail unless a number can be stored in `dtype` but for its fraction; tensors pass."""
+    """Fail unless a number, without its fraction, can be stored in `dtype`; tensors pass."""
     if hasattr(number, "shape") or str(dtype) in promotion.COMPLEX:
         return
     if isinstance(number, complex):
@@ -135,7 +136,9 @@ LARGEST = {
 
 @word(on_call=True)
 def in_range(argument: str, number: Operand, dtype: AnyDType) -> None:
-    """As `fits`, and fail for a finite number that a floating dtype would make infinite."""
+    """Check like `fits`, and also fail for a finite number that would become infinite in a floating
+    dtype.
+    """
     fits(argument, number, dtype)
     largest = LARGEST.get(str(dtype))
     if largest is None or hasattr(number, "shape"):
@@ -146,7 +149,7 @@ def in_range(argument: str, number: Operand, dtype: AnyDType) -> None:
 
 @word(on_call=True)
 def require_same(name_a: str, a: Tensor, name_b: str, b: Tensor) -> None:
-    """Fail unless the two tensors have one dtype."""
+    """Fail unless the two tensors have the same dtype."""
     if str(a.dtype) != str(b.dtype):
         fail(
             "DTypeError",

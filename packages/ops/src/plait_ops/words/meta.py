@@ -14,7 +14,7 @@ __all__ = ["Meta", "Size", "infer"]
 
 
 class Size(tuple[int, ...]):
-    """A shape as C++ has it: it joins with lists and equals them."""
+    """A shape that behaves as in C++: it can be added to lists and compared with them."""
 
     def __add__(self, other: Sequence[int]) -> Size:  # type: ignore[override]
         return Size(tuple(self) + tuple(other))
@@ -38,7 +38,7 @@ class Size(tuple[int, ...]):
 
 @dataclasses.dataclass
 class Meta:
-    """A tensor without values; a 0-d one may stand for a number of the host."""
+    """A tensor without values; a 0-d one may be a number of the host."""
 
     shape: tuple[int, ...]
     dtype: str = "float32"

@@ -22,13 +22,13 @@ def result(shape: Shape, dtype: AnyDType) -> MadeResult:
 
 @word(on_call=True)
 def result_as(shape: Shape, dtype: AnyDType, strides: Shape) -> MadeResult:
-    """Make a result whose dimensions lie in another order."""
+    """Make a dense result with another order of dimensions in memory."""
     return Meta(tuple(shape), str(dtype), tuple(strides))
 
 
 @word(on_call=True)
 def view(base: Tensor, shape: Shape, strides: Shape, offset: int = 0) -> MadeResult:
-    """Make a result that looks at the bytes of `base`, `offset` elements after its first."""
+    """Make a result that is a view of `base`, beginning `offset` elements after its first."""
     max_dims("shape", len(shape))
     return Meta(tuple(shape), str(base.dtype), tuple(strides), getattr(base, "offset", 0) + offset)
 
@@ -37,8 +37,8 @@ def view(base: Tensor, shape: Shape, strides: Shape, offset: int = 0) -> MadeRes
 def view_parts(
     base: Tensor, dtype: AnyDType, shape: Shape, strides: Shape, offset: int = 0
 ) -> MadeResult:
-    """As `view`, of the parts of complex numbers or of pairs of parts; strides and `offset` count
-    elements of `dtype`.
+    """Make a view of the parts of complex numbers, or of pairs of parts as complex numbers; strides
+    and `offset` count elements of `dtype`.
     """
     max_dims("shape", len(shape))
     before = getattr(base, "offset", 0)
@@ -48,7 +48,7 @@ def view_parts(
 
 @word(on_call=True)
 def cast_argument(argument: ArgumentName, dtype: AnyDType) -> None:
-    """Let the kernel see an argument in `dtype`."""
+    """Cast an argument for the kernel to `dtype`."""
     value = current().values[argument]
     for tensor in value if isinstance(value, (list, tuple)) else [value]:
         if isinstance(tensor, Meta):

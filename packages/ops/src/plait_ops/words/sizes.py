@@ -1,4 +1,4 @@
-"""Words of shapes: broadcasting, reducing, and sizes that follow from others."""
+"""Words of shapes: broadcasting, reductions, and inferred sizes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def numel(shape: Anything) -> int:
 
 @word(on_call=True)
 def broadcast(name_a: str, a: Shape, name_b: str, b: Shape) -> list[int]:
-    """Return the shape that both broadcast to."""
+    """Return the shape to which two shapes broadcast."""
     n = max(len(a), len(b))
     out = []
     for i in range(n):
@@ -39,8 +39,8 @@ def broadcast(name_a: str, a: Shape, name_b: str, b: Shape) -> list[int]:
 
 @word(on_call=True)
 def reduce_dims(argument: str, dims: Shape | None, shape: Shape) -> list[int]:
-    """Return the dims in [0, ndim) that are named, all of them for None or an empty list; fail
-    for repeated ones.
+    """Return the given dims, counted from the front; all for None or an empty list. Fail for
+    repeated ones.
     """
     if dims is None or len(dims) == 0:
         return list(range(len(shape)))
@@ -55,7 +55,7 @@ def reduce_dims(argument: str, dims: Shape | None, shape: Shape) -> list[int]:
 
 @word()
 def reduced(shape: Shape, dims: Shape, keepdim: bool) -> list[int]:
-    """Return the shape without `dims`, or with 1 in their place."""
+    """Return the shape without `dims`, or with size 1 for them."""
     if keepdim:
         return [1 if i in dims else size for i, size in enumerate(shape)]
     return [size for i, size in enumerate(shape) if i not in dims]
@@ -63,7 +63,7 @@ def reduced(shape: Shape, dims: Shape, keepdim: bool) -> list[int]:
 
 @word(on_call=True)
 def infer_size(argument: str, size: Shape, shape: Shape) -> list[int]:
-    """Return `size` with its -1 replaced by what makes as many elements as `shape` has."""
+    """Return `size` with its -1 replaced, so that it has as many elements as `shape`."""
     have, known, unknown = math.prod(shape), 1, 0
     max_dims(argument, len(size))
     for value in size:

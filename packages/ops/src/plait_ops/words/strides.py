@@ -1,4 +1,4 @@
-"""Words of strides: in which order elements lie, and what can be viewed."""
+"""Words of strides: the order of elements in memory, and possible views."""
 
 from __future__ import annotations
 
@@ -32,9 +32,7 @@ def contiguous_strides(shape: Shape) -> list[int]:
 
 @word()
 def dense_strides(tensor: Tensor) -> list[int]:
-    """Return strides of a fresh tensor that keeps the order in which this one's dimensions lie in
-    memory.
-    """
+    """Return the strides of a new tensor with this tensor's order of dimensions in memory."""
     order = list(range(tensor.ndim))  # outermost first
     for i in reversed(range(tensor.ndim)):
         at = i
@@ -54,7 +52,7 @@ def dense_strides(tensor: Tensor) -> list[int]:
 
 @word(on_call=True)
 def format_strides(memory_format: str, shape: Shape, preserved: Shape) -> list[int]:
-    """Return the strides of a fresh tensor in a memory format; `preserved` are those of
+    """Return the strides of a new tensor in a memory format; `preserved` are those for
     "preserve_format".
     """
     if memory_format == "preserve_format":
@@ -80,7 +78,7 @@ def format_strides(memory_format: str, shape: Shape, preserved: Shape) -> list[i
 
 @word(on_call=True)
 def is_in_format(memory_format: str, tensor: Tensor) -> bool:
-    """Whether the elements lie without gaps in the order of a memory format."""
+    """Return whether the elements have no gaps and the order of a memory format."""
     if memory_format == "contiguous_format":
         return is_contiguous(tensor)
     want = format_strides(memory_format, tensor.shape, tensor.strides)
@@ -91,7 +89,7 @@ def is_in_format(memory_format: str, tensor: Tensor) -> bool:
 
 
 def _view_strides(tensor: Any, shape: Shape) -> list[int] | None:
-    """Walk both shapes from the back and match runs of dimensions that lie one after the other."""
+    """Compare both shapes from the back and match runs of dimensions that are contiguous."""
     if math.prod(shape) == 0 or tensor.ndim == 0:
         return contiguous_strides(shape)
     strides = [0] * len(shape)
@@ -114,7 +112,7 @@ def _view_strides(tensor: Any, shape: Shape) -> list[int] | None:
 
 @word()
 def is_contiguous(tensor: Tensor) -> bool:
-    """Whether the elements lie in C order."""
+    """Return whether the elements are in C order without gaps."""
     flags = getattr(tensor, "flags", None)
     if flags is not None:
         return bool(flags["C_CONTIGUOUS"])
@@ -130,11 +128,11 @@ def is_contiguous(tensor: Tensor) -> bool:
 
 @word()
 def viewable(tensor: Tensor, shape: Shape) -> bool:
-    """Whether a tensor of `shape`, of as many elements, can look at the same bytes."""
+    """Return whether a view with `shape`, which has as many elements, exists."""
     return _view_strides(tensor, shape) is not None
 
 
 @word()
 def view_strides(tensor: Tensor, shape: Shape) -> list[int]:
-    """Return the strides of that look; meaningless unless `viewable`."""
+    """Return the strides of that view; call it only if `viewable`."""
     return _view_strides(tensor, shape) or [0] * len(shape)

@@ -22,14 +22,14 @@ def is_number(value: Operand) -> bool:
 
 @word(on_call=True)
 def conjugate(value: Operand) -> HeldOperand:
-    """Return the conjugate of a complex tensor or number; real ones are their own."""
+    """Return the conjugate of a complex tensor or number; real ones are returned as they are."""
     kind = str(getattr(value, "dtype", type(value).__name__))
     return value.conjugate() if kind.startswith("complex") else value
 
 
 @word()
 def has_values(tensor: Tensor) -> bool:
-    """Whether there are elements to look at, as on device meta there are not."""
+    """Return whether the tensor has elements, which it does not on the device meta."""
     return hasattr(tensor, "tobytes")
 
 
@@ -41,7 +41,7 @@ def item(tensor: Tensor) -> int:
 
 @word(on_call=True)
 def to_dtype(tensor: Tensor, dtype: AnyDType) -> Tensor:
-    """Return the tensor in `dtype`: itself if it has it already."""
+    """Return the tensor in `dtype`; the tensor itself if it has that dtype."""
     return tensor if str(tensor.dtype) == str(dtype) else tensor.astype(dtype)
 
 

@@ -1,4 +1,4 @@
-"""Learning-rate schedules: each `step` of one sets ``lr`` of an optimizer's groups."""
+"""Learning-rate schedules, whose `step` sets ``lr`` of an optimizer's groups."""
 
 from __future__ import annotations
 

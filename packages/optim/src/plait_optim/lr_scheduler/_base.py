@@ -11,14 +11,15 @@ __all__ = ["LRScheduler", "check_optimizer", "current_rates", "per_group", "save
 
 
 class LRScheduler:
-    """Base class: a subclass says in `get_lr` what the rate of each group is at ``last_epoch``.
+    """Base class; a subclass returns the rate of each group at ``last_epoch`` in `get_lr`.
 
     Args:
-        optimizer: whose groups are changed; each keeps its first rate as ``initial_lr``.
-        last_epoch: the number of the last epoch done, to resume; -1 starts anew.
+        optimizer: the optimizer whose rates are set; each group stores its first rate as
+            ``initial_lr``.
+        last_epoch: the number of the last completed epoch, to resume; -1 starts from the beginning.
 
     Raises:
-        TypeError: if ``optimizer`` is none.
+        TypeError: if ``optimizer`` is not an optimizer.
         KeyError: if ``last_epoch`` isn't -1 and a group has no ``initial_lr``.
 
     Example:
@@ -33,8 +34,7 @@ class LRScheduler:
         [0.25]
     """
 
-    # while the constructor takes the step to the first epoch: rates that go on from the last ones
-    # have none to go on from
+    # true during the first step in the constructor, in which there are no earlier rates
     _is_initial = False
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
@@ -66,11 +66,11 @@ class LRScheduler:
         self._update_lr(epoch)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return all that this schedule needs to go on, but the optimizer."""
+        """Return the state of this schedule, without the optimizer."""
         return {name: value for name, value in self.__dict__.items() if name != "optimizer"}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over what `state_dict` gave."""
+        """Load a result of `state_dict`."""
         self.__dict__.update(state_dict)
 
     # ---- for schedules; the names are those that PyTorch's have, on which subclasses rely --------
@@ -108,7 +108,7 @@ class LRScheduler:
 
 
 def check_optimizer(optimizer: Any) -> None:
-    """Refuse what has no groups."""
+    """Raise for an object without groups."""
     if not hasattr(optimizer, "param_groups"):
         raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
 
@@ -119,7 +119,7 @@ def current_rates(optimizer: Any) -> list[float]:
 
 
 def per_group(name: str, optimizer: Any, value: Any) -> list[Any]:
-    """Return one value for each group, from one for all of them or from as many."""
+    """Return one value for each group, from a single value or a sequence."""
     n = len(optimizer.param_groups)
     if not isinstance(value, (list, tuple)):
         return [value] * n
@@ -129,7 +129,7 @@ def per_group(name: str, optimizer: Any, value: Any) -> list[Any]:
 
 
 def saved_functions(functions: Sequence[Any]) -> list[dict[str, Any] | None]:
-    """Return what a state keeps of functions: attributes of callable objects, of others nothing."""
+    """Return the state of functions: attributes of callable objects, None for plain functions."""
     return [
         dict(vars(f)) if not hasattr(f, "__code__") and hasattr(f, "__dict__") else None
         for f in functions

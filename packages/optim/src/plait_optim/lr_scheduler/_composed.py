@@ -17,14 +17,14 @@ class _Composed(LRScheduler):
     _schedulers: Sequence[LRScheduler]
 
     def state_dict(self) -> dict[str, Any]:
-        """Return all that the schedules need to go on, but the optimizer."""
+        """Return the state of the schedules, without the optimizer."""
         return {
             **super().state_dict(),
             "_schedulers": [schedule.state_dict() for schedule in self._schedulers],
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over what `state_dict` gave."""
+        """Load a result of `state_dict`."""
         state = dict(state_dict)
         for schedule, saved in zip(self._schedulers, state.pop("_schedulers"), strict=True):
             schedule.load_state_dict(saved)
@@ -35,16 +35,16 @@ class SequentialLR(_Composed):
     """Run one schedule after the other.
 
     Args:
-        optimizer: whose groups are changed.
+        optimizer: the optimizer whose rates are set.
         schedulers: the schedules, all of ``optimizer``; each starts from the first rates.
         milestones: the epochs at which the second, the third and so on begin.
-        last_epoch: the number of the last epoch done.
+        last_epoch: the number of the last completed epoch.
 
     Raises:
         ValueError: if there is no schedule, one is of another optimizer or a
             `ReduceLROnPlateau`, a `ChainedScheduler` isn't the first, or the number of milestones
             isn't one less than that of schedules.
-        TypeError: if one is no schedule.
+        TypeError: if one is not a schedule.
 
     Example:
         >>> import numpy as np
@@ -83,7 +83,8 @@ class SequentialLR(_Composed):
         self._milestones = milestones
         self.last_epoch = last_epoch + 1
         self.optimizer = optimizer
-        # making each schedule took its first step: take them back, and let one take it again
+        # each schedule took a first step when it was made: undo these, and let the first one step
+        # again
         for group in optimizer.param_groups:
             group["lr"] = group["initial_lr"]
         _undo(self)
@@ -108,12 +109,12 @@ class ChainedScheduler(_Composed):
 
     Args:
         schedulers: the schedules, all of one optimizer.
-        optimizer: whose they are; by default the first one's.
+        optimizer: their optimizer; by default that of the first one.
 
     Raises:
         ValueError: if there is no schedule, or one is of another optimizer or a
             `ReduceLROnPlateau`.
-        TypeError: if one is no schedule.
+        TypeError: if one is not a schedule.
 
     Example:
         >>> import numpy as np
@@ -140,7 +141,7 @@ class ChainedScheduler(_Composed):
         self._last_lr = current_rates(self.optimizer)
 
     def step(self) -> None:  # type: ignore[override]
-        """Let each schedule take its step."""
+        """Step each schedule."""
         for schedule in self._schedulers:
             schedule.step()
         self._last_lr = current_rates(self.optimizer)

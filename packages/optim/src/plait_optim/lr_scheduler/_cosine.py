@@ -40,7 +40,7 @@ class CosineAnnealingLR(LRScheduler):
     def get_lr(self) -> list[float]:
         """Return the rates at ``self.last_epoch``, by PyTorch's recursion.
 
-        It follows a rate that was changed meanwhile, and is the closed form where none was.
+        It takes changes of the rate into account; without changes it equals the closed form.
         """
         t, period = self.last_epoch, self.T_max
         if self._is_initial:
@@ -68,7 +68,8 @@ class CosineAnnealingWarmRestarts(LRScheduler):
     ``step(epoch)`` takes fractions of epochs, such as ``epoch + batch / batches``.
 
     Raises:
-        ValueError: if ``T_0`` or ``T_mult`` is no positive integer, or ``eta_min`` no number.
+        ValueError: if ``T_0`` or ``T_mult`` is not a positive integer, or ``eta_min`` is not a
+            number.
 
     Example:
         >>> import numpy as np

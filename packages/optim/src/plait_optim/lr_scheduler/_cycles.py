@@ -1,4 +1,4 @@
-"""Schedules that go up and down, the momentum against the rate."""
+"""Cyclic schedules, with momentum in the opposite direction."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class _WithMomentum(LRScheduler):
 
 
 class CyclicLR(_WithMomentum):
-    r"""Let the rate go up and down between two bounds on straight lines, step by step.
+    r"""Vary the rate between two bounds along straight lines.
 
     With cycle c from 1, and h from 0 up to 1 and back within it:
 
@@ -53,19 +53,19 @@ class CyclicLR(_WithMomentum):
         \eta = \eta_{base} + (\eta_{max} - \eta_{base})\, h\, s
 
     where s is 1 ("triangular"), :math:`2^{1 - c}` ("triangular2"), :math:`\gamma^t` at step t
-    ("exp_range"), or a function of one's own. The momentum goes the other way.
+    ("exp_range"), or a given function. The momentum changes in the opposite direction.
 
     Args:
-        optimizer: whose groups are changed.
+        optimizer: the optimizer whose rates are set.
         base_lr, max_lr: the bounds, for all groups or one for each.
-        step_size_up, step_size_down: steps of the two halves of a cycle; down as up by default.
+        step_size_up, step_size_down: steps of the two halves of a cycle; equal by default.
         mode: "triangular", "triangular2" or "exp_range"; not used with a ``scale_fn``.
         gamma: :math:`\gamma` of "exp_range".
         scale_fn: s as a function of the cycle or the step.
-        scale_mode: "cycle" or "iterations": what ``scale_fn`` is given.
+        scale_mode: "cycle" or "iterations": the argument of ``scale_fn``.
         cycle_momentum: whether to change the momentum, or :math:`\beta_1`, too.
-        base_momentum, max_momentum: its bounds.
-        last_epoch: the number of the last step done; -1 starts anew.
+        base_momentum, max_momentum: the bounds of the momentum.
+        last_epoch: the number of the last completed step; -1 starts from the beginning.
 
     Raises:
         ValueError: if the mode is unknown, or the optimizer has no momentum to cycle.
@@ -136,7 +136,7 @@ class CyclicLR(_WithMomentum):
         return float(self.gamma**x) if self.mode == "exp_range" else 1.0
 
     def get_lr(self) -> list[float]:
-        """Return the rates at ``self.last_epoch``; sets momenta as it goes."""
+        """Return the rates at ``self.last_epoch``; this also sets momenta."""
         cycle = math.floor(1 + self.last_epoch / self.total_size)
         x = 1 + self.last_epoch / self.total_size - cycle
         rising = x <= self.step_ratio
@@ -150,12 +150,12 @@ class CyclicLR(_WithMomentum):
         return [low + (high - low) * height for low, high in pairs]
 
     def state_dict(self) -> dict[str, Any]:
-        """Return all but the optimizer; of a function of one's own its attributes alone."""
+        """Return the state without the optimizer, and with only the attributes of ``scale_fn``."""
         [saved] = saved_functions([self._scale_fn_custom])
         return {**super().state_dict(), "_scale_fn_custom": saved}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over what `state_dict` gave; the function stays."""
+        """Load a result of `state_dict`; ``scale_fn`` is kept."""
         state = dict(state_dict)
         saved = state.pop("_scale_fn_custom", None)
         if saved is not None:
@@ -164,12 +164,12 @@ class CyclicLR(_WithMomentum):
 
 
 class OneCycleLR(_WithMomentum):
-    r"""Let the rate rise once and fall for the rest of the training, to almost nothing.
+    r"""Raise the rate once, then lower it to almost 0 until the end of the training.
 
     From :math:`\eta_{max} / \mathrm{div\_factor}` up to :math:`\eta_{max}` in the first
     ``pct_start`` of all steps, then down to the initial rate over ``final_div_factor``; with
-    ``three_phase`` back to the initial rate as fast as it rose, and from there down. The momentum
-    goes the other way.
+    ``three_phase`` back to the initial rate in as many steps as it rose, and then down. The
+    momentum changes in the opposite direction.
 
     Args:
         optimizer: whose groups are changed.
@@ -179,7 +179,7 @@ class OneCycleLR(_WithMomentum):
         anneal_strategy: "cos" or "linear".
         cycle_momentum: whether to change the momentum, or :math:`\beta_1`, too.
         base_momentum, max_momentum: its bounds.
-        div_factor, final_div_factor: by what the peak and then the initial rate are divided.
+        div_factor, final_div_factor: the divisors of the peak and then of the initial rate.
         three_phase: fall to the initial rate first.
         last_epoch: the number of the last step done; -1 starts anew.
 
@@ -245,7 +245,7 @@ class OneCycleLR(_WithMomentum):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float]:
-        """Return the rates at ``self.last_epoch``; sets momenta as it goes."""
+        """Return the rates at ``self.last_epoch``; this also sets momenta."""
         t = self.last_epoch
         if t > self.total_steps:
             raise ValueError(

@@ -1,7 +1,7 @@
-"""Schedules of factors that depend on the epoch alone.
+"""Schedules whose factors depend on the epoch only.
 
-Each `get_lr` goes on from the rates in force, so that schedules can be chained; the closed form
-serves ``step(epoch)``.
+Each `get_lr` starts from the current rates, so that schedules can be chained; ``step(epoch)`` uses
+the closed form.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class ConstantLR(LRScheduler):
             return self._scaled(self.factor)
         if self.last_epoch != self.total_iters:
             return self._current()
-        # nothing can be divided by a factor of 0
+        # a factor of 0 cannot be divided out
         return self._scaled(1 / self.factor) if self.factor else list(self.base_lrs)
 
     def _get_closed_form_lr(self) -> list[float]:

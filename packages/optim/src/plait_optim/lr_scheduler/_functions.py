@@ -1,4 +1,4 @@
-"""Schedules given by a program's own functions."""
+"""Schedules given by functions of the program."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class _ByFunctions(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return all but the optimizer; of functions the attributes of callable objects alone."""
+        """Return the state without the optimizer; of functions only attributes of objects."""
         return {**super().state_dict(), "lr_lambdas": saved_functions(self.lr_lambdas)}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over what `state_dict` gave; functions stay."""
+        """Load a result of `state_dict`; functions are kept."""
         state = dict(state_dict)
         for function, saved in zip(self.lr_lambdas, state.pop("lr_lambdas", []), strict=False):
             if saved is not None:
@@ -45,12 +45,12 @@ class LambdaLR(_ByFunctions):
     """Set the rate to the first one times ``lr_lambda(epoch)``.
 
     Args:
-        optimizer: whose groups are changed.
+        optimizer: the optimizer whose rates are set.
         lr_lambda: one function of the epoch, or one for each group.
         last_epoch: see `LRScheduler`.
 
     Raises:
-        ValueError: if there are not as many functions as groups.
+        ValueError: if the number of functions is not that of the groups.
         TypeError: if one can't be called.
 
     Example:

@@ -1,4 +1,4 @@
-"""The schedule that looks at a measure of success."""
+"""The schedule that depends on a metric."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ __all__ = ["ReduceLROnPlateau"]
 
 
 class ReduceLROnPlateau(LRScheduler):
-    """Multiply the rate by ``factor`` when a measure has not become better for a while.
+    """Multiply the rate by ``factor`` when a metric has stopped improving.
 
     Args:
-        optimizer: whose groups are changed.
+        optimizer: the optimizer whose rates are set.
         mode: "min" if smaller is better, "max" if larger is.
-        factor: what the rate is multiplied by, less than 1.
-        patience: how many epochs without improvement are put up with.
-        threshold: by how much a measure must be better than the best to count as improvement.
+        factor: the factor of the rate, less than 1.
+        patience: the number of epochs without improvement before a reduction.
+        threshold: the smallest difference from the best metric that counts as improvement.
         threshold_mode: "rel" for a part of the best, "abs" for a difference.
         cooldown: epochs after a reduction that are not counted.
-        min_lr: the least rate, or one for each group.
-        eps: reductions smaller than that are left out.
+        min_lr: the smallest rate, or one for each group.
+        eps: smaller reductions are not made.
 
     Raises:
         ValueError: if a mode is unknown, ``factor`` at least 1, or ``min_lr`` of another length.
@@ -79,11 +79,11 @@ class ReduceLROnPlateau(LRScheduler):
 
     @property
     def in_cooldown(self) -> bool:
-        """Whether a reduction was made so short a time ago that epochs are not counted."""
+        """Whether epochs are not counted because of a recent reduction."""
         return self.cooldown_counter > 0
 
     def step(self, metrics: SupportsFloat, epoch: int | None = None) -> None:  # type: ignore[override]
-        """Take note of an epoch's measure, and reduce the rates if it is time."""
+        """Take the metric of an epoch, and reduce the rates if it has stopped improving."""
         value = float(metrics)
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         if self._is_better(value):

@@ -4,7 +4,7 @@
 #ifndef PLAIT_DLPACK_H
 #define PLAIT_DLPACK_H
 #if !defined( \
-    DLPACK_MAJOR_VERSION) /* somebody's own dlpack.h came first: the layouts are the same */
+    DLPACK_MAJOR_VERSION) /* another dlpack.h was included first; its layouts are the same */
 #define DLPACK_MAJOR_VERSION 1
 #define DLPACK_MINOR_VERSION 0
 #include <stddef.h>

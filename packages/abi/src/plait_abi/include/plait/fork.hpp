@@ -1,5 +1,5 @@
-// Locks that a fork leaves free. A child of fork has only the thread that forked: what another
-// thread held there would be held for ever.
+// Locks that are free in the child of a fork. A child has only the thread that forked, so a lock
+// that another thread held would stay locked for ever.
 #ifndef PLAIT_FORK_HPP
 #define PLAIT_FORK_HPP
 #include <pthread.h>
@@ -10,14 +10,14 @@
 #include <mutex>
 #include <new>
 
-// one a library: a library's files share them, other libraries have their own
+// one for each library: a library's files share it, other libraries have their own
 #define PLAIT_OF_LIBRARY __attribute__((visibility("hidden")))
 
 namespace plait {
 
-// A mutex of static storage. A fork takes it first, so that what it guards is whole in the child;
-// not for ever, as its holder may wait for something that the forking thread has, such as the
-// host's lock. In the child it is free in either case.
+// A mutex of static storage. A fork locks it first, so that the data it guards is consistent in the
+// child. The fork waits a limited time only, as the mutex's owner may wait for something that the
+// forking thread holds, such as the GIL. In the child the mutex is free in either case.
 class PLAIT_OF_LIBRARY ForkMutex {
  public:
   ForkMutex() : next_(first()) {
@@ -29,7 +29,7 @@ class PLAIT_OF_LIBRARY ForkMutex {
   void unlock() { mutex_.unlock(); }
 
  private:
-  static constexpr int most_tries = 1000;  // of 0.1 ms, for all mutexes of a library together
+  static constexpr int most_tries = 1000;  // waits of 0.1 ms, for all mutexes of a library together
 
   static ForkMutex *&first() {
     static ForkMutex *head = nullptr;
@@ -56,7 +56,7 @@ class PLAIT_OF_LIBRARY ForkMutex {
   ForkMutex *next_;
 };
 
-// How many forks lie between this process and the first that loaded the library, plus one.
+// The number of forks between this process and the one that first loaded the library, plus one.
 struct PLAIT_OF_LIBRARY Forks {
   std::atomic<uint32_t> number{1};
   Forks();
@@ -66,8 +66,8 @@ inline Forks::Forks() {
   pthread_atfork(nullptr, nullptr, [] { forks.number++; });
 }
 
-// A lock of one word, 0 where nobody holds it, for short waits and for objects that come and go.
-// It belongs to the process that took it: a child takes what it finds held for free.
+// A lock of one word, 0 while it is free, for short waits and for objects that are made and freed
+// often. It belongs to the process that locked it: a child treats a lock of its parent as free.
 inline void take_word(uint32_t &word) noexcept {
   const uint32_t mine = forks.number.load(std::memory_order_relaxed);
   for (int i = 0;; i++) {

@@ -1,13 +1,14 @@
 /* float16 and bfloat16 as bits: conversion to and from float32, to nearest with ties to even, in
  * integer arithmetic without branches, which compilers vectorise. Every component of plait rounds
- * this way, bit for bit as processors that have instructions for it. NaN keeps its sign and as much
- * of its payload as there is room for, and becomes quiet; bfloat16 to float32 changes no bit. */
+ * this way, and gives the same bits as processors that have instructions for it. NaN keeps its sign
+ * and as much of its payload as there is room for, and becomes quiet; bfloat16 to float32 changes
+ * no bit. */
 #ifndef PLAIT_HALF_H
 #define PLAIT_HALF_H
 #include <stdint.h>
 #include <string.h>
 
-/* Inlined always, so that a caller which is compiled for more instructions uses them here too. */
+/* always inlined, so that a caller that is compiled for more instructions uses them here too */
 #define PLAIT_HALF_FUNCTION static inline __attribute__((always_inline, unused))
 
 PLAIT_HALF_FUNCTION uint32_t plait_float_bits(float x) {

@@ -1,5 +1,5 @@
 // A thin C++17 layer over the C ABI: counted handles, exceptions inside one component, operators by
-// name. Header-only, nothing of it crosses a component border.
+// name. It is header-only, and nothing of it crosses the border of a component.
 #ifndef PLAIT_HPP
 #define PLAIT_HPP
 #include <cstdlib>
@@ -303,9 +303,9 @@ class Operator {
 #endif
 }
 
-// Where index i of a list of n lies; -1 is the last. A forgotten check is an error, not a stray
-// read or write.
-inline int64_t place(int64_t i, int64_t n) {
+// Index i of a list of n items, counted from 0; -1 is the last item. Out of range it throws, so
+// that a missing check of an argument cannot become a stray read or write.
+inline int64_t checked_index(int64_t i, int64_t n) {
   const int64_t at = i < 0 ? i + n : i;
   if (uint64_t(at) >= uint64_t(n)) out_of_range("a list of sizes or tensors is too short");
   return at;
@@ -328,8 +328,8 @@ class Dims {
     d_[n_++] = x;
   }
   int64_t size() const { return n_; }
-  int64_t &operator[](int64_t i) { return d_[place(i, n_)]; }
-  int64_t operator[](int64_t i) const { return d_[place(i, n_)]; }
+  int64_t &operator[](int64_t i) { return d_[checked_index(i, n_)]; }
+  int64_t operator[](int64_t i) const { return d_[checked_index(i, n_)]; }
   const int64_t *data() const { return d_; }
   int64_t *data() { return d_; }
   const int64_t *begin() const { return d_; }

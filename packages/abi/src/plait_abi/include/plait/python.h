@@ -1,7 +1,7 @@
-/* What a Python extension of plait needs to speak with plait_abi._binding: one C table, handed out
- * as the capsule `plait_abi._binding.python` ("plait.python"). Only extension modules include this
- * file; components never do. Unless said otherwise every function needs the GIL and reports failure
- * with a Python exception set. */
+/* The functions of plait_abi._binding for Python extensions: one C table, in the capsule
+ * `plait_abi._binding.python` ("plait.python"). Only extension modules include this file;
+ * components never do. Unless said otherwise every function needs the GIL and reports failure with
+ * a Python exception set. */
 #ifndef PLAIT_PYTHON_H
 #define PLAIT_PYTHON_H
 #include <Python.h>
@@ -12,14 +12,13 @@
 extern "C" {
 #endif
 
-/* How a tensor type announces itself: a class attribute `__plait_tensor__` holding a capsule
+/* How a type declares itself a tensor type: a class attribute `__plait_tensor__` holding a capsule
  * "plait.tensor" around this table. It is looked up once for each type; subclasses inherit it. */
 typedef struct plait_tensor_type {
   plait_header h;
   plait_tensor *(*unwrap)(PyObject *); /* borrowed; NULL with an exception */
   PyObject *(*wrap)(plait_tensor *);   /* steals the reference, also on failure */
-  uint64_t handle_offset; /* where instances of this type hold their `plait_tensor *`; 0: only
-                             unwrap knows */
+  uint64_t handle_offset; /* of the `plait_tensor *` in its instances; 0: only unwrap knows */
 } plait_tensor_type;
 
 enum plait_conversion {
@@ -56,14 +55,14 @@ typedef struct plait_python {
   /* an operand (a tensor, or a number that stays one) for fast paths; a plait_conversion; borrowed
    * from the object */
   int (*operand)(plait_thread *, PyObject *, plait_value *);
-  /* 1 if the object's class has `__plait_function__`: then the call belongs to the Operator object
+  /* 1 if the object's class has `__plait_function__`: then the Operator object must make the call
    */
   int (*overrides)(PyObject *);
 
   /* objects held by C++; hold gives a new reference, which may be dropped on any thread */
   plait_object *(*hold)(PyObject *);
   PyObject *(*held)(plait_object *); /* borrowed; NULL without an exception */
-  void (*drain)(void); /* does the releases that waited for the GIL */
+  void (*drain)(void); /* does the releases that wait for the GIL */
 
   /* dtype and device objects; the first of each pair accepts all that a schema accepts: a
    * plait_conversion */
@@ -83,24 +82,25 @@ typedef struct plait_python {
 
   const plait_engine *(*engine)(void); /* loads the default engine if there is none yet */
 
-  /* the engine's package may put here how it shows a node of its graph (steals; NULL: a plain one
-   * is shown) */
+  /* set by the engine's package: how a node of its graph becomes a Python object (steals; NULL: a
+   * plain object is shown) */
   PyObject *(**node_object)(plait_object *);
 
-  /* says that bytes of a storage are handed out by other means than export_dlpack (1), or that they
-   * came back (0): an array of another library that lies in them is taken for that storage, so that
-   * writes through it are seen. Any thread. */
+  /* says that a storage's bytes are exported by other means than export_dlpack (1), or that this
+   * export ended (0). An array of another library within the bytes is imported as that storage, so
+   * that writes through it are seen. Any thread. */
   void (*exported)(plait_storage *, int out);
 
-  DLDataType *default_dtype; /* of Python's floats, and of operators that make floats of nothing */
+  DLDataType *default_dtype; /* of Python's floats, and of floats from integers */
 
-  /* the engine's package may put here what the collector should know of a tensor's history: called
-   * by a tensor type for a handle that only its wrapper counts; visits the Python objects that
-   * hang on the history alone, and drops them (NULL: nothing) */
+  /* set by the engine's package, for the garbage collector: visits the Python objects that only
+   * this tensor's history keeps alive, or clears them. A tensor type calls it for a handle that
+   * only its wrapper owns. NULL: there is nothing to visit */
   int (**traverse)(plait_tensor *, visitproc, void *);
   void (**untie)(plait_tensor *);
-  /* how many calls of plait run without the GIL; grows only with the GIL held, so that it stays 0
-   * for a whole collection if it is 0 at its start. While it isn't, counts of C++ objects change.
+  /* the number of calls of plait that run without the GIL. It grows only with the GIL held, so it
+   * stays 0 for a whole garbage collection if it is 0 at the start; otherwise reference counts of
+   * C++ objects may change during the collection.
    */
   const uint64_t *unlocked;
 } plait_python;
@@ -117,7 +117,7 @@ static inline const plait_python *plait_python_import(void) {
   return table;
 }
 
-/* Imports a module at its first use: handlers of signals wait until it is whole, as in
+/* Imports a module at its first use: handlers of signals wait until the import is done, as in
  * plait_abi.imports.import_module. A new reference; NULL with an exception. */
 static inline PyObject *plait_import_module(const char *name) {
   PyObject *imports = PyImport_ImportModule("plait_abi.imports");
@@ -156,7 +156,7 @@ inline PyObject *new_reference(PyObject *p) {
   return p;
 }
 
-/* A function of whatever calling convention, for a table of methods. */
+/* A function of any calling convention, as a table of methods wants it. */
 template <class F>
 PyCFunction function(F f) {
   return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));

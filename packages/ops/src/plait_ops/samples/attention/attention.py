@@ -67,7 +67,7 @@ def _heads(s, *lead, queries=5, keys=7, width=4, values=3, dtype="float32"):
 
 def _seen(s, *shape):
     mask = s.array(*shape) > 0
-    mask[..., 1, :] = False  # a row that sees nothing
+    mask[..., 1, :] = False  # a row in which no key counts
     mask[..., 2, 0] = True
     return mask
 
@@ -98,7 +98,7 @@ def _(s):
 
 @attention_forward.samples
 def _(s):
-    # laid out as projections leave them: heads beside each other
+    # the layout after projections: heads side by side
     lain = [s.array(2, n, 3, 16).transpose(0, 2, 1, 3) for n in (6, 5, 5)]
     yield s(*lain, s.array(6, 5), False, 0.25).loosely(4)
     yield s(*lain, _seen(s, 2, 1, 6, 1).repeat(5, -1), False, 0.25).loosely(4)
@@ -118,7 +118,7 @@ def _(s):
 
 @attention_backward.samples
 def _(s):
-    # lse and the output are functions of the operands here, so that differences of them are none
+    # lse and the output depend on the operands here, so finite differences do not apply
     for lead, options, mask, is_causal in (
         ((), {}, None, False),
         ((2, 3), {}, _seen(s, 5, 7), False),

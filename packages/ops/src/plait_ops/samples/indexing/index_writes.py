@@ -18,7 +18,7 @@ from plait_ops.specs.indexing.index_writes import (
 
 
 def _tested(pair, reference, samples, errors):
-    """Give both forms their reference, samples and errors."""
+    """Set reference, samples and errors of both forms."""
     writes, copies = pair
 
     @functools.wraps(reference)

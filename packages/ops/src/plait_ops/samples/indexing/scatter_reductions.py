@@ -112,15 +112,15 @@ def _(grad, self, dim, index, src, result, include_self):
 
     # the product is linear in each element: the difference between 1 and 0 is its derivative
     for made, first in ((own, True), (each, False)):
-        for place in np.ndindex(made.shape):
+        for at in np.ndindex(made.shape):
             low, high = (
                 (self if first else src).astype("float64"),
                 (self if first else src).astype("float64"),
             )
-            low[place], high[place] = 0, 1
+            low[at], high[at] = 0, 1
             x, y = self.astype("float64"), src.astype("float64")
             change = run(high, y) - run(low, y) if first else run(x, high) - run(x, low)
-            made[place] = (grad * change).sum()
+            made[at] = (grad * change).sum()
     return own, each
 
 
@@ -179,8 +179,8 @@ scatter_value_named.error(
 def _(self, dim, index, source, reduce, include_self=True):
     shape = [1] * self.ndim
     shape[dim] = index.size
-    places = np.broadcast_to(index.reshape(shape), source.shape)
-    return scatter_reduce_(self, dim, places, source, reduce, include_self=include_self)
+    positions = np.broadcast_to(index.reshape(shape), source.shape)
+    return scatter_reduce_(self, dim, positions, source, reduce, include_self=include_self)
 
 
 @index_reduce.samples

@@ -50,12 +50,12 @@ linalg_eigvals.reference(lambda A: _complex(np.linalg.eigvals(A), A))
 
 def _general_samples(s):
     # of triangular matrices the order of the values and the phases of the vectors are LAPACK's;
-    # core's tests take others, and multiply
+    # core's tests use other matrices and multiply the factors
     def triangle(*shape, dtype="float32"):
         a = s.np.triu(s.array(*shape, dtype=dtype), 1)
         return (a + s.np.diag(s.np.arange(1.0, shape[-1] + 1))).astype(dtype)
 
-    # and the order changes with a small step
+    # the order of the values may change with a small step
     yield s(triangle(3, 3)).loosely(100).without_gradient()
     yield s(triangle(2, 4, 4, dtype="float64")).loosely(100).without_gradient()
     yield s(triangle(4, 4)[::2, ::2]).loosely(100).without_gradient()

@@ -57,7 +57,7 @@ linalg_vector_norm_.error(
 
 def _matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, dtype=None):
     x = A.astype(dtype or A.dtype)
-    if x.size == 0:  # which only newer releases of NumPy take
+    if x.size == 0:  # only newer releases of NumPy support this
         return np.sum(x.real, tuple(dim), keepdims=keepdim)
     return np.asarray(np.linalg.norm(x, ord, tuple(dim), keepdim)).astype(x.real.dtype)
 

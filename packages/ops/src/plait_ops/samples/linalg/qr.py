@@ -70,7 +70,7 @@ qr.error("ShapeError", lambda s: s(s.array(3)), contains=["`A`", "2 dimensions",
 
 # ---- reflections ---------------------------------------------------------------------------------
 def _reflections(a):
-    """Return what LAPACK's geqrf returns, by the textbook."""
+    """Return the result of LAPACK's geqrf, computed by the textbook's algorithm."""
     x = np.array(a, "complex128" if a.dtype.kind == "c" else "float64")
     *batch, m, n = x.shape
     k = min(m, n)

@@ -23,10 +23,10 @@ def _matrices(s):
 def _(s):
     for a in _matrices(s):
         # single vectors have arbitrary signs, which finite differences could see change
-        phases = a.dtype.kind == "c"  # and phases, too
+        phases = a.dtype.kind == "c"  # the phases are arbitrary too
         reduced = s(a, False).loosely(100)
         yield reduced.without_gradient() if phases else reduced
-        # what completes a basis is arbitrary
+        # the vectors that complete a basis are arbitrary
         if a.shape[-2] == a.shape[-1]:
             yield s(a, True).loosely(100)
     yield s(s.array(3, 0))

@@ -55,7 +55,7 @@ def _(s):
 
 @cross_entropy_backward.samples
 def _(s):
-    # second derivatives are checked through cross_entropy: lse is no free argument
+    # second derivatives are checked through cross_entropy: lse depends on the other arguments
     x = s.array(4, 3)
     yield s(s.array(), x, _logsumexp(x, 1), s.indices(3, 4), None, "mean", -100).without_gradient()
     yield s(

@@ -98,7 +98,7 @@ def _(s):
 
 @native_batch_norm.samples
 def _(s):
-    # mean and variance are for the derivative and the running ones alone: no gradient
+    # mean and variance are for the derivative and the running statistics only and have no gradient
     yield s(s.array(4, 3, 2, 2), s.array(3), s.array(3), 1e-5).without_gradient()
     yield s(s.array(4, 3), None, s.array(3), 0.1).without_gradient()
     yield s(s.array(4, 3, 5), s.array(3), None, 1e-5).without_gradient()
@@ -114,7 +114,8 @@ def _(s):
         x = s.array(*shape)
         m, v = x.mean(axis=_apart(x)), x.var(axis=_apart(x))
         weight = s.array(3) if len(shape) > 2 else None
-        # mean and var are functions of input here: differences of input alone are no derivative
+        # mean and var depend on input here, so finite differences of input alone are not the
+        # derivative
         yield s(s.array(*shape), x, m, v, weight, 1e-5).without_gradient()
 
 

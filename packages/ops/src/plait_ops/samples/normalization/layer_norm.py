@@ -91,7 +91,8 @@ def _(s):
         x = s.array(*lead, *shape)
         m, r = _statistics(x, tuple(range(len(lead), x.ndim)), 1e-5)
         weight = s.array(*shape) if weighted else None
-        # mean and rstd are functions of input here: differences of input alone are no derivative
+        # mean and rstd depend on input here, so finite differences of input alone are not the
+        # derivative
         yield s(
             s.array(*x.shape), x, m.astype("float32"), r.astype("float32"), weight, shape
         ).without_gradient()

@@ -102,4 +102,4 @@ neg.samples(
     )
 )
 
-lcm.special_values = False  # NumPy's wraps around elsewhere
+lcm.special_values = False  # NumPy's function overflows for other values

@@ -26,7 +26,9 @@ _STEPS = np.arange(0, 40, 1 / 16)
 
 
 def _j(n, x):
-    """(1/pi) integral of cos(n a - x sin a), by the midpoint rule, exact for periodic ones."""
+    """(1/pi) integral of cos(n a - x sin a), by the midpoint rule, which is exact for periodic
+    functions.
+    """
     return float(np.mean(np.cos(n * _ANGLES - x * np.sin(_ANGLES))))
 
 
@@ -53,7 +55,7 @@ def _y0(x):
 
 
 def _y1(x):
-    """Minus the derivative of that series."""
+    """Minus the derivative of the series of `_y0`."""
     if not x > 0:
         return -math.inf if x == 0 else math.nan
     tail = sum((-1) ** k * (_j(2 * k - 1, x) - _j(2 * k + 1, x)) / (2 * k) for k in range(1, 40))

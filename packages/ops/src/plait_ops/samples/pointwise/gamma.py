@@ -21,7 +21,7 @@ each = np.vectorize
 
 
 def _zeta(s, q):
-    """Sum to 1000 and add what Euler and Maclaurin say about the rest."""
+    """Sum the first 1000 terms and add the rest by Euler and Maclaurin's formula."""
     if not (s >= 1 and q > 0):
         return math.nan if s < 1 else math.inf
     if s == 1:
@@ -37,7 +37,7 @@ def _lgamma(x):
 
 
 def digamma_number(x):
-    """Shift past 30; there two terms of the expansion are exact in float64's sense."""
+    """Shift the argument above 30, where two terms of the expansion are exact in float64."""
     if x == 0:
         return math.copysign(math.inf, -x)
     if x < 0:

@@ -123,7 +123,7 @@ max_pool2d_backward.error(
 
 
 def _averages(h, w, kernel_size, stride, padding, ceil_mode, count_include_pad):
-    """Yield place, rows, columns and divisor of every window."""
+    """Yield index, rows, columns and divisor of every window."""
     for a, y in enumerate(_starts(h, kernel_size[0], stride[0], padding[0], 1, ceil_mode)):
         for b, x in enumerate(_starts(w, kernel_size[1], stride[1], padding[1], 1, ceil_mode)):
             bottom, right = (

@@ -15,7 +15,7 @@ _each = np.vectorize
 
 
 def _gamma_gradient(a, x):
-    """Difference of five places for the derivative of P(a, x)."""
+    """The derivative of P(a, x) by a five-point difference."""
     a, x, h = float(a), float(x), 1e-3
     at = [gammainc_number(a + k * h, x) for k in (-2, -1, 1, 2)]
     slope = (at[0] - 8 * at[1] + 8 * at[2] - at[3]) / (12 * h)

@@ -49,7 +49,7 @@ LARGE = ((24, [19] * 3, False), (33, [40, 40, 23, 9, 9], True), (20, [30, 7], Fa
 
 
 def layers(s, parts, states):
-    """Yield operands before `sizes`, and those."""
+    """Yield the operands before `sizes`, and the sizes."""
     for large, runs in ((False, RUNS), (True, LARGE)):
         for width, sizes, reverse in runs:
             rows, n = np.sum(sizes), sizes[0]
@@ -76,7 +76,7 @@ def _lstm_samples(s):
 
 @lstm_backward.samples
 def _(s):
-    # the results of the forward pass are functions of the operands here: no free arguments
+    # the results of the forward pass depend on the operands here
     for gates, (hx, cx), weight, sizes, reverse, _ in layers(s, 4, 2):
         made, _, _, cells, activated = lstm_forward(gates, hx, cx, weight, sizes, reverse)
         dtype = str(gates.dtype)

@@ -52,12 +52,12 @@ _ranked(nanmedian_along)
 _ranked(mode)
 
 
-def _rows(self, dim, keepdim, place):
-    """Run `place` on each row along `dim`; return values and places."""
+def _rows(self, dim, keepdim, choose):
+    """Run `choose` on each row along `dim`; return values and indices."""
     x = np.moveaxis(self.reshape(self.shape or (1,)), dim, -1)
     at = np.empty(x.shape[:-1], "int64")
     for i in np.ndindex(at.shape):
-        at[i] = place(x[i])
+        at[i] = choose(x[i])
     values = np.take_along_axis(x, at[..., None], -1)[..., 0]
     if keepdim and self.ndim:
         return np.expand_dims(values, dim), np.expand_dims(at, dim)

@@ -21,16 +21,16 @@ def _extreme(operator, reference):
         if self.ndim == 0:
             return self.copy(), np.zeros((), "int64")
         x = np.moveaxis(self, dim, 0)
-        values, places = x.copy(), np.zeros(x.shape, "int64")
+        values, indices = x.copy(), np.zeros(x.shape, "int64")
         for i in range(1, len(x)):
             better = reference(x[i], values[i - 1]) | (x[i] != x[i]) | (x[i] == values[i - 1])
             values[i] = np.where(
                 better & ((x[i] != x[i]) | (values[i - 1] == values[i - 1])), x[i], values[i - 1]
             )
-            places[i] = np.where(
-                better & ((x[i] != x[i]) | (values[i - 1] == values[i - 1])), i, places[i - 1]
+            indices[i] = np.where(
+                better & ((x[i] != x[i]) | (values[i - 1] == values[i - 1])), i, indices[i - 1]
             )
-        return np.moveaxis(values, 0, dim), np.moveaxis(places, 0, dim)
+        return np.moveaxis(values, 0, dim), np.moveaxis(indices, 0, dim)
 
     @operator.samples
     def _(s):

@@ -6,7 +6,7 @@ from plait_ops.specs.sorting.sorting import argsort, argsort_rows, msort, sort, 
 
 
 def _order(x, dim, descending):
-    """Return the places of a stable sort in which nan is the largest."""
+    """Return the indices of a stable sort in which nan is the largest."""
     if not descending:
         return np.argsort(x, axis=dim, kind="stable")
     backwards = np.argsort(np.flip(x, dim), axis=dim, kind="stable")
@@ -17,16 +17,16 @@ def _order(x, dim, descending):
 def _(self, dim=-1, descending=False):
     if self.ndim == 0:
         return self, np.zeros((), "int64")
-    places = _order(self, dim, descending)
-    return np.take_along_axis(self, places, dim), places
+    indices = _order(self, dim, descending)
+    return np.take_along_axis(self, indices, dim), indices
 
 
 @topk.reference
 def _(self, k, dim=-1, largest=True):
     if self.ndim == 0:
         return self, np.zeros((), "int64")
-    places = np.take(_order(self, dim, largest), np.arange(k), dim)
-    return np.take_along_axis(self, places, dim), places
+    indices = np.take(_order(self, dim, largest), np.arange(k), dim)
+    return np.take_along_axis(self, indices, dim), indices
 
 
 argsort.reference(lambda self, dim=-1, descending=False: sort(self, dim, descending)[1])

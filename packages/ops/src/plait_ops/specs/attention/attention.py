@@ -34,8 +34,9 @@ from plait_ops.words import (
     sum_to,
 )
 
-NOTHING = -math.inf  # the score of what isn't seen
-ENDLESS = math.inf  # the logarithm of the sum of a row that sees nothing: its weights become 0
+NOTHING = -math.inf  # the score of keys that do not count
+# the logarithm of the sum of a row in which no key counts, so that its weights become 0
+ENDLESS = math.inf
 
 scaled_dot_product_attention = Composite(
     "scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, bool is_causal=False, "
@@ -211,7 +212,8 @@ def _(g0, query, key, value, mask, is_causal, scale):
 
 @attention_backward.decompose
 def _(grad, query, key, value, mask, is_causal, scale):
-    # what was saved is a function of the operands: here it is computed of them, and differentiated
+    # saved values depend on the operands: they are computed again here, so that they can be
+    # differentiated
     weights = attention_weights(attention_scores(query, key, mask, is_causal, scale))
     by_scores = softmax_backward(grad @ transpose(value, -2, -1), weights, -1)
     gq = by_scores @ key * scale

@@ -1,4 +1,4 @@
-"""Creation: fresh tensors, constant ones, ranges."""
+"""Creation: uninitialised tensors, constants, ranges."""
 
 from plait_ops.calls import empty_like, fill_
 from plait_ops.spec import Operator, View

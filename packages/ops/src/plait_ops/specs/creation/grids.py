@@ -114,7 +114,7 @@ def _(self, r, with_replacement):
     if r == 0:
         return narrow(self, 0, 0, 0)
     n = self.shape[0]
-    # a place of the grid counts if each of its coordinates is larger than the one before
+    # a grid point counts if each of its coordinates is larger than the one before
     grid = [n] * r
     shape = list(grid)
     chosen = ones(shape, dtype=bool_, device=self.device)

@@ -1,4 +1,4 @@
-"""Fresh tensors of the dtype and device of another; tensors with strides of one's own; one number."""
+"""New tensors with the dtype and device of another; tensors with given strides; 0-d tensors."""
 
 from plait_ops.calls import empty, full
 from plait_ops.spec import Composite, View

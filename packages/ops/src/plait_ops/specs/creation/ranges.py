@@ -122,7 +122,7 @@ def _steps(name, arguments, text, example, kernel):
             f"`dtype` must be complex for complex `start` or `end`; got {made}",
             "DTypeError",
         )
-        if bounded and real:  # powers of what fits need not
+        if bounded and real:  # the exponents may fit although their powers do not
             in_range("start", start, made)
             in_range("end", end, made)
         return result([steps], made)

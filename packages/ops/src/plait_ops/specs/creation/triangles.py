@@ -47,7 +47,7 @@ def _(g, diagonal):
     return triu(g, diagonal)
 
 
-def _places(triangle, lower):
+def _indices(triangle, lower):
     def decompose(row, col, offset, dtype, device):
         check(
             row >= 0 and col >= 0,
@@ -56,8 +56,8 @@ def _places(triangle, lower):
         )
         require("dtype", dtype, "integer")
         square = triangle(ones([row, col], dtype=bool_, device=device), offset)
-        # Row i holds start + i places left of the edge, but not below 0, and not beyond `col`. So
-        # the shape is known without looking, and on device meta.
+        # Row i has start + i elements left of the diagonal, but at least 0 and at most `col`. So
+        # the shape is known without values, also on the device meta.
         start = offset + (1 if lower else 0)
         some = min(max(1 - start, 0), row)
         full = min(max(col - start, some), row)
@@ -89,5 +89,5 @@ tril_indices = _triangle_indices("tril", "lower", "[[0, 1, 1], [0, 0, 1]]")
 triu_indices = _triangle_indices("triu", "upper", "[[0, 0, 1], [0, 1, 1]]")
 
 
-tril_indices.decompose(_places(tril, True))
-triu_indices.decompose(_places(triu, False))
+tril_indices.decompose(_indices(tril, True))
+triu_indices.decompose(_indices(triu, False))

@@ -1,4 +1,4 @@
-"""What belongs to Fourier transforms: frequencies and shifts."""
+"""Frequencies and shifts for Fourier transforms."""
 
 from plait_ops.calls import arange_start, cat, roll
 from plait_ops.spec import Composite

@@ -90,7 +90,8 @@ def _(g, dim, norm, last):
     half = fft_r2c(g, dim, fft_swapped(norm), True)
     at = dim[-1]
     size = half.shape[at]
-    twice = last - size  # all but the first, and the middle one of an even number, stand for two
+    # all frequencies stand for two, except the first, and the middle one of an even number
+    twice = last - size
     first = narrow(half, at, 0, 1)
     others = narrow(half, at, 1, twice) * 2.0
     return cat([first, others, narrow(half, at, 1 + twice, size - 1 - twice)], at)

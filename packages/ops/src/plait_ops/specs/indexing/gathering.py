@@ -141,10 +141,10 @@ gather_ = Operator(
 
 @gather_.shape
 def _(self, dim, index):
-    if numel(index.shape) == 0:  # names nothing, and fits everywhere
+    if numel(index.shape) == 0:  # an empty index fits any shape
         wrap_dim("dim", dim, self.shape)
         require("index", index.dtype, "integer")
-    elif self.ndim == 0 and index.ndim == 1:  # one element counts as a vector
+    elif self.ndim == 0 and index.ndim == 1:  # a 0-d tensor counts as a vector of one element
         gather_check("self", [1], dim, "index", index)
     else:
         gather_check("self", self.shape, dim, "index", index)

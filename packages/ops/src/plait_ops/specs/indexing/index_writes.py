@@ -1,4 +1,4 @@
-"""Writing whole slices, masked elements and places of the flattened tensor."""
+"""Writing whole slices, masked elements and elements of the flattened tensor."""
 
 from plait_ops.calls import (
     clone,

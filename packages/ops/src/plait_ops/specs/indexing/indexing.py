@@ -210,7 +210,8 @@ def _(g, indices, accumulate):
 @index_put_tensors.vjp("values")
 def _(g, indices, values, accumulate):
     picked = index_tensors(g, indices)
-    if not accumulate:  # of values for one place the last one counts, which is the one that stays
+    # of several values for one index the last one is kept, and only it has a gradient
+    if not accumulate:
         order = reshape(arange(numel(picked.shape), device=g.device), picked.shape)
         last = index_put_tensors_(zeros(g.shape, dtype=int64, device=g.device), indices, order)
         picked = where(eq(index_tensors(last, indices), order), picked, 0.0)

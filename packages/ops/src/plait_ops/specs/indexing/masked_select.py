@@ -1,4 +1,4 @@
-"""Elements chosen by a mask, or by their place in C order."""
+"""Elements selected by a mask, or by their position in C order."""
 
 from plait_ops.calls import expand, index, reshape
 from plait_ops.spec import Composite

@@ -1,4 +1,4 @@
-"""Where elements are not 0."""
+"""Indices of the elements that are not 0."""
 
 from plait_ops.calls import (
     arange,
@@ -98,7 +98,7 @@ def _(self, size, fill_value):
     n = numel(self.shape)
     found = reshape(ne(self, 0), [n])
     before = cumsum(found, 0) - 1
-    # what is not wanted falls on one more place, which is dropped
+    # unwanted elements get an additional index, which is dropped
     rows = where(bitwise_and(found, lt(before, size)), before, size)
     empty = full([size + 1], -1, dtype=int64, device=self.device)
     flat = narrow(scatter(empty, 0, rows, arange(n, device=self.device)), 0, 0, size)

@@ -1,4 +1,4 @@
-"""Scattering that combines what falls on one place: sums, products, means, extremes."""
+"""Scattering with reduction of elements that have the same index: sums, products, means, extremes."""
 
 from plait_ops.calls import (
     alias,
@@ -95,7 +95,7 @@ def _(g, self, dim, index, src, reduce, include_self, result):
     part = src
     if src.shape != index.shape:
         part = cut(src, index.shape)
-    # what each place gives to what it was, and to each addend
+    # the gradient of the old value and of each source element, for each index
     if reduce == "sum":
         own = g
         each = gather(g, dim, index)
@@ -156,8 +156,8 @@ scatter_prod_backward = Composite(
 
 @part
 def _products_before(x, keys, at):
-    """The product of what stands before each element along `at` and has its key; equal keys stand
-    together. Every step takes in twice as many.
+    """The product of the elements before each element along `at` that have its key; equal keys are
+    adjacent. Every step doubles the number of factors.
     """
     n = x.shape[at]
     one = ones_like(narrow(x, at, 0, 1))
@@ -174,8 +174,8 @@ def _products_before(x, keys, at):
 
 @scatter_prod_backward.decompose
 def _(grad, self, dim, index, src, result, include_self):
-    # products of others without a division: right where there are zeros, and so are their
-    # derivatives
+    # products of the other elements without a division, so that they are right for zeros, and so
+    # are their derivatives
     base = self if include_self else scatter_value(self, dim, index, 1)
     own = grad * conjugate(scatter_reduce(ones_like(base), dim, index, src, "prod"))
     pull = gather(grad * conjugate(base), dim, index)

@@ -121,7 +121,7 @@ def _(g):
 
 @scatter_.vjp("src")
 def _(g, dim, index, src):
-    # of elements for one place the last one stays, the others count for nothing
+    # of several elements for one index the last one is kept; the others have no gradient
     order = reshape(arange(numel(index.shape), device=g.device), index.shape)
     last = scatter_(zeros(g.shape, dtype=int64, device=g.device), dim, index, order)
     picked = where(eq(gather(last, dim, index), order), gather(g, dim, index), 0.0)

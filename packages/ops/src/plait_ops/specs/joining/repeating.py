@@ -70,7 +70,7 @@ def _(self, repeats):
         wide.append(n)
     sizes("repeats", wide)
     for i in range(len(repeats)):
-        check(  # where another size is 0, nothing has bounded this one
+        check(  # if another size is 0, this one was not checked yet
             repeats[i] <= LARGEST,
             f"`repeats` must be at most {LARGEST}; got {repeats}",
             "ValueError",
@@ -173,7 +173,7 @@ def _(repeats, output_size):
             f"`output_size` must be the sum of `repeats`, {total}; got {int(output_size)}",
             "ValueError",
         )
-    # element j belongs to the first one that ends behind it
+    # element j belongs to the first run that ends after it
     return search_sorted(ends, arange(total, dtype=int64, device=repeats.device), True)
 
 

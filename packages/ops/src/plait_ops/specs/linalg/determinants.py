@@ -63,7 +63,7 @@ def _(A):
 
 @part
 def _made_regular(A):
-    """`A`, with a little in the place of every pivot that is 0: cofactors are continuous."""
+    """`A` with a small number instead of every pivot that is 0, as cofactors are continuous."""
     LU, pivots, _info = linalg_lu_factor_ex(detach(A))
     P, L, U = lu_unpack(LU, pivots)
     sizes_ = abs_(diagonal(U, 0, -2, -1))
@@ -113,7 +113,7 @@ def _(A):
 @linalg_slogdet_.vjp("A")
 def _(g0, g1, A, result0):
     scale = g1
-    if is_complex(A.dtype):  # the sign turns, too
+    if is_complex(A.dtype):  # the sign changes too
         turn = conj(g0) * result0
         scale = g1 - (turn - conj(turn)) * 0.5
     return unsqueeze(unsqueeze(scale, -1), -1) * conjugate(transpose(linalg_inv(A), -2, -1))

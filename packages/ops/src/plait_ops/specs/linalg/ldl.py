@@ -1,4 +1,6 @@
-"""Factors of a symmetric or Hermitian matrix that need not be positive definite, and what they solve."""
+"""Factors of a symmetric or Hermitian matrix that need not be positive definite, and solutions from
+them.
+"""
 
 from plait_ops.linear_words import require_matrix, require_square
 from plait_ops.spec import Operator

@@ -64,7 +64,8 @@ def _(g0, g1, A, B, result0, rcond):
     P = linalg_pinv(A, rtol=rcond, atol=0.0)
     gB = conjugate(transpose(P, -2, -1)) @ g0
     gA = pinv_backward(g0 @ conjugate(transpose(B, -2, -1)), A, P)
-    if A.shape[-2] > A.shape[-1]:  # |A X - B|^2 is least at X: it changes with A and B alone
+    # |A X - B|^2 is minimal at X, so its derivative has no part through X
+    if A.shape[-2] > A.shape[-1]:
         pull = (A @ result0 - B) * unsqueeze(g1 * 2.0, -2)
         gA = gA + pull @ conjugate(transpose(result0, -2, -1))
         gB = gB - pull

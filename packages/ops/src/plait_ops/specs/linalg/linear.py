@@ -109,7 +109,7 @@ def _(self, batch1, batch2, beta, alpha):
     if is_integral(self.dtype):
         return add(bmm(batch1, batch2) * int(float(alpha)), self * int(float(beta)))
     product = bmm(batch1, batch2) * alpha
-    if not is_complex(dtype_of(beta)) and float(beta) == 0.0:  # what `self` holds is no matter
+    if not is_complex(dtype_of(beta)) and float(beta) == 0.0:  # the values of `self` do not matter
         check(
             broadcast("self", self.shape, "batch1 @ batch2", product.shape) == list(product.shape),
             f"`self` of shape {self.shape} must broadcast to {product.shape}",

@@ -1,4 +1,4 @@
-"""Factors of a square or rectangular matrix, P A = L U, and what they solve."""
+"""Factors of a square or rectangular matrix, P A = L U, and solutions from them."""
 
 from plait_ops.calls import (
     cat,

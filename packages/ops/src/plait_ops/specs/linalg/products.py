@@ -1,4 +1,4 @@
-"""Products of vectors, matrices and tensors beside `matmul`."""
+"""Products of vectors, matrices and tensors other than `matmul`."""
 
 from plait_ops.calls import (
     conj,

@@ -79,7 +79,7 @@ def _(grad_q, grad_r, q, r):
     adjoint = conjugate(transpose(r, -2, -1))
     inner = triu(grad_r @ adjoint - conjugate(transpose(q, -2, -1)) @ grad_q)
     symmetric = triu(inner, 1) + conjugate(transpose(triu(inner), -2, -1))
-    if is_complex(q.dtype):  # of the diagonal only the real part: R's is real
+    if is_complex(q.dtype):  # only the real part of the diagonal counts, as R's diagonal is real
         own = to_dtype(real(diagonal(inner, 0, -2, -1)), q.dtype)
         symmetric = triu(inner, 1) + conj(transpose(triu(inner, 1), -2, -1)) + diag_embed(own)
     return linalg_solve_triangular(adjoint, grad_q + q @ symmetric, upper=False, left=False)

@@ -1,4 +1,4 @@
-"""What is said with singular values: ranks and pseudo-inverses."""
+"""Ranks and pseudo-inverses, by singular values."""
 
 from plait_ops.calls import abs as abs_
 from plait_ops.calls import (

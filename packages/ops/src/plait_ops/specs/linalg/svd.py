@@ -1,4 +1,4 @@
-"""Singular values, and what is said with them: pseudo-inverses, ranks, least squares."""
+"""Singular values and vectors."""
 
 from plait_ops.calls import (
     conj,
@@ -96,13 +96,14 @@ def _(g0, g1, g2, A, result0, result1, result2, full_matrices):
     skew_u = (left - conjugate(transpose(left, -2, -1))) / gaps
     skew_v = (right - conjugate(transpose(right, -2, -1))) / gaps
     inner = skew_u * row + column * skew_v + unsqueeze(g1, -1) * one
-    if is_complex(A.dtype):  # one phase of each pair of vectors is free: the other turns A
+    # one phase of each pair of vectors is arbitrary; a change of the other one changes A
+    if is_complex(A.dtype):
         phases = skew_u * one
         inner = inner - phases * row - skew_v * one * row + phases / (row * 2.0)
     whole = u @ inner @ vh
     if m > n:
         rest = gu - u @ left
-        if full_matrices:  # what completes the basis turns with the space that is left for it
+        if full_matrices:  # the vectors that complete the basis change with the remaining space
             more = narrow(result0, -1, k, m - k)
             turned = conjugate(transpose(narrow(g0, -1, k, m - k), -2, -1))
             rest = rest - more @ (turned @ u)

@@ -126,7 +126,7 @@ linalg_solve_ex = Operator(
 
 @part
 def are_vectors(A, B):
-    """Whether `B` is one vector, or as many as `A` has matrices."""
+    """Return whether `B` is one vector, or a vector for each matrix of `A`."""
     return B.ndim == 1 or (A.ndim == B.ndim + 1 and B.shape == A.shape[:-1])
 
 

@@ -26,7 +26,7 @@ from plait_ops.words import (
     result,
 )
 
-# The pass over the classes that softmax, logarithm and loss share; what is saved is one number a row.
+# Softmax, logarithm and loss in one pass over the classes; one number for each row is saved.
 cross_entropy_forward = Operator(
     "cross_entropy_forward(Tensor input, Tensor target, Tensor? weight, str reduction, int ignore_index) -> (Tensor, Tensor)",
     doc="`nll_loss` of `log_softmax(input)` along the classes, and the logarithm of the sum of exponentials, of target's shape.",
@@ -110,7 +110,7 @@ def _(g, grad, input, lse, target, weight, reduction, ignore_index):
     return -total * shares * (g - sum(g * shares, [c], True))
 
 
-# what goes through lse is counted in input
+# the gradient through lse is part of the gradient of input
 cross_entropy_backward.constant("lse")
 
 

@@ -133,13 +133,13 @@ def _(grad, input, mean, var, weight, eps):
     return gx, sum(grad * normal, dims), sum(grad, dims)
 
 
-# what goes through the statistics is counted in input
+# the gradient through the statistics is part of the gradient of input
 batch_norm_backward.constant("mean", "var")
 
 
 @batch_norm_backward.vjp("grad", "input", "weight")
 def _(g0, g1, g2, grad, input, mean, var, weight, eps):
-    # mean and var are functions of input: their share is in the gradient of input
+    # mean and var depend on input: their part is in the gradient of input
     dims = [i for i in range(input.ndim) if i != 1]
     wide = [1, input.shape[1]] + [1] * (input.ndim - 2)
     n = numel(input.shape) / max(input.shape[1], 1)

@@ -1,4 +1,4 @@
-"""Layer normalisation, and what its derivative shares with batch normalisation's."""
+"""Layer normalisation, and functions for its derivative and that of batch normalisation."""
 
 from plait_ops.calls import mean, rsqrt, sum, var
 from plait_ops.spec import Composite, Operator
@@ -150,13 +150,13 @@ def _(grad, input, mean, rstd, weight, normalized_shape):
     return gx, sum(grad * normal, rows), sum(grad, rows)
 
 
-# what goes through the statistics is counted in input
+# the gradient through the statistics is part of the gradient of input
 layer_norm_backward.constant("mean", "rstd")
 
 
 @layer_norm_backward.vjp("grad", "input", "weight")
 def _(g0, g1, g2, grad, input, mean, rstd, weight, normalized_shape):
-    # mean and rstd are functions of input: their share is in the gradient of input
+    # mean and rstd depend on input: their part is in the gradient of input
     lead = input.ndim - len(normalized_shape)
     dims = [i for i in range(lead, input.ndim)]
     rows = [i for i in range(lead)]

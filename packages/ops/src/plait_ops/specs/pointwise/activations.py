@@ -1,4 +1,4 @@
-"""Activations: relu, sigmoid, leaky and exponential units, gelu, silu and what approximates them."""
+"""Activations: relu, sigmoid, leaky and exponential units, gelu, silu and their approximations."""
 
 from plait_ops.calls import abs as abs_
 from plait_ops.calls import (
@@ -220,7 +220,7 @@ def complex_silu_gradient(g, z):
 
 @part
 def complex_softsign_gradient(g, z):
-    length = abs_(z)  # counts too: the function is not holomorphic
+    length = abs_(z)  # the conjugate counts too, as the function is not holomorphic
     whole = length + 1.0
     along = real_(g * conj(z)) / masked_fill(length, eq(length, 0), 1.0)
     return g / whole - z * along / (whole * whole)
@@ -302,7 +302,7 @@ hardswish = _activation(
 
 @hardtanh.vjp("self")
 def _(g, self, min_val, max_val):
-    return where(logical_or(le(self, min_val), ge(self, max_val)), 0.0, g)  # nan passes
+    return where(logical_or(le(self, min_val), ge(self, max_val)), 0.0, g)  # nan stays nan
 
 
 @relu6.vjp("self")

@@ -1,4 +1,4 @@
-"""Quotients and rests."""
+"""Quotients and remainders."""
 
 from plait_ops.alias import under_another_name
 from plait_ops.calls import floor, trunc, zeros_like

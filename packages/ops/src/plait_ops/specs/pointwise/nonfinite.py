@@ -1,4 +1,4 @@
-"""Infinities and nan: tests for them, and numbers in their place."""
+"""Infinities and nan: tests for them, and their replacement by numbers."""
 
 from plait_ops.calls import clone, isfinite, mul, view_as_complex, view_as_real
 from plait_ops.spec import Composite, Pointwise

@@ -104,7 +104,7 @@ pow_ = Pointwise(
 
 @pow_.vjp("self")
 def _(g, self, exponent):
-    # a factor 0 ** -1 must not meet an exponent 0
+    # avoids a factor 0 ** -1 for the exponent 0
     if is_tensor(exponent):
         slope = conjugate(exponent * pow_(self, sub(exponent, 1)))
         return where(eq(exponent, 0), 0.0, g * slope)
@@ -118,7 +118,7 @@ def _(g, self, exponent):
 
 @pow_.vjp("exponent")
 def _(g, self, exponent, result):
-    # powers of 0 don't move where the exponent isn't negative: a log(0) must not be met there
+    # powers of 0 with an exponent that is not negative are constant: log(0) must be avoided
     if is_complex(exponent.dtype):
         falls = logical_or(ne(imag(exponent), 0), lt(real(exponent), 0))
     else:

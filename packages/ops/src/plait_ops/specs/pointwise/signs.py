@@ -112,6 +112,6 @@ sgn = Pointwise(
 def _(g, self, result):
     if not is_complex(self.dtype):
         return zeros_like(g)
-    # what changes the length alone changes nothing
+    # a change of the magnitude alone does not change the result
     along = result * real_(g * conj(result))
     return where(eq(self, 0), 0.0, (g - along) / abs_(self))

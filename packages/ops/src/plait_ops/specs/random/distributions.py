@@ -6,7 +6,7 @@ from plait_ops.specs.random import random
 from plait_ops.specs.random.random import bounds_fit
 from plait_ops.words import check, in_range, require
 
-BEFORE = random  # overloads come after the operator
+BEFORE = random  # overloads must come after the operator
 
 
 def _zero(g):

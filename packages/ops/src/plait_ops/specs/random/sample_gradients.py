@@ -1,4 +1,4 @@
-"""Gamma and Dirichlet samples that can be differentiated: how they move with their parameters."""
+"""Gamma and Dirichlet samples with derivatives for their parameters."""
 
 from plait_ops.calls import add, clamp_min, exp, log, sum, zeros_like
 from plait_ops.calls import digamma as digamma_
@@ -93,7 +93,7 @@ def _(g, self, other):
 
 @dirichlet_sample.decompose
 def _(self, generator):
-    # In float64, whose gamma samples of small shapes underflow later, and never to 0 shares.
+    # In float64, whose gamma samples of small shapes underflow later, so shares are never 0.
     made = standard_gamma(to_dtype(self, float64), generator=generator)
     shares = made / clamp_min(sum(made, [-1], True), 1e-300)
     least = 2.3e-308 if self.dtype == float64 else 1.2e-38
@@ -102,7 +102,7 @@ def _(self, generator):
 
 @dirichlet_sample.vjp("self")
 def _(g, self, result):
-    # The rest of a concentration is a difference: in float64, where it may be small beside it.
+    # The other concentrations' sum is a difference, in float64 as it may be relatively small.
     wide = to_dtype(self, float64)
     rest = to_dtype(sum(wide, [-1], True) - wide, self.dtype)
     moved = beta_sample_grad(result, self, rest)

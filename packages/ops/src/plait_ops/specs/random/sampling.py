@@ -31,7 +31,7 @@ from plait_ops.words import (
     to_dtype,
 )
 
-BEFORE = random  # overloads come after the operator
+BEFORE = random  # overloads must come after the operator
 
 multinomial = Operator(
     "multinomial(Tensor self, int num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor",

@@ -1,4 +1,4 @@
-"""Long short-term memory over sequences, and what runs of recurrent cells share."""
+"""Long short-term memory over sequences, and functions that recurrent layers share."""
 
 from plait_ops.calls import (
     cat,
@@ -137,7 +137,7 @@ def _(grad, grad_h, grad_c, gates, hx, cx, weight, output, cells, activated, siz
 
 @part
 def first_rows(sizes):
-    """The row with which each step begins."""
+    """The first row of each step."""
     starts = []
     rows = 0
     for n in sizes:
@@ -148,7 +148,9 @@ def first_rows(sizes):
 
 @part
 def state_before(h, first, n):
-    """The state of the n sequences of a step: those that ended drop out, those that join bring their first state."""
+    """The state of the n sequences of a step: sequences that have ended are left out, and sequences
+    that begin have their first state.
+    """
     before = h.shape[0]
     made = narrow(h, 0, 0, min(n, before))
     if n > before:
@@ -164,7 +166,7 @@ def _(gates, hx, cx, weight, sizes, reverse):
 
 @part
 def in_order(pieces, reverse):
-    """What was made step by step, as one tensor in the order of the rows."""
+    """The results of all steps as one tensor, in the order of the rows."""
     if not reverse:
         return cat(pieces)
     return cat([pieces[len(pieces) - 1 - i] for i in range(len(pieces))])
@@ -229,7 +231,8 @@ def _(g0, g1, g2, gates, hx, cx, weight, result0, result3, result4, sizes, rever
 
 @lstm_backward.decompose
 def _(grad, grad_h, grad_c, gates, hx, cx, weight, sizes, reverse):
-    # what was saved is a function of the operands: here it is computed of them, and differentiated
+    # saved values depend on the operands: they are computed again here, so that they can be
+    # differentiated
     starts = first_rows(sizes)
     steps = len(sizes)
     rows = hx.shape[0]

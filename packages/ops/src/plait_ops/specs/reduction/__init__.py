@@ -1,1 +1,1 @@
-"""Operators that make one number of many, and scans, which keep what came before."""
+"""Operators that reduce many numbers to one, and scans, which give all partial results."""

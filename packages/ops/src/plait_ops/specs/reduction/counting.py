@@ -1,4 +1,4 @@
-"""Counting: how often numbers occur, and how many fall into bins."""
+"""Counts of numbers, and histograms."""
 
 from plait_ops.calls import abs as abs_of
 from plait_ops.calls import (

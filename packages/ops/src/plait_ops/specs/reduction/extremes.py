@@ -126,7 +126,7 @@ def _(g, index, size, dim, keepdim):
     return squeeze_dim(gather(g, at, unsqueeze(index, at)), [at])
 
 
-# these stand before the others: a 0-d tensor of integers is one number of `dim`, too
+# these overloads come before the others, as a 0-d tensor of integers is also accepted as `dim`
 def _other(name, what, base, example):
     operator = Composite(
         f"{name}.other(Tensor self, Tensor other) -> Tensor",
@@ -230,7 +230,7 @@ def _(g, self, result):
     return sum(g * hits, dims, True) / sum(hits, dims, True) if len(dims) > 0 else g * hits
 
 
-# which elements are the extreme ones does not change with a small step
+# a small step does not change which elements are the extreme ones
 extreme_backward.constant("self", "result")
 
 

@@ -1,4 +1,4 @@
-"""Sums and means that leave nan out."""
+"""Sums and means that ignore nan."""
 
 from plait_ops.calls import bitwise_not, div, isnan, sum, where
 from plait_ops.spec import Composite

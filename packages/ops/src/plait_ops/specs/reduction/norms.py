@@ -93,7 +93,7 @@ def _(self, p, dim, keepdim, dtype):
 def _(self, p, dim, keepdim, dtype):
     chosen = dtype if dtype is not None else self.dtype
     dims = reduce_dims("dim", dim, self.shape)
-    # whose squares overflow; the translator knows no `in`
+    # dtypes whose squares overflow; the translator does not support `in`
     if chosen == float16 or chosen == bfloat16:  # noqa: SIM109
         whole = norm(to_dtype(to_dtype(self, chosen), float32), p, dims, keepdim)
         return to_dtype(whole, chosen)
@@ -128,7 +128,7 @@ def _(g, self, result, p, dim):
         return to_dtype(sgn(x) * found * (grad / sum(found, dims, True)), self.dtype)
     if float(p) == 2.0:
         return to_dtype(x * masked_fill(grad / size, eq(size, 0), 0.0), self.dtype)
-    # the powers of a share, as those of x and of the norm overflow
+    # powers of x / norm, as those of x and of the norm overflow
     none = eq(size, 0)
     share = abs_(x) / masked_fill(size, none, 1.0)
     slope = masked_fill(sgn(x) * pow(share, float(p) - 1.0), eq(x, 0), 0.0)

@@ -1,4 +1,4 @@
-"""Quantiles: elements of given rank, and between them."""
+"""Quantiles: elements of given rank, or interpolations of two."""
 
 from plait_ops.calls import (
     bitwise_not,
@@ -124,7 +124,7 @@ def _(self, q, dim, keepdim, interpolation, ignore_nan):
             made = lerp(made, above, to_dtype(ranks > low, self.dtype) * 0.5)
         else:
             made = lerp(made, above, ranks - low)
-    # the q first, the reduced dimension in its place or gone
+    # the dimension of q comes first; the reduced dimension is kept or dropped
     made = movedim(made, [made.ndim - 1], [0])
     if keepdim:
         if self.ndim == 0 or dim is not None:

@@ -43,7 +43,7 @@ kthvalue_ = _ranked(
 )
 
 
-# the whole forms stand before the overloads
+# the forms without `dim` come before the overloads
 def _whole(name, text, example):
     operator = Composite(
         f"{name}(Tensor self) -> Tensor",

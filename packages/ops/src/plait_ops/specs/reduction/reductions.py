@@ -1,4 +1,4 @@
-"""Sums, means, products and their kin."""
+"""Sums, means, products, extremes, and logical reductions."""
 
 from plait_ops.calls import exclusive_prod, expand, ne, reshape
 from plait_ops.spec import Composite, Reduction
@@ -104,7 +104,7 @@ def _(g, self, result, dim):
 
 @prod_backward.decompose
 def _(grad, self, result, dim):
-    # products of all before and of all after: no division, so zeros are no trouble
+    # products of all elements before and after, without a division, so zeros need no special case
     small = reduced(self.shape, [wrap_dim("dim", dim, self.shape)], True)
     check(
         grad.shape == small and result.shape == small,

@@ -192,7 +192,8 @@ def _(grad, self, dim):
         grad.shape == self.shape,
         f"`grad` of shape {grad.shape} must have the shape of `self`, {self.shape}",
     )
-    # d_i = before_i * r_i with r_i = g_i + x_(i+1) * r_(i+1): no division, so zeros need no care
+    # d_i = before_i * r_i with r_i = g_i + x_(i+1) * r_(i+1): no division, so zeros need no special
+    # case
     if self.ndim == 0:
         return clone(grad)
     factors = conjugate(self)

@@ -87,7 +87,7 @@ def _(g, self, dim, correction):
 
 @std.vjp("self")
 def _(g, self, result, dim, correction):
-    # where all elements are equal the slope is infinite: 0 is one of its generalised derivatives
+    # if all elements are equal the slope is infinite; 0 is a generalised derivative
     return var_backward(masked_fill(g / (result * 2.0), eq(result, 0), 0.0), self, dim, correction)
 
 

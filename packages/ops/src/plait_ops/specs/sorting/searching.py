@@ -1,4 +1,4 @@
-"""Where values belong: binary search and membership."""
+"""Binary search and membership."""
 
 from plait_ops.calls import (
     bitwise_not,

@@ -1,4 +1,4 @@
-"""The same elements under another handle, with a history and without."""
+"""Aliases of a tensor, with and without history."""
 
 from plait_ops.spec import View
 from plait_ops.words import view as look

@@ -89,7 +89,7 @@ def _(self, indices_or_sections, dim):
 
 
 def _along(name, least, along, text, example):
-    """NumPy's hsplit and its kin: into so many equal parts, or at indices."""
+    """NumPy's hsplit, vsplit and dsplit: into a number of equal parts, or at indices."""
     sections = Composite(
         f"{name}(Tensor(a) self, int indices_or_sections|sections) -> Tensor(a)[]",
         doc=f"""

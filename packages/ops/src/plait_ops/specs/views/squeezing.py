@@ -1,4 +1,4 @@
-"""Views with dimensions of size 1 more or less."""
+"""Views with dimensions of size 1 added or removed."""
 
 from plait_ops.calls import reshape
 from plait_ops.spec import View
