@@ -24,7 +24,13 @@ from wheels import Builder  # noqa: E402
 PACKAGES = load_all()
 EVERYTHING = list(PACKAGES)
 CONFORMANCE_ROLES = ("kernels.cpu", "engine", "optimizer")
-BESIDE_TESTS = ("abi_growth", "attack", "jax", "oracle", "pretrained")  # folders with sessions of their own
+BESIDE_TESTS = (
+    "abi_growth",
+    "attack",
+    "jax",
+    "oracle",
+    "pretrained",
+)  # folders with sessions of their own
 CHECKED_BY_CLANG_FORMAT = ("packages", "benchmarks", "examples", "tests")
 
 # The tests with threads, for ThreadSanitizer.

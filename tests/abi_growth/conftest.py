@@ -40,7 +40,7 @@ def grow_header(text: str) -> str:
         "typedef const plait_header *const *plait_role;",
         "typedef const plait_header *const *plait_role;\n"
         f"{GUARD}\ntypedef struct plait_grown {{\n  plait_header h;\n  const char *name;\n"
-        "}} plait_grown; /* role \"grown\" */\n#endif".replace("}}", "}"),
+        '}} plait_grown; /* role "grown" */\n#endif'.replace("}}", "}"),
     )
 
 
@@ -74,6 +74,14 @@ def later_runtime(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     )
     grow_sources(sources)
     target = home / "site"
-    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation"]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--no-deps",
+        "--no-build-isolation",
+    ]
     subprocess.run([*command, "--target", str(target), str(sources)], check=True)
     return target

@@ -9,9 +9,8 @@ import pathlib
 import subprocess
 import sys
 
-import pytest
-
 import check_abi
+import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 STORED = ROOT / "packages" / "abi" / "tests" / "headers" / "0.3"
@@ -54,7 +53,9 @@ print(plait_abi.__path__[0], major, minor)
 
 def test_the_runtime_is_later_and_no_layout_broke(later_runtime: pathlib.Path) -> None:
     assert run(later_runtime, "-c", VERSION).split() == [f"{later_runtime}/plait_abi", "0", "4"]
-    old, new = (check_abi.layout(folder) for folder in (STORED, later_runtime / "plait_abi/include"))
+    old, new = (
+        check_abi.layout(folder) for folder in (STORED, later_runtime / "plait_abi/include")
+    )
     assert not list(check_abi.compare(old, new))
     assert all(new.sizes[name] > old.sizes[name] for name in set(old.sizes) - {*check_abi.FROZEN})
 

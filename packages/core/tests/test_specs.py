@@ -103,7 +103,9 @@ def test_a_kernel_of_a_composite_is_asked(spec: Operator) -> None:
     asked: list[list[Any]] = []
 
     def kernel(*values: Any) -> Any:
-        asked.append([each for value in values[len(spec.schema.arguments) :] for each in listed(value)])
+        asked.append(
+            [each for value in values[len(spec.schema.arguments) :] for each in listed(value)]
+        )
         return NotImplemented
 
     with plait_abi.kernel(spec.name, kernel):
