@@ -3,9 +3,10 @@
  *
  *   cc -std=c11 -O2 -shared -fPIC -I<headers> operator.c -o operator.so
  *
- * From Python: plait_abi.load("operator.so"), then plait_abi.operator("example_cube")(x), or
- * plait.example_cube(x), because of PLAIT_OP_FUNCTION. The derivative is written with operators, so
- * that it has derivatives itself; forward mode transposes it. plait_abi.detach("example-operator") takes the kernels back. */
+ * From Python: plait_abi.load("operator.so"), then plait_abi.operator("example_tent")(x), and for
+ * the other also plait.example_cube(x), because of PLAIT_OP_FUNCTION. The derivative is written
+ * with operators, so that it has derivatives itself; forward mode transposes it.
+ * plait_abi.detach("example-operator") takes the kernels back. */
 #include <math.h>
 #include <plait/abi.h>
 
@@ -97,7 +98,7 @@ static const plait_op_def cube_def = {PLAIT_HEADER(plait_op_def),
 static const plait_op_def tent_def = {PLAIT_HEADER(plait_op_def),
                                       "example_tent(Tensor self) -> Tensor",
                                       "max(0, 1 - |x|) of each element.",
-                                      PLAIT_OP_FUNCTION,
+                                      0,
                                       0,
                                       like_input,
                                       NULL,
