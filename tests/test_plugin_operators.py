@@ -44,6 +44,12 @@ def test_the_derivative_and_its_derivatives(operators: tuple[Any, Any]) -> None:
     assert cube(x.float()).dtype is pc.float32
 
 
+def test_flags_say_what_is_a_function(operators: tuple[Any, Any]) -> None:
+    cube, _ = operators
+    assert pc.example_cube(points()).tolist() == cube(points()).tolist()
+    assert not hasattr(pc, "example_tent") and not hasattr(pc.Tensor, "example_cube")
+
+
 def test_forward_mode_transposes_it(operators: tuple[Any, Any]) -> None:
     cube, _ = operators
     x = points()

@@ -4,7 +4,7 @@
  *   cc -std=c11 -O2 -shared -fPIC -I<headers> operator.c -o cube.so
  *
  * (not operator.so, which Python would take for its module operator). From Python:
- * plait_abi.load("./cube.so"), then plait_abi.operator("example_cube")(x), or
+ * plait_abi.load("./cube.so"), then plait_abi.operator("example_tent")(x), and for the other also
  * plait.example_cube(x), because of PLAIT_OP_FUNCTION. The derivative is written with operators, so
  * that it has derivatives itself; forward mode transposes it. plait_abi.detach("example-operator")
  * takes the kernels back. */
@@ -99,7 +99,7 @@ static const plait_op_def cube_def = {PLAIT_HEADER(plait_op_def),
 static const plait_op_def tent_def = {PLAIT_HEADER(plait_op_def),
                                       "example_tent(Tensor self) -> Tensor",
                                       "max(0, 1 - |x|) of each element.",
-                                      PLAIT_OP_FUNCTION,
+                                      0,
                                       like_input,
                                       NULL,
                                       NULL,

@@ -9,6 +9,7 @@ import torch
 
 import plait_core as pc
 import plait_nn
+from plait_abi import operator
 
 __all__ = ["DRAWS", "INPLACE", "WRAPPED", "convert", "flat", "full_name", "ours_of", "samples_of"]
 
@@ -36,6 +37,8 @@ WRAPPED: dict[str, Callable[..., Any]] = {
         plait_nn.functional.embedding_bag(indices, weight, **options)
     ),
     "linalg.lstsq.grad_oriented": lambda a, b, driver: pc.linalg.lstsq(a, b, driver=driver)[:2],
+    "native_layer_norm": operator("native_layer_norm"),
+    "slice": operator("slice"),
     "linalg.pinv.singular": lambda a, b: pc.linalg.pinv(a @ b.mT),
 }
 """What the database's own functions of these names do with their arguments."""

@@ -42,6 +42,14 @@ def test_tensor_types(torch: Any) -> None:
         x.type("torch.Nothing")
 
 
+def test_operators_that_are_parts_of_others(torch: Any) -> None:
+    x = torch.arange(6.0).reshape(2, 3)
+    made, mean, scale = torch.native_layer_norm(x, (3,), None, None, 1e-5)
+    assert torch.allclose(made, torch.layer_norm(x, (3,))) and mean.tolist() == [[1.0], [4.0]]
+    assert scale.shape == (2, 1)
+    assert (torch._standard_gamma(torch.ones(5)) > 0).all()
+
+
 def test_older_forms_of_methods(torch: Any) -> None:
     x = torch.ones(2)
     with pytest.warns(UserWarning, match=r"add_\(number"):

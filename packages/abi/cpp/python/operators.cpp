@@ -339,7 +339,9 @@ PyObject *operator_names(PyObject *, PyObject *) {
 PyMethodDef functions[] = {{"operator", entry<operator_function>, METH_O,
                             "operator(name, /)\n--\n\nThe operator of that name: a base name with "
                             "all its overloads, `max.dim` for one, `relu_` "
-                            "and `scatter_.value` for the in-place form."},
+                            "and `scatter_.value` for the in-place form. Every operator can be "
+                            "called so, also one that is neither a function of the package nor a "
+                            "method of tensors."},
                            {"operator_names", entry<operator_names>, METH_NOARGS,
                             "operator_names()\n--\n\n(name, variants) of every operator and its "
                             "in-place form: how it is called beside `operator(name)`, words out of "

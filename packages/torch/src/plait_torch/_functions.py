@@ -7,6 +7,7 @@ from typing import Any
 import plait
 import plait.nn.functional as F
 from plait import linalg
+from plait_abi import operator
 
 # PyTorch has these both in `torch` and in `torch.nn.functional`, with the same arguments
 _OF_FUNCTIONAL = (
@@ -30,8 +31,12 @@ _OF_FUNCTIONAL = (
     "group_norm",
 )
 
+# operators that are parts of others in plait and functions in PyTorch, with the same arguments
+_PARTS = ("_standard_gamma", "native_layer_norm")
+
 __all__ = [  # noqa: PLE0604 - names of a table
     *_OF_FUNCTIONAL,
+    *_PARTS,
     "constant_pad_nd",
     "dropout_",
     "fill",
@@ -57,6 +62,7 @@ for _name in _OF_FUNCTIONAL:
         globals()[_name] = getattr(F, _name)
     else:
         __all__.remove(_name)
+globals().update({_name: operator(_name) for _name in _PARTS})
 
 
 def range(start: float = 0, end: float | None = None, step: float = 1, **options: Any) -> Any:
