@@ -115,6 +115,8 @@ def commands(page: Path) -> str:
 @pytest.mark.parametrize("name", ["replacing", "conformance", "native", "second-engine"])
 def test_the_commands_of_a_page_run(name: str, tmp_path: Path) -> None:
     page = next(page for page in pages() if page.stem == name)
+    if "pkg-config" in commands(page) and not shutil.which("pkg-config"):
+        pytest.skip("pkg-config is not installed")
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     (tmp_path / "mypackage.py").write_text(
         "from plait_optim import SGD\n\n\nclass Lion(SGD):\n    pass\n\n\nShampoo = Lion\n"
@@ -149,14 +151,3 @@ def test_the_commands_of_a_page_run(name: str, tmp_path: Path) -> None:
         assert "step 2000" in run.stdout
     else:
         assert "test_" in run.stdout
-
-
-def test_the_operators_to_replace_have_kernels() -> None:
-    import plait_core  # noqa: F401  brings them
-
-    text = (ROOT / "docs" / "guides" / "replacing.md").read_text()
-    rows = re.findall(r"^\| (?!For)[^|]+\|([^|]*)\|([^|]*)\|$", text, re.MULTILINE)
-    named = {name for row in rows for cell in row for name in re.findall(r"`(\w+)`", cell)}
-    assert len(named) > 40
-    kernels = {record.name for record in plait_abi.records() if record.kind == "kernel"}
-    assert named <= kernels, sorted(named - kernels)
