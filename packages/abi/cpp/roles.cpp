@@ -179,7 +179,7 @@ void put(const std::string &role, int32_t device_type) {
 plait_status provide(plait_thread *thread, const char *role, int32_t device_type,
                      const plait_header *table, const plait_plugin *who, uint64_t *undo) {
   return border(thread, "provide", [&]() -> plait_status {
-    if (!role || !place_of(role, device_type))
+    if (!role || !slot_of(role, device_type))
       return raise(thread, PLAIT_VALUE_ERROR, "provide", "there is no role `%s` for device type %d",
                    role ? role : "NULL", device_type);
     if (!table)
@@ -199,7 +199,7 @@ plait_status provide(plait_thread *thread, const char *role, int32_t device_type
 }
 
 const plait_header *const *role(const char *name, int32_t device_type) {
-  return name ? place_of(name, device_type) : nullptr;
+  return name ? slot_of(name, device_type) : nullptr;
 }
 
 bool retract_role(uint64_t undo) {
