@@ -27,7 +27,8 @@ static uint64_t mixed(uint64_t z) {
   return z ^ z >> 31;
 }
 
-/* Block b of turn t has the states 2 b and 2 b + 1 of the sequence that starts at the mixed seed. */
+/* Block b of turn t has the states 2 b and 2 b + 1 of the sequence that starts at the mixed seed.
+ */
 static void fill(void *ctx, uint64_t seed, uint64_t offset, uint32_t turn, uint64_t blocks,
                  uint32_t *words) {
   (void)ctx;

@@ -115,9 +115,9 @@ Tensor Pass::unpacked(const Node *n, const Call &call, const Saved &s) const {
           "`%s` (%s, shape %s), which the derivative needs, was overwritten in place after it was "
           "saved: it is at version %llu, saved at version %llu; use the out-of-place form of the "
           "operator that wrote it, or clone() the tensor first",
-          s.result ? "its result" : plait_arg_at(call.op, s.argument)->name, plait::name(t->dl.dtype),
-          shape_text(t).c_str(), static_cast<unsigned long long>(version(t)),
-          static_cast<unsigned long long>(s.version));
+          s.result ? "its result" : plait_arg_at(call.op, s.argument)->name,
+          plait::name(t->dl.dtype), shape_text(t).c_str(),
+          static_cast<unsigned long long>(version(t)), static_cast<unsigned long long>(s.version));
   if (!create_ || !differentiable(t->dl.dtype)) return s.bytes;
   const Place to = s.result ? Place{Ref<Node>::share(const_cast<Node *>(n)), s.position}
                             : n->edges[s.position].to;

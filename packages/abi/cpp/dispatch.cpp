@@ -245,8 +245,7 @@ bool is_dense(const plait_tensor *t) {  // each element of its span belongs to o
 plait_status result_like(Frame *f, uint16_t i, const plait_value &made) {
   if (made.tag == PLAIT_TENSOR) {
     const DLTensor &t = made.u.t->dl;
-    return result_strided(f, i, t.dtype, t.ndim, t.shape,
-                          is_dense(made.u.t) ? t.strides : nullptr);
+    return result_strided(f, i, t.dtype, t.ndim, t.shape, is_dense(made.u.t) ? t.strides : nullptr);
   }
   for (uint32_t k = 0; made.tag == PLAIT_TENSORS && k < made.n; k++) {
     const DLTensor &t = made.u.ts[k]->dl;
@@ -360,8 +359,7 @@ plait_status base(plait_call *c) {
     return PLAIT_OK;
   }
   release_all(f.out_, c->n_out);
-  if (s == PLAIT_DECLINE)
-    return op->def->decompose ? decomposed(c, Layers::off) : no_kernel(c);
+  if (s == PLAIT_DECLINE) return op->def->decompose ? decomposed(c, Layers::off) : no_kernel(c);
   return s;
 }
 
@@ -369,8 +367,7 @@ plait_status layered(plait_call *c) {
   const plait_op *op = c->op;
   // a composite's own kernel runs only if no layer needs to see the operators that it is made of
   if (op->flags & PLAIT_OP_COMPOSITE) {
-    const bool fused =
-        backend_entry(op, c->device.device_type) && (!c->todo || op->def->vjp);
+    const bool fused = backend_entry(op, c->device.device_type) && (!c->todo || op->def->vjp);
     if (!fused) return decomposed(c, Layers::on, c->todo);
   }
   return call_below(c);
@@ -424,8 +421,9 @@ plait_status base_call(const plait_op *op, plait_thread *thread, plait_value *in
 plait_status call(plait_call *c) {
   uint64_t layers = 0;
   if (__builtin_expect(c->size < PLAIT_END_OF(plait_call, owned), 0))
-    return raise(c->thread, PLAIT_VALUE_ERROR, c->op->name, "a plait_call of %u bytes; %zu are required",
-                 c->size, PLAIT_END_OF(plait_call, owned));
+    return raise(c->thread, PLAIT_VALUE_ERROR, c->op->name,
+                 "a plait_call of %u bytes; %zu are required", c->size,
+                 PLAIT_END_OF(plait_call, owned));
   if (const plait_status s = choose_device(c, &layers); s < 0) return s;
   c->todo = (layers | c->thread->included) & ~c->thread->excluded &
             __atomic_load_n(&c->op->layer_mask, __ATOMIC_ACQUIRE);

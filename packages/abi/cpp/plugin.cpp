@@ -25,9 +25,8 @@ void quiesce_all() {
 bool version_fits(plait_thread *thread, const char *what, const plait_header &h) {
   const bool too_old = h.major == 0 && h.minor < 3;  // 0.3 is the first that later ones run
   if (h.major == PLAIT_ABI_MAJOR && h.minor <= PLAIT_ABI_MINOR && !too_old) return true;
-  raise(thread, PLAIT_ERROR, nullptr,
-        "%s was built for plait ABI %u.%u, this runtime is %d.%d; %s", what, h.major, h.minor,
-        PLAIT_ABI_MAJOR, PLAIT_ABI_MINOR,
+  raise(thread, PLAIT_ERROR, nullptr, "%s was built for plait ABI %u.%u, this runtime is %d.%d; %s",
+        what, h.major, h.minor, PLAIT_ABI_MAJOR, PLAIT_ABI_MINOR,
         h.major == PLAIT_ABI_MAJOR && !too_old
             ? "install a later plait-abi, or build it with an older PLAIT_TARGET"
             : "rebuild it or install the matching plait-abi");
@@ -62,7 +61,8 @@ plait_status attach(plait_thread *thread, const plait_plugin *p) {
   return border(thread, "attach", [&]() -> plait_status {
     const char *name = p->name ? p->name : "a plug-in";
     if (!version_fits(thread, name, p->h)) return PLAIT_ERROR;
-    if (!size_fits(thread, name, p->h, PLAIT_END_OF(plait_plugin, quiesce))) return PLAIT_VALUE_ERROR;
+    if (!size_fits(thread, name, p->h, PLAIT_END_OF(plait_plugin, quiesce)))
+      return PLAIT_VALUE_ERROR;
     if (!flags_fit(thread, name, p->flags, PLAIT_PLUGIN_DEFAULT)) return PLAIT_VALUE_ERROR;
     if (!p->name || !p->version)
       return raise(thread, PLAIT_VALUE_ERROR, "attach", "a plug-in must have a name and a version");

@@ -48,7 +48,7 @@ void plain_free(void *, void *data, uint64_t nbytes, void *) {
   live_blocks--;
 }
 void plain_stats(void *, plait_alloc_stats *s) {
-  const plait_alloc_stats all{s->size,     live_bytes,  live_blocks, 0,
+  const plait_alloc_stats all{s->size,    live_bytes,  live_blocks, 0,
                               peak_bytes, allocations, allocations, 0};
   std::memcpy(s, &all, std::min<size_t>(s->size, sizeof all));
 }
@@ -76,8 +76,8 @@ void counter_reserve(void *ctx, plait_generator *g, uint64_t blocks, uint64_t *s
   *seed = __atomic_load_n(&g->seed, __ATOMIC_RELAXED);
   *offset = __atomic_fetch_add(&g->offset, blocks, __ATOMIC_RELAXED);
 }
-const plait_rng counter{PLAIT_HEADER(plait_rng), "counter", nullptr, counter_reserve,
-                        counter_default, nullptr};
+const plait_rng counter{PLAIT_HEADER(plait_rng), "counter",       nullptr,
+                        counter_reserve,         counter_default, nullptr};
 
 // The providers of each role.
 
@@ -117,7 +117,10 @@ struct Contract {
   std::vector<Required> fields;
 };
 const Contract &contract_of(const std::string &role) {
-#define FIELD(T, field) {#field, offsetof(T, field)}
+#define FIELD(T, field)        \
+  {                            \
+    #field, offsetof(T, field) \
+  }
   static const std::unordered_map<std::string, Contract> all{
       {"executor",
        {PLAIT_END_OF(plait_executor, set_width),
@@ -130,8 +133,7 @@ const Contract &contract_of(const std::string &role) {
        {PLAIT_END_OF(plait_host, release),
         {FIELD(plait_host, name), FIELD(plait_host, hold), FIELD(plait_host, object),
          FIELD(plait_host, apply), FIELD(plait_host, site), FIELD(plait_host, describe),
-         FIELD(plait_host, interrupted), FIELD(plait_host, unlocked),
-         FIELD(plait_host, release)}}},
+         FIELD(plait_host, interrupted), FIELD(plait_host, unlocked), FIELD(plait_host, release)}}},
       {"engine",
        {PLAIT_END_OF(plait_engine, record),
         {FIELD(plait_engine, name), FIELD(plait_engine, enabled), FIELD(plait_engine, set_enabled),

@@ -199,8 +199,16 @@ struct Definition {
   plait_kernel kernel;
 };
 plait_op_def define(const char *schema, uint64_t flags, plait_kernel shape, const char *doc = "") {
-  return {
-      PLAIT_HEADER(plait_op_def), schema, doc, flags, shape, nullptr, nullptr, nullptr, nullptr, nullptr};
+  return {PLAIT_HEADER(plait_op_def),
+          schema,
+          doc,
+          flags,
+          shape,
+          nullptr,
+          nullptr,
+          nullptr,
+          nullptr,
+          nullptr};
 }
 const Definition definitions[] = {
     {define(
@@ -253,14 +261,14 @@ plait_status init(const plait_runtime *r, const plait_plugin *self) {
 
 extern "C" {
 extern __attribute__((visibility("default"))) const plait_plugin plait_plugin_v1;
-const plait_plugin plait_plugin_v1 = {
-    PLAIT_HEADER(plait_plugin), "probe", "0.1", 0, init, nullptr};
+const plait_plugin plait_plugin_v1 = {PLAIT_HEADER(plait_plugin), "probe", "0.1", 0, init, nullptr};
 
 // For tests of the host role: what an engine does with a held callable, on a thread without the
 // GIL.
 plait_object *probe_held;
 __attribute__((visibility("default"))) void probe_hold(void *object) {
-  probe_held = plait::role<plait_host>(runtime)->hold(plait::role<plait_host>(runtime)->ctx, object);
+  probe_held =
+      plait::role<plait_host>(runtime)->hold(plait::role<plait_host>(runtime)->ctx, object);
 }
 __attribute__((visibility("default"))) void probe_drop(void) {
   plait_release_object(probe_held);

@@ -232,9 +232,16 @@ TEST(bad_schemas_are_errors) {
        {"x", "x(Tensor)", "x(Tenso self) -> Tensor", "x(Tensor self) -> Tensor(b)",
         "x(Tensor self) -> ", "x(int! n) -> Tensor", "x(Tensor self=) -> Tensor",
         "x(bool[] b) -> Tensor", "x(Tensor a) -> Tensor y z"}) {
-    const plait_op_def def{
-        PLAIT_HEADER(plait_op_def), bad, "", 0, like_shape, nullptr, nullptr, nullptr, nullptr,
-        nullptr};
+    const plait_op_def def{PLAIT_HEADER(plait_op_def),
+                           bad,
+                           "",
+                           0,
+                           like_shape,
+                           nullptr,
+                           nullptr,
+                           nullptr,
+                           nullptr,
+                           nullptr};
     const plait_op *op = nullptr;
     REQUIRE(rt->define(th, &def, &op) == PLAIT_ERROR);
     REQUIRE(error_has({"define: schema", bad, "position"}));
@@ -476,8 +483,8 @@ TEST(an_allocator_can_be_replaced_and_taken_back) {
   REQUIRE(lent == 0);
 }
 const plait_plugin chosen_plugin{PLAIT_HEADER(plait_plugin), "chosen", "1", 0, nullptr, nullptr};
-const plait_plugin default_plugin{
-    PLAIT_HEADER(plait_plugin), "default", "1", PLAIT_PLUGIN_DEFAULT, nullptr, nullptr};
+const plait_plugin default_plugin{PLAIT_HEADER(plait_plugin), "default", "1",
+                                  PLAIT_PLUGIN_DEFAULT,       nullptr,   nullptr};
 TEST(a_default_takes_no_role_from_what_was_chosen_before) {
   const plait_executor *built_in = role<plait_executor>(th->runtime);
   plait_executor mine = *built_in, theirs = *built_in, later = *built_in;
@@ -532,8 +539,7 @@ plait_status plugin_init(const plait_runtime *r, const plait_plugin *self) {
 }
 TEST(a_plugin_can_be_detached_and_comes_back) {
   define_basics();
-  static const plait_plugin p{
-      PLAIT_HEADER(plait_plugin), "counting", "1", 0, plugin_init, nullptr};
+  static const plait_plugin p{PLAIT_HEADER(plait_plugin), "counting", "1", 0, plugin_init, nullptr};
   const Tensor x = make({1}, {2});
   const auto go = [&x] {
     plait_value out = none();
@@ -556,9 +562,16 @@ plait_status failing_init(const plait_runtime *r, const plait_plugin *self) {
                                 [](void *, const plait_event *, uint64_t *) { events_of_plugin++; },
                                 nullptr};
   static plait_executor mine = *role<plait_executor>(r);
-  static const plait_op_def def{
-      PLAIT_HEADER(plait_op_def), "half_way(Tensor self) -> Tensor", "", 0, like_shape, nullptr,
-      nullptr, nullptr, nullptr, nullptr};
+  static const plait_op_def def{PLAIT_HEADER(plait_op_def),
+                                "half_way(Tensor self) -> Tensor",
+                                "",
+                                0,
+                                like_shape,
+                                nullptr,
+                                nullptr,
+                                nullptr,
+                                nullptr,
+                                nullptr};
   const auto count = [](plait_call *) -> plait_status {
     calls_of_plugin++;
     return PLAIT_DECLINE;
@@ -573,7 +586,8 @@ TEST(a_plugin_whose_init_fails_leaves_nothing) {
   define_basics();
   static const plait_plugin p{PLAIT_HEADER(plait_plugin), "half", "1", 0, failing_init, nullptr};
   const plait_executor *before = role<plait_executor>(rt);
-  const uint64_t operators = rt->ops(nullptr, 0), records = rt->report(nullptr, 0, sizeof(plait_record));
+  const uint64_t operators = rt->ops(nullptr, 0),
+                 records = rt->report(nullptr, 0, sizeof(plait_record));
   for (int round = 0; round < 2; round++) {
     REQUIRE(rt->attach(th, &p) == PLAIT_VALUE_ERROR && error_has({"half", "no licence"}));
     REQUIRE(role<plait_executor>(rt) == before && !rt->op("half_way"));
@@ -587,7 +601,10 @@ TEST(a_plugin_whose_init_fails_leaves_nothing) {
 }
 TEST(an_init_that_fails_without_a_text_is_named) {
   static const plait_plugin p{
-      PLAIT_HEADER(plait_plugin), "mute", "1", 0,
+      PLAIT_HEADER(plait_plugin),
+      "mute",
+      "1",
+      0,
       [](const plait_runtime *, const plait_plugin *) -> plait_status { return PLAIT_ERROR; },
       nullptr};
   REQUIRE(rt->attach(th, &p) == PLAIT_ERROR && error_has({"mute", "status -1"}));
@@ -622,7 +639,8 @@ TEST(tables_without_a_function_are_refused) {
   REQUIRE(rt->provide(th, "optimiser", 0, &allocator.h, nullptr, nullptr) == PLAIT_VALUE_ERROR &&
           error_has({"`optimiser`"}));
   REQUIRE(!rt->role("optimiser", 0) && !rt->role("device", -1) && !rt->role("device", 1 << 20));
-  const plait_observer blind{PLAIT_HEADER(plait_observer), nullptr, PLAIT_EVENT_OP, nullptr, nullptr};
+  const plait_observer blind{PLAIT_HEADER(plait_observer), nullptr, PLAIT_EVENT_OP, nullptr,
+                             nullptr};
   REQUIRE(rt->observe(th, &blind, 1) == PLAIT_VALUE_ERROR && error_has({"`begin`"}));
 }
 TEST(memory_that_breaks_its_contract_is_an_error) {
@@ -676,8 +694,16 @@ TEST(a_kernel_that_says_nothing_is_named) {
   }
 }
 TEST(definitions_that_contradict_themselves_are_refused) {
-  plait_op_def def{PLAIT_HEADER(plait_op_def), "odd(Tensor self) -> Tensor", "", 0, like_shape,
-                   nullptr, nullptr, nullptr, nullptr, nullptr};
+  plait_op_def def{PLAIT_HEADER(plait_op_def),
+                   "odd(Tensor self) -> Tensor",
+                   "",
+                   0,
+                   like_shape,
+                   nullptr,
+                   nullptr,
+                   nullptr,
+                   nullptr,
+                   nullptr};
   def.flags = uint64_t(1) << 40;
   REQUIRE(rt->define(th, &def, nullptr) == PLAIT_VALUE_ERROR && error_has({"odd", "bit 40"}));
   def.flags = uint64_t(1) << 30;  // may be ignored
@@ -691,7 +717,8 @@ TEST(definitions_that_contradict_themselves_are_refused) {
   REQUIRE(rt->define(th, &other, nullptr) == PLAIT_VALUE_ERROR && error_has({"odder", "`saves`"}));
   other.vjp = nullptr, other.shape = nullptr;
   REQUIRE(rt->define(th, &other, nullptr) == PLAIT_VALUE_ERROR && error_has({"odder", "shape"}));
-  const plait_op *view = define("look(Tensor(a) self) -> Tensor(a)", PLAIT_OP_VIEW, like_shape, nullptr);
+  const plait_op *view =
+      define("look(Tensor(a) self) -> Tensor(a)", PLAIT_OP_VIEW, like_shape, nullptr);
   REQUIRE(rt->implement(th, view, kDLCPU, twice_kernel, nullptr, nullptr, nullptr) ==
               PLAIT_VALUE_ERROR &&
           error_has({"look", "view"}));
@@ -721,26 +748,27 @@ TEST(a_kernel_for_all_operators_serves_what_nothing_else_does) {
   check(run("twice_later", {value(x)}, &out));
   REQUIRE(catch_all_calls == 1 && *at(out.u.t, 1) == 4);
   rt->release_value(&out);
-  REQUIRE(run("never", {value(x)}, &out) == PLAIT_NOT_IMPLEMENTED && error_has({"never", "no kernel"}));
+  REQUIRE(run("never", {value(x)}, &out) == PLAIT_NOT_IMPLEMENTED &&
+          error_has({"never", "no kernel"}));
   check(rt->retract(th, undo));
   REQUIRE(run("twice_later", {value(x)}, &out) == PLAIT_NOT_IMPLEMENTED && catch_all_calls == 2);
 }
 int fused_calls;
 TEST(a_kernel_of_a_composite_runs) {
   define_basics();
-  const plait_op *op =
-      define("four_times(Tensor self, *, Tensor? like=None) -> Tensor",
-             PLAIT_OP_COMPOSITE | PLAIT_OP_INPLACE | PLAIT_OP_OUT, nullptr, nullptr,
-             [](plait_call *c) -> plait_status {
-               if (c->in[1].tag == PLAIT_TENSOR)
-                 return rt->fail(c, PLAIT_SHAPE_ERROR, "`like` does not fit");
-               plait_value two;
-               plait_status s = try_call(c->thread, rt->op("twice"), c->in, 1, &two);
-               if (s < 0) return s;
-               s = try_call(c->thread, rt->op("twice"), &two, 1, c->out);
-               rt->release_value(&two);
-               return s;
-             });
+  const plait_op *op = define("four_times(Tensor self, *, Tensor? like=None) -> Tensor",
+                              PLAIT_OP_COMPOSITE | PLAIT_OP_INPLACE | PLAIT_OP_OUT, nullptr,
+                              nullptr, [](plait_call *c) -> plait_status {
+                                if (c->in[1].tag == PLAIT_TENSOR)
+                                  return rt->fail(c, PLAIT_SHAPE_ERROR, "`like` does not fit");
+                                plait_value two;
+                                plait_status s =
+                                    try_call(c->thread, rt->op("twice"), c->in, 1, &two);
+                                if (s < 0) return s;
+                                s = try_call(c->thread, rt->op("twice"), &two, 1, c->out);
+                                rt->release_value(&two);
+                                return s;
+                              });
   const auto fused = [](plait_call *c) -> plait_status {
     fused_calls++;
     if (*at(c->in[0].u.t, 0) < 0) return PLAIT_DECLINE;

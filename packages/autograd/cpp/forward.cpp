@@ -116,8 +116,7 @@ plait_status writer(plait_call *c, uint32_t written, const Tangents &tangents,
       all |= bit_of(position);
       if (written >> argument & 1) own |= bit_of(position);
     });
-    if (needs_of(c, all).in & own)
-      refuse_tangents(c, "its derivative reads what it overwrites");
+    if (needs_of(c, all).in & own) refuse_tangents(c, "its derivative reads what it overwrites");
   }
   const plait_status s = engine.runtime->call_below(c);
   if (s != PLAIT_OK) return s;

@@ -30,8 +30,9 @@ plait_tensor *shadow(plait_thread *thread, const Layout &l) {
 
 [[noreturn]] void overwritten(plait_thread *thread, const OpNode *n, const Saved &saved,
                               const plait_tensor *t, uint64_t now) {
-  const std::string what =
-      saved.result ? "its result" : std::string("`") + plait_arg_at(n->op, saved.argument)->name + "`";
+  const std::string what = saved.result
+                               ? "its result"
+                               : std::string("`") + plait_arg_at(n->op, saved.argument)->name + "`";
   Write write;
   std::string by = "an in-place operator";
   const bool known = write_after(t->storage, saved.version, n->sequence, &write);
@@ -89,7 +90,8 @@ Unpacked::Unpacked(plait_thread *thread, OpNode *node, bool keep, bool create, V
     check_versions(thread, node, node->saved, held_);
     if (n) unpack_all(thread);
     if (n && create) give_history(thread, within);
-    for (uint32_t i = 0; i < node->n_shapes; i++) held_[n_held_++] = shadow(thread, node->shapes[i].layout);
+    for (uint32_t i = 0; i < node->n_shapes; i++)
+      held_[n_held_++] = shadow(thread, node->shapes[i].layout);
     size_t room = 0;
     for (uint32_t i = 0; i < node->n_in; i++) room += in_[i].tag == PLAIT_TENSORS ? in_[i].n : 0;
     list_.resize(room);

@@ -303,7 +303,8 @@ namespace {
     const std::string name = op ? written_name(op->op, op->form) : node_name(first);
     forward = "; in the forward pass the first NaN ";
     if (x->nan == Nan::took && op)
-      forward += std::string("came in as `") + plait_arg_at(op->op, x->argument)->name + "` of " + name;
+      forward +=
+          std::string("came in as `") + plait_arg_at(op->op, x->argument)->name + "` of " + name;
     else
       forward += "was made by " + name;
     forward += where(first);

@@ -33,5 +33,5 @@ static plait_status init(const plait_runtime *runtime, const plait_plugin *self)
   return runtime->implement(runtime->thread(), runtime->op("mul"), kDLCPU, mul, NULL, self, NULL);
 }
 
-__attribute__((visibility("default"))) const plait_plugin plait_plugin_v1 = {
-    PLAIT_HEADER(plait_plugin), "foreign", "1.0", 0, init, NULL};
+__attribute__((visibility("default")))
+const plait_plugin plait_plugin_v1 = {PLAIT_HEADER(plait_plugin), "foreign", "1.0", 0, init, NULL};

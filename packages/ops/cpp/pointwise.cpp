@@ -61,8 +61,8 @@ struct Operands {
     for (uint32_t i = 0; i < x.op->n_args; i++)
       if (in[i].tag == PLAIT_COMPLEX && category(d) != Category::complex)
         fail(x, PLAIT_DTYPE_ERROR,
-             std::string("`") + plait_arg_at(x.op, i)->name + "` must be a real number for " + name(d) +
-                 " tensors; got a complex number");
+             std::string("`") + plait_arg_at(x.op, i)->name + "` must be a real number for " +
+                 name(d) + " tensors; got a complex number");
     return d;
   }
   // the dtype of the first operand, to which the others are cast
@@ -246,7 +246,8 @@ uint64_t position_of(const plait_op *op, const plait_value *in, uint32_t argumen
     if (plait_arg_at(op, i)->kind == PLAIT_KIND_TENSORS)
       position += in[i].tag == PLAIT_TENSORS ? in[i].n : 0;
     else
-      position += plait_arg_at(op, i)->kind == PLAIT_KIND_TENSOR || plait_arg_at(op, i)->kind == PLAIT_KIND_OPERAND;
+      position += plait_arg_at(op, i)->kind == PLAIT_KIND_TENSOR ||
+                  plait_arg_at(op, i)->kind == PLAIT_KIND_OPERAND;
   }
   return position;
 }

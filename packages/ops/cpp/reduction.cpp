@@ -13,8 +13,8 @@ DType made_dtype(const Scope &x, const ReductionRule &rule, DType in) {
       fail(x, PLAIT_DTYPE_ERROR, "`dtype` " + not_in_group(asked.u.dtype, rule.group));
     if (category(in) == Category::complex && category(asked.u.dtype) != Category::complex)
       fail(x, PLAIT_DTYPE_ERROR,
-           std::string("`dtype` must be complex for `") + plait_arg_at(x.op, 0)->name + "` of " + name(in) +
-               "; got " + name(asked.u.dtype));
+           std::string("`dtype` must be complex for `") + plait_arg_at(x.op, 0)->name + "` of " +
+               name(in) + "; got " + name(asked.u.dtype));
     if (!same(asked.u.dtype, accumulated(in))) cast_argument(x, 0, asked.u.dtype);
     return asked.u.dtype;
   }
@@ -45,10 +45,12 @@ void reduce(const Scope &x, const ReductionRule &rule) {
   // with dtype= only that dtype must be supported
   if (is_none(dtype) && !in_group(self->dl.dtype, rule.group))
     fail(x, PLAIT_DTYPE_ERROR,
-         std::string("`") + plait_arg_at(x.op, 0)->name + "` " + not_in_group(self->dl.dtype, rule.group) +
+         std::string("`") + plait_arg_at(x.op, 0)->name + "` " +
+             not_in_group(self->dl.dtype, rule.group) +
              (rule.dtype >= 0 ? "; or give `dtype`" : ""));
   const bool keepdim = rule.keepdim >= 0 && as_bool(x.call->in[rule.keepdim]);
-  const Dims over = reduce_dims(x, rule.dim >= 0 ? plait_arg_at(x.op, rule.dim)->name : "dim", dims, shape);
+  const Dims over =
+      reduce_dims(x, rule.dim >= 0 ? plait_arg_at(x.op, rule.dim)->name : "dim", dims, shape);
   for (int64_t d : over)
     if (!rule.identity && d < shape.size() && shape[d] == 0)
       fail(x, PLAIT_SHAPE_ERROR,

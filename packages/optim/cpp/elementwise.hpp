@@ -96,9 +96,9 @@ inline plait_status check_fractions(const plait_call *call, std::initializer_lis
 // The list of numbers in `which` holds one for each parameter.
 inline plait_status check_per_parameter(const plait_call *call, int which) {
   if (call->in[which].n == call->in[0].n) return PLAIT_OK;
-  return call->thread->runtime->fail(call, PLAIT_VALUE_ERROR,
-                                     "`%s` must hold one number for each of `params`, %u; got %u",
-                                     plait_arg_at(call->op, which)->name, call->in[0].n, call->in[which].n);
+  return call->thread->runtime->fail(
+      call, PLAIT_VALUE_ERROR, "`%s` must hold one number for each of `params`, %u; got %u",
+      plait_arg_at(call->op, which)->name, call->in[0].n, call->in[which].n);
 }
 
 }  // namespace plait::optim

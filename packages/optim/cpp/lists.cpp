@@ -15,8 +15,8 @@ bool same_shape(const plait_tensor *a, const plait_tensor *b) {
 plait_status check_param(const plait_call *call, uint32_t i, const plait_tensor *p) {
   if (is_real_floating(p->dl.dtype)) return PLAIT_OK;
   return call->thread->runtime->fail(
-      call, PLAIT_DTYPE_ERROR, "`%s[%u]` must be %s; got %s of shape %s", plait_arg_at(call->op, 0)->name, i,
-      floating_names, name(p->dl.dtype), shape_text(p).c_str());
+      call, PLAIT_DTYPE_ERROR, "`%s[%u]` must be %s; got %s of shape %s",
+      plait_arg_at(call->op, 0)->name, i, floating_names, name(p->dl.dtype), shape_text(p).c_str());
 }
 
 plait_status check_partner(const plait_call *call, const char *list, uint32_t i,

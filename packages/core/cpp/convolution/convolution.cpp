@@ -70,14 +70,14 @@ plait_status forward(const plait_call *c, const Conv &v, const T *x, const T *w,
                                for (int64_t j = 0; j < positions; j++) to[o * area + j] = value;
                              }
                            gemm_serial(Product<T>{m,
-                                                     positions,
-                                                     k,
-                                                     T(1),
-                                                     {w + group * m * k, k, 1},
-                                                     columns,
-                                                     bias ? T(1) : T(0),
-                                                     to,
-                                                     area});
+                                                  positions,
+                                                  k,
+                                                  T(1),
+                                                  {w + group * m * k, k, 1},
+                                                  columns,
+                                                  bias ? T(1) : T(0),
+                                                  to,
+                                                  area});
                          });
 }
 
@@ -85,23 +85,16 @@ template <class T>
 plait_status backward_input(const plait_call *c, const Conv &v, const T *gy, const T *w, T *gx) {
   const int64_t k = v.patch(), m = v.goc(), area = v.oh * v.ow, image_size = v.gc() * v.h * v.w;
   const bool direct = v.is_pointwise();
-  return with_scratch<T>(c, v.n * v.groups, grain_for(v, area), direct ? 0 : k * area,
-                         [&](int64_t t, T *col) {
-                           const Matrix<T> weight{w + t % v.groups * m * k, 1, k};
-                           T *to = gx + t * image_size;
-                           gemm_serial(Product<T>{k,
-                                                     area,
-                                                     m,
-                                                     T(1),
-                                                     weight,
-                                                     {gy + t * m * area, area, 1},
-                                                     T(0),
-                                                     direct ? to : col,
-                                                     area});
-                           if (direct) return;
-                           memset(to, 0, size_t(image_size) * sizeof(T));
-                           columns_to_image(v, col, to);
-                         });
+  return with_scratch<T>(
+      c, v.n * v.groups, grain_for(v, area), direct ? 0 : k * area, [&](int64_t t, T *col) {
+        const Matrix<T> weight{w + t % v.groups * m * k, 1, k};
+        T *to = gx + t * image_size;
+        gemm_serial(Product<T>{
+            k, area, m, T(1), weight, {gy + t * m * area, area, 1}, T(0), direct ? to : col, area});
+        if (direct) return;
+        memset(to, 0, size_t(image_size) * sizeof(T));
+        columns_to_image(v, col, to);
+      });
 }
 
 // Partial sums over fixed ranges of images, added up in order.
@@ -131,14 +124,14 @@ plait_status backward_weight(const plait_call *c, const Conv &v, const T *gy, co
                             }
                             const bool first = i < p * images * v.groups + v.groups && begin == 0;
                             gemm_serial(Product<T>{m,
-                                                      k,
-                                                      positions,
-                                                      T(1),
-                                                      {gy + i * m * area + begin * v.ow, area, 1},
-                                                      columns,
-                                                      first ? T(0) : T(1),
-                                                      part(p) + group * m * k,
-                                                      k});
+                                                   k,
+                                                   positions,
+                                                   T(1),
+                                                   {gy + i * m * area + begin * v.ow, area, 1},
+                                                   columns,
+                                                   first ? T(0) : T(1),
+                                                   part(p) + group * m * k,
+                                                   k});
                           }
                         }
                       });

@@ -48,8 +48,7 @@ plait_status with_scratch(const plait_call *c, int64_t n, int64_t grain, int64_t
   bool failed = false;
   parallel_ranges(c, n, grain, [&](int64_t begin, int64_t end) {
     Workspace space;
-    if (nbytes && !space.try_take(nbytes))
-      return __atomic_store_n(&failed, true, __ATOMIC_RELAXED);
+    if (nbytes && !space.try_take(nbytes)) return __atomic_store_n(&failed, true, __ATOMIC_RELAXED);
     for (int64_t i = begin; i < end; i++) f(i, space.as<T>());
   });
   return failed ? Workspace::out_of_memory(c, nbytes) : PLAIT_OK;

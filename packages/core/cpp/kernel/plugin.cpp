@@ -70,9 +70,6 @@ bool plait::core::batch_invariant() {
 }
 
 extern "C" __attribute__((visibility("default"))) const plait_plugin plait_plugin_v1;
-extern "C" const plait_plugin plait_plugin_v1 = {PLAIT_HEADER(plait_plugin),
-                                                 PLAIT_LIBRARY,
-                                                 PLAIT_CORE_VERSION,
-                                                 PLAIT_PLUGIN_DEFAULT,
-                                                 init,
-                                                 nullptr};
+extern "C" const plait_plugin plait_plugin_v1 = {
+    PLAIT_HEADER(plait_plugin), PLAIT_LIBRARY, PLAIT_CORE_VERSION,
+    PLAIT_PLUGIN_DEFAULT,       init,          nullptr};

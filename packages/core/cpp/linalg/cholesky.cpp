@@ -26,18 +26,19 @@ plait_status cholesky(plait_call *c) {
   T *out = data<T>(result(c));
   int32_t *info = infos(c, 1);
   const bool raises = !info || integer(c, 2);
-  const Outcome o = each_matrix(c, batch.count, double(n) * n * n / 3, [&](int64_t i, Workspaces &memory) {
-    T *at = memory.take<T>(n * n);
-    if (memory.failed) return kNoMemory;
-    part<T>(a, batch, i).copy(at);
-    char triangle = upper ? 'U' : 'L';
-    int rows = int(n), failed = 0;
-    if (n) fortran(lapack<T>().potrf, &triangle, &rows, at, &rows, &failed, kOne);
-    clear_triangle(n, at, !upper);
-    to_rows(at, n, n, n, out + i * n * n);
-    if (info) info[i] = failed;
-    return raises ? failed : 0;
-  });
+  const Outcome o =
+      each_matrix(c, batch.count, double(n) * n * n / 3, [&](int64_t i, Workspaces &memory) {
+        T *at = memory.take<T>(n * n);
+        if (memory.failed) return kNoMemory;
+        part<T>(a, batch, i).copy(at);
+        char triangle = upper ? 'U' : 'L';
+        int rows = int(n), failed = 0;
+        if (n) fortran(lapack<T>().potrf, &triangle, &rows, at, &rows, &failed, kOne);
+        clear_triangle(n, at, !upper);
+        to_rows(at, n, n, n, out + i * n * n);
+        if (info) info[i] = failed;
+        return raises ? failed : 0;
+      });
   return o.code ? fail_at(c, o, batch, plait_arg_at(c->op, 0)->name, kIndefinite) : PLAIT_OK;
 }
 PLAIT_LINALG_KERNEL("linalg_cholesky", cholesky);

@@ -136,7 +136,7 @@ plait_status gemm(const plait_call *c, Product<T> p) {
   return PLAIT_OK;
 }
 
-#define PLAIT_INSTANCE(T)                                            \
+#define PLAIT_INSTANCE(T)                        \
   template void gemm_serial(const Product<T> &); \
   template plait_status gemm(const plait_call *, Product<T>);
 PLAIT_INSTANCE(float)

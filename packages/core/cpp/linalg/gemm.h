@@ -40,8 +40,7 @@ void in_runs(int64_t k, const F &run) {
 template <class T, class F>
 void gemm_in_runs(const Product<T> &p, const F &multiply) {
   Workspace space;
-  const bool whole = p.k <= kRun,
-             apart = !whole && space.try_take(uint64_t(p.m * p.n) * sizeof(T));
+  const bool whole = p.k <= kRun, apart = !whole && space.try_take(uint64_t(p.m * p.n) * sizeof(T));
   in_runs(p.k, [&](int64_t l, int64_t depth) {
     Product<T> q = p;
     q.a = p.a.at(0, l);

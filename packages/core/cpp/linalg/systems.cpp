@@ -31,16 +31,17 @@ plait_status inverse(plait_call *c) {
   T *out = data<T>(result(c));
   int32_t *info = infos(c, 1);
   const bool raises = !info || integer(c, 1);
-  const Outcome o = each_matrix(c, batch.count, 2.0 * n * n * n, [&](int64_t i, Workspaces &memory) {
-    T *at = memory.take<T>(n * n);
-    int *pivots = memory.take<int>(n);
-    if (memory.failed) return kNoMemory;
-    part<T>(a, batch, i).copy(at);
-    const int failed = n ? invert<T>(int(n), at, pivots, memory) : 0;
-    to_rows(at, n, n, n, out + i * n * n);
-    if (info) info[i] = failed;
-    return raises || failed == kNoMemory ? failed : 0;
-  });
+  const Outcome o =
+      each_matrix(c, batch.count, 2.0 * n * n * n, [&](int64_t i, Workspaces &memory) {
+        T *at = memory.take<T>(n * n);
+        int *pivots = memory.take<int>(n);
+        if (memory.failed) return kNoMemory;
+        part<T>(a, batch, i).copy(at);
+        const int failed = n ? invert<T>(int(n), at, pivots, memory) : 0;
+        to_rows(at, n, n, n, out + i * n * n);
+        if (info) info[i] = failed;
+        return raises || failed == kNoMemory ? failed : 0;
+      });
   return o.code ? fail_at(c, o, batch, plait_arg_at(c->op, 0)->name, kSingular) : PLAIT_OK;
 }
 PLAIT_LINALG_KERNEL("linalg_inv", inverse);

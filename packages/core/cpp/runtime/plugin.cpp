@@ -40,7 +40,7 @@ __attribute__((visibility("default"))) int plait_core_cpu_level(void) {
 
 __attribute__((visibility("default"))) extern const plait_plugin plait_plugin_v1;
 const plait_plugin plait_plugin_v1 = {
-    PLAIT_HEADER(plait_plugin),   "plait_core", PLAIT_CORE_VERSION, PLAIT_PLUGIN_DEFAULT, init,
-    plait::core::stop_thread_pool};
+    PLAIT_HEADER(plait_plugin), "plait_core", PLAIT_CORE_VERSION,
+    PLAIT_PLUGIN_DEFAULT,       init,         plait::core::stop_thread_pool};
 
 }  // extern "C"

@@ -57,7 +57,8 @@ inline const char *name(DType d) {
 
 #if defined(__cpp_exceptions)
 // Thrown inside a component, turned back into its status by `border`; the text is in the thread's
-// error object. With -fno-exceptions there is neither, nor what throws: use `try_call` and statuses.
+// error object. With -fno-exceptions there is neither, nor what throws: use `try_call` and
+// statuses.
 struct Error : std::exception {
   explicit Error(plait_status s) : status(s) {}
   const char *what() const noexcept override {
